@@ -1,0 +1,50 @@
+# make run    the service, on http://localhost:3000
+# make test   the whole test suite
+# make check  style, types, the order of the house
+# The environment lies in .venv and is made anew when a lock file changes. GNU make 3.81 (macOS) is enough.
+
+PYTHON ?= python3
+BIN := .venv/bin
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+
+.PHONY: run test check lock clean
+
+run: .venv/run.stamp
+	@exec $(BIN)/mahasiswa
+
+test: .venv/dev.stamp
+	@$(BIN)/python -m pytest $(ARGS)
+
+check: .venv/dev.stamp
+	@$(BIN)/ruff format --check
+	@$(BIN)/ruff check
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-logo
+
+# Points the black-box tests of the specification at any implementation: make conform URL=http://localhost:3000
+conform: .venv/dev.stamp
+	@$(BIN)/python -m pytest tests/spec --base-url "$(URL)" $(ARGS)
+
+.venv/pyvenv.cfg:
+	@$(PYTHON) -c 'import sys; sys.exit("mahasiswa needs Python 3.11 or later; this is " + sys.version.split()[0] + ". Try: make PYTHON=python3.12 ...") if sys.version_info < (3, 11) else None'
+	@$(PYTHON) -m venv .venv || { rm -rf .venv; echo 'The environment could not be made. On Debian and Ubuntu: apt install python3-venv' >&2; exit 1; }
+
+.venv/run.stamp: .venv/pyvenv.cfg requirements.txt pyproject.toml
+	@$(INSTALL) --require-hashes -r requirements.txt
+	@$(INSTALL) --no-deps --no-build-isolation --editable .
+	@touch $@
+
+.venv/dev.stamp: .venv/run.stamp requirements-dev.txt
+	@$(INSTALL) --require-hashes -r requirements-dev.txt
+	@touch $@
+
+# For every platform, with hashes and without any index address.
+lock: .venv/pyvenv.cfg
+	@$(INSTALL) uv
+	$(BIN)/uv pip compile $(LOCK) pyproject.toml --extra postgres --group build --output-file requirements.txt
+	$(BIN)/uv pip compile $(LOCK) pyproject.toml --extra postgres --group build --group check --group test --constraint requirements.txt --output-file requirements-dev.txt
+
+LOCK := --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --no-header
+
+clean:
+	rm -rf .venv

@@ -1,0 +1,1 @@
+"""Student records, kept in a list that people edit in a browser."""

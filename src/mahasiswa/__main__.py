@@ -1,0 +1,5 @@
+"""`python -m mahasiswa`."""
+
+from mahasiswa.cli import main
+
+main()

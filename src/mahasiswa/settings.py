@@ -1,0 +1,165 @@
+"""Every setting: declared once, read from the environment, shown by `mahasiswa --help`."""
+
+import dataclasses
+import ipaddress
+import re
+import socket
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Self
+from urllib.parse import SplitResult, urlsplit
+
+BOOTSTRAP = "https://cdn.jsdelivr.net/npm/bootstrap@5.3.8/dist/css/bootstrap.min.css"
+BOOTSTRAP_INTEGRITY = "sha384-sRIl4kxILFvY47J16cr9ZwB07vP4J8+LH7qKQnuqkuIAvNWLzeN8tE5YBujZqJLB"
+
+
+class SettingError(ValueError):
+    """A setting has a value that cannot be used. The text is one line that says which one, and what would do."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class SQLiteURL:
+    """`sqlite:///relative.db` or `sqlite:////absolute.db`."""
+
+    path: Path
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class PostgresURL:
+    """`postgresql://…`, as libpq reads it."""
+
+    conninfo: str
+
+
+DatabaseURL = SQLiteURL | PostgresURL
+
+
+def parse_database_url(text: str) -> DatabaseURL:
+    """Read a database's address; raise ValueError with what is expected."""
+    if text.startswith("sqlite:///"):
+        path = text.removeprefix("sqlite:///")
+        if path and path != ":memory:" and "\0" not in path:
+            return SQLiteURL(Path(path))
+    elif text.startswith(("postgresql://", "postgres://")):
+        return PostgresURL(text)
+    raise ValueError("sqlite:///file.db, sqlite:////absolute/path.db or postgresql://…")
+
+
+def _host(text: str) -> str:
+    if text == "localhost":
+        return "127.0.0.1"
+    try:
+        return str(ipaddress.ip_address(text))
+    except ValueError:
+        raise ValueError("an IP address to listen on, such as 127.0.0.1, 0.0.0.0 or ::") from None
+
+
+def _whole_number(low: int, high: int) -> Callable[[str], int]:
+    def parse(text: str) -> int:
+        if re.fullmatch(r"[0-9]{1,9}", text) and low <= int(text) <= high:
+            return int(text)
+        raise ValueError(f"a whole number from {low} to {high}")
+
+    return parse
+
+
+def _web_address(text: str) -> SplitResult | None:
+    """Split an http(s) address that is safe to stand in a header; None where it is not one."""
+    if not re.fullmatch(r"https?://[A-Za-z0-9.\-\[\]:]+(/[A-Za-z0-9.\-_~/@+%=]*)?", text):
+        return None
+    try:
+        parts = urlsplit(text)
+        valid = bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return None
+    return parts if valid else None
+
+
+def _base_url(text: str) -> str:
+    parts = _web_address(text)
+    path = parts.path.rstrip("/") if parts else "%"
+    if "%" in path or any(segment in ("", ".", "..") for segment in path.split("/")[1:]):
+        raise ValueError(
+            "the address people open, such as http://localhost:3000 or https://kampus.example/mahasiswa-ti"
+        )
+    return text.rstrip("/")
+
+
+def _cdn_url(text: str) -> str:
+    if _web_address(text) is None:
+        raise ValueError("the http(s) address of a style sheet, without a query")
+    return text
+
+
+def _integrity(text: str) -> str:
+    if re.fullmatch(r"(sha(256|384|512)-[A-Za-z0-9+/]+={0,2})?", text):
+        return text
+    raise ValueError("a hash such as sha384-…, or nothing")
+
+
+def _switch(text: str) -> bool:
+    words = {"1": True, "true": True, "on": True, "yes": True, "0": False, "false": False, "off": False, "no": False}
+    try:
+        return words[text.lower()]
+    except KeyError:
+        raise ValueError("1 or 0") from None
+
+
+def _every_address() -> str:
+    # Windows keeps `::` to IPv6 alone unless asked on the socket, which Granian does not do.
+    return "::" if sys.platform != "win32" and socket.has_dualstack_ipv6() else "0.0.0.0"  # noqa: S104
+
+
+def _setting(parse: Callable[[str], Any], default: str | Callable[[], str], explanation: str) -> Any:  # noqa: ANN401 - as field()
+    return dataclasses.field(metadata={"parse": parse, "default": default, "help": explanation})
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Settings:
+    """What an operator can choose. A field's name in capitals is its environment variable."""
+
+    host: str = _setting(_host, _every_address, "address to listen on; :: answers IPv4 too")
+    port: int = _setting(_whole_number(1, 65535), "3000", "TCP port to listen on")
+    database_url: DatabaseURL = _setting(
+        parse_database_url,
+        "sqlite:///mahasiswa.db",
+        "where the records are: sqlite:///file.db, sqlite:////absolute/path.db or postgresql://…",
+    )
+    base_url: str = _setting(
+        _base_url,
+        "http://localhost:3000",
+        "address people open (PORT in it); its path, if any, stands before every link",
+    )
+    cdn_url: str = _setting(_cdn_url, BOOTSTRAP, "style sheet the pages load")
+    cdn_integrity: str = _setting(_integrity, BOOTSTRAP_INTEGRITY, "its hash; none where only CDN_URL is set")
+    workers: int = _setting(_whole_number(1, 64), "1", "processes that answer requests")
+    same_origin_only: bool = _setting(_switch, "0", "1 refuses a POST that a browser says comes from another site")
+
+    @classmethod
+    def from_environment(cls, environ: Mapping[str, str]) -> Self:
+        """Read every setting from `environ`, an empty value as if it were unset; raise SettingError."""
+        given = {name: value for name, value in environ.items() if value}
+        if "CDN_URL" in given:
+            given.setdefault("CDN_INTEGRITY", "")
+        if "PORT" in given:
+            given.setdefault("BASE_URL", f"http://localhost:{given['PORT']}")
+        values = {}
+        for variable, field in cls.declared():
+            default = field.metadata["default"]
+            text = given[variable] if variable in given else default() if callable(default) else default
+            try:
+                values[field.name] = field.metadata["parse"](text)
+            except ValueError as error:
+                raise SettingError(f"{variable} must be {error}, not {text!r}") from None
+        return cls(**values)
+
+    @classmethod
+    def declared(cls) -> list[tuple[str, dataclasses.Field[Any]]]:
+        """Every setting's environment variable and field, in order."""
+        return [(field.name.upper(), field) for field in dataclasses.fields(cls)]
+
+    @property
+    def prefix(self) -> str:
+        """The path of BASE_URL: empty, or `/something` without a slash at its end."""
+        return urlsplit(self.base_url).path

@@ -1,0 +1,83 @@
+"""Where the records are kept: one protocol, an engine behind it, and what can go wrong."""
+
+from collections.abc import Sequence
+from typing import Literal, Protocol
+
+from mahasiswa.record import Mahasiswa
+from mahasiswa.settings import DatabaseURL, SQLiteURL
+
+Reason = Literal["missing", "duplicate", "unaddressable", "too_long", "nul", "rule"]
+
+
+class StoreError(Exception):
+    """Base of everything a store raises on purpose.
+
+    StoreError
+    ├── Refused       a rule of the database refuses the record; nothing was done
+    ├── Unavailable   the database cannot be read or written now; nothing was done
+    └── Unusable      the database cannot be used at all; raised at start only
+    """
+
+
+class Refused(StoreError):
+    """A rule of the database refuses the record: which field ("" for the whole record), and why."""
+
+    def __init__(self, field: str, reason: Reason) -> None:
+        super().__init__(f"{field}: {reason}")
+        self.field = field
+        self.reason = reason
+
+
+class Unavailable(StoreError):
+    """The database cannot be read or written now; nothing was done."""
+
+
+class Unusable(StoreError):
+    """The database cannot be used. The text is one line for the operator."""
+
+
+class Store(Protocol):
+    """A collection of records keyed by nim. Every write has reached the disk when its call returns.
+
+    Reads and writes raise Unavailable; writes raise Refused. A missing text is None, and refused by the database.
+    """
+
+    async def all(self) -> Sequence[Mahasiswa]:
+        """Every record, ordered by nim's code points."""
+
+    async def get(self, nim: str) -> Mahasiswa | None:
+        """The record with that nim."""
+
+    async def add(self, nim: str | None, nama: str | None, alamat: str | None) -> None:
+        """Insert a record as it came (specification 4.4.1)."""
+
+    async def update(self, nim: str, nama: str | None, alamat: str | None) -> None:
+        """Set nama and alamat of the record with that nim, if there is one (specification 4.5)."""
+
+    async def delete(self, nim: str) -> None:
+        """Remove the record with that nim, if there is one (specification 4.6)."""
+
+    async def close(self) -> None:
+        """Let running work finish, then let go of the database."""
+
+
+def prepare(url: DatabaseURL) -> None:
+    """Make the database and its table where they do not exist; raise Unusable where they cannot be used.
+
+    Leaves nothing open, yet is best run in a process of its own: no handle may cross a fork.
+    """
+    if isinstance(url, SQLiteURL):
+        from mahasiswa.store import sqlite  # noqa: PLC0415 - an engine is loaded when it is chosen
+
+        sqlite.prepare(url.path)
+    else:
+        raise Unusable("PostgreSQL is not supported yet")
+
+
+async def open_store(url: DatabaseURL) -> Store:
+    """Open the database that `prepare` made ready; raise Unusable."""
+    if isinstance(url, SQLiteURL):
+        from mahasiswa.store.sqlite import SQLiteStore  # noqa: PLC0415 - as above
+
+        return SQLiteStore(url.path)
+    raise Unusable("PostgreSQL is not supported yet")

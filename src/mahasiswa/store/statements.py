@@ -1,0 +1,41 @@
+"""All SQL that stores and reads records."""
+
+CREATE_TABLE = """
+CREATE TABLE IF NOT EXISTS mahasiswa (
+  nim TEXT NOT NULL PRIMARY KEY,
+  nama TEXT NOT NULL,
+  alamat TEXT NOT NULL
+) STRICT, WITHOUT ROWID
+"""
+
+# What the table's own constraints leave open, also where another program made the table: without NOT NULL a TEXT
+# PRIMARY KEY admits NULL, and nothing bounds a text. TEMP, so that it guards our writes and leaves the file as it is.
+# The URL standard resolves `.` and `..` even when percent-encoded: a record with that nim could not be addressed.
+REFUSE_INSERT = """
+CREATE TEMP TRIGGER refuse_insert BEFORE INSERT ON main.mahasiswa BEGIN
+  SELECT RAISE(ABORT, 'nim missing') WHERE NEW.nim IS NULL;
+  SELECT RAISE(ABORT, 'nim unaddressable') WHERE NEW.nim IN ('.', '..');
+  SELECT RAISE(ABORT, 'nim nul') WHERE instr(NEW.nim, char(0));
+  SELECT RAISE(ABORT, 'nim too_long') WHERE length(NEW.nim) > 255;
+  SELECT RAISE(ABORT, 'nama nul') WHERE instr(NEW.nama, char(0));
+  SELECT RAISE(ABORT, 'alamat nul') WHERE instr(NEW.alamat, char(0));
+END
+"""
+REFUSE_UPDATE = """
+CREATE TEMP TRIGGER refuse_update BEFORE UPDATE ON main.mahasiswa BEGIN
+  SELECT RAISE(ABORT, 'nama missing') WHERE NEW.nama IS NULL;
+  SELECT RAISE(ABORT, 'alamat missing') WHERE NEW.alamat IS NULL;
+  SELECT RAISE(ABORT, 'nama nul') WHERE instr(NEW.nama, char(0));
+  SELECT RAISE(ABORT, 'alamat nul') WHERE instr(NEW.alamat, char(0));
+END
+"""
+
+# A table that another program made may hold NULLs and blobs: they read as text, and stay what they are.
+COLUMNS = "ifnull(CAST(nim AS TEXT), ''), ifnull(CAST(nama AS TEXT), ''), ifnull(CAST(alamat AS TEXT), '')"
+
+# SQLite's BINARY order of UTF-8 is the order of code points.
+ALL = f"SELECT {COLUMNS} FROM mahasiswa ORDER BY nim COLLATE BINARY"
+GET = f"SELECT {COLUMNS} FROM mahasiswa WHERE nim = ?"
+ADD = "INSERT INTO mahasiswa (nim, nama, alamat) VALUES (?, ?, ?)"
+UPDATE = "UPDATE mahasiswa SET nama = ?, alamat = ? WHERE nim = ?"
+DELETE = "DELETE FROM mahasiswa WHERE nim = ?"
