@@ -15,7 +15,7 @@ from granian.constants import HTTPModes, Interfaces
 from granian.http import HTTP1Settings
 from granian.log import LogLevels
 from granian.server import Server
-from starlette.applications import Starlette
+from starlette.types import ASGIApp
 
 from mahasiswa.settings import DatabaseURL, Settings
 from mahasiswa.store import Unusable, prepare
@@ -95,7 +95,7 @@ def _report_prepare(url: DatabaseURL, report: Connection) -> None:
         report.send(None)
 
 
-def _load(settings: Settings, parent: int) -> Starlette:
+def _load(settings: Settings, parent: int) -> ASGIApp:
     """Make the application, in a worker that ends with its parent."""
     _end_with(parent)
     return create_app(settings)

@@ -1,7 +1,7 @@
 """Where the records are kept: one protocol, an engine behind it, and what can go wrong."""
 
 from collections.abc import Sequence
-from typing import Literal, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 from mahasiswa.record import Mahasiswa
 from mahasiswa.settings import DatabaseURL, SQLiteURL
@@ -36,14 +36,31 @@ class Unusable(StoreError):
     """The database cannot be used. The text is one line for the operator."""
 
 
+Version = int | str
+"""Changes with every commit, by anyone. Two stores' versions have nothing to do with each other."""
+
+
+class Snapshot(NamedTuple):
+    """Records as they stood at one moment, at `version` or later; None for both where there is none to tell."""
+
+    version: Version | None
+    records: Sequence[Mahasiswa] | None
+
+
 class Store(Protocol):
     """A collection of records keyed by nim. Every write has reached the disk when its call returns.
 
     Reads and writes raise Unavailable; writes raise Refused. A missing text is None, and refused by the database.
     """
 
-    async def all(self) -> Sequence[Mahasiswa]:
-        """Every record, ordered by nim's code points."""
+    async def version(self) -> Version | None:
+        """What stands for the data as they are now; None where that cannot be told."""
+
+    async def snapshot(self, at_most: int) -> Snapshot:
+        """Every record, ordered by nim's code points; no records where there are more than `at_most`."""
+
+    async def after(self, nim: str | None, limit: int) -> Sequence[Mahasiswa]:
+        """The next `limit` records in that order, from the start where `nim` is None."""
 
     async def get(self, nim: str) -> Mahasiswa | None:
         """The record with that nim."""

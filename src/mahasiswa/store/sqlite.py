@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeVar, cast
 import apsw
 
 from mahasiswa.record import Mahasiswa
-from mahasiswa.store import Reason, Refused, StoreError, Unavailable, Unusable, statements
+from mahasiswa.store import Reason, Refused, Snapshot, StoreError, Unavailable, Unusable, statements
 
 READERS = 4
 PATIENCE = 10.0
@@ -210,9 +210,31 @@ class SQLiteStore:
     def __init__(self, path: Path) -> None:
         self._readers = _Readers(path)
         self._writer = _Writer(path)
+        # A connection that never writes sees every commit of every other one, in this process and in others. It is
+        # asked on the event loop: that takes a few microseconds, a hop to another thread a hundred.
+        self._watch = _connect(path)
+        self._watch.set_busy_timeout(0)
 
-    async def all(self) -> Sequence[Mahasiswa]:
-        return await self._readers.read(lambda db: list(map(as_record, db.execute(statements.ALL))))
+    async def version(self) -> int | None:
+        try:
+            return cast("int", self._watch.execute("PRAGMA data_version").get)
+        except apsw.BusyError:
+            return None
+        except apsw.Error as error:
+            raise Unavailable(str(error)) from error
+
+    async def snapshot(self, at_most: int) -> Snapshot:
+        def read(db: apsw.Connection) -> Sequence[Mahasiswa] | None:
+            if db.execute(statements.LONGER_THAN, (at_most,)).get:
+                return None
+            return list(map(as_record, db.execute(statements.ALL)))
+
+        # The version first: what is read after it is of that version or a later one.
+        return Snapshot(await self.version(), await self._readers.read(read))
+
+    async def after(self, nim: str | None, limit: int) -> Sequence[Mahasiswa]:
+        statement, parameters = (statements.FIRST, (limit,)) if nim is None else (statements.AFTER, (nim, limit))
+        return await self._readers.read(lambda db: list(map(as_record, db.execute(statement, parameters))))
 
     async def get(self, nim: str) -> Mahasiswa | None:
         return await self._readers.read(lambda db: next(map(as_record, db.execute(statements.GET, (nim,))), None))
@@ -229,6 +251,7 @@ class SQLiteStore:
     async def close(self) -> None:
         await self._writer.close()
         self._readers.close()
+        self._watch.close()
 
 
 def _run(db: apsw.Connection, statement: str, *parameters: str | None) -> None:

@@ -34,7 +34,10 @@ END
 COLUMNS = "ifnull(CAST(nim AS TEXT), ''), ifnull(CAST(nama AS TEXT), ''), ifnull(CAST(alamat AS TEXT), '')"
 
 # SQLite's BINARY order of UTF-8 is the order of code points.
+LONGER_THAN = "SELECT EXISTS (SELECT 1 FROM mahasiswa ORDER BY nim COLLATE BINARY LIMIT 1 OFFSET ?)"
 ALL = f"SELECT {COLUMNS} FROM mahasiswa ORDER BY nim COLLATE BINARY"
+FIRST = f"{ALL} LIMIT ?"
+AFTER = f"SELECT {COLUMNS} FROM mahasiswa WHERE nim > ? COLLATE BINARY ORDER BY nim COLLATE BINARY LIMIT ?"
 GET = f"SELECT {COLUMNS} FROM mahasiswa WHERE nim = ?"
 ADD = "INSERT INTO mahasiswa (nim, nama, alamat) VALUES (?, ?, ?)"
 UPDATE = "UPDATE mahasiswa SET nama = ?, alamat = ? WHERE nim = ?"

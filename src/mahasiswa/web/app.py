@@ -7,14 +7,15 @@ from urllib.parse import quote, unquote_to_bytes
 
 from starlette.applications import Starlette
 from starlette.convertors import Convertor, register_url_convertor
-from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Match, Route
+from starlette.types import ASGIApp
 
 from mahasiswa.settings import Settings
 from mahasiswa.store import Unavailable, open_store
 from mahasiswa.web import students
+from mahasiswa.web.cache import ListCache
 from mahasiswa.web.forms import BodyRefused
 from mahasiswa.web.guard import Guard
 from mahasiswa.web.pages import Pages
@@ -49,7 +50,7 @@ ROUTES = [
 ]
 
 
-def create_app(settings: Settings) -> Starlette:
+def create_app(settings: Settings) -> ASGIApp:
     """The whole service as an ASGI application. Its lifespan opens the store, which `prepare` made ready."""
     pages = Pages(settings)
 
@@ -62,7 +63,6 @@ def create_app(settings: Settings) -> Starlette:
     app = Starlette(
         routes=ROUTES,
         lifespan=lifespan,
-        middleware=[Middleware(Guard, pages)],
         exception_handlers={
             404: not_found,
             405: method_not_allowed,
@@ -73,7 +73,7 @@ def create_app(settings: Settings) -> Starlette:
     )
     app.router.redirect_slashes = False
     app.state.pages = pages
-    return app
+    return Guard(ListCache(app, pages), pages)
 
 
 async def not_found(request: Request, _error: Exception) -> Response:

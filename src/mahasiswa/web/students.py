@@ -1,21 +1,39 @@
 """The six routes of the specification (section 4), named by what they do to a record."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from functools import partial
 
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 
 from mahasiswa.record import Mahasiswa
 from mahasiswa.store import Refused, Store, Unavailable
 from mahasiswa.web.forms import Form, read_form
 from mahasiswa.web.pages import Pages
 
+CHUNK = 1000
+"""Rows read and sent at a time."""
+
 
 async def index(request: Request) -> Response:
-    """GET / (specification 4.1)."""
+    """GET / (specification 4.1), as a stream: what the cache in front of this route does not keep."""
     store, pages = _parts(request)
-    return pages.list(await store.all())
+    chunk = await store.after(None, CHUNK)
+    if request.method == "HEAD":
+        return Response(headers=pages.headers, media_type="text/html")
+    return StreamingResponse(_list(store, pages, chunk), headers=pages.headers, media_type="text/html")
+
+
+async def _list(store: Store, pages: Pages, chunk: Sequence[Mahasiswa]) -> AsyncIterator[bytes]:
+    """The page in pieces, one read each: no transaction waits for a slow client."""
+    before, after = pages.list_frame(empty=not chunk)
+    yield before
+    first = 1
+    while chunk:
+        yield pages.rows(chunk, first)
+        first += len(chunk)
+        chunk = await store.after(chunk[-1].nim, CHUNK)
+    yield after
 
 
 async def new(request: Request) -> Response:
