@@ -1,0 +1,112 @@
+"""Specification, section 1: what the service does. Its points are counted from the top."""
+
+import socket
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+from harness import URL_ENCODED, Page, Service, Site
+from spec.records import Records, texts, the_row
+
+
+def test_1_1_the_server_renders_the_records(site: Site, records: Records) -> None:
+    """A record's texts stand in the very HTML that the server sends."""
+    added = records.add("Nur Hidayah", "Sleman")
+    assert texts(the_row(site.list(), added.nim))[1:4] == list(added)
+
+
+@pytest.mark.parametrize("path", ["/", "/mahasiswa/add", "/mahasiswa/edit/"])
+def test_1_2_every_get_answers_a_complete_html_page(site: Site, records: Records, path: str) -> None:
+    """Every GET answers a whole HTML document."""
+    target = site.path(path, records.add().nim if path.endswith("edit/") else None)
+    answer = site.get(target)
+    html = answer.text.strip().lower()
+    assert answer.headers["content-type"].lower().startswith("text/html")
+    assert html.startswith("<!doctype html")
+    assert "<html" in html
+    assert html.endswith("</html>")
+
+
+def test_1_2_all_pages_share_one_layout(site: Site, records: Records) -> None:
+    """Title, style sheets and container are the same on every page."""
+    list_page = site.list()
+    for page in (site.page(site.path("/mahasiswa/add")), records.edit_page(records.add().nim)):
+        assert page.title == list_page.title
+        assert page.stylesheets == list_page.stylesheets
+        assert container(page, "form") == container(list_page, "table")
+
+
+def test_1_3_changes_are_url_encoded_posts(site: Site, records: Records) -> None:
+    """All forms that change something are URL-encoded POSTs."""
+    nim = records.add().nim
+    (delete,) = the_row(site.list(), nim).forms
+    add = site.page(site.path("/mahasiswa/add")).record_form
+    for form in (delete, add, records.edit_page(nim).record_form):
+        assert (form.method, form.enctype) == ("post", URL_ENCODED)
+
+
+def test_1_3_a_successful_change_redirects_to_the_list(site: Site, records: Records) -> None:
+    """After a change the browser is sent to the list page."""
+    answer = site.add(records.new_nim(), "Budi", "Bantul")
+    assert answer.is_redirect
+    assert "List Data Mahasiswa" in site.page(answer.headers["location"]).headings
+
+
+def test_1_4_listens_on_port_3000(own_database: Path) -> None:
+    """A service that is told no port listens on TCP port 3000."""
+    with socket.socket() as probe:
+        if probe.connect_ex(("127.0.0.1", 3000)) == 0:
+            pytest.skip("another program listens on port 3000")
+    with Service(own_database, {"PORT": None}) as service:
+        assert service.port == 3000
+        assert service.raw(b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").startswith(
+            b"HTTP/1.1 200"
+        )
+
+
+def test_1_5_pages_use_only_get_and_post(site: Site, records: Records) -> None:
+    """No form of any page asks for a method but GET and POST."""
+    nim = records.add().nim
+    for page in (site.list(), site.page(site.path("/mahasiswa/add")), records.edit_page(nim)):
+        assert {form.method for form in page.forms} <= {"get", "post"}
+        assert "_method" not in page.html
+
+
+def test_1_6_records_persist_between_runs(own_database: Path) -> None:
+    """A record is still there when the service has been stopped and started again."""
+    with Service(own_database) as service, service.site() as site:
+        site.add("0001", "Siti Aminah", "Jalan Kaliurang 5")
+        service.restart()
+        assert site.list().rows == [("1", "0001", "Siti Aminah", "Jalan Kaliurang 5")]
+
+
+def test_1_6_the_store_is_created_on_first_start(own_database: Path) -> None:
+    """A service whose store does not exist yet makes it and shows an empty list."""
+    assert not own_database.exists()
+    with Service(own_database) as service, service.site() as site:
+        assert site.list().rows == []
+        assert own_database.exists()
+
+
+@pytest.mark.parametrize("path", ["/", "/mahasiswa/add", "/mahasiswa/edit/"])
+def test_1_7_the_layout_has_title_container_and_style_sheet(site: Site, records: Records, path: str) -> None:
+    """Every page has the title, its content in a container, and a style sheet from another host."""
+    page = site.page(site.path(path, records.add().nim if path.endswith("edit/") else None))
+    assert page.title == "Program Input Data Mahasiswa"
+    assert container(page, "table" if path == "/" else "form")
+    assert any(urlsplit(address).netloc not in {"", urlsplit(site.origin).netloc} for address in page.stylesheets)
+
+
+def test_1_7_the_style_sheet_comes_from_cdn_url(own_database: Path) -> None:
+    """The style sheet is the one whose address the operator sets."""
+    address = "https://cdn.example/dist/sheet.min.css"
+    with Service(own_database, {"CDN_URL": address}) as service, service.site() as site:
+        assert address in site.list().stylesheets
+
+
+def container(page: Page, content: str) -> tuple[str, str | None]:
+    """Return tag and class of the outermost element around both the heading and the content, below the body."""
+    (heading,) = page.tree.css("h1, h2, h3, h4, h5, h6")[:1]
+    around = [node for node in page.tree.css("body > *") if node.css("h1, h2, h3, h4, h5, h6") and node.css(content)]
+    assert around, f"no element holds both the heading {heading.text()!r} and the {content}"
+    return str(around[0].tag), around[0].attributes.get("class")

@@ -1,0 +1,85 @@
+"""Specification 4.1: GET /, the list page."""
+
+from contextlib import ExitStack
+from html import unescape
+from pathlib import Path
+
+import pytest
+from harness import Service, Site
+from spec.records import Records, texts, the_row
+
+
+def test_4_1_1_list_page_reads_every_record(site: Site, records: Records) -> None:
+    """Every record is in the list."""
+    added = {records.add(f"Nama {i}", f"Alamat {i}") for i in range(12)}
+    assert added <= {tuple(texts(row)[1:4]) for row in site.list().table}
+
+
+def test_4_1_2_list_page_has_heading_and_add_link(site: Site) -> None:
+    """The heading comes first, then the link to the add page, then the table."""
+    page = site.list()
+    (link,) = [link for link in page.links if link.text == "Tambah Data"]
+    assert link.target == site.path("/mahasiswa/add")
+    said = [node.tag if node.tag == "table" else node.text().strip() for node in page.tree.css("h1, h2, h3, a, table")]
+    assert said.index("List Data Mahasiswa") < said.index("Tambah Data") < said.index("table")
+
+
+def test_4_1_3_table_has_its_five_columns(site: Site) -> None:
+    """The header of the table is No, NIM, Nama, Alamat, Aksi."""
+    assert site.list().columns == ["No", "NIM", "Nama", "Alamat", "Aksi"]
+
+
+def test_4_1_4_rows_are_numbered_by_position(site: Site, records: Records) -> None:
+    """The first row shows 1, each next row one more."""
+    for _ in range(3):
+        records.add()
+    numbers = [texts(row)[0] for row in site.list().table]
+    assert numbers == [str(i + 1) for i in range(len(numbers))]
+
+
+def test_4_1_4_cells_show_nim_nama_alamat(site: Site, records: Records) -> None:
+    """A record is one row: after its number come nim, nama and alamat, then one more cell."""
+    added = records.add("Dewi Lestari", "Klaten")
+    cells = texts(the_row(site.list(), added.nim))
+    assert len(cells) == 5
+    assert cells[1:4] == list(added)
+
+
+def test_4_1_5_row_has_an_edit_link(site: Site, records: Records) -> None:
+    """The last cell holds a link Edit to the record's edit page."""
+    nim = records.add().nim
+    (link,) = the_row(site.list(), nim).links
+    assert (link.text, link.target) == ("Edit", site.path("/mahasiswa/edit/", nim))
+
+
+def test_4_1_5_row_has_a_delete_form(site: Site, records: Records) -> None:
+    """The last cell holds a POST form to the record's delete route with a submit button Delete."""
+    nim = records.add().nim
+    (form,) = the_row(site.list(), nim).forms
+    assert (form.method, form.target, form.submit) == ("post", site.path("/mahasiswa/delete/", nim), "Delete")
+
+
+def test_4_1_5_browser_asks_before_deleting(site: Site, records: Records) -> None:
+    """The page holds the question that the browser asks before it submits the form."""
+    records.add()
+    assert "Apakah Anda yakin ingin menghapus data ini?" in unescape(site.list().html)
+
+
+def test_4_1_5_service_does_not_check_the_confirmation(site: Site, records: Records) -> None:
+    """A delete that nobody confirmed deletes as well."""
+    nim = records.add().nim
+    (form,) = the_row(site.list(), nim).forms
+    site.submit(form)
+    assert records.listed(nim) is None
+
+
+def test_4_1_6_no_records_no_rows(site: Site, foreign_url: str, tmp_path: Path) -> None:
+    """Where there are no records, the body of the table is empty; the header stays."""
+    with ExitStack() as stack:
+        if not foreign_url:
+            site = stack.enter_context(stack.enter_context(Service(tmp_path / "mahasiswa.db")).site())
+        page = site.list()
+        if any(row.forms for row in page.table):
+            pytest.skip("the list holds records that are not ours to delete")
+        assert page.columns == ["No", "NIM", "Nama", "Alamat", "Aksi"]
+        assert page.tree.css("tbody td") == []

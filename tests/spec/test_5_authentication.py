@@ -1,0 +1,48 @@
+"""Specification, section 5: authentication, which there is none. Its points are counted from the top."""
+
+from harness import Site
+from spec.records import Records
+
+
+def test_5_1_every_route_is_open(site: Site, records: Records) -> None:
+    """A client that has never been here before may do everything."""
+    nim = records.new_nim()
+    with Site(site.origin + site.prefix) as stranger:
+        assert stranger.add(nim, "Siti", "Solo").status_code == 302
+        assert stranger.edit(nim, "Budi", "Bantul").status_code == 302
+        for target in (site.path("/"), site.path("/mahasiswa/add"), site.path("/mahasiswa/edit/", nim)):
+            assert stranger.get(target).status_code == 200
+        assert stranger.delete(nim).status_code == 302
+    assert records.listed(nim) is None
+
+
+def test_5_2_there_are_no_cookies_and_no_tokens(site: Site, records: Records) -> None:
+    """No answer sets a cookie or asks for a key."""
+    nim = records.new_nim()
+    answers = [
+        site.get(site.path("/")),
+        site.get(site.path("/mahasiswa/add")),
+        site.add(nim, "Siti", "Solo"),
+        site.get(site.path("/mahasiswa/edit/", nim)),
+        site.edit(nim, "Budi", "Bantul"),
+        site.delete(nim),
+    ]
+    for answer in answers:
+        assert "set-cookie" not in answer.headers
+        assert "www-authenticate" not in answer.headers
+
+
+def test_5_2_a_form_of_another_site_is_accepted(site: Site, records: Records) -> None:
+    """There is no protection against cross-site form submission."""
+    nim = records.new_nim()
+    answer = site.send(
+        "POST",
+        site.path("/mahasiswa/add"),
+        f"nim={nim}&nama=Siti&alamat=Solo".encode(),
+        content_type="application/x-www-form-urlencoded",
+        origin="https://elsewhere.example",
+        referer="https://elsewhere.example/form",
+        sec_fetch_site="cross-site",
+    )
+    assert answer.status_code == 302
+    assert records.listed(nim) == (nim, "Siti", "Solo")
