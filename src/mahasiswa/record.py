@@ -1,6 +1,10 @@
-"""The one record the service keeps (specification, section 2)."""
+"""The one record the service keeps (specification, section 2), and what is done with it as a whole."""
 
-from typing import NamedTuple
+import base64
+import hashlib
+from typing import Literal, NamedTuple
+
+Field = Literal["nim", "nama", "alamat"]
 
 
 class Mahasiswa(NamedTuple):
@@ -9,3 +13,27 @@ class Mahasiswa(NamedTuple):
     nim: str
     nama: str
     alamat: str
+
+
+class Write(NamedTuple):
+    """One record to write. `versi` is the digest of the record it replaces, None for a new one."""
+
+    record: Mahasiswa
+    versi: str | None
+
+
+class Incoming(NamedTuple):
+    """A row on its way in from a file: `number` as the file counts rows; a None keeps what the record has."""
+
+    number: int
+    nim: str
+    nama: str | None
+    alamat: str | None
+
+
+def digest(record: Mahasiswa) -> str:
+    """22 characters that stand for a record's exact texts: 128 bits of SHA-256, in base64 for URLs."""
+    # Each length goes before its text, so no two records give the same bytes.
+    texts = [text.encode("utf-8", "surrogatepass") for text in record]
+    joined = b"".join(b"%d:%b" % (len(text), text) for text in texts)
+    return base64.urlsafe_b64encode(hashlib.sha256(joined).digest()[:16]).rstrip(b"=").decode()

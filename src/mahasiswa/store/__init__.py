@@ -1,9 +1,9 @@
 """Where the records are kept: one protocol, an engine behind it, and what can go wrong."""
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from typing import Literal, NamedTuple, Protocol
 
-from mahasiswa.record import Mahasiswa
+from mahasiswa.record import Field, Incoming, Mahasiswa, Write
 from mahasiswa.settings import DatabaseURL, SQLiteURL
 
 Reason = Literal["missing", "duplicate", "unaddressable", "too_long", "nul", "rule"]
@@ -14,6 +14,7 @@ class StoreError(Exception):
 
     StoreError
     ├── Refused       a rule of the database refuses the record; nothing was done
+    ├── Changed       someone else changed the record meanwhile; nothing was done
     ├── Unavailable   the database cannot be read or written now; nothing was done
     └── Unusable      the database cannot be used at all; raised at start only
     """
@@ -26,6 +27,15 @@ class Refused(StoreError):
         super().__init__(f"{field}: {reason}")
         self.field = field
         self.reason = reason
+
+
+class Changed(StoreError):
+    """The record is no longer what the change was based on: `current` is what it is now, None where it is gone."""
+
+    def __init__(self, nim: str, current: Mahasiswa | None) -> None:
+        super().__init__(nim)
+        self.nim = nim
+        self.current = current
 
 
 class Unavailable(StoreError):
@@ -47,6 +57,26 @@ class Snapshot(NamedTuple):
     records: Sequence[Mahasiswa] | None
 
 
+class Query(NamedTuple):
+    """Which records, in which order: those with `cari` in any field, ignoring the case of Latin letters."""
+
+    cari: str = ""
+    urut: Field = "nim"
+    arah: Literal["naik", "turun"] = "naik"
+
+
+class Merged(NamedTuple):
+    """What an import did, or would do: how many records were new, changed, the same.
+
+    `incomplete` are the row numbers of new records that lack a text; where there are any, nothing was done.
+    """
+
+    new: int
+    changed: int
+    same: int
+    incomplete: Sequence[int]
+
+
 class Store(Protocol):
     """A collection of records keyed by nim. Every write has reached the disk when its call returns.
 
@@ -65,14 +95,35 @@ class Store(Protocol):
     async def get(self, nim: str) -> Mahasiswa | None:
         """The record with that nim."""
 
+    async def find(self, nims: Sequence[str]) -> Mapping[str, Mahasiswa]:
+        """Those of the records with these nims that exist, by nim."""
+
+    async def count(self, query: Query) -> int:
+        """How many records a query finds."""
+
+    async def page(self, query: Query, offset: int, limit: int) -> Sequence[Mahasiswa]:
+        """A piece of what a query finds. Texts are ordered without regard to ASCII case, equal ones by nim."""
+
+    def chunks(self, query: Query) -> AsyncIterator[Sequence[Mahasiswa]]:
+        """All that a query finds, as it stands at one moment. Read it without waiting for anyone."""
+
     async def add(self, nim: str | None, nama: str | None, alamat: str | None) -> None:
         """Insert a record as it came (specification 4.4.1)."""
 
-    async def update(self, nim: str, nama: str | None, alamat: str | None) -> None:
-        """Set nama and alamat of the record with that nim, if there is one (specification 4.5)."""
+    async def update(self, nim: str, nama: str | None, alamat: str | None, versi: str | None = None) -> None:
+        """Set nama and alamat of the record with that nim, if there is one (specification 4.5).
+
+        With `versi`, the digest of the record that the change was based on, raise Changed where it is another now.
+        """
 
     async def delete(self, nim: str) -> None:
         """Remove the record with that nim, if there is one (specification 4.6)."""
+
+    async def write_all(self, writes: Sequence[Write]) -> None:
+        """Make all of these changes or none; raise Changed where a record is not, or no longer, what it should be."""
+
+    async def merge(self, batches: Iterable[Sequence[Incoming]], *, update: bool, dry_run: bool) -> Merged:
+        """Bring any number of rows in, each nim once, all or none; `update` lets them change records that exist."""
 
     async def close(self) -> None:
         """Let running work finish, then let go of the database."""

@@ -4,17 +4,33 @@ import asyncio
 import logging
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from threading import local
 from typing import NamedTuple, TypeVar, cast
 
 import apsw
 
-from mahasiswa.record import Mahasiswa
-from mahasiswa.store import Reason, Refused, Snapshot, StoreError, Unavailable, Unusable, statements
+from mahasiswa.record import Incoming, Mahasiswa, Write, digest
+from mahasiswa.store import (
+    Changed,
+    Merged,
+    Query,
+    Reason,
+    Refused,
+    Snapshot,
+    StoreError,
+    Unavailable,
+    Unusable,
+    statements,
+)
+
+CHUNK = 2000
+"""Records of a long read that are handed on at a time."""
 
 READERS = 4
 PATIENCE = 10.0
@@ -107,6 +123,13 @@ class _Writer:
             self._running = asyncio.create_task(self._run())
         await answer
 
+    async def apart(self, work: Change) -> None:
+        """Do something on the writer's connection that is no part of any group."""
+        try:
+            await asyncio.get_running_loop().run_in_executor(self._thread, work, self._db)
+        except apsw.Error as error:
+            raise Unavailable(str(error)) from error
+
     async def close(self) -> None:
         if self._running:
             await self._running
@@ -191,6 +214,19 @@ class _Readers:
         except apsw.Error as error:
             raise Unavailable(str(error)) from error
 
+    @asynccontextmanager
+    async def alone(self) -> AsyncIterator[Callable[[Callable[[apsw.Connection], T]], Awaitable[T]]]:
+        """A connection of one's own, for a read in several steps that must see one moment."""
+        loop = asyncio.get_running_loop()
+        try:
+            db = await loop.run_in_executor(self._threads, _connect, self._path)
+            try:
+                yield lambda query: loop.run_in_executor(self._threads, query, db)
+            finally:
+                await loop.run_in_executor(self._threads, db.close)
+        except apsw.Error as error:
+            raise Unavailable(str(error)) from error
+
     def close(self) -> None:
         self._threads.shutdown()
         for db in self._connections:
@@ -237,16 +273,76 @@ class SQLiteStore:
         return await self._readers.read(lambda db: list(map(as_record, db.execute(statement, parameters))))
 
     async def get(self, nim: str) -> Mahasiswa | None:
-        return await self._readers.read(lambda db: next(map(as_record, db.execute(statements.GET, (nim,))), None))
+        return await self._readers.read(lambda db: _get(db, nim))
+
+    async def find(self, nims: Sequence[str]) -> Mapping[str, Mahasiswa]:
+        def read(db: apsw.Connection) -> Mapping[str, Mahasiswa]:
+            found = (_get(db, nim) for nim in nims)
+            return {record.nim: record for record in found if record}
+
+        return await self._readers.read(read)
+
+    async def count(self, query: Query) -> int:
+        match, parameters = _match(query.cari)
+        return await self._readers.read(lambda db: cast("int", db.execute(statements.COUNT + match, parameters).get))
+
+    async def page(self, query: Query, offset: int, limit: int) -> Sequence[Mahasiswa]:
+        match, parameters = _match(query.cari)
+        statement = statements.PAGE + match + statements.ORDERS[query.urut, query.arah] + statements.LIMIT
+        return await self._readers.read(
+            lambda db: list(map(as_record, db.execute(statement, (*parameters, limit, offset))))
+        )
+
+    async def chunks(self, query: Query) -> AsyncIterator[Sequence[Mahasiswa]]:
+        match, parameters = _match(query.cari)
+        statement = statements.PAGE + match + statements.ORDERS[query.urut, query.arah]
+        async with self._readers.alone() as run:
+            rows = await run(lambda db: map(as_record, db.execute(statement, parameters)))
+            while chunk := await run(lambda _: list(islice(rows, CHUNK))):
+                yield chunk
 
     async def add(self, nim: str | None, nama: str | None, alamat: str | None) -> None:
         await self._writer.write(lambda db: _run(db, statements.ADD, nim, nama, alamat))
 
-    async def update(self, nim: str, nama: str | None, alamat: str | None) -> None:
-        await self._writer.write(lambda db: _run(db, statements.UPDATE, nama, alamat, nim))
+    async def update(self, nim: str, nama: str | None, alamat: str | None, versi: str | None = None) -> None:
+        def change(db: apsw.Connection) -> None:
+            current = _get(db, nim) if versi else None
+            if current and digest(current) != versi:
+                raise Changed(nim, current)
+            _run(db, statements.UPDATE, nama, alamat, nim)
+
+        await self._writer.write(change)
 
     async def delete(self, nim: str) -> None:
         await self._writer.write(lambda db: _run(db, statements.DELETE, nim))
+
+    async def write_all(self, writes: Sequence[Write]) -> None:
+        def change(db: apsw.Connection) -> None:
+            with db:  # a savepoint: all or none, and the neighbours in the group untouched
+                for record, versi in writes:
+                    current = _get(db, record.nim)
+                    if versi != (digest(current) if current else None):
+                        raise Changed(record.nim, current)
+                    if current:
+                        _run(db, statements.UPDATE, record.nama, record.alamat, record.nim)
+                    else:
+                        _run(db, statements.ADD, *record)
+
+        await self._writer.write(change)
+
+    async def merge(self, batches: Iterable[Sequence[Incoming]], *, update: bool, dry_run: bool) -> Merged:
+        merged = Merged(0, 0, 0, ())
+
+        def change(db: apsw.Connection) -> None:
+            nonlocal merged
+            merged = _merge(db, update=update, dry_run=dry_run)
+
+        await self._writer.apart(lambda db: _lay_out(db, batches))
+        try:
+            await self._writer.write(change)
+        finally:
+            await self._writer.apart(lambda db: _run(db, statements.DROP_INCOMING))
+        return merged
 
     async def close(self) -> None:
         await self._writer.close()
@@ -256,3 +352,47 @@ class SQLiteStore:
 
 def _run(db: apsw.Connection, statement: str, *parameters: str | None) -> None:
     db.execute(statement, parameters)
+
+
+def _get(db: apsw.Connection, nim: str) -> Mahasiswa | None:
+    return next(map(as_record, db.execute(statements.GET, (nim,))), None)
+
+
+def _match(cari: str) -> tuple[str, Sequence[str]]:
+    """The condition and its parameters that find a text anywhere, ignoring the case of Latin letters.
+
+    LIKE ignores the case of ASCII letters alone, and is four times as fast as GLOB, which can name both cases of any.
+    """
+    if not cari:
+        return "", ()
+    if all(letter.isascii() or letter.lower() == letter.upper() for letter in cari):
+        condition = "LIKE ? ESCAPE '\\'"
+        pattern = "%" + re.sub(r"([%_\\])", r"\\\1", cari) + "%"
+    else:
+        condition = "GLOB ?"
+        pattern = "*" + "".join(map(_either_case, cari)) + "*"
+    return statements.MATCH.format(match=condition), (pattern,) * 3
+
+
+def _either_case(letter: str) -> str:
+    """A GLOB pattern for a letter in upper and lower case, and for a character that means something to GLOB."""
+    cases = {case for case in (letter, letter.lower(), letter.upper()) if len(case) == 1}
+    return f"[{''.join(sorted(cases))}]" if len(cases) > 1 or letter in "*?[" else letter
+
+
+def _lay_out(db: apsw.Connection, batches: Iterable[Sequence[Incoming]]) -> None:
+    with db:
+        db.execute(statements.CREATE_INCOMING)
+        for batch in batches:
+            db.executemany(statements.ADD_INCOMING, batch)
+
+
+def _merge(db: apsw.Connection, *, update: bool, dry_run: bool) -> Merged:
+    total, existing, changed = db.execute(statements.COMPARE_INCOMING).get
+    incomplete = [number for (number,) in db.execute(statements.INCOMPLETE)]
+    if not incomplete and not dry_run:
+        with db:
+            if update:
+                db.execute(statements.UPDATE_INCOMING)
+            db.execute(statements.INSERT_INCOMING)
+    return Merged(total - existing, changed, existing - changed, incomplete)

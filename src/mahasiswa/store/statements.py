@@ -39,6 +39,54 @@ ALL = f"SELECT {COLUMNS} FROM mahasiswa ORDER BY nim COLLATE BINARY"
 FIRST = f"{ALL} LIMIT ?"
 AFTER = f"SELECT {COLUMNS} FROM mahasiswa WHERE nim > ? COLLATE BINARY ORDER BY nim COLLATE BINARY LIMIT ?"
 GET = f"SELECT {COLUMNS} FROM mahasiswa WHERE nim = ?"
+COUNT = "SELECT count(*) FROM mahasiswa"
+PAGE = f"SELECT {COLUMNS} FROM mahasiswa"
+MATCH = " WHERE nim {match} OR nama {match} OR alamat {match}"
+ORDERS = {
+    ("nim", "naik"): " ORDER BY nim COLLATE BINARY",
+    ("nim", "turun"): " ORDER BY nim COLLATE BINARY DESC",
+    ("nama", "naik"): " ORDER BY nama COLLATE NOCASE, nim COLLATE BINARY",
+    ("nama", "turun"): " ORDER BY nama COLLATE NOCASE DESC, nim COLLATE BINARY DESC",
+    ("alamat", "naik"): " ORDER BY alamat COLLATE NOCASE, nim COLLATE BINARY",
+    ("alamat", "turun"): " ORDER BY alamat COLLATE NOCASE DESC, nim COLLATE BINARY DESC",
+}
+LIMIT = " LIMIT ? OFFSET ?"
+
 ADD = "INSERT INTO mahasiswa (nim, nama, alamat) VALUES (?, ?, ?)"
 UPDATE = "UPDATE mahasiswa SET nama = ?, alamat = ? WHERE nim = ?"
 DELETE = "DELETE FROM mahasiswa WHERE nim = ?"
+
+# An import is laid out apart first, so that the records are locked only for as long as it takes to merge it.
+CREATE_INCOMING = """
+CREATE TEMP TABLE incoming (
+  number INTEGER NOT NULL,
+  nim TEXT NOT NULL PRIMARY KEY,
+  nama TEXT,
+  alamat TEXT
+) WITHOUT ROWID
+"""
+ADD_INCOMING = "INSERT INTO incoming (number, nim, nama, alamat) VALUES (?, ?, ?, ?)"
+DROP_INCOMING = "DROP TABLE incoming"
+INCOMPLETE = """
+SELECT number FROM incoming AS i
+WHERE (nama IS NULL OR alamat IS NULL) AND NOT EXISTS (SELECT 1 FROM mahasiswa AS m WHERE m.nim = i.nim)
+ORDER BY number
+"""
+COMPARE_INCOMING = """
+SELECT count(*), count(m.nim), count(*) FILTER (
+  WHERE coalesce(i.nama, m.nama) <> m.nama OR coalesce(i.alamat, m.alamat) <> m.alamat
+)
+FROM incoming AS i LEFT JOIN mahasiswa AS m ON m.nim = i.nim
+"""
+UPDATE_INCOMING = """
+UPDATE mahasiswa SET nama = coalesce(i.nama, mahasiswa.nama), alamat = coalesce(i.alamat, mahasiswa.alamat)
+FROM incoming AS i
+WHERE i.nim = mahasiswa.nim
+AND (coalesce(i.nama, mahasiswa.nama) <> mahasiswa.nama OR coalesce(i.alamat, mahasiswa.alamat) <> mahasiswa.alamat)
+"""
+INSERT_INCOMING = """
+INSERT INTO mahasiswa (nim, nama, alamat)
+SELECT nim, nama, alamat FROM incoming AS i
+WHERE NOT EXISTS (SELECT 1 FROM mahasiswa AS m WHERE m.nim = i.nim)
+ORDER BY nim COLLATE BINARY
+"""
