@@ -1,0 +1,79 @@
+"""Spreadsheets to records and back. Only xlsx is written elsewhere, in `mahasiswa.sheets.xlsx`.
+
+    with read(file) as table:                        # a file of any kind, or read_text(pasted)
+        rows = check(table)                          # each a clean Row, or Wrong with the reason
+    plan = compare(rows, existing)                   # new, changed, same, wrong
+    field = dump(writes(plan))                       # to the browser …
+    confirmed = load(field)                          # … and back
+
+A million rows go through a Cleaner instead of `check`, in batches.
+"""
+
+from mahasiswa.sheets.cleaning import Cleaner, Row, Wrong, check, shown
+from mahasiswa.sheets.columns import Raw
+from mahasiswa.sheets.errors import (
+    BadConfirmation,
+    Empty,
+    NoColumns,
+    NotASpreadsheet,
+    NotCarried,
+    OpenQuote,
+    PasswordProtected,
+    SheetError,
+    TooBig,
+    TooHeavy,
+    TooLarge,
+    TooManyRows,
+    Unreadable,
+)
+from mahasiswa.sheets.plan import (
+    MAX_CONFIRMED_BYTES,
+    MAX_CONFIRMED_ROWS,
+    Entry,
+    Existing,
+    Plan,
+    compare,
+    dump,
+    load,
+    writes,
+)
+from mahasiswa.sheets.reading import COMMAND_LINE, WEB, Limits, Table, read, read_text
+from mahasiswa.sheets.writing import csv_chunks
+
+__all__ = [
+    "COMMAND_LINE",
+    "MAX_CONFIRMED_BYTES",
+    "MAX_CONFIRMED_ROWS",
+    "WEB",
+    "BadConfirmation",
+    "Cleaner",
+    "Empty",
+    "Entry",
+    "Existing",
+    "Limits",
+    "NoColumns",
+    "NotASpreadsheet",
+    "NotCarried",
+    "OpenQuote",
+    "PasswordProtected",
+    "Plan",
+    "Raw",
+    "Row",
+    "SheetError",
+    "Table",
+    "TooBig",
+    "TooHeavy",
+    "TooLarge",
+    "TooManyRows",
+    "Unreadable",
+    "Wrong",
+    "check",
+    "compare",
+    "csv_chunks",
+    "dump",
+    "load",
+    "read",
+    "read_text",
+    "shown",
+    "writes",
+]

@@ -1,0 +1,186 @@
+"""What of a row is cleaned, refused or pointed out."""
+
+from math import inf, nan
+
+import pytest
+
+from mahasiswa import sheets
+from mahasiswa.sheets.columns import Cell, Odd
+
+
+def one(nim: Cell, nama: Cell = "Ani", alamat: Cell = "Jl. A") -> sheets.Row | sheets.Wrong:
+    (answer,) = sheets.check([(7, nim, nama, alamat)])
+    return answer
+
+
+def row(nim: Cell, nama: Cell = "Ani", alamat: Cell = "Jl. A") -> sheets.Row:
+    answer = one(nim, nama, alamat)
+    assert isinstance(answer, sheets.Row), answer
+    return answer
+
+
+def problem(nim: Cell, nama: Cell = "Ani", alamat: Cell = "Jl. A") -> str:
+    answer = one(nim, nama, alamat)
+    assert isinstance(answer, sheets.Wrong), answer
+    return answer.message
+
+
+@pytest.mark.parametrize(
+    "nim",
+    [
+        "0123",
+        "20/456839/TK/50663",
+        "A11.2019.12345",
+        "H1A-020",
+        "123E45",
+        "x",
+        "ab'c",
+        "ä1",
+        "=1",
+        "-5",
+        "#1",
+        "9" * 255,
+    ],
+)
+def test_an_ordinary_nim_is_left_alone(nim: str) -> None:
+    assert row(nim) == (7, nim, "Ani", "Jl. A", (), ())
+
+
+@pytest.mark.parametrize(
+    ("nim", "clean", "notes"),
+    [
+        ("'0123", "0123", ["Tanda petik di awal NIM dihapus."]),
+        ("’0123", "0123", ["Tanda petik di awal NIM dihapus."]),
+        (" 0123\t", "0123", ["Spasi di awal atau akhir NIM dihapus."]),
+        ("\u00a00123\u200b", "0123", ["Spasi di awal atau akhir NIM dihapus."]),
+        (" ' 0123", "0123", ["Spasi di awal atau akhir NIM dihapus.", "Tanda petik di awal NIM dihapus."]),
+    ],
+)
+def test_what_is_taken_off_a_nim_is_said(nim: str, clean: str, notes: list[str]) -> None:
+    assert row(nim) == (7, clean, "Ani", "Jl. A", tuple(notes), ())
+
+
+@pytest.mark.parametrize(("number", "nim"), [(123, "123"), (123.0, "123"), (0.0, "0"), (999999999999999.0, "9" * 15)])
+def test_a_numeric_cell_becomes_digits(number: float, nim: str) -> None:
+    assert row(number).nim == nim
+
+
+@pytest.mark.parametrize("nim", ["1,23457E+11", "1.23E+11", "1E+11", "1.2e11", "2E-5", " '1,23457E+11 "])
+def test_a_nim_that_was_rounded_is_refused_with_the_cure(nim: str) -> None:
+    assert problem(nim).startswith("Baris 7: NIM ")
+    assert "dibulatkan" in problem(nim)
+    assert "format kolom NIM menjadi Teks" in problem(nim)
+
+
+@pytest.mark.parametrize(
+    ("cell", "words"),
+    [
+        (1e15, "lebih dari 15 digit"),
+        (12345678901234567890, "lebih dari 15 digit"),
+        (inf, "lebih dari 15 digit"),
+        (1.5, "NIM 1,5 bukan bilangan bulat"),
+        (-5.0, "bukan bilangan bulat positif"),
+        (nan, "bukan bilangan bulat positif"),
+        (True, "TRUE, bukan teks"),
+        (Odd("date", "2020-01-02"), "tanggal atau waktu (2020-01-02)"),
+        (Odd("error", "#REF!"), "galat Excel (#REF!)"),
+        (Odd("formula", ""), "rumus tanpa hasil"),
+        (Odd("long", ""), "terlalu panjang"),
+        (None, "NIM kosong"),
+        ("  ", "NIM kosong"),
+        ("'", "NIM kosong"),
+        (".", "tidak boleh hanya"),
+        ("..", "tidak boleh hanya"),
+        ("x" * 256, "lebih dari 255 karakter"),
+        ("9" * 256, "lebih dari 255 karakter"),
+        ("1\0", "karakter NUL"),
+    ],
+)
+def test_a_nim_that_cannot_be_is_refused(cell: Cell, words: str) -> None:
+    assert words in problem(cell)
+
+
+@pytest.mark.parametrize("text", ["'Ain", "=1+1", " Ani ", "a\r\nb", "1.23E+11", "ÿ", "Ä", "!", "a\u00a0"])
+def test_nama_and_alamat_are_left_alone(text: str) -> None:
+    assert row("1", text, text)[2:4] == (text, text)
+
+
+@pytest.mark.parametrize("blank", [None, "", "  ", "\u00a0", "\n"])
+def test_a_blank_nama_or_alamat_is_none(blank: str | None) -> None:
+    assert row("1", blank, blank)[2:4] == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("cell", "words"),
+    [
+        (Odd("date", "2020-05-12"), "Alamat terbaca sebagai tanggal"),
+        (Odd("error", "#N/A"), "Alamat berisi galat Excel (#N/A)"),
+        (Odd("formula", ""), "Alamat berisi rumus tanpa hasil"),
+        (False, "Alamat berisi FALSE"),
+        (12.5, "Alamat terbaca sebagai angka (12,5)"),
+        (1e20, "Alamat terbaca sebagai angka (1E+20)"),
+        ("a\0", "Alamat berisi karakter NUL"),
+    ],
+)
+def test_an_alamat_that_is_no_text_is_refused(cell: Cell, words: str) -> None:
+    assert words in problem("1", "Ani", cell)
+
+
+def test_a_whole_number_is_an_alamat() -> None:
+    assert row("1", "Ani", 12.0).alamat == "12"
+
+
+def test_all_that_is_wrong_with_a_row_is_said_at_once() -> None:
+    message = problem(1.5, Odd("date", "2020-01-02"), Odd("error", "#N/A"))
+    assert [word in message for word in ("NIM 1,5", "Nama terbaca sebagai tanggal", "#N/A")] == [True] * 3
+
+
+def test_a_header_that_comes_again_is_no_record() -> None:
+    assert "judul kolom" in problem("NIM", "Nama", "Alamat")
+    assert "judul kolom" in problem("Npm", "NAMA MAHASISWA", None)
+    assert row("Alamat", "Nama", "NIM").nim == "Alamat"
+
+
+def test_a_nim_twice_is_named_with_both_rows() -> None:
+    """Which of the two is right only a person can tell, so neither is written."""
+    first, other, second = sheets.check([(2, "0123", "Ani", "A"), (3, "0124", "B", "B"), (9, "'0123", "Ani", "A")])
+    assert isinstance(other, sheets.Row)
+    assert isinstance(first, sheets.Wrong)
+    assert isinstance(second, sheets.Wrong)
+    assert first.message.startswith("Baris 2: NIM 0123 muncul lagi di baris 9")
+    assert second.message.startswith("Baris 9: NIM 0123 sudah ada di baris 2")
+    assert second.twin == 2
+
+
+def test_a_nim_twice_is_found_across_batches() -> None:
+    cleaner = sheets.Cleaner()
+    assert [type(answer) for answer in cleaner.clean([(2, "1", "Ani", "A")])] == [sheets.Row]
+    (second,) = cleaner.clean([(900_000, "1", "Ani", "A")])
+    assert isinstance(second, sheets.Wrong)
+    assert (second.number, second.twin) == (900_000, 2)
+
+
+def test_a_nim_shorter_by_its_leading_zeros_gets_a_warning() -> None:
+    rows = sheets.check(
+        [(2, "0912345", "A", "A"), (3, "1012345", "B", "B"), (4, 912346, "C", "C"), (5, "X1", "D", "D")]
+    )
+    warned = [answer for answer in rows if isinstance(answer, sheets.Row) and answer.warnings]
+    assert [(answer.number, answer.nim) for answer in warned] == [(4, "912346")]
+    assert "NIM 912346 lebih pendek dari NIM lainnya (7 digit)" in warned[0].warnings[0]
+
+
+def test_no_warning_where_lengths_differ_anyway() -> None:
+    rows = sheets.check([(2, "1", "A", "A"), (3, "12", "B", "B"), (4, "ABC", "C", "C")])
+    assert [answer.warnings for answer in rows if isinstance(answer, sheets.Row)] == [(), (), ()]
+
+
+def test_the_decimals_of_another_program_get_a_warning() -> None:
+    assert "berakhiran “.0”" in row("12345.0").warnings[0]
+    assert row("12345.0").nim == "12345.0"
+
+
+def test_a_nim_twice_is_found_where_the_first_row_is_wrong_otherwise() -> None:
+    first, second = sheets.check([(2, "0123", "Ani", Odd("error", "#N/A")), (9, "0123", "Ani", "A")])
+    assert isinstance(first, sheets.Wrong)
+    assert isinstance(second, sheets.Wrong)
+    assert second.message.startswith("Baris 9: NIM 0123 sudah ada di baris 2")

@@ -1,0 +1,128 @@
+"""What a file would change, and its way through the browser."""
+
+import json
+import string
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mahasiswa import sheets
+from mahasiswa.record import Mahasiswa, Write, digest
+
+ANI = Mahasiswa("1", "Ani", "Jl. A")
+VERSI = digest(ANI)
+
+texts = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]))
+nims = texts.filter(lambda text: text not in ("", ".", "..") and len(text) < 256)
+
+
+def plan_of(*rows: tuple[str, str | None, str | None]) -> sheets.Plan:
+    return sheets.compare(sheets.check((number, *row) for number, row in enumerate(rows, 2)), {"1": ANI})
+
+
+def test_rows_are_sorted_against_the_records_that_exist() -> None:
+    plan = plan_of(("1", "Ani", "Jl. B"), ("2", "Budi", "B"), ("..", "C", "C"))
+    assert [(entry.before, entry.after) for entry in plan.changed] == [(ANI, Mahasiswa("1", "Ani", "Jl. B"))]
+    assert [(entry.before, entry.after) for entry in plan.new] == [(None, Mahasiswa("2", "Budi", "B"))]
+    assert [wrong.number for wrong in plan.wrong] == [4]
+    assert plan.same == []
+
+
+def test_a_blank_cell_never_erases_a_value() -> None:
+    plan = plan_of(("1", None, "Jl. B"))
+    assert plan.changed[0].after == Mahasiswa("1", "Ani", "Jl. B")
+    assert [entry.after for entry in plan_of(("1", None, None)).same] == [ANI]
+
+
+def test_a_new_record_needs_both_texts() -> None:
+    (wrong,) = plan_of(("2", None, "B")).wrong
+    assert wrong.message == "Baris 2: Nama kosong. Isi Nama untuk mahasiswa baru."
+    assert wrong.cells == ("2", "", "B")
+
+
+def test_existing_records_are_skipped_or_updated() -> None:
+    plan = plan_of(("1", "Ani", "Jl. B"), ("2", "Budi", "B"))
+    new = Write(Mahasiswa("2", "Budi", "B"), None)
+    assert sheets.writes(plan, "skip") == [new]
+    assert sheets.writes(plan, "update") == [new, Write(Mahasiswa("1", "Ani", "Jl. B"), VERSI)]
+
+
+@given(st.builds(Mahasiswa, texts, texts, texts), st.builds(Mahasiswa, texts, texts, texts))
+def test_a_digest_stands_for_one_record(first: Mahasiswa, second: Mahasiswa) -> None:
+    assert (digest(first) == digest(second)) == (first == second)
+    assert set(digest(first)) <= set(string.ascii_letters + string.digits + "-_")
+
+
+def test_a_digest_tells_where_one_text_ends() -> None:
+    assert digest(Mahasiswa("1", "ab", "c")) != digest(Mahasiswa("1", "a", "bc"))
+    assert digest(Mahasiswa("1", "a1:b", "")) != digest(Mahasiswa("1", "a", "b"))
+
+
+@given(
+    st.lists(
+        st.builds(Write, st.builds(Mahasiswa, nims, texts, texts), st.sampled_from([None, VERSI])),
+        unique_by=lambda write: write.record.nim,
+    )
+)
+def test_the_confirmed_rows_come_back_as_they_were(rows: list[Write]) -> None:
+    field = sheets.dump(rows)
+    assert field.isascii()
+    assert field.isprintable()
+    assert sheets.load(field) == rows
+
+
+GOOD: list[Any] = ["1", "Ani", "A", None]
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        None,
+        {},
+        "x",
+        [[]],
+        ["1234"],
+        [GOOD[:3]],
+        [[*GOOD, 1]],
+        [[1, "Ani", "A", None]],
+        [["1", None, "A", None]],
+        [["1", "Ani", ["A"], None]],
+        [["1", "Ani", "A", ""]],
+        [["1", "Ani", "A", "x" * 23]],
+        [["1", "Ani", "A", "é" * 22]],
+        [["1", "Ani", "A", VERSI + "\n"]],
+        [["", "Ani", "A", None]],
+        [[".", "Ani", "A", None]],
+        [["..", "Ani", "A", None]],
+        [["1" * 256, "Ani", "A", None]],
+        [["1", "A\0", "A", None]],
+        [["1", "A\ud800", "A", None]],
+        [GOOD, GOOD],
+    ],
+)
+def test_a_confirmation_that_we_never_made_is_refused(rows: object) -> None:
+    with pytest.raises(sheets.BadConfirmation, match="Ulangi dari unggah berkas"):
+        sheets.load(json.dumps(rows))
+
+
+@pytest.mark.parametrize("text", ["", "[", "[" * 100_000, "9" * 5000, "[NaN]", '[["1","Ani","A",null]'])
+def test_a_confirmation_that_is_broken_is_refused(text: str) -> None:
+    with pytest.raises(sheets.BadConfirmation):
+        sheets.load(text)
+
+
+def test_the_limits_of_a_confirmation() -> None:
+    rows = [[str(number), "Ani", "A", None] for number in range(10_001)]
+    assert len(sheets.load(json.dumps(rows[1:]))) == 10_000
+    with pytest.raises(sheets.BadConfirmation, match=r"10\.000 baris"):
+        sheets.load(json.dumps(rows))
+    with pytest.raises(sheets.BadConfirmation, match="8 MB"):
+        sheets.load(" " * (8 << 20) + "[]")
+
+
+def test_a_form_that_would_be_too_large_is_said_in_the_preview() -> None:
+    """Three bytes for each quote, as the browser will send it."""
+    with pytest.raises(sheets.BadConfirmation, match="8 MB"):
+        sheets.dump([Write(Mahasiswa("1", "é" * 1_100_000, "A"), None)])
