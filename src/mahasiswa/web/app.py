@@ -7,6 +7,9 @@ from urllib.parse import quote, unquote_to_bytes
 
 from starlette.applications import Starlette
 from starlette.convertors import Convertor, register_url_convertor
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Match, Route
@@ -14,7 +17,7 @@ from starlette.types import ASGIApp
 
 from mahasiswa.settings import Settings
 from mahasiswa.store import Unavailable, open_store
-from mahasiswa.web import students
+from mahasiswa.web import students, transfers
 from mahasiswa.web.cache import ListCache
 from mahasiswa.web.forms import BodyRefused
 from mahasiswa.web.guard import Guard
@@ -40,13 +43,22 @@ class NimConvertor(Convertor[str | None]):
 
 register_url_convertor("nim", NimConvertor())
 
+# For slow networks, where a page may be long: what the cache does not answer itself.
+GZIP = Middleware(GZipMiddleware, minimum_size=1024, compresslevel=4)
+
 ROUTES = [
-    Route("/", students.index, methods=["GET"]),
+    Route("/", students.index, methods=["GET"], middleware=[GZIP]),
     Route("/mahasiswa/add", students.new, methods=["GET"]),
     Route("/mahasiswa/edit/{nim:nim}", students.edit, methods=["GET"]),
+    Route("/mahasiswa/impor", transfers.choose, methods=["GET"]),
+    Route("/mahasiswa/impor/templat.xlsx", transfers.template, methods=["GET"]),
+    Route("/mahasiswa/ekspor.xlsx", transfers.export_xlsx, methods=["GET"]),
+    Route("/mahasiswa/ekspor.csv", transfers.export_csv, methods=["GET"]),
     Route("/mahasiswa/add", students.create, methods=["POST"]),
     Route("/mahasiswa/edit/{nim:nim}", students.update, methods=["POST"]),
     Route("/mahasiswa/delete/{nim:nim}", students.destroy, methods=["POST"]),
+    Route("/mahasiswa/impor", transfers.preview, methods=["POST"], middleware=[GZIP]),
+    Route("/mahasiswa/impor/simpan", transfers.confirm, methods=["POST"]),
 ]
 
 
@@ -66,6 +78,7 @@ def create_app(settings: Settings) -> ASGIApp:
         exception_handlers={
             404: not_found,
             405: method_not_allowed,
+            HTTPException: bad_request,
             BodyRefused: body_refused,
             Unavailable: unavailable,
             Exception: failed,
@@ -85,6 +98,11 @@ async def method_not_allowed(request: Request, _error: Exception) -> Response:
     """A path that is there, with another method: say which would do."""
     matching = [route.methods or set() for route in ROUTES if route.matches(request.scope)[0] != Match.NONE]
     return _error_page(request, "method", {"allow": ", ".join(sorted(set().union(*matching)))})
+
+
+async def bad_request(request: Request, _error: Exception) -> Response:
+    """A multipart body that is none."""
+    return _error_page(request, "bad request")
 
 
 async def body_refused(request: Request, error: Exception) -> Response:

@@ -74,7 +74,7 @@ class ListCache:
         _, records = await store.snapshot(MAX_ROWS)
         if records is None:
             return None
-        before, after = self.pages.list_frame(empty=not records)
+        before, after = self.pages.list_frame(len(records))
         parts = [before]
         size = 0
         for first in range(0, len(records), SLICE):

@@ -1,18 +1,25 @@
 """Reading a form post: its bytes, counted and timed as they come, and its fields, exactly as they were typed."""
 
 import asyncio
-import re
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from typing import Literal, NamedTuple
 from urllib.parse import unquote_to_bytes
 
+from starlette.datastructures import FormData
 from starlette.requests import ClientDisconnect, Request
+from starlette.types import Message, Receive
 
 MAX_BODY = 64 * 1024
 """Bytes of a form's body."""
 
 BODY_SECONDS = 10.0
-"""How long a client may take to send it."""
+"""How long a client may take to send a body; as much longer as SLOWEST grants for what has come."""
+
+SLOWEST = 16 * 1024
+"""Bytes a second."""
+
+BodyProblem = Literal["too slow", "too large", "file too large", "not a form"]
 
 FormProblem = Literal["twice", "not_utf8"]
 
@@ -20,7 +27,7 @@ FormProblem = Literal["twice", "not_utf8"]
 class BodyRefused(Exception):
     """The body cannot be read as a form; `problem` names the page that says so."""
 
-    def __init__(self, problem: Literal["too slow", "too large", "not a form"]) -> None:
+    def __init__(self, problem: BodyProblem) -> None:
         super().__init__(problem)
         self.problem = problem
 
@@ -60,18 +67,42 @@ def _decode(text: bytes) -> bytes:
     return unquote_to_bytes(text.replace(b"+", b" "))
 
 
-async def _read_body(request: Request, limit: int) -> bytes:
-    """Read the body, counted as it comes: a client may announce one length and send another, or none."""
-    announced = request.headers.get("content-length", "")
-    if re.fullmatch(r"[0-9]+", announced) and int(announced) > limit:
-        raise BodyRefused("too large")
-    body = bytearray()
+@asynccontextmanager
+async def read_upload(request: Request, max_file: int) -> AsyncIterator[FormData]:
+    """Read a form with a file, valid within the `with`; raise BodyRefused, or HTTPException where it is malformed."""
+    bounded = Request(request.scope, _bounded(request, max_file + MAX_BODY, "file too large"))
     try:
-        async with asyncio.timeout(BODY_SECONDS):
-            async for chunk in request.stream():
-                body += chunk
-                if len(body) > limit:
-                    raise BodyRefused("too large")
-    except (TimeoutError, ClientDisconnect):
+        async with bounded.form(max_files=1, max_fields=5, max_part_size=max_file) as form:
+            yield form
+    except ClientDisconnect:
         raise BodyRefused("too slow") from None
-    return bytes(body)
+
+
+async def _read_body(request: Request, limit: int) -> bytes:
+    try:
+        return await Request(request.scope, _bounded(request, limit, "too large")).body()
+    except ClientDisconnect:
+        raise BodyRefused("too slow") from None
+
+
+def _bounded(request: Request, limit: int, problem: BodyProblem) -> Receive:
+    """The request's body, counted and timed as it comes: a client may announce one length and send another."""
+    announced = request.headers.get("content-length", "")
+    if announced.isdecimal() and int(announced) > limit:
+        raise BodyRefused(problem)
+    deadline = asyncio.get_running_loop().time() + BODY_SECONDS
+    received = 0
+
+    async def receive() -> Message:
+        nonlocal received
+        try:
+            async with asyncio.timeout_at(deadline + received / SLOWEST):
+                message = await request.receive()
+        except TimeoutError:
+            raise BodyRefused("too slow") from None
+        received += len(message.get("body", b""))
+        if received > limit:
+            raise BodyRefused(problem)
+        return message
+
+    return receive

@@ -13,11 +13,16 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 from starlette.responses import Response
 
-from mahasiswa.record import Mahasiswa
+from mahasiswa.record import Mahasiswa, digest
 from mahasiswa.settings import Settings
+from mahasiswa.sheets import Plan
+from mahasiswa.web.view import View
 
 CONFIRM = "return confirm('Apakah Anda yakin ingin menghapus data ini?')"
 
+
+LONG = 1000
+"""Rows of a list that is offered page by page as well."""
 
 NUL = "\0"
 MARK = Markup("<!--rows-->")
@@ -37,9 +42,12 @@ PROBLEMS = {
     "refused": Problem(400, "Tidak dapat disimpan", "Data ditolak oleh aturan basis data. Periksa isinya, lalu simpan lagi."),
     "no record": Problem(404, "Tidak ditemukan", "Data mahasiswa tidak ditemukan. Mungkin sudah dihapus atau NIM-nya keliru."),
     "no page": Problem(404, "Alamat tidak dikenal", "Halaman tidak ditemukan. Periksa kembali tautannya."),
+    "changed": Problem(409, "", "Data ini sudah diubah orang lain sejak Anda membukanya. Perubahan Anda belum disimpan."),
     "method": Problem(405, "Cara akses tidak didukung", "Halaman ini tidak dapat dibuka dengan cara tersebut."),
     "too slow": Problem(408, "Waktu pengiriman habis", "Data tidak diterima lengkap pada waktunya, jadi belum disimpan. Periksa sambungan, lalu kirim lagi."),
     "too large": Problem(413, "Kiriman terlalu besar", "Data yang dikirim terlalu besar (maksimal 64 KB)."),
+    "file too large": Problem(413, "Berkas terlalu besar", "Ukuran berkas melebihi 16 MB."),
+    "not carried": Problem(422, "Tidak dapat diekspor", ""),
     "not a form": Problem(415, "Jenis data tidak didukung", "Data belum disimpan karena tidak dikirim sebagai formulir. Kirim lewat formulir di halaman ini."),
     "failed": Problem(500, "Maaf", "Terjadi kesalahan di server. Coba lagi beberapa saat lagi. Jika berulang, hubungi pengelola."),
     "not saved": Problem(503, "Basis data tidak dapat diakses", "Data belum tersimpan karena basis data sedang tidak dapat diakses. Coba lagi beberapa saat lagi."),
@@ -47,9 +55,19 @@ PROBLEMS = {
 }  # fmt: skip
 
 
-def text(value: object) -> str:
-    """Escape a text for an element or a quoted attribute. A bare CR would not survive an HTML parser."""
-    return Markup(str(escape(value)).replace("\r", "&#13;"))  # noqa: S704 - escaped in this very call
+def escaped(value: object) -> str:
+    """A text for an element or a quoted attribute. A bare CR would not survive an HTML parser."""
+    return str(escape(value)).replace("\r", "&#13;")
+
+
+def text(value: object) -> Markup:
+    """The same as markup, for what a template writes."""
+    return Markup(escaped(value))  # noqa: S704 - escaped in this very call
+
+
+def number(value: int) -> str:
+    """10000 as `10.000`."""
+    return f"{value:,}".replace(",", ".")
 
 
 class Pages:
@@ -70,6 +88,7 @@ class Pages:
             "style": Markup(style),  # noqa: S704 - our own
             "cdn_url": settings.cdn_url,
             "cdn_integrity": settings.cdn_integrity,
+            "number": number,
             "path": self.path,
             "edit_path": self.edit_path,
         }
@@ -89,18 +108,25 @@ class Pages:
         """The address of a record's edit page: everything percent-encoded, so that any nim is one path segment."""
         return f"{self.prefix}/mahasiswa/edit/{quote(nim, safe='')}"
 
-    def list_frame(self, *, empty: bool) -> tuple[bytes, bytes]:
-        """What stands before and after the rows on the list page (specification 4.1)."""
-        page = self._render("list.html", rows=MARK, empty=empty)
+    def list_frame(self, count: int) -> tuple[bytes, bytes]:
+        """What stands before and after the rows on the list page (specification 4.1) of that many records or more."""
+        page = self._render("list.html", rows=MARK, view=None, count=count, long=count > LONG)
         before, _, after = page.partition(MARK)
         return before.encode(), after.encode()
+
+    def found(self, view: View, records: Sequence[Mahasiswa]) -> Response:
+        """A page of the list as `view` has it."""
+        rows = Markup(self.rows(records, view.offset + 1).decode())  # noqa: S704 - escaped there
+        return self._page("list.html", rows=rows, view=view, count=len(records), long=False)
 
     def rows(self, records: Sequence[Mahasiswa], first: int) -> bytes:
         """Rows of the list, numbered from `first`: the one hot spot, so all cells are escaped in one go.
 
-        The same rules as the templates': `text` for a cell, `quote` for a path.
+        The same rules as the templates': `escaped` for a cell, `quote` for a path.
         """
-        cells = text(NUL.join(chain.from_iterable(records))).split(NUL)
+        if not records:
+            return b""
+        cells = escaped(NUL.join(chain.from_iterable(records))).split(NUL)
         if len(cells) != len(records) * 3:  # another program stored a NUL, which no page can carry
             return self.rows([Mahasiswa(*(cell.replace(NUL, "\ufffd") for cell in row)) for row in records], first)
         edit, delete = self.path("/mahasiswa/edit/"), self.path("/mahasiswa/delete/")
@@ -124,18 +150,52 @@ class Pages:
         """The form of specification 4.2, with what was typed and what is wrong with it: field to reason."""
         return self._form("Tambah Data Mahasiswa", self.path("/mahasiswa/add"), values or {}, wrong or {}, problem)
 
-    def edit_form(
-        self, nim: str, values: Mapping[str, str | None], wrong: Mapping[str, str] | None = None, *, problem: str = ""
+    def edit_form(self, record: Mahasiswa, versi: str) -> Response:
+        """The form of specification 4.3. Its button carries the digest of the record it was opened with."""
+        return self.edit_again(record.nim, versi, record._asdict())
+
+    def edit_again(
+        self,
+        nim: str,
+        versi: str | None,
+        values: Mapping[str, str | None],
+        wrong: Mapping[str, str] | None = None,
+        *,
+        problem: str = "",
     ) -> Response:
-        """The form of specification 4.3, likewise."""
+        """The same form with what was typed and what is wrong with it."""
+        values = {**values, "nim": nim}
+        action = self.edit_path(nim)
+        return self._form("Edit Data Mahasiswa", action, values, wrong or {}, problem, existing=True, versi=versi)
+
+    def changed(self, current: Mahasiswa, values: Mapping[str, str | None]) -> Response:
+        """The same form where someone else has changed the record meanwhile: theirs and yours, and the choice."""
         return self._form(
-            "Edit Data Mahasiswa", self.edit_path(nim), {**values, "nim": nim}, wrong or {}, problem, existing=True
+            "Edit Data Mahasiswa",
+            self.edit_path(current.nim),
+            {**values, "nim": current.nim},
+            {},
+            "changed",
+            existing=True,
+            versi=digest(current),
+            theirs=current,
         )
 
-    def error(self, problem: str, headers: Mapping[str, str] | None = None) -> Response:
-        """One of PROBLEMS, as a page."""
+    def import_form(self, message: str = "", status: int = 400) -> Response:
+        """Where to choose a spreadsheet or paste its cells, with what was wrong with the last one."""
+        return self._page("import.html", status if message else 200, message=message)
+
+    def preview(self, plan: Plan, data: str, note: str | None, *, changed: bool = False) -> Response:
+        """What an import would do; `data` is what its confirmation sends back."""
+        noticed = [entry for entry in (*plan.new, *plan.changed, *plan.same) if entry.row.cleaned or entry.row.warnings]
+        noticed.sort(key=lambda entry: entry.row.number)
+        status = 409 if changed else 200
+        return self._page("preview.html", status, plan=plan, data=data, note=note, noticed=noticed, changed=changed)
+
+    def error(self, problem: str, headers: Mapping[str, str] | None = None, *, text: str = "") -> Response:
+        """One of PROBLEMS, as a page; `text` may say it more exactly."""
         status, heading, explanation = PROBLEMS[problem]
-        return self._page("error.html", status, headers, heading=heading, text=explanation)
+        return self._page("error.html", status, headers, heading=heading, text=text or explanation)
 
     def redirect(self) -> Response:
         """302 to the list, without a body (specification 7.5)."""
@@ -150,6 +210,8 @@ class Pages:
         problem: str,
         *,
         existing: bool = False,
+        versi: str | None = None,
+        theirs: Mahasiswa | None = None,
     ) -> Response:
         alert = PROBLEMS[problem].text if problem else ""
         status = PROBLEMS[problem].status if problem else 200
@@ -165,6 +227,8 @@ class Pages:
             wrong=wrong,
             alert=alert,
             existing=existing,
+            versi=versi,
+            theirs=theirs,
             focus=fields[0],
         )
 

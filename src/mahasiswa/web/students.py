@@ -1,32 +1,47 @@
 """The six routes of the specification (section 4), named by what they do to a record."""
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from functools import partial
+from typing import cast
 
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from mahasiswa.record import Mahasiswa
-from mahasiswa.store import Refused, Store, Unavailable
+from mahasiswa.record import Mahasiswa, digest
+from mahasiswa.store import Changed, Refused, Store, Unavailable
 from mahasiswa.web.forms import Form, read_form
-from mahasiswa.web.pages import Pages
+from mahasiswa.web.pages import LONG, Pages
+from mahasiswa.web.view import PARAMETERS, View
 
-CHUNK = 1000
-"""Rows read and sent at a time."""
+CHUNK = LONG + 1
+"""Rows read and sent at a time; the first tells whether the list is a long one."""
 
 
 async def index(request: Request) -> Response:
     """GET / (specification 4.1), as a stream: what the cache in front of this route does not keep."""
-    store, pages = _parts(request)
+    store, pages = parts(request)
+    if any(name in request.query_params for name in PARAMETERS):
+        return await _found(request, store, pages)
     chunk = await store.after(None, CHUNK)
     if request.method == "HEAD":
         return Response(headers=pages.headers, media_type="text/html")
     return StreamingResponse(_list(store, pages, chunk), headers=pages.headers, media_type="text/html")
 
 
+async def _found(request: Request, store: Store, pages: Pages) -> Response:
+    """A page of the records that were asked for; where counting takes a while, reading it need not wait."""
+    view = View.asked_for(request.query_params)
+    total, records = await asyncio.gather(store.count(view.query), store.page(view.query, view.offset, view.per))
+    if view.offset and not records:
+        view = view.found(total)
+        records = await store.page(view.query, view.offset, view.per)
+    return pages.found(view.found(total), records)
+
+
 async def _list(store: Store, pages: Pages, chunk: Sequence[Mahasiswa]) -> AsyncIterator[bytes]:
     """The page in pieces, one read each: no transaction waits for a slow client."""
-    before, after = pages.list_frame(empty=not chunk)
+    before, after = pages.list_frame(len(chunk))
     yield before
     first = 1
     while chunk:
@@ -38,38 +53,50 @@ async def _list(store: Store, pages: Pages, chunk: Sequence[Mahasiswa]) -> Async
 
 async def new(request: Request) -> Response:
     """GET /mahasiswa/add (specification 4.2)."""
-    _, pages = _parts(request)
+    _, pages = parts(request)
     return pages.add_form()
 
 
 async def edit(request: Request) -> Response:
     """GET /mahasiswa/edit/:nim (specification 4.3)."""
-    store, pages = _parts(request)
+    store, pages = parts(request)
     nim = _nim(request)
     record = None if nim is None else await store.get(nim)
-    return pages.edit_form(record.nim, record._asdict()) if record else pages.error("no record")
+    return pages.edit_form(record, digest(record)) if record else pages.error("no record")
 
 
 async def create(request: Request) -> Response:
     """POST /mahasiswa/add (specification 4.4)."""
-    store, pages = _parts(request)
+    store, pages = parts(request)
     form = await read_form(request, Mahasiswa._fields)
     return await _save(form, store.add, pages.add_form, pages)
 
 
 async def update(request: Request) -> Response:
-    """POST /mahasiswa/edit/:nim (specification 4.5). A nim in the body is ignored."""
-    store, pages = _parts(request)
+    """POST /mahasiswa/edit/:nim (specification 4.5). A nim in the body is ignored.
+
+    A form of ours says on which version of the record it was based; a client that does not gets what the
+    specification says.
+    """
+    store, pages = parts(request)
     nim = _nim(request)
-    form = await read_form(request, ("nama", "alamat"))
+    form = await read_form(request, ("nama", "alamat", "versi"))
     if nim is None:
         return pages.redirect()
-    return await _save(form, partial(store.update, nim), partial(pages.edit_form, nim), pages)
+    versi = form.values.pop("versi")
+
+    async def write(nama: str | None, alamat: str | None) -> None:
+        await store.update(nim, nama, alamat, versi)
+
+    try:
+        return await _save(form, write, partial(pages.edit_again, nim, versi), pages)
+    except Changed as changed:
+        return pages.changed(cast("Mahasiswa", changed.current), form.values)
 
 
 async def destroy(request: Request) -> Response:
     """POST /mahasiswa/delete/:nim (specification 4.6). A body is not read."""
-    store, pages = _parts(request)
+    store, pages = parts(request)
     nim = _nim(request)
     if nim is not None:
         try:
@@ -99,7 +126,8 @@ async def _save(
     return pages.redirect()
 
 
-def _parts(request: Request) -> tuple[Store, Pages]:
+def parts(request: Request) -> tuple[Store, Pages]:
+    """What the handlers work with."""
     return request.app.state.store, request.app.state.pages
 
 

@@ -1,0 +1,157 @@
+"""Spreadsheets in, by way of a preview that writes nothing, and out."""
+
+import asyncio
+import tempfile
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from functools import partial
+from typing import BinaryIO, cast
+
+from starlette.datastructures import UploadFile
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+
+from mahasiswa import sheets
+from mahasiswa.record import Mahasiswa
+from mahasiswa.store import Changed, Refused, Store, Unavailable
+from mahasiswa.web.forms import read_form, read_upload
+from mahasiswa.web.students import parts
+from mahasiswa.web.view import View
+
+UPLOAD = sheets.WEB.size or 0
+"""Bytes of a spreadsheet that is uploaded."""
+
+PIECE = 256 * 1024
+"""Bytes of a download that are sent at a time."""
+
+XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
+
+WORKBOOKS = asyncio.Semaphore(2)
+"""Workbooks read at the same time: each may take half a gigabyte."""
+
+
+async def choose(request: Request) -> Response:
+    """GET /mahasiswa/impor: where to choose a file or paste cells."""
+    _, pages = parts(request)
+    return pages.import_form()
+
+
+async def preview(request: Request) -> Response:
+    """POST /mahasiswa/impor: what a file would change. Nothing is written, nothing kept."""
+    store, pages = parts(request)
+    async with read_upload(request, UPLOAD) as form:
+        file, pasted = form.get("berkas"), form.get("tempel")
+        try:
+            if isinstance(file, UploadFile) and file.size:
+                async with WORKBOOKS:
+                    note, rows = await asyncio.to_thread(_read_file, file.file)
+            elif isinstance(pasted, str) and pasted.strip():
+                note, rows = None, await asyncio.to_thread(lambda: sheets.check(sheets.read_text(pasted)))
+            else:
+                return pages.import_form("Pilih berkas atau tempel data dari Excel, lalu lanjutkan ke pratinjau.")
+            return await _preview(store, pages.preview, rows, note)
+        except sheets.SheetError as error:
+            return pages.import_form(str(error), 413 if isinstance(error, sheets.TooBig) else 400)
+
+
+async def confirm(request: Request) -> Response:
+    """POST /mahasiswa/impor/simpan: write what the preview showed, all of it or nothing."""
+    store, pages = parts(request)
+    form = await read_form(request, ("data", "ada"), sheets.MAX_CONFIRMED_BYTES)
+    try:
+        writes = sheets.load(form.values["data"] or "")
+    except sheets.SheetError as error:
+        return pages.import_form(str(error), 400)
+    chosen = writes if form.values["ada"] == "perbarui" else [write for write in writes if write.versi is None]
+    try:
+        await store.write_all(chosen)
+    except Changed:
+        # Nothing is lost: the rows themselves come back as a new preview against what the list holds now.
+        rows = [sheets.Row(number, *record) for number, (record, _) in enumerate(writes, 1)]
+        return await _preview(store, partial(pages.preview, changed=True), rows, None)
+    except Refused as refused:
+        return pages.import_form(f"Data ditolak oleh aturan basis data ({refused.field}). Periksa berkasnya.", 400)
+    except Unavailable:
+        return pages.error("not saved")
+    return pages.redirect()
+
+
+async def template(request: Request) -> Response:
+    """GET /mahasiswa/impor/templat.xlsx: an empty table that passes its own import."""
+    from mahasiswa.sheets.xlsx import write_template  # noqa: PLC0415 - slow to import, and seldom used
+
+    return await _download(request, "templat-mahasiswa.xlsx", write_template)
+
+
+async def export_xlsx(request: Request) -> Response:
+    """GET /mahasiswa/ekspor.xlsx: all records, or those of the same search, every cell as text."""
+    from mahasiswa.sheets.xlsx import write_xlsx  # noqa: PLC0415 - as above
+
+    return await _export(request, "mahasiswa.xlsx", write_xlsx)
+
+
+async def export_csv(request: Request) -> Response:
+    """GET /mahasiswa/ekspor.csv: likewise, as an Indonesian Excel opens it."""
+    return await _export(request, "mahasiswa.csv", _write_csv)
+
+
+def _read_file(file: BinaryIO) -> tuple[str | None, list[sheets.Row | sheets.Wrong]]:
+    with sheets.read(file) as table:
+        return table.note, sheets.check(table)
+
+
+async def _preview(
+    store: Store, show: Callable[..., Response], rows: Sequence[sheets.Row | sheets.Wrong], note: str | None
+) -> Response:
+    existing = await store.find([row.nim for row in rows if isinstance(row, sheets.Row)])
+    plan = sheets.compare(rows, existing)
+    data = sheets.dump(sheets.writes(plan))
+    return await asyncio.to_thread(show, plan, data, note)
+
+
+def _write_csv(rows: Iterator[Mahasiswa], file: BinaryIO) -> None:
+    file.writelines(sheets.csv_chunks(rows))
+
+
+async def _export(request: Request, name: str, write: Callable[[Iterator[Mahasiswa], BinaryIO], None]) -> Response:
+    store, pages = parts(request)
+    query = View.asked_for(request.query_params).query
+    loop = asyncio.get_running_loop()
+    chunks = store.chunks(query)
+
+    async def following() -> Sequence[Mahasiswa]:
+        async for chunk in chunks:
+            return chunk
+        return ()
+
+    def rows() -> Iterator[Mahasiswa]:
+        while chunk := asyncio.run_coroutine_threadsafe(following(), loop).result():
+            yield from chunk
+
+    try:
+        return await _download(request, name, lambda file: write(rows(), file))
+    except sheets.NotCarried as error:
+        return pages.error("not carried", text=str(error))
+
+
+async def _download(request: Request, name: str, write: Callable[[BinaryIO], None]) -> Response:
+    """Answer with a file, written whole before its first byte leaves: no transaction waits for a slow client."""
+    _, pages = parts(request)
+    headers = {**pages.headers, "content-disposition": f'attachment; filename="{name}"'}
+    media_type = "text/csv" if name.endswith(".csv") else XLSX
+    if request.method == "HEAD":
+        return Response(headers=headers, media_type=media_type)
+    file = cast("BinaryIO", tempfile.TemporaryFile())  # noqa: SIM115 - closed when the last byte has left
+    try:
+        await asyncio.to_thread(write, file)
+        headers["content-length"] = str(file.tell())
+        file.seek(0)
+    except BaseException:
+        file.close()
+        raise
+    return StreamingResponse(_pieces(file), headers=headers, media_type=media_type)
+
+
+async def _pieces(file: BinaryIO) -> AsyncIterator[bytes]:
+    with file:
+        while piece := await asyncio.to_thread(file.read, PIECE):
+            yield piece
