@@ -2,11 +2,14 @@
 
 import os
 import sys
+from pathlib import Path
 from typing import NoReturn
 
 import click
 
 from mahasiswa.settings import SettingError, Settings
+
+# Modules are imported by the command that needs them: `--help` and a wrong setting need none.
 
 
 def _settings_help() -> str:
@@ -34,21 +37,90 @@ def main(context: click.Context) -> None:
 def serve() -> None:
     """Start the service; SIGTERM or Ctrl-C ends it."""
     settings = _settings()
-    from mahasiswa.server import CannotStart, serve  # noqa: PLC0415 - `--help` and a wrong setting need no server
+    from mahasiswa.server import CannotStart, serve  # noqa: PLC0415 - as above
 
     try:
         serve(settings)
     except CannotStart as error:
-        _fail(str(error), 1)
+        _fail(f"mahasiswa: {error}")
+
+
+@main.command("import")
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option(
+    "--existing", type=click.Choice(["skip", "update"]), default="skip", show_default=True, help="What exists already."
+)
+@click.option("--dry-run", is_flag=True, help="Say what would be done, and do nothing.")
+def import_(file: Path, existing: str, *, dry_run: bool) -> None:
+    """Bring the records of a spreadsheet in: xlsx, xls, ods or csv. All of them, or none where a row is wrong.
+
+    \b
+    mahasiswa import mahasiswa.xlsx --dry-run
+    mahasiswa import mahasiswa.csv --existing update
+    DATABASE_URL=sqlite:////srv/mahasiswa.db mahasiswa import daftar.ods
+    """  # noqa: D301 - click's mark for a paragraph to leave as it is
+    url = _settings().database_url
+    from mahasiswa.files import Failure, import_file  # noqa: PLC0415 - as above
+
+    try:
+        merged, warnings = import_file(url, file, update=existing == "update", dry_run=dry_run)
+    except Failure as failure:
+        _fail("\n".join(failure.lines))
+    for line in warnings:
+        click.echo(line, err=True)
+    done = "would be written" if dry_run else "written"
+    same = merged.same if existing == "update" else merged.same + merged.changed
+    changed = merged.changed if existing == "update" else 0
+    click.echo(f"{done}: {merged.new} new, {changed} changed; left as they are: {same}")
+
+
+@main.command()
+@click.argument("file", type=click.Path(dir_okay=False, allow_dash=True, path_type=Path))
+def export(file: Path) -> None:
+    """Write all records to a spreadsheet, by its ending: .xlsx or .csv; - is CSV on standard output.
+
+    \b
+    mahasiswa export mahasiswa.xlsx
+    mahasiswa export - | gzip > mahasiswa.csv.gz
+    """  # noqa: D301 - as above
+    if file != Path("-") and file.suffix.lower() not in (".xlsx", ".csv"):
+        _fail(f"mahasiswa: {file}: the name must end in .xlsx or .csv", 2)
+    url = _settings().database_url
+    from mahasiswa.files import Failure, export_file  # noqa: PLC0415 - as above
+
+    try:
+        count = export_file(url, file)
+    except Failure as failure:
+        _fail("\n".join(failure.lines))
+    if file != Path("-"):
+        click.echo(f"{count} records in {file}")
+
+
+@main.command()
+@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+def backup(file: Path) -> None:
+    """Copy the database to a new file, verified, also while the service runs.
+
+    \b
+    mahasiswa backup "mahasiswa-$(date +%F).db"
+    """  # noqa: D301 - as above
+    url = _settings().database_url
+    from mahasiswa.store import Unusable, backup  # noqa: PLC0415 - as above
+
+    try:
+        backup(url, file)
+    except Unusable as error:
+        _fail(f"mahasiswa: {error}")
+    click.echo(f"{file}: {file.stat().st_size} bytes, verified")
 
 
 def _settings() -> Settings:
     try:
         return Settings.from_environment(os.environ)
     except SettingError as error:
-        _fail(str(error), 2)
+        _fail(f"mahasiswa: {error}", 2)
 
 
-def _fail(line: str, code: int) -> NoReturn:
-    click.echo(f"mahasiswa: {line}", err=True)
+def _fail(line: str, code: int = 1) -> NoReturn:
+    click.echo(line, err=True)
     sys.exit(code)

@@ -38,12 +38,14 @@ from mahasiswa.sheets.plan import (
     writes,
 )
 from mahasiswa.sheets.reading import COMMAND_LINE, WEB, Limits, Table, read, read_text
-from mahasiswa.sheets.writing import csv_chunks
+from mahasiswa.sheets.wording import NO_TEXT_FOR_NEW
+from mahasiswa.sheets.writing import csv_chunks, write_csv
 
 __all__ = [
     "COMMAND_LINE",
     "MAX_CONFIRMED_BYTES",
     "MAX_CONFIRMED_ROWS",
+    "NO_TEXT_FOR_NEW",
     "WEB",
     "BadConfirmation",
     "Cleaner",
@@ -75,5 +77,6 @@ __all__ = [
     "read",
     "read_text",
     "shown",
+    "write_csv",
     "writes",
 ]

@@ -46,6 +46,8 @@ NOT_TEXT = "{field} terbaca sebagai angka ({text}). Ubah format selnya menjadi T
 LONG = "{field} terlalu panjang (lebih dari {limit} karakter). Periksa isinya."
 NEW_NEEDS = "{field} kosong. Isi {field} untuk mahasiswa baru."
 
+NO_TEXT_FOR_NEW = "Nama atau Alamat kosong. Isi keduanya untuk mahasiswa baru."
+
 # What was cleaned, and what to look at before confirming.
 SPACES_TAKEN_OFF = "Spasi di awal atau akhir NIM dihapus."
 APOSTROPHE_TAKEN_OFF = "Tanda petik di awal NIM dihapus."

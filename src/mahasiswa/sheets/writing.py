@@ -5,12 +5,18 @@ import csv
 import io
 from collections.abc import Iterable, Iterator
 from itertools import islice
+from typing import BinaryIO
 
 from mahasiswa.record import Mahasiswa
 from mahasiswa.sheets.delimited import GUARD, GUARDED
 
 HEADER = ("NIM", "Nama", "Alamat")
 _CHUNK_ROWS = 500
+
+
+def write_csv(rows: Iterable[Mahasiswa], file: BinaryIO) -> None:
+    """Writes the records to a file as `csv_chunks` makes them."""
+    file.writelines(csv_chunks(rows))
 
 
 def csv_chunks(rows: Iterable[Mahasiswa]) -> Iterator[bytes]:

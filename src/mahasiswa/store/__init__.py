@@ -1,6 +1,7 @@
 """Where the records are kept: one protocol, an engine behind it, and what can go wrong."""
 
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Literal, NamedTuple, Protocol
 
 from mahasiswa.record import Field, Incoming, Mahasiswa, Write
@@ -149,3 +150,12 @@ async def open_store(url: DatabaseURL) -> Store:
 
         return SQLiteStore(url.path)
     raise Unusable("PostgreSQL is not supported yet")
+
+
+def backup(url: DatabaseURL, to: Path) -> None:
+    """Write a copy of the whole database, verified, to a file that does not exist; raise Unusable."""
+    if not isinstance(url, SQLiteURL):
+        raise Unusable("this is PostgreSQL: use its own pg_dump, as in pg_dump --format=custom --file=mahasiswa.dump")
+    from mahasiswa.store import sqlite_backup  # noqa: PLC0415 - as above
+
+    sqlite_backup.backup(url.path, to)

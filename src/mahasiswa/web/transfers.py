@@ -2,7 +2,7 @@
 
 import asyncio
 import tempfile
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from functools import partial
 from typing import BinaryIO, cast
 
@@ -13,6 +13,7 @@ from starlette.responses import Response, StreamingResponse
 from mahasiswa import sheets
 from mahasiswa.record import Mahasiswa
 from mahasiswa.store import Changed, Refused, Store, Unavailable
+from mahasiswa.store.bridge import with_records
 from mahasiswa.web.forms import read_form, read_upload
 from mahasiswa.web.students import parts
 from mahasiswa.web.view import View
@@ -79,7 +80,7 @@ async def template(request: Request) -> Response:
     """GET /mahasiswa/impor/templat.xlsx: an empty table that passes its own import."""
     from mahasiswa.sheets.xlsx import write_template  # noqa: PLC0415 - slow to import, and seldom used
 
-    return await _download(request, "templat-mahasiswa.xlsx", write_template)
+    return await _download(request, "templat-mahasiswa.xlsx", lambda file: asyncio.to_thread(write_template, file))
 
 
 async def export_xlsx(request: Request) -> Response:
@@ -91,7 +92,7 @@ async def export_xlsx(request: Request) -> Response:
 
 async def export_csv(request: Request) -> Response:
     """GET /mahasiswa/ekspor.csv: likewise, as an Indonesian Excel opens it."""
-    return await _export(request, "mahasiswa.csv", _write_csv)
+    return await _export(request, "mahasiswa.csv", sheets.write_csv)
 
 
 def _read_file(file: BinaryIO) -> tuple[str | None, list[sheets.Row | sheets.Wrong]]:
@@ -108,32 +109,22 @@ async def _preview(
     return await asyncio.to_thread(show, plan, data, note)
 
 
-def _write_csv(rows: Iterator[Mahasiswa], file: BinaryIO) -> None:
-    file.writelines(sheets.csv_chunks(rows))
-
-
 async def _export(request: Request, name: str, write: Callable[[Iterator[Mahasiswa], BinaryIO], None]) -> Response:
     store, pages = parts(request)
     query = View.asked_for(request.query_params).query
-    loop = asyncio.get_running_loop()
-    chunks = store.chunks(query)
 
-    async def following() -> Sequence[Mahasiswa]:
-        async for chunk in chunks:
-            return chunk
-        return ()
-
-    def rows() -> Iterator[Mahasiswa]:
-        while chunk := asyncio.run_coroutine_threadsafe(following(), loop).result():
-            yield from chunk
+    async def fill(file: BinaryIO) -> None:
+        await with_records(store, query, lambda records: write(records, file))
 
     try:
-        return await _download(request, name, lambda file: write(rows(), file))
+        return await _download(request, name, fill)
     except sheets.NotCarried as error:
         return pages.error("not carried", text=str(error))
+    except Unavailable:
+        return pages.error("not read")
 
 
-async def _download(request: Request, name: str, write: Callable[[BinaryIO], None]) -> Response:
+async def _download(request: Request, name: str, fill: Callable[[BinaryIO], Awaitable[None]]) -> Response:
     """Answer with a file, written whole before its first byte leaves: no transaction waits for a slow client."""
     _, pages = parts(request)
     headers = {**pages.headers, "content-disposition": f'attachment; filename="{name}"'}
@@ -142,7 +133,7 @@ async def _download(request: Request, name: str, write: Callable[[BinaryIO], Non
         return Response(headers=headers, media_type=media_type)
     file = cast("BinaryIO", tempfile.TemporaryFile())  # noqa: SIM115 - closed when the last byte has left
     try:
-        await asyncio.to_thread(write, file)
+        await fill(file)
         headers["content-length"] = str(file.tell())
         file.seek(0)
     except BaseException:
