@@ -59,11 +59,11 @@ DELETE = "DELETE FROM mahasiswa WHERE nim = ?"
 # An import is laid out apart first, so that the records are locked only for as long as it takes to merge it.
 CREATE_INCOMING = """
 CREATE TEMP TABLE incoming (
-  number INTEGER NOT NULL,
-  nim TEXT NOT NULL PRIMARY KEY,
+  number INTEGER NOT NULL PRIMARY KEY,
+  nim TEXT NOT NULL,
   nama TEXT,
   alamat TEXT
-) WITHOUT ROWID
+)
 """
 ADD_INCOMING = "INSERT INTO incoming (number, nim, nama, alamat) VALUES (?, ?, ?, ?)"
 DROP_INCOMING = "DROP TABLE incoming"
