@@ -12,12 +12,14 @@ from pathlib import Path
 import httpx
 import pytest
 from harness import Service
+from starlette.applications import Starlette
 
 from mahasiswa.settings import Settings
 from mahasiswa.store import prepare
 from mahasiswa.web.app import create_app
 from mahasiswa.web.cache import ListCache
 from mahasiswa.web.guard import Guard
+from mahasiswa.web.log import Log
 
 # Another program: it commits a record at each line it reads, and says so. A process of its own, because closing a
 # descriptor of this file by Python's sqlite3 would drop the locks that APSW holds in this one.
@@ -200,7 +202,9 @@ def test_the_stream_equals_the_kept_page(tmp_path: Path) -> None:
         guard = create_app(settings)
         assert isinstance(guard, Guard)
         assert isinstance(guard.app, ListCache)
-        routes = guard.app.app
+        assert isinstance(guard.app.app, Log)
+        routes = guard.app.app.app
+        assert isinstance(routes, Starlette)
         async with routes.router.lifespan_context(routes):
             for n in range(2500):
                 await routes.state.store.add(f"{n}/é<{n % 7}", "Nur'aini & \r\n", "")

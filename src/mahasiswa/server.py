@@ -10,11 +10,13 @@ import sys
 import threading
 from functools import partial
 from multiprocessing.connection import Connection, wait
+from typing import Any
 
+from granian._granian import SocketHolder
 from granian.constants import HTTPModes, Interfaces
 from granian.http import HTTP1Settings
 from granian.log import LogLevels
-from granian.server import Server
+from granian.server.mp import MPServer
 from starlette.types import ASGIApp
 
 from mahasiswa.settings import DatabaseURL, Settings
@@ -24,6 +26,21 @@ from mahasiswa.web.app import create_app
 SHUTDOWN_SECONDS = 4
 """How long workers may finish what is in flight; the service promises to end within 5 seconds."""
 
+HEADER_SECONDS = 10
+"""How long a client may take to send the head of a request, the first or the next."""
+
+UNREAD_SECONDS = 30
+"""How long a client may leave an answer unread."""
+
+MAX_HEADERS = 64 * 1024
+"""Bytes of a request's head."""
+
+CONNECTIONS = 16_384
+"""Connections of one worker at a time, those of stalled clients included."""
+
+BACKLOG = 4096
+"""Connections that wait to be accepted."""
+
 
 class CannotStart(Exception):
     """The service cannot start here and now. The text is one line for the operator."""
@@ -31,9 +48,10 @@ class CannotStart(Exception):
 
 def serve(settings: Settings) -> None:
     """Answer requests until SIGTERM or Ctrl-C; raise CannotStart."""
-    _claim(settings.host, settings.port)
+    listener = _listen(settings.host, settings.port)
     _prepare_apart(settings.database_url)
-    server = Server(
+    _raise_open_files()
+    server = _Server(
         "mahasiswa",
         address=settings.host,
         port=settings.port,
@@ -41,34 +59,71 @@ def serve(settings: Settings) -> None:
         workers=settings.workers,
         http=HTTPModes.http1,
         websockets=False,
-        http1_settings=HTTP1Settings(header_read_timeout=10_000),
+        backlog=BACKLOG,
+        backpressure=CONNECTIONS,
+        http1_settings=HTTP1Settings(header_read_timeout=HEADER_SECONDS * 1000, max_buffer_size=MAX_HEADERS),
         respawn_failed_workers=True,
         workers_kill_timeout=SHUTDOWN_SECONDS,
         log_level=LogLevels.warning,
-        log_dictconfig={"handlers": LOG_HANDLERS, "loggers": LOGGERS},
+        log_dictconfig=_logging(settings.log_level),
     )
+    server.listener = listener
     server.on_startup(lambda: print(f"mahasiswa: {settings.base_url}/  (Ctrl-C stops it)", flush=True))  # noqa: T201
     server.serve(target_loader=partial(_load, settings, os.getpid()), wrap_loader=False)
 
 
-LOG_HANDLERS = {"console": {"class": "logging.StreamHandler", "formatter": "generic", "stream": "ext://sys.stderr"}}
-LOGGERS = {
-    "_granian": {"handlers": ["console"], "level": "WARNING", "propagate": False},
-    "mahasiswa": {"handlers": ["console"], "level": "INFO", "propagate": False},
-}
+class _Server(MPServer):
+    """Granian on a socket of ours where the platform lets its workers inherit one."""
+
+    listener: socket.socket
+
+    def _init_shared_socket(self) -> None:
+        if sys.platform == "linux":
+            self._sso = self.listener
+            holder = SocketHolder(self.listener.fileno(), False, BACKLOG)  # type: ignore[call-arg]  # noqa: FBT003
+            self._shd = holder  # type: ignore[assignment]
+        else:
+            self.listener.close()
+            super()._init_shared_socket()
 
 
-def _claim(host: str, port: int) -> None:
-    """Raise CannotStart where the port is taken: Granian binds with SO_REUSEPORT and would share it silently."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+def _listen(host: str, port: int) -> socket.socket:
+    """Bind without SO_REUSEPORT, with which Granian would share a taken port silently; raise CannotStart."""
     try:
-        with socket.socket(family) as probe:
-            if sys.platform != "win32":  # there it would mean sharing the port
-                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            probe.bind((host, port))
-            probe.listen()
+        listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+        if sys.platform != "win32":  # there it would mean sharing the port
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if sys.platform == "linux":
+            # Accepted connections inherit it: one whose client stops reading is closed, not held forever.
+            listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, UNREAD_SECONDS * 1000)
+        if host == "::":
+            listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+        listener.bind((host, port))
+        listener.listen(BACKLOG)
+        listener.settimeout(0)
     except OSError as error:
-        raise CannotStart(f"cannot listen on {host} port {port}: {os.strerror(error.errno or 0)}") from error
+        raise CannotStart(f"cannot listen on {host} port {port}: {error.strerror}") from error
+    return listener
+
+
+def _raise_open_files() -> None:
+    """Allow as many open files as the system does: each connection is one."""
+    if sys.platform != "win32":
+        import resource  # noqa: PLC0415 - Windows has none
+
+        _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+
+
+def _logging(level: str) -> dict[str, Any]:
+    return {
+        "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(message)s"}},
+        "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line", "stream": "ext://sys.stderr"}},
+        "loggers": {
+            "_granian": {"handlers": ["stderr"], "level": "WARNING", "propagate": False},
+            "mahasiswa": {"handlers": ["stderr"], "level": level.upper(), "propagate": False},
+        },
+    }
 
 
 def _prepare_apart(url: DatabaseURL) -> None:

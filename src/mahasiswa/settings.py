@@ -66,7 +66,7 @@ def _whole_number(low: int, high: int) -> Callable[[str], int]:
 
 def _web_address(text: str) -> SplitResult | None:
     """Split an http(s) address that is safe to stand in a header; None where it is not one."""
-    if not re.fullmatch(r"https?://[A-Za-z0-9.\-\[\]:]+(/[A-Za-z0-9.\-_~/@+%=]*)?", text):
+    if not re.fullmatch(r"https?://[A-Za-z0-9.\-\[\]:]+(/[A-Za-z0-9.\-_~/@+%=]*(\?[A-Za-z0-9.\-_~/@+%=&]*)?)?", text):
         return None
     try:
         parts = urlsplit(text)
@@ -79,7 +79,7 @@ def _web_address(text: str) -> SplitResult | None:
 def _base_url(text: str) -> str:
     parts = _web_address(text)
     path = parts.path.rstrip("/") if parts else "%"
-    if "%" in path or any(segment in ("", ".", "..") for segment in path.split("/")[1:]):
+    if "%" in path or "?" in text or any(segment in ("", ".", "..") for segment in path.split("/")[1:]):
         raise ValueError(
             "the address people open, such as http://localhost:3000 or https://kampus.example/mahasiswa-ti"
         )
@@ -88,7 +88,7 @@ def _base_url(text: str) -> str:
 
 def _cdn_url(text: str) -> str:
     if _web_address(text) is None:
-        raise ValueError("the http(s) address of a style sheet, without a query")
+        raise ValueError("the http(s) address of a style sheet")
     return text
 
 
@@ -104,6 +104,12 @@ def _switch(text: str) -> bool:
         return words[text.lower()]
     except KeyError:
         raise ValueError("1 or 0") from None
+
+
+def _log_level(text: str) -> str:
+    if text.lower() in ("debug", "info", "warning", "error"):
+        return text.lower()
+    raise ValueError("debug, info, warning or error")
 
 
 def _every_address() -> str:
@@ -134,6 +140,7 @@ class Settings:
     cdn_url: str = _setting(_cdn_url, BOOTSTRAP, "style sheet the pages load")
     cdn_integrity: str = _setting(_integrity, BOOTSTRAP_INTEGRITY, "its hash; none where only CDN_URL is set")
     workers: int = _setting(_whole_number(1, 64), "1", "processes that answer requests")
+    log_level: str = _setting(_log_level, "info", "debug, info (changes and refusals), warning (refusals) or error")
     same_origin_only: bool = _setting(_switch, "0", "1 refuses a POST that a browser says comes from another site")
 
     @classmethod
@@ -151,7 +158,9 @@ class Settings:
             try:
                 values[field.name] = field.metadata["parse"](text)
             except ValueError as error:
-                raise SettingError(f"{variable} must be {error}, not {text!r}") from None
+                # A database's address may hold a password, which no log should have.
+                shown = "that" if variable == "DATABASE_URL" and "@" in text else repr(text)
+                raise SettingError(f"{variable} must be {error}, not {shown}") from None
         return cls(**values)
 
     @classmethod

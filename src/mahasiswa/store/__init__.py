@@ -1,6 +1,6 @@
 """Where the records are kept: one protocol, an engine behind it, and what can go wrong."""
 
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Hashable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple, Protocol
 
@@ -17,6 +17,7 @@ class StoreError(Exception):
     ├── Refused       a rule of the database refuses the record; nothing was done
     ├── Changed       someone else changed the record meanwhile; nothing was done
     ├── Unavailable   the database cannot be read or written now; nothing was done
+    ├── Uncertain     the database did not say whether it was done; it may or may not have been
     └── Unusable      the database cannot be used at all; raised at start only
     """
 
@@ -43,11 +44,18 @@ class Unavailable(StoreError):
     """The database cannot be read or written now; nothing was done."""
 
 
+class Uncertain(StoreError):
+    """The connection broke at the moment of the commit: the change may or may not have been made.
+
+    To repeat an addition is safe: it is refused as a duplicate where it had been made.
+    """
+
+
 class Unusable(StoreError):
     """The database cannot be used. The text is one line for the operator."""
 
 
-Version = int | str
+Version = Hashable
 """Changes with every commit, by anyone. Two stores' versions have nothing to do with each other."""
 
 
@@ -81,7 +89,7 @@ class Merged(NamedTuple):
 class Store(Protocol):
     """A collection of records keyed by nim. Every write has reached the disk when its call returns.
 
-    Reads and writes raise Unavailable; writes raise Refused. A missing text is None, and refused by the database.
+    Reads and writes raise Unavailable; writes raise Refused and Uncertain. A missing text is None, and refused by the database.
     """
 
     async def version(self) -> Version | None:
@@ -136,11 +144,16 @@ def prepare(url: DatabaseURL) -> None:
     Leaves nothing open, yet is best run in a process of its own: no handle may cross a fork.
     """
     if isinstance(url, SQLiteURL):
-        from mahasiswa.store import sqlite  # noqa: PLC0415 - an engine is loaded when it is chosen
+        from mahasiswa.store import sqlite_file  # noqa: PLC0415 - an engine is loaded when it is chosen
 
-        sqlite.prepare(url.path)
+        sqlite_file.prepare(url.path)
     else:
-        raise Unusable("PostgreSQL is not supported yet")
+        try:
+            from mahasiswa.store import postgres_table  # noqa: PLC0415 - as above
+        except ImportError as error:
+            raise Unusable(f"PostgreSQL needs mahasiswa[postgres]: {error}") from error
+
+        postgres_table.prepare(url.conninfo)
 
 
 async def open_store(url: DatabaseURL) -> Store:
@@ -149,7 +162,9 @@ async def open_store(url: DatabaseURL) -> Store:
         from mahasiswa.store.sqlite import SQLiteStore  # noqa: PLC0415 - as above
 
         return SQLiteStore(url.path)
-    raise Unusable("PostgreSQL is not supported yet")
+    from mahasiswa.store.postgres import PostgresStore  # noqa: PLC0415 - as above
+
+    return await PostgresStore.open(url.conninfo)
 
 
 def backup(url: DatabaseURL, to: Path) -> None:

@@ -1,5 +1,8 @@
 """All SQL that stores and reads records."""
 
+import re
+from functools import cache
+
 CREATE_TABLE = """
 CREATE TABLE IF NOT EXISTS mahasiswa (
   nim TEXT NOT NULL PRIMARY KEY,
@@ -17,6 +20,8 @@ CREATE TEMP TRIGGER refuse_insert BEFORE INSERT ON main.mahasiswa BEGIN
   SELECT RAISE(ABORT, 'nim unaddressable') WHERE NEW.nim IN ('.', '..');
   SELECT RAISE(ABORT, 'nim nul') WHERE instr(NEW.nim, char(0));
   SELECT RAISE(ABORT, 'nim too_long') WHERE length(NEW.nim) > 255;
+  SELECT RAISE(ABORT, 'nama missing') WHERE NEW.nama IS NULL;
+  SELECT RAISE(ABORT, 'alamat missing') WHERE NEW.alamat IS NULL;
   SELECT RAISE(ABORT, 'nama nul') WHERE instr(NEW.nama, char(0));
   SELECT RAISE(ABORT, 'alamat nul') WHERE instr(NEW.alamat, char(0));
 END
@@ -31,7 +36,7 @@ END
 """
 
 # A table that another program made may hold NULLs and blobs: they read as text, and stay what they are.
-COLUMNS = "ifnull(CAST(nim AS TEXT), ''), ifnull(CAST(nama AS TEXT), ''), ifnull(CAST(alamat AS TEXT), '')"
+COLUMNS = "coalesce(CAST(nim AS TEXT), ''), coalesce(CAST(nama AS TEXT), ''), coalesce(CAST(alamat AS TEXT), '')"
 
 # SQLite's BINARY order of UTF-8 is the order of code points.
 LONGER_THAN = "SELECT EXISTS (SELECT 1 FROM mahasiswa ORDER BY nim COLLATE BINARY LIMIT 1 OFFSET ?)"
@@ -89,4 +94,80 @@ INSERT INTO mahasiswa (nim, nama, alamat)
 SELECT nim, nama, alamat FROM incoming AS i
 WHERE NOT EXISTS (SELECT 1 FROM mahasiswa AS m WHERE m.nim = i.nim)
 ORDER BY nim COLLATE BINARY
+"""
+
+# --- PostgreSQL: what must differ ---
+
+
+@cache
+def postgres(statement: str) -> bytes:
+    """A statement from above as PostgreSQL and psycopg write it."""
+    statement = statement.replace("%", "%%").replace("?", "%s").replace("COLLATE BINARY", 'COLLATE "C"')
+    return re.sub(r"(\w+) COLLATE NOCASE", r'lower(\1 COLLATE "C")', statement).encode()
+
+
+# The refusals stand in the table too, for other programs that write to it.
+CREATE_TABLE_POSTGRES = """
+CREATE TABLE IF NOT EXISTS mahasiswa (
+  nim TEXT COLLATE "C" NOT NULL PRIMARY KEY CHECK (nim NOT IN ('.', '..') AND length(nim) <= 255),
+  nama TEXT NOT NULL,
+  alamat TEXT NOT NULL
+)
+"""
+DESCRIBE_TABLE = """
+SELECT c.relkind IN ('r', 'p'), a.attname, t.typname IN ('text', 'varchar'), coalesce(l.collisdeterministic, true), EXISTS (
+  SELECT 1 FROM pg_index AS i
+  WHERE i.indrelid = c.oid AND i.indisunique AND i.indimmediate AND i.indisvalid AND i.indpred IS NULL
+  AND i.indnkeyatts = 1 AND i.indkey[0] = a.attnum
+)
+FROM pg_class AS c
+JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+JOIN pg_type AS t ON t.oid = a.atttypid
+LEFT JOIN pg_collation AS l ON l.oid = a.attcollation
+WHERE c.oid = to_regclass('mahasiswa')
+ORDER BY a.attnum
+"""
+
+# Two equal answers prove that nothing was committed in between. A transaction that writes has an id; a snapshot that
+# does not see its writes has that id in the list of running ones or not below its upper bound, one that sees them has
+# neither: so they differ in their texts. Ids have 64 bits and do not come round. They are given out anew only where a
+# server lost the end of its log: the start time tells another server, or the same one started again, and the
+# checkpoint one whose processes crashed and were started again by the same postmaster (recovery ends with a
+# checkpoint). On a standby the text lacks the running ones: there is no version.
+VERSION = """
+SELECT CASE WHEN NOT pg_is_in_recovery() THEN concat_ws(
+  ' ', pg_current_snapshot(), extract(epoch FROM pg_postmaster_start_time()), (pg_control_checkpoint()).checkpoint_lsn
+) END
+"""
+
+# Nobody waits long for a lock; and where our host goes away without a word, its transaction does not hold others up.
+BEGIN = """
+BEGIN ISOLATION LEVEL READ COMMITTED;
+SET LOCAL lock_timeout = '4s'; SET LOCAL idle_in_transaction_session_timeout = '20s'
+"""
+BEGIN_READING = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL idle_in_transaction_session_timeout = '60s'"
+
+GET_LOCKED = f"{GET} FOR UPDATE"
+FIND = f"SELECT {COLUMNS} FROM mahasiswa WHERE nim = ANY(?)"
+
+# Ordered, so that two that add the same nims do not wait for each other in a circle; the first of equals is stored.
+ADD_ALL = """
+INSERT INTO mahasiswa (nim, nama, alamat)
+SELECT nim, nama, alamat FROM unnest(?::text[], ?::text[], ?::text[]) WITH ORDINALITY AS i (nim, nama, alamat, number)
+ORDER BY nim COLLATE "C", number
+ON CONFLICT (nim) DO NOTHING
+RETURNING nim
+"""
+
+# The columns' own types and collations, so that its texts compare with theirs.
+CREATE_INCOMING_POSTGRES = """
+CREATE TEMP TABLE incoming ON COMMIT DROP AS SELECT 0 AS number, nim, nama, alamat FROM mahasiswa WITH NO DATA
+"""
+COPY_INCOMING = "COPY incoming (number, nim, nama, alamat) FROM STDIN"
+# Who reads goes on meanwhile; who writes waits, so that what was compared stays what it was.
+LOCK = "LOCK TABLE mahasiswa IN SHARE ROW EXCLUSIVE MODE"
+REFUSED_INCOMING = """
+SELECT CASE WHEN nim IN ('.', '..') THEN 'unaddressable' ELSE 'too_long' END FROM incoming AS i
+WHERE (nim IN ('.', '..') OR length(nim) > 255) AND NOT EXISTS (SELECT 1 FROM mahasiswa AS m WHERE m.nim = i.nim)
+ORDER BY nim COLLATE "C" LIMIT 1
 """

@@ -21,6 +21,7 @@ from mahasiswa.web import students, transfers
 from mahasiswa.web.cache import ListCache
 from mahasiswa.web.forms import BodyRefused
 from mahasiswa.web.guard import Guard
+from mahasiswa.web.log import Log
 from mahasiswa.web.pages import Pages
 
 
@@ -54,6 +55,7 @@ ROUTES = [
     Route("/mahasiswa/impor/templat.xlsx", transfers.template, methods=["GET"]),
     Route("/mahasiswa/ekspor.xlsx", transfers.export_xlsx, methods=["GET"]),
     Route("/mahasiswa/ekspor.csv", transfers.export_csv, methods=["GET"]),
+    Route("/sehat", students.healthy, methods=["GET"]),
     Route("/mahasiswa/add", students.create, methods=["POST"]),
     Route("/mahasiswa/edit/{nim:nim}", students.update, methods=["POST"]),
     Route("/mahasiswa/delete/{nim:nim}", students.destroy, methods=["POST"]),
@@ -86,7 +88,7 @@ def create_app(settings: Settings) -> ASGIApp:
     )
     app.router.redirect_slashes = False
     app.state.pages = pages
-    return Guard(ListCache(app, pages), pages)
+    return Guard(ListCache(Log(app), app.state, pages), pages, settings)
 
 
 async def not_found(request: Request, _error: Exception) -> Response:

@@ -5,8 +5,8 @@ import gzip
 import hashlib
 import re
 
-from starlette.applications import Starlette
-from starlette.types import Message, Receive, Scope, Send
+from starlette.datastructures import State
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from mahasiswa.store import Store, Unavailable, Version
 from mahasiswa.web.pages import Pages
@@ -29,8 +29,9 @@ class ListCache:
     The version is asked on every request, before anything else: there is no timeout, and no call that invalidates.
     """
 
-    def __init__(self, app: Starlette, pages: Pages) -> None:
+    def __init__(self, app: ASGIApp, state: State, pages: Pages) -> None:
         self.app = app
+        self.state = state  # holds the store, once it is open
         self.pages = pages
         self._version: Version | None = None
         self._page: asyncio.Task[Page | None] | None = None
@@ -52,7 +53,7 @@ class ListCache:
 
     async def _current(self) -> "Page | None":
         """The page as of now, rendered by the first request that finds a new version; None for one not to keep."""
-        store: Store = self.app.state.store
+        store: Store = self.state.store
         version = await store.version()
         if version is None:
             return None

@@ -39,6 +39,7 @@ class Problem(NamedTuple):
 
 PROBLEMS = {
     "bad request": Problem(400, "Permintaan tidak dapat dibaca", "Alamat atau data yang dikirim rusak. Muat ulang halaman, lalu coba lagi."),
+    "other site": Problem(403, "Permintaan dari situs lain", "Permintaan ini datang dari situs lain, jadi tidak dijalankan. Buka halaman ini lewat alamatnya sendiri, lalu coba lagi."),
     "refused": Problem(400, "Tidak dapat disimpan", "Data ditolak oleh aturan basis data. Periksa isinya, lalu simpan lagi."),
     "no record": Problem(404, "Tidak ditemukan", "Data mahasiswa tidak ditemukan. Mungkin sudah dihapus atau NIM-nya keliru."),
     "no page": Problem(404, "Alamat tidak dikenal", "Halaman tidak ditemukan. Periksa kembali tautannya."),
@@ -196,6 +197,10 @@ class Pages:
         """One of PROBLEMS, as a page; `text` may say it more exactly."""
         status, heading, explanation = PROBLEMS[problem]
         return self._page("error.html", status, headers, heading=heading, text=text or explanation)
+
+    def healthy(self) -> Response:
+        """GET /sehat where the store answers."""
+        return self._page("error.html", heading="Sehat", text="Layanan berjalan dan data dapat dibaca.")
 
     def redirect(self) -> Response:
         """302 to the list, without a body (specification 7.5)."""

@@ -69,6 +69,7 @@ async def create(request: Request) -> Response:
     """POST /mahasiswa/add (specification 4.4)."""
     store, pages = parts(request)
     form = await read_form(request, Mahasiswa._fields)
+    request.state.nim = form.values["nim"]  # for the log; other routes have it in their path
     return await _save(form, store.add, pages.add_form, pages)
 
 
@@ -104,6 +105,13 @@ async def destroy(request: Request) -> Response:
         except Unavailable:
             return pages.error("not saved")
     return pages.redirect()
+
+
+async def healthy(request: Request) -> Response:
+    """GET /sehat: whether the store answers a read, for a probe."""
+    store, pages = parts(request)
+    await store.after(None, 1)
+    return pages.healthy()
 
 
 async def _save(

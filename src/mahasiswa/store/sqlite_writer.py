@@ -1,0 +1,129 @@
+"""The one writer of an SQLite file: changes that wait are committed together, and answered when they are on disk."""
+
+import asyncio
+import logging
+import re
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import NamedTuple, cast
+
+import apsw
+
+from mahasiswa.store import Reason, Refused, StoreError, Unavailable, statements
+from mahasiswa.store.sqlite_file import PATIENCE, connect, has_moved
+
+log = logging.getLogger(__name__)
+
+Change = Callable[[apsw.Connection], None]
+
+
+class _Waiting(NamedTuple):
+    change: Change
+    answer: asyncio.Future[None]
+    deadline: float
+
+
+class Writer:
+    """One connection on one thread. All changes that wait are made in one transaction, then answered together."""
+
+    def __init__(self, path: Path) -> None:
+        self._db = connect(path)
+        self._db.execute(statements.REFUSE_INSERT)
+        self._db.execute(statements.REFUSE_UPDATE)
+        self._thread = ThreadPoolExecutor(1, "writer")
+        self._queue: list[_Waiting] = []
+        self._running: asyncio.Task[None] | None = None
+
+    async def write(self, change: Change) -> None:
+        """Make a change and wait until it is on disk; raise what `change` raised, or Unavailable."""
+        answer = asyncio.get_running_loop().create_future()
+        self._queue.append(_Waiting(change, answer, time.monotonic() + PATIENCE))
+        if self._running is None:
+            self._running = asyncio.create_task(self._run())
+        await answer
+
+    async def apart(self, work: Change) -> None:
+        """Do something on the writer's connection that is no part of any group."""
+        try:
+            await asyncio.get_running_loop().run_in_executor(self._thread, work, self._db)
+        except apsw.Error as error:
+            raise Unavailable(str(error)) from error
+
+    async def close(self) -> None:
+        """Let the changes that wait be made, then let go of the file."""
+        if self._running:
+            await self._running
+        self._thread.shutdown()
+        self._db.close()
+
+    async def _run(self) -> None:
+        loop = asyncio.get_running_loop()
+        while group := self._queue:
+            self._queue = []
+            try:
+                outcomes = await loop.run_in_executor(self._thread, self._commit, group)
+            except apsw.BusyError as error:
+                now = time.monotonic()
+                self._queue[:0] = [waiting for waiting in group if waiting.deadline > now]
+                group = [waiting for waiting in group if waiting.deadline <= now]
+                outcomes = [Unavailable(str(error))] * len(group)
+            except (apsw.Error, Unavailable) as error:
+                log.error("%d changes were not stored: %s", len(group), error)  # noqa: TRY400 - it says it all
+                outcomes = [Unavailable(str(error))] * len(group)
+            except Exception as error:
+                log.exception("%d changes were not stored", len(group))
+                outcomes = [Unavailable(str(error))] * len(group)
+            for waiting, outcome in zip(group, outcomes, strict=True):
+                if waiting.answer.done():  # its client went away
+                    continue
+                if outcome:
+                    waiting.answer.set_exception(outcome)
+                else:
+                    waiting.answer.set_result(None)
+        self._running = None
+
+    def _commit(self, group: Sequence[_Waiting]) -> Sequence[StoreError | None]:
+        """Make the group's changes in one transaction. Whatever is raised, nothing was done."""
+        db = self._db
+        patience = min(waiting.deadline for waiting in group) - time.monotonic()
+        db.set_busy_timeout(max(0, int(patience * 1000)))
+        db.execute("BEGIN IMMEDIATE")
+        try:
+            outcomes = self._make(group)
+            db.execute("COMMIT")
+        except BaseException:
+            if db.in_transaction:
+                db.execute("ROLLBACK")
+            raise
+        return outcomes
+
+    def _make(self, group: Sequence[_Waiting]) -> Sequence[StoreError | None]:
+        if has_moved(self._db):
+            raise Unavailable("the file was replaced or removed")
+        return [self._attempt(waiting.change) for waiting in group]
+
+    def _attempt(self, change: Change) -> StoreError | None:
+        """Make one change. A refused statement rolls back alone and leaves its neighbours in the transaction."""
+        try:
+            change(self._db)
+        except StoreError as error:
+            return error
+        except apsw.ConstraintError as error:
+            if not self._db.in_transaction:
+                raise
+            return _refusal(error)
+        return None
+
+
+def _refusal(error: apsw.ConstraintError) -> Refused:
+    text = str(error)
+    if ours := re.fullmatch(r"(nim|nama|alamat) (missing|unaddressable|too_long|nul)", text):
+        return Refused(ours[1], cast("Reason", ours[2]))
+    column = re.search(r"mahasiswa\.(nim|nama|alamat)$", text)
+    if column and text.startswith("NOT NULL"):
+        return Refused(column[1], "missing")
+    if text.endswith("mahasiswa.nim"):
+        return Refused("nim", "duplicate")
+    return Refused("", "rule")
