@@ -1,13 +1,14 @@
 # make run    the service, on http://localhost:3000
 # make test   the whole test suite
 # make check  style, types, the order of the house
+# make bench  the speed, measured beside its peers; make torture  the long versions of the attacks
 # The environment lies in .venv and is made anew when a lock file changes. GNU make 3.81 (macOS) is enough.
 
 PYTHON ?= python3
 BIN := .venv/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: run test check lock clean
+.PHONY: run test check conform bench torture lock clean
 
 run: .venv/run.stamp
 	@exec $(BIN)/mahasiswa
@@ -24,6 +25,12 @@ check: .venv/dev.stamp
 # Points the black-box tests of the specification at any implementation: make conform URL=http://localhost:3000
 conform: .venv/dev.stamp
 	@$(BIN)/python -m pytest tests/spec --base-url "$(URL)" $(ARGS)
+
+bench: .venv/dev.stamp
+	@$(BIN)/python bench/run.py $(ARGS)
+
+torture: .venv/dev.stamp
+	@$(BIN)/python -m pytest --torture $(ARGS)
 
 .venv/pyvenv.cfg:
 	@$(PYTHON) -c 'import sys; sys.exit("mahasiswa needs Python 3.11 or later; this is " + sys.version.split()[0] + ". Try: make PYTHON=python3.12 ...") if sys.version_info < (3, 11) else None'

@@ -1,7 +1,6 @@
 """Running the application: Granian's main process, and what each of its workers does before it answers."""
 
 import ctypes
-import ctypes.util
 import multiprocessing
 import os
 import signal

@@ -20,7 +20,6 @@ from mahasiswa.web.view import View
 
 CONFIRM = "return confirm('Apakah Anda yakin ingin menghapus data ini?')"
 
-
 LONG = 1000
 """Rows of a list that is offered page by page as well."""
 

@@ -85,6 +85,7 @@ async def update(request: Request) -> Response:
     if nim is None:
         return pages.redirect()
     versi = form.values.pop("versi")
+    form.wrong.pop("versi", None)  # no field of the form; a strange one matches no record
 
     async def write(nama: str | None, alamat: str | None) -> None:
         await store.update(nim, nama, alamat, versi)
