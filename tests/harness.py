@@ -18,7 +18,17 @@ from urllib.parse import quote, urlencode, urlsplit
 import httpx
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-SETTINGS = ("HOST", "PORT", "DATABASE_URL", "BASE_URL", "CDN_URL", "CDN_INTEGRITY", "WORKERS", "SAME_ORIGIN_ONLY")
+SETTINGS = (
+    "HOST",
+    "PORT",
+    "DATABASE_URL",
+    "BASE_URL",
+    "CDN_URL",
+    "CDN_INTEGRITY",
+    "WORKERS",
+    "LOG_LEVEL",
+    "SAME_ORIGIN_ONLY",
+)
 START_SECONDS = 15.0
 STOP_SECONDS = 10.0
 URL_ENCODED = "application/x-www-form-urlencoded"

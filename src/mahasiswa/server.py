@@ -152,6 +152,10 @@ def _report_prepare(url: DatabaseURL, report: Connection) -> None:
 def _load(settings: Settings, parent: int) -> ASGIApp:
     """Make the application, in a worker that ends with its parent."""
     _end_with(parent)
+    if sys.platform != "win32":
+        # Ctrl-C goes to every process of the terminal. The main one answers it by SIGTERM, so that what is in flight
+        # is finished; a worker that is woken twice would be stuck.
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     return create_app(settings)
 
 

@@ -10,7 +10,7 @@ from functools import partial
 from itertools import islice
 from pathlib import Path
 from threading import local
-from typing import TypeVar, cast
+from typing import Self, TypeVar, cast
 
 import apsw
 
@@ -100,6 +100,14 @@ class SQLiteStore:
         self._generation = 0
         self._opening = asyncio.Lock()
 
+    @classmethod
+    def open(cls, path: Path) -> Self:
+        """Open a file that is there; raise Unusable."""
+        try:
+            return cls(path)
+        except apsw.Error as error:
+            raise Unusable(f"{path} cannot be opened: {error}") from error
+
     async def version(self) -> Version | None:
         file = await self._current()
         try:
@@ -113,16 +121,14 @@ class SQLiteStore:
         def read(db: apsw.Connection) -> Sequence[Mahasiswa] | None:
             if db.execute(statements.LONGER_THAN, (at_most,)).get:
                 return None
-            return list(map(as_record, db.execute(statements.ALL)))
+            return _records(db, statements.ALL)
 
         # The version first: what is read after it is of that version or a later one.
         return Snapshot(await self.version(), await (await self._current()).readers.read(read))
 
     async def after(self, nim: str | None, limit: int) -> Sequence[Mahasiswa]:
         statement, parameters = (statements.FIRST, (limit,)) if nim is None else (statements.AFTER, (nim, limit))
-        return await (await self._current()).readers.read(
-            lambda db: list(map(as_record, db.execute(statement, parameters)))
-        )
+        return await (await self._current()).readers.read(lambda db: _records(db, statement, parameters))
 
     async def get(self, nim: str) -> Mahasiswa | None:
         return await (await self._current()).readers.read(lambda db: _get(db, nim))
@@ -144,7 +150,7 @@ class SQLiteStore:
         match, parameters = _match(query.cari)
         statement = statements.PAGE + match + statements.ORDERS[query.urut, query.arah] + statements.LIMIT
         return await (await self._current()).readers.read(
-            lambda db: list(map(as_record, db.execute(statement, (*parameters, limit, offset))))
+            lambda db: _records(db, statement, (*parameters, limit, offset))
         )
 
     async def chunks(self, query: Query) -> AsyncIterator[Sequence[Mahasiswa]]:
@@ -152,8 +158,11 @@ class SQLiteStore:
         statement = statements.PAGE + match + statements.ORDERS[query.urut, query.arah]
         async with (await self._current()).readers.alone() as run:
             rows = await run(lambda db: map(as_record, db.execute(statement, parameters)))
-            while chunk := await run(lambda _: list(islice(rows, CHUNK))):
-                yield chunk
+            try:
+                while chunk := await run(lambda _: list(islice(rows, CHUNK))):
+                    yield chunk
+            except UnicodeDecodeError as error:
+                raise Unavailable("another program stored a text that is not UTF-8") from error
 
     async def add(self, nim: str | None, nama: str | None, alamat: str | None) -> None:
         await (await self._current()).writer.write(lambda db: _run(db, statements.ADD, nim, nama, alamat))
@@ -236,8 +245,16 @@ def _run(db: apsw.Connection, statement: str, *parameters: str | None) -> None:
     db.execute(statement, parameters)
 
 
+def _records(db: apsw.Connection, statement: str, parameters: Sequence[str | int] = ()) -> Sequence[Mahasiswa]:
+    try:
+        return list(map(as_record, db.execute(statement, parameters)))
+    except UnicodeDecodeError:  # another program stored a text that is none
+        rows = db.execute(statement.replace(statements.COLUMNS, statements.BYTES), parameters)
+        return [Mahasiswa(*(cell.decode(errors="replace") for cell in cast("Sequence[bytes]", row))) for row in rows]
+
+
 def _get(db: apsw.Connection, nim: str) -> Mahasiswa | None:
-    return next(map(as_record, db.execute(statements.GET, (nim,))), None)
+    return next(iter(_records(db, statements.GET, (nim,))), None)
 
 
 def _match(cari: str) -> tuple[str, Sequence[str]]:

@@ -15,15 +15,18 @@ PATIENCE = 10.0
 MAX_LOG = 64 * 1024 * 1024
 """Bytes of write-ahead log that are kept once they are in the file; a long reader may let it grow beyond that."""
 
-type_affinity_text = re.compile("CHAR|CLOB|TEXT", re.IGNORECASE)
+# As SQLite itself tells: INT goes first.
+type_affinity_text = re.compile("^(?!.*INT).*(CHAR|CLOB|TEXT)", re.IGNORECASE)
 
 
 def prepare(path: Path) -> None:
     """Make the file and its table where they do not exist; raise Unusable. Leaves nothing open."""
-    if not path.parent.is_dir():
-        raise Unusable(f"the folder {path.parent} does not exist")
     try:
+        if not path.parent.is_dir():
+            raise Unusable(f"the folder {path.parent} does not exist")
         db = apsw.Connection(str(path.absolute()))
+    except OSError as error:
+        raise Unusable(f"{path} cannot be opened: {error.strerror}") from error
     except apsw.Error as error:
         raise Unusable(f"{path} cannot be opened: {error}") from error
     try:
@@ -45,8 +48,8 @@ def prepare(path: Path) -> None:
 def _prepare_table(db: apsw.Connection, path: Path) -> None:
     with db:
         db.execute(statements.CREATE_TABLE)
-        kind = db.execute("SELECT type FROM sqlite_schema WHERE name = 'mahasiswa'").get
-        columns = {name: declared for _, name, declared, *_ in db.execute("PRAGMA table_info(mahasiswa)")}
+        kind = db.execute("SELECT type FROM sqlite_schema WHERE lower(name) = 'mahasiswa'").get
+        columns = {name.lower(): declared for _, name, declared, *_ in db.execute("PRAGMA table_info(mahasiswa)")}
         if kind != "table" or columns.keys() != set(Mahasiswa._fields):
             raise Unusable(f"{path} holds a {kind} mahasiswa with other columns: {', '.join(columns)}")
         if not all(type_affinity_text.search(declared) for declared in columns.values()):
@@ -58,7 +61,10 @@ def _prepare_table(db: apsw.Connection, path: Path) -> None:
 def _is_key(db: apsw.Connection, column: str) -> bool:
     """Whether a unique index stands on that column alone, and on every row."""
     indexes = [name for _, name, unique, _, partial in db.execute("PRAGMA index_list(mahasiswa)") if unique > partial]
-    return any([column] == [name for _, _, name in db.execute(f'PRAGMA index_info("{index}")')] for index in indexes)
+    return any(
+        [column] == [(name or "").lower() for _, _, name in db.execute(f'PRAGMA index_info("{index}")')]
+        for index in indexes
+    )
 
 
 def connect(path: Path) -> apsw.Connection:

@@ -121,9 +121,9 @@ def _refusal(error: apsw.ConstraintError) -> Refused:
     text = str(error)
     if ours := re.fullmatch(r"(nim|nama|alamat) (missing|unaddressable|too_long|nul)", text):
         return Refused(ours[1], cast("Reason", ours[2]))
-    column = re.search(r"mahasiswa\.(nim|nama|alamat)$", text)
+    column = re.search(r"mahasiswa\.(nim|nama|alamat)$", text.lower())
     if column and text.startswith("NOT NULL"):
         return Refused(column[1], "missing")
-    if text.endswith("mahasiswa.nim"):
+    if column and column[1] == "nim":
         return Refused("nim", "duplicate")
     return Refused("", "rule")

@@ -79,6 +79,7 @@ class Pages:
             loader=PackageLoader("mahasiswa.web"),
             autoescape=True,
             undefined=StrictUndefined,
+            auto_reload=False,
             finalize=text,
             trim_blocks=True,
             lstrip_blocks=True,

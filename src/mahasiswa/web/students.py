@@ -103,6 +103,8 @@ async def destroy(request: Request) -> Response:
     if nim is not None:
         try:
             await store.delete(nim)
+        except Refused:
+            return pages.error("refused")
         except Unavailable:
             return pages.error("not saved")
     return pages.redirect()

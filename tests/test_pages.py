@@ -1,0 +1,167 @@
+"""Text on pages: whatever goes in through the forms comes back through the pages, as a real HTML parser reads them."""
+
+import base64
+import hashlib
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from harness import Page, Service, Site
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+# All that can be stored: every character but NUL, and the surrogates, which UTF-8 has not.
+CHARACTERS = st.characters(exclude_categories=["Cs"], exclude_characters="\0")
+# What has a meaning somewhere between a form and a page comes up more often than it would by chance.
+PITFALLS = st.sampled_from(
+    ["\r", "\n", "\r\n", "\t", " ", "&", "<", ">", '"', "'", "`", "=", "/", "\\", "%", "+", ";", "#", "?", ".", "{{", "}}", "{%", "&amp;", "&#13;", "&lt", "&#0;", "<!--", "-->", "</td>", "</table>", "]]>", "<script>", "%00", "%2F", "\x01", "\x0b", "\x0c", "\x1a", "\x1f", "\x7f", "\x80", "\x85", "\x9f", "\xa0", "\xad", "́", "\u200b", "\u200e", "\u2028", "\u2029", "\u202e", "\ufdd0", "\ufeff", "�", "\ufffe", "\uffff", "🎓", "\U0001fffe", "\U0010ffff"]
+)  # fmt: skip
+TEXTS = st.lists(PITFALLS | st.text(CHARACTERS, max_size=8), max_size=12).map("".join)
+# A list of nothing unusual is written by a shorter way.
+PLAIN = st.text("09AZaz-_.~%/ 2F", max_size=8)
+NIMS = (PLAIN | TEXTS).map(lambda text: text[:255]).filter(lambda nim: nim not in (".", ".."))
+
+bounded = settings(max_examples=80, deadline=None)
+
+
+@pytest.fixture(scope="module")
+def site(service: Service) -> Iterator[Site]:
+    """Visit a service of this module's own."""
+    with service.site() as site:
+        yield site
+
+
+@bounded
+@given(nim=NIMS, nama=TEXTS, alamat=TEXTS)
+@example(nim="\r\n\t\v\f ", nama="\n\n", alamat="\r")
+@example(nim="", nama="", alamat="")
+@example(nim="/" * 255, nama="</td></tr></table>", alamat='"><script>alert(1)</script>')
+@example(nim="a/../b", nama="".join(map(chr, range(1, 160))), alamat="&#13;&#10;&#0;&#x80;&NotEqualTilde;&lt&ampamp;")
+def test_text_comes_back_through_the_list_and_the_edit_page(site: Site, nim: str, nama: str, alamat: str) -> None:
+    """Typed into the real form, a record is in its row and in its form to the byte, alone and beside another."""
+    form = site.page(site.path("/mahasiswa/add")).record_form
+    assert site.submit(form, nim=nim, nama=nama, alamat=alamat).status_code == 302
+    try:
+        assert site.list().rows == [("1", nim, nama, alamat)]
+        (row,) = site.list().table
+        edit = site.page(row.links[0].target).record_form
+        assert edit.values == {"nim": nim, "nama": nama, "alamat": alamat}
+
+        # Saved as it stands, it stays as it is.
+        assert site.submit(edit).status_code == 302
+        assert site.list().rows == [("1", nim, nama, alamat)]
+    finally:
+        (row,) = site.list().table
+        assert site.submit(row.forms[0]).status_code == 302
+        assert site.list().rows == []
+
+
+@bounded
+@given(text=NIMS)
+@example(text="\r\n&<>\"'`=\\\x7f\x80\u2028%+")
+def test_rows_and_templates_escape_alike(site: Site, text: str) -> None:
+    """The list's rows, which no template writes, have the very bytes for a text and for a path that the form has."""
+    site.add(text, text, text)
+    try:
+        row = re.search(r"<tr><td>1</td>(.*?)</tr>", site.list().html, re.DOTALL)
+        assert row
+        cells = re.findall(r"<td>(.*?)</td>", row[1], re.DOTALL)
+        page = site.page(site.list().table[0].links[0].target)
+        values = re.findall(r'<input[^>]*? value="([^"]*)"', page.html)
+        assert cells[:3] == values == [cells[0]] * 3
+        (path,) = re.findall(r'<a href="([^"]*)"', row[1])
+        assert path == page.record_form.action == site.path("/mahasiswa/edit/", text)
+        assert re.findall(r'action="([^"]*)"', row[1]) == [site.path("/mahasiswa/delete/", text)]
+    finally:
+        site.delete(text)
+
+
+@bounded
+@given(
+    nims=st.sets(NIMS, max_size=6) | st.sets(PLAIN.filter(lambda nim: nim not in (".", "..")), max_size=6), text=TEXTS
+)
+@example(nims={"a%2Fb", "a/b", "a b", "%", ""}, text="")
+def test_a_row_is_the_same_whatever_stands_beside_it(site: Site, nims: set[str], text: str) -> None:
+    """Many rows are written at once: each has its own texts and its own paths, in the order of code points."""
+    for nim in nims:
+        assert site.add(nim, nim + text, text).status_code == 302
+    try:
+        table = site.list().table
+        assert [row.cells[:4] for row in table] == [
+            (str(number), nim, nim + text, text) for number, nim in enumerate(sorted(nims), 1)
+        ]
+        for nim, row in zip(sorted(nims), table, strict=True):
+            assert [link.href for link in row.links] == [site.path("/mahasiswa/edit/", nim)]
+            assert [form.action for form in row.forms] == [site.path("/mahasiswa/delete/", nim)]
+    finally:
+        for nim in nims:
+            site.delete(nim)
+    assert site.list().rows == []
+
+
+@bounded
+@given(nim=NIMS, nama=TEXTS, alamat=TEXTS)
+def test_what_was_typed_is_kept_when_it_is_refused(site: Site, nim: str, nama: str, alamat: str) -> None:
+    """A duplicate shows all three texts again, to the byte, and the way to the record that has the nim."""
+    with stored(site, nim):
+        answer = site.add(nim, nama, alamat)
+        assert answer.status_code == 409
+        page = Page(answer.text, site.origin)
+        assert page.record_form.values == {"nim": nim, "nama": nama, "alamat": alamat}
+        (link,) = [link for link in page.links if link.text == "buka data dengan NIM ini"]
+        assert site.page(link.target).record_form.values == {"nim": nim, "nama": "Siti", "alamat": "Solo"}
+
+
+def test_the_policy_allows_just_what_is_in_the_page(site: Site) -> None:
+    """The inline sheet and the inline handler run by their hashes; there is nothing else to run on any page."""
+    with stored(site, "0001"):
+        answers = [site.get(target) for target in ("/", "/mahasiswa/add", "/mahasiswa/edit/0001", "/nowhere")]
+    handlers = set()
+    for answer in answers:
+        policy = {name: sources for name, *sources in (part.split() for part in answer.headers["content-security-policy"].split(";"))}  # fmt: skip
+        page = Page(answer.text, site.origin)
+        (sheet,) = page.tree.css("style")
+        assert hash_of(sheet.text()) in policy["style-src"]
+        assert page.tree.css("script") == []
+        for node in page.tree.css("*"):
+            assert "style" not in node.attributes
+            for name, value in node.attributes.items():
+                if name.startswith("on"):
+                    handlers.add((name, value))
+                    assert hash_of(value or "") in policy["script-src"]
+        assert "'unsafe-hashes'" in policy["script-src"]
+        assert len(policy["script-src"]) == 2
+    assert handlers == {("onsubmit", "return confirm('Apakah Anda yakin ingin menghapus data ini?')")}
+
+
+def test_every_id_is_there_once_and_every_label_has_its_input(site: Site) -> None:
+    """What refers to a part of the page finds it, on a form that is refused too."""
+    with stored(site, "0001"):
+        answers = [site.get(target) for target in ("/", "/mahasiswa/add", "/mahasiswa/edit/0001")]
+        answers += [site.add("0001", "Siti", "Solo"), site.post("/mahasiswa/add"), site.post("/mahasiswa/edit/0001")]
+    for answer in answers:
+        tree = Page(answer.text, site.origin).tree
+        ids = [node.attributes["id"] for node in tree.css("[id]")]
+        assert len(ids) == len(set(ids))
+        for reference in ("for", "aria-describedby", "aria-labelledby"):
+            for node in tree.css(f"[{reference}]"):
+                assert node.attributes[reference] in ids
+        labelled = {node.attributes.get("for") for node in tree.css("label")}
+        for node in tree.css("input:not([type=hidden]), select, textarea"):
+            assert node.attributes.get("id") in labelled or node.attributes.get("aria-label")
+
+
+@contextmanager
+def stored(site: Site, nim: str) -> Iterator[None]:
+    """Keep a record of this nim in the list for a while."""
+    assert site.add(nim, "Siti", "Solo").status_code == 302
+    try:
+        yield
+    finally:
+        site.delete(nim)
+
+
+def hash_of(source: str) -> str:
+    """Return how a policy names an inline source."""
+    return f"'sha256-{base64.b64encode(hashlib.sha256(source.encode()).digest()).decode()}'"
