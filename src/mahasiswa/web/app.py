@@ -48,19 +48,21 @@ register_url_convertor("nim", NimConvertor())
 GZIP = Middleware(GZipMiddleware, minimum_size=1024, compresslevel=4)
 
 ROUTES = [
+    # The specification's six, as its section 4 has them.
     Route("/", students.index, methods=["GET"], middleware=[GZIP]),
     Route("/mahasiswa/add", students.new, methods=["GET"]),
     Route("/mahasiswa/edit/{nim:nim}", students.edit, methods=["GET"]),
+    Route("/mahasiswa/add", students.create, methods=["POST"]),
+    Route("/mahasiswa/edit/{nim:nim}", students.update, methods=["POST"]),
+    Route("/mahasiswa/delete/{nim:nim}", students.destroy, methods=["POST"]),
+    # Beyond it (docs/decisions.md).
     Route("/mahasiswa/impor", transfers.choose, methods=["GET"]),
+    Route("/mahasiswa/impor", transfers.preview, methods=["POST"], middleware=[GZIP]),
+    Route("/mahasiswa/impor/simpan", transfers.confirm, methods=["POST"]),
     Route("/mahasiswa/impor/templat.xlsx", transfers.template, methods=["GET"]),
     Route("/mahasiswa/ekspor.xlsx", transfers.export_xlsx, methods=["GET"]),
     Route("/mahasiswa/ekspor.csv", transfers.export_csv, methods=["GET"]),
     Route("/sehat", students.healthy, methods=["GET"]),
-    Route("/mahasiswa/add", students.create, methods=["POST"]),
-    Route("/mahasiswa/edit/{nim:nim}", students.update, methods=["POST"]),
-    Route("/mahasiswa/delete/{nim:nim}", students.destroy, methods=["POST"]),
-    Route("/mahasiswa/impor", transfers.preview, methods=["POST"], middleware=[GZIP]),
-    Route("/mahasiswa/impor/simpan", transfers.confirm, methods=["POST"]),
 ]
 
 
