@@ -63,7 +63,7 @@ class Snapshot(NamedTuple):
     """Records as they stood at one moment, at `version` or later; None for both where there is none to tell."""
 
     version: Version | None
-    records: Sequence[Mahasiswa] | None
+    records: Sequence[tuple[str, str, str]] | None
 
 
 class Query(NamedTuple):
@@ -161,7 +161,7 @@ async def open_store(url: DatabaseURL) -> Store:
     if isinstance(url, SQLiteURL):
         from mahasiswa.store.sqlite import SQLiteStore  # noqa: PLC0415 - as above
 
-        return SQLiteStore(url.path)
+        return SQLiteStore.open(url.path)
     from mahasiswa.store.postgres import PostgresStore  # noqa: PLC0415 - as above
 
     return await PostgresStore.open(url.conninfo)

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import re
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
@@ -23,6 +24,12 @@ CHUNK = 2000
 """Records of a long read that are handed on at a time."""
 
 READERS = 4
+
+SHORT = 2000
+"""Records of a list that is read on the event loop."""
+
+LOOK_SECONDS = 0.1
+"""How often the list page looks whether its file still stands under its name; every write and other read does."""
 
 T = TypeVar("T")
 
@@ -98,6 +105,8 @@ class SQLiteStore:
         self._path = path
         self._file: _File | None = _File(path)
         self._generation = 0
+        self._is_short = True
+        self._looked = 0.0
         self._opening = asyncio.Lock()
 
     @classmethod
@@ -109,7 +118,7 @@ class SQLiteStore:
             raise Unusable(f"{path} cannot be opened: {error}") from error
 
     async def version(self) -> Version | None:
-        file = await self._current()
+        file = await self._watched()
         try:
             return self._generation, file.watch.execute("PRAGMA data_version").get
         except apsw.BusyError:
@@ -118,13 +127,26 @@ class SQLiteStore:
             raise Unavailable(str(error)) from error
 
     async def snapshot(self, at_most: int) -> Snapshot:
-        def read(db: apsw.Connection) -> Sequence[Mahasiswa] | None:
-            if db.execute(statements.LONGER_THAN, (at_most,)).get:
-                return None
-            return _records(db, statements.ALL)
-
         # The version first: what is read after it is of that version or a later one.
-        return Snapshot(await self.version(), await (await self._current()).readers.read(read))
+        version = await self.version()
+        records = self._read_short(await self._current()) if self._is_short else None
+        if records is None:
+
+            def read(db: apsw.Connection) -> Sequence[tuple[str, str, str]] | None:
+                return None if db.execute(statements.LONGER_THAN, (at_most,)).get else _rows(db, statements.ALL)
+
+            records = await (await self._current()).readers.read(read)
+            self._is_short = records is not None and len(records) <= SHORT
+        return Snapshot(version, records)
+
+    @staticmethod
+    def _read_short(file: _File) -> Sequence[tuple[str, str, str]] | None:
+        """A list that is read on the event loop, for it takes no longer than a hop to another thread; else None."""
+        try:
+            records = cast("list[tuple[str, str, str]]", file.watch.execute(statements.SOME, (SHORT + 1,)).fetchall())
+        except (apsw.Error, UnicodeDecodeError):
+            return None
+        return records if len(records) <= SHORT else None
 
     async def after(self, nim: str | None, limit: int) -> Sequence[Mahasiswa]:
         statement, parameters = (statements.FIRST, (limit,)) if nim is None else (statements.AFTER, (nim, limit))
@@ -212,6 +234,13 @@ class SQLiteStore:
         if self._file:
             await self._file.close()
 
+    async def _watched(self) -> _File:
+        """The open file, as `_current`, for what is asked many thousand times a second: it may notice a little late."""
+        if (now := time.monotonic()) < self._looked + LOOK_SECONDS and self._file:
+            return self._file
+        self._looked = now
+        return await self._current()
+
     async def _current(self) -> _File:
         """The open file; another one under its name is opened instead. Raise Unavailable where there is none."""
         file = self._file
@@ -245,12 +274,16 @@ def _run(db: apsw.Connection, statement: str, *parameters: str | None) -> None:
     db.execute(statement, parameters)
 
 
-def _records(db: apsw.Connection, statement: str, parameters: Sequence[str | int] = ()) -> Sequence[Mahasiswa]:
+def _rows(db: apsw.Connection, statement: str, parameters: Sequence[str | int] = ()) -> Sequence[tuple[str, str, str]]:
     try:
-        return list(map(as_record, db.execute(statement, parameters)))
+        return cast("list[tuple[str, str, str]]", db.execute(statement, parameters).fetchall())
     except UnicodeDecodeError:  # another program stored a text that is none
         rows = db.execute(statement.replace(statements.COLUMNS, statements.BYTES), parameters)
         return [Mahasiswa(*(cell.decode(errors="replace") for cell in cast("Sequence[bytes]", row))) for row in rows]
+
+
+def _records(db: apsw.Connection, statement: str, parameters: Sequence[str | int] = ()) -> Sequence[Mahasiswa]:
+    return list(map(as_record, _rows(db, statement, parameters)))
 
 
 def _get(db: apsw.Connection, nim: str) -> Mahasiswa | None:

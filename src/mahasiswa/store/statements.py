@@ -37,13 +37,21 @@ END
 
 # A table that another program made may hold NULLs and blobs: they read as text, and stay what they are.
 COLUMNS = "coalesce(CAST(nim AS TEXT), ''), coalesce(CAST(nama AS TEXT), ''), coalesce(CAST(alamat AS TEXT), '')"
+# The same as bytes, for a text of theirs that is not UTF-8.
+BYTES = "coalesce(CAST(nim AS BLOB), x''), coalesce(CAST(nama AS BLOB), x''), coalesce(CAST(alamat AS BLOB), x'')"
 
 # SQLite's BINARY order of UTF-8 is the order of code points.
 LONGER_THAN = "SELECT EXISTS (SELECT 1 FROM mahasiswa ORDER BY nim COLLATE BINARY LIMIT 1 OFFSET ?)"
 ALL = f"SELECT {COLUMNS} FROM mahasiswa ORDER BY nim COLLATE BINARY"
-FIRST = f"{ALL} LIMIT ?"
-AFTER = f"SELECT {COLUMNS} FROM mahasiswa WHERE nim > ? COLLATE BINARY ORDER BY nim COLLATE BINARY LIMIT ?"
-GET = f"SELECT {COLUMNS} FROM mahasiswa WHERE nim = ?"
+SOME = f"{ALL} LIMIT ?"
+# A list goes on after the last nim, and in SQLite a blob would come after every text again and again.
+FIRST = f"SELECT {COLUMNS} FROM mahasiswa WHERE typeof(nim) = 'text' ORDER BY nim COLLATE BINARY LIMIT ?"
+AFTER = f"""
+SELECT {COLUMNS} FROM mahasiswa WHERE typeof(nim) = 'text' AND nim > ? COLLATE BINARY
+ORDER BY nim COLLATE BINARY LIMIT ?
+"""
+# By its bytes, also where another program's table compares without regard to case.
+GET = f"SELECT {COLUMNS} FROM mahasiswa WHERE nim = ? COLLATE BINARY"
 COUNT = "SELECT count(*) FROM mahasiswa"
 PAGE = f"SELECT {COLUMNS} FROM mahasiswa"
 MATCH = " WHERE nim {match} OR nama {match} OR alamat {match}"
@@ -58,8 +66,8 @@ ORDERS = {
 LIMIT = " LIMIT ? OFFSET ?"
 
 ADD = "INSERT INTO mahasiswa (nim, nama, alamat) VALUES (?, ?, ?)"
-UPDATE = "UPDATE mahasiswa SET nama = ?, alamat = ? WHERE nim = ?"
-DELETE = "DELETE FROM mahasiswa WHERE nim = ?"
+UPDATE = "UPDATE mahasiswa SET nama = ?, alamat = ? WHERE nim = ? COLLATE BINARY"
+DELETE = "DELETE FROM mahasiswa WHERE nim = ? COLLATE BINARY"
 
 # An import is laid out apart first, so that the records are locked only for as long as it takes to merge it.
 CREATE_INCOMING = """
@@ -102,7 +110,8 @@ ORDER BY nim COLLATE BINARY
 @cache
 def postgres(statement: str) -> bytes:
     """A statement from above as PostgreSQL and psycopg write it."""
-    statement = statement.replace("%", "%%").replace("?", "%s").replace("COLLATE BINARY", 'COLLATE "C"')
+    statement = statement.replace("%", "%%").replace("?", "%s").replace("typeof(nim) = 'text'", "true")
+    statement = statement.replace("COLLATE BINARY", 'COLLATE "C"')
     return re.sub(r"(\w+) COLLATE NOCASE", r'lower(\1 COLLATE "C")', statement).encode()
 
 
@@ -146,6 +155,10 @@ BEGIN ISOLATION LEVEL READ COMMITTED;
 SET LOCAL lock_timeout = '4s'; SET LOCAL idle_in_transaction_session_timeout = '20s'
 """
 BEGIN_READING = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL idle_in_transaction_session_timeout = '60s'"
+
+# A long read: the cursor lives in its transaction, as all that a pooler lets live.
+DECLARE = "DECLARE chunks NO SCROLL CURSOR FOR "
+FETCH = "FETCH 2000 FROM chunks"
 
 GET_LOCKED = f"{GET} FOR UPDATE"
 FIND = f"SELECT {COLUMNS} FROM mahasiswa WHERE nim = ANY(?)"

@@ -4,12 +4,13 @@ import asyncio
 import gzip
 import hashlib
 import re
+from collections.abc import Sequence
 
 from starlette.datastructures import State
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from mahasiswa.store import Store, Unavailable, Version
-from mahasiswa.web.pages import Pages
+from mahasiswa.web.pages import Pages, pack
 
 MAX_PAGE = 32 * 1024 * 1024
 """Bytes of a page that is kept; a longer one is streamed by the route behind."""
@@ -17,8 +18,11 @@ MAX_PAGE = 32 * 1024 * 1024
 MAX_ROWS = MAX_PAGE // 300
 """Rows that surely make a longer one: the markup of a row alone is about 300 bytes."""
 
-SLICE = 1000
-"""Rows rendered before other requests get their turn."""
+SLICE = 100
+"""Rows that are rendered anew where one of them has changed."""
+
+TURN = 10
+"""Slices after which other requests get their turn."""
 
 refuses_gzip = re.compile(rb"gzip\s*;\s*q=0(\.0*)?\s*(,|$)")
 
@@ -34,7 +38,10 @@ class ListCache:
         self.state = state  # holds the store, once it is open
         self.pages = pages
         self._version: Version | None = None
-        self._page: asyncio.Task[Page | None] | None = None
+        self._page: Page | None = None
+        self._slices: list[tuple[bytes, bytes]] = []
+        self._next: asyncio.Task[Page | None] | None = None
+        self._last: asyncio.Task[Page | None] | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer the list page, or hand on what is not for here."""
@@ -44,57 +51,71 @@ class ListCache:
             if method in ("GET", "HEAD"):
                 try:
                     page = await self._current()
-                except Unavailable:  # the route behind says so
-                    page = None
+                except Unavailable:  # no use in asking again: that may take as long
+                    await self.pages.error("not read")(scope, receive, send)
+                    return
         if page is None:
             await self.app(scope, receive, send)
         else:
             await page.answer(scope, send)
 
     async def _current(self) -> "Page | None":
-        """The page as of now, rendered by the first request that finds a new version; None for one not to keep."""
+        """The page as of now, which is kept or which many wait for; None for one not to keep."""
         store: Store = self.state.store
         version = await store.version()
         if version is None:
             return None
-        if self._page is None or self._version != version:
-            self._version = version
-            self._page = asyncio.create_task(self._render(store))
-        page = self._page
-        if page.done():
-            return page.result()
-        try:
-            # Shielded: others wait for the same page, and a client that goes away must not take it from them.
-            return await asyncio.shield(page)
-        except Unavailable:
-            if self._page is page:
-                self._page = None
-            raise
+        if version == self._version:
+            return self._page
+        if self._next is None:
+            self._next = asyncio.create_task(self._render(store, self._last))
+        # Shielded: others wait for the same page, and a client that goes away must not take it from them.
+        return await asyncio.shield(self._next)
 
-    async def _render(self, store: Store) -> "Page | None":
-        _, records = await store.snapshot(MAX_ROWS)
-        if records is None:
+    async def _render(self, store: Store, before: "asyncio.Task[Page | None] | None") -> "Page | None":
+        """The page for all who came before its records were read, one at a time however fast the records change."""
+        if before:
+            await asyncio.wait([before])
+        self._last, self._next = self._next, None  # whoever comes from here on waits for another one
+        if before and await store.version() == self._version:
+            return self._page
+        version, records = await store.snapshot(MAX_ROWS)
+        if version is None:
             return None
+        page = None if records is None else await self._page_of(records)
+        # Kept under the records' own version, which may be a later one than was asked for.
+        self._page, self._version = page, version
+        return page
+
+    async def _page_of(self, records: Sequence[tuple[str, str, str]]) -> "Page | None":
         before, after = self.pages.list_frame(len(records))
-        parts = [before]
-        size = 0
-        for first in range(0, len(records), SLICE):
-            parts.append(self.pages.rows(records[first : first + SLICE], first + 1))
-            size += len(parts[-1])
+        # All that the page is made of names it, which is a fifth of what it comes to.
+        name = hashlib.sha256(before + after + self.pages.row)
+        parts, size = [before], 0
+        last, self._slices = self._slices, []
+        for number, first in enumerate(range(0, len(records), SLICE)):
+            packed = pack(records[first : first + SLICE])
+            name.update(packed)
+            unchanged = number < len(last) and last[number][0] == packed
+            rows = last[number][1] if unchanged else self.pages.rows(packed, first + 1)
+            self._slices.append((packed, rows))
+            parts.append(rows)
+            size += len(rows)
             if size > MAX_PAGE:
+                self._slices = []
                 return None
-            await asyncio.sleep(0)
-        parts.append(after)
-        return Page(b"".join(parts), self.pages)
+            if number % TURN == TURN - 1:
+                await asyncio.sleep(0)
+        return Page(b"".join([*parts, after]), name.hexdigest()[:32], self.pages)
 
 
 class Page:
     """A page's bytes with everything an answer needs, made once."""
 
-    def __init__(self, body: bytes, pages: Pages) -> None:
+    def __init__(self, body: bytes, tag: str, pages: Pages) -> None:
         self._pages = pages
-        self._tag = hashlib.sha256(body).hexdigest()[:32]
-        self._plain = Variant(body, self._tag, pages, ())
+        self._tag = tag
+        self._plain = Variant(body, tag, pages, ())
         self._gzip: asyncio.Task[Variant] | None = None
 
     async def answer(self, scope: Scope, send: Send) -> None:

@@ -42,13 +42,18 @@ class Guard:
 
     def _problem(self, scope: Scope) -> str | None:
         path: bytes = scope["raw_path"]
-        hosts = [value for name, value in scope["headers"] if name == b"host"]
+        host = None
+        for name, value in scope["headers"]:
+            if name == b"host":
+                if host is not None:
+                    return "bad request"
+                host = value
         # Granian gives an empty one where there is none, which HTTP/1.0 allows.
-        if len(hosts) != 1 or (not hosts[0] and scope["http_version"] != "1"):
+        if not host and (host is None or scope["http_version"] != "1"):
             return "bad request"
         if b"%" in path and malformed_escape.search(path):
             return "bad request"
-        if self.hosts and not self._same_origin(scope, hosts[0]):
+        if self.hosts and not self._same_origin(scope, host):
             return "other site"
         if path != self.prefix and not path.startswith(self.prefix + b"/"):
             return "no page"

@@ -11,7 +11,7 @@ from starlette.responses import Response, StreamingResponse
 from mahasiswa.record import Mahasiswa, digest
 from mahasiswa.store import Changed, Refused, Store, Unavailable
 from mahasiswa.web.forms import Form, read_form
-from mahasiswa.web.pages import LONG, Pages
+from mahasiswa.web.pages import LONG, Pages, pack
 from mahasiswa.web.view import PARAMETERS, View
 
 CHUNK = LONG + 1
@@ -45,7 +45,7 @@ async def _list(store: Store, pages: Pages, chunk: Sequence[Mahasiswa]) -> Async
     yield before
     first = 1
     while chunk:
-        yield pages.rows(chunk, first)
+        yield pages.rows(pack(chunk), first)
         first += len(chunk)
         chunk = await store.after(chunk[-1].nim, CHUNK)
     yield after
