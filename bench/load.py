@@ -1,0 +1,215 @@
+"""What is asked of a server: load by wrk, single requests whose time is taken, and checks of what it answers."""
+
+import html
+import http.client
+import json
+import re
+import resource
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from bench import processors
+from bench.prepare import BENCH
+from bench.servers import HOST, Failed, Server
+from bench.stores import Row
+
+FORM = "application/x-www-form-urlencoded"
+_CELL = re.compile(r"<td[^>]*>(.*?)</td>", re.DOTALL)
+
+
+class Shares(NamedTuple):
+    """How busy the servers, the load generator, and other programs on their processors were (1: one processor)."""
+
+    server_busy: float
+    load_busy: float
+    others_busy: float
+
+
+def shares(*servers: Server) -> Callable[[], Shares]:
+    """Measure them from here to the call of the function that is returned."""
+
+    def clocks() -> tuple[float, float, float, float]:
+        usages = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+        own = sum(usage.ru_utime + usage.ru_stime for usage in usages)
+        return time.monotonic(), sum(server.processor_seconds() for server in servers), own, processors.used()
+
+    before = clocks()
+
+    def ended() -> Shares:
+        length, server, own, used = (new - old for old, new in zip(before, clocks(), strict=True))
+        return Shares(server / length, own / length, max(0, used - server - own) / length)
+
+    return ended
+
+
+class Load(NamedTuple):
+    """What wrk saw."""
+
+    requests: int
+    seconds: float
+    redirects: int
+    p50_ms: float
+    p99_ms: float
+    shares: Shares
+
+    @property
+    def rate(self) -> float:
+        """Requests a second."""
+        return self.requests / self.seconds
+
+
+def wrk(server: Server, mode: str, connections: int, seconds: int, *arguments: str) -> Load:
+    """Load a server, in one of the modes of wrk.lua; raise Failed where one answer was an error."""
+    command = ["wrk", "-t1", f"-c{connections}", f"-d{seconds}s", "--timeout", "30s", "-s", str(BENCH / "wrk.lua")]
+    command += [f"http://{HOST}:{server.port}/", "--", mode, *arguments]
+    processors.wait_for_calm()
+    ended = shares(server)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=seconds + 60)
+    busy = ended()
+    lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
+    if done.returncode or not lines:
+        raise Failed(f"wrk failed: {done.stdout[-500:]}{done.stderr[-500:]}")
+    seen = json.loads(lines[-1])
+    if seen["refused"] or seen["broken"] or not seen["requests"]:
+        raise Failed(f"{seen['refused']} error answers, {seen['broken']} broken, of {seen['requests']}")
+    return Load(seen["requests"], seen["seconds"], seen["redirects"], seen["p50_ms"], seen["p99_ms"], busy)
+
+
+class Answer(NamedTuple):
+    """One answer, with the seconds from the request to its first and to its last byte."""
+
+    status: int
+    body: bytes
+    first: float
+    last: float
+
+
+class Client:
+    """One kept connection, with as little in the way of the clock as Python allows."""
+
+    def __init__(self, server: Server) -> None:
+        self._port = server.port
+        self._buffer = bytearray(64 << 20)
+        self._get = f"GET / HTTP/1.1\r\nHost: {HOST}:{server.port}\r\n\r\n".encode()
+        self._connect()
+
+    def _connect(self) -> None:
+        self._socket = socket.create_connection((HOST, self._port), 30)
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._used = time.monotonic()
+
+    def get(self) -> Answer:
+        """Read the list page. It must carry its length."""
+        if time.monotonic() - self._used > 1:  # servers close a connection that is not used for some seconds
+            self.close()
+            self._connect()
+        view = memoryview(self._buffer)
+        started = time.perf_counter()
+        self._socket.sendall(self._get)
+        received = self._receive(view)
+        first = time.perf_counter() - started
+        while (end := self._buffer.find(b"\r\n\r\n", 0, received)) < 0:
+            received += self._receive(view[received:])
+        head = bytes(view[:end]).decode("latin-1")
+        length = re.search(r"(?im)^content-length: *(\d+)", head)
+        if not length:
+            raise Failed("an answer without its length")
+        whole = end + 4 + int(length[1])
+        while received < whole:
+            received += self._receive(view[received:])
+        last = time.perf_counter() - started
+        self._used = time.monotonic()
+        return Answer(int(head.split(" ", 2)[1]), bytes(view[end + 4 : whole]), first, last)
+
+    def _receive(self, view: memoryview) -> int:
+        received = self._socket.recv_into(view)
+        if not received:
+            raise Failed("the connection was closed in the middle of an answer")
+        return received
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._socket.close()
+
+
+class Download(NamedTuple):
+    """A large page, read to its end and thrown away."""
+
+    first: float
+    last: float
+    size: int
+
+
+def download(server: Server) -> Download:
+    """Read the list page on a connection that ends with it; raise Failed where it is not a whole page."""
+    buffer = bytearray(1 << 20)
+    request = f"GET / HTTP/1.1\r\nHost: {HOST}:{server.port}\r\nConnection: close\r\n\r\n".encode()
+    try:
+        with socket.create_connection((HOST, server.port), 120) as connection:
+            started = time.perf_counter()
+            connection.sendall(request)
+            size = connection.recv_into(buffer)
+            first = time.perf_counter() - started
+            if not buffer.startswith(b"HTTP/1.1 200 "):
+                raise Failed(f"answered {bytes(buffer[:40])!r}")
+            while received := connection.recv_into(buffer):
+                size += received
+            return Download(first, time.perf_counter() - started, size)
+    except OSError as error:
+        raise Failed(f"the connection broke: {error}") from error
+
+
+def count_rows(server: Server) -> int:
+    """Read the list page without keeping it and count its rows; raise Failed where it is not a whole page."""
+    connection = http.client.HTTPConnection(HOST, server.port, timeout=120)
+    try:
+        connection.request("GET", "/")
+        answer = connection.getresponse()
+        number, end = 0, b""
+        while piece := answer.read(1 << 20):
+            number += (end + piece).count(b"/mahasiswa/delete/") - end.count(b"/mahasiswa/delete/")
+            end = (end + piece)[-64:]
+    except (OSError, http.client.HTTPException) as error:
+        raise Failed(f"the page could not be read: {error!r}") from error
+    finally:
+        connection.close()
+    if answer.status != 200 or not end.rstrip().endswith(b"</html>"):
+        raise Failed(f"answered {answer.status}, ending in {end!r}")
+    return number
+
+
+def check_page(server: Server, expected: Sequence[Row]) -> bytes:
+    """Read the list page and compare every cell with the records, in any order; return the page or raise Failed."""
+    status, _, page = ask(server, "GET", "/")
+    if status != 200 or not page.rstrip().endswith(b"</html>"):
+        raise Failed(f"GET / answered {status}")
+    cells = [html.unescape(re.sub(r"<[^>]*>", "", cell)) for cell in _CELL.findall(page.decode())]
+    if cells[::5] != [str(number + 1) for number in range(len(expected))]:
+        raise Failed(f"the list does not number {len(expected)} rows")
+    shown = sorted(zip(cells[1::5], cells[2::5], cells[3::5], strict=True))
+    if shown != sorted(expected):
+        raise Failed("the list shows other records than the store holds")
+    return page
+
+
+def check_redirect(server: Server, path: str, body: str) -> None:
+    """Send a form and see that the answer is a redirect to the list; raise Failed."""
+    status, location, _ = ask(server, "POST", path, body)
+    if (status, location) != (302, "/"):
+        raise Failed(f"POST {path} answered {status}, location {location}")
+
+
+def ask(server: Server, method: str, path: str, body: str | None = None) -> tuple[int, str | None, bytes]:
+    """Send one request on a connection of its own; return status, Location and body."""
+    connection = http.client.HTTPConnection(HOST, server.port, timeout=30)
+    try:
+        connection.request(method, path, body, {"Content-Type": FORM} if body else {})
+        answer = connection.getresponse()
+        return answer.status, answer.headers["Location"], answer.read()
+    except (OSError, http.client.HTTPException) as error:
+        raise Failed(f"{method} {path}: {error!r}") from error
+    finally:
+        connection.close()

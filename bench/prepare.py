@@ -1,0 +1,82 @@
+"""Builds what the benchmark needs, under bench/build."""
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+BENCH = Path(__file__).resolve().parent
+ROOT = BENCH.parent
+BUILD = BENCH / "build"
+
+PIP = ("-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--require-hashes", "--no-deps")
+
+
+class Missing(Exception):
+    """Something is needed that could not be built or installed; the text says what to do."""
+
+
+def build() -> None:
+    """Make everything the peers need, where it is not there or a lock file has changed; raise Missing."""
+    if sys.platform != "linux":
+        raise Missing("The benchmark reads /proc and pins processes to processors: it needs Linux.")
+    for tool, package in (("wrk", "wrk"), ("nginx", "nginx"), ("taskset", "util-linux")):
+        _need(tool, package)
+    if not shutil.which("npm"):
+        raise Missing("npm is not installed: Node.js 20 or later is needed (https://nodejs.org).")
+    _once("express", _express)
+    _once("flask", _flask)
+    _once("uvicorn", _uvicorn)
+
+
+def _need(tool: str, package: str) -> None:
+    if shutil.which(tool, path=f"{os.environ['PATH']}:/usr/sbin"):
+        return
+    if os.geteuid() or not shutil.which("apt-get"):
+        raise Missing(f"{tool} is not installed. On Debian and Ubuntu: apt install {package}")
+    # At run level 1 Debian does not start the service that it installs.
+    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive", "RUNLEVEL": "1"}
+    command = ["apt-get", "install", "--quiet", "--yes", "--no-install-recommends", package]
+    _run(command, f"{package} could not be installed", env=environment)
+
+
+def _once(peer: str, make: Callable[[Path, Path], None]) -> None:
+    """Make a peer's environment again only when its sources' lock or this machine's interpreter has changed."""
+    source, target = BENCH / "peers" / peer, BUILD / peer
+    locks = [path for name in ("package-lock.json", "requirements.txt") if (path := source / name).exists()]
+    digest = hashlib.sha256(b"".join(path.read_bytes() for path in locks) + sys.version.encode()).hexdigest()
+    stamp = target / "stamp"
+    if not stamp.exists() or stamp.read_text() != digest:
+        print(f"building {peer} ...", file=sys.stderr, flush=True)
+        shutil.rmtree(target, ignore_errors=True)
+        target.mkdir(parents=True)
+        make(source, target)
+        stamp.write_text(digest)
+
+
+def _express(source: Path, target: Path) -> None:
+    for name in ("package.json", "package-lock.json"):
+        shutil.copy(source / name, target)
+    _run(["npm", "ci", "--no-audit", "--no-fund"], "the Express peer could not be built", cwd=target)
+
+
+def _flask(source: Path, target: Path) -> None:
+    _run([sys.executable, "-m", "venv", str(target / "venv")], "no environment for the Flask peer")
+    python = str(target / "venv/bin/python")
+    _run([python, *PIP, "-r", str(source / "requirements.txt")], "the Flask peer could not be built")
+
+
+def _uvicorn(source: Path, target: Path) -> None:
+    # It serves our own application, so it is put before our own environment on the path, and not into it.
+    # (mypy passes over a folder of this name.)
+    command = [sys.executable, *PIP, "--target", str(target / "site-packages"), "-r", str(source / "requirements.txt")]
+    _run(command, "uvicorn could not be installed")
+
+
+def _run(command: list[str], failure: str, *, cwd: Path | None = None, env: dict[str, str] | None = None) -> None:
+    done = subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise Missing(f"{failure}:\n{done.stdout}{done.stderr}")

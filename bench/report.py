@@ -1,0 +1,195 @@
+"""What was measured, its goals, and the one table that shows both."""
+
+import dataclasses
+import json
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from bench.servers import OURS, PEERS
+
+NOISY = 1.25
+"""A cell whose rounds differ by more than this factor is marked."""
+SATURATED = 0.95
+"""Above this share of its time a processor is full."""
+DISTURBED = 0.1
+"""Other programs may take this share of a processor before the figure is marked."""
+
+
+@dataclass(frozen=True)
+class Goal:
+    """What our figure must reach: a limit of its own, or a multiple of a peer's figure."""
+
+    limit: float
+    peer: str | None = None
+
+
+@dataclass
+class Cell:
+    """One peer's figure: the value of each round, and what else was seen."""
+
+    values: list[float] = field(default_factory=list)
+    seen: list[dict[str, Any]] = field(default_factory=list)
+    failure: str = ""
+
+    @property
+    def median(self) -> float:
+        """The middle of the rounds."""
+        return statistics.median(self.values)
+
+    @property
+    def measured(self) -> bool:
+        """Whether there is a figure to show."""
+        return bool(self.values) and not self.failure
+
+    @property
+    def noisy(self) -> bool:
+        """Whether the rounds differ so much that the figure says little."""
+        return max(self.values) > NOISY * min(self.values)
+
+    @property
+    def disturbed(self) -> bool:
+        """Whether other programs took a good part of the processors, in half of the rounds or more."""
+        shares = [seen.get("others_busy", 0) for seen in self.seen]
+        return bool(shares) and statistics.median(shares) > DISTURBED
+
+    @property
+    def held_by_load(self) -> bool:
+        """Whether the load generator had no time left and the server had: the server could do more."""
+        return bool(self.seen) and all(
+            seen.get("load_busy", 0) > SATURATED > seen.get("server_busy", 0) for seen in self.seen
+        )
+
+
+@dataclass
+class Work:
+    """One row of the table."""
+
+    key: str
+    title: str
+    unit: str
+    goals: Sequence[Goal] = ()
+    less_is_better: bool = False
+    cells: dict[str, Cell] = field(default_factory=dict)
+
+    def add(self, peer: str, value: float, **seen: object) -> None:
+        """Note one round's value."""
+        cell = self.cells.setdefault(peer, Cell())
+        cell.values.append(value)
+        if seen:
+            cell.seen.append(seen)
+
+    def fail(self, peer: str, why: str) -> None:
+        """Note that a peer could not do it."""
+        self.cells.setdefault(peer, Cell()).failure = why
+
+    def failed(self, peer: str) -> bool:
+        """Whether a peer could not do it."""
+        return peer in self.cells and bool(self.cells[peer].failure)
+
+    def verdicts(self) -> list[tuple[str, bool | None]]:
+        """Each goal as text with what was reached, and whether that is enough (None: it cannot be said)."""
+        return [self._verdict(goal) for goal in self.goals]
+
+    def _verdict(self, goal: Goal) -> tuple[str, bool | None]:
+        ours = self.cells.get(OURS.key)
+        if goal.peer is None:
+            sign, wanted = ("<", f"{goal.limit:g} {self.unit}")
+            if not ours or not ours.measured:
+                return f"{sign} {wanted}: not measured", None
+            met = ours.median < goal.limit
+            return f"{figure(ours.median)} (goal {sign} {wanted}): {_word(met=met)}", met
+        name = next(peer.name for peer in PEERS if peer.key == goal.peer)
+        theirs = self.cells.get(goal.peer)
+        if not ours or not ours.measured or not theirs or not theirs.measured:
+            return f">= {goal.limit:g} x {name}: not measured", None
+        ratio = theirs.median / ours.median if self.less_is_better else ours.median / theirs.median
+        met = ratio >= goal.limit
+        return f"{ratio:.2f} x {name} (goal {goal.limit:g}): {_word(met=met)}", met
+
+
+def _word(*, met: bool) -> str:
+    return "met" if met else "MISSED"
+
+
+def figure(value: float) -> str:
+    """A figure with three digits or all before the point."""
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def _cell(work: Work, peer: str) -> str:
+    cell = work.cells.get(peer)
+    if cell is None:
+        return "-"
+    if not cell.measured:
+        return "failed"
+    return (
+        figure(cell.median)
+        + ("*" if cell.held_by_load else "")
+        + ("~" if cell.noisy else "")
+        + ("!" if cell.disturbed else "")
+    )
+
+
+def _table(works: Sequence[Work]) -> list[list[str]]:
+    """The rows of the table, the header first; the last column holds a goal a line."""
+    shown = [peer for peer in PEERS if any(peer.key in work.cells for work in works)]
+    rows = [["work", "unit", *(peer.name for peer in shown), "mahasiswa against its goal"]]
+    for work in works:
+        goals = "\n".join(text for text, _ in work.verdicts())
+        rows.append([work.title, work.unit, *(_cell(work, peer.key) for peer in shown), goals])
+    return rows
+
+
+def notes(works: Sequence[Work]) -> list[str]:
+    """What a reader of the table has to know."""
+    lines = [
+        "Each figure is the median of its rounds. ~ the rounds differ by more than a quarter.",
+        "! other programs had more than a tenth of a processor meanwhile: measure again on a machine at rest.",
+        "* the load generator's processor was full and the server's was not: the server could do more.",
+    ]
+    for work in works:
+        failed = [(peer, cell.failure.splitlines()[0]) for peer, cell in work.cells.items() if cell.failure]
+        lines += [f"{work.title}, {peer}: {why}" for peer, why in failed]
+    return lines
+
+
+def as_text(works: Sequence[Work]) -> str:
+    """The table for a terminal."""
+    rows = [[cell.split("\n") for cell in row] for row in _table(works)]
+    widths = [max(len(line) for row in rows for line in row[column]) for column in range(len(rows[0]))]
+    lines = []
+    for position, row in enumerate(rows):
+        for line in range(max(len(cell) for cell in row)):
+            texts = [cell[line] if line < len(cell) else "" for cell in row]
+            last = len(texts) - 1
+            aligned = [
+                text.rjust(width) if 2 <= column < last else text.ljust(width)
+                for column, (text, width) in enumerate(zip(texts, widths, strict=True))
+            ]
+            lines.append("  ".join(aligned).rstrip())
+        if position == 0:
+            lines.append("  ".join("-" * width for width in widths))
+    return "\n".join([*lines, "", *notes(works)])
+
+
+def as_markdown(works: Sequence[Work], machine: Sequence[str]) -> str:
+    """The machine and the table as Markdown."""
+    header, *rows = _table(works)
+    rule = ["---", "---", *("---:" for _ in header[3:]), "---"]
+    lines = [f"- {line}" for line in machine]
+    lines += ["", *(f"| {' | '.join(row)} |" for row in (header, rule))]
+    for row in rows:
+        cells = [cell.replace("\n", "<br>").replace("~", "\\~").replace("*", "\\*") for cell in row]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join([*lines, "", *(f"- {note}" for note in notes(works))]) + "\n"
+
+
+def as_json(works: Sequence[Work], machine: Sequence[str]) -> str:
+    """Every round of every figure."""
+    told = []
+    for work in works:
+        verdicts = [{"goal": text, "met": met} for text, met in work.verdicts()]
+        told.append({**dataclasses.asdict(work), "goals": verdicts})
+    return json.dumps({"machine": list(machine), "works": told}, indent=1) + "\n"

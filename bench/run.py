@@ -1,0 +1,139 @@
+"""The benchmark: builds the peers, measures them side by side, prints one table. `python bench/run.py --help`."""
+
+import argparse
+import os
+import platform
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from types import FrameType
+from typing import NoReturn
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from bench import plot, prepare, processors, report
+from bench.report import Work
+from bench.servers import EXPRESS, FLASK, NGINX, OURS, UVICORN
+from bench.works import MILLION, Plan, works
+
+FULL = Plan(rounds=3, seconds=2, samples=30)
+QUICK = Plan(rounds=1, seconds=1, samples=20, left_out=frozenset({UVICORN.key, FLASK.key}))
+MARKS = ("<!-- results: written by bench/run.py -->\n", "<!-- end of results -->")
+
+
+def main() -> None:
+    """Read the command line, measure, print, and after a whole run write the results beside this file."""
+    parser = argparse.ArgumentParser(description="Measure the service and its peers side by side.")
+    parser.add_argument("--quick", action="store_true", help="one short round of each, without uvicorn and Flask")
+    parser.add_argument("--only", metavar="WORK,...", help="measure these works alone")
+    options = parser.parse_args()
+    plan = QUICK if options.quick else FULL
+    chosen = works(plan)
+    if options.only:
+        if unknown := set(options.only.split(",")) - chosen.keys():
+            parser.error(f"no work is called {', '.join(sorted(unknown))}; there are {', '.join(chosen)}")
+        chosen = {name: work for name, work in chosen.items() if name in options.only.split(",")}
+    signal.signal(signal.SIGTERM, _ended)
+    try:
+        prepare.build()
+    except prepare.Missing as missing:
+        sys.exit(str(missing))
+
+    lines = machine()
+    print(*lines, sep="\n", end="\n\n", flush=True)
+    os.sched_setaffinity(0, {processors.LOAD})
+    began = time.monotonic()
+    done: list[Work] = []
+    for name, work in chosen.items():
+        print(f"{time.monotonic() - began:4.0f} s  {name}", file=sys.stderr, flush=True)
+        done += work()
+    lines.append(f"The run took {time.monotonic() - began:.0f} s.")
+    print(report.as_text(done))
+    whole = not options.quick and not options.only
+    write(prepare.BENCH if whole else prepare.BUILD, done, lines)
+
+
+def _ended(_signal: int, _frame: FrameType | None) -> NoReturn:
+    sys.exit(143)
+
+
+def write(folder: Path, done: Sequence[Work], lines: Sequence[str]) -> None:
+    """Write the table, every round, and the plot; beside a README.md also the table into it."""
+    table = report.as_markdown(done, lines)
+    (folder / "results.md").write_text(f"# Results\n\n{table}")
+    (folder / "results.json").write_text(report.as_json(done, lines))
+    if any(work.key.startswith("get-") for work in done):
+        (folder / "plot.svg").write_text(picture(done))
+    readme = folder / "README.md"
+    if readme.exists():
+        before, _, rest = readme.read_text().partition(MARKS[0])
+        _, _, after = rest.partition(MARKS[1])
+        readme.write_text(f"{before}{MARKS[0]}\n{table}\n{MARKS[1]}{after}")
+
+
+def picture(done: Sequence[Work]) -> str:
+    """Plot what each peer reached against the number of rows."""
+    series: dict[str, list[tuple[float, float]]] = {}
+    for peer in (OURS, NGINX, UVICORN, EXPRESS, FLASK):
+        line = series.setdefault(peer.name, [])
+        for work in done:
+            cell = work.cells.get(peer.key)
+            if cell and cell.measured and work.key.startswith("get-"):
+                line.append((float(work.key.removeprefix("get-")), cell.median))
+            if cell and cell.measured and work.key == "million-speed":
+                line.append((MILLION, cell.median / MILLION))
+    return plot.draw(
+        "GET /, requests a second", "rows in the list", "requests a second, one process and processor", series
+    )
+
+
+def machine() -> list[str]:
+    """What the figures depend on: processors, memory, disk, versions."""
+    names = [line.partition(":")[2].strip() for line in _read("/proc/cpuinfo") if line.startswith("model name")]
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9
+    prepare.BUILD.mkdir(exist_ok=True)
+    model = f"{len(names)} x {names[0] if names else platform.machine()}"
+    tools = [f"Python {platform.python_version()}", f"Node {_version('node', '--version')}"]
+    tools += [_version("nginx", "-v"), _version("wrk", "-v")]
+    return [
+        f"{time.strftime('%Y-%m-%d')}: {model}, {memory:.0f} GB, Linux {platform.release()}",
+        f"server on processor {processors.SERVER}, load generator on processor {processors.LOAD}",
+        f"one write of 4 KB reaches the disk in {_disk() * 1e6:.0f} us (median); load before: {os.getloadavg()[0]:.2f}",
+        ", ".join(tools),
+    ]
+
+
+def _read(path: str) -> list[str]:
+    return Path(path).read_text().splitlines()
+
+
+def _version(tool: str, option: str) -> str:
+    program = shutil.which(tool, path=f"{os.environ['PATH']}:/usr/sbin") or tool
+    done = subprocess.run([program, option], capture_output=True, text=True, check=False)
+    return (done.stdout + done.stderr).splitlines()[0].removeprefix("nginx version: ").partition(" Copyright")[0]
+
+
+def _disk() -> float:
+    """Seconds that a small write takes to be durable where the stores lie."""
+    probe = prepare.BUILD / "probe"
+    taken = []
+    file = os.open(probe, os.O_RDWR | os.O_CREAT)
+    try:
+        for position in range(200):
+            os.pwrite(file, bytes(4096), position * 4096)
+            started = time.perf_counter()
+            os.fdatasync(file)
+            taken.append(time.perf_counter() - started)
+    finally:
+        os.close(file)
+        probe.unlink()
+    return statistics.median(taken)
+
+
+if __name__ == "__main__":
+    main()

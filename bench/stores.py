@@ -1,0 +1,74 @@
+"""The records a peer serves, as the benchmark itself writes and counts them: another program on the same store."""
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import apsw
+
+FIRST = ("Siti", "Budi", "Dewi", "Agus", "Putri", "Muhammad", "Nur", "Rizky", "Ayu", "Ma’ruf", "Sa'adah", "Eka")
+LAST = ("Rahmawati", "Santoso", "Lestari", "Wijaya", "Hidayat", "Pratama", "Nugroho", "Siregar", "Simanjuntak")
+STREETS = ("Merdeka", "Sudirman", "Diponegoro", "Gajah Mada", "Ahmad Yani", "Cendrawasih", "Kaliurang", "Melati")
+TOWNS = ("Bandung", "Yogyakarta", "Surabaya", "Medan", "Makassar", "Semarang", "Malang", "Padang", "Denpasar")
+
+
+class Row(NamedTuple):
+    """A record as text."""
+
+    nim: str
+    nama: str
+    alamat: str
+
+
+def nim(position: int) -> str:
+    """The NIM of the record at that position, from 0."""
+    return f"22{position:08d}"
+
+
+def rows(number: int) -> Iterator[Row]:
+    """Yield that many records, the same ones in every run, ordered by nim."""
+    dice = random.Random(number)
+    choose = dice.choice
+    for position in range(number):
+        alamat = f"Jl. {choose(STREETS)} No. {dice.randrange(1, 200)}, {choose(TOWNS)}"
+        yield Row(nim(position), f"{choose(FIRST)} {choose(LAST)}", alamat)
+
+
+class SQLiteStore:
+    """One SQLite file, whose table its peer has made."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._db: apsw.Connection | None = None
+
+    def fill(self, number: int) -> None:
+        """Add that many records in one transaction."""
+        db = self._open()
+        with db:
+            db.executemany("INSERT INTO mahasiswa (nim, nama, alamat) VALUES (?, ?, ?)", rows(number))
+        db.pragma("wal_checkpoint(TRUNCATE)")
+
+    def read(self) -> list[Row]:
+        """Every record, ordered by nim."""
+        return [Row(*row) for row in self._open().execute("SELECT nim, nama, alamat FROM mahasiswa ORDER BY nim")]
+
+    def count(self) -> int:
+        """How many records there are."""
+        return int(self._open().execute("SELECT count(*) FROM mahasiswa").get)
+
+    def rewrite(self, position: int, alamat: str) -> None:
+        """Change one record's address, and commit."""
+        self._open().execute("UPDATE mahasiswa SET alamat = ? WHERE nim = ?", (alamat, nim(position)))
+
+    def close(self) -> None:
+        """Let go of the file."""
+        if self._db:
+            self._db.close()
+            self._db = None
+
+    def _open(self) -> apsw.Connection:
+        if not self._db:
+            self._db = apsw.Connection(str(self._path), flags=apsw.SQLITE_OPEN_READWRITE)
+            self._db.set_busy_timeout(10_000)
+        return self._db
