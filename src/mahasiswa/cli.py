@@ -7,7 +7,7 @@ from typing import NoReturn
 
 import click
 
-from mahasiswa.settings import SettingError, Settings
+from mahasiswa.settings import SettingError, Settings, parse_database_url
 
 # Modules are imported by the command that needs them: `--help` and a wrong setting need none.
 
@@ -112,6 +112,28 @@ def backup(file: Path) -> None:
     except Unusable as error:
         _fail(f"mahasiswa: {error}")
     click.echo(f"{file}: {file.stat().st_size} bytes, verified")
+
+
+@main.command()
+@click.option("--from", "source", required=True, metavar="URL", help="Where the records are.")
+@click.option("--to", "target", required=True, metavar="URL", help="Where they shall be; it must hold none.")
+def copy(source: str, target: str) -> None:
+    """Copy all records from one database to another, from SQLite to PostgreSQL or back. All of them, or none.
+
+    \b
+    mahasiswa copy --from sqlite:///mahasiswa.db --to postgresql://mahasiswa@db.example/mahasiswa
+    """  # noqa: D301 - as above
+    try:
+        urls = parse_database_url(source), parse_database_url(target)
+    except ValueError as error:
+        _fail(f"mahasiswa: --from and --to must be {error}", 2)
+    from mahasiswa.files import Failure, copy_records  # noqa: PLC0415 - as above
+
+    try:
+        count = copy_records(*urls)
+    except Failure as failure:
+        _fail("\n".join(failure.lines))
+    click.echo(f"{count} records copied")
 
 
 def _settings() -> Settings:

@@ -15,9 +15,10 @@ import click
 
 from mahasiswa import sheets
 from mahasiswa.record import Incoming, Mahasiswa
-from mahasiswa.settings import DatabaseURL
-from mahasiswa.store import Merged, Query, Refused, Store, StoreError, open_store, prepare
+from mahasiswa.settings import DatabaseURL, SQLiteURL
+from mahasiswa.store import Merged, Query, Refused, Store, StoreError, Unusable, open_store, prepare
 from mahasiswa.store.bridge import with_records
+from mahasiswa.store.copy import copy
 
 if TYPE_CHECKING:
     from click._termui_impl import ProgressBar
@@ -69,7 +70,19 @@ def export_file(url: DatabaseURL, file: Path) -> int:
         return count
 
     with _failing(file):
-        return asyncio.run(_with_store(url, export))
+        return asyncio.run(_with_store(url, export, made=False))
+
+
+def copy_records(source: DatabaseURL, target: DatabaseURL) -> int:
+    """Copy every record of one database into another, empty one, all or none; return how many. Raise Failure."""
+
+    async def both(store: Store) -> int:
+        return await _with_store(target, lambda other: copy(store, other))
+
+    try:
+        return asyncio.run(_with_store(source, both, made=False))
+    except StoreError as error:
+        raise Failure([f"mahasiswa: {error}"]) from error
 
 
 def _clean(
@@ -102,7 +115,10 @@ def _lines(file: Path, problems: Iterable[tuple[int, str]]) -> list[str]:
     return lines
 
 
-async def _with_store(url: DatabaseURL, work: Callable[[Store], Awaitable[T]]) -> T:
+async def _with_store(url: DatabaseURL, work: Callable[[Store], Awaitable[T]], *, made: bool = True) -> T:
+    """Work with a store; a file to read from is not made where there is none."""
+    if not made and isinstance(url, SQLiteURL) and not url.path.exists():
+        raise Unusable(f"{url.path} does not exist")
     await asyncio.to_thread(prepare, url)
     store = await open_store(url)
     try:

@@ -27,9 +27,9 @@ class SQLiteURL:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class PostgresURL:
-    """`postgresql://…`, as libpq reads it."""
+    """`postgresql://…`, as libpq reads it. It may hold a password, and is shown nowhere."""
 
-    conninfo: str
+    conninfo: str = dataclasses.field(repr=False)
 
 
 DatabaseURL = SQLiteURL | PostgresURL

@@ -6,6 +6,7 @@ import re
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple, cast
 
@@ -55,6 +56,9 @@ class Writer:
         """Let the changes that wait be made, then let go of the file."""
         if self._running:
             await self._running
+        if has_moved(self._db):  # SQLite leaves the log as it is then, and it no longer lies beside the file
+            with suppress(Unavailable):
+                await self.apart(_fold)
         self._thread.shutdown()
         self._db.close()
 
@@ -93,11 +97,18 @@ class Writer:
         try:
             outcomes = self._make(group)
             db.execute("COMMIT")
-        except BaseException:
+        except BaseException as error:
             if db.in_transaction:
                 db.execute("ROLLBACK")
+            if isinstance(error, apsw.IOError):
+                self._take_back()
             raise
         return outcomes
+
+    def _take_back(self) -> None:
+        """Write over what a commit that could not be synced left in the log: a crash would bring it back."""
+        with suppress(apsw.Error):  # nothing can be written then; the next change that can does the same
+            self._db.pragma("user_version", self._db.pragma("user_version"))
 
     def _make(self, group: Sequence[_Waiting]) -> Sequence[StoreError | None]:
         if has_moved(self._db):
@@ -115,6 +126,12 @@ class Writer:
                 raise
             return _refusal(error)
         return None
+
+
+def _fold(db: apsw.Connection) -> None:
+    """Bring what stands in the log alone into the file."""
+    db.set_busy_timeout(1000)
+    db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_FULL)
 
 
 def _refusal(error: apsw.ConstraintError) -> Refused:

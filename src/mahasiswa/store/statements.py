@@ -110,7 +110,9 @@ ORDER BY nim COLLATE BINARY
 @cache
 def postgres(statement: str) -> bytes:
     """A statement from above as PostgreSQL and psycopg write it."""
-    statement = statement.replace("%", "%%").replace("?", "%s").replace("typeof(nim) = 'text'", "true")
+    statement = statement.replace("%", "%%").replace("typeof(nim) = 'text'", "true")
+    # What is equal is the same bytes in every collation that `prepare` takes, and its index is of use only so.
+    statement = statement.replace("= ? COLLATE BINARY", "= ?").replace("?", "%s")
     statement = statement.replace("COLLATE BINARY", 'COLLATE "C"')
     return re.sub(r"(\w+) COLLATE NOCASE", r'lower(\1 COLLATE "C")', statement).encode()
 
@@ -163,7 +165,13 @@ FETCH = "FETCH 2000 FROM chunks"
 GET_LOCKED = f"{GET} FOR UPDATE"
 FIND = f"SELECT {COLUMNS} FROM mahasiswa WHERE nim = ANY(?)"
 
-# Ordered, so that two that add the same nims do not wait for each other in a circle; the first of equals is stored.
+# In order, here and below, so that two who change the same records do not wait for each other in a circle.
+FIND_LOCKED = f'{FIND} ORDER BY nim COLLATE "C" FOR UPDATE'
+UPDATE_ALL = """
+UPDATE mahasiswa SET nama = i.nama, alamat = i.alamat
+FROM unnest(?::text[], ?::text[], ?::text[]) AS i (nim, nama, alamat) WHERE i.nim = mahasiswa.nim
+"""
+# Of several with the same nim the first is stored.
 ADD_ALL = """
 INSERT INTO mahasiswa (nim, nama, alamat)
 SELECT nim, nama, alamat FROM unnest(?::text[], ?::text[], ?::text[]) WITH ORDINALITY AS i (nim, nama, alamat, number)

@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from mahasiswa.record import Mahasiswa, digest
-from mahasiswa.store import Changed, Refused, Store, Unavailable
+from mahasiswa.store import Changed, Refused, Store, StoreError, Unavailable, Uncertain
 from mahasiswa.web.forms import Form, read_form
 from mahasiswa.web.pages import LONG, Pages, pack
 from mahasiswa.web.view import PARAMETERS, View
@@ -105,8 +105,8 @@ async def destroy(request: Request) -> Response:
             await store.delete(nim)
         except Refused:
             return pages.error("refused")
-        except Unavailable:
-            return pages.error("not saved")
+        except (Unavailable, Uncertain) as error:
+            return pages.error(unsaved(error))
     return pages.redirect()
 
 
@@ -132,9 +132,14 @@ async def _save(
         if refused.field:
             return show_form(values, {refused.field: refused.reason})
         return show_form(values, problem="refused")
-    except Unavailable:
-        return show_form(values, problem="not saved")
+    except (Unavailable, Uncertain) as error:
+        return show_form(values, problem=unsaved(error))
     return pages.redirect()
+
+
+def unsaved(error: StoreError) -> str:
+    """The page that says what became of a change."""
+    return "uncertain" if isinstance(error, Uncertain) else "not saved"
 
 
 def parts(request: Request) -> tuple[Store, Pages]:

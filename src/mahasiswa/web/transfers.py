@@ -12,10 +12,10 @@ from starlette.responses import Response, StreamingResponse
 
 from mahasiswa import sheets
 from mahasiswa.record import Mahasiswa
-from mahasiswa.store import Changed, Refused, Store, Unavailable
+from mahasiswa.store import Changed, Refused, Store, Unavailable, Uncertain
 from mahasiswa.store.bridge import with_records
 from mahasiswa.web.forms import read_form, read_upload
-from mahasiswa.web.students import parts
+from mahasiswa.web.students import parts, unsaved
 from mahasiswa.web.view import View
 
 UPLOAD = sheets.WEB.size or 0
@@ -71,8 +71,8 @@ async def confirm(request: Request) -> Response:
         return await _preview(store, partial(pages.preview, changed=True), rows, None)
     except Refused as refused:
         return pages.import_form(f"Data ditolak oleh aturan basis data ({refused.field}). Periksa berkasnya.", 400)
-    except Unavailable:
-        return pages.error("not saved")
+    except (Unavailable, Uncertain) as error:
+        return pages.error(unsaved(error))
     return pages.redirect()
 
 
