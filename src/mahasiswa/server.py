@@ -120,6 +120,8 @@ def _logging(level: str) -> dict[str, Any]:
         "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line", "stream": "ext://sys.stderr"}},
         "loggers": {
             "_granian": {"handlers": ["stderr"], "level": "WARNING", "propagate": False},
+            # It warns of every body that a client has broken; the refusal has its own line.
+            "python_multipart": {"handlers": ["stderr"], "level": "ERROR", "propagate": False},
             "mahasiswa": {"handlers": ["stderr"], "level": level.upper(), "propagate": False},
         },
     }

@@ -45,8 +45,16 @@ def test_a_new_record_needs_both_texts() -> None:
 def test_existing_records_are_skipped_or_updated() -> None:
     plan = plan_of(("1", "Ani", "Jl. B"), ("2", "Budi", "B"))
     new = Write(Mahasiswa("2", "Budi", "B"), None)
-    assert sheets.writes(plan, "skip") == [new]
-    assert sheets.writes(plan, "update") == [new, Write(Mahasiswa("1", "Ani", "Jl. B"), VERSI)]
+    confirmed = sheets.load(sheets.dump(plan))
+    assert sheets.writes(confirmed[:1], {}) == [new]
+    assert sheets.writes(confirmed, {"1": ANI}) == [new, Write(Mahasiswa("1", "Ani", "Jl. B"), VERSI)]
+
+
+def test_a_blank_cell_keeps_what_the_record_has_by_then() -> None:
+    confirmed = sheets.load(sheets.dump(plan_of(("1", None, "Jl. B"))))
+    newer = Mahasiswa("1", "Ani S.", "Jl. C")
+    assert sheets.writes(confirmed, {"1": newer}) == [Write(Mahasiswa("1", "Ani S.", "Jl. B"), VERSI)]
+    assert sheets.writes(confirmed, {}) is None
 
 
 @given(st.builds(Mahasiswa, texts, texts, texts), st.builds(Mahasiswa, texts, texts, texts))
@@ -62,18 +70,23 @@ def test_a_digest_tells_where_one_text_ends() -> None:
 
 @given(
     st.lists(
-        st.builds(Write, st.builds(Mahasiswa, nims, texts, texts), st.sampled_from([None, VERSI])),
-        unique_by=lambda write: write.record.nim,
+        st.builds(sheets.Row, st.integers(1, 10_000), nims, texts, texts, st.just(()), st.just(())),
+        unique_by=lambda row: row.nim,
     )
 )
-def test_the_confirmed_rows_come_back_as_they_were(rows: list[Write]) -> None:
-    field = sheets.dump(rows)
+def test_the_confirmed_rows_come_back_as_they_were(rows: list[sheets.Row]) -> None:
+    existing = {row.nim: Mahasiswa(row.nim, row.nama or "", "lama") for row in rows[::2]}
+    plan = sheets.compare(rows, existing)
+    field = sheets.dump(plan)
     assert field.isascii()
     assert field.isprintable()
-    assert sheets.load(field) == rows
+    assert sheets.load(field) == [
+        sheets.Confirmed(entry.row, digest(entry.before) if entry.before else None)
+        for entry in (*plan.new, *plan.changed)
+    ]
 
 
-GOOD: list[Any] = ["1", "Ani", "A", None]
+GOOD: list[Any] = [2, "1", "Ani", "A", None]
 
 
 @pytest.mark.parametrize(
@@ -84,21 +97,24 @@ GOOD: list[Any] = ["1", "Ani", "A", None]
         "x",
         [[]],
         ["1234"],
-        [GOOD[:3]],
+        [GOOD[:4]],
         [[*GOOD, 1]],
-        [[1, "Ani", "A", None]],
-        [["1", None, "A", None]],
-        [["1", "Ani", ["A"], None]],
-        [["1", "Ani", "A", ""]],
-        [["1", "Ani", "A", "x" * 23]],
-        [["1", "Ani", "A", "é" * 22]],
-        [["1", "Ani", "A", VERSI + "\n"]],
-        [["", "Ani", "A", None]],
-        [[".", "Ani", "A", None]],
-        [["..", "Ani", "A", None]],
-        [["1" * 256, "Ani", "A", None]],
-        [["1", "A\0", "A", None]],
-        [["1", "A\ud800", "A", None]],
+        [[2, 1, "Ani", "A", None]],
+        [[0, "1", "Ani", "A", None]],
+        [[True, "1", "Ani", "A", None]],
+        [["2", "1", "Ani", "A", None]],
+        [[2, "1", None, "A", None]],
+        [[2, "1", "Ani", ["A"], None]],
+        [[2, "1", "Ani", "A", ""]],
+        [[2, "1", "Ani", "A", "x" * 23]],
+        [[2, "1", "Ani", "A", "é" * 22]],
+        [[2, "1", "Ani", "A", VERSI + "\n"]],
+        [[2, "", "Ani", "A", None]],
+        [[2, ".", "Ani", "A", None]],
+        [[2, "..", "Ani", "A", None]],
+        [[2, "1" * 256, "Ani", "A", None]],
+        [[2, "1", "A\0", "A", None]],
+        [[2, "1", "A\ud800", "A", None]],
         [GOOD, GOOD],
     ],
 )
@@ -107,14 +123,14 @@ def test_a_confirmation_that_we_never_made_is_refused(rows: object) -> None:
         sheets.load(json.dumps(rows))
 
 
-@pytest.mark.parametrize("text", ["", "[", "[" * 100_000, "9" * 5000, "[NaN]", '[["1","Ani","A",null]'])
+@pytest.mark.parametrize("text", ["", "[", "[" * 100_000, "9" * 5000, "[NaN]", '[[2,"1","Ani","A",null]'])
 def test_a_confirmation_that_is_broken_is_refused(text: str) -> None:
     with pytest.raises(sheets.BadConfirmation):
         sheets.load(text)
 
 
 def test_the_limits_of_a_confirmation() -> None:
-    rows = [[str(number), "Ani", "A", None] for number in range(10_001)]
+    rows = [[2, str(number), "Ani", "A", None] for number in range(10_001)]
     assert len(sheets.load(json.dumps(rows[1:]))) == 10_000
     with pytest.raises(sheets.BadConfirmation, match=r"10\.000 baris"):
         sheets.load(json.dumps(rows))
@@ -125,4 +141,4 @@ def test_the_limits_of_a_confirmation() -> None:
 def test_a_form_that_would_be_too_large_is_said_in_the_preview() -> None:
     """Three bytes for each quote, as the browser will send it."""
     with pytest.raises(sheets.BadConfirmation, match="8 MB"):
-        sheets.dump([Write(Mahasiswa("1", "é" * 1_100_000, "A"), None)])
+        sheets.dump(sheets.compare([sheets.Row(2, "1", "é" * 1_100_000, "A")], {}))

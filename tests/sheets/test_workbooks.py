@@ -294,7 +294,7 @@ def test_a_reader_that_takes_its_time_meets_no_deadline() -> None:
         next(rows)
         busy = time.monotonic() + 2
         while time.monotonic() < busy:
-            sheets.load('[["1","","",null]]')
+            sheets.load('[[2,"1","","",null]]')
         assert len(list(rows)) == 4_999
 
 

@@ -3,8 +3,9 @@
     with read(file) as table:                        # a file of any kind, or read_text(pasted)
         rows = check(table)                          # each a clean Row, or Wrong with the reason
     plan = compare(rows, existing)                   # new, changed, same, wrong
-    field = dump(writes(plan))                       # to the browser …
+    field = dump(plan)                               # to the browser …
     confirmed = load(field)                          # … and back
+    changes = writes(confirmed, existing)
 
 A million rows go through a Cleaner instead of `check`, in batches.
 """
@@ -29,8 +30,8 @@ from mahasiswa.sheets.errors import (
 from mahasiswa.sheets.plan import (
     MAX_CONFIRMED_BYTES,
     MAX_CONFIRMED_ROWS,
+    Confirmed,
     Entry,
-    Existing,
     Plan,
     compare,
     dump,
@@ -49,9 +50,9 @@ __all__ = [
     "WEB",
     "BadConfirmation",
     "Cleaner",
+    "Confirmed",
     "Empty",
     "Entry",
-    "Existing",
     "Limits",
     "NoColumns",
     "NotASpreadsheet",

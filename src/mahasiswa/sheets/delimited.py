@@ -130,6 +130,7 @@ def _encoding(file: BinaryIO) -> str:
     """UTF-8 or UTF-16 by its mark, UTF-8 where all of the file is UTF-8, else Windows-1252."""
     file.seek(0)
     start = file.read(_SAMPLE)
+    file.seek(0)
     if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return "utf-16"
     if not start.strip():
@@ -140,10 +141,8 @@ def _encoding(file: BinaryIO) -> str:
         raise NotASpreadsheet(wording.WEB_PAGE)
     decoder = codecs.getincrementaldecoder("utf-8")()
     try:
-        chunk = start
-        while chunk:
+        while chunk := file.read(1 << 20):
             decoder.decode(chunk)
-            chunk = file.read(1 << 20)
         decoder.decode(b"", final=True)
     except UnicodeDecodeError:
         return "windows-1252"

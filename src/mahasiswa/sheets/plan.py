@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import quote_plus
 
 from mahasiswa.record import Mahasiswa, Write, digest
@@ -13,8 +13,6 @@ from mahasiswa.sheets.errors import BadConfirmation
 
 MAX_CONFIRMED_BYTES = 8 << 20
 MAX_CONFIRMED_ROWS = 10_000
-
-Existing = Literal["skip", "update"]
 
 
 class Entry(NamedTuple):
@@ -32,6 +30,13 @@ class Plan(NamedTuple):
     changed: list[Entry]
     same: list[Entry]
     wrong: list[Wrong]
+
+
+class Confirmed(NamedTuple):
+    """A row as the file has it, and the digest of the record it was shown to replace; None for a new one."""
+
+    row: Row
+    versi: str | None
 
 
 def compare(rows: Iterable[Row | Wrong], existing: Mapping[str, Mahasiswa]) -> Plan:
@@ -55,53 +60,67 @@ def compare(rows: Iterable[Row | Wrong], existing: Mapping[str, Mahasiswa]) -> P
     return plan
 
 
-def writes(plan: Plan, existing: Existing = "update") -> list[Write]:
-    """The records to write: the new ones and, unless existing ones are to be skipped, the changed ones."""
-    entries = plan.new if existing == "skip" else [*plan.new, *plan.changed]
-    return [Write(after, None if before is None else digest(before)) for _, before, after in entries]
+def writes(confirmed: Iterable[Confirmed], existing: Mapping[str, Mahasiswa]) -> list[Write] | None:
+    """The records to write; None where one that a blank cell keeps a text of is gone."""
+    found = []
+    for (_, nim, nama, alamat, _, _), versi in confirmed:
+        before = existing.get(nim)
+        if nama is not None and alamat is not None:
+            record = Mahasiswa(nim, nama, alamat)
+        elif before is None:
+            return None
+        else:
+            record = Mahasiswa(nim, before.nama if nama is None else nama, before.alamat if alamat is None else alamat)
+        found.append(Write(record, versi))
+    return found
 
 
-def dump(rows: Iterable[Write]) -> str:
-    """The writes as one form field: ASCII without line breaks, which no browser alters.
+def dump(plan: Plan) -> str:
+    """What a person may confirm as one form field: ASCII without line breaks, which no browser alters.
 
+    A cell that the file left blank stays blank, so that it can be laid over a newer record as well.
     Raises BadConfirmation where the form would be larger than the 8 MiB that may be sent back.
     """
-    text = json.dumps([[*record, versi] for record, versi in rows], separators=(",", ":"))
+    entries = [(*row[:4], None if before is None else digest(before)) for row, before, _ in (*plan.new, *plan.changed)]
+    text = json.dumps(entries, separators=(",", ":"))
     # As the browser will send it, beside a few short fields: better said in the preview than after the confirmation.
     if len(quote_plus(text)) > MAX_CONFIRMED_BYTES - 1024:
         raise BadConfirmation(wording.CONFIRMATION_TOO_LARGE.format(limit=MAX_CONFIRMED_BYTES >> 20))
     return text
 
 
-def load(text: str) -> list[Write]:
-    """The writes in a form field that anybody may have sent. Raises BadConfirmation for all that `dump` never makes."""
+def load(text: str) -> list[Confirmed]:
+    """The rows of a form field that anybody may have sent. Raises BadConfirmation for all that `dump` never makes."""
     if len(text) > MAX_CONFIRMED_BYTES:
         raise BadConfirmation(wording.CONFIRMATION_TOO_LARGE.format(limit=MAX_CONFIRMED_BYTES >> 20))
     try:
         rows = json.loads(text)
     except (ValueError, RecursionError):
         rows = None
-    if not isinstance(rows, list) or not all(map(_is_write, rows)):
+    if not isinstance(rows, list) or not all(map(_is_confirmed, rows)):
         raise BadConfirmation(wording.CONFIRMATION_DAMAGED)
     if len(rows) > MAX_CONFIRMED_ROWS:
         raise BadConfirmation(wording.CONFIRMATION_TOO_LONG.format(limit=wording.number(MAX_CONFIRMED_ROWS)))
-    if len({row[0] for row in rows}) < len(rows):
+    if len({row[1] for row in rows}) < len(rows):
         raise BadConfirmation(wording.CONFIRMATION_DAMAGED)
-    return [Write(Mahasiswa(nim, nama, alamat), versi) for nim, nama, alamat, versi in rows]
+    return [Confirmed(Row(number, nim, nama, alamat), versi) for number, nim, nama, alamat, versi in rows]
 
 
 _is_digest = re.compile(r"[0-9A-Za-z_-]{22}").fullmatch
 
 
-def _is_write(row: Any) -> bool:  # noqa: ANN401 - whatever JSON holds
-    if not isinstance(row, list) or len(row) != 4:
+def _is_confirmed(row: Any) -> bool:  # noqa: ANN401 - whatever JSON holds
+    if not isinstance(row, list) or len(row) != 5:
         return False
-    nim, nama, alamat, versi = row
-    if not (isinstance(nim, str) and isinstance(nama, str) and isinstance(alamat, str)):
+    number, nim, nama, alamat, versi = row
+    if type(number) is not int or number < 1 or not isinstance(nim, str):
         return False
     if not (versi is None or (isinstance(versi, str) and _is_digest(versi))):
         return False
-    text = nim + nama + alamat
+    texts = [nim, nama, alamat] if versi is None else [nim, nama or "", alamat or ""]
+    if not all(isinstance(text, str) for text in texts):
+        return False
+    text = "".join(texts)
     return 0 < len(nim) <= LONGEST_NIM and nim not in (".", "..") and "\0" not in text and _is_unicode(text)
 
 

@@ -1,6 +1,6 @@
 """Where the records are kept: one protocol, an engine behind it, and what can go wrong."""
 
-from collections.abc import AsyncIterator, Hashable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Hashable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple, Protocol
 
@@ -113,7 +113,7 @@ class Store(Protocol):
     async def page(self, query: Query, offset: int, limit: int) -> Sequence[Mahasiswa]:
         """A piece of what a query finds. Texts are ordered without regard to ASCII case, equal ones by nim."""
 
-    def chunks(self, query: Query) -> AsyncIterator[Sequence[Mahasiswa]]:
+    def chunks(self, query: Query) -> AsyncGenerator[Sequence[Mahasiswa]]:
         """All that a query finds, as it stands at one moment. Read it without waiting for anyone."""
 
     async def add(self, nim: str | None, nama: str | None, alamat: str | None) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import aclosing
 from typing import TypeVar
 
 from mahasiswa.record import Mahasiswa
@@ -24,4 +25,6 @@ async def with_records(store: Store, query: Query, work: Callable[[Iterator[Maha
         while chunk := asyncio.run_coroutine_threadsafe(following(), loop).result():
             yield from chunk
 
-    return await asyncio.to_thread(work, records())
+    # Closed here and now where `work` gives up: its read transaction must not wait for the garbage collector.
+    async with aclosing(chunks):
+        return await asyncio.to_thread(work, records())

@@ -3,7 +3,7 @@
 import asyncio
 import re
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from typing import Any, Self, TypeVar, cast
 
 import psycopg
@@ -77,7 +77,7 @@ class PostgresStore:
         statement = statements.PAGE + match + statements.ORDERS[query.urut, query.arah] + statements.LIMIT
         return await self._link.read(lambda db: _records(db, statement, *parameters, limit, offset), long=True)
 
-    async def chunks(self, query: Query) -> AsyncIterator[Sequence[Mahasiswa]]:
+    async def chunks(self, query: Query) -> AsyncGenerator[Sequence[Mahasiswa]]:
         if "\0" in query.cari:
             return
         match, parameters = _match(query.cari)
@@ -104,7 +104,8 @@ class PostgresStore:
         async def change(db: Connection) -> None:
             # What is refused is refused where there is such a record, as by a constraint.
             if current := await _get(db, statements.GET_LOCKED, nim):
-                if versi and digest(current) != versi:
+                # The same form sent twice, as by a double click, finds what it wrote.
+                if versi and digest(current) != versi and current != (nim, nama, alamat):
                     raise Changed(nim, current)
                 refuse_texts(nama, alamat)
                 await _run(db, statements.UPDATE, nama, alamat, nim)
@@ -124,6 +125,8 @@ class PostgresStore:
             changed: dict[str, Mahasiswa] = {}
             for record, versi in writes:
                 now = current.get(record.nim)
+                if now == record:  # the same confirmation sent twice, as by a double click
+                    continue
                 if versi != (digest(now) if now else None):
                     raise Changed(record.nim, now)
                 refuse_texts(record.nama, record.alamat) if now else refuse(*record)

@@ -4,7 +4,7 @@ import asyncio
 import logging
 import re
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from functools import partial
@@ -175,7 +175,7 @@ class SQLiteStore:
             lambda db: _records(db, statement, (*parameters, limit, offset))
         )
 
-    async def chunks(self, query: Query) -> AsyncIterator[Sequence[Mahasiswa]]:
+    async def chunks(self, query: Query) -> AsyncGenerator[Sequence[Mahasiswa]]:
         match, parameters = _match(query.cari)
         statement = statements.PAGE + match + statements.ORDERS[query.urut, query.arah]
         async with (await self._current()).readers.alone() as run:
@@ -192,7 +192,8 @@ class SQLiteStore:
     async def update(self, nim: str, nama: str | None, alamat: str | None, versi: str | None = None) -> None:
         def change(db: apsw.Connection) -> None:
             current = _get(db, nim) if versi else None
-            if current and digest(current) != versi:
+            # The same form sent twice, as by a double click, finds what it wrote.
+            if current and digest(current) != versi and current != (nim, nama, alamat):
                 raise Changed(nim, current)
             _run(db, statements.UPDATE, nama, alamat, nim)
 
@@ -206,6 +207,8 @@ class SQLiteStore:
             with db:  # a savepoint: all or none, and the neighbours in the group untouched
                 for record, versi in writes:
                     current = _get(db, record.nim)
+                    if current == record:  # the same confirmation sent twice, as by a double click
+                        continue
                     if versi != (digest(current) if current else None):
                         raise Changed(record.nim, current)
                     if current:

@@ -19,7 +19,7 @@ BODY_SECONDS = 10.0
 SLOWEST = 16 * 1024
 """Bytes a second."""
 
-BodyProblem = Literal["too slow", "too large", "file too large", "not a form"]
+BodyProblem = Literal["bad request", "too slow", "too large", "confirmation too large", "file too large", "not a form"]
 
 FormProblem = Literal["twice", "not_utf8"]
 
@@ -39,9 +39,11 @@ class Form(NamedTuple):
     wrong: dict[str, FormProblem]
 
 
-async def read_form(request: Request, fields: Sequence[str], max_body: int = MAX_BODY) -> Form:
+async def read_form(
+    request: Request, fields: Sequence[str], max_body: int = MAX_BODY, problem: BodyProblem = "too large"
+) -> Form:
     """Read an application/x-www-form-urlencoded body; raise BodyRefused. Fields nobody asked for are ignored."""
-    body = await _read_body(request, max_body)
+    body = await _read_body(request, max_body, problem)
     content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if body and (content_type != "application/x-www-form-urlencoded" or "content-encoding" in request.headers):
         raise BodyRefused("not a form")
@@ -74,15 +76,15 @@ async def read_upload(request: Request, max_file: int) -> AsyncIterator[FormData
     try:
         async with bounded.form(max_files=1, max_fields=5, max_part_size=max_file) as form:
             yield form
-    except ClientDisconnect:
-        raise BodyRefused("too slow") from None
+    except ClientDisconnect:  # or the body is no HTTP
+        raise BodyRefused("bad request") from None
 
 
-async def _read_body(request: Request, limit: int) -> bytes:
+async def _read_body(request: Request, limit: int, problem: BodyProblem) -> bytes:
     try:
-        return await Request(request.scope, _bounded(request, limit, "too large")).body()
-    except ClientDisconnect:
-        raise BodyRefused("too slow") from None
+        return await Request(request.scope, _bounded(request, limit, problem)).body()
+    except ClientDisconnect:  # or the body is no HTTP
+        raise BodyRefused("bad request") from None
 
 
 def _bounded(request: Request, limit: int, problem: BodyProblem) -> Receive:

@@ -51,7 +51,7 @@ class Guard:
         # Granian gives an empty one where there is none, which HTTP/1.0 allows.
         if not host and (host is None or scope["http_version"] != "1"):
             return "bad request"
-        if b"%" in path and malformed_escape.search(path):
+        if not path or (b"%" in path and malformed_escape.search(path)):
             return "bad request"
         if self.hosts and not self._same_origin(scope, host):
             return "other site"
@@ -74,7 +74,7 @@ class Guard:
         if site is not None:
             return site in (b"same-origin", b"none")
         origin = headers.get(b"origin")
-        return origin is None or urlsplit(origin.lower()).netloc == host.lower()
+        return origin is None or origin.lower().partition(b"://")[2] == host.lower()
 
 
 def _hosts(settings: Settings) -> frozenset[bytes]:

@@ -47,6 +47,7 @@ PROBLEMS = {
     "method": Problem(405, "Cara akses tidak didukung", "Halaman ini tidak dapat dibuka dengan cara tersebut."),
     "too slow": Problem(408, "Waktu pengiriman habis", "Data tidak diterima lengkap pada waktunya, jadi belum disimpan. Periksa sambungan, lalu kirim lagi."),
     "too large": Problem(413, "Kiriman terlalu besar", "Data yang dikirim terlalu besar (maksimal 64 KB)."),
+    "confirmation too large": Problem(413, "Kiriman terlalu besar", "Data yang akan disimpan melebihi 8 MB. Bagi berkasnya menjadi beberapa bagian."),
     "file too large": Problem(413, "Berkas terlalu besar", "Ukuran berkas melebihi 16 MB."),
     "not carried": Problem(422, "Tidak dapat diekspor", ""),
     "not a form": Problem(415, "Jenis data tidak didukung", "Data belum disimpan karena tidak dikirim sebagai formulir. Kirim lewat formulir di halaman ini."),
@@ -247,7 +248,7 @@ class Pages:
 def pack(records: Sequence[tuple[str, str, str]]) -> bytes:
     """Records as one text, NUL between cells. A NUL of another program's, which no page can carry, is replaced."""
     packed = "\0".join(chain.from_iterable(records)).encode()
-    if packed.count(NUL) >= len(records) * 3:
+    if records and packed.count(NUL) >= len(records) * 3:
         return pack([Mahasiswa(*(cell.replace("\0", "\ufffd") for cell in record)) for record in records])
     return packed
 

@@ -15,6 +15,7 @@ from mahasiswa.record import Mahasiswa
 from mahasiswa.store import Changed, Refused, Store, Unavailable, Uncertain
 from mahasiswa.store.bridge import with_records
 from mahasiswa.web.forms import read_form, read_upload
+from mahasiswa.web.pages import PROBLEMS, Pages
 from mahasiswa.web.students import parts, unsaved
 from mahasiswa.web.view import View
 
@@ -57,20 +58,22 @@ async def preview(request: Request) -> Response:
 async def confirm(request: Request) -> Response:
     """POST /mahasiswa/impor/simpan: write what the preview showed, all of it or nothing."""
     store, pages = parts(request)
-    form = await read_form(request, ("data", "ada"), sheets.MAX_CONFIRMED_BYTES)
+    form = await read_form(request, ("data", "ada"), sheets.MAX_CONFIRMED_BYTES, "confirmation too large")
     try:
-        writes = sheets.load(form.values["data"] or "")
+        # Sent twice, or no UTF-8: not what the preview gave, and nothing to repair.
+        confirmed = sheets.load("" if form.wrong else form.values["data"] or "")
     except sheets.SheetError as error:
         return pages.import_form(str(error), 400)
-    chosen = writes if form.values["ada"] == "perbarui" else [write for write in writes if write.versi is None]
+    chosen = [entry for entry in confirmed if form.values["ada"] == "perbarui" or entry.versi is None]
     try:
-        await store.write_all(chosen)
+        writes = sheets.writes(chosen, await store.find([entry.row.nim for entry in chosen]))
+        if writes is None:
+            return await _again(store, pages, confirmed)
+        await store.write_all(writes)
     except Changed:
-        # Nothing is lost: the rows themselves come back as a new preview against what the list holds now.
-        rows = [sheets.Row(number, *record) for number, (record, _) in enumerate(writes, 1)]
-        return await _preview(store, partial(pages.preview, changed=True), rows, None)
-    except Refused as refused:
-        return pages.import_form(f"Data ditolak oleh aturan basis data ({refused.field}). Periksa berkasnya.", 400)
+        return await _again(store, pages, confirmed)
+    except Refused:
+        return pages.import_form(PROBLEMS["refused"].text, 400)
     except (Unavailable, Uncertain) as error:
         return pages.error(unsaved(error))
     return pages.redirect()
@@ -95,6 +98,14 @@ async def export_csv(request: Request) -> Response:
     return await _export(request, "mahasiswa.csv", sheets.write_csv)
 
 
+async def _again(store: Store, pages: Pages, confirmed: Sequence[sheets.Confirmed]) -> Response:
+    """Nothing is lost: the rows themselves come back as a new preview against what the list holds now."""
+    try:
+        return await _preview(store, partial(pages.preview, changed=True), [entry.row for entry in confirmed], None)
+    except sheets.SheetError as error:  # it no longer fits: each row that exists now has a version to send back
+        return pages.import_form(str(error), 400)
+
+
 def _read_file(file: BinaryIO) -> tuple[str | None, list[sheets.Row | sheets.Wrong]]:
     with sheets.read(file) as table:
         return table.note, sheets.check(table)
@@ -105,7 +116,7 @@ async def _preview(
 ) -> Response:
     existing = await store.find([row.nim for row in rows if isinstance(row, sheets.Row)])
     plan = sheets.compare(rows, existing)
-    data = sheets.dump(sheets.writes(plan))
+    data = sheets.dump(plan)
     return await asyncio.to_thread(show, plan, data, note)
 
 
@@ -130,7 +141,9 @@ async def _download(request: Request, name: str, fill: Callable[[BinaryIO], Awai
     headers = {**pages.headers, "content-disposition": f'attachment; filename="{name}"'}
     media_type = "text/csv" if name.endswith(".csv") else XLSX
     if request.method == "HEAD":
-        return Response(headers=headers, media_type=media_type)
+        response = Response(headers=headers, media_type=media_type)
+        del response.headers["content-length"]  # which GET would find out by making the file
+        return response
     file = cast("BinaryIO", tempfile.TemporaryFile())  # noqa: SIM115 - closed when the last byte has left
     try:
         await fill(file)

@@ -78,4 +78,5 @@ def query_asked_for(parameters: QueryParams) -> Query:
 
 def _whole(parameters: QueryParams, name: str, otherwise: int) -> int:
     text = parameters.get(name, "")
-    return max(1, int(text)) if text.isascii() and text.isdigit() and len(text) < 10 else otherwise
+    # Nine digits are past any end already; Python refuses to read thousands of them.
+    return max(1, int(text[:9])) if text.isascii() and text.isdigit() else otherwise

@@ -1,0 +1,315 @@
+"""Spreadsheets out: all records or those of a search, every text as it is, and back in without a difference."""
+
+import csv
+import io
+import re
+import sys
+from pathlib import Path
+from urllib.parse import urlencode
+
+import httpx
+import pytest
+from harness import Page, Service, Site
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from spreadsheets import (
+    HEADER,
+    SHEET,
+    Database,
+    Importer,
+    Record,
+    another_program,
+    by_libreoffice,
+    cells_of,
+    own_database,
+    own_service,
+    own_site,
+)
+
+# The fixtures, which pytest finds by these names.
+__all__ = ["another_program", "own_database", "own_service", "own_site"]
+
+XLSX, CSV = "/mahasiswa/ekspor.xlsx", "/mahasiswa/ekspor.csv"
+
+AWKWARD: list[Record] = [
+    ("000123", "=1+1", "@SUM(A1:A9)"),
+    ("12345678901234567890", "+62 812", "-5"),
+    ("1E5", "'kutip", "''dua"),
+    ("20/456839/TK/50663", "Émile; “Budi”", 'Gang "B", no. 2'),
+    ("30", "Baris\nbaru", "\tTab\r\ndi depan"),
+    ("31", "<b>&amp;</b> _x0041_", "{=1+1}"),
+    ("32", "https://contoh.example/?a=1&b=2", "  spasi  "),
+    ("33", "＝penuh", "TRUE"),
+    ("34", "漢字 👩🏽‍🎓", "1.50"),
+    ("35", '=HYPERLINK("http://jahat.example","klik")', "#N/A"),
+]
+"""Texts that a spreadsheet would make something else of, in the order of their nims."""
+
+AS_CSV = (
+    "\ufeffNIM;Nama;Alamat\r\n"
+    "000123;'=1+1;'@SUM(A1:A9)\r\n"
+    "12345678901234567890;'+62 812;'-5\r\n"
+    "1E5;''kutip;'''dua\r\n"
+    '20/456839/TK/50663;"Émile; “Budi”";"Gang ""B"", no. 2"\r\n'
+    '30;"Baris\nbaru";"\'\tTab\r\ndi depan"\r\n'
+    '31;"<b>&amp;</b> _x0041_";{=1+1}\r\n'
+    "32;https://contoh.example/?a=1&b=2;  spasi  \r\n"
+    "33;'＝penuh;TRUE\r\n"
+    "34;漢字 👩🏽‍🎓;1.50\r\n"
+    '35;"\'=HYPERLINK(""http://jahat.example"",""klik"")";#N/A\r\n'
+)
+
+
+def texts_of(xlsx: bytes) -> list[tuple[str, ...]]:
+    """Return the texts of a workbook as Excel reads them: openpyxl leaves `_x000D_` alone, and has None for no text."""
+    return [
+        tuple(re.sub("_x([0-9A-F]{4})_", lambda escape: chr(int(escape[1], 16)), cell.value or "") for cell in row)
+        for row in cells_of(xlsx)
+    ]
+
+
+@pytest.fixture
+def awkward(site: Site, other: Database) -> Site:
+    """Visit a list of awkward texts."""
+    other.fill(AWKWARD)
+    return site
+
+
+# ---- what stands in it
+
+
+def test_csv_as_indonesian_excel_opens_it(awkward: Site) -> None:
+    """A mark, semicolons, CRLF; quotes where needed; an apostrophe before what Excel would take for a formula."""
+    answer = awkward.get(CSV)
+    assert answer.status_code == 200
+    assert answer.content.decode("utf-8") == AS_CSV
+
+
+def test_every_cell_of_a_workbook_is_text(awkward: Site) -> None:
+    """No formula, no number, no link; leading zeros and long numbers stay; another program reads the same texts."""
+    answer = awkward.get(XLSX)
+    rows = cells_of(answer.content)
+    assert texts_of(answer.content) == [HEADER, *AWKWARD]
+    assert {cell.data_type for row in rows for cell in row} <= {"s", "inlineStr"}
+    assert {cell.number_format for row in rows for cell in row} == {"@"}
+    assert all(cell.hyperlink is None for row in rows for cell in row)
+
+
+def test_a_workbook_is_ready_to_read(awkward: Site) -> None:
+    """Its header stays in sight, its columns are wide enough and have filters."""
+    sheet = cells_of(awkward.get(XLSX).content)[0][0].parent
+    assert sheet.freeze_panes == "A2"
+    assert sheet.auto_filter.ref == f"A1:C{len(AWKWARD) + 1}"
+    widths = [sheet.column_dimensions[column].width for column in "ABC"]
+    for column, width in enumerate(widths):
+        longest = max(len(line) for record in AWKWARD for line in record[column].splitlines())
+        assert width >= min(longest, 60)
+    assert sheet.cell(1, 1).font.bold
+
+
+def test_libreoffice_reads_the_workbook_alike(awkward: Site, tmp_path: Path) -> None:
+    """Opened in LibreOffice and saved from there as text, it is the same but for line ends."""
+    as_text = "Text - txt - csv (StarCalc):59,34,76"
+    saved = by_libreoffice(awkward.get(XLSX).content, "csv", tmp_path, filter_options=as_text).decode("utf-8")
+    rows = csv.reader(io.StringIO(saved, newline=""), delimiter=";")
+    assert [tuple(map(unix, row)) for row in rows] == [tuple(map(unix, record)) for record in [HEADER, *AWKWARD]]
+
+
+def unix(text: str) -> str:
+    """Return a text with LF for every line end."""
+    return re.sub("\r\n?", "\n", text)
+
+
+def test_an_empty_list(site: Site, other: Database) -> None:
+    """There is the header alone."""
+    other.fill([])
+    assert site.get(CSV).content == "\ufeffNIM;Nama;Alamat\r\n".encode()
+    assert texts_of(site.get(XLSX).content) == [HEADER]
+
+
+# ---- how it is answered
+
+
+@pytest.mark.parametrize(
+    ("target", "kind", "name"),
+    [(CSV, "text/csv; charset=utf-8", "mahasiswa.csv"), (XLSX, SHEET, "mahasiswa.xlsx")],
+)
+def test_a_download_says_what_it_is(awkward: Site, target: str, kind: str, name: str) -> None:
+    """Its kind, its name and its length; HEAD says the same, as far as it says anything, and only GET is allowed."""
+    answer = awkward.get(target)
+    assert answer.headers["content-type"] == kind
+    assert answer.headers["content-disposition"] == f'attachment; filename="{name}"'
+    assert answer.headers["content-length"] == str(len(answer.content))
+    assert answer.headers["x-content-type-options"] == "nosniff"
+    assert answer.headers["cache-control"] == "no-cache"
+    head = awkward.send("HEAD", target)
+    assert (head.status_code, head.content) == (200, b"")
+    for header in ("content-type", "content-disposition", "cache-control", "content-security-policy"):
+        assert head.headers[header] == answer.headers[header]
+    # RFC 9110, 8.6: the length that GET would have, or none.
+    assert head.headers.get("content-length", str(len(answer.content))) == str(len(answer.content))
+    assert awkward.post(target).status_code == 405
+
+
+def test_a_change_is_in_the_next_download(awkward: Site) -> None:
+    """Nothing of it is kept."""
+    before = awkward.get(CSV).content
+    awkward.add("99", "Zainab", "Solo")
+    assert awkward.get(CSV).content == before + b"99;Zainab;Solo\r\n"
+
+
+# ---- of a search
+
+
+@pytest.mark.parametrize(
+    ("query", "nims"),
+    [
+        ({"cari": "baris"}, ["30"]),
+        ({"cari": "émile"}, ["20/456839/TK/50663"]),
+        (
+            {"cari": "3", "urut": "nim", "arah": "turun", "halaman": "2", "per": "10"},
+            ["35", "34", "33", "32", "31", "30", "20", "1234", "0001"],
+        ),
+        ({"urut": "nama"}, None),
+        ({"cari": "tidak ada"}, []),
+        ({"urut": "umur", "arah": "x", "halaman": "-1"}, None),
+    ],
+)
+def test_a_search_is_downloaded_whole(awkward: Site, query: dict[str, str], nims: list[str] | None) -> None:
+    """The same records in the same order as the list shows them, all pages of them; a bad value is corrected."""
+    page = awkward.page("/?" + urlencode({**query, "halaman": "1", "per": "500"}))
+    found = [tuple(row[1:]) for row in page.rows]
+    if nims is None:
+        assert len(found) == len(AWKWARD)
+    else:
+        assert [record[0][: len(nim)] for record, nim in zip(found, nims, strict=True)] == nims
+    assert texts_of(awkward.get(f"{XLSX}?{urlencode(query)}").content)[1:] == found
+    importer = Importer(awkward)
+    preview = importer.upload(awkward.get(f"{CSV}?{urlencode(query)}").content)
+    assert [(row.nim, *row.after) for row in preview.same] == found
+
+
+# ---- what a workbook cannot hold
+
+
+@pytest.mark.parametrize(
+    ("nama", "words"),
+    [
+        ("x" * 32_768, "Nama untuk NIM 7 lebih dari 32.767 karakter, batas sel Excel."),
+        ("👩" * 16_384, "Nama untuk NIM 7 lebih dari 32.767 karakter, batas sel Excel."),
+        ("a\uffffb", "Nama untuk NIM 7 berisi karakter yang tidak dapat disimpan di Excel."),
+    ],
+    ids=["too long", "too long for Excel's way to count", "no character of XML"],
+)
+def test_what_excel_cannot_hold_is_said(site: Site, other: Database, nama: str, words: str) -> None:
+    """A page instead of a file that lacks something, with the way out: CSV holds it."""
+    other.fill([("6", "Ani", "Solo"), ("7", nama, "Bantul")])
+    answer = site.get(XLSX)
+    assert answer.status_code == 422
+    assert answer.headers["content-type"] == "text/html; charset=utf-8"
+    assert "content-disposition" not in answer.headers
+    (text,) = Page(answer.text, XLSX).tree.css("main p:not(:has(a))")
+    assert text.text().startswith(words)
+    assert text.text().endswith("unduh sebagai CSV.")
+    assert site.get(CSV).content.decode("utf-8-sig").split("\r\n")[2] == f"7;{nama};Bantul"
+    assert site.get(f"{XLSX}?cari=Ani").status_code == 200
+
+
+@pytest.mark.parametrize("nama", ["x" * 32_767, "👩" * 16_383 + "x"], ids=["letters", "emoji"])
+def test_the_longest_text_a_cell_holds(site: Site, other: Database, nama: str) -> None:
+    """It is there to the last character."""
+    other.fill([("7", nama, "Bantul")])
+    assert texts_of(site.get(XLSX).content)[1] == ("7", nama, "Bantul")
+
+
+# ---- there and back
+
+CHARACTERS = st.characters(exclude_categories=["Cs", "Cc"], exclude_characters="\ufffe\uffff") | st.sampled_from(
+    "\n\t'=+-@;,\" "
+)
+TEXTS = st.text(CHARACTERS, max_size=12)
+RECORDS = st.dictionaries(
+    st.from_regex(r"[0-9]{6}[A-Z/]{0,3}", fullmatch=True), st.tuples(TEXTS, TEXTS), min_size=1, max_size=8
+)
+
+
+@pytest.mark.parametrize("target", [CSV, XLSX])
+def test_what_is_exported_comes_back_unchanged(site: Site, other: Database, target: str) -> None:
+    """Whatever the texts are; also into an empty list, wherever no text is blank."""
+
+    @given(RECORDS)
+    @settings(max_examples=25, deadline=None)
+    def there_and_back(texts: dict[str, tuple[str, str]]) -> None:
+        records = sorted((nim, *both) for nim, both in texts.items())
+        other.fill(records)
+        importer = Importer(site)
+        data = site.get(target).content
+        preview = importer.upload(data, target[-12:])
+        assert preview.counts == {"Baru": 0, "Berubah": 0, "Tidak berubah": len(records), "Perlu diperbaiki": 0}
+        full = [record for record in records if all(text and not text.isspace() for text in record)]
+        other.fill([])
+        again = importer.upload(data, target[-12:])
+        assert again.counts["Baru"] == len(full)
+        if full:
+            importer.save(again)
+        assert importer.records() == full
+
+    there_and_back()
+
+
+@pytest.mark.parametrize("target", [CSV, XLSX])
+def test_awkward_texts_come_back(awkward: Site, other: Database, target: str) -> None:
+    """Those above, into an empty list, to the byte."""
+    data = awkward.get(target).content
+    other.fill([])
+    importer = Importer(awkward)
+    importer.save(importer.upload(data, target[-12:]))
+    assert importer.records() == AWKWARD
+
+
+# ---- many
+
+
+def memory(service: Service) -> int:
+    """Return the most memory that the service's process has ever held, in bytes."""
+    status = Path(f"/proc/{service.pid}/status").read_text("ascii")
+    return int(status.split("VmHWM:")[1].split()[0]) << 10
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux tells a process's peak")
+def test_a_hundred_thousand_records_in_bounded_memory(tmp_path: Path) -> None:
+    """Both files are whole; what the service holds for them does not grow with the list, and others are answered."""
+    count = 100_000
+    with Service(tmp_path / "a.db") as service, service.site() as site:
+        other = Database(tmp_path / "a.db")
+        other.fill([("1", "Ani", "Solo")])
+        for target in (CSV, XLSX):
+            site.get(target)
+        before = memory(service)
+        other.run(
+            "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < CAST(? AS INTEGER))"
+            " INSERT INTO mahasiswa SELECT printf('%08d', i), 'Nama Mahasiswa ' || i, 'Jalan Kaliurang ' || i FROM n",
+            str(count),
+        )
+        other.close()
+        lines = 0
+        with site.client.stream("GET", CSV, timeout=60) as answer:
+            for piece in answer.iter_bytes():
+                lines += piece.count(b"\n")
+        assert lines == count + 2
+        size = 0
+        with site.client.stream("GET", XLSX, timeout=60) as answer:
+            with service.client() as client:
+                assert client.get("/?cari=Ani").status_code == 200
+            size = sum(map(len, answer.iter_bytes()))
+        assert size == int(answer.headers["content-length"]) > 1 << 20
+        assert memory(service) - before < 24 << 20
+
+
+def test_a_client_that_goes_away_takes_nothing_along(awkward: Site, service: Service, other: Database) -> None:
+    """A download that is broken off leaves a service that serves the next one whole."""
+    other.fill((str(n), "x" * 1000, "y" * 1000) for n in range(3000))
+    for _ in range(5):
+        with httpx.Client(base_url=service.url, trust_env=False) as client, client.stream("GET", CSV) as answer:
+            assert next(answer.iter_bytes(1000))
+    assert awkward.get(CSV).content.count(b"\r\n") == 3001
