@@ -181,9 +181,9 @@ class Pages:
             theirs=current,
         )
 
-    def import_form(self, message: str = "", status: int = 400) -> Response:
+    def import_form(self, message: str = "", status: int = 400, pasted: str = "") -> Response:
         """Where to choose a spreadsheet or paste its cells, with what was wrong with the last one."""
-        return self._page("import.html", status if message else 200, message=message)
+        return self._page("import.html", status if message else 200, message=message, pasted=pasted)
 
     def preview(self, plan: Plan, data: str, note: str | None, *, changed: bool = False) -> Response:
         """What an import would do; `data` is what its confirmation sends back."""

@@ -41,18 +41,19 @@ async def preview(request: Request) -> Response:
     """POST /mahasiswa/impor: what a file would change. Nothing is written, nothing kept."""
     store, pages = parts(request)
     async with read_upload(request, UPLOAD) as form:
-        file, pasted = form.get("berkas"), form.get("tempel")
+        file, field = form.get("berkas"), form.get("tempel")
+        pasted = field if isinstance(field, str) else ""
         try:
             if isinstance(file, UploadFile) and file.size:
                 async with WORKBOOKS:
                     note, rows = await asyncio.to_thread(_read_file, file.file)
-            elif isinstance(pasted, str) and pasted.strip():
+            elif pasted.strip():
                 note, rows = None, await asyncio.to_thread(lambda: sheets.check(sheets.read_text(pasted)))
             else:
                 return pages.import_form("Pilih berkas atau tempel data dari Excel, lalu lanjutkan ke pratinjau.")
             return await _preview(store, pages.preview, rows, note)
         except sheets.SheetError as error:
-            return pages.import_form(str(error), 413 if isinstance(error, sheets.TooBig) else 400)
+            return pages.import_form(str(error), 413 if isinstance(error, sheets.TooBig) else 400, pasted)
 
 
 async def confirm(request: Request) -> Response:
