@@ -21,26 +21,30 @@ _CELL = re.compile(r"<td[^>]*>(.*?)</td>", re.DOTALL)
 
 
 class Shares(NamedTuple):
-    """How busy the servers, the load generator, and other programs on their processors were (1: one processor)."""
+    """How busy servers, load generator, PostgreSQL, and other programs beside them were (1: one processor)."""
 
     server_busy: float
     load_busy: float
+    database_busy: float
     others_busy: float
 
 
 def shares(*servers: Server) -> Callable[[], Shares]:
     """Measure them from here to the call of the function that is returned."""
+    databases = {server.database for server in servers if server.database}
 
-    def clocks() -> tuple[float, float, float, float]:
+    def clocks() -> tuple[float, ...]:
         usages = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
         own = sum(usage.ru_utime + usage.ru_stime for usage in usages)
-        return time.monotonic(), sum(server.processor_seconds() for server in servers), own, processors.used()
+        watched = (sum(each.processor_seconds() for each in family) for family in (servers, databases))
+        return time.monotonic(), own, processors.used(), *watched
 
     before = clocks()
 
     def ended() -> Shares:
-        length, server, own, used = (new - old for old, new in zip(before, clocks(), strict=True))
-        return Shares(server / length, own / length, max(0, used - server - own) / length)
+        length, own, used, server, database = (new - old for old, new in zip(before, clocks(), strict=True))
+        others = max(0, used - server - database - own)
+        return Shares(server / length, own / length, database / length, others / length)
 
     return ended
 
@@ -93,7 +97,6 @@ class Client:
     def __init__(self, server: Server) -> None:
         self._port = server.port
         self._buffer = bytearray(64 << 20)
-        self._get = f"GET / HTTP/1.1\r\nHost: {HOST}:{server.port}\r\n\r\n".encode()
         self._connect()
 
     def _connect(self) -> None:
@@ -101,14 +104,15 @@ class Client:
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._used = time.monotonic()
 
-    def get(self) -> Answer:
-        """Read the list page. It must carry its length."""
+    def get(self, path: str = "/") -> Answer:
+        """Read a page, which must carry its length."""
         if time.monotonic() - self._used > 1:  # servers close a connection that is not used for some seconds
             self.close()
             self._connect()
         view = memoryview(self._buffer)
+        asked = f"GET {path} HTTP/1.1\r\nHost: {HOST}:{self._port}\r\n\r\n".encode()
         started = time.perf_counter()
-        self._socket.sendall(self._get)
+        self._socket.sendall(asked)
         received = self._receive(view)
         first = time.perf_counter() - started
         while (end := self._buffer.find(b"\r\n\r\n", 0, received)) < 0:
@@ -186,13 +190,18 @@ def check_page(server: Server, expected: Sequence[Row]) -> bytes:
     status, _, page = ask(server, "GET", "/")
     if status != 200 or not page.rstrip().endswith(b"</html>"):
         raise Failed(f"GET / answered {status}")
-    cells = [html.unescape(re.sub(r"<[^>]*>", "", cell)) for cell in _CELL.findall(page.decode())]
-    if cells[::5] != [str(number + 1) for number in range(len(expected))]:
+    numbers, shown = rows_of(page)
+    if numbers != [str(number + 1) for number in range(len(expected))]:
         raise Failed(f"the list does not number {len(expected)} rows")
-    shown = sorted(zip(cells[1::5], cells[2::5], cells[3::5], strict=True))
-    if shown != sorted(expected):
+    if sorted(shown) != sorted(expected):
         raise Failed("the list shows other records than the store holds")
     return page
+
+
+def rows_of(page: bytes) -> tuple[list[str], list[Row]]:
+    """The numbers and the records that a page shows."""
+    cells = [html.unescape(re.sub(r"<[^>]*>", "", cell)) for cell in _CELL.findall(page.decode())]
+    return cells[::5], [Row(*row) for row in zip(cells[1::5], cells[2::5], cells[3::5], strict=True)]
 
 
 def check_redirect(server: Server, path: str, body: str) -> None:

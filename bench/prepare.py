@@ -23,12 +23,14 @@ def build() -> None:
     """Make everything the peers need, where it is not there or a lock file has changed; raise Missing."""
     if sys.platform != "linux":
         raise Missing("The benchmark reads /proc and pins processes to processors: it needs Linux.")
-    for tool, package in (("wrk", "wrk"), ("nginx", "nginx"), ("taskset", "util-linux")):
+    for tool, package in (("wrk", "wrk"), ("nginx", "nginx"), ("sqlite3", "sqlite3"), ("taskset", "util-linux")):
         _need(tool, package)
     if not shutil.which("npm"):
         raise Missing("npm is not installed: Node.js 20 or later is needed (https://nodejs.org).")
-    _once("express", _express)
-    _once("flask", _flask)
+    _once("express", _node)
+    _once("express-pg", _node)
+    _once("flask", _python)
+    _once("django", _python)
     _once("uvicorn", _uvicorn)
 
 
@@ -57,16 +59,16 @@ def _once(peer: str, make: Callable[[Path, Path], None]) -> None:
         stamp.write_text(digest)
 
 
-def _express(source: Path, target: Path) -> None:
+def _node(source: Path, target: Path) -> None:
     for name in ("package.json", "package-lock.json"):
         shutil.copy(source / name, target)
-    _run(["npm", "ci", "--no-audit", "--no-fund"], "the Express peer could not be built", cwd=target)
+    _run(["npm", "ci", "--no-audit", "--no-fund"], f"the peer {source.name} could not be built", cwd=target)
 
 
-def _flask(source: Path, target: Path) -> None:
-    _run([sys.executable, "-m", "venv", str(target / "venv")], "no environment for the Flask peer")
+def _python(source: Path, target: Path) -> None:
+    _run([sys.executable, "-m", "venv", str(target / "venv")], f"no environment for the peer {source.name}")
     python = str(target / "venv/bin/python")
-    _run([python, *PIP, "-r", str(source / "requirements.txt")], "the Flask peer could not be built")
+    _run([python, *PIP, "-r", str(source / "requirements.txt")], f"the peer {source.name} could not be built")
 
 
 def _uvicorn(source: Path, target: Path) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from bench.servers import OURS, PEERS
+from bench.servers import COLUMNS, OURS
 
 NOISY = 1.25
 """A cell whose rounds differ by more than this factor is marked."""
@@ -17,12 +17,17 @@ DISTURBED = 0.1
 """Other programs may take this share of a processor before the figure is marked."""
 
 
+_NAMES = {column.key: column.name for column in COLUMNS}
+
+
 @dataclass(frozen=True)
 class Goal:
-    """What our figure must reach: a limit of its own, or a multiple of a peer's figure."""
+    """What our figure must reach: a limit of its own, or a multiple of a peer's figure (at most, of a peer's time)."""
 
     limit: float
     peer: str | None = None
+    at_most: bool = False
+    ours: str = OURS.key
 
 
 @dataclass
@@ -56,9 +61,10 @@ class Cell:
 
     @property
     def held_by_load(self) -> bool:
-        """Whether the load generator had no time left and the server had: the server could do more."""
+        """Whether the load generator's processor had no time left and the server had: the server could do more."""
         return bool(self.seen) and all(
-            seen.get("load_busy", 0) > SATURATED > seen.get("server_busy", 0) for seen in self.seen
+            seen.get("load_busy", 0) + seen.get("database_busy", 0) > SATURATED > seen.get("server_busy", 0)
+            for seen in self.seen
         )
 
 
@@ -67,6 +73,7 @@ class Work:
     """One row of the table."""
 
     key: str
+    section: str
     title: str
     unit: str
     goals: Sequence[Goal] = ()
@@ -93,20 +100,22 @@ class Work:
         return [self._verdict(goal) for goal in self.goals]
 
     def _verdict(self, goal: Goal) -> tuple[str, bool | None]:
-        ours = self.cells.get(OURS.key)
+        ours = self.cells.get(goal.ours)
+        who = "" if all(goal.ours == other.ours for other in self.goals) else f"{_NAMES[goal.ours]}: "
         if goal.peer is None:
-            sign, wanted = ("<", f"{goal.limit:g} {self.unit}")
+            wanted = f"< {goal.limit:g} {self.unit}"
             if not ours or not ours.measured:
-                return f"{sign} {wanted}: not measured", None
+                return f"{who}{wanted}: not measured", None
             met = ours.median < goal.limit
-            return f"{figure(ours.median)} (goal {sign} {wanted}): {_word(met=met)}", met
-        name = next(peer.name for peer in PEERS if peer.key == goal.peer)
-        theirs = self.cells.get(goal.peer)
+            return f"{who}{figure(ours.median)} (goal {wanted}): {_word(met=met)}", met
+        theirs, name = self.cells.get(goal.peer), _NAMES[goal.peer]
+        wanted = f"{'<=' if goal.at_most else '>='} {goal.limit:g}"
         if not ours or not ours.measured or not theirs or not theirs.measured:
-            return f">= {goal.limit:g} x {name}: not measured", None
-        ratio = theirs.median / ours.median if self.less_is_better else ours.median / theirs.median
-        met = ratio >= goal.limit
-        return f"{ratio:.2f} x {name} (goal {goal.limit:g}): {_word(met=met)}", met
+            return f"{who}{wanted} x {name}: not measured", None
+        inverse = self.less_is_better and not goal.at_most
+        ratio = theirs.median / ours.median if inverse else ours.median / theirs.median
+        met = ratio <= goal.limit if goal.at_most else ratio >= goal.limit
+        return f"{who}{ratio:.2f} x {name} (goal {wanted}): {_word(met=met)}", met
 
 
 def _word(*, met: bool) -> str:
@@ -132,14 +141,18 @@ def _cell(work: Work, peer: str) -> str:
     )
 
 
-def _table(works: Sequence[Work]) -> list[list[str]]:
-    """The rows of the table, the header first; the last column holds a goal a line."""
-    shown = [peer for peer in PEERS if any(peer.key in work.cells for work in works)]
-    rows = [["work", "unit", *(peer.name for peer in shown), "mahasiswa against its goal"]]
-    for work in works:
-        goals = "\n".join(text for text, _ in work.verdicts())
-        rows.append([work.title, work.unit, *(_cell(work, peer.key) for peer in shown), goals])
-    return rows
+def _sections(works: Sequence[Work]) -> dict[str, list[list[str]]]:
+    """The rows of each section's table, the header first; the last column holds a goal a line."""
+    tables: dict[str, list[list[str]]] = {}
+    for section in dict.fromkeys(work.section for work in works):
+        inside = [work for work in works if work.section == section]
+        shown = [column for column in COLUMNS if any(column.key in work.cells for work in inside)]
+        rows = [["work", "unit", *(column.name for column in shown), "mahasiswa against its goal"]]
+        for work in inside:
+            goals = "\n".join(text for text, _ in work.verdicts())
+            rows.append([work.title, work.unit, *(_cell(work, column.key) for column in shown), goals])
+        tables[section] = rows
+    return tables
 
 
 def notes(works: Sequence[Work]) -> list[str]:
@@ -156,8 +169,15 @@ def notes(works: Sequence[Work]) -> list[str]:
 
 
 def as_text(works: Sequence[Work]) -> str:
-    """The table for a terminal."""
-    rows = [[cell.split("\n") for cell in row] for row in _table(works)]
+    """The tables for a terminal."""
+    lines = []
+    for section, rows in _sections(works).items():
+        lines += [section, "", *_aligned(rows), ""]
+    return "\n".join([*lines, *notes(works)])
+
+
+def _aligned(table: Sequence[Sequence[str]]) -> list[str]:
+    rows = [[cell.split("\n") for cell in row] for row in table]
     widths = [max(len(line) for row in rows for line in row[column]) for column in range(len(rows[0]))]
     lines = []
     for position, row in enumerate(rows):
@@ -171,19 +191,20 @@ def as_text(works: Sequence[Work]) -> str:
             lines.append("  ".join(aligned).rstrip())
         if position == 0:
             lines.append("  ".join("-" * width for width in widths))
-    return "\n".join([*lines, "", *notes(works)])
+    return lines
 
 
 def as_markdown(works: Sequence[Work], machine: Sequence[str]) -> str:
-    """The machine and the table as Markdown."""
-    header, *rows = _table(works)
-    rule = ["---", "---", *("---:" for _ in header[3:]), "---"]
-    lines = [f"- {line}" for line in machine]
-    lines += ["", *(f"| {' | '.join(row)} |" for row in (header, rule))]
-    for row in rows:
-        cells = [cell.replace("\n", "<br>").replace("~", "\\~").replace("*", "\\*") for cell in row]
-        lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join([*lines, "", *(f"- {note}" for note in notes(works))]) + "\n"
+    """The machine and the tables as Markdown."""
+    lines = [*(f"- {line}" for line in machine), ""]
+    for section, (header, *rows) in _sections(works).items():
+        rule = ["---", "---", *("---:" for _ in header[3:]), "---"]
+        lines += [f"### {section}", "", *(f"| {' | '.join(row)} |" for row in (header, rule))]
+        for row in rows:
+            cells = [cell.replace("\n", "<br>").replace("~", "\\~").replace("*", "\\*") for cell in row]
+            lines.append(f"| {' | '.join(cells)} |")
+        lines.append("")
+    return "\n".join([*lines, *(f"- {note}" for note in notes(works))]) + "\n"
 
 
 def as_json(works: Sequence[Work], machine: Sequence[str]) -> str:

@@ -1,6 +1,7 @@
 """The benchmark: builds the peers, measures them side by side, prints one table. `python bench/run.py --help`."""
 
 import argparse
+import contextlib
 import os
 import platform
 import shutil
@@ -10,34 +11,44 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from bench import plot, prepare, processors, report
+from bench import database, plot, prepare, processors, report
+from bench.measuring import Plan
 from bench.report import Work
-from bench.servers import EXPRESS, FLASK, NGINX, OURS, UVICORN
-from bench.works import MILLION, Plan, works
+from bench.servers import DJANGO, EXPRESS, FLASK, NGINX, OURS, UVICORN
+from bench.works import MILLION, postgres_works, sqlite_works
 
-FULL = Plan(rounds=3, seconds=2, samples=30)
-QUICK = Plan(rounds=1, seconds=1, samples=20, left_out=frozenset({UVICORN.key, FLASK.key}))
+FULL = Plan(rounds=3, seconds=1, samples=30)
+QUICK = Plan(rounds=1, seconds=1, samples=20, left_out=frozenset({UVICORN.key, FLASK.key, DJANGO.key}))
+LONG = frozenset({"find-1000000", "files", "pg-million", "pg-find-1000000"})
+"""Works that `--quick` leaves out unless they are named."""
+ENGINES = {"sqlite": sqlite_works, "postgres": postgres_works}
 MARKS = ("<!-- results: written by bench/run.py -->\n", "<!-- end of results -->")
 
 
 def main() -> None:
     """Read the command line, measure, print, and after a whole run write the results beside this file."""
     parser = argparse.ArgumentParser(description="Measure the service and its peers side by side.")
-    parser.add_argument("--quick", action="store_true", help="one short round of each, without uvicorn and Flask")
+    parser.add_argument("--quick", action="store_true", help="one short round, without the slow peers and works")
     parser.add_argument("--only", metavar="WORK,...", help="measure these works alone")
+    parser.add_argument(
+        "--engine", choices=("sqlite", "postgres", "both"), default="both", help="where the records are"
+    )
     options = parser.parse_args()
     plan = QUICK if options.quick else FULL
-    chosen = works(plan)
+    names = [name for engine in ENGINES if options.engine in (engine, "both") for name in ENGINES[engine](plan)]
     if options.only:
-        if unknown := set(options.only.split(",")) - chosen.keys():
-            parser.error(f"no work is called {', '.join(sorted(unknown))}; there are {', '.join(chosen)}")
-        chosen = {name: work for name, work in chosen.items() if name in options.only.split(",")}
+        if unknown := set(options.only.split(",")) - set(names):
+            parser.error(f"no work is called {', '.join(sorted(unknown))}; there are {', '.join(names)}")
+        names = [name for name in names if name in options.only.split(",")]
+    elif options.quick:
+        names = [name for name in names if name not in LONG]
     signal.signal(signal.SIGTERM, _ended)
     try:
         prepare.build()
@@ -49,12 +60,18 @@ def main() -> None:
     os.sched_setaffinity(0, {processors.LOAD})
     began = time.monotonic()
     done: list[Work] = []
-    for name, work in chosen.items():
-        print(f"{time.monotonic() - began:4.0f} s  {name}", file=sys.stderr, flush=True)
-        done += work()
+    with contextlib.ExitStack() as stack:
+        for name in names:
+            if name.startswith("pg-") and not plan.database:
+                postgres = stack.enter_context(database.running())
+                plan = replace(plan, database=postgres)
+                lines.append(postgres.told())
+            print(f"{time.monotonic() - began:4.0f} s  {name}", file=sys.stderr, flush=True)
+            engine = "postgres" if plan.database else "sqlite"
+            done += ENGINES[engine](plan)[name]()
     lines.append(f"The run took {time.monotonic() - began:.0f} s.")
     print(report.as_text(done))
-    whole = not options.quick and not options.only
+    whole = not options.quick and not options.only and options.engine == "both"
     write(prepare.BENCH if whole else prepare.BUILD, done, lines)
 
 
@@ -99,7 +116,7 @@ def machine() -> list[str]:
     prepare.BUILD.mkdir(exist_ok=True)
     model = f"{len(names)} x {names[0] if names else platform.machine()}"
     tools = [f"Python {platform.python_version()}", f"Node {_version('node', '--version')}"]
-    tools += [_version("nginx", "-v"), _version("wrk", "-v")]
+    tools += [_version("nginx", "-v"), _version("wrk", "-v"), f"sqlite3 shell {_version('sqlite3', '-version')[:6]}"]
     return [
         f"{time.strftime('%Y-%m-%d')}: {model}, {memory:.0f} GB, Linux {platform.release()}",
         f"server on processor {processors.SERVER}, load generator on processor {processors.LOAD}",

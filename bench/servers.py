@@ -8,15 +8,16 @@ import socket
 import string
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from bench import processors
+from bench.database import Postgres
 from bench.prepare import BENCH, BUILD, ROOT
-from bench.stores import SQLiteStore
+from bench.stores import SQLiteStore, Store
+from bench.watched import Watched, born
 
 HOST = "127.0.0.1"
 CDN_URL = "https://cdn.jsdelivr.net/npm/bootstrap@5.3.8/dist/css/bootstrap.min.css"
@@ -37,37 +38,45 @@ class Start:
 
 
 @dataclass(frozen=True)
-class Peer:
-    """Something that answers the specification's six routes (or, nginx, its first one)."""
+class Column:
+    """Whatever has a column in the table."""
 
     key: str
     name: str
-    start: Callable[[int, Path], Start]
-    """Given a port and a folder of its own."""
 
 
-class Server:
+@dataclass(frozen=True)
+class Peer(Column):
+    """Something that answers the specification's six routes (or, nginx, its first one)."""
+
+    start: Callable[[int, str], Start]
+    """Given a port, and the path or address of its store."""
+    processors: str = str(processors.SERVER)
+
+
+class Server(Watched):
     """One peer, running."""
 
-    def __init__(self, peer: Peer, folder: Path) -> None:
-        """Start it, without waiting for it; `folder` holds its store."""
+    def __init__(self, peer: Peer, store: str, database: Postgres | None = None) -> None:
+        """Start it, without waiting for it; `database` is the server that its store is in."""
         self.peer = peer
-        self.folder = folder
+        self.database = database
         self.port = _free_port()
-        start = peer.start(self.port, folder)
+        start = peer.start(self.port, store)
         environment = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
         environment |= {"LANG": "C.UTF-8", "CDN_URL": CDN_URL, **start.environment}
         self._log = BUILD / "logs" / f"{peer.key}.log"
         self._log.parent.mkdir(exist_ok=True)
         with self._log.open("w") as log:
             self.process = subprocess.Popen(
-                ["taskset", "--cpu-list", str(processors.SERVER), *start.command],
+                ["taskset", "--cpu-list", peer.processors, *start.command],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
                 env=environment,
                 cwd=ROOT,
             )
+        super().__init__(self.process.pid)
 
     def wait(self) -> None:
         """Wait until it answers; raise Failed."""
@@ -85,74 +94,17 @@ class Server:
 
     def stop(self) -> None:
         """End it and every process it started, by their ids."""
-        family = [(pid, _born(pid)) for pid in self.processes()]
+        family = [(pid, born(pid)) for pid in self.processes()]
         self.process.terminate()
         try:
             self.process.wait(PATIENCE / 4)
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
-        for pid, born in family:
-            if born and _born(pid) == born:
+        for pid, time_of_birth in family:
+            if time_of_birth and born(pid) == time_of_birth:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
-
-    def processes(self) -> list[int]:
-        """The ids of its process and of all below it."""
-        found = [self.process.pid]
-        for pid in found:
-            with contextlib.suppress(OSError):
-                for task in Path(f"/proc/{pid}/task").iterdir():
-                    found += map(int, (task / "children").read_text().split())
-        return found
-
-    def processor_seconds(self) -> float:
-        """Processor time that its processes have used up to now."""
-        ticks = sum(int(field) for pid in self.processes() for field in _stat(pid)[11:13])
-        return ticks / os.sysconf("SC_CLK_TCK")
-
-    def peak_memory(self) -> float:
-        """The most memory one of its processes has had resident so far (VmHWM), in MB."""
-        return max((_kilobytes(f"/proc/{pid}/status", "VmHWM:") for pid in self.processes()), default=0) * 1024 / 1e6
-
-    @contextlib.contextmanager
-    def watched_memory(self) -> Iterator[list[float]]:
-        """Sample the proportional memory (PSS) of all its processes together, in MB, while the block runs."""
-        samples: list[float] = []
-        finished = threading.Event()
-
-        def watch() -> None:
-            while not finished.wait(0.02):
-                pss = sum(_kilobytes(f"/proc/{pid}/smaps_rollup", "Pss:") for pid in self.processes())
-                samples.append(pss * 1024 / 1e6)
-
-        thread = threading.Thread(target=watch)
-        thread.start()
-        try:
-            yield samples
-        finally:
-            finished.set()
-            thread.join()
-
-
-def _stat(pid: int) -> list[str]:
-    """The fields of /proc/PID/stat after the name, which may hold anything; all zero for a process that is gone."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()
-    except OSError:
-        return ["0"] * 50
-
-
-def _born(pid: int) -> int:
-    return int(_stat(pid)[19])
-
-
-def _kilobytes(path: str, field: str) -> int:
-    with contextlib.suppress(OSError):
-        for line in Path(path).read_text().splitlines():
-            if line.startswith(field):
-                return int(line.split()[1])
-    return 0
 
 
 def _free_port() -> int:
@@ -161,76 +113,82 @@ def _free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def _ours(port: int, folder: Path) -> Start:
-    environment = {"HOST": HOST, "PORT": str(port), "DATABASE_URL": f"sqlite:///{folder}/mahasiswa.db", "WORKERS": "1"}
-    return Start([str(Path(sys.executable).with_name("mahasiswa"))], environment)
-
-
-def _uvicorn(port: int, folder: Path) -> Start:
-    command = [sys.executable, "-m", "uvicorn", "--host", HOST, "--port", str(port), "--loop", "uvloop"]
-    command += ["--http", "httptools", "--ws", "none", "--no-access-log", "--log-level", "warning"]
-    environment = {**_ours(port, folder).environment, "PYTHONPATH": f"{BUILD}/uvicorn/site-packages:{ROOT}"}
-    return Start([*command, "bench.uvicorn_app:app"], environment)
-
-
-def _express(journal: str) -> Callable[[int, Path], Start]:
-    def start(port: int, folder: Path) -> Start:
-        environment = {"NODE_ENV": "production", "HOST": HOST, "PORT": str(port)}
-        environment |= {"DATABASE": f"{folder}/mahasiswa.db", "JOURNAL": journal}
-        environment |= {"NODE_PATH": f"{BUILD}/express/node_modules"}
-        return Start(["node", f"{BENCH}/peers/express/server.js"], environment)
+def _ours(workers: int = 1) -> Callable[[int, str], Start]:
+    def start(port: int, store: str) -> Start:
+        url = store if store.startswith("postgresql:") else f"sqlite:///{store}"
+        environment = {"HOST": HOST, "PORT": str(port), "DATABASE_URL": url, "WORKERS": str(workers)}
+        return Start([str(OUR_PROGRAM)], environment)
 
     return start
 
 
-def _flask(port: int, folder: Path) -> Start:
-    command = [f"{BUILD}/flask/venv/bin/gunicorn", "--bind", f"{HOST}:{port}", "--workers", "1"]
-    command += [
-        "--worker-class",
-        "gthread",
-        "--threads",
-        "4",
-        "--keep-alive",
-        "30",
-        "--chdir",
-        f"{BENCH}/peers/flask",
-        "app:app",
-    ]
-    return Start(command, {"DATABASE": f"{folder}/mahasiswa.db"})
+def _uvicorn(port: int, store: str) -> Start:
+    command = [sys.executable, "-m", "uvicorn", "--host", HOST, "--port", str(port), "--loop", "uvloop"]
+    command += ["--http", "httptools", "--ws", "none", "--no-access-log", "--log-level", "warning"]
+    environment = {**_ours()(port, store).environment, "PYTHONPATH": f"{BUILD}/uvicorn/site-packages:{ROOT}"}
+    return Start([*command, "bench.uvicorn_app:app"], environment)
 
 
-def _nginx(port: int, folder: Path) -> Start:
+def _node(peer: str, variable: str, **environment: str) -> Callable[[int, str], Start]:
+    def start(port: int, store: str) -> Start:
+        node = {"NODE_ENV": "production", "NODE_PATH": f"{BUILD}/{peer}/node_modules"}
+        own = {"HOST": HOST, "PORT": str(port), variable: store, **environment}
+        return Start(["node", f"{BENCH}/peers/{peer}/server.js"], node | own)
+
+    return start
+
+
+def _gunicorn(peer: str, variable: str, application: str) -> Callable[[int, str], Start]:
+    def start(port: int, store: str) -> Start:
+        command = [f"{BUILD}/{peer}/venv/bin/gunicorn", "--bind", f"{HOST}:{port}", "--workers", "1"]
+        command += ["--worker-class", "gthread", "--threads", "4", "--keep-alive", "30"]
+        return Start([*command, "--chdir", f"{BENCH}/peers/{peer}", application], {variable: store})
+
+    return start
+
+
+def _nginx(port: int, folder: str) -> Start:
     user = "user root;" if os.geteuid() == 0 else ""
     template = string.Template((BENCH / "nginx.conf").read_text())
-    config = folder / "nginx.conf"
+    config = Path(folder) / "nginx.conf"
     config.write_text(template.safe_substitute(user=user, folder=folder, host=HOST, port=port))
     program = shutil.which("nginx", path=f"{os.environ['PATH']}:/usr/sbin") or "nginx"
-    return Start([program, "-p", str(folder), "-c", str(config)], {})
+    return Start([program, "-p", folder, "-c", str(config)], {})
 
 
-OURS = Peer("mahasiswa", "mahasiswa", _ours)
+OUR_PROGRAM = Path(sys.executable).with_name("mahasiswa")
+BOTH_PROCESSORS = f"{processors.SERVER},{processors.LOAD}"
+
+OURS = Peer("mahasiswa", "mahasiswa", _ours())
 UVICORN = Peer("uvicorn", "mahasiswa on uvicorn", _uvicorn)
-EXPRESS = Peer("express", "Express", _express("delete"))
-EXPRESS_WAL = Peer("express-wal", "Express, WAL", _express("wal"))
-FLASK = Peer("flask", "Flask", _flask)
+EXPRESS = Peer("express", "Express", _node("express", "DATABASE", JOURNAL="delete"))
+EXPRESS_WAL = Peer("express-wal", "Express, WAL", _node("express", "DATABASE", JOURNAL="wal"))
+FLASK = Peer("flask", "Flask", _gunicorn("flask", "DATABASE", "app:app"))
 NGINX = Peer("nginx", "nginx, a file", _nginx)
-PEERS = (OURS, UVICORN, EXPRESS, EXPRESS_WAL, FLASK, NGINX)
+SQLITE3 = Column("sqlite3", "sqlite3 shell")
+
+OURS_2 = Peer("mahasiswa-2", "mahasiswa, 2 workers", _ours(2), BOTH_PROCESSORS)
+EXPRESS_PG = Peer("express-pg", "Express + pg", _node("express-pg", "DATABASE_URL"))
+DJANGO = Peer("django", "Django", _gunicorn("django", "DATABASE_URL", "app:application"))
+PSQL = Column("psql", "psql")
+
+COLUMNS = (OURS, OURS_2, UVICORN, EXPRESS, EXPRESS_WAL, EXPRESS_PG, FLASK, DJANGO, NGINX, SQLITE3, PSQL)
 
 
-def fresh_folder(peer: Peer) -> Path:
+def fresh_folder(key: str) -> Path:
     """A folder for a peer's data, empty."""
-    folder = BUILD / "data" / peer.key
+    folder = BUILD / "data" / key
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     return folder
 
 
 @contextlib.contextmanager
-def serving(peer: Peer, number: int = 0) -> Iterator[tuple[Server, SQLiteStore]]:
+def serving(peer: Peer, number: int = 0, database: Postgres | None = None) -> Iterator[tuple[Server, Store]]:
     """Run a peer on a fresh store with that many records; end it in the end. Raise Failed where it does not start."""
-    folder = fresh_folder(peer)
-    store = SQLiteStore(folder / "mahasiswa.db")
-    server = Server(peer, folder)
+    folder = fresh_folder(peer.key)
+    store: Store = database.fresh_store(peer.key) if database else SQLiteStore(folder / "mahasiswa.db")
+    server = Server(peer, store.address, database)
     try:
         server.wait()
         if number:
@@ -245,10 +203,10 @@ def serving(peer: Peer, number: int = 0) -> Iterator[tuple[Server, SQLiteStore]]
 @contextlib.contextmanager
 def serving_file(page: bytes) -> Iterator[Server]:
     """Run nginx with that page as its only file; end it in the end."""
-    folder = fresh_folder(NGINX)
+    folder = fresh_folder(NGINX.key)
     (folder / "html").mkdir()
     (folder / "html/index.html").write_bytes(page)
-    server = Server(NGINX, folder)
+    server = Server(NGINX, str(folder))
     try:
         server.wait()
         yield server

@@ -3,11 +3,12 @@
 import random
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import apsw
+import psycopg
 
-FIRST = ("Siti", "Budi", "Dewi", "Agus", "Putri", "Muhammad", "Nur", "Rizky", "Ayu", "Ma’ruf", "Sa'adah", "Eka")
+FIRST = ("Siti", "Budi", "Dewi", "Agus", "Putri", "Muhammad", "Nur", "Rizky", "Ayu", "Ma’ruf", "Sa'adah", "André")
 LAST = ("Rahmawati", "Santoso", "Lestari", "Wijaya", "Hidayat", "Pratama", "Nugroho", "Siregar", "Simanjuntak")
 STREETS = ("Merdeka", "Sudirman", "Diponegoro", "Gajah Mada", "Ahmad Yani", "Cendrawasih", "Kaliurang", "Melati")
 TOWNS = ("Bandung", "Yogyakarta", "Surabaya", "Medan", "Makassar", "Semarang", "Malang", "Padang", "Denpasar")
@@ -35,12 +36,40 @@ def rows(number: int) -> Iterator[Row]:
         yield Row(nim(position), f"{choose(FIRST)} {choose(LAST)}", alamat)
 
 
+class Store(Protocol):
+    """The records of one peer, whose table it has made."""
+
+    @property
+    def address(self) -> str:
+        """The path of a file, or the address of a database."""
+
+    def fill(self, number: int) -> None:
+        """Add that many records in one transaction."""
+
+    def read(self) -> list[Row]:
+        """Every record, ordered by nim."""
+
+    def count(self) -> int:
+        """How many records there are."""
+
+    def rewrite(self, position: int, alamat: str) -> None:
+        """Change one record's address, and commit."""
+
+    def close(self) -> None:
+        """Let go of it."""
+
+
 class SQLiteStore:
-    """One SQLite file, whose table its peer has made."""
+    """One SQLite file."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._db: apsw.Connection | None = None
+
+    @property
+    def address(self) -> str:
+        """Its path."""
+        return str(self._path)
 
     def fill(self, number: int) -> None:
         """Add that many records in one transaction."""
@@ -72,3 +101,36 @@ class SQLiteStore:
             self._db = apsw.Connection(str(self._path), flags=apsw.SQLITE_OPEN_READWRITE)
             self._db.set_busy_timeout(10_000)
         return self._db
+
+
+class PostgresStore:
+    """One database of a PostgreSQL server."""
+
+    def __init__(self, address: str) -> None:
+        self.address = address
+        self._db = psycopg.connect(address, autocommit=True)
+
+    def fill(self, number: int) -> None:
+        """Add that many records in one transaction, by COPY, and leave nothing to be done about them later."""
+        with self._db.cursor().copy("COPY mahasiswa (nim, nama, alamat) FROM STDIN") as copy:
+            for row in rows(number):
+                copy.write_row(row)
+        self._db.execute("VACUUM ANALYZE mahasiswa")
+        self._db.execute("CHECKPOINT")
+
+    def read(self) -> list[Row]:
+        """Every record, ordered by nim."""
+        return [Row(*row) for row in self._db.execute("SELECT nim, nama, alamat FROM mahasiswa ORDER BY nim")]
+
+    def count(self) -> int:
+        """How many records there are."""
+        (number,) = self._db.execute("SELECT count(*) FROM mahasiswa").fetchall()[0]
+        return int(number)
+
+    def rewrite(self, position: int, alamat: str) -> None:
+        """Change one record's address, and commit."""
+        self._db.execute("UPDATE mahasiswa SET alamat = %s WHERE nim = %s", (alamat, nim(position)))
+
+    def close(self) -> None:
+        """Let go of the database."""
+        self._db.close()

@@ -2,20 +2,23 @@
 
 import contextlib
 import statistics
-import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 
 from bench import load, processors
-from bench.report import DISTURBED, Goal, Work
+from bench.files import files
+from bench.finding import found_pages
+from bench.measuring import Plan, fail, in_turns, note_load, running
+from bench.report import Goal, Work
 from bench.servers import (
+    DJANGO,
     EXPRESS,
+    EXPRESS_PG,
     EXPRESS_WAL,
     FLASK,
     NGINX,
     OURS,
-    PEERS,
+    OURS_2,
     UVICORN,
     Failed,
     Peer,
@@ -23,83 +26,20 @@ from bench.servers import (
     serving,
     serving_file,
 )
-from bench.stores import SQLiteStore, nim, rows
+from bench.stores import Store, nim, rows
 
 MILLION = 1_000_000
-TRIES = 3
-"""How often a disturbed measurement is made again, at most."""
 
 
-@dataclass(frozen=True)
-class Plan:
-    """How long to measure."""
-
-    rounds: int
-    seconds: int
-    samples: int
-    """Single requests a peer, where the time of one is taken."""
-    left_out: frozenset[str] = frozenset()
-    """Peers that are not measured."""
-
-    def peers(self, *peers: Peer) -> list[Peer]:
-        """Those of them that are measured."""
-        return [peer for peer in peers if peer.key not in self.left_out]
-
-
-Running = dict[str, tuple[Server, SQLiteStore]]
-
-
-@contextlib.contextmanager
-def _running(peers: Sequence[Peer], number: int, works: Sequence[Work]) -> Iterator[Running]:
-    """Run all peers at once, each on a store of its own; one that does not start fails in these works."""
-    with contextlib.ExitStack() as stack:
-        servers: Running = {}
-        for peer in peers:
-            try:
-                servers[peer.key] = stack.enter_context(serving(peer, number))
-            except Failed as failure:
-                _fail(works, peer.key, failure)
-        yield servers
-
-
-def _fail(works: Sequence[Work], peer: str, failure: Failed) -> None:
-    print(f"  {peer} failed: {failure}", file=sys.stderr, flush=True)
-    for work in works:
-        work.fail(peer, str(failure))
-
-
-def _in_turns(rounds: int, keys: Sequence[str], works: Sequence[Work], measure: Callable[[str], None]) -> None:
-    """Measure every peer once, then every peer again: what disturbs the machine for a while disturbs them all."""
-    left = list(keys)
-    for _ in range(rounds):
-        for key in list(left):
-            try:
-                measure(key)
-            except Failed as failure:
-                left.remove(key)
-                _fail(works, key, failure)
-
-
-def _load(work: Work, server: Server, measure: Callable[[], load.Load]) -> None:
-    """Measure, again where other programs took the processors meanwhile, and note what was disturbed least."""
-    tries = [measure()]
-    while tries[-1].shares.others_busy > DISTURBED and len(tries) < TRIES:
-        tries.append(measure())
-    seen = min(tries, key=lambda seen: seen.shares.others_busy)
-    told = {**seen._asdict(), **seen.shares._asdict(), "rate": seen.rate, "tries": len(tries)}
-    del told["shares"]
-    work.add(server.peer.key, seen.rate, **told)
-
-
-def list_page(plan: Plan, number: int, connections: int, goals: Sequence[Goal]) -> list[Work]:
+def list_page(plan: Plan, peers: Sequence[Peer], number: int, connections: int, goals: Sequence[Goal]) -> list[Work]:
     """GET / while nothing is written."""
-    work = Work(f"get-{number}", f"GET /, {number:,} rows, {connections} connections", "requests/s", goals)
+    work = plan.work(f"get-{number}", f"GET /, {number:,} rows, {connections} connections", "requests/s", goals)
     expected = list(rows(number))
     seconds = plan.seconds + (number >= 10_000)  # so that the slowest answer many times
     with contextlib.ExitStack() as stack:
-        running = stack.enter_context(_running(plan.peers(OURS, UVICORN, EXPRESS, FLASK), number, [work]))
-        servers = {key: server for key, (server, _) in running.items()}
-        if servers:
+        started = stack.enter_context(running(plan, peers, number, [work]))
+        servers = {key: server for key, (server, _) in started.items()}
+        if servers and not plan.database:
             page = load.check_page(next(iter(servers.values())), expected)
             servers[NGINX.key] = stack.enter_context(serving_file(page))
 
@@ -109,21 +49,21 @@ def list_page(plan: Plan, number: int, connections: int, goals: Sequence[Goal]) 
 
         def measure(key: str) -> None:
             load.check_page(servers[key], expected)
-            _load(work, servers[key], lambda: load.wrk(servers[key], "read", connections, seconds))
+            note_load(work, servers[key], lambda: load.wrk(servers[key], "read", connections, seconds))
 
-        _in_turns(1, list(servers), [work], warm)
-        _in_turns(plan.rounds, [key for key in servers if not work.failed(key)], [work], measure)
+        in_turns(1, list(servers), [work], warm)
+        in_turns(plan.rounds, [key for key in servers if not work.failed(key)], [work], measure)
     return [work]
 
 
 def after_write(plan: Plan, number: int, goals: Sequence[Goal]) -> list[Work]:
     """The first GET / after another program has committed a change."""
     title = f"GET / right after another program's write, {number:,} rows"
-    work = Work(f"after-write-{number}", title, "ms", goals, less_is_better=True)
+    work = plan.work(f"after-write-{number}", title, "ms", goals, less_is_better=True)
     with contextlib.ExitStack() as stack:
-        running = stack.enter_context(_running(plan.peers(OURS, UVICORN, EXPRESS, FLASK), number, [work]))
+        started = stack.enter_context(running(plan, (OURS, UVICORN, EXPRESS, FLASK), number, [work]))
         clients: dict[str, load.Client] = {}
-        for key, (server, _) in running.items():
+        for key, (server, _) in started.items():
             clients[key] = load.Client(server)
             stack.callback(clients[key].close)
         turn = 0
@@ -133,18 +73,18 @@ def after_write(plan: Plan, number: int, goals: Sequence[Goal]) -> list[Work]:
             nonlocal turn
             turn += 1
             alamat = f"Jl. Perubahan No. {turn}, Bandung"
-            running[key][1].rewrite(turn * 7 % number, alamat)
+            started[key][1].rewrite(turn * 7 % number, alamat)
             answer = clients[key].get()
             if answer.status != 200 or alamat.encode() not in answer.body:
                 raise Failed(f"answered {answer.status}, and not with what had just been written")
             taken.setdefault(key, []).append(answer.last * 1000)
 
-        _in_turns(10, list(running), [work], measure)  # warms up
+        in_turns(10, list(started), [work], measure)  # warms up
         for _ in range(plan.rounds):
             taken.clear()
             processors.wait_for_calm()
-            ended = load.shares(*(server for server, _ in running.values()))
-            _in_turns(plan.samples, [key for key in running if not work.failed(key)], [work], measure)
+            ended = load.shares(*(server for server, _ in started.values()))
+            in_turns(plan.samples, [key for key in started if not work.failed(key)], [work], measure)
             others = ended().others_busy
             for key, times in taken.items():
                 seen = {"fastest": min(times), "slowest": max(times), "others_busy": others}
@@ -152,14 +92,14 @@ def after_write(plan: Plan, number: int, goals: Sequence[Goal]) -> list[Work]:
     return [work]
 
 
-def additions(plan: Plan, connections: int, goals: Sequence[Goal]) -> list[Work]:
+def additions(plan: Plan, peers: Sequence[Peer], connections: int, goals: Sequence[Goal]) -> list[Work]:
     """POST /mahasiswa/add: each answer a redirect, and each a record that is there afterwards."""
     named = f"{connections} connections" if connections > 1 else "1 connection"
-    work = Work(f"add-{connections}", f"POST add, {named}, each durable", "requests/s", goals)
-    with _running(plan.peers(OURS, UVICORN, EXPRESS, EXPRESS_WAL, FLASK), 0, [work]) as running:
+    work = plan.work(f"add-{connections}", f"POST add, {named}, each durable", "requests/s", goals)
+    with running(plan, peers, 0, [work]) as started:
         turn = 0
 
-        def add(server: Server, store: SQLiteStore, seconds: int) -> load.Load:
+        def add(server: Server, store: Store, seconds: int) -> load.Load:
             nonlocal turn
             turn += 1
             load.check_redirect(server, "/mahasiswa/add", f"nim=c{turn}&nama=Siti+Rahmawati&alamat=Jl.+Merdeka")
@@ -174,25 +114,25 @@ def additions(plan: Plan, connections: int, goals: Sequence[Goal]) -> list[Work]
             return seen
 
         def warm(key: str) -> None:
-            add(*running[key], 1)
+            add(*started[key], 1)
 
         def measure(key: str) -> None:
-            server, store = running[key]
-            _load(work, server, lambda: add(server, store, plan.seconds))
+            server, store = started[key]
+            note_load(work, server, lambda: add(server, store, plan.seconds))
 
-        _in_turns(1, list(running), [work], warm)
-        _in_turns(plan.rounds, [key for key in running if not work.failed(key)], [work], measure)
+        in_turns(1, list(started), [work], warm)
+        in_turns(plan.rounds, [key for key in started if not work.failed(key)], [work], measure)
     return [work]
 
 
 def mixed(plan: Plan, number: int, connections: int, goals: Sequence[Goal]) -> list[Work]:
     """Nine reads of the list, then one change of a record, and so on."""
     title = f"90% reads, 10% writes, {number:,} rows, {connections} connections"
-    work = Work("mixed", title, "requests/s", goals)
-    with _running(plan.peers(OURS, UVICORN, EXPRESS, EXPRESS_WAL, FLASK), number, [work]) as running:
+    work = plan.work("mixed", title, "requests/s", goals)
+    with running(plan, (OURS, UVICORN, EXPRESS, EXPRESS_WAL, FLASK), number, [work]) as started:
         turn = 0
 
-        def change(server: Server, store: SQLiteStore, seconds: int) -> load.Load:
+        def change(server: Server, store: Store, seconds: int) -> load.Load:
             nonlocal turn
             turn += 1
             load.check_redirect(server, f"/mahasiswa/edit/{nim(0)}", f"nama=Siti&alamat=Jl.+Cek+{turn}")
@@ -203,27 +143,27 @@ def mixed(plan: Plan, number: int, connections: int, goals: Sequence[Goal]) -> l
             return seen
 
         def warm(key: str) -> None:
-            change(*running[key], 1)
+            change(*started[key], 1)
 
         def measure(key: str) -> None:
-            server, store = running[key]
-            _load(work, server, lambda: change(server, store, plan.seconds))
+            server, store = started[key]
+            note_load(work, server, lambda: change(server, store, plan.seconds))
 
-        _in_turns(1, list(running), [work], warm)
-        _in_turns(plan.rounds, [key for key in running if not work.failed(key)], [work], measure)
+        in_turns(1, list(started), [work], warm)
+        in_turns(plan.rounds, [key for key in started if not work.failed(key)], [work], measure)
     return [work]
 
 
-def million(plan: Plan) -> list[Work]:
+def million(plan: Plan, peers: Sequence[Peer], goals: Sequence[Goal]) -> list[Work]:
     """GET / of a million records, one peer after the other; another program writes before each."""
     title = "GET /, 1,000,000 rows"
-    first = Work("million-first", f"{title}: first byte", "ms", [Goal(100)], less_is_better=True)
-    memory = Work("million-memory", f"{title}: peak memory", "MB", [Goal(150)], less_is_better=True)
-    speed = Work("million-speed", f"{title}: speed", "rows/s", [Goal(3, EXPRESS.key)])
+    first = plan.work("million-first", f"{title}: first byte", "ms", [Goal(100)], less_is_better=True)
+    memory = plan.work("million-memory", f"{title}: peak memory", "MB", [Goal(150)], less_is_better=True)
+    speed = plan.work("million-speed", f"{title}: speed", "rows/s", goals)
     works = [first, memory, speed]
 
     def measure(peer: Peer) -> None:
-        with serving(peer, MILLION) as (server, store):
+        with serving(peer, MILLION, plan.database) as (server, store):
             with server.watched_memory() as samples:
                 started = time.monotonic()
                 if (number := load.count_rows(server)) != MILLION:
@@ -240,44 +180,69 @@ def million(plan: Plan) -> list[Work]:
             pss, resident = max(samples), server.peak_memory()
             memory.add(peer.key, max(pss, resident), pss_all_mb=pss, resident_largest_mb=resident)
 
-    for peer in plan.peers(OURS, UVICORN, EXPRESS, FLASK):
+    for peer in plan.peers(*peers):
         try:
             measure(peer)
         except Failed as failure:
-            _fail(works, peer.key, failure)
+            fail(works, peer, failure)
     return works
 
 
 def start(plan: Plan) -> list[Work]:
     """From the start of the program to its first answer, on an empty store that it makes."""
-    work = Work("start", "start to first answer, empty store", "s", [Goal(0.5)], less_is_better=True)
+    work = plan.work("start", "start to first answer, empty store", "s", [Goal(0.5)], less_is_better=True)
+
+    peers = {peer.key: peer for peer in plan.peers(OURS, UVICORN, EXPRESS, FLASK)}
 
     def measure(key: str) -> None:
-        peer = next(peer for peer in PEERS if peer.key == key)
         started = time.perf_counter()
-        with serving(peer) as (server, _):
+        with serving(peers[key]) as (server, _):
             taken = time.perf_counter() - started
             load.check_page(server, [])
             work.add(key, taken)
 
-    _in_turns(2 + plan.rounds, [peer.key for peer in plan.peers(OURS, UVICORN, EXPRESS, FLASK)], [work], measure)
+    in_turns(2 + plan.rounds, list(peers), [work], measure)
     for cell in work.cells.values():
         del cell.values[:1]  # the first one compiles
     return [work]
 
 
-def works(plan: Plan) -> dict[str, Callable[[], list[Work]]]:
-    """Every work by its name, in the order of the table."""
+Works = dict[str, Callable[[], list[Work]]]
+
+
+def sqlite_works(plan: Plan) -> Works:
+    """Every work on SQLite by its name, in the order of the table."""
     nginx, express, wal = NGINX.key, EXPRESS.key, EXPRESS_WAL.key
+    readers = (OURS, UVICORN, EXPRESS, FLASK)
+    writers = (OURS, UVICORN, EXPRESS, EXPRESS_WAL, FLASK)
     return {
-        "get-12": lambda: list_page(plan, 12, 64, [Goal(0.40, nginx), Goal(6, express)]),
-        "get-1000": lambda: list_page(plan, 1000, 32, [Goal(0.45, nginx), Goal(30, express)]),
-        "get-10000": lambda: list_page(plan, 10_000, 8, [Goal(1, nginx), Goal(40, express)]),
+        "get-12": lambda: list_page(plan, readers, 12, 64, [Goal(0.40, nginx), Goal(6, express)]),
+        "get-1000": lambda: list_page(plan, readers, 1000, 32, [Goal(0.45, nginx), Goal(30, express)]),
+        "get-10000": lambda: list_page(plan, readers, 10_000, 8, [Goal(1, nginx), Goal(40, express)]),
         "after-write-1000": lambda: after_write(plan, 1000, [Goal(3, express)]),
         "after-write-10000": lambda: after_write(plan, 10_000, [Goal(3, express)]),
-        "add-64": lambda: additions(plan, 64, [Goal(10, express), Goal(3, wal)]),
-        "add-1": lambda: additions(plan, 1, [Goal(1.5, express)]),
+        "add-64": lambda: additions(plan, writers, 64, [Goal(10, express), Goal(3, wal)]),
+        "add-1": lambda: additions(plan, writers, 1, [Goal(1.5, express)]),
         "mixed": lambda: mixed(plan, 1000, 32, [Goal(10, express)]),
-        "million": lambda: million(plan),
+        "million": lambda: million(plan, readers, [Goal(3, express)]),
+        "find-100000": lambda: found_pages(plan, 100_000, Goal(50)),
+        "find-1000000": lambda: found_pages(plan, MILLION, Goal(1000)),
+        "files": lambda: files(plan, MILLION),
         "start": lambda: start(plan),
+    }
+
+
+def postgres_works(plan: Plan) -> Works:
+    """Every work on PostgreSQL by its name, in the order of the table."""
+    peers = (OURS, OURS_2, EXPRESS_PG, DJANGO)
+
+    def both(times: float) -> list[Goal]:
+        return [Goal(times, EXPRESS_PG.key, ours=ours.key) for ours in (OURS, OURS_2)]
+
+    return {
+        "pg-get-12": lambda: list_page(plan, peers, 12, 64, both(5)),
+        "pg-get-1000": lambda: list_page(plan, peers, 1000, 32, both(5)),
+        "pg-add-64": lambda: additions(plan, peers, 64, both(1.5)),
+        "pg-million": lambda: million(plan, (OURS, EXPRESS_PG, DJANGO), ()),
+        "pg-find-1000000": lambda: found_pages(plan, MILLION, Goal(1000)),
     }

@@ -2,11 +2,14 @@
 
 import asyncio
 import gzip
+import os
 import random
+import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import httpx
@@ -24,21 +27,29 @@ from mahasiswa.web.log import Log
 # Another program: it commits a record at each line it reads, and says so. A process of its own, because closing a
 # descriptor of this file by Python's sqlite3 would drop the locks that APSW holds in this one.
 OTHER_PROGRAM = """
-import sqlite3, sys
-db = sqlite3.connect(sys.argv[1], timeout=30, isolation_level=None)
+import sys
+if sys.argv[1].startswith("sqlite:///"):
+    import sqlite3
+    db = sqlite3.connect(sys.argv[1].removeprefix("sqlite:///"), timeout=30, isolation_level=None)
+    place = "?"
+else:
+    import psycopg
+    db = psycopg.connect(sys.argv[1], autocommit=True)
+    place = "%s"
 for line in sys.stdin:
     statement, *values = line.rstrip("\\n").split("\\t")
-    db.execute(statement, values)
+    db.execute(statement.replace("?", place), values)
     print("done", flush=True)
 """
 
 
 class OtherProgram:
-    """A program that writes to the same file, one statement at a time."""
+    """A program that writes to the same database, one statement at a time."""
 
-    def __init__(self, database: Path) -> None:
+    def __init__(self, database: Path | str) -> None:
+        url = f"sqlite:///{database}" if isinstance(database, Path) else database
         self.process = subprocess.Popen(
-            [sys.executable, "-c", OTHER_PROGRAM, str(database)],
+            [sys.executable, "-c", OTHER_PROGRAM, url],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -58,10 +69,10 @@ class OtherProgram:
 
 
 @pytest.fixture(params=["1", "2"], ids=["one worker", "two workers"])
-def shared(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Service, OtherProgram]]:
-    """Start a service and another program on one file."""
-    with Service(tmp_path / "a.db", {"WORKERS": request.param}) as service:
-        other = OtherProgram(tmp_path / "a.db")
+def shared(request: pytest.FixtureRequest, database: str) -> Iterator[tuple[Service, OtherProgram]]:
+    """Start a service and another program on one database."""
+    with Service(database, {"WORKERS": request.param}) as service:
+        other = OtherProgram(database)
         yield service, other
         other.close()
 
@@ -171,14 +182,14 @@ def test_gzip_holds_the_same_page(service: Service, accepted: str, encoded: bool
     assert b"vary: accept-encoding" in head.lower()
 
 
-def test_a_list_too_long_to_keep_is_streamed_whole(tmp_path: Path) -> None:
+def test_a_list_too_long_to_keep_is_streamed_whole(database: str) -> None:
     """A page past 32 MiB comes without ETag, complete and in order; and the service goes on to notice a write."""
     count = 112_000
-    with Service(tmp_path / "a.db") as service:
-        other = OtherProgram(tmp_path / "a.db")
+    with Service(database) as service:
+        other = OtherProgram(database)
         other.commit(
             "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < CAST(? AS INTEGER))"
-            " INSERT INTO mahasiswa SELECT printf('%08d', i), 'Nama ' || i, 'Alamat' FROM n",
+            " INSERT INTO mahasiswa SELECT substr(CAST(100000000 + i AS TEXT), 2), 'Nama ' || i, 'Alamat' FROM n",
             str(count),
         )
         with service.client() as client:
@@ -194,9 +205,9 @@ def test_a_list_too_long_to_keep_is_streamed_whole(tmp_path: Path) -> None:
     assert [row[: row.index("</td><td>N")] for row in rows] == [f"{n}</td><td>{n:08}" for n in range(1, count + 1)]
 
 
-def test_the_stream_equals_the_kept_page(tmp_path: Path) -> None:
+def test_the_stream_equals_the_kept_page(database: str) -> None:
     """The route behind the cache writes the same bytes, chunk by chunk, as the cache keeps."""
-    settings = Settings.from_environment({"DATABASE_URL": f"sqlite:///{tmp_path}/a.db"})
+    settings = Settings.from_environment({"DATABASE_URL": database})
 
     async def both() -> tuple[bytes, bytes]:
         guard = create_app(settings)
@@ -218,3 +229,43 @@ def test_the_stream_equals_the_kept_page(tmp_path: Path) -> None:
     kept, streamed = asyncio.run(both())
     assert kept.count(b"<tr>") == 2501
     assert kept == streamed
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the time that a worker spends is read from /proc")
+def test_a_reader_that_goes_away_ends_its_stream(tmp_path: Path) -> None:
+    """What nobody reads is not rendered: ten abandoned readers cost less than one who reads it all."""
+    with Service(tmp_path / "a.db") as service:
+        other = OtherProgram(tmp_path / "a.db")
+        other.commit(
+            "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < CAST(? AS INTEGER))"
+            " INSERT INTO mahasiswa SELECT printf('%08d', i), 'Nama ' || i, 'Alamat' FROM n",
+            "400000",
+        )
+        other.close()
+        before = seconds_spent(service)
+        with service.client() as client:
+            client.get("/", timeout=60)
+        whole = seconds_spent(service) - before
+        for _ in range(10):
+            with socket.create_connection(("127.0.0.1", service.port)) as connection:
+                connection.sendall(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+                assert connection.recv(100_000)
+        abandoned = settled(lambda: seconds_spent(service)) - before - whole
+    assert whole > 0.2
+    assert abandoned < whole
+
+
+def seconds_spent(service: Service) -> float:
+    """Read how long the service's one worker has had a processor."""
+    worker = Path(f"/proc/{service.pid}/task/{service.pid}/children").read_text().split()[0]
+    fields = Path(f"/proc/{worker}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def settled(measure: Callable[[], float]) -> float:
+    """Measure until it has not changed for half a second."""
+    last, since = measure(), time.monotonic()
+    while time.monotonic() < since + 0.5:
+        if (now := measure()) != last:
+            last, since = now, time.monotonic()
+    return last

@@ -59,9 +59,11 @@ def import_file(url: DatabaseURL, file: Path, *, update: bool, dry_run: bool) ->
 
 def export_file(url: DatabaseURL, file: Path) -> int:
     """Write every record to a file that gets its name when it is whole; return how many. Raise Failure."""
-    from mahasiswa.sheets.xlsx import write_xlsx  # noqa: PLC0415 - slow to import
+    write: Callable[[Iterable[Mahasiswa], BinaryIO], None] = sheets.write_csv
+    if file.suffix.lower() == ".xlsx":
+        from mahasiswa.sheets.xlsx import write_xlsx  # noqa: PLC0415 - slow to import
 
-    write = write_xlsx if file.suffix.lower() == ".xlsx" else sheets.write_csv
+        write = write_xlsx
 
     async def export(store: Store) -> int:
         count = await store.count(Query())

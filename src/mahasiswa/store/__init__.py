@@ -73,6 +73,11 @@ class Query(NamedTuple):
     urut: Field = "nim"
     arah: Literal["naik", "turun"] = "naik"
 
+    @property
+    def turned(self) -> "Query":
+        """The same records in exactly the opposite order."""
+        return self._replace(arah="naik" if self.arah == "turun" else "turun")
+
 
 class Merged(NamedTuple):
     """What an import did, or would do: how many records were new, changed, the same.

@@ -133,7 +133,8 @@ class PostgresStore:
                 (changed if now and record.nim not in added else added)[record.nim] = current[record.nim] = record
             left = added.keys() - await add_all(db, added.values())
             for nim in left:  # someone else added it meanwhile
-                raise Changed(nim, await _get(db, statements.GET, nim))
+                if (now := await _get(db, statements.GET, nim)) != added[nim]:
+                    raise Changed(nim, now)
             await db.execute(postgres(statements.UPDATE_ALL), columns(changed.values()))
 
         await self._write(change)

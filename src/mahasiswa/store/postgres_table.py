@@ -41,8 +41,10 @@ def _prepare_table(db: psycopg.Connection) -> None:
             raise Unusable("mahasiswa is no table in this database")
         if name in Mahasiswa._fields and not is_text:
             raise Unusable(f"the table mahasiswa has a column {name} that is not of type text or varchar")
-        if name == "nim" and not is_exact:
-            raise Unusable("the table mahasiswa has a nim whose collation takes different texts for the same")
+        if not is_exact:
+            raise Unusable(
+                f"the table mahasiswa has a column {name} whose collation takes different texts for the same"
+            )
         if name == "nim" and not is_key:
             raise Unusable("the table mahasiswa has a nim that is not its key")
     names = [name for _, name, *_ in columns]

@@ -23,6 +23,9 @@ from mahasiswa.store.sqlite_writer import Writer
 CHUNK = 2000
 """Records of a long read that are handed on at a time."""
 
+FAR = 1000
+"""Records into a sorted list from which on only the keys are sorted."""
+
 READERS = 4
 
 SHORT = 2000
@@ -129,7 +132,7 @@ class SQLiteStore:
     async def snapshot(self, at_most: int) -> Snapshot:
         # The version first: what is read after it is of that version or a later one.
         version = await self.version()
-        records = self._read_short(await self._current()) if self._is_short else None
+        records = self._read_short(await self._current()) if self._is_short and at_most >= SHORT else None
         if records is None:
 
             def read(db: apsw.Connection) -> Sequence[tuple[str, str, str]] | None:
@@ -170,10 +173,17 @@ class SQLiteStore:
 
     async def page(self, query: Query, offset: int, limit: int) -> Sequence[Mahasiswa]:
         match, parameters = _match(query.cari)
-        statement = statements.PAGE + match + statements.ORDERS[query.urut, query.arah] + statements.LIMIT
-        return await (await self._current()).readers.read(
-            lambda db: _records(db, statement, (*parameters, limit, offset))
-        )
+        order = statements.ORDERS[query.urut, query.arah]
+
+        def read(db: apsw.Connection) -> Sequence[Mahasiswa]:
+            if query.urut != "nim" and offset > FAR:
+                # Under a LIMIT, SQLite sorts whole rows, and by a slower way than it sorts keys alone.
+                keys = db.execute(statements.KEYS + match + order, parameters)
+                nims = [cast("str", nim) for (nim,) in islice(keys, offset, offset + limit)]
+                return [record for nim in nims if (record := _get(db, nim))]
+            return _records(db, statements.PAGE + match + order + statements.LIMIT, (*parameters, limit, offset))
+
+        return await (await self._current()).readers.read(read)
 
     async def chunks(self, query: Query) -> AsyncGenerator[Sequence[Mahasiswa]]:
         match, parameters = _match(query.cari)

@@ -54,6 +54,7 @@ ORDER BY nim COLLATE BINARY LIMIT ?
 GET = f"SELECT {COLUMNS} FROM mahasiswa WHERE nim = ? COLLATE BINARY"
 COUNT = "SELECT count(*) FROM mahasiswa"
 PAGE = f"SELECT {COLUMNS} FROM mahasiswa"
+KEYS = "SELECT nim FROM mahasiswa"
 MATCH = " WHERE nim {match} OR nama {match} OR alamat {match}"
 ORDERS = {
     ("nim", "naik"): " ORDER BY nim COLLATE BINARY",

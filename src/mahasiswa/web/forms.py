@@ -81,10 +81,15 @@ async def read_upload(request: Request, max_file: int) -> AsyncIterator[FormData
 
 
 async def _read_body(request: Request, limit: int, problem: BodyProblem) -> bytes:
-    try:
-        return await Request(request.scope, _bounded(request, limit, problem)).body()
-    except ClientDisconnect:  # or the body is no HTTP
-        raise BodyRefused("bad request") from None
+    receive = _bounded(request, limit, problem)
+    chunks = []
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":  # or the body is no HTTP
+            raise BodyRefused("bad request")
+        chunks.append(message.get("body", b""))
+        if not message.get("more_body", False):
+            return b"".join(chunks)
 
 
 def _bounded(request: Request, limit: int, problem: BodyProblem) -> Receive:

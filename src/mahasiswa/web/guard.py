@@ -71,10 +71,10 @@ class Guard:
             return True
         headers = dict(scope["headers"])
         site = headers.get(b"sec-fetch-site")
-        if site is not None:
+        if site:
             return site in (b"same-origin", b"none")
         origin = headers.get(b"origin")
-        return origin is None or origin.lower().partition(b"://")[2] == host.lower()
+        return not origin or origin.lower().partition(b"://")[2] == host.lower()
 
 
 def _hosts(settings: Settings) -> frozenset[bytes]:

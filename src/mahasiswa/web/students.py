@@ -32,13 +32,17 @@ async def index(request: Request) -> Response:
 
 
 async def _found(request: Request, store: Store, pages: Pages) -> Response:
-    """A page of the records that were asked for; where counting takes a while, reading it need not wait."""
+    """A page of the records that were asked for. The first does not wait for the count; a late one is read backwards."""
     view = View.asked_for(request.query_params)
-    total, records = await asyncio.gather(store.count(view.query), store.page(view.query, view.offset, view.per))
-    if view.offset and not records:
-        view = view.found(total)
-        records = await store.page(view.query, view.offset, view.per)
-    return pages.found(view.found(total), records)
+    if view.halaman == 1:
+        total, records = await asyncio.gather(store.count(view.query), store.page(view.query, 0, view.per))
+        return pages.found(view.found(total), records)
+    view = view.found(await store.count(view.query))
+    if view.offset * 2 < view.total:
+        return pages.found(view, await store.page(view.query, view.offset, view.per))
+    count = min(view.per, view.total - view.offset)
+    records = await store.page(view.query.turned, view.total - view.offset - count, count)
+    return pages.found(view, records[::-1])
 
 
 async def _list(store: Store, pages: Pages, chunk: Sequence[Mahasiswa]) -> AsyncIterator[bytes]:

@@ -1,0 +1,72 @@
+"""A process and all below it, as /proc tells of them."""
+
+import contextlib
+import os
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+
+class Watched:
+    """A process and all that it started."""
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+
+    def processes(self) -> list[int]:
+        """The ids of its process and of all below it."""
+        found = [self.pid]
+        for pid in found:
+            with contextlib.suppress(OSError):
+                for task in Path(f"/proc/{pid}/task").iterdir():
+                    found += map(int, (task / "children").read_text().split())
+        return found
+
+    def processor_seconds(self) -> float:
+        """Processor time that its processes have used up to now, with those that it had and that have ended."""
+        ticks = sum(int(field) for pid in self.processes() for field in _stat(pid)[11:15])
+        return ticks / os.sysconf("SC_CLK_TCK")
+
+    def peak_memory(self) -> float:
+        """The most memory one of its processes has had resident so far (VmHWM), in MB."""
+        return max((_kilobytes(f"/proc/{pid}/status", "VmHWM:") for pid in self.processes()), default=0) * 1024 / 1e6
+
+    @contextlib.contextmanager
+    def watched_memory(self) -> Iterator[list[float]]:
+        """Sample the proportional memory (PSS) of all its processes together, in MB, while the block runs."""
+        samples: list[float] = []
+        finished = threading.Event()
+
+        def watch() -> None:
+            while not finished.wait(0.02):
+                pss = sum(_kilobytes(f"/proc/{pid}/smaps_rollup", "Pss:") for pid in self.processes())
+                samples.append(pss * 1024 / 1e6)
+
+        thread = threading.Thread(target=watch)
+        thread.start()
+        try:
+            yield samples
+        finally:
+            finished.set()
+            thread.join()
+
+
+def born(pid: int) -> int:
+    """When a process was started; 0 for one that is gone."""
+    return int(_stat(pid)[19])
+
+
+def _stat(pid: int) -> list[str]:
+    """The fields of /proc/PID/stat after the name, which may hold anything; all zero for a process that is gone."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()
+    except OSError:
+        return ["0"] * 50
+
+
+def _kilobytes(path: str, field: str) -> int:
+    with contextlib.suppress(OSError):
+        for line in Path(path).read_text().splitlines():
+            if line.startswith(field):
+                return int(line.split()[1])
+    return 0
