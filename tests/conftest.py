@@ -1,9 +1,11 @@
 """What all tests share: the options, and a service to test against."""
 
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
+from pathlib import Path
 
 import pytest
 from harness import Service
+from postgres import a_server, own_schema
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -13,6 +15,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--base-url", default="", help="run tests/spec against the implementation at this address, not against our own"
     )
     group.addoption("--nothing-skipped", action="store_true", help="a test that would be skipped fails")
+    group.addoption("--torture", action="store_true", help="the long versions of the tests that attack the service")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -20,6 +23,15 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers", "beyond: goes beyond the specification; left out with --base-url unless -m asks for it"
     )
+    config.addinivalue_line("markers", "torture: takes so long that it is left out but with --torture")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what takes too long, unless it is asked for."""
+    if not config.getoption("torture"):
+        left_out = [item for item in items if item.get_closest_marker("torture")]
+        items[:] = [item for item in items if item not in left_out]
+        config.hook.pytest_deselected(items=left_out)
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -54,3 +66,27 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     """Start a service with a database of its own, new for each test module."""
     with Service(tmp_path_factory.mktemp("service") / "mahasiswa.db") as service:
         yield service
+
+
+@pytest.fixture(scope="session")
+def rounds(request: pytest.FixtureRequest) -> Callable[[int, int], int]:
+    """Choose how often, or how long, a test attacks the service: as usual, or with --torture."""
+    tortured = bool(request.config.getoption("torture"))
+    return lambda usual, torture: torture if tortured else usual
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[str]:
+    """Return the address of a PostgreSQL server, started when the first test asks for it."""
+    with a_server() as url:
+        yield url
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """Return the address of an empty database, once for each engine."""
+    if request.param == "sqlite":
+        yield f"sqlite:///{tmp_path}/mahasiswa.db"
+    else:
+        with own_schema(request.getfixturevalue("postgres")) as url:
+            yield url

@@ -1,11 +1,12 @@
 """The implementation under test: our own service, or any other at --base-url."""
 
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
 from harness import Service, Site
+from postgres import own_schema
 from spec.records import Records
 
 
@@ -24,11 +25,23 @@ def foreign_url(request: pytest.FixtureRequest) -> str:
     return str(request.config.getoption("base_url"))
 
 
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run everything on each engine of our own; another implementation has whichever it has."""
+    if "engine" in metafunc.fixturenames:
+        engines = ["foreign"] if metafunc.config.getoption("base_url") else ["sqlite", "postgres"]
+        metafunc.parametrize("engine", engines, scope="session")
+
+
 @pytest.fixture(scope="session")
-def site(foreign_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+def site(
+    engine: str, foreign_url: str, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
+) -> Iterator[Site]:
     """Visit the implementation under test."""
     with ExitStack() as stack:
-        url = foreign_url or stack.enter_context(Service(tmp_path_factory.mktemp("spec") / "mahasiswa.db")).url
+        url = foreign_url
+        if not url:
+            folder = tmp_path_factory.mktemp("spec")
+            url = stack.enter_context(Service(stack.enter_context(empty_database(engine, folder, request)))).url
         yield stack.enter_context(Site(url))
 
 
@@ -40,8 +53,19 @@ def records(site: Site) -> Iterator[Records]:
 
 
 @pytest.fixture
-def own_database(foreign_url: str, tmp_path: Path) -> Path:
+def own_database(engine: str, foreign_url: str, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Path | str]:
     """Return where a service of our own may make its database; skip where another implementation is tested."""
     if foreign_url:
         pytest.skip("only a service that this test starts itself can show it")
-    return tmp_path / "mahasiswa.db"
+    with empty_database(engine, tmp_path, request) as database:
+        yield database
+
+
+@contextmanager
+def empty_database(engine: str, folder: Path, request: pytest.FixtureRequest) -> Iterator[Path | str]:
+    """Return the path of an SQLite file that does not exist, or the address of an empty corner of PostgreSQL."""
+    if engine == "sqlite":
+        yield folder / "mahasiswa.db"
+    else:
+        with own_schema(request.getfixturevalue("postgres")) as url:
+            yield url

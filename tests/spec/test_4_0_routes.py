@@ -46,7 +46,7 @@ def test_4_0_payload_is_url_encoded(site: Site, records: Records) -> None:
     assert records.stored(nim) == (nim, "René & Zoë=1+1", "100%25 🏠")
 
 
-def test_4_0_paths_are_relative_to_base_url(own_database: Path) -> None:
+def test_4_0_paths_are_relative_to_base_url(own_database: Path | str) -> None:
     """The path of the base address stands before every route, link, form action and redirect."""
     port = free_port()
     settings = {"PORT": str(port), "BASE_URL": f"http://127.0.0.1:{port}/data/kampus"}

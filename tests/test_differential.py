@@ -1,0 +1,203 @@
+"""Both engines are fed the same operations, and give the same answers."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from postgres import own_schema
+
+from mahasiswa.record import Incoming, Mahasiswa, Write, digest
+from mahasiswa.settings import parse_database_url
+from mahasiswa.store import Changed, Query, Refused, Store, open_store, prepare
+
+# Letters that meet their other case, and those that other alphabets or a lenient comparison would take for the same.
+LETTERS = "aAbBzZ01 éÉüÜßẞıİiIſKKåÅåÅσςΣǅǆǄñÑ%_\\*?[](){}.+^$|-/'\"<&\x01\t\n\r\u200b\ufeff\uffff🎓"
+TEXTS = st.text(st.sampled_from(LETTERS), max_size=6) | st.text(st.characters(exclude_categories=["Cs"]), max_size=6)
+WORDS = st.sampled_from(
+    ["Siti", "siti", "SITI", "Nur'aini", "Élan", "élan", "100%", "a_b", "a.b", "[x]", "***=a", "(?i)a"]
+)
+NIMS = (
+    st.sampled_from(
+        [
+            "",
+            "1",
+            "01",
+            "a",
+            "A",
+            "é",
+            "É",
+            "e\u0301",
+            ".",
+            "..",
+            "a\0",
+            "\0",
+            "9" * 255,
+            "9" * 256,
+            "🎓" * 255,
+            "🎓" * 256,
+        ]
+    )
+    | TEXTS
+)
+VALUES = st.none() | WORDS | TEXTS
+STORABLE = (WORDS | TEXTS).map(lambda text: text.replace("\0", ""))
+QUERIES = st.builds(
+    Query, st.just("") | WORDS | TEXTS, st.sampled_from(Mahasiswa._fields), st.sampled_from(["naik", "turun"])
+)
+
+Operation = Callable[[Store], Awaitable[object]]
+
+
+@st.composite
+def operations(draw: st.DrawFn) -> tuple[str, Operation]:
+    """One thing to ask of a store, with how it is shown where the answers differ."""
+    name, arguments = draw(
+        st.one_of(
+            st.tuples(st.just("add"), st.tuples(st.none() | NIMS, VALUES, VALUES)),
+            st.tuples(st.just("update"), st.tuples(NIMS, VALUES, VALUES)),
+            st.tuples(st.just("update"), st.tuples(NIMS, VALUES, VALUES, st.just("another version"))),
+            st.tuples(st.just("edit"), st.tuples(NIMS, VALUES, VALUES)),
+            st.tuples(st.just("delete"), st.tuples(NIMS)),
+            st.tuples(st.just("get"), st.tuples(NIMS)),
+            st.tuples(st.just("find"), st.tuples(st.lists(NIMS, max_size=5))),
+            st.tuples(
+                st.just("after"), st.tuples(st.none() | NIMS.map(lambda nim: nim.replace("\0", "")), st.integers(1, 3))
+            ),
+            st.tuples(st.just("count"), st.tuples(QUERIES)),
+            st.tuples(st.just("page"), st.tuples(QUERIES, st.integers(0, 3), st.integers(1, 5))),
+            st.tuples(st.just("all"), st.tuples(QUERIES)),
+            st.tuples(
+                st.just("write_all"),
+                st.tuples(
+                    st.lists(
+                        st.tuples(st.builds(Mahasiswa, NIMS, STORABLE, STORABLE | TEXTS), st.booleans()), max_size=4
+                    )
+                ),
+            ),
+            st.tuples(st.just("merge"), st.tuples(rows(), st.booleans(), st.booleans())),
+        )
+    )
+    return f"{name}{arguments!r}", lambda store: ask(store, name, *arguments)
+
+
+@st.composite
+def rows(draw: st.DrawFn) -> list[Incoming]:
+    """The rows of a file that was cleaned: each nim once."""
+    nims = draw(st.lists(NIMS.map(lambda nim: nim.replace("\0", "")), unique=True, max_size=6))
+    texts = st.none() | STORABLE
+    return [Incoming(number, nim, draw(texts), draw(texts)) for number, nim in enumerate(nims, 2)]
+
+
+async def edit(store: Store, nim: str, nama: str | None, alamat: str | None) -> None:
+    """Change a record on the ground of what it is now, as the edit page does."""
+    current = await store.get(nim)
+    await store.update(nim, nama, alamat, digest(current) if current else "none")
+
+
+async def write_all(store: Store, wanted: Sequence[tuple[Mahasiswa, bool]]) -> None:
+    """Write several records, some of them on the ground of what they are now."""
+    writes = []
+    for record, known in wanted:
+        current = await store.get(record.nim) if known else None
+        writes.append(Write(record, digest(current) if current else None))
+    await store.write_all(writes)
+
+
+async def merge(store: Store, incoming: Sequence[Incoming], update: bool, dry_run: bool) -> object:  # noqa: FBT001 - drawn
+    """Bring rows in, in two batches."""
+    half = len(incoming) // 2
+    batches = [batch for batch in (incoming[:half], incoming[half:]) if batch]
+    return await store.merge(batches, update=update, dry_run=dry_run)
+
+
+async def read_all(store: Store, query: Query) -> list[Mahasiswa]:
+    """All that a query finds, in one piece."""
+    return list(chain.from_iterable([chunk async for chunk in store.chunks(query)]))
+
+
+EXTRAS: dict[str, Callable[..., Awaitable[object]]] = {
+    "edit": edit,
+    "write_all": write_all,
+    "merge": merge,
+    "all": read_all,
+}
+
+
+def ask(store: Store, name: str, *arguments: Any) -> Awaitable[object]:  # noqa: ANN401 - drawn
+    """Call one of the above, or else one of the store's own methods."""
+    answer: Awaitable[object] = EXTRAS[name](store, *arguments) if name in EXTRAS else getattr(store, name)(*arguments)
+    return answer
+
+
+async def outcome(operation: Operation, store: Store) -> object:
+    """What a store answers, or why it refuses."""
+    try:
+        return await operation(store)
+    except Refused as refused:
+        return refused.field, refused.reason
+    except Changed as changed:
+        return changed.nim, changed.current
+
+
+@pytest.fixture
+def runner(postgres: str, tmp_path: Path) -> Iterator[tuple[asyncio.Runner, Store, Store]]:
+    """Open a store on each engine, both empty."""
+    with own_schema(postgres) as address, asyncio.Runner() as runner:
+        stores = []
+        for url in map(parse_database_url, (f"sqlite:///{tmp_path}/a.db", address)):
+            prepare(url)
+            stores.append(runner.run(open_store(url)))
+        yield runner, stores[0], stores[1]
+        for store in stores:
+            runner.run(store.close())
+
+
+def test_both_engines_answer_the_same(runner: tuple[asyncio.Runner, Store, Store]) -> None:
+    """Whatever is asked, in whatever order; and in the end they hold the same records, in the same order."""
+    loop, sqlite, postgres = runner
+
+    @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+    @given(st.lists(operations(), min_size=5, max_size=20))
+    def compare(steps: list[tuple[str, Operation]]) -> None:
+        loop.run(both(steps))
+
+    async def both(steps: list[tuple[str, Operation]]) -> None:
+        for shown, operation in steps:
+            answers = await outcome(operation, sqlite), await outcome(operation, postgres)
+            assert answers[0] == answers[1], shown
+        kept = await read_all(sqlite, Query())
+        assert kept == await read_all(postgres, Query())
+        assert kept == list((await postgres.snapshot(1000)).records or ())
+        for record in kept:
+            await sqlite.delete(record.nim)
+            await postgres.delete(record.nim)
+
+    compare()
+
+
+def test_both_engines_find_the_same(runner: tuple[asyncio.Runner, Store, Store]) -> None:
+    """Among records of every kind of text, each search finds the same, in the same order, whichever it is sorted by."""
+    loop, sqlite, postgres = runner
+    texts = [*LETTERS, *(f"x{letter}y" for letter in LETTERS), "Siti", "siti", "SITI", "100%", "a_b", "axb", "***=a"]
+    records = [Incoming(number, f"{text}{number}", text, text[::-1]) for number, text in enumerate(texts)]
+
+    @settings(max_examples=300, deadline=None)
+    @given(QUERIES, st.integers(0, 20), st.integers(1, 20))
+    def compare(query: Query, offset: int, limit: int) -> None:
+        loop.run(both(query, offset, limit))
+
+    async def both(query: Query, offset: int, limit: int) -> None:
+        found = await read_all(sqlite, query)
+        assert found == await read_all(postgres, query)
+        assert len(found) == await sqlite.count(query) == await postgres.count(query)
+        assert found[offset : offset + limit] == await sqlite.page(query, offset, limit)
+        assert found[offset : offset + limit] == await postgres.page(query, offset, limit)
+
+    for store in (sqlite, postgres):
+        assert loop.run(store.merge([records], update=False, dry_run=False)).new == len(records)
+    compare()
