@@ -131,7 +131,7 @@ class Link:
 
     @asynccontextmanager
     async def lend(self, deadline: float) -> AsyncIterator[Connection]:
-        """A connection that works, as far as that can be known. It is rolled back, and closed where it broke."""
+        """A connection, which may have broken since it was last used. It is rolled back, and closed where it broke."""
         db = await self._take(deadline)
         try:
             yield db
@@ -143,17 +143,13 @@ class Link:
             await self._give_back(db)
 
     async def _take(self, deadline: float) -> Connection:
-        while True:
-            try:
-                db = await self._pool.getconn(max(deadline - time.monotonic(), 0.1))
-            except (PoolTimeout, PoolClosed) as error:
-                self._say(reachable=False)
-                raise Unavailable("no connection to the database") from error
-            if _is_quiet(db):
-                self._say(reachable=True)
-                return db
-            await db.close()
-            await self._pool.putconn(db)
+        try:
+            db = await self._pool.getconn(max(deadline - time.monotonic(), 0.1))
+        except (PoolTimeout, PoolClosed) as error:
+            self._say(reachable=False)
+            raise Unavailable("no connection to the database") from error
+        self._say(reachable=True)
+        return db
 
     async def _give_back(self, db: Connection) -> None:
         try:
@@ -239,13 +235,3 @@ def _break(db: Connection) -> None:
     if not db.closed:
         with suppress(OSError), socket.socket(fileno=socket.dup(db.fileno())) as shared:
             shared.shutdown(socket.SHUT_RDWR)
-
-
-def _is_quiet(db: Connection) -> bool:
-    """Whether nothing has come on an idle connection: a server that ends says goodbye, or just closes."""
-    with suppress(OSError), socket.socket(fileno=socket.dup(db.fileno())) as shared:
-        try:
-            shared.recv(1, socket.MSG_PEEK)  # libpq's sockets do not block
-        except BlockingIOError:
-            return True
-    return False
