@@ -268,10 +268,9 @@ class SQLiteStore:
             if self._file:
                 log.warning("%s was replaced or removed", self._path)
                 gone, self._file = self._file, None
-                stale = gone.log is not None and gone.log == log_of(self._path)
+                # SQLite would take the log of the file that is gone for the new one's.
+                remove_log(self._path, gone.log)
                 await gone.close()
-                if stale:  # SQLite would take the log of the file that is gone for the new one's
-                    remove_log(self._path)
             if not self._path.exists():  # an empty list in its place would look as if all were lost
                 raise Unavailable(f"{self._path} was removed")
             try:

@@ -1,7 +1,11 @@
 """The SQLite file itself: made where it does not exist, opened, and watched for being taken away."""
 
 import ctypes
+import os
 import re
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import apsw
@@ -91,7 +95,28 @@ def log_of(path: Path) -> tuple[int, int] | None:
     return status.st_dev, status.st_ino
 
 
-def remove_log(path: Path) -> None:
-    """Remove a write-ahead log and its index that nothing is open on."""
-    for suffix in ("-wal", "-shm"):
-        Path(f"{path}{suffix}").unlink(missing_ok=True)
+def remove_log(path: Path, log: tuple[int, int] | None) -> None:
+    """Remove that write-ahead log and its index, while it is open still: no other one can be taken for it.
+
+    One worker at a time: the next one finds the log that the first has begun since, and leaves it.
+    """
+    with _alone(path.parent):
+        if log is not None and log == log_of(path):
+            for suffix in ("-wal", "-shm"):
+                Path(f"{path}{suffix}").unlink(missing_ok=True)
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Hold a folder against our other processes."""
+    if sys.platform == "win32":  # where no file can be replaced that is open
+        yield
+        return
+    import fcntl  # noqa: PLC0415 - Windows has none
+
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)

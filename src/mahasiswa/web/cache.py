@@ -18,6 +18,12 @@ MAX_PAGE = 32 * 1024 * 1024
 MAX_ROWS = MAX_PAGE // 300
 """Rows that surely make a longer one: the markup of a row alone is about 300 bytes."""
 
+WHOLE = 512 * 1024
+"""Bytes of a page that is sent in one go: each client that does not read costs a copy of what was sent."""
+
+PIECE = 64 * 1024
+"""Bytes of a longer one that are sent at a time, as the client takes them."""
+
 SLICE = 100
 """Rows that are rendered anew where one of them has changed."""
 
@@ -136,7 +142,14 @@ class Page:
             await send(EMPTY)
         else:
             await send(variant.start)
-            await send(EMPTY if scope["method"] == "HEAD" else variant.body)
+            body: bytes = variant.body["body"]
+            if scope["method"] == "HEAD":
+                body = b""
+            elif len(body) > WHOLE:
+                for at in range(0, len(body), PIECE):
+                    await send({"type": "http.response.body", "body": body[at : at + PIECE], "more_body": True})
+                body = b""
+            await send(variant.body if body else EMPTY)
 
     async def _compress(self) -> "Variant":
         body = await asyncio.to_thread(gzip.compress, self._plain.body["body"], 4, mtime=0)

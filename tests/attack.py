@@ -1,0 +1,247 @@
+"""What the tests that attack the service share: bytes on a socket, a look at its processes, and what its log may say."""
+
+import json
+import re
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple, Self
+from urllib.parse import quote, urlencode
+
+import httpx
+import pytest
+from harness import URL_ENCODED, Service
+
+HOST = b"Host: localhost\r\n"
+CLOSE = b"Connection: close\r\n"
+FORM = b"Content-Type: " + URL_ENCODED.encode() + b"\r\n"
+
+linux = pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc, which only Linux has")
+
+# Everything the service may write to standard error: one line a change or a refused request, and its own warnings.
+LOG_LINE = re.compile(
+    r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} "
+    r"(?:(?P<level>INFO|WARNING|ERROR) (?P<method>[!#$%&'*+.^_`|~0-9A-Za-z-]+) (?P<path>[!-~]*)"
+    r'(?: (?P<nim>"[ -~]*"))? (?P<status>\d{3}) (?P<took>\d+\.\d) ms'
+    r"|(?:WARNING|ERROR) (?P<other>[ -~]+))"
+)
+
+CONTROL = re.compile("[\0-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029]")
+"""What could start a line or steer a terminal, but for the end of a line."""
+
+# What a database holds, read by another program. A process of its own, because closing a descriptor of this file by
+# Python's sqlite3 would drop the locks that APSW may hold in this one.
+READ = """
+import json, sqlite3, sys
+db = sqlite3.connect(sys.argv[1], timeout=10)
+print(json.dumps([db.execute("PRAGMA integrity_check").fetchall(), db.execute("SELECT * FROM mahasiswa").fetchall()]))
+"""
+
+HOLD = """
+import sqlite3, sys
+db = sqlite3.connect(sys.argv[1], timeout=30, isolation_level=None)
+for statement in sys.argv[2:]:
+    db.execute(statement).fetchone()
+print("held", flush=True)
+sys.stdin.readline()
+"""
+
+
+class Answer(NamedTuple):
+    """An HTTP answer as it came."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+class Line:
+    """A connection that is kept, for requests one after another, as fast as they can be."""
+
+    def __init__(self, port: int, seconds: float = 30.0) -> None:
+        self._socket = socket.create_connection(("127.0.0.1", port), seconds)
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._file = self._socket.makefile("rb")
+
+    def ask(self, request: bytes) -> Answer:
+        """Send a request and read its answer; raise OSError where the connection ends instead."""
+        self._socket.sendall(request)
+        first = self._file.readline()
+        if not first.startswith(b"HTTP/1.1 "):
+            raise ConnectionResetError
+        headers = {}
+        while (line := self._file.readline()) not in (b"\r\n", b""):
+            name, _, value = line.decode("latin-1").partition(":")
+            headers[name.strip().lower()] = value.strip()
+        length = int(headers.get("content-length", 0))
+        body = self._file.read(length)
+        if len(body) < length or not line:
+            raise ConnectionResetError
+        return Answer(int(first[9:12]), headers, body)
+
+    def get(self, path: str) -> Answer:
+        """Ask for a path."""
+        return self.ask(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+
+    def add(self, nim: str, nama: str, alamat: str) -> Answer:
+        """Add a record."""
+        return self.post("/mahasiswa/add", nim=nim, nama=nama, alamat=alamat)
+
+    def edit(self, nim: str, nama: str, alamat: str) -> Answer:
+        """Edit a record."""
+        return self.post(f"/mahasiswa/edit/{quote(nim, safe='')}", nama=nama, alamat=alamat)
+
+    def delete(self, nim: str) -> Answer:
+        """Delete a record."""
+        return self.post(f"/mahasiswa/delete/{quote(nim, safe='')}")
+
+    def post(self, target: str, **fields: str) -> Answer:
+        """Send a form."""
+        return self.ask(post(target, urlencode(fields).encode()))
+
+    def close(self) -> None:
+        """End the connection."""
+        self._file.close()
+        self._socket.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class Hold:
+    """Another program that runs statements on the database and holds what they take until it is let go."""
+
+    def __init__(self, database: Path, *statements: str) -> None:
+        command = [sys.executable, "-c", HOLD, str(database), *statements]
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        assert self._process.stdout
+        assert self._process.stdout.readline() == "held\n"
+
+    def let_go(self) -> None:
+        """End the program, and wait for its end."""
+        self._process.communicate("\n", 10)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._process.poll() is None:
+            self.let_go()
+
+
+def post(target: str, body: bytes, *headers: bytes) -> bytes:
+    """Return the bytes of a form post."""
+    length = b"Content-Length: %d\r\n" % len(body)
+    return b"POST %b HTTP/1.1\r\n" % target.encode() + HOST + FORM + length + b"".join(headers) + b"\r\n" + body
+
+
+def exchange(service: Service, data: bytes, seconds: float = 15.0) -> bytes:
+    """Send bytes and return all that comes back, until the service ends the connection, which it must in time."""
+    received = b""
+    with socket.create_connection(("127.0.0.1", service.port), seconds) as connection:
+        with suppress(ConnectionResetError, BrokenPipeError):
+            connection.sendall(data)
+        with suppress(ConnectionResetError):
+            while part := connection.recv(65536):
+                received += part
+    return received
+
+
+def statuses(answers: bytes) -> list[int]:
+    """Return the status of each answer in a stream of them, by the length each says it has."""
+    found = []
+    while answers:
+        assert answers.startswith((b"HTTP/1.1 ", b"HTTP/1.0 ")), answers[:80]
+        head, end, rest = answers.partition(b"\r\n\r\n")
+        assert end, head
+        found.append(int(head[9:12]))
+        if found[-1] == 100:
+            answers = rest
+            continue
+        length = re.search(rb"(?im)^content-length: *(\d+)\r?$", head)
+        if length:
+            assert len(rest) >= int(length[1]), "an answer is shorter than it says"
+            answers = rest[int(length[1]) :]
+        else:
+            assert not rest or b"transfer-encoding: chunked" in head.lower(), head
+            _, _, answers = rest.partition(b"0\r\n\r\n")
+    return found
+
+
+def holds(database: Path) -> dict[str, tuple[str, str]]:
+    """Return every record of a database as another program reads it; it must be sound."""
+    shown = subprocess.run(
+        [sys.executable, "-c", READ, str(database)], capture_output=True, text=True, check=True, timeout=60
+    )
+    integrity, rows = json.loads(shown.stdout)
+    assert integrity == [["ok"]]
+    return {nim: (nama, alamat) for nim, nama, alamat in rows}
+
+
+def fill(database: Path, count: int) -> None:
+    """Have another program add so many records, of about 300 bytes of page each."""
+    script = (
+        "import sqlite3, sys; db = sqlite3.connect(sys.argv[1], timeout=30)\n"
+        "db.executemany('INSERT INTO mahasiswa VALUES (?, ?, ?)',"
+        " ((f'{n:08}', f'Nama {n}', 'Alamat') for n in range(int(sys.argv[2])))); db.commit()"
+    )
+    subprocess.run([sys.executable, "-c", script, str(database), str(count)], check=True, timeout=60)
+
+
+def workers(service: Service) -> list[int]:
+    """Return the processes that answer."""
+    return list(map(int, Path(f"/proc/{service.pid}/task/{service.pid}/children").read_text().split()))
+
+
+def memory(pid: int) -> float:
+    """Return the megabytes of memory that a process holds."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    found = re.search(r"^VmRSS:\s*(\d+) kB", status, re.MULTILINE)
+    assert found
+    return int(found[1]) / 1024
+
+
+def open_files(pid: int) -> int:
+    """Return how many files and connections a process has open."""
+    return len(list(Path(f"/proc/{pid}/fd").iterdir()))
+
+
+def until(condition: Callable[[], bool], seconds: float = 10.0) -> None:
+    """Wait until the condition holds; fail where it does not in time."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "this did not come true in time"
+        time.sleep(0.01)
+
+
+def is_free(port: int) -> bool:
+    """Whether nobody listens on a port any more."""
+    with suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+        return False
+    return True
+
+
+def assert_log_is_sound(text: str, allowed: Sequence[str] = ()) -> None:
+    """Each line is one the service writes by itself; no other text, and nothing that steers a terminal."""
+    assert not CONTROL.search(text)
+    assert not text or text.endswith("\n")
+    for line in text.splitlines():
+        found = LOG_LINE.fullmatch(line)
+        assert found, line[:300]
+        assert len(line) < 4500, len(line)
+        assert not found["other"] or any(word in line for word in allowed), line[:300]
+        assert found["status"] not in ("500", "501", "502"), line[:300]
+
+
+def assert_says_nothing_was_saved(answer: Answer | httpx.Response) -> None:
+    """A 503 that tells a person so."""
+    status = answer.status if isinstance(answer, Answer) else answer.status_code
+    assert status == 503
+    assert b"belum tersimpan" in (answer.body if isinstance(answer, Answer) else answer.content)

@@ -1,0 +1,230 @@
+"""The file under the running service: replaced, removed, moved away, locked by another program, its log grown."""
+
+import os
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from attack import Answer, Hold, Line, assert_log_is_sound, assert_says_nothing_was_saved, holds, until
+from harness import Service, free_port
+
+MAX_LOG = 64 * 1024 * 1024
+TEXTS = ("Siti", "Solo")
+
+
+@pytest.fixture(params=["1", "2"], ids=["one worker", "two workers"])
+def service(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Service]:
+    """Start a service whose file is about to be meddled with."""
+    with Service(tmp_path / "a.db", {"WORKERS": request.param}) as service:
+        yield service
+        assert_log_is_sound(service.stderr(), allowed=["was replaced or removed"])
+
+
+def backup(database: Path, to: Path) -> None:
+    """Copy the database while the service runs, as an operator does."""
+    subprocess.run(
+        [sys.executable, "-m", "mahasiswa", "backup", str(to)],
+        env={**os.environ, "DATABASE_URL": f"sqlite:///{database}", "PORT": str(free_port())},
+        check=True,
+        capture_output=True,
+        timeout=30,
+    )
+
+
+def ask_all(service: Service, path: str) -> list[Answer]:
+    """Ask on many new connections, so that each worker answers some."""
+    answers = []
+    for _ in range(12):
+        with Line(service.port) as line:
+            answers.append(line.get(path))
+    return answers
+
+
+def test_a_file_that_is_replaced(service: Service, tmp_path: Path, rounds: Callable[[int, int], int]) -> None:
+    """A backup is put in place under full load: what is acknowledged from then on is in the new file, which is sound."""
+    database = tmp_path / "a.db"
+    with Line(service.port) as line:
+        assert line.add("0", *TEXTS).status == 302
+    backup(database, tmp_path / "backup.db")
+    for turn in range(rounds(8, 100)):
+        shutil.copy(tmp_path / "backup.db", tmp_path / "new.db")
+        replaced, stop = threading.Event(), threading.Event()
+
+        def work(name: str) -> tuple[set[str], set[str]]:
+            """Add until told to stop; return what was begun when the file had been replaced, and what even before."""
+            after: set[str] = set()
+            before: set[str] = set()
+            n = 0
+            while not stop.is_set():  # noqa: B023 - awaited in this very turn
+                with suppress(OSError), Line(service.port) as line:
+                    for _ in range(5):
+                        n += 1
+                        nim = f"{name}/{n}"
+                        known = after if replaced.is_set() else before  # noqa: B023 - as above
+                        if line.add(nim, *TEXTS).status == 302:
+                            known.add(nim)
+            return after, before
+
+        with ThreadPoolExecutor(4) as threads:
+            clients = [threads.submit(work, f"{turn}/{name}") for name in range(4)]
+            with Line(service.port) as line:
+                until(lambda: line.get("/").body.count(b"<tr>") > 40)
+            (tmp_path / "new.db").replace(database)
+            replaced.set()
+            with Line(service.port) as line:
+                until(lambda: b"<td>sesudah</td>" in line.get("/").body or line.add("sesudah", *TEXTS).status > 500)
+                until(lambda: line.get("/").body.count(b"<tr>") > 40)
+            stop.set()
+            after, before = (set().union(*sets) for sets in zip(*(client.result() for client in clients), strict=True))
+        stored = holds(database).keys()
+        assert after, "nothing was added afterwards"
+        assert after <= stored
+        assert stored <= after | before | {"0", "sesudah"}
+        with Line(service.port) as line:
+            assert line.get("/").body.count(b"<tr><td>") == len(stored)
+
+
+def test_a_file_that_is_removed(service: Service, tmp_path: Path) -> None:
+    """Reads and changes are 503 and no empty list takes its place; put back, it is served again."""
+    database = tmp_path / "a.db"
+    with Line(service.port) as line:
+        assert line.add("0", *TEXTS).status == 302
+    backup(database, tmp_path / "backup.db")
+    database.unlink()
+    assert {answer.status for path in ("/", "/sehat", "/mahasiswa/edit/0") for answer in ask_all(service, path)} == {
+        503
+    }
+    for _ in range(6):
+        with Line(service.port) as line:
+            assert_says_nothing_was_saved(line.add("1", *TEXTS))
+            assert line.delete("0").status == 503
+            assert line.get("/mahasiswa/add").status == 200
+    assert not database.exists()
+    (tmp_path / "backup.db").replace(database)
+    assert {answer.status for path in ("/", "/sehat", "/mahasiswa/edit/0") for answer in ask_all(service, path)} == {
+        200
+    }
+    for n in range(1, 7):
+        with Line(service.port) as line:
+            assert line.add(f"{n}", *TEXTS).status == 302
+    assert holds(database).keys() == {f"{n}" for n in range(7)}
+    assert service.stderr().count("was replaced or removed") == int(service._environment["WORKERS"])
+
+
+def test_a_file_that_is_moved_away(service: Service, tmp_path: Path) -> None:
+    """All that was acknowledged goes with it, also what stood in the log alone; moved back, it is served again."""
+    database = tmp_path / "a.db"
+    for n in range(20):
+        with Line(service.port) as line:
+            assert line.add(f"{n}", *TEXTS).status == 302
+    database.rename(tmp_path / "away.db")
+    assert {answer.status for answer in ask_all(service, "/")} == {503}
+    shutil.copy(tmp_path / "away.db", tmp_path / "copy.db")
+    assert holds(tmp_path / "copy.db").keys() == {f"{n}" for n in range(20)}
+    (tmp_path / "away.db").rename(database)
+    assert {answer.body.count(b"<tr><td>") for answer in ask_all(service, "/")} == {20}
+
+
+def test_an_export_while_the_file_is_replaced(tmp_path: Path) -> None:
+    """An export that has begun is whole, or refused with a page: never half a file that looks whole."""
+    database = tmp_path / "a.db"
+    with Service(database) as service:
+        fill = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 60000) INSERT INTO mahasiswa SELECT 'n' || i, 'Siti', 'Solo' FROM n"
+        Hold(database, fill).let_go()
+        backup(database, tmp_path / "new.db")
+
+        def export() -> Answer:
+            with Line(service.port) as line:
+                return line.get("/mahasiswa/ekspor.csv")
+
+        with ThreadPoolExecutor(1) as threads, Line(service.port) as line:
+            exported = threads.submit(export)
+            (tmp_path / "new.db").replace(database)
+            assert line.get("/sehat").status == 200
+            answer = exported.result()
+        assert answer.status in (200, 503)
+        if answer.status == 200:
+            assert answer.body.count(b"\n") == 60001
+        assert export().body.count(b"\n") == 60001
+        assert_log_is_sound(service.stderr(), allowed=["was replaced or removed"])
+
+
+def add(service: Service, nim: str) -> tuple[Answer, float]:
+    """Add a record; return the answer and how many seconds it took."""
+    began = time.monotonic()
+    with Line(service.port) as line:
+        return line.add(nim, *TEXTS), time.monotonic() - began
+
+
+def test_another_program_holds_the_lock(tmp_path: Path) -> None:
+    """Reads go on; changes wait ten seconds at most, then 503 and nothing saved; let go, they go on."""
+    database = tmp_path / "a.db"
+
+    with (
+        Service(database, {"WORKERS": "2"}) as service,
+        Line(service.port) as line,
+        ThreadPoolExecutor(8) as threads,
+    ):
+        assert line.add("0", *TEXTS).status == 302
+        with Hold(database, "BEGIN IMMEDIATE"):
+            waiting = [threads.submit(add, service, f"kurang {n}") for n in range(8)]
+            slowest = 0.0
+            while not all(change.done() for change in waiting):
+                began = time.monotonic()
+                assert line.get("/").status == line.get("/sehat").status == line.get("/mahasiswa/edit/0").status == 200
+                slowest = max(slowest, time.monotonic() - began)
+        for change in waiting:
+            answer, took = change.result()
+            assert_says_nothing_was_saved(answer)
+            assert 9 < took < 13
+        assert slowest < 2
+        assert holds(database).keys() == {"0"}
+
+        held = Hold(database, "BEGIN IMMEDIATE")
+        waiting = [threads.submit(add, service, f"{n}") for n in range(1, 9)]
+        for _ in range(50):
+            assert line.get("/").status == 200
+        assert not any(change.done() for change in waiting)
+        held.let_go()
+        assert [change.result()[0].status for change in waiting] == [302] * 8
+    assert holds(database).keys() == {f"{n}" for n in range(9)}
+
+
+def test_a_log_that_a_reader_lets_grow(tmp_path: Path) -> None:
+    """Another program reads for long: the log grows, changes go on; when it ends the log is cut to 64 MB and used anew."""
+    database = tmp_path / "a.db"
+    log = tmp_path / "a.db-wal"
+    text = "x" * 60_000
+
+    with Service(database, {"LOG_LEVEL": "warning"}) as service:
+
+        def work(name: int) -> None:
+            with Line(service.port) as line:
+                for n in range(300):
+                    assert line.add(f"{name}/{n}", "Siti", text).status == 302
+
+        with Line(service.port) as line:
+            assert line.add("0", *TEXTS).status == 302
+        with Hold(database, "BEGIN", "SELECT * FROM mahasiswa"), ThreadPoolExecutor(4) as threads:
+            list(threads.map(work, range(4)))
+        grown = log.stat().st_size
+        assert grown > MAX_LOG
+        with Line(service.port) as line:
+
+            def bounded() -> bool:
+                assert line.edit("0", f"{time.monotonic()}", "Solo").status == 302
+                return log.stat().st_size <= MAX_LOG
+
+            until(bounded)
+            for n in range(40):
+                assert line.add(f"sesudah/{n}", "Siti", text).status == 302
+            assert log.stat().st_size <= MAX_LOG
+        assert service.stderr() == ""
+        assert len(holds(database)) == 1 + 1200 + 40

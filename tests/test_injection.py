@@ -1,0 +1,231 @@
+"""Injection: whatever a client sends, every page keeps its structure, and no line of the log can be forged."""
+
+import re
+from collections.abc import Iterator
+from urllib.parse import quote, quote_from_bytes
+
+import httpx
+import pytest
+from attack import CLOSE, CONTROL, HOST, assert_log_is_sound, exchange, post, statuses
+from harness import Service, Site
+from hypothesis import HealthCheck, assume, example, given, settings
+from hypothesis import strategies as st
+from selectolax.lexbor import LexborHTMLParser, LexborNode
+
+NAUGHTY = (
+    "</td></tr></table><script>alert(1)</script>", '"><img src=x onerror=alert(1)>', "' onmouseover='alert(1)", "javascript:alert(1)",
+    "</title></style></textarea><svg/onload=alert(1)>", "<!--", "-->", "]]>", "<![CDATA[", "<?php", "&lt;script&gt;", "&#x3c;script>",
+    "{{7*7}}", "{% raw %}", "${7*7}", "#{7*7}", "%(name)s", "%s%n%x", "{0.__class__}", "<!--rows-->", "\x01<b>",
+    "'; DROP TABLE mahasiswa; --", '" OR ""="', "1; ATTACH DATABASE '/tmp/x' AS x", "%' OR 1=1 --", "_%\\", "*?[a-z]", "NULL", "\\",
+    "a\r\nSet-Cookie: x=y\r\n\r\n<html>", "a\nLocation: http://jahat.example/", "\r\n2026-01-01 00:00:00,000 INFO POST /mahasiswa/add 302 0.1 ms",
+    "\x1b[2J\x1b]0;judul\x07", "\x9b31m", "\x85baris", "\u2028baris", "\x7f\x08\x08", "\u202eterbalik", "\ufeff", "\ufffe",
+    "../../../../etc/passwd", "..%2f..%2fetc%2fpasswd", "file:///etc/passwd", "C:\\Windows", "//jahat.example/", "http://jahat.example/",
+    '=HYPERLINK("http://jahat.example")', "@SUM(1)", "+1", "-1", "`id`", "$(id)", "|id", "; id", "%00", "%0d%0a", "%25", "a" * 5000,
+    "Ω≈ç√∫", "田中さん", "👩🏽‍🎓", "Z͑ͫ̓̋a̦l̮g̯o", "ﷺ", "ﬀ", "İı", "null", "undefined", "true", "0", "-0", "NaN", "1e309",
+)  # fmt: skip
+
+# What can be stored, and so shown: every character but NUL and surrogates.
+TEXTS = st.one_of(
+    st.sampled_from(NAUGHTY),
+    st.lists(st.sampled_from(NAUGHTY) | st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=9), max_size=4).map("".join),
+)  # fmt: skip
+NIMS = TEXTS.map(lambda text: text[:255]).filter(lambda nim: nim not in (".", ".."))
+# What a header's value may hold; the rest is refused before the application, which test_raw.py shows.
+HEADERS = ("User-Agent", "Referer", "Cookie", "Accept", "Accept-Language", "Accept-Encoding", "Range", "X-Forwarded-For", "X-Forwarded-Host",
+           "X-Forwarded-Proto", "Forwarded", "X-Original-URL", "X-Rewrite-URL", "X-HTTP-Method-Override", "Origin", "Sec-Fetch-Site",
+           "If-None-Match", "If-Modified-Since", "Authorization", "Content-Type", "Expect-CT", "TE", "Via", "X" * 200)  # fmt: skip
+
+attacks = settings(
+    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much]
+)
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """Start a service; at the end of all these tests its log must be sound."""
+    with Service(tmp_path_factory.mktemp("injection") / "a.db") as service:
+        yield service
+        text = service.stderr()
+        assert text.count("\n") > 100, "the log was hardly written"
+        assert_log_is_sound(text)
+        assert service.stdout().count("\n") == 1
+
+
+@pytest.fixture(scope="module")
+def site(service: Service) -> Iterator[Site]:
+    """Visit it."""
+    with service.site() as site:
+        yield site
+
+
+def structure(html: str) -> list[tuple[str, tuple[str, ...]]]:
+    """Return every element of a page in order, with the names of its attributes and the kind of each link's address."""
+
+    def walk(node: LexborNode) -> Iterator[tuple[str, tuple[str, ...]]]:
+        child = node.child
+        while child is not None:
+            tag = child.tag or ""
+            if not tag.startswith("-"):
+                yield tag, tuple(f"{name}={kind(value)}" for name, value in child.attributes.items())
+            yield from walk(child)
+            child = child.next
+
+    def kind(value: str | None) -> str:
+        # An address leads to this very site by its path; anything else of an attribute is text.
+        return "path" if value and re.match("/(?!/)", value) else "text"
+
+    root = LexborHTMLParser(html).root
+    assert root is not None
+    assert len(re.findall("<!--", html)) == 0
+    return list(walk(root))
+
+
+def assert_same_structure(answer: httpx.Response, usual: httpx.Response, *, status: int) -> None:
+    """An answer has the elements and attributes of the usual one, no more and no less, and its headers' names."""
+    assert answer.status_code == usual.status_code == status
+    changing = {"set-cookie", "location"}
+    assert not changing & answer.headers.keys() - usual.headers.keys()
+    assert answer.headers.keys() == usual.headers.keys()
+    assert answer.headers["content-security-policy"] == usual.headers["content-security-policy"]
+    # A link's or a form's address may hold a nim, which may be empty or begin as any text does.
+    names = [
+        [(tag, [name.partition("=")[0] for name in attributes]) for tag, attributes in structure(page.text)]
+        for page in (answer, usual)
+    ]
+    assert names[0] == names[1]
+    for tag, attributes in structure(answer.text):
+        for attribute in attributes:
+            if attribute.startswith(("action=", "formaction=")) or (tag == "a" and attribute.startswith("href=")):
+                assert attribute.endswith("=path"), (tag, attribute)
+
+
+@attacks
+@given(nim=NIMS, nama=TEXTS, alamat=TEXTS)
+@example(nim=NAUGHTY[0][:255], nama=NAUGHTY[1], alamat=NAUGHTY[2])
+@example(nim=NAUGHTY[30], nama=NAUGHTY[31], alamat=NAUGHTY[32])
+def test_every_field_on_every_page(site: Site, nim: str, nama: str, alamat: str) -> None:
+    """The list, a search, both forms, a duplicate, a missing field and a conflict keep the structure of a plain record's."""
+    pages = []
+    for texts in (("1", "Siti", "Solo"), (nim, nama, alamat)):
+        first = texts[0]
+        try:
+            assert site.add(*texts).status_code == 302
+            assert site.list().rows == [("1", *texts)]
+            edit = site.get(site.path("/mahasiswa/edit/", first))
+            target = site.path("/mahasiswa/edit/", first)
+            pages.append([
+                (200, site.get("/")),
+                (200, site.get("/?urut=nama&per=10")),
+                (200, edit),
+                (409, site.add(*texts)),
+                (400, site.post("/mahasiswa/add", {"nim": first, "nama": texts[1]})),
+                (400, site.post(target, {"alamat": texts[2]})),
+                (409, site.post(target, {"nama": texts[1] + "!", "alamat": texts[2], "versi": "x"})),
+                (200, site.get("/mahasiswa/impor")),
+            ])  # fmt: skip
+        finally:
+            assert site.delete(first).status_code == 302
+    for (status, usual), (_, answer) in zip(*pages, strict=True):
+        assert_same_structure(answer, usual, status=status)
+
+
+@attacks
+@given(name=TEXTS, value=TEXTS)
+def test_the_query(site: Site, name: str, value: str) -> None:
+    """A search for anything, sorted and paged by anything, is the page of a search; an unknown parameter changes nothing."""
+    assume(value.replace("\0", "").strip()[:255].strip())
+    for parameter in ("urut", "arah", "halaman", "per"):
+        answer = site.get(f"/?cari=x&{parameter}={quote(value, safe='')}")
+        assert answer.status_code == 200
+    usual, answer = (site.get(f"/?cari={quote(text, safe='')}") for text in ("x", value))
+    assert_same_structure(answer, usual, status=200)
+    assume(name not in ("cari", "urut", "arah", "halaman", "per"))
+    assert site.get(f"/?{quote(name, safe='')}={quote(value, safe='')}").content == site.get("/").content
+
+
+@attacks
+@given(text=TEXTS, data=st.binary(max_size=40))
+def test_the_path(site: Site, text: str, data: bytes) -> None:
+    """A path that is not there, whatever stands in it, has the very page of any other; so has a record that is not."""
+    for path, usual in (("/tidak/", "/tidak-ada"), ("/mahasiswa/edit/", "/mahasiswa/edit/tidak-ada")):
+        expected = site.get(usual)
+        for encoded in (quote(text, safe=""), quote_from_bytes(data, safe="")):
+            answer = site.get(path + encoded)
+            assert (answer.status_code, answer.content) == (404, expected.content)
+    answer = site.post("/mahasiswa/edit/" + quote_from_bytes(data, safe=""), {"nama": text, "alamat": text})
+    assert (answer.status_code, answer.headers["location"], answer.content) == (302, "/", b"")
+
+
+@attacks
+@given(header=st.sampled_from(HEADERS), value=TEXTS)
+def test_the_headers(site: Site, header: str, value: str) -> None:
+    """No header of a client is found in an answer, nor changes more of it than it is for."""
+    sent = re.sub(r"[\0-\x1f\x7f]", "", value).strip().encode()[:4000]
+    answer = site.client.get("/mahasiswa/add", headers={header.encode(): sent})
+    usual = site.get("/mahasiswa/add")
+    assert (answer.status_code, answer.content) == (200, usual.content)
+    assert {**answer.headers, "date": ""} == {**usual.headers, "date": ""}
+    listed = site.client.get("/", headers={header.encode(): sent})
+    assert listed.status_code == (304 if header == "If-None-Match" and sent == b"*" else 200)
+    assert listed.content == site.get("/").content or listed.status_code == 304
+
+
+@attacks
+@given(text=TEXTS, file_name=TEXTS, boundary=st.sampled_from(["x", "a b", "'", "--"]))
+def test_an_upload(site: Site, text: str, file_name: str, boundary: str) -> None:
+    """A file of any name and any cells: its preview, or its refusal, is a page whose only scripts are none."""
+    name = file_name.replace('"', "%22").replace("\r", "%0D").replace("\n", "%0A")
+    body = (
+        f'--{boundary}\r\nContent-Disposition: form-data; name="berkas"; filename="{name}"\r\n\r\n'
+        f"NIM;Nama;Alamat\n1;{text};{text}\r\n--{boundary}--\r\n"
+    ).encode()
+    uploaded = site.send("POST", "/mahasiswa/impor", body, content_type=f'multipart/form-data; boundary="{boundary}"')
+    pasted = site.post("/mahasiswa/impor", {"tempel": f"NIM\tNama\tAlamat\n1\t{text}\t{text}"})
+    for answer in (uploaded, pasted):
+        assert answer.status_code in (200, 400)
+        elements = structure(answer.text)
+        assert {"script", "img", "svg", "iframe", "object", "base"}.isdisjoint(tag for tag, _ in elements)
+        assert not [name for _, names in elements for name in names if name.startswith("on")]
+
+
+FORGED = "2026-01-01 00:00:00,000 INFO POST /mahasiswa/delete/1 302 0.1 ms"
+
+
+@pytest.mark.parametrize(
+    "between", ["\n", "\r", "\r\n", "\x0b", "\x0c", "\x1b[1A", "\x85", "\u2028", "\u2029", '"\n', "\\n"]
+)
+def test_no_line_can_be_forged(service: Service, site: Site, between: str) -> None:
+    """A line break in a nim, typed or in a path, is written as what it is: no line of the log says what the client wants."""
+    nim = f"palsu{between}{FORGED}"
+    assert site.add(nim, "Siti", "Solo").status_code == 302
+    assert site.add(nim, "Siti", "Solo").status_code == 409
+    assert site.delete(nim).status_code == 302
+    site.get(f"/palsu{quote(between, safe='')}{quote(FORGED)}")
+    exchange(service, f"GET /palsu{between}{FORGED} HTTP/1.1\r\n".encode() + HOST + CLOSE + b"\r\n")
+    assert not re.search(f"(?m)^{FORGED}", service.stderr())
+    assert not CONTROL.search(service.stderr())
+
+
+@pytest.mark.parametrize("size", [256, 4_000, 60_000])
+def test_no_line_is_long(service: Service, size: int) -> None:
+    """A nim or a path of any length makes a line of a few thousand bytes: the log does not fill the disk."""
+    before = len(service.stderr())
+    nim = b"".join(b"%%%02x" % (1 + n % 30) for n in range(size // 3))
+    assert statuses(exchange(service, post("/mahasiswa/add", b"nim=" + nim + b"&nama=a&alamat=b", CLOSE))) in (
+        [400],
+        [302],
+    )
+    assert statuses(exchange(service, b"GET /%b HTTP/1.1\r\n" % nim + HOST + CLOSE + b"\r\n")) == [404]
+    assert statuses(exchange(service, b"A" * size + b" / HTTP/1.1\r\n" + HOST + CLOSE + b"\r\n")) == [405]
+    assert len(service.stderr()) - before < 3 * 4500
+
+
+def test_nothing_is_done_to_the_database(site: Site) -> None:
+    """After all of this the table is there, and its records are those that were added."""
+    for nim in site.list().nims:
+        assert site.delete(nim).status_code == 302
+    for number, text in enumerate(NAUGHTY):
+        assert site.add(f"{number:03}", text, text).status_code == 302
+    assert [row[2:] for row in site.list().rows] == [(text, text) for text in NAUGHTY]
+    for number in range(len(NAUGHTY)):
+        assert site.delete(f"{number:03}").status_code == 302

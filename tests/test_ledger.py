@@ -1,0 +1,160 @@
+"""The ledger: clients change records at full speed, the service is killed, and nothing it acknowledged is lost."""
+
+import os
+import random
+import re
+import signal
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from html import unescape
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from attack import Line, holds, is_free, until
+from harness import Service
+
+CLIENTS = 4
+NIMS = 12
+"""Different nims a client uses: few, so that it often meets its own records again."""
+
+PADDING = "x" * 300
+
+
+class Texts(NamedTuple):
+    """What is stored under a nim: `alamat` repeats what `nama` says, so that a record of two halves would show."""
+
+    nama: str
+    alamat: str
+
+    @classmethod
+    def numbered(cls, name: str) -> "Texts":
+        """Texts that no other change has."""
+        return cls(name, f"{name} {PADDING} {name}")
+
+
+class Client:
+    """One client: it alone changes its nims, one change at a time, and keeps what each answer allows to be stored."""
+
+    def __init__(self, name: str, dice: random.Random) -> None:
+        self.name = name
+        self.acknowledged = 0
+        self.refused = 0
+        self._dice = dice
+        self._changes = 0
+        # Each nim's texts, None where it must not be there: as they must be, and as they may be instead.
+        self._certain: dict[str, Texts | None] = {f"{name}/{n}": None for n in range(NIMS)}
+        self._instead: dict[str, Texts | None] = {}
+
+    def work(self, port: int, stop: threading.Event) -> None:
+        """Change records until told to stop, or until the service is gone."""
+        try:
+            with Line(port) as line:
+                while not stop.is_set():
+                    self._change(line)
+        except OSError:
+            return
+
+    def _change(self, line: Line) -> None:
+        self._changes += 1
+        nim = self._dice.choice(list(self._certain))
+        before = self._certain[nim]
+        texts = Texts.numbered(f"{self.name} {self._changes}")
+        kind = self._dice.choice(("add", "add", "edit", "delete"))
+        after: Texts | None = {"add": before or texts, "edit": before and texts, "delete": None}[kind]
+        self._instead = {nim: after}
+        if kind == "add":
+            answer = line.add(nim, *texts)
+        elif kind == "edit":
+            answer = line.edit(nim, *texts)
+        else:
+            answer = line.delete(nim)
+        assert answer.status == (409 if kind == "add" and before else 302)
+        self._certain[nim] = after
+        self._instead = {}
+        self.acknowledged += answer.status == 302
+        self.refused += answer.status == 409
+
+    def settle(self, stored: Mapping[str, Texts]) -> None:
+        """Compare with what is stored; a change that was not answered is there or is not, from here on for certain."""
+        for nim, texts in self._certain.items():
+            found = stored.get(nim)
+            assert found in (texts, self._instead.get(nim, texts)), f"{nim}: {found} instead of {texts}"
+            self._certain[nim] = found
+        self._instead = {}
+
+    @property
+    def nims(self) -> set[str]:
+        """The nims that must be stored."""
+        return {nim for nim, texts in self._certain.items() if texts}
+
+
+def kill_group(service: Service) -> None:
+    """End every process of the service at once."""
+    os.killpg(service.pid, signal.SIGKILL)
+    service._process.wait()
+    until(lambda: is_free(service.port))
+
+
+def kill_main(service: Service) -> None:
+    """End the main process alone: its workers end with it."""
+    os.kill(service.pid, signal.SIGKILL)
+    service._process.wait()
+    until(lambda: is_free(service.port))
+
+
+KILLS = {"group": kill_group, "main process": kill_main}
+
+
+@pytest.mark.parametrize(("workers", "usual", "torture"), [("1", 17, 350), ("2", 8, 150)])
+def test_nothing_acknowledged_is_lost(
+    tmp_path: Path, rounds: Callable[[int, int], int], workers: str, usual: int, torture: int
+) -> None:
+    """After every SIGKILL each acknowledged change is there, no refused one, and none by half; the file is sound."""
+    dice = random.Random(int(workers))
+    clients = [Client(f"{number}", dice) for number in range(CLIENTS)]
+    with Service(tmp_path / "a.db", {"WORKERS": workers, "LOG_LEVEL": "error"}) as service:
+        for turn in range(rounds(usual, torture)):
+            enough = dice.randrange(1, 400)
+            before = sum(client.acknowledged for client in clients)
+            with at_work(clients, service.port) as failed:
+                until(lambda: failed() or sum(client.acknowledged for client in clients) - before >= enough, 30)  # noqa: B023
+                KILLS["main process" if turn % 2 else "group"](service)
+            service.restart()
+            shown = page(service)
+            stored = {nim: Texts(*texts) for nim, texts in holds(tmp_path / "a.db").items()}
+            assert shown == stored
+            for client in clients:
+                client.settle(stored)
+            assert set().union(*(client.nims for client in clients)) == stored.keys()
+        assert service.stderr() == ""
+    assert all(client.acknowledged and client.refused for client in clients)
+
+
+@contextmanager
+def at_work(clients: list[Client], port: int) -> Iterator[Callable[[], bool]]:
+    """Have the clients change records for as long as the block lasts; tell whether one has failed already, and raise it at the end."""
+    stop = threading.Event()
+    with ThreadPoolExecutor(len(clients)) as threads:
+        working = [threads.submit(client.work, port, stop) for client in clients]
+        try:
+            yield lambda: any(client.done() for client in working)
+        finally:
+            stop.set()
+        for client in working:
+            client.result(30)
+
+
+def page(service: Service) -> dict[str, Texts]:
+    """Return what the list page shows."""
+
+    def rows(html: str) -> Iterator[tuple[str, Texts]]:
+        for nim, nama, alamat in re.findall(r"<tr><td>\d+</td><td>(.*?)</td><td>(.*?)</td><td>(.*?)</td>", html):
+            yield unescape(nim), Texts(unescape(nama), unescape(alamat))
+
+    with Line(service.port) as line:
+        answer = line.get("/")
+    assert answer.status == 200
+    return dict(rows(answer.body.decode()))

@@ -1,0 +1,212 @@
+"""Broken and ambiguous HTTP, byte by byte: each request gets one answer, none of them 5xx, and nothing is smuggled in."""
+
+import socket
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from attack import CLOSE, FORM, HOST, Line, assert_log_is_sound, exchange, holds, linux, post, statuses, workers
+from harness import Service
+
+END = CLOSE + b"\r\n"
+GET = b"GET / HTTP/1.1\r\n"
+ADD = b"POST /mahasiswa/add HTTP/1.1\r\n" + HOST + FORM
+CHUNKED = b"Transfer-Encoding: chunked\r\n"
+BODY = b"nim=r"
+SIZED = b"5\r\nnim=r\r\n"
+
+# What is sent, and the status of each answer until the service ends the connection. A body of BODY alone is refused by
+# the database (400): the form came through whole.
+CORPUS: Mapping[str, tuple[bytes, list[int]]] = {
+    # Host
+    "no Host": (GET + END, [400]),
+    "an empty Host": (GET + b"Host:\r\n" + END, [400]),
+    "two Hosts": (GET + HOST + b"Host: other\r\n" + END, [400]),
+    "the same Host twice": (GET + HOST + HOST + END, [400]),
+    "two Hosts in HTTP/1.0": (b"GET / HTTP/1.0\r\n" + HOST + HOST + b"\r\n", [400]),
+    "no Host in HTTP/1.0": (b"GET / HTTP/1.0\r\n\r\n", [200]),
+    # the length of a body
+    "two lengths": (ADD + b"Content-Length: 5\r\nContent-Length: 6\r\n" + END + BODY, [400]),
+    "the same length twice": (ADD + b"Content-Length: 5\r\nContent-Length: 5\r\n" + END + BODY, [400]),
+    "a list of lengths": (ADD + b"Content-Length: 5, 5\r\n" + END + BODY, [400]),
+    "a length with a sign": (ADD + b"Content-Length: +5\r\n" + END + BODY, [400]),
+    "a negative length": (ADD + b"Content-Length: -5\r\n" + END + BODY, [400]),
+    "a length in hexadecimal": (ADD + b"Content-Length: 0x5\r\n" + END + BODY, [400]),
+    "a length of 23 digits": (ADD + b"Content-Length: " + b"9" * 23 + b"\r\n" + END + BODY, [400]),
+    "the greatest length": (ADD + b"Content-Length: 18446744073709551615\r\n" + END + BODY, [431]),
+    "a length past the limit": (ADD + b"Content-Length: 65537\r\n" + END + BODY, [413]),
+    "a length and chunks": (ADD + b"Content-Length: 5\r\n" + CHUNKED + END + SIZED + b"0\r\n\r\n", [400]),
+    "chunks and a length": (ADD + CHUNKED + b"Content-Length: 3\r\n" + END + SIZED + b"0\r\n\r\n", [400]),
+    "a coding that is not known": (ADD + b"Transfer-Encoding: xchunked\r\n" + END + SIZED + b"0\r\n\r\n", [400]),
+    "chunked is not last": (ADD + b"Transfer-Encoding: chunked, identity\r\n" + END + SIZED + b"0\r\n\r\n", [400]),
+    "identity": (ADD + b"Transfer-Encoding: identity\r\n" + END + BODY, [400]),
+    "a space before a colon": (ADD + b"Content-Length : 5\r\n" + END + BODY, [400]),
+    "a space before Transfer-Encoding's colon": (ADD + b"Transfer-Encoding : chunked\r\n" + END + SIZED, [400]),
+    "chunks in HTTP/1.0": (ADD.replace(b"1.1", b"1.0") + CHUNKED + b"\r\n" + SIZED + b"0\r\n\r\n", [400]),
+    # chunks
+    "chunks": (ADD + CHUNKED + END + SIZED + b"0\r\n\r\n", [400]),
+    "chunks with an extension and a trailer": (ADD + CHUNKED + END + b"5;a=b\r\nnim=r\r\n0\r\nX: y\r\n\r\n", [400]),
+    "a chunk size that is none": (ADD + CHUNKED + END + b"zz\r\nnim=r\r\n0\r\n\r\n", [400]),
+    "a negative chunk size": (ADD + CHUNKED + END + b"-1\r\nnim=r\r\n0\r\n\r\n", [400]),
+    "a chunk size that overflows": (ADD + CHUNKED + END + b"f" * 18 + b"\r\nnim=r\r\n0\r\n\r\n", [400]),
+    "a chunk longer than its size": (ADD + CHUNKED + END + b"3\r\nnim=r\r\n0\r\n\r\n", [400]),
+    "chunks with bare LF": (ADD + CHUNKED + END + b"5\nnim=r\n0\n\n", [400]),
+    "chunks past the limit": (ADD + CHUNKED + END + (b"4000\r\n" + b"a" * 0x4000 + b"\r\n") * 5 + b"0\r\n\r\n", [413]),
+    # the target
+    "malformed percent-encoding": (b"GET /mahasiswa/edit/%zz HTTP/1.1\r\n" + HOST + END, [400]),
+    "a percent sign at the end": (b"GET /mahasiswa/edit/% HTTP/1.1\r\n" + HOST + END, [400]),
+    "a segment that is not UTF-8": (b"GET /mahasiswa/edit/%ff HTTP/1.1\r\n" + HOST + END, [404]),
+    "an encoded NUL": (b"GET /mahasiswa/edit/%00 HTTP/1.1\r\n" + HOST + END, [404]),
+    "a query that is not UTF-8": (b"GET /?cari=%ff%zz HTTP/1.1\r\n" + HOST + END, [200]),
+    "NUL in the target": (b"GET /a\0b HTTP/1.1\r\n" + HOST + END, [400]),
+    "ESC in the target": (b"GET /a\x1b[2Jb HTTP/1.1\r\n" + HOST + END, [400]),
+    "a tab in the target": (b"GET /a\tb HTTP/1.1\r\n" + HOST + END, [400]),
+    "DEL in the target": (b"GET /a\x7fb HTTP/1.1\r\n" + HOST + END, [400]),
+    "a space in the target": (b"GET /a b HTTP/1.1\r\n" + HOST + END, [400]),
+    "a byte above ASCII in the target": (b"GET /a\xffb HTTP/1.1\r\n" + HOST + END, [400]),
+    "no slash": (b"GET mahasiswa HTTP/1.1\r\n" + HOST + END, [400]),
+    "two slashes": (b"GET //mahasiswa/add HTTP/1.1\r\n" + HOST + END, [404]),
+    "absolute form": (b"GET http://localhost/mahasiswa/add HTTP/1.1\r\n" + HOST + END, [200]),
+    "absolute form of another scheme": (b"GET file:///etc/passwd HTTP/1.1\r\n" + HOST + END, [400]),
+    "asterisk form": (b"OPTIONS * HTTP/1.1\r\n" + HOST + END, [404]),
+    "dots": (b"GET /../../etc/passwd HTTP/1.1\r\n" + HOST + END, [404]),
+    "a target of 60 KB": (b"GET /" + b"a" * 60_000 + b" HTTP/1.1\r\n" + HOST + END, [404]),
+    "a target of 70 KB": (b"GET /" + b"a" * 70_000 + b" HTTP/1.1\r\n" + HOST + END, [414]),
+    # headers
+    "a control character in a header": (GET + HOST + b"X: a\x01b\r\n" + END, [400]),
+    "NUL in a header": (GET + HOST + b"X: a\0b\r\n" + END, [400]),
+    "CR in a header": (GET + HOST + b"X: a\rb\r\n" + END, [400]),
+    "a header without a name": (GET + HOST + b": a\r\n" + END, [400]),
+    "a header without a colon": (GET + HOST + b"abc\r\n" + END, [400]),
+    "a folded header": (GET + HOST + b"X: a\r\n b\r\n" + END, [400]),
+    "a space before the first header": (GET + b" " + HOST + END, [400]),
+    "bare LF": (b"GET / HTTP/1.1\nHost: localhost\nConnection: close\n\n", [200]),
+    "a header of 60 KB": (GET + HOST + b"X: " + b"a" * 60_000 + b"\r\n" + END, [200]),
+    "a header of 1 MB": (GET + HOST + b"X: " + b"a" * 1_000_000 + b"\r\n" + END, [431]),
+    "200 headers": (GET + HOST + b"".join(b"X%d: a\r\n" % n for n in range(200)) + END, [431]),
+    "a header's name of 70 KB": (GET + HOST + b"a" * 70_000 + b": a\r\n" + END, [431]),
+    # methods and versions
+    "CONNECT": (b"CONNECT localhost:443 HTTP/1.1\r\n" + HOST + END, [400]),
+    "TRACE": (b"TRACE / HTTP/1.1\r\n" + HOST + END, [405]),
+    "OPTIONS": (b"OPTIONS / HTTP/1.1\r\n" + HOST + END, [405]),
+    "PUT": (b"PUT /mahasiswa/add HTTP/1.1\r\n" + HOST + END, [405]),
+    "a method nobody knows": (b"FOO / HTTP/1.1\r\n" + HOST + END, [405]),
+    "a method in small letters": (b"get / HTTP/1.1\r\n" + HOST + END, [405]),
+    "a method of 70 KB": (b"A" * 70_000 + b" / HTTP/1.1\r\n" + HOST + END, [405]),
+    "HTTP/0.9": (b"GET /\r\n", [400]),
+    "HTTP/1.2": (b"GET / HTTP/1.2\r\n" + HOST + END, [400]),
+    "HTTP/2.0": (b"GET / HTTP/2.0\r\n" + HOST + END, [400]),
+    "the preface of HTTP/2": (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", []),
+    "an upgrade": (GET + HOST + b"Upgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQCAAAAAAIAAAAA\r\n" + END, [200]),
+    "a WebSocket": (
+        GET + HOST + b"Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
+        b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nConnection: upgrade, close\r\n\r\n",
+        [200],
+    ),
+    "TLS": (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(range(256)), [400]),
+    "every byte there is": (bytes(range(256)) * 4, [400]),
+    "an expectation nobody knows": (post("/mahasiswa/add", BODY, b"Expect: 200-ok\r\n", CLOSE), [400]),
+    "empty lines first": (b"\r\n\r\n" + GET + HOST + END, [200]),
+    # several requests at once
+    "a pipeline": ((b"GET /mahasiswa/add HTTP/1.1\r\n" + HOST + b"\r\n") * 4 + GET + HOST + END, [200] * 5),
+    "a pipeline with a fault in it": (
+        (GET + HOST + b"\r\n") * 2 + GET + b"X : y\r\n\r\n" + GET + HOST + END,
+        [200, 200, 400],
+    ),
+}  # fmt: skip
+
+INNER = post("/mahasiswa/add", b"nim=selundupan&nama=Siti&alamat=Solo", CLOSE)
+"""A request that no one has sent: it stands in the body of another one."""
+
+
+def chunked(body: bytes) -> bytes:
+    """A body in one chunk."""
+    return b"%x\r\n%b\r\n0\r\n\r\n" % (len(body), body)
+
+
+def sized(head: bytes) -> bytes:
+    """A request whose body is the inner one, by its length."""
+    return head + b"Content-Length: %d\r\n\r\n" % len(INNER) + INNER
+
+
+SMUGGLERS = {
+    "in a form": sized(ADD),
+    "in a body that is not read": sized(b"POST /mahasiswa/delete/x HTTP/1.1\r\n" + HOST),
+    "in chunks that are not read": b"POST /mahasiswa/delete/x HTTP/1.1\r\n" + HOST + CHUNKED + b"\r\n" + chunked(INNER),
+    "in the body of a GET": sized(GET + HOST),
+    "in the chunks of a GET": GET + HOST + CHUNKED + b"\r\n" + chunked(INNER),
+    "in a body that is refused at the door": sized(b"POST /mahasiswa/delete/x HTTP/1.1\r\n"),
+    "in a body for a path that is not there": sized(b"POST /tidak-ada HTTP/1.1\r\n" + HOST),
+    "in a body of another type": sized(b"POST /mahasiswa/add HTTP/1.1\r\n" + HOST + b"Content-Type: text/plain\r\n"),
+    "in a body past the limit": ADD + b"Content-Length: 90000\r\n\r\n" + INNER * (90000 // len(INNER)),
+    "by a length beside chunks": ADD + b"Content-Length: %d\r\n" % (len(INNER) + 5) + CHUNKED + b"\r\n" + chunked(INNER),
+    "chunks and a length of none": ADD + CHUNKED + b"Content-Length: 0\r\n\r\n" + chunked(INNER),
+    "in a multipart body": sized(b"POST /mahasiswa/impor HTTP/1.1\r\n" + HOST + b"Content-Type: multipart/form-data; boundary=x\r\n"),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Say where the records are."""
+    return tmp_path_factory.mktemp("raw") / "a.db"
+
+
+@pytest.fixture(scope="module")
+def service(database: Path) -> Iterator[Service]:
+    """Start a service for all of these."""
+    with Service(database) as service:
+        yield service
+
+
+@pytest.fixture(scope="module")
+def answered(service: Service) -> dict[str, bytes]:
+    """Send all of it, at once: some of it is only answered, or ended, after ten seconds."""
+    everything = {name: data for name, (data, _) in CORPUS.items()} | SMUGGLERS
+    with ThreadPoolExecutor(len(everything)) as threads:
+        answers = threads.map(lambda data: exchange(service, data), everything.values())
+        return dict(zip(everything, answers, strict=True))
+
+
+@pytest.mark.parametrize(("name", "expected"), [(name, expected) for name, (_, expected) in CORPUS.items()])
+def test_each_gets_the_answer_it_should(answered: dict[str, bytes], name: str, expected: list[int]) -> None:
+    """One answer for each request that is whole, none with a fault of ours."""
+    assert statuses(answered[name]) == expected
+
+
+@pytest.mark.parametrize("name", SMUGGLERS)
+def test_nothing_is_smuggled(answered: dict[str, bytes], name: str) -> None:
+    """One request in, one answer out: what stands in a body is never taken for a request."""
+    (status,) = statuses(answered[name])
+    assert status < 500
+
+
+@linux
+def test_all_is_well_afterwards(answered: dict[str, bytes], service: Service, database: Path) -> None:
+    """Nothing was stored, the worker is the same one, and the log holds nothing but refusals."""
+    assert answered
+    assert holds(database) == {}
+    (worker,) = workers(service)
+    with Line(service.port) as line:
+        assert line.add("1", "Siti", "Solo").status == 302
+        assert line.delete("1").status == 302
+    assert [worker] == workers(service)
+    assert service.stderr().count("\n") > 40
+    assert_log_is_sound(service.stderr())
+
+
+def test_a_request_in_any_pieces(service: Service) -> None:
+    """Cut between any two bytes, a request is the same request."""
+    request = post("/mahasiswa/add", BODY, CLOSE)
+    for at in range(1, len(request), 7):
+        with socket.create_connection(("127.0.0.1", service.port), 10) as connection:
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            connection.sendall(request[:at])
+            connection.sendall(request[at:])
+            answer = b""
+            with suppress(ConnectionResetError):
+                while part := connection.recv(65536):
+                    answer += part
+        assert statuses(answer) == [400]
+        assert b'value="r"' in answer

@@ -1,0 +1,215 @@
+"""SAME_ORIGIN_ONLY: what other sites can make a browser do, with the switch off and on."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from itertools import product
+from pathlib import Path
+
+import pytest
+from attack import FORM, Line, assert_log_is_sound
+from browser import OpenWindow, install_node_modules, start_chromium, window_opener
+from harness import Page, Service, Site
+
+# Fixtures that pytest finds by being here.
+__all__ = ["install_node_modules", "start_chromium", "window_opener"]
+
+REFUSED = "Permintaan dari situs lain"
+NAME = "kampus.example:8443"
+BASE_URL = f"https://{NAME}/siswa"
+
+SITES = ("same-origin", "none", "same-site", "cross-site", "", "SAME-ORIGIN", None)
+ORIGINS = (
+    f"https://{NAME}",
+    f"http://{NAME}",
+    f"https://{NAME.upper()}",
+    "https://kampus.example",
+    "https://kampus.example:1",
+    f"https://jahat.{NAME}",
+    f"https://{NAME}.jahat.example",
+    f"https://jahat.example/{NAME}",
+    f"https://jahat.example@{NAME}",
+    "null",
+    "",
+    "http://[",
+    None,
+)
+METHODS = ("GET", "HEAD", "OPTIONS", "POST", "PUT", "FOO")
+
+
+def go_allows(method: str, site: str | None, origin: str | None) -> bool:
+    """What Go's http.CrossOriginProtection decides for a request to NAME, by its documentation."""
+    if method in ("GET", "HEAD", "OPTIONS"):
+        return True
+    if site:
+        return site in ("same-origin", "none")
+    if not origin:
+        return True
+    return origin.lower() in (f"https://{NAME}", f"http://{NAME}")
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """Start a service with the switch on, under a name of its own."""
+    database = tmp_path_factory.mktemp("guarded") / "a.db"
+    with Service(database, {"SAME_ORIGIN_ONLY": "1", "BASE_URL": BASE_URL}) as service:
+        yield service
+        assert_log_is_sound(service.stderr())
+
+
+def status(service: Service, method: str, host: str, site: str | None = None, origin: str | None = None) -> int:
+    """Ask for the deletion of a record that is not there, or for the form; return the status."""
+    path = "/siswa/mahasiswa/delete/x" if method not in ("GET", "HEAD") else "/siswa/mahasiswa/add"
+    headers = b"".join(
+        b"%b: %b\r\n" % (name, value.encode())
+        for name, value in ((b"Sec-Fetch-Site", site), (b"Origin", origin))
+        if value is not None
+    )
+    request = f"{method} {path} HTTP/1.1\r\nHost: {host}\r\n".encode() + FORM + headers + b"Connection: close\r\n\r\n"
+    answer = service.raw(request)
+    assert answer.startswith(b"HTTP/1.1 ")
+    assert (REFUSED.encode() in answer) == (b"HTTP/1.1 403" in answer) or method == "HEAD"
+    return int(answer[9:12])
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_as_go_decides(guarded: Service, method: str) -> None:
+    """For each value of Sec-Fetch-Site and Origin the decision is that of Go's CrossOriginProtection."""
+    usual = {"GET": 200, "HEAD": 200, "OPTIONS": 405, "POST": 302, "PUT": 405, "FOO": 405}[method]
+    decided = {(site, origin): status(guarded, method, NAME, site, origin) for site, origin in product(SITES, ORIGINS)}
+    expected = {
+        (site, origin): usual if go_allows(method, site, origin) else 403 for site, origin in product(SITES, ORIGINS)
+    }
+    assert decided == expected
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("site", [None, "same-origin", "none"])
+def test_under_another_name(guarded: Service, method: str, site: str | None) -> None:
+    """A name that is not ours leads nowhere, not even to a page: another site's name may lead to our address."""
+    for host in (
+        "jahat.example",
+        "kampus.example",
+        "kampus.example:443",
+        "127.0.0.1",
+        f"127.0.0.1:{guarded.port}",
+        "8443",
+    ):
+        assert status(guarded, method, host, site, f"https://{host}") == 403
+    assert status(guarded, method, NAME.upper(), site, None) != 403
+
+
+@pytest.mark.parametrize(
+    ("base_url", "ours", "others"),
+    [
+        ("https://kampus.example", ("kampus.example", "kampus.example:443"), ("kampus.example:80", "a.kampus.example")),
+        ("http://kampus.example", ("kampus.example", "kampus.example:80"), ("kampus.example:443", "kampus.example:3000")),
+        ("http://kampus.example:80", ("kampus.example", "kampus.example:80"), ("kampus.example:81",)),
+        ("http://10.0.0.7:3000", ("10.0.0.7:3000",), ("10.0.0.7", "localhost:3000", "127.0.0.1:3000")),
+        ("http://localhost:3000", ("localhost:3000", "127.0.0.1:3000", "[::1]:3000"), ("localhost", "jahat.example:3000")),
+    ],
+)  # fmt: skip
+def test_the_names_that_are_ours(tmp_path: Path, base_url: str, ours: tuple[str, ...], others: tuple[str, ...]) -> None:
+    """They come from BASE_URL; for this computer by all of its names."""
+    with Service(tmp_path / "a.db", {"SAME_ORIGIN_ONLY": "1", "BASE_URL": base_url}) as service:
+
+        def ask(host: str) -> int:
+            answer = service.raw(f"GET /sehat HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n".encode())
+            return int(answer[9:12])
+
+        assert {host: ask(host) for host in ours} == dict.fromkeys(ours, 200)
+        assert {host: ask(host) for host in others} == dict.fromkeys(others, 403)
+
+
+def test_the_switch_is_off_by_default(service: Service) -> None:
+    """The specification leaves every route open (section 5): by any name, from any site."""
+    for site, origin, host in product(
+        (None, "cross-site"), (None, "null", "https://jahat.example"), ("x", "localhost")
+    ):
+        request = f"POST /mahasiswa/delete/x HTTP/1.1\r\nHost: {host}\r\n"
+        request += f"Sec-Fetch-Site: {site}\r\n" if site else ""
+        request += f"Origin: {origin}\r\n" if origin else ""
+        with Line(service.port) as line:
+            assert line.ask(f"{request}Content-Length: 0\r\n\r\n".encode()).status == 302
+
+
+# ---- a browser, and a page of another origin
+
+
+@contextmanager
+def another_site(target: str, nim: str) -> Iterator[str]:
+    """Serve a page of another origin whose button adds a record to ours; return its address."""
+    html = (
+        f'<!doctype html><title>Hadiah</title><form method="POST" action="{target}">'
+        f'<input name="nim" value="{nim}"><input name="nama" value="Penyusup"><input name="alamat" value="Entah">'
+        '<button type="submit">Ambil hadiah</button></form>'
+    )
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.send_header("content-type", "text/html; charset=utf-8")
+            self.end_headers()
+            self.wfile.write(html.encode())
+
+        def log_message(self, *_: object) -> None:
+            """Say nothing."""
+
+    with HTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}/"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+@pytest.fixture(name="site")
+def visitor(service: Service) -> Iterator[Site]:
+    """Visit the module's service, whose switch is off."""
+    with service.site() as site:
+        yield site
+
+
+def test_a_form_of_another_site_goes_through_with_the_switch_off(
+    open_window: OpenWindow, site: Site, service: Service
+) -> None:
+    """What being open means: any page that someone of ours looks at can change the list."""
+    window = open_window()
+    with another_site(f"{service.url}/mahasiswa/add", "terbuka") as address:
+        window.page.goto(address)
+        with window.leaving():
+            window.page.get_by_role("button", name="Ambil hadiah").click()
+    assert window.page.url == f"{service.url}/"
+    assert "terbuka" in site.list().nims
+
+
+def test_a_form_of_another_site_is_refused_with_the_switch_on(open_window: OpenWindow, tmp_path: Path) -> None:
+    """It is answered with a page that says so, and changes nothing; our own forms work as ever."""
+    with Service(tmp_path / "a.db", {"SAME_ORIGIN_ONLY": "1"}) as service, service.site() as site:
+        window = open_window(url=service.url)
+        with another_site(f"{service.url}/mahasiswa/add", "jahat") as address:
+            window.page.goto(address)
+            with window.leaving():
+                window.page.get_by_role("button", name="Ambil hadiah").click()
+        assert Page(window.source(), service.url).headings == [REFUSED]
+        assert site.list().nims == []
+
+        # From there on as people do it: list, add, edit, delete.
+        with window.leaving():
+            window.page.get_by_role("link", name="Kembali ke daftar").click()
+        with window.leaving():
+            window.page.get_by_role("link", name="Tambah Data").click()
+        window.type(nim="20/1", nama="Siti", alamat="Solo")
+        window.save()
+        with window.leaving():
+            window.row("20/1").get_by_role("link", name="Edit").click()
+        window.type(nama="Siti Aminah")
+        window.save()
+        assert window.cells() == [["20/1", "Siti Aminah", "Solo"]]
+        with window.leaving():
+            window.row("20/1").get_by_role("button", name="Delete").click()
+        assert site.list().nims == []
+        assert window.dialogs == ["confirm: Apakah Anda yakin ingin menghapus data ini?"]

@@ -1,0 +1,179 @@
+"""Clients that stall: a thousand at once, in every phase of a request; everyone else is answered all the while."""
+
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from itertools import chain
+from pathlib import Path
+
+import pytest
+from attack import FORM, HOST, Line, assert_log_is_sound, fill, linux, memory, open_files, until, workers
+from harness import Service
+
+HEAD_SECONDS, BODY_SECONDS, UNREAD_SECONDS = 10, 10, 30
+"""What the service grants: server.py and forms.py."""
+
+SLACK = 8
+"""Seconds later that a client may be let go: each end has its own timer, and the machine is busy."""
+
+PATIENCE = 2.0
+"""Seconds in which everyone else must be answered."""
+
+ROWS = 8000
+"""A list of two and a half megabytes."""
+
+HALF_A_FORM = (
+    b"POST /mahasiswa/add HTTP/1.1\r\n" + HOST + FORM + b"Content-Length: 50000\r\n\r\nnim=setengah&nama=Siti&alamat="
+)
+BIG_LIST = b"GET / HTTP/1.1\r\n" + HOST + b"\r\n"
+
+# What each sends before it stalls, the answer it gets, and when its connection must have ended.
+PHASES = {
+    "says nothing": (b"", b"", HEAD_SECONDS),
+    "half a line": (b"GET / HT", b"", HEAD_SECONDS),
+    "half a head": (b"GET / HTTP/1.1\r\n" + HOST + b"X: ", b"", HEAD_SECONDS),
+    "nothing after an answer": (b"GET /mahasiswa/add HTTP/1.1\r\n" + HOST + b"\r\n", b"HTTP/1.1 200", HEAD_SECONDS),
+    "half a body": (HALF_A_FORM, b"HTTP/1.1 408", BODY_SECONDS),
+    "half a chunk": (
+        b"POST /mahasiswa/add HTTP/1.1\r\n" + HOST + FORM + b"Transfer-Encoding: chunked\r\n\r\nff\r\nnim=",
+        b"HTTP/1.1 408",
+        BODY_SECONDS,
+    ),
+    "half a file": (
+        b"POST /mahasiswa/impor HTTP/1.1\r\n" + HOST + b"Content-Type: multipart/form-data; boundary=x\r\n"
+        b'Content-Length: 90000\r\n\r\n--x\r\nContent-Disposition: form-data; name="berkas"; filename="a.csv"\r\n\r\nNIM',
+        b"HTTP/1.1 408",
+        BODY_SECONDS,
+    ),
+}
+# What is asked for by those who do not read: a big list, many answers, a file.
+READERS = (
+    BIG_LIST,
+    BIG_LIST * 20,
+    (b"GET /mahasiswa/add HTTP/1.1\r\n" + HOST + b"\r\n") * 500,
+    b"GET /mahasiswa/ekspor.csv HTTP/1.1\r\n" + HOST + b"\r\n",
+)
+
+
+class Stalled:
+    """A client that has sent something, and does no more but look whether the service lets it go."""
+
+    def __init__(self, port: int, data: bytes, *, reads: bool = True) -> None:
+        self.received = b""
+        self.began = time.monotonic()
+        self.socket = socket.socket()
+        if not reads:
+            self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        self.socket.settimeout(PATIENCE)
+        self.socket.connect(("127.0.0.1", port))
+        self.socket.sendall(data)
+        self.socket.settimeout(0)
+
+    def is_let_go(self) -> bool:
+        """Whether the service has ended the connection."""
+        try:
+            while part := self.socket.recv(65536):
+                self.received += part
+        except BlockingIOError:
+            return False
+        except ConnectionResetError:
+            pass
+        self.socket.close()
+        return True
+
+
+@linux
+def test_a_thousand_stalled_clients(tmp_path: Path, rounds: Callable[[int, int], int]) -> None:
+    """Each is let go in its time, all others are answered at once, and then everything is as it was before."""
+    each = rounds(100, 400)
+    with Service(tmp_path / "a.db") as service, ExitStack() as stack:
+        fill(tmp_path / "a.db", ROWS)
+        (worker,) = workers(service)
+        with Line(service.port) as line:
+            for path in ("/", "/?cari=1", "/mahasiswa/ekspor.csv"):
+                assert line.get(path).status == 200
+        before, files = memory(worker), open_files(worker)
+        waiting: dict[str, list[Stalled]] = {}
+        for name, (data, _, _) in PHASES.items():
+            waiting[name] = [Stalled(service.port, data) for _ in range(each)]
+        began = time.monotonic()
+        unread = [Stalled(service.port, data, reads=False) for data in READERS for _ in range(each)]
+        for client in chain(unread, *waiting.values()):
+            stack.callback(client.socket.close)
+        assert len(unread) + sum(map(len, waiting.values())) >= 1000
+        until(lambda: open_files(worker) > files + 1000, PATIENCE)
+
+        most, answered = before, 0
+        # What the service lets go of shows in its open files: a client that does not read is not told.
+        while any(waiting.values()) or open_files(worker) > files + 10:
+            everyone_else_is_answered(service, answered)
+            answered += 1
+            most = max(most, memory(worker))
+            now = time.monotonic()
+            assert now < began + UNREAD_SECONDS + SLACK, "clients that do not read are still there"
+            for name, clients in waiting.items():
+                _, answer, seconds = PHASES[name]
+                gone = [client for client in clients if client.is_let_go()]
+                assert all(
+                    client.received.startswith(answer) and bool(client.received) == bool(answer) for client in gone
+                )
+                waiting[name] = [client for client in clients if client not in gone]
+                assert all(now < client.began + seconds + SLACK for client in waiting[name]), f"{name}: still there"
+        assert answered > 50
+        assert time.monotonic() > began + UNREAD_SECONDS - 1, "clients that do not read were not there"
+
+        # Who does not read costs what the service keeps of an answer, not the whole of a big list.
+        assert most - before < 0.7 * len(unread), f"{most - before:.0f} MB"
+        assert memory(worker) - before < 0.5 * len(unread), f"{memory(worker) - before:.0f} MB"
+        assert workers(service) == [worker]
+        everyone_else_is_answered(service, answered)
+        assert_log_is_sound(service.stderr())
+        until(lambda: service.stderr().count(" 408 ") == 3 * each)
+
+
+def everyone_else_is_answered(service: Service, number: int) -> None:
+    """Someone comes, looks at the list, adds a record and deletes it, each of it at once."""
+    for request in (
+        lambda line: line.get("/sehat").status == 200,
+        lambda line: line.add(f"n{number}", "Siti", "Solo").status == 302,
+        lambda line: f"<td>n{number}</td>".encode() in line.get("/").body,
+        lambda line: line.delete(f"n{number}").status == 302,
+    ):
+        began = time.monotonic()
+        with Line(service.port, PATIENCE) as line:
+            assert request(line)
+        assert time.monotonic() - began < PATIENCE
+
+
+@linux
+def test_the_end_does_not_wait_for_them(tmp_path: Path) -> None:
+    """With hundreds of stalled clients SIGTERM ends the service within five seconds."""
+    with Service(tmp_path / "a.db") as service, ExitStack() as stack:
+        fill(tmp_path / "a.db", ROWS)
+        (worker,) = workers(service)
+        files = open_files(worker)
+        everyone = [*(data for data, _, _ in PHASES.values()), *READERS]
+        for data in everyone:
+            for _ in range(30):
+                stack.callback(Stalled(service.port, data, reads=False).socket.close)
+        until(lambda: open_files(worker) >= files + 30 * len(everyone))
+        began = time.monotonic()
+        assert service.stop() == 0
+        assert time.monotonic() - began < 5
+
+
+@pytest.mark.torture
+@pytest.mark.parametrize("mode", ["-H", "-B", "-X"], ids=["slow heads", "slow bodies", "slow readers"])
+def test_slowhttptest(tmp_path: Path, mode: str) -> None:
+    """The well-known tool, with a thousand connections: the service stays available."""
+    tool = shutil.which("slowhttptest")
+    if tool is None:
+        pytest.skip("slowhttptest is not installed")
+    with Service(tmp_path / "a.db") as service:
+        command = [tool, mode, "-c", "1000", "-r", "500", "-i", "5", "-l", "25", "-p", "3", "-u", f"{service.url}/"]
+        subprocess.run(command, check=True, capture_output=True, cwd=tmp_path, timeout=90)
+        everyone_else_is_answered(service, 0)
+        assert_log_is_sound(service.stderr())
