@@ -28,9 +28,16 @@ def prepare(path: Path) -> None:
     try:
         if not path.parent.is_dir():
             raise Unusable(f"the folder {path.parent} does not exist")
-        db = apsw.Connection(str(path.absolute()))
+        # To begin a log takes the file alone, and SQLite does not wait for that.
+        with _alone(path.parent):
+            _prepare(path)
     except OSError as error:
         raise Unusable(f"{path} cannot be opened: {error.strerror}") from error
+
+
+def _prepare(path: Path) -> None:
+    try:
+        db = apsw.Connection(str(path.absolute()))
     except apsw.Error as error:
         raise Unusable(f"{path} cannot be opened: {error}") from error
     try:
