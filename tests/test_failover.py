@@ -66,7 +66,7 @@ class Ledger:
             assert time.monotonic() < deadline, "nothing is acknowledged any more"
             assert all(thread.is_alive() for thread in self._threads)
             time.sleep(0.005)
-        return min(moment for nim, moment in list(self.added.items()) if nim not in before)
+        return min(moment for nim, moment in self.added.copy().items() if nim not in before)
 
     @contextmanager
     def running(self) -> Iterator[None]:

@@ -309,6 +309,8 @@ def _match(cari: str) -> tuple[str, Sequence[str]]:
     """
     if not cari:
         return "", ()
+    if "\0" in cari:  # where a pattern would end; no record of ours has one
+        return " WHERE false", ()
     if all(letter.isascii() or letter.lower() == letter.upper() for letter in cari):
         condition = "LIKE ? ESCAPE '\\'"
         pattern = "%" + re.sub(r"([%_\\])", r"\\\1", cari) + "%"
