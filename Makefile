@@ -21,6 +21,9 @@ check: .venv/dev.stamp
 	@$(BIN)/ruff check
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-logo
+	@$(BIN)/pip-audit --progress-spinner off --require-hashes --disable-pip -r requirements.txt >.venv/audit.txt 2>&1 \
+	  || ! grep 'known vulnerabilit.* in ' .venv/audit.txt || { cat .venv/audit.txt; exit 1; }
+	@if grep -q 'could not be audited\|rror' .venv/audit.txt; then echo 'pip-audit could not reach its data: nothing was audited'; fi
 
 # Points the black-box tests of the specification at any implementation: make conform URL=http://localhost:3000
 conform: .venv/dev.stamp
