@@ -552,3 +552,29 @@ def test_a_workbook_of_numbers(operator: Operator) -> None:
     data = by_openpyxl(HEADER, (7, "Ani", "Solo"), (8.0, "Budi", 12))
     operator.done("import", operator.write("a.xlsx", data))
     assert operator.records() == [("7", "Ani", "Solo"), ("8", "Budi", "12")]
+
+
+def test_all_records_are_copied_to_another_database_and_back(tmp_path: Path, database: str) -> None:
+    """From SQLite to either engine and back: the same records, to the byte; one that holds records is refused."""
+    operator = Operator(tmp_path / "first")
+    operator.folder.mkdir()
+    operator.fill([*KEPT, ("20/456839/TK/50663", "Siti Nur'aini, S.Kom.", "Jl. \r\n<é> 7")])
+    here, back = f"sqlite:///{operator.database}", f"sqlite:///{operator.folder}/back.db"
+    assert operator.done("copy", "--from", here, "--to", database) == "3 records copied\n"
+    assert operator.done("copy", "--from", database, "--to", back) == "3 records copied\n"
+    assert records_of(operator.folder / "back.db") == operator.records()
+    again = operator.run("copy", "--from", here, "--to", database)
+    assert (again.returncode, again.stdout) == (1, "")
+    assert again.stderr == "mahasiswa: the database to copy to holds records already\n"
+
+
+@pytest.mark.parametrize(
+    ("source", "code", "said"),
+    [("sqlite:///tidak-ada.db", 1, "tidak-ada.db does not exist"), ("mysql://x/y", 2, "--from and --to must be")],
+)
+def test_a_copy_from_nowhere_is_refused(operator: Operator, source: str, code: int, said: str) -> None:
+    """Nothing is made in its place."""
+    answer = operator.run("copy", "--from", source, "--to", "sqlite:///lain.db")
+    assert answer.returncode == code
+    assert said in answer.stderr
+    assert not list(operator.folder.iterdir())
