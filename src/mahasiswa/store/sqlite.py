@@ -121,7 +121,11 @@ class SQLiteStore:
             raise Unusable(f"{path} cannot be opened: {error}") from error
 
     async def version(self) -> Version | None:
-        file = await self._watched()
+        file = self._file
+        # Asked many thousand times a second: that the file was replaced may be noticed a little late.
+        if (now := time.monotonic()) >= self._looked + LOOK_SECONDS or file is None:
+            self._looked = now
+            file = await self._current()
         try:
             return self._generation, file.watch.execute("PRAGMA data_version").get
         except apsw.BusyError:
@@ -246,13 +250,6 @@ class SQLiteStore:
     async def close(self) -> None:
         if self._file:
             await self._file.close()
-
-    async def _watched(self) -> _File:
-        """The open file, as `_current`, for what is asked many thousand times a second: it may notice a little late."""
-        if (now := time.monotonic()) < self._looked + LOOK_SECONDS and self._file:
-            return self._file
-        self._looked = now
-        return await self._current()
 
     async def _current(self) -> _File:
         """The open file; another one under its name is opened instead. Raise Unavailable where there is none."""

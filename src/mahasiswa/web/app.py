@@ -72,7 +72,7 @@ def create_app(settings: Settings) -> ASGIApp:
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
-        app.state.store = await open_store(settings.database_url)
+        app.state.store = cache.store = await open_store(settings.database_url)
         yield
         await app.state.store.close()
 
@@ -90,7 +90,8 @@ def create_app(settings: Settings) -> ASGIApp:
     )
     app.router.redirect_slashes = False
     app.state.pages = pages
-    return Guard(ListCache(Log(app), app.state, pages), pages, settings)
+    cache = ListCache(Log(app), pages)
+    return Guard(cache, pages, settings)
 
 
 async def not_found(request: Request, _error: Exception) -> Response:

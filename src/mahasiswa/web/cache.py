@@ -6,7 +6,6 @@ import hashlib
 import re
 from collections.abc import Sequence
 
-from starlette.datastructures import State
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from mahasiswa.store import Store, Unavailable, Version
@@ -21,7 +20,7 @@ MAX_ROWS = MAX_PAGE // 300
 WHOLE = 512 * 1024
 """Bytes of a page that is sent in one go: each client that does not read costs a copy of what was sent."""
 
-PIECE = 64 * 1024
+PIECE = 256 * 1024
 """Bytes of a longer one that are sent at a time, as the client takes them."""
 
 SLICE = 100
@@ -39,9 +38,11 @@ class ListCache:
     The version is asked on every request, before anything else: there is no timeout, and no call that invalidates.
     """
 
-    def __init__(self, app: ASGIApp, state: State, pages: Pages) -> None:
+    store: Store
+    """Set when it is open, before the first request."""
+
+    def __init__(self, app: ASGIApp, pages: Pages) -> None:
         self.app = app
-        self.state = state  # holds the store, once it is open
         self.pages = pages
         self._version: Version | None = None
         self._page: Page | None = None
@@ -67,7 +68,7 @@ class ListCache:
 
     async def _current(self) -> "Page | None":
         """The page as of now, which is kept or which many wait for; None for one not to keep."""
-        store: Store = self.state.store
+        store = self.store
         version = await store.version()
         if version is None:
             return None
