@@ -201,6 +201,12 @@ class Pages:
         """GET /sehat where the store answers."""
         return self._page("error.html", heading="Sehat", text="Layanan berjalan dan data dapat dibaca.")
 
+    def head(self, media_type: str, headers: Mapping[str, str] | None = None) -> Response:
+        """The answer to HEAD where only GET, by making the whole body, would find out its length."""
+        response = Response(headers={**self.headers, **(headers or {})}, media_type=media_type)
+        del response.headers["content-length"]  # 0 would be wrong
+        return response
+
     def redirect(self) -> Response:
         """302 to the list, without a body (specification 7.5)."""
         return Response(status_code=302, headers={"location": self.path("/"), **self.headers})

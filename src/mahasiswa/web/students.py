@@ -25,9 +25,7 @@ async def index(request: Request) -> Response:
         return await _found(request, store, pages)
     chunk = await store.after(None, CHUNK)
     if request.method == "HEAD":
-        response = Response(headers=pages.headers, media_type="text/html")
-        del response.headers["content-length"]  # 0 would be wrong, and the right one takes the whole list to know
-        return response
+        return pages.head("text/html")
     return StreamingResponse(_list(store, pages, chunk), headers=pages.headers, media_type="text/html")
 
 

@@ -139,12 +139,10 @@ async def _export(request: Request, name: str, write: Callable[[Iterator[Mahasis
 async def _download(request: Request, name: str, fill: Callable[[BinaryIO], Awaitable[None]]) -> Response:
     """Answer with a file, written whole before its first byte leaves: no transaction waits for a slow client."""
     _, pages = parts(request)
-    headers = {**pages.headers, "content-disposition": f'attachment; filename="{name}"'}
+    headers = {"content-disposition": f'attachment; filename="{name}"'}
     media_type = "text/csv" if name.endswith(".csv") else XLSX
     if request.method == "HEAD":
-        response = Response(headers=headers, media_type=media_type)
-        del response.headers["content-length"]  # which GET would find out by making the file
-        return response
+        return pages.head(media_type, headers)
     file = cast("BinaryIO", tempfile.TemporaryFile())  # noqa: SIM115 - closed when the last byte has left
     try:
         await fill(file)
@@ -153,7 +151,7 @@ async def _download(request: Request, name: str, fill: Callable[[BinaryIO], Awai
     except BaseException:
         file.close()
         raise
-    return StreamingResponse(_pieces(file), headers=headers, media_type=media_type)
+    return StreamingResponse(_pieces(file), headers={**pages.headers, **headers}, media_type=media_type)
 
 
 async def _pieces(file: BinaryIO) -> AsyncIterator[bytes]:
