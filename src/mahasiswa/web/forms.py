@@ -1,7 +1,7 @@
 """Reading a form post: its bytes, counted and timed as they come, and its fields, exactly as they were typed."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Literal, NamedTuple
 from urllib.parse import unquote_to_bytes
@@ -44,8 +44,9 @@ async def read_form(
 ) -> Form:
     """Read an application/x-www-form-urlencoded body; raise BodyRefused. Fields nobody asked for are ignored."""
     body = await _read_body(request, max_body, problem)
-    content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if body and (content_type != "application/x-www-form-urlencoded" or "content-encoding" in request.headers):
+    headers = _headers(request)
+    content_type = headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
+    if body and (content_type != b"application/x-www-form-urlencoded" or b"content-encoding" in headers):
         raise BodyRefused("not a form")
     sent: dict[bytes, list[bytes]] = {}
     for pair in body.split(b"&"):
@@ -82,20 +83,22 @@ async def read_upload(request: Request, max_file: int) -> AsyncIterator[FormData
 
 async def _read_body(request: Request, limit: int, problem: BodyProblem) -> bytes:
     receive = _bounded(request, limit, problem)
-    chunks = []
-    while True:
+    announced = _announced(request)
+    body = bytearray()
+    more = True
+    while more:
         message = await receive()
         if message["type"] == "http.disconnect":  # or the body is no HTTP
             raise BodyRefused("bad request")
-        chunks.append(message.get("body", b""))
-        if not message.get("more_body", False):
-            return b"".join(chunks)
+        body += message.get("body", b"")
+        # To hear that there is no more takes as long as to hear what there is.
+        more = message.get("more_body", False) and len(body) != announced
+    return bytes(body)
 
 
 def _bounded(request: Request, limit: int, problem: BodyProblem) -> Receive:
     """The request's body, counted and timed as it comes: a client may announce one length and send another."""
-    announced = request.headers.get("content-length", "")
-    if announced.isdecimal() and int(announced) > limit:
+    if (_announced(request) or 0) > limit:
         raise BodyRefused(problem)
     deadline = asyncio.get_running_loop().time() + BODY_SECONDS
     received = 0
@@ -113,3 +116,14 @@ def _bounded(request: Request, limit: int, problem: BodyProblem) -> Receive:
         return message
 
     return receive
+
+
+def _announced(request: Request) -> int | None:
+    """The length of the body in bytes; None where it comes in chunks, whose end tells."""
+    headers = _headers(request)
+    length = headers.get(b"content-length", b"")
+    return int(length) if length.isdigit() and b"transfer-encoding" not in headers else None
+
+
+def _headers(request: Request) -> Mapping[bytes, bytes]:
+    return dict(request.scope["headers"])

@@ -104,6 +104,8 @@ class Pages:
             "referrer-policy": "same-origin",
             "cache-control": "no-cache",
         }
+        # 302 to the list, without a body (specification 7.5).
+        self.redirect = Response(status_code=302, headers={"location": self.path("/"), **self.headers})
 
     def path(self, path: str) -> str:
         """A path of ours as a browser must ask for it."""
@@ -206,10 +208,6 @@ class Pages:
         response = Response(headers={**self.headers, **(headers or {})}, media_type=media_type)
         del response.headers["content-length"]  # 0 would be wrong
         return response
-
-    def redirect(self) -> Response:
-        """302 to the list, without a body (specification 7.5)."""
-        return Response(status_code=302, headers={"location": self.path("/"), **self.headers})
 
     def _form(
         self,

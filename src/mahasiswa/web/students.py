@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from functools import partial
 from typing import cast
+from urllib.parse import unquote_to_bytes
 
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
@@ -18,9 +19,8 @@ CHUNK = LONG + 1
 """Rows read and sent at a time; the first tells whether the list is a long one."""
 
 
-async def index(request: Request) -> Response:
+async def index(request: Request, store: Store, pages: Pages) -> Response:
     """GET / (specification 4.1), as a stream: what the cache in front of this route does not keep."""
-    store, pages = parts(request)
     if any(name in request.query_params for name in PARAMETERS):
         return await _found(request, store, pages)
     chunk = await store.after(None, CHUNK)
@@ -55,39 +55,35 @@ async def _list(store: Store, pages: Pages, chunk: Sequence[Mahasiswa]) -> Async
     yield after
 
 
-async def new(request: Request) -> Response:
+async def new(_request: Request, _store: Store, pages: Pages) -> Response:
     """GET /mahasiswa/add (specification 4.2)."""
-    _, pages = parts(request)
     return pages.add_form()
 
 
-async def edit(request: Request) -> Response:
+async def edit(request: Request, store: Store, pages: Pages) -> Response:
     """GET /mahasiswa/edit/:nim (specification 4.3)."""
-    store, pages = parts(request)
     nim = _nim(request)
     record = None if nim is None else await store.get(nim)
     return pages.edit_form(record, digest(record)) if record else pages.error("no record")
 
 
-async def create(request: Request) -> Response:
+async def create(request: Request, store: Store, pages: Pages) -> Response:
     """POST /mahasiswa/add (specification 4.4)."""
-    store, pages = parts(request)
     form = await read_form(request, Mahasiswa._fields)
-    request.state.nim = form.values["nim"]  # for the log; other routes have it in their path
+    request.scope["nim"] = form.values["nim"]  # for the log; other routes have it in their path
     return await _save(form, store.add, pages.add_form, pages)
 
 
-async def update(request: Request) -> Response:
+async def update(request: Request, store: Store, pages: Pages) -> Response:
     """POST /mahasiswa/edit/:nim (specification 4.5). A nim in the body is ignored.
 
     A form of ours says on which version of the record it was based; a client that does not gets what the
     specification says.
     """
-    store, pages = parts(request)
     nim = _nim(request)
     form = await read_form(request, ("nama", "alamat", "versi"))
     if nim is None:
-        return pages.redirect()
+        return pages.redirect
     versi = form.values.pop("versi")
     form.wrong.pop("versi", None)  # no field of the form; a strange one matches no record
 
@@ -100,9 +96,8 @@ async def update(request: Request) -> Response:
         return pages.changed(cast("Mahasiswa", changed.current), form.values)
 
 
-async def destroy(request: Request) -> Response:
+async def destroy(request: Request, store: Store, pages: Pages) -> Response:
     """POST /mahasiswa/delete/:nim (specification 4.6). A body is not read."""
-    store, pages = parts(request)
     nim = _nim(request)
     if nim is not None:
         try:
@@ -111,12 +106,11 @@ async def destroy(request: Request) -> Response:
             return pages.error("refused")
         except (Unavailable, Uncertain) as error:
             return pages.error(unsaved(error))
-    return pages.redirect()
+    return pages.redirect
 
 
-async def healthy(request: Request) -> Response:
+async def healthy(_request: Request, store: Store, pages: Pages) -> Response:
     """GET /sehat: whether the store answers a read, for a probe."""
-    store, pages = parts(request)
     await store.after(None, 1)
     return pages.healthy()
 
@@ -138,7 +132,7 @@ async def _save(
         return show_form(values, problem="refused")
     except (Unavailable, Uncertain) as error:
         return show_form(values, problem=unsaved(error))
-    return pages.redirect()
+    return pages.redirect
 
 
 def unsaved(error: StoreError) -> str:
@@ -146,12 +140,13 @@ def unsaved(error: StoreError) -> str:
     return "uncertain" if isinstance(error, Uncertain) else "not saved"
 
 
-def parts(request: Request) -> tuple[Store, Pages]:
-    """What the handlers work with."""
-    return request.app.state.store, request.app.state.pages
-
-
 def _nim(request: Request) -> str | None:
-    """The path's nim; None where it is no text, and so no record's."""
-    nim: str | None = request.path_params["nim"]
-    return nim
+    """The path's last segment, decoded once, strictly as UTF-8: None where it is none, and so no record's.
+
+    The empty text is a nim too.
+    """
+    segment: str = request.scope["path"].rpartition("/")[2]
+    try:
+        return unquote_to_bytes(segment.encode("latin-1")).decode()
+    except UnicodeDecodeError:
+        return None

@@ -16,7 +16,7 @@ from mahasiswa.store import Changed, Refused, Store, Unavailable, Uncertain
 from mahasiswa.store.bridge import with_records
 from mahasiswa.web.forms import read_form, read_upload
 from mahasiswa.web.pages import PROBLEMS, Pages
-from mahasiswa.web.students import parts, unsaved
+from mahasiswa.web.students import unsaved
 from mahasiswa.web.view import View
 
 UPLOAD = sheets.WEB.size or 0
@@ -31,15 +31,13 @@ WORKBOOKS = asyncio.Semaphore(2)
 """Workbooks read at the same time: each may take half a gigabyte."""
 
 
-async def choose(request: Request) -> Response:
+async def choose(_request: Request, _store: Store, pages: Pages) -> Response:
     """GET /mahasiswa/impor: where to choose a file or paste cells."""
-    _, pages = parts(request)
     return pages.import_form()
 
 
-async def preview(request: Request) -> Response:
+async def preview(request: Request, store: Store, pages: Pages) -> Response:
     """POST /mahasiswa/impor: what a file would change. Nothing is written, nothing kept."""
-    store, pages = parts(request)
     async with read_upload(request, UPLOAD) as form:
         file, field = form.get("berkas"), form.get("tempel")
         pasted = field if isinstance(field, str) else ""
@@ -56,9 +54,8 @@ async def preview(request: Request) -> Response:
             return pages.import_form(str(error), 413 if isinstance(error, sheets.TooBig) else 400, pasted)
 
 
-async def confirm(request: Request) -> Response:
+async def confirm(request: Request, store: Store, pages: Pages) -> Response:
     """POST /mahasiswa/impor/simpan: write what the preview showed, all of it or nothing."""
-    store, pages = parts(request)
     form = await read_form(request, ("data", "ada"), sheets.MAX_CONFIRMED_BYTES, "confirmation too large")
     try:
         # Sent twice, or no UTF-8: not what the preview gave, and nothing to repair.
@@ -77,26 +74,28 @@ async def confirm(request: Request) -> Response:
         return pages.import_form(PROBLEMS["refused"].text, 400)
     except (Unavailable, Uncertain) as error:
         return pages.error(unsaved(error))
-    return pages.redirect()
+    return pages.redirect
 
 
-async def template(request: Request) -> Response:
+async def template(request: Request, _store: Store, pages: Pages) -> Response:
     """GET /mahasiswa/impor/templat.xlsx: an empty table that passes its own import."""
     from mahasiswa.sheets.xlsx import write_template  # noqa: PLC0415 - slow to import, and seldom used
 
-    return await _download(request, "templat-mahasiswa.xlsx", lambda file: asyncio.to_thread(write_template, file))
+    return await _download(
+        request, pages, "templat-mahasiswa.xlsx", lambda file: asyncio.to_thread(write_template, file)
+    )
 
 
-async def export_xlsx(request: Request) -> Response:
+async def export_xlsx(request: Request, store: Store, pages: Pages) -> Response:
     """GET /mahasiswa/ekspor.xlsx: all records, or those of the same search, every cell as text."""
     from mahasiswa.sheets.xlsx import write_xlsx  # noqa: PLC0415 - as above
 
-    return await _export(request, "mahasiswa.xlsx", write_xlsx)
+    return await _export(request, store, pages, "mahasiswa.xlsx", write_xlsx)
 
 
-async def export_csv(request: Request) -> Response:
+async def export_csv(request: Request, store: Store, pages: Pages) -> Response:
     """GET /mahasiswa/ekspor.csv: likewise, as an Indonesian Excel opens it."""
-    return await _export(request, "mahasiswa.csv", sheets.write_csv)
+    return await _export(request, store, pages, "mahasiswa.csv", sheets.write_csv)
 
 
 async def _again(store: Store, pages: Pages, confirmed: Sequence[sheets.Confirmed]) -> Response:
@@ -121,24 +120,30 @@ async def _preview(
     return await asyncio.to_thread(show, plan, data, note)
 
 
-async def _export(request: Request, name: str, write: Callable[[Iterator[Mahasiswa], BinaryIO], None]) -> Response:
-    store, pages = parts(request)
+async def _export(
+    request: Request,
+    store: Store,
+    pages: Pages,
+    name: str,
+    write: Callable[[Iterator[Mahasiswa], BinaryIO], None],
+) -> Response:
     query = View.asked_for(request.query_params).query
 
     async def fill(file: BinaryIO) -> None:
         await with_records(store, query, lambda records: write(records, file))
 
     try:
-        return await _download(request, name, fill)
+        return await _download(request, pages, name, fill)
     except sheets.NotCarried as error:
         return pages.error("not carried", text=str(error))
     except Unavailable:
         return pages.error("not read")
 
 
-async def _download(request: Request, name: str, fill: Callable[[BinaryIO], Awaitable[None]]) -> Response:
+async def _download(
+    request: Request, pages: Pages, name: str, fill: Callable[[BinaryIO], Awaitable[None]]
+) -> Response:
     """Answer with a file, written whole before its first byte leaves: no transaction waits for a slow client."""
-    _, pages = parts(request)
     headers = {"content-disposition": f'attachment; filename="{name}"'}
     media_type = "text/csv" if name.endswith(".csv") else XLSX
     if request.method == "HEAD":
