@@ -15,14 +15,12 @@ from pathlib import Path
 import httpx
 import pytest
 from harness import Service
-from starlette.applications import Starlette
 
 from mahasiswa.settings import Settings
-from mahasiswa.store import prepare
-from mahasiswa.web.app import create_app
+from mahasiswa.store import open_store, prepare
+from mahasiswa.web.app import Application, create_app
 from mahasiswa.web.cache import ListCache
 from mahasiswa.web.guard import Guard
-from mahasiswa.web.log import Log
 
 # Another program: it commits a record at each line it reads, and says so. A process of its own, because closing a
 # descriptor of this file by Python's sqlite3 would drop the locks that APSW holds in this one.
@@ -213,16 +211,16 @@ def test_the_stream_equals_the_kept_page(database: str) -> None:
         guard = create_app(settings)
         assert isinstance(guard, Guard)
         assert isinstance(guard.app, ListCache)
-        assert isinstance(guard.app.app, Log)
-        routes = guard.app.app.app
-        assert isinstance(routes, Starlette)
-        async with routes.router.lifespan_context(routes):
-            for n in range(2500):
-                await routes.state.store.add(f"{n}/é<{n % 7}", "Nur'aini & \r\n", "")
-            pages = []
-            for app in (guard, routes):
-                async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://a") as client:
-                    pages.append((await client.get("/", headers={"accept-encoding": ""})).content)
+        routes = guard.app.app
+        assert isinstance(routes, Application)
+        routes.store = guard.app.store = await open_store(settings.database_url)
+        for n in range(2500):
+            await routes.store.add(f"{n}/é<{n % 7}", "Nur'aini & \r\n", "")
+        pages = []
+        for app in (guard, routes):
+            async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://a") as client:
+                pages.append((await client.get("/", headers={"accept-encoding": ""})).content)
+        await routes.store.close()
         return pages[0], pages[1]
 
     prepare(settings.database_url)

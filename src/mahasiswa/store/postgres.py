@@ -10,7 +10,7 @@ import psycopg
 
 from mahasiswa.record import Incoming, Mahasiswa, Write, digest
 from mahasiswa.store import Changed, Merged, Query, Reason, Refused, Snapshot, statements
-from mahasiswa.store.postgres_adds import Adds, add_all, columns, refuse, refuse_nul, refuse_texts
+from mahasiswa.store.postgres_adds import Adds, add_all, as_json, refuse, refuse_nul, refuse_texts
 from mahasiswa.store.postgres_link import LONG, PATIENCE, Connection, Link, explain, limited
 from mahasiswa.store.postgres_version import Versions
 from mahasiswa.store.statements import postgres
@@ -135,7 +135,7 @@ class PostgresStore:
             for nim in left:  # someone else added it meanwhile
                 if (now := await _get(db, statements.GET, nim)) != added[nim]:
                     raise Changed(nim, now)
-            await db.execute(postgres(statements.UPDATE_ALL), columns(changed.values()))
+            await _run(db, statements.UPDATE_ALL, as_json(changed.values()))
 
         await self._write(change)
 

@@ -103,12 +103,17 @@ class Link:
             except psycopg.Error as error:
                 await _again_or_raise(error, deadline)
 
-    async def write(self, work: Callable[[Connection], Awaitable[T]], *, deadline: float | None = None) -> T:
-        """Do something in a transaction of its own; again from its beginning where nothing of it was done."""
+    async def write(
+        self, work: Callable[[Connection], Awaitable[T]], *, deadline: float | None = None, begins: bool = False
+    ) -> T:
+        """Do something in a transaction of its own; again from its beginning where nothing of it was done.
+
+        `begins` says that the work begins the transaction itself, with its first statement.
+        """
         deadline = deadline or time.monotonic() + PATIENCE
         for attempt in count(1):
             try:
-                async with self.transaction(deadline, PATIENCE) as db:
+                async with self.transaction(deadline, PATIENCE, begins=begins) as db:
                     with limited(db, PATIENCE):
                         return await work(db)
             except (SerializationFailure, DeadlockDetected) as error:
@@ -120,11 +125,12 @@ class Link:
         raise AssertionError
 
     @asynccontextmanager
-    async def transaction(self, deadline: float, seconds: float) -> AsyncIterator[Connection]:
+    async def transaction(self, deadline: float, seconds: float, *, begins: bool = False) -> AsyncIterator[Connection]:
         """A connection in a transaction, which is committed in the end. To begin and to commit have `seconds` each."""
         async with self.lend(deadline) as db:
-            with limited(db, seconds):
-                await db.execute(statements.postgres(statements.BEGIN))
+            if not begins:
+                with limited(db, seconds):
+                    await db.execute(statements.postgres(statements.BEGIN))
             yield db
             with limited(db, seconds):
                 await _commit(db)

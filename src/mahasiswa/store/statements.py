@@ -169,14 +169,14 @@ FIND = f"SELECT {COLUMNS} FROM mahasiswa WHERE nim = ANY(?)"
 # In order, here and below, so that two who change the same records do not wait for each other in a circle.
 FIND_LOCKED = f'{FIND} ORDER BY nim COLLATE "C" FOR UPDATE'
 UPDATE_ALL = """
-UPDATE mahasiswa SET nama = i.nama, alamat = i.alamat
-FROM unnest(?::text[], ?::text[], ?::text[]) AS i (nim, nama, alamat) WHERE i.nim = mahasiswa.nim
+UPDATE mahasiswa SET nama = record->>1, alamat = record->>2
+FROM json_array_elements(?::json) AS i (record) WHERE nim = record->>0
 """
 # Of several with the same nim the first is stored.
 ADD_ALL = """
 INSERT INTO mahasiswa (nim, nama, alamat)
-SELECT nim, nama, alamat FROM unnest(?::text[], ?::text[], ?::text[]) WITH ORDINALITY AS i (nim, nama, alamat, number)
-ORDER BY nim COLLATE "C", number
+SELECT record->>0, record->>1, record->>2 FROM json_array_elements(?::json) WITH ORDINALITY AS i (record, number)
+ORDER BY (record->>0) COLLATE "C", number
 ON CONFLICT (nim) DO NOTHING
 RETURNING nim
 """

@@ -6,7 +6,6 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 
-from starlette.exceptions import HTTPException
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
 from starlette.responses import Response
@@ -89,8 +88,6 @@ class Application:
     async def _respond(self, request: Request) -> Response:
         try:
             return await self._handle(request)
-        except HTTPException:  # a multipart body that is none
-            return self.pages.error("bad request")
         except BodyRefused as refused:  # what is left of it is not waited for
             return self.pages.error(refused.problem, {"connection": "close"})
         except Unavailable:  # in a read; a write says what became of it

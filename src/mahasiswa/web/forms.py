@@ -7,6 +7,7 @@ from typing import Literal, NamedTuple
 from urllib.parse import unquote_to_bytes
 
 from starlette.datastructures import FormData
+from starlette.formparsers import MultiPartException
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import Message, Receive
 
@@ -43,8 +44,8 @@ async def read_form(
     request: Request, fields: Sequence[str], max_body: int = MAX_BODY, problem: BodyProblem = "too large"
 ) -> Form:
     """Read an application/x-www-form-urlencoded body; raise BodyRefused. Fields nobody asked for are ignored."""
-    body = await _read_body(request, max_body, problem)
     headers = _headers(request)
+    body = await _read_body(request, _announced(headers), max_body, problem)
     content_type = headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
     if body and (content_type != b"application/x-www-form-urlencoded" or b"content-encoding" in headers):
         raise BodyRefused("not a form")
@@ -72,18 +73,19 @@ def _decode(text: bytes) -> bytes:
 
 @asynccontextmanager
 async def read_upload(request: Request, max_file: int) -> AsyncIterator[FormData]:
-    """Read a form with a file, valid within the `with`; raise BodyRefused, or HTTPException where it is malformed."""
-    bounded = Request(request.scope, _bounded(request, max_file + MAX_BODY, "file too large"))
+    """Read a form with a file, valid within the `with`; raise BodyRefused."""
+    bounded = Request(
+        request.scope, _bounded(request, _announced(_headers(request)), max_file + MAX_BODY, "file too large")
+    )
     try:
         async with bounded.form(max_files=1, max_fields=5, max_part_size=max_file) as form:
             yield form
-    except ClientDisconnect:  # or the body is no HTTP
+    except (ClientDisconnect, MultiPartException):  # or the body is no HTTP
         raise BodyRefused("bad request") from None
 
 
-async def _read_body(request: Request, limit: int, problem: BodyProblem) -> bytes:
-    receive = _bounded(request, limit, problem)
-    announced = _announced(request)
+async def _read_body(request: Request, announced: int | None, limit: int, problem: BodyProblem) -> bytes:
+    receive = _bounded(request, announced, limit, problem)
     body = bytearray()
     more = True
     while more:
@@ -96,9 +98,9 @@ async def _read_body(request: Request, limit: int, problem: BodyProblem) -> byte
     return bytes(body)
 
 
-def _bounded(request: Request, limit: int, problem: BodyProblem) -> Receive:
+def _bounded(request: Request, announced: int | None, limit: int, problem: BodyProblem) -> Receive:
     """The request's body, counted and timed as it comes: a client may announce one length and send another."""
-    if (_announced(request) or 0) > limit:
+    if announced and announced > limit:
         raise BodyRefused(problem)
     deadline = asyncio.get_running_loop().time() + BODY_SECONDS
     received = 0
@@ -118,12 +120,11 @@ def _bounded(request: Request, limit: int, problem: BodyProblem) -> Receive:
     return receive
 
 
-def _announced(request: Request) -> int | None:
-    """The length of the body in bytes; None where it comes in chunks, whose end tells."""
-    headers = _headers(request)
-    length = headers.get(b"content-length", b"")
-    return int(length) if length.isdigit() and b"transfer-encoding" not in headers else None
-
-
 def _headers(request: Request) -> Mapping[bytes, bytes]:
     return dict(request.scope["headers"])
+
+
+def _announced(headers: Mapping[bytes, bytes]) -> int | None:
+    """The length of the body in bytes; None where it comes in chunks, whose end tells."""
+    length = headers.get(b"content-length", b"")
+    return int(length) if length.isdigit() and b"transfer-encoding" not in headers else None

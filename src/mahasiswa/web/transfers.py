@@ -140,9 +140,7 @@ async def _export(
         return pages.error("not read")
 
 
-async def _download(
-    request: Request, pages: Pages, name: str, fill: Callable[[BinaryIO], Awaitable[None]]
-) -> Response:
+async def _download(request: Request, pages: Pages, name: str, fill: Callable[[BinaryIO], Awaitable[None]]) -> Response:
     """Answer with a file, written whole before its first byte leaves: no transaction waits for a slow client."""
     headers = {"content-disposition": f'attachment; filename="{name}"'}
     media_type = "text/csv" if name.endswith(".csv") else XLSX
