@@ -253,6 +253,16 @@ def test_a_body_over_64_kib_is_refused_when_it_is_announced(site: Site, service:
         assert_error(answer, site, TOO_LARGE)
 
 
+@pytest.mark.parametrize("target", [ADD, "/mahasiswa/impor"])
+def test_who_sends_too_much_before_reading_still_gets_the_page(site: Site, service: Service, target: str) -> None:
+    """As browsers and proxies do: what is sent after the refusal is read, so that no reset takes the answer away."""
+    size = 32 << 20
+    head = f"POST {target} HTTP/1.1\r\nHost: localhost\r\nContent-Type: {URL_ENCODED}\r\nContent-Length: {size}\r\n\r\n"
+    answer = parsed(service.raw(head.encode() + bytes(size), 30))
+    assert answer.status_code == 413
+    assert_error(answer, site, TOO_LARGE if target == ADD else "melebihi 16 MB")
+
+
 def test_a_body_that_does_not_come_is_not_waited_for(site: Site, service: Service) -> None:
     """Announced and not sent, half sent, or sent a byte at a time: 408 after ten seconds, while others are answered."""
     heads = [

@@ -164,7 +164,8 @@ def test_the_headers(site: Site, header: str, value: str) -> None:
     answer = site.client.get("/mahasiswa/add", headers={header.encode(): sent})
     usual = site.get("/mahasiswa/add")
     assert (answer.status_code, answer.content) == (200, usual.content)
-    assert {**answer.headers, "date": ""} == {**usual.headers, "date": ""}
+    own = ("date", "content-encoding", "content-length") if header == "Accept-Encoding" else ("date",)
+    assert {**answer.headers, **dict.fromkeys(own)} == {**usual.headers, **dict.fromkeys(own)}
     listed = site.client.get("/", headers={header.encode(): sent})
     assert listed.status_code == (304 if header == "If-None-Match" and sent == b"*" else 200)
     assert listed.content == site.get("/").content or listed.status_code == 304

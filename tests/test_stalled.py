@@ -13,7 +13,7 @@ import pytest
 from attack import FORM, HOST, Line, assert_log_is_sound, fill, linux, memory, open_files, until, workers
 from harness import Service
 
-HEAD_SECONDS, BODY_SECONDS, UNREAD_SECONDS = 10, 10, 30
+HEAD_SECONDS, BODY_SECONDS, IDLE_SECONDS, UNREAD_SECONDS = 10, 10, 5, 30
 """What the service grants: server.py and forms.py."""
 
 SLACK = 8
@@ -37,6 +37,7 @@ PHASES = {
     "half a head": (b"GET / HTTP/1.1\r\n" + HOST + b"X: ", b"", HEAD_SECONDS),
     "nothing after an answer": (b"GET /mahasiswa/add HTTP/1.1\r\n" + HOST + b"\r\n", b"HTTP/1.1 200", HEAD_SECONDS),
     "half a body": (HALF_A_FORM, b"HTTP/1.1 408", BODY_SECONDS),
+    "half of too large a body": (HALF_A_FORM.replace(b"50000", b"5000000"), b"HTTP/1.1 413", IDLE_SECONDS),
     "half a chunk": (
         b"POST /mahasiswa/add HTTP/1.1\r\n" + HOST + FORM + b"Transfer-Encoding: chunked\r\n\r\nff\r\nnim=",
         b"HTTP/1.1 408",

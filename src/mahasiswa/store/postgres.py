@@ -208,8 +208,7 @@ def _match(cari: str) -> tuple[str, Sequence[str]]:
 
 def _either_case(letter: str) -> str:
     """A regular expression for a letter in upper and lower case, and for a character that means something in one."""
-    cases = {case for case in (letter, letter.lower(), letter.upper()) if len(case) == 1}
-    return f"[{''.join(sorted(cases))}]" if len(cases) > 1 else re.sub(r"([][\\^$.|?*+(){}])", r"\\\1", letter)
+    return statements.cases(letter) or re.sub(r"([][\\^$.|?*+(){}])", r"\\\1", letter)
 
 
 async def _lay_out(db: Connection, batches: Iterable[Sequence[Incoming]]) -> None:

@@ -1,16 +1,14 @@
 """Additions to PostgreSQL: all that wait are made in one transaction, then answered together."""
 
-import asyncio
 import json
 import logging
-import time
 from collections.abc import Collection, Sequence
-from typing import NamedTuple
 
 import psycopg
 
 from mahasiswa.record import Mahasiswa
 from mahasiswa.store import Refused, StoreError, Unavailable, Uncertain, statements
+from mahasiswa.store.group_commit import Done, GroupCommit, Waiting
 from mahasiswa.store.postgres_link import PATIENCE, Connection, Link
 
 log = logging.getLogger(__name__)
@@ -65,47 +63,23 @@ def as_json(records: Collection[Mahasiswa]) -> str:
     return json.dumps(list(records), ensure_ascii=False)
 
 
-class _Waiting(NamedTuple):
-    record: Mahasiswa
-    answer: asyncio.Future[None]
-    deadline: float
-
-
 class Adds:
     """A queue of additions. A transaction for each, on ten connections, makes an eighth as many in a second."""
 
     def __init__(self, link: Link) -> None:
         self._link = link
-        self._queue: list[_Waiting] = []
-        self._running: asyncio.Task[None] | None = None
+        self._records = GroupCommit(self._commit)
 
     async def add(self, record: Mahasiswa) -> None:
         """Add a record and wait until it is on disk; raise Refused, Unavailable or Uncertain."""
-        answer = asyncio.get_running_loop().create_future()
-        self._queue.append(_Waiting(record, answer, time.monotonic() + PATIENCE))
-        if self._running is None:
-            self._running = asyncio.create_task(self._run())
-        await answer
+        await self._records.write(record, PATIENCE)
 
     async def close(self) -> None:
         """Let what waits be done."""
-        if self._running:
-            await self._running
+        await self._records.close()
 
-    async def _run(self) -> None:
-        while group := self._queue:
-            self._queue = []
-            for waiting, outcome in zip(group, await self._outcomes(group), strict=True):
-                if waiting.answer.done():  # its client went away
-                    continue
-                if outcome:
-                    waiting.answer.set_exception(outcome)
-                else:
-                    waiting.answer.set_result(None)
-        self._running = None
-
-    async def _outcomes(self, group: Sequence[_Waiting]) -> Sequence[StoreError | None]:
-        records = [waiting.record for waiting in group]
+    async def _commit(self, group: Sequence[Waiting[Mahasiswa]]) -> Sequence[StoreError | Done]:
+        records = [waiting.change for waiting in group]
         try:
             added = await self._link.write(
                 lambda db: add_all(db, records, begin=True),
@@ -116,13 +90,13 @@ class Adds:
             return [error] * len(group)
         except Exception as error:
             if len(group) > 1:  # one spoils it for all, by a rule of the table's own; each is told alone
-                return [outcome for waiting in group for outcome in await self._outcomes([waiting])]
+                return [outcome for waiting in group for outcome in await self._commit([waiting])]
             if isinstance(error, StoreError):
                 return [error]
             log.exception("an addition was not stored")
             return [Unavailable(str(error))]
-        outcomes: list[StoreError | None] = []
+        outcomes: list[StoreError | Done] = []
         for nim, _, _ in records:
-            outcomes.append(None if nim in added else Refused("nim", "duplicate"))
+            outcomes.append(Done.STORED if nim in added else Refused("nim", "duplicate"))
             added.discard(nim)
         return outcomes

@@ -319,8 +319,7 @@ def _match(cari: str) -> tuple[str, Sequence[str]]:
 
 def _either_case(letter: str) -> str:
     """A GLOB pattern for a letter in upper and lower case, and for a character that means something to GLOB."""
-    cases = {case for case in (letter, letter.lower(), letter.upper()) if len(case) == 1}
-    return f"[{''.join(sorted(cases))}]" if len(cases) > 1 or letter in "*?[" else letter
+    return statements.cases(letter) or (f"[{letter}]" if letter in "*?[" else letter)
 
 
 def _lay_out(db: apsw.Connection, batches: Iterable[Sequence[Incoming]]) -> None:

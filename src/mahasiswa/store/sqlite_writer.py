@@ -8,11 +8,12 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple, cast
+from typing import cast
 
 import apsw
 
 from mahasiswa.store import Reason, Refused, StoreError, Unavailable, statements
+from mahasiswa.store.group_commit import Done, GroupCommit, Waiting
 from mahasiswa.store.sqlite_file import PATIENCE, connect, has_moved
 
 log = logging.getLogger(__name__)
@@ -20,30 +21,19 @@ log = logging.getLogger(__name__)
 Change = Callable[[apsw.Connection], None]
 
 
-class _Waiting(NamedTuple):
-    change: Change
-    answer: asyncio.Future[None]
-    deadline: float
-
-
 class Writer:
-    """One connection on one thread. All changes that wait are made in one transaction, then answered together."""
+    """One connection on one thread."""
 
     def __init__(self, path: Path) -> None:
         self._db = connect(path)
         self._db.execute(statements.REFUSE_INSERT)
         self._db.execute(statements.REFUSE_UPDATE)
         self._thread = ThreadPoolExecutor(1, "writer")
-        self._queue: list[_Waiting] = []
-        self._running: asyncio.Task[None] | None = None
+        self._changes = GroupCommit(self._commit)
 
     async def write(self, change: Change) -> None:
         """Make a change and wait until it is on disk; raise what `change` raised, or Unavailable."""
-        answer = asyncio.get_running_loop().create_future()
-        self._queue.append(_Waiting(change, answer, time.monotonic() + PATIENCE))
-        if self._running is None:
-            self._running = asyncio.create_task(self._run())
-        await answer
+        await self._changes.write(change, PATIENCE)
 
     async def apart(self, work: Change) -> None:
         """Do something on the writer's connection that is no part of any group."""
@@ -54,41 +44,24 @@ class Writer:
 
     async def close(self) -> None:
         """Let the changes that wait be made, then let go of the file."""
-        if self._running:
-            await self._running
+        await self._changes.close()
         if has_moved(self._db):  # SQLite leaves the log as it is then, and it no longer lies beside the file
             with suppress(Unavailable):
                 await self.apart(_fold)
         self._thread.shutdown()
         self._db.close()
 
-    async def _run(self) -> None:
-        loop = asyncio.get_running_loop()
-        while group := self._queue:
-            self._queue = []
-            try:
-                outcomes = await loop.run_in_executor(self._thread, self._commit, group)
-            except apsw.BusyError as error:
-                now = time.monotonic()
-                self._queue[:0] = [waiting for waiting in group if waiting.deadline > now]
-                group = [waiting for waiting in group if waiting.deadline <= now]
-                outcomes = [Unavailable(str(error))] * len(group)
-            except (apsw.Error, Unavailable) as error:
-                log.error("%d changes were not stored: %s", len(group), error)  # noqa: TRY400 - it says it all
-                outcomes = [Unavailable(str(error))] * len(group)
-            except Exception as error:
-                log.exception("%d changes were not stored", len(group))
-                outcomes = [Unavailable(str(error))] * len(group)
-            for waiting, outcome in zip(group, outcomes, strict=True):
-                if waiting.answer.done():  # its client went away
-                    continue
-                if outcome:
-                    waiting.answer.set_exception(outcome)
-                else:
-                    waiting.answer.set_result(None)
-        self._running = None
+    async def _commit(self, group: Sequence[Waiting[Change]]) -> Sequence[StoreError | Done]:
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._thread, self._transact, group)
+        except apsw.BusyError as error:
+            now = time.monotonic()
+            return [Done.NOT_YET if waiting.deadline > now else Unavailable(str(error)) for waiting in group]
+        except (apsw.Error, Unavailable) as error:
+            log.error("%d changes were not stored: %s", len(group), error)  # noqa: TRY400 - it says it all
+            return [Unavailable(str(error))] * len(group)
 
-    def _commit(self, group: Sequence[_Waiting]) -> Sequence[StoreError | None]:
+    def _transact(self, group: Sequence[Waiting[Change]]) -> Sequence[StoreError | Done]:
         """Make the group's changes in one transaction. Whatever is raised, nothing was done."""
         db = self._db
         patience = min(waiting.deadline for waiting in group) - time.monotonic()
@@ -110,12 +83,12 @@ class Writer:
         with suppress(apsw.Error):  # nothing can be written then; the next change that can does the same
             self._db.pragma("user_version", self._db.pragma("user_version"))
 
-    def _make(self, group: Sequence[_Waiting]) -> Sequence[StoreError | None]:
+    def _make(self, group: Sequence[Waiting[Change]]) -> Sequence[StoreError | Done]:
         if has_moved(self._db):
             raise Unavailable("the file was replaced or removed")
         return [self._attempt(waiting.change) for waiting in group]
 
-    def _attempt(self, change: Change) -> StoreError | None:
+    def _attempt(self, change: Change) -> StoreError | Done:
         """Make one change. A refused statement rolls back alone and leaves its neighbours in the transaction."""
         try:
             change(self._db)
@@ -125,7 +98,7 @@ class Writer:
             if not self._db.in_transaction:
                 raise
             return _refusal(error)
-        return None
+        return Done.STORED
 
 
 def _fold(db: apsw.Connection) -> None:

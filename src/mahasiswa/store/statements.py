@@ -66,6 +66,13 @@ ORDERS = {
 }
 LIMIT = " LIMIT ? OFFSET ?"
 
+
+def cases(letter: str) -> str:
+    """`[Ee]` for a letter of two cases, as GLOB and regular expressions write a choice; empty for what has but one."""
+    found = {case for case in (letter, letter.lower(), letter.upper()) if len(case) == 1}
+    return f"[{''.join(sorted(found))}]" if len(found) > 1 else ""
+
+
 ADD = "INSERT INTO mahasiswa (nim, nama, alamat) VALUES (?, ?, ?)"
 UPDATE = "UPDATE mahasiswa SET nama = ?, alamat = ? WHERE nim = ? COLLATE BINARY"
 DELETE = "DELETE FROM mahasiswa WHERE nim = ? COLLATE BINARY"

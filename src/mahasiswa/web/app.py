@@ -6,6 +6,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 
+from starlette.background import BackgroundTask
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
 from starlette.responses import Response
@@ -16,7 +17,7 @@ from mahasiswa.settings import Settings
 from mahasiswa.store import Store, Unavailable, open_store
 from mahasiswa.web import students, transfers
 from mahasiswa.web.cache import ListCache
-from mahasiswa.web.forms import BodyRefused
+from mahasiswa.web.forms import BodyRefused, discard
 from mahasiswa.web.guard import Guard
 from mahasiswa.web.log import note
 from mahasiswa.web.pages import Pages
@@ -60,7 +61,7 @@ def create_app(settings: Settings) -> ASGIApp:
 
 
 class Application:
-    """Answers each request by the handler of its route. Starlette's own router and its layers cost twice as much."""
+    """Answers each request by the handler of its route, and notes what became of it."""
 
     store: Store
     """Set when it is open, before the first request."""
@@ -88,8 +89,11 @@ class Application:
     async def _respond(self, request: Request) -> Response:
         try:
             return await self._handle(request)
-        except BodyRefused as refused:  # what is left of it is not waited for
-            return self.pages.error(refused.problem, {"connection": "close"})
+        except BodyRefused as refused:
+            answer = self.pages.error(refused.problem, {"connection": "close"})
+            if refused.problem != "too slow":
+                answer.background = BackgroundTask(discard, request)
+            return answer
         except Unavailable:  # in a read; a write says what became of it
             return self.pages.error("not read")
         except Exception:

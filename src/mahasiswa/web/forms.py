@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Literal, NamedTuple
 from urllib.parse import unquote_to_bytes
 
@@ -19,6 +19,9 @@ BODY_SECONDS = 10.0
 
 SLOWEST = 16 * 1024
 """Bytes a second."""
+
+LINGER_SECONDS, IDLE_SECONDS = 30.0, 5.0
+"""How long a refused client may go on sending, in all and without a pause."""
 
 BodyProblem = Literal["bad request", "too slow", "too large", "confirmation too large", "file too large", "not a form"]
 
@@ -69,6 +72,16 @@ async def read_form(
 
 def _decode(text: bytes) -> bytes:
     return unquote_to_bytes(text.replace(b"+", b" "))
+
+
+async def discard(request: Request) -> None:
+    """Read on after a refusal: to close under a client that still sends could take the answer from it unread."""
+    more = True
+    with suppress(TimeoutError):
+        async with asyncio.timeout(LINGER_SECONDS):
+            while more:
+                message = await asyncio.wait_for(request.receive(), IDLE_SECONDS)
+                more = message.get("more_body", False)
 
 
 @asynccontextmanager
