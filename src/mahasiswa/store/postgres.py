@@ -74,7 +74,11 @@ class PostgresStore:
         if "\0" in query.cari:
             return []
         match, parameters = _match(query.cari)
-        statement = statements.PAGE + match + statements.ORDERS[query.urut, query.arah] + statements.LIMIT
+        order = statements.ORDERS[query.urut, query.arah]
+        if query.urut == "nim":
+            statement = statements.PAGE + match + order + statements.LIMIT
+        else:  # it is keys alone that are sorted
+            statement = f"{statements.PAGE} WHERE nim IN ({statements.KEYS}{match}{order}{statements.LIMIT}){order}"
         return await self._link.read(lambda db: _records(db, statement, *parameters, limit, offset), long=True)
 
     async def chunks(self, query: Query) -> AsyncGenerator[Sequence[Mahasiswa]]:
