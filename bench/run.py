@@ -80,14 +80,15 @@ def _ended(_signal: int, _frame: FrameType | None) -> NoReturn:
 
 
 def write(folder: Path, done: Sequence[Work], lines: Sequence[str]) -> None:
-    """Write the table, every round, and the plot; beside a README.md also the table into it."""
+    """Write the table, into the README.md where there is one, every round, and the plot."""
     table = report.as_markdown(done, lines)
-    (folder / "results.md").write_text(f"# Results\n\n{table}")
     (folder / "results.json").write_text(report.as_json(done, lines))
     if any(work.key.startswith("get-") for work in done):
         (folder / "plot.svg").write_text(picture(done))
     readme = folder / "README.md"
-    if readme.exists():
+    if not readme.exists():
+        (folder / "results.md").write_text(f"# Results\n\n{table}")
+    else:
         before, _, rest = readme.read_text().partition(MARKS[0])
         _, _, after = rest.partition(MARKS[1])
         readme.write_text(f"{before}{MARKS[0]}\n{table}\n{MARKS[1]}{after}")

@@ -43,7 +43,6 @@ class Failure(Exception):
 def import_file(url: DatabaseURL, file: Path, *, update: bool, dry_run: bool) -> tuple[Merged, Sequence[str]]:
     """Bring a spreadsheet's rows in, all or none; return what was done and what to look at. Raise Failure."""
     cleaner = sheets.Cleaner()
-    gc.disable()  # a million rows make no cycle, and looking for one among them takes a tenth of the time
     with (
         _failing(file),
         file.open("rb") as source,
@@ -119,6 +118,7 @@ def _lines(file: Path, problems: Iterable[tuple[int, str]]) -> list[str]:
 
 async def _with_store(url: DatabaseURL, work: Callable[[Store], Awaitable[T]], *, made: bool = True) -> T:
     """Work with a store; a file to read from is not made where there is none."""
+    gc.disable()  # a million rows make no cycle, and looking for one among them takes a tenth of the time
     if not made and isinstance(url, SQLiteURL) and not url.path.exists():
         raise Unusable(f"{url.path} does not exist")
     await asyncio.to_thread(prepare, url)

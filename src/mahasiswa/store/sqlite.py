@@ -93,6 +93,7 @@ class _File:
         self.watch = connect(path)
         self.watch.execute(statements.LONGER_THAN, (0,)).get  # noqa: B018 - from the first read on there is a log
         self.watch.set_busy_timeout(0)
+        self.asked = self.watch.cursor()  # a new one for each question takes half a microsecond more
         self.log = log_of(path)
 
     async def close(self) -> None:
@@ -127,7 +128,7 @@ class SQLiteStore:
             self._looked = now
             file = await self._current()
         try:
-            return self._generation, file.watch.execute("PRAGMA data_version").get
+            return self._generation, file.asked.execute("PRAGMA data_version").get
         except apsw.BusyError:
             return None
         except apsw.Error as error:
