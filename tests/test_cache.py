@@ -168,16 +168,30 @@ def test_head_has_the_headers_of_get(service: Service) -> None:
 )
 def test_gzip_holds_the_same_page(service: Service, accepted: str, encoded: bool) -> None:  # noqa: FBT001 - a parameter
     """A client that takes gzip gets the same page, smaller, under another ETag."""
-    with service.client() as client:
-        plain = client.get("/", headers={"accept-encoding": "identity"})
-        raw = service.raw(
-            b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nAccept-Encoding: " + accepted.encode() + b"\r\n\r\n"
-        )
-    head, _, body = raw.partition(b"\r\n\r\n")
+    plain, head, body = fetched_twice(service, "/", accepted)
     assert (b"content-encoding: gzip" in head.lower()) == encoded
     assert (gzip.decompress(body) if encoded else body) == plain.content
     assert (plain.headers["etag"].encode() in head) != encoded
     assert b"vary: accept-encoding" in head.lower()
+
+
+@pytest.mark.parametrize("path", ["/mahasiswa/add", "/?cari=siti", "/mahasiswa/impor", "/tidak/ada"])
+@pytest.mark.parametrize(("accepted", "encoded"), [("gzip", True), ("gzip;q=0", False)])
+def test_so_does_every_other_page(service: Service, path: str, accepted: str, encoded: bool) -> None:  # noqa: FBT001 - a parameter
+    """A form is a third as long."""
+    plain, head, body = fetched_twice(service, path, accepted)
+    assert (b"content-encoding: gzip" in head.lower()) == encoded
+    assert (gzip.decompress(body) if encoded else body) == plain.content
+    assert (len(body) < len(plain.content) / 2) == encoded
+
+
+def fetched_twice(service: Service, path: str, accepted: str) -> tuple[httpx.Response, bytes, bytes]:
+    """A page as it is, and the head and body of the same page for a client that accepts certain encodings."""
+    with service.client() as client:
+        plain = client.get(path, headers={"accept-encoding": "identity"})
+    request = f"GET {path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\nAccept-Encoding: {accepted}\r\n\r\n"
+    head, _, body = service.raw(request.encode()).partition(b"\r\n\r\n")
+    return plain, head, body
 
 
 def test_a_list_too_long_to_keep_is_streamed_whole(database: str) -> None:

@@ -14,7 +14,7 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 
-class Done(Enum):
+class Fate(Enum):
     """What became of a change that was not refused."""
 
     STORED = 1
@@ -35,7 +35,7 @@ class GroupCommit(Generic[T]):
     `commit` makes a group's changes durable and tells the outcome of each. Whatever it raises, nothing was done.
     """
 
-    def __init__(self, commit: Callable[[Sequence[Waiting[T]]], Awaitable[Sequence[StoreError | Done]]]) -> None:
+    def __init__(self, commit: Callable[[Sequence[Waiting[T]]], Awaitable[Sequence[StoreError | Fate]]]) -> None:
         self._commit = commit
         self._queue: list[Waiting[T]] = []
         self._running: asyncio.Task[None] | None = None
@@ -63,11 +63,11 @@ class GroupCommit(Generic[T]):
                 outcomes = [Unavailable(str(error))] * len(group)
             left = []
             for waiting, outcome in zip(group, outcomes, strict=True):
-                if outcome is Done.NOT_YET:
+                if outcome is Fate.NOT_YET:
                     left.append(waiting)
                 elif waiting.answer.done():  # its client went away
                     continue
-                elif outcome is Done.STORED:
+                elif outcome is Fate.STORED:
                     waiting.answer.set_result(None)
                 else:
                     waiting.answer.set_exception(outcome)

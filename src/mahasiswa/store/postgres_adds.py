@@ -8,7 +8,7 @@ import psycopg
 
 from mahasiswa.record import Mahasiswa
 from mahasiswa.store import Refused, StoreError, Unavailable, Uncertain, statements
-from mahasiswa.store.group_commit import Done, GroupCommit, Waiting
+from mahasiswa.store.group_commit import Fate, GroupCommit, Waiting
 from mahasiswa.store.postgres_link import PATIENCE, Connection, Link
 
 log = logging.getLogger(__name__)
@@ -78,7 +78,7 @@ class Adds:
         """Let what waits be done."""
         await self._records.close()
 
-    async def _commit(self, group: Sequence[Waiting[Mahasiswa]]) -> Sequence[StoreError | Done]:
+    async def _commit(self, group: Sequence[Waiting[Mahasiswa]]) -> Sequence[StoreError | Fate]:
         records = [waiting.change for waiting in group]
         try:
             added = await self._link.write(
@@ -95,8 +95,8 @@ class Adds:
                 return [error]
             log.exception("an addition was not stored")
             return [Unavailable(str(error))]
-        outcomes: list[StoreError | Done] = []
+        outcomes: list[StoreError | Fate] = []
         for nim, _, _ in records:
-            outcomes.append(Done.STORED if nim in added else Refused("nim", "duplicate"))
+            outcomes.append(Fate.STORED if nim in added else Refused("nim", "duplicate"))
             added.discard(nim)
         return outcomes

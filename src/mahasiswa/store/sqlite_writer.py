@@ -13,7 +13,7 @@ from typing import cast
 import apsw
 
 from mahasiswa.store import Reason, Refused, StoreError, Unavailable, statements
-from mahasiswa.store.group_commit import Done, GroupCommit, Waiting
+from mahasiswa.store.group_commit import Fate, GroupCommit, Waiting
 from mahasiswa.store.sqlite_file import PATIENCE, connect, has_moved
 
 log = logging.getLogger(__name__)
@@ -51,17 +51,17 @@ class Writer:
         self._thread.shutdown()
         self._db.close()
 
-    async def _commit(self, group: Sequence[Waiting[Change]]) -> Sequence[StoreError | Done]:
+    async def _commit(self, group: Sequence[Waiting[Change]]) -> Sequence[StoreError | Fate]:
         try:
             return await asyncio.get_running_loop().run_in_executor(self._thread, self._transact, group)
         except apsw.BusyError as error:
             now = time.monotonic()
-            return [Done.NOT_YET if waiting.deadline > now else Unavailable(str(error)) for waiting in group]
+            return [Fate.NOT_YET if waiting.deadline > now else Unavailable(str(error)) for waiting in group]
         except (apsw.Error, Unavailable) as error:
             log.error("%d changes were not stored: %s", len(group), error)  # noqa: TRY400 - it says it all
             return [Unavailable(str(error))] * len(group)
 
-    def _transact(self, group: Sequence[Waiting[Change]]) -> Sequence[StoreError | Done]:
+    def _transact(self, group: Sequence[Waiting[Change]]) -> Sequence[StoreError | Fate]:
         """Make the group's changes in one transaction. Whatever is raised, nothing was done."""
         db = self._db
         patience = min(waiting.deadline for waiting in group) - time.monotonic()
@@ -83,12 +83,12 @@ class Writer:
         with suppress(apsw.Error):  # nothing can be written then; the next change that can does the same
             self._db.pragma("user_version", self._db.pragma("user_version"))
 
-    def _make(self, group: Sequence[Waiting[Change]]) -> Sequence[StoreError | Done]:
+    def _make(self, group: Sequence[Waiting[Change]]) -> Sequence[StoreError | Fate]:
         if has_moved(self._db):
             raise Unavailable("the file was replaced or removed")
         return [self._attempt(waiting.change) for waiting in group]
 
-    def _attempt(self, change: Change) -> StoreError | Done:
+    def _attempt(self, change: Change) -> StoreError | Fate:
         """Make one change. A refused statement rolls back alone and leaves its neighbours in the transaction."""
         try:
             change(self._db)
@@ -98,7 +98,7 @@ class Writer:
             if not self._db.in_transaction:
                 raise
             return _refusal(error)
-        return Done.STORED
+        return Fate.STORED
 
 
 def _fold(db: apsw.Connection) -> None:

@@ -16,7 +16,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from mahasiswa.settings import Settings
 from mahasiswa.store import Store, Unavailable, open_store
 from mahasiswa.web import students, transfers
-from mahasiswa.web.cache import ListCache
+from mahasiswa.web.cache import ListCache, takes_gzip
 from mahasiswa.web.forms import BodyRefused, discard
 from mahasiswa.web.guard import Guard
 from mahasiswa.web.log import note
@@ -78,10 +78,11 @@ class Application:
         status = 500
         began = time.perf_counter()
         try:
-            response = await self._respond(Request(scope, receive))
+            request = Request(scope, receive)
+            response = await self._respond(request)
             status = response.status_code
-            # For slow networks, where a page may be long.
-            page = response.media_type == "text/html"
+            # For slow networks. Only pages: a workbook is compressed as it is.
+            page = response.media_type == "text/html" and takes_gzip(request.headers.get("accept-encoding", "").encode())
             await (GZipMiddleware(response, 1024, 4) if page else response)(scope, receive, send)
         finally:
             note(scope, status, time.perf_counter() - began)

@@ -32,6 +32,11 @@ TURN = 10
 refuses_gzip = re.compile(rb"gzip\s*;\s*q=0(\.0*)?\s*(,|$)")
 
 
+def takes_gzip(encodings: bytes) -> bool:
+    """Whether a client that accepts these encodings can be sent gzip."""
+    return b"gzip" in encodings and not refuses_gzip.search(encodings)
+
+
 class ListCache:
     """An ASGI layer that answers GET / from memory for as long as the store's version stays the same.
 
@@ -134,7 +139,7 @@ class Page:
             elif name == b"if-none-match":
                 known = value
         variant = self._plain
-        if b"gzip" in encodings and not refuses_gzip.search(encodings):
+        if takes_gzip(encodings):
             if self._gzip is None:
                 self._gzip = asyncio.create_task(self._compress())
             variant = await asyncio.shield(self._gzip)
