@@ -183,6 +183,7 @@ def test_so_does_every_other_page(service: Service, path: str, accepted: str, en
     assert (b"content-encoding: gzip" in head.lower()) == encoded
     assert (gzip.decompress(body) if encoded else body) == plain.content
     assert (len(body) < len(plain.content) / 2) == encoded
+    assert b"vary: accept-encoding" in head.lower()
 
 
 def fetched_twice(service: Service, path: str, accepted: str) -> tuple[httpx.Response, bytes, bytes]:

@@ -131,6 +131,21 @@ def records_of(path: Path) -> list[Record]:
 # ---- import
 
 
+def test_import_and_export_on_either_engine(operator: Operator, database: str) -> None:
+    """What comes in by one file leaves by another, whichever DATABASE_URL says."""
+    operator.environment["DATABASE_URL"] = database
+    rows = [HEADER, ("001", "Siti Nur'aini, S.Kom.", "Jl. A, no. 1"), ("20/456839/TK/50663", "Émile 😀", "a\\b%s")]
+    assert (
+        operator.done("import", operator.write("a.csv", csv(*rows)))
+        == "written: 2 new, 0 changed; left as they are: 0\n"
+    )
+    changed = [*rows[:2], (rows[2][0], "Emil", rows[2][2]), ("3", "Ina", "Solo")]
+    said = operator.done("import", "--existing", "update", operator.write("b.csv", csv(*changed)))
+    assert said == "written: 1 new, 1 changed; left as they are: 1\n"
+    operator.done("export", "c.csv")
+    assert (operator.folder / "c.csv").read_bytes() == b"\xef\xbb\xbf" + csv(*changed, separator=";")
+
+
 @pytest.mark.parametrize("name", ["a.csv", "a.xlsx", "a"])
 def test_import(operator: Operator, name: str) -> None:
     """A file of any kind comes in; one line says what was done; the database is made where there is none."""

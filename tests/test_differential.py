@@ -90,7 +90,7 @@ def rows(draw: st.DrawFn) -> list[Incoming]:
     """The rows of a file that was cleaned: each nim once."""
     nims = draw(st.lists(NIMS.map(lambda nim: nim.replace("\0", "")), unique=True, max_size=6))
     texts = st.none() | STORABLE
-    return [Incoming(number, nim, draw(texts), draw(texts)) for number, nim in enumerate(nims, 2)]
+    return [(number, nim, draw(texts), draw(texts)) for number, nim in enumerate(nims, 2)]
 
 
 async def edit(store: Store, nim: str, nama: str | None, alamat: str | None) -> None:
@@ -184,7 +184,7 @@ def test_both_engines_find_the_same(runner: tuple[asyncio.Runner, Store, Store])
     """Among records of every kind of text, each search finds the same, in the same order, whichever it is sorted by."""
     loop, sqlite, postgres = runner
     texts = [*LETTERS, *(f"x{letter}y" for letter in LETTERS), "Siti", "siti", "SITI", "100%", "a_b", "axb", "***=a"]
-    records = [Incoming(number, f"{text}{number}", text, text[::-1]) for number, text in enumerate(texts)]
+    records = [(number, f"{text}{number}", text, text[::-1]) for number, text in enumerate(texts)]
 
     @settings(max_examples=300, deadline=None)
     @given(QUERIES, st.integers(0, 20), st.integers(1, 20))

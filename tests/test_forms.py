@@ -253,14 +253,33 @@ def test_a_body_over_64_kib_is_refused_when_it_is_announced(site: Site, service:
         assert_error(answer, site, TOO_LARGE)
 
 
-@pytest.mark.parametrize("target", [ADD, "/mahasiswa/impor"])
-def test_who_sends_too_much_before_reading_still_gets_the_page(site: Site, service: Service, target: str) -> None:
+@pytest.mark.parametrize(
+    ("target", "host", "expected"),
+    [
+        (ADD, "a", (413, TOO_LARGE)),
+        ("/mahasiswa/impor", "a", (413, "melebihi 16 MB")),
+        ("/tidak/ada", "a", (404, "Halaman tidak ditemukan")),
+        ("/sehat", "a", (405, "tidak dapat dibuka dengan cara tersebut")),
+        (ADD, "", (400, "Alamat atau data yang dikirim rusak")),
+    ],
+)
+def test_who_sends_much_before_reading_still_gets_the_page(
+    site: Site, service: Service, target: str, host: str, expected: tuple[int, str]
+) -> None:
     """As browsers and proxies do: what is sent after the refusal is read, so that no reset takes the answer away."""
     size = 32 << 20
-    head = f"POST {target} HTTP/1.1\r\nHost: localhost\r\nContent-Type: {URL_ENCODED}\r\nContent-Length: {size}\r\n\r\n"
-    answer = parsed(service.raw(head.encode() + bytes(size), 30))
-    assert answer.status_code == 413
-    assert_error(answer, site, TOO_LARGE if target == ADD else "melebihi 16 MB")
+    head = f"POST {target} HTTP/1.1\r\nHost: {host}\r\nContent-Type: {URL_ENCODED}\r\nContent-Length: {size}\r\n"
+    answer = parsed(service.raw(f"{head}Connection: close\r\n\r\n".encode() + bytes(size), 30))
+    assert answer.status_code == expected[0]
+    assert_error(answer, site, expected[1])
+
+
+def test_the_first_content_type_counts(site: Site, service: Service) -> None:
+    """As for everyone else who looks at a request on its way."""
+    head = f"POST {ADD} HTTP/1.1\r\nHost: a\r\nContent-Type: text/plain\r\nContent-Type: {URL_ENCODED}\r\n"
+    answer = parsed(service.raw(f"{head}Connection: close\r\nContent-Length: 5\r\n\r\nnim=3".encode()))
+    assert answer.status_code == 415
+    assert_error(answer, site, "tidak dikirim sebagai formulir")
 
 
 def test_a_body_that_does_not_come_is_not_waited_for(site: Site, service: Service) -> None:

@@ -19,7 +19,7 @@ from postgres import QUICK, Server, own_schema, start_as_server_user
 from proxy import Proxy
 from test_store import BUDI, SITI, attempt_all, opened, read_all, refusal
 
-from mahasiswa.record import Incoming, Mahasiswa, Write, digest
+from mahasiswa.record import Mahasiswa, Write, digest
 from mahasiswa.settings import PostgresURL, parse_database_url
 from mahasiswa.store import Changed, Query, Store, Unavailable, Uncertain, Unusable, postgres_table, prepare
 from mahasiswa.store.copy import copy
@@ -128,10 +128,8 @@ def test_an_existing_table_is_used_as_it_is(url: str, table: str) -> None:
         assert await refusal(store.update("0002", "Budi", None)) == ("alamat", "missing")
         assert await refusal(store.add("0002", "Ani", "Klaten")) == ("nim", "duplicate")
         with pytest.raises(Exception, match="too_long"):
-            await store.merge([[Incoming(1, "9" * 256, "Ani", "Klaten")]], update=False, dry_run=False)
-        merged = await store.merge(
-            [[Incoming(1, "a", "Ani", "Klaten"), Incoming(2, "0002", None, "Solo")]], update=True, dry_run=False
-        )
+            await store.merge([[(1, "9" * 256, "Ani", "Klaten")]], update=False, dry_run=False)
+        merged = await store.merge([[(1, "a", "Ani", "Klaten"), (2, "0002", None, "Solo")]], update=True, dry_run=False)
         assert merged == (1, 1, 0, [])
         await store.delete("0001")
         assert await read_all(store) == [("0002", "Budi", "Solo"), ("a", "Ani", "Klaten")]
@@ -158,6 +156,77 @@ def test_rules_of_an_existing_table_refuse_a_record_alone(url: str) -> None:
         )
         assert outcomes == [("", "rule"), None, ("", "rule"), ("", "rule"), ("nim", "duplicate"), ("", "rule")]
         assert await read_all(store) == [SITI, ("2", "Ani", "Solo")]
+
+    run(url, use)
+
+
+@pytest.mark.parametrize(
+    ("code", "outcome"), [("P0002", ("", "rule")), ("44000", ("", "rule")), ("42501", "unavailable")]
+)
+def test_a_trigger_of_another_program_refuses_a_record_alone(
+    ready: str, code: str, outcome: tuple[str, str] | str
+) -> None:
+    """Whatever code it fails with, as row-level security does with one of its own: neighbours are stored."""
+    execute(
+        ready,
+        "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
+        f" IF NEW.alamat = 'x' THEN RAISE EXCEPTION 'no' USING ERRCODE = '{code}'; END IF; RETURN NEW; END $$;"
+        " CREATE TRIGGER refuse BEFORE INSERT ON mahasiswa FOR EACH ROW EXECUTE FUNCTION refuse()",
+    )
+
+    async def use(store: Store) -> None:
+        async def attempt(record: Mahasiswa) -> object:
+            try:
+                return (await attempt_all(store.add(*record)))[0]
+            except Unavailable:
+                return "unavailable"
+
+        records = [Mahasiswa("1", "Ani", "Solo"), Mahasiswa("2", "Ani", "x"), Mahasiswa("3", "Ani", "Solo")]
+        assert await asyncio.gather(*map(attempt, records)) == [None, outcome, None]
+        assert await read_all(store) == [records[0], records[2]]
+
+    run(ready, use)
+
+
+ALTERED = {
+    "blanks that a varchar takes off": (
+        "CREATE TABLE mahasiswa (nim varchar(5) PRIMARY KEY, nama text, alamat text)",
+        Mahasiswa("abcde ", "Ani", "Solo"),
+    ),
+    "a trigger that writes in upper case": (
+        """
+        CREATE TABLE mahasiswa (nim text PRIMARY KEY, nama text, alamat text);
+        CREATE FUNCTION loud() RETURNS trigger LANGUAGE plpgsql AS
+          $$ BEGIN NEW.nama := upper(NEW.nama); RETURN NEW; END $$;
+        CREATE TRIGGER loud BEFORE INSERT ON mahasiswa FOR EACH ROW EXECUTE FUNCTION loud()
+        """,
+        Mahasiswa("abcde", "Ani", "Solo"),
+    ),
+}
+
+
+@pytest.mark.parametrize(("table", "record"), ALTERED.values(), ids=ALTERED)
+def test_a_table_that_would_keep_another_text_keeps_none(url: str, table: str, record: Mahasiswa) -> None:
+    """A record is stored exactly as it came or refused, and its neighbours are stored."""
+    execute(url, table)
+    prepare(PostgresURL(url))
+
+    async def use(store: Store) -> None:
+        assert await attempt_all(store.add(*record), store.add("1", "SITI", "Solo")) == [("", "rule"), None]
+        assert await read_all(store) == [Mahasiswa("1", "SITI", "Solo")]
+
+    run(url, use)
+
+
+def test_a_record_without_a_nim_stands_in_a_sorted_page(url: str) -> None:
+    """Another program's table may take NULL."""
+    execute(url, "CREATE TABLE mahasiswa (nim text UNIQUE, nama text, alamat text)")
+    execute(url, "INSERT INTO mahasiswa VALUES (NULL, 'Ani', 'Solo'), (NULL, 'Ina', 'Solo'), ('1', 'Budi', 'Solo')")
+    prepare(PostgresURL(url))
+
+    async def use(store: Store) -> None:
+        page = await store.page(Query(urut="nama"), 0, 100)
+        assert [record.nama for record in page] == ["Ani", "Budi", "Ina"]
 
     run(url, use)
 
@@ -291,7 +360,7 @@ def test_a_pooler_in_transaction_mode_will_do(pooled: str) -> None:
             f"{number:04}" for number in range(400) if number % 10
         ]
         for number in range(3):
-            merged = await first.merge([[Incoming(1, f"x{number}", "Ani", "Klaten")]], update=True, dry_run=False)
+            merged = await first.merge([[(1, f"x{number}", "Ani", "Klaten")]], update=True, dry_run=False)
             assert merged == (1, 0, 0, [])
 
     run_two(pooled, pooled, use)
@@ -617,6 +686,56 @@ def test_a_lock_is_not_waited_for_without_end(ready: str) -> None:
     run(ready, use)
 
 
+def test_nobody_waits_longer_for_a_lock_because_others_did(ready: str) -> None:
+    """Who adds while others wait has an answer in his own time, not after theirs."""
+
+    async def use(store: Store) -> None:
+        async def seconds(record: Mahasiswa) -> float:
+            began = time.monotonic()
+            with pytest.raises(Unavailable):
+                await store.add(*record)
+            return time.monotonic() - began
+
+        with psycopg.connect(ready) as other:
+            other.execute("LOCK TABLE mahasiswa IN SHARE MODE")
+            first = asyncio.ensure_future(seconds(SITI))
+            waiting = "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+            await until(lambda: execute(ready, waiting))
+            taken = await asyncio.gather(first, *(seconds(Mahasiswa(f"{n}", "Ani", "Solo")) for n in range(5)))
+            assert max(taken) < 5.5
+        assert await read_all(store) == []
+        await store.add(*SITI)
+
+    run(ready, use)
+
+
+def test_one_that_is_refused_does_not_hold_up_its_neighbours(ready: str) -> None:
+    """Where a group is tried one by one, each is told at once, and together they take no longer than one."""
+    execute(ready, "ALTER TABLE mahasiswa ADD CHECK (alamat <> 'x')")
+
+    async def use(store: Store) -> None:
+        began = time.monotonic()
+        done: dict[str, float] = {}
+
+        async def attempt(nim: str, alamat: str) -> None:
+            try:
+                await attempt_all(store.add(nim, "Ani", alamat))
+            except Unavailable:
+                assert nim.startswith("z")
+            done[nim] = time.monotonic() - began
+
+        with psycopg.connect(ready) as other:
+            for n in range(5):
+                other.execute("INSERT INTO mahasiswa VALUES (%s, 'Ina', 'Solo')", [f"z{n}"])
+            locked = [attempt(f"z{n}", "Solo") for n in range(5)]
+            await asyncio.gather(attempt("a", "Solo"), attempt("b", "x"), *locked)
+        assert done["a"] < 2
+        assert max(done.values()) < 6
+        assert [record.nim for record in await read_all(store)] == ["a", *(f"z{n}" for n in range(5))]
+
+    run(ready, use)
+
+
 # --- Copies ---
 
 
@@ -633,8 +752,8 @@ def test_all_records_are_copied_to_another_engine(ready: str, tmp_path: Path, di
 
     async def use() -> None:
         async with opened(source_url) as source, opened(target_url) as target:
-            await source.merge([[Incoming(1, *record)] for record in records[:1]], update=False, dry_run=False)
-            rest = [Incoming(number, *record) for number, record in enumerate(records[1:])]
+            await source.merge([[(1, *record)] for record in records[:1]], update=False, dry_run=False)
+            rest = [(number, *record) for number, record in enumerate(records[1:])]
             await source.merge([rest], update=False, dry_run=False)
             assert await copy(source, target) == len(records)
             assert await target.count(Query()) == len(records)

@@ -143,6 +143,68 @@ def test_a_rule_of_another_program_is_a_refusal(path: Path) -> None:
         assert [row[1:] for row in site.list().rows] == KEPT
 
 
+@pytest.mark.parametrize("conflict", ["REPLACE", "IGNORE", "ROLLBACK", "FAIL"])
+def test_a_table_that_settles_conflicts_its_own_way(path: Path, conflict: str) -> None:
+    """A nim that is there is refused; the record is not overwritten, and neighbours in the transaction are stored."""
+    make(path, f"CREATE TABLE mahasiswa (nim TEXT PRIMARY KEY ON CONFLICT {conflict}, nama TEXT, alamat TEXT)", KEPT)
+    assert attempts(path, (KEPT[0][0], "Ani", "Klaten"), ("3", "Ina", "Solo")) == [("nim", "duplicate"), None]
+    assert contents(path) == [*KEPT, ("3", "Ina", "Solo")]
+
+
+@pytest.mark.parametrize("action", ["RAISE(ABORT, 'x')", "RAISE(ROLLBACK, 'x')", "json('{')"])
+def test_a_trigger_of_another_program_refuses_a_record_alone(path: Path, action: str) -> None:
+    """Also one that takes the whole transaction back, or fails: neighbours are stored."""
+    make(
+        path,
+        "CREATE TABLE mahasiswa (nim TEXT PRIMARY KEY, nama TEXT, alamat TEXT);"
+        f"CREATE TRIGGER rule BEFORE INSERT ON mahasiswa WHEN NEW.alamat = 'x' BEGIN SELECT {action}; END",
+    )
+    outcomes = attempts(path, ("1", "Siti", "Solo"), ("2", "Ani", "x"), ("3", "Ina", "Solo"))
+    assert outcomes == [None, "unavailable" if action.startswith("json") else ("", "rule"), None]
+    assert contents(path) == [("1", "Siti", "Solo"), ("3", "Ina", "Solo")]
+
+
+def attempts(path: Path, *records: tuple[str, str, str]) -> list[tuple[str, str] | str | None]:
+    """Add records at the same time; return for each None, why it was refused, or that it could not be stored."""
+
+    async def use() -> list[tuple[str, str] | str | None]:
+        store = await open_store(SQLiteURL(path))
+
+        async def attempt(record: tuple[str, str, str]) -> tuple[str, str] | str | None:
+            try:
+                await store.add(*record)
+            except Refused as refused:
+                return refused.field, refused.reason
+            except Unavailable:
+                return "unavailable"
+            return None
+
+        try:
+            return await asyncio.gather(*map(attempt, records))
+        finally:
+            await store.close()
+
+    prepare(SQLiteURL(path))
+    return asyncio.run(use())
+
+
+@pytest.mark.parametrize("nim", ["NULL", "x'00ff'", "CAST(x'ff61' AS TEXT)"])
+def test_a_key_that_is_no_text_stands_in_every_sorted_page(path: Path, nim: str) -> None:
+    """Also deep in the list, where the keys are sorted alone."""
+    make(
+        path,
+        "CREATE TABLE mahasiswa (nim TEXT PRIMARY KEY, nama TEXT, alamat TEXT);"
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 3000)"
+        " INSERT INTO mahasiswa SELECT i, printf('Nama %05d', i), 'Solo' FROM n;"
+        f"INSERT INTO mahasiswa VALUES ({nim}, 'Nama 01234 tanpa NIM', 'Solo')",
+    )
+    with Service(path) as service, service.site() as site:
+        pages = [site.get(f"/?urut=nama&per=100&halaman={number}") for number in (12, 13, 14)]
+        assert [page.status_code for page in pages] == [200, 200, 200]
+        assert "Nama 01234 tanpa NIM" in pages[1].text
+        assert pages[1].text.count("<tr>") == 101
+
+
 def test_cells_that_are_no_text_are_shown_and_left_alone(path: Path) -> None:
     """NULL, a blob and text with a NUL are listed as well as they can be; the other records are as good as ever."""
     make(path, "CREATE TABLE mahasiswa (nim TEXT PRIMARY KEY, nama TEXT, alamat TEXT)", KEPT)

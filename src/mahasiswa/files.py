@@ -95,7 +95,7 @@ def _clean(
     while batch := list(islice(rows, BATCH)):
         wrong += [(row.number, row.problem) for row in batch if isinstance(row, sheets.Wrong)]
         if not wrong:
-            yield cast("list[Incoming]", [row[:4] for row in batch])
+            yield [row[:4] for row in cast("list[sheets.Row]", batch)]
         advance()
     if wrong:
         raise Failure(_lines(file, wrong))

@@ -2,7 +2,7 @@
 
 import base64
 import hashlib
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, TypeAlias
 
 Field = Literal["nim", "nama", "alamat"]
 
@@ -22,13 +22,9 @@ class Write(NamedTuple):
     versi: str | None
 
 
-class Incoming(NamedTuple):
-    """A row on its way in from a file: `number` as the file counts rows; a None keeps what the record has."""
-
-    number: int
-    nim: str
-    nama: str | None
-    alamat: str | None
+# A row on its way in from a file: its number as the file counts rows, then nim, nama and alamat. A None keeps what the
+# record has. A bare tuple, for a million of them are made.
+Incoming: TypeAlias = tuple[int, str, str | None, str | None]
 
 
 def digest(record: Mahasiswa) -> str:

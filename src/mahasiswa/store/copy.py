@@ -28,6 +28,6 @@ async def copy(source: Store, target: Store) -> int:
 
 
 def _batches(records: Iterator[Mahasiswa]) -> Iterator[Sequence[Incoming]]:
-    rows = (Incoming(number, *record) for number, record in enumerate(records, 1))
+    rows = ((number, *record) for number, record in enumerate(records, 1))
     while batch := list(islice(rows, BATCH)):
         yield batch

@@ -74,12 +74,18 @@ class PostgresStore:
         if "\0" in query.cari:
             return []
         match, parameters = _match(query.cari)
-        order = statements.ORDERS[query.urut, query.arah]
-        if query.urut == "nim":
-            statement = statements.PAGE + match + order + statements.LIMIT
-        else:  # it is keys alone that are sorted
-            statement = f"{statements.PAGE} WHERE nim IN ({statements.KEYS}{match}{order}{statements.LIMIT}){order}"
-        return await self._link.read(lambda db: _records(db, statement, *parameters, limit, offset), long=True)
+        rest = match + statements.ORDERS[query.urut, query.arah] + statements.LIMIT
+
+        async def read(db: Connection) -> Sequence[Mahasiswa]:
+            if query.urut != "nim":  # keys alone are sorted in less time
+                keys = await db.execute(postgres(statements.KEYS + rest), (*parameters, limit, offset))
+                nims = [nim for (nim,) in await keys.fetchall()]
+                if None not in nims:  # which another program's table may hold, and which finds no record
+                    found = {record.nim: record for record in await _records(db, statements.FIND, nims)}
+                    return [found[nim] for nim in nims if nim in found]
+            return await _records(db, statements.PAGE + rest, *parameters, limit, offset)
+
+        return await self._link.read(read, long=True)
 
     async def chunks(self, query: Query) -> AsyncGenerator[Sequence[Mahasiswa]]:
         if "\0" in query.cari:
@@ -135,7 +141,7 @@ class PostgresStore:
                     raise Changed(record.nim, now)
                 refuse_texts(record.nama, record.alamat) if now else refuse(*record)
                 (changed if now and record.nim not in added else added)[record.nim] = current[record.nim] = record
-            left = added.keys() - await add_all(db, added.values())
+            left = added.keys() - {record.nim for record in await add_all(db, added.values())}
             for nim in left:  # someone else added it meanwhile
                 if (now := await _get(db, statements.GET, nim)) != added[nim]:
                     raise Changed(nim, now)
@@ -148,7 +154,7 @@ class PostgresStore:
 
         async def run() -> Merged:
             try:
-                async with self._link.transaction(time.monotonic() + PATIENCE, LONG) as db:
+                async with self._link.transaction(time.monotonic() + PATIENCE, long=True) as db:
                     await _lay_out(db, batches)
                     return await _merge(db, update=update, dry_run=dry_run)
             except psycopg.Error as error:
@@ -223,7 +229,7 @@ async def _lay_out(db: Connection, batches: Iterable[Sequence[Incoming]]) -> Non
         while batch := await asyncio.to_thread(next, following, ()):
             with limited(db, LONG):
                 for row in batch:
-                    refuse_nul(row.nim, row.nama, row.alamat)
+                    refuse_nul(*row[1:])
                     await copy.write_row(row)
 
 

@@ -2,6 +2,7 @@
 
 import json
 import logging
+import time
 from collections.abc import Collection, Sequence
 
 import psycopg
@@ -9,7 +10,7 @@ import psycopg
 from mahasiswa.record import Mahasiswa
 from mahasiswa.store import Refused, StoreError, Unavailable, Uncertain, statements
 from mahasiswa.store.group_commit import Fate, GroupCommit, Waiting
-from mahasiswa.store.postgres_link import PATIENCE, Connection, Link
+from mahasiswa.store.postgres_link import PATIENCE, Connection, Link, is_over_data
 
 log = logging.getLogger(__name__)
 
@@ -45,8 +46,8 @@ def refuse_nul(nim: str | None, nama: str | None, alamat: str | None) -> None:
             raise Refused(field, "nul")
 
 
-async def add_all(db: Connection, records: Collection[Mahasiswa], *, begin: bool = False) -> set[str]:
-    """Add those records whose nim is new, the first where several have the same; return the nims that were added.
+async def add_all(db: Connection, records: Collection[Mahasiswa], *, begin: bool = False) -> set[Mahasiswa]:
+    """Add those records whose nim is new, the first where several have the same; return what was added.
 
     With `begin` a transaction begins here, so that the two take one way to the server and back.
     """
@@ -55,7 +56,12 @@ async def add_all(db: Connection, records: Collection[Mahasiswa], *, begin: bool
     await cursor.execute(statements.postgres(statement), [as_json(records)])
     while cursor.nextset():
         pass
-    return {nim for (nim,) in await cursor.fetchall()}
+    added = {Mahasiswa(*row) for row in await cursor.fetchall()}
+    if not added.issubset(
+        records
+    ):  # a type or a trigger of the table's own would keep another text than the one that came
+        raise Refused("", "rule")
+    return added
 
 
 def as_json(records: Collection[Mahasiswa]) -> str:
@@ -80,23 +86,22 @@ class Adds:
 
     async def _commit(self, group: Sequence[Waiting[Mahasiswa]]) -> Sequence[StoreError | Fate]:
         records = [waiting.change for waiting in group]
+        deadline = min(waiting.deadline for waiting in group)
         try:
-            added = await self._link.write(
-                lambda db: add_all(db, records, begin=True),
-                begins=True,
-                deadline=min(waiting.deadline for waiting in group),
-            )
-        except (Unavailable, Uncertain) as error:
+            added = await self._link.write(lambda db: add_all(db, records, begin=True), begins=True, deadline=deadline)
+        except Uncertain as error:
             return [error] * len(group)
         except Exception as error:
-            if len(group) > 1:  # one spoils it for all, by a rule of the table's own; each is told alone
-                return [outcome for waiting in group for outcome in await self._commit([waiting])]
-            if isinstance(error, StoreError):
-                return [error]
-            log.exception("an addition was not stored")
-            return [Unavailable(str(error))]
+            if len(group) > 1 and (not isinstance(error, Unavailable) or is_over_data(error.__cause__)):
+                return [Fate.ALONE] * len(group)
+            if not isinstance(error, StoreError):
+                log.exception("an addition was not stored")
+                return [Unavailable(str(error))]
+            # Where it was the time of the first that ran out, the others have theirs left.
+            now = time.monotonic()
+            return [Fate.NOT_YET if deadline <= now < waiting.deadline else error for waiting in group]
         outcomes: list[StoreError | Fate] = []
-        for nim, _, _ in records:
-            outcomes.append(Fate.STORED if nim in added else Refused("nim", "duplicate"))
-            added.discard(nim)
+        for record in records:
+            outcomes.append(Fate.STORED if record in added else Refused("nim", "duplicate"))
+            added.discard(record)
         return outcomes

@@ -98,7 +98,7 @@ class Link:
         while True:
             try:
                 async with self.lend(deadline) as db:
-                    with limited(db, LONG if long else max(deadline - time.monotonic(), 0.1)):
+                    with limited(db, LONG if long else left(deadline)):
                         return await work(db)
             except psycopg.Error as error:
                 await _again_or_raise(error, deadline)
@@ -113,8 +113,8 @@ class Link:
         deadline = deadline or time.monotonic() + PATIENCE
         for attempt in count(1):
             try:
-                async with self.transaction(deadline, PATIENCE, begins=begins) as db:
-                    with limited(db, PATIENCE):
+                async with self.transaction(deadline, begins=begins) as db:
+                    with limited(db, left(deadline)):
                         return await work(db)
             except (SerializationFailure, DeadlockDetected) as error:
                 if attempt == MOST_ATTEMPTS:
@@ -125,14 +125,16 @@ class Link:
         raise AssertionError
 
     @asynccontextmanager
-    async def transaction(self, deadline: float, seconds: float, *, begins: bool = False) -> AsyncIterator[Connection]:
-        """A connection in a transaction, which is committed in the end. To begin and to commit have `seconds` each."""
+    async def transaction(
+        self, deadline: float, *, begins: bool = False, long: bool = False
+    ) -> AsyncIterator[Connection]:
+        """A connection in a transaction, which is committed in the end: by the deadline, or in LONG seconds."""
         async with self.lend(deadline) as db:
             if not begins:
-                with limited(db, seconds):
+                with limited(db, left(deadline)):
                     await db.execute(statements.postgres(statements.BEGIN))
             yield db
-            with limited(db, seconds):
+            with limited(db, LONG if long else left(deadline)):
                 await _commit(db)
 
     @asynccontextmanager
@@ -150,7 +152,7 @@ class Link:
 
     async def _take(self, deadline: float) -> Connection:
         try:
-            db = await self._pool.getconn(max(deadline - time.monotonic(), 0.1))
+            db = await self._pool.getconn(left(deadline))
         except (PoolTimeout, PoolClosed) as error:
             self._say(reachable=False)
             raise Unavailable("no connection to the database") from error
@@ -212,11 +214,17 @@ def is_lost(error: psycopg.Error) -> bool:
     return isinstance(error, psycopg.OperationalError)
 
 
+def is_over_data(error: BaseException | None) -> bool:
+    """Whether a statement failed over what it was given, and not over a connection, a lock, the server or its state."""
+    state = (isinstance(error, psycopg.Error) and error.sqlstate) or ""
+    return state[:2] not in ("", "08", "25", "40", "53", "55", "57", "58", "XX")
+
+
 def explain(error: psycopg.Error) -> StoreError:
     """What it means that a statement failed."""
     state = error.sqlstate or ""
     # A text or a key that does not fit, a constraint, a trigger that raises: of a table that another program made.
-    refusal = state[:2] in ("22", "23") or state in ("54000", "P0001")
+    refusal = state[:2] in ("22", "23", "44", "P0") or state == "54000"
     return Refused("", "rule") if refusal else Unavailable(first_line(error))
 
 
@@ -224,6 +232,11 @@ async def _again_or_raise(error: psycopg.Error, deadline: float) -> None:
     if not is_lost(error) or time.monotonic() > deadline:
         raise explain(error) from error
     await asyncio.sleep(0.05)
+
+
+def left(deadline: float) -> float:
+    """Seconds until then, and a little where it is too late: what is under way may be done at once."""
+    return max(deadline - time.monotonic(), 0.3)
 
 
 @contextmanager

@@ -6,7 +6,7 @@ import re
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -184,8 +184,11 @@ class SQLiteStore:
             if query.urut != "nim" and offset > FAR:
                 # Under a LIMIT, SQLite sorts whole rows, and by a slower way than it sorts keys alone.
                 keys = db.execute(statements.KEYS + match + statements.lowered(order), parameters)
-                nims = [cast("str", nim) for (nim,) in islice(keys, offset, offset + limit)]
-                return [record for nim in nims if (record := _get(db, nim))]
+                with suppress(UnicodeDecodeError):
+                    nims = [nim for (nim,) in islice(keys, offset, offset + limit)]
+                    # Another program's table may hold what finds no record: NULL, or no text.
+                    if all(isinstance(nim, str) for nim in nims):
+                        return [record for nim in nims if (record := _get(db, cast("str", nim)))]
             return _records(db, statements.PAGE + match + order + statements.LIMIT, (*parameters, limit, offset))
 
         return await (await self._current()).readers.read(read)

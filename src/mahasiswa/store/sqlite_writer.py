@@ -57,6 +57,8 @@ class Writer:
         except apsw.BusyError as error:
             now = time.monotonic()
             return [Fate.NOT_YET if waiting.deadline > now else Unavailable(str(error)) for waiting in group]
+        except apsw.ConstraintError as error:  # by a rule of the table's own that takes the whole transaction back
+            return [_refusal(error)] if len(group) == 1 else [Fate.ALONE] * len(group)
         except (apsw.Error, Unavailable) as error:
             log.error("%d changes were not stored: %s", len(group), error)  # noqa: TRY400 - it says it all
             return [Unavailable(str(error))] * len(group)
@@ -98,6 +100,9 @@ class Writer:
             if not self._db.in_transaction:
                 raise
             return _refusal(error)
+        except apsw.SQLError as error:  # in a trigger of the table's own
+            log.error("a change was not stored: %s", error)  # noqa: TRY400 - it says it all
+            return Unavailable(str(error))
         return Fate.STORED
 
 

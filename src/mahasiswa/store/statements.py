@@ -73,8 +73,9 @@ def cases(letter: str) -> str:
     return f"[{''.join(sorted(found))}]" if len(found) > 1 else ""
 
 
-ADD = "INSERT INTO mahasiswa (nim, nama, alamat) VALUES (?, ?, ?)"
-UPDATE = "UPDATE mahasiswa SET nama = ?, alamat = ? WHERE nim = ? COLLATE BINARY"
+# OR ABORT: whatever another program's table says of a conflict, a record is neither overwritten nor left out in silence.
+ADD = "INSERT OR ABORT INTO mahasiswa (nim, nama, alamat) VALUES (?, ?, ?)"
+UPDATE = "UPDATE OR ABORT mahasiswa SET nama = ?, alamat = ? WHERE nim = ? COLLATE BINARY"
 DELETE = "DELETE FROM mahasiswa WHERE nim = ? COLLATE BINARY"
 
 # An import is laid out apart first, so that the records are locked only for as long as it takes to merge it.
@@ -126,7 +127,7 @@ def postgres(statement: str) -> bytes:
     """A statement from above as PostgreSQL and psycopg write it."""
     statement = lowered(statement).replace("%", "%%").replace("typeof(nim) = 'text'", "true")
     # What is equal is the same bytes in every collation that `prepare` takes, and its index is of use only so.
-    statement = statement.replace("= ? COLLATE BINARY", "= ?").replace("?", "%s")
+    statement = statement.replace("= ? COLLATE BINARY", "= ?").replace("?", "%s").replace(" OR ABORT", "")
     return statement.replace("COLLATE BINARY", 'COLLATE "C"').encode()
 
 
@@ -190,7 +191,7 @@ INSERT INTO mahasiswa (nim, nama, alamat)
 SELECT record->>0, record->>1, record->>2 FROM json_array_elements(?::json) WITH ORDINALITY AS i (record, number)
 ORDER BY (record->>0) COLLATE "C", number
 ON CONFLICT (nim) DO NOTHING
-RETURNING nim
+RETURNING nim, nama, alamat
 """
 
 # The columns' own types and collations, so that its texts compare with theirs.

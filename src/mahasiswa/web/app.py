@@ -6,7 +6,6 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 
-from starlette.background import BackgroundTask
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
 from starlette.responses import Response
@@ -81,20 +80,18 @@ class Application:
             request = Request(scope, receive)
             response = await self._respond(request)
             status = response.status_code
-            # For slow networks. Only pages: a workbook is compressed as it is.
-            page = response.media_type == "text/html" and takes_gzip(request.headers.get("accept-encoding", "").encode())
-            await (GZipMiddleware(response, 1024, 4) if page else response)(scope, receive, send)
+            await _compressed(request, response)(scope, receive, send)
         finally:
             note(scope, status, time.perf_counter() - began)
+        if scope.get("unread"):
+            await discard(receive)
 
     async def _respond(self, request: Request) -> Response:
         try:
             return await self._handle(request)
         except BodyRefused as refused:
-            answer = self.pages.error(refused.problem, {"connection": "close"})
-            if refused.problem != "too slow":
-                answer.background = BackgroundTask(discard, request)
-            return answer
+            request.scope["unread"] = refused.problem != "too slow"
+            return self.pages.error(refused.problem, {"connection": "close"})
         except Unavailable:  # in a read; a write says what became of it
             return self.pages.error("not read")
         except Exception:
@@ -105,9 +102,20 @@ class Application:
         path: str = request.scope["path"]
         methods = ROUTES.get(path) or ROUTES.get(path.rpartition("/")[0] + "/:nim")
         if methods is None:
+            request.scope["unread"] = True
             return self.pages.error("no page")
         handler = methods.get("GET" if request.method == "HEAD" else request.method)
         if handler is None:
+            request.scope["unread"] = True
             allowed = {*methods, "HEAD"} if "GET" in methods else methods
             return self.pages.error("method", {"allow": ", ".join(sorted(allowed))})
         return await handler(request, self.store, self.pages)
+
+
+def _compressed(request: Request, response: Response) -> ASGIApp:
+    """The same answer, for slow networks. Only pages: a workbook is compressed as it is."""
+    if response.media_type == "text/html":
+        if takes_gzip(request.headers.get("accept-encoding", "").encode()):
+            return GZipMiddleware(response, 1024, 4)
+        response.headers.add_vary_header("Accept-Encoding")
+    return response

@@ -21,7 +21,7 @@ SLOWEST = 16 * 1024
 """Bytes a second."""
 
 LINGER_SECONDS, IDLE_SECONDS = 30.0, 5.0
-"""How long a refused client may go on sending, in all and without a pause."""
+"""How long a client may go on sending what is not read, in all and without a pause."""
 
 BodyProblem = Literal["bad request", "too slow", "too large", "confirmation too large", "file too large", "not a form"]
 
@@ -74,13 +74,13 @@ def _decode(text: bytes) -> bytes:
     return unquote_to_bytes(text.replace(b"+", b" "))
 
 
-async def discard(request: Request) -> None:
-    """Read on after a refusal: to close under a client that still sends could take the answer from it unread."""
+async def discard(receive: Receive) -> None:
+    """Read on after an answer that did not wait for the body: a reset could take it from a client that still sends."""
     more = True
     with suppress(TimeoutError):
         async with asyncio.timeout(LINGER_SECONDS):
             while more:
-                message = await asyncio.wait_for(request.receive(), IDLE_SECONDS)
+                message = await asyncio.wait_for(receive(), IDLE_SECONDS)
                 more = message.get("more_body", False)
 
 
@@ -134,7 +134,7 @@ def _bounded(request: Request, announced: int | None, limit: int, problem: BodyP
 
 
 def _headers(request: Request) -> Mapping[bytes, bytes]:
-    return dict(request.scope["headers"])
+    return dict(reversed(request.scope["headers"]))  # of several the first
 
 
 def _announced(headers: Mapping[bytes, bytes]) -> int | None:

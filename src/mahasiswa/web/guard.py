@@ -7,6 +7,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from mahasiswa.settings import Settings
 from mahasiswa.web import log
+from mahasiswa.web.forms import discard
 from mahasiswa.web.pages import Pages
 
 malformed_escape = re.compile(rb"%(?![0-9A-Fa-f]{2})")
@@ -36,6 +37,7 @@ class Guard:
             page = self.pages.error(problem)
             log.note(scope, page.status_code, 0)
             await page(scope, receive, send)
+            await discard(receive)
         else:
             scope["path"] = scope["raw_path"][len(self.prefix) :].decode("latin-1") or "/"
             await self.app(scope, receive, send)
