@@ -57,9 +57,8 @@ async def add_all(db: Connection, records: Collection[Mahasiswa], *, begin: bool
     while cursor.nextset():
         pass
     added = {Mahasiswa(*row) for row in await cursor.fetchall()}
-    if not added.issubset(
-        records
-    ):  # a type or a trigger of the table's own would keep another text than the one that came
+    # A type or a trigger of the table's own would keep another text than the one that came.
+    if not added.issubset(records):
         raise Refused("", "rule")
     return added
 
