@@ -89,7 +89,7 @@ class Stalled:
 @linux
 def test_a_thousand_stalled_clients(tmp_path: Path, rounds: Callable[[int, int], int]) -> None:
     """Each is let go in its time, all others are answered at once, and then everything is as it was before."""
-    each = rounds(100, 400)
+    each = rounds(100, 200)
     with Service(tmp_path / "a.db") as service, ExitStack() as stack:
         fill(tmp_path / "a.db", ROWS)
         (worker,) = workers(service)
