@@ -17,7 +17,7 @@ import pytest
 from harness import Service, Site, free_port
 from postgres import QUICK, Server, own_schema, start_as_server_user
 from proxy import Proxy
-from test_store import BUDI, SITI, attempt_all, opened, read_all, refusal
+from test_store import BUDI, SITI, attempt_all, opened, outcomes, read_all, refusal
 
 from mahasiswa.record import Mahasiswa, Write, digest
 from mahasiswa.settings import PostgresURL, parse_database_url
@@ -175,14 +175,8 @@ def test_a_trigger_of_another_program_refuses_a_record_alone(
     )
 
     async def use(store: Store) -> None:
-        async def attempt(record: Mahasiswa) -> object:
-            try:
-                return (await attempt_all(store.add(*record)))[0]
-            except Unavailable:
-                return "unavailable"
-
         records = [Mahasiswa("1", "Ani", "Solo"), Mahasiswa("2", "Ani", "x"), Mahasiswa("3", "Ani", "Solo")]
-        assert await asyncio.gather(*map(attempt, records)) == [None, outcome, None]
+        assert await outcomes(*(store.add(*record) for record in records)) == [None, outcome, None]
         assert await read_all(store) == [records[0], records[2]]
 
     run(ready, use)

@@ -8,7 +8,7 @@ import asyncio
 import subprocess
 import sys
 import time
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from contextlib import contextmanager
@@ -19,9 +19,10 @@ import apsw
 import httpx
 import pytest
 from harness import URL_ENCODED, Page, Service
+from test_store import opened, outcomes, refusal
 
 from mahasiswa.settings import SQLiteURL
-from mahasiswa.store import Refused, Unavailable, Unusable, open_store, prepare
+from mahasiswa.store import Unavailable, Unusable, open_store, prepare
 
 OTHER_PROGRAM = """
 import sqlite3, sys
@@ -159,30 +160,17 @@ def test_a_trigger_of_another_program_refuses_a_record_alone(path: Path, action:
         "CREATE TABLE mahasiswa (nim TEXT PRIMARY KEY, nama TEXT, alamat TEXT);"
         f"CREATE TRIGGER rule BEFORE INSERT ON mahasiswa WHEN NEW.alamat = 'x' BEGIN SELECT {action}; END",
     )
-    outcomes = attempts(path, ("1", "Siti", "Solo"), ("2", "Ani", "x"), ("3", "Ina", "Solo"))
-    assert outcomes == [None, "unavailable" if action.startswith("json") else ("", "rule"), None]
+    told = attempts(path, ("1", "Siti", "Solo"), ("2", "Ani", "x"), ("3", "Ina", "Solo"))
+    assert told == [None, "unavailable" if action.startswith("json") else ("", "rule"), None]
     assert contents(path) == [("1", "Siti", "Solo"), ("3", "Ina", "Solo")]
 
 
 def attempts(path: Path, *records: tuple[str, str, str]) -> list[tuple[str, str] | str | None]:
-    """Add records at the same time; return for each None, why it was refused, or that it could not be stored."""
+    """Add records at the same time; return the outcome of each."""
 
     async def use() -> list[tuple[str, str] | str | None]:
-        store = await open_store(SQLiteURL(path))
-
-        async def attempt(record: tuple[str, str, str]) -> tuple[str, str] | str | None:
-            try:
-                await store.add(*record)
-            except Refused as refused:
-                return refused.field, refused.reason
-            except Unavailable:
-                return "unavailable"
-            return None
-
-        try:
-            return await asyncio.gather(*map(attempt, records))
-        finally:
-            await store.close()
+        async with opened(SQLiteURL(path)) as store:
+            return await outcomes(*(store.add(*record) for record in records))
 
     prepare(SQLiteURL(path))
     return asyncio.run(use())
@@ -588,10 +576,3 @@ def send(threads: ThreadPoolExecutor, service: Service, path: str, body: bytes) 
     """Send a form from another thread, on a connection of its own."""
     headers = {"content-type": URL_ENCODED}
     return threads.submit(httpx.post, service.url + path, content=body, headers=headers, timeout=30, trust_env=False)
-
-
-async def refusal(write: Awaitable[None]) -> tuple[str, str]:
-    """Make a write that must be refused; return the field and the reason."""
-    with pytest.raises(Refused) as refused:
-        await write
-    return refused.value.field, refused.value.reason

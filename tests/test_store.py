@@ -9,7 +9,7 @@ import pytest
 
 from mahasiswa.record import Mahasiswa
 from mahasiswa.settings import DatabaseURL, parse_database_url
-from mahasiswa.store import Refused, Store, open_store, prepare
+from mahasiswa.store import Refused, Store, Unavailable, open_store, prepare
 
 SITI = Mahasiswa("0001", "Siti Aminah", "Jalan Kaliurang 5")
 BUDI = Mahasiswa("0002", "Budi", "Bantul")
@@ -562,17 +562,30 @@ async def refusal(write: Awaitable[None]) -> tuple[str, str]:
     return refused.value.field, refused.value.reason
 
 
+async def attempt(write: Awaitable[None]) -> tuple[str, str] | None:
+    """Make a write; return None, or why it was refused. Anything else is raised."""
+    try:
+        await write
+    except Refused as refused:
+        return refused.field, refused.reason
+    return None
+
+
 async def attempt_all(*writes: Awaitable[None]) -> list[tuple[str, str] | None]:
-    """Make writes at the same time; return for each None, or why it was refused. Anything else is raised."""
-
-    async def attempt(write: Awaitable[None]) -> tuple[str, str] | None:
-        try:
-            await write
-        except Refused as refused:
-            return refused.field, refused.reason
-        return None
-
+    """The same for several at the same time."""
     return await asyncio.gather(*map(attempt, writes))
+
+
+async def outcomes(*writes: Awaitable[None]) -> list[tuple[str, str] | str | None]:
+    """The same, where one may also be unavailable."""
+
+    async def outcome(write: Awaitable[None]) -> tuple[str, str] | str | None:
+        try:
+            return await attempt(write)
+        except Unavailable:
+            return "unavailable"
+
+    return await asyncio.gather(*map(outcome, writes))
 
 
 async def read_all(store: Store) -> list[Mahasiswa]:

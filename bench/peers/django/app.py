@@ -36,7 +36,8 @@ settings.configure(
     TEMPLATES=[
         {
             "BACKEND": "django.template.backends.django.DjangoTemplates",
-            "DIRS": [Path(__file__).parent / "templates"],
+            # What needs no syntax of Django's own is Flask's.
+            "DIRS": [Path(__file__).parent / "templates", Path(__file__).parent.parent / "flask/templates"],
             "OPTIONS": {"context_processors": [f"{__name__}.cdn"]},
         }
     ],

@@ -59,8 +59,7 @@ class PostgresStore:
 
     async def find(self, nims: Sequence[str]) -> Mapping[str, Mahasiswa]:
         storable = [nim for nim in nims if "\0" not in nim]
-        found = await self._link.read(lambda db: _records(db, statements.FIND, storable), long=True)
-        return {record.nim: record for record in found}
+        return await self._link.read(lambda db: _found(db, statements.FIND, storable), long=True)
 
     async def count(self, query: Query) -> int:
         if "\0" in query.cari:
@@ -81,7 +80,7 @@ class PostgresStore:
                 keys = await db.execute(postgres(statements.KEYS + rest), (*parameters, limit, offset))
                 nims = [nim for (nim,) in await keys.fetchall()]
                 if None not in nims:  # which another program's table may hold, and which finds no record
-                    found = {record.nim: record for record in await _records(db, statements.FIND, nims)}
+                    found = await _found(db, statements.FIND, nims)
                     return [found[nim] for nim in nims if nim in found]
             return await _records(db, statements.PAGE + rest, *parameters, limit, offset)
 
@@ -130,7 +129,7 @@ class PostgresStore:
     async def write_all(self, writes: Sequence[Write]) -> None:
         async def change(db: Connection) -> None:
             nims = [record.nim for record, _ in writes if "\0" not in record.nim]
-            current = {record.nim: record for record in await _records(db, statements.FIND_LOCKED, nims)}
+            current = await _found(db, statements.FIND_LOCKED, nims)
             added: dict[str, Mahasiswa] = {}
             changed: dict[str, Mahasiswa] = {}
             for record, versi in writes:
@@ -184,6 +183,10 @@ class PostgresStore:
 async def _records(db: Connection, statement: str, *parameters: object) -> list[Mahasiswa]:
     cursor = await db.execute(postgres(statement), parameters)
     return list(map(Mahasiswa._make, await cursor.fetchall()))
+
+
+async def _found(db: Connection, statement: str, nims: Sequence[str]) -> dict[str, Mahasiswa]:
+    return {record.nim: record for record in await _records(db, statement, nims)}
 
 
 async def _get(db: Connection, statement: str, nim: str) -> Mahasiswa | None:
