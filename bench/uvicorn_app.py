@@ -3,9 +3,9 @@
 import os
 
 from mahasiswa.settings import Settings
-from mahasiswa.store import prepare
+from mahasiswa.store import migrate
 from mahasiswa.web.app import create_app
 
 settings = Settings.from_environment(os.environ)
-prepare(settings.database_url)
+migrate(settings.database_url)
 app = create_app(settings)

@@ -60,7 +60,7 @@ def import_(file: Path, existing: str, *, dry_run: bool) -> None:
     DATABASE_URL=sqlite:////srv/mahasiswa.db mahasiswa import daftar.ods
     """  # noqa: D301 - click's mark for a paragraph to leave as it is
     url = _settings().database_url
-    from mahasiswa.files import Failure, import_file  # noqa: PLC0415 - as above
+    from mahasiswa.bulk import Failure, import_file  # noqa: PLC0415 - as above
 
     try:
         merged, warnings = import_file(url, file, update=existing == "update", dry_run=dry_run)
@@ -86,7 +86,7 @@ def export(file: Path) -> None:
     if file != Path("-") and file.suffix.lower() not in (".xlsx", ".csv"):
         _fail(f"mahasiswa: {file}: the name must end in .xlsx or .csv", 2)
     url = _settings().database_url
-    from mahasiswa.files import Failure, export_file  # noqa: PLC0415 - as above
+    from mahasiswa.bulk import Failure, export_file  # noqa: PLC0415 - as above
 
     try:
         count = export_file(url, file)
@@ -105,13 +105,32 @@ def backup(file: Path) -> None:
     mahasiswa backup "mahasiswa-$(date +%F).db"
     """  # noqa: D301 - as above
     url = _settings().database_url
-    from mahasiswa.store import Unusable, backup  # noqa: PLC0415 - as above
+    from mahasiswa.store import backup  # noqa: PLC0415 - as above
+    from mahasiswa.store.errors import Unusable  # noqa: PLC0415 - as above
 
     try:
         backup(url, file)
     except Unusable as error:
         _fail(f"mahasiswa: {error}")
     click.echo(f"{file}: {file.stat().st_size} bytes, verified")
+
+
+@main.command()
+def adopt() -> None:
+    """Turn a table mahasiswa that another program made into this program's own, after a back-up.
+
+    Stop the service and the other program first.
+    """
+    url = _settings().database_url
+    from mahasiswa.store import adopt  # noqa: PLC0415 - as above
+    from mahasiswa.store.errors import Unusable  # noqa: PLC0415 - as above
+
+    try:
+        adopted = adopt(url)
+    except Unusable as error:
+        _fail(f"mahasiswa: {error}")
+    saved = f"; the database as it was before: {adopted.backup}" if adopted.backup else ""
+    click.echo(f"{adopted.records} records adopted{saved}")
 
 
 @main.command()
@@ -127,7 +146,7 @@ def copy(source: str, target: str) -> None:
         urls = parse_database_url(source), parse_database_url(target)
     except ValueError as error:
         _fail(f"mahasiswa: --from and --to must be {error}", 2)
-    from mahasiswa.files import Failure, copy_records  # noqa: PLC0415 - as above
+    from mahasiswa.bulk import Failure, copy_records  # noqa: PLC0415 - as above
 
     try:
         count = copy_records(*urls)

@@ -1,4 +1,4 @@
-"""The one record the service keeps (specification, section 2), and what is done with it as a whole."""
+"""The student record (specification, section 2): its fields, its limits and its digest."""
 
 import base64
 import hashlib
@@ -6,9 +6,15 @@ from typing import Literal, NamedTuple, TypeAlias
 
 Field = Literal["nim", "nama", "alamat"]
 
+NIM_MAX_CHARACTERS = 255
+"""Maximum length of a nim, in code points. A link to a longer one would not fit into every browser's address bar."""
+
+UNADDRESSABLE_NIMS = (".", "..")
+"""A browser resolves these as steps in a path, even percent-encoded (URL Standard), so no link could reach them."""
+
 
 class Mahasiswa(NamedTuple):
-    """A student record. Texts are kept exactly as they came; `nim` identifies the record and never changes."""
+    """A student record. Its texts are stored unchanged; `nim` identifies the record and never changes."""
 
     nim: str
     nama: str
@@ -16,20 +22,22 @@ class Mahasiswa(NamedTuple):
 
 
 class Write(NamedTuple):
-    """One record to write. `versi` is the digest of the record it replaces, None for a new one."""
+    """A record to write. `versi` is the digest of the stored record that it replaces, or None for a new record."""
 
     record: Mahasiswa
     versi: str | None
 
 
-# A row on its way in from a file: its number as the file counts rows, then nim, nama and alamat. A None keeps what the
-# record has. A bare tuple, for a million of them are made.
 Incoming: TypeAlias = tuple[int, str, str | None, str | None]
+"""A row of an import: its number in the file, then nim, nama and alamat. None keeps the text that is stored.
+
+A plain tuple, because an import makes a million of them.
+"""
 
 
 def digest(record: Mahasiswa) -> str:
-    """22 characters that stand for a record's exact texts: 128 bits of SHA-256, in base64 for URLs."""
-    # Each length goes before its text, so no two records give the same bytes.
+    """The first 128 bits of SHA-256 over a record's texts, as 22 characters of URL-safe base64."""
+    # Each text is preceded by its length, so two different records never give the same bytes.
     texts = [text.encode("utf-8", "surrogatepass") for text in record]
     joined = b"".join(b"%d:%b" % (len(text), text) for text in texts)
     return base64.urlsafe_b64encode(hashlib.sha256(joined).digest()[:16]).rstrip(b"=").decode()

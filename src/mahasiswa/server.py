@@ -20,7 +20,8 @@ from granian.server.mp import MPServer
 from starlette.types import ASGIApp
 
 from mahasiswa.settings import DatabaseURL, Settings
-from mahasiswa.store import Unusable, prepare
+from mahasiswa.store import migrate
+from mahasiswa.store.errors import Unusable
 from mahasiswa.web.app import create_app
 
 SHUTDOWN_SECONDS = 4
@@ -49,7 +50,7 @@ class CannotStart(Exception):
 def serve(settings: Settings) -> None:
     """Answer requests until SIGTERM or Ctrl-C; raise CannotStart."""
     listener = _listen(settings.host, settings.port)
-    _prepare_apart(settings.database_url)
+    _migrate_in_child(settings.database_url)
     _raise_open_files()
     server = _Server(
         "mahasiswa",
@@ -131,10 +132,10 @@ def _logging(level: str) -> dict[str, Any]:
     }
 
 
-def _prepare_apart(url: DatabaseURL) -> None:
+def _migrate_in_child(url: DatabaseURL) -> None:
     """Make the database ready in a process of its own: no handle of it may be open when the workers fork."""
     ours, theirs = multiprocessing.Pipe(duplex=False)
-    child = multiprocessing.Process(target=_report_prepare, args=(url, theirs))
+    child = multiprocessing.Process(target=_report_migrate, args=(url, theirs))
     child.start()
     theirs.close()
     try:
@@ -146,9 +147,9 @@ def _prepare_apart(url: DatabaseURL) -> None:
         raise CannotStart(failure)
 
 
-def _report_prepare(url: DatabaseURL, report: Connection) -> None:
+def _report_migrate(url: DatabaseURL, report: Connection) -> None:
     try:
-        prepare(url)
+        migrate(url)
     except Unusable as error:
         report.send(str(error))
     else:

@@ -5,10 +5,10 @@ from math import inf, nan
 import pytest
 
 from mahasiswa import sheets
-from mahasiswa.sheets.columns import Cell, Odd
+from mahasiswa.sheets.columns import BadCell, Cell
 
 
-def one(nim: Cell, nama: Cell = "Ani", alamat: Cell = "Jl. A") -> sheets.Row | sheets.Wrong:
+def one(nim: Cell, nama: Cell = "Ani", alamat: Cell = "Jl. A") -> sheets.Row | sheets.InvalidRow:
     (answer,) = sheets.check([(7, nim, nama, alamat)])
     return answer
 
@@ -21,7 +21,7 @@ def row(nim: Cell, nama: Cell = "Ani", alamat: Cell = "Jl. A") -> sheets.Row:
 
 def problem(nim: Cell, nama: Cell = "Ani", alamat: Cell = "Jl. A") -> str:
     answer = one(nim, nama, alamat)
-    assert isinstance(answer, sheets.Wrong), answer
+    assert isinstance(answer, sheets.InvalidRow), answer
     return answer.message
 
 
@@ -82,10 +82,10 @@ def test_a_nim_that_was_rounded_is_refused_with_the_cure(nim: str) -> None:
         (-5.0, "bukan bilangan bulat positif"),
         (nan, "bukan bilangan bulat positif"),
         (True, "TRUE, bukan teks"),
-        (Odd("date", "2020-01-02"), "tanggal atau waktu (2020-01-02)"),
-        (Odd("error", "#REF!"), "galat Excel (#REF!)"),
-        (Odd("formula", ""), "rumus tanpa hasil"),
-        (Odd("long", ""), "terlalu panjang"),
+        (BadCell("date", "2020-01-02"), "tanggal atau waktu (2020-01-02)"),
+        (BadCell("error", "#REF!"), "galat Excel (#REF!)"),
+        (BadCell("formula", ""), "rumus tanpa hasil"),
+        (BadCell("long", ""), "terlalu panjang"),
         (None, "NIM kosong"),
         ("  ", "NIM kosong"),
         ("'", "NIM kosong"),
@@ -113,9 +113,9 @@ def test_a_blank_nama_or_alamat_is_none(blank: str | None) -> None:
 @pytest.mark.parametrize(
     ("cell", "words"),
     [
-        (Odd("date", "2020-05-12"), "Alamat terbaca sebagai tanggal"),
-        (Odd("error", "#N/A"), "Alamat berisi galat Excel (#N/A)"),
-        (Odd("formula", ""), "Alamat berisi rumus tanpa hasil"),
+        (BadCell("date", "2020-05-12"), "Alamat terbaca sebagai tanggal"),
+        (BadCell("error", "#N/A"), "Alamat berisi galat Excel (#N/A)"),
+        (BadCell("formula", ""), "Alamat berisi rumus tanpa hasil"),
         (False, "Alamat berisi FALSE"),
         (12.5, "Alamat terbaca sebagai angka (12,5)"),
         (1e20, "Alamat terbaca sebagai angka (1E+20)"),
@@ -131,7 +131,7 @@ def test_a_whole_number_is_an_alamat() -> None:
 
 
 def test_all_that_is_wrong_with_a_row_is_said_at_once() -> None:
-    message = problem(1.5, Odd("date", "2020-01-02"), Odd("error", "#N/A"))
+    message = problem(1.5, BadCell("date", "2020-01-02"), BadCell("error", "#N/A"))
     assert [word in message for word in ("NIM 1,5", "Nama terbaca sebagai tanggal", "#N/A")] == [True] * 3
 
 
@@ -145,8 +145,8 @@ def test_a_nim_twice_is_named_with_both_rows() -> None:
     """Which of the two is right only a person can tell, so neither is written."""
     first, other, second = sheets.check([(2, "0123", "Ani", "A"), (3, "0124", "B", "B"), (9, "'0123", "Ani", "A")])
     assert isinstance(other, sheets.Row)
-    assert isinstance(first, sheets.Wrong)
-    assert isinstance(second, sheets.Wrong)
+    assert isinstance(first, sheets.InvalidRow)
+    assert isinstance(second, sheets.InvalidRow)
     assert first.message.startswith("Baris 2: NIM 0123 muncul lagi di baris 9")
     assert second.message.startswith("Baris 9: NIM 0123 sudah ada di baris 2")
     assert second.twin == 2
@@ -156,7 +156,7 @@ def test_a_nim_twice_is_found_across_batches() -> None:
     cleaner = sheets.Cleaner()
     assert [type(answer) for answer in cleaner.clean([(2, "1", "Ani", "A")])] == [sheets.Row]
     (second,) = cleaner.clean([(900_000, "1", "Ani", "A")])
-    assert isinstance(second, sheets.Wrong)
+    assert isinstance(second, sheets.InvalidRow)
     assert (second.number, second.twin) == (900_000, 2)
 
 
@@ -180,7 +180,7 @@ def test_the_decimals_of_another_program_get_a_warning() -> None:
 
 
 def test_a_nim_twice_is_found_where_the_first_row_is_wrong_otherwise() -> None:
-    first, second = sheets.check([(2, "0123", "Ani", Odd("error", "#N/A")), (9, "0123", "Ani", "A")])
-    assert isinstance(first, sheets.Wrong)
-    assert isinstance(second, sheets.Wrong)
+    first, second = sheets.check([(2, "0123", "Ani", BadCell("error", "#N/A")), (9, "0123", "Ani", "A")])
+    assert isinstance(first, sheets.InvalidRow)
+    assert isinstance(second, sheets.InvalidRow)
     assert second.message.startswith("Baris 9: NIM 0123 sudah ada di baris 2")

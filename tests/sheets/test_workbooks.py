@@ -24,7 +24,7 @@ HEADER = ("NIM", "Nama", "Alamat")
 NAMESPACE = b'xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"'
 
 
-def rows_of(data: bytes | Path, limits: sheets.Limits = sheets.WEB) -> list[sheets.Row | sheets.Wrong]:
+def rows_of(data: bytes | Path, limits: sheets.Limits = sheets.WEB) -> list[sheets.Row | sheets.InvalidRow]:
     with sheets.read(io.BytesIO(data) if isinstance(data, bytes) else data, limits) as table:
         return sheets.check(table)
 
@@ -96,7 +96,7 @@ def test_texts_numbers_and_what_is_neither() -> None:
     assert answers[0] == (2, "0123", "Ani", "Jl. A", (), ())
     assert isinstance(answers[1], sheets.Row)
     assert answers[1][:4] == (3, "124", "Budi", "12")
-    problems = [answer.message for answer in answers if isinstance(answer, sheets.Wrong)]
+    problems = [answer.message for answer in answers if isinstance(answer, sheets.InvalidRow)]
     expected = [
         ["Baris 4: NIM ini berupa angka lebih dari 15 digit"],
         ["Baris 5: NIM 1,5 bukan bilangan bulat"],
@@ -126,7 +126,7 @@ def test_formulas_with_results_dates_and_formats_by_xlsxwriter() -> None:
         sheet.write_number(9, 4, 5)
     first, second = rows_of(file.getvalue())
     assert first == (5, "0000012345", "Ani", "'A", (), ())
-    assert isinstance(second, sheets.Wrong)
+    assert isinstance(second, sheets.InvalidRow)
     assert second.message.startswith("Baris 10: Nama berisi galat Excel (#DIV/0!)")
     assert second.cells == ("0000000023", "#DIV/0!", "5")
 
@@ -135,7 +135,7 @@ def test_a_sheet_whose_cells_do_not_say_where_they_are() -> None:
     """Prefixed tags and cells without references are what some programs write."""
     rows = [HEADER_XML, b'<row r="5">' + text_cell(b"1") + b'<c t="e"><v>#NAME?</v></c>' + text_cell(b"A") + b"</row>"]
     (wrong,) = rows_of(with_sheet(sheet_xml(*rows)))
-    assert isinstance(wrong, sheets.Wrong)
+    assert isinstance(wrong, sheets.InvalidRow)
     assert wrong.message.startswith("Baris 5: Nama berisi galat Excel (#NAME?)")
 
 
@@ -320,7 +320,7 @@ def test_an_upload_as_a_web_server_holds_it(data: bytes, held_in_memory: int) ->
 def test_several_at_once_from_the_threads_of_an_event_loop() -> None:
     data = by_openpyxl(HEADER, ("1", "Ani", "A"))
 
-    async def all_of_them() -> list[list[sheets.Row | sheets.Wrong]]:
+    async def all_of_them() -> list[list[sheets.Row | sheets.InvalidRow]]:
         return await asyncio.gather(*(asyncio.to_thread(rows_of, data) for _ in range(8)))
 
     assert asyncio.run(all_of_them()) == [[(2, "1", "Ani", "A", (), ())]] * 8
@@ -349,9 +349,9 @@ def test_files_that_libreoffice_saved(ending: str, tmp_path: Path) -> None:
     subprocess.run(command, check=True, capture_output=True, timeout=120)
     first, second, third, fourth = rows_of(out / f"in.{ending}")
     assert first == (2, "0123", "Ani\nB", "Jl. “A”", (), ())
-    assert isinstance(second, sheets.Wrong)
+    assert isinstance(second, sheets.InvalidRow)
     assert "Alamat terbaca sebagai tanggal atau waktu (2020-01-02)" in second.message
-    assert isinstance(third, sheets.Wrong)
+    assert isinstance(third, sheets.InvalidRow)
     assert ("galat Excel (#DIV/0!)" if ending != "xls" else "NIM kosong atau berisi galat") in third.message
     assert isinstance(fourth, sheets.Row)
     assert fourth.nim == ("0000000077" if ending != "xls" else "77")

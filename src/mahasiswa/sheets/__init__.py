@@ -1,7 +1,7 @@
-"""Spreadsheets to records and back. Only xlsx is written elsewhere, in `mahasiswa.sheets.xlsx`.
+"""Spreadsheets to records and back. Only xlsx is written elsewhere, in `mahasiswa.sheets.xlsx_export`.
 
     with read(file) as table:                        # a file of any kind, or read_text(pasted)
-        rows = check(table)                          # each a clean Row, or Wrong with the reason
+        rows = check(table)                          # each a clean Row, or InvalidRow with the reason
     plan = compare(rows, existing)                   # new, changed, same, wrong
     field = dump(plan)                               # to the browser …
     confirmed = load(field)                          # … and back
@@ -10,8 +10,9 @@
 A million rows go through a Cleaner instead of `check`, in batches.
 """
 
-from mahasiswa.sheets.cleaning import Cleaner, Row, Wrong, check, shown
+from mahasiswa.sheets.cleaning import Cleaner, InvalidRow, Row, check, shown
 from mahasiswa.sheets.columns import Raw
+from mahasiswa.sheets.csv_export import csv_chunks, write_csv
 from mahasiswa.sheets.errors import (
     BadConfirmation,
     Empty,
@@ -39,8 +40,7 @@ from mahasiswa.sheets.plan import (
     writes,
 )
 from mahasiswa.sheets.reading import COMMAND_LINE, WEB, Limits, Table, read, read_text
-from mahasiswa.sheets.wording import NO_TEXT_FOR_NEW
-from mahasiswa.sheets.writing import csv_chunks, write_csv
+from mahasiswa.wording import NO_TEXT_FOR_NEW
 
 __all__ = [
     "COMMAND_LINE",
@@ -53,6 +53,7 @@ __all__ = [
     "Confirmed",
     "Empty",
     "Entry",
+    "InvalidRow",
     "Limits",
     "NoColumns",
     "NotASpreadsheet",
@@ -69,7 +70,6 @@ __all__ = [
     "TooLarge",
     "TooManyRows",
     "Unreadable",
-    "Wrong",
     "check",
     "compare",
     "csv_chunks",

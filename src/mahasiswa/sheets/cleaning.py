@@ -5,8 +5,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from mahasiswa.sheets import wording
-from mahasiswa.sheets.columns import Cell, Odd, Raw, is_header
+from mahasiswa import wording
+from mahasiswa.sheets.columns import BadCell, Cell, Raw, is_header
 
 LONGEST_NIM = 255  # characters; the store refuses longer ones too
 
@@ -40,7 +40,7 @@ class Row(NamedTuple):
     warnings: tuple[str, ...] = ()  # what a person should look at, in Indonesian
 
 
-class Wrong(NamedTuple):
+class InvalidRow(NamedTuple):
     """A row that cannot be written."""
 
     number: int  # as Excel shows it
@@ -60,7 +60,7 @@ class Cleaner:
     def __init__(self) -> None:
         self._seen: dict[str, int] = {}
 
-    def clean(self, raws: Iterable[Raw]) -> Iterator[Row | Wrong]:
+    def clean(self, raws: Iterable[Raw]) -> Iterator[Row | InvalidRow]:
         """One answer for each row. A NIM that comes again is wrong there, with the number of its first row."""
         seen = self._seen
         new = tuple.__new__  # a third of the time of Row(…)
@@ -98,7 +98,7 @@ class Cleaner:
             return {}
         return {self._seen[nim]: wording.SHORT_NIM.format(nim=nim, length=usual) for nim in digits if len(nim) < usual}
 
-    def _look_closer(self, raw: Raw) -> Row | Wrong:
+    def _look_closer(self, raw: Raw) -> Row | InvalidRow:
         number, *cells = raw
         problems: list[str] = []
         cleaned: list[str] = []
@@ -114,27 +114,27 @@ class Cleaner:
             problems.append(wording.NIM_TWICE.format(nim=nim, other=twin))
         if problems:
             first = twin if twin != number else None
-            return Wrong(number, " ".join(problems), (shown(cells[0]), shown(cells[1]), shown(cells[2])), first)
+            return InvalidRow(number, " ".join(problems), (shown(cells[0]), shown(cells[1]), shown(cells[2])), first)
         warnings = (wording.DECIMAL_NIM.format(nim=nim),) if _is_decimal(nim) else ()
         return Row(number, nim, nama, alamat, tuple(cleaned), warnings)
 
 
-def check(raws: Iterable[Raw]) -> list[Row | Wrong]:
+def check(raws: Iterable[Raw]) -> list[Row | InvalidRow]:
     """All rows of a file at once, for the preview: with the late warnings, and with both rows of a NIM found wrong."""
     cleaner = Cleaner()
     answers = list(cleaner.clean(raws))
     suspects = cleaner.suspects()
-    again = {answer.twin: answer.number for answer in answers if isinstance(answer, Wrong) and answer.twin}
+    again = {answer.twin: answer.number for answer in answers if isinstance(answer, InvalidRow) and answer.twin}
     if not suspects and not again:
         return answers
     return [_second_thought(answer, suspects, again) if isinstance(answer, Row) else answer for answer in answers]
 
 
-def _second_thought(row: Row, suspects: dict[int, str], again: dict[int, int]) -> Row | Wrong:
+def _second_thought(row: Row, suspects: dict[int, str], again: dict[int, int]) -> Row | InvalidRow:
     if row.number in again:
         # Which of the two is right only a person can tell.
         problem = wording.NIM_AGAIN.format(nim=row.nim, other=again[row.number])
-        return Wrong(row.number, problem, (row.nim, row.nama or "", row.alamat or ""))
+        return InvalidRow(row.number, problem, (row.nim, row.nama or "", row.alamat or ""))
     if row.number in suspects:
         return row._replace(warnings=(*row.warnings, suspects[row.number]))
     return row
@@ -144,7 +144,7 @@ def shown(cell: Cell) -> str:
     """A cell as text, for a person to recognise it."""
     if cell is None:
         return ""
-    if isinstance(cell, Odd):
+    if isinstance(cell, BadCell):
         return cell.text
     if isinstance(cell, bool):
         return "TRUE" if cell else "FALSE"
@@ -224,7 +224,7 @@ def _problem_of_text(field: str, text: str) -> str | None:
     return wording.NUL.format(field=field) if "\0" in text else None
 
 
-def _problem_of_kind(field: str, cell: Odd | bool) -> str:  # noqa: FBT001 - a cell that is a boolean
+def _problem_of_kind(field: str, cell: BadCell | bool) -> str:  # noqa: FBT001 - a cell that is a boolean
     if isinstance(cell, bool):
         return wording.BOOLEAN.format(field=field, text=shown(cell))
     template = {"date": wording.DATE, "formula": wording.FORMULA, "long": wording.LONG}.get(cell.kind, wording.ERROR)

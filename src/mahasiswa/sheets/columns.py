@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
 from typing import NamedTuple, TypeAlias
 
-from mahasiswa.sheets import wording
+from mahasiswa import wording
 from mahasiswa.sheets.errors import Empty, NoColumns
 
 # School files often have a title, a blank line and a date above the header. Rows that are not blank.
@@ -26,7 +26,7 @@ _ALIASES = {
 _RANKS = {alias: (field, rank) for field, aliases in _ALIASES.items() for rank, alias in enumerate(aliases.split())}
 
 
-class Odd(NamedTuple):
+class BadCell(NamedTuple):
     """A cell that is no text and no number.
 
     `kind` is date, error, formula (one without a result) or long (a text too long to be passed on).
@@ -36,7 +36,7 @@ class Odd(NamedTuple):
     text: str
 
 
-Cell: TypeAlias = str | int | float | bool | Odd | None
+Cell: TypeAlias = str | int | float | bool | BadCell | None
 
 
 # A row's number as Excel shows it, then its NIM, Nama and Alamat cells as they stand in the file. A bare tuple, for a

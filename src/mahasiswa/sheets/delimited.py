@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from itertools import chain, islice
 from typing import BinaryIO
 
-from mahasiswa.sheets import wording
+from mahasiswa import wording
 from mahasiswa.sheets.columns import Cell, Raw, names_columns, pick
 from mahasiswa.sheets.errors import Empty, NotASpreadsheet, OpenQuote
 

@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 from typing import IO, TypeAlias
 from xml.parsers import expat
 
-from mahasiswa.sheets.columns import Odd
+from mahasiswa.sheets.columns import BadCell
 
 # What a cell is beside its value: an error or an uncalculated formula, or the digits to which leading zeros fill it up.
-Mark: TypeAlias = Odd | int
+Mark: TypeAlias = BadCell | int
 Marks: TypeAlias = dict[int, dict[int, Mark]]  # by row and column, both counted from 0
 
 # What calamine forgives in a file it has read is no reason to refuse the file.

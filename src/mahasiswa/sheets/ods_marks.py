@@ -8,7 +8,7 @@ import zipfile
 from collections.abc import Mapping
 from typing import IO, BinaryIO
 
-from mahasiswa.sheets.columns import Odd
+from mahasiswa.sheets.columns import BadCell
 from mahasiswa.sheets.markup import FORGIVEN, Mark, Marks, holds, parse
 
 _WORTH_READING = re.compile(rb"""value-type=["']error["']|:formula=|:p>0[0-9]""")
@@ -73,10 +73,10 @@ class _Finder:
 
     def _mark(self) -> Mark | None:
         if self._cell.get("calcext:value-type") == "error":
-            return Odd("error", self._text[:20])
+            return BadCell("error", self._text[:20])
         kind = self._cell.get("office:value-type")
         if kind is None and "table:formula" in self._cell:
-            return Odd("formula", "")
+            return BadCell("formula", "")
         if kind == "float" and re.fullmatch("0[0-9]+", self._text):
             return len(self._text)
         return None

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 from urllib.parse import quote_plus
 
+from mahasiswa import wording
 from mahasiswa.record import Mahasiswa, Write, digest
-from mahasiswa.sheets import wording
-from mahasiswa.sheets.cleaning import LONGEST_NIM, Row, Wrong
+from mahasiswa.sheets.cleaning import LONGEST_NIM, InvalidRow, Row
 from mahasiswa.sheets.errors import BadConfirmation
 
 MAX_CONFIRMED_BYTES = 8 << 20
@@ -29,7 +29,7 @@ class Plan(NamedTuple):
     new: list[Entry]
     changed: list[Entry]
     same: list[Entry]
-    wrong: list[Wrong]
+    wrong: list[InvalidRow]
 
 
 class Confirmed(NamedTuple):
@@ -39,11 +39,11 @@ class Confirmed(NamedTuple):
     versi: str | None
 
 
-def compare(rows: Iterable[Row | Wrong], existing: Mapping[str, Mahasiswa]) -> Plan:
+def compare(rows: Iterable[Row | InvalidRow], existing: Mapping[str, Mahasiswa]) -> Plan:
     """Sorts the rows against the records that exist, by NIM; a blank cell keeps what the record has."""
     plan = Plan([], [], [], [])
     for row in rows:
-        if isinstance(row, Wrong):
+        if isinstance(row, InvalidRow):
             plan.wrong.append(row)
             continue
         _, nim, nama, alamat, _, _ = row
@@ -54,7 +54,7 @@ def compare(rows: Iterable[Row | Wrong], existing: Mapping[str, Mahasiswa]) -> P
         elif nama is None or alamat is None:
             missing = [field for field, text in (("Nama", nama), ("Alamat", alamat)) if text is None]
             problem = " ".join(wording.NEW_NEEDS.format(field=field) for field in missing)
-            plan.wrong.append(Wrong(row.number, problem, (nim, nama or "", alamat or "")))
+            plan.wrong.append(InvalidRow(row.number, problem, (nim, nama or "", alamat or "")))
         else:
             plan.new.append(Entry(row, None, Mahasiswa(nim, nama, alamat)))
     return plan

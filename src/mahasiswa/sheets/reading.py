@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from mahasiswa.sheets import wording
+from mahasiswa import wording
 from mahasiswa.sheets.columns import Raw
 from mahasiswa.sheets.delimited import read_csv, read_pasted
 from mahasiswa.sheets.errors import TooLarge, TooManyRows

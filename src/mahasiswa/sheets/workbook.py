@@ -13,8 +13,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, BinaryIO, NamedTuple
 
-from mahasiswa.sheets import errors, wording
-from mahasiswa.sheets.columns import Cell, Odd, Raw
+from mahasiswa import wording
+from mahasiswa.sheets import errors
+from mahasiswa.sheets.columns import BadCell, Cell, Raw
 
 _LONGEST_LINE = 8 << 20
 _ERRORS = {
@@ -141,4 +142,4 @@ def _rows(said: Iterator[Any]) -> Iterator[Raw]:
 
 
 def _cell(value: Any) -> Cell:  # noqa: ANN401 - a value of JSON
-    return Odd(*value) if isinstance(value, list) else value
+    return BadCell(*value) if isinstance(value, list) else value

@@ -3,7 +3,7 @@
 The workbook is standard input, a file. What it says on standard output is one JSON value a line, in ASCII:
 `"ready"`, `{"sheet": "…", "others": ["…"]}`, then lists of up to a thousand rows `[number, nim, nama, alamat]`, then `"end"`.
 Instead of any but the first, `{"error": "NoColumns", "message": "…"}` may come and end it. A cell is a string, a number, a
-boolean, null, or `[kind, text]` for an Odd one.
+boolean, null, or `[kind, text]` for an BadCell one.
 """
 
 import contextlib
@@ -25,9 +25,9 @@ from python_calamine import (
     SheetVisibleEnum,
 )
 
-from mahasiswa.sheets import wording
+from mahasiswa import wording
 from mahasiswa.sheets.cleaning import LONGEST_CELL
-from mahasiswa.sheets.columns import HEADER_WITHIN, Cell, Odd, Raw, names_columns, pick
+from mahasiswa.sheets.columns import HEADER_WITHIN, BadCell, Cell, Raw, names_columns, pick
 from mahasiswa.sheets.errors import Empty, NotASpreadsheet, PasswordProtected, SheetError, TooHeavy, TooManyRows
 from mahasiswa.sheets.markup import Mark, Marks
 from mahasiswa.sheets.ods_marks import ods_marks
@@ -146,16 +146,16 @@ def _numbered(sheet: CalamineSheet, marks: Marks) -> Iterator[tuple[int, list[Ce
 
 def _cell(value: _Value) -> Cell:
     if isinstance(value, str):
-        return Odd("long", "") if len(value) > LONGEST_CELL else value
+        return BadCell("long", "") if len(value) > LONGEST_CELL else value
     if isinstance(value, int | float):
-        return value if math.isfinite(value) else Odd("error", "#NUM!")
+        return value if math.isfinite(value) else BadCell("error", "#NUM!")
     if isinstance(value, dt.timedelta):
-        return Odd("date", str(value))
-    return Odd("date", value.isoformat())
+        return BadCell("date", str(value))
+    return BadCell("date", value.isoformat())
 
 
 def _marked(cell: Cell, mark: Mark) -> Cell:
-    if isinstance(mark, Odd):
+    if isinstance(mark, BadCell):
         return mark
     if isinstance(cell, int | float) and not isinstance(cell, bool) and 0 <= cell < 10**15 and not cell % 1:
         return str(int(cell)).zfill(mark)

@@ -11,7 +11,7 @@ import zipfile
 from collections.abc import Mapping
 from typing import IO, BinaryIO
 
-from mahasiswa.sheets.columns import Odd
+from mahasiswa.sheets.columns import BadCell
 from mahasiswa.sheets.markup import FORGIVEN, Mark, Marks, holds, parse
 
 _WORTH_READING = re.compile(rb"""t=["']e["']|<(?:\w+:)?f[\s>/]""")
@@ -117,10 +117,10 @@ class _Finder:
 
     def _mark(self) -> Mark | None:
         if self._kind == "e":
-            return Odd("error", self._value[:_LONGEST_ERROR])
+            return BadCell("error", self._value[:_LONGEST_ERROR])
         # A formula whose result is an empty text says that it is a text.
         if self._formula and not self._value and self._kind != "str":
-            return Odd("formula", "")
+            return BadCell("formula", "")
         return self._widths.get(self._style) if self._kind == "n" and self._value else None
 
 

@@ -5,8 +5,9 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 
 from mahasiswa.record import Incoming, Mahasiswa
-from mahasiswa.store import Merged, Query, Store, Unusable
-from mahasiswa.store.bridge import with_records
+from mahasiswa.store import Merged, Query, Store
+from mahasiswa.store.errors import Unusable
+from mahasiswa.store.threads import with_records
 
 BATCH = 5000
 

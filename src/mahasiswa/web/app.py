@@ -13,13 +13,14 @@ from starlette.routing import Router
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from mahasiswa.settings import Settings
-from mahasiswa.store import Store, Unavailable, open_store
+from mahasiswa.store import Store, open_store
+from mahasiswa.store.errors import Unavailable
 from mahasiswa.web import students, transfers
-from mahasiswa.web.cache import ListCache, takes_gzip
-from mahasiswa.web.forms import BodyRefused, discard
-from mahasiswa.web.guard import Guard
+from mahasiswa.web.forms import BodyRefused, drain_body
+from mahasiswa.web.list_cache import ListCache, takes_gzip
 from mahasiswa.web.log import note
 from mahasiswa.web.pages import Pages
+from mahasiswa.web.request_guard import RequestGuard
 
 log = logging.getLogger(__name__)
 
@@ -56,7 +57,7 @@ def create_app(settings: Settings) -> ASGIApp:
 
     application = Application(pages, Router(lifespan=lifespan).lifespan)
     cache = ListCache(application, pages)
-    return Guard(cache, pages, settings)
+    return RequestGuard(cache, pages, settings)
 
 
 class Application:
@@ -84,7 +85,7 @@ class Application:
         finally:
             note(scope, status, time.perf_counter() - began)
         if scope.get("unread"):
-            await discard(receive)
+            await drain_body(receive)
 
     async def _respond(self, request: Request) -> Response:
         try:

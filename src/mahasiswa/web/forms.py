@@ -74,7 +74,7 @@ def _decode(text: bytes) -> bytes:
     return unquote_to_bytes(text.replace(b"+", b" "))
 
 
-async def discard(receive: Receive) -> None:
+async def drain_body(receive: Receive) -> None:
     """Read on after an answer that did not wait for the body: a reset could take it from a client that still sends."""
     more = True
     with suppress(TimeoutError):

@@ -16,7 +16,7 @@ from starlette.responses import Response
 from mahasiswa.record import Mahasiswa, digest
 from mahasiswa.settings import Settings
 from mahasiswa.sheets import Plan
-from mahasiswa.web.view import View
+from mahasiswa.web.list_view import View
 
 CONFIRM = "return confirm('Apakah Anda yakin ingin menghapus data ini?')"
 

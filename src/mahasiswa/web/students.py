@@ -10,10 +10,11 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from mahasiswa.record import Mahasiswa, digest
-from mahasiswa.store import Changed, Refused, Store, StoreError, Unavailable, Uncertain
+from mahasiswa.store import Store
+from mahasiswa.store.errors import Changed, Refused, StoreError, Unavailable, Uncertain
 from mahasiswa.web.forms import Form, read_form
+from mahasiswa.web.list_view import PARAMETERS, View
 from mahasiswa.web.pages import LONG, Pages, pack
-from mahasiswa.web.view import PARAMETERS, View
 
 CHUNK = LONG + 1
 """Rows read and sent at a time; the first tells whether the list is a long one."""
@@ -36,11 +37,7 @@ async def _found(request: Request, store: Store, pages: Pages) -> Response:
         total, records = await asyncio.gather(store.count(view.query), store.page(view.query, 0, view.per))
         return pages.found(view.found(total), records)
     view = view.found(await store.count(view.query))
-    if view.offset * 2 < view.total:
-        return pages.found(view, await store.page(view.query, view.offset, view.per))
-    count = min(view.per, view.total - view.offset)
-    records = await store.page(view.query.turned, view.total - view.offset - count, count)
-    return pages.found(view, records[::-1])
+    return pages.found(view, await store.page(view.query, view.offset, view.per))
 
 
 async def _list(store: Store, pages: Pages, chunk: Sequence[Mahasiswa]) -> AsyncIterator[bytes]:

@@ -12,12 +12,13 @@ from starlette.responses import Response, StreamingResponse
 
 from mahasiswa import sheets
 from mahasiswa.record import Mahasiswa
-from mahasiswa.store import Changed, Refused, Store, Unavailable, Uncertain
-from mahasiswa.store.bridge import with_records
+from mahasiswa.store import Store
+from mahasiswa.store.errors import Changed, Refused, Unavailable, Uncertain
+from mahasiswa.store.threads import with_records
 from mahasiswa.web.forms import read_form, read_upload
+from mahasiswa.web.list_view import View
 from mahasiswa.web.pages import PROBLEMS, Pages
 from mahasiswa.web.students import unsaved
-from mahasiswa.web.view import View
 
 UPLOAD = sheets.WEB.size or 0
 """Bytes of a spreadsheet that is uploaded."""
@@ -79,7 +80,7 @@ async def confirm(request: Request, store: Store, pages: Pages) -> Response:
 
 async def template(request: Request, _store: Store, pages: Pages) -> Response:
     """GET /mahasiswa/impor/templat.xlsx: an empty table that passes its own import."""
-    from mahasiswa.sheets.xlsx import write_template  # noqa: PLC0415 - slow to import, and seldom used
+    from mahasiswa.sheets.xlsx_export import write_template  # noqa: PLC0415 - slow to import, and seldom used
 
     return await _download(
         request, pages, "templat-mahasiswa.xlsx", lambda file: asyncio.to_thread(write_template, file)
@@ -88,7 +89,7 @@ async def template(request: Request, _store: Store, pages: Pages) -> Response:
 
 async def export_xlsx(request: Request, store: Store, pages: Pages) -> Response:
     """GET /mahasiswa/ekspor.xlsx: all records, or those of the same search, every cell as text."""
-    from mahasiswa.sheets.xlsx import write_xlsx  # noqa: PLC0415 - as above
+    from mahasiswa.sheets.xlsx_export import write_xlsx  # noqa: PLC0415 - as above
 
     return await _export(request, store, pages, "mahasiswa.xlsx", write_xlsx)
 
@@ -106,13 +107,13 @@ async def _again(store: Store, pages: Pages, confirmed: Sequence[sheets.Confirme
         return pages.import_form(str(error), 400)
 
 
-def _read_file(file: BinaryIO) -> tuple[str | None, list[sheets.Row | sheets.Wrong]]:
+def _read_file(file: BinaryIO) -> tuple[str | None, list[sheets.Row | sheets.InvalidRow]]:
     with sheets.read(file) as table:
         return table.note, sheets.check(table)
 
 
 async def _preview(
-    store: Store, show: Callable[..., Response], rows: Sequence[sheets.Row | sheets.Wrong], note: str | None
+    store: Store, show: Callable[..., Response], rows: Sequence[sheets.Row | sheets.InvalidRow], note: str | None
 ) -> Response:
     existing = await store.find([row.nim for row in rows if isinstance(row, sheets.Row)])
     plan = sheets.compare(rows, existing)

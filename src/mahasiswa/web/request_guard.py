@@ -7,7 +7,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from mahasiswa.settings import Settings
 from mahasiswa.web import log
-from mahasiswa.web.forms import discard
+from mahasiswa.web.forms import drain_body
 from mahasiswa.web.pages import Pages
 
 malformed_escape = re.compile(rb"%(?![0-9A-Fa-f]{2})")
@@ -15,7 +15,7 @@ malformed_escape = re.compile(rb"%(?![0-9A-Fa-f]{2})")
 THIS_COMPUTER = ("localhost", "127.0.0.1", "[::1]")
 
 
-class Guard:
+class RequestGuard:
     """An ASGI layer that hands on only requests that mean one thing, by their raw path without BASE_URL's prefix.
 
     Granian's `path` is decoded, `%2F` to `/` and bad UTF-8 to U+FFFD, so that a nim cannot be read from it. From here
@@ -37,7 +37,7 @@ class Guard:
             page = self.pages.error(problem)
             log.note(scope, page.status_code, 0)
             await page(scope, receive, send)
-            await discard(receive)
+            await drain_body(receive)
         else:
             scope["path"] = scope["raw_path"][len(self.prefix) :].decode("latin-1") or "/"
             await self.app(scope, receive, send)

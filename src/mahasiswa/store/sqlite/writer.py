@@ -12,9 +12,10 @@ from typing import cast
 
 import apsw
 
-from mahasiswa.store import Reason, Refused, StoreError, Unavailable, statements
-from mahasiswa.store.group_commit import Fate, GroupCommit, Waiting
-from mahasiswa.store.sqlite_file import PATIENCE, connect, has_moved
+from mahasiswa.store import statements
+from mahasiswa.store.errors import Locked, Reason, Refused, StoreError, Unavailable
+from mahasiswa.store.group_commit import GroupCommit, QueuedChange
+from mahasiswa.store.sqlite.connection import PATIENCE, connect, has_moved
 
 log = logging.getLogger(__name__)
 
@@ -35,7 +36,7 @@ class Writer:
         """Make a change and wait until it is on disk; raise what `change` raised, or Unavailable."""
         await self._changes.write(change, PATIENCE)
 
-    async def apart(self, work: Change) -> None:
+    async def run_exclusive(self, work: Change) -> None:
         """Do something on the writer's connection that is no part of any group."""
         try:
             await asyncio.get_running_loop().run_in_executor(self._thread, work, self._db)
@@ -47,23 +48,20 @@ class Writer:
         await self._changes.close()
         if has_moved(self._db):  # SQLite leaves the log as it is then, and it no longer lies beside the file
             with suppress(Unavailable):
-                await self.apart(_fold)
+                await self.run_exclusive(_fold)
         self._thread.shutdown()
         self._db.close()
 
-    async def _commit(self, group: Sequence[Waiting[Change]]) -> Sequence[StoreError | Fate]:
+    async def _commit(self, group: Sequence[QueuedChange[Change]]) -> Sequence[StoreError | None]:
         try:
             return await asyncio.get_running_loop().run_in_executor(self._thread, self._transact, group)
         except apsw.BusyError as error:
-            now = time.monotonic()
-            return [Fate.NOT_YET if waiting.deadline > now else Unavailable(str(error)) for waiting in group]
-        except apsw.ConstraintError as error:  # by a rule of the table's own that takes the whole transaction back
-            return [_refusal(error)] if len(group) == 1 else [Fate.ALONE] * len(group)
+            return [Locked(str(error))] * len(group)
         except (apsw.Error, Unavailable) as error:
             log.error("%d changes were not stored: %s", len(group), error)  # noqa: TRY400 - it says it all
             return [Unavailable(str(error))] * len(group)
 
-    def _transact(self, group: Sequence[Waiting[Change]]) -> Sequence[StoreError | Fate]:
+    def _transact(self, group: Sequence[QueuedChange[Change]]) -> Sequence[StoreError | None]:
         """Make the group's changes in one transaction. Whatever is raised, nothing was done."""
         db = self._db
         patience = min(waiting.deadline for waiting in group) - time.monotonic()
@@ -85,12 +83,12 @@ class Writer:
         with suppress(apsw.Error):  # nothing can be written then; the next change that can does the same
             self._db.pragma("user_version", self._db.pragma("user_version"))
 
-    def _make(self, group: Sequence[Waiting[Change]]) -> Sequence[StoreError | Fate]:
+    def _make(self, group: Sequence[QueuedChange[Change]]) -> Sequence[StoreError | None]:
         if has_moved(self._db):
             raise Unavailable("the file was replaced or removed")
         return [self._attempt(waiting.change) for waiting in group]
 
-    def _attempt(self, change: Change) -> StoreError | Fate:
+    def _attempt(self, change: Change) -> StoreError | None:
         """Make one change. A refused statement rolls back alone and leaves its neighbours in the transaction."""
         try:
             change(self._db)
@@ -103,7 +101,7 @@ class Writer:
         except apsw.SQLError as error:  # in a trigger of the table's own
             log.error("a change was not stored: %s", error)  # noqa: TRY400 - it says it all
             return Unavailable(str(error))
-        return Fate.STORED
+        return None
 
 
 def _fold(db: apsw.Connection) -> None:
@@ -121,4 +119,4 @@ def _refusal(error: apsw.ConstraintError) -> Refused:
         return Refused(column[1], "missing")
     if column and column[1] == "nim":
         return Refused("nim", "duplicate")
-    return Refused("", "rule")
+    return Refused("nim", "nul")

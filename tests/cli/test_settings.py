@@ -15,7 +15,7 @@ from harness import SETTINGS, START_SECONDS, Page, Service, Site
 
 from mahasiswa.settings import Settings
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 PREFIX = "/fakultas/mahasiswa-ti"
 
 WRONG = {

@@ -16,9 +16,11 @@ from typing import Self, TypeVar, cast
 import apsw
 
 from mahasiswa.record import Incoming, Mahasiswa, Write, digest
-from mahasiswa.store import Changed, Merged, Query, Snapshot, Unavailable, Unusable, Version, statements
-from mahasiswa.store.sqlite_file import connect, has_moved, log_of, prepare, remove_log
-from mahasiswa.store.sqlite_writer import Writer
+from mahasiswa.store import Merged, Query, Snapshot, Version, statements
+from mahasiswa.store.errors import Changed, Unavailable, Unusable
+from mahasiswa.store.sqlite.connection import connect, has_moved, log_of, remove_log
+from mahasiswa.store.sqlite.schema import migrate
+from mahasiswa.store.sqlite.writer import Writer
 
 CHUNK = 2000
 """Records of a long read that are handed on at a time."""
@@ -244,11 +246,11 @@ class SQLiteStore:
             merged = _merge(db, update=update, dry_run=dry_run)
 
         writer = (await self._current()).writer
-        await writer.apart(lambda db: _lay_out(db, batches))
+        await writer.run_exclusive(lambda db: _lay_out(db, batches))
         try:
             await writer.write(change)
         finally:
-            await writer.apart(lambda db: _run(db, statements.DROP_INCOMING))
+            await writer.run_exclusive(lambda db: _run(db, statements.DROP_INCOMING))
         return merged
 
     async def close(self) -> None:
@@ -275,7 +277,7 @@ class SQLiteStore:
             if not self._path.exists():  # an empty list in its place would look as if all were lost
                 raise Unavailable(f"{self._path} was removed")
             try:
-                await asyncio.to_thread(prepare, self._path)
+                await asyncio.to_thread(migrate, self._path)
                 self._file = _File(self._path)
             except (Unusable, apsw.Error) as error:
                 raise Unavailable(str(error)) from error

@@ -17,7 +17,8 @@ from psycopg.errors import DeadlockDetected, Diagnostic, ReadOnlySqlTransaction,
 from psycopg.pq import TransactionStatus
 from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout
 
-from mahasiswa.store import Refused, StoreError, Unavailable, Uncertain, Unusable, statements
+from mahasiswa.store import statements
+from mahasiswa.store.errors import Refused, StoreError, Unavailable, Uncertain, Unusable
 
 CONNECTIONS = 10
 
@@ -65,7 +66,7 @@ def first_line(error: BaseException) -> str:
     return (str(error).splitlines() or [type(error).__name__])[0]
 
 
-class Link:
+class Pool:
     """A pool of connections, of which each that broke is replaced.
 
     Reads and writes raise Unavailable; writes raise Refused where a rule of the table refuses a record, and Uncertain.
@@ -97,7 +98,7 @@ class Link:
         deadline = deadline or time.monotonic() + PATIENCE
         while True:
             try:
-                async with self.lend(deadline) as db:
+                async with self.connection(deadline) as db:
                     with limited(db, LONG if long else left(deadline)):
                         return await work(db)
             except psycopg.Error as error:
@@ -129,7 +130,7 @@ class Link:
         self, deadline: float, *, begins: bool = False, long: bool = False
     ) -> AsyncIterator[Connection]:
         """A connection in a transaction, which is committed in the end: by the deadline, or in LONG seconds."""
-        async with self.lend(deadline) as db:
+        async with self.connection(deadline) as db:
             if not begins:
                 with limited(db, left(deadline)):
                     await db.execute(statements.postgres(statements.BEGIN))
@@ -138,7 +139,7 @@ class Link:
                 await _commit(db)
 
     @asynccontextmanager
-    async def lend(self, deadline: float) -> AsyncIterator[Connection]:
+    async def connection(self, deadline: float) -> AsyncIterator[Connection]:
         """A connection, which may have broken since it was last used. It is rolled back, and closed where it broke."""
         db = await self._take(deadline)
         try:
@@ -225,7 +226,7 @@ def explain(error: psycopg.Error) -> StoreError:
     state = error.sqlstate or ""
     # A text or a key that does not fit, a constraint, a trigger that raises: of a table that another program made.
     refusal = state[:2] in ("22", "23", "44", "P0") or state == "54000"
-    return Refused("", "rule") if refusal else Unavailable(first_line(error))
+    return Refused("nim", "unaddressable") if refusal else Unavailable(first_line(error))
 
 
 async def _again_or_raise(error: psycopg.Error, deadline: float) -> None:

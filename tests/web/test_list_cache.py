@@ -17,10 +17,10 @@ import pytest
 from harness import Service
 
 from mahasiswa.settings import Settings
-from mahasiswa.store import open_store, prepare
+from mahasiswa.store import migrate, open_store
 from mahasiswa.web.app import Application, create_app
-from mahasiswa.web.cache import ListCache
-from mahasiswa.web.guard import Guard
+from mahasiswa.web.list_cache import ListCache
+from mahasiswa.web.request_guard import RequestGuard
 
 # Another program: it commits a record at each line it reads, and says so. A process of its own, because closing a
 # descriptor of this file by Python's sqlite3 would drop the locks that APSW holds in this one.
@@ -224,7 +224,7 @@ def test_the_stream_equals_the_kept_page(database: str) -> None:
 
     async def both() -> tuple[bytes, bytes]:
         guard = create_app(settings)
-        assert isinstance(guard, Guard)
+        assert isinstance(guard, RequestGuard)
         assert isinstance(guard.app, ListCache)
         routes = guard.app.app
         assert isinstance(routes, Application)
@@ -238,7 +238,7 @@ def test_the_stream_equals_the_kept_page(database: str) -> None:
         await routes.store.close()
         return pages[0], pages[1]
 
-    prepare(settings.database_url)
+    migrate(settings.database_url)
     kept, streamed = asyncio.run(both())
     assert kept.count(b"<tr>") == 2501
     assert kept == streamed

@@ -1,41 +1,32 @@
-"""The SQLite file itself: made where it does not exist, opened, and watched for being taken away."""
+"""Creates and upgrades the table in an SQLite file."""
 
-import ctypes
-import os
 import re
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import apsw
 
 from mahasiswa.record import Mahasiswa
-from mahasiswa.store import Unusable, statements
-
-PATIENCE = 10.0
-"""Seconds to wait for a lock that another program holds; a change counts them from when it was queued."""
-
-MAX_LOG = 64 * 1024 * 1024
-"""Bytes of write-ahead log that are kept once they are in the file; a long reader may let it grow beyond that."""
+from mahasiswa.store import Adopted, statements
+from mahasiswa.store.errors import Unusable
+from mahasiswa.store.sqlite.connection import PATIENCE, connect, folder_lock
 
 # As SQLite itself tells: INT goes first.
 type_affinity_text = re.compile("^(?!.*INT).*(CHAR|CLOB|TEXT)", re.IGNORECASE)
 
 
-def prepare(path: Path) -> None:
+def migrate(path: Path) -> None:
     """Make the file and its table where they do not exist; raise Unusable. Leaves nothing open."""
     try:
         if not path.parent.is_dir():
             raise Unusable(f"the folder {path.parent} does not exist")
         # To begin a log takes the file alone, and SQLite does not wait for that.
-        with _alone(path.parent):
-            _prepare(path)
+        with folder_lock(path.parent):
+            _migrate(path)
     except OSError as error:
         raise Unusable(f"{path} cannot be opened: {error.strerror}") from error
 
 
-def _prepare(path: Path) -> None:
+def _migrate(path: Path) -> None:
     try:
         db = apsw.Connection(str(path.absolute()))
     except apsw.Error as error:
@@ -78,52 +69,5 @@ def _is_key(db: apsw.Connection, column: str) -> bool:
     )
 
 
-def connect(path: Path) -> apsw.Connection:
-    """Open a file that exists: one that was removed must not come back empty."""
-    db = apsw.Connection(str(path.absolute()), flags=apsw.SQLITE_OPEN_READWRITE)
-    db.set_busy_timeout(int(PATIENCE * 1000))
-    db.execute(f"PRAGMA synchronous = FULL; PRAGMA trusted_schema = OFF; PRAGMA journal_size_limit = {MAX_LOG}")
-    return db
-
-
-def has_moved(db: apsw.Connection) -> bool:
-    """Whether the file that is open no longer stands under its name: what is written to it would be lost."""
-    moved = ctypes.c_int()
-    db.file_control("main", apsw.SQLITE_FCNTL_HAS_MOVED, ctypes.addressof(moved))
-    return bool(moved.value)
-
-
-def log_of(path: Path) -> tuple[int, int] | None:
-    """What tells the file's write-ahead log from any other; None where it has none."""
-    try:
-        status = Path(f"{path}-wal").stat()
-    except FileNotFoundError:
-        return None
-    return status.st_dev, status.st_ino
-
-
-def remove_log(path: Path, log: tuple[int, int] | None) -> None:
-    """Remove that write-ahead log and its index, while it is open still: no other one can be taken for it.
-
-    One worker at a time: the next one finds the log that the first has begun since, and leaves it.
-    """
-    with _alone(path.parent):
-        if log is not None and log == log_of(path):
-            for suffix in ("-wal", "-shm"):
-                Path(f"{path}{suffix}").unlink(missing_ok=True)
-
-
-@contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """Hold a folder against our other processes."""
-    if sys.platform == "win32":  # where no file can be replaced that is open
-        yield
-        return
-    import fcntl  # noqa: PLC0415 - Windows has none
-
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)
+def adopt(path: Path) -> Adopted:
+    raise NotImplementedError

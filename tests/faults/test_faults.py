@@ -16,9 +16,9 @@ import pytest
 from attack import Line, assert_log_is_sound, assert_says_nothing_was_saved, holds
 from harness import Service
 
-from mahasiswa.store import Unavailable
-from mahasiswa.store.sqlite import SQLiteStore
-from mahasiswa.store.sqlite_file import prepare
+from mahasiswa.store.errors import Unavailable
+from mahasiswa.store.sqlite.schema import migrate
+from mahasiswa.store.sqlite.store import SQLiteStore
 
 BEFORE, DURING = 2, 6
 """Records added before the disk may fail, and while."""
@@ -121,7 +121,7 @@ def test_the_disk_fails_at_the_nth_call(tmp_path: Path, kind: str, *, stays: boo
                 # SQLite ignores what goes wrong while it brings the log into the file after a commit; here APSW would
                 # take a failure of this disk, which is Python's, for one of the commit. So the test does it, apart.
                 with suppress(Unavailable):
-                    await writer.apart(lambda db: db.wal_checkpoint() and None)
+                    await writer.run_exclusive(lambda db: db.wal_checkpoint() and None)
             disk.heal()
             await store.add("sesudah", "Siti", "Solo")
             stored.add("sesudah")
@@ -136,7 +136,7 @@ def test_the_disk_fails_at_the_nth_call(tmp_path: Path, kind: str, *, stays: boo
         for at in range(1, 200):
             folder = tmp_path / f"{at}"
             folder.mkdir()
-            prepare(folder / "a.db")
+            migrate(folder / "a.db")
             met = asyncio.run(attack(folder / "a.db", at))
             shutil.rmtree(folder)
             if not met:

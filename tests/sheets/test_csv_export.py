@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from mahasiswa import sheets
 from mahasiswa.record import Mahasiswa
-from mahasiswa.sheets.xlsx import EXCEL_CELL, EXCEL_ROWS, write_template, write_xlsx
+from mahasiswa.sheets.xlsx_export import EXCEL_CELL, EXCEL_ROWS, write_template, write_xlsx
 
 # What cleaning leaves alone: a text that is not blank, a NIM without anything around it that is none of the refused ones.
 texts = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"])).filter(str.strip)
@@ -185,7 +185,7 @@ def test_what_excel_cannot_hold_is_said_before_a_byte_is_written(row: Mahasiswa,
 def test_more_records_than_excel_holds(monkeypatch: pytest.MonkeyPatch) -> None:
     """The real limit, lowered, for a million rows take half a minute to write."""
     assert EXCEL_ROWS == 2**20 - 1
-    monkeypatch.setattr("mahasiswa.sheets.xlsx.EXCEL_ROWS", 10)
+    monkeypatch.setattr("mahasiswa.sheets.xlsx_export.EXCEL_ROWS", 10)
     write_xlsx([Mahasiswa("1", "Ani", "A")] * 10, io.BytesIO())
     with pytest.raises(sheets.NotCarried, match="batas Excel"):
         write_xlsx([Mahasiswa("1", "Ani", "A")] * 11, io.BytesIO())

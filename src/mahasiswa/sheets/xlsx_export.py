@@ -12,10 +12,10 @@ from typing import Any, BinaryIO
 from xlsxwriter import Workbook  # type: ignore[import-untyped]
 from xlsxwriter.worksheet import Worksheet  # type: ignore[import-untyped]
 
+from mahasiswa import wording
 from mahasiswa.record import Mahasiswa
-from mahasiswa.sheets import wording
+from mahasiswa.sheets.csv_export import HEADER
 from mahasiswa.sheets.errors import NotCarried
-from mahasiswa.sheets.writing import HEADER
 
 EXCEL_CELL = 32_767  # UTF-16 units, as Excel counts
 EXCEL_ROWS = 1_048_575  # below the header

@@ -7,14 +7,15 @@ import psycopg
 from psycopg.errors import DuplicateObject, DuplicateTable, UniqueViolation
 
 from mahasiswa.record import Mahasiswa
-from mahasiswa.store import Unusable, statements
-from mahasiswa.store.postgres_link import first_line, is_lost, parameters
+from mahasiswa.store import Adopted, statements
+from mahasiswa.store.errors import Unusable
+from mahasiswa.store.postgres.pool import first_line, is_lost, parameters
 
 PATIENCE = 10.0
 """Seconds that a server which does not answer yet, perhaps because it starts too, is given."""
 
 
-def prepare(url: str) -> None:
+def migrate(url: str) -> None:
     """Make the table where it does not exist; raise Unusable where it, or the database, cannot be used."""
     deadline = time.monotonic() + PATIENCE
     while True:
@@ -54,3 +55,7 @@ def _prepare_table(db: psycopg.Connection) -> None:
 
 def _describe(db: psycopg.Connection) -> list[tuple[bool, str, bool, bool, bool]]:
     return db.execute(statements.postgres(statements.DESCRIBE_TABLE)).fetchall()
+
+
+def adopt(url: str) -> Adopted:
+    raise NotImplementedError

@@ -2,15 +2,15 @@
 
 import json
 import logging
-import time
 from collections.abc import Collection, Sequence
 
 import psycopg
 
 from mahasiswa.record import Mahasiswa
-from mahasiswa.store import Refused, StoreError, Unavailable, Uncertain, statements
-from mahasiswa.store.group_commit import Fate, GroupCommit, Waiting
-from mahasiswa.store.postgres_link import PATIENCE, Connection, Link, is_over_data
+from mahasiswa.store import statements
+from mahasiswa.store.errors import Locked, Refused, StoreError, Unavailable, Uncertain
+from mahasiswa.store.group_commit import GroupCommit, QueuedChange
+from mahasiswa.store.postgres.pool import PATIENCE, Connection, Pool
 
 log = logging.getLogger(__name__)
 
@@ -59,7 +59,7 @@ async def add_all(db: Connection, records: Collection[Mahasiswa], *, begin: bool
     added = {Mahasiswa(*row) for row in await cursor.fetchall()}
     # A type or a trigger of the table's own would keep another text than the one that came.
     if not added.issubset(records):
-        raise Refused("", "rule")
+        raise Refused("nim", "duplicate")
     return added
 
 
@@ -68,11 +68,11 @@ def as_json(records: Collection[Mahasiswa]) -> str:
     return json.dumps(list(records), ensure_ascii=False)
 
 
-class Adds:
+class AddBatcher:
     """A queue of additions. A transaction for each, on ten connections, makes an eighth as many in a second."""
 
-    def __init__(self, link: Link) -> None:
-        self._link = link
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
         self._records = GroupCommit(self._commit)
 
     async def add(self, record: Mahasiswa) -> None:
@@ -83,24 +83,20 @@ class Adds:
         """Let what waits be done."""
         await self._records.close()
 
-    async def _commit(self, group: Sequence[Waiting[Mahasiswa]]) -> Sequence[StoreError | Fate]:
+    async def _commit(self, group: Sequence[QueuedChange[Mahasiswa]]) -> Sequence[StoreError | None]:
         records = [waiting.change for waiting in group]
         deadline = min(waiting.deadline for waiting in group)
         try:
-            added = await self._link.write(lambda db: add_all(db, records, begin=True), begins=True, deadline=deadline)
+            added = await self._pool.write(lambda db: add_all(db, records, begin=True), begins=True, deadline=deadline)
         except Uncertain as error:
             return [error] * len(group)
         except Exception as error:
-            if len(group) > 1 and (not isinstance(error, Unavailable) or is_over_data(error.__cause__)):
-                return [Fate.ALONE] * len(group)
             if not isinstance(error, StoreError):
                 log.exception("an addition was not stored")
                 return [Unavailable(str(error))]
-            # Where it was the time of the first that ran out, the others have theirs left.
-            now = time.monotonic()
-            return [Fate.NOT_YET if deadline <= now < waiting.deadline else error for waiting in group]
-        outcomes: list[StoreError | Fate] = []
+            return [Locked(str(error)) if isinstance(error, Unavailable) else error for _ in group]
+        outcomes: list[StoreError | None] = []
         for record in records:
-            outcomes.append(Fate.STORED if record in added else Refused("nim", "duplicate"))
+            outcomes.append(None if record in added else Refused("nim", "duplicate"))
             added.discard(record)
         return outcomes

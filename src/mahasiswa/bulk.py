@@ -16,9 +16,9 @@ import click
 from mahasiswa import sheets
 from mahasiswa.record import Incoming, Mahasiswa
 from mahasiswa.settings import DatabaseURL, SQLiteURL
-from mahasiswa.store import Merged, Query, Refused, Store, StoreError, Unusable, open_store, prepare
-from mahasiswa.store.bridge import with_records
-from mahasiswa.store.copy import copy
+from mahasiswa.store import Merged, Query, Store, migrate, open_store
+from mahasiswa.store.errors import Refused, StoreError, Unusable
+from mahasiswa.store.threads import copy, with_records
 
 if TYPE_CHECKING:
     from click._termui_impl import ProgressBar
@@ -60,7 +60,7 @@ def export_file(url: DatabaseURL, file: Path) -> int:
     """Write every record to a file that gets its name when it is whole; return how many. Raise Failure."""
     write: Callable[[Iterable[Mahasiswa], BinaryIO], None] = sheets.write_csv
     if file.suffix.lower() == ".xlsx":
-        from mahasiswa.sheets.xlsx import write_xlsx  # noqa: PLC0415 - slow to import
+        from mahasiswa.sheets.xlsx_export import write_xlsx  # noqa: PLC0415 - slow to import
 
         write = write_xlsx
 
@@ -93,7 +93,7 @@ def _clean(
     wrong: list[tuple[int, str]] = []
     rows = cleaner.clean(raws)
     while batch := list(islice(rows, BATCH)):
-        wrong += [(row.number, row.problem) for row in batch if isinstance(row, sheets.Wrong)]
+        wrong += [(row.number, row.problem) for row in batch if isinstance(row, sheets.InvalidRow)]
         if not wrong:
             yield [row[:4] for row in cast("list[sheets.Row]", batch)]
         advance()
@@ -121,7 +121,7 @@ async def _with_store(url: DatabaseURL, work: Callable[[Store], Awaitable[T]], *
     gc.disable()  # a million rows make no cycle, and looking for one among them takes a tenth of the time
     if not made and isinstance(url, SQLiteURL) and not url.path.exists():
         raise Unusable(f"{url.path} does not exist")
-    await asyncio.to_thread(prepare, url)
+    await asyncio.to_thread(migrate, url)
     store = await open_store(url)
     try:
         return await work(store)

@@ -6,14 +6,14 @@ import time
 from psycopg.errors import FeatureNotSupported, InsufficientPrivilege, UndefinedFunction
 
 from mahasiswa.store import statements
-from mahasiswa.store.postgres_link import PATIENCE, Connection, Link
+from mahasiswa.store.postgres.pool import PATIENCE, Connection, Pool
 
 
 class Versions:
     """Asks for the version, one question at a time. Nobody gets an answer to a question put before they came."""
 
-    def __init__(self, link: Link) -> None:
-        self._link = link
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
         self._now: asyncio.Task[str | None] | None = None
         self._next: asyncio.Task[str | None] | None = None
 
@@ -32,7 +32,7 @@ class Versions:
         if before:
             await asyncio.wait([before])
         self._now, self._next = self._next, None  # whoever comes from here on has another one asked
-        return await self._link.read(_version, deadline=deadline)
+        return await self._pool.read(_version, deadline=deadline)
 
 
 async def _version(db: Connection) -> str | None:

@@ -17,13 +17,15 @@ import pytest
 from harness import Service, Site, free_port
 from postgres import QUICK, Server, own_schema, start_as_server_user
 from proxy import Proxy
-from test_store import BUDI, SITI, attempt_all, opened, outcomes, read_all, refusal
+from store.test_store import BUDI, SITI, attempt_all, opened, outcomes, read_all, refusal
 
 from mahasiswa.record import Mahasiswa, Write, digest
 from mahasiswa.settings import PostgresURL, parse_database_url
-from mahasiswa.store import Changed, Query, Store, Unavailable, Uncertain, Unusable, postgres_table, prepare
-from mahasiswa.store.copy import copy
-from mahasiswa.store.postgres_link import MOST_ATTEMPTS
+from mahasiswa.store import Query, Store, migrate
+from mahasiswa.store.errors import Changed, Unavailable, Uncertain, Unusable
+from mahasiswa.store.postgres import schema as postgres_schema
+from mahasiswa.store.postgres.pool import MOST_ATTEMPTS
+from mahasiswa.store.threads import copy
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +45,7 @@ def url(server: Server) -> Iterator[str]:
 @pytest.fixture
 def ready(url: str) -> str:
     """Return the same with the table made."""
-    prepare(PostgresURL(url))
+    migrate(PostgresURL(url))
     return url
 
 
@@ -59,7 +61,7 @@ def execute(url: str, statement: str) -> list[tuple[object, ...]]:
 
 def test_ten_processes_start_at_once(url: str) -> None:
     """Each finds the table or makes it; none fails."""
-    script = f"import sys; from mahasiswa.store import *; from mahasiswa.settings import *; sys.stdin.readline(); prepare(PostgresURL({url!r}))"
+    script = f"import sys; from mahasiswa.store import migrate; from mahasiswa.settings import *; sys.stdin.readline(); migrate(PostgresURL({url!r}))"
     processes = [
         subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         for _ in range(10)
@@ -82,7 +84,7 @@ def test_threads_that_race_for_the_table_all_get_it(url: str) -> None:
         def start(barrier: threading.Barrier = barrier, failures: list[BaseException] = failures) -> None:
             barrier.wait()
             try:
-                prepare(PostgresURL(url))
+                migrate(PostgresURL(url))
             except BaseException as error:  # noqa: BLE001 - told below
                 failures.append(error)
 
@@ -113,7 +115,7 @@ def test_an_existing_table_is_used_as_it_is(url: str, table: str) -> None:
     execute(url, table)
     execute(url, "INSERT INTO mahasiswa (nim, nama, alamat) VALUES ('0002', 'Budi', 'Bantul')")
     before = execute(url, "SELECT count(*) FROM pg_attribute"), execute(url, "SELECT count(*) FROM pg_constraint")
-    prepare(PostgresURL(url))
+    migrate(PostgresURL(url))
     assert before == (
         execute(url, "SELECT count(*) FROM pg_attribute"),
         execute(url, "SELECT count(*) FROM pg_constraint"),
@@ -142,7 +144,7 @@ def test_rules_of_an_existing_table_refuse_a_record_alone(url: str) -> None:
     execute(
         url, "CREATE TABLE mahasiswa (nim varchar(5) PRIMARY KEY, nama text UNIQUE, alamat text CHECK (alamat <> 'x'))"
     )
-    prepare(PostgresURL(url))
+    migrate(PostgresURL(url))
 
     async def use(store: Store) -> None:
         await store.add(*SITI)
@@ -203,7 +205,7 @@ ALTERED = {
 def test_a_table_that_would_keep_another_text_keeps_none(url: str, table: str, record: Mahasiswa) -> None:
     """A record is stored exactly as it came or refused, and its neighbours are stored."""
     execute(url, table)
-    prepare(PostgresURL(url))
+    migrate(PostgresURL(url))
 
     async def use(store: Store) -> None:
         assert await attempt_all(store.add(*record), store.add("1", "SITI", "Solo")) == [("", "rule"), None]
@@ -216,7 +218,7 @@ def test_a_record_without_a_nim_stands_in_a_sorted_page(url: str) -> None:
     """Another program's table may take NULL."""
     execute(url, "CREATE TABLE mahasiswa (nim text UNIQUE, nama text, alamat text)")
     execute(url, "INSERT INTO mahasiswa VALUES (NULL, 'Ani', 'Solo'), (NULL, 'Ina', 'Solo'), ('1', 'Budi', 'Solo')")
-    prepare(PostgresURL(url))
+    migrate(PostgresURL(url))
 
     async def use(store: Store) -> None:
         page = await store.page(Query(urut="nama"), 0, 100)
@@ -256,7 +258,7 @@ def test_a_table_of_another_kind_is_refused(url: str, statement: str, words: str
     """One line says what is wrong, before anything is written."""
     execute(url, statement)
     with pytest.raises(Unusable, match=words) as unusable:
-        prepare(PostgresURL(url))
+        migrate(PostgresURL(url))
     assert "\n" not in str(unusable.value)
 
 
@@ -275,10 +277,10 @@ def test_a_table_of_another_kind_is_refused(url: str, statement: str, words: str
 )
 def test_the_password_is_in_no_message(monkeypatch: pytest.MonkeyPatch, address: str) -> None:
     """However wrong the address is, or the server behind it."""
-    monkeypatch.setattr(postgres_table, "PATIENCE", 0.1)
+    monkeypatch.setattr(postgres_schema, "PATIENCE", 0.1)
     url = parse_database_url(f"postgresql://{address}")
     with pytest.raises(Unusable) as unusable:
-        prepare(url)
+        migrate(url)
     for text in (str(unusable.value), repr(url)):
         assert "rah" not in text
         assert "asia" not in text
@@ -289,7 +291,7 @@ def test_a_server_that_starts_too_is_waited_for(server: Server, url: str) -> Non
     """Both may be started by the same hand at the same time."""
     server.stop()
     with ThreadPoolExecutor() as threads:
-        preparing = threads.submit(prepare, PostgresURL(url))
+        preparing = threads.submit(migrate, PostgresURL(url))
         with pytest.raises(TimeoutError):
             preparing.result(0.5)
         server.start()
@@ -328,7 +330,7 @@ def pooled(server: Server) -> Iterator[str]:
 
 def test_a_pooler_in_transaction_mode_will_do(pooled: str) -> None:
     """Each transaction may come to another session of the server: everything works, under load, and all is there."""
-    prepare(PostgresURL(pooled))
+    migrate(PostgresURL(pooled))
 
     async def use(first: Store, second: Store) -> None:
         stores = [first, second]
@@ -449,7 +451,7 @@ def test_a_standby_has_no_version(server: Server, ready: str) -> None:
     execute(ready, "INSERT INTO mahasiswa VALUES ('0001', 'Siti Aminah', 'Jalan Kaliurang 5')")
     with Server(QUICK, standby_of=server) as standby:
         url = at(ready, standby.port)
-        prepare(PostgresURL(url))
+        migrate(PostgresURL(url))
 
         async def use(store: Store) -> None:
             assert await store.version() is None
@@ -738,7 +740,7 @@ def test_all_records_are_copied_to_another_engine(ready: str, tmp_path: Path, di
     """Every text to the byte; a target that holds a record is refused, and left as it is."""
     urls = [parse_database_url(f"sqlite:///{tmp_path}/a.db"), PostgresURL(ready)]
     for url in urls:
-        prepare(url)
+        migrate(url)
     source_url, target_url = urls if direction == "to postgres" else urls[::-1]
     records = [
         Mahasiswa(f"{number:05}/é🎓\t\\N", "Siti\r\n\\.", "" if number % 2 else "\x01") for number in range(12_000)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import apsw
 
-from mahasiswa.store import Unusable
+from mahasiswa.store.errors import Unusable
 
 
 def backup(source: Path, target: Path) -> None:

@@ -13,7 +13,8 @@ from postgres import own_schema
 
 from mahasiswa.record import Incoming, Mahasiswa, Write, digest
 from mahasiswa.settings import parse_database_url
-from mahasiswa.store import Changed, Query, Refused, Store, open_store, prepare
+from mahasiswa.store import Query, Store, migrate, open_store
+from mahasiswa.store.errors import Changed, Refused
 
 # Letters that meet their other case, and those that other alphabets or a lenient comparison would take for the same.
 LETTERS = "aAbBzZ01 éÉüÜßẞıİiIſKKåÅåÅσςΣǅǆǄñÑ%_\\*?[](){}.+^$|-/'\"<&\x01\t\n\r\u200b\ufeff\uffff🎓"
@@ -150,7 +151,7 @@ def runner(postgres: str, tmp_path: Path) -> Iterator[tuple[asyncio.Runner, Stor
     with own_schema(postgres) as address, asyncio.Runner() as runner:
         stores = []
         for url in map(parse_database_url, (f"sqlite:///{tmp_path}/a.db", address)):
-            prepare(url)
+            migrate(url)
             stores.append(runner.run(open_store(url)))
         yield runner, stores[0], stores[1]
         for store in stores:

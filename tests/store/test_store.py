@@ -9,7 +9,8 @@ import pytest
 
 from mahasiswa.record import Mahasiswa
 from mahasiswa.settings import DatabaseURL, parse_database_url
-from mahasiswa.store import Refused, Store, Unavailable, open_store, prepare
+from mahasiswa.store import Store, migrate, open_store
+from mahasiswa.store.errors import Refused, Unavailable
 
 SITI = Mahasiswa("0001", "Siti Aminah", "Jalan Kaliurang 5")
 BUDI = Mahasiswa("0002", "Budi", "Bantul")
@@ -25,7 +26,7 @@ class Run(Protocol):
 def url(database: str) -> DatabaseURL:
     """Return the address of an empty database that is ready, once for each engine."""
     url = parse_database_url(database)
-    prepare(url)
+    migrate(url)
     return url
 
 
@@ -124,7 +125,7 @@ def test_a_database_can_be_made_ready_again(url: DatabaseURL, run: Run) -> None:
         assert await read_all(store) == [SITI]
 
     run(write)
-    prepare(url)
+    migrate(url)
     run(read)
 
 

@@ -9,10 +9,11 @@ from typing import Any, Self, TypeVar, cast
 import psycopg
 
 from mahasiswa.record import Incoming, Mahasiswa, Write, digest
-from mahasiswa.store import Changed, Merged, Query, Reason, Refused, Snapshot, statements
-from mahasiswa.store.postgres_adds import Adds, add_all, as_json, refuse, refuse_nul, refuse_texts
-from mahasiswa.store.postgres_link import LONG, PATIENCE, Connection, Link, explain, limited
-from mahasiswa.store.postgres_version import Versions
+from mahasiswa.store import Merged, Query, Snapshot, statements
+from mahasiswa.store.errors import Changed, Reason, Refused
+from mahasiswa.store.postgres.add_batcher import AddBatcher, add_all, as_json, refuse, refuse_nul, refuse_texts
+from mahasiswa.store.postgres.pool import LONG, PATIENCE, Connection, Pool, explain, limited
+from mahasiswa.store.postgres.version import Versions
 from mahasiswa.store.statements import postgres
 
 T = TypeVar("T")
@@ -22,16 +23,16 @@ class PostgresStore:
     """The Store on a database that `prepare` made ready."""
 
     def __init__(self, url: str) -> None:
-        self._link = Link(url)
-        self._versions = Versions(self._link)
-        self._adds = Adds(self._link)
+        self._pool = Pool(url)
+        self._versions = Versions(self._pool)
+        self._adds = AddBatcher(self._pool)
         self._running: set[asyncio.Task[Any]] = set()
 
     @classmethod
     async def open(cls, url: str) -> Self:
         """Open the store, whether or not the database can be reached now."""
         store = cls(url)
-        await store._link.open()
+        await store._pool.open()
         return store
 
     async def version(self) -> str | None:
@@ -46,27 +47,27 @@ class PostgresStore:
             return Snapshot(version, await _records(db, statements.ALL))
 
         known = await self.version() is not None
-        return await self._link.read(read, long=True)
+        return await self._pool.read(read, long=True)
 
     async def after(self, nim: str | None, limit: int) -> Sequence[Mahasiswa]:
         statement, parameters = (statements.FIRST, (limit,)) if nim is None else (statements.AFTER, (nim, limit))
-        return await self._link.read(lambda db: _records(db, statement, *parameters), long=True)
+        return await self._pool.read(lambda db: _records(db, statement, *parameters), long=True)
 
     async def get(self, nim: str) -> Mahasiswa | None:
         if "\0" in nim:
             return None
-        return await self._link.read(lambda db: _get(db, statements.GET, nim))
+        return await self._pool.read(lambda db: _get(db, statements.GET, nim))
 
     async def find(self, nims: Sequence[str]) -> Mapping[str, Mahasiswa]:
         storable = [nim for nim in nims if "\0" not in nim]
-        return await self._link.read(lambda db: _found(db, statements.FIND, storable), long=True)
+        return await self._pool.read(lambda db: _found(db, statements.FIND, storable), long=True)
 
     async def count(self, query: Query) -> int:
         if "\0" in query.cari:
             return 0
         match, parameters = _match(query.cari)
         return cast(
-            "int", await self._link.read(lambda db: _value(db, statements.COUNT + match, *parameters), long=True)
+            "int", await self._pool.read(lambda db: _value(db, statements.COUNT + match, *parameters), long=True)
         )
 
     async def page(self, query: Query, offset: int, limit: int) -> Sequence[Mahasiswa]:
@@ -84,7 +85,7 @@ class PostgresStore:
                     return [found[nim] for nim in nims if nim in found]
             return await _records(db, statements.PAGE + rest, *parameters, limit, offset)
 
-        return await self._link.read(read, long=True)
+        return await self._pool.read(read, long=True)
 
     async def chunks(self, query: Query) -> AsyncGenerator[Sequence[Mahasiswa]]:
         if "\0" in query.cari:
@@ -92,7 +93,7 @@ class PostgresStore:
         match, parameters = _match(query.cari)
         statement = statements.PAGE + match + statements.ORDERS[query.urut, query.arah]
         try:
-            async with self._link.lend(time.monotonic() + PATIENCE) as db:
+            async with self._pool.connection(time.monotonic() + PATIENCE) as db:
                 with limited(db, LONG):
                     await db.execute(postgres(statements.BEGIN_READING))
                     await _run(db, statements.DECLARE + statement, *parameters)
@@ -153,7 +154,7 @@ class PostgresStore:
 
         async def run() -> Merged:
             try:
-                async with self._link.transaction(time.monotonic() + PATIENCE, long=True) as db:
+                async with self._pool.transaction(time.monotonic() + PATIENCE, long=True) as db:
                     await _lay_out(db, batches)
                     return await _merge(db, update=update, dry_run=dry_run)
             except psycopg.Error as error:
@@ -167,10 +168,10 @@ class PostgresStore:
         while self._running:
             await asyncio.wait(self._running)
         await self._versions.close()
-        await self._link.close()
+        await self._pool.close()
 
     async def _write(self, change: Callable[[Connection], Awaitable[None]]) -> None:
-        await self._finish(self._link.write(change))
+        await self._finish(self._pool.write(change))
 
     async def _finish(self, work: Coroutine[Any, Any, T]) -> T:
         """Do it to its end, also where whoever asked for it goes away."""

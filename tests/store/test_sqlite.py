@@ -19,10 +19,11 @@ import apsw
 import httpx
 import pytest
 from harness import URL_ENCODED, Page, Service
-from test_store import opened, outcomes, refusal
+from store.test_store import opened, outcomes, refusal
 
 from mahasiswa.settings import SQLiteURL
-from mahasiswa.store import Unavailable, Unusable, open_store, prepare
+from mahasiswa.store import migrate, open_store
+from mahasiswa.store.errors import Unavailable, Unusable
 
 OTHER_PROGRAM = """
 import sqlite3, sys
@@ -90,7 +91,7 @@ def test_a_table_of_another_program_is_used_as_it_is(path: Path, columns: str) -
         await store.delete("0001")
         await store.close()
 
-    prepare(SQLiteURL(path))
+    migrate(SQLiteURL(path))
     asyncio.run(use())
     assert contents(path) == [("0000", "Ani", ""), ("20/2", "Budi Baru", "Klaten")]
     assert ask(path, "SELECT sql FROM sqlite_schema") == before
@@ -121,7 +122,7 @@ def test_a_table_of_another_program_refuses_the_same(path: Path, columns: str) -
                     assert await refusal(store.update("0001", *record[1:])) == reason
         await store.close()
 
-    prepare(SQLiteURL(path))
+    migrate(SQLiteURL(path))
     asyncio.run(use())
     assert contents(path) == KEPT
 
@@ -172,7 +173,7 @@ def attempts(path: Path, *records: tuple[str, str, str]) -> list[tuple[str, str]
         async with opened(SQLiteURL(path)) as store:
             return await outcomes(*(store.add(*record) for record in records))
 
-    prepare(SQLiteURL(path))
+    migrate(SQLiteURL(path))
     return asyncio.run(use())
 
 
@@ -249,7 +250,7 @@ def test_a_key_that_is_no_text_does_not_trap_who_reads_in_pieces(path: Path, lim
         assert sorted(record for record in read if record in [("", "", ""), *KEPT]) == [("", "", ""), *KEPT]
         assert len(read) == len(set(read))
 
-    prepare(SQLiteURL(path))
+    migrate(SQLiteURL(path))
     asyncio.run(use())
 
 
@@ -298,7 +299,7 @@ def test_other_tables_are_left_alone(path: Path) -> None:
 def test_an_empty_file_becomes_a_database(path: Path) -> None:
     """A file of no bytes, as `touch` or a mount makes it, is an SQLite database without tables."""
     path.touch()
-    prepare(SQLiteURL(path))
+    migrate(SQLiteURL(path))
     assert contents(path) == []
 
 
@@ -308,7 +309,7 @@ def test_a_table_that_cannot_be_ours_is_refused(path: Path, script: str) -> None
     make(path, script)
     before = path.read_bytes()
     with pytest.raises(Unusable) as refused:
-        prepare(SQLiteURL(path))
+        migrate(SQLiteURL(path))
     assert "mahasiswa" in str(refused.value)
     assert "None" not in str(refused.value)
     assert "\n" not in str(refused.value)
@@ -366,7 +367,7 @@ def test_a_write_is_on_disk_when_it_is_answered(path: Path) -> None:
 
     disk = Disk("observed", real, makedefault=True)
     try:
-        prepare(SQLiteURL(path))
+        migrate(SQLiteURL(path))
         asyncio.run(use())
     finally:
         disk.unregister()
@@ -374,7 +375,7 @@ def test_a_write_is_on_disk_when_it_is_answered(path: Path) -> None:
 
 def test_a_file_that_is_removed_does_not_come_back_empty(path: Path) -> None:
     """A worker that starts when the file has gone does not begin anew."""
-    prepare(SQLiteURL(path))
+    migrate(SQLiteURL(path))
     path.unlink()
     with pytest.raises(Unusable):
         asyncio.run(open_store(SQLiteURL(path)))
@@ -527,7 +528,7 @@ def test_a_disk_that_is_full_is_unavailable(path: Path) -> None:
     full: list[bool] = []
     disk = Disk("small", real, makedefault=True)
     try:
-        prepare(SQLiteURL(path))
+        migrate(SQLiteURL(path))
         asyncio.run(use())
     finally:
         disk.unregister()

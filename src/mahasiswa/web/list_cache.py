@@ -8,7 +8,8 @@ from collections.abc import Sequence
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from mahasiswa.store import Store, Unavailable, Version
+from mahasiswa.store import Store, Version
+from mahasiswa.store.errors import Unavailable
 from mahasiswa.web.pages import Pages, pack
 
 MAX_PAGE = 32 * 1024 * 1024

@@ -1,0 +1,57 @@
+"""Every error that a store raises on purpose, as one tree."""
+
+from typing import Literal
+
+from mahasiswa.record import Mahasiswa
+
+Reason = Literal["missing", "duplicate", "unaddressable", "too_long", "nul"]
+
+
+class StoreError(Exception):
+    """Base of all of them.
+
+    StoreError
+    ├── Refused       a constraint of the table refuses the record; nothing was done
+    ├── Changed       someone else changed the record meanwhile; nothing was done
+    ├── Unavailable   the database cannot be read or written now; nothing was done
+    │   └── Locked    another program holds a lock; the change may be tried again
+    ├── Uncertain     the database did not say whether the change was made
+    └── Unusable      the database cannot be used at all; raised before the service starts
+    """
+
+
+class Refused(StoreError):
+    """A constraint of the table refuses the record: `field` is the column, `reason` the rule."""
+
+    def __init__(self, field: str, reason: Reason) -> None:
+        super().__init__(f"{field}: {reason}")
+        self.field = field
+        self.reason = reason
+
+
+class Changed(StoreError):
+    """The record is not what the change was based on. `current` is the stored record, or None if it was deleted."""
+
+    def __init__(self, nim: str, current: Mahasiswa | None) -> None:
+        super().__init__(nim)
+        self.nim = nim
+        self.current = current
+
+
+class Unavailable(StoreError):
+    """The database cannot be read or written now; nothing was done."""
+
+
+class Locked(Unavailable):
+    """Another program holds a lock; nothing was done. A change whose deadline has not passed is tried again."""
+
+
+class Uncertain(StoreError):
+    """The connection broke during the commit: the change may or may not have been made.
+
+    It is safe to repeat an addition: if the first attempt was stored, the second is refused as a duplicate.
+    """
+
+
+class Unusable(StoreError):
+    """The database cannot be used. The text is one line for the operator."""
