@@ -69,6 +69,12 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 
 
 @pytest.fixture(scope="session")
+def anyio_backend() -> str:
+    """Run coroutine tests and fixtures on asyncio, by the pytest plugin that anyio brings."""
+    return "asyncio"
+
+
+@pytest.fixture(scope="session")
 def rounds(request: pytest.FixtureRequest) -> Callable[[int, int], int]:
     """Choose how often, or how long, a test attacks the service: as usual, or with --torture."""
     tortured = bool(request.config.getoption("torture"))

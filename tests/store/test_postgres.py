@@ -17,7 +17,7 @@ import pytest
 from harness import Service, Site, free_port
 from postgres import QUICK, Server, own_schema, start_as_server_user
 from proxy import Proxy
-from store.test_store import BUDI, SITI, attempt_all, opened, outcomes, read_all, refusal
+from stores import BUDI, SITI, attempt_all, opened, outcomes, read_all, refusal
 
 from mahasiswa.record import Mahasiswa, Write, digest
 from mahasiswa.settings import PostgresURL, parse_database_url

@@ -19,7 +19,7 @@ import apsw
 import httpx
 import pytest
 from harness import URL_ENCODED, Page, Service
-from store.test_store import opened, outcomes, refusal
+from stores import opened, outcomes, refusal
 
 from mahasiswa.settings import SQLiteURL
 from mahasiswa.store import migrate, open_store

@@ -1,33 +1,21 @@
 """Every store, through its protocol alone: the same promises on each engine."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Coroutine
 from typing import Any, Protocol
 
 import pytest
+from stores import BUDI, SITI, attempt_all, opened, read_all, refusal
 
 from mahasiswa.record import Mahasiswa
-from mahasiswa.settings import DatabaseURL, parse_database_url
+from mahasiswa.settings import DatabaseURL
 from mahasiswa.store import Store, migrate, open_store
-from mahasiswa.store.errors import Refused, Unavailable
-
-SITI = Mahasiswa("0001", "Siti Aminah", "Jalan Kaliurang 5")
-BUDI = Mahasiswa("0002", "Budi", "Bantul")
 
 
 class Run(Protocol):
     """Opens the store, hands it to a coroutine function, and closes it; the next call opens the same database anew."""
 
     def __call__(self, use: Callable[[Store], Coroutine[Any, Any, None]]) -> None: ...
-
-
-@pytest.fixture
-def url(database: str) -> DatabaseURL:
-    """Return the address of an empty database that is ready, once for each engine."""
-    url = parse_database_url(database)
-    migrate(url)
-    return url
 
 
 @pytest.fixture
@@ -544,53 +532,3 @@ def test_a_snapshot_is_never_older_than_its_version(url: DatabaseURL) -> None:
             await store.add(f"{number}", "Siti", "Solo")
 
     asyncio.run(use())
-
-
-@asynccontextmanager
-async def opened(url: DatabaseURL) -> AsyncIterator[Store]:
-    """Open a store and close it."""
-    store = await open_store(url)
-    try:
-        yield store
-    finally:
-        await store.close()
-
-
-async def refusal(write: Awaitable[None]) -> tuple[str, str]:
-    """Make a write that must be refused; return the field and the reason."""
-    with pytest.raises(Refused) as refused:
-        await write
-    return refused.value.field, refused.value.reason
-
-
-async def attempt(write: Awaitable[None]) -> tuple[str, str] | None:
-    """Make a write; return None, or why it was refused. Anything else is raised."""
-    try:
-        await write
-    except Refused as refused:
-        return refused.field, refused.reason
-    return None
-
-
-async def attempt_all(*writes: Awaitable[None]) -> list[tuple[str, str] | None]:
-    """The same for several at the same time."""
-    return await asyncio.gather(*map(attempt, writes))
-
-
-async def outcomes(*writes: Awaitable[None]) -> list[tuple[str, str] | str | None]:
-    """The same, where one may also be unavailable."""
-
-    async def outcome(write: Awaitable[None]) -> tuple[str, str] | str | None:
-        try:
-            return await attempt(write)
-        except Unavailable:
-            return "unavailable"
-
-    return await asyncio.gather(*map(outcome, writes))
-
-
-async def read_all(store: Store) -> list[Mahasiswa]:
-    """Return every record, in order."""
-    records = (await store.snapshot(10_000)).records
-    assert records is not None
-    return list(map(Mahasiswa._make, records))
