@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from types import TracebackType
@@ -30,6 +30,7 @@ __all__ = [
     "Site",
     "StartError",
     "free_port",
+    "run_to_the_end",
 ]
 
 SETTINGS = (
@@ -195,6 +196,26 @@ class Service:
         with suppress(OSError), socket.create_connection(("127.0.0.1", self.port), 1):
             return True
         return False
+
+
+def run_to_the_end(
+    environment: Mapping[str, str], folder: Path, before: Sequence[str] = ()
+) -> subprocess.CompletedProcess[str]:
+    """Run a service that must refuse to start, with its working directory in `folder`; return its output.
+
+    `before` is a command that runs the service, such as `setpriv`.
+    """
+    inherited = {name: value for name, value in os.environ.items() if name not in SETTINGS}
+    return subprocess.run(
+        [*before, sys.executable, "-m", "mahasiswa"],
+        cwd=folder,
+        env={**inherited, "PYTHONUTF8": "1", **environment},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        encoding="utf-8",
+        timeout=START_SECONDS,
+        check=False,
+    )
 
 
 def free_port() -> int:
