@@ -13,7 +13,7 @@ from mahasiswa.settings import Settings
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = [*sorted(ROOT.glob("*.md")), *sorted(ROOT.glob("docs/*.md")), ROOT / "bench" / "README.md"]
-CURRENT = [document for document in DOCUMENTS if document.name != "CHANGELOG.md"]  # which names what there was
+CURRENT = [document for document in DOCUMENTS if document.name != "CHANGELOG.md"]  # it names files of older versions
 SPECIFICATION = ROOT / "docs" / "specification.md"
 TEST_FILE = r"(?:[a-z]+/)?test_\w+\.py"
 

@@ -210,7 +210,7 @@ def send_together(service: Service, forms: list[dict[str, str]]) -> dict[str, in
     return answers
 
 
-# ---- what is not a conflict
+# ---- no conflict
 
 
 def test_an_edit_without_a_version_is_always_saved(siti: Site) -> None:
