@@ -31,7 +31,6 @@ def build() -> None:
     _once("express-pg", _node)
     _once("flask", _python)
     _once("django", _python)
-    _once("uvicorn", _uvicorn)
 
 
 def _need(tool: str, package: str) -> None:
@@ -69,13 +68,6 @@ def _python(source: Path, target: Path) -> None:
     _run([sys.executable, "-m", "venv", str(target / "venv")], f"no environment for the peer {source.name}")
     python = str(target / "venv/bin/python")
     _run([python, *PIP, "-r", str(source / "requirements.txt")], f"the peer {source.name} could not be built")
-
-
-def _uvicorn(source: Path, target: Path) -> None:
-    # uvicorn serves our application, so it needs our environment, but must not be installed into it: its folder is put
-    # on PYTHONPATH. mypy ignores folders called site-packages.
-    command = [sys.executable, *PIP, "--target", str(target / "site-packages"), "-r", str(source / "requirements.txt")]
-    _run(command, "uvicorn could not be installed")
 
 
 def _run(command: list[str], failure: str, *, cwd: Path | None = None, env: dict[str, str] | None = None) -> None:

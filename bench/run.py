@@ -21,11 +21,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from bench import database, plot, prepare, processors, report
 from bench.measuring import Plan
 from bench.report import Work
-from bench.servers import DJANGO, EXPRESS, FLASK, NGINX, OURS, UVICORN
+from bench.servers import DJANGO, EXPRESS, FLASK, NGINX, OURS
 from bench.works import MILLION, postgres_works, sqlite_works
 
 FULL = Plan(rounds=3, seconds=1, samples=30)
-QUICK = Plan(rounds=1, seconds=1, samples=20, left_out=frozenset({UVICORN.key, FLASK.key, DJANGO.key}))
+QUICK = Plan(rounds=1, seconds=1, samples=20, left_out=frozenset({FLASK.key, DJANGO.key}))
 LONG = frozenset({"find-1000000", "files", "pg-million", "pg-find-1000000"})
 """Works that `--quick` skips unless `--only` names them."""
 ENGINES = {"sqlite": sqlite_works, "postgres": postgres_works}
@@ -95,7 +95,7 @@ def write(folder: Path, done: Sequence[Work], lines: Sequence[str]) -> None:
 def picture(done: Sequence[Work]) -> str:
     """Plot the requests a second of each peer against the number of rows."""
     series: dict[str, list[tuple[float, float]]] = {}
-    for peer in (OURS, NGINX, UVICORN, EXPRESS, FLASK):
+    for peer in (OURS, NGINX, EXPRESS, FLASK):
         line = series.setdefault(peer.name, [])
         for work in done:
             cell = work.cells.get(peer.key)

@@ -125,13 +125,6 @@ def _ours(workers: int = 1) -> Callable[[int, str], Start]:
     return start
 
 
-def _uvicorn(port: int, store: str) -> Start:
-    command = [sys.executable, "-m", "uvicorn", "--host", HOST, "--port", str(port), "--loop", "uvloop"]
-    command += ["--http", "httptools", "--ws", "none", "--no-access-log", "--log-level", "warning"]
-    environment = {**_ours()(port, store).environment, "PYTHONPATH": f"{BUILD}/uvicorn/site-packages:{ROOT}"}
-    return Start([*command, "bench.uvicorn_app:app"], environment)
-
-
 def _node(peer: str, variable: str, **environment: str) -> Callable[[int, str], Start]:
     def start(port: int, store: str) -> Start:
         node = {"NODE_ENV": "production", "NODE_PATH": f"{BUILD}/{peer}/node_modules"}
@@ -163,7 +156,6 @@ OUR_PROGRAM = Path(sys.executable).with_name("mahasiswa")
 BOTH_PROCESSORS = f"{processors.SERVER},{processors.LOAD}"
 
 OURS = Peer("mahasiswa", "mahasiswa", _ours())
-UVICORN = Peer("uvicorn", "mahasiswa on uvicorn", _uvicorn)
 EXPRESS = Peer("express", "Express", _node("express", "DATABASE", JOURNAL="delete"))
 EXPRESS_WAL = Peer("express-wal", "Express, WAL", _node("express", "DATABASE", JOURNAL="wal"))
 FLASK = Peer("flask", "Flask", _gunicorn("flask", "DATABASE", "app:app"))
@@ -175,7 +167,7 @@ EXPRESS_PG = Peer("express-pg", "Express + pg", _node("express-pg", "DATABASE_UR
 DJANGO = Peer("django", "Django", _gunicorn("django", "DATABASE_URL", "app:application"))
 PSQL = Column("psql", "psql")
 
-COLUMNS = (OURS, OURS_2, UVICORN, EXPRESS, EXPRESS_WAL, EXPRESS_PG, FLASK, DJANGO, NGINX, SQLITE3, PSQL)
+COLUMNS = (OURS, OURS_2, EXPRESS, EXPRESS_WAL, EXPRESS_PG, FLASK, DJANGO, NGINX, SQLITE3, PSQL)
 
 
 def fresh_folder(key: str) -> Path:

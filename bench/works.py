@@ -19,7 +19,6 @@ from bench.servers import (
     NGINX,
     OURS,
     OURS_2,
-    UVICORN,
     Failed,
     Peer,
     Server,
@@ -61,7 +60,7 @@ def after_write(plan: Plan, number: int, goals: Sequence[Goal]) -> list[Work]:
     title = f"GET / right after another program's write, {number:,} rows"
     work = plan.work(f"after-write-{number}", title, "ms", goals, less_is_better=True)
     with contextlib.ExitStack() as stack:
-        started = stack.enter_context(running(plan, (OURS, UVICORN, EXPRESS, FLASK), number, [work]))
+        started = stack.enter_context(running(plan, (OURS, EXPRESS, FLASK), number, [work]))
         clients: dict[str, load.Client] = {}
         for key, (server, _) in started.items():
             clients[key] = load.Client(server)
@@ -129,7 +128,7 @@ def mixed(plan: Plan, number: int, connections: int, goals: Sequence[Goal]) -> l
     """Measure a mixture: nine reads of the list, then one change of a record, repeated."""
     title = f"90% reads, 10% writes, {number:,} rows, {connections} connections"
     work = plan.work("mixed", title, "requests/s", goals)
-    with running(plan, (OURS, UVICORN, EXPRESS, EXPRESS_WAL, FLASK), number, [work]) as started:
+    with running(plan, (OURS, EXPRESS, EXPRESS_WAL, FLASK), number, [work]) as started:
         turn = 0
 
         def change(server: Server, store: Store, seconds: int) -> load.Load:
@@ -192,7 +191,7 @@ def start(plan: Plan) -> list[Work]:
     """Measure the time from the start of the program to its first answer, on an empty store that it creates."""
     work = plan.work("start", "start to first answer, empty store", "s", [Goal(0.5)], less_is_better=True)
 
-    peers = {peer.key: peer for peer in plan.peers(OURS, UVICORN, EXPRESS, FLASK)}
+    peers = {peer.key: peer for peer in plan.peers(OURS, EXPRESS, FLASK)}
 
     def measure(key: str) -> None:
         started = time.perf_counter()
@@ -213,8 +212,8 @@ Works = dict[str, Callable[[], list[Work]]]
 def sqlite_works(plan: Plan) -> Works:
     """Return every work on SQLite by its name, in the order of the table."""
     nginx, express, wal = NGINX.key, EXPRESS.key, EXPRESS_WAL.key
-    readers = (OURS, UVICORN, EXPRESS, FLASK)
-    writers = (OURS, UVICORN, EXPRESS, EXPRESS_WAL, FLASK)
+    readers = (OURS, EXPRESS, FLASK)
+    writers = (OURS, EXPRESS, EXPRESS_WAL, FLASK)
     return {
         "get-12": lambda: list_page(plan, readers, 12, 64, [Goal(0.40, nginx), Goal(6, express)]),
         "get-1000": lambda: list_page(plan, readers, 1000, 32, [Goal(0.45, nginx), Goal(30, express)]),

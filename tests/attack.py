@@ -24,7 +24,7 @@ linux = pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc, whic
 
 # The only lines that the service may write to standard error: one for each change and each refused request, and warnings.
 LOG_LINE = re.compile(
-    r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} "
+    r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}[+-]\d{4} "
     r"(?:(?P<level>INFO|WARNING|ERROR) (?P<method>[!#$%&'*+.^_`|~0-9A-Za-z-]+) (?P<path>[!-~]*)"
     r'(?: (?P<nim>"[ -~]*"))? (?P<status>\d{3}) (?P<took>\d+\.\d) ms'
     r"|(?:WARNING|ERROR) (?P<other>[ -~]+))"

@@ -4,6 +4,7 @@ uvicorn parses requests and frames responses. This subclass adds the rules that 
 """
 
 import asyncio
+import logging
 from typing import TYPE_CHECKING, cast
 
 import httptools
@@ -32,6 +33,9 @@ PARSE_BYTES = 4096
 """Bytes that are parsed at a time. Pipelined requests after them wait as bytes, which take far less memory."""
 
 BODY_HEADERS = frozenset((b"content-length", b"transfer-encoding"))
+
+
+log = logging.getLogger(__name__)
 
 
 class HttpProtocol(HttpToolsProtocol):
@@ -175,6 +179,7 @@ class HttpProtocol(HttpToolsProtocol):
     def write_refusal(self) -> None:
         """Write a bare response and no more. The client may send on until the deadline of a head."""
         if not self.transport.is_closing():
+            log.warning("a request that is not valid HTTP/1.1, or too large, was refused: %d", self.refusal)
             self.transport.write(STATUS_LINE[self.refusal or 400] + b"content-length: 0\r\nconnection: close\r\n\r\n")
             self.transport.write_eof()
             self.await_head()
