@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from mahasiswa import sheets
 from mahasiswa.record import Mahasiswa
-from mahasiswa.sheets.xlsx_export import EXCEL_CELL, EXCEL_ROWS, write_template, write_xlsx
+from mahasiswa.sheets.xlsx_export import CELL_MAX_UTF16_UNITS, SHEET_MAX_RECORDS, write_template, write_xlsx
 
 # What cleaning leaves alone: a text that is not blank, a NIM without anything around it that is none of the refused ones.
 texts = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"])).filter(str.strip)
@@ -159,7 +159,7 @@ def test_xlsx_looks_as_excel_users_expect() -> None:
     ] * 3
 
 
-@pytest.mark.parametrize("text", ["x" * EXCEL_CELL, "😀" * (EXCEL_CELL // 2)])
+@pytest.mark.parametrize("text", ["x" * CELL_MAX_UTF16_UNITS, "😀" * (CELL_MAX_UTF16_UNITS // 2)])
 def test_the_longest_cell_that_excel_holds(text: str) -> None:
     rows = [Mahasiswa("1", "Ani", text)]
     assert back(as_xlsx(rows)) == rows
@@ -168,8 +168,8 @@ def test_the_longest_cell_that_excel_holds(text: str) -> None:
 @pytest.mark.parametrize(
     ("row", "words"),
     [
-        (Mahasiswa("9", "Ani", "x" * (EXCEL_CELL + 1)), "Alamat untuk NIM 9 lebih dari 32.767 karakter"),
-        (Mahasiswa("9", "😀" * (EXCEL_CELL // 2 + 1), "A"), "Nama untuk NIM 9 lebih dari 32.767 karakter"),
+        (Mahasiswa("9", "Ani", "x" * (CELL_MAX_UTF16_UNITS + 1)), "Alamat untuk NIM 9 lebih dari 32.767 karakter"),
+        (Mahasiswa("9", "😀" * (CELL_MAX_UTF16_UNITS // 2 + 1), "A"), "Nama untuk NIM 9 lebih dari 32.767 karakter"),
         (Mahasiswa("9", "A\uffff", "A"), "Nama untuk NIM 9 berisi karakter yang tidak dapat disimpan"),
     ],
 )
@@ -184,8 +184,8 @@ def test_what_excel_cannot_hold_is_said_before_a_byte_is_written(row: Mahasiswa,
 
 def test_more_records_than_excel_holds(monkeypatch: pytest.MonkeyPatch) -> None:
     """The real limit, lowered, for a million rows take half a minute to write."""
-    assert EXCEL_ROWS == 2**20 - 1
-    monkeypatch.setattr("mahasiswa.sheets.xlsx_export.EXCEL_ROWS", 10)
+    assert SHEET_MAX_RECORDS == 2**20 - 1
+    monkeypatch.setattr("mahasiswa.sheets.xlsx_export.SHEET_MAX_RECORDS", 10)
     write_xlsx([Mahasiswa("1", "Ani", "A")] * 10, io.BytesIO())
     with pytest.raises(sheets.NotCarried, match="batas Excel"):
         write_xlsx([Mahasiswa("1", "Ani", "A")] * 11, io.BytesIO())

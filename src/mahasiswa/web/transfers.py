@@ -20,7 +20,7 @@ from mahasiswa.web.list_view import View
 from mahasiswa.web.pages import PROBLEMS, Pages
 from mahasiswa.web.students import unsaved
 
-UPLOAD = sheets.WEB.size or 0
+UPLOAD = sheets.UPLOAD_MAX_BYTES
 """Bytes of a spreadsheet that is uploaded."""
 
 PIECE = 256 * 1024
