@@ -58,7 +58,7 @@ def serve() -> None:
 def import_(file: Path, existing: str, *, dry_run: bool) -> None:
     """Import the records of a spreadsheet: xlsx, xls, ods or csv.
 
-    If any row is wrong, nothing is written, and every wrong row is listed.
+    If any row is wrong, nothing is written, and the wrong rows are listed.
 
     \b
     mahasiswa import mahasiswa.xlsx --dry-run
