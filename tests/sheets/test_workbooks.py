@@ -32,8 +32,8 @@ from spreadsheets import (
 from mahasiswa import sheets, wording
 
 
-def rows_of(data: bytes | Path, limits: sheets.Limits = sheets.WEB) -> list[sheets.Row | sheets.InvalidRow]:
-    with sheets.read(io.BytesIO(data) if isinstance(data, bytes) else data, limits) as table:
+def rows_of(data: bytes, limits: sheets.Limits = sheets.WEB) -> list[sheets.Row | sheets.InvalidRow]:
+    with sheets.read(io.BytesIO(data), limits) as table:
         return sheets.check(table)
 
 
@@ -187,15 +187,16 @@ def repeated_text() -> bytes:
 
 
 READ_AND_MEASURE = """
-import pathlib, resource, sys
+import resource, sys
+from pathlib import Path
 from mahasiswa import sheets, wording
 try:
-    with sheets.read(pathlib.Path(sys.argv[1])) as table:
+    with open(sys.argv[1], "rb") as file, sheets.read(file) as table:
         sheets.check(table)
 except sheets.SheetError as error:
     print(type(error).__name__, str(error) == wording.TOO_HEAVY)
 print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss << 10)
-own = pathlib.Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0]
+own = Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0]
 print(int(own) << 10)
 """
 

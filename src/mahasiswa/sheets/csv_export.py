@@ -32,7 +32,7 @@ def csv_chunks(records: Iterable[Mahasiswa]) -> Iterator[bytes]:
 
 def _encoded(rows: list[tuple[str, str, str]]) -> bytes:
     joined = "".join([f"{nim};{nama};{alamat}\r\n" for nim, nama, alamat in rows])
-    # If no cell contains a separator, a quote or a line break, this is what Python's writer needs three times as long for.
+    # A cell with a separator, a quote or a line break needs Python's writer, which takes three times as long.
     marks = (joined.count(";") - len(rows), joined.count("\r"), joined.count("\n"))
     if marks != (len(rows),) * 3 or '"' in joined:
         text = io.StringIO(newline="")

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import BinaryIO
 
 from mahasiswa import wording
@@ -53,21 +52,11 @@ class Table:
 
 
 @contextmanager
-def read(source: BinaryIO | Path, limits: Limits = WEB) -> Iterator[Table]:
-    """The rows of an xlsx, xls, ods or CSV file, valid within the `with`. A file object must be seekable and stays open.
+def read(file: BinaryIO, limits: Limits = WEB) -> Iterator[Table]:
+    """The rows of an xlsx, xls, ods or CSV file, valid within the `with`. The file must be seekable, and stays open.
 
-    Raises SheetError, at once or while the rows are read, and OSError if a path cannot be opened.
+    Raises SheetError, at once or while the rows are read.
     """
-    if isinstance(source, Path):
-        with source.open("rb") as file, _read(file, limits) as table:
-            yield table
-    else:
-        with _read(source, limits) as table:
-            yield table
-
-
-@contextmanager
-def _read(file: BinaryIO, limits: Limits) -> Iterator[Table]:
     if limits.file_bytes is not None and file.seek(0, 2) > limits.file_bytes:
         raise TooBig(wording.TOO_LARGE.format(megabytes=limits.file_bytes >> 20))
     file.seek(0)
