@@ -1,7 +1,9 @@
-"""Every Indonesian sentence of the program: what happened, then what to do next.
+"""Every Indonesian sentence of the program that is not in a template of a page: first the event, then the remedy.
 
-A sentence with a value in it is a template for `str.format`. Its caller takes each limit from the constant that sets it.
+A sentence with a value in it is for `str.format`. Its caller takes each limit from the constant that sets it.
 """
+
+from typing import Literal, NamedTuple
 
 HEADER = NIM, NAMA, ALAMAT = "NIM", "Nama", "Alamat"
 """The columns of a spreadsheet, and the names of a record's fields in every sentence."""
@@ -10,6 +12,11 @@ HEADER = NIM, NAMA, ALAMAT = "NIM", "Nama", "Alamat"
 def number(value: int) -> str:
     """10000 as `10.000`."""
     return f"{value:,}".replace(",", ".")
+
+
+def size(count: int) -> str:
+    """A limit in bytes as “64 KB” or “16 MB”."""
+    return f"{count >> 20} MB" if count >= 1 << 20 else f"{count >> 10} KB"
 
 
 def column_letter(column: int) -> str:
@@ -37,7 +44,7 @@ TOO_HEAVY = (
     "Isi berkas ini terlalu banyak atau rumit untuk dibaca. Salin kolom NIM, Nama, dan Alamat ke berkas baru, "
     "simpan sebagai .xlsx atau .csv, lalu unggah lagi."
 )
-TOO_LARGE = "Ukuran berkas melebihi {megabytes} MB. Bagi menjadi beberapa berkas, lalu unggah satu per satu."
+TOO_LARGE = "Ukuran berkas melebihi {limit}. Bagi menjadi beberapa berkas, lalu unggah satu per satu."
 TOO_MANY_ROWS = "Berkas ini berisi lebih dari {limit} baris. Bagi menjadi beberapa berkas, lalu unggah satu per satu."
 OPEN_QUOTE = 'Baris {row}: tanda kutip (“"”) dibuka tetapi tidak ditutup. Perbaiki barisnya, lalu unggah lagi.'
 NO_NIM_COLUMN = "Kolom NIM tidak ditemukan. Beri judul NIM, Nama, dan Alamat pada baris pertama, lalu coba lagi."
@@ -88,7 +95,7 @@ DECIMAL_NIM = "NIM {nim} berakhiran “.0”. Mungkin itu ditambahkan program la
 # ---- the confirmation of an import
 
 CONFIRMATION_DAMAGED = "Data yang akan disimpan tidak lengkap atau berubah. Ulangi dari unggah berkas."
-CONFIRMATION_TOO_LARGE = "Data yang akan disimpan melebihi {megabytes} MB. Bagi berkasnya menjadi beberapa bagian."
+CONFIRMATION_TOO_LARGE = "Data yang akan disimpan melebihi {limit}. Bagi berkasnya menjadi beberapa bagian."
 CONFIRMATION_TOO_LONG = "Data yang akan disimpan melebihi {limit} baris. Bagi berkasnya menjadi beberapa bagian."
 
 # ---- downloads
@@ -103,3 +110,41 @@ TEMPLATE_HINTS = (
     "Nama lengkap mahasiswa.",
     "Alamat lengkap mahasiswa.",
 )
+
+# ---- pages that report a problem
+
+ProblemName = Literal[
+    "bad request", "other site", "no record", "no page", "changed", "method", "too slow", "too large",
+    "confirmation too large", "file too large", "not carried", "not a form", "failed", "not saved", "uncertain", "not read",
+]  # fmt: skip
+
+
+class Problem(NamedTuple):
+    """A page that reports a problem. `{limit}` in the text stands for a limit in bytes, as `size` writes it."""
+
+    status: int
+    heading: str
+    text: str
+
+
+PROBLEMS: dict[ProblemName, Problem] = {
+    "bad request": Problem(400, "Permintaan tidak dapat dibaca", "Alamat atau data yang dikirim rusak. Muat ulang halaman, lalu coba lagi."),
+    "other site": Problem(403, "Permintaan dari situs lain", "Permintaan ini datang dari situs lain, jadi tidak dijalankan. Buka halaman ini lewat alamatnya sendiri, lalu coba lagi."),
+    "no record": Problem(404, "Tidak ditemukan", "Data mahasiswa tidak ditemukan. Mungkin sudah dihapus atau NIM-nya keliru."),
+    "no page": Problem(404, "Halaman tidak ditemukan", "Periksa kembali tautannya."),
+    "changed": Problem(409, "", "Data ini sudah diubah orang lain sejak Anda membukanya. Perubahan Anda belum disimpan."),
+    "method": Problem(405, "Cara akses tidak didukung", "Halaman ini tidak dapat dibuka dengan cara tersebut."),
+    "too slow": Problem(408, "Waktu pengiriman habis", "Data tidak diterima lengkap pada waktunya, jadi belum disimpan. Periksa koneksi internet, lalu kirim lagi."),
+    "too large": Problem(413, "Kiriman terlalu besar", "Data yang dikirim terlalu besar (maksimal {limit})."),
+    "confirmation too large": Problem(413, "Kiriman terlalu besar", "Data yang akan disimpan melebihi {limit}. Bagi berkasnya menjadi beberapa bagian."),
+    "file too large": Problem(413, "Berkas terlalu besar", "Ukuran berkas melebihi {limit}."),
+    "not carried": Problem(422, "Tidak dapat diekspor", ""),
+    "not a form": Problem(415, "Jenis data tidak didukung", "Data belum disimpan karena tidak dikirim sebagai formulir. Kirim lewat formulir di halaman ini."),
+    "failed": Problem(500, "Maaf", "Terjadi kesalahan di server. Coba lagi beberapa saat lagi. Jika berulang, hubungi pengelola."),
+    "not saved": Problem(503, "Basis data tidak dapat diakses", "Data belum tersimpan karena basis data sedang tidak dapat diakses. Coba lagi beberapa saat lagi."),
+    "uncertain": Problem(503, "Basis data tidak dapat diakses", "Belum dapat dipastikan apakah data tersimpan. Periksa daftar sebelum mencoba lagi."),
+    "not read": Problem(503, "Basis data tidak dapat diakses", "Data sedang tidak dapat ditampilkan. Coba lagi beberapa saat lagi."),
+}  # fmt: skip
+
+NOTHING_CHOSEN = "Pilih berkas atau tempel data dari Excel, lalu lanjutkan ke pratinjau."
+HEALTHY = ("Sehat", "Layanan berjalan dan data dapat dibaca.")

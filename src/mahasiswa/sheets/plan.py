@@ -91,14 +91,14 @@ def dump(plan: Plan) -> str:
     text = json.dumps(entries, separators=(",", ":"))
     # This is the field as the browser encodes it. Without the check a person would learn of the limit after confirming.
     if len(quote_plus(text)) > MAX_CONFIRMED_BYTES - OTHER_FIELDS_BYTES:
-        raise SheetError(wording.CONFIRMATION_TOO_LARGE.format(megabytes=MAX_CONFIRMED_BYTES >> 20))
+        raise SheetError(wording.CONFIRMATION_TOO_LARGE.format(limit=wording.size(MAX_CONFIRMED_BYTES)))
     return text
 
 
 def load(text: str) -> list[Confirmed]:
     """The rows of a form field. Raises SheetError for anything that `dump` never makes."""
     if len(text) > MAX_CONFIRMED_BYTES:
-        raise SheetError(wording.CONFIRMATION_TOO_LARGE.format(megabytes=MAX_CONFIRMED_BYTES >> 20))
+        raise SheetError(wording.CONFIRMATION_TOO_LARGE.format(limit=wording.size(MAX_CONFIRMED_BYTES)))
     try:
         rows = json.loads(text)
     except (ValueError, RecursionError):

@@ -58,7 +58,7 @@ def read(file: BinaryIO, limits: Limits = WEB) -> Iterator[Table]:
     Raises SheetError, at once or while the rows are read.
     """
     if limits.file_bytes is not None and file.seek(0, 2) > limits.file_bytes:
-        raise TooBig(wording.TOO_LARGE.format(megabytes=limits.file_bytes >> 20))
+        raise TooBig(wording.TOO_LARGE.format(limit=wording.size(limits.file_bytes)))
     file.seek(0)
     start = file.read(8)
     file.seek(0)
