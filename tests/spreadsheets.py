@@ -1,10 +1,11 @@
-"""Spreadsheets as real programs make them, and a visitor who imports them and reads the preview."""
+"""Spreadsheets as other programs make them, malicious ones, and an importer that reads the pages of an import."""
 
 import io
 import json
 import shutil
 import subprocess
 import sys
+import zipfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,9 +25,10 @@ SOFFICE_SECONDS = 120.0
 
 Record = tuple[str, str, str]
 
+KEPT: list[Record] = [("1", "Ani", "Solo"), ("2", "Budi", "Bantul"), ("3", "Citra", "Klaten")]
+"""Records of a list into which MIXED is imported."""
 
-# A process of its own, because closing a descriptor of this file by Python's sqlite3 would drop the locks that APSW may
-# hold in this one.
+# Python's sqlite3 must not open the file in a process that uses APSW: closing its descriptor drops APSW's locks.
 OTHER_PROGRAM = """
 import json, sqlite3, sys
 db = sqlite3.connect(sys.argv[1], timeout=30, isolation_level=None)
@@ -37,14 +39,14 @@ for line in sys.stdin:
 
 
 class Database:
-    """The service's own SQLite file in the hands of another program."""
+    """The SQLite file of a service, opened by another program."""
 
     def __init__(self, path: Path) -> None:
         command = [sys.executable, "-c", OTHER_PROGRAM, str(path)]
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def run(self, statement: str, *values: str) -> list[list[Any]]:
-        """Run one statement; return its rows when it is committed."""
+        """Run one statement and commit it; return its rows."""
         assert self.process.stdin
         assert self.process.stdout
         self.process.stdin.write(json.dumps([statement, *values]) + "\n")
@@ -53,7 +55,7 @@ class Database:
         return rows
 
     def fill(self, records: Iterable[Sequence[str]]) -> None:
-        """Replace all records, whatever their texts hold."""
+        """Replace all records."""
         self.run("DELETE FROM mahasiswa")
         self.run(
             "INSERT INTO mahasiswa (nim, nama, alamat) SELECT value ->> 0, value ->> 1, value ->> 2 FROM json_each(?)",
@@ -61,12 +63,12 @@ class Database:
         )
 
     def close(self) -> None:
-        """End it."""
+        """End the other program."""
         self.process.communicate()
 
 
 class Button(NamedTuple):
-    """A button that sends its form, and what it sends of its own."""
+    """A button that sends its form, with its own name and value."""
 
     text: str
     name: str
@@ -74,7 +76,7 @@ class Button(NamedTuple):
 
 
 class Shown(NamedTuple):
-    """A row of a preview; `before` is None where it shows no older texts."""
+    """A row of a preview. `before` is None if the row shows only one version of the texts."""
 
     number: int
     nim: str
@@ -83,27 +85,27 @@ class Shown(NamedTuple):
 
 
 class Preview(Page):
-    """What the page of a preview says, as a person reads it."""
+    """The page of a preview, as a person reads it."""
 
     @property
     def counts(self) -> dict[str, int]:
-        """The four counts by their names."""
+        """The four counts, by name."""
         names, numbers = (self._texts(f".summary {tag}") for tag in ("dt", "dd"))
         return {name: int(number.replace(".", "")) for name, number in zip(names, numbers, strict=True)}
 
     @property
     def alert(self) -> str:
-        """What is said first of all, or nothing."""
+        """The text of the alert, or an empty text."""
         return " ".join(self._texts("[role=alert]"))
 
     @property
     def wrong(self) -> list[str]:
-        """The rows to be corrected: row number, reason, and the cells as they stand in the file."""
+        """The rows to correct: the row number, the reason, and the cells as they are in the file."""
         return [" ".join(text.split()) for text in self._texts(".rows .bad")]
 
     @property
     def noticed(self) -> list[str]:
-        """The rows to look at: row number, what was cleaned or is doubtful, and the cells as they will be written."""
+        """The rows to check: the row number, the notice, and the cells as they will be written."""
         return [" ".join(text.split()) for text in self._texts(".rows li:not(.bad)")]
 
     @property
@@ -122,7 +124,7 @@ class Preview(Page):
 
     @property
     def same(self) -> list[Shown]:
-        """The rows that change nothing."""
+        """The rows of records that do not change."""
         return self._folded("Tidak berubah")
 
     @property
@@ -133,7 +135,7 @@ class Preview(Page):
 
     @property
     def data(self) -> str:
-        """The one field that holds the rows to write."""
+        """The value of the hidden field that holds the rows to write."""
         (field,) = self.tree.css("main form input")
         assert (field.attributes["type"], field.attributes["name"]) == ("hidden", "data")
         return str(field.attributes["value"])
@@ -148,92 +150,116 @@ class Preview(Page):
 
 
 class Importer:
-    """A visitor who imports through the pages."""
+    """A person who imports through the pages."""
 
     def __init__(self, site: Site) -> None:
         self.site = site
 
     def send(self, data: bytes = b"", name: str = "", pasted: str = "") -> httpx.Response:
-        """Send the form as a browser does: both fields, also where nothing was chosen or typed."""
+        """Send the form as a browser does: both fields, even if nothing was chosen or typed."""
         kind = "text/csv" if name.endswith(".csv") else "application/octet-stream"
         return self.site.client.post(
             self.site.path(IMPORT), files={"berkas": (name, data, kind)}, data={"tempel": pasted}
         )
 
     def upload(self, data: bytes, name: str = "daftar.csv") -> Preview:
-        """Send a file; the answer must be a preview."""
+        """Send a file; the response must be a preview."""
         return self.shown(self.send(data, name))
 
     def paste(self, text: str) -> Preview:
-        """Send cells; the answer must be a preview."""
+        """Send pasted cells; the response must be a preview."""
         return self.shown(self.send(pasted=text))
 
     def refused(self, answer: httpx.Response, status: int = 400) -> str:
-        """Return what the form's page says of a file that was refused."""
+        """Return the alert of the form's page, which a refused file must lead to."""
         page = Preview(answer.text, str(answer.url))
         assert (answer.status_code, page.headings) == (status, ["Impor Data Mahasiswa"])
         return page.alert
 
     def shown(self, answer: httpx.Response, status: int = 200) -> Preview:
-        """Return an answer as the preview it must be."""
+        """Return a response as a preview; it must be one."""
         assert answer.status_code == status, Preview(answer.text, str(answer.url)).alert
         page = Preview(answer.text, str(answer.url))
         assert page.headings[0] == "Pratinjau Impor"
         return page
 
     def press(self, preview: Preview, text: str) -> httpx.Response:
-        """Press the button that begins with this text."""
+        """Press the button whose text begins with `text`; return the response."""
         (button,) = [button for button in preview.buttons if button.text.startswith(text)]
         (form,) = [form for form in preview.forms if "data" in form.values]
         return self.site.post(form.target, {"data": preview.data, button.name: button.value})
 
     def save(self, preview: Preview, text: str = "Simpan") -> None:
-        """Press the button, which must write."""
+        """Press the button; the response must be the redirect to the list."""
         answer = self.press(preview, text)
         assert (answer.status_code, answer.headers["location"]) == (302, self.site.path("/")), answer.text
         assert not answer.content
 
     def records(self) -> list[Record]:
-        """Return every record, as the list shows them."""
+        """Return every record that the list shows."""
         return [(nim, nama, alamat) for _, nim, nama, alamat in self.site.list().rows]
 
 
 @pytest.fixture(scope="module", name="database")
 def own_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return where the module's service keeps its records."""
+    """Return the path of the database of the module's service."""
     return tmp_path_factory.mktemp("service") / "mahasiswa.db"
 
 
 @pytest.fixture(scope="module", name="service")
 def own_service(database: Path) -> Iterator[Service]:
-    """Start a service on that file."""
+    """Start a service with that database."""
     with Service(database) as service:
         yield service
 
 
 @pytest.fixture(scope="module", name="site")
 def own_site(service: Service) -> Iterator[Site]:
-    """Visit the service."""
+    """Open the service's pages."""
     with service.site() as site:
         yield site
 
 
 @pytest.fixture(scope="module", name="other")
 def another_program(service: Service, database: Path) -> Iterator[Database]:
-    """Write to its file from elsewhere."""
-    assert service, "it makes the table"
+    """Open the service's database in another program."""
+    assert service, "the service creates the table"
     other = Database(database)
     yield other
     other.close()
 
 
+@pytest.fixture(name="importer")
+def own_importer(site: Site, other: Database) -> Importer:
+    """Import into an empty list."""
+    other.fill([])
+    return Importer(site)
+
+
+def peak_memory(service: Service) -> int:
+    """Return the most memory that the service's process has ever held, in bytes (Linux only)."""
+    status = Path(f"/proc/{service.pid}/status").read_text("ascii")
+    return int(status.split("VmHWM:")[1].split()[0]) << 10
+
+
 def csv(*rows: Sequence[str], separator: str = ";", encoding: str = "utf-8", end: str = "\r\n") -> bytes:
-    """Return a CSV file as somebody writes it who knows of no quotes."""
+    """Return a CSV file without quotes."""
     return "".join(separator.join(row) + end for row in rows).encode(encoding)
 
 
-def by_openpyxl(*rows: Sequence[object], formats: Mapping[str, str] | None = None) -> bytes:
-    """Return a workbook; `formats` are number formats by cell."""
+MIXED = csv(
+    HEADER,
+    ("1", "Ani", "Solo"),
+    ("2", "Budi S.", "Bantul"),
+    ("4", "Dewi", "Sleman"),
+    ("", "Eko", "Solo"),
+    ("5", "", "S"),
+)
+"""A file with an unchanged, a changed and a new record of KEPT, and two invalid rows."""
+
+
+def by_openpyxl(*rows: Iterable[object], formats: Mapping[str, str] | None = None) -> bytes:
+    """Return a workbook. `formats` are number formats by cell."""
     workbook = openpyxl.Workbook()
     for row in rows:
         workbook.active.append(list(row))
@@ -245,7 +271,7 @@ def by_openpyxl(*rows: Sequence[object], formats: Mapping[str, str] | None = Non
 
 
 def by_xlsxwriter(*rows: Sequence[str]) -> bytes:
-    """Return a workbook of texts."""
+    """Return a workbook in which every cell is text."""
     file = io.BytesIO()
     with xlsxwriter.Workbook(file, {"strings_to_formulas": False, "strings_to_urls": False}) as workbook:
         sheet = workbook.add_worksheet()
@@ -256,7 +282,7 @@ def by_xlsxwriter(*rows: Sequence[str]) -> bytes:
 
 
 def by_libreoffice(data: bytes, ending: str, folder: Path, *, filter_options: str = "") -> bytes:
-    """Return a workbook as LibreOffice saves it with another ending, or skip where there is no LibreOffice."""
+    """Return a workbook as LibreOffice saves it with another ending. Skip the test if there is no LibreOffice."""
     soffice = shutil.which("soffice")
     if soffice is None:
         pytest.skip("LibreOffice is not installed")
@@ -269,14 +295,59 @@ def by_libreoffice(data: bytes, ending: str, folder: Path, *, filter_options: st
     return (folder / "out" / f"source.{ending}").read_bytes()
 
 
+def sheet_xml(*rows: bytes, prologue: bytes = b"") -> Iterator[bytes]:
+    """Return the XML of a worksheet with these rows."""
+    namespace = b'xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"'
+    yield b'<?xml version="1.0"?>' + prologue + b"<worksheet " + namespace + b"><sheetData>"
+    yield from rows
+    yield b"</sheetData></worksheet>"
+
+
+def text_cell(text: bytes) -> bytes:
+    """Return the XML of a cell with this text."""
+    return b'<c t="inlineStr"><is><t xml:space="preserve">' + text + b"</t></is></c>"
+
+
+HEADER_XML = b"<row>" + b"".join(text_cell(name.encode()) for name in HEADER) + b"</row>"
+
+
+def with_sheet(parts: Iterable[bytes]) -> bytes:
+    """Return a workbook whose first sheet is this XML, valid or not."""
+    file = io.BytesIO()
+    with (
+        zipfile.ZipFile(io.BytesIO(by_openpyxl(HEADER))) as source,
+        zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as target,
+    ):
+        for name in source.namelist():
+            if name == "xl/worksheets/sheet1.xml":
+                with target.open(name, "w") as part:
+                    part.writelines(parts)
+            else:
+                target.writestr(name, source.read(name))
+    return file.getvalue()
+
+
+def zip_bomb() -> bytes:
+    """Return a workbook that is small, and large when it is unpacked."""
+    row = b"<row>" + text_cell(b"A" * 100) * 10 + b"</row>"
+    return with_sheet(sheet_xml(HEADER_XML, *[row * 1000] * 300))
+
+
+def billion_laughs(cell: bytes = text_cell(b"&a11;")) -> bytes:
+    """Return a workbook with cells whose text is an entity of entities of entities."""
+    entities = b"".join(b'<!ENTITY a%d "%s">' % (n, b"&a%d;" % (n - 1) * 10) for n in range(1, 12))
+    prologue = b'<!DOCTYPE worksheet [<!ENTITY a0 "ha">' + entities + b"]>"
+    return with_sheet(sheet_xml(b"<row>" + cell * 3 + b"</row>", prologue=prologue))
+
+
 def cells_of(xlsx: bytes) -> list[list[Any]]:
-    """Return the cells of a workbook's one sheet, read by a program that is not ours."""
+    """Return the cells of a workbook's one sheet, read by openpyxl."""
     workbook = openpyxl.load_workbook(io.BytesIO(xlsx))
     (sheet,) = workbook.worksheets
     return [list(row) for row in sheet.iter_rows()]
 
 
 def _lines(cell: LexborNode) -> tuple[str, str]:
-    """The two texts of a cell, one above the other."""
+    """The two texts of a cell, which stand one above the other."""
     nama, alamat = cell.text(separator="\n").strip("\n").split("\n")
     return nama, alamat

@@ -1,4 +1,4 @@
-"""`python -m mahasiswa`."""
+"""Runs the command line as `python -m mahasiswa`."""
 
 from mahasiswa.cli import main
 

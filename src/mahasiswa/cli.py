@@ -1,4 +1,4 @@
-"""The command line: `mahasiswa` serves; its settings come from the environment."""
+"""The commands of `mahasiswa`. Their settings come from the environment."""
 
 import os
 import sys
@@ -9,7 +9,7 @@ import click
 
 from mahasiswa.settings import SettingError, Settings, parse_database_url
 
-# Modules are imported by the command that needs them: `--help` and a wrong setting need none.
+# Each command imports what it needs, so that `--help` and a wrong setting are answered at once.
 
 
 def _settings_help() -> str:
@@ -27,7 +27,7 @@ def _settings_help() -> str:
 def main(context: click.Context) -> None:
     """Keep a list of student records that people edit in a browser.
 
-    Without a command, the service is started.
+    Without a command, start the service.
     """
     if context.invoked_subcommand is None:
         context.invoke(serve)
@@ -35,7 +35,7 @@ def main(context: click.Context) -> None:
 
 @main.command()
 def serve() -> None:
-    """Start the service; SIGTERM or Ctrl-C ends it."""
+    """Start the service. SIGTERM or Ctrl-C stops it."""
     settings = _settings()
     from mahasiswa.server import CannotStart, serve  # noqa: PLC0415 - as above
 
@@ -48,17 +48,23 @@ def serve() -> None:
 @main.command("import")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option(
-    "--existing", type=click.Choice(["skip", "update"]), default="skip", show_default=True, help="What exists already."
+    "--existing",
+    type=click.Choice(["skip", "update"]),
+    default="skip",
+    show_default=True,
+    help="What to do with a record whose NIM exists already.",
 )
-@click.option("--dry-run", is_flag=True, help="Say what would be done, and do nothing.")
+@click.option("--dry-run", is_flag=True, help="Report what would be written, and write nothing.")
 def import_(file: Path, existing: str, *, dry_run: bool) -> None:
-    """Bring the records of a spreadsheet in: xlsx, xls, ods or csv. All of them, or none where a row is wrong.
+    """Import the records of a spreadsheet: xlsx, xls, ods or csv.
+
+    If any row is wrong, nothing is written, and the wrong rows are listed.
 
     \b
     mahasiswa import mahasiswa.xlsx --dry-run
     mahasiswa import mahasiswa.csv --existing update
     DATABASE_URL=sqlite:////srv/mahasiswa.db mahasiswa import daftar.ods
-    """  # noqa: D301 - click's mark for a paragraph to leave as it is
+    """  # noqa: D301 - click's mark for a paragraph that it must not wrap
     url = _settings().database_url
     from mahasiswa.bulk import Failure, import_file  # noqa: PLC0415 - as above
 
@@ -77,7 +83,7 @@ def import_(file: Path, existing: str, *, dry_run: bool) -> None:
 @main.command()
 @click.argument("file", type=click.Path(dir_okay=False, allow_dash=True, path_type=Path))
 def export(file: Path) -> None:
-    """Write all records to a spreadsheet, by its ending: .xlsx or .csv; - is CSV on standard output.
+    """Export all records to a file that ends in .xlsx or .csv. With - they are written to standard output as CSV.
 
     \b
     mahasiswa export mahasiswa.xlsx
@@ -99,7 +105,7 @@ def export(file: Path) -> None:
 @main.command()
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
 def backup(file: Path) -> None:
-    """Copy the database to a new file, verified, also while the service runs.
+    """Back up the SQLite database to a new file and verify the copy. The service may run meanwhile.
 
     \b
     mahasiswa backup "mahasiswa-$(date +%F).db"
@@ -117,10 +123,15 @@ def backup(file: Path) -> None:
 
 @main.command()
 def adopt() -> None:
-    """Turn a table mahasiswa that another program made into this program's own, after a back-up.
+    """Take over a table "mahasiswa" that another program made.
 
-    Stop the service and the other program first.
-    """
+    The table is rebuilt with the definition of this program, and every record keeps its texts unchanged. SQLite: the
+    database is backed up first, to a new file beside it. Nothing changes if a record or the table itself cannot be
+    taken over; the reason is printed. Stop the service and the other program before.
+
+    \b
+    DATABASE_URL=sqlite:////srv/mahasiswa.db mahasiswa adopt
+    """  # noqa: D301 - as above
     url = _settings().database_url
     from mahasiswa.store import adopt  # noqa: PLC0415 - as above
     from mahasiswa.store.errors import Unusable  # noqa: PLC0415 - as above
@@ -134,10 +145,14 @@ def adopt() -> None:
 
 
 @main.command()
-@click.option("--from", "source", required=True, metavar="URL", help="Where the records are.")
-@click.option("--to", "target", required=True, metavar="URL", help="Where they shall be; it must hold none.")
+@click.option("--from", "source", required=True, metavar="URL", help="The database with the records.")
+@click.option(
+    "--to", "target", required=True, metavar="URL", help="The database to copy them to. It must hold no records."
+)
 def copy(source: str, target: str) -> None:
-    """Copy all records from one database to another, from SQLite to PostgreSQL or back. All of them, or none.
+    """Copy all records from one database to another, for example from SQLite to PostgreSQL.
+
+    If any record cannot be copied, none is.
 
     \b
     mahasiswa copy --from sqlite:///mahasiswa.db --to postgresql://mahasiswa@db.example/mahasiswa

@@ -1,103 +1,26 @@
-"""Every Indonesian sentence of the program that does not stand in a template: first the event, then the remedy."""
+"""Every Indonesian sentence of the program that is not in a template of a page: first the event, then the remedy.
+
+A sentence with a value in it is for `str.format`. Its caller takes each limit from the constant that sets it.
+"""
 
 from typing import Literal, NamedTuple
 
-# About a whole file.
-EMPTY = "Berkas ini kosong. Pilih berkas yang berisi data mahasiswa."
-BROKEN_PASTE = "Teks yang ditempel berisi karakter yang rusak. Salin lagi selnya dari Excel, lalu tempel di sini."
-EMPTY_PASTE = "Belum ada data yang ditempel. Salin sel dari Excel, lalu tempel di sini."
-NOT_A_SPREADSHEET = "Berkas ini bukan lembar kerja yang dapat dibaca. Gunakan berkas .xlsx, .xls, .ods, atau .csv."
-WEB_PAGE = (
-    "Isi berkas ini halaman web atau XML, bukan lembar kerja. Buka di Excel, simpan sebagai .xlsx, lalu unggah lagi."
-)
-DAMAGED = "Berkas ini rusak atau tidak lengkap. Buka di Excel, simpan sebagai .xlsx yang baru, lalu unggah lagi."
-PASSWORD = "Berkas ini dilindungi kata sandi. Buka di Excel, hapus kata sandinya, simpan, lalu unggah lagi."  # noqa: S105 - a sentence about passwords is none
-TOO_HEAVY = (
-    "Berkas ini terlalu berat untuk dibaca. Salin kolom NIM, Nama, dan Alamat ke berkas baru, "
-    "simpan sebagai .xlsx atau .csv, lalu unggah lagi."
-)
-NO_NIM_COLUMN = "Kolom NIM tidak ditemukan. Beri judul NIM, Nama, dan Alamat pada baris pertama, lalu coba lagi."
-NO_OTHER_COLUMN = "Kolom Nama dan Alamat tidak ditemukan. Beri judul NIM, Nama, dan Alamat pada baris pertama."
-NO_HEADER = (
-    "Judul kolom tidak ditemukan. Beri judul NIM, Nama, dan Alamat pada baris pertama, "
-    "atau gunakan tepat tiga kolom dengan urutan itu."
-)
-
-# About one row. The page puts “Baris 12: ” before it.
-NIM_BLANK = "NIM kosong atau berisi galat. Isi NIM-nya."  # in .xls an error cell comes as a blank one
-NIM_ROUNDED = (
-    "NIM {text} sudah dibulatkan oleh Excel, jadi angka aslinya hilang. "
-    "Ubah format kolom NIM menjadi Teks, lalu ketik ulang NIM-nya."
-)
-NIM_TOO_MANY_DIGITS = (
-    "NIM ini berupa angka lebih dari 15 digit, jadi digit terakhirnya sudah hilang. "
-    "Ubah format kolom NIM menjadi Teks, lalu ketik ulang NIM-nya."
-)
-NIM_NOT_WHOLE = "NIM {text} bukan bilangan bulat positif. Ubah format kolom NIM menjadi Teks, lalu ketik ulang NIM-nya."
-NIM_DOTS = "NIM tidak boleh hanya “.” atau “..”. Isi NIM yang benar."
-NIM_LONG = "NIM lebih dari 255 karakter. Periksa apakah kolomnya tertukar."
-NIM_TWICE = "NIM {nim} sudah ada di baris {other} berkas ini. Sisakan satu yang benar."
-NIM_AGAIN = "NIM {nim} muncul lagi di baris {other} berkas ini. Sisakan satu yang benar."
-REPEATED_HEADER = "Baris ini tampaknya judul kolom, bukan data. Abaikan, atau hapus dari berkas."
-NUL = "{field} berisi karakter NUL yang tidak dapat disimpan. Ketik ulang isinya."
-DATE = "{field} terbaca sebagai tanggal atau waktu ({text}). Ubah format selnya menjadi Teks, lalu ketik ulang."
-ERROR = "{field} berisi galat Excel ({text}). Perbaiki rumusnya, atau ketik isinya."
-FORMULA = "{field} berisi rumus tanpa hasil. Buka berkas di Excel, simpan, lalu unggah lagi; atau ketik isinya."
-BOOLEAN = "{field} berisi {text}, bukan teks. Ketik ulang isinya."
-NOT_TEXT = "{field} terbaca sebagai angka ({text}). Ubah format selnya menjadi Teks, lalu ketik ulang."
-LONG = "{field} terlalu panjang (lebih dari {limit} karakter). Periksa isinya."
-NEW_NEEDS = "{field} kosong. Isi {field} untuk mahasiswa baru."
-
-NO_TEXT_FOR_NEW = "Nama atau Alamat kosong. Isi keduanya untuk mahasiswa baru."
-
-# What was cleaned, and what to look at before confirming.
-SPACES_TAKEN_OFF = "Spasi di awal atau akhir NIM dihapus."
-APOSTROPHE_TAKEN_OFF = "Tanda petik di awal NIM dihapus."
-SHORT_NIM = (
-    "NIM {nim} lebih pendek dari NIM lainnya ({length} digit). "
-    "Mungkin angka nol di depannya hilang; periksa sebelum menyimpan."
-)
-DECIMAL_NIM = "NIM {nim} berakhiran “.0”. Mungkin itu ditambahkan program lain; periksa sebelum menyimpan."
-ONE_SHEET_READ = "Hanya lembar “{sheet}” yang dibaca. Lembar lain tidak dibaca: {others}."
-
-# About a confirmation.
-CONFIRMATION_DAMAGED = "Data yang akan disimpan tidak lengkap atau berubah. Ulangi dari unggah berkas."
-CONFIRMATION_TOO_LARGE = "Data yang akan disimpan melebihi {limit} MB. Bagi berkasnya menjadi beberapa bagian."
-CONFIRMATION_TOO_LONG = "Data yang akan disimpan melebihi {limit} baris. Bagi berkasnya menjadi beberapa bagian."
-
-# About a download.
-CELL_TOO_LONG = (
-    "{field} untuk NIM {nim} lebih dari {limit} karakter, batas sel Excel. Persingkat isinya, atau unduh sebagai CSV."
-)
-CELL_NOT_CARRIED = "{field} untuk NIM {nim} berisi karakter yang tidak dapat disimpan di Excel. Perbaiki isinya, atau unduh sebagai CSV."
-TOO_MANY_FOR_EXCEL = "Datanya melebihi {limit} baris, batas Excel. Persempit pencarian, atau unduh sebagai CSV."
+HEADER = NIM, NAMA, ALAMAT = "NIM", "Nama", "Alamat"
+"""The columns of a spreadsheet, and the names of a record's fields in every sentence."""
 
 
 def number(value: int) -> str:
-    """10000 as “10.000”."""
+    """10000 as `10.000`."""
     return f"{value:,}".replace(",", ".")
 
 
-def too_large(limit: int) -> str:
-    return f"Ukuran berkas melebihi {limit >> 20} MB. Bagi menjadi beberapa berkas, lalu unggah satu per satu."
+def size(count: int) -> str:
+    """A limit in bytes as “64 KB” or “16 MB”."""
+    return f"{count >> 20} MB" if count >= 1 << 20 else f"{count >> 10} KB"
 
 
-def too_many_rows(limit: int) -> str:
-    return (
-        f"Berkas ini berisi lebih dari {number(limit)} baris. Bagi menjadi beberapa berkas, lalu unggah satu per satu."
-    )
-
-
-def open_quote(row: int) -> str:
-    return f'Baris {row}: tanda kutip (“"”) dibuka tetapi tidak ditutup. Perbaiki barisnya, lalu unggah lagi.'
-
-
-def two_columns(field: str, first: int, second: int) -> str:
-    return f"Kolom {field} ada dua (kolom {letter(first)} dan {letter(second)}). Hapus atau ganti judul salah satunya."
-
-
-def letter(column: int) -> str:
-    """The name Excel gives to a column counted from 0: A, B, …, Z, AA."""
+def column_letter(column: int) -> str:
+    """Excel's name for a column that is counted from 0: A, B, …, Z, AA."""
     name = ""
     column += 1
     while column:
@@ -106,11 +29,89 @@ def letter(column: int) -> str:
     return name
 
 
-def row(label: int, text: str) -> str:
-    return f"Baris {label}: {text}"
+# ---- a whole file, or all pasted cells
 
+EMPTY = "Berkas ini kosong. Pilih berkas yang berisi data mahasiswa."
+EMPTY_PASTE = "Belum ada data yang ditempel. Salin sel dari Excel, lalu tempel di sini."
+BROKEN_PASTE = "Teks yang ditempel berisi karakter yang rusak. Salin lagi selnya dari Excel, lalu tempel di sini."
+NOT_A_SPREADSHEET = "Berkas ini bukan lembar kerja yang dapat dibaca. Gunakan berkas .xlsx, .xls, .ods, atau .csv."
+WEB_PAGE = (
+    "Isi berkas ini halaman web atau XML, bukan lembar kerja. Buka di Excel, simpan sebagai .xlsx, lalu unggah lagi."
+)
+DAMAGED = "Berkas ini rusak atau tidak lengkap. Buka di Excel, simpan sebagai .xlsx yang baru, lalu unggah lagi."
+PASSWORD = "Berkas ini dilindungi kata sandi. Buka di Excel, hapus kata sandinya, simpan, lalu unggah lagi."  # noqa: S105 - a sentence, not a password
+TOO_HEAVY = (
+    "Isi berkas ini terlalu banyak atau rumit untuk dibaca. Salin kolom NIM, Nama, dan Alamat ke berkas baru, "
+    "simpan sebagai .xlsx atau .csv, lalu unggah lagi."
+)
+TOO_LARGE = "Ukuran berkas melebihi {limit}. Bagi menjadi beberapa berkas, lalu unggah satu per satu."
+TOO_MANY_ROWS = "Berkas ini berisi lebih dari {limit} baris. Bagi menjadi beberapa berkas, lalu unggah satu per satu."
+OPEN_QUOTE = 'Baris {row}: tanda kutip (“"”) dibuka tetapi tidak ditutup. Perbaiki barisnya, lalu unggah lagi.'
+NO_NIM_COLUMN = "Kolom NIM tidak ditemukan. Beri judul NIM, Nama, dan Alamat pada baris pertama, lalu coba lagi."
+NO_OTHER_COLUMN = "Kolom Nama dan Alamat tidak ditemukan. Beri judul NIM, Nama, dan Alamat pada baris pertama."
+NO_HEADER = (
+    "Judul kolom tidak ditemukan. Beri judul NIM, Nama, dan Alamat pada baris pertama, "
+    "atau gunakan tepat tiga kolom dengan urutan itu."
+)
+TWO_COLUMNS = "Kolom {field} ada dua (kolom {first} dan {second}). Hapus atau ganti judul salah satunya."
+ONE_SHEET_READ = "Yang dibaca hanya lembar (sheet) “{sheet}”. Lembar lain tidak dibaca: {others}."
 
-# About a request: the pages that report a problem.
+# ---- one row of a file
+
+ROW = "Baris {row}: {problem}"
+NIM_BLANK = "NIM kosong atau berisi kesalahan rumus (misalnya #N/A). Isi NIM-nya."  # an error in .xls comes as a blank
+NIM_ROUNDED = (
+    "NIM {text} sudah dibulatkan oleh Excel, jadi angka aslinya hilang. "
+    "Ubah format kolom NIM menjadi Teks, lalu ketik ulang NIM-nya."
+)
+NIM_TOO_MANY_DIGITS = (
+    "NIM ini berupa angka lebih dari {limit} digit, jadi digit terakhirnya sudah hilang. "
+    "Ubah format kolom NIM menjadi Teks, lalu ketik ulang NIM-nya."
+)
+NIM_NOT_WHOLE = "NIM {text} bukan bilangan bulat positif. Ubah format kolom NIM menjadi Teks, lalu ketik ulang NIM-nya."
+NIM_UNADDRESSABLE = "NIM tidak boleh hanya “.” atau “..”. Isi NIM yang benar."
+NIM_TOO_LONG = "NIM lebih dari {limit} karakter. Periksa apakah kolomnya tertukar."
+NIM_TWICE = "NIM {nim} ada di baris {first} dan {second}. Hapus salah satunya."
+REPEATED_HEADER = "Tampaknya judul kolom, bukan data. Hapus baris ini dari berkas."
+NUL = "{field} berisi karakter NUL yang tidak dapat disimpan. Ketik ulang isinya."
+DATE = "{field} terbaca sebagai tanggal atau waktu ({text}). Ubah format selnya menjadi Teks, lalu ketik ulang."
+ERROR = "{field} berisi kesalahan rumus ({text}). Perbaiki rumusnya, atau ketik isinya."
+FORMULA = "{field} berisi rumus tanpa hasil. Buka berkas di Excel, simpan, lalu unggah lagi; atau ketik isinya."
+BOOLEAN = "{field} berisi {text}, bukan teks. Ketik ulang isinya."
+NOT_TEXT = "{field} terbaca sebagai angka ({text}). Ubah format selnya menjadi Teks, lalu ketik ulang."
+TOO_LONG = "{field} terlalu panjang (lebih dari {limit} karakter). Periksa isinya."
+NEW_NEEDS_NAMA = "Nama kosong. Mahasiswa baru harus punya nama."
+NEW_NEEDS_ALAMAT = "Alamat kosong. Mahasiswa baru harus punya alamat."
+NEW_NEEDS_BOTH = "Nama atau alamat kosong. Mahasiswa baru harus punya keduanya."
+
+SPACES_REMOVED = "Spasi di awal atau akhir NIM dihapus."
+APOSTROPHE_REMOVED = "Tanda petik di awal NIM dihapus."
+SHORT_NIM = (
+    "NIM {nim} lebih pendek dari NIM lainnya ({length} digit). "
+    "Mungkin angka nol di depannya hilang; periksa sebelum menyimpan."
+)
+DECIMAL_NIM = "NIM {nim} berakhiran “.0”. Mungkin itu ditambahkan program lain; periksa sebelum menyimpan."
+
+# ---- the confirmation of an import
+
+CONFIRMATION_DAMAGED = "Data yang akan disimpan tidak lengkap atau berubah. Ulangi dari unggah berkas."
+CONFIRMATION_TOO_LARGE = "Data yang akan disimpan melebihi {limit}. Bagi berkasnya menjadi beberapa bagian."
+CONFIRMATION_TOO_LONG = "Data yang akan disimpan melebihi {limit} baris. Bagi berkasnya menjadi beberapa bagian."
+
+# ---- downloads
+
+CELL_TOO_LONG = (
+    "{field} untuk NIM {nim} lebih dari {limit} karakter, batas sel Excel. Persingkat isinya, atau unduh sebagai CSV."
+)
+CELL_NOT_CARRIED = "{field} untuk NIM {nim} berisi karakter yang tidak dapat disimpan di Excel. Perbaiki isinya, atau unduh sebagai CSV."
+TOO_MANY_FOR_EXCEL = "Datanya melebihi {limit} baris, batas Excel. Persempit pencarian, atau unduh sebagai CSV."
+TEMPLATE_HINTS = (
+    "Ketik NIM apa adanya. Kolom ini berformat Teks, jadi nol di depan dan angka panjang tidak berubah.",
+    "Nama lengkap mahasiswa.",
+    "Alamat lengkap mahasiswa.",
+)
+
+# ---- pages that report a problem
 
 ProblemName = Literal[
     "bad request", "other site", "no record", "no page", "changed", "method", "too slow", "too large",
@@ -147,8 +148,3 @@ PROBLEMS: dict[ProblemName, Problem] = {
 
 NOTHING_CHOSEN = "Pilih berkas atau tempel data dari Excel, lalu lanjutkan ke pratinjau."
 HEALTHY = ("Sehat", "Layanan berjalan dan data dapat dibaca.")
-
-
-def size(count: int) -> str:
-    """A limit in bytes as “64 KB” or “16 MB”."""
-    return f"{count >> 20} MB" if count >= 1 << 20 else f"{count >> 10} KB"

@@ -1,10 +1,11 @@
-"""What of a row is cleaned, refused or pointed out."""
+"""Rows of a sheet become records: what is cleaned, what is refused, and what gets a warning."""
 
 from math import inf, nan
 
 import pytest
 
-from mahasiswa import sheets
+from mahasiswa import sheets, wording
+from mahasiswa.record import NIM_MAX_CHARACTERS
 from mahasiswa.sheets.columns import BadCell, Cell
 
 
@@ -39,10 +40,10 @@ def problem(nim: Cell, nama: Cell = "Ani", alamat: Cell = "Jl. A") -> str:
         "=1",
         "-5",
         "#1",
-        "9" * 255,
+        "9" * NIM_MAX_CHARACTERS,
     ],
 )
-def test_an_ordinary_nim_is_left_alone(nim: str) -> None:
+def test_an_ordinary_nim_is_not_changed(nim: str) -> None:
     assert row(nim) == (7, nim, "Ani", "Jl. A", (), ())
 
 
@@ -56,17 +57,17 @@ def test_an_ordinary_nim_is_left_alone(nim: str) -> None:
         (" ' 0123", "0123", ["Spasi di awal atau akhir NIM dihapus.", "Tanda petik di awal NIM dihapus."]),
     ],
 )
-def test_what_is_taken_off_a_nim_is_said(nim: str, clean: str, notes: list[str]) -> None:
+def test_spaces_and_apostrophes_are_removed_from_a_nim_and_reported(nim: str, clean: str, notes: list[str]) -> None:
     assert row(nim) == (7, clean, "Ani", "Jl. A", tuple(notes), ())
 
 
 @pytest.mark.parametrize(("number", "nim"), [(123, "123"), (123.0, "123"), (0.0, "0"), (999999999999999.0, "9" * 15)])
-def test_a_numeric_cell_becomes_digits(number: float, nim: str) -> None:
+def test_a_numeric_nim_becomes_digits(number: float, nim: str) -> None:
     assert row(number).nim == nim
 
 
 @pytest.mark.parametrize("nim", ["1,23457E+11", "1.23E+11", "1E+11", "1.2e11", "2E-5", " '1,23457E+11 "])
-def test_a_nim_that_was_rounded_is_refused_with_the_cure(nim: str) -> None:
+def test_a_rounded_nim_is_refused_with_advice(nim: str) -> None:
     assert problem(nim).startswith("Baris 7: NIM ")
     assert "dibulatkan" in problem(nim)
     assert "format kolom NIM menjadi Teks" in problem(nim)
@@ -83,7 +84,7 @@ def test_a_nim_that_was_rounded_is_refused_with_the_cure(nim: str) -> None:
         (nan, "bukan bilangan bulat positif"),
         (True, "TRUE, bukan teks"),
         (BadCell("date", "2020-01-02"), "tanggal atau waktu (2020-01-02)"),
-        (BadCell("error", "#REF!"), "galat Excel (#REF!)"),
+        (BadCell("error", "#REF!"), "kesalahan rumus (#REF!)"),
         (BadCell("formula", ""), "rumus tanpa hasil"),
         (BadCell("long", ""), "terlalu panjang"),
         (None, "NIM kosong"),
@@ -91,17 +92,17 @@ def test_a_nim_that_was_rounded_is_refused_with_the_cure(nim: str) -> None:
         ("'", "NIM kosong"),
         (".", "tidak boleh hanya"),
         ("..", "tidak boleh hanya"),
-        ("x" * 256, "lebih dari 255 karakter"),
-        ("9" * 256, "lebih dari 255 karakter"),
+        ("x" * (NIM_MAX_CHARACTERS + 1), "lebih dari 255 karakter"),
+        ("9" * (NIM_MAX_CHARACTERS + 1), "lebih dari 255 karakter"),
         ("1\0", "karakter NUL"),
     ],
 )
-def test_a_nim_that_cannot_be_is_refused(cell: Cell, words: str) -> None:
+def test_an_impossible_nim_is_refused(cell: Cell, words: str) -> None:
     assert words in problem(cell)
 
 
 @pytest.mark.parametrize("text", ["'Ain", "=1+1", " Ani ", "a\r\nb", "1.23E+11", "ÿ", "Ä", "!", "a\u00a0"])
-def test_nama_and_alamat_are_left_alone(text: str) -> None:
+def test_nama_and_alamat_are_not_changed(text: str) -> None:
     assert row("1", text, text)[2:4] == (text, text)
 
 
@@ -114,7 +115,7 @@ def test_a_blank_nama_or_alamat_is_none(blank: str | None) -> None:
     ("cell", "words"),
     [
         (BadCell("date", "2020-05-12"), "Alamat terbaca sebagai tanggal"),
-        (BadCell("error", "#N/A"), "Alamat berisi galat Excel (#N/A)"),
+        (BadCell("error", "#N/A"), "Alamat berisi kesalahan rumus (#N/A)"),
         (BadCell("formula", ""), "Alamat berisi rumus tanpa hasil"),
         (False, "Alamat berisi FALSE"),
         (12.5, "Alamat terbaca sebagai angka (12,5)"),
@@ -122,37 +123,37 @@ def test_a_blank_nama_or_alamat_is_none(blank: str | None) -> None:
         ("a\0", "Alamat berisi karakter NUL"),
     ],
 )
-def test_an_alamat_that_is_no_text_is_refused(cell: Cell, words: str) -> None:
+def test_an_alamat_that_is_not_text_is_refused(cell: Cell, words: str) -> None:
     assert words in problem("1", "Ani", cell)
 
 
-def test_a_whole_number_is_an_alamat() -> None:
+def test_a_whole_number_as_alamat_becomes_digits() -> None:
     assert row("1", "Ani", 12.0).alamat == "12"
 
 
-def test_all_that_is_wrong_with_a_row_is_said_at_once() -> None:
+def test_every_problem_of_a_row_is_reported_at_once() -> None:
     message = problem(1.5, BadCell("date", "2020-01-02"), BadCell("error", "#N/A"))
     assert [word in message for word in ("NIM 1,5", "Nama terbaca sebagai tanggal", "#N/A")] == [True] * 3
 
 
-def test_a_header_that_comes_again_is_no_record() -> None:
+def test_a_repeated_header_is_not_a_record() -> None:
     assert "judul kolom" in problem("NIM", "Nama", "Alamat")
     assert "judul kolom" in problem("Npm", "NAMA MAHASISWA", None)
     assert row("Alamat", "Nama", "NIM").nim == "Alamat"
 
 
-def test_a_nim_twice_is_named_with_both_rows() -> None:
-    """Which of the two is right only a person can tell, so neither is written."""
+def test_a_repeated_nim_makes_both_rows_invalid() -> None:
+    """Neither row is written, because only a person can tell which one is right. Both messages name both rows."""
     first, other, second = sheets.check([(2, "0123", "Ani", "A"), (3, "0124", "B", "B"), (9, "'0123", "Ani", "A")])
     assert isinstance(other, sheets.Row)
     assert isinstance(first, sheets.InvalidRow)
     assert isinstance(second, sheets.InvalidRow)
-    assert first.message.startswith("Baris 2: NIM 0123 muncul lagi di baris 9")
-    assert second.message.startswith("Baris 9: NIM 0123 sudah ada di baris 2")
+    problem = wording.NIM_TWICE.format(nim="0123", first=2, second=9)
+    assert [first.message, second.message] == [f"Baris 2: {problem}", f"Baris 9: {problem}"]
     assert second.twin == 2
 
 
-def test_a_nim_twice_is_found_across_batches() -> None:
+def test_a_repeated_nim_is_found_across_batches() -> None:
     cleaner = sheets.Cleaner()
     assert [type(answer) for answer in cleaner.clean([(2, "1", "Ani", "A")])] == [sheets.Row]
     (second,) = cleaner.clean([(900_000, "1", "Ani", "A")])
@@ -169,18 +170,18 @@ def test_a_nim_shorter_by_its_leading_zeros_gets_a_warning() -> None:
     assert "NIM 912346 lebih pendek dari NIM lainnya (7 digit)" in warned[0].warnings[0]
 
 
-def test_no_warning_where_lengths_differ_anyway() -> None:
+def test_nims_of_different_lengths_get_no_warning() -> None:
     rows = sheets.check([(2, "1", "A", "A"), (3, "12", "B", "B"), (4, "ABC", "C", "C")])
     assert [answer.warnings for answer in rows if isinstance(answer, sheets.Row)] == [(), (), ()]
 
 
-def test_the_decimals_of_another_program_get_a_warning() -> None:
+def test_a_nim_that_ends_in_point_zero_gets_a_warning() -> None:
     assert "berakhiran “.0”" in row("12345.0").warnings[0]
     assert row("12345.0").nim == "12345.0"
 
 
-def test_a_nim_twice_is_found_where_the_first_row_is_wrong_otherwise() -> None:
+def test_a_repeated_nim_is_found_if_its_first_row_is_invalid_for_another_reason() -> None:
     first, second = sheets.check([(2, "0123", "Ani", BadCell("error", "#N/A")), (9, "0123", "Ani", "A")])
     assert isinstance(first, sheets.InvalidRow)
     assert isinstance(second, sheets.InvalidRow)
-    assert second.message.startswith("Baris 9: NIM 0123 sudah ada di baris 2")
+    assert second.message == f"Baris 9: {wording.NIM_TWICE.format(nim='0123', first=2, second=9)}"

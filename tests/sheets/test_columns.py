@@ -1,11 +1,11 @@
-"""Which columns of a sheet are ours."""
+"""The columns of a sheet are found by its header."""
 
 import pytest
 
 from mahasiswa import sheets
 
 
-def first_row(*lines: str) -> sheets.Raw:
+def first_row(*lines: str) -> sheets.SheetRow:
     return next(iter(sheets.read_text("\n".join(line.replace("|", "\t") for line in lines))))
 
 
@@ -22,26 +22,26 @@ def first_row(*lines: str) -> sheets.Raw:
         "Nomor Pokok Mahasiswa|Nama|Alamat Rumah",
     ],
 )
-def test_the_names_that_people_give_the_columns(header: str) -> None:
+def test_columns_are_found_by_the_names_that_people_use(header: str) -> None:
     assert first_row(header, "0123|Ani|Jl. A") == (2, "0123", "Ani", "Jl. A")
 
 
-def test_any_order_and_other_columns_between() -> None:
+def test_columns_are_found_in_any_order_among_others() -> None:
     assert first_row("No|Alamat|Prodi|Nama|Kelas|NIM", "1|Jl. A|TI|Ani|A|0123") == (2, "0123", "Ani", "Jl. A")
 
 
-def test_the_best_name_wins() -> None:
+def test_of_several_possible_columns_the_best_name_wins() -> None:
     row = first_row("NISN|NIS|Alamat KTP|Nama|NIM|Alamat", "9|8|K|Ani|0123|Jl. A")
     assert row == (2, "0123", "Ani", "Jl. A")
 
 
-def test_a_title_above_the_header() -> None:
+def test_the_header_may_stand_below_a_title() -> None:
     row = first_row("DAFTAR MAHASISWA|||", "|Angkatan 2020||", "", "No|NIM|Nama|Alamat", "1|0123|Ani|Jl. A")
     assert row == (5, "0123", "Ani", "Jl. A")
 
 
-def test_a_header_of_two_rows() -> None:
-    """As the ministry's school list has it: the second row names the columns below a merged `Data Ayah`."""
+def test_a_header_may_have_two_rows() -> None:
+    """In the ministry's school list the second row names the columns below a merged cell `Data Ayah`."""
     row = first_row("No|Nama|NIPD|Alamat|Data Ayah|", "||||Nama|NIK", "1|Ani|0123|Jl. A|Budi|9")
     assert row == (3, "0123", "Ani", "Jl. A")
 
@@ -58,11 +58,11 @@ def test_a_header_of_two_rows() -> None:
         ("NIM" + "|x" * 26 + "|NIM|Nama\n1", "Kolom NIM ada dua (kolom A dan AB)"),
     ],
 )
-def test_columns_that_cannot_be_told(text: str, message: str) -> None:
-    with pytest.raises(sheets.NoColumns) as caught:
+def test_columns_that_cannot_be_found_are_refused(text: str, message: str) -> None:
+    with pytest.raises(sheets.SheetError) as caught:
         first_row(*text.split("\n"))
     assert str(caught.value).startswith(message)
 
 
-def test_a_header_alone_has_no_rows() -> None:
+def test_a_sheet_with_only_a_header_has_no_rows() -> None:
     assert list(sheets.read_text("NIM\tNama\tAlamat\n")) == []

@@ -1,4 +1,4 @@
-"""What a file would change, and its way through the browser."""
+"""A file is compared with the records that exist, and the result passes through the browser unchanged."""
 
 import json
 import string
@@ -8,21 +8,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mahasiswa import sheets
-from mahasiswa.record import Mahasiswa, Write, digest
+from mahasiswa import sheets, wording
+from mahasiswa.record import NIM_MAX_CHARACTERS, UNADDRESSABLE_NIMS, Mahasiswa, Write, digest
 
 ANI = Mahasiswa("1", "Ani", "Jl. A")
 VERSI = digest(ANI)
 
 texts = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]))
-nims = texts.filter(lambda text: text not in ("", ".", "..") and len(text) < 256)
+nims = texts.filter(lambda text: text and text not in UNADDRESSABLE_NIMS and len(text) <= NIM_MAX_CHARACTERS)
 
 
 def plan_of(*rows: tuple[str, str | None, str | None]) -> sheets.Plan:
     return sheets.compare(sheets.check((number, *row) for number, row in enumerate(rows, 2)), {"1": ANI})
 
 
-def test_rows_are_sorted_against_the_records_that_exist() -> None:
+def test_rows_are_sorted_into_new_changed_unchanged_and_invalid() -> None:
     plan = plan_of(("1", "Ani", "Jl. B"), ("2", "Budi", "B"), ("..", "C", "C"))
     assert [(entry.before, entry.after) for entry in plan.changed] == [(ANI, Mahasiswa("1", "Ani", "Jl. B"))]
     assert [(entry.before, entry.after) for entry in plan.new] == [(None, Mahasiswa("2", "Budi", "B"))]
@@ -30,19 +30,21 @@ def test_rows_are_sorted_against_the_records_that_exist() -> None:
     assert plan.same == []
 
 
-def test_a_blank_cell_never_erases_a_value() -> None:
+def test_a_blank_cell_never_erases_a_text() -> None:
     plan = plan_of(("1", None, "Jl. B"))
     assert plan.changed[0].after == Mahasiswa("1", "Ani", "Jl. B")
     assert [entry.after for entry in plan_of(("1", None, None)).same] == [ANI]
 
 
 def test_a_new_record_needs_both_texts() -> None:
-    (wrong,) = plan_of(("2", None, "B")).wrong
-    assert wrong.message == "Baris 2: Nama kosong. Isi Nama untuk mahasiswa baru."
-    assert wrong.cells == ("2", "", "B")
+    nama, alamat, both = plan_of(("2", None, "B"), ("3", "C", None), ("4", None, None)).wrong
+    assert nama.message == "Baris 2: Nama kosong. Mahasiswa baru harus punya nama."
+    assert nama.cells == ("2", "", "B")
+    assert alamat.message == "Baris 3: Alamat kosong. Mahasiswa baru harus punya alamat."
+    assert both.problem == f"{wording.NEW_NEEDS_NAMA} {wording.NEW_NEEDS_ALAMAT}"
 
 
-def test_existing_records_are_skipped_or_updated() -> None:
+def test_a_confirmation_holds_new_and_changed_records() -> None:
     plan = plan_of(("1", "Ani", "Jl. B"), ("2", "Budi", "B"))
     new = Write(Mahasiswa("2", "Budi", "B"), None)
     confirmed = sheets.load(sheets.dump(plan))
@@ -50,7 +52,7 @@ def test_existing_records_are_skipped_or_updated() -> None:
     assert sheets.writes(confirmed, {"1": ANI}) == [new, Write(Mahasiswa("1", "Ani", "Jl. B"), VERSI)]
 
 
-def test_a_blank_cell_keeps_what_the_record_has_by_then() -> None:
+def test_a_blank_cell_keeps_the_newest_text_of_the_record() -> None:
     confirmed = sheets.load(sheets.dump(plan_of(("1", None, "Jl. B"))))
     newer = Mahasiswa("1", "Ani S.", "Jl. C")
     assert sheets.writes(confirmed, {"1": newer}) == [Write(Mahasiswa("1", "Ani S.", "Jl. B"), VERSI)]
@@ -58,12 +60,12 @@ def test_a_blank_cell_keeps_what_the_record_has_by_then() -> None:
 
 
 @given(st.builds(Mahasiswa, texts, texts, texts), st.builds(Mahasiswa, texts, texts, texts))
-def test_a_digest_stands_for_one_record(first: Mahasiswa, second: Mahasiswa) -> None:
+def test_two_records_never_have_the_same_digest(first: Mahasiswa, second: Mahasiswa) -> None:
     assert (digest(first) == digest(second)) == (first == second)
     assert set(digest(first)) <= set(string.ascii_letters + string.digits + "-_")
 
 
-def test_a_digest_tells_where_one_text_ends() -> None:
+def test_the_digest_depends_on_where_each_text_ends() -> None:
     assert digest(Mahasiswa("1", "ab", "c")) != digest(Mahasiswa("1", "a", "bc"))
     assert digest(Mahasiswa("1", "a1:b", "")) != digest(Mahasiswa("1", "a", "b"))
 
@@ -74,7 +76,7 @@ def test_a_digest_tells_where_one_text_ends() -> None:
         unique_by=lambda row: row.nim,
     )
 )
-def test_the_confirmed_rows_come_back_as_they_were(rows: list[sheets.Row]) -> None:
+def test_confirmed_rows_come_back_unchanged(rows: list[sheets.Row]) -> None:
     existing = {row.nim: Mahasiswa(row.nim, row.nama or "", "lama") for row in rows[::2]}
     plan = sheets.compare(rows, existing)
     field = sheets.dump(plan)
@@ -112,33 +114,33 @@ GOOD: list[Any] = [2, "1", "Ani", "A", None]
         [[2, "", "Ani", "A", None]],
         [[2, ".", "Ani", "A", None]],
         [[2, "..", "Ani", "A", None]],
-        [[2, "1" * 256, "Ani", "A", None]],
+        [[2, "1" * (NIM_MAX_CHARACTERS + 1), "Ani", "A", None]],
         [[2, "1", "A\0", "A", None]],
         [[2, "1", "A\ud800", "A", None]],
         [GOOD, GOOD],
     ],
 )
-def test_a_confirmation_that_we_never_made_is_refused(rows: object) -> None:
-    with pytest.raises(sheets.BadConfirmation, match="Ulangi dari unggah berkas"):
+def test_a_confirmation_that_no_preview_sends_is_refused(rows: object) -> None:
+    with pytest.raises(sheets.SheetError, match=wording.CONFIRMATION_DAMAGED):
         sheets.load(json.dumps(rows))
 
 
 @pytest.mark.parametrize("text", ["", "[", "[" * 100_000, "9" * 5000, "[NaN]", '[[2,"1","Ani","A",null]'])
-def test_a_confirmation_that_is_broken_is_refused(text: str) -> None:
-    with pytest.raises(sheets.BadConfirmation):
+def test_a_confirmation_that_is_not_json_is_refused(text: str) -> None:
+    with pytest.raises(sheets.SheetError, match=wording.CONFIRMATION_DAMAGED):
         sheets.load(text)
 
 
-def test_the_limits_of_a_confirmation() -> None:
+def test_a_confirmation_is_limited_in_rows_and_bytes() -> None:
     rows = [[2, str(number), "Ani", "A", None] for number in range(10_001)]
     assert len(sheets.load(json.dumps(rows[1:]))) == 10_000
-    with pytest.raises(sheets.BadConfirmation, match=r"10\.000 baris"):
+    with pytest.raises(sheets.SheetError, match=r"10\.000 baris"):
         sheets.load(json.dumps(rows))
-    with pytest.raises(sheets.BadConfirmation, match="8 MB"):
+    with pytest.raises(sheets.SheetError, match="8 MB"):
         sheets.load(" " * (8 << 20) + "[]")
 
 
-def test_a_form_that_would_be_too_large_is_said_in_the_preview() -> None:
-    """Three bytes for each quote, as the browser will send it."""
-    with pytest.raises(sheets.BadConfirmation, match="8 MB"):
+def test_a_confirmation_that_would_be_too_large_is_refused_before_the_preview() -> None:
+    """The browser percent-encodes the field, so each `é` becomes eight bytes or more."""
+    with pytest.raises(sheets.SheetError, match="8 MB"):
         sheets.dump(sheets.compare([sheets.Row(2, "1", "é" * 1_100_000, "A")], {}))

@@ -1,4 +1,4 @@
-"""Spreadsheets out: all records or those of a search, every text as it is, and back in without a difference."""
+"""Downloads: all records or those of a search, with unchanged texts, as CSV and as a workbook."""
 
 import csv
 import io
@@ -24,6 +24,7 @@ from spreadsheets import (
     own_database,
     own_service,
     own_site,
+    peak_memory,
 )
 
 # The fixtures, which pytest finds by these names.
@@ -43,7 +44,7 @@ AWKWARD: list[Record] = [
     ("34", "漢字 👩🏽‍🎓", "1.50"),
     ("35", '=HYPERLINK("http://jahat.example","klik")', "#N/A"),
 ]
-"""Texts that a spreadsheet would make something else of, in the order of their nims."""
+"""Texts that a spreadsheet might change, in the order of their nims."""
 
 AS_CSV = (
     "\ufeffNIM;Nama;Alamat\r\n"
@@ -61,7 +62,7 @@ AS_CSV = (
 
 
 def texts_of(xlsx: bytes) -> list[tuple[str, ...]]:
-    """Return the texts of a workbook as Excel reads them: openpyxl leaves `_x000D_` alone, and has None for no text."""
+    """Return the texts of a workbook as Excel reads them. openpyxl does not decode `_x000D_`, and reads no text as None."""
     return [
         tuple(re.sub("_x([0-9A-F]{4})_", lambda escape: chr(int(escape[1], 16)), cell.value or "") for cell in row)
         for row in cells_of(xlsx)
@@ -70,23 +71,23 @@ def texts_of(xlsx: bytes) -> list[tuple[str, ...]]:
 
 @pytest.fixture
 def awkward(site: Site, other: Database) -> Site:
-    """Visit a list of awkward texts."""
+    """Open a list of awkward texts."""
     other.fill(AWKWARD)
     return site
 
 
-# ---- what stands in it
+# ---- the content
 
 
-def test_csv_as_indonesian_excel_opens_it(awkward: Site) -> None:
-    """A mark, semicolons, CRLF; quotes where needed; an apostrophe before what Excel would take for a formula."""
+def test_the_csv_download_has_the_format_that_an_indonesian_excel_opens(awkward: Site) -> None:
+    """It has a byte order mark, semicolons, CRLF, and an apostrophe before a text that looks like a formula."""
     answer = awkward.get(CSV)
     assert answer.status_code == 200
     assert answer.content.decode("utf-8") == AS_CSV
 
 
-def test_every_cell_of_a_workbook_is_text(awkward: Site) -> None:
-    """No formula, no number, no link; leading zeros and long numbers stay; another program reads the same texts."""
+def test_every_cell_of_the_workbook_download_is_text(awkward: Site) -> None:
+    """There is no formula, number or link, so leading zeros and long numbers stay."""
     answer = awkward.get(XLSX)
     rows = cells_of(answer.content)
     assert texts_of(answer.content) == [HEADER, *AWKWARD]
@@ -95,8 +96,7 @@ def test_every_cell_of_a_workbook_is_text(awkward: Site) -> None:
     assert all(cell.hyperlink is None for row in rows for cell in row)
 
 
-def test_a_workbook_is_ready_to_read(awkward: Site) -> None:
-    """Its header stays in sight, its columns are wide enough and have filters."""
+def test_the_workbook_download_has_wide_columns_and_a_frozen_header_with_filters(awkward: Site) -> None:
     sheet = cells_of(awkward.get(XLSX).content)[0][0].parent
     assert sheet.freeze_panes == "A2"
     assert sheet.auto_filter.ref == f"A1:C{len(AWKWARD) + 1}"
@@ -107,35 +107,36 @@ def test_a_workbook_is_ready_to_read(awkward: Site) -> None:
     assert sheet.cell(1, 1).font.bold
 
 
-def test_libreoffice_reads_the_workbook_alike(awkward: Site, tmp_path: Path) -> None:
-    """Opened in LibreOffice and saved from there as text, it is the same but for line ends."""
+def test_libreoffice_reads_the_texts_of_the_workbook_download(awkward: Site, tmp_path: Path) -> None:
+    """LibreOffice saves them as text. Only line ends differ."""
     as_text = "Text - txt - csv (StarCalc):59,34,76"
     saved = by_libreoffice(awkward.get(XLSX).content, "csv", tmp_path, filter_options=as_text).decode("utf-8")
     rows = csv.reader(io.StringIO(saved, newline=""), delimiter=";")
-    assert [tuple(map(unix, row)) for row in rows] == [tuple(map(unix, record)) for record in [HEADER, *AWKWARD]]
+    assert [tuple(map(with_line_feeds, row)) for row in rows] == [
+        tuple(map(with_line_feeds, record)) for record in [HEADER, *AWKWARD]
+    ]
 
 
-def unix(text: str) -> str:
-    """Return a text with LF for every line end."""
+def with_line_feeds(text: str) -> str:
+    """Return a text with a line feed for every line end."""
     return re.sub("\r\n?", "\n", text)
 
 
-def test_an_empty_list(site: Site, other: Database) -> None:
-    """There is the header alone."""
+def test_a_download_of_an_empty_list_has_only_the_header(site: Site, other: Database) -> None:
     other.fill([])
     assert site.get(CSV).content == "\ufeffNIM;Nama;Alamat\r\n".encode()
     assert texts_of(site.get(XLSX).content) == [HEADER]
 
 
-# ---- how it is answered
+# ---- the response
 
 
 @pytest.mark.parametrize(
     ("target", "kind", "name"),
     [(CSV, "text/csv; charset=utf-8", "mahasiswa.csv"), (XLSX, SHEET, "mahasiswa.xlsx")],
 )
-def test_a_download_says_what_it_is(awkward: Site, target: str, kind: str, name: str) -> None:
-    """Its kind, its name and its length; HEAD says the same, as far as it says anything, and only GET is allowed."""
+def test_a_download_has_a_type_a_name_and_a_length(awkward: Site, target: str, kind: str, name: str) -> None:
+    """HEAD has the same headers, but may leave out the length. POST is not allowed."""
     answer = awkward.get(target)
     assert answer.headers["content-type"] == kind
     assert answer.headers["content-disposition"] == f'attachment; filename="{name}"'
@@ -146,19 +147,19 @@ def test_a_download_says_what_it_is(awkward: Site, target: str, kind: str, name:
     assert (head.status_code, head.content) == (200, b"")
     for header in ("content-type", "content-disposition", "cache-control", "content-security-policy"):
         assert head.headers[header] == answer.headers[header]
-    # RFC 9110, 8.6: the length that GET would have, or none.
+    # RFC 9110, section 8.6: either the length of GET's body or none.
     assert head.headers.get("content-length", str(len(answer.content))) == str(len(answer.content))
     assert awkward.post(target).status_code == 405
 
 
-def test_a_change_is_in_the_next_download(awkward: Site) -> None:
-    """Nothing of it is kept."""
+def test_the_next_download_has_a_new_record(awkward: Site) -> None:
+    """A download is not cached."""
     before = awkward.get(CSV).content
     awkward.add("99", "Zainab", "Solo")
     assert awkward.get(CSV).content == before + b"99;Zainab;Solo\r\n"
 
 
-# ---- of a search
+# ---- a search
 
 
 @pytest.mark.parametrize(
@@ -175,8 +176,8 @@ def test_a_change_is_in_the_next_download(awkward: Site) -> None:
         ({"urut": "umur", "arah": "x", "halaman": "-1"}, None),
     ],
 )
-def test_a_search_is_downloaded_whole(awkward: Site, query: dict[str, str], nims: list[str] | None) -> None:
-    """The same records in the same order as the list shows them, all pages of them; a bad value is corrected."""
+def test_a_download_of_a_search_has_all_its_pages(awkward: Site, query: dict[str, str], nims: list[str] | None) -> None:
+    """The records have the order of the list. A wrong parameter is corrected."""
     page = awkward.page("/?" + urlencode({**query, "halaman": "1", "per": "500"}))
     found = [tuple(row[1:]) for row in page.rows]
     if nims is None:
@@ -189,7 +190,7 @@ def test_a_search_is_downloaded_whole(awkward: Site, query: dict[str, str], nims
     assert [(row.nim, *row.after) for row in preview.same] == found
 
 
-# ---- what a workbook cannot hold
+# ---- the limits of a workbook
 
 
 @pytest.mark.parametrize(
@@ -201,8 +202,8 @@ def test_a_search_is_downloaded_whole(awkward: Site, query: dict[str, str], nims
     ],
     ids=["too long", "too long for Excel's way to count", "no character of XML"],
 )
-def test_what_excel_cannot_hold_is_said(site: Site, other: Database, nama: str, words: str) -> None:
-    """A page instead of a file that lacks something, with the way out: CSV holds it."""
+def test_a_text_that_excel_cannot_hold_leads_to_a_page(site: Site, other: Database, nama: str, words: str) -> None:
+    """The page names the record and offers CSV, which holds the text."""
     other.fill([("6", "Ani", "Solo"), ("7", nama, "Bantul")])
     answer = site.get(XLSX)
     assert answer.status_code == 422
@@ -216,13 +217,12 @@ def test_what_excel_cannot_hold_is_said(site: Site, other: Database, nama: str, 
 
 
 @pytest.mark.parametrize("nama", ["x" * 32_767, "👩" * 16_383 + "x"], ids=["letters", "emoji"])
-def test_the_longest_text_a_cell_holds(site: Site, other: Database, nama: str) -> None:
-    """It is there to the last character."""
+def test_the_longest_text_of_an_excel_cell_is_downloaded_whole(site: Site, other: Database, nama: str) -> None:
     other.fill([("7", nama, "Bantul")])
     assert texts_of(site.get(XLSX).content)[1] == ("7", nama, "Bantul")
 
 
-# ---- there and back
+# ---- import of a download
 
 CHARACTERS = st.characters(exclude_categories=["Cs", "Cc"], exclude_characters="\ufffe\uffff") | st.sampled_from(
     "\n\t'=+-@;,\" "
@@ -234,8 +234,8 @@ RECORDS = st.dictionaries(
 
 
 @pytest.mark.parametrize("target", [CSV, XLSX])
-def test_what_is_exported_comes_back_unchanged(site: Site, other: Database, target: str) -> None:
-    """Whatever the texts are; also into an empty list, wherever no text is blank."""
+def test_any_download_is_imported_unchanged(site: Site, other: Database, target: str) -> None:
+    """An import into the same list changes nothing. An import into an empty list adds all records without a blank text."""
 
     @given(RECORDS)
     @settings(max_examples=25, deadline=None)
@@ -258,8 +258,8 @@ def test_what_is_exported_comes_back_unchanged(site: Site, other: Database, targ
 
 
 @pytest.mark.parametrize("target", [CSV, XLSX])
-def test_awkward_texts_come_back(awkward: Site, other: Database, target: str) -> None:
-    """Those above, into an empty list, to the byte."""
+def test_a_download_of_awkward_texts_is_imported_unchanged(awkward: Site, other: Database, target: str) -> None:
+    """The list is empty before the import."""
     data = awkward.get(target).content
     other.fill([])
     importer = Importer(awkward)
@@ -267,25 +267,19 @@ def test_awkward_texts_come_back(awkward: Site, other: Database, target: str) ->
     assert importer.records() == AWKWARD
 
 
-# ---- many
-
-
-def memory(service: Service) -> int:
-    """Return the most memory that the service's process has ever held, in bytes."""
-    status = Path(f"/proc/{service.pid}/status").read_text("ascii")
-    return int(status.split("VmHWM:")[1].split()[0]) << 10
+# ---- long lists
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux tells a process's peak")
-def test_a_hundred_thousand_records_in_bounded_memory(tmp_path: Path) -> None:
-    """Both files are whole; what the service holds for them does not grow with the list, and others are answered."""
+def test_100000_records_are_downloaded_in_bounded_memory(tmp_path: Path) -> None:
+    """Both files are complete, and other requests are answered meanwhile."""
     count = 100_000
     with Service(tmp_path / "a.db") as service, service.site() as site:
         other = Database(tmp_path / "a.db")
         other.fill([("1", "Ani", "Solo")])
         for target in (CSV, XLSX):
             site.get(target)
-        before = memory(service)
+        before = peak_memory(service)
         other.run(
             "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < CAST(? AS INTEGER))"
             " INSERT INTO mahasiswa SELECT printf('%08d', i), 'Nama Mahasiswa ' || i, 'Jalan Kaliurang ' || i FROM n",
@@ -303,11 +297,12 @@ def test_a_hundred_thousand_records_in_bounded_memory(tmp_path: Path) -> None:
                 assert client.get("/?cari=Ani").status_code == 200
             size = sum(map(len, answer.iter_bytes()))
         assert size == int(answer.headers["content-length"]) > 1 << 20
-        assert memory(service) - before < 24 << 20
+        assert peak_memory(service) - before < 24 << 20
 
 
-def test_a_client_that_goes_away_takes_nothing_along(awkward: Site, service: Service, other: Database) -> None:
-    """A download that is broken off leaves a service that serves the next one whole."""
+def test_a_download_that_is_broken_off_does_not_disturb_the_next(
+    awkward: Site, service: Service, other: Database
+) -> None:
     other.fill((str(n), "x" * 1000, "y" * 1000) for n in range(3000))
     for _ in range(5):
         with httpx.Client(base_url=service.url, trust_env=False) as client, client.stream("GET", CSV) as answer:

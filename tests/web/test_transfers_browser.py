@@ -1,4 +1,4 @@
-"""Spreadsheets in a real browser: chosen or pasted, looked at, saved, found again, and downloaded."""
+"""Imports and downloads in a real browser."""
 
 import re
 from pathlib import Path
@@ -52,8 +52,8 @@ FILE = by_xlsxwriter(
 STORED: list[Record] = [("00001", "Ani Lestari", "Solo"), ("00002", "Budi", "Bantul"), ("99999", "Zainab", "Klaten")]
 
 
-class Hands(NamedTuple):
-    """What a person has in hands, and how the delivery network is."""
+class Device(NamedTuple):
+    """A person's device, and how the content delivery network answers it."""
 
     network: Network
     size: tuple[int, int]
@@ -62,32 +62,32 @@ class Hands(NamedTuple):
 
 @pytest.fixture
 def empty(site: Site, other: Database) -> Site:
-    """Visit an empty list."""
+    """Open an empty list."""
     other.fill([])
     return site
 
 
 def choose(window: Window, name: str, data: bytes) -> None:
-    """Choose a file on the form and look at the preview."""
+    """Choose a file on the form and go to its preview."""
     file: FilePayload = {"name": name, "mimeType": "", "buffer": data}
     window.page.get_by_label("Berkas").set_input_files([file])
     press(window, "Pratinjau")
 
 
 def press(window: Window, name: str) -> None:
-    """Press a button and wait for the page it leads to."""
+    """Press a button and wait for the next page."""
     with window.leaving():
         window.page.get_by_role("button", name=name).click()
 
 
 def follow(window: Window, name: str, *, exact: bool = True) -> None:
-    """Follow a link and wait for the page it leads to."""
+    """Follow a link and wait for the next page."""
     with window.leaving():
         window.page.get_by_role("link", name=name, exact=exact).click()
 
 
 def download(window: Window, name: str) -> Download:
-    """Follow a link to a file; the page stays."""
+    """Follow a link to a file. The page does not change."""
     with window.page.expect_download() as download:
         window.page.get_by_role("link", name=name, exact=True).click()
     return download.value
@@ -99,15 +99,17 @@ def counts(window: Window) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    "hands",
-    [Hands("answers", DESKTOP, "light"), Hands("unreachable", PHONE, "dark"), Hands("hangs", DESKTOP, "dark")],
-    ids=["desktop", "phone, dark, alone", "dark, a network that hangs"],
+    "device",
+    [Device("answers", DESKTOP, "light"), Device("unreachable", PHONE, "dark"), Device("hangs", DESKTOP, "dark")],
+    ids=["desktop", "dark phone without CDN", "dark desktop, CDN hangs"],
 )
-def test_the_whole_round(hands: Hands, open_window: OpenWindow, site: Site, other: Database, tmp_path: Path) -> None:
-    """A workbook is chosen, looked at, saved, searched, sorted, paged, downloaded, and comes back without a change."""
+def test_a_workbook_is_imported_searched_sorted_and_downloaded(
+    device: Device, open_window: OpenWindow, site: Site, other: Database, tmp_path: Path
+) -> None:
+    """The downloaded file can be imported again and changes nothing."""
     other.fill(STORED)
-    phone = hands.size == PHONE
-    window = open_window(hands.network, hands.size, color_scheme=hands.scheme, is_mobile=phone, has_touch=phone)
+    phone = device.size == PHONE
+    window = open_window(device.network, device.size, color_scheme=device.scheme, is_mobile=phone, has_touch=phone)
     page = window.page
     window.open("/")
     follow(window, "Impor")
@@ -149,8 +151,8 @@ def test_the_whole_round(hands: Hands, open_window: OpenWindow, site: Site, othe
     expect(page.get_by_role("button")).to_have_count(0)
 
 
-def test_pasting_cells(open_window: OpenWindow, empty: Site) -> None:
-    """Cells copied in Excel: tabs and line breaks of the text area come through, a line break in a cell too."""
+def test_pasted_cells_are_imported(open_window: OpenWindow, empty: Site) -> None:
+    """The text area keeps tabs and line breaks, also a line break within a cell."""
     window = open_window()
     window.open("/mahasiswa/impor")
     window.page.get_by_label("Atau tempel sel").fill('NIM\tNama\tAlamat\n007\tAni\t"Baris\ndua"\n008\tBudi "B"\tSolo\n')
@@ -161,8 +163,8 @@ def test_pasting_cells(open_window: OpenWindow, empty: Site) -> None:
     assert [row[1:] for row in empty.list().rows] == [("007", "Ani", "Baris\ndua"), ("008", 'Budi "B"', "Solo")]
 
 
-def test_texts_that_a_form_might_alter(open_window: OpenWindow, other: Database) -> None:
-    """Line ends, tabs, quotes and signs of any script pass through the confirmation's one field to the byte."""
+def test_a_confirmation_carries_every_text_unchanged(open_window: OpenWindow, other: Database) -> None:
+    """A browser normalises line ends in form fields, so the field has none."""
     other.fill([])
     texts = ("007", "A\r\nB\rC\nD\tE", " \"'<>&amp;+%20 漢字 👩🏽‍🎓 ")
     cells = "\t".join('"' + text.replace('"', '""') + '"' for text in texts).encode()
@@ -173,8 +175,10 @@ def test_texts_that_a_form_might_alter(open_window: OpenWindow, other: Database)
     assert window.cells() == [list(texts)]
 
 
-def test_nothing_chosen(open_window: OpenWindow, empty: Site) -> None:
-    """The form again, with a word that assistive technology reads out."""
+def test_an_import_form_without_a_file_is_announced_to_assistive_technology(
+    open_window: OpenWindow, empty: Site
+) -> None:
+    """The message is an alert, and it describes the file field."""
     window = open_window()
     window.open("/mahasiswa/impor")
     press(window, "Pratinjau")
@@ -185,8 +189,10 @@ def test_nothing_chosen(open_window: OpenWindow, empty: Site) -> None:
 
 
 @pytest.mark.parametrize("mebibytes", [17, 40])
-def test_a_file_that_is_too_large(open_window: OpenWindow, empty: Site, tmp_path: Path, mebibytes: int) -> None:
-    """The browser shows the page that says so, and not that the connection was lost; the way back leads on."""
+def test_a_browser_shows_the_page_for_a_file_that_is_too_large(
+    open_window: OpenWindow, empty: Site, tmp_path: Path, mebibytes: int
+) -> None:
+    """It does not show a lost connection instead."""
     (tmp_path / "besar.csv").write_bytes(csv(HEADER) + b"x" * (mebibytes << 20))
     window = open_window()
     window.open("/mahasiswa/impor")
@@ -196,8 +202,10 @@ def test_a_file_that_is_too_large(open_window: OpenWindow, empty: Site, tmp_path
     assert empty.list().rows == []
 
 
-def test_someone_else_meanwhile(open_window: OpenWindow, site: Site, other: Database) -> None:
-    """The preview comes again with the newest texts, and what it shows can be saved."""
+def test_a_change_since_the_preview_leads_to_a_second_preview(
+    open_window: OpenWindow, site: Site, other: Database
+) -> None:
+    """It shows the newest texts and can be saved."""
     other.fill(STORED)
     window = open_window()
     window.open("/mahasiswa/impor")
@@ -214,8 +222,8 @@ def test_someone_else_meanwhile(open_window: OpenWindow, site: Site, other: Data
     assert [cells[1] for cells in window.cells()] == ["Ani Lestari", "Budi S.", "Citra", "Zainab"]
 
 
-def test_going_back_and_refreshing(open_window: OpenWindow, empty: Site) -> None:
-    """After saving, a refresh asks for the list alone, and nothing is written twice."""
+def test_a_refresh_after_an_import_writes_nothing(open_window: OpenWindow, empty: Site) -> None:
+    """It requests the list."""
     window = open_window()
     window.open("/mahasiswa/impor")
     choose(window, "a.csv", csv(HEADER, ("1", "Ani", "Solo")))
@@ -227,8 +235,7 @@ def test_going_back_and_refreshing(open_window: OpenWindow, empty: Site) -> None
     assert len(empty.list().rows) == 1
 
 
-def test_everything_by_keyboard(open_window: OpenWindow, empty: Site) -> None:
-    """Searching, sorting, paging, and the import of pasted cells need no mouse."""
+def test_search_sorting_paging_and_import_work_by_keyboard(open_window: OpenWindow, empty: Site) -> None:
     for number in range(12):
         empty.add(f"{number:02}", f"Nama {number}", "Solo")
     window = open_window()
@@ -254,13 +261,13 @@ def test_everything_by_keyboard(open_window: OpenWindow, empty: Site) -> None:
 
 
 def enter(window: Window) -> None:
-    """Press Enter and wait for the page it leads to."""
+    """Press Enter and wait for the next page."""
     with window.leaving():
         window.page.keyboard.press("Enter")
 
 
-def test_a_phone_shows_how_the_list_is_sorted(open_window: OpenWindow, site: Site, other: Database) -> None:
-    """Where the list has no header row, its sorting links are there all the same, large enough for a thumb."""
+def test_a_phone_shows_the_links_that_sort_the_list(open_window: OpenWindow, site: Site, other: Database) -> None:
+    """There the list has no header row. The links are at least 24 pixels high."""
     other.fill(STORED)
     window = open_window(size=PHONE, is_mobile=True, has_touch=True)
     window.open("/?cari=a")
@@ -276,8 +283,9 @@ def test_a_phone_shows_how_the_list_is_sorted(open_window: OpenWindow, site: Sit
     assert site.page("/?cari=a&urut=nama").nims == [cells[0] for cells in window.cells()]
 
 
-def test_a_preview_of_thousands(open_window: OpenWindow, empty: Site, service: Service) -> None:
-    """A long preview is a page that a browser shows and sends back whole."""
+def test_a_browser_shows_and_confirms_a_preview_of_5000_rows(
+    open_window: OpenWindow, empty: Site, service: Service
+) -> None:
     rows = [(f"{n:05}", f"Nama Mahasiswa {n}", "Jalan Kaliurang 5, Sleman") for n in range(5_000)]
     window = open_window()
     window.open("/mahasiswa/impor")
@@ -288,8 +296,7 @@ def test_a_preview_of_thousands(open_window: OpenWindow, empty: Site, service: S
     assert [row[1:] for row in empty.list().rows] == rows
 
 
-def test_the_template(open_window: OpenWindow, empty: Site) -> None:
-    """It is downloaded from the form, and its own import has nothing against it."""
+def test_the_template_is_downloaded_and_passes_its_own_import(open_window: OpenWindow, empty: Site) -> None:
     window = open_window()
     window.open("/mahasiswa/impor")
     template = download(window, "Unduh templat")

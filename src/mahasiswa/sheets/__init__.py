@@ -1,33 +1,19 @@
-"""Spreadsheets to records and back. Only xlsx is written elsewhere, in `mahasiswa.sheets.xlsx_export`.
+"""Reads records from spreadsheets and writes them back.
 
-    with read(file) as table:                        # a file of any kind, or read_text(pasted)
-        rows = check(table)                          # each a clean Row, or InvalidRow with the reason
-    plan = compare(rows, existing)                   # new, changed, same, wrong
-    field = dump(plan)                               # to the browser …
-    confirmed = load(field)                          # … and back
+    with read(file) as table:           # or read_text(pasted)
+        rows = check(table)             # each is a Row, or an InvalidRow with the reason
+    plan = compare(rows, existing)      # new, changed and unchanged records, invalid rows
+    field = dump(plan)                  # the plan as a field of the browser's form
+    confirmed = load(field)             # the field as the browser sends it back
     changes = writes(confirmed, existing)
 
-A million rows go through a Cleaner instead of `check`, in batches.
+Use a Cleaner instead of `check` for rows that do not fit into memory. `xlsx_export` writes .xlsx.
 """
 
-from mahasiswa.sheets.cleaning import Cleaner, InvalidRow, Row, check, shown
-from mahasiswa.sheets.columns import Raw
+from mahasiswa.sheets.cleaning import Cleaner, InvalidRow, Row, check
+from mahasiswa.sheets.columns import SheetRow
 from mahasiswa.sheets.csv_export import csv_chunks, write_csv
-from mahasiswa.sheets.errors import (
-    BadConfirmation,
-    Empty,
-    NoColumns,
-    NotASpreadsheet,
-    NotCarried,
-    OpenQuote,
-    PasswordProtected,
-    SheetError,
-    TooBig,
-    TooHeavy,
-    TooLarge,
-    TooManyRows,
-    Unreadable,
-)
+from mahasiswa.sheets.errors import NotCarried, SheetError, TooBig
 from mahasiswa.sheets.plan import (
     MAX_CONFIRMED_BYTES,
     MAX_CONFIRMED_ROWS,
@@ -39,37 +25,27 @@ from mahasiswa.sheets.plan import (
     load,
     writes,
 )
-from mahasiswa.sheets.reading import COMMAND_LINE, WEB, Limits, Table, read, read_text
-from mahasiswa.wording import NO_TEXT_FOR_NEW
+from mahasiswa.sheets.reading import COMMAND_LINE, UPLOAD_MAX_BYTES, WEB, Limits, Table, read, read_text
+from mahasiswa.sheets.xlsx_export import write_template, write_xlsx
 
 __all__ = [
     "COMMAND_LINE",
     "MAX_CONFIRMED_BYTES",
     "MAX_CONFIRMED_ROWS",
-    "NO_TEXT_FOR_NEW",
+    "UPLOAD_MAX_BYTES",
     "WEB",
-    "BadConfirmation",
     "Cleaner",
     "Confirmed",
-    "Empty",
     "Entry",
     "InvalidRow",
     "Limits",
-    "NoColumns",
-    "NotASpreadsheet",
     "NotCarried",
-    "OpenQuote",
-    "PasswordProtected",
     "Plan",
-    "Raw",
     "Row",
     "SheetError",
+    "SheetRow",
     "Table",
     "TooBig",
-    "TooHeavy",
-    "TooLarge",
-    "TooManyRows",
-    "Unreadable",
     "check",
     "compare",
     "csv_chunks",
@@ -77,7 +53,8 @@ __all__ = [
     "load",
     "read",
     "read_text",
-    "shown",
     "write_csv",
+    "write_template",
+    "write_xlsx",
     "writes",
 ]

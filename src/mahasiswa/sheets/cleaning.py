@@ -1,4 +1,4 @@
-"""Turns the cells of a file into records: what a spreadsheet damaged is found and said, never guessed."""
+"""Turns the cells of a sheet into records. Damage that a spreadsheet did is reported and never repaired by guessing."""
 
 import re
 from collections import Counter
@@ -6,37 +6,39 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from mahasiswa import wording
-from mahasiswa.sheets.columns import BadCell, Cell, Raw, is_header
+from mahasiswa.record import NIM_MAX_CHARACTERS, UNADDRESSABLE_NIMS
+from mahasiswa.sheets.columns import CELL_MAX_CHARACTERS, BadCell, Cell, SheetRow, is_repeated_header
 
-LONGEST_NIM = 255  # characters; the store refuses longer ones too
+SPREADSHEET_DIGITS = 15
+"""Maximum digits of a number that a spreadsheet keeps. A longer number has lost its last ones."""
 
-# Almost every NIM is one of these: at least one digit, nothing around it to take off, not what a spreadsheet rounded.
+FIRST_INEXACT = 10**SPREADSHEET_DIGITS
+
+# The quick test for an ordinary NIM: at least one digit, nothing around it to remove, and not rounded by a spreadsheet.
 _ROUNDED = r"[+-]?[0-9]+(?:[.,][0-9]+[eE][+-]?|[eE][+-])[0-9]+"
 _DECIMAL = r"[0-9]+\.0"
-_ORDINARY_NIM = re.compile(
-    rf"(?!(?:{_ROUNDED}|{_DECIMAL})\Z)(?=[^0-9]*[0-9])[0-9A-Za-z][0-9A-Za-z/._-]{{0,{LONGEST_NIM - 1}}}"
+_is_ordinary_nim = re.compile(
+    rf"(?!(?:{_ROUNDED}|{_DECIMAL})\Z)(?=[^0-9]*[0-9])[0-9A-Za-z][0-9A-Za-z/._-]{{0,{NIM_MAX_CHARACTERS - 1}}}"
 ).fullmatch
-_PLAIN_NIM = re.compile(rf"[0-9][0-9A-Za-z/]{{0,{LONGEST_NIM - 1}}}").fullmatch  # of these the quickest to tell
+# The same for most of them, in less time.
+_is_plain_nim = re.compile(rf"[0-9][0-9A-Za-z/]{{0,{NIM_MAX_CHARACTERS - 1}}}").fullmatch
 _is_rounded = re.compile(_ROUNDED).fullmatch
 _is_decimal = re.compile(_DECIMAL).fullmatch
 
-# Beside what `str.strip` takes for a space: marks without width that come along from web pages and chats.
+# White space, and the invisible characters that are copied along from web pages and chats.
 _INVISIBLE = "\u200b\u200c\u200d\u200e\u200f\u2060\ufeff"
+_SPACES_AROUND = re.compile(rf"^[\s{_INVISIBLE}]+|[\s{_INVISIBLE}]+$")
 _APOSTROPHES = "'’‘"
-_AROUND = re.compile(rf"^[\s{_INVISIBLE}]+|[\s{_INVISIBLE}]+$")
-
-# A number of more digits has lost its last ones, for a spreadsheet keeps 15.
-_TOO_BIG = 10**15
 
 
 class Row(NamedTuple):
-    """A row that can be written. A blank cell is None: it keeps the value that a record already has."""
+    """A row that can be written. A blank cell is None: it keeps the text of a record that exists."""
 
     number: int  # as Excel shows it
     nim: str
     nama: str | None
     alamat: str | None
-    cleaned: tuple[str, ...] = ()  # what was taken off, in Indonesian
+    cleaned: tuple[str, ...] = ()  # what was removed from the NIM, in Indonesian
     warnings: tuple[str, ...] = ()  # what a person should look at, in Indonesian
 
 
@@ -44,96 +46,99 @@ class InvalidRow(NamedTuple):
     """A row that cannot be written."""
 
     number: int  # as Excel shows it
-    problem: str  # what is wrong and the cure, in Indonesian
-    cells: tuple[str, str, str]  # NIM, Nama, Alamat as they stand in the file
-    twin: int | None = None  # the row that first had this NIM
+    problem: str  # what is wrong and how to correct it, in Indonesian
+    cells: tuple[str, str, str]  # NIM, Nama and Alamat as they are in the file
+    twin: int | None = None  # the number of the first row with the same NIM
 
     @property
     def message(self) -> str:
         """`Baris 12: …`."""
-        return wording.row(self.number, self.problem)
+        return wording.ROW.format(row=self.number, problem=self.problem)
 
 
 class Cleaner:
-    """Cleans rows as they come; remembers each NIM and its row, nothing else, so a million rows are fine."""
+    """Cleans rows one by one. It remembers only each NIM and its row, so a million rows fit into memory."""
 
     def __init__(self) -> None:
-        self._seen: dict[str, int] = {}
+        self._row_of_nim: dict[str, int] = {}
 
-    def clean(self, raws: Iterable[Raw]) -> Iterator[Row | InvalidRow]:
-        """One answer for each row. A NIM that comes again is wrong there, with the number of its first row."""
-        seen = self._seen
-        new = tuple.__new__  # a third of the time of Row(…)
-        for raw in raws:
-            number, nim, nama, alamat = raw
+    def clean(self, rows: Iterable[SheetRow]) -> Iterator[Row | InvalidRow]:
+        """One answer for each row. A NIM that an earlier row has makes the later row invalid."""
+        row_of_nim = self._row_of_nim
+        new = tuple.__new__  # three times as fast as Row(…)
+        for row in rows:
+            number, nim, nama, alamat = row
             if (
                 isinstance(nim, str)
-                and nim not in seen
-                and (_PLAIN_NIM(nim) or _ORDINARY_NIM(nim))
+                and nim not in row_of_nim
+                and (_is_plain_nim(nim) or _is_ordinary_nim(nim))
                 and isinstance(nama, str)
                 and isinstance(alamat, str)
-                # What begins with a visible ASCII character is not blank.
+                # A text that begins with a visible ASCII character is not blank.
                 and "!" <= nama < "\x7f"
                 and "!" <= alamat < "\x7f"
                 and "\0" not in nama
                 and "\0" not in alamat
             ):
-                seen[nim] = number
+                row_of_nim[nim] = number
                 yield new(Row, (number, nim, nama, alamat, (), ()))
             else:
-                yield self._look_closer(raw)
+                yield self._clean_row(row)
 
     def suspects(self) -> dict[int, str]:
-        """Warnings by row number that only the end of the file can tell: NIMs that may have lost leading zeros.
+        """Warnings by row number about NIMs that may have lost leading zeros. Call it after the last row.
 
-        Where most NIMs made of digits have one length, a shorter one may have been a number in a spreadsheet.
+        If most NIMs that are all digits have the same length, a shorter one may have been a number in a spreadsheet.
         """
-        lengths = Counter(map(len, self._seen))
+        lengths = Counter(map(len, self._row_of_nim))
         if len(lengths) == 1:
             return {}
-        digits = [nim for nim in self._seen if nim.isascii() and nim.isdigit()]
+        digits = [nim for nim in self._row_of_nim if nim.isascii() and nim.isdigit()]
         lengths = Counter(map(len, digits))
         usual, count = max(lengths.items(), key=lambda item: item[1], default=(0, 0))
         if count * 2 <= len(digits):
             return {}
-        return {self._seen[nim]: wording.SHORT_NIM.format(nim=nim, length=usual) for nim in digits if len(nim) < usual}
+        return {
+            self._row_of_nim[nim]: wording.SHORT_NIM.format(nim=nim, length=usual) for nim in digits if len(nim) < usual
+        }
 
-    def _look_closer(self, raw: Raw) -> Row | InvalidRow:
-        number, *cells = raw
+    def _clean_row(self, row: SheetRow) -> Row | InvalidRow:
+        number, *cells = row
         problems: list[str] = []
         cleaned: list[str] = []
-        nim = _nim(cells[0], problems, cleaned)
-        twin = None
-        if is_header(cells):
+        nim = _clean_nim(cells[0], problems, cleaned)
+        first = number
+        if is_repeated_header(cells):
             problems.append(wording.REPEATED_HEADER)
         elif not problems:
-            # Also where the rest of the row turns out wrong: a NIM that comes twice is a question for a person.
-            twin = self._seen.setdefault(nim, number)
-        nama, alamat = (_text("Nama", cells[1], problems), _text("Alamat", cells[2], problems))
-        if twin is not None and twin != number:
-            problems.append(wording.NIM_TWICE.format(nim=nim, other=twin))
+            # A NIM counts even if the rest of its row is invalid: only a person can tell which of two rows is right.
+            first = self._row_of_nim.setdefault(nim, number)
+        nama = _clean_text(wording.NAMA, cells[1], problems)
+        alamat = _clean_text(wording.ALAMAT, cells[2], problems)
+        if first != number:
+            problems.append(wording.NIM_TWICE.format(nim=nim, first=first, second=number))
         if problems:
-            first = twin if twin != number else None
-            return InvalidRow(number, " ".join(problems), (shown(cells[0]), shown(cells[1]), shown(cells[2])), first)
+            shown_cells = (shown(cells[0]), shown(cells[1]), shown(cells[2]))
+            return InvalidRow(number, " ".join(problems), shown_cells, first if first != number else None)
         warnings = (wording.DECIMAL_NIM.format(nim=nim),) if _is_decimal(nim) else ()
         return Row(number, nim, nama, alamat, tuple(cleaned), warnings)
 
 
-def check(raws: Iterable[Raw]) -> list[Row | InvalidRow]:
-    """All rows of a file at once, for the preview: with the late warnings, and with both rows of a NIM found wrong."""
+def check(rows: Iterable[SheetRow]) -> list[Row | InvalidRow]:
+    """Clean all rows of a file for the preview. Both rows of a NIM that occurs twice are invalid."""
     cleaner = Cleaner()
-    answers = list(cleaner.clean(raws))
+    answers = list(cleaner.clean(rows))
     suspects = cleaner.suspects()
-    again = {answer.twin: answer.number for answer in answers if isinstance(answer, InvalidRow) and answer.twin}
-    if not suspects and not again:
+    repeated = {answer.twin: answer.number for answer in answers if isinstance(answer, InvalidRow) and answer.twin}
+    if not suspects and not repeated:
         return answers
-    return [_second_thought(answer, suspects, again) if isinstance(answer, Row) else answer for answer in answers]
+    return [_reviewed(answer, suspects, repeated) if isinstance(answer, Row) else answer for answer in answers]
 
 
-def _second_thought(row: Row, suspects: dict[int, str], again: dict[int, int]) -> Row | InvalidRow:
-    if row.number in again:
-        # Which of the two is right only a person can tell.
-        problem = wording.NIM_AGAIN.format(nim=row.nim, other=again[row.number])
+def _reviewed(row: Row, suspects: dict[int, str], repeated: dict[int, int]) -> Row | InvalidRow:
+    """The row with what was found only after the last row."""
+    if row.number in repeated:
+        problem = wording.NIM_TWICE.format(nim=row.nim, first=row.number, second=repeated[row.number])
         return InvalidRow(row.number, problem, (row.nim, row.nama or "", row.alamat or ""))
     if row.number in suspects:
         return row._replace(warnings=(*row.warnings, suspects[row.number]))
@@ -141,7 +146,7 @@ def _second_thought(row: Row, suspects: dict[int, str], again: dict[int, int]) -
 
 
 def shown(cell: Cell) -> str:
-    """A cell as text, for a person to recognise it."""
+    """A cell as text by which a person recognises it."""
     if cell is None:
         return ""
     if isinstance(cell, BadCell):
@@ -149,14 +154,15 @@ def shown(cell: Cell) -> str:
     if isinstance(cell, bool):
         return "TRUE" if cell else "FALSE"
     if isinstance(cell, float):
-        return str(int(cell)) if cell.is_integer() and abs(cell) < _TOO_BIG else f"{cell:.15G}".replace(".", ",")
+        exact = cell.is_integer() and abs(cell) < FIRST_INEXACT
+        return str(int(cell)) if exact else f"{cell:.{SPREADSHEET_DIGITS}G}".replace(".", ",")
     return str(cell)
 
 
-def _nim(cell: Cell, problems: list[str], cleaned: list[str]) -> str:
-    """The NIM of a cell; meaningless where a problem was added."""
+def _clean_nim(cell: Cell, problems: list[str], cleaned: list[str]) -> str:
+    """The NIM in a cell. The result means nothing if a problem was added."""
     if isinstance(cell, str):
-        nim = _taken_off(cell, cleaned)
+        nim = _stripped(cell, cleaned)
         problem = _problem_of_nim(nim)
         if problem:
             problems.append(problem)
@@ -164,27 +170,27 @@ def _nim(cell: Cell, problems: list[str], cleaned: list[str]) -> str:
     if cell is None:
         problems.append(wording.NIM_BLANK)
     elif isinstance(cell, int | float) and not isinstance(cell, bool):
-        if abs(cell) >= _TOO_BIG:
-            problems.append(wording.NIM_TOO_MANY_DIGITS)
+        if abs(cell) >= FIRST_INEXACT:
+            problems.append(wording.NIM_TOO_MANY_DIGITS.format(limit=SPREADSHEET_DIGITS))
         elif cell < 0 or cell % 1:
             problems.append(wording.NIM_NOT_WHOLE.format(text=shown(cell)))
         else:
             return str(int(cell))
     else:
-        problems.append(_problem_of_kind("NIM", cell))
+        problems.append(_problem_of_kind(wording.NIM, cell))
     return ""
 
 
-def _taken_off(text: str, cleaned: list[str]) -> str:
+def _stripped(text: str, cleaned: list[str]) -> str:
     """The text without spaces around it and apostrophes before it."""
-    bare = _AROUND.sub("", text)
+    bare = _SPACES_AROUND.sub("", text)
     nim = bare
     while nim[:1] and nim[0] in _APOSTROPHES:
-        nim = _AROUND.sub("", nim[1:])
+        nim = _SPACES_AROUND.sub("", nim[1:])
     if bare != text:
-        cleaned.append(wording.SPACES_TAKEN_OFF)
+        cleaned.append(wording.SPACES_REMOVED)
     if nim != bare:
-        cleaned.append(wording.APOSTROPHE_TAKEN_OFF)
+        cleaned.append(wording.APOSTROPHE_REMOVED)
     return nim
 
 
@@ -193,16 +199,15 @@ def _problem_of_nim(nim: str) -> str | None:
         return wording.NIM_BLANK
     if _is_rounded(nim):
         return wording.NIM_ROUNDED.format(text=nim)
-    if nim in (".", ".."):
-        # A browser takes these for a step in the path, so no link could reach the record.
-        return wording.NIM_DOTS
-    if len(nim) > LONGEST_NIM:
-        return wording.NIM_LONG
-    return _problem_of_text("NIM", nim)
+    if nim in UNADDRESSABLE_NIMS:
+        return wording.NIM_UNADDRESSABLE
+    if len(nim) > NIM_MAX_CHARACTERS:
+        return wording.NIM_TOO_LONG.format(limit=NIM_MAX_CHARACTERS)
+    return _problem_of_text(wording.NIM, nim)
 
 
-def _text(field: str, cell: Cell, problems: list[str]) -> str | None:
-    """The text of a cell exactly as it stands; None where it is blank, or a problem was added."""
+def _clean_text(field: str, cell: Cell, problems: list[str]) -> str | None:
+    """The text in a cell, unchanged. None if it is blank, or if a problem was added."""
     if cell is None:
         return None
     if isinstance(cell, str):
@@ -211,9 +216,9 @@ def _text(field: str, cell: Cell, problems: list[str]) -> str | None:
             problems.append(problem)
         return None if problem or not cell or cell.isspace() else cell
     if isinstance(cell, int | float) and not isinstance(cell, bool):
-        if abs(cell) < _TOO_BIG and not cell % 1:
+        if abs(cell) < FIRST_INEXACT and not cell % 1:
             return str(int(cell))
-        # How a fraction was written, `10,5` or `10.50`, cannot be told from the number.
+        # The number does not tell whether it was written `10,5` or `10.50`.
         problems.append(wording.NOT_TEXT.format(field=field, text=shown(cell)))
         return None
     problems.append(_problem_of_kind(field, cell))
@@ -227,9 +232,10 @@ def _problem_of_text(field: str, text: str) -> str | None:
 def _problem_of_kind(field: str, cell: BadCell | bool) -> str:  # noqa: FBT001 - a cell that is a boolean
     if isinstance(cell, bool):
         return wording.BOOLEAN.format(field=field, text=shown(cell))
-    template = {"date": wording.DATE, "formula": wording.FORMULA, "long": wording.LONG}.get(cell.kind, wording.ERROR)
-    return template.format(field=field, text=cell.text, limit=wording.number(LONGEST_CELL))
-
-
-# Characters. Four times what Excel holds, and what Python's CSV reader takes.
-LONGEST_CELL = 131_072
+    template = {
+        "date": wording.DATE,
+        "error": wording.ERROR,
+        "formula": wording.FORMULA,
+        "long": wording.TOO_LONG,
+    }[cell.kind]
+    return template.format(field=field, text=cell.text, limit=wording.number(CELL_MAX_CHARACTERS))

@@ -1,4 +1,4 @@
-"""Which columns of a sheet are the NIM, Nama and Alamat."""
+"""Finds which columns of a sheet hold the NIM, Nama and Alamat."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -6,19 +6,27 @@ from itertools import chain, islice
 from typing import NamedTuple, TypeAlias
 
 from mahasiswa import wording
-from mahasiswa.sheets.errors import Empty, NoColumns
+from mahasiswa.sheets.errors import SheetError
 
-# School files often have a title, a blank line and a date above the header. Rows that are not blank.
-HEADER_WITHIN = 25
+HEADER_WITHIN_ROWS = 25
+"""The header is looked for in this many rows that are not blank: school files often begin with titles and a date."""
 
-# Lower case letters alone, so `No. Mahasiswa *` is `nomahasiswa`. Where a sheet has several, the one named first here wins.
+HEADER_MAX_CHARACTERS = 100
+"""Maximum length of a cell that can be a header. Looking for names in a huge cell would only cost time."""
+
+CELL_MAX_CHARACTERS = 131_072
+"""Maximum length of a text in a cell: four times what Excel holds, and the default limit of Python's CSV reader."""
+
+# Only lower case letters count: `No. Mahasiswa *` is `nomahasiswa`. If a sheet has several of them, the first one wins.
 _ALIASES = {
-    "NIM": (
+    wording.NIM: (
         "nim npm nimmahasiswa npmmahasiswa nomorindukmahasiswa nomorpokokmahasiswa noindukmahasiswa nopokokmahasiswa "
         "nomormahasiswa nomahasiswa nomormhs nomhs nrp nipd nis nomorinduksiswa noinduksiswa nomorinduk noinduk nisn"
     ),
-    "Nama": ("nama namalengkap namamahasiswa namalengkapmahasiswa namamhs namasiswa namalengkapsiswa namapesertadidik"),
-    "Alamat": (
+    wording.NAMA: (
+        "nama namalengkap namamahasiswa namalengkapmahasiswa namamhs namasiswa namalengkapsiswa namapesertadidik"
+    ),
+    wording.ALAMAT: (
         "alamat alamatlengkap alamatrumah alamatmahasiswa alamatmhs alamatsiswa alamattinggal alamattempattinggal "
         "alamatdomisili alamatsekarang alamatasal alamatktp"
     ),
@@ -27,9 +35,9 @@ _RANKS = {alias: (field, rank) for field, aliases in _ALIASES.items() for rank, 
 
 
 class BadCell(NamedTuple):
-    """A cell that is no text and no number.
+    """A cell that is neither text nor a number.
 
-    `kind` is date, error, formula (one without a result) or long (a text too long to be passed on).
+    `kind` is "date", "error", "formula" (without a result) or "long" (over CELL_MAX_CHARACTERS).
     """
 
     kind: str
@@ -38,98 +46,95 @@ class BadCell(NamedTuple):
 
 Cell: TypeAlias = str | int | float | bool | BadCell | None
 
+SheetRow: TypeAlias = tuple[int, Cell, Cell, Cell]
+"""The number of a row as Excel shows it, then its NIM, Nama and Alamat cells as they are in the file.
 
-# A row's number as Excel shows it, then its NIM, Nama and Alamat cells as they stand in the file. A bare tuple, for a
-# million of them are made.
-Raw: TypeAlias = tuple[int, Cell, Cell, Cell]
+A plain tuple, because an import makes a million of them.
+"""
 
 
-def pick(rows: Iterable[tuple[int, Sequence[Cell]]]) -> Iterator[Raw]:
-    """The NIM, Nama and Alamat of each row that is not blank, found by the header or, without one, taken in order.
+def select_columns(rows: Iterable[tuple[int, Sequence[Cell]]]) -> Iterator[SheetRow]:
+    """The NIM, Nama and Alamat of each row that is not blank, found by the header or, without one, in this order.
 
-    The header is looked for before this returns: Empty and NoColumns are raised here and now.
+    Raises SheetError before it returns if the rows are all blank, or if a column cannot be found.
     """
     rows = iter(rows)
-    top = list(islice((row for row in rows if not is_blank(row[1])), HEADER_WITHIN))
+    top = list(islice((row for row in rows if not _is_blank(row[1])), HEADER_WITHIN_ROWS))
     if not top:
-        raise Empty(wording.EMPTY)
+        raise SheetError(wording.EMPTY)
     for index, (_, row) in enumerate(top):
-        if names_columns(row):
-            columns = _best(row)
-            return _cells(chain(top[index + 1 :], rows), [columns.get(field, _NO_COLUMN) for field in _ALIASES])
-    found = {field for _, row in top for field, _, _ in _named(row)}
+        if is_header(row):
+            columns = _columns_of(row)
+            return _selected(chain(top[index + 1 :], rows), [columns.get(field, _NO_COLUMN) for field in _ALIASES])
+    found = {field for _, row in top for field, _, _ in _headings(row)}
     if found:
-        raise NoColumns(wording.NO_OTHER_COLUMN if found == {"NIM"} else wording.NO_NIM_COLUMN)
-    if max(len(_trimmed(row)) for _, row in top) != len(_ALIASES):
-        raise NoColumns(wording.NO_HEADER)
-    return _cells(chain(top, rows), [0, 1, 2])
+        raise SheetError(wording.NO_OTHER_COLUMN if found == {wording.NIM} else wording.NO_NIM_COLUMN)
+    if max(_width(row) for _, row in top) != len(_ALIASES):
+        raise SheetError(wording.NO_HEADER)
+    return _selected(chain(top, rows), [0, 1, 2])
 
 
-def names_columns(row: Iterable[object]) -> bool:
-    """Whether a row is a header: it names the NIM and at least one other of our columns."""
-    return {field for field, _, _ in _named(row)} > {"NIM"}
+def is_header(row: Iterable[object]) -> bool:
+    """Whether a row names the column of the NIM and at least one other."""
+    return {field for field, _, _ in _headings(row)} > {wording.NIM}
 
 
-def is_header(cells: Sequence[Cell]) -> bool:
-    """Whether a row's three picked cells name their own columns, as a header does that is repeated further down."""
-    return ("NIM", 0) in {(field, column) for field, _, column in _named(cells)} and names_columns(cells)
+def is_repeated_header(cells: Sequence[Cell]) -> bool:
+    """Whether the three selected cells of a row are a header again, as in a sheet with a header on each printed page."""
+    return is_header(cells) and (wording.NIM, 0) in {(field, column) for field, _, column in _headings(cells)}
 
 
-def is_blank(cells: Iterable[Cell]) -> bool:
+def _is_blank(cells: Iterable[Cell]) -> bool:
     return all(cell is None or (isinstance(cell, str) and (not cell or cell.isspace())) for cell in cells)
 
 
-def _cells(rows: Iterable[tuple[int, Sequence[Cell]]], columns: list[int]) -> Iterator[Raw]:
+def _selected(rows: Iterable[tuple[int, Sequence[Cell]]], columns: list[int]) -> Iterator[SheetRow]:
     a, b, c = columns
     for number, row in rows:
         try:
             nim, nama, alamat = row[a], row[b], row[c]
         except IndexError:
-            # A spreadsheet leaves out the blank cells at the end of a row.
+            # A CSV file may leave out the blank cells at the end of a row.
             nim, nama, alamat = (row[column] if column < len(row) else None for column in columns)
-        if nim or not is_blank((nim, nama, alamat)):
+        if nim or not _is_blank((nim, nama, alamat)):
             yield number, nim, nama, alamat
 
 
-# Past the end of any row, so that it reads as a blank cell.
-_NO_COLUMN = 1 << 30
+_NO_COLUMN = 1 << 30  # past the end of every row, so each of its cells is blank
 
 
-def _best(row: Iterable[Cell]) -> dict[str, int]:
-    """The best column for each field that the row names. Two equally good ones raise NoColumns, for we do not guess."""
+def _columns_of(header: Iterable[Cell]) -> dict[str, int]:
+    """The best column for each field. Raises SheetError if two columns are equally good."""
     best: dict[str, tuple[int, int]] = {}
-    for field, rank, column in _named(row):
+    for field, rank, column in _headings(header):
         if field in best and best[field][0] == rank:
-            raise NoColumns(wording.two_columns(field, best[field][1], column))
+            first, second = wording.column_letter(best[field][1]), wording.column_letter(column)
+            raise SheetError(wording.TWO_COLUMNS.format(field=field, first=first, second=second))
         if field not in best or rank < best[field][0]:
             best[field] = (rank, column)
     return {field: column for field, (_, column) in best.items()}
 
 
-def _named(row: Iterable[object]) -> list[tuple[str, int, int]]:
-    """The field, the alias's rank and the column of each cell that is one of the names we know."""
+def _headings(row: Iterable[object]) -> list[tuple[str, int, int]]:
+    """The field, the rank of the alias and the column of each cell that names a field."""
     return [
-        (*_RANKS[name], column)
+        (*_RANKS[alias], column)
         for column, cell in enumerate(row)
-        if isinstance(cell, str) and len(cell) < _LONGEST_HEADER
-        for name in _names(cell)[:1]
+        if isinstance(cell, str) and len(cell) <= HEADER_MAX_CHARACTERS
+        for alias in _aliases(cell)[:1]
     ]
 
 
-# No header is longer, and the search for names in a huge cell would only cost time.
-_LONGEST_HEADER = 100
-
-
-def _names(cell: str) -> list[str]:
-    """The aliases that a cell is, as a whole or as a part of `NIM/NPM`."""
+def _aliases(cell: str) -> list[str]:
+    """The aliases in a cell: the whole cell, or a part of `NIM/NPM`."""
     text = re.sub(r"\(.*?\)", "", cell.casefold())
     names = (re.sub(r"[^a-z]+", "", part) for part in (text, *text.split("/")))
     return [name for name in names if name in _RANKS]
 
 
-def _trimmed(row: Sequence[Cell]) -> Sequence[Cell]:
-    """The row without the blank cells at its end."""
-    end = len(row)
-    while end and is_blank(row[end - 1 : end]):
-        end -= 1
-    return row[:end]
+def _width(row: Sequence[Cell]) -> int:
+    """The number of cells without the blank ones at the end."""
+    width = len(row)
+    while width and _is_blank(row[width - 1 : width]):
+        width -= 1
+    return width

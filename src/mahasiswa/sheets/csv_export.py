@@ -1,4 +1,4 @@
-"""Writes records as CSV, so that it opens right in an Indonesian Excel and comes back to the byte."""
+"""Writes records as CSV that an Indonesian Excel opens correctly and that our import reads back unchanged."""
 
 import codecs
 import csv
@@ -9,30 +9,30 @@ from typing import BinaryIO
 
 from mahasiswa.record import Mahasiswa
 from mahasiswa.sheets.delimited import GUARD, GUARDED
+from mahasiswa.wording import HEADER
 
-HEADER = ("NIM", "Nama", "Alamat")
-_CHUNK_ROWS = 500
-
-
-def write_csv(rows: Iterable[Mahasiswa], file: BinaryIO) -> None:
-    """Writes the records to a file as `csv_chunks` makes them."""
-    file.writelines(csv_chunks(rows))
+CHUNK_ROWS = 500
 
 
-def csv_chunks(rows: Iterable[Mahasiswa]) -> Iterator[bytes]:
-    """The records as CSV, some hundred a chunk: UTF-8 with its mark, `;` between cells, CRLF after rows.
+def write_csv(records: Iterable[Mahasiswa], file: BinaryIO) -> None:
+    """Write the records to a file."""
+    file.writelines(csv_chunks(records))
 
-    A cell that a spreadsheet would take for a formula is guarded by an apostrophe, which our import takes off again.
+
+def csv_chunks(records: Iterable[Mahasiswa]) -> Iterator[bytes]:
+    """The records as CSV, CHUNK_ROWS at a time: UTF-8 with a byte order mark, `;` between cells, CRLF after rows.
+
+    A text that a spreadsheet would take for a formula gets an apostrophe before it, which our import removes again.
     """
-    records = iter(rows)
+    records = iter(records)
     yield codecs.BOM_UTF8 + _encoded([HEADER])
-    while batch := list(islice(records, _CHUNK_ROWS)):
+    while batch := list(islice(records, CHUNK_ROWS)):
         yield _encoded([_guarded(record) for record in batch])
 
 
 def _encoded(rows: list[tuple[str, str, str]]) -> bytes:
     joined = "".join([f"{nim};{nama};{alamat}\r\n" for nim, nama, alamat in rows])
-    # Where no cell holds a separator, a quote or a line break, this is what Python's writer makes in three times the time.
+    # A cell with a separator, a quote or a line break needs Python's writer, which takes three times as long.
     marks = (joined.count(";") - len(rows), joined.count("\r"), joined.count("\n"))
     if marks != (len(rows),) * 3 or '"' in joined:
         text = io.StringIO(newline="")

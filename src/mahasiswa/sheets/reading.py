@@ -1,16 +1,19 @@
-"""Reads any spreadsheet file: what it is, its content tells."""
+"""Reads a spreadsheet file of any kind, which it recognises by the content and not by the name."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import BinaryIO
 
 from mahasiswa import wording
-from mahasiswa.sheets.columns import Raw
+from mahasiswa.sheets.columns import SheetRow
 from mahasiswa.sheets.delimited import read_csv, read_pasted
-from mahasiswa.sheets.errors import TooLarge, TooManyRows
+from mahasiswa.sheets.errors import TooBig
+from mahasiswa.sheets.plan import MAX_CONFIRMED_ROWS
 from mahasiswa.sheets.workbook import read_workbook
+
+UPLOAD_MAX_BYTES = 16 << 20
+"""Maximum size of a file that is uploaded."""
 
 _ZIP = b"PK\3\4"  # xlsx, ods
 _COMPOUND = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"  # xls, and any Office file with a password
@@ -18,48 +21,44 @@ _COMPOUND = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"  # xls, and any Office file with
 
 @dataclass(frozen=True)
 class Limits:
-    """What reading one file may take. None is no limit."""
+    """Limits for reading one file. None is no limit. The last three are for the process that reads a workbook."""
 
-    size: int | None  # bytes of the file
-    rows: int | None  # that are not blank
-    text: int | None  # characters that a workbook may hand over, as JSON
-    memory: int  # bytes, for a workbook
-    seconds: float  # for a workbook
+    file_bytes: int | None
+    rows: int | None  # rows that are not blank
+    output_bytes: int | None  # what the process may send back
+    memory_bytes: int
+    seconds: float
 
 
-WEB = Limits(size=16 << 20, rows=10_000, text=32 << 20, memory=512 << 20, seconds=20)
-COMMAND_LINE = Limits(size=None, rows=None, text=None, memory=2 << 30, seconds=600)
+WEB = Limits(
+    file_bytes=UPLOAD_MAX_BYTES,
+    rows=MAX_CONFIRMED_ROWS,
+    output_bytes=32 << 20,
+    memory_bytes=512 << 20,
+    seconds=20,
+)
+COMMAND_LINE = Limits(file_bytes=None, rows=None, output_bytes=None, memory_bytes=2 << 30, seconds=600)
 
 
 @dataclass(frozen=True)
 class Table:
-    """The rows of a file, read as they are asked for, and what a person should know of the whole."""
+    """The rows of a file, read one by one, and a note for the person about the whole file."""
 
-    rows: Iterator[Raw]
+    rows: Iterator[SheetRow]
     note: str | None = None
 
-    def __iter__(self) -> Iterator[Raw]:
+    def __iter__(self) -> Iterator[SheetRow]:
         return self.rows
 
 
 @contextmanager
-def read(source: BinaryIO | Path, limits: Limits = WEB) -> Iterator[Table]:
-    """The rows of an xlsx, xls, ods or CSV file, valid within the `with`. A file object must be seekable and stays open.
+def read(file: BinaryIO, limits: Limits = WEB) -> Iterator[Table]:
+    """The rows of an xlsx, xls, ods or CSV file, valid within the `with`. The file must be seekable, and stays open.
 
-    Raises an Unreadable, at once or while the rows are read; OSError where a path cannot be opened.
+    Raises SheetError, at once or while the rows are read.
     """
-    if isinstance(source, Path):
-        with source.open("rb") as file, _read(file, limits) as table:
-            yield table
-    else:
-        with _read(source, limits) as table:
-            yield table
-
-
-@contextmanager
-def _read(file: BinaryIO, limits: Limits) -> Iterator[Table]:
-    if limits.size is not None and file.seek(0, 2) > limits.size:
-        raise TooLarge(wording.too_large(limits.size))
+    if limits.file_bytes is not None and file.seek(0, 2) > limits.file_bytes:
+        raise TooBig(wording.TOO_LARGE.format(limit=wording.size(limits.file_bytes)))
     file.seek(0)
     start = file.read(8)
     file.seek(0)
@@ -68,23 +67,24 @@ def _read(file: BinaryIO, limits: Limits) -> Iterator[Table]:
             yield Table(_at_most(limits.rows, rows))
         return
     with read_workbook(
-        file, memory=limits.memory, seconds=limits.seconds, most_rows=limits.rows, most_characters=limits.text
-    ) as book:
-        others = ", ".join(book.others)
-        yield Table(book.rows, wording.ONE_SHEET_READ.format(sheet=book.sheet, others=others) if others else None)
+        file,
+        max_rows=limits.rows,
+        output_bytes=limits.output_bytes,
+        memory_bytes=limits.memory_bytes,
+        seconds=limits.seconds,
+    ) as workbook:
+        others = ", ".join(workbook.others)
+        note = wording.ONE_SHEET_READ.format(sheet=workbook.sheet, others=others) if others else None
+        yield Table(workbook.rows, note)
 
 
 def read_text(text: str, limits: Limits = WEB) -> Table:
-    """The rows of cells that were pasted from a spreadsheet. Raises an Unreadable."""
+    """The rows of cells that were pasted from a spreadsheet. Raises SheetError."""
     return Table(_at_most(limits.rows, read_pasted(text)))
 
 
-def _at_most(most: int | None, rows: Iterator[Raw]) -> Iterator[Raw]:
-    return rows if most is None else _counted(most, rows)
-
-
-def _counted(most: int, rows: Iterator[Raw]) -> Iterator[Raw]:
-    for number, row in enumerate(rows, 1):
-        if number > most:
-            raise TooManyRows(wording.too_many_rows(most))
+def _at_most(limit: int | None, rows: Iterator[SheetRow]) -> Iterator[SheetRow]:
+    for count, row in enumerate(rows, 1):
+        if limit is not None and count > limit:
+            raise TooBig(wording.TOO_MANY_ROWS.format(limit=wording.number(limit)))
         yield row

@@ -1,4 +1,7 @@
-"""Reads a workbook in a child process, so that a malicious one can neither fill the memory nor take the time."""
+"""Reads a workbook in a child process, so that a malicious one can exhaust neither memory nor time.
+
+`workbook_child` describes what the two processes say to each other.
+"""
 
 import io
 import json
@@ -14,49 +17,41 @@ from contextlib import contextmanager
 from typing import Any, BinaryIO, NamedTuple
 
 from mahasiswa import wording
-from mahasiswa.sheets import errors
-from mahasiswa.sheets.columns import BadCell, Cell, Raw
+from mahasiswa.sheets.columns import BadCell, Cell, SheetRow
+from mahasiswa.sheets.errors import SheetError, TooBig
 
-_LONGEST_LINE = 8 << 20
-_ERRORS = {
-    kind.__name__: kind
-    for kind in (
-        errors.Empty,
-        errors.NotASpreadsheet,
-        errors.PasswordProtected,
-        errors.NoColumns,
-        errors.TooHeavy,
-        errors.TooManyRows,
-    )
-}
+LINE_MAX_BYTES = 8 << 20
+
+# The child parses files of strangers, so it gets only the variables that Python needs to start, and no password.
+_CHILD_VARIABLES = ("PYTHONPATH", "PYTHONHOME", "PYTHONDONTWRITEBYTECODE", "PATH", "SYSTEMROOT", "LD_LIBRARY_PATH")
 
 
 class Workbook(NamedTuple):
     """The rows of the one sheet that is read."""
 
-    rows: Iterator[Raw]
+    rows: Iterator[SheetRow]
     sheet: str
-    others: list[str]  # the sheets that are not read
+    others: list[str]  # the names of the sheets that are not read
 
 
 @contextmanager
 def read_workbook(
-    file: BinaryIO, *, memory: int, seconds: float, most_rows: int | None, most_characters: int | None
+    file: BinaryIO, *, max_rows: int | None, output_bytes: int | None, memory_bytes: int, seconds: float
 ) -> Iterator[Workbook]:
-    """The rows of an xlsx, xls or ods file. The child dies with this context.
+    """The rows of an xlsx, xls or ods file. The child process ends with this context.
 
-    `memory` is in bytes; `seconds` counts only the time in which the child is waited for. Raises, at once or while the rows
-    are read, Empty, NotASpreadsheet, PasswordProtected, NoColumns, TooHeavy, TooManyRows.
+    `seconds` counts only the time in which the child is waited for. Raises SheetError, at once or while the rows are
+    read.
     """
-    with _as_real_file(file) as real, _child(real, memory, seconds, most_rows) as process:
-        said = _said(process, seconds, most_characters)
-        head = next(said)
-        yield Workbook(_rows(said), head["sheet"], head["others"])
+    with _with_descriptor(file) as real, _child(real, memory_bytes, seconds, max_rows) as process:
+        messages = _messages(process, seconds, output_bytes)
+        head = next(messages)
+        yield Workbook(_rows(messages), head["sheet"], head["others"])
 
 
 @contextmanager
-def _as_real_file(file: BinaryIO) -> Iterator[BinaryIO]:
-    """The file itself where the system knows it, else a copy on disk without a name."""
+def _with_descriptor(file: BinaryIO) -> Iterator[BinaryIO]:
+    """The file itself if it has a file descriptor, otherwise a temporary copy."""
     try:
         file.flush()
         file.fileno()
@@ -71,13 +66,13 @@ def _as_real_file(file: BinaryIO) -> Iterator[BinaryIO]:
 
 
 @contextmanager
-def _child(file: BinaryIO, memory: int, seconds: float, most_rows: int | None) -> Iterator[subprocess.Popen[bytes]]:
-    limits = (str(memory), str(int(seconds) + 1), str(most_rows or 0))
-    # -P: no module is taken from the directory in which the service happens to run.
+def _child(
+    file: BinaryIO, memory_bytes: int, seconds: float, max_rows: int | None
+) -> Iterator[subprocess.Popen[bytes]]:
+    limits = (str(memory_bytes), str(int(seconds) + 1), str(max_rows or 0))
+    # -P: take no module from the directory in which the service was started.
     command = (sys.executable, "-P", "-m", "mahasiswa.sheets.workbook_child", *limits)
-    # Of the environment only what Python needs to start: the child that parses strangers' files learns no password.
-    kept = ("PYTHONPATH", "PYTHONHOME", "PYTHONDONTWRITEBYTECODE", "PATH", "SYSTEMROOT", "LD_LIBRARY_PATH")
-    environment = {name: os.environ[name] for name in kept if name in os.environ}
+    environment = {name: os.environ[name] for name in _CHILD_VARIABLES if name in os.environ}
     with subprocess.Popen(  # noqa: S603 - our own module, with three numbers
         command, stdin=file.fileno(), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment
     ) as process:
@@ -87,53 +82,53 @@ def _child(file: BinaryIO, memory: int, seconds: float, most_rows: int | None) -
             process.kill()
 
 
-def _said(process: subprocess.Popen[bytes], seconds: float, most_characters: int | None) -> Iterator[Any]:
-    """What the child says until it has said that this is the end."""
+def _messages(process: subprocess.Popen[bytes], seconds: float, output_bytes: int | None) -> Iterator[Any]:
+    """The child's messages between "ready" and "end". Its error is raised here."""
     pipe = process.stdout
     assert pipe is not None  # noqa: S101 - it was asked for
     left = seconds
     total = 0
     ready = False
     while True:
-        # A timer and not a poll: Windows cannot wait for a pipe with a time limit.
+        # A timer instead of a poll, because Windows cannot wait for a pipe with a timeout.
         timer = threading.Timer(left, process.kill)
         before = time.monotonic()
         timer.start()
         try:
-            line = pipe.readline(_LONGEST_LINE)
+            line = pipe.readline(LINE_MAX_BYTES)
         finally:
             timer.cancel()
         left = max(0.0, left - (time.monotonic() - before))
         total += len(line)
         if not line:
-            raise _why_it_ended(process, ready=ready)
-        if not line.endswith(b"\n") or (most_characters is not None and total > most_characters):
-            raise errors.TooHeavy(wording.TOO_HEAVY)
-        value = json.loads(line)
-        if value == "end":
+            raise _error_of_ended(process, ready=ready)
+        if not line.endswith(b"\n") or (output_bytes is not None and total > output_bytes):
+            raise TooBig(wording.TOO_HEAVY)
+        message = json.loads(line)
+        if message == "end":
             return
-        if isinstance(value, dict) and "error" in value:
-            raise _ERRORS[value["error"]](value["message"])
-        if value == "ready":
+        if isinstance(message, dict) and "error" in message:
+            raise (TooBig if message["too_big"] else SheetError)(message["error"])
+        if message == "ready":
             ready = True
         else:
-            yield value
+            yield message
 
 
-def _why_it_ended(process: subprocess.Popen[bytes], *, ready: bool) -> Exception:
-    """What to raise for a child that fell silent."""
+def _error_of_ended(process: subprocess.Popen[bytes], *, ready: bool) -> Exception:
+    """The error of a child that ended without a message."""
     code = process.wait()
     if code == 0 or (code == 1 and not ready):
         return RuntimeError(f"the process that reads workbooks did not work: exit code {code}")
     if code == 1 and os.name != "nt":
-        # The parser itself gave up on what it read.
-        return errors.NotASpreadsheet(wording.DAMAGED)
-    # It was killed: by us for the time, or by the system for the memory.
-    return errors.TooHeavy(wording.TOO_HEAVY)
+        # The parser failed on the file.
+        return SheetError(wording.DAMAGED)
+    # It was killed: by us because of the time, or by the system because of the memory.
+    return TooBig(wording.TOO_HEAVY)
 
 
-def _rows(said: Iterator[Any]) -> Iterator[Raw]:
-    for batch in said:
+def _rows(batches: Iterator[Any]) -> Iterator[SheetRow]:
+    for batch in batches:
         for number, nim, nama, alamat in batch:
             if list in (type(nim), type(nama), type(alamat)):
                 yield number, _cell(nim), _cell(nama), _cell(alamat)

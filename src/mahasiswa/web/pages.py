@@ -133,7 +133,7 @@ class Pages:
             status if message else 200,
             message=message,
             pasted=pasted,
-            max_size=wording.size(sheets.WEB.size or 0),
+            max_size=wording.size(sheets.UPLOAD_MAX_BYTES),
             max_rows=sheets.WEB.rows,
         )
 

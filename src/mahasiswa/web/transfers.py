@@ -35,7 +35,7 @@ async def choose(_request: Request, _store: Store, pages: Pages) -> Response:
 
 async def preview(request: Request, store: Store, pages: Pages) -> Response:
     """POST /mahasiswa/impor: a preview of the changes. Nothing is written or kept."""
-    async with read_upload(request, sheets.WEB.size or 0) as form:
+    async with read_upload(request, sheets.UPLOAD_MAX_BYTES) as form:
         file, field = form.get("berkas"), form.get("tempel")
         pasted = field if isinstance(field, str) else ""
         try:
@@ -76,18 +76,14 @@ async def confirm(request: Request, store: Store, pages: Pages) -> Response:
 
 async def template(request: Request, _store: Store, pages: Pages) -> Response:
     """GET /mahasiswa/impor/templat.xlsx: an empty table that passes its own import."""
-    from mahasiswa.sheets.xlsx_export import write_template  # noqa: PLC0415 - seldom used, slow to import
-
     return await _download(
-        request, pages, "templat-mahasiswa.xlsx", lambda file: asyncio.to_thread(write_template, file)
+        request, pages, "templat-mahasiswa.xlsx", lambda file: asyncio.to_thread(sheets.write_template, file)
     )
 
 
 async def export_xlsx(request: Request, store: Store, pages: Pages) -> Response:
     """GET /mahasiswa/ekspor.xlsx: all records, or those of a search, with every cell as text."""
-    from mahasiswa.sheets.xlsx_export import write_xlsx  # noqa: PLC0415 - as above
-
-    return await _export(request, store, pages, "mahasiswa.xlsx", write_xlsx)
+    return await _export(request, store, pages, "mahasiswa.xlsx", sheets.write_xlsx)
 
 
 async def export_csv(request: Request, store: Store, pages: Pages) -> Response:

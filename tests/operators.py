@@ -1,0 +1,119 @@
+"""The command line as an operator uses it: real commands, their exit codes, their output and the files they write."""
+
+import os
+import pty
+import sqlite3
+import subprocess
+import sys
+import threading
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from harness import SETTINGS
+from spreadsheets import HEADER, Record, csv
+
+COMMAND = [sys.executable, "-m", "mahasiswa"]
+COMMAND_SECONDS = 60.0
+TWO: list[Record] = [("1", "Ani", "Solo"), ("2", "Budi", "Bantul")]
+
+
+class Operator:
+    """A person at a shell, in a folder with a database. Every command is run to its end."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.database = folder / "mahasiswa.db"
+        inherited = {name: value for name, value in os.environ.items() if name not in SETTINGS}
+        self.environment = inherited | {"DATABASE_URL": f"sqlite:///{self.database}"}
+
+    def run(self, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+        """Run `mahasiswa` with these arguments and further variables. No stream is a terminal."""
+        return subprocess.run(
+            [*COMMAND, *arguments],
+            cwd=self.folder,
+            env=self.environment | environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            encoding="utf-8",
+            check=False,
+            timeout=COMMAND_SECONDS,
+        )
+
+    def done(self, *arguments: str) -> str:
+        """Run a command that must succeed with an empty standard error; return its standard output."""
+        answer = self.run(*arguments)
+        assert (answer.returncode, answer.stderr) == (0, "")
+        return answer.stdout
+
+    def failed(self, *arguments: str, code: int = 1, **environment: str) -> list[str]:
+        """Run a command that must fail with an empty standard output; return the lines of standard error."""
+        answer = self.run(*arguments, **environment)
+        assert (answer.returncode, answer.stdout) == (code, ""), answer.stderr
+        assert "Traceback" not in answer.stderr
+        return answer.stderr.splitlines()
+
+    def on_a_terminal(self, *arguments: str) -> tuple[int, str, bytes]:
+        """Run a command whose standard error is a terminal; return its exit code, its output and the terminal's bytes."""
+        ours, theirs = pty.openpty()
+        drawn: list[bytes] = []
+
+        def read() -> None:
+            with suppress(OSError):  # EIO when the command has ended
+                while piece := os.read(ours, 65536):
+                    drawn.append(piece)
+
+        reader = threading.Thread(target=read)
+        try:
+            with subprocess.Popen(
+                [*COMMAND, *arguments],
+                cwd=self.folder,
+                env=self.environment | {"TERM": "xterm"},
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=theirs,
+                encoding="utf-8",
+            ) as process:
+                os.close(theirs)
+                reader.start()
+                output, _ = process.communicate(timeout=COMMAND_SECONDS)
+            reader.join()
+        finally:
+            os.close(ours)
+        return process.returncode, output, b"".join(drawn)
+
+    def write(self, name: str, data: bytes) -> str:
+        """Write a file into the folder; return its name."""
+        (self.folder / name).write_bytes(data)
+        return name
+
+    def fill(self, records: Sequence[Record]) -> None:
+        """Replace the database by one with these records."""
+        self.database.unlink(missing_ok=True)
+        self.done("import", self.write("isi.csv", csv(HEADER, *records)))
+
+    def records(self) -> list[Record]:
+        """Return every record of the database."""
+        return records_of(self.database)
+
+    def names(self) -> set[str]:
+        """Return the names of all files in the folder, also of hidden ones, except those of the database."""
+        return {path.name for path in self.folder.iterdir()} - {
+            self.database.name + ending for ending in ("", "-wal", "-shm")
+        }
+
+
+@pytest.fixture(name="operator")
+def operator_in_empty_folder(tmp_path: Path) -> Operator:
+    """Run commands in an empty folder."""
+    return Operator(tmp_path)
+
+
+def records_of(path: Path) -> list[Record]:
+    """Return the records of a database that this process has not opened otherwise."""
+    db = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
+    try:
+        return db.execute("SELECT nim, nama, alamat FROM mahasiswa ORDER BY nim").fetchall()
+    finally:
+        db.close()
