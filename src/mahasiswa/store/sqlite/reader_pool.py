@@ -1,0 +1,61 @@
+"""Reader threads for one SQLite file, each with a connection of its own. With a write-ahead log no writer blocks them."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from pathlib import Path
+from threading import local
+from typing import TypeVar
+
+import apsw
+
+from mahasiswa.store.errors import Unavailable
+from mahasiswa.store.sqlite.connection import connect
+
+READER_THREADS = 4
+
+T = TypeVar("T")
+
+
+class ReaderPool:
+    """Runs queries in a few threads. Every SQLite error becomes Unavailable."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._threads = ThreadPoolExecutor(READER_THREADS, "reader")
+        self._thread = local()
+        self._connections: list[apsw.Connection] = []
+
+    async def read(self, query: Callable[[apsw.Connection], T]) -> T:
+        """Run a query on the connection of any thread."""
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._threads, self._query, query)
+        except apsw.Error as error:
+            raise Unavailable(str(error)) from error
+
+    @asynccontextmanager
+    async def snapshot(self) -> AsyncIterator[Callable[[Callable[[apsw.Connection], T]], Awaitable[T]]]:
+        """Open a connection for one read in several steps: all steps of a statement see the same moment."""
+        loop = asyncio.get_running_loop()
+        try:
+            db = await loop.run_in_executor(self._threads, connect, self._path)
+            try:
+                yield lambda query: loop.run_in_executor(self._threads, query, db)
+            finally:
+                await loop.run_in_executor(self._threads, db.close)
+        except apsw.Error as error:
+            raise Unavailable(str(error)) from error
+
+    def close(self) -> None:
+        """Wait for running queries, then close every connection."""
+        self._threads.shutdown()
+        for db in self._connections:
+            db.close()
+
+    def _query(self, query: Callable[[apsw.Connection], T]) -> T:
+        if not hasattr(self._thread, "db"):
+            self._thread.db = connect(self._path)
+            self._thread.db.execute("PRAGMA query_only = ON")
+            self._connections.append(self._thread.db)
+        return query(self._thread.db)
