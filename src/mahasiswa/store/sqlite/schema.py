@@ -169,10 +169,10 @@ def _move_rows(db: apsw.Connection, path: Path) -> int:
                 problems.append(f"NIM {shown}: {problem}")
     if refused:
         more = f"; and {refused - NAMED_ROWS} more" if refused > NAMED_ROWS else ""
-        raise Unusable(f"{path}: {refused} records cannot be kept, nothing was changed. {'; '.join(problems)}{more}")
+        raise Unusable(f"{path}: nothing was changed, invalid records: {refused}. {'; '.join(problems)}{more}")
     count, kept = db.execute(sql.COUNT_BEFORE).get, db.execute(sql.COUNT_KEPT).get
     if count != kept:
-        raise Unusable(f"{path}: {count - kept} records differ after they were moved, nothing was changed")
+        raise Unusable(f"{path}: nothing was changed, because {count - kept} records would differ")
     return cast("int", count)
 
 

@@ -23,7 +23,7 @@ CREATE TABLE mahasiswa (
     CONSTRAINT alamat_nul CHECK (instr(alamat, char(0)) = 0)
 ) STRICT, WITHOUT ROWID"""
 
-# The table that release 1.0.0 made, to the letter.
+# The table that release 1.0.0 made, to the letter but for a line feed at the end.
 CREATE_MAHASISWA_1_0_0 = """\
 CREATE TABLE mahasiswa (
   nim TEXT NOT NULL PRIMARY KEY,
@@ -32,7 +32,7 @@ CREATE TABLE mahasiswa (
 ) STRICT, WITHOUT ROWID"""
 
 DESCRIBE_MAHASISWA = """
-SELECT coalesce((SELECT type FROM pragma_table_list('mahasiswa') WHERE schema = 'main'), type), sql
+SELECT coalesce((SELECT type FROM pragma_table_list('mahasiswa') WHERE schema = 'main'), type), rtrim(sql, char(10))
 FROM sqlite_schema WHERE name = 'mahasiswa' COLLATE NOCASE AND type <> 'trigger'
 """
 COLUMNS = "SELECT lower(name) FROM pragma_table_xinfo('mahasiswa')"

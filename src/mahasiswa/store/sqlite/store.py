@@ -4,7 +4,7 @@ import asyncio
 import logging
 import re
 import time
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -221,15 +221,16 @@ def _read_short_list(db: apsw.Connection) -> Sequence[tuple[str, str, str]] | No
     return records if len(records) <= SHORT_LIST_RECORDS else None
 
 
-def _fetch(rows: Iterator[object], limit: int | None = None) -> list[tuple[str, str, str]]:
+def _fetch(cursor: apsw.Cursor, limit: int | None = None) -> list[tuple[str, str, str]]:
     try:
-        return cast("list[tuple[str, str, str]]", list(islice(rows, limit)))
+        return cast("list[tuple[str, str, str]]", list(islice(cursor, limit)))
     except UnicodeDecodeError as error:
+        cursor.close()  # the traceback would keep it, and with it this connection's view of the database
         raise Unavailable("another program has stored a text that is not UTF-8") from error
 
 
-def _records(rows: Iterator[object], limit: int | None = None) -> Sequence[Mahasiswa]:
-    return list(map(as_record, _fetch(rows, limit)))
+def _records(cursor: apsw.Cursor, limit: int | None = None) -> Sequence[Mahasiswa]:
+    return list(map(as_record, _fetch(cursor, limit)))
 
 
 def _get(db: apsw.Connection, nim: str) -> Mahasiswa | None:
