@@ -34,19 +34,6 @@ class ReaderPool:
         except apsw.Error as error:
             raise Unavailable(str(error)) from error
 
-    @asynccontextmanager
-    async def snapshot(self) -> AsyncIterator[Callable[[Callable[[apsw.Connection], T]], Awaitable[T]]]:
-        """Open a connection for one read in several steps: all steps of a statement see the same moment."""
-        loop = asyncio.get_running_loop()
-        try:
-            db = await loop.run_in_executor(self._threads, connect, self._path)
-            try:
-                yield lambda query: loop.run_in_executor(self._threads, query, db)
-            finally:
-                await loop.run_in_executor(self._threads, db.close)
-        except apsw.Error as error:
-            raise Unavailable(str(error)) from error
-
     def close(self) -> None:
         """Wait for running queries, then close every connection."""
         self._threads.shutdown()
@@ -59,3 +46,23 @@ class ReaderPool:
             self._thread.db.execute("PRAGMA query_only = ON")
             self._connections.append(self._thread.db)
         return query(self._thread.db)
+
+
+@asynccontextmanager
+async def long_read(path: Path) -> AsyncIterator[Callable[[Callable[[apsw.Connection], T]], Awaitable[T]]]:
+    """Open a connection with a thread of its own, for a read in several steps; yield the function that runs a step.
+
+    The steps see one moment as long as one statement is open. If the file is replaced, they go on to read the old one.
+    """
+    loop = asyncio.get_running_loop()
+    thread = ThreadPoolExecutor(1, "long-read")
+    try:
+        db = await loop.run_in_executor(thread, connect, path)
+        try:
+            yield lambda query: loop.run_in_executor(thread, query, db)
+        finally:
+            await loop.run_in_executor(thread, db.close)
+    except apsw.Error as error:
+        raise Unavailable(str(error)) from error
+    finally:
+        thread.shutdown(wait=False)

@@ -17,7 +17,7 @@ from mahasiswa.store import Merged, Query, Snapshot, Version
 from mahasiswa.store.errors import Changed, Unavailable, Unusable
 from mahasiswa.store.sqlite import sql
 from mahasiswa.store.sqlite.connection import connect, has_moved, remove_wal, wal_identity
-from mahasiswa.store.sqlite.reader_pool import ReaderPool
+from mahasiswa.store.sqlite.reader_pool import ReaderPool, long_read
 from mahasiswa.store.sqlite.schema import migrate
 from mahasiswa.store.sqlite.writer import Writer
 
@@ -75,25 +75,17 @@ class SQLiteStore:
             raise Unusable(f"{path} cannot be opened: {error}") from error
 
     async def version(self) -> Version | None:
-        file = self._file
-        # The list page asks many thousand times a second, so it may notice a replaced file a little late.
-        if file is None or time.monotonic() >= self._next_file_check:
+        if self._file is None or time.monotonic() >= self._next_file_check:
+            await self._current()
             self._next_file_check = time.monotonic() + FILE_CHECK_SECONDS
-            file = await self._current()
-        try:
-            return self._generation, file.version_cursor.execute("PRAGMA data_version").get
-        except apsw.BusyError:
-            return None
-        except apsw.Error as error:
-            raise Unavailable(str(error)) from error
+        return self.version_now()
 
     def version_now(self) -> Version | None:
-        file = self._file
-        if file is None or time.monotonic() >= self._looked + LOOK_SECONDS:
+        if self._file is None or time.monotonic() >= self._next_file_check:
             return None
         try:
-            return self._generation, file.asked.execute("PRAGMA data_version").get
-        except apsw.Error:
+            return self._generation, self._file.version_cursor.execute("PRAGMA data_version").get
+        except apsw.Error:  # locked, or cannot be read: then the read of the records says why
             return None
 
     async def snapshot(self, at_most: int) -> Snapshot:
@@ -138,7 +130,8 @@ class SQLiteStore:
     async def chunks(self, query: Query) -> AsyncGenerator[Sequence[Mahasiswa]]:
         where, pattern = _condition(query.cari)
         statement = sql.found(where, sql.ORDERS[query.urut, query.arah])
-        async with (await self._current()).readers.snapshot() as run:
+        await self._current()
+        async with long_read(self._path) as run:
             cursor = await run(lambda db: db.execute(statement, {"pattern": pattern}))
             while chunk := await run(lambda _: _records(cursor, CHUNK_RECORDS)):
                 yield chunk
