@@ -4,6 +4,7 @@ uvicorn parses requests and frames responses. This subclass adds the rules that 
 """
 
 import asyncio
+import logging
 from typing import TYPE_CHECKING, cast
 
 import httptools
@@ -28,7 +29,13 @@ CHECK_SECONDS = 1.0
 HEAD_MAX_BYTES = 64 * 1024
 HEAD_MAX_HEADERS = 100
 
+PARSE_BYTES = 4096
+"""Bytes that are parsed at a time. Pipelined requests after them wait as bytes, which take far less memory."""
+
 BODY_HEADERS = frozenset((b"content-length", b"transfer-encoding"))
+
+
+log = logging.getLogger(__name__)
 
 
 class HttpProtocol(HttpToolsProtocol):
@@ -40,6 +47,7 @@ class HttpProtocol(HttpToolsProtocol):
         self.list_page: CachedResponse | None = None
         self.cycle_before: RequestResponseCycle | None = None
         self.refusal: int | None = None
+        self.held = b""
         self.unsent_bytes, self.unsent_since = 0, 0.0
         self.timer = self.loop.call_later(CHECK_SECONDS, self.check_deadlines)
         self.await_head()
@@ -66,18 +74,31 @@ class HttpProtocol(HttpToolsProtocol):
         self.head_bytes = 0
 
     def data_received(self, data: bytes) -> None:
-        if self.refusal is not None:  # read on, so that no reset takes the answer away from the client
-            return
+        data = self.held + data if self.held else data
+        at = 0
+        while at < len(data) and not self.pipeline and self.refusal is None:
+            self.parse(data[at : at + PARSE_BYTES])
+            at += PARSE_BYTES
+        # After a refusal, read on and forget it, so that no reset takes the answer away from the client.
+        self.held = data[at:] if self.refusal is None else b""
+
+    def parse(self, data: bytes) -> None:
+        """Feed the parser, whose callbacks answer or queue the requests in `data`."""
         # An upper bound: the bytes that came with the head are counted too.
         self.head_bytes = len(data) + (0 if self.head_began is None else self.head_bytes)
         try:
             self.parser.feed_data(data)
-        except httptools.HttpParserUpgrade:  # no other protocol is spoken: the request is answered in HTTP/1.1
-            return
+        except httptools.HttpParserUpgrade as upgrade:  # no other protocol is spoken, so HTTP/1.1 goes on
+            self.parse(data[upgrade.args[0] :])
         except httptools.HttpParserInvalidMethodError:
             self.refuse(405 if data.lstrip(b"\r\n")[:1].isalpha() else 400)
-        except httptools.HttpParserError:
+        except httptools.HttpParserCallbackError as error:
+            # A head that is too large, or a target that is no URL or not ASCII. Anything else is a bug.
+            if not isinstance(error.__context__, (ValueError, httptools.HttpParserError)):
+                raise
             self.refuse(self.head_excess() or 400)
+        except httptools.HttpParserError:
+            self.refuse(400)
         else:
             if self.head_began is not None and self.head_bytes > HEAD_MAX_BYTES:
                 self.refuse(431 if self.headers else 414)
@@ -131,10 +152,14 @@ class HttpProtocol(HttpToolsProtocol):
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
-        if not self.pipeline:
+        if self.transport.is_closing():
+            return
+        if self.cycle.response_complete:
             self.await_head()
             if self.refusal is not None:
                 self.write_refusal()
+        if self.held:
+            self.data_received(b"")
 
     def refuse(self, status: int) -> None:
         """Answer a request that breaks HTTP or a limit, after the responses to the requests before it."""
@@ -154,6 +179,7 @@ class HttpProtocol(HttpToolsProtocol):
     def write_refusal(self) -> None:
         """Write a bare response and no more. The client may send on until the deadline of a head."""
         if not self.transport.is_closing():
+            log.warning("a request that is not valid HTTP/1.1, or too large, was refused: %d", self.refusal)
             self.transport.write(STATUS_LINE[self.refusal or 400] + b"content-length: 0\r\nconnection: close\r\n\r\n")
             self.transport.write_eof()
             self.await_head()

@@ -1,10 +1,9 @@
-"""Every setting: declared once, read from the environment, shown by `mahasiswa --help`."""
+"""Settings: each is declared once, read from an environment variable, and shown by `mahasiswa --help`."""
 
 import dataclasses
 import ipaddress
 import re
 import socket
-import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Self
@@ -15,7 +14,7 @@ BOOTSTRAP_INTEGRITY = "sha384-sRIl4kxILFvY47J16cr9ZwB07vP4J8+LH7qKQnuqkuIAvNWLze
 
 
 class SettingError(ValueError):
-    """A setting has a value that cannot be used. The text is one line that says which one, and what would do."""
+    """A setting has a value that cannot be used. The text is one line with its name and the values that are allowed."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -27,7 +26,7 @@ class SQLiteURL:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class PostgresURL:
-    """`postgresql://…`, as libpq reads it. It may hold a password, and is shown nowhere."""
+    """`postgresql://…`, as libpq reads it. It may hold a password, so it is never shown."""
 
     conninfo: str = dataclasses.field(repr=False)
 
@@ -36,7 +35,7 @@ DatabaseURL = SQLiteURL | PostgresURL
 
 
 def parse_database_url(text: str) -> DatabaseURL:
-    """Read a database's address; raise ValueError with what is expected."""
+    """Read a database's address; raise ValueError with the forms that are allowed."""
     if text.startswith("sqlite:///"):
         path = text.removeprefix("sqlite:///")
         if path and path != ":memory:" and "\0" not in path:
@@ -65,7 +64,7 @@ def _whole_number(low: int, high: int) -> Callable[[str], int]:
 
 
 def _web_address(text: str) -> SplitResult | None:
-    """Split an http(s) address that is safe to stand in a header; None where it is not one."""
+    """Split an http(s) address that may be put into a header; None if the text is not such an address."""
     if not re.fullmatch(r"https?://[A-Za-z0-9.\-\[\]:]+(/[A-Za-z0-9.\-_~/@+%=]*(\?[A-Za-z0-9.\-_~/@+%=&]*)?)?", text):
         return None
     try:
@@ -113,8 +112,7 @@ def _log_level(text: str) -> str:
 
 
 def _every_address() -> str:
-    # Windows keeps `::` to IPv6 alone unless asked on the socket, which Granian does not do.
-    return "::" if sys.platform != "win32" and socket.has_dualstack_ipv6() else "0.0.0.0"  # noqa: S104
+    return "::" if socket.has_dualstack_ipv6() else "0.0.0.0"  # noqa: S104
 
 
 def _setting(parse: Callable[[str], Any], default: str | Callable[[], str], explanation: str) -> Any:  # noqa: ANN401 - as field()
@@ -123,7 +121,7 @@ def _setting(parse: Callable[[str], Any], default: str | Callable[[], str], expl
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Settings:
-    """What an operator can choose. A field's name in capitals is its environment variable."""
+    """All settings. A field's name in capitals is its environment variable."""
 
     host: str = _setting(_host, _every_address, "address to listen on; :: answers IPv4 too")
     port: int = _setting(_whole_number(1, 65535), "3000", "TCP port to listen on")
@@ -138,14 +136,14 @@ class Settings:
         "address people open (PORT in it); its path, if any, stands before every link",
     )
     cdn_url: str = _setting(_cdn_url, BOOTSTRAP, "style sheet the pages load")
-    cdn_integrity: str = _setting(_integrity, BOOTSTRAP_INTEGRITY, "its hash; none where only CDN_URL is set")
+    cdn_integrity: str = _setting(_integrity, BOOTSTRAP_INTEGRITY, "its hash; none if only CDN_URL is set")
     workers: int = _setting(_whole_number(1, 64), "1", "processes that answer requests")
     log_level: str = _setting(_log_level, "info", "debug, info (changes and refusals), warning (refusals) or error")
     same_origin_only: bool = _setting(_switch, "0", "1 refuses a POST that a browser says comes from another site")
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str]) -> Self:
-        """Read every setting from `environ`, an empty value as if it were unset; raise SettingError."""
+        """Read every setting from `environ`; raise SettingError. An empty value counts as unset."""
         given = {name: value for name, value in environ.items() if value}
         if "CDN_URL" in given:
             given.setdefault("CDN_INTEGRITY", "")
@@ -158,7 +156,7 @@ class Settings:
             try:
                 values[field.name] = field.metadata["parse"](text)
             except ValueError as error:
-                # A database's address may hold a password, which no log should have.
+                # A database's address may hold a password, which must not get into a log.
                 shown = "that" if variable == "DATABASE_URL" and "@" in text else repr(text)
                 raise SettingError(f"{variable} must be {error}, not {shown}") from None
         return cls(**values)
