@@ -1,8 +1,12 @@
-"""Helpers for tests that use a store through its protocol, without HTTP."""
+"""Helpers for tests that use a store through its protocol, and for another program at the same SQLite file."""
 
+import ast
 import asyncio
-from collections.abc import AsyncIterator, Awaitable
-from contextlib import asynccontextmanager
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -63,3 +67,47 @@ async def read_all(store: Store) -> list[Mahasiswa]:
     records = (await store.snapshot(10_000)).records
     assert records is not None
     return list(map(Mahasiswa._make, records))
+
+
+# The other program is a process of its own: Python's sqlite3 in this process would drop the locks of APSW.
+OTHER_PROGRAM = """
+import sqlite3, sys
+db = sqlite3.connect(sys.argv[1], isolation_level=None)
+for line in sys.stdin:
+    print(db.execute(line).fetchall(), flush=True)
+"""
+SCRIPT_RUNNER = "import sqlite3, sys; sqlite3.connect(sys.argv[1]).executescript(sys.argv[2])"
+
+
+@contextmanager
+def other_program(path: Path) -> Iterator[Callable[[str], list[tuple[object, ...]]]]:
+    """Start another program that has the file open; yield a function that runs a statement in it."""
+    with subprocess.Popen(
+        [sys.executable, "-ISc", OTHER_PROGRAM, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdin
+        assert process.stdout
+        statements, answers = process.stdin, process.stdout
+
+        def execute(statement: str) -> list[tuple[object, ...]]:
+            print(statement.replace("\n", " "), file=statements, flush=True)
+            rows: list[tuple[object, ...]] = ast.literal_eval(answers.readline())
+            return rows
+
+        yield execute
+
+
+def run_script(path: Path, script: str) -> None:
+    """Run SQL statements in another program, which creates the file if necessary."""
+    subprocess.run([sys.executable, "-ISc", SCRIPT_RUNNER, str(path), script], check=True)
+
+
+def ask(path: Path, statement: str) -> list[tuple[object, ...]]:
+    """Run one statement in another program; return its rows."""
+    with other_program(path) as execute:
+        return execute(statement)
+
+
+def contents(path: Path) -> list[tuple[object, ...]]:
+    """Return the records in order of nim, as another program reads them."""
+    return ask(path, "SELECT nim, nama, alamat FROM mahasiswa ORDER BY nim")

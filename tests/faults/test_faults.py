@@ -1,4 +1,4 @@
-"""A disk that fails, or is full: what was answered 302 is stored, what was answered 503 is not, and the service goes on."""
+"""The disk fails or is full: a change answered 302 is stored, one answered 503 is not, and the service goes on."""
 
 import asyncio
 import os
@@ -20,17 +20,16 @@ from mahasiswa.store.errors import Unavailable
 from mahasiswa.store.sqlite.schema import migrate
 from mahasiswa.store.sqlite.store import SQLiteStore
 
-BEFORE, DURING = 2, 6
-"""Records added before the disk may fail, and while."""
+RECORDS_BEFORE, RECORDS_DURING = 2, 6
+"""Records that are added before the disk may fail, and while it may."""
 
-CLEAN = apsw.vfs_names()[0]
-"""The way to the disk that never fails."""
+REAL_DISK = apsw.vfs_names()[0]
 
-FAILING = ("xWrite", "xSync", "xTruncate", "xRead")
+FAILING_CALLS = ("xWrite", "xSync", "xTruncate", "xRead")
 
 
 class Disk(apsw.VFS):
-    """SQLite's way to the disk, where the n-th call of one kind fails, and those after it too where it stays broken."""
+    """An SQLite VFS whose n-th call of one kind fails; with `stays` all later calls of that kind fail too."""
 
     def __init__(self) -> None:
         self.calls: Counter[str] = Counter()
@@ -38,35 +37,35 @@ class Disk(apsw.VFS):
         self.at = 0
         self.stays = False
         self.failed = 0
-        super().__init__("failing", CLEAN, makedefault=True)
+        super().__init__("failing", REAL_DISK, makedefault=True)
 
     def xOpen(self, name: str | apsw.URIFilename | None, flags: list[int]) -> apsw.VFSFile:  # noqa: N802 - SQLite's name
-        """Open a file that fails as this disk does."""
+        """Open a file whose calls this disk counts."""
         return File(self, name, flags)
 
-    def fails(self, kind: str, at: int, *, stays: bool) -> None:
-        """From now on the `at`-th call of that kind fails."""
+    def fail_at(self, kind: str, at: int, *, stays: bool) -> None:
+        """Let the `at`-th call of that kind fail, counted from now on."""
         self.calls.clear()
         self.kind, self.at, self.stays, self.failed = kind, at, stays, 0
 
     def heal(self) -> None:
-        """Nothing fails any more."""
+        """Let no further call fail."""
         self.kind = ""
 
     def count(self, kind: str) -> None:
-        """Note a call; raise where it is to fail."""
+        """Count a call; raise IOError if it must fail."""
         self.calls[kind] += 1
         if kind == self.kind and (self.calls[kind] >= self.at if self.stays else self.calls[kind] == self.at):
             self.failed += 1
-            raise apsw.IOError("the disk fails, as this test has it")
+            raise apsw.IOError("a failure of the disk that this test asked for")
 
 
 class File(apsw.VFSFile):
-    """A file on that disk."""
+    """A file of a Disk."""
 
     def __init__(self, disk: Disk, name: str | apsw.URIFilename | None, flags: list[int]) -> None:
         self._disk = disk
-        super().__init__(CLEAN, name, flags)
+        super().__init__(REAL_DISK, name, flags)
 
     def xWrite(self, data: bytes, offset: int) -> None:  # noqa: N802 - SQLite's name
         self._disk.count("xWrite")
@@ -87,7 +86,7 @@ class File(apsw.VFSFile):
 
 @contextmanager
 def failing_disk() -> Iterator[Disk]:
-    """Have every database of this process on a disk that can fail."""
+    """Open every database of this process on a Disk."""
     disk = Disk()
     try:
         yield disk
@@ -95,31 +94,33 @@ def failing_disk() -> Iterator[Disk]:
         disk.unregister()
 
 
-@pytest.mark.parametrize("stays", [False, True], ids=["once", "until it is mended"])
-@pytest.mark.parametrize("kind", FAILING)
-def test_the_disk_fails_at_the_nth_call(tmp_path: Path, kind: str, *, stays: bool) -> None:
-    """For every n: an addition is Unavailable and not there, or it is there; the next one after the fault is stored."""
+@pytest.mark.parametrize("stays", [False, True], ids=["once", "until it is repaired"])
+@pytest.mark.parametrize("kind", FAILING_CALLS)
+def test_an_addition_is_stored_or_unavailable_if_the_disk_fails_at_any_call(
+    tmp_path: Path, kind: str, *, stays: bool
+) -> None:
+    """This holds for the n-th call of each kind, for every n. The next addition after the failure is stored."""
 
     async def attack(path: Path, at: int) -> bool:
-        """Whether the fault was met."""
+        """Return whether the call that fails was reached."""
         stored = set()
         store = SQLiteStore(path)
         try:
             assert store._file
             writer = store._file.writer
             writer._db.wal_autocheckpoint(0)
-            for n in range(BEFORE):
+            for n in range(RECORDS_BEFORE):
                 await store.add(f"{n}", "Siti", "Solo")
                 stored.add(f"{n}")
-            disk.fails(kind, at, stays=stays)
-            for n in range(BEFORE, BEFORE + DURING):
+            disk.fail_at(kind, at, stays=stays)
+            for n in range(RECORDS_BEFORE, RECORDS_BEFORE + RECORDS_DURING):
                 with suppress(Unavailable):
                     await store.add(f"{n}", "Siti", "x" * 9000)
                     stored.add(f"{n}")
                 after = after_a_crash(path)
                 assert stored == after if not stays else stored <= after
-                # SQLite ignores what goes wrong while it brings the log into the file after a commit; here APSW would
-                # take a failure of this disk, which is Python's, for one of the commit. So the test does it, apart.
+                # SQLite ignores errors of the checkpoint after a commit. APSW would report an error of this disk,
+                # which is written in Python, as one of the commit. So the test runs the checkpoint separately.
                 with suppress(Unavailable):
                     await writer.run_exclusive(lambda db: db.wal_checkpoint() and None)
             disk.heal()
@@ -142,11 +143,11 @@ def test_the_disk_fails_at_the_nth_call(tmp_path: Path, kind: str, *, stays: boo
             if not met:
                 break
     assert not met
-    assert at > 3, "the fault was hardly ever met"
+    assert at > 3, "the call that fails was hardly ever reached"
 
 
 def after_a_crash(path: Path) -> set[str]:
-    """Return the nims that would be found if this program were killed now."""
+    """Return the nims that a restart would find if this process were killed now."""
     with tempfile.TemporaryDirectory() as folder:
         for suffix in ("", "-wal"):
             shutil.copy(f"{path}{suffix}", folder)
@@ -154,8 +155,8 @@ def after_a_crash(path: Path) -> set[str]:
 
 
 def nims(path: Path) -> set[str]:
-    """Return the nims of a database that nobody has open, which must be sound."""
-    with closing(apsw.Connection(str(path), vfs=CLEAN)) as db:
+    """Return the nims of a database, which must be sound."""
+    with closing(apsw.Connection(str(path), vfs=REAL_DISK)) as db:
         assert db.execute("PRAGMA integrity_check").get == "ok"
         return {nim for (nim,) in db.execute("SELECT nim FROM mahasiswa")}
 
@@ -165,7 +166,7 @@ def nims(path: Path) -> set[str]:
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """Mount a file system of 3 MB, or skip where that may not be."""
+    """Mount a file system of 3 MB, or skip if this process may not."""
     folder = tmp_path / "small"
     folder.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", str(folder)]
@@ -181,7 +182,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 
 def use_up(folder: Path) -> Path:
-    """Fill a disk to the last byte; return the file that does."""
+    """Fill a disk to the last byte; return the file that takes the room."""
     filler = folder / "filler"
     with filler.open("wb", buffering=0) as file:
         for size in (65536, 1):
@@ -191,8 +192,8 @@ def use_up(folder: Path) -> Path:
     return filler
 
 
-def test_a_disk_that_is_full(small_disk: Path) -> None:
-    """503 with a page that says nothing was saved, no false 302; with room again the service goes on by itself."""
+def test_changes_on_a_full_disk_are_answered_503(small_disk: Path) -> None:
+    """The page says that nothing was saved and keeps the typed texts. With room again the service goes on by itself."""
     database = small_disk / "a.db"
     stored = {}
     with Service(database) as service, Line(service.port) as line:
@@ -207,13 +208,13 @@ def test_a_disk_that_is_full(small_disk: Path) -> None:
                 answer = line.add(nim, "Siti", "x" * 5000)
                 if answer.status == 302:  # there was room in the log
                     stored[nim] = ("Siti", "x" * 5000)
-                    assert len(stored) < 1000, "the disk does not get full"
+                    assert len(stored) < 1000, "the disk is never full"
                 else:
                     assert_says_nothing_was_saved(answer)
-                    assert b'value="' + nim.encode() + b'"' in answer.body, "what was typed is lost"
+                    assert b'value="' + nim.encode() + b'"' in answer.body, "the typed texts are lost"
                     refused += 1
             assert_says_nothing_was_saved(line.edit("0", "Budi", "y" * 9000))
-            # Who reads is not concerned.
+            # Reads go on.
             assert line.get("/").body.count(b"<tr><td>") == len(stored)
             assert line.get("/sehat").status == 200
             filler.unlink()

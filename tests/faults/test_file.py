@@ -1,4 +1,4 @@
-"""The file under the running service: replaced, removed, moved away, locked by another program, its log grown."""
+"""The SQLite file of a running service is replaced, removed, moved, locked, or its write-ahead log grows."""
 
 import os
 import shutil
@@ -15,13 +15,14 @@ import pytest
 from attack import Answer, Hold, Line, assert_log_is_sound, assert_says_nothing_was_saved, holds, until
 from harness import Service, free_port
 
-MAX_LOG = 64 * 1024 * 1024
+from mahasiswa.store.sqlite.connection import WAL_MAX_BYTES
+
 TEXTS = ("Siti", "Solo")
 
 
 @pytest.fixture(params=["1", "2"], ids=["one worker", "two workers"])
 def service(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Service]:
-    """Start a service whose file is about to be meddled with."""
+    """Start a service on the file, and check its log at the end."""
     with Service(tmp_path / "a.db", {"WORKERS": request.param}) as service:
         yield service
         assert_log_is_sound(service.stderr(), allowed=["was replaced or removed"])
@@ -39,7 +40,7 @@ def backup(database: Path, to: Path) -> None:
 
 
 def ask_all(service: Service, path: str) -> list[Answer]:
-    """Ask on many new connections, so that each worker answers some."""
+    """Send a request on many new connections, so that each worker answers some."""
     answers = []
     for _ in range(12):
         with Line(service.port) as line:
@@ -47,8 +48,10 @@ def ask_all(service: Service, path: str) -> list[Answer]:
     return answers
 
 
-def test_a_file_that_is_replaced(service: Service, tmp_path: Path, rounds: Callable[[int, int], int]) -> None:
-    """A backup is put in place under full load: what is acknowledged from then on is in the new file, which is sound."""
+def test_a_file_that_is_replaced_under_load_is_served(
+    service: Service, tmp_path: Path, rounds: Callable[[int, int], int]
+) -> None:
+    """Every change that begins after the replacement and is acknowledged is in the new file, which is sound."""
     database = tmp_path / "a.db"
     with Line(service.port) as line:
         assert line.add("0", *TEXTS).status == 302
@@ -58,11 +61,11 @@ def test_a_file_that_is_replaced(service: Service, tmp_path: Path, rounds: Calla
         replaced, stop = threading.Event(), threading.Event()
 
         def work(name: str) -> tuple[set[str], set[str]]:
-            """Add until told to stop; return what was begun when the file had been replaced, and what even before."""
+            """Add until told to stop; return the nims added after the replacement, and those added before."""
             after: set[str] = set()
             before: set[str] = set()
             n = 0
-            while not stop.is_set():  # noqa: B023 - awaited in this very turn
+            while not stop.is_set():  # noqa: B023 - the thread ends in this turn of the loop
                 with suppress(OSError), Line(service.port) as line:
                     for _ in range(5):
                         n += 1
@@ -91,8 +94,8 @@ def test_a_file_that_is_replaced(service: Service, tmp_path: Path, rounds: Calla
             assert line.get("/").body.count(b"<tr><td>") == len(stored)
 
 
-def test_a_file_that_is_removed(service: Service, tmp_path: Path) -> None:
-    """Reads and changes are 503 and no empty list takes its place; put back, it is served again."""
+def test_a_removed_file_is_unavailable_until_it_is_back(service: Service, tmp_path: Path) -> None:
+    """Reads and changes answer 503, and no empty list takes its place. A restored file is served again."""
     database = tmp_path / "a.db"
     with Line(service.port) as line:
         assert line.add("0", *TEXTS).status == 302
@@ -118,8 +121,8 @@ def test_a_file_that_is_removed(service: Service, tmp_path: Path) -> None:
     assert service.stderr().count("was replaced or removed") == int(service._environment["WORKERS"])
 
 
-def test_a_file_that_is_moved_away(service: Service, tmp_path: Path) -> None:
-    """All that was acknowledged goes with it, also what stood in the log alone; moved back, it is served again."""
+def test_a_file_that_is_moved_away_keeps_every_acknowledged_change(service: Service, tmp_path: Path) -> None:
+    """Changes that were only in the write-ahead log go with the file. Moved back, it is served again."""
     database = tmp_path / "a.db"
     for n in range(20):
         with Line(service.port) as line:
@@ -132,8 +135,8 @@ def test_a_file_that_is_moved_away(service: Service, tmp_path: Path) -> None:
     assert {answer.body.count(b"<tr><td>") for answer in ask_all(service, "/")} == {20}
 
 
-def test_an_export_while_the_file_is_replaced(tmp_path: Path) -> None:
-    """An export that has begun is whole, or refused with a page: never half a file that looks whole."""
+def test_an_export_while_the_file_is_replaced_is_complete_or_refused(tmp_path: Path) -> None:
+    """The answer is never a part of a file that looks complete."""
     database = tmp_path / "a.db"
     with Service(database) as service:
         fill = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 60000) INSERT INTO mahasiswa SELECT 'n' || i, 'Siti', 'Solo' FROM n"
@@ -149,7 +152,7 @@ def test_an_export_while_the_file_is_replaced(tmp_path: Path) -> None:
             (tmp_path / "new.db").replace(database)
             assert line.get("/sehat").status == 200
             answer = exported.result()
-        assert answer.status in (200, 503)
+        assert answer.status in (200, 503), service.stderr()
         if answer.status == 200:
             assert answer.body.count(b"\n") == 60001
         assert export().body.count(b"\n") == 60001
@@ -157,14 +160,14 @@ def test_an_export_while_the_file_is_replaced(tmp_path: Path) -> None:
 
 
 def add(service: Service, nim: str) -> tuple[Answer, float]:
-    """Add a record; return the answer and how many seconds it took."""
+    """Add a record; return the answer and its duration in seconds."""
     began = time.monotonic()
     with Line(service.port) as line:
         return line.add(nim, *TEXTS), time.monotonic() - began
 
 
-def test_another_program_holds_the_lock(tmp_path: Path) -> None:
-    """Reads go on; changes wait ten seconds at most, then 503 and nothing saved; let go, they go on."""
+def test_changes_wait_ten_seconds_at_most_for_the_lock_of_another_program(tmp_path: Path) -> None:
+    """Reads go on. A change then answers 503 and is not saved. When the lock is released, changes are saved."""
     database = tmp_path / "a.db"
 
     with (
@@ -197,8 +200,8 @@ def test_another_program_holds_the_lock(tmp_path: Path) -> None:
     assert holds(database).keys() == {f"{n}" for n in range(9)}
 
 
-def test_a_log_that_a_reader_lets_grow(tmp_path: Path) -> None:
-    """Another program reads for long: the log grows, changes go on; when it ends the log is cut to 64 MB and used anew."""
+def test_a_log_that_grew_during_a_long_read_is_cut_to_64_mb(tmp_path: Path) -> None:
+    """Changes go on while another program reads. When it ends, the log is truncated and used again."""
     database = tmp_path / "a.db"
     log = tmp_path / "a.db-wal"
     text = "x" * 60_000
@@ -215,16 +218,16 @@ def test_a_log_that_a_reader_lets_grow(tmp_path: Path) -> None:
         with Hold(database, "BEGIN", "SELECT * FROM mahasiswa"), ThreadPoolExecutor(4) as threads:
             list(threads.map(work, range(4)))
         grown = log.stat().st_size
-        assert grown > MAX_LOG
+        assert grown > WAL_MAX_BYTES
         with Line(service.port) as line:
 
             def bounded() -> bool:
                 assert line.edit("0", f"{time.monotonic()}", "Solo").status == 302
-                return log.stat().st_size <= MAX_LOG
+                return log.stat().st_size <= WAL_MAX_BYTES
 
             until(bounded)
             for n in range(40):
                 assert line.add(f"sesudah/{n}", "Siti", text).status == 302
-            assert log.stat().st_size <= MAX_LOG
+            assert log.stat().st_size <= WAL_MAX_BYTES
         assert service.stderr() == ""
         assert len(holds(database)) == 1 + 1200 + 40

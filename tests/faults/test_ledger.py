@@ -1,4 +1,4 @@
-"""The ledger: clients change records at full speed, the service is killed, and nothing it acknowledged is lost."""
+"""Clients change records at full speed, the service is killed, and no acknowledged change is lost."""
 
 import os
 import random
@@ -17,26 +17,26 @@ from attack import Line, holds, is_free, until
 from harness import Service
 
 CLIENTS = 4
-NIMS = 12
-"""Different nims a client uses: few, so that it often meets its own records again."""
+NIMS_PER_CLIENT = 12
+"""Few, so that a client often changes the same record again."""
 
 PADDING = "x" * 300
 
 
 class Texts(NamedTuple):
-    """What is stored under a nim: `alamat` repeats what `nama` says, so that a record of two halves would show."""
+    """The texts of a record. `alamat` repeats `nama`, so a record mixed from two changes would be noticed."""
 
     nama: str
     alamat: str
 
     @classmethod
     def numbered(cls, name: str) -> "Texts":
-        """Texts that no other change has."""
+        """Return texts that no other change writes."""
         return cls(name, f"{name} {PADDING} {name}")
 
 
 class Client:
-    """One client: it alone changes its nims, one change at a time, and keeps what each answer allows to be stored."""
+    """A client that alone changes its nims, one change at a time, and knows which texts may be stored."""
 
     def __init__(self, name: str, dice: random.Random) -> None:
         self.name = name
@@ -44,12 +44,12 @@ class Client:
         self.refused = 0
         self._dice = dice
         self._changes = 0
-        # Each nim's texts, None where it must not be there: as they must be, and as they may be instead.
-        self._certain: dict[str, Texts | None] = {f"{name}/{n}": None for n in range(NIMS)}
+        # The texts of each nim, or None if it must not exist. `_instead` holds the result of an unanswered change.
+        self._certain: dict[str, Texts | None] = {f"{name}/{n}": None for n in range(NIMS_PER_CLIENT)}
         self._instead: dict[str, Texts | None] = {}
 
     def work(self, port: int, stop: threading.Event) -> None:
-        """Change records until told to stop, or until the service is gone."""
+        """Change records until told to stop, or until the service ends."""
         try:
             with Line(port) as line:
                 while not stop.is_set():
@@ -78,7 +78,7 @@ class Client:
         self.refused += answer.status == 409
 
     def settle(self, stored: Mapping[str, Texts]) -> None:
-        """Compare with what is stored; a change that was not answered is there or is not, from here on for certain."""
+        """Compare with the stored records. An unanswered change may be stored or not; from now on that is known."""
         for nim, texts in self._certain.items():
             found = stored.get(nim)
             assert found in (texts, self._instead.get(nim, texts)), f"{nim}: {found} instead of {texts}"
@@ -92,14 +92,14 @@ class Client:
 
 
 def kill_group(service: Service) -> None:
-    """End every process of the service at once."""
+    """Kill every process of the service at once."""
     os.killpg(service.pid, signal.SIGKILL)
     service._process.wait()
     until(lambda: is_free(service.port))
 
 
 def kill_main(service: Service) -> None:
-    """End the main process alone: its workers end with it."""
+    """Kill the main process alone; its workers end with it."""
     os.kill(service.pid, signal.SIGKILL)
     service._process.wait()
     until(lambda: is_free(service.port))
@@ -109,10 +109,10 @@ KILLS = {"group": kill_group, "main process": kill_main}
 
 
 @pytest.mark.parametrize(("workers", "usual", "torture"), [("1", 17, 350), ("2", 8, 150)])
-def test_nothing_acknowledged_is_lost(
+def test_no_acknowledged_change_is_lost_when_the_service_is_killed(
     tmp_path: Path, rounds: Callable[[int, int], int], workers: str, usual: int, torture: int
 ) -> None:
-    """After every SIGKILL each acknowledged change is there, no refused one, and none by half; the file is sound."""
+    """After each SIGKILL every acknowledged change is stored, no refused one is, none is incomplete, and the file is sound."""
     dice = random.Random(int(workers))
     clients = [Client(f"{number}", dice) for number in range(CLIENTS)]
     with Service(tmp_path / "a.db", {"WORKERS": workers, "LOG_LEVEL": "error"}) as service:
@@ -135,7 +135,7 @@ def test_nothing_acknowledged_is_lost(
 
 @contextmanager
 def at_work(clients: list[Client], port: int) -> Iterator[Callable[[], bool]]:
-    """Have the clients change records for as long as the block lasts; tell whether one has failed already, and raise it at the end."""
+    """Let the clients change records while the block runs; yield whether one has ended, and raise its error at the end."""
     stop = threading.Event()
     with ThreadPoolExecutor(len(clients)) as threads:
         working = [threads.submit(client.work, port, stop) for client in clients]
@@ -148,7 +148,7 @@ def at_work(clients: list[Client], port: int) -> Iterator[Callable[[], bool]]:
 
 
 def page(service: Service) -> dict[str, Texts]:
-    """Return what the list page shows."""
+    """Return the records of the list page."""
 
     def rows(html: str) -> Iterator[tuple[str, Texts]]:
         for nim, nama, alamat in re.findall(r"<tr><td>\d+</td><td>(.*?)</td><td>(.*?)</td><td>(.*?)</td>", html):

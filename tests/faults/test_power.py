@@ -1,4 +1,4 @@
-"""Power failures: an answer of 302 leaves after its change is on the disk, and what was on the disk then is found again."""
+"""Power failures: a 302 is sent after its change is on disk, and a restart finds every change that was."""
 
 import random
 import re
@@ -17,7 +17,7 @@ ADDS = 25
 
 
 def test_a_change_is_on_the_disk_before_its_answer_leaves(tmp_path: Path) -> None:
-    """As the kernel sees it: after the last write to the log comes a sync of the log, and only then the 302."""
+    """The system calls show a sync of the log after its last write, and only then the 302."""
     with Service(tmp_path / "a.db", {"WORKERS": "1"}) as service, Line(service.port) as line:
         assert line.add("pertama", "Siti", "Solo").status == 302
         (worker,) = workers(service) if sys.platform == "linux" else (0,)
@@ -42,7 +42,7 @@ def test_a_change_is_on_the_disk_before_its_answer_leaves(tmp_path: Path) -> Non
 
 
 class traced:  # noqa: N801 - used as `with` uses a function
-    """Write the system calls of a process and its threads to a file for as long as the block lasts; skip where none."""
+    """Record the system calls of a process and its threads in a file while the block runs; skip without strace."""
 
     def __init__(self, pid: int, to: Path) -> None:
         strace = shutil.which("strace")
@@ -78,7 +78,7 @@ def calls(trace: str) -> Iterator[tuple[str, str]]:
             yield begun.pop(found[1])
 
 
-# Opens a copy of the database with its log cut at each offset read from standard input, and says what it holds.
+# Reads offsets from standard input. For each it opens a copy of the database with the log cut there, and prints the records.
 OPEN_CUT = """
 import sys, pathlib, apsw
 folder, tail = pathlib.Path(sys.argv[1]), sys.argv[2]
@@ -99,8 +99,10 @@ for line in sys.stdin:
 
 
 @pytest.mark.parametrize("tail", ["nothing", "zeros", "noise"])
-def test_a_log_cut_at_any_byte(tmp_path: Path, rounds: Callable[[int, int], int], tail: str) -> None:
-    """What was answered before the log reached that byte is there; what comes after is there whole, in order, or not."""
+def test_a_log_that_is_cut_at_any_byte_keeps_every_change_before_it(
+    tmp_path: Path, rounds: Callable[[int, int], int], tail: str
+) -> None:
+    """Changes that were answered before the log reached that byte are found. Later ones are complete and in order, or gone."""
     acknowledged: list[int] = []
     (tmp_path / "left").mkdir()
     (tmp_path / "cut").mkdir()
@@ -133,6 +135,6 @@ def test_a_log_cut_at_any_byte(tmp_path: Path, rounds: Callable[[int, int], int]
         held = records.split()
         assert held == [f"{n:03}=Siti={n * 100}" for n in range(len(held))]
         assert len(held) >= sum(end <= int(offset) for end in acknowledged)
-    # The test itself: the bytes do decide.
+    # Proof that the cut has an effect.
     assert lines[0][1] == ""
     assert len(lines[-1][1].split()) == ADDS

@@ -1,4 +1,4 @@
-"""Both engines are fed the same operations, and give the same answers."""
+"""Both engines give the same answers to the same random operations."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
@@ -16,7 +16,7 @@ from mahasiswa.settings import parse_database_url
 from mahasiswa.store import Query, Store, migrate, open_store
 from mahasiswa.store.errors import Changed, Refused
 
-# Letters that meet their other case, and those that other alphabets or a lenient comparison would take for the same.
+# Letters with another case, and characters that a language or a lenient comparison takes for the same.
 LETTERS = "aAbBzZ01 éÉüÜßẞıİiIſKKåÅåÅσςΣǅǆǄñÑ%_\\*?[](){}.+^$|-/'\"<&\x01\t\n\r\u200b\ufeff\uffff🎓"
 TEXTS = st.text(st.sampled_from(LETTERS), max_size=6) | st.text(st.characters(exclude_categories=["Cs"]), max_size=6)
 WORDS = st.sampled_from(
@@ -56,7 +56,7 @@ Operation = Callable[[Store], Awaitable[object]]
 
 @st.composite
 def operations(draw: st.DrawFn) -> tuple[str, Operation]:
-    """One thing to ask of a store, with how it is shown where the answers differ."""
+    """One call of a store, and its text for the message if the answers differ."""
     name, arguments = draw(
         st.one_of(
             st.tuples(st.just("add"), st.tuples(st.none() | NIMS, VALUES, VALUES)),
@@ -88,20 +88,20 @@ def operations(draw: st.DrawFn) -> tuple[str, Operation]:
 
 @st.composite
 def rows(draw: st.DrawFn) -> list[Incoming]:
-    """The rows of a file that was cleaned: each nim once."""
+    """The rows of a cleaned file, in which each nim occurs once."""
     nims = draw(st.lists(NIMS.map(lambda nim: nim.replace("\0", "")), unique=True, max_size=6))
     texts = st.none() | STORABLE
     return [(number, nim, draw(texts), draw(texts)) for number, nim in enumerate(nims, 2)]
 
 
 async def edit(store: Store, nim: str, nama: str | None, alamat: str | None) -> None:
-    """Change a record on the ground of what it is now, as the edit page does."""
+    """Change a record with the digest of its current texts, as the edit page does."""
     current = await store.get(nim)
     await store.update(nim, nama, alamat, digest(current) if current else "none")
 
 
 async def write_all(store: Store, wanted: Sequence[tuple[Mahasiswa, bool]]) -> None:
-    """Write several records, some of them on the ground of what they are now."""
+    """Write several records, some of them with the digest of their current texts."""
     writes = []
     for record, known in wanted:
         current = await store.get(record.nim) if known else None
@@ -110,14 +110,14 @@ async def write_all(store: Store, wanted: Sequence[tuple[Mahasiswa, bool]]) -> N
 
 
 async def merge(store: Store, incoming: Sequence[Incoming], update: bool, dry_run: bool) -> object:  # noqa: FBT001 - drawn
-    """Bring rows in, in two batches."""
+    """Import rows in two batches."""
     half = len(incoming) // 2
     batches = [batch for batch in (incoming[:half], incoming[half:]) if batch]
     return await store.merge(batches, update=update, dry_run=dry_run)
 
 
 async def read_all(store: Store, query: Query) -> list[Mahasiswa]:
-    """All that a query finds, in one piece."""
+    """Every record that a query finds, as one list."""
     return list(chain.from_iterable([chunk async for chunk in store.chunks(query)]))
 
 
@@ -130,13 +130,13 @@ EXTRAS: dict[str, Callable[..., Awaitable[object]]] = {
 
 
 def ask(store: Store, name: str, *arguments: Any) -> Awaitable[object]:  # noqa: ANN401 - drawn
-    """Call one of the above, or else one of the store's own methods."""
+    """Call one of the functions above, or a method of the store."""
     answer: Awaitable[object] = EXTRAS[name](store, *arguments) if name in EXTRAS else getattr(store, name)(*arguments)
     return answer
 
 
 async def outcome(operation: Operation, store: Store) -> object:
-    """What a store answers, or why it refuses."""
+    """The answer of a store, or its reason for a refusal."""
     try:
         return await operation(store)
     except Refused as refused:
@@ -158,8 +158,8 @@ def runner(postgres: str, tmp_path: Path) -> Iterator[tuple[asyncio.Runner, Stor
             runner.run(store.close())
 
 
-def test_both_engines_answer_the_same(runner: tuple[asyncio.Runner, Store, Store]) -> None:
-    """Whatever is asked, in whatever order; and in the end they hold the same records, in the same order."""
+def test_both_engines_answer_the_same_operations_alike(runner: tuple[asyncio.Runner, Store, Store]) -> None:
+    """After random operations in random order they hold the same records in the same order."""
     loop, sqlite, postgres = runner
 
     @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
@@ -181,8 +181,8 @@ def test_both_engines_answer_the_same(runner: tuple[asyncio.Runner, Store, Store
     compare()
 
 
-def test_both_engines_find_the_same(runner: tuple[asyncio.Runner, Store, Store]) -> None:
-    """Among records of every kind of text, each search finds the same, in the same order, whichever it is sorted by."""
+def test_both_engines_find_the_same_records(runner: tuple[asyncio.Runner, Store, Store]) -> None:
+    """Each search finds the same records, in the same order, whatever field it is sorted by."""
     loop, sqlite, postgres = runner
     texts = [*LETTERS, *(f"x{letter}y" for letter in LETTERS), "Siti", "siti", "SITI", "100%", "a_b", "axb", "***=a"]
     records = [(number, f"{text}{number}", text, text[::-1]) for number, text in enumerate(texts)]

@@ -1,389 +1,132 @@
-"""SQLite: files that other programs made, other programs at the same file, and what reaches the disk.
+"""The SQLite store: what is on disk when a write returns, and other programs at the same file.
 
-Another program is always another process: Python's own sqlite3 in this one would drop APSW's locks.
+Another program is always another process: Python's sqlite3 in this process would drop the locks of APSW.
 """
 
-import ast
 import asyncio
-import subprocess
-import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NoReturn
+from typing import cast
 
 import apsw
 import httpx
 import pytest
 from harness import URL_ENCODED, Page, Service
-from stores import opened, outcomes, refusal
+from stores import ask, contents, opened, other_program, outcomes, run_script
 
+from mahasiswa.record import Field, Mahasiswa
 from mahasiswa.settings import SQLiteURL
-from mahasiswa.store import migrate, open_store
+from mahasiswa.store import Query, migrate, open_store
 from mahasiswa.store.errors import Unavailable, Unusable
 
-OTHER_PROGRAM = """
-import sqlite3, sys
-db = sqlite3.connect(sys.argv[1], isolation_level=None)
-for line in sys.stdin:
-    print(db.execute(line).fetchall(), flush=True)
-"""
-MAKER = "import sqlite3, sys; sqlite3.connect(sys.argv[1]).executescript(sys.argv[2])"
+CHANGE_NOT_STORED = "Data belum tersimpan karena basis data sedang tidak dapat diakses."
+NOT_READ = "Data sedang tidak dapat ditampilkan. Coba lagi beberapa saat lagi."
 
-TABLES = {
-    "ordinary": "nim TEXT PRIMARY KEY, nama TEXT NOT NULL, alamat TEXT NOT NULL",
-    "varchar": "nim VARCHAR(20) PRIMARY KEY, nama VARCHAR(50) NOT NULL, alamat VARCHAR(100) NOT NULL",
-    "nothing not null": "nim TEXT PRIMARY KEY, nama TEXT, alamat TEXT",
-    "another order": "alamat TEXT NOT NULL, nama TEXT NOT NULL, nim CHARACTER(8) NOT NULL PRIMARY KEY",
-    "unique": "nim TEXT NOT NULL, nama TEXT NOT NULL, alamat TEXT NOT NULL, CONSTRAINT satu UNIQUE (nim)",
-    "bounded": "nim TEXT PRIMARY KEY CHECK (length(nim) < 300), nama TEXT NOT NULL, alamat TEXT NOT NULL DEFAULT 'Solo'",
-}
-KEPT = [("0001", "Siti", "Solo"), ("20/2", "Budi", "Bantul")]
-
-UNUSABLE = {
-    "a column too few": "CREATE TABLE mahasiswa (nim TEXT PRIMARY KEY, nama TEXT)",
-    "a column too many": "CREATE TABLE mahasiswa (nim TEXT PRIMARY KEY, nama TEXT, alamat TEXT, kelas TEXT)",
-    "a view": "CREATE TABLE m (nim TEXT, nama TEXT, alamat TEXT); CREATE VIEW mahasiswa AS SELECT * FROM m",
-    "a view of nothing": "CREATE VIEW mahasiswa AS SELECT * FROM nowhere",
-    "an index": "CREATE TABLE m (nim TEXT, nama TEXT, alamat TEXT); CREATE INDEX mahasiswa ON m (nama)",
-    "no key": "CREATE TABLE mahasiswa (nim TEXT NOT NULL, nama TEXT, alamat TEXT)",
-    "another key": "CREATE TABLE mahasiswa (nim TEXT, nama TEXT PRIMARY KEY, alamat TEXT)",
-    "half a key": "CREATE TABLE mahasiswa (nim TEXT, nama TEXT, alamat TEXT, PRIMARY KEY (nim, nama))",
-    "the other half": "CREATE TABLE mahasiswa (nim TEXT, nama TEXT, alamat TEXT, PRIMARY KEY (nama, nim)) WITHOUT ROWID",
-    "not unique": "CREATE TABLE mahasiswa (nim TEXT, nama TEXT, alamat TEXT); CREATE INDEX i ON mahasiswa (nim)",
-    "unique for some": "CREATE TABLE mahasiswa (nim TEXT, nama TEXT, alamat TEXT);"
-    " CREATE UNIQUE INDEX i ON mahasiswa (nim) WHERE nama > ''",
-    "unique by expression": "CREATE TABLE mahasiswa (nim TEXT, nama TEXT, alamat TEXT);"
-    " CREATE UNIQUE INDEX i ON mahasiswa (nim || '')",
-    "a number": "CREATE TABLE mahasiswa (nim INTEGER PRIMARY KEY, nama TEXT, alamat TEXT)",
-    "a blob": "CREATE TABLE mahasiswa (nim TEXT PRIMARY KEY, nama BLOB, alamat TEXT)",
-    "no type": "CREATE TABLE mahasiswa (nim TEXT PRIMARY KEY, nama TEXT, alamat)",
-    "numeric by its type": "CREATE TABLE mahasiswa (nim TEXT PRIMARY KEY, nama DATE, alamat TEXT)",
-    # SQLite looks for INT first: what is stored there becomes a number.
-    "a whole number by its type": "CREATE TABLE mahasiswa (nim TEXT PRIMARY KEY, nama TEXT, alamat POINTTEXT)",
-}
+REAL_DISK = apsw.vfs_names()[0]
 
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """Return where a database may be made."""
+    """Return the path of an SQLite file with an empty table."""
+    migrate(SQLiteURL(tmp_path / "mahasiswa.db"))
     return tmp_path / "mahasiswa.db"
-
-
-# ---- files that another program made
-
-
-@pytest.mark.parametrize("columns", TABLES.values(), ids=TABLES)
-def test_a_table_of_another_program_is_used_as_it_is(path: Path, columns: str) -> None:
-    """Its records are listed, changed and removed, new ones are added, and its declaration stays to the letter."""
-    make(path, f"CREATE TABLE mahasiswa ({columns})", KEPT)
-    before = ask(path, "SELECT sql FROM sqlite_schema")
-
-    async def use() -> None:
-        store = await open_store(SQLiteURL(path))
-        assert (await store.snapshot(10)).records == KEPT
-        assert contents(path) == KEPT
-        await store.update("20/2", "Budi Baru", "Klaten")
-        await store.add("0000", "Ani", "")
-        await store.delete("0001")
-        await store.close()
-
-    migrate(SQLiteURL(path))
-    asyncio.run(use())
-    assert contents(path) == [("0000", "Ani", ""), ("20/2", "Budi Baru", "Klaten")]
-    assert ask(path, "SELECT sql FROM sqlite_schema") == before
-
-
-@pytest.mark.parametrize("columns", TABLES.values(), ids=TABLES)
-def test_a_table_of_another_program_refuses_the_same(path: Path, columns: str) -> None:
-    """What our own table refuses is refused there too, for the same reason, and nothing is stored."""
-    make(path, f"CREATE TABLE mahasiswa ({columns})", KEPT)
-    writes: dict[tuple[str, str], list[tuple[str | None, str | None, str | None]]] = {
-        ("nim", "missing"): [(None, "Ani", "Klaten")],
-        ("nim", "duplicate"): [("0001", "Ani", "Klaten")],
-        ("nim", "unaddressable"): [(".", "Ani", "Klaten"), ("..", "Ani", "Klaten")],
-        ("nim", "too_long"): [("9" * 256, "Ani", "Klaten")],
-        ("nim", "nul"): [("9\0", "Ani", "Klaten")],
-        ("nama", "nul"): [("1", "\0Ani", "Klaten")],
-        ("alamat", "nul"): [("1", "Ani", "Kla\0ten")],
-        ("nama", "missing"): [("1", None, "Klaten")],
-        ("alamat", "missing"): [("1", "Ani", None)],
-    }
-
-    async def use() -> None:
-        store = await open_store(SQLiteURL(path))
-        for reason, records in writes.items():
-            for record in records:
-                assert await refusal(store.add(*record)) == reason
-                if reason[0] != "nim":
-                    assert await refusal(store.update("0001", *record[1:])) == reason
-        await store.close()
-
-    migrate(SQLiteURL(path))
-    asyncio.run(use())
-    assert contents(path) == KEPT
-
-
-def test_a_rule_of_another_program_is_a_refusal(path: Path) -> None:
-    """A constraint or a trigger that we know nothing of makes a form with a message, not an error; nothing is done."""
-    make(
-        path,
-        "CREATE TABLE mahasiswa (nim TEXT PRIMARY KEY, nama TEXT NOT NULL UNIQUE, alamat TEXT NOT NULL CHECK (alamat != 'Bulan'));"
-        "CREATE TRIGGER t BEFORE DELETE ON mahasiswa WHEN OLD.nim = '0001' BEGIN SELECT RAISE(ABORT, 'tetap'); END",
-        KEPT,
-    )
-    with Service(path) as service, service.site() as site:
-        for answer in (site.add("1", "Ani", "Bulan"), site.add("1", "Siti", "Solo"), site.edit("20/2", "Siti", "Solo")):
-            assert answer.status_code == 400
-            page = Page(answer.text, service.url)
-            assert page.record_form.values["nama"] in ("Ani", "Siti")
-            assert "Data ditolak oleh aturan basis data" in page.html
-        assert site.delete("0001").status_code == 400
-        assert [row[1:] for row in site.list().rows] == KEPT
-
-
-@pytest.mark.parametrize("conflict", ["REPLACE", "IGNORE", "ROLLBACK", "FAIL"])
-def test_a_table_that_settles_conflicts_its_own_way(path: Path, conflict: str) -> None:
-    """A nim that is there is refused; the record is not overwritten, and neighbours in the transaction are stored."""
-    make(path, f"CREATE TABLE mahasiswa (nim TEXT PRIMARY KEY ON CONFLICT {conflict}, nama TEXT, alamat TEXT)", KEPT)
-    assert attempts(path, (KEPT[0][0], "Ani", "Klaten"), ("3", "Ina", "Solo")) == [("nim", "duplicate"), None]
-    assert contents(path) == [*KEPT, ("3", "Ina", "Solo")]
-
-
-@pytest.mark.parametrize("action", ["RAISE(ABORT, 'x')", "RAISE(ROLLBACK, 'x')", "json('{')"])
-def test_a_trigger_of_another_program_refuses_a_record_alone(path: Path, action: str) -> None:
-    """Also one that takes the whole transaction back, or fails: neighbours are stored."""
-    make(
-        path,
-        "CREATE TABLE mahasiswa (nim TEXT PRIMARY KEY, nama TEXT, alamat TEXT);"
-        f"CREATE TRIGGER rule BEFORE INSERT ON mahasiswa WHEN NEW.alamat = 'x' BEGIN SELECT {action}; END",
-    )
-    told = attempts(path, ("1", "Siti", "Solo"), ("2", "Ani", "x"), ("3", "Ina", "Solo"))
-    assert told == [None, "unavailable" if action.startswith("json") else ("", "rule"), None]
-    assert contents(path) == [("1", "Siti", "Solo"), ("3", "Ina", "Solo")]
-
-
-def attempts(path: Path, *records: tuple[str, str, str]) -> list[tuple[str, str] | str | None]:
-    """Add records at the same time; return the outcome of each."""
-
-    async def use() -> list[tuple[str, str] | str | None]:
-        async with opened(SQLiteURL(path)) as store:
-            return await outcomes(*(store.add(*record) for record in records))
-
-    migrate(SQLiteURL(path))
-    return asyncio.run(use())
-
-
-@pytest.mark.parametrize("nim", ["NULL", "x'00ff'", "CAST(x'ff61' AS TEXT)"])
-def test_a_key_that_is_no_text_stands_in_every_sorted_page(path: Path, nim: str) -> None:
-    """Also deep in the list, where the keys are sorted alone."""
-    make(
-        path,
-        "CREATE TABLE mahasiswa (nim TEXT PRIMARY KEY, nama TEXT, alamat TEXT);"
-        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 3000)"
-        " INSERT INTO mahasiswa SELECT i, printf('Nama %05d', i), 'Solo' FROM n;"
-        f"INSERT INTO mahasiswa VALUES ({nim}, 'Nama 01234 tanpa NIM', 'Solo')",
-    )
-    with Service(path) as service, service.site() as site:
-        pages = [site.get(f"/?urut=nama&per=100&halaman={number}") for number in (12, 13, 14)]
-        assert [page.status_code for page in pages] == [200, 200, 200]
-        assert "Nama 01234 tanpa NIM" in pages[1].text
-        assert pages[1].text.count("<tr>") == 101
-
-
-def test_cells_that_are_no_text_are_shown_and_left_alone(path: Path) -> None:
-    """NULL, a blob and text with a NUL are listed as well as they can be; the other records are as good as ever."""
-    make(path, "CREATE TABLE mahasiswa (nim TEXT PRIMARY KEY, nama TEXT, alamat TEXT)", KEPT)
-    ask(path, "INSERT INTO mahasiswa VALUES (NULL, 'tanpa nim', NULL), (NULL, 'lagi', ''), (x'3939', x'416e69', x'')")
-    ask(path, "INSERT INTO mahasiswa VALUES ('nul', 'a' || char(0) || 'b', char(0))")
-    odd = ask(path, "SELECT quote(nim), hex(nama), quote(alamat) FROM mahasiswa WHERE nama NOT IN ('Siti', 'Budi') ORDER BY rowid")  # fmt: skip
-    with Service(path) as service, service.site() as site:
-        rows = [row[1:] for row in site.list().rows]
-        assert rows[:2] == [("", "tanpa nim", ""), ("", "lagi", "")]
-        assert [row for row in rows if row in KEPT] == KEPT
-        assert ("99", "Ani", "") in rows
-        assert len(rows) == 6
-        assert site.edit("0001", "Siti Baru", "Solo").status_code == 302
-        assert site.delete("20/2").status_code == 302
-        assert site.add("", "kosong", "").status_code == 302  # the empty text is a nim, and not NULL
-        assert site.delete("").status_code == 302
-        assert site.delete("99").status_code == 302  # a text is not that blob
-    assert ask(path, "SELECT quote(nim), hex(nama), quote(alamat) FROM mahasiswa WHERE nama NOT LIKE 'Siti%' ORDER BY rowid") == odd  # fmt: skip
-
-
-@pytest.mark.parametrize("cell", ["x'ff'", "CAST(x'ff' AS TEXT)"])
-def test_bytes_that_are_no_text_do_not_take_the_list_away(path: Path, cell: str) -> None:
-    """Cells that another program filled with bytes that are not UTF-8 are shown as such; all others are readable."""
-    make(path, "CREATE TABLE mahasiswa (nim TEXT PRIMARY KEY, nama TEXT, alamat TEXT)", KEPT)
-    ask(path, f"INSERT INTO mahasiswa VALUES ({cell}, 'a', 'b'), ('0005', {cell}, 'b'), ('0006', 'a', {cell})")
-    with Service(path) as service, service.site() as site:
-        rows = [row[1:] for row in site.list().rows]
-        assert sorted(rows) == sorted([*KEPT, ("\ufffd", "a", "b"), ("0005", "\ufffd", "b"), ("0006", "a", "\ufffd")])
-        form = site.page(site.path("/mahasiswa/edit/", "0005")).record_form
-        assert form.values == {"nim": "0005", "nama": "\ufffd", "alamat": "b"}
-        assert site.submit(form, nama="Ani").status_code == 302
-        assert site.list().row("0005").cells[1:4] == ("0005", "Ani", "b")
-
-
-@pytest.mark.parametrize("limit", [1, 2, 3, 4, 100])
-def test_a_key_that_is_no_text_does_not_trap_who_reads_in_pieces(path: Path, limit: int) -> None:
-    """Piece after piece every text nim comes once, and there is an end, also where there are NULLs and blobs."""
-    make(path, "CREATE TABLE mahasiswa (nim TEXT PRIMARY KEY, nama TEXT, alamat TEXT)", KEPT)
-    ask(
-        path,
-        "INSERT INTO mahasiswa VALUES (NULL, 'a', ''), (NULL, 'b', ''), ('', '', ''), (x'30', 'c', ''), (x'39', 'd', '')",
-    )
-
-    async def use() -> None:
-        store = await open_store(SQLiteURL(path))
-        read: list[tuple[str, str, str]] = []
-        for _ in range(10):
-            if not (piece := await store.after(read[-1][0] if read else None, limit)):
-                break
-            read += piece
-        else:
-            pytest.fail("there is no end")
-        await store.close()
-        assert sorted(record for record in read if record in [("", "", ""), *KEPT]) == [("", "", ""), *KEPT]
-        assert len(read) == len(set(read))
-
-    migrate(SQLiteURL(path))
-    asyncio.run(use())
-
-
-def test_a_nim_that_our_own_table_refuses_is_edited_where_another_program_stored_it(path: Path) -> None:
-    """A nim of 300 characters is in the file: it is listed, opened, edited and deleted like any other."""
-    make(path, "CREATE TABLE mahasiswa (nim TEXT PRIMARY KEY, nama TEXT, alamat TEXT)", [("9" * 300, "Siti", "Solo")])
-    with Service(path) as service, service.site() as site:
-        row = site.list().row("9" * 300)
-        form = site.page(row.links[0].target).record_form
-        assert site.submit(form, nama="Ani").status_code == 302
-        assert contents(path) == [("9" * 300, "Ani", "Solo")]
-        assert site.submit(row.forms[0]).status_code == 302
-        assert contents(path) == []
-
-
-def test_names_in_another_case_are_the_same_to_sql(path: Path) -> None:
-    """SQL does not tell `NIM` from `nim`: such a table is used too."""
-    make(path, 'CREATE TABLE "Mahasiswa" (NIM TEXT PRIMARY KEY, Nama TEXT NOT NULL, "ALAMAT" TEXT NOT NULL)', KEPT)
-    with Service(path) as service, service.site() as site:
-        assert [row[1:] for row in site.list().rows] == KEPT
-        assert site.add("0001", "Ani", "Klaten").status_code == 409
-        assert site.post(site.path("/mahasiswa/add"), {"nim": "1", "nama": "Ani"}).status_code == 400
-        assert site.add("1", "Ani", "Klaten").status_code == 302
-
-
-def test_a_nim_is_found_by_its_bytes_whatever_the_table_compares_by(path: Path) -> None:
-    """In a table that takes `ab` and `AB` for the same, the page of the one is not the page of the other."""
-    make(path, "CREATE TABLE mahasiswa (nim TEXT PRIMARY KEY COLLATE NOCASE, nama TEXT, alamat TEXT)", [("ab", "Siti", "Solo")])  # fmt: skip
-    with Service(path) as service, service.site() as site:
-        assert site.get(site.path("/mahasiswa/edit/", "AB")).status_code == 404
-        assert site.edit("AB", "Ani", "Klaten").status_code == 302
-        assert site.delete("AB").status_code == 302
-        assert site.add("AB", "Ani", "Klaten").status_code == 409
-        assert contents(path) == [("ab", "Siti", "Solo")]
-
-
-def test_other_tables_are_left_alone(path: Path) -> None:
-    """A file may hold more than ours."""
-    make(path, "CREATE TABLE dosen (nip TEXT PRIMARY KEY); INSERT INTO dosen VALUES ('1')")
-    with Service(path) as service, service.site() as site:
-        assert site.add("0001", "Siti", "Solo").status_code == 302
-    assert ask(path, "SELECT * FROM dosen") == [("1",)]
-    assert contents(path) == [("0001", "Siti", "Solo")]
-
-
-def test_an_empty_file_becomes_a_database(path: Path) -> None:
-    """A file of no bytes, as `touch` or a mount makes it, is an SQLite database without tables."""
-    path.touch()
-    migrate(SQLiteURL(path))
-    assert contents(path) == []
-
-
-@pytest.mark.parametrize("script", UNUSABLE.values(), ids=UNUSABLE)
-def test_a_table_that_cannot_be_ours_is_refused(path: Path, script: str) -> None:
-    """Whatever else is called mahasiswa: one line says why, and the file stays as it is, to the byte."""
-    make(path, script)
-    before = path.read_bytes()
-    with pytest.raises(Unusable) as refused:
-        migrate(SQLiteURL(path))
-    assert "mahasiswa" in str(refused.value)
-    assert "None" not in str(refused.value)
-    assert "\n" not in str(refused.value)
-    assert path.read_bytes() == before
-    assert [file.name for file in path.parent.iterdir()] == ["mahasiswa.db"]
 
 
 # ---- what is on disk
 
 
-def test_there_is_a_write_ahead_log(path: Path) -> None:
-    """The file's journal is the write-ahead log, for a new file and for one that another program made without."""
-    make(path, "CREATE TABLE mahasiswa (nim TEXT PRIMARY KEY, nama TEXT, alamat TEXT)", KEPT)
-    assert ask(path, "PRAGMA journal_mode") == [("delete",)]
-    for file in (path, path.with_name("new.db")):
-        with Service(file) as service, service.site() as site:
-            assert ask(file, "PRAGMA journal_mode") == [("wal",)]
-            site.add("1", "Ani", "Klaten")
-            assert file.with_name(file.name + "-wal").stat().st_size > 0
+def test_a_file_without_a_write_ahead_log_gets_one_at_the_start(path: Path) -> None:
+    """A file that another program switched to a rollback journal is switched back."""
+    assert ask(path, "PRAGMA journal_mode = DELETE") == [("delete",)]
+    with Service(path) as service, service.site() as site:
+        assert ask(path, "PRAGMA journal_mode") == [("wal",)]
+        site.add("1", "Ani", "Klaten")
+        assert path.with_name("mahasiswa.db-wal").stat().st_size > 0
 
 
-def test_a_write_is_on_disk_when_it_is_answered(path: Path) -> None:
-    """Each write that is committed by itself has had the write-ahead log synchronised before it returns."""
-    synchronised: list[str] = []
-    real = apsw.vfs_names()[0]
+async def test_the_log_is_synced_before_a_write_returns(path: Path) -> None:
+    """Each write that is committed alone syncs the write-ahead log; a group of writes shares a sync."""
+    synced: list[str] = []
 
     class File(apsw.VFSFile):
         def __init__(self, name: "apsw.URIFilename | str | None", flags: list[int]) -> None:
-            super().__init__(real, name, flags)
+            super().__init__(REAL_DISK, name, flags)
             self.name = name if isinstance(name, str) or name is None else name.filename()
 
         def xSync(self, flags: int) -> None:  # noqa: N802 - SQLite's name
             super().xSync(flags)
-            synchronised.append(str(self.name))
+            synced.append(str(self.name))
+
+    with default_disk(File):
+        async with opened(SQLiteURL(path)) as store:
+            for number in range(10):
+                for write in (
+                    store.add(f"{number}", "Siti", "Solo"),
+                    store.update(f"{number}", "Budi", "Bantul"),
+                    store.delete(f"{number}"),
+                ):
+                    synced.clear()
+                    await write
+                    assert f"{path}-wal" in synced
+            synced.clear()
+            await asyncio.gather(*(store.add(f"{number}", "Siti", "Solo") for number in range(100)))
+            assert 0 < synced.count(f"{path}-wal") <= 10
+
+
+async def test_a_write_to_a_full_disk_is_unavailable(path: Path) -> None:
+    """No write of the group is made, reads go on, and with room again writes are made."""
+    full = False
+
+    class File(apsw.VFSFile):
+        def __init__(self, name: "apsw.URIFilename | str | None", flags: list[int]) -> None:
+            super().__init__(REAL_DISK, name, flags)
+
+        def xWrite(self, data: bytes, offset: int) -> None:  # noqa: N802 - SQLite's name
+            if full:
+                raise apsw.FullError("no room")
+            super().xWrite(data, offset)
+
+    with default_disk(File):
+        async with opened(SQLiteURL(path)) as store:
+            await store.add("0001", "Siti", "Solo")
+            full = True
+            additions = (store.add(f"{number}", "Siti", "Solo" * 5000) for number in range(3))
+            assert await outcomes(*additions, store.delete("0001")) == ["unavailable"] * 4
+            assert await store.get("0001") == ("0001", "Siti", "Solo")
+            full = False
+            await store.add("0002", "Budi", "Bantul")
+    assert contents(path) == [("0001", "Siti", "Solo"), ("0002", "Budi", "Bantul")]
+
+
+@contextmanager
+def default_disk(file: Callable[["apsw.URIFilename | str | None", list[int]], apsw.VFSFile]) -> Iterator[None]:
+    """Have SQLite open every file of this process as `file` does."""
 
     class Disk(apsw.VFS):
         def xOpen(self, name: "apsw.URIFilename | str | None", flags: list[int]) -> apsw.VFSFile:  # noqa: N802 - SQLite's name
-            return File(name, flags)
+            return file(name, flags)
 
-    async def use() -> None:
-        store = await open_store(SQLiteURL(path))
-        for number in range(10):
-            for write in (
-                store.add(f"{number}", "Siti", "Solo"),
-                store.update(f"{number}", "Budi", "Bantul"),
-                store.delete(f"{number}"),
-            ):
-                synchronised.clear()
-                await write
-                assert f"{path}-wal" in synchronised
-        synchronised.clear()
-        await asyncio.gather(*(store.add(f"{number}", "Siti", "Solo") for number in range(100)))
-        assert 0 < synchronised.count(f"{path}-wal") <= 10  # together, not each by itself
-        await store.close()
-
-    disk = Disk("observed", real, makedefault=True)
+    disk = Disk("test", REAL_DISK, makedefault=True)
     try:
-        migrate(SQLiteURL(path))
-        asyncio.run(use())
+        yield
     finally:
         disk.unregister()
 
 
-def test_a_file_that_is_removed_does_not_come_back_empty(path: Path) -> None:
-    """A worker that starts when the file has gone does not begin anew."""
-    migrate(SQLiteURL(path))
+def test_opening_a_removed_file_is_unusable(path: Path) -> None:
+    """A worker that starts after the file was removed does not create an empty one."""
     path.unlink()
     with pytest.raises(Unusable):
         asyncio.run(open_store(SQLiteURL(path)))
     assert not path.exists()
 
 
-def test_a_write_to_a_file_that_is_removed_is_not_answered_as_stored(path: Path) -> None:
-    """An answer of 302 means that the record is in the file; where the file has gone, no answer may say so."""
+def test_a_write_to_a_removed_file_is_answered_503(path: Path) -> None:
+    """An answer of 302 would say that the record is stored."""
     with Service(path) as service, service.site() as site:
         assert site.add("0001", "Siti", "Solo").status_code == 302
         for file in path.parent.iterdir():
@@ -391,11 +134,31 @@ def test_a_write_to_a_file_that_is_removed_is_not_answered_as_stored(path: Path)
         assert site.add("0002", "Budi", "Bantul").status_code == 503
 
 
+# ---- sorted pages
+
+
+@pytest.mark.parametrize("field", ["nama", "alamat"])
+@pytest.mark.parametrize("arah", ["naik", "turun"])
+async def test_pages_of_a_long_sorted_list_have_each_record_once(path: Path, field: str, arah: str) -> None:
+    """Every page continues the one before, with equal texts in the order of nim, up to the last page."""
+    records = [
+        Mahasiswa(f"{n:04}", f"nama {n % 7}".title() if n % 2 else f"nama {n % 7}", f"{n % 11}") for n in range(2500)
+    ]
+    async with opened(SQLiteURL(path)) as store:
+        rows = [[(number, *record) for number, record in enumerate(records)]]
+        assert (await store.merge(rows, update=False, dry_run=False)).new == 2500
+        query = Query(urut=cast("Field", field), arah="naik" if arah == "naik" else "turun")
+        pages = [await store.page(query, offset, 100) for offset in range(0, 2600, 100)]
+    expected = sorted(records, key=lambda record: (getattr(record, field).lower(), record.nim), reverse=arah == "turun")
+    assert [record for page in pages for record in page] == expected
+    assert pages[-1] == []
+
+
 # ---- other programs at the same file
 
 
 def test_a_change_of_another_program_is_shown_at_once(path: Path) -> None:
-    """The list, the edit page and a refusal know what the `sqlite3` shell stored a moment ago."""
+    """The list, the edit page and the refusal of a duplicate follow every commit of another program."""
     with Service(path) as service, service.site() as site:
         for number in range(5):
             assert len(site.list().rows) == number
@@ -409,8 +172,8 @@ def test_a_change_of_another_program_is_shown_at_once(path: Path) -> None:
         assert site.list().rows == []
 
 
-def test_two_services_on_one_file(path: Path) -> None:
-    """Each shows at once what the other one stored."""
+def test_two_services_on_one_file_show_each_others_changes(path: Path) -> None:
+    """Each service shows at once what the other one has stored."""
     with Service(path) as one, Service(path) as two, one.site() as first, two.site() as second:
         for number, (writer, reader) in enumerate([(first, second), (second, first)] * 5):
             assert writer.add(f"{number}", "Siti", "Solo").status_code == 302
@@ -418,23 +181,28 @@ def test_two_services_on_one_file(path: Path) -> None:
             assert reader.add(f"{number}", "Siti", "Solo").status_code == 409
 
 
-def test_a_write_waits_for_another_program(path: Path) -> None:
-    """While another program writes, additions wait and pages are read; when it is done they are stored."""
-    with Service(path) as service, service.site() as site, ThreadPoolExecutor() as threads, other(path) as execute:
+def test_a_write_waits_for_the_lock_of_another_program(path: Path) -> None:
+    """While another program writes, changes wait and pages are read. When it commits, the changes are stored."""
+    with (
+        Service(path) as service,
+        service.site() as site,
+        ThreadPoolExecutor() as threads,
+        other_program(path) as other,
+    ):
         site.add("0001", "Siti", "Solo")
-        execute("BEGIN IMMEDIATE")
+        other("BEGIN IMMEDIATE")
         waiting = [
             send(threads, service, "/mahasiswa/add", b"nim=0002&nama=Budi&alamat=Bantul"),
             send(threads, service, "/mahasiswa/edit/0001", b"nama=Siti+Baru&alamat=Solo"),
             send(threads, service, "/mahasiswa/add", b"nim=0003&nama=Ani&alamat=Klaten"),
         ]
-        execute("INSERT INTO mahasiswa VALUES ('0003', 'yang lain', '')")
+        other("INSERT INTO mahasiswa VALUES ('0003', 'yang lain', '')")
         for answer in waiting:
             with pytest.raises(FutureTimeoutError):
                 answer.result(0.3)
         assert [row[1:] for row in site.list().rows] == [("0001", "Siti", "Solo")]
         assert site.get(site.path("/mahasiswa/edit/", "0002")).status_code == 404
-        execute("COMMIT")
+        other("COMMIT")
         assert [answer.result(10).status_code for answer in waiting] == [302, 302, 409]
         assert [row[1:] for row in site.list().rows] == [
             ("0001", "Siti Baru", "Solo"),
@@ -443,11 +211,16 @@ def test_a_write_waits_for_another_program(path: Path) -> None:
         ]
 
 
-def test_a_write_that_waited_too_long_is_not_made(path: Path) -> None:
-    """Another program does not let go: each write is answered 503, keeps what was typed, and is never made later."""
-    with Service(path) as service, service.site() as site, ThreadPoolExecutor() as threads, other(path) as execute:
+def test_a_write_that_waited_too_long_for_a_lock_is_never_made(path: Path) -> None:
+    """Each such change is answered 503 with the typed texts, and it is not made when the lock is released."""
+    with (
+        Service(path) as service,
+        service.site() as site,
+        ThreadPoolExecutor() as threads,
+        other_program(path) as other,
+    ):
         site.add("0001", "Siti", "Solo")
-        execute("BEGIN IMMEDIATE")
+        other("BEGIN IMMEDIATE")
         began = time.monotonic()
         add = send(threads, service, "/mahasiswa/add", b"nim=0002&nama=Budi&alamat=Bantul")
         edit = send(threads, service, "/mahasiswa/edit/0001", b"nama=Siti+Baru&alamat=Klaten")
@@ -455,34 +228,31 @@ def test_a_write_that_waited_too_long_is_not_made(path: Path) -> None:
         for future in (add, edit, delete):
             answer = future.result(20)
             assert answer.status_code == 503
-            assert (
-                "Data belum tersimpan karena basis data sedang tidak dapat diakses. Coba lagi beberapa saat lagi."
-                in answer.text
-            )
+            assert f"{CHANGE_NOT_STORED} Coba lagi beberapa saat lagi." in answer.text
         assert time.monotonic() - began < 15
         values = [Page(future.result().text, service.url).record_form.values for future in (add, edit)]
         assert values == [
             {"nim": "0002", "nama": "Budi", "alamat": "Bantul"},
             {"nim": "0001", "nama": "Siti Baru", "alamat": "Klaten"},
         ]
-        execute("ROLLBACK")
+        other("ROLLBACK")
         assert site.add("0003", "Ani", "Klaten").status_code == 302
         assert contents(path) == [("0001", "Siti", "Solo"), ("0003", "Ani", "Klaten")]
 
 
-def test_a_table_that_another_program_takes_away(path: Path) -> None:
-    """Without it each page says that the data cannot be reached; made anew, all is well again, the refusals too."""
+def test_a_table_that_another_program_drops_and_creates_again(path: Path) -> None:
+    """Without the table every page answers 503. With it the service goes on, and the rules still apply."""
     with Service(path) as service, service.site() as site:
         site.add("0001", "Siti", "Solo")
-        (declared,) = ask(path, "SELECT sql FROM sqlite_schema")
+        ((definition,),) = ask(path, "SELECT sql FROM sqlite_schema")
         ask(path, "DROP TABLE mahasiswa")
         for answer in (site.get(site.path("/")), site.get(site.path("/mahasiswa/edit/", "0001"))):
             assert answer.status_code == 503
-            assert "Data sedang tidak dapat ditampilkan. Coba lagi beberapa saat lagi." in answer.text
+            assert NOT_READ in answer.text
         for answer in (site.add("0002", "Budi", "Bantul"), site.edit("0001", "Ani", "Solo"), site.delete("0001")):
             assert answer.status_code == 503
-            assert "Data belum tersimpan karena basis data sedang tidak dapat diakses." in answer.text
-        ask(path, str(declared[0]))
+            assert CHANGE_NOT_STORED in answer.text
+        ask(path, str(definition))
         assert site.list().rows == []
         assert site.add("..", "Budi", "Bantul").status_code == 400
         assert site.add("0002", "Bu\0di", "Bantul").status_code == 400
@@ -490,87 +260,47 @@ def test_a_table_that_another_program_takes_away(path: Path) -> None:
         assert site.list().nims == ["0002"]
 
 
-def test_a_disk_that_is_full_is_unavailable(path: Path) -> None:
-    """A write for which there is no room is not made, its neighbours neither, and reading goes on."""
-    real = apsw.vfs_names()[0]
+def test_a_text_of_another_program_that_is_not_utf_8_makes_its_pages_unavailable(path: Path) -> None:
+    """The list and that record answer 503. Other records are read and changed, and an edit or a deletion mends it."""
+    with Service(path) as service, service.site() as site:
+        for nim in ("0001", "0002", "0003"):
+            site.add(nim, "Siti", "Solo")
+        for target, texts in (
+            ("/mahasiswa/edit/0002", {"nama": "Budi", "alamat": "Solo"}),
+            ("/mahasiswa/delete/0002", {}),
+        ):
+            ask(path, "UPDATE mahasiswa SET nama = CAST(x'41ff' AS TEXT) WHERE nim = '0002'")
+            for page in ("/", "/?cari=Solo", "/?urut=nama", "/mahasiswa/edit/0002", "/mahasiswa/ekspor.csv"):
+                assert site.get(page).status_code == 503
+            assert site.get("/mahasiswa/edit/0001").status_code == 200
+            assert site.edit("0001", "Siti", "Solo").status_code == 302
+            assert site.post(target, texts).status_code == 302
+            assert site.list().row("0001").cells[2] == "Siti"
 
-    class File(apsw.VFSFile):
-        def __init__(self, name: "apsw.URIFilename | str | None", flags: list[int]) -> None:
-            super().__init__(real, name, flags)
 
-        def xWrite(self, data: bytes, offset: int) -> None:  # noqa: N802 - SQLite's name
-            if full:
-                no_room()
-            super().xWrite(data, offset)
-
-    class Disk(apsw.VFS):
-        def xOpen(self, name: "apsw.URIFilename | str | None", flags: list[int]) -> apsw.VFSFile:  # noqa: N802 - SQLite's name
-            return File(name, flags)
-
-    def no_room() -> NoReturn:
-        raise apsw.FullError("no room")
-
-    async def use() -> None:
-        store = await open_store(SQLiteURL(path))
+async def test_a_text_that_is_not_utf_8_is_named_as_the_cause(path: Path) -> None:
+    """Reads of it, and changes that are based on it, are Unavailable with that message; their group is not affected."""
+    async with opened(SQLiteURL(path)) as store:
         await store.add("0001", "Siti", "Solo")
-        full.append(True)
-        outcomes = await asyncio.gather(
-            *(store.add(f"{number}", "Siti", "Solo" * 5000) for number in range(3)),
-            store.delete("0001"),
-            return_exceptions=True,
-        )
-        assert [type(outcome) for outcome in outcomes] == [Unavailable] * 4
-        assert await store.get("0001") == ("0001", "Siti", "Solo")
-        full.clear()
-        await store.add("0002", "Budi", "Bantul")
-        await store.close()
-
-    full: list[bool] = []
-    disk = Disk("small", real, makedefault=True)
-    try:
-        migrate(SQLiteURL(path))
-        asyncio.run(use())
-    finally:
-        disk.unregister()
-    assert contents(path) == [("0001", "Siti", "Solo"), ("0002", "Budi", "Bantul")]
+        await asyncio.to_thread(ask, path, "UPDATE mahasiswa SET nama = CAST(x'41ff' AS TEXT)")
+        reads = (store.get("0001"), store.after(None, 1), store.page(Query(), 0, 1), store.snapshot(10))
+        for read in (*reads, store.update("0001", "Siti", "Solo", "versi"), anext(store.chunks(Query()))):
+            with pytest.raises(Unavailable, match="another program has stored a text that is not UTF-8"):
+                await read
+        writes = (store.add("0002", "Ani", "Solo"), store.update("0001", "Siti", "Solo", "versi"))
+        assert await outcomes(*writes, store.add("0003", "Ina", "Solo")) == [None, "unavailable", None]
 
 
-def make(path: Path, script: str, records: Sequence[tuple[str, str, str]] = ()) -> None:
-    """Have another program make a database."""
-    rows = "".join(
-        f"; INSERT INTO mahasiswa (nim, nama, alamat) VALUES ('{nim}', '{nama}', '{alamat}')"
-        for nim, nama, alamat in records
+async def test_a_trigger_of_another_program_refuses_one_write_alone(path: Path) -> None:
+    """The other writes of its group are stored."""
+    run_script(
+        path,
+        "CREATE TRIGGER aturan BEFORE INSERT ON mahasiswa WHEN NEW.alamat = 'x' BEGIN SELECT RAISE(ABORT, 'no'); END",
     )
-    subprocess.run([sys.executable, "-ISc", MAKER, str(path), script + rows], check=True)
-
-
-def ask(path: Path, statement: str) -> list[tuple[object, ...]]:
-    """Have another program run one statement; return its rows."""
-    with other(path) as execute:
-        return execute(statement)
-
-
-def contents(path: Path) -> list[tuple[object, ...]]:
-    """Return the records as another program reads them."""
-    return ask(path, "SELECT nim, nama, alamat FROM mahasiswa ORDER BY nim")
-
-
-@contextmanager
-def other(path: Path) -> Iterator[Callable[[str], list[tuple[object, ...]]]]:
-    """Run another program that has the file open; what is yielded has it run a statement and returns the rows."""
-    with subprocess.Popen(
-        [sys.executable, "-ISc", OTHER_PROGRAM, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as process:
-        assert process.stdin
-        assert process.stdout
-        ask, answer = process.stdin, process.stdout
-
-        def execute(statement: str) -> list[tuple[object, ...]]:
-            print(statement.replace("\n", " "), file=ask, flush=True)
-            rows: list[tuple[object, ...]] = ast.literal_eval(answer.readline())
-            return rows
-
-        yield execute
+    async with opened(SQLiteURL(path)) as store:
+        writes = [store.add("1", "Siti", "Solo"), store.add("2", "Ani", "x"), store.add("3", "Ina", "Solo")]
+        assert await outcomes(*writes) == [None, "unavailable", None]
+    assert contents(path) == [("1", "Siti", "Solo"), ("3", "Ina", "Solo")]
 
 
 def send(threads: ThreadPoolExecutor, service: Service, path: str, body: bytes) -> "Future[httpx.Response]":

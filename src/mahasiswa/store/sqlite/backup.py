@@ -1,4 +1,4 @@
-"""A copy of the SQLite file, taken while the service runs and writes."""
+"""A verified copy of the SQLite file, taken while the service runs and writes."""
 
 import os
 import sys
@@ -7,19 +7,24 @@ from pathlib import Path
 import apsw
 
 from mahasiswa.store.errors import Unusable
+from mahasiswa.store.sqlite import sql
 
 
 def backup(source: Path, target: Path) -> None:
-    """Copy one moment of the database to a new file, which gets its name only once it is verified and on disk."""
+    """Copy the database as it is at one moment to a new file that only its owner can read; raise Unusable.
+
+    The target gets its name only when the copy is verified and on disk. An existing file is never replaced.
+    """
     if target.exists():
         raise Unusable(f"{target} exists already; a backup never replaces another")
     if not target.parent.is_dir():
         raise Unusable(f"the folder {target.parent} does not exist")
     unfinished = target.with_name(f".{target.name}.{os.getpid()}")
     try:
+        unfinished.touch(mode=0o600, exist_ok=False)
         _copy(source, unfinished)
         _verify(unfinished)
-        # A hard link fails where the name was taken meanwhile, which a rename would overwrite.
+        # Unlike a rename, a hard link fails if another program has created the target meanwhile.
         os.link(unfinished, target)
         _sync_folder(target.parent)
     except (apsw.Error, OSError) as error:
@@ -32,7 +37,7 @@ def _copy(source: Path, target: Path) -> None:
     origin = apsw.Connection(str(source.absolute()), flags=apsw.SQLITE_OPEN_READWRITE)
     copy = apsw.Connection(str(target.absolute()))
     try:
-        # In one step: readers of a write-ahead log see one moment, and hold nobody up.
+        # In a single step the copy is of one moment. With a write-ahead log it blocks no writer.
         with copy.backup("main", origin, "main") as work:
             work.step(-1)
         copy.execute("PRAGMA synchronous = FULL; PRAGMA journal_mode = DELETE")
@@ -47,13 +52,13 @@ def _verify(path: Path) -> None:
         result = db.execute("PRAGMA integrity_check").get
         if result != "ok":
             raise apsw.CorruptError(f"the copy is damaged: {result}")
-        db.execute("SELECT count(*) FROM mahasiswa").get  # noqa: B018 - the table is there and can be read
+        db.execute(sql.count("")).get  # noqa: B018 - fails if the table is missing
     finally:
         db.close()
 
 
 def _sync_folder(folder: Path) -> None:
-    if sys.platform != "win32":  # which has no such thing
+    if sys.platform != "win32":  # it cannot open a folder
         descriptor = os.open(folder, os.O_RDONLY)
         try:
             os.fsync(descriptor)

@@ -1,4 +1,4 @@
-"""The SQLite file itself: made where it does not exist, opened, and watched for being taken away."""
+"""Connections to the SQLite file: how they are opened, the lock on its folder, and the meaning of their errors."""
 
 import ctypes
 import os
@@ -6,33 +6,49 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import cast
 
 import apsw
 
-PATIENCE = 10.0
-"""Seconds to wait for a lock that another program holds; a change counts them from when it was queued."""
+from mahasiswa.store.errors import Reason, Refused, StoreError, Unavailable
 
-MAX_LOG = 64 * 1024 * 1024
-"""Bytes of write-ahead log that are kept once they are in the file; a long reader may let it grow beyond that."""
+LOCK_TIMEOUT_SECONDS = 10.0
+"""Maximum wait for a lock that another program holds. For a change it includes the time in the queue."""
+
+WAL_MAX_BYTES = 64 * 1024 * 1024
+"""Maximum size of the write-ahead log after a checkpoint. A long read of another program can let it grow beyond."""
 
 
 def connect(path: Path) -> apsw.Connection:
-    """Open a file that exists: one that was removed must not come back empty."""
+    """Open a file that exists. It is never created here: a removed file must not come back as an empty list."""
     db = apsw.Connection(str(path.absolute()), flags=apsw.SQLITE_OPEN_READWRITE)
-    db.set_busy_timeout(int(PATIENCE * 1000))
-    db.execute(f"PRAGMA synchronous = FULL; PRAGMA trusted_schema = OFF; PRAGMA journal_size_limit = {MAX_LOG}")
+    db.set_busy_timeout(int(LOCK_TIMEOUT_SECONDS * 1000))
+    db.execute(f"PRAGMA synchronous = FULL; PRAGMA trusted_schema = OFF; PRAGMA journal_size_limit = {WAL_MAX_BYTES}")
     return db
 
 
+def refusal(error: apsw.ConstraintError) -> StoreError:
+    """Translate a broken constraint: its name or its column gives the field and the reason."""
+    match str(error).partition(" constraint failed: "):
+        case "CHECK", _, constraint:
+            field, _, reason = constraint.partition("_")
+            return Refused(field, cast("Reason", reason))
+        case "NOT NULL", _, column:
+            return Refused(column.removeprefix("mahasiswa."), "missing")
+        case "UNIQUE", _, _:
+            return Refused("nim", "duplicate")
+    return Unavailable(str(error))  # another program's trigger
+
+
 def has_moved(db: apsw.Connection) -> bool:
-    """Whether the file that is open no longer stands under its name: what is written to it would be lost."""
+    """Whether the open file was removed or replaced, so that whatever is written to it would be lost."""
     moved = ctypes.c_int()
     db.file_control("main", apsw.SQLITE_FCNTL_HAS_MOVED, ctypes.addressof(moved))
     return bool(moved.value)
 
 
-def log_of(path: Path) -> tuple[int, int] | None:
-    """What tells the file's write-ahead log from any other; None where it has none."""
+def wal_identity(path: Path) -> tuple[int, int] | None:
+    """The device and inode of the file's write-ahead log, or None if it has none."""
     try:
         status = Path(f"{path}-wal").stat()
     except FileNotFoundError:
@@ -40,21 +56,22 @@ def log_of(path: Path) -> tuple[int, int] | None:
     return status.st_dev, status.st_ino
 
 
-def remove_log(path: Path, log: tuple[int, int] | None) -> None:
-    """Remove that write-ahead log and its index, while it is open still: no other one can be taken for it.
+def remove_wal(path: Path, identity: tuple[int, int] | None) -> None:
+    """Remove the write-ahead log of a file that was replaced. SQLite would apply it to the new file.
 
-    One worker at a time: the next one finds the log that the first has begun since, and leaves it.
+    Call it while that log is still open, because its inode cannot be reused until then. Of several workers the first
+    removes the log; the others find no log or another one, and leave it.
     """
     with folder_lock(path.parent):
-        if log is not None and log == log_of(path):
+        if identity is not None and identity == wal_identity(path):
             for suffix in ("-wal", "-shm"):
                 Path(f"{path}{suffix}").unlink(missing_ok=True)
 
 
 @contextmanager
 def folder_lock(folder: Path) -> Iterator[None]:
-    """Hold a folder against our other processes."""
-    if sys.platform == "win32":  # where no file can be replaced that is open
+    """Keep this program's other processes out of a block that they all guard with the same folder."""
+    if sys.platform == "win32":  # it has no flock, and an open file cannot be replaced there
         yield
         return
     import fcntl  # noqa: PLC0415 - Windows has none

@@ -1,73 +1,194 @@
-"""Creates and upgrades the table in an SQLite file."""
+"""Creates, upgrades and adopts the table mahasiswa in an SQLite file.
 
-import re
+The schema's version stands in PRAGMA user_version. Each step of STEPS raises it by one, in one transaction. To change
+the schema, add a step; never change one that was released.
+"""
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import cast
 
 import apsw
 
-from mahasiswa.record import Mahasiswa
-from mahasiswa.store import Adopted, statements
-from mahasiswa.store.errors import Unusable
-from mahasiswa.store.sqlite.connection import PATIENCE, connect, folder_lock
+from mahasiswa.record import NIM_MAX_CHARACTERS, Mahasiswa
+from mahasiswa.store import Adopted
+from mahasiswa.store.errors import Refused, Unusable
+from mahasiswa.store.sqlite import sql
+from mahasiswa.store.sqlite.backup import backup
+from mahasiswa.store.sqlite.connection import LOCK_TIMEOUT_SECONDS, folder_lock, refusal
 
-# As SQLite itself tells: INT goes first.
-type_affinity_text = re.compile("^(?!.*INT).*(CHAR|CLOB|TEXT)", re.IGNORECASE)
+NAMED_ROWS = 3
+"""Maximum number of refused records that an error names."""
+
+SHOWN_NIM_CHARACTERS = 40
+
+PROBLEMS = {
+    "missing": "{field} is NULL",
+    "nul": "{field} contains a NUL character",
+    "too_long": f"it has more than {NIM_MAX_CHARACTERS} characters",
+    "unaddressable": "no link can reach it",
+    "duplicate": "it occurs more than once",
+}
+
+log = logging.getLogger(__name__)
 
 
 def migrate(path: Path) -> None:
-    """Make the file and its table where they do not exist; raise Unusable. Leaves nothing open."""
-    try:
-        if not path.parent.is_dir():
-            raise Unusable(f"the folder {path.parent} does not exist")
-        # To begin a log takes the file alone, and SQLite does not wait for that.
-        with folder_lock(path.parent):
-            _migrate(path)
-    except OSError as error:
-        raise Unusable(f"{path} cannot be opened: {error.strerror}") from error
+    """Create the file and its table, or bring a table that an earlier release made to this schema; raise Unusable.
 
-
-def _migrate(path: Path) -> None:
-    try:
-        db = apsw.Connection(str(path.absolute()))
-    except apsw.Error as error:
-        raise Unusable(f"{path} cannot be opened: {error}") from error
-    try:
-        db.set_busy_timeout(int(PATIENCE * 1000))
-        if db.readonly("main"):
-            raise Unusable(f"{path} cannot be written")
-        _prepare_table(db, path)
+    Records are only moved after a back-up file was written. All handles are closed when it returns.
+    """
+    with _exclusive(path) as db:
+        version = db.pragma("user_version")
+        if version > len(STEPS):
+            raise Unusable(
+                f"{path} has schema version {version}, and this release knows only up to {len(STEPS)}: use a newer release"
+            )
+        for number, step in enumerate(STEPS[version:], version + 1):
+            with db:
+                step(db, path)
+                db.pragma("user_version", number)
+        kind, definition = _describe(db)
+        if kind is None:
+            raise Unusable(f"{path} has schema version {version}, but its table mahasiswa is missing")
+        if definition != sql.CREATE_MAHASISWA:
+            raise _foreign(path, kind)
         if db.execute("PRAGMA journal_mode = WAL").get != "wal":
             raise Unusable(f"{path} cannot have a write-ahead log; is it on a network drive?")
-        connect(path).close()
+
+
+def adopt(path: Path) -> Adopted:
+    """Rebuild a table mahasiswa that another program made as this program's own, in one transaction; raise Unusable.
+
+    The columns nim, nama and alamat may have any order, type and collation. Every value must be a text that the new
+    table admits; numbers are refused, because a number has lost the zeros that it began with. Rules of the old table
+    (CHECK, DEFAULT, NOCASE) are dropped; they remain in the back-up file.
+    """
+    if not path.exists():
+        raise Unusable(f"{path} does not exist")
+    with _exclusive(path) as db, db:
+        kind, definition = _describe(db)
+        if kind is None:
+            raise Unusable(f"{path} has no table mahasiswa; there is nothing to adopt")
+        if definition == sql.CREATE_MAHASISWA:
+            raise Unusable(f"the table mahasiswa in {path} is this program's own already; there is nothing to adopt")
+        if (version := db.pragma("user_version")) > len(STEPS):
+            raise Unusable(f"{path} has user_version {version}, which a newer release or another program has set")
+        if kind != "table":
+            raise Unusable(f"mahasiswa in {path} is of type {kind}; only a table can be adopted")
+        if sorted(columns := [name for (name,) in db.execute(sql.COLUMNS)]) != sorted(Mahasiswa._fields):
+            raise Unusable(
+                f"the table mahasiswa in {path} has the columns {', '.join(columns)}; it must have nim, nama and alamat"
+            )
+        adopted = _rebuild(db, path)
+        db.pragma("user_version", len(STEPS))
+    return adopted
+
+
+def _create_or_rebuild(db: apsw.Connection, path: Path) -> None:
+    """Step 1: the table with its rules. A table of release 1.0.0, which set no version, is rebuilt."""
+    kind, definition = _describe(db)
+    if kind is None:
+        db.execute(sql.CREATE_MAHASISWA)
+    elif definition == sql.CREATE_MAHASISWA_1_0_0:
+        adopted = _rebuild(db, path)
+        log.warning("%s was made by release 1.0.0 and is upgraded; a back-up is in %s", path, adopted.backup)
+    elif definition != sql.CREATE_MAHASISWA:  # `.dump` of the sqlite3 shell keeps the table, not the version
+        raise _foreign(path, kind)
+
+
+STEPS: Sequence[Callable[[apsw.Connection, Path], None]] = (_create_or_rebuild,)
+
+
+@contextmanager
+def _exclusive(path: Path) -> Iterator[apsw.Connection]:
+    """Open the file, or create it, under the lock of its folder; translate every error to Unusable."""
+    if not path.parent.is_dir():
+        raise Unusable(f"the folder {path.parent} does not exist")
+    try:
+        # Switching to a write-ahead log needs the file alone, and SQLite's busy timeout does not cover it.
+        with folder_lock(path.parent):
+            db = apsw.Connection(str(path.absolute()))
+            try:
+                db.set_busy_timeout(int(LOCK_TIMEOUT_SECONDS * 1000))
+                db.transaction_mode = "IMMEDIATE"
+                if db.readonly("main"):
+                    raise Unusable(f"{path} cannot be written")
+                if (encoding := db.pragma("encoding")) != "UTF-8":  # its order would not be that of code points
+                    raise Unusable(f"{path} has the encoding {encoding}; it must be UTF-8")
+                yield db
+            finally:
+                db.close()
     except apsw.NotADBError:
         raise Unusable(f"{path} is not an SQLite database") from None
     except apsw.Error as error:
         raise Unusable(f"{path} cannot be used: {error}") from error
-    finally:
-        db.close()
+    except OSError as error:
+        raise Unusable(f"{path} cannot be opened: {error.strerror}") from error
 
 
-def _prepare_table(db: apsw.Connection, path: Path) -> None:
-    with db:
-        db.execute(statements.CREATE_TABLE)
-        kind = db.execute("SELECT type FROM sqlite_schema WHERE lower(name) = 'mahasiswa'").get
-        columns = {name.lower(): declared for _, name, declared, *_ in db.execute("PRAGMA table_info(mahasiswa)")}
-        if kind != "table" or columns.keys() != set(Mahasiswa._fields):
-            raise Unusable(f"{path} holds a {kind} mahasiswa with other columns: {', '.join(columns)}")
-        if not all(type_affinity_text.search(declared) for declared in columns.values()):
-            raise Unusable(f"{path} holds a table mahasiswa whose columns are not TEXT")
-        if not _is_key(db, "nim"):
-            raise Unusable(f"{path} holds a table mahasiswa whose nim is not its key")
+def _describe(db: apsw.Connection) -> tuple[str | None, str | None]:
+    """The type of the object named mahasiswa, and the SQL that made it; None if there is none."""
+    return next(db.execute(sql.DESCRIBE_MAHASISWA), (None, None))
 
 
-def _is_key(db: apsw.Connection, column: str) -> bool:
-    """Whether a unique index stands on that column alone, and on every row."""
-    indexes = [name for _, name, unique, _, partial in db.execute("PRAGMA index_list(mahasiswa)") if unique > partial]
-    return any(
-        [column] == [(name or "").lower() for _, _, name in db.execute(f'PRAGMA index_info("{index}")')]
-        for index in indexes
+def _foreign(path: Path, kind: str) -> Unusable:
+    return Unusable(
+        f"{path} holds a {kind} mahasiswa that this program did not make; to rebuild it, run: mahasiswa adopt"
     )
 
 
-def adopt(path: Path) -> Adopted:
-    raise NotImplementedError
+def _rebuild(db: apsw.Connection, path: Path) -> Adopted:
+    """Write a back-up file, then move every record into a new table, to the byte. The caller holds a transaction."""
+    if dependent := db.execute(sql.DEPENDENT_OBJECTS).fetchone():
+        raise Unusable(f"{path}: remove {' '.join(dependent)} first, because it depends on the old table mahasiswa")
+    saved = path.with_name(f"{path.name}.before-{datetime.now(UTC):%Y%m%dT%H%M%SZ}")
+    backup(path, saved)
+    try:
+        db.execute(sql.SET_ASIDE)
+        db.execute(sql.CREATE_MAHASISWA)
+        count = _move_rows(db, path)
+        db.execute(sql.DROP_BEFORE)
+    except BaseException:
+        saved.unlink()  # nothing is changed, and a service that is started again and again would fill the disk
+        raise
+    return Adopted(count, saved)
+
+
+def _move_rows(db: apsw.Connection, path: Path) -> int:
+    problems = []
+    refused = 0
+    for *types, nim, nama, alamat in db.execute(sql.ROWS_BEFORE):
+        if problem := _move_row(db, types, (nim, nama, alamat)):
+            refused += 1
+            if refused <= NAMED_ROWS:
+                shown = "NULL" if nim is None else ascii(nim.decode(errors="replace"))[:SHOWN_NIM_CHARACTERS]
+                problems.append(f"NIM {shown}: {problem}")
+    if refused:
+        more = f"; and {refused - NAMED_ROWS} more" if refused > NAMED_ROWS else ""
+        raise Unusable(f"{path}: nothing was changed, invalid records: {refused}. {'; '.join(problems)}{more}")
+    count, kept = db.execute(sql.COUNT_BEFORE).get, db.execute(sql.COUNT_KEPT).get
+    if count != kept:
+        raise Unusable(f"{path}: nothing was changed, because {count - kept} records would differ")
+    return cast("int", count)
+
+
+def _move_row(db: apsw.Connection, types: Sequence[str], values: Sequence[bytes | None]) -> str | None:
+    """Insert a record into the new table, and return None; or return the rule that it breaks."""
+    texts = []
+    for field, kind, value in zip(Mahasiswa._fields, types, values, strict=True):
+        if kind not in ("text", "null"):
+            return f"{field} is of type {kind}, not text"
+        try:
+            texts.append(None if value is None else value.decode())
+        except UnicodeDecodeError:
+            return f"{field} is not UTF-8"
+    try:
+        db.execute(sql.ADD, texts)
+    except apsw.ConstraintError as error:
+        refused = refusal(error)
+        return PROBLEMS[refused.reason].format(field=refused.field) if isinstance(refused, Refused) else str(refused)
+    return None

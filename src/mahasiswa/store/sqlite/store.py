@@ -4,99 +4,50 @@ import asyncio
 import logging
 import re
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from threading import local
-from typing import Self, TypeVar, cast
+from typing import Self, cast
 
 import apsw
 
 from mahasiswa.record import Incoming, Mahasiswa, Write, digest
-from mahasiswa.store import Merged, Query, Snapshot, Version, statements
+from mahasiswa.store import Merged, Query, Snapshot, Version
 from mahasiswa.store.errors import Changed, Unavailable, Unusable
-from mahasiswa.store.sqlite.connection import connect, has_moved, log_of, remove_log
+from mahasiswa.store.sqlite import sql
+from mahasiswa.store.sqlite.connection import connect, has_moved, remove_wal, wal_identity
+from mahasiswa.store.sqlite.reader_pool import ReaderPool, long_read
 from mahasiswa.store.sqlite.schema import migrate
 from mahasiswa.store.sqlite.writer import Writer
 
-CHUNK = 2000
+CHUNK_RECORDS = 2000
 """Records of a long read that are handed on at a time."""
 
-FAR = 1000
-"""Records into a sorted list from which on only the keys are sorted."""
+SHORT_LIST_RECORDS = 2000
+"""Maximum length of a list that is read on the event loop, because that takes no longer than a switch of threads."""
 
-READERS = 4
-
-SHORT = 2000
-"""Records of a list that is read on the event loop."""
-
-LOOK_SECONDS = 0.1
-"""How often the list page looks whether its file still stands under its name; every write and other read does."""
-
-T = TypeVar("T")
+FILE_CHECK_SECONDS = 0.1
+"""Interval at which `version` checks whether the file was replaced. Every other method checks it at each call."""
 
 log = logging.getLogger(__name__)
 
 as_record = cast("Callable[[object], Mahasiswa]", partial(tuple.__new__, Mahasiswa))
 
 
-class _Readers:
-    """A few threads with a connection each."""
+class _OpenFile:
+    """All connections to one file. A file that takes its place gets a new _OpenFile."""
 
     def __init__(self, path: Path) -> None:
-        self._path = path
-        self._threads = ThreadPoolExecutor(READERS, "reader")
-        self._mine = local()
-        self.connections: list[apsw.Connection] = []
-
-    async def read(self, query: Callable[[apsw.Connection], T]) -> T:
-        try:
-            return await asyncio.get_running_loop().run_in_executor(self._threads, self._query, query)
-        except apsw.Error as error:
-            raise Unavailable(str(error)) from error
-
-    @asynccontextmanager
-    async def alone(self) -> AsyncIterator[Callable[[Callable[[apsw.Connection], T]], Awaitable[T]]]:
-        """A connection of one's own, for a read in several steps that must see one moment."""
-        loop = asyncio.get_running_loop()
-        try:
-            db = await loop.run_in_executor(self._threads, connect, self._path)
-            try:
-                yield lambda query: loop.run_in_executor(self._threads, query, db)
-            finally:
-                await loop.run_in_executor(self._threads, db.close)
-        except apsw.Error as error:
-            raise Unavailable(str(error)) from error
-
-    def close(self) -> None:
-        self._threads.shutdown()
-        for db in self.connections:
-            db.close()
-
-    def _query(self, query: Callable[[apsw.Connection], T]) -> T:
-        if not hasattr(self._mine, "db"):
-            self._mine.db = connect(self._path)
-            self._mine.db.execute("PRAGMA query_only = ON")
-            self.connections.append(self._mine.db)
-        return query(self._mine.db)
-
-
-class _File:
-    """Everything that is open on one file, for as long as it stands under its name."""
-
-    def __init__(self, path: Path) -> None:
-        self.readers = _Readers(path)
+        self.readers = ReaderPool(path)
         self.writer = Writer(path)
-        # A connection that never writes sees every commit of every other one, in this process and in others. It is
-        # asked on the event loop: that takes a few microseconds, a hop to another thread a hundred.
+        # A connection that never writes, because data_version shows only the commits of other connections. It is used
+        # on the event loop: its queries take a few microseconds, a switch to another thread takes a hundred.
         self.watch = connect(path)
-        self.watch.execute(statements.LONGER_THAN, (0,)).get  # noqa: B018 - from the first read on there is a log
+        self.watch.execute(sql.LONGER_THAN, (0,)).get  # noqa: B018 - the first read creates the write-ahead log
         self.watch.set_busy_timeout(0)
-        self.asked = self.watch.cursor()  # a new one for each question takes half a microsecond more
-        self.log = log_of(path)
+        self.version_cursor = self.watch.cursor()  # a new cursor for each query costs another half microsecond
+        self.wal_identity = wal_identity(path)
 
     async def close(self) -> None:
         await self.writer.close()
@@ -105,71 +56,55 @@ class _File:
 
 
 class SQLiteStore:
-    """The Store on a file that `prepare` made ready."""
+    """The Store on a file that `migrate` has made ready."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._file: _File | None = _File(path)
-        self._generation = 0
+        self._file: _OpenFile | None = _OpenFile(path)
+        self._generation = 0  # tells the versions of two files apart
         self._is_short = True
-        self._looked = 0.0
-        self._opening = asyncio.Lock()
+        self._next_file_check = 0.0
+        self._reopening = asyncio.Lock()
 
     @classmethod
     def open(cls, path: Path) -> Self:
-        """Open a file that is there; raise Unusable."""
+        """Open a file that exists; raise Unusable."""
         try:
             return cls(path)
         except apsw.Error as error:
             raise Unusable(f"{path} cannot be opened: {error}") from error
 
     async def version(self) -> Version | None:
-        file = self._file
-        # Asked many thousand times a second: that the file was replaced may be noticed a little late.
-        if (now := time.monotonic()) >= self._looked + LOOK_SECONDS or file is None:
-            self._looked = now
-            file = await self._current()
-        try:
-            return self._generation, file.asked.execute("PRAGMA data_version").get
-        except apsw.BusyError:
-            return None
-        except apsw.Error as error:
-            raise Unavailable(str(error)) from error
+        if self._file is None or time.monotonic() >= self._next_file_check:
+            await self._current()
+            self._next_file_check = time.monotonic() + FILE_CHECK_SECONDS
+        return self.version_now()
 
     def version_now(self) -> Version | None:
-        file = self._file
-        if file is None or time.monotonic() >= self._looked + LOOK_SECONDS:
+        if self._file is None or time.monotonic() >= self._next_file_check:
             return None
         try:
-            return self._generation, file.asked.execute("PRAGMA data_version").get
-        except apsw.Error:
+            return self._generation, self._file.version_cursor.execute("PRAGMA data_version").get
+        except apsw.Error:  # locked, or cannot be read: then the read of the records says why
             return None
 
     async def snapshot(self, at_most: int) -> Snapshot:
-        # The version first: what is read after it is of that version or a later one.
+        # Read the version before the records: then the records are of that version or of a later one.
         version = await self.version()
-        records = self._read_short(await self._current()) if self._is_short and at_most >= SHORT else None
-        if records is None:
+        file = await self._current()
+        if self._is_short and at_most >= SHORT_LIST_RECORDS and (records := _read_short_list(file.watch)) is not None:
+            return Snapshot(version, records)
 
-            def read(db: apsw.Connection) -> Sequence[tuple[str, str, str]] | None:
-                return None if db.execute(statements.LONGER_THAN, (at_most,)).get else _rows(db, statements.ALL)
+        def read(db: apsw.Connection) -> Sequence[tuple[str, str, str]] | None:
+            return None if db.execute(sql.LONGER_THAN, (at_most,)).get else _fetch(db.execute(sql.ALL))
 
-            records = await (await self._current()).readers.read(read)
-            self._is_short = records is not None and len(records) <= SHORT
+        records = await file.readers.read(read)
+        self._is_short = records is not None and len(records) <= SHORT_LIST_RECORDS
         return Snapshot(version, records)
 
-    @staticmethod
-    def _read_short(file: _File) -> Sequence[tuple[str, str, str]] | None:
-        """A list that is read on the event loop, for it takes no longer than a hop to another thread; else None."""
-        try:
-            records = cast("list[tuple[str, str, str]]", file.watch.execute(statements.SOME, (SHORT + 1,)).fetchall())
-        except (apsw.Error, UnicodeDecodeError):
-            return None
-        return records if len(records) <= SHORT else None
-
     async def after(self, nim: str | None, limit: int) -> Sequence[Mahasiswa]:
-        statement, parameters = (statements.FIRST, (limit,)) if nim is None else (statements.AFTER, (nim, limit))
-        return await (await self._current()).readers.read(lambda db: _records(db, statement, parameters))
+        statement, bindings = (sql.FIRST, (limit,)) if nim is None else (sql.AFTER, (nim, limit))
+        return await (await self._current()).readers.read(lambda db: _records(db.execute(statement, bindings)))
 
     async def get(self, nim: str) -> Mahasiswa | None:
         return await (await self._current()).readers.read(lambda db: _get(db, nim))
@@ -182,68 +117,54 @@ class SQLiteStore:
         return await (await self._current()).readers.read(read)
 
     async def count(self, query: Query) -> int:
-        match, parameters = _match(query.cari)
-        return await (await self._current()).readers.read(
-            lambda db: cast("int", db.execute(statements.COUNT + match, parameters).get)
-        )
+        where, pattern = _condition(query.cari)
+        statement, bindings = sql.count(where), {"pattern": pattern}
+        return await (await self._current()).readers.read(lambda db: cast("int", db.execute(statement, bindings).get))
 
     async def page(self, query: Query, offset: int, limit: int) -> Sequence[Mahasiswa]:
-        match, parameters = _match(query.cari)
-        order = statements.ORDERS[query.urut, query.arah]
-
-        def read(db: apsw.Connection) -> Sequence[Mahasiswa]:
-            if query.urut != "nim" and offset > FAR:
-                # Under a LIMIT, SQLite sorts whole rows, and by a slower way than it sorts keys alone.
-                keys = db.execute(statements.KEYS + match + statements.lowered(order), parameters)
-                with suppress(UnicodeDecodeError):
-                    nims = [nim for (nim,) in islice(keys, offset, offset + limit)]
-                    # Another program's table may hold what finds no record: NULL, or no text.
-                    if all(isinstance(nim, str) for nim in nims):
-                        return [record for nim in nims if (record := _get(db, cast("str", nim)))]
-            return _records(db, statements.PAGE + match + order + statements.LIMIT, (*parameters, limit, offset))
-
-        return await (await self._current()).readers.read(read)
+        where, pattern = _condition(query.cari)
+        statement = sql.page(where, sql.ORDERS[query.urut, query.arah])
+        bindings = {"pattern": pattern, "limit": limit, "offset": offset}
+        return await (await self._current()).readers.read(lambda db: _records(db.execute(statement, bindings)))
 
     async def chunks(self, query: Query) -> AsyncGenerator[Sequence[Mahasiswa]]:
-        match, parameters = _match(query.cari)
-        statement = statements.PAGE + match + statements.ORDERS[query.urut, query.arah]
-        async with (await self._current()).readers.alone() as run:
-            rows = await run(lambda db: map(as_record, db.execute(statement, parameters)))
-            try:
-                while chunk := await run(lambda _: list(islice(rows, CHUNK))):
-                    yield chunk
-            except UnicodeDecodeError as error:
-                raise Unavailable("another program stored a text that is not UTF-8") from error
+        where, pattern = _condition(query.cari)
+        statement = sql.found(where, sql.ORDERS[query.urut, query.arah])
+        await self._current()
+        async with long_read(self._path) as run:
+            cursor = await run(lambda db: db.execute(statement, {"pattern": pattern}))
+            while chunk := await run(lambda _: _records(cursor, CHUNK_RECORDS)):
+                yield chunk
 
     async def add(self, nim: str | None, nama: str | None, alamat: str | None) -> None:
-        await (await self._current()).writer.write(lambda db: _run(db, statements.ADD, nim, nama, alamat))
+        await (await self._current()).writer.write(lambda db: _run(db, sql.ADD, nim, nama, alamat))
 
     async def update(self, nim: str, nama: str | None, alamat: str | None, versi: str | None = None) -> None:
         def change(db: apsw.Connection) -> None:
             current = _get(db, nim) if versi else None
-            # The same form sent twice, as by a double click, finds what it wrote.
+            # A form that is sent twice, as by a double click, finds its own texts the second time.
             if current and digest(current) != versi and current != (nim, nama, alamat):
                 raise Changed(nim, current)
-            _run(db, statements.UPDATE, nama, alamat, nim)
+            _run(db, sql.UPDATE, nama, alamat, nim)
 
         await (await self._current()).writer.write(change)
 
     async def delete(self, nim: str) -> None:
-        await (await self._current()).writer.write(lambda db: _run(db, statements.DELETE, nim))
+        await (await self._current()).writer.write(lambda db: _run(db, sql.DELETE, nim))
 
     async def write_all(self, writes: Sequence[Write]) -> None:
         def change(db: apsw.Connection) -> None:
-            with db:  # a savepoint: all or none, and the neighbours in the group untouched
+            with db:  # a savepoint: if one write is refused, all of these are taken back, and nothing else
                 for record, versi in writes:
                     current = _get(db, record.nim)
-                    if current == record:  # the same confirmation sent twice, as by a double click
+                    if current == record:  # sent twice, as by a double click
                         continue
                     if versi != (digest(current) if current else None):
                         raise Changed(record.nim, current)
                     if current:
-                        _run(db, statements.UPDATE, record.nama, record.alamat, record.nim)
+                        _run(db, sql.UPDATE, record.nama, record.alamat, record.nim)
                     else:
-                        _run(db, statements.ADD, *record)
+                        _run(db, sql.ADD, *record)
 
         await (await self._current()).writer.write(change)
 
@@ -255,101 +176,103 @@ class SQLiteStore:
             merged = _merge(db, update=update, dry_run=dry_run)
 
         writer = (await self._current()).writer
-        await writer.run_exclusive(lambda db: _lay_out(db, batches))
+        await writer.run_exclusive(lambda db: _stage(db, batches))
         try:
             await writer.write(change)
         finally:
-            await writer.run_exclusive(lambda db: _run(db, statements.DROP_INCOMING))
+            await writer.run_exclusive(lambda db: _run(db, sql.DROP_INCOMING))
         return merged
 
     async def close(self) -> None:
         if self._file:
             await self._file.close()
 
-    async def _current(self) -> _File:
-        """The open file; another one under its name is opened instead. Raise Unavailable where there is none."""
+    async def _current(self) -> _OpenFile:
+        """The open file. If another one has taken its place, open that; raise Unavailable if there is none."""
         file = self._file
         if file is None or has_moved(file.watch):
-            file = await self._open_anew()
+            file = await self._reopen()
         return file
 
-    async def _open_anew(self) -> _File:
-        async with self._opening:
+    async def _reopen(self) -> _OpenFile:
+        async with self._reopening:
             if self._file and not has_moved(self._file.watch):
                 return self._file
             if self._file:
                 log.warning("%s was replaced or removed", self._path)
                 gone, self._file = self._file, None
-                # SQLite would take the log of the file that is gone for the new one's.
-                remove_log(self._path, gone.log)
+                remove_wal(self._path, gone.wal_identity)
                 await gone.close()
-            if not self._path.exists():  # an empty list in its place would look as if all were lost
+            if not self._path.exists():  # an empty list in its place would look as if every record were lost
                 raise Unavailable(f"{self._path} was removed")
             try:
                 await asyncio.to_thread(migrate, self._path)
-                self._file = _File(self._path)
+                self._file = _OpenFile(self._path)
             except (Unusable, apsw.Error) as error:
                 raise Unavailable(str(error)) from error
             self._generation += 1
             return self._file
 
 
-def _run(db: apsw.Connection, statement: str, *parameters: str | None) -> None:
-    db.execute(statement, parameters)
-
-
-def _rows(db: apsw.Connection, statement: str, parameters: Sequence[str | int] = ()) -> Sequence[tuple[str, str, str]]:
+def _read_short_list(db: apsw.Connection) -> Sequence[tuple[str, str, str]] | None:
+    """Every record, or None if there are too many for the event loop or another program holds a lock."""
     try:
-        return cast("list[tuple[str, str, str]]", db.execute(statement, parameters).fetchall())
-    except UnicodeDecodeError:  # another program stored a text that is none
-        rows = db.execute(statement.replace(statements.COLUMNS, statements.BYTES), parameters)
-        return [Mahasiswa(*(cell.decode(errors="replace") for cell in cast("Sequence[bytes]", row))) for row in rows]
+        records = _fetch(db.execute(sql.FIRST, (SHORT_LIST_RECORDS + 1,)))
+    except apsw.Error:
+        return None
+    return records if len(records) <= SHORT_LIST_RECORDS else None
 
 
-def _records(db: apsw.Connection, statement: str, parameters: Sequence[str | int] = ()) -> Sequence[Mahasiswa]:
-    return list(map(as_record, _rows(db, statement, parameters)))
+def _fetch(cursor: apsw.Cursor, limit: int | None = None) -> list[tuple[str, str, str]]:
+    try:
+        return cast("list[tuple[str, str, str]]", list(islice(cursor, limit)))
+    except UnicodeDecodeError as error:
+        cursor.close()  # the traceback would keep it, and with it this connection's view of the database
+        raise Unavailable("another program has stored a text that is not UTF-8") from error
+
+
+def _records(cursor: apsw.Cursor, limit: int | None = None) -> Sequence[Mahasiswa]:
+    return list(map(as_record, _fetch(cursor, limit)))
 
 
 def _get(db: apsw.Connection, nim: str) -> Mahasiswa | None:
-    return next(iter(_records(db, statements.GET, (nim,))), None)
+    return next(iter(_records(db.execute(sql.GET, (nim,)))), None)
 
 
-def _match(cari: str) -> tuple[str, Sequence[str]]:
-    """The condition and its parameters that find a text anywhere, ignoring the case of Latin letters.
+def _run(db: apsw.Connection, statement: str, *bindings: str | None) -> None:
+    db.execute(statement, bindings)
 
-    LIKE ignores the case of ASCII letters alone, and is four times as fast as GLOB, which can name both cases of any.
-    """
+
+def _condition(cari: str) -> tuple[str, str]:
+    """The WHERE clause that finds a text in any field, ignoring the case of letters; and its pattern."""
     if not cari:
-        return "", ()
-    if "\0" in cari:  # where a pattern would end; no record of ours has one
-        return " WHERE false", ()
+        return "", ""
+    if "\0" in cari:  # SQLite ends a pattern at a NUL, which no record contains
+        return sql.NOTHING, ""
     if all(letter.isascii() or letter.lower() == letter.upper() for letter in cari):
-        condition = "LIKE ? ESCAPE '\\'"
-        pattern = "%" + re.sub(r"([%_\\])", r"\\\1", cari) + "%"
-    else:
-        condition = "GLOB ?"
-        pattern = "*" + "".join(map(_either_case, cari)) + "*"
-    return statements.MATCH.format(match=condition), (pattern,) * 3
+        return sql.LIKE, "%" + re.sub(r"([%_\\])", r"\\\1", cari) + "%"
+    return sql.GLOB, "*" + "".join(map(_glob, cari)) + "*"
 
 
-def _either_case(letter: str) -> str:
-    """A GLOB pattern for a letter in upper and lower case, and for a character that means something to GLOB."""
-    return statements.cases(letter) or (f"[{letter}]" if letter in "*?[" else letter)
+def _glob(letter: str) -> str:
+    """A GLOB pattern for both cases of a letter, or for a character that has a meaning in GLOB."""
+    cases = {case for case in (letter, letter.lower(), letter.upper()) if len(case) == 1}
+    return f"[{''.join(sorted(cases))}]" if len(cases) > 1 or letter in "*?[" else letter
 
 
-def _lay_out(db: apsw.Connection, batches: Iterable[Sequence[Incoming]]) -> None:
+def _stage(db: apsw.Connection, batches: Iterable[Sequence[Incoming]]) -> None:
     with db:
-        db.execute(statements.CREATE_INCOMING)
+        db.execute(sql.CREATE_INCOMING)
         for batch in batches:
-            db.executemany(statements.ADD_INCOMING, batch)
+            db.executemany(sql.ADD_INCOMING, batch)
 
 
 def _merge(db: apsw.Connection, *, update: bool, dry_run: bool) -> Merged:
-    total, existing, changed = db.execute(statements.COMPARE_INCOMING).get
-    incomplete = [number for (number,) in db.execute(statements.INCOMPLETE)]
+    total, existing, changed = db.execute(sql.COMPARE_INCOMING).get
+    incomplete = [number for (number,) in db.execute(sql.INCOMPLETE)]
     if not incomplete and not dry_run:
         with db:
             if update:
-                db.execute(statements.UPDATE_INCOMING)
-            db.execute(statements.INSERT_INCOMING)
+                db.execute(sql.UPDATE_INCOMING)
+            db.execute(sql.INSERT_INCOMING)
     return Merged(total - existing, changed, existing - changed, incomplete)
