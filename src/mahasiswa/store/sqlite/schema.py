@@ -106,9 +106,9 @@ STEPS: Sequence[Callable[[apsw.Connection, Path], None]] = (_create_or_rebuild,)
 @contextmanager
 def _exclusive(path: Path) -> Iterator[apsw.Connection]:
     """Open the file, or create it, under the lock of its folder; translate every error to Unusable."""
-    if not path.parent.is_dir():
-        raise Unusable(f"the folder {path.parent} does not exist")
     try:
+        if not path.parent.is_dir():
+            raise Unusable(f"the folder {path.parent} does not exist")
         # Switching to a write-ahead log needs the file alone, and SQLite's busy timeout does not cover it.
         with folder_lock(path.parent):
             db = apsw.Connection(str(path.absolute()))

@@ -64,6 +64,7 @@ class SQLiteStore:
         self._generation = 0  # tells the versions of two files apart
         self._is_short = True
         self._next_file_check = 0.0
+        self._is_checked = False
         self._reopening = asyncio.Lock()
 
     @classmethod
@@ -188,11 +189,23 @@ class SQLiteStore:
             await self._file.close()
 
     async def _current(self) -> _OpenFile:
-        """The open file. If another one has taken its place, open that; raise Unavailable if there is none."""
+        """The open file. If another one has taken its place, open that; raise Unavailable if there is none.
+
+        The check is a system call, so it is made once for all callers of one turn of the event loop. The answer is
+        forgotten before any later caller runs, because that was queued first. The writer checks again for each group.
+        """
         file = self._file
+        if file is not None and self._is_checked:
+            return file
+        asyncio.get_running_loop().call_soon(self._forget_check)
         if file is None or has_moved(file.watch):
             file = await self._reopen()
+        else:
+            self._is_checked = True
         return file
+
+    def _forget_check(self) -> None:
+        self._is_checked = False
 
     async def _reopen(self) -> _OpenFile:
         async with self._reopening:
