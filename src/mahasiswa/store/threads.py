@@ -21,7 +21,7 @@ async def with_records(store: Store, query: Query, work: Callable[[Iterator[Maha
     chunks = store.chunks(query)
 
     async def next_chunk() -> Sequence[Mahasiswa]:
-        return await anext(chunks, ())
+        return await anext(chunks, [])  # an empty tuple makes Python 3.11 raise SystemError
 
     def records() -> Iterator[Mahasiswa]:
         while chunk := asyncio.run_coroutine_threadsafe(next_chunk(), loop).result():
