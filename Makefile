@@ -1,8 +1,11 @@
-# make run    the service, on http://localhost:3000
-# make test   the whole test suite
-# make check  style, types, the order of the house
-# make bench  the speed, measured beside its peers; make torture  the long versions of the attacks
-# The environment lies in .venv and is made anew when a lock file changes. GNU make 3.81 (macOS) is enough.
+# make run      start the service on http://localhost:3000
+# make test     run all tests in their short versions
+# make check    check style, types, the order of the layers, and known vulnerabilities
+# make bench    measure the speed of the service and of its peers
+# make torture  run the long versions of the tests that attack the service
+# make conform  run the tests of the specification against the implementation at URL
+# make lock     update the lock files
+# The environment is in .venv. It is updated if a lock file changes. GNU make 3.81 (macOS) is enough.
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -23,9 +26,9 @@ check: .venv/dev.stamp
 	@$(BIN)/lint-imports --no-logo
 	@$(BIN)/pip-audit --progress-spinner off --require-hashes --disable-pip -r requirements.txt >.venv/audit.txt 2>&1 \
 	  || ! grep 'known vulnerabilit.* in ' .venv/audit.txt || { cat .venv/audit.txt; exit 1; }
-	@if grep -q 'could not be audited\|rror' .venv/audit.txt; then echo 'pip-audit could not reach its data: nothing was audited'; fi
+	@if grep -q 'could not be audited\|rror' .venv/audit.txt; then echo 'pip-audit could not reach its database, so nothing was audited'; fi
 
-# Points the black-box tests of the specification at any implementation: make conform URL=http://localhost:3000
+# Example: make conform URL=http://localhost:3000
 conform: .venv/dev.stamp
 	@$(BIN)/python -m pytest tests/spec --base-url "$(URL)" $(ARGS)
 
@@ -37,7 +40,7 @@ torture: .venv/dev.stamp
 
 .venv/pyvenv.cfg:
 	@$(PYTHON) -c 'import sys; sys.exit("mahasiswa needs Python 3.11 or later; this is " + sys.version.split()[0] + ". Try: make PYTHON=python3.12 ...") if sys.version_info < (3, 11) else None'
-	@$(PYTHON) -m venv .venv || { rm -rf .venv; echo 'The environment could not be made. On Debian and Ubuntu: apt install python3-venv' >&2; exit 1; }
+	@$(PYTHON) -m venv .venv || { rm -rf .venv; echo 'The environment could not be created. On Debian and Ubuntu: apt install python3-venv' >&2; exit 1; }
 
 .venv/run.stamp: .venv/pyvenv.cfg requirements.txt pyproject.toml
 	@$(INSTALL) --require-hashes -r requirements.txt
@@ -48,7 +51,7 @@ torture: .venv/dev.stamp
 	@$(INSTALL) --require-hashes -r requirements-dev.txt
 	@touch $@
 
-# For every platform, with hashes and without any index address.
+# The lock files hold every platform, with hashes, and no address of a package index.
 lock: .venv/pyvenv.cfg
 	@$(INSTALL) uv
 	$(BIN)/uv pip compile $(LOCK) pyproject.toml --extra postgres --group build --output-file requirements.txt

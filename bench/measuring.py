@@ -1,4 +1,4 @@
-"""How a work is measured: its peers side by side, in turns, and again where other programs disturbed them."""
+"""Runs the peers of a work, measures them in turns, and repeats measurements that other programs disturbed."""
 
 import contextlib
 import sys
@@ -11,31 +11,31 @@ from bench.report import DISTURBED, Goal, Work
 from bench.servers import Column, Failed, Peer, Server, serving
 from bench.stores import Store
 
-TRIES = 3
-"""How often a disturbed measurement is made again, at most."""
+MAX_TRIES = 3
+"""Maximum attempts at a measurement that other programs disturb."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """How long to measure, and on what."""
+    """How long to measure, which peers, and on which database."""
 
     rounds: int
     seconds: int
     samples: int
-    """Single requests a peer, where the time of one is taken."""
+    """Requests per peer in works that measure single requests."""
     left_out: frozenset[str] = frozenset()
     """Peers that are not measured."""
     database: Postgres | None = None
-    """Where the records are, if not in SQLite."""
+    """The PostgreSQL server, or None for SQLite."""
 
     def peers(self, *peers: Peer) -> list[Peer]:
-        """Those of them that are measured."""
+        """Return those of these peers that are measured."""
         return [peer for peer in peers if peer.key not in self.left_out]
 
     def work(
         self, key: str, title: str, unit: str, goals: Sequence[Goal] = (), *, less_is_better: bool = False
     ) -> Work:
-        """A row of the table, in its section."""
+        """Return a new row of the table in the section of the database."""
         section = "PostgreSQL" if self.database else "SQLite"
         return Work(f"pg-{key}" if self.database else key, section, title, unit, goals, less_is_better)
 
@@ -45,7 +45,7 @@ Running = dict[str, tuple[Server, Store]]
 
 @contextlib.contextmanager
 def running(plan: Plan, peers: Sequence[Peer], number: int, works: Sequence[Work]) -> Iterator[Running]:
-    """Run all peers at once, each on a store of its own; one that does not start fails in these works."""
+    """Run all peers at once, each on its own store. A peer that does not start is noted as failed in these works."""
     with contextlib.ExitStack() as stack:
         servers: Running = {}
         for peer in plan.peers(*peers):
@@ -57,7 +57,7 @@ def running(plan: Plan, peers: Sequence[Peer], number: int, works: Sequence[Work
 
 
 def fail(works: Sequence[Work], who: Column | str, failure: Failed) -> None:
-    """Note that someone could not do these works."""
+    """Note that a peer failed in these works, and print why."""
     key = who if isinstance(who, str) else who.key
     print(f"  {key} failed: {failure}", file=sys.stderr, flush=True)
     for work in works:
@@ -65,7 +65,7 @@ def fail(works: Sequence[Work], who: Column | str, failure: Failed) -> None:
 
 
 def in_turns(rounds: int, keys: Sequence[str], works: Sequence[Work], measure: Callable[[str], None]) -> None:
-    """Measure every peer once, then every peer again: what disturbs the machine for a while disturbs them all."""
+    """Measure every peer once, then every peer again, so that a temporary disturbance affects all of them."""
     left = list(keys)
     for _ in range(rounds):
         for key in list(left):
@@ -77,11 +77,11 @@ def in_turns(rounds: int, keys: Sequence[str], works: Sequence[Work], measure: C
 
 
 def note_load(work: Work, server: Server, measure: Callable[[], load.Load]) -> None:
-    """Measure, again where other programs took the processors meanwhile, and note what was disturbed least."""
+    """Measure, repeat if other programs used the processors, and note the least disturbed attempt."""
     tries = [measure()]
-    while tries[-1].shares.others_busy > DISTURBED and len(tries) < TRIES:
+    while tries[-1].shares.others_busy > DISTURBED and len(tries) < MAX_TRIES:
         tries.append(measure())
     seen = min(tries, key=lambda seen: seen.shares.others_busy)
-    told = {**seen._asdict(), **seen.shares._asdict(), "rate": seen.rate, "tries": len(tries)}
-    del told["shares"]
-    work.add(server.peer.key, seen.rate, **told)
+    details = {**seen._asdict(), **seen.shares._asdict(), "rate": seen.rate, "tries": len(tries)}
+    del details["shares"]
+    work.add(server.peer.key, seen.rate, **details)

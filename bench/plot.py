@@ -1,4 +1,4 @@
-"""The plot: requests a second against the number of rows, both logarithmic, as an SVG for light and dark pages."""
+"""Draws the plot as an SVG with two logarithmic axes, for light and dark pages."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -22,7 +22,7 @@ _STYLE = """
 
 
 def draw(title: str, x_label: str, y_label: str, series: Mapping[str, Sequence[Point]]) -> str:
-    """Draw one line a series, with its name at its end. Needs one point at least, all of them above zero."""
+    """Draw one line per series, with its name at the end. There must be a point, and all values must be above zero."""
     points = [point for line in series.values() for point in line]
     x_low, x_high = min(x for x, _ in points), max(x for x, _ in points)
     y_low = 10.0 ** math.floor(math.log10(min(y for _, y in points)))
@@ -44,12 +44,12 @@ def draw(title: str, x_label: str, y_label: str, series: Mapping[str, Sequence[P
         f'<text transform="translate(20 {(TOP + HEIGHT - BOTTOM) / 2}) rotate(-90)" text-anchor="middle">{y_label}</text>',
     ]
     parts += _grid(place, sorted({x for x, _ in points}), (x_low, x_high), (y_low, y_high))
-    names = _apart({name: place(line[-1])[1] for name, line in series.items() if line})
+    names = _without_overlap({name: place(line[-1])[1] for name, line in series.items() if line})
     for number, (name, line) in enumerate(series.items()):
         if line:
             placed = [place(point) for point in line]
             parts.append(f'<g class="c{number % 5}">{_line(placed)}')
-            lift = 10 if line[-1][0] < x_high else 0  # clear of the lines that go on
+            lift = 10 if line[-1][0] < x_high else 0  # avoids the longer lines of other series
             height = names[name] + 4 - lift
             parts.append(f'<text class="name" x="{placed[-1][0] + 12:.0f}" y="{height:.0f}">{name}</text></g>')
     return "\n".join([*parts, "</svg>"]) + "\n"
@@ -76,8 +76,8 @@ def _line(placed: Sequence[Point]) -> str:
     return f'<polyline class="line" points="{path}"/>{marks}'
 
 
-def _apart(heights: Mapping[str, float], least: float = 17) -> dict[str, float]:
-    """Move names that would cover each other apart, downwards."""
+def _without_overlap(heights: Mapping[str, float], least: float = 17) -> dict[str, float]:
+    """Move names down until they do not overlap."""
     moved: dict[str, float] = {}
     last = -math.inf
     for name, height in sorted(heights.items(), key=lambda item: item[1]):

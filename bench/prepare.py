@@ -1,4 +1,4 @@
-"""Builds what the benchmark needs, under bench/build."""
+"""Installs the tools and builds the peers of the benchmark, in bench/build."""
 
 import hashlib
 import os
@@ -16,11 +16,11 @@ PIP = ("-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--requ
 
 
 class Missing(Exception):
-    """Something is needed that could not be built or installed; the text says what to do."""
+    """A tool or a peer could not be installed. The text says what to do."""
 
 
 def build() -> None:
-    """Make everything the peers need, where it is not there or a lock file has changed; raise Missing."""
+    """Install and build everything that is missing or whose lock file has changed; raise Missing."""
     if sys.platform != "linux":
         raise Missing("The benchmark reads /proc and pins processes to processors: it needs Linux.")
     for tool, package in (("wrk", "wrk"), ("nginx", "nginx"), ("sqlite3", "sqlite3"), ("taskset", "util-linux")):
@@ -31,7 +31,6 @@ def build() -> None:
     _once("express-pg", _node)
     _once("flask", _python)
     _once("django", _python)
-    _once("uvicorn", _uvicorn)
 
 
 def _need(tool: str, package: str) -> None:
@@ -39,14 +38,14 @@ def _need(tool: str, package: str) -> None:
         return
     if os.geteuid() or not shutil.which("apt-get"):
         raise Missing(f"{tool} is not installed. On Debian and Ubuntu: apt install {package}")
-    # At run level 1 Debian does not start the service that it installs.
+    # With RUNLEVEL=1 Debian installs nginx without starting it.
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive", "RUNLEVEL": "1"}
     command = ["apt-get", "install", "--quiet", "--yes", "--no-install-recommends", package]
     _run(command, f"{package} could not be installed", env=environment)
 
 
 def _once(peer: str, make: Callable[[Path, Path], None]) -> None:
-    """Make a peer's environment again only when its sources' lock or this machine's interpreter has changed."""
+    """Build the environment of a peer, unless it was built with the same lock file and the same Python."""
     source, target = BENCH / "peers" / peer, BUILD / peer
     locks = [path for name in ("package-lock.json", "requirements.txt") if (path := source / name).exists()]
     digest = hashlib.sha256(b"".join(path.read_bytes() for path in locks) + sys.version.encode()).hexdigest()
@@ -69,13 +68,6 @@ def _python(source: Path, target: Path) -> None:
     _run([sys.executable, "-m", "venv", str(target / "venv")], f"no environment for the peer {source.name}")
     python = str(target / "venv/bin/python")
     _run([python, *PIP, "-r", str(source / "requirements.txt")], f"the peer {source.name} could not be built")
-
-
-def _uvicorn(source: Path, target: Path) -> None:
-    # It serves our own application, so it is put before our own environment on the path, and not into it.
-    # (mypy passes over a folder of this name.)
-    command = [sys.executable, *PIP, "--target", str(target / "site-packages"), "-r", str(source / "requirements.txt")]
-    _run(command, "uvicorn could not be installed")
 
 
 def _run(command: list[str], failure: str, *, cwd: Path | None = None, env: dict[str, str] | None = None) -> None:

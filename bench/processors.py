@@ -1,4 +1,4 @@
-"""The two processors that are used, and whether other programs leave them to us."""
+"""Chooses the processors of server and load generator, and waits until other programs do not use them."""
 
 import os
 import time
@@ -9,11 +9,11 @@ SERVER = _allowed[0]
 LOAD = _allowed[min(1, len(_allowed) - 1)]
 
 _TICK = 1 / os.sysconf("SC_CLK_TCK")
-_patience = 60.0
+_waiting_seconds_left = 60.0
 
 
 def used() -> float:
-    """Seconds that these processors have worked for anyone up to now; those a hypervisor took away count too."""
+    """Return the seconds that both processors were busy so far, including time that a hypervisor took (steal)."""
     total = 0
     for line in Path("/proc/stat").read_text().splitlines():
         name, *fields = line.split()
@@ -24,13 +24,13 @@ def used() -> float:
 
 
 def wait_for_calm() -> None:
-    """Wait until other programs let go of the processors: a few seconds at most, and a minute in a whole run."""
-    global _patience  # noqa: PLW0603 - one run has one patience
-    give_up = time.monotonic() + min(_patience, 5)
+    """Wait until both processors are idle, but at most 5 seconds, and at most a minute in a whole run."""
+    global _waiting_seconds_left  # noqa: PLW0603 - the limit of a whole run
+    give_up = time.monotonic() + min(_waiting_seconds_left, 5)
     while time.monotonic() < give_up:
         started, before = time.monotonic(), used()
-        time.sleep(0.1)
+        time.sleep(0.1)  # the interval over which the use of the processors is measured
         length = time.monotonic() - started
         if used() - before < 0.1 * length:
             break
-        _patience -= length
+        _waiting_seconds_left -= length

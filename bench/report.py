@@ -1,4 +1,4 @@
-"""What was measured, its goals, and the one table that shows both."""
+"""Holds the figures and their goals, and formats them as text, Markdown and JSON."""
 
 import dataclasses
 import json
@@ -10,11 +10,11 @@ from typing import Any
 from bench.servers import COLUMNS, OURS
 
 NOISY = 1.25
-"""A cell whose rounds differ by more than this factor is marked."""
+"""A figure is marked if its rounds differ by more than this factor."""
 SATURATED = 0.95
-"""Above this share of its time a processor is full."""
+"""A processor that is busy for more than this share of the time counts as full."""
 DISTURBED = 0.1
-"""Other programs may take this share of a processor before the figure is marked."""
+"""A figure is marked if other programs used more than this share of a processor."""
 
 
 _NAMES = {column.key: column.name for column in COLUMNS}
@@ -22,7 +22,11 @@ _NAMES = {column.key: column.name for column in COLUMNS}
 
 @dataclass(frozen=True)
 class Goal:
-    """What our figure must reach: a limit of its own, or a multiple of a peer's figure (at most, of a peer's time)."""
+    """A goal for our figure: an upper limit, or a multiple of a peer's figure.
+
+    With `peer` we must be at least `limit` times as good; with `at_most` our figure may be at most `limit` times the
+    peer's.
+    """
 
     limit: float
     peer: str | None = None
@@ -32,7 +36,7 @@ class Goal:
 
 @dataclass
 class Cell:
-    """One peer's figure: the value of each round, and what else was seen."""
+    """One peer's figure: the value of each round, and details such as the use of the processors."""
 
     values: list[float] = field(default_factory=list)
     seen: list[dict[str, Any]] = field(default_factory=list)
@@ -40,7 +44,7 @@ class Cell:
 
     @property
     def median(self) -> float:
-        """The middle of the rounds."""
+        """The median of the rounds."""
         return statistics.median(self.values)
 
     @property
@@ -50,18 +54,18 @@ class Cell:
 
     @property
     def noisy(self) -> bool:
-        """Whether the rounds differ so much that the figure says little."""
+        """Whether the rounds differ so much that the figure is unreliable."""
         return max(self.values) > NOISY * min(self.values)
 
     @property
     def disturbed(self) -> bool:
-        """Whether other programs took a good part of the processors, in half of the rounds or more."""
+        """Whether other programs used the processors in at least half of the rounds."""
         shares = [seen.get("others_busy", 0) for seen in self.seen]
         return bool(shares) and statistics.median(shares) > DISTURBED
 
     @property
     def held_by_load(self) -> bool:
-        """Whether the load generator's processor had no time left and the server had: the server could do more."""
+        """Whether the load generator's processor was full and the server's was not, so the server could do more."""
         return bool(self.seen) and all(
             seen.get("load_busy", 0) + seen.get("database_busy", 0) > SATURATED > seen.get("server_busy", 0)
             for seen in self.seen
@@ -81,22 +85,22 @@ class Work:
     cells: dict[str, Cell] = field(default_factory=dict)
 
     def add(self, peer: str, value: float, **seen: object) -> None:
-        """Note one round's value."""
+        """Note the value of one round."""
         cell = self.cells.setdefault(peer, Cell())
         cell.values.append(value)
         if seen:
             cell.seen.append(seen)
 
     def fail(self, peer: str, why: str) -> None:
-        """Note that a peer could not do it."""
+        """Note that a peer failed."""
         self.cells.setdefault(peer, Cell()).failure = why
 
     def failed(self, peer: str) -> bool:
-        """Whether a peer could not do it."""
+        """Return whether a peer failed."""
         return peer in self.cells and bool(self.cells[peer].failure)
 
     def verdicts(self) -> list[tuple[str, bool | None]]:
-        """Each goal as text with what was reached, and whether that is enough (None: it cannot be said)."""
+        """Return each goal as text with the result, and whether it is met (None if there is no figure)."""
         return [self._verdict(goal) for goal in self.goals]
 
     def _verdict(self, goal: Goal) -> tuple[str, bool | None]:
@@ -123,7 +127,7 @@ def _word(*, met: bool) -> str:
 
 
 def figure(value: float) -> str:
-    """A figure with three digits or all before the point."""
+    """Format a figure with three digits, or with all digits before the point."""
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
@@ -142,7 +146,7 @@ def _cell(work: Work, peer: str) -> str:
 
 
 def _sections(works: Sequence[Work]) -> dict[str, list[list[str]]]:
-    """The rows of each section's table, the header first; the last column holds a goal a line."""
+    """Return the rows of each section's table, starting with the header. The last column has one goal per line."""
     tables: dict[str, list[list[str]]] = {}
     for section in dict.fromkeys(work.section for work in works):
         inside = [work for work in works if work.section == section]
@@ -156,11 +160,11 @@ def _sections(works: Sequence[Work]) -> dict[str, list[list[str]]]:
 
 
 def notes(works: Sequence[Work]) -> list[str]:
-    """What a reader of the table has to know."""
+    """Return the explanations below the table, and a line for each failure."""
     lines = [
-        "Each figure is the median of its rounds. ~ the rounds differ by more than a quarter.",
-        "! other programs had more than a tenth of a processor meanwhile: measure again on a machine at rest.",
-        "* the load generator's processor was full and the server's was not: the server could do more.",
+        "Each figure is the median of its rounds. ~ means that the rounds differ by more than a quarter.",
+        "! means that other programs used more than a tenth of a processor: repeat the run on an idle machine.",
+        "* means that the load generator's processor was full and the server's was not: the server could do more.",
     ]
     for work in works:
         failed = [(peer, cell.failure.splitlines()[0]) for peer, cell in work.cells.items() if cell.failure]
@@ -169,7 +173,7 @@ def notes(works: Sequence[Work]) -> list[str]:
 
 
 def as_text(works: Sequence[Work]) -> str:
-    """The tables for a terminal."""
+    """Format the tables for a terminal."""
     lines = []
     for section, rows in _sections(works).items():
         lines += [section, "", *_aligned(rows), ""]
@@ -195,7 +199,7 @@ def _aligned(table: Sequence[Sequence[str]]) -> list[str]:
 
 
 def as_markdown(works: Sequence[Work], machine: Sequence[str]) -> str:
-    """The machine and the tables as Markdown."""
+    """Format the description of the machine and the tables as Markdown."""
     lines = [*(f"- {line}" for line in machine), ""]
     for section, (header, *rows) in _sections(works).items():
         rule = ["---", "---", *("---:" for _ in header[3:]), "---"]
@@ -208,9 +212,9 @@ def as_markdown(works: Sequence[Work], machine: Sequence[str]) -> str:
 
 
 def as_json(works: Sequence[Work], machine: Sequence[str]) -> str:
-    """Every round of every figure."""
-    told = []
+    """Format every round of every figure as JSON."""
+    figures = []
     for work in works:
         verdicts = [{"goal": text, "met": met} for text, met in work.verdicts()]
-        told.append({**dataclasses.asdict(work), "goals": verdicts})
-    return json.dumps({"machine": list(machine), "works": told}, indent=1) + "\n"
+        figures.append({**dataclasses.asdict(work), "goals": verdicts})
+    return json.dumps({"machine": list(machine), "works": figures}, indent=1) + "\n"

@@ -1,4 +1,4 @@
-"""The benchmark: builds the peers, measures them side by side, prints one table. `python bench/run.py --help`."""
+"""Command line of the benchmark: builds the peers, measures all of them, prints and saves the tables."""
 
 import argparse
 import contextlib
@@ -21,35 +21,33 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from bench import database, plot, prepare, processors, report
 from bench.measuring import Plan
 from bench.report import Work
-from bench.servers import DJANGO, EXPRESS, FLASK, NGINX, OURS, UVICORN
+from bench.servers import DJANGO, EXPRESS, FLASK, NGINX, OURS
 from bench.works import MILLION, postgres_works, sqlite_works
 
 FULL = Plan(rounds=3, seconds=1, samples=30)
-QUICK = Plan(rounds=1, seconds=1, samples=20, left_out=frozenset({UVICORN.key, FLASK.key, DJANGO.key}))
+QUICK = Plan(rounds=1, seconds=1, samples=20, left_out=frozenset({FLASK.key, DJANGO.key}))
 LONG = frozenset({"find-1000000", "files", "pg-million", "pg-find-1000000"})
-"""Works that `--quick` leaves out unless they are named."""
+"""Works that `--quick` skips unless `--only` names them."""
 ENGINES = {"sqlite": sqlite_works, "postgres": postgres_works}
 MARKS = ("<!-- results: written by bench/run.py -->\n", "<!-- end of results -->")
 
 
 def main() -> None:
-    """Read the command line, measure, print, and after a whole run write the results beside this file."""
+    """Read the command line, measure, and print. A complete run also updates the results beside this file."""
     parser = argparse.ArgumentParser(description="Measure the service and its peers side by side.")
     parser.add_argument("--quick", action="store_true", help="one short round, without the slow peers and works")
-    parser.add_argument("--only", metavar="WORK,...", help="measure these works alone")
-    parser.add_argument(
-        "--engine", choices=("sqlite", "postgres", "both"), default="both", help="where the records are"
-    )
+    parser.add_argument("--only", metavar="WORK,...", help="measure only these works")
+    parser.add_argument("--engine", choices=("sqlite", "postgres", "both"), default="both", help="which database")
     options = parser.parse_args()
     plan = QUICK if options.quick else FULL
     names = [name for engine in ENGINES if options.engine in (engine, "both") for name in ENGINES[engine](plan)]
     if options.only:
         if unknown := set(options.only.split(",")) - set(names):
-            parser.error(f"no work is called {', '.join(sorted(unknown))}; there are {', '.join(names)}")
+            parser.error(f"unknown work: {', '.join(sorted(unknown))}; the works are {', '.join(names)}")
         names = [name for name in names if name in options.only.split(",")]
     elif options.quick:
         names = [name for name in names if name not in LONG]
-    signal.signal(signal.SIGTERM, _ended)
+    signal.signal(signal.SIGTERM, _exit)
     try:
         prepare.build()
     except prepare.Missing as missing:
@@ -65,7 +63,7 @@ def main() -> None:
             if name.startswith("pg-") and not plan.database:
                 postgres = stack.enter_context(database.running())
                 plan = replace(plan, database=postgres)
-                lines.append(postgres.told())
+                lines.append(postgres.description())
             print(f"{time.monotonic() - began:4.0f} s  {name}", file=sys.stderr, flush=True)
             engine = "postgres" if plan.database else "sqlite"
             done += ENGINES[engine](plan)[name]()
@@ -75,12 +73,12 @@ def main() -> None:
     write(prepare.BENCH if whole else prepare.BUILD, done, lines)
 
 
-def _ended(_signal: int, _frame: FrameType | None) -> NoReturn:
+def _exit(_signal: int, _frame: FrameType | None) -> NoReturn:
     sys.exit(143)
 
 
 def write(folder: Path, done: Sequence[Work], lines: Sequence[str]) -> None:
-    """Write the table, into the README.md where there is one, every round, and the plot."""
+    """Write the table, every round as JSON, and the plot. The table goes into README.md if the folder has one."""
     table = report.as_markdown(done, lines)
     (folder / "results.json").write_text(report.as_json(done, lines))
     if any(work.key.startswith("get-") for work in done):
@@ -95,9 +93,9 @@ def write(folder: Path, done: Sequence[Work], lines: Sequence[str]) -> None:
 
 
 def picture(done: Sequence[Work]) -> str:
-    """Plot what each peer reached against the number of rows."""
+    """Plot the requests a second of each peer against the number of rows."""
     series: dict[str, list[tuple[float, float]]] = {}
-    for peer in (OURS, NGINX, UVICORN, EXPRESS, FLASK):
+    for peer in (OURS, NGINX, EXPRESS, FLASK):
         line = series.setdefault(peer.name, [])
         for work in done:
             cell = work.cells.get(peer.key)
@@ -111,7 +109,7 @@ def picture(done: Sequence[Work]) -> str:
 
 
 def machine() -> list[str]:
-    """What the figures depend on: processors, memory, disk, versions."""
+    """Describe the machine, because the figures depend on its processors, memory, disk and versions."""
     names = [line.partition(":")[2].strip() for line in _read("/proc/cpuinfo") if line.startswith("model name")]
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9
     prepare.BUILD.mkdir(exist_ok=True)
@@ -137,7 +135,7 @@ def _version(tool: str, option: str) -> str:
 
 
 def _disk() -> float:
-    """Seconds that a small write takes to be durable where the stores lie."""
+    """Return the seconds that one write of 4 KB takes to reach the disk of the databases."""
     probe = prepare.BUILD / "probe"
     taken = []
     file = os.open(probe, os.O_RDWR | os.O_CREAT)

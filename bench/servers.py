@@ -1,4 +1,4 @@
-"""The peers: how each is started on one processor, watched through /proc, and ended."""
+"""Defines the peers, and starts, watches and ends their servers."""
 
 import contextlib
 import os
@@ -17,21 +17,23 @@ from bench import processors
 from bench.database import Postgres
 from bench.prepare import BENCH, BUILD, ROOT
 from bench.stores import SQLiteStore, Store
-from bench.watched import Watched, born
+from bench.watched import Watched, started_at
 
 HOST = "127.0.0.1"
 CDN_URL = "https://cdn.jsdelivr.net/npm/bootstrap@5.3.8/dist/css/bootstrap.min.css"
-PATIENCE = 20.0
-"""Seconds a server may take to answer for the first time, or to end."""
+START_SECONDS = 20.0
+"""Maximum time until a server answers for the first time."""
+END_SECONDS = 5.0
+"""Maximum time until a server ends after SIGTERM; then it is killed."""
 
 
 class Failed(Exception):
-    """A peer did not do what is measured: it is left out, and the table says so."""
+    """A peer failed in a work. It is left out, and the table says so."""
 
 
 @dataclass(frozen=True)
 class Start:
-    """What starts a peer: its command, and the environment it needs besides PATH and HOME."""
+    """The command that starts a peer, and its environment besides PATH and HOME."""
 
     command: list[str]
     environment: dict[str, str]
@@ -39,7 +41,7 @@ class Start:
 
 @dataclass(frozen=True)
 class Column:
-    """Whatever has a column in the table."""
+    """A column of the table: a peer, or the shell of a database."""
 
     key: str
     name: str
@@ -47,18 +49,18 @@ class Column:
 
 @dataclass(frozen=True)
 class Peer(Column):
-    """Something that answers the specification's six routes (or, nginx, its first one)."""
+    """A server that answers the six routes of the specification; nginx answers only the list page."""
 
     start: Callable[[int, str], Start]
-    """Given a port, and the path or address of its store."""
+    """Called with a port and the path or address of the store."""
     processors: str = str(processors.SERVER)
 
 
 class Server(Watched):
-    """One peer, running."""
+    """A running peer."""
 
     def __init__(self, peer: Peer, store: str, database: Postgres | None = None) -> None:
-        """Start it, without waiting for it; `database` is the server that its store is in."""
+        """Start it without waiting for it. `database` is the PostgreSQL server with its store, if any."""
         self.peer = peer
         self.database = database
         self.port = _free_port()
@@ -79,30 +81,31 @@ class Server(Watched):
         super().__init__(self.process.pid)
 
     def wait(self) -> None:
-        """Wait until it answers; raise Failed."""
-        give_up = time.monotonic() + PATIENCE
+        """Wait until it answers the list page; raise Failed."""
+        give_up = time.monotonic() + START_SECONDS
         while time.monotonic() < give_up:
-            with contextlib.suppress(OSError), socket.create_connection((HOST, self.port), PATIENCE) as connection:
-                # One that listens may not be ready yet: gunicorn listens before it loads the application.
+            with contextlib.suppress(OSError), socket.create_connection((HOST, self.port), START_SECONDS) as connection:
+                # A server that listens may not be ready: gunicorn listens before it loads the application.
                 connection.sendall(f"GET / HTTP/1.1\r\nHost: {HOST}:{self.port}\r\nConnection: close\r\n\r\n".encode())
                 if connection.recv(1 << 20).startswith(b"HTTP/1.1 200 "):
                     return
             if self.process.poll() is not None:
                 break
-            time.sleep(0.002)
+            time.sleep(0.002)  # the precision of the work that measures the start
         raise Failed(f"{self.peer.name} did not start:\n{self._log.read_text()[-2000:]}")
 
     def stop(self) -> None:
-        """End it and every process it started, by their ids."""
-        family = [(pid, born(pid)) for pid in self.processes()]
+        """End it and all its descendants."""
+        family = [(pid, started_at(pid)) for pid in self.processes()]
         self.process.terminate()
         try:
-            self.process.wait(PATIENCE / 4)
+            self.process.wait(END_SECONDS)
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
-        for pid, time_of_birth in family:
-            if time_of_birth and born(pid) == time_of_birth:
+        # The start time shows whether a process id still belongs to the same process.
+        for pid, start_time in family:
+            if start_time and started_at(pid) == start_time:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
 
@@ -120,13 +123,6 @@ def _ours(workers: int = 1) -> Callable[[int, str], Start]:
         return Start([str(OUR_PROGRAM)], environment)
 
     return start
-
-
-def _uvicorn(port: int, store: str) -> Start:
-    command = [sys.executable, "-m", "uvicorn", "--host", HOST, "--port", str(port), "--loop", "uvloop"]
-    command += ["--http", "httptools", "--ws", "none", "--no-access-log", "--log-level", "warning"]
-    environment = {**_ours()(port, store).environment, "PYTHONPATH": f"{BUILD}/uvicorn/site-packages:{ROOT}"}
-    return Start([*command, "bench.uvicorn_app:app"], environment)
 
 
 def _node(peer: str, variable: str, **environment: str) -> Callable[[int, str], Start]:
@@ -160,7 +156,6 @@ OUR_PROGRAM = Path(sys.executable).with_name("mahasiswa")
 BOTH_PROCESSORS = f"{processors.SERVER},{processors.LOAD}"
 
 OURS = Peer("mahasiswa", "mahasiswa", _ours())
-UVICORN = Peer("uvicorn", "mahasiswa on uvicorn", _uvicorn)
 EXPRESS = Peer("express", "Express", _node("express", "DATABASE", JOURNAL="delete"))
 EXPRESS_WAL = Peer("express-wal", "Express, WAL", _node("express", "DATABASE", JOURNAL="wal"))
 FLASK = Peer("flask", "Flask", _gunicorn("flask", "DATABASE", "app:app"))
@@ -172,11 +167,11 @@ EXPRESS_PG = Peer("express-pg", "Express + pg", _node("express-pg", "DATABASE_UR
 DJANGO = Peer("django", "Django", _gunicorn("django", "DATABASE_URL", "app:application"))
 PSQL = Column("psql", "psql")
 
-COLUMNS = (OURS, OURS_2, UVICORN, EXPRESS, EXPRESS_WAL, EXPRESS_PG, FLASK, DJANGO, NGINX, SQLITE3, PSQL)
+COLUMNS = (OURS, OURS_2, EXPRESS, EXPRESS_WAL, EXPRESS_PG, FLASK, DJANGO, NGINX, SQLITE3, PSQL)
 
 
 def fresh_folder(key: str) -> Path:
-    """A folder for a peer's data, empty."""
+    """Create an empty folder for the data of a peer."""
     folder = BUILD / "data" / key
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
@@ -185,7 +180,7 @@ def fresh_folder(key: str) -> Path:
 
 @contextlib.contextmanager
 def serving(peer: Peer, number: int = 0, database: Postgres | None = None) -> Iterator[tuple[Server, Store]]:
-    """Run a peer on a fresh store with that many records; end it in the end. Raise Failed where it does not start."""
+    """Run a peer on a new store with `number` records, and stop it at the end. Raise Failed if it does not start."""
     folder = fresh_folder(peer.key)
     store: Store = database.fresh_store(peer.key) if database else SQLiteStore(folder / "mahasiswa.db")
     server = Server(peer, store.address, database)
@@ -202,7 +197,7 @@ def serving(peer: Peer, number: int = 0, database: Postgres | None = None) -> It
 
 @contextlib.contextmanager
 def serving_file(page: bytes) -> Iterator[Server]:
-    """Run nginx with that page as its only file; end it in the end."""
+    """Run nginx with this page as its only file, and stop it at the end."""
     folder = fresh_folder(NGINX.key)
     (folder / "html").mkdir()
     (folder / "html/index.html").write_bytes(page)

@@ -1,4 +1,4 @@
-"""The records a peer serves, as the benchmark itself writes and counts them: another program on the same store."""
+"""Writes, reads and counts the records of a peer directly in its database, as another program does."""
 
 import random
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ TOWNS = ("Bandung", "Yogyakarta", "Surabaya", "Medan", "Makassar", "Semarang", "
 
 
 class Row(NamedTuple):
-    """A record as text."""
+    """A record."""
 
     nim: str
     nama: str
@@ -23,12 +23,12 @@ class Row(NamedTuple):
 
 
 def nim(position: int) -> str:
-    """The NIM of the record at that position, from 0."""
+    """Return the NIM of the record at this position, counted from 0."""
     return f"22{position:08d}"
 
 
 def rows(number: int) -> Iterator[Row]:
-    """Yield that many records, the same ones in every run, ordered by nim."""
+    """Yield `number` records, ordered by nim and the same in every run."""
     dice = random.Random(number)
     choose = dice.choice
     for position in range(number):
@@ -37,26 +37,26 @@ def rows(number: int) -> Iterator[Row]:
 
 
 class Store(Protocol):
-    """The records of one peer, whose table it has made."""
+    """The database of one peer, whose table the peer has created."""
 
     @property
     def address(self) -> str:
-        """The path of a file, or the address of a database."""
+        """The path of the SQLite file, or the address of the PostgreSQL database."""
 
     def fill(self, number: int) -> None:
-        """Add that many records in one transaction."""
+        """Add `number` records in one transaction."""
 
     def read(self) -> list[Row]:
-        """Every record, ordered by nim."""
+        """Return every record, ordered by nim."""
 
     def count(self) -> int:
-        """How many records there are."""
+        """Return the number of records."""
 
     def rewrite(self, position: int, alamat: str) -> None:
-        """Change one record's address, and commit."""
+        """Change the alamat of one record, and commit."""
 
     def close(self) -> None:
-        """Let go of it."""
+        """Close the connection."""
 
 
 class SQLiteStore:
@@ -68,30 +68,30 @@ class SQLiteStore:
 
     @property
     def address(self) -> str:
-        """Its path."""
+        """The path of the file."""
         return str(self._path)
 
     def fill(self, number: int) -> None:
-        """Add that many records in one transaction."""
+        """Add `number` records in one transaction."""
         db = self._open()
         with db:
             db.executemany("INSERT INTO mahasiswa (nim, nama, alamat) VALUES (?, ?, ?)", rows(number))
         db.pragma("wal_checkpoint(TRUNCATE)")
 
     def read(self) -> list[Row]:
-        """Every record, ordered by nim."""
+        """Return every record, ordered by nim."""
         return [Row(*row) for row in self._open().execute("SELECT nim, nama, alamat FROM mahasiswa ORDER BY nim")]
 
     def count(self) -> int:
-        """How many records there are."""
+        """Return the number of records."""
         return int(self._open().execute("SELECT count(*) FROM mahasiswa").get)
 
     def rewrite(self, position: int, alamat: str) -> None:
-        """Change one record's address, and commit."""
+        """Change the alamat of one record, and commit."""
         self._open().execute("UPDATE mahasiswa SET alamat = ? WHERE nim = ?", (alamat, nim(position)))
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the connection."""
         if self._db:
             self._db.close()
             self._db = None
@@ -111,7 +111,7 @@ class PostgresStore:
         self._db = psycopg.connect(address, autocommit=True)
 
     def fill(self, number: int) -> None:
-        """Add that many records in one transaction, by COPY, and leave nothing to be done about them later."""
+        """Add `number` records by COPY, then vacuum and checkpoint, so that neither happens during a measurement."""
         with self._db.cursor().copy("COPY mahasiswa (nim, nama, alamat) FROM STDIN") as copy:
             for row in rows(number):
                 copy.write_row(row)
@@ -119,18 +119,18 @@ class PostgresStore:
         self._db.execute("CHECKPOINT")
 
     def read(self) -> list[Row]:
-        """Every record, ordered by nim."""
+        """Return every record, ordered by nim."""
         return [Row(*row) for row in self._db.execute("SELECT nim, nama, alamat FROM mahasiswa ORDER BY nim")]
 
     def count(self) -> int:
-        """How many records there are."""
+        """Return the number of records."""
         (number,) = self._db.execute("SELECT count(*) FROM mahasiswa").fetchall()[0]
         return int(number)
 
     def rewrite(self, position: int, alamat: str) -> None:
-        """Change one record's address, and commit."""
+        """Change the alamat of one record, and commit."""
         self._db.execute("UPDATE mahasiswa SET alamat = %s WHERE nim = %s", (alamat, nim(position)))
 
     def close(self) -> None:
-        """Let go of the database."""
+        """Close the connection."""
         self._db.close()

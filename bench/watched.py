@@ -1,4 +1,4 @@
-"""A process and all below it, as /proc tells of them."""
+"""Reads the processor time and the memory of a process and its descendants from /proc."""
 
 import contextlib
 import os
@@ -8,13 +8,13 @@ from pathlib import Path
 
 
 class Watched:
-    """A process and all that it started."""
+    """A process and its descendants."""
 
     def __init__(self, pid: int) -> None:
         self.pid = pid
 
     def processes(self) -> list[int]:
-        """The ids of its process and of all below it."""
+        """Return the ids of the process and its descendants."""
         found = [self.pid]
         for pid in found:
             with contextlib.suppress(OSError):
@@ -23,17 +23,17 @@ class Watched:
         return found
 
     def processor_seconds(self) -> float:
-        """Processor time that its processes have used up to now, with those that it had and that have ended."""
+        """Return the processor time of its processes so far, including children that have ended."""
         ticks = sum(int(field) for pid in self.processes() for field in _stat(pid)[11:15])
         return ticks / os.sysconf("SC_CLK_TCK")
 
     def peak_memory(self) -> float:
-        """The most memory one of its processes has had resident so far (VmHWM), in MB."""
+        """Return the peak resident memory (VmHWM) of its largest process, in MB."""
         return max((_kilobytes(f"/proc/{pid}/status", "VmHWM:") for pid in self.processes()), default=0) * 1024 / 1e6
 
     @contextlib.contextmanager
     def watched_memory(self) -> Iterator[list[float]]:
-        """Sample the proportional memory (PSS) of all its processes together, in MB, while the block runs."""
+        """Sample the proportional memory (PSS) of all its processes together, in MB, every 20 ms during the block."""
         samples: list[float] = []
         finished = threading.Event()
 
@@ -51,13 +51,13 @@ class Watched:
             thread.join()
 
 
-def born(pid: int) -> int:
-    """When a process was started; 0 for one that is gone."""
+def started_at(pid: int) -> int:
+    """Return the start time of a process, or 0 if it has ended."""
     return int(_stat(pid)[19])
 
 
 def _stat(pid: int) -> list[str]:
-    """The fields of /proc/PID/stat after the name, which may hold anything; all zero for a process that is gone."""
+    """Return the fields of /proc/PID/stat after the process name, or zeros if the process has ended."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()
     except OSError:

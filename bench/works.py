@@ -1,4 +1,4 @@
-"""The works that are measured: each makes its row or rows of the table, with all peers side by side."""
+"""Defines the works: each measures all of its peers and returns its rows of the table."""
 
 import contextlib
 import statistics
@@ -19,7 +19,6 @@ from bench.servers import (
     NGINX,
     OURS,
     OURS_2,
-    UVICORN,
     Failed,
     Peer,
     Server,
@@ -32,10 +31,10 @@ MILLION = 1_000_000
 
 
 def list_page(plan: Plan, peers: Sequence[Peer], number: int, connections: int, goals: Sequence[Goal]) -> list[Work]:
-    """GET / while nothing is written."""
+    """Measure GET / while nothing is written."""
     work = plan.work(f"get-{number}", f"GET /, {number:,} rows, {connections} connections", "requests/s", goals)
     expected = list(rows(number))
-    seconds = plan.seconds + (number >= 10_000)  # so that the slowest answer many times
+    seconds = plan.seconds + (number >= 10_000)  # gives the slowest peer time for many answers
     with contextlib.ExitStack() as stack:
         started = stack.enter_context(running(plan, peers, number, [work]))
         servers = {key: server for key, (server, _) in started.items()}
@@ -57,11 +56,11 @@ def list_page(plan: Plan, peers: Sequence[Peer], number: int, connections: int, 
 
 
 def after_write(plan: Plan, number: int, goals: Sequence[Goal]) -> list[Work]:
-    """The first GET / after another program has committed a change."""
+    """Measure the first GET / after another program has committed a change."""
     title = f"GET / right after another program's write, {number:,} rows"
     work = plan.work(f"after-write-{number}", title, "ms", goals, less_is_better=True)
     with contextlib.ExitStack() as stack:
-        started = stack.enter_context(running(plan, (OURS, UVICORN, EXPRESS, FLASK), number, [work]))
+        started = stack.enter_context(running(plan, (OURS, EXPRESS, FLASK), number, [work]))
         clients: dict[str, load.Client] = {}
         for key, (server, _) in started.items():
             clients[key] = load.Client(server)
@@ -76,7 +75,7 @@ def after_write(plan: Plan, number: int, goals: Sequence[Goal]) -> list[Work]:
             started[key][1].rewrite(turn * 7 % number, alamat)
             answer = clients[key].get()
             if answer.status != 200 or alamat.encode() not in answer.body:
-                raise Failed(f"answered {answer.status}, and not with what had just been written")
+                raise Failed(f"answered {answer.status} without the change that was just written")
             taken.setdefault(key, []).append(answer.last * 1000)
 
         in_turns(10, list(started), [work], measure)  # warms up
@@ -93,7 +92,7 @@ def after_write(plan: Plan, number: int, goals: Sequence[Goal]) -> list[Work]:
 
 
 def additions(plan: Plan, peers: Sequence[Peer], connections: int, goals: Sequence[Goal]) -> list[Work]:
-    """POST /mahasiswa/add: each answer a redirect, and each a record that is there afterwards."""
+    """Measure POST /mahasiswa/add. Each answer must be a redirect, and each acknowledged record must be stored."""
     named = f"{connections} connections" if connections > 1 else "1 connection"
     work = plan.work(f"add-{connections}", f"POST add, {named}, each durable", "requests/s", goals)
     with running(plan, peers, 0, [work]) as started:
@@ -106,11 +105,11 @@ def additions(plan: Plan, peers: Sequence[Peer], connections: int, goals: Sequen
             before = store.count()
             seen = load.wrk(server, "add", connections, seconds, f"{turn:03d}")
             if seen.redirects != seen.requests:
-                raise Failed(f"{seen.requests - seen.redirects} answers of {seen.requests} were no redirect")
+                raise Failed(f"{seen.requests - seen.redirects} of {seen.requests} answers were no redirect")
             added = store.count() - before
-            # Where wrk stops, a request may be on its way on each connection.
+            # When wrk stops, each connection may have one request in flight.
             if not seen.requests <= added <= seen.requests + connections:
-                raise Failed(f"{seen.requests} additions were acknowledged, {added} are there")
+                raise Failed(f"{seen.requests} additions were acknowledged, but {added} records were stored")
             return seen
 
         def warm(key: str) -> None:
@@ -126,10 +125,10 @@ def additions(plan: Plan, peers: Sequence[Peer], connections: int, goals: Sequen
 
 
 def mixed(plan: Plan, number: int, connections: int, goals: Sequence[Goal]) -> list[Work]:
-    """Nine reads of the list, then one change of a record, and so on."""
+    """Measure a mixture: nine reads of the list, then one change of a record, repeated."""
     title = f"90% reads, 10% writes, {number:,} rows, {connections} connections"
     work = plan.work("mixed", title, "requests/s", goals)
-    with running(plan, (OURS, UVICORN, EXPRESS, EXPRESS_WAL, FLASK), number, [work]) as started:
+    with running(plan, (OURS, EXPRESS, EXPRESS_WAL, FLASK), number, [work]) as started:
         turn = 0
 
         def change(server: Server, store: Store, seconds: int) -> load.Load:
@@ -155,7 +154,7 @@ def mixed(plan: Plan, number: int, connections: int, goals: Sequence[Goal]) -> l
 
 
 def million(plan: Plan, peers: Sequence[Peer], goals: Sequence[Goal]) -> list[Work]:
-    """GET / of a million records, one peer after the other; another program writes before each."""
+    """Measure GET / with a million records, one peer after the other. Another program writes before each request."""
     title = "GET /, 1,000,000 rows"
     first = plan.work("million-first", f"{title}: first byte", "ms", [Goal(100)], less_is_better=True)
     memory = plan.work("million-memory", f"{title}: peak memory", "MB", [Goal(150)], less_is_better=True)
@@ -189,10 +188,10 @@ def million(plan: Plan, peers: Sequence[Peer], goals: Sequence[Goal]) -> list[Wo
 
 
 def start(plan: Plan) -> list[Work]:
-    """From the start of the program to its first answer, on an empty store that it makes."""
+    """Measure the time from the start of the program to its first answer, on an empty store that it creates."""
     work = plan.work("start", "start to first answer, empty store", "s", [Goal(0.5)], less_is_better=True)
 
-    peers = {peer.key: peer for peer in plan.peers(OURS, UVICORN, EXPRESS, FLASK)}
+    peers = {peer.key: peer for peer in plan.peers(OURS, EXPRESS, FLASK)}
 
     def measure(key: str) -> None:
         started = time.perf_counter()
@@ -203,7 +202,7 @@ def start(plan: Plan) -> list[Work]:
 
     in_turns(2 + plan.rounds, list(peers), [work], measure)
     for cell in work.cells.values():
-        del cell.values[:1]  # the first one compiles
+        del cell.values[:1]  # the first start compiles to bytecode
     return [work]
 
 
@@ -211,10 +210,10 @@ Works = dict[str, Callable[[], list[Work]]]
 
 
 def sqlite_works(plan: Plan) -> Works:
-    """Every work on SQLite by its name, in the order of the table."""
+    """Return every work on SQLite by its name, in the order of the table."""
     nginx, express, wal = NGINX.key, EXPRESS.key, EXPRESS_WAL.key
-    readers = (OURS, UVICORN, EXPRESS, FLASK)
-    writers = (OURS, UVICORN, EXPRESS, EXPRESS_WAL, FLASK)
+    readers = (OURS, EXPRESS, FLASK)
+    writers = (OURS, EXPRESS, EXPRESS_WAL, FLASK)
     return {
         "get-12": lambda: list_page(plan, readers, 12, 64, [Goal(0.40, nginx), Goal(6, express)]),
         "get-1000": lambda: list_page(plan, readers, 1000, 32, [Goal(0.45, nginx), Goal(30, express)]),
@@ -233,7 +232,7 @@ def sqlite_works(plan: Plan) -> Works:
 
 
 def postgres_works(plan: Plan) -> Works:
-    """Every work on PostgreSQL by its name, in the order of the table."""
+    """Return every work on PostgreSQL by its name, in the order of the table."""
     peers = (OURS, OURS_2, EXPRESS_PG, DJANGO)
 
     def both(times: float) -> list[Goal]:

@@ -1,5 +1,5 @@
--- What wrk sends: `wrk -s wrk.lua URL -- read|add|mixed TAG ROWS`. Prints one line of JSON at the end.
--- TAG makes every new NIM, or every new address, unlike those of an earlier run.
+-- The requests of wrk: `wrk -s wrk.lua URL -- read|add|mixed TAG ROWS`. Prints one line of JSON at the end.
+-- TAG makes new NIMs and addresses different from those of earlier runs.
 
 local threads = {}
 local form = { ["Content-Type"] = "application/x-www-form-urlencoded" }
@@ -21,7 +21,7 @@ local function add(tag)
   end
 end
 
--- Every tenth request edits one of the rows, each in its turn; the others read the list.
+-- Every tenth request edits one of the rows in turn. The others read the list.
 local function mixed(tag, rows)
   local n = 0
   local read = wrk.format("GET", "/")

@@ -1,4 +1,4 @@
-"""What the tests that attack the service share: bytes on a socket, a look at its processes, and what its log may say."""
+"""Helpers of the tests that attack the service: raw sockets, its processes in /proc, and a check of its log."""
 
 import json
 import re
@@ -22,19 +22,19 @@ FORM = b"Content-Type: " + URL_ENCODED.encode() + b"\r\n"
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc, which only Linux has")
 
-# Everything the service may write to standard error: one line a change or a refused request, and its own warnings.
+# The only lines that the service may write to standard error: one for each change and each refused request, and warnings.
 LOG_LINE = re.compile(
-    r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} "
+    r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}[+-]\d{4} "
     r"(?:(?P<level>INFO|WARNING|ERROR) (?P<method>[!#$%&'*+.^_`|~0-9A-Za-z-]+) (?P<path>[!-~]*)"
     r'(?: (?P<nim>"[ -~]*"))? (?P<status>\d{3}) (?P<took>\d+\.\d) ms'
     r"|(?:WARNING|ERROR) (?P<other>[ -~]+))"
 )
 
 CONTROL = re.compile("[\0-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029]")
-"""What could start a line or steer a terminal, but for the end of a line."""
+"""Characters that start a new line or control a terminal, except the line feed that ends a line of the log."""
 
-# What a database holds, read by another program. A process of its own, because closing a descriptor of this file by
-# Python's sqlite3 would drop the locks that APSW may hold in this one.
+# Python's sqlite3 runs in other processes only: when it closes a file, the locks that APSW holds on the same file in the
+# same process are dropped.
 READ = """
 import json, sqlite3, sys
 db = sqlite3.connect(sys.argv[1], timeout=10)
@@ -52,7 +52,7 @@ sys.stdin.readline()
 
 
 class Answer(NamedTuple):
-    """An HTTP answer as it came."""
+    """The status, headers and body of a response."""
 
     status: int
     headers: Mapping[str, str]
@@ -60,7 +60,7 @@ class Answer(NamedTuple):
 
 
 class Line:
-    """A connection that is kept, for requests one after another, as fast as they can be."""
+    """A kept-alive connection for requests one after another, faster than an HTTP client library."""
 
     def __init__(self, port: int, seconds: float = 30.0) -> None:
         self._socket = socket.create_connection(("127.0.0.1", port), seconds)
@@ -68,7 +68,7 @@ class Line:
         self._file = self._socket.makefile("rb")
 
     def ask(self, request: bytes) -> Answer:
-        """Send a request and read its answer; raise OSError where the connection ends instead."""
+        """Send a request and read its answer. Raise OSError if the connection ends before the answer is complete."""
         self._socket.sendall(request)
         first = self._file.readline()
         if not first.startswith(b"HTTP/1.1 "):
@@ -84,7 +84,7 @@ class Line:
         return Answer(int(first[9:12]), headers, body)
 
     def get(self, path: str) -> Answer:
-        """Ask for a path."""
+        """Request a path with GET."""
         return self.ask(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
 
     def add(self, nim: str, nama: str, alamat: str) -> Answer:
@@ -104,7 +104,7 @@ class Line:
         return self.ask(post(target, urlencode(fields).encode()))
 
     def close(self) -> None:
-        """End the connection."""
+        """Close the connection."""
         self._file.close()
         self._socket.close()
 
@@ -116,7 +116,7 @@ class Line:
 
 
 class Hold:
-    """Another program that runs statements on the database and holds what they take until it is let go."""
+    """Another program that runs statements on the database and keeps their locks until `let_go`."""
 
     def __init__(self, database: Path, *statements: str) -> None:
         command = [sys.executable, "-c", HOLD, str(database), *statements]
@@ -125,7 +125,7 @@ class Hold:
         assert self._process.stdout.readline() == "held\n"
 
     def let_go(self) -> None:
-        """End the program, and wait for its end."""
+        """End the program, which releases its locks."""
         self._process.communicate("\n", 10)
 
     def __enter__(self) -> Self:
@@ -137,13 +137,13 @@ class Hold:
 
 
 def post(target: str, body: bytes, *headers: bytes) -> bytes:
-    """Return the bytes of a form post."""
+    """Return the bytes of a request that posts a form."""
     length = b"Content-Length: %d\r\n" % len(body)
     return b"POST %b HTTP/1.1\r\n" % target.encode() + HOST + FORM + length + b"".join(headers) + b"\r\n" + body
 
 
 def exchange(service: Service, data: bytes, seconds: float = 15.0) -> bytes:
-    """Send bytes and return all that comes back, until the service ends the connection, which it must in time."""
+    """Send bytes and return everything received. Fail unless the service closes the connection within `seconds`."""
     received = b""
     with socket.create_connection(("127.0.0.1", service.port), seconds) as connection:
         with suppress(ConnectionResetError, BrokenPipeError):
@@ -155,7 +155,7 @@ def exchange(service: Service, data: bytes, seconds: float = 15.0) -> bytes:
 
 
 def statuses(answers: bytes) -> list[int]:
-    """Return the status of each answer in a stream of them, by the length each says it has."""
+    """Return the status of each response in a stream of responses. Each one must have the length that it announces."""
     found = []
     while answers:
         assert answers.startswith((b"HTTP/1.1 ", b"HTTP/1.0 ")), answers[:80]
@@ -176,7 +176,7 @@ def statuses(answers: bytes) -> list[int]:
 
 
 def holds(database: Path) -> dict[str, tuple[str, str]]:
-    """Return every record of a database as another program reads it; it must be sound."""
+    """Return every record of a database as another program reads it. Fail if its integrity check does."""
     shown = subprocess.run(
         [sys.executable, "-c", READ, str(database)], capture_output=True, text=True, check=True, timeout=60
     )
@@ -186,7 +186,7 @@ def holds(database: Path) -> dict[str, tuple[str, str]]:
 
 
 def fill(database: Path, count: int) -> None:
-    """Have another program add so many records, of about 300 bytes of page each."""
+    """Add `count` records by another program. Each takes about 300 bytes of the list page."""
     script = (
         "import sqlite3, sys; db = sqlite3.connect(sys.argv[1], timeout=30)\n"
         "db.executemany('INSERT INTO mahasiswa VALUES (?, ?, ?)',"
@@ -196,12 +196,12 @@ def fill(database: Path, count: int) -> None:
 
 
 def workers(service: Service) -> list[int]:
-    """Return the processes that answer."""
+    """Return the process ids of the service's workers."""
     return list(map(int, Path(f"/proc/{service.pid}/task/{service.pid}/children").read_text().split()))
 
 
 def memory(pid: int) -> float:
-    """Return the megabytes of memory that a process holds."""
+    """Return the resident memory of a process, in MB."""
     status = Path(f"/proc/{pid}/status").read_text()
     found = re.search(r"^VmRSS:\s*(\d+) kB", status, re.MULTILINE)
     assert found
@@ -209,39 +209,42 @@ def memory(pid: int) -> float:
 
 
 def open_files(pid: int) -> int:
-    """Return how many files and connections a process has open."""
+    """Return the number of files and connections that a process has open."""
     return len(list(Path(f"/proc/{pid}/fd").iterdir()))
 
 
 def until(condition: Callable[[], bool], seconds: float = 10.0) -> None:
-    """Wait until the condition holds; fail where it does not in time."""
+    """Wait until the condition holds. Fail if it does not within `seconds`."""
     deadline = time.monotonic() + seconds
     while not condition():
-        assert time.monotonic() < deadline, "this did not come true in time"
+        assert time.monotonic() < deadline, f"the condition did not hold within {seconds:g} seconds"
         time.sleep(0.01)
 
 
 def is_free(port: int) -> bool:
-    """Whether nobody listens on a port any more."""
+    """Return whether no program listens on a port of 127.0.0.1."""
     with suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
         return False
     return True
 
 
 def assert_log_is_sound(text: str, allowed: Sequence[str] = ()) -> None:
-    """Each line is one the service writes by itself; no other text, and nothing that steers a terminal."""
+    """Check that each line has a form that the service writes, and that the text holds no control characters.
+
+    A warning must be about malformed HTTP or contain one of the `allowed` words.
+    """
     assert not CONTROL.search(text)
     assert not text or text.endswith("\n")
     for line in text.splitlines():
         found = LOG_LINE.fullmatch(line)
         assert found, line[:300]
         assert len(line) < 4500, len(line)
-        assert not found["other"] or any(word in line for word in allowed), line[:300]
+        assert not found["other"] or any(word in line for word in ("not valid HTTP", *allowed)), line[:300]
         assert found["status"] not in ("500", "501", "502"), line[:300]
 
 
 def assert_says_nothing_was_saved(answer: Answer | httpx.Response) -> None:
-    """A 503 that tells a person so."""
+    """Check that the answer is a 503 page that says in Indonesian that nothing was saved."""
     status = answer.status if isinstance(answer, Answer) else answer.status_code
     assert status == 503
     assert b"belum tersimpan" in (answer.body if isinstance(answer, Answer) else answer.content)

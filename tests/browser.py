@@ -1,7 +1,7 @@
-"""Chromium in a person's hands: windows that count what they send and hear what the browser complains about.
+"""Fixtures and helpers for tests in Chromium: windows that record requests, dialogs and messages of the console.
 
-The browser is started anew for each test module: Playwright leaves its event loop running in this thread for as long as
-it lives, and `asyncio.run` in another module's tests would be refused.
+The browser is started again for each test module. While it runs, Playwright keeps an event loop in this thread, and
+`asyncio.run` in the tests of another module would be refused.
 """
 
 import hashlib
@@ -28,6 +28,7 @@ from playwright.sync_api import (
     Request,
     Response,
     Route,
+    expect,
     sync_playwright,
 )
 
@@ -41,30 +42,33 @@ ARGUMENTS = (
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
-    # No test reaches beyond this machine: no other name is found.
+    # No test may reach another machine, so no other name is resolved.
     "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1",
     "--no-proxy-server",
 )
 NPM = Path(__file__).parent / "npm"
 NPM_SECONDS = 180.0
-MILLISECONDS = 10_000
+TIMEOUT_MILLISECONDS = 10_000
 DESKTOP = (1280, 800)
 PHONE = (375, 667)
+CONFIRMATION = "confirm: Apakah Anda yakin ingin menghapus data ini?"
+"""The entry in `Window.dialogs` for the question before a deletion."""
 
 Network = Literal["answers", "unreachable", "hangs"]
-"""What the delivery network does when a page asks it for the style sheet."""
+"""How the CDN behaves when a page requests the style sheet."""
 
-HEAR_VIOLATIONS = """
+REPORT_VIOLATIONS = """
 document.addEventListener("securitypolicyviolation", event =>
   console.error(`policy violated: ${event.effectiveDirective} ${event.blockedURI} ${event.sample}`))
 """
 
 
 class Window:
-    """A browser window of one person, with an own profile.
+    """A browser window with its own profile.
 
-    `requests` are those to the service, as `POST /mahasiswa/add`; `foreign` the addresses elsewhere; `dialogs` the texts
-    asked, each answered with `answer`; `problems` what the console says of scripts and policies.
+    `requests` are the requests to the service, such as `POST /mahasiswa/add`. `foreign` are the requested addresses of
+    other servers. `dialogs` are the texts of dialogs, each of which is answered with `answer`. `problems` are the
+    errors and warnings of the console about scripts and policies.
     """
 
     def __init__(self, context: BrowserContext, url: str) -> None:
@@ -75,18 +79,18 @@ class Window:
         self.problems: list[str] = []
         self.answer = True
         self._last: Response | None = None
-        context.set_default_timeout(MILLISECONDS)
-        context.add_init_script(HEAR_VIOLATIONS)
+        context.set_default_timeout(TIMEOUT_MILLISECONDS)
+        context.add_init_script(REPORT_VIOLATIONS)
         self.page = context.new_page()
-        self.page.on("request", self._count)
-        self.page.on("response", self._keep)
-        self.page.on("dialog", self._reply)
-        self.page.on("console", self._hear)
+        self.page.on("request", self._note_request)
+        self.page.on("response", self._note_response)
+        self.page.on("dialog", self._answer_dialog)
+        self.page.on("console", self._note_problem)
         self.page.on("pageerror", lambda error: self.problems.append(str(error)))
 
     @property
     def posts(self) -> list[str]:
-        """The targets of all POSTs sent so far."""
+        """The paths of all POST requests so far."""
         return [target for method, target in map(str.split, self.requests) if method == "POST"]
 
     @property
@@ -95,45 +99,53 @@ class Window:
         return self.page.locator("tbody tr")
 
     def open(self, path: str) -> int:
-        """Open a path of the service, without waiting for the delivery network; return the status."""
+        """Open a path of the service without waiting for the CDN; return the status."""
         answer = self.page.goto(self.url + path, wait_until="commit")
         assert answer is not None
-        self._read()
+        self._wait_until_read()
         return answer.status
 
     def reload(self) -> None:
-        """Refresh the page."""
+        """Reload the page."""
         self.page.reload(wait_until="commit")
-        self._read()
+        self._wait_until_read()
 
     def row(self, nim: str) -> Locator:
-        """Return the row of exactly this nim, which must be there: a locator of its own would trim the text."""
+        """Return the row of exactly this nim. Playwright's own text locators would trim the nim."""
         nims = self.page.locator("tbody td:nth-child(2)").evaluate_all("cells => cells.map(cell => cell.textContent)")
         assert nims.count(nim) == 1, f"{nim!r} stands {nims.count(nim)} times in the list: {nims!r}"
         return self.rows.nth(nims.index(nim))
 
     def cells(self) -> list[list[str]]:
-        """Return the texts of the list, nim, nama and alamat, to the byte."""
+        """Return the exact texts of the list: nim, nama and alamat of each row."""
         script = "rows => rows.map(row => [...row.cells].slice(1, 4).map(cell => cell.textContent))"
         rows: list[list[str]] = self.rows.evaluate_all(script)
         return rows
 
     def type(self, **fields: str) -> None:
-        """Type into fields of the form, replacing what is there."""
+        """Type into fields of the form, replacing their values."""
         for name, value in fields.items():
             self.page.locator(f"input[name={name}]").fill(value)
 
     def save(self) -> None:
-        """Press the form's button and wait for what the service answers."""
+        """Press "Simpan" and wait for the next page."""
         with self.leaving():
             self.page.get_by_role("button", name="Simpan", exact=True).click()
 
+    def add(self, nim: str, nama: str, alamat: str) -> None:
+        """Add a record as a person does, starting from the list and returning to it."""
+        self.page.get_by_role("link", name="Tambah Data").click()
+        expect(self.page.get_by_role("heading", name="Tambah Data Mahasiswa")).to_be_visible()
+        self.type(nim=nim, nama=nama, alamat=alamat)
+        self.save()
+        expect(self.page.get_by_role("heading", name="List Data Mahasiswa")).to_be_visible()
+
     @contextmanager
     def leaving(self) -> Iterator[None]:
-        """Wait for the page that what is done here leads to."""
+        """Wait for the page to which the actions in the block lead."""
         with self.page.expect_navigation(wait_until="commit"):
             yield
-        self._read()
+        self._wait_until_read()
 
     def source(self) -> str:
         """Return the HTML of the page as the service sent it."""
@@ -144,36 +156,40 @@ class Window:
         """Return a computed property of the first element of a selector."""
         return str(self.page.locator(selector).first.evaluate("(e, name) => getComputedStyle(e)[name]", name))
 
-    def _read(self) -> None:
-        # The last element of every page. The document is not "loaded" for as long as the delivery network hangs.
+    def style_sheet_applies(self) -> bool:
+        """Return whether the style sheet of the CDN has an effect."""
+        return bool(self.page.evaluate("getComputedStyle(document.documentElement).getPropertyValue('--bs-blue')"))
+
+    def _wait_until_read(self) -> None:
+        # The link is the last element of every page. The document's "load" event would wait for the CDN.
         self.page.locator("link[rel=stylesheet]").wait_for(state="attached")
 
-    def _count(self, request: Request) -> None:
+    def _note_request(self, request: Request) -> None:
         if request.url.startswith(self.url):
             parts = urlsplit(request.url)
             self.requests.append(f"{request.method} {parts.path}{'?' if parts.query else ''}{parts.query}")
         elif not request.url.startswith("data:"):
             self.foreign.append(request.url)
 
-    def _keep(self, response: Response) -> None:
+    def _note_response(self, response: Response) -> None:
         if response.request.is_navigation_request():
             self._last = response
 
-    def _reply(self, dialog: Dialog) -> None:
+    def _answer_dialog(self, dialog: Dialog) -> None:
         self.dialogs.append(f"{dialog.type}: {dialog.message}")
         if self.answer:
             dialog.accept()
         else:
             dialog.dismiss()
 
-    def _hear(self, message: ConsoleMessage) -> None:
-        # A page of status 404 and a sheet that does not come are what those tests ask for.
+    def _note_problem(self, message: ConsoleMessage) -> None:
+        # Tests request pages with status 404 and style sheets that do not arrive: these messages are expected.
         if message.type in {"error", "warning"} and not message.text.startswith("Failed to load resource"):
             self.problems.append(message.text)
 
 
 class OpenWindow(Protocol):
-    """Opens a window on the service; further arguments are those of Playwright's `Browser.new_context`."""
+    """Opens a window. `options` are those of Playwright's `Browser.new_context`."""
 
     def __call__(
         self,
@@ -184,12 +200,12 @@ class OpenWindow(Protocol):
         sheet: bytes | None = None,
         **options: Any,  # noqa: ANN401 - as new_context
     ) -> Window:
-        """Open it at `url`, the module's own service unless given; `sheet` is what the network answers."""
+        """Open a window on the service at `url`, by default the module's. `sheet` is the CDN's style sheet."""
 
 
 @pytest.fixture(scope="module", name="chromium")
 def start_chromium() -> Iterator[Browser]:
-    """Start the installed Chromium, or skip where there is none."""
+    """Start the installed Chromium. Skip the test if there is none."""
     with ExitStack() as stack:
         playwright = stack.enter_context(sync_playwright())
         arguments = [*ARGUMENTS, *(["--no-sandbox"] if _is_root() else [])]
@@ -200,17 +216,17 @@ def start_chromium() -> Iterator[Browser]:
 
 @pytest.fixture(scope="module", name="node_modules")
 def install_node_modules(request: pytest.FixtureRequest) -> Path:
-    """Install the packages of tests/npm, once a machine, or skip where npm cannot."""
+    """Install the packages of tests/npm once per machine. Skip the test if npm cannot install them."""
     npm = shutil.which("npm")
     if npm is None:
-        pytest.skip("npm is not installed: no Bootstrap, axe-core and html-validate to test with")
+        pytest.skip("npm is not installed, so Bootstrap, axe-core and html-validate are missing")
     assert request.config.cache is not None
     return _installed(npm, request.config.cache.mkdir("npm"))
 
 
 @pytest.fixture(name="site")
 def empty_site(service: Service) -> Iterator[Site]:
-    """Visit the module's service without a browser, and begin with an empty list."""
+    """Visit the module's service by HTTP, starting with an empty list."""
     with service.site() as site:
         for nim in site.list().nims:
             site.delete(nim)
@@ -221,8 +237,8 @@ def empty_site(service: Service) -> Iterator[Site]:
 def window_opener(
     request: pytest.FixtureRequest, chromium: Browser, service: Service, site: Site
 ) -> Iterator[OpenWindow]:
-    """Open windows that are closed after the test; one whose console complained fails it."""
-    assert site, "begin with an empty list"
+    """Return a function that opens windows. The test fails if the console of a window reports a problem."""
+    assert site, "requested because it empties the list"
     with ExitStack() as stack:
         windows: list[Window] = []
 
@@ -250,23 +266,23 @@ def window_opener(
 
 @pytest.fixture(name="window")
 def one_window(open_window: OpenWindow) -> Window:
-    """Open a window for which the delivery network is out of reach."""
+    """Open a window that cannot reach the CDN."""
     return open_window()
 
 
 def bootstrap(node_modules: Path) -> bytes:
-    """Return the style sheet that the pages link to, from its npm package."""
+    """Return the style sheet to which the pages link, from its npm package."""
     return (node_modules / "bootstrap" / "dist" / "css" / "bootstrap.min.css").read_bytes()
 
 
 def contrast(one: str, other: str) -> float:
-    """Return the contrast of two computed colours, from 1 to 21, as WCAG 2.2 defines it."""
+    """Return the contrast ratio of two computed colours, from 1 to 21, by WCAG 2.2."""
     dark, light = sorted((luminance(one), luminance(other)))
     return (light + 0.05) / (dark + 0.05)
 
 
 def luminance(colour: str) -> float:
-    """Return the relative luminance of a computed colour, from 0 (black) to 1 (white), as WCAG 2.2 defines it."""
+    """Return the relative luminance of a computed colour, from 0 (black) to 1 (white), by WCAG 2.2."""
     assert colour.startswith("rgb("), f"{colour} is not opaque"
     channels = [int(part) / 255 for part in colour.removeprefix("rgb(").removesuffix(")").split(",")]
     linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in channels]
@@ -274,7 +290,7 @@ def luminance(colour: str) -> float:
 
 
 def run(command: Sequence[str], **options: Any) -> subprocess.CompletedProcess[str]:  # noqa: ANN401 - as run
-    """Run a command to its end and return what it wrote."""
+    """Run a command to its end and return its output."""
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=NPM_SECONDS, **options)
 
 
@@ -291,7 +307,7 @@ def _is_root() -> bool:
 
 
 def _installed(npm: str, cache: Path) -> Path:
-    """Install into a folder that gets its name only when it is whole: another run may look for it meanwhile."""
+    """Return the installed packages. A folder gets its name when it is complete, because two runs may install at once."""
     place = cache / hashlib.sha256((NPM / "package-lock.json").read_bytes()).hexdigest()
     if not place.exists():
         with tempfile.TemporaryDirectory(dir=cache) as folder:
@@ -314,6 +330,6 @@ def _context(chromium: Browser, options: dict[str, Any]) -> Iterator[BrowserCont
 
 
 def _deliver(sheet: bytes | None, route: Route) -> None:
-    """Answer with the sheet in the place of the delivery network, or never where there is none."""
+    """Answer as the CDN would, or never answer if `sheet` is None."""
     if sheet is not None:
         route.fulfill(body=sheet, headers={"content-type": "text/css", "access-control-allow-origin": "*"})

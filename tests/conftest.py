@@ -1,4 +1,4 @@
-"""What all tests share: the options, and a service to test against."""
+"""Options of the test suite, and the fixtures that all tests share: a service, a database, a PostgreSQL server."""
 
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
@@ -14,20 +14,20 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--base-url", default="", help="run tests/spec against the implementation at this address, not against our own"
     )
-    group.addoption("--nothing-skipped", action="store_true", help="a test that would be skipped fails")
-    group.addoption("--torture", action="store_true", help="the long versions of the tests that attack the service")
+    group.addoption("--nothing-skipped", action="store_true", help="fail each test that would be skipped")
+    group.addoption("--torture", action="store_true", help="run the long versions of the tests that attack the service")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Register the markers of this suite."""
     config.addinivalue_line(
-        "markers", "beyond: goes beyond the specification; left out with --base-url unless -m asks for it"
+        "markers", "beyond: goes beyond the specification; with --base-url it runs only if -m selects it"
     )
-    config.addinivalue_line("markers", "torture: takes so long that it is left out but with --torture")
+    config.addinivalue_line("markers", "torture: takes so long that it runs only with --torture")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what takes too long, unless it is asked for."""
+    """Deselect the tests marked `torture`, unless --torture is given."""
     if not config.getoption("torture"):
         left_out = [item for item in items if item.get_closest_marker("torture")]
         items[:] = [item for item in items if item not in left_out]
@@ -36,7 +36,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Turn a skipped test into a failed one where nothing may be skipped."""
+    """Report a skipped test as failed if --nothing-skipped is given."""
     report = yield
     if report.skipped and not hasattr(report, "wasxfail"):
         _refuse_skip(item.config, report)
@@ -47,7 +47,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
 def pytest_make_collect_report(
     collector: pytest.Collector,
 ) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
-    """Turn a skipped file into a failed one where nothing may be skipped."""
+    """Report a skipped file as failed if --nothing-skipped is given."""
     report = yield
     if report.skipped:
         _refuse_skip(collector.config, report)
@@ -58,12 +58,12 @@ def _refuse_skip(config: pytest.Config, report: pytest.TestReport | pytest.Colle
     if config.getoption("nothing_skipped"):
         reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr
         report.outcome = "failed"
-        report.longrepr = f"nothing may be skipped, yet: {reason}"
+        report.longrepr = f"skipped, which --nothing-skipped forbids: {reason}"
 
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    """Start a service with a database of its own, new for each test module."""
+    """Start a service with an empty database, once for each test module."""
     with Service(tmp_path_factory.mktemp("service") / "mahasiswa.db") as service:
         yield service
 
@@ -76,14 +76,14 @@ def anyio_backend() -> str:
 
 @pytest.fixture(scope="session")
 def rounds(request: pytest.FixtureRequest) -> Callable[[int, int], int]:
-    """Choose how often, or how long, a test attacks the service: as usual, or with --torture."""
+    """Return a function that chooses a number of rounds or seconds: the usual one, or the one for --torture."""
     tortured = bool(request.config.getoption("torture"))
     return lambda usual, torture: torture if tortured else usual
 
 
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[str]:
-    """Return the address of a PostgreSQL server, started when the first test asks for it."""
+    """Return the address of a PostgreSQL server, which is started when the first test needs it."""
     with a_server() as url:
         yield url
 

@@ -1,4 +1,4 @@
-"""Every kind of page the service has, and how a person comes to see it in a browser window."""
+"""Shows each kind of page that the service has in a browser window: `PAGES`."""
 
 from collections.abc import Callable
 
@@ -12,32 +12,32 @@ UNKNOWN = "x" * 300
 
 
 def show_list(window: Window, site: Site) -> None:
-    """A list with a usual and a long record."""
+    """Show a list with a usual record and a long one."""
     site.add(*SITI)
     site.add(*LONG)
     assert window.open("/") == 200
 
 
 def show_empty_list(window: Window, site: Site) -> None:
-    """A list without a record."""
+    """Show an empty list."""
     for nim in site.list().nims:
         site.delete(nim)
     assert window.open("/") == 200
 
 
 def show_add(window: Window, _site: Site) -> None:
-    """The form for a new record."""
+    """Show the form for a new record."""
     assert window.open("/mahasiswa/add") == 200
 
 
 def show_edit(window: Window, site: Site) -> None:
-    """The form for a record that is there."""
+    """Show the form of an existing record."""
     site.add(*LONG)
     assert window.open(f"/mahasiswa/edit/{LONG[0]}") == 200
 
 
 def show_duplicate(window: Window, site: Site) -> None:
-    """A form that is refused because its nim exists: 409."""
+    """Show the add form again after a duplicate nim: 409."""
     site.add(*LONG)
     window.open("/mahasiswa/add")
     window.type(nim=LONG[0], nama=LONG[1], alamat=LONG[2])
@@ -46,60 +46,59 @@ def show_duplicate(window: Window, site: Site) -> None:
 
 
 def show_incomplete(window: Window, _site: Site) -> None:
-    """A form that is refused for the field it lacks: 400."""
+    """Show the add form again after a missing field: 400."""
     window.open("/mahasiswa/add")
     send_without(window, "alamat")
 
 
 def show_unreadable(window: Window, _site: Site) -> None:
-    """A request that cannot be read: 400."""
+    """Show the answer to a malformed path: 400."""
     assert window.open("/mahasiswa/edit/%zz") == 400
 
 
 def show_no_record(window: Window, _site: Site) -> None:
-    """The edit page of a record that is not there: 404."""
+    """Show the edit page of an unknown record: 404."""
     assert window.open(f"/mahasiswa/edit/{UNKNOWN}") == 404
 
 
 def show_no_page(window: Window, _site: Site) -> None:
-    """An address that is not there: 404."""
+    """Show the answer to an unknown path: 404."""
     assert window.open(f"/{UNKNOWN}") == 404
 
 
 def show_wrong_method(window: Window, _site: Site) -> None:
-    """An address that is only for forms to send to: 405."""
+    """Show the answer to a GET of a path that only accepts POST: 405."""
     assert window.open(f"/mahasiswa/delete/{UNKNOWN}") == 405
 
 
 def show_found(window: Window, site: Site) -> None:
-    """A page of what was found, with pages before it and after it, sorted by name."""
+    """Show a page of search results, sorted by name, with pages before and after it."""
     site.add(*LONG)
-    for number in range(25):
-        site.add(f"{number:04}", f"Nama {number}", "Jalan Kaliurang 5, Sleman")
+    add_many(site, 25)
     assert window.open("/?cari=a&urut=nama&arah=turun&per=10&halaman=2") == 200
     expect(window.page.get_by_role("link", name="Berikutnya")).to_be_visible()
 
 
 def show_no_match(window: Window, site: Site) -> None:
-    """A search without a match, for a long text."""
+    """Show a search for a long text that finds nothing."""
     site.add(*SITI)
     assert window.open(f"/?cari=tidak+{UNKNOWN}") == 200
     expect(window.rows).to_have_count(0)
 
 
 def show_import(window: Window, _site: Site) -> None:
-    """The form for a spreadsheet."""
+    """Show the form for a spreadsheet."""
     assert window.open("/mahasiswa/impor") == 200
 
 
 def show_import_refused(window: Window, _site: Site) -> None:
-    """The same form, with what is wrong with the file: 400."""
+    """Show the form for a spreadsheet again with an error about the file: 400."""
     choose(window, "Nama;Alamat\nSiti;Sleman\n")
     expect(window.page.get_by_role("alert")).to_be_visible()
 
 
 def show_preview(window: Window, site: Site) -> None:
-    """A preview with rows of every kind, all of it unfolded."""
+    """Show an import preview with rows of every kind and all sections open."""
     site.add(*SITI)
     site.add(*LONG)
     site.add("3", "Citra", "Klaten")
@@ -119,14 +118,14 @@ def show_preview(window: Window, site: Site) -> None:
 
 
 def show_preview_of_nothing(window: Window, site: Site) -> None:
-    """A preview that has nothing to save."""
+    """Show an import preview that has nothing to save."""
     site.add(*SITI)
     choose(window, table(SITI))
     expect(window.page.get_by_text("Pilih berkas lain")).to_be_visible()
 
 
 def show_preview_again(window: Window, site: Site) -> None:
-    """A preview that comes again, for someone has changed a record since: 409."""
+    """Show an import preview again because a record has changed since the first one: 409."""
     site.add(*LONG)
     choose(window, table((LONG[0], "Budi", "Bantul"), ("3", "Citra", "Klaten")))
     site.edit(LONG[0], LONG[1], "Klaten")
@@ -136,7 +135,7 @@ def show_preview_again(window: Window, site: Site) -> None:
 
 
 def show_changed(window: Window, site: Site) -> None:
-    """The edit form of a record that someone has changed since it was opened: 409."""
+    """Show the conflict page of a record that has changed since its edit form was opened: 409."""
     site.add(*LONG)
     window.open(f"/mahasiswa/edit/{LONG[0]}")
     window.type(nama=LONG[1] + "s")
@@ -146,13 +145,13 @@ def show_changed(window: Window, site: Site) -> None:
 
 
 def show_export_refused(window: Window, site: Site) -> None:
-    """A workbook that cannot be made, for Excel holds no such text: 422."""
+    """Show the answer to an export that Excel cannot hold, because a text is too long: 422."""
     site.add("40000", "x" * 40_000, "Klaten")
     assert window.open("/mahasiswa/ekspor.xlsx") == 422
 
 
 def choose(window: Window, text: str) -> None:
-    """Choose a CSV file on the form for spreadsheets, and go on to its preview."""
+    """Choose a CSV file in the form for spreadsheets and press the button that shows its preview."""
     window.open("/mahasiswa/impor")
     file: FilePayload = {"name": "daftar.csv", "mimeType": "text/csv", "buffer": text.encode()}
     window.page.locator("input[type=file]").set_input_files([file])
@@ -161,12 +160,12 @@ def choose(window: Window, text: str) -> None:
 
 
 def table(*records: tuple[str, str, str]) -> str:
-    """Return records as CSV."""
+    """Return records as CSV with a header."""
     return "".join(";".join(record) + "\n" for record in [("NIM", "Nama", "Alamat"), *records])
 
 
 def send_without(window: Window, *fields: str) -> None:
-    """Send the form of the page without some of its fields, as a page does that was damaged on its way."""
+    """Remove fields from the page's form and send it."""
     typed = dict(zip(("nim", "nama", "alamat"), SITI, strict=True))
     for field in fields:
         window.page.locator(f"input[name={field}]").evaluate("field => field.remove()")
@@ -174,6 +173,12 @@ def send_without(window: Window, *fields: str) -> None:
     window.type(**typed)
     window.save()
     expect(window.page.locator("[aria-invalid]")).to_have_count(len(fields))
+
+
+def add_many(site: Site, count: int) -> None:
+    """Add `count` records."""
+    for number in range(count):
+        site.add(f"{number:04}", f"Nama {number}", "Jalan Kaliurang 5, Sleman")
 
 
 PAGES: dict[str, Callable[[Window, Site], None]] = {

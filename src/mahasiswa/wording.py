@@ -1,4 +1,6 @@
-"""Every sentence a person reads about a spreadsheet, in Indonesian: what happened, then what to do."""
+"""Every Indonesian sentence of the program that does not stand in a template: first the event, then the remedy."""
+
+from typing import Literal, NamedTuple
 
 # About a whole file.
 EMPTY = "Berkas ini kosong. Pilih berkas yang berisi data mahasiswa."
@@ -106,3 +108,47 @@ def letter(column: int) -> str:
 
 def row(label: int, text: str) -> str:
     return f"Baris {label}: {text}"
+
+
+# About a request: the pages that report a problem.
+
+ProblemName = Literal[
+    "bad request", "other site", "no record", "no page", "changed", "method", "too slow", "too large",
+    "confirmation too large", "file too large", "not carried", "not a form", "failed", "not saved", "uncertain", "not read",
+]  # fmt: skip
+
+
+class Problem(NamedTuple):
+    """A page that reports a problem. `{limit}` in the text stands for a limit in bytes, as `size` writes it."""
+
+    status: int
+    heading: str
+    text: str
+
+
+PROBLEMS: dict[ProblemName, Problem] = {
+    "bad request": Problem(400, "Permintaan tidak dapat dibaca", "Alamat atau data yang dikirim rusak. Muat ulang halaman, lalu coba lagi."),
+    "other site": Problem(403, "Permintaan dari situs lain", "Permintaan ini datang dari situs lain, jadi tidak dijalankan. Buka halaman ini lewat alamatnya sendiri, lalu coba lagi."),
+    "no record": Problem(404, "Tidak ditemukan", "Data mahasiswa tidak ditemukan. Mungkin sudah dihapus atau NIM-nya keliru."),
+    "no page": Problem(404, "Halaman tidak ditemukan", "Periksa kembali tautannya."),
+    "changed": Problem(409, "", "Data ini sudah diubah orang lain sejak Anda membukanya. Perubahan Anda belum disimpan."),
+    "method": Problem(405, "Cara akses tidak didukung", "Halaman ini tidak dapat dibuka dengan cara tersebut."),
+    "too slow": Problem(408, "Waktu pengiriman habis", "Data tidak diterima lengkap pada waktunya, jadi belum disimpan. Periksa koneksi internet, lalu kirim lagi."),
+    "too large": Problem(413, "Kiriman terlalu besar", "Data yang dikirim terlalu besar (maksimal {limit})."),
+    "confirmation too large": Problem(413, "Kiriman terlalu besar", "Data yang akan disimpan melebihi {limit}. Bagi berkasnya menjadi beberapa bagian."),
+    "file too large": Problem(413, "Berkas terlalu besar", "Ukuran berkas melebihi {limit}."),
+    "not carried": Problem(422, "Tidak dapat diekspor", ""),
+    "not a form": Problem(415, "Jenis data tidak didukung", "Data belum disimpan karena tidak dikirim sebagai formulir. Kirim lewat formulir di halaman ini."),
+    "failed": Problem(500, "Maaf", "Terjadi kesalahan di server. Coba lagi beberapa saat lagi. Jika berulang, hubungi pengelola."),
+    "not saved": Problem(503, "Basis data tidak dapat diakses", "Data belum tersimpan karena basis data sedang tidak dapat diakses. Coba lagi beberapa saat lagi."),
+    "uncertain": Problem(503, "Basis data tidak dapat diakses", "Belum dapat dipastikan apakah data tersimpan. Periksa daftar sebelum mencoba lagi."),
+    "not read": Problem(503, "Basis data tidak dapat diakses", "Data sedang tidak dapat ditampilkan. Coba lagi beberapa saat lagi."),
+}  # fmt: skip
+
+NOTHING_CHOSEN = "Pilih berkas atau tempel data dari Excel, lalu lanjutkan ke pratinjau."
+HEALTHY = ("Sehat", "Layanan berjalan dan data dapat dibaca.")
+
+
+def size(count: int) -> str:
+    """A limit in bytes as “64 KB” or “16 MB”."""
+    return f"{count >> 20} MB" if count >= 1 << 20 else f"{count >> 10} KB"

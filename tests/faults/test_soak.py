@@ -1,4 +1,4 @@
-"""A soak: people, broken clients and abandoned requests, mixed, for a while: memory and open files stay level."""
+"""Soak test: under mixed, malformed and abandoned requests the memory and the open files of a worker do not grow."""
 
 import random
 import socket
@@ -49,8 +49,8 @@ ABANDONED = (
 
 
 @linux
-def test_memory_and_open_files_stay_level(tmp_path: Path, rounds: Callable[[int, int], int]) -> None:  # noqa: C901, PLR0915 - what happens at once stands together
-    """After a while of everything the worker holds as much as after the first moments, and blames only its clients."""
+def test_memory_and_open_files_stay_level(tmp_path: Path, rounds: Callable[[int, int], int]) -> None:  # noqa: C901, PLR0915 - the concurrent clients share its variables
+    """The worker has no more memory and open files late in the run than early in it, and logs no faults of its own."""
     seconds = rounds(20, 300)
     stop = threading.Event()
     done = [0] * CLIENTS
@@ -60,15 +60,15 @@ def test_memory_and_open_files_stay_level(tmp_path: Path, rounds: Callable[[int,
         while not stop.is_set():
             kind = dice.random()
             if kind < 0.5:
-                person(dice, number)
+                use_the_list(dice, number)
             elif kind < 0.75:
                 with suppress(OSError):
                     service.raw(dice.choice(BROKEN), 10)
             else:
-                leave(dice)
+                abandon(dice)
             done[number] += 1
 
-    def person(dice: random.Random, number: int) -> None:
+    def use_the_list(dice: random.Random, number: int) -> None:
         with Line(service.port) as line:
             for _ in range(dice.randrange(1, 6)):
                 nim = f"{number}/{dice.randrange(NIMS)}"
@@ -83,8 +83,8 @@ def test_memory_and_open_files_stay_level(tmp_path: Path, rounds: Callable[[int,
                 ))()  # fmt: skip
                 assert answer.status in (200, 302, 404, 409)
 
-    def leave(dice: random.Random) -> None:
-        """Go away in the middle, politely or not."""
+    def abandon(dice: random.Random) -> None:
+        """Disconnect in the middle of a request or an answer, half of the times with a reset."""
         with suppress(OSError), socket.create_connection(("127.0.0.1", service.port), 10) as client:
             if dice.random() < 0.5:
                 client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
@@ -103,7 +103,7 @@ def test_memory_and_open_files_stay_level(tmp_path: Path, rounds: Callable[[int,
                 samples = []
                 while time.monotonic() < began + seconds and not any(visitor.done() for visitor in visitors):
                     samples.append((memory(worker), open_files(worker)))
-                    stop.wait(seconds / 200)
+                    stop.wait(seconds / 200)  # the interval between two samples
             finally:
                 stop.set()
             for visitor in visitors:
@@ -113,7 +113,7 @@ def test_memory_and_open_files_stay_level(tmp_path: Path, rounds: Callable[[int,
         grown = max(size for size, _ in late) - max(size for size, _ in warm)
         assert grown < 20, f"{grown:.1f} MB more"
         assert max(files for _, files in late) < max(files for _, files in warm) + 30
-        # What was abandoned is let go; what is left open is the service's own.
+        # All abandoned connections are closed: about 60 files are the service's own.
         until(lambda: open_files(worker) <= 60, 15)
         assert workers(service) == [worker]
         assert_log_is_sound(service.stderr())

@@ -1,4 +1,4 @@
-"""Clients that stall: a thousand at once, in every phase of a request; everyone else is answered all the while."""
+"""Stalled clients: a thousand at once, in every phase of a request, do not delay other clients."""
 
 import shutil
 import socket
@@ -14,23 +14,23 @@ from attack import FORM, HOST, Line, assert_log_is_sound, fill, linux, memory, o
 from harness import Service
 
 HEAD_SECONDS, BODY_SECONDS, IDLE_SECONDS, UNREAD_SECONDS = 10, 10, 5, 30
-"""What the service grants: server.py and forms.py."""
+"""The deadlines of the service, from server.py and forms.py."""
 
-SLACK = 8
-"""Seconds later that a client may be let go: each end has its own timer, and the machine is busy."""
+LATENESS_SECONDS = 8
+"""How late a deadline may be noticed on a busy machine."""
 
-PATIENCE = 2.0
-"""Seconds in which everyone else must be answered."""
+ANSWER_SECONDS = 2.0
+"""Other clients must be answered within this time."""
 
 ROWS = 8000
-"""A list of two and a half megabytes."""
+"""Enough for a list page of 2.5 MB."""
 
 HALF_A_FORM = (
     b"POST /mahasiswa/add HTTP/1.1\r\n" + HOST + FORM + b"Content-Length: 50000\r\n\r\nnim=setengah&nama=Siti&alamat="
 )
 BIG_LIST = b"GET / HTTP/1.1\r\n" + HOST + b"\r\n"
 
-# What each sends before it stalls, the answer it gets, and when its connection must have ended.
+# For each phase: the bytes sent before the client stalls, the start of the answer, and the deadline in seconds.
 PHASES = {
     "says nothing": (b"", b"", HEAD_SECONDS),
     "half a line": (b"GET / HT", b"", HEAD_SECONDS),
@@ -50,7 +50,7 @@ PHASES = {
         BODY_SECONDS,
     ),
 }
-# What is asked for by those who do not read: a big list, many answers, a file.
+# The requests of clients that read nothing: a long list, many answers, a file.
 READERS = (
     BIG_LIST,
     BIG_LIST * 20,
@@ -60,7 +60,7 @@ READERS = (
 
 
 class Stalled:
-    """A client that has sent something, and does no more but look whether the service lets it go."""
+    """A client that sends bytes and then only watches whether the service closes its connection."""
 
     def __init__(self, port: int, data: bytes, *, reads: bool = True) -> None:
         self.received = b""
@@ -68,13 +68,13 @@ class Stalled:
         self.socket = socket.socket()
         if not reads:
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-        self.socket.settimeout(PATIENCE)
+        self.socket.settimeout(ANSWER_SECONDS)
         self.socket.connect(("127.0.0.1", port))
         self.socket.sendall(data)
         self.socket.settimeout(0)
 
-    def is_let_go(self) -> bool:
-        """Whether the service has ended the connection."""
+    def is_closed(self) -> bool:
+        """Return whether the service has closed the connection."""
         try:
             while part := self.socket.recv(65536):
                 self.received += part
@@ -87,8 +87,8 @@ class Stalled:
 
 
 @linux
-def test_a_thousand_stalled_clients(tmp_path: Path, rounds: Callable[[int, int], int]) -> None:
-    """Each is let go in its time, all others are answered at once, and then everything is as it was before."""
+def test_a_thousand_stalled_clients_do_not_delay_others(tmp_path: Path, rounds: Callable[[int, int], int]) -> None:
+    """Stalled clients are disconnected at their deadlines, others are answered, and then all memory is free again."""
     each = rounds(100, 200)
     with Service(tmp_path / "a.db") as service, ExitStack() as stack:
         fill(tmp_path / "a.db", ROWS)
@@ -105,38 +105,39 @@ def test_a_thousand_stalled_clients(tmp_path: Path, rounds: Callable[[int, int],
         for client in chain(unread, *waiting.values()):
             stack.callback(client.socket.close)
         assert len(unread) + sum(map(len, waiting.values())) >= 1000
-        until(lambda: open_files(worker) > files + 1000, PATIENCE)
+        until(lambda: open_files(worker) > files + 1000, ANSWER_SECONDS)
 
         most, answered = before, 0
-        # What the service lets go of shows in its open files: a client that does not read is not told.
+        # Count open files, because a client that does not read cannot see that its connection was closed.
         while any(waiting.values()) or open_files(worker) > files + 10:
-            everyone_else_is_answered(service, answered)
+            assert_other_clients_are_answered(service, answered)
             answered += 1
             most = max(most, memory(worker))
             now = time.monotonic()
-            assert now < began + UNREAD_SECONDS + SLACK, "clients that do not read are still there"
+            assert now < began + UNREAD_SECONDS + LATENESS_SECONDS, "clients that do not read are still connected"
             for name, clients in waiting.items():
                 _, answer, seconds = PHASES[name]
-                gone = [client for client in clients if client.is_let_go()]
+                closed = [client for client in clients if client.is_closed()]
                 assert all(
-                    client.received.startswith(answer) and bool(client.received) == bool(answer) for client in gone
+                    client.received.startswith(answer) and bool(client.received) == bool(answer) for client in closed
                 )
-                waiting[name] = [client for client in clients if client not in gone]
-                assert all(now < client.began + seconds + SLACK for client in waiting[name]), f"{name}: still there"
+                waiting[name] = [client for client in clients if client not in closed]
+                last = seconds + LATENESS_SECONDS
+                assert all(now < client.began + last for client in waiting[name]), f"{name}: still connected"
         assert answered > 50
-        assert time.monotonic() > began + UNREAD_SECONDS - 1, "clients that do not read were not there"
+        assert time.monotonic() > began + UNREAD_SECONDS - 1, "clients that do not read were disconnected too early"
 
-        # Who does not read costs what the service keeps of an answer, not the whole of a big list.
+        # A client that does not read may cost a buffer, but not the 2.5 MB of the list.
         assert most - before < 0.7 * len(unread), f"{most - before:.0f} MB"
         assert memory(worker) - before < 0.5 * len(unread), f"{memory(worker) - before:.0f} MB"
         assert workers(service) == [worker]
-        everyone_else_is_answered(service, answered)
+        assert_other_clients_are_answered(service, answered)
         assert_log_is_sound(service.stderr())
         until(lambda: service.stderr().count(" 408 ") == 3 * each)
 
 
-def everyone_else_is_answered(service: Service, number: int) -> None:
-    """Someone comes, looks at the list, adds a record and deletes it, each of it at once."""
+def assert_other_clients_are_answered(service: Service, number: int) -> None:
+    """Check that new clients can probe the service, add a record, see it in the list and delete it, each in time."""
     for request in (
         lambda line: line.get("/sehat").status == 200,
         lambda line: line.add(f"n{number}", "Siti", "Solo").status == 302,
@@ -144,14 +145,14 @@ def everyone_else_is_answered(service: Service, number: int) -> None:
         lambda line: line.delete(f"n{number}").status == 302,
     ):
         began = time.monotonic()
-        with Line(service.port, PATIENCE) as line:
+        with Line(service.port, ANSWER_SECONDS) as line:
             assert request(line)
-        assert time.monotonic() - began < PATIENCE
+        assert time.monotonic() - began < ANSWER_SECONDS
 
 
 @linux
-def test_the_end_does_not_wait_for_them(tmp_path: Path) -> None:
-    """With hundreds of stalled clients SIGTERM ends the service within five seconds."""
+def test_sigterm_does_not_wait_for_stalled_clients(tmp_path: Path) -> None:
+    """With hundreds of stalled clients, SIGTERM ends the service within five seconds."""
     with Service(tmp_path / "a.db") as service, ExitStack() as stack:
         fill(tmp_path / "a.db", ROWS)
         (worker,) = workers(service)
@@ -168,13 +169,13 @@ def test_the_end_does_not_wait_for_them(tmp_path: Path) -> None:
 
 @pytest.mark.torture
 @pytest.mark.parametrize("mode", ["-H", "-B", "-X"], ids=["slow heads", "slow bodies", "slow readers"])
-def test_slowhttptest(tmp_path: Path, mode: str) -> None:
-    """The well-known tool, with a thousand connections: the service stays available."""
+def test_slowhttptest_does_not_make_the_service_unavailable(tmp_path: Path, mode: str) -> None:
+    """The service answers other clients after an attack by the tool slowhttptest with a thousand connections."""
     tool = shutil.which("slowhttptest")
     if tool is None:
         pytest.skip("slowhttptest is not installed")
     with Service(tmp_path / "a.db") as service:
         command = [tool, mode, "-c", "1000", "-r", "500", "-i", "5", "-l", "25", "-p", "3", "-u", f"{service.url}/"]
         subprocess.run(command, check=True, capture_output=True, cwd=tmp_path, timeout=90)
-        everyone_else_is_answered(service, 0)
+        assert_other_clients_are_answered(service, 0)
         assert_log_is_sound(service.stderr())

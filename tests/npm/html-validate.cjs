@@ -1,8 +1,8 @@
-// How html-validate judges the pages.
+// Rules by which html-validate checks the pages.
 module.exports = {
-  root: true, // a configuration in a folder above has no say
+  root: true, // ignore configurations in the folders above
   extends: ["html-validate:recommended"], // the HTML standard, accessibility, and clear writing
   rules: {
-    "doctype-style": "off", // the HTML standard takes <!doctype html> in either case
+    "doctype-style": "off", // the HTML standard allows <!doctype html> in either case
   },
 };

@@ -1,4 +1,4 @@
-"""The implementation under test: our own service, or any other at --base-url."""
+"""Fixtures for the implementation under test: our own service, or another implementation at --base-url."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -11,7 +11,7 @@ from spec.records import Records
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what goes beyond the specification where another implementation is tested."""
+    """Deselect the tests marked `beyond` if another implementation is tested."""
     if not config.getoption("base_url") or config.getoption("markexpr"):
         return
     beyond = [item for item in items if item.get_closest_marker("beyond")]
@@ -21,12 +21,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.fixture(scope="session")
 def foreign_url(request: pytest.FixtureRequest) -> str:
-    """Return the address given with --base-url, or nothing where our own service is tested."""
+    """Return the address given with --base-url, or an empty text if our own service is tested."""
     return str(request.config.getoption("base_url"))
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Run everything on each engine of our own; another implementation has whichever it has."""
+    """Run every test on both engines of our service, or once on another implementation."""
     if "engine" in metafunc.fixturenames:
         engines = ["foreign"] if metafunc.config.getoption("base_url") else ["sqlite", "postgres"]
         metafunc.parametrize("engine", engines, scope="session")
@@ -47,23 +47,23 @@ def site(
 
 @pytest.fixture
 def records(site: Site) -> Iterator[Records]:
-    """Give a test records of its own, and delete them after it."""
+    """Keep track of a test's records, and delete them after it."""
     with Records(site) as records:
         yield records
 
 
 @pytest.fixture
 def own_database(engine: str, foreign_url: str, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Path | str]:
-    """Return where a service of our own may make its database; skip where another implementation is tested."""
+    """Return the place for a database of our own service. Skip the test if another implementation is tested."""
     if foreign_url:
-        pytest.skip("only a service that this test starts itself can show it")
+        pytest.skip("this test has to start the service itself")
     with empty_database(engine, tmp_path, request) as database:
         yield database
 
 
 @contextmanager
 def empty_database(engine: str, folder: Path, request: pytest.FixtureRequest) -> Iterator[Path | str]:
-    """Return the path of an SQLite file that does not exist, or the address of an empty corner of PostgreSQL."""
+    """Return the path of an SQLite file that does not exist, or the address of an empty schema of PostgreSQL."""
     if engine == "sqlite":
         yield folder / "mahasiswa.db"
     else:

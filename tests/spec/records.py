@@ -1,4 +1,4 @@
-"""The records a test adds: their nims are like no other's, and they are gone when the test is over."""
+"""Keeps track of the records that a test adds: their nims are unique, and they are deleted after the test."""
 
 from typing import NamedTuple, Self
 from uuid import uuid4
@@ -16,36 +16,36 @@ class Record(NamedTuple):
 
 
 class Records:
-    """The records of one test. The list may hold others, in any order: a test looks at its own alone."""
+    """The records of one test. The list may hold other records in any order, so a test looks only at its own."""
 
     def __init__(self, site: Site) -> None:
         self._site = site
         self._nims: list[str] = []
 
     def new_nim(self, form: str = "{}") -> str:
-        """Return a nim that no record has, written into `form`; what is stored under it is deleted after the test."""
+        """Return a nim that no record has, inserted into `form`. Its record is deleted after the test."""
         return self.forget(form.format(uuid4().hex))
 
     def forget(self, nim: str) -> str:
-        """Have the record of this nim deleted after the test."""
+        """Delete the record of this nim after the test."""
         self._nims.append(nim)
         return nim
 
     def add(self, nama: str = "Siti Aminah", alamat: str = "Jalan Kaliurang 5") -> Record:
-        """Add a record of a new nim."""
+        """Add a record with a new nim."""
         record = Record(self.new_nim(), nama, alamat)
         assert self._site.add(*record).status_code == 302
         return record
 
     def add_in_vain(self, **fields: str) -> httpx.Response | None:
-        """Send an addition that must fail; how is not specified, so there may be no answer at all."""
+        """Send an addition that must fail. The specification does not say how, so there may be no answer at all."""
         try:
             return self._site.post(self._site.path("/mahasiswa/add"), fields)
         except httpx.HTTPError:
             return None
 
     def listed(self, nim: str) -> Record | None:
-        """Return the record of this nim as the list shows it, or None."""
+        """Return the record of this nim as the list shows it, or None if it is not listed."""
         page = self._site.list()
         if nim not in [name.strip() for name in page.nims]:
             return None
@@ -56,7 +56,7 @@ class Records:
         return self._site.page(self._site.path("/mahasiswa/edit/", nim))
 
     def stored(self, nim: str) -> Record:
-        """Return the record of this nim as its edit form holds it: there no template adds white space."""
+        """Return the record of this nim as its edit form holds it. Unlike the list, a form adds no white space."""
         values = self.edit_page(nim).record_form.values
         return Record(values["nim"], values["nama"], values["alamat"])
 
@@ -69,12 +69,12 @@ class Records:
 
 
 def the_row(page: Page, nim: str) -> Row:
-    """Return the one row of this nim, whatever white space a template puts around it; it must be there."""
+    """Return the one row of this nim, ignoring white space around it. Fail unless there is exactly one."""
     found = [row for row in page.table if texts(row)[1:2] == [nim]]
     assert len(found) == 1, f"{nim} stands {len(found)} times in the list"
     return found[0]
 
 
 def texts(row: Row) -> list[str]:
-    """Return the texts of a row's cells without white space around them."""
+    """Return the texts of a row's cells, stripped."""
     return [cell.strip() for cell in row.cells]

@@ -1,4 +1,4 @@
-"""Specification, section 1: what the service does. Its points are counted from the top."""
+"""Specification, section 1: what the service does. Its rules have no numbers; they are counted from the top."""
 
 import socket
 from pathlib import Path
@@ -10,14 +10,14 @@ from spec.records import Records, texts, the_row
 
 
 def test_1_1_the_server_renders_the_records(site: Site, records: Records) -> None:
-    """A record's texts stand in the very HTML that the server sends."""
+    """The HTML that the server sends contains the texts of a record."""
     added = records.add("Nur Hidayah", "Sleman")
     assert texts(the_row(site.list(), added.nim))[1:4] == list(added)
 
 
 @pytest.mark.parametrize("path", ["/", "/mahasiswa/add", "/mahasiswa/edit/"])
 def test_1_2_every_get_answers_a_complete_html_page(site: Site, records: Records, path: str) -> None:
-    """Every GET answers a whole HTML document."""
+    """Every GET is answered with a complete HTML document."""
     target = site.path(path, records.add().nim if path.endswith("edit/") else None)
     answer = site.get(target)
     html = answer.text.strip().lower()
@@ -46,14 +46,14 @@ def test_1_3_changes_are_url_encoded_posts(site: Site, records: Records) -> None
 
 
 def test_1_3_a_successful_change_redirects_to_the_list(site: Site, records: Records) -> None:
-    """After a change the browser is sent to the list page."""
+    """After a change the browser is redirected to the list page."""
     answer = site.add(records.new_nim(), "Budi", "Bantul")
     assert answer.is_redirect
     assert "List Data Mahasiswa" in site.page(answer.headers["location"]).headings
 
 
 def test_1_4_listens_on_port_3000(own_database: Path | str) -> None:
-    """A service that is told no port listens on TCP port 3000."""
+    """Without the setting PORT the service listens on TCP port 3000."""
     with socket.socket() as probe:
         if probe.connect_ex(("127.0.0.1", 3000)) == 0:
             pytest.skip("another program listens on port 3000")
@@ -65,7 +65,7 @@ def test_1_4_listens_on_port_3000(own_database: Path | str) -> None:
 
 
 def test_1_5_pages_use_only_get_and_post(site: Site, records: Records) -> None:
-    """No form of any page asks for a method but GET and POST."""
+    """The forms of all pages use only the methods GET and POST."""
     nim = records.add().nim
     for page in (site.list(), site.page(site.path("/mahasiswa/add")), records.edit_page(nim)):
         assert {form.method for form in page.forms} <= {"get", "post"}
@@ -73,7 +73,7 @@ def test_1_5_pages_use_only_get_and_post(site: Site, records: Records) -> None:
 
 
 def test_1_6_records_persist_between_runs(own_database: Path | str) -> None:
-    """A record is still there when the service has been stopped and started again."""
+    """A record is still stored after the service is stopped and started again."""
     with Service(own_database) as service, service.site() as site:
         site.add("0001", "Siti Aminah", "Jalan Kaliurang 5")
         service.restart()
@@ -81,7 +81,7 @@ def test_1_6_records_persist_between_runs(own_database: Path | str) -> None:
 
 
 def test_1_6_the_store_is_created_on_first_start(own_database: Path | str) -> None:
-    """A service whose store does not exist yet makes it and shows an empty list."""
+    """If the store does not exist, the service creates it and shows an empty list."""
     assert isinstance(own_database, str) or not own_database.exists()
     with Service(own_database) as service, service.site() as site:
         assert site.list().rows == []
@@ -90,7 +90,7 @@ def test_1_6_the_store_is_created_on_first_start(own_database: Path | str) -> No
 
 @pytest.mark.parametrize("path", ["/", "/mahasiswa/add", "/mahasiswa/edit/"])
 def test_1_7_the_layout_has_title_container_and_style_sheet(site: Site, records: Records, path: str) -> None:
-    """Every page has the title, its content in a container, and a style sheet from another host."""
+    """Every page has the title, a container with its content, and a style sheet from another host."""
     page = site.page(site.path(path, records.add().nim if path.endswith("edit/") else None))
     assert page.title == "Program Input Data Mahasiswa"
     assert container(page, "table" if path == "/" else "form")
@@ -98,14 +98,14 @@ def test_1_7_the_layout_has_title_container_and_style_sheet(site: Site, records:
 
 
 def test_1_7_the_style_sheet_comes_from_cdn_url(own_database: Path | str) -> None:
-    """The style sheet is the one whose address the operator sets."""
+    """The pages load the style sheet at the address in CDN_URL."""
     address = "https://cdn.example/dist/sheet.min.css"
     with Service(own_database, {"CDN_URL": address}) as service, service.site() as site:
         assert address in site.list().stylesheets
 
 
 def container(page: Page, content: str) -> tuple[str, str | None]:
-    """Return tag and class of the outermost element around both the heading and the content, below the body."""
+    """Return the tag and the class of the outermost element inside the body that holds heading and content."""
     (heading,) = page.tree.css("h1, h2, h3, h4, h5, h6")[:1]
     around = [node for node in page.tree.css("body > *") if node.css("h1, h2, h3, h4, h5, h6") and node.css(content)]
     assert around, f"no element holds both the heading {heading.text()!r} and the {content}"

@@ -7,21 +7,21 @@ from spec.records import Records
 
 @pytest.mark.parametrize("text", ["007", "1e5", "1.0", "true", "null", "-0"])
 def test_2_0_every_field_is_text(site: Site, records: Records, text: str) -> None:
-    """What looks like a number or a word of a language stays the text it is."""
+    """Texts that look like numbers or keywords are stored as text."""
     nim = records.new_nim()
     site.add(nim, text, text)
     assert records.stored(nim) == (nim, text, text)
 
 
 def test_2_1_two_records_cannot_share_a_nim(records: Records) -> None:
-    """A second record of a nim is not stored and leaves the first as it was."""
+    """A second record with the same nim is not stored, and the first does not change."""
     added = records.add("Siti", "Solo")
     records.add_in_vain(nim=added.nim, nama="Budi", alamat="Bantul")
     assert records.listed(added.nim) == added
 
 
 def test_2_2_nim_is_immutable(site: Site, records: Records) -> None:
-    """The edit page shows the nim read-only, and editing with another nim in the body changes it not."""
+    """The edit page shows the nim read-only, and an edit with another nim in the body does not change it."""
     added, other = records.add(), records.new_nim()
     assert [field.readonly for field in records.edit_page(added.nim).record_form.text_inputs] == [True, False, False]
     site.submit(records.edit_page(added.nim).record_form, nim=other, nama="Budi")
@@ -30,7 +30,7 @@ def test_2_2_nim_is_immutable(site: Site, records: Records) -> None:
 
 
 def test_2_3_there_are_no_other_fields(site: Site, records: Records) -> None:
-    """The list and both forms show nim, nama and alamat, and no other field."""
+    """The list and both forms have only the fields nim, nama and alamat."""
     assert len(site.list().columns) == 5
     for page in (site.page(site.path("/mahasiswa/add")), records.edit_page(records.add().nim)):
         assert [field.name for field in page.record_form.text_inputs] == ["nim", "nama", "alamat"]

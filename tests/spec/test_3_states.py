@@ -5,7 +5,7 @@ from spec.records import Records
 
 
 def test_3_add_creates_and_delete_removes(site: Site, records: Records) -> None:
-    """A record exists from its addition to its deletion, and can be added again after it."""
+    """A record exists from its addition to its deletion, and can then be added again."""
     nim = records.new_nim()
     assert records.listed(nim) is None
     for nama in ("Siti", "Budi"):

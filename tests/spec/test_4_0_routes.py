@@ -32,7 +32,7 @@ def test_4_0_route_5_edit(site: Site, records: Records) -> None:
 
 
 def test_4_0_route_6_delete_needs_no_body(site: Site, records: Records) -> None:
-    """POST /mahasiswa/delete/:nim redirects to /, also without a body or a content type."""
+    """POST /mahasiswa/delete/:nim redirects to /, even without a body and a content type."""
     nim = records.add().nim
     assert site.send("POST", site.path("/mahasiswa/delete/", nim)).headers["location"] == site.path("/")
     assert records.listed(nim) is None
@@ -47,7 +47,7 @@ def test_4_0_payload_is_url_encoded(site: Site, records: Records) -> None:
 
 
 def test_4_0_paths_are_relative_to_base_url(own_database: Path | str) -> None:
-    """The path of the base address stands before every route, link, form action and redirect."""
+    """The path of BASE_URL is the prefix of every route, link, form action and redirect."""
     port = free_port()
     settings = {"PORT": str(port), "BASE_URL": f"http://127.0.0.1:{port}/data/kampus"}
     with Service(own_database, settings) as service, service.site() as site:

@@ -10,7 +10,7 @@ from spec.records import Records, texts, the_row
 
 
 def test_4_1_1_list_page_reads_every_record(site: Site, records: Records) -> None:
-    """Every record is in the list."""
+    """The list contains every record."""
     added = {records.add(f"Nama {i}", f"Alamat {i}") for i in range(12)}
     assert added <= {tuple(texts(row)[1:4]) for row in site.list().table}
 
@@ -20,8 +20,8 @@ def test_4_1_2_list_page_has_heading_and_add_link(site: Site) -> None:
     page = site.list()
     (link,) = [link for link in page.links if link.text == "Tambah Data"]
     assert link.target == site.path("/mahasiswa/add")
-    said = [node.tag if node.tag == "table" else node.text().strip() for node in page.tree.css("h1, h2, h3, a, table")]
-    assert said.index("List Data Mahasiswa") < said.index("Tambah Data") < said.index("table")
+    parts = [node.tag if node.tag == "table" else node.text().strip() for node in page.tree.css("h1, h2, h3, a, table")]
+    assert parts.index("List Data Mahasiswa") < parts.index("Tambah Data") < parts.index("table")
 
 
 def test_4_1_3_table_has_its_five_columns(site: Site) -> None:
@@ -30,7 +30,7 @@ def test_4_1_3_table_has_its_five_columns(site: Site) -> None:
 
 
 def test_4_1_4_rows_are_numbered_by_position(site: Site, records: Records) -> None:
-    """The first row shows 1, each next row one more."""
+    """The first row has the number 1, and each next row has a number one higher."""
     for _ in range(3):
         records.add()
     numbers = [texts(row)[0] for row in site.list().table]
@@ -38,7 +38,7 @@ def test_4_1_4_rows_are_numbered_by_position(site: Site, records: Records) -> No
 
 
 def test_4_1_4_cells_show_nim_nama_alamat(site: Site, records: Records) -> None:
-    """A record is one row: after its number come nim, nama and alamat, then one more cell."""
+    """A record is one row of five cells: its number, nim, nama, alamat and one more."""
     added = records.add("Dewi Lestari", "Klaten")
     cells = texts(the_row(site.list(), added.nim))
     assert len(cells) == 5
@@ -60,13 +60,13 @@ def test_4_1_5_row_has_a_delete_form(site: Site, records: Records) -> None:
 
 
 def test_4_1_5_browser_asks_before_deleting(site: Site, records: Records) -> None:
-    """The page holds the question that the browser asks before it submits the form."""
+    """The page contains the question that the browser asks before it submits the form."""
     records.add()
     assert "Apakah Anda yakin ingin menghapus data ini?" in unescape(site.list().html)
 
 
 def test_4_1_5_service_does_not_check_the_confirmation(site: Site, records: Records) -> None:
-    """A delete that nobody confirmed deletes as well."""
+    """A delete form that is sent without the confirmation deletes the record."""
     nim = records.add().nim
     (form,) = the_row(site.list(), nim).forms
     site.submit(form)
@@ -74,7 +74,7 @@ def test_4_1_5_service_does_not_check_the_confirmation(site: Site, records: Reco
 
 
 def test_4_1_6_no_records_no_rows(site: Site, foreign_url: str, tmp_path: Path) -> None:
-    """Where there are no records, the body of the table is empty; the header stays."""
+    """Without records the table has its header and an empty body."""
     with ExitStack() as stack:
         if not foreign_url:
             site = stack.enter_context(stack.enter_context(Service(tmp_path / "mahasiswa.db")).site())

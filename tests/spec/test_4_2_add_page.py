@@ -7,7 +7,7 @@ from spec.records import Records
 
 @pytest.fixture
 def form(site: Site) -> Form:
-    """Read the form of the add page."""
+    """Return the form of the add page."""
     return site.page(site.path("/mahasiswa/add")).record_form
 
 
@@ -22,7 +22,7 @@ def test_4_2_2_add_form_posts_to_add(site: Site, form: Form) -> None:
 
 
 def test_4_2_2_add_form_has_three_required_text_inputs(form: Form) -> None:
-    """The form has the empty single-line text inputs nim, nama and alamat, each required and each to be typed in."""
+    """The form has the empty single-line text inputs nim, nama and alamat, each required and editable."""
     assert [field.name for field in form.text_inputs] == ["nim", "nama", "alamat"]
     for field in form.text_inputs:
         assert (field.value, field.required, field.readonly, field.disabled) == ("", True, False, False)
@@ -35,14 +35,14 @@ def test_4_2_2_add_form_has_labels_and_button(form: Form) -> None:
 
 
 def test_4_2_2_add_form_adds_what_is_typed(site: Site, records: Records, form: Form) -> None:
-    """What is typed into the form becomes a record."""
+    """A submitted form adds a record with the typed texts."""
     nim = records.new_nim()
     assert site.submit(form, nim=nim, nama="Agus Salim", alamat="Wates").status_code == 302
     assert records.listed(nim) == (nim, "Agus Salim", "Wates")
 
 
 def test_4_2_3_service_does_not_check_required(site: Site, records: Records) -> None:
-    """Empty texts, which a browser would not send, are stored."""
+    """The service stores empty texts, which a browser would not send."""
     nim = records.new_nim()
     assert site.add(nim, "", "").status_code == 302
     assert records.listed(nim) == (nim, "", "")

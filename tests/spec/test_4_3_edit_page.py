@@ -10,7 +10,7 @@ def test_4_3_1_edit_page_has_its_heading(records: Records) -> None:
 
 
 def test_4_3_1_edit_page_reads_the_record_of_the_path(records: Records) -> None:
-    """Of two records, each edit page shows its own."""
+    """The edit page of each of two records shows that record."""
     for added in (records.add("Siti", "Solo"), records.add("Budi", "Bantul")):
         assert records.stored(added.nim) == added
 
@@ -32,7 +32,7 @@ def test_4_3_2_edit_form_has_three_required_text_inputs(records: Records) -> Non
 
 
 def test_4_3_2_nim_is_read_only_and_still_sent(records: Records) -> None:
-    """Only nim is read-only, and none is disabled, so that a browser sends all three."""
+    """Only nim is read-only, and no input is disabled, so a browser sends all three."""
     fields = records.edit_page(records.add().nim).record_form.text_inputs
     assert [field.readonly for field in fields] == [True, False, False]
     assert not any(field.disabled for field in fields)

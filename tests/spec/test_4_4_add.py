@@ -18,7 +18,7 @@ from spec.records import Records
     ],
 )
 def test_4_4_1_add_stores_the_values_without_changes(site: Site, records: Records, text: str) -> None:
-    """The three values are stored exactly as they came, and shown as text."""
+    """The three values are stored exactly as they were sent, and shown as text."""
     nim = records.new_nim()
     site.add(nim, text, text)
     assert records.stored(nim) == (nim, text, text)

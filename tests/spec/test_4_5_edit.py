@@ -5,7 +5,7 @@ from spec.records import Records
 
 
 def test_4_5_1_edit_sets_nama_and_alamat(site: Site, records: Records) -> None:
-    """Both values change, and those of other records do not."""
+    """Both values of the record change, and other records do not."""
     other, added = records.add("Lain", "Lain"), records.add("Siti", "Solo")
     site.edit(added.nim, " Siti Baru ", "Jalan <Baru> & Lama")
     assert records.stored(added.nim) == (added.nim, " Siti Baru ", "Jalan <Baru> & Lama")
@@ -13,14 +13,14 @@ def test_4_5_1_edit_sets_nama_and_alamat(site: Site, records: Records) -> None:
 
 
 def test_4_5_1_edit_form_edits_what_is_typed(site: Site, records: Records) -> None:
-    """What is typed into the edit form, which sends nim too, becomes the record's."""
+    """A submitted edit form, which also sends nim, changes the record to the typed texts."""
     added = records.add("Siti", "Solo")
     site.submit(records.edit_page(added.nim).record_form, alamat="Semarang")
     assert records.listed(added.nim) == (added.nim, "Siti", "Semarang")
 
 
 def test_4_5_1_a_nim_in_the_body_is_ignored(site: Site, records: Records) -> None:
-    """The nim of the path selects the record, also where the body names another record that exists."""
+    """The nim in the path selects the record, even if the body has the nim of another existing record."""
     first, second = records.add("Siti", "Solo"), records.add("Budi", "Bantul")
     fields = {"nim": second.nim, "nama": "Ani", "alamat": "Magelang"}
     site.post(site.path("/mahasiswa/edit/", first.nim), fields)
@@ -35,7 +35,7 @@ def test_4_5_2_edit_redirects_with_302(site: Site, records: Records) -> None:
 
 
 def test_4_5_2_edit_of_no_record_redirects_too(site: Site, records: Records) -> None:
-    """Editing a record that is not there answers the same and makes none."""
+    """Editing an unknown record has the same answer and creates no record."""
     nim = records.new_nim()
     answer = site.edit(nim, "Siti", "Solo")
     assert (answer.status_code, answer.headers["location"]) == (302, site.path("/"))

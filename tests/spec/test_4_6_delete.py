@@ -5,7 +5,7 @@ from spec.records import Records, texts
 
 
 def test_4_6_1_delete_removes_the_record(site: Site, records: Records) -> None:
-    """The record of the path is gone, and no other."""
+    """Only the record in the path is deleted."""
     kept, removed = records.add(), records.add()
     site.delete(removed.nim)
     assert records.listed(removed.nim) is None
@@ -19,13 +19,13 @@ def test_4_6_2_delete_redirects_with_302(site: Site, records: Records) -> None:
 
 
 def test_4_6_2_delete_of_no_record_redirects_too(site: Site, records: Records) -> None:
-    """Deleting a record that is not there answers the same."""
+    """Deleting an unknown record has the same answer."""
     answer = site.delete(records.new_nim())
     assert (answer.status_code, answer.headers["location"]) == (302, site.path("/"))
 
 
 def test_4_6_3_rows_are_renumbered_and_keep_their_nim(site: Site, records: Records) -> None:
-    """After a deletion the numbers run on without a gap, and the records that remain keep their nims."""
+    """After a deletion the row numbers have no gap, and the remaining records keep their nims."""
     added = [records.add(f"Nama {i}") for i in range(3)]
     site.delete(added[1].nim)
     rows = [texts(row) for row in site.list().table]

@@ -8,7 +8,7 @@ from spec.records import Records
 @pytest.mark.parametrize("path", ["/mahasiswa/delete/", "/mahasiswa/edit/"])
 @pytest.mark.parametrize("method", ["GET", "PUT", "PATCH", "DELETE"])
 def test_4_7_1_a_route_matches_only_its_own_method(site: Site, records: Records, method: str, path: str) -> None:
-    """Another method changes nothing, whatever it answers."""
+    """A request with another method changes nothing; its answer is not specified."""
     added = records.add()
     body = b"nama=Lain&alamat=Lain"
     site.send(method, site.path(path, added.nim), body, content_type="application/x-www-form-urlencoded")
@@ -16,7 +16,7 @@ def test_4_7_1_a_route_matches_only_its_own_method(site: Site, records: Records,
 
 
 def test_4_7_1_a_get_of_the_add_route_adds_nothing(site: Site, records: Records) -> None:
-    """The same path with GET is another route: it shows the form, and a query adds no record."""
+    """GET /mahasiswa/add with the fields in its query shows the form and adds no record."""
     nim = records.new_nim()
     answer = site.get(site.path("/mahasiswa/add") + f"?nim={nim}&nama=Siti&alamat=Solo")
     assert answer.status_code == 200
@@ -24,9 +24,9 @@ def test_4_7_1_a_get_of_the_add_route_adds_nothing(site: Site, records: Records)
 
 
 def test_4_7_2_routes_do_not_overlap(site: Site, records: Records) -> None:
-    """A nim that is spelt as a word of another route is a nim in its own route."""
+    """In the routes edit and delete the word "add" is a nim."""
     if records.listed("add"):
-        pytest.skip("the list holds a record of the nim 'add' that is not ours to change")
+        pytest.skip("the list has a record with the nim 'add' that this test may not change")
     nim = records.new_nim()
     for path in ("/mahasiswa/edit/add", "/mahasiswa/delete/add"):
         answer = site.post(site.path(path), {"nim": nim, "nama": "Siti", "alamat": "Solo"})
@@ -37,7 +37,7 @@ def test_4_7_2_routes_do_not_overlap(site: Site, records: Records) -> None:
 
 @pytest.mark.parametrize("form", ["0{}", "{}e1", "a b {}", "{}é学🎓"])
 def test_4_7_3_path_parameter_is_text(site: Site, records: Records, form: str) -> None:
-    """The path parameter is the text of the nim: leading zeros count, and percent-encoded UTF-8 is decoded."""
+    """The path parameter is the nim as text: leading zeros are kept, and percent-encoded UTF-8 is decoded."""
     nim = records.new_nim(form)
     site.add(nim, "Siti", "Solo")
     assert records.stored(nim) == (nim, "Siti", "Solo")
@@ -48,7 +48,7 @@ def test_4_7_3_path_parameter_is_text(site: Site, records: Records, form: str) -
 
 
 def test_4_7_3_nims_that_look_equal_as_numbers_are_two(site: Site, records: Records) -> None:
-    """007 and 7 are different records in every route."""
+    """Two nims that differ only in leading zeros are different records in every route."""
     digits = str(int(records.new_nim(), 16))
     nim, zeros = records.forget(digits), records.forget("00" + digits)
     site.add(nim, "Siti", "Solo")
@@ -61,7 +61,7 @@ def test_4_7_3_nims_that_look_equal_as_numbers_are_two(site: Site, records: Reco
 
 
 def test_4_7_4_a_refresh_does_not_repeat_the_change(site: Site, records: Records) -> None:
-    """Each successful POST redirects to a page that can be loaded again and again."""
+    """Each successful POST redirects to a page that can be reloaded without a second change."""
     nim = records.new_nim()
     for answer in (site.add(nim, "Siti", "Solo"), site.edit(nim, "Budi", "Bantul"), site.delete(nim)):
         assert answer.is_redirect

@@ -1,11 +1,11 @@
-"""Specification, section 5: authentication, which there is none. Its points are counted from the top."""
+"""Specification, section 5: no authentication. Its rules have no numbers; they are counted from the top."""
 
 from harness import Site
 from spec.records import Records
 
 
 def test_5_1_every_route_is_open(site: Site, records: Records) -> None:
-    """A client that has never been here before may do everything."""
+    """A client without earlier requests may use every route."""
     nim = records.new_nim()
     with Site(site.origin + site.prefix) as stranger:
         assert stranger.add(nim, "Siti", "Solo").status_code == 302
@@ -17,7 +17,7 @@ def test_5_1_every_route_is_open(site: Site, records: Records) -> None:
 
 
 def test_5_2_there_are_no_cookies_and_no_tokens(site: Site, records: Records) -> None:
-    """No answer sets a cookie or asks for a key."""
+    """No answer sets a cookie or requests credentials."""
     nim = records.new_nim()
     answers = [
         site.get(site.path("/")),
@@ -33,7 +33,7 @@ def test_5_2_there_are_no_cookies_and_no_tokens(site: Site, records: Records) ->
 
 
 def test_5_2_a_form_of_another_site_is_accepted(site: Site, records: Records) -> None:
-    """There is no protection against cross-site form submission."""
+    """A form that comes from another site is accepted."""
     nim = records.new_nim()
     answer = site.send(
         "POST",

@@ -1,4 +1,4 @@
-"""Text as people really have it: each can be added, listed, edited by its link and deleted by its button."""
+"""Unusual but real texts: each can be added, listed, edited by its link and deleted by its button."""
 
 from collections.abc import Iterator
 
@@ -67,7 +67,7 @@ NIMS = {
     "empty": "",
 }
 
-# A browser's text input takes line ends away, so these come from a textarea, a program or an import.
+# A browser's text input removes line ends, so these texts come from a textarea, a program or an import.
 LINES = {
     "tabs": "\tJalan\tKaliurang\t",
     "line feeds": "\nJalan\n\nKaliurang\n",
@@ -85,18 +85,18 @@ def cases(*groups: dict[str, str]) -> pytest.MarkDecorator:
 
 
 @pytest.fixture(autouse=True)
-def beside(site: Site, records: Records) -> Iterator[None]:
-    """Keep other records beside each case, which no request of it may touch."""
+def other_records(site: Site, records: Records) -> Iterator[None]:
+    """Store two other records during each test, which it must not change."""
     others = {records.add("Siti", "Solo"), records.add("Budi", "Bantul")}
     yield
     assert others <= {row[1:] for row in site.list().rows}
 
 
 @cases(NIMS)
-def test_nim_goes_the_whole_round(site: Site, records: Records, text: str) -> None:
-    """A record of this nim is added, listed, opened by its link, edited and deleted, its nim the same to the byte."""
+def test_a_record_with_any_nim_is_added_edited_and_deleted(site: Site, records: Records, text: str) -> None:
+    """A record with this nim is added, listed, opened by its link, edited and deleted, and its nim never changes."""
     if text in site.list().nims:
-        pytest.skip("the list holds a record of this nim that is not ours to change")
+        pytest.skip("the list has a record with this nim that this test may not change")
     records.forget(text)
     assert site.add(text, "Ani", "Magelang").status_code == 302
     row = site.list().row(text)
@@ -114,7 +114,7 @@ def test_nim_goes_the_whole_round(site: Site, records: Records, text: str) -> No
 
 @cases(NIMS, LINES)
 def test_nama_and_alamat_are_kept_to_the_byte(site: Site, records: Records, text: str) -> None:
-    """This text as nama and alamat is listed, shown in the edit form, sent back by it and stored again unchanged."""
+    """This text as nama and alamat is listed, shown in the edit form and stored again by it without a change."""
     nim = records.new_nim()
     site.add(nim, text, text)
     row = site.list().row(nim)
@@ -127,9 +127,9 @@ def test_nama_and_alamat_are_kept_to_the_byte(site: Site, records: Records, text
 
 
 def test_all_nims_together_keep_their_own_links(site: Site, records: Records) -> None:
-    """In one list of all these nims, each row's link and button are those of its own record."""
+    """In a list of all these nims, the link and the button of each row belong to its own record."""
     if set(NIMS.values()) & set(site.list().nims):
-        pytest.skip("the list holds a record of one of these nims that is not ours to change")
+        pytest.skip("the list has a record with one of these nims that this test may not change")
     for nim in NIMS.values():
         assert site.add(records.forget(nim), nim, "Solo").status_code == 302
     page = site.list()

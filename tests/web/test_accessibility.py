@@ -1,4 +1,4 @@
-"""Every page before two judges: axe-core, in all the forms a page can take, and html-validate, for its HTML."""
+"""Checks every page with axe-core (accessibility) and html-validate (valid HTML)."""
 
 import json
 import shutil
@@ -6,45 +6,33 @@ from itertools import product
 from pathlib import Path
 
 import pytest
-from browser import (
-    DESKTOP,
-    NPM,
-    PHONE,
-    Network,
-    OpenWindow,
-    empty_site,
-    install_node_modules,
-    run,
-    start_chromium,
-    window_opener,
-)
+from browser import DESKTOP, NPM, PHONE, Network, OpenWindow, run
 from every_page import PAGES
 from harness import Site
 
-# The fixtures of the browser, which pytest finds by these names.
-__all__ = ["empty_site", "install_node_modules", "start_chromium", "window_opener"]
-
 RUN_AXE = """async () => {
   const options = {
-    rules: {"target-size": {enabled: true}},  // WCAG 2.2 AA, and off unless asked for
-    preload: false,                           // would fetch the sheet by a script, which the policy forbids
+    rules: {"target-size": {enabled: true}},  // part of WCAG 2.2 AA, but off by default
+    preload: false,                           // it would fetch the style sheet by a script, which the policy forbids
   };
   const {violations, incomplete, passes} = await axe.run(document, options);
   return {
-    wrong: violations.map(({id, nodes}) => id + ": " + nodes.map(node => node.html.slice(0, 80)).join(", ")),
-    unjudged: incomplete.map(rule => rule.id),
+    violations: violations.map(({id, nodes}) => id + ": " + nodes.map(node => node.html.slice(0, 80)).join(", ")),
+    undecided: incomplete.map(rule => rule.id),
     passed: passes.map(rule => rule.id),
   };
 }"""
 
-# A table without a row is what the specification asks for (4.1.6).
-UNJUDGED = {"empty_list": {"th-has-data-cells"}, "no_match": {"th-has-data-cells"}}
+# The specification (4.1.6) requires an empty table body, which axe-core cannot judge.
+ALLOWED_UNDECIDED = {"empty_list": {"th-has-data-cells"}, "no_match": {"th-has-data-cells"}}
 
 
 @pytest.mark.parametrize("network", ["answers", "unreachable"])
 @pytest.mark.parametrize("name", PAGES)
-def test_accessible(name: str, network: Network, open_window: OpenWindow, site: Site, node_modules: Path) -> None:
-    """axe-core finds nothing wrong, and nothing it cannot judge, in light and dark, on a desktop and on a phone."""
+def test_axe_finds_no_violation_on_any_page(
+    name: str, network: Network, open_window: OpenWindow, site: Site, node_modules: Path
+) -> None:
+    """axe-core finds no violation and nothing undecided, in light and dark mode, on a desktop and on a phone."""
     window = open_window(network)
     PAGES[name](window, site)
     window.page.wait_for_load_state("load")
@@ -54,23 +42,27 @@ def test_accessible(name: str, network: Network, open_window: OpenWindow, site: 
         window.page.set_viewport_size({"width": width, "height": height})
         found = window.page.evaluate(RUN_AXE)
         where = f"{'dark' if dark else 'light'}, {width} wide"
-        assert found["wrong"] == [], where
-        assert set(found["unjudged"]) <= UNJUDGED.get(name, set()), where
+        assert found["violations"] == [], where
+        assert set(found["undecided"]) <= ALLOWED_UNDECIDED.get(name, set()), where
         assert {"color-contrast", "html-has-lang", "document-title"} <= set(found["passed"])
 
 
-def test_html_is_valid(open_window: OpenWindow, site: Site, node_modules: Path, tmp_path: Path) -> None:
-    """html-validate finds no error and no warning in the HTML of any page, as the service sends it."""
+def test_html_validate_finds_no_error_on_any_page(
+    open_window: OpenWindow, site: Site, node_modules: Path, tmp_path: Path
+) -> None:
+    """html-validate finds no error and no warning in the HTML that the service sends for any page."""
     node = shutil.which("node")
-    assert node is not None, "npm is here, and node is not"
+    assert node is not None, "npm is installed, but node is not"
     window = open_window()
     for name, show in PAGES.items():
         show(window, site)
         (tmp_path / f"{name}.html").write_text(window.source(), "utf-8")
-    # The report is silent on what is right: a page that is wrong shows that it was made at all.
+    # The report lists only invalid pages. This invalid page proves that the check ran.
     (tmp_path / "wrong.html").write_text(window.source().replace("</main>", ""), "utf-8")
     program = node_modules / "html-validate" / "bin" / "html-validate.mjs"
-    judged = run([node, str(program), "--config", str(NPM / "html-validate.cjs"), "--formatter", "json", str(tmp_path)])
-    report = {Path(page["filePath"]).stem: page["messages"] for page in json.loads(judged.stdout)}
+    checked = run(
+        [node, str(program), "--config", str(NPM / "html-validate.cjs"), "--formatter", "json", str(tmp_path)]
+    )
+    report = {Path(page["filePath"]).stem: page["messages"] for page in json.loads(checked.stdout)}
     assert report.pop("wrong")
     assert report == {}

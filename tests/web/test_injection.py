@@ -1,4 +1,4 @@
-"""Injection: whatever a client sends, every page keeps its structure, and no line of the log can be forged."""
+"""Injection: hostile texts in every input change neither the structure of a page nor the lines of the log."""
 
 import re
 from collections.abc import Iterator
@@ -24,13 +24,13 @@ NAUGHTY = (
     "Ω≈ç√∫", "田中さん", "👩🏽‍🎓", "Z͑ͫ̓̋a̦l̮g̯o", "ﷺ", "ﬀ", "İı", "null", "undefined", "true", "0", "-0", "NaN", "1e309",
 )  # fmt: skip
 
-# What can be stored, and so shown: every character but NUL and surrogates.
+# Every character that can be stored and shown: all but NUL and the surrogates.
 TEXTS = st.one_of(
     st.sampled_from(NAUGHTY),
     st.lists(st.sampled_from(NAUGHTY) | st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=9), max_size=4).map("".join),
 )  # fmt: skip
 NIMS = TEXTS.map(lambda text: text[:255]).filter(lambda nim: nim not in (".", ".."))
-# What a header's value may hold; the rest is refused before the application, which test_raw.py shows.
+# Request headers. The HTTP server refuses other characters in their values; test_raw.py tests that.
 HEADERS = ("User-Agent", "Referer", "Cookie", "Accept", "Accept-Language", "Accept-Encoding", "Range", "X-Forwarded-For", "X-Forwarded-Host",
            "X-Forwarded-Proto", "Forwarded", "X-Original-URL", "X-Rewrite-URL", "X-HTTP-Method-Override", "Origin", "Sec-Fetch-Site",
            "If-None-Match", "If-Modified-Since", "Authorization", "Content-Type", "Expect-CT", "TE", "Via", "X" * 200)  # fmt: skip
@@ -42,24 +42,24 @@ attacks = settings(
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    """Start a service; at the end of all these tests its log must be sound."""
+    """Start a service. After all tests of the module its log must be sound."""
     with Service(tmp_path_factory.mktemp("injection") / "a.db") as service:
         yield service
         text = service.stderr()
-        assert text.count("\n") > 100, "the log was hardly written"
+        assert text.count("\n") > 100, "the log has too few lines for the check to mean anything"
         assert_log_is_sound(text)
         assert service.stdout().count("\n") == 1
 
 
 @pytest.fixture(scope="module")
 def site(service: Service) -> Iterator[Site]:
-    """Visit it."""
+    """Visit the module's service."""
     with service.site() as site:
         yield site
 
 
 def structure(html: str) -> list[tuple[str, tuple[str, ...]]]:
-    """Return every element of a page in order, with the names of its attributes and the kind of each link's address."""
+    """Return every element of a page in order, with its attributes' names and whether each value is a path."""
 
     def walk(node: LexborNode) -> Iterator[tuple[str, tuple[str, ...]]]:
         child = node.child
@@ -71,7 +71,7 @@ def structure(html: str) -> list[tuple[str, tuple[str, ...]]]:
             child = child.next
 
     def kind(value: str | None) -> str:
-        # An address leads to this very site by its path; anything else of an attribute is text.
+        # A path leads to the same site. Two slashes at the start would lead to another one.
         return "path" if value and re.match("/(?!/)", value) else "text"
 
     root = LexborHTMLParser(html).root
@@ -81,13 +81,13 @@ def structure(html: str) -> list[tuple[str, tuple[str, ...]]]:
 
 
 def assert_same_structure(answer: httpx.Response, usual: httpx.Response, *, status: int) -> None:
-    """An answer has the elements and attributes of the usual one, no more and no less, and its headers' names."""
+    """Check that an answer has the status, the headers, the elements and the attributes of the usual answer."""
     assert answer.status_code == usual.status_code == status
     changing = {"set-cookie", "location"}
     assert not changing & answer.headers.keys() - usual.headers.keys()
     assert answer.headers.keys() == usual.headers.keys()
     assert answer.headers["content-security-policy"] == usual.headers["content-security-policy"]
-    # A link's or a form's address may hold a nim, which may be empty or begin as any text does.
+    # Compare names only: the address of a link or a form may contain a nim.
     names = [
         [(tag, [name.partition("=")[0] for name in attributes]) for tag, attributes in structure(page.text)]
         for page in (answer, usual)
@@ -103,8 +103,8 @@ def assert_same_structure(answer: httpx.Response, usual: httpx.Response, *, stat
 @given(nim=NIMS, nama=TEXTS, alamat=TEXTS)
 @example(nim=NAUGHTY[0][:255], nama=NAUGHTY[1], alamat=NAUGHTY[2])
 @example(nim=NAUGHTY[30], nama=NAUGHTY[31], alamat=NAUGHTY[32])
-def test_every_field_on_every_page(site: Site, nim: str, nama: str, alamat: str) -> None:
-    """The list, a search, both forms, a duplicate, a missing field and a conflict keep the structure of a plain record's."""
+def test_hostile_fields_do_not_change_the_structure_of_a_page(site: Site, nim: str, nama: str, alamat: str) -> None:
+    """The list, a search, both forms and all error pages have the same structure for hostile and for plain records."""
     pages = []
     for texts in (("1", "Siti", "Solo"), (nim, nama, alamat)):
         first = texts[0]
@@ -131,8 +131,8 @@ def test_every_field_on_every_page(site: Site, nim: str, nama: str, alamat: str)
 
 @attacks
 @given(name=TEXTS, value=TEXTS)
-def test_the_query(site: Site, name: str, value: str) -> None:
-    """A search for anything, sorted and paged by anything, is the page of a search; an unknown parameter changes nothing."""
+def test_hostile_queries_do_not_change_the_structure_of_a_page(site: Site, name: str, value: str) -> None:
+    """A search with hostile values has the structure of a usual search, and unknown parameters change nothing."""
     assume(value.replace("\0", "").strip()[:255].strip())
     for parameter in ("urut", "arah", "halaman", "per"):
         answer = site.get(f"/?cari=x&{parameter}={quote(value, safe='')}")
@@ -145,8 +145,8 @@ def test_the_query(site: Site, name: str, value: str) -> None:
 
 @attacks
 @given(text=TEXTS, data=st.binary(max_size=40))
-def test_the_path(site: Site, text: str, data: bytes) -> None:
-    """A path that is not there, whatever stands in it, has the very page of any other; so has a record that is not."""
+def test_hostile_paths_do_not_change_the_error_page(site: Site, text: str, data: bytes) -> None:
+    """The 404 page is the same for any unknown path, and for any unknown record."""
     for path, usual in (("/tidak/", "/tidak-ada"), ("/mahasiswa/edit/", "/mahasiswa/edit/tidak-ada")):
         expected = site.get(usual)
         for encoded in (quote(text, safe=""), quote_from_bytes(data, safe="")):
@@ -158,8 +158,8 @@ def test_the_path(site: Site, text: str, data: bytes) -> None:
 
 @attacks
 @given(header=st.sampled_from(HEADERS), value=TEXTS)
-def test_the_headers(site: Site, header: str, value: str) -> None:
-    """No header of a client is found in an answer, nor changes more of it than it is for."""
+def test_hostile_request_headers_do_not_change_the_answer(site: Site, header: str, value: str) -> None:
+    """No request header is copied into an answer, and only Accept-Encoding and If-None-Match change it."""
     sent = re.sub(r"[\0-\x1f\x7f]", "", value).strip().encode()[:4000]
     answer = site.client.get("/mahasiswa/add", headers={header.encode(): sent})
     usual = site.get("/mahasiswa/add")
@@ -173,8 +173,8 @@ def test_the_headers(site: Site, header: str, value: str) -> None:
 
 @attacks
 @given(text=TEXTS, file_name=TEXTS, boundary=st.sampled_from(["x", "a b", "'", "--"]))
-def test_an_upload(site: Site, text: str, file_name: str, boundary: str) -> None:
-    """A file of any name and any cells: its preview, or its refusal, is a page whose only scripts are none."""
+def test_hostile_uploads_put_no_script_into_the_preview(site: Site, text: str, file_name: str, boundary: str) -> None:
+    """The preview or refusal of a file with a hostile name or hostile cells has no script and no event handler."""
     name = file_name.replace('"', "%22").replace("\r", "%0D").replace("\n", "%0A")
     body = (
         f'--{boundary}\r\nContent-Disposition: form-data; name="berkas"; filename="{name}"\r\n\r\n'
@@ -195,8 +195,8 @@ FORGED = "2026-01-01 00:00:00,000 INFO POST /mahasiswa/delete/1 302 0.1 ms"
 @pytest.mark.parametrize(
     "between", ["\n", "\r", "\r\n", "\x0b", "\x0c", "\x1b[1A", "\x85", "\u2028", "\u2029", '"\n', "\\n"]
 )
-def test_no_line_can_be_forged(service: Service, site: Site, between: str) -> None:
-    """A line break in a nim, typed or in a path, is written as what it is: no line of the log says what the client wants."""
+def test_no_line_of_the_log_can_be_forged(service: Service, site: Site, between: str) -> None:
+    """Line breaks and control characters in a nim or a path are escaped in the log, so they start no new line."""
     nim = f"palsu{between}{FORGED}"
     assert site.add(nim, "Siti", "Solo").status_code == 302
     assert site.add(nim, "Siti", "Solo").status_code == 409
@@ -208,8 +208,8 @@ def test_no_line_can_be_forged(service: Service, site: Site, between: str) -> No
 
 
 @pytest.mark.parametrize("size", [256, 4_000, 60_000])
-def test_no_line_is_long(service: Service, size: int) -> None:
-    """A nim or a path of any length makes a line of a few thousand bytes: the log does not fill the disk."""
+def test_lines_of_the_log_have_a_limited_length(service: Service, size: int) -> None:
+    """A long nim, path or method makes a line of at most 4,500 bytes, so requests cannot fill the disk quickly."""
     before = len(service.stderr())
     nim = b"".join(b"%%%02x" % (1 + n % 30) for n in range(size // 3))
     assert statuses(exchange(service, post("/mahasiswa/add", b"nim=" + nim + b"&nama=a&alamat=b", CLOSE))) in (
@@ -221,8 +221,8 @@ def test_no_line_is_long(service: Service, size: int) -> None:
     assert len(service.stderr()) - before < 3 * 4500
 
 
-def test_nothing_is_done_to_the_database(site: Site) -> None:
-    """After all of this the table is there, and its records are those that were added."""
+def test_hostile_texts_are_stored_as_they_are(site: Site) -> None:
+    """After all other tests of this file the table exists, and hostile texts are stored exactly."""
     for nim in site.list().nims:
         assert site.delete(nim).status_code == 302
     for number, text in enumerate(NAUGHTY):

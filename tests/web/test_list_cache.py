@@ -1,6 +1,5 @@
-"""The list page is never stale, and what a browser keeps of it is only reused where it is the very same."""
+"""The cached list page: never stale, correct ETags and compression, and streaming of a list too long to cache."""
 
-import asyncio
 import gzip
 import os
 import random
@@ -11,19 +10,19 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import cast
 
 import httpx
 import pytest
 from harness import Service
+from stores import opened
 
 from mahasiswa.settings import Settings
-from mahasiswa.store import migrate, open_store
-from mahasiswa.web.app import Application, create_app
-from mahasiswa.web.list_cache import ListCache
-from mahasiswa.web.request_guard import RequestGuard
+from mahasiswa.store import Store, migrate
+from mahasiswa.web.app import create_app
 
-# Another program: it commits a record at each line it reads, and says so. A process of its own, because closing a
-# descriptor of this file by Python's sqlite3 would drop the locks that APSW holds in this one.
+# Another program that runs and commits the statement in each line that it reads. It is another process, because
+# Python's sqlite3, when it closes a file, would drop the locks that APSW holds on it in this process.
 OTHER_PROGRAM = """
 import sys
 if sys.argv[1].startswith("sqlite:///"):
@@ -54,7 +53,7 @@ class OtherProgram:
         )
 
     def commit(self, statement: str, *values: str) -> None:
-        """Run a statement; return when it is committed."""
+        """Run a statement and wait until it is committed."""
         assert self.process.stdin
         assert self.process.stdout
         self.process.stdin.write("\t".join([statement, *values]) + "\n")
@@ -62,7 +61,7 @@ class OtherProgram:
         assert self.process.stdout.readline() == "done\n"
 
     def close(self) -> None:
-        """End it."""
+        """End the program."""
         self.process.communicate()
 
 
@@ -76,13 +75,13 @@ def shared(request: pytest.FixtureRequest, database: str) -> Iterator[tuple[Serv
 
 
 def add(client: httpx.Client, nim: str, nama: str = "Siti") -> None:
-    """Add a record; it must be acknowledged."""
+    """Add a record. Fail unless it is acknowledged."""
     answer = client.post("/mahasiswa/add", data={"nim": nim, "nama": nama, "alamat": "Bogor"})
     assert answer.status_code == 302
 
 
 def test_a_page_read_after_an_acknowledged_write_shows_it(shared: tuple[Service, OtherProgram]) -> None:
-    """Whoever writes, here or in another program, whatever others write meanwhile: the next page has it."""
+    """After a change by the service or by another program, the next page has it, during concurrent writes as well."""
     service, other = shared
     failures: list[str] = []
 
@@ -122,8 +121,8 @@ def test_a_page_read_after_an_acknowledged_write_shows_it(shared: tuple[Service,
     assert not failures
 
 
-def test_a_304_stands_for_the_very_same_bytes(shared: tuple[Service, OtherProgram]) -> None:
-    """An ETag names one page and no other; a conditional request gets 304 for that page alone."""
+def test_a_304_is_sent_only_for_the_same_bytes(shared: tuple[Service, OtherProgram]) -> None:
+    """Pages with the same ETag are equal, and a conditional request gets 304 only for the current page."""
     service, _ = shared
     pages: dict[str, bytes] = {}
     dice = random.Random(7)
@@ -152,8 +151,8 @@ def test_a_304_stands_for_the_very_same_bytes(shared: tuple[Service, OtherProgra
     assert len(pages) > 4
 
 
-def test_head_has_the_headers_of_get(service: Service) -> None:
-    """HEAD answers as GET does, without the body."""
+def test_head_of_the_list_has_the_headers_of_get(service: Service) -> None:
+    """HEAD of the list has the headers of GET and no body."""
     with service.client() as client:
         full, head = client.get("/"), client.head("/")
     assert head.status_code == 200
@@ -166,9 +165,9 @@ def test_head_has_the_headers_of_get(service: Service) -> None:
     ("accepted", "encoded"),
     [("gzip", True), ("br, gzip;q=0.5", True), ("gzip;q=0", False), ("gzip; q=0.0, br", False), ("identity", False)],
 )
-def test_gzip_holds_the_same_page(service: Service, accepted: str, encoded: bool) -> None:  # noqa: FBT001 - a parameter
-    """A client that takes gzip gets the same page, smaller, under another ETag."""
-    plain, head, body = fetched_twice(service, "/", accepted)
+def test_a_gzipped_list_is_the_same_page(service: Service, accepted: str, encoded: bool) -> None:  # noqa: FBT001 - a parameter
+    """A client that accepts gzip gets the same list compressed, with another ETag."""
+    plain, head, body = plain_and_encoded(service, "/", accepted)
     assert (b"content-encoding: gzip" in head.lower()) == encoded
     assert (gzip.decompress(body) if encoded else body) == plain.content
     assert (plain.headers["etag"].encode() in head) != encoded
@@ -177,17 +176,22 @@ def test_gzip_holds_the_same_page(service: Service, accepted: str, encoded: bool
 
 @pytest.mark.parametrize("path", ["/mahasiswa/add", "/?cari=siti", "/mahasiswa/impor", "/tidak/ada"])
 @pytest.mark.parametrize(("accepted", "encoded"), [("gzip", True), ("gzip;q=0", False)])
-def test_so_does_every_other_page(service: Service, path: str, accepted: str, encoded: bool) -> None:  # noqa: FBT001 - a parameter
-    """A form is a third as long."""
-    plain, head, body = fetched_twice(service, path, accepted)
+def test_every_page_is_compressed_for_clients_that_accept_gzip(
+    service: Service,
+    path: str,
+    accepted: str,
+    encoded: bool,  # noqa: FBT001 - a parameter
+) -> None:
+    """Forms, searches and error pages are compressed to less than half for a client that accepts gzip."""
+    plain, head, body = plain_and_encoded(service, path, accepted)
     assert (b"content-encoding: gzip" in head.lower()) == encoded
     assert (gzip.decompress(body) if encoded else body) == plain.content
     assert (len(body) < len(plain.content) / 2) == encoded
     assert b"vary: accept-encoding" in head.lower()
 
 
-def fetched_twice(service: Service, path: str, accepted: str) -> tuple[httpx.Response, bytes, bytes]:
-    """A page as it is, and the head and body of the same page for a client that accepts certain encodings."""
+def plain_and_encoded(service: Service, path: str, accepted: str) -> tuple[httpx.Response, bytes, bytes]:
+    """Return a page without compression, and the head and body of the same page with this Accept-Encoding."""
     with service.client() as client:
         plain = client.get(path, headers={"accept-encoding": "identity"})
     request = f"GET {path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\nAccept-Encoding: {accepted}\r\n\r\n"
@@ -195,8 +199,8 @@ def fetched_twice(service: Service, path: str, accepted: str) -> tuple[httpx.Res
     return plain, head, body
 
 
-def test_a_list_too_long_to_keep_is_streamed_whole(database: str) -> None:
-    """A page past 32 MiB comes without ETag, complete and in order; and the service goes on to notice a write."""
+def test_a_list_too_long_for_the_cache_is_streamed(database: str) -> None:
+    """A page above 32 MiB is complete, in order and without ETag, and the next one shows a later change."""
     count = 112_000
     with Service(database) as service:
         other = OtherProgram(database)
@@ -218,35 +222,40 @@ def test_a_list_too_long_to_keep_is_streamed_whole(database: str) -> None:
     assert [row[: row.index("</td><td>N")] for row in rows] == [f"{n}</td><td>{n:08}" for n in range(1, count + 1)]
 
 
-def test_the_stream_equals_the_kept_page(database: str) -> None:
-    """The route behind the cache writes the same bytes, chunk by chunk, as the cache keeps."""
+class WithoutVersion:
+    """A store that cannot tell its version, as a standby of PostgreSQL, so that the list is never cached."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self.store, name)
+
+    async def version(self) -> None:
+        pass
+
+
+async def test_the_streamed_list_equals_the_cached_one(database: str) -> None:
+    """The handler behind the cache streams the same bytes that the cache sends."""
     settings = Settings.from_environment({"DATABASE_URL": database})
-
-    async def both() -> tuple[bytes, bytes]:
-        guard = create_app(settings)
-        assert isinstance(guard, RequestGuard)
-        assert isinstance(guard.app, ListCache)
-        routes = guard.app.app
-        assert isinstance(routes, Application)
-        routes.store = guard.app.store = await open_store(settings.database_url)
-        for n in range(2500):
-            await routes.store.add(f"{n}/é<{n % 7}", "Nur'aini & \r\n", "")
-        pages = []
-        for app in (guard, routes):
-            async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://a") as client:
-                pages.append((await client.get("/", headers={"accept-encoding": ""})).content)
-        await routes.store.close()
-        return pages[0], pages[1]
-
     migrate(settings.database_url)
-    kept, streamed = asyncio.run(both())
-    assert kept.count(b"<tr>") == 2501
-    assert kept == streamed
+    async with opened(settings.database_url) as store:
+        for n in range(2500):
+            await store.add(f"{n}/é<{n % 7}", "Nur'aini & \r\n", "")
+        cached, streamed = [
+            await client.get("/", headers={"accept-encoding": ""})
+            for app in (create_app(settings, store), create_app(settings, cast("Store", WithoutVersion(store))))
+            for client in [httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://a")]
+        ]
+    assert "etag" in cached.headers
+    assert "etag" not in streamed.headers
+    assert cached.text.count("<tr>") == 2501
+    assert cached.content == streamed.content
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="the time that a worker spends is read from /proc")
-def test_a_reader_that_goes_away_ends_its_stream(tmp_path: Path) -> None:
-    """What nobody reads is not rendered: ten abandoned readers cost less than one who reads it all."""
+@pytest.mark.skipif(sys.platform != "linux", reason="reads the processor time of a worker from /proc")
+def test_a_disconnected_client_ends_its_stream(tmp_path: Path) -> None:
+    """The service stops rendering for a client that disconnects: ten of them cost less than one complete page."""
     with Service(tmp_path / "a.db") as service:
         other = OtherProgram(tmp_path / "a.db")
         other.commit(
@@ -269,16 +278,17 @@ def test_a_reader_that_goes_away_ends_its_stream(tmp_path: Path) -> None:
 
 
 def seconds_spent(service: Service) -> float:
-    """Read how long the service's one worker has had a processor."""
+    """Return the processor time that the service's only worker has used, in seconds."""
     worker = Path(f"/proc/{service.pid}/task/{service.pid}/children").read_text().split()[0]
     fields = Path(f"/proc/{worker}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def settled(measure: Callable[[], float]) -> float:
-    """Measure until it has not changed for half a second."""
+    """Measure until the value has not changed for half a second; return it."""
     last, since = measure(), time.monotonic()
     while time.monotonic() < since + 0.5:
+        time.sleep(0.01)
         if (now := measure()) != last:
             last, since = now, time.monotonic()
     return last

@@ -1,4 +1,4 @@
-"""Text on pages: whatever goes in through the forms comes back through the pages, as a real HTML parser reads them."""
+"""Texts on pages: an HTML parser reads exactly the texts that were typed, and the policy matches the page."""
 
 import base64
 import hashlib
@@ -11,14 +11,14 @@ from harness import Page, Service, Site
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-# All that can be stored: every character but NUL, and the surrogates, which UTF-8 has not.
+# Every character that can be stored: all but NUL and the surrogates, which UTF-8 cannot encode.
 CHARACTERS = st.characters(exclude_categories=["Cs"], exclude_characters="\0")
-# What has a meaning somewhere between a form and a page comes up more often than it would by chance.
+# Characters with a meaning in forms, URLs or HTML are generated more often than by chance.
 PITFALLS = st.sampled_from(
     ["\r", "\n", "\r\n", "\t", " ", "&", "<", ">", '"', "'", "`", "=", "/", "\\", "%", "+", ";", "#", "?", ".", "{{", "}}", "{%", "&amp;", "&#13;", "&lt", "&#0;", "<!--", "-->", "</td>", "</table>", "]]>", "<script>", "%00", "%2F", "\x01", "\x0b", "\x0c", "\x1a", "\x1f", "\x7f", "\x80", "\x85", "\x9f", "\xa0", "\xad", "́", "\u200b", "\u200e", "\u2028", "\u2029", "\u202e", "\ufdd0", "\ufeff", "�", "\ufffe", "\uffff", "🎓", "\U0001fffe", "\U0010ffff"]
 )  # fmt: skip
 TEXTS = st.lists(PITFALLS | st.text(CHARACTERS, max_size=8), max_size=12).map("".join)
-# A list of nothing unusual is written by a shorter way.
+# Rows of plain texts are rendered by a faster path.
 PLAIN = st.text("09AZaz-_.~%/ 2F", max_size=8)
 NIMS = (PLAIN | TEXTS).map(lambda text: text[:255]).filter(lambda nim: nim not in (".", ".."))
 
@@ -27,7 +27,7 @@ bounded = settings(max_examples=80, deadline=None)
 
 @pytest.fixture(scope="module")
 def site(service: Service) -> Iterator[Site]:
-    """Visit a service of this module's own."""
+    """Visit the module's service."""
     with service.site() as site:
         yield site
 
@@ -39,7 +39,7 @@ def site(service: Service) -> Iterator[Site]:
 @example(nim="/" * 255, nama="</td></tr></table>", alamat='"><script>alert(1)</script>')
 @example(nim="a/../b", nama="".join(map(chr, range(1, 160))), alamat="&#13;&#10;&#0;&#x80;&NotEqualTilde;&lt&ampamp;")
 def test_text_comes_back_through_the_list_and_the_edit_page(site: Site, nim: str, nama: str, alamat: str) -> None:
-    """Typed into the real form, a record is in its row and in its form to the byte, alone and beside another."""
+    """The list and the edit page show exactly the texts that were typed, and saving them changes nothing."""
     form = site.page(site.path("/mahasiswa/add")).record_form
     assert site.submit(form, nim=nim, nama=nama, alamat=alamat).status_code == 302
     try:
@@ -48,7 +48,6 @@ def test_text_comes_back_through_the_list_and_the_edit_page(site: Site, nim: str
         edit = site.page(row.links[0].target).record_form
         assert edit.values == {"nim": nim, "nama": nama, "alamat": alamat}
 
-        # Saved as it stands, it stays as it is.
         assert site.submit(edit).status_code == 302
         assert site.list().rows == [("1", nim, nama, alamat)]
     finally:
@@ -61,7 +60,7 @@ def test_text_comes_back_through_the_list_and_the_edit_page(site: Site, nim: str
 @given(text=NIMS)
 @example(text="\r\n&<>\"'`=\\\x7f\x80\u2028%+")
 def test_rows_and_templates_escape_alike(site: Site, text: str) -> None:
-    """The list's rows, which no template writes, have the very bytes for a text and for a path that the form has."""
+    """The rows of the list, which no template renders, escape texts and paths exactly as the templates do."""
     site.add(text, text, text)
     try:
         row = re.search(r"<tr><td>1</td>(.*?)</tr>", site.list().html, re.DOTALL)
@@ -82,8 +81,8 @@ def test_rows_and_templates_escape_alike(site: Site, text: str) -> None:
     nims=st.sets(NIMS, max_size=6) | st.sets(PLAIN.filter(lambda nim: nim not in (".", "..")), max_size=6), text=TEXTS
 )
 @example(nims={"a%2Fb", "a/b", "a b", "%", ""}, text="")
-def test_a_row_is_the_same_whatever_stands_beside_it(site: Site, nims: set[str], text: str) -> None:
-    """Many rows are written at once: each has its own texts and its own paths, in the order of code points."""
+def test_each_row_of_a_list_has_its_own_texts_and_paths(site: Site, nims: set[str], text: str) -> None:
+    """In a list of several records each row has its own texts and paths, in the order of code points."""
     for nim in nims:
         assert site.add(nim, nim + text, text).status_code == 302
     try:
@@ -102,8 +101,8 @@ def test_a_row_is_the_same_whatever_stands_beside_it(site: Site, nims: set[str],
 
 @bounded
 @given(nim=NIMS, nama=TEXTS, alamat=TEXTS)
-def test_what_was_typed_is_kept_when_it_is_refused(site: Site, nim: str, nama: str, alamat: str) -> None:
-    """A duplicate shows all three texts again, to the byte, and the way to the record that has the nim."""
+def test_a_refused_duplicate_keeps_the_typed_texts(site: Site, nim: str, nama: str, alamat: str) -> None:
+    """The page about a duplicate nim has exactly the three typed texts and a link to the existing record."""
     with stored(site, nim):
         answer = site.add(nim, nama, alamat)
         assert answer.status_code == 409
@@ -113,8 +112,8 @@ def test_what_was_typed_is_kept_when_it_is_refused(site: Site, nim: str, nama: s
         assert site.page(link.target).record_form.values == {"nim": nim, "nama": "Siti", "alamat": "Solo"}
 
 
-def test_the_policy_allows_just_what_is_in_the_page(site: Site) -> None:
-    """The inline sheet and the inline handler run by their hashes; there is nothing else to run on any page."""
+def test_the_policy_allows_exactly_the_inline_code_of_the_page(site: Site) -> None:
+    """The policy has the hashes of the inline style sheet and the inline handler, and the pages have no other code."""
     with stored(site, "0001"):
         answers = [site.get(target) for target in ("/", "/mahasiswa/add", "/mahasiswa/edit/0001", "/nowhere")]
     handlers = set()
@@ -135,8 +134,8 @@ def test_the_policy_allows_just_what_is_in_the_page(site: Site) -> None:
     assert handlers == {("onsubmit", "return confirm('Apakah Anda yakin ingin menghapus data ini?')")}
 
 
-def test_every_id_is_there_once_and_every_label_has_its_input(site: Site) -> None:
-    """What refers to a part of the page finds it, on a form that is refused too."""
+def test_ids_are_unique_and_every_input_has_a_label(site: Site) -> None:
+    """Ids are unique, references to them resolve, and every input has a label, on refused forms too."""
     with stored(site, "0001"):
         answers = [site.get(target) for target in ("/", "/mahasiswa/add", "/mahasiswa/edit/0001")]
         answers += [site.add("0001", "Siti", "Solo"), site.post("/mahasiswa/add"), site.post("/mahasiswa/edit/0001")]
@@ -154,7 +153,7 @@ def test_every_id_is_there_once_and_every_label_has_its_input(site: Site) -> Non
 
 @contextmanager
 def stored(site: Site, nim: str) -> Iterator[None]:
-    """Keep a record of this nim in the list for a while."""
+    """Store a record with this nim for the length of the block."""
     assert site.add(nim, "Siti", "Solo").status_code == 302
     try:
         yield
@@ -163,5 +162,5 @@ def stored(site: Site, nim: str) -> Iterator[None]:
 
 
 def hash_of(source: str) -> str:
-    """Return how a policy names an inline source."""
+    """Return the source expression of inline code in a content security policy."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(source.encode()).digest()).decode()}'"

@@ -1,4 +1,4 @@
-"""SAME_ORIGIN_ONLY: what other sites can make a browser do, with the switch off and on."""
+"""SAME_ORIGIN_ONLY: requests that other sites make a browser send, with the setting off and on."""
 
 import threading
 from collections.abc import Iterator
@@ -9,11 +9,8 @@ from pathlib import Path
 
 import pytest
 from attack import FORM, Line, assert_log_is_sound
-from browser import OpenWindow, install_node_modules, start_chromium, window_opener
+from browser import OpenWindow
 from harness import Page, Service, Site
-
-# Fixtures that pytest finds by being here.
-__all__ = ["install_node_modules", "start_chromium", "window_opener"]
 
 REFUSED = "Permintaan dari situs lain"
 NAME = "kampus.example:8443"
@@ -39,7 +36,7 @@ METHODS = ("GET", "HEAD", "OPTIONS", "POST", "PUT", "FOO")
 
 
 def go_allows(method: str, site: str | None, origin: str | None) -> bool:
-    """What Go's http.CrossOriginProtection decides for a request to NAME, by its documentation."""
+    """Return the decision of Go's http.CrossOriginProtection for a request to NAME, by its documentation."""
     if method in ("GET", "HEAD", "OPTIONS"):
         return True
     if site:
@@ -51,7 +48,7 @@ def go_allows(method: str, site: str | None, origin: str | None) -> bool:
 
 @pytest.fixture(scope="module")
 def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    """Start a service with the switch on, under a name of its own."""
+    """Start a service with the setting on and the name of BASE_URL."""
     database = tmp_path_factory.mktemp("guarded") / "a.db"
     with Service(database, {"SAME_ORIGIN_ONLY": "1", "BASE_URL": BASE_URL}) as service:
         yield service
@@ -59,7 +56,7 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 
 
 def status(service: Service, method: str, host: str, site: str | None = None, origin: str | None = None) -> int:
-    """Ask for the deletion of a record that is not there, or for the form; return the status."""
+    """Request the add form (GET, HEAD) or the deletion of an unknown record; return the status."""
     path = "/siswa/mahasiswa/delete/x" if method not in ("GET", "HEAD") else "/siswa/mahasiswa/add"
     headers = b"".join(
         b"%b: %b\r\n" % (name, value.encode())
@@ -74,8 +71,8 @@ def status(service: Service, method: str, host: str, site: str | None = None, or
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_as_go_decides(guarded: Service, method: str) -> None:
-    """For each value of Sec-Fetch-Site and Origin the decision is that of Go's CrossOriginProtection."""
+def test_cross_site_requests_are_refused_as_in_go(guarded: Service, method: str) -> None:
+    """For all combinations of Sec-Fetch-Site and Origin the decision is that of Go's CrossOriginProtection."""
     usual = {"GET": 200, "HEAD": 200, "OPTIONS": 405, "POST": 302, "PUT": 405, "FOO": 405}[method]
     decided = {(site, origin): status(guarded, method, NAME, site, origin) for site, origin in product(SITES, ORIGINS)}
     expected = {
@@ -86,8 +83,8 @@ def test_as_go_decides(guarded: Service, method: str) -> None:
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("site", [None, "same-origin", "none"])
-def test_under_another_name(guarded: Service, method: str, site: str | None) -> None:
-    """A name that is not ours leads nowhere, not even to a page: another site's name may lead to our address."""
+def test_a_request_to_another_host_name_is_refused(guarded: Service, method: str, site: str | None) -> None:
+    """A Host other than that of BASE_URL is refused, because another site's name may resolve to our address."""
     for host in (
         "jahat.example",
         "kampus.example",
@@ -110,8 +107,10 @@ def test_under_another_name(guarded: Service, method: str, site: str | None) -> 
         ("http://localhost:3000", ("localhost:3000", "127.0.0.1:3000", "[::1]:3000"), ("localhost", "jahat.example:3000")),
     ],
 )  # fmt: skip
-def test_the_names_that_are_ours(tmp_path: Path, base_url: str, ours: tuple[str, ...], others: tuple[str, ...]) -> None:
-    """They come from BASE_URL; for this computer by all of its names."""
+def test_the_allowed_host_names_come_from_base_url(
+    tmp_path: Path, base_url: str, ours: tuple[str, ...], others: tuple[str, ...]
+) -> None:
+    """Only the host of BASE_URL is allowed, with its default port optional; localhost allows all its spellings."""
     with Service(tmp_path / "a.db", {"SAME_ORIGIN_ONLY": "1", "BASE_URL": base_url}) as service:
 
         def ask(host: str) -> int:
@@ -122,8 +121,8 @@ def test_the_names_that_are_ours(tmp_path: Path, base_url: str, ours: tuple[str,
         assert {host: ask(host) for host in others} == dict.fromkeys(others, 403)
 
 
-def test_the_switch_is_off_by_default(service: Service) -> None:
-    """The specification leaves every route open (section 5): by any name, from any site."""
+def test_cross_site_requests_are_accepted_by_default(service: Service) -> None:
+    """By default a form from any site, to any host name, is accepted (specification 5)."""
     for site, origin, host in product(
         (None, "cross-site"), (None, "null", "https://jahat.example"), ("x", "localhost")
     ):
@@ -134,12 +133,12 @@ def test_the_switch_is_off_by_default(service: Service) -> None:
             assert line.ask(f"{request}Content-Length: 0\r\n\r\n".encode()).status == 302
 
 
-# ---- a browser, and a page of another origin
+# ---- in a browser, with a page of another origin
 
 
 @contextmanager
 def another_site(target: str, nim: str) -> Iterator[str]:
-    """Serve a page of another origin whose button adds a record to ours; return its address."""
+    """Serve a page on another port whose form adds a record to our service; return its address."""
     html = (
         f'<!doctype html><title>Hadiah</title><form method="POST" action="{target}">'
         f'<input name="nim" value="{nim}"><input name="nama" value="Penyusup"><input name="alamat" value="Entah">'
@@ -154,7 +153,7 @@ def another_site(target: str, nim: str) -> Iterator[str]:
             self.wfile.write(html.encode())
 
         def log_message(self, *_: object) -> None:
-            """Say nothing."""
+            """Log nothing."""
 
     with HTTPServer(("127.0.0.1", 0), Handler) as server:
         thread = threading.Thread(target=server.serve_forever)
@@ -168,15 +167,15 @@ def another_site(target: str, nim: str) -> Iterator[str]:
 
 @pytest.fixture(name="site")
 def visitor(service: Service) -> Iterator[Site]:
-    """Visit the module's service, whose switch is off."""
+    """Visit the module's service, which has the setting off."""
     with service.site() as site:
         yield site
 
 
-def test_a_form_of_another_site_goes_through_with_the_switch_off(
+def test_a_browser_may_send_a_form_of_another_site_by_default(
     open_window: OpenWindow, site: Site, service: Service
 ) -> None:
-    """What being open means: any page that someone of ours looks at can change the list."""
+    """With the setting off, a page of another site can add a record through a visitor's browser."""
     window = open_window()
     with another_site(f"{service.url}/mahasiswa/add", "terbuka") as address:
         window.page.goto(address)
@@ -186,8 +185,8 @@ def test_a_form_of_another_site_goes_through_with_the_switch_off(
     assert "terbuka" in site.list().nims
 
 
-def test_a_form_of_another_site_is_refused_with_the_switch_on(open_window: OpenWindow, tmp_path: Path) -> None:
-    """It is answered with a page that says so, and changes nothing; our own forms work as ever."""
+def test_a_form_of_another_site_is_refused_with_same_origin_only(open_window: OpenWindow, tmp_path: Path) -> None:
+    """With the setting on, a form of another site gets an error page and changes nothing, and our own forms work."""
     with Service(tmp_path / "a.db", {"SAME_ORIGIN_ONLY": "1"}) as service, service.site() as site:
         window = open_window(url=service.url)
         with another_site(f"{service.url}/mahasiswa/add", "jahat") as address:
@@ -197,7 +196,6 @@ def test_a_form_of_another_site_is_refused_with_the_switch_on(open_window: OpenW
         assert Page(window.source(), service.url).headings == [REFUSED]
         assert site.list().nims == []
 
-        # From there on as people do it: list, add, edit, delete.
         with window.leaving():
             window.page.get_by_role("link", name="Kembali ke daftar").click()
         with window.leaving():

@@ -30,13 +30,13 @@ settings.configure(
             "USER": _address.username,
             "HOST": _address.hostname,
             "PORT": _address.port,
-            "CONN_MAX_AGE": None,  # a connection a thread, for as long as it lives
+            "CONN_MAX_AGE": None,  # each thread keeps its connection
         }
     },
     TEMPLATES=[
         {
             "BACKEND": "django.template.backends.django.DjangoTemplates",
-            # What needs no syntax of Django's own is Flask's.
+            # The templates without syntax of Django are the same as those of Flask.
             "DIRS": [Path(__file__).parent / "templates", Path(__file__).parent.parent / "flask/templates"],
             "OPTIONS": {"context_processors": [f"{__name__}.cdn"]},
         }

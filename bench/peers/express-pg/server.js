@@ -7,7 +7,7 @@ const { Pool } = require('pg');
 const pool = new Pool({ connectionString: process.env.DATABASE_URL });
 pool.on('error', (error) => console.error(error));
 
-// Named, so that each connection prepares them once.
+// A name makes each connection prepare a statement once.
 const LIST = { name: 'list', text: 'SELECT nim, nama, alamat FROM mahasiswa' };
 const FIND = { name: 'find', text: 'SELECT nim, nama, alamat FROM mahasiswa WHERE nim = $1' };
 const INSERT = { name: 'insert', text: 'INSERT INTO mahasiswa (nim, nama, alamat) VALUES ($1, $2, $3)' };

@@ -54,6 +54,9 @@ class Store(Protocol):
     async def version(self) -> Version | None:
         """The version of the data now, or None if the database cannot tell it."""
 
+    def version_now(self) -> Version | None:
+        """The same without waiting; None if it can be told only by waiting for the database."""
+
     async def snapshot(self, at_most: int) -> Snapshot:
         """Every record, ordered by the code points of nim; None instead of more than `at_most` records."""
 

@@ -1,1 +1,1 @@
-"""The pages, over HTTP."""
+"""The web application: routes, pages and middleware."""

@@ -1,4 +1,4 @@
-"""Reading a form post: its bytes, counted and timed as they come, and its fields, exactly as they were typed."""
+"""Reads the body of a form post: counts its bytes, sets deadlines, and decodes its fields without changing them."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -8,58 +8,58 @@ from urllib.parse import unquote_to_bytes
 
 from starlette.datastructures import FormData
 from starlette.formparsers import MultiPartException
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import ClientDisconnect
+from starlette.requests import Request as StarletteRequest
 from starlette.types import Message, Receive
 
-MAX_BODY = 64 * 1024
-"""Bytes of a form's body."""
+from mahasiswa.web.request import Request
+from mahasiswa.wording import ProblemName
 
-BODY_SECONDS = 10.0
-"""How long a client may take to send a body; as much longer as SLOWEST grants for what has come."""
+FORM_MAX_BYTES = 64 * 1024
 
-SLOWEST = 16 * 1024
-"""Bytes a second."""
+BODY_TIMEOUT_SECONDS = 10.0
+"""Maximum time for a whole body; longer by one second for each BODY_BYTES_PER_SECOND that arrived."""
 
-LINGER_SECONDS, IDLE_SECONDS = 30.0, 5.0
-"""How long a client may go on sending what is not read, in all and without a pause."""
+BODY_BYTES_PER_SECOND = 16 * 1024
 
-BodyProblem = Literal["bad request", "too slow", "too large", "confirmation too large", "file too large", "not a form"]
+DRAIN_TIMEOUT_SECONDS, DRAIN_IDLE_SECONDS = 30.0, 5.0
+"""Maximum time to read what a refused client still sends: in all, and without a byte."""
 
 FormProblem = Literal["twice", "not_utf8"]
 
 
 class BodyRefused(Exception):
-    """The body cannot be read as a form; `problem` names the page that says so."""
+    """The body cannot be read as a form. `problem` names the page that says so, `limit` is the limit in bytes, if any."""
 
-    def __init__(self, problem: BodyProblem) -> None:
+    def __init__(self, problem: ProblemName, limit: int = 0) -> None:
         super().__init__(problem)
         self.problem = problem
+        self.limit = limit
 
 
 class Form(NamedTuple):
-    """The fields that were asked for: None where one was not sent, and what is wrong with those that were."""
+    """The fields that were asked for: each text, or None if it was not sent, and the problems of those that were."""
 
     values: dict[str, str | None]
     wrong: dict[str, FormProblem]
 
 
 async def read_form(
-    request: Request, fields: Sequence[str], max_body: int = MAX_BODY, problem: BodyProblem = "too large"
+    request: Request, fields: Sequence[str], max_bytes: int = FORM_MAX_BYTES, too_large: ProblemName = "too large"
 ) -> Form:
-    """Read an application/x-www-form-urlencoded body; raise BodyRefused. Fields nobody asked for are ignored."""
+    """Read an application/x-www-form-urlencoded body; raise BodyRefused. Other fields than `fields` are ignored."""
     headers = _headers(request)
-    body = await _read_body(request, _announced(headers), max_body, problem)
+    body = await _read_body(request, _content_length(headers), max_bytes, too_large)
     content_type = headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
     if body and (content_type != b"application/x-www-form-urlencoded" or b"content-encoding" in headers):
         raise BodyRefused("not a form")
-    sent: dict[bytes, list[bytes]] = {}
+    sent: dict[bytes, list[bytes]] = {field.encode(): [] for field in fields}
     for pair in body.split(b"&"):
-        if pair:
-            name, _, value = pair.partition(b"=")
-            sent.setdefault(_decode(name), []).append(_decode(value))
+        name, _, value = pair.partition(b"=")
+        if (values := sent.get(_decode(name))) is not None:
+            values.append(_decode(value))
     form = Form({}, {})
-    for field in fields:
-        values = sent.get(field.encode(), [])
+    for field, values in zip(fields, sent.values(), strict=True):
         try:
             form.values[field] = values[0].decode() if values else None
         except UnicodeDecodeError:
@@ -71,73 +71,76 @@ async def read_form(
 
 
 def _decode(text: bytes) -> bytes:
-    return unquote_to_bytes(text.replace(b"+", b" "))
+    return unquote_to_bytes(text.replace(b"+", b" ")) if b"%" in text else text.replace(b"+", b" ")
 
 
 async def drain_body(receive: Receive) -> None:
-    """Read on after an answer that did not wait for the body: a reset could take it from a client that still sends."""
+    """Read the rest of a body after the answer.
+
+    If the connection were closed at once, a reset could take the answer away from a client that still sends.
+    """
     more = True
     with suppress(TimeoutError):
-        async with asyncio.timeout(LINGER_SECONDS):
+        async with asyncio.timeout(DRAIN_TIMEOUT_SECONDS):
             while more:
-                message = await asyncio.wait_for(receive(), IDLE_SECONDS)
+                message = await asyncio.wait_for(receive(), DRAIN_IDLE_SECONDS)
                 more = message.get("more_body", False)
 
 
 @asynccontextmanager
-async def read_upload(request: Request, max_file: int) -> AsyncIterator[FormData]:
-    """Read a form with a file, valid within the `with`; raise BodyRefused."""
-    bounded = Request(
-        request.scope, _bounded(request, _announced(_headers(request)), max_file + MAX_BODY, "file too large")
-    )
+async def read_upload(request: Request, file_max_bytes: int) -> AsyncIterator[FormData]:
+    """Read a multipart form with a file, valid within the `with`; raise BodyRefused."""
+    length = _content_length(_headers(request))
+    receive = _bounded(request, length, file_max_bytes, file_max_bytes + FORM_MAX_BYTES, "file too large")
+    bounded = StarletteRequest(request.scope, receive)
     try:
-        async with bounded.form(max_files=1, max_fields=5, max_part_size=max_file) as form:
+        async with bounded.form(max_files=1, max_fields=5, max_part_size=file_max_bytes) as form:
             yield form
-    except (ClientDisconnect, MultiPartException):  # or the body is no HTTP
+    except (ClientDisconnect, MultiPartException):  # also if the body breaks HTTP's framing
         raise BodyRefused("bad request") from None
 
 
-async def _read_body(request: Request, announced: int | None, limit: int, problem: BodyProblem) -> bytes:
-    receive = _bounded(request, announced, limit, problem)
+async def _read_body(request: Request, length: int | None, max_bytes: int, too_large: ProblemName) -> bytes:
+    receive = _bounded(request, length, max_bytes, max_bytes, too_large)
     body = bytearray()
     more = True
     while more:
         message = await receive()
-        if message["type"] == "http.disconnect":  # or the body is no HTTP
+        if message["type"] == "http.disconnect":  # also if the body breaks HTTP's framing
             raise BodyRefused("bad request")
         body += message.get("body", b"")
-        # To hear that there is no more takes as long as to hear what there is.
-        more = message.get("more_body", False) and len(body) != announced
+        # Stop reading at Content-Length: waiting for the empty final message costs one more receive().
+        more = message.get("more_body", False) and len(body) != length
     return bytes(body)
 
 
-def _bounded(request: Request, announced: int | None, limit: int, problem: BodyProblem) -> Receive:
-    """The request's body, counted and timed as it comes: a client may announce one length and send another."""
-    if announced and announced > limit:
-        raise BodyRefused(problem)
-    deadline = asyncio.get_running_loop().time() + BODY_SECONDS
+def _bounded(request: Request, length: int | None, limit: int, max_bytes: int, too_large: ProblemName) -> Receive:
+    """The request's receive(), with a deadline and a limit on the bytes that really arrive."""
+    if length and length > max_bytes:
+        raise BodyRefused(too_large, limit)
+    deadline = asyncio.get_running_loop().time() + BODY_TIMEOUT_SECONDS
     received = 0
 
     async def receive() -> Message:
         nonlocal received
         try:
-            async with asyncio.timeout_at(deadline + received / SLOWEST):
+            async with asyncio.timeout_at(deadline + received / BODY_BYTES_PER_SECOND):
                 message = await request.receive()
         except TimeoutError:
             raise BodyRefused("too slow") from None
         received += len(message.get("body", b""))
-        if received > limit:
-            raise BodyRefused(problem)
+        if received > max_bytes:
+            raise BodyRefused(too_large, limit)
         return message
 
     return receive
 
 
 def _headers(request: Request) -> Mapping[bytes, bytes]:
-    return dict(reversed(request.scope["headers"]))  # of several the first
+    return dict(reversed(request.scope["headers"]))  # the first of several with the same name
 
 
-def _announced(headers: Mapping[bytes, bytes]) -> int | None:
-    """The length of the body in bytes; None where it comes in chunks, whose end tells."""
+def _content_length(headers: Mapping[bytes, bytes]) -> int | None:
+    """Content-Length in bytes, or None for a chunked body."""
     length = headers.get(b"content-length", b"")
     return int(length) if length.isdigit() and b"transfer-encoding" not in headers else None

@@ -1,187 +1,163 @@
-"""The list page, rendered once per version of the data and served from memory, in front of the framework."""
+"""Cache of the list page: rendered once per version of the data, then served from memory."""
 
 import asyncio
-import gzip
 import hashlib
-import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.responses import Response
+from starlette.types import Scope
 
 from mahasiswa.store import Store, Version
-from mahasiswa.store.errors import Unavailable
-from mahasiswa.web.pages import Pages, pack
+from mahasiswa.web.list_rows import pack
+from mahasiswa.web.pages import Pages
+from mahasiswa.web.responses import accepts_gzip, gzipped
 
-MAX_PAGE = 32 * 1024 * 1024
-"""Bytes of a page that is kept; a longer one is streamed by the route behind."""
+PAGE_MAX_BYTES = 32 * 1024 * 1024
+"""Maximum length of a page that is kept. A longer one is streamed by the route."""
 
-MAX_ROWS = MAX_PAGE // 300
-"""Rows that surely make a longer one: the markup of a row alone is about 300 bytes."""
+ROW_MIN_BYTES = 300
+"""The markup of a row alone."""
 
-WHOLE = 512 * 1024
-"""Bytes of a page that is sent in one go: each client that does not read costs a copy of what was sent."""
+SLICE_ROWS = 100
+"""Rows that are rendered again together if one of them has changed."""
 
-PIECE = 256 * 1024
-"""Bytes of a longer one that are sent at a time, as the client takes them."""
-
-SLICE = 100
-"""Rows that are rendered anew where one of them has changed."""
-
-TURN = 10
-"""Slices after which other requests get their turn."""
-
-refuses_gzip = re.compile(rb"gzip\s*;\s*q=0(\.0*)?\s*(,|$)")
+SLICES_PER_TURN = 10
+"""Slices that are rendered before other requests get the event loop."""
 
 
-def takes_gzip(encodings: bytes) -> bool:
-    """Whether a client that accepts these encodings can be sent gzip."""
-    return b"gzip" in encodings and not refuses_gzip.search(encodings)
+class CachedResponse(Response):
+    """A response that is made once and sent many times. `head` are its headers as they are sent, with the blank line."""
+
+    def __init__(self, body: bytes, headers: Mapping[str, str], status_code: int = 200) -> None:
+        super().__init__(body, status_code, headers, "text/html" if status_code == 200 else None)
+        self.head = b"".join([b"%b: %b\r\n" % header for header in self.raw_headers]) + b"\r\n"
+
+
+class Variant(NamedTuple):
+    """The page in one encoding: its ETag, the whole response, and the 304 for a client that has it."""
+
+    tag: bytes
+    full: CachedResponse
+    not_modified: CachedResponse
+
+
+class CachedPage:
+    """The list page, plain and with gzip."""
+
+    def __init__(self, body: bytes, tag: str, pages: Pages) -> None:
+        self._body = body
+        self._tag = tag
+        self._pages = pages
+        self._plain = self._variant(body, tag, {})
+        self._gzip: Variant | None = None
+        self._compressing: asyncio.Task[Variant] | None = None
+
+    def respond_now(self, scope: Scope) -> CachedResponse | None:
+        """The page, or 304 if the client has it already; None if the page must be compressed first."""
+        accept_encoding = known = b""
+        for name, value in scope["headers"]:
+            if name == b"accept-encoding":
+                accept_encoding = value
+            elif name == b"if-none-match":
+                known = value
+        variant = self._gzip if accepts_gzip(accept_encoding) else self._plain
+        if variant is None:
+            return None
+        return variant.not_modified if known and (variant.tag in known or known == b"*") else variant.full
+
+    async def respond(self, scope: Scope) -> CachedResponse:
+        """The same, after the page was compressed if the client accepts gzip."""
+        while (response := self.respond_now(scope)) is None:
+            if self._compressing is None:
+                self._compressing = asyncio.create_task(self._compress())
+            self._gzip = await asyncio.shield(self._compressing)
+        return response
+
+    async def _compress(self) -> Variant:
+        packed = await asyncio.to_thread(gzipped, self._body)
+        return self._variant(packed, self._tag + "-gzip", {"content-encoding": "gzip"})
+
+    def _variant(self, body: bytes, tag: str, headers: Mapping[str, str]) -> Variant:
+        quoted = f'"{tag}"'
+        shared = {**self._pages.headers, "etag": quoted, "vary": "Accept-Encoding"}
+        not_modified = CachedResponse(b"", shared, 304)
+        return Variant(quoted.encode(), CachedResponse(body, {**shared, **headers}), not_modified)
 
 
 class ListCache:
-    """An ASGI layer that answers GET / from memory for as long as the store's version stays the same.
+    """Answers GET and HEAD of the list (specification 4.1) from memory while the store's version stays the same.
 
-    The version is asked on every request, before anything else: there is no timeout, and no call that invalidates.
+    It asks for the version on every request, before it reads anything. So it needs no timeout and no invalidation.
     """
 
-    store: Store
-    """Set when it is open, before the first request."""
-
-    def __init__(self, app: ASGIApp, pages: Pages) -> None:
-        self.app = app
-        self.pages = pages
+    def __init__(self, store: Store, pages: Pages) -> None:
+        self._store = store
+        self._pages = pages
         self._version: Version | None = None
-        self._page: Page | None = None
+        self._page: CachedPage | None = None
         self._slices: list[tuple[bytes, bytes]] = []
-        self._next: asyncio.Task[Page | None] | None = None
-        self._last: asyncio.Task[Page | None] | None = None
+        self._next: asyncio.Task[CachedPage | None] | None = None
+        self._last: asyncio.Task[CachedPage | None] | None = None
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer the list page, or hand on what is not for here."""
-        page = None
-        if scope["type"] == "http" and scope["path"] == "/" and not scope["query_string"]:
-            method = scope["method"]
-            if method in ("GET", "HEAD"):
-                try:
-                    page = await self._current()
-                except Unavailable:  # no use in asking again: that may take as long
-                    await self.pages.error("not read")(scope, receive, send)
-                    return
-        if page is None:
-            await self.app(scope, receive, send)
-        else:
-            await page.answer(scope, send)
+    def respond_now(self, scope: Scope) -> CachedResponse | None:
+        """The answer to GET or HEAD of exactly the list, if the kept page is current; None if it must be waited for."""
+        version = self._store.version_now()
+        if version is None or version != self._version or self._page is None:
+            return None
+        return self._page.respond_now(scope)
 
-    async def _current(self) -> "Page | None":
-        """The page as of now, which is kept or which many wait for; None for one not to keep."""
-        store = self.store
-        version = await store.version()
+    async def respond(self, scope: Scope, path: str) -> CachedResponse | None:
+        """The answer to a request for the list; None if it asks for something else, or if the page is not kept."""
+        if path != "/" or scope["query_string"] or scope["method"] not in ("GET", "HEAD"):
+            return None
+        page = await self._current()
+        return await page.respond(scope) if page else None
+
+    async def _current(self) -> CachedPage | None:
+        version = await self._store.version()
         if version is None:
             return None
         if version == self._version:
             return self._page
         if self._next is None:
-            self._next = asyncio.create_task(self._render(store, self._last))
-        # Shielded: others wait for the same page, and a client that goes away must not take it from them.
+            self._next = asyncio.create_task(self._render(self._last))
+        # Shielded: other requests wait for the same page, and a client that disconnects must not cancel it.
         return await asyncio.shield(self._next)
 
-    async def _render(self, store: Store, before: "asyncio.Task[Page | None] | None") -> "Page | None":
-        """The page for all who came before its records were read, one at a time however fast the records change."""
+    async def _render(self, before: "asyncio.Task[CachedPage | None] | None") -> CachedPage | None:
+        """Render the page for every request that came before its records were read. One page at a time is rendered."""
         if before:
             await asyncio.wait([before])
-        self._last, self._next = self._next, None  # whoever comes from here on waits for another one
-        if before and await store.version() == self._version:
+        self._last, self._next = self._next, None  # a request that comes from here on waits for another page
+        if before and await self._store.version() == self._version:
             return self._page
-        version, records = await store.snapshot(MAX_ROWS)
+        version, records = await self._store.snapshot(PAGE_MAX_BYTES // ROW_MIN_BYTES)
         if version is None:
             return None
         page = None if records is None else await self._page_of(records)
-        # Kept under the records' own version, which may be a later one than was asked for.
+        # Kept under the version of its records, which may be later than the version that was asked for.
         self._page, self._version = page, version
         return page
 
-    async def _page_of(self, records: Sequence[tuple[str, str, str]]) -> "Page | None":
-        before, after = self.pages.list_frame(len(records))
-        # All that the page is made of names it, which is a fifth of what it comes to.
-        name = hashlib.sha256(before + after + self.pages.row)
-        parts, size = [before], 0
+    async def _page_of(self, records: Sequence[tuple[str, str, str]]) -> CachedPage | None:
+        """The page with these rows; None if it is too long to keep. Unchanged slices are taken from the last page."""
+        before, after = self._pages.list_frame(len(records))
+        # The tag is a hash of the page's ingredients, which are a fifth of its bytes.
+        tag = hashlib.sha256(before + after + self._pages.row)
+        parts, length = [before], 0
         last, self._slices = self._slices, []
-        for number, first in enumerate(range(0, len(records), SLICE)):
-            packed = pack(records[first : first + SLICE])
-            name.update(packed)
+        for number, first in enumerate(range(0, len(records), SLICE_ROWS)):
+            packed = pack(records[first : first + SLICE_ROWS])
+            tag.update(packed)
             unchanged = number < len(last) and last[number][0] == packed
-            rows = last[number][1] if unchanged else self.pages.rows(packed, first + 1)
+            rows = last[number][1] if unchanged else self._pages.rows(packed, first + 1)
             self._slices.append((packed, rows))
             parts.append(rows)
-            size += len(rows)
-            if size > MAX_PAGE:
+            length += len(rows)
+            if length > PAGE_MAX_BYTES:
                 self._slices = []
                 return None
-            if number % TURN == TURN - 1:
+            if number % SLICES_PER_TURN == SLICES_PER_TURN - 1:
                 await asyncio.sleep(0)
-        return Page(b"".join([*parts, after]), name.hexdigest()[:32], self.pages)
-
-
-class Page:
-    """A page's bytes with everything an answer needs, made once."""
-
-    def __init__(self, body: bytes, tag: str, pages: Pages) -> None:
-        self._pages = pages
-        self._tag = tag
-        self._plain = Variant(body, tag, pages, ())
-        self._gzip: asyncio.Task[Variant] | None = None
-
-    async def answer(self, scope: Scope, send: Send) -> None:
-        """Send the page, its head, or word that the client has it."""
-        encodings = known = b""
-        for name, value in scope["headers"]:
-            if name == b"accept-encoding":
-                encodings = value
-            elif name == b"if-none-match":
-                known = value
-        variant = self._plain
-        if takes_gzip(encodings):
-            if self._gzip is None:
-                self._gzip = asyncio.create_task(self._compress())
-            variant = await asyncio.shield(self._gzip)
-        if known and (variant.tag in known or known == b"*"):
-            await send(variant.not_modified)
-            await send(EMPTY)
-        else:
-            await send(variant.start)
-            body: bytes = variant.body["body"]
-            if scope["method"] == "HEAD":
-                body = b""
-            elif len(body) > WHOLE:
-                for at in range(0, len(body), PIECE):
-                    await send({"type": "http.response.body", "body": body[at : at + PIECE], "more_body": True})
-                body = b""
-            await send(variant.body if body else EMPTY)
-
-    async def _compress(self) -> "Variant":
-        body = await asyncio.to_thread(gzip.compress, self._plain.body["body"], 4, mtime=0)
-        return Variant(body, self._tag + "-gzip", self._pages, ((b"content-encoding", b"gzip"),))
-
-
-EMPTY: Message = {"type": "http.response.body", "body": b""}
-
-
-class Variant:
-    """One encoding of a page, as the messages that answer with it."""
-
-    def __init__(self, body: bytes, tag: str, pages: Pages, headers: tuple[tuple[bytes, bytes], ...]) -> None:
-        self.tag = f'"{tag}"'.encode()
-        shared = [
-            *((name.encode(), value.encode()) for name, value in pages.headers.items()),
-            (b"etag", self.tag),
-            (b"vary", b"Accept-Encoding"),
-        ]
-        described = [
-            *shared,
-            (b"content-type", b"text/html; charset=utf-8"),
-            (b"content-length", str(len(body)).encode()),
-            *headers,
-        ]
-        self.start: Message = {"type": "http.response.start", "status": 200, "headers": described}
-        self.not_modified: Message = {"type": "http.response.start", "status": 304, "headers": shared}
-        self.body: Message = {"type": "http.response.body", "body": body}
+        return CachedPage(b"".join([*parts, after]), tag.hexdigest()[:32], self._pages)

@@ -1,7 +1,8 @@
-"""Finding, sorting and paging the list: all of its state lives in the URL."""
+"""Search, sort order and paging of the list. All of their state is in the URL's query."""
 
 import math
-from typing import NamedTuple, cast
+from collections.abc import Mapping
+from typing import Any, NamedTuple, cast
 from urllib.parse import urlencode
 
 from starlette.datastructures import QueryParams
@@ -10,29 +11,32 @@ from mahasiswa.record import Field, Mahasiswa
 from mahasiswa.store import Query
 
 PARAMETERS = ("cari", "urut", "arah", "halaman", "per")
-PER = 50
-FEWEST, MOST = 10, 500
-LONGEST_SEARCH = 255
+
+DEFAULT_ROWS_PER_PAGE, MIN_ROWS_PER_PAGE, MAX_ROWS_PER_PAGE = 50, 10, 500
+
+SEARCH_MAX_CHARACTERS = 255
+
+DEFAULTS = {**Query()._asdict(), "per": DEFAULT_ROWS_PER_PAGE}
 
 
 class View(NamedTuple):
-    """A page of what a query finds; `halaman` counts from 1."""
+    """One page of what a query finds. `halaman` counts from 1, `total` is the number of records found."""
 
     query: Query
     halaman: int = 1
-    per: int = PER
+    per: int = DEFAULT_ROWS_PER_PAGE
     total: int = 0
 
     @classmethod
-    def asked_for(cls, parameters: QueryParams) -> "View":
-        """Read a URL's query. A value that cannot be is corrected."""
-        per = min(max(_whole(parameters, "per", PER), FEWEST), MOST)
-        return cls(query_asked_for(parameters), _whole(parameters, "halaman", 1), per)
+    def of(cls, parameters: QueryParams) -> "View":
+        """Read a URL's query. A value that makes no sense is replaced by its default."""
+        per = min(max(_whole(parameters, "per", DEFAULT_ROWS_PER_PAGE), MIN_ROWS_PER_PAGE), MAX_ROWS_PER_PAGE)
+        return cls(query_of(parameters), _whole(parameters, "halaman", 1), per)
 
     def found(self, total: int) -> "View":
-        """Return this view of that many records, at its last page where it was past the end."""
-        last = max(1, math.ceil(total / self.per))
-        return self._replace(total=total, halaman=min(self.halaman, last))
+        """This view of `total` records, on its last page if it was past the end."""
+        view = self._replace(total=total)
+        return view._replace(halaman=min(self.halaman, view.last))
 
     @property
     def last(self) -> int:
@@ -41,33 +45,33 @@ class View(NamedTuple):
 
     @property
     def offset(self) -> int:
-        """How many records stand before this page."""
+        """The number of records before this page."""
         return (self.halaman - 1) * self.per
 
     def at(self, halaman: int) -> str:
         """The URL query of another page."""
-        return self._url(self.query, halaman)
+        return _url_query({**self.query._asdict(), "halaman": halaman, "per": self.per})
 
     def sorted_by(self, field: Field) -> str:
-        """The URL query of the first page in that order; the other way round where it is in that order already."""
-        turned = field == self.query.urut and self.query.arah == "naik"
-        return self._url(self.query._replace(urut=field, arah="turun" if turned else "naik"), 1)
+        """The URL query of the first page in that order, or in the opposite order if it is sorted so already."""
+        reverse = field == self.query.urut and self.query.arah == "naik"
+        query = self.query._replace(urut=field, arah="turun" if reverse else "naik")
+        return self._replace(query=query).at(1)
+
+    @property
+    def kept_by_search(self) -> Mapping[str, Any]:
+        """The parameters that a new search keeps, as hidden fields of its form."""
+        return _without_defaults({"urut": self.query.urut, "arah": self.query.arah, "per": self.per})
 
     @property
     def export(self) -> str:
-        """The URL query of an export of the same records in the same order; empty for all of them."""
-        values = {name: value for name, value in self.query._asdict().items() if value != getattr(Query(), name)}
-        return "?" + urlencode(values) if values else ""
-
-    def _url(self, query: Query, halaman: int) -> str:
-        values = {**query._asdict(), "halaman": halaman, "per": self.per}
-        usual = {**Query()._asdict(), "per": PER}
-        return "?" + urlencode({name: value for name, value in values.items() if value != usual.get(name)})
+        """The URL query for an export of the same records in the same order; empty for all records."""
+        return _url_query(self.query._asdict())
 
 
-def query_asked_for(parameters: QueryParams) -> Query:
-    """Read `cari`, `urut` and `arah`, each corrected where it cannot be."""
-    cari = parameters.get("cari", "").replace("\0", "").strip()[:LONGEST_SEARCH]
+def query_of(parameters: QueryParams) -> Query:
+    """Read `cari`, `urut` and `arah`. A value that makes no sense is replaced by its default."""
+    cari = parameters.get("cari", "").replace("\0", "").strip()[:SEARCH_MAX_CHARACTERS]
     urut, arah = parameters.get("urut", ""), parameters.get("arah", "")
     return Query(
         cari,
@@ -76,7 +80,16 @@ def query_asked_for(parameters: QueryParams) -> Query:
     )
 
 
-def _whole(parameters: QueryParams, name: str, otherwise: int) -> int:
+def _url_query(parameters: Mapping[str, Any]) -> str:
+    given = _without_defaults(parameters)
+    return "?" + urlencode(given) if given else ""
+
+
+def _without_defaults(parameters: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {name: value for name, value in parameters.items() if value != DEFAULTS.get(name)}
+
+
+def _whole(parameters: QueryParams, name: str, default: int) -> int:
     text = parameters.get(name, "")
-    # Nine digits are past any end already; Python refuses to read thousands of them.
-    return max(1, int(text[:9])) if text.isascii() and text.isdigit() else otherwise
+    # Nine digits are past any end. Python refuses to convert thousands of digits.
+    return max(1, int(text[:9])) if text.isascii() and text.isdigit() else default

@@ -1,48 +1,30 @@
-"""The door: every request passes here before anything else looks at it."""
+"""Rejects ambiguous requests for every route and, optionally, cross-site ones."""
 
 import re
+from collections.abc import Sequence
 from urllib.parse import urlsplit
 
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import Scope
 
 from mahasiswa.settings import Settings
-from mahasiswa.web import log
-from mahasiswa.web.forms import drain_body
-from mahasiswa.web.pages import Pages
+from mahasiswa.wording import ProblemName
 
 malformed_escape = re.compile(rb"%(?![0-9A-Fa-f]{2})")
 
-THIS_COMPUTER = ("localhost", "127.0.0.1", "[::1]")
+LOOPBACK_NAMES = ("localhost", "127.0.0.1", "[::1]")
+
+SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 
 
 class RequestGuard:
-    """An ASGI layer that hands on only requests that mean one thing, by their raw path without BASE_URL's prefix.
+    """Tells which requests must not reach a route."""
 
-    Granian's `path` is decoded, `%2F` to `/` and bad UTF-8 to U+FFFD, so that a nim cannot be read from it. From here
-    on `path` is the raw one, still percent-encoded; a route decodes its own segment, once.
-    """
+    def __init__(self, settings: Settings) -> None:
+        self.prefix = settings.prefix.encode()
+        self.hosts = _allowed_hosts(settings) if settings.same_origin_only else None
 
-    def __init__(self, app: ASGIApp, pages: Pages, settings: Settings) -> None:
-        self.app = app
-        self.pages = pages
-        self.prefix = pages.prefix.encode()
-        self.hosts = _hosts(settings) if settings.same_origin_only else None
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle one request, or the application's start and stop."""
-        if scope["type"] != "http":
-            await self.app(scope, receive, send)
-            return
-        if problem := self._problem(scope):
-            page = self.pages.error(problem)
-            log.note(scope, page.status_code, 0)
-            await page(scope, receive, send)
-            await drain_body(receive)
-        else:
-            scope["path"] = scope["raw_path"][len(self.prefix) :].decode("latin-1") or "/"
-            await self.app(scope, receive, send)
-
-    def _problem(self, scope: Scope) -> str | None:
+    def problem(self, scope: Scope) -> ProblemName | None:
+        """The problem that the request must be answered with, or None if it may pass."""
         path: bytes = scope["raw_path"]
         host = None
         for name, value in scope["headers"]:
@@ -50,40 +32,41 @@ class RequestGuard:
                 if host is not None:
                     return "bad request"
                 host = value
-        # Granian gives an empty one where there is none, which HTTP/1.0 allows.
-        if not host and (host is None or scope["http_version"] != "1"):
+        if scope["http_version"] == "1.0":
+            host = host or b""  # it allows a request without a Host
+        elif not host or scope["http_version"] != "1.1":
             return "bad request"
         if not path or (b"%" in path and malformed_escape.search(path)):
             return "bad request"
-        if self.hosts and not self._same_origin(scope, host):
+        if self.hosts and not self._is_same_origin(scope["method"], host, scope["headers"]):
             return "other site"
         if path != self.prefix and not path.startswith(self.prefix + b"/"):
             return "no page"
         return None
 
-    def _same_origin(self, scope: Scope, host: bytes) -> bool:
-        """Whether a request is for a name of ours and, where it may change something, comes from a page of ours.
+    def _is_same_origin(self, method: str, host: bytes, headers: Sequence[tuple[bytes, bytes]]) -> bool:
+        """Whether the request names a host of ours and, if it may change something, comes from a page of ours.
 
-        As browsers say it themselves: Sec-Fetch-Site, or Origin from those that do not send that. A client that says
-        neither is no browser. The name guards against a site that has its own name lead to our address.
+        Browsers say where a request comes from in Sec-Fetch-Site, older ones in Origin. A client that sends neither is
+        no browser. The host is checked because a foreign site can let a name of its own lead to our address.
         """
         if self.hosts and host.lower() not in self.hosts:
             return False
-        if scope["method"] in ("GET", "HEAD", "OPTIONS"):
+        if method in SAFE_METHODS:
             return True
-        headers = dict(scope["headers"])
-        site = headers.get(b"sec-fetch-site")
-        if site:
+        sent = dict(headers)
+        if site := sent.get(b"sec-fetch-site"):
             return site in (b"same-origin", b"none")
-        origin = headers.get(b"origin")
+        origin = sent.get(b"origin")
         return not origin or origin.lower().partition(b"://")[2] == host.lower()
 
 
-def _hosts(settings: Settings) -> frozenset[bytes]:
-    """The values of Host that BASE_URL allows; for this computer by all of its names."""
+def _allowed_hosts(settings: Settings) -> frozenset[bytes]:
+    """The values of Host that BASE_URL allows; if it is a loopback name, all loopback names."""
     parts = urlsplit(settings.base_url.lower())
     port = f":{parts.port}" if parts.port else ""
-    names = THIS_COMPUTER if parts.netloc.removesuffix(port) in THIS_COMPUTER else (parts.netloc.removesuffix(port),)
-    usual = {"http": ":80", "https": ":443"}[parts.scheme]
-    ports = {port, ""} if port == usual else {port, usual} if not port else {port}
+    name = parts.netloc.removesuffix(port)
+    names = LOOPBACK_NAMES if name in LOOPBACK_NAMES else (name,)
+    default_port = {"http": ":80", "https": ":443"}[parts.scheme]
+    ports = {port, ""} if port == default_port else {port, default_port} if not port else {port}
     return frozenset(f"{name}{port}".encode() for name in names for port in ports)

@@ -1,4 +1,4 @@
-"""Spreadsheets in, by way of a preview that writes nothing, and out."""
+"""Import of spreadsheets, with a preview that writes nothing, and export."""
 
 import asyncio
 import tempfile
@@ -7,59 +7,55 @@ from functools import partial
 from typing import BinaryIO, cast
 
 from starlette.datastructures import UploadFile
-from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from mahasiswa import sheets
+from mahasiswa import sheets, wording
 from mahasiswa.record import Mahasiswa
 from mahasiswa.store import Store
 from mahasiswa.store.errors import Changed, Refused, Unavailable, Uncertain
 from mahasiswa.store.threads import with_records
 from mahasiswa.web.forms import read_form, read_upload
-from mahasiswa.web.list_view import View
-from mahasiswa.web.pages import PROBLEMS, Pages
+from mahasiswa.web.list_view import query_of
+from mahasiswa.web.pages import Pages
+from mahasiswa.web.request import Request
 from mahasiswa.web.students import unsaved
 
-UPLOAD = sheets.WEB.size or 0
-"""Bytes of a spreadsheet that is uploaded."""
-
-PIECE = 256 * 1024
-"""Bytes of a download that are sent at a time."""
+DOWNLOAD_CHUNK_BYTES = 256 * 1024
 
 XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 
-WORKBOOKS = asyncio.Semaphore(2)
-"""Workbooks read at the same time: each may take half a gigabyte."""
+WORKBOOK_SLOTS = asyncio.Semaphore(2)
+"""Workbooks that are read at the same time: each may take half a gigabyte."""
 
 
 async def choose(_request: Request, _store: Store, pages: Pages) -> Response:
-    """GET /mahasiswa/impor: where to choose a file or paste cells."""
+    """GET /mahasiswa/impor: the page to choose a file or to paste cells."""
     return pages.import_form()
 
 
 async def preview(request: Request, store: Store, pages: Pages) -> Response:
-    """POST /mahasiswa/impor: what a file would change. Nothing is written, nothing kept."""
-    async with read_upload(request, UPLOAD) as form:
+    """POST /mahasiswa/impor: a preview of the changes. Nothing is written or kept."""
+    async with read_upload(request, sheets.WEB.size or 0) as form:
         file, field = form.get("berkas"), form.get("tempel")
         pasted = field if isinstance(field, str) else ""
         try:
             if isinstance(file, UploadFile) and file.size:
-                async with WORKBOOKS:
+                async with WORKBOOK_SLOTS:
                     note, rows = await asyncio.to_thread(_read_file, file.file)
             elif pasted.strip():
                 note, rows = None, await asyncio.to_thread(lambda: sheets.check(sheets.read_text(pasted)))
             else:
-                return pages.import_form("Pilih berkas atau tempel data dari Excel, lalu lanjutkan ke pratinjau.")
+                return pages.import_form(wording.NOTHING_CHOSEN)
             return await _preview(store, pages.preview, rows, note)
         except sheets.SheetError as error:
             return pages.import_form(str(error), 413 if isinstance(error, sheets.TooBig) else 400, pasted)
 
 
 async def confirm(request: Request, store: Store, pages: Pages) -> Response:
-    """POST /mahasiswa/impor/simpan: write what the preview showed, all of it or nothing."""
+    """POST /mahasiswa/impor/simpan: write the rows of the preview, all or none."""
     form = await read_form(request, ("data", "ada"), sheets.MAX_CONFIRMED_BYTES, "confirmation too large")
     try:
-        # Sent twice, or no UTF-8: not what the preview gave, and nothing to repair.
+        # A field that was sent twice, or is not UTF-8, did not come from the preview.
         confirmed = sheets.load("" if form.wrong else form.values["data"] or "")
     except sheets.SheetError as error:
         return pages.import_form(str(error), 400)
@@ -72,7 +68,7 @@ async def confirm(request: Request, store: Store, pages: Pages) -> Response:
     except Changed:
         return await _again(store, pages, confirmed)
     except Refused:
-        return pages.import_form(PROBLEMS["refused"].text, 400)
+        return pages.import_form(wording.CONFIRMATION_DAMAGED, 400)
     except (Unavailable, Uncertain) as error:
         return pages.error(unsaved(error))
     return pages.redirect
@@ -80,7 +76,7 @@ async def confirm(request: Request, store: Store, pages: Pages) -> Response:
 
 async def template(request: Request, _store: Store, pages: Pages) -> Response:
     """GET /mahasiswa/impor/templat.xlsx: an empty table that passes its own import."""
-    from mahasiswa.sheets.xlsx_export import write_template  # noqa: PLC0415 - slow to import, and seldom used
+    from mahasiswa.sheets.xlsx_export import write_template  # noqa: PLC0415 - seldom used, slow to import
 
     return await _download(
         request, pages, "templat-mahasiswa.xlsx", lambda file: asyncio.to_thread(write_template, file)
@@ -88,22 +84,22 @@ async def template(request: Request, _store: Store, pages: Pages) -> Response:
 
 
 async def export_xlsx(request: Request, store: Store, pages: Pages) -> Response:
-    """GET /mahasiswa/ekspor.xlsx: all records, or those of the same search, every cell as text."""
+    """GET /mahasiswa/ekspor.xlsx: all records, or those of a search, with every cell as text."""
     from mahasiswa.sheets.xlsx_export import write_xlsx  # noqa: PLC0415 - as above
 
     return await _export(request, store, pages, "mahasiswa.xlsx", write_xlsx)
 
 
 async def export_csv(request: Request, store: Store, pages: Pages) -> Response:
-    """GET /mahasiswa/ekspor.csv: likewise, as an Indonesian Excel opens it."""
+    """GET /mahasiswa/ekspor.csv: the same as CSV that an Indonesian Excel opens."""
     return await _export(request, store, pages, "mahasiswa.csv", sheets.write_csv)
 
 
 async def _again(store: Store, pages: Pages, confirmed: Sequence[sheets.Confirmed]) -> Response:
-    """Nothing is lost: the rows themselves come back as a new preview against what the list holds now."""
+    """Show the same rows as a new preview against the list as it is now."""
     try:
         return await _preview(store, partial(pages.preview, changed=True), [entry.row for entry in confirmed], None)
-    except sheets.SheetError as error:  # it no longer fits: each row that exists now has a version to send back
+    except sheets.SheetError as error:  # too large now: each record that was added meanwhile has a digest to send back
         return pages.import_form(str(error), 400)
 
 
@@ -128,7 +124,7 @@ async def _export(
     name: str,
     write: Callable[[Iterator[Mahasiswa], BinaryIO], None],
 ) -> Response:
-    query = View.asked_for(request.query_params).query
+    query = query_of(request.query_params)
 
     async def fill(file: BinaryIO) -> None:
         await with_records(store, query, lambda records: write(records, file))
@@ -142,7 +138,7 @@ async def _export(
 
 
 async def _download(request: Request, pages: Pages, name: str, fill: Callable[[BinaryIO], Awaitable[None]]) -> Response:
-    """Answer with a file, written whole before its first byte leaves: no transaction waits for a slow client."""
+    """Answer with a file. It is complete before its first byte is sent, so no transaction waits for a slow client."""
     headers = {"content-disposition": f'attachment; filename="{name}"'}
     media_type = "text/csv" if name.endswith(".csv") else XLSX
     if request.method == "HEAD":
@@ -155,10 +151,10 @@ async def _download(request: Request, pages: Pages, name: str, fill: Callable[[B
     except BaseException:
         file.close()
         raise
-    return StreamingResponse(_pieces(file), headers={**pages.headers, **headers}, media_type=media_type)
+    return StreamingResponse(_chunks(file), headers={**pages.headers, **headers}, media_type=media_type)
 
 
-async def _pieces(file: BinaryIO) -> AsyncIterator[bytes]:
+async def _chunks(file: BinaryIO) -> AsyncIterator[bytes]:
     with file:
-        while piece := await asyncio.to_thread(file.read, PIECE):
-            yield piece
+        while chunk := await asyncio.to_thread(file.read, DOWNLOAD_CHUNK_BYTES):
+            yield chunk

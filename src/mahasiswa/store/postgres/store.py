@@ -45,6 +45,9 @@ class PostgresStore:
     async def version(self) -> str | None:
         return await self._versions.read()
 
+    def version_now(self) -> None:
+        """As the protocol has it: PostgreSQL must always be waited for."""
+
     async def snapshot(self, at_most: int) -> Snapshot:
         async def read(db: Connection) -> Snapshot:
             await db.execute(sql.BEGIN_READING)

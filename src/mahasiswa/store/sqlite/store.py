@@ -136,6 +136,15 @@ class SQLiteStore:
         except apsw.Error as error:
             raise Unavailable(str(error)) from error
 
+    def version_now(self) -> Version | None:
+        file = self._file
+        if file is None or time.monotonic() >= self._looked + LOOK_SECONDS:
+            return None
+        try:
+            return self._generation, file.asked.execute("PRAGMA data_version").get
+        except apsw.Error:
+            return None
+
     async def snapshot(self, at_most: int) -> Snapshot:
         # The version first: what is read after it is of that version or a later one.
         version = await self.version()

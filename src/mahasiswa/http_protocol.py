@@ -1,0 +1,185 @@
+"""HTTP/1.1 connections: uvicorn's httptools protocol with deadlines, limits on a head, and a fast path for the list.
+
+uvicorn parses requests and frames responses. This subclass adds the rules that uvicorn lacks.
+"""
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, cast
+
+import httptools
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+
+if TYPE_CHECKING:
+    from starlette.types import Scope
+    from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
+
+    from mahasiswa.web.list_cache import CachedResponse
+    from mahasiswa.web.middleware import Middleware
+
+HEAD_TIMEOUT_SECONDS = 10.0
+"""Maximum time for the head of a request, counted from the connection or from the end of the last response."""
+
+WRITE_TIMEOUT_SECONDS = 30.0
+"""Maximum time in which a client takes no byte of a response."""
+
+CHECK_SECONDS = 1.0
+"""How often a connection looks at its deadlines."""
+
+HEAD_MAX_BYTES = 64 * 1024
+HEAD_MAX_HEADERS = 100
+
+PARSE_BYTES = 4096
+"""Bytes that are parsed at a time. Pipelined requests after them wait as bytes, which take far less memory."""
+
+BODY_HEADERS = frozenset((b"content-length", b"transfer-encoding"))
+
+
+log = logging.getLogger(__name__)
+
+
+class HttpProtocol(HttpToolsProtocol):
+    """One connection. `head_began` is None from the end of a head to the end of its response."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self.middleware = cast("Middleware", self.config.loaded_app)
+        self.list_page: CachedResponse | None = None
+        self.cycle_before: RequestResponseCycle | None = None
+        self.refusal: int | None = None
+        self.held = b""
+        self.unsent_bytes, self.unsent_since = 0, 0.0
+        self.timer = self.loop.call_later(CHECK_SECONDS, self.check_deadlines)
+        self.await_head()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.timer.cancel()
+        super().connection_lost(exc)
+
+    def check_deadlines(self) -> None:
+        """Close a connection whose client is too slow. While a response is unsent, no head is waited for."""
+        now = self.loop.time()
+        unsent_bytes = self.transport.get_write_buffer_size()
+        if unsent_bytes != self.unsent_bytes:
+            self.unsent_bytes, self.unsent_since = unsent_bytes, now
+        elif unsent_bytes and now > self.unsent_since + WRITE_TIMEOUT_SECONDS:
+            self.transport.abort()
+        elif not unsent_bytes and self.head_began is not None and now > self.head_began + HEAD_TIMEOUT_SECONDS:
+            self.transport.close()
+        self.timer = self.loop.call_later(CHECK_SECONDS, self.check_deadlines)
+
+    def await_head(self) -> None:
+        """Begin to count the time and the bytes of the next head."""
+        self.head_began: float | None = self.loop.time()
+        self.head_bytes = 0
+
+    def data_received(self, data: bytes) -> None:
+        data = self.held + data if self.held else data
+        at = 0
+        while at < len(data) and not self.pipeline and self.refusal is None:
+            self.parse(data[at : at + PARSE_BYTES])
+            at += PARSE_BYTES
+        # After a refusal, read on and forget it, so that no reset takes the answer away from the client.
+        self.held = data[at:] if self.refusal is None else b""
+
+    def parse(self, data: bytes) -> None:
+        """Feed the parser, whose callbacks answer or queue the requests in `data`."""
+        # An upper bound: the bytes that came with the head are counted too.
+        self.head_bytes = len(data) + (0 if self.head_began is None else self.head_bytes)
+        try:
+            self.parser.feed_data(data)
+        except httptools.HttpParserUpgrade as upgrade:  # no other protocol is spoken, so HTTP/1.1 goes on
+            self.parse(data[upgrade.args[0] :])
+        except httptools.HttpParserInvalidMethodError:
+            self.refuse(405 if data.lstrip(b"\r\n")[:1].isalpha() else 400)
+        except httptools.HttpParserCallbackError as error:
+            # A head that is too large, or a target that is no URL or not ASCII. Anything else is a bug.
+            if not isinstance(error.__context__, (ValueError, httptools.HttpParserError)):
+                raise
+            self.refuse(self.head_excess() or 400)
+        except httptools.HttpParserError:
+            self.refuse(400)
+        else:
+            if self.head_began is not None and self.head_bytes > HEAD_MAX_BYTES:
+                self.refuse(431 if self.headers else 414)
+
+    def head_excess(self) -> int | None:
+        """The status for a head that exceeds a limit."""
+        if len(self.headers or ()) > HEAD_MAX_HEADERS:
+            return 431
+        if self.head_bytes <= HEAD_MAX_BYTES:
+            return None
+        if len(self.url) > HEAD_MAX_BYTES:
+            return 414
+        return 431 if sum(len(name) + len(value) for name, value in self.headers) > HEAD_MAX_BYTES else None
+
+    def on_headers_complete(self) -> None:
+        if self.head_excess():
+            raise ValueError
+        self.head_began = None
+        self.cycle_before = self.cycle
+        self.list_page = self.list_page_now()
+        if self.list_page is None:
+            super().on_headers_complete()
+
+    def list_page_now(self) -> "CachedResponse | None":
+        """The list page from memory, for a plain GET or HEAD of the list while no other response is on its way."""
+        if (
+            self.url != self.middleware.list_url
+            or not (self.cycle is None or self.cycle.response_complete)
+            or self.transport.get_write_buffer_size()
+            or self.transport.is_closing()
+            or self.expect_100_continue
+            or self.parser.get_http_version() != "1.1"
+            or not self.parser.should_keep_alive()
+            or self.parser.should_upgrade()
+            or not BODY_HEADERS.isdisjoint([name for name, _ in self.headers])
+        ):
+            return None
+        self.scope["method"] = self.parser.get_method().decode("ascii")
+        self.scope["raw_path"] = self.url
+        return self.middleware.list_page_now(cast("Scope", self.scope))
+
+    def on_message_complete(self) -> None:
+        if self.list_page is None:
+            super().on_message_complete()
+            return
+        date = b"".join([b"%b: %b\r\n" % header for header in self.server_state.default_headers])
+        self.transport.write(STATUS_LINE[self.list_page.status_code] + date + self.list_page.head)
+        if self.scope["method"] == "GET":
+            self.transport.write(self.list_page.body)
+        self.await_head()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        if self.transport.is_closing():
+            return
+        if self.cycle.response_complete:
+            self.await_head()
+            if self.refusal is not None:
+                self.write_refusal()
+        if self.held:
+            self.data_received(b"")
+
+    def refuse(self, status: int) -> None:
+        """Answer a request that breaks HTTP or a limit, after the responses to the requests before it."""
+        self.refusal = status
+        if self.head_began is None and self.cycle and self.cycle.more_body and not self.cycle.response_complete:
+            # The body is broken. The application sees a disconnect, so it uses nothing of it.
+            broken, self.cycle = self.cycle, cast("RequestResponseCycle", self.cycle_before)
+            broken.disconnected = True
+            broken.message_event.set()
+            if self.pipeline and self.pipeline[0][0] is broken:
+                self.pipeline.popleft()
+            if broken.response_started:
+                self.transport.close()
+        if self.cycle is None or self.cycle.response_complete:
+            self.write_refusal()
+
+    def write_refusal(self) -> None:
+        """Write a bare response and no more. The client may send on until the deadline of a head."""
+        if not self.transport.is_closing():
+            log.warning("a request that is not valid HTTP/1.1, or too large, was refused: %d", self.refusal)
+            self.transport.write(STATUS_LINE[self.refusal or 400] + b"content-length: 0\r\nconnection: close\r\n\r\n")
+            self.transport.write_eof()
+            self.await_head()

@@ -1,0 +1,13 @@
+"""The health check, for probes and monitors."""
+
+from starlette.responses import Response
+
+from mahasiswa.store import Store
+from mahasiswa.web.pages import Pages
+from mahasiswa.web.request import Request
+
+
+async def show(_request: Request, store: Store, pages: Pages) -> Response:
+    """GET /sehat: 200 if the store answers a read, otherwise 503 by way of the Unavailable that is raised."""
+    await store.after(None, 1)
+    return pages.healthy()

@@ -1,0 +1,72 @@
+"""Outermost ASGI application, for every route: guard, list cache, errors to pages, compression, log."""
+
+import logging
+import time
+from collections.abc import Awaitable, Callable
+
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from mahasiswa.store.errors import Unavailable
+from mahasiswa.web.forms import BodyRefused, drain_body
+from mahasiswa.web.list_cache import CachedResponse, ListCache
+from mahasiswa.web.pages import Pages
+from mahasiswa.web.request import Request
+from mahasiswa.web.request_guard import RequestGuard
+from mahasiswa.web.request_log import log_request
+from mahasiswa.web.responses import compressed
+
+log = logging.getLogger(__name__)
+
+
+class Middleware:
+    """Answers every request; `handle` answers those that neither the guard nor the list cache answers."""
+
+    def __init__(
+        self, guard: RequestGuard, cache: ListCache, pages: Pages, handle: Callable[[Request], Awaitable[Response]]
+    ) -> None:
+        self.guard = guard
+        self.cache = cache
+        self.pages = pages
+        self.handle = handle
+        self.list_url = guard.prefix + b"/"
+
+    def list_page_now(self, scope: Scope) -> CachedResponse | None:
+        """The answer to GET or HEAD of exactly the list, if it is in memory and nothing has to be waited for."""
+        return None if self.guard.problem(scope) else self.cache.respond_now(scope)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one HTTP request."""
+        began = time.perf_counter()
+        request = Request(scope, receive, self.guard.prefix)
+        status = 500
+        try:
+            response = await self._respond(request)
+            status = response.status_code
+            await response(scope, receive, send)
+        except Exception:  # in the middle of a response, which is cut off
+            log.exception("an answer could not be completed")
+            raise
+        finally:
+            log_request(request, status, time.perf_counter() - began)
+        if request.drains_body:
+            await drain_body(receive)
+
+    async def _respond(self, request: Request) -> Response:
+        try:
+            if problem := self.guard.problem(request.scope):
+                request.drains_body = True
+                response = self.pages.error(problem)
+            elif kept := await self.cache.respond(request.scope, request.path):
+                return kept
+            else:
+                response = await self.handle(request)
+        except BodyRefused as refused:
+            request.drains_body = refused.problem != "too slow"
+            response = self.pages.error(refused.problem, {"connection": "close"}, limit=refused.limit)
+        except Unavailable:  # by a read: a handler of a write answers with what became of the change
+            response = self.pages.error("not read")
+        except Exception:
+            log.exception("an unexpected error")
+            response = self.pages.error("failed")
+        return compressed(response, request.headers.get("accept-encoding", "").encode("latin-1"))

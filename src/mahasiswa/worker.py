@@ -1,0 +1,134 @@
+"""A worker process: opens the store and answers requests with uvicorn until SIGTERM."""
+
+import asyncio
+import ctypes
+import gc
+import logging
+import logging.config
+import multiprocessing
+import os
+import signal
+import socket
+import sys
+import threading
+import time
+from collections.abc import Callable
+from multiprocessing.connection import wait
+
+import uvicorn
+
+from mahasiswa.http_protocol import HttpProtocol
+from mahasiswa.settings import Settings
+from mahasiswa.store import open_store
+from mahasiswa.web.app import create_app
+
+GRACEFUL_SHUTDOWN_SECONDS = 4
+"""Maximum time for the requests that run when SIGTERM comes."""
+
+MAX_CONNECTIONS = 16_384
+"""Maximum connections at a time, those of stalled clients included. Requests on further ones are answered 503."""
+
+NO_TIMEOUT_SECONDS = 10**6
+"""For uvicorn's timer of idle connections, because HttpProtocol has deadlines of its own."""
+
+
+def run(settings: Settings, listener: socket.socket, parent: int) -> None:
+    """Answer requests that come in on `listener`; end when the process `parent` ends."""
+    _end_with(parent)
+    signal.set_wakeup_fd(-1)  # it is the main process's
+    # uvicorn raises the signal again when it has ended; the store must still be closed then.
+    signal.signal(signal.SIGTERM, lambda *_: None)
+    if sys.platform != "win32":
+        # Ctrl-C goes to every process of the terminal. The main process answers it by SIGTERM, so a second Ctrl-C
+        # must not make the workers drop what is in flight.
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    configure_logging(settings.log_level)
+    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        runner.run(_serve(settings, listener))
+
+
+async def _serve(settings: Settings, listener: socket.socket) -> None:
+    store = await open_store(settings.database_url)
+    config = uvicorn.Config(
+        create_app(settings, store),
+        http=HttpProtocol,
+        ws="none",
+        interface="asgi3",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        proxy_headers=False,
+        server_header=False,
+        limit_concurrency=MAX_CONNECTIONS,
+        timeout_keep_alive=NO_TIMEOUT_SECONDS,
+        timeout_graceful_shutdown=GRACEFUL_SHUTDOWN_SECONDS,
+    )
+    # Everything allocated so far lives until exit, so exclude it from garbage collection.
+    gc.collect()
+    gc.freeze()
+    try:
+        await uvicorn.Server(config).serve(sockets=[listener])
+    finally:
+        await store.close()
+
+
+class LineFormatter(logging.Formatter):
+    """`2026-11-20 17:21:46,742+0700 INFO message`. The time is formatted once a second."""
+
+    def __init__(self) -> None:
+        super().__init__("%(asctime)s %(levelname)s %(message)s")
+        self._second, self._text, self._offset = 0, "", ""
+
+    def formatTime(self, record: logging.LogRecord, datefmt: str | None = None) -> str:  # noqa: ARG002, N802 - logging's
+        second = int(record.created)
+        if second != self._second:
+            local = time.localtime(second)
+            self._second, self._text = second, time.strftime("%Y-%m-%d %H:%M:%S", local)
+            self._offset = time.strftime("%z", local)
+        return f"{self._text},{int(record.msecs):03d}{self._offset}"
+
+
+def configure_logging(level: str) -> None:
+    """Log to standard error. `level` is one of LOG_LEVEL's values."""
+    handler = {"class": "logging.StreamHandler", "formatter": "line", "stream": "ext://sys.stderr"}
+    logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False  # no line shows them
+    logging.config.dictConfig({
+        "version": 1,
+        "disable_existing_loggers": False,
+        "formatters": {"line": {"()": LineFormatter}},
+        "handlers": {"stderr": handler},
+        "root": {"handlers": ["stderr"], "level": "WARNING"},
+        "loggers": {
+            "mahasiswa": {"level": level.upper()},
+            # It reports a request that was cut off at shutdown as an error. The middleware logs every other one.
+            "uvicorn.error": {"level": "CRITICAL"},
+            # It warns of every body that a client has broken. The refusal has its own line.
+            "python_multipart": {"level": "ERROR"},
+        },
+    })  # fmt: skip
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
+    if sys.platform == "win32":  # psycopg cannot use the default loop of Windows
+        return asyncio.SelectorEventLoop
+    try:
+        import uvloop  # noqa: PLC0415 - not available for every Python
+    except ImportError:
+        return asyncio.new_event_loop
+    return uvloop.new_event_loop
+
+
+def _end_with(parent: int) -> None:
+    """End this process at once when its parent is killed; otherwise it would hold the port and answer from it."""
+    if sys.platform == "linux":
+        libc = ctypes.CDLL(None, use_errno=True)
+        libc.prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+        if os.getppid() != parent:
+            os.kill(os.getpid(), signal.SIGKILL)
+    elif process := multiprocessing.parent_process():
+
+        def watch() -> None:
+            wait([process.sentinel])
+            os._exit(1)
+
+        threading.Thread(target=watch, daemon=True).start()

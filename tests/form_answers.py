@@ -1,0 +1,110 @@
+"""Helpers of the form tests: a service with two records that must not change, and checks of its answers."""
+
+import re
+import socket
+from collections.abc import Iterator
+
+import httpx
+import pytest
+from harness import URL_ENCODED, Page, Service, Site
+
+KEPT = [("0001", "Siti", "Solo"), ("20/2", "Budi", "Bantul")]
+ADD = "/mahasiswa/add"
+
+
+@pytest.fixture(scope="module", name="visitor")
+def module_visitor(service: Service) -> Iterator[Site]:
+    """Visit the module's service."""
+    with service.site() as site:
+        yield site
+
+
+@pytest.fixture(name="site")
+def two_records(visitor: Site) -> Iterator[Site]:
+    """Visit the service. Its list holds exactly the two records before each test, and must hold them after it."""
+    if [row[1:] for row in visitor.list().rows] != KEPT:  # before the first test, and after a failed one
+        for nim in visitor.list().nims:
+            visitor.delete(nim)
+        for record in KEPT:
+            visitor.add(*record)
+    yield visitor
+    assert [row[1:] for row in visitor.list().rows] == KEPT
+
+
+def post_raw(site: Site, target: str, body: bytes) -> httpx.Response:
+    """Send the body of a form exactly as it is."""
+    return site.send("POST", target, body, content_type=URL_ENCODED)
+
+
+def parsed(received: bytes, *, without_body: bool = False) -> httpx.Response:
+    """Return the one response in the bytes of a connection. Fail unless it is complete."""
+    head, _, body = received.partition(b"\r\n\r\n")
+    first, *lines = head.decode("latin-1").split("\r\n")
+    assert first.startswith("HTTP/1.1 "), received[:200]
+    headers = [(name, value.strip()) for name, _, value in (line.partition(":") for line in lines)]
+    assert body == b"" if without_body else dict(headers)["content-length"] == str(len(body))
+    return httpx.Response(int(first.split()[1]), headers=headers, content=body)
+
+
+def read_all(connection: socket.socket) -> bytes:
+    """Read until the connection ends, or until no more bytes arrive for five seconds."""
+    received = b""
+    connection.settimeout(5)
+    try:
+        while part := connection.recv(65536):
+            received += part
+    except TimeoutError:
+        pass
+    return received
+
+
+def assert_form(site: Site, answer: httpx.Response, heading: str, action: str, wrong: list[str]) -> Page:
+    """Check that the answer is the same form again, that exactly the wrong fields are marked, and the first focused."""
+    page = assert_page(answer, site)
+    assert page.headings == [heading]
+    form = page.record_form
+    assert (form.method, form.action) == ("post", action)
+    assert [field.name for field in form.text_inputs] == ["nim", "nama", "alamat"]
+    inputs = page.tree.css("input")
+    assert [node.attributes["name"] for node in inputs if node.attributes.get("aria-invalid") == "true"] == wrong
+    assert [node.attributes["name"] for node in inputs if "autofocus" in node.attributes] == wrong[:1]
+    return page
+
+
+def assert_error(answer: httpx.Response, site: Site, words: str) -> None:
+    """Check that the answer is a page with this text and a link back to the list."""
+    page = assert_page(answer, site)
+    assert words in page.tree.css(".container")[0].text()
+    assert [link.target for link in page.links if link.text == "Kembali ke daftar"] == ["/"]
+
+
+def assert_page(answer: httpx.Response, site: Site) -> Page:
+    """Check that the answer is a complete page in the shared layout."""
+    assert_headers(answer)
+    assert answer.headers["content-type"] == "text/html; charset=utf-8"
+    html = answer.text
+    assert re.match(r"<!doctype html>\s*<html lang=\"id\">", html, re.IGNORECASE)
+    assert html.rstrip().endswith("</html>")
+    page, layout = Page(html, site.origin), site.page(ADD)
+    assert page.title == "Program Input Data Mahasiswa"
+    assert page.stylesheets == layout.stylesheets != []
+    assert len(page.tree.css("body > .container")) == 1
+    assert len(page.tree.css("h1")) == 1
+    return page
+
+
+def assert_headers(answer: httpx.Response) -> None:
+    """Check that the security headers restrict the answer, and that it sets no cookie."""
+    policy = {
+        name: sources
+        for name, *sources in (part.split() for part in answer.headers["content-security-policy"].split(";"))
+    }
+    assert policy["default-src"] == ["'none'"]
+    assert policy["frame-ancestors"] == ["'none'"]
+    assert policy["base-uri"] == ["'none'"]
+    assert policy["form-action"] == ["'self'"]
+    assert "'unsafe-inline'" not in answer.headers["content-security-policy"]
+    assert "*" not in answer.headers["content-security-policy"]
+    assert answer.headers["x-content-type-options"] == "nosniff"
+    assert answer.headers["referrer-policy"] in ("same-origin", "no-referrer", "strict-origin")
+    assert "set-cookie" not in answer.headers

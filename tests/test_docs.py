@@ -1,0 +1,131 @@
+"""The documents agree with the program: settings, commands, links, names of tests, rules and the picture."""
+
+import re
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from mahasiswa.cli import main
+from mahasiswa.settings import Settings
+
+ROOT = Path(__file__).parents[1]
+DOCUMENTS = [*sorted(ROOT.glob("*.md")), *sorted(ROOT.glob("docs/*.md")), ROOT / "bench" / "README.md"]
+CURRENT = [document for document in DOCUMENTS if document.name != "CHANGELOG.md"]  # it names files of older versions
+SPECIFICATION = ROOT / "docs" / "specification.md"
+TEST_FILE = r"(?:[a-z]+/)?test_\w+\.py"
+
+# The documents describe these defaults in words, because they are an address, a hash, or made of other settings.
+DEFAULTS_IN_WORDS = {"BASE_URL": "`http://localhost:PORT`", "CDN_URL": "Bootstrap", "CDN_INTEGRITY": "Bootstrap"}
+
+
+def name_of(document: Path) -> str:
+    """Return the path of a document in the repository."""
+    return str(document.relative_to(ROOT))
+
+
+every_document = pytest.mark.parametrize("document", DOCUMENTS, ids=name_of)
+every_current_document = pytest.mark.parametrize("document", CURRENT, ids=name_of)
+
+
+@cache
+def names_of_tests(path: Path) -> frozenset[str]:
+    """Return the names of the tests that a file defines."""
+    return frozenset(re.findall(r"^(?:async )?def (test_\w+)", path.read_text("utf-8"), re.MULTILINE))
+
+
+@cache
+def headings(document: Path) -> frozenset[str]:
+    """Return the anchors of a document's headings, as GitHub makes them."""
+    texts = re.findall(r"^#+ (.+)$", document.read_text("utf-8"), re.MULTILINE)
+    return frozenset(re.sub(r"[^\w\- ]", "", text.lower()).replace(" ", "-") for text in texts)
+
+
+# ---- settings and commands
+
+
+def test_the_readme_lists_every_setting_with_its_default() -> None:
+    """The table of settings in README has exactly the declared settings, in their order, each with its default."""
+    rows = re.findall(r"^\| `([A-Z_]+)` \|.*\| (.*) \|$", (ROOT / "README.md").read_text("utf-8"), re.MULTILINE)
+    assert [variable for variable, _ in rows] == [variable for variable, _ in Settings.declared()]
+    for (variable, field), (_, shown) in zip(Settings.declared(), rows, strict=True):
+        default = field.metadata["default"]
+        text = default() if callable(default) else default
+        assert DEFAULTS_IN_WORDS.get(variable, f"`{text}`") in shown, variable
+
+
+@pytest.mark.parametrize("command", sorted(main.commands))
+def test_the_documents_name_every_command(command: str) -> None:
+    """README or a page in docs/ shows how to call each command."""
+    texts = [document.read_text("utf-8") for document in CURRENT]
+    assert any(re.search(rf"\bmahasiswa {command}\b|`{command}`", text) for text in texts)
+
+
+# ---- links
+
+
+@every_document
+def test_every_link_leads_to_a_file_and_a_heading(document: Path) -> None:
+    """Every relative link of a document leads to an existing file and, after `#`, to a heading of it."""
+    for in_markdown, in_html in re.findall(r"\]\(([^)\s]+)\)|(?:src|href)=\"([^\"]+)\"", document.read_text("utf-8")):
+        path, _, heading = (in_markdown or in_html).partition("#")
+        if re.match("[a-z]+:", path):
+            continue
+        target = document.parent / path if path else document
+        assert target.exists(), path
+        assert not heading or heading in headings(target), f"{path}#{heading}"
+
+
+# ---- tests that the documents name
+
+
+@every_current_document
+def test_every_test_that_a_document_names_exists(document: Path) -> None:
+    """The test files and the tests that a document names exist."""
+    text = document.read_text("utf-8")
+    for path in re.findall(rf"tests/({TEST_FILE})", text):
+        assert (ROOT / "tests" / path).is_file(), path
+    for path, test in re.findall(rf"tests/({TEST_FILE})::(test_\w+)", text):
+        assert test in names_of_tests(ROOT / "tests" / path), f"{path}::{test}"
+    everywhere = frozenset[str]().union(*map(names_of_tests, (ROOT / "tests").rglob("test_*.py")))
+    for test in re.findall(r"`(test_\w+)`", text):
+        assert test in everywhere, test
+
+
+# ---- the specification
+
+
+def test_the_specification_names_exactly_the_numbered_tests() -> None:
+    """docs/specification.md names every numbered test of tests/spec, and no other."""
+    named = set(re.findall(r"`(test_\w+)`", SPECIFICATION.read_text("utf-8")))
+    numbered = frozenset[str]().union(*map(names_of_tests, ROOT.glob("tests/spec/test_[0-9]*.py")))
+    assert named == numbered
+
+
+def test_every_rule_that_the_code_cites_is_in_the_specification() -> None:
+    """Each number after the word "specification" in src and tests is a heading or a rule of docs/specification.md."""
+    rules = set(re.findall(r"^(?:#+|\|) (\d(?:\.\d)*)\b", SPECIFICATION.read_text("utf-8"), re.MULTILINE))
+    cited = {
+        (name_of(file), number)
+        for folder in ("src", "tests")
+        for file in (ROOT / folder).rglob("*.py")
+        for numbers in re.findall(
+            r"(?i)specification(?:, section)? ((?:\d(?:\.\d)*(?:, | and )?)+)", file.read_text("utf-8")
+        )
+        for number in re.findall(r"\d(?:\.\d)*", numbers)
+    }
+    assert len(cited) > 20
+    assert sorted((file, number) for file, number in cited if number not in rules) == []
+
+
+# ---- the picture
+
+
+def test_the_picture_of_the_architecture_is_what_its_script_draws(tmp_path: Path) -> None:
+    """Running docs/draw_architecture.py changes nothing."""
+    script = tmp_path / "draw_architecture.py"
+    script.write_bytes((ROOT / "docs" / script.name).read_bytes())
+    subprocess.run([sys.executable, str(script)], timeout=30, check=True)
+    assert (tmp_path / "architecture.svg").read_bytes() == (ROOT / "docs" / "architecture.svg").read_bytes()

@@ -1,0 +1,271 @@
+"""Reads the service's pages as a browser does, and sends their links and forms: `Page` and `Site`."""
+
+import re
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import NamedTuple, Self
+from urllib.parse import quote, urlencode, urlsplit
+
+import httpx
+from selectolax.lexbor import LexborHTMLParser, LexborNode
+
+URL_ENCODED = "application/x-www-form-urlencoded"
+
+Fields = Mapping[str, str] | Sequence[tuple[str, str]]
+
+
+class Input(NamedTuple):
+    """An input of a form and its attributes."""
+
+    name: str
+    type: str
+    value: str
+    required: bool
+    readonly: bool
+    disabled: bool
+
+
+class Form(NamedTuple):
+    """A form. `action` is as written in the page, `target` is what a browser requests, `submit` is the button's text."""
+
+    method: str
+    action: str
+    target: str
+    enctype: str
+    inputs: tuple[Input, ...]
+    labels: tuple[str, ...]
+    submit: str
+
+    @property
+    def text_inputs(self) -> list[Input]:
+        """The single-line text inputs, in the order of the page."""
+        return [field for field in self.inputs if field.type == "text"]
+
+    @property
+    def values(self) -> dict[str, str]:
+        """The fields that a browser sends if nothing is typed."""
+        return {field.name: field.value for field in self.inputs if field.name and not field.disabled}
+
+
+class Link(NamedTuple):
+    """A link. `href` is as written in the page, `target` is what a browser requests."""
+
+    text: str
+    href: str
+    target: str
+
+
+class Row(NamedTuple):
+    """A row of the list: the exact texts of its cells, and the links and forms in them."""
+
+    cells: tuple[str, ...]
+    links: tuple[Link, ...]
+    forms: tuple[Form, ...]
+
+
+class Page:
+    """An HTML page as a browser reads it. Texts are exact, including white space and line ends."""
+
+    def __init__(self, html: str, url: str) -> None:
+        self.html = html
+        self.url = url
+        self.tree = LexborHTMLParser(html)
+
+    @property
+    def title(self) -> str:
+        """The title of the document."""
+        return self._texts("head > title")[0]
+
+    @property
+    def headings(self) -> list[str]:
+        """The texts of all headings, stripped."""
+        return [text.strip() for text in self._texts("h1, h2, h3, h4, h5, h6")]
+
+    @property
+    def stylesheets(self) -> list[str]:
+        """The addresses of the style sheets, as written in the page."""
+        return [_attribute(node, "href") for node in self.tree.css("link[rel~=stylesheet]")]
+
+    @property
+    def links(self) -> list[Link]:
+        """Every link of the page."""
+        return [self._link(node) for node in self.tree.css("a[href]")]
+
+    @property
+    def forms(self) -> list[Form]:
+        """Every form of the page."""
+        return [self._form(node) for node in self.tree.css("form")]
+
+    @property
+    def columns(self) -> list[str]:
+        """The header cells of the table, stripped."""
+        header = self.tree.css_first("table tr", strict=False)
+        return [cell.text().strip() for cell in header.css("th, td")] if header else []
+
+    @property
+    def table(self) -> list[Row]:
+        """The rows of the table's body."""
+        return [self._row(node) for node in self.tree.css("tbody > tr") if node.css("td")]
+
+    @property
+    def rows(self) -> list[tuple[str, ...]]:
+        """The rows of the table's body as tuples (no, nim, nama, alamat)."""
+        return [row.cells[:4] for row in self.table]
+
+    @property
+    def record_form(self) -> Form:
+        """The one form that has the fields of a record."""
+        (form,) = [form for form in self.forms if "alamat" in form.values]
+        return form
+
+    @property
+    def nims(self) -> list[str]:
+        """The nims of all rows. A row with one cell, as some implementations show for an empty list, has no nim."""
+        return [nim for row in self.table for nim in row.cells[1:2]]
+
+    def row(self, nim: str) -> Row:
+        """Return the row of exactly this nim. Fail unless there is exactly one."""
+        found = [row for row in self.table if row.cells[1:2] == (nim,)]
+        assert len(found) == 1, f"{nim!r} stands {len(found)} times in the list"
+        return found[0]
+
+    def _texts(self, selector: str) -> list[str]:
+        return [node.text() for node in self.tree.css(selector)]
+
+    def _row(self, node: LexborNode) -> Row:
+        return Row(
+            tuple(cell.text() for cell in node.css("td, th")),
+            tuple(self._link(link) for link in node.css("a[href]")),
+            tuple(self._form(form) for form in node.css("form")),
+        )
+
+    def _link(self, node: LexborNode) -> Link:
+        href = _attribute(node, "href")
+        return Link(node.text().strip(), href, browser_target(self.url, href))
+
+    def _form(self, node: LexborNode) -> Form:
+        action = _attribute(node, "action")
+        buttons = [button.text().strip() for button in node.css("button:not([type]), button[type=submit]")]
+        buttons += [_attribute(button, "value") for button in node.css("input[type=submit]")]
+        return Form(
+            (_attribute(node, "method") or "get").lower(),
+            action,
+            browser_target(self.url, action),
+            _attribute(node, "enctype") or URL_ENCODED,
+            tuple(_input(field) for field in node.css("input:not([type=submit])")),
+            tuple(label.text().strip() for label in node.css("label")),
+            buttons[0] if buttons else "",
+        )
+
+
+class Site:
+    """A visitor to any implementation of the specification at `url`.
+
+    The path of `url`, if any, is put before every path of the specification. A target is sent exactly as it is given,
+    without normalisation.
+    """
+
+    def __init__(self, url: str) -> None:
+        parts = urlsplit(url)
+        self.origin = f"{parts.scheme}://{parts.netloc}"
+        self.prefix = parts.path.rstrip("/")
+        self.client = client(self.origin)
+
+    def path(self, path: str, nim: str | None = None) -> str:
+        """Return the request target of a path of the specification; the nim is percent-encoded and appended."""
+        return self.prefix + path + ("" if nim is None else quote(nim, safe=""))
+
+    def send(self, method: str, target: str, body: bytes | None = None, **headers: str) -> httpx.Response:
+        """Send one request. In the name of a header, `_` stands for `-`."""
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        return self.client.request(method, "/", content=body, headers=named, extensions={"target": target.encode()})
+
+    def get(self, target: str) -> httpx.Response:
+        """Request a target with GET."""
+        return self.send("GET", target)
+
+    def post(self, target: str, fields: Fields = ()) -> httpx.Response:
+        """Send fields with POST as an HTML form does."""
+        return self.send("POST", target, urlencode(fields).encode(), content_type=URL_ENCODED)
+
+    def page(self, target: str) -> Page:
+        """Return the page at a target. Fail unless the status is 200."""
+        answer = self.get(target)
+        assert answer.status_code == 200, f"GET {target} answers {answer.status_code}"
+        return Page(answer.text, self.origin + target)
+
+    def submit(self, form: Form, **typed: str) -> httpx.Response:
+        """Send a form; `typed` replaces the values of inputs."""
+        assert form.method == "post"
+        return self.post(form.target, form.values | typed)
+
+    def list(self) -> Page:
+        """Return the list page."""
+        return self.page(self.path("/"))
+
+    def add(self, nim: str, nama: str, alamat: str) -> httpx.Response:
+        """Add a record without opening the page first."""
+        return self.post(self.path("/mahasiswa/add"), {"nim": nim, "nama": nama, "alamat": alamat})
+
+    def edit(self, nim: str, nama: str, alamat: str) -> httpx.Response:
+        """Edit a record without opening the page first."""
+        return self.post(self.path("/mahasiswa/edit/", nim), {"nama": nama, "alamat": alamat})
+
+    def delete(self, nim: str) -> httpx.Response:
+        """Delete a record without the browser's confirmation."""
+        return self.post(self.path("/mahasiswa/delete/", nim))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.client.close()
+
+
+def client(url: str) -> httpx.Client:
+    """Return an HTTP client that follows no redirect and uses no proxy."""
+    return httpx.Client(base_url=url, follow_redirects=False, trust_env=False, verify=url.startswith("https:"))
+
+
+def browser_target(page_url: str, href: str) -> str:
+    """Return the request target of a link by the rules of the URL standard, or the whole URL of another site.
+
+    Dot segments are resolved, including percent-encoded ones. Slashes are not merged and nothing is decoded.
+    """
+    page = urlsplit(page_url)
+    origin = f"{page.scheme}://{page.netloc}"
+    href = re.sub(r"[\t\n\r]", "", href.strip("".join(map(chr, range(33))))).partition("#")[0]
+    if re.match(r"[A-Za-z][A-Za-z0-9+.-]*:|//", href):
+        if not href.startswith(origin + "/"):
+            return href
+        href = href.removeprefix(origin)
+    path, mark, query = href.partition("?")
+    path = path.replace("\\", "/") or page.path
+    if not path.startswith("/"):
+        path = page.path.rpartition("/")[0] + "/" + path
+    kept: list[str] = []
+    dots = ""
+    for segment in path.split("/")[1:]:
+        dots = segment.lower().replace("%2e", ".")
+        if dots == "..":
+            kept[-1:] = []
+        elif dots != ".":
+            kept.append(segment)
+    if dots in {".", ".."}:
+        kept.append("")
+    return quote("/" + "/".join(kept) + mark + query, safe="!#$%&'()*+,/:;=?@[\\]^|~")
+
+
+def _attribute(node: LexborNode, name: str) -> str:
+    return node.attributes.get(name) or ""
+
+
+def _input(node: LexborNode) -> Input:
+    return Input(
+        _attribute(node, "name"),
+        (_attribute(node, "type") or "text").lower(),
+        _attribute(node, "value"),
+        *(mark in node.attributes for mark in ("required", "readonly", "disabled")),
+    )

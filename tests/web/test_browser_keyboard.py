@@ -1,0 +1,115 @@
+"""Browser tests of the keyboard: the order of the stops, their visible focus, and where the focus starts."""
+
+import pytest
+from browser import CONFIRMATION, Network, OpenWindow, Window, contrast
+from every_page import SITI, add_many, send_without
+from harness import Site
+from playwright.sync_api import Page, expect
+
+
+@pytest.mark.parametrize("network", ["answers", "unreachable"])
+def test_records_are_added_edited_and_deleted_by_keyboard(network: Network, open_window: OpenWindow) -> None:
+    """Tab and Enter are enough to add, edit and delete, in the order of the page, with a visible focus at each stop."""
+    window = open_window(network)
+    page = window.page
+    window.open("/")
+    tab_to(window, "Tambah Data")
+    follow(window)
+    expect(page.get_by_label("NIM")).to_be_focused()
+    page.keyboard.type("2207")
+    assert tab(window) == "nama"
+    page.keyboard.type("Siti")
+    assert tab(window) == "alamat"
+    page.keyboard.type("Sleman")
+    assert [tab(window), tab(window)] == ["Simpan", "Batal"]
+    assert tab(window, "Shift+Tab") == "Simpan"
+    follow(window)
+    assert window.cells() == [["2207", "Siti", "Sleman"]]
+    tab_to(window, "Edit")
+    follow(window)
+    expect(page.get_by_label("Nama")).to_be_focused()
+    page.keyboard.press("End")
+    page.keyboard.type(" Aminah")
+    # Enter in a text field also sends the form.
+    follow(window)
+    assert window.cells() == [["2207", "Siti Aminah", "Sleman"]]
+    tab_to(window, "Edit")
+    assert tab(window) == "Delete"
+    page.keyboard.press("Enter")
+    expect(window.rows).to_have_count(0)
+    assert window.dialogs == [CONFIRMATION]
+
+
+def test_focus_is_never_hidden_under_the_header(open_window: OpenWindow, site: Site) -> None:
+    """When a person moves up a long list by keyboard, the sticky header never covers the focused element."""
+    add_many(site, 12)
+    window = open_window(size=(1280, 300))
+    window.open("/")
+    window.rows.last.get_by_role("button").focus()
+    covered = """() => {
+      const focus = document.activeElement, box = focus.getBoundingClientRect(), x = box.x + box.width / 2;
+      return [box.y + 1, box.bottom - 1].some(y => !focus.contains(document.elementFromPoint(x, y)));
+    }"""
+    for stop in range(2 * 12 - 1):
+        window.page.keyboard.press("Shift+Tab")
+        assert not window.page.evaluate(covered), f"stop {stop}"
+    assert focused(window.page) == "Edit"
+    expect(window.rows.first.get_by_role("link")).to_be_focused()
+
+
+def test_nim_cannot_be_typed_over_on_the_edit_page(window: Window, site: Site) -> None:
+    """The nim is read-only but sent, and the focus starts in nama."""
+    site.add(*SITI)
+    window.open("/mahasiswa/edit/2207")
+    nim = window.page.get_by_label("NIM")
+    expect(window.page.get_by_label("Nama")).to_be_focused()
+    expect(nim).not_to_be_editable()
+    nim.press_sequentially("99")
+    with window.page.expect_request(lambda request: request.method == "POST") as post:
+        window.save()
+    assert str(post.value.post_data).startswith("nim=2207&nama=Siti+Aminah&alamat=Jalan+Kaliurang+5%2C+Sleman")
+
+
+def test_focus_goes_to_the_first_wrong_field(window: Window) -> None:
+    """If two fields are missing, both have a message, the typed text is kept, and the first of the two has the focus."""
+    window.open("/mahasiswa/add")
+    send_without(window, "nama", "alamat")
+    expect(window.page.get_by_label("Nama")).to_be_focused()
+    assert window.page.get_by_label("NIM").input_value() == "2207"
+    wrong = window.page.locator("[aria-invalid=true]")
+    expect(wrong).to_have_count(2)
+    for field, label in zip(wrong.all(), ["Nama", "Alamat"], strict=True):
+        expect(field).to_have_accessible_description(f"{label} tidak terkirim. Isi kolom {label}, lalu simpan lagi.")
+
+
+def tab_to(window: Window, name: str) -> None:
+    """Press Tab until the element with this name or text has the focus."""
+    stops = [tab(window)]
+    while stops[-1] != name:
+        assert stops.count(stops[0]) == 1, f"{name} is none of {stops}"
+        stops.append(tab(window))
+
+
+def tab(window: Window, key: str = "Tab") -> str:
+    """Press Tab, check that the focus is visible, and return the name or text of the focused element."""
+    window.page.keyboard.press(key)
+    width, style, colour, visible = window.page.evaluate("""() => {
+      const {outlineWidth, outlineStyle, outlineColor} = getComputedStyle(document.activeElement);
+      return [outlineWidth, outlineStyle, outlineColor, document.activeElement.matches(":focus-visible")];
+    }""")
+    where = focused(window.page)
+    assert visible, where
+    assert (style, float(width.removesuffix("px")) >= 2) == ("solid", True), where
+    assert contrast(colour, window.style("body", "backgroundColor")) >= 3, where
+    return where
+
+
+def focused(page: Page) -> str:
+    """Return the name or text of the focused element."""
+    return str(page.evaluate("document.activeElement.name || document.activeElement.textContent"))
+
+
+def follow(window: Window) -> None:
+    """Press Enter and wait for the next page."""
+    with window.leaving():
+        window.page.keyboard.press("Enter")

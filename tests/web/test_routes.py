@@ -1,0 +1,171 @@
+"""Paths and methods: which record a path selects, and the answers 400, 404 and 405."""
+
+import socket
+
+import pytest
+from form_answers import ADD, assert_error, assert_headers, module_visitor, parsed, two_records
+from harness import URL_ENCODED, Service, Site
+
+# The fixtures, which pytest finds by these names.
+__all__ = ["module_visitor", "two_records"]
+
+NO_PAGE = "Halaman tidak ditemukan. Periksa kembali tautannya."
+
+NO_RECORD = "Data mahasiswa tidak ditemukan. Mungkin sudah dihapus atau NIM-nya keliru."
+
+NO_METHOD = "Halaman ini tidak dapat dibuka dengan cara tersebut."
+
+ALLOWED = {
+    "/": "GET, HEAD",
+    "/mahasiswa/add": "GET, HEAD, POST",
+    "/mahasiswa/edit/0001": "GET, HEAD, POST",
+    "/mahasiswa/edit/20%2F2": "GET, HEAD, POST",
+    "/mahasiswa/edit/": "GET, HEAD, POST",
+    "/mahasiswa/delete/0001": "POST",
+    "/mahasiswa/delete/": "POST",
+}
+
+
+@pytest.mark.parametrize(
+    ("body", "headers"),
+    [
+        (None, {}),
+        (b"", {"content_type": "text/plain"}),
+        (b"", {"content_type": URL_ENCODED}),
+        (b"nim=0001", {"content_type": URL_ENCODED}),
+        (b"{}", {"content_type": "application/json"}),
+        (b"\xff\0", {}),
+    ],
+    ids=str,
+)
+def test_a_delete_ignores_its_body(site: Site, body: bytes | None, headers: dict[str, str]) -> None:
+    """A delete needs no body and no content type, and ignores them if they are sent."""
+    site.add("3", "Ani", "Klaten")
+    answer = site.send("POST", "/mahasiswa/delete/3", body, **headers)
+    assert (answer.status_code, answer.headers["location"], answer.content) == (302, "/", b"")
+
+
+def test_a_delete_does_not_wait_for_a_body(site: Site, service: Service) -> None:
+    """A delete is answered even if the announced body is never sent."""
+    site.add("3", "Ani", "Klaten")
+    with socket.create_connection(("127.0.0.1", service.port), 5) as connection:
+        connection.sendall(b"POST /mahasiswa/delete/3 HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n")
+        assert connection.recv(65536).startswith(b"HTTP/1.1 302 ")
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD", "POST", "PUT"])
+@pytest.mark.parametrize(
+    "path", ["edit/100%", "edit/%zz", "edit/%2", "edit/a%g0b", "delete/%", "delete/0001%0", "%6", "add%"]
+)
+def test_a_broken_escape_in_a_path_is_a_bad_request(site: Site, path: str, method: str) -> None:
+    """A path with a malformed percent-escape is answered with a 400 page, whatever the method."""
+    answer = site.send(method, f"/mahasiswa/{path}", content_type=URL_ENCODED)
+    assert answer.status_code == 400
+    if method != "HEAD":
+        assert_error(answer, site, "Alamat atau data yang dikirim rusak.")
+
+
+@pytest.mark.parametrize(
+    "segment",
+    [
+        ".",
+        "..",
+        "%2e",
+        "%2E%2e",
+        "9" * 256,
+        "%F0%9F%8E%93" * 256,
+        "%00",
+        "0001%00",
+        "%000001",
+        "%FF",
+        "0001%FF",
+        "%ED%A0%80",
+        "nobody",
+        "0001%20",
+        "00%30%31%20",
+        "20%252F2",
+        "%EF%BB%BF0001",
+    ],
+)
+def test_a_path_without_a_record_redirects_a_post_and_is_404_for_a_get(site: Site, segment: str) -> None:
+    """Edit and delete redirect even if there is no such record (specification 4.5.2, 4.6.2); its edit page is a 404."""
+    edit, delete = f"/mahasiswa/edit/{segment}", f"/mahasiswa/delete/{segment}"
+    for answer in (site.post(edit, {"nama": "Ani", "alamat": "Klaten"}), site.post(edit), site.post(delete)):
+        assert (answer.status_code, answer.headers["location"], answer.content) == (302, "/", b"")
+    answer = site.get(edit)
+    assert answer.status_code == 404
+    assert_error(answer, site, NO_RECORD)
+
+
+def test_the_nim_in_a_path_is_decoded_once(site: Site) -> None:
+    """All percent-encodings of a nim select the same record, and `%25` is a percent sign."""
+    for segment in ("20%2F2", "20%2f2", "%32%30%2F%32"):
+        assert site.page(f"/mahasiswa/edit/{segment}").record_form.values["nim"] == "20/2"
+    site.add("20%2F2", "Ani", "Klaten")
+    assert site.page("/mahasiswa/edit/20%252F2").record_form.values["nim"] == "20%2F2"
+    assert site.post("/mahasiswa/delete/20%252F2").status_code == 302
+
+
+@pytest.mark.parametrize(
+    "method", ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "QUERY", "get"]
+)
+@pytest.mark.parametrize(("path", "allowed"), ALLOWED.items())
+def test_another_method_of_a_known_path_is_405(
+    service: Service, site: Site, path: str, allowed: str, method: str
+) -> None:
+    """A known path with another method is answered with 405, and `Allow` lists its methods."""
+    if method in allowed.split(", "):
+        return
+    received = service.raw(f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode())
+    answer = parsed(received, without_body=method == "HEAD")
+    assert answer.status_code == 405
+    assert sorted(answer.headers["allow"].split(", ")) == sorted(allowed.split(", "))
+    if method != "HEAD":
+        assert_error(answer, site, NO_METHOD)
+
+
+@pytest.mark.parametrize(
+    "target", ["/", "/mahasiswa/add", "/mahasiswa/edit/0001", "/mahasiswa/edit/nobody", "/nowhere"]
+)
+def test_head_is_get_without_a_body(site: Site, service: Service, target: str) -> None:
+    """HEAD has the status and the headers of GET, and no body."""
+    get, head = (site.send(method, target, accept_encoding="identity") for method in ("GET", "HEAD"))
+    assert head.status_code == get.status_code
+    for name in get.headers.keys() - {"date"}:
+        assert head.headers.get(name) == get.headers[name]
+    assert int(head.headers["content-length"]) == len(get.content) > 0
+    received = service.raw(f"HEAD {target} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode())
+    assert received.partition(b"\r\n\r\n")[2] == b""
+
+
+@pytest.mark.parametrize(
+    "target",
+    ["/mahasiswa/add/", "/mahasiswa/", "/mahasiswa", "/mahasiswa/edit", "/mahasiswa/delete", "/mahasiswa/edit/0001/", "/mahasiswa/delete/0001/", "/mahasiswa/edit/20/2", "/mahasiswa/Add", "/MAHASISWA/add", "//", "//mahasiswa/add", "/mahasiswa//add", "/mahasiswa%2Fadd", "/%6dahasiswa/add", "/./", "/index.html", "/favicon.ico", "/mahasiswa/edit/a/../0001", "/mahasiswa/edit/0001/%2e%2e/"],
+)  # fmt: skip
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_a_similar_path_is_404(site: Site, target: str, method: str) -> None:
+    """Paths are compared byte by byte: no slash is added, removed or merged, and nothing is redirected."""
+    answer = site.send(
+        method, target, b"nama=Ani&alamat=Klaten" if method == "POST" else None, content_type=URL_ENCODED
+    )
+    assert answer.status_code == 404
+    assert_error(answer, site, NO_PAGE)
+
+
+@pytest.mark.parametrize("target", ["/?a=b", "/mahasiswa/add?nim=3", "/mahasiswa/edit/0001?x=%zz"])
+def test_an_unknown_query_does_not_change_the_page(site: Site, target: str) -> None:
+    """A page is the same with an unknown query as without one."""
+    path = target.partition("?")[0]
+    assert site.get(target).text == site.get(path).text
+
+
+def test_every_answer_has_the_security_headers(site: Site) -> None:
+    """Pages, error pages and redirects have a content security policy and set no cookie."""
+    answers = [
+        site.get(target) for target in ("/", ADD, "/mahasiswa/edit/0001", "/mahasiswa/edit/nobody", "/nowhere", "/%")
+    ]
+    answers += [site.post("/mahasiswa/delete/nobody"), site.post(ADD), site.send("PUT", "/")]
+    answers += [site.send("HEAD", "/"), site.send("POST", ADD, b"x", content_type="text/plain")]
+    assert {answer.status_code for answer in answers} == {200, 302, 400, 404, 405, 415}
+    for answer in answers:
+        assert_headers(answer)
