@@ -8,7 +8,7 @@ import psycopg
 import pytest
 from postgres import Server, at_port, execute, until
 from proxy import Proxy
-from stores import SITI, attempt, attempt_all, opened, read_all
+from stores import SITI, attempt, attempt_all, opened, outcomes, read_all
 
 from mahasiswa.record import Mahasiswa, Write, digest
 from mahasiswa.settings import PostgresURL
@@ -26,8 +26,8 @@ async def test_refused_additions_in_a_batch_leave_their_neighbours(store: Store,
     reasons = [("nim", "unaddressable"), ("nim", "too_long"), ("nama", "missing"), ("alamat", "missing")]
     good = [Mahasiswa(f"{number:02}", "Ani", "Solo") for number in range(64)]
     writes = [faults[number % 4] if number in refused else good[number] for number in range(64)]
-    outcomes = await attempt_all(*(store.add(*write) for write in writes))
-    assert outcomes == [reasons[number % 4] if number in refused else None for number in range(64)]
+    answers = await attempt_all(*(store.add(*write) for write in writes))
+    assert answers == [reasons[number % 4] if number in refused else None for number in range(64)]
     assert await read_all(store) == [good[number] for number in range(64) if number not in refused]
 
 
@@ -35,23 +35,31 @@ async def test_a_refused_addition_in_a_batch_costs_few_statements(server: Server
     """The batch is halved until the refused addition is alone, and committed once."""
     proxy = Proxy(server.port)
     async with proxy.listening() as port, opened(PostgresURL(at_port(url.conninfo, port))) as store:
-        outcomes = await attempt_all(*(store.add(f"{number}", "Ani" if number else None, "x") for number in range(64)))
-        assert outcomes == [("nama", "missing"), *[None] * 63]
+        answers = await attempt_all(*(store.add(f"{number}", "Ani" if number else None, "x") for number in range(64)))
+        assert answers == [("nama", "missing"), *[None] * 63]
         assert proxy.sent.count(b"INSERT INTO") == 1 + 2 * 6
         assert proxy.sent.count(b"COMMIT\0") == 1
 
 
 async def test_of_equal_nims_in_a_batch_with_a_refused_addition_the_first_is_stored(store: Store) -> None:
     """Isolating the refused addition keeps the order in which the others came."""
-    outcomes = await attempt_all(
+    answers = await attempt_all(
         store.add("1", None, "Solo"),
         store.add("1", "Ani", "Solo"),
         store.add("2", "Siti", "Solo"),
         store.add("1", "Ina", "Solo"),
         store.add("2", "Siti", "Solo"),
     )
-    assert outcomes == [("nama", "missing"), None, None, ("nim", "duplicate"), ("nim", "duplicate")]
+    assert answers == [("nama", "missing"), None, None, ("nim", "duplicate"), ("nim", "duplicate")]
     assert await read_all(store) == [("1", "Ani", "Solo"), ("2", "Siti", "Solo")]
+
+
+async def test_a_constraint_that_someone_added_later_refuses_a_record_alone(url: PostgresURL, store: Store) -> None:
+    """The program has no message for it, so the record is answered like a failure; its neighbours are stored."""
+    execute(url.conninfo, "ALTER TABLE mahasiswa ADD CONSTRAINT nama_terisi CHECK (nama <> '')")
+    writes = [store.add("1", "Ani", "Solo"), store.add("2", "", "Solo"), store.add("3", "Ina", "Solo")]
+    assert await outcomes(*writes) == [None, "unavailable", None]
+    assert [record.nim for record in await read_all(store)] == ["1", "3"]
 
 
 async def test_a_refused_addition_does_not_make_its_neighbours_wait_for_locks_of_others(
@@ -134,7 +142,7 @@ async def test_an_addition_with_time_left_is_tried_again_when_its_batch_has_run_
 
 
 async def test_of_two_who_write_the_same_records_one_is_told_that_they_changed(url: PostgresURL, store: Store) -> None:
-    """Nobody deadlocks, in whichever order each has the records; repeating the successful write is no error."""
+    """They do not deadlock if their orders differ; repeating the successful write is no error."""
     async with opened(url) as second:
         for number in range(20):
             old: list[Mahasiswa | None] = [None] * 6
@@ -146,13 +154,13 @@ async def test_of_two_who_write_the_same_records_one_is_told_that_they_changed(u
                     ]
                     for name in names
                 ]
-                outcomes = await asyncio.gather(
+                answers = await asyncio.gather(
                     store.write_all(writes[0]), second.write_all(writes[1][::-1]), return_exceptions=True
                 )
-                assert {type(outcome) for outcome in outcomes} == {type(None), Changed}, outcomes
-                await store.write_all(writes[outcomes.index(None)])
+                assert {type(answer) for answer in answers} == {type(None), Changed}, answers
+                await store.write_all(writes[answers.index(None)])
                 old = [await second.get(f"{number}{letter}") for letter in "abcdef"]
-                assert {record.nama for record in old if record} == {names[outcomes.index(None)]}
+                assert {record.nama for record in old if record} == {names[answers.index(None)]}
 
 
 async def test_a_transaction_that_a_deadlock_ended_is_made_again(url: PostgresURL, store: Store) -> None:

@@ -46,7 +46,7 @@ class PostgresStore:
         return await self._versions.read()
 
     def version_now(self) -> None:
-        """As the protocol has it: PostgreSQL must always be waited for."""
+        """Return None, because PostgreSQL can tell its version only by a query."""
 
     async def snapshot(self, at_most: int) -> Snapshot:
         async def read(db: Connection) -> Snapshot:
