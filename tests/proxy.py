@@ -1,4 +1,4 @@
-"""A line to a database that can be listened to, held up and cut at the moment of a commit."""
+"""A proxy between a store and PostgreSQL that records queries, delays answers and cuts connections at a commit."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -9,15 +9,15 @@ from typing import Literal
 class Proxy:
     """Forwards connections to a port of 127.0.0.1.
 
-    `sent` is all that clients have sent; answers wait while `hold` is on. `cut` has every line cut at the next COMMIT,
-    in place of the question, which then never reaches the server, or in place of the answer, when the server has done it.
+    `sent` holds every byte that clients have sent. `cut` makes the next COMMIT break every connection: "question" before
+    the server receives it, "answer" after the server has committed.
     """
 
     def __init__(self, target: int) -> None:
         self.sent = b""
         self.cut: Literal["question", "answer"] | None = None
         self._target = target
-        self._lines: set[asyncio.StreamWriter] = set()
+        self._writers: set[asyncio.StreamWriter] = set()
         self._running: set[asyncio.Task[None]] = set()
         self._flowing = asyncio.Event()
         self._flowing.set()
@@ -36,7 +36,7 @@ class Proxy:
             await server.wait_closed()
 
     def hold(self, *, on: bool) -> None:
-        """Keep answers back, or let them through."""
+        """Keep the server's answers back, or let them through."""
         if on:
             self._flowing.clear()
         else:
@@ -48,7 +48,7 @@ class Proxy:
             task.add_done_callback(self._running.discard)
         with suppress(OSError):
             answers, questions = await asyncio.open_connection("127.0.0.1", self._target)
-            self._lines |= {writer, questions}
+            self._writers |= {writer, questions}
             await asyncio.gather(
                 self._forward(reader, questions, asking=True), self._forward(answers, writer, asking=False)
             )
@@ -62,7 +62,7 @@ class Proxy:
                         self._end()
                 else:
                     await self._flowing.wait()
-                    if self.cut == "answer" and b"COMMIT\0" in piece:  # as the server says when it has done it
+                    if self.cut == "answer" and b"COMMIT\0" in piece:  # the server's answer
                         self._end()
                 writer.write(piece)
                 await writer.drain()
@@ -70,6 +70,6 @@ class Proxy:
 
     def _end(self) -> None:
         self.cut = None
-        for line in self._lines:
-            line.transport.abort()
-        self._lines.clear()
+        for writer in self._writers:
+            writer.transport.abort()
+        self._writers.clear()

@@ -1,4 +1,4 @@
-"""The database server is lost, a standby takes over, and nothing that was acknowledged is gone."""
+"""The primary database server is killed, its standby takes over, and no acknowledged change is lost."""
 
 import random
 import threading
@@ -14,12 +14,15 @@ WRITERS = 4
 
 
 class Ledger:
-    """What was acknowledged, and when last; writers who go on until they are stopped, each with its own instance."""
+    """Writers that add and delete records until they are stopped, and what the services acknowledged to them.
+
+    `uncertain` holds the nims of changes that a service did not acknowledge.
+    """
 
     def __init__(self, services: list[Service]) -> None:
         self.added: dict[str, float] = {}
         self.deleted: set[str] = set()
-        self.open: set[str] = set()
+        self.uncertain: set[str] = set()
         self.services = services
         self._over = threading.Event()
         self._threads = [threading.Thread(target=self._write, args=(number,)) for number in range(WRITERS)]
@@ -30,47 +33,47 @@ class Ledger:
         while not self._over.is_set():
             number += 1
             nim = f"{name}-{number}"
-            self.open.add(nim)
+            self.uncertain.add(nim)
             with suppress(httpx.TransportError):
                 self._add(nim, name)
                 if dice.random() < 0.2:
                     self._delete(nim, name)
 
     def _add(self, nim: str, name: int) -> None:
-        # Repeated until it is known: a 409 says that an addition of unknown outcome had been made.
+        # Repeated until it is certain: a 409 says that an earlier attempt was stored.
         with self._client(name) as client:
             while not self._over.is_set():
                 answer = client.post("/mahasiswa/add", data={"nim": nim, "nama": "Siti", "alamat": "Solo"})
                 assert answer.status_code in (302, 409, 503), answer.text
                 if answer.status_code != 503:
                     self.added[nim] = time.monotonic()
-                    self.open.discard(nim)
+                    self.uncertain.discard(nim)
                     return
 
     def _delete(self, nim: str, name: int) -> None:
-        self.open.add(nim)
+        self.uncertain.add(nim)
         with self._client(name) as client:
             if client.post(f"/mahasiswa/delete/{nim}").status_code == 302:
                 self.deleted.add(nim)
-                self.open.discard(nim)
+                self.uncertain.discard(nim)
 
     def _client(self, name: int) -> httpx.Client:
-        """A client of the instances in turn, as behind a load balancer, of those that are left."""
+        """Return a client of one of the instances that are left, as a load balancer would choose it."""
         return httpx.Client(base_url=self.services[name % len(self.services)].url, timeout=30)
 
     def wait_for(self, more: int) -> float:
-        """Wait until so many more additions were acknowledged; return when the first of them was."""
+        """Wait until `more` additions were acknowledged; return the time of the first of them."""
         before = set(self.added)
         deadline = time.monotonic() + 60
         while len(self.added) < len(before) + more:
-            assert time.monotonic() < deadline, "nothing is acknowledged any more"
+            assert time.monotonic() < deadline, "additions are no longer acknowledged"
             assert all(thread.is_alive() for thread in self._threads)
             time.sleep(0.005)
         return min(moment for nim, moment in self.added.copy().items() if nim not in before)
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Write meanwhile."""
+        """Run the writers during the block."""
         for thread in self._threads:
             thread.start()
         try:
@@ -81,18 +84,18 @@ class Ledger:
                 thread.join()
 
     def check(self, nims: list[str]) -> None:
-        """All that was acknowledged is there, or gone where that was; no more than what is still open may be unclear."""
+        """Compare a list with what was acknowledged; only uncertain changes may be in it or not."""
         assert len(nims) == len(set(nims))
-        surely = self.added.keys() - self.deleted - self.open
-        assert surely <= set(nims)
+        certain = self.added.keys() - self.deleted - self.uncertain
+        assert certain <= set(nims)
         assert not self.deleted & set(nims)
-        assert set(nims) <= surely | self.open
+        assert set(nims) <= certain | self.uncertain
 
 
-def test_nothing_acknowledged_is_lost_with_the_primary(rounds: Callable[[int, int], int]) -> None:
-    """SIGKILL at any moment, under load from two instances; the standby is promoted, and both go on by themselves.
+def test_no_acknowledged_change_is_lost_with_the_primary(rounds: Callable[[int, int], int]) -> None:
+    """Two instances write when the primary is killed; the standby is promoted, and both continue within 5 seconds.
 
-    Then one of the instances is killed too, and the other goes on.
+    Then one of the instances is killed too, and the other continues.
     """
     for _ in range(rounds(1, 40)):
         with ExitStack() as stack:
@@ -100,7 +103,7 @@ def test_nothing_acknowledged_is_lost_with_the_primary(rounds: Callable[[int, in
 
 
 def lose_the_primary(stack: ExitStack) -> None:
-    """One round, with everything new."""
+    """Make one round with new servers and new services."""
     primary = stack.enter_context(Server())
     standby = stack.enter_context(Server(standby_of=primary))
     primary.execute("ALTER SYSTEM SET synchronous_standby_names = 'standby'")
@@ -115,7 +118,7 @@ def lose_the_primary(stack: ExitStack) -> None:
     ledger = Ledger(services)
     with ledger.running():
         ledger.wait_for(50)
-        time.sleep(random.uniform(0, 0.5))  # at any moment, also of a transaction
+        time.sleep(random.uniform(0, 0.5))  # so that the kill may meet any moment of a transaction
         primary.kill()
         standby.promote()
         promoted = time.monotonic()

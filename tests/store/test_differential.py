@@ -121,6 +121,11 @@ async def read_all(store: Store, query: Query) -> list[Mahasiswa]:
     return list(chain.from_iterable([chunk async for chunk in store.chunks(query)]))
 
 
+def may_have_several_faults(shown: str) -> bool:
+    """Return whether a change has several records, or a NUL, which PostgreSQL refuses before every other fault."""
+    return shown.startswith("write_all") or (shown.startswith(("add", "update", "edit")) and "\\x00" in shown)
+
+
 EXTRAS: dict[str, Callable[..., Awaitable[object]]] = {
     "edit": edit,
     "write_all": write_all,
@@ -170,6 +175,8 @@ def test_both_engines_answer_the_same_operations_alike(runner: tuple[asyncio.Run
     async def both(steps: list[tuple[str, Operation]]) -> None:
         for shown, operation in steps:
             answers = await outcome(operation, sqlite), await outcome(operation, postgres)
+            if may_have_several_faults(shown):  # the engines may name different ones
+                answers = answers[0] is None, answers[1] is None
             assert answers[0] == answers[1], shown
         kept = await read_all(sqlite, Query())
         assert kept == await read_all(postgres, Query())

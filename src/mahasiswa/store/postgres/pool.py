@@ -1,4 +1,4 @@
-"""Connections to PostgreSQL: what is asked on them ends in time, and what happened is said as it is."""
+"""The connection pool for PostgreSQL: timeouts, retries, and the translation of database errors."""
 
 import asyncio
 import logging
@@ -9,30 +9,36 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mappin
 from contextlib import asynccontextmanager, contextmanager, suppress
 from itertools import count
 from random import random
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast, get_args
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
-from psycopg.errors import DeadlockDetected, Diagnostic, ReadOnlySqlTransaction, SerializationFailure
+from psycopg.errors import (
+    DeadlockDetected,
+    Diagnostic,
+    NotNullViolation,
+    ReadOnlySqlTransaction,
+    SerializationFailure,
+)
 from psycopg.pq import TransactionStatus
 from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout
 
-from mahasiswa.store import statements
-from mahasiswa.store.errors import Refused, StoreError, Unavailable, Uncertain, Unusable
+from mahasiswa.store.errors import Reason, Refused, StoreError, Unavailable, Uncertain, Unusable
+from mahasiswa.store.postgres import sql
 
-CONNECTIONS = 10
+POOL_MAX_CONNECTIONS = 10
 
-PATIENCE = 4.5
-"""Seconds in which a request finds the database and has its answer; in less than 5 it is told that there is none."""
+REQUEST_TIMEOUT_SECONDS = 4.5
+"""Maximum time for a request to get a connection and its answer. Clients are promised a page within 5 seconds."""
 
-LONG = 30.0
-"""Seconds for a statement that goes through all records."""
+FULL_READ_TIMEOUT_SECONDS = 30.0
+"""Maximum time for a statement that reads or writes every record."""
 
-MOST_ATTEMPTS = 5
-"""How often a transaction is made that others force to begin anew."""
+MAX_ATTEMPTS = 5
+"""Maximum attempts to make a transaction that fails with a serialization failure or a deadlock."""
 
-# Unless the address says otherwise: a host that is gone without a word is noticed, and the next one is tried.
-DEFAULTS = {
+# Defaults for what the address does not set. They detect a host that disappeared, so that the next one is tried.
+CONNECTION_DEFAULTS = {
     "connect_timeout": "2",
     "keepalives_idle": "30",
     "keepalives_interval": "5",
@@ -44,103 +50,107 @@ Connection = psycopg.AsyncConnection[tuple[Any, ...]]
 T = TypeVar("T")
 
 log = logging.getLogger(__name__)
-# It warns of every attempt to connect, several in a second while the database is down. We say it once.
+# The pool warns at every attempt to connect, several times a second while the database is down. We log each change.
 logging.getLogger("psycopg.pool").setLevel(logging.ERROR)
 
 
-def parameters(url: str) -> Mapping[str, Any]:
-    """What to connect with, from a `postgresql://` address; raise Unusable, which never shows the password."""
-    # With such a mark in the password, libpq takes what follows for a host, and names it in its messages.
-    if re.match("[^/@]*@[^/?]*@|[^@?]*/[^?]*@", url.partition("://")[2]):
+def parameters(conninfo: str) -> Mapping[str, Any]:
+    """Return psycopg's connection parameters; raise Unusable, which never shows the password."""
+    # If the password holds such a character, libpq takes the text after it for a host and shows it in its messages.
+    if re.match("[^/@]*@[^/?]*@|[^@?]*/[^?]*@", conninfo.partition("://")[2]):
         raise Unusable("DATABASE_URL: in a name or a password, write %40 for @ and %2F for /")
     try:
-        given = conninfo_to_dict(url)
+        given = conninfo_to_dict(conninfo)
     except psycopg.ProgrammingError:
         raise Unusable("DATABASE_URL is no address of PostgreSQL; is each % in the password written as %25?") from None
-    # Statements that are prepared belong to a connection, which a pooler may give to another client.
-    return {**DEFAULTS, **given, "client_encoding": "utf8", "autocommit": True, "prepare_threshold": None}
+    # No prepared statements: they belong to a connection, and a pooler may give it to another client.
+    return {**CONNECTION_DEFAULTS, **given, "client_encoding": "utf8", "autocommit": True, "prepare_threshold": None}
 
 
 def first_line(error: BaseException) -> str:
-    """The gist of an error that libpq explains in several lines."""
+    """Return the first line of a message; libpq's have several."""
     return (str(error).splitlines() or [type(error).__name__])[0]
 
 
 class Pool:
-    """A pool of connections, of which each that broke is replaced.
+    """A connection pool that replaces broken connections.
 
-    Reads and writes raise Unavailable; writes raise Refused where a rule of the table refuses a record, and Uncertain.
+    `read` and `write` raise Unavailable; `write` also raises Uncertain, and Refused if a constraint refuses a record.
+    A deadline is in seconds of time.monotonic().
     """
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, conninfo: str) -> None:
         self._pool: AsyncConnectionPool[Connection] = AsyncConnectionPool(
-            kwargs=dict(parameters(url)),
+            kwargs=dict(parameters(conninfo)),
             min_size=0,
-            max_size=CONNECTIONS,
+            max_size=POOL_MAX_CONNECTIONS,
             open=False,
             reconnect_timeout=0,
-            reconnect_failed=self._try_again,
+            reconnect_failed=self._reconnect,
         )
-        self._reachable = True
+        self._is_reachable = True
 
     async def open(self) -> None:
-        """Get ready, whether or not the database is there."""
+        """Open the pool. The database need not be reachable."""
         await self._pool.open()
 
     async def close(self) -> None:
-        """Close the connections."""
+        """Close every connection."""
         await self._pool.close()
 
     async def read(
-        self, work: Callable[[Connection], Awaitable[T]], *, deadline: float | None = None, long: bool = False
+        self, work: Callable[[Connection], Awaitable[T]], *, deadline: float | None = None, full: bool = False
     ) -> T:
-        """Do what reads only, until `deadline` or in LONG seconds; again where the connection breaks."""
-        deadline = deadline or time.monotonic() + PATIENCE
+        """Call `work`, which only reads; call it again if the connection breaks, until the deadline.
+
+        With `full`, it may take FULL_READ_TIMEOUT_SECONDS once it has a connection.
+        """
+        deadline = deadline or time.monotonic() + REQUEST_TIMEOUT_SECONDS
         while True:
             try:
                 async with self.connection(deadline) as db:
-                    with limited(db, LONG if long else left(deadline)):
+                    with time_limit(db, FULL_READ_TIMEOUT_SECONDS if full else _seconds_left(deadline)):
                         return await work(db)
             except psycopg.Error as error:
-                await _again_or_raise(error, deadline)
+                await _pause_or_raise(error, deadline)
 
     async def write(
         self, work: Callable[[Connection], Awaitable[T]], *, deadline: float | None = None, begins: bool = False
     ) -> T:
-        """Do something in a transaction of its own; again from its beginning where nothing of it was done.
+        """Call `work` in a transaction; call it again if nothing was done because of the connection or a deadlock.
 
-        `begins` says that the work begins the transaction itself, with its first statement.
+        With `begins`, `work` begins the transaction itself, which saves a round trip.
         """
-        deadline = deadline or time.monotonic() + PATIENCE
+        deadline = deadline or time.monotonic() + REQUEST_TIMEOUT_SECONDS
         for attempt in count(1):
             try:
                 async with self.transaction(deadline, begins=begins) as db:
-                    with limited(db, left(deadline)):
+                    with time_limit(db, _seconds_left(deadline)):
                         return await work(db)
             except (SerializationFailure, DeadlockDetected) as error:
-                if attempt == MOST_ATTEMPTS:
+                if attempt == MAX_ATTEMPTS:
                     raise Unavailable(first_line(error)) from error
-                await asyncio.sleep(random() * 0.1)  # noqa: S311 - so that two do not meet again and again
+                await asyncio.sleep(random() * 0.1)  # noqa: S311 - so that two transactions do not collide repeatedly
             except psycopg.Error as error:
-                await _again_or_raise(error, deadline)
+                await _pause_or_raise(error, deadline)
         raise AssertionError
 
     @asynccontextmanager
     async def transaction(
-        self, deadline: float, *, begins: bool = False, long: bool = False
+        self, deadline: float, *, begins: bool = False, full: bool = False
     ) -> AsyncIterator[Connection]:
-        """A connection in a transaction, which is committed in the end: by the deadline, or in LONG seconds."""
+        """Give a connection in a transaction, and commit at the end."""
         async with self.connection(deadline) as db:
             if not begins:
-                with limited(db, left(deadline)):
-                    await db.execute(statements.postgres(statements.BEGIN))
+                with time_limit(db, _seconds_left(deadline)):
+                    await db.execute(sql.BEGIN)
             yield db
-            with limited(db, LONG if long else left(deadline)):
+            with time_limit(db, FULL_READ_TIMEOUT_SECONDS if full else _seconds_left(deadline)):
                 await _commit(db)
 
     @asynccontextmanager
     async def connection(self, deadline: float) -> AsyncIterator[Connection]:
-        """A connection, which may have broken since it was last used. It is rolled back, and closed where it broke."""
+        """Give a connection, which may have broken since its last use. At the end, roll back, or close it if broken."""
         db = await self._take(deadline)
         try:
             yield db
@@ -153,44 +163,44 @@ class Pool:
 
     async def _take(self, deadline: float) -> Connection:
         try:
-            db = await self._pool.getconn(left(deadline))
+            db = await self._pool.getconn(_seconds_left(deadline))
         except (PoolTimeout, PoolClosed) as error:
-            self._say(reachable=False)
+            self._log_change(is_reachable=False)
             raise Unavailable("no connection to the database") from error
-        self._say(reachable=True)
+        self._log_change(is_reachable=True)
         return db
 
     async def _give_back(self, db: Connection) -> None:
         try:
             if db.pgconn.transaction_status in (TransactionStatus.INTRANS, TransactionStatus.INERROR):
-                with limited(db, PATIENCE), suppress(psycopg.Error):
+                with time_limit(db, REQUEST_TIMEOUT_SECONDS), suppress(psycopg.Error):
                     await db.rollback()
             if db.pgconn.transaction_status != TransactionStatus.IDLE:
                 await db.close()
         finally:
             await self._pool.putconn(db)
 
-    async def _try_again(self, pool: AsyncConnectionPool[Connection]) -> None:
-        """Go on for as long as someone waits, at a steady pace: the pool's own would double its pause each time."""
+    async def _reconnect(self, pool: AsyncConnectionPool[Connection]) -> None:
+        """Keep trying while a request waits. The pool's own retries would double their pause each time."""
         await asyncio.sleep(0.1)
         if pool.get_stats()["requests_waiting"]:
             await pool.check()
 
-    def _say(self, *, reachable: bool) -> None:
-        if reachable != self._reachable:
-            self._reachable = reachable
-            log.warning("the database %s", "is there again" if reachable else "cannot be reached")
+    def _log_change(self, *, is_reachable: bool) -> None:
+        if is_reachable != self._is_reachable:
+            self._is_reachable = is_reachable
+            log.warning("the database %s", "is reachable again" if is_reachable else "cannot be reached")
 
 
 async def _commit(db: Connection) -> None:
-    """Commit. Raise Uncertain where the answer is lost, or is not what it seems."""
+    """Commit; raise Uncertain if the answer is lost, or does not mean that the commit will last."""
     warnings = []
 
-    def hear(notice: Diagnostic) -> None:  # which is only there to be read now
+    def keep_warning(notice: Diagnostic) -> None:  # a notice can only be read during the call
         if notice.severity_nonlocalized == "WARNING":
             warnings.append(str(notice.message_primary))
 
-    db.add_notice_handler(hear)
+    db.add_notice_handler(keep_warning)
     try:
         cursor = await db.execute("COMMIT")
     except psycopg.Error as error:
@@ -198,16 +208,16 @@ async def _commit(db: Connection) -> None:
             raise Uncertain(first_line(error)) from error
         raise
     finally:
-        db.remove_notice_handler(hear)
+        db.remove_notice_handler(keep_warning)
     if cursor.statusmessage != "COMMIT":
         raise Unavailable(f"COMMIT was answered by {cursor.statusmessage}")
-    # Someone ended the wait for the standby: committed here, and gone if this server is lost now.
+    # Someone cancelled the wait for the standby: the commit is on this server, and lost if the server is lost now.
     if warnings:
         raise Uncertain(warnings[0])
 
 
 def is_lost(error: psycopg.Error) -> bool:
-    """Whether the connection is no good any more, as it broke or leads to a server that takes no writes."""
+    """Return whether the connection is useless: it broke, or it leads to a server that takes no writes."""
     if isinstance(error, ReadOnlySqlTransaction):
         return True
     if error.diag.severity_nonlocalized:
@@ -215,34 +225,33 @@ def is_lost(error: psycopg.Error) -> bool:
     return isinstance(error, psycopg.OperationalError)
 
 
-def is_over_data(error: BaseException | None) -> bool:
-    """Whether a statement failed over what it was given, and not over a connection, a lock, the server or its state."""
-    state = (isinstance(error, psycopg.Error) and error.sqlstate) or ""
-    return state[:2] not in ("", "08", "25", "40", "53", "55", "57", "58", "XX")
+def translate(error: psycopg.Error) -> StoreError:
+    """Return Refused if a constraint of the table refuses a record, otherwise Unavailable.
+
+    The name of a constraint is field and reason, such as nim_too_long.
+    """
+    if isinstance(error, NotNullViolation):
+        return Refused(error.diag.column_name or "nim", "missing")
+    field, _, reason = (error.diag.constraint_name or "").partition("_")
+    if reason in get_args(Reason):
+        return Refused(field, cast("Reason", reason))
+    return Unavailable(first_line(error))
 
 
-def explain(error: psycopg.Error) -> StoreError:
-    """What it means that a statement failed."""
-    state = error.sqlstate or ""
-    # A text or a key that does not fit, a constraint, a trigger that raises: of a table that another program made.
-    refusal = state[:2] in ("22", "23", "44", "P0") or state == "54000"
-    return Refused("nim", "unaddressable") if refusal else Unavailable(first_line(error))
-
-
-async def _again_or_raise(error: psycopg.Error, deadline: float) -> None:
+async def _pause_or_raise(error: psycopg.Error, deadline: float) -> None:
     if not is_lost(error) or time.monotonic() > deadline:
-        raise explain(error) from error
+        raise translate(error) from error
     await asyncio.sleep(0.05)
 
 
-def left(deadline: float) -> float:
-    """Seconds until then, and a little where it is too late: what is under way may be done at once."""
+def _seconds_left(deadline: float) -> float:
+    """Return the seconds until the deadline, and at least 0.3: what has begun late may still succeed at once."""
     return max(deadline - time.monotonic(), 0.3)
 
 
 @contextmanager
-def limited(db: Connection, seconds: float) -> Iterator[None]:
-    """Break a connection that has not done after some seconds what is done inside."""
+def time_limit(db: Connection, seconds: float) -> Iterator[None]:
+    """Break the connection if the block takes longer."""
     timer = asyncio.get_running_loop().call_later(seconds, _break, db)
     try:
         yield
@@ -251,7 +260,7 @@ def limited(db: Connection, seconds: float) -> Iterator[None]:
 
 
 def _break(db: Connection) -> None:
-    """End a connection under whoever waits on it, and without a word to a server that may not answer any more."""
+    """Shut the socket down, so that the waiting call fails, without asking a server that may not answer."""
     if not db.closed:
         with suppress(OSError), socket.socket(fileno=socket.dup(db.fileno())) as shared:
             shared.shutdown(socket.SHUT_RDWR)

@@ -1,43 +1,45 @@
-"""The version of the data in PostgreSQL, asked once for all who come while it was last asked."""
+"""Reads the version of the data, with one query for all callers that wait."""
 
 import asyncio
 import time
 
 from psycopg.errors import FeatureNotSupported, InsufficientPrivilege, UndefinedFunction
 
-from mahasiswa.store import statements
-from mahasiswa.store.postgres.pool import PATIENCE, Connection, Pool
+from mahasiswa.store.postgres import sql
+from mahasiswa.store.postgres.pool import REQUEST_TIMEOUT_SECONDS, Connection, Pool
 
 
-class Versions:
-    """Asks for the version, one question at a time. Nobody gets an answer to a question put before they came."""
+class VersionReader:
+    """Reads the version, one query at a time. A caller never receives a version that was read before its call."""
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
-        self._now: asyncio.Task[str | None] | None = None
+        self._running: asyncio.Task[str | None] | None = None
         self._next: asyncio.Task[str | None] | None = None
 
-    async def ask(self) -> str | None:
-        """Return the version, None where this server cannot tell it; raise Unavailable."""
+    async def read(self) -> str | None:
+        """Return the version, or None if this server cannot tell it; raise Unavailable."""
         if self._next is None:
-            self._next = asyncio.create_task(self._ask_after(self._now, time.monotonic() + PATIENCE))
+            self._next = asyncio.create_task(
+                self._read_after(self._running, time.monotonic() + REQUEST_TIMEOUT_SECONDS)
+            )
         return await asyncio.shield(self._next)
 
     async def close(self) -> None:
-        """Let what was asked be answered."""
-        if asked := [task for task in (self._now, self._next) if task]:
-            await asyncio.wait(asked)
+        """Wait for the queries that are running or planned."""
+        if tasks := [task for task in (self._running, self._next) if task]:
+            await asyncio.wait(tasks)
 
-    async def _ask_after(self, before: asyncio.Task[str | None] | None, deadline: float) -> str | None:
-        if before:
-            await asyncio.wait([before])
-        self._now, self._next = self._next, None  # whoever comes from here on has another one asked
-        return await self._pool.read(_version, deadline=deadline)
+    async def _read_after(self, previous: asyncio.Task[str | None] | None, deadline: float) -> str | None:
+        if previous:
+            await asyncio.wait([previous])
+        self._running, self._next = self._next, None  # a later caller needs another query
+        return await self._pool.read(_read_version, deadline=deadline)
 
 
-async def _version(db: Connection) -> str | None:
+async def _read_version(db: Connection) -> str | None:
     try:
-        row = await (await db.execute(statements.postgres(statements.VERSION))).fetchone()
+        row = await (await db.execute(sql.VERSION)).fetchone()
     except (UndefinedFunction, FeatureNotSupported, InsufficientPrivilege):
         return None
     return row[0] if row else None

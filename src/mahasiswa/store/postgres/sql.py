@@ -1,0 +1,237 @@
+"""All SQL of the PostgreSQL engine. `%s` is a parameter of psycopg; `{...}` is filled in with other SQL of this file."""
+
+from mahasiswa.record import NIM_MAX_CHARACTERS
+
+# --- Schema ---
+
+# A constraint is named <field>_<reason>, so that pool.translate reads the reason of a refusal from its name. The table
+# has no rule against NUL, because a text of PostgreSQL cannot hold one.
+NIM_DUPLICATE = "CONSTRAINT nim_duplicate PRIMARY KEY (nim)"
+NIM_TOO_LONG = f"CONSTRAINT nim_too_long CHECK (length(nim) <= {NIM_MAX_CHARACTERS})"
+NIM_UNADDRESSABLE = "CONSTRAINT nim_unaddressable CHECK (nim NOT IN ('.', '..'))"
+CREATE_TABLE = f"""
+CREATE TABLE mahasiswa (
+  nim text COLLATE "C" NOT NULL,
+  nama text COLLATE "C" NOT NULL,
+  alamat text COLLATE "C" NOT NULL,
+  {NIM_DUPLICATE},
+  {NIM_TOO_LONG},
+  {NIM_UNADDRESSABLE}
+)
+"""
+
+# The lock ends with the transaction, so it also works through a connection pooler. The number is arbitrary.
+LOCK_SCHEMA = "SELECT pg_advisory_xact_lock(5207110482153)"
+
+# What kind of object it is, its qualified name, its comment, its owner, and whether we may alter it.
+FIND_TABLE = """
+SELECT
+  CASE c.relkind WHEN 'r' THEN CASE c.relpersistence WHEN 'u' THEN 'an unlogged table' ELSE 'a table' END
+    WHEN 'p' THEN 'a partitioned table' WHEN 'v' THEN 'a view' WHEN 'm' THEN 'a materialized view'
+    WHEN 'f' THEN 'a foreign table' ELSE 'another object' END,
+  format('%I.%I', n.nspname, c.relname),
+  coalesce(obj_description(c.oid, 'pg_class'), ''),
+  pg_get_userbyid(c.relowner),
+  pg_has_role(c.relowner, 'USAGE')
+FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
+WHERE c.oid = to_regclass('mahasiswa')
+"""
+
+# Everything that belongs to the table: its kind, its name and its definition. Constraints for NOT NULL are left out
+# because only PostgreSQL 18 and later have them, and the columns show the same.
+DESCRIBE_TABLE = """
+SELECT 'column', quote_ident(a.attname), concat(
+  format_type(a.atttypid, a.atttypmod),
+  (SELECT ' COLLATE ' || quote_ident(collname) FROM pg_collation WHERE oid = a.attcollation AND collname <> 'default'),
+  CASE WHEN a.attnotnull THEN ' NOT NULL' END,
+  CASE WHEN a.attgenerated <> '' THEN ' GENERATED' WHEN a.atthasdef THEN ' DEFAULT' END
+)
+FROM pg_attribute AS a WHERE a.attrelid = to_regclass('mahasiswa') AND a.attnum > 0 AND NOT a.attisdropped
+UNION ALL
+SELECT 'constraint', quote_ident(conname), pg_get_constraintdef(oid)
+FROM pg_constraint WHERE conrelid = to_regclass('mahasiswa') AND contype <> 'n'
+UNION ALL
+SELECT 'foreign key', quote_ident(conname) || ' of ' || conrelid::regclass, pg_get_constraintdef(oid)
+FROM pg_constraint WHERE confrelid = to_regclass('mahasiswa') AND conrelid <> confrelid
+UNION ALL
+SELECT 'index', indexrelid::regclass::text, pg_get_indexdef(indexrelid)
+FROM pg_index WHERE indrelid = to_regclass('mahasiswa')
+AND NOT EXISTS (SELECT 1 FROM pg_constraint WHERE conindid = indexrelid AND conrelid = indrelid)
+UNION ALL
+SELECT 'trigger', quote_ident(tgname), pg_get_triggerdef(oid)
+FROM pg_trigger WHERE tgrelid = to_regclass('mahasiswa') AND NOT tgisinternal
+UNION ALL
+SELECT 'rule', quote_ident(rulename), pg_get_ruledef(oid) FROM pg_rewrite WHERE ev_class = to_regclass('mahasiswa')
+UNION ALL
+SELECT DISTINCT 'view', r.ev_class::regclass::text, ''
+FROM pg_depend AS d JOIN pg_rewrite AS r ON r.oid = d.objid
+WHERE d.classid = 'pg_rewrite'::regclass AND d.refclassid = 'pg_class'::regclass
+AND d.refobjid = to_regclass('mahasiswa') AND r.ev_class <> d.refobjid
+UNION ALL
+SELECT 'policy', quote_ident(polname), '' FROM pg_policy WHERE polrelid = to_regclass('mahasiswa')
+UNION ALL
+SELECT 'child table', inhrelid::regclass::text, '' FROM pg_inherits WHERE inhparent = to_regclass('mahasiswa')
+UNION ALL
+SELECT 'parent table', inhparent::regclass::text, '' FROM pg_inherits WHERE inhrelid = to_regclass('mahasiswa')
+"""
+
+# The table that release 1.0.0 made, as DESCRIBE_TABLE shows it.
+RELEASE_1_0_0_CHECK = "CHECK (((nim <> ALL (ARRAY['.'::text, '..'::text])) AND (length(nim) <= 255)))"
+RELEASE_1_0_0_TABLE = {
+    ("column", "nim", 'text COLLATE "C" NOT NULL'),
+    ("column", "nama", "text NOT NULL"),
+    ("column", "alamat", "text NOT NULL"),
+    ("constraint", "mahasiswa_pkey", "PRIMARY KEY (nim)"),
+    ("constraint", "mahasiswa_nim_check", RELEASE_1_0_0_CHECK),
+}
+
+# Constraints whose rules CREATE_TABLE has too. Converting a table replaces them.
+REPLACED_CONSTRAINTS = {
+    "PRIMARY KEY (nim)",
+    "UNIQUE (nim)",
+    RELEASE_1_0_0_CHECK,
+    f"CHECK ((length(nim) <= {NIM_MAX_CHARACTERS}))",
+    "CHECK ((nim <> ALL (ARRAY['.'::text, '..'::text])))",
+}
+
+# Requests queue behind this one, so it must give up before they do.
+ALTER_LOCK_TIMEOUT = "SET LOCAL lock_timeout = '2s'"
+DROP_CONSTRAINT = "DROP CONSTRAINT {name},"
+# Takes 0.8 s for a million records.
+CONVERT_TABLE = f"""
+ALTER TABLE {{table}}
+  {{drop_constraints}}
+  ALTER nim DROP DEFAULT, ALTER nim TYPE text COLLATE "C", ALTER nim SET NOT NULL,
+  ALTER nama DROP DEFAULT, ALTER nama TYPE text COLLATE "C", ALTER nama SET NOT NULL,
+  ALTER alamat DROP DEFAULT, ALTER alamat TYPE text COLLATE "C", ALTER alamat SET NOT NULL,
+  ADD {NIM_DUPLICATE}, ADD {NIM_TOO_LONG}, ADD {NIM_UNADDRESSABLE}
+"""
+SET_VERSION = "COMMENT ON TABLE {table} IS 'mahasiswa schema version {version}'"
+
+# The first rows that the constraints of CREATE_TABLE refuse.
+FIND_REFUSED_ROWS = f"""
+SELECT reason, nim, nama, alamat FROM (
+  SELECT nim, nama, alamat, CASE
+    WHEN nim IS NULL THEN 'nim_missing'
+    WHEN nama IS NULL THEN 'nama_missing'
+    WHEN alamat IS NULL THEN 'alamat_missing'
+    WHEN length(nim) > {NIM_MAX_CHARACTERS} THEN 'nim_too_long'
+    WHEN nim COLLATE "C" IN ('.', '..') THEN 'nim_unaddressable'
+    WHEN count(*) OVER (PARTITION BY nim COLLATE "C") > 1 THEN 'nim_duplicate'
+  END AS reason FROM mahasiswa
+) AS examined WHERE reason IS NOT NULL ORDER BY nim COLLATE "C" NULLS FIRST LIMIT %s
+"""
+
+# --- Transactions ---
+
+# READ COMMITTED, because the database may have another default. The lock timeout is shorter than a request's, so the
+# request can still say that nothing was done. If our host disappears, the idle timeout releases its locks.
+BEGIN = """
+BEGIN ISOLATION LEVEL READ COMMITTED;
+SET LOCAL lock_timeout = '4s'; SET LOCAL idle_in_transaction_session_timeout = '20s'
+"""
+BEGIN_READING = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL idle_in_transaction_session_timeout = '60s'"
+SHORTEN_LOCK_TIMEOUT = "SET LOCAL lock_timeout = '200ms'"
+
+# Two equal answers prove that nothing was committed in between. A transaction that writes has an id. A snapshot that
+# does not see its writes lists the id as running, or has an upper bound that is not above it; a snapshot that sees
+# them does neither. So the texts of the two snapshots differ. Ids have 64 bits and are never reused, unless a server
+# loses the end of its log. The start time tells apart another server or a restart. The checkpoint tells apart a crash
+# after which the same postmaster started its processes again, because recovery ends with a checkpoint. On a standby
+# the text does not list running transactions, so there is no version.
+VERSION = """
+SELECT CASE WHEN NOT pg_is_in_recovery() THEN concat_ws(
+  ' ', pg_current_snapshot(), extract(epoch FROM pg_postmaster_start_time()), (pg_control_checkpoint()).checkpoint_lsn
+) END
+"""
+
+# --- Reading ---
+
+# The order of COLLATE "C" in UTF-8 is the order of code points.
+HAS_MORE_THAN = "SELECT EXISTS (SELECT 1 FROM mahasiswa ORDER BY nim LIMIT 1 OFFSET %s)"
+ALL = "SELECT nim, nama, alamat FROM mahasiswa ORDER BY nim"
+FIRST = "SELECT nim, nama, alamat FROM mahasiswa ORDER BY nim LIMIT %s"
+AFTER = "SELECT nim, nama, alamat FROM mahasiswa WHERE nim > %s ORDER BY nim LIMIT %s"
+GET = "SELECT nim, nama, alamat FROM mahasiswa WHERE nim = %s"
+GET_LOCKED = "SELECT nim, nama, alamat FROM mahasiswa WHERE nim = %s FOR UPDATE"
+FIND = "SELECT nim, nama, alamat FROM mahasiswa WHERE nim = ANY(%s)"
+# Ordered, so that two transactions which lock the same records cannot deadlock.
+FIND_LOCKED = "SELECT nim, nama, alamat FROM mahasiswa WHERE nim = ANY(%s) ORDER BY nim FOR UPDATE"
+
+COUNT = "SELECT count(*) FROM mahasiswa {where}"
+# Sorting keys alone takes less time than sorting whole records.
+PAGE = """
+SELECT nim, nama, alamat FROM mahasiswa
+JOIN (SELECT nim FROM mahasiswa {where} {order} LIMIT %s OFFSET %s) AS page USING (nim) {order}
+"""
+# A connection pooler keeps a cursor as long as its transaction.
+DECLARE_CHUNKS = "DECLARE chunks NO SCROLL CURSOR FOR SELECT nim, nama, alamat FROM mahasiswa {where} {order}"
+FETCH_CHUNK = "FETCH 2000 FROM chunks"
+
+# With COLLATE "C", ILIKE and lower() change the case of ASCII letters only.
+WHERE_LIKE = "WHERE nim LIKE %s OR nama LIKE %s OR alamat LIKE %s"
+WHERE_ILIKE = "WHERE nim ILIKE %s OR nama ILIKE %s OR alamat ILIKE %s"
+WHERE_REGEX = "WHERE nim ~ %s OR nama ~ %s OR alamat ~ %s"
+ORDERS = {
+    ("nim", "naik"): "ORDER BY nim",
+    ("nim", "turun"): "ORDER BY nim DESC",
+    ("nama", "naik"): "ORDER BY lower(nama), nim",
+    ("nama", "turun"): "ORDER BY lower(nama) DESC, nim DESC",
+    ("alamat", "naik"): "ORDER BY lower(alamat), nim",
+    ("alamat", "turun"): "ORDER BY lower(alamat) DESC, nim DESC",
+}
+
+# --- Writing ---
+
+# Several records are one parameter, a JSON array of arrays. If a nim occurs twice, the first record is stored. Ordered
+# for the same reason as FIND_LOCKED.
+ADD_ALL = """
+INSERT INTO mahasiswa (nim, nama, alamat)
+SELECT record->>0, record->>1, record->>2 FROM json_array_elements(%s::json) WITH ORDINALITY AS i (record, number)
+ORDER BY (record->>0) COLLATE "C", number
+ON CONFLICT (nim) DO NOTHING
+RETURNING nim
+"""
+UPDATE_ALL = """
+UPDATE mahasiswa SET nama = record->>1, alamat = record->>2
+FROM json_array_elements(%s::json) AS i (record) WHERE nim = record->>0
+"""
+UPDATE = "UPDATE mahasiswa SET nama = %s, alamat = %s WHERE nim = %s"
+DELETE = "DELETE FROM mahasiswa WHERE nim = %s"
+
+# --- Importing ---
+
+# Rows are copied into this table first, so that `mahasiswa` is locked only while they are merged.
+CREATE_INCOMING = """
+CREATE TEMP TABLE incoming (
+  number integer NOT NULL,
+  nim text COLLATE "C" NOT NULL,
+  nama text COLLATE "C",
+  alamat text COLLATE "C"
+) ON COMMIT DROP
+"""
+COPY_INCOMING = "COPY incoming (number, nim, nama, alamat) FROM STDIN"
+# Other transactions can read but not write, so the comparison stays true until the commit.
+LOCK_TABLE = "LOCK TABLE mahasiswa IN SHARE ROW EXCLUSIVE MODE"
+FIND_INCOMPLETE = """
+SELECT number FROM incoming AS i
+WHERE (nama IS NULL OR alamat IS NULL) AND NOT EXISTS (SELECT 1 FROM mahasiswa AS m WHERE m.nim = i.nim)
+ORDER BY number
+"""
+COMPARE_INCOMING = """
+SELECT count(*), count(m.nim), count(*) FILTER (
+  WHERE coalesce(i.nama, m.nama) <> m.nama OR coalesce(i.alamat, m.alamat) <> m.alamat
+)
+FROM incoming AS i LEFT JOIN mahasiswa AS m ON m.nim = i.nim
+"""
+UPDATE_INCOMING = """
+UPDATE mahasiswa AS m SET nama = coalesce(i.nama, m.nama), alamat = coalesce(i.alamat, m.alamat)
+FROM incoming AS i
+WHERE i.nim = m.nim AND (coalesce(i.nama, m.nama) <> m.nama OR coalesce(i.alamat, m.alamat) <> m.alamat)
+"""
+INSERT_INCOMING = """
+INSERT INTO mahasiswa (nim, nama, alamat)
+SELECT nim, nama, alamat FROM incoming AS i
+WHERE NOT EXISTS (SELECT 1 FROM mahasiswa AS m WHERE m.nim = i.nim)
+ORDER BY nim
+"""

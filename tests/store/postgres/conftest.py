@@ -1,0 +1,47 @@
+"""Fixtures for tests of the PostgreSQL store: a server that a test may stop, freeze and configure."""
+
+from collections.abc import Iterator
+
+import pytest
+from postgres import QUICK, Server, own_schema
+
+from mahasiswa.settings import PostgresURL
+from mahasiswa.store import migrate
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[Server]:
+    """Start a server that only these tests use, so that they may stop it."""
+    with Server({**QUICK, "deadlock_timeout": "300ms"}) as server:
+        yield server
+
+
+@pytest.fixture
+def address(server: Server) -> Iterator[str]:
+    """Return the address of an empty schema on that server, without a table."""
+    with own_schema(server.url()) as address:
+        yield address
+
+
+@pytest.fixture
+def url(address: str) -> PostgresURL:
+    """Return the same with the table; the fixture `store` opens it."""
+    url = PostgresURL(address)
+    migrate(url)
+    return url
+
+
+@pytest.fixture
+def clerk(server: Server, address: str) -> Iterator[str]:
+    """Return the same address for a role without DDL rights, which may read and write every table in the schema."""
+    schema = address.rpartition("search_path%3D")[2]
+    server.execute("CREATE ROLE clerk LOGIN")
+    server.execute(f"GRANT USAGE ON SCHEMA {schema} TO clerk")
+    rights = "GRANT SELECT, INSERT, UPDATE, DELETE ON"
+    server.execute(f"{rights} ALL TABLES IN SCHEMA {schema} TO clerk")
+    server.execute(f"ALTER DEFAULT PRIVILEGES IN SCHEMA {schema} {rights} TABLES TO clerk")
+    try:
+        yield address.replace("//postgres@", "//clerk@")
+    finally:
+        server.execute("DROP OWNED BY clerk")
+        server.execute("DROP ROLE clerk")
