@@ -170,6 +170,8 @@ def test_both_engines_answer_the_same_operations_alike(runner: tuple[asyncio.Run
     async def both(steps: list[tuple[str, Operation]]) -> None:
         for shown, operation in steps:
             answers = await outcome(operation, sqlite), await outcome(operation, postgres)
+            if shown.startswith("write_all") and None not in answers:
+                continue  # of several faulty writes each engine may name another one; both have written nothing
             assert answers[0] == answers[1], shown
         kept = await read_all(sqlite, Query())
         assert kept == await read_all(postgres, Query())
