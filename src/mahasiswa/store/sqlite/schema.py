@@ -67,9 +67,7 @@ def adopt(path: Path) -> Adopted:
     table admits; numbers are refused, because a number has lost the zeros that it began with. Rules of the old table
     (CHECK, DEFAULT, NOCASE) are dropped; they remain in the back-up file.
     """
-    if not path.exists():
-        raise Unusable(f"{path} does not exist")
-    with _exclusive(path) as db, db:
+    with _exclusive(path, create=False) as db, db:
         kind, definition = _describe(db)
         if kind is None:
             raise Unusable(f"{path} has no table mahasiswa; there is nothing to adopt")
@@ -104,11 +102,13 @@ STEPS: Sequence[Callable[[apsw.Connection, Path], None]] = (_create_or_rebuild,)
 
 
 @contextmanager
-def _exclusive(path: Path) -> Iterator[apsw.Connection]:
-    """Open the file, or create it, under the lock of its folder; translate every error to Unusable."""
+def _exclusive(path: Path, *, create: bool = True) -> Iterator[apsw.Connection]:
+    """Open the file, and perhaps create it, under the lock of its folder; translate every error to Unusable."""
     try:
         if not path.parent.is_dir():
             raise Unusable(f"the folder {path.parent} does not exist")
+        if not create and not path.exists():
+            raise Unusable(f"{path} does not exist")
         # Switching to a write-ahead log needs the file alone, and SQLite's busy timeout does not cover it.
         with folder_lock(path.parent):
             db = apsw.Connection(str(path.absolute()))
