@@ -137,15 +137,13 @@ class Service:
         with suppress(ProcessLookupError):
             os.killpg(self.pid, signal.SIGKILL)
         self._process.wait()
-        # A worker that is writing to the disk ends a moment later and keeps the port open until then.
-        deadline = time.monotonic() + STOP_SECONDS
-        while self._listens() and time.monotonic() < deadline:
-            time.sleep(0.01)
+        self._wait_for_the_port()
 
     def restart(self) -> None:
         """Start the service again on the same port and database. Stop it first if it still runs."""
         if self._process.poll() is None:
             self.stop()
+        self._wait_for_the_port()
         self._start()
 
     def close(self) -> None:
@@ -191,6 +189,12 @@ class Service:
                 if time.monotonic() < deadline and self.raw(request).startswith(b"HTTP/"):
                     return
         raise TimeoutError(f"the service at {self.url} neither answered nor ended; standard error:\n{self.stderr()}")
+
+    def _wait_for_the_port(self) -> None:
+        """Wait for the workers: one that is writing to the disk when it is killed ends later than the main process."""
+        deadline = time.monotonic() + STOP_SECONDS
+        while self._listens() and time.monotonic() < deadline:
+            time.sleep(0.01)
 
     def _listens(self) -> bool:
         with suppress(OSError), socket.create_connection(("127.0.0.1", self.port), 1):

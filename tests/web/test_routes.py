@@ -9,7 +9,7 @@ from harness import URL_ENCODED, Service, Site
 # The fixtures, which pytest finds by these names.
 __all__ = ["module_visitor", "two_records"]
 
-NO_PAGE = "Halaman tidak ditemukan. Periksa kembali tautannya."
+NO_PAGE = "Periksa kembali tautannya."
 
 NO_RECORD = "Data mahasiswa tidak ditemukan. Mungkin sudah dihapus atau NIM-nya keliru."
 

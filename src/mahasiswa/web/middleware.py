@@ -64,7 +64,8 @@ class Middleware:
         except BodyRefused as refused:
             request.drains_body = refused.problem != "too slow"
             response = self.pages.error(refused.problem, {"connection": "close"}, limit=refused.limit)
-        except Unavailable:  # by a read: a handler of a write answers with what became of the change
+        except Unavailable as error:  # by a read: the handler of a write answers with what became of the change
+            log.error("the database could not be read: %s", error)  # noqa: TRY400 - no traceback needed
             response = self.pages.error("not read")
         except Exception:
             log.exception("an unexpected error")
