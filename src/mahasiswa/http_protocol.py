@@ -5,6 +5,7 @@ uvicorn parses requests and frames responses. This subclass adds the rules that 
 
 import asyncio
 import logging
+import math
 from typing import TYPE_CHECKING, cast
 
 import httptools
@@ -22,6 +23,10 @@ HEAD_TIMEOUT_SECONDS = 10.0
 
 WRITE_TIMEOUT_SECONDS = 30.0
 """Maximum time in which a client takes no byte of a response."""
+
+DRAIN_TIMEOUT_SECONDS, DRAIN_IDLE_SECONDS = 30.0, 5.0
+"""Maximum time to read the rest of a body after its response: in all, and without a byte. If the connection were closed
+at once, a reset could take the response away from a client that still sends."""
 
 CHECK_SECONDS = 1.0
 """How often a connection looks at its deadlines."""
@@ -48,6 +53,7 @@ class HttpProtocol(HttpToolsProtocol):
         self.cycle_before: RequestResponseCycle | None = None
         self.refusal: int | None = None
         self.held = b""
+        self.ignores_input = self.closes = False
         self.unsent_bytes, self.unsent_since = 0, 0.0
         self.timer = self.loop.call_later(CHECK_SECONDS, self.check_deadlines)
         self.await_head()
@@ -64,23 +70,32 @@ class HttpProtocol(HttpToolsProtocol):
             self.unsent_bytes, self.unsent_since = unsent_bytes, now
         elif unsent_bytes and now > self.unsent_since + WRITE_TIMEOUT_SECONDS:
             self.transport.abort()
-        elif not unsent_bytes and self.head_began is not None and now > self.head_began + HEAD_TIMEOUT_SECONDS:
+        elif not unsent_bytes and now > self.read_deadline():
             self.transport.close()
         self.timer = self.loop.call_later(CHECK_SECONDS, self.check_deadlines)
+
+    def read_deadline(self) -> float:
+        """When the next head, or the rest of a body whose response is complete, must have arrived."""
+        if self.head_began is not None:
+            return self.head_began + HEAD_TIMEOUT_SECONDS
+        if self.drain_began is not None:
+            return min(self.drain_began + DRAIN_TIMEOUT_SECONDS, self.received_at + DRAIN_IDLE_SECONDS)
+        return math.inf
 
     def await_head(self) -> None:
         """Begin to count the time and the bytes of the next head."""
         self.head_began: float | None = self.loop.time()
         self.head_bytes = 0
+        self.drain_began: float | None = None
 
     def data_received(self, data: bytes) -> None:
+        self.received_at = self.loop.time()
         data = self.held + data if self.held else data
         at = 0
-        while at < len(data) and not self.pipeline and self.refusal is None:
+        while at < len(data) and not self.pipeline and not self.ignores_input:
             self.parse(data[at : at + PARSE_BYTES])
             at += PARSE_BYTES
-        # After a refusal, read on and forget it, so that no reset takes the answer away from the client.
-        self.held = data[at:] if self.refusal is None else b""
+        self.held = b"" if self.ignores_input else data[at:]
 
     def parse(self, data: bytes) -> None:
         """Feed the parser, whose callbacks answer or queue the requests in `data`."""
@@ -96,7 +111,10 @@ class HttpProtocol(HttpToolsProtocol):
             # A head that is too large, or a target that is no URL or not ASCII. Anything else is a bug.
             if not isinstance(error.__context__, (ValueError, httptools.HttpParserError)):
                 raise
-            self.refuse(self.head_excess() or 400)
+            if self.closes:
+                self.ignores_input = True
+            else:
+                self.refuse(self.head_excess() or 400)
         except httptools.HttpParserError:
             self.refuse(400)
         else:
@@ -113,6 +131,11 @@ class HttpProtocol(HttpToolsProtocol):
             return 414
         return 431 if sum(len(name) + len(value) for name, value in self.headers) > HEAD_MAX_BYTES else None
 
+    def on_message_begin(self) -> None:
+        if self.closes:  # the request before asked to close the connection, so it was the last one
+            raise ValueError
+        super().on_message_begin()
+
     def on_headers_complete(self) -> None:
         if self.head_excess():
             raise ValueError
@@ -121,6 +144,12 @@ class HttpProtocol(HttpToolsProtocol):
         self.list_page = self.list_page_now()
         if self.list_page is None:
             super().on_headers_complete()
+            if not self.cycle.keep_alive and self.has_body():  # close after the body, not after the response
+                self.cycle.keep_alive = self.closes = True
+
+    def has_body(self) -> bool:
+        """Whether the head announces a body."""
+        return not BODY_HEADERS.isdisjoint([name for name, _ in self.headers])
 
     def list_page_now(self) -> "CachedResponse | None":
         """The list page from memory, for a plain GET or HEAD of the list while no other response is on its way."""
@@ -133,7 +162,7 @@ class HttpProtocol(HttpToolsProtocol):
             or self.parser.get_http_version() != "1.1"
             or not self.parser.should_keep_alive()
             or self.parser.should_upgrade()
-            or not BODY_HEADERS.isdisjoint([name for name, _ in self.headers])
+            or self.has_body()
         ):
             return None
         self.scope["method"] = self.parser.get_method().decode("ascii")
@@ -143,6 +172,8 @@ class HttpProtocol(HttpToolsProtocol):
     def on_message_complete(self) -> None:
         if self.list_page is None:
             super().on_message_complete()
+            if self.drain_began is not None:
+                self.end_exchange()
             return
         date = b"".join([b"%b: %b\r\n" % header for header in self.server_state.default_headers])
         self.transport.write(STATUS_LINE[self.list_page.status_code] + date + self.list_page.head)
@@ -155,15 +186,25 @@ class HttpProtocol(HttpToolsProtocol):
         if self.transport.is_closing():
             return
         if self.cycle.response_complete:
-            self.await_head()
-            if self.refusal is not None:
-                self.write_refusal()
+            if self.cycle.more_body:
+                self.drain_began = self.loop.time()
+            else:
+                self.end_exchange()
         if self.held:
             self.data_received(b"")
+
+    def end_exchange(self) -> None:
+        """The last request and its response are complete."""
+        self.await_head()
+        if self.refusal is not None:
+            self.write_refusal()
+        elif self.closes:
+            self.transport.close()
 
     def refuse(self, status: int) -> None:
         """Answer a request that breaks HTTP or a limit, after the responses to the requests before it."""
         self.refusal = status
+        self.ignores_input = True  # but read it, so that no reset takes the answer away from the client
         if self.head_began is None and self.cycle and self.cycle.more_body and not self.cycle.response_complete:
             # The body is broken. The application sees a disconnect, so it uses nothing of it.
             broken, self.cycle = self.cycle, cast("RequestResponseCycle", self.cycle_before)

@@ -40,11 +40,9 @@ def create_app(settings: Settings, store: Store) -> ASGIApp:
     async def handle(request: Request) -> Response:
         methods = ROUTES.get(request.path) or ROUTES.get(request.path.rpartition("/")[0] + "/:nim")
         if methods is None:
-            request.drains_body = True
             return pages.error("no page")
         handler = methods.get("GET" if request.method == "HEAD" else request.method)
         if handler is None:
-            request.drains_body = True
             allowed = {*methods, "HEAD"} if "GET" in methods else methods
             return pages.error("method", {"allow": ", ".join(sorted(allowed))})
         return await handler(request, store, pages)

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from typing import Literal, NamedTuple
 from urllib.parse import unquote_to_bytes
 
@@ -21,9 +21,6 @@ BODY_TIMEOUT_SECONDS = 10.0
 """Maximum time for a whole body; longer by one second for each BODY_BYTES_PER_SECOND that arrived."""
 
 BODY_BYTES_PER_SECOND = 16 * 1024
-
-DRAIN_TIMEOUT_SECONDS, DRAIN_IDLE_SECONDS = 30.0, 5.0
-"""Maximum time to read what a refused client still sends: in all, and without a byte."""
 
 FormProblem = Literal["twice", "not_utf8"]
 
@@ -72,19 +69,6 @@ async def read_form(
 
 def _decode(text: bytes) -> bytes:
     return unquote_to_bytes(text.replace(b"+", b" ")) if b"%" in text else text.replace(b"+", b" ")
-
-
-async def drain_body(receive: Receive) -> None:
-    """Read the rest of a body after the answer.
-
-    If the connection were closed at once, a reset could take the answer away from a client that still sends.
-    """
-    more = True
-    with suppress(TimeoutError):
-        async with asyncio.timeout(DRAIN_TIMEOUT_SECONDS):
-            while more:
-                message = await asyncio.wait_for(receive(), DRAIN_IDLE_SECONDS)
-                more = message.get("more_body", False)
 
 
 @asynccontextmanager

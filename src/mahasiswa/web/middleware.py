@@ -8,7 +8,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from mahasiswa.store.errors import Unavailable
-from mahasiswa.web.forms import BodyRefused, drain_body
+from mahasiswa.web.forms import BodyRefused
 from mahasiswa.web.list_cache import CachedResponse, ListCache
 from mahasiswa.web.pages import Pages
 from mahasiswa.web.request import Request
@@ -49,21 +49,18 @@ class Middleware:
             raise
         finally:
             log_request(request, status, time.perf_counter() - began)
-        if request.drains_body:
-            await drain_body(receive)
 
     async def _respond(self, request: Request) -> Response:
         try:
             if problem := self.guard.problem(request.scope):
-                request.drains_body = True
                 response = self.pages.error(problem)
             elif kept := await self.cache.respond(request.scope, request.path):
                 return kept
             else:
                 response = await self.handle(request)
         except BodyRefused as refused:
-            request.drains_body = refused.problem != "too slow"
-            response = self.pages.error(refused.problem, {"connection": "close"}, limit=refused.limit)
+            headers = {"connection": "close"} if refused.problem == "too slow" else None
+            response = self.pages.error(refused.problem, headers, limit=refused.limit)
         except Unavailable as error:  # by a read: the handler of a write answers with what became of the change
             log.error("the database could not be read: %s", error)  # noqa: TRY400 - no traceback needed
             response = self.pages.error("not read")

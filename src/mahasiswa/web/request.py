@@ -17,8 +17,6 @@ class Request(StarletteRequest):
         self.path = scope["raw_path"][len(prefix) :].decode("latin-1") or "/"
         self.added_nim: str | None = None
         """The nim of an addition, for the log; other changes have it in their path."""
-        self.drains_body = False
-        """Whether the rest of the body must be read after the answer, so that no reset takes the answer away."""
 
     @property
     def nim(self) -> str | None:
