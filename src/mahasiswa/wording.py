@@ -116,6 +116,7 @@ TEMPLATE_HINTS = (
 ProblemName = Literal[
     "bad request", "other site", "no record", "no page", "changed", "method", "too slow", "too large",
     "confirmation too large", "file too large", "not carried", "not a form", "failed", "not saved", "uncertain", "not read",
+    "busy", "busy write", "search too long",
 ]  # fmt: skip
 
 
@@ -143,6 +144,9 @@ PROBLEMS: dict[ProblemName, Problem] = {
     "failed": Problem(500, "Maaf", "Terjadi kesalahan di server. Coba lagi beberapa saat lagi. Jika berulang, hubungi pengelola."),
     "not saved": Problem(503, "Basis data tidak dapat diakses", "Data belum tersimpan karena basis data sedang tidak dapat diakses. Coba lagi beberapa saat lagi."),
     "uncertain": Problem(503, "Basis data tidak dapat diakses", "Belum dapat dipastikan apakah data tersimpan. Periksa daftar sebelum mencoba lagi."),
+    "busy": Problem(503, "Layanan sedang sibuk", "Layanan sedang sibuk. Coba lagi sebentar lagi."),
+    "busy write": Problem(503, "Layanan sedang sibuk", "Layanan sedang sibuk. Coba lagi sebentar lagi. Belum ada yang disimpan."),
+    "search too long": Problem(503, "Pencarian terlalu lama", "Pencarian ini terlalu lama. Coba kata yang lebih pendek."),
     "not read": Problem(503, "Basis data tidak dapat diakses", "Data sedang tidak dapat ditampilkan. Coba lagi beberapa saat lagi."),
 }  # fmt: skip
 

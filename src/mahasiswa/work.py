@@ -1,16 +1,28 @@
 """Bounded work: the kinds of work that a worker process does, and how much of each may run and wait at the same time.
 
-Each kind has its own slots, so work of one kind never waits for another kind. This table is the only place that says
-how many; docs/operations.md shows it.
+Each kind has its own slots and threads, so work of one kind never waits for another kind. This table is the only place
+that says how many; docs/operations.md shows it.
 """
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from typing import NamedTuple
+from collections.abc import AsyncIterator, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager, contextmanager
+from typing import NamedTuple, TypeVar
 
 STEP_TIMEOUT_SECONDS = 5.0
 """Maximum time of one step of a web request in the database, including its time in the queue."""
+
+BODIES_MAX_BYTES = 256 * 1024 * 1024
+"""Maximum bytes of request bodies in the memory of a worker."""
+
+FORMS_RESERVED_BYTES = 32 * 1024 * 1024
+"""The part of BODIES_MAX_BYTES that large bodies can never take: room for 512 forms of 64 KB."""
+
+MAX_LARGE_BODIES = 16
+"""Maximum number of large bodies, uploads and confirmations, at the same time."""
+
+T = TypeVar("T")
 
 
 class Kind(NamedTuple):
@@ -35,20 +47,17 @@ DATABASE_CONNECTIONS = sum(kind.running for kind in KINDS if kind is not WORKBOO
 
 
 class Busy(Exception):
-    """Every slot of a kind of work is taken, and so is its queue; or the time ran out in the queue. Nothing was done."""
-
-    def __init__(self, kind: Kind, running: int, waiting: int) -> None:
-        super().__init__(f"{kind.name}: {running} running, {waiting} waiting")
-        self.kind = kind
+    """There is no room for more work of a kind. Nothing was done. The text says which kind, and how full it is."""
 
 
 class Slots:
-    """The slots of every kind, for one event loop."""
+    """The slots and the threads of every kind, for one event loop."""
 
     def __init__(self) -> None:
         self._free = {kind: asyncio.Semaphore(kind.running) for kind in KINDS}
         self._running = dict.fromkeys(KINDS, 0)
         self._waiting = dict.fromkeys(KINDS, 0)
+        self._threads = {kind: ThreadPoolExecutor(kind.running, kind.name) for kind in KINDS}
 
     @asynccontextmanager
     async def slot(self, kind: Kind, timeout_seconds: float | None = STEP_TIMEOUT_SECONDS) -> AsyncIterator[None]:
@@ -70,5 +79,50 @@ class Slots:
             self._running[kind] -= 1
             self._free[kind].release()
 
+    async def run(self, kind: Kind, function: Callable[[], T]) -> T:
+        """Call a function in a thread of this kind; raise Busy.
+
+        If the caller is cancelled, the slot is kept until the function returns, so the threads stay bounded.
+        """
+        async with self.slot(kind):
+            running = asyncio.get_running_loop().run_in_executor(self._threads[kind], function)
+            try:
+                return await asyncio.shield(running)
+            except asyncio.CancelledError:
+                await asyncio.wait([running])
+                raise
+
     def _busy(self, kind: Kind) -> Busy:
-        return Busy(kind, self._running[kind], self._waiting[kind])
+        return Busy(f"{kind.name}: {self._running[kind]} running, {self._waiting[kind]} waiting")
+
+
+class BodyBudget:
+    """Counts the request bodies in memory, byte by byte as they arrive."""
+
+    def __init__(self) -> None:
+        self._bytes = self._large_bodies = 0
+
+    @contextmanager
+    def body(self, *, large: bool) -> Iterator[Callable[[int], None]]:
+        """Count one body until the end of the block; yield the function that counts further bytes. Both raise Busy."""
+        limit = BODIES_MAX_BYTES - FORMS_RESERVED_BYTES if large else BODIES_MAX_BYTES
+        if large and self._large_bodies >= MAX_LARGE_BODIES:
+            raise self._busy()
+        taken = 0
+
+        def take(count: int) -> None:
+            nonlocal taken
+            if self._bytes + count > limit:
+                raise self._busy()
+            taken += count
+            self._bytes += count
+
+        self._large_bodies += large
+        try:
+            yield take
+        finally:
+            self._large_bodies -= large
+            self._bytes -= taken
+
+    def _busy(self) -> Busy:
+        return Busy(f"request bodies: {self._bytes >> 20} MB, {self._large_bodies} large ones")

@@ -142,7 +142,7 @@ def test_a_download_has_a_type_a_name_and_a_length(awkward: Site, target: str, k
     assert answer.headers["content-disposition"] == f'attachment; filename="{name}"'
     assert answer.headers["content-length"] == str(len(answer.content))
     assert answer.headers["x-content-type-options"] == "nosniff"
-    assert answer.headers["cache-control"] == "no-cache"
+    assert answer.headers["cache-control"] == "no-store"
     head = awkward.send("HEAD", target)
     assert (head.status_code, head.content) == (200, b"")
     for header in ("content-type", "content-disposition", "cache-control", "content-security-policy"):

@@ -20,6 +20,7 @@ from stores import opened
 from mahasiswa.settings import Settings
 from mahasiswa.store import Store, migrate
 from mahasiswa.web.app import create_app
+from mahasiswa.web.request import Limits
 
 # Another program that runs and commits the statement in each line that it reads. It is another process, because
 # Python's sqlite3, when it closes a file, would drop the locks that APSW holds on it in this process.
@@ -244,7 +245,8 @@ async def test_the_streamed_list_equals_the_cached_one(database: str) -> None:
             await store.add(f"{n}/é<{n % 7}", "Nur'aini & \r\n", "")
         cached, streamed = [
             await client.get("/", headers={"accept-encoding": ""})
-            for app in (create_app(settings, store), create_app(settings, cast("Store", WithoutVersion(store))))
+            for data in (store, cast("Store", WithoutVersion(store)))
+            for app in [create_app(settings, data, Limits())]
             for client in [httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://a")]
         ]
     assert "etag" in cached.headers

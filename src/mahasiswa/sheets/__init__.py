@@ -25,7 +25,7 @@ from mahasiswa.sheets.plan import (
     load,
     writes,
 )
-from mahasiswa.sheets.reading import COMMAND_LINE, UPLOAD_MAX_BYTES, WEB, Limits, Table, read, read_text
+from mahasiswa.sheets.reading import COMMAND_LINE, UPLOAD_MAX_BYTES, WEB, Limits, Table, is_workbook, read, read_text
 from mahasiswa.sheets.xlsx_export import write_template, write_xlsx
 
 __all__ = [
@@ -50,6 +50,7 @@ __all__ = [
     "compare",
     "csv_chunks",
     "dump",
+    "is_workbook",
     "load",
     "read",
     "read_text",

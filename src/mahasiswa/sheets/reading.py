@@ -51,6 +51,14 @@ class Table:
         return self.rows
 
 
+def is_workbook(file: BinaryIO) -> bool:
+    """Whether a file is to be read as a workbook, by its first bytes, and not as CSV."""
+    file.seek(0)
+    start = file.read(8)
+    file.seek(0)
+    return start.startswith((_ZIP, _COMPOUND))
+
+
 @contextmanager
 def read(file: BinaryIO, limits: Limits = WEB) -> Iterator[Table]:
     """The rows of an xlsx, xls, ods or CSV file, valid within the `with`. The file must be seekable, and stays open.

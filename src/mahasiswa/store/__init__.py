@@ -8,6 +8,7 @@ from typing import Literal, NamedTuple, Protocol
 from mahasiswa.record import Field, Incoming, Mahasiswa, Write
 from mahasiswa.settings import DatabaseURL, SQLiteURL
 from mahasiswa.store.errors import Unusable
+from mahasiswa.work import Slots
 
 Version = Hashable
 """A value that changes with every commit of any program. It means nothing outside the store that returned it."""
@@ -142,8 +143,8 @@ def adopt(url: DatabaseURL) -> Adopted:
     return adopted
 
 
-async def open_store(url: DatabaseURL) -> Store:
-    """Open a database that `migrate` has made ready; raise Unusable."""
+async def open_store(url: DatabaseURL, slots: Slots | None = None) -> Store:  # noqa: ARG001 - used after the merge
+    """Open a database that `migrate` has made ready; raise Unusable. Without `slots` nothing is limited."""
     if isinstance(url, SQLiteURL):
         from mahasiswa.store.sqlite.store import SQLiteStore  # noqa: PLC0415
 

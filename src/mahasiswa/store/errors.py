@@ -46,6 +46,10 @@ class Locked(Unavailable):
     """Another program holds a lock; nothing was done. A change whose deadline has not passed is tried again."""
 
 
+class TookTooLong(Unavailable):
+    """A step of a web request was interrupted at its deadline; nothing was done."""
+
+
 class Uncertain(StoreError):
     """The connection broke during the commit: the change may or may not have been made.
 

@@ -11,7 +11,7 @@ from mahasiswa.web import health, students, transfers
 from mahasiswa.web.list_cache import ListCache
 from mahasiswa.web.middleware import Middleware
 from mahasiswa.web.pages import Pages
-from mahasiswa.web.request import Request
+from mahasiswa.web.request import Limits, Request
 from mahasiswa.web.request_guard import RequestGuard
 
 Handler = Callable[[Request, Store, Pages], Awaitable[Response]]
@@ -33,7 +33,7 @@ ROUTES: Mapping[str, Mapping[str, Handler]] = {
 }
 
 
-def create_app(settings: Settings, store: Store) -> ASGIApp:
+def create_app(settings: Settings, store: Store, limits: Limits) -> ASGIApp:
     """The service as an ASGI application on an open store. The caller closes the store."""
     pages = Pages(settings)
 
@@ -47,4 +47,4 @@ def create_app(settings: Settings, store: Store) -> ASGIApp:
             return pages.error("method", {"allow": ", ".join(sorted(allowed))})
         return await handler(request, store, pages)
 
-    return Middleware(RequestGuard(settings), ListCache(store, pages), pages, handle)
+    return Middleware(RequestGuard(settings), ListCache(store, pages), pages, limits, handle)

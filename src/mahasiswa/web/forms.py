@@ -1,7 +1,7 @@
 """Reads the body of a form post: counts its bytes, sets deadlines, and decodes its fields without changing them."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Literal, NamedTuple
 from urllib.parse import unquote_to_bytes
@@ -14,13 +14,21 @@ from starlette.types import Message, Receive
 
 from mahasiswa.web.request import Request
 from mahasiswa.wording import ProblemName
+from mahasiswa.work import Kind
 
 FORM_MAX_BYTES = 64 * 1024
 
 BODY_TIMEOUT_SECONDS = 10.0
-"""Maximum time for a whole body; longer by one second for each BODY_BYTES_PER_SECOND that arrived."""
+"""Maximum time without a byte of a body, and for the whole body; longer by a second for each BODY_MIN_BYTES_PER_SECOND
+that arrived. So a body that comes slower than that on average is ended, whatever its size."""
 
-BODY_BYTES_PER_SECOND = 16 * 1024
+BODY_MIN_BYTES_PER_SECOND = 4 * 1024
+
+MAX_FIELDS = 1000
+"""Maximum number of fields of a form. Our own forms have five at most."""
+
+DECODE_BYTES = 64 * 1024
+"""Bytes that are decoded at a time: a larger piece would hold the GIL for too long."""
 
 FormProblem = Literal["twice", "not_utf8"]
 
@@ -41,26 +49,39 @@ class Form(NamedTuple):
     wrong: dict[str, FormProblem]
 
 
-async def read_form(
-    request: Request, fields: Sequence[str], max_bytes: int = FORM_MAX_BYTES, too_large: ProblemName = "too large"
+async def read_form(request: Request, fields: Sequence[str]) -> Form:
+    """Read an application/x-www-form-urlencoded body; raise BodyRefused, Busy. Other fields than `fields` are ignored."""
+    with request.limits.bodies.body(large=False) as count:
+        return _parse(request, await _read_body(request, FORM_MAX_BYTES, "too large", count), fields)
+
+
+async def read_large_form(
+    request: Request, fields: Sequence[str], max_bytes: int, too_large: ProblemName, kind: Kind
 ) -> Form:
-    """Read an application/x-www-form-urlencoded body; raise BodyRefused. Other fields than `fields` are ignored."""
+    """The same for a body of many megabytes, which is parsed in a thread of that kind."""
+    with request.limits.bodies.body(large=True) as count:
+        body = await _read_body(request, max_bytes, too_large, count)
+        return await request.limits.slots.run(kind, lambda: _parse(request, body, fields))
+
+
+def _parse(request: Request, body: bytes, fields: Sequence[str]) -> Form:
     headers = _headers(request)
-    body = await _read_body(request, _content_length(headers), max_bytes, too_large)
     content_type = headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
     if body and (content_type != b"application/x-www-form-urlencoded" or b"content-encoding" in headers):
         raise BodyRefused("not a form")
+    if body.count(b"&") > MAX_FIELDS:
+        raise BodyRefused("bad request")
     sent: dict[bytes, list[bytes]] = {field.encode(): [] for field in fields}
     for pair in body.split(b"&"):
         name, _, value = pair.partition(b"=")
         if (values := sent.get(_decode(name))) is not None:
-            values.append(_decode(value))
+            values.append(value)
     form = Form({}, {})
     for field, values in zip(fields, sent.values(), strict=True):
         try:
-            form.values[field] = values[0].decode() if values else None
+            form.values[field] = _decode(values[0]).decode() if values else None
         except UnicodeDecodeError:
-            form.values[field] = values[0].decode(errors="replace")
+            form.values[field] = _decode(values[0]).decode(errors="replace")
             form.wrong[field] = "not_utf8"
         if len(values) > 1:
             form.wrong[field] = "twice"
@@ -68,24 +89,36 @@ async def read_form(
 
 
 def _decode(text: bytes) -> bytes:
-    return unquote_to_bytes(text.replace(b"+", b" ")) if b"%" in text else text.replace(b"+", b" ")
+    """The text without its percent-encoding, decoded in pieces that do not cut an escape into two."""
+    text = text.replace(b"+", b" ")
+    if len(text) <= DECODE_BYTES:
+        return unquote_to_bytes(text) if b"%" in text else text
+    pieces = []
+    at = 0
+    while at < len(text):
+        escape = text.find(b"%", at + DECODE_BYTES - 2, at + DECODE_BYTES)
+        end = escape if escape != -1 else at + DECODE_BYTES
+        pieces.append(unquote_to_bytes(text[at:end]))
+        at = end
+    return b"".join(pieces)
 
 
 @asynccontextmanager
 async def read_upload(request: Request, file_max_bytes: int) -> AsyncIterator[FormData]:
-    """Read a multipart form with a file, valid within the `with`; raise BodyRefused."""
-    length = _content_length(_headers(request))
-    receive = _bounded(request, length, file_max_bytes, file_max_bytes + FORM_MAX_BYTES, "file too large")
-    bounded = StarletteRequest(request.scope, receive)
-    try:
-        async with bounded.form(max_files=1, max_fields=5, max_part_size=file_max_bytes) as form:
-            yield form
-    except (ClientDisconnect, MultiPartException):  # also if the body breaks HTTP's framing
-        raise BodyRefused("bad request") from None
+    """Read a multipart form with a file, valid within the `with`; raise BodyRefused, Busy. The file is spooled to disk."""
+    with request.limits.bodies.body(large=True) as count:
+        receive = _bounded(request, file_max_bytes + FORM_MAX_BYTES, file_max_bytes, "file too large", count)
+        bounded = StarletteRequest(request.scope, receive)
+        try:
+            async with bounded.form(max_files=1, max_fields=5, max_part_size=file_max_bytes) as form:
+                yield form
+        except (ClientDisconnect, MultiPartException):  # also if the body breaks HTTP's framing
+            raise BodyRefused("bad request") from None
 
 
-async def _read_body(request: Request, length: int | None, max_bytes: int, too_large: ProblemName) -> bytes:
-    receive = _bounded(request, length, max_bytes, max_bytes, too_large)
+async def _read_body(request: Request, max_bytes: int, too_large: ProblemName, count: Callable[[int], None]) -> bytes:
+    receive = _bounded(request, max_bytes, max_bytes, too_large, count)
+    length = _content_length(request)
     body = bytearray()
     more = True
     while more:
@@ -98,23 +131,28 @@ async def _read_body(request: Request, length: int | None, max_bytes: int, too_l
     return bytes(body)
 
 
-def _bounded(request: Request, length: int | None, limit: int, max_bytes: int, too_large: ProblemName) -> Receive:
-    """The request's receive(), with a deadline and a limit on the bytes that really arrive."""
-    if length and length > max_bytes:
+def _bounded(
+    request: Request, max_bytes: int, limit: int, too_large: ProblemName, count: Callable[[int], None]
+) -> Receive:
+    """The request's receive(), with deadlines and a limit on the bytes that really arrive. `limit` is for the message."""
+    if (_content_length(request) or 0) > max_bytes:
         raise BodyRefused(too_large, limit)
-    deadline = asyncio.get_running_loop().time() + BODY_TIMEOUT_SECONDS
+    time = asyncio.get_running_loop().time
+    began = time()
     received = 0
 
     async def receive() -> Message:
         nonlocal received
+        average = began + received / BODY_MIN_BYTES_PER_SECOND
         try:
-            async with asyncio.timeout_at(deadline + received / BODY_BYTES_PER_SECOND):
+            async with asyncio.timeout_at(min(time(), average) + BODY_TIMEOUT_SECONDS):
                 message = await request.receive()
         except TimeoutError:
             raise BodyRefused("too slow") from None
-        received += len(message.get("body", b""))
+        received += (new := len(message.get("body", b"")))
         if received > max_bytes:
             raise BodyRefused(too_large, limit)
+        count(new)
         return message
 
     return receive
@@ -124,7 +162,8 @@ def _headers(request: Request) -> Mapping[bytes, bytes]:
     return dict(reversed(request.scope["headers"]))  # the first of several with the same name
 
 
-def _content_length(headers: Mapping[bytes, bytes]) -> int | None:
+def _content_length(request: Request) -> int | None:
     """Content-Length in bytes, or None for a chunked body."""
+    headers = _headers(request)
     length = headers.get(b"content-length", b"")
     return int(length) if length.isdigit() and b"transfer-encoding" not in headers else None

@@ -10,6 +10,7 @@ from starlette.types import Scope
 
 from mahasiswa.store import Store, Version
 from mahasiswa.web.list_rows import pack
+from mahasiswa.web.list_view import asks_for_view
 from mahasiswa.web.pages import Pages
 from mahasiswa.web.responses import accepts_gzip, gzipped
 
@@ -109,7 +110,7 @@ class ListCache:
 
     async def respond(self, scope: Scope, path: str) -> CachedResponse | None:
         """The answer to a request for the list; None if it asks for something else, or if the page is not kept."""
-        if path != "/" or scope["query_string"] or scope["method"] not in ("GET", "HEAD"):
+        if path != "/" or scope["method"] not in ("GET", "HEAD") or asks_for_view(scope["query_string"]):
             return None
         page = await self._current()
         return await page.respond(scope) if page else None

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping
 from typing import Any, NamedTuple, cast
-from urllib.parse import urlencode
+from urllib.parse import parse_qsl, urlencode
 
 from starlette.datastructures import QueryParams
 
@@ -67,6 +67,13 @@ class View(NamedTuple):
     def export(self) -> str:
         """The URL query for an export of the same records in the same order; empty for all records."""
         return _url_query(self.query._asdict())
+
+
+def asks_for_view(query_string: bytes) -> bool:
+    """Whether a URL's query holds one of PARAMETERS. Every other query, such as `utm_source=…`, asks for the list."""
+    return bool(query_string) and any(
+        name in PARAMETERS for name, _ in parse_qsl(query_string.decode("latin-1"), keep_blank_values=True)
+    )
 
 
 def query_of(parameters: QueryParams) -> Query:

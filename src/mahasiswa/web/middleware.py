@@ -4,17 +4,24 @@ import logging
 import time
 from collections.abc import Awaitable, Callable
 
+from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from mahasiswa.store.errors import Unavailable
+from mahasiswa.store.errors import TookTooLong, Unavailable
 from mahasiswa.web.forms import BodyRefused
 from mahasiswa.web.list_cache import CachedResponse, ListCache
 from mahasiswa.web.pages import Pages
-from mahasiswa.web.request import Request
+from mahasiswa.web.request import Limits, Request
 from mahasiswa.web.request_guard import RequestGuard
 from mahasiswa.web.request_log import log_request
 from mahasiswa.web.responses import compressed
+from mahasiswa.work import Busy
+
+CLIENT_DISCONNECTED = 499
+"""The status in the log of a request whose client went away before its answer, as nginx writes it."""
+
+RETRY_AFTER_SECONDS = 2
 
 log = logging.getLogger(__name__)
 
@@ -23,11 +30,17 @@ class Middleware:
     """Answers every request; `handle` answers those that neither the guard nor the list cache answers."""
 
     def __init__(
-        self, guard: RequestGuard, cache: ListCache, pages: Pages, handle: Callable[[Request], Awaitable[Response]]
+        self,
+        guard: RequestGuard,
+        cache: ListCache,
+        pages: Pages,
+        limits: Limits,
+        handle: Callable[[Request], Awaitable[Response]],
     ) -> None:
         self.guard = guard
         self.cache = cache
         self.pages = pages
+        self.limits = limits
         self.handle = handle
         self.list_url = guard.prefix + b"/"
 
@@ -38,12 +51,14 @@ class Middleware:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one HTTP request."""
         began = time.perf_counter()
-        request = Request(scope, receive, self.guard.prefix)
+        request = Request(scope, receive, self.guard.prefix, self.limits)
         status = 500
         try:
             response = await self._respond(request)
             status = response.status_code
             await response(scope, receive, send)
+        except ClientDisconnect:
+            status = CLIENT_DISCONNECTED
         except Exception:  # in the middle of a response, which is cut off
             log.exception("an answer could not be completed")
             raise
@@ -61,9 +76,18 @@ class Middleware:
         except BodyRefused as refused:
             headers = {"connection": "close"} if refused.problem == "too slow" else None
             response = self.pages.error(refused.problem, headers, limit=refused.limit)
+        except Busy as busy:
+            log.warning("busy: %s", busy)
+            problem = "busy write" if request.method == "POST" else "busy"
+            response = self.pages.error(problem, {"retry-after": str(RETRY_AFTER_SECONDS)})
+        except TookTooLong as error:
+            log.warning("interrupted: %s", error)
+            response = self.pages.error("search too long" if request.query_params.get("cari") else "not read")
         except Unavailable as error:  # by a read: the handler of a write answers with what became of the change
             log.error("the database could not be read: %s", error)  # noqa: TRY400 - no traceback needed
             response = self.pages.error("not read")
+        except ClientDisconnect:
+            raise
         except Exception:
             log.exception("an unexpected error")
             response = self.pages.error("failed")

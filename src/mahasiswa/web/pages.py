@@ -59,10 +59,12 @@ class Pages:
             "content-security-policy": _content_security_policy(style, settings.cdn_url),
             "x-content-type-options": "nosniff",
             "referrer-policy": "same-origin",
-            "cache-control": "no-cache",
+            "cache-control": "no-cache, private",
+            "x-robots-tag": "noindex",
         }
+        self.not_stored = {"cache-control": "no-store"}
         # 302 to the list, without a body (specification 7.5), so without the headers that are about a page.
-        self.redirect = Response(status_code=302, headers={"location": self.path("/"), "cache-control": "no-cache"})
+        self.redirect = Response(status_code=302, headers={"location": self.path("/"), "cache-control": "no-store"})
 
     def path(self, path: str) -> str:
         """The address of one of the routes, with the prefix of BASE_URL."""
@@ -142,7 +144,9 @@ class Pages:
         noticed = [entry for entry in (*plan.new, *plan.changed, *plan.same) if entry.row.cleaned or entry.row.warnings]
         noticed.sort(key=lambda entry: entry.row.number)
         status = 409 if changed else 200
-        return self._page("preview.html", status, plan=plan, data=data, note=note, noticed=noticed, changed=changed)
+        return self._page(
+            "preview.html", status, self.not_stored, plan=plan, data=data, note=note, noticed=noticed, changed=changed
+        )
 
     def error(
         self, problem: ProblemName, headers: Mapping[str, str] | None = None, *, text: str = "", limit: int = 0

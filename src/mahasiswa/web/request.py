@@ -1,9 +1,25 @@
-"""The request that handlers get: Starlette's, with its path still percent-encoded and with notes for the middleware."""
+"""The request that handlers get: Starlette's, with its path still percent-encoded, and with the worker's limits."""
 
+import asyncio
+from collections.abc import Coroutine
+from typing import Any, TypeVar
 from urllib.parse import unquote_to_bytes
 
+from starlette.requests import ClientDisconnect
 from starlette.requests import Request as StarletteRequest
 from starlette.types import Receive, Scope
+
+from mahasiswa.work import BodyBudget, Slots
+
+T = TypeVar("T")
+
+
+class Limits:
+    """The slots of a worker's kinds of work, and its budget for bodies."""
+
+    def __init__(self) -> None:
+        self.slots = Slots()
+        self.bodies = BodyBudget()
 
 
 class Request(StarletteRequest):
@@ -12,9 +28,10 @@ class Request(StarletteRequest):
     `path` is the raw path without that prefix: a nim may hold an encoded slash, so only the route decodes its segment.
     """
 
-    def __init__(self, scope: Scope, receive: Receive, prefix: bytes) -> None:
+    def __init__(self, scope: Scope, receive: Receive, prefix: bytes, limits: Limits) -> None:
         super().__init__(scope, receive)
         self.path = scope["raw_path"][len(prefix) :].decode("latin-1") or "/"
+        self.limits = limits
         self.added_nim: str | None = None
         """The nim of an addition, for the log; other changes have it in their path."""
 
@@ -28,3 +45,21 @@ class Request(StarletteRequest):
             return unquote_to_bytes(self.path.rpartition("/")[2].encode("latin-1")).decode()
         except UnicodeDecodeError:
             return None
+
+    async def while_connected(self, work: Coroutine[Any, Any, T]) -> T:
+        """Do work after the body was read. If the client disconnects, cancel the work and raise ClientDisconnect."""
+        working = asyncio.create_task(work)
+        disconnected = asyncio.create_task(self._disconnected())
+        try:
+            await asyncio.wait((working, disconnected), return_when=asyncio.FIRST_COMPLETED)
+            if working.done():
+                return working.result()
+            raise ClientDisconnect
+        finally:
+            disconnected.cancel()
+            working.cancel()
+            await asyncio.wait((working,))
+
+    async def _disconnected(self) -> None:
+        while (await self.receive())["type"] != "http.disconnect":
+            pass

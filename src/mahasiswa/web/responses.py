@@ -30,8 +30,8 @@ def gzipped(body: bytes) -> bytes:
 
 
 def compressed(response: Response, accept_encoding: bytes) -> Response:
-    """The same response, with gzip if it is a page and the client accepts it. A workbook is compressed already."""
-    if response.media_type != "text/html":
+    """The same response, with gzip if it is a page, was not here before, and the client accepts it."""
+    if response.media_type != "text/html" or "vary" in response.headers:
         return response
     response.headers.add_vary_header("Accept-Encoding")
     if not accepts_gzip(accept_encoding):

@@ -12,7 +12,7 @@ from mahasiswa.store import Store
 from mahasiswa.store.errors import Changed, Refused, StoreError, Unavailable, Uncertain
 from mahasiswa.web.forms import Form, read_form
 from mahasiswa.web.list_rows import pack
-from mahasiswa.web.list_view import PARAMETERS, View
+from mahasiswa.web.list_view import View, asks_for_view
 from mahasiswa.web.pages import LONG_LIST_ROWS, Pages
 from mahasiswa.web.request import Request
 from mahasiswa.wording import ProblemName
@@ -23,8 +23,8 @@ STREAM_ROWS = LONG_LIST_ROWS + 1
 
 async def index(request: Request, store: Store, pages: Pages) -> Response:
     """GET / (specification 4.1), if the list cache does not answer it: one page of a search, or the list as a stream."""
-    if any(name in request.query_params for name in PARAMETERS):
-        return await _found(View.of(request.query_params), store, pages)
+    if asks_for_view(request.scope["query_string"]):
+        return await request.while_connected(_found(View.of(request.query_params), store, pages))
     chunk = await store.after(None, STREAM_ROWS)
     if request.method == "HEAD":
         return pages.head("text/html")

@@ -1,8 +1,7 @@
 """Import of spreadsheets, with a preview that writes nothing, and export."""
 
-import asyncio
 import tempfile
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
 from functools import partial
 from typing import BinaryIO, cast
 
@@ -14,18 +13,19 @@ from mahasiswa.record import Mahasiswa
 from mahasiswa.store import Store
 from mahasiswa.store.errors import Changed, Refused, Unavailable, Uncertain
 from mahasiswa.store.threads import with_records
-from mahasiswa.web.forms import read_form, read_upload
+from mahasiswa.web.forms import read_large_form, read_upload
 from mahasiswa.web.list_view import query_of
 from mahasiswa.web.pages import Pages
 from mahasiswa.web.request import Request
+from mahasiswa.web.responses import compressed
 from mahasiswa.web.students import unsaved
+from mahasiswa.work import EXPORT, IMPORT, WORKBOOK
 
 DOWNLOAD_CHUNK_BYTES = 256 * 1024
 
 XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 
-WORKBOOK_SLOTS = asyncio.Semaphore(2)
-"""Workbooks that are read at the same time: each may take half a gigabyte."""
+SheetRows = Sequence[sheets.Row | sheets.InvalidRow]
 
 
 async def choose(_request: Request, _store: Store, pages: Pages) -> Response:
@@ -38,35 +38,39 @@ async def preview(request: Request, store: Store, pages: Pages) -> Response:
     async with read_upload(request, sheets.UPLOAD_MAX_BYTES) as form:
         file, field = form.get("berkas"), form.get("tempel")
         pasted = field if isinstance(field, str) else ""
+        run = request.limits.slots.run
         try:
             if isinstance(file, UploadFile) and file.size:
-                async with WORKBOOK_SLOTS:
-                    note, rows = await asyncio.to_thread(_read_file, file.file)
+                kind = WORKBOOK if sheets.is_workbook(file.file) else IMPORT
+                note, rows = await request.while_connected(run(kind, partial(_read_file, file.file)))
             elif pasted.strip():
-                note, rows = None, await asyncio.to_thread(lambda: sheets.check(sheets.read_text(pasted)))
+                note, rows = None, await request.while_connected(run(IMPORT, partial(_read_pasted, pasted)))
             else:
                 return pages.import_form(wording.NOTHING_CHOSEN)
-            return await _preview(store, pages.preview, rows, note)
+            return await request.while_connected(_preview(request, store, pages.preview, rows, note))
         except sheets.SheetError as error:
             return pages.import_form(str(error), 413 if isinstance(error, sheets.TooBig) else 400, pasted)
 
 
 async def confirm(request: Request, store: Store, pages: Pages) -> Response:
     """POST /mahasiswa/impor/simpan: write the rows of the preview, all or none."""
-    form = await read_form(request, ("data", "ada"), sheets.MAX_CONFIRMED_BYTES, "confirmation too large")
+    run = request.limits.slots.run
+    form = await read_large_form(request, ("data", "ada"), sheets.MAX_CONFIRMED_BYTES, "confirmation too large", IMPORT)
+    # A field that was sent twice, or is not UTF-8, did not come from the preview.
+    data = "" if form.wrong else form.values["data"] or ""
     try:
-        # A field that was sent twice, or is not UTF-8, did not come from the preview.
-        confirmed = sheets.load("" if form.wrong else form.values["data"] or "")
+        confirmed = await run(IMPORT, partial(sheets.load, data))
     except sheets.SheetError as error:
         return pages.import_form(str(error), 400)
     chosen = [entry for entry in confirmed if form.values["ada"] == "perbarui" or entry.versi is None]
     try:
-        writes = sheets.writes(chosen, await store.find([entry.row.nim for entry in chosen]))
+        existing = await store.find([entry.row.nim for entry in chosen])
+        writes = await run(IMPORT, partial(sheets.writes, chosen, existing))
         if writes is None:
-            return await _again(store, pages, confirmed)
+            return await _again(request, store, pages, confirmed)
         await store.write_all(writes)
     except Changed:
-        return await _again(store, pages, confirmed)
+        return await _again(request, store, pages, confirmed)
     except Refused:
         return pages.import_form(wording.CONFIRMATION_DAMAGED, 400)
     except (Unavailable, Uncertain) as error:
@@ -76,9 +80,11 @@ async def confirm(request: Request, store: Store, pages: Pages) -> Response:
 
 async def template(request: Request, _store: Store, pages: Pages) -> Response:
     """GET /mahasiswa/impor/templat.xlsx: an empty table that passes its own import."""
-    return await _download(
-        request, pages, "templat-mahasiswa.xlsx", lambda file: asyncio.to_thread(sheets.write_template, file)
-    )
+
+    async def fill(file: BinaryIO) -> None:
+        await request.limits.slots.run(EXPORT, partial(sheets.write_template, file))
+
+    return await _download(request, pages, "templat-mahasiswa.xlsx", fill)
 
 
 async def export_xlsx(request: Request, store: Store, pages: Pages) -> Response:
@@ -91,26 +97,35 @@ async def export_csv(request: Request, store: Store, pages: Pages) -> Response:
     return await _export(request, store, pages, "mahasiswa.csv", sheets.write_csv)
 
 
-async def _again(store: Store, pages: Pages, confirmed: Sequence[sheets.Confirmed]) -> Response:
+async def _again(request: Request, store: Store, pages: Pages, confirmed: Sequence[sheets.Confirmed]) -> Response:
     """Show the same rows as a new preview against the list as it is now."""
+    show = partial(pages.preview, changed=True)
     try:
-        return await _preview(store, partial(pages.preview, changed=True), [entry.row for entry in confirmed], None)
+        return await _preview(request, store, show, [entry.row for entry in confirmed], None)
     except sheets.SheetError as error:  # too large now: each record that was added meanwhile has a digest to send back
         return pages.import_form(str(error), 400)
 
 
-def _read_file(file: BinaryIO) -> tuple[str | None, list[sheets.Row | sheets.InvalidRow]]:
+def _read_file(file: BinaryIO) -> tuple[str | None, SheetRows]:
     with sheets.read(file) as table:
         return table.note, sheets.check(table)
 
 
+def _read_pasted(text: str) -> SheetRows:
+    return sheets.check(sheets.read_text(text))
+
+
 async def _preview(
-    store: Store, show: Callable[..., Response], rows: Sequence[sheets.Row | sheets.InvalidRow], note: str | None
+    request: Request, store: Store, show: Callable[..., Response], rows: SheetRows, note: str | None
 ) -> Response:
     existing = await store.find([row.nim for row in rows if isinstance(row, sheets.Row)])
-    plan = sheets.compare(rows, existing)
-    data = sheets.dump(plan)
-    return await asyncio.to_thread(show, plan, data, note)
+    accept_encoding = request.headers.get("accept-encoding", "").encode("latin-1")
+
+    def render() -> Response:
+        plan = sheets.compare(rows, existing)
+        return compressed(show(plan, sheets.dump(plan), note), accept_encoding)
+
+    return await request.limits.slots.run(IMPORT, render)
 
 
 async def _export(
@@ -129,28 +144,28 @@ async def _export(
         return await _download(request, pages, name, fill)
     except sheets.NotCarried as error:
         return pages.error("not carried", text=str(error))
-    except Unavailable:
-        return pages.error("not read")
 
 
-async def _download(request: Request, pages: Pages, name: str, fill: Callable[[BinaryIO], Awaitable[None]]) -> Response:
+async def _download(
+    request: Request, pages: Pages, name: str, fill: Callable[[BinaryIO], Coroutine[None, None, None]]
+) -> Response:
     """Answer with a file. It is complete before its first byte is sent, so no transaction waits for a slow client."""
-    headers = {"content-disposition": f'attachment; filename="{name}"'}
+    headers = {**pages.headers, **pages.not_stored, "content-disposition": f'attachment; filename="{name}"'}
     media_type = "text/csv" if name.endswith(".csv") else XLSX
     if request.method == "HEAD":
         return pages.head(media_type, headers)
-    file = cast("BinaryIO", tempfile.TemporaryFile())  # noqa: SIM115 - closed when the last byte has left
+    file = cast("BinaryIO", tempfile.TemporaryFile())  # noqa: SIM115 - closed after the last byte was sent
     try:
-        await fill(file)
+        await request.while_connected(fill(file))
         headers["content-length"] = str(file.tell())
         file.seek(0)
     except BaseException:
         file.close()
         raise
-    return StreamingResponse(_chunks(file), headers={**pages.headers, **headers}, media_type=media_type)
+    return StreamingResponse(_chunks(file), headers=headers, media_type=media_type)
 
 
 async def _chunks(file: BinaryIO) -> AsyncIterator[bytes]:
     with file:
-        while chunk := await asyncio.to_thread(file.read, DOWNLOAD_CHUNK_BYTES):
+        while chunk := file.read(DOWNLOAD_CHUNK_BYTES):
             yield chunk
