@@ -23,7 +23,7 @@ def test_sehat_answers_200_while_the_store_can_be_read(service: Service) -> None
         assert Page(answer.text, service.url).title == "Program Input Data Mahasiswa"
         assert Page(answer.text, service.url).headings == ["Sehat"]
         assert answer.headers["cache-control"] == "no-cache, private"
-            assert answer.headers["x-robots-tag"] == "noindex"
+        assert answer.headers["x-robots-tag"] == "noindex"
         head = site.send("HEAD", "/sehat")
         assert (head.status_code, head.content) == (200, b"")
         assert site.post("/sehat").status_code == 405
