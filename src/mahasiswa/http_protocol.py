@@ -40,6 +40,8 @@ PARSE_BYTES = 4096
 BODY_HEADERS = frozenset((b"content-length", b"transfer-encoding"))
 
 
+BARE_RESPONSE = b"content-length: 0\r\nconnection: close\r\n\r\n"
+
 log = logging.getLogger(__name__)
 
 
@@ -203,6 +205,9 @@ class HttpProtocol(HttpToolsProtocol):
 
     def refuse(self, status: int) -> None:
         """Answer a request that breaks HTTP or a limit, after the responses to the requests before it."""
+        if self.drain_began is not None:  # the broken body of a request that was answered already
+            self.transport.close()
+            return
         self.refusal = status
         self.ignores_input = True  # but read it, so that no reset takes the answer away from the client
         if self.head_began is None and self.cycle and self.cycle.more_body and not self.cycle.response_complete:
@@ -221,6 +226,7 @@ class HttpProtocol(HttpToolsProtocol):
         """Write a bare response and no more. The client may send on until the deadline of a head."""
         if not self.transport.is_closing():
             log.warning("a request that is not valid HTTP/1.1, or too large, was refused: %d", self.refusal)
-            self.transport.write(STATUS_LINE[self.refusal or 400] + b"content-length: 0\r\nconnection: close\r\n\r\n")
+            allow = b"allow: GET, HEAD, POST\r\n" if self.refusal == 405 else b""
+            self.transport.write(STATUS_LINE[self.refusal or 400] + allow + BARE_RESPONSE)
             self.transport.write_eof()
             self.await_head()

@@ -106,9 +106,14 @@ def test_the_nim_in_a_path_is_decoded_once(site: Site) -> None:
     assert site.post("/mahasiswa/delete/20%252F2").status_code == 302
 
 
-@pytest.mark.parametrize(
-    "method", ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "QUERY", "get"]
-)
+@pytest.mark.parametrize("method", ["get", "FOO"])
+def test_an_unknown_method_is_405_without_a_page(service: Service, method: str) -> None:
+    """The HTTP parser refuses a method that it does not know, and `Allow` lists the methods of the service."""
+    answer = parsed(service.raw(f"{method} / HTTP/1.1\r\nHost: localhost\r\n\r\n".encode()))
+    assert (answer.status_code, answer.headers["allow"], answer.text) == (405, "GET, HEAD, POST", "")
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "QUERY"])
 @pytest.mark.parametrize(("path", "allowed"), ALLOWED.items())
 def test_another_method_of_a_known_path_is_405(
     service: Service, site: Site, path: str, allowed: str, method: str

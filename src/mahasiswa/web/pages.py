@@ -63,8 +63,8 @@ class Pages:
             "x-robots-tag": "noindex",
         }
         self.not_stored = {"cache-control": "no-store"}
-        # 302 to the list, without a body (specification 7.5), so without the headers that are about a page.
-        self.redirect = Response(status_code=302, headers={"location": self.path("/"), "cache-control": "no-store"})
+        # 302 to the list, without a body (specification 7.5).
+        self.redirect = Response(status_code=302, headers={"location": self.path("/"), **self.headers})
 
     def path(self, path: str) -> str:
         """The address of one of the routes, with the prefix of BASE_URL."""
