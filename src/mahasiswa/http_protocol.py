@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from starlette.types import Scope
     from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
-    from mahasiswa.web.list_cache import CachedResponse
+    from mahasiswa.web.cached_page import CachedResponse
     from mahasiswa.web.middleware import Middleware
 
 HEAD_TIMEOUT_SECONDS = 10.0
@@ -52,7 +52,7 @@ class HttpProtocol(HttpToolsProtocol):
         super().connection_made(transport)
         self.middleware = cast("Middleware", self.config.loaded_app)
         self.list_page: CachedResponse | None = None
-        self.cycle_before: RequestResponseCycle | None = None
+        self.running: RequestResponseCycle | None = None
         self.refusal: int | None = None
         self.held = b""
         self.ignores_input = self.closes = False
@@ -62,6 +62,9 @@ class HttpProtocol(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.timer.cancel()
+        if self.running:  # uvicorn tells it to the newest request only
+            self.running.disconnected = True
+            self.running.message_event.set()
         super().connection_lost(exc)
 
     def check_deadlines(self) -> None:
@@ -142,10 +145,11 @@ class HttpProtocol(HttpToolsProtocol):
         if self.head_excess():
             raise ValueError
         self.head_began = None
-        self.cycle_before = self.cycle
         self.list_page = self.list_page_now()
         if self.list_page is None:
             super().on_headers_complete()
+            if not self.pipeline:
+                self.running = self.cycle
             if not self.cycle.keep_alive and self.has_body():  # close after the body, not after the response
                 self.cycle.keep_alive = self.closes = True
 
@@ -184,6 +188,7 @@ class HttpProtocol(HttpToolsProtocol):
         self.await_head()
 
     def on_response_complete(self) -> None:
+        self.running = self.pipeline[-1][0] if self.pipeline else None
         super().on_response_complete()
         if self.transport.is_closing():
             return
@@ -212,11 +217,14 @@ class HttpProtocol(HttpToolsProtocol):
         self.ignores_input = True  # but read it, so that no reset takes the answer away from the client
         if self.head_began is None and self.cycle and self.cycle.more_body and not self.cycle.response_complete:
             # The body is broken. The application sees a disconnect, so it uses nothing of it.
-            broken, self.cycle = self.cycle, cast("RequestResponseCycle", self.cycle_before)
+            broken = self.cycle
             broken.disconnected = True
             broken.message_event.set()
-            if self.pipeline and self.pipeline[0][0] is broken:
+            if broken is self.running:
+                self.cycle = cast("RequestResponseCycle", None)  # as before the first request
+            else:
                 self.pipeline.popleft()
+                self.cycle = self.pipeline[0][0] if self.pipeline else cast("RequestResponseCycle", self.running)
             if broken.response_started:
                 self.transport.close()
         if self.cycle is None or self.cycle.response_complete:

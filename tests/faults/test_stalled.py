@@ -8,10 +8,13 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from itertools import chain
 from pathlib import Path
+from typing import cast
 
 import pytest
 from attack import FORM, HOST, Line, assert_log_is_sound, fill, linux, memory, open_files, until, workers
 from harness import Service
+
+from mahasiswa.work import MAX_LARGE_BODIES
 
 HEAD_SECONDS, BODY_SECONDS, IDLE_SECONDS, UNREAD_SECONDS = 10, 10, 5, 30
 """The deadlines of the service, from server.py and forms.py."""
@@ -46,7 +49,7 @@ PHASES = {
     "half a file": (
         b"POST /mahasiswa/impor HTTP/1.1\r\n" + HOST + b"Content-Type: multipart/form-data; boundary=x\r\n"
         b'Content-Length: 90000\r\n\r\n--x\r\nContent-Disposition: form-data; name="berkas"; filename="a.csv"\r\n\r\nNIM',
-        b"HTTP/1.1 408",
+        (b"HTTP/1.1 408", b"HTTP/1.1 503"),  # more uploads than may arrive at the same time are refused at once
         BODY_SECONDS,
     ),
 }
@@ -96,6 +99,7 @@ def test_a_thousand_stalled_clients_do_not_delay_others(tmp_path: Path, rounds: 
         with Line(service.port) as line:
             for path in ("/", "/?cari=1", "/mahasiswa/ekspor.csv"):
                 assert line.get(path).status == 200
+        seconds = calibrated(service)
         before, files = memory(worker), open_files(worker)
         waiting: dict[str, list[Stalled]] = {}
         for name, (data, _, _) in PHASES.items():
@@ -106,23 +110,25 @@ def test_a_thousand_stalled_clients_do_not_delay_others(tmp_path: Path, rounds: 
             stack.callback(client.socket.close)
         assert len(unread) + sum(map(len, waiting.values())) >= 1000
         until(lambda: open_files(worker) > files + 1000, 30)
+        assert_other_clients_are_answered(service, -1, 30)  # while a thousand requests arrive in one moment
 
         most, answered = before, 0
         # Count open files, because a client that does not read cannot see that its connection was closed.
         while any(waiting.values()) or open_files(worker) > files + 10:
-            assert_other_clients_are_answered(service, answered)
+            assert_other_clients_are_answered(service, answered, seconds)
             answered += 1
             most = max(most, memory(worker))
             now = time.monotonic()
             assert now < began + UNREAD_SECONDS + LATENESS_SECONDS, "clients that do not read are still connected"
             for name, clients in waiting.items():
-                _, answer, seconds = PHASES[name]
+                _, answer, deadline = PHASES[name]
                 closed = [client for client in clients if client.is_closed()]
                 assert all(
-                    client.received.startswith(answer) and bool(client.received) == bool(answer) for client in closed
+                    client.received.startswith(cast("bytes", answer)) and bool(client.received) == bool(answer)
+                    for client in closed
                 )
                 waiting[name] = [client for client in clients if client not in closed]
-                last = seconds + LATENESS_SECONDS
+                last = deadline + LATENESS_SECONDS
                 assert all(now < client.began + last for client in waiting[name]), f"{name}: still connected"
         assert answered > 50
         assert time.monotonic() > began + UNREAD_SECONDS - 1, "clients that do not read were disconnected too early"
@@ -131,12 +137,20 @@ def test_a_thousand_stalled_clients_do_not_delay_others(tmp_path: Path, rounds: 
         assert most - before < 0.7 * len(unread), f"{most - before:.0f} MB"
         assert memory(worker) - before < 0.5 * len(unread), f"{memory(worker) - before:.0f} MB"
         assert workers(service) == [worker]
-        assert_other_clients_are_answered(service, answered)
-        assert_log_is_sound(service.stderr())
-        until(lambda: service.stderr().count(" 408 ") == 3 * each)
+        assert_other_clients_are_answered(service, answered, seconds)
+        assert_log_is_sound(service.stderr(), ["busy: "])
+        until(lambda: service.stderr().count(" 408 ") == 2 * each + MAX_LARGE_BODIES)
 
 
-def assert_other_clients_are_answered(service: Service, number: int) -> None:
+def calibrated(service: Service) -> float:
+    """Return ANSWER_SECONDS, or more on a machine that is slow now: 100 times the answers of an idle service."""
+    began = time.monotonic()
+    for number in range(10):
+        assert_other_clients_are_answered(service, number, 30)
+    return max(ANSWER_SECONDS, 10 * (time.monotonic() - began))
+
+
+def assert_other_clients_are_answered(service: Service, number: int, seconds: float) -> None:
     """Check that new clients can probe the service, add a record, see it in the list and delete it, each in time."""
     for request in (
         lambda line: line.get("/sehat").status == 200,
@@ -145,9 +159,9 @@ def assert_other_clients_are_answered(service: Service, number: int) -> None:
         lambda line: line.delete(f"n{number}").status == 302,
     ):
         began = time.monotonic()
-        with Line(service.port, ANSWER_SECONDS) as line:
+        with Line(service.port, seconds) as line:
             assert request(line)
-        assert time.monotonic() - began < ANSWER_SECONDS
+        assert time.monotonic() - began < seconds
 
 
 @linux
@@ -177,5 +191,5 @@ def test_slowhttptest_does_not_make_the_service_unavailable(tmp_path: Path, mode
     with Service(tmp_path / "a.db") as service:
         command = [tool, mode, "-c", "1000", "-r", "500", "-i", "5", "-l", "25", "-p", "3", "-u", f"{service.url}/"]
         subprocess.run(command, check=True, capture_output=True, cwd=tmp_path, timeout=90)
-        assert_other_clients_are_answered(service, 0)
+        assert_other_clients_are_answered(service, 0, ANSWER_SECONDS)
         assert_log_is_sound(service.stderr())

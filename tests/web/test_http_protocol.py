@@ -12,7 +12,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from mahasiswa.http_protocol import HttpProtocol
-from mahasiswa.web.list_cache import CachedResponse
+from mahasiswa.web.cached_page import CachedResponse
 
 HOST = b"Host: a\r\n"
 FORM = b"nim=1&nama=a"

@@ -47,4 +47,4 @@ def create_app(settings: Settings, store: Store, limits: Limits) -> ASGIApp:
             return pages.error("method", {"allow": ", ".join(sorted(allowed))})
         return await handler(request, store, pages)
 
-    return Middleware(RequestGuard(settings), ListCache(store, pages), pages, limits, handle)
+    return Middleware(RequestGuard(settings), ListCache(store, pages, limits.slots), pages, limits, handle)

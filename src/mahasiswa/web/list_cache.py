@@ -2,17 +2,16 @@
 
 import asyncio
 import hashlib
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Sequence
 
-from starlette.responses import Response
 from starlette.types import Scope
 
 from mahasiswa.store import Store, Version
+from mahasiswa.web.cached_page import CachedPage, CachedResponse
 from mahasiswa.web.list_rows import pack
 from mahasiswa.web.list_view import asks_for_view
 from mahasiswa.web.pages import Pages
-from mahasiswa.web.responses import accepts_gzip, gzipped
+from mahasiswa.work import Slots
 
 PAGE_MAX_BYTES = 32 * 1024 * 1024
 """Maximum length of a page that is kept. A longer one is streamed by the route."""
@@ -27,73 +26,15 @@ SLICES_PER_TURN = 10
 """Slices that are rendered before other requests get the event loop."""
 
 
-class CachedResponse(Response):
-    """A response that is made once and sent many times. `head` are its headers as they are sent, with the blank line."""
-
-    def __init__(self, body: bytes, headers: Mapping[str, str], status_code: int = 200) -> None:
-        super().__init__(body, status_code, headers, "text/html" if status_code == 200 else None)
-        self.head = b"".join([b"%b: %b\r\n" % header for header in self.raw_headers]) + b"\r\n"
-
-
-class Variant(NamedTuple):
-    """The page in one encoding: its ETag, the whole response, and the 304 for a client that has it."""
-
-    tag: bytes
-    full: CachedResponse
-    not_modified: CachedResponse
-
-
-class CachedPage:
-    """The list page, plain and with gzip."""
-
-    def __init__(self, body: bytes, tag: str, pages: Pages) -> None:
-        self._body = body
-        self._tag = tag
-        self._pages = pages
-        self._plain = self._variant(body, tag, {})
-        self._gzip: Variant | None = None
-        self._compressing: asyncio.Task[Variant] | None = None
-
-    def respond_now(self, scope: Scope) -> CachedResponse | None:
-        """The page, or 304 if the client has it already; None if the page must be compressed first."""
-        accept_encoding = known = b""
-        for name, value in scope["headers"]:
-            if name == b"accept-encoding":
-                accept_encoding = value
-            elif name == b"if-none-match":
-                known = value
-        variant = self._gzip if accepts_gzip(accept_encoding) else self._plain
-        if variant is None:
-            return None
-        return variant.not_modified if known and (variant.tag in known or known == b"*") else variant.full
-
-    async def respond(self, scope: Scope) -> CachedResponse:
-        """The same, after the page was compressed if the client accepts gzip."""
-        while (response := self.respond_now(scope)) is None:
-            if self._compressing is None:
-                self._compressing = asyncio.create_task(self._compress())
-            self._gzip = await asyncio.shield(self._compressing)
-        return response
-
-    async def _compress(self) -> Variant:
-        packed = await asyncio.to_thread(gzipped, self._body)
-        return self._variant(packed, self._tag + "-gzip", {"content-encoding": "gzip"})
-
-    def _variant(self, body: bytes, tag: str, headers: Mapping[str, str]) -> Variant:
-        quoted = f'"{tag}"'
-        shared = {**self._pages.headers, "etag": quoted, "vary": "Accept-Encoding"}
-        not_modified = CachedResponse(b"", shared, 304)
-        return Variant(quoted.encode(), CachedResponse(body, {**shared, **headers}), not_modified)
-
-
 class ListCache:
     """Answers GET and HEAD of the list (specification 4.1) from memory while the store's version stays the same.
 
     It asks for the version on every request, before it reads anything. So it needs no timeout and no invalidation.
     """
 
-    def __init__(self, store: Store, pages: Pages) -> None:
+    def __init__(self, store: Store, pages: Pages, slots: Slots) -> None:
         self._store = store
+        self._slots = slots
         self._pages = pages
         self._version: Version | None = None
         self._page: CachedPage | None = None
@@ -113,7 +54,7 @@ class ListCache:
         if path != "/" or scope["method"] not in ("GET", "HEAD") or asks_for_view(scope["query_string"]):
             return None
         page = await self._current()
-        return await page.respond(scope) if page else None
+        return await page.respond(scope, self._slots) if page else None
 
     async def _current(self) -> CachedPage | None:
         version = await self._store.version()
@@ -161,4 +102,4 @@ class ListCache:
                 return None
             if number % SLICES_PER_TURN == SLICES_PER_TURN - 1:
                 await asyncio.sleep(0)
-        return CachedPage(b"".join([*parts, after]), tag.hexdigest()[:32], self._pages)
+        return CachedPage(b"".join([*parts, after]), tag.hexdigest()[:32], self._pages.headers)

@@ -9,8 +9,9 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from mahasiswa.store.errors import TookTooLong, Unavailable
+from mahasiswa.web.cached_page import CachedResponse
 from mahasiswa.web.forms import BodyRefused
-from mahasiswa.web.list_cache import CachedResponse, ListCache
+from mahasiswa.web.list_cache import ListCache
 from mahasiswa.web.pages import Pages
 from mahasiswa.web.request import Limits, Request
 from mahasiswa.web.request_guard import RequestGuard

@@ -14,6 +14,7 @@ from starlette.responses import Response
 from mahasiswa import sheets, wording
 from mahasiswa.record import NIM_MAX_CHARACTERS, Mahasiswa, digest
 from mahasiswa.settings import Settings
+from mahasiswa.web.cached_page import CachedPage
 from mahasiswa.web.list_rows import CONFIRM, format_rows, pack, row_format
 from mahasiswa.web.list_view import View
 from mahasiswa.wording import PROBLEMS, ProblemName
@@ -65,6 +66,10 @@ class Pages:
         self.not_stored = {"cache-control": "no-store"}
         # 302 to the list, without a body (specification 7.5).
         self.redirect = Response(status_code=302, headers={"location": self.path("/"), **self.headers})
+
+        # No record is in these two, so they are rendered once.
+        self.empty_add_form = self._cached(self.add_form())
+        self.empty_import_form = self._cached(self.import_form())
 
     def path(self, path: str) -> str:
         """The address of one of the routes, with the prefix of BASE_URL."""
@@ -196,6 +201,10 @@ class Pages:
             theirs=theirs,
             focus=wrong_fields[0] if wrong_fields else "nama" if existing else "nim",
         )
+
+    def _cached(self, response: Response) -> CachedPage:
+        body = bytes(response.body)
+        return CachedPage(body, hashlib.sha256(body).hexdigest()[:32], self.headers)
 
     def _page(
         self, template: str, status: int = 200, headers: Mapping[str, str] | None = None, **context: object

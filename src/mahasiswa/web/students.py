@@ -51,9 +51,9 @@ async def _stream(store: Store, pages: Pages, chunk: Sequence[Mahasiswa]) -> Asy
     yield after
 
 
-async def new(_request: Request, _store: Store, pages: Pages) -> Response:
+async def new(request: Request, _store: Store, pages: Pages) -> Response:
     """GET /mahasiswa/add (specification 4.2)."""
-    return pages.add_form()
+    return await pages.empty_add_form.respond(request.scope, request.limits.slots)
 
 
 async def edit(request: Request, store: Store, pages: Pages) -> Response:

@@ -28,9 +28,9 @@ XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 SheetRows = Sequence[sheets.Row | sheets.InvalidRow]
 
 
-async def choose(_request: Request, _store: Store, pages: Pages) -> Response:
+async def choose(request: Request, _store: Store, pages: Pages) -> Response:
     """GET /mahasiswa/impor: the page to choose a file or to paste cells."""
-    return pages.import_form()
+    return await pages.empty_import_form.respond(request.scope, request.limits.slots)
 
 
 async def preview(request: Request, store: Store, pages: Pages) -> Response:

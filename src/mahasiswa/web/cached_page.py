@@ -1,0 +1,76 @@
+"""A page that is rendered once and sent many times: plain, with gzip, or as 304 to a client that has it."""
+
+import asyncio
+from collections.abc import Mapping
+from functools import partial
+from typing import NamedTuple
+
+from starlette.responses import Response
+from starlette.types import Scope
+
+from mahasiswa.web.responses import accepts_gzip, gzipped
+from mahasiswa.work import LIST, Slots
+
+INLINE_GZIP_MAX_BYTES = 1024 * 1024
+"""A longer page is compressed in a thread. This length takes about 10 ms."""
+
+
+class CachedResponse(Response):
+    """A response that is made once. `head` are its headers as they are sent, with the blank line."""
+
+    def __init__(self, body: bytes, headers: Mapping[str, str], status_code: int = 200) -> None:
+        super().__init__(body, status_code, headers, "text/html" if status_code == 200 else None)
+        self.head = b"".join([b"%b: %b\r\n" % header for header in self.raw_headers]) + b"\r\n"
+
+
+class Variant(NamedTuple):
+    """The page in one encoding: its ETag, the whole response, and the 304 for a client that has it."""
+
+    tag: bytes
+    full: CachedResponse
+    not_modified: CachedResponse
+
+
+class CachedPage:
+    """A page in both encodings. `tag` must differ for different pages."""
+
+    def __init__(self, body: bytes, tag: str, headers: Mapping[str, str]) -> None:
+        self._body = body
+        self._tag = tag
+        self._headers = headers
+        self._plain = self._variant(body, tag, {})
+        self._gzip: Variant | None = None
+        self._compressing: asyncio.Task[bytes] | None = None
+
+    def respond_now(self, scope: Scope) -> CachedResponse | None:
+        """The page, or 304 if the client has it already; None if a long page must be compressed first."""
+        accept_encoding = known = b""
+        for name, value in scope["headers"]:
+            if name == b"accept-encoding":
+                accept_encoding = value
+            elif name == b"if-none-match":
+                known = value
+        variant = self._plain
+        if accepts_gzip(accept_encoding):
+            if self._gzip is None:
+                if len(self._body) > INLINE_GZIP_MAX_BYTES:
+                    return None
+                self._gzip = self._gzip_variant(gzipped(self._body))
+            variant = self._gzip
+        return variant.not_modified if known and (variant.tag in known or known == b"*") else variant.full
+
+    async def respond(self, scope: Scope, slots: Slots) -> CachedResponse:
+        """The same, after a long page was compressed in a thread; raise Busy."""
+        while (response := self.respond_now(scope)) is None:
+            if self._compressing is None:
+                self._compressing = asyncio.create_task(slots.run(LIST, partial(gzipped, self._body)))
+            self._gzip = self._gzip_variant(await asyncio.shield(self._compressing))
+        return response
+
+    def _gzip_variant(self, packed: bytes) -> Variant:
+        return self._variant(packed, self._tag + "-gzip", {"content-encoding": "gzip"})
+
+    def _variant(self, body: bytes, tag: str, headers: Mapping[str, str]) -> Variant:
+        shared = {**self._headers, "etag": f'"{tag}"', "vary": "Accept-Encoding"}
+        not_modified = CachedResponse(b"", shared, 304)
+        return Variant(f'"{tag}"'.encode(), CachedResponse(body, {**shared, **headers}), not_modified)
