@@ -88,9 +88,8 @@ class Slots:
             running = asyncio.get_running_loop().run_in_executor(self._threads[kind], function)
             try:
                 return await asyncio.shield(running)
-            except asyncio.CancelledError:
-                await asyncio.wait([running])
-                raise
+            finally:
+                await asyncio.gather(running, return_exceptions=True)
 
     def _busy(self, kind: Kind) -> Busy:
         return Busy(f"{kind.name}: {self._running[kind]} running, {self._waiting[kind]} waiting")

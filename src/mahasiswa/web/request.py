@@ -58,7 +58,7 @@ class Request(StarletteRequest):
         finally:
             disconnected.cancel()
             working.cancel()
-            await asyncio.wait((working,))
+            await asyncio.gather(working, return_exceptions=True)
 
     async def _disconnected(self) -> None:
         while (await self.receive())["type"] != "http.disconnect":

@@ -1,0 +1,267 @@
+"""The cost contract: the worst input of a route, alone or from many clients, does not take the service from others."""
+
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from statistics import median
+
+import pytest
+from attack import FORM, HOST, Line, assert_log_is_sound, fill, linux, memory, until, workers
+from harness import Service
+from spreadsheets import zip_bomb
+
+from mahasiswa.work import BODIES_MAX_BYTES, EXPORT, MAX_LARGE_BODIES, SEARCH
+
+BYSTANDER_SECONDS = 0.5
+"""The contract's maximum on a quiet machine; on a slow one, FACTOR times the median answer without an attack."""
+
+FACTOR = 100
+
+END_SECONDS = 120.0
+"""Maximum time for an attack to be over."""
+
+BOUNDARY = b"Content-Type: multipart/form-data; boundary=x\r\n"
+PART = b'--x\r\nContent-Disposition: form-data; name="%b"%b\r\n\r\n%b\r\n--x--\r\n'
+
+Attack = Callable[[Service], None]
+
+
+class Bystander:
+    """Another user, who adds and edits records, looks at the list and probes the service, one after the other."""
+
+    def __init__(self, service: Service) -> None:
+        self.service = service
+        self.number = 0
+        self.limit = max(BYSTANDER_SECONDS, FACTOR * median(self.visit() for _ in range(20)))
+
+    def visit(self) -> float:
+        """Return the seconds of the slowest answer of one visit; every answer must be right."""
+        self.number += 1
+        nim = f"tamu-{self.number}"
+        worst = 0.0
+        with Line(self.service.port) as line:
+            for request, status in (
+                (lambda: line.add(nim, "Siti", "Solo"), 302),
+                (lambda: line.edit(nim, "Siti", "Bantul"), 302),
+                (lambda: line.get("/"), 200),
+                (lambda: line.get("/sehat"), 200),
+                (lambda: line.delete(nim), 302),
+            ):
+                began = time.monotonic()
+                assert request().status == status
+                worst = max(worst, time.monotonic() - began)
+        return worst
+
+    def endures(self, attack: Attack) -> None:
+        """Visit the service until the attack is over, at least five times; every answer must come in time."""
+        attacking = threading.Thread(target=attack, args=(self.service,))
+        attacking.start()
+        worst, visits, deadline = 0.0, 0, time.monotonic() + END_SECONDS
+        while attacking.is_alive() or visits < 5:
+            worst = max(worst, self.visit())
+            visits += 1
+            assert time.monotonic() < deadline, "the attack does not end"
+        attacking.join()
+        print(f"bystander: {worst:.3f} s at most in {visits} visits, limit {self.limit:.3f} s")
+        assert worst < self.limit
+
+
+def send(service: Service, request: bytes, seconds: float = 60.0) -> bytes:
+    """Send a request and return the first bytes of the answer."""
+    with socket.create_connection(("127.0.0.1", service.port), seconds) as connection:
+        with suppress(ConnectionError):
+            connection.sendall(request)
+        return connection.recv(100)
+
+
+def abandon(service: Service, request: bytes, seconds: float = 0.3) -> None:
+    """Send a request and disconnect after a moment, without reading the answer."""
+    with socket.create_connection(("127.0.0.1", service.port), 30) as connection:
+        connection.sendall(request)
+        connection.settimeout(seconds)
+        with suppress(TimeoutError):
+            connection.recv(1)
+
+
+def at_once(count: int, work: Callable[[], object]) -> None:
+    """Do the same in several threads."""
+    threads = [threading.Thread(target=work) for _ in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def get(target: str) -> bytes:
+    return f"GET {target} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode()
+
+
+def form(target: str, body: bytes) -> bytes:
+    head = f"POST {target} HTTP/1.1\r\nContent-Length: {len(body)}\r\nConnection: close\r\n".encode()
+    return head + HOST + FORM + b"\r\n" + body
+
+
+def upload(body: bytes, name: bytes = b"tempel", filename: bytes = b"") -> bytes:
+    data = PART % (name, b'; filename="%b"' % filename if filename else b"", body)
+    head = b"POST /mahasiswa/impor HTTP/1.1\r\nContent-Length: %d\r\nConnection: close\r\n" % len(data)
+    return head + HOST + BOUNDARY + b"\r\n" + data
+
+
+def pasted(nim: bytes) -> bytes:
+    return upload(b"NIM\tNama\tAlamat\r\n" + nim + b"\tAni\tSolo\r\n")
+
+
+CONFIRM = "/mahasiswa/impor/simpan"
+MEGABYTE = 1 << 20
+ATTACKS: dict[str, Attack] = {
+    "a NIM with 80,000 spaces inside is pasted": lambda service: at_once(
+        2, lambda: send(service, pasted(b"x" + b" " * 80_000 + b"x"))
+    ),
+    "a NIM of 200,000 apostrophes is pasted": lambda service: at_once(2, lambda: send(service, pasted(b"'" * 200_000))),
+    "16 MB of emoji are pasted": lambda service: at_once(
+        2, lambda: send(service, pasted("🎓".encode() * (15 * MEGABYTE // 4)))
+    ),
+    "16 MB of line breaks are pasted": lambda service: at_once(2, lambda: send(service, pasted(b"\n" * 15 * MEGABYTE))),
+    "16 MB of quotes are pasted": lambda service: at_once(2, lambda: send(service, pasted(b'"' * 15 * MEGABYTE))),
+    "exports are abandoned": lambda service: at_once(
+        64, lambda: abandon(service, get("/mahasiswa/ekspor.xlsx"), 0.3)
+    ),
+    "8 MB of separators are confirmed": lambda service: at_once(
+        4, lambda: send(service, form(CONFIRM, b"a&" * (4 * MEGABYTE - 1)))
+    ),
+    "a million fields are confirmed": lambda service: send(
+        service, form(CONFIRM, b"&".join(b"%d" % number for number in range(1_000_000)))
+    ) and None,
+    "8 MB of percent escapes are confirmed": lambda service: at_once(
+        4, lambda: send(service, form(CONFIRM, b"data=" + b"%41" * (2_790_000)))
+    ),
+    "8 MB of lists are confirmed": lambda service: at_once(
+        4, lambda: send(service, form(CONFIRM, b"data=[" + b"[]," * 2_790_000 + b"[]]"))
+    ),
+    "8 MB of brackets are confirmed": lambda service: at_once(
+        4, lambda: send(service, form(CONFIRM, b"data=" + b"[" * 8_380_000))
+    ),
+    "zip bombs are uploaded and abandoned": lambda service: at_once(
+        8, lambda: abandon(service, upload(zip_bomb(), b"berkas", b"a.xlsx"), 0.5)
+    ),
+    "a query of 60 KB": lambda service: at_once(8, lambda: send(service, get("/?" + "a&" * 30_000))),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """Start a service with 3,000 records; it must be the same process in the end, with a sound log."""
+    path = tmp_path_factory.mktemp("cost") / "a.db"
+    with Service(path) as service:
+        fill(path, 3000)
+        before = workers(service)
+        yield service
+        assert workers(service) == before
+        assert_log_is_sound(service.stderr(), ["busy: ", "interrupted: "])
+
+
+@pytest.fixture(scope="module")
+def bystander(service: Service) -> Bystander:
+    """Return a user whose answers were timed while nobody attacked."""
+    return Bystander(service)
+
+
+@linux
+@pytest.mark.parametrize("name", ATTACKS)
+def test_expensive_requests_do_not_delay_others(bystander: Bystander, name: str) -> None:
+    """While the worst input of a route is worked on, others are answered in time."""
+    bystander.endures(ATTACKS[name])
+
+
+@linux
+def test_expensive_searches_do_not_delay_others(tmp_path: Path) -> None:
+    """A search whose pattern nearly matches everywhere in long texts does not delay others."""
+    with Service(tmp_path / "a.db", {"LOG_LEVEL": "warning"}) as service:
+        with Line(service.port) as line:
+            for number in range(300):
+                assert line.add(f"{number:03}", "Siti", "a" * 65_000).status == 302
+        bystander = Bystander(service)
+        for pattern in ("a" * 254 + "b", "a" * 250 + "%C3%A9"):
+            bystander.endures(lambda service, p=pattern: at_once(8, lambda: send(service, get(f"/?cari={p}"))))  # type: ignore[misc]
+
+
+@linux
+def test_bodies_that_stop_before_their_last_byte_take_bounded_memory(service: Service, bystander: Bystander) -> None:
+    """A hundred confirmations of 8 MB without their last byte: most are refused at once, and others are answered."""
+    (worker,) = workers(service)
+    before = memory(worker)
+    most = 0.0
+    body = form(CONFIRM, b"data=" + b"1" * (8 * MEGABYTE - 100))[:-1]
+    with ExitStack() as stack:
+
+        def attack(service: Service) -> None:
+            nonlocal most
+            for _ in range(100):
+                connection = socket.create_connection(("127.0.0.1", service.port), 30)
+                stack.callback(connection.close)
+                with suppress(ConnectionError):
+                    connection.sendall(body)
+                most = max(most, memory(worker) - before)
+
+        bystander.endures(attack)
+    assert most < 1.5 * BODIES_MAX_BYTES / MEGABYTE, f"{most:.0f} MB"
+    assert f"{MAX_LARGE_BODIES} large ones" in service.stderr()
+
+
+@linux
+def test_a_hundred_trickling_uploads_do_not_delay_others(service: Service, bystander: Bystander) -> None:
+    """Uploads that send a few bytes now and then are ended, and others are answered meanwhile."""
+    head = b"POST /mahasiswa/impor HTTP/1.1\r\nContent-Length: 9000000\r\n" + HOST + BOUNDARY + b"\r\n"
+
+    def attack(service: Service) -> None:
+        with ExitStack() as stack:
+            trickling = []
+            for _ in range(100):
+                connection = socket.create_connection(("127.0.0.1", service.port), 30)
+                stack.callback(connection.close)
+                connection.sendall(head + PART[:60])
+                trickling.append(connection)
+            deadline = time.monotonic() + 45
+            while trickling and time.monotonic() < deadline:
+                trickling = [connection for connection in trickling if goes_on(connection)]
+                threading.Event().wait(0.5)  # the pace of the clients is the subject of this test
+            assert not trickling, f"{len(trickling)} uploads still trickle"
+
+    bystander.endures(attack)
+
+
+def goes_on(connection: socket.socket) -> bool:
+    """Send ten bytes; return whether the service still wants them."""
+    connection.settimeout(0)
+    try:
+        connection.sendall(b"0123456789")
+        return not connection.recv(1000)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+
+
+@linux
+def test_a_full_queue_is_answered_503_with_retry_after(service: Service) -> None:
+    """More exports than may run and wait are refused with a page and Retry-After, and the log names the queue."""
+    answers: list[bytes] = []
+    at_once(4 * (EXPORT.running + EXPORT.waiting), lambda: answers.append(send(service, get("/mahasiswa/ekspor.xlsx"))))
+    refused = [answer for answer in answers if answer.startswith(b"HTTP/1.1 503")]
+    assert refused
+    assert any(answer.startswith(b"HTTP/1.1 200") for answer in answers)
+    until(lambda: f"busy: {EXPORT.name}: {EXPORT.running} running" in service.stderr())
+    with Line(service.port) as line:
+        assert line.get("/?cari=siti").status == 200, SEARCH.name
+
+
+@linux
+def test_the_list_with_a_foreign_query_comes_from_the_cache(service: Service) -> None:
+    """A query that means nothing to the list, such as a campaign's, gets the cached page with its ETag."""
+    with Line(service.port) as line:
+        plain, foreign = line.get("/"), line.get("/?utm_source=wa&fbclid=x")
+    assert foreign.status == 200
+    assert foreign.headers["etag"] == plain.headers["etag"]
