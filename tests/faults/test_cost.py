@@ -9,7 +9,7 @@ from pathlib import Path
 from statistics import median
 
 import pytest
-from attack import FORM, HOST, Line, assert_log_is_sound, fill, linux, memory, until, workers
+from attack import FORM, HOST, Answer, Line, assert_log_is_sound, fill, linux, memory, until, workers
 from harness import Service
 from spreadsheets import zip_bomb
 
@@ -41,17 +41,18 @@ class Bystander:
         """Return the seconds of the slowest answer of one visit; every answer must be right."""
         self.number += 1
         nim = f"tamu-{self.number}"
+        requests: list[tuple[Callable[[Line], Answer], int]] = [
+            (lambda line: line.add(nim, "Siti", "Solo"), 302),
+            (lambda line: line.edit(nim, "Siti", "Bantul"), 302),
+            (lambda line: line.get("/"), 200),
+            (lambda line: line.get("/sehat"), 200),
+            (lambda line: line.delete(nim), 302),
+        ]
         worst = 0.0
         with Line(self.service.port) as line:
-            for request, status in (
-                (lambda: line.add(nim, "Siti", "Solo"), 302),
-                (lambda: line.edit(nim, "Siti", "Bantul"), 302),
-                (lambda: line.get("/"), 200),
-                (lambda: line.get("/sehat"), 200),
-                (lambda: line.delete(nim), 302),
-            ):
+            for request, status in requests:
                 began = time.monotonic()
-                assert request().status == status
+                assert request(line).status == status
                 worst = max(worst, time.monotonic() - began)
         return worst
 
@@ -65,8 +66,7 @@ class Bystander:
             visits += 1
             assert time.monotonic() < deadline, "the attack does not end"
         attacking.join()
-        print(f"bystander: {worst:.3f} s at most in {visits} visits, limit {self.limit:.3f} s")
-        assert worst < self.limit
+        assert worst < self.limit, f"{worst:.3f} s in one of {visits} visits"
 
 
 def send(service: Service, request: bytes, seconds: float = 60.0) -> bytes:
@@ -132,9 +132,9 @@ ATTACKS: dict[str, Attack] = {
     "8 MB of separators are confirmed": lambda service: at_once(
         4, lambda: send(service, form(CONFIRM, b"a&" * (4 * MEGABYTE - 1)))
     ),
-    "a million fields are confirmed": lambda service: send(
-        service, form(CONFIRM, b"&".join(b"%d" % number for number in range(1_000_000)))
-    ) and None,
+    "a million fields are confirmed": lambda service: at_once(
+        2, lambda: send(service, form(CONFIRM, b"&".join(b"%d" % number for number in range(1_000_000))))
+    ),
     "8 MB of percent escapes are confirmed": lambda service: at_once(
         4, lambda: send(service, form(CONFIRM, b"data=" + b"%41" * (2_790_000)))
     ),
@@ -212,7 +212,7 @@ def test_bodies_that_stop_before_their_last_byte_take_bounded_memory(service: Se
 
 
 @linux
-def test_a_hundred_trickling_uploads_do_not_delay_others(service: Service, bystander: Bystander) -> None:
+def test_a_hundred_trickling_uploads_do_not_delay_others(bystander: Bystander) -> None:
     """Uploads that send a few bytes now and then are ended, and others are answered meanwhile."""
     head = b"POST /mahasiswa/impor HTTP/1.1\r\nContent-Length: 9000000\r\n" + HOST + BOUNDARY + b"\r\n"
 
