@@ -10,6 +10,7 @@ import pytest
 
 from mahasiswa.cli import main
 from mahasiswa.settings import Settings
+from mahasiswa.work import DATABASE_CONNECTIONS, KINDS
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = [*sorted(ROOT.glob("*.md")), *sorted(ROOT.glob("docs/*.md")), ROOT / "bench" / "README.md"]
@@ -129,3 +130,11 @@ def test_the_picture_of_the_architecture_is_what_its_script_draws(tmp_path: Path
     script.write_bytes((ROOT / "docs" / script.name).read_bytes())
     subprocess.run([sys.executable, str(script)], timeout=30, check=True)
     assert (tmp_path / "architecture.svg").read_bytes() == (ROOT / "docs" / "architecture.svg").read_bytes()
+
+
+def test_the_operations_document_lists_every_kind_of_work() -> None:
+    """The table of slots and queues in docs/operations.md is the table in the program."""
+    text = (ROOT / "docs" / "operations.md").read_text()
+    for kind in KINDS:
+        assert f"| {kind.name} | {kind.running} | {kind.waiting} |" in text
+    assert f"at most {DATABASE_CONNECTIONS} connections" in text
