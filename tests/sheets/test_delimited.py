@@ -91,9 +91,10 @@ def test_a_csv_cell_of_131072_characters_is_read() -> None:
     "data", ["1;" * 600_000, '"\n";' * 300_000, ";" * 20_000], ids=["cells", "lines", "blank cells"]
 )
 def test_a_csv_row_that_is_too_long_is_too_big(data: str) -> None:
-    for read in (lambda: rows_of(data.encode()), lambda: pasted(data)):
-        with pytest.raises(sheets.TooBig, match=re.escape(wording.TOO_HEAVY)):
-            read()
+    with pytest.raises(sheets.TooBig, match=re.escape(wording.TOO_HEAVY)):
+        rows_of(data.encode())
+    with pytest.raises(sheets.TooBig, match=re.escape(wording.TOO_HEAVY)):
+        pasted(data)
 
 
 @pytest.mark.parametrize("line", ["\n", ";;\n", "\t\t\n"])
@@ -107,10 +108,11 @@ def test_more_rows_than_excel_has_are_too_many_even_if_they_are_blank(line: str)
 def test_reading_stops_when_it_is_told_to(separator: str) -> None:
     text = f"NIM{separator}Nama{separator}Alamat\n" + f"1{separator}Ani{separator}A\n" * 9_000
     stop = threading.Event()
-    with sheets.read(io.BytesIO(text.encode()), stop=stop) as table, pytest.raises(sheets.Stopped):
-        for number, *_ in table:
-            stop.set()
-    assert number < 1000
+    with sheets.read(io.BytesIO(text.encode()), stop=stop) as table:
+        next(iter(table))
+        stop.set()
+        with pytest.raises(sheets.Stopped):
+            list(table)
     with pytest.raises(sheets.Stopped):
         list(sheets.read_text(text, stop=stop))
 

@@ -1,8 +1,8 @@
 """A file is compared with the records that exist, and the result passes through the browser unchanged."""
 
 import json
-from functools import partial
 import string
+from functools import partial
 from typing import Any
 
 import pytest

@@ -5,13 +5,9 @@ from itertools import islice
 from typing import BinaryIO
 
 from mahasiswa.record import Mahasiswa
-from mahasiswa.sheets.csv_form import START, lines
+from mahasiswa.sheets.csv_form import JOINED_MAX_CHARACTERS, START, lines
 
 CHUNK_ROWS = 500
-
-CHUNK_MAX_CHARACTERS = 1 << 20
-"""Maximum length of the rows that are joined. Longer ones are written one by one, because joining them stops the thread
-of the event loop."""
 
 
 def write_csv(records: Iterable[Mahasiswa], file: BinaryIO) -> None:
@@ -28,7 +24,7 @@ def csv_chunks(records: Iterable[Mahasiswa]) -> Iterator[bytes]:
     yield START
     while batch := list(islice(records, CHUNK_ROWS)):
         rows = lines(batch)
-        if sum(map(len, rows)) > CHUNK_MAX_CHARACTERS:
+        if sum(map(len, rows)) > JOINED_MAX_CHARACTERS:
             yield from map(str.encode, rows)
         else:
             yield "".join(rows).encode()

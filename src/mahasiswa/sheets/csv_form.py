@@ -18,6 +18,9 @@ from mahasiswa.wording import HEADER
 START = codecs.BOM_UTF8 + (";".join(HEADER) + "\r\n").encode()
 """The first bytes of each of our exports."""
 
+JOINED_MAX_CHARACTERS = 1 << 20
+"""Maximum length of lines that are joined. In a call of C code on more than this, no other thread would run."""
+
 GUARD = "'"
 
 # The apostrophe is guarded like the rest, so that a guard differs from an apostrophe of the text. A program may drop
@@ -39,7 +42,8 @@ _ordinary_lines = re.compile(rf"(?:{_NIM};{_TEXT};{_TEXT}\r\n)*+").fullmatch
 def lines(records: Sequence[Mahasiswa]) -> list[str]:
     """The records as lines of the file."""
     plain = [f"{nim};{nama};{alamat}\r\n" for nim, nama, alamat in records]
-    joined = "".join(plain)
+    joined = "".join(plain) if sum(map(len, plain)) <= JOINED_MAX_CHARACTERS else ""
+    # The count tells separators from a `;` in a text.
     if joined.count(";") != 2 * len(plain) or not _ordinary_lines(joined):
         return [_line(record) for record in records]
     if "," not in joined:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain, islice
 from threading import Event
-from typing import Any, BinaryIO, TypeVar
+from typing import BinaryIO, TypeVar
 
 from mahasiswa import wording
 from mahasiswa.sheets.columns import (
@@ -25,7 +25,7 @@ from mahasiswa.sheets.columns import (
 from mahasiswa.sheets.csv_form import START, read_row
 from mahasiswa.sheets.errors import SheetError, Stopped, TooBig
 
-_Row = TypeVar("_Row", bound=tuple[Any, ...])
+T = TypeVar("T")
 
 SAMPLE_BYTES = 1 << 16
 SAMPLE_ROWS = 100
@@ -36,18 +36,20 @@ STEP_BYTES = 1 << 18
 ROW_MAX_CHARACTERS = 1 << 20
 """Maximum length of a row of CSV, because one call splits it into cells. It takes 15 ms."""
 
-CHECK_ROWS = 256
-"""After this many rows the reading looks whether it was told to stop."""
+CHECK_LINES = 16
+"""After this many lines the reading looks whether it was told to stop, and whether there are too many."""
 
 _SEPARATORS = ";\t,"
 _END = "\0the end of the file\0"
 
 
 @contextmanager
-def read_csv(file: BinaryIO, *, max_rows: int | None = None, stop: Event | None = None) -> Iterator[Iterator[SheetRow]]:
+def read_csv(
+    file: BinaryIO, *, max_lines: int | None = None, stop: Event | None = None
+) -> Iterator[Iterator[SheetRow]]:
     """The rows of a seekable CSV file, in bounded memory. The file stays open.
 
-    `max_rows` counts blank rows, too. Raises SheetError, at once or while the rows are read, and Stopped after `stop`
+    Raises SheetError, at once or while the rows are read, and Stopped after `stop`
     was set.
     """
     encoding = _encoding(file)
@@ -56,13 +58,13 @@ def read_csv(file: BinaryIO, *, max_rows: int | None = None, stop: Event | None 
     text = io.TextIOWrapper(file, encoding=encoding, newline="")
     try:
         sample = _sample(text)
-        lines = _decoded(text)
-        yield _export_rows(lines, max_rows, stop) if is_export else _rows(lines, sample, max_rows, stop)
+        lines = _watched(_decoded(text), max_lines, stop)
+        yield _export_rows(lines) if is_export else _rows(lines, sample)
     finally:
         text.detach()
 
 
-def read_pasted(text: str, *, max_rows: int | None = None, stop: Event | None = None) -> Iterator[SheetRow]:
+def read_pasted(text: str, *, max_lines: int | None = None, stop: Event | None = None) -> Iterator[SheetRow]:
     """The rows of cells pasted from Excel, or of pasted CSV. Raises as `read_csv` does."""
     if not text or text.isspace():
         raise SheetError(wording.EMPTY_PASTE)
@@ -72,8 +74,8 @@ def read_pasted(text: str, *, max_rows: int | None = None, stop: Event | None = 
     except UnicodeEncodeError as error:
         raise SheetError(wording.BROKEN_PASTE) from error
     if "\t" in text:
-        return select_columns(_watched(enumerate(_pasted_rows(text), 1), max_rows, stop))
-    return _rows(_lines(text), text[:SAMPLE_BYTES], max_rows, stop)
+        return select_columns(enumerate(_watched(_pasted_rows(text), max_lines, stop), 1))
+    return _rows(_watched(_lines(text), max_lines, stop), text[:SAMPLE_BYTES])
 
 
 def _sample(text: io.TextIOWrapper) -> str:
@@ -105,32 +107,32 @@ def _lines(text: str) -> Iterator[str]:
         yield line
 
 
-def _rows(lines: Iterator[str], sample: str, max_rows: int | None, stop: Event | None) -> Iterator[SheetRow]:
+def _rows(lines: Iterator[str], sample: str) -> Iterator[SheetRow]:
     # Excel reads a first line `sep=;` as an instruction and counts the rows after it.
     instruction = re.match(r"sep=(.)\r?\n", sample, re.IGNORECASE)
     if instruction:
         next(lines)
     separator = instruction[1] if instruction else _separator(sample)
-    numbered = ((number, cells) for number, cells, _ in _csv_rows(lines, separator))
-    return select_columns(_watched(numbered, max_rows, stop))
+    return select_columns((number, cells) for number, cells, _ in _csv_rows(lines, separator))
 
 
-def _export_rows(lines: Iterator[str], max_rows: int | None, stop: Event | None) -> Iterator[SheetRow]:
+def _export_rows(lines: Iterator[str]) -> Iterator[SheetRow]:
     """The rows of our own export, which another program may have changed."""
     next(lines)
-    for number, cells, row_lines in _watched(_csv_rows(lines, ";", 2), max_rows, stop):
+    for number, cells, row_lines in _csv_rows(lines, ";", 2):
         if not is_blank(cells):
             yield read_row(number, cells, row_lines)
 
 
-def _watched(rows: Iterable[_Row], max_rows: int | None, stop: Event | None) -> Iterator[_Row]:
-    for row in rows:
-        if not row[0] % CHECK_ROWS:
+def _watched(items: Iterable[T], most: int | None, stop: Event | None) -> Iterator[T]:
+    """The items, until there are too many or `stop` is set."""
+    for count, item in enumerate(items):
+        if not count % CHECK_LINES:
             if stop is not None and stop.is_set():
                 raise Stopped
-            if max_rows is not None and row[0] > max_rows:
-                raise TooBig(wording.TOO_MANY_ROWS.format(limit=wording.number(max_rows)))
-        yield row
+            if most is not None and count > most:
+                raise TooBig(wording.TOO_MANY_ROWS.format(limit=wording.number(most)))
+        yield item
 
 
 def _csv_rows(lines: Iterator[str], separator: str, first: int = 1) -> Iterator[tuple[int, list[str], Sequence[str]]]:
@@ -208,6 +210,7 @@ def _encoding(file: BinaryIO) -> str:
 # Excel puts a copied cell in quotes only if it holds a line break, a tab or a quote. Any other quote is the text's own.
 _WITHIN_QUOTES = re.compile(r'(?:[^"]++|"")*+')
 _CELL_END = re.compile(r"[\t\r\n]")
+_TOO_LONG = BadCell("long", "")
 
 
 def _pasted_rows(text: str) -> Iterator[Sequence[Cell]]:
@@ -215,7 +218,7 @@ def _pasted_rows(text: str) -> Iterator[Sequence[Cell]]:
     at = 0
     while at < len(text):
         cell, at = _pasted_cell(text, at)
-        row.append(cell if len(cell) <= CELL_MAX_CHARACTERS else BadCell("long", ""))
+        row.append(cell)
         if not text.startswith("\t", at):
             yield row
             row = []
@@ -226,22 +229,22 @@ def _pasted_rows(text: str) -> Iterator[Sequence[Cell]]:
         yield row
 
 
-def _pasted_cell(text: str, at: int) -> tuple[str, int]:
+def _pasted_cell(text: str, at: int) -> tuple[Cell, int]:
     """The cell that begins at this index, and the index of its end."""
     if text.startswith('"', at):
         end = _closing_quote(text, at + 1)
-        quoted = text[at + 1 : end]
-        if text[end + 1 : end + 2] in ("", "\t", "\r", "\n") and (_CELL_END.search(quoted) or '""' in quoted):
-            if len(quoted) <= 2 * CELL_MAX_CHARACTERS:
-                quoted = re.sub(r"\r\n?", "\n", quoted.replace('""', '"'))
-            return quoted, end + 1
+        if text[end + 1 : end + 2] in ("", "\t", "\r", "\n"):
+            if end - at > 2 * CELL_MAX_CHARACTERS:
+                return _TOO_LONG, end + 1
+            quoted = text[at + 1 : end]
+            if _CELL_END.search(quoted) or '""' in quoted:
+                cell = quoted.replace('""', '"').replace("\r\n", "\n").replace("\r", "\n")
+                return cell if len(cell) <= CELL_MAX_CHARACTERS else _TOO_LONG, end + 1
     end = at
-    while end < len(text):
-        found = _CELL_END.search(text, end, end + STEP_BYTES)
-        if found:
-            return text[at : found.start()], found.start()
+    while end < len(text) and not (found := _CELL_END.search(text, end, end + STEP_BYTES)):
         end += STEP_BYTES
-    return text[at:], len(text)
+    end = found.start() if end < len(text) and found else len(text)
+    return text[at:end] if end - at <= CELL_MAX_CHARACTERS else _TOO_LONG, end
 
 
 def _closing_quote(text: str, at: int) -> int:

@@ -26,7 +26,7 @@ class Limits:
 
     file_bytes: int | None
     rows: int | None  # rows that are not blank
-    sheet_rows: int | None  # rows, blank ones too; a workbook has no more than these anyway
+    lines: int | None  # lines of a CSV file or of pasted cells, also blank ones
     output_bytes: int | None  # what the process may send back
     memory_bytes: int
     seconds: float
@@ -35,12 +35,12 @@ class Limits:
 WEB = Limits(
     file_bytes=UPLOAD_MAX_BYTES,
     rows=MAX_CONFIRMED_ROWS,
-    sheet_rows=1_048_576,  # as in Excel
+    lines=1_048_576,  # as in Excel
     output_bytes=32 << 20,
     memory_bytes=512 << 20,
     seconds=20,
 )
-COMMAND_LINE = Limits(file_bytes=None, rows=None, sheet_rows=None, output_bytes=None, memory_bytes=2 << 30, seconds=600)
+COMMAND_LINE = Limits(file_bytes=None, rows=None, lines=None, output_bytes=None, memory_bytes=2 << 30, seconds=600)
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ def read(file: BinaryIO, limits: Limits = WEB, stop: Event | None = None) -> Ite
     start = file.read(8)
     file.seek(0)
     if not start.startswith((_ZIP, _COMPOUND)):
-        with read_csv(file, max_rows=limits.sheet_rows, stop=stop) as rows:
+        with read_csv(file, max_lines=limits.lines, stop=stop) as rows:
             yield Table(_at_most(limits.rows, rows))
         return
     with read_workbook(
@@ -85,7 +85,7 @@ def read(file: BinaryIO, limits: Limits = WEB, stop: Event | None = None) -> Ite
 
 def read_text(text: str, limits: Limits = WEB, stop: Event | None = None) -> Table:
     """The rows of cells that were pasted from a spreadsheet. Raises as `read` does."""
-    return Table(_at_most(limits.rows, read_pasted(text, max_rows=limits.sheet_rows, stop=stop)))
+    return Table(_at_most(limits.rows, read_pasted(text, max_lines=limits.lines, stop=stop)))
 
 
 def _at_most(limit: int | None, rows: Iterator[SheetRow]) -> Iterator[SheetRow]:
