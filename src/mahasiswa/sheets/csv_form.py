@@ -65,13 +65,14 @@ def read_row(number: int, cells: Sequence[str], row_lines: Sequence[str]) -> She
         nim, nama, alamat = [*cells, None, None, None][: len(HEADER)]
         return number, nim, nama, alamat
     nim, nama, alamat = cells[: len(HEADER)]
-    if len(row_lines) == 1 and GUARD not in row_lines[0] and '"' not in row_lines[0]:
-        return number, nim, nama, alamat
-    record = Mahasiswa(_unguarded(nim, _guarded_nim), _unguarded(nama, _guarded), _unguarded(alamat, _guarded))
-    nim_cell = record.nim if record.nim == nim else Verbatim(record.nim)
-    if (_is_blank(record.nama) or _is_blank(record.alamat)) and _line(record) == "".join(row_lines):
-        return number, nim_cell, Verbatim(record.nama), Verbatim(record.alamat)
-    return number, nim_cell, record.nama, record.alamat
+    raw = row_lines[0] if len(row_lines) == 1 else "".join(row_lines)
+    if GUARD in raw:
+        marked, nim, nama, alamat = nim, _unguarded(nim, _guarded_nim), _unguarded(nama), _unguarded(alamat)
+        nim = nim if nim == marked else Verbatim(nim)
+    blank = not nama or not alamat or nama.isspace() or alamat.isspace()
+    if blank and '"' in raw and raw == _line(Mahasiswa(nim, nama, alamat)):
+        return number, nim, Verbatim(nama), Verbatim(alamat)
+    return number, nim, nama, alamat
 
 
 def _line(record: Mahasiswa) -> str:
@@ -90,19 +91,13 @@ def _guarded_nim(nim: str) -> str:
     return guarded if guarded.startswith(GUARD) or is_kept(nim) else GUARD + guarded
 
 
-def _unguarded(cell: str, guarded: Callable[[str], str]) -> str:
-    if GUARD not in cell:
-        return cell
+def _unguarded(cell: str, guarded: Callable[[str], str] = _guarded) -> str:
     text = _unguard_within("", cell.removeprefix(GUARD))
     return text if guarded(text) == cell else cell
 
 
 def _quoted(text: str) -> str:
     # A blank text has quotes, so that an import can tell it from a cell without a text.
-    if _needs_quotes(text) or _is_blank(text):
+    if _needs_quotes(text) or not text or text.isspace():
         return '"' + text.replace('"', '""') + '"'
     return text
-
-
-def _is_blank(text: str) -> bool:
-    return not text or text.isspace()

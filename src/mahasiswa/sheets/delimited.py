@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from itertools import chain, islice
 from threading import Event
 from typing import BinaryIO, TypeVar
@@ -58,7 +59,8 @@ def read_csv(
     text = io.TextIOWrapper(file, encoding=encoding, newline="")
     try:
         sample = _sample(text)
-        lines = _watched(_decoded(text), max_lines, stop)
+        # A line that is too long comes in parts.
+        lines = _watched(iter(partial(text.readline, ROW_MAX_CHARACTERS), ""), max_lines, stop)
         yield _export_rows(lines) if is_export else _rows(lines, sample)
     finally:
         text.detach()
@@ -87,15 +89,6 @@ def _sample(text: io.TextIOWrapper) -> str:
         text.seek(0)
 
 
-def _decoded(text: io.TextIOWrapper) -> Iterator[str]:
-    """The lines of a file. One that is too long comes in parts."""
-    try:
-        while line := text.readline(ROW_MAX_CHARACTERS):
-            yield line
-    except UnicodeDecodeError as error:
-        raise SheetError(wording.NOT_A_SPREADSHEET) from error
-
-
 _LINE = re.compile(r"[^\r\n]*+(?:\r\n?|\n)?")
 
 
@@ -120,19 +113,22 @@ def _export_rows(lines: Iterator[str]) -> Iterator[SheetRow]:
     """The rows of our own export, which another program may have changed."""
     next(lines)
     for number, cells, row_lines in _csv_rows(lines, ";", 2):
-        if not is_blank(cells):
+        if cells and (cells[0] or not is_blank(cells)):
             yield read_row(number, cells, row_lines)
 
 
 def _watched(items: Iterable[T], most: int | None, stop: Event | None) -> Iterator[T]:
     """The items, until there are too many or `stop` is set."""
-    for count, item in enumerate(items):
-        if not count % CHECK_LINES:
-            if stop is not None and stop.is_set():
-                raise Stopped
-            if most is not None and count > most:
-                raise TooBig(wording.TOO_MANY_ROWS.format(limit=wording.number(most)))
-        yield item
+    try:
+        for count, item in enumerate(items):
+            if not count % CHECK_LINES:
+                if stop is not None and stop.is_set():
+                    raise Stopped
+                if most is not None and count > most:
+                    raise TooBig(wording.TOO_MANY_ROWS.format(limit=wording.number(most)))
+            yield item
+    except UnicodeDecodeError as error:
+        raise SheetError(wording.NOT_A_SPREADSHEET) from error
 
 
 def _csv_rows(lines: Iterator[str], separator: str, first: int = 1) -> Iterator[tuple[int, list[str], Sequence[str]]]:
