@@ -281,16 +281,26 @@ def by_xlsxwriter(*rows: Sequence[str]) -> bytes:
     return file.getvalue()
 
 
-def by_libreoffice(data: bytes, ending: str, folder: Path, *, filter_options: str = "") -> bytes:
-    """Return a workbook as LibreOffice saves it with another ending. Skip the test if there is no LibreOffice."""
+def by_libreoffice(
+    data: bytes,
+    ending: str,
+    folder: Path,
+    *,
+    filter_options: str = "",
+    source_ending: str = "xlsx",
+    input_filter: str = "",
+) -> bytes:
+    """Return a file as LibreOffice saves it with another ending. Skip the test if there is no LibreOffice."""
     soffice = shutil.which("soffice")
     if soffice is None:
         pytest.skip("LibreOffice is not installed")
-    source = folder / "source.xlsx"
+    source = folder / f"source.{source_ending}"
     source.write_bytes(data)
     profile = f"-env:UserInstallation={(folder / 'profile').as_uri()}"
     target = f"{ending}:{filter_options}" if filter_options else ending
     command = [soffice, profile, "--headless", "--convert-to", target, "--outdir", str(folder / "out"), str(source)]
+    if input_filter:
+        command.insert(-1, f"--infilter={input_filter}")
     subprocess.run(command, check=True, capture_output=True, timeout=SOFFICE_SECONDS)
     return (folder / "out" / f"source.{ending}").read_bytes()
 

@@ -47,6 +47,7 @@ TOO_HEAVY = (
 TOO_LARGE = "Ukuran berkas melebihi {limit}. Bagi menjadi beberapa berkas, lalu unggah satu per satu."
 TOO_MANY_ROWS = "Berkas ini berisi lebih dari {limit} baris. Bagi menjadi beberapa berkas, lalu unggah satu per satu."
 OPEN_QUOTE = 'Baris {row}: tanda kutip (“"”) dibuka tetapi tidak ditutup. Perbaiki barisnya, lalu unggah lagi.'
+CELL_OVER_LIMIT = "Baris {row}: isi salah satu selnya lebih dari {limit} karakter. Persingkat isinya, lalu unggah lagi."
 NO_NIM_COLUMN = "Kolom NIM tidak ditemukan. Beri judul NIM, Nama, dan Alamat pada baris pertama, lalu coba lagi."
 NO_OTHER_COLUMN = "Kolom Nama dan Alamat tidak ditemukan. Beri judul NIM, Nama, dan Alamat pada baris pertama."
 NO_HEADER = (

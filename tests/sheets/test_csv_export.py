@@ -29,6 +29,30 @@ def test_a_text_like_a_formula_gets_an_apostrophe_in_csv(first: str) -> None:
     assert f"'{first}x" in as_csv([Mahasiswa("1", "Ani", f"{first}x")])
 
 
+@pytest.mark.parametrize("separator", [",", ";", "\t", "\n", "\r"])
+@pytest.mark.parametrize("first", "=+-@＝＋－＠'")
+def test_a_formula_after_any_separator_gets_an_apostrophe_in_csv(first: str, separator: str) -> None:
+    assert f'"Budi{separator}\'{first}x"' in as_csv([Mahasiswa("1", "Ani", f"Budi{separator}{first}x")])
+
+
+@pytest.mark.parametrize("text", ["a,b", "a\tb", "a;b", 'a"b', "a\nb", "a\rb", "", "  "])
+def test_a_text_with_a_separator_a_quote_or_a_line_break_has_quotes_in_csv(text: str) -> None:
+    """A blank text has them too, so that it differs from a blank cell."""
+    quoted = '"' + text.replace('"', '""') + '"'
+    assert as_csv([Mahasiswa("1", text, "x")]).endswith(f"1;{quoted};x\r\n")
+    assert as_csv([Mahasiswa("1", "x", text)]).endswith(f"1;x;{quoted}\r\n")
+
+
+@pytest.mark.parametrize("nim", [" 1", "1 ", "1.23E+11", "NIM", "'1", "\u200b1"])
+def test_a_nim_that_an_import_would_change_gets_an_apostrophe_in_csv(nim: str) -> None:
+    assert as_csv([Mahasiswa(nim, "Ani", "A")]).endswith(f"\r\n'{nim};Ani;A\r\n")
+
+
+@pytest.mark.parametrize("nim", ["0123", "A11.2019.12345", "20/456839/TK/50663", "1E5", "x", "ab'c", "2019-001", "1.0"])
+def test_an_ordinary_nim_has_no_apostrophe_in_csv(nim: str) -> None:
+    assert as_csv([Mahasiswa(nim, "Ani", "A")]).endswith(f"\r\n{nim};Ani;A\r\n")
+
+
 def test_csv_is_written_while_the_records_are_read() -> None:
     """A chunk is complete as soon as its records are read."""
     read = []

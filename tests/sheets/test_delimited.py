@@ -2,10 +2,12 @@
 
 import io
 import re
+import threading
 
 import pytest
 
 from mahasiswa import sheets, wording
+from mahasiswa.sheets.columns import CELL_MAX_CHARACTERS, BadCell
 
 ROWS = [(2, "0123", "Ani", "Jl. Melati 1"), (3, "0124", "Budi", "Jl. Mawar 2")]
 
@@ -70,6 +72,51 @@ def test_a_quote_that_never_ends_is_refused_in_a_huge_file() -> None:
         rows_of(data)
 
 
+@pytest.mark.parametrize("quote", ["", '"'])
+@pytest.mark.parametrize("count", [1, 20])
+def test_a_csv_cell_over_131072_characters_is_refused(quote: str, count: int) -> None:
+    """The message does not speak of a quote that never ends, even if the cell has quotes and line breaks."""
+    cell = quote + "x" * (CELL_MAX_CHARACTERS * count + 1) + quote
+    message = wording.CELL_OVER_LIMIT.format(row=3, limit="131.072")
+    for end in ("", "\n", '\n3;"Citra";C\n'):
+        with pytest.raises(sheets.SheetError, match=re.escape(message)):
+            rows_of(f"NIM;Nama;Alamat\n1;Ani;A\n2;{cell};B{end}".encode())
+
+
+def test_a_csv_cell_of_131072_characters_is_read() -> None:
+    assert rows_of(b"NIM;Nama;Alamat\n1;Ani;" + b"x" * CELL_MAX_CHARACTERS)[0][3] == "x" * CELL_MAX_CHARACTERS
+
+
+@pytest.mark.parametrize(
+    "data", ["1;" * 600_000, '"\n";' * 300_000, ";" * 20_000], ids=["cells", "lines", "blank cells"]
+)
+def test_a_csv_row_that_is_too_long_is_too_big(data: str) -> None:
+    with pytest.raises(sheets.TooBig, match=re.escape(wording.TOO_HEAVY)):
+        rows_of(data.encode())
+    with pytest.raises(sheets.TooBig, match=re.escape(wording.TOO_HEAVY)):
+        pasted(data)
+
+
+@pytest.mark.parametrize("line", ["\n", ";;\n", "\t\t\n"])
+def test_more_rows_than_excel_has_are_too_many_even_if_they_are_blank(line: str) -> None:
+    text = "NIM;Nama;Alamat\n".replace(";", line[0].strip("\n") or ";") + line * 1_049_000 + "1;A;B\n"
+    with pytest.raises(sheets.TooBig, match=r"1\.048\.576"):
+        pasted(text)
+
+
+@pytest.mark.parametrize("separator", [";", "\t"])
+def test_reading_stops_when_it_is_told_to(separator: str) -> None:
+    text = f"NIM{separator}Nama{separator}Alamat\n" + f"1{separator}Ani{separator}A\n" * 9_000
+    stop = threading.Event()
+    with sheets.read(io.BytesIO(text.encode()), stop=stop) as table:
+        next(iter(table))
+        stop.set()
+        with pytest.raises(sheets.Stopped):
+            list(table)
+    with pytest.raises(sheets.Stopped):
+        list(sheets.read_text(text, stop=stop))
+
+
 @pytest.mark.parametrize("data", [b"", b"  \r\n", b"\xef\xbb\xbf", b"\xff\xfe", b";;\r\n;;\r\n"])
 def test_an_empty_csv_file_is_refused(data: bytes) -> None:
     with pytest.raises(sheets.SheetError, match=re.escape(wording.EMPTY)):
@@ -115,12 +162,31 @@ def test_a_csv_file_stays_open() -> None:
 
 
 def test_the_guard_of_our_export_is_removed_and_other_apostrophes_stay() -> None:
-    data = "'=1+1;'-;''x\n'＝1;'Ain;Nur'aini\n".encode()
-    assert rows_of(data) == [(1, "=1+1", "-", "'x"), (2, "＝1", "'Ain", "Nur'aini")]
+    data = "\ufeffNIM;Nama;Alamat\r\n'=1+1;'-;''x\r\n'＝1;'Ain;Nur'aini\r\n1;\"A,'=1\";'a,=1\r\n".encode()
+    assert rows_of(data) == [(2, "=1+1", "-", "'x"), (3, "＝1", "'Ain", "Nur'aini"), (4, "1", "A,=1", "'a,=1")]
+
+
+@pytest.mark.parametrize(
+    "start",
+    ["", "NIM;Nama;Alamat\r\n", "\ufeffNIM,Nama,Alamat\r\n", "\ufeffnim;nama;alamat\r\n", "\ufeffNIM;Nama;Alamat\n"],
+)
+def test_a_file_that_does_not_begin_like_our_export_keeps_its_apostrophes(start: str) -> None:
+    separator = "," if "NIM," in start else ";"
+    data = (start + separator.join(["1", "'=x", "''x"]) + "\r\n").encode()
+    assert [row[1:] for row in rows_of(data)] == [("1", "'=x", "''x")]
+
+
+def test_our_export_may_be_saved_again_by_excel() -> None:
+    """Excel quotes fewer cells. A blank cell is one without a text, and spaces around a NIM are removed."""
+    data = b"\xef\xbb\xbfNIM;Nama;Alamat\r\n 1 ;Ani, S.Kom.;'+62\r\n2;;\r\n;;\r\n3\r\n"
+    assert rows_of(data) == [(2, " 1 ", "Ani, S.Kom.", "+62"), (3, "2", "", ""), (5, "3", None, None)]
+    with sheets.read(io.BytesIO(data)) as table:
+        answers = sheets.check(table)
+    assert [answer[1:4] for answer in answers] == [("1", "Ani, S.Kom.", "+62"), ("2", None, None), ("3", None, None)]
 
 
 def test_a_column_that_csv_lacks_reads_as_blank() -> None:
-    assert rows_of(b"NIM;Nama\n1;'=x\n2\n") == [(2, "1", "=x", None), (3, "2", None, None)]
+    assert rows_of(b"NIM;Nama\n1;'=x\n2\n") == [(2, "1", "'=x", None), (3, "2", None, None)]
 
 
 def test_cells_pasted_from_excel_are_read() -> None:
@@ -136,7 +202,7 @@ def test_pasted_rows_may_lack_a_header_and_the_last_cell() -> None:
 def test_quotes_in_pasted_cells_take_linear_time() -> None:
     """A text of 500,000 quotes would take hours if each of them were searched for its end."""
     text = "1\tAni\t" + '"a' * 500_000
-    assert pasted(text) == [(1, "1", "Ani", '"a' * 500_000)]
+    assert pasted(text) == [(1, "1", "Ani", BadCell("long", ""))]
     assert len(pasted("\n".join(['"1\tAni\t"A'] * 10_000))) == 10_000
 
 

@@ -1,13 +1,15 @@
 """Records that are exported are imported again without any change to their texts."""
 
 import io
+import re
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from naughty import NAUGHTY, NAUGHTY_NIMS
 
 from mahasiswa import sheets
-from mahasiswa.record import Mahasiswa
+from mahasiswa.record import UNADDRESSABLE_NIMS, Mahasiswa
 from mahasiswa.sheets.xlsx_export import CELL_MAX_UTF16_UNITS
 
 # The texts and nims that an import does not clean or refuse.
@@ -56,6 +58,20 @@ def imported(data: bytes) -> list[Mahasiswa]:
     return [Mahasiswa(row.nim, row.nama or "", row.alamat or "") for row in rows if isinstance(row, sheets.Row)]
 
 
+FORMULA = re.compile('(?:^|[,;\t\r\n])"*[=+@＝＋－＠-]')
+
+separators_and_guards = st.text("',;=+-@\t\r\n\"aé １＝", max_size=12)
+any_text = (
+    st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=12) | separators_and_guards
+)
+any_nim = (any_text | st.sampled_from(NAUGHTY_NIMS)).filter(lambda nim: nim not in UNADDRESSABLE_NIMS)
+any_records = st.lists(
+    st.builds(Mahasiswa, any_nim, any_text | st.sampled_from(NAUGHTY), any_text | st.sampled_from(NAUGHTY)),
+    max_size=8,
+    unique_by=lambda record: record.nim,
+)
+
+
 def as_csv(rows: list[Mahasiswa]) -> bytes:
     return b"".join(sheets.csv_chunks(rows))
 
@@ -70,6 +86,32 @@ def as_xlsx(rows: list[Mahasiswa]) -> bytes:
 @example(AWKWARD)
 @settings(max_examples=300, deadline=None)
 def test_records_exported_as_csv_are_imported_unchanged(rows: list[Mahasiswa]) -> None:
+    assert imported(as_csv(rows)) == rows
+
+
+@given(any_records)
+@example([Mahasiswa(nim, text, text) for nim, text in zip(NAUGHTY_NIMS, NAUGHTY, strict=False)])
+@example(
+    [Mahasiswa("NIM", "Nama", "Alamat"), Mahasiswa(" 1", "", " "), Mahasiswa("1", "\r", "\n"), Mahasiswa("", "a", "b")]
+)
+@example([Mahasiswa("1", "Budi,=1+1,x", "Budi\t=1+1"), Mahasiswa("2", "a;b\r\n3;c", "d"), Mahasiswa("3,", "'=", ",'=")])
+@settings(max_examples=1000, deadline=None)
+def test_any_records_come_back_from_csv_unchanged(rows: list[Mahasiswa]) -> None:
+    """A NIM is not cleaned, and a blank text is not a cell without a text: nothing differs, in any list."""
+    assert imported(as_csv(rows)) == rows
+
+
+@given(any_records)
+@settings(max_examples=1000, deadline=None)
+def test_no_separator_or_quote_in_csv_stands_before_a_formula(rows: list[Mahasiswa]) -> None:
+    """So no program sees a formula, wherever it splits a line."""
+    assert not FORMULA.search(as_csv(rows).decode("utf-8-sig"))
+
+
+def test_an_export_of_many_and_of_long_records_comes_back_from_csv_unchanged() -> None:
+    """They are written in another way than a few short ones."""
+    rows = [Mahasiswa(f"A1.{n}", NAUGHTY[n % len(NAUGHTY)] if n > 3000 else f"Ani, {n}", "x, y") for n in range(4000)]
+    rows += [Mahasiswa(f"long{n}", "é" * 60_000, '"' * 60_000) for n in range(20)]
     assert imported(as_csv(rows)) == rows
 
 

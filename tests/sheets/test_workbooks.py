@@ -3,11 +3,13 @@
 import asyncio
 import datetime as dt
 import io
+import os
 import re
 import struct
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import zipfile
 from collections.abc import Callable
@@ -17,6 +19,7 @@ from pathlib import Path
 import openpyxl  # type: ignore[import-untyped]
 import pytest
 import xlsxwriter  # type: ignore[import-untyped]
+from processes import children
 from spreadsheets import (
     HEADER,
     HEADER_XML,
@@ -250,6 +253,28 @@ def test_the_deadline_counts_only_the_time_in_which_the_child_is_waited_for() ->
         while time.monotonic() < busy:
             sheets.load('[[2,"1","","",null]]')
         assert len(list(rows)) == 4_999
+
+
+def test_reading_a_workbook_stops_within_a_second() -> None:
+    """The child ends, and the thread that waits for its answer goes on."""
+    data = zip_bomb()
+    stop = threading.Event()
+    stopped: list[float] = []
+
+    def read() -> None:
+        with pytest.raises(sheets.Stopped), sheets.read(io.BytesIO(data), sheets.COMMAND_LINE, stop) as table:
+            list(table)
+        stopped.append(time.monotonic())
+
+    thread = threading.Thread(target=read)
+    thread.start()
+    while not children(os.getpid()):
+        assert thread.is_alive()
+    began = time.monotonic()
+    stop.set()
+    thread.join()
+    assert stopped[0] - began < 1
+    assert children(os.getpid()) == []
 
 
 def test_a_workbook_may_be_left_half_read() -> None:

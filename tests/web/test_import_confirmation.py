@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from functools import partial
 from urllib.parse import quote
 
 import pytest
@@ -136,7 +137,6 @@ TAMPERED: dict[str, Callable[[Rows], object]] = {
     "a number": swapped("1", 1),
     "a boolean": swapped("Solo", new=True),
     "a list in a list": swapped("1", ["1"]),
-    "an empty nim": swapped("1", ""),
     "a dot": swapped("1", "."),
     "dots": swapped("1", ".."),
     "a long nim": swapped("1", "9" * 256),
@@ -146,6 +146,10 @@ TAMPERED: dict[str, Callable[[Rows], object]] = {
     "a version that is none": swapped(None, "x"),
     "a version of another kind": swapped(None, 5),
 }
+
+
+as_field = partial(json.dumps, separators=(",", ":"))
+"""JSON as a preview sends it, without spaces."""
 
 
 def genuine(importer: Importer) -> Rows:
@@ -160,10 +164,10 @@ def genuine(importer: Importer) -> Rows:
 def test_a_tampered_confirmation_is_refused(importer: Importer, tamper: Callable[[Rows], object]) -> None:
     """Nothing is written, and the page is the form again. The original confirmation would be written."""
     rows = genuine(importer)
-    sent = json.dumps(tamper(rows))
+    sent = as_field(tamper(rows))
     assert importer.refused(importer.site.post(SAVE, {"data": sent, "ada": "perbarui"})) == DAMAGED
     assert importer.records() == []
-    assert importer.site.post(SAVE, {"data": json.dumps(rows), "ada": "perbarui"}).status_code == 302
+    assert importer.site.post(SAVE, {"data": as_field(rows), "ada": "perbarui"}).status_code == 302
     assert importer.records() == [("1", "Ani", "Solo")]
 
 
@@ -179,7 +183,7 @@ def test_a_confirmation_that_is_not_json_is_refused(importer: Importer, data: st
 )
 def test_a_damaged_confirmation_is_refused(importer: Importer, form: str) -> None:
     """Its text is not repaired, because the person has not seen the result."""
-    data = quote(json.dumps(genuine(importer)))
+    data = quote(as_field(genuine(importer)))
     body = form.replace("DATAX", data.replace("Ani", "A%FF")).replace("DATA", data).encode()
     answer = importer.site.send("POST", SAVE, body, content_type="application/x-www-form-urlencoded")
     assert importer.refused(answer) == DAMAGED
@@ -189,14 +193,14 @@ def test_a_damaged_confirmation_is_refused(importer: Importer, form: str) -> Non
 def test_a_confirmation_of_more_than_10000_rows_is_refused(importer: Importer) -> None:
     rows = genuine(importer)
     many = [row for n in range(10_001) for row in swapped("1", str(n))(rows)]  # type: ignore[attr-defined]
-    words = importer.refused(importer.site.post(SAVE, {"data": json.dumps(many, separators=(",", ":"))}))
+    words = importer.refused(importer.site.post(SAVE, {"data": as_field(many)}))
     assert words.startswith("Data yang akan disimpan melebihi 10.000 baris.")
     assert importer.records() == []
 
 
 def test_a_confirmation_over_8_mib_is_refused(importer: Importer) -> None:
     """The page names the limit."""
-    answer = importer.site.post(SAVE, {"data": json.dumps(swapped("Solo", "x" * (8 << 20))(genuine(importer)))})
+    answer = importer.site.post(SAVE, {"data": as_field(swapped("Solo", "x" * (8 << 20))(genuine(importer)))})
     assert answer.status_code == 413
     words = Preview(answer.text, IMPORT).tree.css("main p")[0].text()
     assert "8 MB" in words
@@ -207,7 +211,7 @@ def test_a_conflict_in_the_largest_confirmation_is_refused(importer: Importer, o
     """The second preview would be too large, so the page says that, and nothing is written."""
     rows = genuine(importer)
     other.fill(KEPT)
-    data = json.dumps(swapped("Solo", "x" * ((8 << 20) - 200))(rows), separators=(",", ":"))
+    data = as_field(swapped("Solo", "x" * ((8 << 20) - 200))(rows))
     words = importer.refused(importer.site.post(SAVE, {"data": data}))
     assert words.startswith("Data yang akan disimpan melebihi 8 MB.")
     assert importer.records() == KEPT

@@ -13,7 +13,7 @@ Use a Cleaner instead of `check` for rows that do not fit into memory. `xlsx_exp
 from mahasiswa.sheets.cleaning import Cleaner, InvalidRow, Row, check
 from mahasiswa.sheets.columns import SheetRow
 from mahasiswa.sheets.csv_export import csv_chunks, write_csv
-from mahasiswa.sheets.errors import NotCarried, SheetError, TooBig
+from mahasiswa.sheets.errors import NotCarried, SheetError, Stopped, TooBig
 from mahasiswa.sheets.plan import (
     MAX_CONFIRMED_BYTES,
     MAX_CONFIRMED_ROWS,
@@ -44,6 +44,7 @@ __all__ = [
     "Row",
     "SheetError",
     "SheetRow",
+    "Stopped",
     "Table",
     "TooBig",
     "check",

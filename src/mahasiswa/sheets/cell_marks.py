@@ -26,6 +26,9 @@ ZERO_FORMAT_MAX_DIGITS = 64
 REPEATED_MAX_CELLS = 1000
 """Maximum marks for one repeated cell of .ods, in each direction: more are a column that is filled to its end."""
 
+REFERENCE_MAX_LETTERS = 4
+"""Excel's last column is XFD. A number made of a million letters would take minutes."""
+
 READ_BYTES = 1 << 16
 
 
@@ -241,7 +244,7 @@ class _OdsSheet:
 def _column_index(reference: str) -> int:
     """27 for `AB12`."""
     column = 0
-    for letter in reference:
+    for letter in reference[:REFERENCE_MAX_LETTERS]:
         if not letter.isalpha():
             break
         column = column * 26 + ord(letter.upper()) - ord("A") + 1

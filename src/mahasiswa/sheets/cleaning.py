@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from mahasiswa import wording
 from mahasiswa.record import NIM_MAX_CHARACTERS, UNADDRESSABLE_NIMS
-from mahasiswa.sheets.columns import CELL_MAX_CHARACTERS, BadCell, Cell, SheetRow, is_repeated_header
+from mahasiswa.sheets.columns import CELL_MAX_CHARACTERS, BadCell, Cell, SheetRow, Verbatim, is_repeated_header
 
 SPREADSHEET_DIGITS = 15
 """Maximum digits of a number that a spreadsheet keeps. A longer number has lost its last ones."""
@@ -27,7 +27,9 @@ _is_decimal = re.compile(_DECIMAL).fullmatch
 
 # White space, and the invisible characters that are copied along from web pages and chats.
 _INVISIBLE = "\u200b\u200c\u200d\u200e\u200f\u2060\ufeff"
-_SPACES_AROUND = re.compile(rf"^[\s{_INVISIBLE}]+|[\s{_INVISIBLE}]+$")
+# Every white space character of Unicode is below U+3001. str.strip() takes linear time, and a pattern for the spaces at
+# the end of a text takes quadratic time.
+_SPACES = "".join(filter(str.isspace, map(chr, range(0x3001)))) + _INVISIBLE
 _APOSTROPHES = "'’‘"
 
 
@@ -108,7 +110,7 @@ class Cleaner:
         cleaned: list[str] = []
         nim = _clean_nim(cells[0], problems, cleaned)
         first = number
-        if is_repeated_header(cells):
+        if not isinstance(cells[0], Verbatim) and is_repeated_header(cells):
             problems.append(wording.REPEATED_HEADER)
         elif not problems:
             # A NIM counts even if the rest of its row is invalid: only a person can tell which of two rows is right.
@@ -145,6 +147,15 @@ def _reviewed(row: Row, suspects: dict[int, str], repeated: dict[int, int]) -> R
     return row
 
 
+def is_kept(nim: str) -> bool:
+    """Whether this NIM is imported as it is, whatever stands beside it."""
+    if _is_plain_nim(nim) or _is_ordinary_nim(nim):
+        return True
+    problems: list[str] = []
+    kept = _clean_nim(nim, problems, []) == nim and not problems
+    return kept and not is_repeated_header((nim, wording.NAMA, wording.ALAMAT))
+
+
 def shown(cell: Cell) -> str:
     """A cell as text by which a person recognises it."""
     if cell is None:
@@ -162,8 +173,9 @@ def shown(cell: Cell) -> str:
 def _clean_nim(cell: Cell, problems: list[str], cleaned: list[str]) -> str:
     """The NIM in a cell. The result means nothing if a problem was added."""
     if isinstance(cell, str):
-        nim = _stripped(cell, cleaned)
-        problem = _problem_of_nim(nim)
+        nim = str(cell) if isinstance(cell, Verbatim) else _stripped(cell, cleaned)
+        # The length first: the other tests of a NIM of 100,000 characters only cost time.
+        problem = _problem_of_nim(nim) or (None if isinstance(cell, Verbatim) else _damage_of_nim(nim))
         if problem:
             problems.append(problem)
         return nim
@@ -183,10 +195,8 @@ def _clean_nim(cell: Cell, problems: list[str], cleaned: list[str]) -> str:
 
 def _stripped(text: str, cleaned: list[str]) -> str:
     """The text without spaces around it and apostrophes before it."""
-    bare = _SPACES_AROUND.sub("", text)
-    nim = bare
-    while nim[:1] and nim[0] in _APOSTROPHES:
-        nim = _SPACES_AROUND.sub("", nim[1:])
+    bare = text.strip(_SPACES)
+    nim = bare.lstrip(_APOSTROPHES + _SPACES)
     if bare != text:
         cleaned.append(wording.SPACES_REMOVED)
     if nim != bare:
@@ -195,15 +205,19 @@ def _stripped(text: str, cleaned: list[str]) -> str:
 
 
 def _problem_of_nim(nim: str) -> str | None:
-    if not nim:
-        return wording.NIM_BLANK
-    if _is_rounded(nim):
-        return wording.NIM_ROUNDED.format(text=nim)
-    if nim in UNADDRESSABLE_NIMS:
-        return wording.NIM_UNADDRESSABLE
+    """The reason why no record can have this NIM."""
     if len(nim) > NIM_MAX_CHARACTERS:
         return wording.NIM_TOO_LONG.format(limit=NIM_MAX_CHARACTERS)
+    if nim in UNADDRESSABLE_NIMS:
+        return wording.NIM_UNADDRESSABLE
     return _problem_of_text(wording.NIM, nim)
+
+
+def _damage_of_nim(nim: str) -> str | None:
+    """The reason to believe that a spreadsheet has damaged this NIM."""
+    if not nim:
+        return wording.NIM_BLANK
+    return wording.NIM_ROUNDED.format(text=nim) if _is_rounded(nim) else None
 
 
 def _clean_text(field: str, cell: Cell, problems: list[str]) -> str | None:
@@ -214,6 +228,8 @@ def _clean_text(field: str, cell: Cell, problems: list[str]) -> str | None:
         problem = _problem_of_text(field, cell)
         if problem:
             problems.append(problem)
+        if isinstance(cell, Verbatim) and not problem:
+            return str(cell)
         return None if problem or not cell or cell.isspace() else cell
     if isinstance(cell, int | float) and not isinstance(cell, bool):
         if abs(cell) < FIRST_INEXACT and not cell % 1:

@@ -6,7 +6,7 @@ from itertools import chain, islice
 from typing import NamedTuple, TypeAlias
 
 from mahasiswa import wording
-from mahasiswa.sheets.errors import SheetError
+from mahasiswa.sheets.errors import SheetError, TooBig
 
 HEADER_WITHIN_ROWS = 25
 """The header is looked for in this many rows that are not blank: school files often begin with titles and a date."""
@@ -16,6 +16,9 @@ HEADER_MAX_CHARACTERS = 100
 
 CELL_MAX_CHARACTERS = 131_072
 """Maximum length of a text in a cell: four times what Excel holds, and the default limit of Python's CSV reader."""
+
+ROW_MAX_CELLS = 16_384
+"""Maximum cells of a row, as in Excel."""
 
 # Only lower case letters count: `No. Mahasiswa *` is `nomahasiswa`. If a sheet has several of them, the first one wins.
 _ALIASES = {
@@ -44,6 +47,12 @@ class BadCell(NamedTuple):
     text: str
 
 
+class Verbatim(str):
+    """A text that our own export marked: it is imported as it is, even if it is blank."""
+
+    __slots__ = ()
+
+
 Cell: TypeAlias = str | int | float | bool | BadCell | None
 
 SheetRow: TypeAlias = tuple[int, Cell, Cell, Cell]
@@ -56,10 +65,10 @@ A plain tuple, because an import makes a million of them.
 def select_columns(rows: Iterable[tuple[int, Sequence[Cell]]]) -> Iterator[SheetRow]:
     """The NIM, Nama and Alamat of each row that is not blank, found by the header or, without one, in this order.
 
-    Raises SheetError before it returns if the rows are all blank, or if a column cannot be found.
+    Raises SheetError before it returns if the rows are all blank, too wide, or if a column cannot be found.
     """
     rows = iter(rows)
-    top = list(islice((row for row in rows if not _is_blank(row[1])), HEADER_WITHIN_ROWS))
+    top = list(islice((row for row in rows if not is_blank(row[1])), HEADER_WITHIN_ROWS))
     if not top:
         raise SheetError(wording.EMPTY)
     for index, (_, row) in enumerate(top):
@@ -84,7 +93,10 @@ def is_repeated_header(cells: Sequence[Cell]) -> bool:
     return is_header(cells) and (wording.NIM, 0) in {(field, column) for field, _, column in _headings(cells)}
 
 
-def _is_blank(cells: Iterable[Cell]) -> bool:
+def is_blank(cells: Sequence[Cell]) -> bool:
+    """Whether no cell has a text. Raises TooBig if there are too many to look at."""
+    if len(cells) > ROW_MAX_CELLS:
+        raise TooBig(wording.TOO_HEAVY)
     return all(cell is None or (isinstance(cell, str) and (not cell or cell.isspace())) for cell in cells)
 
 
@@ -96,7 +108,7 @@ def _selected(rows: Iterable[tuple[int, Sequence[Cell]]], columns: list[int]) ->
         except IndexError:
             # A CSV file may leave out the blank cells at the end of a row.
             nim, nama, alamat = (row[column] if column < len(row) else None for column in columns)
-        if nim or not _is_blank((nim, nama, alamat)):
+        if nim or not is_blank((nim, nama, alamat)):
             yield number, nim, nama, alamat
 
 
@@ -127,7 +139,10 @@ def _headings(row: Iterable[object]) -> list[tuple[str, int, int]]:
 
 def _aliases(cell: str) -> list[str]:
     """The aliases in a cell: the whole cell, or a part of `NIM/NPM`."""
-    text = re.sub(r"\(.*?\)", "", cell.casefold())
+    folded = cell.casefold()
+    # Only up to the last `)`, because after it each `(` would be compared with the rest of the cell.
+    end = folded.rfind(")") + 1
+    text = re.sub(r"\([^)]*\)", "", folded[:end]) + folded[end:]
     names = (re.sub(r"[^a-z]+", "", part) for part in (text, *text.split("/")))
     return [name for name in names if name in _RANKS]
 
@@ -135,6 +150,6 @@ def _aliases(cell: str) -> list[str]:
 def _width(row: Sequence[Cell]) -> int:
     """The number of cells without the blank ones at the end."""
     width = len(row)
-    while width and _is_blank(row[width - 1 : width]):
+    while width and is_blank(row[width - 1 : width]):
         width -= 1
     return width

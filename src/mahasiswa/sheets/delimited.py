@@ -7,50 +7,77 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from itertools import chain, islice
-from typing import BinaryIO
+from threading import Event
+from typing import BinaryIO, TypeVar
 
 from mahasiswa import wording
-from mahasiswa.sheets.columns import Cell, SheetRow, is_header, select_columns
-from mahasiswa.sheets.errors import SheetError
+from mahasiswa.sheets.columns import (
+    CELL_MAX_CHARACTERS,
+    ROW_MAX_CELLS,
+    BadCell,
+    Cell,
+    SheetRow,
+    is_blank,
+    is_header,
+    select_columns,
+)
+from mahasiswa.sheets.csv_form import START, read_row
+from mahasiswa.sheets.errors import SheetError, Stopped, TooBig
 
-GUARD = "'"
-"""Our export puts this before a text that a spreadsheet would take for a formula."""
-
-GUARDED = frozenset("=+-@\t\r\n＝＋－＠'")
-"""The first characters of texts that are guarded. The apostrophe is one, so the guard differs from a text's own."""
+T = TypeVar("T")
 
 SAMPLE_BYTES = 1 << 16
 SAMPLE_ROWS = 100
-BATCH_ROWS = 1000
-CHECK_BYTES = 1 << 20
+
+STEP_BYTES = 1 << 18
+"""A thread reads at most this much in one call of C code, because no other thread runs meanwhile."""
+
+ROW_MAX_CHARACTERS = 1 << 20
+"""Maximum length of a row of CSV, because one call splits it into cells. It takes 15 ms."""
+
+CHECK_LINES = 16
+"""After this many lines the reading looks whether it was told to stop, and whether there are too many."""
 
 _SEPARATORS = ";\t,"
 _END = "\0the end of the file\0"
 
 
 @contextmanager
-def read_csv(file: BinaryIO) -> Iterator[Iterator[SheetRow]]:
+def read_csv(
+    file: BinaryIO, *, max_lines: int | None = None, stop: Event | None = None
+) -> Iterator[Iterator[SheetRow]]:
     """The rows of a seekable CSV file, in bounded memory. The file stays open.
 
-    Raises SheetError: at once for a file that cannot be read, and while the rows are read for a quote that never ends.
+    Raises SheetError, at once or while the rows are read, and Stopped after `stop`
+    was set.
     """
-    text = io.TextIOWrapper(file, encoding=_encoding(file), newline="")
+    encoding = _encoding(file)
+    is_export = encoding == "utf-8-sig" and file.read(len(START)) == START
+    file.seek(0)
+    text = io.TextIOWrapper(file, encoding=encoding, newline="")
     try:
-        yield _rows(text, _sample(text))
+        sample = _sample(text)
+        # A line that is too long comes in parts.
+        lines = _watched(iter(partial(text.readline, ROW_MAX_CHARACTERS), ""), max_lines, stop)
+        yield _export_rows(lines) if is_export else _rows(lines, sample)
     finally:
         text.detach()
 
 
-def read_pasted(text: str) -> Iterator[SheetRow]:
-    """The rows of cells pasted from Excel, or of pasted CSV. Raises SheetError as `read_csv` does."""
-    if not text.strip():
+def read_pasted(text: str, *, max_lines: int | None = None, stop: Event | None = None) -> Iterator[SheetRow]:
+    """The rows of cells pasted from Excel, or of pasted CSV. Raises as `read_csv` does."""
+    if not text or text.isspace():
         raise SheetError(wording.EMPTY_PASTE)
-    if re.search("[\ud800-\udfff]", text):
-        raise SheetError(wording.BROKEN_PASTE)
+    try:
+        for at in range(0, len(text), STEP_BYTES):
+            text[at : at + STEP_BYTES].encode()
+    except UnicodeEncodeError as error:
+        raise SheetError(wording.BROKEN_PASTE) from error
     if "\t" in text:
-        return select_columns(enumerate(_pasted_rows(text), 1))
-    return _rows(io.StringIO(text, newline=""), text[:SAMPLE_BYTES])
+        return select_columns(enumerate(_watched(_pasted_rows(text), max_lines, stop), 1))
+    return _rows(_watched(_lines(text), max_lines, stop), text[:SAMPLE_BYTES])
 
 
 def _sample(text: io.TextIOWrapper) -> str:
@@ -62,51 +89,77 @@ def _sample(text: io.TextIOWrapper) -> str:
         text.seek(0)
 
 
-def _rows(lines: io.TextIOBase, sample: str) -> Iterator[SheetRow]:
+_LINE = re.compile(r"[^\r\n]*+(?:\r\n?|\n)?")
+
+
+def _lines(text: str) -> Iterator[str]:
+    """The lines of a text. One that is too long comes in parts."""
+    at = 0
+    while line := _LINE.match(text, at, at + ROW_MAX_CHARACTERS)[0]:  # type: ignore[index]  # it always matches
+        at += len(line)
+        yield line
+
+
+def _rows(lines: Iterator[str], sample: str) -> Iterator[SheetRow]:
     # Excel reads a first line `sep=;` as an instruction and counts the rows after it.
     instruction = re.match(r"sep=(.)\r?\n", sample, re.IGNORECASE)
     if instruction:
-        lines.readline()
+        next(lines)
     separator = instruction[1] if instruction else _separator(sample)
-    return _without_guards(select_columns(_numbered(lines, separator)))
+    return select_columns((number, cells) for number, cells, _ in _csv_rows(lines, separator))
 
 
-def _without_guards(rows: Iterable[SheetRow]) -> Iterator[SheetRow]:
-    for row in rows:
-        number, nim, nama, alamat = row
-        try:
-            # One comparison is enough for nearly all cells: the guard sorts before `(`, letters and digits after it.
-            plain = nim >= "(" and nama >= "(" and alamat >= "("  # type: ignore[operator]
-        except TypeError:  # a cell is None, because the file has no such column
-            plain = False
-        yield row if plain else (number, _unguarded(nim), _unguarded(nama), _unguarded(alamat))
+def _export_rows(lines: Iterator[str]) -> Iterator[SheetRow]:
+    """The rows of our own export, which another program may have changed."""
+    next(lines)
+    for number, cells, row_lines in _csv_rows(lines, ";", 2):
+        if cells and (cells[0] or not is_blank(cells)):
+            yield read_row(number, cells, row_lines)
 
 
-def _unguarded(cell: Cell) -> Cell:
-    return cell[1:] if isinstance(cell, str) and cell[:1] == GUARD and cell[1:2] in GUARDED else cell
+def _watched(items: Iterable[T], most: int | None, stop: Event | None) -> Iterator[T]:
+    """The items, until there are too many or `stop` is set."""
+    try:
+        for count, item in enumerate(items):
+            if not count % CHECK_LINES:
+                if stop is not None and stop.is_set():
+                    raise Stopped
+                if most is not None and count > most:
+                    raise TooBig(wording.TOO_MANY_ROWS.format(limit=wording.number(most)))
+            yield item
+    except UnicodeDecodeError as error:
+        raise SheetError(wording.NOT_A_SPREADSHEET) from error
 
 
-def _numbered(lines: Iterable[str], separator: str) -> Iterator[tuple[int, list[str]]]:
-    """Each row with its number. A cell with line breaks belongs to one row, as in Excel."""
-    # Python's reader takes a quote that never ends for one huge cell. It swallows the line that we add as the last one,
-    # so that line is missing. The reader's strict mode would refuse other files that Excel reads.
-    reader = csv.reader(chain(lines, [_END]), delimiter=separator)
-    number = 1
-    while True:
-        batch: list[list[str]] = []
-        try:
-            batch.extend(islice(reader, BATCH_ROWS))
-        except csv.Error as error:
-            raise SheetError(wording.OPEN_QUOTE.format(row=number + len(batch))) from error
-        except UnicodeDecodeError as error:
-            raise SheetError(wording.NOT_A_SPREADSHEET) from error
-        if not batch:
-            raise SheetError(wording.OPEN_QUOTE.format(row=number - 1))
-        ended = batch[-1] == [_END]
-        yield from enumerate(batch[:-1] if ended else batch, number)
-        if ended:
-            return
-        number += len(batch)
+def _csv_rows(lines: Iterator[str], separator: str, first: int = 1) -> Iterator[tuple[int, list[str], Sequence[str]]]:
+    """Each row: its number, its cells and its lines. A cell with line breaks belongs to one row, as in Excel."""
+    row_lines: list[str] = []
+
+    def collected() -> Iterator[str]:
+        size = 0
+        # Python's reader takes a quote that never ends for one huge cell. It swallows the line that we add as the last
+        # one, so that line is missing. The reader's strict mode would refuse other files that Excel reads.
+        for line in chain(lines, [_END]):
+            size = size + len(line) if row_lines else len(line)
+            row_lines.append(line)
+            yield line
+            if size >= ROW_MAX_CHARACTERS:
+                raise TooBig(wording.TOO_HEAVY)
+
+    number = first - 1
+    try:
+        for number, cells in enumerate(csv.reader(collected(), delimiter=separator), first):
+            if cells == [_END]:
+                return
+            yield number, cells, row_lines
+            row_lines.clear()
+    except csv.Error as error:
+        # A cell is too long. If the number of quotes is odd, it is so long because its quote never ends.
+        quotes = sum(line.count('"') for line in chain(row_lines, lines))
+        problem = wording.OPEN_QUOTE if quotes % 2 else wording.CELL_OVER_LIMIT
+        limit = wording.number(CELL_MAX_CHARACTERS)
+        raise SheetError(problem.format(row=number + 1, limit=limit)) from error
+    raise SheetError(wording.OPEN_QUOTE.format(row=number))
 
 
 def _separator(sample: str) -> str:
@@ -140,7 +193,7 @@ def _encoding(file: BinaryIO) -> str:
         raise SheetError(wording.WEB_PAGE)
     decoder = codecs.getincrementaldecoder("utf-8")()
     try:
-        while chunk := file.read(CHECK_BYTES):
+        while chunk := file.read(STEP_BYTES):
             decoder.decode(chunk)
         decoder.decode(b"", final=True)
     except UnicodeDecodeError:
@@ -151,12 +204,13 @@ def _encoding(file: BinaryIO) -> str:
 
 
 # Excel puts a copied cell in quotes only if it holds a line break, a tab or a quote. Any other quote is the text's own.
-_QUOTED = re.compile(r'"([^"]*+(?:""[^"]*+)*+)"(?=[\t\r\n]|\Z)')
+_WITHIN_QUOTES = re.compile(r'(?:[^"]++|"")*+')
 _CELL_END = re.compile(r"[\t\r\n]")
+_TOO_LONG = BadCell("long", "")
 
 
-def _pasted_rows(text: str) -> Iterator[Sequence[str]]:
-    row: list[str] = []
+def _pasted_rows(text: str) -> Iterator[Sequence[Cell]]:
+    row: list[Cell] = []
     at = 0
     while at < len(text):
         cell, at = _pasted_cell(text, at)
@@ -164,16 +218,37 @@ def _pasted_rows(text: str) -> Iterator[Sequence[str]]:
         if not text.startswith("\t", at):
             yield row
             row = []
+        elif len(row) > ROW_MAX_CELLS:
+            raise TooBig(wording.TOO_HEAVY)
         at += 2 if text.startswith("\r\n", at) else 1
     if row:
         yield row
 
 
-def _pasted_cell(text: str, at: int) -> tuple[str, int]:
+def _pasted_cell(text: str, at: int) -> tuple[Cell, int]:
     """The cell that begins at this index, and the index of its end."""
-    quoted = _QUOTED.match(text, at)
-    if quoted and re.search(r'[\t\r\n]|""', quoted[1]):
-        return re.sub(r"\r\n?", "\n", quoted[1].replace('""', '"')), quoted.end()
-    end = _CELL_END.search(text, at)
-    stop = end.start() if end else len(text)
-    return text[at:stop], stop
+    if text.startswith('"', at):
+        end = _closing_quote(text, at + 1)
+        if text[end + 1 : end + 2] in ("", "\t", "\r", "\n"):
+            if end - at > 2 * CELL_MAX_CHARACTERS:
+                return _TOO_LONG, end + 1
+            quoted = text[at + 1 : end]
+            if _CELL_END.search(quoted) or '""' in quoted:
+                cell = quoted.replace('""', '"').replace("\r\n", "\n").replace("\r", "\n")
+                return cell if len(cell) <= CELL_MAX_CHARACTERS else _TOO_LONG, end + 1
+    end = at
+    while end < len(text) and not (found := _CELL_END.search(text, end, end + STEP_BYTES)):
+        end += STEP_BYTES
+    end = found.start() if end < len(text) and found else len(text)
+    return text[at:end] if end - at <= CELL_MAX_CHARACTERS else _TOO_LONG, end
+
+
+def _closing_quote(text: str, at: int) -> int:
+    """The index of the next quote that is not doubled, or of the end of the text."""
+    while at < len(text):
+        at = _WITHIN_QUOTES.match(text, at, at + STEP_BYTES).end()  # type: ignore[union-attr]  # it always matches
+        if text.startswith('""', at):  # the step ended between them
+            at += 2
+        elif text.startswith('"', at):
+            break
+    return at

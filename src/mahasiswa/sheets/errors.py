@@ -10,6 +10,10 @@ class SheetError(ValueError):
     """
 
 
+class Stopped(Exception):
+    """The caller told the reading to stop. It is no fault of the file."""
+
+
 class TooBig(SheetError):
     """A limit is exceeded: bytes, rows, memory or time."""
 

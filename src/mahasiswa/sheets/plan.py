@@ -2,9 +2,10 @@
 
 import json
 import re
-from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
-from urllib.parse import quote_plus
+import string
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
+from typing import NamedTuple
 
 from mahasiswa import wording
 from mahasiswa.record import NIM_MAX_CHARACTERS, UNADDRESSABLE_NIMS, Mahasiswa, Write, digest
@@ -87,48 +88,88 @@ def dump(plan: Plan) -> str:
     A blank cell stays blank, so that the row can also be applied to a newer version of the record.
     Raises SheetError if the form that the browser sends back would exceed MAX_CONFIRMED_BYTES.
     """
-    entries = [(*row[:4], None if before is None else digest(before)) for row, before, _ in (*plan.new, *plan.changed)]
-    text = json.dumps(entries, separators=(",", ":"))
-    # This is the field as the browser encodes it. Without the check a person would learn of the limit after confirming.
-    if len(quote_plus(text)) > MAX_CONFIRMED_BYTES - OTHER_FIELDS_BYTES:
-        raise SheetError(wording.CONFIRMATION_TOO_LARGE.format(limit=wording.size(MAX_CONFIRMED_BYTES)))
-    return text
+    rows = []
+    size = OTHER_FIELDS_BYTES
+    for row, before, _ in chain(plan.new, plan.changed):
+        text = _encode((*row[:4], None if before is None else digest(before)))
+        # The size as the browser encodes it. Without the check a person would learn of the limit after confirming.
+        size += len("%2C") + len(text) + 2 * len(text.encode().translate(None, delete=_UNCHANGED_BY_BROWSER))
+        if size > MAX_CONFIRMED_BYTES:
+            raise SheetError(wording.CONFIRMATION_TOO_LARGE.format(limit=wording.size(MAX_CONFIRMED_BYTES)))
+        rows.append(text)
+    return f"[{','.join(rows)}]"
 
 
 def load(text: str) -> list[Confirmed]:
     """The rows of a form field. Raises SheetError for anything that `dump` never makes."""
     if len(text) > MAX_CONFIRMED_BYTES:
         raise SheetError(wording.CONFIRMATION_TOO_LARGE.format(limit=wording.size(MAX_CONFIRMED_BYTES)))
+    rows: list[Confirmed] = []
+    nims = set()
+    for confirmed in _confirmed(text):
+        if len(rows) == MAX_CONFIRMED_ROWS:
+            raise SheetError(wording.CONFIRMATION_TOO_LONG.format(limit=wording.number(MAX_CONFIRMED_ROWS)))
+        rows.append(confirmed)
+        nims.add(confirmed.row.nim)
+    if len(nims) < len(rows):
+        raise SheetError(wording.CONFIRMATION_DAMAGED)
+    return rows
+
+
+_encode = json.JSONEncoder(separators=(",", ":")).encode
+_decode = json.JSONDecoder().raw_decode
+
+# Every other ASCII character becomes three in the body of a form, such as `%5B` (URL Standard).
+_UNCHANGED_BY_BROWSER = (string.ascii_letters + string.digits + "*-._ ").encode()
+
+_NUMBER = re.compile(r"\[([1-9][0-9]{0,9}),")
+_VERSI = re.compile(r',(?:null|"([0-9A-Za-z_-]{22})")\]')
+
+
+def _confirmed(text: str) -> Iterator[Confirmed]:
+    """The rows of a JSON array, one by one. `json.loads` would let no other thread run, for a second.
+
+    Only strings go to the JSON decoder, so the text of a stranger cannot nest arrays in arrays.
+    """
+    if text == "[]":
+        return
+    at = 0
+    while text.startswith("," if at else "[", at):
+        number = _NUMBER.match(text, at + 1)
+        if not number:
+            raise SheetError(wording.CONFIRMATION_DAMAGED)
+        nim, at = _text(text, number.end())
+        nama, at = _text(text, _after_comma(text, at))
+        alamat, at = _text(text, _after_comma(text, at))
+        versi = _VERSI.match(text, at)
+        if not versi or nim is None or (versi[1] is None and (nama is None or alamat is None)):
+            raise SheetError(wording.CONFIRMATION_DAMAGED)
+        if len(nim) > NIM_MAX_CHARACTERS or nim in UNADDRESSABLE_NIMS:
+            raise SheetError(wording.CONFIRMATION_DAMAGED)
+        at = versi.end()
+        yield Confirmed(Row(int(number[1]), nim, nama, alamat), versi[1])
+    if not at or text[at:] != "]":
+        raise SheetError(wording.CONFIRMATION_DAMAGED)
+
+
+def _after_comma(text: str, at: int) -> int:
+    if not text.startswith(",", at):
+        raise SheetError(wording.CONFIRMATION_DAMAGED)
+    return at + 1
+
+
+def _text(text: str, at: int) -> tuple[str | None, int]:
+    """The JSON string or null that begins at this index, and the index after it."""
+    if text.startswith("null", at):
+        return None, at + len("null")
     try:
-        rows = json.loads(text)
-    except (ValueError, RecursionError):
-        rows = None
-    if not isinstance(rows, list) or not all(map(_is_confirmed, rows)):
-        raise SheetError(wording.CONFIRMATION_DAMAGED)
-    if len(rows) > MAX_CONFIRMED_ROWS:
-        raise SheetError(wording.CONFIRMATION_TOO_LONG.format(limit=wording.number(MAX_CONFIRMED_ROWS)))
-    if len({row[1] for row in rows}) < len(rows):
-        raise SheetError(wording.CONFIRMATION_DAMAGED)
-    return [Confirmed(Row(number, nim, nama, alamat), versi) for number, nim, nama, alamat, versi in rows]
-
-
-_is_digest = re.compile(r"[0-9A-Za-z_-]{22}").fullmatch
-
-
-def _is_confirmed(row: Any) -> bool:  # noqa: ANN401 - any JSON value
-    if not isinstance(row, list) or len(row) != 5:
-        return False
-    number, nim, nama, alamat, versi = row
-    if type(number) is not int or number < 1 or not isinstance(nim, str):
-        return False
-    if not (versi is None or (isinstance(versi, str) and _is_digest(versi))):
-        return False
-    texts = [nim, nama, alamat] if versi is None else [nim, nama or "", alamat or ""]
-    if not all(isinstance(text, str) for text in texts):
-        return False
-    text = "".join(texts)
-    storable = 0 < len(nim) <= NIM_MAX_CHARACTERS and nim not in UNADDRESSABLE_NIMS and "\0" not in text
-    return storable and _is_unicode(text)
+        if text.startswith('"', at):
+            value, end = _decode(text, at)
+            if "\0" not in value and _is_unicode(value):
+                return value, end
+    except ValueError:
+        pass
+    raise SheetError(wording.CONFIRMATION_DAMAGED)
 
 
 def _is_unicode(text: str) -> bool:

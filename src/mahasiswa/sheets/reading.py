@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from threading import Event
 from typing import BinaryIO
 
 from mahasiswa import wording
@@ -25,6 +26,7 @@ class Limits:
 
     file_bytes: int | None
     rows: int | None  # rows that are not blank
+    lines: int | None  # lines of a CSV file or of pasted cells, also blank ones
     output_bytes: int | None  # what the process may send back
     memory_bytes: int
     seconds: float
@@ -33,11 +35,12 @@ class Limits:
 WEB = Limits(
     file_bytes=UPLOAD_MAX_BYTES,
     rows=MAX_CONFIRMED_ROWS,
+    lines=1_048_576,  # as in Excel
     output_bytes=32 << 20,
     memory_bytes=512 << 20,
     seconds=20,
 )
-COMMAND_LINE = Limits(file_bytes=None, rows=None, output_bytes=None, memory_bytes=2 << 30, seconds=600)
+COMMAND_LINE = Limits(file_bytes=None, rows=None, lines=None, output_bytes=None, memory_bytes=2 << 30, seconds=600)
 
 
 @dataclass(frozen=True)
@@ -60,10 +63,11 @@ def is_workbook(file: BinaryIO) -> bool:
 
 
 @contextmanager
-def read(file: BinaryIO, limits: Limits = WEB) -> Iterator[Table]:
+def read(file: BinaryIO, limits: Limits = WEB, stop: Event | None = None) -> Iterator[Table]:
     """The rows of an xlsx, xls, ods or CSV file, valid within the `with`. The file must be seekable, and stays open.
 
-    Raises SheetError, at once or while the rows are read.
+    Raises SheetError, at once or while the rows are read. Another thread may set `stop`; then Stopped is raised within
+    a second.
     """
     if limits.file_bytes is not None and file.seek(0, 2) > limits.file_bytes:
         raise TooBig(wording.TOO_LARGE.format(limit=wording.size(limits.file_bytes)))
@@ -71,7 +75,7 @@ def read(file: BinaryIO, limits: Limits = WEB) -> Iterator[Table]:
     start = file.read(8)
     file.seek(0)
     if not start.startswith((_ZIP, _COMPOUND)):
-        with read_csv(file) as rows:
+        with read_csv(file, max_lines=limits.lines, stop=stop) as rows:
             yield Table(_at_most(limits.rows, rows))
         return
     with read_workbook(
@@ -80,15 +84,16 @@ def read(file: BinaryIO, limits: Limits = WEB) -> Iterator[Table]:
         output_bytes=limits.output_bytes,
         memory_bytes=limits.memory_bytes,
         seconds=limits.seconds,
+        stop=stop,
     ) as workbook:
         others = ", ".join(workbook.others)
         note = wording.ONE_SHEET_READ.format(sheet=workbook.sheet, others=others) if others else None
         yield Table(workbook.rows, note)
 
 
-def read_text(text: str, limits: Limits = WEB) -> Table:
-    """The rows of cells that were pasted from a spreadsheet. Raises SheetError."""
-    return Table(_at_most(limits.rows, read_pasted(text)))
+def read_text(text: str, limits: Limits = WEB, stop: Event | None = None) -> Table:
+    """The rows of cells that were pasted from a spreadsheet. Raises as `read` does."""
+    return Table(_at_most(limits.rows, read_pasted(text, max_lines=limits.lines, stop=stop)))
 
 
 def _at_most(limit: int | None, rows: Iterator[SheetRow]) -> Iterator[SheetRow]:

@@ -18,9 +18,11 @@ from typing import Any, BinaryIO, NamedTuple
 
 from mahasiswa import wording
 from mahasiswa.sheets.columns import BadCell, Cell, SheetRow
-from mahasiswa.sheets.errors import SheetError, TooBig
+from mahasiswa.sheets.errors import SheetError, Stopped, TooBig
 
 LINE_MAX_BYTES = 8 << 20
+
+STOP_INTERVAL_SECONDS = 0.2
 
 # The child parses files of strangers, so it gets only the variables that Python needs to start, and no password.
 _CHILD_VARIABLES = ("PYTHONPATH", "PYTHONHOME", "PYTHONDONTWRITEBYTECODE", "PATH", "SYSTEMROOT", "LD_LIBRARY_PATH")
@@ -36,15 +38,26 @@ class Workbook(NamedTuple):
 
 @contextmanager
 def read_workbook(
-    file: BinaryIO, *, max_rows: int | None, output_bytes: int | None, memory_bytes: int, seconds: float
+    file: BinaryIO,
+    *,
+    max_rows: int | None,
+    output_bytes: int | None,
+    memory_bytes: int,
+    seconds: float,
+    stop: threading.Event | None = None,
 ) -> Iterator[Workbook]:
-    """The rows of an xlsx, xls or ods file. The child process ends with this context.
+    """The rows of an xlsx, xls or ods file. The child process ends with this context, or soon after `stop` is set.
 
     `seconds` counts only the time in which the child is waited for. Raises SheetError, at once or while the rows are
-    read.
+    read, and Stopped after `stop` was set.
     """
-    with _with_descriptor(file) as real, _child(real, memory_bytes, seconds, max_rows) as process:
-        messages = _messages(process, seconds, output_bytes)
+    stop = stop or threading.Event()
+    with (
+        _with_descriptor(file) as real,
+        _child(real, memory_bytes, seconds, max_rows) as process,
+        _killed_after(stop, process),
+    ):
+        messages = _messages(process, seconds, output_bytes, stop)
         head = next(messages)
         yield Workbook(_rows(messages), head["sheet"], head["others"])
 
@@ -82,7 +95,29 @@ def _child(
             process.kill()
 
 
-def _messages(process: subprocess.Popen[bytes], seconds: float, output_bytes: int | None) -> Iterator[Any]:
+@contextmanager
+def _killed_after(stop: threading.Event, process: subprocess.Popen[bytes]) -> Iterator[None]:
+    """Kill the child when `stop` is set. This ends its output, so a thread that waits for a message goes on."""
+    finished = threading.Event()
+
+    def watch() -> None:
+        while not finished.wait(STOP_INTERVAL_SECONDS):
+            if stop.is_set():
+                process.kill()
+                return
+
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        finished.set()
+        watcher.join()
+
+
+def _messages(
+    process: subprocess.Popen[bytes], seconds: float, output_bytes: int | None, stop: threading.Event
+) -> Iterator[Any]:
     """The child's messages between "ready" and "end". Its error is raised here."""
     pipe = process.stdout
     assert pipe is not None  # noqa: S101 - it was asked for
@@ -100,6 +135,8 @@ def _messages(process: subprocess.Popen[bytes], seconds: float, output_bytes: in
             timer.cancel()
         left = max(0.0, left - (time.monotonic() - before))
         total += len(line)
+        if stop.is_set():
+            raise Stopped
         if not line:
             raise _error_of_ended(process, ready=ready)
         if not line.endswith(b"\n") or (output_bytes is not None and total > output_bytes):

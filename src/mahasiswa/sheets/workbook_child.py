@@ -49,7 +49,8 @@ except ImportError:  # Windows has none; only the parent's deadline holds there
 
 _Value: TypeAlias = int | float | str | bool | dt.time | dt.date | dt.datetime | dt.timedelta
 BATCH_ROWS = 1000
-BATCH_CHARACTERS = 1 << 19
+BATCH_CHARACTERS = 1 << 16
+"""The service decodes a batch in one call, in which none of its other threads runs. A batch is at most this, and a row."""
 
 
 def main() -> None:

@@ -1,0 +1,206 @@
+"""The cost of an import and of an export is linear in the input, and other threads run meanwhile.
+
+In a thread of the service a call of C code that takes long stops every other request: it holds the interpreter's lock.
+"""
+
+import io
+import threading
+import time
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+
+import pytest
+
+from mahasiswa import sheets
+from mahasiswa.record import Mahasiswa, digest
+from mahasiswa.sheets.columns import CELL_MAX_CHARACTERS
+from mahasiswa.sheets.csv_form import START
+
+MEBIBYTE = 1 << 20
+SMALLEST_SECONDS = 0.01
+"""A shorter time cannot be compared, so the input is doubled until it takes longer."""
+
+NO_LONGER_SECONDS = 0.1
+"""A time that grows more than linearly is no fault below this."""
+
+LONGEST_GAP_SECONDS = 0.5
+
+PASTED = "NIM\tNama\tAlamat\n"
+CSV = "NIM;Nama;Alamat\n"
+EXPORT = START.decode()
+
+
+def imported(table: Iterable[sheets.SheetRow]) -> None:
+    """Do everything that a preview does with a table."""
+    sheets.dump(sheets.compare(sheets.check(table), {}))
+
+
+def paste(text: str) -> None:
+    """Import pasted cells. It does not matter whether they are refused."""
+    with suppress(sheets.SheetError):
+        imported(sheets.read_text(text))
+
+
+def upload(text: str) -> None:
+    """Import a CSV file. It does not matter whether it is refused."""
+    file = io.BytesIO(text.encode())
+    with suppress(sheets.SheetError), sheets.read(file, sheets.COMMAND_LINE) as table:
+        imported(table)
+
+
+def confirm(text: str) -> None:
+    """Read a confirmation. It does not matter whether it is refused."""
+    with suppress(sheets.SheetError):
+        sheets.load(text)
+
+
+def clean(nim: str) -> None:
+    """Clean one row. A cell is longer here than any that is read."""
+    sheets.check([(2, nim, nim, nim)])
+
+
+def export(text: str) -> None:
+    """Write 20 records whose three texts are as long as this one."""
+    for _ in sheets.csv_chunks([Mahasiswa(text, text, text)] * 20):
+        pass
+    sheets.write_xlsx([Mahasiswa("1", text[:10_000], text[:10_000])] * (1 + len(text) // 10_000), io.BytesIO())
+
+
+def quote_in_every_cell(count: int) -> str:
+    return PASTED + "".join(f'{number}\t"x""{number}\tSolo\n' for number in range(count // 20))
+
+
+STEPS: dict[str, tuple[Callable[[str], None], Callable[[int], str]]] = {
+    "a NIM with spaces inside": (clean, lambda n: "x" + " " * n + "x"),
+    "a NIM of apostrophes": (clean, lambda n: "'" * n + "x"),
+    "a NIM of apostrophes and spaces": (clean, lambda n: "' " * (n // 2) + "x"),
+    "a NIM of digits": (clean, lambda n: "1" * n),
+    "a NIM like a rounded number": (clean, lambda n: "1." + "1" * n + "E"),
+    "a NIM like a rounded number without a point": (clean, lambda n: "1" * n + "E+"),
+    "a NIM of invisible characters": (clean, lambda n: "x" + "\u200b" * n + "x"),
+    "pasted cells with spaces": (paste, lambda n: PASTED + ("x" + " " * 1000 + "x\tA\tB\n") * (n // 1000)),
+    "one pasted cell": (paste, lambda n: PASTED + "1\tA\t" + "x" * n),
+    "pasted pairs of quotes": (paste, lambda n: PASTED + '1\tA\t"' + '""' * (n // 2)),
+    "a pasted quote that never ends": (paste, lambda n: PASTED + '"1\tA\tB\n' + "2\tA\tB\n" * (n // 6)),
+    "pasted quotes that open": (paste, lambda n: PASTED + '"1\tA\tB\n' * (n // 7)),
+    "pasted quotes that open and a pair": (paste, lambda n: PASTED + '"1\t""A\t""""B\n' * (n // 14)),
+    "a pasted quote in every cell": (paste, quote_in_every_cell),
+    "pasted blank rows": (paste, lambda n: "x\t" + "\n" * n),
+    "pasted blank cells": (paste, lambda n: "x" + "\t" * n),
+    "pasted brackets in headers": (paste, lambda n: "\t".join(["(" * 99] * 1000 + [PASTED[:-1]]) + "x\n" * (n // 2)),
+    "a header of many cells": (paste, lambda n: "\n".join(["NIM/" * 24 + "\tx" * 9000] * (n // 9000))),
+    "pasted separators": (paste, lambda n: ";" * n),
+    "pasted line ends": (paste, lambda n: CSV + "\r" * n),
+    "separators in CSV": (upload, lambda n: ";" * n),
+    "long rows of CSV": (upload, lambda n: (";" * 10_000 + "\n") * (n // 10_000)),
+    "quotes in CSV": (upload, lambda n: CSV + '1;A;"' + '""' * (n // 2)),
+    "a quote of CSV that never ends": (upload, lambda n: CSV + '1;A;"B\n' + "2;A;B\n" * (n // 6)),
+    "a cell of CSV": (upload, lambda n: CSV + "1;A;" + "x" * n),
+    "line breaks in a row of CSV": (upload, lambda n: CSV + '"\n";' * (n // 4)),
+    "rows of CSV": (upload, lambda n: CSV + "".join(f"{number};Ani;Solo\n" for number in range(n // 16))),
+    "a NIM twice in CSV": (upload, lambda n: CSV + "1;Ani;Solo\n" * (n // 11)),
+    "NIMs of many lengths": (upload, lambda n: CSV + "".join(f"{10 ** (i % 200)}{i};A;B\n" for i in range(n // 100))),
+    "our own export with guards": (upload, lambda n: EXPORT + ('1;"' + ",'=" * 30_000 + '";x\r\n') * (n // 90_000)),
+    "our own export with blank texts": (upload, lambda n: EXPORT + '1;"";""\r\n' * (n // 9)),
+    "our own export with quotes before guards": (upload, lambda n: EXPORT + "1;\",'" + '""' * (n // 2) + '=";x\r\n'),
+    "a confirmation of lists": (confirm, lambda n: "[" + "[]," * (n // 3) + "[]]"),
+    "a confirmation of lists in lists": (confirm, lambda n: "[" * n),
+    "a confirmation of escapes": (confirm, lambda n: '[[2,"1","' + "\\ud83d\\ude00" * (n // 12) + '","A",null]]'),
+    "a confirmation of digits": (confirm, lambda n: "[[" + "9" * n),
+    "a confirmation of rows": (
+        confirm,
+        lambda n: "[" + ",".join(f'[{i},"{i}","A","B","{"x" * 22}"]' for i in range(2, 2 + n // 45)) + "]",
+    ),
+    "an export of separators": (export, lambda n: "," * n),
+    "an export of formulas": (export, lambda n: ",=" * (n // 2)),
+    "an export of quotes": (export, lambda n: '"' * n),
+    "an export of quotes after separators": (export, lambda n: ',"' * (n // 2)),
+    "an export of controls": (export, lambda n: "\x01_x0001" * (n // 7)),
+    "an export of spaces": (export, lambda n: "x" + " " * n + "x"),
+}
+
+
+@pytest.mark.parametrize(("step", "worst"), STEPS.values(), ids=STEPS)
+def test_an_input_twice_as_long_costs_at_most_twice_as_much(
+    step: Callable[[str], None], worst: Callable[[int], str]
+) -> None:
+    """For inputs of n, 2n and 4n. The limits are twice as generous, because a busy machine is slow at times."""
+    size = 20_000
+    while (once := processor_seconds(step, worst(size))) < SMALLEST_SECONDS and size < 2 * MEBIBYTE:
+        size *= 2
+    twice, four_times = (processor_seconds(step, worst(size * factor)) for factor in (2, 4))
+    assert twice < 4 * once + NO_LONGER_SECONDS
+    assert four_times < 8 * once + NO_LONGER_SECONDS
+
+
+def processor_seconds(step: Callable[[str], None], text: str) -> float:
+    """The best of three."""
+    seconds = []
+    for _ in range(3):
+        began = time.process_time()
+        step(text)
+        seconds.append(time.process_time() - began)
+        if seconds[-1] > 1:
+            break
+    return min(seconds)
+
+
+HUGE: dict[str, tuple[Callable[[str], None], Callable[[], str]]] = {
+    "cells of spaces": (paste, lambda: PASTED + ("x" + " " * (CELL_MAX_CHARACTERS - 2) + "x\tA\tB\n") * 127),
+    "cells of apostrophes": (paste, lambda: PASTED + ("'" * (CELL_MAX_CHARACTERS - 2) + "\tA\tB\n") * 127),
+    "pasted emoji": (paste, lambda: PASTED + "".join(f"{n}\tA\t{'😀' * 4000}\n" for n in range(1030))),
+    "one pasted cell": (paste, lambda: PASTED + "1\tA\t" + "x" * (16 * MEBIBYTE)),
+    "pasted pairs of quotes": (paste, lambda: PASTED + '1\tA\t"' + '""' * (8 * MEBIBYTE)),
+    "pasted spaces": (paste, lambda: " " * (16 * MEBIBYTE)),
+    "pasted blank rows": (paste, lambda: "x" + "\n" * (16 * MEBIBYTE)),
+    "pasted separators": (paste, lambda: ";" * (16 * MEBIBYTE)),
+    "pasted text without a line end": (paste, lambda: "x" * (16 * MEBIBYTE)),
+    "separators in CSV": (upload, lambda: ";" * (16 * MEBIBYTE)),
+    "long rows of CSV": (upload, lambda: (";" * (MEBIBYTE - 2) + "\n") * 16),
+    "a quote of CSV that never ends": (upload, lambda: CSV + '1;A;"' + "x\n" * (8 * MEBIBYTE)),
+    "a confirmation of lists": (confirm, lambda: "[[" + "[]," * (2 * MEBIBYTE) + "[]]]"),
+    "a confirmation of escapes": (confirm, lambda: '[[2,"1","' + "\\ud83d\\ude00" * (690_000) + '","A",null]]'),
+    "a confirmation of rows": (
+        confirm,
+        lambda: "[" + ",".join(f'[2,"{n}","{"x" * 700}","A",null]' for n in range(9_999)) + "]",
+    ),
+}
+
+
+@pytest.mark.parametrize(("step", "worst"), HUGE.values(), ids=HUGE)
+def test_other_threads_run_while_a_thread_works_on_the_largest_input(
+    step: Callable[[str], None], worst: Callable[[], str]
+) -> None:
+    text = worst()
+    assert longest_gap(lambda: step(text)) < LONGEST_GAP_SECONDS
+
+
+def longest_gap(work: Callable[[], None]) -> float:
+    """The longest time in seconds for which this thread did not run while another thread did the work."""
+    thread = threading.Thread(target=work)
+    longest = 0.0
+    last = time.monotonic()
+    thread.start()
+    while thread.is_alive():
+        thread.join(0.001)
+        now = time.monotonic()
+        longest = max(longest, now - last)
+        last = now
+    return longest
+
+
+def test_an_export_of_long_records_lets_other_threads_run() -> None:
+    records = [Mahasiswa(str(n), "é,=" * 20_000, '"' * 60_000) for n in range(300)]
+    assert longest_gap(lambda: sheets.write_csv(records, io.BytesIO())) < LONGEST_GAP_SECONDS
+
+
+def test_a_preview_of_a_list_with_long_records_lets_other_threads_run() -> None:
+    """Each digest is over a long text."""
+    stored = {str(n): Mahasiswa(str(n), "é" * 60_000, "x") for n in range(300)}
+    rows = [(n + 2, str(n), "A", "B") for n in range(300)]
+
+    def work() -> None:
+        plan = sheets.compare(sheets.check(rows), stored)
+        assert [entry.versi for entry in sheets.load(sheets.dump(plan))] == [digest(stored[str(n)]) for n in range(300)]
+
+    assert longest_gap(work) < LONGEST_GAP_SECONDS
