@@ -3,7 +3,6 @@
 import asyncio
 import datetime as dt
 import io
-import os
 import re
 import struct
 import subprocess
@@ -17,9 +16,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import openpyxl  # type: ignore[import-untyped]
+import psutil  # type: ignore[import-untyped]
 import pytest
 import xlsxwriter  # type: ignore[import-untyped]
-from processes import children
 from spreadsheets import (
     HEADER,
     HEADER_XML,
@@ -268,13 +267,13 @@ def test_reading_a_workbook_stops_within_a_second() -> None:
 
     thread = threading.Thread(target=read)
     thread.start()
-    while not children(os.getpid()):
+    while not psutil.Process().children():
         assert thread.is_alive()
     began = time.monotonic()
     stop.set()
     thread.join()
     assert stopped[0] - began < 1
-    assert children(os.getpid()) == []
+    assert psutil.Process().children() == []
 
 
 def test_a_workbook_may_be_left_half_read() -> None:

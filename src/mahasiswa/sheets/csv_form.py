@@ -66,13 +66,14 @@ def read_row(number: int, cells: Sequence[str], row_lines: Sequence[str]) -> She
         return number, nim, nama, alamat
     nim, nama, alamat = cells[: len(HEADER)]
     raw = row_lines[0] if len(row_lines) == 1 else "".join(row_lines)
+    nim_cell = nim
     if GUARD in raw:
-        marked, nim, nama, alamat = nim, _unguarded(nim, _guarded_nim), _unguarded(nama), _unguarded(alamat)
-        nim = nim if nim == marked else Verbatim(nim)
+        nim, nama, alamat = _unguarded(nim, _guarded_nim), _unguarded(nama), _unguarded(alamat)
+        nim_cell = nim if nim == nim_cell else Verbatim(nim)
     blank = not nama or not alamat or nama.isspace() or alamat.isspace()
     if blank and '"' in raw and raw == _line(Mahasiswa(nim, nama, alamat)):
-        return number, nim, Verbatim(nama), Verbatim(alamat)
-    return number, nim, nama, alamat
+        return number, nim_cell, Verbatim(nama), Verbatim(alamat)
+    return number, nim_cell, nama, alamat
 
 
 def _line(record: Mahasiswa) -> str:
