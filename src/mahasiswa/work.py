@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
+from threading import Event
 from typing import NamedTuple, TypeVar
 
 STEP_TIMEOUT_SECONDS = 5.0
@@ -79,16 +80,19 @@ class Slots:
             self._running[kind] -= 1
             self._free[kind].release()
 
-    async def run(self, kind: Kind, function: Callable[[], T]) -> T:
+    async def run(self, kind: Kind, function: Callable[[], T], stop: Event | None = None) -> T:
         """Call a function in a thread of this kind; raise Busy.
 
-        If the caller is cancelled, the slot is kept until the function returns, so the threads stay bounded.
+        If the caller is cancelled, `stop` is set, and the slot is kept until the function returns, so the threads stay
+        bounded.
         """
         async with self.slot(kind):
             running = asyncio.get_running_loop().run_in_executor(self._threads[kind], function)
             try:
                 return await asyncio.shield(running)
             finally:
+                if stop:
+                    stop.set()
                 await asyncio.gather(running, return_exceptions=True)
 
     def _busy(self, kind: Kind) -> Busy:

@@ -148,10 +148,11 @@ async def test_pages_of_a_long_sorted_list_have_each_record_once(path: Path, fie
         rows = [[(number, *record) for number, record in enumerate(records)]]
         assert (await store.merge(rows, update=False, dry_run=False)).new == 2500
         query = Query(urut=cast("Field", field), arah="naik" if arah == "naik" else "turun")
-        pages = [await store.page(query, offset, 100) for offset in range(0, 2600, 100)]
+        found = [await store.search(query, offset, 100) for offset in range(0, 2600, 100)]
     expected = sorted(records, key=lambda record: (getattr(record, field).lower(), record.nim), reverse=arah == "turun")
-    assert [record for page in pages for record in page] == expected
-    assert pages[-1] == []
+    assert [record for page in found for record in page.records] == expected
+    assert found[-1].records == []
+    assert {page.total for page in found} == {2500}
 
 
 # ---- other programs at the same file
@@ -283,7 +284,7 @@ async def test_a_text_that_is_not_utf_8_is_named_as_the_cause(path: Path) -> Non
     async with opened(SQLiteURL(path)) as store:
         await store.add("0001", "Siti", "Solo")
         await asyncio.to_thread(ask, path, "UPDATE mahasiswa SET nama = CAST(x'41ff' AS TEXT)")
-        reads = (store.get("0001"), store.after(None, 1), store.page(Query(), 0, 1), store.snapshot(10))
+        reads = (store.get("0001"), store.after(None, 1), store.search(Query(), 0, 1), store.snapshot(10))
         for read in (*reads, store.update("0001", "Siti", "Solo", "versi"), anext(store.chunks(Query()))):
             with pytest.raises(Unavailable, match="another program has stored a text that is not UTF-8"):
                 await read

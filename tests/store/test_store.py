@@ -8,7 +8,7 @@ from stores import BUDI, SITI, attempt_all, opened, read_all, refusal
 
 from mahasiswa.record import Mahasiswa
 from mahasiswa.settings import DatabaseURL
-from mahasiswa.store import Store, migrate, open_store
+from mahasiswa.store import Query, Store, migrate, open_store
 
 
 async def test_a_new_store_is_empty(store: Store) -> None:
@@ -355,6 +355,41 @@ async def test_after_returns_every_record_once_and_in_order(store: Store, limit:
     assert read == [(nim, nim, "Solo") for nim in sorted(nims)]
     assert [record.nim for record in await store.after("A", 2)] == ["a", "ab"]
     assert [record.nim for record in await store.after("B", 1)] == ["a"]  # no record needs to have this nim
+
+
+async def test_a_search_returns_a_page_and_the_number_of_all_that_it_finds(store: Store) -> None:
+    """Past the end the page is empty, and the number stays. A search for a text with NUL finds nothing."""
+    for number in range(5):
+        await store.add(f"{number}", "SITI" if number else "Budi", "Solo")
+    for query, offset, total, nims in (
+        (Query("siti"), 0, 4, "12"),
+        (Query("siti"), 3, 4, "4"),
+        (Query("siti"), 4, 4, ""),
+        (Query("siti", "nim", "turun"), 0, 4, "43"),
+        (Query(urut="nama"), 0, 5, "01"),
+        (Query(), 4, 5, "4"),
+        (Query(), 9, 5, ""),
+        (Query("Ani"), 0, 0, ""),
+        (Query("i\0"), 0, 0, ""),
+    ):
+        found = await store.search(query, offset, 2)
+        assert (found.total, [record.nim for record in found.records]) == (total, list(nims))
+
+
+async def test_a_search_ignores_the_case_of_letters_beyond_ascii(store: Store) -> None:
+    """A record is found by either case of its letters. Another accent is another letter."""
+    for number, word in enumerate(("Éñó", "éÑÓ", "ΣДØ", "σдø", "eno")):
+        await store.add(f"{number}", f"X{word}y", "Solo")
+    for cari, nims in (("éñó", "01"), ("xÉÑÓY", "01"), ("σдø", "23"), ("ΣДØ", "23"), ("eno", "4"), ("êñó", "")):
+        assert [record.nim for record in (await store.search(Query(cari), 0, 10)).records] == list(nims)
+
+
+async def test_each_letter_finds_itself(store: Store) -> None:
+    """Also a letter that has three cases, or whose other case is an ASCII letter or two letters."""
+    letters = "ßẞıİſ\u212a\u212bςǅǆǄ\u0345µμÿŸ"
+    await store.add("0", letters, "Solo")
+    for cari in (*letters, letters):
+        assert (await store.search(Query(cari), 0, 10)).total == 1, cari
 
 
 async def test_the_version_changes_with_every_write_of_any_store(url: DatabaseURL) -> None:

@@ -3,6 +3,7 @@
 import tempfile
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
 from functools import partial
+from threading import Event
 from typing import BinaryIO, cast
 
 from starlette.datastructures import UploadFile
@@ -38,13 +39,13 @@ async def preview(request: Request, store: Store, pages: Pages) -> Response:
     async with read_upload(request, sheets.UPLOAD_MAX_BYTES) as form:
         file, field = form.get("berkas"), form.get("tempel")
         pasted = field if isinstance(field, str) else ""
-        run = request.limits.slots.run
+        run, stop = request.limits.slots.run, Event()
         try:
             if isinstance(file, UploadFile) and file.size:
                 kind = WORKBOOK if sheets.is_workbook(file.file) else IMPORT
-                note, rows = await request.while_connected(run(kind, partial(_read_file, file.file)))
-            elif pasted.strip():
-                note, rows = None, await request.while_connected(run(IMPORT, partial(_read_pasted, pasted)))
+                note, rows = await request.while_connected(run(kind, partial(_read_file, file.file, stop), stop))
+            elif pasted:
+                note, rows = None, await request.while_connected(run(IMPORT, partial(_read_pasted, pasted, stop), stop))
             else:
                 return pages.import_form(wording.NOTHING_CHOSEN)
             return await request.while_connected(_preview(request, store, pages.preview, rows, note))
@@ -106,13 +107,13 @@ async def _again(request: Request, store: Store, pages: Pages, confirmed: Sequen
         return pages.import_form(str(error), 400)
 
 
-def _read_file(file: BinaryIO) -> tuple[str | None, SheetRows]:
-    with sheets.read(file) as table:
+def _read_file(file: BinaryIO, stop: Event) -> tuple[str | None, SheetRows]:
+    with sheets.read(file, sheets.WEB, stop) as table:
         return table.note, sheets.check(table)
 
 
-def _read_pasted(text: str) -> SheetRows:
-    return sheets.check(sheets.read_text(text))
+def _read_pasted(text: str, stop: Event) -> SheetRows:
+    return sheets.check(sheets.read_text(text, sheets.WEB, stop))
 
 
 async def _preview(

@@ -1,0 +1,339 @@
+"""The cost of reads and writes of the SQLite store: linear, bounded, with deadlines, and stopped when cancelled."""
+
+import asyncio
+import shutil
+import threading
+import time
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from pathlib import Path
+
+import apsw
+import pytest
+from stores import SITI, ask, opened, other_program
+
+from mahasiswa.record import Mahasiswa
+from mahasiswa.settings import SQLiteURL
+from mahasiswa.store import Query, Store, migrate, open_store
+from mahasiswa.store.errors import TookTooLong, Unavailable
+from mahasiswa.store.sqlite.reader_pool import ReaderPool
+from mahasiswa.store.threads import with_records
+from mahasiswa.work import EXPORT, IMPORT, LIST, RECORD, SEARCH, STEP_TIMEOUT_SECONDS, Busy, Slots
+
+STOP_SECONDS = 2.0
+"""Maximum time in which cancelled work must stop: the promise is one second, and the machine may be busy."""
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """Return the path of an SQLite file with an empty table."""
+    migrate(SQLiteURL(tmp_path / "mahasiswa.db"))
+    return tmp_path / "mahasiswa.db"
+
+
+async def fill(store: Store, records: Sequence[tuple[str, str, str]]) -> None:
+    """Import records into an empty list."""
+    rows = [(number, *record) for number, record in enumerate(records, 2)]
+    assert (await store.merge([rows], update=False, dry_run=False)).new == len(records)
+
+
+def many(count: int) -> list[tuple[str, str, str]]:
+    """Return records of the usual length."""
+    return [(f"{n:07}", f"Siti Aminah {n}", "Jalan Kaliurang 5, Yogyakarta") for n in range(count)]
+
+
+def endless(db: apsw.Connection) -> object:
+    """Run a query that ends only when it is interrupted."""
+    return db.execute("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n").get
+
+
+def one(db: apsw.Connection) -> object:
+    """Run a query that ends at once."""
+    return db.execute("SELECT 1").get
+
+
+async def processor_seconds(work: Callable[[], Awaitable[object]]) -> float:
+    """Return the processor time of the cheapest of three runs, in all threads of this process."""
+    taken = []
+    for _ in range(3):
+        began = time.process_time()
+        await work()
+        taken.append(time.process_time() - began)
+    return min(taken)
+
+
+# ---- searches
+
+
+@pytest.mark.parametrize("cari", ["a" * 254 + "b", "b" + "a" * 254, "a" * 254 + "é", "ñ" * 127 + "a" * 127 + "É"])
+async def test_the_cost_of_a_search_hardly_depends_on_the_searched_text(path: Path, cari: str) -> None:
+    """A long text that almost matches everywhere costs little more than a letter that is nowhere."""
+    async with opened(SQLiteURL(path)) as store:
+        await fill(store, [(f"{n}", "é" + "a" * 64_000, "a" * 64_000) for n in range(100)])
+        for query in (Query("z"), Query(cari)):
+            assert (await store.search(query, 0, 50)).total == 0
+        simple = await processor_seconds(lambda: store.search(Query("z"), 0, 50))
+        assert await processor_seconds(lambda: store.search(Query(cari), 0, 50)) < 20 * simple
+
+
+async def test_many_letters_with_two_cases_do_not_multiply_the_cost_of_a_search(path: Path) -> None:
+    """Two hundred different accented letters cost no more than the first ones of them."""
+    letters = "".join(chr(code) for code in range(0x100, 0x500) if chr(code).lower() != chr(code).upper())[:200]
+    async with opened(SQLiteURL(path)) as store:
+        await fill(store, [(f"{n}", "é" * 30_000, "é" * 30_000) for n in range(20)])
+        some = await processor_seconds(lambda: store.search(Query(letters[:40]), 0, 50))
+        assert await processor_seconds(lambda: store.search(Query(letters), 0, 50)) < 3 * some
+
+
+async def test_the_cost_of_a_search_grows_with_the_list(path: Path) -> None:
+    """Four times the records take four times the processor time, not sixteen times."""
+    async with opened(SQLiteURL(path)) as store:
+        await fill(store, many(80_000))
+        whole = await processor_seconds(lambda: store.search(Query("5", "nama"), 10_000, 50))
+        await asyncio.to_thread(ask, path, "DELETE FROM mahasiswa WHERE nim >= '0020000'")
+        quarter = await processor_seconds(lambda: store.search(Query("5", "nama"), 10_000, 50))
+        assert whole < 12 * quarter
+
+
+# ---- deadlines
+
+
+async def test_a_query_that_takes_too_long_is_interrupted(path: Path) -> None:
+    """It raises TookTooLong soon after the deadline, and its thread and its connection can be used again."""
+    pool = ReaderPool(path, LIST, Slots())
+    began = time.monotonic()
+    with pytest.raises(TookTooLong, match="the list page"):
+        await pool.read(endless)
+    assert STEP_TIMEOUT_SECONDS <= time.monotonic() - began < STEP_TIMEOUT_SECONDS + STOP_SECONDS
+    assert await pool.read(one) == 1
+    pool.close()
+
+
+async def test_the_deadline_of_a_query_includes_its_time_in_the_queue(path: Path) -> None:
+    """A query that got its slot late is interrupted earlier; one that got none is Busy."""
+    slots = Slots()
+    pool = ReaderPool(path, LIST, slots)
+    began = time.monotonic()
+    async with slots.slot(LIST):
+        late = asyncio.create_task(pool.read(endless))
+        await asyncio.sleep(2)
+    waiting = asyncio.create_task(pool.read(one))
+    with pytest.raises(TookTooLong):
+        await late
+    assert time.monotonic() - began < STEP_TIMEOUT_SECONDS + STOP_SECONDS
+    assert await waiting == 1
+    pool.close()
+
+
+async def test_a_command_has_no_deadline(path: Path) -> None:
+    """Without slots a query goes on until it is cancelled."""
+    pool = ReaderPool(path, LIST, None)
+    running = asyncio.create_task(pool.read(endless))
+    done, _ = await asyncio.wait([running], timeout=STEP_TIMEOUT_SECONDS + 1)
+    assert not done
+    await stop(running)
+    pool.close()
+
+
+async def test_a_change_of_a_request_does_not_wait_longer_than_the_deadline_for_a_lock(path: Path) -> None:
+    """The change is refused as Unavailable, and it is not made later."""
+    store = await open_store(SQLiteURL(path), Slots())
+    with other_program(path) as other:
+        other("BEGIN IMMEDIATE")
+        began = time.monotonic()
+        with pytest.raises(Unavailable):
+            await store.add(*SITI)
+        assert STEP_TIMEOUT_SECONDS - 1 < time.monotonic() - began < STEP_TIMEOUT_SECONDS + STOP_SECONDS
+        other("COMMIT")
+    assert await store.get(SITI.nim) is None
+    await store.add(*SITI)
+    await store.close()
+
+
+# ---- cancelled work
+
+
+async def stop(task: "asyncio.Task[object]") -> None:
+    """Cancel a task, and check that it ends soon."""
+    began = time.monotonic()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert time.monotonic() - began < STOP_SECONDS
+
+
+async def test_cancelled_queries_stop_and_free_their_threads(path: Path) -> None:
+    """When every thread of a kind runs an endless query and all are cancelled, the next queries run at once."""
+    pool = ReaderPool(path, SEARCH, Slots())
+    for _ in range(3):
+        running = [asyncio.create_task(pool.read(endless)) for _ in range(SEARCH.running)]
+        await asyncio.sleep(0.2)
+        for task in running:
+            await stop(task)
+    assert await asyncio.gather(*(pool.read(one) for _ in range(SEARCH.running))) == [1] * SEARCH.running
+    pool.close()
+
+
+async def test_a_cancelled_query_stops_waiting_for_the_lock_of_another_program(path: Path) -> None:
+    """SQLite's own busy timeout would go on to wait."""
+    pool = ReaderPool(path, LIST, Slots())
+    with other_program(path) as other:
+        other("PRAGMA locking_mode = EXCLUSIVE")
+        other("BEGIN IMMEDIATE")
+        other("INSERT INTO mahasiswa VALUES ('1', '', '')")
+        other("COMMIT")
+        running = asyncio.create_task(pool.read(lambda db: db.execute("SELECT count(*) FROM mahasiswa").get))
+        done, _ = await asyncio.wait([running], timeout=0.5)
+        assert not done
+        await stop(running)
+    assert await pool.read(lambda db: db.execute("SELECT count(*) FROM mahasiswa").get) == 1
+    pool.close()
+
+
+async def test_a_cancelled_export_stops_and_frees_its_slot(path: Path) -> None:
+    """Its thread has ended, its slot is free, and its connection no longer keeps the write-ahead log."""
+    store = await open_store(SQLiteURL(path), Slots())
+    await fill(store, many(50_000))
+    for _ in range(EXPORT.running + 1):
+        began, ended = threading.Event(), threading.Event()
+
+        def write(records: Iterator[Mahasiswa]) -> None:
+            try:
+                for _ in records:
+                    began.set()  # noqa: B023 - the thread ends in this turn of the loop
+                    time.sleep(0.0002)
+            finally:
+                ended.set()  # noqa: B023 - as above
+
+        export = asyncio.create_task(with_records(store, Query(urut="nama"), write))
+        await asyncio.to_thread(began.wait)
+        await stop(export)
+        assert ended.is_set()
+    async with asyncio.timeout(STOP_SECONDS):
+        assert await with_records(store, Query(), lambda records: sum(1 for _ in records)) == 50_000
+    assert ask(path, "PRAGMA wal_checkpoint(TRUNCATE)") == [(0, 0, 0)]
+    await store.close()
+
+
+# ---- bounded and separate
+
+
+async def test_one_kind_of_work_does_not_wait_for_another(path: Path) -> None:
+    """While every slot of one kind is taken, the other kinds are answered, and a full queue is Busy at once."""
+    slots = Slots()
+    store = await open_store(SQLiteURL(path), slots)
+    await store.add(*SITI)
+    works: dict[str, Callable[[], Awaitable[object]]] = {
+        RECORD.name: lambda: store.get(SITI.nim),
+        LIST.name: lambda: store.after(None, 10),
+        SEARCH.name: lambda: store.search(Query("siti"), 0, 10),
+        EXPORT.name: lambda: with_records(store, Query(), list),
+        IMPORT.name: lambda: store.find([SITI.nim]),
+    }
+    for kind in (RECORD, LIST, SEARCH, EXPORT, IMPORT):
+        free = asyncio.Event()
+
+        async def hold() -> None:
+            async with slots.slot(kind):  # noqa: B023 - the tasks end in this turn of the loop
+                await free.wait()  # noqa: B023 - as above
+
+        holding = [asyncio.create_task(hold()) for _ in range(kind.running)]
+        await asyncio.sleep(0)
+        queue = [asyncio.ensure_future(works[kind.name]()) for _ in range(kind.waiting)]
+        await asyncio.sleep(0)
+        async with asyncio.timeout(STOP_SECONDS):
+            for name, work in works.items():
+                if name != kind.name:
+                    assert await work()
+            with pytest.raises(Busy, match=kind.name):
+                await works[kind.name]()
+        free.set()
+        await asyncio.gather(*holding, *queue)
+    await store.close()
+
+
+async def test_a_short_list_of_long_texts_is_not_read_on_the_event_loop(path: Path) -> None:
+    """It waits for the list's own slot, which the event loop's reads of short texts do not."""
+    slots = Slots()
+    store = await open_store(SQLiteURL(path), slots)
+    await fill(store, [("1", "a", "b")])
+    async with slots.slot(LIST):
+        assert (await store.snapshot(100)).records == [("1", "a", "b")]
+        await fill(store, [(f"1{n}", "a" * 60_000, "b") for n in range(9)])
+        reading = asyncio.create_task(store.snapshot(100))
+        done, _ = await asyncio.wait([reading], timeout=0.3)
+        assert not done
+    assert len((await reading).records or ()) == 10
+    await store.close()
+
+
+async def test_the_queue_of_changes_is_bounded(path: Path) -> None:
+    """While another program holds the lock, further changes are Busy at once. Those in the queue are made."""
+    store = await open_store(SQLiteURL(path), Slots())
+    with other_program(path) as other:
+        other("BEGIN IMMEDIATE")
+        first = asyncio.create_task(store.add("first", "Siti", "Solo"))
+        await asyncio.sleep(0.1)
+        queue = [asyncio.create_task(store.add(f"{n}", "Siti", "Solo")) for n in range(RECORD.waiting)]
+        await asyncio.sleep(0.1)
+        with pytest.raises(Busy, match="1000 waiting"):
+            await store.add("one too many", "Siti", "Solo")
+        other("COMMIT")
+        await asyncio.gather(first, *queue)
+    assert await store.count(Query()) == 1 + RECORD.waiting
+    await store.close()
+
+
+async def test_an_import_says_how_long_other_programs_could_not_write(path: Path) -> None:
+    """The time in which the rows of the file are read does not count."""
+
+    def batches() -> Iterator[list[tuple[int, str, str, str]]]:
+        time.sleep(1)  # reading a file takes time
+        yield [(n, *record) for n, record in enumerate(many(1000))]
+
+    async with opened(SQLiteURL(path)) as store:
+        assert 0 < (await store.merge(batches(), update=False, dry_run=False)).seconds < 1
+
+
+# ---- a file that is replaced meanwhile
+
+
+async def test_a_long_read_goes_on_when_the_file_is_replaced(path: Path) -> None:
+    """It reads the old file to its end, the next read sees the new file, and no connection to the old one is left."""
+    migrate(SQLiteURL(path.with_name("new.db")))
+    store = await open_store(SQLiteURL(path), Slots())
+    await fill(store, many(10_000))
+    chunks = store.chunks(Query())
+    read = list(await anext(chunks))
+    path.with_name("new.db").replace(path)
+    assert await store.get("0000001") is None
+    async for chunk in chunks:
+        read += chunk
+    assert read == many(10_000)
+    assert await asyncio.gather(*(store.get("0000001") for _ in range(8))) == [None] * 8
+    await store.add(*SITI)
+    assert not [name for name in open_files() if name.startswith(str(path)) and name.endswith("(deleted)")]
+    await store.close()
+    assert not [name for name in open_files() if name.startswith(str(path))]
+
+
+async def test_a_cancelled_long_read_of_a_replaced_file_leaves_no_connection(path: Path) -> None:
+    """The same if the reader goes away, and if the store is closed while a read is under way."""
+    shutil.copy(path, path.with_name("new.db"))
+    store = await open_store(SQLiteURL(path), Slots())
+    await fill(store, many(10_000))
+    first, second = store.chunks(Query()), store.chunks(Query())
+    await anext(first)
+    await anext(second)
+    path.with_name("new.db").replace(path)
+    assert await store.get("0000001") is None
+    await first.aclose()
+    await store.close()
+    with pytest.raises(Unavailable):
+        await anext(second)
+    assert not [name for name in open_files() if name.startswith(str(path))]
+
+
+def open_files() -> list[str]:
+    """Return the names of the files that this process has open. A removed one ends in "(deleted)"."""
+    folder = Path("/proc/self/fd")
+    return [str(link.readlink()) for link in folder.iterdir() if link.is_symlink()]
