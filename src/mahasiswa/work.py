@@ -35,11 +35,7 @@ DATABASE_CONNECTIONS = sum(kind.running for kind in KINDS if kind is not WORKBOO
 
 
 class Busy(Exception):
-    """Every slot of a kind of work is taken, and so is its queue; or the time ran out in the queue. Nothing was done."""
-
-    def __init__(self, kind: Kind, running: int, waiting: int) -> None:
-        super().__init__(f"{kind.name}: {running} running, {waiting} waiting")
-        self.kind = kind
+    """There is no room for more work of a kind. Nothing was done. The text says which kind, and how full it is."""
 
 
 class Slots:
@@ -71,4 +67,4 @@ class Slots:
             self._free[kind].release()
 
     def _busy(self, kind: Kind) -> Busy:
-        return Busy(kind, self._running[kind], self._waiting[kind])
+        return Busy(f"{kind.name}: {self._running[kind]} running, {self._waiting[kind]} waiting")

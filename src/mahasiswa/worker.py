@@ -21,6 +21,7 @@ from mahasiswa.http_protocol import HttpProtocol
 from mahasiswa.settings import Settings
 from mahasiswa.store import open_store
 from mahasiswa.web.app import create_app
+from mahasiswa.work import Slots
 
 GRACEFUL_SHUTDOWN_SECONDS = 4
 """Maximum time for the requests that run when SIGTERM comes."""
@@ -48,7 +49,7 @@ def run(settings: Settings, listener: socket.socket, parent: int) -> None:
 
 
 async def _serve(settings: Settings, listener: socket.socket) -> None:
-    store = await open_store(settings.database_url)
+    store = await open_store(settings.database_url, Slots())
     config = uvicorn.Config(
         create_app(settings, store),
         http=HttpProtocol,

@@ -8,6 +8,7 @@ from typing import Literal, NamedTuple, Protocol
 from mahasiswa.record import Field, Incoming, Mahasiswa, Write
 from mahasiswa.settings import DatabaseURL, SQLiteURL
 from mahasiswa.store.errors import Unusable
+from mahasiswa.work import Slots
 
 Version = Hashable
 """A value that changes with every commit of any program. It means nothing outside the store that returned it."""
@@ -42,6 +43,15 @@ class Merged(NamedTuple):
     changed: int
     same: int
     incomplete: Sequence[int]
+    seconds: float = 0.0
+    """Time for which other programs could not write. Reading the rows of the import does not count."""
+
+
+class Found(NamedTuple):
+    """A page of what a query finds, and the number of all that it finds. Both are of one moment."""
+
+    total: int
+    records: Sequence[Mahasiswa]
 
 
 class Store(Protocol):
@@ -49,6 +59,9 @@ class Store(Protocol):
 
     Reads raise Unavailable. Writes raise Unavailable, Refused and Uncertain. A text that is None is missing, and the
     table's constraint refuses it.
+
+    A store that was opened with slots also raises Busy, and TookTooLong if a step takes longer than
+    STEP_TIMEOUT_SECONDS. If the task that waits for a read is cancelled, the read stops within a second.
     """
 
     async def version(self) -> Version | None:
@@ -70,10 +83,10 @@ class Store(Protocol):
         """The records that exist among these nims, by nim."""
 
     async def count(self, query: Query) -> int:
-        """The number of records that a query finds."""
+        """The number of records that a query finds, for a progress bar."""
 
-    async def page(self, query: Query, offset: int, limit: int) -> Sequence[Mahasiswa]:
-        """At most `limit` of the records that a query finds, from `offset` on.
+    async def search(self, query: Query, offset: int, limit: int) -> Found:
+        """At most `limit` of the records that a query finds, from `offset` on; none if `offset` is past the end.
 
         Texts are ordered without regard to the case of ASCII letters; equal texts are ordered by nim.
         """
@@ -142,15 +155,19 @@ def adopt(url: DatabaseURL) -> Adopted:
     return adopted
 
 
-async def open_store(url: DatabaseURL) -> Store:
-    """Open a database that `migrate` has made ready; raise Unusable."""
+async def open_store(url: DatabaseURL, slots: Slots | None = None) -> Store:
+    """Open a database that `migrate` has made ready; raise Unusable.
+
+    The service gives the slots of its worker. Without them, as for a command, no queue is bounded and no read has a
+    deadline.
+    """
     if isinstance(url, SQLiteURL):
         from mahasiswa.store.sqlite.store import SQLiteStore  # noqa: PLC0415
 
-        return SQLiteStore.open(url.path)
+        return SQLiteStore.open(url.path, slots)
     from mahasiswa.store.postgres.store import PostgresStore  # noqa: PLC0415
 
-    return await PostgresStore.open(url.conninfo)
+    return await PostgresStore.open(url.conninfo, slots)
 
 
 def backup(url: DatabaseURL, to: Path) -> None:

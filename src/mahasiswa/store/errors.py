@@ -14,7 +14,8 @@ class StoreError(Exception):
     ├── Refused       a constraint of the table refuses the record; nothing was done
     ├── Changed       someone else changed the record meanwhile; nothing was done
     ├── Unavailable   the database cannot be read or written now; nothing was done
-    │   └── Locked    another program holds a lock; the change may be tried again
+    │   ├── Locked       another program holds a lock; the change may be tried again
+    │   └── TookTooLong  a step of a web request was interrupted at its deadline; nothing was done
     ├── Uncertain     the database did not say whether the change was made
     └── Unusable      the database cannot be used at all; raised before the service starts
     """
@@ -44,6 +45,10 @@ class Unavailable(StoreError):
 
 class Locked(Unavailable):
     """Another program holds a lock; nothing was done. A change whose deadline has not passed is tried again."""
+
+
+class TookTooLong(Unavailable):
+    """A step of a web request was interrupted at its deadline; nothing was done."""
 
 
 class Uncertain(StoreError):

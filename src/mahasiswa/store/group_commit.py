@@ -34,6 +34,11 @@ class GroupCommit(Generic[T]):
         self._queue: list[QueuedChange[T]] = []
         self._running: asyncio.Task[None] | None = None
 
+    @property
+    def waiting(self) -> int:
+        """The number of changes for the next batch."""
+        return len(self._queue)
+
     async def write(self, change: T, timeout_seconds: float) -> None:
         """Queue a change and wait until it is on disk; raise the StoreError that `commit` returned for it."""
         answer = asyncio.get_running_loop().create_future()

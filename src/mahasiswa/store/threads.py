@@ -2,7 +2,8 @@
 
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import aclosing
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import aclosing, suppress
 from itertools import islice
 from typing import TypeVar
 
@@ -16,26 +17,51 @@ T = TypeVar("T")
 
 
 async def with_records(store: Store, query: Query, work: Callable[[Iterator[Mahasiswa]], T]) -> T:
-    """Call `work` in a thread with every record that `query` finds at one moment, in bounded memory."""
+    """Call `work` in a thread with every record that `query` finds at one moment, in bounded memory.
+
+    The thread is started after the first read, so the store's slots also bound the number of threads. If the caller
+    is cancelled, `work` gets CancelledError instead of its next record, and its thread has ended on return.
+    """
     loop = asyncio.get_running_loop()
     chunks = store.chunks(query)
+    reading: asyncio.Task[Sequence[Mahasiswa]] | None = None
+    is_cancelled = False
 
     async def next_chunk() -> Sequence[Mahasiswa]:
+        nonlocal reading
+        if is_cancelled:
+            raise asyncio.CancelledError
+        reading = asyncio.current_task()
         return await anext(chunks, [])  # an empty tuple makes Python 3.11 raise SystemError
 
-    def records() -> Iterator[Mahasiswa]:
-        while chunk := asyncio.run_coroutine_threadsafe(next_chunk(), loop).result():
+    def records(chunk: Sequence[Mahasiswa]) -> Iterator[Mahasiswa]:
+        while chunk:
             yield from chunk
+            chunk = asyncio.run_coroutine_threadsafe(next_chunk(), loop).result()
 
     # Close at once if `work` raises: the read transaction must not stay open until garbage collection.
     async with aclosing(chunks):
-        return await asyncio.to_thread(work, records())
+        first: Sequence[Mahasiswa] = await anext(chunks, [])
+        thread = ThreadPoolExecutor(1, "records")
+        working = loop.run_in_executor(thread, lambda: work(records(first)))
+        thread.shutdown(wait=False)
+        try:
+            await asyncio.wait([working])
+        finally:
+            while not working.done():
+                is_cancelled = True
+                if reading:
+                    reading.cancel()
+                with suppress(asyncio.CancelledError):  # the thread must have ended before the caller goes on
+                    await asyncio.wait([working])
+            working.exception()  # asyncio logs an exception that is never retrieved
+        return working.result()
 
 
 async def copy(source: Store, target: Store) -> int:
     """Copy every record in one transaction and return their number. Raise Unusable if the target holds records.
 
-    Otherwise nobody could tell the copied records from those that were there before.
+    Otherwise the copied records could not be told from those that were there before.
     """
     if await target.after(None, 1):
         raise Unusable("the database to copy to holds records already")

@@ -8,6 +8,6 @@ from mahasiswa.web.request import Request
 
 
 async def show(_request: Request, store: Store, pages: Pages) -> Response:
-    """GET /sehat: 200 if the store answers a read, otherwise 503 by way of the Unavailable that is raised."""
-    await store.after(None, 1)
+    """GET /sehat: 200 if the store answers a read of one record, otherwise 503 by way of the Unavailable that is raised."""
+    await store.get("")
     return pages.healthy()

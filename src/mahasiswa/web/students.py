@@ -1,6 +1,5 @@
 """The six routes of the specification (section 4), named by their action on a record."""
 
-import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from functools import partial
 from typing import cast
@@ -32,11 +31,11 @@ async def index(request: Request, store: Store, pages: Pages) -> Response:
 
 
 async def _found(view: View, store: Store, pages: Pages) -> Response:
-    if view.halaman == 1:  # the page does not depend on the count
-        total, records = await asyncio.gather(store.count(view.query), store.page(view.query, 0, view.per))
-        return pages.found(view.found(total), records)
-    view = view.found(await store.count(view.query))
-    return pages.found(view, await store.page(view.query, view.offset, view.per))
+    found = await store.search(view.query, view.offset, view.per)
+    at_end = view.found(found.total)
+    if at_end.halaman != view.halaman:  # past the end: show the last page
+        found = await store.search(view.query, at_end.offset, view.per)
+    return pages.found(at_end, found.records)
 
 
 async def _stream(store: Store, pages: Pages, chunk: Sequence[Mahasiswa]) -> AsyncIterator[bytes]:

@@ -3,6 +3,7 @@
 import ctypes
 import os
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,16 +16,36 @@ from mahasiswa.store.errors import Reason, Refused, StoreError, Unavailable
 LOCK_TIMEOUT_SECONDS = 10.0
 """Maximum wait for a lock that another program holds. For a change it includes the time in the queue."""
 
+LOCK_INTERVAL_SECONDS = 0.02
+"""Time between two attempts to get a lock that another program holds."""
+
 WAL_MAX_BYTES = 64 * 1024 * 1024
 """Maximum size of the write-ahead log after a checkpoint. A long read of another program can let it grow beyond."""
 
 
 def connect(path: Path) -> apsw.Connection:
-    """Open a file that exists. It is never created here: a removed file must not come back as an empty list."""
-    db = apsw.Connection(str(path.absolute()), flags=apsw.SQLITE_OPEN_READWRITE)
+    """Open a file that exists; raise Unavailable. A removed file must not come back as an empty list."""
+    try:
+        db = apsw.Connection(str(path.absolute()), flags=apsw.SQLITE_OPEN_READWRITE)
+    except apsw.CantOpenError as error:
+        raise Unavailable(f"{path} cannot be opened: {open_failure(path)}") from error
     db.set_busy_timeout(int(LOCK_TIMEOUT_SECONDS * 1000))
     db.execute(f"PRAGMA synchronous = FULL; PRAGMA trusted_schema = OFF; PRAGMA journal_size_limit = {WAL_MAX_BYTES}")
     return db
+
+
+def open_failure(path: Path) -> str:
+    """Why SQLite cannot open a file. The file itself is not opened, because closing it would drop SQLite's locks."""
+    folder = path.absolute().parent
+    try:
+        os.close(os.open(folder, os.O_RDONLY))
+        if path.is_dir():
+            return "it is a folder"
+        if path.exists() and not os.access(path, os.R_OK | os.W_OK):
+            return "it may not be read and written"
+    except OSError as error:  # also if this process has too many open files
+        return f"the folder {folder}: {error.strerror}"
+    return f"no file can be made in the folder {folder}"
 
 
 def refusal(error: apsw.ConstraintError) -> StoreError:
@@ -70,15 +91,30 @@ def remove_wal(path: Path, identity: tuple[int, int] | None) -> None:
 
 @contextmanager
 def folder_lock(folder: Path) -> Iterator[None]:
-    """Keep this program's other processes out of a block that they all guard with the same folder."""
+    """Keep this program's other processes out of a block that they all guard with the same folder; raise Unavailable.
+
+    It waits in the calling thread, so never call it on the event loop.
+    """
     if sys.platform == "win32":  # it has no flock, and an open file cannot be replaced there
         yield
         return
-    import fcntl  # noqa: PLC0415 - Windows has none
-
     descriptor = os.open(folder, os.O_RDONLY)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        deadline = time.monotonic() + LOCK_TIMEOUT_SECONDS
+        while not _try_lock(descriptor):
+            if time.monotonic() > deadline:
+                raise Unavailable(f"another program has locked the folder {folder} for {LOCK_TIMEOUT_SECONDS:g} s")
+            time.sleep(LOCK_INTERVAL_SECONDS)
         yield
     finally:
         os.close(descriptor)
+
+
+def _try_lock(descriptor: int) -> bool:
+    import fcntl  # noqa: PLC0415 - Windows has none
+
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

@@ -1,68 +1,118 @@
-"""Reader threads for one SQLite file, each with a connection of its own. With a write-ahead log no writer blocks them."""
+"""Reader threads and connections for one kind of work. With a write-ahead log no writer blocks them."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+import time
+from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from functools import partial
 from pathlib import Path
-from threading import local
 from typing import TypeVar
 
 import apsw
 
-from mahasiswa.store.errors import Unavailable
-from mahasiswa.store.sqlite.connection import connect
+from mahasiswa.store.errors import TookTooLong, Unavailable
+from mahasiswa.store.sqlite.connection import LOCK_INTERVAL_SECONDS, LOCK_TIMEOUT_SECONDS, connect
+from mahasiswa.work import STEP_TIMEOUT_SECONDS, Kind, Slots
 
-READER_THREADS = 4
+INTERRUPT_INTERVAL_SECONDS = 0.05
+"""Time between two interrupts of a query. SQLite forgets an interrupt that comes before the query has begun."""
 
+A = TypeVar("A")
 T = TypeVar("T")
 
 
 class ReaderPool:
-    """Runs queries in a few threads. Every SQLite error becomes Unavailable."""
+    """Reads of one kind. With `slots`, their queue is bounded, and each step has a deadline.
 
-    def __init__(self, path: Path) -> None:
+    The pool outlives the file. If another file takes its place, `forget_file` makes later reads open that one.
+    """
+
+    def __init__(self, path: Path, kind: Kind, slots: Slots | None) -> None:
         self._path = path
-        self._threads = ThreadPoolExecutor(READER_THREADS, "reader")
-        self._thread = local()
-        self._connections: list[apsw.Connection] = []
+        self._kind = kind
+        self._slots = slots
+        self._unlimited = asyncio.Semaphore(kind.running)
+        self._threads = ThreadPoolExecutor(kind.running, f"reader, {kind.name}")
+        self._idle: list[apsw.Connection] = []
+        self._generation = 0  # raised when the idle connections are closed
+        self._is_closed = False
 
     async def read(self, query: Callable[[apsw.Connection], T]) -> T:
-        """Run a query on the connection of any thread."""
+        """Run one query; raise Busy, TookTooLong or Unavailable. The deadline includes the time in the queue."""
+        deadline = time.monotonic() + STEP_TIMEOUT_SECONDS
+        async with self.connection() as db:
+            return await self.step(db, query, deadline)
+
+    @asynccontextmanager
+    async def connection(self) -> AsyncIterator[apsw.Connection]:
+        """Hold a slot and a connection; raise Busy or Unavailable."""
+        async with self._slot():
+            generation = self._generation
+            db = self._idle.pop() if self._idle else await self._connect()
+            try:
+                yield db
+            finally:
+                if generation == self._generation:
+                    self._idle.append(db)
+                else:
+                    await asyncio.to_thread(db.close)
+
+    async def step(self, db: apsw.Connection, query: Callable[[apsw.Connection], T], deadline: float) -> T:
+        """Run a query in a thread. At the deadline, or if the caller is cancelled, it is interrupted."""
+        running = self._in_thread(query, db)
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._threads, self._query, query)
+            await asyncio.wait([running], timeout=deadline - time.monotonic() if self._slots else None)
+        finally:
+            while not running.done():
+                pass
+                with suppress(asyncio.CancelledError):  # the connection must be free before the caller goes on
+                    await asyncio.wait([running], timeout=INTERRUPT_INTERVAL_SECONDS)
+            running.exception()  # asyncio logs an exception that is never retrieved
+        try:
+            return running.result()
+        except apsw.InterruptError as error:
+            raise TookTooLong(f"{self._kind.name}: interrupted after {STEP_TIMEOUT_SECONDS:g} s") from error
         except apsw.Error as error:
             raise Unavailable(str(error)) from error
 
+    def forget_file(self) -> None:
+        """Close the idle connections. Those in use are closed after use."""
+        self._generation += 1
+        while self._idle:
+            self._idle.pop().close()
+
     def close(self) -> None:
-        """Wait for running queries, then close every connection."""
+        """Wait for running steps, then close every connection."""
+        self._is_closed = True
         self._threads.shutdown()
-        for db in self._connections:
-            db.close()
+        self.forget_file()
 
-    def _query(self, query: Callable[[apsw.Connection], T]) -> T:
-        if not hasattr(self._thread, "db"):
-            self._thread.db = connect(self._path)
-            self._thread.db.execute("PRAGMA query_only = ON")
-            self._connections.append(self._thread.db)
-        return query(self._thread.db)
+    def _slot(self) -> AbstractAsyncContextManager[None]:
+        return self._slots.slot(self._kind) if self._slots else self._unlimited
 
-
-@asynccontextmanager
-async def long_read(path: Path) -> AsyncIterator[Callable[[Callable[[apsw.Connection], T]], Awaitable[T]]]:
-    """Open a connection with a thread of its own, for a read in several steps; yield the function that runs a step.
-
-    The steps see one moment as long as one statement is open. If the file is replaced, they go on to read the old one.
-    """
-    loop = asyncio.get_running_loop()
-    thread = ThreadPoolExecutor(1, "long-read")
-    try:
-        db = await loop.run_in_executor(thread, connect, path)
+    async def _connect(self) -> apsw.Connection:
         try:
-            yield lambda query: loop.run_in_executor(thread, query, db)
-        finally:
-            await loop.run_in_executor(thread, db.close)
-    except apsw.Error as error:
-        raise Unavailable(str(error)) from error
-    finally:
-        thread.shutdown(wait=False)
+            return await self._in_thread(_connect_to_read, self._path)
+        except apsw.Error as error:
+            raise Unavailable(str(error)) from error
+
+    def _in_thread(self, function: Callable[[A], T], argument: A) -> asyncio.Future[T]:
+        if self._is_closed:
+            raise Unavailable("the store is closed")
+        return asyncio.get_running_loop().run_in_executor(self._threads, function, argument)
+
+
+def _connect_to_read(path: Path) -> apsw.Connection:
+    db = connect(path)
+    db.execute("PRAGMA query_only = ON")
+    db.set_busy_handler(partial(_wait_for_lock, db))
+    return db
+
+
+def _wait_for_lock(db: apsw.Connection, attempt: int) -> bool:
+    """Wait a moment, and return whether to try again. SQLite's own busy timeout cannot be interrupted."""
+    if db.is_interrupted or attempt * LOCK_INTERVAL_SECONDS > LOCK_TIMEOUT_SECONDS:
+        return False
+    time.sleep(LOCK_INTERVAL_SECONDS)
+    return True

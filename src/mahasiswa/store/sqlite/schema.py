@@ -15,10 +15,10 @@ import apsw
 
 from mahasiswa.record import NIM_MAX_CHARACTERS, Mahasiswa
 from mahasiswa.store import Adopted
-from mahasiswa.store.errors import Refused, Unusable
+from mahasiswa.store.errors import Refused, Unavailable, Unusable
 from mahasiswa.store.sqlite import sql
 from mahasiswa.store.sqlite.backup import backup
-from mahasiswa.store.sqlite.connection import LOCK_TIMEOUT_SECONDS, folder_lock, refusal
+from mahasiswa.store.sqlite.connection import LOCK_TIMEOUT_SECONDS, folder_lock, open_failure, refusal
 
 NAMED_ROWS = 3
 """Maximum number of refused records that an error names."""
@@ -122,6 +122,10 @@ def _exclusive(path: Path, *, create: bool = True) -> Iterator[apsw.Connection]:
                 yield db
             finally:
                 db.close()
+    except Unavailable as error:
+        raise Unusable(str(error)) from error
+    except apsw.CantOpenError as error:
+        raise Unusable(f"{path} cannot be opened: {open_failure(path)}") from error
     except apsw.NotADBError:
         raise Unusable(f"{path} is not an SQLite database") from None
     except apsw.Error as error:

@@ -1,6 +1,6 @@
 """All SQL that the SQLite engine runs. Only PRAGMAs that configure a connection stand elsewhere."""
 
-from typing import Literal
+from typing import Literal, get_args
 
 from mahasiswa.record import NIM_MAX_CHARACTERS, Field
 
@@ -76,11 +76,10 @@ ALL = "SELECT nim, nama, alamat FROM mahasiswa ORDER BY nim"
 FIRST = "SELECT nim, nama, alamat FROM mahasiswa ORDER BY nim LIMIT ?"
 AFTER = "SELECT nim, nama, alamat FROM mahasiswa WHERE nim > ? ORDER BY nim LIMIT ?"
 GET = "SELECT nim, nama, alamat FROM mahasiswa WHERE nim = ?"
+# As one array of JSON, because many statements could not be interrupted together.
+FIND = "SELECT nim, nama, alamat FROM json_each(?) CROSS JOIN mahasiswa ON nim = value"
 LONGER_THAN = "SELECT EXISTS (SELECT 1 FROM mahasiswa ORDER BY nim LIMIT 1 OFFSET ?)"
 
-# LIKE ignores the case of ASCII letters alone, and is four times as fast as GLOB, which can name both cases of any.
-LIKE = r"WHERE nim LIKE :pattern ESCAPE '\' OR nama LIKE :pattern ESCAPE '\' OR alamat LIKE :pattern ESCAPE '\'"
-GLOB = "WHERE nim GLOB :pattern OR nama GLOB :pattern OR alamat GLOB :pattern"
 NOTHING = "WHERE false"
 
 ORDERS: dict[tuple[Field, Literal["naik", "turun"]], str] = {
@@ -93,6 +92,24 @@ ORDERS: dict[tuple[Field, Literal["naik", "turun"]], str] = {
 }
 
 
+def contains(replacements: int) -> str:
+    """The condition that :cari stands in a field, ignoring the case of letters (see letter_case).
+
+    lower() changes ASCII letters alone. Each replacement puts :b0 in place of :a0, and so on; a text of ASCII letters
+    alone needs none. All of it is linear in the text, whatever the pattern; LIKE and GLOB are not: 300 records of
+    64 KB take 0.2 s in place of a minute, and 100,000 ordinary ones 28 ms in place of 9 ms.
+    """
+    return "WHERE " + " OR ".join(_field_contains(field, replacements) for field in get_args(Field))
+
+
+def _field_contains(field: str, replacements: int) -> str:
+    text = f"lower({field})"
+    for number in range(replacements):
+        text = f"replace({text}, :a{number}, :b{number})"
+    found = f"instr({text}, :cari)"
+    return f"(length({field}) < octet_length({field}) AND {found})" if replacements else found
+
+
 def count(where: str) -> str:
     """The number of records that a condition finds."""
     return f"SELECT count(*) FROM mahasiswa {where}"
@@ -103,13 +120,23 @@ def found(where: str, order: str) -> str:
     return f"SELECT nim, nama, alamat FROM mahasiswa {where} {order}"
 
 
-def page(where: str, order: str) -> str:
-    """At most :limit records that a condition finds, from :offset on.
+def search(where: str, urut: Field, arah: Literal["naik", "turun"]) -> str:
+    """At most :limit records that a condition finds, from :offset on, each with the number of all that it finds.
 
-    Sorting keys alone takes 65 ms for the middle of 100,000 records by nama; sorting whole records takes 127 ms.
+    If there is none from :offset on, one row has the number and no record. The condition is evaluated once. Sorting
+    keys alone takes 45 ms for the middle of 100,000 records by nama; sorting whole records takes twice as long.
     """
-    keys = f"SELECT nim FROM mahasiswa {where} {order} LIMIT :limit OFFSET :offset"
-    return f"SELECT nim, nama, alamat FROM mahasiswa WHERE nim IN ({keys}) {order}"
+    order = ORDERS[urut, arah]
+    keys = "nim" if urut == "nim" else f"nim, {urut}"
+    with_found = f"WITH found AS MATERIALIZED (SELECT {keys} FROM mahasiswa {where})" if where else ""
+    source = "found" if where else "mahasiswa"
+    return f"""
+    {with_found}
+    SELECT total, nim, nama, alamat FROM (SELECT count(*) AS total FROM {source}) LEFT JOIN (
+      SELECT nim, nama, alamat FROM mahasiswa
+      WHERE nim IN (SELECT nim FROM {source} {order} LIMIT :limit OFFSET :offset)
+    ) {order}
+    """
 
 
 # --- Writing

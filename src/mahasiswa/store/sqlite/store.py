@@ -1,31 +1,36 @@
 """The records in one SQLite file: one writer that commits in groups, and readers that never wait for it."""
 
 import asyncio
+import json
 import logging
-import re
 import time
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Self, cast
+from typing import Self, TypeVar, cast
 
 import apsw
 
 from mahasiswa.record import Incoming, Mahasiswa, Write, digest
-from mahasiswa.store import Merged, Query, Snapshot, Version
-from mahasiswa.store.errors import Changed, Unavailable, Unusable
+from mahasiswa.store import Found, Merged, Query, Snapshot, Version
+from mahasiswa.store.errors import Changed, TookTooLong, Unavailable, Unusable
+from mahasiswa.store.letter_case import ignore_case
 from mahasiswa.store.sqlite import sql
 from mahasiswa.store.sqlite.connection import connect, has_moved, remove_wal, wal_identity
-from mahasiswa.store.sqlite.reader_pool import ReaderPool, long_read
+from mahasiswa.store.sqlite.reader_pool import ReaderPool
 from mahasiswa.store.sqlite.schema import migrate
 from mahasiswa.store.sqlite.writer import Writer
+from mahasiswa.work import EXPORT, IMPORT, LIST, RECORD, SEARCH, STEP_TIMEOUT_SECONDS, Kind, Slots
+
+T = TypeVar("T")
 
 CHUNK_RECORDS = 2000
 """Records of a long read that are handed on at a time."""
 
-SHORT_LIST_RECORDS = 2000
-"""Maximum length of a list that is read on the event loop, because that takes no longer than a switch of threads."""
+SHORT_LIST_FILE_BYTES = 256 * 1024
+"""Maximum size of a file whose list is read on the event loop: 2,000 records, which takes 1.5 ms."""
 
 FILE_CHECK_SECONDS = 0.1
 """Interval at which `version` checks whether the file was replaced. Every other method checks it at each call."""
@@ -36,11 +41,10 @@ as_record = cast("Callable[[object], Mahasiswa]", partial(tuple.__new__, Mahasis
 
 
 class _OpenFile:
-    """All connections to one file. A file that takes its place gets a new _OpenFile."""
+    """The writer of one file, and what watches it. A file that takes its place gets a new _OpenFile."""
 
-    def __init__(self, path: Path) -> None:
-        self.readers = ReaderPool(path)
-        self.writer = Writer(path)
+    def __init__(self, path: Path, is_limited: bool) -> None:  # noqa: FBT001 - for to_thread
+        self.writer = Writer(path, is_limited=is_limited)
         # A connection that never writes, because data_version shows only the commits of other connections. It is used
         # on the event loop: its queries take a few microseconds, a switch to another thread takes a hundred.
         self.watch = connect(path)
@@ -51,27 +55,30 @@ class _OpenFile:
 
     async def close(self) -> None:
         await self.writer.close()
-        await asyncio.to_thread(self.readers.close)
         self.watch.close()
 
 
 class SQLiteStore:
     """The Store on a file that `migrate` has made ready."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, slots: Slots | None = None) -> None:
         self._path = path
-        self._file: _OpenFile | None = _OpenFile(path)
+        self._is_limited = slots is not None
+        self._file: _OpenFile | None = _OpenFile(path, self._is_limited)
+        self._readers = {kind: ReaderPool(path, kind, slots) for kind in (RECORD, LIST, SEARCH, EXPORT, IMPORT)}
+        self._slots = slots
         self._generation = 0  # tells the versions of two files apart
-        self._is_short = True
         self._next_file_check = 0.0
         self._is_checked = False
-        self._reopening = asyncio.Lock()
+        self._reopening: asyncio.Task[_OpenFile] | None = None
 
     @classmethod
-    def open(cls, path: Path) -> Self:
+    def open(cls, path: Path, slots: Slots | None = None) -> Self:
         """Open a file that exists; raise Unusable."""
         try:
-            return cls(path)
+            return cls(path, slots)
+        except Unavailable as error:
+            raise Unusable(str(error)) from error
         except apsw.Error as error:
             raise Unusable(f"{path} cannot be opened: {error}") from error
 
@@ -93,49 +100,62 @@ class SQLiteStore:
         # Read the version before the records: then the records are of that version or of a later one.
         version = await self.version()
         file = await self._current()
-        if self._is_short and at_most >= SHORT_LIST_RECORDS and (records := _read_short_list(file.watch)) is not None:
-            return Snapshot(version, records)
+        if (short := _read_short_list(file.watch)) is not None:
+            return Snapshot(version, short if len(short) <= at_most else None)
 
         def read(db: apsw.Connection) -> Sequence[tuple[str, str, str]] | None:
             return None if db.execute(sql.LONGER_THAN, (at_most,)).get else _fetch(db.execute(sql.ALL))
 
-        records = await file.readers.read(read)
-        self._is_short = records is not None and len(records) <= SHORT_LIST_RECORDS
-        return Snapshot(version, records)
+        return Snapshot(version, await self._readers[LIST].read(read))
 
     async def after(self, nim: str | None, limit: int) -> Sequence[Mahasiswa]:
         statement, bindings = (sql.FIRST, (limit,)) if nim is None else (sql.AFTER, (nim, limit))
-        return await (await self._current()).readers.read(lambda db: _records(db.execute(statement, bindings)))
+        return await self._read(LIST, lambda db: _records(db.execute(statement, bindings)))
 
     async def get(self, nim: str) -> Mahasiswa | None:
-        return await (await self._current()).readers.read(lambda db: _get(db, nim))
+        return await self._read(RECORD, lambda db: _get(db, nim))
 
     async def find(self, nims: Sequence[str]) -> Mapping[str, Mahasiswa]:
         def read(db: apsw.Connection) -> Mapping[str, Mahasiswa]:
-            found = (_get(db, nim) for nim in nims)
-            return {record.nim: record for record in found if record}
+            # JSON would end a text at a NUL, which no record contains.
+            wanted = json.dumps([nim for nim in nims if "\0" not in nim])
+            return {record.nim: record for record in _records(db.execute(sql.FIND, (wanted,)))}
 
-        return await (await self._current()).readers.read(read)
+        return await self._read(IMPORT, read)
 
     async def count(self, query: Query) -> int:
-        where, pattern = _condition(query.cari)
-        statement, bindings = sql.count(where), {"pattern": pattern}
-        return await (await self._current()).readers.read(lambda db: cast("int", db.execute(statement, bindings).get))
+        where, bindings = _condition(query.cari)
+        return await self._read(SEARCH, lambda db: cast("int", db.execute(sql.count(where), bindings).get))
 
-    async def page(self, query: Query, offset: int, limit: int) -> Sequence[Mahasiswa]:
-        where, pattern = _condition(query.cari)
-        statement = sql.page(where, sql.ORDERS[query.urut, query.arah])
-        bindings = {"pattern": pattern, "limit": limit, "offset": offset}
-        return await (await self._current()).readers.read(lambda db: _records(db.execute(statement, bindings)))
+    async def search(self, query: Query, offset: int, limit: int) -> Found:
+        where, bindings = _condition(query.cari)
+        statement = sql.search(where, query.urut, query.arah)
+        bindings |= {"limit": limit, "offset": offset}
+
+        def read(db: apsw.Connection) -> Found:
+            rows = _fetch(db.execute(statement, bindings))
+            return Found(cast("int", rows[0][0]), [Mahasiswa._make(row[1:]) for row in rows if row[1] is not None])
+
+        return await self._read(SEARCH, read)
 
     async def chunks(self, query: Query) -> AsyncGenerator[Sequence[Mahasiswa]]:
-        where, pattern = _condition(query.cari)
+        """See the protocol. If the file is replaced meanwhile, the old one is read to its end."""
+        where, bindings = _condition(query.cari)
         statement = sql.found(where, sql.ORDERS[query.urut, query.arah])
         await self._current()
-        async with long_read(self._path) as run:
-            cursor = await run(lambda db: db.execute(statement, {"pattern": pattern}))
-            while chunk := await run(lambda _: _records(cursor, CHUNK_RECORDS)):
-                yield chunk
+        readers = self._readers[EXPORT]
+        async with readers.connection() as db:
+            cursor = db.cursor()
+
+            def next_chunk(_: apsw.Connection) -> Sequence[Mahasiswa]:
+                return _records(cursor, CHUNK_RECORDS)
+
+            try:
+                await readers.step(db, lambda _: cursor.execute(statement, bindings), _deadline())
+                while chunk := await readers.step(db, next_chunk, _deadline()):
+                    yield chunk
+            finally:
+                cursor.close()  # the connection would go on to see this moment
 
     async def add(self, nim: str | None, nama: str | None, alamat: str | None) -> None:
         await (await self._current()).writer.write(lambda db: _run(db, sql.ADD, nim, nama, alamat))
@@ -167,26 +187,37 @@ class SQLiteStore:
                     else:
                         _run(db, sql.ADD, *record)
 
-        await (await self._current()).writer.write(change)
+        async with self._slots.slot(IMPORT) if self._slots else nullcontext():
+            await (await self._current()).writer.write(change)
 
     async def merge(self, batches: Iterable[Sequence[Incoming]], *, update: bool, dry_run: bool) -> Merged:
         merged = Merged(0, 0, 0, ())
+        began = 0.0
 
         def change(db: apsw.Connection) -> None:
-            nonlocal merged
+            nonlocal began, merged
+            began = time.monotonic()
             merged = _merge(db, update=update, dry_run=dry_run)
 
         writer = (await self._current()).writer
         await writer.run_exclusive(lambda db: _stage(db, batches))
         try:
             await writer.write(change)
+            return merged._replace(seconds=time.monotonic() - began)
         finally:
             await writer.run_exclusive(lambda db: _run(db, sql.DROP_INCOMING))
-        return merged
 
     async def close(self) -> None:
+        if self._reopening:
+            await asyncio.wait([self._reopening])
+        for readers in self._readers.values():
+            await asyncio.to_thread(readers.close)
         if self._file:
             await self._file.close()
+
+    async def _read(self, kind: Kind, query: Callable[[apsw.Connection], T]) -> T:
+        await self._current()
+        return await self._readers[kind].read(query)
 
     async def _current(self) -> _OpenFile:
         """The open file. If another one has taken its place, open that; raise Unavailable if there is none.
@@ -199,7 +230,7 @@ class SQLiteStore:
             return file
         asyncio.get_running_loop().call_soon(self._forget_check)
         if file is None or has_moved(file.watch):
-            file = await self._reopen()
+            file = await self._reopened()
         else:
             self._is_checked = True
         return file
@@ -207,33 +238,49 @@ class SQLiteStore:
     def _forget_check(self) -> None:
         self._is_checked = False
 
+    async def _reopened(self) -> _OpenFile:
+        """Wait until the file is opened again. All callers wait for one task, which goes on if they are cancelled."""
+        if self._reopening is None:
+            self._reopening = asyncio.create_task(self._reopen())
+            self._reopening.add_done_callback(self._forget_reopening)
+        reopening = self._reopening
+        await asyncio.wait([reopening], timeout=STEP_TIMEOUT_SECONDS if self._slots else None)
+        if not reopening.done():
+            raise TookTooLong(f"{self._path} is being opened again")
+        return reopening.result()
+
+    def _forget_reopening(self, reopening: "asyncio.Task[_OpenFile]") -> None:
+        self._reopening = None
+        if not reopening.cancelled():
+            reopening.exception()  # asyncio logs an exception that is never retrieved
+
     async def _reopen(self) -> _OpenFile:
-        async with self._reopening:
-            if self._file and not has_moved(self._file.watch):
-                return self._file
-            if self._file:
-                log.warning("%s was replaced or removed", self._path)
-                gone, self._file = self._file, None
-                remove_wal(self._path, gone.wal_identity)
-                await gone.close()
-            if not self._path.exists():  # an empty list in its place would look as if every record were lost
-                raise Unavailable(f"{self._path} was removed")
-            try:
-                await asyncio.to_thread(migrate, self._path)
-                self._file = _OpenFile(self._path)
-            except (Unusable, apsw.Error) as error:
-                raise Unavailable(str(error)) from error
-            self._generation += 1
-            return self._file
+        if gone := self._file:
+            log.warning("%s was replaced or removed", self._path)
+            await asyncio.to_thread(remove_wal, self._path, gone.wal_identity)
+            self._file = None
+            for readers in self._readers.values():
+                readers.forget_file()
+            await gone.close()
+        if not self._path.exists():  # an empty list in its place would look as if every record were lost
+            raise Unavailable(f"{self._path} was removed")
+        try:
+            await asyncio.to_thread(migrate, self._path)
+            self._file = await asyncio.to_thread(_OpenFile, self._path, self._is_limited)
+        except (Unusable, apsw.Error) as error:
+            raise Unavailable(str(error)) from error
+        self._generation += 1
+        return self._file
 
 
 def _read_short_list(db: apsw.Connection) -> Sequence[tuple[str, str, str]] | None:
-    """Every record, or None if there are too many for the event loop or another program holds a lock."""
+    """Every record, or None if the file is too large for the event loop or another program holds a lock."""
     try:
-        records = _fetch(db.execute(sql.FIRST, (SHORT_LIST_RECORDS + 1,)))
+        if db.pragma("page_count") * db.pragma("page_size") > SHORT_LIST_FILE_BYTES:
+            return None
+        return _fetch(db.execute(sql.ALL))
     except apsw.Error:
         return None
-    return records if len(records) <= SHORT_LIST_RECORDS else None
 
 
 def _fetch(cursor: apsw.Cursor, limit: int | None = None) -> list[tuple[str, str, str]]:
@@ -256,21 +303,21 @@ def _run(db: apsw.Connection, statement: str, *bindings: str | None) -> None:
     db.execute(statement, bindings)
 
 
-def _condition(cari: str) -> tuple[str, str]:
-    """The WHERE clause that finds a text in any field, ignoring the case of letters; and its pattern."""
+def _condition(cari: str) -> tuple[str, dict[str, str | int]]:
+    """The WHERE clause that finds a text in any field, ignoring the case of letters; and its parameters."""
     if not cari:
-        return "", ""
-    if "\0" in cari:  # SQLite ends a pattern at a NUL, which no record contains
-        return sql.NOTHING, ""
-    if all(letter.isascii() or letter.lower() == letter.upper() for letter in cari):
-        return sql.LIKE, "%" + re.sub(r"([%_\\])", r"\\\1", cari) + "%"
-    return sql.GLOB, "*" + "".join(map(_glob, cari)) + "*"
+        return "", {}
+    if "\0" in cari:  # no record contains it
+        return sql.NOTHING, {}
+    text, replaced = ignore_case(cari)
+    parameters: dict[str, str | int] = {"cari": text}
+    for number, letters in enumerate(replaced):
+        parameters |= {f"a{number}": letters[0], f"b{number}": letters[1]}
+    return sql.contains(len(replaced)), parameters
 
 
-def _glob(letter: str) -> str:
-    """A GLOB pattern for both cases of a letter, or for a character that has a meaning in GLOB."""
-    cases = {case for case in (letter, letter.lower(), letter.upper()) if len(case) == 1}
-    return f"[{''.join(sorted(cases))}]" if len(cases) > 1 or letter in "*?[" else letter
+def _deadline() -> float:
+    return time.monotonic() + STEP_TIMEOUT_SECONDS
 
 
 def _stage(db: apsw.Connection, batches: Iterable[Sequence[Incoming]]) -> None:

@@ -7,36 +7,45 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
+from typing import TypeVar
 
 import apsw
 
 from mahasiswa.store.errors import Locked, StoreError, Unavailable
 from mahasiswa.store.group_commit import GroupCommit, QueuedChange
 from mahasiswa.store.sqlite.connection import LOCK_TIMEOUT_SECONDS, connect, has_moved, refusal
+from mahasiswa.work import RECORD, STEP_TIMEOUT_SECONDS, Busy
 
 FINAL_CHECKPOINT_TIMEOUT_SECONDS = 1.0
 
 log = logging.getLogger(__name__)
 
+A = TypeVar("A")
+T = TypeVar("T")
+
 Change = Callable[[apsw.Connection], None]
 
 
 class Writer:
-    """One connection on one thread."""
+    """One connection on one thread. If it is limited, its queue is bounded, and a change has the deadline of a step."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, is_limited: bool) -> None:
+        self._is_limited = is_limited
         self._db = connect(path)
         self._thread = ThreadPoolExecutor(1, "writer")
         self._changes = GroupCommit(self._commit)
+        self._is_closed = False
 
     async def write(self, change: Change) -> None:
-        """Make a change and wait until it is on disk; raise what `change` raised, or Unavailable."""
-        await self._changes.write(change, LOCK_TIMEOUT_SECONDS)
+        """Make a change and wait until it is on disk; raise what `change` raised, Busy or Unavailable."""
+        if self._is_limited and self._changes.waiting >= RECORD.waiting:
+            raise Busy(f"changes: {self._changes.waiting} waiting")
+        await self._changes.write(change, STEP_TIMEOUT_SECONDS if self._is_limited else LOCK_TIMEOUT_SECONDS)
 
     async def run_exclusive(self, work: Change) -> None:
         """Run work on the writer's connection between two groups, outside their transactions."""
         try:
-            await asyncio.get_running_loop().run_in_executor(self._thread, work, self._db)
+            await self._in_thread(work, self._db)
         except apsw.Error as error:
             raise Unavailable(str(error)) from error
 
@@ -47,17 +56,23 @@ class Writer:
         if has_moved(self._db):
             with suppress(Unavailable):
                 await self.run_exclusive(_checkpoint)
+        self._is_closed = True
         self._thread.shutdown()
         self._db.close()
 
     async def _commit(self, group: Sequence[QueuedChange[Change]]) -> Sequence[StoreError | None]:
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._thread, self._transact, group)
+            return await self._in_thread(self._transact, group)
         except apsw.BusyError as error:
             return [Locked(str(error))] * len(group)
         except (apsw.Error, Unavailable) as error:
             log.error("%d changes were not stored: %s", len(group), error)  # noqa: TRY400 - no traceback needed
             return [Unavailable(str(error))] * len(group)
+
+    def _in_thread(self, function: Callable[[A], T], argument: A) -> asyncio.Future[T]:
+        if self._is_closed:  # while the caller did something else
+            raise Unavailable("the file was replaced or removed")
+        return asyncio.get_running_loop().run_in_executor(self._thread, function, argument)
 
     def _transact(self, group: Sequence[QueuedChange[Change]]) -> Sequence[StoreError | None]:
         """Make the group's changes in one transaction. If it raises, nothing was stored."""
