@@ -18,7 +18,7 @@ CREATE TRIGGER log_setting AFTER INSERT OR UPDATE OR DELETE ON mahasiswa FOR EAC
 
 
 async def write_in_every_way(store: Store) -> None:
-    """Add, edit, delete, confirm and import; at the end an addition alone of its batch is stored after a refused one."""
+    """Add, edit, delete, confirm and import."""
     await store.add(*SITI)
     await store.add(*BUDI)
     await store.update(SITI.nim, "Ani", "Solo")

@@ -255,14 +255,13 @@ async def _commit(db: Connection) -> None:
 
     db.add_notice_handler(keep_warning)
     try:
-        cursor = await db.execute(sql.COMMIT)
+        cursor = await db.execute("COMMIT")
     except psycopg.Error as error:
         if is_lost(error):
             raise Uncertain(first_line(error)) from error
         raise
     finally:
         db.remove_notice_handler(keep_warning)
-    cursor.nextset()
     if cursor.statusmessage != "COMMIT":
         raise Unavailable(f"COMMIT was answered by {cursor.statusmessage}")
     # Someone cancelled the wait for the standby: the commit is on this server, and lost if the server is lost now.

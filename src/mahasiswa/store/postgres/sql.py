@@ -146,8 +146,6 @@ BEGIN_READING = """
 BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL statement_timeout = {milliseconds};
 SET LOCAL idle_in_transaction_session_timeout = '60s'
 """
-# Without a statement timeout, which would end the wait for a synchronous standby and leave the commit on one server.
-COMMIT = "SET LOCAL statement_timeout = 0; COMMIT"
 SHORTEN_LOCK_TIMEOUT = "SET LOCAL lock_timeout = '200ms'"
 
 # Two equal answers prove that nothing was committed in between. A transaction that writes has an id. A snapshot that
