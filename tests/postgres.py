@@ -111,6 +111,10 @@ class Server:
         """Stop the server as an operator does, without waiting for clients to disconnect."""
         self._end(signal.SIGINT)
 
+    def crash(self) -> None:
+        """Stop the server at once, as `pg_ctl stop -m immediate` does. What it had not written is lost."""
+        self._end(signal.SIGQUIT)
+
     def kill(self) -> None:
         """Kill all processes of the server at once, as a power failure would."""
         if not self._process:

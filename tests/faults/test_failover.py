@@ -1,4 +1,4 @@
-"""The primary database server is killed, its standby takes over, and no acknowledged change is lost."""
+"""A standby takes over from a primary that was killed or goes on running, and no acknowledged change is lost."""
 
 import random
 import threading
@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 
 import httpx
-from harness import Service
+import pytest
+from harness import Service, Site
 from postgres import Server
 
 WRITERS = 4
@@ -104,17 +105,8 @@ def test_no_acknowledged_change_is_lost_with_the_primary(rounds: Callable[[int, 
 
 def lose_the_primary(stack: ExitStack) -> None:
     """Make one round with new servers and new services."""
-    primary = stack.enter_context(Server())
-    standby = stack.enter_context(Server(standby_of=primary))
-    primary.execute("ALTER SYSTEM SET synchronous_standby_names = 'standby'")
-    primary.execute("SELECT pg_reload_conf()")
-    while primary.execute("SELECT sync_state FROM pg_stat_replication") != [("sync",)]:
-        time.sleep(0.01)
-    url = (
-        f"postgresql://postgres@127.0.0.1:{primary.port},127.0.0.1:{standby.port}/postgres"
-        "?target_session_attrs=read-write"
-    )
-    services = [stack.enter_context(Service(url)) for _ in range(2)]
+    primary, standby = start_pair(stack)
+    services = [stack.enter_context(Service(address(primary, standby))) for _ in range(2)]
     ledger = Ledger(services)
     with ledger.running():
         ledger.wait_for(50)
@@ -132,3 +124,93 @@ def lose_the_primary(stack: ExitStack) -> None:
         ledger.wait_for(50)
     with services[1].site() as site:
         ledger.check(site.list().nims)
+
+
+def start_pair(stack: ExitStack) -> tuple[Server, Server]:
+    """Start a primary that waits for its synchronous standby, and the standby."""
+    primary = stack.enter_context(Server())
+    standby = stack.enter_context(Server(standby_of=primary))
+    primary.execute("ALTER SYSTEM SET synchronous_standby_names = 'standby'")
+    primary.execute("SELECT pg_reload_conf()")
+    while primary.execute("SELECT sync_state FROM pg_stat_replication") != [("sync",)]:
+        time.sleep(0.01)
+    return primary, standby
+
+
+def address(first: Server, second: Server, user: str = "postgres") -> str:
+    """Return an address with both hosts, in this order."""
+    hosts = f"127.0.0.1:{first.port},127.0.0.1:{second.port}"
+    return f"postgresql://{user}@{hosts}/postgres?target_session_attrs=read-write"
+
+
+@pytest.mark.parametrize("user", ["postgres", "clerk"], ids=["an administrator", "an ordinary role"])
+def test_no_instance_answers_from_a_deposed_primary_that_goes_on_running(user: str) -> None:
+    """The standby is promoted and the old primary left alone. Each page has every change that any instance acknowledged.
+
+    Writes are acknowledged again within 5 seconds, also by an instance that starts afterwards.
+    """
+    with ExitStack() as stack:
+        primary, standby = start_pair(stack)
+        services = [stack.enter_context(Service(address(primary, standby)))]
+        primary.execute("CREATE ROLE clerk LOGIN; GRANT ALL ON mahasiswa TO clerk")
+        services += [
+            stack.enter_context(Service(url))
+            for url in (address(primary, standby, user), address(standby, primary, user))
+        ]
+        sites = [stack.enter_context(service.site()) for service in services]
+        for number, site in enumerate(sites):
+            site.client.timeout = 30
+            add(site, f"before-{number}")
+            site.list()  # so that the page is kept
+        standby.promote()
+        promoted = time.monotonic()
+        added = {f"before-{number}" for number in range(len(sites))}
+        for number in range(30):
+            add(sites[-number % len(sites)], f"after-{number}")
+            added.add(f"after-{number}")
+            if number == 0:
+                assert time.monotonic() - promoted < 5
+            for site in sites:
+                assert added <= set(site.list().nims)
+                assert site.page(f"/mahasiswa/edit/after-{number}").record_form.values["nim"] == f"after-{number}"
+        assert primary.execute("SELECT pg_is_in_recovery()") == [(False,)]
+        with Service(address(primary, standby, user)) as late, late.site() as site:
+            assert added <= set(site.list().nims)
+            add(site, "late")
+        assert "was promoted" in services[0].stderr()
+
+
+def add(site: Site, nim: str) -> None:
+    """Send an addition until it is certain that it was stored: a 409 says that an earlier attempt was."""
+    deadline = time.monotonic() + 20
+    while site.add(nim, "Siti", "Solo").status_code not in (302, 409):
+        assert time.monotonic() < deadline, "additions are no longer acknowledged"
+
+
+def test_a_primary_whose_standby_is_away_is_read_as_before() -> None:
+    """No other host takes writes, so its pages are the latest. Additions get 503, because nothing acknowledges them."""
+    with ExitStack() as stack:
+        primary, standby = start_pair(stack)
+        service = stack.enter_context(Service(address(primary, standby)))
+        site = stack.enter_context(service.site())
+        site.client.timeout = 30
+        add(site, "before")
+        standby.stop()
+        began = time.monotonic()
+        for _ in range(20):
+            assert site.list().nims == ["before"]
+        assert time.monotonic() - began < 2
+        assert site.add("after", "Siti", "Solo").status_code == 503
+
+
+def test_an_ordinary_role_is_told_once_that_it_cannot_see_the_standbys() -> None:
+    """The line names the right that the role needs, and is not repeated for every request."""
+    with ExitStack() as stack:
+        primary, standby = start_pair(stack)
+        with Service(address(primary, standby)):
+            primary.execute("CREATE ROLE clerk LOGIN; GRANT ALL ON mahasiswa TO clerk")
+        service = stack.enter_context(Service(address(primary, standby, "clerk"), {"WORKERS": "1"}))
+        site = stack.enter_context(service.site())
+        for _ in range(5):
+            site.list()
+        assert service.stderr().count("GRANT pg_monitor TO clerk") == 1

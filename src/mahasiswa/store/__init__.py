@@ -167,7 +167,7 @@ async def open_store(url: DatabaseURL, slots: Slots | None = None) -> Store:
         return SQLiteStore.open(url.path, slots)
     from mahasiswa.store.postgres.store import PostgresStore  # noqa: PLC0415
 
-    return await PostgresStore.open(url.conninfo)
+    return await PostgresStore.open(url.conninfo, slots)
 
 
 def backup(url: DatabaseURL, to: Path) -> None:

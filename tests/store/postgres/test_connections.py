@@ -184,7 +184,7 @@ async def test_every_operation_works_through_a_pooler_in_transaction_mode(pooled
             assert version
             assert (nim, "Budi", "Solo") in (now or ())
             assert [record async for chunk in store.chunks(Query(nim)) for record in chunk] == [(nim, "Budi", "Solo")]
-            assert len(await store.page(Query("S"), 10, 20)) == 20
+            assert len((await store.search(Query("S"), 10, 20)).records) == 20
             await store.write_all([Write(Mahasiswa(nim, "Ani", "Solo"), digest(Mahasiswa(nim, "Budi", "Solo")))])
             await store.delete(nim)
 
@@ -193,4 +193,4 @@ async def test_every_operation_works_through_a_pooler_in_transaction_mode(pooled
         assert [record.nim for record in await read_all(first)] == left
         for number in range(3):
             merged = await first.merge([[(1, f"x{number}", "Ani", "Klaten")]], update=True, dry_run=False)
-            assert merged == (1, 0, 0, [])
+            assert merged[:4] == (1, 0, 0, [])

@@ -37,7 +37,7 @@ def test_ten_processes_that_start_at_once_all_find_the_table(address: str, befor
         process.stdin.write("go\n")
         process.stdin.flush()
     outcomes = [(process.communicate(timeout=60)[1], process.returncode) for process in processes]
-    assert outcomes == [("", 0)] * 10
+    assert [code for _, code in outcomes] == [0] * 10, outcomes
     assert execute(address, "SELECT count(*) FROM mahasiswa") == [(0,)]
 
 
@@ -106,7 +106,7 @@ async def test_a_user_without_ddl_rights_can_start_and_write(clerk: str, url: Po
     async with opened(PostgresURL(clerk)) as store, opened(url) as other:
         await store.add(*SITI)
         merged = await store.merge([[(1, *BUDI), (2, SITI.nim, "Siti", None)]], update=True, dry_run=False)
-        assert merged == (1, 1, 0, [])
+        assert merged[:4] == (1, 1, 0, [])
         await store.delete(BUDI.nim)
         assert await read_all(other) == [SITI._replace(nama="Siti")]
 
@@ -234,4 +234,4 @@ async def test_records_keep_their_order_and_search_in_an_upgraded_table(address:
 
 async def found(store: Store, cari: str) -> list[str]:
     """Return the nims that a search finds, ordered by nama."""
-    return [record.nim for record in await store.page(Query(cari, "nama"), 0, 10)]
+    return [record.nim for record in (await store.search(Query(cari, "nama"), 0, 10)).records]

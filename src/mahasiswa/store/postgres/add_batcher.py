@@ -3,29 +3,35 @@
 import json
 import time
 from collections.abc import Collection, Sequence
+from functools import partial
 
-import psycopg
 from psycopg.errors import IntegrityError, LockNotAvailable
 
 from mahasiswa.record import Mahasiswa
-from mahasiswa.store.errors import Locked, Refused, StoreError, Unavailable, Uncertain
+from mahasiswa.store.errors import Locked, Refused, StoreError, TookTooLong, Unavailable, Uncertain
 from mahasiswa.store.group_commit import GroupCommit, QueuedChange
 from mahasiswa.store.postgres import sql
-from mahasiswa.store.postgres.pool import REQUEST_TIMEOUT_SECONDS, Connection, Pool, first_line, translate
+from mahasiswa.store.postgres.pool import REQUEST_TIMEOUT_SECONDS, Connection, Pool, begin, first_line, run, translate
+from mahasiswa.work import RECORD, Busy
 
 TIMER_RESOLUTION_SECONDS = 0.002
 """The event loop's timers may fire this much too early."""
 
 
 class AddBatcher:
-    """A queue of additions. One transaction for each, on ten connections, would store an eighth as many per second."""
+    """A queue of additions. One transaction for each, on ten connections, would store an eighth as many per second.
+
+    A batch holds one slot, so that single records cannot wait for more connections than their share.
+    """
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
         self._queue = GroupCommit(self._commit)
 
     async def add(self, record: Mahasiswa) -> None:
-        """Add a record and wait until it is on disk; raise Refused, Unavailable or Uncertain."""
+        """Add a record and wait until it is on disk; raise Busy, Refused, Unavailable or Uncertain."""
+        if self._queue.waiting >= RECORD.waiting:
+            raise Busy(f"{RECORD.name}: {self._queue.waiting} additions waiting")
         await self._queue.write(record, REQUEST_TIMEOUT_SECONDS)
 
     async def close(self) -> None:
@@ -36,7 +42,10 @@ class AddBatcher:
         records = [queued.change for queued in batch]
         deadline = min(queued.deadline for queued in batch)
         try:
-            return await self._pool.write(lambda db: _add_each(db, records), begins=True, deadline=deadline)
+            add = partial(_add_each, records=records, deadline=deadline)
+            return await self._pool.write(RECORD, add, deadline, begins=True)
+        except Busy as busy:
+            return [TookTooLong(str(busy))] * len(batch)
         except (Refused, Uncertain) as error:
             return [error] * len(batch)
         except Unavailable as error:
@@ -46,17 +55,12 @@ class AddBatcher:
             return [Locked(str(error))] * len(batch)
 
 
-async def add_all(db: Connection, records: Collection[Mahasiswa], *, begin: bool = False) -> set[str]:
+async def add_all(db: Connection, records: Collection[Mahasiswa], *, first: str = "") -> set[str]:
     """Add the records whose nim is new, the first if several have the same; return the nims that were added.
 
-    With `begin`, the transaction begins in the same round trip.
+    `first` are statements to run before, in the same round trip.
     """
-    # On the server's side, parameters are possible in a single statement only.
-    cursor = psycopg.AsyncClientCursor(db)
-    await cursor.execute(f"{sql.BEGIN}; {sql.ADD_ALL}" if begin else sql.ADD_ALL, [as_json(records)])
-    while cursor.nextset():
-        pass
-    return {nim for (nim,) in await cursor.fetchall()}
+    return {nim for (nim,) in await run(db, first + sql.ADD_ALL, as_json(records))}
 
 
 def as_json(records: Collection[Mahasiswa]) -> str:
@@ -64,15 +68,15 @@ def as_json(records: Collection[Mahasiswa]) -> str:
     return json.dumps(list(records), ensure_ascii=False)
 
 
-async def _add_each(db: Connection, records: Sequence[Mahasiswa]) -> Sequence[StoreError | None]:
+async def _add_each(db: Connection, records: Sequence[Mahasiswa], deadline: float) -> Sequence[StoreError | None]:
     """Add the records in a new transaction. If the table refuses some, isolate them in savepoints."""
     try:
-        return _outcomes(records, await add_all(db, records, begin=True))
+        return _outcomes(records, await add_all(db, records, first=f"{begin(sql.BEGIN, deadline)}; "))
     except IntegrityError:
         if len(records) == 1:
             raise
     await db.rollback()
-    await db.execute(sql.BEGIN)
+    await db.execute(begin(sql.BEGIN, deadline))
     # A record that another program has locked is queued again, so that it does not delay its neighbours.
     await db.execute(sql.SHORTEN_LOCK_TIMEOUT)
     return await _add_halves(db, records)

@@ -1,12 +1,13 @@
-"""The connection pool for PostgreSQL: timeouts, retries, and the translation of database errors."""
+"""The connection pool for PostgreSQL: slots, deadlines, retries, and the translation of database errors."""
 
 import asyncio
 import logging
+import math
 import re
 import socket
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, nullcontext, suppress
 from itertools import count
 from random import random
 from typing import Any, TypeVar, cast, get_args
@@ -17,22 +18,23 @@ from psycopg.errors import (
     DeadlockDetected,
     Diagnostic,
     NotNullViolation,
+    QueryCanceled,
     ReadOnlySqlTransaction,
     SerializationFailure,
 )
 from psycopg.pq import TransactionStatus
 from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout
 
-from mahasiswa.store.errors import Reason, Refused, StoreError, Unavailable, Uncertain, Unusable
+from mahasiswa.store.errors import Reason, Refused, StoreError, TookTooLong, Unavailable, Uncertain, Unusable
 from mahasiswa.store.postgres import sql
+from mahasiswa.store.postgres.primary import Primary
+from mahasiswa.work import DATABASE_CONNECTIONS, STEP_TIMEOUT_SECONDS, Kind, Slots
 
-POOL_MAX_CONNECTIONS = 10
+REQUEST_TIMEOUT_SECONDS = STEP_TIMEOUT_SECONDS - 0.5
+"""Maximum time for a request to get a slot, a connection and its answer, so that its page is sent in time."""
 
-REQUEST_TIMEOUT_SECONDS = 4.5
-"""Maximum time for a request to get a connection and its answer. Clients are promised a page within 5 seconds."""
-
-FULL_READ_TIMEOUT_SECONDS = 30.0
-"""Maximum time for a statement that reads or writes every record."""
+SERVER_DELAY_SECONDS = 0.1
+"""Time after a deadline in which the server says that it has interrupted the statement."""
 
 MAX_ATTEMPTS = 5
 """Maximum attempts to make a transaction that fails with a serialization failure or a deadlock."""
@@ -75,15 +77,19 @@ def first_line(error: BaseException) -> str:
 class Pool:
     """A connection pool that replaces broken connections.
 
-    `read` and `write` raise Unavailable; `write` also raises Uncertain, and Refused if a constraint refuses a record.
-    A deadline is in seconds of time.monotonic().
+    With slots, work of each kind has its share of the connections, and each statement has a deadline. `fetch`, `read`
+    and `write` raise Busy, TookTooLong and Unavailable; `write` also raises Uncertain, and Refused if a constraint
+    refuses a record. A deadline is in seconds of time.monotonic().
     """
 
-    def __init__(self, conninfo: str) -> None:
+    def __init__(self, conninfo: str, slots: Slots | None) -> None:
+        self._slots = slots
+        kwargs = dict(parameters(conninfo))
+        self._primary = Primary(kwargs)
         self._pool: AsyncConnectionPool[Connection] = AsyncConnectionPool(
-            kwargs=dict(parameters(conninfo)),
+            kwargs=kwargs,
             min_size=0,
-            max_size=POOL_MAX_CONNECTIONS,
+            max_size=DATABASE_CONNECTIONS,
             open=False,
             reconnect_timeout=0,
             reconnect_failed=self._reconnect,
@@ -96,72 +102,100 @@ class Pool:
 
     async def close(self) -> None:
         """Close every connection."""
+        await self._primary.close()
         await self._pool.close()
 
-    async def read(
-        self, work: Callable[[Connection], Awaitable[T]], *, deadline: float | None = None, full: bool = False
-    ) -> T:
-        """Call `work`, which only reads; call it again if the connection breaks, until the deadline.
+    def deadline(self) -> float:
+        """Return the deadline of a step that begins now. Without slots there is none."""
+        return time.monotonic() + REQUEST_TIMEOUT_SECONDS if self._slots else math.inf
 
-        With `full`, it may take FULL_READ_TIMEOUT_SECONDS once it has a connection.
-        """
-        deadline = deadline or time.monotonic() + REQUEST_TIMEOUT_SECONDS
+    async def fetch(self, kind: Kind, statement: str, *parameters: object) -> Sequence[tuple[Any, ...]]:
+        """Read by one statement in a transaction of its own, in one round trip; return its rows."""
+        deadline = self.deadline()
+
+        async def read(db: Connection) -> Sequence[tuple[Any, ...]]:
+            return await run(db, f"{begin(sql.BEGIN_READING, deadline)}; {statement}; COMMIT", *parameters)
+
+        return await self.read(kind, read, deadline)
+
+    async def read(self, kind: Kind, work: Callable[[Connection], Awaitable[T]], deadline: float) -> T:
+        """Call `work`, which only reads; call it again if the connection breaks, until the deadline."""
+        last_attempt = _last_attempt(deadline)
         while True:
             try:
-                async with self.connection(deadline) as db:
-                    with time_limit(db, FULL_READ_TIMEOUT_SECONDS if full else _seconds_left(deadline)):
+                async with self.connection(kind, deadline) as db:
+                    with time_limit(db, deadline):
                         return await work(db)
             except psycopg.Error as error:
-                await _pause_or_raise(error, deadline)
+                await _pause_or_raise(error, last_attempt)
 
     async def write(
-        self, work: Callable[[Connection], Awaitable[T]], *, deadline: float | None = None, begins: bool = False
+        self, kind: Kind, work: Callable[[Connection], Awaitable[T]], deadline: float, *, begins: bool = False
     ) -> T:
         """Call `work` in a transaction; call it again if nothing was done because of the connection or a deadlock.
 
         With `begins`, `work` begins the transaction itself, which saves a round trip.
         """
-        deadline = deadline or time.monotonic() + REQUEST_TIMEOUT_SECONDS
+        last_attempt = _last_attempt(deadline)
         for attempt in count(1):
             try:
-                async with self.transaction(deadline, begins=begins) as db:
-                    with time_limit(db, _seconds_left(deadline)):
+                async with self.transaction(kind, deadline, begins=begins) as db:
+                    with time_limit(db, deadline):
                         return await work(db)
             except (SerializationFailure, DeadlockDetected) as error:
                 if attempt == MAX_ATTEMPTS:
                     raise Unavailable(first_line(error)) from error
                 await asyncio.sleep(random() * 0.1)  # noqa: S311 - so that two transactions do not collide repeatedly
             except psycopg.Error as error:
-                await _pause_or_raise(error, deadline)
+                await _pause_or_raise(error, last_attempt)
         raise AssertionError
 
     @asynccontextmanager
-    async def transaction(
-        self, deadline: float, *, begins: bool = False, full: bool = False
-    ) -> AsyncIterator[Connection]:
+    async def transaction(self, kind: Kind, deadline: float, *, begins: bool = False) -> AsyncIterator[Connection]:
         """Give a connection in a transaction, and commit at the end."""
-        async with self.connection(deadline) as db:
+        async with self.connection(kind, deadline) as db:
             if not begins:
-                with time_limit(db, _seconds_left(deadline)):
-                    await db.execute(sql.BEGIN)
+                with time_limit(db, deadline):
+                    await db.execute(begin(sql.BEGIN, deadline))
             yield db
-            with time_limit(db, FULL_READ_TIMEOUT_SECONDS if full else _seconds_left(deadline)):
+            with time_limit(db, deadline):
                 await _commit(db)
 
     @asynccontextmanager
-    async def connection(self, deadline: float) -> AsyncIterator[Connection]:
+    async def connection(self, kind: Kind, deadline: float) -> AsyncIterator[Connection]:
         """Give a connection, which may have broken since its last use. At the end, roll back, or close it if broken."""
-        db = await self._take(deadline)
-        try:
-            yield db
-        except psycopg.Error as error:
-            if is_lost(error):
-                await db.close()
-            raise
-        finally:
-            await self._give_back(db)
+        async with self._slot(kind, deadline):
+            db = await self._take(deadline)
+            try:
+                yield db
+            except psycopg.Error as error:
+                if is_lost(error):
+                    await db.close()
+                raise
+            finally:
+                await self._give_back(db)
+
+    def _slot(self, kind: Kind, deadline: float) -> AbstractAsyncContextManager[None]:
+        return self._slots.slot(kind, _seconds_left(deadline)) if self._slots else nullcontext()
 
     async def _take(self, deadline: float) -> Connection:
+        """Return a connection that does not lead to a deposed primary."""
+        last_attempt = _last_attempt(deadline)
+        while True:
+            db = await self._take_any(last_attempt)
+            try:
+                with time_limit(db, last_attempt):
+                    if not await self._primary.is_deposed(db):
+                        return db
+            except BaseException:
+                await self._give_back(db)
+                raise
+            await db.close()
+            await self._give_back(db)
+            if time.monotonic() > last_attempt:
+                raise Unavailable("the server is no longer the primary")
+
+    async def _take_any(self, deadline: float) -> Connection:
         try:
             db = await self._pool.getconn(_seconds_left(deadline))
         except (PoolTimeout, PoolClosed) as error:
@@ -173,7 +207,7 @@ class Pool:
     async def _give_back(self, db: Connection) -> None:
         try:
             if db.pgconn.transaction_status in (TransactionStatus.INTRANS, TransactionStatus.INERROR):
-                with time_limit(db, REQUEST_TIMEOUT_SECONDS), suppress(psycopg.Error):
+                with time_limit(db, time.monotonic() + REQUEST_TIMEOUT_SECONDS), suppress(psycopg.Error):
                     await db.rollback()
             if db.pgconn.transaction_status != TransactionStatus.IDLE:
                 await db.close()
@@ -190,6 +224,25 @@ class Pool:
         if is_reachable != self._is_reachable:
             self._is_reachable = is_reachable
             log.warning("the database %s", "is reachable again" if is_reachable else "cannot be reached")
+
+
+def begin(statement: str, deadline: float) -> str:
+    """Return sql.BEGIN or sql.BEGIN_READING with the time until the deadline as its statement timeout."""
+    milliseconds = 0 if deadline == math.inf else round(1000 * _seconds_left(deadline))
+    return statement.format(milliseconds=milliseconds)
+
+
+async def run(db: Connection, statements: str, *parameters: object) -> Sequence[tuple[Any, ...]]:
+    """Run several statements in one round trip; return the rows of the last one that has any."""
+    # On the server's side, parameters are possible in a single statement only.
+    cursor = psycopg.AsyncClientCursor(db)
+    await cursor.execute(statements, parameters)
+    rows: Sequence[tuple[Any, ...]] = []
+    while True:
+        if cursor.description:
+            rows = await cursor.fetchall()
+        if not cursor.nextset():
+            return rows
 
 
 async def _commit(db: Connection) -> None:
@@ -226,16 +279,23 @@ def is_lost(error: psycopg.Error) -> bool:
 
 
 def translate(error: psycopg.Error) -> StoreError:
-    """Return Refused if a constraint of the table refuses a record, otherwise Unavailable.
+    """Return Refused if a constraint of the table refuses a record, otherwise TookTooLong or Unavailable.
 
     The name of a constraint is field and reason, such as nim_too_long.
     """
     if isinstance(error, NotNullViolation):
         return Refused(error.diag.column_name or "nim", "missing")
+    if isinstance(error, QueryCanceled):
+        return TookTooLong(first_line(error))
     field, _, reason = (error.diag.constraint_name or "").partition("_")
     if reason in get_args(Reason):
         return Refused(field, cast("Reason", reason))
     return Unavailable(first_line(error))
+
+
+def _last_attempt(deadline: float) -> float:
+    """Return when to stop trying to reach the database. A command gives up too, although its work has no deadline."""
+    return min(deadline, time.monotonic() + REQUEST_TIMEOUT_SECONDS)
 
 
 async def _pause_or_raise(error: psycopg.Error, deadline: float) -> None:
@@ -245,14 +305,17 @@ async def _pause_or_raise(error: psycopg.Error, deadline: float) -> None:
 
 
 def _seconds_left(deadline: float) -> float:
-    """Return the seconds until the deadline, and at least 0.3: what has begun late may still succeed at once."""
-    return max(deadline - time.monotonic(), 0.3)
+    """Return the seconds until the deadline, and at least 0.2: what has begun late may still succeed at once."""
+    return max(deadline - time.monotonic(), 0.2)
 
 
 @contextmanager
-def time_limit(db: Connection, seconds: float) -> Iterator[None]:
-    """Break the connection if the block takes longer."""
-    timer = asyncio.get_running_loop().call_later(seconds, _break, db)
+def time_limit(db: Connection, deadline: float) -> Iterator[None]:
+    """Break the connection if the block is not over soon after the deadline, because the server does not answer."""
+    if deadline == math.inf:
+        yield
+        return
+    timer = asyncio.get_running_loop().call_later(_seconds_left(deadline) + SERVER_DELAY_SECONDS, _break, db)
     try:
         yield
     finally:

@@ -4,6 +4,7 @@ The schema's version stands in a comment on the table. Each step of STEPS raises
 change the schema, add a step; never change one that was released.
 """
 
+import logging
 import re
 import time
 from collections.abc import Callable
@@ -26,6 +27,8 @@ NAMED_ROWS = 3
 
 NAMED_ROW_CHARACTERS = 120
 
+log = logging.getLogger(__name__)
+
 Connection = psycopg.Connection[tuple[Any, ...]]
 T = TypeVar("T")
 
@@ -45,7 +48,7 @@ def migrate(conninfo: str) -> None:
 
     If the table is current, this needs no right but to connect, and works on a standby.
     """
-    _run(conninfo, _migrate)
+    _run(conninfo, _make_ready)
 
 
 def adopt(conninfo: str) -> Adopted:
@@ -72,9 +75,16 @@ def _run(conninfo: str, work: Callable[[Connection], T]) -> T:
             time.sleep(0.2)
 
 
+def _make_ready(db: Connection) -> None:
+    _migrate(db)
+    if unsafe := [name for (name,) in db.execute(sql.UNSAFE_SETTINGS)]:
+        log.warning("PostgreSQL runs with %s = off: a crash of its host can destroy the list", " and ".join(unsafe))
+
+
 def _migrate(db: Connection) -> None:
     while _version(_find_table(db)) < len(STEPS):
         with db.transaction():
+            db.execute(sql.SYNCHRONOUS_COMMIT)
             db.execute(sql.LOCK_SCHEMA)
             table = _find_table(db)  # another process may have made the step meanwhile
             if (version := _version(table)) < len(STEPS):
@@ -84,6 +94,7 @@ def _migrate(db: Connection) -> None:
 
 def _adopt(db: Connection) -> int:
     with db.transaction():
+        db.execute(sql.SYNCHRONOUS_COMMIT)
         db.execute(sql.LOCK_SCHEMA)
         if (table := _find_table(db)) is None:
             raise Unusable("there is no table mahasiswa to adopt; the service creates it when it starts")

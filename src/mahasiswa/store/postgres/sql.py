@@ -23,6 +23,10 @@ CREATE TABLE mahasiswa (
 # The lock ends with the transaction, so it also works through a connection pooler. The number is arbitrary.
 LOCK_SCHEMA = "SELECT pg_advisory_xact_lock(5207110482153)"
 
+UNSAFE_SETTINGS = """
+SELECT name FROM unnest(ARRAY['fsync', 'full_page_writes']) AS name WHERE current_setting(name) = 'off'
+"""
+
 # What kind of object it is, its qualified name, its comment, its owner, and whether we may alter it.
 FIND_TABLE = """
 SELECT
@@ -124,13 +128,24 @@ SELECT reason, nim, nama, alamat FROM (
 
 # --- Transactions ---
 
-# READ COMMITTED, because the database may have another default. The lock timeout is shorter than a request's, so the
-# request can still say that nothing was done. If our host disappears, the idle timeout releases its locks.
-BEGIN = """
-BEGIN ISOLATION LEVEL READ COMMITTED;
-SET LOCAL lock_timeout = '4s'; SET LOCAL idle_in_transaction_session_timeout = '20s'
+# The server, the role or the database may set a weaker value. With `off`, a crash loses acknowledged records. With
+# `local` and `remote_write`, the loss of the primary does, because its standby has not written them to its disk.
+# `remote_apply` is stronger and stays.
+SYNCHRONOUS_COMMIT = """
+SELECT set_config('synchronous_commit', 'on', true)
+WHERE current_setting('synchronous_commit') IN ('off', 'local', 'remote_write')
 """
-BEGIN_READING = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL idle_in_transaction_session_timeout = '60s'"
+# READ COMMITTED, because the database may have another default. The lock timeout is shorter than a request's, so the
+# request can still say that nothing was done. If our host disappears, the idle timeout releases its locks. A statement
+# timeout of 0 is none. The settings end with the transaction, so they also work through a connection pooler.
+BEGIN = f"""
+BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL statement_timeout = {{milliseconds}};
+SET LOCAL lock_timeout = '4s'; SET LOCAL idle_in_transaction_session_timeout = '20s'; {SYNCHRONOUS_COMMIT}
+"""
+BEGIN_READING = """
+BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL statement_timeout = {milliseconds};
+SET LOCAL idle_in_transaction_session_timeout = '60s'
+"""
 SHORTEN_LOCK_TIMEOUT = "SET LOCAL lock_timeout = '200ms'"
 
 # Two equal answers prove that nothing was committed in between. A transaction that writes has an id. A snapshot that
@@ -143,6 +158,19 @@ VERSION = """
 SELECT CASE WHEN NOT pg_is_in_recovery() THEN concat_ws(
   ' ', pg_current_snapshot(), extract(epoch FROM pg_postmaster_start_time()), (pg_control_checkpoint()).checkpoint_lsn
 ) END
+"""
+
+# --- Deposed primary ---
+
+# A server's timeline, or NULL if it takes no writes; whether it waits for a synchronous standby and has none; whether it
+# waits for one and hides from this role what its standbys are.
+PRIMARY_STATE = """
+SELECT
+  CASE WHEN NOT pg_is_in_recovery() AND current_setting('default_transaction_read_only') = 'off'
+    THEN left(pg_walfile_name(pg_current_wal_lsn()), 8) END,
+  waits AND NOT EXISTS (SELECT FROM pg_stat_get_wal_senders() WHERE sync_state IS DISTINCT FROM 'async'),
+  waits AND EXISTS (SELECT FROM pg_stat_get_wal_senders() WHERE sync_state IS NULL)
+FROM (SELECT current_setting('synchronous_standby_names') <> '' AS waits) AS settings
 """
 
 # --- Reading ---
@@ -159,18 +187,21 @@ FIND = "SELECT nim, nama, alamat FROM mahasiswa WHERE nim = ANY(%s)"
 FIND_LOCKED = "SELECT nim, nama, alamat FROM mahasiswa WHERE nim = ANY(%s) ORDER BY nim FOR UPDATE"
 
 COUNT = "SELECT count(*) FROM mahasiswa {where}"
-# Sorting keys alone takes less time than sorting whole records.
-PAGE = """
-SELECT nim, nama, alamat FROM mahasiswa
-JOIN (SELECT nim FROM mahasiswa {where} {order} LIMIT %s OFFSET %s) AS page USING (nim) {order}
+# The number of records found and one page of them. If the page is empty, there is one row without a record. Sorting
+# keys alone takes less time than sorting whole records.
+SEARCH = """
+WITH found AS {materialized} (SELECT {keys} FROM mahasiswa {where})
+SELECT total, m.nim, m.nama, m.alamat FROM (SELECT count(*) AS total FROM found) AS counted
+LEFT JOIN ((SELECT nim FROM found {order} LIMIT %s OFFSET %s) AS page JOIN mahasiswa AS m USING (nim)) ON true
+{order}
 """
+KEYS = {"nim": "nim", "nama": "nim, nama", "alamat": "nim, alamat"}
 # A connection pooler keeps a cursor as long as its transaction.
 DECLARE_CHUNKS = "DECLARE chunks NO SCROLL CURSOR FOR SELECT nim, nama, alamat FROM mahasiswa {where} {order}"
 FETCH_CHUNK = "FETCH 2000 FROM chunks"
 
-# With COLLATE "C", ILIKE and lower() change the case of ASCII letters only.
-WHERE_LIKE = "WHERE nim LIKE %s OR nama LIKE %s OR alamat LIKE %s"
-WHERE_ILIKE = "WHERE nim ILIKE %s OR nama ILIKE %s OR alamat ILIKE %s"
+# With COLLATE "C", lower() changes the case of ASCII letters only.
+WHERE_STRPOS = "WHERE strpos(lower(nim), %s) > 0 OR strpos(lower(nama), %s) > 0 OR strpos(lower(alamat), %s) > 0"
 WHERE_REGEX = "WHERE nim ~ %s OR nama ~ %s OR alamat ~ %s"
 ORDERS = {
     ("nim", "naik"): "ORDER BY nim",

@@ -1,0 +1,171 @@
+"""PostgreSQL: deadlines, cancelled reads, and shares of the connections."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+
+import psycopg
+import pytest
+from postgres import Server, execute, until
+from stores import SITI, attempt, read_all
+
+from mahasiswa.record import Mahasiswa
+from mahasiswa.settings import PostgresURL
+from mahasiswa.store import Query, Store, open_store
+from mahasiswa.store.errors import TookTooLong, Uncertain
+from mahasiswa.work import RECORD, SEARCH, STEP_TIMEOUT_SECONDS, Busy, Slots
+
+WAITING_FOR_A_LOCK = "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+
+Read = Callable[[Store], Awaitable[object]]
+
+READS: dict[str, Read] = {
+    "get": lambda store: store.get("1"),
+    "after": lambda store: store.after(None, 1),
+    "snapshot": lambda store: store.snapshot(10),
+    "find": lambda store: store.find(["1"]),
+    "search": lambda store: store.search(Query("Siti"), 0, 10),
+    "count": lambda store: store.count(Query("Siti")),
+    "chunks": lambda store: anext(store.chunks(Query("Siti"))),
+}
+reads = pytest.mark.parametrize("read", READS.values(), ids=READS)
+
+
+async def coroutine(awaitable: Awaitable[object]) -> object:
+    """Await. A task needs a coroutine, and the protocol promises an awaitable only."""
+    return await awaitable
+
+
+@pytest.fixture
+async def limited(url: PostgresURL) -> AsyncIterator[Store]:
+    """Return a store with slots, as a worker of the service opens it."""
+    store = await open_store(url, Slots())
+    yield store
+    await store.close()
+
+
+@pytest.fixture
+def locked(url: PostgresURL) -> Iterator[None]:
+    """Keep the table locked by another program, so that every read waits for it until the end of the test."""
+    with psycopg.connect(url.conninfo) as other:
+        other.execute("LOCK TABLE mahasiswa IN ACCESS EXCLUSIVE MODE")
+        yield
+
+
+@reads
+@pytest.mark.usefixtures("locked")
+async def test_a_read_that_takes_too_long_is_interrupted_on_the_server(
+    server: Server, limited: Store, read: Read
+) -> None:
+    """It raises TookTooLong within 5 seconds, and the server does not go on with it."""
+    began = time.monotonic()
+    with pytest.raises(TookTooLong):
+        await read(limited)
+    assert time.monotonic() - began < STEP_TIMEOUT_SECONDS
+    assert not server.execute(WAITING_FOR_A_LOCK)
+
+
+@reads
+@pytest.mark.usefixtures("locked")
+async def test_a_read_whose_client_has_gone_stops_on_the_server_within_a_second(
+    server: Server, limited: Store, read: Read
+) -> None:
+    """The cancelled task cancels its statement, and its connection and its slot are free again."""
+    for _ in range(5):  # more often than any kind of work has slots
+        reading = asyncio.create_task(coroutine(read(limited)))
+        await until(lambda: server.execute(WAITING_FOR_A_LOCK))
+        reading.cancel()
+        began = time.monotonic()
+        with pytest.raises(asyncio.CancelledError):
+            await reading
+        await until(lambda: not server.execute(WAITING_FOR_A_LOCK))
+        assert time.monotonic() - began < 1
+
+
+async def test_a_command_has_no_deadline(server: Server, url: PostgresURL, store: Store) -> None:
+    """A store without slots waits for a slow statement, even if the role has a statement timeout."""
+    server.execute("ALTER ROLE postgres SET statement_timeout = '300ms'")
+    try:
+        with psycopg.connect(url.conninfo) as other:
+            other.execute("LOCK TABLE mahasiswa IN ACCESS EXCLUSIVE MODE")
+            counting = asyncio.create_task(coroutine(store.count(Query())))
+            await until(lambda: execute(url.conninfo, WAITING_FOR_A_LOCK))
+            done, _ = await asyncio.wait([counting], timeout=STEP_TIMEOUT_SECONDS + 0.5)
+            assert not done
+        assert await counting == 0
+    finally:
+        server.execute("ALTER ROLE postgres RESET statement_timeout")
+
+
+@pytest.mark.usefixtures("locked")
+async def test_slow_searches_keep_no_single_record_from_its_connection(server: Server, limited: Store) -> None:
+    """Searches beyond the queue are refused at once; waiting ones hold no connection of another kind."""
+    searches = [
+        asyncio.create_task(coroutine(limited.search(Query("Siti"), 0, 10)))
+        for _ in range(SEARCH.running + SEARCH.waiting)
+    ]
+    await until(lambda: len(server.execute(WAITING_FOR_A_LOCK)) == SEARCH.running)
+    with pytest.raises(Busy, match="searches"):
+        await limited.search(Query("Siti"), 0, 10)
+    began = time.monotonic()
+    assert await limited.version()
+    assert time.monotonic() - began < 1
+    assert len(server.execute(WAITING_FOR_A_LOCK)) == SEARCH.running
+    ended = await asyncio.gather(*searches, return_exceptions=True)
+    assert {type(error) for error in ended} == {TookTooLong, Busy}
+    assert time.monotonic() - began < STEP_TIMEOUT_SECONDS
+
+
+async def test_a_hundred_additions_need_one_slot(url: PostgresURL, limited: Store) -> None:
+    """They are batched as without slots; beyond the queue of single records, an addition is refused at once."""
+    records = [Mahasiswa(f"{number:04}", "Siti", "Solo") for number in range(RECORD.waiting)]
+    with psycopg.connect(url.conninfo) as other:
+        other.execute("LOCK TABLE mahasiswa IN SHARE MODE")
+        first = asyncio.create_task(attempt(limited.add(*SITI)))
+        await until(lambda: execute(url.conninfo, WAITING_FOR_A_LOCK))
+        adding = [asyncio.create_task(attempt(limited.add(*record))) for record in records if record.nim != SITI.nim]
+        adding.append(asyncio.create_task(attempt(limited.add("x", "Siti", "Solo"))))
+        await asyncio.sleep(0)  # every addition is queued now
+        with pytest.raises(Busy, match="single records"):
+            await limited.add("y", "Siti", "Solo")
+    assert set(await asyncio.gather(first, *adding)) == {None}
+    assert len(await read_all(limited)) == len(records) + 1
+
+
+async def test_a_commit_that_waits_for_the_standby_is_not_interrupted(
+    server: Server, url: PostgresURL, limited: Store
+) -> None:
+    """The deadline makes the change uncertain. The server must go on waiting: no one sees a commit on one host only."""
+    server.execute("ALTER SYSTEM SET synchronous_standby_names = 'nobody'")
+    try:
+        server.execute("SELECT pg_reload_conf()")
+        await until(lambda: server.execute("SHOW synchronous_standby_names") == [("nobody",)])
+        with pytest.raises(Uncertain):
+            await limited.add(*SITI)
+        assert server.execute("SELECT 1 FROM pg_stat_activity WHERE wait_event = 'SyncRep'")
+        assert execute(url.conninfo, "SELECT count(*) FROM mahasiswa") == [(0,)]
+    finally:
+        server.execute("ALTER SYSTEM RESET synchronous_standby_names")
+        server.execute("SELECT pg_reload_conf()")
+
+
+SEARCHES = {"long": "b" + "a" * 253, "accented": "b" + "é" * 253, "reversed": "é" * 253 + "b", "short": "b" + "a" * 31}
+
+
+@pytest.mark.parametrize("cari", SEARCHES.values(), ids=SEARCHES)
+async def test_the_searched_text_does_not_decide_the_time_of_a_search(
+    url: PostgresURL, store: Store, cari: str
+) -> None:
+    """The worst text to look for takes at most a few times as long as a single letter; with ILIKE 60 times."""
+    texts = "repeat('a', 32000), repeat('é', 32000) FROM generate_series(1, 150) AS i"
+    execute(url.conninfo, f"INSERT INTO mahasiswa SELECT i, {texts}")
+
+    async def seconds(cari: str) -> float:
+        times = []
+        for _ in range(3):
+            began = time.monotonic()
+            assert (await store.search(Query(cari), 0, 10)).total == 0
+            times.append(time.monotonic() - began)
+        return min(times)
+
+    assert await seconds(cari) < 10 * await seconds("z") + 0.05
