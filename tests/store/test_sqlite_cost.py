@@ -75,6 +75,14 @@ async def test_the_cost_of_a_search_hardly_depends_on_the_searched_text(path: Pa
         assert await processor_seconds(lambda: store.search(Query(cari), 0, 50)) < 20 * simple
 
 
+async def test_a_search_looks_at_each_text_once(path: Path) -> None:
+    """The page and the number of all that is found cost hardly more than the number alone."""
+    async with opened(SQLiteURL(path)) as store:
+        await fill(store, [(f"{n}", "a" * 64_000, "a" * 64_000) for n in range(100)])
+        number = await processor_seconds(lambda: store.count(Query("z")))
+        assert await processor_seconds(lambda: store.search(Query("z"), 0, 50)) < 1.7 * number
+
+
 async def test_many_letters_with_two_cases_do_not_multiply_the_cost_of_a_search(path: Path) -> None:
     """Two hundred different accented letters cost no more than the first ones of them."""
     letters = "".join(chr(code) for code in range(0x100, 0x500) if chr(code).lower() != chr(code).upper())[:200]
@@ -174,7 +182,7 @@ async def test_cancelled_queries_stop_and_free_their_threads(path: Path) -> None
 
 
 async def test_a_cancelled_query_stops_waiting_for_the_lock_of_another_program(path: Path) -> None:
-    """SQLite's own busy timeout would go on to wait."""
+    """The wait is interrupted like the query itself."""
     pool = ReaderPool(path, LIST, Slots())
     with other_program(path) as other:
         other("PRAGMA locking_mode = EXCLUSIVE")

@@ -16,7 +16,7 @@ from mahasiswa.store.errors import Reason, Refused, StoreError, Unavailable
 LOCK_TIMEOUT_SECONDS = 10.0
 """Maximum wait for a lock that another program holds. For a change it includes the time in the queue."""
 
-LOCK_INTERVAL_SECONDS = 0.02
+LOCK_INTERVAL_SECONDS = 0.005
 """Time between two attempts to get a lock that another program holds."""
 
 WAL_MAX_BYTES = 64 * 1024 * 1024

@@ -5,14 +5,13 @@ import time
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
-from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
 import apsw
 
 from mahasiswa.store.errors import TookTooLong, Unavailable
-from mahasiswa.store.sqlite.connection import LOCK_INTERVAL_SECONDS, LOCK_TIMEOUT_SECONDS, connect
+from mahasiswa.store.sqlite.connection import connect
 from mahasiswa.work import STEP_TIMEOUT_SECONDS, Kind, Slots
 
 INTERRUPT_INTERVAL_SECONDS = 0.05
@@ -106,13 +105,4 @@ class ReaderPool:
 def _connect_to_read(path: Path) -> apsw.Connection:
     db = connect(path)
     db.execute("PRAGMA query_only = ON")
-    db.set_busy_handler(partial(_wait_for_lock, db))
     return db
-
-
-def _wait_for_lock(db: apsw.Connection, attempt: int) -> bool:
-    """Wait a moment, and return whether to try again. SQLite's own busy timeout cannot be interrupted."""
-    if db.is_interrupted or attempt * LOCK_INTERVAL_SECONDS > LOCK_TIMEOUT_SECONDS:
-        return False
-    time.sleep(LOCK_INTERVAL_SECONDS)
-    return True

@@ -257,6 +257,7 @@ class SQLiteStore:
     async def _reopen(self) -> _OpenFile:
         if gone := self._file:
             log.warning("%s was replaced or removed", self._path)
+            self._next_file_check = 0.0  # from now on `version_now` does not answer for the old file
             await asyncio.to_thread(remove_wal, self._path, gone.wal_identity)
             self._file = None
             for readers in self._readers.values():
