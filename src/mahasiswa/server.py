@@ -131,7 +131,8 @@ def _migrate_in_child(context: ForkContext | SpawnContext, url: DatabaseURL) -> 
 
 def _report_migrate(url: DatabaseURL, report: "Connection[str | None, None]") -> None:
     try:
-        migrate(url)
+        if warning := migrate(url):
+            log.warning(warning)
     except Unusable as error:
         report.send(str(error))
     else:

@@ -127,9 +127,10 @@ class Adopted(NamedTuple):
 # An engine's modules are imported only if it is chosen: SQLite alone needs no psycopg.
 
 
-def migrate(url: DatabaseURL) -> None:
+def migrate(url: DatabaseURL) -> str | None:
     """Create the table, or upgrade one that an earlier version of this program made; raise Unusable.
 
+    Return a warning if the server's settings do not keep what it has acknowledged.
     All handles are closed when it returns. The service calls it in a process of its own, because no handle of SQLite
     may be open when the workers are forked.
     """
@@ -137,8 +138,9 @@ def migrate(url: DatabaseURL) -> None:
         from mahasiswa.store.sqlite import schema  # noqa: PLC0415
 
         schema.migrate(url.path)
-    else:
-        _postgres_schema().migrate(url.conninfo)
+        return None
+    warning: str | None = _postgres_schema().migrate(url.conninfo)
+    return warning
 
 
 def adopt(url: DatabaseURL) -> Adopted:

@@ -4,7 +4,6 @@ The schema's version stands in a comment on the table. Each step of STEPS raises
 change the schema, add a step; never change one that was released.
 """
 
-import logging
 import re
 import time
 from collections.abc import Callable
@@ -27,8 +26,6 @@ NAMED_ROWS = 3
 
 NAMED_ROW_CHARACTERS = 120
 
-log = logging.getLogger(__name__)
-
 Connection = psycopg.Connection[tuple[Any, ...]]
 T = TypeVar("T")
 
@@ -43,12 +40,12 @@ class Table(NamedTuple):
     is_ours_to_alter: bool
 
 
-def migrate(conninfo: str) -> None:
-    """Create the table, or upgrade one that an earlier release made; raise Unusable.
+def migrate(conninfo: str) -> str | None:
+    """Create the table, or upgrade one that an earlier release made; return a warning of the server; raise Unusable.
 
     If the table is current, this needs no right but to connect, and works on a standby.
     """
-    _run(conninfo, _make_ready)
+    return _run(conninfo, _make_ready)
 
 
 def adopt(conninfo: str) -> Adopted:
@@ -75,10 +72,12 @@ def _run(conninfo: str, work: Callable[[Connection], T]) -> T:
             time.sleep(0.2)
 
 
-def _make_ready(db: Connection) -> None:
+def _make_ready(db: Connection) -> str | None:
     _migrate(db)
-    if unsafe := [name for (name,) in db.execute(sql.UNSAFE_SETTINGS)]:
-        log.warning("PostgreSQL runs with %s = off: a crash of its host can destroy the list", " and ".join(unsafe))
+    unsafe = [name for (name,) in db.execute(sql.UNSAFE_SETTINGS)]
+    if not unsafe:
+        return None
+    return f"PostgreSQL runs with {' and '.join(unsafe)} = off: a crash of its host can destroy the list"
 
 
 def _migrate(db: Connection) -> None:

@@ -265,7 +265,7 @@ def _regex(text: str, replaced: Sequence[tuple[str, str]]) -> str:
     for before, after in replaced:
         cases[after].add(before)
     classes = {letter: f"[{''.join(same)}]" for letter, same in cases.items() if len(same) > 1}
-    return "".join(classes.get(letter) or re.sub(r"([][\^$.|?*+(){}])", r"\\1", letter) for letter in text)
+    return "".join(classes.get(letter) or re.sub(r"([][\\^$.|?*+(){}])", r"\\\1", letter) for letter in text)
 
 
 async def _copy_incoming(db: Connection, batches: Iterable[Sequence[Incoming]]) -> None:
