@@ -128,7 +128,7 @@ def test_copy_copies_all_records_to_the_other_engine_and_back(tmp_path: Path, da
 
 @pytest.mark.parametrize(
     ("source", "code", "said"),
-    [("sqlite:///tidak-ada.db", 1, "tidak-ada.db does not exist"), ("mysql://x/y", 2, "--from and --to must be")],
+    [("sqlite:///tidak-ada.db", 1, "tidak-ada.db does not exist"), ("mysql://x/y", 2, "--from must be")],
 )
 def test_copy_refuses_a_source_that_does_not_exist(operator: Operator, source: str, code: int, said: str) -> None:
     """No file is created."""

@@ -36,12 +36,14 @@ class Merged(NamedTuple):
     """What an import did, or would do in a dry run: the numbers of new, changed and unchanged records.
 
     `incomplete` are the row numbers of new records that lack nama or alamat. If there are any, nothing was written.
+    `seconds` is how long no other program could change the list; 0 if the store did not measure it.
     """
 
     new: int
     changed: int
     same: int
     incomplete: Sequence[int]
+    seconds: float = 0.0
 
 
 class Store(Protocol):

@@ -5,8 +5,9 @@ the schema, add a step; never change one that was released.
 """
 
 import logging
+import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import cast
@@ -18,7 +19,7 @@ from mahasiswa.store import Adopted
 from mahasiswa.store.errors import Refused, Unusable
 from mahasiswa.store.sqlite import sql
 from mahasiswa.store.sqlite.backup import backup
-from mahasiswa.store.sqlite.connection import LOCK_TIMEOUT_SECONDS, folder_lock, refusal
+from mahasiswa.store.sqlite.connection import LOCK_TIMEOUT_SECONDS, cause, folder_lock, refusal
 
 NAMED_ROWS = 3
 """Maximum number of refused records that an error names."""
@@ -58,6 +59,7 @@ def migrate(path: Path) -> None:
             raise _foreign(path, kind)
         if db.execute("PRAGMA journal_mode = WAL").get != "wal":
             raise Unusable(f"{path} cannot have a write-ahead log; is it on a network drive?")
+        _warn_if_public(path)
 
 
 def adopt(path: Path) -> Adopted:
@@ -111,6 +113,8 @@ def _exclusive(path: Path, *, create: bool = True) -> Iterator[apsw.Connection]:
             raise Unusable(f"{path} does not exist")
         # Switching to a write-ahead log needs the file alone, and SQLite's busy timeout does not cover it.
         with folder_lock(path.parent):
+            if create:
+                _create_private(path)
             db = apsw.Connection(str(path.absolute()))
             try:
                 db.set_busy_timeout(int(LOCK_TIMEOUT_SECONDS * 1000))
@@ -124,10 +128,21 @@ def _exclusive(path: Path, *, create: bool = True) -> Iterator[apsw.Connection]:
                 db.close()
     except apsw.NotADBError:
         raise Unusable(f"{path} is not an SQLite database") from None
-    except apsw.Error as error:
-        raise Unusable(f"{path} cannot be used: {error}") from error
-    except OSError as error:
-        raise Unusable(f"{path} cannot be opened: {error.strerror}") from error
+    except (apsw.Error, OSError) as error:
+        raise Unusable(f"{path} cannot be used: {cause(error, path)}") from error
+
+
+def _create_private(path: Path) -> None:
+    """Create an empty file that only its owner can read. SQLite gives its mode to the write-ahead log."""
+    with suppress(FileExistsError):
+        path.resolve().touch(mode=0o600, exist_ok=False)
+
+
+def _warn_if_public(path: Path) -> None:
+    """Warn if every user of this computer can read the file. A file that only a group can read was made so on purpose."""
+    file = path.resolve()
+    if sys.platform != "win32" and file.stat().st_mode & 0o004 and all(p.stat().st_mode & 0o001 for p in file.parents):
+        log.warning("every user of this computer can read %s; to prevent it: chmod o= %s*", file, file)
 
 
 def _describe(db: apsw.Connection) -> tuple[str | None, str | None]:
