@@ -28,10 +28,13 @@ class Operator:
         inherited = {name: value for name, value in os.environ.items() if name not in SETTINGS}
         self.environment = inherited | {"DATABASE_URL": f"sqlite:///{self.database}"}
 
-    def run(self, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-        """Run `mahasiswa` with these arguments and further variables. No stream is a terminal."""
+    def run(self, *arguments: str, before: Sequence[str] = (), **environment: str) -> subprocess.CompletedProcess[str]:
+        """Run `mahasiswa` with these arguments and further variables. No stream is a terminal.
+
+        `before` is a command that runs it, such as `setpriv`.
+        """
         return subprocess.run(
-            [*COMMAND, *arguments],
+            [*before, *COMMAND, *arguments],
             cwd=self.folder,
             env=self.environment | environment,
             stdin=subprocess.DEVNULL,
@@ -47,9 +50,13 @@ class Operator:
         assert (answer.returncode, answer.stderr) == (0, "")
         return answer.stdout
 
-    def failed(self, *arguments: str, code: int = 1, **environment: str) -> list[str]:
+    def imported(self, *arguments: str) -> str:
+        """Run `mahasiswa import`, which must succeed; return its first line. The second one is about the time."""
+        return self.done("import", *arguments).splitlines()[0]
+
+    def failed(self, *arguments: str, code: int = 1, before: Sequence[str] = (), **environment: str) -> list[str]:
         """Run a command that must fail with an empty standard output; return the lines of standard error."""
-        answer = self.run(*arguments, **environment)
+        answer = self.run(*arguments, before=before, **environment)
         assert (answer.returncode, answer.stdout) == (code, ""), answer.stderr
         assert "Traceback" not in answer.stderr
         return answer.stderr.splitlines()
@@ -108,6 +115,22 @@ class Operator:
 def operator_in_empty_folder(tmp_path: Path) -> Operator:
     """Run commands in an empty folder."""
     return Operator(tmp_path)
+
+
+@pytest.fixture(name="unprivileged")
+def unprivileged_command() -> list[str]:
+    """Return the start of a command that runs with file permissions enforced, which root would ignore."""
+    if sys.platform == "win32":
+        pytest.skip("Windows has other permissions")
+    if os.geteuid() != 0:
+        return []
+    # Root still owns the files, but without these two capabilities their permissions apply to root.
+    command = ["setpriv", "--bounding-set=-dac_override,-dac_read_search", "--"]
+    try:
+        subprocess.run([*command, "true"], check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError) as error:
+        pytest.skip(f"root's capabilities cannot be dropped here: {error}")
+    return command
 
 
 def records_of(path: Path) -> list[Record]:

@@ -4,10 +4,8 @@ import asyncio
 import gc
 import os
 import secrets
-import signal
 import stat
 import sys
-import threading
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
@@ -16,11 +14,11 @@ from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar, cast
 
 import click
 
-from mahasiswa import sheets, wording
+from mahasiswa import interrupt, sheets, wording
 from mahasiswa.record import Incoming, Mahasiswa
 from mahasiswa.settings import DatabaseURL, SQLiteURL
 from mahasiswa.store import Merged, Query, Store, migrate, open_store
-from mahasiswa.store.errors import Refused, StoreError, Uncertain, Unusable
+from mahasiswa.store.errors import Refused, StoreError, Unusable
 from mahasiswa.store.threads import copy, with_records
 
 if TYPE_CHECKING:
@@ -34,10 +32,6 @@ MAX_LISTED_ROWS = 100
 """Maximum rows whose problems are listed one by one."""
 
 
-_interrupted = threading.Event()
-"""Set by Ctrl-C. The work then ends before its next batch."""
-
-
 class Failure(Exception):
     """The command failed and changed nothing. `lines` are the reasons, for standard error."""
 
@@ -49,7 +43,7 @@ class Failure(Exception):
 def import_file(url: DatabaseURL, file: Path, *, update: bool, dry_run: bool) -> tuple[Merged, Sequence[str]]:
     """Import the rows of a spreadsheet, all or none. Return the counts and the warnings.
 
-    Raise Failure, or KeyboardInterrupt. Nothing is written then.
+    Raise Failure or Interrupted. Nothing is written then.
     """
     cleaner = sheets.Cleaner()
     with (
@@ -68,7 +62,7 @@ def import_file(url: DatabaseURL, file: Path, *, update: bool, dry_run: bool) ->
 def export_file(url: DatabaseURL, file: Path) -> int:
     """Write every record to a file and return their number. The file gets its name when it is complete.
 
-    Raise Failure, KeyboardInterrupt, or BrokenPipeError if the reader of standard output has gone.
+    Raise Failure, Interrupted, or BrokenPipeError if the reader of standard output has gone.
     """
     write = sheets.write_xlsx if file.suffix.lower() == ".xlsx" else sheets.write_csv
 
@@ -85,7 +79,7 @@ def export_file(url: DatabaseURL, file: Path) -> int:
 def copy_records(source: DatabaseURL, target: DatabaseURL) -> int:
     """Copy every record of one database to another, empty one, all or none. Return their number.
 
-    Raise Failure, or KeyboardInterrupt. Nothing is written then.
+    Raise Failure or Interrupted. Nothing is written then.
     """
 
     async def copy_all(store: Store) -> int:
@@ -131,29 +125,8 @@ def _lines(file: Path, problems: Iterable[tuple[int, str]]) -> list[str]:
 
 
 def _run(work: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine. Ctrl-C ends it before its next batch with KeyboardInterrupt; no change is stored then.
-
-    asyncio.run would cancel it at once, while a thread still uses the database. A second Ctrl-C ends the process.
-    """
-
-    def interrupt(*_: object) -> None:
-        _interrupted.set()
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
-
-    before = signal.getsignal(signal.SIGINT)
-    if before is signal.default_int_handler:  # the shell lets a command in the background ignore Ctrl-C
-        signal.signal(signal.SIGINT, interrupt)
-    try:
-        with asyncio.Runner(loop_factory=asyncio.SelectorEventLoop) as runner:  # psycopg needs this one on Windows
-            return runner.run(work)
-    except Uncertain:
-        raise
-    except Exception:
-        if _interrupted.is_set():  # Ctrl-C also ends the child process that reads a workbook, which is another error
-            raise KeyboardInterrupt from None
-        raise
-    finally:
-        signal.signal(signal.SIGINT, before)
+    with asyncio.Runner(loop_factory=asyncio.SelectorEventLoop) as runner:  # psycopg needs this loop on Windows
+        return runner.run(work)
 
 
 async def _with_store(url: DatabaseURL, work: Callable[[Store], Awaitable[T]], *, create: bool = True) -> T:
@@ -184,6 +157,7 @@ def _failures(file: Path) -> Iterator[None]:
     except StoreError as error:
         raise Failure([f"mahasiswa: {error}"]) from error
     except sheets.SheetError as error:
+        interrupt.check()  # Ctrl-C also ends the child process that reads a workbook, which is a SheetError
         raise Failure([f"{file}: {error}"]) from error
     except BrokenPipeError:
         raise
@@ -195,12 +169,11 @@ def _failures(file: Path) -> Iterator[None]:
 def _progress(label: str, whole: int) -> Iterator[Callable[[int], None]]:
     """A progress bar if standard error is a terminal. Call the result with how much of `whole` is done.
 
-    After Ctrl-C that call raises Failure.
+    After Ctrl-C that call raises Interrupted.
     """
 
     def advance(done: int) -> None:
-        if _interrupted.is_set():
-            raise Failure(["interrupted"])
+        interrupt.check()
         bar.update(done - bar.pos)
 
     bar: ProgressBar[int]

@@ -9,6 +9,7 @@ from typing import NoReturn
 
 import click
 
+from mahasiswa import interrupt
 from mahasiswa.settings import DatabaseURL, SettingError, Settings, parse_database_url
 
 # Each command imports what it needs, so that `--help` and a wrong setting are answered at once.
@@ -20,9 +21,10 @@ INTERRUPTED, PIPE_CLOSED = 130, 141
 @contextmanager
 def _ended_early(interrupted: str = "nothing was written") -> Iterator[None]:
     """Exit in one line after Ctrl-C, and silently when the program that reads standard output has ended, as `head` does."""
+    interrupt.listen()
     try:
         yield
-    except KeyboardInterrupt:
+    except interrupt.Interrupted:
         _fail(f"mahasiswa: interrupted; {interrupted}", INTERRUPTED)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python writes the rest of its buffer at exit
@@ -97,7 +99,7 @@ def import_(file: Path, existing: str, *, dry_run: bool) -> None:
     changed = merged.changed if existing == "update" else 0
     click.echo(f"{done}: {merged.new} new, {changed} changed; left as they are: {same}")
     if merged.seconds:
-        click.echo(f"the list could not be changed for {merged.seconds:.1f} s")
+        click.echo(f"the list could not be changed for {max(merged.seconds, 0.1):.1f} s")
 
 
 @main.command()

@@ -36,7 +36,6 @@ class Merged(NamedTuple):
     """What an import did, or would do in a dry run: the numbers of new, changed and unchanged records.
 
     `incomplete` are the row numbers of new records that lack nama or alamat. If there are any, nothing was written.
-    `seconds` is how long no other program could change the list; 0 if the store did not measure it.
     """
 
     new: int
@@ -44,6 +43,7 @@ class Merged(NamedTuple):
     same: int
     incomplete: Sequence[int]
     seconds: float = 0.0
+    """Time for which other programs could not write. Reading the rows of the import does not count."""
 
 
 class Store(Protocol):

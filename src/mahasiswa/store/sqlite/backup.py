@@ -8,12 +8,12 @@ from pathlib import Path
 
 import apsw
 
+from mahasiswa import interrupt
 from mahasiswa.store.errors import Unusable
 from mahasiswa.store.sqlite import sql
-from mahasiswa.store.sqlite.connection import cause
 
 INTERRUPT_CHECK_STEPS = 100_000
-"""Steps of SQLite between two checks for Ctrl-C: about a millisecond. Without them a long check cannot be interrupted."""
+"""Steps of SQLite between two checks for Ctrl-C: about a millisecond."""
 
 
 def backup(source: Path, target: Path) -> None:
@@ -23,11 +23,13 @@ def backup(source: Path, target: Path) -> None:
     """
     origin = _open(source)
     try:
-        if target.exists():
-            raise Unusable(f"{target} exists already; a backup never replaces another")
+        if os.path.lexists(target):
+            raise _exists(target)
         if not target.parent.is_dir():
             raise Unusable(f"the folder {target.parent} does not exist")
         _write(origin, target)
+    except FileExistsError as error:  # another program has created it meanwhile
+        raise _exists(target) from error
     except (apsw.Error, OSError) as error:
         raise Unusable(f"no backup was written to the folder {target.absolute().parent}: {_reason(error)}") from error
     finally:
@@ -41,7 +43,7 @@ def _open(source: Path) -> apsw.Connection:
         origin = apsw.Connection(str(source.absolute()), flags=apsw.SQLITE_OPEN_READWRITE)
         origin.pragma("schema_version")  # the first read of the file: later errors are about the target
     except (apsw.Error, OSError) as error:
-        raise Unusable(f"{source} cannot be used: {cause(error, source)}") from error
+        raise Unusable(f"{source} cannot be used: {_reason(error)}") from error
     return origin
 
 
@@ -75,7 +77,7 @@ def _copy(origin: apsw.Connection, target: Path) -> None:
 def _verify(path: Path) -> None:
     db = apsw.Connection(str(path.absolute()), flags=apsw.SQLITE_OPEN_READONLY)
     try:
-        db.set_progress_handler(lambda: False, INTERRUPT_CHECK_STEPS)
+        db.set_progress_handler(interrupt.check, INTERRUPT_CHECK_STEPS)
         result = db.execute("PRAGMA integrity_check").get
         if result != "ok":
             raise apsw.CorruptError(f"the copy is damaged: {result}")
@@ -102,6 +104,10 @@ def _sync_folder(folder: Path) -> None:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
+
+
+def _exists(target: Path) -> Unusable:
+    return Unusable(f"{target} exists already; a backup never replaces another")
 
 
 def _reason(error: apsw.Error | OSError) -> str:

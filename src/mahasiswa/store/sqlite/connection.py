@@ -40,16 +40,6 @@ def refusal(error: apsw.ConstraintError) -> StoreError:
     return Unavailable(str(error))  # another program's trigger
 
 
-def cause(error: apsw.Error | OSError, path: Path) -> str:
-    """Why a file cannot be used. For a missing right, SQLite only says "unable to open database file"."""
-    path = path.absolute()
-    # A program that only reads also needs the right to write, because it writes to the files beside the database.
-    for place in (path.parent, path):
-        if os.access(place, os.F_OK) and not os.access(place, os.R_OK | os.W_OK):
-            return f"this user may not read and write {place}"
-    return (error.strerror if isinstance(error, OSError) else None) or str(error)
-
-
 def has_moved(db: apsw.Connection) -> bool:
     """Whether the open file was removed or replaced, so that whatever is written to it would be lost."""
     moved = ctypes.c_int()

@@ -14,12 +14,13 @@ from typing import cast
 
 import apsw
 
+from mahasiswa import interrupt
 from mahasiswa.record import NIM_MAX_CHARACTERS, Mahasiswa
 from mahasiswa.store import Adopted
 from mahasiswa.store.errors import Refused, Unusable
 from mahasiswa.store.sqlite import sql
 from mahasiswa.store.sqlite.backup import backup
-from mahasiswa.store.sqlite.connection import LOCK_TIMEOUT_SECONDS, cause, folder_lock, refusal
+from mahasiswa.store.sqlite.connection import LOCK_TIMEOUT_SECONDS, folder_lock, refusal
 
 NAMED_ROWS = 3
 """Maximum number of refused records that an error names."""
@@ -128,13 +129,15 @@ def _exclusive(path: Path, *, create: bool = True) -> Iterator[apsw.Connection]:
                 db.close()
     except apsw.NotADBError:
         raise Unusable(f"{path} is not an SQLite database") from None
-    except (apsw.Error, OSError) as error:
-        raise Unusable(f"{path} cannot be used: {cause(error, path)}") from error
+    except apsw.Error as error:
+        raise Unusable(f"{path} cannot be used: {error}") from error
+    except OSError as error:
+        raise Unusable(f"{path} cannot be opened: {error.strerror}") from error
 
 
 def _create_private(path: Path) -> None:
     """Create an empty file that only its owner can read. SQLite gives its mode to the write-ahead log."""
-    with suppress(FileExistsError):
+    with suppress(OSError):  # it exists; if it cannot be created, SQLite says so next
         path.resolve().touch(mode=0o600, exist_ok=False)
 
 
@@ -177,6 +180,7 @@ def _move_rows(db: apsw.Connection, path: Path) -> int:
     problems = []
     refused = 0
     for *types, nim, nama, alamat in db.execute(sql.ROWS_BEFORE):
+        interrupt.check()
         if problem := _move_row(db, types, (nim, nama, alamat)):
             refused += 1
             if refused <= NAMED_ROWS:
