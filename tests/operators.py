@@ -13,10 +13,20 @@ from pathlib import Path
 import pytest
 from harness import SETTINGS
 from spreadsheets import HEADER, Record, csv
+from stores import run_script
+
+from mahasiswa.settings import SQLiteURL
+from mahasiswa.store import migrate
 
 COMMAND = [sys.executable, "-m", "mahasiswa"]
 COMMAND_SECONDS = 60.0
 TWO: list[Record] = [("1", "Ani", "Solo"), ("2", "Budi", "Bantul")]
+
+MANY = 400_000
+FILL = f"""
+WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers LIMIT {MANY})
+INSERT INTO mahasiswa SELECT printf('%07d', n), 'Nama ' || n, 'Jalan Kaliurang ' || n FROM numbers
+"""
 
 
 class Operator:
@@ -115,6 +125,14 @@ class Operator:
 def operator_in_empty_folder(tmp_path: Path) -> Operator:
     """Run commands in an empty folder."""
     return Operator(tmp_path)
+
+
+@pytest.fixture(name="filled")
+def operator_with_a_long_list(operator: Operator) -> Operator:
+    """Run commands in a folder with a long list."""
+    migrate(SQLiteURL(operator.database))
+    run_script(operator.database, FILL)
+    return operator
 
 
 @pytest.fixture(name="unprivileged")

@@ -11,12 +11,21 @@ from pathlib import Path
 
 import pytest
 from harness import Service
-from operators import TWO, Operator, operator_in_empty_folder, records_of, unprivileged_command
+from operators import (
+    COMMAND,
+    COMMAND_SECONDS,
+    TWO,
+    Operator,
+    operator_in_empty_folder,
+    operator_with_a_long_list,
+    records_of,
+    unprivileged_command,
+)
 from spreadsheets import HEADER, csv
 from stores import run_script
 
 # The fixtures, which pytest finds by these names.
-__all__ = ["operator_in_empty_folder", "unprivileged_command"]
+__all__ = ["operator_in_empty_folder", "operator_with_a_long_list", "unprivileged_command"]
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no file modes")
 
@@ -190,20 +199,23 @@ def test_a_backup_needs_no_hard_links(operator: Operator, without_hard_links: li
     assert records_of(operator.folder / "cadangan.db") == TWO
 
 
-@pytest.mark.parametrize("there", ["file", "link to nothing"])
-def test_a_backup_without_hard_links_never_replaces_an_existing_file(
-    operator: Operator, without_hard_links: list[str], there: str
+@pytest.mark.parametrize("links", [True, False], ids=["with hard links", "without hard links"])
+def test_a_backup_never_replaces_a_file_that_is_created_meanwhile(
+    filled: Operator, without_hard_links: list[str], *, links: bool
 ) -> None:
-    """Also if another program creates it while the copy is made: the name is then taken by a dangling link."""
-    operator.fill(TWO)
-    target = operator.folder / "cadangan.db"
-    target.write_bytes(b"penting") if there == "file" else target.symlink_to("tidak-ada")
-    before = target.lstat()
-    names = operator.names()
-    (line,) = operator.failed("backup", "cadangan.db", before=without_hard_links)
-    assert "exists" in line
-    assert (target.lstat().st_ino, target.lstat().st_size) == (before.st_ino, before.st_size)
-    assert operator.names() == names
+    """Another program creates a file of that name while the copy is made."""
+    target = filled.folder / "cadangan.db"
+    command = [*([] if links else without_hard_links), *COMMAND, "backup", target.name]
+    with subprocess.Popen(command, cwd=filled.folder, env=filled.environment, stderr=subprocess.PIPE) as process:
+        while not any(filled.folder.glob(".mahasiswa-*")):
+            assert process.poll() is None
+        with target.open("xb") as file:
+            file.write(b"penting")
+        _, said = process.communicate(timeout=COMMAND_SECONDS)
+    assert process.returncode == 1
+    assert said == b"mahasiswa: cadangan.db exists already; a backup never replaces another\n"
+    assert target.read_bytes() == b"penting"
+    assert filled.names() == {"cadangan.db"}
 
 
 def test_a_backup_that_cannot_be_written_names_its_folder(operator: Operator, unprivileged: list[str]) -> None:

@@ -12,23 +12,24 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from operators import COMMAND, COMMAND_SECONDS, Operator, operator_in_empty_folder, records_of
+from operators import (
+    COMMAND,
+    COMMAND_SECONDS,
+    FILL,
+    MANY,
+    Operator,
+    operator_in_empty_folder,
+    operator_with_a_long_list,
+    records_of,
+)
 from spreadsheets import HEADER, by_xlsxwriter, csv
 from stores import run_script
 
-from mahasiswa.settings import SQLiteURL
-from mahasiswa.store import migrate
-
-# The fixture, which pytest finds by this name.
-__all__ = ["operator_in_empty_folder"]
+# The fixtures, which pytest finds by these names.
+__all__ = ["operator_in_empty_folder", "operator_with_a_long_list"]
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has other terminals")
 
-MANY = 400_000
-FILL = f"""
-WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers LIMIT {MANY})
-INSERT INTO mahasiswa SELECT printf('%07d', n), 'Nama ' || n, 'Jalan Kaliurang ' || n FROM numbers
-"""
 FOREIGN = "CREATE TABLE mahasiswa (nim TEXT, nama TEXT, alamat TEXT)"
 
 BEGUN = re.compile(rb"\b[1-9]\d?%")
@@ -76,14 +77,6 @@ def interrupted(
 def exists(folder: Path, pattern: str) -> Callable[[bytes], bool]:
     """Return a condition for `interrupted`: that a file with such a name exists."""
     return lambda _: any(folder.glob(pattern))
-
-
-@pytest.fixture
-def filled(operator: Operator) -> Operator:
-    """Run commands in a folder with a long list."""
-    migrate(SQLiteURL(operator.database))
-    run_script(operator.database, FILL)
-    return operator
 
 
 @pytest.mark.parametrize("name", ["a.csv", "a.xlsx"])
