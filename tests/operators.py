@@ -13,10 +13,20 @@ from pathlib import Path
 import pytest
 from harness import SETTINGS
 from spreadsheets import HEADER, Record, csv
+from stores import run_script
+
+from mahasiswa.settings import SQLiteURL
+from mahasiswa.store import migrate
 
 COMMAND = [sys.executable, "-m", "mahasiswa"]
 COMMAND_SECONDS = 60.0
 TWO: list[Record] = [("1", "Ani", "Solo"), ("2", "Budi", "Bantul")]
+
+MANY = 400_000
+FILL = f"""
+WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers LIMIT {MANY})
+INSERT INTO mahasiswa SELECT printf('%07d', n), 'Nama ' || n, 'Jalan Kaliurang ' || n FROM numbers
+"""
 
 
 class Operator:
@@ -28,10 +38,13 @@ class Operator:
         inherited = {name: value for name, value in os.environ.items() if name not in SETTINGS}
         self.environment = inherited | {"DATABASE_URL": f"sqlite:///{self.database}"}
 
-    def run(self, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-        """Run `mahasiswa` with these arguments and further variables. No stream is a terminal."""
+    def run(self, *arguments: str, before: Sequence[str] = (), **environment: str) -> subprocess.CompletedProcess[str]:
+        """Run `mahasiswa` with these arguments and further variables. No stream is a terminal.
+
+        `before` is a command that runs it, such as `setpriv`.
+        """
         return subprocess.run(
-            [*COMMAND, *arguments],
+            [*before, *COMMAND, *arguments],
             cwd=self.folder,
             env=self.environment | environment,
             stdin=subprocess.DEVNULL,
@@ -47,9 +60,13 @@ class Operator:
         assert (answer.returncode, answer.stderr) == (0, "")
         return answer.stdout
 
-    def failed(self, *arguments: str, code: int = 1, **environment: str) -> list[str]:
+    def imported(self, *arguments: str) -> str:
+        """Run `mahasiswa import`, which must succeed; return its first line. The second one is about the time."""
+        return self.done("import", *arguments).splitlines()[0]
+
+    def failed(self, *arguments: str, code: int = 1, before: Sequence[str] = (), **environment: str) -> list[str]:
         """Run a command that must fail with an empty standard output; return the lines of standard error."""
-        answer = self.run(*arguments, **environment)
+        answer = self.run(*arguments, before=before, **environment)
         assert (answer.returncode, answer.stdout) == (code, ""), answer.stderr
         assert "Traceback" not in answer.stderr
         return answer.stderr.splitlines()
@@ -108,6 +125,30 @@ class Operator:
 def operator_in_empty_folder(tmp_path: Path) -> Operator:
     """Run commands in an empty folder."""
     return Operator(tmp_path)
+
+
+@pytest.fixture(name="filled")
+def operator_with_a_long_list(operator: Operator) -> Operator:
+    """Run commands in a folder with a long list."""
+    migrate(SQLiteURL(operator.database))
+    run_script(operator.database, FILL)
+    return operator
+
+
+@pytest.fixture(name="unprivileged")
+def unprivileged_command() -> list[str]:
+    """Return the start of a command that runs with file permissions enforced, which root would ignore."""
+    if sys.platform == "win32":
+        pytest.skip("Windows has other permissions")
+    if os.geteuid() != 0:
+        return []
+    # Root still owns the files, but without these two capabilities their permissions apply to root.
+    command = ["setpriv", "--bounding-set=-dac_override,-dac_read_search", "--"]
+    try:
+        subprocess.run([*command, "true"], check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError) as error:
+        pytest.skip(f"root's capabilities cannot be dropped here: {error}")
+    return command
 
 
 def records_of(path: Path) -> list[Record]:

@@ -3,17 +3,18 @@
 import asyncio
 import gc
 import os
+import secrets
+import stat
 import sys
-import tempfile
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, TypeVar, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar, cast
 
 import click
 
-from mahasiswa import sheets, wording
+from mahasiswa import interrupt, sheets, wording
 from mahasiswa.record import Incoming, Mahasiswa
 from mahasiswa.settings import DatabaseURL, SQLiteURL
 from mahasiswa.store import Merged, Query, Store, migrate, open_store
@@ -40,7 +41,10 @@ class Failure(Exception):
 
 
 def import_file(url: DatabaseURL, file: Path, *, update: bool, dry_run: bool) -> tuple[Merged, Sequence[str]]:
-    """Import the rows of a spreadsheet, all or none. Return the counts and the warnings. Raise Failure."""
+    """Import the rows of a spreadsheet, all or none. Return the counts and the warnings.
+
+    Raise Failure or Interrupted. Nothing is written then.
+    """
     cleaner = sheets.Cleaner()
     with (
         _failures(file),
@@ -49,14 +53,17 @@ def import_file(url: DatabaseURL, file: Path, *, update: bool, dry_run: bool) ->
         _progress("Import", file.stat().st_size) as advance,
     ):
         batches = _clean(cleaner, file, table, lambda: advance(source.tell()))
-        merged = asyncio.run(_with_store(url, lambda store: store.merge(batches, update=update, dry_run=dry_run)))
+        merged = _run(_with_store(url, lambda store: store.merge(batches, update=update, dry_run=dry_run)))
     if merged.incomplete:
         raise Failure(_lines(file, ((row, wording.NEW_NEEDS_BOTH) for row in merged.incomplete)))
     return merged, _lines(file, cleaner.suspects().items())
 
 
 def export_file(url: DatabaseURL, file: Path) -> int:
-    """Write every record to a file and return their number. The file gets its name when it is complete. Raise Failure."""
+    """Write every record to a file and return their number. The file gets its name when it is complete.
+
+    Raise Failure, Interrupted, or BrokenPipeError if the reader of standard output has gone.
+    """
     write = sheets.write_xlsx if file.suffix.lower() == ".xlsx" else sheets.write_csv
 
     async def export(store: Store) -> int:
@@ -66,17 +73,23 @@ def export_file(url: DatabaseURL, file: Path) -> int:
         return count
 
     with _failures(file):
-        return asyncio.run(_with_store(url, export, create=False))
+        return _run(_with_store(url, export, create=False))
 
 
 def copy_records(source: DatabaseURL, target: DatabaseURL) -> int:
-    """Copy every record of one database to another, empty one, all or none. Return their number. Raise Failure."""
+    """Copy every record of one database to another, empty one, all or none. Return their number.
+
+    Raise Failure or Interrupted. Nothing is written then.
+    """
 
     async def copy_all(store: Store) -> int:
-        return await _with_store(target, lambda other: copy(store, other))
+        with _progress("Copy", await store.count(Query())) as advance:
+            return await _with_store(
+                target, lambda other: copy(store, other, lambda records: _counted(records, advance))
+            )
 
     try:
-        return asyncio.run(_with_store(source, copy_all, create=False))
+        return _run(_with_store(source, copy_all, create=False))
     except StoreError as error:
         raise Failure([f"mahasiswa: {error}"]) from error
 
@@ -111,11 +124,21 @@ def _lines(file: Path, problems: Iterable[tuple[int, str]]) -> list[str]:
     return lines
 
 
+def _run(work: Coroutine[Any, Any, T]) -> T:
+    with asyncio.Runner(loop_factory=asyncio.SelectorEventLoop) as runner:  # psycopg needs this loop on Windows
+        return runner.run(work)
+
+
 async def _with_store(url: DatabaseURL, work: Callable[[Store], Awaitable[T]], *, create: bool = True) -> T:
     """Await `work` with an open store. With `create=False`, an SQLite file that does not exist is an error."""
     gc.disable()  # a million rows make no cycles, and searching them for cycles takes a tenth of the time
-    if not create and isinstance(url, SQLiteURL) and not url.path.exists():
-        raise Unusable(f"{url.path} does not exist")
+    if not create and isinstance(url, SQLiteURL):
+        try:
+            url.path.stat()
+        except FileNotFoundError:
+            raise Unusable(f"{url.path} does not exist") from None
+        except OSError as error:
+            raise Unusable(f"{url.path} cannot be used: {error.strerror}") from error
     await asyncio.to_thread(migrate, url)
     store = await open_store(url)
     try:
@@ -134,31 +157,60 @@ def _failures(file: Path) -> Iterator[None]:
     except StoreError as error:
         raise Failure([f"mahasiswa: {error}"]) from error
     except sheets.SheetError as error:
+        interrupt.check()  # Ctrl-C also ends the child process that reads a workbook, which is a SheetError
         raise Failure([f"{file}: {error}"]) from error
+    except BrokenPipeError:
+        raise
     except OSError as error:
         raise Failure([f"{file}: {error.strerror or error}"]) from error
 
 
 @contextmanager
 def _progress(label: str, whole: int) -> Iterator[Callable[[int], None]]:
-    """A progress bar if standard error is a terminal. Call the result with how much of `whole` is done."""
+    """A progress bar if standard error is a terminal. Call the result with how much of `whole` is done.
+
+    After Ctrl-C that call raises Interrupted.
+    """
+
+    def advance(done: int) -> None:
+        interrupt.check()
+        bar.update(done - bar.pos)
+
     bar: ProgressBar[int]
     with click.progressbar(length=whole, label=label, file=sys.stderr, hidden=not sys.stderr.isatty()) as bar:
-        yield lambda done: bar.update(done - bar.pos)
+        yield advance
 
 
 @contextmanager
 def _complete_file(file: Path) -> Iterator[BinaryIO]:
-    """A file to write. It has a temporary name until it is complete. `-` is standard output."""
+    """A file to write. It has a temporary name until it is complete. `-` is standard output.
+
+    A file that is replaced keeps its mode, and a symbolic link its place: the file that it leads to is replaced.
+    """
     if file == Path("-"):
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
         return
-    with tempfile.NamedTemporaryFile(dir=file.parent, prefix=f".{file.name}.", delete=False) as target:
+    final = Path(os.path.realpath(file))
+    try:
+        mode = file.stat().st_mode
+    except FileNotFoundError:
+        mode = None
+    if mode is not None and not stat.S_ISREG(mode):  # a device or a named pipe is written to, never replaced
+        with final.open("wb") as target:
+            yield target
+        return
+    unfinished = final.with_name(f".mahasiswa-{secrets.token_hex(8)}")
+    with open(
+        unfinished, "xb", opener=lambda name, flags: os.open(name, flags, 0o666 if mode is None else 0o600)
+    ) as target:
         try:
-            yield cast("BinaryIO", target)
+            if mode is not None:
+                unfinished.chmod(stat.S_IMODE(mode))
+            yield target
             target.close()
-            os.replace(target.name, file)  # noqa: PTH105 - a name, not a Path
+            unfinished.replace(final)
         except BaseException:
-            os.unlink(target.name)  # noqa: PTH108 - as above
+            target.close()  # Windows does not remove a file that is open
+            unfinished.unlink()
             raise

@@ -2,14 +2,33 @@
 
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NoReturn
 
 import click
 
-from mahasiswa.settings import SettingError, Settings, parse_database_url
+from mahasiswa import interrupt
+from mahasiswa.settings import DatabaseURL, SettingError, Settings, parse_database_url
 
 # Each command imports what it needs, so that `--help` and a wrong setting are answered at once.
+
+INTERRUPTED, PIPE_CLOSED = 130, 141
+"""The exit codes that a shell gives to a program that SIGINT or SIGPIPE has ended."""
+
+
+@contextmanager
+def _ended_early(interrupted: str = "nothing was written") -> Iterator[None]:
+    """Exit in one line after Ctrl-C, and silently when the program that reads standard output has ended, as `head` does."""
+    interrupt.listen()
+    try:
+        yield
+    except interrupt.Interrupted:
+        _fail(f"mahasiswa: interrupted; {interrupted}", INTERRUPTED)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python writes the rest of its buffer at exit
+        sys.exit(PIPE_CLOSED)
 
 
 def _settings_help() -> str:
@@ -55,6 +74,7 @@ def serve() -> None:
     help="What to do with a record whose NIM exists already.",
 )
 @click.option("--dry-run", is_flag=True, help="Report what would be written, and write nothing.")
+@_ended_early()
 def import_(file: Path, existing: str, *, dry_run: bool) -> None:
     """Import the records of a spreadsheet: xlsx, xls, ods or csv.
 
@@ -78,12 +98,16 @@ def import_(file: Path, existing: str, *, dry_run: bool) -> None:
     same = merged.same if existing == "update" else merged.same + merged.changed
     changed = merged.changed if existing == "update" else 0
     click.echo(f"{done}: {merged.new} new, {changed} changed; left as they are: {same}")
+    if merged.seconds:
+        click.echo(f"the list could not be changed for {max(merged.seconds, 0.1):.1f} s")
 
 
 @main.command()
 @click.argument("file", type=click.Path(dir_okay=False, allow_dash=True, path_type=Path))
 def export(file: Path) -> None:
     """Export all records to a file that ends in .xlsx or .csv. With - they are written to standard output as CSV.
+
+    An existing file is replaced when the export is complete, and keeps its mode.
 
     \b
     mahasiswa export mahasiswa.xlsx
@@ -94,16 +118,19 @@ def export(file: Path) -> None:
     url = _settings().database_url
     from mahasiswa.bulk import Failure, export_file  # noqa: PLC0415 - as above
 
-    try:
-        count = export_file(url, file)
-    except Failure as failure:
-        _fail("\n".join(failure.lines))
-    if file != Path("-"):
-        click.echo(f"{count} records in {file}")
+    to_stdout = file == Path("-")
+    with _ended_early("the output is incomplete" if to_stdout else "nothing was written"):
+        try:
+            count = export_file(url, file)
+        except Failure as failure:
+            _fail("\n".join(failure.lines))
+        if not to_stdout:
+            click.echo(f"{count} records in {file}")
 
 
 @main.command()
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+@_ended_early()
 def backup(file: Path) -> None:
     """Back up the SQLite database to a new file and verify the copy. The service may run meanwhile.
 
@@ -122,6 +149,7 @@ def backup(file: Path) -> None:
 
 
 @main.command()
+@_ended_early("nothing was changed")
 def adopt() -> None:
     """Take over a table "mahasiswa" that another program made.
 
@@ -145,22 +173,23 @@ def adopt() -> None:
 
 
 @main.command()
-@click.option("--from", "source", required=True, metavar="URL", help="The database with the records.")
-@click.option(
-    "--to", "target", required=True, metavar="URL", help="The database to copy them to. It must hold no records."
-)
-def copy(source: str, target: str) -> None:
+@click.option("--from", "source", metavar="URL", help="The database with the records.")
+@click.option("--to", "target", metavar="URL", help="The database to copy them to. It must hold no records.")
+@_ended_early()
+def copy(source: str | None, target: str | None) -> None:
     """Copy all records from one database to another, for example from SQLite to PostgreSQL.
 
-    If any record cannot be copied, none is.
+    If one of the two is left out, it is DATABASE_URL. @FILE stands for a URL that is read from a file: every user of the
+    computer can see the command line, so a URL with a password does not belong there. If any record cannot be copied,
+    none is.
 
     \b
     mahasiswa copy --from sqlite:///mahasiswa.db --to postgresql://mahasiswa@db.example/mahasiswa
+    mahasiswa copy --from sqlite:///mahasiswa.db --to @postgres.url
     """  # noqa: D301 - as above
-    try:
-        urls = parse_database_url(source), parse_database_url(target)
-    except ValueError as error:
-        _fail(f"mahasiswa: --from and --to must be {error}", 2)
+    if source is None and target is None:
+        raise click.UsageError("Give --from, --to or both.")
+    urls = _url("--from", source), _url("--to", target)
     from mahasiswa.bulk import Failure, copy_records  # noqa: PLC0415 - as above
 
     try:
@@ -170,7 +199,22 @@ def copy(source: str, target: str) -> None:
     click.echo(f"{count} records copied")
 
 
+def _url(option: str, text: str | None) -> DatabaseURL:
+    if text is None:
+        return _settings().database_url
+    try:
+        if text.startswith("@"):
+            return parse_database_url(Path(text[1:]).read_text("utf-8", "surrogateescape").strip())
+        return parse_database_url(text)
+    except OSError as error:
+        _fail(f"mahasiswa: {option}: {text[1:]}: {error.strerror}", 2)
+    except ValueError as error:
+        _fail(f"mahasiswa: {option} must be {error} or @FILE", 2)
+
+
 def _settings() -> Settings:
+    for name, setting in Settings.misspelt(os.environ):
+        click.echo(f"mahasiswa: {name} is not a setting and is ignored; did you mean {setting}?", err=True)
     try:
         return Settings.from_environment(os.environ)
     except SettingError as error:

@@ -115,6 +115,23 @@ def _every_address() -> str:
     return "::" if socket.has_dualstack_ipv6() else "0.0.0.0"  # noqa: S104
 
 
+def _is_slip(name: str, setting: str) -> bool:
+    """Whether a name differs from a setting's by one slip: a letter wrong, missing or added, two exchanged, case, or `_`.
+
+    A name that contains the setting's, or is a part of it, belongs to another program: HOSTNAME, PORTS, WORKER. So does
+    a name with a digit. A setting of four letters has too many such neighbours, so there two must be exchanged.
+    """
+    if setting in name or name in setting or any(letter.isdigit() for letter in name):
+        return False
+    written, meant = name.upper().replace("_", ""), setting.replace("_", "")
+    while written and written[0] == meant[:1]:
+        written, meant = written[1:], meant[1:]
+    while written and written[-1] == meant[-1:]:
+        written, meant = written[:-1], meant[:-1]
+    exchanged = len(meant) == 2 and written == meant[::-1]
+    return written == meant or exchanged or (len(setting) > 4 and max(len(written), len(meant)) == 1)
+
+
 def _setting(parse: Callable[[str], Any], default: str | Callable[[], str], explanation: str) -> Any:  # noqa: ANN401 - as field()
     return dataclasses.field(metadata={"parse": parse, "default": default, "help": explanation})
 
@@ -165,6 +182,18 @@ class Settings:
     def declared(cls) -> list[tuple[str, dataclasses.Field[Any]]]:
         """Every setting's environment variable and field, in order."""
         return [(field.name.upper(), field) for field in dataclasses.fields(cls)]
+
+    @classmethod
+    def misspelt(cls, environ: Mapping[str, str]) -> list[tuple[str, str]]:
+        """The variables in `environ` that are no setting but were probably meant as one, each with that setting."""
+        settings = [variable for variable, _ in cls.declared()]
+        return [
+            (name, setting)
+            for name, value in environ.items()
+            if value and name not in settings
+            for setting in settings
+            if _is_slip(name, setting)
+        ]
 
     @property
     def prefix(self) -> str:

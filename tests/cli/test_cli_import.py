@@ -1,5 +1,7 @@
 """`mahasiswa import`: what it writes, what it reports, and what it refuses."""
 
+import re
+
 import pytest
 from operators import TWO, Operator, operator_in_empty_folder
 from spreadsheets import HEADER, Record, by_openpyxl, by_xlsxwriter, csv
@@ -12,13 +14,10 @@ def test_records_are_imported_and_exported_on_either_engine(operator: Operator, 
     """DATABASE_URL chooses the engine."""
     operator.environment["DATABASE_URL"] = database
     rows = [HEADER, ("001", "Siti Nur'aini, S.Kom.", "Jl. A, no. 1"), ("20/456839/TK/50663", "Émile 😀", "a\\b%s")]
-    assert (
-        operator.done("import", operator.write("a.csv", csv(*rows)))
-        == "written: 2 new, 0 changed; left as they are: 0\n"
-    )
+    assert operator.imported(operator.write("a.csv", csv(*rows))) == "written: 2 new, 0 changed; left as they are: 0"
     changed = [*rows[:2], (rows[2][0], "Emil", rows[2][2]), ("3", "Ina", "Solo")]
-    said = operator.done("import", "--existing", "update", operator.write("b.csv", csv(*changed)))
-    assert said == "written: 1 new, 1 changed; left as they are: 1\n"
+    said = operator.imported("--existing", "update", operator.write("b.csv", csv(*changed)))
+    assert said == "written: 1 new, 1 changed; left as they are: 1"
     operator.done("export", "c.csv")
     expected = csv(*changed, separator=";").replace(rows[1][1].encode(), f'"{rows[1][1]}"'.encode())
     expected = expected.replace(rows[1][2].encode(), f'"{rows[1][2]}"'.encode())
@@ -30,7 +29,7 @@ def test_import_reads_a_file_of_any_kind(operator: Operator, name: str) -> None:
     """One line says what was done. The database is created if it does not exist."""
     rows = [HEADER, ("002", "Budi", "Bantul"), ("001", "Émile", "Jl. “A”; no. 1"), ("", "", "")]
     data = by_xlsxwriter(*rows) if name == "a.xlsx" else csv(*rows, separator="\t")
-    assert operator.done("import", operator.write(name, data)) == "written: 2 new, 0 changed; left as they are: 0\n"
+    assert operator.imported(operator.write(name, data)) == "written: 2 new, 0 changed; left as they are: 0"
     assert operator.records() == [("001", "Émile", "Jl. “A”; no. 1"), ("002", "Budi", "Bantul")]
 
 
@@ -55,7 +54,7 @@ def test_import_skips_existing_records_unless_told_to_update(
     operator.fill(TWO)
     before = operator.database.read_bytes()
     name = operator.write("a.csv", csv(HEADER, ("1", "Ani", "Solo"), ("2", "", "Sleman"), ("3", "Citra", "Klaten")))
-    assert operator.done("import", name, *options) == said + "\n"
+    assert operator.imported(name, *options) == said
     assert operator.records() == records
     assert (operator.database.read_bytes() == before) == ("--dry-run" in options)
 
@@ -98,7 +97,7 @@ def test_an_import_warns_of_a_doubtful_nim_and_writes_it(operator: Operator) -> 
     """The NIM may have lost leading zeros. The warning is on standard error, and the exit code is 0."""
     name = operator.write("a.csv", csv(HEADER, ("0012", "A", "S"), ("0013", "B", "S"), ("14", "C", "S")))
     answer = operator.run("import", name)
-    assert (answer.returncode, answer.stdout) == (0, "written: 3 new, 0 changed; left as they are: 0\n")
+    assert (answer.returncode, answer.stdout.splitlines()[0]) == (0, "written: 3 new, 0 changed; left as they are: 0")
     assert answer.stderr.startswith("a.csv: Baris 4: NIM 14 lebih pendek dari NIM lainnya (4 digit).")
     assert len(operator.records()) == 3
 
@@ -125,10 +124,10 @@ def test_an_import_of_a_file_that_cannot_be_read_fails(operator: Operator, data:
 def test_an_import_by_command_has_no_limit_of_rows(operator: Operator) -> None:
     """The web takes 10,000 rows. The command takes more, as CSV and as a workbook."""
     rows = [(f"{n:05}", f"Nama {n}", "Solo") for n in range(12_000)]
-    said = operator.done("import", operator.write("a.csv", csv(HEADER, *rows[:11_000])))
+    said = operator.imported(operator.write("a.csv", csv(HEADER, *rows[:11_000])))
     assert said.startswith("written: 11000 new")
-    said = operator.done("import", operator.write("a.xlsx", by_xlsxwriter(HEADER, *rows)))
-    assert said == "written: 1000 new, 0 changed; left as they are: 11000\n"
+    said = operator.imported(operator.write("a.xlsx", by_xlsxwriter(HEADER, *rows)))
+    assert said == "written: 1000 new, 0 changed; left as they are: 11000"
     assert operator.records() == rows
 
 
@@ -137,3 +136,11 @@ def test_an_import_by_command_turns_numbers_into_digits(operator: Operator) -> N
     data = by_openpyxl(HEADER, (7, "Ani", "Solo"), (8.0, "Budi", 12))
     operator.done("import", operator.write("a.xlsx", data))
     assert operator.records() == [("7", "Ani", "Solo"), ("8", "Budi", "12")]
+
+
+@pytest.mark.xfail(reason="no store measures it yet", strict=True)
+def test_an_import_says_how_long_the_list_could_not_be_changed(operator: Operator, database: str) -> None:
+    """The second line has the seconds, on either engine."""
+    operator.environment["DATABASE_URL"] = database
+    said = operator.done("import", operator.write("a.csv", csv(HEADER, *TWO)))
+    assert re.fullmatch(r"written: 2 new, [^\n]+\nthe list could not be changed for \d+\.\d s\n", said)

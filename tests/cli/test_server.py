@@ -1,6 +1,5 @@
 """Starting: the service refuses a port or a database that it cannot use, in one line and with exit code 1."""
 
-import os
 import re
 import socket
 import subprocess
@@ -10,9 +9,13 @@ from pathlib import Path
 
 import pytest
 from harness import Service, StartError, free_port, run_to_the_end
+from operators import unprivileged_command
 
 from mahasiswa.settings import SQLiteURL
 from mahasiswa.store import migrate
+
+# The fixture, which pytest finds by this name.
+__all__ = ["unprivileged_command"]
 
 FOREIGN = {
     "a table with other columns": "CREATE TABLE mahasiswa (npm TEXT PRIMARY KEY, nama TEXT, alamat TEXT)",
@@ -102,22 +105,6 @@ def test_a_table_of_another_program_is_refused(tmp_path: Path, script: str) -> N
     before = (tmp_path / "mahasiswa.db").read_bytes()
     assert_refused(start_on("mahasiswa.db", tmp_path), "mahasiswa.db", "mahasiswa adopt")
     assert (tmp_path / "mahasiswa.db").read_bytes() == before
-
-
-@pytest.fixture
-def unprivileged() -> list[str]:
-    """Return the start of a command that runs with file permissions enforced, which root would ignore."""
-    if sys.platform == "win32":
-        pytest.skip("Windows has other permissions")
-    if os.geteuid() != 0:
-        return []
-    # Root still owns the files, but without these two capabilities their permissions apply to root.
-    command = ["setpriv", "--bounding-set=-dac_override,-dac_read_search", "--"]
-    try:
-        subprocess.run([*command, "true"], check=True, capture_output=True)
-    except (OSError, subprocess.CalledProcessError) as error:
-        pytest.skip(f"root's capabilities cannot be dropped here: {error}")
-    return command
 
 
 def test_permissions_apply_to_the_commands_of_these_tests(tmp_path: Path, unprivileged: list[str]) -> None:

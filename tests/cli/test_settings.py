@@ -52,6 +52,31 @@ WRONG = {
     "LOG_LEVEL": ["loud", "1", "info "],
 }
 
+SLIPS = {
+    "PROT": "PORT",
+    "HSOT": "HOST",
+    "port": "PORT",
+    "DATABSE_URL": "DATABASE_URL",
+    "DATABASEURL": "DATABASE_URL",
+    "BASE_ULR": "BASE_URL",
+    "CDN_URI": "CDN_URL",
+    "CDN_INTEGRRITY": "CDN_INTEGRITY",
+    "WORKRES": "WORKERS",
+    "LOGLEVEL": "LOG_LEVEL",
+    "SAME_ORIGIN_ONLI": "SAME_ORIGIN_ONLY",
+}
+
+ORDINARY = """
+    BASE BASE_DIR BASE_PATH BASH_ENV CDN CDN_HOST CI COLORTERM COST DATABASE DATABASE_HOST DATABASE_NAME DATABASE_PASSWORD
+    DATABASE_PORT DATABASE_URL_TEST DATABASE_URLS DATABASE_USER DB_HOST DB_PORT DB_URL DEBUG DISPLAY DOCKER_HOST EDITOR
+    EXPORT GHOST HOME HOSTNAME HOSTS HOSTTYPE HOST_IP HTTP_PROXY INVOCATION_ID JOURNAL_STREAM KUBERNETES_PORT
+    KUBERNETES_SERVICE_HOST LANG LC_ALL LESSOPEN LHOST LOCALHOST LOG LOGNAME LOGS_DIRECTORY LOG_FILE LOG_FORMAT LPORT
+    LS_COLORS MAIL MAKELEVEL MANPATH NODE_ENV NODE_PORT NO_PROXY OLDPWD PATH PGDATABASE PGHOST PGPORT PORTS PORT_HTTP POST
+    POSTGRES_HOST POSTGRES_URL PS1 PWD PYTHONPATH REDIS_URL REPORT RPORT SHELL SHLVL SITE_URL SORT SPORT SSH_AUTH_SOCK
+    STATE_DIRECTORY SUDO_USER SYSTEMROOT TERM TEST_DATABASE_URL TMPDIR TZ USER VIRTUAL_ENV VISUAL WEB_CONCURRENCY WORK
+    WORKDIR WORKER WORKERS_MAX WORKER_1 WORKER_ID WORKERS1 WORKSPACE XDG_SESSION_ID XPORT _ http_proxy https_proxy
+"""
+
 DECLARED = [variable for variable, _ in Settings.declared()]
 
 
@@ -111,6 +136,30 @@ def test_the_error_about_a_wrong_database_url_hides_its_password(tmp_path: Path)
     assert ended.returncode == 2
     assert re.fullmatch(r"mahasiswa: DATABASE_URL must be [^\n]+\n", ended.stderr)
     assert "rahasia" not in ended.stderr
+
+
+@pytest.mark.parametrize(("written", "meant"), SLIPS.items())
+def test_a_misspelt_setting_is_one_line_of_warning(tmp_path: Path, written: str, meant: str) -> None:
+    """The line names both variables, and not the value. The service starts."""
+    with Service(tmp_path / "mahasiswa.db", {written: "rahasia"}) as service:
+        assert service.stderr() == f"mahasiswa: {written} is not a setting and is ignored; did you mean {meant}?\n"
+
+
+def test_every_setting_has_a_misspelling_to_test() -> None:
+    """The misspellings in this file cover every declared setting."""
+    assert set(SLIPS.values()) == set(DECLARED)
+
+
+def test_variables_of_other_programs_are_no_misspelt_settings(tmp_path: Path) -> None:
+    """The service warns of none of these variables, although some resemble a setting."""
+    with Service(tmp_path / "mahasiswa.db", dict.fromkeys(set(ORDINARY.split()) - os.environ.keys(), "1")) as service:
+        assert service.stderr() == ""
+
+
+def test_a_misspelt_setting_with_an_empty_value_is_no_warning(tmp_path: Path) -> None:
+    """An empty value counts as unset, as for a setting."""
+    with Service(tmp_path / "mahasiswa.db", {"PROT": ""}) as service:
+        assert service.stderr() == ""
 
 
 @pytest.mark.parametrize(

@@ -58,17 +58,20 @@ async def with_records(store: Store, query: Query, work: Callable[[Iterator[Maha
         return working.result()
 
 
-async def copy(source: Store, target: Store) -> int:
+async def copy(
+    source: Store, target: Store, watched: Callable[[Iterator[Mahasiswa]], Iterator[Mahasiswa]] = iter
+) -> int:
     """Copy every record in one transaction and return their number. Raise Unusable if the target holds records.
 
-    Otherwise the copied records could not be told from those that were there before.
+    Otherwise the copied records could not be told from those that were there before. `watched` sees every record; if
+    it raises, none is copied.
     """
     if await target.after(None, 1):
         raise Unusable("the database to copy to holds records already")
     loop = asyncio.get_running_loop()
 
     def merge(records: Iterator[Mahasiswa]) -> Merged:
-        merging = target.merge(_batches(records), update=False, dry_run=False)
+        merging = target.merge(_batches(watched(records)), update=False, dry_run=False)
         return asyncio.run_coroutine_threadsafe(merging, loop).result()
 
     return (await with_records(source, Query(), merge)).new

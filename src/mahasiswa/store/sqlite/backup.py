@@ -1,13 +1,19 @@
-"""A verified copy of the SQLite file, taken while the service runs and writes."""
+"""Writes a verified copy of the SQLite file while the service runs and writes."""
 
+import errno
 import os
 import sys
+import tempfile
 from pathlib import Path
 
 import apsw
 
+from mahasiswa import interrupt
 from mahasiswa.store.errors import Unusable
 from mahasiswa.store.sqlite import sql
+
+INTERRUPT_CHECK_STEPS = 100_000
+"""Steps of SQLite between two checks for Ctrl-C: about a millisecond."""
 
 
 def backup(source: Path, target: Path) -> None:
@@ -15,46 +21,80 @@ def backup(source: Path, target: Path) -> None:
 
     The target gets its name only when the copy is verified and on disk. An existing file is never replaced.
     """
-    if target.exists():
-        raise Unusable(f"{target} exists already; a backup never replaces another")
-    if not target.parent.is_dir():
-        raise Unusable(f"the folder {target.parent} does not exist")
-    unfinished = target.with_name(f".{target.name}.{os.getpid()}")
+    origin = _open(source)
     try:
-        unfinished.touch(mode=0o600, exist_ok=False)
-        _copy(source, unfinished)
-        _verify(unfinished)
-        # Unlike a rename, a hard link fails if another program has created the target meanwhile.
-        os.link(unfinished, target)
-        _sync_folder(target.parent)
+        if os.path.lexists(target):
+            raise _exists(target)
+        if not target.parent.is_dir():
+            raise Unusable(f"the folder {target.parent} does not exist")
+        _write(origin, target)
+    except FileExistsError as error:  # another program has created it meanwhile
+        raise _exists(target) from error
     except (apsw.Error, OSError) as error:
-        raise Unusable(f"{source} was not backed up: {error}") from error
+        raise Unusable(f"no backup was written to the folder {target.absolute().parent}: {_reason(error)}") from error
     finally:
-        unfinished.unlink(missing_ok=True)
+        origin.close()
 
 
-def _copy(source: Path, target: Path) -> None:
-    origin = apsw.Connection(str(source.absolute()), flags=apsw.SQLITE_OPEN_READWRITE)
+def _open(source: Path) -> apsw.Connection:
+    try:
+        if not source.exists():
+            raise Unusable(f"{source} does not exist")
+        origin = apsw.Connection(str(source.absolute()), flags=apsw.SQLITE_OPEN_READWRITE)
+        origin.pragma("schema_version")  # the first read of the file: later errors are about the target
+    except (apsw.Error, OSError) as error:
+        raise Unusable(f"{source} cannot be used: {_reason(error)}") from error
+    return origin
+
+
+def _write(origin: apsw.Connection, target: Path) -> None:
+    # A random name that did not exist, so that no other program can have put a symbolic link there.
+    descriptor, name = tempfile.mkstemp(prefix=".mahasiswa-", dir=target.parent)
+    os.close(descriptor)
+    unfinished = Path(name)
+    try:
+        _copy(origin, unfinished)
+        _verify(unfinished)
+        _rename(unfinished, target)
+        _sync_folder(target.parent)
+    finally:
+        for leftover in target.parent.glob(f"{unfinished.name}*"):  # also SQLite's own files beside it
+            leftover.unlink()
+
+
+def _copy(origin: apsw.Connection, target: Path) -> None:
     copy = apsw.Connection(str(target.absolute()))
     try:
+        copy.execute("PRAGMA locking_mode = EXCLUSIVE")  # needs no shared memory, which some file systems lack
         # In a single step the copy is of one moment. With a write-ahead log it blocks no writer.
         with copy.backup("main", origin, "main") as work:
             work.step(-1)
         copy.execute("PRAGMA synchronous = FULL; PRAGMA journal_mode = DELETE")
     finally:
         copy.close()
-        origin.close()
 
 
 def _verify(path: Path) -> None:
     db = apsw.Connection(str(path.absolute()), flags=apsw.SQLITE_OPEN_READONLY)
     try:
+        db.set_progress_handler(interrupt.check, INTERRUPT_CHECK_STEPS)
         result = db.execute("PRAGMA integrity_check").get
         if result != "ok":
             raise apsw.CorruptError(f"the copy is damaged: {result}")
         db.execute(sql.count("")).get  # noqa: B018 - fails if the table is missing
     finally:
         db.close()
+
+
+def _rename(unfinished: Path, target: Path) -> None:
+    """Rename a file; raise FileExistsError if the new name exists, even if it was created a moment ago."""
+    try:
+        os.link(unfinished, target)  # a rename would replace an existing file
+    except FileExistsError:
+        raise
+    except OSError:  # FAT and exFAT have no hard links, so create the name first: O_EXCL replaces nothing either
+        os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+        unfinished.replace(target)
 
 
 def _sync_folder(folder: Path) -> None:
@@ -64,3 +104,19 @@ def _sync_folder(folder: Path) -> None:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
+
+
+def _exists(target: Path) -> Unusable:
+    return Unusable(f"{target} exists already; a backup never replaces another")
+
+
+def _reason(error: apsw.Error | OSError) -> str:
+    # SQLite's own texts say "database or disk is full" for the disk of the copy, and sometimes "not an error".
+    match error:
+        case apsw.FullError():
+            return os.strerror(errno.ENOSPC)
+        case apsw.IOError():
+            return os.strerror(errno.EIO)
+        case OSError():
+            return error.strerror or str(error)
+    return str(error)

@@ -5,14 +5,16 @@ the schema, add a step; never change one that was released.
 """
 
 import logging
+import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import cast
 
 import apsw
 
+from mahasiswa import interrupt
 from mahasiswa.record import NIM_MAX_CHARACTERS, Mahasiswa
 from mahasiswa.store import Adopted
 from mahasiswa.store.errors import Refused, Unavailable, Unusable
@@ -58,6 +60,7 @@ def migrate(path: Path) -> None:
             raise _foreign(path, kind)
         if db.execute("PRAGMA journal_mode = WAL").get != "wal":
             raise Unusable(f"{path} cannot have a write-ahead log; is it on a network drive?")
+        _warn_if_public(path)
 
 
 def adopt(path: Path) -> Adopted:
@@ -111,6 +114,8 @@ def _exclusive(path: Path, *, create: bool = True) -> Iterator[apsw.Connection]:
             raise Unusable(f"{path} does not exist")
         # Switching to a write-ahead log needs the file alone, and SQLite's busy timeout does not cover it.
         with folder_lock(path.parent):
+            if create:
+                _create_private(path)
             db = apsw.Connection(str(path.absolute()))
             try:
                 db.set_busy_timeout(int(LOCK_TIMEOUT_SECONDS * 1000))
@@ -132,6 +137,19 @@ def _exclusive(path: Path, *, create: bool = True) -> Iterator[apsw.Connection]:
         raise Unusable(f"{path} cannot be used: {error}") from error
     except OSError as error:
         raise Unusable(f"{path} cannot be opened: {error.strerror}") from error
+
+
+def _create_private(path: Path) -> None:
+    """Create an empty file that only its owner can read. SQLite gives its mode to the write-ahead log."""
+    with suppress(OSError):  # it exists; if it cannot be created, SQLite says so next
+        path.resolve().touch(mode=0o600, exist_ok=False)
+
+
+def _warn_if_public(path: Path) -> None:
+    """Warn if every user of this computer can read the file. A file that only a group can read was made so on purpose."""
+    file = path.resolve()
+    if sys.platform != "win32" and file.stat().st_mode & 0o004 and all(p.stat().st_mode & 0o001 for p in file.parents):
+        log.warning("every user of this computer can read %s; to prevent it: chmod o= %s*", file, file)
 
 
 def _describe(db: apsw.Connection) -> tuple[str | None, str | None]:
@@ -166,6 +184,7 @@ def _move_rows(db: apsw.Connection, path: Path) -> int:
     problems = []
     refused = 0
     for *types, nim, nama, alamat in db.execute(sql.ROWS_BEFORE):
+        interrupt.check()
         if problem := _move_row(db, types, (nim, nama, alamat)):
             refused += 1
             if refused <= NAMED_ROWS:

@@ -1,0 +1,31 @@
+"""Ctrl-C in a command: a flag that long work checks between two steps, so that it never ends in the middle of one."""
+
+import signal
+import threading
+
+_pressed = threading.Event()
+
+
+class Interrupted(Exception):
+    """Ctrl-C was pressed, and nothing was written."""
+
+
+def listen() -> None:
+    """Set the flag at the first Ctrl-C. The second one ends the process."""
+
+    def note(*_: object) -> None:
+        _pressed.set()
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # a shell lets its background jobs ignore Ctrl-C
+        signal.signal(signal.SIGINT, note)
+
+
+def check() -> bool:
+    """Raise Interrupted after Ctrl-C. Otherwise return False, which lets SQLite go on if this is its progress handler.
+
+    Do not call it after a change may have been stored.
+    """
+    if _pressed.is_set():
+        raise Interrupted
+    return False
