@@ -138,7 +138,6 @@ def test_an_import_by_command_turns_numbers_into_digits(operator: Operator) -> N
     assert operator.records() == [("7", "Ani", "Solo"), ("8", "Budi", "12")]
 
 
-@pytest.mark.xfail(reason="no store measures it yet", strict=True)
 def test_an_import_says_how_long_the_list_could_not_be_changed(operator: Operator, database: str) -> None:
     """The second line has the seconds, on either engine."""
     operator.environment["DATABASE_URL"] = database

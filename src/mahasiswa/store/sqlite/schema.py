@@ -7,7 +7,7 @@ the schema, add a step; never change one that was released.
 import logging
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import cast
@@ -116,17 +116,9 @@ def _exclusive(path: Path, *, create: bool = True) -> Iterator[apsw.Connection]:
         with folder_lock(path.parent):
             if create:
                 _create_private(path)
-            db = apsw.Connection(str(path.absolute()))
-            try:
-                db.set_busy_timeout(int(LOCK_TIMEOUT_SECONDS * 1000))
-                db.transaction_mode = "IMMEDIATE"
-                if db.readonly("main"):
-                    raise Unusable(f"{path} cannot be written")
-                if (encoding := db.pragma("encoding")) != "UTF-8":  # its order would not be that of code points
-                    raise Unusable(f"{path} has the encoding {encoding}; it must be UTF-8")
+            with closing(apsw.Connection(str(path.absolute()))) as db:
+                _check(db, path)
                 yield db
-            finally:
-                db.close()
     except Unavailable as error:
         raise Unusable(str(error)) from error
     except apsw.CantOpenError as error:
@@ -137,6 +129,15 @@ def _exclusive(path: Path, *, create: bool = True) -> Iterator[apsw.Connection]:
         raise Unusable(f"{path} cannot be used: {error}") from error
     except OSError as error:
         raise Unusable(f"{path} cannot be opened: {error.strerror}") from error
+
+
+def _check(db: apsw.Connection, path: Path) -> None:
+    db.set_busy_timeout(int(LOCK_TIMEOUT_SECONDS * 1000))
+    db.transaction_mode = "IMMEDIATE"
+    if db.readonly("main"):
+        raise Unusable(f"{path} cannot be written")
+    if (encoding := db.pragma("encoding")) != "UTF-8":  # its order would not be that of code points
+        raise Unusable(f"{path} has the encoding {encoding}; it must be UTF-8")
 
 
 def _create_private(path: Path) -> None:
