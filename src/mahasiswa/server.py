@@ -12,6 +12,7 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.context import ForkContext, SpawnContext
 from multiprocessing.process import BaseProcess
 
+from mahasiswa.parent import end_with
 from mahasiswa.settings import DatabaseURL, Settings
 from mahasiswa.store import migrate
 from mahasiswa.store.errors import Unusable
@@ -58,11 +59,11 @@ def serve(settings: Settings) -> None:
 
 
 def _wakened_by_signals() -> socket.socket:
-    """A socket that can be read from when SIGTERM or Ctrl-C has come."""
+    """A socket that can be read from when SIGTERM or Ctrl-C has come, or the terminal was closed."""
     signalled, wake = socket.socketpair()
     wake.settimeout(0)
     signal.set_wakeup_fd(wake.detach())
-    for number in (signal.SIGTERM, signal.SIGINT):
+    for number in (signal.SIGTERM, signal.SIGINT, *([] if sys.platform == "win32" else [signal.SIGHUP])):
         signal.signal(number, lambda *_: None)  # the wake-up is enough
     return signalled
 
@@ -117,7 +118,7 @@ def _raise_open_files() -> None:
 def _migrate_in_child(context: ForkContext | SpawnContext, url: DatabaseURL) -> None:
     """Make the database ready in a process of its own: no handle of SQLite may be open when the workers are forked."""
     receiver, sender = context.Pipe(duplex=False)
-    child = context.Process(target=_report_migrate, args=(url, sender))
+    child = context.Process(target=_report_migrate, args=(url, sender, os.getpid()))
     child.start()
     sender.close()
     try:
@@ -129,7 +130,8 @@ def _migrate_in_child(context: ForkContext | SpawnContext, url: DatabaseURL) -> 
         raise CannotStart(failure)
 
 
-def _report_migrate(url: DatabaseURL, report: "Connection[str | None, None]") -> None:
+def _report_migrate(url: DatabaseURL, report: "Connection[str | None, None]", parent: int) -> None:
+    end_with(parent)
     try:
         if warning := migrate(url):
             log.warning(warning)

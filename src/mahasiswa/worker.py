@@ -1,23 +1,19 @@
 """A worker process: opens the store and answers requests with uvicorn until SIGTERM."""
 
 import asyncio
-import ctypes
 import gc
 import logging
 import logging.config
-import multiprocessing
-import os
 import signal
 import socket
 import sys
-import threading
 import time
 from collections.abc import Callable
-from multiprocessing.connection import wait
 
 import uvicorn
 
 from mahasiswa.http_protocol import HttpProtocol
+from mahasiswa.parent import end_with
 from mahasiswa.settings import Settings
 from mahasiswa.store import open_store
 from mahasiswa.web.app import create_app
@@ -35,14 +31,14 @@ NO_TIMEOUT_SECONDS = 10**6
 
 def run(settings: Settings, listener: socket.socket, parent: int) -> None:
     """Answer requests that come in on `listener`; end when the process `parent` ends."""
-    _end_with(parent)
+    end_with(parent)
     signal.set_wakeup_fd(-1)  # it is the main process's
     # uvicorn raises the signal again when it has ended; the store must still be closed then.
     signal.signal(signal.SIGTERM, lambda *_: None)
     if sys.platform != "win32":
-        # Ctrl-C goes to every process of the terminal. The main process answers it by SIGTERM, so a second Ctrl-C
-        # must not make the workers drop what is in flight.
-        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        # Ctrl-C, and the end of the terminal, go to every process of the terminal. The main process answers them by
+        # SIGTERM, so a second one must not make the workers drop what is in flight.
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGHUP})
     configure_logging(settings.log_level)
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         runner.run(_serve(settings, listener))
@@ -118,19 +114,3 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
     except ImportError:
         return asyncio.new_event_loop
     return uvloop.new_event_loop
-
-
-def _end_with(parent: int) -> None:
-    """End this process at once when its parent is killed; otherwise it would hold the port and answer from it."""
-    if sys.platform == "linux":
-        libc = ctypes.CDLL(None, use_errno=True)
-        libc.prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
-        if os.getppid() != parent:
-            os.kill(os.getpid(), signal.SIGKILL)
-    elif process := multiprocessing.parent_process():
-
-        def watch() -> None:
-            wait([process.sentinel])
-            os._exit(1)
-
-        threading.Thread(target=watch, daemon=True).start()

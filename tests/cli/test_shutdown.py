@@ -24,6 +24,7 @@ ENDINGS = {
     "SIGTERM": (os.kill, signal.SIGTERM),
     "SIGINT": (os.kill, signal.SIGINT),
     "Ctrl-C": (os.killpg, signal.SIGINT),
+    "the terminal is closed": (os.killpg, signal.SIGHUP),
 }
 endings = pytest.mark.parametrize(("send", "number"), ENDINGS.values(), ids=ENDINGS)
 Send = Callable[[int, int], None]
