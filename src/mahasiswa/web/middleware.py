@@ -15,7 +15,7 @@ from mahasiswa.web.list_cache import ListCache
 from mahasiswa.web.pages import Pages
 from mahasiswa.web.request import Limits, Request
 from mahasiswa.web.request_guard import RequestGuard
-from mahasiswa.web.request_log import log_request
+from mahasiswa.web.request_log import log_busy, log_request
 from mahasiswa.web.responses import compressed
 from mahasiswa.work import Busy
 
@@ -78,9 +78,8 @@ class Middleware:
             headers = {"connection": "close"} if refused.problem == "too slow" else None
             response = self.pages.error(refused.problem, headers, limit=refused.limit)
         except Busy as busy:
-            log.warning("busy: %s", busy)
-            problem = "busy write" if request.method == "POST" else "busy"
-            response = self.pages.error(problem, {"retry-after": str(RETRY_AFTER_SECONDS)})
+            log_busy(busy)
+            response = self.pages.error("busy write" if request.method == "POST" else "busy")
         except TookTooLong as error:
             log.warning("interrupted: %s", error)
             response = self.pages.error("search too long" if request.query_params.get("cari") else "not read")
@@ -92,4 +91,6 @@ class Middleware:
         except Exception:
             log.exception("an unexpected error")
             response = self.pages.error("failed")
+        if response.status_code == 503:
+            response.headers["retry-after"] = str(RETRY_AFTER_SECONDS)
         return compressed(response, request.headers.get("accept-encoding", "").encode("latin-1"))

@@ -4,6 +4,7 @@ import json
 import logging
 
 from mahasiswa.web.request import Request
+from mahasiswa.work import Busy
 
 log = logging.getLogger(__name__)
 
@@ -27,6 +28,11 @@ def log_request(request: Request, status: int, seconds: float) -> None:
         values = (method[:METHOD_MAX_CHARACTERS], path, nim, status, seconds * 1000)
         # Not log.log(): it looks for the caller's line number, which no line shows, in a fifth of the time.
         log.handle(log.makeRecord(log.name, level, "", 0, "%s %s%s %d %.1f ms", values, None))
+
+
+def log_busy(busy: Busy) -> None:
+    """Log which kind of work had no room."""
+    log.warning("busy: %s", busy)
 
 
 def _quoted(text: str, maximum: int) -> str:

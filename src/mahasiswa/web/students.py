@@ -14,7 +14,9 @@ from mahasiswa.web.list_rows import pack
 from mahasiswa.web.list_view import View, asks_for_view
 from mahasiswa.web.pages import LONG_LIST_ROWS, Pages
 from mahasiswa.web.request import Request
+from mahasiswa.web.request_log import log_busy
 from mahasiswa.wording import ProblemName
+from mahasiswa.work import Busy
 
 STREAM_ROWS = LONG_LIST_ROWS + 1
 """Rows that are read and sent at a time. The first chunk shows whether the list is a long one."""
@@ -95,7 +97,7 @@ async def destroy(request: Request, store: Store, pages: Pages) -> Response:
     if request.nim is not None:
         try:
             await store.delete(request.nim)
-        except (Unavailable, Uncertain) as error:
+        except (Unavailable, Uncertain, Busy) as error:
             return pages.error(unsaved(error))
     return pages.redirect
 
@@ -113,11 +115,14 @@ async def _save(
         if refused.reason == "missing":
             return show_form(values, {field: "missing" for field, value in values.items() if value is None})
         return show_form(values, {refused.field: refused.reason})
-    except (Unavailable, Uncertain) as error:
+    except (Unavailable, Uncertain, Busy) as error:
         return show_form(values, problem=unsaved(error))
     return pages.redirect
 
 
-def unsaved(error: StoreError) -> ProblemName:
+def unsaved(error: StoreError | Busy) -> ProblemName:
     """The problem to report for a change that failed."""
+    if isinstance(error, Busy):
+        log_busy(error)
+        return "busy write"
     return "uncertain" if isinstance(error, Uncertain) else "not saved"

@@ -20,7 +20,7 @@ from mahasiswa.web.pages import Pages
 from mahasiswa.web.request import Request
 from mahasiswa.web.responses import compressed
 from mahasiswa.web.students import unsaved
-from mahasiswa.work import EXPORT, IMPORT, WORKBOOK
+from mahasiswa.work import EXPORT, IMPORT, WORKBOOK, Busy
 
 DOWNLOAD_CHUNK_BYTES = 256 * 1024
 
@@ -74,7 +74,7 @@ async def confirm(request: Request, store: Store, pages: Pages) -> Response:
         return await _again(request, store, pages, confirmed)
     except Refused:
         return pages.import_form(wording.CONFIRMATION_DAMAGED, 400)
-    except (Unavailable, Uncertain) as error:
+    except (Unavailable, Uncertain, Busy) as error:
         return pages.error(unsaved(error))
     return pages.redirect
 
