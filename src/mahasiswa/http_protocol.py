@@ -45,13 +45,11 @@ BARE_RESPONSE = b"content-length: 0\r\nconnection: close\r\n\r\n"
 log = logging.getLogger(__name__)
 
 
-class HttpProtocol(HttpToolsProtocol):
-    """One connection. `head_began` is None from the end of a head to the end of its response."""
+class BoundedProtocol(HttpToolsProtocol):
+    """A connection with deadlines and limits. `head_began` is None from the end of a head to the end of its response."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        self.middleware = cast("Middleware", self.config.loaded_app)
-        self.list_page: CachedResponse | None = None
         self.running: RequestResponseCycle | None = None
         self.refusal: int | None = None
         self.held = b""
@@ -145,47 +143,24 @@ class HttpProtocol(HttpToolsProtocol):
         if self.head_excess():
             raise ValueError
         self.head_began = None
-        self.list_page = self.list_page_now()
-        if self.list_page is None:
-            super().on_headers_complete()
-            if not self.pipeline:
-                self.running = self.cycle
-            if not self.cycle.keep_alive and self.has_body():  # close after the body, not after the response
-                self.cycle.keep_alive = self.closes = True
+        self.begin_request()
+
+    def begin_request(self) -> None:
+        """Answer or queue the request whose head is complete."""
+        super().on_headers_complete()
+        if not self.pipeline:
+            self.running = self.cycle
+        if not self.cycle.keep_alive and self.has_body():  # close after the body, not after the response
+            self.cycle.keep_alive = self.closes = True
 
     def has_body(self) -> bool:
         """Whether the head announces a body."""
         return not BODY_HEADERS.isdisjoint([name for name, _ in self.headers])
 
-    def list_page_now(self) -> "CachedResponse | None":
-        """The list page from memory, for a plain GET or HEAD of the list while no other response is on its way."""
-        if (
-            self.url != self.middleware.list_url
-            or not (self.cycle is None or self.cycle.response_complete)
-            or self.transport.get_write_buffer_size()
-            or self.transport.is_closing()
-            or self.expect_100_continue
-            or self.parser.get_http_version() != "1.1"
-            or not self.parser.should_keep_alive()
-            or self.parser.should_upgrade()
-            or self.has_body()
-        ):
-            return None
-        self.scope["method"] = self.parser.get_method().decode("ascii")
-        self.scope["raw_path"] = self.url
-        return self.middleware.list_page_now(cast("Scope", self.scope))
-
     def on_message_complete(self) -> None:
-        if self.list_page is None:
-            super().on_message_complete()
-            if self.drain_began is not None:
-                self.end_exchange()
-            return
-        date = b"".join([b"%b: %b\r\n" % header for header in self.server_state.default_headers])
-        self.transport.write(STATUS_LINE[self.list_page.status_code] + date + self.list_page.head)
-        if self.scope["method"] == "GET":
-            self.transport.write(self.list_page.body)
-        self.await_head()
+        super().on_message_complete()
+        if self.drain_began is not None:
+            self.end_exchange()
 
     def on_response_complete(self) -> None:
         self.running = self.pipeline[-1][0] if self.pipeline else None
@@ -238,3 +213,45 @@ class HttpProtocol(HttpToolsProtocol):
             self.transport.write(STATUS_LINE[self.refusal or 400] + allow + BARE_RESPONSE)
             self.transport.write_eof()
             self.await_head()
+
+
+class HttpProtocol(BoundedProtocol):
+    """A connection that answers the list page from the parser's callback if it is in memory."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self.middleware = cast("Middleware", self.config.loaded_app)
+        self.list_page: CachedResponse | None = None
+
+    def begin_request(self) -> None:
+        self.list_page = self.list_page_now()
+        if self.list_page is None:
+            super().begin_request()
+
+    def list_page_now(self) -> "CachedResponse | None":
+        """The list page from memory, for a plain GET or HEAD of the list while no other response is on its way."""
+        if (
+            self.url != self.middleware.list_url
+            or not (self.cycle is None or self.cycle.response_complete)
+            or self.transport.get_write_buffer_size()
+            or self.transport.is_closing()
+            or self.expect_100_continue
+            or self.parser.get_http_version() != "1.1"
+            or not self.parser.should_keep_alive()
+            or self.parser.should_upgrade()
+            or self.has_body()
+        ):
+            return None
+        self.scope["method"] = self.parser.get_method().decode("ascii")
+        self.scope["raw_path"] = self.url
+        return self.middleware.list_page_now(cast("Scope", self.scope))
+
+    def on_message_complete(self) -> None:
+        if self.list_page is None:
+            super().on_message_complete()
+            return
+        date = b"".join([b"%b: %b\r\n" % header for header in self.server_state.default_headers])
+        self.transport.write(STATUS_LINE[self.list_page.status_code] + date + self.list_page.head)
+        if self.scope["method"] == "GET":
+            self.transport.write(self.list_page.body)
+        self.await_head()
