@@ -19,7 +19,7 @@ MAX_CONFIRMED_ROWS = 10_000
 """Maximum rows of a confirmation, so also of the file or the cells that a person previews."""
 
 OTHER_FIELDS_BYTES = 1024
-"""What the form of a confirmation may hold beside its rows, in bytes."""
+"""Maximum bytes of a confirmation besides its rows."""
 
 
 class Entry(NamedTuple):
@@ -31,7 +31,7 @@ class Entry(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """What a file would change, in the order of its rows."""
+    """The changes that a file would make, in the order of its rows."""
 
     new: list[Entry]
     changed: list[Entry]
@@ -83,7 +83,7 @@ def writes(confirmed: Iterable[Confirmed], existing: Mapping[str, Mahasiswa]) ->
 
 
 def dump(plan: Plan) -> str:
-    """What a person may confirm, as one form field: ASCII without line breaks, which no browser alters.
+    """The rows that a person may confirm, as one form field: ASCII without line breaks, which no browser alters.
 
     A blank cell stays blank, so that the row can also be applied to a newer version of the record.
     Raises SheetError if the form that the browser sends back would exceed MAX_CONFIRMED_BYTES.

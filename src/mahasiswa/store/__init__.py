@@ -34,7 +34,7 @@ class Query(NamedTuple):
 
 
 class Merged(NamedTuple):
-    """What an import did, or would do in a dry run: the numbers of new, changed and unchanged records.
+    """The result of an import, also of a dry run: the numbers of new, changed and unchanged records.
 
     `incomplete` are the row numbers of new records that lack nama or alamat. If there are any, nothing was written.
     """
@@ -118,7 +118,7 @@ class Store(Protocol):
 
 
 class Adopted(NamedTuple):
-    """What `adopt` did: the number of records, and the file with the database as it was before (SQLite only)."""
+    """The result of `adopt`: the number of records, and the file with the database as it was before (SQLite only)."""
 
     records: int
     backup: Path | None

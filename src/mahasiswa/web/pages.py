@@ -145,7 +145,7 @@ class Pages:
         )
 
     def preview(self, plan: sheets.Plan, data: str, note: str | None, *, changed: bool = False) -> Response:
-        """What an import would do. Its confirmation sends `data` back."""
+        """The preview of an import. Its confirmation sends `data` back."""
         noticed = [entry for entry in (*plan.new, *plan.changed, *plan.same) if entry.row.cleaned or entry.row.warnings]
         noticed.sort(key=lambda entry: entry.row.number)
         status = 409 if changed else 200
