@@ -44,7 +44,7 @@ async def preview(request: Request, store: Store, pages: Pages) -> Response:
             if isinstance(file, UploadFile) and file.size:
                 kind = WORKBOOK if sheets.is_workbook(file.file) else IMPORT
                 note, rows = await request.while_connected(run(kind, partial(_read_file, file.file, stop), stop))
-            elif pasted:
+            elif pasted.strip():
                 note, rows = None, await request.while_connected(run(IMPORT, partial(_read_pasted, pasted, stop), stop))
             else:
                 return pages.import_form(wording.NOTHING_CHOSEN)
