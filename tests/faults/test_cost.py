@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 from attack import FORM, HOST, Answer, Line, assert_log_is_sound, fill, linux, memory, until, workers
 from harness import Service
+from processes import children
 from spreadsheets import zip_bomb
 
-from mahasiswa.work import BODIES_MAX_BYTES, EXPORT, MAX_LARGE_BODIES, SEARCH
+from mahasiswa.work import BODIES_MAX_BYTES, EXPORT, MAX_LARGE_BODIES, SEARCH, WORKBOOK
 
 BYSTANDER_SECONDS = 1.5
 """Three times the contract's maximum, because the attackers run on the same processors as the service; on a busy machine
@@ -265,3 +266,18 @@ def test_the_list_with_a_foreign_query_comes_from_the_cache(service: Service) ->
         plain, foreign = line.get("/"), line.get("/?utm_source=wa&fbclid=x")
     assert foreign.status == 200
     assert foreign.headers["etag"] == plain.headers["etag"]
+
+
+@linux
+def test_the_work_of_a_client_that_has_gone_stops(service: Service) -> None:
+    """A workbook whose client disconnects is not read further: its child process ends, and its slot is free."""
+    (worker,) = workers(service)
+    request = upload(zip_bomb(), b"berkas", b"a.xlsx")
+    with ExitStack() as stack:
+        for _ in range(WORKBOOK.running):
+            connection = stack.enter_context(socket.create_connection(("127.0.0.1", service.port), 30))
+            connection.sendall(request)
+        until(lambda: len(children(worker)) == WORKBOOK.running)
+    until(lambda: not children(worker), 5)
+    with Line(service.port) as line:
+        assert line.get("/sehat").status == 200
