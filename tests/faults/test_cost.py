@@ -11,7 +11,7 @@ import pytest
 from attack import FORM, HOST, Answer, Line, assert_log_is_sound, fill, linux, memory, until, workers
 from harness import Service
 from processes import children
-from spreadsheets import zip_bomb
+from spreadsheets import sheet_xml, with_sheet, zip_bomb
 
 from mahasiswa.work import BODIES_MAX_BYTES, EXPORT, MAX_LARGE_BODIES, SEARCH, WORKBOOK
 
@@ -272,12 +272,13 @@ def test_the_list_with_a_foreign_query_comes_from_the_cache(service: Service) ->
 def test_the_work_of_a_client_that_has_gone_stops(service: Service) -> None:
     """A workbook whose client disconnects is not read further: its child process ends, and its slot is free."""
     (worker,) = workers(service)
-    request = upload(zip_bomb(), b"berkas", b"a.xlsx")
+    ten_seconds_of_work = with_sheet(sheet_xml(*[b"<row><c><v>1</v></c></row>" * 1000] * 10_000))
+    request = upload(ten_seconds_of_work, b"berkas", b"a.xlsx")
     with ExitStack() as stack:
         for _ in range(WORKBOOK.running):
             connection = stack.enter_context(socket.create_connection(("127.0.0.1", service.port), 30))
             connection.sendall(request)
         until(lambda: len(children(worker)) == WORKBOOK.running)
-    until(lambda: not children(worker), 5)
+    until(lambda: not children(worker), 4)
     with Line(service.port) as line:
         assert line.get("/sehat").status == 200
