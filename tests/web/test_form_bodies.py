@@ -58,7 +58,7 @@ def test_a_form_of_exactly_64_kib_is_accepted(site: Site) -> None:
 def test_a_body_over_64_kib_is_refused(site: Site, service: Service, target: str, size: int, *, chunked: bool) -> None:
     """A longer body is answered with a 413 page, with a Content-Length as well as in chunks."""
     body = b"nim=3&nama=Ani&alamat=".ljust(size, b"a")
-    head = f"POST {target} HTTP/1.1\r\nHost: localhost\r\nContent-Type: {URL_ENCODED}\r\n".encode()
+    head = f"POST {target} HTTP/1.1\r\nHost: localhost\r\nContent-Type: {URL_ENCODED}\r\nConnection: close\r\n".encode()
     if chunked:
         pieces = [body[start : start + 1000] for start in range(0, size, 1000)]
         sent = b"Transfer-Encoding: chunked\r\n\r\n"
