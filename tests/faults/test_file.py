@@ -90,8 +90,9 @@ def test_a_file_that_is_replaced_under_load_is_served(
         assert after, "nothing was added afterwards"
         assert after <= stored
         assert stored <= after | before | {"0", "sesudah"}
+        # A worker that has not noticed the replacement yet may send the old page for a tenth of a second.
         with Line(service.port) as line:
-            assert line.get("/").body.count(b"<tr><td>") == len(stored)
+            until(lambda: line.get("/").body.count(b"<tr><td>") == len(stored))  # noqa: B023 - as above
 
 
 def test_a_removed_file_is_unavailable_until_it_is_back(service: Service, tmp_path: Path) -> None:
