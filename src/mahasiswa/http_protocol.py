@@ -39,7 +39,6 @@ PARSE_BYTES = 4096
 
 BODY_HEADERS = frozenset((b"content-length", b"transfer-encoding"))
 
-
 BARE_RESPONSE = b"content-length: 0\r\nconnection: close\r\n\r\n"
 
 log = logging.getLogger(__name__)

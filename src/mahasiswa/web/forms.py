@@ -1,7 +1,7 @@
 """Reads the body of a form post: counts its bytes, sets deadlines, and decodes its fields without changing them."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Literal, NamedTuple
 from urllib.parse import unquote_to_bytes
@@ -65,7 +65,7 @@ async def read_large_form(
 
 
 def _parse(request: Request, body: bytes, fields: Sequence[str]) -> Form:
-    headers = _headers(request)
+    headers = request.first_headers
     content_type = headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
     if body and (content_type != b"application/x-www-form-urlencoded" or b"content-encoding" in headers):
         raise BodyRefused("not a form")
@@ -158,12 +158,8 @@ def _bounded(
     return receive
 
 
-def _headers(request: Request) -> Mapping[bytes, bytes]:
-    return dict(reversed(request.scope["headers"]))  # the first of several with the same name
-
-
 def _content_length(request: Request) -> int | None:
     """Content-Length in bytes, or None for a chunked body."""
-    headers = _headers(request)
+    headers = request.first_headers
     length = headers.get(b"content-length", b"")
     return int(length) if length.isdigit() and b"transfer-encoding" not in headers else None

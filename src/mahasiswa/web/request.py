@@ -1,7 +1,8 @@
 """The request that handlers get: Starlette's, with its path still percent-encoded, and with the worker's limits."""
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Mapping
+from functools import cached_property
 from typing import Any, TypeVar
 from urllib.parse import unquote_to_bytes
 
@@ -35,7 +36,12 @@ class Request(StarletteRequest):
         self.added_nim: str | None = None
         """The nim of an addition, for the log; other changes have it in their path."""
 
-    @property
+    @cached_property
+    def first_headers(self) -> Mapping[bytes, bytes]:
+        """The headers by lower-case name: the first of several with the same name."""
+        return dict(reversed(self.scope["headers"]))
+
+    @cached_property
     def nim(self) -> str | None:
         """The last segment of the path, decoded once (specification 4.7.3); None if it is not UTF-8.
 

@@ -3,12 +3,13 @@
 import json
 import logging
 
+from mahasiswa.record import NIM_MAX_CHARACTERS
 from mahasiswa.web.request import Request
 from mahasiswa.work import Busy
 
 log = logging.getLogger(__name__)
 
-METHOD_MAX_CHARACTERS, PATH_MAX_CHARACTERS, NIM_MAX_CHARACTERS = 20, 3200, 255
+METHOD_MAX_CHARACTERS, PATH_MAX_CHARACTERS = 20, 3200
 """Maximum length of each in a line. A nim of 255 characters takes up to 3,060 characters in a path."""
 
 
