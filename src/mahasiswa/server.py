@@ -21,7 +21,7 @@ SHUTDOWN_SECONDS = 4.8
 """Maximum time for the workers after SIGTERM. The service promises to end within 5 seconds."""
 
 RESTART_SECONDS = 0.5
-"""Minimum time between two starts of a worker, so that one that cannot start does not keep a processor busy."""
+"""Minimum time between two starts of a worker, so that a failing worker does not keep a processor busy."""
 
 BACKLOG = 4096
 """Maximum connections that wait to be accepted."""

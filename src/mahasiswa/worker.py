@@ -37,7 +37,7 @@ def run(settings: Settings, listener: socket.socket, parent: int) -> None:
     signal.signal(signal.SIGTERM, lambda *_: None)
     if sys.platform != "win32":
         # Ctrl-C, and the end of the terminal, go to every process of the terminal. The main process answers them by
-        # SIGTERM, so a second one must not make the workers drop what is in flight.
+        # SIGTERM, so a second signal must not make the workers drop running requests.
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGHUP})
     configure_logging(settings.log_level)
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:

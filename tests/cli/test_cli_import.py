@@ -26,7 +26,7 @@ def test_records_are_imported_and_exported_on_either_engine(operator: Operator, 
 
 @pytest.mark.parametrize("name", ["a.csv", "a.xlsx", "a"])
 def test_import_reads_a_file_of_any_kind(operator: Operator, name: str) -> None:
-    """One line says what was done. The database is created if it does not exist."""
+    """One line reports the result. The database is created if it does not exist."""
     rows = [HEADER, ("002", "Budi", "Bantul"), ("001", "Émile", "Jl. “A”; no. 1"), ("", "", "")]
     data = by_xlsxwriter(*rows) if name == "a.xlsx" else csv(*rows, separator="\t")
     assert operator.imported(operator.write(name, data)) == "written: 2 new, 0 changed; left as they are: 0"

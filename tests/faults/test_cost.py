@@ -166,7 +166,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 
 @pytest.fixture(scope="module")
 def bystander(service: Service) -> Bystander:
-    """Return a user whose answers were timed while nobody attacked."""
+    """Return a user whose answers were timed without an attack."""
     return Bystander(service)
 
 

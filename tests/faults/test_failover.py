@@ -15,7 +15,7 @@ WRITERS = 4
 
 
 class Ledger:
-    """Writers that add and delete records until they are stopped, and what the services acknowledged to them.
+    """Writers that add and delete records until they are stopped, and the changes that the services acknowledged.
 
     `uncertain` holds the nims of changes that a service did not acknowledge.
     """
@@ -85,7 +85,7 @@ class Ledger:
                 thread.join()
 
     def check(self, nims: list[str]) -> None:
-        """Compare a list with what was acknowledged; only uncertain changes may be in it or not."""
+        """Compare a list with the acknowledged changes; only uncertain changes may be in it or not."""
         assert len(nims) == len(set(nims))
         certain = self.added.keys() - self.deleted - self.uncertain
         assert certain <= set(nims)

@@ -40,15 +40,15 @@ class Row(NamedTuple):
     nim: str
     nama: str | None
     alamat: str | None
-    cleaned: tuple[str, ...] = ()  # what was removed from the NIM, in Indonesian
-    warnings: tuple[str, ...] = ()  # what a person should look at, in Indonesian
+    cleaned: tuple[str, ...] = ()  # the characters removed from the NIM, in Indonesian
+    warnings: tuple[str, ...] = ()  # reasons to check the row, in Indonesian
 
 
 class InvalidRow(NamedTuple):
     """A row that cannot be written."""
 
     number: int  # as Excel shows it
-    problem: str  # what is wrong and how to correct it, in Indonesian
+    problem: str  # the fault and its correction, in Indonesian
     cells: tuple[str, str, str]  # NIM, Nama and Alamat as they are in the file
     twin: int | None = None  # the number of the first row with the same NIM
 
@@ -138,7 +138,7 @@ def check(rows: Iterable[SheetRow]) -> list[Row | InvalidRow]:
 
 
 def _reviewed(row: Row, suspects: dict[int, str], repeated: dict[int, int]) -> Row | InvalidRow:
-    """The row with what was found only after the last row."""
+    """The row with the problems that only the last row of the file could show."""
     if row.number in repeated:
         problem = wording.NIM_TWICE.format(nim=row.nim, first=row.number, second=repeated[row.number])
         return InvalidRow(row.number, problem, (row.nim, row.nama or "", row.alamat or ""))

@@ -93,7 +93,7 @@ _LINE = re.compile(r"[^\r\n]*+(?:\r\n?|\n)?")
 
 
 def _lines(text: str) -> Iterator[str]:
-    """The lines of a text. One that is too long comes in parts."""
+    """The lines of a text. A line that is too long comes in parts."""
     at = 0
     while line := _LINE.match(text, at, at + ROW_MAX_CHARACTERS)[0]:  # type: ignore[index]  # it always matches
         at += len(line)
@@ -163,7 +163,7 @@ def _csv_rows(lines: Iterator[str], separator: str, first: int = 1) -> Iterator[
 
 
 def _separator(sample: str) -> str:
-    """The separator with which the sample has a header; otherwise the one that gives most rows the same width."""
+    """The separator that shows a header in the sample; otherwise the separator that gives most rows the same width."""
     whole_lines = sample[: sample.rfind("\n") + 1] if len(sample) >= SAMPLE_BYTES else sample
 
     def score(separator: str) -> tuple[bool, int]:

@@ -27,7 +27,7 @@ class Limits:
     file_bytes: int | None
     rows: int | None  # rows that are not blank
     lines: int | None  # lines of a CSV file or of pasted cells, also blank ones
-    output_bytes: int | None  # what the process may send back
+    output_bytes: int | None  # maximum output of the process
     memory_bytes: int
     seconds: float
 

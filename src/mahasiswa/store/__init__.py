@@ -48,7 +48,7 @@ class Merged(NamedTuple):
 
 
 class Found(NamedTuple):
-    """A page of what a query finds, and the number of all that it finds. Both are of one moment."""
+    """One page of the records that a query finds, and the number of all of them. Both are of one moment."""
 
     total: int
     records: Sequence[Mahasiswa]
@@ -128,7 +128,7 @@ class Adopted(NamedTuple):
 
 
 def migrate(url: DatabaseURL) -> str | None:
-    """Create the table, or upgrade one that an earlier version of this program made; raise Unusable.
+    """Create the table, or upgrade a table of an earlier version of this program; raise Unusable.
 
     Return a warning if the server's settings do not keep what it has acknowledged.
     All handles are closed when it returns. The service calls it in a process of its own, because no handle of SQLite

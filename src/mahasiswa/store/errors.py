@@ -31,7 +31,7 @@ class Refused(StoreError):
 
 
 class Changed(StoreError):
-    """The record is not what the change was based on. `current` is the stored record, or None if it was deleted."""
+    """The record has changed since the change was prepared. `current` is the stored record, or None if it was deleted."""
 
     def __init__(self, nim: str, current: Mahasiswa | None) -> None:
         super().__init__(nim)

@@ -20,7 +20,7 @@ DEFAULTS = {**Query()._asdict(), "per": DEFAULT_ROWS_PER_PAGE}
 
 
 class View(NamedTuple):
-    """One page of what a query finds. `halaman` counts from 1, `total` is the number of records found."""
+    """One page of the records that a query finds. `halaman` counts from 1, `total` is the number of records found."""
 
     query: Query
     halaman: int = 1

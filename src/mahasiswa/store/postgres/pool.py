@@ -39,7 +39,7 @@ SERVER_DELAY_SECONDS = 0.1
 MAX_ATTEMPTS = 5
 """Maximum attempts to make a transaction that fails with a serialization failure or a deadlock."""
 
-# Defaults for what the address does not set. They detect a host that disappeared, so that the next one is tried.
+# Defaults for parameters that the address does not set. They detect a host that disappeared, so that the next one is tried.
 CONNECTION_DEFAULTS = {
     "connect_timeout": "2",
     "keepalives_idle": "30",
@@ -233,7 +233,7 @@ def begin(statement: str, deadline: float) -> str:
 
 
 async def run(db: Connection, statements: str, *parameters: object) -> Sequence[tuple[Any, ...]]:
-    """Run several statements in one round trip; return the rows of the last one that has any."""
+    """Run several statements in one round trip; return the rows of the last statement that has rows."""
     # On the server's side, parameters are possible in a single statement only.
     cursor = psycopg.AsyncClientCursor(db)
     await cursor.execute(statements, parameters)
@@ -305,7 +305,7 @@ async def _pause_or_raise(error: psycopg.Error, deadline: float) -> None:
 
 
 def _seconds_left(deadline: float) -> float:
-    """Return the seconds until the deadline, and at least 0.2: what has begun late may still succeed at once."""
+    """Return the seconds until the deadline, and at least 0.2: a late statement may still succeed at once."""
     return max(deadline - time.monotonic(), 0.2)
 
 

@@ -41,7 +41,7 @@ class Table(NamedTuple):
 
 
 def migrate(conninfo: str) -> str | None:
-    """Create the table, or upgrade one that an earlier release made; return a warning of the server; raise Unusable.
+    """Create the table, or upgrade a table of an earlier release; return a warning of the server; raise Unusable.
 
     If the table is current, this needs no right but to connect, and works on a standby.
     """
@@ -61,7 +61,7 @@ def _run(conninfo: str, work: Callable[[Connection], T]) -> T:
             with psycopg.connect(**parameters(conninfo)) as db:
                 if (encoding := db.info.parameter_status("server_encoding")) != "UTF8":
                     raise Unusable(f"the database has the encoding {encoding}; it must be UTF8")
-                # The database may have another default, and what was read before the lock must not be kept.
+                # The database may have another default, and a row that was read before the lock must not be kept.
                 db.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
                 return work(db)
         except LockNotAvailable:

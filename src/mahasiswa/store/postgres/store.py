@@ -130,7 +130,7 @@ class PostgresStore:
     async def update(self, nim: str, nama: str | None, alamat: str | None, versi: str | None = None) -> None:
         async def change(db: Connection) -> None:
             if current := await _get(db, sql.GET_LOCKED, nim):
-                # A double click sends the same form twice; the second one finds what the first wrote.
+                # A double click sends the same form twice; the second form finds the texts of the first.
                 if versi and digest(current) != versi and current != (nim, nama, alamat):
                     raise Changed(nim, current)
                 _refuse_nul(nim, nama, alamat)

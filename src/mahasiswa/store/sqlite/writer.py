@@ -107,7 +107,7 @@ class Writer:
         return None
 
     def _overwrite_failed_commit(self) -> None:
-        """Write another transaction over one that is in the log but was not synced: a crash would bring it back."""
+        """Overwrite a transaction that is in the log but was not synced: a crash would bring it back."""
         with suppress(apsw.Error), self._db:  # if the disk still fails, the next successful commit overwrites it
             self._db.pragma("user_version", self._db.pragma("user_version"))
 
