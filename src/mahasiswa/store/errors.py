@@ -1,8 +1,10 @@
 """Every error that a store raises on purpose, as one tree."""
 
+from collections.abc import Sequence
 from typing import Literal
 
 from mahasiswa.record import Mahasiswa
+from mahasiswa.store.history import Conflict
 
 Reason = Literal["missing", "duplicate", "unaddressable", "too_long", "nul"]
 
@@ -13,6 +15,8 @@ class StoreError(Exception):
     StoreError
     ├── Refused       a constraint of the table refuses the record; nothing was done
     ├── Changed       someone else changed the record meanwhile; nothing was done
+    ├── NotInHistory  the change that was to be undone is not in the history
+    ├── UndoConflict  records have changed since the change that was to be undone; nothing was done
     ├── Unavailable   the database cannot be read or written now; nothing was done
     │   ├── Locked       another program holds a lock; the change may be tried again
     │   └── TookTooLong  a step of a web request was interrupted at its deadline; nothing was done
@@ -37,6 +41,19 @@ class Changed(StoreError):
         super().__init__(nim)
         self.nim = nim
         self.current = current
+
+
+class NotInHistory(StoreError):
+    """The change is not in the history: it has expired, was forgotten, or never was there."""
+
+
+class UndoConflict(StoreError):
+    """Records have changed since the change that was to be undone. `conflicts` are at most 50 of the `total`."""
+
+    def __init__(self, conflicts: Sequence[Conflict], total: int) -> None:
+        super().__init__(f"{total} records have changed since")
+        self.conflicts = conflicts
+        self.total = total
 
 
 class Unavailable(StoreError):
