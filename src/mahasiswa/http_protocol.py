@@ -74,6 +74,8 @@ class BoundedProtocol(HttpToolsProtocol):
             self.transport.abort()
         elif not unsent_bytes and now > self.read_deadline():
             self.transport.close()
+        if self.running and self.running.more_body:
+            self.running.message_event.set()  # an empty message, so that the handler checks the deadline of the body
         self.timer = self.loop.call_later(CHECK_SECONDS, self.check_deadlines)
 
     def read_deadline(self) -> float:
@@ -163,7 +165,11 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def on_response_complete(self) -> None:
         self.running = self.pipeline[-1][0] if self.pipeline else None
-        super().on_response_complete()
+        if self.pipeline:
+            super().on_response_complete()
+        else:  # without uvicorn's timer for idle connections, which check_deadlines replaces
+            self.server_state.total_requests += 1
+            self.flow.resume_reading()
         if self.transport.is_closing():
             return
         if self.cycle.response_complete:
@@ -221,6 +227,7 @@ class HttpProtocol(BoundedProtocol):
         super().connection_made(transport)
         self.middleware = cast("Middleware", self.config.loaded_app)
         self.list_page: CachedResponse | None = None
+        self.default_headers: list[tuple[bytes, bytes]] | None = None
 
     def begin_request(self) -> None:
         self.list_page = self.list_page_now()
@@ -249,8 +256,10 @@ class HttpProtocol(BoundedProtocol):
         if self.list_page is None:
             super().on_message_complete()
             return
-        date = b"".join([b"%b: %b\r\n" % header for header in self.server_state.default_headers])
-        self.transport.write(STATUS_LINE[self.list_page.status_code] + date + self.list_page.head)
-        if self.scope["method"] == "GET":
-            self.transport.write(self.list_page.body)
+        page = self.list_page
+        if self.default_headers is not self.server_state.default_headers:  # uvicorn makes them anew each second
+            self.default_headers = self.server_state.default_headers
+            self.date = b"".join([b"%b: %b\r\n" % header for header in self.default_headers])
+        head = STATUS_LINE[page.status_code] + self.date + page.head
+        self.transport.writelines((head, page.body) if self.scope["method"] == "GET" else (head,))
         self.await_head()

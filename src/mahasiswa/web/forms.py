@@ -1,6 +1,6 @@
 """Reads the body of a form post: counts its bytes, sets deadlines, and decodes its fields without changing them."""
 
-import asyncio
+import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Literal, NamedTuple
@@ -134,25 +134,30 @@ async def _read_body(request: Request, max_bytes: int, too_large: ProblemName, c
 def _bounded(
     request: Request, max_bytes: int, limit: int, too_large: ProblemName, count: Callable[[int], None]
 ) -> Receive:
-    """The request's receive(), with deadlines and a limit on the bytes that really arrive. `limit` is for the message."""
+    """The request's receive(), with deadlines and a limit on the bytes that really arrive. `limit` is for the message.
+
+    While no byte arrives, HttpProtocol sends an empty message each second. So the deadlines need no timer of their own,
+    which took a twentieth of the time of an addition.
+    """
     if (_content_length(request) or 0) > max_bytes:
         raise BodyRefused(too_large, limit)
-    time = asyncio.get_running_loop().time
-    began = time()
+    began = waiting_since = time.monotonic()
     received = 0
 
     async def receive() -> Message:
-        nonlocal received
+        nonlocal received, waiting_since
+        message = await request.receive()
+        now = time.monotonic()
+        new = len(message.get("body", b""))
         average = began + received / BODY_MIN_BYTES_PER_SECOND
-        try:
-            async with asyncio.timeout_at(min(time(), average) + BODY_TIMEOUT_SECONDS):
-                message = await request.receive()
-        except TimeoutError:
-            raise BodyRefused("too slow") from None
-        received += (new := len(message.get("body", b"")))
-        if received > max_bytes:
-            raise BodyRefused(too_large, limit)
-        count(new)
+        if now > min(waiting_since, average) + BODY_TIMEOUT_SECONDS:
+            raise BodyRefused("too slow")
+        if new:
+            waiting_since = now
+            received += new
+            if received > max_bytes:
+                raise BodyRefused(too_large, limit)
+            count(new)
         return message
 
     return receive

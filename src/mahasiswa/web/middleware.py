@@ -93,4 +93,4 @@ class Middleware:
             response = self.pages.error("failed")
         if response.status_code == 503:
             response.headers["retry-after"] = str(RETRY_AFTER_SECONDS)
-        return compressed(response, request.headers.get("accept-encoding", "").encode("latin-1"))
+        return compressed(response, request.first_headers.get(b"accept-encoding", b""))
