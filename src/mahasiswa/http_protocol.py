@@ -12,7 +12,6 @@ import httptools
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 if TYPE_CHECKING:
-    from starlette.types import Scope
     from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
     from mahasiswa.web.cached_page import CachedResponse
@@ -36,6 +35,10 @@ HEAD_MAX_HEADERS = 100
 
 PARSE_BYTES = 4096
 """Bytes that are parsed at a time. Pipelined requests after them wait as bytes, which take far less memory."""
+
+POLL_MAX_SOCKETS = 1024
+"""Maximum number of ready sockets that libuv serves at a time. After so many it polls again before it runs the queue,
+on which `Store.version_now` relies."""
 
 BODY_HEADERS = frozenset((b"content-length", b"transfer-encoding"))
 
@@ -94,7 +97,10 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         self.received_at = self.loop.time()
-        data = self.held + data if self.held else data
+        if len(data) <= PARSE_BYTES and not (self.held or self.pipeline or self.ignores_input):
+            self.parse(data)
+            return
+        data = self.held + data
         at = 0
         while at < len(data) and not self.pipeline and not self.ignores_input:
             self.parse(data[at : at + PARSE_BYTES])
@@ -236,21 +242,23 @@ class HttpProtocol(BoundedProtocol):
 
     def list_page_now(self) -> "CachedResponse | None":
         """The list page from memory, for a plain GET or HEAD of the list while no other response is on its way."""
+        parser, transport = self.parser, self.transport
         if (
             self.url != self.middleware.list_url
             or not (self.cycle is None or self.cycle.response_complete)
-            or self.transport.get_write_buffer_size()
-            or self.transport.is_closing()
+            or transport.get_write_buffer_size()
+            or transport.is_closing()
             or self.expect_100_continue
-            or self.parser.get_http_version() != "1.1"
-            or not self.parser.should_keep_alive()
-            or self.parser.should_upgrade()
+            or parser.get_http_version() != "1.1"
+            or not parser.should_keep_alive()
+            or parser.should_upgrade()
             or self.has_body()
+            or len(self.connections) >= POLL_MAX_SOCKETS
         ):
             return None
-        self.scope["method"] = self.parser.get_method().decode("ascii")
+        self.scope["method"] = parser.get_method().decode("ascii")
         self.scope["raw_path"] = self.url
-        return self.middleware.list_page_now(cast("Scope", self.scope))
+        return self.middleware.list_page_now(self.scope)  # type: ignore[arg-type]
 
     def on_message_complete(self) -> None:
         if self.list_page is None:

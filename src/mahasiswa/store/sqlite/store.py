@@ -5,7 +5,7 @@ import json
 import logging
 import time
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import nullcontext
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -90,14 +90,23 @@ class SQLiteStore:
         return self.version_now()
 
     def version_now(self) -> Version | None:
-        if self._turn_version is None and self._file is not None and time.monotonic() < self._next_file_check:
-            # Ask once in each turn of the event loop, because it takes half the time of a list page from memory.
-            # `forget` is queued before the question. So a request that begins after the question runs after `forget`,
-            # and gets an answer of its own.
+        if self._turn_version is not None:
+            return self._turn_version
+        if self._file is None or time.monotonic() >= self._next_file_check:
+            return None
+        # For callers that are no tasks, ask once in each turn of the event loop: the question takes a fifth of the time
+        # of a list page from memory. They run while the loop polls its sockets. The queue, with `_forget_turn` in it,
+        # runs before it polls again. So a request that is sent after the question is not read before `_forget_turn`.
+        is_kept = asyncio.current_task() is None
+        if is_kept:
             asyncio.get_running_loop().call_soon(self._forget_turn)
-            with suppress(apsw.Error):  # locked, or cannot be read: then the read of the records says why
-                self._turn_version = self._generation, self._file.version_cursor.execute("PRAGMA data_version").get
-        return self._turn_version
+        try:
+            version = self._generation, self._file.version_cursor.execute("PRAGMA data_version").get
+        except apsw.Error:  # locked, or cannot be read: then the read of the records says why
+            return None
+        if is_kept:
+            self._turn_version = version
+        return version
 
     async def snapshot(self, at_most: int) -> Snapshot:
         # Read the version before the records: then the records are of that version or of a later one.
