@@ -17,7 +17,7 @@ run: .venv/run.stamp
 	@exec $(BIN)/mahasiswa
 
 test: .venv/dev.stamp
-	@$(BIN)/python -m pytest $(ARGS)
+	@$(BIN)/python -m pytest --numprocesses 2 --dist loadfile $(ARGS)
 
 check: .venv/dev.stamp
 	@$(BIN)/ruff format --check

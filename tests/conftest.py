@@ -3,7 +3,9 @@
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -27,6 +29,7 @@ def pytest_configure(config: pytest.Config) -> None:
         "markers", "beyond: goes beyond the specification; with --base-url it runs only if -m selects it"
     )
     config.addinivalue_line("markers", "torture: takes so long that it runs only with --torture")
+    config.addinivalue_line("markers", "alone: measures time or cost, so no other test runs at the same time")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -35,6 +38,24 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         left_out = [item for item in items if item.get_closest_marker("torture")]
         items[:] = [item for item in items if item not in left_out]
         config.hook.pytest_deselected(items=left_out)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Keep the other processes of pytest-xdist from running a test while one marked `alone` runs."""
+    if not hasattr(item.config, "workerinput"):
+        return (yield)
+    with _turn(item.config.workerinput["testrunuid"], is_alone=item.get_closest_marker("alone") is not None):
+        return (yield)
+
+
+@contextmanager
+def _turn(run: str, *, is_alone: bool) -> Iterator[None]:
+    import fcntl  # noqa: PLC0415 - Windows has none
+
+    with (Path(tempfile.gettempdir()) / f"mahasiswa-tests-{run}.lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX if is_alone else fcntl.LOCK_SH)
+        yield
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

@@ -15,6 +15,8 @@ from spreadsheets import sheet_xml, with_sheet, zip_bomb
 
 from mahasiswa.work import BODIES_MAX_BYTES, EXPORT, MAX_LARGE_BODIES, SEARCH, WORKBOOK
 
+pytestmark = pytest.mark.alone
+
 BYSTANDER_SECONDS = 1.5
 """Three times the contract's maximum, because the attackers run on the same processors as the service; on a busy machine
 FACTOR times the slowest of 30 answers without an attack."""

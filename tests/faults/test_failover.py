@@ -11,6 +11,8 @@ import pytest
 from harness import Service, Site
 from postgres import Server
 
+pytestmark = pytest.mark.alone
+
 WRITERS = 4
 
 

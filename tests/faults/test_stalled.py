@@ -16,6 +16,8 @@ from harness import Service
 
 from mahasiswa.work import MAX_LARGE_BODIES
 
+pytestmark = pytest.mark.alone
+
 HEAD_SECONDS, BODY_SECONDS, IDLE_SECONDS, UNREAD_SECONDS = 10, 10, 5, 30
 """The deadlines of the service, from server.py and forms.py."""
 

@@ -16,6 +16,8 @@ from mahasiswa.record import Mahasiswa, digest
 from mahasiswa.sheets.columns import CELL_MAX_CHARACTERS
 from mahasiswa.sheets.csv_form import START
 
+pytestmark = pytest.mark.alone
+
 MEBIBYTE = 1 << 20
 SMALLEST_SECONDS = 0.01
 """A shorter time cannot be compared, so the input is doubled until it takes longer."""
