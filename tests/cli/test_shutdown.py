@@ -3,6 +3,8 @@
 import os
 import signal
 import socket
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -13,8 +15,9 @@ from threading import Event
 import httpx
 import pytest
 from attack import is_free, until
-from harness import START_SECONDS, URL_ENCODED, Service
+from harness import START_SECONDS, URL_ENCODED, Service, free_port
 from processes import children, is_running
+from stores import other_program
 
 END_SECONDS = 5.0
 """The service promises to end within this time after SIGTERM or Ctrl-C."""
@@ -147,6 +150,20 @@ def test_a_worker_that_is_killed_is_replaced(tmp_path: Path) -> None:
             assert site.add("0002", "Budi", "Bantul").status_code == 302
             assert site.list().nims == ["0001", "0002"]
         assert service.stop() == 0
+
+
+def test_sigterm_ends_a_service_that_waits_for_a_locked_database(tmp_path: Path) -> None:
+    """While another program holds a lock, SIGTERM ends the start at once and leaves no process behind."""
+    path = tmp_path / "mahasiswa.db"
+    with other_program(path) as execute:
+        execute("BEGIN EXCLUSIVE")
+        environment = {**os.environ, "HOST": "127.0.0.1", "PORT": str(free_port()), "DATABASE_URL": f"sqlite:///{path}"}
+        with subprocess.Popen([sys.executable, "-m", "mahasiswa"], env=environment, stderr=subprocess.PIPE) as process:
+            until(lambda: bool(children(process.pid)))
+            waiting = children(process.pid)
+            os.kill(process.pid, signal.SIGTERM)
+            assert process.wait(END_SECONDS) == -signal.SIGTERM
+            until(lambda: not any(map(is_running, waiting)))
 
 
 def a_form_half_sent(service: Service) -> closing[socket.socket]:
