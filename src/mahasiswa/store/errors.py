@@ -20,6 +20,7 @@ class StoreError(Exception):
     ├── Unavailable   the database cannot be read or written now; nothing was done
     │   ├── Locked       another program holds a lock; the change may be tried again
     │   └── TookTooLong  a step of a web request was interrupted at its deadline; nothing was done
+    ├── TextsRemain   a record was forgotten, but files of the database still hold its texts
     ├── Uncertain     the database did not say whether the change was made
     └── Unusable      the database cannot be used at all; raised before the service starts
     """
@@ -66,6 +67,10 @@ class Locked(Unavailable):
 
 class TookTooLong(Unavailable):
     """A step of a web request was interrupted at its deadline; nothing was done."""
+
+
+class TextsRemain(StoreError):
+    """The record and its history are removed, but files still hold its texts. The text names them and what to do."""
 
 
 class Uncertain(StoreError):

@@ -74,7 +74,7 @@ class ListCache:
         self._last, self._next = self._next, None  # a request that comes from here on waits for another page
         if before and await self._store.version() == self._version:
             return self._page
-        version, records = await self._store.snapshot(PAGE_MAX_BYTES // ROW_MIN_BYTES)
+        version, records, _ = await self._store.snapshot(PAGE_MAX_BYTES // ROW_MIN_BYTES)
         if version is None:
             return None
         page = None if records is None else await self._page_of(records)

@@ -14,8 +14,9 @@ from psycopg.errors import FeatureNotSupported, InsufficientPrivilege, Undefined
 from mahasiswa.record import Incoming, Mahasiswa, Write, digest
 from mahasiswa.store import Found, Merged, Query, Snapshot
 from mahasiswa.store.errors import Changed, Refused
+from mahasiswa.store.history import UNDOABLE_ROWS_MAX, HistoryPage
 from mahasiswa.store.letter_case import ignore_case
-from mahasiswa.store.postgres import sql
+from mahasiswa.store.postgres import history, sql
 from mahasiswa.store.postgres.add_batcher import AddBatcher, add_all, as_json
 from mahasiswa.store.postgres.coalesced import Coalesced
 from mahasiswa.store.postgres.pool import (
@@ -61,9 +62,10 @@ class PostgresStore:
         async def read(db: Connection) -> Snapshot:
             await db.execute(begin(sql.BEGIN_READING, deadline))
             version = cast("str | None", await _value(db, sql.VERSION)) if is_known else None
+            last = await history.last_item(db)
             if await _value(db, sql.HAS_MORE_THAN, at_most):
-                return Snapshot(version, None)
-            return Snapshot(version, await _records(db, sql.ALL))
+                return Snapshot(version, None, last)
+            return Snapshot(version, await _records(db, sql.ALL), last)
 
         # Asked before, because a server that cannot tell its version would abort the transaction.
         is_known = await self.version() is not None
@@ -148,6 +150,7 @@ class PostgresStore:
 
     async def write_all(self, writes: Sequence[Write]) -> None:
         async def change(db: Connection) -> None:
+            await history.start_batch(db, "import")
             nims = _storable([record.nim for record, _ in writes])
             current = _by_nim(await _records(db, sql.FIND_LOCKED, nims))
             added: dict[str, Mahasiswa] = {}
@@ -156,10 +159,10 @@ class PostgresStore:
                 now = current.get(record.nim)
                 if now == record:  # a double click sends the same confirmation twice
                     continue
-                if versi != (digest(now) if now else None):
+                if versi != (digest(now) if now else None) or record.nim in added or record.nim in changed:
                     raise Changed(record.nim, now)
                 _refuse_nul(*record)
-                (changed if now and record.nim not in added else added)[record.nim] = current[record.nim] = record
+                (changed if now else added)[record.nim] = current[record.nim] = record
             for nim in added.keys() - await add_all(db, added.values()):  # someone else has added it meanwhile
                 if (now := await _get(db, sql.GET, nim)) != added[nim]:
                     raise Changed(nim, now)
@@ -184,6 +187,45 @@ class PostgresStore:
 
         return await self._finish(copy_and_merge())
 
+    async def delete_all(self, nims: Sequence[str]) -> int:
+        async def remove(db: Connection) -> int:
+            await history.start_batch(db, "delete")
+            return (await db.execute(sql.DELETE_ALL, (_storable(nims),))).rowcount
+
+        return await self._write(IMPORT, remove)
+
+    async def history(self, cari: str, batch: int | None, offset: int, limit: int) -> HistoryPage:
+        async def read(db: Connection) -> HistoryPage:
+            await db.execute(begin(sql.BEGIN_READING, deadline))
+            return await history.page(db, batch, _found(cari), offset, limit)
+
+        if "\0" in cari:
+            return HistoryPage(0, [])
+        deadline = self._pool.deadline()
+        return await self._pool.read(SEARCH, read, deadline)
+
+    async def undo(self, entry: int, versi: str | None = None) -> None:
+        await self._write(RECORD, lambda db: history.undo(db, entry, versi))
+
+    async def undo_batch(self, batch: int) -> None:
+        await self._write(IMPORT, lambda db: history.undo_batch(db, batch))
+
+    async def purge(self) -> None:
+        async def purge(db: Connection) -> None:
+            await db.execute(sql.PURGE)
+
+        if await self._pool.fetch(RECORD, sql.FIND_PURGE):
+            await self._write(RECORD, purge)
+
+    async def forget(self, nim: str) -> bool:
+        """See the protocol. An unknown nim ends with VACUUM too, because the command is repeated if VACUUM failed."""
+        if "\0" in nim:
+            return False
+        was_known, transaction = await self._write(RECORD, lambda db: history.forget(db, nim))
+        async with self._pool.connection(RECORD, math.inf) as db:
+            await history.vacuum(db, transaction)
+        return was_known
+
     async def close(self) -> None:
         """Wait for running work, then close every connection."""
         await self._additions.close()
@@ -192,8 +234,8 @@ class PostgresStore:
         await self._versions.close()
         await self._pool.close()
 
-    async def _write(self, kind: Kind, change: Callable[[Connection], Awaitable[None]]) -> None:
-        await self._finish(self._pool.write(kind, change, self._pool.deadline()))
+    async def _write(self, kind: Kind, change: Callable[[Connection], Awaitable[T]]) -> T:
+        return await self._finish(self._pool.write(kind, change, self._pool.deadline()))
 
     async def _finish(self, work: Coroutine[Any, Any, T]) -> T:
         """Run to the end even if the caller is cancelled, as it is when its client disconnects."""
@@ -253,10 +295,24 @@ def _where(cari: str) -> tuple[str, Sequence[str]]:
     """
     if not cari:
         return "", ()
+    where, text = _matcher(cari, sql.WHERE_STRPOS, sql.WHERE_REGEX)
+    return where, (text,) * 3
+
+
+def _found(cari: str) -> tuple[str, Sequence[str]]:
+    """Return the same for an entry of the history, without the word WHERE."""
+    if not cari:
+        return "", ()
+    found, text = _matcher(cari, sql.FOUND_STRPOS, sql.FOUND_REGEX)
+    return found, (text,)
+
+
+def _matcher(cari: str, strpos: str, regex: str) -> tuple[str, str]:
+    """Return one of two conditions, and the parameter that it compares with."""
     text, replaced = ignore_case(cari)
     if replaced or len(text) > STRPOS_MAX_CHARACTERS:
-        return sql.WHERE_REGEX, (_regex(text, replaced),) * 3
-    return sql.WHERE_STRPOS, (text,) * 3
+        return regex, _regex(text, replaced)
+    return strpos, text
 
 
 def _regex(text: str, replaced: Sequence[tuple[str, str]]) -> str:
@@ -283,6 +339,7 @@ async def _merge(db: Connection, *, update: bool, dry_run: bool) -> Merged:
     total, existing, changed = (await (await db.execute(sql.COMPARE_INCOMING)).fetchall())[0]
     incomplete = [number for (number,) in await (await db.execute(sql.FIND_INCOMPLETE)).fetchall()]
     if not incomplete and not dry_run:
+        await history.start_batch(db, "import", is_silent=total > UNDOABLE_ROWS_MAX)
         if update:
             await db.execute(sql.UPDATE_INCOMING)
         await db.execute(sql.INSERT_INCOMING)
