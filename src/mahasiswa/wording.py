@@ -3,6 +3,7 @@
 A sentence with a value in it is for `str.format`. Its caller takes each limit from the constant that sets it.
 """
 
+from datetime import datetime
 from typing import Literal, NamedTuple
 
 HEADER = NIM, NAMA, ALAMAT = "NIM", "Nama", "Alamat"
@@ -17,6 +18,25 @@ def number(value: int) -> str:
 def size(count: int) -> str:
     """A limit in bytes as “64 KB” or “16 MB”."""
     return f"{count >> 20} MB" if count >= 1 << 20 else f"{count >> 10} KB"
+
+
+MONTHS_IN_FULL = (
+    "Januari", "Februari", "Maret", "April", "Mei", "Juni", "Juli", "Agustus", "September", "Oktober", "November", "Desember",
+)  # fmt: skip
+MONTHS = ("Jan", "Feb", "Mar", "Apr", "Mei", "Jun", "Jul", "Agu", "Sep", "Okt", "Nov", "Des")
+
+
+def moment(local: datetime, *, with_year: bool) -> str:
+    """A moment in its time zone as “21 Nov 10.32 WIB”, with the year as “21 Nov 2026 10.32 WIB”."""
+    year = f" {local.year}" if with_year else ""
+    zone = local.tzname() or ""
+    zone = zone if zone.isalpha() else f"UTC{zone}"  # most zones without a name of their own are called “+08”
+    return f"{local.day} {MONTHS[local.month - 1]}{year} {local.hour:02}.{local.minute:02} {zone}"
+
+
+def date(day: datetime) -> str:
+    """A date as “21 November 2026”."""
+    return f"{day.day} {MONTHS_IN_FULL[day.month - 1]} {day.year}"
 
 
 def column_letter(column: int) -> str:
@@ -54,6 +74,7 @@ NO_HEADER = (
     "Judul kolom tidak ditemukan. Beri judul NIM, Nama, dan Alamat pada baris pertama, "
     "atau gunakan tepat tiga kolom dengan urutan itu."
 )
+NO_NIM_HEADER = "Kolom NIM tidak ditemukan. Tempel NIM saja, satu per baris, atau beri judul NIM pada baris pertama."
 TWO_COLUMNS = "Kolom {field} ada dua (kolom {first} dan {second}). Hapus atau ganti judul salah satunya."
 ONE_SHEET_READ = "Yang dibaca hanya lembar (sheet) “{sheet}”. Lembar lain tidak dibaca: {others}."
 
@@ -115,7 +136,7 @@ TEMPLATE_HINTS = (
 # ---- pages that report a problem
 
 ProblemName = Literal[
-    "bad request", "other site", "no record", "no page", "changed", "method", "too slow", "too large",
+    "bad request", "other site", "no record", "no page", "not in history", "changed", "method", "too slow", "too large",
     "confirmation too large", "file too large", "not carried", "not a form", "failed", "not saved", "uncertain", "not read",
     "busy", "busy write", "search too long",
 ]  # fmt: skip
@@ -134,7 +155,8 @@ PROBLEMS: dict[ProblemName, Problem] = {
     "other site": Problem(403, "Permintaan dari situs lain", "Permintaan ini datang dari situs lain, jadi tidak dijalankan. Buka halaman ini lewat alamatnya sendiri, lalu coba lagi."),
     "no record": Problem(404, "Tidak ditemukan", "Data mahasiswa tidak ditemukan. Mungkin sudah dihapus atau NIM-nya keliru."),
     "no page": Problem(404, "Halaman tidak ditemukan", "Periksa kembali tautannya."),
-    "changed": Problem(409, "", "Data ini sudah diubah orang lain sejak Anda membukanya. Perubahan Anda belum disimpan."),
+    "not in history": Problem(404, "Tidak ditemukan", "Perubahan ini tidak ada lagi di riwayat, jadi tidak dapat dikembalikan."),
+    "changed": Problem(409, "", "Data ini sudah diubah orang lain sejak Anda membukanya. Pilih data mana yang dipakai."),
     "method": Problem(405, "Cara akses tidak didukung", "Halaman ini tidak dapat dibuka dengan cara tersebut."),
     "too slow": Problem(408, "Waktu pengiriman habis", "Data tidak diterima lengkap pada waktunya, jadi belum disimpan. Periksa koneksi internet, lalu kirim lagi."),
     "too large": Problem(413, "Kiriman terlalu besar", "Data yang dikirim terlalu besar (maksimal {limit})."),
@@ -150,6 +172,15 @@ PROBLEMS: dict[ProblemName, Problem] = {
     "search too long": Problem(503, "Pencarian terlalu lama", "Pencarian ini terlalu lama. Coba kata yang lebih pendek."),
     "not read": Problem(503, "Basis data tidak dapat diakses", "Data sedang tidak dapat ditampilkan. Coba lagi beberapa saat lagi."),
 }  # fmt: skip
+
+# ---- bulk delete
+
+NO_NIMS_CHOSEN = "Tempel NIM atau pilih berkas, lalu lanjutkan ke pratinjau."
+NO_NIMS_READ = "Tidak ada NIM yang terbaca. Periksa isinya, lalu coba lagi."
+DELETION_DAMAGED = (
+    "Daftar NIM yang akan dihapus tidak lengkap atau berubah. Tempel NIM atau pilih berkasnya sekali lagi."
+)
+DELETION_TOO_LARGE = "Daftar NIM yang akan dihapus melebihi {limit}. Bagi menjadi beberapa bagian."
 
 NOTHING_CHOSEN = "Pilih berkas atau tempel data dari Excel, lalu lanjutkan ke pratinjau."
 HEALTHY = ("Sehat", "Layanan berjalan dan data dapat dibaca.")

@@ -1,6 +1,7 @@
 """A file is compared with the records that exist, and the result passes through the browser unchanged."""
 
 import json
+import re
 import string
 from functools import partial
 from typing import Any
@@ -61,8 +62,12 @@ def test_a_blank_cell_keeps_the_newest_text_of_the_record() -> None:
 
 
 @given(st.builds(Mahasiswa, texts, texts, texts), st.builds(Mahasiswa, texts, texts, texts))
-def test_two_records_never_have_the_same_digest(first: Mahasiswa, second: Mahasiswa) -> None:
-    assert (digest(first) == digest(second)) == (first == second)
+def test_two_records_have_the_same_digest_only_if_they_look_the_same_in_a_form(
+    first: Mahasiswa, second: Mahasiswa
+) -> None:
+    """The digest is of nama and alamat without their line breaks, which a single-line input cannot hold."""
+    shown = [[re.sub("[\r\n]", "", text) for text in record[1:]] for record in (first, second)]
+    assert (digest(first) == digest(second)) == (shown[0] == shown[1])
     assert set(digest(first)) <= set(string.ascii_letters + string.digits + "-_")
 
 

@@ -83,7 +83,7 @@ def press(window: Window, name: str) -> None:
 def follow(window: Window, name: str, *, exact: bool = True) -> None:
     """Follow a link and wait for the next page."""
     with window.leaving():
-        window.page.get_by_role("link", name=name, exact=exact).click()
+        window.page.get_by_role("link", name=name, exact=exact).first.click()
 
 
 def download(window: Window, name: str) -> Download:
@@ -130,19 +130,20 @@ def test_a_workbook_is_imported_searched_sorted_and_downloaded(
     expect(page.locator("th", has_text="Nama")).to_have_attribute("aria-sort", "ascending")
     window.open(page.url.removeprefix(window.url) + "&per=10")
     follow(window, "Berikutnya")
-    expect(page.get_by_text("11–20 dari 28")).to_be_visible()
+    expect(page.get_by_text("28 mahasiswa ditemukan, 11–20 ditampilkan")).to_be_visible()
     follow(window, "Terakhir")
-    expect(page.get_by_text("21–28 dari 28")).to_be_visible()
+    expect(page.get_by_text("28 mahasiswa ditemukan, 21–28 ditampilkan")).to_be_visible()
     names = sorted(f"Nama {n}" for n in range(3, 31))
     assert [cells[1] for cells in window.cells()] == names[20:]
-    found = download(window, "Ekspor Excel")
+    found = download(window, "Unduh Excel")
     assert found.suggested_filename == "mahasiswa.xlsx"
     found.save_as(tmp_path / "mahasiswa.xlsx")
     rows = [tuple(cell.value for cell in row) for row in cells_of((tmp_path / "mahasiswa.xlsx").read_bytes())]
     assert rows[0] == HEADER
     assert [row[1] for row in rows[1:]] == names
-    text = download(window, "Ekspor CSV")
+    text = download(window, "Unduh CSV")
     assert text.suggested_filename == "mahasiswa.csv"
+    follow(window, "Hapus pencarian")
     follow(window, "Tampilkan semua")
     expect(window.rows).to_have_count(31)
     follow(window, "Impor")
@@ -246,7 +247,7 @@ def test_search_sorting_paging_and_import_work_by_keyboard(open_window: OpenWind
     enter(window)
     assert window.requests[-1] == "GET /?cari=nama&per=10"
     for name in ("Berikutnya", "Alamat", "Impor"):
-        page.get_by_role("link", name=name, exact=True).focus()
+        page.get_by_role("link", name=name, exact=True).first.focus()
         enter(window)
     page.get_by_label("Berkas").focus()
     page.keyboard.press("Tab")  # past the template

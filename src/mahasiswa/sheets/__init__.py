@@ -10,7 +10,7 @@
 Use a Cleaner instead of `check` for rows that do not fit into memory. `xlsx_export` writes .xlsx.
 """
 
-from mahasiswa.sheets.cleaning import Cleaner, InvalidRow, Row, check
+from mahasiswa.sheets.cleaning import Cleaner, InvalidRow, NimCell, Row, check, clean_nims
 from mahasiswa.sheets.columns import SheetRow
 from mahasiswa.sheets.csv_export import csv_chunks, write_csv
 from mahasiswa.sheets.errors import NotCarried, SheetError, Stopped, TooBig
@@ -39,6 +39,7 @@ __all__ = [
     "Entry",
     "InvalidRow",
     "Limits",
+    "NimCell",
     "NotCarried",
     "Plan",
     "Row",
@@ -48,6 +49,7 @@ __all__ = [
     "Table",
     "TooBig",
     "check",
+    "clean_nims",
     "compare",
     "csv_chunks",
     "dump",

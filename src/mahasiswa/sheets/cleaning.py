@@ -7,7 +7,16 @@ from typing import NamedTuple
 
 from mahasiswa import wording
 from mahasiswa.record import NIM_MAX_CHARACTERS, UNADDRESSABLE_NIMS
-from mahasiswa.sheets.columns import CELL_MAX_CHARACTERS, BadCell, Cell, SheetRow, Verbatim, is_repeated_header
+from mahasiswa.sheets.columns import (
+    CELL_MAX_CHARACTERS,
+    BadCell,
+    Cell,
+    SheetRow,
+    Verbatim,
+    is_blank,
+    is_repeated_header,
+)
+from mahasiswa.sheets.errors import SheetError
 
 SPREADSHEET_DIGITS = 15
 """Maximum digits of a number that a spreadsheet keeps. A longer number has lost its last ones."""
@@ -56,6 +65,14 @@ class InvalidRow(NamedTuple):
     def message(self) -> str:
         """`Baris 12: …`."""
         return wording.ROW.format(row=self.number, problem=self.problem)
+
+
+class NimCell(NamedTuple):
+    """The NIM in a row of a list of NIMs. If a spreadsheet has damaged it, `problem` says so in Indonesian."""
+
+    number: int  # as Excel shows it
+    nim: str  # the text of the cell if there is a problem
+    problem: str = ""
 
 
 class Cleaner:
@@ -145,6 +162,21 @@ def _reviewed(row: Row, suspects: dict[int, str], repeated: dict[int, int]) -> R
     if row.number in suspects:
         return row._replace(warnings=(*row.warnings, suspects[row.number]))
     return row
+
+
+def clean_nims(rows: Iterable[SheetRow]) -> list[NimCell]:
+    """Each NIM once, at its first row. A row without a NIM is left out. Raises SheetError if that leaves none."""
+    first: dict[str, NimCell] = {}
+    for number, cell, _, _ in rows:
+        problems: list[str] = []
+        nim = _clean_nim(cell, problems, [])
+        if not problems:
+            first.setdefault(nim, NimCell(number, nim))
+        elif not is_blank((cell,)):
+            first.setdefault(shown(cell), NimCell(number, shown(cell), " ".join(problems)))
+    if not first:
+        raise SheetError(wording.NO_NIMS_READ)
+    return list(first.values())
 
 
 def is_kept(nim: str) -> bool:

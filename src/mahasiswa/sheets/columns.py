@@ -62,30 +62,40 @@ A plain tuple, because an import makes a million of them.
 """
 
 
-def select_columns(rows: Iterable[tuple[int, Sequence[Cell]]]) -> Iterator[SheetRow]:
+def select_columns(rows: Iterable[tuple[int, Sequence[Cell]]], *, nim_only: bool = False) -> Iterator[SheetRow]:
     """The NIM, Nama and Alamat of each row that is not blank, found by the header or, without one, in this order.
 
-    Raises SheetError before it returns if the rows are all blank, too wide, or if a column cannot be found.
+    With `nim_only` the header needs no other column, and Nama and Alamat are left blank. A sheet without a header may
+    then also have one column, or one row of NIMs. Raises SheetError before it returns if the rows are all blank, too wide, or if a column cannot be found.
     """
     rows = iter(rows)
     top = list(islice((row for row in rows if not is_blank(row[1])), HEADER_WITHIN_ROWS))
     if not top:
         raise SheetError(wording.EMPTY)
     for index, (_, row) in enumerate(top):
-        if is_header(row):
+        if is_header(row, nim_only=nim_only):
             columns = _columns_of(row)
-            return _selected(chain(top[index + 1 :], rows), [columns.get(field, _NO_COLUMN) for field in _ALIASES])
+            fields = (wording.NIM,) if nim_only else tuple(_ALIASES)
+            places = [columns.get(field, _NO_COLUMN) if field in fields else _NO_COLUMN for field in _ALIASES]
+            return _selected(chain(top[index + 1 :], rows), places)
     found = {field for _, row in top for field, _, _ in _headings(row)}
     if found:
         raise SheetError(wording.NO_OTHER_COLUMN if found == {wording.NIM} else wording.NO_NIM_COLUMN)
-    if max(_width(row) for _, row in top) != len(_ALIASES):
-        raise SheetError(wording.NO_HEADER)
+    width = max(_width(row) for _, row in top)
+    if nim_only and len(top) == 1:
+        number, row = top[0]
+        return ((number, cell, None, None) for cell in row if not is_blank((cell,)))
+    if nim_only and width in (1, len(_ALIASES)):
+        return _selected(chain(top, rows), [0, _NO_COLUMN, _NO_COLUMN])
+    if width != len(_ALIASES):
+        raise SheetError(wording.NO_NIM_HEADER if nim_only else wording.NO_HEADER)
     return _selected(chain(top, rows), [0, 1, 2])
 
 
-def is_header(row: Iterable[object]) -> bool:
-    """Whether a row names the column of the NIM and at least one other."""
-    return {field for field, _, _ in _headings(row)} > {wording.NIM}
+def is_header(row: Iterable[object], *, nim_only: bool = False) -> bool:
+    """Whether a row names the column of the NIM and, unless `nim_only`, at least one other."""
+    fields = {field for field, _, _ in _headings(row)}
+    return wording.NIM in fields if nim_only else fields > {wording.NIM}
 
 
 def is_repeated_header(cells: Sequence[Cell]) -> bool:

@@ -46,7 +46,7 @@ _END = "\0the end of the file\0"
 
 @contextmanager
 def read_csv(
-    file: BinaryIO, *, max_lines: int | None = None, stop: Event | None = None
+    file: BinaryIO, *, max_lines: int | None = None, stop: Event | None = None, nim_only: bool = False
 ) -> Iterator[Iterator[SheetRow]]:
     """The rows of a seekable CSV file, in bounded memory. The file stays open.
 
@@ -61,13 +61,18 @@ def read_csv(
         sample = _sample(text)
         # A line that is too long comes in parts.
         lines = _watched(iter(partial(text.readline, ROW_MAX_CHARACTERS), ""), max_lines, stop)
-        yield _export_rows(lines) if is_export else _rows(lines, sample)
+        yield _export_rows(lines) if is_export else _rows(lines, sample, nim_only=nim_only)
     finally:
         text.detach()
 
 
-def read_pasted(text: str, *, max_lines: int | None = None, stop: Event | None = None) -> Iterator[SheetRow]:
-    """The rows of cells pasted from Excel, or of pasted CSV. Raises as `read_csv` does."""
+def read_pasted(
+    text: str, *, max_lines: int | None = None, stop: Event | None = None, nim_only: bool = False
+) -> Iterator[SheetRow]:
+    """The rows of cells pasted from Excel, or of pasted CSV. Raises as `read_csv` does.
+
+    With `nim_only` several lines are cells, because a NIM that Excel shows as `2,3E+14` has a comma of its own.
+    """
     if not text or text.isspace():
         raise SheetError(wording.EMPTY_PASTE)
     try:
@@ -75,9 +80,10 @@ def read_pasted(text: str, *, max_lines: int | None = None, stop: Event | None =
             text[at : at + STEP_BYTES].encode()
     except UnicodeEncodeError as error:
         raise SheetError(wording.BROKEN_PASTE) from error
-    if "\t" in text:
-        return select_columns(enumerate(_watched(_pasted_rows(text), max_lines, stop), 1))
-    return _rows(_watched(_lines(text), max_lines, stop), text[:SAMPLE_BYTES])
+    lines = text.strip()
+    if "\t" in text or (nim_only and ("\n" in lines or "\r" in lines)):
+        return select_columns(enumerate(_watched(_pasted_rows(text), max_lines, stop), 1), nim_only=nim_only)
+    return _rows(_watched(_lines(text), max_lines, stop), text[:SAMPLE_BYTES], nim_only=nim_only)
 
 
 def _sample(text: io.TextIOWrapper) -> str:
@@ -100,13 +106,13 @@ def _lines(text: str) -> Iterator[str]:
         yield line
 
 
-def _rows(lines: Iterator[str], sample: str) -> Iterator[SheetRow]:
+def _rows(lines: Iterator[str], sample: str, *, nim_only: bool) -> Iterator[SheetRow]:
     # Excel reads a first line `sep=;` as an instruction and counts the rows after it.
     instruction = re.match(r"sep=(.)\r?\n", sample, re.IGNORECASE)
     if instruction:
         next(lines)
     separator = instruction[1] if instruction else _separator(sample)
-    return select_columns((number, cells) for number, cells, _ in _csv_rows(lines, separator))
+    return select_columns(((number, cells) for number, cells, _ in _csv_rows(lines, separator)), nim_only=nim_only)
 
 
 def _export_rows(lines: Iterator[str]) -> Iterator[SheetRow]:

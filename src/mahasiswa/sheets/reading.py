@@ -63,8 +63,10 @@ def is_workbook(file: BinaryIO) -> bool:
 
 
 @contextmanager
-def read(file: BinaryIO, limits: Limits = WEB, stop: Event | None = None) -> Iterator[Table]:
+def read(file: BinaryIO, limits: Limits = WEB, stop: Event | None = None, *, nim_only: bool = False) -> Iterator[Table]:
     """The rows of an xlsx, xls, ods or CSV file, valid within the `with`. The file must be seekable, and stays open.
+
+    With `nim_only` no other column is needed, and Nama and Alamat are left blank.
 
     Raises SheetError, at once or while the rows are read. Another thread may set `stop`; then Stopped is raised within
     a second.
@@ -75,7 +77,7 @@ def read(file: BinaryIO, limits: Limits = WEB, stop: Event | None = None) -> Ite
     start = file.read(8)
     file.seek(0)
     if not start.startswith((_ZIP, _COMPOUND)):
-        with read_csv(file, max_lines=limits.lines, stop=stop) as rows:
+        with read_csv(file, max_lines=limits.lines, stop=stop, nim_only=nim_only) as rows:
             yield Table(_at_most(limits.rows, rows))
         return
     with read_workbook(
@@ -85,15 +87,16 @@ def read(file: BinaryIO, limits: Limits = WEB, stop: Event | None = None) -> Ite
         memory_bytes=limits.memory_bytes,
         seconds=limits.seconds,
         stop=stop,
+        nim_only=nim_only,
     ) as workbook:
         others = ", ".join(workbook.others)
         note = wording.ONE_SHEET_READ.format(sheet=workbook.sheet, others=others) if others else None
         yield Table(workbook.rows, note)
 
 
-def read_text(text: str, limits: Limits = WEB, stop: Event | None = None) -> Table:
+def read_text(text: str, limits: Limits = WEB, stop: Event | None = None, *, nim_only: bool = False) -> Table:
     """The rows of cells that were pasted from a spreadsheet. Raises as `read` does."""
-    return Table(_at_most(limits.rows, read_pasted(text, max_lines=limits.lines, stop=stop)))
+    return Table(_at_most(limits.rows, read_pasted(text, max_lines=limits.lines, stop=stop, nim_only=nim_only)))
 
 
 def _at_most(limit: int | None, rows: Iterator[SheetRow]) -> Iterator[SheetRow]:

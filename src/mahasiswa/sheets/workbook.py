@@ -45,6 +45,7 @@ def read_workbook(
     memory_bytes: int,
     seconds: float,
     stop: threading.Event | None = None,
+    nim_only: bool = False,
 ) -> Iterator[Workbook]:
     """The rows of an xlsx, xls or ods file. The child process ends with this context, or soon after `stop` is set.
 
@@ -54,7 +55,7 @@ def read_workbook(
     stop = stop or threading.Event()
     with (
         _with_descriptor(file) as real,
-        _child(real, memory_bytes, seconds, max_rows) as process,
+        _child(real, memory_bytes, seconds, max_rows, nim_only=nim_only) as process,
         _killed_after(stop, process),
     ):
         messages = _messages(process, seconds, output_bytes, stop)
@@ -80,13 +81,13 @@ def _with_descriptor(file: BinaryIO) -> Iterator[BinaryIO]:
 
 @contextmanager
 def _child(
-    file: BinaryIO, memory_bytes: int, seconds: float, max_rows: int | None
+    file: BinaryIO, memory_bytes: int, seconds: float, max_rows: int | None, *, nim_only: bool
 ) -> Iterator[subprocess.Popen[bytes]]:
-    limits = (str(memory_bytes), str(int(seconds) + 1), str(max_rows or 0))
+    limits = (str(memory_bytes), str(int(seconds) + 1), str(max_rows or 0), str(int(nim_only)))
     # -P: take no module from the directory in which the service was started.
     command = (sys.executable, "-P", "-m", "mahasiswa.sheets.workbook_child", *limits)
     environment = {name: os.environ[name] for name in _CHILD_VARIABLES if name in os.environ}
-    with subprocess.Popen(  # noqa: S603 - our own module, with three numbers
+    with subprocess.Popen(  # noqa: S603 - our own module, with four numbers
         command, stdin=file.fileno(), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment
     ) as process:
         try:

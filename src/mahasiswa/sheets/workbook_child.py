@@ -1,6 +1,6 @@
-"""The child process that reads one workbook: `python -m mahasiswa.sheets.workbook_child MEMORY SECONDS ROWS`.
+"""The child process that reads one workbook: `python -m mahasiswa.sheets.workbook_child MEMORY SECONDS ROWS NIM_ONLY`.
 
-The arguments are limits: bytes of memory, seconds of CPU time, and rows (0 is no limit). Standard input is the workbook,
+The arguments are limits: bytes of memory, seconds of CPU time, and rows (0 is no limit). NIM_ONLY is 1 if no other column is needed. Standard input is the workbook,
 a file. Standard output is one message a line, JSON in ASCII:
 
 - `"ready"`, when Python has started;
@@ -54,11 +54,11 @@ BATCH_CHARACTERS = 1 << 16
 
 
 def main() -> None:
-    memory_bytes, seconds, max_rows = map(int, sys.argv[1:4])
+    memory_bytes, seconds, max_rows, nim_only = map(int, sys.argv[1:5])
     _limit(memory_bytes, seconds)
     _send("ready")
     try:
-        _read(os.fdopen(0, "rb"), max_rows, memory_bytes)
+        _read(os.fdopen(0, "rb"), max_rows, memory_bytes, nim_only=bool(nim_only))
     except SheetError as error:
         _send({"error": str(error), "too_big": isinstance(error, TooBig)})
     except MemoryError:
@@ -82,7 +82,7 @@ def _limit(memory_bytes: int, seconds: int) -> None:
             resource.setrlimit(kind, (limit, limit))
 
 
-def _read(file: BinaryIO, max_rows: int, memory_bytes: int) -> None:
+def _read(file: BinaryIO, max_rows: int, memory_bytes: int, *, nim_only: bool) -> None:
     _refuse_huge_archive(file, memory_bytes)
     try:
         workbook = CalamineWorkbook.from_filelike(file)
@@ -93,11 +93,11 @@ def _read(file: BinaryIO, max_rows: int, memory_bytes: int) -> None:
             raise SheetError(wording.PASSWORD) from error
         raise SheetError(wording.NOT_A_SPREADSHEET) from error
     try:
-        name, sheet = _choose_sheet(workbook)
+        name, sheet = _choose_sheet(workbook, nim_only=nim_only)
     except CalamineError as error:
         raise SheetError(wording.DAMAGED) from error
     others = [other for other in _visible_sheets(workbook) if other != name]
-    rows = select_columns(_numbered(sheet, cell_marks(file, name)))
+    rows = select_columns(_numbered(sheet, cell_marks(file, name)), nim_only=nim_only)
     _send({"sheet": name, "others": others})
     _send_rows(rows, max_rows)
 
@@ -128,14 +128,17 @@ def _visible_sheets(workbook: CalamineWorkbook) -> list[str]:
     ]
 
 
-def _choose_sheet(workbook: CalamineWorkbook) -> tuple[str, CalamineSheet]:
+def _choose_sheet(workbook: CalamineWorkbook, *, nim_only: bool) -> tuple[str, CalamineSheet]:
     """The first sheet with a header, because the very first may hold instructions; otherwise the first with a cell."""
     first = None
     for name in _visible_sheets(workbook):
         sheet = workbook.get_sheet_by_name(name)
         if not sheet.height:
             continue
-        if any(is_header(row) for row, _ in zip(sheet.iter_rows(), range(HEADER_WITHIN_ROWS), strict=False)):
+        if any(
+            is_header(row, nim_only=nim_only)
+            for row, _ in zip(sheet.iter_rows(), range(HEADER_WITHIN_ROWS), strict=False)
+        ):
             return name, sheet
         first = first or (name, sheet)
     if first is None:

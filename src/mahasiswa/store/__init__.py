@@ -105,8 +105,8 @@ class Store(Protocol):
     async def update(self, nim: str, nama: str | None, alamat: str | None, versi: str | None = None) -> None:
         """Set nama and alamat of the record with that nim, if it exists (specification 4.5).
 
-        `versi` is the digest of the record that the change was based on. If the stored record has another digest,
-        raise Changed.
+        With `versi`, the digest of the record that the form showed, only the fields that the form changed are set.
+        If someone else has changed one of these since, to another text, raise EditConflict (see `record.combine`).
         """
 
     async def delete(self, nim: str) -> None:

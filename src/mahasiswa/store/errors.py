@@ -15,6 +15,7 @@ class StoreError(Exception):
     StoreError
     ├── Refused       a constraint of the table refuses the record; nothing was done
     ├── Changed       someone else changed the record meanwhile; nothing was done
+    ├── EditConflict  someone else changed the same field of the record meanwhile; nothing was done
     ├── NotInHistory  the change that was to be undone is not in the history
     ├── UndoConflict  records have changed since the change that was to be undone; nothing was done
     ├── Unavailable   the database cannot be read or written now; nothing was done
@@ -42,6 +43,20 @@ class Changed(StoreError):
         super().__init__(nim)
         self.nim = nim
         self.current = current
+
+
+class EditConflict(StoreError):
+    """Someone else has changed a field that an edit form changed too, to another text.
+
+    `current` is the stored record. `edited` is the record that the form would store: it has the stored text in each
+    field that the form did not change. `before` is the record that the form showed, if the history still has it.
+    """
+
+    def __init__(self, current: Mahasiswa, edited: Mahasiswa, before: Mahasiswa | None = None) -> None:
+        super().__init__(current.nim)
+        self.current = current
+        self.edited = edited
+        self.before = before
 
 
 class NotInHistory(StoreError):

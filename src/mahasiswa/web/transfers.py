@@ -1,7 +1,7 @@
 """Import of spreadsheets, with a preview that writes nothing, and export."""
 
 import tempfile
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from functools import partial
 from threading import Event
 from typing import BinaryIO, cast
@@ -18,11 +18,9 @@ from mahasiswa.web.forms import read_large_form, read_upload
 from mahasiswa.web.list_view import query_of
 from mahasiswa.web.pages import Pages
 from mahasiswa.web.request import Request
-from mahasiswa.web.responses import compressed
+from mahasiswa.web.responses import compressed, sent_and_closed
 from mahasiswa.web.students import unsaved
 from mahasiswa.work import EXPORT, IMPORT, WORKBOOK, Busy
-
-DOWNLOAD_CHUNK_BYTES = 256 * 1024
 
 XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 
@@ -159,14 +157,7 @@ async def _download(
     try:
         await request.while_connected(fill(file))
         headers["content-length"] = str(file.tell())
-        file.seek(0)
     except BaseException:
         file.close()
         raise
-    return StreamingResponse(_chunks(file), headers=headers, media_type=media_type)
-
-
-async def _chunks(file: BinaryIO) -> AsyncIterator[bytes]:
-    with file:
-        while chunk := file.read(DOWNLOAD_CHUNK_BYTES):
-            yield chunk
+    return StreamingResponse(sent_and_closed(file), headers=headers, media_type=media_type)

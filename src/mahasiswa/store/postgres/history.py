@@ -52,6 +52,12 @@ async def start_batch(db: Connection, kind: BatchKind, *, is_silent: bool = Fals
         await db.execute(sql.SILENT)
 
 
+async def recent(db: Connection, nim: str, versi: str) -> Mahasiswa | None:
+    """Return the record with that digest, if a recent change has replaced it."""
+    records = [Mahasiswa(*row) for row in await (await db.execute(sql.RECENT_BEFORE, (nim,))).fetchall()]
+    return next((record for record in records if digest(record) == versi), None)
+
+
 async def undo(db: Connection, entry_id: int, versi: str | None) -> None:
     """Restore the record of one entry. See the Store protocol."""
     rows = await _rows(db, sql.ENTRY, entry_id)

@@ -459,6 +459,10 @@ FROM mahasiswa_history WHERE {IN_BATCH} {{where}} ORDER BY nim LIMIT %s OFFSET %
 HISTORY_TEXTS = "concat_ws(E'\\n', nim, nama_before, alamat_before, nama_after, alamat_after)"
 FOUND_STRPOS = f"strpos(lower({HISTORY_TEXTS}), %s) > 0"
 FOUND_REGEX = f"{HISTORY_TEXTS} ~ %s"
+RECENT_BEFORE = """
+SELECT nim, nama_before, alamat_before FROM mahasiswa_history
+WHERE nim = %s AND nama_before IS NOT NULL ORDER BY id DESC LIMIT 20
+"""
 
 # An expired change may be purged by the triggers of its own undo, so it is not undone.
 NOT_EXPIRED = "moment >= (SELECT now() - make_interval(days => days) FROM mahasiswa_history_state)"

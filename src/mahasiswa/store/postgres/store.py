@@ -11,9 +11,9 @@ from typing import Any, Self, TypeVar, cast
 import psycopg
 from psycopg.errors import FeatureNotSupported, InsufficientPrivilege, UndefinedFunction
 
-from mahasiswa.record import Incoming, Mahasiswa, Write, digest
+from mahasiswa.record import Incoming, Mahasiswa, Write, combine, digest
 from mahasiswa.store import Found, Merged, Query, Snapshot
-from mahasiswa.store.errors import Changed, Refused
+from mahasiswa.store.errors import Changed, EditConflict, Refused
 from mahasiswa.store.history import UNDOABLE_ROWS_MAX, HistoryPage
 from mahasiswa.store.letter_case import ignore_case
 from mahasiswa.store.postgres import history, sql
@@ -132,11 +132,14 @@ class PostgresStore:
     async def update(self, nim: str, nama: str | None, alamat: str | None, versi: str | None = None) -> None:
         async def change(db: Connection) -> None:
             if current := await _get(db, sql.GET_LOCKED, nim):
-                # A double click sends the same form twice; the second form finds the texts of the first.
-                if versi and digest(current) != versi and current != (nim, nama, alamat):
-                    raise Changed(nim, current)
-                _refuse_nul(nim, nama, alamat)
-                await db.execute(sql.UPDATE, (nama, alamat, nim))
+                texts = nama, alamat
+                if versi and nama is not None and alamat is not None:
+                    edited, is_conflict = combine(current, Mahasiswa(nim, nama, alamat), versi)
+                    if is_conflict:
+                        raise EditConflict(current, edited, await history.recent(db, nim, versi))
+                    texts = edited.nama, edited.alamat
+                _refuse_nul(nim, *texts)
+                await db.execute(sql.UPDATE, (*texts, nim))
 
         if "\0" not in nim:
             await self._write(RECORD, change)

@@ -8,7 +8,7 @@ from typing import cast
 
 import apsw
 
-from mahasiswa.record import Mahasiswa
+from mahasiswa.record import Mahasiswa, digest
 from mahasiswa.store.errors import NotInHistory, UndoConflict
 from mahasiswa.store.history import UNDO_CONFLICTS_MAX, Batch, BatchKind, Conflict, Entry, HistoryPage
 from mahasiswa.store.sqlite import sql
@@ -72,6 +72,12 @@ def check_batch(db: apsw.Connection, batch: int) -> None:
     """Raise NotInHistory unless every entry of the batch is there."""
     if not db.execute(sql.IS_WHOLE_BATCH, (batch,)).get:
         raise NotInHistory(f"batch {batch}")
+
+
+def recent(db: apsw.Connection, nim: str, versi: str) -> Mahasiswa | None:
+    """The record with that digest, if a recent change has replaced it."""
+    records = (_record(nim, texts) for nim, *texts in db.execute(sql.RECENT_BEFORE, (nim,)))
+    return next((record for record in records if record and digest(record) == versi), None)
 
 
 def undo(db: apsw.Connection, where: str, number: int, *, is_seen: bool = False) -> None:

@@ -241,6 +241,12 @@ def _batch_where(found: str) -> str:
 
 # --- Undoing
 
+# Among the newest 1,000 entries, because there is no index on nim.
+RECENT_BEFORE = """
+SELECT CAST(nim AS BLOB), CAST(nama_before AS BLOB), CAST(alamat_before AS BLOB)
+FROM (SELECT * FROM mahasiswa_history ORDER BY id DESC LIMIT 1000)
+WHERE nim = ? AND nama_before IS NOT NULL ORDER BY id DESC LIMIT 20
+"""
 _EXPIRED = (
     "moment < strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-' || (SELECT days FROM mahasiswa_history_state) || ' days')"
 )

@@ -13,9 +13,9 @@ from typing import Self, TypeVar, cast
 
 import apsw
 
-from mahasiswa.record import Incoming, Mahasiswa, Write, digest
+from mahasiswa.record import Incoming, Mahasiswa, Write, combine, digest
 from mahasiswa.store import Found, Merged, Query, Snapshot, Version
-from mahasiswa.store.errors import Changed, TextsRemain, TookTooLong, Unavailable, Unusable
+from mahasiswa.store.errors import Changed, EditConflict, TextsRemain, TookTooLong, Unavailable, Unusable
 from mahasiswa.store.history import UNDOABLE_ROWS_MAX, HistoryPage
 from mahasiswa.store.letter_case import ignore_case
 from mahasiswa.store.sqlite import history, sql
@@ -171,11 +171,13 @@ class SQLiteStore:
 
     async def update(self, nim: str, nama: str | None, alamat: str | None, versi: str | None = None) -> None:
         def change(db: apsw.Connection) -> None:
-            current = _get(db, nim) if versi else None
-            # A form that is sent twice, as by a double click, finds its own texts the second time.
-            if current and digest(current) != versi and current != (nim, nama, alamat):
-                raise Changed(nim, current)
-            _run(db, sql.UPDATE, nama, alamat, nim)
+            texts = nama, alamat
+            if versi and nama is not None and alamat is not None and (current := _get(db, nim)):
+                edited, is_conflict = combine(current, Mahasiswa(nim, nama, alamat), versi)
+                if is_conflict:
+                    raise EditConflict(current, edited, history.recent(db, nim, versi))
+                texts = edited.nama, edited.alamat
+            _run(db, sql.UPDATE, *texts, nim)
 
         await (await self._current()).writer.write(change)
 
