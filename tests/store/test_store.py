@@ -376,22 +376,6 @@ async def test_a_search_returns_a_page_and_the_number_of_all_that_it_finds(store
         assert (found.total, [record.nim for record in found.records]) == (total, list(nims))
 
 
-async def test_a_search_ignores_the_case_of_letters_beyond_ascii(store: Store) -> None:
-    """A record is found by either case of its letters. Another accent is another letter."""
-    for number, word in enumerate(("Éñó", "éÑÓ", "ΣДØ", "σдø", "eno")):
-        await store.add(f"{number}", f"X{word}y", "Solo")
-    for cari, nims in (("éñó", "01"), ("xÉÑÓY", "01"), ("σдø", "23"), ("ΣДØ", "23"), ("eno", "4"), ("êñó", "")):
-        assert [record.nim for record in (await store.search(Query(cari), 0, 10)).records] == list(nims)
-
-
-async def test_each_letter_finds_itself(store: Store) -> None:
-    """Also a letter that has three cases, or whose other case is an ASCII letter or two letters."""
-    letters = "ßẞıİſ\u212a\u212bςǅǆǄ\u0345µμÿŸ"
-    await store.add("0", letters, "Solo")
-    for cari in (*letters, letters):
-        assert (await store.search(Query(cari), 0, 10)).total == 1, cari
-
-
 async def test_the_version_changes_with_every_write_of_any_store(url: DatabaseURL) -> None:
     """Between writes the version stays the same."""
     async with opened(url) as first, opened(url) as second:

@@ -29,7 +29,7 @@ class Snapshot(NamedTuple):
 
 
 class Query(NamedTuple):
-    """A search, and the order of what it finds: records with `cari` in any field, ignoring the case of letters."""
+    """A search, and the order of what it finds: records that have every word of `cari` in any field (see `folding`)."""
 
     cari: str = ""
     urut: Field = "nim"
@@ -94,6 +94,12 @@ class Store(Protocol):
         """At most `limit` of the records that a query finds, from `offset` on; none if `offset` is past the end.
 
         Texts are ordered without regard to the case of ASCII letters; equal texts are ordered by nim.
+        """
+
+    async def nearest(self, cari: str, limit: int) -> Sequence[str]:
+        """At most `limit` searches that resemble one that found nothing, corrected by the names in the list.
+
+        Each of them finds a record. The most similar comes first.
         """
 
     def chunks(self, query: Query) -> AsyncGenerator[Sequence[Mahasiswa]]:

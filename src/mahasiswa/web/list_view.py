@@ -1,7 +1,7 @@
 """Search, sort order and paging of the list. All of their state is in the URL's query."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, cast
 from urllib.parse import parse_qsl, urlencode
 
@@ -23,12 +23,16 @@ DEFAULTS = {**Query()._asdict(), "per": DEFAULT_ROWS_PER_PAGE}
 
 
 class View(NamedTuple):
-    """One page of the records that a query finds. `halaman` counts from 1, `total` is the number of records found."""
+    """One page of the records that a query finds. `halaman` counts from 1, `total` is the number of records found.
+
+    `nearest` are searches to offer because this one found nothing.
+    """
 
     query: Query
     halaman: int = 1
     per: int = DEFAULT_ROWS_PER_PAGE
     total: int = 0
+    nearest: Sequence[str] = ()
 
     @classmethod
     def of(cls, parameters: QueryParams) -> "View":
@@ -81,6 +85,10 @@ class View(NamedTuple):
         reverse = field == self.query.urut and self.query.arah == "naik"
         query = self.query._replace(urut=field, arah="turun" if reverse else "naik")
         return self._replace(query=query).at(1)
+
+    def searching(self, cari: str) -> str:
+        """The URL query of the first page of another search in the same order."""
+        return self._replace(query=self.query._replace(cari=cari)).at(1)
 
     @property
     def kept_by_search(self) -> Mapping[str, Any]:

@@ -2,6 +2,7 @@
 
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import suppress
 from functools import partial
 from itertools import islice
 from typing import BinaryIO, cast
@@ -10,7 +11,7 @@ from starlette.responses import Response, StreamingResponse
 
 from mahasiswa.record import Mahasiswa
 from mahasiswa.store import Store
-from mahasiswa.store.errors import EditConflict, Refused, StoreError, Unavailable, Uncertain
+from mahasiswa.store.errors import EditConflict, Refused, StoreError, TookTooLong, Unavailable, Uncertain
 from mahasiswa.store.history import Batch, Entry
 from mahasiswa.store.threads import with_records
 from mahasiswa.web.forms import Form, read_form
@@ -29,6 +30,9 @@ take longer than to send the first ones."""
 
 INLINE_ROWS = OFFERED_ROWS_PER_PAGE[-1]
 """Maximum rows of a page that is rendered on the event loop. A longer one is written to a file by a thread."""
+
+NEAREST_OFFERED = 5
+"""Maximum searches that a page offers if nothing was found."""
 
 
 async def index(request: Request, store: Store, pages: Pages) -> Response:
@@ -54,7 +58,15 @@ async def _found(view: View, store: Store, pages: Pages) -> Response:
     at_end = view.found(found.total)
     if at_end.halaman != view.halaman:  # past the end: show the last page
         found = await store.search(view.query, at_end.offset, view.per)
-    return pages.found(at_end, found.records, await _latest(store))
+    return pages.found(await _with_nearest(at_end, store), found.records, await _latest(store))
+
+
+async def _with_nearest(view: View, store: Store) -> View:
+    """The view with searches to offer, if it found nothing. Without them the page is complete too."""
+    if view.query.cari and not view.total:
+        with suppress(Busy, TookTooLong):
+            return view._replace(nearest=await store.nearest(view.query.cari, NEAREST_OFFERED))
+    return view
 
 
 async def _long_page(view: View, store: Store, pages: Pages) -> Response:
@@ -76,7 +88,7 @@ async def _long_page(view: View, store: Store, pages: Pages) -> Response:
             file.close()
             return await _long_page(at_end, store, pages)
         count = min(view.per, at_end.total - view.offset)
-        before, after = pages.list_frame(count, await _latest(store), at_end)
+        before, after = pages.list_frame(count, await _latest(store), await _with_nearest(at_end, store))
     except BaseException:
         file.close()
         raise

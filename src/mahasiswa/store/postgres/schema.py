@@ -106,7 +106,7 @@ def _adopt(db: Connection) -> int:
         if _version(table):
             raise Unusable("the table mahasiswa is this program's own; there is nothing to adopt")
         _upgrade(db, table, None)
-        count: int = db.execute(sql.COUNT.format(where="")).fetchall()[0][0]
+        count: int = db.execute(sql.COUNT.format(source=sql.ALL_RECORDS, where="")).fetchall()[0][0]
     return count
 
 
@@ -211,6 +211,11 @@ def _create_history(_db: Connection, table: Table) -> str:
     return sql.CREATE_HISTORY.format(schema=table.schema, owner=table.owner, purge_entries=PURGE_ENTRIES)
 
 
+def _create_search(_db: Connection, table: Table) -> str:
+    """Make version 3: the folded texts of the search, with their triggers."""
+    return sql.CREATE_SEARCH.format(schema=table.schema, owner=table.owner, letters=sql.FOLDED_LETTERS)
+
+
 def _refuse_parts(parts: list[tuple[Any, ...]]) -> None:
     """Raise Unusable if the table lacks a column, or has a part that it would lose or that could refuse our writes."""
     columns = [name for kind, name, _ in parts if kind == "column"]
@@ -224,7 +229,7 @@ def _refuse_parts(parts: list[tuple[Any, ...]]) -> None:
                     f"the table mahasiswa cannot be adopted: the column {name} is {text};"
                     " it must be text or character varying"
                 )
-        elif kind == "trigger" and name in sql.HISTORY_TRIGGERS:
+        elif kind == "trigger" and name in (*sql.HISTORY_TRIGGERS, *sql.SEARCH_TRIGGERS):
             continue
         elif kind != "constraint" or text not in sql.REPLACED_CONSTRAINTS:
             raise Unusable(
@@ -241,7 +246,7 @@ def _refuse_rows(db: Connection) -> None:
         raise Unusable(f"rows of the table mahasiswa break a rule, and nothing was changed: {named}{more}")
 
 
-STEPS: tuple[Callable[[Connection, Table], str], ...] = (_create_or_convert, _create_history)
+STEPS: tuple[Callable[[Connection, Table], str], ...] = (_create_or_convert, _create_history, _create_search)
 """STEPS[n] returns the SQL that makes version n + 1 of version n."""
 
 HISTORY_VERSION = 2

@@ -121,7 +121,17 @@ def _create_history(db: apsw.Connection, path: Path) -> None:
     db.execute(sql.CREATE_HISTORY_INDEX)
 
 
-STEPS: Sequence[Callable[[apsw.Connection, Path], None]] = (_create_or_rebuild, _create_history)
+def _create_search(db: apsw.Connection, path: Path) -> None:
+    """Step 3: the folded texts of the search. Those of a file that `.dump` made are folded again."""
+    stored = db.execute(sql.DESCRIBE_TABLE, ("mahasiswa_cari",)).get
+    if stored not in (None, sql.CREATE_MAHASISWA_CARI):
+        raise Unusable(f"{path} holds a table mahasiswa_cari that this program did not make; rename it")
+    db.execute(sql.DROP_SEARCH)
+    db.execute(sql.CREATE_SEARCH)
+    db.execute(sql.FILL_MAHASISWA_CARI)
+
+
+STEPS: Sequence[Callable[[apsw.Connection, Path], None]] = (_create_or_rebuild, _create_history, _create_search)
 
 
 def _set_history_days(db: apsw.Connection, path: Path, days: int | None) -> None:

@@ -14,10 +14,9 @@ from typing import Self, TypeVar, cast
 import apsw
 
 from mahasiswa.record import Incoming, Mahasiswa, Write, combine, digest
-from mahasiswa.store import Found, Merged, Query, Snapshot, Version
+from mahasiswa.store import Found, Merged, Query, Snapshot, Version, folding, nearest
 from mahasiswa.store.errors import Changed, EditConflict, TextsRemain, TookTooLong, Unavailable, Unusable
 from mahasiswa.store.history import UNDOABLE_ROWS_MAX, HistoryPage
-from mahasiswa.store.letter_case import ignore_case
 from mahasiswa.store.sqlite import history, sql
 from mahasiswa.store.sqlite.connection import connect, has_moved, remove_wal, wal_identity
 from mahasiswa.store.sqlite.reader_pool import ReaderPool
@@ -69,6 +68,7 @@ class SQLiteStore:
         self._file: _OpenFile | None = _OpenFile(path, self._is_limited)
         self._readers = {kind: ReaderPool(path, kind, slots) for kind in (RECORD, LIST, SEARCH, EXPORT, IMPORT)}
         self._slots = slots
+        self._vocabulary: tuple[Version | None, Mapping[str, str]] = None, {}  # the words of names, and their version
         self._history_days: int | None = None  # of the file that was replaced
         self._generation = 0  # tells the versions of two files apart
         self._next_file_check = 0.0
@@ -145,6 +145,18 @@ class SQLiteStore:
             rows = _fetch(db.execute(statement, bindings))
             return Found(cast("int", rows[0][0]), [Mahasiswa._make(row[1:]) for row in rows if row[1] is not None])
 
+        return await self._read(SEARCH, read)
+
+    async def nearest(self, cari: str, limit: int) -> Sequence[str]:
+        def read(db: apsw.Connection) -> Sequence[str]:
+            if version is None or self._vocabulary[0] != version:
+                self._vocabulary = version, nearest.vocabulary(row[0] for row in _fetch(db.execute(sql.NAME_WORDS)))
+            likely = nearest.corrections(words, self._vocabulary[1])
+            return list(islice((text for text in likely if _exists(db, text)), limit))
+
+        if not (words := folding.words(cari)):
+            return []
+        version = await self.version()
         return await self._read(SEARCH, read)
 
     async def chunks(self, query: Query) -> AsyncGenerator[Sequence[Mahasiswa]]:
@@ -236,7 +248,7 @@ class SQLiteStore:
             await writer.run_exclusive(lambda db: _run(db, sql.DROP_INCOMING))
 
     async def history(self, cari: str, batch: int | None, offset: int, limit: int) -> HistoryPage:
-        found, bindings = _found(cari, sql.entry_contains)
+        found, bindings = _found(cari, sql.FOLDED_ENTRY)
         bindings |= {"limit": limit, "offset": offset}
         if batch is None:
             return await self._read(SEARCH, lambda db: history.items(db, found, bindings))
@@ -384,6 +396,11 @@ def _get(db: apsw.Connection, nim: str) -> Mahasiswa | None:
     return next(iter(_records(db.execute(sql.GET, (nim,)))), None)
 
 
+def _exists(db: apsw.Connection, cari: str) -> bool:
+    where, bindings = _condition(cari)
+    return bool(db.execute(sql.exists(where), bindings).get)
+
+
 def _run(db: apsw.Connection, statement: str, *bindings: str | None) -> None:
     db.execute(statement, bindings)
 
@@ -398,22 +415,15 @@ def _as_json(nims: Sequence[str]) -> str:
 
 
 def _condition(cari: str) -> tuple[str, dict[str, str | int]]:
-    """The WHERE clause that finds a text in any field of a record; and its parameters."""
-    found, parameters = _found(cari, sql.contains)
+    """The WHERE clause that finds every word of a search in a record, and its parameters; none for an empty search."""
+    found, parameters = _found(cari, "teks")
     return found and f"WHERE {found}", parameters
 
 
-def _found(cari: str, contains: Callable[[int], str]) -> tuple[str, dict[str, str | int]]:
-    """The condition that finds a text, ignoring the case of letters; and its parameters."""
-    if not cari:
-        return "", {}
-    if "\0" in cari:  # no record contains it
-        return sql.NOTHING, {}
-    text, replaced = ignore_case(cari)
-    parameters: dict[str, str | int] = {"cari": text}
-    for number, letters in enumerate(replaced):
-        parameters |= {f"a{number}": letters[0], f"b{number}": letters[1]}
-    return contains(len(replaced)), parameters
+def _found(cari: str, text: str) -> tuple[str, dict[str, str | int]]:
+    """The condition that finds every word of a search in a folded text, and its parameters."""
+    words = folding.words(cari)
+    return sql.contains(len(words), text) if cari else "", {f"w{number}": word for number, word in enumerate(words)}
 
 
 def _deadline() -> float:
