@@ -113,6 +113,7 @@ def show_preview(window: Window, site: Site) -> None:
     site.add(*SITI)
     site.add(*LONG)
     site.add("3", "Citra", "Klaten")
+    site.add("77", "Zainab", "Klaten")
     choose(
         window,
         table(
@@ -122,8 +123,14 @@ def show_preview(window: Window, site: Site) -> None:
             ("'004", "Dewi", LONG[2]),
             ("1E+5", *LONG[1:]),
             ("3", "Citra", "Klaten"),
+            ("TAMU", "Eko", "Solo"),
+            ("2.207", "Siti", "Solo"),
+            ("Total", "", "9"),
         ),
     )
+    with window.leaving():
+        window.page.get_by_role("button", name="Lihat").click()
+    expect(window.page.locator("#sisa td").first).to_be_visible()
     for summary in window.page.locator("summary").all():
         summary.click()
 
@@ -132,7 +139,7 @@ def show_preview_of_nothing(window: Window, site: Site) -> None:
     """Show an import preview that has nothing to save."""
     site.add(*SITI)
     choose(window, table(SITI))
-    expect(window.page.get_by_text("Pilih berkas lain")).to_be_visible()
+    expect(window.page.get_by_role("link", name="Kembali ke impor")).to_be_visible()
 
 
 def show_preview_again(window: Window, site: Site) -> None:

@@ -76,3 +76,14 @@ def _digest(text: str) -> str:
 
 def _without_line_breaks(text: str) -> str:
     return text.replace("\r", "").replace("\n", "")
+
+
+def near_key(nim: str) -> str:
+    """The nim without leading zeros, spaces, dots, dashes and the case of ASCII letters. The engines' SQL does the same.
+
+    Two nims with the same key are probably one: a CSV file that a spreadsheet has saved loses zeros.
+    """
+    return nim.translate(_NEAR).lstrip("0")
+
+
+_NEAR = {ord(" "): None, ord("."): None, ord("-"): None} | {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}

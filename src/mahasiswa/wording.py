@@ -3,11 +3,15 @@
 A sentence with a value in it is for `str.format`. Its caller takes each limit from the constant that sets it.
 """
 
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Literal, NamedTuple
 
 HEADER = NIM, NAMA, ALAMAT = "NIM", "Nama", "Alamat"
 """The columns of a spreadsheet, and the names of a record's fields in every sentence."""
+
+TEMPLATE_SHEET = "Mahasiswa"
+"""The name of the sheet in our workbooks."""
 
 
 def number(value: int) -> str:
@@ -39,6 +43,17 @@ def date(day: datetime) -> str:
     return f"{day.day} {MONTHS_IN_FULL[day.month - 1]} {day.year}"
 
 
+def ranges(numbers: Iterable[int]) -> str:
+    """Ascending numbers of rows as `4, 9, 12–30`."""
+    spans: list[list[int]] = []
+    for value in numbers:
+        if spans and value == spans[-1][1] + 1:
+            spans[-1][1] = value
+        else:
+            spans.append([value, value])
+    return ", ".join(str(first) if first == last else f"{first}–{last}" for first, last in spans)
+
+
 def column_letter(column: int) -> str:
     """Excel's name for a column that is counted from 0: A, B, …, Z, AA."""
     name = ""
@@ -51,6 +66,7 @@ def column_letter(column: int) -> str:
 
 # ---- a whole file, or all pasted cells
 
+EMPTY_FILE = "Berkas ini kosong (0 byte). Pilih berkas lain."
 EMPTY = "Berkas ini kosong. Pilih berkas yang berisi data mahasiswa."
 EMPTY_PASTE = "Belum ada data yang ditempel. Salin sel dari Excel, lalu tempel di sini."
 BROKEN_PASTE = "Teks yang ditempel berisi karakter yang rusak. Salin lagi selnya dari Excel, lalu tempel di sini."
@@ -75,8 +91,12 @@ NO_HEADER = (
     "atau gunakan tepat tiga kolom dengan urutan itu."
 )
 NO_NIM_HEADER = "Kolom NIM tidak ditemukan. Tempel NIM saja, satu per baris, atau beri judul NIM pada baris pertama."
+COLUMN_NOT_CHOSEN = "Pilih kolom untuk NIM, dan untuk Nama atau Alamat."
+COLUMN_CHOSEN_TWICE = "Satu kolom tidak dapat dipakai untuk dua isian. Pilih kolom yang berbeda."
 TWO_COLUMNS = "Kolom {field} ada dua (kolom {first} dan {second}). Hapus atau ganti judul salah satunya."
-ONE_SHEET_READ = "Yang dibaca hanya lembar (sheet) “{sheet}”. Lembar lain tidak dibaca: {others}."
+TEMPLATE_EMPTY = "Templat ini belum diisi. Isi datanya di bawah judul kolom, simpan, lalu unggah lagi."
+NO_ROWS = "Di bawah judul kolom belum ada data. Isi datanya, lalu unggah lagi."
+NO_READABLE_ROW = "Tidak ada baris yang dapat dibaca. Periksa kolomnya, atau perbaiki baris di bawah ini."
 
 # ---- one row of a file
 
@@ -94,7 +114,8 @@ NIM_NOT_WHOLE = "NIM {text} bukan bilangan bulat positif. Ubah format kolom NIM 
 NIM_UNADDRESSABLE = "NIM tidak boleh hanya “.” atau “..”. Isi NIM yang benar."
 NIM_TOO_LONG = "NIM lebih dari {limit} karakter. Periksa apakah kolomnya tertukar."
 NIM_TWICE = "NIM {nim} ada di baris {first} dan {second}. Hapus salah satunya."
-REPEATED_HEADER = "Tampaknya judul kolom, bukan data. Hapus baris ini dari berkas."
+NIM_MASKED = "NIM berisi “####”, bukan angka aslinya. Lebarkan kolomnya di Excel, lalu salin lagi; atau ketik NIM-nya."
+MASKED = "{field} berisi “####”, bukan isi aslinya. Lebarkan kolomnya di Excel, lalu salin lagi; atau ketik isinya."
 NUL = "{field} berisi karakter NUL yang tidak dapat disimpan. Ketik ulang isinya."
 DATE = "{field} terbaca sebagai tanggal atau waktu ({text}). Ubah format selnya menjadi Teks, lalu ketik ulang."
 ERROR = "{field} berisi kesalahan rumus ({text}). Perbaiki rumusnya, atau ketik isinya."
@@ -106,6 +127,17 @@ NEW_NEEDS_NAMA = "Nama kosong. Mahasiswa baru harus punya nama."
 NEW_NEEDS_ALAMAT = "Alamat kosong. Mahasiswa baru harus punya alamat."
 NEW_NEEDS_BOTH = "Nama atau alamat kosong. Mahasiswa baru harus punya keduanya."
 
+ASIDE_HEADER = "Tampaknya judul kolom, bukan data. Baris ini dilewati."
+ASIDE_TOTAL = "Tampaknya jumlah atau catatan, bukan data mahasiswa. Baris ini dilewati."
+ASIDE_SIGNATURE = "Tampaknya bagian tanda tangan, bukan data mahasiswa. Baris ini dilewati."
+ASIDE_TITLE = "Tampaknya judul atau keterangan, bukan data mahasiswa. Baris ini dilewati."
+ASIDE_REPEATED = "Sama persis dengan baris {row}, jadi dihitung sekali."
+
+LINE_BREAKS = "Baris baru di dalam sel diganti dengan koma."
+NEAR_STORED = "NIM {nim} mirip dengan {other} ({nama}) yang sudah ada."
+NEAR_IN_FILE = "NIM {nim} mirip dengan {other} di baris {row}."
+LOST_ZEROS = "Mungkin angka nol di depannya hilang."
+NO_DIGIT = "NIM ini tidak berisi angka. Centang jika memang benar, atau perbaiki."
 SPACES_REMOVED = "Spasi di awal atau akhir NIM dihapus."
 APOSTROPHE_REMOVED = "Tanda petik di awal NIM dihapus."
 SHORT_NIM = (

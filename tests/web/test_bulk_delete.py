@@ -26,7 +26,7 @@ from spreadsheets import (
     own_site,
 )
 
-from mahasiswa.sheets import MAX_CONFIRMED_BYTES, MAX_CONFIRMED_ROWS, SheetError
+from mahasiswa.sheets import MAX_CONFIRMED_BYTES, UPLOAD_MAX_ROWS, SheetError
 from mahasiswa.web import bulk_delete
 
 # The fixtures, which pytest finds by these names.
@@ -290,7 +290,7 @@ DAMAGED = [
     "001\0 ",
     "%ED%A0%80 ",
     "%41" * 5000 + " ",
-    "1 " * (MAX_CONFIRMED_ROWS + 1),
+    "1 " * (UPLOAD_MAX_ROWS + 1),
 ]
 
 

@@ -87,6 +87,9 @@ class Store(Protocol):
     async def find(self, nims: Sequence[str]) -> Mapping[str, Mahasiswa]:
         """The records that exist among these nims, by nim."""
 
+    async def near(self, nims: Sequence[str], limit: int) -> Sequence[Mahasiswa]:
+        """At most `limit` records whose nim has the same `near_key` as one of these nims, unless that key is empty."""
+
     async def count(self, query: Query) -> int:
         """The number of records that a query finds, for a progress bar."""
 

@@ -20,6 +20,8 @@ from mahasiswa.web.responses import compressed
 from mahasiswa.web.students import unsaved
 from mahasiswa.work import IMPORT, WORKBOOK, Busy
 
+NIM_ONLY = sheets.Choice(nim_only=True)
+
 QUOTED_NIM_MAX_CHARACTERS = 4 * 3 * NIM_MAX_CHARACTERS
 """Maximum length of a percent-encoded NIM. A character has up to four bytes, and a byte three characters."""
 
@@ -55,8 +57,8 @@ async def confirm(request: Request, store: Store, pages: Pages) -> Response:
     since is left out, so a second click changes nothing.
     """
     form = await read_large_form(request, ("nim",), sheets.MAX_CONFIRMED_BYTES, "confirmation too large", IMPORT)
-    # A field that was sent twice, or is not UTF-8, did not come from the preview.
-    data = "" if form.wrong else form.values["nim"] or ""
+    # A field that was sent twice did not come from the preview.
+    data = form["nim"][0] if len(form["nim"]) == 1 else ""
     try:
         await store.delete_all(await request.limits.slots.run(IMPORT, partial(load, data)))
     except sheets.SheetError as error:
@@ -80,7 +82,7 @@ def dump(nims: Iterable[str]) -> str:
 
 def load(data: str) -> Sequence[str]:
     """The NIMs of a form field. Raises SheetError for anything that `dump` never makes."""
-    *nims, end = data.split(" ", sheets.MAX_CONFIRMED_ROWS)
+    *nims, end = data.split(" ", sheets.UPLOAD_MAX_ROWS)
     if (
         not nims
         or end
@@ -97,12 +99,12 @@ def load(data: str) -> Sequence[str]:
 
 
 def _read_file(file: BinaryIO, stop: Event) -> Sequence[sheets.NimCell]:
-    with sheets.read(file, sheets.WEB, stop, nim_only=True) as table:
+    with sheets.read(file, sheets.WEB, stop, NIM_ONLY) as table:
         return sheets.clean_nims(table)
 
 
 def _read_pasted(text: str, stop: Event) -> Sequence[sheets.NimCell]:
-    return sheets.clean_nims(sheets.read_text(text, sheets.WEB, stop, nim_only=True))
+    return sheets.clean_nims(sheets.read_text(text, sheets.WEB, stop, NIM_ONLY))
 
 
 async def _preview(request: Request, store: Store, pages: Pages, cells: Sequence[sheets.NimCell]) -> Response:

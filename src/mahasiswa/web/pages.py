@@ -22,6 +22,7 @@ from mahasiswa.store.history import Batch, Conflict, Entry
 from mahasiswa.web.cached_page import CachedPage
 from mahasiswa.web.list_rows import CONFIRM, format_bodies, format_rows, row_format
 from mahasiswa.web.list_view import MAX_ROWS_PER_PAGE, OFFERED_ROWS_PER_PAGE, View
+from mahasiswa.web.preview_view import PreviewView
 from mahasiswa.wording import PROBLEMS, ProblemName
 
 DAYS_WITHOUT_YEAR = 330
@@ -181,22 +182,26 @@ class Pages:
 
     def import_form(self, message: str = "", status: int = 400, pasted: str = "") -> Response:
         """The page to choose a spreadsheet or to paste cells, with a message about the last attempt."""
+        return self._import_form(message, status, pasted, None)
+
+    def preview(self, view: PreviewView) -> Response:
+        """The preview of an import, or the import form with a choice of columns if they could not be found."""
+        if view.reading.unclear:
+            return self._import_form(view.reading.unclear, 400, "", view)
+        status = 409 if view.alert == "changed" else 200
+        return self._page("preview.html", status, self.not_stored, view=view, letter=wording.column_letter)
+
+    def _import_form(self, message: str, status: int, pasted: str, view: PreviewView | None) -> Response:
         return self._page(
             "import.html",
             status if message else 200,
+            self.not_stored if view else None,
             message=message,
             pasted=pasted,
+            view=view,
+            letter=wording.column_letter,
             max_size=wording.size(sheets.UPLOAD_MAX_BYTES),
-            max_rows=sheets.WEB.rows,
-        )
-
-    def preview(self, plan: sheets.Plan, data: str, note: str | None, *, changed: bool = False) -> Response:
-        """The preview of an import. Its confirmation sends `data` back."""
-        noticed = [entry for entry in (*plan.new, *plan.changed, *plan.same) if entry.row.cleaned or entry.row.warnings]
-        noticed.sort(key=lambda entry: entry.row.number)
-        status = 409 if changed else 200
-        return self._page(
-            "preview.html", status, self.not_stored, plan=plan, data=data, note=note, noticed=noticed, changed=changed
+            max_rows=sheets.UPLOAD_MAX_ROWS,
         )
 
     def bulk_delete_form(self, message: str = "", status: int = 400, pasted: str = "") -> Response:
@@ -208,7 +213,7 @@ class Pages:
             pasted=pasted,
             preview=None,
             max_size=wording.size(sheets.UPLOAD_MAX_BYTES),
-            max_rows=sheets.WEB.rows,
+            max_rows=sheets.UPLOAD_MAX_ROWS,
         )
 
     def bulk_delete(self, found: Sequence[Mahasiswa], missing: Sequence[sheets.NimCell], data: str) -> Response:

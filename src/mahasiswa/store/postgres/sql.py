@@ -421,6 +421,12 @@ FIRST = "SELECT nim, nama, alamat FROM mahasiswa ORDER BY nim LIMIT %s"
 AFTER = "SELECT nim, nama, alamat FROM mahasiswa WHERE nim > %s ORDER BY nim LIMIT %s"
 GET = "SELECT nim, nama, alamat FROM mahasiswa WHERE nim = %s"
 GET_LOCKED = "SELECT nim, nama, alamat FROM mahasiswa WHERE nim = %s FOR UPDATE"
+# As record.near_key. It reads every record.
+NEAR = """
+SELECT nim, nama, alamat FROM mahasiswa
+JOIN unnest(%s::text[]) AS wanted (key) ON key COLLATE "C" = ltrim(translate(lower(nim), ' .-', ''), '0')
+LIMIT %s
+"""
 FIND = "SELECT nim, nama, alamat FROM mahasiswa WHERE nim = ANY(%s)"
 # Ordered, so that two transactions which lock the same records cannot deadlock.
 FIND_LOCKED = "SELECT nim, nama, alamat FROM mahasiswa WHERE nim = ANY(%s) ORDER BY nim FOR UPDATE"

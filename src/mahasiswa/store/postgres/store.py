@@ -10,7 +10,7 @@ from typing import Any, Self, TypeVar, cast
 import psycopg
 from psycopg.errors import FeatureNotSupported, InsufficientPrivilege, UndefinedFunction
 
-from mahasiswa.record import Incoming, Mahasiswa, Write, combine, digest
+from mahasiswa.record import Incoming, Mahasiswa, Write, combine, digest, near_key
 from mahasiswa.store import Found, Merged, Query, Snapshot, folding, nearest
 from mahasiswa.store.errors import Changed, EditConflict, Refused
 from mahasiswa.store.history import UNDOABLE_ROWS_MAX, HistoryPage
@@ -82,6 +82,10 @@ class PostgresStore:
 
     async def find(self, nims: Sequence[str]) -> Mapping[str, Mahasiswa]:
         return _by_nim(await self._pool.fetch(IMPORT, sql.FIND, _storable(nims)))
+
+    async def near(self, nims: Sequence[str], limit: int) -> Sequence[Mahasiswa]:
+        keys = sorted({near_key(nim) for nim in _storable(nims)} - {""})
+        return _as_records(await self._pool.fetch(IMPORT, sql.NEAR, keys, limit))
 
     async def count(self, query: Query) -> int:
         where, parameters = _where(query.cari)

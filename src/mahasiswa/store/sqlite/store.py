@@ -13,7 +13,7 @@ from typing import Self, TypeVar, cast
 
 import apsw
 
-from mahasiswa.record import Incoming, Mahasiswa, Write, combine, digest
+from mahasiswa.record import Incoming, Mahasiswa, Write, combine, digest, near_key
 from mahasiswa.store import Found, Merged, Query, Snapshot, Version, folding, nearest
 from mahasiswa.store.errors import Changed, EditConflict, TextsRemain, TookTooLong, Unavailable, Unusable
 from mahasiswa.store.history import UNDOABLE_ROWS_MAX, HistoryPage
@@ -131,6 +131,10 @@ class SQLiteStore:
             return {record.nim: record for record in _records(db.execute(sql.FIND, (_as_json(nims),)))}
 
         return await self._read(IMPORT, read)
+
+    async def near(self, nims: Sequence[str], limit: int) -> Sequence[Mahasiswa]:
+        keys = json.dumps(sorted({near_key(nim) for nim in nims if "\0" not in nim} - {""}))
+        return await self._read(IMPORT, lambda db: _records(db.execute(sql.NEAR, (keys, limit))))
 
     async def count(self, query: Query) -> int:
         where, bindings = _condition(query.cari)
