@@ -1,5 +1,6 @@
 """Shows each kind of page that the service has in a browser window: `PAGES`."""
 
+import itertools
 from collections.abc import Callable
 
 from browser import Window
@@ -9,6 +10,7 @@ from playwright.sync_api import FilePayload, expect
 SITI = ("2207", "Siti Aminah", "Jalan Kaliurang 5, Sleman")
 LONG = ("9" * 255, "Wolfeschlegelsteinhausenbergerdorff" * 20, "https://maps.example/" + "x" * 900)
 UNKNOWN = "x" * 300
+IMPORTS = itertools.count()
 
 
 def show_list(window: Window, site: Site) -> None:
@@ -40,9 +42,18 @@ def show_duplicate(window: Window, site: Site) -> None:
     """Show the add form again after a duplicate nim: 409."""
     site.add(*LONG)
     window.open("/mahasiswa/add")
-    window.type(nim=LONG[0], nama=LONG[1], alamat=LONG[2])
+    window.type(nim=LONG[0], nama=LONG[1], alamat=SITI[2])
     window.save()
     expect(window.page.locator("[aria-invalid]")).to_have_count(1)
+
+
+def show_stored(window: Window, site: Site) -> None:
+    """Show the answer to an addition that is stored already: 409."""
+    site.add(*SITI)
+    window.open("/mahasiswa/add")
+    window.type(nim=SITI[0], nama=SITI[1], alamat=SITI[2])
+    window.save()
+    expect(window.page.get_by_role("link", name="Lihat datanya")).to_be_visible()
 
 
 def show_incomplete(window: Window, _site: Site) -> None:
@@ -76,7 +87,7 @@ def show_found(window: Window, site: Site) -> None:
     site.add(*LONG)
     add_many(site, 25)
     assert window.open("/?cari=a&urut=nama&arah=turun&per=10&halaman=2") == 200
-    expect(window.page.get_by_role("link", name="Berikutnya")).to_be_visible()
+    expect(window.page.get_by_role("link", name="Berikutnya").first).to_be_visible()
 
 
 def show_no_match(window: Window, site: Site) -> None:
@@ -102,6 +113,7 @@ def show_preview(window: Window, site: Site) -> None:
     site.add(*SITI)
     site.add(*LONG)
     site.add("3", "Citra", "Klaten")
+    site.add("77", "Zainab", "Klaten")
     choose(
         window,
         table(
@@ -111,8 +123,14 @@ def show_preview(window: Window, site: Site) -> None:
             ("'004", "Dewi", LONG[2]),
             ("1E+5", *LONG[1:]),
             ("3", "Citra", "Klaten"),
+            ("TAMU", "Eko", "Solo"),
+            ("2.207", "Siti", "Solo"),
+            ("Total", "", "9"),
         ),
     )
+    with window.leaving():
+        window.page.get_by_role("button", name="Lihat").click()
+    expect(window.page.locator("#sisa td").first).to_be_visible()
     for summary in window.page.locator("summary").all():
         summary.click()
 
@@ -121,7 +139,7 @@ def show_preview_of_nothing(window: Window, site: Site) -> None:
     """Show an import preview that has nothing to save."""
     site.add(*SITI)
     choose(window, table(SITI))
-    expect(window.page.get_by_text("Pilih berkas lain")).to_be_visible()
+    expect(window.page.get_by_role("link", name="Kembali ke impor")).to_be_visible()
 
 
 def show_preview_again(window: Window, site: Site) -> None:
@@ -134,12 +152,47 @@ def show_preview_again(window: Window, site: Site) -> None:
     expect(window.page.get_by_role("alert")).to_be_visible()
 
 
+def show_bulk_delete(window: Window, _site: Site) -> None:
+    """Show the form for NIMs of records to remove."""
+    assert window.open("/mahasiswa/hapus") == 200
+
+
+def show_bulk_delete_refused(window: Window, _site: Site) -> None:
+    """Show the form for NIMs again with an error: 400."""
+    preview_deletion(window, "Nama\tAlamat\nSiti\tSleman")
+    expect(window.page.get_by_role("alert")).to_be_visible()
+
+
+def show_bulk_delete_preview(window: Window, site: Site) -> None:
+    """Show the preview of a bulk delete with found, missing and damaged NIMs."""
+    site.add(*SITI)
+    site.add(*LONG)
+    add_many(site, 12)
+    preview_deletion(
+        window, "\n".join([SITI[0], LONG[0], "x" * 255, "1E+15", *(f"{number:04}" for number in range(12))])
+    )
+    window.page.locator("summary").click()
+
+
+def show_bulk_delete_of_nothing(window: Window, _site: Site) -> None:
+    """Show the preview of a bulk delete that found no record."""
+    preview_deletion(window, UNKNOWN)
+
+
+def preview_deletion(window: Window, pasted: str) -> None:
+    """Paste NIMs into the form of a bulk delete and press the button that shows its preview."""
+    window.open("/mahasiswa/hapus")
+    window.page.get_by_label("NIM", exact=True).fill(pasted)
+    with window.leaving():
+        window.page.get_by_role("button", name="Lihat pratinjau").click()
+
+
 def show_changed(window: Window, site: Site) -> None:
-    """Show the conflict page of a record that has changed since its edit form was opened: 409."""
+    """Show the conflict page of a field that has changed since the edit form was opened: 409."""
     site.add(*LONG)
     window.open(f"/mahasiswa/edit/{LONG[0]}")
     window.type(nama=LONG[1] + "s")
-    site.edit(LONG[0], LONG[1], LONG[2] + "y")
+    site.edit(LONG[0], LONG[1] + "y", LONG[2])
     window.save()
     expect(window.page.get_by_role("link", name="Gunakan data terbaru")).to_be_visible()
 
@@ -148,6 +201,79 @@ def show_export_refused(window: Window, site: Site) -> None:
     """Show the answer to an export that Excel cannot hold, because a text is too long: 422."""
     site.add("40000", "x" * 40_000, "Klaten")
     assert window.open("/mahasiswa/ekspor.xlsx") == 422
+
+
+def show_history(window: Window, site: Site) -> None:
+    """Show a page of the history with changes of every kind, and pages after it."""
+    add_many(site, 45)
+    site.add(*LONG)
+    site.edit(LONG[0], "Siti", LONG[2] + "y")
+    site.add(*SITI)
+    site.delete(SITI[0])
+    import_many(window)
+    window.open("/mahasiswa/riwayat")
+    with window.leaving():
+        window.page.get_by_role("button", name="Kembalikan", exact=True).first.click()
+    assert window.open("/mahasiswa/riwayat") == 200
+    expect(window.page.get_by_role("link", name="Berikutnya").first).to_be_visible()
+    expect(window.page.get_by_text("Dikembalikan").first).to_be_visible()
+
+
+def show_empty_history(window: Window, _site: Site) -> None:
+    """Show a search of the history that finds nothing."""
+    assert window.open(f"/mahasiswa/riwayat?cari=tidak+{UNKNOWN}") == 200
+
+
+def show_batch(window: Window, _site: Site) -> None:
+    """Show the changes of an import."""
+    import_many(window)
+    open_the_import(window)
+    expect(window.page.get_by_role("button", name="Kembalikan semua")).to_be_visible()
+
+
+def show_no_change(window: Window, _site: Site) -> None:
+    """Show the answer to a change that is not in the history: 404."""
+    assert window.open("/mahasiswa/riwayat/kelompok/999999999") == 404
+
+
+def show_undo_conflict(window: Window, site: Site) -> None:
+    """Show the conflict of an undo of a record that has changed since: 409."""
+    site.delete(LONG[0])
+    site.add(*LONG)
+    site.edit(LONG[0], "Siti", LONG[2])
+    window.open("/mahasiswa/riwayat")
+    site.edit(LONG[0], "Siti Aminah", LONG[2])
+    with window.leaving():
+        window.page.get_by_role("button", name="Kembalikan").first.click()
+    expect(window.page.get_by_role("button", name="Tetap kembalikan")).to_be_visible()
+
+
+def show_batch_conflict(window: Window, site: Site) -> None:
+    """Show the changed records because of which an import is not undone: 409."""
+    nims = import_many(window)
+    open_the_import(window)
+    site.delete(nims[0])
+    for nim in nims[1:55]:
+        site.edit(nim, *LONG[1:])
+    with window.leaving():
+        window.page.get_by_role("button", name="Kembalikan semua").click()
+    expect(window.page.get_by_role("alert")).to_be_visible()
+
+
+def import_many(window: Window) -> list[str]:
+    """Import 60 new records; return their nims."""
+    nims = [f"{next(IMPORTS):06}" for _ in range(60)]
+    choose(window, table(*[(nim, f"Nama {nim}", "Sleman") for nim in nims]))
+    with window.leaving():
+        window.page.get_by_role("button", name="Simpan").click()
+    return nims
+
+
+def open_the_import(window: Window) -> None:
+    """Open the changes of the latest import."""
+    window.open("/mahasiswa/riwayat")
+    with window.leaving():
+        window.page.get_by_role("link", name="Lihat rinciannya").first.click()
 
 
 def choose(window: Window, text: str) -> None:
@@ -189,6 +315,7 @@ PAGES: dict[str, Callable[[Window, Site], None]] = {
         show_add,
         show_edit,
         show_duplicate,
+        show_stored,
         show_incomplete,
         show_unreadable,
         show_no_record,
@@ -201,7 +328,17 @@ PAGES: dict[str, Callable[[Window, Site], None]] = {
         show_preview,
         show_preview_of_nothing,
         show_preview_again,
+        show_bulk_delete,
+        show_bulk_delete_refused,
+        show_bulk_delete_preview,
+        show_bulk_delete_of_nothing,
         show_changed,
+        show_history,
+        show_empty_history,
+        show_batch,
+        show_no_change,
+        show_undo_conflict,
+        show_batch_conflict,
         show_export_refused,
     )
 }

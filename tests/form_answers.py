@@ -74,7 +74,7 @@ def assert_form(site: Site, answer: httpx.Response, heading: str, action: str, w
 def assert_error(answer: httpx.Response, site: Site, words: str) -> None:
     """Check that the answer is a page with this text and a link back to the list."""
     page = assert_page(answer, site)
-    assert words in page.tree.css(".container")[0].text()
+    assert words in page.tree.css("main.container")[0].text()
     assert [link.target for link in page.links if link.text == "Kembali ke daftar"] == ["/"]
 
 
@@ -88,7 +88,7 @@ def assert_page(answer: httpx.Response, site: Site) -> Page:
     page, layout = Page(html, site.origin), site.page(ADD)
     assert page.title == "Program Input Data Mahasiswa"
     assert page.stylesheets == layout.stylesheets != []
-    assert len(page.tree.css("body > .container")) == 1
+    assert len(page.tree.css("body > main.container")) == 1
     assert len(page.tree.css("h1")) == 1
     return page
 

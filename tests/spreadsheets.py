@@ -2,6 +2,7 @@
 
 import io
 import json
+import random
 import shutil
 import subprocess
 import sys
@@ -22,6 +23,9 @@ SHEET = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 IMPORT = "/mahasiswa/impor"
 SAVE = "/mahasiswa/impor/simpan"
 SOFFICE_SECONDS = 120.0
+
+COUNTS = ["Baru", "Berubah", "Tidak berubah", "Perlu diperbaiki", "Perlu diperiksa", "Dilewati"]
+"""The names of a preview's counts, in their order."""
 
 Record = tuple[str, str, str]
 
@@ -89,9 +93,11 @@ class Preview(Page):
 
     @property
     def counts(self) -> dict[str, int]:
-        """The four counts, by name."""
+        """The counts that are not zero, by name."""
         names, numbers = (self._texts(f".summary {tag}") for tag in ("dt", "dd"))
-        return {name: int(number.replace(".", "")) for name, number in zip(names, numbers, strict=True)}
+        counts = {name: int(number.replace(".", "")) for name, number in zip(names, numbers, strict=True)}
+        assert list(counts) == COUNTS
+        return {name: number for name, number in counts.items() if number}
 
     @property
     def alert(self) -> str:
@@ -99,19 +105,32 @@ class Preview(Page):
         return " ".join(self._texts("[role=alert]"))
 
     @property
+    def what_was_read(self) -> str:
+        """The file, the sheet, the number of rows, and which column became which."""
+        return " ".join(self._texts("main .note")[0].split())
+
+    @property
     def wrong(self) -> list[str]:
-        """The rows to correct: the row number, the reason, and the cells as they are in the file."""
-        return [" ".join(text.split()) for text in self._texts(".rows .bad")]
+        """The rows to correct: the row numbers, the reason, and the cells as they are in the file."""
+        return [
+            " ".join([*group.css(".bad")[0].text().split(), " · ".join(filter(None, _values(group)))])
+            for group in self.tree.css("#perbaiki li")
+        ]
+
+    @property
+    def skipped(self) -> list[str]:
+        """The rows that were set aside: the row numbers and the reason, and the cells as they are in the file."""
+        return [" ".join(text.split()) for text in self._texts("#dilewati li")]
 
     @property
     def noticed(self) -> list[str]:
         """The rows to check: the row number, the notice, and the cells as they will be written."""
-        return [" ".join(text.split()) for text in self._texts(".rows li:not(.bad)")]
+        return [" ".join(text.split()) for text in self._texts("#periksa li")]
 
     @property
     def changed(self) -> list[Shown]:
         """The rows that change a record."""
-        rows = self.tree.css("section .compare tbody tr")
+        rows = self.tree.css("#berubah tbody tr")
         return [
             Shown(int(number.text()), nim.text(), _lines(after), _lines(before))
             for number, nim, before, after in (row.css("td") for row in rows)
@@ -120,33 +139,29 @@ class Preview(Page):
     @property
     def new(self) -> list[Shown]:
         """The rows that add a record."""
-        return self._folded("Baru")
+        return self._rows_of("baru")
 
     @property
     def same(self) -> list[Shown]:
         """The rows of records that do not change."""
-        return self._folded("Tidak berubah")
+        return self._rows_of("sama")
 
     @property
     def buttons(self) -> list[Button]:
         """The buttons that write."""
-        attributes = [(node.text(), node.attributes) for node in self.tree.css("main form button[type=submit]")]
+        attributes = [(node.text(), node.attributes) for node in self.tree.css("main form button[name=ada]")]
         return [Button(text, str(of.get("name")), str(of.get("value"))) for text, of in attributes]
 
     @property
     def data(self) -> str:
         """The value of the hidden field that holds the rows to write."""
-        (field,) = self.tree.css("main form input")
-        assert (field.attributes["type"], field.attributes["name"]) == ("hidden", "data")
+        (field,) = self.tree.css("main form input[name=data]")
+        assert field.attributes["type"] == "hidden"
         return str(field.attributes["value"])
 
-    def _folded(self, heading: str) -> list[Shown]:
-        for node in self.tree.css("details"):
-            (summary,) = node.css("summary")
-            if summary.text().startswith(heading):
-                cells = [[cell.text() for cell in row.css("td")] for row in node.css("tbody tr")]
-                return [Shown(int(number), nim, (nama, alamat)) for number, nim, nama, alamat in cells]
-        return []
+    def _rows_of(self, part: str) -> list[Shown]:
+        cells = [[cell.text() for cell in row.css("td")] for row in self.tree.css(f"#{part} tbody tr")]
+        return [Shown(int(number), nim, (nama, alamat)) for number, nim, nama, alamat in cells]
 
 
 class Importer:
@@ -173,7 +188,7 @@ class Importer:
     def refused(self, answer: httpx.Response, status: int = 400) -> str:
         """Return the alert of the form's page, which a refused file must lead to."""
         page = Preview(answer.text, str(answer.url))
-        assert (answer.status_code, page.headings) == (status, ["Impor Data Mahasiswa"])
+        assert (answer.status_code, page.headings[:1]) == (status, ["Impor Data Mahasiswa"])
         return page.alert
 
     def shown(self, answer: httpx.Response, status: int = 200) -> Preview:
@@ -184,10 +199,14 @@ class Importer:
         return page
 
     def press(self, preview: Preview, text: str) -> httpx.Response:
-        """Press the button whose text begins with `text`; return the response."""
-        (button,) = [button for button in preview.buttons if button.text.startswith(text)]
+        """Press a button that writes, by its value or by the beginning of its text; return the response."""
+        (button,) = [button for button in preview.buttons if button.value == text or button.text.startswith(text)]
         (form,) = [form for form in preview.forms if "data" in form.values]
         return self.site.post(form.target, {"data": preview.data, button.name: button.value})
+
+    def check_again(self, preview: Preview, **fields: str | Sequence[str]) -> Preview:
+        """Press "Periksa lagi" after changing fields; the response must be a preview."""
+        return self.shown(self.site.post(SAVE, repaired(preview, **fields)))
 
     def save(self, preview: Preview, text: str = "Simpan") -> None:
         """Press the button; the response must be the redirect to the list."""
@@ -198,6 +217,18 @@ class Importer:
     def records(self) -> list[Record]:
         """Return every record that the list shows."""
         return [(nim, nama, alamat) for _, nim, nama, alamat in self.site.list().rows]
+
+
+def repaired(preview: Preview, **fields: str | Sequence[str]) -> list[tuple[str, str]]:
+    """Return the fields that "Periksa lagi" sends. `fields` replace those with the same name."""
+    sent = [("data", preview.data), ("periksa", "1")]
+    for row in preview.tree.css("#perbaiki .repair"):
+        sent += [(f"{name}[]", _value(row, f"{name}[]")) for name in ("baris", "nim", "nama", "alamat")]
+    sent = [(name, value) for name, value in sent if name.removesuffix("[]") not in fields]
+    for field, values in fields.items():
+        name = field if field in {"lembar", "periksa"} else f"{field}[]"
+        sent += [(name, value) for value in ([values] if isinstance(values, str) else values)]
+    return sent
 
 
 @pytest.fixture(scope="module", name="database")
@@ -246,6 +277,126 @@ def csv(*rows: Sequence[str], separator: str = ";", encoding: str = "utf-8", end
     """Return a CSV file without quotes."""
     return "".join(separator.join(row) + end for row in rows).encode(encoding)
 
+
+def students(count: int) -> list[Record]:
+    """Return realistic records, always the same."""
+    chance = random.Random(7)
+    return [
+        (
+            f"{2300000000 + 7 * number}",
+            " ".join([chance.choice(FIRST_NAMES), chance.choice(FIRST_NAMES), chance.choice(LAST_NAMES)]),
+            (
+                f"Jl. {chance.choice(STREETS)} No. {chance.randint(1, 200)}, RT {chance.randint(1, 12):02}"
+                f" RW {chance.randint(1, 9):02}, {chance.choice(TOWNS)}"
+            ),
+        )
+        for number in range(count)
+    ]
+
+
+FIRST_NAMES = [
+    "Siti",
+    "Budi",
+    "Ani",
+    "Agus",
+    "Dewi",
+    "Eko",
+    "Fitri",
+    "Galih",
+    "Hendra",
+    "Indah",
+    "Joko",
+    "Kartika",
+    "Lestari",
+    "Muhammad",
+    "Nur",
+    "Oktavia",
+    "Putri",
+    "Rizky",
+    "Sri",
+    "Taufik",
+    "Umar",
+    "Vina",
+    "Wahyu",
+    "Yusuf",
+    "Zahra",
+    "Ahmad",
+    "Aisyah",
+    "Bagus",
+    "Cahya",
+    "Dian",
+    "Endah",
+    "Fajar",
+    "Gilang",
+    "Hesti",
+    "Intan",
+    "Jamal",
+    "Kurnia",
+    "Laila",
+]
+LAST_NAMES = [
+    "Aminah",
+    "Santoso",
+    "Wibowo",
+    "Rahayu",
+    "Hidayat",
+    "Saputra",
+    "Permata",
+    "Nugroho",
+    "Susanti",
+    "Kurniawan",
+    "Setiawan",
+    "Wijaya",
+    "Handayani",
+    "Pratiwi",
+    "Maulana",
+    "Ramadhan",
+    "Puspita",
+    "Anggraini",
+    "Firmansyah",
+    "Purnomo",
+    "Suryani",
+    "Hartono",
+    "Widodo",
+    "Safitri",
+    "Gunawan",
+    "Mulyani",
+    "Prasetyo",
+]
+STREETS = [
+    "Kaliurang",
+    "Malioboro",
+    "Mawar",
+    "Melati",
+    "Anggrek",
+    "Sudirman",
+    "Diponegoro",
+    "Pahlawan",
+    "Veteran",
+    "Merdeka",
+    "Cendana",
+    "Kenanga",
+    "Magelang",
+    "Solo",
+    "Wates",
+    "Parangtritis",
+    "Godean",
+    "Palagan",
+    "Affandi",
+    "Gejayan",
+]
+TOWNS = [
+    "Sleman",
+    "Bantul",
+    "Klaten",
+    "Magelang",
+    "Yogyakarta",
+    "Wates",
+    "Wonosari",
+    "Surakarta",
+    "Boyolali",
+    "Purworejo",
+]
 
 MIXED = csv(
     HEADER,
@@ -355,6 +506,15 @@ def cells_of(xlsx: bytes) -> list[list[Any]]:
     workbook = openpyxl.load_workbook(io.BytesIO(xlsx))
     (sheet,) = workbook.worksheets
     return [list(row) for row in sheet.iter_rows()]
+
+
+def _value(row: LexborNode, name: str) -> str:
+    return str(row.css(f"input[name='{name}']")[0].attributes["value"])
+
+
+def _values(group: LexborNode) -> list[str]:
+    """The texts of the inputs of all rows of a group."""
+    return [_value(row, name) for row in group.css(".repair") for name in ("nim[]", "nama[]", "alamat[]")]
 
 
 def _lines(cell: LexborNode) -> tuple[str, str]:

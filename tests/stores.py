@@ -8,10 +8,11 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from mahasiswa.record import Mahasiswa
-from mahasiswa.settings import DatabaseURL
+from mahasiswa.settings import DatabaseURL, SQLiteURL
 from mahasiswa.store import Store, open_store
 from mahasiswa.store.errors import Refused, Unavailable
 
@@ -111,3 +112,16 @@ def ask(path: Path, statement: str) -> list[tuple[object, ...]]:
 def contents(path: Path) -> list[tuple[object, ...]]:
     """Return the records in order of nim, as another program reads them."""
     return ask(path, "SELECT nim, nama, alamat FROM mahasiswa ORDER BY nim")
+
+
+AGE_SQLITE = "UPDATE mahasiswa_history SET moment = strftime('%Y-%m-%dT%H:%M:%fZ', moment, '-{days} days')"
+AGE_POSTGRES = "UPDATE mahasiswa_history SET moment = moment - interval '{days} days'"
+
+
+def age_history(url: DatabaseURL, days: int) -> None:
+    """Make the whole history some days older, in another program."""
+    if isinstance(url, SQLiteURL):
+        run_script(url.path, AGE_SQLITE.format(days=days))
+        return
+    with psycopg.connect(url.conninfo) as db:
+        db.execute(AGE_POSTGRES.format(days=days))

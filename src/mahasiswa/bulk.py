@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, 
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
 import click
 
@@ -19,6 +19,7 @@ from mahasiswa.record import Incoming, Mahasiswa
 from mahasiswa.settings import DatabaseURL, SQLiteURL
 from mahasiswa.store import Merged, Query, Store, migrate, open_store
 from mahasiswa.store.errors import Refused, StoreError, Unusable
+from mahasiswa.store.history import UNDOABLE_ROWS_MAX
 from mahasiswa.store.threads import copy, with_records
 
 if TYPE_CHECKING:
@@ -27,6 +28,11 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 BATCH_ROWS = 5000
+
+TOO_LONG_TO_UNDO = (
+    f"This import has more than {UNDOABLE_ROWS_MAX} rows, so it cannot be undone. To be able to go back, press Ctrl-C,"
+    " then make a back-up: mahasiswa backup FILE (PostgreSQL: pg_dump)"
+)
 
 MAX_LISTED_ROWS = 100
 """Maximum rows whose problems are listed one by one."""
@@ -46,17 +52,18 @@ def import_file(url: DatabaseURL, file: Path, *, update: bool, dry_run: bool) ->
     Raise Failure or Interrupted. Nothing is written then.
     """
     cleaner = sheets.Cleaner()
+    skipped: list[tuple[int, str]] = []
     with (
         _failures(file),
         file.open("rb") as source,
         sheets.read(source, sheets.COMMAND_LINE) as table,
         _progress("Import", file.stat().st_size) as advance,
     ):
-        batches = _clean(cleaner, file, table, lambda: advance(source.tell()))
+        batches = _clean(cleaner, file, table, skipped, lambda: advance(source.tell()))
         merged = _run(_with_store(url, lambda store: store.merge(batches, update=update, dry_run=dry_run)))
     if merged.incomplete:
         raise Failure(_lines(file, ((row, wording.NEW_NEEDS_BOTH) for row in merged.incomplete)))
-    return merged, _lines(file, cleaner.suspects().items())
+    return merged, [*_lines(file, skipped), *_lines(file, cleaner.suspects().items())]
 
 
 def export_file(url: DatabaseURL, file: Path) -> int:
@@ -94,16 +101,36 @@ def copy_records(source: DatabaseURL, target: DatabaseURL) -> int:
         raise Failure([f"mahasiswa: {error}"]) from error
 
 
+def forget_record(url: DatabaseURL, nim: str) -> bool:
+    """Remove a record and all its history. Return False if there was neither. Raise Failure or Interrupted."""
+    try:
+        return _run(_with_store(url, lambda store: store.forget(nim), create=False))
+    except StoreError as error:
+        raise Failure([f"mahasiswa: {error}"]) from error
+
+
 def _clean(
-    cleaner: sheets.Cleaner, file: Path, rows: Iterable[sheets.SheetRow], advance: Callable[[], None]
+    cleaner: sheets.Cleaner,
+    file: Path,
+    rows: Iterable[sheets.SheetRow],
+    skipped: list[tuple[int, str]],
+    advance: Callable[[], None],
 ) -> Iterator[Sequence[Incoming]]:
-    """Batches of clean rows. If any row is invalid, raise Failure at the end, so that all of them are listed at once."""
+    """Batches of clean rows. If any row is invalid, raise Failure at the end, so that all of them are listed at once.
+
+    The number and the reason of each row that was set aside are appended to `skipped`.
+    """
     invalid: list[tuple[int, str]] = []
     cleaned = cleaner.clean(rows)
+    count = 0
     while batch := list(islice(cleaned, BATCH_ROWS)):
+        if count <= UNDOABLE_ROWS_MAX < count + len(batch):
+            click.echo(TOO_LONG_TO_UNDO, err=True)
+        count += len(batch)
+        skipped += [(row.number, row.reason) for row in batch if isinstance(row, sheets.Skipped)]
         invalid += [(row.number, row.problem) for row in batch if isinstance(row, sheets.InvalidRow)]
         if not invalid:
-            yield [row[:4] for row in cast("list[sheets.Row]", batch)]
+            yield [row[:4] for row in batch if isinstance(row, sheets.Row)]
         advance()
     if invalid:
         raise Failure(_lines(file, invalid))

@@ -173,6 +173,29 @@ def adopt() -> None:
 
 
 @main.command()
+@click.argument("nim")
+@_ended_early("nothing was removed")
+def forget(nim: str) -> None:
+    """Remove a person's record and all of its history, also from the free space of the database's files.
+
+    It cannot be undone. Back-ups, replicas, archives and logs keep what they have: remove it from them yourself. If a
+    program that has the database open prevents the removal from its files, the exit code is 1, and the files are named.
+
+    \b
+    mahasiswa forget 20/456839/TK/50663
+    """  # noqa: D301 - as above
+    url = _settings().database_url
+    from mahasiswa.bulk import Failure, forget_record  # noqa: PLC0415 - as above
+
+    try:
+        was_known = forget_record(url, nim)
+    except Failure as failure:
+        _fail("\n".join(failure.lines))
+    click.echo(f"{nim}: {'the record and its history are removed' if was_known else 'no record and no history'}")
+    click.echo("Back-ups, replicas, archives and logs keep what they have. Remove it from them yourself.")
+
+
+@main.command()
 @click.option("--from", "source", metavar="URL", help="The database with the records.")
 @click.option("--to", "target", metavar="URL", help="The database to copy them to. It must hold no records.")
 @_ended_early()

@@ -1,4 +1,4 @@
-"""The student record (specification, section 2): its fields, its limits and its digest."""
+"""The student record (specification, section 2): its fields, its limits, its digest, and the merge of two edits."""
 
 import base64
 import hashlib
@@ -36,8 +36,54 @@ A plain tuple, because an import makes a million of them.
 
 
 def digest(record: Mahasiswa) -> str:
-    """The first 128 bits of SHA-256 over a record's texts, as 22 characters of URL-safe base64."""
-    # Each text is preceded by its length, so two different records never give the same bytes.
-    texts = [text.encode("utf-8", "surrogatepass") for text in record]
-    joined = b"".join(b"%d:%b" % (len(text), text) for text in texts)
-    return base64.urlsafe_b64encode(hashlib.sha256(joined).digest()[:16]).rstrip(b"=").decode()
+    """One digest for each text that can change: 11 characters for nama, then 11 for alamat, in URL-safe base64.
+
+    Line breaks do not count, because a browser removes them from the text of a single-line input.
+    """
+    return _digest(record.nama) + _digest(record.alamat)
+
+
+def combine(stored: Mahasiswa, sent: Mahasiswa, versi: str) -> tuple[Mahasiswa, bool]:
+    """Combine the record that an edit form sent with the stored one; return it, and whether there is a conflict.
+
+    `versi` is the digest of the record that the form showed. A field that the form did not change keeps the stored
+    text. A field that the form and someone else changed to different texts is a conflict and has the form's text.
+    """
+    texts = []
+    is_conflict = False
+    shown = versi[:_DIGEST_CHARACTERS], versi[_DIGEST_CHARACTERS:]
+    for stored_text, sent_text, shown_digest in zip(stored[1:], sent[1:], shown, strict=True):
+        if sent_text in (stored_text, _without_line_breaks(stored_text)):
+            texts.append(stored_text)
+        elif shown_digest == _digest(stored_text):
+            texts.append(sent_text)
+        elif shown_digest == _digest(sent_text):
+            texts.append(stored_text)
+        else:
+            texts.append(sent_text)
+            is_conflict = True
+    return Mahasiswa(stored.nim, *texts), is_conflict
+
+
+_DIGEST_BYTES = 8
+_DIGEST_CHARACTERS = 11
+
+
+def _digest(text: str) -> str:
+    shown = _without_line_breaks(text).encode("utf-8", "surrogatepass")
+    return base64.urlsafe_b64encode(hashlib.sha256(shown).digest()[:_DIGEST_BYTES]).rstrip(b"=").decode()
+
+
+def _without_line_breaks(text: str) -> str:
+    return text.replace("\r", "").replace("\n", "")
+
+
+def near_key(nim: str) -> str:
+    """The nim without leading zeros, spaces, dots, dashes and the case of ASCII letters. The engines' SQL does the same.
+
+    Two nims with the same key are probably one: a CSV file that a spreadsheet has saved loses zeros.
+    """
+    return nim.translate(_NEAR).lstrip("0")
+
+
+_NEAR = {ord(" "): None, ord("."): None, ord("-"): None} | {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}

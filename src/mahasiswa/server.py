@@ -13,7 +13,7 @@ from multiprocessing.context import ForkContext, SpawnContext
 from multiprocessing.process import BaseProcess
 
 from mahasiswa.parent import end_with
-from mahasiswa.settings import DatabaseURL, Settings
+from mahasiswa.settings import Settings
 from mahasiswa.store import migrate
 from mahasiswa.store.errors import Unusable
 
@@ -39,7 +39,7 @@ def serve(settings: Settings) -> None:
     # A forked worker need not import everything again. Only on Linux is a fork safe.
     context: ForkContext | SpawnContext
     context = multiprocessing.get_context("fork") if sys.platform == "linux" else multiprocessing.get_context("spawn")
-    _migrate_in_child(context, settings.database_url)
+    _migrate_in_child(context, settings)
     _raise_open_files()
     from mahasiswa import worker  # noqa: PLC0415 - slow to import, and of no use if the service cannot start
 
@@ -115,10 +115,10 @@ def _raise_open_files() -> None:
             log.debug("the limit of open files stays at %d", soft)
 
 
-def _migrate_in_child(context: ForkContext | SpawnContext, url: DatabaseURL) -> None:
+def _migrate_in_child(context: ForkContext | SpawnContext, settings: Settings) -> None:
     """Make the database ready in a process of its own: no handle of SQLite may be open when the workers are forked."""
     receiver, sender = context.Pipe(duplex=False)
-    child = context.Process(target=_report_migrate, args=(url, sender, os.getpid()))
+    child = context.Process(target=_report_migrate, args=(settings, sender, os.getpid()))
     child.start()
     sender.close()
     try:
@@ -130,10 +130,10 @@ def _migrate_in_child(context: ForkContext | SpawnContext, url: DatabaseURL) -> 
         raise CannotStart(failure)
 
 
-def _report_migrate(url: DatabaseURL, report: "Connection[str | None, None]", parent: int) -> None:
+def _report_migrate(settings: Settings, report: "Connection[str | None, None]", parent: int) -> None:
     end_with(parent)
     try:
-        if warning := migrate(url):
+        if warning := migrate(settings.database_url, settings.history_days):
             log.warning(warning)
     except Unusable as error:
         report.send(str(error))

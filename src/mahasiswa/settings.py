@@ -8,9 +8,12 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Self
 from urllib.parse import SplitResult, urlsplit
+from zoneinfo import ZoneInfo
 
 BOOTSTRAP = "https://cdn.jsdelivr.net/npm/bootstrap@5.3.8/dist/css/bootstrap.min.css"
 BOOTSTRAP_INTEGRITY = "sha384-sRIl4kxILFvY47J16cr9ZwB07vP4J8+LH7qKQnuqkuIAvNWLzeN8tE5YBujZqJLB"
+
+DEFAULT_HISTORY_DAYS = 30
 
 
 class SettingError(ValueError):
@@ -111,6 +114,13 @@ def _log_level(text: str) -> str:
     raise ValueError("debug, info, warning or error")
 
 
+def _timezone(text: str) -> ZoneInfo:
+    try:
+        return ZoneInfo(text)
+    except (KeyError, ValueError, OSError):  # unknown, malformed, or a folder of the time zone database
+        raise ValueError("the name of a time zone, such as Asia/Jakarta, Asia/Makassar or Asia/Jayapura") from None
+
+
 def _every_address() -> str:
     return "::" if socket.has_dualstack_ipv6() else "0.0.0.0"  # noqa: S104
 
@@ -157,6 +167,10 @@ class Settings:
     workers: int = _setting(_whole_number(1, 64), "1", "processes that answer requests")
     log_level: str = _setting(_log_level, "info", "debug, info (changes and refusals), warning (refusals) or error")
     same_origin_only: bool = _setting(_switch, "0", "1 refuses a POST that a browser says comes from another site")
+    history_days: int = _setting(
+        _whole_number(0, 36500), str(DEFAULT_HISTORY_DAYS), "days for which a change can be undone; 0 keeps no history"
+    )
+    timezone: ZoneInfo = _setting(_timezone, "Asia/Jakarta", "time zone of the moments that the pages show")
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str]) -> Self:

@@ -3,10 +3,15 @@
 A sentence with a value in it is for `str.format`. Its caller takes each limit from the constant that sets it.
 """
 
+from collections.abc import Iterable
+from datetime import datetime
 from typing import Literal, NamedTuple
 
 HEADER = NIM, NAMA, ALAMAT = "NIM", "Nama", "Alamat"
 """The columns of a spreadsheet, and the names of a record's fields in every sentence."""
+
+TEMPLATE_SHEET = "Mahasiswa"
+"""The name of the sheet in our workbooks."""
 
 
 def number(value: int) -> str:
@@ -17,6 +22,36 @@ def number(value: int) -> str:
 def size(count: int) -> str:
     """A limit in bytes as “64 KB” or “16 MB”."""
     return f"{count >> 20} MB" if count >= 1 << 20 else f"{count >> 10} KB"
+
+
+MONTHS_IN_FULL = (
+    "Januari", "Februari", "Maret", "April", "Mei", "Juni", "Juli", "Agustus", "September", "Oktober", "November", "Desember",
+)  # fmt: skip
+MONTHS = ("Jan", "Feb", "Mar", "Apr", "Mei", "Jun", "Jul", "Agu", "Sep", "Okt", "Nov", "Des")
+
+
+def moment(local: datetime, *, with_year: bool) -> str:
+    """A moment in its time zone as “21 Nov 10.32 WIB”, with the year as “21 Nov 2026 10.32 WIB”."""
+    year = f" {local.year}" if with_year else ""
+    zone = local.tzname() or ""
+    zone = zone if zone.isalpha() else f"UTC{zone}"  # most zones without a name of their own are called “+08”
+    return f"{local.day} {MONTHS[local.month - 1]}{year} {local.hour:02}.{local.minute:02} {zone}"
+
+
+def date(day: datetime) -> str:
+    """A date as “21 November 2026”."""
+    return f"{day.day} {MONTHS_IN_FULL[day.month - 1]} {day.year}"
+
+
+def ranges(numbers: Iterable[int]) -> str:
+    """Ascending numbers of rows as `4, 9, 12–30`."""
+    spans: list[list[int]] = []
+    for value in numbers:
+        if spans and value == spans[-1][1] + 1:
+            spans[-1][1] = value
+        else:
+            spans.append([value, value])
+    return ", ".join(str(first) if first == last else f"{first}–{last}" for first, last in spans)
 
 
 def column_letter(column: int) -> str:
@@ -31,6 +66,7 @@ def column_letter(column: int) -> str:
 
 # ---- a whole file, or all pasted cells
 
+EMPTY_FILE = "Berkas ini kosong (0 byte). Pilih berkas lain."
 EMPTY = "Berkas ini kosong. Pilih berkas yang berisi data mahasiswa."
 EMPTY_PASTE = "Belum ada data yang ditempel. Salin sel dari Excel, lalu tempel di sini."
 BROKEN_PASTE = "Teks yang ditempel berisi karakter yang rusak. Salin lagi selnya dari Excel, lalu tempel di sini."
@@ -54,8 +90,13 @@ NO_HEADER = (
     "Judul kolom tidak ditemukan. Beri judul NIM, Nama, dan Alamat pada baris pertama, "
     "atau gunakan tepat tiga kolom dengan urutan itu."
 )
+NO_NIM_HEADER = "Kolom NIM tidak ditemukan. Tempel NIM saja, satu per baris, atau beri judul NIM pada baris pertama."
+COLUMN_NOT_CHOSEN = "Pilih kolom untuk NIM, dan untuk Nama atau Alamat."
+COLUMN_CHOSEN_TWICE = "Satu kolom tidak dapat dipakai untuk dua isian. Pilih kolom yang berbeda."
 TWO_COLUMNS = "Kolom {field} ada dua (kolom {first} dan {second}). Hapus atau ganti judul salah satunya."
-ONE_SHEET_READ = "Yang dibaca hanya lembar (sheet) “{sheet}”. Lembar lain tidak dibaca: {others}."
+TEMPLATE_EMPTY = "Templat ini belum diisi. Isi datanya di bawah judul kolom, simpan, lalu unggah lagi."
+NO_ROWS = "Di bawah judul kolom belum ada data. Isi datanya, lalu unggah lagi."
+NO_READABLE_ROW = "Tidak ada baris yang dapat dibaca. Periksa kolomnya, atau perbaiki baris di bawah ini."
 
 # ---- one row of a file
 
@@ -73,7 +114,8 @@ NIM_NOT_WHOLE = "NIM {text} bukan bilangan bulat positif. Ubah format kolom NIM 
 NIM_UNADDRESSABLE = "NIM tidak boleh hanya “.” atau “..”. Isi NIM yang benar."
 NIM_TOO_LONG = "NIM lebih dari {limit} karakter. Periksa apakah kolomnya tertukar."
 NIM_TWICE = "NIM {nim} ada di baris {first} dan {second}. Hapus salah satunya."
-REPEATED_HEADER = "Tampaknya judul kolom, bukan data. Hapus baris ini dari berkas."
+NIM_MASKED = "NIM berisi “####”, bukan angka aslinya. Lebarkan kolomnya di Excel, lalu salin lagi; atau ketik NIM-nya."
+MASKED = "{field} berisi “####”, bukan isi aslinya. Lebarkan kolomnya di Excel, lalu salin lagi; atau ketik isinya."
 NUL = "{field} berisi karakter NUL yang tidak dapat disimpan. Ketik ulang isinya."
 DATE = "{field} terbaca sebagai tanggal atau waktu ({text}). Ubah format selnya menjadi Teks, lalu ketik ulang."
 ERROR = "{field} berisi kesalahan rumus ({text}). Perbaiki rumusnya, atau ketik isinya."
@@ -85,6 +127,17 @@ NEW_NEEDS_NAMA = "Nama kosong. Mahasiswa baru harus punya nama."
 NEW_NEEDS_ALAMAT = "Alamat kosong. Mahasiswa baru harus punya alamat."
 NEW_NEEDS_BOTH = "Nama atau alamat kosong. Mahasiswa baru harus punya keduanya."
 
+ASIDE_HEADER = "Tampaknya judul kolom, bukan data. Baris ini dilewati."
+ASIDE_TOTAL = "Tampaknya jumlah atau catatan, bukan data mahasiswa. Baris ini dilewati."
+ASIDE_SIGNATURE = "Tampaknya bagian tanda tangan, bukan data mahasiswa. Baris ini dilewati."
+ASIDE_TITLE = "Tampaknya judul atau keterangan, bukan data mahasiswa. Baris ini dilewati."
+ASIDE_REPEATED = "Sama persis dengan baris {row}, jadi dihitung sekali."
+
+LINE_BREAKS = "Baris baru di dalam sel diganti dengan koma."
+NEAR_STORED = "NIM {nim} mirip dengan {other} ({nama}) yang sudah ada."
+NEAR_IN_FILE = "NIM {nim} mirip dengan {other} di baris {row}."
+LOST_ZEROS = "Mungkin angka nol di depannya hilang."
+NO_DIGIT = "NIM ini tidak berisi angka. Centang jika memang benar, atau perbaiki."
 SPACES_REMOVED = "Spasi di awal atau akhir NIM dihapus."
 APOSTROPHE_REMOVED = "Tanda petik di awal NIM dihapus."
 SHORT_NIM = (
@@ -115,7 +168,7 @@ TEMPLATE_HINTS = (
 # ---- pages that report a problem
 
 ProblemName = Literal[
-    "bad request", "other site", "no record", "no page", "changed", "method", "too slow", "too large",
+    "bad request", "other site", "no record", "no page", "not in history", "changed", "method", "too slow", "too large",
     "confirmation too large", "file too large", "not carried", "not a form", "failed", "not saved", "uncertain", "not read",
     "busy", "busy write", "search too long",
 ]  # fmt: skip
@@ -134,7 +187,8 @@ PROBLEMS: dict[ProblemName, Problem] = {
     "other site": Problem(403, "Permintaan dari situs lain", "Permintaan ini datang dari situs lain, jadi tidak dijalankan. Buka halaman ini lewat alamatnya sendiri, lalu coba lagi."),
     "no record": Problem(404, "Tidak ditemukan", "Data mahasiswa tidak ditemukan. Mungkin sudah dihapus atau NIM-nya keliru."),
     "no page": Problem(404, "Halaman tidak ditemukan", "Periksa kembali tautannya."),
-    "changed": Problem(409, "", "Data ini sudah diubah orang lain sejak Anda membukanya. Perubahan Anda belum disimpan."),
+    "not in history": Problem(404, "Tidak ditemukan", "Perubahan ini tidak ada lagi di riwayat, jadi tidak dapat dikembalikan."),
+    "changed": Problem(409, "", "Data ini sudah diubah orang lain sejak Anda membukanya. Pilih data mana yang dipakai."),
     "method": Problem(405, "Cara akses tidak didukung", "Halaman ini tidak dapat dibuka dengan cara tersebut."),
     "too slow": Problem(408, "Waktu pengiriman habis", "Data tidak diterima lengkap pada waktunya, jadi belum disimpan. Periksa koneksi internet, lalu kirim lagi."),
     "too large": Problem(413, "Kiriman terlalu besar", "Data yang dikirim terlalu besar (maksimal {limit})."),
@@ -150,6 +204,15 @@ PROBLEMS: dict[ProblemName, Problem] = {
     "search too long": Problem(503, "Pencarian terlalu lama", "Pencarian ini terlalu lama. Coba kata yang lebih pendek."),
     "not read": Problem(503, "Basis data tidak dapat diakses", "Data sedang tidak dapat ditampilkan. Coba lagi beberapa saat lagi."),
 }  # fmt: skip
+
+# ---- bulk delete
+
+NO_NIMS_CHOSEN = "Tempel NIM atau pilih berkas, lalu lanjutkan ke pratinjau."
+NO_NIMS_READ = "Tidak ada NIM yang terbaca. Periksa isinya, lalu coba lagi."
+DELETION_DAMAGED = (
+    "Daftar NIM yang akan dihapus tidak lengkap atau berubah. Tempel NIM atau pilih berkasnya sekali lagi."
+)
+DELETION_TOO_LARGE = "Daftar NIM yang akan dihapus melebihi {limit}. Bagi menjadi beberapa bagian."
 
 NOTHING_CHOSEN = "Pilih berkas atau tempel data dari Excel, lalu lanjutkan ke pratinjau."
 HEALTHY = ("Sehat", "Layanan berjalan dan data dapat dibaca.")

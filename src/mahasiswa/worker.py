@@ -15,9 +15,12 @@ import uvicorn
 from mahasiswa.http_protocol import HttpProtocol
 from mahasiswa.parent import end_with
 from mahasiswa.settings import Settings
-from mahasiswa.store import open_store
+from mahasiswa.store import Store, open_store
+from mahasiswa.store.errors import StoreError
+from mahasiswa.store.history import PURGE_SECONDS
 from mahasiswa.web.app import create_app
 from mahasiswa.web.request import Limits
+from mahasiswa.work import Busy
 
 GRACEFUL_SHUTDOWN_SECONDS = 4
 """Maximum time for the requests that run when SIGTERM comes."""
@@ -27,6 +30,8 @@ MAX_CONNECTIONS = 16_384
 
 NO_TIMEOUT_SECONDS = 10**6
 """For uvicorn's timer of idle connections, because HttpProtocol has deadlines of its own."""
+
+log = logging.getLogger(__name__)
 
 
 def run(settings: Settings, listener: socket.socket, parent: int) -> None:
@@ -64,10 +69,22 @@ async def _serve(settings: Settings, listener: socket.socket) -> None:
     # Everything allocated so far lives until exit, so exclude it from garbage collection.
     gc.collect()
     gc.freeze()
+    purging = asyncio.create_task(_purge_history(store))
     try:
         await uvicorn.Server(config).serve(sockets=[listener])
     finally:
+        purging.cancel()
         await store.close()
+
+
+async def _purge_history(store: Store) -> None:
+    """Remove expired entries if no change does it. Of all workers on one database the first one purges."""
+    while True:
+        await asyncio.sleep(PURGE_SECONDS)
+        try:
+            await store.purge()
+        except (StoreError, Busy) as error:
+            log.warning("expired entries of the history were not removed: %s", error)
 
 
 class LineFormatter(logging.Formatter):

@@ -23,6 +23,7 @@ __all__ = ["operator_in_empty_folder"]
         ["export", "a.ods"],
         ["export", "a"],
         ["backup"],
+        ["forget"],
         ["copy"],
         ["copy", "--to", "@tidak-ada.url"],
         ["hapus"],
@@ -73,6 +74,7 @@ def test_a_missing_folder_has_exit_code_1(operator: Operator, arguments: list[st
         ("export", ["mahasiswa export mahasiswa.xlsx", "mahasiswa export - | gzip > mahasiswa.csv.gz"]),
         ("backup", ['mahasiswa backup "mahasiswa-$(date +%F).db"']),
         ("adopt", ["DATABASE_URL=sqlite:////srv/mahasiswa.db mahasiswa adopt"]),
+        ("forget", ["mahasiswa forget 20/456839/TK/50663"]),
         (
             "copy",
             [

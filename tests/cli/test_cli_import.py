@@ -76,6 +76,18 @@ def test_an_import_with_a_wrong_row_writes_nothing(operator: Operator) -> None:
     assert operator.records() == TWO
 
 
+def test_an_import_reports_the_rows_that_it_sets_aside(operator: Operator) -> None:
+    """Each is named with the file, its number and the reason, on standard error. The others are written."""
+    rows = [("1", "Ani", "Solo"), HEADER, ("1", "Ani", "Solo"), ("2", "Budi", "Bantul"), ("", "Total", "2")]
+    answer = operator.run("import", operator.write("a.csv", csv(HEADER, *rows)))
+    assert (answer.returncode, answer.stdout.splitlines()[0]) == (0, "written: 2 new, 0 changed; left as they are: 0")
+    assert answer.stderr.splitlines() == [
+        "a.csv: Baris 3: Tampaknya judul kolom, bukan data. Baris ini dilewati.",
+        "a.csv: Baris 4: Sama persis dengan baris 2, jadi dihitung sekali.",
+        "a.csv: Baris 6: Tampaknya jumlah atau catatan, bukan data mahasiswa. Baris ini dilewati.",
+    ]
+
+
 def test_an_import_refuses_a_new_record_that_lacks_a_text(operator: Operator) -> None:
     """A blank cell keeps the text of a record, and a new record has none to keep."""
     operator.fill(TWO)
@@ -107,7 +119,7 @@ def test_an_import_warns_of_a_doubtful_nim_and_writes_it(operator: Operator) -> 
     [
         (b"\x89PNG\r\n\x1a\n" + bytes(100), "Berkas ini bukan lembar kerja yang dapat dibaca."),
         (b"PK\3\4" + bytes(100), "Berkas ini bukan lembar kerja yang dapat dibaca."),
-        (b"", "Berkas ini kosong."),
+        (b"", "Berkas ini kosong (0 byte)."),
         (b"Nama;Alamat\r\nAni;Solo\r\n", "Kolom NIM tidak ditemukan."),
         (b'NIM;Nama;Alamat\r\n1;"Ani;Solo\r\n', "Baris 2: tanda kutip"),
     ],

@@ -49,6 +49,8 @@ WRONG = {
     "CDN_INTEGRITY": ["md5-aGFsbG8=", "sha384", "sha384-", 'sha384-"><script>', "sha384-aGFsbG8= sha256-aGFsbG8="],
     "WORKERS": ["0", "65", "-1", "two", "1.5"],
     "SAME_ORIGIN_ONLY": ["2", "maybe", "-"],
+    "HISTORY_DAYS": ["-1", "36501", "30 days", "1.5"],
+    "TIMEZONE": ["WIB", "Asia", "Asia/Bandung", "/etc/localtime", "../UTC", "+07:00"],
     "LOG_LEVEL": ["loud", "1", "info "],
 }
 
@@ -64,6 +66,8 @@ SLIPS = {
     "WORKRES": "WORKERS",
     "LOGLEVEL": "LOG_LEVEL",
     "SAME_ORIGIN_ONLI": "SAME_ORIGIN_ONLY",
+    "HISTORI_DAYS": "HISTORY_DAYS",
+    "TIMEZNOE": "TIMEZONE",
 }
 
 ORDINARY = """

@@ -107,9 +107,9 @@ def form(target: str, body: bytes) -> bytes:
     return head + HOST + FORM + b"\r\n" + body
 
 
-def upload(body: bytes, name: bytes = b"tempel", filename: bytes = b"") -> bytes:
+def upload(body: bytes, name: bytes = b"tempel", filename: bytes = b"", target: bytes = b"/mahasiswa/impor") -> bytes:
     data = PART % (name, b'; filename="%b"' % filename if filename else b"", body)
-    head = b"POST /mahasiswa/impor HTTP/1.1\r\nContent-Length: %d\r\nConnection: close\r\n" % len(data)
+    head = b"POST %b HTTP/1.1\r\nContent-Length: %d\r\nConnection: close\r\n" % (target, len(data))
     return head + HOST + BOUNDARY + b"\r\n" + data
 
 
@@ -118,6 +118,7 @@ def pasted(nim: bytes) -> bytes:
 
 
 CONFIRM = "/mahasiswa/impor/simpan"
+DELETE = b"/mahasiswa/hapus"
 MEGABYTE = 1 << 20
 ATTACKS: dict[str, Attack] = {
     "a NIM with 80,000 spaces inside is pasted": lambda service: at_once(
@@ -146,6 +147,18 @@ ATTACKS: dict[str, Attack] = {
     ),
     "8 MB of brackets are confirmed": lambda service: at_once(
         4, lambda: send(service, form(CONFIRM, b"data=" + b"[" * 8_380_000))
+    ),
+    "16 MB of line breaks are pasted to remove records": lambda service: at_once(
+        2, lambda: send(service, upload(b"1" + b"\n" * 15 * MEGABYTE + b"2", target=DELETE))
+    ),
+    "10,000 long texts are pasted to remove records": lambda service: at_once(
+        2, lambda: send(service, upload((b"'" * 1500 + b"\n") * 10_000, target=DELETE))
+    ),
+    "8 MB of percent escapes are confirmed to remove records": lambda service: at_once(
+        4, lambda: send(service, form(DELETE.decode() + "/simpan", b"nim=" + b"%2541" * 1_670_000 + b"+"))
+    ),
+    "8 MB of spaces are confirmed to remove records": lambda service: at_once(
+        4, lambda: send(service, form(DELETE.decode() + "/simpan", b"nim=" + b"+" * 8_380_000))
     ),
     "zip bombs are uploaded and abandoned": lambda service: at_once(
         8, lambda: abandon(service, upload(zip_bomb(), b"berkas", b"a.xlsx"), 0.5)

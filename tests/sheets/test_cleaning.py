@@ -9,7 +9,7 @@ from mahasiswa.record import NIM_MAX_CHARACTERS
 from mahasiswa.sheets.columns import BadCell, Cell
 
 
-def one(nim: Cell, nama: Cell = "Ani", alamat: Cell = "Jl. A") -> sheets.Row | sheets.InvalidRow:
+def one(nim: Cell, nama: Cell = "Ani", alamat: Cell = "Jl. A") -> sheets.Answer:
     (answer,) = sheets.check([(7, nim, nama, alamat)])
     return answer
 
@@ -136,15 +136,83 @@ def test_every_problem_of_a_row_is_reported_at_once() -> None:
     assert [word in message for word in ("NIM 1,5", "Nama terbaca sebagai tanggal", "#N/A")] == [True] * 3
 
 
-def test_a_repeated_header_is_not_a_record() -> None:
-    assert "judul kolom" in problem("NIM", "Nama", "Alamat")
-    assert "judul kolom" in problem("Npm", "NAMA MAHASISWA", None)
-    assert row("Alamat", "Nama", "NIM").nim == "Alamat"
+@pytest.mark.parametrize("text", ["##", "####", "##########"])
+def test_a_cell_of_number_signs_is_refused(text: str) -> None:
+    """A spreadsheet shows them instead of a number if the column is too narrow."""
+    assert "Lebarkan kolomnya" in problem(text)
+    assert "Nama berisi “####”" in problem("1", text)
+    assert row("1", "#1", "Blok #").nama == "#1"
+
+
+@pytest.mark.parametrize(
+    ("cells", "reason"),
+    [
+        (("NIM", "Nama", "Alamat"), wording.ASIDE_HEADER),
+        (("Npm", "NAMA MAHASISWA", None), wording.ASIDE_HEADER),
+        (("DAFTAR MAHASISWA", None, None), wording.ASIDE_TITLE),
+        (("Kelas X IPA 1", " ", None), wording.ASIDE_TITLE),
+        ((None, None, "Sleman, 12 Juli 2025"), wording.ASIDE_TITLE),
+        (("Total", "45", None), wording.ASIDE_TOTAL),
+        ((None, "Jumlah siswa: 45", 45), wording.ASIDE_TOTAL),
+        (("Jumlah 45", None, None), wording.ASIDE_TOTAL),
+        ((None, "Mengetahui,", None), wording.ASIDE_SIGNATURE),
+        (("Kepala  Sekolah", None, "Wali Kelas"), wording.ASIDE_SIGNATURE),
+        (("NIP. 19650101 199003 1 002", None, "NIP. 1970"), wording.ASIDE_SIGNATURE),
+    ],
+)
+def test_a_row_that_is_no_student_is_set_aside(cells: tuple[Cell, Cell, Cell], reason: str) -> None:
+    answer = one(*cells)
+    assert isinstance(answer, sheets.Skipped)
+    assert answer.reason == reason
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        ("Alamat", "Nama", "NIM"),
+        ("123", "Total Wijaya", "Jl. Kepala Sekolah"),
+        ("TAMU", "Ani", "Solo"),
+        ("NIP1", "Ani", "Solo"),
+        ("Totalindo", "Ani", "Solo"),
+        (7, "Mengetahui", None),
+        ("7", None, None),
+        ("X IPA", "Ani", None),
+        ("TAMU", "Total", "Kepala Sekolah"),
+    ],
+)
+def test_a_row_that_may_be_a_student_is_not_set_aside(cells: tuple[Cell, Cell, Cell]) -> None:
+    assert isinstance(one(*cells), sheets.Row)
+
+
+def test_everything_below_a_signature_is_set_aside_until_a_student_follows() -> None:
+    rows = [
+        ("1", "A", "S"),
+        (None, "Mengetahui,", None),
+        (None, "Drs. Agus", "Siti"),
+        ("2", "B", "S"),
+        (None, "C", "S"),
+    ]
+    answers = sheets.check((number, *cells) for number, cells in enumerate(rows, 2))
+    assert [type(answer).__name__ for answer in answers] == ["Row", "Skipped", "Skipped", "Row", "InvalidRow"]
+
+
+def test_a_row_that_is_identical_to_an_earlier_one_is_set_aside() -> None:
+    """Blank cells and what is removed from a NIM do not count."""
+    rows: list[sheets.SheetRow] = [
+        (2, "1", "Ani", None),
+        (3, "'1", "Ani", " "),
+        (4, 1, "Ani", None),
+        (5, "2", "é", "S"),
+        (6, "2", "é", "S"),
+    ]
+    assert [type(answer) for answer in sheets.check(rows)] == [
+        sheets.Row, sheets.Skipped, sheets.Skipped, sheets.Row, sheets.Skipped
+    ]  # fmt: skip
 
 
 def test_a_repeated_nim_makes_both_rows_invalid() -> None:
     """Neither row is written, because only a person can tell which one is right. Both messages name both rows."""
-    first, other, second = sheets.check([(2, "0123", "Ani", "A"), (3, "0124", "B", "B"), (9, "'0123", "Ani", "A")])
+    first, other, second = sheets.check([(2, "0123", "Ani", "A"), (3, "0124", "B", "B"), (9, "'0123", "Ana", "A")])
     assert isinstance(other, sheets.Row)
     assert isinstance(first, sheets.InvalidRow)
     assert isinstance(second, sheets.InvalidRow)
@@ -156,7 +224,7 @@ def test_a_repeated_nim_makes_both_rows_invalid() -> None:
 def test_a_repeated_nim_is_found_across_batches() -> None:
     cleaner = sheets.Cleaner()
     assert [type(answer) for answer in cleaner.clean([(2, "1", "Ani", "A")])] == [sheets.Row]
-    (second,) = cleaner.clean([(900_000, "1", "Ani", "A")])
+    (second,) = cleaner.clean([(900_000, "1", "Ana", "A")])
     assert isinstance(second, sheets.InvalidRow)
     assert (second.number, second.twin) == (900_000, 2)
 

@@ -119,7 +119,7 @@ def test_reading_stops_when_it_is_told_to(separator: str) -> None:
 
 @pytest.mark.parametrize("data", [b"", b"  \r\n", b"\xef\xbb\xbf", b"\xff\xfe", b";;\r\n;;\r\n"])
 def test_an_empty_csv_file_is_refused(data: bytes) -> None:
-    with pytest.raises(sheets.SheetError, match=re.escape(wording.EMPTY)):
+    with pytest.raises(sheets.SheetError, match=re.escape(wording.EMPTY if data else wording.EMPTY_FILE)):
         rows_of(data)
 
 
@@ -133,10 +133,36 @@ def test_a_file_that_is_not_text_is_refused(data: bytes) -> None:
         rows_of(data)
 
 
-def test_a_web_page_is_refused_with_advice() -> None:
-    """Many academic systems name a web page `.xls`. The message says how to make a real workbook of it."""
-    with pytest.raises(sheets.SheetError, match=re.escape(wording.WEB_PAGE)):
-        rows_of(b"\r\n<html><table><tr><td>NIM</td></tr></table></html>")
+@pytest.mark.parametrize(
+    "page", [b"<p>NIM", b"<?xml version='1.0'?><Workbook><Row/></Workbook>", b"<", b"<!-- <table>"]
+)
+def test_a_web_page_without_a_table_is_refused_with_advice(page: bytes) -> None:
+    """The message says how to make a real workbook of it."""
+    with pytest.raises(sheets.SheetError):
+        rows_of(page)
+
+
+HEAD = "<table><tr><th>NIM<th>Nama<th>Alamat"
+
+
+@pytest.mark.parametrize(
+    ("page", "rows"),
+    [
+        (f"{HEAD}<tr><td>01<td>Ani<td>Solo</table>", [(2, "01", "Ani", "Solo")]),
+        (f"<p>SIAKAD<table><tr><td>Judul</table>{HEAD}<tr><td>01<td>A<td>S", [(3, "01", "A", "S")]),
+        (
+            f"{HEAD}</tr><tr><td> 0 1\r\n2 <td>A <b>B</b> C<td>x<br>y&nbsp;&amp;&#233;</td></tr>",
+            [(2, "0 1 2", "A B C", "x\ny &é")],
+        ),
+        (f"{HEAD}<tr><td>01<td colspan=2>A<tr><td>02<td>B<td>C", [(2, "01", "A", None), (3, "02", "B", "C")]),
+        (f"{HEAD}<tr><td>01<td rowspan=2>A<td>S<tr><td>02<td>T", [(2, "01", "A", "S"), (3, "02", None, "T")]),
+        (f"{HEAD}<tr><td>01<td colspan=x>A<td rowspan=-1>S", [(2, "01", "A", "S")]),
+    ],
+)
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "windows-1252"])
+def test_the_tables_of_a_web_page_are_read(page: str, rows: list[sheets.SheetRow], encoding: str) -> None:
+    """Many academic systems name a web page `.xls`."""
+    assert rows_of(page.encode(encoding)) == rows
 
 
 def test_a_file_over_16_mib_is_too_big() -> None:

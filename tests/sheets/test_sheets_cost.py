@@ -3,6 +3,8 @@
 In a thread of the service a call of C code that takes long stops every other request: it holds the interpreter's lock.
 """
 
+import base64
+import bz2
 import io
 import threading
 import time
@@ -15,6 +17,10 @@ from mahasiswa import sheets
 from mahasiswa.record import Mahasiswa, digest
 from mahasiswa.sheets.columns import CELL_MAX_CHARACTERS
 from mahasiswa.sheets.csv_form import START
+from mahasiswa.sheets.html_table import html_rows
+from mahasiswa.sheets.whole import Sheet
+
+pytestmark = pytest.mark.alone
 
 pytestmark = pytest.mark.alone
 
@@ -30,11 +36,20 @@ LONGEST_GAP_SECONDS = 0.5
 PASTED = "NIM\tNama\tAlamat\n"
 CSV = "NIM;Nama;Alamat\n"
 EXPORT = START.decode()
+COLUMNS = sheets.Columns((0, 1, 2), [])
+BOOK = "1\0daftar.csv\0whole\0\0\0"
+"""The beginning of what a browser sends back."""
 
 
 def imported(table: Iterable[sheets.SheetRow]) -> None:
     """Do everything that a preview does with a table."""
-    sheets.dump(sheets.compare(sheets.check(table), {}))
+    rows = list(table)
+    reading = sheets.Reading(sheets.Book("", [Sheet("", [])], [], COLUMNS, is_whole=False), rows, sheets.check(rows))
+    plan = sheets.compare(reading.answers, {}, [Mahasiswa("0", "Ani", "Solo")])
+    book = sheets.shown(reading.book, plan)
+    carried = book._replace(sheets=[Sheet("", [(number, cells) for number, *cells in rows])])
+    _, field = sheets.dump(reading._replace(book=carried))
+    sheets.read_again(sheets.load(field))
 
 
 def paste(text: str) -> None:
@@ -51,14 +66,27 @@ def upload(text: str) -> None:
 
 
 def confirm(text: str) -> None:
-    """Read a confirmation. It does not matter whether it is refused."""
+    """Read what a browser sends back. It does not matter whether it is refused."""
+    for field in (text, base64.urlsafe_b64encode(bz2.compress(text.encode())).decode()):
+        with suppress(sheets.SheetError):
+            sheets.read_again(sheets.load(field))
+
+
+def page(text: str) -> None:
+    """Read the tables of a web page. It does not matter whether it is refused."""
     with suppress(sheets.SheetError):
-        sheets.load(text)
+        for _ in html_rows(io.BytesIO(text.encode())):
+            pass
 
 
 def clean(nim: str) -> None:
     """Clean one row. A cell is longer here than any that is read."""
     sheets.check([(2, nim, nim, nim)])
+
+
+def clean_and_compare(text: str) -> None:
+    """Compare one row with a stored record of the same text without its last character."""
+    sheets.compare(sheets.check([(2, "1", text, text)]), {"1": Mahasiswa("1", text[:-1], text[:-1])})
 
 
 def export(text: str) -> None:
@@ -105,14 +133,29 @@ STEPS: dict[str, tuple[Callable[[str], None], Callable[[int], str]]] = {
     "our own export with guards": (upload, lambda n: EXPORT + ('1;"' + ",'=" * 30_000 + '";x\r\n') * (n // 90_000)),
     "our own export with blank texts": (upload, lambda n: EXPORT + '1;"";""\r\n' * (n // 9)),
     "our own export with quotes before guards": (upload, lambda n: EXPORT + "1;\",'" + '""' * (n // 2) + '=";x\r\n'),
-    "a confirmation of lists": (confirm, lambda n: "[" + "[]," * (n // 3) + "[]]"),
-    "a confirmation of lists in lists": (confirm, lambda n: "[" * n),
-    "a confirmation of escapes": (confirm, lambda n: '[[2,"1","' + "\\ud83d\\ude00" * (n // 12) + '","A",null]]'),
-    "a confirmation of digits": (confirm, lambda n: "[[" + "9" * n),
-    "a confirmation of rows": (
+    "a confirmation of separators": (confirm, lambda n: BOOK + "\0" * n),
+    "a confirmation of row numbers": (confirm, lambda n: f"{BOOK}{','.join(str(2 * i + 1) for i in range(n // 8))}"),
+    "a confirmation of many sheets": (
         confirm,
-        lambda n: "[" + ",".join(f'[{i},"{i}","A","B","{"x" * 22}"]' for i in range(2, 2 + n // 45)) + "]",
+        lambda n: BOOK + "\0\0\0,,\0000\0000\0\0999\0" + "x\0000\0\0" * (n // 4),
     ),
+    "a confirmation of cells": (
+        confirm,
+        lambda n: f"{BOOK}\0\0\0000,1,2\0000\0000\0\0001\0\0003\0001-{n // 9}\0" + "\0".join(["\1i12"] * 3 * (n // 9)),
+    ),
+    "line breaks in cells": (paste, lambda n: PASTED + '1\tA\t"' + "x\n \n" * (n // 4) + '"'),
+    "spaces and line breaks in cells": (clean_and_compare, lambda n: " " * n + "\n" + " " * n),
+    "NIMs of zeros": (upload, lambda n: CSV + "".join(f"{'0' * (i % 250)}{i};A;B\n" for i in range(n // 150))),
+    "rows of titles": (upload, lambda n: CSV + "DAFTAR MAHASISWA;;\nMengetahui,;Total;x\n" * (n // 40)),
+    "identical rows": (upload, lambda n: CSV + "'1;A;B\n" * (n // 7)),
+    "a web page of tags": (page, lambda n: "<table>" + "<tr><td>x" * (n // 9)),
+    "a web page of tags that never end": (page, lambda n: "<table><tr><td>" + "<a " * (n // 3)),
+    "a web page of comments that never end": (page, lambda n: "<table><tr><td>" + "<!--" * (n // 4)),
+    "a web page of declarations": (page, lambda n: "<table><tr><td>" + "<!x <![y" * (n // 8)),
+    "a web page of quotes": (page, lambda n: "<table><tr><td>" + "<a b='" * (n // 6)),
+    "a web page of references": (page, lambda n: "<table><tr><td>" + "&#x26;&amp" * (n // 10)),
+    "a web page of spans": (page, lambda n: "<table>" + "<tr><td colspan=900 rowspan=900>" * (n // 2000)),
+    "a web page of a script": (page, lambda n: "<table><tr><td><script>" + "</s" * (n // 3)),
     "an export of separators": (export, lambda n: "," * n),
     "an export of formulas": (export, lambda n: ",=" * (n // 2)),
     "an export of quotes": (export, lambda n: '"' * n),
@@ -160,11 +203,11 @@ HUGE: dict[str, tuple[Callable[[str], None], Callable[[], str]]] = {
     "separators in CSV": (upload, lambda: ";" * (16 * MEBIBYTE)),
     "long rows of CSV": (upload, lambda: (";" * (MEBIBYTE - 2) + "\n") * 16),
     "a quote of CSV that never ends": (upload, lambda: CSV + '1;A;"' + "x\n" * (8 * MEBIBYTE)),
-    "a confirmation of lists": (confirm, lambda: "[[" + "[]," * (2 * MEBIBYTE) + "[]]]"),
-    "a confirmation of escapes": (confirm, lambda: '[[2,"1","' + "\\ud83d\\ude00" * (690_000) + '","A",null]]'),
-    "a confirmation of rows": (
+    "a confirmation of separators": (confirm, lambda: BOOK + "\0" * (8 * MEBIBYTE - 100)),
+    "a confirmation of zeros": (confirm, lambda: "\0" * (64 * MEBIBYTE)),
+    "a confirmation of cells": (
         confirm,
-        lambda: "[" + ",".join(f'[2,"{n}","{"x" * 700}","A",null]' for n in range(9_999)) + "]",
+        lambda: f"{BOOK}\0\0\0000,1,2\0000\0000\0\0001\0\0003\0001-9999\0" + "\0".join(["x" * 270] * 29_997),
     ),
 }
 
@@ -202,7 +245,10 @@ def test_a_preview_of_a_list_with_long_records_lets_other_threads_run() -> None:
     rows = [(n + 2, str(n), "A", "B") for n in range(300)]
 
     def work() -> None:
-        plan = sheets.compare(sheets.check(rows), stored)
-        assert [entry.versi for entry in sheets.load(sheets.dump(plan))] == [digest(stored[str(n)]) for n in range(300)]
+        reading = sheets.Reading(sheets.Book("", [Sheet("", [])], [], COLUMNS, is_whole=False), [], sheets.check(rows))
+        plan = sheets.compare(reading.answers, stored)
+        changes = sheets.writes(sheets.shown(reading.book, plan), plan, update=True)
+        assert changes
+        assert [write.versi for write in changes] == [digest(stored[str(n)]) for n in range(300)]
 
     assert longest_gap(work) < LONGEST_GAP_SECONDS

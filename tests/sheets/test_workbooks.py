@@ -34,7 +34,7 @@ from spreadsheets import (
 from mahasiswa import sheets, wording
 
 
-def rows_of(data: bytes, limits: sheets.Limits = sheets.WEB) -> list[sheets.Row | sheets.InvalidRow]:
+def rows_of(data: bytes, limits: sheets.Limits = sheets.WEB) -> list[sheets.Answer]:
     with sheets.read(io.BytesIO(data), limits) as table:
         return sheets.check(table)
 
@@ -112,7 +112,10 @@ def test_the_sheet_with_the_header_is_read_and_the_others_are_named() -> None:
     workbook.save(file)
     with sheets.read(file) as table:
         assert list(table) == [(2, "1", "Ani", "A")]
-        assert table.note == wording.ONE_SHEET_READ.format(sheet="Kelas A", others="Sheet, Kelas B")
+        assert (table.sheet, table.others) == ("Kelas A", ["Sheet", "Kelas B"])
+        assert [sheet.name for sheet in table.sheets] == ["Kelas A", "Sheet", "Kelas B"]
+    with sheets.read(file, choice=sheets.Choice("Sheet")) as table:
+        assert (table.sheet, table.unclear) == ("Sheet", wording.NO_HEADER)
 
 
 def test_an_empty_workbook_is_refused() -> None:
@@ -250,7 +253,7 @@ def test_the_deadline_counts_only_the_time_in_which_the_child_is_waited_for() ->
         next(rows)
         busy = time.monotonic() + 2
         while time.monotonic() < busy:
-            sheets.load('[[2,"1","","",null]]')
+            sheets.check([(2, "1", "", "")])
         assert len(list(rows)) == 4_999
 
 
@@ -300,7 +303,7 @@ def test_an_upload_is_read_from_memory_or_from_disk(data: bytes, held_in_memory:
 def test_eight_workbooks_are_read_at_the_same_time() -> None:
     data = by_openpyxl(HEADER, ("1", "Ani", "A"))
 
-    async def all_of_them() -> list[list[sheets.Row | sheets.InvalidRow]]:
+    async def all_of_them() -> list[list[sheets.Answer]]:
         return await asyncio.gather(*(asyncio.to_thread(rows_of, data) for _ in range(8)))
 
     assert asyncio.run(all_of_them()) == [[(2, "1", "Ani", "A", (), ())]] * 8
@@ -319,3 +322,10 @@ def test_workbooks_of_libreoffice_are_read(ending: str, tmp_path: Path) -> None:
     assert ("kesalahan rumus (#DIV/0!)" if ending != "xls" else wording.NIM_BLANK) in third.message
     assert isinstance(fourth, sheets.Row)
     assert fourth.nim == ("0000000077" if ending != "xls" else "77")
+
+
+def test_a_workbook_that_is_too_large_to_be_kept_is_read_by_chosen_columns() -> None:
+    data = by_openpyxl((*HEADER, "Lain"), *((str(n), "Ani", "Solo", "x" * 2000) for n in range(600)))
+    with sheets.read(io.BytesIO(data), choice=sheets.Choice(places=(0, 2, 1))) as table:
+        assert table.sheets == []
+        assert next(iter(table)) == (2, "0", "Solo", "Ani")

@@ -14,7 +14,7 @@ from postgres import own_schema
 from mahasiswa.record import Incoming, Mahasiswa, Write, digest
 from mahasiswa.settings import parse_database_url
 from mahasiswa.store import Query, Store, migrate, open_store
-from mahasiswa.store.errors import Changed, Refused
+from mahasiswa.store.errors import Changed, EditConflict, Refused
 
 # Letters with another case, and characters that a language or a lenient comparison takes for the same.
 LETTERS = "aAbBzZ01 éÉüÜßẞıİiIſKKåÅåÅσςΣǅǆǄñÑ%_\\*?[](){}.+^$|-/'\"<&\x01\t\n\r\u200b\ufeff\uffff🎓"
@@ -47,6 +47,7 @@ NIMS = (
 )
 VALUES = st.none() | WORDS | TEXTS
 STORABLE = (WORDS | TEXTS).map(lambda text: text.replace("\0", ""))
+OLDER = st.none() | STORABLE
 QUERIES = st.builds(
     Query, st.just("") | WORDS | TEXTS, st.sampled_from(Mahasiswa._fields), st.sampled_from(["naik", "turun"])
 )
@@ -62,7 +63,7 @@ def operations(draw: st.DrawFn) -> tuple[str, Operation]:
             st.tuples(st.just("add"), st.tuples(st.none() | NIMS, VALUES, VALUES)),
             st.tuples(st.just("update"), st.tuples(NIMS, VALUES, VALUES)),
             st.tuples(st.just("update"), st.tuples(NIMS, VALUES, VALUES, st.just("another version"))),
-            st.tuples(st.just("edit"), st.tuples(NIMS, VALUES, VALUES)),
+            st.tuples(st.just("edit"), st.tuples(NIMS, VALUES, VALUES, st.tuples(OLDER, OLDER))),
             st.tuples(st.just("delete"), st.tuples(NIMS)),
             st.tuples(st.just("get"), st.tuples(NIMS)),
             st.tuples(st.just("find"), st.tuples(st.lists(NIMS, max_size=5))),
@@ -94,10 +95,13 @@ def rows(draw: st.DrawFn) -> list[Incoming]:
     return [(number, nim, draw(texts), draw(texts)) for number, nim in enumerate(nims, 2)]
 
 
-async def edit(store: Store, nim: str, nama: str | None, alamat: str | None) -> None:
-    """Change a record with the digest of its current texts, as the edit page does."""
+async def edit(
+    store: Store, nim: str, nama: str | None, alamat: str | None, older: tuple[str | None, str | None]
+) -> None:
+    """Change a record as the edit page does, with the digest of its current texts, or of older ones."""
     current = await store.get(nim)
-    await store.update(nim, nama, alamat, digest(current) if current else "none")
+    texts = [text if old is None else old for text, old in zip(current[1:], older, strict=True)] if current else []
+    await store.update(nim, nama, alamat, digest(Mahasiswa(nim, *texts)) if current else "none")
 
 
 async def write_all(store: Store, wanted: Sequence[tuple[Mahasiswa, bool]]) -> None:
@@ -148,6 +152,8 @@ async def outcome(operation: Operation, store: Store) -> object:
         return refused.field, refused.reason
     except Changed as changed:
         return changed.nim, changed.current
+    except EditConflict as conflict:
+        return conflict.current, conflict.edited, conflict.before
 
 
 @pytest.fixture

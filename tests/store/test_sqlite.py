@@ -245,7 +245,7 @@ def test_a_table_that_another_program_drops_and_creates_again(path: Path) -> Non
     """Without the table every page answers 503. With it the service goes on, and the rules still apply."""
     with Service(path) as service, service.site() as site:
         site.add("0001", "Siti", "Solo")
-        ((definition,),) = ask(path, "SELECT sql FROM sqlite_schema")
+        ((definition,),) = ask(path, "SELECT sql FROM sqlite_schema WHERE name = 'mahasiswa'")
         ask(path, "DROP TABLE mahasiswa")
         for answer in (site.get(site.path("/")), site.get(site.path("/mahasiswa/edit/", "0001"))):
             assert answer.status_code == 503

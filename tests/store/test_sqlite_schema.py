@@ -87,7 +87,7 @@ def test_a_new_file_gets_the_table_and_its_version(path: Path) -> None:
     """The version stands in user_version, and the journal is the write-ahead log."""
     migrate(SQLiteURL(path))
     assert contents(path) == []
-    assert ask(path, "PRAGMA user_version") == [(1,)]
+    assert ask(path, "PRAGMA user_version") == [(3,)]
     assert ask(path, "PRAGMA journal_mode") == [("wal",)]
     assert backups(path) == []
 
@@ -197,7 +197,7 @@ def test_a_file_of_a_newer_release_is_refused(path: Path) -> None:
     before = path.read_bytes()
     line = refusal_line(path)
     assert "has schema version 99" in line
-    assert "knows only up to 1" in line
+    assert "knows only up to 3" in line
     assert path.read_bytes() == before
 
 

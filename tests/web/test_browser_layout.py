@@ -1,9 +1,12 @@
 """Browser tests of the layout: any width, phones, light and dark, and print."""
 
+import shutil
+import subprocess
+
 import pytest
-from browser import PHONE, Network, OpenWindow, contrast, luminance
-from every_page import PAGES, SITI, add_many
-from harness import Site
+from browser import DESKTOP, PHONE, Network, OpenWindow, contrast, luminance
+from every_page import LONG, PAGES, SITI, add_many
+from harness import Service, Site
 from playwright.sync_api import expect
 
 
@@ -43,10 +46,14 @@ def test_a_phone_shows_all_cells_and_large_buttons(open_window: OpenWindow, site
     window.open("/")
     for cell in window.rows.locator("td").all():
         expect(cell).to_be_in_viewport(ratio=1)
+    boxes = []
     for target in [window.page.get_by_role("link", name="Edit"), window.page.get_by_role("button", name="Delete")]:
         box = target.bounding_box()
         assert box is not None
-        assert min(box["width"], box["height"]) >= 36
+        assert min(box["width"], box["height"]) >= 44
+        boxes.append(box)
+    edit, delete = boxes
+    assert delete["x"] - edit["x"] - edit["width"] >= 8
     window.page.get_by_role("button", name="Delete").tap()
     expect(window.rows).to_have_count(0)
 
@@ -89,3 +96,143 @@ def test_the_printed_list_has_no_buttons(scheme: str, network: Network, open_win
     assert window.style("body", "backgroundColor") == "rgb(255, 255, 255)"
     for text in ["h1", "th", "td"]:
         assert luminance(window.style(text, "color")) < 0.05
+
+
+RECTANGLE = """(selector) => {
+  const {x, y, width, height} = document.querySelector(selector).getBoundingClientRect();
+  return [x, y, width, height].map(Math.round);
+}"""
+
+
+def test_headings_and_columns_stand_at_the_same_place_on_every_page(open_window: OpenWindow, site: Site) -> None:
+    """With and without the CDN, the heading begins at the same point, and the columns have the same widths."""
+    site.add(*LONG)
+    add_many(site, 120)
+    headings, columns = set(), set()
+    for network in ("answers", "unreachable"):
+        window = open_window(network)
+        for path in ("/", "/?cari=nama&urut=nama", "/?halaman=2&per=10", "/mahasiswa/add", "/mahasiswa/impor", "/x"):
+            window.open(path)
+            window.page.wait_for_load_state("load")
+            headings.add(tuple(window.page.evaluate(RECTANGLE, "h1")[:2]))
+            if path.startswith("/?") or path == "/":
+                for column in range(1, 6):
+                    for cell in ("th", "tbody tr:last-child td"):
+                        x, _, width, _ = window.page.evaluate(RECTANGLE, f"{cell}:nth-child({column})")
+                        columns.add((column, x, width))
+    assert len(headings) == 1
+    assert len(columns) == 5
+
+
+@pytest.mark.parametrize("network", ["answers", "unreachable"])
+def test_a_nim_with_slashes_stands_on_one_line(network: Network, open_window: OpenWindow, site: Site) -> None:
+    """At 1280 and at 768 pixels, a NIM of 18 characters is not broken."""
+    site.add("20/456830/TK/50660", "Siti", "Solo")
+    window = open_window(network)
+    window.open("/")
+    window.page.wait_for_load_state("load")
+    lines = "cell => { const range = document.createRange(); range.selectNodeContents(cell); return range.getClientRects().length; }"
+    for width in (DESKTOP[0], 768):
+        window.page.set_viewport_size({"width": width, "height": 800})
+        assert window.page.locator("tbody td:nth-child(2)").evaluate(lines) == 1
+
+
+def test_every_page_has_a_way_home_and_a_version(open_window: OpenWindow, site: Site) -> None:
+    """Each page has a header with links to the list, to the import and to the history, and a footer with the version."""
+    window = open_window()
+    for name, show in PAGES.items():
+        show(window, site)
+        links = window.page.get_by_role("banner").get_by_role("link")
+        assert links.all_inner_texts() == ["Data Mahasiswa", "Impor", "Riwayat"], name
+        expect(window.page.get_by_role("contentinfo")).to_contain_text("versi 1.")
+    with window.leaving():
+        window.page.get_by_role("link", name="Data Mahasiswa").click()
+    assert window.page.url == window.url + "/"
+
+
+def test_the_first_stop_of_the_keyboard_skips_to_the_table(open_window: OpenWindow, site: Site) -> None:
+    """The skip link is visible while it has the focus. After it, the first stop is in the table."""
+    site.add(*SITI)
+    window = open_window()
+    window.open("/")
+    skip = window.page.get_by_role("link", name="Langsung ke tabel")
+    assert window.page.evaluate(RECTANGLE, ".skip")[2:] == [1, 1]
+    window.page.keyboard.press("Tab")
+    expect(skip).to_be_focused()
+    expect(skip).to_be_in_viewport(ratio=1)
+    window.page.keyboard.press("Enter")
+    window.page.keyboard.press("Tab")
+    expect(window.rows.get_by_role("link", name="Edit")).to_be_focused()
+
+
+@pytest.mark.parametrize("network", ["answers", "unreachable"])
+def test_forced_colours_keep_the_rule_under_the_header(network: Network, open_window: OpenWindow) -> None:
+    """With forced colours the header of the table keeps the line below it."""
+    window = open_window(network, forced_colors="active")
+    window.open("/")
+    window.page.wait_for_load_state("load")
+    assert window.style("th", "borderBottomStyle") == "solid"
+    assert window.style("th", "borderBottomWidth") == "2px"
+    assert contrast(window.style("th", "borderBottomColor"), window.style("body", "backgroundColor")) >= 3
+
+
+def test_the_file_button_has_a_style_without_the_cdn(open_window: OpenWindow) -> None:
+    """The button of the file field has the same background and size with and without the CDN."""
+    seen = set()
+    for network in ("answers", "unreachable"):
+        window = open_window(network)
+        window.open("/mahasiswa/impor")
+        window.page.wait_for_load_state("load")
+        names = ["paddingTop", "paddingLeft", "borderTopWidth", "borderInlineEndWidth", "fontSize"]
+        script = "(e, names) => names.map(name => getComputedStyle(e, '::file-selector-button')[name]).join()"
+        seen.add(
+            (
+                window.page.locator("[type=file]").evaluate(script, names),
+                *window.page.evaluate(RECTANGLE, "[type=file]"),
+            )
+        )
+    assert len(seen) == 1
+
+
+def test_the_inputs_of_a_record_help_a_touch_keyboard(open_window: OpenWindow) -> None:
+    """Nama and alamat begin words with capitals, a NIM is typed as it is, and nothing is corrected or validated."""
+    window = open_window()
+    window.open("/mahasiswa/add")
+    names = ("autocapitalize", "inputmode", "spellcheck", "enterkeyhint", "pattern")
+    found = {
+        field: [window.page.locator(f"#{field}").get_attribute(name) for name in names]
+        for field in ("nim", "nama", "alamat")
+    }
+    assert found == {
+        "nim": ["off", "text", "false", "next", None],
+        "nama": ["words", None, "false", "next", None],
+        "alamat": ["words", None, "false", "done", None],
+    }
+
+
+def test_bodies_that_are_not_on_the_screen_are_not_laid_out(open_window: OpenWindow, site: Site) -> None:
+    """One table has its rows in bodies of 100. A browser skips those far below, and the key End leads to the last row."""
+    add_many(site, 501)
+    for size in (DESKTOP, PHONE):
+        window = open_window(size=size)
+        window.open("/")
+        window.page.wait_for_load_state("load")
+        assert window.page.locator("table").count() == 1
+        skipped = "bodies => bodies.map(body => body.rows[0].checkVisibility({contentVisibilityAuto: true}))"
+        assert window.page.locator("tbody").evaluate_all(skipped) == [True, False, False, False, True, True]
+        window.page.keyboard.press("End")
+        expect(window.rows.last).to_be_in_viewport(ratio=1)
+
+
+def test_a_long_name_does_not_ruin_the_table_of_a_text_browser(service: Service, site: Site) -> None:
+    """w3m shows the table within the width of its terminal, also if a name is one word of 700 letters."""
+    w3m = shutil.which("w3m")
+    if w3m is None:
+        pytest.skip("w3m is not installed")
+    site.add(*LONG)
+    site.add(*SITI)
+    shown = subprocess.run(
+        [w3m, "-dump", "-cols", "100", service.url], capture_output=True, text=True, check=True
+    ).stdout
+    assert max(map(len, shown.splitlines())) <= 100
+    assert "Siti Aminah" in shown

@@ -3,7 +3,7 @@
 from urllib.parse import quote
 
 import pytest
-from form_answers import ADD, KEPT, assert_form, module_visitor, post_raw, two_records
+from form_answers import ADD, KEPT, assert_form, assert_page, module_visitor, post_raw, two_records
 from harness import Page, Site
 
 # The fixtures, which pytest finds by these names.
@@ -40,6 +40,37 @@ def test_the_message_about_a_duplicate_nim_links_to_its_record(site: Site) -> No
         (link,) = [link for link in page.links if link.text == "buka data dengan NIM ini"]
         assert link.href == path
         assert site.page(link.target).record_form.values["nim"] == nim
+
+
+@pytest.mark.parametrize("nim", ["3", "20/3", "é 🎓", "", "a\r\nb"])
+def test_the_second_click_on_an_addition_says_that_it_is_stored(site: Site, nim: str) -> None:
+    """An addition of a record that is stored exactly so gets 409, and a page that links to it and to the list."""
+    record = (nim, "Ani & <Co>", " Klaten\r\n")
+    assert site.add(*record).status_code == 302
+    answer = site.add(*record)
+    assert answer.status_code == 409
+    page = assert_page(answer, site)
+    assert page.headings == ["Tambah Data Mahasiswa"]
+    (alert,) = page.tree.css("[role=alert]")
+    assert alert.text() == "Data ini sudah tersimpan. Lihat datanya atau kembali ke daftar."
+    assert [(link.text, link.target) for link in page.links if link.text in alert.text()] == [
+        ("Lihat datanya", site.path("/mahasiswa/edit/", nim)),
+        ("kembali ke daftar", "/"),
+    ]
+    assert site.page(site.path("/mahasiswa/edit/", nim)).record_form.values["nim"] == nim
+    site.delete(nim)
+
+
+@pytest.mark.parametrize(("field", "text"), [("nama", "ani"), ("nama", "Ani "), ("alamat", "Klaten\n"), ("alamat", "")])
+def test_an_addition_that_differs_from_the_stored_record_is_a_duplicate(site: Site, field: str, text: str) -> None:
+    """The record is not called stored if a text differs, even only in letter case or spaces."""
+    record = {"nim": "3", "nama": "Ani", "alamat": "Klaten"}
+    assert site.post(ADD, record).status_code == 302
+    answer = site.post(ADD, {**record, field: text})
+    assert answer.status_code == 409
+    page = assert_form(site, answer, "Tambah Data Mahasiswa", ADD, ["nim"])
+    assert "NIM ini sudah terdaftar." in reason(page, "nim")
+    site.delete("3")
 
 
 @pytest.mark.parametrize("missing", [["nim"], ["nama"], ["alamat"], ["nim", "alamat"], ["nim", "nama", "alamat"]])

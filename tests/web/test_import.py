@@ -40,6 +40,9 @@ FIVE: list[Record] = [
 ]
 """Records whose texts a careless import would change."""
 
+STORED_FIVE = [(nim, nama, alamat.replace("\n", ", ")) for nim, nama, alamat in FIVE]
+"""The same as they are stored: the specification's inputs are single-line."""
+
 
 def quoted(rows: Sequence[Sequence[str]], separator: str, end: str = "\r\n") -> str:
     """Return CSV with quotes around every cell."""
@@ -68,17 +71,20 @@ FILES: dict[str, tuple[str, Callable[[], bytes]]] = {
 
 
 @pytest.mark.parametrize(("name", "make"), FILES.values(), ids=FILES)
-def test_a_file_of_any_kind_is_imported_unchanged(importer: Importer, name: str, make: Callable[[], bytes]) -> None:
-    """The kind is recognised by the content. Nothing is written before the confirmation."""
+def test_a_file_of_any_kind_is_imported(importer: Importer, name: str, make: Callable[[], bytes]) -> None:
+    """The kind is recognised by the content. No text changes, except that a line break becomes a comma.
+
+    Nothing is written before the confirmation.
+    """
     preview = importer.upload(make(), name)
-    assert preview.counts == {"Baru": 5, "Berubah": 0, "Tidak berubah": 0, "Perlu diperbaiki": 0}
-    assert [(row.nim, *row.after) for row in preview.new] == FIVE
-    assert (preview.wrong, preview.noticed, importer.records()) == ([], [], [])
+    assert preview.counts == {"Baru": 5, "Perlu diperiksa": 1}
+    assert [(row.nim, *row.after) for row in preview.new] == STORED_FIVE
+    assert (preview.wrong, len(preview.noticed), importer.records()) == ([], 1, [])
     importer.save(preview)
-    assert importer.records() == sorted(FIVE)
+    assert importer.records() == sorted(STORED_FIVE)
     again = importer.upload(make(), name)
-    assert again.counts == {"Baru": 0, "Berubah": 0, "Tidak berubah": 5, "Perlu diperbaiki": 0}
-    assert [(row.nim, *row.after) for row in again.same] == FIVE
+    assert again.counts == {"Tidak berubah": 5}
+    assert [(row.nim, *row.after) for row in again.same] == STORED_FIVE
     assert again.buttons == []
 
 
@@ -89,7 +95,7 @@ def test_a_file_of_libreoffice_is_imported(importer: Importer, ending: str, tmp_
     preview = importer.upload(by_libreoffice(by_openpyxl(*rows), ending, tmp_path), f"a.{ending}")
     importer.save(preview)
     # openpyxl writes the text `=1+1` as a formula, and LibreOffice calculates it.
-    expected = [(nim, nama, "2" if alamat == "=1+1" else alamat) for nim, nama, alamat in FIVE]
+    expected = [(nim, nama, "2" if alamat == "=1+1" else alamat) for nim, nama, alamat in STORED_FIVE]
     assert importer.records() == sorted([*expected, ("9001", "Fajar", "7"), ("77", "Gita", "Solo")])
 
 
@@ -98,7 +104,7 @@ def test_cells_pasted_from_excel_are_imported(importer: Importer) -> None:
     pasted = 'NIM\tNama\tAlamat\r\n007\tAni "A"\t"Baris satu\r\nbaris ""dua"""\r\n008\t"Budi"\tSolo\r\n'
     preview = importer.paste(pasted)
     importer.save(preview)
-    assert importer.records() == [("007", 'Ani "A"', 'Baris satu\nbaris "dua"'), ("008", '"Budi"', "Solo")]
+    assert importer.records() == [("007", 'Ani "A"', 'Baris satu, baris "dua"'), ("008", '"Budi"', "Solo")]
 
 
 def test_a_file_is_preferred_to_pasted_cells(importer: Importer) -> None:
@@ -175,7 +181,12 @@ def test_the_list_links_to_the_import_form(importer: Importer) -> None:
     page = importer.site.page(link.target)
     assert link.target == IMPORT
     (form,) = page.forms
-    assert (form.method, form.target, form.enctype, form.submit) == ("post", IMPORT, "multipart/form-data", "Pratinjau")
+    assert (form.method, form.target, form.enctype, form.submit) == (
+        "post",
+        IMPORT,
+        "multipart/form-data",
+        "Lihat pratinjau",
+    )
     assert [(field.name, field.type) for field in form.inputs] == [("berkas", "file")]
     (area,) = page.tree.css("textarea")
     assert area.attributes["name"] == "tempel"
@@ -185,12 +196,12 @@ def test_the_list_links_to_the_import_form(importer: Importer) -> None:
 
 def test_the_template_passes_its_own_import_empty_and_filled_in(importer: Importer) -> None:
     """The empty template has nothing to save. A row that another program adds is imported."""
-    (link,) = [link for link in importer.site.page(IMPORT).links if link.text == "Unduh templat"]
+    (link,) = [link for link in importer.site.page(IMPORT).links if link.text == "Unduh templat Excel"]
     answer = importer.site.get(link.target)
     assert answer.headers["content-type"] == SHEET
     assert answer.headers["content-disposition"] == 'attachment; filename="templat-mahasiswa.xlsx"'
     preview = importer.upload(answer.content, "templat.xlsx")
-    assert (set(preview.counts.values()), preview.buttons) == ({0}, [])
+    assert (preview.counts, preview.buttons) == ({}, [])
     workbook = openpyxl.load_workbook(BytesIO(answer.content))
     assert [cell.value for cell in workbook.active[1]] == list(HEADER)
     assert {workbook.active.column_dimensions[column].width > 15 for column in "ABC"} == {True}
@@ -213,7 +224,7 @@ def test_an_import_works_below_the_path_of_base_url(tmp_path: Path) -> None:
 
 # ---- any file and any list
 
-NIM = st.text("0123456789/A", min_size=3, max_size=5).filter(lambda nim: nim[0] in "0123456789A")
+NIM = st.text("0123456789/A", min_size=3, max_size=5).filter(lambda nim: nim.strip("/A"))
 TEXT = st.text("aé;,\"'<\t =-", max_size=6).map(lambda text: f"N{text}N")
 ROWS = st.dictionaries(NIM, st.tuples(TEXT, TEXT), max_size=12)
 
@@ -229,8 +240,8 @@ def test_an_import_writes_what_a_model_of_it_writes(
     preview = importer.upload(quoted([HEADER, *((nim, *texts) for nim, texts in file.items())], ";").encode())
     new = file.keys() - stored.keys()
     changed = {nim for nim in file.keys() & stored.keys() if file[nim] != stored[nim]}
-    assert (preview.counts["Baru"], preview.counts["Berubah"]) == (len(new), len(changed))
-    assert preview.counts["Tidak berubah"] == len(file) - len(new) - len(changed)
+    assert (preview.counts.get("Baru", 0), preview.counts.get("Berubah", 0)) == (len(new), len(changed))
+    assert preview.counts.get("Tidak berubah", 0) == len(file) - len(new) - len(changed)
     if preview.buttons:
         answer = site.post(SAVE, {"data": preview.data, "ada": "perbarui" if update else "lewati"})
         assert answer.status_code == 302

@@ -3,17 +3,20 @@
 import datetime as dt
 import re
 from collections.abc import Callable
+from io import BytesIO
 from pathlib import Path
 
 import openpyxl  # type: ignore[import-untyped]
 import pytest
 from spreadsheets import (
     HEADER,
+    IMPORT,
     KEPT,
     MIXED,
     SAVE,
     Database,
     Importer,
+    Preview,
     Record,
     another_program,
     by_openpyxl,
@@ -22,7 +25,11 @@ from spreadsheets import (
     own_importer,
     own_service,
     own_site,
+    repaired,
+    students,
 )
+
+from mahasiswa import wording
 
 # The fixtures, which pytest finds by these names.
 __all__ = ["another_program", "own_database", "own_importer", "own_service", "own_site"]
@@ -46,8 +53,10 @@ def test_a_preview_shows_what_an_import_would_write(importer: Importer, other: D
     ]
     (removed,), (inserted,) = preview.tree.css(".compare del"), preview.tree.css(".compare ins")
     assert (removed.text(), inserted.text()) == ("Budi", "Budi S.")
-    assert [button.text for button in preview.buttons] == ["Lewati: simpan 1 data baru", "Perbarui: simpan 2 data"]
-    assert "NIM yang sudah ada: Lewati" in preview.tree.css(".hint")[0].text()
+    assert [button.text for button in preview.buttons] == [
+        "Simpan 1 mahasiswa baru saja",
+        "Simpan 1 mahasiswa baru dan perbarui 1 data lama",
+    ]
 
 
 def test_a_preview_writes_nothing(importer: Importer, other: Database, database: Path) -> None:
@@ -65,8 +74,8 @@ def test_a_preview_writes_nothing(importer: Importer, other: Database, database:
 @pytest.mark.parametrize(
     ("button", "records"),
     [
-        ("Lewati", [*KEPT, ("4", "Dewi", "Sleman")]),
-        ("Perbarui", [KEPT[0], ("2", "Budi S.", "Bantul"), KEPT[2], ("4", "Dewi", "Sleman")]),
+        ("lewati", [*KEPT, ("4", "Dewi", "Sleman")]),
+        ("perbarui", [KEPT[0], ("2", "Budi S.", "Bantul"), KEPT[2], ("4", "Dewi", "Sleman")]),
     ],
 )
 def test_an_import_skips_or_updates_existing_records(
@@ -92,20 +101,20 @@ def test_an_import_skips_existing_records_by_default(importer: Importer, other: 
 def test_a_preview_of_only_new_or_only_changed_records_has_one_button(importer: Importer, other: Database) -> None:
     """The button says how many records it saves."""
     preview = importer.upload(csv(HEADER, *((str(n), "N", "A") for n in range(1200))))
-    assert [button.text for button in preview.buttons] == ["Simpan 1.200 data"]
+    assert [button.text for button in preview.buttons] == ["Simpan 1.200 mahasiswa baru"]
     other.fill(KEPT)
     preview = importer.upload(csv(HEADER, ("1", "Ani", "Solo"), ("2", "Budi S.", "Bantul")))
-    assert [button.text for button in preview.buttons] == ["Perbarui: simpan 1 data"]
+    assert [button.text for button in preview.buttons] == ["Perbarui 1 data lama"]
 
 
 def test_a_blank_cell_of_an_import_never_erases_a_text(importer: Importer, other: Database) -> None:
     """The record also keeps its text if the file has no such column."""
     other.fill(KEPT)
     preview = importer.upload(csv(HEADER, ("1", "", "Solo Baru"), ("2", "Budi S.", "  "), ("3", "", "")))
-    assert preview.counts == {"Baru": 0, "Berubah": 2, "Tidak berubah": 1, "Perlu diperbaiki": 0}
-    importer.save(preview, "Perbarui")
+    assert preview.counts == {"Berubah": 2, "Tidak berubah": 1}
+    importer.save(preview, "perbarui")
     assert importer.records() == [("1", "Ani", "Solo Baru"), ("2", "Budi S.", "Bantul"), KEPT[2]]
-    importer.save(importer.upload(csv(("NIM", "Alamat"), ("3", "Jogja"))), "Perbarui")
+    importer.save(importer.upload(csv(("NIM", "Alamat"), ("3", "Jogja"))), "perbarui")
     assert importer.records()[2] == ("3", "Citra", "Jogja")
 
 
@@ -127,12 +136,14 @@ def test_markup_in_cells_is_shown_as_text_by_a_preview(importer: Importer, other
         ("1", mark, mark),
         ("2", mark, "x" + mark),
         ("3", mark, mark),
-        (f"'{mark}", mark, mark),
+        (f"'5{mark}", mark, mark),
         ("", mark, ""),
         separator="\t",
     )
     preview = importer.upload(table)
-    assert preview.counts == {"Baru": 2, "Berubah": 1, "Tidak berubah": 1, "Perlu diperbaiki": 1}
+    assert preview.counts == {
+        "Baru": 2, "Berubah": 1, "Tidak berubah": 1, "Perlu diperbaiki": 1, "Perlu diperiksa": 1
+    }  # fmt: skip
     assert preview.changed[0].after == (mark, "x" + mark)
     assert {row.after for row in (*preview.new, *preview.same)} == {(mark, mark)}
     assert mark in preview.wrong[0]
@@ -155,7 +166,7 @@ DAMAGES: dict[str, tuple[object, str]] = {
     "a boolean": (True, "NIM berisi TRUE, bukan teks"),
     "dots": ("..", "NIM tidak boleh hanya “.” atau “..”"),
     "256 characters": ("9" * 256, "NIM lebih dari 255 karakter"),
-    "a header": ("NIM", "Tampaknya judul kolom, bukan data"),
+    "masked": ("####", "NIM berisi “####”, bukan angka aslinya"),
 }
 
 
@@ -213,9 +224,8 @@ def test_a_preview_shows_what_was_removed_from_a_nim(importer: Importer) -> None
     )
     spaces, apostrophe = "Spasi di awal atau akhir NIM dihapus.", "Tanda petik di awal NIM dihapus."
     assert preview.noticed == [
-        f"Baris 2: {apostrophe} 001 · Ani · Solo",
+        f"Baris 2, 4: {apostrophe} 001 · Ani · Solo 003 · C · S",
         f"Baris 3: {spaces} 002 · B · S",
-        f"Baris 4: {apostrophe} 003 · C · S",
     ]
     importer.save(preview)
     assert [nim for nim, _, _ in importer.records()] == ["001", "002", "003", "004"]
@@ -223,7 +233,7 @@ def test_a_preview_shows_what_was_removed_from_a_nim(importer: Importer) -> None
 
 def test_a_nim_that_may_have_lost_zeros_gets_a_warning(importer: Importer) -> None:
     """It is shorter than most others. It can still be saved."""
-    preview = importer.upload(csv(HEADER, ("0012", "A", "S"), ("0013", "B", "S"), ("14", "C", "S"), ("X", "D", "S")))
+    preview = importer.upload(csv(HEADER, ("0012", "A", "S"), ("0013", "B", "S"), ("14", "C", "S"), ("X1", "D", "S")))
     (doubted,) = preview.noticed
     assert doubted.startswith("Baris 4: NIM 14 lebih pendek dari NIM lainnya (4 digit).")
     importer.save(preview)
@@ -236,10 +246,8 @@ def test_a_repeated_nim_is_refused_in_both_rows(importer: Importer) -> None:
         csv(HEADER, ("1", "Ani", "Solo"), ("2", "Budi", "Solo"), ("'1", "Ana", "Solo"), ("2 ", "B", "S"))
     )
     assert [message.split(" salah satunya.")[0] for message in preview.wrong] == [
-        "Baris 2: NIM 1 ada di baris 2 dan 4. Hapus",
-        "Baris 3: NIM 2 ada di baris 3 dan 5. Hapus",
-        "Baris 4: NIM 1 ada di baris 2 dan 4. Hapus",
-        "Baris 5: NIM 2 ada di baris 3 dan 5. Hapus",
+        "Baris 2, 4: NIM 1 ada di baris 2 dan 4. Hapus",
+        "Baris 3, 5: NIM 2 ada di baris 3 dan 5. Hapus",
     ]
     assert preview.buttons == []
 
@@ -252,5 +260,241 @@ def test_a_preview_names_the_sheet_that_was_read_and_the_others(importer: Import
         (workbook["Data"] if "Data" in workbook else workbook.create_sheet("Data")).append(row)
     workbook.save(tmp_path / "a.xlsx")
     preview = importer.upload((tmp_path / "a.xlsx").read_bytes(), "a.xlsx")
-    assert "Yang dibaca hanya lembar (sheet) “Data”. Lembar lain tidak dibaca: Petunjuk." in preview.html
+    assert "Berkas: a.xlsx, lembar (sheet) “Data”, 1 baris. NIM = kolom A" in preview.what_was_read
     assert [row.nim for row in preview.new] == ["1"]
+
+
+# ---- a preview that is repaired
+
+
+def test_a_wrong_row_is_repaired_in_the_preview(importer: Importer) -> None:
+    """The row's cells are inputs. After "Periksa lagi" the repaired row is among the new ones, and the rest is the same."""
+    preview = importer.upload(csv(HEADER, ("1", "Ani", "Solo"), ("1,2E+11", "Budi", "Bantul"), ("", "Eko", "Sleman")))
+    assert preview.counts == {"Baru": 1, "Perlu diperbaiki": 2}
+    again = importer.check_again(preview, nim=["120000000001", ""])
+    assert [(row.number, row.nim, row.after) for row in again.new] == [
+        (2, "1", ("Ani", "Solo")),
+        (3, "120000000001", ("Budi", "Bantul")),
+    ]
+    assert again.wrong == ["Baris 4: NIM kosong atau berisi kesalahan rumus (misalnya #N/A). Isi NIM-nya. Eko · Sleman"]
+    assert importer.records() == []
+    importer.save(again)
+    assert importer.records() == [("1", "Ani", "Solo"), ("120000000001", "Budi", "Bantul")]
+
+
+def test_a_repair_that_was_not_previewed_is_not_saved(importer: Importer) -> None:
+    """If a person types and presses the button that saves, a preview shows the result first."""
+    preview = importer.upload(csv(HEADER, ("1", "Ani", "Solo"), ("", "Eko", "Sleman")))
+    fields = [(name, value) for name, value in repaired(preview, nim="2") if name != "periksa"]
+    again = importer.shown(importer.site.post(SAVE, [*fields, ("ada", "lewati")]))
+    assert again.alert.startswith("Perbaikan Anda sudah diperiksa. Belum ada yang disimpan.")
+    assert (again.counts, importer.records()) == ({"Baru": 2}, [])
+    importer.save(again)
+    assert len(importer.records()) == 2
+
+
+def test_inputs_that_were_not_changed_repair_nothing(importer: Importer) -> None:
+    """A cell with an error stays one, although the input shows its text. Saving does not ask again."""
+    preview = importer.upload(by_openpyxl(HEADER, ("1", "Ani", "Solo"), ("2", "Budi", "#N/A")), "a.xlsx")
+    assert importer.check_again(preview).wrong == preview.wrong
+    fields = [(name, value) for name, value in repaired(preview) if name != "periksa"]
+    assert importer.site.post(SAVE, [*fields, ("ada", "lewati")]).status_code == 302
+    assert importer.records() == [("1", "Ani", "Solo")]
+
+
+def test_a_row_whose_inputs_are_cleared_is_left_out(importer: Importer) -> None:
+    preview = importer.upload(csv(HEADER, ("1", "Ani", "Solo"), ("1", "Ana", "Solo")))
+    again = importer.check_again(preview, nim=["1", ""], nama=["Ani", ""], alamat=["Solo", ""])
+    assert (again.counts, again.new[0].after) == ({"Baru": 1}, ("Ani", "Solo"))
+
+
+def test_a_nim_without_a_digit_needs_a_tick(importer: Importer, other: Database) -> None:
+    """It may be a word of a title. One that is in the list already needs no tick."""
+    other.fill([("TAMU", "Ani", "Solo")])
+    preview = importer.upload(csv(HEADER, ("ABC", "Budi", "Solo"), ("TAMU", "Ani", "Bantul")))
+    assert (preview.counts, len(preview.changed)) == ({"Berubah": 1, "Perlu diperiksa": 1}, 1)
+    assert preview.wrong == [
+        "Baris 2: NIM ini tidak berisi angka. Centang jika memang benar, atau perbaiki. ABC · Budi · Solo"
+    ]
+    again = importer.check_again(preview, benar="2")
+    assert [(row.nim, row.after) for row in again.new] == [("ABC", ("Budi", "Solo"))]
+    importer.save(again, "lewati")
+    assert importer.records() == [("ABC", "Budi", "Solo"), ("TAMU", "Ani", "Solo")]
+
+
+def test_the_columns_are_changed_in_the_preview(importer: Importer) -> None:
+    """The file need not be chosen again, and the preview says which column became which."""
+    preview = importer.upload(csv(("No", "NIM", "Nama", "Nama Ayah", "Alamat"), ("1", "7", "Ani", "Budi", "Solo")))
+    assert preview.what_was_read == "Berkas: daftar.csv, 1 baris. NIM = kolom B, Nama = kolom C, Alamat = kolom E."
+    again = importer.check_again(preview, kolom=["1", "3", ""])
+    assert again.what_was_read.endswith("NIM = kolom B, Nama = kolom D, Alamat = tidak ditemukan.")
+    assert again.wrong[0].startswith("Baris 2: Alamat kosong.")
+    again = importer.check_again(preview, kolom=["1", "3", "4"])
+    importer.save(again)
+    assert importer.records() == [("7", "Budi", "Solo")]
+
+
+@pytest.mark.parametrize("make", [csv, by_openpyxl], ids=["csv", "xlsx"])
+def test_columns_that_were_not_found_are_chosen_by_a_person(importer: Importer, make: Callable[..., bytes]) -> None:
+    """The answer is the form with the reason, and three lists of columns."""
+    answer = importer.send(make(("Kode", "Nama", "Alamat"), ("07", "Ani", "Solo")), "daftar")
+    assert importer.refused(answer).startswith("Kolom NIM tidak ditemukan.")
+    form = Preview(answer.text, SAVE)
+    assert form.what_was_read.endswith("NIM = tidak ditemukan, Nama = kolom B, Alamat = kolom C.")
+    preview = importer.check_again(form, kolom=["0", "1", "2"])
+    assert [(row.nim, *row.after) for row in preview.new] == [("07", "Ani", "Solo")]
+    words = importer.refused(importer.site.post(SAVE, repaired(form, kolom=["0", "0", "2"])))
+    assert words == wording.COLUMN_CHOSEN_TWICE
+    importer.save(preview)
+
+
+def test_another_sheet_is_chosen_in_the_preview(importer: Importer) -> None:
+    workbook = openpyxl.Workbook()
+    for name, nim in (("A", "1"), ("B", "2")):
+        sheet = workbook.active if name == "A" else workbook.create_sheet()
+        sheet.title = name
+        sheet.append(HEADER)
+        sheet.append([nim, "Ani", "Solo"])
+    file = BytesIO()
+    workbook.save(file)
+    preview = importer.upload(file.getvalue(), "a.xlsx")
+    assert [field.attributes["value"] for field in preview.tree.css("input[name=lembar]")] == ["A", "B"]
+    assert [row.nim for row in preview.new] == ["1"]
+    again = importer.check_again(preview, lembar="B")
+    assert "lembar (sheet) “B”" in again.what_was_read
+    importer.save(again)
+    assert importer.records() == [("2", "Ani", "Solo")]
+
+
+def test_a_large_file_is_asked_for_again_with_the_reason(importer: Importer) -> None:
+    """Its other columns are not in the page, so a person chooses them together with the file."""
+    data = csv(
+        ("NIM", "Nama", "Alamat", "Ayah", "Lain"), *((str(n), "Ani", "Solo", "Budi", "x" * 500) for n in range(3000))
+    )
+    preview = importer.upload(data)
+    assert "terlalu besar untuk disimpan di halaman ini" in preview.html
+    answer = importer.site.client.post(
+        IMPORT, files={"berkas": ("a.csv", data)}, data={"kolom[]": ["0", "3", "2"], "lembar": ""}
+    )
+    again = importer.shown(answer)
+    assert again.what_was_read.endswith("NIM = kolom A, Nama = kolom D, Alamat = kolom C.")
+    assert again.new[0].after == ("Budi", "Solo")
+    importer.save(again)
+    assert importer.records()[0] == ("0", "Budi", "Solo")
+
+
+def test_titles_totals_and_signatures_are_set_aside(importer: Importer) -> None:
+    """They are neither called wrong nor taken for students. The rows of students around them are read."""
+    data = csv(
+        ("DAFTAR MAHASISWA", "", "", ""),
+        ("No", *HEADER),
+        ("", "KELAS A 1", "", ""),
+        ("1", "01", "Ani", "Solo"),
+        ("No", *HEADER),
+        ("2", "02", "Budi", "Bantul"),
+        ("", "", "Total", "2"),
+        ("", "Jumlah: 2", "", ""),
+        ("", "", "", "Sleman, 12 Juli 2025"),
+        ("", "Mengetahui,", "", "Wali Kelas"),
+        ("", "Kepala Sekolah", "", ""),
+        ("", "Drs. Agus", "", "Siti, S.Pd."),
+        ("", "NIP. 19650101 199003 1 002", "", "NIP. 1970"),
+    )
+    preview = importer.upload(data)
+    assert preview.counts == {"Baru": 2, "Dilewati": 9}
+    assert [row.nim for row in preview.new] == ["01", "02"]
+    assert (preview.wrong, preview.noticed) == ([], [])
+    assert [text.split(": T")[0] for text in preview.skipped] == ["Baris 3, 9", "Baris 5", "Baris 7–8", "Baris 10–13"]
+
+
+def test_rows_that_are_identical_count_once(importer: Importer) -> None:
+    preview = importer.upload(csv(HEADER, ("1", "Ani", "Solo"), ("'1", "Ani", "Solo"), ("1", "Ani", "Solo")))
+    assert preview.counts == {"Baru": 1, "Dilewati": 2}
+    assert preview.skipped[0].startswith("Baris 3–4: Sama persis dengan baris 2, jadi dihitung sekali.")
+
+
+def test_messages_that_repeat_are_shown_once(importer: Importer) -> None:
+    rows = [("" if n in {4, 9} or 12 <= n <= 30 else str(n), f"Nama {n}", "Solo") for n in range(2, 40)]
+    (wrong,) = importer.upload(csv(HEADER, *rows)).wrong
+    assert wrong.startswith("Baris 4, 9, 12–30: NIM kosong atau")
+
+
+@pytest.mark.parametrize(
+    ("nim", "words"),
+    [
+        (
+            "230000703",
+            "NIM 230000703 mirip dengan 0230000703 (Ani) yang sudah ada. Mungkin angka nol di depannya hilang.",
+        ),
+        ("0230.000-703", "NIM 0230.000-703 mirip dengan 0230000703 (Ani) yang sudah ada."),
+        ("0230 000703", "NIM 0230 000703 mirip dengan 0230000703 (Ani) yang sudah ada."),
+        ("a11.2020", "NIM a11.2020 mirip dengan A11-2020 (Budi) yang sudah ada."),
+    ],
+)
+def test_a_nim_that_is_nearly_a_stored_one_is_pointed_out(
+    importer: Importer, other: Database, nim: str, words: str
+) -> None:
+    """It would become a second record of the same student. It can still be saved."""
+    other.fill([("0230000703", "Ani", "Solo"), ("A11-2020", "Budi", "Solo")])
+    preview = importer.upload(csv(HEADER, (nim, "Ani", "Solo"), ("99", "Citra", "Solo")))
+    assert preview.noticed == [f"Baris 2: {words} {nim} · Ani · Solo"]
+    importer.save(preview)
+    assert len(importer.records()) == 4
+
+
+def test_a_nim_that_is_nearly_one_of_another_row_is_pointed_out(importer: Importer) -> None:
+    preview = importer.upload(csv(HEADER, ("0012", "Ani", "Solo"), ("7", "B", "C"), ("12", "Ani", "Solo")))
+    assert any("NIM 12 mirip dengan 0012 di baris 2. Mungkin angka nol" in text for text in preview.noticed)
+
+
+def test_records_that_a_file_lacks_are_counted_and_listed(importer: Importer, other: Database) -> None:
+    """The records stay. They are shown when a person asks for them."""
+    other.fill(KEPT)
+    preview = importer.upload(csv(HEADER, ("2", "Budi", "Bantul"), ("4", "", "")))
+    assert "Ada di daftar, tidak ada di berkas: 2 mahasiswa" in preview.headings
+    shown = importer.check_again(preview, periksa="sisa")
+    cells = [[cell.text() for cell in row.css("td")][1:] for row in shown.tree.css("#sisa tbody tr")]
+    assert cells == [list(KEPT[0]), list(KEPT[2])]
+
+
+def test_a_line_break_in_a_cell_becomes_a_comma_with_a_notice(importer: Importer, other: Database) -> None:
+    """If the cell is what is stored, the record does not change and keeps its line break."""
+    other.fill([("1", "Ani", "Jl. A\nRT 3"), ("2", "Budi", "Jl. B\r\nRT 4")])
+    quoted = 'NIM;Nama;Alamat\n1;Ani;"Jl. A\r\nRT 3"\n2;Budi S.;"Jl. B\nRT 4"\n3;Citra;" Jl. C \n\n RT 5\n"\n'
+    preview = importer.upload(quoted.encode())
+    assert preview.counts == {"Baru": 1, "Berubah": 1, "Tidak berubah": 1, "Perlu diperiksa": 1}
+    assert preview.new[0].after == ("Citra", "Jl. C, RT 5")
+    assert preview.noticed == ["Baris 4: Baris baru di dalam sel diganti dengan koma. 3 · Citra · Jl. C, RT 5"]
+    importer.save(preview, "perbarui")
+    rows = other.run("SELECT nim, nama, alamat FROM mahasiswa ORDER BY nim")
+    assert rows == [["1", "Ani", "Jl. A\nRT 3"], ["2", "Budi S.", "Jl. B\r\nRT 4"], ["3", "Citra", "Jl. C, RT 5"]]
+
+
+def test_a_preview_shows_ten_new_rows_and_opens_the_others(importer: Importer) -> None:
+    """A few hundred more are in the page. The rows of a long file come when a person asks for them."""
+    few = importer.upload(csv(HEADER, *students(60)))
+    assert len(few.tree.css("#baru > .scroll tbody tr")) == 10
+    assert [row.nim for row in few.new] == [nim for nim, _, _ in students(60)]
+    many = importer.upload(csv(HEADER, *students(3000)))
+    assert len(many.new) == 10
+    (button,) = many.tree.css("#baru button")
+    assert (button.text(), button.attributes["value"]) == ("Tampilkan 2.990 baris lainnya", "baru")
+    assert len(importer.check_again(many, periksa="baru").new) == 3000
+
+
+def test_a_web_page_with_a_table_is_read(importer: Importer) -> None:
+    """Campus systems export it under a name that ends in .xls."""
+    page = (
+        "<html><head><style>td {mso-number-format:'@'}</style></head><body><table><tr><td colspan=4>DAFTAR</td></tr>"
+        "<tr><th>No<th>NIM<th>Nama<th>Alamat</tr><tr><td>1<td>0012<td>Ani &amp; Budi<td>Jl. A<br>RT 3</tr></table>"
+    )
+    preview = importer.upload(page.encode("utf-8"), "daftar.xls")
+    assert [(row.number, row.nim, row.after) for row in preview.new] == [(3, "0012", ("Ani & Budi", "Jl. A, RT 3"))]
+    importer.save(preview)
+
+
+def test_the_empty_template_and_a_list_without_readable_rows_are_told_apart(importer: Importer) -> None:
+    template = importer.site.get("/mahasiswa/impor/templat.xlsx").content
+    assert importer.upload(template, "templat.xlsx").alert == wording.TEMPLATE_EMPTY
+    assert importer.upload(csv(HEADER)).alert == wording.NO_ROWS
+    assert importer.upload(csv(HEADER, ("", "Ani", "Solo"))).alert == wording.NO_READABLE_ROW

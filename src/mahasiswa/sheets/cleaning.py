@@ -1,13 +1,26 @@
-"""Turns the cells of a sheet into records. Damage that a spreadsheet did is reported and never repaired by guessing."""
+"""Turns the cells of a sheet into records. Damage that a spreadsheet did is reported and never repaired by guessing.
+
+Rows that are no student, such as totals and signatures, and repetitions of a whole row are set aside.
+"""
 
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from mahasiswa import wording
 from mahasiswa.record import NIM_MAX_CHARACTERS, UNADDRESSABLE_NIMS
-from mahasiswa.sheets.columns import CELL_MAX_CHARACTERS, BadCell, Cell, SheetRow, Verbatim, is_repeated_header
+from mahasiswa.sheets.aside import AsideRows, is_aside_nim
+from mahasiswa.sheets.columns import (
+    CELL_MAX_CHARACTERS,
+    BadCell,
+    Cell,
+    SheetRow,
+    Verbatim,
+    is_blank,
+    is_repeated_header,
+)
+from mahasiswa.sheets.errors import SheetError
 
 SPREADSHEET_DIGITS = 15
 """Maximum digits of a number that a spreadsheet keeps. A longer number has lost its last ones."""
@@ -24,6 +37,8 @@ _is_ordinary_nim = re.compile(
 _is_plain_nim = re.compile(rf"[0-9][0-9A-Za-z/]{{0,{NIM_MAX_CHARACTERS - 1}}}").fullmatch
 _is_rounded = re.compile(_ROUNDED).fullmatch
 _is_decimal = re.compile(_DECIMAL).fullmatch
+# A spreadsheet shows this instead of a number if the column is too narrow, and some programs copy what is shown.
+_is_masked = re.compile("##+").fullmatch
 
 # White space, and the invisible characters that are copied along from web pages and chats.
 _INVISIBLE = "\u200b\u200c\u200d\u200e\u200f\u2060\ufeff"
@@ -58,15 +73,36 @@ class InvalidRow(NamedTuple):
         return wording.ROW.format(row=self.number, problem=self.problem)
 
 
+class Skipped(NamedTuple):
+    """A row that is set aside: it is no student, or it repeats another row."""
+
+    number: int  # as Excel shows it
+    reason: str  # in Indonesian
+    cells: tuple[str, str, str]  # NIM, Nama and Alamat as they are in the file
+
+
+class NimCell(NamedTuple):
+    """The NIM in a row of a list of NIMs. If a spreadsheet has damaged it, `problem` says so in Indonesian."""
+
+    number: int  # as Excel shows it
+    nim: str  # the text of the cell if there is a problem
+    problem: str = ""
+
+
+Answer: TypeAlias = Row | InvalidRow | Skipped
+
+
 class Cleaner:
-    """Cleans rows one by one. It remembers only each NIM and its row, so a million rows fit into memory."""
+    """Cleans rows one by one. It remembers each NIM, its row and a hash of its texts: a million rows fit into memory."""
 
     def __init__(self) -> None:
         self._row_of_nim: dict[str, int] = {}
+        self._texts_of_nim: dict[str, int] = {}
+        self._aside = AsideRows()
 
-    def clean(self, rows: Iterable[SheetRow]) -> Iterator[Row | InvalidRow]:
-        """One answer for each row. A NIM that an earlier row has makes the later row invalid."""
-        row_of_nim = self._row_of_nim
+    def clean(self, rows: Iterable[SheetRow]) -> Iterator[Answer]:
+        """One answer for each row. A NIM that an earlier row has makes the later row invalid, unless all is equal."""
+        row_of_nim, texts_of_nim, aside = self._row_of_nim, self._texts_of_nim, self._aside
         new = tuple.__new__  # three times as fast as Row(…)
         for row in rows:
             number, nim, nama, alamat = row
@@ -76,13 +112,15 @@ class Cleaner:
                 and (_is_plain_nim(nim) or _is_ordinary_nim(nim))
                 and isinstance(nama, str)
                 and isinstance(alamat, str)
-                # A text that begins with a visible ASCII character is not blank.
-                and "!" <= nama < "\x7f"
-                and "!" <= alamat < "\x7f"
+                # A text that begins with one of these visible ASCII characters is neither blank nor `####`.
+                and "$" <= nama < "\x7f"
+                and "$" <= alamat < "\x7f"
                 and "\0" not in nama
                 and "\0" not in alamat
             ):
                 row_of_nim[nim] = number
+                texts_of_nim[nim] = hash((nama, alamat))
+                aside.in_signatures = False
                 yield new(Row, (number, nim, nama, alamat, (), ()))
             else:
                 yield self._clean_row(row)
@@ -104,19 +142,24 @@ class Cleaner:
             self._row_of_nim[nim]: wording.SHORT_NIM.format(nim=nim, length=usual) for nim in digits if len(nim) < usual
         }
 
-    def _clean_row(self, row: SheetRow) -> Row | InvalidRow:
+    def _clean_row(self, row: SheetRow) -> Answer:
         number, *cells = row
+        if reason := self._aside.reason(cells):
+            return Skipped(number, reason, (shown(cells[0]), shown(cells[1]), shown(cells[2])))
         problems: list[str] = []
         cleaned: list[str] = []
         nim = _clean_nim(cells[0], problems, cleaned)
         first = number
-        if not isinstance(cells[0], Verbatim) and is_repeated_header(cells):
-            problems.append(wording.REPEATED_HEADER)
-        elif not problems:
+        if not problems:
             # A NIM counts even if the rest of its row is invalid: only a person can tell which of two rows is right.
             first = self._row_of_nim.setdefault(nim, number)
         nama = _clean_text(wording.NAMA, cells[1], problems)
         alamat = _clean_text(wording.ALAMAT, cells[2], problems)
+        texts = hash((nama, alamat))
+        if first == number and not problems:
+            self._texts_of_nim[nim] = texts
+        elif first != number and not problems and self._texts_of_nim.get(nim) == texts:
+            return Skipped(number, wording.ASIDE_REPEATED.format(row=first), (nim, nama or "", alamat or ""))
         if first != number:
             problems.append(wording.NIM_TWICE.format(nim=nim, first=first, second=number))
         if problems:
@@ -126,7 +169,7 @@ class Cleaner:
         return Row(number, nim, nama, alamat, tuple(cleaned), warnings)
 
 
-def check(rows: Iterable[SheetRow]) -> list[Row | InvalidRow]:
+def check(rows: Iterable[SheetRow]) -> list[Answer]:
     """Clean all rows of a file for the preview. Both rows of a NIM that occurs twice are invalid."""
     cleaner = Cleaner()
     answers = list(cleaner.clean(rows))
@@ -147,13 +190,28 @@ def _reviewed(row: Row, suspects: dict[int, str], repeated: dict[int, int]) -> R
     return row
 
 
+def clean_nims(rows: Iterable[SheetRow]) -> list[NimCell]:
+    """Each NIM once, at its first row. A row without a NIM is left out. Raises SheetError if that leaves none."""
+    first: dict[str, NimCell] = {}
+    for number, cell, _, _ in rows:
+        problems: list[str] = []
+        nim = _clean_nim(cell, problems, [])
+        if not problems:
+            first.setdefault(nim, NimCell(number, nim))
+        elif not is_blank((cell,)):
+            first.setdefault(shown(cell), NimCell(number, shown(cell), " ".join(problems)))
+    if not first:
+        raise SheetError(wording.NO_NIMS_READ)
+    return list(first.values())
+
+
 def is_kept(nim: str) -> bool:
     """Whether this NIM is imported as it is, whatever stands beside it."""
     if _is_plain_nim(nim) or _is_ordinary_nim(nim):
         return True
     problems: list[str] = []
     kept = _clean_nim(nim, problems, []) == nim and not problems
-    return kept and not is_repeated_header((nim, wording.NAMA, wording.ALAMAT))
+    return kept and not is_repeated_header((nim, wording.NAMA, wording.ALAMAT)) and not is_aside_nim(nim)
 
 
 def shown(cell: Cell) -> str:
@@ -217,6 +275,8 @@ def _damage_of_nim(nim: str) -> str | None:
     """The reason to believe that a spreadsheet has damaged this NIM."""
     if not nim:
         return wording.NIM_BLANK
+    if _is_masked(nim):
+        return wording.NIM_MASKED
     return wording.NIM_ROUNDED.format(text=nim) if _is_rounded(nim) else None
 
 
@@ -226,6 +286,8 @@ def _clean_text(field: str, cell: Cell, problems: list[str]) -> str | None:
         return None
     if isinstance(cell, str):
         problem = _problem_of_text(field, cell)
+        if not problem and not isinstance(cell, Verbatim) and _is_masked(cell):
+            problem = wording.MASKED.format(field=field)
         if problem:
             problems.append(problem)
         if isinstance(cell, Verbatim) and not problem:

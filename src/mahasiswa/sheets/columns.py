@@ -6,7 +6,7 @@ from itertools import chain, islice
 from typing import NamedTuple, TypeAlias
 
 from mahasiswa import wording
-from mahasiswa.sheets.errors import SheetError, TooBig
+from mahasiswa.sheets.errors import ColumnsUnclear, SheetError, TooBig
 
 HEADER_WITHIN_ROWS = 25
 """The header is looked for in this many rows that are not blank: school files often begin with titles and a date."""
@@ -19,6 +19,12 @@ CELL_MAX_CHARACTERS = 131_072
 
 ROW_MAX_CELLS = 16_384
 """Maximum cells of a row, as in Excel."""
+
+MAX_TITLES = 100
+"""Maximum columns among which a person can choose."""
+
+TITLE_MAX_CHARACTERS = 30
+"""Maximum length of a column's title in that choice."""
 
 # Only lower case letters count: `No. Mahasiswa *` is `nomahasiswa`. If a sheet has several of them, the first one wins.
 _ALIASES = {
@@ -62,30 +68,62 @@ A plain tuple, because an import makes a million of them.
 """
 
 
-def select_columns(rows: Iterable[tuple[int, Sequence[Cell]]]) -> Iterator[SheetRow]:
-    """The NIM, Nama and Alamat of each row that is not blank, found by the header or, without one, in this order.
+Places: TypeAlias = tuple[int | None, int | None, int | None]
+"""The columns of NIM, Nama and Alamat, counted from 0. None is a field that the sheet lacks."""
 
-    Raises SheetError before it returns if the rows are all blank, too wide, or if a column cannot be found.
+
+class Columns(NamedTuple):
+    """The columns of a sheet: which one holds which field, and the titles of all of them."""
+
+    places: Places
+    titles: list[str]
+
+
+def select_columns(
+    rows: Iterable[tuple[int, Sequence[Cell]]], chosen: Places | None = None, *, nim_only: bool = False
+) -> tuple[Columns, Iterator[SheetRow]]:
+    """The columns, and the NIM, Nama and Alamat of each row that is not blank.
+
+    The columns are those that a person has chosen, or are found by the header, or without one are the first three.
+    With `nim_only` the header needs no other column, and Nama and Alamat are left blank. A sheet without a header may
+    then also have one column, or one row of NIMs. Raises SheetError if the rows are all blank or too wide, and ColumnsUnclear if a column cannot be found.
     """
     rows = iter(rows)
     top = list(islice((row for row in rows if not is_blank(row[1])), HEADER_WITHIN_ROWS))
     if not top:
         raise SheetError(wording.EMPTY)
-    for index, (_, row) in enumerate(top):
-        if is_header(row):
-            columns = _columns_of(row)
-            return _selected(chain(top[index + 1 :], rows), [columns.get(field, _NO_COLUMN) for field in _ALIASES])
-    found = {field for _, row in top for field, _, _ in _headings(row)}
-    if found:
-        raise SheetError(wording.NO_OTHER_COLUMN if found == {wording.NIM} else wording.NO_NIM_COLUMN)
-    if max(_width(row) for _, row in top) != len(_ALIASES):
-        raise SheetError(wording.NO_HEADER)
-    return _selected(chain(top, rows), [0, 1, 2])
+    header = next((index for index, (_, row) in enumerate(top) if is_header(row, nim_only=nim_only)), None)
+    if header is None and chosen is not None:
+        header = next((index for index, (_, row) in enumerate(top) if _headings(row)), None)
+    titles = _titles(top[header or 0][1])
+    if chosen is not None:
+        columns = Columns(_checked(chosen, titles), titles)
+    elif header is not None:
+        columns = Columns(_columns_of(top[header][1], titles), titles)
+    else:
+        found = {field for _, row in top for field, _, _ in _headings(row)}
+        if found:
+            problem = wording.NO_OTHER_COLUMN if found == {wording.NIM} else wording.NO_NIM_COLUMN
+            row = next(row for _, row in top if _headings(row))
+            raise ColumnsUnclear(problem, _titles(row), _first_columns(row))
+        if nim_only and len(top) == 1:
+            number, row = top[0]
+            cells: list[SheetRow] = [(number, cell, None, None) for cell in row if not is_blank((cell,))]
+            return Columns((0, None, None), titles), iter(cells)
+        width = max(_width(row) for _, row in top)
+        if width != len(_ALIASES) and not (nim_only and width == 1):
+            raise ColumnsUnclear(wording.NO_NIM_HEADER if nim_only else wording.NO_HEADER, titles)
+        columns = Columns((0, 1, 2), titles)
+    if nim_only:
+        columns = columns._replace(places=(columns.places[0], None, None))
+    first = 0 if header is None else header + 1
+    return columns, _selected(chain(top[first:], rows), columns.places)
 
 
-def is_header(row: Iterable[object]) -> bool:
-    """Whether a row names the column of the NIM and at least one other."""
-    return {field for field, _, _ in _headings(row)} > {wording.NIM}
+def is_header(row: Iterable[object], *, nim_only: bool = False) -> bool:
+    """Whether a row names the column of the NIM and, unless `nim_only`, at least one other."""
+    fields = {field for field, _, _ in _headings(row)}
+    return wording.NIM in fields if nim_only else fields > {wording.NIM}
 
 
 def is_repeated_header(cells: Sequence[Cell]) -> bool:
@@ -100,8 +138,8 @@ def is_blank(cells: Sequence[Cell]) -> bool:
     return all(cell is None or (isinstance(cell, str) and (not cell or cell.isspace())) for cell in cells)
 
 
-def _selected(rows: Iterable[tuple[int, Sequence[Cell]]], columns: list[int]) -> Iterator[SheetRow]:
-    a, b, c = columns
+def _selected(rows: Iterable[tuple[int, Sequence[Cell]]], places: Places) -> Iterator[SheetRow]:
+    columns = a, b, c = [_NO_COLUMN if place is None else place for place in places]
     for number, row in rows:
         try:
             nim, nama, alamat = row[a], row[b], row[c]
@@ -115,16 +153,43 @@ def _selected(rows: Iterable[tuple[int, Sequence[Cell]]], columns: list[int]) ->
 _NO_COLUMN = 1 << 30  # past the end of every row, so each of its cells is blank
 
 
-def _columns_of(header: Iterable[Cell]) -> dict[str, int]:
-    """The best column for each field. Raises SheetError if two columns are equally good."""
+def _checked(chosen: Places, titles: list[str]) -> Places:
+    """The columns that a person has chosen. Raises ColumnsUnclear if they make no sense."""
+    nim, nama, alamat = chosen
+    if nim is None or (nama is None and alamat is None):
+        raise ColumnsUnclear(wording.COLUMN_NOT_CHOSEN, titles)
+    given = [place for place in chosen if place is not None]
+    if len(set(given)) < len(given):
+        raise ColumnsUnclear(wording.COLUMN_CHOSEN_TWICE, titles)
+    return chosen
+
+
+def _columns_of(header: Sequence[Cell], titles: list[str]) -> Places:
+    """The best column for each field. Raises ColumnsUnclear if two columns are equally good."""
     best: dict[str, tuple[int, int]] = {}
     for field, rank, column in _headings(header):
         if field in best and best[field][0] == rank:
             first, second = wording.column_letter(best[field][1]), wording.column_letter(column)
-            raise SheetError(wording.TWO_COLUMNS.format(field=field, first=first, second=second))
+            problem = wording.TWO_COLUMNS.format(field=field, first=first, second=second)
+            raise ColumnsUnclear(problem, titles, _first_columns(header))
         if field not in best or rank < best[field][0]:
             best[field] = (rank, column)
-    return {field: column for field, (_, column) in best.items()}
+    nim, nama, alamat = (best[field][1] if field in best else None for field in _ALIASES)
+    return nim, nama, alamat
+
+
+def _first_columns(header: Sequence[Cell]) -> Places:
+    """The first column for each field that the header names."""
+    first = {field: column for field, _, column in reversed(_headings(header))}
+    nim, nama, alamat = (first.get(field) for field in _ALIASES)
+    return nim, nama, alamat
+
+
+def _titles(row: Sequence[Cell]) -> list[str]:
+    """The texts of a row by which a person recognises its columns."""
+    texts = (cell[:TITLE_MAX_CHARACTERS] if isinstance(cell, str) else "" for cell in row[:MAX_TITLES])
+    titles = [" ".join(text.split()) for text in texts]
+    return titles + [""] * (len(_ALIASES) - len(titles))
 
 
 def _headings(row: Iterable[object]) -> list[tuple[str, int, int]]:

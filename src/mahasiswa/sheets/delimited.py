@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from functools import partial
 from itertools import chain, islice
 from threading import Event
-from typing import BinaryIO, TypeVar
+from typing import BinaryIO, NamedTuple, TypeVar
 
 from mahasiswa import wording
 from mahasiswa.sheets.columns import (
@@ -18,13 +18,12 @@ from mahasiswa.sheets.columns import (
     ROW_MAX_CELLS,
     BadCell,
     Cell,
-    SheetRow,
     is_blank,
     is_header,
-    select_columns,
 )
 from mahasiswa.sheets.csv_form import START, read_row
 from mahasiswa.sheets.errors import SheetError, Stopped, TooBig
+from mahasiswa.sheets.whole import RawRow
 
 T = TypeVar("T")
 
@@ -44,16 +43,21 @@ _SEPARATORS = ";\t,"
 _END = "\0the end of the file\0"
 
 
+class Delimited(NamedTuple):
+    """The rows of a text. Those of our own export are without the header, and their cells are NIM, Nama and Alamat."""
+
+    rows: Iterator[RawRow]
+    is_export: bool = False
+
+
 @contextmanager
-def read_csv(
-    file: BinaryIO, *, max_lines: int | None = None, stop: Event | None = None
-) -> Iterator[Iterator[SheetRow]]:
+def read_csv(file: BinaryIO, *, max_lines: int | None = None, stop: Event | None = None) -> Iterator[Delimited]:
     """The rows of a seekable CSV file, in bounded memory. The file stays open.
 
     Raises SheetError, at once or while the rows are read, and Stopped after `stop`
     was set.
     """
-    encoding = _encoding(file)
+    encoding = encoding_of(file)
     is_export = encoding == "utf-8-sig" and file.read(len(START)) == START
     file.seek(0)
     text = io.TextIOWrapper(file, encoding=encoding, newline="")
@@ -61,13 +65,18 @@ def read_csv(
         sample = _sample(text)
         # A line that is too long comes in parts.
         lines = _watched(iter(partial(text.readline, ROW_MAX_CHARACTERS), ""), max_lines, stop)
-        yield _export_rows(lines) if is_export else _rows(lines, sample)
+        yield Delimited(_export_rows(lines) if is_export else _rows(lines, sample), is_export)
     finally:
         text.detach()
 
 
-def read_pasted(text: str, *, max_lines: int | None = None, stop: Event | None = None) -> Iterator[SheetRow]:
-    """The rows of cells pasted from Excel, or of pasted CSV. Raises as `read_csv` does."""
+def read_pasted(
+    text: str, *, max_lines: int | None = None, stop: Event | None = None, nim_only: bool = False
+) -> Iterator[RawRow]:
+    """The rows of cells pasted from Excel, or of pasted CSV. Raises as `read_csv` does.
+
+    With `nim_only` several lines are cells, because a NIM that Excel shows as `2,3E+14` has a comma of its own.
+    """
     if not text or text.isspace():
         raise SheetError(wording.EMPTY_PASTE)
     try:
@@ -75,8 +84,9 @@ def read_pasted(text: str, *, max_lines: int | None = None, stop: Event | None =
             text[at : at + STEP_BYTES].encode()
     except UnicodeEncodeError as error:
         raise SheetError(wording.BROKEN_PASTE) from error
-    if "\t" in text:
-        return select_columns(enumerate(_watched(_pasted_rows(text), max_lines, stop), 1))
+    lines = text.strip()
+    if "\t" in text or (nim_only and ("\n" in lines or "\r" in lines)):
+        return enumerate(_watched(_pasted_rows(text), max_lines, stop), 1)
     return _rows(_watched(_lines(text), max_lines, stop), text[:SAMPLE_BYTES])
 
 
@@ -100,21 +110,21 @@ def _lines(text: str) -> Iterator[str]:
         yield line
 
 
-def _rows(lines: Iterator[str], sample: str) -> Iterator[SheetRow]:
+def _rows(lines: Iterator[str], sample: str) -> Iterator[RawRow]:
     # Excel reads a first line `sep=;` as an instruction and counts the rows after it.
     instruction = re.match(r"sep=(.)\r?\n", sample, re.IGNORECASE)
     if instruction:
         next(lines)
     separator = instruction[1] if instruction else _separator(sample)
-    return select_columns((number, cells) for number, cells, _ in _csv_rows(lines, separator))
+    return ((number, cells) for number, cells, _ in _csv_rows(lines, separator))
 
 
-def _export_rows(lines: Iterator[str]) -> Iterator[SheetRow]:
+def _export_rows(lines: Iterator[str]) -> Iterator[RawRow]:
     """The rows of our own export, which another program may have changed."""
     next(lines)
     for number, cells, row_lines in _csv_rows(lines, ";", 2):
         if cells and (cells[0] or not is_blank(cells)):
-            yield read_row(number, cells, row_lines)
+            yield number, read_row(number, cells, row_lines)[1:]
 
 
 def _watched(items: Iterable[T], most: int | None, stop: Event | None) -> Iterator[T]:
@@ -178,7 +188,7 @@ def _separator(sample: str) -> str:
         return _SEPARATORS[0]
 
 
-def _encoding(file: BinaryIO) -> str:
+def encoding_of(file: BinaryIO) -> str:
     """UTF-8 or UTF-16 by the byte order mark, UTF-8 if the whole file is valid UTF-8, otherwise Windows-1252."""
     file.seek(0)
     start = file.read(SAMPLE_BYTES)
@@ -189,8 +199,6 @@ def _encoding(file: BinaryIO) -> str:
         raise SheetError(wording.EMPTY)
     if b"\0" in start:
         raise SheetError(wording.NOT_A_SPREADSHEET)
-    if re.match(rb"(?:\xef\xbb\xbf)?\s*<[a-z!?]", start, re.IGNORECASE):
-        raise SheetError(wording.WEB_PAGE)
     decoder = codecs.getincrementaldecoder("utf-8")()
     try:
         while chunk := file.read(STEP_BYTES):

@@ -5,8 +5,9 @@ class SheetError(ValueError):
     """A file, pasted cells or a confirmation cannot be read.
 
     SheetError
-    ├── TooBig      a limit is exceeded: bytes, rows, memory or time
-    └── NotCarried  the format of a download cannot hold a text, or so many records
+    ├── TooBig          a limit is exceeded: bytes, rows, memory or time
+    ├── ColumnsUnclear  a person must say which columns hold the NIM, Nama and Alamat
+    └── NotCarried      the format of a download cannot hold a text, or so many records
     """
 
 
@@ -16,6 +17,17 @@ class Stopped(Exception):
 
 class TooBig(SheetError):
     """A limit is exceeded: bytes, rows, memory or time."""
+
+
+class ColumnsUnclear(SheetError):
+    """The columns were not found. `titles` are those among which a person can choose, `places` those that are clear."""
+
+    def __init__(
+        self, problem: str, titles: list[str], places: tuple[int | None, int | None, int | None] = (None, None, None)
+    ) -> None:
+        super().__init__(problem)
+        self.titles = titles
+        self.places = places
 
 
 class NotCarried(SheetError):

@@ -1,25 +1,17 @@
-"""Compares the rows of a file with the records that exist, and carries the result to the browser and back."""
+"""Compares the rows of a file with the records that exist, and finds what a confirmed preview writes."""
 
-import json
+import hashlib
 import re
-import string
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from itertools import chain
 from typing import NamedTuple
 
 from mahasiswa import wording
-from mahasiswa.record import NIM_MAX_CHARACTERS, UNADDRESSABLE_NIMS, Mahasiswa, Write, digest
-from mahasiswa.sheets.cleaning import InvalidRow, Row
-from mahasiswa.sheets.errors import SheetError
-
-MAX_CONFIRMED_BYTES = 8 << 20
-"""Maximum size of a confirmation, as a form of a browser."""
-
-MAX_CONFIRMED_ROWS = 10_000
-"""Maximum rows of a confirmation, so also of the file or the cells that a person previews."""
-
-OTHER_FIELDS_BYTES = 1024
-"""Maximum bytes of a confirmation besides its rows."""
+from mahasiswa.record import NIM_MAX_CHARACTERS, Mahasiswa, Write, digest, near_key
+from mahasiswa.sheets.book import Book
+from mahasiswa.sheets.cleaning import Answer, InvalidRow, Row, Skipped
+from mahasiswa.sheets.columns import Verbatim
 
 
 class Entry(NamedTuple):
@@ -28,6 +20,7 @@ class Entry(NamedTuple):
     row: Row
     before: Mahasiswa | None
     after: Mahasiswa
+    notices: tuple[str, ...] = ()  # what was changed and what is doubtful, in Indonesian
 
 
 class Plan(NamedTuple):
@@ -37,145 +30,142 @@ class Plan(NamedTuple):
     changed: list[Entry]
     same: list[Entry]
     wrong: list[InvalidRow]
+    doubted: list[Entry]  # new records whose NIM has no digit, until a person says that it is right
+    skipped: list[Skipped]
 
 
-class Confirmed(NamedTuple):
-    """A row as the file has it. `versi` is the digest of the record that the preview showed, or None for a new record."""
+def compare(
+    answers: Iterable[Answer],
+    existing: Mapping[str, Mahasiswa],
+    near: Collection[Mahasiswa] = (),
+    accepted: AbstractSet[int] = frozenset(),
+) -> Plan:
+    """Sort the rows into new, changed and unchanged records, and those that are not written.
 
-    row: Row
-    versi: str | None
-
-
-def compare(rows: Iterable[Row | InvalidRow], existing: Mapping[str, Mahasiswa]) -> Plan:
-    """Sort the rows into new, changed and unchanged records and invalid rows. A blank cell keeps the record's text."""
-    plan = Plan([], [], [], [])
-    for row in rows:
+    A blank cell keeps the record's text. `near` are stored records whose NIM may be the same as that of a new one.
+    `accepted` are the rows whose NIM without a digit is right.
+    """
+    plan = Plan([], [], [], [], [], [])
+    neighbours = _Neighbours(near)
+    for row in answers:
+        if isinstance(row, Skipped):
+            plan.skipped.append(row)
+            continue
         if isinstance(row, InvalidRow):
             plan.wrong.append(row)
             continue
-        _, nim, nama, alamat, _, _ = row
+        number, nim, nama, alamat, cleaned, warnings = row
         before = existing.get(nim)
-        if before is not None:
-            after = Mahasiswa(nim, before.nama if nama is None else nama, before.alamat if alamat is None else alamat)
-            (plan.same if after == before else plan.changed).append(Entry(row, before, after))
-        elif nama is None or alamat is None:
+        similar = neighbours.notices(row, is_new=before is None)
+        if before is None and (nama is None or alamat is None):
             needs = ((nama, wording.NEW_NEEDS_NAMA), (alamat, wording.NEW_NEEDS_ALAMAT))
             problem = " ".join(sentence for text, sentence in needs if text is None)
-            plan.wrong.append(InvalidRow(row.number, problem, (nim, nama or "", alamat or "")))
+            plan.wrong.append(InvalidRow(number, problem, (nim, nama or "", alamat or "")))
+            continue
+        after = Mahasiswa(nim, _text(nama, before and before.nama), _text(alamat, before and before.alamat))
+        notices = cleaned + warnings + similar
+        if after != before and (_is_joined(nama, after.nama) or _is_joined(alamat, after.alamat)):
+            notices += (wording.LINE_BREAKS,)
+        entry = Entry(row, before, after, notices)
+        if before is not None:
+            (plan.same if after == before else plan.changed).append(entry)
+        elif number not in accepted and not isinstance(nim, Verbatim) and not _has_digit(nim):
+            plan.doubted.append(entry)
         else:
-            plan.new.append(Entry(row, None, Mahasiswa(nim, nama, alamat)))
+            plan.new.append(entry)
     return plan
 
 
-def writes(confirmed: Iterable[Confirmed], existing: Mapping[str, Mahasiswa]) -> list[Write] | None:
-    """The records to write, or None if a record was deleted whose text a blank cell should keep."""
-    found = []
-    for (_, nim, nama, alamat, _, _), versi in confirmed:
-        before = existing.get(nim)
-        if nama is not None and alamat is not None:
-            record = Mahasiswa(nim, nama, alamat)
-        elif before is None:
-            return None
-        else:
-            record = Mahasiswa(nim, before.nama if nama is None else nama, before.alamat if alamat is None else alamat)
-        found.append(Write(record, versi))
-    return found
+def shown(book: Book, plan: Plan) -> Book:
+    """The book with the changes that the preview shows, so that a confirmation writes only these."""
+    new, changed = ([entry.row.number for entry in entries] for entries in (plan.new, plan.changed))
+    return book._replace(new=new, changed=changed, versi=_versi(plan.changed))
 
 
-def dump(plan: Plan) -> str:
-    """The rows that a person may confirm, as one form field: ASCII without line breaks, which no browser alters.
-
-    A blank cell stays blank, so that the row can also be applied to a newer version of the record.
-    Raises SheetError if the form that the browser sends back would exceed MAX_CONFIRMED_BYTES.
-    """
-    rows = []
-    size = OTHER_FIELDS_BYTES
-    for row, before, _ in chain(plan.new, plan.changed):
-        text = _encode((*row[:4], None if before is None else digest(before)))
-        # The size as the browser encodes it. Without the check a person would learn of the limit after confirming.
-        size += len("%2C") + len(text) + 2 * len(text.encode().translate(None, delete=_UNCHANGED_BY_BROWSER))
-        if size > MAX_CONFIRMED_BYTES:
-            raise SheetError(wording.CONFIRMATION_TOO_LARGE.format(limit=wording.size(MAX_CONFIRMED_BYTES)))
-        rows.append(text)
-    return f"[{','.join(rows)}]"
-
-
-def load(text: str) -> list[Confirmed]:
-    """The rows of a form field. Raises SheetError for anything that `dump` never makes."""
-    if len(text) > MAX_CONFIRMED_BYTES:
-        raise SheetError(wording.CONFIRMATION_TOO_LARGE.format(limit=wording.size(MAX_CONFIRMED_BYTES)))
-    rows: list[Confirmed] = []
-    nims = set()
-    for confirmed in _confirmed(text):
-        if len(rows) == MAX_CONFIRMED_ROWS:
-            raise SheetError(wording.CONFIRMATION_TOO_LONG.format(limit=wording.number(MAX_CONFIRMED_ROWS)))
-        rows.append(confirmed)
-        nims.add(confirmed.row.nim)
-    if len(nims) < len(rows):
-        raise SheetError(wording.CONFIRMATION_DAMAGED)
-    return rows
+def writes(book: Book, plan: Plan, *, update: bool) -> list[Write] | None:
+    """What to write after the preview that showed `book`, by the plan of now; None if a record has changed since."""
+    now = {entry.row.number: entry for entry in chain(plan.new, plan.changed, plan.same)}
+    new, changed = ([now[number] for number in numbers if number in now] for numbers in (book.new, book.changed))
+    if not update:
+        changed = []
+    elif len(changed) < len(book.changed):
+        return None
+    pending = [entry for entry in chain(new, changed) if entry.after != entry.before]
+    if len(new) == len(book.new) and not pending:  # a confirmation that is sent twice, as by a double click
+        return []
+    if len(new) < len(book.new) or any(entry.before for entry in new if entry.after != entry.before):
+        return None
+    if changed and (_versi(changed) != book.versi or not all(entry.before for entry in changed)):
+        return None
+    return [Write(entry.after, digest(entry.before) if entry.before else None) for entry in pending]
 
 
-_encode = json.JSONEncoder(separators=(",", ":")).encode
-_decode = json.JSONDecoder().raw_decode
-
-# Every other ASCII character becomes three in the body of a form, such as `%5B` (URL Standard).
-_UNCHANGED_BY_BROWSER = (string.ascii_letters + string.digits + "*-._ ").encode()
-
-_NUMBER = re.compile(r"\[([1-9][0-9]{0,9}),")
-_VERSI = re.compile(r',(?:null|"([0-9A-Za-z_-]{22})")\]')
+_has_digit = re.compile("[0-9]").search
+_has_line_break = re.compile(r"[\r\n]").search
 
 
-def _confirmed(text: str) -> Iterator[Confirmed]:
-    """The rows of a JSON array, one by one. `json.loads` would let no other thread run, for a second.
-
-    Only strings go to the JSON decoder, so the text of a stranger cannot nest arrays in arrays.
-    """
-    if text == "[]":
-        return
-    at = 0
-    while text.startswith("," if at else "[", at):
-        number = _NUMBER.match(text, at + 1)
-        if not number:
-            raise SheetError(wording.CONFIRMATION_DAMAGED)
-        nim, at = _text(text, number.end())
-        nama, at = _text(text, _after_comma(text, at))
-        alamat, at = _text(text, _after_comma(text, at))
-        versi = _VERSI.match(text, at)
-        if not versi or nim is None or (versi[1] is None and (nama is None or alamat is None)):
-            raise SheetError(wording.CONFIRMATION_DAMAGED)
-        if len(nim) > NIM_MAX_CHARACTERS or nim in UNADDRESSABLE_NIMS:
-            raise SheetError(wording.CONFIRMATION_DAMAGED)
-        at = versi.end()
-        yield Confirmed(Row(int(number[1]), nim, nama, alamat), versi[1])
-    if not at or text[at:] != "]":
-        raise SheetError(wording.CONFIRMATION_DAMAGED)
+def _text(cell: str | None, stored: str | None) -> str:
+    """The text that a cell makes of a stored one. A line break becomes a comma, unless the text is stored with it."""
+    if cell is None:
+        return stored or ""
+    if cell == stored or not _has_line_break(cell):
+        return cell
+    joined = _joined(cell)
+    return stored if stored is not None and joined == _joined(stored) else joined
 
 
-def _after_comma(text: str, at: int) -> int:
-    if not text.startswith(",", at):
-        raise SheetError(wording.CONFIRMATION_DAMAGED)
-    return at + 1
+def _joined(text: str) -> str:
+    """The text on one line, because the specification's inputs are single-line (4.2.2)."""
+    lines = map(str.strip, re.split(r"[\r\n]+", text))
+    return ", ".join(filter(None, lines))
 
 
-def _text(text: str, at: int) -> tuple[str | None, int]:
-    """The JSON string or null that begins at this index, and the index after it."""
-    if text.startswith("null", at):
-        return None, at + len("null")
-    try:
-        if text.startswith('"', at):
-            value, end = _decode(text, at)
-            if "\0" not in value and _is_unicode(value):
-                return value, end
-    except ValueError:
-        pass
-    raise SheetError(wording.CONFIRMATION_DAMAGED)
+def _is_joined(cell: str | None, text: str) -> bool:
+    return bool(cell and _has_line_break(cell) and not _has_line_break(text))
 
 
-def _is_unicode(text: str) -> bool:
-    """Whether the text has no lone surrogate: JSON can hold one, UTF-8 cannot."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
+def _versi(entries: Iterable[Entry]) -> str:
+    """One digest of the records that these entries replace."""
+    digests = (digest(entry.before) if entry.before else "-" for entry in entries)
+    return hashlib.sha256(",".join(digests).encode()).hexdigest()[:32]
+
+
+class _Neighbours:
+    """Finds NIMs that differ only by leading zeros, spaces, dots, dashes or the case of letters."""
+
+    def __init__(self, near: Collection[Mahasiswa]) -> None:
+        self._stored = {near_key(record.nim): record for record in near}
+        self._rows: dict[str, Row] = {}
+
+    def notices(self, row: Row, *, is_new: bool) -> tuple[str, ...]:
+        """The notice about a row, if there is one. A row of a record that exists needs none."""
+        key = near_key(row.nim)
+        earlier = self._rows.setdefault(key, row)
+        if not is_new or not key:
+            return ()
+        found: list[str] = []
+        other = ""
+        if stored := self._stored.get(key):
+            other = stored.nim
+            found.append(wording.NEAR_STORED.format(nim=row.nim, other=other, nama=stored.nama[:NAMA_MAX_CHARACTERS]))
+        elif earlier.nim != row.nim:
+            other = earlier.nim
+            found.append(wording.NEAR_IN_FILE.format(nim=row.nim, other=other, row=earlier.number))
+        if other.startswith("0") and not row.nim.startswith("0"):
+            found.append(wording.LOST_ZEROS)
+        return (" ".join(found),) if found else ()
+
+
+NAMA_MAX_CHARACTERS = 60
+"""Maximum length of a name in a notice about another record."""
+
+
+def near_nims(answers: Sequence[Answer], existing: Mapping[str, Mahasiswa]) -> list[str]:
+    """The NIMs of new records, whose neighbours in the database are to be found."""
+    return [row.nim for row in answers if isinstance(row, Row) and row.nim not in existing]
+
+
+def nims(answers: Sequence[Answer]) -> list[str]:
+    """The NIMs that stand in a file, also in rows that cannot be written."""
+    found = (row.nim if isinstance(row, Row) else row.cells[0] for row in answers if not isinstance(row, Skipped))
+    return [nim for nim in found if len(nim) <= NIM_MAX_CHARACTERS]

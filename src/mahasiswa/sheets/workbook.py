@@ -17,8 +17,9 @@ from contextlib import contextmanager
 from typing import Any, BinaryIO, NamedTuple
 
 from mahasiswa import wording
-from mahasiswa.sheets.columns import BadCell, Cell, SheetRow
+from mahasiswa.sheets.columns import BadCell, Cell, Columns, Places, SheetRow
 from mahasiswa.sheets.errors import SheetError, Stopped, TooBig
+from mahasiswa.sheets.whole import Sheet
 
 LINE_MAX_BYTES = 8 << 20
 
@@ -29,11 +30,12 @@ _CHILD_VARIABLES = ("PYTHONPATH", "PYTHONHOME", "PYTHONDONTWRITEBYTECODE", "PATH
 
 
 class Workbook(NamedTuple):
-    """The rows of the one sheet that is read."""
+    """The sheet that is read. Either its columns are selected, or `sheets` are whole ones, this sheet first."""
 
-    rows: Iterator[SheetRow]
     sheet: str
-    others: list[str]  # the names of the sheets that are not read
+    others: list[str]  # the names of all other sheets
+    selected: tuple[Columns, Iterator[SheetRow]] | None
+    sheets: list[Sheet]
 
 
 @contextmanager
@@ -44,22 +46,30 @@ def read_workbook(
     output_bytes: int | None,
     memory_bytes: int,
     seconds: float,
+    whole: bool,
+    sheet: str | None = None,
+    places: Places | None = None,
+    nim_only: bool = False,
     stop: threading.Event | None = None,
 ) -> Iterator[Workbook]:
     """The rows of an xlsx, xls or ods file. The child process ends with this context, or soon after `stop` is set.
 
-    `seconds` counts only the time in which the child is waited for. Raises SheetError, at once or while the rows are
+    With `whole`, all cells of a small workbook are read. `sheet` and `places` are what a person has chosen. `seconds` counts only the time in which the child is waited for. Raises SheetError, at once or while the rows are
     read, and Stopped after `stop` was set.
     """
     stop = stop or threading.Event()
     with (
         _with_descriptor(file) as real,
-        _child(real, memory_bytes, seconds, max_rows) as process,
+        _child(real, memory_bytes, seconds, max_rows, json.dumps([whole, sheet, places, nim_only])) as process,
         _killed_after(stop, process),
     ):
         messages = _messages(process, seconds, output_bytes, stop)
         head = next(messages)
-        yield Workbook(_rows(messages), head["sheet"], head["others"])
+        if head["columns"]:
+            columns = Columns(*head["columns"])
+            yield Workbook(head["sheet"], head["others"], (columns, _rows(messages)), [])
+        else:
+            yield Workbook(head["sheet"], head["others"], None, _sheets(messages))
 
 
 @contextmanager
@@ -80,13 +90,13 @@ def _with_descriptor(file: BinaryIO) -> Iterator[BinaryIO]:
 
 @contextmanager
 def _child(
-    file: BinaryIO, memory_bytes: int, seconds: float, max_rows: int | None
+    file: BinaryIO, memory_bytes: int, seconds: float, max_rows: int | None, choice: str
 ) -> Iterator[subprocess.Popen[bytes]]:
-    limits = (str(memory_bytes), str(int(seconds) + 1), str(max_rows or 0))
+    limits = (str(memory_bytes), str(int(seconds) + 1), str(max_rows or 0), choice)
     # -P: take no module from the directory in which the service was started.
     command = (sys.executable, "-P", "-m", "mahasiswa.sheets.workbook_child", *limits)
     environment = {name: os.environ[name] for name in _CHILD_VARIABLES if name in os.environ}
-    with subprocess.Popen(  # noqa: S603 - our own module, with three numbers
+    with subprocess.Popen(  # noqa: S603 - our own module, with three numbers and JSON
         command, stdin=file.fileno(), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment
     ) as process:
         try:
@@ -171,6 +181,16 @@ def _rows(batches: Iterator[Any]) -> Iterator[SheetRow]:
                 yield number, _cell(nim), _cell(nama), _cell(alamat)
             else:
                 yield number, nim, nama, alamat
+
+
+def _sheets(messages: Iterator[Any]) -> list[Sheet]:
+    sheets: list[Sheet] = []
+    for message in messages:
+        if isinstance(message, dict):
+            sheets.append(Sheet(message["sheet"], []))
+        else:
+            sheets[-1].rows.extend((number, list(map(_cell, cells))) for number, cells in message)
+    return sheets
 
 
 def _cell(value: Any) -> Cell:  # noqa: ANN401 - a value of JSON

@@ -1,12 +1,15 @@
-"""The child process that reads one workbook: `python -m mahasiswa.sheets.workbook_child MEMORY SECONDS ROWS`.
+"""The child process that reads one workbook: `python -m mahasiswa.sheets.workbook_child MEMORY SECONDS ROWS CHOICE`.
 
-The arguments are limits: bytes of memory, seconds of CPU time, and rows (0 is no limit). Standard input is the workbook,
-a file. Standard output is one message a line, JSON in ASCII:
+The first arguments are limits: bytes of memory, seconds of CPU time, and rows (0 is no limit). CHOICE is JSON: whether
+all cells of a small workbook are wanted, and the sheet and the columns that a person has chosen, or null. Standard input
+is the workbook, a file. Standard output is one message a line, JSON in ASCII:
 
 - `"ready"`, when Python has started;
-- `{"sheet": "…", "others": ["…"]}`;
-- lists of rows `[number, nim, nama, alamat]`. A cell is a string, a number, a boolean, null, or `[kind, text]` for a BadCell;
+- `{"sheet": "…", "others": ["…"], "columns": [[0, 1, 2], ["NIM", …]]}`, then lists of rows `[number, nim, nama, alamat]`;
+- or the same with `"columns": null`, then for each sheet `{"sheet": "…"}` and lists of rows `[number, [cell, …]]`;
 - `"end"`, or at any time after `"ready"` `{"error": "…", "too_big": false}` instead of all the rest.
+
+A cell is a string, a number, a boolean, null, or `[kind, text]` for a BadCell. The tables of a web page are one sheet.
 """
 
 import contextlib
@@ -16,8 +19,9 @@ import math
 import os
 import sys
 import zipfile
-from collections.abc import Iterable, Iterator
-from typing import BinaryIO, TypeAlias
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache, partial
+from typing import Any, BinaryIO, TypeAlias
 
 from python_calamine import (
     CalamineError,
@@ -36,11 +40,13 @@ from mahasiswa.sheets.columns import (
     HEADER_WITHIN_ROWS,
     BadCell,
     Cell,
-    SheetRow,
+    Places,
     is_header,
     select_columns,
 )
 from mahasiswa.sheets.errors import SheetError, TooBig
+from mahasiswa.sheets.html_table import html_rows, is_html
+from mahasiswa.sheets.whole import Room
 
 try:
     import resource
@@ -55,10 +61,11 @@ BATCH_CHARACTERS = 1 << 16
 
 def main() -> None:
     memory_bytes, seconds, max_rows = map(int, sys.argv[1:4])
+    whole, chosen, places, nim_only = json.loads(sys.argv[4])
     _limit(memory_bytes, seconds)
     _send("ready")
     try:
-        _read(os.fdopen(0, "rb"), max_rows, memory_bytes)
+        _read(os.fdopen(0, "rb"), max_rows, memory_bytes, whole=whole, chosen=chosen, places=places, nim_only=nim_only)
     except SheetError as error:
         _send({"error": str(error), "too_big": isinstance(error, TooBig)})
     except MemoryError:
@@ -82,24 +89,66 @@ def _limit(memory_bytes: int, seconds: int) -> None:
             resource.setrlimit(kind, (limit, limit))
 
 
-def _read(file: BinaryIO, max_rows: int, memory_bytes: int) -> None:
-    _refuse_huge_archive(file, memory_bytes)
+def _read(
+    file: BinaryIO,
+    max_rows: int,
+    memory_bytes: int,
+    *,
+    whole: bool,
+    chosen: str | None,
+    places: Places | None,
+    nim_only: bool,
+) -> None:
+    rows_of: Callable[[str], Iterator[tuple[int, list[Cell]]]]
+    if is_html(file):
+        rows = list(html_rows(file))
+        if not rows:
+            raise SheetError(wording.WEB_PAGE)
+        name, others, rows_of = "", [], lambda _: iter(rows)
+    else:
+        _refuse_huge_archive(file, memory_bytes)
+        workbook = _open(file)
+        # Each of these reads the XML of a sheet, which takes most of the time.
+        sheet_of, marks_of = cache(workbook.get_sheet_by_name), cache(partial(cell_marks, file))
+        visible = _visible_sheets(workbook)
+        name = chosen if chosen and chosen in visible else _choose_sheet(visible, sheet_of, nim_only=nim_only)
+        others = [other for other in visible if other != name]
+        rows_of = partial(_rows_of_sheet, sheet_of, marks_of)
+    room = Room()
+    cells, fit = room.take(rows_of(name)) if whole else ([], False)
+    if fit:
+        _send({"sheet": name, "others": others, "columns": None})
+        while fit:
+            _send({"sheet": name})
+            _send_rows(cells)
+            if not others:
+                return
+            name = others.pop(0)
+            cells, fit = room.take(rows_of(name))
+        return
+    columns, selected = select_columns(rows_of(name), places, nim_only=nim_only)
+    _send({"sheet": name, "others": others, "columns": columns})
+    _send_rows(selected, max_rows)
+
+
+def _open(file: BinaryIO) -> CalamineWorkbook:
     try:
-        workbook = CalamineWorkbook.from_filelike(file)
+        return CalamineWorkbook.from_filelike(file)
     except PasswordError as error:
         raise SheetError(wording.PASSWORD) from error
     except CalamineError as error:
         if _is_encrypted(file):
             raise SheetError(wording.PASSWORD) from error
         raise SheetError(wording.NOT_A_SPREADSHEET) from error
+
+
+def _rows_of_sheet(
+    sheet_of: Callable[[str], CalamineSheet], marks_of: Callable[[str], Marks], name: str
+) -> Iterator[tuple[int, list[Cell]]]:
     try:
-        name, sheet = _choose_sheet(workbook)
+        return _numbered(sheet_of(name), marks_of(name))
     except CalamineError as error:
         raise SheetError(wording.DAMAGED) from error
-    others = [other for other in _visible_sheets(workbook) if other != name]
-    rows = select_columns(_numbered(sheet, cell_marks(file, name)))
-    _send({"sheet": name, "others": others})
-    _send_rows(rows, max_rows)
 
 
 def _refuse_huge_archive(file: BinaryIO, memory_bytes: int) -> None:
@@ -128,16 +177,22 @@ def _visible_sheets(workbook: CalamineWorkbook) -> list[str]:
     ]
 
 
-def _choose_sheet(workbook: CalamineWorkbook) -> tuple[str, CalamineSheet]:
+def _choose_sheet(names: Sequence[str], sheet_of: Callable[[str], CalamineSheet], *, nim_only: bool) -> str:
     """The first sheet with a header, because the very first may hold instructions; otherwise the first with a cell."""
     first = None
-    for name in _visible_sheets(workbook):
-        sheet = workbook.get_sheet_by_name(name)
-        if not sheet.height:
-            continue
-        if any(is_header(row) for row, _ in zip(sheet.iter_rows(), range(HEADER_WITHIN_ROWS), strict=False)):
-            return name, sheet
-        first = first or (name, sheet)
+    try:
+        for name in names:
+            sheet = sheet_of(name)
+            if not sheet.height:
+                continue
+            if any(
+                is_header(row, nim_only=nim_only)
+                for row, _ in zip(sheet.iter_rows(), range(HEADER_WITHIN_ROWS), strict=False)
+            ):
+                return name
+            first = first or name
+    except CalamineError as error:
+        raise SheetError(wording.DAMAGED) from error
     if first is None:
         raise SheetError(wording.EMPTY)
     return first
@@ -172,14 +227,15 @@ def _marked(cell: Cell, mark: Mark) -> Cell:
     return cell
 
 
-def _send_rows(rows: Iterable[SheetRow], max_rows: int) -> None:
-    batch: list[SheetRow] = []
+def _send_rows(rows: Iterable[tuple[Any, ...]], max_rows: int = 0) -> None:
+    batch: list[object] = []
     characters = 0
     for count, row in enumerate(rows, 1):
         if max_rows and count > max_rows:
             raise TooBig(wording.TOO_MANY_ROWS.format(limit=wording.number(max_rows)))
         batch.append(row)
-        characters += sum(len(cell) for cell in row if isinstance(cell, str))
+        cells = row[1] if len(row) == 2 else row
+        characters += sum(len(cell) for cell in cells if isinstance(cell, str))
         if len(batch) == BATCH_ROWS or characters > BATCH_CHARACTERS:
             _send(batch)
             batch, characters = [], 0

@@ -133,9 +133,9 @@ def _write_workbook(
 ) -> None:
     # LibreOffice shows no filter without the hidden name, and Excel crashes when a filter without it sorts (exceljs #400).
     workbook = f"""<workbook xmlns="{_MAIN}" xmlns:r="{_RELATION}">
-<sheets><sheet name="Mahasiswa" sheetId="1" r:id="rId1"/></sheets>
+<sheets><sheet name="{wording.TEMPLATE_SHEET}" sheetId="1" r:id="rId1"/></sheets>
 <definedNames>
-<definedName name="_xlnm._FilterDatabase" localSheetId="0" hidden="1">Mahasiswa!$A$1:$C${last_row}</definedName>
+<definedName name="_xlnm._FilterDatabase" localSheetId="0" hidden="1">{wording.TEMPLATE_SHEET}!$A$1:$C${last_row}</definedName>
 </definedNames>
 </workbook>"""
     columns = "".join(

@@ -8,6 +8,7 @@ from typing import Literal, NamedTuple, Protocol
 from mahasiswa.record import Field, Incoming, Mahasiswa, Write
 from mahasiswa.settings import DatabaseURL, SQLiteURL
 from mahasiswa.store.errors import Unusable
+from mahasiswa.store.history import Batch, Entry, HistoryPage
 from mahasiswa.work import Slots
 
 Version = Hashable
@@ -18,15 +19,17 @@ class Snapshot(NamedTuple):
     """All records at one moment, as plain tuples (nim, nama, alamat).
 
     The records are at least as new as `version`, which is None if the database cannot tell its version. `records` is
-    None if there are more than the caller asked for.
+    None if there are more than the caller asked for. `last` is the newest item of the history at that moment, or None
+    if there is no history.
     """
 
     version: Version | None
     records: Sequence[tuple[str, str, str]] | None
+    last: Entry | Batch | None = None
 
 
 class Query(NamedTuple):
-    """A search, and the order of what it finds: records with `cari` in any field, ignoring the case of letters."""
+    """A search, and the order of what it finds: records that have every word of `cari` in any field (see `folding`)."""
 
     cari: str = ""
     urut: Field = "nim"
@@ -60,6 +63,8 @@ class Store(Protocol):
     Reads raise Unavailable. Writes raise Unavailable, Refused and Uncertain. A text that is None is missing, and the
     table's constraint refuses it.
 
+    Triggers of the database keep a history of each change of any program, unless HISTORY_DAYS is 0.
+
     A store that was opened with slots also raises Busy, and TookTooLong if a step takes longer than
     STEP_TIMEOUT_SECONDS. If the task that waits for a read is cancelled, the read stops within a second.
     """
@@ -82,6 +87,9 @@ class Store(Protocol):
     async def find(self, nims: Sequence[str]) -> Mapping[str, Mahasiswa]:
         """The records that exist among these nims, by nim."""
 
+    async def near(self, nims: Sequence[str], limit: int) -> Sequence[Mahasiswa]:
+        """At most `limit` records whose nim has the same `near_key` as one of these nims, unless that key is empty."""
+
     async def count(self, query: Query) -> int:
         """The number of records that a query finds, for a progress bar."""
 
@@ -89,6 +97,12 @@ class Store(Protocol):
         """At most `limit` of the records that a query finds, from `offset` on; none if `offset` is past the end.
 
         Texts are ordered without regard to the case of ASCII letters; equal texts are ordered by nim.
+        """
+
+    async def nearest(self, cari: str, limit: int) -> Sequence[str]:
+        """At most `limit` searches that resemble one that found nothing, corrected by the names in the list.
+
+        Each of them finds a record. The most similar comes first.
         """
 
     def chunks(self, query: Query) -> AsyncGenerator[Sequence[Mahasiswa]]:
@@ -100,18 +114,61 @@ class Store(Protocol):
     async def update(self, nim: str, nama: str | None, alamat: str | None, versi: str | None = None) -> None:
         """Set nama and alamat of the record with that nim, if it exists (specification 4.5).
 
-        `versi` is the digest of the record that the change was based on. If the stored record has another digest,
-        raise Changed.
+        With `versi`, the digest of the record that the form showed, only the fields that the form changed are set.
+        If someone else has changed one of these since, to another text, raise EditConflict (see `record.combine`).
         """
 
     async def delete(self, nim: str) -> None:
         """Remove the record with that nim, if it exists (specification 4.6)."""
 
     async def write_all(self, writes: Sequence[Write]) -> None:
-        """Make all of these changes or none. Raise Changed if a stored record does not match its `versi`."""
+        """Make all of these changes or none, as one batch of kind "import".
+
+        Raise Changed if a stored record does not match its `versi`, or if a nim would be changed twice.
+        """
 
     async def merge(self, batches: Iterable[Sequence[Incoming]], *, update: bool, dry_run: bool) -> Merged:
-        """Import any number of rows, each nim at most once, all or none. With `update`, existing records may change."""
+        """Import any number of rows, each nim at most once, all or none. With `update`, existing records may change.
+
+        The history has them as one batch of kind "import". More than UNDOABLE_ROWS_MAX rows make a silent batch.
+        """
+
+    async def delete_all(self, nims: Sequence[str]) -> int:
+        """Remove the records with these nims, as one batch of kind "delete". Return the number of removed records."""
+
+    async def history(self, cari: str, batch: int | None, offset: int, limit: int) -> HistoryPage:
+        """At most `limit` changes, newest first, from `offset` on.
+
+        Without `batch`: the entries that belong to no batch, and the batches, each as one item. With `batch`: the
+        entries of that batch. `cari` finds an entry as it finds a record, in the texts before and after, and a batch by
+        any of its entries.
+        """
+
+    async def undo(self, entry: int, versi: str | None = None) -> None:
+        """Restore the record of an entry that belongs to no batch, as a new batch of kind "undo".
+
+        A record that is already as it was before the change counts as restored. Raise NotInHistory, or UndoConflict if
+        the record has changed since. `versi` is the digest of the record that the person has seen instead, or "-" for
+        none: exactly that record may be overwritten.
+        """
+
+    async def undo_batch(self, batch: int) -> None:
+        """Restore all records of a batch or none, as a new batch of kind "undo". Raise as `undo` does.
+
+        NotInHistory is also raised for a silent batch and for a batch of which some entries have expired.
+        """
+
+    async def purge(self) -> None:
+        """Remove at most 100 expired entries, unless some program did so within the last minute.
+
+        If nothing is expired, the version does not change.
+        """
+
+    async def forget(self, nim: str) -> bool:
+        """Remove the record with that nim and all its history. Return False if there was neither.
+
+        Raise TextsRemain if old copies of the texts could not be removed from the database's files.
+        """
 
     async def close(self) -> None:
         """Wait for running work, then close every connection."""
@@ -127,8 +184,11 @@ class Adopted(NamedTuple):
 # An engine's modules are imported only if it is chosen: SQLite alone needs no psycopg.
 
 
-def migrate(url: DatabaseURL) -> str | None:
-    """Create the table, or upgrade a table of an earlier version of this program; raise Unusable.
+def migrate(url: DatabaseURL, history_days: int | None = None) -> str | None:
+    """Create the tables, or upgrade those of an earlier version of this program; raise Unusable.
+
+    `history_days` is the setting HISTORY_DAYS, which is written into the database: 0 removes the triggers and the
+    history. None, as for a command, keeps the value of the database; a new one gets DEFAULT_HISTORY_DAYS.
 
     Return a warning if the server's settings do not keep what it has acknowledged.
     All handles are closed when it returns. The service calls it in a process of its own, because no handle of SQLite
@@ -137,9 +197,9 @@ def migrate(url: DatabaseURL) -> str | None:
     if isinstance(url, SQLiteURL):
         from mahasiswa.store.sqlite import schema  # noqa: PLC0415
 
-        schema.migrate(url.path)
+        schema.migrate(url.path, history_days)
         return None
-    warning: str | None = _postgres_schema().migrate(url.conninfo)
+    warning: str | None = _postgres_schema().migrate(url.conninfo, history_days)
     return warning
 
 

@@ -15,11 +15,13 @@ class StoreError(Exception):
     StoreError
     ├── Refused       a constraint of the table refuses the record; nothing was done
     ├── Changed       someone else changed the record meanwhile; nothing was done
+    ├── EditConflict  someone else changed the same field of the record meanwhile; nothing was done
     ├── NotInHistory  the change that was to be undone is not in the history
     ├── UndoConflict  records have changed since the change that was to be undone; nothing was done
     ├── Unavailable   the database cannot be read or written now; nothing was done
     │   ├── Locked       another program holds a lock; the change may be tried again
     │   └── TookTooLong  a step of a web request was interrupted at its deadline; nothing was done
+    ├── TextsRemain   a record was forgotten, but files of the database still hold its texts
     ├── Uncertain     the database did not say whether the change was made
     └── Unusable      the database cannot be used at all; raised before the service starts
     """
@@ -41,6 +43,20 @@ class Changed(StoreError):
         super().__init__(nim)
         self.nim = nim
         self.current = current
+
+
+class EditConflict(StoreError):
+    """Someone else has changed a field that an edit form changed too, to another text.
+
+    `current` is the stored record. `edited` is the record that the form would store: it has the stored text in each
+    field that the form did not change. `before` is the record that the form showed, if the history still has it.
+    """
+
+    def __init__(self, current: Mahasiswa, edited: Mahasiswa, before: Mahasiswa | None = None) -> None:
+        super().__init__(current.nim)
+        self.current = current
+        self.edited = edited
+        self.before = before
 
 
 class NotInHistory(StoreError):
@@ -66,6 +82,10 @@ class Locked(Unavailable):
 
 class TookTooLong(Unavailable):
     """A step of a web request was interrupted at its deadline; nothing was done."""
+
+
+class TextsRemain(StoreError):
+    """The record and its history are removed, but files still hold its texts. The text names them and what to do."""
 
 
 class Uncertain(StoreError):

@@ -7,7 +7,7 @@ from starlette.types import ASGIApp
 
 from mahasiswa.settings import Settings
 from mahasiswa.store import Store
-from mahasiswa.web import health, students, transfers
+from mahasiswa.web import bulk_delete, health, history, students, transfers
 from mahasiswa.web.list_cache import ListCache
 from mahasiswa.web.middleware import Middleware
 from mahasiswa.web.pages import Pages
@@ -29,22 +29,34 @@ ROUTES: Mapping[str, Mapping[str, Handler]] = {
     "/mahasiswa/impor/templat.xlsx": {"GET": transfers.template},
     "/mahasiswa/ekspor.xlsx": {"GET": transfers.export_xlsx},
     "/mahasiswa/ekspor.csv": {"GET": transfers.export_csv},
+    "/mahasiswa/hapus": {"GET": bulk_delete.choose, "POST": bulk_delete.preview},
+    "/mahasiswa/hapus/simpan": {"POST": bulk_delete.confirm},
     "/sehat": {"GET": health.show},
+}
+
+# Only if there is a history (HISTORY_DAYS).
+HISTORY_ROUTES: Mapping[str, Mapping[str, Handler]] = {
+    "/mahasiswa/riwayat": {"GET": history.show},
+    "/mahasiswa/riwayat/perubahan/:id": {"POST": history.undo},
+    "/mahasiswa/riwayat/kelompok/:id": {"GET": history.show_batch, "POST": history.undo_batch},
 }
 
 
 def create_app(settings: Settings, store: Store, limits: Limits) -> ASGIApp:
     """The service as an ASGI application on an open store. The caller closes the store."""
     pages = Pages(settings)
+    routes = {**ROUTES, **HISTORY_ROUTES} if settings.history_days else ROUTES
 
     async def handle(request: Request) -> Response:
-        methods = ROUTES.get(request.path) or ROUTES.get(request.path.rpartition("/")[0] + "/:nim")
+        own = pages.at(request.place)
+        folder = request.path.rpartition("/")[0]
+        methods = routes.get(request.path) or routes.get(folder + "/:nim") or routes.get(folder + "/:id")
         if methods is None:
-            return pages.error("no page")
+            return own.error("no page")
         handler = methods.get("GET" if request.method == "HEAD" else request.method)
         if handler is None:
             allowed = {*methods, "HEAD"} if "GET" in methods else methods
-            return pages.error("method", {"allow": ", ".join(sorted(allowed))})
-        return await handler(request, store, pages)
+            return own.error("method", {"allow": ", ".join(sorted(allowed))})
+        return await handler(request, store, own)
 
     return Middleware(RequestGuard(settings), ListCache(store, pages, limits.slots), pages, limits, handle)

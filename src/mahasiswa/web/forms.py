@@ -1,7 +1,7 @@
 """Reads the body of a form post: counts its bytes, sets deadlines, and decodes its fields without changing them."""
 
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Literal, NamedTuple
 from urllib.parse import unquote_to_bytes
@@ -25,7 +25,7 @@ that arrived. So a body that comes slower than that on average is ended, whateve
 BODY_MIN_BYTES_PER_SECOND = 4 * 1024
 
 MAX_FIELDS = 1000
-"""Maximum number of fields of a form. Our own forms have five at most."""
+"""Maximum number of fields of a form. A preview has 100 rows to repair with five fields each."""
 
 DECODE_BYTES = 64 * 1024
 """Bytes that are decoded at a time: a larger piece would hold the GIL for too long."""
@@ -57,14 +57,36 @@ async def read_form(request: Request, fields: Sequence[str]) -> Form:
 
 async def read_large_form(
     request: Request, fields: Sequence[str], max_bytes: int, too_large: ProblemName, kind: Kind
-) -> Form:
-    """The same for a body of many megabytes, which is parsed in a thread of that kind."""
+) -> Mapping[str, Sequence[str]]:
+    """All values of each field, in their order, of a body of many megabytes, which is parsed in a thread of that kind.
+
+    Bytes that are not UTF-8 are replaced.
+    """
+
+    def parse() -> Mapping[str, Sequence[str]]:
+        sent = _sent(request, body, fields)
+        return {field: [_decode(value).decode(errors="replace") for value in sent[field.encode()]] for field in fields}
+
     with request.limits.bodies.body(large=True) as count:
         body = await _read_body(request, max_bytes, too_large, count)
-        return await request.limits.slots.run(kind, lambda: _parse(request, body, fields))
+        return await request.limits.slots.run(kind, parse)
 
 
 def _parse(request: Request, body: bytes, fields: Sequence[str]) -> Form:
+    form = Form({}, {})
+    for field, values in zip(fields, _sent(request, body, fields).values(), strict=True):
+        try:
+            form.values[field] = _decode(values[0]).decode() if values else None
+        except UnicodeDecodeError:
+            form.values[field] = _decode(values[0]).decode(errors="replace")
+            form.wrong[field] = "not_utf8"
+        if len(values) > 1:
+            form.wrong[field] = "twice"
+    return form
+
+
+def _sent(request: Request, body: bytes, fields: Sequence[str]) -> Mapping[bytes, Sequence[bytes]]:
+    """The values of each field as they were sent."""
     headers = request.first_headers
     content_type = headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
     if body and (content_type != b"application/x-www-form-urlencoded" or b"content-encoding" in headers):
@@ -76,16 +98,7 @@ def _parse(request: Request, body: bytes, fields: Sequence[str]) -> Form:
         name, _, value = pair.partition(b"=")
         if (values := sent.get(_decode(name))) is not None:
             values.append(value)
-    form = Form({}, {})
-    for field, values in zip(fields, sent.values(), strict=True):
-        try:
-            form.values[field] = _decode(values[0]).decode() if values else None
-        except UnicodeDecodeError:
-            form.values[field] = _decode(values[0]).decode(errors="replace")
-            form.wrong[field] = "not_utf8"
-        if len(values) > 1:
-            form.wrong[field] = "twice"
-    return form
+    return sent
 
 
 def _decode(text: bytes) -> bytes:

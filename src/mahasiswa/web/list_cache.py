@@ -2,13 +2,15 @@
 
 import asyncio
 import hashlib
+import time
 from collections.abc import Sequence
 
 from starlette.types import Scope
 
 from mahasiswa.store import Store, Version
+from mahasiswa.store.history import Batch, Entry
 from mahasiswa.web.cached_page import CachedPage, CachedResponse
-from mahasiswa.web.list_rows import pack
+from mahasiswa.web.list_rows import BODY_ROWS, pack
 from mahasiswa.web.list_view import asks_for_view
 from mahasiswa.web.pages import Pages
 from mahasiswa.work import Slots
@@ -19,9 +21,6 @@ PAGE_MAX_BYTES = 32 * 1024 * 1024
 ROW_MIN_BYTES = 300
 """The markup of a row alone."""
 
-SLICE_ROWS = 100
-"""Rows that are rendered again together if one of them has changed."""
-
 SLICES_PER_TURN = 10
 """Slices that are rendered before other requests get the event loop."""
 
@@ -29,7 +28,8 @@ SLICES_PER_TURN = 10
 class ListCache:
     """Answers GET and HEAD of the list (specification 4.1) from memory while the store's version stays the same.
 
-    It asks for the version on every request, before it reads anything. So it needs no timeout and no invalidation.
+    It asks for the version on every request, before it reads anything. So it needs no timeout and no invalidation. The
+    page also shows the date, for paper, so it is rendered again at the end of the day.
     """
 
     def __init__(self, store: Store, pages: Pages, slots: Slots) -> None:
@@ -37,6 +37,7 @@ class ListCache:
         self._slots = slots
         self._pages = pages
         self._version: Version | None = None
+        self._end = 0.0
         self._page: CachedPage | None = None
         self._slices: list[tuple[bytes, bytes]] = []
         self._next: asyncio.Task[CachedPage | None] | None = None
@@ -45,7 +46,7 @@ class ListCache:
     def respond_now(self, scope: Scope) -> CachedResponse | None:
         """The answer to GET or HEAD of exactly the list, if the kept page is current; None if it must be waited for."""
         version = self._store.version_now()
-        if version is None or version != self._version or self._page is None:
+        if version is None or self._page is None or not self._is_current(version):
             return None
         return self._page.respond_now(scope)
 
@@ -60,7 +61,7 @@ class ListCache:
         version = await self._store.version()
         if version is None:
             return None
-        if version == self._version:
+        if self._is_current(version):
             return self._page
         if self._next is None:
             self._next = asyncio.create_task(self._render(self._last))
@@ -72,25 +73,31 @@ class ListCache:
         if before:
             await asyncio.wait([before])
         self._last, self._next = self._next, None  # a request that comes from here on waits for another page
-        if before and await self._store.version() == self._version:
+        if before and self._is_current(await self._store.version()):
             return self._page
-        version, records = await self._store.snapshot(PAGE_MAX_BYTES // ROW_MIN_BYTES)
+        end = self._pages.end_of_day()
+        version, records, latest = await self._store.snapshot(PAGE_MAX_BYTES // ROW_MIN_BYTES)
         if version is None:
             return None
-        page = None if records is None else await self._page_of(records)
+        page = None if records is None else await self._page_of(records, latest)
         # Kept under the version of its records, which may be later than the version that was asked for.
-        self._page, self._version = page, version
+        self._page, self._version, self._end = page, version, end
         return page
 
-    async def _page_of(self, records: Sequence[tuple[str, str, str]]) -> CachedPage | None:
+    def _is_current(self, version: Version | None) -> bool:
+        return version == self._version and time.time() < self._end
+
+    async def _page_of(
+        self, records: Sequence[tuple[str, str, str]], latest: Entry | Batch | None
+    ) -> CachedPage | None:
         """The page with these rows; None if it is too long to keep. Unchanged slices are taken from the last page."""
-        before, after = self._pages.list_frame(len(records))
+        before, after = self._pages.list_frame(len(records), latest)
         # The tag is a hash of the page's ingredients, which are a fifth of its bytes.
         tag = hashlib.sha256(before + after + self._pages.row)
         parts, length = [before], 0
         last, self._slices = self._slices, []
-        for number, first in enumerate(range(0, len(records), SLICE_ROWS)):
-            packed = pack(records[first : first + SLICE_ROWS])
+        for number, first in enumerate(range(0, len(records), BODY_ROWS)):
+            packed = pack(records[first : first + BODY_ROWS])
             tag.update(packed)
             unchanged = number < len(last) and last[number][0] == packed
             rows = last[number][1] if unchanged else self._pages.rows(packed, first + 1)

@@ -4,21 +4,36 @@ import re
 from collections.abc import Sequence
 from itertools import chain
 
+from markupsafe import escape
+
 CONFIRM = "return confirm('Apakah Anda yakin ingin menghapus data ini?')"
 """Specification 4.1.5."""
+
+BODY_ROWS = 100
+"""Rows in one body of the table."""
 
 NUL = b"\0"
 # `&` comes first. A bare CR would become LF in an HTML parser.
 ENTITIES = ((b"&", b"&amp;"), (b"<", b"&lt;"), (b">", b"&gt;"), (b'"', b"&#34;"), (b"'", b"&#39;"), (b"\r", b"&#13;"))
+LONG_CELL_BYTES, HUGE_CELL_BYTES = 100, 4096
+"""Cells of these lengths get <wbr>. It takes 38 ms for 1 MB on the event loop, so a longer cell gets none."""
+
+# A browser without style sheets, such as w3m, breaks a word only at <wbr>, so one long word would make the table wider
+# than any screen. Letters beyond ASCII are left alone, because <wbr> between two of them could change how they look.
+long_word = re.compile(rb"[!-%'-:<-~]{20}(?=[!-%'-:<-~])")  # without & and ; so it cannot end in an entity
 reserved = re.compile(rb"[^A-Za-z0-9_.~%\0-]")
 
 
-def row_format(prefix: str) -> bytes:
-    """The %-format of a row: number, nim, nama, alamat, then twice the nim as a path segment."""
+def row_format(prefix: str, place: str = "") -> bytes:
+    """The %-format of a row: number, nim, nama, alamat, then twice the nim as a path segment.
+
+    `place` is the URL query of the page, to which the links of its rows lead back.
+    """
+    query = escape(place).replace("%", "%%")
     return (
         "<tr><td>%d</td><td>%b</td><td>%b</td><td>%b</td>"
-        f'<td><a href="{prefix}/mahasiswa/edit/%b">Edit</a>'
-        f'<form method="POST" action="{prefix}/mahasiswa/delete/%b" onsubmit="{CONFIRM}">'
+        f'<td><a href="{prefix}/mahasiswa/edit/%b{query}">Edit</a>'
+        f'<form method="POST" action="{prefix}/mahasiswa/delete/%b{query}" onsubmit="{CONFIRM}">'
         '<button type="submit">Delete</button></form></td></tr>\n'
     ).encode()
 
@@ -29,7 +44,10 @@ def pack(records: Sequence[tuple[str, str, str]]) -> bytes:
 
 
 def format_rows(row: bytes, packed: bytes, first: int) -> bytes:
-    """The rows of packed records, numbered from `first`.
+    """The rows of packed records, numbered from `first`, as one body of the table.
+
+    The page has several bodies, because a browser does not lay out those that are not on its screen (style.css). With
+    10,000 rows on a phone, a letter typed into the search field takes 3 ms instead of 72.
 
     Escaping follows the same rules as in the templates, but each rule is applied to all cells at once: 0.3 us a row,
     where a template takes 4 us.
@@ -40,10 +58,22 @@ def format_rows(row: bytes, packed: bytes, first: int) -> bytes:
     for character, entity in ENTITIES:
         packed = packed.replace(character, entity)
     cells = packed.split(NUL)
+    if max(map(len, cells)) >= LONG_CELL_BYTES:
+        cells = [
+            long_word.sub(rb"\g<0><wbr>", cell) if LONG_CELL_BYTES <= len(cell) < HUGE_CELL_BYTES else cell
+            for cell in cells
+        ]
     segments = _path_segments(nims)
     numbers = range(first, first + len(nims))
     columns = (numbers, cells[::3], cells[1::3], cells[2::3], segments, segments)
-    return b"".join([row % values for values in zip(*columns, strict=True)])
+    return b"<tbody>\n%b</tbody>\n" % b"".join([row % values for values in zip(*columns, strict=True)])
+
+
+def format_bodies(row: bytes, records: Sequence[tuple[str, str, str]], first: int) -> bytes:
+    """The rows of records, numbered from `first`, in bodies of BODY_ROWS."""
+    return b"".join(
+        format_rows(row, pack(records[at : at + BODY_ROWS]), first + at) for at in range(0, len(records), BODY_ROWS)
+    )
 
 
 def _path_segments(nims: Sequence[bytes]) -> Sequence[bytes]:

@@ -1,7 +1,7 @@
 """Search, sort order and paging of the list. All of their state is in the URL's query."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, cast
 from urllib.parse import parse_qsl, urlencode
 
@@ -12,7 +12,10 @@ from mahasiswa.store import Query
 
 PARAMETERS = ("cari", "urut", "arah", "halaman", "per")
 
-DEFAULT_ROWS_PER_PAGE, MIN_ROWS_PER_PAGE, MAX_ROWS_PER_PAGE = 50, 10, 500
+DEFAULT_ROWS_PER_PAGE, MIN_ROWS_PER_PAGE, MAX_ROWS_PER_PAGE = 50, 10, 10_000
+
+OFFERED_ROWS_PER_PAGE = (50, 100, 500)
+"""The lengths that a page offers, besides all records if they are at most MAX_ROWS_PER_PAGE."""
 
 SEARCH_MAX_CHARACTERS = 255
 
@@ -20,12 +23,16 @@ DEFAULTS = {**Query()._asdict(), "per": DEFAULT_ROWS_PER_PAGE}
 
 
 class View(NamedTuple):
-    """One page of the records that a query finds. `halaman` counts from 1, `total` is the number of records found."""
+    """One page of the records that a query finds. `halaman` counts from 1, `total` is the number of records found.
+
+    `nearest` are searches to offer because this one found nothing.
+    """
 
     query: Query
     halaman: int = 1
     per: int = DEFAULT_ROWS_PER_PAGE
     total: int = 0
+    nearest: Sequence[str] = ()
 
     @classmethod
     def of(cls, parameters: QueryParams) -> "View":
@@ -48,15 +55,40 @@ class View(NamedTuple):
         """The number of records before this page."""
         return (self.halaman - 1) * self.per
 
+    @property
+    def place(self) -> str:
+        """The URL query of this page. It is rebuilt from the parsed values, so nothing else can be in it."""
+        return self.at(self.halaman)
+
     def at(self, halaman: int) -> str:
-        """The URL query of another page."""
-        return _url_query({**self.query._asdict(), "halaman": halaman, "per": self.per})
+        """The URL query of another page. It is never empty, because `/` alone is the list of the specification."""
+        parameters = {**self.query._asdict(), "halaman": halaman, "per": self.per}
+        return _url_query({**parameters, "halaman": None if halaman == 1 else halaman}) or "?halaman=1"
+
+    def with_rows(self, per: int) -> str:
+        """The URL query of the page with that many rows that has this page's first row."""
+        return self._replace(per=per).at(self.offset // per + 1)
+
+    @property
+    def everything(self) -> str:
+        """The URL query of one page with everything that was found, or "" if that is too much for one page."""
+        return self.with_rows(MAX_ROWS_PER_PAGE) if self.total <= MAX_ROWS_PER_PAGE else ""
+
+    @property
+    def without_search(self) -> str:
+        """The URL query of all records in the same order; empty for the list of the specification."""
+        query = self.query._replace(cari="")
+        return _url_query({**query._asdict(), "per": self.per})
 
     def sorted_by(self, field: Field) -> str:
         """The URL query of the first page in that order, or in the opposite order if it is sorted so already."""
         reverse = field == self.query.urut and self.query.arah == "naik"
         query = self.query._replace(urut=field, arah="turun" if reverse else "naik")
         return self._replace(query=query).at(1)
+
+    def searching(self, cari: str) -> str:
+        """The URL query of the first page of another search in the same order."""
+        return self._replace(query=self.query._replace(cari=cari)).at(1)
 
     @property
     def kept_by_search(self) -> Mapping[str, Any]:
@@ -93,7 +125,7 @@ def _url_query(parameters: Mapping[str, Any]) -> str:
 
 
 def _without_defaults(parameters: Mapping[str, Any]) -> Mapping[str, Any]:
-    return {name: value for name, value in parameters.items() if value != DEFAULTS.get(name)}
+    return {name: value for name, value in parameters.items() if value not in (None, DEFAULTS.get(name))}
 
 
 def _whole(parameters: QueryParams, name: str, default: int) -> int:

@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
@@ -17,6 +17,7 @@ from mahasiswa.web.request import Limits, Request
 from mahasiswa.web.request_guard import RequestGuard
 from mahasiswa.web.request_log import log_busy, log_request
 from mahasiswa.web.responses import compressed
+from mahasiswa.wording import ProblemName
 from mahasiswa.work import Busy
 
 CLIENT_DISCONNECTED = 499
@@ -69,28 +70,34 @@ class Middleware:
     async def _respond(self, request: Request) -> Response:
         try:
             if problem := self.guard.problem(request.scope):
-                response = self.pages.error(problem)
+                response = self._error(request, problem)
             elif kept := await self.cache.respond(request.scope, request.path):
                 return kept
             else:
                 response = await self.handle(request)
         except BodyRefused as refused:
             headers = {"connection": "close"} if refused.problem == "too slow" else None
-            response = self.pages.error(refused.problem, headers, limit=refused.limit)
+            response = self._error(request, refused.problem, headers, refused.limit)
         except Busy as busy:
             log_busy(busy)
-            response = self.pages.error("busy write" if request.method == "POST" else "busy")
-        except TookTooLong as error:
-            log.warning("interrupted: %s", error)
-            response = self.pages.error("search too long" if request.query_params.get("cari") else "not read")
-        except Unavailable as error:  # by a read: the handler of a write answers with what became of the change
-            log.error("the database could not be read: %s", error)  # noqa: TRY400 - no traceback needed
-            response = self.pages.error("not read")
+            response = self._error(request, "busy write" if request.method == "POST" else "busy")
+        except TookTooLong as reason:
+            log.warning("interrupted: %s", reason)
+            searched = request.query_params.get("cari") and not request.place
+            response = self._error(request, "search too long" if searched else "not read")
+        except Unavailable as reason:  # by a read: the handler of a write answers with what became of the change
+            log.error("the database could not be read: %s", reason)  # noqa: TRY400 - no traceback needed
+            response = self._error(request, "not read")
         except ClientDisconnect:
             raise
         except Exception:
             log.exception("an unexpected error")
-            response = self.pages.error("failed")
+            response = self._error(request, "failed")
         if response.status_code == 503:
             response.headers["retry-after"] = str(RETRY_AFTER_SECONDS)
         return compressed(response, request.first_headers.get(b"accept-encoding", b""))
+
+    def _error(
+        self, request: Request, problem: ProblemName, headers: Mapping[str, str] | None = None, limit: int = 0
+    ) -> Response:
+        return self.pages.at(request.place).error(problem, headers, limit=limit)

@@ -1,10 +1,13 @@
 """Renders every page from its template, and sets the headers that all answers share."""
 
 import base64
+import copy
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
-from importlib import resources
+from datetime import datetime, timedelta
+from importlib import metadata, resources
+from typing import Any, Self
 from urllib.parse import quote, urlsplit
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -14,13 +17,17 @@ from starlette.responses import Response
 from mahasiswa import sheets, wording
 from mahasiswa.record import NIM_MAX_CHARACTERS, Mahasiswa, digest
 from mahasiswa.settings import Settings
+from mahasiswa.store.errors import EditConflict
+from mahasiswa.store.history import Batch, Conflict, Entry
 from mahasiswa.web.cached_page import CachedPage
-from mahasiswa.web.list_rows import CONFIRM, format_rows, pack, row_format
-from mahasiswa.web.list_view import View
+from mahasiswa.web.list_rows import CONFIRM, format_bodies, format_rows, row_format
+from mahasiswa.web.list_view import MAX_ROWS_PER_PAGE, OFFERED_ROWS_PER_PAGE, View
+from mahasiswa.web.preview_view import PreviewView
 from mahasiswa.wording import PROBLEMS, ProblemName
 
-LONG_LIST_ROWS = 1000
-"""A list with more rows offers to be shown page by page."""
+DAYS_WITHOUT_YEAR = 330
+"""If the history is longer, its moments need the year. The list page is kept for any time, so its moment must not be
+right for today only."""
 
 ROWS_MARK = Markup("<!--rows-->")
 
@@ -35,6 +42,9 @@ class Pages:
 
     def __init__(self, settings: Settings) -> None:
         self.prefix = settings.prefix
+        self.place = ""
+        self._timezone = settings.timezone
+        self._history_days = settings.history_days
         environment = Environment(
             loader=PackageLoader("mahasiswa.web"),
             autoescape=True,
@@ -50,10 +60,16 @@ class Pages:
             "cdn_url": settings.cdn_url,
             "cdn_integrity": settings.cdn_integrity,
             "number": wording.number,
+            "version": metadata.version("mahasiswa"),
+            "lengths": OFFERED_ROWS_PER_PAGE,
+            "max_length": MAX_ROWS_PER_PAGE,
+            "has_history": settings.history_days > 0,
             "path": self.path,
             "edit_path": self.edit_path,
             "nim_max_characters": NIM_MAX_CHARACTERS,
         }
+        environment.filters["local"] = self._local
+        environment.tests["batch"] = lambda item: isinstance(item, Batch)
         self._templates = environment
         self.row = row_format(self.prefix)
         self.headers = {
@@ -67,9 +83,19 @@ class Pages:
         # 302 to the list, without a body (specification 7.5).
         self.redirect = Response(status_code=302, headers={"location": self.path("/"), **self.headers})
 
-        # No record is in these two, so they are rendered once.
+        # No record is in these, so they are rendered once.
         self.empty_add_form = self._cached(self.add_form())
         self.empty_import_form = self._cached(self.import_form())
+        self.empty_bulk_delete_form = self._cached(self.bulk_delete_form())
+
+    def at(self, place: str) -> Self:
+        """The pages of a record that was opened from a page of the list with this URL query, which they lead back to."""
+        if not place:
+            return self
+        pages = copy.copy(self)
+        pages.place = place
+        pages.redirect = Response(status_code=302, headers={"location": self.path("/") + place, **self.headers})
+        return pages
 
     def path(self, path: str) -> str:
         """The address of one of the routes, with the prefix of BASE_URL."""
@@ -79,20 +105,34 @@ class Pages:
         """The address of a record's edit page. Everything is percent-encoded, so any nim is one path segment."""
         return f"{self.prefix}/mahasiswa/edit/{quote(nim, safe='')}"
 
-    def list_frame(self, count: int) -> tuple[bytes, bytes]:
-        """The list page (specification 4.1) before and after its rows, for a list of at least `count` records."""
-        page = self._render("list.html", rows=ROWS_MARK, view=None, count=count, long=count > LONG_LIST_ROWS)
-        before, _, after = page.partition(ROWS_MARK)
+    def list_frame(
+        self, count: int, latest: Entry | Batch | None, view: View | None = None, *, has_more: bool = False
+    ) -> tuple[bytes, bytes]:
+        """The list page before and after its `count` rows; without `view` the list of specification 4.1.
+
+        With `has_more` there may be more than `count` records. `latest` is the latest change.
+        """
+        context = self._list(ROWS_MARK, count, latest, view)
+        before, _, after = self._render("list.html", **{**context, "has_more": has_more}).partition(ROWS_MARK)
         return before.encode(), after.encode()
+
+    def end_of_day(self) -> float:
+        """The moment, as `time.time()` counts, when a list page that is rendered now shows the wrong date."""
+        tomorrow = datetime.now(self._timezone) + timedelta(days=1)
+        return tomorrow.replace(hour=0, minute=0, second=0, microsecond=0).timestamp()
 
     def rows(self, packed: bytes, first: int) -> bytes:
         """Rows of the list, numbered from `first`, of records that `pack` made."""
         return format_rows(self.row, packed, first)
 
-    def found(self, view: View, records: Sequence[Mahasiswa]) -> Response:
+    def bodies(self, records: Sequence[Mahasiswa], first: int, view: View | None = None) -> bytes:
+        """The rows of any number of records, numbered from `first`. Their links lead back to the page of `view`."""
+        return format_bodies(row_format(self.prefix, view.place) if view else self.row, records, first)
+
+    def found(self, view: View, records: Sequence[Mahasiswa], latest: Entry | Batch | None) -> Response:
         """One page of a search, or of the list in some order."""
-        rows = Markup(self.rows(pack(records), view.offset + 1).decode())  # noqa: S704 - escaped there
-        return self._page("list.html", rows=rows, view=view, count=len(records), long=False)
+        rows = Markup(self.bodies(records, view.offset + 1, view).decode())  # noqa: S704 - escaped there
+        return self._page("list.html", **self._list(rows, len(records), latest, view))
 
     def add_form(
         self,
@@ -101,7 +141,9 @@ class Pages:
         problem: ProblemName | None = None,
     ) -> Response:
         """The form of specification 4.2, with the texts that were typed and, by field, the reason of a refusal."""
-        return self._form("Tambah Data Mahasiswa", self.path("/mahasiswa/add"), values or {}, wrong or {}, problem)
+        return self._form(
+            "Tambah Data Mahasiswa", self.path("/mahasiswa/add") + self.place, values or {}, wrong or {}, problem
+        )
 
     def edit_form(self, record: Mahasiswa) -> Response:
         """The form of specification 4.3. Its button carries the digest of the record that it shows."""
@@ -117,40 +159,85 @@ class Pages:
     ) -> Response:
         """The edit form with the texts that were typed and, by field, the reason of a refusal."""
         values = {**values, "nim": nim}
-        action = self.edit_path(nim)
+        action = self.edit_path(nim) + self.place
         return self._form("Edit Data Mahasiswa", action, values, wrong or {}, problem, existing=True, versi=versi)
 
-    def changed(self, current: Mahasiswa, values: Mapping[str, str | None]) -> Response:
-        """The edit form if someone else changed the record meanwhile: both versions, and the choice between them."""
+    def changed(self, conflict: EditConflict) -> Response:
+        """The edit form if someone else changed the same field: what is stored, what was typed, and the choice."""
+        current = conflict.current
         return self._form(
             "Edit Data Mahasiswa",
-            self.edit_path(current.nim),
-            {**values, "nim": current.nim},
+            self.edit_path(current.nim) + self.place,
+            conflict.edited._asdict(),
             {},
             "changed",
             existing=True,
             versi=digest(current),
-            theirs=current,
+            conflict=conflict,
         )
+
+    def already_stored(self, nim: str) -> Response:
+        """The answer to an addition of a record that is stored exactly so, as by a second click."""
+        return self._page("stored.html", 409, nim=nim)
 
     def import_form(self, message: str = "", status: int = 400, pasted: str = "") -> Response:
         """The page to choose a spreadsheet or to paste cells, with a message about the last attempt."""
+        return self._import_form(message, status, pasted, None)
+
+    def preview(self, view: PreviewView) -> Response:
+        """The preview of an import, or the import form with a choice of columns if they could not be found."""
+        if view.reading.unclear:
+            return self._import_form(view.reading.unclear, 400, "", view)
+        status = 409 if view.alert == "changed" else 200
+        return self._page("preview.html", status, self.not_stored, view=view, letter=wording.column_letter)
+
+    def _import_form(self, message: str, status: int, pasted: str, view: PreviewView | None) -> Response:
         return self._page(
             "import.html",
             status if message else 200,
+            self.not_stored if view else None,
             message=message,
             pasted=pasted,
+            view=view,
+            letter=wording.column_letter,
             max_size=wording.size(sheets.UPLOAD_MAX_BYTES),
-            max_rows=sheets.WEB.rows,
+            max_rows=sheets.UPLOAD_MAX_ROWS,
         )
 
-    def preview(self, plan: sheets.Plan, data: str, note: str | None, *, changed: bool = False) -> Response:
-        """The preview of an import. Its confirmation sends `data` back."""
-        noticed = [entry for entry in (*plan.new, *plan.changed, *plan.same) if entry.row.cleaned or entry.row.warnings]
-        noticed.sort(key=lambda entry: entry.row.number)
-        status = 409 if changed else 200
+    def bulk_delete_form(self, message: str = "", status: int = 400, pasted: str = "") -> Response:
+        """The page to paste NIMs or to choose a file with them, with a message about the last attempt."""
         return self._page(
-            "preview.html", status, self.not_stored, plan=plan, data=data, note=note, noticed=noticed, changed=changed
+            "bulk_delete.html",
+            status if message else 200,
+            message=message,
+            pasted=pasted,
+            preview=None,
+            max_size=wording.size(sheets.UPLOAD_MAX_BYTES),
+            max_rows=sheets.UPLOAD_MAX_ROWS,
+        )
+
+    def bulk_delete(self, found: Sequence[Mahasiswa], missing: Sequence[sheets.NimCell], data: str) -> Response:
+        """The preview of a bulk delete. Its confirmation sends `data` back."""
+        preview = {"found": found, "missing": missing, "data": data}
+        return self._page("bulk_delete.html", 200, self.not_stored, preview=preview)
+
+    def history(self, view: View, items: Sequence[Entry | Batch], batch: int | None) -> Response:
+        """One page of the history, or of one of its batches."""
+        address = "/mahasiswa/riwayat" if batch is None else f"/mahasiswa/riwayat/kelompok/{batch}"
+        return self._page(
+            "history.html", view=view, items=items, batch=batch, address=self.path(address), days=self._history_days
+        )
+
+    def undo_conflict(self, conflicts: Sequence[Conflict], total: int, entry: int | None) -> Response:
+        """The page of an undo that would overwrite newer changes: the choice for an entry, the list for a batch."""
+        current = conflicts[0].current
+        return self._page(
+            "undo_conflict.html",
+            409,
+            conflicts=conflicts,
+            total=total,
+            address="" if entry is None else self.path(f"/mahasiswa/riwayat/perubahan/{entry}"),
+            versi=digest(current) if current else "-",
         )
 
     def error(
@@ -172,6 +259,18 @@ class Pages:
         del response.headers["content-length"]  # 0 would be wrong
         return response
 
+    def _list(self, rows: Markup, count: int, latest: Entry | Batch | None, view: View | None) -> dict[str, Any]:
+        """What list.html needs."""
+        return {
+            "rows": rows,
+            "count": count,
+            "has_more": False,
+            "latest": latest,
+            "view": view,
+            "place": view.place if view else "",
+            "today": wording.date(datetime.now(self._timezone)),
+        }
+
     def _form(
         self,
         heading: str,
@@ -182,7 +281,7 @@ class Pages:
         *,
         existing: bool = False,
         versi: str | None = None,
-        theirs: Mahasiswa | None = None,
+        conflict: EditConflict | None = None,
     ) -> Response:
         status, _, alert = PROBLEMS[problem] if problem else (200, "", "")
         if wrong:
@@ -198,9 +297,12 @@ class Pages:
             alert=alert,
             existing=existing,
             versi=versi,
-            theirs=theirs,
+            conflict=conflict,
             focus=wrong_fields[0] if wrong_fields else "nama" if existing else "nim",
         )
+
+    def _local(self, moment: datetime) -> str:
+        return wording.moment(moment.astimezone(self._timezone), with_year=self._history_days > DAYS_WITHOUT_YEAR)
 
     def _cached(self, response: Response) -> CachedPage:
         body = bytes(response.body)
@@ -212,7 +314,7 @@ class Pages:
         return Response(self._render(template, **context), status, {**self.headers, **(headers or {})}, "text/html")
 
     def _render(self, template: str, **context: object) -> str:
-        return self._templates.get_template(template).render(context)
+        return self._templates.get_template(template).render({"place": self.place, **context})
 
 
 def _minified(sheet: str) -> str:

@@ -10,7 +10,10 @@ from starlette.requests import ClientDisconnect
 from starlette.requests import Request as StarletteRequest
 from starlette.types import Receive, Scope
 
+from mahasiswa.web.list_view import View, asks_for_view
 from mahasiswa.work import BodyBudget, Slots
+
+RECORD_PATHS = ("/mahasiswa/add", "/mahasiswa/edit/", "/mahasiswa/delete/")
 
 T = TypeVar("T")
 
@@ -51,6 +54,16 @@ class Request(StarletteRequest):
             return unquote_to_bytes(self.path.rpartition("/")[2].encode("latin-1")).decode()
         except UnicodeDecodeError:
             return None
+
+    @cached_property
+    def place(self) -> str:
+        """The URL query of the list page from which a record was opened or deleted; empty for the plain list.
+
+        It is rebuilt from the parsed parameters of this request, because the pages of a record are only opened so.
+        """
+        if not self.path.startswith(RECORD_PATHS) or not asks_for_view(self.scope["query_string"]):
+            return ""
+        return View.of(self.query_params).place
 
     async def while_connected(self, work: Coroutine[Any, Any, T]) -> T:
         """Do work after the body was read. If the client disconnects, cancel the work and raise ClientDisconnect."""

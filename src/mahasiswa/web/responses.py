@@ -3,12 +3,15 @@
 import re
 import zlib
 from collections.abc import AsyncIterator
-from typing import cast
+from typing import BinaryIO, cast
 
 from starlette.responses import Response, StreamingResponse
 
 GZIP_LEVEL = 4
 """A higher level takes twice the time for 5% fewer bytes."""
+
+FILE_CHUNK_BYTES = 256 * 1024
+"""Bytes of a file that are read, compressed and sent at a time, which takes about 3 ms."""
 
 GZIP_MIN_BYTES = 1024
 """A shorter page fits into one packet as it is."""
@@ -16,6 +19,14 @@ GZIP_MIN_BYTES = 1024
 _WBITS_GZIP = 16 + zlib.MAX_WBITS
 
 refuses_gzip = re.compile(rb"gzip\s*;\s*q=0(\.0*)?\s*(,|$)")
+
+
+async def sent_and_closed(file: BinaryIO) -> AsyncIterator[bytes]:
+    """The bytes of a file from its beginning, in chunks. The file is closed after the last one."""
+    with file:
+        file.seek(0)
+        while chunk := file.read(FILE_CHUNK_BYTES):
+            yield chunk
 
 
 def accepts_gzip(accept_encoding: bytes) -> bool:

@@ -1,35 +1,56 @@
 """The six routes of the specification (section 4), named by their action on a record."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+import tempfile
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import suppress
 from functools import partial
-from typing import cast
+from itertools import islice
+from typing import BinaryIO, cast
 
 from starlette.responses import Response, StreamingResponse
 
 from mahasiswa.record import Mahasiswa
 from mahasiswa.store import Store
-from mahasiswa.store.errors import Changed, Refused, StoreError, Unavailable, Uncertain
+from mahasiswa.store.errors import EditConflict, Refused, StoreError, TookTooLong, Unavailable, Uncertain
+from mahasiswa.store.history import Batch, Entry
+from mahasiswa.store.threads import with_records
 from mahasiswa.web.forms import Form, read_form
-from mahasiswa.web.list_rows import pack
-from mahasiswa.web.list_view import View, asks_for_view
-from mahasiswa.web.pages import LONG_LIST_ROWS, Pages
+from mahasiswa.web.list_rows import BODY_ROWS
+from mahasiswa.web.list_view import OFFERED_ROWS_PER_PAGE, View, asks_for_view
+from mahasiswa.web.pages import Pages
 from mahasiswa.web.request import Request
 from mahasiswa.web.request_log import log_busy
+from mahasiswa.web.responses import sent_and_closed
 from mahasiswa.wording import ProblemName
 from mahasiswa.work import Busy
 
-STREAM_ROWS = LONG_LIST_ROWS + 1
-"""Rows that are read and sent at a time. The first chunk shows whether the list is a long one."""
+STREAM_ROWS = 1000
+"""Rows that are read and sent at a time. The count above a longer list is "at least 1,000": to count them all first would
+take longer than to send the first ones."""
+
+INLINE_ROWS = OFFERED_ROWS_PER_PAGE[-1]
+"""Maximum rows of a page that is rendered on the event loop. A longer one is written to a file by a thread."""
+
+NEAREST_OFFERED = 5
+"""Maximum searches that a page offers if nothing was found."""
 
 
 async def index(request: Request, store: Store, pages: Pages) -> Response:
     """GET / (specification 4.1), if the list cache does not answer it: one page of a search, or the list as a stream."""
     if asks_for_view(request.scope["query_string"]):
-        return await request.while_connected(_found(View.of(request.query_params), store, pages))
+        view = View.of(request.query_params)
+        if view.per <= INLINE_ROWS:
+            return await request.while_connected(_found(view, store, pages))
+        if request.method == "HEAD":
+            return pages.head("text/html")
+        return await request.while_connected(_long_page(view, store, pages))
     chunk = await store.after(None, STREAM_ROWS)
     if request.method == "HEAD":
         return pages.head("text/html")
-    return StreamingResponse(_stream(store, pages, chunk), headers=pages.headers, media_type="text/html")
+    has_more = len(chunk) == STREAM_ROWS
+    before, after = pages.list_frame(len(chunk), await _latest(store), has_more=has_more)
+    stream = _stream(store, pages, chunk, before, after)
+    return StreamingResponse(stream, headers=pages.headers, media_type="text/html")
 
 
 async def _found(view: View, store: Store, pages: Pages) -> Response:
@@ -37,16 +58,62 @@ async def _found(view: View, store: Store, pages: Pages) -> Response:
     at_end = view.found(found.total)
     if at_end.halaman != view.halaman:  # past the end: show the last page
         found = await store.search(view.query, at_end.offset, view.per)
-    return pages.found(at_end, found.records)
+    return pages.found(await _with_nearest(at_end, store), found.records, await _latest(store))
 
 
-async def _stream(store: Store, pages: Pages, chunk: Sequence[Mahasiswa]) -> AsyncIterator[bytes]:
+async def _with_nearest(view: View, store: Store) -> View:
+    """The view with searches to offer, if it found nothing. Without them the page is complete too."""
+    if view.query.cari and not view.total:
+        with suppress(Busy, TookTooLong):
+            return view._replace(nearest=await store.nearest(view.query.cari, NEAREST_OFFERED))
+    return view
+
+
+async def _long_page(view: View, store: Store, pages: Pages) -> Response:
+    """A page of up to MAX_ROWS_PER_PAGE rows, for paper. It is read as an export is: at one moment, in bounded memory."""
+
+    def write(records: Iterator[Mahasiswa]) -> View:
+        total = 0
+        while chunk := list(islice(records, BODY_ROWS)):
+            shown = chunk[max(0, view.offset - total) : max(0, view.offset + view.per - total)]
+            if shown:
+                file.write(pages.bodies(shown, max(view.offset, total) + 1, view))
+            total += len(chunk)
+        return view.found(total)
+
+    file = cast("BinaryIO", tempfile.TemporaryFile())  # noqa: SIM115 - closed after the last byte was sent
+    try:
+        at_end = await with_records(store, view.query, write)
+        if at_end.halaman != view.halaman:  # past the end: show the last page
+            file.close()
+            return await _long_page(at_end, store, pages)
+        count = min(view.per, at_end.total - view.offset)
+        before, after = pages.list_frame(count, await _latest(store), await _with_nearest(at_end, store))
+    except BaseException:
+        file.close()
+        raise
+    return StreamingResponse(_around(before, file, after), headers=pages.headers, media_type="text/html")
+
+
+async def _around(before: bytes, file: BinaryIO, after: bytes) -> AsyncIterator[bytes]:
+    yield before
+    async for chunk in sent_and_closed(file):
+        yield chunk
+    yield after
+
+
+async def _latest(store: Store) -> Entry | Batch | None:
+    return (await store.snapshot(0)).last
+
+
+async def _stream(
+    store: Store, pages: Pages, chunk: Sequence[Mahasiswa], before: bytes, after: bytes
+) -> AsyncIterator[bytes]:
     """The page in chunks with one read each, so no transaction waits for a slow client."""
-    before, after = pages.list_frame(len(chunk))
     yield before
     first = 1
     while chunk:
-        yield pages.rows(pack(chunk), first)
+        yield pages.bodies(chunk, first)
         first += len(chunk)
         chunk = await store.after(chunk[-1].nim, STREAM_ROWS)
     yield after
@@ -54,6 +121,8 @@ async def _stream(store: Store, pages: Pages, chunk: Sequence[Mahasiswa]) -> Asy
 
 async def new(request: Request, _store: Store, pages: Pages) -> Response:
     """GET /mahasiswa/add (specification 4.2)."""
+    if pages.place:
+        return pages.add_form()
     return await pages.empty_add_form.respond(request.scope, request.limits.slots)
 
 
@@ -66,15 +135,20 @@ async def edit(request: Request, store: Store, pages: Pages) -> Response:
 async def create(request: Request, store: Store, pages: Pages) -> Response:
     """POST /mahasiswa/add (specification 4.4)."""
     form = await read_form(request, Mahasiswa._fields)
-    request.added_nim = form.values["nim"]
-    return await _save(form, store.add, pages.add_form, pages)
+    request.added_nim = nim = form.values["nim"]
+    response = await _save(form, store.add, pages.add_form, pages)
+    # A second click on the button repeats an addition that is stored.
+    if nim is not None and response.status_code == 409 and await store.get(nim) == tuple(form.values.values()):
+        return pages.already_stored(nim)
+    return response
 
 
 async def update(request: Request, store: Store, pages: Pages) -> Response:
     """POST /mahasiswa/edit/:nim (specification 4.5). A nim in the body is ignored (4.5.1).
 
-    Our own form sends `versi`, the digest of the record that it showed. If the record has changed since, nothing is
-    overwritten. A client that sends no `versi` gets exactly the specification's behaviour.
+    Our own form sends `versi`, the digest of the record that it showed. Only the fields that the form changed are
+    written, and none that someone else has changed since. A client that sends no `versi` gets exactly the
+    specification's behaviour.
     """
     nim = request.nim
     form = await read_form(request, ("nama", "alamat", "versi"))
@@ -88,8 +162,8 @@ async def update(request: Request, store: Store, pages: Pages) -> Response:
 
     try:
         return await _save(form, write, partial(pages.edit_again, nim, versi), pages)
-    except Changed as changed:
-        return pages.changed(cast("Mahasiswa", changed.current), form.values)
+    except EditConflict as conflict:
+        return pages.changed(conflict)
 
 
 async def destroy(request: Request, store: Store, pages: Pages) -> Response:

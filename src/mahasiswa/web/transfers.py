@@ -1,7 +1,7 @@
 """Import of spreadsheets, with a preview that writes nothing, and export."""
 
 import tempfile
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from functools import partial
 from threading import Event
 from typing import BinaryIO, cast
@@ -10,23 +10,33 @@ from starlette.datastructures import UploadFile
 from starlette.responses import Response, StreamingResponse
 
 from mahasiswa import sheets, wording
-from mahasiswa.record import Mahasiswa
-from mahasiswa.store import Store
+from mahasiswa.record import Mahasiswa, Write
+from mahasiswa.store import Query, Store
 from mahasiswa.store.errors import Changed, Refused, Unavailable, Uncertain
 from mahasiswa.store.threads import with_records
 from mahasiswa.web.forms import read_large_form, read_upload
 from mahasiswa.web.list_view import query_of
 from mahasiswa.web.pages import Pages
+from mahasiswa.web.preview_view import Alert, PreviewView
 from mahasiswa.web.request import Request
-from mahasiswa.web.responses import compressed
+from mahasiswa.web.responses import compressed, sent_and_closed
 from mahasiswa.web.students import unsaved
 from mahasiswa.work import EXPORT, IMPORT, WORKBOOK, Busy
 
-DOWNLOAD_CHUNK_BYTES = 256 * 1024
-
 XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 
-SheetRows = Sequence[sheets.Row | sheets.InvalidRow]
+FILENAME_MAX_CHARACTERS = 255
+
+NUMBER_MAX_DIGITS = 9
+
+NEAR_MAX_RECORDS = 20_000
+"""Maximum records that are compared with the new rows because their NIM looks the same."""
+
+ABSENTEES_MAX_ROWS = 1000
+"""Maximum records that are listed because the file lacks them."""
+
+FIELDS = ("data", "ada", "periksa", "lembar", "kolom[]", "baris[]", "nim[]", "nama[]", "alamat[]", "benar[]")
+"""The fields of a preview's form. Those with brackets are sent several times, in the order of the page."""
 
 
 async def choose(request: Request, _store: Store, pages: Pages) -> Response:
@@ -39,39 +49,41 @@ async def preview(request: Request, store: Store, pages: Pages) -> Response:
     async with read_upload(request, sheets.UPLOAD_MAX_BYTES) as form:
         file, field = form.get("berkas"), form.get("tempel")
         pasted = field if isinstance(field, str) else ""
+        choice = _choice(form.getlist("lembar"), form.getlist("kolom[]"))
         run, stop = request.limits.slots.run, Event()
         try:
-            if isinstance(file, UploadFile) and file.size:
+            if isinstance(file, UploadFile) and file.filename:
                 kind = WORKBOOK if sheets.is_workbook(file.file) else IMPORT
-                note, rows = await request.while_connected(run(kind, partial(_read_file, file.file, stop), stop))
+                name = file.filename[:FILENAME_MAX_CHARACTERS]
+                read = partial(_read_file, file.file, name, choice, stop)
+                reading = await request.while_connected(run(kind, read, stop))
             elif pasted.strip():
-                note, rows = None, await request.while_connected(run(IMPORT, partial(_read_pasted, pasted, stop), stop))
+                reading = await request.while_connected(run(IMPORT, partial(_read_pasted, pasted, stop), stop))
             else:
                 return pages.import_form(wording.NOTHING_CHOSEN)
-            return await request.while_connected(_preview(request, store, pages.preview, rows, note))
+            return await request.while_connected(_preview(request, store, pages, reading))
         except sheets.SheetError as error:
             return pages.import_form(str(error), 413 if isinstance(error, sheets.TooBig) else 400, pasted)
 
 
 async def confirm(request: Request, store: Store, pages: Pages) -> Response:
-    """POST /mahasiswa/impor/simpan: write the rows of the preview, all or none."""
+    """POST /mahasiswa/impor/simpan: write the rows of the preview, all or none; or preview them again, repaired.
+
+    If a person has repaired something and did not look at it in a preview yet, the answer is that preview.
+    """
     run = request.limits.slots.run
-    form = await read_large_form(request, ("data", "ada"), sheets.MAX_CONFIRMED_BYTES, "confirmation too large", IMPORT)
-    # A field that was sent twice, or is not UTF-8, did not come from the preview.
-    data = "" if form.wrong else form.values["data"] or ""
+    sent = await read_large_form(request, FIELDS, sheets.MAX_CONFIRMED_BYTES, "confirmation too large", IMPORT)
     try:
-        confirmed = await run(IMPORT, partial(sheets.load, data))
+        is_repaired, reading = await run(IMPORT, partial(_read_sent, sent))
+        opened = sent["periksa"][-1] if sent["periksa"] else ""
+        if is_repaired or opened or reading.unclear:
+            alert: Alert = "" if opened else "unseen"
+            again = _preview(request, store, pages, reading, opened=opened, alert=alert)
+            return await request.while_connected(again)
+        if not await _write(request, store, reading, update=sent["ada"][-1:] == ["perbarui"]):
+            return await _preview(request, store, pages, reading, alert="changed")
     except sheets.SheetError as error:
         return pages.import_form(str(error), 400)
-    chosen = [entry for entry in confirmed if form.values["ada"] == "perbarui" or entry.versi is None]
-    try:
-        existing = await store.find([entry.row.nim for entry in chosen])
-        writes = await run(IMPORT, partial(sheets.writes, chosen, existing))
-        if writes is None:
-            return await _again(request, store, pages, confirmed)
-        await store.write_all(writes)
-    except Changed:
-        return await _again(request, store, pages, confirmed)
     except Refused:
         return pages.import_form(wording.CONFIRMATION_DAMAGED, 400)
     except (Unavailable, Uncertain, Busy) as error:
@@ -98,35 +110,99 @@ async def export_csv(request: Request, store: Store, pages: Pages) -> Response:
     return await _export(request, store, pages, "mahasiswa.csv", sheets.write_csv)
 
 
-async def _again(request: Request, store: Store, pages: Pages, confirmed: Sequence[sheets.Confirmed]) -> Response:
-    """Show the same rows as a new preview against the list as it is now."""
-    show = partial(pages.preview, changed=True)
+def _read_file(file: BinaryIO, name: str, choice: sheets.Choice, stop: Event) -> sheets.Reading:
+    with sheets.read(file, sheets.WEB, stop, choice) as table:
+        return sheets.first_reading(table, name)
+
+
+def _read_pasted(text: str, stop: Event) -> sheets.Reading:
+    return sheets.first_reading(sheets.read_text(text, sheets.WEB, stop), "")
+
+
+def _read_sent(sent: Mapping[str, Sequence[str]]) -> tuple[bool, sheets.Reading]:
+    """What a preview sends back: whether a person has repaired something since, and the rows as they are now."""
+    # A field that was sent twice did not come from the preview.
+    book = sheets.load(sent["data"][0] if len(sent["data"]) == 1 else "")
+    reading = sheets.read_again(book)
+    typed = {
+        int(row): (nim, nama, alamat)
+        for row, nim, nama, alamat in zip(
+            sent["baris[]"], sent["nim[]"], sent["nama[]"], sent["alamat[]"], strict=False
+        )
+        if _is_number(row)
+    }
+    ticked = {int(row) for row in sent["benar[]"] if _is_number(row)}
+    repaired = sheets.repaired(reading, _choice(sent["lembar"], sent["kolom[]"]), typed, ticked)
+    if repaired.state() == book.state():
+        return False, reading
+    return True, sheets.read_again(repaired)
+
+
+async def _write(request: Request, store: Store, reading: sheets.Reading, *, update: bool) -> bool:
+    """Write what the preview showed. Return False, with nothing written, if a record has changed since."""
+    existing = await store.find(sheets.nims(reading.answers))
+
+    def changes() -> list[Write] | None:
+        plan = sheets.compare(reading.answers, existing, accepted=reading.book.accepted)
+        return sheets.writes(reading.book, plan, update=update)
+
+    writes = await request.limits.slots.run(IMPORT, changes)
+    if writes is None:
+        return False
     try:
-        return await _preview(request, store, show, [entry.row for entry in confirmed], None)
-    except sheets.SheetError as error:  # too large now: each record that was added meanwhile has a digest to send back
-        return pages.import_form(str(error), 400)
+        await store.write_all(writes)
+    except Changed:
+        return False
+    return True
 
 
-def _read_file(file: BinaryIO, stop: Event) -> tuple[str | None, SheetRows]:
-    with sheets.read(file, sheets.WEB, stop) as table:
-        return table.note, sheets.check(table)
+def _choice(sheet: Sequence[object], places: Sequence[object]) -> sheets.Choice:
+    """The sheet and the columns that a person has chosen. A choice that makes no sense is none."""
+    name = sheet[0] if sheet and isinstance(sheet[0], str) and len(sheet[0]) <= FILENAME_MAX_CHARACTERS else None
+    if name and "\0" in name:
+        name = None
+    if len(places) != len(wording.HEADER):
+        return sheets.Choice(name)
+    nim, nama, alamat = (int(str(place)) if _is_number(str(place)) else None for place in places)
+    if any(place is not None and place >= sheets.MAX_TITLES for place in (nim, nama, alamat)):
+        return sheets.Choice(name)
+    return sheets.Choice(name, (nim, nama, alamat))
 
 
-def _read_pasted(text: str, stop: Event) -> SheetRows:
-    return sheets.check(sheets.read_text(text, sheets.WEB, stop))
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) <= NUMBER_MAX_DIGITS
 
 
 async def _preview(
-    request: Request, store: Store, show: Callable[..., Response], rows: SheetRows, note: str | None
+    request: Request, store: Store, pages: Pages, reading: sheets.Reading, *, opened: str = "", alert: Alert = ""
 ) -> Response:
-    existing = await store.find([row.nim for row in rows if isinstance(row, sheets.Row)])
+    """The preview of what was read. `opened` names the part that is shown with all its rows."""
+    nims = sheets.nims(reading.answers)
+    existing = await store.find(nims)
+    new = sheets.near_nims(reading.answers, existing)
+    near = await store.near(new, NEAR_MAX_RECORDS) if new else ()
+    absent = await store.count(Query()) - len(existing)
+    absentees = await _absentees(store, set(nims)) if opened == "sisa" else []
     accept_encoding = request.headers.get("accept-encoding", "").encode("latin-1")
 
     def render() -> Response:
-        plan = sheets.compare(rows, existing)
-        return compressed(show(plan, sheets.dump(plan), note), accept_encoding)
+        plan = sheets.compare(reading.answers, existing, near, reading.book.accepted)
+        book, data = sheets.dump(reading._replace(book=sheets.shown(reading.book, plan)))
+        view = PreviewView(reading._replace(book=book), plan, data)
+        view.absent, view.absentees, view.opened, view.alert = absent, absentees, opened, alert
+        return compressed(pages.preview(view), accept_encoding)
 
     return await request.limits.slots.run(IMPORT, render)
+
+
+async def _absentees(store: Store, in_file: set[str]) -> list[Mahasiswa]:
+    """The first records of the list that are not in the file. At most as many others are read as the file has rows."""
+    found: list[Mahasiswa] = []
+    last: str | None = None
+    while len(found) < ABSENTEES_MAX_ROWS and (chunk := await store.after(last, ABSENTEES_MAX_ROWS)):
+        found += [record for record in chunk if record.nim not in in_file]
+        last = chunk[-1].nim
+    return found[:ABSENTEES_MAX_ROWS]
 
 
 async def _export(
@@ -159,14 +235,7 @@ async def _download(
     try:
         await request.while_connected(fill(file))
         headers["content-length"] = str(file.tell())
-        file.seek(0)
     except BaseException:
         file.close()
         raise
-    return StreamingResponse(_chunks(file), headers=headers, media_type=media_type)
-
-
-async def _chunks(file: BinaryIO) -> AsyncIterator[bytes]:
-    with file:
-        while chunk := file.read(DOWNLOAD_CHUNK_BYTES):
-            yield chunk
+    return StreamingResponse(sent_and_closed(file), headers=headers, media_type=media_type)

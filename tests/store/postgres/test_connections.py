@@ -180,7 +180,7 @@ async def test_every_operation_works_through_a_pooler_in_transaction_mode(pooled
             assert await store.get(nim) == (nim, "Budi", "Solo")
             assert await refusal(store.add(nim, "x", "x")) == ("nim", "duplicate")
             assert await refusal(store.add(f"x{nim}", None, "x")) == ("nama", "missing")
-            version, now = await store.snapshot(1000)
+            version, now, _ = await store.snapshot(1000)
             assert version
             assert (nim, "Budi", "Solo") in (now or ())
             assert [record async for chunk in store.chunks(Query(nim)) for record in chunk] == [(nim, "Budi", "Solo")]

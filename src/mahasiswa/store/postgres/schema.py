@@ -1,20 +1,24 @@
-"""Creates, upgrades and adopts the table mahasiswa in PostgreSQL.
+"""Creates, upgrades and adopts the table mahasiswa in PostgreSQL, with its history.
 
-The schema's version stands in a comment on the table. Each step of STEPS raises it by one, in one transaction. To
-change the schema, add a step; never change one that was released.
+The schema's version stands in a comment on the table. Each step of STEPS gives the SQL that raises it by one. All steps
+that a table lacks are made in one transaction, by us or by the table's owner. To change the schema, add a step; never
+change one that was released.
 """
 
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple, TypeVar
 
 import psycopg
 from psycopg.errors import IntegrityError, LockNotAvailable
 
 from mahasiswa.record import Mahasiswa
+from mahasiswa.settings import DEFAULT_HISTORY_DAYS
 from mahasiswa.store import Adopted
 from mahasiswa.store.errors import Unusable
+from mahasiswa.store.history import PURGE_ENTRIES
 from mahasiswa.store.postgres import sql
 from mahasiswa.store.postgres.pool import first_line, is_lost, parameters
 
@@ -31,21 +35,26 @@ T = TypeVar("T")
 
 
 class Table(NamedTuple):
-    """The object that `mahasiswa` names in the database, as sql.FIND_TABLE describes it."""
+    """The object that `mahasiswa` names in the database, as sql.FIND_TABLE describes it. Names are quoted for SQL."""
 
     kind: str
-    name: str
+    schema: str
     comment: str
     owner: str
     is_ours_to_alter: bool
 
+    @property
+    def exists(self) -> bool:
+        return self.kind != "nothing"
 
-def migrate(conninfo: str) -> str | None:
-    """Create the table, or upgrade a table of an earlier release; return a warning of the server; raise Unusable.
 
-    If the table is current, this needs no right but to connect, and works on a standby.
+def migrate(conninfo: str, history_days: int | None = None) -> str | None:
+    """Make the table and its history ready; return warnings as one line; raise Unusable.
+
+    `history_days` is as in `store.migrate`. If the schema is current and the days are the same, this needs no right but
+    to read, and works on a standby.
     """
-    return _run(conninfo, _make_ready)
+    return _run(conninfo, lambda db: _make_ready(db, history_days))
 
 
 def adopt(conninfo: str) -> Adopted:
@@ -72,50 +81,52 @@ def _run(conninfo: str, work: Callable[[Connection], T]) -> T:
             time.sleep(0.2)
 
 
-def _make_ready(db: Connection) -> str | None:
-    _migrate(db)
-    unsafe = [name for (name,) in db.execute(sql.UNSAFE_SETTINGS)]
-    if not unsafe:
-        return None
-    return f"PostgreSQL runs with {' and '.join(unsafe)} = off: a crash of its host can destroy the list"
-
-
-def _migrate(db: Connection) -> None:
-    while _version(_find_table(db)) < len(STEPS):
-        with db.transaction():
-            db.execute(sql.SYNCHRONOUS_COMMIT)
-            db.execute(sql.LOCK_SCHEMA)
-            table = _find_table(db)  # another process may have made the step meanwhile
-            if (version := _version(table)) < len(STEPS):
-                STEPS[version](db, table)
-                db.execute(sql.SET_VERSION.format(table="mahasiswa", version=version + 1))
+def _make_ready(db: Connection, wanted_days: int | None) -> str | None:
+    warnings = []
+    if not _is_current(db, _find_table(db), wanted_days):
+        with _changing(db):
+            table = _find_table(db)  # another process may have changed it meanwhile
+            if table.exists and not _version(table) and set(db.execute(sql.DESCRIBE_TABLE)) != sql.RELEASE_1_0_0_TABLE:
+                raise Unusable("another program made the table mahasiswa; to convert it, run: mahasiswa adopt")
+            if not _is_current(db, table, wanted_days):
+                stored = _history_days(db, table)
+                if stored is not None and wanted_days not in (None, stored):
+                    warnings.append(f"HISTORY_DAYS is now {wanted_days} for every instance; it was {stored}")
+                _upgrade(db, table, wanted_days)
+    if unsafe := [name for (name,) in db.execute(sql.UNSAFE_SETTINGS)]:
+        warnings.append(f"PostgreSQL runs with {' and '.join(unsafe)} = off: a crash of its host can destroy the list")
+    return "; ".join(warnings) or None
 
 
 def _adopt(db: Connection) -> int:
-    with db.transaction():
-        db.execute(sql.SYNCHRONOUS_COMMIT)
-        db.execute(sql.LOCK_SCHEMA)
-        if (table := _find_table(db)) is None:
+    with _changing(db):
+        table = _find_table(db)
+        if not table.exists:
             raise Unusable("there is no table mahasiswa to adopt; the service creates it when it starts")
         if _version(table):
             raise Unusable("the table mahasiswa is this program's own; there is nothing to adopt")
-        _convert(db, table)
-        db.execute(sql.SET_VERSION.format(table="mahasiswa", version=1))
-        count: int = db.execute(sql.COUNT.format(where="")).fetchall()[0][0]
-    _migrate(db)
+        _upgrade(db, table, None)
+        count: int = db.execute(sql.COUNT.format(source=sql.ALL_RECORDS, where="")).fetchall()[0][0]
     return count
 
 
-def _find_table(db: Connection) -> Table | None:
-    row = db.execute(sql.FIND_TABLE).fetchone()
-    return Table._make(row) if row else None
+@contextmanager
+def _changing(db: Connection) -> Iterator[None]:
+    """A transaction in which no other process of this program changes the schema."""
+    with db.transaction():
+        db.execute(sql.SYNCHRONOUS_COMMIT)
+        db.execute(sql.LOCK_SCHEMA)
+        db.execute(sql.ALTER_LOCK_TIMEOUT)
+        yield
 
 
-def _version(table: Table | None) -> int:
+def _find_table(db: Connection) -> Table:
+    return Table._make(db.execute(sql.FIND_TABLE).fetchone() or db.execute(sql.NEW_TABLE).fetchall()[0])
+
+
+def _version(table: Table) -> int:
     """Return the number of steps that were made: 0 if there is no table, or one without a version."""
-    if not table:
-        return 0
-    if table.kind != "a table":
+    if table.exists and table.kind != "a table":
         raise Unusable(f"mahasiswa is {table.kind} in this database; it must be a table")
     stored = re.fullmatch(r"mahasiswa schema version (\d{1,9})", table.comment)
     version = int(stored[1]) if stored else 0
@@ -127,35 +138,82 @@ def _version(table: Table | None) -> int:
     return version
 
 
-def _create_or_convert(db: Connection, table: Table | None) -> None:
-    """Make version 1: create the table, or convert the one of release 1.0.0, which kept no version."""
-    if table is None:
-        db.execute(sql.CREATE_TABLE)
-    elif set(db.execute(sql.DESCRIBE_TABLE)) == sql.RELEASE_1_0_0_TABLE:
-        _convert(db, table)
-    else:
-        raise Unusable("another program made the table mahasiswa; to convert it, run: mahasiswa adopt")
+def _is_current(db: Connection, table: Table, wanted_days: int | None) -> bool:
+    """Return whether there is nothing to do. A standby cannot be changed, so there the days need not be the same."""
+    if _version(table) != len(STEPS):
+        return False
+    stored = _history_days(db, table)
+    is_same = wanted_days in (None, stored) and _has_triggers(db, stored)
+    return is_same or bool(db.execute(sql.IS_STANDBY).fetchone())
 
 
-def _convert(db: Connection, table: Table) -> None:
-    """Give the table the columns and constraints of version 1. Its texts and the rights on it stay the same."""
+def _history_days(db: Connection, table: Table) -> int | None:
+    """Return HISTORY_DAYS as the database has it, or None if it has none yet."""
+    if _version(table) < HISTORY_VERSION:
+        return None
+    if unreadable := [name for (name,) in db.execute(sql.UNREADABLE_TABLES)]:
+        raise Unusable(
+            "the history of the table mahasiswa cannot be read; its owner must run:"
+            f" GRANT SELECT, UPDATE, DELETE ON {', '.join(unreadable)} TO {db.info.user}"
+        )
+    days: int | None = db.execute(sql.HISTORY_DAYS).fetchall()[0][0]
+    return days
+
+
+def _has_triggers(db: Connection, history_days: int | None) -> bool:
+    """Return whether the triggers of the history are those that these days need: all of them, or none."""
+    count = db.execute(sql.COUNT_HISTORY_TRIGGERS, ([*sql.HISTORY_TRIGGERS],)).fetchall()[0][0]
+    return bool(count == (len(sql.HISTORY_TRIGGERS) if history_days else 0))
+
+
+def _upgrade(db: Connection, table: Table, wanted_days: int | None) -> None:
+    """Make the steps that the table lacks and set HISTORY_DAYS. If someone else owns the table, give them the SQL."""
+    version = _version(table)
+    stored = _history_days(db, table)
+    default = DEFAULT_HISTORY_DAYS if stored is None else stored
+    history_days = default if wanted_days is None else wanted_days
+    statements = [step(db, table) for step in STEPS[version:]]
+    if version < len(STEPS):
+        statements.append(sql.SET_VERSION.format(schema=table.schema, version=len(STEPS)))
+    if stored is None or not _has_triggers(db, history_days):
+        start_or_stop = sql.START_HISTORY if history_days else sql.STOP_HISTORY
+        statements.append(start_or_stop.format(schema=table.schema))
+    needs_owner = bool(statements)
+    statements.append(sql.SET_HISTORY_DAYS.format(schema=table.schema, days=history_days))
+    script = ";\n".join(statement.strip() for statement in statements)
+    if needs_owner and not table.is_ours_to_alter:
+        if not version:
+            _refuse_rows(db)
+        script = f"BEGIN;\n{sql.ALTER_LOCK_TIMEOUT};\n{script};\nCOMMIT"
+        raise Unusable(f"the table mahasiswa belongs to {table.owner}, who must run this SQL:\n{script};")
+    try:
+        with db.transaction():
+            db.execute(script)
+    except IntegrityError:
+        if table.exists and not version:
+            _refuse_rows(db)
+        raise
+
+
+def _create_or_convert(db: Connection, table: Table) -> str:
+    """Make version 1: create the table, or convert one that has no version. Its texts and the rights on it stay."""
+    if not table.exists:
+        return sql.CREATE_TABLE.format(schema=table.schema)
     parts = db.execute(sql.DESCRIBE_TABLE).fetchall()
     _refuse_parts(parts)
     replaced = [name for kind, name, text in parts if kind == "constraint" and text in sql.REPLACED_CONSTRAINTS]
     drop_constraints = " ".join(sql.DROP_CONSTRAINT.format(name=name) for name in replaced)
-    convert = sql.CONVERT_TABLE.format(table=table.name, drop_constraints=drop_constraints).strip()
-    if not table.is_ours_to_alter:
-        _refuse_rows(db)
-        set_version = sql.SET_VERSION.format(table=table.name, version=1)
-        script = f"BEGIN;\n{sql.ALTER_LOCK_TIMEOUT};\n{convert};\n{set_version};\nCOMMIT"
-        raise Unusable(f"the table mahasiswa belongs to {table.owner}, who must run this SQL:\n{script};")
-    db.execute(sql.ALTER_LOCK_TIMEOUT)
-    try:
-        with db.transaction():
-            db.execute(convert)
-    except IntegrityError:
-        _refuse_rows(db)
-        raise
+    return sql.CONVERT_TABLE.format(schema=table.schema, drop_constraints=drop_constraints)
+
+
+def _create_history(_db: Connection, table: Table) -> str:
+    """Make version 2: the tables and functions of the history. START_HISTORY creates the triggers."""
+    return sql.CREATE_HISTORY.format(schema=table.schema, owner=table.owner, purge_entries=PURGE_ENTRIES)
+
+
+def _create_search(_db: Connection, table: Table) -> str:
+    """Make version 3: the folded texts of the search, with their triggers."""
+    return sql.CREATE_SEARCH.format(schema=table.schema, owner=table.owner, letters=sql.FOLDED_LETTERS)
 
 
 def _refuse_parts(parts: list[tuple[Any, ...]]) -> None:
@@ -171,6 +229,8 @@ def _refuse_parts(parts: list[tuple[Any, ...]]) -> None:
                     f"the table mahasiswa cannot be adopted: the column {name} is {text};"
                     " it must be text or character varying"
                 )
+        elif kind == "trigger" and name in (*sql.HISTORY_TRIGGERS, *sql.SEARCH_TRIGGERS):
+            continue
         elif kind != "constraint" or text not in sql.REPLACED_CONSTRAINTS:
             raise Unusable(
                 f"the table mahasiswa cannot be adopted: remove the {kind} {name} first,"
@@ -186,5 +246,8 @@ def _refuse_rows(db: Connection) -> None:
         raise Unusable(f"rows of the table mahasiswa break a rule, and nothing was changed: {named}{more}")
 
 
-STEPS: tuple[Callable[[Connection, Table | None], None], ...] = (_create_or_convert,)
-"""STEPS[n] makes version n + 1 of version n, in one transaction."""
+STEPS: tuple[Callable[[Connection, Table], str], ...] = (_create_or_convert, _create_history, _create_search)
+"""STEPS[n] returns the SQL that makes version n + 1 of version n."""
+
+HISTORY_VERSION = 2
+"""The first version that keeps a history."""

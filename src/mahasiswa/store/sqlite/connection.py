@@ -22,6 +22,9 @@ LOCK_INTERVAL_SECONDS = 0.005
 WAL_MAX_BYTES = 64 * 1024 * 1024
 """Maximum size of the write-ahead log after a checkpoint. A long read of another program can let it grow beyond."""
 
+SECURE_DELETE = "PRAGMA secure_delete = ON"
+"""Overwrites removed texts with zeros. Without it `forget` could not remove what was edited or deleted earlier."""
+
 
 def connect(path: Path) -> apsw.Connection:
     """Open a file that exists; raise Unavailable. A removed file must not come back as an empty list."""
@@ -31,6 +34,7 @@ def connect(path: Path) -> apsw.Connection:
         raise Unavailable(f"{path} cannot be opened: {open_failure(path)}") from error
     db.set_busy_timeout(int(LOCK_TIMEOUT_SECONDS * 1000))
     db.execute(f"PRAGMA synchronous = FULL; PRAGMA trusted_schema = OFF; PRAGMA journal_size_limit = {WAL_MAX_BYTES}")
+    db.execute(SECURE_DELETE)
     return db
 
 

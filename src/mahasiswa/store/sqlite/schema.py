@@ -1,7 +1,8 @@
-"""Creates, upgrades and adopts the table mahasiswa in an SQLite file.
+"""Creates, upgrades and adopts the table mahasiswa and its history in an SQLite file.
 
 The schema's version stands in PRAGMA user_version. Each step of STEPS raises it by one, in one transaction. To change
-the schema, add a step; never change one that was released.
+the schema, add a step; never change one that was released. The triggers of the history belong to no step: every start
+compares them with those of this release, and creates them again if they differ.
 """
 
 import logging
@@ -16,11 +17,12 @@ import apsw
 
 from mahasiswa import interrupt
 from mahasiswa.record import NIM_MAX_CHARACTERS, Mahasiswa
+from mahasiswa.settings import DEFAULT_HISTORY_DAYS
 from mahasiswa.store import Adopted
 from mahasiswa.store.errors import Refused, Unavailable, Unusable
 from mahasiswa.store.sqlite import sql
 from mahasiswa.store.sqlite.backup import backup
-from mahasiswa.store.sqlite.connection import LOCK_TIMEOUT_SECONDS, folder_lock, open_failure, refusal
+from mahasiswa.store.sqlite.connection import LOCK_TIMEOUT_SECONDS, SECURE_DELETE, folder_lock, open_failure, refusal
 
 NAMED_ROWS = 3
 """Maximum number of refused records that an error names."""
@@ -38,10 +40,11 @@ PROBLEMS = {
 log = logging.getLogger(__name__)
 
 
-def migrate(path: Path) -> None:
-    """Create the file and its table, or bring a table that an earlier release made to this schema; raise Unusable.
+def migrate(path: Path, history_days: int | None = None) -> None:
+    """Create the file and its tables, or bring those that an earlier release made to this schema; raise Unusable.
 
-    Records are only moved after a back-up file was written. All handles are closed when it returns.
+    Records are only moved after a back-up file was written. `history_days` None keeps the days that the file has. All
+    handles are closed when it returns.
     """
     with _exclusive(path) as db:
         version = db.pragma("user_version")
@@ -49,15 +52,18 @@ def migrate(path: Path) -> None:
             raise Unusable(
                 f"{path} has schema version {version}, and this release knows only up to {len(STEPS)}: use a newer release"
             )
+        if version:
+            kind, definition = _describe(db)
+            if kind is None:
+                raise Unusable(f"{path} has schema version {version}, but its table mahasiswa is missing")
+            if definition != sql.CREATE_MAHASISWA:
+                raise _foreign(path, kind)
         for number, step in enumerate(STEPS[version:], version + 1):
             with db:
                 step(db, path)
                 db.pragma("user_version", number)
-        kind, definition = _describe(db)
-        if kind is None:
-            raise Unusable(f"{path} has schema version {version}, but its table mahasiswa is missing")
-        if definition != sql.CREATE_MAHASISWA:
-            raise _foreign(path, kind)
+        with db:
+            _set_history_days(db, path, history_days)
         if db.execute("PRAGMA journal_mode = WAL").get != "wal":
             raise Unusable(f"{path} cannot have a write-ahead log; is it on a network drive?")
         _warn_if_public(path)
@@ -85,6 +91,9 @@ def adopt(path: Path) -> Adopted:
                 f"the table mahasiswa in {path} has the columns {', '.join(columns)}; it must have nim, nama and alamat"
             )
         adopted = _rebuild(db, path)
+        for step in STEPS[1:]:
+            step(db, path)
+        _set_history_days(db, path, None)
         db.pragma("user_version", len(STEPS))
     return adopted
 
@@ -101,7 +110,48 @@ def _create_or_rebuild(db: apsw.Connection, path: Path) -> None:
         raise _foreign(path, kind)
 
 
-STEPS: Sequence[Callable[[apsw.Connection, Path], None]] = (_create_or_rebuild,)
+def _create_history(db: apsw.Connection, path: Path) -> None:
+    """Step 2: the tables of the history. They exist already in a file that `.dump` of the sqlite3 shell made."""
+    for name, definition in sql.HISTORY_TABLES.items():
+        stored = db.execute(sql.DESCRIBE_TABLE, (name,)).get
+        if stored is None:
+            db.execute(definition)
+        elif stored != definition:
+            raise Unusable(f"{path} holds a table {name} that this program did not make; rename it")
+    db.execute(sql.CREATE_HISTORY_INDEX)
+
+
+def _create_search(db: apsw.Connection, path: Path) -> None:
+    """Step 3: the folded texts of the search. Those of a file that `.dump` made are folded again."""
+    stored = db.execute(sql.DESCRIBE_TABLE, ("mahasiswa_cari",)).get
+    if stored not in (None, sql.CREATE_MAHASISWA_CARI):
+        raise Unusable(f"{path} holds a table mahasiswa_cari that this program did not make; rename it")
+    db.execute(sql.DROP_SEARCH)
+    db.execute(sql.CREATE_SEARCH)
+    db.execute(sql.FILL_MAHASISWA_CARI)
+
+
+STEPS: Sequence[Callable[[apsw.Connection, Path], None]] = (_create_or_rebuild, _create_history, _create_search)
+
+
+def _set_history_days(db: apsw.Connection, path: Path, days: int | None) -> None:
+    """Store the days, and create the triggers; with 0 days remove the triggers and the history.
+
+    Nothing is written if nothing changes, because every commit is a new version of the list.
+    """
+    stored = db.execute(sql.DAYS).get
+    if days is None:
+        days = DEFAULT_HISTORY_DAYS if stored is None else stored
+    if stored not in (None, days):
+        log.warning("HISTORY_DAYS of %s was %d and is %d from now on", path, stored, days)
+    if stored != days:
+        db.execute(sql.SET_DAYS, (days,))
+    if dict(db.execute(sql.STORED_TRIGGERS)) != (sql.HISTORY_TRIGGERS if days else {}):
+        db.execute(sql.DROP_TRIGGERS)
+        if days:
+            db.execute(sql.CREATE_TRIGGERS)
+    if stored != days == 0:
+        db.execute(sql.CLEAR_HISTORY)
 
 
 @contextmanager
@@ -134,6 +184,7 @@ def _exclusive(path: Path, *, create: bool = True) -> Iterator[apsw.Connection]:
 def _check(db: apsw.Connection, path: Path) -> None:
     db.set_busy_timeout(int(LOCK_TIMEOUT_SECONDS * 1000))
     db.transaction_mode = "IMMEDIATE"
+    db.execute(SECURE_DELETE)
     if db.readonly("main"):
         raise Unusable(f"{path} cannot be written")
     if (encoding := db.pragma("encoding")) != "UTF-8":  # its order would not be that of code points

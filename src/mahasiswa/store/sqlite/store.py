@@ -13,11 +13,11 @@ from typing import Self, TypeVar, cast
 
 import apsw
 
-from mahasiswa.record import Incoming, Mahasiswa, Write, digest
-from mahasiswa.store import Found, Merged, Query, Snapshot, Version
-from mahasiswa.store.errors import Changed, TookTooLong, Unavailable, Unusable
-from mahasiswa.store.letter_case import ignore_case
-from mahasiswa.store.sqlite import sql
+from mahasiswa.record import Incoming, Mahasiswa, Write, combine, digest, near_key
+from mahasiswa.store import Found, Merged, Query, Snapshot, Version, folding, nearest
+from mahasiswa.store.errors import Changed, EditConflict, TextsRemain, TookTooLong, Unavailable, Unusable
+from mahasiswa.store.history import UNDOABLE_ROWS_MAX, HistoryPage
+from mahasiswa.store.sqlite import history, sql
 from mahasiswa.store.sqlite.connection import connect, has_moved, remove_wal, wal_identity
 from mahasiswa.store.sqlite.reader_pool import ReaderPool
 from mahasiswa.store.sqlite.schema import migrate
@@ -52,6 +52,7 @@ class _OpenFile:
         self.watch.set_busy_timeout(0)
         self.version_cursor = self.watch.cursor()  # a new cursor for each query costs another half microsecond
         self.wal_identity = wal_identity(path)
+        self.history_days: int = self.watch.execute(sql.DAYS).get
 
     async def close(self) -> None:
         await self.writer.close()
@@ -67,6 +68,8 @@ class SQLiteStore:
         self._file: _OpenFile | None = _OpenFile(path, self._is_limited)
         self._readers = {kind: ReaderPool(path, kind, slots) for kind in (RECORD, LIST, SEARCH, EXPORT, IMPORT)}
         self._slots = slots
+        self._vocabulary: tuple[Version | None, Mapping[str, str]] = None, {}  # the words of names, and their version
+        self._history_days: int | None = None  # of the file that was replaced
         self._generation = 0  # tells the versions of two files apart
         self._next_file_check = 0.0
         self._turn_version: Version | None = None
@@ -112,13 +115,9 @@ class SQLiteStore:
         # Read the version before the records: then the records are of that version or of a later one.
         version = await self.version()
         file = await self._current()
-        if (short := _read_short_list(file.watch)) is not None:
-            return Snapshot(version, short if len(short) <= at_most else None)
-
-        def read(db: apsw.Connection) -> Sequence[tuple[str, str, str]] | None:
-            return None if db.execute(sql.LONGER_THAN, (at_most,)).get else _fetch(db.execute(sql.ALL))
-
-        return Snapshot(version, await self._readers[LIST].read(read))
+        if short := _read_short_list(file.watch, version, at_most):
+            return short
+        return await self._readers[LIST].read(lambda db: _snapshot(db, version, at_most))
 
     async def after(self, nim: str | None, limit: int) -> Sequence[Mahasiswa]:
         statement, bindings = (sql.FIRST, (limit,)) if nim is None else (sql.AFTER, (nim, limit))
@@ -129,11 +128,13 @@ class SQLiteStore:
 
     async def find(self, nims: Sequence[str]) -> Mapping[str, Mahasiswa]:
         def read(db: apsw.Connection) -> Mapping[str, Mahasiswa]:
-            # JSON would end a text at a NUL, which no record contains.
-            wanted = json.dumps([nim for nim in nims if "\0" not in nim])
-            return {record.nim: record for record in _records(db.execute(sql.FIND, (wanted,)))}
+            return {record.nim: record for record in _records(db.execute(sql.FIND, (_as_json(nims),)))}
 
         return await self._read(IMPORT, read)
+
+    async def near(self, nims: Sequence[str], limit: int) -> Sequence[Mahasiswa]:
+        keys = json.dumps(sorted({near_key(nim) for nim in nims if "\0" not in nim} - {""}))
+        return await self._read(IMPORT, lambda db: _records(db.execute(sql.NEAR, (keys, limit))))
 
     async def count(self, query: Query) -> int:
         where, bindings = _condition(query.cari)
@@ -148,6 +149,18 @@ class SQLiteStore:
             rows = _fetch(db.execute(statement, bindings))
             return Found(cast("int", rows[0][0]), [Mahasiswa._make(row[1:]) for row in rows if row[1] is not None])
 
+        return await self._read(SEARCH, read)
+
+    async def nearest(self, cari: str, limit: int) -> Sequence[str]:
+        def read(db: apsw.Connection) -> Sequence[str]:
+            if version is None or self._vocabulary[0] != version:
+                self._vocabulary = version, nearest.vocabulary(row[0] for row in _fetch(db.execute(sql.NAME_WORDS)))
+            likely = nearest.corrections(words, self._vocabulary[1])
+            return list(islice((text for text in likely if _exists(db, text)), limit))
+
+        if not (words := folding.words(cari)):
+            return []
+        version = await self.version()
         return await self._read(SEARCH, read)
 
     async def chunks(self, query: Query) -> AsyncGenerator[Sequence[Mahasiswa]]:
@@ -174,11 +187,13 @@ class SQLiteStore:
 
     async def update(self, nim: str, nama: str | None, alamat: str | None, versi: str | None = None) -> None:
         def change(db: apsw.Connection) -> None:
-            current = _get(db, nim) if versi else None
-            # A form that is sent twice, as by a double click, finds its own texts the second time.
-            if current and digest(current) != versi and current != (nim, nama, alamat):
-                raise Changed(nim, current)
-            _run(db, sql.UPDATE, nama, alamat, nim)
+            texts = nama, alamat
+            if versi and nama is not None and alamat is not None and (current := _get(db, nim)):
+                edited, is_conflict = combine(current, Mahasiswa(nim, nama, alamat), versi)
+                if is_conflict:
+                    raise EditConflict(current, edited, history.recent(db, nim, versi))
+                texts = edited.nama, edited.alamat
+            _run(db, sql.UPDATE, *texts, nim)
 
         await (await self._current()).writer.write(change)
 
@@ -187,20 +202,37 @@ class SQLiteStore:
 
     async def write_all(self, writes: Sequence[Write]) -> None:
         def change(db: apsw.Connection) -> None:
-            with db:  # a savepoint: if one write is refused, all of these are taken back, and nothing else
-                for record, versi in writes:
-                    current = _get(db, record.nim)
-                    if current == record:  # sent twice, as by a double click
-                        continue
-                    if versi != (digest(current) if current else None):
-                        raise Changed(record.nim, current)
-                    if current:
-                        _run(db, sql.UPDATE, record.nama, record.alamat, record.nim)
-                    else:
-                        _run(db, sql.ADD, *record)
+            added: dict[str, Mahasiswa] = {}
+            changed: dict[str, Mahasiswa] = {}
+            for record, versi in writes:
+                written = added.get(record.nim) or changed.get(record.nim)
+                current = written or _get(db, record.nim)
+                if current == record:  # sent twice, as by a double click
+                    continue
+                if written or versi != (digest(current) if current else None):
+                    raise Changed(record.nim, current)
+                (changed if current else added)[record.nim] = record
+            if not (added or changed):
+                return
+            with history.batch(db, "import"):
+                for nim, nama, alamat in changed.values():
+                    _run(db, sql.UPDATE, nama, alamat, nim)
+                for record in added.values():
+                    _run(db, sql.ADD, *record)
 
-        async with self._slots.slot(IMPORT) if self._slots else nullcontext():
-            await (await self._current()).writer.write(change)
+        await self._write_many(change)
+
+    async def delete_all(self, nims: Sequence[str]) -> int:
+        deleted = 0
+
+        def change(db: apsw.Connection) -> None:
+            nonlocal deleted
+            with history.batch(db, "delete"):
+                _run(db, sql.DELETE_ALL, _as_json(nims))
+                deleted = db.changes()
+
+        await self._write_many(change)
+        return deleted
 
     async def merge(self, batches: Iterable[Sequence[Incoming]], *, update: bool, dry_run: bool) -> Merged:
         merged = Merged(0, 0, 0, ())
@@ -219,6 +251,50 @@ class SQLiteStore:
         finally:
             await writer.run_exclusive(lambda db: _run(db, sql.DROP_INCOMING))
 
+    async def history(self, cari: str, batch: int | None, offset: int, limit: int) -> HistoryPage:
+        found, bindings = _found(cari, sql.FOLDED_ENTRY)
+        bindings |= {"limit": limit, "offset": offset}
+        if batch is None:
+            return await self._read(SEARCH, lambda db: history.items(db, found, bindings))
+        bindings["batch"] = batch
+        return await self._read(SEARCH, lambda db: history.entries(db, found, bindings))
+
+    async def undo(self, entry: int, versi: str | None = None) -> None:
+        def change(db: apsw.Connection) -> None:
+            nim = history.nim_of(db, entry)
+            is_seen = versi is not None and versi == _digest(_get(db, nim))
+            history.undo(db, sql.ENTRY_WHERE, entry, is_seen=is_seen)
+
+        await (await self._current()).writer.write(change)
+
+    async def undo_batch(self, batch: int) -> None:
+        def change(db: apsw.Connection) -> None:
+            history.check_batch(db, batch)
+            history.undo(db, sql.BATCH_WHERE, batch)
+
+        await self._write_many(change)
+
+    async def purge(self) -> None:
+        await (await self._current()).writer.write(lambda db: _run(db, sql.BEGIN_PURGE))
+
+    async def forget(self, nim: str) -> bool:
+        was_known = False
+
+        def change(db: apsw.Connection) -> None:
+            nonlocal was_known
+            was_known = history.forget(db, nim)
+
+        writer = (await self._current()).writer
+        await writer.write(change)
+        try:
+            await writer.run_exclusive(history.erase_traces)
+        except Unavailable as error:
+            raise TextsRemain(
+                f"the record and its history are removed, but {self._path} and {self._path}-wal still hold the texts"
+                f" ({error}); stop every program that has the file open, such as Litestream, then run the command again"
+            ) from error
+        return was_known
+
     async def close(self) -> None:
         if self._reopening:
             await asyncio.wait([self._reopening])
@@ -226,6 +302,10 @@ class SQLiteStore:
             await asyncio.to_thread(readers.close)
         if self._file:
             await self._file.close()
+
+    async def _write_many(self, change: Callable[[apsw.Connection], None]) -> None:
+        async with self._slots.slot(IMPORT) if self._slots else nullcontext():
+            await (await self._current()).writer.write(change)
 
     async def _read(self, kind: Kind, query: Callable[[apsw.Connection], T]) -> T:
         await self._current()
@@ -269,6 +349,7 @@ class SQLiteStore:
     async def _reopen(self) -> _OpenFile:
         if gone := self._file:
             log.warning("%s was replaced or removed", self._path)
+            self._history_days = gone.history_days
             self._next_file_check, self._turn_version = 0.0, None  # `version_now` answers no more for the old file
             await asyncio.to_thread(remove_wal, self._path, gone.wal_identity)
             self._file = None
@@ -278,7 +359,7 @@ class SQLiteStore:
         if not self._path.exists():  # an empty list in its place would look as if every record were lost
             raise Unavailable(f"{self._path} was removed")
         try:
-            await asyncio.to_thread(migrate, self._path)
+            await asyncio.to_thread(migrate, self._path, self._history_days)
             self._file = await asyncio.to_thread(_OpenFile, self._path, self._is_limited)
         except (Unusable, apsw.Error) as error:
             raise Unavailable(str(error)) from error
@@ -286,14 +367,21 @@ class SQLiteStore:
         return self._file
 
 
-def _read_short_list(db: apsw.Connection) -> Sequence[tuple[str, str, str]] | None:
+def _read_short_list(db: apsw.Connection, version: Version | None, at_most: int) -> Snapshot | None:
     """Every record, or None if the file is too large for the event loop or another program holds a lock."""
     try:
         if db.pragma("page_count") * db.pragma("page_size") > SHORT_LIST_FILE_BYTES:
             return None
-        return _fetch(db.execute(sql.ALL))
+        return _snapshot(db, version, at_most)
     except apsw.Error:
         return None
+
+
+def _snapshot(db: apsw.Connection, version: Version | None, at_most: int) -> Snapshot:
+    with db:
+        last = history.last(db)
+        records = None if db.execute(sql.LONGER_THAN, (at_most,)).get else _fetch(db.execute(sql.ALL))
+    return Snapshot(version, records, last)
 
 
 def _fetch(cursor: apsw.Cursor, limit: int | None = None) -> list[tuple[str, str, str]]:
@@ -312,21 +400,34 @@ def _get(db: apsw.Connection, nim: str) -> Mahasiswa | None:
     return next(iter(_records(db.execute(sql.GET, (nim,)))), None)
 
 
+def _exists(db: apsw.Connection, cari: str) -> bool:
+    where, bindings = _condition(cari)
+    return bool(db.execute(sql.exists(where), bindings).get)
+
+
 def _run(db: apsw.Connection, statement: str, *bindings: str | None) -> None:
     db.execute(statement, bindings)
 
 
+def _digest(record: Mahasiswa | None) -> str:
+    return digest(record) if record else "-"
+
+
+def _as_json(nims: Sequence[str]) -> str:
+    # JSON would end a text at a NUL, which no record contains.
+    return json.dumps([nim for nim in nims if "\0" not in nim])
+
+
 def _condition(cari: str) -> tuple[str, dict[str, str | int]]:
-    """The WHERE clause that finds a text in any field, ignoring the case of letters; and its parameters."""
-    if not cari:
-        return "", {}
-    if "\0" in cari:  # no record contains it
-        return sql.NOTHING, {}
-    text, replaced = ignore_case(cari)
-    parameters: dict[str, str | int] = {"cari": text}
-    for number, letters in enumerate(replaced):
-        parameters |= {f"a{number}": letters[0], f"b{number}": letters[1]}
-    return sql.contains(len(replaced)), parameters
+    """The WHERE clause that finds every word of a search in a record, and its parameters; none for an empty search."""
+    found, parameters = _found(cari, "teks")
+    return found and f"WHERE {found}", parameters
+
+
+def _found(cari: str, text: str) -> tuple[str, dict[str, str | int]]:
+    """The condition that finds every word of a search in a folded text, and its parameters."""
+    words = folding.words(cari)
+    return sql.contains(len(words), text) if cari else "", {f"w{number}": word for number, word in enumerate(words)}
 
 
 def _deadline() -> float:
@@ -343,8 +444,9 @@ def _stage(db: apsw.Connection, batches: Iterable[Sequence[Incoming]]) -> None:
 def _merge(db: apsw.Connection, *, update: bool, dry_run: bool) -> Merged:
     total, existing, changed = db.execute(sql.COMPARE_INCOMING).get
     incomplete = [number for (number,) in db.execute(sql.INCOMPLETE)]
-    if not incomplete and not dry_run:
-        with db:
+    rows = total - existing + (changed if update else 0)
+    if rows and not incomplete and not dry_run:
+        with history.silent_batch(db, rows) if total > UNDOABLE_ROWS_MAX else history.batch(db, "import"):
             if update:
                 db.execute(sql.UPDATE_INCOMING)
             db.execute(sql.INSERT_INCOMING)

@@ -13,6 +13,7 @@ import apsw
 
 from mahasiswa.store.errors import Locked, StoreError, Unavailable
 from mahasiswa.store.group_commit import GroupCommit, QueuedChange
+from mahasiswa.store.sqlite import sql
 from mahasiswa.store.sqlite.connection import LOCK_TIMEOUT_SECONDS, connect, has_moved, refusal
 from mahasiswa.work import RECORD, STEP_TIMEOUT_SECONDS, Busy
 
@@ -81,7 +82,11 @@ class Writer:
         db.set_busy_timeout(max(0, int(left * 1000)))
         db.execute("BEGIN IMMEDIATE")
         try:
+            changes_before = db.total_changes()
             outcomes = self._make_changes(group)
+            # Only with a change, because each purge is a new version of the list.
+            if db.total_changes() != changes_before and db.execute(sql.HAS_EXPIRED).get:
+                db.execute(sql.PURGE)
             db.execute("COMMIT")
         except BaseException as error:
             if db.in_transaction:

@@ -1,0 +1,130 @@
+"""Reads the tables of a web page, which many academic systems (SIAKAD) export under a name that ends in .xls."""
+
+import codecs
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from typing import BinaryIO
+
+from mahasiswa.sheets.columns import CELL_MAX_CHARACTERS, ROW_MAX_CELLS, BadCell, Cell
+from mahasiswa.sheets.delimited import SAMPLE_BYTES, encoding_of
+from mahasiswa.sheets.errors import TooBig
+from mahasiswa.wording import TOO_HEAVY
+
+FEED_CHARACTERS = 1 << 16
+
+UNFINISHED_MAX_CHARACTERS = 1 << 18
+"""Maximum length of a tag or a comment. The parser reads an unfinished one again with each piece that it is fed."""
+
+MAX_SPAN = 1000
+"""Maximum number of rows or columns that one cell spans, as in the HTML standard."""
+
+
+def is_html(file: BinaryIO) -> bool:
+    """Whether a file begins with a tag, whatever its name is."""
+    file.seek(0)
+    start = file.read(SAMPLE_BYTES)
+    file.seek(0)
+    if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        start = start[: len(start) & ~1].decode("utf-16", "replace").encode("ascii", "replace")
+    start = start.removeprefix(codecs.BOM_UTF8).lstrip()
+    return start[:1] == b"<" and (start[1:2].isalpha() or start[1:2] in (b"!", b"?"))
+
+
+def html_rows(file: BinaryIO) -> Iterator[tuple[int, list[Cell]]]:
+    """The rows of all tables of a page, numbered in their order. Raises TooBig for what no spreadsheet would be."""
+    return enumerate(_rows(file), 1)
+
+
+def _rows(file: BinaryIO) -> Iterator[list[Cell]]:
+    parser = _Tables()
+    text = codecs.getreader(encoding_of(file))(file, "replace")
+    while piece := text.read(FEED_CHARACTERS):
+        parser.feed(piece)
+        if len(parser.rawdata) > UNFINISHED_MAX_CHARACTERS:
+            raise TooBig(TOO_HEAVY)
+        yield from parser.take()
+    parser.end_row()
+    yield from parser.take()
+
+
+class _Tables(HTMLParser):
+    """Collects rows of cells. A cell that spans several columns or rows is followed by blank cells in its place."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._rows: list[list[Cell]] = []
+        self._row: list[Cell] | None = None
+        self._texts: list[str] | None = None  # of the open cell
+        self._length = 0
+        self._columns = self._spanned_rows = 1
+        self._spans: dict[int, int] = {}  # rows that a cell above still takes, by column
+
+    def take(self) -> list[list[Cell]]:
+        """The rows that are complete."""
+        rows, self._rows = self._rows, []
+        return rows
+
+    def end_row(self) -> None:
+        """Close the open row, if there is one. Its end tag may be left out."""
+        self._end_cell()
+        if self._row is not None:
+            self._fill()
+            self._rows.append(self._row)
+        self._row = None
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag == "table":
+            self.end_row()
+            self._spans.clear()
+        elif tag == "tr":
+            self.end_row()
+            self._row = []
+        elif tag in ("td", "th"):
+            self._end_cell()
+            if self._row is None:
+                self._row = []
+            self._texts, self._length = [], 0
+            spans = dict(attrs)
+            self._columns, self._spanned_rows = _span(spans.get("colspan")), _span(spans.get("rowspan"))
+        elif tag == "br" and self._texts is not None:
+            self._texts.append("\n")
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag in ("td", "th"):
+            self._end_cell()
+        elif tag in ("tr", "table"):
+            self.end_row()
+
+    def handle_data(self, data: str) -> None:
+        if self._texts is not None and self._length <= CELL_MAX_CHARACTERS:
+            self._length += len(data)
+            # A line end of the source is a space. Only <br> breaks a line.
+            self._texts.append(data.replace("\r", " ").replace("\n", " "))
+
+    def _end_cell(self) -> None:
+        if self._texts is None or self._row is None:
+            return
+        self._fill()
+        column = len(self._row)
+        if column + self._columns > ROW_MAX_CELLS:
+            raise TooBig(TOO_HEAVY)
+        lines = "".join(self._texts).split("\n")
+        text = "\n".join(filter(None, (" ".join(line.split()) for line in lines)))
+        self._row.append(BadCell("long", "") if self._length > CELL_MAX_CHARACTERS else text)
+        self._row += [None] * (self._columns - 1)
+        if self._spanned_rows > 1:
+            self._spans |= dict.fromkeys(range(column, column + self._columns), self._spanned_rows - 1)
+        self._texts = None
+
+    def _fill(self) -> None:
+        """Put blank cells where a cell of a row above spans this row."""
+        assert self._row is not None  # noqa: S101 - both callers know it
+        while left := self._spans.get(len(self._row), 0):
+            self._spans[len(self._row)] = left - 1
+            self._row.append(None)
+
+
+def _span(value: str | None) -> int:
+    """The value of `colspan` or `rowspan`, or 1 if it makes no sense."""
+    digits = value or ""
+    return min(int(digits), MAX_SPAN) or 1 if digits.isascii() and digits.isdigit() and len(digits) < 9 else 1

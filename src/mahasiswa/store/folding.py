@@ -1,0 +1,95 @@
+"""Folds texts for the search: letter case, accents, apostrophes, dots, commas and hyphens do not matter.
+
+The SQL of both engines is generated from the same table, because triggers fold the stored texts. If the table changes,
+the stored texts must be folded again: that needs a new step in both schemas.
+"""
+
+from collections.abc import Sequence
+
+MAX_WORDS = 10
+"""Maximum words of a search, because each word costs a pass over every text. Further words are ignored."""
+
+REMOVED_ASCII = "'`.,-"
+
+# Escapes, because these characters look alike or cannot be seen.
+APOSTROPHES = "\u00b4\u02b9\u02bb\u02bc\u02bd\u02be\u02bf\u02c8\u2018\u2019\u201a\u201b\u2032\ua78c\uff07"
+HYPHENS = "\u00ad\u2010\u2011\u2012\u2013\u2014\u2015\u2212"
+INVISIBLE = "\u200b\u200c\u200d\u2060\ufeff"
+COMBINING_MARKS = (
+    "\u0300\u0301\u0302\u0303\u0304\u0306\u0307\u0308\u0309\u030a\u030b\u030c\u031b\u0323\u0326\u0327\u0328\u032e\u0331"
+)
+
+# The letters of European languages, of Vietnamese, and of transliterated Chinese, Arabic and Sanskrit.
+VARIANTS = {
+    "a": "àáâãäåāăąǎạảấầẩẫậắằẳẵặ\u212b",
+    "ae": "æ",
+    "c": "çćĉċč",
+    "d": "ðďđḍḏ",
+    "e": "èéêëēĕėęěẹẻẽếềểễệ",
+    "g": "ĝğġģǧ",
+    "h": "ĥħḥḫẖ",
+    "i": "ìíîïĩīĭįıİǐỉị",
+    "j": "ĵǰ",
+    "k": "ķḳ\u212a",
+    "l": "ĺļľłḷḹ",
+    "m": "ṁṃ",
+    "n": "ñńņňṅṇṉ",
+    "o": "òóôõöøōŏőơǒọỏốồổỗộớờởỡợ",
+    "oe": "œ",
+    "r": "ŕŗřṛṝ",
+    "s": "śŝşšșṣſ",
+    "ss": "ßẞ",
+    "t": "ţťŧțṭṯ",
+    "th": "þ",
+    "u": "ùúûüũūŭůűųưǔǖǘǚǜụủứừửữự",
+    "w": "ŵ",
+    "y": "ýÿŷỳỵỷỹ",
+    "z": "źżžẓ",
+    "α": "ά",
+    "ε": "έ",
+    "η": "ή",
+    "ι": "ίϊΐ",
+    "μ": "\u00b5",
+    "ο": "ό",
+    "σ": "ς",
+    "υ": "ύϋΰ",
+    "ω": "ώ",
+    "г": "ѓґ",
+    "е": "ёѐ",
+    "и": "йѝ",
+    "к": "ќ",
+    "у": "ў",
+    "і": "ї",
+}
+
+# Letters beyond ASCII that only have another case.
+CASED = "ŋαβγδεζηθικλμνξοπρστυφχψωабвгдежзиклмнопрстуфхцчшщъыьэюяђєѕіјљњћџ"
+
+
+def _replacements() -> dict[str, str]:
+    replaced = dict.fromkeys(APOSTROPHES + HYPHENS + INVISIBLE + COMBINING_MARKS, "")
+    for plain, variants in {**dict.fromkeys(CASED, ""), **VARIANTS}.items():
+        for letter in variants:
+            replaced |= dict.fromkeys((letter, letter.upper()), plain)
+        replaced[plain.upper()] = plain
+    return {letter: replaced[letter] for letter in sorted(replaced) if len(letter) == 1 and not letter.isascii()}
+
+
+REPLACEMENTS = _replacements()
+"""Every character beyond ASCII that folding replaces, in order of code points. No replacement is replaced again."""
+
+_TABLE = str.maketrans(
+    {**REPLACEMENTS, **{chr(code): chr(code).lower() for code in range(128)}, **dict.fromkeys(REMOVED_ASCII, "")}
+)
+
+
+def fold(text: str) -> str:
+    """A text as the search compares it."""
+    return text.translate(_TABLE)
+
+
+def words(cari: str) -> Sequence[str]:
+    """The folded words of a search, each once; none if no record can be found."""
+    if "\0" in cari:  # no record contains it
+        return []
+    return [word for word in dict.fromkeys(map(fold, cari.split())) if word][:MAX_WORDS]

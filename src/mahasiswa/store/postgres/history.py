@@ -1,0 +1,157 @@
+"""Reads, undoes, purges and forgets the history in PostgreSQL. The triggers of the table write it."""
+
+import asyncio
+from collections.abc import Sequence
+from datetime import UTC
+from typing import Any
+
+import psycopg
+from psycopg.errors import Diagnostic
+
+from mahasiswa.record import Mahasiswa, digest
+from mahasiswa.store.errors import NotInHistory, TextsRemain, UndoConflict
+from mahasiswa.store.history import UNDO_CONFLICTS_MAX, Batch, BatchKind, Conflict, Entry, HistoryPage
+from mahasiswa.store.postgres import sql
+from mahasiswa.store.postgres.add_batcher import add_all
+from mahasiswa.store.postgres.pool import Connection, first_line
+
+VACUUM_TIMEOUT_SECONDS = 10.0
+"""Maximum time for VACUUM, and for older transactions, before whose end it removes nothing."""
+
+REMAIN = "the record and its history are removed, but the files of the tables still hold the texts"
+
+Row = Sequence[Any]
+
+
+async def last_item(db: Connection) -> Entry | Batch | None:
+    """Return the newest item of the history, or None if there is none."""
+    rows = await _rows(db, sql.LAST_ITEM, 1, 0)
+    return _item(rows[0]) if rows else None
+
+
+async def page(
+    db: Connection, batch: int | None, found: tuple[str, Sequence[str]], offset: int, limit: int
+) -> HistoryPage:
+    """Return items, or the entries of a batch. `found` is a condition on an entry with its parameters, or empty."""
+    condition, parameters = found
+    if batch is None:
+        where = sql.WHERE_ITEM_HAS.format(found=condition) if condition else ""
+        ((total,),) = await _rows(db, sql.COUNT_ITEMS.format(where=where), *parameters)
+        rows = await _rows(db, sql.ITEMS.format(where=where), *parameters, limit, offset)
+        return HistoryPage(total, list(map(_item, rows)))
+    where = f"AND {condition}" if condition else ""
+    ((total,),) = await _rows(db, sql.COUNT_ENTRIES.format(where=where), batch, *parameters)
+    rows = await _rows(db, sql.ENTRIES.format(where=where), batch, *parameters, limit, offset)
+    return HistoryPage(total, list(map(_entry, rows)))
+
+
+async def start_batch(db: Connection, kind: BatchKind, *, is_silent: bool = False) -> None:
+    """Let the triggers write all further changes of this transaction as one batch."""
+    await db.execute(sql.BATCH, (kind,))
+    if is_silent:
+        await db.execute(sql.SILENT)
+
+
+async def recent(db: Connection, nim: str, versi: str) -> Mahasiswa | None:
+    """Return the record with that digest, if a recent change has replaced it."""
+    records = [Mahasiswa(*row) for row in await (await db.execute(sql.RECENT_BEFORE, (nim,))).fetchall()]
+    return next((record for record in records if digest(record) == versi), None)
+
+
+async def undo(db: Connection, entry_id: int, versi: str | None) -> None:
+    """Restore the record of one entry. See the Store protocol."""
+    rows = await _rows(db, sql.ENTRY, entry_id)
+    if not rows:
+        raise NotInHistory(str(entry_id))
+    entry, nim = _entry(rows[0]), rows[0][2]
+    current = await _record_of(db, sql.GET_LOCKED, nim)
+    if current == entry.before:
+        return
+    if current != entry.after and versi != (digest(current) if current else "-"):
+        raise UndoConflict([Conflict(entry, current)], 1)
+    await start_batch(db, "undo")
+    if entry.before is None:
+        await db.execute(sql.DELETE, (nim,))
+    elif current:
+        await db.execute(sql.UPDATE, (entry.before.nama, entry.before.alamat, nim))
+    elif not await add_all(db, [entry.before]):  # another transaction has added the nim meanwhile
+        current = await _record_of(db, sql.GET, nim)
+        if current != entry.before:
+            raise UndoConflict([Conflict(entry, current)], 1)
+
+
+async def undo_batch(db: Connection, batch: int) -> None:
+    """Restore all records of a batch. See the Store protocol."""
+    await db.execute(sql.LOCK_TABLE_AND_HISTORY)
+    if not await _rows(db, sql.IS_WHOLE_BATCH, batch):
+        raise NotInHistory(str(batch))
+    if rows := await _rows(db, sql.CONFLICTS, batch, UNDO_CONFLICTS_MAX):
+        raise UndoConflict([Conflict(_entry(row[:7]), _record(row[7:10])) for row in rows], rows[0][10])
+    await start_batch(db, "undo")
+    for statement in (sql.UNDO_ADDITIONS, sql.UNDO_EDITS, sql.UNDO_DELETIONS):
+        await db.execute(statement, (batch,))
+
+
+async def forget(db: Connection, nim: str) -> tuple[bool, str]:
+    """Remove a record and its history. Return whether there was any of it, and the id of the transaction."""
+    deleted = await db.execute(sql.DELETE, (nim,))
+    batches = [batch for (batch,) in await _rows(db, sql.FORGET_ENTRIES, nim)]
+    for statement in (sql.FORGET_ROWS, sql.FORGET_EMPTY_BATCHES):
+        await db.execute(statement, (batches,))
+    ((transaction,),) = await _rows(db, sql.TRANSACTION_ID)
+    return bool(deleted.rowcount or batches), transaction
+
+
+async def vacuum(db: Connection, transaction: str) -> None:
+    """Remove what a committed transaction has deleted from the tables' files; raise TextsRemain."""
+    warnings: list[str] = []
+
+    def keep_warning(notice: Diagnostic) -> None:
+        if notice.severity_nonlocalized == "WARNING":
+            warnings.append(str(notice.message_primary))
+
+    older: Sequence[Row] = []
+    db.add_notice_handler(keep_warning)
+    try:
+        async with asyncio.timeout(VACUUM_TIMEOUT_SECONDS):
+            while older := await _rows(db, sql.FIND_OLDER_TRANSACTIONS, transaction):  # noqa: ASYNC110 - no event tells it
+                await asyncio.sleep(0.1)
+            await db.execute(sql.VACUUM)
+    except TimeoutError:
+        pids = ", ".join(str(pid) for (pid,) in older)
+        held = f"the server processes {pids} still see them" if older else "other programs use the tables"
+        raise TextsRemain(f"{REMAIN}: {held}; end these, then run: {sql.VACUUM}") from None
+    except psycopg.Error as error:
+        raise TextsRemain(f"{REMAIN}: {first_line(error)}; run: {sql.VACUUM}") from error
+    finally:
+        db.remove_notice_handler(keep_warning)
+    if warnings:  # such as "permission denied"
+        raise TextsRemain(f"{REMAIN}: {warnings[0]}; the owner of the table must run: {sql.VACUUM}")
+
+
+async def _record_of(db: Connection, statement: str, nim: str) -> Mahasiswa | None:
+    rows = await _rows(db, statement, nim)
+    return _record(rows[0]) if rows else None
+
+
+async def _rows(db: Connection, statement: str, *parameters: object) -> list[tuple[Any, ...]]:
+    return await (await db.execute(statement, parameters)).fetchall()
+
+
+def _item(row: Row) -> Entry | Batch:
+    number, moment, kind, rows, is_silent, *entry = row
+    if kind is None:
+        return _entry(entry)
+    only = _entry(entry) if entry[0] is not None else None
+    return Batch(number, moment.astimezone(UTC), kind, rows, is_silent, only)
+
+
+def _entry(row: Row) -> Entry:
+    number, moment, nim, nama_before, alamat_before, nama_after, alamat_after = row
+    before = None if nama_before is None else Mahasiswa(nim, nama_before, alamat_before)
+    after = None if nama_after is None else Mahasiswa(nim, nama_after, alamat_after)
+    return Entry(number, moment.astimezone(UTC), before, after)
+
+
+def _record(row: Row) -> Mahasiswa | None:
+    return None if row[0] is None else Mahasiswa._make(row)

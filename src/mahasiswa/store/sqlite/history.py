@@ -1,0 +1,155 @@
+"""Reads and writes the history on a connection: its items, batches, undoing and forgetting."""
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from typing import cast
+
+import apsw
+
+from mahasiswa.record import Mahasiswa, digest
+from mahasiswa.store.errors import NotInHistory, UndoConflict
+from mahasiswa.store.history import UNDO_CONFLICTS_MAX, Batch, BatchKind, Conflict, Entry, HistoryPage
+from mahasiswa.store.sqlite import sql
+
+CHECKPOINT_TIMEOUT_SECONDS = 10
+"""Maximum wait for the readers of the write-ahead log after a record was forgotten."""
+
+CHECKPOINT_INTERVAL_SECONDS = 0.1
+
+
+def last(db: apsw.Connection) -> Entry | Batch | None:
+    """The newest item, or None if there is no history."""
+    return next(map(_item, db.execute(sql.LAST_ITEM)), None)
+
+
+def items(db: apsw.Connection, found: str, bindings: Mapping[str, str | int]) -> HistoryPage:
+    """A page of the entries without a batch, and of the batches."""
+    with db:
+        total = db.execute(sql.count_items(found), bindings).get
+        page = list(map(_item, db.execute(sql.items(found), bindings)))
+    return HistoryPage(total, page)
+
+
+def entries(db: apsw.Connection, found: str, bindings: Mapping[str, str | int]) -> HistoryPage:
+    """A page of the entries of one batch."""
+    with db:
+        total = db.execute(sql.count_batch_entries(found), bindings).get
+        page = list(map(_entry, db.execute(sql.batch_entries(found), bindings)))
+    return HistoryPage(total, page)
+
+
+@contextmanager
+def batch(db: apsw.Connection, kind: BatchKind) -> Iterator[None]:
+    """Make one batch of all changes of the block. If it raises, they are taken back."""
+    with db:
+        db.execute(sql.BEGIN_BATCH, (kind,))
+        yield
+        db.execute(sql.END_BATCH)
+
+
+@contextmanager
+def silent_batch(db: apsw.Connection, rows: int) -> Iterator[None]:
+    """Keep one line about an import in place of its rows, which would take as long as the import itself."""
+    with db:
+        days = db.execute(sql.DAYS).get
+        db.execute(sql.DROP_TRIGGERS)
+        yield
+        if days:
+            db.execute(sql.CREATE_TRIGGERS)
+            db.execute(sql.ADD_SILENT_IMPORT, (rows,))
+
+
+def nim_of(db: apsw.Connection, entry: int) -> str:
+    """The nim of an entry that belongs to no batch; raise NotInHistory."""
+    for (nim,) in db.execute(sql.ENTRY_NIM, (entry,)):
+        return _text(nim)
+    raise NotInHistory(f"entry {entry}")
+
+
+def check_batch(db: apsw.Connection, batch: int) -> None:
+    """Raise NotInHistory unless every entry of the batch is there."""
+    if not db.execute(sql.IS_WHOLE_BATCH, (batch,)).get:
+        raise NotInHistory(f"batch {batch}")
+
+
+def recent(db: apsw.Connection, nim: str, versi: str) -> Mahasiswa | None:
+    """The record with that digest, if a recent change has replaced it."""
+    records = (_record(nim, texts) for nim, *texts in db.execute(sql.RECENT_BEFORE, (nim,)))
+    return next((record for record in records if record and digest(record) == versi), None)
+
+
+def undo(db: apsw.Connection, where: str, number: int, *, is_seen: bool = False) -> None:
+    """Restore the records of an entry or of a batch; raise UndoConflict unless someone `is_seen` what they are now."""
+    if not is_seen and (rows := list(db.execute(sql.conflicts(where), (number, UNDO_CONFLICTS_MAX)))):
+        raise UndoConflict([_conflict(row) for _, *row in rows], rows[0][0])
+    with batch(db, "undo"):
+        for statement in sql.restore(where):
+            db.execute(statement, (number,))
+
+
+def forget(db: apsw.Connection, nim: str) -> bool:
+    """Remove a record and its history. Return whether there was any of it."""
+    with db:
+        was_known = bool(db.execute(sql.IS_KNOWN, {"nim": nim}).get)
+        db.execute(sql.FORGET, {"nim": nim})
+    return was_known
+
+
+def erase_traces(db: apsw.Connection) -> None:
+    """Rewrite the file without its free space, and empty the write-ahead log; raise apsw.Error if that is prevented.
+
+    Texts that were removed without secure_delete, by release 1.1.0 or another program, are in the free space.
+    """
+    db.execute("VACUUM")
+    # A single long attempt would keep other writers waiting as long.
+    db.set_busy_timeout(int(CHECKPOINT_INTERVAL_SECONDS * 1000))
+    deadline = time.monotonic() + CHECKPOINT_TIMEOUT_SECONDS
+    while True:
+        try:
+            db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+        except apsw.BusyError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(CHECKPOINT_INTERVAL_SECONDS)
+        else:
+            return
+
+
+def _item(row: Sequence[object]) -> Entry | Batch:
+    number, moment, kind, rows, is_silent, *entry = row
+    only = _entry(entry) if entry[0] is not None else None
+    if kind is None:
+        return cast("Entry", only)
+    return Batch(
+        cast("int", number),
+        _moment(moment),
+        cast("BatchKind", kind),
+        cast("int", rows),
+        bool(is_silent),
+        only,
+    )
+
+
+def _entry(row: Sequence[object]) -> Entry:
+    number, moment, nim, *texts = row
+    before, after = _record(nim, texts[:2]), _record(nim, texts[2:])
+    return Entry(cast("int", number), _moment(moment), before, after)
+
+
+def _conflict(row: Sequence[object]) -> Conflict:
+    return Conflict(_entry(row[:7]), _record(row[2], row[7:]))
+
+
+def _record(nim: object, texts: Sequence[object]) -> Mahasiswa | None:
+    return None if texts[0] is None else Mahasiswa(_text(nim), *map(_text, texts))
+
+
+def _text(value: object) -> str:
+    """A text that was read as bytes. Another program may have stored one that is not UTF-8."""
+    return cast("bytes", value).decode(errors="replace")
+
+
+def _moment(text: object) -> datetime:
+    return datetime.fromisoformat(cast("str", text))

@@ -1,0 +1,119 @@
+"""Bulk delete: a person gives NIMs, sees which records they name, and removes them all with one confirmation."""
+
+from collections.abc import Iterable, Sequence
+from functools import partial
+from threading import Event
+from typing import BinaryIO
+from urllib.parse import quote, unquote
+
+from starlette.datastructures import UploadFile
+from starlette.responses import Response
+
+from mahasiswa import sheets, wording
+from mahasiswa.record import NIM_MAX_CHARACTERS
+from mahasiswa.store import Store
+from mahasiswa.store.errors import Unavailable, Uncertain
+from mahasiswa.web.forms import read_large_form, read_upload
+from mahasiswa.web.pages import Pages
+from mahasiswa.web.request import Request
+from mahasiswa.web.responses import compressed
+from mahasiswa.web.students import unsaved
+from mahasiswa.work import IMPORT, WORKBOOK, Busy
+
+NIM_ONLY = sheets.Choice(nim_only=True)
+
+QUOTED_NIM_MAX_CHARACTERS = 4 * 3 * NIM_MAX_CHARACTERS
+"""Maximum length of a percent-encoded NIM. A character has up to four bytes, and a byte three characters."""
+
+
+async def choose(request: Request, _store: Store, pages: Pages) -> Response:
+    """GET /mahasiswa/hapus: the page to paste NIMs or to choose a file."""
+    return await pages.empty_bulk_delete_form.respond(request.scope, request.limits.slots)
+
+
+async def preview(request: Request, store: Store, pages: Pages) -> Response:
+    """POST /mahasiswa/hapus: the records with these NIMs, and the NIMs without a record. Nothing is written or kept."""
+    async with read_upload(request, sheets.UPLOAD_MAX_BYTES) as form:
+        file, field = form.get("berkas"), form.get("tempel")
+        pasted = field if isinstance(field, str) else ""
+        run, stop = request.limits.slots.run, Event()
+        try:
+            if isinstance(file, UploadFile) and file.size:
+                kind = WORKBOOK if sheets.is_workbook(file.file) else IMPORT
+                cells = await request.while_connected(run(kind, partial(_read_file, file.file, stop), stop))
+            elif pasted.strip():
+                cells = await request.while_connected(run(IMPORT, partial(_read_pasted, pasted, stop), stop))
+            else:
+                return pages.bulk_delete_form(wording.NO_NIMS_CHOSEN)
+            return await request.while_connected(_preview(request, store, pages, cells))
+        except sheets.SheetError as error:
+            return pages.bulk_delete_form(str(error), 413 if isinstance(error, sheets.TooBig) else 400, pasted)
+
+
+async def confirm(request: Request, store: Store, pages: Pages) -> Response:
+    """POST /mahasiswa/hapus/simpan: remove the records of the preview, all or none.
+
+    A record that was changed since the preview is removed too, because the NIM was confirmed. A record that was removed
+    since is left out, so a second click changes nothing.
+    """
+    form = await read_large_form(request, ("nim",), sheets.MAX_CONFIRMED_BYTES, "confirmation too large", IMPORT)
+    # A field that was sent twice did not come from the preview.
+    data = form["nim"][0] if len(form["nim"]) == 1 else ""
+    try:
+        await store.delete_all(await request.limits.slots.run(IMPORT, partial(load, data)))
+    except sheets.SheetError as error:
+        return pages.bulk_delete_form(str(error))
+    except (Unavailable, Uncertain, Busy) as error:
+        return pages.error(unsaved(error))
+    return pages.redirect
+
+
+def dump(nims: Iterable[str]) -> str:
+    """NIMs as one form field: percent-encoded, so that no browser alters them, with a space after each.
+
+    Raises SheetError if the form that the browser sends back would exceed MAX_CONFIRMED_BYTES.
+    """
+    data = "".join(quote(nim, safe="") + " " for nim in nims)
+    # A browser encodes `%` and `~` once more.
+    if len(data) + 2 * (data.count("%") + data.count("~")) + len("nim=") > sheets.MAX_CONFIRMED_BYTES:
+        raise sheets.TooBig(wording.DELETION_TOO_LARGE.format(limit=wording.size(sheets.MAX_CONFIRMED_BYTES)))
+    return data
+
+
+def load(data: str) -> Sequence[str]:
+    """The NIMs of a form field. Raises SheetError for anything that `dump` never makes."""
+    *nims, end = data.split(" ", sheets.UPLOAD_MAX_ROWS)
+    if (
+        not nims
+        or end
+        or not data.isascii()
+        or "%00" in data
+        or "\0" in data
+        or max(map(len, nims)) > QUOTED_NIM_MAX_CHARACTERS
+    ):
+        raise sheets.SheetError(wording.DELETION_DAMAGED)
+    try:
+        return [unquote(nim, errors="strict") for nim in nims]
+    except UnicodeDecodeError as error:
+        raise sheets.SheetError(wording.DELETION_DAMAGED) from error
+
+
+def _read_file(file: BinaryIO, stop: Event) -> Sequence[sheets.NimCell]:
+    with sheets.read(file, sheets.WEB, stop, NIM_ONLY) as table:
+        return sheets.clean_nims(table)
+
+
+def _read_pasted(text: str, stop: Event) -> Sequence[sheets.NimCell]:
+    return sheets.clean_nims(sheets.read_text(text, sheets.WEB, stop, NIM_ONLY))
+
+
+async def _preview(request: Request, store: Store, pages: Pages, cells: Sequence[sheets.NimCell]) -> Response:
+    existing = await store.find([cell.nim for cell in cells if not cell.problem])
+    accept_encoding = request.headers.get("accept-encoding", "").encode("latin-1")
+
+    def render() -> Response:
+        missing = [cell for cell in cells if cell.problem or cell.nim not in existing]
+        found = [existing[cell.nim] for cell in cells if not cell.problem and cell.nim in existing]
+        return compressed(pages.bulk_delete(found, missing, dump(existing)), accept_encoding)
+
+    return await request.limits.slots.run(IMPORT, render)

@@ -1,0 +1,561 @@
+"""The history and undo: each engine keeps the same promises."""
+
+import asyncio
+from collections.abc import Awaitable, Sequence
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from stores import BUDI, SITI, age_history, attempt, opened, read_all
+
+from mahasiswa.record import Mahasiswa, Write, digest
+from mahasiswa.settings import DatabaseURL
+from mahasiswa.store import Store, migrate
+from mahasiswa.store.errors import Changed, NotInHistory, UndoConflict
+from mahasiswa.store.history import PURGE_ENTRIES, UNDO_CONFLICTS_MAX, Batch, BatchKind, Conflict, Entry
+
+ANI = Mahasiswa("0003", "Ani", "Klaten")
+
+Change = tuple[Mahasiswa | None, Mahasiswa | None]
+
+
+async def items(store: Store, cari: str = "", batch: int | None = None) -> Sequence[Entry | Batch]:
+    """Return the items of the history, newest first, or the entries of a batch."""
+    page = await store.history(cari, batch, 0, 1000)
+    assert page.total == len(page.items)
+    return page.items
+
+
+async def newest(store: Store) -> Entry | Batch:
+    """Return the newest item, which the snapshot must have as well."""
+    item = (await items(store))[0]
+    assert (await store.snapshot(0)).last == item
+    return item
+
+
+async def last_entry(store: Store) -> Entry:
+    """Return the newest item, which must be an entry."""
+    item = await newest(store)
+    assert isinstance(item, Entry)
+    return item
+
+
+async def last_batch(store: Store, kind: BatchKind, rows: int) -> Batch:
+    """Return the newest item, which must be a batch of that kind with that number of rows."""
+    item = await newest(store)
+    assert isinstance(item, Batch)
+    assert (item.kind, item.rows, item.is_silent) == (kind, rows, False)
+    return item
+
+
+def change(entry: Entry | Batch) -> Change:
+    """Return the record of an entry before and after."""
+    assert isinstance(entry, Entry)
+    return entry.before, entry.after
+
+
+async def changes(store: Store, cari: str = "", batch: int | None = None) -> list[Change]:
+    """Return the records before and after of entries, in the order of the history."""
+    return list(map(change, await items(store, cari, batch)))
+
+
+async def conflict(undo: Awaitable[None]) -> UndoConflict:
+    """Return the conflict with which an undo must fail."""
+    with pytest.raises(UndoConflict) as raised:
+        await undo
+    return raised.value
+
+
+# ---- entries
+
+
+async def test_a_new_database_has_no_history(store: Store) -> None:
+    """There is no newest item."""
+    assert await items(store) == []
+    assert (await store.snapshot(10)).last is None
+
+
+async def test_each_change_is_an_entry_with_the_texts_before_and_after(store: Store) -> None:
+    """The newest entry comes first, and each has the moment of its change in UTC."""
+    began = datetime.now(UTC)
+    changed = SITI._replace(alamat="Solo")
+    await store.add(*SITI)
+    await store.update(*changed)
+    await store.delete(SITI.nim)
+    assert await changes(store) == [(changed, None), (SITI, changed), (None, SITI)]
+    moments = [item.moment for item in await items(store)]
+    tolerance = timedelta(seconds=1)  # the server's clock, and milliseconds that are cut off
+    assert began - tolerance <= moments[2] <= moments[1] <= moments[0] <= datetime.now(UTC) + tolerance
+    assert all(moment.utcoffset() == timedelta(0) for moment in moments)
+
+
+async def test_a_change_that_changes_nothing_leaves_no_entry(store: Store) -> None:
+    """Neither does a refused change, a deletion of an unknown nim, or a confirmation that is sent again."""
+    await store.add(*SITI)
+    await store.update(*SITI)
+    await store.delete("0002")
+    await attempt(store.add(*SITI))
+    await attempt(store.add("..", "Budi", "Bantul"))
+    await store.write_all([Write(SITI, None)])
+    await store.merge([[(1, *SITI)]], update=True, dry_run=False)
+    assert await store.delete_all(["0002"]) == 0
+    assert await changes(store) == [(None, SITI)]
+
+
+async def test_a_refused_change_leaves_no_entry_among_the_others_of_its_group(store: Store) -> None:
+    """Changes that are committed together each have their own entry."""
+    await store.add(*SITI)
+    await asyncio.gather(
+        attempt(store.add(*BUDI)), attempt(store.add(*SITI._replace(nama="Ani"))), attempt(store.add(*ANI))
+    )
+    assert sorted(after.nim for _, after in await changes(store) if after) == ["0001", "0002", "0003"]
+
+
+@pytest.mark.parametrize("text", ["", " \r\n", "'\";--", "Zoë 🎓", "a" * 60_000])
+async def test_the_history_keeps_a_text_to_the_byte(store: Store, text: str) -> None:
+    """A text of any kind or length comes back by an undo."""
+    record = Mahasiswa(text[:255], text, text)
+    await store.add(*record)
+    await store.update(record.nim, "Siti", "Solo")
+    entry = await last_entry(store)
+    assert entry.before == record
+    await store.undo(entry.id)
+    assert await read_all(store) == [record]
+
+
+async def test_the_version_changes_with_an_entry(store: Store) -> None:
+    """The entry is in the transaction of the change, so the kept page of the list always has the newest item."""
+    await store.add(*SITI)
+    before = await store.snapshot(10)
+    await store.delete(SITI.nim)
+    after = await store.snapshot(10)
+    assert before.version != after.version
+    assert before.last != after.last
+
+
+async def test_a_snapshot_has_the_newest_item_of_its_own_moment(url: DatabaseURL) -> None:
+    """While another store adds records: the newest item is always about the last record that was added."""
+
+    async def write(store: Store) -> None:
+        for number in range(200):
+            await store.add(f"{number:03}", "Siti", "Solo")
+
+    async with opened(url) as first, opened(url) as second:
+        await first.add("", "Siti", "Solo")
+        writing = asyncio.create_task(write(first))
+        while not writing.done():
+            snapshot = await second.snapshot(1000)
+            assert snapshot.records
+            assert isinstance(snapshot.last, Entry)
+            assert snapshot.last.after == snapshot.records[-1]
+            await asyncio.sleep(0)  # let the writer run
+        await writing
+
+
+# ---- pages and search
+
+
+async def test_the_history_is_read_page_by_page(store: Store) -> None:
+    """Each page has its part and the number of all items."""
+    for number in range(5):
+        await store.add(f"{number}", "Siti", "Solo")
+    page = await store.history("", None, 1, 2)
+    assert (page.total, [entry.after and entry.after.nim for entry in page.items if isinstance(entry, Entry)]) == (
+        5,
+        ["3", "2"],
+    )
+    assert await store.history("", None, 5, 2) == (5, [])
+
+
+@pytest.mark.parametrize("cari", ["aminah", "AMINAH", "0001", "kaliurang", "Klaten"])
+async def test_a_search_finds_an_entry_by_any_text_before_or_after(store: Store, cari: str) -> None:
+    """Letter case does not matter, and other entries are not found."""
+    await store.add(*BUDI)
+    await store.write_all([Write(SITI, None)])
+    (added,) = await items(store, cari="aminah")
+    await store.update(*SITI._replace(nama="Siti", alamat="Klaten"))
+    (edited, *_) = await items(store)
+    found = await items(store, cari=cari)
+    assert found == ([edited] if cari == "Klaten" else [edited, added])
+
+
+async def test_a_search_finds_a_batch_and_in_it_only_the_entries_that_match(store: Store) -> None:
+    """A text with a NUL is in no entry."""
+    await store.write_all([Write(SITI, None), Write(BUDI, None)])
+    batch = await last_batch(store, "import", 2)
+    assert await items(store, cari="budi") == [batch]
+    assert await changes(store, cari="budi", batch=batch.id) == [(None, BUDI)]
+    assert await items(store, cari="Ani") == await items(store, cari="\0") == []
+
+
+# ---- batches
+
+
+async def test_a_confirmed_import_is_one_batch(store: Store) -> None:
+    """Its entries are ordered by nim. Unchanged rows are none of them."""
+    await store.add(*SITI)
+    await store.add(*ANI)
+    changed = SITI._replace(nama="Siti")
+    await store.write_all([Write(ANI, digest(ANI)), Write(BUDI, None), Write(changed, digest(SITI))])
+    batch = await last_batch(store, "import", 2)
+    assert batch.only is None
+    assert len(await items(store)) == 3
+    assert await changes(store, batch=batch.id) == [(SITI, changed), (None, BUDI)]
+
+
+async def test_an_import_by_command_is_one_batch(store: Store) -> None:
+    """A dry run is none."""
+    await store.add(*SITI)
+    rows = [(1, SITI.nim, None, "Solo"), (2, *BUDI)]
+    await store.merge([rows], update=True, dry_run=True)
+    await last_entry(store)
+    await store.merge([rows], update=True, dry_run=False)
+    batch = await last_batch(store, "import", 2)
+    assert await changes(store, batch=batch.id) == [(SITI, SITI._replace(alamat="Solo")), (None, BUDI)]
+
+
+async def test_a_bulk_delete_is_one_batch(store: Store) -> None:
+    """Unknown nims, also one with a NUL, and a nim that is named twice do not count."""
+    for record in (SITI, BUDI, ANI):
+        await store.add(*record)
+    assert await store.delete_all([BUDI.nim, "0009", SITI.nim, BUDI.nim, "00\0", "0003\0"]) == 2
+    assert await read_all(store) == [ANI]
+    batch = await last_batch(store, "delete", 2)
+    assert await changes(store, batch=batch.id) == [(SITI, None), (BUDI, None)]
+
+
+async def test_a_batch_of_one_record_has_its_entry(store: Store) -> None:
+    """A page can show it like any other entry."""
+    await store.write_all([Write(SITI, None)])
+    batch = await last_batch(store, "import", 1)
+    assert batch.only
+    assert change(batch.only) == (None, SITI)
+
+
+async def test_an_import_that_is_refused_is_no_batch(store: Store) -> None:
+    """None of its rows is stored, and the next change belongs to no batch."""
+    await attempt(store.write_all([Write(SITI, None), Write(BUDI._replace(nama="a\0"), None)]))
+    with pytest.raises(Changed):
+        await store.write_all([Write(SITI, None), Write(BUDI, "another version")])
+    await store.add(*ANI)
+    assert await read_all(store) == [ANI]
+    assert await changes(store) == [(None, ANI)]
+
+
+async def test_a_nim_that_is_written_twice_in_one_import_is_refused(store: Store) -> None:
+    """A batch has one entry for each nim, so that it can be undone."""
+    with pytest.raises(Changed):
+        await store.write_all([Write(SITI, None), Write(SITI._replace(nama="Siti"), digest(SITI))])
+    assert await read_all(store) == []
+
+
+# ---- undo of one change
+
+
+async def test_an_undo_restores_the_record_as_it_was_before(store: Store) -> None:
+    """The undo of an addition deletes, of an edit edits, and of a deletion adds."""
+    await store.add(*SITI)
+    await store.undo((await last_entry(store)).id)
+    assert await read_all(store) == []
+    await store.add(*SITI)
+    await store.update(*SITI._replace(nama="Siti"))
+    await store.undo((await last_entry(store)).id)
+    assert await read_all(store) == [SITI]
+    await store.delete(SITI.nim)
+    await store.undo((await last_entry(store)).id)
+    assert await read_all(store) == [SITI]
+
+
+async def test_an_undo_can_be_undone(store: Store) -> None:
+    """It is a batch of one record, and its undo is one too."""
+    await store.add(*SITI)
+    await store.delete(SITI.nim)
+    await store.undo((await last_entry(store)).id)
+    before: Mahasiswa | None = None
+    for after in (SITI, None, SITI):
+        undone = await last_batch(store, "undo", 1)
+        assert undone.only
+        assert change(undone.only) == (before, after)
+        assert await read_all(store) == ([after] if after else [])
+        await store.undo_batch(undone.id)
+        before = after
+
+
+async def test_an_undo_overwrites_no_later_change(store: Store) -> None:
+    """The conflict has the entry and the record as it is now. Nothing is written."""
+    await store.add(*SITI)
+    entry = await last_entry(store)
+    current = SITI._replace(nama="Siti")
+    await store.update(*current)
+    raised = await conflict(store.undo(entry.id))
+    assert (raised.conflicts, raised.total) == ([Conflict(entry, current)], 1)
+    assert await read_all(store) == [current]
+    assert len(await items(store)) == 2
+
+
+async def test_an_undo_of_an_edit_conflicts_with_a_deletion(store: Store) -> None:
+    """The conflict has no current record."""
+    await store.add(*SITI)
+    await store.update(*SITI._replace(nama="Siti"))
+    entry = await last_entry(store)
+    await store.delete(SITI.nim)
+    assert (await conflict(store.undo(entry.id))).conflicts == [Conflict(entry, None)]
+    await store.undo(entry.id, "-")
+    assert await read_all(store) == [SITI]
+
+
+async def test_an_undo_overwrites_exactly_the_record_that_was_seen(store: Store) -> None:
+    """With the digest of the present record it is restored. With the digest of another one the conflict is new."""
+    await store.add(*SITI)
+    await store.update(*SITI._replace(nama="Siti"))
+    entry = await last_entry(store)
+    seen, current = SITI._replace(nama="S."), SITI._replace(nama="Siti A.")
+    await store.update(*seen)
+    await store.update(*current)
+    for versi in (digest(seen), "-", "another"):
+        assert (await conflict(store.undo(entry.id, versi))).conflicts == [Conflict(entry, current)]
+    assert await store.get(SITI.nim) == current
+    await store.undo(entry.id, digest(current))
+    assert await store.get(SITI.nim) == SITI
+    undone = await last_batch(store, "undo", 1)
+    assert undone.only
+    assert change(undone.only) == (current, SITI)
+
+
+async def test_an_undo_of_a_deletion_conflicts_with_a_new_record_of_that_nim(store: Store) -> None:
+    """After the person has seen it, it is overwritten as one change."""
+    await store.add(*SITI)
+    await store.delete(SITI.nim)
+    entry = await last_entry(store)
+    other = SITI._replace(nama="Ani")
+    await store.add(*other)
+    assert (await conflict(store.undo(entry.id))).conflicts == [Conflict(entry, other)]
+    await store.undo(entry.id, digest(other))
+    assert await read_all(store) == [SITI]
+    assert (await last_batch(store, "undo", 1)).only
+
+
+async def test_an_undo_that_is_sent_twice_changes_nothing_the_second_time(store: Store) -> None:
+    """A record that is already as it was before counts as restored."""
+    await store.add(*SITI)
+    entry = await last_entry(store)
+    await store.undo(entry.id)
+    before = await items(store)
+    await store.undo(entry.id)
+    assert await items(store) == before
+    assert await read_all(store) == []
+
+
+@pytest.mark.parametrize("number", [0, 10**9, 10**18 - 1])
+async def test_an_unknown_number_is_not_in_the_history(store: Store, number: int) -> None:
+    """Neither as an entry nor as a batch."""
+    await store.add(*SITI)
+    for undo in (store.undo(number), store.undo(number, "-"), store.undo_batch(number)):
+        with pytest.raises(NotInHistory):
+            await undo
+    assert await items(store, batch=number) == []
+
+
+async def test_an_entry_of_a_batch_is_undone_only_with_its_batch(store: Store) -> None:
+    """The number of a batch is no number of an entry, and the other way round."""
+    await store.write_all([Write(SITI, None), Write(BUDI, None)])
+    batch = await last_batch(store, "import", 2)
+    (inner, *_) = await items(store, batch=batch.id)
+    await store.add(*ANI)
+    entry = await last_entry(store)
+    for undo in (store.undo(inner.id), store.undo(batch.id), store.undo_batch(entry.id)):
+        with pytest.raises(NotInHistory):
+            await undo
+    assert await read_all(store) == [SITI, BUDI, ANI]
+
+
+# ---- undo of a batch
+
+
+async def test_a_batch_is_undone_as_a_whole(store: Store) -> None:
+    """New records go, changed records come back, and the undo can be undone."""
+    await store.add(*SITI)
+    changed = SITI._replace(nama="Siti")
+    await store.write_all([Write(changed, digest(SITI)), Write(BUDI, None)])
+    await store.undo_batch((await last_batch(store, "import", 2)).id)
+    assert await read_all(store) == [SITI]
+    await store.undo_batch((await last_batch(store, "undo", 2)).id)
+    assert await read_all(store) == [changed, BUDI]
+
+
+async def test_a_bulk_delete_is_undone_as_a_whole(store: Store) -> None:
+    """Every record comes back unchanged."""
+    records = [Mahasiswa(f"{number:04}", f"Siti {number}", "Solo\r\n") for number in range(1000)]
+    await store.write_all([Write(record, None) for record in records])
+    assert await store.delete_all([record.nim for record in records]) == 1000
+    await store.undo_batch((await last_batch(store, "delete", 1000)).id)
+    assert await read_all(store) == records
+
+
+async def test_a_batch_with_a_changed_record_is_not_undone(store: Store) -> None:
+    """The conflict lists at most 50 of the changed records, in order of nim, and their number. Nothing is written."""
+    records = [Mahasiswa(f"{number:04}", "Siti", "Solo") for number in range(UNDO_CONFLICTS_MAX + 2)]
+    await store.write_all([Write(record, None) for record in [*records, SITI._replace(nim="9")]])
+    batch = await last_batch(store, "import", len(records) + 1)
+    await store.delete(records[0].nim)
+    for record in records[1:]:
+        await store.update(*record._replace(nama="Ani"))
+    before = await read_all(store)
+    raised = await conflict(store.undo_batch(batch.id))
+    assert raised.total == len(records) - 1  # the deleted record is as it was before the import
+    seen = [(change(conflict.entry), conflict.current) for conflict in raised.conflicts]
+    changed = records[1 : UNDO_CONFLICTS_MAX + 1]
+    assert seen == [((None, record), record._replace(nama="Ani")) for record in changed]
+    assert await read_all(store) == before
+
+
+async def test_one_of_many_concurrent_undos_is_made(url: DatabaseURL) -> None:
+    """The others find the record as it was before, so there is one undo in the history."""
+    async with opened(url) as first, opened(url) as second:
+        await first.add(*SITI)
+        await first.delete(SITI.nim)
+        entry = await last_entry(first)
+        await asyncio.gather(*(store.undo(entry.id) for store in (first, second) * 4))
+        assert await read_all(second) == [SITI]
+        assert [type(item) for item in await items(second)] == [Batch, Entry, Entry]
+
+
+# ---- HISTORY_DAYS
+
+
+async def test_without_history_days_there_is_no_history(url: DatabaseURL) -> None:
+    """The old entries are removed, and changes and batches leave no new ones."""
+    async with opened(url) as store:
+        await store.add(*SITI)
+        entry = await last_entry(store)
+    await asyncio.to_thread(migrate, url, 0)
+    async with opened(url) as store:
+        await store.add(*BUDI)
+        await store.write_all([Write(ANI, None), Write(SITI._replace(nama="Siti"), digest(SITI))])
+        await store.merge([[(1, "0004", "Ina", "Solo")]], update=False, dry_run=False)
+        await store.delete_all([BUDI.nim])
+        assert await items(store) == []
+        assert (await store.snapshot(10)).last is None
+        with pytest.raises(NotInHistory):
+            await store.undo(entry.id)
+
+
+async def test_history_days_create_the_history_again(url: DatabaseURL) -> None:
+    """A number is never given again, so a page that is still open cannot undo another change."""
+    async with opened(url) as store:
+        await store.add(*SITI)
+        entry = await last_entry(store)
+    await asyncio.to_thread(migrate, url, 0)
+    await asyncio.to_thread(migrate, url, 7)
+    async with opened(url) as store:
+        await store.delete(SITI.nim)
+        assert await changes(store) == [(SITI, None)]
+        with pytest.raises(NotInHistory):
+            await store.undo(entry.id)
+
+
+async def test_migrating_without_days_keeps_those_of_the_database(url: DatabaseURL) -> None:
+    """A command does not change the setting of the service, in either direction."""
+    for days, kept in ((0, 0), (7, 1)):
+        await asyncio.to_thread(migrate, url, days)
+        await asyncio.to_thread(migrate, url)
+        async with opened(url) as store:
+            await store.add(f"{days}", "Siti", "Solo")
+            assert len(await items(store)) == kept
+
+
+# ---- expired entries
+
+
+async def test_an_expired_change_cannot_be_undone(url: DatabaseURL) -> None:
+    """Neither a single one nor a batch."""
+    async with opened(url) as store:
+        await store.write_all([Write(SITI, None)])
+        batch = await last_batch(store, "import", 1)
+        await store.add(*BUDI)
+        entry = await last_entry(store)
+        await asyncio.to_thread(age_history, url, 31)
+        for undo in (store.undo(entry.id), store.undo_batch(batch.id)):
+            with pytest.raises(NotInHistory):
+                await undo
+        assert await read_all(store) == [SITI, BUDI]
+
+
+async def test_expired_entries_are_purged_in_slices_with_other_changes(url: DatabaseURL) -> None:
+    """Each change removes a slice, the oldest entries first, until only those that have not expired are left."""
+    async with opened(url) as store:
+        await store.write_all([Write(SITI._replace(nim=f"{number}"), None) for number in range(PURGE_ENTRIES + 50)])
+        for number in range(3):
+            await store.add(f"a{number}", "Siti", "Solo")
+        await asyncio.to_thread(age_history, url, 31)
+        for number in range(4):
+            await store.add(f"b{number}", "Siti", "Solo")
+        assert [after and after.nim for _, after in await changes(store)] == ["b3", "b2", "b1", "b0"]
+
+
+async def test_an_entry_that_has_not_expired_is_not_purged(url: DatabaseURL) -> None:
+    """HISTORY_DAYS is 30 by default."""
+    async with opened(url) as store:
+        await store.add(*SITI)
+        await asyncio.to_thread(age_history, url, 29)
+        await store.add(*BUDI)
+        await store.purge()
+        assert await changes(store) == [(None, BUDI), (None, SITI)]
+
+
+async def test_a_purge_without_expired_entries_keeps_the_version(url: DatabaseURL) -> None:
+    """The list is not rendered again."""
+    async with opened(url) as store, opened(url) as other:
+        await store.add(*SITI)
+        before = await other.version()
+        await store.purge()
+        assert await other.version() == before
+
+
+async def test_of_many_workers_one_purges_once_a_minute(url: DatabaseURL) -> None:
+    """Without other changes at most one slice goes in a minute, whatever the number of stores."""
+    async with opened(url) as store, opened(url) as other:
+        for number in range(PURGE_ENTRIES * 2 + 10):
+            await store.add(f"{number:03}", "Siti", "Solo")
+        await asyncio.to_thread(age_history, url, 31)
+        for purging in (store, other, other, store):
+            await purging.purge()
+        assert len(await items(store)) == PURGE_ENTRIES + 10
+        assert len(await read_all(store)) == PURGE_ENTRIES * 2 + 10
+
+
+# ---- forget
+
+
+async def test_forgetting_removes_the_record_and_all_its_history(store: Store) -> None:
+    """Other records keep theirs. The deletion itself is no entry."""
+    await store.add(*SITI)
+    await store.add(*BUDI)
+    await store.update(*SITI._replace(nama="Siti"))
+    await store.delete(SITI.nim)
+    await store.add(*SITI)
+    assert await store.forget(SITI.nim)
+    assert await read_all(store) == [BUDI]
+    assert await changes(store) == [(None, BUDI)]
+    assert not await store.forget(SITI.nim)
+    assert not await store.forget("00\0")
+
+
+async def test_a_deleted_record_can_still_be_forgotten(store: Store) -> None:
+    """Its history is all that there is of it."""
+    await store.add(*SITI)
+    await store.delete(SITI.nim)
+    assert await store.forget(SITI.nim)
+    assert await items(store) == []
+
+
+async def test_the_rest_of_a_batch_can_be_undone_after_forgetting(store: Store) -> None:
+    """The batch has one row less. A batch without rows is removed."""
+    await store.write_all([Write(SITI, None), Write(BUDI, None)])
+    assert await store.forget(SITI.nim)
+    batch = await last_batch(store, "import", 1)
+    assert batch.only
+    assert change(batch.only) == (None, BUDI)
+    await store.undo_batch(batch.id)
+    assert await read_all(store) == []
+    assert await store.forget(BUDI.nim)
+    assert await items(store) == []

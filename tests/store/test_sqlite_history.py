@@ -1,0 +1,353 @@
+"""The history in an SQLite file: changes of other programs, the upgrade, HISTORY_DAYS and forgotten texts."""
+
+import asyncio
+import shutil
+import subprocess
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from harness import Service
+from postgres import until
+from stores import age_history, ask, contents, other_program, run_script
+
+from mahasiswa import worker
+from mahasiswa.record import Mahasiswa, Write
+from mahasiswa.settings import SQLiteURL
+from mahasiswa.store import Store, migrate, open_store
+from mahasiswa.store.errors import NotInHistory, TextsRemain
+from mahasiswa.store.history import UNDOABLE_ROWS_MAX, Batch, Entry
+from mahasiswa.store.sqlite import history
+
+# As release 1.1.0 made it. It stands here again, so that the test fails if the program's own copy is changed.
+RELEASE_1_1_0 = """\
+CREATE TABLE mahasiswa (
+  nim TEXT NOT NULL PRIMARY KEY
+    CONSTRAINT nim_nul CHECK (instr(nim, char(0)) = 0)
+    CONSTRAINT nim_too_long CHECK (length(nim) <= 255)
+    CONSTRAINT nim_unaddressable CHECK (nim NOT IN ('.', '..')),
+  nama TEXT NOT NULL
+    CONSTRAINT nama_nul CHECK (instr(nama, char(0)) = 0),
+  alamat TEXT NOT NULL
+    CONSTRAINT alamat_nul CHECK (instr(alamat, char(0)) = 0)
+) STRICT, WITHOUT ROWID"""
+
+ENTRIES = """
+SELECT nim, nama_before, alamat_before, nama_after, alamat_after FROM mahasiswa_history
+WHERE kind IS NULL AND id > 2 ORDER BY id
+"""
+CHANGED = ("1", "Siti", "Solo", "Ani", "Klaten")
+NEW = ("3", None, None, "Ina", "Bogor")
+
+# The records are 1 (Siti, Solo) and 2 (Budi, Bantul). Each statement is run by the sqlite3 shell 3.40.
+OTHER_PROGRAMS: dict[str, tuple[str, list[tuple[str | None, ...]]]] = {
+    "INSERT": ("INSERT INTO mahasiswa VALUES ('3', 'Ina', 'Bogor');", [NEW]),
+    "INSERT of a number as nim": ("INSERT INTO mahasiswa VALUES (3, 'Ina', 'Bogor');", [NEW]),
+    "INSERT OR REPLACE of a new nim": ("INSERT OR REPLACE INTO mahasiswa VALUES ('3', 'Ina', 'Bogor');", [NEW]),
+    "INSERT OR REPLACE": ("INSERT OR REPLACE INTO mahasiswa VALUES ('1', 'Ani', 'Klaten');", [CHANGED]),
+    "REPLACE with the same texts": ("REPLACE INTO mahasiswa VALUES ('1', 'Siti', 'Solo');", []),
+    "REPLACE of two rows": (
+        "REPLACE INTO mahasiswa VALUES ('1', 'Ani', 'Klaten'), ('3', 'Ina', 'Bogor');",
+        [CHANGED, NEW],
+    ),
+    "INSERT OR IGNORE": ("INSERT OR IGNORE INTO mahasiswa VALUES ('1', 'Ani', 'Klaten');", []),
+    "INSERT OR IGNORE, then DELETE and INSERT": (
+        """
+        INSERT OR IGNORE INTO mahasiswa VALUES ('1', 'X', 'Y');
+        DELETE FROM mahasiswa WHERE nim = '1';
+        INSERT INTO mahasiswa VALUES ('1', 'Ani', 'Klaten');
+        """,
+        [("1", "Siti", "Solo", None, None), ("1", None, None, "Ani", "Klaten")],
+    ),
+    "upsert of an existing nim": (
+        "INSERT INTO mahasiswa VALUES ('1', 'Ani', 'Klaten') ON CONFLICT DO UPDATE SET nama = excluded.nama;",
+        [("1", "Siti", "Solo", "Ani", "Solo")],
+    ),
+    "upsert of a new nim": (
+        "INSERT INTO mahasiswa VALUES ('3', 'Ina', 'Bogor') ON CONFLICT DO UPDATE SET nama = excluded.nama;",
+        [NEW],
+    ),
+    "upsert that does nothing": ("INSERT INTO mahasiswa VALUES ('1', 'Ani', 'Klaten') ON CONFLICT DO NOTHING;", []),
+    "UPDATE": ("UPDATE mahasiswa SET nama = 'Ani', alamat = 'Klaten' WHERE nim = '1';", [CHANGED]),
+    "UPDATE with the same texts": ("UPDATE mahasiswa SET nama = nama || '';", []),
+    "a changed nim": (
+        "UPDATE mahasiswa SET nim = '3' WHERE nim = '1';",
+        [("1", "Siti", "Solo", None, None), ("3", None, None, "Siti", "Solo")],
+    ),
+    "a changed nim and nama": (
+        "UPDATE mahasiswa SET nim = '3', nama = 'Ani' WHERE nim = '1';",
+        [("1", "Siti", "Solo", None, None), ("3", None, None, "Ani", "Solo")],
+    ),
+    "UPDATE OR REPLACE of a nim": (
+        "UPDATE OR REPLACE mahasiswa SET nim = '2' WHERE nim = '1';",
+        [("1", "Siti", "Solo", None, None), ("2", "Budi", "Bantul", "Siti", "Solo")],
+    ),
+    "UPDATE OR IGNORE of a nim": ("UPDATE OR IGNORE mahasiswa SET nim = '2' WHERE nim = '1';", []),
+    "DELETE": ("DELETE FROM mahasiswa WHERE nim = '1';", [("1", "Siti", "Solo", None, None)]),
+    "DELETE of all": (
+        "DELETE FROM mahasiswa;",
+        [("1", "Siti", "Solo", None, None), ("2", "Budi", "Bantul", None, None)],
+    ),
+    "a transaction that is rolled back": ("BEGIN; DELETE FROM mahasiswa; ROLLBACK;", []),
+    ".import": (".import --csv baru.csv mahasiswa", [NEW]),
+}
+REFUSED = {
+    "INSERT of an existing nim": "INSERT INTO mahasiswa VALUES ('1', 'Ani', 'Klaten');",
+    "a record that breaks a rule": "INSERT OR REPLACE INTO mahasiswa VALUES ('1', 'Ani', char(0));",
+    "UPDATE to an existing nim": "UPDATE mahasiswa SET nim = '2' WHERE nim = '1';",
+}
+OLD_RECORDS = [("1", "Siti", "Solo"), ("2", "Budi", "Bantul")]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """Return a file of the service with two records."""
+    path = tmp_path / "mahasiswa.db"
+    migrate(SQLiteURL(path))
+    run_script(path, "INSERT INTO mahasiswa VALUES ('1', 'Siti', 'Solo'), ('2', 'Budi', 'Bantul')")
+    return path
+
+
+@pytest.fixture
+async def store(path: Path) -> AsyncIterator[Store]:
+    """Return a store that is open on that file."""
+    store = await open_store(SQLiteURL(path))
+    yield store
+    await store.close()
+
+
+def in_shell(path: Path, script: str) -> subprocess.CompletedProcess[str]:
+    """Run commands in the sqlite3 shell, or skip if it is not installed."""
+    shell = shutil.which("sqlite3")
+    if shell is None:
+        pytest.skip("the sqlite3 shell is not installed")
+    return subprocess.run(
+        [shell, "-bail", str(path)], input=script, capture_output=True, text=True, check=False, cwd=path.parent
+    )
+
+
+def bytes_of(path: Path) -> bytes:
+    """Return all bytes of a database, and of its files of the write-ahead log."""
+    return b"".join(file.read_bytes() for file in path.parent.glob(f"{path.name}*"))
+
+
+# ---- other programs
+
+
+@pytest.mark.parametrize(("script", "entries"), OTHER_PROGRAMS.values(), ids=OTHER_PROGRAMS)
+def test_a_change_of_the_sqlite3_shell_is_in_the_history(
+    path: Path, script: str, entries: list[tuple[str | None, ...]]
+) -> None:
+    """Each changed record is one entry with the texts before and after; a changed nim is two."""
+    (path.parent / "baru.csv").write_text("3,Ina,Bogor\n")
+    ended = in_shell(path, script)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert ask(path, ENTRIES) == entries
+
+
+@pytest.mark.parametrize("script", REFUSED.values(), ids=REFUSED)
+def test_a_refused_change_of_the_sqlite3_shell_is_not_in_the_history(path: Path, script: str) -> None:
+    """Nothing that its triggers wrote stays."""
+    assert in_shell(path, script).returncode != 0
+    assert ask(path, ENTRIES) == []
+    assert ask(path, "SELECT * FROM mahasiswa_history_replaced") == []
+    assert contents(path) == OLD_RECORDS
+
+
+async def test_a_change_of_another_program_can_be_undone(path: Path, store: Store) -> None:
+    """The record has its old texts again."""
+    run_script(path, "REPLACE INTO mahasiswa VALUES ('1', 'Ani', 'Klaten')")
+    last = (await store.snapshot(10)).last
+    assert isinstance(last, Entry)
+    await store.undo(last.id)
+    assert contents(path) == OLD_RECORDS
+
+
+async def test_a_text_of_another_program_that_is_not_utf_8_does_not_hide_the_history(path: Path, store: Store) -> None:
+    """It is shown with replacement characters, and an undo restores its bytes."""
+    run_script(path, "UPDATE mahasiswa SET nama = CAST(x'41ff' AS TEXT) WHERE nim = '1'")
+    await store.update("1", "Ani", "Solo")
+    last = (await store.snapshot(10)).last
+    assert isinstance(last, Entry)
+    assert last.before == Mahasiswa("1", "A\ufffd", "Solo")
+    await store.undo(last.id)
+    assert ask(path, "SELECT hex(nama) FROM mahasiswa WHERE nim = '1'") == [("41FF",)]
+
+
+# ---- long imports
+
+
+async def test_a_very_long_import_is_one_entry_without_its_rows(path: Path, store: Store) -> None:
+    """It cannot be undone. The next change is in the history again."""
+    rows = [(number, f"a{number}", "Ina", "Bogor") for number in range(UNDOABLE_ROWS_MAX + 1)]
+    assert (await store.merge([rows], update=False, dry_run=False)).new == len(rows)
+    last = (await store.snapshot(0)).last
+    assert isinstance(last, Batch)
+    assert (last.kind, last.rows, last.is_silent, last.only) == ("import", len(rows), True, None)
+    assert ask(path, ENTRIES) == []
+    with pytest.raises(NotInHistory):
+        await store.undo_batch(last.id)
+    assert await store.history("", last.id, 0, 50) == (0, [])
+    await store.delete("1")
+    assert ask(path, ENTRIES) == [("1", "Siti", "Solo", None, None)]
+
+
+# ---- the schema
+
+
+def test_a_file_of_release_1_1_0_is_upgraded(tmp_path: Path) -> None:
+    """Its records stay, and the history begins with the next change. No back-up is needed, because no row is moved."""
+    path = tmp_path / "mahasiswa.db"
+    run_script(path, f"{RELEASE_1_1_0}; PRAGMA user_version = 1; INSERT INTO mahasiswa VALUES ('1', 'Siti', 'Solo')")
+    with Service(path) as service, service.site() as site:
+        assert service.stderr() == ""
+        assert site.list().nims == ["1"]
+        assert site.add("2", "Budi", "Bantul").status_code == 302
+    assert ask(path, "SELECT nim, nama_before, nama_after FROM mahasiswa_history") == [("2", None, "Budi")]
+    assert ask(path, "SELECT sql FROM sqlite_schema WHERE name = 'mahasiswa'") == [(RELEASE_1_1_0,)]
+    assert list(tmp_path.glob("*.before-*")) == []
+
+
+def test_a_table_of_another_program_with_a_name_of_the_history_is_refused(tmp_path: Path) -> None:
+    """Nothing is changed."""
+    path = tmp_path / "mahasiswa.db"
+    run_script(path, f"{RELEASE_1_1_0}; PRAGMA user_version = 1; CREATE TABLE mahasiswa_history (x)")
+    before = ask(path, "SELECT name FROM sqlite_schema ORDER BY name")
+    with pytest.raises(Exception, match="mahasiswa_history that this program did not make"):
+        migrate(SQLiteURL(path))
+    assert ask(path, "SELECT name FROM sqlite_schema ORDER BY name") == before
+
+
+def test_the_history_survives_a_dump_of_the_sqlite3_shell(path: Path, tmp_path: Path) -> None:
+    """The restored file has the same entries and goes on with new numbers."""
+    (tmp_path / "dump.sql").write_text(in_shell(path, ".dump").stdout)
+    restored = tmp_path / "restored.db"
+    in_shell(restored, ".read dump.sql")
+    migrate(SQLiteURL(restored))
+    run_script(restored, "DELETE FROM mahasiswa WHERE nim = '1'")
+    for statement in ("SELECT * FROM mahasiswa_history WHERE id < 3", "SELECT * FROM sqlite_schema WHERE sql = ''"):
+        assert ask(restored, statement) == ask(path, statement)
+    assert ask(restored, ENTRIES) == [("1", "Siti", "Solo", None, None)]
+
+
+def test_lost_triggers_are_created_again_at_the_next_start(path: Path) -> None:
+    """Another program may have removed them. A start that finds them writes nothing."""
+    run_script(path, "DROP TRIGGER mahasiswa_history_delete; DELETE FROM mahasiswa WHERE nim = '1'")
+    migrate(SQLiteURL(path))
+    run_script(path, "DELETE FROM mahasiswa WHERE nim = '2'; PRAGMA wal_checkpoint(TRUNCATE)")
+    assert ask(path, ENTRIES) == [("2", "Budi", "Bantul", None, None)]
+    before = path.read_bytes()
+    migrate(SQLiteURL(path))
+    assert path.read_bytes() == before
+
+
+# ---- HISTORY_DAYS
+
+
+def test_the_last_start_decides_about_history_days_and_says_so(path: Path) -> None:
+    """One line names the file and both values. A start with the same value says nothing."""
+    for days, line in (("30", None), ("7", "was 30 and is 7"), ("7", None), ("0", "was 7 and is 0")):
+        with Service(path, {"HISTORY_DAYS": days}) as service, service.site() as site:
+            assert site.edit("1", f"Siti {days}", "Solo").status_code == 302
+            written = service.stderr()
+        assert ("HISTORY_DAYS of" in written) == bool(line)
+        assert (line or "") in written
+    assert ask(path, "SELECT count(*) FROM mahasiswa_history") == [(0,)]
+    assert ask(path, "SELECT name FROM sqlite_schema WHERE type = 'trigger'") == []
+
+
+def test_a_command_keeps_the_history_days_of_the_service(path: Path) -> None:
+    """It may run without the settings of the service."""
+    migrate(SQLiteURL(path), 0)
+    migrate(SQLiteURL(path))
+    assert ask(path, "SELECT days FROM mahasiswa_history_state") == [(0,)]
+
+
+def test_a_file_that_replaces_another_gets_the_history_days_of_the_service(path: Path, tmp_path: Path) -> None:
+    """An old back-up with a history is put in place of the file while the service runs."""
+    shutil.copy(path, tmp_path / "old.db")
+    with Service(path, {"HISTORY_DAYS": "0"}) as service, service.site() as site:
+        site.list()
+        (tmp_path / "old.db").replace(path)
+        assert site.add("3", "Ina", "Bogor").status_code == 302
+        assert ask(path, "SELECT count(*) FROM mahasiswa_history") == [(0,)]
+
+
+# ---- expired entries
+
+
+async def test_a_worker_purges_without_other_changes_and_goes_on_after_a_failure(
+    path: Path, store: Store, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """While the file is away the log says why nothing was removed. When it is back, the expired entries are removed."""
+    monkeypatch.setattr(worker, "PURGE_SECONDS", 0.05)
+    age_history(SQLiteURL(path), 31)
+    aside = path.with_name("aside.db")
+    await asyncio.to_thread(path.rename, aside)
+    purging = asyncio.create_task(worker._purge_history(store))
+    async with asyncio.timeout(10):
+        await until(lambda: "expired entries of the history were not removed" in caplog.text)
+        await asyncio.to_thread(aside.rename, path)
+        await until(lambda: ask(path, "SELECT count(*) FROM mahasiswa_history") == [(0,)])
+    purging.cancel()
+    assert contents(path) == OLD_RECORDS
+
+
+# ---- forgotten texts
+
+
+async def test_a_forgotten_record_is_in_no_byte_of_the_files(tmp_path: Path) -> None:
+    """Neither its texts of now nor those of earlier edits, whatever program made them."""
+    path = tmp_path / "mahasiswa.db"
+    # As release 1.1.0 did, it leaves removed texts in free space.
+    run_script(
+        path,
+        f"PRAGMA secure_delete = OFF; PRAGMA journal_mode = WAL; {RELEASE_1_1_0}; PRAGMA user_version = 1;"
+        "WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n LIMIT 2000)"
+        "INSERT INTO mahasiswa SELECT printf('%05d', n), 'Budi', 'rahasia-lama-' || n FROM n;"
+        "DELETE FROM mahasiswa WHERE nim > '00001'; UPDATE mahasiswa SET alamat = 'Solo'",
+    )
+    assert b"rahasia-lama-1500" in path.read_bytes()
+    migrate(SQLiteURL(path))
+    store = await open_store(SQLiteURL(path))
+    texts = ["rahasia-satu", "rahasia-dua" + "x" * 20_000, "rahasia-tiga"]
+    await store.write_all([Write(Mahasiswa("00007/rahasia-nim", texts[0], "Solo"), None)])
+    for text in texts:
+        await store.update("00007/rahasia-nim", text, text)
+    await store.delete("00007/rahasia-nim")
+    # It leaves the old record with the triggers, which must not keep it.
+    await store.add("00007/rahasia-nim", "rahasia-empat", "Solo")
+    run_script(path, "INSERT OR IGNORE INTO mahasiswa VALUES ('00007/rahasia-nim', 'rahasia-lima', 'Solo')")
+    assert await store.forget("00007/rahasia-nim")
+    assert b"rahasia" not in bytes_of(path)
+    assert contents(path) == [("00001", "Budi", "Solo")]
+    await store.close()
+
+
+async def test_a_deleted_record_leaves_no_text_in_free_space(path: Path) -> None:
+    """The connections of the service overwrite it, so that forgetting later is complete."""
+    migrate(SQLiteURL(path), 0)
+    store = await open_store(SQLiteURL(path))
+    for number in range(500):
+        await store.add(f"a{number}", f"rahasia-{number}", "Solo" * 100)
+    assert await store.delete_all([f"a{number}" for number in range(500)]) == 500
+    await store.close()
+    assert b"rahasia" not in bytes_of(path)
+
+
+async def test_forgetting_names_the_files_if_a_reader_prevents_it(
+    path: Path, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The record is removed at once. When the reader has ended, the same command removes its texts from the files."""
+    monkeypatch.setattr(history, "CHECKPOINT_TIMEOUT_SECONDS", 0.3)
+    await store.update("1", "rahasia", "Solo")
+    with other_program(path) as other:
+        other("BEGIN")
+        other("SELECT * FROM mahasiswa")
+        with pytest.raises(TextsRemain) as remaining:
+            await store.forget("1")
+        assert f"{path} and {path}-wal still hold the texts" in str(remaining.value)
+        assert await store.get("1") is None
+        other("ROLLBACK")
+    assert not await store.forget("1")
+    assert b"rahasia" not in bytes_of(path)

@@ -1,0 +1,45 @@
+"""Texts that wording.py puts together: moments in a time zone."""
+
+from datetime import UTC, datetime
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from mahasiswa.wording import moment
+
+NEW_YEAR = datetime(2026, 12, 31, 17, 5, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("zone", "shown"),
+    [
+        ("Asia/Jakarta", "1 Jan 00.05 WIB"),
+        ("Asia/Pontianak", "1 Jan 00.05 WIB"),
+        ("Asia/Makassar", "1 Jan 01.05 WITA"),
+        ("Asia/Jayapura", "1 Jan 02.05 WIT"),
+        ("Europe/Berlin", "31 Des 18.05 CET"),
+        ("Asia/Singapore", "1 Jan 01.05 UTC+08"),
+        ("Asia/Kathmandu", "31 Des 22.50 UTC+0545"),
+        ("UTC", "31 Des 17.05 UTC"),
+    ],
+)
+def test_a_moment_is_shown_in_its_time_zone_with_the_name_of_the_zone(zone: str, shown: str) -> None:
+    """Indonesian zones are WIB, WITA and WIT; a zone without a name of its own shows its distance from UTC."""
+    assert moment(NEW_YEAR.astimezone(ZoneInfo(zone)), with_year=False) == shown
+
+
+def test_the_name_of_a_zone_follows_its_summer_time() -> None:
+    """A moment in summer has the name that the zone has in summer."""
+    summer = datetime(2026, 7, 1, 12, tzinfo=UTC)
+    assert moment(summer.astimezone(ZoneInfo("Europe/Berlin")), with_year=False) == "1 Jul 14.00 CEST"
+
+
+def test_every_month_has_its_indonesian_abbreviation() -> None:
+    """The abbreviations are those of an Indonesian calendar, not of an English one."""
+    months = [moment(datetime(2026, month, 9, tzinfo=UTC), with_year=False).split()[1] for month in range(1, 13)]
+    assert months == ["Jan", "Feb", "Mar", "Apr", "Mei", "Jun", "Jul", "Agu", "Sep", "Okt", "Nov", "Des"]
+
+
+def test_a_moment_can_be_shown_with_its_year() -> None:
+    """The year is that of the shown time zone, which may differ from the year in UTC."""
+    assert moment(NEW_YEAR.astimezone(ZoneInfo("Asia/Jakarta")), with_year=True) == "1 Jan 2027 00.05 WIB"

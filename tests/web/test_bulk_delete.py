@@ -1,0 +1,391 @@
+"""Bulk delete: NIMs are pasted or come from a file, a preview shows their records, and one confirmation removes them."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from urllib.parse import unquote
+
+import httpx
+import pytest
+from browser import OpenWindow
+from form_answers import assert_page
+from harness import Page, Service, Site
+from hypothesis import given
+from hypothesis import strategies as st
+from playwright.sync_api import FilePayload, expect
+from spreadsheets import (
+    Database,
+    Record,
+    another_program,
+    by_libreoffice,
+    by_openpyxl,
+    by_xlsxwriter,
+    csv,
+    own_database,
+    own_service,
+    own_site,
+)
+
+from mahasiswa.sheets import MAX_CONFIRMED_BYTES, UPLOAD_MAX_ROWS, SheetError
+from mahasiswa.web import bulk_delete
+
+# The fixtures, which pytest finds by these names.
+__all__ = ["another_program", "own_database", "own_service", "own_site"]
+
+CHOOSE = "/mahasiswa/hapus"
+CONFIRM = "/mahasiswa/hapus/simpan"
+LIST: list[Record] = [
+    ("001", "Ani", "Solo"),
+    ("002", "Budi", "Bantul"),
+    ("003", "Citra", "Klaten"),
+    ("20/4", "Dewi", ""),
+]
+
+
+class Deleter:
+    """A person who removes many records through the pages."""
+
+    def __init__(self, site: Site) -> None:
+        self.site = site
+
+    def send(self, data: bytes = b"", name: str = "", pasted: str = "") -> httpx.Response:
+        """Send the form as a browser does: both fields, even if nothing was chosen or typed."""
+        return self.site.client.post(
+            self.site.path(CHOOSE),
+            files={"berkas": (name, data, "application/octet-stream")},
+            data={"tempel": pasted},
+        )
+
+    def preview(self, data: bytes = b"", name: str = "", pasted: str = "") -> Page:
+        """Send the form; the answer must be a preview."""
+        answer = self.send(data, name, pasted)
+        page = assert_page(answer, self.site)
+        assert (answer.status_code, page.headings[0]) == (200, "Hapus Banyak Data"), answer.text
+        assert answer.headers["cache-control"] == "no-store"
+        return page
+
+    def confirm(self, preview: Page) -> httpx.Response:
+        """Press the button of a preview."""
+        (form,) = preview.forms
+        assert (form.method, form.target) == ("post", CONFIRM)
+        return self.site.post(form.target, {"nim": form.values["nim"]})
+
+    def nims(self) -> list[str]:
+        """Return every NIM of the list."""
+        return self.site.list().nims
+
+
+@pytest.fixture(name="deleter")
+def a_deleter(site: Site, other: Database) -> Deleter:
+    """Remove records from LIST."""
+    other.fill(LIST)
+    return Deleter(site)
+
+
+def counts(preview: Page) -> tuple[int, int]:
+    """Return how many NIMs were found, and how many were not."""
+    found, missing = (int(node.text().replace(".", "")) for node in preview.tree.css(".summary dd"))
+    return found, missing
+
+
+def found(preview: Page) -> list[Record]:
+    """Return the records that a preview shows."""
+    rows = preview.tree.css("table tbody tr")
+    return [(nim, nama, alamat) for nim, nama, alamat in ([cell.text() for cell in row.css("td")] for row in rows)]
+
+
+def missing(preview: Page) -> list[str]:
+    """Return the NIMs without a record that a preview shows, each with its row."""
+    return [" ".join(node.text().split()) for node in preview.tree.css(".rows li")]
+
+
+# ---- the preview
+
+
+PASTED = {
+    "one a line": "001\n20/4\n999",
+    "Windows line ends and blank lines": "\r\n001\r\n\r\n20/4\r\n999\r\n",
+    "spaces around them": "  001 \n20/4\t\n\u00a0999",
+    "an apostrophe before them": "'001\n'20/4\n'999",
+    "a header": "NIM\n001\n20/4\n999",
+    "a NIM twice": "001\n20/4\n001\n999\n999",
+    "one row of cells": "001\t20/4\t999",
+    "one line with commas": "001, 20/4, 999",
+    "whole rows with a header": "No\tNPM\tNama\n1\t001\tAni\n2\t20/4\tDewi\n3\t999\tEko",
+    "NIM, Nama and Alamat without a header": "001\tAni\tSolo\n20/4\tDewi\t\n999\tEko\tSolo",
+}
+
+
+@pytest.mark.parametrize("pasted", PASTED.values(), ids=PASTED)
+def test_pasted_nims_are_shown_with_their_records(deleter: Deleter, pasted: str) -> None:
+    """The preview shows the records that were found and the NIMs that were not, and removes nothing."""
+    preview = deleter.preview(pasted=pasted)
+    assert counts(preview) == (2, 1)
+    assert found(preview) == [LIST[0], LIST[3]]
+    (line,) = missing(preview)
+    assert re.fullmatch(r"Baris \d: 999", line)
+    assert [button.text() for button in preview.tree.css("main button")] == ["Hapus 2 mahasiswa"]
+    assert "Dapat dikembalikan lewat Riwayat." in preview.tree.css("main")[0].text()
+    assert deleter.nims() == [record[0] for record in LIST]
+
+
+ROWS = [("001",), ("20/4",), ("999",)]
+FILES: dict[str, tuple[str, Callable[[Path], bytes]]] = {
+    "CSV with the column NIM alone": ("x.csv", lambda _: csv(("NIM",), *ROWS)),
+    "CSV without a header": ("x.csv", lambda _: csv(*ROWS)),
+    "CSV with other columns": (
+        "x.csv",
+        lambda _: csv(("No", "Prodi", "NIM"), ("1", "TI", "001"), ("2", "TI", "20/4"), ("3", "TI", "999")),
+    ),
+    "CSV with titles above the header": ("x.csv", lambda _: csv(("Daftar lulusan",), ("",), ("NIM",), *ROWS)),
+    "xlsx with the column NIM alone": ("x.xlsx", lambda _: by_openpyxl(("NIM",), *ROWS)),
+    "xlsx without a header": ("x.xlsx", lambda _: by_xlsxwriter(*ROWS)),
+    "xlsx with other columns": (
+        "x.xlsx",
+        lambda _: by_openpyxl(("Nama", "NIM"), ("Ani", "001"), ("Dewi", "20/4"), ("Eko", "999")),
+    ),
+    "xlsx with NIMs that are numbers": (
+        "x.xlsx",
+        lambda _: by_openpyxl(("NIM",), (1,), ("20/4",), (999,), formats={"A2": "000", "A4": "000"}),
+    ),
+    "ods": ("x.ods", lambda folder: by_libreoffice(by_openpyxl(("NIM",), *ROWS), "ods", folder)),
+}
+
+
+@pytest.mark.parametrize(("name", "make"), FILES.values(), ids=FILES)
+def test_nims_are_read_from_a_file_of_any_kind(
+    deleter: Deleter, name: str, make: Callable[[Path], bytes], tmp_path: Path
+) -> None:
+    """Only the column NIM is needed; other columns are ignored."""
+    preview = deleter.preview(make(tmp_path), name)
+    assert (counts(preview), found(preview)) == ((2, 1), [LIST[0], LIST[3]])
+
+
+def test_a_damaged_nim_is_not_found_and_says_why(deleter: Deleter) -> None:
+    """A number that a spreadsheet has rounded names no record."""
+    preview = deleter.preview(pasted="001\n2,30007E+14")
+    assert counts(preview) == (1, 1)
+    (line,) = missing(preview)
+    assert line.startswith("Baris 2: 2,30007E+14 ")
+    assert "sudah dibulatkan oleh Excel" in line
+
+
+def test_a_preview_that_finds_nothing_has_no_button(deleter: Deleter) -> None:
+    """There is nothing to confirm, and the page says so."""
+    preview = deleter.preview(pasted="998\n999")
+    assert counts(preview) == (0, 2)
+    assert preview.forms == []
+    assert "Tidak ada NIM yang ditemukan di daftar" in preview.tree.css("main")[0].text()
+
+
+def test_the_first_ten_records_are_visible_and_the_rest_opens(deleter: Deleter, other: Database) -> None:
+    """600 graduates do not fill the screen, and every one of them can be looked at."""
+    records = [(f"{number:03}", f"Nama {number}", "Solo") for number in range(600)]
+    other.fill(records)
+    preview = deleter.preview(pasted="\n".join(nim for nim, _, _ in records))
+    assert (counts(preview), found(preview)) == ((600, 0), records)
+    (details,) = preview.tree.css("details")
+    assert len(details.css("tbody tr")) == 590
+    (summary,) = details.css("summary")
+    assert summary.text() == "590 lainnya"
+
+
+# ---- the confirmation
+
+
+def test_a_confirmation_removes_exactly_the_records_of_the_preview(deleter: Deleter) -> None:
+    """The answer is a redirect to the list without a body, like that of every other change."""
+    answer = deleter.confirm(deleter.preview(pasted="001\n20/4\n999"))
+    assert (answer.status_code, answer.headers["location"], answer.content) == (302, "/", b"")
+    assert deleter.nims() == ["002", "003"]
+
+
+def test_ten_thousand_records_are_removed_at_once(deleter: Deleter, other: Database) -> None:
+    """The maximum of a preview passes through the confirmation."""
+    other.fill([*LIST, *((f"20/{number}/TK", "Nama", "Solo") for number in range(10_000))])
+    preview = deleter.preview(pasted="\n".join(f"20/{number}/TK" for number in range(10_000)))
+    assert counts(preview) == (10_000, 0)
+    assert deleter.confirm(preview).status_code == 302
+    assert deleter.nims() == [record[0] for record in LIST]
+
+
+def test_a_record_that_changed_since_the_preview_is_removed(deleter: Deleter) -> None:
+    """The NIM was confirmed, and the change can be restored from the history."""
+    preview = deleter.preview(pasted="001\n002")
+    deleter.site.edit("001", "Ani S.", "Sleman")
+    assert deleter.confirm(preview).status_code == 302
+    assert deleter.nims() == ["003", "20/4"]
+
+
+def test_a_record_that_was_removed_since_the_preview_is_left_out(deleter: Deleter) -> None:
+    """The rest is removed. A second click on the button is no error, and removes nothing more."""
+    preview = deleter.preview(pasted="001\n002")
+    deleter.site.delete("001")
+    deleter.site.add("000", "Eko", "Solo")
+    assert deleter.confirm(preview).status_code == 302
+    assert deleter.nims() == ["000", "003", "20/4"]
+    assert deleter.confirm(preview).status_code == 302
+    assert deleter.nims() == ["000", "003", "20/4"]
+
+
+def test_a_bulk_delete_is_undone_as_one_batch(deleter: Deleter) -> None:
+    """The history shows it as one item. Its button restores every record; a second bulk delete is a second item."""
+    assert deleter.confirm(deleter.preview(pasted="001\n20/4\n999")).status_code == 302
+    history = deleter.site.page("/mahasiswa/riwayat")
+    undo = next(form for form in history.forms if "/kelompok/" in form.target)
+    assert deleter.site.submit(undo).status_code == 302
+    assert [row[1:] for row in deleter.site.list().rows] == LIST
+
+
+UNUSUAL = [
+    "",
+    " ",
+    "%",
+    "%2F",
+    "+",
+    "a b",
+    "~",
+    "a\r\nb",
+    "\r",
+    "'1",
+    "=1",
+    "é",
+    "👩🏽‍🎓",
+    '<b>&amp;"',
+    "\u202e",
+    "NIM",
+]
+
+
+@pytest.mark.parametrize("name", ["mahasiswa.csv", "mahasiswa.xlsx"])
+def test_an_export_names_the_records_to_remove_whatever_their_nims_are(
+    deleter: Deleter, other: Database, name: str
+) -> None:
+    """Every record of the list is in its own export, so a bulk delete by that file empties the list."""
+    # A workbook cannot tell an empty NIM from a blank cell, or an apostrophe from the mark of a text.
+    nims = [nim for nim in UNUSUAL if name.endswith(".csv") or (nim.strip() and nim != "'1")]
+    other.fill([(nim, "Ani", "Solo") for nim in nims])
+    preview = deleter.preview(deleter.site.get(f"/mahasiswa/ekspor.{name[-4:].strip('.')}").content, name)
+    assert (counts(preview), missing(preview)) == ((len(nims), 0), [])
+    deleter.site.add("neighbour", "Ani", "Solo")
+    assert deleter.confirm(preview).status_code == 302
+    assert deleter.nims() == ["neighbour"]
+
+
+@given(st.lists(st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=5), min_size=1))
+def test_any_nims_pass_through_the_field_of_the_confirmation(nims: list[str]) -> None:
+    """The field has only characters that no browser alters."""
+    data = bulk_delete.dump(nims)
+    assert re.fullmatch("[A-Za-z0-9_.~% -]*", data)
+    assert bulk_delete.load(data) == nims
+
+
+DAMAGED = [
+    "",
+    "001",
+    "001 002",
+    "%FF ",
+    "00%001 ",
+    "\ufffd ",
+    "001\0 ",
+    "%ED%A0%80 ",
+    "%41" * 5000 + " ",
+    "1 " * (UPLOAD_MAX_ROWS + 1),
+]
+
+
+@pytest.mark.parametrize("data", DAMAGED, ids=[data[:10] for data in DAMAGED])
+def test_a_damaged_confirmation_removes_nothing(deleter: Deleter, data: str) -> None:
+    """A field that no preview makes is refused with the form and the reason."""
+    with pytest.raises(SheetError):
+        bulk_delete.load(data)
+    answer = deleter.site.post(CONFIRM, {"nim": data})
+    assert answer.status_code == 400
+    page = assert_page(answer, deleter.site)
+    assert "tidak lengkap atau berubah" in page.tree.css("[role=alert]")[0].text()
+    assert deleter.nims() == [record[0] for record in LIST]
+
+
+@pytest.mark.parametrize("body", [b"", b"lain=001+", b"nim=001+&nim=002+", b"nim=001%FF+"])
+def test_a_confirmation_without_its_field_removes_nothing(deleter: Deleter, body: bytes) -> None:
+    """A field that is missing, was sent twice or is not UTF-8 did not come from a preview."""
+    answer = deleter.site.send("POST", CONFIRM, body, content_type="application/x-www-form-urlencoded")
+    assert answer.status_code == 400
+    assert deleter.nims() == [record[0] for record in LIST]
+
+
+# ---- refused
+
+
+@pytest.mark.parametrize(
+    ("pasted", "reason"),
+    [
+        ("", "Tempel NIM atau pilih berkas"),
+        (" \n ", "Tempel NIM atau pilih berkas"),
+        ("Nama\tAlamat\nAni\tSolo", "Kolom NIM tidak ditemukan"),
+        ("001\tAni\n002\tBudi", "Kolom NIM tidak ditemukan"),
+        ("NIM\n", "Tidak ada NIM yang terbaca"),
+    ],
+)
+def test_cells_without_nims_are_refused(deleter: Deleter, pasted: str, reason: str) -> None:
+    """The page has the form again with the reason and the pasted text."""
+    answer = deleter.send(pasted=pasted)
+    assert answer.status_code == 400
+    page = assert_page(answer, deleter.site)
+    assert reason in page.tree.css("[role=alert]")[0].text()
+    assert page.tree.css("textarea")[0].text().strip() == pasted.strip()
+
+
+def test_a_list_with_too_many_rows_is_refused(deleter: Deleter) -> None:
+    """The limits are those of an import."""
+    answer = deleter.send(pasted="\n".join(map(str, range(10_001))))
+    assert (answer.status_code, "10.000 baris" in answer.text) == (413, True)
+
+
+def test_a_confirmation_that_is_too_large_is_refused(deleter: Deleter) -> None:
+    """A body over the limit is not read to its end."""
+    answer = deleter.site.post(CONFIRM, {"nim": "1" * MAX_CONFIRMED_BYTES + " "})
+    assert answer.status_code == 413
+    with pytest.raises(SheetError):
+        bulk_delete.dump(["%" * 255] * 10_000 + ["é" * 255] * 5000)
+
+
+# ---- the pages
+
+
+def test_the_list_links_to_the_form(deleter: Deleter) -> None:
+    """The page has one form with a text area and a file, and a way back to the list."""
+    (link,) = [link for link in deleter.site.page("/").links if link.target == CHOOSE]
+    page = deleter.site.page(link.target)
+    (form,) = page.forms
+    assert (form.method, form.target, form.submit) == ("post", CHOOSE, "Lihat pratinjau")
+    assert page.tree.css("form")[0].attributes["enctype"] == "multipart/form-data"
+    assert [node.attributes["name"] for node in page.tree.css("main textarea, main input")] == ["tempel", "berkas"]
+    assert "/" in [link.target for link in page.links if link.text == "Batal"]
+
+
+def test_without_a_history_the_preview_says_that_it_is_final(tmp_path: Path) -> None:
+    """With HISTORY_DAYS=0 nothing can be restored."""
+    with Service(tmp_path / "x.db", {"HISTORY_DAYS": "0"}) as service, service.site() as site:
+        site.add(*LIST[0])
+        text = Deleter(site).preview(pasted="001").tree.css("main")[0].text()
+    assert "Data yang dihapus tidak dapat dikembalikan." in text
+    assert "Riwayat" not in text
+
+
+@pytest.mark.usefixtures("deleter")
+def test_a_person_removes_graduates_with_a_file(open_window: OpenWindow) -> None:
+    """From the list to the list in four steps, without a script."""
+    window = open_window(java_script_enabled=False)
+    window.open("/")
+    window.page.get_by_role("link", name="Hapus banyak").click()
+    rows = csv(("NIM", "Nama"), ("001", "Ani"), ("20/4", "Dewi"), ("999", "Eko"))
+    file: FilePayload = {"name": "lulusan.csv", "mimeType": "text/csv", "buffer": rows}
+    window.page.get_by_label("berkas").set_input_files([file])
+    with window.leaving():
+        window.page.get_by_role("button", name="Lihat pratinjau").click()
+    expect(window.page.get_by_role("heading", name="Hapus Banyak Data")).to_be_visible()
+    with window.leaving():
+        window.page.get_by_role("button", name="Hapus 2 mahasiswa").click()
+    assert window.cells() == [list(LIST[1]), list(LIST[2])]
+    assert [unquote(path) for path in window.posts] == [CHOOSE, CONFIRM]

@@ -1,0 +1,581 @@
+"""The pages of the history, the line with the latest change, and undo, as a person uses them by HTTP."""
+
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+import httpx
+import pytest
+from form_answers import assert_error, assert_page
+from harness import Form, Page, Service, Site
+from naughty import NAUGHTY
+from postgres import own_schema
+from selectolax.lexbor import LexborNode
+from spreadsheets import (
+    HEADER,
+    Database,
+    Importer,
+    another_program,
+    csv,
+    own_database,
+    own_importer,
+    own_service,
+    own_site,
+)
+
+# The fixtures, which pytest finds by these names.
+__all__ = ["another_program", "own_database", "own_importer", "own_service", "own_site"]
+
+HISTORY = "/mahasiswa/riwayat"
+SITI = ("2207", "Siti Aminah", "Sleman")
+MOMENT = r"\d{1,2} (?:Jan|Feb|Mar|Apr|Mei|Jun|Jul|Agu|Sep|Okt|Nov|Des) \d\d\.\d\d WIB"
+GONE = "Perubahan ini tidak ada lagi di riwayat, jadi tidak dapat dikembalikan."
+
+
+class Change(NamedTuple):
+    """A row of the history: the verb, the nim, the texts before and after, the form of its button, and its link."""
+
+    verb: str
+    nim: str = ""
+    before: str = ""
+    after: str = ""
+    summary: str = ""
+    form: Form | None = None
+    link: str = ""
+
+    @property
+    def texts(self) -> tuple[str, str, str, str]:
+        """The verb, the nim, and the texts before and after."""
+        return self[:4]
+
+
+class History(Page):
+    """A page of the history."""
+
+    @property
+    def changes(self) -> list[Change]:
+        """The rows of the page."""
+        return [self._change(row) for row in self.tree.css("tbody tr")]
+
+    def _change(self, row: LexborNode) -> Change:
+        shown = self._row(row)
+        (what,) = row.css("td[id]")
+        verb, *nim = [node.text() for node in what.css("strong, bdi")]
+        before, after = ([_text(cell) for cell in row.css(f"td[data-label={name}]")] for name in ("Sebelum", "Sesudah"))
+        return Change(
+            verb,
+            "".join(nim),
+            "".join(before),
+            "".join(after),
+            "".join(cell.text() for cell in row.css("td[colspan]")),
+            shown.forms[0] if shown.forms else None,
+            shown.links[0].target if shown.links else "",
+        )
+
+
+def _text(cell: LexborNode) -> str:
+    """Return the two texts of a cell with a bar between them, or the one word that stands there."""
+    return " | ".join(node.text() for node in cell.css("bdi, .hint"))
+
+
+def history(site: Site, target: str = HISTORY) -> History:
+    """Return a page of the history; its status must be 200."""
+    answer = site.get(target)
+    assert answer.status_code == 200, target
+    return History(answer.text, site.origin + target)
+
+
+def newest(site: Site) -> Change:
+    """Return the latest change."""
+    return history(site).changes[0]
+
+
+def restore(site: Site, change: Change, **fields: str) -> httpx.Response:
+    """Press the button of a change."""
+    assert change.form is not None
+    return site.submit(change.form, **fields)
+
+
+def latest(page: Page) -> str:
+    """Return the line with the latest change, with one word for its moment; empty if there is no such line."""
+    lines = [node.text() for node in page.tree.css("p.latest")]
+    assert len(lines) < 2
+    return re.sub(MOMENT, "SAAT", "".join(lines))
+
+
+def records(site: Site) -> list[tuple[str, ...]]:
+    """Return the records of the list."""
+    return [row[1:] for row in site.list().rows]
+
+
+def assert_restored(answer: httpx.Response) -> None:
+    """Check that the answer is that of every change: the redirect to the list."""
+    assert (answer.status_code, answer.headers["location"], answer.content) == (302, "/", b"")
+
+
+@pytest.fixture(autouse=True)
+def empty_list(other: Database) -> None:
+    """Begin each test with an empty list. The history goes on."""
+    other.fill([])
+
+
+@pytest.fixture
+def imported(importer: Importer) -> Change:
+    """Import 120 new records; return that change."""
+    rows = [(f"{number:04}", f"Nama {number}", "Solo") for number in range(120)]
+    importer.save(importer.upload(csv(HEADER, *rows)))
+    return newest(importer.site)
+
+
+# ---- the line with the latest change
+
+
+def test_the_line_above_the_list_tells_the_latest_change(site: Site) -> None:
+    """After each change the line names the record, what became of it, and when, and leads to the history."""
+    site.add(*SITI)
+    assert latest(site.list()) == "Terakhir: Siti Aminah (2207) ditambah SAAT · Riwayat"
+    site.edit("2207", "Siti A.", "Klaten")
+    assert latest(site.list()) == "Terakhir: Siti A. (2207) diubah SAAT · Riwayat"
+    site.delete("2207")
+    page = site.list()
+    assert latest(page) == "Terakhir: Siti A. (2207) dihapus SAAT · Riwayat"
+    assert [node.attributes["href"] for node in page.tree.css("p.latest a")] == [HISTORY]
+
+
+def test_the_line_tells_what_an_undo_did(site: Site) -> None:
+    """A restored record is “dikembalikan”. If the undo removed the record again, the line does not say so."""
+    site.add(*SITI)
+    added = newest(site)
+    assert_restored(restore(site, added))
+    assert latest(site.list()) == "Terakhir: Siti Aminah (2207) dihapus kembali SAAT · Riwayat"
+    assert_restored(restore(site, newest(site)))
+    assert latest(site.list()) == "Terakhir: Siti Aminah (2207) dikembalikan SAAT · Riwayat"
+
+
+def test_the_line_counts_the_records_of_an_import(site: Site, imported: Change) -> None:
+    """An import is one change of many records, and so is its undo."""
+    assert latest(site.list()) == "Terakhir: 120 mahasiswa diimpor SAAT · Riwayat"
+    restore(site, imported)
+    assert latest(site.list()) == "Terakhir: 120 mahasiswa dikembalikan SAAT · Riwayat"
+
+
+def test_the_line_stands_on_a_searched_and_on_a_streamed_list(site: Site, other: Database) -> None:
+    """Pages that the cache does not keep show the line, too."""
+    site.add(*SITI)
+    assert latest(site.page("/?cari=siti")) == latest(site.page("/?halaman=1")) == latest(site.list()) != ""
+    other.fill([(str(number), "x" * 1_000_000, "Solo") for number in range(34)])
+    site.add(*SITI)
+    answer = site.get("/")
+    assert "etag" not in answer.headers, "a list of 34 MB is streamed"
+    assert latest(Page(answer.text, site.origin)) == "Terakhir: Siti Aminah (2207) ditambah SAAT · Riwayat"
+
+
+def test_a_change_that_changes_nothing_leaves_the_page_as_it_was(site: Site) -> None:
+    """An edit that saves the same texts is no change, so a browser that has the list gets 304.
+
+    If the record was changed and changed back, only the line is another one, so the browser gets the page again.
+    """
+    site.add(*SITI)
+    etag = site.get("/").headers["etag"]
+    site.edit(*SITI)
+    assert site.send("GET", "/", if_none_match=etag).status_code == 304
+    site.edit("2207", "Siti A.", "Sleman")
+    site.edit(*SITI)
+    assert site.send("GET", "/", if_none_match=etag).status_code == 200
+
+
+def test_a_long_name_is_cut_in_the_line(site: Site) -> None:
+    """The line stays short if a name and a nim are as long as they can be."""
+    site.add("9" * 255, "Wolfeschlegelsteinhausenbergerdorff" * 20, "Solo")
+    assert re.fullmatch("Terakhir: Wolf[a-zW]{55}… \\(9{39}…\\) ditambah SAAT · Riwayat", latest(site.list()))
+
+
+def test_a_new_list_has_no_line_and_an_empty_history(tmp_path: Path) -> None:
+    """Before the first change there is no line, and the history says so."""
+    with Service(tmp_path / "mahasiswa.db") as service, service.site() as site:
+        assert latest(site.list()) == latest(site.page("/?cari=x")) == ""
+        page = history(site)
+        assert (page.changes, page.tree.css("table")) == ([], [])
+        assert "Belum ada perubahan." in page.html
+
+
+# ---- the history
+
+
+def test_the_history_shows_the_texts_before_and_after_newest_first(site: Site, other: Database) -> None:
+    """Each change of any program has its texts before and after, side by side."""
+    site.add(*SITI)
+    site.edit("2207", "Siti A.", "Sleman")
+    other.run("UPDATE mahasiswa SET alamat = ''")
+    site.delete("2207")
+    assert [change.texts for change in history(site).changes[:4]] == [
+        ("Dihapus", "2207", "Siti A. | kosong", "dihapus"),
+        ("Diubah", "2207", "Siti A. | Sleman", "Siti A. | kosong"),
+        ("Diubah", "2207", "Siti Aminah | Sleman", "Siti A. | Sleman"),
+        ("Ditambah", "2207", "belum ada", "Siti Aminah | Sleman"),
+    ]
+    moments = history(site).tree.css("tbody time")
+    assert all(re.fullmatch(MOMENT, moment.text()) for moment in moments)
+    assert all(re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00", str(m.attributes["datetime"])) for m in moments)
+
+
+def test_only_a_text_that_changed_is_marked(site: Site) -> None:
+    """The changed text is struck out before and marked after; the other text is plain."""
+    site.add(*SITI)
+    site.edit("2207", "Siti Aminah", "Klaten")
+    (row, *_) = history(site).tree.css("tbody tr")
+    assert [node.text() for node in row.css("del, ins")] == ["Sleman", "Klaten"]
+
+
+def test_the_history_is_shown_in_pages_and_searched_like_the_list(site: Site) -> None:
+    """50 changes a page; a page past the end is the last one; a search keeps its text from page to page."""
+    for number in range(60):
+        site.add(f"cari-{number:02}", "Nama", "Solo")
+    first = history(site, f"{HISTORY}?cari=cari-")
+    assert [change.nim for change in first.changes] == [f"cari-{number:02}" for number in range(59, 9, -1)]
+    assert "1–50 dari 60" in first.html
+    forward = [link.target for link in first.links if link.text == "Berikutnya"]
+    assert forward == forward[:1] * 2, "above and below the table"
+    second = history(site, forward[0])
+    assert [change.nim for change in second.changes] == [f"cari-{number:02}" for number in range(9, -1, -1)]
+    assert history(site, f"{HISTORY}?cari=cari-&halaman=999999999").changes == second.changes
+    assert [change.nim for change in history(site, f"{HISTORY}?cari=CARI-07").changes] == ["cari-07"]
+    nothing = history(site, f"{HISTORY}?cari=%3Cb%3Etidak-ada")
+    assert nothing.changes == []
+    assert "Tidak ada perubahan yang cocok dengan “<b>tidak-ada”." in nothing.tree.css(".empty")[0].text()
+
+
+@pytest.mark.parametrize("query", ["?halaman=0", "?halaman=-1", "?halaman=x", "?utm_source=x", "?urut=nama&per=10"])
+def test_a_query_that_makes_no_sense_shows_the_first_page(site: Site, query: str) -> None:
+    """Foreign parameters and impossible numbers are ignored."""
+    site.add(*SITI)
+    assert history(site, HISTORY + query).changes == history(site).changes
+
+
+def test_an_import_is_one_line_that_opens_page_by_page(site: Site, imported: Change) -> None:
+    """The line of an import leads to its records, of which no page shows more than 50."""
+    assert (imported.verb, imported.nim) == ("Diimpor", "")
+    assert imported.summary == "120 mahasiswa. Lihat rinciannya"
+    shown: list[Change] = []
+    target = imported.link
+    while target:
+        page = history(site, target)
+        assert len(page.changes) <= 50
+        shown += page.changes
+        target = next((link.target for link in page.links if link.text == "Berikutnya"), "")
+    assert {change.texts for change in shown} == {
+        ("Ditambah", f"{number:04}", "belum ada", f"Nama {number} | Solo") for number in range(120)
+    }
+    assert len(shown) == 120
+    assert [change.form for change in shown] == [None] * 120, "a batch is undone as a whole"
+    assert [change.nim for change in history(site, imported.link + "?cari=nama+77").changes] == ["0077"]
+
+
+def test_a_search_of_the_history_leads_into_an_import(site: Site, imported: Change) -> None:
+    """An import that has a record of a search is found, and its link shows that record."""
+    site.add(*SITI)
+    found = history(site, f"{HISTORY}?cari=nama+77").changes
+    assert [change.summary for change in found][:1] == [imported.summary]
+    assert [change.nim for change in history(site, found[0].link).changes] == ["0077"]
+
+
+def test_an_import_of_one_record_shows_its_texts_at_once(site: Site, importer: Importer) -> None:
+    """A batch of one record needs no page of its own."""
+    importer.save(importer.upload(csv(HEADER, SITI)))
+    change = newest(site)
+    assert change.texts == ("Diimpor", "2207", "belum ada", "Siti Aminah | Sleman")
+    assert_restored(restore(site, change))
+    assert records(site) == []
+
+
+def test_every_text_comes_back_unchanged_from_the_history(site: Site, other: Database) -> None:
+    """No text becomes markup, and each one is isolated from the direction of the others."""
+    for text in NAUGHTY:
+        if not text or "\0" in text:
+            continue
+        other.fill([("1", text, "Solo")])
+        other.run("UPDATE mahasiswa SET nama = 'Siti', alamat = ?", text)
+        row = history(site).tree.css("tbody tr")[0]
+        assert [node.text() for node in row.css("bdi")] == ["1", text, "Solo", "Siti", text]
+
+
+def test_pages_of_the_history_are_pages_like_the_others(site: Site, imported: Change) -> None:
+    """They have the shared layout and its headers, and a HEAD request gets no body."""
+    for target in (HISTORY, imported.link):
+        assert_page(site.get(target), site)
+        assert site.send("HEAD", target).status_code == 200
+    answer = site.get(imported.form.target.replace("kelompok", "perubahan") if imported.form else "")
+    assert (answer.status_code, answer.headers["allow"]) == (405, "POST")
+
+
+# ---- undo
+
+
+def test_a_deleted_record_is_restored(site: Site) -> None:
+    """Kembalikan brings a deleted record back with its exact texts, and the line confirms it."""
+    site.add("20/1", " Siti\r\nA. ", "")
+    site.delete("20/1")
+    assert_restored(restore(site, newest(site)))
+    assert records(site) == [("20/1", " Siti\r\nA. ", "")]
+
+
+def test_an_edit_and_an_addition_are_taken_back(site: Site) -> None:
+    """Kembalikan restores the texts before an edit, and removes a record that was added."""
+    site.add(*SITI)
+    added = newest(site)
+    site.edit("2207", "Siti A.", "Klaten")
+    assert_restored(restore(site, newest(site)))
+    assert records(site) == [SITI]
+    assert_restored(restore(site, added))
+    assert records(site) == []
+
+
+def test_an_undo_can_be_undone(site: Site) -> None:
+    """An undo is a change like any other, so it is in the history with a button."""
+    site.add(*SITI)
+    site.delete("2207")
+    restore(site, newest(site))
+    undo = newest(site)
+    assert undo.texts == ("Dikembalikan", "2207", "belum ada", "Siti Aminah | Sleman")
+    assert_restored(restore(site, undo))
+    assert records(site) == []
+    assert_restored(restore(site, newest(site)))
+    assert records(site) == [SITI]
+
+
+def test_the_second_click_on_an_undo_is_no_conflict(site: Site) -> None:
+    """If a double click sends the same undo twice, both are answered with the redirect, and one change is made."""
+    site.add(*SITI)
+    site.delete("2207")
+    deleted = newest(site)
+    assert_restored(restore(site, deleted))
+    assert_restored(restore(site, deleted))
+    assert records(site) == [SITI]
+    assert [change.verb for change in history(site).changes[:2]] == ["Dikembalikan", "Dihapus"]
+
+
+def test_an_import_is_taken_back_as_a_whole(site: Site, imported: Change) -> None:
+    """One button removes every record of an import, and one more brings all of them back."""
+    before = records(site)
+    assert_restored(restore(site, imported))
+    assert records(site) == []
+    assert_restored(restore(site, newest(site)))
+    assert records(site) == before
+
+
+@pytest.mark.parametrize("number", ["0", "9" * 18, "9" * 19, "-1", "x", "", "1%00", "%D9%A3", "1.0", "%FF", ":id"])
+@pytest.mark.parametrize("path", ["perubahan", "kelompok"])
+def test_a_change_that_is_not_in_the_history_is_404(site: Site, path: str, number: str) -> None:
+    """A change that has expired, or never was, is answered with a page that says so."""
+    site.add(*SITI)
+    answer = site.post(f"{HISTORY}/{path}/{number}")
+    assert answer.status_code == 404
+    assert_error(answer, site, GONE)
+    assert records(site) == [SITI]
+
+
+def test_a_batch_that_is_not_in_the_history_has_no_page(site: Site) -> None:
+    """The page of an unknown batch is 404, too."""
+    answer = site.get(f"{HISTORY}/kelompok/999999999")
+    assert answer.status_code == 404
+    assert_error(answer, site, GONE)
+
+
+def test_a_deletion_is_found_and_taken_back_on_postgresql(postgres: str) -> None:
+    """The line, the history, the undo and its conflict are the same as on SQLite, which the other tests use."""
+    with own_schema(postgres) as url, Service(url) as service, service.site() as site:
+        site.add(*SITI)
+        site.delete("2207")
+        assert (
+            latest(site.list())
+            == latest(site.page("/?cari=x"))
+            == "Terakhir: Siti Aminah (2207) dihapus SAAT · Riwayat"
+        )
+        deleted, added = history(site).changes
+        assert (deleted.verb, added.verb) == ("Dihapus", "Ditambah")
+        assert_restored(restore(site, deleted))
+        assert latest(site.list()) == "Terakhir: Siti Aminah (2207) dikembalikan SAAT · Riwayat"
+        site.edit("2207", "Siti A.", "Sleman")
+        assert_restored(nevertheless(restore(site, deleted), site))
+        assert records(site) == [SITI]
+
+
+# ---- an undo that would overwrite newer changes
+
+
+@pytest.fixture
+def conflict(site: Site) -> Change:
+    """Change a record twice; return the first of the two changes."""
+    site.add(*SITI)
+    site.edit("2207", "Siti Aminah", "Klaten")
+    first = newest(site)
+    site.edit("2207", "Siti <b>", "Klaten")
+    return first
+
+
+def compared(answer: httpx.Response, site: Site) -> list[str]:
+    """Return the cells of the conflict page: for name and address the present text, then the text to restore."""
+    assert answer.status_code == 409
+    page = assert_page(answer, site)
+    alert = "Data ini sudah berubah lagi sejak perubahan itu. Pilih data mana yang dipakai."
+    assert [node.text() for node in page.tree.css("[role=alert]")] == [alert]
+    return [cell.text() for cell in page.tree.css("tbody td")]
+
+
+def nevertheless(answer: httpx.Response, site: Site) -> httpx.Response:
+    """Press “Tetap kembalikan” on the conflict page."""
+    (button,) = Page(answer.text, site.origin).tree.css("main form button[name=versi]")
+    (form,) = Page(answer.text, site.origin).forms
+    assert (button.text(), form.inputs) == ("Tetap kembalikan", ())
+    return site.submit(form, versi=str(button.attributes["value"]))
+
+
+def test_an_undo_of_a_record_that_has_changed_since_shows_both_and_asks(site: Site, conflict: Change) -> None:
+    """The answer is 409 with the present texts and those before the change, and nothing is overwritten."""
+    answer = restore(site, conflict)
+    assert compared(answer, site) == ["Siti <b>", "Siti Aminah", "Klaten", "Sleman"]
+    assert records(site) == [("2207", "Siti <b>", "Klaten")]
+    (link,) = [link for link in Page(answer.text, site.origin).links if link.text == "Gunakan data terbaru"]
+    assert link.target == HISTORY
+
+
+def test_a_person_who_has_seen_the_newer_texts_can_restore_nevertheless(site: Site, conflict: Change) -> None:
+    """“Tetap kembalikan” restores the record over exactly the texts that the page showed."""
+    assert_restored(nevertheless(restore(site, conflict), site))
+    assert records(site) == [SITI]
+
+
+def test_a_record_that_changed_again_is_a_second_conflict(site: Site, conflict: Change) -> None:
+    """If the record changes while the person decides, the newest texts are shown first."""
+    answer = restore(site, conflict)
+    site.edit("2207", "Siti lagi", "Bantul")
+    second = nevertheless(answer, site)
+    assert compared(second, site) == ["Siti lagi", "Siti Aminah", "Bantul", "Sleman"]
+    assert_restored(nevertheless(second, site))
+    assert records(site) == [SITI]
+
+
+def test_an_edit_of_a_deleted_record_is_restored_only_if_the_person_says_so(site: Site, conflict: Change) -> None:
+    """The page says that the record was deleted meanwhile; “Tetap kembalikan” brings it back as it was before."""
+    site.delete("2207")
+    answer = restore(site, conflict)
+    assert compared(answer, site) == ["sudah dihapus", "Siti Aminah", "sudah dihapus", "Sleman"]
+    assert_restored(nevertheless(answer, site))
+    assert records(site) == [SITI]
+
+
+def test_an_addition_that_was_edited_is_removed_only_if_the_person_says_so(site: Site) -> None:
+    """The page says that the record will be deleted."""
+    site.add(*SITI)
+    added = newest(site)
+    site.edit("2207", "Siti A.", "Sleman")
+    answer = restore(site, added)
+    assert compared(answer, site) == ["Siti A.", "belum ada", "Sleman", "belum ada"]
+    assert "Jika dikembalikan, data ini dihapus dari daftar." in answer.text
+    assert records(site) == [("2207", "Siti A.", "Sleman")]
+    assert_restored(nevertheless(answer, site))
+    assert records(site) == []
+
+
+@pytest.mark.parametrize("versi", ["-", "x", "0" * 22, "é", "x" * 10_000])
+def test_an_undo_with_a_wrong_version_overwrites_nothing(site: Site, conflict: Change, versi: str) -> None:
+    """A text that is not the digest of the present record is a conflict."""
+    assert restore(site, conflict, versi=versi).status_code == 409
+    assert records(site) == [("2207", "Siti <b>", "Klaten")]
+
+
+def test_a_batch_with_changed_records_is_not_undone_and_lists_fifty(site: Site, imported: Change) -> None:
+    """If any record of an import has changed since, none is restored; the page lists at most 50 of them."""
+    site.edit("0007", "Nama <b>", "Solo")
+    site.edit("0008", "", "Solo")
+    site.delete("0009")  # as it was before the import, so this is no conflict
+    before = records(site)
+    answer = restore(site, imported)
+    assert answer.status_code == 409
+    page = assert_page(answer, site)
+    assert (
+        "2 data sudah berubah lagi sejak perubahan itu, jadi tidak ada yang dikembalikan."
+        in page.tree.css("[role=alert]")[0].text()
+    )
+    rows = [tuple(_text(cell) for cell in row.css("td")) for row in page.tree.css("tbody tr")]
+    assert sorted(rows) == [("0007", "Nama <b> | Solo", "belum ada", ""), ("0008", "kosong | Solo", "belum ada", "")]
+    assert records(site) == before
+    for number in range(10, 70):
+        site.edit(f"{number:04}", "Lain", "Lain")
+    answer = restore(site, imported)
+    page = assert_page(answer, site)
+    assert len(page.tree.css("tbody tr")) == 50
+    assert "50 data pertama ditampilkan." in answer.text
+    assert "62 data sudah berubah" in answer.text
+
+
+def test_a_deleted_record_of_a_batch_is_listed_as_deleted(site: Site, other: Database, importer: Importer) -> None:
+    """The page says that a record which the import had changed was deleted meanwhile, and offers no Edit for it."""
+    other.fill([SITI, ("3", "Citra", "Solo")])
+    importer.save(importer.upload(csv(HEADER, ("2207", "Siti A.", "Sleman"), ("3", "Citra A.", "Solo"))), "Perbarui")
+    batch = newest(site)
+    site.delete("2207")
+    answer = restore(site, batch)
+    (row,) = assert_page(answer, site).tree.css("tbody tr")
+    assert [_text(cell) for cell in row.css("td")] == ["2207", "sudah dihapus", "Siti Aminah | Sleman", ""]
+    assert row.css("a") == []
+    assert records(site) == [("3", "Citra A.", "Solo")]
+
+
+# ---- settings
+
+
+@pytest.fixture
+def old_change(tmp_path: Path) -> Path:
+    """Return the path of a database with one change of a record."""
+    path = tmp_path / "mahasiswa.db"
+    with Service(path) as service, service.site() as site:
+        site.add(*SITI)
+    return path
+
+
+def test_without_days_there_is_no_history(old_change: Path) -> None:
+    """HISTORY_DAYS=0 hides the line, the history and undo, and removes what was there."""
+    with Service(old_change, {"HISTORY_DAYS": "0"}) as service, service.site() as site:
+        site.edit("2207", "Siti A.", "Klaten")
+        for target in ("/", "/?cari=siti", "/mahasiswa/add"):
+            answer = site.get(target)
+            assert not re.search("Riwayat|Terakhir:|Kembalikan", answer.text), target
+        for answer in (site.get(HISTORY), site.get(f"{HISTORY}/kelompok/1"), site.post(f"{HISTORY}/perubahan/1")):
+            assert answer.status_code == 404
+            assert_error(answer, site, "Periksa kembali tautannya.")
+    with Service(old_change) as service, service.site() as site:
+        assert (latest(site.list()), history(site).changes) == ("", [])
+
+
+@pytest.mark.parametrize(
+    ("settings", "moment"),
+    [
+        ({}, MOMENT),
+        ({"TIMEZONE": "Asia/Makassar"}, MOMENT.replace("WIB", "WITA")),
+        ({"TIMEZONE": "Europe/Berlin"}, MOMENT.replace("WIB", "CES?T")),
+        # A history of a year has two days of each name.
+        ({"HISTORY_DAYS": "366"}, MOMENT.replace(") ", ") 20[0-9]{2} ")),
+    ],
+)
+def test_moments_are_shown_in_the_chosen_time_zone(
+    old_change: Path, settings: dict[str, str | None], moment: str
+) -> None:
+    """The line and the history show each moment in TIMEZONE, with the year only if HISTORY_DAYS needs it."""
+    with Service(old_change, settings) as service, service.site() as site:
+        for target in ("/", HISTORY):
+            (shown,) = site.page(target).tree.css("time")
+            assert re.fullmatch(moment, shown.text()), shown.text()
+
+
+def test_a_prefix_stands_before_every_address_of_the_history(tmp_path: Path) -> None:
+    """With a path in BASE_URL, links, forms and redirects of the history lead below it."""
+    with (
+        Service(tmp_path / "mahasiswa.db", {"BASE_URL": "http://localhost:3000/ti"}) as service,
+        service.site() as site,
+    ):
+        site.add(*SITI)
+        site.delete("2207")
+        assert [node.attributes["href"] for node in site.list().tree.css("p.latest a")] == ["/ti" + HISTORY]
+        answer = restore(site, history(site, "/ti" + HISTORY).changes[0])
+        assert (answer.status_code, answer.headers["location"]) == (302, "/ti/")

@@ -1,0 +1,125 @@
+"""Browser tests of the history: a mistaken deletion is found and taken back, with a mouse, a keyboard and a phone."""
+
+import re
+
+import pytest
+from browser import DESKTOP, PHONE, Network, OpenWindow, Window
+from every_page import SITI, import_many, open_the_import
+from harness import Site
+from playwright.sync_api import expect
+
+SMALL_PHONE = (360, 640)
+
+
+def latest(window: Window, words: str) -> None:
+    """Check that the line with the latest change begins with these words."""
+    expect(window.page.locator("p.latest")).to_have_text(re.compile(f"^Terakhir: {re.escape(words)} .*"))
+
+
+@pytest.mark.parametrize("network", ["answers", "unreachable"])
+@pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
+def test_a_person_takes_back_a_mistaken_deletion(
+    network: Network, size: tuple[int, int], open_window: OpenWindow, site: Site
+) -> None:
+    """The list says what was deleted, its link leads to the history, and one button brings the record back."""
+    site.add(*SITI)
+    site.add("1105", "Budi Santoso", "Bantul")
+    window = open_window(network, size)
+    window.open("/")
+    with window.leaving():
+        window.page.get_by_role("row", name="Siti").get_by_role("button", name="Delete").click()
+    latest(window, "Siti Aminah (2207) dihapus")
+    with window.leaving():
+        window.page.locator("p.latest").get_by_role("link", name="Riwayat").click()
+    with window.leaving():
+        window.page.get_by_role("button", name="Kembalikan").first.click()
+    latest(window, "Siti Aminah (2207) dikembalikan")
+    assert window.cells() == [["1105", "Budi Santoso", "Bantul"], list(SITI)]
+    assert window.page.url == window.url + "/"
+    window.requests.clear()
+    window.reload()
+    assert window.requests == ["GET /"]
+
+
+def test_a_keyboard_takes_back_a_deletion(open_window: OpenWindow, site: Site) -> None:
+    """Tab reaches the button of the latest change before those of older changes, and Enter presses it."""
+    site.add(*SITI)
+    site.delete(SITI[0])
+    window = open_window()
+    window.open("/mahasiswa/riwayat")
+    window.page.get_by_role("button", name="Cari").focus()
+    button = window.page.get_by_role("button", name="Kembalikan").first
+    for _ in range(6):  # past the links to other pages
+        window.page.keyboard.press("Tab")
+        if button.evaluate("button => button === document.activeElement"):
+            break
+    expect(button).to_be_focused()
+    expect(button).to_have_accessible_description(re.compile("^Dihapus .*2207$"))
+    with window.leaving():
+        window.page.keyboard.press("Enter")
+    assert window.cells() == [list(SITI)]
+
+
+def test_a_conflict_is_decided_by_the_person(open_window: OpenWindow, site: Site) -> None:
+    """“Gunakan data terbaru” changes nothing; “Tetap kembalikan” restores the older texts."""
+    site.add(*SITI)
+    window = open_window()
+    site.edit(SITI[0], "Siti A.", "Sleman")
+    window.open("/mahasiswa/riwayat")
+    site.edit(SITI[0], "Siti Aminah Putri", "Sleman")
+    with window.leaving():
+        window.page.get_by_role("button", name="Kembalikan").first.click()
+    assert window.page.get_by_role("cell").all_inner_texts() == [
+        "Siti Aminah Putri", "Siti Aminah", "Sleman", "Jalan Kaliurang 5, Sleman",
+    ]  # fmt: skip
+    with window.leaving():
+        window.page.get_by_role("link", name="Gunakan data terbaru").click()
+    assert [row[1] for row in site.list().rows] == [SITI[0]]
+    with window.leaving():
+        window.page.get_by_role("button", name="Kembalikan").nth(1).click()
+    with window.leaving():
+        window.page.get_by_role("button", name="Tetap kembalikan").click()
+    assert window.cells() == [list(SITI)]
+    latest(window, "Siti Aminah (2207) dikembalikan")
+
+
+def test_an_import_is_opened_and_taken_back(window: Window) -> None:
+    """The line of an import opens its records, and one button removes all of them."""
+    import_many(window)
+    latest(window, "60 mahasiswa diimpor")
+    open_the_import(window)
+    expect(window.rows).to_have_count(50)
+    with window.leaving():
+        window.page.get_by_role("button", name="Kembalikan semua").click()
+    expect(window.rows).to_have_count(0)
+    latest(window, "60 mahasiswa dikembalikan")
+
+
+@pytest.mark.parametrize("network", ["answers", "unreachable"])
+def test_the_history_fits_a_small_phone(network: Network, open_window: OpenWindow, site: Site) -> None:
+    """On a phone each change is a card as wide as the screen, with a button that a finger can hit."""
+    site.add("9" * 255, "Wolfeschlegelsteinhausenbergerdorff" * 20, "https://maps.example/" + "x" * 900)
+    site.edit("9" * 255, "Siti", "Sleman")
+    window = open_window(network, SMALL_PHONE)
+    window.open("/mahasiswa/riwayat")
+    window.page.wait_for_load_state("load")
+    assert window.page.evaluate("document.documentElement.scrollWidth") == SMALL_PHONE[0]
+    box = window.page.get_by_role("button", name="Kembalikan").first.bounding_box()
+    assert box is not None
+    assert box["height"] >= 44
+    texts = [window.page.locator(f"td[data-label={label}]").first.bounding_box() for label in ("Sebelum", "Sesudah")]
+    assert None not in texts
+    assert [text and text["y"] for text in texts] == [texts[0] and texts[0]["y"]] * 2, "side by side"
+
+
+@pytest.mark.parametrize("network", ["answers", "unreachable"])
+def test_the_history_prints_without_buttons(network: Network, open_window: OpenWindow, site: Site) -> None:
+    """On paper the history is a table with its texts; nothing that needs a click is printed."""
+    site.add("20/456830/TK/50660", *SITI[1:])
+    window = open_window(network)
+    window.open("/mahasiswa/riwayat")
+    window.page.wait_for_load_state("load")
+    window.page.emulate_media(media="print")
+    for name in ("button", "search", "navigation"):
+        expect(window.page.get_by_role(name).first).to_be_hidden()
+    expect(window.page.locator("tbody tr").first).to_contain_text("20/456830/TK/50660")

@@ -1,0 +1,199 @@
+"""Edit, Delete and "Tambah Data" on a page that was searched, sorted or paged lead back to that page."""
+
+import re
+from urllib.parse import urlencode
+
+import httpx
+import pytest
+from browser import OpenWindow
+from harness import Page, Site
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from playwright.sync_api import expect
+from spreadsheets import Database, another_program, own_database, own_service, own_site
+
+# The fixtures, which pytest finds by these names.
+__all__ = ["another_program", "own_database", "own_service", "own_site"]
+
+PLACE = "?cari=siti&urut=nama&arah=turun&halaman=2&per=10"
+NIM = "20/1%a&b"
+SEGMENT = "20%2F1%25a%26b"
+
+
+@pytest.fixture
+def people(site: Site, other: Database) -> Site:
+    """Visit a list with 25 records that a search for "siti" finds; the one with NIM stands on the second page."""
+    other.fill([(f"{n:02}", f"Siti {n:02}", "Solo") for n in range(24)] + [(NIM, "Siti 11b", "Sleman")])
+    return site
+
+
+def links(page: Page) -> dict[str, set[str]]:
+    """Return the addresses of the links and forms that change a record or leave a form, by their text."""
+    found: dict[str, set[str]] = {}
+    for link in page.links:
+        if link.text in {"Edit", "Tambah Data", "Batal", "Kembali ke daftar", "buka data dengan NIM ini"}:
+            found.setdefault(link.text, set()).add(link.href)
+    for form in page.forms:
+        if form.method == "post":
+            found.setdefault(form.submit, set()).add(form.action)
+    return found
+
+
+def refused(answer: httpx.Response, status: int) -> Page:
+    """Return the page of a refusal."""
+    assert answer.status_code == status
+    return Page(answer.text, "http://localhost/")
+
+
+def test_each_row_carries_the_query_of_its_page(people: Site) -> None:
+    """Every Edit link, every Delete form and the link "Tambah Data" have the query of the page."""
+    page = people.page("/" + PLACE)
+    row = page.row(NIM)
+    assert [link.href for link in row.links] == [f"/mahasiswa/edit/{SEGMENT}{PLACE}"]
+    assert [form.action for form in row.forms] == [f"/mahasiswa/delete/{SEGMENT}{PLACE}"]
+    assert links(page)["Tambah Data"] == {f"/mahasiswa/add{PLACE}"}
+    assert len(page.rows) == 10
+    for row in page.table:
+        assert row.links[0].href.endswith(PLACE)
+        assert row.forms[0].action.endswith(PLACE)
+
+
+def test_the_list_without_a_query_carries_none(people: Site) -> None:
+    """On the list of the specification, and on its forms, no address has a query, and every change leads to `/`."""
+    page = people.list()
+    assert not [address for addresses in links(page).values() for address in addresses if "?" in address]
+    for path in ("/mahasiswa/add", f"/mahasiswa/edit/{SEGMENT}"):
+        assert not [
+            address for addresses in links(people.page(path)).values() for address in addresses if "?" in address
+        ]
+    for answer in (people.add("99", "A", "B"), people.edit("99", "A", "C"), people.delete("99")):
+        assert (answer.status_code, answer.headers["location"], answer.content) == (302, "/", b"")
+
+
+def test_saving_leads_back_to_the_page(people: Site) -> None:
+    """The edit page sends its form with the query, and its redirect leads to exactly the page that was left."""
+    page = people.page("/" + PLACE)
+    edit = people.page(page.row(NIM).links[0].target)
+    assert links(edit) == {"Batal": {"/" + PLACE}, "Simpan": {f"/mahasiswa/edit/{SEGMENT}{PLACE}"}}
+    answer = people.submit(edit.record_form, alamat="Klaten")
+    assert (answer.status_code, answer.headers["location"], answer.content) == (302, "/" + PLACE, b"")
+    assert people.page(answer.headers["location"]).row(NIM).cells[3] == "Klaten"
+
+
+def test_deleting_leads_back_to_the_page(people: Site) -> None:
+    """The redirect of Delete leads to the page that was left, or to the last one if that page is empty now."""
+    last = "?cari=siti&halaman=3&per=10"
+    for _ in range(5):
+        answer = people.submit(people.page("/" + last).table[0].forms[0])
+        assert (answer.status_code, answer.headers["location"], answer.content) == (302, "/" + last, b"")
+    assert [row[0] for row in people.page("/" + last).rows] == [str(n) for n in range(11, 21)]
+
+
+def test_adding_leads_back_to_the_page(people: Site) -> None:
+    """A record that was missing from a search is added, and the search then shows it."""
+    page = people.page("/?cari=Budi")
+    form = people.page(next(iter(links(page)["Tambah Data"]))).record_form
+    answer = people.submit(form, nim="99", nama="Budi", alamat="Solo")
+    assert (answer.status_code, answer.headers["location"]) == (302, "/?cari=Budi")
+    assert people.page(answer.headers["location"]).nims == ["99"]
+
+
+def test_a_refused_form_keeps_the_place(people: Site) -> None:
+    """The pages of a duplicate, of a missing field and of a conflict send their form with the query again."""
+    add, edit = f"/mahasiswa/add{PLACE}", f"/mahasiswa/edit/{SEGMENT}{PLACE}"
+    record = {"nim": NIM, "nama": "Siti", "alamat": "Solo"}
+    assert links(refused(people.post(add, record), 409)) == {
+        "Batal": {"/" + PLACE},
+        "Simpan": {add},
+        "buka data dengan NIM ini": {edit},
+    }
+    assert links(refused(people.post(add, {"nim": "98"}), 400))["Simpan"] == {add}
+    assert links(refused(people.post(edit, {"nama": "Siti"}), 400)) == {"Batal": {"/" + PLACE}, "Simpan": {edit}}
+    conflict = refused(people.post(edit, {**record, "versi": "x"}), 409)
+    (form,) = conflict.forms
+    assert form.action == edit
+    assert edit in {link.href for link in conflict.links}
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("GET", "/mahasiswa/edit/tidak-ada", 404),
+        ("GET", "/mahasiswa/edit/%FF", 404),
+        ("GET", "/mahasiswa/delete/1", 405),
+        ("POST", "/mahasiswa/add", 415),
+    ],
+)
+def test_an_error_page_keeps_the_place(people: Site, method: str, path: str, status: int) -> None:
+    """The button of an error page leads back to the page that was left."""
+    page = refused(people.send(method, path + PLACE, b"x" if method == "POST" else None), status)
+    assert links(page) == {"Kembali ke daftar": {"/" + PLACE}}
+
+
+def test_an_error_page_of_another_route_leads_to_the_list(people: Site) -> None:
+    """Only the pages of a record have a place. A query of the history or of an unknown path is not the list's."""
+    for path in ("/tidak/ada", "/mahasiswa/riwayat/x"):
+        assert links(refused(people.get(path + PLACE), 404)) == {"Kembali ke daftar": {"/"}}
+
+
+@pytest.mark.parametrize(
+    ("query", "place"),
+    [
+        ("cari=siti", "?cari=siti"),
+        ("halaman=1", "?halaman=1"),
+        ("urut=nim&arah=naik&per=50", "?halaman=1"),
+        ("utm_source=wa&cari=siti&x=%0d%0aSet-Cookie:a=b", "?cari=siti"),
+        (
+            "cari=%0d%0aLocation:%20http://jahat.example&halaman=2",
+            "?cari=Location%3A+http%3A%2F%2Fjahat.example&halaman=2",
+        ),
+        ("cari=%22%3E%3Cscript%3E", "?cari=%22%3E%3Cscript%3E"),
+        ("halaman=//jahat.example&per=501x&urut=umur", "?halaman=1"),
+        ("cari=a&cari=b", "?cari=b"),
+        ("utm_source=wa", ""),
+        ("//jahat.example", ""),
+        ("", ""),
+    ],
+)
+def test_only_known_parameters_with_parsed_values_ride_along(people: Site, query: str, place: str) -> None:
+    """The query is rebuilt from its parsed values, in the form's address and in the redirect."""
+    path = f"/mahasiswa/edit/{SEGMENT}"
+    page = people.page(f"{path}?{query}")
+    assert links(page) == {"Batal": {"/" + place}, "Simpan": {path + place}}
+    answer = people.post(f"{path}?{query}", {"nama": "Siti", "alamat": "Solo"})
+    assert (answer.status_code, answer.headers["location"]) == (302, "/" + place)
+
+
+@given(st.text(max_size=40), st.integers(-1, 10**12), st.integers(-1, 10**12))
+@settings(max_examples=60, deadline=None)
+def test_a_place_leads_to_itself(site: Site, cari: str, halaman: int, per: int) -> None:
+    """Whatever the query is, the redirect is one header line below `/`, and following it changes nothing more."""
+    query = urlencode({"cari": cari, "halaman": halaman, "per": per}, errors="replace")
+    location = site.post(f"/mahasiswa/delete/x?{query}").headers["location"]
+    assert re.fullmatch(r"/\?[A-Za-z0-9_.~%+&=*-]+", location)
+    assert site.post("/mahasiswa/delete/x" + location[1:]).headers["location"] == location
+
+
+@pytest.mark.parametrize("query", ["utm_source=wa", "fbclid=1", "%FF=%00", "nama=siti"])
+def test_a_foreign_query_shows_the_list(people: Site, query: str) -> None:
+    """A page that was opened with a query of others is the list itself, without any query in its addresses."""
+    assert people.get(f"/?{query}").text == people.get("/").text
+
+
+def test_a_person_keeps_the_place_in_a_browser(open_window: OpenWindow, people: Site) -> None:
+    """Edit, Batal and Delete on the second page of a search return to it."""
+    assert people
+    window = open_window()
+    window.open("/" + PLACE)
+    window.row(NIM).get_by_role("link", name="Edit").click()
+    window.type(alamat="Klaten")
+    window.save()
+    assert window.page.url == f"{window.url}/{PLACE}"
+    window.row(NIM).get_by_role("link", name="Edit").click()
+    window.page.get_by_role("link", name="Batal").click()
+    expect(window.rows).to_have_count(10)
+    assert window.page.url == f"{window.url}/{PLACE}"
+    with window.leaving():
+        window.row(NIM).get_by_role("button", name="Delete").click()
+    assert window.page.url == f"{window.url}/{PLACE}"
+    assert NIM not in [cells[0] for cells in window.cells()]

@@ -1,0 +1,127 @@
+"""Lists on paper, as Chromium prints them: rows on a page, the header on each page, and the lines above it."""
+
+import re
+import shutil
+import subprocess
+from datetime import datetime
+from pathlib import Path
+from zoneinfo import ZoneInfo
+
+import pytest
+from browser import Network, OpenWindow, Window
+from spreadsheets import Database, another_program, own_database, own_service, own_site
+
+from mahasiswa import wording
+
+# The fixtures, which pytest finds by these names.
+__all__ = ["another_program", "own_database", "own_service", "own_site"]
+
+A4 = ("210mm", "297mm")
+F4 = ("215mm", "330mm")
+ADDRESSES = (
+    "Jl. Kaliurang KM 5 No. 12, Caturtunggal, Depok, Sleman",
+    "Perum Griya Asri Blok C4, RT 03/RW 11, Kasihan, Bantul",
+    "Gg. Mawar No. 7, Umbulharjo, Yogyakarta",
+)
+
+
+@pytest.fixture
+def students(other: Database) -> list[tuple[str, str, str]]:
+    """Store 300 records with names and addresses of a usual length."""
+    records = [
+        (f"20/{456000 + n}/TK/{50000 + n}", f"Siti Nur Rahmawati {n}", ADDRESSES[n % len(ADDRESSES)])
+        for n in range(300)
+    ]
+    other.fill(records)
+    return records
+
+
+def printed(window: Window, folder: Path, paper: tuple[str, str]) -> list[str]:
+    """Print the page of a window; return the text of each sheet of paper, with its layout."""
+    pdftotext = shutil.which("pdftotext")
+    if pdftotext is None:
+        pytest.skip("pdftotext is not installed (Debian: poppler-utils)")
+    window.page.wait_for_load_state("load")
+    file = folder / "daftar.pdf"
+    window.page.pdf(path=file, width=paper[0], height=paper[1])
+    text = subprocess.run([pdftotext, "-layout", file, "-"], capture_output=True, text=True, check=True).stdout
+    return text.split("\f")[:-1]
+
+
+def rows(sheet: str) -> list[str]:
+    """Return the rows of the table on a sheet."""
+    return re.findall(r"^ *\d+ +20/.*$", sheet, re.MULTILINE)
+
+
+def today() -> str:
+    """Return the date in the default time zone of the service, as “21 November 2026”."""
+    now = datetime.now(ZoneInfo("Asia/Jakarta"))
+    return wording.date(now)
+
+
+@pytest.mark.parametrize("network", ["answers", "unreachable"])
+@pytest.mark.parametrize("paper", [A4, F4], ids=["A4", "F4"])
+def test_the_whole_list_is_printed_as_a_table(
+    paper: tuple[str, str],
+    network: Network,
+    open_window: OpenWindow,
+    students: list[tuple[str, str, str]],
+    tmp_path: Path,
+) -> None:
+    """At least 35 rows stand on each full page, below the header, with title, number of students and date on the first."""
+    window = open_window(network)
+    before = today()
+    window.open("/")
+    sheets = printed(window, tmp_path, paper)
+    assert [len(rows(sheet)) >= 35 for sheet in sheets[:-1]] == [True] * (len(sheets) - 1)
+    printed_rows = [row for sheet in sheets for row in rows(sheet)]
+    assert [row.split()[:2] for row in printed_rows] == [[str(n), r[0]] for n, r in enumerate(students, 1)]
+    for number, sheet in enumerate(sheets, 1):
+        assert re.search(r"^ *No +NIM +Nama +Alamat$", sheet, re.MULTILINE)
+        assert f"Halaman {number} dari {len(sheets)}" in sheet
+    title, line = [text.strip() for text in sheets[0].splitlines() if text.strip()][:2]
+    assert title == "List Data Mahasiswa"
+    assert re.split(" {2,}", line) in [["300 mahasiswa", day] for day in (before, today())]
+
+
+def test_all_hits_of_a_search_are_printed(
+    open_window: OpenWindow, students: list[tuple[str, str, str]], tmp_path: Path
+) -> None:
+    """The link "Cetak semua" shows a page whose print has every hit, the text of the search, and no links and buttons."""
+    window = open_window()
+    window.open("/?cari=bantul")
+    with window.leaving():
+        window.page.get_by_role("link", name="Cetak semua").click()
+    sheets = printed(window, tmp_path, A4)
+    found = [record for record in students if "Bantul" in record[2]]
+    assert [row.split()[1] for sheet in sheets for row in rows(sheet)] == [nim for nim, _, _ in found]
+    text = "\n".join(sheets)
+    assert "100 mahasiswa ditemukan" in text
+    assert f"Pencarian: “bantul”. {today()}" in text
+    for hidden in (
+        "Edit",
+        "Delete",
+        "Tambah",
+        "Impor",
+        "Riwayat",
+        "Cari",
+        "Hapus",
+        "Unduh",
+        "Terakhir",
+        "Aksi",
+        "versi",
+        "Ctrl",
+    ):
+        assert hidden not in text
+
+
+def test_a_long_address_takes_more_lines_and_is_not_cut(
+    open_window: OpenWindow, other: Database, tmp_path: Path
+) -> None:
+    """A long text is printed whole, and a row is never divided between two sheets."""
+    words = [f"kata{n:03}" for n in range(300)]
+    other.fill([(f"20/{n}", "Siti", " ".join(words)) for n in range(12)])
+    window = open_window()
+    window.open("/")
+    for sheet in printed(window, tmp_path, A4):
+        assert [len(re.findall(word, sheet)) for word in words] == [len(rows(sheet))] * len(words)
