@@ -11,13 +11,13 @@ python=${PYTHON:-python3}
 repository=$(dirname "$0")/../..
 
 # Without further packages, keep what Python needs, and the licences. There is no shell and no package manager.
-kept='./lib ./lib64 ./usr/bin/python3 ./usr/bin/python3.11 ./usr/lib/python3.11 ./usr/lib/*-linux-gnu ./usr/share/zoneinfo
+kept='./lib ./lib64 ./usr/bin/python3 ./usr/bin/python3.11 ./usr/lib/python3.11 ./usr/lib/*-linux-gnu
   ./usr/share/doc/*/copyright'
 [ $# -eq 0 ] || kept=.
 
 mkdir -p "$root"
 # "extract" runs no script of any package.
-mmdebstrap --quiet --variant=extract --include="python3-minimal libpython3.11-stdlib tzdata $*" bookworm - |
+mmdebstrap --quiet --variant=extract --include="python3-minimal libpython3.11-stdlib $*" bookworm - |
   (set -f; exec tar --extract --directory "$root" --wildcards --exclude './dev/*' $kept)
 
 "$python" -m pip install --quiet --disable-pip-version-check --no-compile --target "$root/usr/lib/python3/dist-packages" \
