@@ -38,7 +38,7 @@ conform: .venv/dev.stamp
 
 # The SBOM lists the packages of an environment that holds the wheel and the lock, and nothing else.
 dist: .venv/dev.stamp
-	@rm -rf $(DIST) .venv/wheel
+	@rm -rf $(DIST)/mahasiswa-* .venv/wheel
 	@$(BIN)/hatchling build --directory $(DIST)
 	@$(BIN)/python -m venv --without-pip .venv/wheel
 	@$(PIP) --python .venv/wheel install --require-hashes -r requirements.txt

@@ -49,16 +49,23 @@ def why_no_image() -> str:
 
 
 def test_the_wheel_serves_a_list_from_an_environment_of_its_own(built: Path, tmp_path: Path) -> None:
-    """In an empty environment outside the repository, the installed wheel keeps a list in the folder of its start."""
+    """In an empty environment outside the repository, the wheel keeps a list in the folder of its start.
+
+    It also says its version, completes commands and brings its manual page.
+    """
     environment, elsewhere = tmp_path / "environment", tmp_path / "elsewhere"
     run(sys.executable, "-m", "venv", "--without-pip", environment)
     pip: list[str | Path] = [sys.executable, "-m", "pip", "--quiet", "--python", environment, "install"]
     run(*pip, "--require-hashes", "-r", ROOT / "requirements.txt")
     run(*pip, "--no-deps", "--no-index", only(built, "*.whl"))
     elsewhere.mkdir()
-    command = [str(environment / "bin" / "mahasiswa")]
+    program = environment / "bin" / "mahasiswa"
+    assert run(program, "--version") == f"mahasiswa, version {version('mahasiswa')}\n"
+    typed = ["env", "_MAHASISWA_COMPLETE=bash_complete", "COMP_WORDS=mahasiswa im", "COMP_CWORD=1"]
+    assert run(*typed, program) == "plain,import\n"
+    assert (environment / "share" / "man" / "man1" / "mahasiswa.1").is_file()
     with (
-        Service("sqlite:///mahasiswa.db", {"PYTHONPATH": ""}, cwd=elsewhere, command=command) as service,
+        Service("sqlite:///mahasiswa.db", {"PYTHONPATH": ""}, cwd=elsewhere, command=[str(program)]) as service,
         service.site() as site,
     ):
         do_what_staff_do(site)
@@ -68,6 +75,8 @@ def test_the_wheel_serves_a_list_from_an_environment_of_its_own(built: Path, tmp
 
 def test_the_sdist_holds_every_file_of_the_repository(built: Path, tmp_path: Path) -> None:
     """The sdist holds every tracked file, its tests of the documents pass, and it builds the same wheel."""
+    if not (ROOT / ".git").exists():
+        pytest.skip("this is no Git repository")
     tracked = run("git", "ls-files", "--cached", "--others", "--exclude-standard", cwd=ROOT).splitlines()
     with tarfile.open(only(built, "*.tar.gz")) as sdist:
         sdist.extractall(tmp_path, filter="data")
