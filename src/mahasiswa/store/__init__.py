@@ -1,4 +1,4 @@
-"""The Store protocol, and the functions that create, adopt, open and back up a database of either engine."""
+"""The Store protocol, and the functions that create, adopt, open, back up and restore a database of either engine."""
 
 from collections.abc import AsyncGenerator, Hashable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -181,6 +181,21 @@ class Adopted(NamedTuple):
     backup: Path | None
 
 
+class Restored(NamedTuple):
+    """The result of `restore`: the number of records now, and of those that were added, changed and removed.
+
+    `backup` is the file with the database as it was before, or None if nothing had to be changed.
+    """
+
+    records: int
+    added: int
+    changed: int
+    removed: int
+    backup: Path | None = None
+    seconds: float = 0.0
+    """Time for which other programs could not write."""
+
+
 # An engine's modules are imported only if it is chosen: SQLite alone needs no psycopg.
 
 
@@ -239,6 +254,20 @@ def backup(url: DatabaseURL, to: Path) -> None:
     from mahasiswa.store.sqlite import backup  # noqa: PLC0415
 
     backup.backup(url.path, to)
+
+
+def restore(url: DatabaseURL, file: Path) -> Restored:
+    """Replace every record by those of a back-up file, in one transaction; raise Unusable.
+
+    The history stays, and has the restore as one silent batch. A back-up file of what is replaced is written first.
+    """
+    if not isinstance(url, SQLiteURL):
+        raise Unusable(
+            "this is PostgreSQL: use pg_restore, for example pg_restore --clean --if-exists --dbname=URL mahasiswa.dump"
+        )
+    from mahasiswa.store.sqlite import restore  # noqa: PLC0415
+
+    return restore.restore(url.path, file)
 
 
 def _postgres_schema() -> ModuleType:
