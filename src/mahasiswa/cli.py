@@ -180,6 +180,38 @@ def restore(file: Path) -> None:
 
 
 @main.command()
+@click.option(
+    "--backup",
+    "folder",
+    metavar="FOLDER",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Also check the newest back-up in this folder: its age, whether it can be restored, and its records.",
+)
+@_ended_early("nothing was changed")
+def doctor(folder: Path | None) -> None:
+    """Check the settings, the database and its disk, and say what is wrong and what to do.
+
+    Run it as the user of the service, and with its settings. The service may run meanwhile. The exit code is 1 if
+    something is wrong.
+
+    \b
+    mahasiswa doctor --backup /backup
+    """  # noqa: D301 - as above
+    settings = _settings()
+    from mahasiswa.doctor import diagnose  # noqa: PLC0415 - as above
+    from mahasiswa.store.errors import Unusable  # noqa: PLC0415 - as above
+
+    is_good = True
+    try:
+        for finding in diagnose(settings, os.environ, folder):
+            click.echo(f"{'ok   ' if finding.is_good else 'WRONG'}  {finding.text}")
+            is_good &= finding.is_good
+    except Unusable as error:
+        _fail(f"mahasiswa: {error}")
+    sys.exit(not is_good)
+
+
+@main.command()
 @_ended_early("nothing was changed")
 def adopt() -> None:
     """Take over a table "mahasiswa" that another program made.

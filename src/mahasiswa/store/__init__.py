@@ -1,6 +1,6 @@
 """The Store protocol, and the functions that create, adopt, open, back up and restore a database of either engine."""
 
-from collections.abc import AsyncGenerator, Hashable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Hashable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Literal, NamedTuple, Protocol
@@ -8,6 +8,7 @@ from typing import Literal, NamedTuple, Protocol
 from mahasiswa.record import Field, Incoming, Mahasiswa, Write
 from mahasiswa.settings import DatabaseURL, SQLiteURL
 from mahasiswa.store.errors import Unusable
+from mahasiswa.store.findings import Finding
 from mahasiswa.store.history import Batch, Entry, HistoryPage
 from mahasiswa.work import Slots
 
@@ -268,6 +269,26 @@ def restore(url: DatabaseURL, file: Path) -> Restored:
     from mahasiswa.store.sqlite import restore  # noqa: PLC0415
 
     return restore.restore(url.path, file)
+
+
+def examine(url: DatabaseURL, workers: int) -> Iterator[Finding]:
+    """Check the database for `mahasiswa doctor`. Nothing is written to it."""
+    if isinstance(url, SQLiteURL):
+        from mahasiswa.store.sqlite import doctor  # noqa: PLC0415
+
+        yield from doctor.examine(url.path)
+        return
+    _postgres_schema()
+    from mahasiswa.store.postgres import doctor as postgres_doctor  # noqa: PLC0415
+
+    yield from postgres_doctor.examine(url.conninfo, workers)
+
+
+def examine_backup(file: Path) -> Finding:
+    """Check that a back-up of an SQLite file can be restored."""
+    from mahasiswa.store.sqlite import doctor  # noqa: PLC0415
+
+    return doctor.examine_backup(file)
 
 
 def _postgres_schema() -> ModuleType:

@@ -61,7 +61,7 @@ def restore(path: Path, file: Path) -> Restored:
 def _copy_verified(file: Path, copy: Path) -> None:
     copy.touch(mode=0o600)
     try:
-        with closing(_open_to_read(file)) as origin:
+        with closing(open_to_read(file)) as origin:
             copy_database(origin, copy)
         verify(copy)
         upgrade_copy(copy)
@@ -73,7 +73,8 @@ def _copy_verified(file: Path, copy: Path) -> None:
         raise Unusable(str(error).replace(str(copy), str(file))) from error
 
 
-def _open_to_read(file: Path) -> apsw.Connection:
+def open_to_read(file: Path) -> apsw.Connection:
+    """Open a back-up without writing to it or to its folder; raise apsw.Error."""
     # A file in WAL mode can only be read in a folder where SQLite may create files, unless it is immutable. It is, if no
     # other program has it open, which has a log then.
     has_log = any(Path(f"{file}-{suffix}").exists() for suffix in ("wal", "journal"))

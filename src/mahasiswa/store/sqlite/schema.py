@@ -46,7 +46,7 @@ def migrate(path: Path, history_days: int | None = None) -> None:
     handles are closed when it returns.
     """
     with _exclusive(path) as db:
-        version = _known_version(db, path)
+        version = known_version(db, path)
         for number, step in enumerate(STEPS[version:], version + 1):
             with db:
                 step(db, path)
@@ -90,7 +90,7 @@ def adopt(path: Path) -> Adopted:
 def upgrade_copy(path: Path) -> None:
     """Bring the table mahasiswa of a copy to this schema; raise Unusable. A copy of it remains, so no back-up is written."""
     with _exclusive(path, create=False) as db:
-        if _known_version(db, path):
+        if known_version(db, path):
             return
         kind, definition = _describe(db)
         if definition == sql.CREATE_MAHASISWA_1_0_0:
@@ -100,7 +100,7 @@ def upgrade_copy(path: Path) -> None:
             raise _foreign(path, str(kind))
 
 
-def _known_version(db: apsw.Connection, path: Path) -> int:
+def known_version(db: apsw.Connection, path: Path) -> int:
     """The version of the schema; raise Unusable if it is newer, or if the table is not the one of that version."""
     version: int = db.pragma("user_version")
     if version > len(STEPS):

@@ -328,6 +328,8 @@ def _batch_where(found: str) -> str:
     """
 
 
+LAST_MOMENT = "SELECT moment FROM mahasiswa_history ORDER BY id DESC LIMIT 1"
+
 # --- Undoing
 
 # Among the newest 1,000 entries, because there is no index on nim.
