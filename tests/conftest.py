@@ -53,8 +53,12 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
 def _turn(run: str, *, is_alone: bool) -> Iterator[None]:
     import fcntl  # noqa: PLC0415 - Windows has none
 
-    with (Path(tempfile.gettempdir()) / f"mahasiswa-tests-{run}.lock").open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX if is_alone else fcntl.LOCK_SH)
+    path = Path(tempfile.gettempdir()) / f"mahasiswa-tests-{run}"
+    with path.with_suffix(".lock").open("w") as lock:
+        # The process that waits for the lock keeps the queue, because flock lets the others overtake it.
+        with path.with_suffix(".queue").open("w") as queue:
+            fcntl.flock(queue, fcntl.LOCK_EX)
+            fcntl.flock(lock, fcntl.LOCK_EX if is_alone else fcntl.LOCK_SH)
         yield
 
 

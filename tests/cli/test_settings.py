@@ -5,6 +5,7 @@ import re
 import socket
 import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -216,11 +217,11 @@ def test_the_service_listens_only_on_host(tmp_path: Path, host: str) -> None:
             assert answers("127.0.0.2", service.port) == (host == "0.0.0.0")
 
 
-def test_the_service_prints_its_address_with_the_port(tmp_path: Path) -> None:
-    """The service prints one line with its address to standard output, and nothing to standard error."""
+def test_the_service_prints_its_version_and_its_address_with_the_port(tmp_path: Path) -> None:
+    """The service prints one line with its version and address to standard output, and nothing to standard error."""
     with Service(tmp_path / "mahasiswa.db") as service:
-        assert re.search(rf"http://localhost:{service.port}/(\s|$)", service.stdout())
-        assert len(service.stdout().splitlines()) == 1
+        (line,) = service.stdout().splitlines()
+        assert line.startswith(f"mahasiswa {version('mahasiswa')}: http://localhost:{service.port}/ ")
         assert service.stderr() == ""
 
 

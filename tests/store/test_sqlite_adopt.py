@@ -130,7 +130,7 @@ def test_a_foreign_table_is_adopted_after_a_backup(path: Path, script: str) -> N
         assert site.add("0001", "Ani", "Klaten").status_code == 409
         assert site.add("A", "Ani", "Klaten").status_code == site.add("a", "Ani", "Klaten").status_code == 302
     assert ask(
-        path, "SELECT name FROM sqlite_schema WHERE name NOT LIKE 'mahasiswa_history%' AND name NOT LIKE 'sqlite%'"
+        path, "SELECT name FROM sqlite_schema WHERE name NOT LIKE 'mahasiswa~_%' ESCAPE '~' AND name NOT LIKE 'sqlite%'"
     ) == [("mahasiswa",)]
 
 

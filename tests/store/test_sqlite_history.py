@@ -253,7 +253,8 @@ def test_the_last_start_decides_about_history_days_and_says_so(path: Path) -> No
         assert ("HISTORY_DAYS of" in written) == bool(line)
         assert (line or "") in written
     assert ask(path, "SELECT count(*) FROM mahasiswa_history") == [(0,)]
-    assert ask(path, "SELECT name FROM sqlite_schema WHERE type = 'trigger'") == []
+    triggers = "SELECT name FROM sqlite_schema WHERE type = 'trigger' AND name LIKE 'mahasiswa_history%'"
+    assert ask(path, triggers) == []
 
 
 def test_a_command_keeps_the_history_days_of_the_service(path: Path) -> None:

@@ -269,21 +269,22 @@ def naughty_records(other: Database) -> list[Record]:
 def test_a_csv_download_of_naughty_texts_changes_nothing_in_the_same_list(site: Site, other: Database) -> None:
     count = len(naughty_records(other))
     preview = Importer(site).upload(site.get(CSV).content)
-    assert preview.counts == {"Baru": 0, "Berubah": 0, "Tidak berubah": count, "Perlu diperbaiki": 0}
+    assert preview.counts["Tidak berubah"] == count
+    assert preview.counts.keys() <= {"Tidak berubah", "Perlu diperiksa"}  # NIMs that are nearly the same
 
 
 def test_a_csv_download_of_naughty_texts_fills_an_empty_list_with_the_same(site: Site, other: Database) -> None:
-    """Even a NIM with spaces around it and a blank nama come back."""
+    """Even a NIM with spaces around it and a blank nama come back. Only a line break becomes a comma."""
     records = naughty_records(other)
     data = site.get(CSV).content
     other.fill([])
     importer = Importer(site)
     preview = importer.upload(data)
-    assert preview.counts == {"Baru": len(records), "Berubah": 0, "Tidak berubah": 0, "Perlu diperbaiki": 0}
+    assert preview.counts["Baru"] == len(records)
+    assert preview.counts.keys() <= {"Baru", "Perlu diperiksa"}
     importer.save(preview)
     stored = [(nim, nama, alamat) for nim, nama, alamat in other.run("SELECT * FROM mahasiswa ORDER BY nim")]
-    assert stored == records
-    assert site.get(CSV).content == data
+    assert stored == list(map(on_one_line, records))
 
 
 @pytest.mark.parametrize("target", [CSV, XLSX])
@@ -301,26 +302,37 @@ def test_any_download_is_imported_unchanged(site: Site, other: Database, target:
         importer = Importer(site)
         data = site.get(target).content
         preview = importer.upload(data, target[-12:])
-        assert preview.counts == {"Baru": 0, "Berubah": 0, "Tidak berubah": len(records), "Perlu diperbaiki": 0}
+        assert preview.counts["Tidak berubah"] == len(records)
+        assert preview.counts.keys() <= {"Tidak berubah", "Perlu diperiksa"}
         full = [record for record in records if target == CSV or all(text and not text.isspace() for text in record)]
         other.fill([])
         again = importer.upload(data, target[-12:])
-        assert again.counts["Baru"] == len(full)
+        assert again.counts.get("Baru", 0) == len(full)
         if full:
             importer.save(again)
-        assert importer.records() == full
+        assert importer.records() == list(map(on_one_line, full))
 
     there_and_back()
 
 
 @pytest.mark.parametrize("target", [CSV, XLSX])
 def test_a_download_of_awkward_texts_is_imported_unchanged(awkward: Site, other: Database, target: str) -> None:
-    """The list is empty before the import."""
+    """The list is empty before the import. Only a line break becomes a comma."""
     data = awkward.get(target).content
     other.fill([])
     importer = Importer(awkward)
     importer.save(importer.upload(data, target[-12:]))
-    assert importer.records() == AWKWARD
+    assert importer.records() == list(map(on_one_line, AWKWARD))
+
+
+def on_one_line(record: Record) -> Record:
+    """Return the record as an import stores it: each line break, with the spaces around it, is a comma."""
+    nim, *texts = record
+    nama, alamat = (
+        re.sub(r"^, |, $", "", re.sub(r"\s*[\r\n]+\s*", ", ", text)) if re.search(r"[\r\n]", text) else text
+        for text in texts
+    )
+    return nim, nama, alamat
 
 
 # ---- long lists

@@ -460,7 +460,7 @@ def test_records_that_a_file_lacks_are_counted_and_listed(importer: Importer, ot
 def test_a_line_break_in_a_cell_becomes_a_comma_with_a_notice(importer: Importer, other: Database) -> None:
     """If the cell is what is stored, the record does not change and keeps its line break."""
     other.fill([("1", "Ani", "Jl. A\nRT 3"), ("2", "Budi", "Jl. B\r\nRT 4")])
-    quoted = 'NIM;Nama;Alamat\n1;Ani;"Jl. A\r\nRT 3"\n2;Budi S.;"Jl. B\nRT 4"\n3;Citra;" Jl. C \n\n RT 5\n"\n'
+    quoted = 'NIM;Nama;Alamat\n1;Ani;"Jl. A\r\nRT 3"\n2;Budi S.;"Jl. B\nRT 4"\n3;Citra;"Jl. C \n\n RT 5\n"\n'
     preview = importer.upload(quoted.encode())
     assert preview.counts == {"Baru": 1, "Berubah": 1, "Tidak berubah": 1, "Perlu diperiksa": 1}
     assert preview.new[0].after == ("Citra", "Jl. C, RT 5")

@@ -231,7 +231,7 @@ def shown(cell: Cell) -> str:
 def _clean_nim(cell: Cell, problems: list[str], cleaned: list[str]) -> str:
     """The NIM in a cell. The result means nothing if a problem was added."""
     if isinstance(cell, str):
-        nim = str(cell) if isinstance(cell, Verbatim) else _stripped(cell, cleaned)
+        nim = cell if isinstance(cell, Verbatim) else _stripped(cell, cleaned)
         # The length first: the other tests of a NIM of 100,000 characters only cost time.
         problem = _problem_of_nim(nim) or (None if isinstance(cell, Verbatim) else _damage_of_nim(nim))
         if problem:

@@ -30,6 +30,7 @@ _WITHIN = rf'(?="*+[{_FORMULA}])'
 _needs_guard_at_start = re.compile(rf'"*+[{_FORMULA}\t\r\n]').match
 _guard_within = re.compile(rf"(?<=[,;\t\r\n]){_WITHIN}").sub
 _unguard_within = re.compile(rf"(?<=[,;\t\r\n]){GUARD}{_WITHIN}").sub
+_has_digit = re.compile("[0-9]").search
 _needs_quotes = re.compile(r'[,;\t\r\n"]').search
 
 # Lines that need no guard and, unless they have a comma, no quotes. This test of 500 lines takes a tenth of the time in
@@ -69,7 +70,8 @@ def read_row(number: int, cells: Sequence[str], row_lines: Sequence[str]) -> She
     nim_cell = nim
     if GUARD in raw:
         nim, nama, alamat = _unguarded(nim, _guarded_nim), _unguarded(nama), _unguarded(alamat)
-        nim_cell = nim if nim == nim_cell else Verbatim(nim)
+    if nim != nim_cell or (nim and not _has_digit(nim)):  # a preview asks whether a NIM without a digit is right
+        nim_cell = Verbatim(nim)
     blank = not nama or not alamat or nama.isspace() or alamat.isspace()
     if blank and '"' in raw and raw == _line(Mahasiswa(nim, nama, alamat)):
         return number, nim_cell, Verbatim(nama), Verbatim(alamat)

@@ -62,7 +62,7 @@ def compare(
             problem = " ".join(sentence for text, sentence in needs if text is None)
             plan.wrong.append(InvalidRow(number, problem, (nim, nama or "", alamat or "")))
             continue
-        after = Mahasiswa(nim, _text(nama, before and before.nama), _text(alamat, before and before.alamat))
+        after = Mahasiswa(str(nim), _text(nama, before and before.nama), _text(alamat, before and before.alamat))
         notices = cleaned + warnings + similar
         if after != before and (_is_joined(nama, after.nama) or _is_joined(alamat, after.alamat)):
             notices += (wording.LINE_BREAKS,)
@@ -116,8 +116,10 @@ def _text(cell: str | None, stored: str | None) -> str:
 
 def _joined(text: str) -> str:
     """The text on one line, because the specification's inputs are single-line (4.2.2)."""
-    lines = map(str.strip, re.split(r"[\r\n]+", text))
-    return ", ".join(filter(None, lines))
+    if not _has_line_break(text):
+        return text
+    first, *middle, last = re.split(r"[\r\n]+", text)
+    return ", ".join(filter(None, (first.rstrip(), *map(str.strip, middle), last.lstrip())))
 
 
 def _is_joined(cell: str | None, text: str) -> bool:

@@ -46,9 +46,9 @@ async def limited(url: PostgresURL) -> AsyncIterator[Store]:
 
 @pytest.fixture
 def locked(url: PostgresURL) -> Iterator[None]:
-    """Keep the table locked by another program, so that every read waits for it until the end of the test."""
+    """Keep the tables locked by another program, so that every read waits for it until the end of the test."""
     with psycopg.connect(url.conninfo) as other:
-        other.execute("LOCK TABLE mahasiswa IN ACCESS EXCLUSIVE MODE")
+        other.execute("LOCK TABLE mahasiswa, mahasiswa_cari IN ACCESS EXCLUSIVE MODE")
         yield
 
 
