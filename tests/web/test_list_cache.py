@@ -201,6 +201,20 @@ def plain_and_encoded(service: Service, path: str, accepted: str) -> tuple[httpx
     return plain, head, body
 
 
+WITHOUT_ISAL = """
+import gzip, sys, zlib
+sys.modules["isal"] = None
+from mahasiswa.web import responses
+assert responses.compressobj is zlib.compressobj
+assert gzip.decompress(responses.gzipped(b"a" * 100_000)) == b"a" * 100_000
+"""
+
+
+def test_pages_are_compressed_on_a_machine_without_isal() -> None:
+    """If ISA-L is not installed, zlib compresses."""
+    subprocess.run([sys.executable, "-c", WITHOUT_ISAL], check=True, timeout=60)
+
+
 def test_a_list_too_long_for_the_cache_is_streamed(database: str) -> None:
     """A page above 32 MiB is complete, in order and without ETag, and the next one shows a later change."""
     count = 112_000

@@ -12,7 +12,7 @@ from mahasiswa.web.responses import accepts_gzip, gzipped
 from mahasiswa.work import LIST, Slots
 
 INLINE_GZIP_MAX_BYTES = 1024 * 1024
-"""A longer page is compressed in a thread. This length takes about 10 ms."""
+"""A longer page is compressed in a thread. This length takes 0.5 ms with ISA-L, about 10 ms with zlib."""
 
 
 class CachedResponse(Response):

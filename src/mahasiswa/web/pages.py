@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from importlib import metadata, resources
-from typing import Any, Self
+from typing import Any, Self, cast
 from urllib.parse import quote, urlsplit
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -29,7 +29,10 @@ DAYS_WITHOUT_YEAR = 330
 """If the history is longer, its moments need the year. The list page is kept for any time, so its moment must not be
 right for today only."""
 
-ROWS_MARK = Markup("<!--rows-->")
+SLOTS = {name: Markup(f"<!--{name}-->") for name in ("total", "latest", "today", "rows")}  # noqa: S704 - these names
+"""Marks in list.html for what differs between versions of the data. A text of a person holds none: its `<` is escaped."""
+
+slot = re.compile(rb"<!--(\w+)-->")
 
 
 def text(value: object) -> Markup:
@@ -71,6 +74,7 @@ class Pages:
         environment.filters["local"] = self._local
         environment.tests["batch"] = lambda item: isinstance(item, Batch)
         self._templates = environment
+        self._latest = cast("Any", environment.get_template("changes.html").module).latest
         self.row = row_format(self.prefix)
         self.headers = {
             "content-security-policy": _content_security_policy(style, settings.cdn_url),
@@ -84,6 +88,10 @@ class Pages:
         self.redirect = Response(status_code=302, headers={"location": self.path("/"), **self.headers})
 
         # No record is in these, so they are rendered once.
+        self._frames = {
+            (count, has_more): self._frame(count, has_more=has_more)
+            for count, has_more in ((0, False), (1, False), (1, True))
+        }
         self.empty_add_form = self._cached(self.add_form())
         self.empty_import_form = self._cached(self.import_form())
         self.empty_bulk_delete_form = self._cached(self.bulk_delete_form())
@@ -112,9 +120,14 @@ class Pages:
 
         With `has_more` there may be more than `count` records. `latest` is the latest change.
         """
-        context = self._list(ROWS_MARK, count, latest, view)
-        before, _, after = self._render("list.html", **{**context, "has_more": has_more}).partition(ROWS_MARK)
-        return before.encode(), after.encode()
+        *before, _, after = self._frame(count, view) if view else self._frames[min(count, 1), has_more]
+        values = {
+            b"total": wording.number(view.total if view else count),
+            b"latest": self._latest(latest) if latest else "",
+            b"today": wording.date(datetime.now(self._timezone)),
+        }
+        before[1::2] = [values[name].encode() for name in before[1::2]]
+        return b"".join(before), after
 
     def end_of_day(self) -> float:
         """The moment, as `time.time()` counts, when a list page that is rendered now shows the wrong date."""
@@ -131,8 +144,9 @@ class Pages:
 
     def found(self, view: View, records: Sequence[Mahasiswa], latest: Entry | Batch | None) -> Response:
         """One page of a search, or of the list in some order."""
-        rows = Markup(self.bodies(records, view.offset + 1, view).decode())  # noqa: S704 - escaped there
-        return self._page("list.html", **self._list(rows, len(records), latest, view))
+        before, after = self.list_frame(len(records), latest, view)
+        rows = self.bodies(records, view.offset + 1, view)
+        return Response(before + rows + after, headers=self.headers, media_type="text/html")
 
     def add_form(
         self,
@@ -259,17 +273,11 @@ class Pages:
         del response.headers["content-length"]  # 0 would be wrong
         return response
 
-    def _list(self, rows: Markup, count: int, latest: Entry | Batch | None, view: View | None) -> dict[str, Any]:
-        """What list.html needs."""
-        return {
-            "rows": rows,
-            "count": count,
-            "has_more": False,
-            "latest": latest,
-            "view": view,
-            "place": view.place if view else "",
-            "today": wording.date(datetime.now(self._timezone)),
-        }
+    def _frame(self, count: int, view: View | None = None, *, has_more: bool = False) -> list[bytes]:
+        """The list page without its rows, cut at the slots: its pieces and, between them, the names of the slots."""
+        place = view.place if view else ""
+        page = self._render("list.html", count=count, view=view, has_more=has_more, place=place, **SLOTS)
+        return slot.split(page.encode())
 
     def _form(
         self,

@@ -1,22 +1,29 @@
 """Compression of pages with gzip, for every route."""
 
 import re
-import zlib
 from collections.abc import AsyncIterator
 from typing import BinaryIO, cast
 
 from starlette.responses import Response, StreamingResponse
 
-GZIP_LEVEL = 4
-"""A higher level takes twice the time for 5% fewer bytes."""
+try:
+    from isal.isal_zlib import MAX_WBITS, compressobj
+
+    GZIP_LEVEL = 1
+    """ISA-L takes 0.18 ms for the list of 1,000 records, zlib 1.4 ms for 12% fewer bytes."""
+except ImportError:  # it has no wheel for this machine
+    from zlib import MAX_WBITS, compressobj  # type: ignore[assignment]
+
+    GZIP_LEVEL = 4
+    """A higher level of zlib takes twice the time for 5% fewer bytes."""
 
 FILE_CHUNK_BYTES = 256 * 1024
-"""Bytes of a file that are read, compressed and sent at a time, which takes about 3 ms."""
+"""Bytes of a file that are read, compressed and sent at a time, which takes about 3 ms with zlib."""
 
 GZIP_MIN_BYTES = 1024
 """A shorter page fits into one packet as it is."""
 
-_WBITS_GZIP = 16 + zlib.MAX_WBITS
+_WBITS_GZIP = 16 + MAX_WBITS
 
 refuses_gzip = re.compile(rb"gzip\s*;\s*q=0(\.0*)?\s*(,|$)")
 
@@ -36,7 +43,7 @@ def accepts_gzip(accept_encoding: bytes) -> bool:
 
 def gzipped(body: bytes) -> bytes:
     """The bytes as one gzip member. It holds no time, so the same page always gives the same bytes."""
-    packer = zlib.compressobj(GZIP_LEVEL, wbits=_WBITS_GZIP)
+    packer = compressobj(GZIP_LEVEL, wbits=_WBITS_GZIP)
     return packer.compress(body) + packer.flush()
 
 
@@ -59,7 +66,7 @@ def compressed(response: Response, accept_encoding: bytes) -> Response:
 
 
 async def _gzipped_stream(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    packer = zlib.compressobj(GZIP_LEVEL, wbits=_WBITS_GZIP)
+    packer = compressobj(GZIP_LEVEL, wbits=_WBITS_GZIP)
     async for chunk in chunks:
         if packed := packer.compress(chunk):
             yield packed
