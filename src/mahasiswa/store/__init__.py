@@ -1,6 +1,6 @@
 """The Store protocol, and the functions that create, adopt, open, back up and restore a database of either engine."""
 
-from collections.abc import AsyncGenerator, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Literal, NamedTuple, Protocol
@@ -108,6 +108,13 @@ class Store(Protocol):
 
     def chunks(self, query: Query) -> AsyncGenerator[Sequence[Mahasiswa]]:
         """All that a query finds at one moment. Do not wait for a client between chunks: a transaction is open."""
+
+    def lines(self, query: Query, is_ordinary: Callable[[bytes], bool]) -> AsyncGenerator[Sequence[Mahasiswa | bytes]]:
+        """The same for an export as CSV: a store may give several records as lines, if these are `is_ordinary`.
+
+        A line has `;` between its cells and ends with CRLF. A cell of nama or alamat with a comma has quotes around it,
+        and every other cell is as it is.
+        """
 
     async def add(self, nim: str | None, nama: str | None, alamat: str | None) -> None:
         """Insert a record without changing its texts (specification 4.4.1)."""

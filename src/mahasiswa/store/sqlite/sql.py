@@ -414,6 +414,21 @@ DELETE FROM mahasiswa_history_replaced
 ALL = "SELECT nim, nama, alamat FROM mahasiswa ORDER BY nim"
 FIRST = "SELECT nim, nama, alamat FROM mahasiswa ORDER BY nim LIMIT ?"
 AFTER = "SELECT nim, nama, alamat FROM mahasiswa WHERE nim > ? ORDER BY nim LIMIT ?"
+# Ranges of nims, for an export. Their ends are bytes, because another program may have stored a nim that is not UTF-8.
+# Every blob is greater than every text, so x'' as the end includes the last nim.
+NIM_AFTER = "SELECT CAST(nim AS BLOB) FROM mahasiswa WHERE nim >= CAST(? AS TEXT) ORDER BY nim LIMIT 1 OFFSET ?"
+_BETWEEN = "WHERE nim >= CAST(? AS TEXT) AND nim < coalesce(CAST(? AS TEXT), x'')"
+BETWEEN = f"SELECT nim, nama, alamat FROM mahasiswa {_BETWEEN} ORDER BY nim"
+# As `Store.lines` says. The records come in the order of the key, because they are found by it. ORDER BY in the call
+# would sort them once more, which takes as long as the rest.
+JOINED = f"""
+SELECT CAST(group_concat(
+  nim
+  || ';' || CASE WHEN instr(nama, ',') THEN '"' || nama || '"' ELSE nama END
+  || ';' || CASE WHEN instr(alamat, ',') THEN '"' || alamat || '"' ELSE alamat END
+  || char(13, 10), ''
+) AS BLOB) FROM mahasiswa {_BETWEEN}
+"""
 GET = "SELECT nim, nama, alamat FROM mahasiswa WHERE nim = ?"
 # As one array of JSON, because many statements could not be interrupted together.
 FIND = "SELECT nim, nama, alamat FROM json_each(?) CROSS JOIN mahasiswa ON nim = value"
