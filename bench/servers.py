@@ -161,13 +161,14 @@ EXPRESS_WAL = Peer("express-wal", "Express, WAL", _node("express", "DATABASE", J
 FLASK = Peer("flask", "Flask", _gunicorn("flask", "DATABASE", "app:app"))
 NGINX = Peer("nginx", "nginx, a file", _nginx)
 SQLITE3 = Column("sqlite3", "sqlite3 shell")
+SQLITE3_PLAIN = Column("sqlite3-plain", "sqlite3 shell, plain table")
 
 OURS_2 = Peer("mahasiswa-2", "mahasiswa, 2 workers", _ours(2), BOTH_PROCESSORS)
 EXPRESS_PG = Peer("express-pg", "Express + pg", _node("express-pg", "DATABASE_URL"))
 DJANGO = Peer("django", "Django", _gunicorn("django", "DATABASE_URL", "app:application"))
 PSQL = Column("psql", "psql")
 
-COLUMNS = (OURS, OURS_2, EXPRESS, EXPRESS_WAL, EXPRESS_PG, FLASK, DJANGO, NGINX, SQLITE3, PSQL)
+COLUMNS = (OURS, OURS_2, EXPRESS, EXPRESS_WAL, EXPRESS_PG, FLASK, DJANGO, NGINX, SQLITE3, SQLITE3_PLAIN, PSQL)
 
 
 def fresh_folder(key: str) -> Path:

@@ -8,7 +8,6 @@ import stat
 import sys
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
@@ -118,7 +117,7 @@ def forget_record(url: DatabaseURL, nim: str) -> bool:
 def _clean(
     cleaner: sheets.Cleaner,
     file: Path,
-    rows: Iterable[sheets.SheetRow],
+    table: sheets.Table,
     skipped: list[tuple[int, str]],
     advance: Callable[[], None],
 ) -> Iterator[Sequence[Incoming]]:
@@ -127,16 +126,20 @@ def _clean(
     The number and the reason of each row that was set aside are appended to `skipped`.
     """
     invalid: list[tuple[int, str]] = []
-    cleaned = cleaner.clean(rows)
     count = 0
-    while batch := list(islice(cleaned, BATCH_ROWS)):
-        if count <= UNDOABLE_ROWS_MAX < count + len(batch):
+    for batch in table.batches():
+        incoming = cleaner.clean_batch(batch) if isinstance(batch, sheets.Batch) else None
+        if incoming is None:
+            rows = batch.selected() if isinstance(batch, sheets.Batch) else batch
+            answers = list(cleaner.clean(rows))
+            incoming = [row[:4] for row in answers if isinstance(row, sheets.Row)]
+            skipped += [(row.number, row.reason) for row in answers if isinstance(row, sheets.Skipped)]
+            invalid += [(row.number, row.problem) for row in answers if isinstance(row, sheets.InvalidRow)]
+        if count <= UNDOABLE_ROWS_MAX < count + len(incoming):
             click.echo(TOO_LONG_TO_UNDO, err=True)
-        count += len(batch)
-        skipped += [(row.number, row.reason) for row in batch if isinstance(row, sheets.Skipped)]
-        invalid += [(row.number, row.problem) for row in batch if isinstance(row, sheets.InvalidRow)]
+        count += len(incoming)
         if not invalid:
-            yield [row[:4] for row in batch if isinstance(row, sheets.Row)]
+            yield incoming
         advance()
     if invalid:
         raise Failure(_lines(file, invalid))

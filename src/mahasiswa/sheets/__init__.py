@@ -23,7 +23,7 @@ from mahasiswa.sheets.book import (
     repaired,
 )
 from mahasiswa.sheets.cleaning import Answer, Cleaner, InvalidRow, NimCell, Row, Skipped, check, clean_nims
-from mahasiswa.sheets.columns import MAX_TITLES, Columns, Places, SheetRow
+from mahasiswa.sheets.columns import MAX_TITLES, Batch, Columns, Places, SheetRow
 from mahasiswa.sheets.csv_export import csv_chunks, write_csv
 from mahasiswa.sheets.csv_form import is_ordinary
 from mahasiswa.sheets.errors import ColumnsUnclear, NotCarried, SheetError, Stopped, TooBig
@@ -51,6 +51,7 @@ __all__ = [
     "UPLOAD_MAX_ROWS",
     "WEB",
     "Answer",
+    "Batch",
     "Book",
     "Choice",
     "Cleaner",

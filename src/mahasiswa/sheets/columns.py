@@ -72,6 +72,29 @@ Places: TypeAlias = tuple[int | None, int | None, int | None]
 """The columns of NIM, Nama and Alamat, counted from 0. None is a field that the sheet lacks."""
 
 
+class Batch(NamedTuple):
+    """Rows that follow each other in a CSV file, not selected yet."""
+
+    number: int  # of the first row, as Excel shows it
+    rows: Sequence[Sequence[str]]
+    places: Places
+
+    def columns(self) -> tuple[Sequence[str], Sequence[str], Sequence[str]] | None:
+        """The NIM, Nama and Alamat of all rows, or None unless all rows have the same width and these three cells."""
+        try:
+            columns = list(zip(*self.rows, strict=True))
+        except ValueError:
+            return None
+        nim, nama, alamat = (
+            None if place is None or place >= len(columns) else columns[place] for place in self.places
+        )
+        return None if nim is None or nama is None or alamat is None else (nim, nama, alamat)
+
+    def selected(self) -> Iterator[SheetRow]:
+        """The cells of each row that is not blank."""
+        return _selected(enumerate(self.rows, self.number), self.places)
+
+
 class Columns(NamedTuple):
     """The columns of a sheet: which one holds which field, and the titles of all of them."""
 

@@ -36,6 +36,9 @@ STEP_BYTES = 1 << 18
 ROW_MAX_CHARACTERS = 1 << 20
 """Maximum length of a row of CSV, because one call splits it into cells. It takes 15 ms."""
 
+BATCH_CHARACTERS = 1 << 16
+"""Length of the text that is read as a batch of rows, about a thousand."""
+
 CHECK_LINES = 16
 """After this many lines the reading looks whether it was told to stop, and whether there are too many."""
 
@@ -43,10 +46,71 @@ _SEPARATORS = ";\t,"
 _END = "\0the end of the file\0"
 
 
+class CsvRows:
+    """The rows of a CSV text, one by one or in batches, in any order of the two."""
+
+    def __init__(self, text: io.TextIOWrapper, separator: str, max_lines: int | None, stop: Event | None) -> None:
+        self._text = text
+        self._separator = separator
+        self._unread = io.StringIO()  # a part of the text that could not be read as a batch
+        self._lines = _watched(iter(self._line, ""), max_lines, stop)
+        self._one_by_one: Iterator[tuple[int, list[str], Sequence[str]]] | None = None
+        self._number = 0
+
+    def __iter__(self) -> Iterator[RawRow]:
+        return self
+
+    def __next__(self) -> RawRow:
+        if self._one_by_one is None:
+            self._one_by_one = _csv_rows(self._lines, self._separator, self._number + 1)
+        self._number, cells, _ = next(self._one_by_one)
+        return self._number, cells
+
+    def batch(self) -> tuple[int, Sequence[Sequence[str]]] | None:
+        """The number of the next row, and about a thousand rows.
+
+        None if there are none, or if they must be read one by one: a quote opens in them and does not end, a cell is
+        too long, or they hold a NUL.
+        """
+        try:
+            block = self._unread.read() or self._text.read(BATCH_CHARACTERS)
+            block += self._text.readline(ROW_MAX_CHARACTERS)
+            is_in_quotes = block.count('"') % 2  # perhaps: a quote within a cell may be a part of it
+            while (
+                is_in_quotes and len(block) < 2 * BATCH_CHARACTERS and (line := self._text.readline(BATCH_CHARACTERS))
+            ):
+                block += line
+                is_in_quotes = (is_in_quotes + line.count('"')) % 2
+        except UnicodeDecodeError as error:
+            raise SheetError(wording.NOT_A_SPREADSHEET) from error
+        rows = self._whole_rows(block)
+        if not rows:
+            self._unread = io.StringIO(block, newline="")
+            return None
+        first = self._number + 1
+        self._number += len(rows)
+        self._one_by_one = None
+        return first, rows
+
+    def _whole_rows(self, block: str) -> list[list[str]] | None:
+        if len(block) >= ROW_MAX_CHARACTERS or "\0" in block:
+            return None
+        lines = chain(io.StringIO(block, newline=""), [_END])
+        try:
+            rows = list(csv.reader(lines, delimiter=self._separator))
+        except csv.Error:
+            return None
+        return rows if rows.pop() == [_END] else None
+
+    def _line(self) -> str:
+        """The next line. A line that is too long comes in parts."""
+        return self._unread.readline(ROW_MAX_CHARACTERS) or self._text.readline(ROW_MAX_CHARACTERS)
+
+
 class Delimited(NamedTuple):
     """The rows of a text. Those of our own export are without the header, and their cells are NIM, Nama and Alamat."""
 
-    rows: Iterator[RawRow]
+    rows: Iterator[RawRow] | CsvRows
     is_export: bool = False
 
 
@@ -63,9 +127,15 @@ def read_csv(file: BinaryIO, *, max_lines: int | None = None, stop: Event | None
     text = io.TextIOWrapper(file, encoding=encoding, newline="")
     try:
         sample = _sample(text)
-        # A line that is too long comes in parts.
-        lines = _watched(iter(partial(text.readline, ROW_MAX_CHARACTERS), ""), max_lines, stop)
-        yield Delimited(_export_rows(lines) if is_export else _rows(lines, sample), is_export)
+        if is_export:
+            # A line that is too long comes in parts.
+            lines = _watched(iter(partial(text.readline, ROW_MAX_CHARACTERS), ""), max_lines, stop)
+            yield Delimited(_export_rows(lines), is_export)
+        else:
+            separator = _instructed(sample)
+            if separator:
+                text.readline()
+            yield Delimited(CsvRows(text, separator or _separator(sample), max_lines, stop))
     finally:
         text.detach()
 
@@ -111,12 +181,16 @@ def _lines(text: str) -> Iterator[str]:
 
 
 def _rows(lines: Iterator[str], sample: str) -> Iterator[RawRow]:
-    # Excel reads a first line `sep=;` as an instruction and counts the rows after it.
-    instruction = re.match(r"sep=(.)\r?\n", sample, re.IGNORECASE)
-    if instruction:
+    separator = _instructed(sample)
+    if separator:
         next(lines)
-    separator = instruction[1] if instruction else _separator(sample)
-    return ((number, cells) for number, cells, _ in _csv_rows(lines, separator))
+    return ((number, cells) for number, cells, _ in _csv_rows(lines, separator or _separator(sample)))
+
+
+def _instructed(sample: str) -> str | None:
+    """The separator in a first line `sep=;`, which Excel reads as an instruction. It counts the rows after it."""
+    instruction = re.match(r"sep=(.)\r?\n", sample, re.IGNORECASE)
+    return instruction[1] if instruction else None
 
 
 def _export_rows(lines: Iterator[str]) -> Iterator[RawRow]:

@@ -1,15 +1,15 @@
 """Reads a spreadsheet file of any kind, which it recognises by the content and not by the name."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import chain, islice
 from threading import Event
 from typing import BinaryIO, cast
 
 from mahasiswa import wording
-from mahasiswa.sheets.columns import Columns, Places, SheetRow, select_columns
-from mahasiswa.sheets.delimited import CHECK_LINES, read_csv, read_pasted
+from mahasiswa.sheets.columns import HEADER_WITHIN_ROWS, Batch, Columns, Places, SheetRow, select_columns
+from mahasiswa.sheets.delimited import CHECK_LINES, CsvRows, read_csv, read_pasted
 from mahasiswa.sheets.errors import ColumnsUnclear, SheetError, Stopped, TooBig
 from mahasiswa.sheets.html_table import is_html
 from mahasiswa.sheets.whole import RawRow, Room, Sheet
@@ -20,6 +20,9 @@ UPLOAD_MAX_BYTES = 16 << 20
 
 UPLOAD_MAX_ROWS = 10_000
 """Maximum rows of a file or of pasted cells that a person previews."""
+
+SELECTED_ROWS = 40 * HEADER_WITHIN_ROWS
+"""Rows that are handed on at a time if they were read one by one."""
 
 _ZIP = b"PK\3\4"  # xlsx, ods
 _COMPOUND = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"  # xls, and any Office file with a password
@@ -67,7 +70,8 @@ class Table:
     """The rows of a file, read one by one, and the columns and the sheet that they come from.
 
     `sheets` are the cells of the file, the sheet that is read first, if they are few. `others` are the names of all
-    other sheets. If the columns could not be found, `unclear` is the reason, and there are no rows.
+    other sheets. If the columns could not be found, `unclear` is the reason, and there are no rows. `csv_rows` is set if
+    the rows can also be read in batches.
     """
 
     columns: Columns
@@ -76,11 +80,21 @@ class Table:
     others: list[str] = field(default_factory=list)
     sheets: list[Sheet] = field(default_factory=list)
     unclear: str = ""
+    csv_rows: CsvRows | None = None
 
     def __iter__(self) -> Iterator[SheetRow]:
         if self.unclear:
             raise SheetError(self.unclear)
         return self.rows
+
+    def batches(self) -> Iterator[Batch | Sequence[SheetRow]]:
+        """The same rows, about a thousand at a time. Those of CSV come as they were read, if they can be."""
+        rows = iter(self)
+        # The first selected rows are more than those that were read to find the columns.
+        while batch := list(islice(rows, SELECTED_ROWS)):
+            yield batch
+            while self.csv_rows is not None and (read := self.csv_rows.batch()):
+                yield Batch(*read, self.columns.places)
 
 
 def is_workbook(file: BinaryIO) -> bool:
@@ -159,7 +173,8 @@ def _table(rows: Iterable[RawRow], limits: Limits, stop: Event | None, choice: C
     if fit:
         return table_of([Sheet("", kept)], [], choice, limits, stop)
     columns, selected = select_columns(chain(kept, rows), choice.places, nim_only=choice.nim_only)
-    return Table(columns, _at_most(limits.rows, selected, stop))
+    csv_rows = rows if limits.rows is None and isinstance(rows, CsvRows) else None
+    return Table(columns, _at_most(limits.rows, selected, stop), csv_rows=csv_rows)
 
 
 def _at_most(limit: int | None, rows: Iterator[SheetRow], stop: Event | None) -> Iterator[SheetRow]:

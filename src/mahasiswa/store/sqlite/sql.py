@@ -139,10 +139,10 @@ BEGIN
   DELETE FROM mahasiswa_cari WHERE nim = OLD.nim;
 END""",
 }
-DROP_SEARCH = ";\n".join(
-    [*(f"DROP TRIGGER IF EXISTS {name}" for name in SEARCH_TRIGGERS), "DROP TABLE IF EXISTS mahasiswa_cari"]
-)
-CREATE_SEARCH = ";\n".join([CREATE_MAHASISWA_CARI, *SEARCH_TRIGGERS.values()])
+DROP_SEARCH_TRIGGERS = ";\n".join(f"DROP TRIGGER IF EXISTS {name}" for name in SEARCH_TRIGGERS)
+CREATE_SEARCH_TRIGGERS = ";\n".join(SEARCH_TRIGGERS.values())
+DROP_SEARCH = f"{DROP_SEARCH_TRIGGERS};\nDROP TABLE IF EXISTS mahasiswa_cari"
+CREATE_SEARCH = f"{CREATE_MAHASISWA_CARI};\n{CREATE_SEARCH_TRIGGERS}"
 
 # --- Rebuilding a table that a former release or another program made
 
@@ -532,17 +532,23 @@ DELETE_ALL = "DELETE FROM mahasiswa WHERE nim IN (SELECT value FROM json_each(?)
 
 # --- Importing
 
-# The rows go to a temporary table first, so that the records are locked only while they are merged.
+# The rows go to a temporary table first, so that the records are locked only while they are merged. `teks` is the folded
+# text of a record with these three texts, or NULL if one of them is NULL. The file of temporary tables has no name and
+# is removed with the connection, so its old texts need not be overwritten.
 CREATE_INCOMING = """
 CREATE TEMP TABLE incoming (
   number INTEGER NOT NULL PRIMARY KEY,
   nim TEXT NOT NULL,
   nama TEXT,
-  alamat TEXT
-)
+  alamat TEXT,
+  teks TEXT
+);
+PRAGMA temp.secure_delete = OFF
 """
-ADD_INCOMING = "INSERT INTO incoming (number, nim, nama, alamat) VALUES (?, ?, ?, ?)"
+ADD_INCOMING = "INSERT INTO incoming (number, nim, nama, alamat, teks) VALUES (?, ?, ?, ?, ?)"
 DROP_INCOMING = "DROP TABLE incoming"
+IS_EMPTY = "SELECT NOT EXISTS (SELECT 1 FROM mahasiswa)"
+COUNT_INCOMING = "SELECT count(*) FROM incoming"
 INCOMPLETE = """
 SELECT number FROM incoming AS i
 WHERE (nama IS NULL OR alamat IS NULL) AND NOT EXISTS (SELECT 1 FROM mahasiswa AS m WHERE m.nim = i.nim)
@@ -565,6 +571,17 @@ INSERT INTO mahasiswa (nim, nama, alamat)
 SELECT nim, nama, alamat FROM incoming AS i
 WHERE NOT EXISTS (SELECT 1 FROM mahasiswa AS m WHERE m.nim = i.nim)
 ORDER BY nim
+"""
+# Into empty tables. Rows in order of their nims need not be sorted. The folded texts of a large import are not left to
+# the triggers, which fold them one by one.
+INSERT_ALL_INCOMING = "INSERT INTO mahasiswa (nim, nama, alamat) SELECT nim, nama, alamat FROM incoming"
+FOLD_ALL_INCOMING = "REPLACE INTO mahasiswa_cari (nim, teks) SELECT nim, teks FROM incoming"
+IN_ORDER = " ORDER BY nim"
+FOLD_INCOMING = f"""
+REPLACE INTO mahasiswa_cari (nim, teks)
+SELECT m.nim, CASE WHEN i.nama = m.nama AND i.alamat = m.alamat THEN i.teks ELSE {_folded(_joined("m."))} END
+FROM incoming AS i CROSS JOIN mahasiswa AS m ON m.nim = i.nim
+ORDER BY m.nim
 """
 
 # --- Restoring

@@ -274,15 +274,20 @@ class SQLiteStore:
 
     async def merge(self, batches: Iterable[Sequence[Incoming]], *, update: bool, dry_run: bool) -> Merged:
         merged = Merged(0, 0, 0, ())
+        is_ordered = False
         began = 0.0
 
         def change(db: apsw.Connection) -> None:
             nonlocal began, merged
             began = time.monotonic()
-            merged = _merge(db, update=update, dry_run=dry_run)
+            merged = _merge(db, is_ordered=is_ordered, update=update, dry_run=dry_run)
+
+        def stage(db: apsw.Connection) -> None:
+            nonlocal is_ordered
+            is_ordered = _stage(db, batches)
 
         writer = (await self._current()).writer
-        await writer.run_exclusive(lambda db: _stage(db, batches))
+        await writer.run_exclusive(stage)
         try:
             await writer.write(change)
             return merged._replace(seconds=time.monotonic() - began)
@@ -483,21 +488,45 @@ def _deadline() -> float:
     return time.monotonic() + STEP_TIMEOUT_SECONDS
 
 
-def _stage(db: apsw.Connection, batches: Iterable[Sequence[Incoming]]) -> None:
+def _stage(db: apsw.Connection, batches: Iterable[Sequence[Incoming]]) -> bool:
+    """Write the rows to a temporary table. Return whether they are in the order of their nims."""
+    is_ordered = True
+    last = ""
     with db:
         db.execute(sql.CREATE_INCOMING)
-        for batch in batches:
-            db.executemany(sql.ADD_INCOMING, batch)
+        for batch in filter(None, batches):
+            numbers, nims, namas, alamats = zip(*batch, strict=True)
+            is_ordered = is_ordered and last <= nims[0] and list(nims) == sorted(nims)
+            last = nims[-1]
+            texts: Iterable[str | None]
+            if None in namas or None in alamats:
+                texts = (None if None in row else folding.fold("\n".join(map(str, row[1:]))) for row in batch)
+            else:
+                texts = folding.fold_all(
+                    list(map("\n".join, cast("Iterable[Sequence[str]]", zip(nims, namas, alamats, strict=True))))
+                )
+            db.executemany(sql.ADD_INCOMING, zip(numbers, nims, namas, alamats, texts, strict=True))
+    return is_ordered
 
 
-def _merge(db: apsw.Connection, *, update: bool, dry_run: bool) -> Merged:
-    total, existing, changed = db.execute(sql.COMPARE_INCOMING).get
+def _merge(db: apsw.Connection, *, is_ordered: bool, update: bool, dry_run: bool) -> Merged:
+    is_empty = db.execute(sql.IS_EMPTY).get
+    total, existing, changed = (
+        (db.execute(sql.COUNT_INCOMING).get, 0, 0) if is_empty else db.execute(sql.COMPARE_INCOMING).get
+    )
     incomplete = [number for (number,) in db.execute(sql.INCOMPLETE)]
     rows = total - existing + (changed if update else 0)
-    if rows and not incomplete and not dry_run:
-        is_silent = total > UNDOABLE_ROWS_MAX
-        with db, history.silent_batch(db, "import", rows) if is_silent else history.batch(db, "import"):
-            if update:
-                db.execute(sql.UPDATE_INCOMING)
-            db.execute(sql.INSERT_INCOMING)
+    if not rows or incomplete or dry_run:
+        return Merged(total - existing, changed, existing - changed, incomplete)
+    is_silent = total > UNDOABLE_ROWS_MAX
+    with db, history.silent_batch(db, "import", rows) if is_silent else history.batch(db, "import"):
+        if is_silent:
+            db.execute(sql.DROP_SEARCH_TRIGGERS)
+        if update and not is_empty:
+            db.execute(sql.UPDATE_INCOMING)
+        order = "" if is_ordered else sql.IN_ORDER
+        db.execute(sql.INSERT_ALL_INCOMING + order if is_empty else sql.INSERT_INCOMING)
+        if is_silent:
+            db.execute(sql.FOLD_ALL_INCOMING + order if is_empty else sql.FOLD_INCOMING)
+            db.execute(sql.CREATE_SEARCH_TRIGGERS)
     return Merged(total - existing, changed, existing - changed, incomplete)
