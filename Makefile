@@ -1,17 +1,21 @@
 # make run      start the service on http://localhost:3000
 # make test     run all tests in their short versions
 # make check    check style, types, the order of the layers, and known vulnerabilities
+# make dist     build the wheel, the sdist and the SBOM of an installation into dist/
+# make image    build the container image into dist/, as root on Debian, with buildah and mmdebstrap
 # make bench    measure the speed of the service and of its peers
 # make torture  run the long versions of the tests that attack the service
 # make conform  run the tests of the specification against the implementation at URL
-# make lock     update the lock files
+# make lock     update the lock files: what the service needs, what its build needs, and everything for developers
 # The environment is in .venv. It is updated if a lock file changes. GNU make 3.81 (macOS) is enough.
 
 PYTHON ?= python3
+DIST := dist
 BIN := .venv/bin
-INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
+INSTALL := $(PIP) install
 
-.PHONY: run test check conform bench torture lock clean
+.PHONY: run test check conform dist image bench torture lock clean
 
 run: .venv/run.stamp
 	@exec $(BIN)/mahasiswa
@@ -32,6 +36,20 @@ check: .venv/dev.stamp
 conform: .venv/dev.stamp
 	@$(BIN)/python -m pytest tests/spec --base-url "$(URL)" $(ARGS)
 
+# The SBOM lists the packages of an environment that holds the wheel and the lock, and nothing else.
+dist: .venv/dev.stamp
+	@rm -rf $(DIST)/mahasiswa-* .venv/wheel
+	@$(BIN)/hatchling build --directory $(DIST)
+	@$(BIN)/python -m venv --without-pip .venv/wheel
+	@$(PIP) --python .venv/wheel install --require-hashes -r requirements.txt
+	@$(PIP) --python .venv/wheel install --no-deps --no-index $(DIST)/*.whl
+	@$(BIN)/cyclonedx-py environment .venv/wheel --pyproject pyproject.toml --output-reproducible --output-file $(DIST)/mahasiswa.cdx.json
+	@ls $(DIST)
+
+image: dist
+	@PYTHON=$(BIN)/python packaging/image/build.sh $(DIST)/*.whl $(DIST)
+	@ls $(DIST)/*.oci.tar
+
 bench: .venv/dev.stamp
 	@$(BIN)/python bench/run.py $(ARGS)
 
@@ -42,8 +60,8 @@ torture: .venv/dev.stamp
 	@$(PYTHON) -c 'import sys; sys.exit("mahasiswa needs Python 3.11 or later; this is " + sys.version.split()[0] + ". Try: make PYTHON=python3.12 ...") if sys.version_info < (3, 11) else None'
 	@$(PYTHON) -m venv .venv || { rm -rf .venv; echo 'The environment could not be created. On Debian and Ubuntu: apt install python3-venv' >&2; exit 1; }
 
-.venv/run.stamp: .venv/pyvenv.cfg requirements.txt pyproject.toml
-	@$(INSTALL) --require-hashes -r requirements.txt
+.venv/run.stamp: .venv/pyvenv.cfg requirements.txt requirements-build.txt pyproject.toml
+	@$(INSTALL) --require-hashes -r requirements.txt -r requirements-build.txt
 	@$(INSTALL) --no-deps --no-build-isolation --editable .
 	@touch $@
 
@@ -54,8 +72,10 @@ torture: .venv/dev.stamp
 # The lock files hold every platform, with hashes, and no address of a package index.
 lock: .venv/pyvenv.cfg
 	@$(INSTALL) uv
-	$(BIN)/uv pip compile $(LOCK) pyproject.toml --extra postgres --group build --output-file requirements.txt
-	$(BIN)/uv pip compile $(LOCK) pyproject.toml --extra postgres --group build --group check --group test --constraint requirements.txt --output-file requirements-dev.txt
+	$(BIN)/uv pip compile $(LOCK) pyproject.toml --extra postgres --output-file requirements.txt
+	$(BIN)/uv pip compile $(LOCK) --group build --constraint requirements.txt --output-file requirements-build.txt
+	$(BIN)/uv pip compile $(LOCK) pyproject.toml --extra postgres --group build --group check --group dist --group test \
+	  --constraint requirements.txt --constraint requirements-build.txt --output-file requirements-dev.txt
 
 LOCK := --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --no-header
 

@@ -45,6 +45,7 @@ SETTINGS = (
     "SAME_ORIGIN_ONLY",
     "HISTORY_DAYS",
     "TIMEZONE",
+    "METRICS",
 )
 START_SECONDS = 15.0
 STOP_SECONDS = 10.0
@@ -60,7 +61,7 @@ class StartError(Exception):
 
 
 class Service:
-    """`python -m mahasiswa` on a free port of 127.0.0.1, in a process group of its own.
+    """`python -m mahasiswa`, or another command, on a free port of 127.0.0.1, in a process group of its own.
 
     `database` is the path of an SQLite file or a whole DATABASE_URL. `environment` sets further variables; the value
     None removes a variable, so that the service uses its default. Raises `StartError` if the process ends before it
@@ -68,7 +69,12 @@ class Service:
     """
 
     def __init__(
-        self, database: Path | str, environment: Mapping[str, str | None] | None = None, *, cwd: Path | None = None
+        self,
+        database: Path | str,
+        environment: Mapping[str, str | None] | None = None,
+        *,
+        cwd: Path | None = None,
+        command: Sequence[str] = (sys.executable, "-m", "mahasiswa"),
     ) -> None:
         url = f"sqlite:///{database.absolute()}" if isinstance(database, Path) else database
         chosen: dict[str, str | None] = {"HOST": "127.0.0.1", "PORT": str(free_port()), "DATABASE_URL": url}
@@ -81,6 +87,7 @@ class Service:
         inherited = {name: value for name, value in os.environ.items() if name not in SETTINGS}
         self._environment = inherited | {name: value for name, value in chosen.items() if value is not None}
         self._cwd = cwd
+        self._command = command
         # Files, because a pipe that is not read fills up and blocks the process that writes to it.
         with ExitStack() as files:
             self._stdout = files.enter_context(tempfile.TemporaryFile())
@@ -165,7 +172,7 @@ class Service:
     def _start(self) -> None:
         taken = self._listens()
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "mahasiswa"],
+            self._command,
             cwd=self._cwd,
             env=self._environment,
             stdin=subprocess.DEVNULL,

@@ -47,9 +47,10 @@ def headings(document: Path) -> frozenset[str]:
 # ---- settings and commands
 
 
-def test_the_readme_lists_every_setting_with_its_default() -> None:
-    """The table of settings in README has exactly the declared settings, in their order, each with its default."""
-    rows = re.findall(r"^\| `([A-Z_]+)` \|.*\| (.*) \|$", (ROOT / "README.md").read_text("utf-8"), re.MULTILINE)
+@pytest.mark.parametrize("readme", ["README.md", "README.id.md"])
+def test_the_readme_lists_every_setting_with_its_default(readme: str) -> None:
+    """The table of settings in each README has exactly the declared settings, in their order, each with its default."""
+    rows = re.findall(r"^\| `([A-Z_]+)` \|.*\| (.*) \|$", (ROOT / readme).read_text("utf-8"), re.MULTILINE)
     assert [variable for variable, _ in rows] == [variable for variable, _ in Settings.declared()]
     for (variable, field), (_, shown) in zip(Settings.declared(), rows, strict=True):
         default = field.metadata["default"]
@@ -121,15 +122,19 @@ def test_every_rule_that_the_code_cites_is_in_the_specification() -> None:
     assert sorted((file, number) for file, number in cited if number not in rules) == []
 
 
-# ---- the picture
+# ---- files that a script makes
 
 
-def test_the_picture_of_the_architecture_is_what_its_script_draws(tmp_path: Path) -> None:
-    """Running docs/draw_architecture.py changes nothing."""
-    script = tmp_path / "draw_architecture.py"
-    script.write_bytes((ROOT / "docs" / script.name).read_bytes())
-    subprocess.run([sys.executable, str(script)], timeout=30, check=True)
-    assert (tmp_path / "architecture.svg").read_bytes() == (ROOT / "docs" / "architecture.svg").read_bytes()
+@pytest.mark.parametrize(
+    ("script", "made"),
+    [("docs/draw_architecture.py", "architecture.svg"), ("packaging/man/make_page.py", "mahasiswa.1")],
+)
+def test_a_file_is_what_its_script_makes(script: str, made: str, tmp_path: Path) -> None:
+    """Running the script changes nothing: the picture shows its text, and the manual page shows the program's help."""
+    copy = tmp_path / Path(script).name
+    copy.write_bytes((ROOT / script).read_bytes())
+    subprocess.run([sys.executable, str(copy)], timeout=30, check=True)
+    assert (tmp_path / made).read_bytes() == (ROOT / script).with_name(made).read_bytes()
 
 
 def test_the_operations_document_lists_every_kind_of_work() -> None:

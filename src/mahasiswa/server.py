@@ -8,6 +8,7 @@ import socket
 import sys
 import time
 from collections.abc import Callable, Sequence
+from importlib import metadata
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import ForkContext, SpawnContext
 from multiprocessing.process import BaseProcess
@@ -52,7 +53,7 @@ def serve(settings: Settings) -> None:
 
     signalled = _wakened_by_signals()
     workers = [start() for _ in range(settings.workers)]
-    print(f"mahasiswa: {settings.base_url}/  (Ctrl-C stops it)", flush=True)  # noqa: T201
+    print(f"mahasiswa {metadata.version('mahasiswa')}: {settings.base_url}/  (Ctrl-C stops it)", flush=True)  # noqa: T201
     _restart_until(signalled, workers, start)
     listener.close()
     _end(workers)

@@ -5,6 +5,7 @@ import re
 import socket
 import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -51,6 +52,7 @@ WRONG = {
     "SAME_ORIGIN_ONLY": ["2", "maybe", "-"],
     "HISTORY_DAYS": ["-1", "36501", "30 days", "1.5"],
     "TIMEZONE": ["WIB", "Asia", "Asia/Bandung", "/etc/localtime", "../UTC", "+07:00"],
+    "METRICS": ["2", "maybe", "-"],
     "LOG_LEVEL": ["loud", "1", "info "],
 }
 
@@ -68,6 +70,7 @@ SLIPS = {
     "SAME_ORIGIN_ONLI": "SAME_ORIGIN_ONLY",
     "HISTORI_DAYS": "HISTORY_DAYS",
     "TIMEZNOE": "TIMEZONE",
+    "METRIC_S": "METRICS",
 }
 
 ORDINARY = """
@@ -216,11 +219,11 @@ def test_the_service_listens_only_on_host(tmp_path: Path, host: str) -> None:
             assert answers("127.0.0.2", service.port) == (host == "0.0.0.0")
 
 
-def test_the_service_prints_its_address_with_the_port(tmp_path: Path) -> None:
-    """The service prints one line with its address to standard output, and nothing to standard error."""
+def test_the_service_prints_its_version_and_its_address_with_the_port(tmp_path: Path) -> None:
+    """The service prints one line with its version and address to standard output, and nothing to standard error."""
     with Service(tmp_path / "mahasiswa.db") as service:
-        assert re.search(rf"http://localhost:{service.port}/(\s|$)", service.stdout())
-        assert len(service.stdout().splitlines()) == 1
+        (line,) = service.stdout().splitlines()
+        assert line.startswith(f"mahasiswa {version('mahasiswa')}: http://localhost:{service.port}/ ")
         assert service.stderr() == ""
 
 

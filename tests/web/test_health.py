@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -16,12 +17,13 @@ SECRETS = ("Rahasia Namanya", "Jalan Rahasia 7", "caritahu")
 
 
 def test_sehat_answers_200_while_the_store_can_be_read(service: Service) -> None:
-    """GET /sehat answers 200 with an uncached page in the layout, HEAD answers alike, and POST is refused."""
+    """GET /sehat answers 200 with an uncached page that names the version, HEAD answers alike, and POST is refused."""
     with service.site() as site:
         answer = site.get("/sehat")
         assert answer.status_code == 200
         assert Page(answer.text, service.url).title == "Program Input Data Mahasiswa"
         assert Page(answer.text, service.url).headings == ["Sehat"]
+        assert f"versi {version('mahasiswa')}" in answer.text
         assert answer.headers["cache-control"] == "no-cache, private"
         assert answer.headers["x-robots-tag"] == "noindex"
         head = site.send("HEAD", "/sehat")
@@ -30,7 +32,7 @@ def test_sehat_answers_200_while_the_store_can_be_read(service: Service) -> None
 
 
 def test_sehat_answers_503_while_the_store_cannot_be_read(tmp_path: Path) -> None:
-    """GET /sehat answers 503 with a page while the file is moved away, 200 when it is back, and writes nothing."""
+    """While the file is away, GET /sehat answers 503 with a page that names the version. Then it is 200; nothing is written."""
     database = tmp_path / "a.db"
     with Service(database) as service, service.site() as site:
         assert site.get("/sehat").status_code == 200
@@ -39,6 +41,7 @@ def test_sehat_answers_503_while_the_store_cannot_be_read(tmp_path: Path) -> Non
             answer = site.get("/sehat")
             assert answer.status_code == 503
             assert Page(answer.text, service.url).title == "Program Input Data Mahasiswa"
+            assert f"versi {version('mahasiswa')}" in answer.text
         (tmp_path / "away").rename(database)
         assert site.get("/sehat").status_code == 200
         assert site.list().rows == []
@@ -133,7 +136,7 @@ def test_a_log_line_ends_with_the_duration_in_milliseconds(service: Service) -> 
 
 
 def test_no_page_reveals_the_software_or_its_paths(service: Service, tmp_path: Path) -> None:
-    """No page has a version, the name of a library, a path of the machine or a traceback."""
+    """No page has a version but our own, the name of a library, a path of the machine or a traceback."""
     with service.site() as site:
         for answer in (site.list(), site.page("/sehat")):
             assert_reveals_nothing(answer.html, tmp_path)
@@ -151,9 +154,9 @@ def test_no_page_reveals_the_software_or_its_paths(service: Service, tmp_path: P
 
 
 def assert_reveals_nothing(html: str, tmp_path: Path) -> None:
-    """Check that a page names no library, version or path, except in its style sheets."""
+    """Check that a page names no library, version or path, except in its style sheets and its footer."""
     tree = LexborHTMLParser(html)
-    for node in tree.css("style, link"):
+    for node in tree.css("style, link, footer"):
         node.decompose()
     text = tree.html or ""
     for word in (

@@ -174,7 +174,7 @@ CREATE TABLE mahasiswa_history (
   id INTEGER PRIMARY KEY AUTOINCREMENT,
   moment TEXT NOT NULL,
   batch INTEGER,
-  kind TEXT CHECK (kind IN ('import', 'delete', 'undo')),
+  kind TEXT CHECK (kind IN ('import', 'delete', 'undo', 'restore')),
   rows INTEGER,
   nim TEXT,
   nama_before TEXT,
@@ -276,7 +276,7 @@ UPDATE mahasiswa_history SET rows = (
 DELETE FROM mahasiswa_history WHERE id = (SELECT batch FROM mahasiswa_history_state) AND rows = 0;
 UPDATE mahasiswa_history_state SET batch = NULL
 """
-ADD_SILENT_IMPORT = f"INSERT INTO mahasiswa_history (moment, kind, rows) VALUES ({NOW}, 'import', ?)"
+ADD_SILENT_BATCH = f"INSERT INTO mahasiswa_history (moment, kind, rows) VALUES ({NOW}, ?, ?)"
 
 # Texts are read as bytes: one that is not UTF-8, which another program stored once, must not hide the whole history.
 _ENTRY_COLUMNS = """
@@ -327,6 +327,8 @@ def _batch_where(found: str) -> str:
     FROM mahasiswa_history AS e WHERE batch = (SELECT id FROM mahasiswa_history WHERE id = :batch){found and f" AND ({found})"}
     """
 
+
+LAST_MOMENT = "SELECT moment FROM mahasiswa_history ORDER BY id DESC LIMIT 1"
 
 # --- Undoing
 
@@ -548,4 +550,25 @@ INSERT INTO mahasiswa (nim, nama, alamat)
 SELECT nim, nama, alamat FROM incoming AS i
 WHERE NOT EXISTS (SELECT 1 FROM mahasiswa AS m WHERE m.nim = i.nim)
 ORDER BY nim
+"""
+
+# --- Restoring
+
+# The records of the back-up are in the attached database `kept`. Only records that differ are written, row by row, so
+# that the triggers of every side table fire.
+ATTACH_BACKUP = "ATTACH ? AS kept"
+COMPARE_BACKUP = """
+SELECT
+  (SELECT count(*) FROM kept.mahasiswa AS k WHERE NOT EXISTS (SELECT 1 FROM main.mahasiswa AS m WHERE m.nim = k.nim)),
+  (SELECT count(*) FROM kept.mahasiswa AS k JOIN main.mahasiswa AS m USING (nim)
+   WHERE m.nama <> k.nama OR m.alamat <> k.alamat),
+  (SELECT count(*) FROM main.mahasiswa AS m WHERE NOT EXISTS (SELECT 1 FROM kept.mahasiswa AS k WHERE k.nim = m.nim)),
+  (SELECT count(*) FROM kept.mahasiswa)
+"""
+RESTORE_BACKUP = """
+DELETE FROM main.mahasiswa WHERE NOT EXISTS (SELECT 1 FROM kept.mahasiswa AS k WHERE k.nim = mahasiswa.nim);
+UPDATE main.mahasiswa SET nama = k.nama, alamat = k.alamat FROM kept.mahasiswa AS k
+WHERE k.nim = mahasiswa.nim AND (k.nama <> mahasiswa.nama OR k.alamat <> mahasiswa.alamat);
+INSERT INTO main.mahasiswa (nim, nama, alamat) SELECT nim, nama, alamat FROM kept.mahasiswa AS k
+WHERE NOT EXISTS (SELECT 1 FROM main.mahasiswa AS m WHERE m.nim = k.nim) ORDER BY nim
 """

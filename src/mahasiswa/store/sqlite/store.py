@@ -446,7 +446,8 @@ def _merge(db: apsw.Connection, *, update: bool, dry_run: bool) -> Merged:
     incomplete = [number for (number,) in db.execute(sql.INCOMPLETE)]
     rows = total - existing + (changed if update else 0)
     if rows and not incomplete and not dry_run:
-        with history.silent_batch(db, rows) if total > UNDOABLE_ROWS_MAX else history.batch(db, "import"):
+        is_silent = total > UNDOABLE_ROWS_MAX
+        with db, history.silent_batch(db, "import", rows) if is_silent else history.batch(db, "import"):
             if update:
                 db.execute(sql.UPDATE_INCOMING)
             db.execute(sql.INSERT_INCOMING)

@@ -1,0 +1,185 @@
+"""`make dist` and `make image`: the wheel, the sdist, the SBOM and the container image work away from the repository."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+from collections.abc import Iterator
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+from attack import until
+from harness import Service, Site, free_port
+from installed import do_what_staff_do, is_well, records, run
+from packaging.requirements import Requirement
+
+ROOT = Path(__file__).parents[2]
+IMAGE_MAX_BYTES = 45_000_000
+LIMITS = ("--ulimit=nofile=4096:4096", "--ulimit=nproc=4096:4096")
+"""podman's defaults are higher than the machine's limits, and not every machine lets root raise them."""
+
+IMAGE_TOOLS = ("buildah", "mmdebstrap", "podman", "runc")
+
+
+def only(folder: Path, pattern: str) -> Path:
+    """Return the only file with this pattern."""
+    (found,) = folder.glob(pattern)
+    return found
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Run `make image`, or `make dist` if an image cannot be built here; return the folder of their files."""
+    folder = tmp_path_factory.mktemp("dist")
+    run("make", "dist" if why_no_image() else "image", f"DIST={folder}", cwd=ROOT)
+    return folder
+
+
+def why_no_image() -> str:
+    """Return why no image can be built here, or an empty text."""
+    missing = [tool for tool in IMAGE_TOOLS if not shutil.which(tool)]
+    return f"needs {', '.join(missing)}" if missing else "" if os.geteuid() == 0 else "only root may build the image"
+
+
+# ---- the wheel and the sdist
+
+
+def test_the_wheel_serves_a_list_from_an_environment_of_its_own(built: Path, tmp_path: Path) -> None:
+    """In an empty environment outside the repository, the wheel keeps a list in the folder of its start.
+
+    It also says its version, completes commands and brings its manual page.
+    """
+    environment, elsewhere = tmp_path / "environment", tmp_path / "elsewhere"
+    run(sys.executable, "-m", "venv", "--without-pip", environment)
+    pip: list[str | Path] = [sys.executable, "-m", "pip", "--quiet", "--python", environment, "install"]
+    run(*pip, "--require-hashes", "-r", ROOT / "requirements.txt")
+    run(*pip, "--no-deps", "--no-index", only(built, "*.whl"))
+    elsewhere.mkdir()
+    program = environment / "bin" / "mahasiswa"
+    assert run(program, "--version") == f"mahasiswa, version {version('mahasiswa')}\n"
+    typed = ["env", "_MAHASISWA_COMPLETE=bash_complete", "COMP_WORDS=mahasiswa im", "COMP_CWORD=1"]
+    assert run(*typed, program) == "plain,import\n"
+    assert (environment / "share" / "man" / "man1" / "mahasiswa.1").is_file()
+    with (
+        Service("sqlite:///mahasiswa.db", {"PYTHONPATH": ""}, cwd=elsewhere, command=[str(program)]) as service,
+        service.site() as site,
+    ):
+        do_what_staff_do(site)
+        assert service.stop() == 0
+    assert {file.name for file in elsewhere.iterdir()} == {"mahasiswa.db"}
+
+
+def test_the_sdist_holds_every_file_of_the_repository(built: Path, tmp_path: Path) -> None:
+    """The sdist holds every tracked file, its tests of the documents pass, and it builds the same wheel."""
+    if not (ROOT / ".git").exists():
+        pytest.skip("this is no Git repository")
+    tracked = run("git", "ls-files", "--cached", "--others", "--exclude-standard", cwd=ROOT).splitlines()
+    with tarfile.open(only(built, "*.tar.gz")) as sdist:
+        sdist.extractall(tmp_path, filter="data")
+    unpacked = only(tmp_path, "mahasiswa-*")
+    held = {str(file.relative_to(unpacked)) for file in unpacked.rglob("*") if file.is_file()}
+    assert held == {*tracked, "PKG-INFO"}
+    run(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/test_docs.py", cwd=unpacked)
+    run(sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", tmp_path, cwd=unpacked)
+    assert only(tmp_path, "*.whl").read_bytes() == only(built, "*.whl").read_bytes()
+
+
+def test_the_sbom_lists_exactly_the_locked_packages(built: Path) -> None:
+    """The CycloneDX file names this version and every package of requirements.txt that this platform needs."""
+    sbom = json.loads((built / "mahasiswa.cdx.json").read_text("utf-8"))
+    assert sbom["bomFormat"] == "CycloneDX"
+    assert sbom["metadata"]["component"]["version"] == version("mahasiswa")
+    pinned = (line for line in (ROOT / "requirements.txt").read_text("utf-8").splitlines() if "==" in line)
+    needed = [Requirement(line.rstrip(" \\")) for line in pinned]
+    locked = {f"{each.name}{each.specifier}" for each in needed if not each.marker or each.marker.evaluate()}
+    assert {part["purl"].removeprefix("pkg:pypi/").replace("@", "==") for part in sbom["components"]} == locked
+
+
+# ---- the container image
+
+
+@pytest.fixture(scope="module")
+def image(built: Path) -> Path:
+    """Return the file with the image."""
+    if reason := why_no_image():
+        pytest.skip(reason)
+    return only(built, "*.oci.tar")
+
+
+def test_the_image_is_small_and_holds_no_shell(image: Path, tmp_path: Path) -> None:
+    """Python, its libraries and the service are the only programs. /data belongs to the user of the service."""
+    assert image.stat().st_size < IMAGE_MAX_BYTES
+    with tarfile.open(image) as archive:
+        archive.extractall(tmp_path, filter="data")
+    blobs = tmp_path / "blobs" / "sha256"
+
+    def blob(described: dict[str, str]) -> Path:
+        return blobs / described["digest"].removeprefix("sha256:")
+
+    (listed,) = json.loads((tmp_path / "index.json").read_text())["manifests"]
+    manifest = json.loads(blob(listed).read_text())
+    (layer,) = manifest["layers"]
+    with tarfile.open(blob(layer)) as files:
+        members = {member.name.removeprefix("./").rstrip("/"): member for member in files}
+    programs = {name for name in members if name.split("/")[-2:-1] in (["bin"], ["sbin"])}
+    assert programs == {"usr/bin/mahasiswa", "usr/bin/python3", "usr/bin/python3.11"}
+    data = members["data"]
+    assert (data.uid, data.gid, data.mode & 0o777) == (10001, 10001, 0o700)
+    assert json.loads(blob(manifest["config"]).read_text())["config"]["User"] == "10001:10001"
+
+
+class Podman:
+    """podman with a storage of its own in a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self._command = ["podman", "--root", str(folder / "storage"), "--runroot", str(folder / "run")]
+        self._command += ["--tmpdir", str(folder / "tmp"), "--storage-driver", "vfs", "--runtime", "runc"]
+        self._command += ["--cgroup-manager", "cgroupfs", "--events-backend", "file"]
+
+    def __call__(self, *arguments: str) -> str:
+        """Run a podman command that must succeed; return its standard output."""
+        return run(*self._command, *arguments).strip()
+
+    def refuses(self, *arguments: str) -> bool:
+        """Return whether a podman command fails."""
+        return subprocess.run([*self._command, *arguments], capture_output=True, check=False).returncode != 0
+
+
+@pytest.fixture
+def podman(image: Path) -> Iterator[Podman]:
+    """Load the image into a storage of its own, which is removed afterwards."""
+    with tempfile.TemporaryDirectory() as folder:  # not tmp_path: podman accepts no path of more than 50 characters
+        podman = Podman(Path(folder))
+        podman("load", "--quiet", "--input", str(image))
+        yield podman
+        podman("rm", "--force", "--all")
+
+
+def test_a_container_keeps_its_records_with_a_read_only_root_and_no_capability(podman: Podman) -> None:
+    """The container does what staff do, backs up and ends with exit code 0. After a second start the records are there."""
+    port = free_port()
+    podman(
+        *("run", "--detach", "--name", "mahasiswa", "--network", "host", *LIMITS),
+        *("--read-only", "--read-only-tmpfs=false", "--tmpfs", "/tmp", "--cap-drop", "all"),
+        *("--security-opt", "no-new-privileges", "--volume", "records:/data", "--env", f"PORT={port}"),
+        f"localhost/mahasiswa:{version('mahasiswa')}",
+    )
+    with Site(f"http://127.0.0.1:{port}") as site:
+        until(lambda: is_well(site))
+        stored = do_what_staff_do(site)
+        main = podman("inspect", "--format", "{{.State.Pid}}", "mahasiswa")
+        status = Path("/proc", main, "status").read_text("utf-8")
+        for line in ("Uid:" + "\t10001" * 4, "CapEff:\t" + "0" * 16, "CapBnd:\t" + "0" * 16, "NoNewPrivs:\t1"):
+            assert f"{line}\n" in status
+        assert podman.refuses("exec", "mahasiswa", "/usr/bin/python3", "-c", "open('/usr/x', 'w')")
+        assert "verified" in podman("exec", "mahasiswa", "mahasiswa", "backup", "/data/backup.db")
+
+        podman("stop", "mahasiswa")
+        assert podman("inspect", "--format", "{{.State.ExitCode}}", "mahasiswa") == "0"
+        podman("start", "mahasiswa")
+        until(lambda: is_well(site))
+        assert records(site) == stored

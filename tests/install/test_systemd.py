@@ -1,0 +1,163 @@
+"""The systemd units of packaging/systemd, in a small Debian that systemd-nspawn boots."""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from attack import until
+from harness import Site, free_port
+from installed import do_what_staff_do, is_well, records, run
+from operators import records_of
+from processes import children
+
+ROOT = Path(__file__).parents[2]
+UNITS = ROOT / "packaging" / "systemd"
+BOOT_SECONDS = 30.0
+BACK_SECONDS = 3.0
+EXPOSURE_MAX_PERCENT = 20
+
+
+class Machine:
+    """A Debian with the service's units, booted by systemd-nspawn. It shares the network of this computer."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.port = free_port()
+        self.settings = root / "etc" / "mahasiswa.env"
+        self.settings.write_text(f"PORT={self.port}\n", "utf-8")
+        self._process = subprocess.Popen(
+            ["systemd-nspawn", "--quiet", "--register=no", "--keep-unit", "--console=pipe", "--boot", f"-D{root}"],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+        )
+
+    def site(self) -> Site:
+        """Return a visitor to the service."""
+        return Site(f"http://127.0.0.1:{self.port}")
+
+    def run(self, *command: str) -> str:
+        """Run a command in the machine that must succeed; return its standard output."""
+        (init,) = children(self._process.pid)
+        return run("nsenter", f"--target={init}", "--all", "--", *command)
+
+    def property(self, name: str, unit: str = "mahasiswa.service") -> str:
+        """Return a property of a unit."""
+        return self.run("systemctl", "show", f"--property={name}", "--value", unit).strip()
+
+    def power_off(self) -> None:
+        """Shut the machine down: systemd-nspawn tells its init about SIGTERM."""
+        self._process.terminate()
+        try:
+            self._process.wait(BOOT_SECONDS)
+        finally:
+            self._process.kill()
+
+
+@pytest.fixture(scope="module")
+def machine() -> Iterator[Machine]:
+    """Install the service as docs/deploy.md and docs/operations.md say, and boot."""
+    if missing := [tool for tool in ("mmdebstrap", "nsenter", "systemd-nspawn") if not shutil.which(tool)]:
+        pytest.skip(f"needs {', '.join(missing)}")
+    if os.geteuid() != 0:
+        pytest.skip("only root may boot a machine")
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder, "root")
+        run(sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", folder, cwd=ROOT)
+        (wheel,) = Path(folder).glob("*.whl")
+        make_root = ROOT / "packaging" / "image" / "root.sh"
+        run("env", f"PYTHON={sys.executable}", make_root, root, wheel, "systemd", "dash", "coreutils", "findutils")
+        program = root / "srv" / "mahasiswa" / "app" / ".venv" / "bin" / "mahasiswa"
+        program.parent.mkdir(parents=True)
+        program.symlink_to("/usr/bin/mahasiswa")
+        (root / "etc" / "os-release").write_text("ID=debian\n")
+        (root / "etc" / "machine-id").write_text("0123456789abcdef" * 2 + "\n")
+        shutil.copytree(UNITS, root / "etc" / "systemd" / "system", dirs_exist_ok=True)
+        run("systemctl", f"--root={root}", "set-default", "multi-user.target")
+        run("systemctl", f"--root={root}", "enable", "mahasiswa.service", "mahasiswa-backup.timer")
+        machine = Machine(root)
+        try:
+            with machine.site() as site:
+                until(lambda: is_well(site), BOOT_SECONDS)
+            yield machine
+        finally:
+            machine.power_off()
+
+
+def test_staff_work_with_a_service_that_runs_in_its_sandbox(machine: Machine) -> None:
+    """The service has no capability and a read-only root, and adds, imports and exports all the same."""
+    with machine.site() as site:
+        do_what_staff_do(site)
+    machine.run("systemd-analyze", "security", f"--threshold={EXPOSURE_MAX_PERCENT}", "mahasiswa.service")
+    process = f"/proc/{machine.property('MainPID')}"
+    status = machine.run("cat", f"{process}/status").splitlines()
+    assert {"CapBnd:\t" + "0" * 16, "NoNewPrivs:\t1", "Seccomp:\t2"} <= set(status)
+    (root,) = [
+        line.split() for line in machine.run("cat", f"{process}/mountinfo").splitlines() if line.split()[4] == "/"
+    ]
+    assert "ro" in root[5].split(",")
+    database = machine.root / "var" / "lib" / "mahasiswa"
+    assert [path.stat().st_mode & 0o077 for path in (database, *database.iterdir())] == [0, 0, 0, 0]
+
+
+def test_the_main_process_is_back_after_a_kill(machine: Machine) -> None:
+    """The service answers within 3 seconds after its main process was killed, with the same records."""
+    with machine.site() as site:
+        before, main = records(site), machine.property("MainPID")
+        machine.run("systemctl", "kill", "--kill-whom=main", "--signal=KILL", "mahasiswa.service")
+        killed = time.monotonic()
+        until(lambda: machine.property("MainPID") not in ("0", main) and is_well(site), BACK_SECONDS)
+        assert time.monotonic() - killed < BACK_SECONDS
+        assert records(site) == before
+
+
+def test_a_worker_is_back_after_a_kill(machine: Machine) -> None:
+    """The service answers within 3 seconds after its worker was killed, with the same main process."""
+
+    def worker() -> str:
+        return machine.run("cat", f"/proc/{main}/task/{main}/children").strip()
+
+    with machine.site() as site:
+        before, main = records(site), machine.property("MainPID")
+        killed = worker()
+        machine.run("sh", "-c", f"kill -9 {killed}")
+        until(lambda: worker() not in ("", killed) and is_well(site), BACK_SECONDS)
+        assert (machine.property("MainPID"), records(site)) == (main, before)
+
+
+def test_a_wrong_setting_is_reported_once(machine: Machine) -> None:
+    """The unit fails with exit code 2 and is not started again. With a right setting it starts."""
+    right = machine.settings.read_text("utf-8")
+    machine.settings.write_text("PORT=http\n", "utf-8")
+    machine.run("systemctl", "restart", "mahasiswa.service")
+    until(lambda: machine.property("ActiveState") == "failed")  # between two starts it would be "activating"
+    assert (machine.property("ExecMainStatus"), machine.property("NRestarts")) == ("2", "0")
+    assert "PORT must be" in machine.run("journalctl", "--unit=mahasiswa.service", "--lines=5")
+
+    machine.settings.write_text(right, "utf-8")
+    machine.run("systemctl", "start", "mahasiswa.service")
+    with machine.site() as site:
+        until(lambda: is_well(site))
+
+
+def test_the_timer_writes_a_private_back_up_and_removes_old_ones(machine: Machine) -> None:
+    """The timer waits for its next hour. Its unit makes its folder, writes a back-up, and removes one of 61 days ago."""
+    assert machine.property("ActiveState", "mahasiswa-backup.timer") == "active"
+    assert machine.property("Unit", "mahasiswa-backup.timer") == "mahasiswa-backup.service"
+    machine.run("systemctl", "start", "mahasiswa-backup.service")
+    folder = machine.root / "var" / "lib" / "mahasiswa-backup"
+    (first,) = folder.iterdir()
+    with machine.site() as site:
+        assert records_of(first) == records(site)
+    assert [path.stat().st_mode & 0o077 for path in (folder, first)] == [0, 0]
+
+    old = first.rename(folder / "mahasiswa-2020-01-01-000000.db")
+    os.utime(old, (time.time() - 61 * 24 * 60 * 60,) * 2)
+    machine.run("systemctl", "start", "mahasiswa-backup.service")
+    assert old not in folder.iterdir()
+    assert len(list(folder.iterdir())) == 1

@@ -1,0 +1,63 @@
+"""Runs the commands that build and install the service, and does in it what staff do."""
+
+import csv
+import io
+import os
+import subprocess
+from pathlib import Path
+
+import httpx
+from harness import Site
+from spreadsheets import HEADER, Importer, Record, by_xlsxwriter
+from spreadsheets import csv as csv_file
+
+BUILD_SECONDS = 300.0
+
+IMPORTED: list[Record] = [(f"{nim:05}", "Siti Aminah", "Jalan Kaliurang " * 20) for nim in range(4000)]
+"""Records whose CSV file is over 1 MB. An upload of that size is kept in a temporary file."""
+
+
+def run(*command: str | Path, cwd: Path | None = None) -> str:
+    """Run a command that must succeed; return its standard output."""
+    inherited = {name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "PYTHONPATH")}
+    done = subprocess.run(
+        command,
+        cwd=cwd,
+        env=inherited,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=BUILD_SECONDS,
+        check=False,
+    )
+    assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
+    return done.stdout
+
+
+def is_well(site: Site) -> bool:
+    """Return whether the service answers that it is well."""
+    try:
+        return site.get("/sehat").status_code == 200
+    except httpx.TransportError:
+        return False
+
+
+def do_what_staff_do(site: Site) -> list[Record]:
+    """Add, edit, delete, import and export records in an empty list; return the records that it then holds."""
+    assert site.add("1", "Siti Aminah", "Solo").status_code == 302
+    assert site.add("2", "Budi", "Yogyakarta").status_code == 302
+    assert site.edit("1", "Siti Aminah", "Bantul").status_code == 302
+    assert site.delete("2").status_code == 302
+    importer = Importer(site)
+    importer.save(importer.upload(by_xlsxwriter(HEADER, ("3", "Nur'aini", "Sleman")), "daftar.xlsx"))
+    importer.save(importer.upload(csv_file(HEADER, *IMPORTED)))
+    expected = sorted([("1", "Siti Aminah", "Bantul"), ("3", "Nur'aini", "Sleman"), *IMPORTED])
+    assert records(site) == expected
+    assert site.get("/mahasiswa/ekspor.xlsx").content.startswith(b"PK")
+    return expected
+
+
+def records(site: Site) -> list[Record]:
+    """Return every record, from the export."""
+    _, *rows = csv.reader(io.StringIO(site.get("/mahasiswa/ekspor.csv").text), delimiter=";")
+    return sorted((nim, nama, alamat) for nim, nama, alamat in rows)
