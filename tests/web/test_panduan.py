@@ -12,7 +12,7 @@ from harness import Service, Site
 from playwright.sync_api import FilePayload, FloatRect, expect
 from spreadsheets import students
 
-from mahasiswa.wording import PROBLEMS
+from mahasiswa.wording import PROBLEMS, ProblemName
 
 GUIDE = Path(__file__).parents[2] / "docs" / "panduan.md"
 PICTURES = GUIDE.with_suffix("")
@@ -115,7 +115,7 @@ class Reader:
         self.page.wait_for_load_state("load")
         self.page.evaluate(FIX_THE_DATE)
         self.page.pdf(path=folder / "paper.pdf", format="A5", landscape=True)
-        command = ["pdftoppm", "-png", "-singlefile", "-r", "110", folder / "paper.pdf", folder / "paper"]
+        command = ["pdftoppm", "-png", "-singlefile", "-r", "110", str(folder / "paper.pdf"), str(folder / "paper")]
         subprocess.run(command, check=True)
         _store(name, (folder / "paper.png").read_bytes())
 
@@ -280,7 +280,7 @@ def read_messages(reader: Reader, _folder: Path) -> None:
     reader.click("Lihat pratinjau")
     reader.site.edit("2300018004", "Agus Wibowo", "Jl. Anggrek No. 1, Sleman")
     reader.click("Simpan 3 mahasiswa baru dan perbarui 1 data lama")
-    outages = ("busy", "not saved", "uncertain", "not read", "failed")
+    outages: tuple[ProblemName, ...] = ("busy", "not saved", "uncertain", "not read", "failed")
     reader.texts += [PROBLEMS[name].text for name in outages]
 
 
