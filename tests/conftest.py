@@ -19,6 +19,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--base-url", default="", help="run tests/spec against the implementation at this address, not against our own"
     )
+    group.addoption("--screenshots", action="store_true", help="make the pictures of docs/panduan.md again")
     group.addoption("--nothing-skipped", action="store_true", help="fail each test that would be skipped")
     group.addoption("--torture", action="store_true", help="run the long versions of the tests that attack the service")
 

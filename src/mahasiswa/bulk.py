@@ -20,11 +20,12 @@ from mahasiswa.settings import DatabaseURL, SQLiteURL
 from mahasiswa.store import Merged, Query, Store, migrate, open_store
 from mahasiswa.store.errors import Refused, StoreError, Unusable
 from mahasiswa.store.history import UNDOABLE_ROWS_MAX
-from mahasiswa.store.threads import copy, with_records
+from mahasiswa.store.threads import copy, in_thread
 
 if TYPE_CHECKING:
     from click._termui_impl import ProgressBar
 
+R = TypeVar("R", Mahasiswa, Mahasiswa | bytes)
 T = TypeVar("T")
 
 BATCH_ROWS = 5000
@@ -71,12 +72,17 @@ def export_file(url: DatabaseURL, file: Path) -> int:
 
     Raise Failure, Interrupted, or BrokenPipeError if the reader of standard output has gone.
     """
-    write = sheets.write_xlsx if file.suffix.lower() == ".xlsx" else sheets.write_csv
+    is_xlsx = file.suffix.lower() == ".xlsx"
 
     async def export(store: Store) -> int:
         count = await store.count(Query())
         with _complete_file(file) as target, _progress("Export", count) as advance:
-            await with_records(store, Query(), lambda records: write(_counted(records, advance), target))
+            if is_xlsx:
+                records = store.chunks(Query())
+                await in_thread(records, lambda records: sheets.write_xlsx(_counted(records, advance), target))
+            else:
+                lines = store.lines(Query(), sheets.is_ordinary)
+                await in_thread(lines, lambda lines: sheets.write_csv(_counted(lines, advance), target))
         return count
 
     with _failures(file):
@@ -136,12 +142,15 @@ def _clean(
         raise Failure(_lines(file, invalid))
 
 
-def _counted(records: Iterator[Mahasiswa], advance: Callable[[int], None]) -> Iterator[Mahasiswa]:
-    count = 0
-    while batch := list(islice(records, BATCH_ROWS)):
-        yield from batch
-        count += len(batch)
-        advance(count)
+def _counted(records: Iterator[R], advance: Callable[[int], None]) -> Iterator[R]:
+    """The same records, or lines of several records. `advance` is called with their number from time to time."""
+    count = shown = 0
+    for record in records:
+        yield record
+        count += record.count(b"\n") if isinstance(record, bytes) else 1
+        if count - shown >= BATCH_ROWS:
+            shown = count
+            advance(count)
 
 
 def _lines(file: Path, problems: Iterable[tuple[int, str]]) -> list[str]:

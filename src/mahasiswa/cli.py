@@ -149,6 +149,69 @@ def backup(file: Path) -> None:
 
 
 @main.command()
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@_ended_early("nothing was changed")
+def restore(file: Path) -> None:
+    """Replace all records by those of a back-up. The service may run meanwhile.
+
+    The back-up is verified first, and may be of an older version. The records that are replaced are backed up to a new
+    file beside the database. People who open the list see the old one, then the restored one. The history stays.
+
+    \b
+    mahasiswa restore mahasiswa-2026-11-20.db
+    """  # noqa: D301 - as above
+    url = _settings().database_url
+    from mahasiswa.store import restore  # noqa: PLC0415 - as above
+    from mahasiswa.store.errors import Unusable  # noqa: PLC0415 - as above
+
+    try:
+        restored = restore(url, file)
+    except Unusable as error:
+        _fail(f"mahasiswa: {error}")
+    if restored.backup is None:
+        click.echo(f"{restored.records} records are as in {file}; nothing was changed")
+        return
+    differences = f"{restored.added} added, {restored.changed} changed, {restored.removed} removed"
+    click.echo(f"{restored.records} records restored from {file}: {differences}")
+    click.echo(f"the list as it was before: {restored.backup}")
+    if restored.seconds:
+        click.echo(f"the list could not be changed for {max(restored.seconds, 0.1):.1f} s")
+    click.echo("A person who was forgotten after that back-up is in the list again. Run mahasiswa forget again.")
+
+
+@main.command()
+@click.option(
+    "--backup",
+    "folder",
+    metavar="FOLDER",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Also check the newest back-up in this folder: its age, whether it can be restored, and its records.",
+)
+@_ended_early("nothing was changed")
+def doctor(folder: Path | None) -> None:
+    """Check the settings, the database and its disk, and say what is wrong and what to do.
+
+    Run it as the user of the service, and with its settings. The service may run meanwhile. The exit code is 1 if
+    something is wrong.
+
+    \b
+    mahasiswa doctor --backup /backup
+    """  # noqa: D301 - as above
+    settings = _settings()
+    from mahasiswa.doctor import diagnose  # noqa: PLC0415 - as above
+    from mahasiswa.store.errors import Unusable  # noqa: PLC0415 - as above
+
+    is_good = True
+    try:
+        for finding in diagnose(settings, os.environ, folder):
+            click.echo(f"{'ok   ' if finding.is_good else 'WRONG'}  {finding.text}")
+            is_good &= finding.is_good
+    except Unusable as error:
+        _fail(f"mahasiswa: {error}")
+    sys.exit(not is_good)
+
+
+@main.command()
 @_ended_early("nothing was changed")
 def adopt() -> None:
     """Take over a table "mahasiswa" that another program made.

@@ -171,6 +171,7 @@ class Settings:
         _whole_number(0, 36500), str(DEFAULT_HISTORY_DAYS), "days for which a change can be undone; 0 keeps no history"
     )
     timezone: ZoneInfo = _setting(_timezone, "Asia/Jakarta", "time zone of the moments that the pages show")
+    metrics: bool = _setting(_switch, "0", "1 shows counters for Prometheus at /metrics")
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str]) -> Self:

@@ -95,6 +95,10 @@ class Slots:
                     stop.set()
                 await asyncio.gather(running, return_exceptions=True)
 
+    def load(self) -> Iterator[tuple[Kind, int, int]]:
+        """How many of each kind run and wait now."""
+        return ((kind, self._running[kind], self._waiting[kind]) for kind in KINDS)
+
     def _busy(self, kind: Kind) -> Busy:
         return Busy(f"{kind.name}: {self._running[kind]} running, {self._waiting[kind]} waiting")
 
@@ -104,6 +108,11 @@ class BodyBudget:
 
     def __init__(self) -> None:
         self._bytes = self._large_bodies = 0
+
+    @property
+    def in_memory(self) -> int:
+        """Bytes of all bodies now."""
+        return self._bytes
 
     @contextmanager
     def body(self, *, large: bool) -> Iterator[Callable[[int], None]]:

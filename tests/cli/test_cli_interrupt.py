@@ -143,3 +143,15 @@ def test_an_interrupted_adoption_changes_nothing(operator: Operator) -> None:
     assert (code, lines) == (130, [b"mahasiswa: interrupted; nothing was changed"])
     assert operator.database.read_bytes() == before
     assert operator.names() == set()
+
+
+def test_an_interrupted_restore_changes_nothing(filled: Operator) -> None:
+    """It is interrupted while it replaces the records. Its back-up file of the old ones is removed."""
+    filled.done("backup", "cadangan.db")
+    run_script(filled.database, "UPDATE mahasiswa SET nama = 'Ani'")
+    records = filled.records()
+    begun = exists(filled.folder, "mahasiswa.db.before-*")
+    code, lines = interrupted(filled, ["restore", "cadangan.db"], begun)
+    assert (code, lines) == (130, [b"mahasiswa: interrupted; nothing was changed"])
+    assert filled.records() == records
+    assert filled.names() == {"cadangan.db"}

@@ -52,6 +52,7 @@ WRONG = {
     "SAME_ORIGIN_ONLY": ["2", "maybe", "-"],
     "HISTORY_DAYS": ["-1", "36501", "30 days", "1.5"],
     "TIMEZONE": ["WIB", "Asia", "Asia/Bandung", "/etc/localtime", "../UTC", "+07:00"],
+    "METRICS": ["2", "maybe", "-"],
     "LOG_LEVEL": ["loud", "1", "info "],
 }
 
@@ -69,6 +70,7 @@ SLIPS = {
     "SAME_ORIGIN_ONLI": "SAME_ORIGIN_ONLY",
     "HISTORI_DAYS": "HISTORY_DAYS",
     "TIMEZNOE": "TIMEZONE",
+    "METRIC_S": "METRICS",
 }
 
 ORDINARY = """

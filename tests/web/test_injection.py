@@ -71,8 +71,8 @@ def structure(html: str) -> list[tuple[str, tuple[str, ...]]]:
             child = child.next
 
     def kind(value: str | None) -> str:
-        # A path leads to the same site. Two slashes at the start would lead to another one.
-        return "path" if value and re.match("/(?!/)", value) else "text"
+        # A path or an id leads to the same site. Two slashes at the start would lead to another one.
+        return "path" if value and re.match("/(?!/)|#[a-z]+$", value) else "text"
 
     root = LexborHTMLParser(html).root
     assert root is not None

@@ -25,6 +25,7 @@ from mahasiswa.sheets.book import (
 from mahasiswa.sheets.cleaning import Answer, Cleaner, InvalidRow, NimCell, Row, Skipped, check, clean_nims
 from mahasiswa.sheets.columns import MAX_TITLES, Columns, Places, SheetRow
 from mahasiswa.sheets.csv_export import csv_chunks, write_csv
+from mahasiswa.sheets.csv_form import is_ordinary
 from mahasiswa.sheets.errors import ColumnsUnclear, NotCarried, SheetError, Stopped, TooBig
 from mahasiswa.sheets.plan import Entry, Plan, compare, near_nims, nims, shown, writes
 from mahasiswa.sheets.reading import (
@@ -77,6 +78,7 @@ __all__ = [
     "dump",
     "first_reading",
     "in_input",
+    "is_ordinary",
     "is_workbook",
     "load",
     "near_nims",

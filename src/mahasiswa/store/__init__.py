@@ -1,6 +1,6 @@
-"""The Store protocol, and the functions that create, adopt, open and back up a database of either engine."""
+"""The Store protocol, and the functions that create, adopt, open, back up and restore a database of either engine."""
 
-from collections.abc import AsyncGenerator, Hashable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Literal, NamedTuple, Protocol
@@ -8,6 +8,7 @@ from typing import Literal, NamedTuple, Protocol
 from mahasiswa.record import Field, Incoming, Mahasiswa, Write
 from mahasiswa.settings import DatabaseURL, SQLiteURL
 from mahasiswa.store.errors import Unusable
+from mahasiswa.store.findings import Finding
 from mahasiswa.store.history import Batch, Entry, HistoryPage
 from mahasiswa.work import Slots
 
@@ -108,6 +109,13 @@ class Store(Protocol):
     def chunks(self, query: Query) -> AsyncGenerator[Sequence[Mahasiswa]]:
         """All that a query finds at one moment. Do not wait for a client between chunks: a transaction is open."""
 
+    def lines(self, query: Query, is_ordinary: Callable[[bytes], bool]) -> AsyncGenerator[Sequence[Mahasiswa | bytes]]:
+        """The same for an export as CSV: a store may give several records as lines, if these are `is_ordinary`.
+
+        A line has `;` between its cells and ends with CRLF. A cell of nama or alamat with a comma has quotes around it,
+        and every other cell is as it is.
+        """
+
     async def add(self, nim: str | None, nama: str | None, alamat: str | None) -> None:
         """Insert a record without changing its texts (specification 4.4.1)."""
 
@@ -181,6 +189,21 @@ class Adopted(NamedTuple):
     backup: Path | None
 
 
+class Restored(NamedTuple):
+    """The result of `restore`: the number of records now, and of those that were added, changed and removed.
+
+    `backup` is the file with the database as it was before, or None if nothing had to be changed.
+    """
+
+    records: int
+    added: int
+    changed: int
+    removed: int
+    backup: Path | None = None
+    seconds: float = 0.0
+    """Time for which other programs could not write."""
+
+
 # An engine's modules are imported only if it is chosen: SQLite alone needs no psycopg.
 
 
@@ -239,6 +262,40 @@ def backup(url: DatabaseURL, to: Path) -> None:
     from mahasiswa.store.sqlite import backup  # noqa: PLC0415
 
     backup.backup(url.path, to)
+
+
+def restore(url: DatabaseURL, file: Path) -> Restored:
+    """Replace every record by those of a back-up file, in one transaction; raise Unusable.
+
+    The history stays, and has the restore as one silent batch. A back-up file of what is replaced is written first.
+    """
+    if not isinstance(url, SQLiteURL):
+        raise Unusable(
+            "this is PostgreSQL: use pg_restore, for example pg_restore --clean --if-exists --dbname=URL mahasiswa.dump"
+        )
+    from mahasiswa.store.sqlite import restore  # noqa: PLC0415
+
+    return restore.restore(url.path, file)
+
+
+def examine(url: DatabaseURL, workers: int) -> Iterator[Finding]:
+    """Check the database for `mahasiswa doctor`. Nothing is written to it."""
+    if isinstance(url, SQLiteURL):
+        from mahasiswa.store.sqlite import doctor  # noqa: PLC0415
+
+        yield from doctor.examine(url.path)
+        return
+    _postgres_schema()
+    from mahasiswa.store.postgres import doctor as postgres_doctor  # noqa: PLC0415
+
+    yield from postgres_doctor.examine(url.conninfo, workers)
+
+
+def examine_backup(file: Path) -> Finding:
+    """Check that a back-up of an SQLite file can be restored."""
+    from mahasiswa.store.sqlite import doctor  # noqa: PLC0415
+
+    return doctor.examine_backup(file)
 
 
 def _postgres_schema() -> ModuleType:

@@ -1,7 +1,7 @@
 """A store's records for code that runs in a thread: exports, and the copy from one database to another."""
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing, suppress
 from itertools import islice
@@ -13,37 +13,42 @@ from mahasiswa.store.errors import Unusable
 
 COPY_BATCH_ROWS = 5000
 
+Item = TypeVar("Item")
 T = TypeVar("T")
 
 
 async def with_records(store: Store, query: Query, work: Callable[[Iterator[Mahasiswa]], T]) -> T:
-    """Call `work` in a thread with every record that `query` finds at one moment, in bounded memory.
+    """Call `work` in a thread with every record that `query` finds at one moment, in bounded memory. See `in_thread`."""
+    return await in_thread(store.chunks(query), work)
+
+
+async def in_thread(chunks: AsyncGenerator[Sequence[Item]], work: Callable[[Iterator[Item]], T]) -> T:
+    """Call `work` in a thread with the items of all chunks, one after the other.
 
     The thread is started after the first read, so the store's slots also bound the number of threads. If the caller
-    is cancelled, `work` gets CancelledError instead of its next record, and its thread has ended on return.
+    is cancelled, `work` gets CancelledError instead of its next item, and its thread has ended on return.
     """
     loop = asyncio.get_running_loop()
-    chunks = store.chunks(query)
-    reading: asyncio.Task[Sequence[Mahasiswa]] | None = None
+    reading: asyncio.Task[Sequence[Item]] | None = None
     is_cancelled = False
 
-    async def next_chunk() -> Sequence[Mahasiswa]:
+    async def next_chunk() -> Sequence[Item]:
         nonlocal reading
         if is_cancelled:
             raise asyncio.CancelledError
         reading = asyncio.current_task()
         return await anext(chunks, [])  # an empty tuple makes Python 3.11 raise SystemError
 
-    def records(chunk: Sequence[Mahasiswa]) -> Iterator[Mahasiswa]:
+    def items(chunk: Sequence[Item]) -> Iterator[Item]:
         while chunk:
             yield from chunk
             chunk = asyncio.run_coroutine_threadsafe(next_chunk(), loop).result()
 
     # Close at once if `work` raises: the read transaction must not stay open until garbage collection.
     async with aclosing(chunks):
-        first: Sequence[Mahasiswa] = await anext(chunks, [])
+        first: Sequence[Item] = await anext(chunks, [])
         thread = ThreadPoolExecutor(1, "records")
-        working = loop.run_in_executor(thread, lambda: work(records(first)))
+        working = loop.run_in_executor(thread, lambda: work(items(first)))
         thread.shutdown(wait=False)
         try:
             await asyncio.wait([working])

@@ -9,6 +9,7 @@ from mahasiswa.settings import Settings
 from mahasiswa.store import Store
 from mahasiswa.web import bulk_delete, health, history, students, transfers
 from mahasiswa.web.list_cache import ListCache
+from mahasiswa.web.metrics import Metrics
 from mahasiswa.web.middleware import Middleware
 from mahasiswa.web.pages import Pages
 from mahasiswa.web.request import Limits, Request
@@ -45,7 +46,7 @@ HISTORY_ROUTES: Mapping[str, Mapping[str, Handler]] = {
 def create_app(settings: Settings, store: Store, limits: Limits) -> ASGIApp:
     """The service as an ASGI application on an open store. The caller closes the store."""
     pages = Pages(settings)
-    routes = {**ROUTES, **HISTORY_ROUTES} if settings.history_days else ROUTES
+    routes = {**ROUTES, **(HISTORY_ROUTES if settings.history_days else {})}
 
     async def handle(request: Request) -> Response:
         own = pages.at(request.place)
@@ -59,4 +60,9 @@ def create_app(settings: Settings, store: Store, limits: Limits) -> ASGIApp:
             return own.error("method", {"allow": ", ".join(sorted(allowed))})
         return await handler(request, store, own)
 
-    return Middleware(RequestGuard(settings), ListCache(store, pages, limits.slots), pages, limits, handle)
+    cache = ListCache(store, pages, limits.slots)
+    metrics = None
+    if settings.metrics:
+        metrics = Metrics(routes, cache)
+        routes["/metrics"] = {"GET": metrics.show}
+    return Middleware(RequestGuard(settings), cache, pages, limits, handle, metrics=metrics)

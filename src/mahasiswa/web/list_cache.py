@@ -38,6 +38,7 @@ class ListCache:
         self._pages = pages
         self._version: Version | None = None
         self._end = 0.0
+        self._rendered = time.monotonic()
         self._page: CachedPage | None = None
         self._slices: list[tuple[bytes, bytes]] = []
         self._next: asyncio.Task[CachedPage | None] | None = None
@@ -49,6 +50,10 @@ class ListCache:
         if version is None or self._page is None or not self._is_current(version):
             return None
         return self._page.respond_now(scope)
+
+    def age_seconds(self) -> float:
+        """Time since the page was rendered last, or since the start."""
+        return time.monotonic() - self._rendered
 
     async def respond(self, scope: Scope, path: str) -> CachedResponse | None:
         """The answer to a request for the list; None if it asks for something else, or if the page is not kept."""
@@ -82,6 +87,7 @@ class ListCache:
         page = None if records is None else await self._page_of(records, latest)
         # Kept under the version of its records, which may be later than the version that was asked for.
         self._page, self._version, self._end = page, version, end
+        self._rendered = time.monotonic()
         return page
 
     def _is_current(self, version: Version | None) -> bool:

@@ -12,6 +12,7 @@ from mahasiswa.store.errors import TookTooLong, Unavailable
 from mahasiswa.web.cached_page import CachedResponse
 from mahasiswa.web.forms import BodyRefused
 from mahasiswa.web.list_cache import ListCache
+from mahasiswa.web.metrics import Metrics
 from mahasiswa.web.pages import Pages
 from mahasiswa.web.request import Limits, Request
 from mahasiswa.web.request_guard import RequestGuard
@@ -38,17 +39,23 @@ class Middleware:
         pages: Pages,
         limits: Limits,
         handle: Callable[[Request], Awaitable[Response]],
+        *,
+        metrics: Metrics | None = None,
     ) -> None:
         self.guard = guard
         self.cache = cache
         self.pages = pages
         self.limits = limits
         self.handle = handle
+        self.metrics = metrics
         self.list_url = guard.prefix + b"/"
 
     def list_page_now(self, scope: Scope) -> CachedResponse | None:
         """The answer to GET or HEAD of exactly the list, if it is in memory and nothing has to be waited for."""
-        return None if self.guard.problem(scope) else self.cache.respond_now(scope)
+        page = None if self.guard.problem(scope) else self.cache.respond_now(scope)
+        if page and self.metrics:
+            self.metrics.observe("/", scope["method"], page.status_code, 0.0)
+        return page
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one HTTP request."""
@@ -65,7 +72,10 @@ class Middleware:
             log.exception("an answer could not be completed")
             raise
         finally:
-            log_request(request, status, time.perf_counter() - began)
+            seconds = time.perf_counter() - began
+            log_request(request, status, seconds)
+            if self.metrics:
+                self.metrics.observe(request.path, request.method, status, seconds)
 
     async def _respond(self, request: Request) -> Response:
         try:

@@ -1,10 +1,10 @@
 """Import of spreadsheets, with a preview that writes nothing, and export."""
 
 import tempfile
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Mapping, Sequence
 from functools import partial
 from threading import Event
-from typing import BinaryIO, cast
+from typing import BinaryIO, TypeVar, cast
 
 from starlette.datastructures import UploadFile
 from starlette.responses import Response, StreamingResponse
@@ -13,7 +13,7 @@ from mahasiswa import sheets, wording
 from mahasiswa.record import Mahasiswa, Write
 from mahasiswa.store import Query, Store
 from mahasiswa.store.errors import Changed, Refused, Unavailable, Uncertain
-from mahasiswa.store.threads import with_records
+from mahasiswa.store.threads import in_thread
 from mahasiswa.web.forms import read_large_form, read_upload
 from mahasiswa.web.list_view import query_of
 from mahasiswa.web.pages import Pages
@@ -22,6 +22,8 @@ from mahasiswa.web.request import Request
 from mahasiswa.web.responses import compressed, sent_and_closed
 from mahasiswa.web.students import unsaved
 from mahasiswa.work import EXPORT, IMPORT, WORKBOOK, Busy
+
+Item = TypeVar("Item")
 
 XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 
@@ -102,12 +104,13 @@ async def template(request: Request, _store: Store, pages: Pages) -> Response:
 
 async def export_xlsx(request: Request, store: Store, pages: Pages) -> Response:
     """GET /mahasiswa/ekspor.xlsx: all records, or those of a search, with every cell as text."""
-    return await _export(request, store, pages, "mahasiswa.xlsx", sheets.write_xlsx)
+    return await _export(request, pages, "mahasiswa.xlsx", store.chunks, sheets.write_xlsx)
 
 
 async def export_csv(request: Request, store: Store, pages: Pages) -> Response:
     """GET /mahasiswa/ekspor.csv: the same as CSV that an Indonesian Excel opens."""
-    return await _export(request, store, pages, "mahasiswa.csv", sheets.write_csv)
+    lines = partial(store.lines, is_ordinary=sheets.is_ordinary)
+    return await _export(request, pages, "mahasiswa.csv", lines, sheets.write_csv)
 
 
 def _read_file(file: BinaryIO, name: str, choice: sheets.Choice, stop: Event) -> sheets.Reading:
@@ -207,15 +210,15 @@ async def _absentees(store: Store, in_file: set[str]) -> list[Mahasiswa]:
 
 async def _export(
     request: Request,
-    store: Store,
     pages: Pages,
     name: str,
-    write: Callable[[Iterator[Mahasiswa], BinaryIO], None],
+    chunks: Callable[[Query], AsyncGenerator[Sequence[Item]]],
+    write: Callable[[Iterator[Item], BinaryIO], None],
 ) -> Response:
     query = query_of(request.query_params)
 
     async def fill(file: BinaryIO) -> None:
-        await with_records(store, query, lambda records: write(records, file))
+        await in_thread(chunks(query), lambda records: write(records, file))
 
     try:
         return await _download(request, pages, name, fill)

@@ -31,6 +31,13 @@ UNSAFE_SETTINGS = """
 SELECT name FROM unnest(ARRAY['fsync', 'full_page_writes']) AS name WHERE current_setting(name) = 'off'
 """
 
+# The connections that users other than superusers may have, and those of all clients now.
+CONNECTIONS = """
+SELECT current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int,
+(SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend')
+"""
+CLOCK = "SELECT extract(epoch FROM clock_timestamp())::float"
+
 # What kind of object it is, its schema, its comment, its owner, and whether we may alter it.
 FIND_TABLE = """
 SELECT

@@ -144,6 +144,9 @@ class PostgresStore:
         except psycopg.Error as error:
             raise translate(error) from error
 
+    def lines(self, query: Query, _: Callable[[bytes], bool]) -> AsyncGenerator[Sequence[Mahasiswa]]:
+        return self.chunks(query)
+
     async def add(self, nim: str | None, nama: str | None, alamat: str | None) -> None:
         _refuse_nul(nim, nama, alamat)
         # A text may be None: the constraints refuse it.

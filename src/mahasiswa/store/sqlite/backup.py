@@ -4,6 +4,8 @@ import errno
 import os
 import sys
 import tempfile
+from contextlib import closing
+from datetime import UTC, datetime
 from pathlib import Path
 
 import apsw
@@ -31,9 +33,21 @@ def backup(source: Path, target: Path) -> None:
     except FileExistsError as error:  # another program has created it meanwhile
         raise _exists(target) from error
     except (apsw.Error, OSError) as error:
-        raise Unusable(f"no backup was written to the folder {target.absolute().parent}: {_reason(error)}") from error
+        raise Unusable(f"no backup was written to the folder {target.absolute().parent}: {reason(error)}") from error
     finally:
         origin.close()
+
+
+def backup_beside(source: Path) -> Path:
+    """Write a back-up file beside the database before its records are replaced, and return its path; raise Unusable."""
+    saved = source.with_name(f"{source.name}.before-{moment()}")
+    backup(source, saved)
+    return saved
+
+
+def moment() -> str:
+    """The time now as a part of a file's name."""
+    return f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
 
 
 def _open(source: Path) -> apsw.Connection:
@@ -43,7 +57,7 @@ def _open(source: Path) -> apsw.Connection:
         origin = apsw.Connection(str(source.absolute()), flags=apsw.SQLITE_OPEN_READWRITE)
         origin.pragma("schema_version")  # the first read of the file: later errors are about the target
     except (apsw.Error, OSError) as error:
-        raise Unusable(f"{source} cannot be used: {_reason(error)}") from error
+        raise Unusable(f"{source} cannot be used: {reason(error)}") from error
     return origin
 
 
@@ -53,8 +67,8 @@ def _write(origin: apsw.Connection, target: Path) -> None:
     os.close(descriptor)
     unfinished = Path(name)
     try:
-        _copy(origin, unfinished)
-        _verify(unfinished)
+        copy_database(origin, unfinished)
+        verify(unfinished)
         _rename(unfinished, target)
         _sync_folder(target.parent)
     finally:
@@ -62,7 +76,8 @@ def _write(origin: apsw.Connection, target: Path) -> None:
             leftover.unlink()
 
 
-def _copy(origin: apsw.Connection, target: Path) -> None:
+def copy_database(origin: apsw.Connection, target: Path) -> None:
+    """Copy an open database to a file as it is at one moment; raise apsw.Error."""
     copy = apsw.Connection(str(target.absolute()))
     try:
         copy.execute("PRAGMA locking_mode = EXCLUSIVE")  # needs no shared memory, which some file systems lack
@@ -74,16 +89,19 @@ def _copy(origin: apsw.Connection, target: Path) -> None:
         copy.close()
 
 
-def _verify(path: Path) -> None:
-    db = apsw.Connection(str(path.absolute()), flags=apsw.SQLITE_OPEN_READONLY)
-    try:
-        db.set_progress_handler(interrupt.check, INTERRUPT_CHECK_STEPS)
-        result = db.execute("PRAGMA integrity_check").get
-        if result != "ok":
-            raise apsw.CorruptError(f"the copy is damaged: {result}")
+def verify(path: Path) -> None:
+    """Raise apsw.Error if a copy is damaged or has no table mahasiswa."""
+    with closing(apsw.Connection(str(path.absolute()), flags=apsw.SQLITE_OPEN_READONLY)) as db:
+        check_integrity(db)
         db.execute(sql.count("")).get  # noqa: B018 - fails if the table is missing
-    finally:
-        db.close()
+
+
+def check_integrity(db: apsw.Connection) -> None:
+    """Read the whole file; raise apsw.CorruptError, apsw.NotADBError or Interrupted."""
+    db.set_progress_handler(interrupt.check, INTERRUPT_CHECK_STEPS)
+    result = db.execute("PRAGMA integrity_check(1)").get
+    if result != "ok":
+        raise apsw.CorruptError(f"the file is damaged: {' '.join(result.split())}")
 
 
 def _rename(unfinished: Path, target: Path) -> None:
@@ -110,7 +128,8 @@ def _exists(target: Path) -> Unusable:
     return Unusable(f"{target} exists already; a backup never replaces another")
 
 
-def _reason(error: apsw.Error | OSError) -> str:
+def reason(error: apsw.Error | OSError) -> str:
+    """Why a copy could not be written."""
     # SQLite's own texts say "database or disk is full" for the disk of the copy, and sometimes "not an error".
     match error:
         case apsw.FullError():

@@ -50,15 +50,17 @@ def batch(db: apsw.Connection, kind: BatchKind) -> Iterator[None]:
 
 
 @contextmanager
-def silent_batch(db: apsw.Connection, rows: int) -> Iterator[None]:
-    """Keep one line about an import in place of its rows, which would take as long as the import itself."""
-    with db:
-        days = db.execute(sql.DAYS).get
-        db.execute(sql.DROP_TRIGGERS)
-        yield
-        if days:
-            db.execute(sql.CREATE_TRIGGERS)
-            db.execute(sql.ADD_SILENT_IMPORT, (rows,))
+def silent_batch(db: apsw.Connection, kind: BatchKind, rows: int) -> Iterator[None]:
+    """Keep one line about the changes of the block in place of its rows, which would take as long as the changes.
+
+    If it raises, the caller must roll back.
+    """
+    days = db.execute(sql.DAYS).get
+    db.execute(sql.DROP_TRIGGERS)
+    yield
+    if days:
+        db.execute(sql.CREATE_TRIGGERS)
+        db.execute(sql.ADD_SILENT_BATCH, (kind, rows))
 
 
 def nim_of(db: apsw.Connection, entry: int) -> str:

@@ -9,7 +9,6 @@ import logging
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import cast
 
@@ -21,7 +20,7 @@ from mahasiswa.settings import DEFAULT_HISTORY_DAYS
 from mahasiswa.store import Adopted
 from mahasiswa.store.errors import Refused, Unavailable, Unusable
 from mahasiswa.store.sqlite import sql
-from mahasiswa.store.sqlite.backup import backup
+from mahasiswa.store.sqlite.backup import backup_beside
 from mahasiswa.store.sqlite.connection import LOCK_TIMEOUT_SECONDS, SECURE_DELETE, folder_lock, open_failure, refusal
 
 NAMED_ROWS = 3
@@ -47,17 +46,7 @@ def migrate(path: Path, history_days: int | None = None) -> None:
     handles are closed when it returns.
     """
     with _exclusive(path) as db:
-        version = db.pragma("user_version")
-        if version > len(STEPS):
-            raise Unusable(
-                f"{path} has schema version {version}, and this release knows only up to {len(STEPS)}: use a newer release"
-            )
-        if version:
-            kind, definition = _describe(db)
-            if kind is None:
-                raise Unusable(f"{path} has schema version {version}, but its table mahasiswa is missing")
-            if definition != sql.CREATE_MAHASISWA:
-                raise _foreign(path, kind)
+        version = known_version(db, path)
         for number, step in enumerate(STEPS[version:], version + 1):
             with db:
                 step(db, path)
@@ -96,6 +85,35 @@ def adopt(path: Path) -> Adopted:
         _set_history_days(db, path, None)
         db.pragma("user_version", len(STEPS))
     return adopted
+
+
+def upgrade_copy(path: Path) -> None:
+    """Bring the table mahasiswa of a copy to this schema; raise Unusable. A copy of it remains, so no back-up is written."""
+    with _exclusive(path, create=False) as db:
+        if known_version(db, path):
+            return
+        kind, definition = _describe(db)
+        if definition == sql.CREATE_MAHASISWA_1_0_0:
+            with db:
+                _move_table(db, path)
+        elif definition != sql.CREATE_MAHASISWA:
+            raise _foreign(path, str(kind))
+
+
+def known_version(db: apsw.Connection, path: Path) -> int:
+    """The version of the schema; raise Unusable if it is newer, or if the table is not the one of that version."""
+    version: int = db.pragma("user_version")
+    if version > len(STEPS):
+        raise Unusable(
+            f"{path} has schema version {version}, and this release knows only up to {len(STEPS)}: use a newer release"
+        )
+    if version:
+        kind, definition = _describe(db)
+        if kind is None:
+            raise Unusable(f"{path} has schema version {version}, but its table mahasiswa is missing")
+        if definition != sql.CREATE_MAHASISWA:
+            raise _foreign(path, kind)
+    return version
 
 
 def _create_or_rebuild(db: apsw.Connection, path: Path) -> None:
@@ -219,17 +237,21 @@ def _rebuild(db: apsw.Connection, path: Path) -> Adopted:
     """Write a back-up file, then move every record into a new table, to the byte. The caller holds a transaction."""
     if dependent := db.execute(sql.DEPENDENT_OBJECTS).fetchone():
         raise Unusable(f"{path}: remove {' '.join(dependent)} first, because it depends on the old table mahasiswa")
-    saved = path.with_name(f"{path.name}.before-{datetime.now(UTC):%Y%m%dT%H%M%SZ}")
-    backup(path, saved)
+    saved = backup_beside(path)
     try:
-        db.execute(sql.SET_ASIDE)
-        db.execute(sql.CREATE_MAHASISWA)
-        count = _move_rows(db, path)
-        db.execute(sql.DROP_BEFORE)
+        count = _move_table(db, path)
     except BaseException:
         saved.unlink()  # nothing is changed, and a service that is started again and again would fill the disk
         raise
     return Adopted(count, saved)
+
+
+def _move_table(db: apsw.Connection, path: Path) -> int:
+    db.execute(sql.SET_ASIDE)
+    db.execute(sql.CREATE_MAHASISWA)
+    count = _move_rows(db, path)
+    db.execute(sql.DROP_BEFORE)
+    return count
 
 
 def _move_rows(db: apsw.Connection, path: Path) -> int:

@@ -174,7 +174,7 @@ CREATE TABLE mahasiswa_history (
   id INTEGER PRIMARY KEY AUTOINCREMENT,
   moment TEXT NOT NULL,
   batch INTEGER,
-  kind TEXT CHECK (kind IN ('import', 'delete', 'undo')),
+  kind TEXT CHECK (kind IN ('import', 'delete', 'undo', 'restore')),
   rows INTEGER,
   nim TEXT,
   nama_before TEXT,
@@ -276,7 +276,7 @@ UPDATE mahasiswa_history SET rows = (
 DELETE FROM mahasiswa_history WHERE id = (SELECT batch FROM mahasiswa_history_state) AND rows = 0;
 UPDATE mahasiswa_history_state SET batch = NULL
 """
-ADD_SILENT_IMPORT = f"INSERT INTO mahasiswa_history (moment, kind, rows) VALUES ({NOW}, 'import', ?)"
+ADD_SILENT_BATCH = f"INSERT INTO mahasiswa_history (moment, kind, rows) VALUES ({NOW}, ?, ?)"
 
 # Texts are read as bytes: one that is not UTF-8, which another program stored once, must not hide the whole history.
 _ENTRY_COLUMNS = """
@@ -327,6 +327,8 @@ def _batch_where(found: str) -> str:
     FROM mahasiswa_history AS e WHERE batch = (SELECT id FROM mahasiswa_history WHERE id = :batch){found and f" AND ({found})"}
     """
 
+
+LAST_MOMENT = "SELECT moment FROM mahasiswa_history ORDER BY id DESC LIMIT 1"
 
 # --- Undoing
 
@@ -412,6 +414,21 @@ DELETE FROM mahasiswa_history_replaced
 ALL_JOINED = "SELECT nim || char(0) || nama || char(0) || alamat FROM mahasiswa ORDER BY nim"
 FIRST = "SELECT nim, nama, alamat FROM mahasiswa ORDER BY nim LIMIT ?"
 AFTER = "SELECT nim, nama, alamat FROM mahasiswa WHERE nim > ? ORDER BY nim LIMIT ?"
+# Ranges of nims, for an export. Their ends are bytes, because another program may have stored a nim that is not UTF-8.
+# Every blob is greater than every text, so x'' as the end includes the last nim.
+NIM_AFTER = "SELECT CAST(nim AS BLOB) FROM mahasiswa WHERE nim >= CAST(? AS TEXT) ORDER BY nim LIMIT 1 OFFSET ?"
+_BETWEEN = "WHERE nim >= CAST(? AS TEXT) AND nim < coalesce(CAST(? AS TEXT), x'')"
+BETWEEN = f"SELECT nim, nama, alamat FROM mahasiswa {_BETWEEN} ORDER BY nim"
+# As `Store.lines` says. The records come in the order of the key, because they are found by it. ORDER BY in the call
+# would sort them once more, which takes as long as the rest.
+JOINED = f"""
+SELECT CAST(group_concat(
+  nim
+  || ';' || CASE WHEN instr(nama, ',') THEN '"' || nama || '"' ELSE nama END
+  || ';' || CASE WHEN instr(alamat, ',') THEN '"' || alamat || '"' ELSE alamat END
+  || char(13, 10), ''
+) AS BLOB) FROM mahasiswa {_BETWEEN}
+"""
 GET = "SELECT nim, nama, alamat FROM mahasiswa WHERE nim = ?"
 # As one array of JSON, because many statements could not be interrupted together.
 FIND = "SELECT nim, nama, alamat FROM json_each(?) CROSS JOIN mahasiswa ON nim = value"
@@ -548,4 +565,25 @@ INSERT INTO mahasiswa (nim, nama, alamat)
 SELECT nim, nama, alamat FROM incoming AS i
 WHERE NOT EXISTS (SELECT 1 FROM mahasiswa AS m WHERE m.nim = i.nim)
 ORDER BY nim
+"""
+
+# --- Restoring
+
+# The records of the back-up are in the attached database `kept`. Only records that differ are written, row by row, so
+# that the triggers of every side table fire.
+ATTACH_BACKUP = "ATTACH ? AS kept"
+COMPARE_BACKUP = """
+SELECT
+  (SELECT count(*) FROM kept.mahasiswa AS k WHERE NOT EXISTS (SELECT 1 FROM main.mahasiswa AS m WHERE m.nim = k.nim)),
+  (SELECT count(*) FROM kept.mahasiswa AS k JOIN main.mahasiswa AS m USING (nim)
+   WHERE m.nama <> k.nama OR m.alamat <> k.alamat),
+  (SELECT count(*) FROM main.mahasiswa AS m WHERE NOT EXISTS (SELECT 1 FROM kept.mahasiswa AS k WHERE k.nim = m.nim)),
+  (SELECT count(*) FROM kept.mahasiswa)
+"""
+RESTORE_BACKUP = """
+DELETE FROM main.mahasiswa WHERE NOT EXISTS (SELECT 1 FROM kept.mahasiswa AS k WHERE k.nim = mahasiswa.nim);
+UPDATE main.mahasiswa SET nama = k.nama, alamat = k.alamat FROM kept.mahasiswa AS k
+WHERE k.nim = mahasiswa.nim AND (k.nama <> mahasiswa.nama OR k.alamat <> mahasiswa.alamat);
+INSERT INTO main.mahasiswa (nim, nama, alamat) SELECT nim, nama, alamat FROM kept.mahasiswa AS k
+WHERE NOT EXISTS (SELECT 1 FROM main.mahasiswa AS m WHERE m.nim = k.nim) ORDER BY nim
 """

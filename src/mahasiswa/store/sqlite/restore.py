@@ -1,0 +1,154 @@
+"""Replaces the records of the SQLite file by those of a back-up, in one transaction, also while the service runs."""
+
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+from urllib.parse import quote
+
+import apsw
+
+from mahasiswa import interrupt
+from mahasiswa.store import Restored
+from mahasiswa.store.errors import Unavailable, Unusable
+from mahasiswa.store.sqlite import history, sql
+from mahasiswa.store.sqlite.backup import (
+    INTERRUPT_CHECK_STEPS,
+    backup_beside,
+    check_integrity,
+    copy_database,
+    moment,
+    reason,
+    verify,
+)
+from mahasiswa.store.sqlite.connection import connect, folder_lock, has_moved
+from mahasiswa.store.sqlite.schema import migrate, upgrade_copy
+
+
+def restore(path: Path, file: Path) -> Restored:
+    """Replace every record by those of a back-up, as one silent batch of the history; raise Unusable or Interrupted.
+
+    Nothing is changed if it raises. The history, the tables of other programs and the schema's version stay. The back-up
+    itself is only read: a copy of it is verified and upgraded in a private folder beside the database.
+
+    If the database is damaged, its files are renamed, and the copy takes its place, with the history of the back-up.
+    """
+    path = path.resolve()  # SQLite keeps its write-ahead log beside the file that a symbolic link leads to
+    if not path.parent.is_dir():
+        raise Unusable(f"the folder {path.parent} does not exist")
+    if path.exists() and file.exists() and path.samefile(file):
+        raise Unusable(f"{file} is the database itself")
+    try:
+        # Not in the folder for temporary files: it may be small, and it is another disk.
+        with tempfile.TemporaryDirectory(prefix=".mahasiswa-", dir=path.parent) as folder:
+            copy = Path(folder) / "copy.db"
+            _copy_verified(file, copy)
+            if damaged := _set_aside_if_damaged(path):
+                copy.replace(path)
+                migrate(path)
+                with closing(connect(path)) as db:
+                    count = db.execute(sql.count("")).get
+                return Restored(count, count, 0, 0, damaged)
+            migrate(path)
+            return _replace_records(path, copy)
+    except Unavailable as error:
+        raise Unusable(f"nothing was restored: {error}") from error
+    except OSError as error:
+        raise Unusable(f"nothing was restored: the folder {path.parent}: {reason(error)}") from error
+
+
+def _copy_verified(file: Path, copy: Path) -> None:
+    copy.touch(mode=0o600)
+    try:
+        with closing(open_to_read(file)) as origin:
+            copy_database(origin, copy)
+        verify(copy)
+        upgrade_copy(copy)
+    except apsw.NotADBError:
+        raise Unusable(f"{file} is not an SQLite database") from None
+    except apsw.Error as error:
+        raise Unusable(f"{file} cannot be restored: {reason(error)}") from error
+    except Unusable as error:
+        raise Unusable(str(error).replace(str(copy), str(file))) from error
+
+
+def open_to_read(file: Path) -> apsw.Connection:
+    """Open a back-up without writing to it or to its folder; raise apsw.Error."""
+    # A file in WAL mode can only be read in a folder where SQLite may create files, unless it is immutable. It is, if no
+    # other program has it open, which has a log then.
+    has_log = any(Path(f"{file}-{suffix}").exists() for suffix in ("wal", "journal"))
+    name = f"file:{quote(str(file.absolute()))}?mode=ro{'' if has_log else '&immutable=1'}"
+    return apsw.Connection(name, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
+
+
+def _set_aside_if_damaged(path: Path) -> Path | None:
+    """Rename the files of a damaged database, which SQL cannot repair; return the new name, or None if it is sound."""
+    if not path.exists():
+        return None
+    try:
+        with closing(apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)) as db:
+            check_integrity(db)
+    except (apsw.CorruptError, apsw.NotADBError):
+        damaged = path.with_name(f"{path.name}.damaged-{moment()}")
+        with folder_lock(path.parent):  # the service removes the log of a replaced file under this lock
+            path.rename(damaged)
+            for suffix in ("-wal", "-shm"):  # SQLite would apply the log to the file that takes its place
+                with suppress(FileNotFoundError):
+                    Path(f"{path}{suffix}").rename(f"{damaged}{suffix}")
+        return damaged
+    except apsw.Error as error:
+        raise Unusable(f"nothing was restored: {path} cannot be read: {error}") from error
+    return None
+
+
+def _replace_records(path: Path, copy: Path) -> Restored:
+    saved: list[Path] = []
+    try:
+        with closing(connect(path)) as db:
+            db.execute(sql.ATTACH_BACKUP, (str(copy),))
+            with _transaction(db):
+                began = time.monotonic()
+                restored = _replace_in_transaction(db, path, saved)
+            return restored._replace(seconds=time.monotonic() - began)
+    except apsw.IOError as error:  # if only its sync failed, the transaction is in the write-ahead log
+        kept = f"; the records before are in {saved[0]}" if saved else ""
+        raise Unusable(f"{path} could not be written: {reason(error)}; look at the list{kept}") from error
+    except BaseException as error:
+        for backup in saved:
+            backup.unlink()  # nothing was changed
+        if isinstance(error, apsw.Error):
+            raise Unusable(f"nothing was restored: {reason(error)}") from error
+        raise
+
+
+@contextmanager
+def _transaction(db: apsw.Connection) -> Iterator[None]:
+    """Make all changes of the block or none. Ctrl-C interrupts its statements, but not the commit.
+
+    Not `with db`: if SQLite has rolled back by itself, as after an interrupt, that hides the error behind its own.
+    """
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        db.set_progress_handler(interrupt.check, INTERRUPT_CHECK_STEPS)
+        yield
+        db.set_progress_handler(None)
+        db.execute("COMMIT")
+    except BaseException:
+        db.set_progress_handler(None)
+        if db.in_transaction:
+            db.execute("ROLLBACK")
+        raise
+
+
+def _replace_in_transaction(db: apsw.Connection, path: Path, saved: list[Path]) -> Restored:
+    interrupt.check()  # it may have waited for the lock
+    if has_moved(db):
+        raise Unusable(f"nothing was restored: {path} was replaced or removed meanwhile")
+    added, changed, removed, count = db.execute(sql.COMPARE_BACKUP).get
+    if not (rows := added + changed + removed):
+        return Restored(count, 0, 0, 0)
+    saved.append(backup_beside(path))  # under the lock, so that no change is in neither list
+    with history.silent_batch(db, "restore", rows):
+        db.execute(sql.RESTORE_BACKUP)
+    return Restored(count, added, changed, removed, saved[0])

@@ -1,0 +1,73 @@
+"""Counts the requests of this worker, and shows its state at /metrics in the text format of Prometheus (METRICS=1)."""
+
+import os
+from bisect import bisect_left
+from collections import Counter, defaultdict
+from collections.abc import Container, Iterator
+
+from starlette.responses import Response
+
+from mahasiswa.store import Store
+from mahasiswa.store.errors import StoreError
+from mahasiswa.web.list_cache import ListCache
+from mahasiswa.web.pages import Pages
+from mahasiswa.web.request import Request
+from mahasiswa.work import Busy
+
+BOUNDS_SECONDS = (0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10.0, float("inf"))
+"""Upper bounds of the buckets in which durations are counted."""
+
+
+class Metrics:
+    """The counters of one worker. Its process id is a label, because each worker counts for itself."""
+
+    def __init__(self, routes: Container[str], cache: ListCache) -> None:
+        self._routes = routes
+        self._cache = cache
+        self._requests: Counter[tuple[str, str, int]] = Counter()
+        self._durations: Counter[tuple[str, float]] = Counter()
+        self._seconds: defaultdict[str, float] = defaultdict(float)
+
+    def observe(self, path: str, method: str, status: int, seconds: float) -> None:
+        """Count a request. Every unknown path is the route `other`, so no client can add a time series."""
+        folder = path.rpartition("/")[0]
+        route = next((route for route in (path, f"{folder}/:nim", f"{folder}/:id") if route in self._routes), "other")
+        self._requests[route, method, status] += 1
+        self._durations[route, BOUNDS_SECONDS[bisect_left(BOUNDS_SECONDS, seconds)]] += 1
+        self._seconds[route] += seconds
+
+    async def show(self, request: Request, store: Store, pages: Pages) -> Response:
+        """GET /metrics."""
+        try:
+            await store.get("")
+            is_up = 1
+        except (StoreError, Busy):
+            is_up = 0
+        text = "".join(self._lines(request, is_up))
+        return Response(text, headers=pages.headers, media_type="text/plain; version=0.0.4")
+
+    def _lines(self, request: Request, is_up: int) -> Iterator[str]:
+        for (route, method, status), count in self._requests.items():
+            yield _line("requests_total", count, route=route, method=method, status=status)
+        for route, seconds in self._seconds.items():
+            count = 0
+            for bound in BOUNDS_SECONDS:
+                count += self._durations[route, bound]
+                yield _line(
+                    "request_seconds_bucket", count, route=route, le="+Inf" if bound == BOUNDS_SECONDS[-1] else bound
+                )
+            yield _line("request_seconds_count", count, route=route)
+            yield _line("request_seconds_sum", seconds, route=route)
+        for kind, running, waiting in request.limits.slots.load():
+            yield _line("work_running", running, kind=kind.name)
+            yield _line("work_running_max", kind.running, kind=kind.name)
+            yield _line("work_waiting", waiting, kind=kind.name)
+            yield _line("work_waiting_max", kind.waiting, kind=kind.name)
+        yield _line("request_bodies_bytes", request.limits.bodies.in_memory)
+        yield _line("list_page_age_seconds", self._cache.age_seconds())
+        yield _line("database_up", is_up)
+
+
+def _line(name: str, value: float, **labels: object) -> str:
+    shown = ",".join(f'{label}="{text}"' for label, text in {"worker": os.getpid(), **labels}.items())
+    return f"mahasiswa_{name}{{{shown}}} {value:.10g}\n"

@@ -1,0 +1,218 @@
+"""Litestream copies the database while the service runs. After the loss of the machine the copy holds what was acknowledged."""
+
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Self
+
+import pytest
+from attack import Line, holds, until
+from harness import Service
+from operators import Operator, records_of
+from stores import ask, other_program, run_script
+
+CONFIGURATION = Path(__file__).parents[2] / "packaging" / "litestream.yml"
+PROGRAM = Path(sys.executable).with_name("litestream")
+
+LOSS_SECONDS = 2.0
+"""What was acknowledged longer ago than this is in the copy."""
+
+WORK_SECONDS = 1.5
+"""Time for which the clients go on between two faults."""
+
+pytestmark = [
+    pytest.mark.alone,
+    pytest.mark.skipif(not PROGRAM.exists(), reason="litestream is not installed: make .venv/dev.stamp"),
+]
+
+
+class Litestream:
+    """The real program, with the configuration of packaging/ on a database and a copy in other folders."""
+
+    def __init__(self, database: Path, copy: Path) -> None:
+        text = CONFIGURATION.read_text("utf-8")
+        for packaged, ours in (("/var/lib/mahasiswa/mahasiswa.db", database), ("/backup/litestream", copy)):
+            assert text.count(packaged) == 1
+            text = text.replace(packaged, str(ours))
+        self._configuration = copy.with_name("litestream.yml")
+        self._configuration.write_text(text, "utf-8")
+        self._database = database
+        self._log = copy.with_name("litestream.log").open("ab")
+        self.start()
+
+    def start(self) -> None:
+        """Start the program, with the umask of the unit."""
+        command = [str(PROGRAM), "replicate", "-config", str(self._configuration)]
+        self._process = subprocess.Popen(command, stdout=self._log, stderr=self._log, umask=0o077)
+
+    def end(self, number: int = signal.SIGTERM) -> None:
+        """End the program."""
+        self._process.send_signal(number)
+        self._process.wait(20)
+
+    def restore(self, to: Path, moment: datetime | None = None) -> Path:
+        """Restore the newest copy, or the one of a moment, to a new file."""
+        at = ["-timestamp", moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")] if moment else []
+        command = [
+            str(PROGRAM),
+            "restore",
+            "-config",
+            str(self._configuration),
+            "-o",
+            str(to),
+            *at,
+            str(self._database),
+        ]
+        ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+        assert ended.returncode == 0, ended.stderr
+        return to
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._process.poll() is None:
+            self.end(signal.SIGKILL)
+        self._log.close()
+
+
+class Ledger:
+    """The moment, by the clock, at which each addition was acknowledged."""
+
+    def __init__(self) -> None:
+        self.moments: dict[str, float] = {}
+
+    def before(self, moment: float) -> set[str]:
+        """Return the nims that were acknowledged before a moment."""
+        return {nim for nim, acknowledged in self.moments.items() if acknowledged < moment}
+
+    @contextmanager
+    def at_work(self, port: int) -> Iterator[None]:
+        """Add records on two connections while the block runs. A connection that breaks is opened again."""
+        stop = threading.Event()
+
+        def work(name: str) -> None:
+            number = 0
+            while not stop.is_set():
+                with suppress(OSError), Line(port) as line:
+                    while not stop.is_set():
+                        number += 1
+                        nim = f"{name}{time.monotonic_ns()}"
+                        if line.add(nim, f"Nama {number}", "x" * 200).status == 302:
+                            self.moments[nim] = time.time()
+
+        with ThreadPoolExecutor(2) as threads:
+            working = [threads.submit(work, name) for name in "ab"]
+            try:
+                yield
+            finally:
+                stop.set()
+            for client in working:
+                client.result(30)
+
+
+def passed(seconds: float) -> None:
+    """Let the clients work on for some time, which is what this test is about."""
+    moment = time.monotonic() + seconds
+    until(lambda: time.monotonic() > moment, seconds + 10)
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Path:
+    """Return the folder that will be lost."""
+    folder = tmp_path / "mesin"
+    folder.mkdir()
+    return folder
+
+
+def test_what_was_acknowledged_two_seconds_before_the_loss_of_the_machine_is_in_the_copy(
+    machine: Path, tmp_path: Path
+) -> None:
+    """Under load, with forced checkpoints, and after restarts of the service and of Litestream, also by SIGKILL."""
+    database, copy = machine / "mahasiswa.db", tmp_path / "salinan"
+    ledger = Ledger()
+    with Service(database, {"LOG_LEVEL": "error"}) as service, Litestream(database, copy) as litestream:
+        with ledger.at_work(service.port):
+            passed(WORK_SECONDS)
+            with other_program(database) as other:
+                other("PRAGMA busy_timeout = 200")
+                for mode in ("PASSIVE", "FULL", "RESTART", "TRUNCATE") * 3:
+                    other(f"PRAGMA wal_checkpoint({mode})")
+            litestream.end()
+            passed(WORK_SECONDS)
+            litestream.start()
+            service.restart()
+            passed(WORK_SECONDS)
+            litestream.end(signal.SIGKILL)
+            with other_program(database) as other:
+                other("PRAGMA wal_checkpoint(TRUNCATE)")
+            litestream.start()
+            passed(2 * WORK_SECONDS)
+            lost = time.time()
+            litestream.end(signal.SIGKILL)
+            service.kill()
+        shutil.rmtree(machine)
+        restored = litestream.restore(tmp_path / "kembali.db")
+    assert len(ledger.before(lost - LOSS_SECONDS)) > 100
+    stored = holds(restored)
+    assert ledger.before(lost - LOSS_SECONDS) <= stored.keys()
+    assert {path.stat().st_mode & 0o077 for path in [copy, *copy.rglob("*")]} == {0}
+
+    machine.mkdir()
+    operator = Operator(machine)
+    operator.done("restore", str(restored))
+    assert {nim for nim, _, _ in operator.records()} == stored.keys()
+
+
+def test_the_list_of_a_moment_before_a_mistake_is_restored_while_the_service_runs(
+    machine: Path, tmp_path: Path
+) -> None:
+    """The copy of that moment has what was acknowledged until then. Litestream goes on after the restore."""
+    database, copy = machine / "mahasiswa.db", tmp_path / "salinan"
+    ledger = Ledger()
+    with Service(database, {"LOG_LEVEL": "error"}) as service, Litestream(database, copy) as litestream:
+        with ledger.at_work(service.port):
+            passed(2 * WORK_SECONDS)
+            moment = datetime.now(UTC)
+            passed(1)
+        run_script(database, "DELETE FROM mahasiswa")
+        with ledger.at_work(service.port):
+            passed(2 * WORK_SECONDS)
+        restored = litestream.restore(tmp_path / "dulu.db", moment)
+        kept = {nim for nim, _, _ in records_of(restored)}
+        assert ledger.before(moment.timestamp() - LOSS_SECONDS) <= kept
+        assert kept <= ledger.before(moment.timestamp() + 1)
+        operator = Operator(machine)
+        operator.done("restore", str(restored))
+        assert {nim for nim, _, _ in operator.records()} == kept
+        with Line(service.port) as line:
+            assert line.add("sesudah", "Siti", "Solo").status == 302
+        newest = tmp_path / "baru"
+        newest.mkdir()
+
+        def is_copied() -> bool:
+            file = litestream.restore(newest / f"{time.monotonic_ns()}.db")
+            return {nim for nim, _, _ in records_of(file)} == {*kept, "sesudah"}
+
+        until(is_copied, 20)
+
+
+def test_litestream_brings_an_sqlite_without_the_wal_reset_bug(machine: Path, tmp_path: Path) -> None:
+    """SQLite 3.51.3 fixed it. The header of the file names the version that wrote last: here Litestream, for its tables."""
+    database = machine / "mahasiswa.db"
+    with Service(database) as service:
+        service.stop()
+    header = database.read_bytes()
+    database.write_bytes(header[:96] + bytes(4) + header[100:])
+    with Litestream(database, tmp_path / "salinan") as litestream:
+        until(lambda: ask(database, "SELECT count(*) FROM sqlite_schema WHERE name = '_litestream_seq'") == [(1,)])
+        litestream.end()
+    assert int.from_bytes(database.read_bytes()[96:100], "big") >= 3_051_003

@@ -1,0 +1,129 @@
+"""`mahasiswa restore` under load: it is killed at random moments, and people read and change the list meanwhile."""
+
+import random
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pytest
+from attack import Line, assert_log_is_sound, holds
+from harness import Service
+from operators import COMMAND, Operator, records_of
+from stores import run_script
+
+# Each list has records that the other one lacks, and some nims with other texts.
+LISTS = {
+    "A": {f"{n:05}": ("Nama A", f"Jalan {n}") for n in range(3000)},
+    "B": {f"{n:05}": ("Nama B", f"Jalan {n}") for n in range(1500, 4000)},
+}
+SIZES = {(3000, 0): "A", (0, 2500): "B"}
+"""The numbers of records of A and of B that one page may show, and the list that it is."""
+
+FILL = "INSERT INTO mahasiswa VALUES {}"
+
+
+@pytest.fixture
+def operator(tmp_path: Path) -> Operator:
+    """Run commands in a folder with back-ups of both lists. The database holds list A."""
+    operator = Operator(tmp_path)
+    for name in ("B", "A"):
+        operator.fill([])
+        rows = ", ".join(f"('{nim}', '{nama}', '{alamat}')" for nim, (nama, alamat) in LISTS[name].items())
+        run_script(operator.database, FILL.format(rows))
+        operator.done("backup", f"{name}.db")
+    return operator
+
+
+def shown(port: int) -> str | None:
+    """Return which list the page shows now; None if it is neither."""
+    with Line(port) as line:
+        body = line.get("/").body
+    return SIZES.get((body.count(b"<td>Nama A<"), body.count(b"<td>Nama B<")))
+
+
+@contextmanager
+def at_work(port: int) -> Iterator[tuple[list[str | None], list[str]]]:
+    """Read and add without pause while the block runs; yield the lists that were shown and the nims that were stored."""
+    stop = threading.Event()
+    lists: list[str | None] = []
+    added: list[str] = []
+
+    def read() -> None:
+        while not stop.is_set():
+            lists.append(shown(port))
+
+    def add() -> None:
+        with Line(port) as line:
+            while not stop.is_set():
+                nim = f"x{len(added):05}"
+                assert line.add(nim, "Ina", "Solo").status == 302
+                added.append(nim)
+
+    with ThreadPoolExecutor(2) as threads:
+        working = [threads.submit(read), threads.submit(add)]
+        try:
+            yield lists, added
+        finally:
+            stop.set()
+        for client in working:
+            client.result(30)
+
+
+def test_a_restore_that_is_killed_at_any_moment_leaves_one_of_the_two_lists(
+    operator: Operator, rounds: Callable[[int, int], int]
+) -> None:
+    """While the service reads and writes: every page and the file are the old list or the new one, never a mixture."""
+    dice = random.Random(13)
+    seconds = 0.3
+    killed = done = 0
+    with Service(operator.database) as service, at_work(service.port) as (lists, added):
+        for turn in range(rounds(14, 300)):
+            name = "AB"[(turn + 1) % 2]
+            began = time.monotonic()
+            with subprocess.Popen(
+                [*COMMAND, "restore", f"{name}.db"],
+                cwd=operator.folder,
+                env=operator.environment,
+                stdout=subprocess.PIPE,
+            ) as process:
+                if turn % 5:
+                    with suppress(subprocess.TimeoutExpired):
+                        process.wait(dice.uniform(0.5, 1) * seconds)
+                    process.kill()
+                process.communicate(timeout=60)
+            if process.returncode == 0:
+                done += 1
+                seconds = max(seconds, time.monotonic() - began)
+                assert shown(service.port) == name
+            else:
+                killed += 1
+            stored = {nim: texts for nim, texts in holds(operator.database).items() if not nim.startswith("x")}
+            assert stored in LISTS.values()
+            for path in operator.folder.glob("mahasiswa.db.before-*"):
+                path.unlink()
+        assert_log_is_sound(service.stderr())
+    assert killed > 3
+    assert done > 1
+    assert None not in lists
+    assert {"A", "B"} <= set(lists)
+    assert added
+    # A killed command leaves unfinished copies, which are private.
+    assert all(path.stat().st_mode & 0o077 == 0 for path in operator.folder.glob(".mahasiswa-*"))
+
+
+def test_a_change_during_a_restore_is_in_the_list_or_in_the_backup_of_what_was_replaced(operator: Operator) -> None:
+    """No acknowledged change is in neither: the back-up is written under the lock of the restore."""
+    with Service(operator.database) as service, at_work(service.port) as (lists, added):
+        for name in "BABA":
+            operator.done("restore", f"{name}.db")
+            (saved,) = operator.folder.glob("mahasiswa.db.before-*")
+            saved.rename(operator.folder / f"{len(list(operator.folder.iterdir()))}.sebelum")
+    kept = {nim for path in (operator.database, *operator.folder.glob("*.sebelum")) for nim, _, _ in records_of(path)}
+    assert len(added) > 10
+    assert set(added) <= kept
+    changes = [a for a, b in zip([None, *lists], lists, strict=False) if a != b]
+    assert len(changes) <= 5, "a reader saw a list again that was replaced"

@@ -1,0 +1,124 @@
+"""`/metrics`: counters for Prometheus, only with METRICS=1."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from attack import Line
+from harness import Page, Service, Site
+
+from mahasiswa.work import KINDS
+
+SAMPLE = re.compile(r'mahasiswa_([a-z_]+)\{worker="(\d+)"((?:,[a-z]+="[^"\\\n]*")*)\} ([0-9.e+-]+)')
+
+
+@pytest.fixture(name="measured")
+def service_with_metrics(tmp_path: Path) -> Iterator[Service]:
+    """Start a service with counters, on an empty database."""
+    with Service(tmp_path / "a.db", {"METRICS": "1"}) as service:
+        yield service
+
+
+def samples(site: Site) -> dict[str, float]:
+    """Return every sample by its name and its labels, without the worker. Each line must be one sample."""
+    answer = site.get("/metrics")
+    assert answer.status_code == 200
+    assert answer.headers["content-type"].startswith("text/plain; version=0.0.4")
+    found = {}
+    for line in answer.text.splitlines():
+        match = SAMPLE.fullmatch(line)
+        assert match, line
+        found[match[1] + match[3]] = float(match[4])
+    assert len(found) == len(answer.text.splitlines())
+    return found
+
+
+def test_without_the_setting_there_is_no_such_page(service: Service) -> None:
+    """As with every unknown path: 404 with a page."""
+    with service.site() as site:
+        answer = site.get("/metrics")
+        assert answer.status_code == 404
+        assert Page(answer.text, service.url).title == "Program Input Data Mahasiswa"
+
+
+def test_requests_are_counted_by_route_method_and_status(measured: Service) -> None:
+    """A list page that is sent from memory is counted too. A path names no record."""
+    with measured.site() as site:
+        before = samples(site)
+        site.add("0001", "Siti", "Solo")
+        site.add("0001", "Siti", "Bantul")
+        for nim in ("0001", "0002", "0003"):
+            site.get(f"/mahasiswa/edit/{nim}")
+        with Line(measured.port) as line:
+            for _ in range(7):
+                assert line.get("/").status == 200
+        after = samples(site)
+    counted = {name: after[name] - before.get(name, 0) for name in after if name.startswith("requests_total")}
+    assert {name.partition(",")[2]: count for name, count in counted.items() if count} == {
+        'route="/mahasiswa/add",method="POST",status="302"': 1,
+        'route="/mahasiswa/add",method="POST",status="409"': 1,
+        'route="/mahasiswa/edit/:nim",method="GET",status="200"': 1,
+        'route="/mahasiswa/edit/:nim",method="GET",status="404"': 2,
+        'route="/",method="GET",status="200"': 7,
+        'route="/metrics",method="GET",status="200"': 1,
+    }
+
+
+def test_the_durations_are_a_histogram(measured: Service) -> None:
+    """Each bucket holds the ones before it. The last one, and the count, are the number of requests."""
+    with measured.site() as site:
+        for number in range(20):
+            site.add(f"{number}", "Siti", "Solo")
+        found = samples(site)
+    buckets = [
+        count for name, count in found.items() if name.startswith('request_seconds_bucket,route="/mahasiswa/add"')
+    ]
+    assert buckets == sorted(buckets)
+    assert buckets[-1] == found['request_seconds_count,route="/mahasiswa/add"'] == 20
+    assert 0 < found['request_seconds_sum,route="/mahasiswa/add"'] < 20
+
+
+def test_an_unknown_path_adds_no_time_series(measured: Service) -> None:
+    with measured.site() as site:
+        site.get("/tidak/ada/0")
+        before = samples(site)
+        for number in range(20):
+            site.get(f"/tidak/ada/{number}")
+            site.get(f"/tidak{number}/ada")
+        after = samples(site)
+    name = 'requests_total,route="other",method="GET",status="404"'
+    assert after[name] - before[name] == 40
+    assert {series for series in after if "other" in series} == {series for series in before if "other" in series}
+
+
+def test_the_slots_and_the_queue_of_each_kind_of_work_are_shown(measured: Service) -> None:
+    """With their maximum. This request itself is not among them."""
+    with measured.site() as site:
+        found = samples(site)
+    for kind in KINDS:
+        assert found[f'work_running_max,kind="{kind.name}"'] == kind.running
+        assert found[f'work_waiting_max,kind="{kind.name}"'] == kind.waiting
+        assert found[f'work_running,kind="{kind.name}"'] == found[f'work_waiting,kind="{kind.name}"'] == 0
+    assert found["request_bodies_bytes"] == 0
+
+
+def test_the_database_is_shown_as_down_while_it_cannot_be_read(measured: Service, tmp_path: Path) -> None:
+    """The answer is 200 all the same, so that the other counters can be read."""
+    with measured.site() as site:
+        assert samples(site)["database_up"] == 1
+        (tmp_path / "a.db").rename(tmp_path / "away")
+        assert samples(site)["database_up"] == 0
+        (tmp_path / "away").rename(tmp_path / "a.db")
+        assert samples(site)["database_up"] == 1
+
+
+def test_the_age_of_the_list_page_begins_anew_when_it_is_rendered(measured: Service) -> None:
+    with measured.site() as site:
+        site.get("/")
+        older = samples(site)["list_page_age_seconds"]
+        assert samples(site)["list_page_age_seconds"] > older
+        site.add("1", "Siti", "Solo")
+        waited = samples(site)["list_page_age_seconds"]
+        site.get("/")
+        assert samples(site)["list_page_age_seconds"] < waited

@@ -1,0 +1,339 @@
+"""Walks through docs/panduan.md, the guide for staff, in a browser; with --screenshots it makes the guide's pictures."""
+
+import re
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from browser import OpenWindow, Window
+from harness import Service, Site
+from playwright.sync_api import FilePayload, FloatRect, expect
+from spreadsheets import students
+
+from mahasiswa.wording import PROBLEMS, ProblemName
+
+GUIDE = Path(__file__).parents[2] / "docs" / "panduan.md"
+PICTURES = GUIDE.with_suffix("")
+PICTURE_MAX_BYTES = 60_000
+WINDOW = (960, 640)
+COLOURS = 32
+
+STUDENTS = (
+    ("2300018001", "Siti Aminah", "Jl. Kaliurang No. 5, Sleman"),
+    ("2300018002", "Budi Santoso", "Jl. Parangtritis No. 41, Bantul"),
+    ("2300018003", "Nur’aini Rahayu", "Jl. Godean No. 17, Sleman"),
+    ("2300018004", "Agus Wibowo", "Jl. Wates No. 8, Kulon Progo"),
+    ("2300018005", "Dewi Permata", "Jl. Magelang No. 22, Sleman"),
+    ("2300018006", "Siti Rahmawati", "Jl. Imogiri No. 3, Bantul"),
+    ("2300018007", "Eko Nugroho", "Jl. Solo No. 60, Klaten"),
+    ("2300018008", "Fitri Handayani", "Jl. Palagan No. 14, Sleman"),
+)
+FILE = """\
+NIM;Nama;Alamat
+2300018009;Galih Saputra;Jl. Affandi No. 9, Sleman
+2300018010;Indah Pratiwi;Jl. Bantul No. 30, Bantul
+2300018011;Joko Prasetyo;Jl. Kusumanegara No. 2, Yogyakarta
+2300018012;;Jl. Cendana No. 11, Yogyakarta
+2300018004;Agus Wibowo;Jl. Melati No. 6, Sleman
+2300018007;Eko Nugroho;Jl. Solo No. 60, Klaten
+"""
+
+# What can be clicked or read as one piece, in a page that a person sees.
+LABELS = """
+() => [...document.querySelectorAll("a, button, h1, h2, label, legend, th, dt, summary, [placeholder]")]
+  .filter(element => element.checkVisibility())
+  .map(element => element.placeholder || element.textContent)
+"""
+# The pictures would change every day, and with every version, if they showed the real ones.
+FIX_THE_DATE = """
+() => {
+  for (const moment of document.querySelectorAll("time")) moment.textContent = "21 Nov 10.32 WIB"
+  for (const line of document.querySelectorAll(".paper"))
+    line.lastChild.textContent = line.lastChild.textContent.replace(/\\d+ \\S+ \\d{4}/, "21 November 2026")
+}
+"""
+
+
+class Reader:
+    """A person who follows the guide. `labels` and `texts` are everything that the visited pages showed."""
+
+    def __init__(self, window: Window, site: Site, *, makes_pictures: bool) -> None:
+        self.window = window
+        self.page = window.page
+        self.site = site
+        self.labels: set[str] = set()
+        self.texts: list[str] = []
+        self._makes_pictures = makes_pictures
+
+    def fill_the_list(self) -> None:
+        """Add STUDENTS, and show the list."""
+        for student in STUDENTS:
+            self.site.add(*student)
+        self.open("/")
+
+    def open(self, path: str) -> None:
+        """Open a page by its address."""
+        self.window.open(path)
+        self._read()
+
+    def click(self, name: str, row: str | re.Pattern[str] = "", *, first: bool = False) -> None:
+        """Click the link or button of this name, which leads to another page."""
+        place = self.page.get_by_role("row", name=row) if row else self.page
+        target = place.get_by_role("link", name=name, exact=True).or_(
+            place.get_by_role("button", name=name, exact=True)
+        )
+        with self.window.leaving():
+            (target.first if first else target).click()
+        self._read()
+
+    def download(self, name: str) -> bytes:
+        """Click the link of this name, which leads to a file."""
+        with self.page.expect_download() as download:
+            self.page.get_by_role("link", name=name, exact=True).click()
+        return Path(download.value.path()).read_bytes()
+
+    def choose(self, text: str) -> None:
+        """Choose a file with this text in the form that is shown."""
+        file: FilePayload = {"name": "mahasiswa.csv", "mimeType": "text/csv", "buffer": text.encode()}
+        self.page.locator("input[type=file]").set_input_files([file])
+
+    def take_picture(self, name: str, height: int) -> None:
+        """Store a picture of the upper part of the page. The footer would change with every version."""
+        if not self._makes_pictures:
+            return
+        self.page.wait_for_load_state("load")
+        self.page.evaluate(FIX_THE_DATE)
+        clip: FloatRect = {"x": 0, "y": 0, "width": WINDOW[0], "height": height}
+        _store(name, self.page.screenshot(clip=clip, full_page=True))
+
+    def take_picture_of_paper(self, name: str, folder: Path) -> None:
+        """Store a picture of the upper part of the first sheet of paper, as it is printed."""
+        if not self._makes_pictures:
+            return
+        self.page.wait_for_load_state("load")
+        self.page.evaluate(FIX_THE_DATE)
+        self.page.pdf(path=folder / "paper.pdf", format="A5", landscape=True)
+        command = ["pdftoppm", "-png", "-singlefile", "-r", "110", str(folder / "paper.pdf"), str(folder / "paper")]
+        subprocess.run(command, check=True)
+        _store(name, (folder / "paper.png").read_bytes())
+
+    def has_seen(self, quote: str) -> bool:
+        """Whether a page had this sentence in its text, or a label of exactly this text."""
+        if quote.endswith((".", ":", "?")):
+            return any(quote in text for text in self.texts)
+        return quote in self.labels
+
+    def _read(self) -> None:
+        self.labels |= {_in_one_line(label) for label in self.page.evaluate(LABELS)}
+        self.texts.append(_in_one_line(self.page.locator("body").inner_text()))
+
+
+def _in_one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _store(name: str, picture: bytes) -> None:
+    pngquant = shutil.which("pngquant")
+    assert pngquant, "--screenshots needs pngquant (Debian: pngquant)"
+    command = [pngquant, "--nofs", "--strip", "--speed", "1", str(COLOURS), "-"]
+    small = subprocess.run(command, input=picture, capture_output=True, check=True).stdout
+    (PICTURES / name).write_bytes(small)
+
+
+# ---- the sections of the guide
+
+
+def start(reader: Reader, _folder: Path) -> None:
+    """Open the empty list, follow its two links, then see the filled list."""
+    reader.open("/")
+    reader.click("Tambah satu per satu")
+    reader.click("Data Mahasiswa")
+    reader.click("impor dari Excel")
+    reader.fill_the_list()
+    reader.take_picture("daftar.png", 690)
+
+
+def add_and_edit(reader: Reader, _folder: Path) -> None:
+    """Add a record, edit it and delete it."""
+    reader.fill_the_list()
+    reader.click("Tambah Data")
+    reader.window.type(nim="2300018009", nama="Galih Saputra", alamat="Jl. Affandi No. 9, Sleman")
+    reader.take_picture("formulir.png", 400)
+    reader.click("Simpan")
+    reader.click("Edit", row="Galih")
+    reader.window.type(alamat="Jl. Gejayan No. 1, Sleman")
+    reader.click("Simpan")
+    expect(reader.page.get_by_role("row", name="Galih")).to_contain_text("Gejayan")
+    reader.click("Delete", row="Galih")
+    reader.texts += reader.window.dialogs
+    expect(reader.page.get_by_role("row", name="Galih")).to_have_count(0)
+
+
+def import_a_file(reader: Reader, _folder: Path) -> None:
+    """Download the template, import a file with a wrong row, repair the row, and save."""
+    reader.fill_the_list()
+    reader.click("Impor")
+    assert reader.download("Unduh templat Excel").startswith(b"PK")
+    reader.choose(FILE)
+    reader.click("Lihat pratinjau")
+    reader.take_picture("pratinjau.png", 765)
+    reader.page.get_by_label("Nama, baris 5").fill("Kartika Susanti")
+    reader.click("Periksa lagi", first=True)
+    reader.click("Simpan 4 mahasiswa baru dan perbarui 1 data lama")
+    expect(reader.window.rows).to_have_count(12)
+
+
+def export(reader: Reader, _folder: Path) -> None:
+    """Download the list as a workbook and as CSV."""
+    reader.fill_the_list()
+    assert reader.download("Unduh Excel").startswith(b"PK")
+    assert b"2300018008" in reader.download("Unduh CSV")
+
+
+def find(reader: Reader, _folder: Path) -> None:
+    """Search by two words, by a name without its apostrophe and by a misspelt name; then sort the list."""
+    reader.fill_the_list()
+    for text, found in (("siti bantul", ["2300018006"]), ("nuraini", ["2300018003"]), ("nugroha", [])):
+        reader.page.get_by_role("searchbox").fill(text)
+        reader.click("Cari")
+        assert [nim for nim, _, _ in reader.window.cells()] == found
+    reader.click("Hapus pencarian")
+    reader.open("/")
+    reader.click("Urutkan dan tampilkan per halaman")
+    for first in ("2300018004", "2300018006"):
+        reader.click("Nama")
+        assert reader.window.cells()[0][0] == first
+    for number in range(10):
+        reader.site.add(f"23000190{number:02}", "Hesti Puspita", "Jl. Mawar No. 1, Klaten")
+    reader.open("/?halaman=1&per=10")
+    reader.click("Berikutnya", first=True)
+    reader.click("Sebelumnya", first=True)
+
+
+def undo(reader: Reader, _folder: Path) -> None:
+    """Take back an import, a deletion, and an edit after which the record was edited again."""
+    reader.fill_the_list()
+    reader.click("Impor")
+    reader.choose(FILE)
+    reader.click("Lihat pratinjau")
+    reader.click("Simpan 3 mahasiswa baru saja")
+    nim, nama, _ = STUDENTS[1]
+    reader.site.edit(nim, nama, "Jl. Bantul No. 12, Bantul")
+    reader.click("Delete", row="Siti Aminah")
+    reader.click("Riwayat", first=True)
+    reader.take_picture("riwayat.png", 739)
+    reader.click("Lihat rinciannya")
+    reader.click("Kembalikan semua")
+    reader.click("Riwayat", first=True)
+    reader.click("Kembalikan", row="Siti Aminah", first=True)
+    assert {nim for nim, _, _ in reader.window.cells()} == {nim for nim, _, _ in STUDENTS}
+    reader.site.edit(nim, nama, "Jl. Wates No. 12, Bantul")
+    reader.click("Riwayat", first=True)
+    reader.click("Kembalikan", row=re.compile("Diubah.*Parangtritis"))
+    reader.click("Tetap kembalikan")
+    assert list(STUDENTS[1]) in reader.window.cells()
+
+
+def delete_many(reader: Reader, _folder: Path) -> None:
+    """Delete two records by their NIMs; a third NIM is not in the list."""
+    reader.fill_the_list()
+    reader.click("Hapus banyak")
+    reader.page.get_by_label("NIM", exact=True).fill("2300018001\n2300018002\n2300017999")
+    reader.click("Lihat pratinjau")
+    reader.click("Hapus 2 mahasiswa")
+    expect(reader.window.rows).to_have_count(len(STUDENTS) - 2)
+
+
+def print_the_list(reader: Reader, folder: Path) -> None:
+    """Show all hits of a search on one page, and print it."""
+    reader.fill_the_list()
+    for student in students(150):
+        if "Sleman" in student[2]:
+            reader.site.add(*student)
+    reader.open("/?cari=sleman&per=10")
+    reader.click("Cetak semua")
+    assert len(reader.window.cells()) > 10
+    reader.take_picture_of_paper("cetak.png", folder)
+
+
+def read_messages(reader: Reader, _folder: Path) -> None:
+    """Make every mistake of the table of messages. The messages about an outage are those of the program."""
+    reader.fill_the_list()
+    nim, nama, alamat = STUDENTS[0]
+    for name in (nama, "Sri Lestari"):
+        reader.click("Tambah Data")
+        reader.window.type(nim=nim, nama=name, alamat=alamat)
+        reader.click("Simpan")
+        reader.open("/")
+    reader.click("Edit", row=nama)
+    reader.site.edit(nim, "Siti Aminah Putri", alamat)
+    reader.window.type(nama="Siti Aminah, S.Kom.")
+    reader.click("Simpan")
+    reader.open("/mahasiswa/edit/2300017999")
+    reader.open("/mahasiswa/impor")
+    reader.choose("Nama;Alamat\nSiti;Sleman\n")
+    reader.click("Lihat pratinjau")
+    reader.open("/mahasiswa/impor")
+    reader.choose(FILE)
+    reader.click("Lihat pratinjau")
+    reader.site.edit("2300018004", "Agus Wibowo", "Jl. Anggrek No. 1, Sleman")
+    reader.click("Simpan 3 mahasiswa baru dan perbarui 1 data lama")
+    outages: tuple[ProblemName, ...] = ("busy", "not saved", "uncertain", "not read", "failed")
+    reader.texts += [PROBLEMS[name].text for name in outages]
+
+
+SECTIONS: dict[str, Callable[[Reader, Path], None]] = {
+    "Pertama kali membuka": start,
+    "Menambah dan mengubah": add_and_edit,
+    "Mengimpor dari Excel": import_a_file,
+    "Mengunduh ke Excel": export,
+    "Mencari": find,
+    "Membatalkan perubahan": undo,
+    "Menghapus banyak data": delete_many,
+    "Mencetak": print_the_list,
+    "Jika muncul pesan": read_messages,
+}
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> Iterator[Service]:
+    """Start a service with an empty history for each section, because the guide shows its history."""
+    with Service(tmp_path / "mahasiswa.db") as service:
+        yield service
+
+
+@pytest.mark.parametrize("heading", SECTIONS)
+def test_the_guide_quotes_texts_that_the_pages_show(
+    heading: str, open_window: OpenWindow, site: Site, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    """Each section can be followed, and its bold words are links, buttons, labels or sentences of the pages."""
+    makes_pictures = bool(request.config.getoption("screenshots"))
+    window = open_window("answers" if makes_pictures else "unreachable", WINDOW)
+    reader = Reader(window, site, makes_pictures=makes_pictures)
+    SECTIONS[heading](reader, tmp_path)
+    quotes = [_in_one_line(quote) for quote in re.findall(r"\*\*(.+?)\*\*", sections()[heading], re.DOTALL)]
+    assert quotes
+    assert [quote for quote in quotes if not reader.has_seen(quote)] == []
+
+
+def test_each_section_of_the_guide_is_followed_by_a_test() -> None:
+    """The headings of the guide are those of SECTIONS, in the same order."""
+    assert list(sections()) == list(SECTIONS)
+
+
+def test_the_guide_shows_each_picture_and_every_picture_is_small() -> None:
+    """The pictures of the guide are those in its folder; each is a PNG with a palette, below 60 KB."""
+    shown = re.findall(r"!\[.+\]\(panduan/(.+)\)", GUIDE.read_text("utf-8"))
+    assert sorted(shown) == sorted(picture.name for picture in PICTURES.iterdir())
+    for name in shown:
+        picture = (PICTURES / name).read_bytes()
+        assert len(picture) < PICTURE_MAX_BYTES, name
+        assert picture[25] == 3, f"the colour type of {name} is not that of a palette"
+
+
+def sections() -> dict[str, str]:
+    """Return the sections of the guide by their headings."""
+    _, *parts = re.split("^## ", GUIDE.read_text("utf-8"), flags=re.MULTILINE)
+    return {heading: body for heading, _, body in (part.partition("\n") for part in parts)}
