@@ -13,7 +13,7 @@ import pytest
 
 from mahasiswa.record import Mahasiswa
 from mahasiswa.settings import DatabaseURL, SQLiteURL
-from mahasiswa.store import Store, open_store
+from mahasiswa.store import Snapshot, Store, open_store
 from mahasiswa.store.errors import Refused, Unavailable
 
 SITI = Mahasiswa("0001", "Siti Aminah", "Jalan Kaliurang 5")
@@ -65,9 +65,13 @@ async def outcomes(*writes: Awaitable[None]) -> list[tuple[str, str] | str | Non
 
 async def read_all(store: Store) -> list[Mahasiswa]:
     """Return every record, in order of nim."""
-    records = (await store.snapshot(10_000)).records
-    assert records is not None
-    return list(map(Mahasiswa._make, records))
+    return records_of(await store.snapshot(10_000))
+
+
+def records_of(snapshot: Snapshot) -> list[Mahasiswa]:
+    """Return the records of a snapshot that has them."""
+    assert snapshot.records is not None
+    return [Mahasiswa(*record.split("\0")) for record in snapshot.records]
 
 
 # The other program is a process of its own: Python's sqlite3 in this process would drop the locks of APSW.

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from postgres import own_schema
+from stores import records_of
 
 from mahasiswa.record import Incoming, Mahasiswa, Write, digest
 from mahasiswa.settings import parse_database_url
@@ -186,7 +187,7 @@ def test_both_engines_answer_the_same_operations_alike(runner: tuple[asyncio.Run
             assert answers[0] == answers[1], shown
         kept = await read_all(sqlite, Query())
         assert kept == await read_all(postgres, Query())
-        assert kept == list((await postgres.snapshot(1000)).records or ())
+        assert kept == records_of(await sqlite.snapshot(1000)) == records_of(await postgres.snapshot(1000))
         for record in kept:
             await sqlite.delete(record.nim)
             await postgres.delete(record.nim)

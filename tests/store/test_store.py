@@ -4,7 +4,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from stores import BUDI, SITI, attempt_all, opened, read_all, refusal
+from stores import BUDI, SITI, attempt_all, opened, read_all, records_of, refusal
 
 from mahasiswa.record import Mahasiswa
 from mahasiswa.settings import DatabaseURL
@@ -335,9 +335,9 @@ async def test_a_snapshot_returns_no_records_above_its_limit(store: Store) -> No
     for number in range(5):
         await store.add(f"{number}", "Siti", "Solo")
     for at_most, there in [(0, False), (1, False), (4, False), (5, True), (6, True)]:
-        records = (await store.snapshot(at_most)).records
-        assert (records is not None) == there
-        assert records is None or [nim for nim, _, _ in records] == ["0", "1", "2", "3", "4"]
+        snapshot = await store.snapshot(at_most)
+        assert (snapshot.records is not None) == there
+        assert not there or [record.nim for record in records_of(snapshot)] == ["0", "1", "2", "3", "4"]
 
 
 @pytest.mark.parametrize("limit", [1, 2, 3, 5, 6, 100])
@@ -410,11 +410,11 @@ async def test_a_snapshot_is_never_older_than_its_version(url: DatabaseURL) -> N
     async with opened(url) as first, opened(url) as second:
         writing = asyncio.create_task(write(first))
         while not writing.done():
-            version, records, _ = await second.snapshot(10_000)
+            snapshot = await second.snapshot(10_000)
             await asyncio.sleep(0)  # let the writer run, because reading a short list does not
             now = await read_all(second)
-            if await second.version() == version:
-                assert records == now
+            if await second.version() == snapshot.version:
+                assert records_of(snapshot) == now
         await writing
 
 

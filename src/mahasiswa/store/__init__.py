@@ -17,7 +17,7 @@ Version = Hashable
 
 
 class Snapshot(NamedTuple):
-    """All records at one moment, as plain tuples (nim, nama, alamat).
+    """All records at one moment, each as one text: nim, nama and alamat with NUL between them.
 
     The records are at least as new as `version`, which is None if the database cannot tell its version. `records` is
     None if there are more than the caller asked for. `last` is the newest item of the history at that moment, or None
@@ -25,7 +25,7 @@ class Snapshot(NamedTuple):
     """
 
     version: Version | None
-    records: Sequence[tuple[str, str, str]] | None
+    records: Sequence[str] | None
     last: Entry | Batch | None = None
 
 

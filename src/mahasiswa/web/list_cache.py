@@ -10,7 +10,7 @@ from starlette.types import Scope
 from mahasiswa.store import Store, Version
 from mahasiswa.store.history import Batch, Entry
 from mahasiswa.web.cached_page import CachedPage, CachedResponse
-from mahasiswa.web.list_rows import BODY_ROWS, pack
+from mahasiswa.web.list_rows import BODY_ROWS
 from mahasiswa.web.list_view import asks_for_view
 from mahasiswa.web.pages import Pages
 from mahasiswa.work import Slots
@@ -93,9 +93,7 @@ class ListCache:
     def _is_current(self, version: Version | None) -> bool:
         return version == self._version and time.time() < self._end
 
-    async def _page_of(
-        self, records: Sequence[tuple[str, str, str]], latest: Entry | Batch | None
-    ) -> CachedPage | None:
+    async def _page_of(self, records: Sequence[str], latest: Entry | Batch | None) -> CachedPage | None:
         """The page with these rows; None if it is too long to keep. Unchanged slices are taken from the last page."""
         before, after = self._pages.list_frame(len(records), latest)
         # The tag is a hash of the page's ingredients, which are a fifth of its bytes.
@@ -103,7 +101,7 @@ class ListCache:
         parts, length = [before], 0
         last, self._slices = self._slices, []
         for number, first in enumerate(range(0, len(records), BODY_ROWS)):
-            packed = pack(records[first : first + BODY_ROWS])
+            packed = "\0".join(records[first : first + BODY_ROWS]).encode()
             tag.update(packed)
             unchanged = number < len(last) and last[number][0] == packed
             rows = last[number][1] if unchanged else self._pages.rows(packed, first + 1)

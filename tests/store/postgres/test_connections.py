@@ -182,7 +182,7 @@ async def test_every_operation_works_through_a_pooler_in_transaction_mode(pooled
             assert await refusal(store.add(f"x{nim}", None, "x")) == ("nama", "missing")
             version, now, _ = await store.snapshot(1000)
             assert version
-            assert (nim, "Budi", "Solo") in (now or ())
+            assert f"{nim}\0Budi\0Solo" in (now or ())
             assert [record async for chunk in store.chunks(Query(nim)) for record in chunk] == [(nim, "Budi", "Solo")]
             assert len((await store.search(Query("S"), 10, 20)).records) == 20
             await store.write_all([Write(Mahasiswa(nim, "Ani", "Solo"), digest(Mahasiswa(nim, "Budi", "Solo")))])

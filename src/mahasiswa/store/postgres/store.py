@@ -64,7 +64,7 @@ class PostgresStore:
             last = await history.last_item(db)
             if await _value(db, sql.HAS_MORE_THAN, at_most):
                 return Snapshot(version, None, last)
-            return Snapshot(version, await _records(db, sql.ALL), last)
+            return Snapshot(version, list(map("\0".join, await _records(db, sql.ALL))), last)
 
         # Asked before, because a server that cannot tell its version would abort the transaction.
         is_known = await self.version() is not None

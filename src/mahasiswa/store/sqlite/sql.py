@@ -411,7 +411,7 @@ DELETE FROM mahasiswa_history_replaced
 # --- Reading
 
 # SQLite orders UTF-8 by bytes, which is the order of code points.
-ALL = "SELECT nim, nama, alamat FROM mahasiswa ORDER BY nim"
+ALL_JOINED = "SELECT nim || char(0) || nama || char(0) || alamat FROM mahasiswa ORDER BY nim"
 FIRST = "SELECT nim, nama, alamat FROM mahasiswa ORDER BY nim LIMIT ?"
 AFTER = "SELECT nim, nama, alamat FROM mahasiswa WHERE nim > ? ORDER BY nim LIMIT ?"
 # Ranges of nims, for an export. Their ends are bytes, because another program may have stored a nim that is not UTF-8.
