@@ -62,7 +62,8 @@ def test_a_phone_shows_all_cells_and_large_buttons(open_window: OpenWindow, site
 def test_every_page_follows_the_dark_or_light_preference(network: Network, open_window: OpenWindow, site: Site) -> None:
     """In dark mode the backgrounds of page and fields are dark and their texts are light; in light mode the reverse."""
     window = open_window(network)
-    colours = """() => [...document.querySelectorAll("body, th, input:not([type=hidden])")].map(element => {
+    colours = """() => [...document.querySelectorAll(
+      "body, th, input:not([type=hidden], [type=checkbox], [type=radio])")].map(element => {
       const {backgroundColor, color} = getComputedStyle(element);
       return [element.tagName, backgroundColor, color];
     })"""
