@@ -18,7 +18,7 @@ from mahasiswa.settings import Settings
 from mahasiswa.store import migrate
 from mahasiswa.store.errors import Unusable
 
-SHUTDOWN_SECONDS = 4.8
+SHUTDOWN_SECONDS = 4.5
 """Maximum time for the workers after SIGTERM. The service promises to end within 5 seconds."""
 
 RESTART_SECONDS = 0.5

@@ -22,7 +22,7 @@ from mahasiswa.web.app import create_app
 from mahasiswa.web.request import Limits
 from mahasiswa.work import Busy
 
-GRACEFUL_SHUTDOWN_SECONDS = 4
+GRACEFUL_SHUTDOWN_SECONDS = 3
 """Maximum time for the requests that run when SIGTERM comes."""
 
 MAX_CONNECTIONS = 16_384
