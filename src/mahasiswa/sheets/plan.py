@@ -8,7 +8,7 @@ from itertools import chain
 from typing import NamedTuple
 
 from mahasiswa import wording
-from mahasiswa.record import NIM_MAX_CHARACTERS, Mahasiswa, Write, digest, near_key
+from mahasiswa.record import NIM_MAX_CHARACTERS, Mahasiswa, Write, digest, digest_or_dash, near_key
 from mahasiswa.sheets.book import Book
 from mahasiswa.sheets.cleaning import Answer, InvalidRow, Row, Skipped
 from mahasiswa.sheets.columns import Verbatim
@@ -128,7 +128,7 @@ def _is_joined(cell: str | None, text: str) -> bool:
 
 def _versi(entries: Iterable[Entry]) -> str:
     """One digest of the records that these entries replace."""
-    digests = (digest(entry.before) if entry.before else "-" for entry in entries)
+    digests = (digest_or_dash(entry.before) for entry in entries)
     return hashlib.sha256(",".join(digests).encode()).hexdigest()[:32]
 
 

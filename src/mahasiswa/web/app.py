@@ -12,7 +12,7 @@ from mahasiswa.web.list_cache import ListCache
 from mahasiswa.web.metrics import Metrics
 from mahasiswa.web.middleware import Middleware
 from mahasiswa.web.pages import Pages
-from mahasiswa.web.request import Limits, Request
+from mahasiswa.web.request import Limits, Request, route_of
 from mahasiswa.web.request_guard import RequestGuard
 
 Handler = Callable[[Request, Store, Pages], Awaitable[Response]]
@@ -50,10 +50,10 @@ def create_app(settings: Settings, store: Store, limits: Limits) -> ASGIApp:
 
     async def handle(request: Request) -> Response:
         own = pages.at(request.place)
-        folder = request.path.rpartition("/")[0]
-        methods = routes.get(request.path) or routes.get(folder + "/:nim") or routes.get(folder + "/:id")
-        if methods is None:
+        route = route_of(request.path, routes)
+        if route is None:
             return own.error("no page")
+        methods = routes[route]
         handler = methods.get("GET" if request.method == "HEAD" else request.method)
         if handler is None:
             allowed = {*methods, "HEAD"} if "GET" in methods else methods

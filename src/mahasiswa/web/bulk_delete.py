@@ -16,9 +16,10 @@ from mahasiswa.store.errors import Unavailable, Uncertain
 from mahasiswa.web.forms import read_large_form, read_upload
 from mahasiswa.web.pages import Pages
 from mahasiswa.web.request import Request
-from mahasiswa.web.responses import compressed
+from mahasiswa.web.responses import rendered_in_thread
 from mahasiswa.web.students import unsaved
-from mahasiswa.work import IMPORT, WORKBOOK, Busy
+from mahasiswa.web.transfers import read_in_thread, read_upload_in_thread
+from mahasiswa.work import IMPORT, Busy
 
 NIM_ONLY = sheets.Choice(nim_only=True)
 
@@ -36,13 +37,11 @@ async def preview(request: Request, store: Store, pages: Pages) -> Response:
     async with read_upload(request, sheets.UPLOAD_MAX_BYTES) as form:
         file, field = form.get("berkas"), form.get("tempel")
         pasted = field if isinstance(field, str) else ""
-        run, stop = request.limits.slots.run, Event()
         try:
             if isinstance(file, UploadFile) and file.size:
-                kind = WORKBOOK if sheets.is_workbook(file.file) else IMPORT
-                cells = await request.while_connected(run(kind, partial(_read_file, file.file, stop), stop))
+                cells = await read_upload_in_thread(request, file, _read_file)
             elif pasted.strip():
-                cells = await request.while_connected(run(IMPORT, partial(_read_pasted, pasted, stop), stop))
+                cells = await read_in_thread(request, IMPORT, partial(_read_pasted, pasted))
             else:
                 return pages.bulk_delete_form(wording.NO_NIMS_CHOSEN)
             return await request.while_connected(_preview(request, store, pages, cells))
@@ -109,11 +108,10 @@ def _read_pasted(text: str, stop: Event) -> Sequence[sheets.NimCell]:
 
 async def _preview(request: Request, store: Store, pages: Pages, cells: Sequence[sheets.NimCell]) -> Response:
     existing = await store.find([cell.nim for cell in cells if not cell.problem])
-    accept_encoding = request.headers.get("accept-encoding", "").encode("latin-1")
 
     def render() -> Response:
         missing = [cell for cell in cells if cell.problem or cell.nim not in existing]
         found = [existing[cell.nim] for cell in cells if not cell.problem and cell.nim in existing]
-        return compressed(pages.bulk_delete(found, missing, dump(existing)), accept_encoding)
+        return pages.bulk_delete(found, missing, dump(existing))
 
-    return await request.limits.slots.run(IMPORT, render)
+    return await rendered_in_thread(request, IMPORT, render)

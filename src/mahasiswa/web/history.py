@@ -13,7 +13,7 @@ from mahasiswa.web.forms import read_form
 from mahasiswa.web.list_view import View
 from mahasiswa.web.pages import Pages
 from mahasiswa.web.request import Request
-from mahasiswa.web.responses import compressed
+from mahasiswa.web.responses import rendered_in_thread
 from mahasiswa.web.students import unsaved
 from mahasiswa.work import SEARCH, Busy
 
@@ -62,7 +62,7 @@ async def _undo(
         return pages.error("not in history")
     except UndoConflict as conflict:
         show = partial(pages.undo_conflict, conflict.conflicts, conflict.total, change if can_overwrite else None)
-        return await _rendered(request, show)
+        return await rendered_in_thread(request, SEARCH, show)
     except (Unavailable, Uncertain, Busy) as error:
         return pages.error(unsaved(error))
     return pages.redirect
@@ -77,17 +77,11 @@ async def _page(request: Request, store: Store, pages: Pages, batch: int | None)
         found = await _read(store, at_end, batch)
     if batch is not None and not found.total and not view.query.cari:
         return pages.error("not in history")
-    return await _rendered(request, partial(pages.history, at_end, found.items, batch))
+    return await rendered_in_thread(request, SEARCH, partial(pages.history, at_end, found.items, batch))
 
 
 async def _read(store: Store, view: View, batch: int | None) -> HistoryPage:
     return await store.history(view.query.cari, batch, view.offset, view.per)
-
-
-async def _rendered(request: Request, render: Callable[[], Response]) -> Response:
-    """Render and compress in a thread, because a page may hold a hundred texts of 64 KB."""
-    accept_encoding = request.first_headers.get(b"accept-encoding", b"")
-    return await request.limits.slots.run(SEARCH, lambda: compressed(render(), accept_encoding))
 
 
 def _id(request: Request) -> int | None:

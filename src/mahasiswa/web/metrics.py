@@ -11,7 +11,7 @@ from mahasiswa.store import Store
 from mahasiswa.store.errors import StoreError
 from mahasiswa.web.list_cache import ListCache
 from mahasiswa.web.pages import Pages
-from mahasiswa.web.request import Request
+from mahasiswa.web.request import Request, route_of
 from mahasiswa.work import Busy
 
 BOUNDS_SECONDS = (0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10.0, float("inf"))
@@ -30,8 +30,7 @@ class Metrics:
 
     def observe(self, path: str, method: str, status: int, seconds: float) -> None:
         """Count a request. Every unknown path is the route `other`, so no client can add a time series."""
-        folder = path.rpartition("/")[0]
-        route = next((route for route in (path, f"{folder}/:nim", f"{folder}/:id") if route in self._routes), "other")
+        route = route_of(path, self._routes) or "other"
         self._requests[route, method, status] += 1
         self._durations[route, BOUNDS_SECONDS[bisect_left(BOUNDS_SECONDS, seconds)]] += 1
         self._seconds[route] += seconds

@@ -105,7 +105,7 @@ class Middleware:
             response = self._error(request, "failed")
         if response.status_code == 503:
             response.headers["retry-after"] = str(RETRY_AFTER_SECONDS)
-        return compressed(response, request.first_headers.get(b"accept-encoding", b""))
+        return compressed(response, request.accept_encoding)
 
     def _error(
         self, request: Request, problem: ProblemName, headers: Mapping[str, str] | None = None, limit: int = 0

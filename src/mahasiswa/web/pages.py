@@ -15,7 +15,7 @@ from markupsafe import Markup, escape
 from starlette.responses import Response
 
 from mahasiswa import sheets, wording
-from mahasiswa.record import NIM_MAX_CHARACTERS, Mahasiswa, digest
+from mahasiswa.record import NIM_MAX_CHARACTERS, Mahasiswa, digest, digest_or_dash
 from mahasiswa.settings import Settings
 from mahasiswa.store.errors import EditConflict
 from mahasiswa.store.history import Batch, Conflict, Entry
@@ -251,7 +251,7 @@ class Pages:
             conflicts=conflicts,
             total=total,
             address="" if entry is None else self.path(f"/mahasiswa/riwayat/perubahan/{entry}"),
-            versi=digest(current) if current else "-",
+            versi=digest_or_dash(current),
         )
 
     def error(

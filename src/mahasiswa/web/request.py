@@ -1,7 +1,7 @@
 """The request that handlers get: Starlette's, with its path still percent-encoded, and with the worker's limits."""
 
 import asyncio
-from collections.abc import Coroutine, Mapping
+from collections.abc import Container, Coroutine, Mapping
 from functools import cached_property
 from typing import Any, TypeVar
 from urllib.parse import unquote_to_bytes
@@ -16,6 +16,12 @@ from mahasiswa.work import BodyBudget, Slots
 RECORD_PATHS = ("/mahasiswa/add", "/mahasiswa/edit/", "/mahasiswa/delete/")
 
 T = TypeVar("T")
+
+
+def route_of(path: str, routes: Container[str]) -> str | None:
+    """The route that matches a path: the path itself, or one whose last segment is a parameter; None without one."""
+    folder = path.rpartition("/")[0]
+    return next((route for route in (path, f"{folder}/:nim", f"{folder}/:id") if route in routes), None)
 
 
 class Limits:
@@ -43,6 +49,11 @@ class Request(StarletteRequest):
     def first_headers(self) -> Mapping[bytes, bytes]:
         """The headers by lower-case name: the first of several with the same name."""
         return dict(reversed(self.scope["headers"]))
+
+    @property
+    def accept_encoding(self) -> bytes:
+        """The header Accept-Encoding, or b"" without it."""
+        return self.first_headers.get(b"accept-encoding", b"")
 
     @cached_property
     def nim(self) -> str | None:

@@ -1,10 +1,15 @@
-"""Compression of pages with gzip, for every route."""
+"""Compression of pages with gzip for every route, pages that a thread renders, and files that are sent."""
 
 import re
-from collections.abc import AsyncIterator
+import tempfile
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager
 from typing import BinaryIO, cast
 
 from starlette.responses import Response, StreamingResponse
+
+from mahasiswa.web.request import Request
+from mahasiswa.work import Kind
 
 try:
     from isal.isal_zlib import MAX_WBITS, compressobj
@@ -28,12 +33,29 @@ _WBITS_GZIP = 16 + MAX_WBITS
 refuses_gzip = re.compile(rb"gzip\s*;\s*q=0(\.0*)?\s*(,|$)")
 
 
+@contextmanager
+def unsent_file() -> Iterator[BinaryIO]:
+    """A temporary file to fill and then to send with `sent_and_closed`. If the block raises, the file is closed."""
+    file = cast("BinaryIO", tempfile.TemporaryFile())  # noqa: SIM115 - it stays open until its last byte was sent
+    try:
+        yield file
+    except BaseException:
+        file.close()
+        raise
+
+
 async def sent_and_closed(file: BinaryIO) -> AsyncIterator[bytes]:
     """The bytes of a file from its beginning, in chunks. The file is closed after the last one."""
     with file:
         file.seek(0)
         while chunk := file.read(FILE_CHUNK_BYTES):
             yield chunk
+
+
+async def rendered_in_thread(request: Request, kind: Kind, render: Callable[[], Response]) -> Response:
+    """Render and compress a page in a thread of this kind, because it may be long; raise Busy."""
+    accept_encoding = request.accept_encoding
+    return await request.limits.slots.run(kind, lambda: compressed(render(), accept_encoding))
 
 
 def accepts_gzip(accept_encoding: bytes) -> bool:

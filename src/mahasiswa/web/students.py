@@ -1,11 +1,10 @@
 """The six routes of the specification (section 4), named by their action on a record."""
 
-import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import islice
-from typing import BinaryIO, cast
+from typing import BinaryIO
 
 from starlette.responses import Response, StreamingResponse
 
@@ -20,7 +19,7 @@ from mahasiswa.web.list_view import OFFERED_ROWS_PER_PAGE, View, asks_for_view
 from mahasiswa.web.pages import Pages
 from mahasiswa.web.request import Request
 from mahasiswa.web.request_log import log_busy
-from mahasiswa.web.responses import sent_and_closed
+from mahasiswa.web.responses import sent_and_closed, unsent_file
 from mahasiswa.wording import ProblemName
 from mahasiswa.work import Busy
 
@@ -81,17 +80,13 @@ async def _long_page(view: View, store: Store, pages: Pages) -> Response:
             total += len(chunk)
         return view.found(total)
 
-    file = cast("BinaryIO", tempfile.TemporaryFile())  # noqa: SIM115 - closed after the last byte was sent
-    try:
+    with unsent_file() as file:
         at_end = await with_records(store, view.query, write)
         if at_end.halaman != view.halaman:  # past the end: show the last page
             file.close()
             return await _long_page(at_end, store, pages)
         count = min(view.per, at_end.total - view.offset)
         before, after = pages.list_frame(count, await _latest(store), await _with_nearest(at_end, store))
-    except BaseException:
-        file.close()
-        raise
     return StreamingResponse(_around(before, file, after), headers=pages.headers, media_type="text/html")
 
 

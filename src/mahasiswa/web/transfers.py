@@ -1,10 +1,9 @@
 """Import of spreadsheets, with a preview that writes nothing, and export."""
 
-import tempfile
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Mapping, Sequence
 from functools import partial
 from threading import Event
-from typing import BinaryIO, TypeVar, cast
+from typing import BinaryIO, TypeVar
 
 from starlette.datastructures import UploadFile
 from starlette.responses import Response, StreamingResponse
@@ -19,9 +18,9 @@ from mahasiswa.web.list_view import query_of
 from mahasiswa.web.pages import Pages
 from mahasiswa.web.preview_view import Alert, PreviewView
 from mahasiswa.web.request import Request
-from mahasiswa.web.responses import compressed, sent_and_closed
+from mahasiswa.web.responses import rendered_in_thread, sent_and_closed, unsent_file
 from mahasiswa.web.students import unsaved
-from mahasiswa.work import EXPORT, IMPORT, WORKBOOK, Busy
+from mahasiswa.work import EXPORT, IMPORT, WORKBOOK, Busy, Kind
 
 Item = TypeVar("Item")
 
@@ -52,15 +51,12 @@ async def preview(request: Request, store: Store, pages: Pages) -> Response:
         file, field = form.get("berkas"), form.get("tempel")
         pasted = field if isinstance(field, str) else ""
         choice = _choice(form.getlist("lembar"), form.getlist("kolom[]"))
-        run, stop = request.limits.slots.run, Event()
         try:
             if isinstance(file, UploadFile) and file.filename:
-                kind = WORKBOOK if sheets.is_workbook(file.file) else IMPORT
                 name = file.filename[:FILENAME_MAX_CHARACTERS]
-                read = partial(_read_file, file.file, name, choice, stop)
-                reading = await request.while_connected(run(kind, read, stop))
+                reading = await read_upload_in_thread(request, file, partial(_read_file, name, choice))
             elif pasted.strip():
-                reading = await request.while_connected(run(IMPORT, partial(_read_pasted, pasted, stop), stop))
+                reading = await read_in_thread(request, IMPORT, partial(_read_pasted, pasted))
             else:
                 return pages.import_form(wording.NOTHING_CHOSEN)
             return await request.while_connected(_preview(request, store, pages, reading))
@@ -93,6 +89,18 @@ async def confirm(request: Request, store: Store, pages: Pages) -> Response:
     return pages.redirect
 
 
+async def read_upload_in_thread(request: Request, upload: UploadFile, read: Callable[[BinaryIO, Event], Item]) -> Item:
+    """Call `read` with an uploaded file in a thread of its kind. See `read_in_thread`."""
+    kind = WORKBOOK if sheets.is_workbook(upload.file) else IMPORT
+    return await read_in_thread(request, kind, partial(read, upload.file))
+
+
+async def read_in_thread(request: Request, kind: Kind, read: Callable[[Event], Item]) -> Item:
+    """Call `read` in a thread of this kind; raise Busy. If the client disconnects, the event is set."""
+    stop = Event()
+    return await request.while_connected(request.limits.slots.run(kind, partial(read, stop), stop))
+
+
 async def template(request: Request, _store: Store, pages: Pages) -> Response:
     """GET /mahasiswa/impor/templat.xlsx: an empty table that passes its own import."""
 
@@ -113,7 +121,7 @@ async def export_csv(request: Request, store: Store, pages: Pages) -> Response:
     return await _export(request, pages, "mahasiswa.csv", lines, sheets.write_csv)
 
 
-def _read_file(file: BinaryIO, name: str, choice: sheets.Choice, stop: Event) -> sheets.Reading:
+def _read_file(name: str, choice: sheets.Choice, file: BinaryIO, stop: Event) -> sheets.Reading:
     with sheets.read(file, sheets.WEB, stop, choice) as table:
         return sheets.first_reading(table, name)
 
@@ -186,16 +194,15 @@ async def _preview(
     near = await store.near(new, NEAR_MAX_RECORDS) if new else ()
     absent = await store.count(Query()) - len(existing)
     absentees = await _absentees(store, set(nims)) if opened == "sisa" else []
-    accept_encoding = request.headers.get("accept-encoding", "").encode("latin-1")
 
     def render() -> Response:
         plan = sheets.compare(reading.answers, existing, near, reading.book.accepted)
         book, data = sheets.dump(reading._replace(book=sheets.shown(reading.book, plan)))
         view = PreviewView(reading._replace(book=book), plan, data)
         view.absent, view.absentees, view.opened, view.alert = absent, absentees, opened, alert
-        return compressed(pages.preview(view), accept_encoding)
+        return pages.preview(view)
 
-    return await request.limits.slots.run(IMPORT, render)
+    return await rendered_in_thread(request, IMPORT, render)
 
 
 async def _absentees(store: Store, in_file: set[str]) -> list[Mahasiswa]:
@@ -234,11 +241,7 @@ async def _download(
     media_type = "text/csv" if name.endswith(".csv") else XLSX
     if request.method == "HEAD":
         return pages.head(media_type, headers)
-    file = cast("BinaryIO", tempfile.TemporaryFile())  # noqa: SIM115 - closed after the last byte was sent
-    try:
+    with unsent_file() as file:
         await request.while_connected(fill(file))
         headers["content-length"] = str(file.tell())
-    except BaseException:
-        file.close()
-        raise
     return StreamingResponse(sent_and_closed(file), headers=headers, media_type=media_type)

@@ -8,7 +8,7 @@ from typing import Any
 import psycopg
 from psycopg.errors import Diagnostic
 
-from mahasiswa.record import Mahasiswa, digest
+from mahasiswa.record import Mahasiswa, digest, digest_or_dash
 from mahasiswa.store.errors import NotInHistory, TextsRemain, UndoConflict
 from mahasiswa.store.history import UNDO_CONFLICTS_MAX, Batch, BatchKind, Conflict, Entry, HistoryPage
 from mahasiswa.store.postgres import sql
@@ -54,7 +54,7 @@ async def start_batch(db: Connection, kind: BatchKind, *, is_silent: bool = Fals
 
 async def recent(db: Connection, nim: str, versi: str) -> Mahasiswa | None:
     """Return the record with that digest, if a recent change has replaced it."""
-    records = [Mahasiswa(*row) for row in await (await db.execute(sql.RECENT_BEFORE, (nim,))).fetchall()]
+    records = [Mahasiswa(*row) for row in await _rows(db, sql.RECENT_BEFORE, nim)]
     return next((record for record in records if digest(record) == versi), None)
 
 
@@ -67,7 +67,7 @@ async def undo(db: Connection, entry_id: int, versi: str | None) -> None:
     current = await _record_of(db, sql.GET_LOCKED, nim)
     if current == entry.before:
         return
-    if current != entry.after and versi != (digest(current) if current else "-"):
+    if current != entry.after and versi != digest_or_dash(current):
         raise UndoConflict([Conflict(entry, current)], 1)
     await start_batch(db, "undo")
     if entry.before is None:

@@ -13,7 +13,7 @@ from typing import Self, TypeVar, cast
 
 import apsw
 
-from mahasiswa.record import Incoming, Mahasiswa, Write, combine, digest, near_key
+from mahasiswa.record import Incoming, Mahasiswa, Write, combine, digest, digest_or_dash, near_key
 from mahasiswa.store import Found, Merged, Query, Snapshot, Version, folding, nearest
 from mahasiswa.store.errors import Changed, EditConflict, TextsRemain, TookTooLong, Unavailable, Unusable
 from mahasiswa.store.history import UNDOABLE_ROWS_MAX, HistoryPage
@@ -306,7 +306,7 @@ class SQLiteStore:
     async def undo(self, entry: int, versi: str | None = None) -> None:
         def change(db: apsw.Connection) -> None:
             nim = history.nim_of(db, entry)
-            is_seen = versi is not None and versi == _digest(_get(db, nim))
+            is_seen = versi is not None and versi == digest_or_dash(_get(db, nim))
             history.undo(db, sql.ENTRY_WHERE, entry, is_seen=is_seen)
 
         await (await self._current()).writer.write(change)
@@ -463,10 +463,6 @@ def _exists(db: apsw.Connection, cari: str) -> bool:
 
 def _run(db: apsw.Connection, statement: str, *bindings: str | None) -> None:
     db.execute(statement, bindings)
-
-
-def _digest(record: Mahasiswa | None) -> str:
-    return digest(record) if record else "-"
 
 
 def _as_json(nims: Sequence[str]) -> str:
