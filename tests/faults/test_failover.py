@@ -154,7 +154,7 @@ def test_no_instance_answers_from_a_deposed_primary_that_goes_on_running(user: s
     with ExitStack() as stack:
         primary, standby = start_pair(stack)
         services = [stack.enter_context(Service(address(primary, standby)))]
-        primary.execute("CREATE ROLE clerk LOGIN; GRANT ALL ON mahasiswa TO clerk")
+        primary.execute("CREATE ROLE clerk LOGIN; GRANT ALL ON ALL TABLES IN SCHEMA public TO clerk")
         services += [
             stack.enter_context(Service(url))
             for url in (address(primary, standby, user), address(standby, primary, user))
@@ -210,7 +210,7 @@ def test_an_ordinary_role_is_told_once_that_it_cannot_see_the_standbys() -> None
     with ExitStack() as stack:
         primary, standby = start_pair(stack)
         with Service(address(primary, standby)):
-            primary.execute("CREATE ROLE clerk LOGIN; GRANT ALL ON mahasiswa TO clerk")
+            primary.execute("CREATE ROLE clerk LOGIN; GRANT ALL ON ALL TABLES IN SCHEMA public TO clerk")
         service = stack.enter_context(Service(address(primary, standby, "clerk"), {"WORKERS": "1"}))
         site = stack.enter_context(service.site())
         for _ in range(5):

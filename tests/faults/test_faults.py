@@ -131,7 +131,7 @@ def test_an_addition_is_stored_or_unavailable_if_the_disk_fails_at_any_call(
         return disk.failed > 0
 
     with failing_disk() as disk:
-        for at in range(1, 200):
+        for at in range(1, 1000):
             folder = tmp_path / f"{at}"
             folder.mkdir()
             migrate(folder / "a.db")

@@ -157,4 +157,4 @@ def page(service: Service) -> dict[str, Texts]:
     with Line(service.port) as line:
         answer = line.get("/")
     assert answer.status == 200
-    return dict(rows(answer.body.decode()))
+    return dict(rows(answer.body.decode().replace("<wbr>", "")))

@@ -65,7 +65,7 @@ def structure(html: str) -> list[tuple[str, tuple[str, ...]]]:
         child = node.child
         while child is not None:
             tag = child.tag or ""
-            if not tag.startswith("-"):
+            if not tag.startswith("-") and tag != "wbr":  # long words of the list get <wbr>
                 yield tag, tuple(f"{name}={kind(value)}" for name, value in child.attributes.items())
             yield from walk(child)
             child = child.next
