@@ -2,13 +2,14 @@
 
 import re
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from attack import Line
+from attack import Hold, Line, until
 from harness import Page, Service, Site
 
-from mahasiswa.work import KINDS
+from mahasiswa.work import KINDS, RECORD
 
 SAMPLE = re.compile(r'mahasiswa_([a-z_]+)\{worker="(\d+)"((?:,[a-z]+="[^"\\\n]*")*)\} ([0-9.e+-]+)')
 
@@ -79,6 +80,19 @@ def test_the_durations_are_a_histogram(measured: Service) -> None:
     assert 0 < found['request_seconds_sum,route="/mahasiswa/add"'] < 20
 
 
+def test_each_worker_has_time_series_of_its_own(tmp_path: Path) -> None:
+    """With WORKERS=2, an answer shows one worker, and the label of each series names it."""
+    seen = set()
+
+    def are_both_seen() -> bool:
+        with service.site() as site:  # a new connection, which either worker may accept
+            seen.update(match[2] for match in SAMPLE.finditer(site.get("/metrics").text))
+        return len(seen) == 2
+
+    with Service(tmp_path / "a.db", {"METRICS": "1", "WORKERS": "2"}) as service:
+        until(are_both_seen)
+
+
 def test_an_unknown_path_adds_no_time_series(measured: Service) -> None:
     with measured.site() as site:
         site.get("/tidak/ada/0")
@@ -101,6 +115,28 @@ def test_the_slots_and_the_queue_of_each_kind_of_work_are_shown(measured: Servic
         assert found[f'work_waiting_max,kind="{kind.name}"'] == kind.waiting
         assert found[f'work_running,kind="{kind.name}"'] == found[f'work_waiting,kind="{kind.name}"'] == 0
     assert found["request_bodies_bytes"] == 0
+
+
+def test_the_changes_that_wait_for_the_next_group_commit_are_shown(measured: Service, tmp_path: Path) -> None:
+    """While another program holds the lock, the first group waits for it, and later additions wait for the next group."""
+    waiting, maximum = 'work_waiting,kind="changes"', 'work_waiting_max,kind="changes"'
+
+    def add(number: int) -> int:
+        with Line(measured.port) as line:
+            return line.add(f"{number}", "Siti", "Solo").status
+
+    with measured.site() as site, ThreadPoolExecutor(100) as clients:
+        assert (samples(site)[waiting], samples(site)[maximum]) == (0, RECORD.waiting)
+        additions: list[Future[int]] = []
+
+        def does_one_more_wait() -> bool:
+            additions.append(clients.submit(add, len(additions)))
+            return samples(site)[waiting] > 0
+
+        with Hold(tmp_path / "a.db", "BEGIN IMMEDIATE"):
+            until(does_one_more_wait)
+        assert {addition.result() for addition in additions} == {302}
+        assert samples(site)[waiting] == 0
 
 
 def test_the_database_is_shown_as_down_while_it_cannot_be_read(measured: Service, tmp_path: Path) -> None:

@@ -70,6 +70,10 @@ class Store(Protocol):
     STEP_TIMEOUT_SECONDS. If the task that waits for a read is cancelled, the read stops within a second.
     """
 
+    @property
+    def changes_waiting(self) -> int:
+        """The number of changes that wait for the next group commit, at most RECORD.waiting for the service."""
+
     async def version(self) -> Version | None:
         """The version of the data now, or None if the database cannot tell it."""
 

@@ -12,7 +12,7 @@ from mahasiswa.store.errors import StoreError
 from mahasiswa.web.list_cache import ListCache
 from mahasiswa.web.pages import Pages
 from mahasiswa.web.request import Request, route_of
-from mahasiswa.work import Busy
+from mahasiswa.work import RECORD, Busy
 
 BOUNDS_SECONDS = (0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10.0, float("inf"))
 """Upper bounds of the buckets in which durations are counted."""
@@ -42,10 +42,10 @@ class Metrics:
             is_up = 1
         except (StoreError, Busy):
             is_up = 0
-        text = "".join(self._lines(request, is_up))
+        text = "".join(self._lines(request, store, is_up))
         return Response(text, headers=pages.headers, media_type="text/plain; version=0.0.4")
 
-    def _lines(self, request: Request, is_up: int) -> Iterator[str]:
+    def _lines(self, request: Request, store: Store, is_up: int) -> Iterator[str]:
         for (route, method, status), count in self._requests.items():
             yield _line("requests_total", count, route=route, method=method, status=status)
         for route, seconds in self._seconds.items():
@@ -62,6 +62,8 @@ class Metrics:
             yield _line("work_running_max", kind.running, kind=kind.name)
             yield _line("work_waiting", waiting, kind=kind.name)
             yield _line("work_waiting_max", kind.waiting, kind=kind.name)
+        yield _line("work_waiting", store.changes_waiting, kind="changes")
+        yield _line("work_waiting_max", RECORD.waiting, kind="changes")
         yield _line("request_bodies_bytes", request.limits.bodies.in_memory)
         yield _line("list_page_age_seconds", self._cache.age_seconds())
         yield _line("database_up", is_up)

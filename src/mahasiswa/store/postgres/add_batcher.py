@@ -28,10 +28,15 @@ class AddBatcher:
         self._pool = pool
         self._queue = GroupCommit(self._commit)
 
+    @property
+    def waiting(self) -> int:
+        """The number of additions for the next batch."""
+        return self._queue.waiting
+
     async def add(self, record: Mahasiswa) -> None:
         """Add a record and wait until it is on disk; raise Busy, Refused, Unavailable or Uncertain."""
-        if self._queue.waiting >= RECORD.waiting:
-            raise Busy(f"{RECORD.name}: {self._queue.waiting} additions waiting")
+        if self.waiting >= RECORD.waiting:
+            raise Busy(f"{RECORD.name}: {self.waiting} additions waiting")
         await self._queue.write(record, REQUEST_TIMEOUT_SECONDS)
 
     async def close(self) -> None:

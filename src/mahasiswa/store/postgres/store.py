@@ -51,6 +51,10 @@ class PostgresStore:
         await store._pool.open()
         return store
 
+    @property
+    def changes_waiting(self) -> int:
+        return self._additions.waiting
+
     async def version(self) -> str | None:
         return await self._versions.get()
 

@@ -96,6 +96,10 @@ class SQLiteStore:
         except apsw.Error as error:
             raise Unusable(f"{path} cannot be opened: {error}") from error
 
+    @property
+    def changes_waiting(self) -> int:
+        return self._file.writer.waiting if self._file else 0
+
     async def version(self) -> Version | None:
         if self._file is None or time.monotonic() >= self._next_file_check:
             await self._current()

@@ -37,10 +37,15 @@ class Writer:
         self._changes = GroupCommit(self._commit)
         self._is_closed = False
 
+    @property
+    def waiting(self) -> int:
+        """The number of changes for the next group."""
+        return self._changes.waiting
+
     async def write(self, change: Change) -> None:
         """Make a change and wait until it is on disk; raise what `change` raised, Busy or Unavailable."""
-        if self._is_limited and self._changes.waiting >= RECORD.waiting:
-            raise Busy(f"changes: {self._changes.waiting} waiting")
+        if self._is_limited and self.waiting >= RECORD.waiting:
+            raise Busy(f"changes: {self.waiting} waiting")
         await self._changes.write(change, STEP_TIMEOUT_SECONDS if self._is_limited else LOCK_TIMEOUT_SECONDS)
 
     async def run_exclusive(self, work: Change) -> None:
