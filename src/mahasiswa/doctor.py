@@ -11,6 +11,9 @@ from mahasiswa.store.findings import Finding, good, wrong
 BACKUP_MAX_HOURS = 26
 """Maximum age of the newest back-up: a day, and room for a back-up that takes long."""
 
+CLOCK_TOLERANCE_HOURS = 0.1
+"""A back-up on another machine's disk has the time of that machine."""
+
 
 def diagnose(settings: Settings, environ: Mapping[str, str], backups: Path | None) -> Iterator[Finding]:
     """Check everything that can be checked while the service runs. `backups` is the folder of the back-ups."""
@@ -39,7 +42,9 @@ def _newest_backup(settings: Settings, folder: Path) -> Iterator[Finding]:
         return
     hours = (time.time() - newest[0]) / 3600
     age = f"The newest back-up, {newest[1]}, is {hours:.1f} hours old"
-    if hours > BACKUP_MAX_HOURS:
+    if hours < -CLOCK_TOLERANCE_HOURS:
+        yield wrong(f"{newest[1]} was made later than now. Set the clock: timedatectl set-ntp true")
+    elif hours > BACKUP_MAX_HOURS:
         yield wrong(f"{age}. Find out why no newer one was made: systemctl status mahasiswa-backup.timer")
     else:
         yield good(f"{age}.")

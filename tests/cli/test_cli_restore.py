@@ -217,10 +217,11 @@ def test_a_backup_of_a_newer_release_is_refused(changed: Operator) -> None:
     assert (changed.names(), changed.records()) == (names, NOW)
 
 
-def test_a_damaged_backup_is_refused(changed: Operator) -> None:
-    data = bytearray((changed.folder / "cadangan.db").read_bytes())
-    data[4096:8192] = b"\xff" * 4096
-    changed.write("cadangan.db", bytes(data))
+@pytest.mark.parametrize("damage", ["overwritten", "cut off"])
+def test_a_damaged_backup_is_refused(changed: Operator, damage: str) -> None:
+    data = (changed.folder / "cadangan.db").read_bytes()
+    rest = b"" if damage == "cut off" else b"\xff" * 4096 + data[8192:]
+    changed.write("cadangan.db", data[:4096] + rest)
     names = changed.names()
     (line,) = changed.failed("restore", "cadangan.db")
     assert line.startswith("mahasiswa: cadangan.db cannot be restored: ")

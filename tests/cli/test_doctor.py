@@ -4,25 +4,26 @@ import os
 import shutil
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import psycopg
 import pytest
 from harness import Service
-from operators import TWO, Operator, operator_in_empty_folder
+from operators import TWO, Operator, operator_in_empty_folder, unprivileged_command
 from postgres import own_schema
 from spreadsheets import HEADER, csv
 from stores import run_script
 
-# The fixture, which pytest finds by this name.
-__all__ = ["operator_in_empty_folder"]
+# The fixtures, which pytest finds by these names.
+__all__ = ["operator_in_empty_folder", "unprivileged_command"]
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no file modes")
 
 
-def problems(operator: Operator, *arguments: str, **environment: str) -> list[str]:
+def problems(operator: Operator, *arguments: str, before: Sequence[str] = (), **environment: str) -> list[str]:
     """Run the command, which must find something wrong; return the sentences about that."""
-    answer = operator.run("doctor", *arguments, **environment)
+    answer = operator.run("doctor", *arguments, before=before, **environment)
     assert answer.returncode == 1, answer.stdout
     assert "Traceback" not in answer.stderr
     return [line.removeprefix("WRONG  ") for line in answer.stdout.splitlines() if line.startswith("WRONG")]
@@ -98,6 +99,36 @@ def test_a_database_of_a_newer_version_is_found(kept: Operator) -> None:
     assert "schema version 99" in line
 
 
+@pytest.mark.parametrize(
+    ("script", "found"),
+    [
+        ("CREATE TABLE lain (a)", "cannot be read: no such table: mahasiswa. Check DATABASE_URL, or restore a back-up"),
+        ("CREATE TABLE mahasiswa (nim, nama, alamat)", "that this program did not make"),
+    ],
+)
+def test_a_database_of_another_program_is_found(operator: Operator, script: str, found: str) -> None:
+    """The service would not start on the second one."""
+    run_script(operator.database, script)
+    operator.database.chmod(0o600)
+    (line,) = problems(operator)
+    assert found in line
+
+
+def test_a_user_without_rights_is_told_to_be_the_user_of_the_service(kept: Operator, unprivileged: list[str]) -> None:
+    (kept.folder / "cadangan" / "a.db").chmod(0)
+    kept.database.chmod(0o400)
+    kept.folder.chmod(0o500)
+    try:
+        folder, backup = problems(kept, "--backup", "cadangan", before=unprivileged)
+        kept.folder.chmod(0o700)
+        database, _ = problems(kept, "--backup", "cadangan", before=unprivileged)
+    finally:
+        kept.folder.chmod(0o700)
+    assert folder.startswith(f"This user may not write to {kept.folder}. Run this command as the user of the service")
+    assert database.startswith(f"This user may not read and write {kept.database}. Run this command as the user")
+    assert backup == "This user may not read cadangan/a.db. Run this command as the user of the service."
+
+
 def test_rights_for_every_user_are_found(kept: Operator) -> None:
     kept.database.chmod(0o644)
     (line,) = problems(kept)
@@ -139,6 +170,12 @@ def test_an_old_backup_is_found(kept: Operator) -> None:
     os.utime(file, (time.time() - 27 * 3600,) * 2)
     (line,) = problems(kept, "--backup", "cadangan")
     assert "cadangan/a.db, is 27.0 hours old. Find out why" in line
+
+
+def test_a_backup_from_the_future_is_found(kept: Operator) -> None:
+    os.utime(kept.folder / "cadangan" / "a.db", (time.time() + 3600,) * 2)
+    (line,) = problems(kept, "--backup", "cadangan")
+    assert line == "cadangan/a.db was made later than now. Set the clock: timedatectl set-ntp true"
 
 
 def test_a_folder_without_a_backup_is_found(kept: Operator) -> None:

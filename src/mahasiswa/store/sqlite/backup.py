@@ -132,6 +132,8 @@ def reason(error: apsw.Error | OSError) -> str:
     """Why a copy could not be written."""
     # SQLite's own texts say "database or disk is full" for the disk of the copy, and sometimes "not an error".
     match error:
+        case apsw.CorruptError() if str(error) == "not an error":
+            return "the file is damaged"
         case apsw.FullError():
             return os.strerror(errno.ENOSPC)
         case apsw.IOError():

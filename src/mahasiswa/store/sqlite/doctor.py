@@ -44,14 +44,22 @@ def examine(path: Path) -> Iterator[Finding]:
             yield wrong(f"{path} does not exist. Start the service for an empty list, or run: mahasiswa restore FILE")
             return
         yield _modes(path)
+    except PermissionError:
+        yield wrong(
+            f"This user may not write to {path.parent}. Run this command as the user of the service, or give the folder to"
+            " that user: chown"
+        )
+        return
     except OSError as error:
-        yield wrong(f"{path.parent} cannot be used: {error.strerror}. Give it to the user of the service: chown")
+        yield wrong(f"{path.parent} cannot be used: {error.strerror}. Check the disk.")
         return
     yield from _contents(path)
 
 
 def examine_backup(file: Path) -> Finding:
     """Check that a back-up can be restored."""
+    if not os.access(file, os.R_OK):
+        return wrong(f"This user may not read {file}. Run this command as the user of the service.")
     try:
         with closing(open_to_read(file)) as db:
             check_integrity(db)
@@ -76,8 +84,10 @@ def _contents(path: Path) -> Iterator[Finding]:
             yield _clock(path, db.execute(sql.LAST_MOMENT).get)
     except (apsw.CorruptError, apsw.NotADBError) as error:
         yield wrong(f"{path} is damaged ({error}). Restore a back-up: mahasiswa restore FILE")
-    except (apsw.Error, StoreError) as error:
-        yield wrong(f"{path} cannot be read: {error}.")
+    except apsw.Error as error:
+        yield wrong(f"{path} cannot be read: {error}. Check DATABASE_URL, or restore a back-up: mahasiswa restore FILE")
+    except StoreError as error:
+        yield wrong(f"{error}.")
 
 
 def _free_space(path: Path) -> Finding:

@@ -90,14 +90,10 @@ def adopt(path: Path) -> Adopted:
 def upgrade_copy(path: Path) -> None:
     """Bring the table mahasiswa of a copy to this schema; raise Unusable. A copy of it remains, so no back-up is written."""
     with _exclusive(path, create=False) as db:
-        if known_version(db, path):
-            return
-        kind, definition = _describe(db)
-        if definition == sql.CREATE_MAHASISWA_1_0_0:
+        known_version(db, path)
+        if _describe(db) == ("table", sql.CREATE_MAHASISWA_1_0_0):
             with db:
                 _move_table(db, path)
-        elif definition != sql.CREATE_MAHASISWA:
-            raise _foreign(path, str(kind))
 
 
 def known_version(db: apsw.Connection, path: Path) -> int:
@@ -107,25 +103,24 @@ def known_version(db: apsw.Connection, path: Path) -> int:
         raise Unusable(
             f"{path} has schema version {version}, and this release knows only up to {len(STEPS)}: use a newer release"
         )
-    if version:
-        kind, definition = _describe(db)
-        if kind is None:
-            raise Unusable(f"{path} has schema version {version}, but its table mahasiswa is missing")
-        if definition != sql.CREATE_MAHASISWA:
-            raise _foreign(path, kind)
+    kind, definition = _describe(db)
+    if version and kind is None:
+        raise Unusable(f"{path} has schema version {version}, but its table mahasiswa is missing")
+    # 1.0.0 set no version, and `.dump` of the sqlite3 shell keeps none.
+    ours = [sql.CREATE_MAHASISWA] if version else [sql.CREATE_MAHASISWA, sql.CREATE_MAHASISWA_1_0_0]
+    if kind and definition not in ours:
+        raise _foreign(path, kind)
     return version
 
 
 def _create_or_rebuild(db: apsw.Connection, path: Path) -> None:
-    """Step 1: the table with its rules. A table of release 1.0.0, which set no version, is rebuilt."""
+    """Step 1: the table with its rules. A table of release 1.0.0 is rebuilt."""
     kind, definition = _describe(db)
     if kind is None:
         db.execute(sql.CREATE_MAHASISWA)
     elif definition == sql.CREATE_MAHASISWA_1_0_0:
         adopted = _rebuild(db, path)
         log.warning("%s was made by release 1.0.0 and is upgraded; a back-up is in %s", path, adopted.backup)
-    elif definition != sql.CREATE_MAHASISWA:  # `.dump` of the sqlite3 shell keeps the table, not the version
-        raise _foreign(path, kind)
 
 
 def _create_history(db: apsw.Connection, path: Path) -> None:
