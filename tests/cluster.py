@@ -21,7 +21,7 @@ import psutil  # type: ignore[import-untyped]
 from harness import SETTINGS
 
 PACKAGING = Path(__file__).parents[1] / "packaging" / "patroni"
-PROGRAMS = ("/usr/bin/etcd", "/usr/bin/patroni", "/usr/sbin/haproxy", "/usr/lib/postgresql/15/bin/postgres")
+PROGRAMS = ("/usr/bin/etcd", "/usr/bin/patroni", "/usr/sbin/haproxy", "/usr/lib/postgresql/15/bin/postgres", "ip")
 PASSWORD = "secret"
 
 # Addresses that are reserved for documents (RFC 5737). They exist in the namespaces only, and no route leads out.

@@ -24,7 +24,7 @@ from cluster import DATABASE_HOSTS, PASSWORD, PROGRAMS, Cluster, Host
 from linearizability import Operation, first_violation
 from visitor import Page, Site
 
-PACKAGES = "patroni python3-etcd etcd-server etcd-client haproxy postgresql-15"
+PACKAGES = "patroni python3-etcd etcd-server etcd-client haproxy postgresql-15 iproute2"
 
 pytestmark = [
     pytest.mark.torture,
