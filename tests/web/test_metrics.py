@@ -82,7 +82,7 @@ def test_the_durations_are_a_histogram(measured: Service) -> None:
 
 def test_each_worker_has_time_series_of_its_own(tmp_path: Path) -> None:
     """With WORKERS=2, an answer shows one worker, and the label of each series names it."""
-    seen = set()
+    seen: set[str] = set()
 
     def are_both_seen() -> bool:
         with service.site() as site:  # a new connection, which either worker may accept
