@@ -9,7 +9,7 @@ from stores import BUDI, SITI, age_history, attempt, opened, read_all, records_o
 
 from mahasiswa.record import Mahasiswa, Write, digest
 from mahasiswa.settings import DatabaseURL
-from mahasiswa.store import Store, migrate
+from mahasiswa.store import Query, Store, migrate
 from mahasiswa.store.errors import Changed, NotInHistory, UndoConflict
 from mahasiswa.store.history import PURGE_ENTRIES, UNDO_CONFLICTS_MAX, Batch, BatchKind, Conflict, Entry
 
@@ -26,9 +26,10 @@ async def items(store: Store, cari: str = "", batch: int | None = None) -> Seque
 
 
 async def newest(store: Store) -> Entry | Batch:
-    """Return the newest item, which the snapshot must have as well."""
+    """Return the newest item, which a snapshot and a search must have as well."""
     item = (await items(store))[0]
     assert (await store.snapshot(0)).last == item
+    assert (await store.search(Query(), 0, 1)).last == item
     return item
 
 

@@ -52,10 +52,14 @@ class Merged(NamedTuple):
 
 
 class Found(NamedTuple):
-    """One page of the records that a query finds, and the number of all of them. Both are of one moment."""
+    """One page of the records that a query finds, the number of all of them, and the newest item of the history.
+
+    All are of one moment. `last` is None if there is no history.
+    """
 
     total: int
     records: Sequence[Mahasiswa]
+    last: Entry | Batch | None = None
 
 
 class Store(Protocol):

@@ -57,7 +57,7 @@ async def _found(view: View, store: Store, pages: Pages) -> Response:
     at_end = view.found(found.total)
     if at_end.halaman != view.halaman:  # past the end: show the last page
         found = await store.search(view.query, at_end.offset, view.per)
-    return pages.found(await _with_nearest(at_end, store), found.records, await _latest(store))
+    return pages.found(await _with_nearest(at_end, store), found.records, found.last)
 
 
 async def _with_nearest(view: View, store: Store) -> View:

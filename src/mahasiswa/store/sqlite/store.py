@@ -156,8 +156,11 @@ class SQLiteStore:
         bindings |= {"limit": limit, "offset": offset}
 
         def read(db: apsw.Connection) -> Found:
-            rows = _fetch(db.execute(statement, bindings))
-            return Found(cast("int", rows[0][0]), [Mahasiswa._make(row[1:]) for row in rows if row[1] is not None])
+            with db:
+                rows, last = _fetch(db.execute(statement, bindings)), history.last(db)
+            return Found(
+                cast("int", rows[0][0]), [Mahasiswa._make(row[1:]) for row in rows if row[1] is not None], last
+            )
 
         return await self._read(SEARCH, read)
 
