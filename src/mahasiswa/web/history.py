@@ -35,7 +35,7 @@ async def show_batch(request: Request, store: Store, pages: Pages) -> Response:
 
 
 async def undo(request: Request, store: Store, pages: Pages) -> Response:
-    """POST /mahasiswa/riwayat/perubahan/:id: restore a record to what it was before that change.
+    """POST /mahasiswa/riwayat/perubahan/:id: restore a record as it was before that change.
 
     `versi` comes from the page of a conflict. It is the digest of the record that the page showed and that is to be
     overwritten, "-" if there was none.
