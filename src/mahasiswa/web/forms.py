@@ -43,7 +43,7 @@ class BodyRefused(Exception):
 
 
 class Form(NamedTuple):
-    """The requested fields. `values` has each text, or None if it was not sent; `wrong` has the problems of sent texts."""
+    """The requested fields. `values` has each text, or None if it was not sent; `wrong` has the problems of texts."""
 
     values: dict[str, str | None]
     wrong: dict[str, FormProblem]

@@ -1,4 +1,4 @@
-"""Formats many rows of the list at once (specification 4.1.4 and 4.1.5). Rendering a page takes most of its time here."""
+"""Formats many rows of the list at once (specification 4.1.4 and 4.1.5), which takes most of the time of a page."""
 
 import re
 from collections.abc import Sequence

@@ -30,7 +30,7 @@ DAYS_WITHOUT_YEAR = 330
 list page may be kept for days."""
 
 SLOTS = {name: Markup(f"<!--{name}-->") for name in ("total", "latest", "today", "rows")}  # noqa: S704 - these names
-"""Marks in list.html for the parts that differ between versions of the data. No record can forge one: `<` is escaped."""
+"""Marks in list.html for the parts that differ between versions of the data. No record can hold one: `<` is escaped."""
 
 slot = re.compile(rb"<!--(\w+)-->")
 

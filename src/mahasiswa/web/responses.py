@@ -70,7 +70,7 @@ def gzipped(body: bytes) -> bytes:
 
 
 def compressed(response: Response, accept_encoding: bytes) -> Response:
-    """The response, with gzip if it is a page that the client accepts so. A page from the list cache stays as it is."""
+    """Compress a page with gzip if the client accepts it. A page that has the header Vary was through here already."""
     if response.media_type != "text/html" or "vary" in response.headers:
         return response
     response.headers.add_vary_header("Accept-Encoding")

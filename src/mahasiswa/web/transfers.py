@@ -206,7 +206,7 @@ async def _preview(
 
 
 async def _absentees(store: Store, in_file: set[str]) -> list[Mahasiswa]:
-    """The first records of the list that are not in the file. Reading stops when there are enough of them."""
+    """The first stored records that the file lacks. Besides them it reads at most as many records as the file has rows."""
     found: list[Mahasiswa] = []
     last: str | None = None
     while len(found) < ABSENTEES_MAX_ROWS and (chunk := await store.after(last, ABSENTEES_MAX_ROWS)):
