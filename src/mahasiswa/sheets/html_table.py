@@ -31,7 +31,7 @@ def is_html(file: BinaryIO) -> bool:
 
 
 def html_rows(file: BinaryIO) -> Iterator[tuple[int, list[Cell]]]:
-    """The rows of all tables of a page, numbered in their order. Raises TooBig if a tag or a comment is too long."""
+    """The rows of all tables of a page, numbered in their order. Raises TooBig if a row or a tag is too long."""
     return enumerate(_rows(file), 1)
 
 
