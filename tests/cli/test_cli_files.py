@@ -22,7 +22,7 @@ from operators import (
     unprivileged_command,
 )
 from spreadsheets import HEADER, csv
-from stores import run_script
+from stores import RELEASE_1_0_0, run_script
 
 # The fixtures, which pytest finds by these names.
 __all__ = ["operator_in_empty_folder", "operator_with_a_long_list", "unprivileged_command"]
@@ -30,13 +30,6 @@ __all__ = ["operator_in_empty_folder", "operator_with_a_long_list", "unprivilege
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no file modes")
 
 FOREIGN = "CREATE TABLE mahasiswa (nim TEXT, nama TEXT, alamat TEXT); INSERT INTO mahasiswa VALUES ('1', 'Ani', 'Solo')"
-RELEASE_1_0_0 = """
-CREATE TABLE IF NOT EXISTS mahasiswa (
-  nim TEXT NOT NULL PRIMARY KEY,
-  nama TEXT NOT NULL,
-  alamat TEXT NOT NULL
-) STRICT, WITHOUT ROWID
-"""
 
 # Both make a file readable by its owner only if the program asks for it.
 WIDE_UMASK = ["sh", "-c", 'umask 000; exec "$@"', "sh"]

@@ -9,20 +9,12 @@ from pathlib import Path
 
 import pytest
 from harness import Service, StartError
-from stores import ask, contents, run_script
+from stores import RELEASE_1_0_0, ask, contents, run_script
 
 from mahasiswa.settings import SQLiteURL
 from mahasiswa.store import migrate
 from mahasiswa.store.errors import Unusable
 
-# As release 1.0.0 made it. It stands here again, so that the test fails if the program's own copy is changed.
-RELEASE_1_0_0 = """
-CREATE TABLE IF NOT EXISTS mahasiswa (
-  nim TEXT NOT NULL PRIMARY KEY,
-  nama TEXT NOT NULL,
-  alamat TEXT NOT NULL
-) STRICT, WITHOUT ROWID
-"""
 RECORDS = [("", "", ""), ("0001", "Siti Nur'aini", "Jalan\r\nKaliurang"), ("20/2", "Zoë 🎓", "NULL")]
 
 FOREIGN = {
