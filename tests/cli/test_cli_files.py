@@ -35,7 +35,7 @@ FOREIGN = "CREATE TABLE mahasiswa (nim TEXT, nama TEXT, alamat TEXT); INSERT INT
 WIDE_UMASK = ["sh", "-c", 'umask 000; exec "$@"', "sh"]
 GROUP_UMASK = ["sh", "-c", 'umask 027; exec "$@"', "sh"]
 
-# Runs a command that gets EPERM for link() and linkat(), which is what Linux answers on FAT and exFAT.
+# Runs a command that gets EPERM for link() and linkat(), as Linux answers on FAT and exFAT.
 WITHOUT_HARD_LINKS = """
 import ctypes, os, platform, struct, sys
 numbers = {"x86_64": (86, 265), "aarch64": (37, 37)}[platform.machine()]
@@ -72,7 +72,7 @@ def mode_of(path: Path) -> int:
 
 
 def test_only_the_owner_can_read_the_files_of_a_new_database(tmp_path: Path) -> None:
-    """The mode of the database, the write-ahead log and its index is 0600, whatever the umask."""
+    """The mode of the database, the write-ahead log and its index is 0600 for any umask."""
     before = os.umask(0)
     try:
         service = Service(tmp_path / "mahasiswa.db")

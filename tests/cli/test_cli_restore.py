@@ -1,4 +1,4 @@
-"""`mahasiswa restore`: which back-ups it takes, which it refuses, and what it leaves."""
+"""`mahasiswa restore`: the back-ups that it restores and refuses, and the files that it leaves."""
 
 import re
 import shutil
@@ -44,7 +44,7 @@ def operator_with_a_backup(operator: Operator) -> Operator:
 
 
 def saved_by(operator: Operator) -> Path:
-    """Return the back-up file of what a restore has replaced."""
+    """Return the back-up file that a restore has written before it replaced the records."""
     (saved,) = operator.folder.glob("mahasiswa.db.before-*")
     return saved
 

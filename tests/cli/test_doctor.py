@@ -1,4 +1,4 @@
-"""`mahasiswa doctor`: it finds what is wrong, says what to do, and ends with exit code 1 then."""
+"""`mahasiswa doctor`: it names each fault with its remedy, and then ends with exit code 1."""
 
 import os
 import shutil

@@ -298,7 +298,7 @@ async def test_a_worker_purges_without_other_changes_and_goes_on_after_a_failure
 
 
 async def test_a_forgotten_record_is_in_no_byte_of_the_files(tmp_path: Path) -> None:
-    """Neither its texts of now nor those of earlier edits, whatever program made them."""
+    """Its present texts and those of earlier edits are gone, also if another program wrote them."""
     path = tmp_path / "mahasiswa.db"
     # As release 1.0.0 did, it leaves removed texts in free space.
     run_script(

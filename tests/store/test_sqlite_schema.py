@@ -179,7 +179,7 @@ def test_an_upgrade_that_would_drop_an_index_is_refused(path: Path) -> None:
     assert backups(path) == []
 
 
-# ---- what is refused
+# ---- refused files
 
 
 def test_a_file_of_a_newer_release_is_refused(path: Path) -> None:
@@ -232,7 +232,7 @@ def shell() -> str:
 
 
 def in_shell(shell: str, path: Path, *commands: str) -> str:
-    """Run commands in the sqlite3 shell; return what it writes. It must end without an error."""
+    """Run commands in the sqlite3 shell; return its output. It must end without an error."""
     return subprocess.run(
         [shell, "-bail", str(path)], input="\n".join(commands), capture_output=True, text=True, check=True
     ).stdout
