@@ -23,7 +23,7 @@ WAL_MAX_BYTES = 64 * 1024 * 1024
 """Maximum size of the write-ahead log after a checkpoint. A long read of another program can let it grow beyond."""
 
 SECURE_DELETE = "PRAGMA secure_delete = ON"
-"""Overwrites removed texts with zeros. Without it `forget` could not remove what was edited or deleted earlier."""
+"""Overwrites removed texts with zeros. Without it `forget` could not remove texts that were edited or deleted earlier."""
 
 
 def connect(path: Path) -> apsw.Connection:

@@ -14,7 +14,7 @@ from mahasiswa.store.history import PURGE_ENTRIES, PURGE_SECONDS
 # `connection.refusal` reads the form's message from it. A file keeps the text of its CREATE TABLE, and `schema`
 # recognises a table by it: any change of this text, or of the maximum length, needs a new step there.
 #
-# The rules stop at what SQLite 3.40 (Debian 12) knows, so that its shell can read and write the file.
+# The rules use only SQL that SQLite 3.40 (Debian 12) knows, so that its shell can read and write the file.
 CREATE_MAHASISWA = f"""\
 CREATE TABLE mahasiswa (
   nim TEXT NOT NULL PRIMARY KEY
@@ -152,7 +152,7 @@ ROWS_BEFORE = """
 SELECT typeof(nim), typeof(nama), typeof(alamat), CAST(nim AS BLOB), CAST(nama AS BLOB), CAST(alamat AS BLOB)
 FROM mahasiswa_before ORDER BY nim COLLATE BINARY
 """
-# The cast gives nim the affinity of the key, so that the key's index is used whatever type the old column has.
+# The cast gives nim the affinity of the key, so that the key's index is used for any type of the old column.
 COUNT_BEFORE = "SELECT count(*) FROM mahasiswa_before"
 COUNT_KEPT = """
 SELECT count(*) FROM mahasiswa_before AS b CROSS JOIN mahasiswa AS m ON m.nim = CAST(b.nim AS TEXT)
