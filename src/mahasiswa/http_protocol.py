@@ -265,7 +265,7 @@ class HttpProtocol(BoundedProtocol):
             super().on_message_complete()
             return
         page = self.list_page
-        if self.default_headers is not self.server_state.default_headers:  # uvicorn makes them anew each second
+        if self.default_headers is not self.server_state.default_headers:  # uvicorn replaces them each second
             self.default_headers = self.server_state.default_headers
             self.date = b"".join([b"%b: %b\r\n" % header for header in self.default_headers])
         head = STATUS_LINE[page.status_code] + self.date + page.head

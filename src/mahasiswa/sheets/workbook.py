@@ -55,7 +55,7 @@ def read_workbook(
     """The rows of an xlsx, xls or ods file. The child process ends with this context, or soon after `stop` is set.
 
     With `whole`, all cells of a small workbook are read. `sheet` and `places` are a person's choice. `seconds` limits
-    the time of waiting for the child. Raises SheetError, at once or while the rows are read, and Stopped after `stop`
+    only the time in which the child is waited for. Raises SheetError, at once or while the rows are read, and Stopped after `stop`
     was set.
     """
     stop = stop or threading.Event()

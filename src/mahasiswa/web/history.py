@@ -85,6 +85,6 @@ async def _read(store: Store, view: View, batch: int | None) -> HistoryPage:
 
 
 def _id(request: Request) -> int | None:
-    """The number at the end of the path, or None if there is none that an entry or a batch could have."""
+    """The number at the end of the path, or None if no entry and no batch can have it."""
     text = request.path.rpartition("/")[2]
     return int(text) if text.isascii() and text.isdigit() and len(text) <= ID_MAX_DIGITS else None

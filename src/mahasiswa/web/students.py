@@ -61,7 +61,7 @@ async def _found(view: View, store: Store, pages: Pages) -> Response:
 
 
 async def _with_nearest(view: View, store: Store) -> View:
-    """The view with searches to offer, if it found nothing. If there is no time for them, the page is sent without."""
+    """The view with searches to offer, if it found nothing. If there is no slot or time for them, it has none."""
     if view.query.cari and not view.total:
         with suppress(Busy, TookTooLong):
             return view._replace(nearest=await store.nearest(view.query.cari, NEAREST_OFFERED))

@@ -109,7 +109,7 @@ class SQLiteStore:
             return None
         # The query takes a fifth of the time of a list page from memory. So all callers outside of tasks share one query
         # in each turn of the event loop. They run while the loop polls its sockets. Before it polls again, it runs its
-        # queue, which has `_forget_turn`. So a request that was sent after the query gets a later version.
+        # queue, which has `_forget_turn`. So a request that was sent after the query causes a new query.
         is_kept = asyncio.current_task() is None
         if is_kept:
             asyncio.get_running_loop().call_soon(self._forget_turn)
