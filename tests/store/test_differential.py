@@ -202,7 +202,7 @@ def test_both_engines_answer_the_same_operations_alike(runner: tuple[asyncio.Run
 
 
 def test_both_engines_find_the_same_records(runner: tuple[asyncio.Runner, Store, Store]) -> None:
-    """Each search finds the same records, in the same order, whatever field it is sorted by."""
+    """Each search finds the same records, in the same order, sorted by any field."""
     loop, sqlite, postgres = runner
     texts = [*LETTERS, *(f"x{letter}y" for letter in LETTERS), "Siti", "siti", "SITI", "100%", "a_b", "axb", "***=a"]
     records = [(number, f"{text}{number}", text, text[::-1]) for number, text in enumerate(texts)]

@@ -512,7 +512,7 @@ async def test_a_purge_without_expired_entries_keeps_the_version(url: DatabaseUR
 
 
 async def test_of_many_workers_one_purges_once_a_minute(url: DatabaseURL) -> None:
-    """Without other changes at most one slice goes in a minute, whatever the number of stores."""
+    """Without other changes at most one slice is removed in a minute, for any number of stores."""
     async with opened(url) as store, opened(url) as other:
         for number in range(PURGE_ENTRIES * 2 + 10):
             await store.add(f"{number:03}", "Siti", "Solo")

@@ -66,7 +66,7 @@ class PostgresStore:
                 return Snapshot(version, None, last)
             return Snapshot(version, list(map("\0".join, await _records(db, sql.ALL))), last)
 
-        # Asked before, because a server that cannot tell its version would abort the transaction.
+        # Ask before the transaction, because a server that cannot tell its version would abort it.
         is_known = await self.version() is not None
         deadline = self._pool.deadline()
         return await self._pool.read(LIST, read, deadline)
