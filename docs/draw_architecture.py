@@ -40,10 +40,10 @@ BANDS = (
 BOXES = (
     (150, 880, 66, "server.py, worker.py, http_protocol.py", "supervise the workers; uvicorn parses HTTP; deadlines; the list page from memory"),
     (150, 880, 160, "web/middleware.py", "outermost, for every route: one log line, errors become pages, pages are compressed"),
-    (150, 880, 256, "web/request_guard.py", "refuses requests that could mean two things and, if SAME_ORIGIN_ONLY=1, other sites"),
+    (150, 880, 256, "web/request_guard.py", "refuses ambiguous requests and, if SAME_ORIGIN_ONLY=1, requests from other sites"),
     (150, 280, 360, "web/list_cache.py", "version unchanged: page from memory"),
     (450, 580, 360, "web/app.py", "the route table: method and path lead to a handler, also for every other GET"),
-    (200, 230, 464, "pages.py, list_rows.py", "render what has changed"),
+    (200, 230, 464, "pages.py, list_rows.py", "render the changed rows"),
     (450, 280, 464, "web/students.py, forms.py", "read the form, attempt the write"),
     (750, 280, 464, "web/transfers.py", "preview first; confirmation writes"),
     (750, 230, 564, "sheets/", "read, clean, compare"),

@@ -1,4 +1,4 @@
-"""Runs the commands that build and install the service, and does in it what staff do."""
+"""Runs the commands that build and install the service, and tries out the installed service."""
 
 import csv
 import io

@@ -112,7 +112,7 @@ class Server:
         self._end(signal.SIGINT)
 
     def crash(self) -> None:
-        """Stop the server at once, as `pg_ctl stop -m immediate` does. What it had not written is lost."""
+        """Stop the server at once, as `pg_ctl stop -m immediate` does. Unwritten changes are lost."""
         self._end(signal.SIGQUIT)
 
     def kill(self) -> None:

@@ -124,14 +124,14 @@ RIGHT = {
 
 @pytest.mark.parametrize("history", WRONG.values(), ids=WRONG)
 def test_a_wrong_history_is_refused(history: list[Operation]) -> None:
-    """The answer that no order explains is named, in whatever order the history is recorded."""
+    """The answer that no order explains is named, for any order of the recorded history."""
     assert first_violation(history) in history
     assert first_violation(history[::-1]) in history
 
 
 @pytest.mark.parametrize("history", RIGHT.values(), ids=RIGHT)
 def test_a_right_history_is_accepted(history: list[Operation]) -> None:
-    """Some order explains every answer, in whatever order the history is recorded."""
+    """Some order explains every answer, for any order of the recorded history."""
     assert first_violation(history) is None
     assert first_violation(history[::-1]) is None
 

@@ -196,7 +196,7 @@ def _failures(file: Path) -> Iterator[None]:
     except StoreError as error:
         raise Failure([f"mahasiswa: {error}"]) from error
     except sheets.SheetError as error:
-        interrupt.check()  # Ctrl-C also ends the child process that reads a workbook, which is a SheetError
+        interrupt.check()  # Ctrl-C also ends the child process that reads a workbook; that raises SheetError
         raise Failure([f"{file}: {error}"]) from error
     except BrokenPipeError:
         raise
@@ -206,7 +206,7 @@ def _failures(file: Path) -> Iterator[None]:
 
 @contextmanager
 def _progress(label: str, whole: int) -> Iterator[Callable[[int], None]]:
-    """A progress bar if standard error is a terminal. Call the result with how much of `whole` is done.
+    """Show a progress bar if standard error is a terminal. Call the result with the part of `whole` that is done.
 
     After Ctrl-C that call raises Interrupted.
     """
@@ -224,7 +224,7 @@ def _progress(label: str, whole: int) -> Iterator[Callable[[int], None]]:
 def _complete_file(file: Path) -> Iterator[BinaryIO]:
     """A file to write. It has a temporary name until it is complete. `-` is standard output.
 
-    A file that is replaced keeps its mode, and a symbolic link its place: the file that it leads to is replaced.
+    A file that is replaced keeps its mode. If `file` is a symbolic link, the file that it leads to is replaced.
     """
     if file == Path("-"):
         yield sys.stdout.buffer

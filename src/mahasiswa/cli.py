@@ -20,7 +20,7 @@ INTERRUPTED, PIPE_CLOSED = 130, 141
 
 @contextmanager
 def _ended_early(interrupted: str = "nothing was written") -> Iterator[None]:
-    """Exit in one line after Ctrl-C, and silently when the program that reads standard output has ended, as `head` does."""
+    """Exit with one line after Ctrl-C, and without any if the reader of standard output has ended, as `head` does."""
     interrupt.listen()
     try:
         yield
@@ -71,9 +71,9 @@ def serve() -> None:
     type=click.Choice(["skip", "update"]),
     default="skip",
     show_default=True,
-    help="What to do with a record whose NIM exists already.",
+    help="Skip or update a record whose NIM exists already.",
 )
-@click.option("--dry-run", is_flag=True, help="Report what would be written, and write nothing.")
+@click.option("--dry-run", is_flag=True, help="Report the changes, and write nothing.")
 @_ended_early()
 def import_(file: Path, existing: str, *, dry_run: bool) -> None:
     """Import the records of a spreadsheet: xlsx, xls, ods or csv.
@@ -189,7 +189,7 @@ def restore(file: Path) -> None:
 )
 @_ended_early("nothing was changed")
 def doctor(folder: Path | None) -> None:
-    """Check the settings, the database and its disk, and say what is wrong and what to do.
+    """Check the settings, the database and its disk, and name each fault with its remedy.
 
     Run it as the user of the service, and with its settings. The service may run meanwhile. The exit code is 1 if
     something is wrong.
@@ -218,7 +218,7 @@ def adopt() -> None:
 
     The table is rebuilt with the definition of this program, and every record keeps its texts unchanged. SQLite: the
     database is backed up first, to a new file beside it. Nothing changes if a record or the table itself cannot be
-    taken over; the reason is printed. Stop the service and the other program before.
+    taken over; the reason is printed. Stop the service and the other program first.
 
     \b
     DATABASE_URL=sqlite:////srv/mahasiswa.db mahasiswa adopt
@@ -241,7 +241,7 @@ def adopt() -> None:
 def forget(nim: str) -> None:
     """Remove a person's record and all of its history, also from the free space of the database's files.
 
-    It cannot be undone. Back-ups, replicas, archives and logs keep what they have: remove it from them yourself. If a
+    It cannot be undone. Back-ups, replicas, archives and logs still hold the texts: remove them there yourself. If a
     program that has the database open prevents the removal from its files, the exit code is 1, and the files are named.
 
     \b
@@ -265,9 +265,8 @@ def forget(nim: str) -> None:
 def copy(source: str | None, target: str | None) -> None:
     """Copy all records from one database to another, for example from SQLite to PostgreSQL.
 
-    If one of the two is left out, it is DATABASE_URL. @FILE stands for a URL that is read from a file: every user of the
-    computer can see the command line, so a URL with a password does not belong there. If any record cannot be copied,
-    none is.
+    An address that is left out is DATABASE_URL. @FILE reads the address from a file. Use it for an address with a
+    password, because every user of the computer can see the command line. If any record cannot be copied, none is.
 
     \b
     mahasiswa copy --from sqlite:///mahasiswa.db --to postgresql://mahasiswa@db.example/mahasiswa

@@ -1,4 +1,4 @@
-"""Checks the settings, the database and the back-ups, and says in sentences what is wrong and what to do."""
+"""Checks the settings, the database and the back-ups, and names each fault with its remedy."""
 
 import time
 from collections.abc import Iterator, Mapping

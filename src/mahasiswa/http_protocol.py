@@ -37,8 +37,8 @@ PARSE_BYTES = 4096
 """Bytes that are parsed at a time. Pipelined requests after them wait as bytes, which take far less memory."""
 
 POLL_MAX_SOCKETS = 1024
-"""Maximum number of ready sockets that libuv serves at a time. After so many it polls again before it runs the queue,
-on which `Store.version_now` relies."""
+"""Maximum number of ready sockets that libuv serves before it polls again. `Store.version_now` needs the queue of the
+event loop to run between two polls, so with more connections the list page is not answered from the callback."""
 
 BODY_HEADERS = frozenset((b"content-length", b"transfer-encoding"))
 
@@ -62,7 +62,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.timer.cancel()
-        if self.running:  # uvicorn tells it to the newest request only
+        if self.running:  # uvicorn notifies only the newest request
             self.running.disconnected = True
             self.running.message_event.set()
         super().connection_lost(exc)
@@ -82,7 +82,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self.timer = self.loop.call_later(CHECK_SECONDS, self.check_deadlines)
 
     def read_deadline(self) -> float:
-        """When the next head, or the rest of a body whose response is complete, must have arrived."""
+        """The deadline for the next head, or for the rest of a body whose response is complete."""
         if self.head_began is not None:
             return self.head_began + HEAD_TIMEOUT_SECONDS
         if self.drain_began is not None:
@@ -265,7 +265,7 @@ class HttpProtocol(BoundedProtocol):
             super().on_message_complete()
             return
         page = self.list_page
-        if self.default_headers is not self.server_state.default_headers:  # uvicorn makes them anew each second
+        if self.default_headers is not self.server_state.default_headers:  # uvicorn replaces them each second
             self.default_headers = self.server_state.default_headers
             self.date = b"".join([b"%b: %b\r\n" % header for header in self.default_headers])
         head = STATUS_LINE[page.status_code] + self.date + page.head

@@ -1,4 +1,4 @@
-"""Ctrl-C in a command: a flag that long work checks between two steps, so that it never ends in the middle of one."""
+"""Handles Ctrl-C in a command: sets a flag, which long work checks between two steps and never within one."""
 
 import signal
 import threading

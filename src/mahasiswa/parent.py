@@ -10,7 +10,7 @@ from multiprocessing.connection import wait
 
 
 def end_with(parent: int) -> None:
-    """End this process at once when its parent is killed; otherwise it would hold the port and answer from it."""
+    """End this process at once when its parent is killed. Otherwise it would keep the port and answer requests."""
     if sys.platform == "linux":
         libc = ctypes.CDLL(None, use_errno=True)
         libc.prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG

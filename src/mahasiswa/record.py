@@ -84,9 +84,9 @@ def _without_line_breaks(text: str) -> str:
 
 
 def near_key(nim: str) -> str:
-    """The nim without leading zeros, spaces, dots, dashes and the case of ASCII letters. The engines' SQL does the same.
+    """The nim in ASCII lower case, without leading zeros, spaces, dots and dashes. The engines' SQL does the same.
 
-    Two nims with the same key are probably one: a CSV file that a spreadsheet has saved loses zeros.
+    Two nims with the same key are probably the same one: a CSV file that a spreadsheet has saved loses zeros.
     """
     return nim.translate(_NEAR).lstrip("0")
 

@@ -60,7 +60,7 @@ def serve(settings: Settings) -> None:
 
 
 def _wakened_by_signals() -> socket.socket:
-    """A socket that can be read from when SIGTERM or Ctrl-C has come, or the terminal was closed."""
+    """Return a socket that becomes readable after SIGTERM, after Ctrl-C, or when the terminal is closed."""
     signalled, wake = socket.socketpair()
     wake.settimeout(0)
     signal.set_wakeup_fd(wake.detach())
@@ -92,7 +92,7 @@ def _listen(host: str, port: int) -> socket.socket:
     """Bind without SO_REUSEPORT, so that a port that is taken is noticed; raise CannotStart."""
     try:
         listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
-        if sys.platform != "win32":  # there it would mean to share the port
+        if sys.platform != "win32":  # on Windows, SO_REUSEADDR would share the port
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if host == "::":
             listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
@@ -105,7 +105,7 @@ def _listen(host: str, port: int) -> socket.socket:
 
 
 def _raise_open_files() -> None:
-    """Allow as many open files as the system does, because each connection is one."""
+    """Raise the limit of open files to the system's maximum, because each connection is an open file."""
     if sys.platform != "win32":
         import resource  # noqa: PLC0415 - Windows has no such module
 

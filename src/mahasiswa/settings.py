@@ -129,7 +129,7 @@ def _is_slip(name: str, setting: str) -> bool:
     """Whether a name differs from a setting's by one slip: a letter wrong, missing or added, two exchanged, case, or `_`.
 
     A name that contains the setting's, or is a part of it, belongs to another program: HOSTNAME, PORTS, WORKER. So does
-    a name with a digit. A setting of four letters has too many such neighbours, so there two must be exchanged.
+    a name with a digit. Too many names differ from a setting of four letters in one letter, so there that is no slip.
     """
     if setting in name or name in setting or any(letter.isdigit() for letter in name):
         return False

@@ -1,7 +1,7 @@
-"""Bounded work: the kinds of work that a worker process does, and how much of each may run and wait at the same time.
+"""Bounded work: the kinds of work of a worker process, and the maximum of each kind that may run and wait at a time.
 
-Each kind has its own slots and threads, so work of one kind never waits for another kind. This table is the only place
-that says how many; docs/operations.md shows it.
+Each kind has its own slots and threads, so work of one kind never waits for another kind. The table of kinds is the
+only place with these limits; docs/operations.md shows it.
 """
 
 import asyncio
@@ -48,7 +48,7 @@ DATABASE_CONNECTIONS = sum(kind.running for kind in KINDS if kind is not WORKBOO
 
 
 class Busy(Exception):
-    """There is no room for more work of a kind. Nothing was done. The text says which kind, and how full it is."""
+    """There is no room for more work of a kind. Nothing was done. The text names the kind and its load."""
 
 
 class Slots:
@@ -96,7 +96,7 @@ class Slots:
                 await asyncio.gather(running, return_exceptions=True)
 
     def load(self) -> Iterator[tuple[Kind, int, int]]:
-        """How many of each kind run and wait now."""
+        """Each kind, with the number that runs now and the number that waits."""
         return ((kind, self._running[kind], self._waiting[kind]) for kind in KINDS)
 
     def _busy(self, kind: Kind) -> Busy:

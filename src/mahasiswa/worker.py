@@ -29,7 +29,7 @@ MAX_CONNECTIONS = 16_384
 """Maximum connections at a time, those of stalled clients included. Requests on further ones are answered 503."""
 
 NO_TIMEOUT_SECONDS = 10**6
-"""For uvicorn's timer of idle connections, because HttpProtocol has deadlines of its own."""
+"""Value that disables uvicorn's timer of idle connections, because HttpProtocol has its own deadlines."""
 
 log = logging.getLogger(__name__)
 
@@ -37,12 +37,12 @@ log = logging.getLogger(__name__)
 def run(settings: Settings, listener: socket.socket, parent: int) -> None:
     """Answer requests that come in on `listener`; end when the process `parent` ends."""
     end_with(parent)
-    signal.set_wakeup_fd(-1)  # it is the main process's
-    # uvicorn raises the signal again when it has ended; the store must still be closed then.
+    signal.set_wakeup_fd(-1)  # inherited from the main process
+    # uvicorn raises SIGTERM again at its end. It must not end this process, because the store is closed after that.
     signal.signal(signal.SIGTERM, lambda *_: None)
     if sys.platform != "win32":
-        # Ctrl-C, and the end of the terminal, go to every process of the terminal. The main process answers them by
-        # SIGTERM, so a second signal must not make the workers drop running requests.
+        # A terminal sends SIGINT and SIGHUP to all of its processes, and then the main process sends SIGTERM to the
+        # workers. A second signal would make them drop running requests.
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGHUP})
     configure_logging(settings.log_level)
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
@@ -78,7 +78,7 @@ async def _serve(settings: Settings, listener: socket.socket) -> None:
 
 
 async def _purge_history(store: Store) -> None:
-    """Remove expired entries if no change does it. Of all workers on one database the first one purges."""
+    """Remove expired entries also if nothing is changed. Of all workers on one database the first one purges."""
     while True:
         await asyncio.sleep(PURGE_SECONDS)
         try:
@@ -115,9 +115,9 @@ def configure_logging(level: str) -> None:
         "root": {"handlers": ["stderr"], "level": "WARNING"},
         "loggers": {
             "mahasiswa": {"level": level.upper()},
-            # It reports a request that was cut off at shutdown as an error. The middleware logs every other one.
+            # uvicorn reports a request that was cut off at shutdown as an error. The middleware logs all other errors.
             "uvicorn.error": {"level": "CRITICAL"},
-            # It warns of every body that a client has broken. The refusal has its own line.
+            # It warns of every malformed body. The request log has a line for the refusal already.
             "python_multipart": {"level": "ERROR"},
         },
     })  # fmt: skip

@@ -1,4 +1,4 @@
-"""`mahasiswa export`: the files it writes, and what it leaves alone when it fails."""
+"""`mahasiswa export`: the files that it writes, and those that it leaves unchanged when it fails."""
 
 import subprocess
 

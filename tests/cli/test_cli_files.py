@@ -22,7 +22,7 @@ from operators import (
     unprivileged_command,
 )
 from spreadsheets import HEADER, csv
-from stores import run_script
+from stores import RELEASE_1_0_0, run_script
 
 # The fixtures, which pytest finds by these names.
 __all__ = ["operator_in_empty_folder", "operator_with_a_long_list", "unprivileged_command"]
@@ -30,19 +30,12 @@ __all__ = ["operator_in_empty_folder", "operator_with_a_long_list", "unprivilege
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no file modes")
 
 FOREIGN = "CREATE TABLE mahasiswa (nim TEXT, nama TEXT, alamat TEXT); INSERT INTO mahasiswa VALUES ('1', 'Ani', 'Solo')"
-RELEASE_1_0_0 = """
-CREATE TABLE IF NOT EXISTS mahasiswa (
-  nim TEXT NOT NULL PRIMARY KEY,
-  nama TEXT NOT NULL,
-  alamat TEXT NOT NULL
-) STRICT, WITHOUT ROWID
-"""
 
 # Both make a file readable by its owner only if the program asks for it.
 WIDE_UMASK = ["sh", "-c", 'umask 000; exec "$@"', "sh"]
 GROUP_UMASK = ["sh", "-c", 'umask 027; exec "$@"', "sh"]
 
-# Runs a command that gets EPERM for link() and linkat(), which is what Linux answers on FAT and exFAT.
+# Runs a command that gets EPERM for link() and linkat(), as Linux answers on FAT and exFAT.
 WITHOUT_HARD_LINKS = """
 import ctypes, os, platform, struct, sys
 numbers = {"x86_64": (86, 265), "aarch64": (37, 37)}[platform.machine()]
@@ -79,7 +72,7 @@ def mode_of(path: Path) -> int:
 
 
 def test_only_the_owner_can_read_the_files_of_a_new_database(tmp_path: Path) -> None:
-    """The mode of the database, the write-ahead log and its index is 0600, whatever the umask."""
+    """The mode of the database, the write-ahead log and its index is 0600 for any umask."""
     before = os.umask(0)
     try:
         service = Service(tmp_path / "mahasiswa.db")

@@ -13,7 +13,7 @@ ELSEWHERE = "Back-ups, replicas, archives and logs keep what they have. Remove i
 
 
 def test_forget_removes_a_record_and_its_history(operator: Operator) -> None:
-    """It says what it cannot reach. Other records stay."""
+    """It names the places that it cannot reach. Other records stay."""
     operator.fill(TWO)
     operator.imported("--existing", "update", operator.write("b.csv", csv(HEADER, ("1", "Rahasia", "Solo"))))
     assert operator.done("forget", "1").splitlines() == ["1: the record and its history are removed", ELSEWHERE]

@@ -1,4 +1,4 @@
-"""`mahasiswa import`: what it writes, what it reports, and what it refuses."""
+"""`mahasiswa import`: the records that it writes, its reports, and the files that it refuses."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""`mahasiswa restore`: which back-ups it takes, which it refuses, and what it leaves."""
+"""`mahasiswa restore`: the back-ups that it restores and refuses, and the files that it leaves."""
 
 import re
 import shutil
@@ -10,21 +10,13 @@ from attack import until
 from harness import Service
 from operators import TWO, Operator, operator_in_empty_folder, records_of, unprivileged_command
 from spreadsheets import HEADER, Record, csv
-from stores import ask, run_script
+from stores import RELEASE_1_0_0, ask, run_script
 
 # The fixtures, which pytest finds by these names.
 __all__ = ["operator_in_empty_folder", "unprivileged_command"]
 
 NOW: list[Record] = [("1", "Ani", "Solo"), ("3", "Citra", "Bantul")]
 REMARK = "A person who was forgotten after that back-up is in the list again. Run mahasiswa forget again."
-
-RELEASE_1_0_0 = """
-CREATE TABLE IF NOT EXISTS mahasiswa (
-  nim TEXT NOT NULL PRIMARY KEY,
-  nama TEXT NOT NULL,
-  alamat TEXT NOT NULL
-) STRICT, WITHOUT ROWID
-"""
 
 # A table that another program keeps by triggers, as a search does.
 SIDE_TABLE = """
@@ -52,7 +44,7 @@ def operator_with_a_backup(operator: Operator) -> Operator:
 
 
 def saved_by(operator: Operator) -> Path:
-    """Return the back-up file of what a restore has replaced."""
+    """Return the back-up file that a restore has written before it replaced the records."""
     (saved,) = operator.folder.glob("mahasiswa.db.before-*")
     return saved
 

@@ -1,4 +1,4 @@
-"""`mahasiswa doctor`: it finds what is wrong, says what to do, and ends with exit code 1 then."""
+"""`mahasiswa doctor`: it names each fault with its remedy, and then ends with exit code 1."""
 
 import os
 import shutil
@@ -63,7 +63,7 @@ def test_without_a_folder_it_says_that_the_backups_were_not_checked(kept: Operat
 
 
 def test_nothing_is_written_to_the_database(kept: Operator) -> None:
-    """Nor beside it. So the command can be run at any time."""
+    """No file is created beside it either, so the command can be run at any time."""
     before = kept.database.read_bytes()
     kept.done("doctor", "--backup", "cadangan")
     assert kept.database.read_bytes() == before
@@ -124,7 +124,7 @@ def test_a_misspelt_setting_is_found(kept: Operator) -> None:
 
 
 def test_a_wrong_setting_ends_with_exit_code_2(kept: Operator) -> None:
-    """As with every command."""
+    """Every command does the same."""
     assert kept.failed("doctor", code=2, PORT="x")[0].startswith("mahasiswa: PORT must be")
 
 

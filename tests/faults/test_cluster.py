@@ -48,7 +48,7 @@ Fault = Callable[[Cluster, Host], AbstractContextManager[None]]
 
 
 class Row(NamedTuple):
-    """A row of the table: what a fault cost. `gap` is the longest time in which an instance acknowledged nothing."""
+    """A row of the table: the cost of a fault. `gap` is the longest time in which an instance acknowledged nothing."""
 
     fault: str
     address: str
@@ -171,7 +171,7 @@ class Ledger:
                 self._deleted.add(nim)
 
     def _contend(self, site: Site, _instance: int, text: str, dice: random.Random) -> None:
-        """Add, edit, delete or read a shared record, and write down what was answered."""
+        """Add, edit, delete or read a shared record, and record the answer."""
         nim = dice.choice(SHARED_NIMS)
         began = time.monotonic()
         kind = dice.choice(("add", "add", "edit", "edit", "delete", "read", "read"))
@@ -221,7 +221,7 @@ def rows(answer: httpx.Response) -> dict[str, str]:
 
 
 def answered(operation: Operation, answer: httpx.Response) -> list[Operation]:
-    """Return the operation with what its answer tells, or nothing if the answer says that nothing was done."""
+    """Return the operation with the result in its answer, or none if the answer says that nothing was done."""
     done = operation._replace(ended=time.monotonic())
     match operation.kind, answer.status_code:
         case _, 503:

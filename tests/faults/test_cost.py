@@ -1,5 +1,6 @@
 """The cost contract: the worst input of a route, alone or from many clients, does not take the service from others."""
 
+import resource
 import socket
 import threading
 import time
@@ -13,6 +14,7 @@ from harness import Service
 from processes import children
 from spreadsheets import sheet_xml, with_sheet, zip_bomb
 
+from mahasiswa.web.forms import FORM_MAX_BYTES
 from mahasiswa.work import BODIES_MAX_BYTES, EXPORT, MAX_LARGE_BODIES, SEARCH, WORKBOOK
 
 pytestmark = pytest.mark.alone
@@ -73,11 +75,11 @@ class Bystander:
 
 
 def send(service: Service, request: bytes, seconds: float = 60.0) -> bytes:
-    """Send a request and return the first bytes of the answer."""
+    """Send a request and return the beginning of the answer."""
     with socket.create_connection(("127.0.0.1", service.port), seconds) as connection:
         with suppress(ConnectionError):
             connection.sendall(request)
-        return connection.recv(100)
+        return connection.recv(4096)
 
 
 def abandon(service: Service, request: bytes, seconds: float = 0.3) -> None:
@@ -228,6 +230,32 @@ def test_bodies_that_stop_before_their_last_byte_take_bounded_memory(service: Se
 
 
 @linux
+def test_forms_that_stop_before_their_last_byte_take_bounded_memory(service: Service) -> None:
+    """Thousands of forms without their last byte: those beyond the budget are refused, and later ones are stored again."""
+    (worker,) = workers(service)
+    before = memory(worker)
+    request = form("/mahasiswa/add", b"nim=" + b"1" * (FORM_MAX_BYTES - 4))[:-100]
+    count = BODIES_MAX_BYTES // FORM_MAX_BYTES + 100
+    with ExitStack() as stack:
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, count + 1000), hard))
+        stack.callback(resource.setrlimit, resource.RLIMIT_NOFILE, (soft, hard))
+        held: list[socket.socket] = []
+        for number in range(count):
+            connection = socket.create_connection(("127.0.0.1", service.port), 30)
+            held.append(stack.enter_context(connection))
+            connection.sendall(request)
+            if number % 500 == 0:  # without a byte from time to time the first ones would be ended
+                for waiting in held:
+                    with suppress(ConnectionError):
+                        waiting.send(b"1")
+        until(lambda: " MB, 0 large ones" in service.stderr())
+        assert memory(worker) - before < 2 * BODIES_MAX_BYTES / MEGABYTE  # 4,200 connections take memory too
+    with Line(service.port) as line:
+        until(lambda: line.add("sesudah", "Siti", "Solo").status == 302)
+
+
+@linux
 def test_a_hundred_trickling_uploads_do_not_delay_others(bystander: Bystander) -> None:
     """Uploads that send a few bytes now and then are ended, and others are answered meanwhile."""
     head = b"POST /mahasiswa/impor HTTP/1.1\r\nContent-Length: 9000000\r\n" + HOST + BOUNDARY + b"\r\n"
@@ -268,6 +296,7 @@ def test_a_full_queue_is_answered_503_with_retry_after(service: Service) -> None
     at_once(4 * (EXPORT.running + EXPORT.waiting), lambda: answers.append(send(service, get("/mahasiswa/ekspor.xlsx"))))
     refused = [answer for answer in answers if answer.startswith(b"HTTP/1.1 503")]
     assert refused
+    assert all(b"\r\nretry-after: " in answer for answer in refused)
     assert any(answer.startswith(b"HTTP/1.1 200") for answer in answers)
     until(lambda: f"busy: {EXPORT.name}: {EXPORT.running} running" in service.stderr())
     with Line(service.port) as line:

@@ -1,4 +1,4 @@
-"""Litestream copies the database while the service runs. After the loss of the machine the copy holds what was acknowledged."""
+"""Litestream copies the database while the service runs. After the loss of the machine the copy has all acknowledged changes."""
 
 import shutil
 import signal
@@ -23,7 +23,7 @@ CONFIGURATION = Path(__file__).parents[2] / "packaging" / "litestream.yml"
 PROGRAM = Path(sys.executable).with_name("litestream")
 
 LOSS_SECONDS = 2.0
-"""What was acknowledged longer ago than this is in the copy."""
+"""Maximum age of an acknowledged change that the copy may lack."""
 
 WORK_SECONDS = 1.5
 """Time for which the clients go on between two faults."""
@@ -120,7 +120,7 @@ class Ledger:
 
 
 def passed(seconds: float) -> None:
-    """Let the clients work on for some time, which is what this test is about."""
+    """Let the clients work for this time. The test is about a duration, so it waits for no condition."""
     moment = time.monotonic() + seconds
     until(lambda: time.monotonic() > moment, seconds + 10)
 
@@ -175,7 +175,7 @@ def test_what_was_acknowledged_two_seconds_before_the_loss_of_the_machine_is_in_
 def test_the_list_of_a_moment_before_a_mistake_is_restored_while_the_service_runs(
     machine: Path, tmp_path: Path
 ) -> None:
-    """The copy of that moment has what was acknowledged until then. Litestream goes on after the restore."""
+    """The copy of that moment has the changes that were acknowledged until then. Litestream goes on after the restore."""
     database, copy = machine / "mahasiswa.db", tmp_path / "salinan"
     ledger = Ledger()
     with Service(database, {"LOG_LEVEL": "error"}) as service, Litestream(database, copy) as litestream:

@@ -160,7 +160,7 @@ def podman(image: Path) -> Iterator[Podman]:
 
 
 def test_a_container_keeps_its_records_with_a_read_only_root_and_no_capability(podman: Podman) -> None:
-    """The container does what staff do, backs up and ends with exit code 0. After a second start the records are there."""
+    """The container serves every kind of change, backs up and ends with exit code 0. After a second start the records are there."""
     port = free_port()
     podman(
         *("run", "--detach", "--name", "mahasiswa", "--network", "host", *LIMITS),

@@ -1,4 +1,4 @@
-"""Rows of a sheet become records: what is cleaned, what is refused, and what gets a warning."""
+"""Rows of a sheet become records: cells are cleaned or refused, or get a warning."""
 
 from math import inf, nan
 
@@ -197,7 +197,7 @@ def test_everything_below_a_signature_is_set_aside_until_a_student_follows() -> 
 
 
 def test_a_row_that_is_identical_to_an_earlier_one_is_set_aside() -> None:
-    """Blank cells and what is removed from a NIM do not count."""
+    """Blank cells, and characters that are removed from a NIM, do not count."""
     rows: list[sheets.SheetRow] = [
         (2, "1", "Ani", None),
         (3, "'1", "Ani", " "),

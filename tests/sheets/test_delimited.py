@@ -1,4 +1,4 @@
-"""CSV files and pasted cells are read, whatever program made them."""
+"""CSV files and pasted cells of many programs are read."""
 
 import io
 import re

@@ -1,4 +1,4 @@
-"""A file is compared with the records that exist, and what was read passes through the browser unchanged."""
+"""A file is compared with the stored records, and its cells pass through the browser unchanged."""
 
 import io
 import re

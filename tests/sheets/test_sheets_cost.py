@@ -38,7 +38,7 @@ CSV = "NIM;Nama;Alamat\n"
 EXPORT = START.decode()
 COLUMNS = sheets.Columns((0, 1, 2), [])
 BOOK = "1\0daftar.csv\0whole\0\0\0"
-"""The beginning of what a browser sends back."""
+"""The beginning of a form field that a browser sends back."""
 
 
 def imported(table: Iterable[sheets.SheetRow]) -> None:
@@ -66,7 +66,7 @@ def upload(text: str) -> None:
 
 
 def confirm(text: str) -> None:
-    """Read what a browser sends back. It does not matter whether it is refused."""
+    """Read a form field that a browser sends back. It does not matter whether it is refused."""
     for field in (text, base64.urlsafe_b64encode(bz2.compress(text.encode())).decode()):
         with suppress(sheets.SheetError):
             sheets.read_again(sheets.load(field))

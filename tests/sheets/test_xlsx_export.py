@@ -42,7 +42,7 @@ def sheet_of(data: bytes) -> Any:  # noqa: ANN401 - a class of an untyped librar
 
 
 def part_of(data: bytes, name: str) -> ET.Element:
-    """One part of a workbook, for what openpyxl does not show."""
+    """One part of a workbook, for details that openpyxl does not show."""
     with zipfile.ZipFile(io.BytesIO(data)) as package:
         return ET.fromstring(package.read(name))
 

@@ -1,4 +1,4 @@
-"""Specification, section 1: what the service does. Its rules have no numbers; they are counted from the top."""
+"""Specification, section 1: the service. Its rules have no numbers; they are counted from the top."""
 
 import socket
 from pathlib import Path

@@ -131,11 +131,17 @@ def may_have_several_faults(shown: str) -> bool:
     return shown.startswith("write_all") or (shown.startswith(("add", "update", "edit")) and "\\x00" in shown)
 
 
+async def search(store: Store, query: Query, offset: int, limit: int) -> object:
+    """A page of a search without its line of the history, whose moment differs."""
+    return (await store.search(query, offset, limit))._replace(last=None)
+
+
 EXTRAS: dict[str, Callable[..., Awaitable[object]]] = {
     "edit": edit,
     "write_all": write_all,
     "merge": merge,
     "all": read_all,
+    "search": search,
 }
 
 
@@ -196,7 +202,7 @@ def test_both_engines_answer_the_same_operations_alike(runner: tuple[asyncio.Run
 
 
 def test_both_engines_find_the_same_records(runner: tuple[asyncio.Runner, Store, Store]) -> None:
-    """Each search finds the same records, in the same order, whatever field it is sorted by."""
+    """Each search finds the same records, in the same order, sorted by any field."""
     loop, sqlite, postgres = runner
     texts = [*LETTERS, *(f"x{letter}y" for letter in LETTERS), "Siti", "siti", "SITI", "100%", "a_b", "axb", "***=a"]
     records = [(number, f"{text}{number}", text, text[::-1]) for number, text in enumerate(texts)]
@@ -210,8 +216,9 @@ def test_both_engines_find_the_same_records(runner: tuple[asyncio.Runner, Store,
         found = await read_all(sqlite, query)
         assert found == await read_all(postgres, query)
         assert len(found) == await sqlite.count(query) == await postgres.count(query)
-        expected = len(found), found[offset : offset + limit]
-        assert await sqlite.search(query, offset, limit) == await postgres.search(query, offset, limit) == expected
+        for store in (sqlite, postgres):
+            page = await store.search(query, offset, limit)
+            assert (page.total, page.records) == (len(found), found[offset : offset + limit])
 
     for store in (sqlite, postgres):
         assert loop.run(store.merge([records], update=False, dry_run=False)).new == len(records)

@@ -9,7 +9,7 @@ from stores import BUDI, SITI, age_history, attempt, opened, read_all, records_o
 
 from mahasiswa.record import Mahasiswa, Write, digest
 from mahasiswa.settings import DatabaseURL
-from mahasiswa.store import Store, migrate
+from mahasiswa.store import Query, Store, migrate
 from mahasiswa.store.errors import Changed, NotInHistory, UndoConflict
 from mahasiswa.store.history import PURGE_ENTRIES, UNDO_CONFLICTS_MAX, Batch, BatchKind, Conflict, Entry
 
@@ -26,9 +26,10 @@ async def items(store: Store, cari: str = "", batch: int | None = None) -> Seque
 
 
 async def newest(store: Store) -> Entry | Batch:
-    """Return the newest item, which the snapshot must have as well."""
+    """Return the newest item, which a snapshot and a search must have as well."""
     item = (await items(store))[0]
     assert (await store.snapshot(0)).last == item
+    assert (await store.search(Query(), 0, 1)).last == item
     return item
 
 
@@ -511,7 +512,7 @@ async def test_a_purge_without_expired_entries_keeps_the_version(url: DatabaseUR
 
 
 async def test_of_many_workers_one_purges_once_a_minute(url: DatabaseURL) -> None:
-    """Without other changes at most one slice goes in a minute, whatever the number of stores."""
+    """Without other changes at most one slice is removed in a minute, for any number of stores."""
     async with opened(url) as store, opened(url) as other:
         for number in range(PURGE_ENTRIES * 2 + 10):
             await store.add(f"{number:03}", "Siti", "Solo")

@@ -54,7 +54,7 @@ def runner(path: Path) -> Iterator[tuple[asyncio.Runner, Store]]:
 
 
 async def lines(store: Store) -> list[Mahasiswa | bytes]:
-    """Return what the store gives for an export."""
+    """Return the records and lines that the store gives for an export."""
     return [item async for chunk in store.lines(Query(), sheets.is_ordinary) for item in chunk]
 
 

@@ -137,7 +137,7 @@ async def test_a_search_finds_what_people_mean(people: Store, cari: str, found: 
 
 
 async def test_the_history_is_searched_in_the_same_way(people: Store) -> None:
-    """A search of the entries of an import finds what a search of the list finds."""
+    """A search of the entries of an import finds the same records as a search of the list."""
     (batch,) = (await people.history("", None, 0, 10)).items
     for cari, _ in CASES:
         entries = (await people.history(cari, batch.id, 0, 100)).items
@@ -149,7 +149,7 @@ async def test_the_history_is_searched_in_the_same_way(people: Store) -> None:
 @pytest.mark.parametrize("urut", Mahasiswa._fields)
 @pytest.mark.parametrize("arah", ["naik", "turun"])
 async def test_a_search_is_sorted_and_paged(people: Store, urut: str, arah: str) -> None:
-    """All pages together are what is found, in order; past the end there is no record, and the number stays."""
+    """All pages together are the records found, in order; past the end there is no record, and the number stays."""
     query = Query("i", urut, arah)  # type: ignore[arg-type]
     expected = [record for record in PEOPLE if "i" in folding.fold("\n".join(record))]
     column = Mahasiswa._fields.index(urut)
@@ -395,7 +395,7 @@ def postgres_url(postgres: str) -> Iterator[PostgresURL]:
 
 
 async def in_shell(path: Path, commands: str) -> str:
-    """Run commands in the sqlite3 shell; return what it writes. It must end without an error."""
+    """Run commands in the sqlite3 shell; return its output. It must end without an error."""
     if (shell := shutil.which("sqlite3")) is None:
         pytest.skip("the sqlite3 shell is not installed")
     run = partial(

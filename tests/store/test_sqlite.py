@@ -1,4 +1,4 @@
-"""The SQLite store: what is on disk when a write returns, and other programs at the same file.
+"""The SQLite store: the files on the disk when a write returns, and other programs at the same file.
 
 Another program is always another process: Python's sqlite3 in this process would drop the locks of APSW.
 """
@@ -36,7 +36,7 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "mahasiswa.db"
 
 
-# ---- what is on disk
+# ---- the files on the disk
 
 
 def test_a_file_without_a_write_ahead_log_gets_one_at_the_start(path: Path) -> None:
@@ -174,7 +174,7 @@ def test_a_change_of_another_program_is_shown_at_once(path: Path) -> None:
 
 
 def test_two_services_on_one_file_show_each_others_changes(path: Path) -> None:
-    """Each service shows at once what the other one has stored."""
+    """Each service shows at once the changes of the other one."""
     with Service(path) as one, Service(path) as two, one.site() as first, two.site() as second:
         for number, (writer, reader) in enumerate([(first, second), (second, first)] * 5):
             assert writer.add(f"{number}", "Siti", "Solo").status_code == 302

@@ -19,8 +19,8 @@ from mahasiswa.store.errors import NotInHistory, TextsRemain
 from mahasiswa.store.history import UNDOABLE_ROWS_MAX, Batch, Entry
 from mahasiswa.store.sqlite import history
 
-# As release 1.1.0 made it. It stands here again, so that the test fails if the program's own copy is changed.
-RELEASE_1_1_0 = """\
+# The table of schema version 1. It is written out here, so that a test fails if the program's own copy is changed.
+SCHEMA_VERSION_1 = """\
 CREATE TABLE mahasiswa (
   nim TEXT NOT NULL PRIMARY KEY
     CONSTRAINT nim_nul CHECK (instr(nim, char(0)) = 0)
@@ -195,23 +195,23 @@ async def test_a_very_long_import_is_one_entry_without_its_rows(path: Path, stor
 # ---- the schema
 
 
-def test_a_file_of_release_1_1_0_is_upgraded(tmp_path: Path) -> None:
+def test_a_file_of_schema_version_1_is_upgraded(tmp_path: Path) -> None:
     """Its records stay, and the history begins with the next change. No back-up is needed, because no row is moved."""
     path = tmp_path / "mahasiswa.db"
-    run_script(path, f"{RELEASE_1_1_0}; PRAGMA user_version = 1; INSERT INTO mahasiswa VALUES ('1', 'Siti', 'Solo')")
+    run_script(path, f"{SCHEMA_VERSION_1}; PRAGMA user_version = 1; INSERT INTO mahasiswa VALUES ('1', 'Siti', 'Solo')")
     with Service(path) as service, service.site() as site:
         assert service.stderr() == ""
         assert site.list().nims == ["1"]
         assert site.add("2", "Budi", "Bantul").status_code == 302
     assert ask(path, "SELECT nim, nama_before, nama_after FROM mahasiswa_history") == [("2", None, "Budi")]
-    assert ask(path, "SELECT sql FROM sqlite_schema WHERE name = 'mahasiswa'") == [(RELEASE_1_1_0,)]
+    assert ask(path, "SELECT sql FROM sqlite_schema WHERE name = 'mahasiswa'") == [(SCHEMA_VERSION_1,)]
     assert list(tmp_path.glob("*.before-*")) == []
 
 
 def test_a_table_of_another_program_with_a_name_of_the_history_is_refused(tmp_path: Path) -> None:
     """Nothing is changed."""
     path = tmp_path / "mahasiswa.db"
-    run_script(path, f"{RELEASE_1_1_0}; PRAGMA user_version = 1; CREATE TABLE mahasiswa_history (x)")
+    run_script(path, f"{SCHEMA_VERSION_1}; PRAGMA user_version = 1; CREATE TABLE mahasiswa_history (x)")
     before = ask(path, "SELECT name FROM sqlite_schema ORDER BY name")
     with pytest.raises(Exception, match="mahasiswa_history that this program did not make"):
         migrate(SQLiteURL(path))
@@ -298,12 +298,12 @@ async def test_a_worker_purges_without_other_changes_and_goes_on_after_a_failure
 
 
 async def test_a_forgotten_record_is_in_no_byte_of_the_files(tmp_path: Path) -> None:
-    """Neither its texts of now nor those of earlier edits, whatever program made them."""
+    """Its present texts and those of earlier edits are gone, also if another program wrote them."""
     path = tmp_path / "mahasiswa.db"
-    # As release 1.1.0 did, it leaves removed texts in free space.
+    # As release 1.0.0 did, it leaves removed texts in free space.
     run_script(
         path,
-        f"PRAGMA secure_delete = OFF; PRAGMA journal_mode = WAL; {RELEASE_1_1_0}; PRAGMA user_version = 1;"
+        f"PRAGMA secure_delete = OFF; PRAGMA journal_mode = WAL; {SCHEMA_VERSION_1}; PRAGMA user_version = 1;"
         "WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n LIMIT 2000)"
         "INSERT INTO mahasiswa SELECT printf('%05d', n), 'Budi', 'rahasia-lama-' || n FROM n;"
         "DELETE FROM mahasiswa WHERE nim > '00001'; UPDATE mahasiswa SET alamat = 'Solo'",

@@ -1,4 +1,4 @@
-"""An import of more rows than the history keeps writes what a shorter one writes, in another way."""
+"""An import of more rows than the history keeps stores the same records as a shorter one, in another way."""
 
 import asyncio
 from collections.abc import Sequence

@@ -116,7 +116,7 @@ def test_a_restore_that_is_killed_at_any_moment_leaves_one_of_the_two_lists(
 
 
 def test_a_change_during_a_restore_is_in_the_list_or_in_the_backup_of_what_was_replaced(operator: Operator) -> None:
-    """No acknowledged change is in neither: the back-up is written under the lock of the restore."""
+    """Every acknowledged change is in the list or in the back-up, which is written under the lock of the restore."""
     with Service(operator.database) as service, at_work(service.port) as (lists, added):
         for name in "BABA":
             operator.done("restore", f"{name}.db")

@@ -9,20 +9,12 @@ from pathlib import Path
 
 import pytest
 from harness import Service, StartError
-from stores import ask, contents, run_script
+from stores import RELEASE_1_0_0, ask, contents, run_script
 
 from mahasiswa.settings import SQLiteURL
 from mahasiswa.store import migrate
 from mahasiswa.store.errors import Unusable
 
-# As release 1.0.0 made it. It stands here again, so that the test fails if the program's own copy is changed.
-RELEASE_1_0_0 = """
-CREATE TABLE IF NOT EXISTS mahasiswa (
-  nim TEXT NOT NULL PRIMARY KEY,
-  nama TEXT NOT NULL,
-  alamat TEXT NOT NULL
-) STRICT, WITHOUT ROWID
-"""
 RECORDS = [("", "", ""), ("0001", "Siti Nur'aini", "Jalan\r\nKaliurang"), ("20/2", "Zoë 🎓", "NULL")]
 
 FOREIGN = {
@@ -187,7 +179,7 @@ def test_an_upgrade_that_would_drop_an_index_is_refused(path: Path) -> None:
     assert backups(path) == []
 
 
-# ---- what is refused
+# ---- refused files
 
 
 def test_a_file_of_a_newer_release_is_refused(path: Path) -> None:
@@ -240,7 +232,7 @@ def shell() -> str:
 
 
 def in_shell(shell: str, path: Path, *commands: str) -> str:
-    """Run commands in the sqlite3 shell; return what it writes. It must end without an error."""
+    """Run commands in the sqlite3 shell; return its output. It must end without an error."""
     return subprocess.run(
         [shell, "-bail", str(path)], input="\n".join(commands), capture_output=True, text=True, check=True
     ).stdout

@@ -1,4 +1,4 @@
-"""Browser tests of what people do: add, edit, delete, correct a refused form, and use unusual texts."""
+"""Browser tests of a person's actions: add, edit, delete, correct a refused form, and use unusual texts."""
 
 from functools import partial
 from urllib.parse import quote, urlsplit

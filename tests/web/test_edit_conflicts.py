@@ -97,7 +97,7 @@ def test_the_edit_form_has_three_inputs_and_a_version_in_its_button(siti: Site) 
 
 
 def test_the_version_depends_only_on_the_texts_of_the_record(siti: Site, other: Database) -> None:
-    """Equal texts have equal versions, whoever wrote them, and different texts have different versions."""
+    """Equal texts have equal versions, also if another program wrote them. Different texts have different versions."""
     first = version(siti.page(PATH))
     siti.edit(NIM, "Siti A.", "Sleman")
     second = version(siti.page(PATH))
@@ -183,7 +183,7 @@ def test_the_same_change_by_two_people_is_no_conflict(siti: Site) -> None:
 
 
 def test_a_form_that_changes_nothing_keeps_newer_texts(siti: Site) -> None:
-    """A form that is saved as it was opened leaves what others have stored since."""
+    """A form that is saved as it was opened does not overwrite newer texts."""
     versi = version(siti.page(PATH))
     siti.edit(NIM, "Siti Aminah", "Klaten")
     assert save(siti, versi, "Siti", "Sleman").status_code == 302

@@ -156,7 +156,7 @@ def test_a_refused_edit_shows_the_form_again(site: Site, body: bytes, wrong: str
 
 @pytest.mark.parametrize("body", [b"nim=9", b"nim=20%2F2", b"nim=..", b"nim=%FF", b"nim=%00", b"nim=1&nim=2", b"nim"])
 def test_an_edit_takes_no_nim_from_the_body(site: Site, body: bytes) -> None:
-    """The path selects the record and its nim does not change, whatever nim the body has (specification 4.5.1)."""
+    """The path selects the record, and its nim does not change for any nim in the body (specification 4.5.1)."""
     answer = post_raw(site, "/mahasiswa/edit/0001", body + b"&nama=Ani&alamat=Klaten")
     assert (answer.status_code, answer.headers["location"]) == (302, "/")
     assert [row[1:] for row in site.list().rows] == [("0001", "Ani", "Klaten"), KEPT[1]]

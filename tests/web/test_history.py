@@ -131,7 +131,7 @@ def imported(importer: Importer) -> Change:
 
 
 def test_the_line_above_the_list_tells_the_latest_change(site: Site) -> None:
-    """After each change the line names the record, what became of it, and when, and leads to the history."""
+    """After each change the line names the record, the kind of the change and its moment, and leads to the history."""
     site.add(*SITI)
     assert latest(site.list()) == "Terakhir: Siti Aminah (2207) ditambah SAAT · Riwayat"
     site.edit("2207", "Siti A.", "Klaten")
@@ -535,7 +535,7 @@ def old_change(tmp_path: Path) -> Path:
 
 
 def test_without_days_there_is_no_history(old_change: Path) -> None:
-    """HISTORY_DAYS=0 hides the line, the history and undo, and removes what was there."""
+    """HISTORY_DAYS=0 hides the line, the history and undo, and removes the entries."""
     with Service(old_change, {"HISTORY_DAYS": "0"}) as service, service.site() as site:
         site.edit("2207", "Siti A.", "Klaten")
         for target in ("/", "/?cari=siti", "/mahasiswa/add"):

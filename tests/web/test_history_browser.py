@@ -21,7 +21,7 @@ def latest(window: Window, words: str) -> None:
 def test_a_person_takes_back_a_mistaken_deletion(
     network: Network, size: tuple[int, int], open_window: OpenWindow, site: Site
 ) -> None:
-    """The list says what was deleted, its link leads to the history, and one button brings the record back."""
+    """The list names the deleted record, its link leads to the history, and one button brings the record back."""
     site.add(*SITI)
     site.add("1105", "Budi Santoso", "Bantul")
     window = open_window(network, size)

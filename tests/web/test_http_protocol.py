@@ -1,4 +1,4 @@
-"""HttpProtocol gives the same answers as uvicorn's own protocol class, whatever bytes arrive in whatever pieces."""
+"""HttpProtocol gives the same answers as uvicorn's own protocol class, for any bytes and any pieces of them."""
 
 import asyncio
 import random
@@ -124,7 +124,7 @@ async def settled(transport: Transport, tasks: set[asyncio.Task[None]]) -> None:
 
 
 def answers(data: bytes) -> list[bytes]:
-    """The answers in order. A bare refusal is the same to us, whatever its status below 500 and its text."""
+    """The answers in order. All bare refusals with a status below 500 count as the same."""
     found = []
     while data:
         head, _, rest = data.partition(b"\r\n\r\n")

@@ -166,7 +166,7 @@ def test_an_import_finds_the_header_below_a_title(importer: Importer) -> None:
     ],
 )
 def test_an_import_without_clear_columns_is_refused(importer: Importer, table: list[Sequence[str]], words: str) -> None:
-    """The page says which column is missing or ambiguous, and what to do."""
+    """The page names the missing or ambiguous column, and the remedy."""
     for data, name in ((csv(*table), "a.csv"), (by_openpyxl(*table), "a.xlsx")):
         assert importer.refused(importer.send(data, name)).startswith(words)
     assert importer.records() == []

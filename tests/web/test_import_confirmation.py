@@ -127,7 +127,7 @@ def genuine(importer: Importer) -> str:
 
 
 def altered(field: str, alter: Callable[[str], str]) -> str:
-    """Return the field after what it holds was altered."""
+    """Return the field with its contents altered."""
     text = alter(bz2.decompress(base64.urlsafe_b64decode(field)).decode("utf-8"))
     return base64.urlsafe_b64encode(bz2.compress(text.encode("utf-8", "surrogatepass"))).decode()
 
@@ -199,7 +199,7 @@ def test_a_confirmation_of_more_than_10000_rows_is_refused(importer: Importer) -
 
 
 def test_a_confirmation_over_8_mib_is_refused(importer: Importer) -> None:
-    """The page names the limit, which holds for the form as it is sent and for what it holds when it is unpacked."""
+    """The page names the limit, which holds for the form as it is sent and for its unpacked contents."""
     answer = importer.site.post(SAVE, {"data": "x" * (8 << 20)})
     assert answer.status_code == 413
     assert "8 MB" in Preview(answer.text, IMPORT).tree.css("main p")[0].text()

@@ -1,4 +1,4 @@
-"""The preview of an import: what it shows and counts, and how it reports what a spreadsheet has damaged."""
+"""The preview of an import: its rows and counts, its repairs, and its messages about cells that a spreadsheet damaged."""
 
 import datetime as dt
 import re
@@ -150,7 +150,7 @@ def test_markup_in_cells_is_shown_as_text_by_a_preview(importer: Importer, other
     assert not preview.tree.css("main b")
 
 
-# ---- what a spreadsheet has damaged
+# ---- cells that a spreadsheet has damaged
 
 DAMAGES: dict[str, tuple[object, str]] = {
     "rounded, Indonesian": ("1,23457E+11", "NIM 1,23457E+11 sudah dibulatkan oleh Excel"),
@@ -212,7 +212,7 @@ def test_an_import_turns_numbers_into_digits(importer: Importer) -> None:
     ],
 )
 def test_a_nama_or_alamat_that_is_not_text_is_refused(importer: Importer, cell: object, words: str) -> None:
-    """The message says what the cell is instead."""
+    """The message names the kind of the cell."""
     preview = importer.upload(by_openpyxl(HEADER, ("1", "Ani", cell)), "a.xlsx")
     assert preview.wrong[0].startswith(f"Baris 2: {words}")
 
@@ -241,7 +241,7 @@ def test_a_nim_that_may_have_lost_zeros_gets_a_warning(importer: Importer) -> No
 
 
 def test_a_repeated_nim_is_refused_in_both_rows(importer: Importer) -> None:
-    """Only a person can tell which row is right. Cleaning may be what made the two NIMs equal."""
+    """Only a person can tell which row is right. The two NIMs may be equal only because they were cleaned."""
     preview = importer.upload(
         csv(HEADER, ("1", "Ani", "Solo"), ("2", "Budi", "Solo"), ("'1", "Ana", "Solo"), ("2 ", "B", "S"))
     )
@@ -312,7 +312,7 @@ def test_a_nim_without_a_digit_needs_a_tick(importer: Importer, other: Database)
     """It may be a word of a title. One that is in the list already needs no tick."""
     other.fill([("TAMU", "Ani", "Solo")])
     preview = importer.upload(csv(HEADER, ("ABC", "Budi", "Solo"), ("TAMU", "Ani", "Bantul")))
-    assert (preview.counts, len(preview.changed)) == ({"Berubah": 1, "Perlu diperiksa": 1}, 1)
+    assert (preview.counts, len(preview.changed)) == ({"Berubah": 1, "Perlu diperbaiki": 1}, 1)
     assert preview.wrong == [
         "Baris 2: NIM ini tidak berisi angka. Centang jika memang benar, atau perbaiki. ABC · Budi · Solo"
     ]
@@ -458,7 +458,7 @@ def test_records_that_a_file_lacks_are_counted_and_listed(importer: Importer, ot
 
 
 def test_a_line_break_in_a_cell_becomes_a_comma_with_a_notice(importer: Importer, other: Database) -> None:
-    """If the cell is what is stored, the record does not change and keeps its line break."""
+    """If the cell equals the stored text, the record does not change and keeps its line break."""
     other.fill([("1", "Ani", "Jl. A\nRT 3"), ("2", "Budi", "Jl. B\r\nRT 4")])
     quoted = 'NIM;Nama;Alamat\n1;Ani;"Jl. A\r\nRT 3"\n2;Budi S.;"Jl. B\nRT 4"\n3;Citra;"Jl. C \n\n RT 5\n"\n'
     preview = importer.upload(quoted.encode())

@@ -40,7 +40,7 @@ NIM;Nama;Alamat
 2300018007;Eko Nugroho;Jl. Solo No. 60, Klaten
 """
 
-# What can be clicked or read as one piece, in a page that a person sees.
+# The elements of a page that a person clicks, or reads as one piece.
 LABELS = """
 () => [...document.querySelectorAll("a, button, h1, h2, label, legend, th, dt, summary, [placeholder]")]
   .filter(element => element.checkVisibility())

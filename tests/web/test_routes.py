@@ -58,7 +58,7 @@ def test_a_delete_does_not_wait_for_a_body(site: Site, service: Service) -> None
     "path", ["edit/100%", "edit/%zz", "edit/%2", "edit/a%g0b", "delete/%", "delete/0001%0", "%6", "add%"]
 )
 def test_a_broken_escape_in_a_path_is_a_bad_request(site: Site, path: str, method: str) -> None:
-    """A path with a malformed percent-escape is answered with a 400 page, whatever the method."""
+    """A path with a malformed percent-escape is answered with a 400 page for every method."""
     answer = site.send(method, f"/mahasiswa/{path}", content_type=URL_ENCODED)
     assert answer.status_code == 400
     if method != "HEAD":

@@ -340,7 +340,7 @@ def throttle(window: Window, kilobits_per_second: int) -> None:
 def test_a_phone_on_a_slow_network_shows_the_first_rows_of_3000_within_two_seconds(
     open_window: OpenWindow, empty: Site
 ) -> None:
-    """At 400 kbit/s, two seconds after the answer began, the page shows what was read, the counts and ten rows.
+    """At 400 kbit/s, two seconds after the answer began, the page shows the counts and ten rows.
 
     The whole page takes at most 60 KB.
     """

@@ -1,9 +1,9 @@
-"""Reads records from spreadsheets and writes them back.
+"""Reads records from spreadsheets, and writes records to spreadsheets.
 
     with read(file) as table:                       # or read_text(pasted)
         reading = first_reading(table, name)        # the rows: each is a Row, an InvalidRow or a Skipped one
     plan = compare(reading.answers, existing)       # new, changed and unchanged records, and rows that are not written
-    book, field = dump(reading)                     # what was read, as a field of the browser's form
+    book, field = dump(reading)                     # the rows as a field of the browser's form
     reading = read_again(load(field))               # the field as the browser sends it back
     changes = writes(book, plan, update=True)
 

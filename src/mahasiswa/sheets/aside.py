@@ -1,4 +1,4 @@
-"""Recognises rows of a sheet that are no student: titles, totals, repeated headers and blocks of signatures."""
+"""Recognises rows of a sheet that are not students: titles, totals, repeated headers and blocks of signatures."""
 
 import re
 from collections.abc import Sequence
@@ -46,7 +46,7 @@ class AsideRows:
 
 
 def is_aside_nim(nim: str) -> bool:
-    """Whether a row with this NIM is set aside, whatever stands beside it."""
+    """Whether a row with this NIM is set aside, for any Nama and Alamat."""
     text = _folded(nim)
     return bool(_is_signature(text) or (_is_total(text) and not _has_digit(text)))
 

@@ -1,7 +1,7 @@
-"""Carries what was read from a file to the browser and back, so that a person can repair a preview and confirm it.
+"""Carries the rows of a file to the browser and back in a form field, so that a person can repair and confirm a preview.
 
-The service keeps nothing between two requests. The form field holds all cells of a small file. Of a larger one it holds
-the three columns that were read; then another column or sheet needs the file again.
+The service keeps nothing between two requests. The field holds all cells of a small file. Of a larger file it holds only
+the columns NIM, Nama and Alamat; to choose another column or sheet, a person must choose the file again.
 """
 
 import base64
@@ -30,7 +30,7 @@ WHOLE_MAX_PACKED_BYTES = 42 << 10
 """Maximum size of a file that is carried with all its cells. A phone at 400 kbit/s loads as much in a second."""
 
 MAX_REPAIRED_ROWS = 100
-"""Maximum rows that a page offers to repair at a time. Each has four fields."""
+"""Maximum rows that a page offers to repair at a time. Each has four fields, and a fifth one if it needs a tick."""
 
 _MAX_SHEETS = 1000
 _MAX_FIELDS = WHOLE_MAX_CELLS + 10 * UPLOAD_MAX_ROWS
@@ -40,10 +40,10 @@ Typed = tuple[str | None, str | None, str | None]
 
 
 class Book(NamedTuple):
-    """What was read from a file, what a person has repaired, and which changes the preview has shown."""
+    """The cells of a file, the repairs of a person, and the changes that the preview has shown."""
 
     name: str  # of the file; blank for pasted cells
-    sheets: list[Sheet]  # the one that is read first; if the book is not whole, only NIM, Nama and Alamat of its rows
+    sheets: list[Sheet]  # the sheet that is read comes first; if not is_whole, it has only NIM, Nama and Alamat
     others: list[str]  # the names of the sheets whose cells are not here
     columns: Columns
     is_whole: bool
@@ -64,7 +64,7 @@ class Book(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """The rows of a book: as they are in the file, and cleaned. `unclear` is the reason why there are none."""
+    """The rows of a book, as they are in the file, and cleaned. If there are none, `unclear` may give the reason."""
 
     book: Book
     rows: list[SheetRow]
@@ -101,7 +101,7 @@ def read_again(book: Book) -> Reading:
 def repaired(
     reading: Reading, choice: Choice, typed: Mapping[int, tuple[str, str, str]], ticked: AbstractSet[int]
 ) -> Book:
-    """The book with what a person has chosen, typed and ticked. What is as the preview showed it is no change."""
+    """The book with a person's choices, typed texts and ticks. A text that equals the one in the preview is no change."""
     book = reading.book
     if book.is_whole and choice.sheet is not None and choice.sheet != book.sheet:
         chosen = [sheet for sheet in book.sheets if sheet.name == choice.sheet][:1]
@@ -126,7 +126,7 @@ def repaired(
 
 
 def in_input(cell: Cell) -> str:
-    """A cell as an input of a form shows it: a browser keeps no line break there, and CR and NUL would be altered."""
+    """A cell as the text of an input. Line breaks and NUL become spaces, because a browser would alter them."""
     return re.sub(r"[\r\n\0]+", " ", shown(cell))
 
 
@@ -146,7 +146,7 @@ def _with_typed(rows: Iterable[SheetRow], typed: Mapping[int, Typed]) -> Iterato
 
 
 def dump(reading: Reading) -> tuple[Book, str]:
-    """The book as far as it can be carried, and the form field: letters, digits, `-` and `_`, which no browser alters.
+    """Return the part of the book that fits into the form field, and the field: URL-safe base64, which no browser alters.
 
     Raises SheetError if it would be too large to be sent back.
     """
@@ -171,7 +171,7 @@ def dump(reading: Reading) -> tuple[Book, str]:
 def load(field: str) -> Book:
     """The book of a form field. Raises SheetError for anything that `dump` never makes.
 
-    The field comes from a stranger, so its size is bounded before and after it is unpacked, and so are its parts.
+    The field may be malicious, so its size is bounded before and after it is unpacked, and so are its parts.
     """
     try:
         packed = base64.b64decode(field.encode("ascii"), altchars=b"-_", validate=True)
@@ -190,7 +190,7 @@ def _packed(book: Book) -> bytes:
     data = "\0".join(_fields(book)).encode()
     if len(data) > MAX_CONFIRMED_BYTES:
         raise _too_large()
-    # 3,000 names and addresses, column by column, take 25 KB, with deflate 41 KB, and row by row 27 and 45 KB.
+    # 3,000 names and addresses take 25 KB, and 41 KB with deflate. Row by row they would take 27 and 45 KB.
     return bz2.compress(data)
 
 
@@ -199,7 +199,7 @@ def _field(packed: bytes) -> str:
 
 
 def _fields(book: Book) -> Iterator[str]:
-    """The parts of a book, each a text. NUL separates them, which no cell holds after it was read."""
+    """The parts of a book, each a text. NUL separates them, because no encoded cell holds it."""
     yield from (_FORMAT, _plain(book.name), "whole" if book.is_whole else "", book.versi)
     yield _numbers(book.new)
     yield _numbers(book.changed)
@@ -253,7 +253,7 @@ _RANGE = re.compile(r"([1-9][0-9]{0,8})(?:-([1-9][0-9]{0,8}))?")
 
 def _encoded(cell: Cell) -> str:
     if isinstance(cell, str):
-        if "\0" in cell:  # it is refused again, whatever else it holds
+        if "\0" in cell:  # one NUL is enough to refuse the cell again
             return f"{_TAG}n{cell}".replace("\0", "\1")
         tag = f"{_TAG}v" if isinstance(cell, Verbatim) else f"{_TAG}s" if cell[:1] == _TAG else ""
         return tag + cell
@@ -311,7 +311,7 @@ def _whole(text: str) -> int:
 
 
 class _Fields:
-    """The parts of a field, one after the other. Every method raises SheetError for a part that makes no sense."""
+    """The parts of a field, one after the other. Every method raises SheetError for an invalid part."""
 
     def __init__(self, text: str) -> None:
         self._parts = text.split("\0", _MAX_FIELDS)

@@ -1,7 +1,7 @@
 """Finds the cells of an .xlsx or .ods sheet that python-calamine reads differently from how they are shown.
 
-It reads an error (#N/A) and a formula that was never calculated as empty text, and a number with the format 00000000
-without its leading zeros. All three would become a wrong NIM without a warning. So the sheet's XML is read once more.
+calamine reads an error (#N/A), or a formula that was never calculated, as empty text. It reads a number with the format
+00000000 without its leading zeros. All three would become a wrong NIM without a warning, so the XML is read once more.
 """
 
 import posixpath
@@ -24,7 +24,7 @@ ERROR_MAX_CHARACTERS = 20
 ZERO_FORMAT_MAX_DIGITS = 64
 
 REPEATED_MAX_CELLS = 1000
-"""Maximum marks for one repeated cell of .ods, in each direction: more are a column that is filled to its end."""
+"""Maximum marks for one repeated cell of .ods, in each direction. More of them mean a column that is filled to its end."""
 
 REFERENCE_MAX_LETTERS = 4
 """Excel's last column is XFD. A number made of a million letters would take minutes."""
@@ -124,7 +124,7 @@ def _path_of_sheet(package: zipfile.ZipFile, sheet: str) -> str:
 
 
 def _zero_formats(package: zipfile.ZipFile) -> dict[str, int]:
-    """The digits that a style fills numbers up to, by the style's index as an .xlsx cell names it."""
+    """The number of digits to which a style fills numbers with zeros, by the style's index in an .xlsx cell."""
     if "xl/styles.xml" not in package.namelist():
         return {}
     formats: dict[str, int] = {}

@@ -1,6 +1,6 @@
-"""Turns the cells of a sheet into records. Damage that a spreadsheet did is reported and never repaired by guessing.
+"""Turns the cells of a sheet into records. It reports damage that a spreadsheet did, and never guesses a repair.
 
-Rows that are no student, such as totals and signatures, and repetitions of a whole row are set aside.
+Rows that are not students, such as totals and signatures, and repetitions of a whole row are set aside.
 """
 
 import re
@@ -36,14 +36,14 @@ _DECIMAL = r"[0-9]+\.0"
 _is_ordinary_nim = re.compile(
     rf"(?!(?:{_ROUNDED}|{_DECIMAL})\Z)(?=[^0-9]*[0-9])[0-9A-Za-z][0-9A-Za-z/._-]{{0,{NIM_MAX_CHARACTERS - 1}}}"
 ).fullmatch
-# The same for most of them, in less time.
+# A faster test that most ordinary NIMs pass.
 _is_plain_nim = re.compile(rf"[0-9][0-9A-Za-z/]{{0,{NIM_MAX_CHARACTERS - 1}}}").fullmatch
 _are_plain_nims = re.compile(
     rf"[0-9][0-9A-Za-z/]{{0,{NIM_MAX_CHARACTERS - 1}}}+(?:\n[0-9][0-9A-Za-z/]{{0,{NIM_MAX_CHARACTERS - 1}}}+)*+"
 ).fullmatch
 _is_rounded = re.compile(_ROUNDED).fullmatch
 _is_decimal = re.compile(_DECIMAL).fullmatch
-# A spreadsheet shows this instead of a number if the column is too narrow, and some programs copy what is shown.
+# A spreadsheet shows this instead of a number if the column is too narrow, and some programs copy the shown text.
 _is_masked = re.compile("##+").fullmatch
 
 # White space, and the invisible characters that are copied along from web pages and chats.
@@ -80,7 +80,7 @@ class InvalidRow(NamedTuple):
 
 
 class Skipped(NamedTuple):
-    """A row that is set aside: it is no student, or it repeats another row."""
+    """A row that is set aside: it is not a student, or it repeats another row."""
 
     number: int  # as Excel shows it
     reason: str  # in Indonesian
@@ -114,7 +114,7 @@ class _Seen(NamedTuple):
 
 
 NO_TEXTS = -1  # no hash has this value
-SEEN_ROWS = 100  # cleaned one by one that stand in one _Seen, because an object for each row would take more memory
+SEEN_ROWS = 100  # rows in one _Seen if they are cleaned one by one: an object for each row would take more memory
 
 
 class Cleaner:
@@ -131,7 +131,7 @@ class Cleaner:
         self._aside = AsideRows()
 
     def clean(self, rows: Iterable[SheetRow]) -> Iterator[Answer]:
-        """One answer for each row. A NIM that an earlier row has makes the later row invalid, unless all is equal."""
+        """One answer for each row. If an earlier row has the same NIM and other texts, the later row is invalid."""
         others, aside = self._others, self._aside
         last_ordered = self._ends[-1] if self._ends else ""
         new = tuple.__new__  # three times as fast as Row(…)
@@ -157,9 +157,9 @@ class Cleaner:
                 yield self._clean_row(row)
 
     def clean_batch(self, batch: Batch) -> Sequence[Incoming] | None:
-        """The rows of a batch if `clean` would accept all of them as they are by its quick test. Otherwise None.
+        """The rows of a batch if all of them pass the quick test of `clean`, otherwise None.
 
-        All cells of a column are tested at once. None does not mean that a row is wrong: then `clean` decides.
+        All cells of a column are tested at once. None does not mean that a row is wrong. Call `clean` then.
         """
         columns = batch.columns()
         if columns is None:
@@ -267,7 +267,7 @@ def check(rows: Iterable[SheetRow]) -> list[Answer]:
 
 
 def _reviewed(row: Row, suspects: dict[int, str], repeated: dict[int, int]) -> Row | InvalidRow:
-    """The row with the problems that only the last row of the file could show."""
+    """The row with the problems that are known only after the last row of the file."""
     if row.number in repeated:
         problem = wording.NIM_TWICE.format(nim=row.nim, first=row.number, second=repeated[row.number])
         return InvalidRow(row.number, problem, (row.nim, row.nama or "", row.alamat or ""))
@@ -292,7 +292,7 @@ def clean_nims(rows: Iterable[SheetRow]) -> list[NimCell]:
 
 
 def is_kept(nim: str) -> bool:
-    """Whether this NIM is imported as it is, whatever stands beside it."""
+    """Whether this NIM is imported unchanged, for any Nama and Alamat."""
     if _is_plain_nim(nim) or _is_ordinary_nim(nim):
         return True
     problems: list[str] = []
@@ -315,10 +315,10 @@ def shown(cell: Cell) -> str:
 
 
 def _clean_nim(cell: Cell, problems: list[str], cleaned: list[str]) -> str:
-    """The NIM in a cell. The result means nothing if a problem was added."""
+    """The NIM in a cell. Ignore the result if a problem was added."""
     if isinstance(cell, str):
         nim = cell if isinstance(cell, Verbatim) else _stripped(cell, cleaned)
-        # The length first: the other tests of a NIM of 100,000 characters only cost time.
+        # Test the length first: for a NIM of 100,000 characters the other tests would only cost time.
         problem = _problem_of_nim(nim) or (None if isinstance(cell, Verbatim) else _damage_of_nim(nim))
         if problem:
             problems.append(problem)

@@ -9,7 +9,7 @@ from mahasiswa import wording
 from mahasiswa.sheets.errors import ColumnsUnclear, SheetError, TooBig
 
 HEADER_WITHIN_ROWS = 25
-"""The header is looked for in this many rows that are not blank: school files often begin with titles and a date."""
+"""Maximum rows that are not blank in which the header is searched: school files often begin with titles and a date."""
 
 HEADER_MAX_CHARACTERS = 100
 """Maximum length of a cell that can be a header. Looking for names in a huge cell would only cost time."""
@@ -107,9 +107,11 @@ def select_columns(
 ) -> tuple[Columns, Iterator[SheetRow]]:
     """The columns, and the NIM, Nama and Alamat of each row that is not blank.
 
-    The columns are those that a person has chosen, or are found by the header, or without one are the first three.
-    With `nim_only` the header needs no other column, and Nama and Alamat are left blank. A sheet without a header may
-    then also have one column, or one row of NIMs. Raises SheetError if the rows are all blank or too wide, and ColumnsUnclear if a column cannot be found.
+    The columns are those that a person has chosen, or those that the header names. Without a header they are the first
+    three. With `nim_only` the header needs no other column, and Nama and Alamat are left blank. A sheet without a header
+    may then also have one column, or one row of NIMs.
+
+    Raises SheetError if the rows are all blank or too wide, and ColumnsUnclear if a column cannot be found.
     """
     rows = iter(rows)
     top = list(islice((row for row in rows if not is_blank(row[1])), HEADER_WITHIN_ROWS))
@@ -177,7 +179,7 @@ _NO_COLUMN = 1 << 30  # past the end of every row, so each of its cells is blank
 
 
 def _checked(chosen: Places, titles: list[str]) -> Places:
-    """The columns that a person has chosen. Raises ColumnsUnclear if they make no sense."""
+    """The columns that a person has chosen. Raises ColumnsUnclear if they cannot be used."""
     nim, nama, alamat = chosen
     if nim is None or (nama is None and alamat is None):
         raise ColumnsUnclear(wording.COLUMN_NOT_CHOSEN, titles)
@@ -228,7 +230,7 @@ def _headings(row: Iterable[object]) -> list[tuple[str, int, int]]:
 def _aliases(cell: str) -> list[str]:
     """The aliases in a cell: the whole cell, or a part of `NIM/NPM`."""
     folded = cell.casefold()
-    # Only up to the last `)`, because after it each `(` would be compared with the rest of the cell.
+    # Only up to the last `)`: each `(` after it would be compared with the rest of the cell, in quadratic time.
     end = folded.rfind(")") + 1
     text = re.sub(r"\([^)]*\)", "", folded[:end]) + folded[end:]
     names = (re.sub(r"[^a-z]+", "", part) for part in (text, *text.split("/")))

@@ -31,7 +31,7 @@ SAMPLE_BYTES = 1 << 16
 SAMPLE_ROWS = 100
 
 STEP_BYTES = 1 << 18
-"""A thread reads at most this much in one call of C code, because no other thread runs meanwhile."""
+"""Maximum bytes that one call of C code reads, because no other thread runs meanwhile."""
 
 ROW_MAX_CHARACTERS = 1 << 20
 """Maximum length of a row of CSV, because one call splits it into cells. It takes 15 ms."""
@@ -40,14 +40,14 @@ BATCH_CHARACTERS = 1 << 16
 """Length of the text that is read as a batch of rows, about a thousand."""
 
 CHECK_LINES = 16
-"""After this many lines the reading looks whether it was told to stop, and whether there are too many."""
+"""Lines between two checks: whether the caller has set `stop`, and whether there are too many lines."""
 
 _SEPARATORS = ";\t,"
 _END = "\0the end of the file\0"
 
 
 class CsvRows:
-    """The rows of a CSV text, one by one or in batches, in any order of the two."""
+    """The rows of a CSV text, one by one or in batches. A caller may change between the two."""
 
     def __init__(self, text: io.TextIOWrapper, separator: str, max_lines: int | None, stop: Event | None) -> None:
         self._text = text
@@ -118,8 +118,7 @@ class Delimited(NamedTuple):
 def read_csv(file: BinaryIO, *, max_lines: int | None = None, stop: Event | None = None) -> Iterator[Delimited]:
     """The rows of a seekable CSV file, in bounded memory. The file stays open.
 
-    Raises SheetError, at once or while the rows are read, and Stopped after `stop`
-    was set.
+    Raises SheetError, at once or while the rows are read, and Stopped after `stop` was set.
     """
     encoding = encoding_of(file)
     is_export = encoding == "utf-8-sig" and file.read(len(START)) == START
@@ -188,7 +187,7 @@ def _rows(lines: Iterator[str], sample: str) -> Iterator[RawRow]:
 
 
 def _instructed(sample: str) -> str | None:
-    """The separator in a first line `sep=;`, which Excel reads as an instruction. It counts the rows after it."""
+    """The separator in a first line `sep=;`, which Excel reads as an instruction. Excel does not count it as a row."""
     instruction = re.match(r"sep=(.)\r?\n", sample, re.IGNORECASE)
     return instruction[1] if instruction else None
 
@@ -221,8 +220,8 @@ def _csv_rows(lines: Iterator[str], separator: str, first: int = 1) -> Iterator[
 
     def collected() -> Iterator[str]:
         size = 0
-        # Python's reader takes a quote that never ends for one huge cell. It swallows the line that we add as the last
-        # one, so that line is missing. The reader's strict mode would refuse other files that Excel reads.
+        # If a quote never ends, Python's reader returns the rest of the file as one cell. We add a last line: if it is
+        # in that cell, no row equals it. The reader's strict mode would refuse other files that Excel reads.
         for line in chain(lines, [_END]):
             size = size + len(line) if row_lines else len(line)
             row_lines.append(line)
@@ -238,7 +237,7 @@ def _csv_rows(lines: Iterator[str], separator: str, first: int = 1) -> Iterator[
             yield number, cells, row_lines
             row_lines.clear()
     except csv.Error as error:
-        # A cell is too long. If the number of quotes is odd, it is so long because its quote never ends.
+        # A cell is too long. If the number of quotes is odd, the reason is a quote that never ends.
         quotes = sum(line.count('"') for line in chain(row_lines, lines))
         problem = wording.OPEN_QUOTE if quotes % 2 else wording.CELL_OVER_LIMIT
         limit = wording.number(CELL_MAX_CHARACTERS)

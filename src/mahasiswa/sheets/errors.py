@@ -12,7 +12,7 @@ class SheetError(ValueError):
 
 
 class Stopped(Exception):
-    """The caller told the reading to stop. It is no fault of the file."""
+    """The caller told the reading to stop. The file has no fault."""
 
 
 class TooBig(SheetError):

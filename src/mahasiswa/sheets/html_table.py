@@ -20,7 +20,7 @@ MAX_SPAN = 1000
 
 
 def is_html(file: BinaryIO) -> bool:
-    """Whether a file begins with a tag, whatever its name is."""
+    """Whether a file begins with a tag. Its name does not count."""
     file.seek(0)
     start = file.read(SAMPLE_BYTES)
     file.seek(0)
@@ -31,7 +31,7 @@ def is_html(file: BinaryIO) -> bool:
 
 
 def html_rows(file: BinaryIO) -> Iterator[tuple[int, list[Cell]]]:
-    """The rows of all tables of a page, numbered in their order. Raises TooBig for what no spreadsheet would be."""
+    """The rows of all tables of a page, numbered in their order. Raises TooBig if a row or a tag is too long."""
     return enumerate(_rows(file), 1)
 
 
@@ -125,6 +125,6 @@ class _Tables(HTMLParser):
 
 
 def _span(value: str | None) -> int:
-    """The value of `colspan` or `rowspan`, or 1 if it makes no sense."""
+    """The value of `colspan` or `rowspan`, or 1 if it is invalid."""
     digits = value or ""
     return min(int(digits), MAX_SPAN) or 1 if digits.isascii() and digits.isdigit() and len(digits) < 9 else 1

@@ -1,4 +1,4 @@
-"""Compares the rows of a file with the records that exist, and finds what a confirmed preview writes."""
+"""Compares the rows of a file with the stored records, and lists the changes that a confirmed preview writes."""
 
 import hashlib
 import re
@@ -20,7 +20,7 @@ class Entry(NamedTuple):
     row: Row
     before: Mahasiswa | None
     after: Mahasiswa
-    notices: tuple[str, ...] = ()  # what was changed and what is doubtful, in Indonesian
+    notices: tuple[str, ...] = ()  # changes that were made to the texts, and doubts, in Indonesian
 
 
 class Plan(NamedTuple):
@@ -40,10 +40,10 @@ def compare(
     near: Collection[Mahasiswa] = (),
     accepted: AbstractSet[int] = frozenset(),
 ) -> Plan:
-    """Sort the rows into new, changed and unchanged records, and those that are not written.
+    """Sort the rows into new, changed and unchanged records, and rows that are not written.
 
     A blank cell keeps the record's text. `near` are stored records whose NIM may be the same as that of a new one.
-    `accepted` are the rows whose NIM without a digit is right.
+    `accepted` are the rows whose NIM without a digit a person has confirmed.
     """
     plan = Plan([], [], [], [], [], [])
     neighbours = _Neighbours(near)
@@ -83,7 +83,10 @@ def shown(book: Book, plan: Plan) -> Book:
 
 
 def writes(book: Book, plan: Plan, *, update: bool) -> list[Write] | None:
-    """What to write after the preview that showed `book`, by the plan of now; None if a record has changed since."""
+    """The changes to write after the preview that showed `book`. None if a record has changed since.
+
+    `plan` is a new comparison with the records that are stored now.
+    """
     now = {entry.row.number: entry for entry in chain(plan.new, plan.changed, plan.same)}
     new, changed = ([now[number] for number in numbers if number in now] for numbers in (book.new, book.changed))
     if not update:
@@ -105,7 +108,7 @@ _has_line_break = re.compile(r"[\r\n]").search
 
 
 def _text(cell: str | None, stored: str | None) -> str:
-    """The text that a cell makes of a stored one. A line break becomes a comma, unless the text is stored with it."""
+    """The text that replaces a stored one. A line break of the cell becomes a comma, unless the stored text has it too."""
     if cell is None:
         return stored or ""
     if cell == stored or not _has_line_break(cell):

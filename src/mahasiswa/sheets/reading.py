@@ -22,7 +22,7 @@ UPLOAD_MAX_ROWS = 10_000
 """Maximum rows of a file or of pasted cells that a person previews."""
 
 SELECTED_ROWS = 40 * HEADER_WITHIN_ROWS
-"""Rows that are handed on at a time if they were read one by one."""
+"""Rows in a batch of rows that were read one by one."""
 
 _ZIP = b"PK\3\4"  # xlsx, ods
 _COMPOUND = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"  # xls, and any Office file with a password
@@ -55,7 +55,7 @@ COMMAND_LINE = Limits(file_bytes=None, rows=None, lines=None, output_bytes=None,
 
 @dataclass(frozen=True)
 class Choice:
-    """The sheet and the columns that a person has chosen. None is for the program to find.
+    """The sheet and the columns that a person has chosen. If one is None, the program finds it.
 
     With `nim_only` no other column is needed, and Nama and Alamat are left blank.
     """
@@ -69,9 +69,9 @@ class Choice:
 class Table:
     """The rows of a file, read one by one, and the columns and the sheet that they come from.
 
-    `sheets` are the cells of the file, the sheet that is read first, if they are few. `others` are the names of all
-    other sheets. If the columns could not be found, `unclear` is the reason, and there are no rows. `csv_rows` is set if
-    the rows can also be read in batches.
+    `sheets` has all cells of a small file; the sheet that is read comes first. `others` are the names of all other
+    sheets. If the columns could not be found, `unclear` is the reason, and there are no rows. `csv_rows` is set if the
+    rows can also be read in batches.
     """
 
     columns: Columns
@@ -88,7 +88,7 @@ class Table:
         return self.rows
 
     def batches(self) -> Iterator[Batch | Sequence[SheetRow]]:
-        """The same rows, about a thousand at a time. Those of CSV come as they were read, if they can be."""
+        """The same rows, about a thousand at a time. Most rows of CSV come as a Batch, whose cells are not selected."""
         rows = iter(self)
         # The first selected rows are more than those that were read to find the columns.
         while batch := list(islice(rows, SELECTED_ROWS)):

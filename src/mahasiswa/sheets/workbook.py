@@ -1,6 +1,6 @@
 """Reads a workbook in a child process, so that a malicious one can exhaust neither memory nor time.
 
-`workbook_child` describes what the two processes say to each other.
+`workbook_child` describes the messages of the child process.
 """
 
 import io
@@ -54,8 +54,9 @@ def read_workbook(
 ) -> Iterator[Workbook]:
     """The rows of an xlsx, xls or ods file. The child process ends with this context, or soon after `stop` is set.
 
-    With `whole`, all cells of a small workbook are read. `sheet` and `places` are what a person has chosen. `seconds` counts only the time in which the child is waited for. Raises SheetError, at once or while the rows are
-    read, and Stopped after `stop` was set.
+    With `whole`, all cells of a small workbook are read. `sheet` and `places` are a person's choice. `seconds` limits
+    only the time in which the child is waited for. Raises SheetError, at once or while the rows are read, and Stopped after `stop`
+    was set.
     """
     stop = stop or threading.Event()
     with (

@@ -56,7 +56,7 @@ except ImportError:  # Windows has none; only the parent's deadline holds there
 _Value: TypeAlias = int | float | str | bool | dt.time | dt.date | dt.datetime | dt.timedelta
 BATCH_ROWS = 1000
 BATCH_CHARACTERS = 1 << 16
-"""The service decodes a batch in one call, in which none of its other threads runs. A batch is at most this, and a row."""
+"""Maximum length of a batch, without its last row. The service decodes it in one call, in which no other thread runs."""
 
 
 def main() -> None:
@@ -162,7 +162,7 @@ def _refuse_huge_archive(file: BinaryIO, memory_bytes: int) -> None:
 
 
 def _is_encrypted(file: BinaryIO) -> bool:
-    """Whether this is the file format in which Office keeps an encrypted workbook."""
+    """Whether the file has the format of a workbook that Office has encrypted."""
     file.seek(0)
     start = file.read(8)
     return start == b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" and "EncryptedPackage".encode("utf-16-le") in file.read()

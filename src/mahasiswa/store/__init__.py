@@ -30,7 +30,7 @@ class Snapshot(NamedTuple):
 
 
 class Query(NamedTuple):
-    """A search, and the order of what it finds: records that have every word of `cari` in any field (see `folding`)."""
+    """A search and the order of its records. It finds records that have every word of `cari` in any field (`folding`)."""
 
     cari: str = ""
     urut: Field = "nim"
@@ -52,10 +52,14 @@ class Merged(NamedTuple):
 
 
 class Found(NamedTuple):
-    """One page of the records that a query finds, and the number of all of them. Both are of one moment."""
+    """One page of the records that a query finds, the number of all of them, and the newest item of the history.
+
+    All are of one moment. `last` is None if there is no history.
+    """
 
     total: int
     records: Sequence[Mahasiswa]
+    last: Entry | Batch | None = None
 
 
 class Store(Protocol):
@@ -74,7 +78,7 @@ class Store(Protocol):
         """The version of the data now, or None if the database cannot tell it."""
 
     def version_now(self) -> Version | None:
-        """The same without waiting; None if it can be told only by waiting for the database."""
+        """The same without waiting; None if the caller must wait for the database."""
 
     async def snapshot(self, at_most: int) -> Snapshot:
         """Every record, ordered by the code points of nim; None instead of more than `at_most` records."""
@@ -101,13 +105,13 @@ class Store(Protocol):
         """
 
     async def nearest(self, cari: str, limit: int) -> Sequence[str]:
-        """At most `limit` searches that resemble one that found nothing, corrected by the names in the list.
+        """At most `limit` corrections of a search that found nothing, made of the words of names in the list.
 
-        Each of them finds a record. The most similar comes first.
+        Each correction finds a record. The most similar one comes first.
         """
 
     def chunks(self, query: Query) -> AsyncGenerator[Sequence[Mahasiswa]]:
-        """All that a query finds at one moment. Do not wait for a client between chunks: a transaction is open."""
+        """All records that a query finds at one moment. Do not wait for a client between chunks: a transaction is open."""
 
     def lines(self, query: Query, is_ordinary: Callable[[bytes], bool]) -> AsyncGenerator[Sequence[Mahasiswa | bytes]]:
         """The same for an export as CSV: a store may give several records as lines, if these are `is_ordinary`.
@@ -156,8 +160,8 @@ class Store(Protocol):
         """Restore the record of an entry that belongs to no batch, as a new batch of kind "undo".
 
         A record that is already as it was before the change counts as restored. Raise NotInHistory, or UndoConflict if
-        the record has changed since. `versi` is the digest of the record that the person has seen instead, or "-" for
-        none: exactly that record may be overwritten.
+        the record has changed since. With `versi`, the record may be overwritten if it has this digest, or if it does
+        not exist and `versi` is "-". The person has seen that state.
         """
 
     async def undo_batch(self, batch: int) -> None:
@@ -211,9 +215,9 @@ def migrate(url: DatabaseURL, history_days: int | None = None) -> str | None:
     """Create the tables, or upgrade those of an earlier version of this program; raise Unusable.
 
     `history_days` is the setting HISTORY_DAYS, which is written into the database: 0 removes the triggers and the
-    history. None, as for a command, keeps the value of the database; a new one gets DEFAULT_HISTORY_DAYS.
+    history. None, as for a command, keeps the value of the database; a new database gets DEFAULT_HISTORY_DAYS.
 
-    Return a warning if the server's settings do not keep what it has acknowledged.
+    Return a warning if the server's settings can lose an acknowledged change.
     All handles are closed when it returns. The service calls it in a process of its own, because no handle of SQLite
     may be open when the workers are forked.
     """
@@ -267,7 +271,7 @@ def backup(url: DatabaseURL, to: Path) -> None:
 def restore(url: DatabaseURL, file: Path) -> Restored:
     """Replace every record by those of a back-up file, in one transaction; raise Unusable.
 
-    The history stays, and has the restore as one silent batch. A back-up file of what is replaced is written first.
+    The history stays, and the restore is one silent batch in it. The present records are written to a back-up file first.
     """
     if not isinstance(url, SQLiteURL):
         raise Unusable(

@@ -85,7 +85,7 @@ class TookTooLong(Unavailable):
 
 
 class TextsRemain(StoreError):
-    """The record and its history are removed, but files still hold its texts. The text names them and what to do."""
+    """The record and its history are removed, but files still hold its texts. The text names them and the remedy."""
 
 
 class Uncertain(StoreError):

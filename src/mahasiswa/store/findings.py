@@ -1,10 +1,10 @@
-"""The type of what `mahasiswa doctor` finds."""
+"""The type of the findings of `mahasiswa doctor`."""
 
 from typing import NamedTuple
 
 
 class Finding(NamedTuple):
-    """One sentence about the installation. If something is wrong, another one says what to do."""
+    """One sentence about the installation. If something is wrong, a second sentence gives the remedy."""
 
     text: str
     is_good: bool

@@ -4,7 +4,6 @@ The SQL of both engines is generated from the same table, because triggers fold 
 the stored texts must be folded again: that needs a new step in both schemas.
 """
 
-import re
 from collections.abc import Sequence
 
 MAX_WORDS = 10
@@ -89,7 +88,7 @@ def fold(text: str) -> str:
     return text.translate(_TABLE)
 
 
-_BEYOND_ASCII = re.compile(r"[^\x00-\x7f]")
+_ASCII = bytes(range(128))
 _LOWER_ASCII = bytes(range(256)).lower()
 
 
@@ -98,7 +97,8 @@ def fold_all(texts: Sequence[str]) -> Sequence[str]:
     joined = "\0".join(texts)
     if joined.count("\0") != len(texts) - 1:  # no record has such a text
         return list(map(fold, texts))
-    for letter in set(_BEYOND_ASCII.findall(joined)) & REPLACEMENTS.keys():
+    beyond_ascii = joined.encode().translate(None, _ASCII).decode()
+    for letter in REPLACEMENTS.keys() & set(beyond_ascii):
         joined = joined.replace(letter, REPLACEMENTS[letter])
     return joined.encode().translate(_LOWER_ASCII, REMOVED_ASCII.encode()).decode().split("\0")
 

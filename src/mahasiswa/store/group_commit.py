@@ -22,11 +22,11 @@ class QueuedChange(NamedTuple, Generic[T]):
 
 
 class GroupCommit(Generic[T]):
-    """Collects changes while one batch is on its way to the disk; they become the next batch.
+    """Collects changes while one batch is written to the disk; they become the next batch.
 
-    `commit` makes a batch durable. It returns for each change None if it is stored, otherwise why it is not. If it
-    raises, nothing was stored. A change that is Locked is queued again until its deadline; a change whose deadline
-    has passed is not started.
+    `commit` makes a batch durable. It returns for each change None if it is stored, otherwise the error. If it raises,
+    nothing was stored. A change that is Locked is queued again until its deadline. A change whose deadline has passed
+    is not started.
     """
 
     def __init__(self, commit: Callable[[Sequence[QueuedChange[T]]], Awaitable[Sequence[StoreError | None]]]) -> None:

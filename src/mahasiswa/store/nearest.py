@@ -12,7 +12,7 @@ MIN_SIMILARITY = 0.7
 """Minimum ratio of difflib between a word and its correction. With 0.6, `bandung` would become `endang`."""
 
 UNKNOWN_SIMILARITY = 0.5
-"""The worth of a word that is in no name, beside its corrections. It may be a word of an address."""
+"""The similarity that an uncorrected word has if it is in no name. It may be a word of an address."""
 
 MAX_WORD_CHARACTERS = 32
 """Maximum length of a word that is compared, because difflib is quadratic."""
@@ -24,11 +24,11 @@ MAX_CORRECTIONS = 6
 """Maximum corrections of one search. Each may cost a search that finds nothing."""
 
 COMPARISON_TIMEOUT_SECONDS = 0.1
-"""Maximum time of all comparisons. Then the rarer words are left out."""
+"""Maximum time of all comparisons. The rarer words, which come last, are left out after it."""
 
 
 def vocabulary(spellings: Iterable[str]) -> Mapping[str, str]:
-    """The folded words of names, each with its usual spelling. `spellings` come the most frequent first."""
+    """The folded words of names, each with its usual spelling. The most frequent of `spellings` come first."""
     words: dict[str, str] = {}
     for spelling in spellings:
         for part in spelling.split():

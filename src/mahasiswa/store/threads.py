@@ -68,8 +68,8 @@ async def copy(
 ) -> int:
     """Copy every record in one transaction and return their number. Raise Unusable if the target holds records.
 
-    Otherwise the copied records could not be told from those that were there before. `watched` sees every record; if
-    it raises, none is copied.
+    In a target with records, the copied records could not be told from the others. `watched` sees every record; if it
+    raises, none is copied.
     """
     if await target.after(None, 1):
         raise Unusable("the database to copy to holds records already")

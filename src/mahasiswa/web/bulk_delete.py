@@ -1,4 +1,4 @@
-"""Bulk delete: a person gives NIMs, sees which records they name, and removes them all with one confirmation."""
+"""Bulk delete: a person gives NIMs, sees their records in a preview, and removes them all with one confirmation."""
 
 from collections.abc import Iterable, Sequence
 from functools import partial
@@ -24,7 +24,7 @@ from mahasiswa.work import IMPORT, Busy
 NIM_ONLY = sheets.Choice(nim_only=True)
 
 QUOTED_NIM_MAX_CHARACTERS = 4 * 3 * NIM_MAX_CHARACTERS
-"""Maximum length of a percent-encoded NIM. A character has up to four bytes, and a byte three characters."""
+"""Maximum length of a percent-encoded NIM. A character has up to four bytes, and each byte takes three characters."""
 
 
 async def choose(request: Request, _store: Store, pages: Pages) -> Response:

@@ -16,7 +16,7 @@ INLINE_GZIP_MAX_BYTES = 1024 * 1024
 
 
 class CachedResponse(Response):
-    """A response that is made once. `head` are its headers as they are sent, with the blank line."""
+    """A response that is made once. `head` holds its headers as they are sent, with the blank line."""
 
     def __init__(self, body: bytes, headers: Mapping[str, str], status_code: int = 200) -> None:
         super().__init__(body, status_code, headers, "text/html" if status_code == 200 else None)

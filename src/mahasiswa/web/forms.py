@@ -19,8 +19,8 @@ from mahasiswa.work import Kind
 FORM_MAX_BYTES = 64 * 1024
 
 BODY_TIMEOUT_SECONDS = 10.0
-"""Maximum time without a byte of a body, and for the whole body; longer by a second for each BODY_MIN_BYTES_PER_SECOND
-that arrived. So a body that comes slower than that on average is ended, whatever its size."""
+"""Maximum time without a byte of a body, and for the whole body. The second limit grows by a second for each
+BODY_MIN_BYTES_PER_SECOND that arrived. So a body of any size is refused if it is slower than that on average."""
 
 BODY_MIN_BYTES_PER_SECOND = 4 * 1024
 
@@ -43,7 +43,7 @@ class BodyRefused(Exception):
 
 
 class Form(NamedTuple):
-    """The fields that were asked for: each text, or None if it was not sent, and the problems of those that were."""
+    """The requested fields. `values` has each text, or None if it was not sent; `wrong` has the problems of texts."""
 
     values: dict[str, str | None]
     wrong: dict[str, FormProblem]
@@ -58,7 +58,7 @@ async def read_form(request: Request, fields: Sequence[str]) -> Form:
 async def read_large_form(
     request: Request, fields: Sequence[str], max_bytes: int, too_large: ProblemName, kind: Kind
 ) -> Mapping[str, Sequence[str]]:
-    """All values of each field, in their order, of a body of many megabytes, which is parsed in a thread of that kind.
+    """Read a body of many megabytes, and parse it in a thread of that kind. Return all values of each field, in order.
 
     Bytes that are not UTF-8 are replaced.
     """
@@ -149,8 +149,8 @@ def _bounded(
 ) -> Receive:
     """The request's receive(), with deadlines and a limit on the bytes that really arrive. `limit` is for the message.
 
-    While no byte arrives, HttpProtocol sends an empty message each second. So the deadlines need no timer of their own,
-    which took a twentieth of the time of an addition.
+    While no byte arrives, HttpProtocol sends an empty message each second, so the deadlines need no timer. A timer took
+    a twentieth of the time of an addition.
     """
     if (_content_length(request) or 0) > max_bytes:
         raise BodyRefused(too_large, limit)

@@ -8,6 +8,6 @@ from mahasiswa.web.request import Request
 
 
 async def show(_request: Request, store: Store, pages: Pages) -> Response:
-    """GET /sehat: 200 if the store answers a read of one record, otherwise 503 by way of the Unavailable that is raised."""
+    """GET /sehat: 200 if the store answers a read of one record. Otherwise Unavailable is raised, which gives 503."""
     await store.get("")
     return pages.healthy()

@@ -35,7 +35,7 @@ async def show_batch(request: Request, store: Store, pages: Pages) -> Response:
 
 
 async def undo(request: Request, store: Store, pages: Pages) -> Response:
-    """POST /mahasiswa/riwayat/perubahan/:id: restore a record to what it was before that change.
+    """POST /mahasiswa/riwayat/perubahan/:id: restore a record as it was before that change.
 
     `versi` comes from the page of a conflict. It is the digest of the record that the page showed and that is to be
     overwritten, "-" if there was none.
@@ -85,6 +85,6 @@ async def _read(store: Store, view: View, batch: int | None) -> HistoryPage:
 
 
 def _id(request: Request) -> int | None:
-    """The number at the end of the path, or None if there is none that an entry or a batch could have."""
+    """The number at the end of the path, or None if no entry and no batch can have it."""
     text = request.path.rpartition("/")[2]
     return int(text) if text.isascii() and text.isdigit() and len(text) <= ID_MAX_DIGITS else None

@@ -19,7 +19,7 @@ PAGE_MAX_BYTES = 32 * 1024 * 1024
 """Maximum length of a page that is kept. A longer one is streamed by the route."""
 
 ROW_MIN_BYTES = 300
-"""The markup of a row alone."""
+"""Minimum length of a row in the page: its markup without its texts."""
 
 SLICES_PER_TURN = 10
 """Slices that are rendered before other requests get the event loop."""
@@ -45,7 +45,7 @@ class ListCache:
         self._last: asyncio.Task[CachedPage | None] | None = None
 
     def respond_now(self, scope: Scope) -> CachedResponse | None:
-        """The answer to GET or HEAD of exactly the list, if the kept page is current; None if it must be waited for."""
+        """The answer to GET or HEAD of exactly the list, if the kept page is current; otherwise None."""
         version = self._store.version_now()
         if version is None or self._page is None or not self._is_current(version):
             return None

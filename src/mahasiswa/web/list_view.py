@@ -36,7 +36,7 @@ class View(NamedTuple):
 
     @classmethod
     def of(cls, parameters: QueryParams) -> "View":
-        """Read a URL's query. A value that makes no sense is replaced by its default."""
+        """Read a URL's query. An invalid value is replaced by its default."""
         per = min(max(_whole(parameters, "per", DEFAULT_ROWS_PER_PAGE), MIN_ROWS_PER_PAGE), MAX_ROWS_PER_PAGE)
         return cls(query_of(parameters), _whole(parameters, "halaman", 1), per)
 
@@ -109,7 +109,7 @@ def asks_for_view(query_string: bytes) -> bool:
 
 
 def query_of(parameters: QueryParams) -> Query:
-    """Read `cari`, `urut` and `arah`. A value that makes no sense is replaced by its default."""
+    """Read `cari`, `urut` and `arah`. An invalid value is replaced by its default."""
     cari = parameters.get("cari", "").replace("\0", "").strip()[:SEARCH_MAX_CHARACTERS]
     urut, arah = parameters.get("urut", ""), parameters.get("arah", "")
     return Query(

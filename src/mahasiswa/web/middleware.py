@@ -22,7 +22,7 @@ from mahasiswa.wording import ProblemName
 from mahasiswa.work import Busy
 
 CLIENT_DISCONNECTED = 499
-"""The status in the log of a request whose client went away before its answer, as nginx writes it."""
+"""The status in the log of a request whose client disconnected before its answer, as nginx writes it."""
 
 RETRY_AFTER_SECONDS = 2
 
@@ -95,7 +95,7 @@ class Middleware:
             log.warning("interrupted: %s", reason)
             searched = request.query_params.get("cari") and not request.place
             response = self._error(request, "search too long" if searched else "not read")
-        except Unavailable as reason:  # by a read: the handler of a write answers with what became of the change
+        except Unavailable as reason:  # by a read: the handler of a write answers this error itself
             log.error("the database could not be read: %s", reason)  # noqa: TRY400 - no traceback needed
             response = self._error(request, "not read")
         except ClientDisconnect:

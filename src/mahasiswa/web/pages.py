@@ -26,11 +26,11 @@ from mahasiswa.web.preview_view import PreviewView
 from mahasiswa.wording import PROBLEMS, ProblemName
 
 DAYS_WITHOUT_YEAR = 330
-"""If the history is longer, its moments need the year. The list page is kept for any time, so its moment must not be
-right for today only."""
+"""Maximum HISTORY_DAYS for which a moment is unique without its year. A moment is never shown as "today", because the
+list page may be kept for days."""
 
 SLOTS = {name: Markup(f"<!--{name}-->") for name in ("total", "latest", "today", "rows")}  # noqa: S704 - these names
-"""Marks in list.html for what differs between versions of the data. A text of a person holds none: its `<` is escaped."""
+"""Marks in list.html for the parts that differ between versions of the data. No record can hold one: `<` is escaped."""
 
 slot = re.compile(rb"<!--(\w+)-->")
 
@@ -177,7 +177,7 @@ class Pages:
         return self._form("Edit Data Mahasiswa", action, values, wrong or {}, problem, existing=True, versi=versi)
 
     def changed(self, conflict: EditConflict) -> Response:
-        """The edit form if someone else changed the same field: what is stored, what was typed, and the choice."""
+        """The edit form if someone else changed the same field: the stored texts, the typed texts, and the choice."""
         current = conflict.current
         return self._form(
             "Edit Data Mahasiswa",
@@ -191,7 +191,7 @@ class Pages:
         )
 
     def already_stored(self, nim: str) -> Response:
-        """The answer to an addition of a record that is stored exactly so, as by a second click."""
+        """The answer to an addition of a record that is already stored with the same texts, as by a second click."""
         return self._page("stored.html", 409, nim=nim)
 
     def import_form(self, message: str = "", status: int = 400, pasted: str = "") -> Response:

@@ -1,4 +1,4 @@
-"""Arranges the preview of an import for its page: what was read, groups of rows with the same message, and tables."""
+"""Arranges the preview of an import for its page: tables of changes, and groups of rows with the same message."""
 
 from collections.abc import Iterable, Sequence
 from functools import cached_property
@@ -11,10 +11,10 @@ from mahasiswa.record import Mahasiswa
 T = TypeVar("T")
 
 Alert = Literal["", "changed", "unseen"]
-"""Why a preview is shown again: records have changed since, or a repair was not previewed yet."""
+"""The reason to show a preview again: records have changed since, or a repair was not previewed yet."""
 
 FIRST_ROWS = 10
-"""Rows of a table that are visible at once. The others open."""
+"""Rows of a table that are visible at first. The others are folded."""
 
 OPEN_MAX_ROWS = 500
 """Maximum rows of a table that are in the page although they are folded. More rows come when a person asks for them."""
@@ -70,14 +70,14 @@ class PreviewView:
         self.plan = plan
         self.data = data
         self.absent = 0
-        """The number of records that the list has and the file has not, and the first of them if they are shown."""
+        """The number of stored records that the file lacks. `absentees` has the first of them if they are shown."""
         self.absentees = list[Mahasiswa]()
         self.opened = ""
         self.alert: Alert = ""
 
     @property
     def problem(self) -> str:
-        """The reason why nothing can be saved, if it is not the list that has it all already."""
+        """The reason why no row can be saved. It is empty if the list already has all records of the file."""
         if not self.reading.answers:
             is_template = self.book.sheet == wording.TEMPLATE_SHEET and self.book.columns.titles == list(wording.HEADER)
             return wording.TEMPLATE_EMPTY if is_template else wording.NO_ROWS
@@ -97,11 +97,8 @@ class PreviewView:
 
     @cached_property
     def checked_rows(self) -> int:
-        """The number of rows with a notice, or that need a tick."""
-        noticed = sum(
-            bool(entry.notices) for part in (self.plan.new, self.plan.changed, self.plan.same) for entry in part
-        )
-        return noticed + len(self.plan.doubted)
+        """The number of rows with a notice."""
+        return sum(bool(entry.notices) for part in (self.plan.new, self.plan.changed, self.plan.same) for entry in part)
 
     @cached_property
     def skipped(self) -> list[Group[sheets.Skipped]]:

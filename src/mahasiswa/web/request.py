@@ -70,7 +70,7 @@ class Request(StarletteRequest):
     def place(self) -> str:
         """The URL query of the list page from which a record was opened or deleted; empty for the plain list.
 
-        It is rebuilt from the parsed parameters of this request, because the pages of a record are only opened so.
+        It is rebuilt from the parsed parameters of this request, because links carry them to the pages of a record.
         """
         if not self.path.startswith(RECORD_PATHS) or not asks_for_view(self.scope["query_string"]):
             return ""

@@ -1,4 +1,4 @@
-"""Rejects ambiguous requests for every route and, optionally, cross-site ones."""
+"""Rejects ambiguous requests to every route and, optionally, cross-site ones."""
 
 import re
 from collections.abc import Sequence
@@ -33,7 +33,7 @@ class RequestGuard:
                     return "bad request"
                 host = value
         if scope["http_version"] == "1.0":
-            host = host or b""  # it allows a request without a Host
+            host = host or b""  # HTTP/1.0 allows a request without a Host
         elif not host or scope["http_version"] != "1.1":
             return "bad request"
         if not path or (b"%" in path and malformed_escape.search(path)):
@@ -47,8 +47,8 @@ class RequestGuard:
     def _is_same_origin(self, method: str, host: bytes, headers: Sequence[tuple[bytes, bytes]]) -> bool:
         """Whether the request names a host of ours and, if it may change something, comes from a page of ours.
 
-        Browsers say where a request comes from in Sec-Fetch-Site, older ones in Origin. A client that sends neither is
-        no browser. The host is checked because a foreign site can let a name of its own lead to our address.
+        Browsers name the origin of a request in Sec-Fetch-Site, older ones in Origin. A client that sends neither is
+        no browser. The host is checked against DNS rebinding: a foreign site's name can lead to our address.
         """
         if self.hosts and host.lower() not in self.hosts:
             return False

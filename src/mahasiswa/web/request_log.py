@@ -27,7 +27,7 @@ def log_request(request: Request, status: int, seconds: float) -> None:
     nim = "" if request.added_nim is None else f" {_quoted(request.added_nim, NIM_MAX_CHARACTERS)}"
     if log.isEnabledFor(level):
         values = (method[:METHOD_MAX_CHARACTERS], path, nim, status, seconds * 1000)
-        # Not log.log(): it looks for the caller's line number, which no line shows, in a fifth of the time.
+        # Not log.log(): it spends a fifth of the time on the caller's line number, which no log line shows.
         log.handle(log.makeRecord(log.name, level, "", 0, "%s %s%s %d %.1f ms", values, None))
 
 

@@ -24,8 +24,8 @@ from mahasiswa.wording import ProblemName
 from mahasiswa.work import Busy
 
 STREAM_ROWS = 1000
-"""Rows that are read and sent at a time. The count above a longer list is "at least 1,000": to count them all first would
-take longer than to send the first ones."""
+"""Rows that are read and sent at a time. The count above a longer list is "at least 1,000", because counting all rows
+takes longer than sending the first ones."""
 
 INLINE_ROWS = OFFERED_ROWS_PER_PAGE[-1]
 """Maximum rows of a page that is rendered on the event loop. A longer one is written to a file by a thread."""
@@ -57,11 +57,11 @@ async def _found(view: View, store: Store, pages: Pages) -> Response:
     at_end = view.found(found.total)
     if at_end.halaman != view.halaman:  # past the end: show the last page
         found = await store.search(view.query, at_end.offset, view.per)
-    return pages.found(await _with_nearest(at_end, store), found.records, await _latest(store))
+    return pages.found(await _with_nearest(at_end, store), found.records, found.last)
 
 
 async def _with_nearest(view: View, store: Store) -> View:
-    """The view with searches to offer, if it found nothing. Without them the page is complete too."""
+    """The view with searches to offer, if it found nothing. If there is no slot or time for them, it has none."""
     if view.query.cari and not view.total:
         with suppress(Busy, TookTooLong):
             return view._replace(nearest=await store.nearest(view.query.cari, NEAREST_OFFERED))
@@ -69,7 +69,7 @@ async def _with_nearest(view: View, store: Store) -> View:
 
 
 async def _long_page(view: View, store: Store, pages: Pages) -> Response:
-    """A page of up to MAX_ROWS_PER_PAGE rows, for paper. It is read as an export is: at one moment, in bounded memory."""
+    """A page of up to MAX_ROWS_PER_PAGE rows, to print. Like an export, it is read at one moment, in bounded memory."""
 
     def write(records: Iterator[Mahasiswa]) -> View:
         total = 0
@@ -141,9 +141,9 @@ async def create(request: Request, store: Store, pages: Pages) -> Response:
 async def update(request: Request, store: Store, pages: Pages) -> Response:
     """POST /mahasiswa/edit/:nim (specification 4.5). A nim in the body is ignored (4.5.1).
 
-    Our own form sends `versi`, the digest of the record that it showed. Only the fields that the form changed are
-    written, and none that someone else has changed since. A client that sends no `versi` gets exactly the
-    specification's behaviour.
+    Our own form sends `versi`, the digest of the record that it showed. Then only the fields that the form changed are
+    written. If someone else has changed one of them since, nothing is written, and the page of the conflict follows. A
+    client that sends no `versi` gets exactly the specification's behaviour.
     """
     nim = request.nim
     form = await read_form(request, ("nama", "alamat", "versi"))

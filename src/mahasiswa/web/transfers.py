@@ -67,7 +67,7 @@ async def preview(request: Request, store: Store, pages: Pages) -> Response:
 async def confirm(request: Request, store: Store, pages: Pages) -> Response:
     """POST /mahasiswa/impor/simpan: write the rows of the preview, all or none; or preview them again, repaired.
 
-    If a person has repaired something and did not look at it in a preview yet, the answer is that preview.
+    If the form has a repair that no preview has shown yet, the answer is a new preview.
     """
     run = request.limits.slots.run
     sent = await read_large_form(request, FIELDS, sheets.MAX_CONFIRMED_BYTES, "confirmation too large", IMPORT)
@@ -131,7 +131,7 @@ def _read_pasted(text: str, stop: Event) -> sheets.Reading:
 
 
 def _read_sent(sent: Mapping[str, Sequence[str]]) -> tuple[bool, sheets.Reading]:
-    """What a preview sends back: whether a person has repaired something since, and the rows as they are now."""
+    """Read the form of a preview. Return whether a person has repaired something, and the rows with the repairs."""
     # A field that was sent twice did not come from the preview.
     book = sheets.load(sent["data"][0] if len(sent["data"]) == 1 else "")
     reading = sheets.read_again(book)
@@ -150,7 +150,7 @@ def _read_sent(sent: Mapping[str, Sequence[str]]) -> tuple[bool, sheets.Reading]
 
 
 async def _write(request: Request, store: Store, reading: sheets.Reading, *, update: bool) -> bool:
-    """Write what the preview showed. Return False, with nothing written, if a record has changed since."""
+    """Write the changes that the preview showed. Return False, with nothing written, if a record has changed since."""
     existing = await store.find(sheets.nims(reading.answers))
 
     def changes() -> list[Write] | None:
@@ -168,7 +168,7 @@ async def _write(request: Request, store: Store, reading: sheets.Reading, *, upd
 
 
 def _choice(sheet: Sequence[object], places: Sequence[object]) -> sheets.Choice:
-    """The sheet and the columns that a person has chosen. A choice that makes no sense is none."""
+    """The sheet and the columns that a person has chosen. An invalid choice counts as none."""
     name = sheet[0] if sheet and isinstance(sheet[0], str) and len(sheet[0]) <= FILENAME_MAX_CHARACTERS else None
     if name and "\0" in name:
         name = None
@@ -187,7 +187,7 @@ def _is_number(text: str) -> bool:
 async def _preview(
     request: Request, store: Store, pages: Pages, reading: sheets.Reading, *, opened: str = "", alert: Alert = ""
 ) -> Response:
-    """The preview of what was read. `opened` names the part that is shown with all its rows."""
+    """The preview of these rows. `opened` names the part that is shown with all its rows."""
     nims = sheets.nims(reading.answers)
     existing = await store.find(nims)
     new = sheets.near_nims(reading.answers, existing)
@@ -206,7 +206,7 @@ async def _preview(
 
 
 async def _absentees(store: Store, in_file: set[str]) -> list[Mahasiswa]:
-    """The first records of the list that are not in the file. At most as many others are read as the file has rows."""
+    """The first stored records that the file lacks. Besides them it reads at most as many records as the file has rows."""
     found: list[Mahasiswa] = []
     last: str | None = None
     while len(found) < ABSENTEES_MAX_ROWS and (chunk := await store.after(last, ABSENTEES_MAX_ROWS)):

@@ -1,4 +1,4 @@
-"""PostgreSQL: `mahasiswa adopt` converts a table of another program, or says what is in the way."""
+"""PostgreSQL: `mahasiswa adopt` converts a table of another program, or gives the reason why it cannot."""
 
 import os
 import subprocess

@@ -343,7 +343,7 @@ async def test_a_purge_does_not_wait_for_another_one(url: PostgresURL, store: St
 
 
 async def test_any_program_that_changes_records_purges(url: PostgresURL, store: Store) -> None:
-    """A statement removes one slice, whatever the number of its rows."""
+    """A statement with any number of rows removes one slice."""
     await store.merge(
         [[(number, f"{number}", "Siti", "Solo") for number in range(2 * PURGE_ENTRIES)]], update=False, dry_run=False
     )
@@ -375,7 +375,7 @@ async def test_a_forgotten_record_is_in_no_file_of_the_tables(server: Server, ur
 async def test_forgetting_says_if_an_older_transaction_keeps_the_texts(
     url: PostgresURL, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The record and its history are removed all the same. The message names the server's process and what to run."""
+    """The record and its history are removed all the same. The message names the server's process and the remedy."""
     monkeypatch.setattr(history, "VACUUM_TIMEOUT_SECONDS", 0.3)
     await store.add(*SITI)
     with psycopg.connect(url.conninfo) as other:

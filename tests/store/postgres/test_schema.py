@@ -175,7 +175,7 @@ OTHER_OBJECTS = {
 
 @pytest.mark.parametrize(("kind", "statement"), OTHER_OBJECTS.items(), ids=OTHER_OBJECTS)
 def test_an_object_that_is_not_an_ordinary_table_is_refused(address: str, kind: str, statement: str) -> None:
-    """The line says what it is; `adopt` refuses it too."""
+    """The line names the kind of the object; `adopt` refuses it too."""
     execute(address, statement)
     for start in (migrate, adopt):
         with pytest.raises(Unusable, match=rf"^mahasiswa is {kind} in this database; it must be a table$"):
@@ -220,7 +220,7 @@ def test_a_server_that_is_starting_is_waited_for(server: Server, address: str) -
 
 
 async def test_records_keep_their_order_and_search_in_an_upgraded_table(address: str) -> None:
-    """The upgrade changes the collation of nama and alamat, not what a page shows."""
+    """The upgrade changes the collation of nama and alamat, but not the order of a page."""
     execute(address, RELEASE_1_0_0)
     records = [Mahasiswa(nim, nim.swapcase(), nim * 2) for nim in ("B", "a", "b", "é", "É", "Z")]
     for record in records:

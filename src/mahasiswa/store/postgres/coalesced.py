@@ -1,4 +1,4 @@
-"""One query for all callers that wait for the same answer."""
+"""Coalesces queries: one query answers all callers that wait for the same answer."""
 
 import asyncio
 import time

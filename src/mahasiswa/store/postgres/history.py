@@ -16,7 +16,7 @@ from mahasiswa.store.postgres.add_batcher import add_all
 from mahasiswa.store.postgres.pool import Connection, first_line
 
 VACUUM_TIMEOUT_SECONDS = 10.0
-"""Maximum time for VACUUM, and for older transactions, before whose end it removes nothing."""
+"""Maximum time for VACUUM and for older transactions, because it keeps the rows that they can still see."""
 
 REMAIN = "the record and its history are removed, but the files of the tables still hold the texts"
 
@@ -93,7 +93,7 @@ async def undo_batch(db: Connection, batch: int) -> None:
 
 
 async def forget(db: Connection, nim: str) -> tuple[bool, str]:
-    """Remove a record and its history. Return whether there was any of it, and the id of the transaction."""
+    """Remove a record and its history. Return False if there was neither, and the id of the transaction."""
     deleted = await db.execute(sql.DELETE, (nim,))
     batches = [batch for (batch,) in await _rows(db, sql.FORGET_ENTRIES, nim)]
     for statement in (sql.FORGET_ROWS, sql.FORGET_EMPTY_BATCHES):
@@ -103,7 +103,7 @@ async def forget(db: Connection, nim: str) -> tuple[bool, str]:
 
 
 async def vacuum(db: Connection, transaction: str) -> None:
-    """Remove what a committed transaction has deleted from the tables' files; raise TextsRemain."""
+    """Remove the rows that a committed transaction has deleted from the tables' files; raise TextsRemain."""
     warnings: list[str] = []
 
     def keep_warning(notice: Diagnostic) -> None:

@@ -34,7 +34,7 @@ REQUEST_TIMEOUT_SECONDS = STEP_TIMEOUT_SECONDS - 0.5
 """Maximum time for a request to get a slot, a connection and its answer, so that its page is sent in time."""
 
 SERVER_DELAY_SECONDS = 0.1
-"""Time after a deadline in which the server says that it has interrupted the statement."""
+"""Time after a deadline for the server to report that it has interrupted the statement."""
 
 MAX_ATTEMPTS = 5
 """Maximum attempts to make a transaction that fails with a serialization failure or a deadlock."""

@@ -139,7 +139,7 @@ def _version(table: Table) -> int:
 
 
 def _is_current(db: Connection, table: Table, wanted_days: int | None) -> bool:
-    """Return whether there is nothing to do. A standby cannot be changed, so there the days need not be the same."""
+    """Return whether there is nothing to do. A standby cannot be changed, so its days may differ."""
     if _version(table) != len(STEPS):
         return False
     stored = _history_days(db, table)

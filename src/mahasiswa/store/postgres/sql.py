@@ -1,6 +1,7 @@
 """All SQL of the PostgreSQL engine. `%s` is a parameter of psycopg; `{...}` is filled in with other SQL of this file."""
 
 import json
+from collections.abc import Sequence
 
 from mahasiswa.record import NIM_MAX_CHARACTERS
 from mahasiswa.store import folding
@@ -38,7 +39,7 @@ SELECT current_setting('max_connections')::int - current_setting('superuser_rese
 """
 CLOCK = "SELECT extract(epoch FROM clock_timestamp())::float"
 
-# What kind of object it is, its schema, its comment, its owner, and whether we may alter it.
+# The kind of the object, its schema, its comment, its owner, and whether we may alter it.
 FIND_TABLE = """
 SELECT
   CASE c.relkind WHEN 'r' THEN CASE c.relpersistence WHEN 'u' THEN 'an unlogged table' ELSE 'a table' END
@@ -138,6 +139,27 @@ SELECT reason, nim, nama, alamat FROM (
   END AS reason FROM mahasiswa
 ) AS examined WHERE reason IS NOT NULL ORDER BY nim COLLATE "C" NULLS FIRST LIMIT %s
 """
+
+# --- Triggers ---
+
+
+def _drop_triggers(names: Sequence[str]) -> str:
+    return ";\n".join(f"DROP TRIGGER IF EXISTS {name} ON {{schema}}.mahasiswa" for name in names)
+
+
+def _create_write_triggers(table: str) -> str:
+    """Triggers that call `<table>_write` after each statement that changes records, with the old and the new rows."""
+    rows = {
+        "INSERT": "NEW TABLE AS new_rows",
+        "UPDATE": "OLD TABLE AS old_rows NEW TABLE AS new_rows",
+        "DELETE": "OLD TABLE AS old_rows",
+    }
+    return ";\n".join(
+        f"CREATE TRIGGER {table}_{event.lower()} AFTER {event} ON {{schema}}.mahasiswa REFERENCING {tables}"
+        f" FOR EACH STATEMENT EXECUTE FUNCTION {{schema}}.{table}_write()"
+        for event, tables in rows.items()
+    )
+
 
 # --- History: schema ---
 
@@ -263,15 +285,9 @@ HISTORY_TRIGGERS = (
     "mahasiswa_history_delete",
     "mahasiswa_history_truncate",
 )
-DROP_HISTORY_TRIGGERS = "; ".join(f"DROP TRIGGER IF EXISTS {name} ON {{schema}}.mahasiswa" for name in HISTORY_TRIGGERS)
+DROP_HISTORY_TRIGGERS = _drop_triggers(HISTORY_TRIGGERS)
 START_HISTORY = f"""{DROP_HISTORY_TRIGGERS};
-CREATE TRIGGER mahasiswa_history_insert AFTER INSERT ON {{schema}}.mahasiswa
-  REFERENCING NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION {{schema}}.mahasiswa_history_write();
-CREATE TRIGGER mahasiswa_history_update AFTER UPDATE ON {{schema}}.mahasiswa
-  REFERENCING OLD TABLE AS old_rows NEW TABLE AS new_rows
-  FOR EACH STATEMENT EXECUTE FUNCTION {{schema}}.mahasiswa_history_write();
-CREATE TRIGGER mahasiswa_history_delete AFTER DELETE ON {{schema}}.mahasiswa
-  REFERENCING OLD TABLE AS old_rows FOR EACH STATEMENT EXECUTE FUNCTION {{schema}}.mahasiswa_history_write();
+{_create_write_triggers("mahasiswa_history")};
 CREATE TRIGGER mahasiswa_history_truncate BEFORE TRUNCATE ON {{schema}}.mahasiswa
   FOR EACH STATEMENT EXECUTE FUNCTION {{schema}}.mahasiswa_history_refuse()
 """
@@ -292,8 +308,9 @@ WHERE NOT has_table_privilege(to_regclass(name), 'SELECT')
 # --- Search: schema ---
 
 # One row for each record: nim, nama and alamat folded (see `folding`), with line feeds between them, which no word of a
-# search contains. Triggers keep it, whatever program writes. The last function is inlined, so a text of ASCII letters
-# costs no call. Another text is folded letter by letter: 64 KB take 9 to 25 ms, with translate() 86 ms.
+# search contains. Triggers keep it current, also when another program writes. The last function is inlined, so a text of
+# ASCII letters costs no call. Another text is folded letter by letter: 64 KB take 9 to 25 ms, with translate() 86 ms.
+SEARCH_TRIGGERS = ("mahasiswa_cari_insert", "mahasiswa_cari_update", "mahasiswa_cari_delete", "mahasiswa_cari_truncate")
 FOLDED_LETTERS = json.dumps(folding.REPLACEMENTS)
 CREATE_SEARCH = f"""
 CREATE OR REPLACE FUNCTION {{schema}}.mahasiswa_fold_ascii(teks text) RETURNS text
@@ -341,17 +358,8 @@ ALTER FUNCTION {{schema}}.mahasiswa_fold_letters(text) OWNER TO {{owner}};
 ALTER FUNCTION {{schema}}.mahasiswa_fold(text) OWNER TO {{owner}};
 ALTER FUNCTION {{schema}}.mahasiswa_cari_write() OWNER TO {{owner}};
 
-DROP TRIGGER IF EXISTS mahasiswa_cari_insert ON {{schema}}.mahasiswa;
-DROP TRIGGER IF EXISTS mahasiswa_cari_update ON {{schema}}.mahasiswa;
-DROP TRIGGER IF EXISTS mahasiswa_cari_delete ON {{schema}}.mahasiswa;
-DROP TRIGGER IF EXISTS mahasiswa_cari_truncate ON {{schema}}.mahasiswa;
-CREATE TRIGGER mahasiswa_cari_insert AFTER INSERT ON {{schema}}.mahasiswa
-  REFERENCING NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION {{schema}}.mahasiswa_cari_write();
-CREATE TRIGGER mahasiswa_cari_update AFTER UPDATE ON {{schema}}.mahasiswa
-  REFERENCING OLD TABLE AS old_rows NEW TABLE AS new_rows
-  FOR EACH STATEMENT EXECUTE FUNCTION {{schema}}.mahasiswa_cari_write();
-CREATE TRIGGER mahasiswa_cari_delete AFTER DELETE ON {{schema}}.mahasiswa
-  REFERENCING OLD TABLE AS old_rows FOR EACH STATEMENT EXECUTE FUNCTION {{schema}}.mahasiswa_cari_write();
+{_drop_triggers(SEARCH_TRIGGERS)};
+{_create_write_triggers("mahasiswa_cari")};
 CREATE TRIGGER mahasiswa_cari_truncate AFTER TRUNCATE ON {{schema}}.mahasiswa
   FOR EACH STATEMENT EXECUTE FUNCTION {{schema}}.mahasiswa_cari_write();
 
@@ -370,7 +378,6 @@ BEGIN
   END LOOP;
 END $$
 """
-SEARCH_TRIGGERS = ("mahasiswa_cari_insert", "mahasiswa_cari_update", "mahasiswa_cari_delete", "mahasiswa_cari_truncate")
 
 # --- Transactions ---
 
@@ -408,8 +415,8 @@ SELECT CASE WHEN NOT pg_is_in_recovery() THEN concat_ws(
 
 # --- Deposed primary ---
 
-# A server's timeline, or NULL if it takes no writes; whether it waits for a synchronous standby and has none; whether it
-# waits for one and hides from this role what its standbys are.
+# A server's timeline, or NULL if it takes no writes; whether it needs a synchronous standby and has none; whether it
+# needs one and hides the state of its standbys from this role.
 PRIMARY_STATE = """
 SELECT
   CASE WHEN NOT pg_is_in_recovery() AND current_setting('default_transaction_read_only') = 'off'
@@ -593,7 +600,7 @@ AND (m.nama, m.alamat) IS DISTINCT FROM (h.nama_after, h.alamat_after)
 AND (m.nama, m.alamat) IS DISTINCT FROM (h.nama_before, h.alamat_before)
 ORDER BY h.nim LIMIT %s
 """
-# These suppose that there are no conflicts and that no other transaction writes.
+# These assume that there are no conflicts and that no other transaction writes.
 UNDO_ADDITIONS = """
 DELETE FROM mahasiswa AS m USING mahasiswa_history AS h WHERE h.batch = %s AND m.nim = h.nim AND h.nama_before IS NULL
 """
@@ -622,7 +629,7 @@ FORGET_ENTRIES = "DELETE FROM mahasiswa_history WHERE nim = %s RETURNING batch"
 FORGET_ROWS = "UPDATE mahasiswa_history SET rows = rows - 1 WHERE id = ANY(%s)"
 FORGET_EMPTY_BATCHES = "DELETE FROM mahasiswa_history WHERE id = ANY(%s) AND rows = 0"
 TRANSACTION_ID = "SELECT pg_current_xact_id()::xid::text"
-# Transactions that still see what a transaction has deleted: VACUUM cannot remove it before they end.
+# Transactions that still see the rows that a given transaction has deleted. VACUUM keeps these rows until they end.
 FIND_OLDER_TRANSACTIONS = """
 SELECT pid FROM pg_stat_activity
 WHERE age(backend_xmin) >= age(%s::text::xid) AND pid <> pg_backend_pid() AND coalesce(datname, '') IN (current_database(), '')

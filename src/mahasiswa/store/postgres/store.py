@@ -66,7 +66,7 @@ class PostgresStore:
                 return Snapshot(version, None, last)
             return Snapshot(version, list(map("\0".join, await _records(db, sql.ALL))), last)
 
-        # Asked before, because a server that cannot tell its version would abort the transaction.
+        # Ask before the transaction, because a server that cannot tell its version would abort it.
         is_known = await self.version() is not None
         deadline = self._pool.deadline()
         return await self._pool.read(LIST, read, deadline)
@@ -102,8 +102,14 @@ class PostgresStore:
             where=where,
             order=sql.ORDERS[query.urut, query.arah],
         )
-        rows = await self._pool.fetch(SEARCH, statement, *parameters, limit, offset)
-        return Found(rows[0][0], _as_records([record for _, *record in rows if record[0] is not None]))
+
+        async def read(db: Connection) -> Found:
+            rows = await run(db, f"{begin(sql.BEGIN_READING, deadline)}; {statement}", *parameters, limit, offset)
+            records = _as_records([record for _, *record in rows if record[0] is not None])
+            return Found(rows[0][0], records, await history.last_item(db))
+
+        deadline = self._pool.deadline()
+        return await self._pool.read(SEARCH, read, deadline)
 
     async def nearest(self, cari: str, limit: int) -> Sequence[str]:
         async def read(db: Connection) -> Sequence[str]:

@@ -129,7 +129,7 @@ def _exists(target: Path) -> Unusable:
 
 
 def reason(error: apsw.Error | OSError) -> str:
-    """Why a copy could not be written."""
+    """The reason why a copy could not be written."""
     # SQLite's own texts say "database or disk is full" for the disk of the copy, and sometimes "not an error".
     match error:
         case apsw.FullError():

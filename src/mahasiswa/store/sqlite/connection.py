@@ -1,4 +1,4 @@
-"""Connections to the SQLite file: how they are opened, the lock on its folder, and the meaning of their errors."""
+"""Opens connections to the SQLite file, translates SQLite's errors, and locks the file's folder."""
 
 import ctypes
 import os
@@ -23,7 +23,7 @@ WAL_MAX_BYTES = 64 * 1024 * 1024
 """Maximum size of the write-ahead log after a checkpoint. A long read of another program can let it grow beyond."""
 
 SECURE_DELETE = "PRAGMA secure_delete = ON"
-"""Overwrites removed texts with zeros. Without it `forget` could not remove what was edited or deleted earlier."""
+"""Overwrites removed texts with zeros. Without it `forget` could not remove texts that were edited or deleted earlier."""
 
 
 def connect(path: Path) -> apsw.Connection:
@@ -39,7 +39,7 @@ def connect(path: Path) -> apsw.Connection:
 
 
 def open_failure(path: Path) -> str:
-    """Why SQLite cannot open a file. The file itself is not opened, because closing it would drop SQLite's locks."""
+    """The reason why SQLite cannot open a file. It is not opened here, because closing it would drop SQLite's locks."""
     folder = path.absolute().parent
     try:
         os.close(os.open(folder, os.O_RDONLY))
@@ -53,7 +53,7 @@ def open_failure(path: Path) -> str:
 
 
 def refusal(error: apsw.ConstraintError) -> StoreError:
-    """Translate a broken constraint: its name or its column gives the field and the reason."""
+    """Translate the error of a constraint, whose name or column gives the field and the reason."""
     match str(error).partition(" constraint failed: "):
         case "CHECK", _, constraint:
             field, _, reason = constraint.partition("_")
@@ -66,7 +66,7 @@ def refusal(error: apsw.ConstraintError) -> StoreError:
 
 
 def has_moved(db: apsw.Connection) -> bool:
-    """Whether the open file was removed or replaced, so that whatever is written to it would be lost."""
+    """Whether the open file was removed or replaced, so that changes to it would be lost."""
     moved = ctypes.c_int()
     db.file_control("main", apsw.SQLITE_FCNTL_HAS_MOVED, ctypes.addressof(moved))
     return bool(moved.value)
@@ -95,7 +95,7 @@ def remove_wal(path: Path, identity: tuple[int, int] | None) -> None:
 
 @contextmanager
 def folder_lock(folder: Path) -> Iterator[None]:
-    """Keep this program's other processes out of a block that they all guard with the same folder; raise Unavailable.
+    """Hold an exclusive lock on a folder, against other processes of this program; raise Unavailable.
 
     It waits in the calling thread, so never call it on the event loop.
     """

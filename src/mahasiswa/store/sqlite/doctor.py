@@ -21,7 +21,7 @@ from mahasiswa.store.sqlite.restore import open_to_read
 from mahasiswa.store.sqlite.schema import STEPS, known_version
 
 FREE_SPACE_FACTOR = 3
-"""A restore or an upgrade needs room for this many times the database."""
+"""Minimum free space, as a multiple of the database's size, for a restore or an upgrade."""
 
 SYNC_MAX_SECONDS = 0.2
 """Maximum time for one sync of the disk. Each change waits for one."""

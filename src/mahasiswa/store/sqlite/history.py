@@ -42,7 +42,7 @@ def entries(db: apsw.Connection, found: str, bindings: Mapping[str, str | int]) 
 
 @contextmanager
 def batch(db: apsw.Connection, kind: BatchKind) -> Iterator[None]:
-    """Make one batch of all changes of the block. If it raises, they are taken back."""
+    """Make one batch of all changes of the block. If it raises, the changes are rolled back."""
     with db:
         db.execute(sql.BEGIN_BATCH, (kind,))
         yield
@@ -51,7 +51,7 @@ def batch(db: apsw.Connection, kind: BatchKind) -> Iterator[None]:
 
 @contextmanager
 def silent_batch(db: apsw.Connection, kind: BatchKind, rows: int) -> Iterator[None]:
-    """Keep one line about the changes of the block in place of its rows, which would take as long as the changes.
+    """Write one line about all changes of the block to the history. Entries for each row would double the time.
 
     If it raises, the caller must roll back.
     """
@@ -83,7 +83,7 @@ def recent(db: apsw.Connection, nim: str, versi: str) -> Mahasiswa | None:
 
 
 def undo(db: apsw.Connection, where: str, number: int, *, is_seen: bool = False) -> None:
-    """Restore the records of an entry or of a batch; raise UndoConflict unless someone `is_seen` what they are now."""
+    """Restore the records of an entry or a batch. If they have changed since and not `is_seen`, raise UndoConflict."""
     if not is_seen and (rows := list(db.execute(sql.conflicts(where), (number, UNDO_CONFLICTS_MAX)))):
         raise UndoConflict([_conflict(row) for _, *row in rows], rows[0][0])
     with batch(db, "undo"):
@@ -92,7 +92,7 @@ def undo(db: apsw.Connection, where: str, number: int, *, is_seen: bool = False)
 
 
 def forget(db: apsw.Connection, nim: str) -> bool:
-    """Remove a record and its history. Return whether there was any of it."""
+    """Remove a record and its history. Return False if there was neither."""
     with db:
         was_known = bool(db.execute(sql.IS_KNOWN, {"nim": nim}).get)
         db.execute(sql.FORGET, {"nim": nim})
@@ -102,10 +102,10 @@ def forget(db: apsw.Connection, nim: str) -> bool:
 def erase_traces(db: apsw.Connection) -> None:
     """Rewrite the file without its free space, and empty the write-ahead log; raise apsw.Error if that is prevented.
 
-    Texts that were removed without secure_delete, by release 1.1.0 or another program, are in the free space.
+    Release 1.0.0 and other programs removed texts without secure_delete. These texts are still in the free space.
     """
     db.execute("VACUUM")
-    # A single long attempt would keep other writers waiting as long.
+    # Many short attempts: other writers wait for as long as one attempt takes.
     db.set_busy_timeout(int(CHECKPOINT_INTERVAL_SECONDS * 1000))
     deadline = time.monotonic() + CHECKPOINT_TIMEOUT_SECONDS
     while True:
@@ -149,7 +149,7 @@ def _record(nim: object, texts: Sequence[object]) -> Mahasiswa | None:
 
 
 def _text(value: object) -> str:
-    """A text that was read as bytes. Another program may have stored one that is not UTF-8."""
+    """Decode a text. Another program may have stored bytes that are not UTF-8; these are replaced."""
     return cast("bytes", value).decode(errors="replace")
 
 

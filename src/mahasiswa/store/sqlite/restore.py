@@ -75,8 +75,8 @@ def _copy_verified(file: Path, copy: Path) -> None:
 
 def open_to_read(file: Path) -> apsw.Connection:
     """Open a back-up without writing to it or to its folder; raise apsw.Error."""
-    # A file in WAL mode can only be read in a folder where SQLite may create files, unless it is immutable. It is, if no
-    # other program has it open, which has a log then.
+    # To read a file in WAL mode, SQLite must create files in its folder, unless the file is opened as immutable. That is
+    # safe if the file has no log, because then no other program has it open.
     has_log = any(Path(f"{file}-{suffix}").exists() for suffix in ("wal", "journal"))
     name = f"file:{quote(str(file.absolute()))}?mode=ro{'' if has_log else '&immutable=1'}"
     return apsw.Connection(name, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
@@ -126,7 +126,7 @@ def _replace_records(path: Path, copy: Path) -> Restored:
 def _transaction(db: apsw.Connection) -> Iterator[None]:
     """Make all changes of the block or none. Ctrl-C interrupts its statements, but not the commit.
 
-    Not `with db`: if SQLite has rolled back by itself, as after an interrupt, that hides the error behind its own.
+    If SQLite has rolled back by itself, as after an interrupt, `with db` would raise its own error in place of that one.
     """
     db.execute("BEGIN IMMEDIATE")
     try:
@@ -142,13 +142,13 @@ def _transaction(db: apsw.Connection) -> Iterator[None]:
 
 
 def _replace_in_transaction(db: apsw.Connection, path: Path, saved: list[Path]) -> Restored:
-    interrupt.check()  # it may have waited for the lock
+    interrupt.check()  # Ctrl-C may have come during the wait for the lock
     if has_moved(db):
         raise Unusable(f"nothing was restored: {path} was replaced or removed meanwhile")
     added, changed, removed, count = db.execute(sql.COMPARE_BACKUP).get
     if not (rows := added + changed + removed):
         return Restored(count, 0, 0, 0)
-    saved.append(backup_beside(path))  # under the lock, so that no change is in neither list
+    saved.append(backup_beside(path))  # under the lock, so that the back-up has every earlier change
     with history.silent_batch(db, "restore", rows):
         db.execute(sql.RESTORE_BACKUP)
     return Restored(count, added, changed, removed, saved[0])

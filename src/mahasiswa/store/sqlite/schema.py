@@ -40,9 +40,9 @@ log = logging.getLogger(__name__)
 
 
 def migrate(path: Path, history_days: int | None = None) -> None:
-    """Create the file and its tables, or bring those that an earlier release made to this schema; raise Unusable.
+    """Create the file and its tables, or upgrade those that an earlier release made; raise Unusable.
 
-    Records are only moved after a back-up file was written. `history_days` None keeps the days that the file has. All
+    Records are moved only after a back-up file was written. If `history_days` is None, the file keeps its days. All
     handles are closed when it returns.
     """
     with _exclusive(path) as db:
@@ -216,7 +216,7 @@ def _create_private(path: Path) -> None:
 
 
 def _warn_if_public(path: Path) -> None:
-    """Warn if every user of this computer can read the file. A file that only a group can read was made so on purpose."""
+    """Warn if every user of this computer can read the file. If only a group can read it, an operator has chosen that."""
     file = path.resolve()
     if sys.platform != "win32" and file.stat().st_mode & 0o004 and all(p.stat().st_mode & 0o001 for p in file.parents):
         log.warning("every user of this computer can read %s; to prevent it: chmod o= %s*", file, file)

@@ -14,7 +14,7 @@ from mahasiswa.store.history import PURGE_ENTRIES, PURGE_SECONDS
 # `connection.refusal` reads the form's message from it. A file keeps the text of its CREATE TABLE, and `schema`
 # recognises a table by it: any change of this text, or of the maximum length, needs a new step there.
 #
-# The rules stop at what SQLite 3.40 (Debian 12) knows, so that its shell can read and write the file.
+# The rules use only SQL that SQLite 3.40 (Debian 12) knows, so that its shell can read and write the file.
 CREATE_MAHASISWA = f"""\
 CREATE TABLE mahasiswa (
   nim TEXT NOT NULL PRIMARY KEY
@@ -27,7 +27,7 @@ CREATE TABLE mahasiswa (
     CONSTRAINT alamat_nul CHECK (instr(alamat, char(0)) = 0)
 ) STRICT, WITHOUT ROWID"""
 
-# The table that release 1.0.0 made, to the letter but for a line feed at the end.
+# The table that release 1.0.0 made. Its text ended with a line feed, which DESCRIBE_MAHASISWA removes.
 CREATE_MAHASISWA_1_0_0 = """\
 CREATE TABLE mahasiswa (
   nim TEXT NOT NULL PRIMARY KEY,
@@ -41,8 +41,8 @@ FROM sqlite_schema WHERE name = 'mahasiswa' COLLATE NOCASE AND type <> 'trigger'
 """
 COLUMNS = "SELECT lower(name) FROM pragma_table_xinfo('mahasiswa')"
 
-# Objects that would be lost, or would break, if the table were rebuilt. The key of nim itself is not among them. The
-# text of a trigger on the table names the table.
+# Objects that would be lost, or would break, if the table were rebuilt. The key of nim itself is not one of them. A
+# trigger or a view is found by the name of the table in its text.
 DEPENDENT_OBJECTS = """
 SELECT iif(origin = 'u', 'the UNIQUE constraint', 'the index'), name FROM pragma_index_list('mahasiswa') AS i
 WHERE origin <> 'pk' AND (partial OR origin = 'c' OR (
@@ -61,8 +61,8 @@ WHERE t.type = 'table' AND k."table" = 'mahasiswa' COLLATE NOCASE AND t.name <> 
 # --- Schema, step 3: the folded texts of the search
 
 # One row for each record: nim, nama and alamat folded (see `folding`), with line feeds between them, which no word of a
-# search contains. Triggers keep it, whatever program writes. They run in SQLite 3.40 too, whose parser cannot read more
-# than 28 nested calls of replace().
+# search contains. Triggers keep it current, also when another program writes. They run in SQLite 3.40 too, whose parser
+# cannot read more than 28 nested calls of replace().
 MAX_NESTED_REPLACES = 20
 
 
@@ -107,7 +107,7 @@ FILL_MAHASISWA_CARI = f"""
 INSERT INTO mahasiswa_cari SELECT nim, {_ascii_folded(_joined(""))} FROM mahasiswa ORDER BY nim
 """
 # The conflict clause of a statement replaces those of its triggers. So the trigger for UPDATE has none: with UPDATE OR
-# IGNORE, an INSERT OR REPLACE would keep the old text. A program that sets recursive_triggers changes nothing.
+# IGNORE, an INSERT OR REPLACE would keep the old text. The triggers do the same with recursive_triggers.
 #
 # The constants of a trigger's program are loaded before its WHEN is evaluated, which takes 8 us for all letters. So the
 # first trigger, which every row fires, has none of them; it fires the second one by an UPDATE of nim.
@@ -152,7 +152,7 @@ ROWS_BEFORE = """
 SELECT typeof(nim), typeof(nama), typeof(alamat), CAST(nim AS BLOB), CAST(nama AS BLOB), CAST(alamat AS BLOB)
 FROM mahasiswa_before ORDER BY nim COLLATE BINARY
 """
-# The cast gives nim the affinity of the key, so that the key's index is used whatever type the old column has.
+# The cast gives nim the affinity of the key, so that the key's index is used for any type of the old column.
 COUNT_BEFORE = "SELECT count(*) FROM mahasiswa_before"
 COUNT_KEPT = """
 SELECT count(*) FROM mahasiswa_before AS b CROSS JOIN mahasiswa AS m ON m.nim = CAST(b.nim AS TEXT)
@@ -162,8 +162,8 @@ DROP_BEFORE = "DROP TABLE mahasiswa_before"
 
 # --- The history
 
-# It is written by triggers, so that no program can forget it. Their SQL is what SQLite 3.40 knows, and calls no function
-# of this program, because they run in every program that writes.
+# Triggers write it, so it has the changes of every program. They run in every program that writes, so their SQL is
+# limited to SQLite 3.40 and calls no function of this program.
 #
 # A row is an entry or the head of a batch. A head has the kind of the batch and the number of its entries, and their
 # `batch` is its id. AUTOINCREMENT never gives an id again, so a page that is still open cannot undo another change.
@@ -278,7 +278,8 @@ UPDATE mahasiswa_history_state SET batch = NULL
 """
 ADD_SILENT_BATCH = f"INSERT INTO mahasiswa_history (moment, kind, rows) VALUES ({NOW}, ?, ?)"
 
-# Texts are read as bytes: one that is not UTF-8, which another program stored once, must not hide the whole history.
+# Texts are read as bytes, because another program may have stored a text that is not UTF-8. Reading it as text would
+# fail, and with it the whole page of the history.
 _ENTRY_COLUMNS = """
 e.id, e.moment, CAST(e.nim AS BLOB), CAST(e.nama_before AS BLOB), CAST(e.alamat_before AS BLOB),
 CAST(e.nama_after AS BLOB), CAST(e.alamat_after AS BLOB)"""
@@ -343,7 +344,7 @@ _EXPIRED = (
 )
 
 ENTRY_NIM = f"SELECT CAST(nim AS BLOB) FROM mahasiswa_history WHERE id = ? AND batch IS NULL AND kind IS NULL AND NOT {_EXPIRED}"
-# False for a silent batch, and for one that lacks an entry.
+# False for a silent batch, and for a batch that lacks an entry.
 IS_WHOLE_BATCH = f"""
 SELECT rows = (SELECT count(*) FROM mahasiswa_history AS e WHERE e.batch = b.id)
 FROM mahasiswa_history AS b WHERE id = ? AND kind IS NOT NULL AND NOT {_EXPIRED}
@@ -353,7 +354,7 @@ BATCH_WHERE = "e.batch = ?"
 
 
 def conflicts(where: str) -> str:
-    """Entries whose record is neither as it was after the change nor as it was before; and the number of all of them."""
+    """Entries whose record differs from the texts after the change and from those before it; and the number of all."""
     return f"""
     SELECT count(*) OVER (), {_ENTRY_COLUMNS}, CAST(m.nama AS BLOB), CAST(m.alamat AS BLOB)
     FROM mahasiswa_history AS e LEFT JOIN mahasiswa AS m ON m.nim = e.nim
@@ -365,7 +366,7 @@ def conflicts(where: str) -> str:
 
 
 def restore(where: str) -> Sequence[str]:
-    """The statements that restore the records of entries, whatever they are now."""
+    """The statements that restore the records of entries. They overwrite later changes."""
     return (
         f"""
         DELETE FROM mahasiswa
@@ -390,7 +391,7 @@ HAS_EXPIRED = f"SELECT {_EXPIRED} FROM mahasiswa_history ORDER BY id LIMIT 1"
 PURGE = f"""
 DELETE FROM mahasiswa_history WHERE {_EXPIRED} AND id IN (SELECT id FROM mahasiswa_history ORDER BY id LIMIT {PURGE_ENTRIES})
 """
-# It changes a row if the writer should purge although there is no other change.
+# It changes a row if it is time for a purge without any other change.
 BEGIN_PURGE = f"""
 UPDATE mahasiswa_history_state SET purged = {NOW}
 WHERE (purged IS NULL OR purged <= strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-{PURGE_SECONDS} seconds')) AND ({HAS_EXPIRED})
@@ -453,7 +454,7 @@ ORDERS: dict[tuple[Field, Literal["naik", "turun"]], str] = {
 def contains(words: int, text: str) -> str:
     """The condition that :w0, :w1 and so on stand in a folded text; false without a word.
 
-    instr() is linear in the text, whatever the word. LIKE and GLOB are not: 300 records of 64 KB take a minute.
+    instr() takes linear time for any word. LIKE and GLOB do not: 300 records of 64 KB take a minute.
     """
     return " AND ".join(f"instr({text}, :w{number})" for number in range(words)) or "false"
 
@@ -545,7 +546,15 @@ CREATE TEMP TABLE incoming (
 );
 PRAGMA temp.secure_delete = OFF
 """
-ADD_INCOMING = "INSERT INTO incoming (number, nim, nama, alamat, teks) VALUES (?, ?, ?, ?, ?)"
+STAGED_ROWS = 50
+"""Rows that one statement writes to it: a million rows take 0.8 s. One by one they take 1.2 s."""
+
+
+def add_incoming(rows: int) -> str:
+    """Write this number of rows."""
+    return f"INSERT INTO incoming (number, nim, nama, alamat, teks) VALUES {', '.join(['(?, ?, ?, ?, ?)'] * rows)}"
+
+
 DROP_INCOMING = "DROP TABLE incoming"
 IS_EMPTY = "SELECT NOT EXISTS (SELECT 1 FROM mahasiswa)"
 COUNT_INCOMING = "SELECT count(*) FROM incoming"

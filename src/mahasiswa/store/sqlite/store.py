@@ -51,7 +51,7 @@ as_record = cast("Callable[[object], Mahasiswa]", partial(tuple.__new__, Mahasis
 
 
 class _OpenFile:
-    """The writer of one file, and what watches it. A file that takes its place gets a new _OpenFile."""
+    """The writer of one file, and the connection that watches it. A file that takes its place gets a new _OpenFile."""
 
     def __init__(self, path: Path, is_limited: bool) -> None:  # noqa: FBT001 - for to_thread
         self.writer = Writer(path, is_limited=is_limited)
@@ -107,15 +107,15 @@ class SQLiteStore:
             return self._turn_version
         if self._file is None or time.monotonic() >= self._next_file_check:
             return None
-        # For callers that are no tasks, ask once in each turn of the event loop: the question takes a fifth of the time
-        # of a list page from memory. They run while the loop polls its sockets. The queue, with `_forget_turn` in it,
-        # runs before it polls again. So a request that is sent after the question is not read before `_forget_turn`.
+        # The query takes a fifth of the time of a list page from memory. So all callers outside of tasks share one query
+        # in each turn of the event loop. They run while the loop polls its sockets. Before it polls again, it runs its
+        # queue, which has `_forget_turn`. So a request that was sent after the query causes a new query.
         is_kept = asyncio.current_task() is None
         if is_kept:
             asyncio.get_running_loop().call_soon(self._forget_turn)
         try:
             version = self._generation, self._file.version_cursor.execute("PRAGMA data_version").get
-        except apsw.Error:  # locked, or cannot be read: then the read of the records says why
+        except apsw.Error:  # locked, or cannot be read: the read of the records will report the reason
             return None
         if is_kept:
             self._turn_version = version
@@ -156,8 +156,11 @@ class SQLiteStore:
         bindings |= {"limit": limit, "offset": offset}
 
         def read(db: apsw.Connection) -> Found:
-            rows = _fetch(db.execute(statement, bindings))
-            return Found(cast("int", rows[0][0]), [Mahasiswa._make(row[1:]) for row in rows if row[1] is not None])
+            with db:
+                rows, last = _fetch(db.execute(statement, bindings)), history.last(db)
+            return Found(
+                cast("int", rows[0][0]), [Mahasiswa._make(row[1:]) for row in rows if row[1] is not None], last
+            )
 
         return await self._read(SEARCH, read)
 
@@ -358,8 +361,8 @@ class SQLiteStore:
     async def _current(self) -> _OpenFile:
         """The open file. If another one has taken its place, open that; raise Unavailable if there is none.
 
-        The check is a system call, so it is made once for all callers of one turn of the event loop. The answer is
-        forgotten before any later caller runs, because that was queued first. The writer checks again for each group.
+        The check is a system call, so it is made once for all callers of one turn of the event loop. `_forget_turn` is
+        queued before any later caller, so it forgets the answer in time. The writer checks again for each group.
         """
         file = self._file
         if file is not None and self._is_checked:
@@ -503,7 +506,13 @@ def _stage(db: apsw.Connection, batches: Iterable[Sequence[Incoming]]) -> bool:
                 texts = folding.fold_all(
                     list(map("\n".join, cast("Iterable[Sequence[str]]", zip(nims, namas, alamats, strict=True))))
                 )
-            db.executemany(sql.ADD_INCOMING, zip(numbers, nims, namas, alamats, texts, strict=True))
+            columns = (numbers, nims, namas, alamats, texts)
+            values: list[int | str | None] = [None] * (len(columns) * len(batch))
+            for place, column in enumerate(columns):
+                values[place :: len(columns)] = column
+            for at in range(0, len(batch), sql.STAGED_ROWS):
+                rows = min(sql.STAGED_ROWS, len(batch) - at)
+                db.execute(sql.add_incoming(rows), values[at * len(columns) : (at + rows) * len(columns)])
     return is_ordered
 
 
