@@ -38,6 +38,8 @@ CREATE TABLE mahasiswa (nim TEXT NOT NULL PRIMARY KEY, nama TEXT NOT NULL, alama
 MAX_TIMES = {"import": 2.0, "export": 1.5}
 """Maximum times as long as the shell takes with a plain table."""
 
+MAX_MEMORY_MB = {"import": 180, "export": 40}
+
 POLL_SECONDS = 0.01
 """Time between an answer of the service and the next request."""
 
@@ -62,9 +64,9 @@ def files(plan: Plan, number: int) -> list[Work]:
                     "time",
                     f"{name} of {number:,} rows, CSV",
                     "s",
-                    [Goal(MAX_TIMES[name], SQLITE3_PLAIN.key, at_most=True)],
+                    [Goal(MAX_TIMES[name], SQLITE3_PLAIN.key, at_most=True), Goal(None, SQLITE3.key, at_most=True)],
                 ),
-                ("memory", f"{name}: peak memory of the command", "MB", []),
+                ("memory", f"{name}: peak memory of the command", "MB", [Goal(MAX_MEMORY_MB[name])]),
                 ("sehat", f"{name}: slowest GET /sehat of a service on the same file", "ms", []),
             )
         ]
@@ -84,6 +86,8 @@ def files(plan: Plan, number: int) -> list[Work]:
     left = [OURS, SQLITE3, SQLITE3_PLAIN]
     for turn in range(plan.rounds):
         for who in list(left):
+            if who is SQLITE3 and turn > 0:
+                continue  # with the triggers its import takes 25 s
             try:
                 target = folder / "exported.csv"
                 with serving(OURS) as (server, store):
@@ -111,7 +115,8 @@ def _import(who: Column, source: Path, store: str) -> Command:
         return Command([str(OUR_PROGRAM), "import", str(source)], {"DATABASE_URL": f"sqlite:///{store}"})
     # The service has created its table and set WAL. With synchronous=FULL both commands wait for the disk alike.
     if who is SQLITE3_PLAIN:
-        subprocess.run(["sqlite3", _plain(store), "PRAGMA journal_mode = WAL", PLAIN_TABLE], check=True)
+        create = ["sqlite3", _plain(store), "PRAGMA journal_mode = WAL", PLAIN_TABLE]
+        subprocess.run(create, check=True, stdout=subprocess.DEVNULL)  # the shell prints the journal mode
         store = _plain(store)
     how = ["PRAGMA synchronous = FULL", f'.import --csv --skip 1 "{source}" mahasiswa']
     return Command(["sqlite3", "-bail", store, ".timeout 10000", *how], {})

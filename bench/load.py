@@ -1,5 +1,7 @@
 """Sends requests to a server: load by wrk, timed single requests, and requests that check its answers."""
 
+import contextlib
+import gzip
 import html
 import http.client
 import json
@@ -8,7 +10,7 @@ import resource
 import socket
 import subprocess
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from bench import processors
@@ -27,6 +29,8 @@ class Shares(NamedTuple):
     load_busy: float
     database_busy: float
     others_busy: float
+    server_seconds: float
+    """The processor time of the servers, all threads."""
 
 
 def shares(*servers: Server) -> Callable[[], Shares]:
@@ -44,7 +48,7 @@ def shares(*servers: Server) -> Callable[[], Shares]:
     def ended() -> Shares:
         length, own, used, server, database = (new - old for old, new in zip(before, clocks(), strict=True))
         others = max(0, used - server - database - own)
-        return Shares(server / length, own / length, database / length, others / length)
+        return Shares(server / length, own / length, database / length, others / length, server)
 
     return ended
 
@@ -63,6 +67,11 @@ class Load(NamedTuple):
     def rate(self) -> float:
         """Requests a second."""
         return self.requests / self.seconds
+
+    @property
+    def processor_us(self) -> float:
+        """The server's processor time per answered request, in microseconds."""
+        return self.shares.server_seconds / self.requests * 1e6
 
 
 def wrk(server: Server, mode: str, connections: int, seconds: int, *arguments: str) -> Load:
@@ -83,7 +92,7 @@ def wrk(server: Server, mode: str, connections: int, seconds: int, *arguments: s
 
 
 class Answer(NamedTuple):
-    """One answer, with the seconds from the request to its first and last byte."""
+    """One answer, decompressed, with the seconds from the request to its first and last byte as it was sent."""
 
     status: int
     body: bytes
@@ -104,13 +113,13 @@ class Client:
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._used = time.monotonic()
 
-    def get(self, path: str = "/") -> Answer:
+    def get(self, path: str = "/", *headers: str) -> Answer:
         """Request a page; raise Failed if the answer has no Content-Length."""
         if time.monotonic() - self._used > 1:  # a server closes an idle connection after some seconds
             self.close()
             self._connect()
         view = memoryview(self._buffer)
-        request = f"GET {path} HTTP/1.1\r\nHost: {HOST}:{self._port}\r\n\r\n".encode()
+        request = "\r\n".join([f"GET {path} HTTP/1.1", f"Host: {HOST}:{self._port}", *headers, "", ""]).encode()
         started = time.perf_counter()
         self._socket.sendall(request)
         received = self._receive(view)
@@ -126,7 +135,10 @@ class Client:
             received += self._receive(view[received:])
         last = time.perf_counter() - started
         self._used = time.monotonic()
-        return Answer(int(head.split(" ", 2)[1]), bytes(view[end + 4 : whole]), first, last)
+        body = bytes(view[end + 4 : whole])
+        if re.search(r"(?im)^content-encoding: *gzip", head):
+            body = gzip.decompress(body)
+        return Answer(int(head.split(" ", 2)[1]), body, first, last)
 
     def _receive(self, view: memoryview) -> int:
         received = self._socket.recv_into(view)
@@ -164,6 +176,26 @@ def download(server: Server) -> Download:
             return Download(first, time.perf_counter() - started, size)
     except OSError as error:
         raise Failed(f"the connection broke: {error}") from error
+
+
+@contextlib.contextmanager
+def stalled(server: Server, number: int) -> Iterator[None]:
+    """Hold clients that have asked for the list page and read nothing; raise Failed unless each is being answered."""
+    request = f"GET / HTTP/1.1\r\nHost: {HOST}:{server.port}\r\n\r\n".encode()
+    with contextlib.ExitStack() as stack:
+        clients = [stack.enter_context(socket.socket()) for _ in range(number)]
+        try:
+            for client in clients:
+                client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)  # else the kernel takes most of the page
+                client.settimeout(60)
+                client.connect((HOST, server.port))
+                client.sendall(request)
+            starts = {client.recv(12, socket.MSG_PEEK | socket.MSG_WAITALL) for client in clients}
+        except OSError as error:
+            raise Failed(f"a connection broke: {error}") from error
+        if starts != {b"HTTP/1.1 200"}:
+            raise Failed(f"answered {starts}")
+        yield
 
 
 def count_rows(server: Server) -> int:

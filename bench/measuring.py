@@ -82,6 +82,6 @@ def note_load(work: Work, server: Server, measure: Callable[[], load.Load]) -> N
     while tries[-1].shares.others_busy > DISTURBED and len(tries) < MAX_TRIES:
         tries.append(measure())
     seen = min(tries, key=lambda seen: seen.shares.others_busy)
-    details = {**seen._asdict(), **seen.shares._asdict(), "rate": seen.rate, "tries": len(tries)}
+    details = {**seen._asdict(), **seen.shares._asdict(), "processor_us": seen.processor_us, "tries": len(tries)}
     del details["shares"]
     work.add(server.peer.key, seen.rate, **details)

@@ -25,10 +25,10 @@ class Goal:
     """A goal for our figure: an upper limit, or a multiple of a peer's figure.
 
     With `peer` we must be at least `limit` times as good; with `at_most` our figure may be at most `limit` times the
-    peer's.
+    peer's. Without `limit` the ratio is shown and is no goal.
     """
 
-    limit: float
+    limit: float | None
     peer: str | None = None
     at_most: bool = False
     ours: str = OURS.key
@@ -107,17 +107,20 @@ class Work:
         ours = self.cells.get(goal.ours)
         who = "" if all(goal.ours == other.ours for other in self.goals) else f"{_NAMES[goal.ours]}: "
         if goal.peer is None:
+            assert goal.limit is not None
             wanted = f"< {goal.limit:g} {self.unit}"
             if not ours or not ours.measured:
                 return f"{who}{wanted}: not measured", None
             met = ours.median < goal.limit
             return f"{who}{figure(ours.median)} (goal {wanted}): {_word(met=met)}", met
         theirs, name = self.cells.get(goal.peer), _NAMES[goal.peer]
-        wanted = f"{'<=' if goal.at_most else '>='} {goal.limit:g}"
         if not ours or not ours.measured or not theirs or not theirs.measured:
-            return f"{who}{wanted} x {name}: not measured", None
+            return f"{who}x {name}: not measured", None
         inverse = self.less_is_better and not goal.at_most
         ratio = theirs.median / ours.median if inverse else ours.median / theirs.median
+        if goal.limit is None:
+            return f"{who}{ratio:.2f} x {name}", None
+        wanted = f"{'<=' if goal.at_most else '>='} {goal.limit:g}"
         met = ratio <= goal.limit if goal.at_most else ratio >= goal.limit
         return f"{who}{ratio:.2f} x {name} (goal {wanted}): {_word(met=met)}", met
 
@@ -137,8 +140,10 @@ def _cell(work: Work, peer: str) -> str:
         return "-"
     if not cell.measured:
         return "failed"
+    times = [seen["processor_us"] for seen in cell.seen if "processor_us" in seen]
     return (
         figure(cell.median)
+        + (f" ({figure(statistics.median(times))} us)" if times else "")
         + ("*" if cell.held_by_load else "")
         + ("~" if cell.noisy else "")
         + ("!" if cell.disturbed else "")
@@ -162,6 +167,7 @@ def _sections(works: Sequence[Work]) -> dict[str, list[list[str]]]:
 def notes(works: Sequence[Work]) -> list[str]:
     """Return the explanations below the table, and a line for each failure."""
     lines = [
+        "(… us) is the server's processor time per answered request, without that of the database server.",
         "Each figure is the median of its rounds. ~ means that the rounds differ by more than a quarter.",
         "! means that other programs used more than a tenth of a processor: repeat the run on an idle machine.",
         "* means that the load generator's processor was full and the server's was not: the server could do more.",

@@ -116,11 +116,10 @@ def _free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def _ours(workers: int = 1) -> Callable[[int, str], Start]:
+def _ours(**environment: str) -> Callable[[int, str], Start]:
     def start(port: int, store: str) -> Start:
         url = store if store.startswith("postgresql:") else f"sqlite:///{store}"
-        environment = {"HOST": HOST, "PORT": str(port), "DATABASE_URL": url, "WORKERS": str(workers)}
-        return Start([str(OUR_PROGRAM)], environment)
+        return Start([str(OUR_PROGRAM)], {"HOST": HOST, "PORT": str(port), "DATABASE_URL": url, **environment})
 
     return start
 
@@ -156,19 +155,24 @@ OUR_PROGRAM = Path(sys.executable).with_name("mahasiswa")
 BOTH_PROCESSORS = f"{processors.SERVER},{processors.LOAD}"
 
 OURS = Peer("mahasiswa", "mahasiswa", _ours())
+OURS_WITHOUT_HISTORY = Peer("mahasiswa-without-history", "mahasiswa, no history", _ours(HISTORY_DAYS="0"))
 EXPRESS = Peer("express", "Express", _node("express", "DATABASE", JOURNAL="delete"))
 EXPRESS_WAL = Peer("express-wal", "Express, WAL", _node("express", "DATABASE", JOURNAL="wal"))
 FLASK = Peer("flask", "Flask", _gunicorn("flask", "DATABASE", "app:app"))
 NGINX = Peer("nginx", "nginx, a file", _nginx)
-SQLITE3 = Column("sqlite3", "sqlite3 shell")
+SQLITE3 = Column("sqlite3", "sqlite3 shell, our schema")
 SQLITE3_PLAIN = Column("sqlite3-plain", "sqlite3 shell, plain table")
 
-OURS_2 = Peer("mahasiswa-2", "mahasiswa, 2 workers", _ours(2), BOTH_PROCESSORS)
+OURS_2 = Peer("mahasiswa-2", "mahasiswa, 2 workers", _ours(WORKERS="2"), BOTH_PROCESSORS)
 EXPRESS_PG = Peer("express-pg", "Express + pg", _node("express-pg", "DATABASE_URL"))
 DJANGO = Peer("django", "Django", _gunicorn("django", "DATABASE_URL", "app:application"))
 PSQL = Column("psql", "psql")
 
-COLUMNS = (OURS, OURS_2, EXPRESS, EXPRESS_WAL, EXPRESS_PG, FLASK, DJANGO, NGINX, SQLITE3, SQLITE3_PLAIN, PSQL)
+COLUMNS = (
+    *(OURS, OURS_WITHOUT_HISTORY, OURS_2),
+    *(EXPRESS, EXPRESS_WAL, EXPRESS_PG, FLASK, DJANGO, NGINX),
+    *(SQLITE3, SQLITE3_PLAIN, PSQL),
+)
 
 
 def fresh_folder(key: str) -> Path:

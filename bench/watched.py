@@ -31,16 +31,19 @@ class Watched:
         """Return the peak resident memory (VmHWM) of its largest process, in MB."""
         return max((_kilobytes(f"/proc/{pid}/status", "VmHWM:") for pid in self.processes()), default=0) * 1024 / 1e6
 
+    def memory(self) -> float:
+        """Return the proportional memory (PSS) of all its processes together, in MB."""
+        return sum(_kilobytes(f"/proc/{pid}/smaps_rollup", "Pss:") for pid in self.processes()) * 1024 / 1e6
+
     @contextlib.contextmanager
     def watched_memory(self) -> Iterator[list[float]]:
-        """Sample the proportional memory (PSS) of all its processes together, in MB, every 20 ms during the block."""
+        """Sample `memory` every 20 ms during the block."""
         samples: list[float] = []
         finished = threading.Event()
 
         def watch() -> None:
             while not finished.wait(0.02):
-                pss = sum(_kilobytes(f"/proc/{pid}/smaps_rollup", "Pss:") for pid in self.processes())
-                samples.append(pss * 1024 / 1e6)
+                samples.append(self.memory())
 
         thread = threading.Thread(target=watch)
         thread.start()
@@ -49,6 +52,12 @@ class Watched:
         finally:
             finished.set()
             thread.join()
+
+
+def socket_buffers() -> float:
+    """Return the memory that the kernel has reserved for the buffers of all TCP sockets of the machine, in MB."""
+    words = Path("/proc/net/sockstat").read_text().partition("TCP: ")[2].split()
+    return int(words[words.index("mem") + 1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 
 def started_at(pid: int) -> int:

@@ -19,6 +19,7 @@ from bench.servers import (
     NGINX,
     OURS,
     OURS_2,
+    OURS_WITHOUT_HISTORY,
     Failed,
     Peer,
     Server,
@@ -26,8 +27,15 @@ from bench.servers import (
     serving_file,
 )
 from bench.stores import Store, nim, rows
+from bench.watched import socket_buffers
 
 MILLION = 1_000_000
+
+CHROME = "Accept-Encoding: gzip, deflate, br, zstd"
+
+STALLED_CLIENTS = 200
+STALLED_ROWS = 10_600
+"""Enough for a list page of 3.5 MB."""
 
 
 def list_page(plan: Plan, peers: Sequence[Peer], number: int, connections: int, goals: Sequence[Goal]) -> list[Work]:
@@ -55,10 +63,12 @@ def list_page(plan: Plan, peers: Sequence[Peer], number: int, connections: int, 
     return [work]
 
 
-def after_write(plan: Plan, number: int, goals: Sequence[Goal]) -> list[Work]:
+def after_write(plan: Plan, number: int, goal: float, *headers: str) -> list[Work]:
     """Measure the first GET / after another program has committed a change."""
-    title = f"GET / right after another program's write, {number:,} rows"
-    work = plan.work(f"after-write-{number}", title, "ms", goals, less_is_better=True)
+    key, how = ("chrome-", "asked for as Chrome does") if headers else ("", "no compression")
+    title = f"GET / right after another program's write, {number:,} rows, {how}"
+    goals = [Goal(goal, EXPRESS.key)]
+    work = plan.work(f"after-write-{key}{number}", title, "ms", goals, less_is_better=True)
     with contextlib.ExitStack() as stack:
         started = stack.enter_context(running(plan, (OURS, EXPRESS, FLASK), number, [work]))
         clients: dict[str, load.Client] = {}
@@ -73,7 +83,7 @@ def after_write(plan: Plan, number: int, goals: Sequence[Goal]) -> list[Work]:
             turn += 1
             alamat = f"Jl. Perubahan No. {turn}, Bandung"
             started[key][1].rewrite(turn * 7 % number, alamat)
-            answer = clients[key].get()
+            answer = clients[key].get("/", *headers)
             if answer.status != 200 or alamat.encode() not in answer.body:
                 raise Failed(f"answered {answer.status} without the change that was just written")
             taken.setdefault(key, []).append(answer.last * 1000)
@@ -187,6 +197,29 @@ def million(plan: Plan, peers: Sequence[Peer], goals: Sequence[Goal]) -> list[Wo
     return works
 
 
+def stalled(plan: Plan) -> list[Work]:
+    """Measure the growth of memory while clients have asked for a long page and do not read it."""
+    title = f"{STALLED_CLIENTS} clients that do not read a page of 3.5 MB"
+    work = plan.work("stalled", f"{title}: growth of the server's memory", "MB", [Goal(20)], less_is_better=True)
+    kernel = plan.work("stalled-kernel", f"{title}: growth of the kernel's socket buffers", "MB", less_is_better=True)
+    expected = list(rows(STALLED_ROWS))
+
+    def measure(key: str) -> None:
+        with serving(peers[key], STALLED_ROWS) as (server, _):
+            for _ in range(3):
+                page = load.check_page(server, expected)
+            before, buffers = server.memory(), socket_buffers()
+            with server.watched_memory() as samples, load.stalled(server, STALLED_CLIENTS):
+                load.check_page(server, expected)  # other clients are still answered
+                time.sleep(1)  # in case the server goes on with the answers, which have begun
+                kernel.add(key, socket_buffers() - buffers)
+            work.add(key, max(samples) - before, before_mb=before, page_mb=len(page) / 1e6)
+
+    peers = {peer.key: peer for peer in plan.peers(OURS, EXPRESS)}
+    in_turns(plan.rounds, list(peers), [work, kernel], measure)
+    return [work, kernel]
+
+
 def start(plan: Plan) -> list[Work]:
     """Measure the time from the start of the program to its first answer, on an empty store that it creates."""
     work = plan.work("start", "start to first answer, empty store", "s", [Goal(0.5)], less_is_better=True)
@@ -213,17 +246,23 @@ def sqlite_works(plan: Plan) -> Works:
     """Return every work on SQLite by its name, in the order of the table."""
     nginx, express, wal = NGINX.key, EXPRESS.key, EXPRESS_WAL.key
     readers = (OURS, EXPRESS, FLASK)
-    writers = (OURS, EXPRESS, EXPRESS_WAL, FLASK)
+    writers = (OURS, OURS_WITHOUT_HISTORY, EXPRESS, EXPRESS_WAL, FLASK)
+    history = Goal(None, OURS_WITHOUT_HISTORY.key)
     return {
-        "get-12": lambda: list_page(plan, readers, 12, 64, [Goal(0.40, nginx), Goal(6, express)]),
-        "get-1000": lambda: list_page(plan, readers, 1000, 32, [Goal(0.45, nginx), Goal(30, express)]),
-        "get-10000": lambda: list_page(plan, readers, 10_000, 8, [Goal(1, nginx), Goal(40, express)]),
-        "after-write-1000": lambda: after_write(plan, 1000, [Goal(3, express)]),
-        "after-write-10000": lambda: after_write(plan, 10_000, [Goal(3, express)]),
-        "add-64": lambda: additions(plan, writers, 64, [Goal(10, express), Goal(3, wal)]),
-        "add-1": lambda: additions(plan, writers, 1, [Goal(1.5, express)]),
+        "get-12": lambda: list_page(plan, readers, 12, 64, [Goal(0.60, nginx), Goal(10, express)]),
+        "get-1000": lambda: list_page(plan, readers, 1000, 32, [Goal(0.95, nginx), Goal(60, express)]),
+        "get-10000": lambda: list_page(plan, readers, 10_000, 8, [Goal(1.3, nginx), Goal(40, express)]),
+        "after-write-12": lambda: after_write(plan, 12, 1.1),
+        "after-write-1000": lambda: after_write(plan, 1000, 5),
+        "after-write-10000": lambda: after_write(plan, 10_000, 6),
+        "after-write-chrome-12": lambda: after_write(plan, 12, 1, CHROME),
+        "after-write-chrome-1000": lambda: after_write(plan, 1000, 5, CHROME),
+        "after-write-chrome-10000": lambda: after_write(plan, 10_000, 6, CHROME),
+        "add-64": lambda: additions(plan, writers, 64, [Goal(10, express), Goal(5, wal), history]),
+        "add-1": lambda: additions(plan, writers, 1, [Goal(1.5, express), history]),
         "mixed": lambda: mixed(plan, 1000, 32, [Goal(10, express)]),
         "million": lambda: million(plan, readers, [Goal(3, express)]),
+        "stalled": lambda: stalled(plan),
         "find-100000": lambda: found_pages(plan, 100_000, Goal(50)),
         "find-1000000": lambda: found_pages(plan, MILLION, Goal(1000)),
         "files": lambda: files(plan, MILLION),
@@ -235,13 +274,15 @@ def postgres_works(plan: Plan) -> Works:
     """Return every work on PostgreSQL by its name, in the order of the table."""
     peers = (OURS, OURS_2, EXPRESS_PG, DJANGO)
 
+    writers = (OURS, OURS_WITHOUT_HISTORY, OURS_2, EXPRESS_PG, DJANGO)
+
     def both(times: float) -> list[Goal]:
         return [Goal(times, EXPRESS_PG.key, ours=ours.key) for ours in (OURS, OURS_2)]
 
     return {
         "pg-get-12": lambda: list_page(plan, peers, 12, 64, both(5)),
         "pg-get-1000": lambda: list_page(plan, peers, 1000, 32, both(5)),
-        "pg-add-64": lambda: additions(plan, peers, 64, both(1.5)),
+        "pg-add-64": lambda: additions(plan, writers, 64, [*both(1.5), Goal(None, OURS_WITHOUT_HISTORY.key)]),
         "pg-million": lambda: million(plan, (OURS, EXPRESS_PG, DJANGO), ()),
         "pg-find-1000000": lambda: found_pages(plan, MILLION, Goal(1000)),
     }
