@@ -79,8 +79,10 @@ async def read_all(store: Store) -> list[Mahasiswa]:
 
 def records_of(snapshot: Snapshot) -> list[Mahasiswa]:
     """Return the records of a snapshot that has them."""
-    assert snapshot.records is not None
-    return [Mahasiswa(*record.split("\0")) for record in snapshot.records]
+    assert snapshot.slices is not None
+    cells = [cell for packed in snapshot.slices for cell in packed.decode().split("\0")]
+    assert len(cells) == 3 * snapshot.total
+    return list(map(Mahasiswa, cells[::3], cells[1::3], cells[2::3]))
 
 
 # The other program is a process of its own: Python's sqlite3 in this process would drop the locks of APSW.

@@ -8,7 +8,7 @@ from stores import BUDI, SITI, attempt_all, opened, read_all, records_of, refusa
 
 from mahasiswa.record import Mahasiswa
 from mahasiswa.settings import DatabaseURL
-from mahasiswa.store import Query, Store, migrate, open_store
+from mahasiswa.store import SLICE_RECORDS, SNAPSHOT_MAX_BYTES, Query, Store, migrate, open_store
 
 
 async def test_a_new_store_is_empty(store: Store) -> None:
@@ -331,13 +331,34 @@ async def test_a_returned_write_is_visible_in_every_store(url: DatabaseURL) -> N
 
 async def test_a_snapshot_returns_no_records_above_its_limit(store: Store) -> None:
     """Up to the limit every record is returned. With one record more the result is None, so memory is bounded."""
-    assert (await store.snapshot(0)).records == []
+    assert (await store.snapshot(0)).slices == []
     for number in range(5):
         await store.add(f"{number}", "Siti", "Solo")
     for at_most, there in [(0, False), (1, False), (4, False), (5, True), (6, True)]:
         snapshot = await store.snapshot(at_most)
-        assert (snapshot.records is not None) == there
+        assert (snapshot.slices is not None) == there
         assert not there or [record.nim for record in records_of(snapshot)] == ["0", "1", "2", "3", "4"]
+
+
+async def test_a_snapshot_holds_every_record_in_slices(store: Store) -> None:
+    """All slices but the last are full, and the records are those of a search, in the same order."""
+    rows = [
+        (number, f"{number * 7919 % 5237:04}{'é' * (number % 3)}", f"\x01{number}", "Solo") for number in range(5237)
+    ]
+    await store.merge([rows], update=False, dry_run=False)
+    snapshot = await store.snapshot(10_000)
+    assert records_of(snapshot) == await read_all(store)
+    sizes = [packed.count(b"\0") // 3 + 1 for packed in snapshot.slices or ()]
+    assert sizes == [SLICE_RECORDS] * 52 + [37]
+
+
+async def test_a_snapshot_returns_no_records_if_their_texts_are_too_long(store: Store) -> None:
+    """The bytes of a snapshot are bounded, so few records with long texts cannot fill the memory."""
+    rows = [(number, f"{number}", "Siti", "x" * 60_000) for number in range(SNAPSHOT_MAX_BYTES // 60_000)]
+    await store.merge([rows], update=False, dry_run=False)
+    assert (await store.snapshot(10_000)).total == len(rows)
+    await store.add("last", "Siti", "x" * 60_000)
+    assert (await store.snapshot(10_000)).slices is None
 
 
 @pytest.mark.parametrize("limit", [1, 2, 3, 5, 6, 100])

@@ -16,16 +16,26 @@ Version = Hashable
 """A value that changes with every commit of any program. It means nothing outside the store that returned it."""
 
 
-class Snapshot(NamedTuple):
-    """All records at one moment, each as one text: nim, nama and alamat with NUL between them.
+SLICE_RECORDS = 100
+"""Records of a slice of a snapshot."""
 
-    The records are at least as new as `version`, which is None if the database cannot tell its version. `records` is
-    None if there are more than the caller asked for. `last` is the newest item of the history at that moment, or None
-    if there is no history.
+SNAPSHOT_MAX_BYTES = 32 * 1024 * 1024
+"""Maximum bytes of all slices of a snapshot, so that long texts cannot fill the memory."""
+
+
+class Snapshot(NamedTuple):
+    """All records at one moment, in slices of SLICE_RECORDS; the last slice may have fewer.
+
+    A slice is UTF-8: nim, nama and alamat of each record, with NUL between all of them. `slices` is None if there are
+    more than the caller asked for, or if they are longer than SNAPSHOT_MAX_BYTES. `total` is the number of records in the slices.
+
+    The records are at least as new as `version`, which is None if the database cannot tell its version. `last` is the
+    newest item of the history at that moment, or None if there is no history.
     """
 
     version: Version | None
-    records: Sequence[str] | None
+    total: int
+    slices: Sequence[bytes] | None
     last: Entry | Batch | None = None
 
 
@@ -85,7 +95,7 @@ class Store(Protocol):
         """The same without waiting; None if the caller must wait for the database."""
 
     async def snapshot(self, at_most: int) -> Snapshot:
-        """Every record, ordered by the code points of nim; None instead of more than `at_most` records."""
+        """Every record, ordered by the code points of nim; no slices instead of more than `at_most` records."""
 
     async def after(self, nim: str | None, limit: int) -> Sequence[Mahasiswa]:
         """The next `limit` records after `nim` in the same order, or the first ones if `nim` is None."""

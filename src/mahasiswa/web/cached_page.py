@@ -1,18 +1,18 @@
 """A page that is rendered once and sent many times: plain, with gzip, or as 304 to a client that has it."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
 from starlette.responses import Response
 from starlette.types import Scope
 
-from mahasiswa.web.responses import accepts_gzip, gzipped
+from mahasiswa.web.responses import Part, accepts_gzip, gzipped
 from mahasiswa.work import LIST, Slots
 
 INLINE_GZIP_MAX_BYTES = 1024 * 1024
-"""A longer page is compressed in a thread. This length takes 0.5 ms with ISA-L, about 10 ms with zlib."""
+"""More than this is compressed in a thread. This length takes 0.5 ms with ISA-L, about 10 ms with zlib."""
 
 
 class CachedResponse(Response):
@@ -32,13 +32,13 @@ class Variant(NamedTuple):
 
 
 class CachedPage:
-    """A page in both encodings. `tag` must differ for different pages."""
+    """The page in both encodings, each made when it is asked for. `tag` must differ for different pages."""
 
-    def __init__(self, body: bytes, tag: str, headers: Mapping[str, str]) -> None:
-        self._body = body
+    def __init__(self, parts: Sequence[Part], tag: str, headers: Mapping[str, str]) -> None:
+        self._parts = parts
         self._tag = tag
         self._headers = headers
-        self._plain = self._variant(body, tag, {})
+        self._plain: Variant | None = None
         self._gzip: Variant | None = None
         self._compressing: asyncio.Task[bytes] | None = None
 
@@ -50,25 +50,30 @@ class CachedPage:
                 accept_encoding = value
             elif name == b"if-none-match":
                 known = value
-        variant = self._plain
-        if accepts_gzip(accept_encoding):
-            if self._gzip is None:
-                if len(self._body) > INLINE_GZIP_MAX_BYTES:
-                    return None
-                self._gzip = self._gzip_variant(gzipped(self._body))
-            variant = self._gzip
+        variant = self._gzip_variant() if accepts_gzip(accept_encoding) else self._plain_variant()
+        if variant is None:
+            return None
         return variant.not_modified if known and (variant.tag in known or known == b"*") else variant.full
 
     async def respond(self, scope: Scope, slots: Slots) -> CachedResponse:
         """The same, after a long page was compressed in a thread; raise Busy."""
         while (response := self.respond_now(scope)) is None:
             if self._compressing is None:
-                self._compressing = asyncio.create_task(slots.run(LIST, partial(gzipped, self._body)))
-            self._gzip = self._gzip_variant(await asyncio.shield(self._compressing))
+                self._compressing = asyncio.create_task(slots.run(LIST, partial(gzipped, self._parts)))
+            await asyncio.shield(self._compressing)
         return response
 
-    def _gzip_variant(self, packed: bytes) -> Variant:
-        return self._variant(packed, self._tag + "-gzip", {"content-encoding": "gzip"})
+    def _plain_variant(self) -> Variant:
+        if self._plain is None:
+            self._plain = self._variant(b"".join([part.body for part in self._parts]), self._tag, {})
+        return self._plain
+
+    def _gzip_variant(self) -> Variant | None:
+        if self._gzip is None:
+            if sum(len(part.body) for part in self._parts if not part.is_deflated) > INLINE_GZIP_MAX_BYTES:
+                return None
+            self._gzip = self._variant(gzipped(self._parts), self._tag + "-gzip", {"content-encoding": "gzip"})
+        return self._gzip
 
     def _variant(self, body: bytes, tag: str, headers: Mapping[str, str]) -> Variant:
         shared = {**self._headers, "etag": f'"{tag}"', "vary": "Accept-Encoding"}

@@ -3,16 +3,15 @@
 import asyncio
 import hashlib
 import time
-from collections.abc import Sequence
+from typing import NamedTuple
 
 from starlette.types import Scope
 
-from mahasiswa.store import Store, Version
-from mahasiswa.store.history import Batch, Entry
+from mahasiswa.store import SLICE_RECORDS, Snapshot, Store, Version
 from mahasiswa.web.cached_page import CachedPage, CachedResponse
-from mahasiswa.web.list_rows import BODY_ROWS
 from mahasiswa.web.list_view import asks_for_view
 from mahasiswa.web.pages import Pages
+from mahasiswa.web.responses import Part
 from mahasiswa.work import Slots
 
 PAGE_MAX_BYTES = 32 * 1024 * 1024
@@ -23,6 +22,14 @@ ROW_MIN_BYTES = 300
 
 SLICES_PER_TURN = 10
 """Slices that are rendered before other requests get the event loop."""
+
+
+class _Slice(NamedTuple):
+    """The cells of some records, their digest, and their rows."""
+
+    packed: bytes
+    digest: bytes
+    part: Part
 
 
 class ListCache:
@@ -40,7 +47,7 @@ class ListCache:
         self._end = 0.0
         self._rendered = time.monotonic()
         self._page: CachedPage | None = None
-        self._slices: list[tuple[bytes, bytes]] = []
+        self._slices: list[_Slice] = []
         self._next: asyncio.Task[CachedPage | None] | None = None
         self._last: asyncio.Task[CachedPage | None] | None = None
 
@@ -80,37 +87,45 @@ class ListCache:
         self._last, self._next = self._next, None  # a request that comes from here on waits for another page
         if before and self._is_current(await self._store.version()):
             return self._page
-        end = self._pages.end_of_day()
-        version, records, latest = await self._store.snapshot(PAGE_MAX_BYTES // ROW_MIN_BYTES)
-        if version is None:
+        end = self._end if time.time() < self._end else self._pages.end_of_day()
+        snapshot = await self._store.snapshot(PAGE_MAX_BYTES // ROW_MIN_BYTES)
+        if snapshot.version is None:
             return None
-        page = None if records is None else await self._page_of(records, latest)
+        page = None if snapshot.slices is None else await self._page_of(snapshot)
         # Kept under the version of its records, which may be later than the version that was asked for.
-        self._page, self._version, self._end = page, version, end
+        self._page, self._version, self._end = page, snapshot.version, end
         self._rendered = time.monotonic()
         return page
 
     def _is_current(self, version: Version | None) -> bool:
         return version == self._version and time.time() < self._end
 
-    async def _page_of(self, records: Sequence[str], latest: Entry | Batch | None) -> CachedPage | None:
+    async def _page_of(self, snapshot: Snapshot) -> CachedPage | None:
         """The page with these rows; None if it is too long to keep. Unchanged slices are taken from the last page."""
-        before, after = self._pages.list_frame(len(records), latest)
-        # The tag is a hash of the page's ingredients, which are a fifth of its bytes.
+        before, after = self._pages.list_frame(snapshot.total, snapshot.last)
         tag = hashlib.sha256(before + after + self._pages.row)
-        parts, length = [before], 0
+        parts, length, rendered = [Part(before)], 0, 0
         last, self._slices = self._slices, []
-        for number, first in enumerate(range(0, len(records), BODY_ROWS)):
-            packed = "\0".join(records[first : first + BODY_ROWS]).encode()
-            tag.update(packed)
-            unchanged = number < len(last) and last[number][0] == packed
-            rows = last[number][1] if unchanged else self._pages.rows(packed, first + 1)
-            self._slices.append((packed, rows))
-            parts.append(rows)
-            length += len(rows)
+        follows, same_follows = b"", True  # the head of the page is no part of this, because it changes with each page
+        for number, packed in enumerate(snapshot.slices or ()):
+            kept = last[number] if number < len(last) else None
+            if kept and kept.packed == packed:
+                kept = kept if same_follows else _Slice(packed, kept.digest, Part(kept.part.body, follows))
+                same_follows = True
+            else:
+                rows = self._pages.rows(packed, number * SLICE_RECORDS + 1)
+                kept = _Slice(packed, hashlib.sha256(packed).digest(), Part(rows, follows))
+                same_follows = False
+                rendered += 1
+            tag.update(kept.digest)
+            follows = kept.part.body
+            self._slices.append(kept)
+            parts.append(kept.part)
+            length += len(follows)
             if length > PAGE_MAX_BYTES:
                 self._slices = []
                 return None
-            if number % SLICES_PER_TURN == SLICES_PER_TURN - 1:
+            if rendered == SLICES_PER_TURN:
+                rendered = 0
                 await asyncio.sleep(0)
-        return CachedPage(b"".join([*parts, after]), tag.hexdigest()[:32], self._pages.headers)
+        return CachedPage([*parts, Part(after)], tag.hexdigest()[:32], self._pages.headers)

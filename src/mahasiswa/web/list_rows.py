@@ -6,10 +6,12 @@ from itertools import chain
 
 from markupsafe import escape
 
+from mahasiswa.store import SLICE_RECORDS
+
 CONFIRM = "return confirm('Apakah Anda yakin ingin menghapus data ini?')"
 """Specification 4.1.5."""
 
-BODY_ROWS = 100
+BODY_ROWS = SLICE_RECORDS
 """Rows in one body of the table."""
 
 NUL = b"\0"

@@ -23,6 +23,7 @@ from mahasiswa.web.cached_page import CachedPage
 from mahasiswa.web.list_rows import CONFIRM, format_bodies, format_rows, row_format
 from mahasiswa.web.list_view import MAX_ROWS_PER_PAGE, OFFERED_ROWS_PER_PAGE, View
 from mahasiswa.web.preview_view import PreviewView
+from mahasiswa.web.responses import Part
 from mahasiswa.wording import PROBLEMS, ProblemName
 
 DAYS_WITHOUT_YEAR = 330
@@ -314,7 +315,7 @@ class Pages:
 
     def _cached(self, response: Response) -> CachedPage:
         body = bytes(response.body)
-        return CachedPage(body, hashlib.sha256(body).hexdigest()[:32], self.headers)
+        return CachedPage([Part(body)], hashlib.sha256(body).hexdigest()[:32], self.headers)
 
     def _page(
         self, template: str, status: int = 200, headers: Mapping[str, str] | None = None, **context: object

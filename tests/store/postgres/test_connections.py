@@ -12,7 +12,7 @@ import pytest
 from harness import Service, Site, free_port
 from postgres import Server, at_port, start_as_server_user, until
 from proxy import Proxy
-from stores import SITI, attempt, opened, read_all, refusal
+from stores import SITI, attempt, opened, read_all, records_of, refusal
 
 from mahasiswa.record import Mahasiswa, Write, digest
 from mahasiswa.settings import PostgresURL
@@ -180,9 +180,9 @@ async def test_every_operation_works_through_a_pooler_in_transaction_mode(pooled
             assert await store.get(nim) == (nim, "Budi", "Solo")
             assert await refusal(store.add(nim, "x", "x")) == ("nim", "duplicate")
             assert await refusal(store.add(f"x{nim}", None, "x")) == ("nama", "missing")
-            version, now, _ = await store.snapshot(1000)
-            assert version
-            assert f"{nim}\0Budi\0Solo" in (now or ())
+            snapshot = await store.snapshot(1000)
+            assert snapshot.version
+            assert (nim, "Budi", "Solo") in records_of(snapshot)
             assert [record async for chunk in store.chunks(Query(nim)) for record in chunk] == [(nim, "Budi", "Solo")]
             assert len((await store.search(Query("S"), 10, 20)).records) == 20
             await store.write_all([Write(Mahasiswa(nim, "Ani", "Solo"), digest(Mahasiswa(nim, "Budi", "Solo")))])

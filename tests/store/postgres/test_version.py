@@ -87,7 +87,7 @@ async def test_a_store_without_the_right_to_read_its_version_works(
         async with opened(PostgresURL(clerk)) as store:
             await store.add(*SITI)
             assert await store.version() is None
-            assert (await store.snapshot(10))[:2] == (None, ["\0".join(SITI)])
+            assert (await store.snapshot(10))[:3] == (None, 1, ["\0".join(SITI).encode()])
         assert execute(url.conninfo, "SELECT count(*) FROM mahasiswa") == [(1,)]
     finally:
         server.execute("GRANT EXECUTE ON FUNCTION pg_control_checkpoint() TO PUBLIC")
@@ -114,7 +114,7 @@ async def test_a_standby_can_be_read_without_a_version_and_not_written(server: S
         migrate(standby_url)
         async with opened(standby_url) as store:
             assert await store.version() is None
-            assert (await store.snapshot(10))[:2] == (None, ["\0".join(SITI)])
+            assert (await store.snapshot(10))[:3] == (None, 1, ["\0".join(SITI).encode()])
             with pytest.raises(Unavailable):
                 await store.add(*BUDI)
             assert await read_all(store) == [SITI]

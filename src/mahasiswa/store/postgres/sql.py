@@ -430,9 +430,13 @@ FROM (SELECT current_setting('synchronous_standby_names') <> '' AS waits) AS set
 
 # The order of COLLATE "C" in UTF-8 is the order of code points.
 HAS_MORE_THAN = "SELECT EXISTS (SELECT 1 FROM mahasiswa ORDER BY nim LIMIT 1 OFFSET %s)"
-ALL = "SELECT nim, nama, alamat FROM mahasiswa ORDER BY nim"
-FIRST = "SELECT nim, nama, alamat FROM mahasiswa ORDER BY nim LIMIT %s"
-AFTER = "SELECT nim, nama, alamat FROM mahasiswa WHERE nim > %s ORDER BY nim LIMIT %s"
+COLUMNS = "nim, nama, alamat"
+# A record as one text takes two thirds of the time of three texts. PostgreSQL has no NUL, which could be between them. If
+# a text holds this character, the three texts are read.
+JOINT = "\x01"
+JOINED = "nim || chr(1) || nama || chr(1) || alamat"
+FIRST = "SELECT {columns} FROM mahasiswa ORDER BY nim LIMIT %s"
+AFTER = "SELECT {columns} FROM mahasiswa WHERE nim > %s ORDER BY nim LIMIT %s"
 GET = "SELECT nim, nama, alamat FROM mahasiswa WHERE nim = %s"
 GET_LOCKED = "SELECT nim, nama, alamat FROM mahasiswa WHERE nim = %s FOR UPDATE"
 # As record.near_key. It reads every record.

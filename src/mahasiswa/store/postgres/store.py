@@ -11,7 +11,7 @@ import psycopg
 from psycopg.errors import FeatureNotSupported, InsufficientPrivilege, UndefinedFunction
 
 from mahasiswa.record import Incoming, Mahasiswa, Write, combine, digest, near_key
-from mahasiswa.store import Found, Merged, Query, Snapshot, folding, nearest
+from mahasiswa.store import SLICE_RECORDS, SNAPSHOT_MAX_BYTES, Found, Merged, Query, Snapshot, folding, nearest
 from mahasiswa.store.errors import Changed, EditConflict, Refused
 from mahasiswa.store.history import UNDOABLE_ROWS_MAX, HistoryPage
 from mahasiswa.store.postgres import history, sql
@@ -30,6 +30,9 @@ from mahasiswa.work import EXPORT, IMPORT, LIST, RECORD, SEARCH, Kind, Slots
 
 STRPOS_MAX_CHARACTERS = 32
 """Maximum length of a word that strpos looks for. In the worst case its time is text times word."""
+
+PACKED_ROWS = 5000
+"""Records of a snapshot that one statement reads. Other requests get the event loop after them, 4 ms later."""
 
 T = TypeVar("T")
 
@@ -67,8 +70,8 @@ class PostgresStore:
             version = cast("str | None", await _value(db, sql.VERSION)) if is_known else None
             last = await history.last_item(db)
             if await _value(db, sql.HAS_MORE_THAN, at_most):
-                return Snapshot(version, None, last)
-            return Snapshot(version, list(map("\0".join, await _records(db, sql.ALL))), last)
+                return Snapshot(version, 0, None, last)
+            return Snapshot(version, *await _slices(db), last)
 
         # Ask before the transaction, because a server that cannot tell its version would abort it.
         is_known = await self.version() is not None
@@ -77,7 +80,7 @@ class PostgresStore:
 
     async def after(self, nim: str | None, limit: int) -> Sequence[Mahasiswa]:
         statement, parameters = (sql.FIRST, (limit,)) if nim is None else (sql.AFTER, (nim, limit))
-        return _as_records(await self._pool.fetch(LIST, statement, *parameters))
+        return _as_records(await self._pool.fetch(LIST, statement.format(columns=sql.COLUMNS), *parameters))
 
     async def get(self, nim: str) -> Mahasiswa | None:
         if "\0" in nim:
@@ -277,6 +280,31 @@ class PostgresStore:
         self._running.add(task)
         task.add_done_callback(self._running.discard)
         return await asyncio.shield(task)
+
+
+async def _slices(db: Connection) -> tuple[int, Sequence[bytes] | None]:
+    """The number of all records and their slices, as a snapshot has them."""
+    slices: list[bytes] = []
+    records = size = 0
+    packed = await _packed(db, sql.FIRST)
+    while packed:
+        records += len(packed)
+        parts = ["\0".join(packed[at : at + SLICE_RECORDS]).encode() for at in range(0, len(packed), SLICE_RECORDS)]
+        slices += parts
+        size += sum(map(len, parts))
+        if size > SNAPSHOT_MAX_BYTES:
+            return 0, None
+        packed = await _packed(db, sql.AFTER, packed[-1].partition("\0")[0]) if len(packed) == PACKED_ROWS else []
+    return records, slices
+
+
+async def _packed(db: Connection, statement: str, *after: str) -> Sequence[str]:
+    """The next PACKED_ROWS records as texts with NUL between nim, nama and alamat."""
+    cursor = await db.execute(statement.format(columns=sql.JOINED), (*after, PACKED_ROWS))
+    texts = [text for (text,) in await cursor.fetchall()]
+    if sum(text.count(sql.JOINT) for text in texts) == 2 * len(texts):
+        return [text.replace(sql.JOINT, "\0") for text in texts]
+    return list(map("\0".join, await _records(db, statement.format(columns=sql.COLUMNS), *after, PACKED_ROWS)))
 
 
 async def _records(db: Connection, statement: str, *parameters: object) -> list[Mahasiswa]:

@@ -5,7 +5,7 @@ from itertools import groupby
 from typing import Literal
 
 from mahasiswa.record import NIM_MAX_CHARACTERS, Field
-from mahasiswa.store import folding
+from mahasiswa.store import SLICE_RECORDS, folding
 from mahasiswa.store.history import PURGE_ENTRIES, PURGE_SECONDS
 
 # --- Schema
@@ -412,7 +412,17 @@ DELETE FROM mahasiswa_history_replaced
 # --- Reading
 
 # SQLite orders UTF-8 by bytes, which is the order of code points.
-ALL_JOINED = "SELECT nim || char(0) || nama || char(0) || alamat FROM mahasiswa ORDER BY nim"
+# A slice of a snapshot, its last nim and the number of its records. It takes 2.7 us for ten records; a row for each of
+# them takes 3.5 us. A nim is read and given as bytes, because another program may have stored one that is not UTF-8.
+_SLICE = (
+    "CAST(group_concat(nim || char(0) || nama || char(0) || alamat, char(0)) AS BLOB), CAST(max(nim) AS BLOB), count(*)"
+)
+FIRST_SLICE = f"SELECT {_SLICE} FROM (SELECT nim, nama, alamat FROM mahasiswa ORDER BY nim LIMIT {SLICE_RECORDS})"
+NEXT_SLICE = f"""
+SELECT {_SLICE} FROM (
+  SELECT nim, nama, alamat FROM mahasiswa WHERE nim > CAST(? AS TEXT) ORDER BY nim LIMIT {SLICE_RECORDS}
+)
+"""
 FIRST = "SELECT nim, nama, alamat FROM mahasiswa ORDER BY nim LIMIT ?"
 AFTER = "SELECT nim, nama, alamat FROM mahasiswa WHERE nim > ? ORDER BY nim LIMIT ?"
 # Ranges of nims, for an export. Their ends are bytes, because another program may have stored a nim that is not UTF-8.

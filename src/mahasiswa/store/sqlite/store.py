@@ -7,14 +7,24 @@ import time
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from functools import partial
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
 from typing import Self, TypeVar, cast
 
 import apsw
 
 from mahasiswa.record import Incoming, Mahasiswa, Write, combine, digest, digest_or_dash, near_key
-from mahasiswa.store import Found, Merged, Query, Snapshot, Version, folding, nearest
+from mahasiswa.store import (
+    SLICE_RECORDS,
+    SNAPSHOT_MAX_BYTES,
+    Found,
+    Merged,
+    Query,
+    Snapshot,
+    Version,
+    folding,
+    nearest,
+)
 from mahasiswa.store.errors import Changed, EditConflict, TextsRemain, TookTooLong, Unavailable, Unusable
 from mahasiswa.store.history import UNDOABLE_ROWS_MAX, HistoryPage
 from mahasiswa.store.sqlite import history, sql
@@ -37,6 +47,8 @@ JOINED_MAX_BYTES = 1 << 20
 
 JOINS_PER_STEP = 5
 """Statements between two switches to the thread that writes the file. With one, an export takes a tenth longer."""
+
+NOT_UTF8 = "another program has stored a text that is not UTF-8"
 
 SHORT_LIST_FILE_BYTES = 1024 * 1024
 """Maximum size of a file whose list is read on the event loop: about 2,500 records with their history and folded texts,
@@ -431,9 +443,28 @@ def _read_short_list(db: apsw.Connection, version: Version | None, at_most: int)
 def _snapshot(db: apsw.Connection, version: Version | None, at_most: int) -> Snapshot:
     with db:
         last = history.last(db)
-        # Joined by SQLite: one text for each record takes less time than a tuple of three.
-        rows = None if db.execute(sql.LONGER_THAN, (at_most,)).get else _fetch(db.execute(sql.ALL_JOINED))
-    return Snapshot(version, None if rows is None else list(chain.from_iterable(rows)), last)
+        none = Snapshot(version, 0, None, last)
+        if db.execute(sql.LONGER_THAN, (at_most,)).get:
+            return none
+        slices: list[bytes] = []
+        size = records = 0
+        packed, end, count = next(db.execute(sql.FIRST_SLICE))
+        while count:
+            slices.append(_utf8(packed))
+            records += count
+            size += len(packed)
+            if size > SNAPSHOT_MAX_BYTES:
+                return none
+            packed, end, count = next(db.execute(sql.NEXT_SLICE, (end,))) if count == SLICE_RECORDS else (b"", b"", 0)
+    return Snapshot(version, records, slices, last)
+
+
+def _utf8(packed: bytes) -> bytes:
+    try:
+        packed.decode()
+    except UnicodeDecodeError as error:
+        raise Unavailable(NOT_UTF8) from error
+    return packed
 
 
 def _fetch(cursor: apsw.Cursor, limit: int | None = None) -> list[tuple[str, str, str]]:
@@ -441,7 +472,7 @@ def _fetch(cursor: apsw.Cursor, limit: int | None = None) -> list[tuple[str, str
         return cast("list[tuple[str, str, str]]", list(islice(cursor, limit)))
     except UnicodeDecodeError as error:
         cursor.close()  # the traceback would keep it, and with it this connection's view of the database
-        raise Unavailable("another program has stored a text that is not UTF-8") from error
+        raise Unavailable(NOT_UTF8) from error
 
 
 def _records(cursor: apsw.Cursor, limit: int | None = None) -> Sequence[Mahasiswa]:
