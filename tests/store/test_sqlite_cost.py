@@ -94,6 +94,15 @@ async def test_many_letters_with_two_cases_do_not_multiply_the_cost_of_a_search(
         assert await processor_seconds(lambda: store.search(Query(letters), 0, 50)) < 3 * some
 
 
+async def test_the_last_page_of_a_sorted_list_costs_as_much_as_an_early_one(path: Path) -> None:
+    """It is read from the end of the list, so only a few keys are kept in order."""
+    async with opened(SQLiteURL(path)) as store:
+        await fill(store, many(40_000))
+        early = await processor_seconds(lambda: store.search(Query("", "nama"), 50, 50))
+        assert await processor_seconds(lambda: store.search(Query("", "nama"), 39_950, 50)) < 2 * early
+        assert len((await store.search(Query("", "nama"), 39_990, 50)).records) == 10
+
+
 async def test_the_cost_of_a_search_grows_with_the_list(path: Path) -> None:
     """Four times the records take four times the processor time, not sixteen times."""
     async with opened(SQLiteURL(path)) as store:

@@ -9,7 +9,7 @@ from contextlib import nullcontext
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Self, TypeVar, cast
+from typing import Literal, Self, TypeVar, cast
 
 import apsw
 
@@ -167,13 +167,9 @@ class SQLiteStore:
         return await self._read(SEARCH, lambda db: cast("int", db.execute(sql.count(where), bindings).get))
 
     async def search(self, query: Query, offset: int, limit: int) -> Found:
-        where, bindings = _condition(query.cari)
-        statement = sql.search(where, query.urut, query.arah)
-        bindings |= {"limit": limit, "offset": offset}
-
         def read(db: apsw.Connection) -> Found:
             with db:
-                rows, last = _fetch(db.execute(statement, bindings)), history.last(db)
+                rows, last = _page(db, query, offset, limit), history.last(db)
             return Found(
                 cast("int", rows[0][0]), [Mahasiswa._make(row[1:]) for row in rows if row[1] is not None], last
             )
@@ -488,6 +484,21 @@ def _joined(db: apsw.Connection, between: tuple[bytes, bytes | None]) -> bytes |
         return None
     finally:
         db.limit(apsw.SQLITE_LIMIT_LENGTH, length_limit)
+
+
+def _page(db: apsw.Connection, query: Query, offset: int, limit: int) -> Sequence[tuple[str, str, str]]:
+    """The rows of `sql.search`. A page of the second half of a list is read from its end, so fewer keys are sorted."""
+    where, bindings = _condition(query.cari)
+    if not where and offset:
+        total = db.execute(sql.count("")).get
+        rest = total - offset
+        if 0 < rest < offset:
+            turned: Literal["naik", "turun"] = "naik" if query.arah == "turun" else "turun"
+            size = min(limit, rest)
+            statement = sql.search("", query.urut, turned)
+            return _fetch(db.execute(statement, {"limit": size, "offset": rest - size}))[::-1]
+    statement = sql.search(where, query.urut, query.arah)
+    return _fetch(db.execute(statement, {**bindings, "limit": limit, "offset": offset}))
 
 
 def _get(db: apsw.Connection, nim: str) -> Mahasiswa | None:
