@@ -1,5 +1,6 @@
 """The cached list page: never stale, correct ETags and compression, and streaming of a list too long to cache."""
 
+import asyncio
 import gzip
 import os
 import random
@@ -8,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+import zlib
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta, tzinfo
 from pathlib import Path
@@ -21,7 +23,10 @@ from stores import opened
 from mahasiswa.settings import Settings
 from mahasiswa.store import Store, migrate
 from mahasiswa.web.app import create_app
+from mahasiswa.web.cached_page import CachedPage
 from mahasiswa.web.request import Limits
+from mahasiswa.web.responses import Part
+from mahasiswa.work import LIST, Busy, Slots
 
 # Another program that runs and commits the statement in each line that it reads. It is another process, because
 # Python's sqlite3, when it closes a file, would drop the locks that APSW holds on it in this process.
@@ -199,6 +204,65 @@ def plain_and_encoded(service: Service, path: str, accepted: str) -> tuple[httpx
     request = f"GET {path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\nAccept-Encoding: {accepted}\r\n\r\n"
     head, _, body = service.raw(request.encode()).partition(b"\r\n\r\n")
     return plain, head, body
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_a_page_of_kept_parts_equals_the_plain_page(tmp_path: Path, seed: int) -> None:
+    """After any changes, a page that is made of old and new parts decompresses to the plain page of all records."""
+    dice = random.Random(seed)
+    tags: dict[str, bytes] = {}
+    odd = ("", "\x01", "\r", "<&>", "é", "\U0010ffff", "<!--rows-->", "%d", "x" * 101, "x" * 33_000)
+
+    def check(count: int) -> None:
+        plain, packed = (client.get("/", headers={"accept-encoding": name}) for name in ("identity", "gzip"))
+        raw = service.raw(b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nAccept-Encoding: gzip\r\n\r\n")
+        body = raw.partition(b"\r\n\r\n")[2]
+        unpacker = zlib.decompressobj(16 + zlib.MAX_WBITS)
+        assert unpacker.decompress(body) == packed.content == plain.content
+        assert unpacker.eof
+        assert not unpacker.unused_data
+        assert plain.content.count(b"<tr>") == count + 1
+        assert len(body) == int(packed.headers["content-length"])
+        assert tags.setdefault(plain.headers["etag"], plain.content) == plain.content
+        assert len(set(tags.values())) == len(tags)
+
+    with Service(tmp_path / "a.db") as service, service.client() as client:
+        other = OtherProgram(tmp_path / "a.db")
+        check(0)
+        nims: list[str] = []
+        for size in (1, 99, 100, 101, 199, 200, 201, 350):
+            while len(nims) < size:
+                nims.append(f"{dice.randrange(10**6):06}-{len(nims)}")
+                other.commit("INSERT INTO mahasiswa VALUES (?, ?, '')", nims[-1], dice.choice("abc"))
+            check(size)
+        for step in range(60):
+            place = dice.choice([0, -1, dice.randrange(len(nims))])  # a change of the first row shifts all slices
+            nims.sort()
+            if step % 3 == 0:
+                other.commit("DELETE FROM mahasiswa WHERE nim = ?", nims.pop(place))
+            elif step % 3 == 1:
+                client.post(f"/mahasiswa/edit/{nims[place]}", data={"nama": dice.choice(odd), "alamat": f"{step}"})
+            else:
+                nims.append(f"{nims[place]}-{step}" if place else f"!{10**6 - step}")
+                add(client, nims[-1], dice.choice(odd))
+            check(len(nims))
+        other.close()
+
+
+async def test_a_long_page_is_compressed_after_the_queue_was_full() -> None:
+    """A request that was refused because the service was busy does not make later ones fail."""
+    slots = Slots()
+    page = CachedPage([Part(random.Random(1).randbytes(2 * 1024 * 1024))], "tag", {})
+    scope = {"headers": [(b"accept-encoding", b"gzip")]}
+    async with slots.slot(LIST):
+        queue: list[asyncio.Task[list[object]]] = [
+            asyncio.create_task(slots.run(LIST, list)) for _ in range(LIST.waiting)
+        ]
+        await asyncio.sleep(0)
+        with pytest.raises(Busy):
+            await page.respond(scope, slots)
+    await asyncio.gather(*queue)
+    assert (await page.respond(scope, slots)).status_code == 200
 
 
 WITHOUT_ISAL = """

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import NamedTuple
 
 from starlette.responses import Response
@@ -40,7 +39,7 @@ class CachedPage:
         self._headers = headers
         self._plain: Variant | None = None
         self._gzip: Variant | None = None
-        self._compressing: asyncio.Task[bytes] | None = None
+        self._compressing: asyncio.Task[None] | None = None
 
     def respond_now(self, scope: Scope) -> CachedResponse | None:
         """The page, or 304 if the client has it already; None if a long page must be compressed first."""
@@ -58,8 +57,8 @@ class CachedPage:
     async def respond(self, scope: Scope, slots: Slots) -> CachedResponse:
         """The same, after a long page was compressed in a thread; raise Busy."""
         while (response := self.respond_now(scope)) is None:
-            if self._compressing is None:
-                self._compressing = asyncio.create_task(slots.run(LIST, partial(gzipped, self._parts)))
+            if self._compressing is None or self._compressing.done():  # done without a page: it raised Busy
+                self._compressing = asyncio.create_task(slots.run(LIST, self._compress))
             await asyncio.shield(self._compressing)
         return response
 
@@ -72,8 +71,11 @@ class CachedPage:
         if self._gzip is None:
             if sum(len(part.body) for part in self._parts if not part.is_deflated) > INLINE_GZIP_MAX_BYTES:
                 return None
-            self._gzip = self._variant(gzipped(self._parts), self._tag + "-gzip", {"content-encoding": "gzip"})
+            self._compress()
         return self._gzip
+
+    def _compress(self) -> None:
+        self._gzip = self._variant(gzipped(self._parts), self._tag + "-gzip", {"content-encoding": "gzip"})
 
     def _variant(self, body: bytes, tag: str, headers: Mapping[str, str]) -> Variant:
         shared = {**self._headers, "etag": f'"{tag}"', "vary": "Accept-Encoding"}
