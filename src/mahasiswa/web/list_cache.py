@@ -3,25 +3,24 @@
 import asyncio
 import hashlib
 import time
+from functools import partial
 from typing import NamedTuple
 
 from starlette.types import Scope
 
 from mahasiswa.store import SLICE_RECORDS, Snapshot, Store, Version
 from mahasiswa.web.cached_page import CachedPage, CachedResponse
+from mahasiswa.web.list_rows import INLINE_MAX_CHARACTERS
 from mahasiswa.web.list_view import asks_for_view
 from mahasiswa.web.pages import Pages
 from mahasiswa.web.responses import Part
-from mahasiswa.work import Slots
+from mahasiswa.work import LIST, Slots
 
 PAGE_MAX_BYTES = 32 * 1024 * 1024
 """Maximum length of a page that is kept. A longer one is streamed by the route."""
 
 ROW_MIN_BYTES = 300
 """Minimum length of a row in the page: its markup without its texts."""
-
-SLICES_PER_TURN = 10
-"""Slices that are rendered before other requests get the event loop."""
 
 
 class _Slice(NamedTuple):
@@ -113,10 +112,13 @@ class ListCache:
                 kept = kept if same_follows else _Slice(packed, kept.digest, Part(kept.part.body, follows))
                 same_follows = True
             else:
-                rows = self._pages.rows(packed, number * SLICE_RECORDS + 1)
+                rendered += len(packed)
+                if rendered > INLINE_MAX_CHARACTERS:
+                    rendered = 0
+                    await asyncio.sleep(0)
+                rows = await self._rows(packed, number * SLICE_RECORDS + 1)
                 kept = _Slice(packed, hashlib.sha256(packed).digest(), Part(rows, follows))
                 same_follows = False
-                rendered += 1
             tag.update(kept.digest)
             follows = kept.part.body
             self._slices.append(kept)
@@ -125,7 +127,9 @@ class ListCache:
             if length > PAGE_MAX_BYTES:
                 self._slices = []
                 return None
-            if rendered == SLICES_PER_TURN:
-                rendered = 0
-                await asyncio.sleep(0)
         return CachedPage([*parts, Part(after)], tag.hexdigest()[:32], self._pages.headers)
+
+    async def _rows(self, packed: bytes, first: int) -> bytes:
+        if len(packed) <= INLINE_MAX_CHARACTERS:
+            return self._pages.rows(packed, first)
+        return await self._slots.run(LIST, partial(self._pages.rows, packed, first))

@@ -14,14 +14,14 @@ from mahasiswa.store.errors import EditConflict, Refused, StoreError, TookTooLon
 from mahasiswa.store.history import Batch, Entry
 from mahasiswa.store.threads import with_records
 from mahasiswa.web.forms import Form, read_form
-from mahasiswa.web.list_rows import BODY_ROWS
+from mahasiswa.web.list_rows import BODY_ROWS, is_long
 from mahasiswa.web.list_view import OFFERED_ROWS_PER_PAGE, View, asks_for_view
 from mahasiswa.web.pages import Pages
 from mahasiswa.web.request import Request
 from mahasiswa.web.request_log import log_busy
-from mahasiswa.web.responses import sent_and_closed, unsent_file
+from mahasiswa.web.responses import rendered_in_thread, sent_and_closed, unsent_file
 from mahasiswa.wording import ProblemName
-from mahasiswa.work import Busy
+from mahasiswa.work import LIST, SEARCH, Busy
 
 STREAM_ROWS = 1000
 """Rows that are read and sent at a time. The count above a longer list is "at least 1,000", because counting all rows
@@ -39,7 +39,7 @@ async def index(request: Request, store: Store, pages: Pages) -> Response:
     if asks_for_view(request.scope["query_string"]):
         view = View.of(request.query_params)
         if view.per <= INLINE_ROWS:
-            return await request.while_connected(_found(view, store, pages))
+            return await request.while_connected(_found(request, view, store, pages))
         if request.method == "HEAD":
             return pages.head("text/html")
         return await request.while_connected(_long_page(view, store, pages))
@@ -47,17 +47,18 @@ async def index(request: Request, store: Store, pages: Pages) -> Response:
     if request.method == "HEAD":
         return pages.head("text/html")
     has_more = len(chunk) == STREAM_ROWS
-    before, after = pages.list_frame(len(chunk), await _latest(store), has_more=has_more)
-    stream = _stream(store, pages, chunk, before, after)
+    frame = pages.list_frame(len(chunk), await _latest(store), has_more=has_more)
+    stream = _stream(request, store, pages, chunk, frame)
     return StreamingResponse(stream, headers=pages.headers, media_type="text/html")
 
 
-async def _found(view: View, store: Store, pages: Pages) -> Response:
+async def _found(request: Request, view: View, store: Store, pages: Pages) -> Response:
     found = await store.search(view.query, view.offset, view.per)
     at_end = view.found(found.total)
     if at_end.halaman != view.halaman:  # past the end: show the last page
         found = await store.search(view.query, at_end.offset, view.per)
-    return pages.found(await _with_nearest(at_end, store), found.records, found.last)
+    render = partial(pages.found, await _with_nearest(at_end, store), found.records, found.last)
+    return await rendered_in_thread(request, SEARCH, render) if is_long(found.records) else render()
 
 
 async def _with_nearest(view: View, store: Store) -> View:
@@ -102,13 +103,15 @@ async def _latest(store: Store) -> Entry | Batch | None:
 
 
 async def _stream(
-    store: Store, pages: Pages, chunk: Sequence[Mahasiswa], before: bytes, after: bytes
+    request: Request, store: Store, pages: Pages, chunk: Sequence[Mahasiswa], frame: tuple[bytes, bytes]
 ) -> AsyncIterator[bytes]:
     """The page in chunks with one read each, so no transaction waits for a slow client."""
+    before, after = frame
     yield before
     first = 1
     while chunk:
-        yield pages.bodies(chunk, first)
+        format_chunk = partial(pages.bodies, chunk, first)
+        yield await request.limits.slots.run(LIST, format_chunk) if is_long(chunk) else format_chunk()
         first += len(chunk)
         chunk = await store.after(chunk[-1].nim, STREAM_ROWS)
     yield after
