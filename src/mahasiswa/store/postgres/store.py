@@ -69,7 +69,7 @@ class PostgresStore:
             await db.execute(begin(sql.BEGIN_READING, deadline))
             version = cast("str | None", await _value(db, sql.VERSION)) if is_known else None
             last = await history.last_item(db)
-            if await _value(db, sql.HAS_MORE_THAN, at_most):
+            if await _value(db, sql.IS_LONGER_THAN, at_most, SNAPSHOT_MAX_BYTES, at_most + 1):
                 return Snapshot(version, 0, None, last)
             return Snapshot(version, *await _slices(db), last)
 
@@ -282,18 +282,14 @@ class PostgresStore:
         return await asyncio.shield(task)
 
 
-async def _slices(db: Connection) -> tuple[int, Sequence[bytes] | None]:
+async def _slices(db: Connection) -> tuple[int, Sequence[bytes]]:
     """The number of all records and their slices, as a snapshot has them."""
     slices: list[bytes] = []
-    records = size = 0
+    records = 0
     packed = await _packed(db, sql.FIRST)
     while packed:
         records += len(packed)
-        parts = ["\0".join(packed[at : at + SLICE_RECORDS]).encode() for at in range(0, len(packed), SLICE_RECORDS)]
-        slices += parts
-        size += sum(map(len, parts))
-        if size > SNAPSHOT_MAX_BYTES:
-            return 0, None
+        slices += ["\0".join(packed[at : at + SLICE_RECORDS]).encode() for at in range(0, len(packed), SLICE_RECORDS)]
         packed = await _packed(db, sql.AFTER, packed[-1].partition("\0")[0]) if len(packed) == PACKED_ROWS else []
     return records, slices
 
