@@ -252,7 +252,7 @@ def test_a_repeated_nim_is_refused_in_both_rows(importer: Importer) -> None:
     assert preview.buttons == []
 
 
-def test_a_preview_names_the_sheet_that_was_read_and_the_others(importer: Importer, tmp_path: Path) -> None:
+def test_a_preview_names_the_sheet_it_read_and_says_that_it_read_no_other(importer: Importer, tmp_path: Path) -> None:
     workbook = openpyxl.Workbook()
     workbook.active.title = "Petunjuk"
     workbook.active.append(["Isi lembar kedua"])
@@ -261,6 +261,7 @@ def test_a_preview_names_the_sheet_that_was_read_and_the_others(importer: Import
     workbook.save(tmp_path / "a.xlsx")
     preview = importer.upload((tmp_path / "a.xlsx").read_bytes(), "a.xlsx")
     assert "Berkas: a.xlsx, lembar (sheet) “Data”, 1 baris. NIM = kolom A" in preview.what_was_read
+    assert preview.what_was_read.endswith("Lembar lain tidak dibaca.")
     assert [row.nim for row in preview.new] == ["1"]
 
 
