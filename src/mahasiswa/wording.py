@@ -96,7 +96,7 @@ COLUMN_CHOSEN_TWICE = "Satu kolom tidak dapat dipakai untuk dua isian. Pilih kol
 TWO_COLUMNS = "Kolom {field} ada dua (kolom {first} dan {second}). Hapus atau ganti judul salah satunya."
 TEMPLATE_EMPTY = "Templat ini belum diisi. Isi datanya di bawah judul kolom, simpan, lalu unggah lagi."
 NO_ROWS = "Di bawah judul kolom belum ada data. Isi datanya, lalu unggah lagi."
-NO_READABLE_ROW = "Tidak ada baris yang dapat dibaca. Periksa kolomnya, atau perbaiki baris di bawah ini."
+NO_ROW_TO_SAVE = "Tidak ada baris yang dapat disimpan. Periksa kolomnya, atau perbaiki baris di bawah ini."
 
 # ---- one row of a file
 

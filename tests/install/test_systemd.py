@@ -37,6 +37,7 @@ class Machine:
             ["systemd-nspawn", "--quiet", "--register=no", "--keep-unit", "--console=pipe", "--boot", f"-D{root}"],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
+            start_new_session=True,  # a hang-up of the machine's console must not reach this process
         )
 
     def site(self) -> Site:

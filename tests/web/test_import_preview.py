@@ -252,7 +252,7 @@ def test_a_repeated_nim_is_refused_in_both_rows(importer: Importer) -> None:
     assert preview.buttons == []
 
 
-def test_a_preview_names_the_sheet_that_was_read_and_the_others(importer: Importer, tmp_path: Path) -> None:
+def test_a_preview_names_the_sheet_it_read_and_says_that_it_read_no_other(importer: Importer, tmp_path: Path) -> None:
     workbook = openpyxl.Workbook()
     workbook.active.title = "Petunjuk"
     workbook.active.append(["Isi lembar kedua"])
@@ -261,6 +261,7 @@ def test_a_preview_names_the_sheet_that_was_read_and_the_others(importer: Import
     workbook.save(tmp_path / "a.xlsx")
     preview = importer.upload((tmp_path / "a.xlsx").read_bytes(), "a.xlsx")
     assert "Berkas: a.xlsx, lembar (sheet) “Data”, 1 baris. NIM = kolom A" in preview.what_was_read
+    assert preview.what_was_read.endswith("Lembar lain tidak dibaca.")
     assert [row.nim for row in preview.new] == ["1"]
 
 
@@ -457,6 +458,22 @@ def test_records_that_a_file_lacks_are_counted_and_listed(importer: Importer, ot
     assert cells == [list(KEPT[0]), list(KEPT[2])]
 
 
+def test_a_preview_of_pasted_cells_does_not_call_them_a_file(importer: Importer, other: Database) -> None:
+    other.fill(KEPT)
+    preview = importer.paste("NIM\tNama\tAlamat\n2\tBudi\tBantul")
+    assert "Ada di daftar, tidak ada di sel yang ditempel: 2 mahasiswa" in preview.headings
+
+
+def test_a_row_whose_inputs_are_emptied_is_left_out(importer: Importer) -> None:
+    """This removes one of two rows with the same NIM, as the page says."""
+    preview = importer.upload(csv(HEADER, ("1", "Ani", "Solo"), ("1", "Ani S.", "Solo")))
+    assert "Baris yang tidak diperlukan dapat dikosongkan." in preview.tree.css("#perbaiki")[0].text()
+    preview = importer.check_again(preview, nim=["", "1"], nama=["", "Ani S."], alamat=["", "Solo"])
+    assert preview.counts == {"Baru": 1}
+    importer.save(preview)
+    assert importer.records() == [("1", "Ani S.", "Solo")]
+
+
 def test_a_line_break_in_a_cell_becomes_a_comma_with_a_notice(importer: Importer, other: Database) -> None:
     """If the cell equals the stored text, the record does not change and keeps its line break."""
     other.fill([("1", "Ani", "Jl. A\nRT 3"), ("2", "Budi", "Jl. B\r\nRT 4")])
@@ -493,8 +510,8 @@ def test_a_web_page_with_a_table_is_read(importer: Importer) -> None:
     importer.save(preview)
 
 
-def test_the_empty_template_and_a_list_without_readable_rows_are_told_apart(importer: Importer) -> None:
+def test_the_empty_template_and_a_list_of_wrong_rows_only_are_told_apart(importer: Importer) -> None:
     template = importer.site.get("/mahasiswa/impor/templat.xlsx").content
     assert importer.upload(template, "templat.xlsx").alert == wording.TEMPLATE_EMPTY
     assert importer.upload(csv(HEADER)).alert == wording.NO_ROWS
-    assert importer.upload(csv(HEADER, ("", "Ani", "Solo"))).alert == wording.NO_READABLE_ROW
+    assert importer.upload(csv(HEADER, ("", "Ani", "Solo"))).alert == wording.NO_ROW_TO_SAVE

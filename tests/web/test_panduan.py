@@ -178,7 +178,7 @@ def import_a_file(reader: Reader, _folder: Path) -> None:
     assert reader.download("Unduh templat Excel").startswith(b"PK")
     reader.choose(FILE)
     reader.click("Lihat pratinjau")
-    reader.take_picture("pratinjau.png", 765)
+    reader.take_picture("pratinjau.png", 790)
     reader.page.get_by_label("Nama, baris 5").fill("Kartika Susanti")
     reader.click("Periksa lagi", first=True)
     reader.click("Simpan 4 mahasiswa baru dan perbarui 1 data lama")

@@ -261,6 +261,17 @@ def _separator(sample: str) -> str:
         return _SEPARATORS[0]
 
 
+def is_html(file: BinaryIO) -> bool:
+    """Whether a file begins with a tag. Its name does not count."""
+    file.seek(0)
+    start = file.read(SAMPLE_BYTES)
+    file.seek(0)
+    if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        start = start[: len(start) & ~1].decode("utf-16", "replace").encode("ascii", "replace")
+    start = start.removeprefix(codecs.BOM_UTF8).lstrip()
+    return start[:1] == b"<" and (start[1:2].isalpha() or start[1:2] in (b"!", b"?"))
+
+
 def encoding_of(file: BinaryIO) -> str:
     """UTF-8 or UTF-16 by the byte order mark, UTF-8 if the whole file is valid UTF-8, otherwise Windows-1252."""
     file.seek(0)

@@ -6,7 +6,7 @@ from html.parser import HTMLParser
 from typing import BinaryIO
 
 from mahasiswa.sheets.columns import CELL_MAX_CHARACTERS, ROW_MAX_CELLS, BadCell, Cell
-from mahasiswa.sheets.delimited import SAMPLE_BYTES, encoding_of
+from mahasiswa.sheets.delimited import encoding_of
 from mahasiswa.sheets.errors import TooBig
 from mahasiswa.wording import TOO_HEAVY
 
@@ -17,17 +17,6 @@ UNFINISHED_MAX_CHARACTERS = 1 << 18
 
 MAX_SPAN = 1000
 """Maximum number of rows or columns that one cell spans, as in the HTML standard."""
-
-
-def is_html(file: BinaryIO) -> bool:
-    """Whether a file begins with a tag. Its name does not count."""
-    file.seek(0)
-    start = file.read(SAMPLE_BYTES)
-    file.seek(0)
-    if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        start = start[: len(start) & ~1].decode("utf-16", "replace").encode("ascii", "replace")
-    start = start.removeprefix(codecs.BOM_UTF8).lstrip()
-    return start[:1] == b"<" and (start[1:2].isalpha() or start[1:2] in (b"!", b"?"))
 
 
 def html_rows(file: BinaryIO) -> Iterator[tuple[int, list[Cell]]]:

@@ -9,9 +9,8 @@ from typing import BinaryIO, cast
 
 from mahasiswa import wording
 from mahasiswa.sheets.columns import HEADER_WITHIN_ROWS, Batch, Columns, Places, SheetRow, select_columns
-from mahasiswa.sheets.delimited import CHECK_LINES, CsvRows, read_csv, read_pasted
+from mahasiswa.sheets.delimited import CHECK_LINES, CsvRows, is_html, read_csv, read_pasted
 from mahasiswa.sheets.errors import ColumnsUnclear, SheetError, Stopped, TooBig
-from mahasiswa.sheets.html_table import is_html
 from mahasiswa.sheets.whole import RawRow, Room, Sheet
 from mahasiswa.sheets.workbook import read_workbook
 

@@ -44,8 +44,9 @@ from mahasiswa.sheets.columns import (
     is_header,
     select_columns,
 )
+from mahasiswa.sheets.delimited import is_html
 from mahasiswa.sheets.errors import SheetError, TooBig
-from mahasiswa.sheets.html_table import html_rows, is_html
+from mahasiswa.sheets.html_table import html_rows
 from mahasiswa.sheets.whole import Room
 
 try:

@@ -82,7 +82,7 @@ class PreviewView:
             is_template = self.book.sheet == wording.TEMPLATE_SHEET and self.book.columns.titles == list(wording.HEADER)
             return wording.TEMPLATE_EMPTY if is_template else wording.NO_ROWS
         plan = self.plan
-        return "" if plan.new or plan.changed or plan.same or plan.doubted else wording.NO_READABLE_ROW
+        return "" if plan.new or plan.changed or plan.same or plan.doubted else wording.NO_ROW_TO_SAVE
 
     @property
     def has_choice(self) -> bool:
