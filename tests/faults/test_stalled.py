@@ -167,6 +167,31 @@ def assert_other_clients_are_answered(service: Service, number: int, seconds: fl
 
 
 @linux
+def test_clients_that_do_not_read_take_little_of_the_kernels_memory(tmp_path: Path) -> None:
+    """The kernel holds at most 2 MB of the answer to each of them, and the service holds the page once."""
+    with Service(tmp_path / "a.db") as service, ExitStack() as stack:
+        fill(tmp_path / "a.db", 2 * ROWS)
+        (worker,) = workers(service)
+        with Line(service.port) as line:
+            assert len(line.get("/").body) > 4_000_000
+        held, before = memory(worker), buffered_megabytes()
+        for _ in range(50):
+            client = stack.enter_context(socket.socket())
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            client.connect(("127.0.0.1", service.port))
+            client.sendall(BIG_LIST)
+            assert client.recv(12, socket.MSG_PEEK | socket.MSG_WAITALL) == b"HTTP/1.1 200"
+        assert buffered_megabytes() - before < 50 * 2
+        assert memory(worker) - held < 20
+
+
+def buffered_megabytes() -> float:
+    """Return what the kernel holds for all TCP connections of this computer."""
+    words = Path("/proc/net/sockstat").read_text("utf-8").partition("TCP: ")[2].split()
+    return int(words[words.index("mem") + 1]) * 4096 / 1e6
+
+
+@linux
 def test_sigterm_does_not_wait_for_stalled_clients(tmp_path: Path) -> None:
     """With hundreds of stalled clients, SIGTERM ends the service within five seconds."""
     with Service(tmp_path / "a.db") as service, ExitStack() as stack:
