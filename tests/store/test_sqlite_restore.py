@@ -92,12 +92,12 @@ def test_a_restore_that_is_killed_at_any_moment_leaves_one_of_the_two_lists(
             ) as process:
                 if turn % 5:
                     with suppress(subprocess.TimeoutExpired):
-                        process.wait(dice.uniform(0.5, 1) * seconds)
+                        process.wait(dice.uniform(0.3, 1) * seconds)
                     process.kill()
                 process.communicate(timeout=60)
             if process.returncode == 0:
                 done += 1
-                seconds = max(seconds, time.monotonic() - began)
+                seconds = time.monotonic() - began
                 assert shown(service.port) == name
             else:
                 killed += 1
@@ -106,7 +106,7 @@ def test_a_restore_that_is_killed_at_any_moment_leaves_one_of_the_two_lists(
             for path in operator.folder.glob("mahasiswa.db.before-*"):
                 path.unlink()
         assert_log_is_sound(service.stderr())
-    assert killed > 3
+    assert killed > 1
     assert done > 1
     assert None not in lists
     assert {"A", "B"} <= set(lists)
