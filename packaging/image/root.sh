@@ -16,9 +16,10 @@ kept='./lib ./lib64 ./usr/bin/python3 ./usr/bin/python3.11 ./usr/lib/python3.11 
 [ $# -eq 0 ] || kept=.
 
 mkdir -p "$root"
-# "extract" runs no script of any package.
-mmdebstrap --quiet --variant=extract --include="python3-minimal libpython3.11-stdlib $*" bookworm - |
-  (set -f; exec tar --extract --directory "$root" --wildcards --exclude './dev/*' $kept)
+# "extract" runs no script of any package. If mmdebstrap cannot write, it sends SIGHUP to its process group. So it gets a
+# group of its own, and cat takes what follows the end of the archive, which tar does not read.
+setsid --wait mmdebstrap --quiet --variant=extract --include="python3-minimal libpython3.11-stdlib $*" bookworm - |
+  (set -f; tar --extract --directory "$root" --wildcards --exclude './dev/*' $kept; cat >/dev/null)
 
 "$python" -m pip install --quiet --disable-pip-version-check --no-compile --target "$root/usr/lib/python3/dist-packages" \
   --python-version 3.11 --implementation cp --only-binary=:all: --require-hashes -r "$repository/requirements.txt"
