@@ -217,17 +217,25 @@ def test_a_list_of_long_texts_does_not_delay_others(tmp_path: Path) -> None:
             "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1500)"
             " INSERT INTO mahasiswa SELECT i, hex(zeroblob(2000)), hex(zeroblob(2000)) FROM n",
         )
-        worst = 0.0
         for target in ("/", "/?cari=0&per=500", "/?urut=nama&per=500"):
-            answering = threading.Thread(target=at_once, args=(1, partial(send, service, get(target))))
-            answering.start()
-            with Line(service.port) as line:
-                while answering.is_alive():
-                    began = time.monotonic()
-                    assert line.get("/mahasiswa/add").status == 200
-                    worst = max(worst, time.monotonic() - began)
-            answering.join()
-        assert worst < 0.12  # 0.02 s, and 0.3 s if the rows were formatted on the event loop
+            # The best of three, because another program may have used the processor.
+            assert min(worst_share(service, target, f"0{attempt}{target}") for attempt in range(3)) < 0.5
+
+
+def worst_share(service: Service, target: str, nim: str) -> float:
+    """Return which share of the time of a page is the slowest answer to another user meanwhile."""
+    with Line(service.port) as line:
+        assert line.add(nim, "Siti", "Solo").status == 302  # it is the first one, so every row gets another number
+        answering = threading.Thread(target=at_once, args=(1, partial(send, service, get(target))))
+        began = time.monotonic()
+        answering.start()
+        worst = 0.0
+        while answering.is_alive():
+            asked = time.monotonic()
+            assert line.get("/mahasiswa/add").status == 200
+            worst = max(worst, time.monotonic() - asked)
+        answering.join()
+    return worst / (time.monotonic() - began)
 
 
 @linux
