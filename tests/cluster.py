@@ -19,6 +19,7 @@ from typing import Self, TypeVar
 import httpx
 import psutil  # type: ignore[import-untyped]
 from harness import SETTINGS
+from processes import output_of
 
 PACKAGING = Path(__file__).parents[1] / "packaging" / "patroni"
 PROGRAMS = ("/usr/bin/etcd", "/usr/bin/patroni", "/usr/sbin/haproxy", "/usr/lib/postgresql/15/bin/postgres", "ip")
@@ -97,18 +98,8 @@ class Host:
 
     def run(self, *command: str, user: str, environment: Mapping[str, str] | None = None) -> str:
         """Run a program to its end; return its output."""
-        done = subprocess.run(
-            [*self._enter(user), *command],
-            env={"PATH": os.environ["PATH"], **(environment or {})},
-            cwd="/",
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
-        if done.returncode:
-            raise RuntimeError(f"{self.name}: {command} failed:\n{done.stdout}{done.stderr}")
-        return done.stdout
+        own = {"PATH": os.environ["PATH"], **(environment or {})}
+        return output_of([*self._enter(user), *command], f"{self.name}: {command}", env=own)
 
     def network(self, command: str) -> None:
         """Run `ip`. Only the network is the host's, so that it can name a process of another host."""

@@ -125,11 +125,11 @@ class Service:
         return received
 
     def stdout(self) -> str:
-        """Return what the service has written to its standard output so far."""
+        """Return the standard output of the service so far."""
         return _written(self._stdout.fileno())
 
     def stderr(self) -> str:
-        """Return what the service has written to its standard error so far."""
+        """Return the standard error of the service so far."""
         return _written(self._stderr.fileno())
 
     def stop(self) -> int:
@@ -200,7 +200,7 @@ class Service:
         raise TimeoutError(f"the service at {self.url} neither answered nor ended; standard error:\n{self.stderr()}")
 
     def _wait_for_the_port(self) -> None:
-        """Wait for the workers: one that is writing to the disk when it is killed ends later than the main process."""
+        """Wait for the workers. A worker that is killed while it writes to the disk ends later than the main process."""
         deadline = time.monotonic() + STOP_SECONDS
         while self._listens() and time.monotonic() < deadline:
             time.sleep(0.01)

@@ -21,6 +21,7 @@ from urllib.parse import quote, urlencode
 import psutil  # type: ignore[import-untyped]
 import psycopg
 from harness import free_port
+from processes import output_of
 
 from mahasiswa.store.postgres.sql import DESCRIBE_TABLE
 
@@ -246,18 +247,8 @@ def _programs() -> Path:
 
 
 def _run(program: str, *arguments: str) -> None:
-    done = subprocess.run(
-        [_programs() / program, *arguments],
-        user=server_user(),
-        extra_groups=[] if server_user() else None,
-        cwd="/",
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    if done.returncode:
-        raise RuntimeError(f"{program} failed:\n{done.stdout}{done.stderr}")
+    user = server_user()
+    output_of([_programs() / program, *arguments], program, user=user, extra_groups=[] if user else None)
 
 
 def start_as_server_user(program: Path | str, *arguments: str, log: int) -> subprocess.Popen[bytes]:

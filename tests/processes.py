@@ -1,7 +1,34 @@
-"""Lists processes by `ps`, which macOS has as well."""
+"""Lists processes by `ps`, which macOS has as well, and runs programs and threads."""
 
 import subprocess
-from collections.abc import Iterator
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+
+def output_of(command: Sequence[str | Path], name: str, **options: Any) -> str:  # noqa: ANN401 - those of subprocess
+    """Run a program to its end and return its output. If it fails, raise RuntimeError with the name and the output."""
+    done: subprocess.CompletedProcess[str] = subprocess.run(
+        command, cwd="/", capture_output=True, text=True, timeout=60, check=False, **options
+    )
+    if done.returncode:
+        raise RuntimeError(f"{name} failed:\n{done.stdout}{done.stderr}")
+    return done.stdout
+
+
+@contextmanager
+def running(threads: Sequence[threading.Thread], over: threading.Event) -> Iterator[None]:
+    """Run threads during the block. They must end when `over` is set."""
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        for thread in threads:
+            thread.join()
 
 
 def children(pid: int) -> list[int]:

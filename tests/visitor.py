@@ -26,7 +26,7 @@ class Input(NamedTuple):
 
 
 class Form(NamedTuple):
-    """A form. `action` is as written in the page, `target` is what a browser requests, `submit` is the button's text."""
+    """A form. `action` is as written in the page, `target` is the address of a browser's request, `submit` is the button's text."""
 
     method: str
     action: str
@@ -48,7 +48,7 @@ class Form(NamedTuple):
 
 
 class Link(NamedTuple):
-    """A link. `href` is as written in the page, `target` is what a browser requests."""
+    """A link. `href` is as written in the page, `target` is the address of a browser's request."""
 
     text: str
     href: str

@@ -161,7 +161,7 @@ def test_a_backup_follows_no_symbolic_link_of_a_name_that_can_be_guessed(operato
 
 @pytest.fixture
 def without_hard_links(tmp_path: Path) -> list[str]:
-    """Return the start of a command that runs as on FAT and exFAT, where no hard link can be made."""
+    """Return the start of a command that runs without hard links. FAT and exFAT have none."""
     if sys.platform != "linux":
         pytest.skip("only Linux has filters of system calls")
     command = [sys.executable, "-c", WITHOUT_HARD_LINKS]

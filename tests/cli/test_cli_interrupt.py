@@ -54,7 +54,7 @@ def interrupted(
         stdin=subprocess.DEVNULL,
         stdout=theirs,
         stderr=theirs,
-        start_new_session=True,  # a terminal signals each process of the command, also the one that reads a workbook
+        start_new_session=True,  # a terminal signals each process of the command, and a child reads workbooks
     ) as process:
         os.close(theirs)
         sent = False

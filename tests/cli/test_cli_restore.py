@@ -57,7 +57,7 @@ def assert_refused(operator: Operator, line: str, file: str = "cadangan.db") -> 
 
 
 def test_a_restore_brings_every_record_back(changed: Operator) -> None:
-    """It says how many records differ, where the list before is, and that a forgotten person is back."""
+    """It says how many records differ, names the back-up of the replaced list, and says that a forgotten person is back."""
     first, second, third, fourth = changed.done("restore", "cadangan.db").splitlines()
     saved = saved_by(changed)
     assert first == "2 records restored from cadangan.db: 1 added, 0 changed, 1 removed"

@@ -91,7 +91,7 @@ def test_a_second_ctrl_c_does_not_cut_off_requests(tmp_path: Path) -> None:
 @pytest.mark.parametrize("workers", ["1", "2"])
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_no_acknowledged_addition_is_lost_at_the_end(tmp_path: Path, number: int, workers: str) -> None:
-    """If the service is ended or killed during additions, each one that was answered with 302 is stored."""
+    """If the service is ended or killed during additions, every addition with the answer 302 is stored."""
     answered: list[str] = []
     enough = Event()
     with Service(tmp_path / "mahasiswa.db", {"WORKERS": workers}) as service:

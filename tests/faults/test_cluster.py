@@ -22,6 +22,7 @@ import httpx
 import pytest
 from cluster import DATABASE_HOSTS, PASSWORD, PROGRAMS, Cluster, Host
 from linearizability import Operation, first_violation
+from processes import running
 from visitor import Page, Site
 
 PACKAGES = "patroni python3-etcd etcd-server etcd-client haproxy postgresql-15 iproute2"
@@ -107,14 +108,8 @@ class Ledger:
     @contextmanager
     def running(self) -> Iterator[None]:
         """Run the clients during the block, then read the list of each instance once more."""
-        for thread in self._threads:
-            thread.start()
-        try:
+        with running(self._threads, self._over):
             yield
-        finally:
-            self._over.set()
-            for thread in self._threads:
-                thread.join()
         assert not self._failures, self._failures
 
     def wait_for(self, more: int) -> None:

@@ -10,6 +10,7 @@ import httpx
 import pytest
 from harness import Service, Site
 from postgres import Server
+from processes import running
 
 pytestmark = pytest.mark.alone
 
@@ -77,14 +78,8 @@ class Ledger:
     @contextmanager
     def running(self) -> Iterator[None]:
         """Run the writers during the block."""
-        for thread in self._threads:
-            thread.start()
-        try:
+        with running(self._threads, self._over):
             yield
-        finally:
-            self._over.set()
-            for thread in self._threads:
-                thread.join()
 
     def check(self, nims: list[str]) -> None:
         """Compare a list with the acknowledged changes; only uncertain changes may be in it or not."""

@@ -186,7 +186,7 @@ def test_clients_that_do_not_read_take_little_of_the_kernels_memory(tmp_path: Pa
 
 
 def buffered_megabytes() -> float:
-    """Return what the kernel holds for all TCP connections of this computer."""
+    """Return the size of the kernel's buffers of all TCP connections of this computer."""
     words = Path("/proc/net/sockstat").read_text("utf-8").partition("TCP: ")[2].split()
     return int(words[words.index("mem") + 1]) * 4096 / 1e6
 

@@ -138,7 +138,7 @@ def test_a_text_that_excel_cannot_hold_is_refused_before_a_byte_is_written(recor
 
 
 def test_no_temporary_file_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither after an export nor after one that fails, nor even while one runs."""
+    """There is none during an export, after an export, or after a failed export."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
 
     def records(nama: str) -> Iterator[Mahasiswa]:

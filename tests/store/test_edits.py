@@ -50,7 +50,7 @@ CONFLICTS = {
 async def test_a_field_that_both_changed_is_a_conflict(
     store: Store, current: tuple[str, str], sent: tuple[str, str], edited: tuple[str, str]
 ) -> None:
-    """Nothing is written. The error has the stored record, the one that the form would store, and the one it showed."""
+    """Nothing is written. The error has three records: the stored one, the record of the form, and the record that the form showed."""
     await store.add(*SITI)
     await store.update(NIM, *current)
     with pytest.raises(EditConflict) as conflict:

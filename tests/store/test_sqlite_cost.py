@@ -128,7 +128,7 @@ async def test_a_query_that_takes_too_long_is_interrupted(path: Path) -> None:
 
 
 async def test_the_deadline_of_a_query_includes_its_time_in_the_queue(path: Path) -> None:
-    """A query that got its slot late is interrupted earlier; one that got none is Busy."""
+    """A query that got its slot late is interrupted earlier. A query without a slot is Busy."""
     slots = Slots()
     pool = ReaderPool(path, LIST, slots)
     began = time.monotonic()

@@ -310,7 +310,7 @@ def test_a_row_whose_inputs_are_cleared_is_left_out(importer: Importer) -> None:
 
 
 def test_a_nim_without_a_digit_needs_a_tick(importer: Importer, other: Database) -> None:
-    """It may be a word of a title. One that is in the list already needs no tick."""
+    """It may be a word of a title. A NIM that is already in the list needs no tick."""
     other.fill([("TAMU", "Ani", "Solo")])
     preview = importer.upload(csv(HEADER, ("ABC", "Budi", "Solo"), ("TAMU", "Ani", "Bantul")))
     assert (preview.counts, len(preview.changed)) == ({"Berubah": 1, "Perlu diperbaiki": 1}, 1)

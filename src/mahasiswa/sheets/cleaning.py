@@ -37,10 +37,9 @@ _is_ordinary_nim = re.compile(
     rf"(?!(?:{_ROUNDED}|{_DECIMAL})\Z)(?=[^0-9]*[0-9])[0-9A-Za-z][0-9A-Za-z/._-]{{0,{NIM_MAX_CHARACTERS - 1}}}"
 ).fullmatch
 # A faster test that most ordinary NIMs pass.
-_is_plain_nim = re.compile(rf"[0-9][0-9A-Za-z/]{{0,{NIM_MAX_CHARACTERS - 1}}}").fullmatch
-_are_plain_nims = re.compile(
-    rf"[0-9][0-9A-Za-z/]{{0,{NIM_MAX_CHARACTERS - 1}}}+(?:\n[0-9][0-9A-Za-z/]{{0,{NIM_MAX_CHARACTERS - 1}}}+)*+"
-).fullmatch
+_PLAIN = rf"[0-9][0-9A-Za-z/]{{0,{NIM_MAX_CHARACTERS - 1}}}+"
+_is_plain_nim = re.compile(_PLAIN).fullmatch
+_are_plain_nims = re.compile(rf"{_PLAIN}(?:\n{_PLAIN})*+").fullmatch
 _is_rounded = re.compile(_ROUNDED).fullmatch
 _is_decimal = re.compile(_DECIMAL).fullmatch
 # A spreadsheet shows this instead of a number if the column is too narrow, and some programs copy the shown text.

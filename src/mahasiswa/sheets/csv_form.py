@@ -8,7 +8,7 @@ export would write in the same way.
 
 import codecs
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from mahasiswa.record import Mahasiswa
 from mahasiswa.sheets.cleaning import is_kept
@@ -59,10 +59,15 @@ def is_ordinary(joined: bytes) -> bool:
     """
     if not _ordinary_joined_lines(joined) or _formula_after_comma(joined):
         return False
+    return is_utf8(joined[start : start + DECODED_BYTES] for start in range(0, len(joined), DECODED_BYTES))
+
+
+def is_utf8(chunks: Iterable[bytes]) -> bool:
+    """Whether these bytes together are UTF-8. A chunk may end within a character."""
     decoder = codecs.getincrementaldecoder("utf-8")()
     try:
-        for start in range(0, len(joined), DECODED_BYTES):
-            decoder.decode(joined[start : start + DECODED_BYTES])
+        for chunk in chunks:
+            decoder.decode(chunk)
         decoder.decode(b"", final=True)
     except UnicodeDecodeError:
         return False

@@ -21,7 +21,7 @@ from mahasiswa.sheets.columns import (
     is_blank,
     is_header,
 )
-from mahasiswa.sheets.csv_form import START, read_row
+from mahasiswa.sheets.csv_form import START, is_utf8, read_row
 from mahasiswa.sheets.errors import SheetError, Stopped, TooBig
 from mahasiswa.sheets.whole import RawRow
 
@@ -263,9 +263,7 @@ def _separator(sample: str) -> str:
 
 def is_html(file: BinaryIO) -> bool:
     """Whether a file begins with a tag. Its name does not count."""
-    file.seek(0)
-    start = file.read(SAMPLE_BYTES)
-    file.seek(0)
+    start = _start_of(file)
     if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         start = start[: len(start) & ~1].decode("utf-16", "replace").encode("ascii", "replace")
     start = start.removeprefix(codecs.BOM_UTF8).lstrip()
@@ -274,25 +272,24 @@ def is_html(file: BinaryIO) -> bool:
 
 def encoding_of(file: BinaryIO) -> str:
     """UTF-8 or UTF-16 by the byte order mark, UTF-8 if the whole file is valid UTF-8, otherwise Windows-1252."""
-    file.seek(0)
-    start = file.read(SAMPLE_BYTES)
-    file.seek(0)
+    start = _start_of(file)
     if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return "utf-16"
     if not start.strip():
         raise SheetError(wording.EMPTY)
     if b"\0" in start:
         raise SheetError(wording.NOT_A_SPREADSHEET)
-    decoder = codecs.getincrementaldecoder("utf-8")()
     try:
-        while chunk := file.read(STEP_BYTES):
-            decoder.decode(chunk)
-        decoder.decode(b"", final=True)
-    except UnicodeDecodeError:
-        return "windows-1252"
+        return "utf-8-sig" if is_utf8(iter(partial(file.read, STEP_BYTES), b"")) else "windows-1252"
     finally:
         file.seek(0)
-    return "utf-8-sig"
+
+
+def _start_of(file: BinaryIO) -> bytes:
+    file.seek(0)
+    start = file.read(SAMPLE_BYTES)
+    file.seek(0)
+    return start
 
 
 # Excel puts a copied cell in quotes only if it holds a line break, a tab or a quote. Any other quote is the text's own.

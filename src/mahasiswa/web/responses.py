@@ -87,19 +87,20 @@ class Part:
         if self._deflated is None:
             packer = compressobj(GZIP_LEVEL, wbits=-MAX_WBITS, zdict=self._follows[-(1 << MAX_WBITS) :])
             self._deflated = packer.compress(self.body) + packer.flush(Z_SYNC_FLUSH)
-            _release_vector_registers()
         return self._deflated
 
 
 def gzipped(parts: Sequence[Part]) -> bytes:
     """The parts one after the other as one gzip member (RFC 1952). It holds no time, so equal parts give equal bytes."""
     checksum = length = 0
+    deflated = []
     for part in parts:
         checksum = crc32(part.body, checksum)
         length += len(part.body)
+        deflated.append(part.deflated())
     _release_vector_registers()
     end = struct.pack("<II", checksum, length & 0xFFFFFFFF)
-    return b"".join([_GZIP_HEADER, *(part.deflated() for part in parts), _LAST_BLOCK, end])
+    return b"".join([_GZIP_HEADER, *deflated, _LAST_BLOCK, end])
 
 
 def compressed(response: Response, accept_encoding: bytes) -> Response:
@@ -130,8 +131,9 @@ async def _gzipped_stream(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
             _release_vector_registers()
             if packed:
                 yield packed
-    yield packer.flush()
+    packed = packer.flush()
     _release_vector_registers()
+    yield packed
 
 
 def _release_vector_registers() -> None:

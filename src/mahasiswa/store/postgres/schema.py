@@ -196,7 +196,7 @@ def _upgrade(db: Connection, table: Table, wanted_days: int | None) -> None:
 
 
 def _create_or_convert(db: Connection, table: Table) -> str:
-    """Make version 1: create the table, or convert one that has no version. Its texts and the rights on it stay."""
+    """Make version 1: create the table, or convert a table without a version. Its texts and the rights on it stay."""
     if not table.exists:
         return sql.CREATE_TABLE.format(schema=table.schema)
     parts = db.execute(sql.DESCRIBE_TABLE).fetchall()

@@ -413,7 +413,7 @@ DELETE FROM mahasiswa_history_replaced
 
 # SQLite orders UTF-8 by bytes, which is the order of code points.
 # A slice of a snapshot, its last nim and the number of its records. It takes 2.7 us for ten records; a row for each of
-# them takes 3.5 us. A nim is read and given as bytes, because another program may have stored one that is not UTF-8.
+# them takes 3.5 us. A nim is read and given as bytes, because another program may have stored a nim in another encoding.
 _SLICE = (
     "CAST(group_concat(nim || char(0) || nama || char(0) || alamat, char(0)) AS BLOB), CAST(max(nim) AS BLOB), count(*)"
 )
