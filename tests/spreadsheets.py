@@ -105,6 +105,11 @@ class Preview(Page):
         return " ".join(self._texts("[role=alert]"))
 
     @property
+    def status(self) -> str:
+        """The text of the message that reports no error, or an empty text."""
+        return " ".join(self._texts("[role=status]"))
+
+    @property
     def what_was_read(self) -> str:
         """The file, the sheet, the number of rows, and which column became which."""
         return " ".join(self._texts("main .note")[0].split())

@@ -207,6 +207,7 @@ PROBLEMS: dict[ProblemName, Problem] = {
 
 # ---- bulk delete
 
+SEVERAL_NIMS = "Jika ini beberapa NIM, tulis satu NIM per baris."
 NO_NIMS_CHOSEN = "Tempel NIM atau pilih berkas, lalu lanjutkan ke pratinjau."
 NO_NIMS_READ = "Tidak ada NIM yang terbaca. Periksa isinya, lalu coba lagi."
 DELETION_DAMAGED = (

@@ -170,6 +170,24 @@ def test_a_damaged_nim_is_not_found_and_says_why(deleter: Deleter) -> None:
     assert "sudah dibulatkan oleh Excel" in line
 
 
+ALMOST = {
+    "zeros that a spreadsheet lost": (
+        "1",
+        "NIM 1 mirip dengan 001 (Ani) yang sudah ada. Mungkin angka nol di depannya hilang.",
+    ),
+    "dots and spaces": ("0 0.2", "NIM 0 0.2 mirip dengan 002 (Budi) yang sudah ada."),
+    "several NIMs in one line": ("003 999", "Jika ini beberapa NIM, tulis satu NIM per baris."),
+}
+
+
+@pytest.mark.parametrize(("nim", "reason"), ALMOST.values(), ids=ALMOST)
+def test_a_nim_that_was_not_found_shows_the_likely_reason(deleter: Deleter, nim: str, reason: str) -> None:
+    """A record with almost the same NIM is shown, and is not removed."""
+    preview = deleter.preview(pasted=f"20/4\n{nim}")
+    assert (counts(preview), found(preview)) == ((1, 1), [LIST[3]])
+    assert missing(preview) == [f"Baris 2: {nim} {reason}"]
+
+
 def test_a_preview_that_finds_nothing_has_no_button(deleter: Deleter) -> None:
     """There is nothing to confirm, and the page says so."""
     preview = deleter.preview(pasted="998\n999")

@@ -233,7 +233,7 @@ def test_the_history_is_shown_in_pages_and_searched_like_the_list(site: Site) ->
         site.add(f"cari-{number:02}", "Nama", "Solo")
     first = history(site, f"{HISTORY}?cari=cari-")
     assert [change.nim for change in first.changes] == [f"cari-{number:02}" for number in range(59, 9, -1)]
-    assert "1–50 dari 60" in first.html
+    assert "1–50 dari 60 perubahan" in first.html
     forward = [link.target for link in first.links if link.text == "Berikutnya"]
     assert forward == forward[:1] * 2, "above and below the table"
     second = history(site, forward[0])

@@ -288,7 +288,7 @@ def test_a_repair_that_was_not_previewed_is_not_saved(importer: Importer) -> Non
     preview = importer.upload(csv(HEADER, ("1", "Ani", "Solo"), ("", "Eko", "Sleman")))
     fields = [(name, value) for name, value in repaired(preview, nim="2") if name != "periksa"]
     again = importer.shown(importer.site.post(SAVE, [*fields, ("ada", "lewati")]))
-    assert again.alert.startswith("Perbaikan Anda sudah diperiksa. Belum ada yang disimpan.")
+    assert again.status.startswith("Perbaikan Anda sudah diperiksa. Belum ada yang disimpan.")
     assert (again.counts, importer.records()) == ({"Baru": 2}, [])
     importer.save(again)
     assert len(importer.records()) == 2

@@ -27,7 +27,7 @@ from mahasiswa.sheets.columns import MAX_TITLES, Batch, Columns, Places, SheetRo
 from mahasiswa.sheets.csv_export import csv_chunks, write_csv
 from mahasiswa.sheets.csv_form import is_ordinary
 from mahasiswa.sheets.errors import ColumnsUnclear, NotCarried, SheetError, Stopped, TooBig
-from mahasiswa.sheets.plan import Entry, Plan, compare, near_nims, nims, shown, writes
+from mahasiswa.sheets.plan import Entry, Plan, compare, near_nims, nims, not_found, shown, writes
 from mahasiswa.sheets.reading import (
     COMMAND_LINE,
     UPLOAD_MAX_BYTES,
@@ -84,6 +84,7 @@ __all__ = [
     "load",
     "near_nims",
     "nims",
+    "not_found",
     "read",
     "read_again",
     "read_text",

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from mahasiswa import wording
 from mahasiswa.record import NIM_MAX_CHARACTERS, Mahasiswa, Write, digest, digest_or_dash, near_key
 from mahasiswa.sheets.book import Book
-from mahasiswa.sheets.cleaning import Answer, InvalidRow, Row, Skipped
+from mahasiswa.sheets.cleaning import Answer, InvalidRow, NimCell, Row, Skipped
 from mahasiswa.sheets.columns import Verbatim
 
 
@@ -103,6 +103,22 @@ def writes(book: Book, plan: Plan, *, update: bool) -> list[Write] | None:
     return [Write(entry.after, digest(entry.before) if entry.before else None) for entry in pending]
 
 
+def not_found(cells: Iterable[NimCell], existing: Collection[str], near: Collection[Mahasiswa]) -> list[NimCell]:
+    """The cells whose NIM has no record, each with the likely reason. `near` are records whose NIM may be meant."""
+    neighbours = _Neighbours(near)
+    missing = []
+    for cell in cells:
+        if not cell.problem:
+            if cell.nim in existing:
+                continue
+            reasons = neighbours.notices(cell, is_new=True)
+            if not reasons and len(cell.nim.split()) > 1:
+                reasons = (wording.SEVERAL_NIMS,)
+            cell = cell._replace(problem=" ".join(reasons))  # noqa: PLW2901
+        missing.append(cell)
+    return missing
+
+
 _has_digit = re.compile("[0-9]").search
 _has_line_break = re.compile(r"[\r\n]").search
 
@@ -140,9 +156,9 @@ class _Neighbours:
 
     def __init__(self, near: Collection[Mahasiswa]) -> None:
         self._stored = {near_key(record.nim): record for record in near}
-        self._rows: dict[str, Row] = {}
+        self._rows: dict[str, Row | NimCell] = {}
 
-    def notices(self, row: Row, *, is_new: bool) -> tuple[str, ...]:
+    def notices(self, row: Row | NimCell, *, is_new: bool) -> tuple[str, ...]:
         """The notice about a row, if there is one. A row of a record that exists needs none."""
         key = near_key(row.nim)
         earlier = self._rows.setdefault(key, row)

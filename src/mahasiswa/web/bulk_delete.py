@@ -18,7 +18,7 @@ from mahasiswa.web.pages import Pages
 from mahasiswa.web.request import Request
 from mahasiswa.web.responses import rendered_in_thread
 from mahasiswa.web.students import unsaved
-from mahasiswa.web.transfers import read_in_thread, read_upload_in_thread
+from mahasiswa.web.transfers import NEAR_MAX_RECORDS, read_in_thread, read_upload_in_thread
 from mahasiswa.work import IMPORT, Busy
 
 NIM_ONLY = sheets.Choice(nim_only=True)
@@ -107,10 +107,13 @@ def _read_pasted(text: str, stop: Event) -> Sequence[sheets.NimCell]:
 
 
 async def _preview(request: Request, store: Store, pages: Pages, cells: Sequence[sheets.NimCell]) -> Response:
-    existing = await store.find([cell.nim for cell in cells if not cell.problem])
+    nims = [cell.nim for cell in cells if not cell.problem]
+    existing = await store.find(nims)
+    unknown = [nim for nim in nims if nim not in existing]
+    near = await store.near(unknown, NEAR_MAX_RECORDS) if unknown else ()
 
     def render() -> Response:
-        missing = [cell for cell in cells if cell.problem or cell.nim not in existing]
+        missing = sheets.not_found(cells, existing, near)
         found = [existing[cell.nim] for cell in cells if not cell.problem and cell.nim in existing]
         return pages.bulk_delete(found, missing, dump(existing))
 

@@ -31,7 +31,7 @@ FILENAME_MAX_CHARACTERS = 255
 NUMBER_MAX_DIGITS = 9
 
 NEAR_MAX_RECORDS = 20_000
-"""Maximum records that are compared with the new rows because their NIM looks the same."""
+"""Maximum records that are compared with unknown NIMs because their NIM looks the same."""
 
 ABSENTEES_MAX_ROWS = 1000
 """Maximum records that are listed because the file lacks them."""
