@@ -151,13 +151,13 @@ def test_an_export_while_the_file_is_replaced_is_complete_or_refused(tmp_path: P
         with ThreadPoolExecutor(1) as threads, Line(service.port) as line:
             exported = threads.submit(export)
             (tmp_path / "new.db").replace(database)
-            assert line.get("/sehat").status == 200
+            until(lambda: line.get("/sehat").status == 200)  # 503 if the disk takes long to open the file
             answer = exported.result()
         assert answer.status in (200, 503), service.stderr()
         if answer.status == 200:
             assert answer.body.count(b"\n") == 60001
         assert export().body.count(b"\n") == 60001
-        assert_log_is_sound(service.stderr(), allowed=["was replaced or removed"])
+        assert_log_is_sound(service.stderr(), allowed=["was replaced or removed", "is being opened again"])
 
 
 def add(service: Service, nim: str) -> tuple[Answer, float]:
