@@ -227,13 +227,31 @@ class BoundedProtocol(HttpToolsProtocol):
 
 
 class HttpProtocol(BoundedProtocol):
-    """A connection that answers the list page from the parser's callback if it is in memory."""
+    """A connection that answers the list page from the parser's callback if nothing has to be waited for."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self.middleware = cast("Middleware", self.config.loaded_app)
         self.list_page: CachedResponse | None = None
+        self.list_request: bytes | None = None
+        self.begun = self.complete = 0
         self.default_headers: list[tuple[bytes, bytes]] | None = None
+
+    def data_received(self, data: bytes) -> None:
+        if data == self.list_request and self.can_answer_now():
+            # The last bytes again. They were one whole request for the list, so the parser would read the same request.
+            page = self.middleware.list_page_now(self.scope)  # type: ignore[arg-type]
+            if page:
+                self.write_list_page(page)
+                return
+        begun, complete = self.begun, self.complete
+        super().data_received(data)
+        is_whole = begun == complete and self.begun == self.complete == begun + 1
+        self.list_request = data if is_whole and self.list_page else None
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self.begun += 1
 
     def begin_request(self) -> None:
         self.list_page = self.list_page_now()
@@ -241,30 +259,40 @@ class HttpProtocol(BoundedProtocol):
             super().begin_request()
 
     def list_page_now(self) -> "CachedResponse | None":
-        """The list page from memory, for a plain GET or HEAD of the list while no other response is on its way."""
-        parser, transport = self.parser, self.transport
+        """The answer to a plain GET or HEAD of the list, if nothing has to be waited for."""
+        parser = self.parser
         if (
             self.url != self.middleware.list_url
-            or not (self.cycle is None or self.cycle.response_complete)
-            or transport.get_write_buffer_size()
-            or transport.is_closing()
+            or not self.can_answer_now()
             or self.expect_100_continue
             or parser.get_http_version() != "1.1"
             or not parser.should_keep_alive()
             or parser.should_upgrade()
             or self.has_body()
-            or len(self.connections) >= POLL_MAX_SOCKETS
         ):
             return None
         self.scope["method"] = parser.get_method().decode("ascii")
         self.scope["raw_path"] = self.url
         return self.middleware.list_page_now(self.scope)  # type: ignore[arg-type]
 
+    def can_answer_now(self) -> bool:
+        """Whether no other response is on its way."""
+        return (
+            (self.cycle is None or self.cycle.response_complete)
+            and not self.transport.get_write_buffer_size()
+            and not self.transport.is_closing()
+            and len(self.connections) < POLL_MAX_SOCKETS
+        )
+
     def on_message_complete(self) -> None:
+        self.complete += 1
         if self.list_page is None:
             super().on_message_complete()
-            return
-        page = self.list_page
+        else:
+            self.write_list_page(self.list_page)
+
+    def write_list_page(self, page: "CachedResponse") -> None:
+        """Write the page, which completes the exchange."""
         if self.default_headers is not self.server_state.default_headers:  # uvicorn replaces them each second
             self.default_headers = self.server_state.default_headers
             self.date = b"".join([b"%b: %b\r\n" % header for header in self.default_headers])

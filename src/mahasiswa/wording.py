@@ -205,6 +205,18 @@ PROBLEMS: dict[ProblemName, Problem] = {
     "not read": Problem(503, "Basis data tidak dapat diakses", "Data sedang tidak dapat ditampilkan. Coba lagi beberapa saat lagi."),
 }  # fmt: skip
 
+# ---- the history
+
+HISTORY, LATEST = "Riwayat", "Terakhir"
+ADDED, CHANGED, DELETED = "Ditambah", "Diubah", "Dihapus"
+BATCH_VERBS = {
+    "import": "Diimpor",
+    "delete": "Dihapus",
+    "undo": "Dikembalikan",
+    "restore": "Dipulihkan dari cadangan",
+}
+ADDITION_UNDONE = "dihapus kembali"
+
 # ---- bulk delete
 
 SEVERAL_NIMS = "Jika ini beberapa NIM, tulis satu NIM per baris."

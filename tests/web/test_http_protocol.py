@@ -165,9 +165,12 @@ def mutated(dice: random.Random) -> bytes:
 
 
 def cut(dice: random.Random, data: bytes) -> list[bytes]:
-    """The same bytes in random pieces."""
+    """The same bytes in random pieces, of which one may come several times."""
     places = sorted(dice.sample(range(1, len(data)), min(len(data) - 1, dice.choice((0, 1, 3)))))
-    return [data[start:end] for start, end in zip([0, *places], [*places, len(data)], strict=True)]
+    pieces = [data[start:end] for start, end in zip([0, *places], [*places, len(data)], strict=True)]
+    repeated = dice.randrange(len(pieces))
+    pieces[repeated:repeated] = [pieces[repeated]] * dice.choice((0, 0, 1, 2))
+    return pieces
 
 
 async def test_the_protocol_answers_as_uvicorn_does(rounds: Callable[[int, int], int]) -> None:
@@ -178,9 +181,10 @@ async def test_the_protocol_answers_as_uvicorn_does(rounds: Callable[[int, int],
     dice = random.Random(1)
     refused = 0
     for number in range(rounds(3000, 100_000)):
-        data = mutated(dice)
+        pieces = cut(dice, mutated(dice))
+        data = b"".join(pieces)
         expected = answers(await exchange(HttpToolsProtocol, [bytes([byte]) for byte in data]))
-        got = answers(await exchange(HttpProtocol, cut(dice, data)))
-        assert got == expected, (number, data)
+        got = answers(await exchange(HttpProtocol, pieces))
+        assert got == expected, (number, pieces)
         refused += b"refused" in got
     assert refused > 100

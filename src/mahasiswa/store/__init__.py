@@ -97,6 +97,9 @@ class Store(Protocol):
     async def snapshot(self, at_most: int) -> Snapshot:
         """Every record, ordered by the code points of nim; no slices instead of more than `at_most` records."""
 
+    def snapshot_now(self, at_most: int) -> Snapshot | None:
+        """The same without waiting, if that takes at most a few milliseconds; otherwise None."""
+
     async def after(self, nim: str | None, limit: int) -> Sequence[Mahasiswa]:
         """The next `limit` records after `nim` in the same order, or the first ones if `nim` is None."""
 

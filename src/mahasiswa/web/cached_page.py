@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from functools import cached_property
 
 from starlette.responses import Response
 from starlette.types import Scope
@@ -22,12 +22,17 @@ class CachedResponse(Response):
         self.head = b"".join([b"%b: %b\r\n" % header for header in self.raw_headers]) + b"\r\n"
 
 
-class Variant(NamedTuple):
+class Variant:
     """The page in one encoding: its ETag, the whole response, and the 304 for a client that has it."""
 
-    tag: bytes
-    full: CachedResponse
-    not_modified: CachedResponse
+    def __init__(self, body: bytes, tag: str, headers: Mapping[str, str], encoding: Mapping[str, str]) -> None:
+        self.tag = f'"{tag}"'.encode()
+        self._headers = {**headers, "etag": f'"{tag}"', "vary": "Accept-Encoding"}
+        self.full = CachedResponse(body, {**self._headers, **encoding})
+
+    @cached_property
+    def not_modified(self) -> CachedResponse:
+        return CachedResponse(b"", self._headers, 304)
 
 
 class CachedPage:
@@ -64,7 +69,7 @@ class CachedPage:
 
     def _plain_variant(self) -> Variant:
         if self._plain is None:
-            self._plain = self._variant(b"".join([part.body for part in self._parts]), self._tag, {})
+            self._plain = Variant(b"".join([part.body for part in self._parts]), self._tag, self._headers, {})
         return self._plain
 
     def _gzip_variant(self) -> Variant | None:
@@ -75,9 +80,5 @@ class CachedPage:
         return self._gzip
 
     def _compress(self) -> None:
-        self._gzip = self._variant(gzipped(self._parts), self._tag + "-gzip", {"content-encoding": "gzip"})
-
-    def _variant(self, body: bytes, tag: str, headers: Mapping[str, str]) -> Variant:
-        shared = {**self._headers, "etag": f'"{tag}"', "vary": "Accept-Encoding"}
-        not_modified = CachedResponse(b"", shared, 304)
-        return Variant(f'"{tag}"'.encode(), CachedResponse(body, {**shared, **headers}), not_modified)
+        encoding = {"content-encoding": "gzip"}
+        self._gzip = Variant(gzipped(self._parts), self._tag + "-gzip", self._headers, encoding)

@@ -3,12 +3,13 @@
 import asyncio
 import hashlib
 import time
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
 from starlette.types import Scope
 
-from mahasiswa.store import SLICE_RECORDS, Snapshot, Store, Version
+from mahasiswa.store import Snapshot, Store, Version
 from mahasiswa.web.cached_page import CachedPage, CachedResponse
 from mahasiswa.web.list_rows import INLINE_MAX_CHARACTERS
 from mahasiswa.web.list_view import asks_for_view
@@ -19,16 +20,20 @@ from mahasiswa.work import LIST, Slots
 PAGE_MAX_BYTES = 32 * 1024 * 1024
 """Maximum length of a page that is kept. A longer one is streamed by the route."""
 
-ROW_MIN_BYTES = 300
-"""Minimum length of a row in the page: its markup without its texts."""
+PAGE_MAX_RECORDS = PAGE_MAX_BYTES // 300
+"""A row has at least 300 bytes: its markup without its texts."""
 
 
-class _Slice(NamedTuple):
-    """The cells of some records, their digest, and their rows."""
+class _Kept(NamedTuple):
+    """A part of the page, with the bytes that it was made of and their digest."""
 
-    packed: bytes
+    source: bytes
     digest: bytes
     part: Part
+
+
+def _kept(source: bytes, part: Part) -> _Kept:
+    return _Kept(source, hashlib.sha256(source).digest(), part)
 
 
 class ListCache:
@@ -36,6 +41,8 @@ class ListCache:
 
     It asks for the version on every request, before it reads anything. So it needs no timeout and no invalidation. The
     page also shows the date, for paper, so it is rendered again at the end of the day.
+
+    A short list is read and rendered at once. A long one is read in a thread and rendered in a task.
     """
 
     def __init__(self, store: Store, pages: Pages, slots: Slots) -> None:
@@ -46,16 +53,17 @@ class ListCache:
         self._end = 0.0
         self._rendered = time.monotonic()
         self._page: CachedPage | None = None
-        self._slices: list[_Slice] = []
+        self._head = _kept(b"", Part(b""))
+        self._slices: list[_Kept] = []
         self._next: asyncio.Task[CachedPage | None] | None = None
         self._last: asyncio.Task[CachedPage | None] | None = None
 
     def respond_now(self, scope: Scope) -> CachedResponse | None:
-        """The answer to GET or HEAD of exactly the list, if the kept page is current; otherwise None."""
+        """The answer to GET or HEAD of exactly the list; None if something has to be waited for."""
         version = self._store.version_now()
-        if version is None or self._page is None or not self._is_current(version):
+        if version is None or not (self._is_current(version) or self._render_now()):
             return None
-        return self._page.respond_now(scope)
+        return self._page.respond_now(scope) if self._page else None
 
     def age_seconds(self) -> float:
         """Time since the page was rendered last, or since the start."""
@@ -72,12 +80,25 @@ class ListCache:
         version = await self._store.version()
         if version is None:
             return None
-        if self._is_current(version):
+        if self._is_current(version) or self._render_now():
             return self._page
         if self._next is None:
             self._next = asyncio.create_task(self._render(self._last))
         # Shielded: other requests wait for the same page, and a client that disconnects must not cancel it.
         return await asyncio.shield(self._next)
+
+    def _render_now(self) -> bool:
+        """Render the page of a short list. Return False if nothing was rendered because it would take too long."""
+        if self._next or (self._last and not self._last.done()):
+            return False
+        snapshot = self._store.snapshot_now(PAGE_MAX_RECORDS)
+        if snapshot is None or snapshot.slices is None:
+            return False
+        changed = self._changed(snapshot.slices)
+        if sum(len(snapshot.slices[number]) for number in changed) > INLINE_MAX_CHARACTERS:
+            return False
+        self._keep(snapshot, {number: self._pages.rows(snapshot.slices[number], number) for number in changed})
+        return True
 
     async def _render(self, before: "asyncio.Task[CachedPage | None] | None") -> CachedPage | None:
         """Render the page for every request that came before its records were read. One page at a time is rendered."""
@@ -86,50 +107,69 @@ class ListCache:
         self._last, self._next = self._next, None  # a request that comes from here on waits for another page
         if before and self._is_current(await self._store.version()):
             return self._page
-        end = self._end if time.time() < self._end else self._pages.end_of_day()
-        snapshot = await self._store.snapshot(PAGE_MAX_BYTES // ROW_MIN_BYTES)
+        snapshot = await self._store.snapshot(PAGE_MAX_RECORDS)
         if snapshot.version is None:
             return None
-        page = None if snapshot.slices is None else await self._page_of(snapshot)
-        # Kept under the version of its records, which may be later than the version that was asked for.
-        self._page, self._version, self._end = page, snapshot.version, end
-        self._rendered = time.monotonic()
-        return page
+        self._keep(snapshot, await self._rows(snapshot.slices) if snapshot.slices else {})
+        return self._page
+
+    async def _rows(self, slices: Sequence[bytes]) -> Mapping[int, bytes] | None:
+        """The rows of the changed slices, rendered with pauses or in a thread; None if the page is too long to keep."""
+        rows: dict[int, bytes] = {}
+        length = rendered = 0
+        for number in self._changed(slices):
+            packed = slices[number]
+            rendered += len(packed)
+            if rendered > INLINE_MAX_CHARACTERS:
+                rendered = 0
+                await asyncio.sleep(0)
+            if len(packed) <= INLINE_MAX_CHARACTERS:
+                rows[number] = self._pages.rows(packed, number)
+            else:
+                rows[number] = await self._slots.run(LIST, partial(self._pages.rows, packed, number))
+            length += len(rows[number])
+            if length > PAGE_MAX_BYTES:
+                return None
+        return rows
 
     def _is_current(self, version: Version | None) -> bool:
         return version == self._version and time.time() < self._end
 
-    async def _page_of(self, snapshot: Snapshot) -> CachedPage | None:
-        """The page with these rows; None if it is too long to keep. Unchanged slices are taken from the last page."""
-        before, after = self._pages.list_frame(snapshot.total, snapshot.last)
-        tag = hashlib.sha256(before + after + self._pages.row)
-        parts, length, rendered = [Part(before)], 0, 0
+    def _changed(self, slices: Sequence[bytes]) -> Sequence[int]:
+        """The numbers of the slices whose rows the last page does not have."""
+        kept = self._slices
+        return [number for number, packed in enumerate(slices) if number >= len(kept) or kept[number].source != packed]
+
+    def _keep(self, snapshot: Snapshot, rows: Mapping[int, bytes] | None) -> None:
+        """Keep the page with these rows of its changed slices. None says that it is too long to keep."""
+        # The page is kept under the version of its records, which may be later than the version that was asked for.
+        self._version = snapshot.version
+        self._rendered = time.monotonic()
+        if time.time() >= self._end:
+            self._end = self._pages.end_of_day()  # before the date is rendered
+        self._page = None
+        if snapshot.slices is None or rows is None:
+            self._slices = []
+            return
+        frame = self._pages.list_frame(snapshot.total, snapshot.last)
+        if frame.head != self._head.source:
+            self._head = _kept(frame.head, Part(frame.head))
+        tag = hashlib.sha256(self._head.digest + frame.middle + frame.after + self._pages.row)
         last, self._slices = self._slices, []
         follows, same_follows = b"", True  # the head of the page is no part of this, because it changes with each page
-        for number, packed in enumerate(snapshot.slices or ()):
-            kept = last[number] if number < len(last) else None
-            if kept and kept.packed == packed:
-                kept = kept if same_follows else _Slice(packed, kept.digest, Part(kept.part.body, follows))
-                same_follows = True
+        for number, packed in enumerate(snapshot.slices):
+            if number in rows:
+                kept = _kept(packed, Part(rows[number], follows))
             else:
-                rendered += len(packed)
-                if rendered > INLINE_MAX_CHARACTERS:
-                    rendered = 0
-                    await asyncio.sleep(0)
-                rows = await self._rows(packed, number * SLICE_RECORDS + 1)
-                kept = _Slice(packed, hashlib.sha256(packed).digest(), Part(rows, follows))
-                same_follows = False
-            tag.update(kept.digest)
+                kept = (
+                    last[number] if same_follows else last[number]._replace(part=Part(last[number].part.body, follows))
+                )
+            same_follows = number not in rows
             follows = kept.part.body
+            tag.update(kept.digest)
             self._slices.append(kept)
-            parts.append(kept.part)
-            length += len(follows)
-            if length > PAGE_MAX_BYTES:
-                self._slices = []
-                return None
-        return CachedPage([*parts, Part(after)], tag.hexdigest()[:32], self._pages.headers)
-
-    async def _rows(self, packed: bytes, first: int) -> bytes:
-        if len(packed) <= INLINE_MAX_CHARACTERS:
-            return self._pages.rows(packed, first)
-        return await self._slots.run(LIST, partial(self._pages.rows, packed, first))
+        parts = [self._head.part, Part(frame.middle), *(kept.part for kept in self._slices), Part(frame.after)]
+        if sum(len(part.body) for part in parts) <= PAGE_MAX_BYTES:
+            self._page = CachedPage(parts, tag.hexdigest()[:32], self._pages.headers)
+        else:
+            self._slices = []

@@ -51,7 +51,7 @@ class Middleware:
         self.list_url = guard.prefix + b"/"
 
     def list_page_now(self, scope: Scope) -> CachedResponse | None:
-        """The answer to GET or HEAD of exactly the list, if it is in memory and nothing has to be waited for."""
+        """The answer to GET or HEAD of exactly the list, if nothing has to be waited for."""
         page = None if self.guard.problem(scope) else self.cache.respond_now(scope)
         if page and self.metrics:
             self.metrics.observe("/", scope["method"], page.status_code, 0.0)

@@ -7,19 +7,22 @@ import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from importlib import metadata, resources
-from typing import Any, Self, cast
+from typing import NamedTuple, Self
 from urllib.parse import quote, urlsplit
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup, escape
+from markupsafe import Markup
 from starlette.responses import Response
 
 from mahasiswa import sheets, wording
 from mahasiswa.record import NIM_MAX_CHARACTERS, Mahasiswa, digest, digest_or_dash
 from mahasiswa.settings import Settings
+from mahasiswa.store import SLICE_RECORDS
 from mahasiswa.store.errors import EditConflict
 from mahasiswa.store.history import Batch, Conflict, Entry
 from mahasiswa.web.cached_page import CachedPage
+from mahasiswa.web.escaping import text
+from mahasiswa.web.latest_change import latest_change, verb
 from mahasiswa.web.list_rows import CONFIRM, format_bodies, format_rows, row_format
 from mahasiswa.web.list_view import MAX_ROWS_PER_PAGE, OFFERED_ROWS_PER_PAGE, View
 from mahasiswa.web.preview_view import PreviewView
@@ -36,9 +39,17 @@ SLOTS = {name: Markup(f"<!--{name}-->") for name in ("total", "latest", "today",
 slot = re.compile(rb"<!--(\w+)-->")
 
 
-def text(value: object) -> Markup:
-    """Escape a text for an element or a quoted attribute. A bare CR would become LF in an HTML parser."""
-    return Markup(str(escape(value)).replace("\r", "&#13;"))  # noqa: S704 - escaped in this very call
+class Frame(NamedTuple):
+    """The list page without its rows. If it is not a search, `head` only depends on whether there are any."""
+
+    head: bytes
+    middle: bytes
+    after: bytes
+
+    @property
+    def before(self) -> bytes:
+        """The page before its rows."""
+        return self.head + self.middle
 
 
 class Pages:
@@ -72,10 +83,9 @@ class Pages:
             "edit_path": self.edit_path,
             "nim_max_characters": NIM_MAX_CHARACTERS,
         }
-        environment.filters["local"] = self._local
+        environment.filters |= {"verb": verb, "when": self._when}
         environment.tests["batch"] = lambda item: isinstance(item, Batch)
         self._templates = environment
-        self._latest = cast("Any", environment.get_template("changes.html").module).latest
         self.row = row_format(self.prefix)
         self.headers = {
             "content-security-policy": _content_security_policy(style, settings.cdn_url),
@@ -116,28 +126,28 @@ class Pages:
 
     def list_frame(
         self, count: int, latest: Entry | Batch | None, view: View | None = None, *, has_more: bool = False
-    ) -> tuple[bytes, bytes]:
-        """The list page before and after its `count` rows; without `view` the list of specification 4.1.
+    ) -> Frame:
+        """The list page around its `count` rows; without `view` the list of specification 4.1.
 
         With `has_more` there may be more than `count` records. `latest` is the latest change.
         """
-        *before, _, after = self._frame(count, view) if view else self._frames[min(count, 1), has_more]
+        head, *middle, _, after = self._frame(count, view) if view else self._frames[min(count, 1), has_more]
         values = {
             b"total": wording.number(view.total if view else count),
-            b"latest": self._latest(latest) if latest else "",
+            b"latest": latest_change(latest, self._when(latest), self.path("/mahasiswa/riwayat")) if latest else "",
             b"today": wording.date(datetime.now(self._timezone)),
         }
-        before[1::2] = [values[name].encode() for name in before[1::2]]
-        return b"".join(before), after
+        middle[::2] = [values[name].encode() for name in middle[::2]]
+        return Frame(head, b"".join(middle), after)
 
     def end_of_day(self) -> float:
         """The moment, as `time.time()` counts, when a list page that is rendered now shows the wrong date."""
         tomorrow = datetime.now(self._timezone) + timedelta(days=1)
         return tomorrow.replace(hour=0, minute=0, second=0, microsecond=0).timestamp()
 
-    def rows(self, packed: bytes, first: int) -> bytes:
-        """Rows of the list, numbered from `first`, of records that `pack` made."""
-        return format_rows(self.row, packed, first)
+    def rows(self, packed: bytes, number: int) -> bytes:
+        """The rows of a slice of the list. Slices are counted from 0."""
+        return format_rows(self.row, packed, number * SLICE_RECORDS + 1)
 
     def bodies(self, records: Sequence[Mahasiswa], first: int, view: View | None = None) -> bytes:
         """The rows of any number of records, numbered from `first`. Their links lead back to the page of `view`."""
@@ -145,9 +155,9 @@ class Pages:
 
     def found(self, view: View, records: Sequence[Mahasiswa], latest: Entry | Batch | None) -> Response:
         """One page of a search, or of the list in some order."""
-        before, after = self.list_frame(len(records), latest, view)
+        frame = self.list_frame(len(records), latest, view)
         rows = self.bodies(records, view.offset + 1, view)
-        return Response(before + rows + after, headers=self.headers, media_type="text/html")
+        return Response(frame.before + rows + frame.after, headers=self.headers, media_type="text/html")
 
     def add_form(
         self,
@@ -310,8 +320,10 @@ class Pages:
             focus=wrong_fields[0] if wrong_fields else "nama" if existing else "nim",
         )
 
-    def _local(self, moment: datetime) -> str:
-        return wording.moment(moment.astimezone(self._timezone), with_year=self._history_days > DAYS_WITHOUT_YEAR)
+    def _when(self, item: Entry | Batch) -> Markup:
+        local = wording.moment(item.moment.astimezone(self._timezone), with_year=self._history_days > DAYS_WITHOUT_YEAR)
+        iso = item.moment.isoformat(timespec="seconds")
+        return Markup(f'<time datetime="{iso}">{local}</time>')  # noqa: S704 - no text of a person is in it
 
     def _cached(self, response: Response) -> CachedPage:
         body = bytes(response.body)

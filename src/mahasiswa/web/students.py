@@ -16,7 +16,7 @@ from mahasiswa.store.threads import with_records
 from mahasiswa.web.forms import Form, read_form
 from mahasiswa.web.list_rows import BODY_ROWS, is_long
 from mahasiswa.web.list_view import OFFERED_ROWS_PER_PAGE, View, asks_for_view
-from mahasiswa.web.pages import Pages
+from mahasiswa.web.pages import Frame, Pages
 from mahasiswa.web.request import Request
 from mahasiswa.web.request_log import log_busy
 from mahasiswa.web.responses import rendered_in_thread, sent_and_closed, unsent_file
@@ -87,8 +87,8 @@ async def _long_page(view: View, store: Store, pages: Pages) -> Response:
             file.close()
             return await _long_page(at_end, store, pages)
         count = min(view.per, at_end.total - view.offset)
-        before, after = pages.list_frame(count, await _latest(store), await _with_nearest(at_end, store))
-    return StreamingResponse(_around(before, file, after), headers=pages.headers, media_type="text/html")
+        frame = pages.list_frame(count, await _latest(store), await _with_nearest(at_end, store))
+    return StreamingResponse(_around(frame.before, file, frame.after), headers=pages.headers, media_type="text/html")
 
 
 async def _around(before: bytes, file: BinaryIO, after: bytes) -> AsyncIterator[bytes]:
@@ -103,18 +103,17 @@ async def _latest(store: Store) -> Entry | Batch | None:
 
 
 async def _stream(
-    request: Request, store: Store, pages: Pages, chunk: Sequence[Mahasiswa], frame: tuple[bytes, bytes]
+    request: Request, store: Store, pages: Pages, chunk: Sequence[Mahasiswa], frame: Frame
 ) -> AsyncIterator[bytes]:
     """The page in chunks with one read each, so no transaction waits for a slow client."""
-    before, after = frame
-    yield before
+    yield frame.before
     first = 1
     while chunk:
         format_chunk = partial(pages.bodies, chunk, first)
         yield await request.limits.slots.run(LIST, format_chunk) if is_long(chunk) else format_chunk()
         first += len(chunk)
         chunk = await store.after(chunk[-1].nim, STREAM_ROWS)
-    yield after
+    yield frame.after
 
 
 async def new(request: Request, _store: Store, pages: Pages) -> Response:

@@ -64,6 +64,9 @@ class PostgresStore:
     def version_now(self) -> None:
         """Return None, because PostgreSQL can tell its version only by a query."""
 
+    def snapshot_now(self, at_most: int) -> None:
+        """Return None, because the records come from another process."""
+
     async def snapshot(self, at_most: int) -> Snapshot:
         async def read(db: Connection) -> Snapshot:
             await db.execute(begin(sql.BEGIN_READING, deadline))

@@ -140,10 +140,20 @@ class SQLiteStore:
     async def snapshot(self, at_most: int) -> Snapshot:
         # Read the version before the records: then the records are of that version or of a later one.
         version = await self.version()
-        file = await self._current()
-        if short := _read_short_list(file.watch, version, at_most):
-            return short
+        await self._current()
         return await self._readers[LIST].read(lambda db: _snapshot(db, version, at_most))
+
+    def snapshot_now(self, at_most: int) -> Snapshot | None:
+        version = self.version_now()
+        if version is None or self._file is None:
+            return None
+        db = self._file.watch
+        try:
+            if has_moved(db) or db.pragma("page_count") * db.pragma("page_size") > SHORT_LIST_FILE_BYTES:
+                return None
+            return _snapshot(db, version, at_most)
+        except (apsw.Error, Unavailable):  # `snapshot` waits for a lock, and reports everything else
+            return None
 
     async def after(self, nim: str | None, limit: int) -> Sequence[Mahasiswa]:
         statement, bindings = (sql.FIRST, (limit,)) if nim is None else (sql.AFTER, (nim, limit))
@@ -424,16 +434,6 @@ class SQLiteStore:
             raise Unavailable(str(error)) from error
         self._generation += 1
         return self._file
-
-
-def _read_short_list(db: apsw.Connection, version: Version | None, at_most: int) -> Snapshot | None:
-    """Every record, or None if the file is too large for the event loop or another program holds a lock."""
-    try:
-        if db.pragma("page_count") * db.pragma("page_size") > SHORT_LIST_FILE_BYTES:
-            return None
-        return _snapshot(db, version, at_most)
-    except apsw.Error:
-        return None
 
 
 def _snapshot(db: apsw.Connection, version: Version | None, at_most: int) -> Snapshot:
