@@ -74,6 +74,8 @@ def test_joined_lines_are_those_of_the_records(
     @given(lists)
     @example([Mahasiswa(nim, text, text) for nim, text in zip(NAUGHTY_NIMS, NAUGHTY, strict=False) if nim != "."])
     @example([Mahasiswa("1", '"Budi"', "x"), Mahasiswa("2", '"a,b"', '","'), Mahasiswa("3", "a", "b\r\n4;c;d")])
+    @example([Mahasiswa("1", "Ani", "x\r\n5;y;z"), Mahasiswa("2", "Budi", "Solo")])  # its lines look like two records
+    @example([Mahasiswa("1", "Ani", "x\r\n5;y;z")])
     @settings(max_examples=200, deadline=None)
     def compare(records: list[Mahasiswa]) -> None:
         records = [record for record in records if record.nim not in UNADDRESSABLE_NIMS and len(record.nim) < 256]

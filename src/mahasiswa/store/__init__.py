@@ -130,8 +130,10 @@ class Store(Protocol):
     def chunks(self, query: Query) -> AsyncGenerator[Sequence[Mahasiswa]]:
         """All records that a query finds at one moment. Do not wait for a client between chunks: a transaction is open."""
 
-    def lines(self, query: Query, is_ordinary: Callable[[bytes], bool]) -> AsyncGenerator[Sequence[Mahasiswa | bytes]]:
-        """The same for an export as CSV: a store may give several records as lines, if these are `is_ordinary`.
+    def lines(
+        self, query: Query, is_ordinary: Callable[[bytes, int], bool]
+    ) -> AsyncGenerator[Sequence[Mahasiswa | bytes]]:
+        """The same for an export as CSV: a store may give several records as lines, if it finds them `is_ordinary`.
 
         A line has `;` between its cells and ends with CRLF. A cell of nama or alamat with a comma has quotes around it,
         and every other cell is as it is.

@@ -160,7 +160,7 @@ class PostgresStore:
         except psycopg.Error as error:
             raise translate(error) from error
 
-    def lines(self, query: Query, _: Callable[[bytes], bool]) -> AsyncGenerator[Sequence[Mahasiswa]]:
+    def lines(self, query: Query, _: Callable[[bytes, int], bool]) -> AsyncGenerator[Sequence[Mahasiswa]]:
         return self.chunks(query)
 
     async def add(self, nim: str | None, nama: str | None, alamat: str | None) -> None:

@@ -438,7 +438,7 @@ SELECT CAST(group_concat(
   || ';' || CASE WHEN instr(nama, ',') THEN '"' || nama || '"' ELSE nama END
   || ';' || CASE WHEN instr(alamat, ',') THEN '"' || alamat || '"' ELSE alamat END
   || char(13, 10), ''
-) AS BLOB) FROM mahasiswa {_BETWEEN}
+) AS BLOB), count(*) FROM mahasiswa {_BETWEEN}
 """
 GET = "SELECT nim, nama, alamat FROM mahasiswa WHERE nim = ?"
 # As one array of JSON, because many statements could not be interrupted together.

@@ -217,10 +217,12 @@ class SQLiteStore:
             finally:
                 cursor.close()  # the connection would go on to see this moment
 
-    def lines(self, query: Query, is_ordinary: Callable[[bytes], bool]) -> AsyncGenerator[Sequence[Mahasiswa | bytes]]:
+    def lines(
+        self, query: Query, is_ordinary: Callable[[bytes, int], bool]
+    ) -> AsyncGenerator[Sequence[Mahasiswa | bytes]]:
         return self._lines(is_ordinary) if query == Query() else self.chunks(query)
 
-    async def _lines(self, is_ordinary: Callable[[bytes], bool]) -> AsyncGenerator[Sequence[Mahasiswa | bytes]]:
+    async def _lines(self, is_ordinary: Callable[[bytes, int], bool]) -> AsyncGenerator[Sequence[Mahasiswa | bytes]]:
         first: bytes | None = b""
 
         def next_lines(db: apsw.Connection) -> Sequence[Mahasiswa | bytes]:
@@ -229,8 +231,8 @@ class SQLiteStore:
             while first is not None and len(found) < JOINS_PER_STEP:
                 between = first, cast("bytes | None", db.execute(sql.NIM_AFTER, (first, JOINED_RECORDS)).get)
                 first = between[1]
-                joined = _joined(db, between)
-                if not joined or not is_ordinary(joined):
+                joined, count = _joined(db, between)
+                if not joined or not is_ordinary(joined, count):
                     return [*found, *_records(db.execute(sql.BETWEEN, between))]
                 found.append(joined)
             return found
@@ -475,13 +477,13 @@ def _records(cursor: apsw.Cursor, limit: int | None = None) -> Sequence[Mahasisw
     return list(map(as_record, _fetch(cursor, limit)))
 
 
-def _joined(db: apsw.Connection, between: tuple[bytes, bytes | None]) -> bytes | None:
-    """The records of this range of nims as lines, or None if there are none or if they are too long."""
+def _joined(db: apsw.Connection, between: tuple[bytes, bytes | None]) -> tuple[bytes | None, int]:
+    """The records of this range of nims as lines, and their number. None if there are none or if they are too long."""
     length_limit = db.limit(apsw.SQLITE_LIMIT_LENGTH, JOINED_MAX_BYTES)
     try:
-        return cast("bytes | None", db.execute(sql.JOINED, between).get)
+        return cast("tuple[bytes | None, int]", next(db.execute(sql.JOINED, between)))
     except apsw.TooBigError:
-        return None
+        return None, 0
     finally:
         db.limit(apsw.SQLITE_LIMIT_LENGTH, length_limit)
 
