@@ -161,9 +161,9 @@ class ListCache:
             if number in rows:
                 kept = _kept(packed, Part(rows[number], follows))
             else:
-                kept = (
-                    last[number] if same_follows else last[number]._replace(part=Part(last[number].part.body, follows))
-                )
+                kept = last[number]
+                if not same_follows:
+                    kept = kept._replace(part=Part(kept.part.body, follows))
             same_follows = number not in rows
             follows = kept.part.body
             tag.update(kept.digest)
