@@ -9,6 +9,9 @@ from urllib.parse import quote, urlencode, urlsplit
 import httpx
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
+TIMEOUT_SECONDS = 60
+"""Maximum wait for an answer. The service gives up far earlier; the rest is for a busy machine."""
+
 URL_ENCODED = "application/x-www-form-urlencoded"
 
 Fields = Mapping[str, str] | Sequence[tuple[str, str]]
@@ -226,7 +229,8 @@ class Site:
 
 def client(url: str) -> httpx.Client:
     """Return an HTTP client that follows no redirect and uses no proxy."""
-    return httpx.Client(base_url=url, follow_redirects=False, trust_env=False, verify=url.startswith("https:"))
+    is_https = url.startswith("https:")
+    return httpx.Client(base_url=url, follow_redirects=False, trust_env=False, timeout=TIMEOUT_SECONDS, verify=is_https)
 
 
 def browser_target(page_url: str, href: str) -> str:

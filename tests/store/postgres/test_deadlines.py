@@ -162,14 +162,16 @@ async def test_the_searched_text_does_not_decide_the_time_of_a_search(
     execute(url.conninfo, f"INSERT INTO mahasiswa SELECT i, {texts}")
 
     async def seconds(cari: str) -> float:
-        times = []
-        for _ in range(3):
-            began = time.monotonic()
-            assert (await store.search(Query(cari), 0, 10)).total == 0
-            times.append(time.monotonic() - began)
-        return min(times)
+        began = time.monotonic()
+        assert (await store.search(Query(cari), 0, 10)).total == 0
+        return time.monotonic() - began
 
-    assert await seconds(cari) < 10 * await seconds("z") + 0.05
+    worst, letter = await seconds(cari), await seconds("z")
+    for _ in range(20):  # other programs may disturb some of the searches
+        if worst < 10 * letter + 0.05:
+            return
+        worst, letter = min(worst, await seconds(cari)), min(letter, await seconds("z"))
+    pytest.fail(f"{worst:.3f} s, for a single letter {letter:.3f} s")
 
 
 async def test_a_snapshot_of_long_texts_is_given_up_before_they_are_read(url: PostgresURL, store: Store) -> None:

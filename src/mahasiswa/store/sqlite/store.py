@@ -147,6 +147,7 @@ class SQLiteStore:
         version = self.version_now()
         if version is None or self._file is None:
             return None
+        self._turn_version = None  # the rest of this turn asks again, because the records take up to milliseconds
         db = self._file.watch
         try:
             if has_moved(db) or db.pragma("page_count") * db.pragma("page_size") > SHORT_LIST_FILE_BYTES:
