@@ -21,7 +21,7 @@ run: .venv/run.stamp
 	@exec $(BIN)/mahasiswa
 
 test: .venv/dev.stamp
-	@$(BIN)/python -m pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder $(ARGS)
+	@$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 check: .venv/dev.stamp
 	@$(BIN)/ruff format --check

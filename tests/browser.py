@@ -11,7 +11,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, Protocol
@@ -315,8 +315,11 @@ def _installed(npm: str, cache: Path) -> Path:
             done = run([npm, "ci"], cwd=copy)
             if done.returncode:
                 pytest.skip(f"npm could not install the packages of tests/npm: {done.stderr.strip()}")
-            with suppress(FileExistsError):
+            try:
                 copy.replace(place)
+            except OSError:
+                if not place.exists():  # otherwise another run was faster
+                    raise
     return place / "node_modules"
 
 

@@ -227,7 +227,11 @@ class BoundedProtocol(HttpToolsProtocol):
 
 
 class HttpProtocol(BoundedProtocol):
-    """A connection that answers the list page from the parser's callback if nothing has to be waited for."""
+    """A connection that answers the list page from the parser's callback if nothing has to be waited for.
+
+    `list_request` has the bytes that came last, if they were one whole request for the list. If the same bytes come
+    again, the parser would read the same request, so it is not asked.
+    """
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -239,7 +243,6 @@ class HttpProtocol(BoundedProtocol):
 
     def data_received(self, data: bytes) -> None:
         if data == self.list_request and self.can_answer_now():
-            # The last bytes again. They were one whole request for the list, so the parser would read the same request.
             page = self.middleware.list_page_now(self.scope)  # type: ignore[arg-type]
             if page:
                 self.write_list_page(page)

@@ -106,17 +106,16 @@ def writes(book: Book, plan: Plan, *, update: bool) -> list[Write] | None:
 def not_found(cells: Iterable[NimCell], existing: Collection[str], near: Collection[Mahasiswa]) -> list[NimCell]:
     """The cells whose NIM has no record, each with the likely reason. `near` are records whose NIM may be meant."""
     neighbours = _Neighbours(near)
-    missing = []
-    for cell in cells:
-        if not cell.problem:
-            if cell.nim in existing:
-                continue
-            reasons = neighbours.notices(cell, is_new=True)
-            if not reasons and len(cell.nim.split()) > 1:
-                reasons = (wording.SEVERAL_NIMS,)
-            cell = cell._replace(problem=" ".join(reasons))  # noqa: PLW2901
-        missing.append(cell)
-    return missing
+
+    def reason(cell: NimCell) -> str:
+        several = wording.SEVERAL_NIMS if len(cell.nim.split()) > 1 else ""
+        return "".join(neighbours.notices(cell, is_new=True)) or several
+
+    return [
+        cell if cell.problem else cell._replace(problem=reason(cell))
+        for cell in cells
+        if cell.problem or cell.nim not in existing
+    ]
 
 
 _has_digit = re.compile("[0-9]").search
