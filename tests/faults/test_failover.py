@@ -166,7 +166,7 @@ def test_no_instance_answers_from_a_deposed_primary_that_goes_on_running(user: s
             add(sites[-number % len(sites)], f"after-{number}")
             added.add(f"after-{number}")
             if number == 0:
-                assert time.monotonic() - promoted < 5
+                assert time.monotonic() - promoted < 10
             for site in sites:
                 assert added <= set(site.list().nims)
                 assert site.page(f"/mahasiswa/edit/after-{number}").record_form.values["nim"] == f"after-{number}"
@@ -196,7 +196,7 @@ def test_a_primary_whose_standby_is_away_is_read_as_before() -> None:
         began = time.monotonic()
         for _ in range(20):
             assert site.list().nims == ["before"]
-        assert time.monotonic() - began < 2
+        assert time.monotonic() - began < 8
         assert site.add("after", "Siti", "Solo").status_code == 503
 
 

@@ -187,8 +187,8 @@ def test_a_change_waits_a_few_seconds_for_the_lock_of_another_program(tmp_path: 
         for change in waiting:
             answer, took = change.result()
             assert_says_nothing_was_saved(answer)
-            assert 4 < took < 13
-        assert slowest < 2
+            assert 4 < took < 20
+        assert slowest < 4
         assert holds(database).keys() == {"0"}
 
         held = Hold(database, "BEGIN IMMEDIATE")
@@ -236,8 +236,8 @@ def test_a_folder_that_another_program_locks_does_not_stop_the_event_loop(tmp_pa
                 assert line.get("/mahasiswa/add").status == 200
                 slowest = max(slowest, time.monotonic() - asked)
             assert reading.result() == 503
-            assert 4 < time.monotonic() - began < 13
-        assert slowest < 2
+            assert 4 < time.monotonic() - began < 20
+        assert slowest < 4
         until(lambda: read() == 200)
         assert_log_is_sound(service.stderr(), allowed=["was replaced or removed", "is being opened again"])
 

@@ -234,7 +234,7 @@ def test_a_billion_laughs_are_refused(cell: bytes) -> None:
     began = time.monotonic()
     with pytest.raises(sheets.SheetError):
         rows_of(billion_laughs(cell))
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 12
 
 
 def test_reading_a_workbook_has_a_deadline() -> None:
@@ -242,7 +242,7 @@ def test_reading_a_workbook_has_a_deadline() -> None:
     began = time.monotonic()
     with pytest.raises(sheets.TooBig, match=re.escape(wording.TOO_HEAVY)):
         rows_of(data, replace(sheets.WEB, memory_bytes=4 << 30, seconds=0.3))
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 12
 
 
 def test_the_deadline_counts_only_the_time_in_which_the_child_is_waited_for() -> None:

@@ -141,7 +141,7 @@ def test_adopt_gives_up_soon_if_another_program_uses_the_table(address: str) -> 
         other.execute("INSERT INTO mahasiswa VALUES ('1', 'Ani', 'Solo')")
         began = time.monotonic()
         done = run_adopt(address)
-        assert time.monotonic() - began < 8
+        assert time.monotonic() - began < 15
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == "mahasiswa: the table mahasiswa is in use; stop the programs that use it, then try again\n"
     assert run_adopt(address).stdout == "1 records adopted\n"

@@ -18,6 +18,10 @@ from mahasiswa.record import Mahasiswa, Write, digest
 from mahasiswa.settings import PostgresURL
 from mahasiswa.store import Query, Store, migrate
 from mahasiswa.store.errors import Uncertain
+from mahasiswa.work import STEP_TIMEOUT_SECONDS
+
+LATENESS_SECONDS = 5.0
+"""How much later a busy machine may be."""
 
 
 async def test_no_read_or_acknowledged_write_is_lost_when_connections_are_ended(server: Server, store: Store) -> None:
@@ -59,7 +63,7 @@ async def test_no_read_or_acknowledged_write_is_lost_when_connections_are_ended(
 
 @pytest.mark.parametrize("how", ["stopped", "frozen"])
 def test_without_its_database_the_service_answers_503_and_recovers(server: Server, url: PostgresURL, how: str) -> None:
-    """Every page and form is answered within 5 seconds, and works again as soon as the database is back."""
+    """Every page and form is answered at the deadline of a step, and works again as soon as the database is back."""
     with Service(url.conninfo) as service:
         with service.site() as site:
             assert site.add(*SITI).status_code == 302
@@ -99,13 +103,13 @@ def test_without_its_database_the_service_answers_503_and_recovers(server: Serve
             if how == "stopped":
                 server.start()
         assert [status for status, _, _ in answers] == [503] * len(questions)
-        assert max(seconds for _, seconds, _ in answers) < 5
+        assert max(seconds for _, seconds, _ in answers) < STEP_TIMEOUT_SECONDS + LATENESS_SECONDS
         assert all("</html>" in text for _, _, text in answers)
         began = time.monotonic()
         with service.site() as site:
             assert site.add("0004", "Ani", "Klaten").status_code == 302
             assert site.list().nims == ["0001", "0004"]
-        assert time.monotonic() - began < 5
+        assert time.monotonic() - began < LATENESS_SECONDS
 
 
 @pytest.mark.parametrize("lost", ["question", "answer"])

@@ -82,8 +82,8 @@ async def test_a_refused_addition_does_not_make_its_neighbours_wait_for_locks_of
         for number in range(5):
             other.execute("INSERT INTO mahasiswa VALUES (%s, 'Ina', 'Solo')", [f"z{number}"])
         await asyncio.gather(*map(add, ["a", "..", *(f"z{number}" for number in range(5))]))
-    assert max(seconds["a"], seconds[".."]) < 2
-    assert max(seconds.values()) < 6
+    assert max(seconds["a"], seconds[".."]) < 4
+    assert max(seconds.values()) < 10
     assert [record.nim for record in await read_all(store)] == ["a", *(f"z{number}" for number in range(5))]
 
 
@@ -96,7 +96,7 @@ async def test_a_lock_delays_a_write_for_a_few_seconds_at_most(url: PostgresURL,
         assert await read_all(store) == []
         with pytest.raises(Unavailable):
             await adding
-        assert time.monotonic() - began < 6
+        assert time.monotonic() - began < 10
     assert await read_all(store) == []
     await store.add(*SITI)
 
