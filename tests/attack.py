@@ -213,7 +213,7 @@ def open_files(pid: int) -> int:
     return len(list(Path(f"/proc/{pid}/fd").iterdir()))
 
 
-def until(condition: Callable[[], bool], seconds: float = 10.0) -> None:
+def until(condition: Callable[[], bool], seconds: float = 30.0) -> None:
     """Wait until the condition holds. Fail if it does not within `seconds`."""
     deadline = time.monotonic() + seconds
     while not condition():

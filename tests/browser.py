@@ -48,11 +48,13 @@ ARGUMENTS = (
 )
 NPM = Path(__file__).parent / "npm"
 NPM_SECONDS = 180.0
-TIMEOUT_MILLISECONDS = 10_000
+TIMEOUT_MILLISECONDS = 30_000
 DESKTOP = (1280, 800)
 PHONE = (375, 667)
 CONFIRMATION = "confirm: Apakah Anda yakin ingin menghapus data ini?"
 """The entry in `Window.dialogs` for the question before a deletion."""
+
+expect.set_options(timeout=TIMEOUT_MILLISECONDS)
 
 Network = Literal["answers", "unreachable", "hangs"]
 """How the CDN behaves when a page requests the style sheet."""
