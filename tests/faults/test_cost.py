@@ -355,6 +355,6 @@ def test_the_work_of_a_client_that_has_gone_stops(service: Service) -> None:
             connection = stack.enter_context(socket.create_connection(("127.0.0.1", service.port), 30))
             connection.sendall(request)
         until(lambda: len(children(worker)) == WORKBOOK.running)
-    until(lambda: not children(worker), 4)
+    until(lambda: not children(worker), 6)
     with Line(service.port) as line:
         assert line.get("/sehat").status == 200

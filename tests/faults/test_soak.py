@@ -114,7 +114,7 @@ def test_memory_and_open_files_stay_level(tmp_path: Path, rounds: Callable[[int,
         assert grown < 20, f"{grown:.1f} MB more"
         assert max(files for _, files in late) < max(files for _, files in warm) + 30
         # All abandoned connections are closed: about 60 files are the service's own.
-        until(lambda: open_files(worker) <= 60, 15)
+        until(lambda: open_files(worker) <= 60)
         assert workers(service) == [worker]
         assert_log_is_sound(service.stderr())
         assert len(holds(tmp_path / "a.db")) >= ROWS
