@@ -1,6 +1,6 @@
 """The line above the list that shows the latest change.
 
-It is no template, because every change makes it new: a template takes 24 us, and five times as long after a pause.
+It is rendered again after each change. A function takes 7 us for it, a template 24 us.
 """
 
 from markupsafe import Markup
@@ -14,7 +14,7 @@ NAMA_MAX_CHARACTERS, NIM_MAX_CHARACTERS = 60, 40
 
 
 def verb(item: Entry | Batch) -> str:
-    """What was done, as the history and this line show it."""
+    """The word for a change, such as "Diubah"."""
     if isinstance(item, Batch):
         return wording.BATCH_VERBS[item.kind]
     return wording.ADDED if item.before is None else wording.DELETED if item.after is None else wording.CHANGED
@@ -22,14 +22,15 @@ def verb(item: Entry | Batch) -> str:
 
 def latest_change(item: Entry | Batch, when: Markup, history_url: str) -> str:
     """The line for a change. `when` is its moment as an element."""
-    entry = item.only if isinstance(item, Batch) else item
     done = verb(item).lower()
-    if isinstance(item, Batch) and item.kind == "undo" and entry and entry.after is None:
-        done = wording.ADDITION_UNDONE
+    if isinstance(item, Batch):
+        entry, who = item.only, f"{wording.number(item.rows)} mahasiswa"
+        if item.kind == "undo" and entry and entry.after is None:
+            done = wording.ADDITION_UNDONE
+    else:
+        entry, who = item, ""
     if entry and (record := entry.after or entry.before):
         who = f"{_isolated(record.nama, NAMA_MAX_CHARACTERS)} ({_isolated(record.nim, NIM_MAX_CHARACTERS)})"
-    else:
-        who = f"{wording.number(item.rows if isinstance(item, Batch) else 1)} mahasiswa"
     link = f'<a href="{text(history_url)}">{wording.HISTORY}</a>'
     return f'<p class="latest">{wording.LATEST}: {who} {done} {when} · {link}</p>'
 

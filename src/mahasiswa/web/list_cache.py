@@ -80,7 +80,7 @@ class ListCache:
         version = await self._store.version()
         if version is None:
             return None
-        if self._is_current(version) or self._render_now():
+        if self._is_current(version):
             return self._page
         if self._next is None:
             self._next = asyncio.create_task(self._render(self._last))
@@ -107,7 +107,7 @@ class ListCache:
         self._last, self._next = self._next, None  # a request that comes from here on waits for another page
         if before and self._is_current(await self._store.version()):
             return self._page
-        snapshot = await self._store.snapshot(PAGE_MAX_RECORDS)
+        snapshot = self._store.snapshot_now(PAGE_MAX_RECORDS) or await self._store.snapshot(PAGE_MAX_RECORDS)
         if snapshot.version is None:
             return None
         self._keep(snapshot, await self._rows(snapshot.slices) if snapshot.slices else {})

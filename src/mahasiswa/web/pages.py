@@ -40,7 +40,7 @@ slot = re.compile(rb"<!--(\w+)-->")
 
 
 class Frame(NamedTuple):
-    """The list page without its rows. If it is not a search, `head` only depends on whether there are any."""
+    """The list page without its rows. `head` of the list of specification 4.1 is the same for all lists with records."""
 
     head: bytes
     middle: bytes
