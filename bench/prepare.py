@@ -28,8 +28,6 @@ def build() -> None:
     if not shutil.which("npm"):
         raise Missing("npm is not installed: Node.js 20 or later is needed (https://nodejs.org).")
     _once("express", _node)
-    _once("express-pg", _node)
-    _once("flask", _python)
     _once("django", _python)
 
 

@@ -1,36 +1,43 @@
-"""Chooses the processors of server and load generator, and waits until other programs do not use them."""
+"""Chooses the processors of server and load generator, and reads processor time and memory of processes from /proc."""
 
+import contextlib
 import os
-import time
+import re
 from pathlib import Path
 
 _allowed = sorted(os.sched_getaffinity(0))
 SERVER = _allowed[0]
+"""The processor of the measured server or command."""
 LOAD = _allowed[min(1, len(_allowed) - 1)]
-
-_TICK = 1 / os.sysconf("SC_CLK_TCK")
-_waiting_seconds_left = 60.0
+"""The processor of the load generator, and of PostgreSQL."""
 
 
-def used() -> float:
-    """Return the seconds that both processors were busy so far, including time that a hypervisor took (steal)."""
-    total = 0
-    for line in Path("/proc/stat").read_text().splitlines():
-        name, *fields = line.split()
-        if name in (f"cpu{SERVER}", f"cpu{LOAD}"):
-            user, nice, system, _idle, _wait, irq, softirq, steal = map(int, fields[:8])
-            total += user + nice + system + irq + softirq + steal
-    return total * _TICK
+def family(pid: int) -> list[int]:
+    """Return the ids of a process and its descendants."""
+    found = [pid]
+    for parent in found:
+        with contextlib.suppress(OSError):
+            for task in Path(f"/proc/{parent}/task").iterdir():
+                found += map(int, (task / "children").read_text().split())
+    return found
 
 
-def wait_for_calm() -> None:
-    """Wait until both processors are idle, but at most 5 seconds, and at most a minute in a whole run."""
-    global _waiting_seconds_left  # noqa: PLW0603 - the limit of a whole run
-    give_up = time.monotonic() + min(_waiting_seconds_left, 5)
-    while time.monotonic() < give_up:
-        started, before = time.monotonic(), used()
-        time.sleep(0.1)  # the interval over which the use of the processors is measured
-        length = time.monotonic() - started
-        if used() - before < 0.1 * length:
-            break
-        _waiting_seconds_left -= length
+def processor_seconds(pid: int) -> float:
+    """Return the processor time of a process and its descendants so far, in steps of 10 ms."""
+    ticks = 0
+    for member in family(pid):
+        with contextlib.suppress(OSError):
+            # The name of the process, in brackets, is the second field and may hold spaces.
+            fields = Path(f"/proc/{member}/stat").read_text().rpartition(") ")[2].split()
+            ticks += sum(map(int, fields[11:15]))
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def peak_memory_mb(pid: int) -> float:
+    """Return the peak resident memory (VmHWM) of the largest process of a family, in MB."""
+    peaks = [0.0]
+    for member in family(pid):
+        with contextlib.suppress(OSError):
+            status = Path(f"/proc/{member}/status").read_text()
+            peaks += [int(kilobytes) * 1024 / 1e6 for kilobytes in re.findall(r"VmHWM:\s+(\d+)", status)]
+    return max(peaks)

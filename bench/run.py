@@ -1,7 +1,6 @@
-"""Command line of the benchmark: builds the peers, measures all of them, prints and saves the tables."""
+"""Command line of the benchmark: builds the peers, measures, prints each line, and saves a complete run in README.md."""
 
 import argparse
-import contextlib
 import os
 import platform
 import shutil
@@ -10,109 +9,62 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
-from types import FrameType
-from typing import NoReturn
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from bench import database, plot, prepare, processors, report
-from bench.measuring import Plan
-from bench.report import Work
-from bench.servers import DJANGO, EXPRESS, FLASK, NGINX, OURS
-from bench.works import MILLION, postgres_works, sqlite_works
+from bench import prepare, processors
+from bench.report import Line, as_markdown
+from bench.servers import Failed
+from bench.works import WORKS
 
-FULL = Plan(rounds=3, seconds=1, samples=30)
-QUICK = Plan(rounds=1, seconds=1, samples=20, left_out=frozenset({FLASK.key, DJANGO.key}))
-LONG = frozenset({"find-1000000", "files", "pg-million", "pg-find-1000000"})
-"""Works that `--quick` skips unless `--only` names them."""
-ENGINES = {"sqlite": sqlite_works, "postgres": postgres_works}
+README = prepare.BENCH / "README.md"
 MARKS = ("<!-- results: written by bench/run.py -->\n", "<!-- end of results -->")
 
 
 def main() -> None:
-    """Read the command line, measure, and print. A complete run also updates the results beside this file."""
+    """Read the command line, measure, and print. A complete run also replaces the results in README.md."""
     parser = argparse.ArgumentParser(description="Measure the service and its peers side by side.")
-    parser.add_argument("--quick", action="store_true", help="one short round, without the slow peers and works")
-    parser.add_argument("--only", metavar="WORK,...", help="measure only these works")
-    parser.add_argument("--engine", choices=("sqlite", "postgres", "both"), default="both", help="which database")
+    parser.add_argument("works", nargs="*", metavar="WORK", help=f"one of: {', '.join(WORKS)}; all if left out")
+    parser.add_argument("--rounds", type=int, default=3, help="how often each figure is measured")
     options = parser.parse_args()
-    plan = QUICK if options.quick else FULL
-    names = [name for engine in ENGINES if options.engine in (engine, "both") for name in ENGINES[engine](plan)]
-    if options.only:
-        if unknown := set(options.only.split(",")) - set(names):
-            parser.error(f"unknown work: {', '.join(sorted(unknown))}; the works are {', '.join(names)}")
-        names = [name for name in names if name in options.only.split(",")]
-    elif options.quick:
-        names = [name for name in names if name not in LONG]
-    signal.signal(signal.SIGTERM, _exit)
+    if unknown := set(options.works) - set(WORKS):
+        parser.error(f"unknown work: {', '.join(sorted(unknown))}; the works are {', '.join(WORKS)}")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
         prepare.build()
     except prepare.Missing as missing:
         sys.exit(str(missing))
 
-    lines = machine()
-    print(*lines, sep="\n", end="\n\n", flush=True)
+    description = machine()
+    print(*description, sep="\n", flush=True)
     os.sched_setaffinity(0, {processors.LOAD})
     began = time.monotonic()
-    done: list[Work] = []
-    with contextlib.ExitStack() as stack:
-        for name in names:
-            if name.startswith("pg-") and not plan.database:
-                postgres = stack.enter_context(database.running())
-                plan = replace(plan, database=postgres)
-                lines.append(postgres.description())
-            print(f"{time.monotonic() - began:4.0f} s  {name}", file=sys.stderr, flush=True)
-            engine = "postgres" if plan.database else "sqlite"
-            done += ENGINES[engine](plan)[name]()
-    lines.append(f"The run took {time.monotonic() - began:.0f} s.")
-    print(report.as_text(done))
-    whole = not options.quick and not options.only and options.engine == "both"
-    write(prepare.BENCH if whole else prepare.BUILD, done, lines)
-
-
-def _exit(_signal: int, _frame: FrameType | None) -> NoReturn:
-    sys.exit(143)
-
-
-def write(folder: Path, done: Sequence[Work], lines: Sequence[str]) -> None:
-    """Write the table, every round as JSON, and the plot. The table goes into README.md if the folder has one."""
-    table = report.as_markdown(done, lines)
-    (folder / "results.json").write_text(report.as_json(done, lines))
-    if any(work.key.startswith("get-") for work in done):
-        (folder / "plot.svg").write_text(picture(done))
-    readme = folder / "README.md"
-    if not readme.exists():
-        (folder / "results.md").write_text(f"# Results\n\n{table}")
-    else:
-        before, _, rest = readme.read_text().partition(MARKS[0])
-        _, _, after = rest.partition(MARKS[1])
-        readme.write_text(f"{before}{MARKS[0]}\n{table}\n{MARKS[1]}{after}")
-
-
-def picture(done: Sequence[Work]) -> str:
-    """Plot the requests a second of each peer against the number of rows."""
-    series: dict[str, list[tuple[float, float]]] = {}
-    for peer in (OURS, NGINX, EXPRESS, FLASK):
-        line = series.setdefault(peer.name, [])
-        for work in done:
-            cell = work.cells.get(peer.key)
-            if cell and cell.measured and work.key.startswith("get-"):
-                line.append((float(work.key.removeprefix("get-")), cell.median))
-            if cell and cell.measured and work.key == "million-speed":
-                line.append((MILLION, cell.median / MILLION))
-    return plot.draw(
-        "GET /, requests a second", "rows in the list", "requests a second, one process and processor", series
-    )
+    lines: list[Line] = []
+    failures = 0
+    for name in options.works or WORKS:
+        print(f"\n{time.monotonic() - began:4.0f} s  {name}", flush=True)
+        try:
+            measured = WORKS[name](options.rounds)
+        except Failed as failure:
+            failures += 1
+            print(f"FAILED: {failure}", flush=True)
+        else:
+            lines += measured
+            print(*measured, sep="\n", flush=True)
+    description.append(f"{options.rounds} rounds took {time.monotonic() - began:.0f} s")
+    if failures:
+        sys.exit(f"{failures} works failed")
+    if not options.works:
+        before, _, rest = README.read_text().partition(MARKS[0])
+        results = "".join(f"- {line}\n" for line in description) + "\n" + as_markdown(lines)
+        README.write_text(f"{before}{MARKS[0]}\n{results}\n{MARKS[1]}{rest.partition(MARKS[1])[2]}")
 
 
 def machine() -> list[str]:
     """Describe the machine, because the figures depend on its processors, memory, disk and versions."""
     names = [line.partition(":")[2].strip() for line in _read("/proc/cpuinfo") if line.startswith("model name")]
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9
-    prepare.BUILD.mkdir(exist_ok=True)
     model = f"{len(names)} x {names[0] if names else platform.machine()}"
     tools = [f"Python {platform.python_version()}", f"Node {_version('node', '--version')}"]
     tools += [_version("nginx", "-v"), _version("wrk", "-v"), f"sqlite3 shell {_version('sqlite3', '-version')[:6]}"]

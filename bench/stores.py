@@ -1,6 +1,7 @@
-"""Writes, reads and counts the records of a peer directly in its database, as another program does."""
+"""The records of the benchmark, and the databases of the servers, which are filled and changed as another program does."""
 
 import random
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple, Protocol
@@ -8,10 +9,18 @@ from typing import NamedTuple, Protocol
 import apsw
 import psycopg
 
-FIRST = ("Siti", "Budi", "Dewi", "Agus", "Putri", "Muhammad", "Nur", "Rizky", "Ayu", "Ma’ruf", "Sa'adah", "André")
+from bench.prepare import ROOT
+
+sys.path.append(str(ROOT / "tests"))
+
+from postgres import Server as PostgresServer
+
+FIRST = ("Siti", "Budi", "Dewi", "Agus", "Putri", "Muhammad", "Nur", "Rizky", "Ayu", "Sa'adah")
 LAST = ("Rahmawati", "Santoso", "Lestari", "Wijaya", "Hidayat", "Pratama", "Nugroho", "Siregar", "Simanjuntak")
 STREETS = ("Merdeka", "Sudirman", "Diponegoro", "Gajah Mada", "Ahmad Yani", "Cendrawasih", "Kaliurang", "Melati")
 TOWNS = ("Bandung", "Yogyakarta", "Surabaya", "Medan", "Makassar", "Semarang", "Malang", "Padang", "Denpasar")
+
+TABLE = "CREATE TABLE mahasiswa (nim TEXT NOT NULL PRIMARY KEY, nama TEXT NOT NULL, alamat TEXT NOT NULL)"
 
 
 class Row(NamedTuple):
@@ -27,27 +36,24 @@ def nim(position: int) -> str:
     return f"22{position:08d}"
 
 
-def rows(number: int) -> Iterator[Row]:
-    """Yield `number` records, ordered by nim and the same in every run."""
+def rows(number: int, beyond_ascii: float = 0.01) -> Iterator[Row]:
+    """Yield `number` records, ordered by nim and the same in every run; this share of the names is not ASCII."""
     dice = random.Random(number)
     choose = dice.choice
     for position in range(number):
+        first = "André" if dice.random() < beyond_ascii else choose(FIRST)
         alamat = f"Jl. {choose(STREETS)} No. {dice.randrange(1, 200)}, {choose(TOWNS)}"
-        yield Row(nim(position), f"{choose(FIRST)} {choose(LAST)}", alamat)
+        yield Row(nim(position), f"{first} {choose(LAST)}", alamat)
 
 
 class Store(Protocol):
-    """The database of one peer, whose table the peer has created."""
+    """The database of one server, which has created the table."""
 
-    @property
-    def address(self) -> str:
-        """The path of the SQLite file, or the address of the PostgreSQL database."""
+    address: str
+    """The path of the SQLite file, or the address of the PostgreSQL database."""
 
-    def fill(self, number: int) -> None:
-        """Add `number` records in one transaction."""
-
-    def read(self) -> list[Row]:
-        """Return every record, ordered by nim."""
+    def fill(self, records: Iterator[Row]) -> None:
+        """Add records in one transaction."""
 
     def count(self) -> int:
         """Return the number of records."""
@@ -63,64 +69,51 @@ class SQLiteStore:
     """One SQLite file."""
 
     def __init__(self, path: Path) -> None:
-        self._path = path
-        self._db: apsw.Connection | None = None
+        self.address = str(path)
+        self._opened: apsw.Connection | None = None
 
     @property
-    def address(self) -> str:
-        """The path of the file."""
-        return str(self._path)
+    def _db(self) -> apsw.Connection:
+        if not self._opened:
+            self._opened = apsw.Connection(self.address, flags=apsw.SQLITE_OPEN_READWRITE)
+            self._opened.set_busy_timeout(10_000)
+        return self._opened
 
-    def fill(self, number: int) -> None:
-        """Add `number` records in one transaction."""
-        db = self._open()
-        with db:
-            db.executemany("INSERT INTO mahasiswa (nim, nama, alamat) VALUES (?, ?, ?)", rows(number))
-        db.pragma("wal_checkpoint(TRUNCATE)")
-
-    def read(self) -> list[Row]:
-        """Return every record, ordered by nim."""
-        return [Row(*row) for row in self._open().execute("SELECT nim, nama, alamat FROM mahasiswa ORDER BY nim")]
+    def fill(self, records: Iterator[Row]) -> None:
+        """Add records in one transaction, and empty the WAL."""
+        with self._db:
+            self._db.executemany("INSERT INTO mahasiswa (nim, nama, alamat) VALUES (?, ?, ?)", records)
+        self._db.pragma("wal_checkpoint(TRUNCATE)")
 
     def count(self) -> int:
         """Return the number of records."""
-        return int(self._open().execute("SELECT count(*) FROM mahasiswa").get)
+        return int(self._db.execute("SELECT count(*) FROM mahasiswa").get)
 
     def rewrite(self, position: int, alamat: str) -> None:
         """Change the alamat of one record, and commit."""
-        self._open().execute("UPDATE mahasiswa SET alamat = ? WHERE nim = ?", (alamat, nim(position)))
+        self._db.execute("UPDATE mahasiswa SET alamat = ? WHERE nim = ?", (alamat, nim(position)))
 
     def close(self) -> None:
         """Close the connection."""
-        if self._db:
-            self._db.close()
-            self._db = None
-
-    def _open(self) -> apsw.Connection:
-        if not self._db:
-            self._db = apsw.Connection(str(self._path), flags=apsw.SQLITE_OPEN_READWRITE)
-            self._db.set_busy_timeout(10_000)
-        return self._db
+        if self._opened:
+            self._opened.close()
 
 
 class PostgresStore:
-    """One database of a PostgreSQL server."""
+    """A PostgreSQL server with its default settings. It runs on the processor of the load generator."""
 
-    def __init__(self, address: str) -> None:
-        self.address = address
-        self._db = psycopg.connect(address, autocommit=True)
+    def __init__(self) -> None:
+        self._server = PostgresServer()
+        self.address = self._server.url()
+        self._db = psycopg.connect(self.address, autocommit=True)
 
-    def fill(self, number: int) -> None:
-        """Add `number` records by COPY, then vacuum and checkpoint, so that neither happens during a measurement."""
+    def fill(self, records: Iterator[Row]) -> None:
+        """Add records by COPY, and vacuum and checkpoint, so that neither happens during a measurement."""
         with self._db.cursor().copy("COPY mahasiswa (nim, nama, alamat) FROM STDIN") as copy:
-            for row in rows(number):
-                copy.write_row(row)
+            for record in records:
+                copy.write_row(record)
         self._db.execute("VACUUM ANALYZE mahasiswa")
         self._db.execute("CHECKPOINT")
-
-    def read(self) -> list[Row]:
-        """Return every record, ordered by nim."""
-        return [Row(*row) for row in self._db.execute("SELECT nim, nama, alamat FROM mahasiswa ORDER BY nim")]
 
     def count(self) -> int:
         """Return the number of records."""
@@ -132,5 +125,6 @@ class PostgresStore:
         self._db.execute("UPDATE mahasiswa SET alamat = %s WHERE nim = %s", (alamat, nim(position)))
 
     def close(self) -> None:
-        """Close the connection."""
+        """Close the connection and stop the server."""
         self._db.close()
+        self._server.close()

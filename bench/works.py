@@ -1,288 +1,226 @@
-"""Defines the works: each measures all of its peers and returns its rows of the table."""
+"""The works of the benchmark: each measures its peers in turns, and returns its lines of the report."""
 
 import contextlib
+import csv
+import os
 import statistics
+import subprocess
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import xlsxwriter  # type: ignore[import-untyped]
 
 from bench import load, processors
-from bench.files import files
-from bench.finding import found_pages
-from bench.measuring import Plan, fail, in_turns, note_load, running
-from bench.report import Goal, Work
+from bench.report import Goal, Line
 from bench.servers import (
     DJANGO,
     EXPRESS,
-    EXPRESS_PG,
     EXPRESS_WAL,
-    FLASK,
     NGINX,
+    OUR_PROGRAM,
     OURS,
-    OURS_2,
-    OURS_WITHOUT_HISTORY,
+    OURS_POSTGRES,
     Failed,
     Peer,
     Server,
+    fresh_folder,
+    nginx,
     serving,
-    serving_file,
 )
-from bench.stores import Store, nim, rows
-from bench.watched import socket_buffers
+from bench.stores import TABLE, Row, Store, rows
 
-MILLION = 1_000_000
-
-CHROME = "Accept-Encoding: gzip, deflate, br, zstd"
-
-STALLED_CLIENTS = 200
-STALLED_ROWS = 10_600
-"""Enough for a list page of 3.5 MB."""
+SQLITE3 = "sqlite3 shell, plain table"
+Running = list[tuple[str, Server, Store]]
 
 
-def list_page(plan: Plan, peers: Sequence[Peer], number: int, connections: int, goals: Sequence[Goal]) -> list[Work]:
+@contextlib.contextmanager
+def running(number: int, *peers: Peer) -> Iterator[Running]:
+    """Run peers at once, each on its own store with this number of records."""
+    with contextlib.ExitStack() as stack:
+        yield [(peer.name, *stack.enter_context(serving(peer, rows(number)))) for peer in peers]
+
+
+def list_page(rounds: int, number: int, connections: int, *goals: Goal) -> list[Line]:
     """Measure GET / while nothing is written."""
-    work = plan.work(f"get-{number}", f"GET /, {number:,} rows, {connections} connections", "requests/s", goals)
+    line = Line(f"GET /, {number:,} rows, {connections} connections", "requests/s", goals, less_is_better=False)
     expected = list(rows(number))
-    seconds = plan.seconds + (number >= 10_000)  # gives the slowest peer time for many answers
-    with contextlib.ExitStack() as stack:
-        started = stack.enter_context(running(plan, peers, number, [work]))
-        servers = {key: server for key, (server, _) in started.items()}
-        if servers and not plan.database:
-            page = load.check_page(next(iter(servers.values())), expected)
-            servers[NGINX.key] = stack.enter_context(serving_file(page))
-
-        def warm(key: str) -> None:
-            load.check_page(servers[key], expected)
-            load.wrk(servers[key], "read", connections, 1 + (number >= 10_000))
-
-        def measure(key: str) -> None:
-            load.check_page(servers[key], expected)
-            note_load(work, servers[key], lambda: load.wrk(servers[key], "read", connections, seconds))
-
-        in_turns(1, list(servers), [work], warm)
-        in_turns(plan.rounds, [key for key in servers if not work.failed(key)], [work], measure)
-    return [work]
+    with running(number, OURS, OURS_POSTGRES, EXPRESS) as started, contextlib.ExitStack() as stack:
+        page = load.check_page(started[0][1], expected)
+        started.append((NGINX, *stack.enter_context(serving(nginx(page)))))
+        for turn in range(1 + rounds):
+            for peer, server, _ in started:
+                load.check_page(server, expected)
+                seen = load.wrk(server, connections, 1 if turn == 0 else 2, "read")
+                if turn:  # the first turn warms up
+                    line.add_load(peer, seen)
+    return [line]
 
 
-def after_write(plan: Plan, number: int, goal: float, *headers: str) -> list[Work]:
+def after_write(rounds: int, number: int, times: float) -> list[Line]:
     """Measure the first GET / after another program has committed a change."""
-    key, how = ("chrome-", "asked for as Chrome does") if headers else ("", "no compression")
-    title = f"GET / right after another program's write, {number:,} rows, {how}"
-    goals = [Goal(goal, EXPRESS.key)]
-    work = plan.work(f"after-write-{key}{number}", title, "ms", goals, less_is_better=True)
-    with contextlib.ExitStack() as stack:
-        started = stack.enter_context(running(plan, (OURS, EXPRESS, FLASK), number, [work]))
-        clients: dict[str, load.Client] = {}
-        for key, (server, _) in started.items():
-            clients[key] = load.Client(server)
-            stack.callback(clients[key].close)
-        turn = 0
-        taken: dict[str, list[float]] = {}
-
-        def measure(key: str) -> None:
-            nonlocal turn
-            turn += 1
-            alamat = f"Jl. Perubahan No. {turn}, Bandung"
-            started[key][1].rewrite(turn * 7 % number, alamat)
-            answer = clients[key].get("/", *headers)
-            if answer.status != 200 or alamat.encode() not in answer.body:
-                raise Failed(f"answered {answer.status} without the change that was just written")
-            taken.setdefault(key, []).append(answer.last * 1000)
-
-        in_turns(10, list(started), [work], measure)  # warms up
-        for _ in range(plan.rounds):
-            taken.clear()
-            processors.wait_for_calm()
-            ended = load.shares(*(server for server, _ in started.values()))
-            in_turns(plan.samples, [key for key in started if not work.failed(key)], [work], measure)
-            others = ended().others_busy
-            for key, times in taken.items():
-                seen = {"fastest": min(times), "slowest": max(times), "others_busy": others}
-                work.add(key, statistics.median(times), **seen)
-    return [work]
+    goal = Goal(times, EXPRESS.name)
+    line = Line(f"GET / as Chrome asks, right after another program's write, {number:,} rows", "ms", [goal])
+    with running(number, OURS, EXPRESS) as started:
+        for turn in range(1 + rounds):
+            for peer, server, store in started:
+                client, taken = load.Client(server), []
+                for sample in range(30 if turn else 10):
+                    alamat = f"Jl. Perubahan No. {turn * 100 + sample}, Bandung"
+                    store.rewrite(sample * 7 % number, alamat)
+                    answer = client.get(encoding=load.CHROME)
+                    if answer.status != 200 or alamat.encode() not in answer.body:
+                        raise Failed(f"{peer} answered {answer.status} without the change that was just written")
+                    taken.append(answer.last * 1000)
+                client.close()
+                if turn:  # the first turn warms up
+                    line.add(peer, statistics.median(taken))
+    return [line]
 
 
-def additions(plan: Plan, peers: Sequence[Peer], connections: int, goals: Sequence[Goal]) -> list[Work]:
+def additions(rounds: int) -> list[Line]:
     """Measure POST /mahasiswa/add. Each answer must be a redirect, and each acknowledged record must be stored."""
-    named = f"{connections} connections" if connections > 1 else "1 connection"
-    work = plan.work(f"add-{connections}", f"POST add, {named}, each durable", "requests/s", goals)
-    with running(plan, peers, 0, [work]) as started:
-        turn = 0
-
-        def add(server: Server, store: Store, seconds: int) -> load.Load:
-            nonlocal turn
-            turn += 1
-            load.check_redirect(server, "/mahasiswa/add", f"nim=c{turn}&nama=Siti+Rahmawati&alamat=Jl.+Merdeka")
-            before = store.count()
-            seen = load.wrk(server, "add", connections, seconds, f"{turn:03d}")
-            if seen.redirects != seen.requests:
-                raise Failed(f"{seen.requests - seen.redirects} of {seen.requests} answers were no redirect")
-            added = store.count() - before
-            # When wrk stops, each connection may have one request in flight.
-            if not seen.requests <= added <= seen.requests + connections:
-                raise Failed(f"{seen.requests} additions were acknowledged, but {added} records were stored")
-            return seen
-
-        def warm(key: str) -> None:
-            add(*started[key], 1)
-
-        def measure(key: str) -> None:
-            server, store = started[key]
-            note_load(work, server, lambda: add(server, store, plan.seconds))
-
-        in_turns(1, list(started), [work], warm)
-        in_turns(plan.rounds, [key for key in started if not work.failed(key)], [work], measure)
-    return [work]
+    goals = [Goal(10, EXPRESS.name), Goal(5, EXPRESS_WAL.name)]
+    line = Line("POST /mahasiswa/add, 64 connections, each durable", "requests/s", goals, less_is_better=False)
+    with running(0, OURS, OURS_POSTGRES, EXPRESS, EXPRESS_WAL) as started:
+        for turn in range(1 + rounds):
+            for peer, server, store in started:
+                before = store.count()
+                seen = load.wrk(server, 64, 1 if turn == 0 else 2, "add", f"{turn:03d}")
+                added = store.count() - before
+                # When wrk stops, each connection may have one request in flight.
+                if seen.redirects != seen.requests or not seen.requests <= added <= seen.requests + 64:
+                    raise Failed(f"{peer}: {seen.requests} answers, {seen.redirects} redirects, {added} records")
+                if turn:  # the first turn warms up
+                    line.add_load(peer, seen)
+    return [line]
 
 
-def mixed(plan: Plan, number: int, connections: int, goals: Sequence[Goal]) -> list[Work]:
-    """Measure a mixture: nine reads of the list, then one change of a record, repeated."""
-    title = f"90% reads, 10% writes, {number:,} rows, {connections} connections"
-    work = plan.work("mixed", title, "requests/s", goals)
-    with running(plan, (OURS, EXPRESS, EXPRESS_WAL, FLASK), number, [work]) as started:
-        turn = 0
-
-        def change(server: Server, store: Store, seconds: int) -> load.Load:
-            nonlocal turn
-            turn += 1
-            load.check_redirect(server, f"/mahasiswa/edit/{nim(0)}", f"nama=Siti&alamat=Jl.+Cek+{turn}")
-            load.check_page(server, store.read())
-            seen = load.wrk(server, "mixed", connections, seconds, f"Putaran{turn}", str(number))
-            if not any(f"Putaran{turn} " in row.alamat for row in store.read()):
-                raise Failed("nothing was changed")
-            return seen
-
-        def warm(key: str) -> None:
-            change(*started[key], 1)
-
-        def measure(key: str) -> None:
-            server, store = started[key]
-            note_load(work, server, lambda: change(server, store, plan.seconds))
-
-        in_turns(1, list(started), [work], warm)
-        in_turns(plan.rounds, [key for key in started if not work.failed(key)], [work], measure)
-    return [work]
+def spreadsheet(rounds: int, number: int = 10_000) -> list[Line]:
+    """Measure the import of a workbook by the browser's forms: preview and confirmation."""
+    goals = [Goal(2), Goal(30, DJANGO.name)]
+    line = Line(f"import of {number:,} rows of xlsx by a browser: preview and confirmation", "s", goals)
+    folder = fresh_folder("spreadsheet")
+    file = folder / "mahasiswa.xlsx"
+    with xlsxwriter.Workbook(file) as workbook:
+        sheet = workbook.add_worksheet()
+        for position, row in enumerate([Row._fields, *rows(number)]):
+            sheet.write_row(position, 0, row)
+    forms = {OURS: ("/mahasiswa/impor", "/impor/simpan"), DJANGO: ("/admin/app/mahasiswa/import/", "/process_import/")}
+    for turn in range(rounds):
+        for peer, (page, confirm) in forms.items():
+            if peer is DJANGO and turn:
+                continue  # one round takes about a minute
+            with serving(peer) as (server, store):
+                taken = load.import_by_forms(server, page, file, confirm)
+                if store.count() != number:
+                    raise Failed(f"{peer.name} stored {store.count()} records")
+                line.add(peer.name, taken)
+    return [line]
 
 
-def million(plan: Plan, peers: Sequence[Peer], goals: Sequence[Goal]) -> list[Work]:
-    """Measure GET / with a million records, one peer after the other. Another program writes before each request."""
-    title = "GET /, 1,000,000 rows"
-    first = plan.work("million-first", f"{title}: first byte", "ms", [Goal(100)], less_is_better=True)
-    memory = plan.work("million-memory", f"{title}: peak memory", "MB", [Goal(150)], less_is_better=True)
-    speed = plan.work("million-speed", f"{title}: speed", "rows/s", goals)
-    works = [first, memory, speed]
-
-    def measure(peer: Peer) -> None:
-        with serving(peer, MILLION, plan.database) as (server, store):
-            with server.watched_memory() as samples:
-                started = time.monotonic()
-                if (number := load.count_rows(server)) != MILLION:
-                    raise Failed(f"the list shows {number} rows")
-                slow = time.monotonic() - started > 10
-            for turn in range(1 if slow else plan.rounds):
-                store.rewrite(turn, "Jl. Perubahan")
-                processors.wait_for_calm()
-                ended = load.shares(server)
-                seen = load.download(server)
-                busy = ended()._asdict()
-                first.add(peer.key, seen.first * 1000, **busy)
-                speed.add(peer.key, MILLION / seen.last, bytes=seen.size, seconds=seen.last, **busy)
-            pss, resident = max(samples), server.peak_memory()
-            memory.add(peer.key, max(pss, resident), pss_all_mb=pss, resident_largest_mb=resident)
-
-    for peer in plan.peers(*peers):
-        try:
-            measure(peer)
-        except Failed as failure:
-            fail(works, peer, failure)
-    return works
+def search(rounds: int, beyond_ascii: float, limit_ms: float, limit_postgres_ms: float) -> list[Line]:
+    """Measure searched and sorted pages of 100,000 records. The figure of a round is that of the slowest page."""
+    goals = [Goal(limit_ms), Goal(limit_postgres_ms, ours=OURS_POSTGRES.name)]
+    line = Line(f"search of 100,000 records, {beyond_ascii:.0%} beyond ASCII: slowest of five pages", "ms", goals)
+    records = list(rows(100_000, beyond_ascii))
+    words = ("rahmawati", "siti melati 22", "a i u e o an ra ma ti 2", "zzzz")
+    pages = {f"/?cari={each.replace(' ', '+')}": _found(records, each) for each in words}
+    pages["/?urut=nama&halaman=1000"] = sorted(records, key=lambda row: (row.nama.lower(), row.nim))[49_950:50_000]
+    for peer in (OURS, OURS_POSTGRES):
+        with serving(peer, iter(records)) as (server, _):
+            for turn in range(1 + rounds):
+                client, slowest = load.Client(server), 0.0
+                for path, expected in pages.items():
+                    answer = client.get(path)
+                    if answer.status != 200 or load.rows_of(answer.body)[1] != expected:
+                        raise Failed(f"{peer.name}: {path} answered {answer.status} without the expected records")
+                    slowest = max(slowest, answer.last)
+                client.close()
+                if turn:  # the first turn warms up
+                    line.add(peer.name, slowest * 1000)
+    return [line]
 
 
-def stalled(plan: Plan) -> list[Work]:
-    """Measure the growth of memory while clients have asked for a long page and do not read it."""
-    title = f"{STALLED_CLIENTS} clients that do not read a page of 3.5 MB"
-    work = plan.work("stalled", f"{title}: growth of the server's memory", "MB", [Goal(20)], less_is_better=True)
-    kernel = plan.work("stalled-kernel", f"{title}: growth of the kernel's socket buffers", "MB", less_is_better=True)
-    expected = list(rows(STALLED_ROWS))
-
-    def measure(key: str) -> None:
-        with serving(peers[key], STALLED_ROWS) as (server, _):
-            for _ in range(3):
-                page = load.check_page(server, expected)
-            before, buffers = server.memory(), socket_buffers()
-            with server.watched_memory() as samples, load.stalled(server, STALLED_CLIENTS):
-                load.check_page(server, expected)  # other clients are still answered
-                time.sleep(1)  # in case the server goes on with the answers, which have begun
-                kernel.add(key, socket_buffers() - buffers)
-            work.add(key, max(samples) - before, before_mb=before, page_mb=len(page) / 1e6)
-
-    peers = {peer.key: peer for peer in plan.peers(OURS, EXPRESS)}
-    in_turns(plan.rounds, list(peers), [work, kernel], measure)
-    return [work, kernel]
+def _found(records: list[Row], words: str) -> list[Row]:
+    """Return the first 50 records that hold each of the words. é is the only letter of the records beyond ASCII."""
+    folded = ((row, " ".join(row).lower().replace("é", "e")) for row in records)
+    return [row for row, text in folded if all(word in text for word in words.split())][:50]
 
 
-def start(plan: Plan) -> list[Work]:
-    """Measure the time from the start of the program to its first answer, on an empty store that it creates."""
-    work = plan.work("start", "start to first answer, empty store", "s", [Goal(0.5)], less_is_better=True)
+def long_list(rounds: int, number: int) -> list[Line]:
+    """Measure the first byte of a long list after each change of another program, and the memory of the service."""
+    first = Line(f"GET / after a change, {number:,} rows: first byte", "ms", [Goal(100)])
+    memory = Line(f"GET / after a change, {number:,} rows: peak memory", "MB", [Goal(150)])
+    with serving(OURS, rows(number)) as (server, store):
+        for turn in range(1 + rounds):
+            store.rewrite(turn, "Jl. Perubahan")
+            seconds, shown = load.download(server)
+            if shown != number:
+                raise Failed(f"the list shows {shown} rows")
+            if turn:  # the first turn warms up
+                first.add(OURS.name, seconds * 1000)
+        memory.add(OURS.name, processors.peak_memory_mb(server.pid))
+    return [first, memory]
 
-    peers = {peer.key: peer for peer in plan.peers(OURS, EXPRESS, FLASK)}
 
-    def measure(key: str) -> None:
+def import_csv(rounds: int, number: int = 1_000_000) -> list[Line]:
+    """Measure `mahasiswa import` of a CSV file, and the sqlite3 shell with a table of its own."""
+    line = Line(f"import of {number:,} rows of CSV by command", "s", [Goal(6, SQLITE3, is_maximum=True)])
+    memory = Line("the same: peak memory", "MB", [Goal(450)])
+    folder = fresh_folder("import")
+    source = folder / "mahasiswa.csv"
+    with source.open("w", newline="") as file:
+        csv.writer(file).writerows([Row._fields, *rows(number)])
+    for turn in range(rounds):
+        ours, plain = folder / f"{turn}.db", folder / f"{turn}-plain.db"
+        seconds, peak = _run([str(OUR_PROGRAM), "import", str(source)], ours)
+        line.add(OURS.name, seconds)
+        memory.add(OURS.name, peak)
+        # With WAL and synchronous=FULL both wait for the disk alike.
+        statements = ["PRAGMA journal_mode = WAL", "PRAGMA synchronous = FULL", f"{TABLE} STRICT, WITHOUT ROWID"]
+        load_rows = f'.import --csv --skip 1 "{source}" mahasiswa'
+        line.add(SQLITE3, _run(["sqlite3", "-bail", str(plain), *statements, load_rows], plain)[0])
+        for file_made in (ours, plain):
+            found = subprocess.run(
+                ["sqlite3", file_made, "SELECT count(*) FROM mahasiswa"], capture_output=True, check=True
+            )
+            if int(found.stdout) != number:
+                raise Failed(f"{file_made.name} holds {int(found.stdout)} records")
+            file_made.unlink()
+    return [line, memory]
+
+
+def _run(words: list[str], database: Path) -> tuple[float, float]:
+    """Run a command on the server's processor; return its seconds and its peak memory in MB."""
+    command = ["taskset", "--cpu-list", str(processors.SERVER), *words]
+    environment = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8", "DATABASE_URL": f"sqlite:///{database}"}
+    log, peak = database.with_suffix(".log"), 0.0
+    with log.open("w") as output:
         started = time.perf_counter()
-        with serving(peers[key]) as (server, _):
-            taken = time.perf_counter() - started
-            load.check_page(server, [])
-            work.add(key, taken)
-
-    in_turns(2 + plan.rounds, list(peers), [work], measure)
-    for cell in work.cells.values():
-        del cell.values[:1]  # the first start compiles to bytecode
-    return [work]
-
-
-Works = dict[str, Callable[[], list[Work]]]
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=environment)
+        while process.poll() is None:
+            peak = max(peak, processors.peak_memory_mb(process.pid))
+            time.sleep(0.02)
+        seconds = time.perf_counter() - started
+    if process.returncode:
+        raise Failed(f"{words[0]} ended with {process.returncode}: {log.read_text()[-500:]}")
+    return seconds, peak
 
 
-def sqlite_works(plan: Plan) -> Works:
-    """Return every work on SQLite by its name, in the order of the table."""
-    nginx, express, wal = NGINX.key, EXPRESS.key, EXPRESS_WAL.key
-    readers = (OURS, EXPRESS, FLASK)
-    writers = (OURS, OURS_WITHOUT_HISTORY, EXPRESS, EXPRESS_WAL, FLASK)
-    history = Goal(None, OURS_WITHOUT_HISTORY.key)
-    return {
-        "get-12": lambda: list_page(plan, readers, 12, 64, [Goal(0.60, nginx), Goal(10, express)]),
-        "get-1000": lambda: list_page(plan, readers, 1000, 32, [Goal(0.95, nginx), Goal(60, express)]),
-        "get-10000": lambda: list_page(plan, readers, 10_000, 8, [Goal(1.3, nginx), Goal(40, express)]),
-        "after-write-12": lambda: after_write(plan, 12, 1.1),
-        "after-write-1000": lambda: after_write(plan, 1000, 5),
-        "after-write-10000": lambda: after_write(plan, 10_000, 6),
-        "after-write-chrome-12": lambda: after_write(plan, 12, 1, CHROME),
-        "after-write-chrome-1000": lambda: after_write(plan, 1000, 5, CHROME),
-        "after-write-chrome-10000": lambda: after_write(plan, 10_000, 6, CHROME),
-        "add-64": lambda: additions(plan, writers, 64, [Goal(10, express), Goal(5, wal), history]),
-        "add-1": lambda: additions(plan, writers, 1, [Goal(1.5, express), history]),
-        "mixed": lambda: mixed(plan, 1000, 32, [Goal(10, express)]),
-        "million": lambda: million(plan, readers, [Goal(3, express)]),
-        "stalled": lambda: stalled(plan),
-        "find-100000": lambda: found_pages(plan, 100_000, Goal(50)),
-        "find-1000000": lambda: found_pages(plan, MILLION, Goal(1000)),
-        "files": lambda: files(plan, MILLION),
-        "start": lambda: start(plan),
-    }
-
-
-def postgres_works(plan: Plan) -> Works:
-    """Return every work on PostgreSQL by its name, in the order of the table."""
-    peers = (OURS, OURS_2, EXPRESS_PG, DJANGO)
-
-    writers = (OURS, OURS_WITHOUT_HISTORY, OURS_2, EXPRESS_PG, DJANGO)
-
-    def both(times: float) -> list[Goal]:
-        return [Goal(times, EXPRESS_PG.key, ours=ours.key) for ours in (OURS, OURS_2)]
-
-    return {
-        "pg-get-12": lambda: list_page(plan, peers, 12, 64, both(5)),
-        "pg-get-1000": lambda: list_page(plan, peers, 1000, 32, both(5)),
-        "pg-add-64": lambda: additions(plan, writers, 64, [*both(1.5), Goal(None, OURS_WITHOUT_HISTORY.key)]),
-        "pg-million": lambda: million(plan, (OURS, EXPRESS_PG, DJANGO), ()),
-        "pg-find-1000000": lambda: found_pages(plan, MILLION, Goal(1000)),
-    }
+WORKS: dict[str, Callable[[int], list[Line]]] = {
+    "get-12": lambda rounds: list_page(rounds, 12, 64, Goal(0.35, NGINX, by_processor=True), Goal(10, EXPRESS.name)),
+    "get-1000": lambda rounds: list_page(rounds, 1000, 32, Goal(0.55, NGINX), Goal(50, EXPRESS.name)),
+    "get-10000": lambda rounds: list_page(rounds, 10_000, 8, Goal(1.1, NGINX), Goal(40, EXPRESS.name)),
+    "after-write-12": lambda rounds: after_write(rounds, 12, 0.95),
+    "after-write-1000": lambda rounds: after_write(rounds, 1000, 2.5),
+    "after-write-10000": lambda rounds: after_write(rounds, 10_000, 4),
+    "add": additions,
+    "xlsx": spreadsheet,
+    "search": lambda rounds: search(rounds, 0.01, 300, 300),
+    "search-beyond-ascii": lambda rounds: search(rounds, 0.1, 500, 1000),
+    "list-50000": lambda rounds: long_list(rounds, 50_000),
+    "list-100000": lambda rounds: long_list(rounds, 100_000),
+    "list-1000000": lambda rounds: long_list(rounds, 1_000_000),
+    "csv-1000000": import_csv,
+}

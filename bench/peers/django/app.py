@@ -1,48 +1,68 @@
-# ruff: noqa: ANN001, ANN201, DJ008
-"""The peer written with Django and psycopg, in one file: `gunicorn app:application`."""
+# ruff: noqa: ANN001, ANN201, ANN202, DJ008
+"""The peer for imports: Django's administration pages with django-import-export. `gunicorn app:application`."""
 
 import os
-from pathlib import Path
-from urllib.parse import urlsplit
 
 import django
 from django.conf import settings
+from django.contrib import admin
+from django.core.management import call_command
 from django.core.wsgi import get_wsgi_application
 from django.db import connection, models
-from django.http import Http404
-from django.shortcuts import redirect, render
+from django.http import HttpResponse
 from django.urls import path
 
-_address = urlsplit(os.environ["DATABASE_URL"])
-
-# Without DEBUG, Django compiles its templates once.
 settings.configure(
     DEBUG=False,
     SECRET_KEY=os.urandom(32).hex(),
     ALLOWED_HOSTS=["127.0.0.1"],
     ROOT_URLCONF=__name__,
-    MIDDLEWARE=["django.middleware.security.SecurityMiddleware", "django.middleware.common.CommonMiddleware"],
-    USE_I18N=False,
-    DATABASES={
-        "default": {
-            "ENGINE": "django.db.backends.postgresql",
-            "NAME": _address.path.lstrip("/"),
-            "USER": _address.username,
-            "HOST": _address.hostname,
-            "PORT": _address.port,
-            "CONN_MAX_AGE": None,  # each thread keeps its connection
-        }
-    },
+    STATIC_URL="/static/",
+    INSTALLED_APPS=[
+        "django.contrib.admin",
+        "django.contrib.auth",
+        "django.contrib.contenttypes",
+        "django.contrib.messages",
+        "import_export",
+        __name__,
+    ],
+    MIDDLEWARE=[
+        "django.middleware.csrf.CsrfViewMiddleware",
+        f"{__name__}.everyone_is_staff",
+        "django.contrib.messages.middleware.MessageMiddleware",
+    ],
+    MESSAGE_STORAGE="django.contrib.messages.storage.cookie.CookieStorage",
+    DATABASES={"default": {"ENGINE": "django.db.backends.sqlite3", "NAME": os.environ["DATABASE"]}},
     TEMPLATES=[
         {
             "BACKEND": "django.template.backends.django.DjangoTemplates",
-            # The templates without syntax of Django are the same as those of Flask.
-            "DIRS": [Path(__file__).parent / "templates", Path(__file__).parent.parent / "flask/templates"],
-            "OPTIONS": {"context_processors": [f"{__name__}.cdn"]},
+            "APP_DIRS": True,
+            "OPTIONS": {
+                "context_processors": [
+                    "django.template.context_processors.request",
+                    "django.contrib.auth.context_processors.auth",
+                    "django.contrib.messages.context_processors.messages",
+                ]
+            },
         }
     ],
 )
+
+
+def everyone_is_staff(get_response):
+    def respond(request):
+        request.user = User.objects.get()
+        return get_response(request)
+
+    return respond
+
+
 django.setup(set_prefix=False)
+
+from django.contrib.auth.models import User  # noqa: E402 - needs the settings, like the next ones
+from import_export.admin import ImportMixin  # noqa: E402
+from import_export.formats.base_formats import XLSX  # noqa: E402
+from import_export.resources import ModelResource  # noqa: E402
 
 
 class Mahasiswa(models.Model):
@@ -51,53 +71,30 @@ class Mahasiswa(models.Model):
     alamat = models.TextField()
 
     class Meta:
-        app_label = "peer"
         db_table = "mahasiswa"
 
 
-def cdn(_request):
-    return {"cdn": os.environ["CDN_URL"]}
+class MahasiswaResource(ModelResource):
+    class Meta:
+        model = Mahasiswa
+        import_id_fields = ("nim",)
 
 
-def index(request):
-    return render(request, "list.html", {"mahasiswa": Mahasiswa.objects.all()})
+@admin.register(Mahasiswa)
+class MahasiswaAdmin(ImportMixin, admin.ModelAdmin):
+    resource_classes = (MahasiswaResource,)
+    formats = (XLSX,)
 
 
-def add(request):
-    if request.method != "POST":
-        return render(request, "add.html")
-    form = request.POST
-    Mahasiswa.objects.create(nim=form.get("nim"), nama=form.get("nama"), alamat=form.get("alamat"))
-    return redirect("/")
+def index(_request):
+    return HttpResponse(str(Mahasiswa.objects.count()))
 
 
-def edit(request, nim):
-    if request.method != "POST":
-        mahasiswa = Mahasiswa.objects.filter(nim=nim).first()
-        if mahasiswa is None:
-            raise Http404
-        return render(request, "edit.html", {"mahasiswa": mahasiswa})
-    form = request.POST
-    Mahasiswa.objects.filter(nim=nim).update(nama=form.get("nama"), alamat=form.get("alamat"))
-    return redirect("/")
+urlpatterns = [path("", index), path("admin/", admin.site.urls)]
 
-
-def delete(_request, nim):
-    Mahasiswa.objects.filter(nim=nim).delete()
-    return redirect("/")
-
-
-urlpatterns = [
-    path("", index),
-    path("mahasiswa/add", add),
-    path("mahasiswa/edit/<str:nim>", edit),
-    path("mahasiswa/delete/<str:nim>", delete),
-]
-
-with connection.cursor() as cursor:
-    cursor.execute(
-        "CREATE TABLE IF NOT EXISTS mahasiswa (nim TEXT PRIMARY KEY, nama TEXT NOT NULL, alamat TEXT NOT NULL)"
-    )
-connection.close()
+call_command("migrate", verbosity=0)  # the tables of Django's own applications
+with connection.schema_editor() as editor:
+    editor.create_model(Mahasiswa)
+User.objects.create_superuser("staff")
 
 application = get_wsgi_application()
