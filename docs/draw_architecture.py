@@ -3,7 +3,7 @@
 from html import escape
 from pathlib import Path
 
-WIDTH, HEIGHT = 1080, 990
+WIDTH, HEIGHT = 1080, 1072
 LANE_X = (150, 450, 750)  # left edges of the three lanes
 LANE_WIDTH = 280
 MIDDLES = tuple(x + LANE_WIDTH // 2 for x in LANE_X)
@@ -32,8 +32,8 @@ BANDS = (
     ("server", 52, 138),
     ("web", 146, 542),
     ("sheets", 550, 636),
-    ("store", 644, 808),
-    ("database", 816, 902),
+    ("store", 644, 890),
+    ("database", 898, 984),
 )
 
 # left, width, top, file, what it does
@@ -43,14 +43,15 @@ BOXES = (
     (150, 880, 256, "web/request_guard.py", "refuses ambiguous requests and, if SAME_ORIGIN_ONLY=1, requests from other sites"),
     (150, 280, 360, "web/list_cache.py", "version unchanged: page from memory"),
     (450, 580, 360, "web/app.py", "the route table: method and path lead to a handler, also for every other GET"),
-    (200, 230, 464, "pages.py, list_rows.py", "render the changed rows"),
+    (200, 230, 464, "list_rows.py, templates/", "render the changed rows"),
     (450, 280, 464, "web/students.py, forms.py", "read the form, attempt the write"),
     (750, 280, 464, "web/transfers.py", "preview first; confirmation writes"),
     (750, 230, 564, "sheets/", "read, clean, compare"),
-    (150, 280, 658, "{sqlite,postgres}/store.py", "the version first, then the rows"),
-    (450, 580, 658, "store/group_commit.py", "changes wait in a queue and become one batch"),
-    (450, 580, 740, "sqlite/writer.py or postgres/add_batcher.py", "one transaction and one disk sync per batch (PostgreSQL: of additions)"),
-    (150, 880, 830, "mahasiswa.db or PostgreSQL", "the table mahasiswa: nim, nama, alamat, and their rules as named constraints"),
+    (150, 880, 658, "store/engines.py", "at the start, the address of the database chooses sqlite/ or postgres/"),
+    (150, 280, 740, "{sqlite,postgres}/store.py", "the version first, then the rows"),
+    (450, 580, 740, "store/group_commit.py", "changes wait in a queue and become one batch"),
+    (450, 580, 822, "sqlite/writer.py or postgres/add_batcher.py", "one transaction and one disk sync per batch (PostgreSQL: of additions)"),
+    (150, 880, 912, "mahasiswa.db or PostgreSQL", "the table mahasiswa: nim, nama, alamat, and their rules as named constraints"),
 )  # fmt: skip
 
 ANSWERS = ("200 with the page, or 304", "302 after the sync, or the form again", "the preview; once confirmed, 302")
@@ -70,10 +71,11 @@ ARROWS = (
     (850, 522, 850, 562),
     (880, 564, 880, 524),
     (1005, 522, 1005, 656),
-    (740, 716, 740, 738),
-    (290, 716, 290, 828),
-    (740, 798, 740, 828),
-    *((x, 888, x, 928) for x in MIDDLES),
+    *((x, 716, x, 738) for x in MIDDLES),
+    (740, 798, 740, 820),
+    (290, 798, 290, 910),
+    (740, 880, 740, 910),
+    *((x, 970, x, 1010) for x in MIDDLES),
 )
 
 
@@ -98,9 +100,9 @@ def draw() -> str:
         parts.append(f'<text class="file" x="{middle}" y="{top + 24}" text-anchor="middle">{escape(file)}</text>')
         parts.append(f'<text class="note" x="{middle}" y="{top + 43}" text-anchor="middle">{escape(note)}</text>')
     for left, middle, answer in zip(LANE_X, MIDDLES, ANSWERS, strict=True):
-        parts.append(f'<rect class="answer" x="{left}" y="930" width="{LANE_WIDTH}" height="40" rx="20"/>')
-        parts.append(f'<text x="{middle}" y="955" text-anchor="middle">{escape(answer)}</text>')
-    parts.append('<text class="layer" x="32" y="955">answer</text>')
+        parts.append(f'<rect class="answer" x="{left}" y="1012" width="{LANE_WIDTH}" height="40" rx="20"/>')
+        parts.append(f'<text x="{middle}" y="1037" text-anchor="middle">{escape(answer)}</text>')
+    parts.append('<text class="layer" x="32" y="1037">answer</text>')
     parts += [f'<path class="arrow" d="M{x1} {y1} L{x2} {y2}"/>' for x1, y1, x2, y2 in ARROWS]
     return "\n".join([*parts, "</svg>", ""])
 

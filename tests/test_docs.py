@@ -14,7 +14,6 @@ from mahasiswa.work import DATABASE_CONNECTIONS, KINDS
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = [*sorted(ROOT.glob("*.md")), *sorted(ROOT.glob("docs/*.md")), ROOT / "bench" / "README.md"]
-CURRENT = [document for document in DOCUMENTS if document.name != "CHANGELOG.md"]  # it names files of older versions
 SPECIFICATION = ROOT / "docs" / "specification.md"
 TEST_FILE = r"(?:[a-z]+/)?test_\w+\.py"
 
@@ -28,7 +27,6 @@ def name_of(document: Path) -> str:
 
 
 every_document = pytest.mark.parametrize("document", DOCUMENTS, ids=name_of)
-every_current_document = pytest.mark.parametrize("document", CURRENT, ids=name_of)
 
 
 @cache
@@ -47,21 +45,27 @@ def headings(document: Path) -> frozenset[str]:
 # ---- settings and commands
 
 
+def settings_table(document: str) -> dict[str, str]:
+    """Return the variables in a document's table of settings, each with the default that it shows."""
+    return dict(re.findall(r"^\| `([A-Z_]+)` \|.*\| (.*) \|$", (ROOT / document).read_text("utf-8"), re.MULTILINE))
+
+
 @pytest.mark.parametrize("readme", ["README.md", "README.id.md"])
-def test_the_readme_lists_every_setting_with_its_default(readme: str) -> None:
-    """The table of settings in each README has exactly the declared settings, in their order, each with its default."""
-    rows = re.findall(r"^\| `([A-Z_]+)` \|.*\| (.*) \|$", (ROOT / readme).read_text("utf-8"), re.MULTILINE)
-    assert [variable for variable, _ in rows] == [variable for variable, _ in Settings.declared()]
-    for (variable, field), (_, shown) in zip(Settings.declared(), rows, strict=True):
+def test_readme_and_operations_list_every_setting_with_its_default(readme: str) -> None:
+    """Each declared setting is in the table of each README or in that of docs/operations.md, with its default."""
+    first, others = settings_table(readme), settings_table("docs/operations.md")
+    assert len(first) == 6
+    assert sorted([*first, *others]) == sorted(variable for variable, _ in Settings.declared())
+    for variable, field in Settings.declared():
         default = field.metadata["default"]
         text = default() if callable(default) else default
-        assert DEFAULTS_IN_WORDS.get(variable, f"`{text}`") in shown, variable
+        assert DEFAULTS_IN_WORDS.get(variable, f"`{text}`") in (first | others)[variable], variable
 
 
 @pytest.mark.parametrize("command", sorted(main.commands))
 def test_the_documents_name_every_command(command: str) -> None:
     """README or a page in docs/ shows how to call each command."""
-    texts = [document.read_text("utf-8") for document in CURRENT]
+    texts = [document.read_text("utf-8") for document in DOCUMENTS]
     assert any(re.search(rf"\bmahasiswa {command}\b|`{command}`", text) for text in texts)
 
 
@@ -83,7 +87,7 @@ def test_every_link_leads_to_a_file_and_a_heading(document: Path) -> None:
 # ---- tests that the documents name
 
 
-@every_current_document
+@every_document
 def test_every_test_that_a_document_names_exists(document: Path) -> None:
     """The test files and the tests that a document names exist."""
     text = document.read_text("utf-8")
