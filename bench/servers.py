@@ -4,6 +4,7 @@ import contextlib
 import os
 import re
 import shutil
+import signal
 import socket
 import string
 import subprocess
@@ -92,7 +93,9 @@ class Server:
         try:
             self._process.wait(END_SECONDS)
         except subprocess.TimeoutExpired:
-            self._process.kill()
+            for pid in processors.family(self.pid):  # gunicorn's worker would go on with its request
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
             self._process.wait()
 
 
@@ -148,26 +151,29 @@ DJANGO = Peer("django-import-export", _django)
 NGINX = "nginx, a file"
 
 
-def fresh_folder(name: str) -> Path:
-    """Create an empty folder for data."""
+@contextlib.contextmanager
+def fresh_folder(name: str) -> Iterator[Path]:
+    """Create an empty folder for data on the disk of this repository, and remove it at the end."""
     folder = BUILD / "data" / re.sub(r"\W+", "-", name)
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    return folder
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder)
 
 
 @contextlib.contextmanager
 def serving(peer: Peer, records: Iterator[Row] | None = None) -> Iterator[tuple[Server, Store]]:
     """Run a peer on a new store with these records, and stop it at the end. Raise Failed if it does not start."""
-    folder = fresh_folder(peer.name)
-    store = peer.database(folder)
-    server = Server(peer, store.address)
-    try:
-        server.wait()
-        if records:
-            store.fill(records)
-        yield server, store
-    finally:
-        server.stop()
-        store.close()
-        shutil.rmtree(folder)
+    with fresh_folder(peer.name) as folder:
+        store = peer.database(folder)
+        server = Server(peer, store.address)
+        try:
+            server.wait()
+            if records:
+                store.fill(records)
+            yield server, store
+        finally:
+            server.stop()
+            store.close()

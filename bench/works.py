@@ -100,22 +100,22 @@ def spreadsheet(rounds: int, number: int = 10_000) -> list[Line]:
     """Measure the import of a workbook by the browser's forms: preview and confirmation."""
     goals = [Goal(2), Goal(30, DJANGO.name)]
     line = Line(f"import of {number:,} rows of xlsx by a browser: preview and confirmation", "s", goals)
-    folder = fresh_folder("spreadsheet")
-    file = folder / "mahasiswa.xlsx"
-    with xlsxwriter.Workbook(file) as workbook:
-        sheet = workbook.add_worksheet()
-        for position, row in enumerate([Row._fields, *rows(number)]):
-            sheet.write_row(position, 0, row)
     forms = {OURS: ("/mahasiswa/impor", "/impor/simpan"), DJANGO: ("/admin/app/mahasiswa/import/", "/process_import/")}
-    for turn in range(rounds):
-        for peer, (page, confirm) in forms.items():
-            if peer is DJANGO and turn:
-                continue  # one round takes about a minute
-            with serving(peer) as (server, store):
-                taken = load.import_by_forms(server, page, file, confirm)
-                if store.count() != number:
-                    raise Failed(f"{peer.name} stored {store.count()} records")
-                line.add(peer.name, taken)
+    with fresh_folder("spreadsheet") as folder:
+        file = folder / "mahasiswa.xlsx"
+        with xlsxwriter.Workbook(file) as workbook:
+            sheet = workbook.add_worksheet()
+            for position, row in enumerate([Row._fields, *rows(number)]):
+                sheet.write_row(position, 0, row)
+        for turn in range(rounds):
+            for peer, (page, confirm) in forms.items():
+                if peer is DJANGO and turn:
+                    continue  # its figures hardly differ, and each takes long
+                with serving(peer) as (server, store):
+                    taken = load.import_by_forms(server, page, file, confirm)
+                    if store.count() != number:
+                        raise Failed(f"{peer.name} stored {store.count()} records")
+                    line.add(peer.name, taken)
     return [line]
 
 
@@ -168,26 +168,25 @@ def import_csv(rounds: int, number: int = 1_000_000) -> list[Line]:
     """Measure `mahasiswa import` of a CSV file, and the sqlite3 shell with a table of its own."""
     line = Line(f"import of {number:,} rows of CSV by command", "s", [Goal(6, SQLITE3, is_maximum=True)])
     memory = Line("the same: peak memory", "MB", [Goal(450)])
-    folder = fresh_folder("import")
-    source = folder / "mahasiswa.csv"
-    with source.open("w", newline="") as file:
-        csv.writer(file).writerows([Row._fields, *rows(number)])
-    for turn in range(rounds):
-        ours, plain = folder / f"{turn}.db", folder / f"{turn}-plain.db"
-        seconds, peak = _run([str(OUR_PROGRAM), "import", str(source)], ours)
-        line.add(OURS.name, seconds)
-        memory.add(OURS.name, peak)
+    with fresh_folder("import") as folder:
+        source = folder / "mahasiswa.csv"
+        with source.open("w", newline="") as file:
+            csv.writer(file).writerows([Row._fields, *rows(number)])
         # With WAL and synchronous=FULL both wait for the disk alike.
-        statements = ["PRAGMA journal_mode = WAL", "PRAGMA synchronous = FULL", f"{TABLE} STRICT, WITHOUT ROWID"]
-        load_rows = f'.import --csv --skip 1 "{source}" mahasiswa'
-        line.add(SQLITE3, _run(["sqlite3", "-bail", str(plain), *statements, load_rows], plain)[0])
-        for file_made in (ours, plain):
-            found = subprocess.run(
-                ["sqlite3", file_made, "SELECT count(*) FROM mahasiswa"], capture_output=True, check=True
-            )
-            if int(found.stdout) != number:
-                raise Failed(f"{file_made.name} holds {int(found.stdout)} records")
-            file_made.unlink()
+        prepare = ["PRAGMA journal_mode = WAL", "PRAGMA synchronous = FULL", f"{TABLE} STRICT, WITHOUT ROWID"]
+        shell = [*prepare, f'.import --csv --skip 1 "{source}" mahasiswa']
+        for turn in range(rounds):
+            ours, plain = folder / f"{turn}.db", folder / f"{turn}-plain.db"
+            seconds, peak = _run([str(OUR_PROGRAM), "import", str(source)], ours)
+            line.add(OURS.name, seconds)
+            memory.add(OURS.name, peak)
+            line.add(SQLITE3, _run(["sqlite3", "-bail", str(plain), *shell], plain)[0])
+            for made in (ours, plain):
+                command = ["sqlite3", str(made), "SELECT count(*) FROM mahasiswa"]
+                found = int(subprocess.run(command, capture_output=True, check=True).stdout)
+                made.unlink()
+                if found != number:
+                    raise Failed(f"{made.name} holds {found} records")
     return [line, memory]
 
 
