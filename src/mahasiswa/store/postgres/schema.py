@@ -16,7 +16,6 @@ from psycopg.errors import IntegrityError, LockNotAvailable
 
 from mahasiswa.record import Mahasiswa
 from mahasiswa.settings import DEFAULT_HISTORY_DAYS
-from mahasiswa.store import Adopted
 from mahasiswa.store.errors import Unusable
 from mahasiswa.store.history import PURGE_ENTRIES
 from mahasiswa.store.postgres import sql
@@ -55,11 +54,6 @@ def migrate(conninfo: str, history_days: int | None = None) -> str | None:
     to read, and works on a standby.
     """
     return _run(conninfo, lambda db: _make_ready(db, history_days))
-
-
-def adopt(conninfo: str) -> Adopted:
-    """Convert a table of another program in one transaction; raise Unusable if that would lose or change anything."""
-    return Adopted(_run(conninfo, _adopt), None)
 
 
 def _run(conninfo: str, work: Callable[[Connection], T]) -> T:

@@ -5,6 +5,7 @@ import math
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from functools import partial
+from itertools import islice
 from typing import Any, Self, TypeVar, cast
 
 import psycopg
@@ -33,6 +34,9 @@ STRPOS_MAX_CHARACTERS = 32
 
 PACKED_ROWS = 5000
 """Records of a snapshot that one statement reads. Other requests get the event loop after them, 4 ms later."""
+
+COPIED_ROWS = 5000
+"""Rows of an import that are read in a thread at a time."""
 
 T = TypeVar("T")
 
@@ -97,11 +101,6 @@ class PostgresStore:
         keys = sorted({near_key(nim) for nim in _storable(nims)} - {""})
         return _as_records(await self._pool.fetch(IMPORT, sql.NEAR, keys, limit))
 
-    async def count(self, query: Query) -> int:
-        where, parameters = _where(query.cari)
-        statement = sql.COUNT.format(source=sql.FOLDED if where else sql.ALL_RECORDS, where=where)
-        return cast("int", (await self._pool.fetch(SEARCH, statement, *parameters))[0][0])
-
     async def search(self, query: Query, offset: int, limit: int) -> Found:
         where, parameters = _where(query.cari)
         statement = sql.SEARCH.format(
@@ -160,9 +159,6 @@ class PostgresStore:
         except psycopg.Error as error:
             raise translate(error) from error
 
-    def lines(self, query: Query, _: Callable[[bytes, int], bool]) -> AsyncGenerator[Sequence[Mahasiswa]]:
-        return self.chunks(query)
-
     async def add(self, nim: str | None, nama: str | None, alamat: str | None) -> None:
         _refuse_nul(nim, nama, alamat)
         # A text may be None: the constraints refuse it.
@@ -202,23 +198,23 @@ class PostgresStore:
                 if now == record:  # a double click sends the same confirmation twice
                     continue
                 if versi != (digest(now) if now else None) or record.nim in added or record.nim in changed:
-                    raise Changed(record.nim, now)
+                    raise Changed(record.nim)
                 _refuse_nul(*record)
                 (changed if now else added)[record.nim] = current[record.nim] = record
             for nim in added.keys() - await add_all(db, added.values()):  # someone else has added it meanwhile
                 if (now := await _get(db, sql.GET, nim)) != added[nim]:
-                    raise Changed(nim, now)
+                    raise Changed(nim)
             await db.execute(sql.UPDATE_ALL, (as_json(changed.values()),))
 
         await self._write(IMPORT, change)
 
-    async def merge(self, batches: Iterable[Sequence[Incoming]], *, update: bool, dry_run: bool) -> Merged:
+    async def merge(self, rows: Iterable[Incoming], *, update: bool, dry_run: bool) -> Merged:
         """See the protocol. A dry run refuses a text with NUL too, because it cannot be copied to the server."""
 
         async def copy_and_merge() -> Merged:
             try:
                 async with self._pool.transaction(IMPORT, math.inf) as db:
-                    await _copy_incoming(db, batches)
+                    await _copy_incoming(db, rows)
                     if not dry_run:
                         await db.execute(sql.LOCK_TABLE)
                     locked = time.monotonic()
@@ -229,12 +225,12 @@ class PostgresStore:
 
         return await self._finish(copy_and_merge())
 
-    async def delete_all(self, nims: Sequence[str]) -> int:
-        async def remove(db: Connection) -> int:
+    async def delete_all(self, nims: Sequence[str]) -> None:
+        async def remove(db: Connection) -> None:
             await history.start_batch(db, "delete")
-            return (await db.execute(sql.DELETE_ALL, (_storable(nims),))).rowcount
+            await db.execute(sql.DELETE_ALL, (_storable(nims),))
 
-        return await self._write(IMPORT, remove)
+        await self._write(IMPORT, remove)
 
     async def history(self, cari: str, batch: int | None, offset: int, limit: int) -> HistoryPage:
         async def read(db: Connection) -> HistoryPage:
@@ -244,11 +240,11 @@ class PostgresStore:
         deadline = self._pool.deadline()
         return await self._pool.read(SEARCH, read, deadline)
 
-    async def undo(self, entry: int, versi: str | None = None) -> None:
-        await self._write(RECORD, lambda db: history.undo(db, entry, versi))
-
-    async def undo_batch(self, batch: int) -> None:
-        await self._write(IMPORT, lambda db: history.undo_batch(db, batch))
+    async def undo(self, item: int, *, is_batch: bool, versi: str | None = None) -> None:
+        if is_batch:
+            await self._write(IMPORT, lambda db: history.undo_batch(db, item))
+        else:
+            await self._write(RECORD, lambda db: history.undo(db, item, versi))
 
     async def purge(self) -> None:
         async def purge(db: Connection) -> None:
@@ -371,12 +367,12 @@ def _records_of(where: str) -> str:
     return sql.FOLDED_WITH_RECORDS if where else sql.ALL_RECORDS
 
 
-async def _copy_incoming(db: Connection, batches: Iterable[Sequence[Incoming]]) -> None:
+async def _copy_incoming(db: Connection, rows: Iterable[Incoming]) -> None:
     """Copy the rows into a table of this transaction. They are read in a thread, because that may block."""
-    remaining = iter(batches)
+    remaining = iter(rows)
     await db.execute(sql.CREATE_INCOMING)
     async with db.cursor().copy(sql.COPY_INCOMING) as copy:
-        while batch := await asyncio.to_thread(next, remaining, ()):
+        while batch := await asyncio.to_thread(lambda: list(islice(remaining, COPIED_ROWS))):
             for row in batch:
                 _refuse_nul(*row[1:])
                 await copy.write_row(row)
