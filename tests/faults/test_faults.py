@@ -116,6 +116,7 @@ def test_an_addition_is_stored_or_unavailable_if_the_disk_fails_at_any_call(
                 # SQLite ignores errors of the checkpoint after a commit. APSW would report an error of this disk,
                 # which is written in Python, as one of the commit. So the test runs the checkpoint separately.
                 with suppress(apsw.Error), closing(apsw.Connection(str(path))) as other:
+                    other.execute("SELECT 1 FROM mahasiswa LIMIT 1").fetchall()  # it opens the log
                     other.wal_checkpoint()
             disk.heal()
             await store.add("sesudah", "Siti", "Solo")
