@@ -22,7 +22,7 @@ def diagnose(settings: Settings, environ: Mapping[str, str], backups: Path | Non
         yield wrong(f"{name} is not a setting and is ignored. If you mean {setting}, rename it.")
     if not misspelt:
         yield good(f"The settings can be used. People open {settings.base_url}/")
-    yield from examine(settings.database_url, settings.workers)
+    yield from examine(settings.database_url)
     if backups:
         yield from _newest_backup(settings.database_url, backups)
     else:

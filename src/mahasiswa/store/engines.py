@@ -73,9 +73,9 @@ def restore(url: DatabaseURL, file: Path) -> Restored:
     return restored
 
 
-def examine(url: DatabaseURL, workers: int) -> Iterator[Finding]:
+def examine(url: DatabaseURL) -> Iterator[Finding]:
     """Check the database for `mahasiswa doctor`. Nothing is written to it."""
-    yield from _engine(url).examine(url, workers)
+    yield from _engine(url).examine(url)
 
 
 def backup_files(url: DatabaseURL, folder: Path) -> Sequence[Path]:

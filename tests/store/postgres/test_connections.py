@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+import re
 import shutil
 import threading
 import time
@@ -110,6 +111,8 @@ def test_without_its_database_the_service_answers_503_and_recovers(server: Serve
             assert site.add("0004", "Ani", "Klaten").status_code == 302
             assert site.list().nims == ["0001", "0004"]
         assert time.monotonic() - began < LATENESS_SECONDS
+        reason = "Connection refused" if how == "stopped" else "timeout"
+        assert re.search(rf"the database cannot be reached: .*{reason}", service.stderr())
 
 
 @pytest.mark.parametrize("lost", ["question", "answer"])
@@ -196,5 +199,5 @@ async def test_every_operation_works_through_a_pooler_in_transaction_mode(pooled
         left = [record.nim for record in records if int(record.nim) % 10]
         assert [record.nim for record in await read_all(first)] == left
         for number in range(3):
-            merged = await first.merge([[(1, f"x{number}", "Ani", "Klaten")]], update=True, dry_run=False)
+            merged = await first.merge([(1, f"x{number}", "Ani", "Klaten")], update=True, dry_run=False)
             assert merged[:4] == (1, 0, 0, [])

@@ -25,7 +25,7 @@ async def write_in_every_way(store: Store) -> None:
     await store.delete(BUDI.nim)
     changed = SITI._replace(nama="Ani", alamat="Solo")
     await store.write_all([Write(changed._replace(nama="Ina"), digest(changed)), Write(BUDI, None)])
-    await store.merge([[(1, "3", "Ina", "Solo"), (2, *BUDI)]], update=True, dry_run=False)
+    await store.merge([(1, "3", "Ina", "Solo"), (2, *BUDI)], update=True, dry_run=False)
 
 
 async def test_acknowledged_changes_survive_a_crash_although_the_role_commits_asynchronously() -> None:

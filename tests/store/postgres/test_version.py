@@ -78,23 +78,8 @@ async def read_version(store: Store) -> object:
     return await store.version()
 
 
-async def test_a_store_without_the_right_to_read_its_version_works(
-    server: Server, clerk: str, url: PostgresURL
-) -> None:
-    """The version is None, and every read asks the database."""
-    server.execute("REVOKE EXECUTE ON FUNCTION pg_control_checkpoint() FROM PUBLIC")
-    try:
-        async with opened(PostgresURL(clerk)) as store:
-            await store.add(*SITI)
-            assert await store.version() is None
-            assert (await store.snapshot(10))[:3] == (None, 1, ["\0".join(SITI).encode()])
-        assert execute(url.conninfo, "SELECT count(*) FROM mahasiswa") == [(1,)]
-    finally:
-        server.execute("GRANT EXECUTE ON FUNCTION pg_control_checkpoint() TO PUBLIC")
-
-
 @pytest.mark.usefixtures("url")
-def test_a_service_without_the_right_to_read_its_version_sends_no_etag(server: Server, clerk: str) -> None:
+def test_a_service_without_the_right_to_read_its_version_asks_for_every_page(server: Server, clerk: str) -> None:
     """Its list is right and is not cached."""
     server.execute("REVOKE EXECUTE ON FUNCTION pg_control_checkpoint() FROM PUBLIC")
     try:

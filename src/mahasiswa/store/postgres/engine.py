@@ -30,8 +30,8 @@ def restore(_url: PostgresURL, _file: Path) -> Restored:
     )
 
 
-def examine(url: PostgresURL, workers: int) -> Iterator[Finding]:
-    return doctor.examine(url.conninfo, workers)
+def examine(url: PostgresURL) -> Iterator[Finding]:
+    return doctor.examine(url.conninfo)
 
 
 def backup_files(_url: PostgresURL, folder: Path) -> Sequence[Path]:

@@ -29,7 +29,7 @@ def restore(url: SQLiteURL, file: Path) -> Restored:
     return restoring.restore(url.path, file)
 
 
-def examine(url: SQLiteURL, _workers: int) -> Iterator[Finding]:
+def examine(url: SQLiteURL) -> Iterator[Finding]:
     return doctor.examine(url.path)
 
 
