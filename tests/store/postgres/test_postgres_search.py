@@ -8,13 +8,13 @@ from postgres import execute
 
 from mahasiswa.settings import PostgresURL
 from mahasiswa.store import Query, Store
-from mahasiswa.store.folding import fold
+from mahasiswa.store.folding import SEARCHED_CHARACTERS, fold
 from mahasiswa.store.postgres import sql
 
 
 def test_every_character_is_folded_as_in_python(url: PostgresURL) -> None:
     """All characters of Unicode but surrogates and NUL, in texts of the length that the search looks at."""
-    step = sql.SEARCHED_CHARACTERS
+    step = SEARCHED_CHARACTERS
     letters = [chr(code) for code in range(1, 0x110000) if not 0xD800 <= code < 0xE000]
     texts = ["".join(letters[at : at + step]) for at in range(0, len(letters), step)]
     with psycopg.connect(url.conninfo) as db:

@@ -100,6 +100,6 @@ async def test_a_standby_can_be_read_without_a_version_and_not_written(server: S
         async with opened(standby_url) as store:
             assert await store.version() is None
             assert (await store.snapshot(10))[:3] == (None, 1, ["\0".join(SITI).encode()])
-            with pytest.raises(Unavailable):
+            with pytest.raises(Unavailable, match="read-only"):
                 await store.add(*BUDI)
             assert await read_all(store) == [SITI]

@@ -1,6 +1,7 @@
 """PostgreSQL: batches of additions, locks, deadlocks and concurrent changes."""
 
 import asyncio
+import gc
 import time
 from collections.abc import Sequence
 
@@ -83,7 +84,7 @@ async def test_a_lock_delays_a_write_for_a_few_seconds_at_most(url: PostgresURL,
         began = time.monotonic()
         adding = asyncio.ensure_future(attempt(store.add(*SITI)))
         assert await read_all(store) == []
-        with pytest.raises(Unavailable):
+        with pytest.raises(Unavailable, match="lock timeout"):
             await adding
         assert time.monotonic() - began < 10
     assert await read_all(store) == []
@@ -160,3 +161,22 @@ async def test_a_transaction_that_always_collides_is_given_up(url: PostgresURL, 
     with pytest.raises(Unavailable):
         await store.add(*SITI)
     assert execute(url.conninfo, "SELECT last_value FROM attempts") == [(MAX_ATTEMPTS,)]
+
+
+async def test_a_write_that_fails_after_its_client_has_gone_is_no_noise_in_the_log(
+    url: PostgresURL, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The write runs to its end. No caller is left to get its error, so asyncio would log it."""
+    execute(
+        url.conninfo,
+        "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
+        " PERFORM pg_sleep(0.3); RAISE EXCEPTION 'refused'; END $$;"
+        " CREATE TRIGGER refuse BEFORE DELETE ON mahasiswa FOR EACH STATEMENT EXECUTE FUNCTION refuse()",
+    )
+    async with opened(url) as store:
+        deleting = asyncio.ensure_future(attempt(store.delete("1")))
+        await until(lambda: execute(url.conninfo, "SELECT 1 FROM pg_stat_activity WHERE wait_event = 'PgSleep'"))
+        deleting.cancel()
+    gc.collect()
+    assert deleting.cancelled()
+    assert "never retrieved" not in caplog.text

@@ -242,9 +242,6 @@ COUNT = "SELECT count(*) FROM mahasiswa"
 
 # --- Searching ---
 
-SEARCHED_CHARACTERS = 1000
-"""The search looks at this many characters of each text, so that a few hostile texts cannot make every search slow."""
-
 STRPOS_MAX_CHARACTERS = 32
 """Maximum length of a word that strpos looks for. It takes half the time of a regular expression or less, but in the
 worst case text times word: 2.2 s for 254 letters in 300 texts of 64,000. A regular expression takes 0.15 s."""
@@ -268,7 +265,7 @@ def _folded(keys: str, rows: str, *texts: str) -> str:
     No word of a search contains a line feed. OFFSET 0 is a fence: without it, PostgreSQL would fold each text again for
     each word.
     """
-    beginnings = ", ".join(f"left({text}, {SEARCHED_CHARACTERS})" for text in texts)
+    beginnings = ", ".join(f"left({text}, {folding.SEARCHED_CHARACTERS})" for text in texts)
     unfolded = f"SELECT {keys}, concat_ws(E'\\n', {beginnings}) AS teks FROM {rows} OFFSET 0"
     return f"(SELECT {keys}, {FOLDED} AS teks FROM ({unfolded}) AS unfolded OFFSET 0) AS folded"
 
