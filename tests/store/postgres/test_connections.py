@@ -130,22 +130,6 @@ async def test_a_connection_lost_at_the_commit_makes_the_write_uncertain(
         assert await read_all(store) == [SITI]
 
 
-async def test_a_cancelled_wait_for_the_standby_makes_the_write_uncertain(server: Server, store: Store) -> None:
-    """The server commits with a warning: if it is lost now, the record is lost with it."""
-    server.execute("ALTER SYSTEM SET synchronous_standby_names = 'nobody'")
-    try:
-        server.execute("SELECT pg_reload_conf()")
-        await until(lambda: server.execute("SHOW synchronous_standby_names") == [("nobody",)])
-        adding = asyncio.ensure_future(store.add(*SITI))
-        cancel = "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
-        await until(lambda: server.execute(cancel))
-        with pytest.raises(Uncertain):
-            await adding
-    finally:
-        server.execute("ALTER SYSTEM RESET synchronous_standby_names")
-        server.execute("SELECT pg_reload_conf()")
-
-
 @pytest.fixture
 def pooled(server: Server) -> Iterator[PostgresURL]:
     """Return an address of PgBouncer in transaction mode, which has fewer connections than the store's pool."""

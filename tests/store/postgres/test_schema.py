@@ -49,12 +49,12 @@ REFUSED_INSERTS = {
 }
 
 
-@pytest.mark.parametrize(("named", "statement"), REFUSED_INSERTS.items(), ids=REFUSED_INSERTS)
-def test_the_table_itself_refuses_what_other_programs_write(url: PostgresURL, named: str, statement: str) -> None:
+def test_the_table_itself_refuses_what_other_programs_write(url: PostgresURL) -> None:
     """The error names the constraint, or the column of a missing text."""
-    with pytest.raises(psycopg.IntegrityError) as error:
-        execute(url.conninfo, statement)
-    assert (error.value.diag.constraint_name if "_" in named else error.value.diag.column_name) == named
+    for named, statement in REFUSED_INSERTS.items():
+        with pytest.raises(psycopg.IntegrityError) as error:
+            execute(url.conninfo, statement)
+        assert named in (error.value.diag.constraint_name, error.value.diag.column_name)
 
 
 # ---- steps

@@ -9,7 +9,7 @@ import pytest
 from harness import Service, Site
 from postgres import QUICK, Server, at_port, execute, until
 from proxy import Proxy
-from stores import BUDI, SITI, opened, read_all
+from stores import BUDI, SITI, age_history, opened
 
 from mahasiswa.settings import PostgresURL
 from mahasiswa.store import Store, migrate
@@ -24,7 +24,7 @@ def test_an_acknowledged_write_is_on_the_next_page_of_every_instance(url: Postgr
 
     def write_and_read(name: str, here: Site, there: Site) -> None:
         with here, there:
-            for number in range(40):
+            for number in range(15):
                 nim = f"{name}-{number}"
                 steps: list[Step] = [
                     (lambda nim=nim: here.add(nim, "sebelum", "Solo"), "sebelum"),  # type: ignore[misc]
@@ -92,14 +92,18 @@ def test_a_service_without_the_right_to_read_its_version_asks_for_every_page(ser
 
 
 async def test_a_standby_can_be_read_without_a_version_and_not_written(server: Server, url: PostgresURL) -> None:
-    """It may lag behind, and its snapshots do not tell by how much."""
+    """It may lag behind, and its snapshots do not tell by how much. It keeps the days of its primary and purges nothing."""
     execute(url.conninfo, "INSERT INTO mahasiswa VALUES ('0001', 'Siti Aminah', 'Jalan Kaliurang 5')")
+    await asyncio.to_thread(age_history, url, 31)
     with Server(QUICK, standby_of=server) as standby:
         standby_url = PostgresURL(at_port(url.conninfo, standby.port))
-        migrate(standby_url)
+        migrate(standby_url, 7)
         async with opened(standby_url) as store:
             assert await store.version() is None
-            assert (await store.snapshot(10))[:3] == (None, 1, ["\0".join(SITI).encode()])
+            snapshot = await store.snapshot(10)
+            assert snapshot[:3] == (None, 1, ["\0".join(SITI).encode()])
+            assert snapshot.last
+            await store.purge()
+            assert (await store.history("", None, 0, 10)).total == 1
             with pytest.raises(Unavailable, match="read-only"):
                 await store.add(*BUDI)
-            assert await read_all(store) == [SITI]
