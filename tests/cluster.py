@@ -199,7 +199,7 @@ class Cluster:
     def create_database(self, primary: Host) -> None:
         """Create the role and an empty database, as docs/deploy.md tells."""
         if not self.sql(primary, "SELECT rolname FROM pg_roles WHERE rolname = 'mahasiswa'").strip():
-            self.sql(primary, f"CREATE ROLE mahasiswa LOGIN PASSWORD '{PASSWORD}'; GRANT pg_monitor TO mahasiswa")
+            self.sql(primary, f"CREATE ROLE mahasiswa LOGIN PASSWORD '{PASSWORD}'")
         self.sql(primary, "DROP DATABASE IF EXISTS mahasiswa WITH (FORCE)")
         self.sql(primary, "CREATE DATABASE mahasiswa OWNER mahasiswa")
 

@@ -23,20 +23,20 @@ import psycopg
 from harness import free_port
 from processes import output_of
 
-from mahasiswa.store.postgres.sql import DESCRIBE_TABLE
-
 START_TIMEOUT_SECONDS = 30.0
 
 # Settings for tests that promise nothing about a crash: the server starts and answers sooner.
 QUICK = {"fsync": "off", "autovacuum": "off"}
 
-# The statement by which release 1.0.0 created the table.
-RELEASE_1_0_0 = """
-CREATE TABLE IF NOT EXISTS mahasiswa (
-  nim TEXT COLLATE "C" NOT NULL PRIMARY KEY CHECK (nim NOT IN ('.', '..') AND length(nim) <= 255),
-  nama TEXT NOT NULL,
-  alamat TEXT NOT NULL
-)
+# The parts of the table `mahasiswa` and its comment.
+DESCRIBE = """
+SELECT 'column', attname, format_type(atttypid, atttypmod) FROM pg_attribute
+WHERE attrelid = to_regclass('mahasiswa') AND attnum > 0 AND NOT attisdropped
+UNION ALL SELECT 'constraint', conname, pg_get_constraintdef(oid) FROM pg_constraint
+WHERE conrelid = to_regclass('mahasiswa') AND contype <> 'n'
+UNION ALL SELECT 'trigger', tgname, concat(tgenabled, pg_get_triggerdef(oid)) FROM pg_trigger
+WHERE tgrelid = to_regclass('mahasiswa') AND NOT tgisinternal
+UNION ALL SELECT 'comment', '', obj_description(to_regclass('mahasiswa'), 'pg_class')
 """
 
 
@@ -185,10 +185,9 @@ def execute(address: str, statements: str) -> list[tuple[object, ...]]:
         return cursor.fetchall() if cursor.description else []
 
 
-def describe(address: str) -> tuple[set[tuple[object, ...]], object]:
-    """Return every part of the table `mahasiswa` and its comment."""
-    comment = "SELECT obj_description(to_regclass('mahasiswa'), 'pg_class')"
-    return set(execute(address, DESCRIBE_TABLE)), execute(address, comment)
+def describe(address: str) -> set[tuple[object, ...]]:
+    """Return every part of the table `mahasiswa`, and its comment."""
+    return set(execute(address, DESCRIBE))
 
 
 def at_port(address: str, port: int) -> str:

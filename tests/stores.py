@@ -19,15 +19,6 @@ from mahasiswa.store.errors import Refused, Unavailable
 SITI = Mahasiswa("0001", "Siti Aminah", "Jalan Kaliurang 5")
 BUDI = Mahasiswa("0002", "Budi", "Bantul")
 
-# The SQLite table of release 1.0.0. It is written out here, so that a test fails if the program's own copy is changed.
-RELEASE_1_0_0 = """
-CREATE TABLE IF NOT EXISTS mahasiswa (
-  nim TEXT NOT NULL PRIMARY KEY,
-  nama TEXT NOT NULL,
-  alamat TEXT NOT NULL
-) STRICT, WITHOUT ROWID
-"""
-
 
 @asynccontextmanager
 async def opened(url: DatabaseURL) -> AsyncIterator[Store]:

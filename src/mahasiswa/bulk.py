@@ -8,6 +8,7 @@ import stat
 import sys
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
@@ -15,9 +16,9 @@ import click
 
 from mahasiswa import interrupt, sheets, wording
 from mahasiswa.record import Incoming, Mahasiswa
-from mahasiswa.settings import DatabaseURL, SQLiteURL
+from mahasiswa.settings import DatabaseURL
 from mahasiswa.store import Merged, Query, Store, migrate, open_store
-from mahasiswa.store.errors import Refused, StoreError, Unusable
+from mahasiswa.store.errors import Refused, StoreError
 from mahasiswa.store.history import UNDOABLE_ROWS_MAX
 from mahasiswa.store.threads import copy, in_thread
 
@@ -59,8 +60,8 @@ def import_file(url: DatabaseURL, file: Path, *, update: bool, dry_run: bool) ->
         sheets.read(source, sheets.COMMAND_LINE) as table,
         _progress("Import", file.stat().st_size) as advance,
     ):
-        batches = _clean(cleaner, file, table, skipped, lambda: advance(source.tell()))
-        merged = _run(_with_store(url, lambda store: store.merge(batches, update=update, dry_run=dry_run)))
+        rows = chain.from_iterable(_clean(cleaner, file, table, skipped, lambda: advance(source.tell())))
+        merged = _run(_with_store(url, lambda store: store.merge(rows, update=update, dry_run=dry_run)))
     if merged.incomplete:
         raise Failure(_lines(file, ((row, wording.NEW_NEEDS_BOTH) for row in merged.incomplete)))
     return merged, [*_lines(file, skipped), *_lines(file, cleaner.suspects().items())]
@@ -74,14 +75,14 @@ def export_file(url: DatabaseURL, file: Path) -> int:
     is_xlsx = file.suffix.lower() == ".xlsx"
 
     async def export(store: Store) -> int:
-        count = await store.count(Query())
+        count = (await store.search(Query(), 0, 0)).total
         with _complete_file(file) as target, _progress("Export", count) as advance:
             if is_xlsx:
                 records = store.chunks(Query())
                 await in_thread(records, lambda records: sheets.write_xlsx(_counted(records, advance), target))
             else:
-                lines = store.lines(Query(), sheets.is_ordinary)
-                await in_thread(lines, lambda lines: sheets.write_csv(_counted(lines, advance), target))
+                records = store.chunks(Query())
+                await in_thread(records, lambda records: sheets.write_csv(_counted(records, advance), target))
         return count
 
     with _failures(file):
@@ -95,7 +96,7 @@ def copy_records(source: DatabaseURL, target: DatabaseURL) -> int:
     """
 
     async def copy_all(store: Store) -> int:
-        with _progress("Copy", await store.count(Query())) as advance:
+        with _progress("Copy", (await store.search(Query(), 0, 0)).total) as advance:
             return await _with_store(
                 target, lambda other: copy(store, other, lambda records: _counted(records, advance))
             )
@@ -171,14 +172,7 @@ def _run(work: Coroutine[Any, Any, T]) -> T:
 async def _with_store(url: DatabaseURL, work: Callable[[Store], Awaitable[T]], *, create: bool = True) -> T:
     """Await `work` with an open store. With `create=False`, an SQLite file that does not exist is an error."""
     gc.disable()  # a million rows make no cycles, and searching them for cycles takes a tenth of the time
-    if not create and isinstance(url, SQLiteURL):
-        try:
-            url.path.stat()
-        except FileNotFoundError:
-            raise Unusable(f"{url.path} does not exist") from None
-        except OSError as error:
-            raise Unusable(f"{url.path} cannot be used: {error.strerror}") from error
-    await asyncio.to_thread(migrate, url)
+    await asyncio.to_thread(migrate, url, create=create)
     store = await open_store(url)
     try:
         return await work(store)

@@ -138,7 +138,7 @@ def backup(file: Path) -> None:
     mahasiswa backup "mahasiswa-$(date +%F).db"
     """  # noqa: D301 - as above
     url = _settings().database_url
-    from mahasiswa.store import backup  # noqa: PLC0415 - as above
+    from mahasiswa.store.engines import backup  # noqa: PLC0415 - as above
     from mahasiswa.store.errors import Unusable  # noqa: PLC0415 - as above
 
     try:
@@ -161,7 +161,7 @@ def restore(file: Path) -> None:
     mahasiswa restore mahasiswa-2026-11-20.db
     """  # noqa: D301 - as above
     url = _settings().database_url
-    from mahasiswa.store import restore  # noqa: PLC0415 - as above
+    from mahasiswa.store.engines import restore  # noqa: PLC0415 - as above
     from mahasiswa.store.errors import Unusable  # noqa: PLC0415 - as above
 
     try:
@@ -209,30 +209,6 @@ def doctor(folder: Path | None) -> None:
     except Unusable as error:
         _fail(f"mahasiswa: {error}")
     sys.exit(not is_good)
-
-
-@main.command()
-@_ended_early("nothing was changed")
-def adopt() -> None:
-    """Take over a table "mahasiswa" that another program made.
-
-    The table is rebuilt with the definition of this program, and every record keeps its texts unchanged. SQLite: the
-    database is backed up first, to a new file beside it. Nothing changes if a record or the table itself cannot be
-    taken over; the reason is printed. Stop the service and the other program first.
-
-    \b
-    DATABASE_URL=sqlite:////srv/mahasiswa.db mahasiswa adopt
-    """  # noqa: D301 - as above
-    url = _settings().database_url
-    from mahasiswa.store import adopt  # noqa: PLC0415 - as above
-    from mahasiswa.store.errors import Unusable  # noqa: PLC0415 - as above
-
-    try:
-        adopted = adopt(url)
-    except Unusable as error:
-        _fail(f"mahasiswa: {error}")
-    saved = f"; the database as it was before: {adopted.backup}" if adopted.backup else ""
-    click.echo(f"{adopted.records} records adopted{saved}")
 
 
 @main.command()

@@ -4,8 +4,8 @@ import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from mahasiswa.settings import Settings, SQLiteURL
-from mahasiswa.store import examine, examine_backup
+from mahasiswa.settings import DatabaseURL, Settings
+from mahasiswa.store.engines import backup_files, examine, examine_backup
 from mahasiswa.store.findings import Finding, good, wrong
 
 BACKUP_MAX_HOURS = 26
@@ -22,33 +22,29 @@ def diagnose(settings: Settings, environ: Mapping[str, str], backups: Path | Non
         yield wrong(f"{name} is not a setting and is ignored. If you mean {setting}, rename it.")
     if not misspelt:
         yield good(f"The settings can be used. People open {settings.base_url}/")
-    yield from examine(settings.database_url, settings.workers)
+    yield from examine(settings.database_url)
     if backups:
-        yield from _newest_backup(settings, backups)
+        yield from _newest_backup(settings.database_url, backups)
     else:
         yield good("The back-ups were not checked. To check them: mahasiswa doctor --backup FOLDER")
 
 
-def _newest_backup(settings: Settings, folder: Path) -> Iterator[Finding]:
-    is_sqlite = isinstance(settings.database_url, SQLiteURL)
-    pattern = "*.db" if is_sqlite else "*.dump"
+def _newest_backup(url: DatabaseURL, folder: Path) -> Iterator[Finding]:
     try:
-        newest = max((file.stat().st_mtime, file) for file in folder.iterdir() if file.match(pattern))
-    except ValueError:
-        yield wrong(f"{folder} holds no back-up ({pattern}). Make one: see docs/operations.md, Back up")
-        return
+        made = {file: file.stat().st_mtime for file in backup_files(url, folder)}
     except OSError as error:
         yield wrong(f"{folder} cannot be read: {error.strerror}.")
         return
-    hours = (time.time() - newest[0]) / 3600
-    age = f"The newest back-up, {newest[1]}, is {hours:.1f} hours old"
+    if not made:
+        yield wrong(f"{folder} holds no back-up. Make one: see docs/operations.md, Back up")
+        return
+    newest = max(made, key=made.__getitem__)
+    hours = (time.time() - made[newest]) / 3600
+    age = f"The newest back-up, {newest}, is {hours:.1f} hours old"
     if hours < -CLOCK_TOLERANCE_HOURS:
-        yield wrong(f"{newest[1]} was made later than now. Set the clock: timedatectl set-ntp true")
+        yield wrong(f"{newest} was made later than now. Set the clock: timedatectl set-ntp true")
     elif hours > BACKUP_MAX_HOURS:
         yield wrong(f"{age}. Find out why no newer one was made: systemctl status mahasiswa-backup.timer")
     else:
         yield good(f"{age}.")
-    if is_sqlite:
-        yield examine_backup(newest[1])
-    else:
-        yield good(f"Its contents were not checked. To check them: pg_restore --list {newest[1]}")
+    yield examine_backup(url, newest)

@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+from string import ascii_lowercase, ascii_uppercase
 from typing import Literal, NamedTuple, TypeAlias
 
 Field = Literal["nim", "nama", "alamat"]
@@ -91,4 +92,5 @@ def near_key(nim: str) -> str:
     return nim.translate(_NEAR).lstrip("0")
 
 
-_NEAR = {ord(" "): None, ord("."): None, ord("-"): None} | {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
+NEAR_KEY_REMOVED = " .-"
+_NEAR = str.maketrans(ascii_uppercase, ascii_lowercase, NEAR_KEY_REMOVED)

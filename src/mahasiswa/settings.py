@@ -6,7 +6,7 @@ import re
 import socket
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 from urllib.parse import SplitResult, urlsplit
 from zoneinfo import ZoneInfo
 
@@ -24,6 +24,7 @@ class SettingError(ValueError):
 class SQLiteURL:
     """`sqlite:///relative.db` or `sqlite:////absolute.db`."""
 
+    scheme: ClassVar = "sqlite"
     path: Path
 
 
@@ -31,6 +32,7 @@ class SQLiteURL:
 class PostgresURL:
     """`postgresql://…`, as libpq reads it. It may hold a password, so it is never shown."""
 
+    scheme: ClassVar = "postgresql"
     conninfo: str = dataclasses.field(repr=False)
 
 
@@ -128,10 +130,11 @@ def _every_address() -> str:
 def _is_slip(name: str, setting: str) -> bool:
     """Whether a name differs from a setting's by one slip: a letter wrong, missing or added, two exchanged, case, or `_`.
 
-    A name that contains the setting's, or is a part of it, belongs to another program: HOSTNAME, PORTS, WORKER. So does
-    a name with a digit. Too many names differ from a setting of four letters in one letter, so there that is no slip.
+    A name that contains the setting's, or is a part of a setting of one word, belongs to another program: HOSTNAME,
+    PORTS, WORKER. So does a name with a digit. Too many names differ from a setting of four letters in one letter, so
+    there that is no slip.
     """
-    if setting in name or name in setting or any(letter.isdigit() for letter in name):
+    if setting in name or (name in setting and "_" not in setting) or any(letter.isdigit() for letter in name):
         return False
     written, meant = name.upper().replace("_", ""), setting.replace("_", "")
     while written and written[0] == meant[:1]:
@@ -189,7 +192,7 @@ class Settings:
                 values[field.name] = field.metadata["parse"](text)
             except ValueError as error:
                 # A database's address may hold a password, which must not get into a log.
-                shown = "that" if variable == "DATABASE_URL" and "@" in text else repr(text)
+                shown = "that" if variable == "DATABASE_URL" else repr(text)
                 raise SettingError(f"{variable} must be {error}, not {shown}") from None
         return cls(**values)
 

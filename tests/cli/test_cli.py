@@ -73,7 +73,6 @@ def test_a_missing_folder_has_exit_code_1(operator: Operator, arguments: list[st
         ("import", ["mahasiswa import mahasiswa.xlsx --dry-run", "mahasiswa import mahasiswa.csv --existing update"]),
         ("export", ["mahasiswa export mahasiswa.xlsx", "mahasiswa export - | gzip > mahasiswa.csv.gz"]),
         ("backup", ['mahasiswa backup "mahasiswa-$(date +%F).db"']),
-        ("adopt", ["DATABASE_URL=sqlite:////srv/mahasiswa.db mahasiswa adopt"]),
         ("forget", ["mahasiswa forget 20/456839/TK/50663"]),
         (
             "copy",

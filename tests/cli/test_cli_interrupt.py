@@ -15,7 +15,6 @@ import pytest
 from operators import (
     COMMAND,
     COMMAND_SECONDS,
-    FILL,
     MANY,
     Operator,
     operator_in_empty_folder,
@@ -29,8 +28,6 @@ from stores import run_script
 __all__ = ["operator_in_empty_folder", "operator_with_a_long_list"]
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has other terminals")
-
-FOREIGN = "CREATE TABLE mahasiswa (nim TEXT, nama TEXT, alamat TEXT)"
 
 BEGUN = re.compile(rb"\b[1-9]\d?%")
 """A progress bar that is neither at its begin nor at its end."""
@@ -133,16 +130,6 @@ def test_an_interrupted_backup_leaves_no_file(filled: Operator) -> None:
     code, lines = interrupted(filled, ["backup", "cadangan.db"], exists(filled.folder, ".mahasiswa-*"))
     assert (code, lines) == (130, [b"mahasiswa: interrupted; nothing was written"])
     assert filled.names() == set()
-
-
-def test_an_interrupted_adoption_changes_nothing(operator: Operator) -> None:
-    """It is interrupted while it rebuilds the table. Its back-up file is removed."""
-    run_script(operator.database, f"{FOREIGN}; {FILL}")
-    before = operator.database.read_bytes()
-    code, lines = interrupted(operator, ["adopt"], exists(operator.folder, "mahasiswa.db.before-*"))
-    assert (code, lines) == (130, [b"mahasiswa: interrupted; nothing was changed"])
-    assert operator.database.read_bytes() == before
-    assert operator.names() == set()
 
 
 def test_an_interrupted_restore_changes_nothing(filled: Operator) -> None:

@@ -12,7 +12,7 @@ import pytest
 from harness import SETTINGS, START_SECONDS, Service, Site, run_to_the_end
 from processes import children
 
-from mahasiswa.settings import Settings
+from mahasiswa.settings import SettingError, Settings
 
 WRONG = {
     "HOST": ["nowhere.example", "256.1.1.1", "127.0.0.1:3000", "[::1]", " ", "*"],
@@ -22,7 +22,8 @@ WRONG = {
         "sqlite://mahasiswa.db",
         "sqlite:///",
         "sqlite:///:memory:",
-        "mysql://localhost/mahasiswa",
+        "mysql://admin:rahasia@localhost/mahasiswa",
+        "host=localhost password=rahasia",
     ],
     "BASE_URL": [
         "localhost:3000",
@@ -62,6 +63,7 @@ SLIPS = {
     "port": "PORT",
     "DATABSE_URL": "DATABASE_URL",
     "DATABASEURL": "DATABASE_URL",
+    "DATABASE_UR": "DATABASE_URL",
     "BASE_ULR": "BASE_URL",
     "CDN_URI": "CDN_URL",
     "CDN_INTEGRRITY": "CDN_INTEGRITY",
@@ -109,17 +111,21 @@ def test_help_shows_every_setting_and_its_default() -> None:
         assert lines[variable].endswith(f"[{default}]")
 
 
-@pytest.mark.parametrize(
-    ("variable", "value"), [(variable, value) for variable, values in WRONG.items() for value in values]
-)
-def test_a_wrong_value_is_one_line_and_exit_code_2(tmp_path: Path, variable: str, value: str) -> None:
-    """A wrong value gives exit code 2 and one line with the setting and the value, and no file is created."""
+@pytest.mark.parametrize("variable", WRONG)
+def test_a_wrong_value_is_one_line_and_exit_code_2(tmp_path: Path, variable: str) -> None:
+    """The line has the setting and the value, and no file is created. An address may hold a password, so it is not shown."""
+    for value in WRONG[variable]:
+        with pytest.raises(SettingError) as refused:
+            Settings.from_environment({variable: value})
+        shown = "that" if variable == "DATABASE_URL" else repr(value)
+        assert re.fullmatch(rf"{variable} must be [^\n]{{5,}}, not {re.escape(shown)}", str(refused.value))
     ended = run_to_the_end({variable: value}, tmp_path)
-    assert ended.returncode == 2
-    assert ended.stdout == ""
-    assert re.fullmatch(rf"mahasiswa: {variable} must be [^\n]{{5,}}, not [^\n]+\n", ended.stderr)
     # A terminal that can only show ASCII gets an escaped text.
-    assert any(shown in ended.stderr for shown in (repr(value), ascii(value)))
+    shown_lines = {
+        f"mahasiswa: {text}\n" for text in (str(refused.value), str(refused.value).replace(shown, ascii(value)))
+    }
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert ended.stderr.replace("\\u2026", "…") in shown_lines
     assert list(tmp_path.iterdir()) == []
 
 
@@ -137,19 +143,13 @@ def test_a_wrong_value_is_reported_before_other_problems(tmp_path: Path) -> None
     assert ended.stderr.startswith("mahasiswa: SAME_ORIGIN_ONLY must be ")
 
 
-def test_the_error_about_a_wrong_database_url_hides_its_password(tmp_path: Path) -> None:
-    """The error about a wrong DATABASE_URL does not show the password in it."""
-    ended = run_to_the_end({"DATABASE_URL": "mysql://admin:rahasia@localhost/mahasiswa"}, tmp_path)
-    assert ended.returncode == 2
-    assert re.fullmatch(r"mahasiswa: DATABASE_URL must be [^\n]+\n", ended.stderr)
-    assert "rahasia" not in ended.stderr
-
-
-@pytest.mark.parametrize(("written", "meant"), SLIPS.items())
-def test_a_misspelt_setting_is_one_line_of_warning(tmp_path: Path, written: str, meant: str) -> None:
-    """The line names both variables, and not the value. The service starts."""
-    with Service(tmp_path / "mahasiswa.db", {written: "rahasia"}) as service:
-        assert service.stderr() == f"mahasiswa: {written} is not a setting and is ignored; did you mean {meant}?\n"
+def test_a_misspelt_setting_is_one_line_of_warning(tmp_path: Path) -> None:
+    """The line names both variables, and not the value. The service starts. An empty value counts as unset."""
+    with Service(tmp_path / "mahasiswa.db", dict.fromkeys(SLIPS, "rahasia") | {"POTR": ""}) as service:
+        assert set(service.stderr().splitlines()) == {
+            f"mahasiswa: {written} is not a setting and is ignored; did you mean {meant}?"
+            for written, meant in SLIPS.items()
+        }
 
 
 def test_every_setting_has_a_misspelling_to_test() -> None:
@@ -160,12 +160,6 @@ def test_every_setting_has_a_misspelling_to_test() -> None:
 def test_variables_of_other_programs_are_no_misspelt_settings(tmp_path: Path) -> None:
     """The service warns of none of these variables, although some resemble a setting."""
     with Service(tmp_path / "mahasiswa.db", dict.fromkeys(set(ORDINARY.split()) - os.environ.keys(), "1")) as service:
-        assert service.stderr() == ""
-
-
-def test_a_misspelt_setting_with_an_empty_value_is_no_warning(tmp_path: Path) -> None:
-    """An empty value counts as unset, as for a setting."""
-    with Service(tmp_path / "mahasiswa.db", {"PROT": ""}) as service:
         assert service.stderr() == ""
 
 

@@ -71,8 +71,7 @@ def operations(draw: st.DrawFn) -> tuple[str, Operation]:
             st.tuples(
                 st.just("after"), st.tuples(st.none() | NIMS.map(lambda nim: nim.replace("\0", "")), st.integers(1, 3))
             ),
-            st.tuples(st.just("count"), st.tuples(QUERIES)),
-            st.tuples(st.just("search"), st.tuples(QUERIES, st.integers(0, 3), st.integers(1, 5))),
+            st.tuples(st.just("search"), st.tuples(QUERIES, st.integers(0, 3), st.integers(0, 5))),
             st.tuples(st.just("all"), st.tuples(QUERIES)),
             st.tuples(
                 st.just("write_all"),
@@ -115,10 +114,8 @@ async def write_all(store: Store, wanted: Sequence[tuple[Mahasiswa, bool]]) -> N
 
 
 async def merge(store: Store, incoming: Sequence[Incoming], update: bool, dry_run: bool) -> object:  # noqa: FBT001 - drawn
-    """Import rows in two batches."""
-    half = len(incoming) // 2
-    batches = [batch for batch in (incoming[:half], incoming[half:]) if batch]
-    return (await store.merge(batches, update=update, dry_run=dry_run))._replace(seconds=0)
+    """Import rows, and leave out the time."""
+    return (await store.merge(incoming, update=update, dry_run=dry_run))._replace(seconds=0)
 
 
 async def read_all(store: Store, query: Query) -> list[Mahasiswa]:
@@ -158,7 +155,7 @@ async def outcome(operation: Operation, store: Store) -> object:
     except Refused as refused:
         return refused.field, refused.reason
     except Changed as changed:
-        return changed.nim, changed.current
+        return str(changed)
     except EditConflict as conflict:
         return conflict.current, conflict.edited, conflict.before
 
@@ -215,11 +212,10 @@ def test_both_engines_find_the_same_records(runner: tuple[asyncio.Runner, Store,
     async def both(query: Query, offset: int, limit: int) -> None:
         found = await read_all(sqlite, query)
         assert found == await read_all(postgres, query)
-        assert len(found) == await sqlite.count(query) == await postgres.count(query)
         for store in (sqlite, postgres):
             page = await store.search(query, offset, limit)
             assert (page.total, page.records) == (len(found), found[offset : offset + limit])
 
     for store in (sqlite, postgres):
-        assert loop.run(store.merge([records], update=False, dry_run=False)).new == len(records)
+        assert loop.run(store.merge(records, update=False, dry_run=False)).new == len(records)
     compare()

@@ -97,8 +97,8 @@ async def test_a_change_that_changes_nothing_leaves_no_entry(store: Store) -> No
     await attempt(store.add(*SITI))
     await attempt(store.add("..", "Budi", "Bantul"))
     await store.write_all([Write(SITI, None)])
-    await store.merge([[(1, *SITI)]], update=True, dry_run=False)
-    assert await store.delete_all(["0002"]) == 0
+    await store.merge([(1, *SITI)], update=True, dry_run=False)
+    await store.delete_all(["0002"])
     assert await changes(store) == [(None, SITI)]
 
 
@@ -119,7 +119,7 @@ async def test_the_history_keeps_a_text_to_the_byte(store: Store, text: str) -> 
     await store.update(record.nim, "Siti", "Solo")
     entry = await last_entry(store)
     assert entry.before == record
-    await store.undo(entry.id)
+    await store.undo(entry.id, is_batch=False)
     assert await read_all(store) == [record]
 
 
@@ -206,9 +206,9 @@ async def test_an_import_by_command_is_one_batch(store: Store) -> None:
     """A dry run is none."""
     await store.add(*SITI)
     rows = [(1, SITI.nim, None, "Solo"), (2, *BUDI)]
-    await store.merge([rows], update=True, dry_run=True)
+    await store.merge(rows, update=True, dry_run=True)
     await last_entry(store)
-    await store.merge([rows], update=True, dry_run=False)
+    await store.merge(rows, update=True, dry_run=False)
     batch = await last_batch(store, "import", 2)
     assert await changes(store, batch=batch.id) == [(SITI, SITI._replace(alamat="Solo")), (None, BUDI)]
 
@@ -217,7 +217,7 @@ async def test_a_bulk_delete_is_one_batch(store: Store) -> None:
     """Unknown nims, also one with a NUL, and a nim that is named twice do not count."""
     for record in (SITI, BUDI, ANI):
         await store.add(*record)
-    assert await store.delete_all([BUDI.nim, "0009", SITI.nim, BUDI.nim, "00\0", "0003\0"]) == 2
+    await store.delete_all([BUDI.nim, "0009", SITI.nim, BUDI.nim, "00\0", "0003\0"])
     assert await read_all(store) == [ANI]
     batch = await last_batch(store, "delete", 2)
     assert await changes(store, batch=batch.id) == [(SITI, None), (BUDI, None)]
@@ -254,14 +254,14 @@ async def test_a_nim_that_is_written_twice_in_one_import_is_refused(store: Store
 async def test_an_undo_restores_the_record_as_it_was_before(store: Store) -> None:
     """The undo of an addition deletes, of an edit edits, and of a deletion adds."""
     await store.add(*SITI)
-    await store.undo((await last_entry(store)).id)
+    await store.undo((await last_entry(store)).id, is_batch=False)
     assert await read_all(store) == []
     await store.add(*SITI)
     await store.update(*SITI._replace(nama="Siti"))
-    await store.undo((await last_entry(store)).id)
+    await store.undo((await last_entry(store)).id, is_batch=False)
     assert await read_all(store) == [SITI]
     await store.delete(SITI.nim)
-    await store.undo((await last_entry(store)).id)
+    await store.undo((await last_entry(store)).id, is_batch=False)
     assert await read_all(store) == [SITI]
 
 
@@ -269,14 +269,14 @@ async def test_an_undo_can_be_undone(store: Store) -> None:
     """It is a batch of one record, and its undo is one too."""
     await store.add(*SITI)
     await store.delete(SITI.nim)
-    await store.undo((await last_entry(store)).id)
+    await store.undo((await last_entry(store)).id, is_batch=False)
     before: Mahasiswa | None = None
     for after in (SITI, None, SITI):
         undone = await last_batch(store, "undo", 1)
         assert undone.only
         assert change(undone.only) == (before, after)
         assert await read_all(store) == ([after] if after else [])
-        await store.undo_batch(undone.id)
+        await store.undo(undone.id, is_batch=True)
         before = after
 
 
@@ -286,7 +286,7 @@ async def test_an_undo_overwrites_no_later_change(store: Store) -> None:
     entry = await last_entry(store)
     current = SITI._replace(nama="Siti")
     await store.update(*current)
-    raised = await conflict(store.undo(entry.id))
+    raised = await conflict(store.undo(entry.id, is_batch=False))
     assert (raised.conflicts, raised.total) == ([Conflict(entry, current)], 1)
     assert await read_all(store) == [current]
     assert len(await items(store)) == 2
@@ -298,8 +298,8 @@ async def test_an_undo_of_an_edit_conflicts_with_a_deletion(store: Store) -> Non
     await store.update(*SITI._replace(nama="Siti"))
     entry = await last_entry(store)
     await store.delete(SITI.nim)
-    assert (await conflict(store.undo(entry.id))).conflicts == [Conflict(entry, None)]
-    await store.undo(entry.id, "-")
+    assert (await conflict(store.undo(entry.id, is_batch=False))).conflicts == [Conflict(entry, None)]
+    await store.undo(entry.id, is_batch=False, versi="-")
     assert await read_all(store) == [SITI]
 
 
@@ -312,9 +312,11 @@ async def test_an_undo_overwrites_exactly_the_record_that_was_seen(store: Store)
     await store.update(*seen)
     await store.update(*current)
     for versi in (digest(seen), "-", "another"):
-        assert (await conflict(store.undo(entry.id, versi))).conflicts == [Conflict(entry, current)]
+        assert (await conflict(store.undo(entry.id, is_batch=False, versi=versi))).conflicts == [
+            Conflict(entry, current)
+        ]
     assert await store.get(SITI.nim) == current
-    await store.undo(entry.id, digest(current))
+    await store.undo(entry.id, is_batch=False, versi=digest(current))
     assert await store.get(SITI.nim) == SITI
     undone = await last_batch(store, "undo", 1)
     assert undone.only
@@ -328,8 +330,8 @@ async def test_an_undo_of_a_deletion_conflicts_with_a_new_record_of_that_nim(sto
     entry = await last_entry(store)
     other = SITI._replace(nama="Ani")
     await store.add(*other)
-    assert (await conflict(store.undo(entry.id))).conflicts == [Conflict(entry, other)]
-    await store.undo(entry.id, digest(other))
+    assert (await conflict(store.undo(entry.id, is_batch=False))).conflicts == [Conflict(entry, other)]
+    await store.undo(entry.id, is_batch=False, versi=digest(other))
     assert await read_all(store) == [SITI]
     assert (await last_batch(store, "undo", 1)).only
 
@@ -338,9 +340,9 @@ async def test_an_undo_that_is_sent_twice_changes_nothing_the_second_time(store:
     """A record that is already as it was before counts as restored."""
     await store.add(*SITI)
     entry = await last_entry(store)
-    await store.undo(entry.id)
+    await store.undo(entry.id, is_batch=False)
     before = await items(store)
-    await store.undo(entry.id)
+    await store.undo(entry.id, is_batch=False)
     assert await items(store) == before
     assert await read_all(store) == []
 
@@ -349,7 +351,11 @@ async def test_an_undo_that_is_sent_twice_changes_nothing_the_second_time(store:
 async def test_an_unknown_number_is_not_in_the_history(store: Store, number: int) -> None:
     """Neither as an entry nor as a batch."""
     await store.add(*SITI)
-    for undo in (store.undo(number), store.undo(number, "-"), store.undo_batch(number)):
+    for undo in (
+        store.undo(number, is_batch=False),
+        store.undo(number, is_batch=False, versi="-"),
+        store.undo(number, is_batch=True),
+    ):
         with pytest.raises(NotInHistory):
             await undo
     assert await items(store, batch=number) == []
@@ -362,7 +368,11 @@ async def test_an_entry_of_a_batch_is_undone_only_with_its_batch(store: Store) -
     (inner, *_) = await items(store, batch=batch.id)
     await store.add(*ANI)
     entry = await last_entry(store)
-    for undo in (store.undo(inner.id), store.undo(batch.id), store.undo_batch(entry.id)):
+    for undo in (
+        store.undo(inner.id, is_batch=False),
+        store.undo(batch.id, is_batch=False),
+        store.undo(entry.id, is_batch=True),
+    ):
         with pytest.raises(NotInHistory):
             await undo
     assert await read_all(store) == [SITI, BUDI, ANI]
@@ -376,9 +386,9 @@ async def test_a_batch_is_undone_as_a_whole(store: Store) -> None:
     await store.add(*SITI)
     changed = SITI._replace(nama="Siti")
     await store.write_all([Write(changed, digest(SITI)), Write(BUDI, None)])
-    await store.undo_batch((await last_batch(store, "import", 2)).id)
+    await store.undo((await last_batch(store, "import", 2)).id, is_batch=True)
     assert await read_all(store) == [SITI]
-    await store.undo_batch((await last_batch(store, "undo", 2)).id)
+    await store.undo((await last_batch(store, "undo", 2)).id, is_batch=True)
     assert await read_all(store) == [changed, BUDI]
 
 
@@ -386,8 +396,8 @@ async def test_a_bulk_delete_is_undone_as_a_whole(store: Store) -> None:
     """Every record comes back unchanged."""
     records = [Mahasiswa(f"{number:04}", f"Siti {number}", "Solo\r\n") for number in range(1000)]
     await store.write_all([Write(record, None) for record in records])
-    assert await store.delete_all([record.nim for record in records]) == 1000
-    await store.undo_batch((await last_batch(store, "delete", 1000)).id)
+    await store.delete_all([record.nim for record in records])
+    await store.undo((await last_batch(store, "delete", 1000)).id, is_batch=True)
     assert await read_all(store) == records
 
 
@@ -400,7 +410,7 @@ async def test_a_batch_with_a_changed_record_is_not_undone(store: Store) -> None
     for record in records[1:]:
         await store.update(*record._replace(nama="Ani"))
     before = await read_all(store)
-    raised = await conflict(store.undo_batch(batch.id))
+    raised = await conflict(store.undo(batch.id, is_batch=True))
     assert raised.total == len(records) - 1  # the deleted record is as it was before the import
     seen = [(change(conflict.entry), conflict.current) for conflict in raised.conflicts]
     changed = records[1 : UNDO_CONFLICTS_MAX + 1]
@@ -414,7 +424,7 @@ async def test_one_of_many_concurrent_undos_is_made(url: DatabaseURL) -> None:
         await first.add(*SITI)
         await first.delete(SITI.nim)
         entry = await last_entry(first)
-        await asyncio.gather(*(store.undo(entry.id) for store in (first, second) * 4))
+        await asyncio.gather(*(store.undo(entry.id, is_batch=False) for store in (first, second) * 4))
         assert await read_all(second) == [SITI]
         assert [type(item) for item in await items(second)] == [Batch, Entry, Entry]
 
@@ -431,12 +441,12 @@ async def test_without_history_days_there_is_no_history(url: DatabaseURL) -> Non
     async with opened(url) as store:
         await store.add(*BUDI)
         await store.write_all([Write(ANI, None), Write(SITI._replace(nama="Siti"), digest(SITI))])
-        await store.merge([[(1, "0004", "Ina", "Solo")]], update=False, dry_run=False)
+        await store.merge([(1, "0004", "Ina", "Solo")], update=False, dry_run=False)
         await store.delete_all([BUDI.nim])
         assert await items(store) == []
         assert (await store.snapshot(10)).last is None
         with pytest.raises(NotInHistory):
-            await store.undo(entry.id)
+            await store.undo(entry.id, is_batch=False)
 
 
 async def test_history_days_create_the_history_again(url: DatabaseURL) -> None:
@@ -450,7 +460,7 @@ async def test_history_days_create_the_history_again(url: DatabaseURL) -> None:
         await store.delete(SITI.nim)
         assert await changes(store) == [(SITI, None)]
         with pytest.raises(NotInHistory):
-            await store.undo(entry.id)
+            await store.undo(entry.id, is_batch=False)
 
 
 async def test_migrating_without_days_keeps_those_of_the_database(url: DatabaseURL) -> None:
@@ -474,7 +484,7 @@ async def test_an_expired_change_cannot_be_undone(url: DatabaseURL) -> None:
         await store.add(*BUDI)
         entry = await last_entry(store)
         await asyncio.to_thread(age_history, url, 31)
-        for undo in (store.undo(entry.id), store.undo_batch(batch.id)):
+        for undo in (store.undo(entry.id, is_batch=False), store.undo(batch.id, is_batch=True)):
             with pytest.raises(NotInHistory):
                 await undo
         assert await read_all(store) == [SITI, BUDI]
@@ -555,7 +565,7 @@ async def test_the_rest_of_a_batch_can_be_undone_after_forgetting(store: Store) 
     batch = await last_batch(store, "import", 1)
     assert batch.only
     assert change(batch.only) == (None, BUDI)
-    await store.undo_batch(batch.id)
+    await store.undo(batch.id, is_batch=True)
     assert await read_all(store) == []
     assert await store.forget(BUDI.nim)
     assert await items(store) == []

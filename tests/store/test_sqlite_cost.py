@@ -1,7 +1,6 @@
 """The cost of reads and writes of the SQLite store: linear, bounded, with deadlines, and stopped when cancelled."""
 
 import asyncio
-import shutil
 import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
@@ -35,7 +34,7 @@ def path(tmp_path: Path) -> Path:
 async def fill(store: Store, records: Sequence[tuple[str, str, str]]) -> None:
     """Import records into an empty list."""
     rows = [(number, *record) for number, record in enumerate(records, 2)]
-    assert (await store.merge([rows], update=False, dry_run=False)).new == len(records)
+    assert (await store.merge(rows, update=False, dry_run=False)).new == len(records)
 
 
 def many(count: int) -> list[tuple[str, str, str]]:
@@ -66,41 +65,17 @@ async def processor_seconds(work: Callable[[], Awaitable[object]]) -> float:
 # ---- searches
 
 
-@pytest.mark.parametrize("cari", ["a" * 254 + "b", "b" + "a" * 254, "a" * 254 + "é", "ñ" * 127 + "a" * 127 + "É"])
-async def test_the_cost_of_a_search_hardly_depends_on_the_searched_text(path: Path, cari: str) -> None:
-    """A long text that almost matches everywhere costs little more than a letter that is nowhere."""
+async def test_long_texts_and_hostile_words_hardly_slow_a_search(path: Path) -> None:
+    """A hundred texts of 64,000 mixed letters, ten words, and words that almost match everywhere."""
     async with opened(SQLiteURL(path)) as store:
-        await fill(store, [(f"{n}", "é" + "a" * 64_000, "a" * 64_000) for n in range(100)])
-        for query in (Query("z"), Query(cari)):
-            assert (await store.search(query, 0, 50)).total == 0
-        simple = await processor_seconds(lambda: store.search(Query("z"), 0, 50))
-        assert await processor_seconds(lambda: store.search(Query(cari), 0, 50)) < 20 * simple
-
-
-async def test_a_search_looks_at_each_text_once(path: Path) -> None:
-    """The page and the number of all that is found cost hardly more than the number alone."""
-    async with opened(SQLiteURL(path)) as store:
-        await fill(store, [(f"{n}", "a" * 64_000, "a" * 64_000) for n in range(100)])
-        number = await processor_seconds(lambda: store.count(Query("z")))
-        assert await processor_seconds(lambda: store.search(Query("z"), 0, 50)) < 1.7 * number
-
-
-async def test_many_letters_with_two_cases_do_not_multiply_the_cost_of_a_search(path: Path) -> None:
-    """Two hundred different accented letters cost no more than the first ones of them."""
-    letters = "".join(chr(code) for code in range(0x100, 0x500) if chr(code).lower() != chr(code).upper())[:200]
-    async with opened(SQLiteURL(path)) as store:
-        await fill(store, [(f"{n}", "é" * 30_000, "é" * 30_000) for n in range(20)])
-        some = await processor_seconds(lambda: store.search(Query(letters[:40]), 0, 50))
-        assert await processor_seconds(lambda: store.search(Query(letters), 0, 50)) < 3 * some
-
-
-async def test_the_last_page_of_a_sorted_list_costs_as_much_as_an_early_one(path: Path) -> None:
-    """It is read from the end of the list, so only a few keys are kept in order."""
-    async with opened(SQLiteURL(path)) as store:
-        await fill(store, many(40_000))
-        early = await processor_seconds(lambda: store.search(Query("", "nama"), 50, 50))
-        assert await processor_seconds(lambda: store.search(Query("", "nama"), 39_950, 50)) < 2 * early
-        assert len((await store.search(Query("", "nama"), 39_990, 50)).records) == 10
+        await fill(store, many(10_000))
+        usual = await processor_seconds(lambda: store.search(Query("siti"), 0, 50))
+        assert await processor_seconds(lambda: store.search(Query("s i t a m j l k u 5"), 0, 50)) < 4 * usual
+        await store.merge(
+            [(n, f"x{n}", "aéÀßđ’b中" * 8_000, "a" * 64_000) for n in range(100)], update=False, dry_run=False
+        )
+        for cari in ("siti", "a" * 254 + "b", "b" + "a" * 254, "ñ" * 127 + "a" * 127 + "É"):
+            assert await processor_seconds(lambda: store.search(Query(cari), 0, 50)) < 4 * usual  # noqa: B023 - awaited
 
 
 async def test_the_cost_of_a_search_grows_with_the_list(path: Path) -> None:
@@ -276,12 +251,10 @@ async def test_a_short_list_of_long_texts_is_not_read_on_the_event_loop(path: Pa
     store = await open_store(SQLiteURL(path), slots)
     await fill(store, [("1", "a", "b")])
     async with slots.slot(LIST):
-        await store.version()  # which looks whether the file is still there
         snapshot = store.snapshot_now(100)
         assert snapshot
         assert snapshot.slices == [b"1\0a\0b"]
         await fill(store, [(f"1{n}", "a" * 60_000, "b") for n in range(9)])
-        await store.version()
         assert store.snapshot_now(100) is None
         reading = asyncio.create_task(store.snapshot(100))
         done, _ = await asyncio.wait([reading], timeout=0.3)
@@ -303,61 +276,16 @@ async def test_the_queue_of_changes_is_bounded(path: Path) -> None:
             await store.add("one too many", "Siti", "Solo")
         other("COMMIT")
         await asyncio.gather(first, *queue)
-    assert await store.count(Query()) == 1 + RECORD.waiting
+    assert (await store.search(Query(), 0, 0)).total == 1 + RECORD.waiting
     await store.close()
 
 
 async def test_an_import_says_how_long_other_programs_could_not_write(path: Path) -> None:
     """The time in which the rows of the file are read does not count."""
 
-    def batches() -> Iterator[list[tuple[int, str, str, str]]]:
+    def rows() -> Iterator[tuple[int, str, str, str]]:
         time.sleep(2)  # reading a file takes time
-        yield [(n, *record) for n, record in enumerate(many(1000))]
+        yield from ((n, *record) for n, record in enumerate(many(1000)))
 
     async with opened(SQLiteURL(path)) as store:
-        assert 0 < (await store.merge(batches(), update=False, dry_run=False)).seconds < 2
-
-
-# ---- a file that is replaced meanwhile
-
-
-async def test_a_long_read_goes_on_when_the_file_is_replaced(path: Path) -> None:
-    """It reads the old file to its end, the next read sees the new file, and no connection to the old one is left."""
-    migrate(SQLiteURL(path.with_name("new.db")))
-    store = await open_store(SQLiteURL(path), Slots())
-    await fill(store, many(10_000))
-    chunks = store.chunks(Query())
-    read = list(await anext(chunks))
-    path.with_name("new.db").replace(path)
-    assert await store.get("0000001") is None
-    async for chunk in chunks:
-        read += chunk
-    assert read == many(10_000)
-    assert await asyncio.gather(*(store.get("0000001") for _ in range(8))) == [None] * 8
-    await store.add(*SITI)
-    assert not [name for name in open_files() if name.startswith(str(path)) and name.endswith("(deleted)")]
-    await store.close()
-    assert not [name for name in open_files() if name.startswith(str(path))]
-
-
-async def test_a_cancelled_long_read_of_a_replaced_file_leaves_no_connection(path: Path) -> None:
-    """The same if the reader goes away, and if the store is closed while a read is under way."""
-    shutil.copy(path, path.with_name("new.db"))
-    store = await open_store(SQLiteURL(path), Slots())
-    await fill(store, many(10_000))
-    first, second = store.chunks(Query()), store.chunks(Query())
-    await anext(first)
-    await anext(second)
-    path.with_name("new.db").replace(path)
-    assert await store.get("0000001") is None
-    await first.aclose()
-    await store.close()
-    with pytest.raises(Unavailable):
-        await anext(second)
-    assert not [name for name in open_files() if name.startswith(str(path))]
-
-
-def open_files() -> list[str]:
-    """Return the names of the files that this process has open. A removed one ends in "(deleted)"."""
-    folder = Path("/proc/self/fd")
-    return [str(link.readlink()) for link in folder.iterdir() if link.is_symlink()]
+        assert 0 < (await store.merge(rows(), update=False, dry_run=False)).seconds < 2

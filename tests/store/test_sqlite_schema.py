@@ -1,28 +1,46 @@
-"""The schema of an SQLite file: created, upgraded from release 1.0.0, and refused if it is not this program's."""
+"""The schema of an SQLite file: created, upgraded, and refused if it is not this program's."""
 
 import shutil
-import stat
 import subprocess
-from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import apsw
 import pytest
 from harness import Service, StartError
-from stores import RELEASE_1_0_0, ask, contents, run_script
+from stores import ask, contents, run_script
 
 from mahasiswa.settings import SQLiteURL
 from mahasiswa.store import migrate
 from mahasiswa.store.errors import Unusable
+from mahasiswa.store.sqlite import schema
 
-RECORDS = [("", "", ""), ("0001", "Siti Nur'aini", "Jalan\r\nKaliurang"), ("20/2", "Zoë 🎓", "NULL")]
+# Written out here, so that a test fails if the program's own copy is changed.
+TABLE = """\
+CREATE TABLE mahasiswa (
+  nim TEXT NOT NULL PRIMARY KEY
+    CONSTRAINT nim_nul CHECK (instr(nim, char(0)) = 0)
+    CONSTRAINT nim_too_long CHECK (length(nim) <= 255)
+    CONSTRAINT nim_unaddressable CHECK (nim NOT IN ('.', '..')),
+  nama TEXT NOT NULL
+    CONSTRAINT nama_nul CHECK (instr(nama, char(0)) = 0),
+  alamat TEXT NOT NULL
+    CONSTRAINT alamat_nul CHECK (instr(alamat, char(0)) = 0)
+) STRICT, WITHOUT ROWID"""
+
+# Before 1.0.0, the versions 1 to 3 had no history or another one.
+DEVELOPMENT = {
+    1: TABLE,
+    2: f"{TABLE}; CREATE TABLE mahasiswa_history (id INTEGER PRIMARY KEY, moment TEXT NOT NULL, nim TEXT) STRICT",
+    3: f"{TABLE}; CREATE TABLE mahasiswa_history (id INTEGER PRIMARY KEY, nim TEXT); CREATE TABLE mahasiswa_cari (nim TEXT)",
+}
 
 FOREIGN = {
     "without the rules": "CREATE TABLE mahasiswa (nim TEXT PRIMARY KEY, nama TEXT NOT NULL, alamat TEXT NOT NULL)",
     "a column too few": "CREATE TABLE mahasiswa (nim TEXT PRIMARY KEY, nama TEXT)",
     "a column too many": "CREATE TABLE mahasiswa (nim TEXT PRIMARY KEY, nama TEXT, alamat TEXT, kelas TEXT)",
     "number as key": "CREATE TABLE mahasiswa (nim INTEGER PRIMARY KEY, nama TEXT, alamat TEXT)",
-    "release 1.0.0 and a column": f"{RELEASE_1_0_0}; ALTER TABLE mahasiswa ADD COLUMN kelas TEXT",
+    "our table and a column": f"{TABLE}; ALTER TABLE mahasiswa ADD COLUMN kelas TEXT",
     "another case": 'CREATE TABLE "Mahasiswa" (nim TEXT PRIMARY KEY, nama TEXT, alamat TEXT)',
     "a view": "CREATE TABLE m (nim TEXT, nama TEXT, alamat TEXT); CREATE VIEW mahasiswa AS SELECT * FROM m",
     "a view of nothing": "CREATE VIEW mahasiswa AS SELECT * FROM nowhere",
@@ -30,37 +48,11 @@ FOREIGN = {
     "a version of another program": "CREATE TABLE mahasiswa (nim TEXT PRIMARY KEY); PRAGMA user_version = 1",
 }
 
-RULE_BREAKERS = {
-    "NUL in nim": ("'a' || char(0), 'Siti', 'Solo'", "NIM 'a\\x00': nim contains a NUL"),
-    "NUL in nama": ("'0002', char(0), 'Solo'", "NIM '0002': nama contains a NUL"),
-    "NUL in alamat": ("'0002', 'Siti', 'So' || char(0) || 'lo'", "NIM '0002': alamat contains a NUL"),
-    "long nim": ("printf('%0300d', 7), 'Siti', 'Solo'", "more than 255 characters"),
-    "dot": ["'.', 'Siti', 'Solo'", "NIM '.': no link can reach it"],
-    "two dots": ["'..', 'Siti', 'Solo'", "NIM '..': no link can reach it"],
-    "not UTF-8": ("'0002', CAST(x'ff' AS TEXT), 'Solo'", "NIM '0002': nama is not UTF-8"),
-}
-
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     """Return where a database may be created."""
     return tmp_path / "mahasiswa.db"
-
-
-def release_1_0_0(path: Path, records: Sequence[tuple[str, str, str]] = RECORDS) -> None:
-    """Create a file as release 1.0.0 did: its table, and a write-ahead log."""
-    rows = ", ".join(f"({', '.join(map(quoted, record))})" for record in records)
-    run_script(path, f"PRAGMA journal_mode = WAL; {RELEASE_1_0_0}; INSERT INTO mahasiswa VALUES {rows}")
-
-
-def quoted(text: str) -> str:
-    """Return a text as an SQL literal."""
-    return "'" + text.replace("'", "''") + "'"
-
-
-def backups(path: Path) -> list[Path]:
-    """Return the back-up files that were written before the table was rebuilt."""
-    return sorted(path.parent.glob(f"{path.name}.before-*"))
 
 
 def refusal_line(path: Path) -> str:
@@ -79,9 +71,9 @@ def test_a_new_file_gets_the_table_and_its_version(path: Path) -> None:
     """The version stands in user_version, and the journal is the write-ahead log."""
     migrate(SQLiteURL(path))
     assert contents(path) == []
-    assert ask(path, "PRAGMA user_version") == [(3,)]
+    assert ask(path, "PRAGMA user_version") == [(1,)]
+    assert ask(path, "SELECT sql FROM sqlite_schema WHERE name = 'mahasiswa'") == [(TABLE,)]
     assert ask(path, "PRAGMA journal_mode") == [("wal",)]
-    assert backups(path) == []
 
 
 def test_an_empty_file_becomes_a_database(path: Path) -> None:
@@ -100,83 +92,50 @@ def test_other_tables_in_the_file_are_left_alone(path: Path) -> None:
     assert contents(path) == [("0001", "Siti", "Solo")]
 
 
-# ---- the upgrade from release 1.0.0
+# ---- the steps of an upgrade
 
 
-def test_a_file_of_release_1_0_0_is_upgraded_after_a_backup(path: Path) -> None:
-    """Every text is kept, the rules apply to other programs too, and one line names the back-up file."""
-    release_1_0_0(path)
-    with Service(path) as service, service.site() as site:
-        assert [row[1:] for row in site.list().rows] == RECORDS
-        (saved,) = backups(path)
-        (line,) = service.stderr().splitlines()
-        assert line.endswith(f"a back-up is in {saved}")
-        assert site.add("0003", "Ani", "Klaten").status_code == 302
-        with pytest.raises(subprocess.CalledProcessError):
-            run_script(path, "INSERT INTO mahasiswa VALUES ('.', 'Siti', 'Solo')")
-    assert contents(path) == [*RECORDS[:2], ("0003", "Ani", "Klaten"), RECORDS[2]]
-    assert stat.S_IMODE(saved.stat().st_mode) == 0o600
-    assert contents(saved) == RECORDS
-    assert ask(saved, "PRAGMA user_version") == [(0,)]
+def with_a_second_step(db: apsw.Connection, _: Path) -> None:
+    """A step of a later release, which also changes records. It fails if a record has the nim "rusak"."""
+    db.execute("CREATE TABLE mahasiswa_kelas (nim TEXT PRIMARY KEY)")
+    db.execute(
+        "INSERT INTO mahasiswa_kelas SELECT iif(nim = 'rusak', NULL + abs(-9223372036854775808), nim) FROM mahasiswa"
+    )
 
 
-def test_a_file_is_upgraded_only_once(path: Path) -> None:
-    """The second start finds this release's schema and writes no further back-up."""
-    release_1_0_0(path)
-    for _ in range(2):
-        migrate(SQLiteURL(path))
-    assert len(backups(path)) == 1
-    assert contents(path) == RECORDS
+def test_a_file_is_upgraded_by_the_steps_that_it_lacks(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each step is made once and raises the version. One that fails changes nothing."""
+    migrate(SQLiteURL(path))
+    run_script(path, "INSERT INTO mahasiswa VALUES ('rusak', 'Siti', 'Solo')")
+    with monkeypatch.context() as later:
+        later.setattr(schema, "STEPS", (*schema.STEPS, with_a_second_step))
+        with pytest.raises(Unusable, match="integer overflow"):
+            migrate(SQLiteURL(path))
+        assert ask(path, "PRAGMA user_version") == [(1,)]
+        assert ask(path, "SELECT name FROM sqlite_schema WHERE name = 'mahasiswa_kelas'") == []
+        run_script(path, "UPDATE mahasiswa SET nim = '1'")
+        for _ in range(2):
+            migrate(SQLiteURL(path))
+        assert ask(path, "PRAGMA user_version") == [(2,)]
+        assert ask(path, "SELECT nim FROM mahasiswa_kelas") == [("1",)]
+        migrate(SQLiteURL(path.with_name("new.db")))
+        assert ask(path.with_name("new.db"), "PRAGMA user_version") == [(2,)]
+    assert "has schema version 2, and this release knows only up to 1: use a newer release" in refusal_line(path)
 
 
-def test_two_services_that_start_at_once_upgrade_the_file_once(path: Path) -> None:
-    """Both services answer with every record, and there is one back-up."""
-    release_1_0_0(path)
+def test_two_services_that_start_at_once_create_the_tables_once(path: Path) -> None:
+    """Both answer, and each shows what the other one stores."""
     with ThreadPoolExecutor() as threads:
         starting = [threads.submit(Service, path) for _ in range(2)]
     services = [start.result() for start in starting]
     try:
-        for service in services:
+        for number, service in enumerate(services):
             with service.site() as site:
-                assert [row[1:] for row in site.list().rows] == RECORDS
-        assert len(backups(path)) == 1
+                assert site.add(f"{number}", "Siti", "Solo").status_code == 302
+                assert site.list().nims == [f"{n}" for n in range(number + 1)]
     finally:
         for service in services:
             service.close()
-
-
-def test_a_file_of_release_1_0_0_is_upgraded_under_the_running_service(path: Path, tmp_path: Path) -> None:
-    """An old back-up takes the place of the file: it is upgraded and served without a restart."""
-    release_1_0_0(tmp_path / "old.db")
-    with Service(path) as service, service.site() as site:
-        assert site.list().rows == []
-        shutil.copy(tmp_path / "old.db", tmp_path / "copy.db")
-        (tmp_path / "copy.db").replace(path)
-        assert site.add("0003", "Ani", "Klaten").status_code == 302
-        assert len(site.list().rows) == 4
-    assert len(backups(path)) == 1
-
-
-@pytest.mark.parametrize(("values", "named"), RULE_BREAKERS.values(), ids=RULE_BREAKERS)
-def test_a_record_of_release_1_0_0_that_breaks_a_rule_prevents_the_upgrade(path: Path, values: str, named: str) -> None:
-    """One line names the record and the rule. Nothing changes, and no back-up file is left behind."""
-    release_1_0_0(path)
-    run_script(path, f"INSERT INTO mahasiswa VALUES ({values})")
-    before = ask(path, "SELECT hex(nim), hex(nama), hex(alamat) FROM mahasiswa")
-    line = refusal_line(path)
-    assert "nothing was changed, invalid records: 1. " in line
-    assert named in line
-    assert ask(path, "SELECT hex(nim), hex(nama), hex(alamat) FROM mahasiswa") == before
-    assert ask(path, "SELECT sql FROM sqlite_schema") == [(RELEASE_1_0_0.replace("IF NOT EXISTS ", "").lstrip(),)]
-    assert backups(path) == []
-
-
-def test_an_upgrade_that_would_drop_an_index_is_refused(path: Path) -> None:
-    """One line names the index, which someone added to the table of release 1.0.0."""
-    release_1_0_0(path)
-    run_script(path, "CREATE INDEX menurut_nama ON mahasiswa (nama)")
-    assert "the index menurut_nama" in refusal_line(path)
-    assert backups(path) == []
 
 
 # ---- refused files
@@ -189,7 +148,7 @@ def test_a_file_of_a_newer_release_is_refused(path: Path) -> None:
     before = path.read_bytes()
     line = refusal_line(path)
     assert "has schema version 99" in line
-    assert "knows only up to 3" in line
+    assert "knows only up to 1" in line
     assert path.read_bytes() == before
 
 
@@ -201,13 +160,31 @@ def test_a_file_whose_table_was_dropped_is_refused(path: Path) -> None:
 
 
 @pytest.mark.parametrize("script", FOREIGN.values(), ids=FOREIGN)
-def test_a_foreign_table_is_refused_with_the_command_that_adopts_it(path: Path, script: str) -> None:
-    """One line names the command, and the file does not change."""
+def test_a_foreign_table_is_refused_with_the_way_to_import_it(path: Path, script: str) -> None:
+    """One line says how, and the file does not change."""
+    assert_unchanged(path, script, "; export it as CSV with its own program, then run: mahasiswa import")
+
+
+@pytest.mark.parametrize("version", DEVELOPMENT)
+def test_a_file_of_a_development_version_is_refused_with_the_way_to_import_it(path: Path, version: int) -> None:
+    """Its number may be that of a released schema, so the definitions are compared."""
+    said = " was made by a development version; export it as CSV with that version, then import it into a new file"
+    assert_unchanged(path, f"{DEVELOPMENT[version]}; PRAGMA user_version = {version}", said)
+
+
+def test_a_table_of_another_program_with_a_name_of_ours_is_refused(path: Path) -> None:
+    """One line says how to go on, and the file does not change."""
+    said = " holds a table mahasiswa_history that this program did not make; rename it"
+    assert_unchanged(path, "CREATE TABLE mahasiswa_history (x)", said)
+
+
+def assert_unchanged(path: Path, script: str, said: str) -> None:
+    """Make a file by this script. It must be refused in one line that ends like this, and no byte may change."""
     run_script(path, script)
     before = path.read_bytes()
     with pytest.raises(Unusable) as refused:
         migrate(SQLiteURL(path))
-    assert str(refused.value).endswith("run: mahasiswa adopt")
+    assert str(refused.value).endswith(said)
     assert "\n" not in str(refused.value)
     assert path.read_bytes() == before
     assert [file.name for file in path.parent.iterdir()] == ["mahasiswa.db"]
@@ -271,7 +248,6 @@ def test_the_service_starts_on_a_dump_of_the_sqlite3_shell(path: Path, shell: st
     with Service(restored) as service, service.site() as site:
         assert [row[1:] for row in site.list().rows] == [("0001", "Siti", "Solo")]
         assert service.stderr() == ""
-    assert backups(restored) == []
 
 
 @pytest.mark.parametrize(

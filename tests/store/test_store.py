@@ -345,7 +345,7 @@ async def test_a_snapshot_holds_every_record_in_slices(store: Store) -> None:
     rows = [
         (number, f"{number * 7919 % 5237:04}{'é' * (number % 3)}", f"\x01{number}", "Solo") for number in range(5237)
     ]
-    await store.merge([rows], update=False, dry_run=False)
+    await store.merge(rows, update=False, dry_run=False)
     snapshot = await store.snapshot(10_000)
     assert records_of(snapshot) == await read_all(store)
     sizes = [packed.count(b"\0") // 3 + 1 for packed in snapshot.slices or ()]
@@ -355,7 +355,7 @@ async def test_a_snapshot_holds_every_record_in_slices(store: Store) -> None:
 async def test_a_snapshot_returns_no_records_if_their_texts_are_too_long(store: Store) -> None:
     """The bytes of a snapshot are bounded, so few records with long texts cannot fill the memory."""
     rows = [(number, f"{number}", "Siti", "x" * 60_000) for number in range(SNAPSHOT_MAX_BYTES // 60_000)]
-    await store.merge([rows], update=False, dry_run=False)
+    await store.merge(rows, update=False, dry_run=False)
     assert (await store.snapshot(10_000)).total == len(rows)
     await store.add("last", "Siti", "x" * 60_000)
     assert (await store.snapshot(10_000)).slices is None

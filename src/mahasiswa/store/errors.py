@@ -37,12 +37,7 @@ class Refused(StoreError):
 
 
 class Changed(StoreError):
-    """The record has changed since the change was prepared. `current` is the stored record, or None if it was deleted."""
-
-    def __init__(self, nim: str, current: Mahasiswa | None) -> None:
-        super().__init__(nim)
-        self.nim = nim
-        self.current = current
+    """The record has changed since the change was prepared. The text is its nim."""
 
 
 class EditConflict(StoreError):

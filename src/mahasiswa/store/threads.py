@@ -4,14 +4,11 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing, suppress
-from itertools import islice
 from typing import TypeVar
 
-from mahasiswa.record import Incoming, Mahasiswa
+from mahasiswa.record import Mahasiswa
 from mahasiswa.store import Merged, Query, Store
 from mahasiswa.store.errors import Unusable
-
-COPY_BATCH_ROWS = 5000
 
 Item = TypeVar("Item")
 T = TypeVar("T")
@@ -76,13 +73,8 @@ async def copy(
     loop = asyncio.get_running_loop()
 
     def merge(records: Iterator[Mahasiswa]) -> Merged:
-        merging = target.merge(_batches(watched(records)), update=False, dry_run=False)
+        rows = ((number, *record) for number, record in enumerate(watched(records), 1))
+        merging = target.merge(rows, update=False, dry_run=False)
         return asyncio.run_coroutine_threadsafe(merging, loop).result()
 
     return (await with_records(source, Query(), merge)).new
-
-
-def _batches(records: Iterator[Mahasiswa]) -> Iterator[Sequence[Incoming]]:
-    rows = ((number, *record) for number, record in enumerate(records, 1))
-    while batch := list(islice(rows, COPY_BATCH_ROWS)):
-        yield batch

@@ -42,12 +42,12 @@ async def undo(request: Request, store: Store, pages: Pages) -> Response:
     """
     form = await read_form(request, ("versi",))
     versi = form.values["versi"] or None
-    return await _undo(request, lambda entry: store.undo(entry, versi), pages, can_overwrite=True)
+    return await _undo(request, partial(store.undo, is_batch=False, versi=versi), pages, can_overwrite=True)
 
 
 async def undo_batch(request: Request, store: Store, pages: Pages) -> Response:
     """POST /mahasiswa/riwayat/kelompok/:id: restore every record of a batch, or none. A body is not read."""
-    return await _undo(request, store.undo_batch, pages, can_overwrite=False)
+    return await _undo(request, partial(store.undo, is_batch=True), pages, can_overwrite=False)
 
 
 async def _undo(

@@ -117,8 +117,7 @@ async def export_xlsx(request: Request, store: Store, pages: Pages) -> Response:
 
 async def export_csv(request: Request, store: Store, pages: Pages) -> Response:
     """GET /mahasiswa/ekspor.csv: the same as CSV that an Indonesian Excel opens."""
-    lines = partial(store.lines, is_ordinary=sheets.is_ordinary)
-    return await _export(request, pages, "mahasiswa.csv", lines, sheets.write_csv)
+    return await _export(request, pages, "mahasiswa.csv", store.chunks, sheets.write_csv)
 
 
 def _read_file(name: str, choice: sheets.Choice, file: BinaryIO, stop: Event) -> sheets.Reading:
@@ -192,7 +191,7 @@ async def _preview(
     existing = await store.find(nims)
     new = sheets.near_nims(reading.answers, existing)
     near = await store.near(new, NEAR_MAX_RECORDS) if new else ()
-    absent = await store.count(Query()) - len(existing)
+    absent = (await store.search(Query(), 0, 0)).total - len(existing)
     absentees = await _absentees(store, set(nims)) if opened == "sisa" else []
 
     def render() -> Response:

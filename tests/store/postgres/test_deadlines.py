@@ -22,14 +22,10 @@ Read = Callable[[Store], Awaitable[object]]
 
 READS: dict[str, Read] = {
     "get": lambda store: store.get("1"),
-    "after": lambda store: store.after(None, 1),
     "snapshot": lambda store: store.snapshot(10),
-    "find": lambda store: store.find(["1"]),
     "search": lambda store: store.search(Query("Siti"), 0, 10),
-    "count": lambda store: store.count(Query("Siti")),
     "chunks": lambda store: anext(store.chunks(Query("Siti"))),
 }
-reads = pytest.mark.parametrize("read", READS.values(), ids=READS)
 
 
 async def coroutine(awaitable: Awaitable[object]) -> object:
@@ -49,12 +45,12 @@ async def limited(url: PostgresURL) -> AsyncIterator[Store]:
 def locked(url: PostgresURL) -> Iterator[None]:
     """Keep the tables locked by another program, so that every read waits for it until the end of the test."""
     with psycopg.connect(url.conninfo) as other:
-        other.execute("LOCK TABLE mahasiswa, mahasiswa_cari IN ACCESS EXCLUSIVE MODE")
+        other.execute("LOCK TABLE mahasiswa IN ACCESS EXCLUSIVE MODE")
         yield
 
 
-@reads
 @pytest.mark.usefixtures("locked")
+@pytest.mark.parametrize("read", READS.values(), ids=READS)
 async def test_a_read_that_takes_too_long_is_interrupted_on_the_server(
     server: Server, limited: Store, read: Read
 ) -> None:
@@ -66,13 +62,10 @@ async def test_a_read_that_takes_too_long_is_interrupted_on_the_server(
     assert not server.execute(WAITING_FOR_A_LOCK)
 
 
-@reads
 @pytest.mark.usefixtures("locked")
-async def test_a_read_whose_client_has_gone_stops_on_the_server_within_a_second(
-    server: Server, limited: Store, read: Read
-) -> None:
+async def test_a_read_whose_client_has_gone_stops_on_the_server_within_a_second(server: Server, limited: Store) -> None:
     """The cancelled task cancels its statement, and its connection and its slot are free again."""
-    for _ in range(5):  # more often than any kind of work has slots
+    for read in [*READS.values()] * 3:  # more often than any kind of work has slots
         reading = asyncio.create_task(coroutine(read(limited)))
         await until(lambda: server.execute(WAITING_FOR_A_LOCK))
         reading.cancel()
@@ -89,11 +82,11 @@ async def test_a_command_has_no_deadline(server: Server, url: PostgresURL, store
     try:
         with psycopg.connect(url.conninfo) as other:
             other.execute("LOCK TABLE mahasiswa IN ACCESS EXCLUSIVE MODE")
-            counting = asyncio.create_task(coroutine(store.count(Query())))
+            finding = asyncio.create_task(coroutine(store.find(["1"])))
             await until(lambda: execute(url.conninfo, WAITING_FOR_A_LOCK))
-            done, _ = await asyncio.wait([counting], timeout=STEP_TIMEOUT_SECONDS + 0.5)
+            done, _ = await asyncio.wait([finding], timeout=STEP_TIMEOUT_SECONDS + 0.5)
             assert not done
-        assert await counting == 0
+        assert await finding == {}
     finally:
         server.execute("ALTER ROLE postgres RESET statement_timeout")
 
@@ -145,33 +138,18 @@ async def test_a_commit_that_waits_for_the_standby_is_not_interrupted(
             await limited.add(*SITI)
         assert server.execute("SELECT 1 FROM pg_stat_activity WHERE wait_event = 'SyncRep'")
         assert execute(url.conninfo, "SELECT count(*) FROM mahasiswa") == [(0,)]
+        deleting = asyncio.ensure_future(limited.delete(SITI.nim))
+
+        def is_cancelled() -> bool:
+            server.execute("SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'")
+            return deleting.done()
+
+        await until(is_cancelled)
+        with pytest.raises(Uncertain):  # an administrator cancelled the wait: the commit is on one server only
+            await deleting
     finally:
         server.execute("ALTER SYSTEM RESET synchronous_standby_names")
         server.execute("SELECT pg_reload_conf()")
-
-
-SEARCHES = {"long": "b" + "a" * 253, "accented": "b" + "é" * 253, "reversed": "é" * 253 + "b", "short": "b" + "a" * 31}
-
-
-@pytest.mark.parametrize("cari", SEARCHES.values(), ids=SEARCHES)
-async def test_the_searched_text_does_not_decide_the_time_of_a_search(
-    url: PostgresURL, store: Store, cari: str
-) -> None:
-    """The worst text to look for takes at most a few times as long as a single letter; with ILIKE 60 times."""
-    texts = "repeat('a', 32000), repeat('é', 32000) FROM generate_series(1, 150) AS i"
-    execute(url.conninfo, f"INSERT INTO mahasiswa SELECT i, {texts}")
-
-    async def seconds(cari: str) -> float:
-        began = time.monotonic()
-        assert (await store.search(Query(cari), 0, 10)).total == 0
-        return time.monotonic() - began
-
-    worst, letter = await seconds(cari), await seconds("z")
-    for _ in range(20):  # other programs may disturb some of the searches
-        if worst < 10 * letter + 0.05:
-            return
-        worst, letter = min(worst, await seconds(cari)), min(letter, await seconds("z"))
-    pytest.fail(f"{worst:.3f} s, for a single letter {letter:.3f} s")
 
 
 async def test_a_snapshot_of_long_texts_is_given_up_before_they_are_read(url: PostgresURL, store: Store) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 from harness import Service
-from postgres import QUICK, Server, execute
+from postgres import Server, execute
 from stores import BUDI, SITI, opened, read_all
 
 from mahasiswa.record import Write, digest
@@ -25,7 +25,7 @@ async def write_in_every_way(store: Store) -> None:
     await store.delete(BUDI.nim)
     changed = SITI._replace(nama="Ani", alamat="Solo")
     await store.write_all([Write(changed._replace(nama="Ina"), digest(changed)), Write(BUDI, None)])
-    await store.merge([[(1, "3", "Ina", "Solo"), (2, *BUDI)]], update=True, dry_run=False)
+    await store.merge([(1, "3", "Ina", "Solo"), (2, *BUDI)], update=True, dry_run=False)
 
 
 async def test_acknowledged_changes_survive_a_crash_although_the_role_commits_asynchronously() -> None:
@@ -68,8 +68,8 @@ async def test_every_write_waits_for_the_disks_whatever_the_role_says(
 
 @pytest.mark.parametrize(
     ("settings", "warned"),
-    [(QUICK, "fsync = off"), ({"full_page_writes": "off"}, "full_page_writes = off"), ({}, "")],
-    ids=["fsync", "full_page_writes", "safe"],
+    [({"fsync": "off", "full_page_writes": "off"}, "fsync and full_page_writes = off"), ({}, "")],
+    ids=["unsafe", "safe"],
 )
 def test_the_service_warns_at_its_start_of_a_server_that_a_crash_can_destroy(
     settings: dict[str, str], warned: str

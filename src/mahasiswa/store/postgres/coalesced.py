@@ -3,9 +3,15 @@
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
+
+
+def retrieve_exception(task: asyncio.Task[Any]) -> None:
+    """Retrieve the exception of a task whose callers may all be gone; otherwise asyncio logs it."""
+    if not task.cancelled():
+        task.exception()
 
 
 class Coalesced(Generic[T]):
@@ -26,6 +32,7 @@ class Coalesced(Generic[T]):
         if self._next is None:
             deadline = time.monotonic() + self._timeout_seconds
             self._next = asyncio.create_task(self._ask_after(self._running, deadline))
+            self._next.add_done_callback(retrieve_exception)
         return await asyncio.shield(self._next)
 
     async def close(self) -> None:

@@ -1,12 +1,12 @@
 """Reads, undoes, purges and forgets the history in PostgreSQL. The triggers of the table write it."""
 
 import asyncio
+import time
 from collections.abc import Sequence
 from datetime import UTC
 from typing import Any
 
 import psycopg
-from psycopg.errors import Diagnostic
 
 from mahasiswa.record import Mahasiswa, digest, digest_or_dash
 from mahasiswa.store.errors import NotInHistory, TextsRemain, UndoConflict
@@ -15,8 +15,8 @@ from mahasiswa.store.postgres import sql
 from mahasiswa.store.postgres.add_batcher import add_all
 from mahasiswa.store.postgres.pool import Connection, first_line
 
-VACUUM_TIMEOUT_SECONDS = 10.0
-"""Maximum time for VACUUM and for older transactions, because it keeps the rows that they can still see."""
+OLDER_TRANSACTIONS_TIMEOUT_SECONDS = 10.0
+"""Maximum time to wait for older transactions, because a table keeps the rows that they can still see."""
 
 REMAIN = "the record and its history are removed, but the files of the tables still hold the texts"
 
@@ -29,19 +29,18 @@ async def last_item(db: Connection) -> Entry | Batch | None:
     return _item(rows[0]) if rows else None
 
 
-async def page(
-    db: Connection, batch: int | None, found: tuple[str, Sequence[str]], offset: int, limit: int
-) -> HistoryPage:
-    """Return items, or the entries of a batch. `found` is a condition on an entry with its parameters, or empty."""
-    condition, parameters = found
+async def page(db: Connection, cari: str, batch: int | None, offset: int, limit: int) -> HistoryPage:
+    """Return items, or the entries of a batch. See the Store protocol."""
+    where, parameters = sql.where_has(cari)
     if batch is None:
-        where = sql.WHERE_ITEM_HAS.format(found=condition) if condition else ""
+        where = sql.where_item_has(where) if where else ""
         ((total,),) = await _rows(db, sql.COUNT_ITEMS.format(where=where), *parameters)
         rows = await _rows(db, sql.ITEMS.format(where=where), *parameters, limit, offset)
         return HistoryPage(total, list(map(_item, rows)))
-    where = f"AND {condition}" if condition else ""
-    ((total,),) = await _rows(db, sql.COUNT_ENTRIES.format(where=where), batch, *parameters)
-    rows = await _rows(db, sql.ENTRIES.format(where=where), batch, *parameters, limit, offset)
+    where = sql.where_entry_has(where) if where else ""
+    of_batch = (batch, batch, *parameters) if where else (batch,)
+    ((total,),) = await _rows(db, sql.COUNT_ENTRIES.format(where=where), *of_batch)
+    rows = await _rows(db, sql.ENTRIES.format(where=where), *of_batch, limit, offset)
     return HistoryPage(total, list(map(_entry, rows)))
 
 
@@ -102,31 +101,22 @@ async def forget(db: Connection, nim: str) -> tuple[bool, str]:
     return bool(deleted.rowcount or batches), transaction
 
 
-async def vacuum(db: Connection, transaction: str) -> None:
+async def rewrite(db: Connection, transaction: str) -> None:
     """Remove the rows that a committed transaction has deleted from the tables' files; raise TextsRemain."""
-    warnings: list[str] = []
-
-    def keep_warning(notice: Diagnostic) -> None:
-        if notice.severity_nonlocalized == "WARNING":
-            warnings.append(str(notice.message_primary))
-
-    older: Sequence[Row] = []
-    db.add_notice_handler(keep_warning)
+    deadline = time.monotonic() + OLDER_TRANSACTIONS_TIMEOUT_SECONDS
+    while older := await _rows(db, sql.FIND_OLDER_TRANSACTIONS, transaction):
+        if time.monotonic() > deadline:
+            pids = ", ".join(str(pid) for (pid,) in older)
+            raise TextsRemain(
+                f"{REMAIN}: the server processes {pids} still see them; end these, then run: {sql.VACUUM}"
+            )
+        await asyncio.sleep(0.1)
     try:
-        async with asyncio.timeout(VACUUM_TIMEOUT_SECONDS):
-            while older := await _rows(db, sql.FIND_OLDER_TRANSACTIONS, transaction):  # noqa: ASYNC110 - no event tells it
-                await asyncio.sleep(0.1)
-            await db.execute(sql.VACUUM)
-    except TimeoutError:
-        pids = ", ".join(str(pid) for (pid,) in older)
-        held = f"the server processes {pids} still see them" if older else "other programs use the tables"
-        raise TextsRemain(f"{REMAIN}: {held}; end these, then run: {sql.VACUUM}") from None
-    except psycopg.Error as error:
-        raise TextsRemain(f"{REMAIN}: {first_line(error)}; run: {sql.VACUUM}") from error
-    finally:
-        db.remove_notice_handler(keep_warning)
-    if warnings:  # such as "permission denied"
-        raise TextsRemain(f"{REMAIN}: {warnings[0]}; the owner of the table must run: {sql.VACUUM}")
+        async with db.transaction():
+            await db.execute(sql.ALTER_LOCK_TIMEOUT)
+            await db.execute(sql.REWRITE)
+    except psycopg.Error as error:  # such as a lock that another program holds, or a missing right
+        raise TextsRemain(f"{REMAIN}: {first_line(error)}; the owner of the table must run: {sql.VACUUM}") from error
 
 
 async def _record_of(db: Connection, statement: str, nim: str) -> Mahasiswa | None:

@@ -8,9 +8,8 @@ import socket
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, nullcontext, suppress
-from itertools import count
 from random import random
-from typing import Any, TypeVar, cast, get_args
+from typing import Any, Self, TypeVar, cast, get_args
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
@@ -27,7 +26,6 @@ from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout
 
 from mahasiswa.store.errors import Reason, Refused, StoreError, TookTooLong, Unavailable, Uncertain, Unusable
 from mahasiswa.store.postgres import sql
-from mahasiswa.store.postgres.primary import Primary
 from mahasiswa.work import DATABASE_CONNECTIONS, STEP_TIMEOUT_SECONDS, Kind, Slots
 
 REQUEST_TIMEOUT_SECONDS = STEP_TIMEOUT_SECONDS - 0.5
@@ -74,6 +72,20 @@ def first_line(error: BaseException) -> str:
     return (str(error).splitlines() or [type(error).__name__])[0]
 
 
+class _Connection(psycopg.AsyncConnection[tuple[Any, ...]]):
+    """A connection of the pool. The class keeps the reason of the last failure to connect, which the pool only logs."""
+
+    failure = "all connections are in use"
+
+    @classmethod
+    async def connect(cls, conninfo: str = "", **kwargs: Any) -> Self:  # noqa: ANN401 - psycopg's own parameters
+        try:
+            return await super().connect(conninfo, **kwargs)
+        except psycopg.Error as error:
+            cls.failure = first_line(error)
+            raise
+
+
 class Pool:
     """A connection pool that replaces broken connections.
 
@@ -84,10 +96,9 @@ class Pool:
 
     def __init__(self, conninfo: str, slots: Slots | None) -> None:
         self._slots = slots
-        kwargs = dict(parameters(conninfo))
-        self._primary = Primary(kwargs)
-        self._pool: AsyncConnectionPool[Connection] = AsyncConnectionPool(
-            kwargs=kwargs,
+        self._pool = AsyncConnectionPool(
+            kwargs=dict(parameters(conninfo)),
+            connection_class=_Connection,
             min_size=0,
             max_size=DATABASE_CONNECTIONS,
             open=False,
@@ -102,7 +113,6 @@ class Pool:
 
     async def close(self) -> None:
         """Close every connection."""
-        await self._primary.close()
         await self._pool.close()
 
     def deadline(self) -> float:
@@ -114,7 +124,7 @@ class Pool:
         deadline = self.deadline()
 
         async def read(db: Connection) -> Sequence[tuple[Any, ...]]:
-            return await run(db, f"{begin(sql.BEGIN_READING, deadline)}; {statement}; COMMIT", *parameters)
+            return await run(db, f"{begin(sql.BEGIN_READING, deadline)}; {statement}; {sql.COMMIT}", *parameters)
 
         return await self.read(kind, read, deadline)
 
@@ -137,18 +147,19 @@ class Pool:
         With `begins`, `work` begins the transaction itself, which saves a round trip.
         """
         last_attempt = _last_attempt(deadline)
-        for attempt in count(1):
+        attempts = 0
+        while True:
+            attempts += 1
             try:
                 async with self.transaction(kind, deadline, begins=begins) as db:
                     with time_limit(db, deadline):
                         return await work(db)
             except (SerializationFailure, DeadlockDetected) as error:
-                if attempt == MAX_ATTEMPTS:
+                if attempts == MAX_ATTEMPTS:
                     raise Unavailable(first_line(error)) from error
                 await asyncio.sleep(random() * 0.1)  # noqa: S311 - so that two transactions do not collide repeatedly
             except psycopg.Error as error:
                 await _pause_or_raise(error, last_attempt)
-        raise AssertionError
 
     @asynccontextmanager
     async def transaction(self, kind: Kind, deadline: float, *, begins: bool = False) -> AsyncIterator[Connection]:
@@ -178,33 +189,20 @@ class Pool:
     def _slot(self, kind: Kind, deadline: float) -> AbstractAsyncContextManager[None]:
         return self._slots.slot(kind, _seconds_left(deadline)) if self._slots else nullcontext()
 
-    async def _take(self, deadline: float) -> Connection:
-        """Return a connection that does not lead to a deposed primary."""
-        last_attempt = _last_attempt(deadline)
-        while True:
-            db = await self._take_any(last_attempt)
-            try:
-                with time_limit(db, last_attempt):
-                    if not await self._primary.is_deposed(db):
-                        return db
-            except BaseException:
-                await self._give_back(db)
-                raise
-            await db.close()
-            await self._give_back(db)
-            if time.monotonic() > last_attempt:
-                raise Unavailable("the server is no longer the primary")
-
-    async def _take_any(self, deadline: float) -> Connection:
+    async def _take(self, deadline: float) -> "_Connection":
         try:
-            db = await self._pool.getconn(_seconds_left(deadline))
+            db = await self._pool.getconn(_seconds_left(_last_attempt(deadline)))
         except (PoolTimeout, PoolClosed) as error:
-            self._log_change(is_reachable=False)
-            raise Unavailable("no connection to the database") from error
-        self._log_change(is_reachable=True)
+            if self._is_reachable:
+                log.warning("the database cannot be reached: %s", _Connection.failure)
+            self._is_reachable = False
+            raise Unavailable(f"no connection to the database: {_Connection.failure}") from error
+        if not self._is_reachable:
+            log.warning("the database is reachable again")
+        self._is_reachable = True
         return db
 
-    async def _give_back(self, db: Connection) -> None:
+    async def _give_back(self, db: "_Connection") -> None:
         try:
             if db.pgconn.transaction_status in (TransactionStatus.INTRANS, TransactionStatus.INERROR):
                 with time_limit(db, time.monotonic() + REQUEST_TIMEOUT_SECONDS), suppress(psycopg.Error):
@@ -214,16 +212,11 @@ class Pool:
         finally:
             await self._pool.putconn(db)
 
-    async def _reconnect(self, pool: AsyncConnectionPool[Connection]) -> None:
+    async def _reconnect(self, pool: AsyncConnectionPool["_Connection"]) -> None:
         """Keep trying while a request waits. The pool's own retries would double their pause each time."""
         await asyncio.sleep(0.1)
         if pool.get_stats()["requests_waiting"]:
             await pool.check()
-
-    def _log_change(self, *, is_reachable: bool) -> None:
-        if is_reachable != self._is_reachable:
-            self._is_reachable = is_reachable
-            log.warning("the database %s", "is reachable again" if is_reachable else "cannot be reached")
 
 
 def begin(statement: str, deadline: float) -> str:
@@ -255,14 +248,14 @@ async def _commit(db: Connection) -> None:
 
     db.add_notice_handler(keep_warning)
     try:
-        cursor = await db.execute("COMMIT")
+        cursor = await db.execute(sql.COMMIT)
     except psycopg.Error as error:
         if is_lost(error):
             raise Uncertain(first_line(error)) from error
         raise
     finally:
         db.remove_notice_handler(keep_warning)
-    if cursor.statusmessage != "COMMIT":
+    if cursor.statusmessage != sql.COMMIT:
         raise Unavailable(f"COMMIT was answered by {cursor.statusmessage}")
     # Someone cancelled the wait for the standby: the commit is on this server, and lost if the server is lost now.
     if warnings:

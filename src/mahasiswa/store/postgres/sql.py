@@ -5,25 +5,9 @@ from collections.abc import Sequence
 
 from mahasiswa.record import NIM_MAX_CHARACTERS
 from mahasiswa.store import folding
-from mahasiswa.store.history import PURGE_SECONDS
+from mahasiswa.store.history import PURGE_ENTRIES, PURGE_SECONDS
 
 # --- Schema ---
-
-# A constraint is named <field>_<reason>, so that pool.translate reads the reason of a refusal from its name. The table
-# has no rule against NUL, because a text of PostgreSQL cannot hold one.
-NIM_DUPLICATE = "CONSTRAINT nim_duplicate PRIMARY KEY (nim)"
-NIM_TOO_LONG = f"CONSTRAINT nim_too_long CHECK (length(nim) <= {NIM_MAX_CHARACTERS})"
-NIM_UNADDRESSABLE = "CONSTRAINT nim_unaddressable CHECK (nim NOT IN ('.', '..'))"
-CREATE_TABLE = f"""
-CREATE TABLE {{schema}}.mahasiswa (
-  nim text COLLATE "C" NOT NULL,
-  nama text COLLATE "C" NOT NULL,
-  alamat text COLLATE "C" NOT NULL,
-  {NIM_DUPLICATE},
-  {NIM_TOO_LONG},
-  {NIM_UNADDRESSABLE}
-)
-"""
 
 # The lock ends with the transaction, so it also works through a connection pooler. The number is arbitrary.
 LOCK_SCHEMA = "SELECT pg_advisory_xact_lock(5207110482153)"
@@ -32,167 +16,72 @@ UNSAFE_SETTINGS = """
 SELECT name FROM unnest(ARRAY['fsync', 'full_page_writes']) AS name WHERE current_setting(name) = 'off'
 """
 
-# The connections that users other than superusers may have, and those of all clients now.
-CONNECTIONS = """
-SELECT current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int,
-(SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend')
-"""
-CLOCK = "SELECT extract(epoch FROM clock_timestamp())::float"
-
-# The kind of the object, its schema, its comment, its owner, and whether we may alter it.
+# Its schema, its comment, its owner, and whether we may alter it.
 FIND_TABLE = """
-SELECT
-  CASE c.relkind WHEN 'r' THEN CASE c.relpersistence WHEN 'u' THEN 'an unlogged table' ELSE 'a table' END
-    WHEN 'p' THEN 'a partitioned table' WHEN 'v' THEN 'a view' WHEN 'm' THEN 'a materialized view'
-    WHEN 'f' THEN 'a foreign table' ELSE 'another object' END,
-  quote_ident(n.nspname),
-  coalesce(obj_description(c.oid, 'pg_class'), ''),
-  quote_ident(pg_get_userbyid(c.relowner)),
+SELECT quote_ident(n.nspname), coalesce(obj_description(c.oid, 'pg_class'), ''), quote_ident(pg_get_userbyid(c.relowner)),
   pg_has_role(c.relowner, 'USAGE')
 FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
 WHERE c.oid = to_regclass('mahasiswa')
 """
 # The same for a table that does not exist yet.
-NEW_TABLE = "SELECT 'nothing', quote_ident(current_schema()), '', quote_ident(current_user), true"
-
-# Everything that belongs to the table: its kind, its name and its definition. Constraints for NOT NULL are left out
-# because only PostgreSQL 18 and later have them, and the columns show the same.
-DESCRIBE_TABLE = """
-SELECT 'column', quote_ident(a.attname), concat(
-  format_type(a.atttypid, a.atttypmod),
-  (SELECT ' COLLATE ' || quote_ident(collname) FROM pg_collation WHERE oid = a.attcollation AND collname <> 'default'),
-  CASE WHEN a.attnotnull THEN ' NOT NULL' END,
-  CASE WHEN a.attgenerated <> '' THEN ' GENERATED' WHEN a.atthasdef THEN ' DEFAULT' END
-)
-FROM pg_attribute AS a WHERE a.attrelid = to_regclass('mahasiswa') AND a.attnum > 0 AND NOT a.attisdropped
-UNION ALL
-SELECT 'constraint', quote_ident(conname), pg_get_constraintdef(oid)
-FROM pg_constraint WHERE conrelid = to_regclass('mahasiswa') AND contype <> 'n'
-UNION ALL
-SELECT 'foreign key', quote_ident(conname) || ' of ' || conrelid::regclass, pg_get_constraintdef(oid)
-FROM pg_constraint WHERE confrelid = to_regclass('mahasiswa') AND conrelid <> confrelid
-UNION ALL
-SELECT 'index', indexrelid::regclass::text, pg_get_indexdef(indexrelid)
-FROM pg_index WHERE indrelid = to_regclass('mahasiswa')
-AND NOT EXISTS (SELECT 1 FROM pg_constraint WHERE conindid = indexrelid AND conrelid = indrelid)
-UNION ALL
-SELECT 'trigger', quote_ident(tgname), pg_get_triggerdef(oid)
-FROM pg_trigger WHERE tgrelid = to_regclass('mahasiswa') AND NOT tgisinternal
-UNION ALL
-SELECT 'rule', quote_ident(rulename), pg_get_ruledef(oid) FROM pg_rewrite WHERE ev_class = to_regclass('mahasiswa')
-UNION ALL
-SELECT DISTINCT 'view', r.ev_class::regclass::text, ''
-FROM pg_depend AS d JOIN pg_rewrite AS r ON r.oid = d.objid
-WHERE d.classid = 'pg_rewrite'::regclass AND d.refclassid = 'pg_class'::regclass
-AND d.refobjid = to_regclass('mahasiswa') AND r.ev_class <> d.refobjid
-UNION ALL
-SELECT 'policy', quote_ident(polname), '' FROM pg_policy WHERE polrelid = to_regclass('mahasiswa')
-UNION ALL
-SELECT 'child table', inhrelid::regclass::text, '' FROM pg_inherits WHERE inhparent = to_regclass('mahasiswa')
-UNION ALL
-SELECT 'parent table', inhparent::regclass::text, '' FROM pg_inherits WHERE inhrelid = to_regclass('mahasiswa')
-"""
-
-# The table that release 1.0.0 made, as DESCRIBE_TABLE shows it.
-RELEASE_1_0_0_CHECK = "CHECK (((nim <> ALL (ARRAY['.'::text, '..'::text])) AND (length(nim) <= 255)))"
-RELEASE_1_0_0_TABLE = {
-    ("column", "nim", 'text COLLATE "C" NOT NULL'),
-    ("column", "nama", "text NOT NULL"),
-    ("column", "alamat", "text NOT NULL"),
-    ("constraint", "mahasiswa_pkey", "PRIMARY KEY (nim)"),
-    ("constraint", "mahasiswa_nim_check", RELEASE_1_0_0_CHECK),
-}
-
-# Constraints whose rules CREATE_TABLE has too. Converting a table replaces them.
-REPLACED_CONSTRAINTS = {
-    "PRIMARY KEY (nim)",
-    "UNIQUE (nim)",
-    RELEASE_1_0_0_CHECK,
-    f"CHECK ((length(nim) <= {NIM_MAX_CHARACTERS}))",
-    "CHECK ((nim <> ALL (ARRAY['.'::text, '..'::text])))",
-}
+NEW_TABLE = "SELECT quote_ident(current_schema()), NULL, quote_ident(current_user), true"
+SET_VERSION = "COMMENT ON TABLE {schema}.mahasiswa IS 'schema {version} of mahasiswa'"
+CONSTRAINTS = "SELECT conname FROM pg_constraint WHERE conrelid = to_regclass('mahasiswa')"
 
 # Requests queue behind this one, so it must give up before they do.
 ALTER_LOCK_TIMEOUT = "SET LOCAL lock_timeout = '2s'"
-DROP_CONSTRAINT = "DROP CONSTRAINT {name},"
-# Takes 0.8 s for a million records.
-CONVERT_TABLE = f"""
-ALTER TABLE {{schema}}.mahasiswa
-  {{drop_constraints}}
-  ALTER nim DROP DEFAULT, ALTER nim TYPE text COLLATE "C", ALTER nim SET NOT NULL,
-  ALTER nama DROP DEFAULT, ALTER nama TYPE text COLLATE "C", ALTER nama SET NOT NULL,
-  ALTER alamat DROP DEFAULT, ALTER alamat TYPE text COLLATE "C", ALTER alamat SET NOT NULL,
-  ADD {NIM_DUPLICATE}, ADD {NIM_TOO_LONG}, ADD {NIM_UNADDRESSABLE}
-"""
-SET_VERSION = "COMMENT ON TABLE {schema}.mahasiswa IS 'mahasiswa schema version {version}'"
+SCRIPT_OF_OWNER = f"BEGIN;\n{ALTER_LOCK_TIMEOUT};\n{{script}};\nCOMMIT;"
 
-# The first rows that the constraints of CREATE_TABLE refuse.
-FIND_REFUSED_ROWS = f"""
-SELECT reason, nim, nama, alamat FROM (
-  SELECT nim, nama, alamat, CASE
-    WHEN nim IS NULL THEN 'nim_missing'
-    WHEN nama IS NULL THEN 'nama_missing'
-    WHEN alamat IS NULL THEN 'alamat_missing'
-    WHEN length(nim) > {NIM_MAX_CHARACTERS} THEN 'nim_too_long'
-    WHEN nim COLLATE "C" IN ('.', '..') THEN 'nim_unaddressable'
-    WHEN count(*) OVER (PARTITION BY nim COLLATE "C") > 1 THEN 'nim_duplicate'
-  END AS reason FROM mahasiswa
-) AS examined WHERE reason IS NOT NULL ORDER BY nim COLLATE "C" NULLS FIRST LIMIT %s
-"""
-
-# --- Triggers ---
-
-
-def _drop_triggers(names: Sequence[str]) -> str:
-    return ";\n".join(f"DROP TRIGGER IF EXISTS {name} ON {{schema}}.mahasiswa" for name in names)
-
-
-def _create_write_triggers(table: str) -> str:
-    """Triggers that call `<table>_write` after each statement that changes records, with the old and the new rows."""
-    rows = {
-        "INSERT": "NEW TABLE AS new_rows",
-        "UPDATE": "OLD TABLE AS old_rows NEW TABLE AS new_rows",
-        "DELETE": "OLD TABLE AS old_rows",
-    }
-    return ";\n".join(
-        f"CREATE TRIGGER {table}_{event.lower()} AFTER {event} ON {{schema}}.mahasiswa REFERENCING {tables}"
-        f" FOR EACH STATEMENT EXECUTE FUNCTION {{schema}}.{table}_write()"
-        for event, tables in rows.items()
-    )
-
-
-# --- History: schema ---
-
-# A row is an entry, or the head of a batch: it has the batch's kind, and the number of changed records. `batch` is the id
-# of the head, which is below those of its entries. A role with rights on the table gets the same rights on its history;
-# only the function mahasiswa_history_write inserts.
-CREATE_HISTORY = """
-CREATE TABLE IF NOT EXISTS {schema}.mahasiswa_history (
+# A constraint is named <field>_<reason>, so that pool.translate reads the reason of a refusal from its name. The table
+# has no rule against NUL, because a text of PostgreSQL cannot hold one.
+#
+# A row of the history is an entry, or the head of a batch: it has the batch's kind, and the number of changed records.
+# `batch` is the id of the head, which is below those of its entries. `oleh` is always NULL in this version. Only the
+# function mahasiswa_history_write inserts.
+#
+# No statistics: their samples would keep texts of a forgotten record.
+CREATE = f"""
+CREATE TABLE {{schema}}.mahasiswa (
+  nim text COLLATE "C" NOT NULL,
+  nama text COLLATE "C" NOT NULL,
+  alamat text COLLATE "C" NOT NULL,
+  CONSTRAINT nim_duplicate PRIMARY KEY (nim),
+  CONSTRAINT nim_too_long CHECK (length(nim) <= {NIM_MAX_CHARACTERS}),
+  CONSTRAINT nim_unaddressable CHECK (nim NOT IN ('.', '..'))
+);
+CREATE TABLE {{schema}}.mahasiswa_history (
   id bigint GENERATED BY DEFAULT AS IDENTITY PRIMARY KEY,
   moment timestamptz NOT NULL,
   batch bigint,
-  kind text CHECK (kind IN ('import', 'delete', 'undo')),
+  kind text CHECK (kind IN ('import', 'delete', 'undo', 'restore', 'nim')),
   rows bigint,
   is_silent boolean,
+  oleh text COLLATE "C",
   nim text COLLATE "C",
   nama_before text COLLATE "C",
   alamat_before text COLLATE "C",
   nama_after text COLLATE "C",
   alamat_after text COLLATE "C"
 );
-CREATE INDEX IF NOT EXISTS mahasiswa_history_nim ON {schema}.mahasiswa_history (nim, id);
-CREATE INDEX IF NOT EXISTS mahasiswa_history_items ON {schema}.mahasiswa_history (id) WHERE batch IS NULL;
-CREATE UNIQUE INDEX IF NOT EXISTS mahasiswa_history_batches ON {schema}.mahasiswa_history (batch, nim)
-  WHERE batch IS NOT NULL;
-CREATE TABLE IF NOT EXISTS {schema}.mahasiswa_history_state (
+CREATE INDEX mahasiswa_history_nim ON {{schema}}.mahasiswa_history (nim, id);
+CREATE INDEX mahasiswa_history_items ON {{schema}}.mahasiswa_history (id) WHERE batch IS NULL;
+CREATE UNIQUE INDEX mahasiswa_history_batches ON {{schema}}.mahasiswa_history (batch, nim) WHERE batch IS NOT NULL;
+CREATE TABLE {{schema}}.mahasiswa_history_state (
   only_row boolean PRIMARY KEY DEFAULT true CHECK (only_row),
   days integer,
   purged timestamptz NOT NULL DEFAULT '-infinity'
 );
-INSERT INTO {schema}.mahasiswa_history_state (days) VALUES (NULL) ON CONFLICT (only_row) DO UPDATE SET days = NULL;
+INSERT INTO {{schema}}.mahasiswa_history_state (days) VALUES (NULL);
 
-CREATE OR REPLACE FUNCTION {schema}.mahasiswa_history_purge() RETURNS void
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = {schema}, pg_temp SET enable_seqscan = off AS $$
+ALTER TABLE {{schema}}.mahasiswa
+  ALTER nim SET STATISTICS 0, ALTER nama SET STATISTICS 0, ALTER alamat SET STATISTICS 0;
+ALTER TABLE {{schema}}.mahasiswa_history
+  ALTER kind SET STATISTICS 0, ALTER oleh SET STATISTICS 0, ALTER nim SET STATISTICS 0,
+  ALTER nama_before SET STATISTICS 0, ALTER alamat_before SET STATISTICS 0,
+  ALTER nama_after SET STATISTICS 0, ALTER alamat_after SET STATISTICS 0;
+
+CREATE OR REPLACE FUNCTION {{schema}}.mahasiswa_history_purge() RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = {{schema}}, pg_temp SET enable_seqscan = off AS $$
 DECLARE
   oldest_kept timestamptz := (SELECT now() - make_interval(days => days) FROM mahasiswa_history_state WHERE only_row);
 BEGIN
@@ -200,14 +89,14 @@ BEGIN
   IF (SELECT moment FROM mahasiswa_history ORDER BY id LIMIT 1) < oldest_kept THEN
     DELETE FROM mahasiswa_history WHERE id IN (
       SELECT id FROM mahasiswa_history
-      WHERE id IN (SELECT id FROM mahasiswa_history ORDER BY id LIMIT {purge_entries}) AND moment < oldest_kept
+      WHERE id IN (SELECT id FROM mahasiswa_history ORDER BY id LIMIT {PURGE_ENTRIES}) AND moment < oldest_kept
       FOR UPDATE SKIP LOCKED
     );
   END IF;
 END $$;
 
-CREATE OR REPLACE FUNCTION {schema}.mahasiswa_history_write() RETURNS trigger
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = {schema}, pg_temp AS $$
+CREATE OR REPLACE FUNCTION {{schema}}.mahasiswa_history_write() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = {{schema}}, pg_temp AS $$
 DECLARE
   now_here timestamptz := clock_timestamp();
   batch_kind text := nullif(current_setting('mahasiswa.batch', true), '');
@@ -251,33 +140,12 @@ BEGIN
   RETURN NULL;
 END $$;
 
-CREATE OR REPLACE FUNCTION {schema}.mahasiswa_history_refuse() RETURNS trigger LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION {{schema}}.mahasiswa_history_refuse() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   RAISE EXCEPTION 'TRUNCATE would leave no trace in the history of mahasiswa; use DELETE FROM mahasiswa'
   USING ERRCODE = 'feature_not_supported';
 END $$;
-REVOKE EXECUTE ON FUNCTION {schema}.mahasiswa_history_write() FROM PUBLIC;
-
-ALTER TABLE {schema}.mahasiswa_history OWNER TO {owner};
-ALTER TABLE {schema}.mahasiswa_history_state OWNER TO {owner};
-ALTER FUNCTION {schema}.mahasiswa_history_purge() OWNER TO {owner};
-ALTER FUNCTION {schema}.mahasiswa_history_write() OWNER TO {owner};
-ALTER FUNCTION {schema}.mahasiswa_history_refuse() OWNER TO {owner};
-DO $$
-DECLARE granted record;
-BEGIN
-  FOR granted IN
-    SELECT privilege_type, CASE grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(grantee)) END AS grantee
-    FROM pg_class, aclexplode(relacl)
-    WHERE pg_class.oid = '{schema}.mahasiswa'::regclass AND grantee <> relowner
-    AND privilege_type IN ('SELECT', 'UPDATE', 'DELETE')
-  LOOP
-    EXECUTE format(
-      'GRANT %s ON {schema}.mahasiswa_history, {schema}.mahasiswa_history_state TO %s',
-      granted.privilege_type, granted.grantee
-    );
-  END LOOP;
-END $$
+REVOKE EXECUTE ON FUNCTION {{schema}}.mahasiswa_history_write() FROM PUBLIC
 """
 HISTORY_TRIGGERS = (
     "mahasiswa_history_insert",
@@ -285,9 +153,17 @@ HISTORY_TRIGGERS = (
     "mahasiswa_history_delete",
     "mahasiswa_history_truncate",
 )
-DROP_HISTORY_TRIGGERS = _drop_triggers(HISTORY_TRIGGERS)
+DROP_HISTORY_TRIGGERS = ";\n".join(
+    f"DROP TRIGGER IF EXISTS {name} ON {{schema}}.mahasiswa" for name in HISTORY_TRIGGERS
+)
 START_HISTORY = f"""{DROP_HISTORY_TRIGGERS};
-{_create_write_triggers("mahasiswa_history")};
+CREATE TRIGGER mahasiswa_history_insert AFTER INSERT ON {{schema}}.mahasiswa REFERENCING NEW TABLE AS new_rows
+  FOR EACH STATEMENT EXECUTE FUNCTION {{schema}}.mahasiswa_history_write();
+CREATE TRIGGER mahasiswa_history_update AFTER UPDATE ON {{schema}}.mahasiswa
+  REFERENCING OLD TABLE AS old_rows NEW TABLE AS new_rows
+  FOR EACH STATEMENT EXECUTE FUNCTION {{schema}}.mahasiswa_history_write();
+CREATE TRIGGER mahasiswa_history_delete AFTER DELETE ON {{schema}}.mahasiswa REFERENCING OLD TABLE AS old_rows
+  FOR EACH STATEMENT EXECUTE FUNCTION {{schema}}.mahasiswa_history_write();
 CREATE TRIGGER mahasiswa_history_truncate BEFORE TRUNCATE ON {{schema}}.mahasiswa
   FOR EACH STATEMENT EXECUTE FUNCTION {{schema}}.mahasiswa_history_refuse()
 """
@@ -301,82 +177,8 @@ HISTORY_DAYS = "SELECT days FROM mahasiswa_history_state"
 IS_STANDBY = "SELECT 1 WHERE pg_is_in_recovery()"
 SET_HISTORY_DAYS = "UPDATE {schema}.mahasiswa_history_state SET days = {days}"
 UNREADABLE_TABLES = """
-SELECT name FROM unnest(ARRAY['mahasiswa_history', 'mahasiswa_history_state', 'mahasiswa_cari']) AS name
+SELECT name FROM unnest(ARRAY['mahasiswa_history', 'mahasiswa_history_state']) AS name
 WHERE NOT has_table_privilege(to_regclass(name), 'SELECT')
-"""
-
-# --- Search: schema ---
-
-# One row for each record: nim, nama and alamat folded (see `folding`), with line feeds between them, which no word of a
-# search contains. Triggers keep it current, also when another program writes. The last function is inlined, so a text of
-# ASCII letters costs no call. Another text is folded letter by letter: 64 KB take 9 to 25 ms, with translate() 86 ms.
-SEARCH_TRIGGERS = ("mahasiswa_cari_insert", "mahasiswa_cari_update", "mahasiswa_cari_delete", "mahasiswa_cari_truncate")
-FOLDED_LETTERS = json.dumps(folding.REPLACEMENTS)
-CREATE_SEARCH = f"""
-CREATE OR REPLACE FUNCTION {{schema}}.mahasiswa_fold_ascii(teks text) RETURNS text
-LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
-  SELECT translate(lower(teks COLLATE "C"), $removed${folding.REMOVED_ASCII}$removed$, '')
-$$;
-CREATE OR REPLACE FUNCTION {{schema}}.mahasiswa_fold_letters(teks text) RETURNS text
-LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
-  SELECT string_agg(CASE WHEN c > '~' THEN coalesce('{{letters}}'::jsonb ->> c, c) ELSE c END, '')
-  FROM unnest(string_to_array(teks COLLATE "C", NULL)) AS c
-$$;
-CREATE OR REPLACE FUNCTION {{schema}}.mahasiswa_fold(teks text) RETURNS text
-LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
-  SELECT CASE WHEN octet_length(teks) = length(teks) THEN {{schema}}.mahasiswa_fold_ascii(teks)
-    ELSE {{schema}}.mahasiswa_fold_letters({{schema}}.mahasiswa_fold_ascii(teks)) END
-$$;
-
-CREATE TABLE IF NOT EXISTS {{schema}}.mahasiswa_cari (
-  nim text COLLATE "C" PRIMARY KEY,
-  teks text COLLATE "C" NOT NULL
-);
--- One statement can delete a nim and insert it again, and its triggers may run in any order.
-CREATE OR REPLACE FUNCTION {{schema}}.mahasiswa_cari_write() RETURNS trigger
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = {{schema}}, pg_temp AS $$
-BEGIN
-  IF TG_OP = 'TRUNCATE' THEN
-    TRUNCATE mahasiswa_cari;
-    RETURN NULL;
-  END IF;
-  IF TG_OP <> 'INSERT' THEN
-    DELETE FROM mahasiswa_cari AS c USING old_rows AS o
-    WHERE c.nim = o.nim AND NOT EXISTS (SELECT FROM mahasiswa AS m WHERE m.nim = o.nim);
-  END IF;
-  IF TG_OP <> 'DELETE' THEN
-    INSERT INTO mahasiswa_cari SELECT nim, {{schema}}.mahasiswa_fold(nim || E'\\n' || nama || E'\\n' || alamat) FROM new_rows
-    ON CONFLICT (nim) DO UPDATE SET teks = excluded.teks;
-  END IF;
-  RETURN NULL;
-END $$;
-REVOKE EXECUTE ON FUNCTION {{schema}}.mahasiswa_cari_write() FROM PUBLIC;
-
-ALTER TABLE {{schema}}.mahasiswa_cari OWNER TO {{owner}};
-ALTER FUNCTION {{schema}}.mahasiswa_fold_ascii(text) OWNER TO {{owner}};
-ALTER FUNCTION {{schema}}.mahasiswa_fold_letters(text) OWNER TO {{owner}};
-ALTER FUNCTION {{schema}}.mahasiswa_fold(text) OWNER TO {{owner}};
-ALTER FUNCTION {{schema}}.mahasiswa_cari_write() OWNER TO {{owner}};
-
-{_drop_triggers(SEARCH_TRIGGERS)};
-{_create_write_triggers("mahasiswa_cari")};
-CREATE TRIGGER mahasiswa_cari_truncate AFTER TRUNCATE ON {{schema}}.mahasiswa
-  FOR EACH STATEMENT EXECUTE FUNCTION {{schema}}.mahasiswa_cari_write();
-
-TRUNCATE {{schema}}.mahasiswa_cari;
-INSERT INTO {{schema}}.mahasiswa_cari
-SELECT nim, {{schema}}.mahasiswa_fold(nim || E'\\n' || nama || E'\\n' || alamat) FROM {{schema}}.mahasiswa ORDER BY nim;
-DO $$
-DECLARE reader text;
-BEGIN
-  FOR reader IN
-    SELECT CASE grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(grantee)) END
-    FROM pg_class, aclexplode(relacl)
-    WHERE pg_class.oid = '{{schema}}.mahasiswa'::regclass AND grantee <> relowner AND privilege_type = 'SELECT'
-  LOOP
-    EXECUTE format('GRANT SELECT ON {{schema}}.mahasiswa_cari TO %s', reader);
-  END LOOP;
-END $$
 """
 
 # --- Transactions ---
@@ -399,6 +201,7 @@ BEGIN_READING = """
 BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL statement_timeout = {milliseconds};
 SET LOCAL idle_in_transaction_session_timeout = '60s'
 """
+COMMIT = "COMMIT"
 SHORTEN_LOCK_TIMEOUT = "SET LOCAL lock_timeout = '200ms'"
 
 # Two equal answers prove that nothing was committed in between. A transaction that writes has an id. A snapshot that
@@ -413,19 +216,6 @@ SELECT CASE WHEN NOT pg_is_in_recovery() THEN concat_ws(
 ) END
 """
 
-# --- Deposed primary ---
-
-# A server's timeline, or NULL if it takes no writes; whether it needs a synchronous standby and has none; whether it
-# needs one and hides the state of its standbys from this role.
-PRIMARY_STATE = """
-SELECT
-  CASE WHEN NOT pg_is_in_recovery() AND current_setting('default_transaction_read_only') = 'off'
-    THEN left(pg_walfile_name(pg_current_wal_lsn()), 8) END,
-  waits AND NOT EXISTS (SELECT FROM pg_stat_get_wal_senders() WHERE sync_state IS DISTINCT FROM 'async'),
-  waits AND EXISTS (SELECT FROM pg_stat_get_wal_senders() WHERE sync_state IS NULL)
-FROM (SELECT current_setting('synchronous_standby_names') <> '' AS waits) AS settings
-"""
-
 # --- Reading ---
 
 # Whether there are too many records, or too many bytes in them, for a snapshot. It takes 0.7 ms for 10,000 records.
@@ -434,13 +224,8 @@ SELECT count(*) > %s OR sum(octet_length(nim) + octet_length(nama) + octet_lengt
 FROM (SELECT nim, nama, alamat FROM mahasiswa LIMIT %s) AS m
 """
 # The order of COLLATE "C" in UTF-8 is the order of code points.
-COLUMNS = "nim, nama, alamat"
-# A record as one text takes two thirds of the time of three texts. PostgreSQL has no NUL, which could be between them. If
-# a text holds this character, the three texts are read.
-JOINT = "\x01"
-JOINED = "nim || chr(1) || nama || chr(1) || alamat"
-FIRST = "SELECT {columns} FROM mahasiswa ORDER BY nim LIMIT %s"
-AFTER = "SELECT {columns} FROM mahasiswa WHERE nim > %s ORDER BY nim LIMIT %s"
+FIRST = "SELECT nim, nama, alamat FROM mahasiswa ORDER BY nim LIMIT %s"
+AFTER = "SELECT nim, nama, alamat FROM mahasiswa WHERE nim > %s ORDER BY nim LIMIT %s"
 GET = "SELECT nim, nama, alamat FROM mahasiswa WHERE nim = %s"
 GET_LOCKED = "SELECT nim, nama, alamat FROM mahasiswa WHERE nim = %s FOR UPDATE"
 # As record.near_key. It reads every record.
@@ -453,7 +238,56 @@ FIND = "SELECT nim, nama, alamat FROM mahasiswa WHERE nim = ANY(%s)"
 # Ordered, so that two transactions which lock the same records cannot deadlock.
 FIND_LOCKED = "SELECT nim, nama, alamat FROM mahasiswa WHERE nim = ANY(%s) ORDER BY nim FOR UPDATE"
 
-COUNT = "SELECT count(*) FROM {source} {where}"
+COUNT = "SELECT count(*) FROM mahasiswa"
+
+# --- Searching ---
+
+STRPOS_MAX_CHARACTERS = 32
+"""Maximum length of a word that strpos looks for. It takes half the time of a regular expression or less, but in the
+worst case text times word: 2.2 s for 254 letters in 300 texts of 64,000. A regular expression takes 0.15 s."""
+
+# The column `teks` folded as `folding.fold` does it. A text of ASCII letters needs only the calls of the first line.
+# Another one is folded letter by letter: 10,000 rows take 0.2 s, and translate() with the same letters takes 1.2 s.
+FOLDED_ASCII = "lower(teks)"
+for character in folding.REMOVED_ASCII:
+    FOLDED_ASCII = f"replace({FOLDED_ASCII}, $${character}$$, '')"
+FOLDED = f"""
+CASE WHEN octet_length(teks) = length(teks) THEN {FOLDED_ASCII} ELSE (
+  SELECT string_agg(CASE WHEN c > '~' THEN coalesce(jsonb '{json.dumps(folding.REPLACEMENTS, ensure_ascii=False)}' ->> c, c)
+    ELSE c END, '') FROM unnest(string_to_array({FOLDED_ASCII}, NULL)) AS c
+) END
+"""
+
+
+def _folded(keys: str, rows: str, *texts: str) -> str:
+    """A table with these keys, and the beginnings of the texts folded as `teks`, with line feeds between them.
+
+    No word of a search contains a line feed. OFFSET 0 is a fence: without it, PostgreSQL would fold each text again for
+    each word.
+    """
+    beginnings = ", ".join(f"left({text}, {folding.SEARCHED_CHARACTERS})" for text in texts)
+    unfolded = f"SELECT {keys}, concat_ws(E'\\n', {beginnings}) AS teks FROM {rows} OFFSET 0"
+    return f"(SELECT {keys}, {FOLDED} AS teks FROM ({unfolded}) AS unfolded OFFSET 0) AS folded"
+
+
+def where_has(cari: str) -> tuple[str, Sequence[str]]:
+    """The condition that finds every word of a search in `teks`, and its parameters; empty if there is no search."""
+    conditions, parameters = [], []
+    for word in folding.words(cari):
+        is_long = len(word) > STRPOS_MAX_CHARACTERS
+        conditions.append("teks ~ %s" if is_long else "strpos(teks, %s) > 0")
+        parameters.append(f"***={word}" if is_long else word)  # after ***= a regular expression is a plain text
+    return "WHERE " + (" AND ".join(conditions) or "false") if cari else "", parameters
+
+
+FOLDED_RECORDS = _folded("nim, nama, alamat", "mahasiswa", "nim", "nama", "alamat")
+
+
+def source(where: str) -> str:
+    """The table that a search reads; only a condition of `where_has` needs folded texts."""
+    return FOLDED_RECORDS if where else "mahasiswa"
+
+
 # The number of records found and one page of them. If the page is empty, there is one row without a record. Sorting
 # keys alone takes less time than sorting whole records.
 SEARCH = """
@@ -463,9 +297,7 @@ LEFT JOIN ((SELECT nim FROM found {order} LIMIT %s OFFSET %s) AS page JOIN mahas
 {order}
 """
 KEYS = {"nim": "nim", "nama": "nim, nama", "alamat": "nim, alamat"}
-# If the folded texts are enough, a search does not read the records.
-ALL_RECORDS, FOLDED, FOLDED_WITH_RECORDS = "mahasiswa", "mahasiswa_cari", "mahasiswa_cari JOIN mahasiswa USING (nim)"
-EXISTS = "SELECT EXISTS (SELECT 1 FROM mahasiswa_cari {where})"
+EXISTS = "SELECT EXISTS (SELECT 1 FROM {source} {where})"
 # The words of the names of the newest 100,000 nims, the most frequent first. Each bound keeps the time below 0.3 s.
 NAME_WORDS = """
 SELECT word FROM (SELECT left(nama, 100) AS nama FROM mahasiswa ORDER BY nim DESC LIMIT 100000) AS newest,
@@ -476,10 +308,6 @@ GROUP BY word ORDER BY count(*) DESC, word DESC LIMIT 10000
 DECLARE_CHUNKS = "DECLARE chunks NO SCROLL CURSOR FOR SELECT nim, nama, alamat FROM {source} {where} {order}"
 FETCH_CHUNK = "FETCH 2000 FROM chunks"
 
-# {text} is a folded text. A regular expression is an automaton here, so its time does not depend on the word: it looks
-# for 254 letters in 300 texts of 64,000 in 0.15 s. strpos takes up to 2.2 s, but half the time or less for a short word.
-HAS_WORD = "strpos({text}, %s) > 0"
-HAS_LONG_WORD = "{text} ~ %s"
 ORDERS = {
     ("nim", "naik"): "ORDER BY nim",
     ("nim", "turun"): "ORDER BY nim DESC",
@@ -571,17 +399,28 @@ END
 ORDER BY i.id DESC
 """
 LAST_ITEM = ITEMS.format(where="")
-WHERE_ITEM_HAS = "AND id IN (SELECT coalesce(batch, id) FROM mahasiswa_history WHERE {found})"
-
 # A batch whose head was purged has entries for a while, which are not shown.
 IN_BATCH = "batch = (SELECT id FROM mahasiswa_history WHERE id = %s AND kind IS NOT NULL)"
+COLUMNS_OF_ENTRY = ("nim", "nama_before", "alamat_before", "nama_after", "alamat_after")
+FOLDED_ENTRIES = _folded("id, batch", "mahasiswa_history", *COLUMNS_OF_ENTRY)
+FOLDED_ENTRIES_OF_BATCH = _folded("id", f"mahasiswa_history WHERE {IN_BATCH}", *COLUMNS_OF_ENTRY)
+
+
+def where_item_has(where: str) -> str:
+    """A condition on an item: `where` finds the folded texts of its entry, or of one of its entries."""
+    return f"AND id IN (SELECT coalesce(batch, id) FROM {FOLDED_ENTRIES} {where})"
+
+
+def where_entry_has(where: str) -> str:
+    """The same on an entry of the batch that is the first parameter."""
+    return f"AND id IN (SELECT id FROM {FOLDED_ENTRIES_OF_BATCH} {where})"
+
+
 COUNT_ENTRIES = f"SELECT count(*) FROM mahasiswa_history WHERE {IN_BATCH} {{where}}"
 ENTRIES = f"""
 SELECT id, moment, nim, nama_before, alamat_before, nama_after, alamat_after
 FROM mahasiswa_history WHERE {IN_BATCH} {{where}} ORDER BY nim LIMIT %s OFFSET %s
 """
-HISTORY_TEXTS = "concat_ws(E'\\n', nim, nama_before, alamat_before, nama_after, alamat_after)"
-FOLDED_HISTORY_TEXTS = f"mahasiswa_fold({HISTORY_TEXTS})"
 RECENT_BEFORE = """
 SELECT nim, nama_before, alamat_before FROM mahasiswa_history
 WHERE nim = %s AND nama_before IS NOT NULL ORDER BY id DESC LIMIT 20
@@ -642,5 +481,7 @@ FIND_OLDER_TRANSACTIONS = """
 SELECT pid FROM pg_stat_activity
 WHERE age(backend_xmin) >= age(%s::text::xid) AND pid <> pg_backend_pid() AND coalesce(datname, '') IN (current_database(), '')
 """
-# FULL, because VACUUM alone marks the space as free and leaves the texts in it.
+# Writes both tables anew, because VACUUM alone marks the space as free and leaves the texts in it. VACUUM (FULL) does
+# the same, but it cannot be in a transaction with ALTER_LOCK_TIMEOUT.
 VACUUM = "VACUUM (FULL) mahasiswa, mahasiswa_history"
+REWRITE = "CLUSTER mahasiswa USING nim_duplicate; CLUSTER mahasiswa_history USING mahasiswa_history_pkey"

@@ -5,6 +5,7 @@ import math
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from functools import partial
+from itertools import chain, islice
 from typing import Any, Self, TypeVar, cast
 
 import psycopg
@@ -16,7 +17,7 @@ from mahasiswa.store.errors import Changed, EditConflict, Refused
 from mahasiswa.store.history import UNDOABLE_ROWS_MAX, HistoryPage
 from mahasiswa.store.postgres import history, sql
 from mahasiswa.store.postgres.add_batcher import AddBatcher, add_all, as_json
-from mahasiswa.store.postgres.coalesced import Coalesced
+from mahasiswa.store.postgres.coalesced import Coalesced, retrieve_exception
 from mahasiswa.store.postgres.pool import (
     REQUEST_TIMEOUT_SECONDS,
     Connection,
@@ -28,11 +29,11 @@ from mahasiswa.store.postgres.pool import (
 )
 from mahasiswa.work import EXPORT, IMPORT, LIST, RECORD, SEARCH, Kind, Slots
 
-STRPOS_MAX_CHARACTERS = 32
-"""Maximum length of a word that strpos looks for. In the worst case its time is text times word."""
+SNAPSHOT_ROWS = 5000
+"""Records of a snapshot that one statement reads. Other requests get the event loop after them, 5 ms later."""
 
-PACKED_ROWS = 5000
-"""Records of a snapshot that one statement reads. Other requests get the event loop after them, 4 ms later."""
+COPIED_ROWS = 1000
+"""Rows of an import that a thread reads at a time. Other requests get the event loop between them."""
 
 T = TypeVar("T")
 
@@ -83,7 +84,7 @@ class PostgresStore:
 
     async def after(self, nim: str | None, limit: int) -> Sequence[Mahasiswa]:
         statement, parameters = (sql.FIRST, (limit,)) if nim is None else (sql.AFTER, (nim, limit))
-        return _as_records(await self._pool.fetch(LIST, statement.format(columns=sql.COLUMNS), *parameters))
+        return _as_records(await self._pool.fetch(LIST, statement, *parameters))
 
     async def get(self, nim: str) -> Mahasiswa | None:
         if "\0" in nim:
@@ -97,18 +98,13 @@ class PostgresStore:
         keys = sorted({near_key(nim) for nim in _storable(nims)} - {""})
         return _as_records(await self._pool.fetch(IMPORT, sql.NEAR, keys, limit))
 
-    async def count(self, query: Query) -> int:
-        where, parameters = _where(query.cari)
-        statement = sql.COUNT.format(source=sql.FOLDED if where else sql.ALL_RECORDS, where=where)
-        return cast("int", (await self._pool.fetch(SEARCH, statement, *parameters))[0][0])
-
     async def search(self, query: Query, offset: int, limit: int) -> Found:
-        where, parameters = _where(query.cari)
+        where, parameters = sql.where_has(query.cari)
         statement = sql.SEARCH.format(
             # If nothing is searched, two scans take less time: the count needs no order, and the page has an index.
             materialized="MATERIALIZED" if where else "NOT MATERIALIZED",
             keys=sql.KEYS[query.urut],
-            source=sql.FOLDED if where and query.urut == "nim" else _records_of(where),
+            source=sql.source(where),
             where=where,
             order=sql.ORDERS[query.urut, query.arah],
         )
@@ -131,8 +127,9 @@ class PostgresStore:
             likely = await asyncio.to_thread(nearest.corrections, words, self._vocabulary[1])
             found: list[str] = []
             for text in likely:
-                where, parameters = _where(text)
-                if len(found) < limit and await _value(db, sql.EXISTS.format(where=where), *parameters):
+                where, parameters = sql.where_has(text)
+                statement = sql.EXISTS.format(source=sql.source(where), where=where)
+                if len(found) < limit and await _value(db, statement, *parameters):
                     found.append(text)
             return found
 
@@ -143,9 +140,9 @@ class PostgresStore:
         return await self._pool.read(SEARCH, read, deadline)
 
     async def chunks(self, query: Query) -> AsyncGenerator[Sequence[Mahasiswa]]:
-        where, parameters = _where(query.cari)
+        where, parameters = sql.where_has(query.cari)
         order = sql.ORDERS[query.urut, query.arah]
-        statement = sql.DECLARE_CHUNKS.format(source=_records_of(where), where=where, order=order)
+        statement = sql.DECLARE_CHUNKS.format(source=sql.source(where), where=where, order=order)
         try:
             deadline = self._pool.deadline()
             async with self._pool.connection(EXPORT, deadline) as db:
@@ -159,9 +156,6 @@ class PostgresStore:
                     yield chunk
         except psycopg.Error as error:
             raise translate(error) from error
-
-    def lines(self, query: Query, _: Callable[[bytes, int], bool]) -> AsyncGenerator[Sequence[Mahasiswa]]:
-        return self.chunks(query)
 
     async def add(self, nim: str | None, nama: str | None, alamat: str | None) -> None:
         _refuse_nul(nim, nama, alamat)
@@ -202,23 +196,23 @@ class PostgresStore:
                 if now == record:  # a double click sends the same confirmation twice
                     continue
                 if versi != (digest(now) if now else None) or record.nim in added or record.nim in changed:
-                    raise Changed(record.nim, now)
+                    raise Changed(record.nim)
                 _refuse_nul(*record)
                 (changed if now else added)[record.nim] = current[record.nim] = record
             for nim in added.keys() - await add_all(db, added.values()):  # someone else has added it meanwhile
                 if (now := await _get(db, sql.GET, nim)) != added[nim]:
-                    raise Changed(nim, now)
+                    raise Changed(nim)
             await db.execute(sql.UPDATE_ALL, (as_json(changed.values()),))
 
         await self._write(IMPORT, change)
 
-    async def merge(self, batches: Iterable[Sequence[Incoming]], *, update: bool, dry_run: bool) -> Merged:
+    async def merge(self, rows: Iterable[Incoming], *, update: bool, dry_run: bool) -> Merged:
         """See the protocol. A dry run refuses a text with NUL too, because it cannot be copied to the server."""
 
         async def copy_and_merge() -> Merged:
             try:
                 async with self._pool.transaction(IMPORT, math.inf) as db:
-                    await _copy_incoming(db, batches)
+                    await _copy_incoming(db, rows)
                     if not dry_run:
                         await db.execute(sql.LOCK_TABLE)
                     locked = time.monotonic()
@@ -229,26 +223,26 @@ class PostgresStore:
 
         return await self._finish(copy_and_merge())
 
-    async def delete_all(self, nims: Sequence[str]) -> int:
-        async def remove(db: Connection) -> int:
+    async def delete_all(self, nims: Sequence[str]) -> None:
+        async def remove(db: Connection) -> None:
             await history.start_batch(db, "delete")
-            return (await db.execute(sql.DELETE_ALL, (_storable(nims),))).rowcount
+            await db.execute(sql.DELETE_ALL, (_storable(nims),))
 
-        return await self._write(IMPORT, remove)
+        await self._write(IMPORT, remove)
 
     async def history(self, cari: str, batch: int | None, offset: int, limit: int) -> HistoryPage:
         async def read(db: Connection) -> HistoryPage:
             await db.execute(begin(sql.BEGIN_READING, deadline))
-            return await history.page(db, batch, _found(cari), offset, limit)
+            return await history.page(db, cari, batch, offset, limit)
 
         deadline = self._pool.deadline()
         return await self._pool.read(SEARCH, read, deadline)
 
-    async def undo(self, entry: int, versi: str | None = None) -> None:
-        await self._write(RECORD, lambda db: history.undo(db, entry, versi))
-
-    async def undo_batch(self, batch: int) -> None:
-        await self._write(IMPORT, lambda db: history.undo_batch(db, batch))
+    async def undo(self, item: int, *, is_batch: bool, versi: str | None = None) -> None:
+        if is_batch:
+            await self._write(IMPORT, lambda db: history.undo_batch(db, item))
+        else:
+            await self._write(RECORD, lambda db: history.undo(db, item, versi))
 
     async def purge(self) -> None:
         async def purge(db: Connection) -> None:
@@ -258,12 +252,12 @@ class PostgresStore:
             await self._write(RECORD, purge)
 
     async def forget(self, nim: str) -> bool:
-        """See the protocol. An unknown nim ends with VACUUM too, because the command is repeated if VACUUM failed."""
+        """See the protocol. For an unknown nim too, rewrite the tables, because the command is repeated if that failed."""
         if "\0" in nim:
             return False
         was_known, transaction = await self._write(RECORD, lambda db: history.forget(db, nim))
         async with self._pool.connection(RECORD, math.inf) as db:
-            await history.vacuum(db, transaction)
+            await history.rewrite(db, transaction)
         return was_known
 
     async def close(self) -> None:
@@ -282,28 +276,23 @@ class PostgresStore:
         task = asyncio.create_task(work)
         self._running.add(task)
         task.add_done_callback(self._running.discard)
+        task.add_done_callback(retrieve_exception)
         return await asyncio.shield(task)
 
 
 async def _slices(db: Connection) -> tuple[int, Sequence[bytes]]:
     """The number of all records and their slices, as a snapshot has them."""
     slices: list[bytes] = []
-    records = 0
-    packed = await _packed(db, sql.FIRST)
-    while packed:
-        records += len(packed)
-        slices += ["\0".join(packed[at : at + SLICE_RECORDS]).encode() for at in range(0, len(packed), SLICE_RECORDS)]
-        packed = await _packed(db, sql.AFTER, packed[-1].partition("\0")[0]) if len(packed) == PACKED_ROWS else []
-    return records, slices
-
-
-async def _packed(db: Connection, statement: str, *after: str) -> Sequence[str]:
-    """The next PACKED_ROWS records as texts with NUL between nim, nama and alamat."""
-    cursor = await db.execute(statement.format(columns=sql.JOINED), (*after, PACKED_ROWS))
-    texts = [text for (text,) in await cursor.fetchall()]
-    if sum(text.count(sql.JOINT) for text in texts) == 2 * len(texts):
-        return [text.replace(sql.JOINT, "\0") for text in texts]
-    return list(map("\0".join, await _records(db, statement.format(columns=sql.COLUMNS), *after, PACKED_ROWS)))
+    total = 0
+    records = await _records(db, sql.FIRST, SNAPSHOT_ROWS)
+    while records:
+        total += len(records)
+        slices += [
+            "\0".join(chain.from_iterable(records[at : at + SLICE_RECORDS])).encode()
+            for at in range(0, len(records), SLICE_RECORDS)
+        ]
+        records = await _records(db, sql.AFTER, records[-1].nim, SNAPSHOT_ROWS) if len(records) == SNAPSHOT_ROWS else []
+    return total, slices
 
 
 async def _records(db: Connection, statement: str, *parameters: object) -> list[Mahasiswa]:
@@ -347,37 +336,13 @@ def _refuse_nul(nim: str | None, nama: str | None, alamat: str | None) -> None:
             raise Refused(field, "nul")
 
 
-def _where(cari: str) -> tuple[str, Sequence[str]]:
-    """Return the condition that finds every word of a search in a record, and its parameters; none for an empty search."""
-    condition, parameters = _has_words(cari, "teks")
-    return (f"WHERE {condition}", parameters) if cari else ("", ())
-
-
-def _found(cari: str) -> tuple[str, Sequence[str]]:
-    """Return the same for an entry of the history, without the word WHERE."""
-    return _has_words(cari, sql.FOLDED_HISTORY_TEXTS) if cari else ("", ())
-
-
-def _has_words(cari: str, text: str) -> tuple[str, Sequence[str]]:
-    words = folding.words(cari)
-    is_long = [len(word) > STRPOS_MAX_CHARACTERS for word in words]
-    conditions = [(sql.HAS_LONG_WORD if long else sql.HAS_WORD).format(text=text) for long in is_long]
-    # After ***= a regular expression is a plain text.
-    parameters = [f"***={word}" if long else word for word, long in zip(words, is_long, strict=True)]
-    return " AND ".join(conditions) or "false", parameters
-
-
-def _records_of(where: str) -> str:
-    return sql.FOLDED_WITH_RECORDS if where else sql.ALL_RECORDS
-
-
-async def _copy_incoming(db: Connection, batches: Iterable[Sequence[Incoming]]) -> None:
+async def _copy_incoming(db: Connection, rows: Iterable[Incoming]) -> None:
     """Copy the rows into a table of this transaction. They are read in a thread, because that may block."""
-    remaining = iter(batches)
+    remaining = iter(rows)
     await db.execute(sql.CREATE_INCOMING)
     async with db.cursor().copy(sql.COPY_INCOMING) as copy:
-        while batch := await asyncio.to_thread(next, remaining, ()):
-            for row in batch:
+        while some := await asyncio.to_thread(list, islice(remaining, COPIED_ROWS)):
+            for row in some:
                 _refuse_nul(*row[1:])
                 await copy.write_row(row)
 

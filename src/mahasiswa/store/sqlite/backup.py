@@ -6,6 +6,7 @@ import sys
 import tempfile
 from contextlib import closing
 from datetime import UTC, datetime
+from itertools import count
 from pathlib import Path
 
 import apsw
@@ -40,14 +41,18 @@ def backup(source: Path, target: Path) -> None:
 
 def backup_beside(source: Path) -> Path:
     """Write a back-up file beside the database before its records are replaced, and return its path; raise Unusable."""
-    saved = source.with_name(f"{source.name}.before-{moment()}")
+    saved = free_name(source, "before")
     backup(source, saved)
     return saved
 
 
-def moment() -> str:
-    """The time now as a part of a file's name."""
-    return f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
+def free_name(path: Path, why: str) -> Path:
+    """A name beside the database that no file has, with the time now and a counter if two come within a second."""
+    for number in count(1):
+        name = f"{path.name}.{why}-{datetime.now(UTC):%Y%m%dT%H%M%SZ}{f'-{number}' if number > 1 else ''}"
+        if not os.path.lexists(path.with_name(name)):
+            break
+    return path.with_name(name)
 
 
 def _open(source: Path) -> apsw.Connection:
@@ -93,7 +98,7 @@ def verify(path: Path) -> None:
     """Raise apsw.Error if a copy is damaged or has no table mahasiswa."""
     with closing(apsw.Connection(str(path.absolute()), flags=apsw.SQLITE_OPEN_READONLY)) as db:
         check_integrity(db)
-        db.execute(sql.count("")).get  # noqa: B018 - fails if the table is missing
+        db.execute(sql.COUNT).get  # noqa: B018 - fails if the table is missing
 
 
 def check_integrity(db: apsw.Connection) -> None:

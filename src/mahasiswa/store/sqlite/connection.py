@@ -65,6 +65,23 @@ def refusal(error: apsw.ConstraintError) -> StoreError:
     return Unavailable(str(error))  # another program's trigger
 
 
+@contextmanager
+def savepoint(db: apsw.Connection) -> Iterator[None]:
+    """Make all changes of the block or none.
+
+    SQLite has rolled back everything by itself if the disk is full. `with db` would then raise its own error, "no such
+    savepoint", in place of that reason.
+    """
+    db.execute("SAVEPOINT block")
+    try:
+        yield
+        db.execute("RELEASE block")
+    except BaseException:
+        if db.in_transaction:
+            db.execute("ROLLBACK TO block; RELEASE block")
+        raise
+
+
 def has_moved(db: apsw.Connection) -> bool:
     """Whether the open file was removed or replaced, so that changes to it would be lost."""
     moved = ctypes.c_int()

@@ -3,11 +3,8 @@
 import os
 import shutil
 import sys
-import tempfile
-import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
-from datetime import datetime
 from pathlib import Path
 
 import apsw
@@ -23,13 +20,6 @@ from mahasiswa.store.sqlite.schema import STEPS, known_version
 FREE_SPACE_FACTOR = 3
 """Minimum free space, as a multiple of the database's size, for a restore or an upgrade."""
 
-SYNC_MAX_SECONDS = 0.2
-"""Maximum time for one sync of the disk. Each change waits for one."""
-
-SYNC_ATTEMPTS = 5
-
-CLOCK_TOLERANCE_SECONDS = 60
-
 
 def examine(path: Path) -> Iterator[Finding]:
     """Check the file, its folder and its disk."""
@@ -37,23 +27,28 @@ def examine(path: Path) -> Iterator[Finding]:
     if not path.parent.is_dir():
         yield wrong(f"The folder {path.parent} does not exist. Create it, or correct DATABASE_URL.")
         return
-    try:
-        yield _free_space(path)
-        yield _sync(path.parent)
-        if not path.exists():
-            yield wrong(f"{path} does not exist. Start the service for an empty list, or run: mahasiswa restore FILE")
-            return
-        yield _modes(path)
-    except PermissionError:
+    if not os.access(path.parent, os.R_OK | os.W_OK | os.X_OK):
         yield wrong(
             f"This user may not write to {path.parent}. Run this command as the user of the service, or give the folder to"
             " that user: chown"
         )
         return
+    try:
+        yield _free_space(path)
+        if not path.exists():
+            yield wrong(f"{path} does not exist. Start the service for an empty list, or run: mahasiswa restore FILE")
+            return
+        yield _modes(path)
     except OSError as error:
         yield wrong(f"{path.parent} cannot be used: {error.strerror}. Check the disk.")
         return
     yield from _contents(path)
+
+
+def backup_files(path: Path, folder: Path) -> Sequence[Path]:
+    """The files of a folder that are named as back-ups, without the database itself, which may be there too."""
+    files = (file for file in folder.iterdir() if file.suffix == ".db" and file.is_file())
+    return [file for file in files if not (path.exists() and file.samefile(path))]
 
 
 def examine_backup(file: Path) -> Finding:
@@ -64,7 +59,7 @@ def examine_backup(file: Path) -> Finding:
         with closing(open_to_read(file)) as db:
             check_integrity(db)
             known_version(db, file)
-            count = db.execute(sql.count("")).get
+            count = db.execute(sql.COUNT).get
     except (apsw.Error, StoreError) as error:
         why = str(error) if isinstance(error, StoreError) else f"{file} cannot be restored: {reason(error)}"
         return wrong(f"{why}. Make another back-up now: mahasiswa backup FILE")
@@ -76,12 +71,10 @@ def _contents(path: Path) -> Iterator[Finding]:
         with closing(connect(path)) as db:
             check_integrity(db)
             version = known_version(db, path)
-            count = db.execute(sql.count("")).get
+            count = db.execute(sql.COUNT).get
             yield good(f"{path} is sound and holds {count} records.")
             if version < len(STEPS):
                 yield good(f"{path} is of an older version. The service upgrades it when it starts.")
-                return
-            yield _clock(path, db.execute(sql.LAST_MOMENT).get)
     except (apsw.CorruptError, apsw.NotADBError) as error:
         yield wrong(f"{path} is damaged ({error}). Restore a back-up: mahasiswa restore FILE")
     except apsw.Error as error:
@@ -100,22 +93,6 @@ def _free_space(path: Path) -> Finding:
     return good(f"{text}.")
 
 
-def _sync(folder: Path) -> Finding:
-    """Measure the shortest of some syncs, because another program may delay a single one."""
-    times = []
-    with tempfile.TemporaryFile(dir=folder) as file:
-        for _ in range(SYNC_ATTEMPTS):
-            file.write(bytes(4096))
-            file.flush()
-            began = time.monotonic()
-            os.fsync(file.fileno())
-            times.append(time.monotonic() - began)
-    text = f"{min(times) * 1000:.1f} ms"
-    if min(times) > SYNC_MAX_SECONDS:
-        return wrong(f"A sync of the disk takes {text}, and each change waits for one. Check or replace the disk.")
-    return good(f"A sync of the disk takes {text}.")
-
-
 def _modes(path: Path) -> Finding:
     files = [file for suffix in ("", "-wal", "-shm") if (file := Path(f"{path}{suffix}")).exists()]
     public = [str(file) for file in files if sys.platform != "win32" and file.stat().st_mode & 0o007]
@@ -127,13 +104,3 @@ def _modes(path: Path) -> Finding:
             f"This user may not read and write {', '.join(closed)}. Run this command as the user of the service."
         )
     return good(f"Only the owner and its group have rights on {path}.")
-
-
-def _clock(path: Path, last_change: str | None) -> Finding:
-    latest = max(path.stat().st_mtime, datetime.fromisoformat(last_change).timestamp() if last_change else 0.0)
-    if latest > time.time() + CLOCK_TOLERANCE_SECONDS:
-        return wrong(
-            f"The clock says {datetime.now().astimezone():%F %T %z}, and the last change was made later,"
-            f" at {datetime.fromtimestamp(latest).astimezone():%F %T}. Set the clock: timedatectl set-ntp true",
-        )
-    return good(f"The clock says {datetime.now().astimezone():%F %T %z}, which is after the last change.")

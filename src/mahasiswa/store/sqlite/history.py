@@ -12,6 +12,7 @@ from mahasiswa.record import Mahasiswa, digest
 from mahasiswa.store.errors import NotInHistory, UndoConflict
 from mahasiswa.store.history import UNDO_CONFLICTS_MAX, Batch, BatchKind, Conflict, Entry, HistoryPage
 from mahasiswa.store.sqlite import sql
+from mahasiswa.store.sqlite.connection import savepoint
 
 CHECKPOINT_TIMEOUT_SECONDS = 10
 """Maximum wait for the readers of the write-ahead log after a record was forgotten."""
@@ -43,7 +44,7 @@ def entries(db: apsw.Connection, found: str, bindings: Mapping[str, str | int]) 
 @contextmanager
 def batch(db: apsw.Connection, kind: BatchKind) -> Iterator[None]:
     """Make one batch of all changes of the block. If it raises, the changes are rolled back."""
-    with db:
+    with savepoint(db):
         db.execute(sql.BEGIN_BATCH, (kind,))
         yield
         db.execute(sql.END_BATCH)
@@ -93,7 +94,7 @@ def undo(db: apsw.Connection, where: str, number: int, *, is_seen: bool = False)
 
 def forget(db: apsw.Connection, nim: str) -> bool:
     """Remove a record and its history. Return False if there was neither."""
-    with db:
+    with savepoint(db):
         was_known = bool(db.execute(sql.IS_KNOWN, {"nim": nim}).get)
         db.execute(sql.FORGET, {"nim": nim})
     return was_known
@@ -102,7 +103,7 @@ def forget(db: apsw.Connection, nim: str) -> bool:
 def erase_traces(db: apsw.Connection) -> None:
     """Rewrite the file without its free space, and empty the write-ahead log; raise apsw.Error if that is prevented.
 
-    Release 1.0.0 and other programs removed texts without secure_delete. These texts are still in the free space.
+    Other programs may have removed texts without secure_delete. These texts are still in the free space.
     """
     db.execute("VACUUM")
     # Many short attempts: other writers wait for as long as one attempt takes.

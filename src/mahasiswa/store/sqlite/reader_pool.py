@@ -10,6 +10,7 @@ from typing import TypeVar
 
 import apsw
 
+from mahasiswa.store import folding
 from mahasiswa.store.errors import TookTooLong, Unavailable
 from mahasiswa.store.sqlite.connection import connect
 from mahasiswa.work import STEP_TIMEOUT_SECONDS, Kind, Slots
@@ -22,10 +23,7 @@ T = TypeVar("T")
 
 
 class ReaderPool:
-    """Reads of one kind. With `slots`, their queue is bounded, and each step has a deadline.
-
-    The pool outlives the file. If another file takes its place, `forget_file` makes later reads open that one.
-    """
+    """Reads of one kind. With `slots`, their queue is bounded, and each step has a deadline."""
 
     def __init__(self, path: Path, kind: Kind, slots: Slots | None) -> None:
         self._path = path
@@ -34,7 +32,6 @@ class ReaderPool:
         self._unlimited = asyncio.Semaphore(kind.running)
         self._threads = ThreadPoolExecutor(kind.running, f"reader, {kind.name}")
         self._idle: list[apsw.Connection] = []
-        self._generation = 0  # raised when the idle connections are closed
         self._is_closed = False
 
     async def read(self, query: Callable[[apsw.Connection], T]) -> T:
@@ -47,15 +44,11 @@ class ReaderPool:
     async def connection(self) -> AsyncIterator[apsw.Connection]:
         """Hold a slot and a connection; raise Busy or Unavailable."""
         async with self._slot():
-            generation = self._generation
             db = self._idle.pop() if self._idle else await self._connect()
             try:
                 yield db
             finally:
-                if generation == self._generation:
-                    self._idle.append(db)
-                else:
-                    await asyncio.to_thread(db.close)
+                self._idle.append(db)
 
     async def step(self, db: apsw.Connection, query: Callable[[apsw.Connection], T], deadline: float) -> T:
         """Run a query in a thread. At the deadline, or if the caller is cancelled, it is interrupted."""
@@ -75,17 +68,12 @@ class ReaderPool:
         except apsw.Error as error:
             raise Unavailable(str(error)) from error
 
-    def forget_file(self) -> None:
-        """Close the idle connections. Those in use are closed after use."""
-        self._generation += 1
-        while self._idle:
-            self._idle.pop().close()
-
     def close(self) -> None:
         """Wait for running steps, then close every connection."""
         self._is_closed = True
         self._threads.shutdown()
-        self.forget_file()
+        while self._idle:
+            self._idle.pop().close()
 
     def _slot(self) -> AbstractAsyncContextManager[None]:
         return self._slots.slot(self._kind) if self._slots else self._unlimited
@@ -105,4 +93,9 @@ class ReaderPool:
 def _connect_to_read(path: Path) -> apsw.Connection:
     db = connect(path)
     db.execute("PRAGMA query_only = ON")
+    db.create_scalar_function("fold", _fold, 1, deterministic=True)  # type: ignore[arg-type]  # declared with any number
     return db
+
+
+def _fold(text: bytes) -> str:
+    return folding.fold(text.decode(errors="replace"))

@@ -10,7 +10,7 @@ from urllib.parse import quote
 import apsw
 
 from mahasiswa import interrupt
-from mahasiswa.store import Restored
+from mahasiswa.store.engines import Restored
 from mahasiswa.store.errors import Unavailable, Unusable
 from mahasiswa.store.sqlite import history, sql
 from mahasiswa.store.sqlite.backup import (
@@ -18,12 +18,12 @@ from mahasiswa.store.sqlite.backup import (
     backup_beside,
     check_integrity,
     copy_database,
-    moment,
+    free_name,
     reason,
     verify,
 )
 from mahasiswa.store.sqlite.connection import connect, folder_lock, has_moved
-from mahasiswa.store.sqlite.schema import migrate, upgrade_copy
+from mahasiswa.store.sqlite.schema import migrate
 
 
 def restore(path: Path, file: Path) -> Restored:
@@ -48,7 +48,7 @@ def restore(path: Path, file: Path) -> Restored:
                 copy.replace(path)
                 migrate(path)
                 with closing(connect(path)) as db:
-                    count = db.execute(sql.count("")).get
+                    count = db.execute(sql.COUNT).get
                 return Restored(count, count, 0, 0, damaged)
             migrate(path)
             return _replace_records(path, copy)
@@ -64,7 +64,7 @@ def _copy_verified(file: Path, copy: Path) -> None:
         with closing(open_to_read(file)) as origin:
             copy_database(origin, copy)
         verify(copy)
-        upgrade_copy(copy)
+        migrate(copy)
     except apsw.NotADBError:
         raise Unusable(f"{file} is not an SQLite database") from None
     except apsw.Error as error:
@@ -90,7 +90,7 @@ def _set_aside_if_damaged(path: Path) -> Path | None:
         with closing(apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)) as db:
             check_integrity(db)
     except (apsw.CorruptError, apsw.NotADBError):
-        damaged = path.with_name(f"{path.name}.damaged-{moment()}")
+        damaged = free_name(path, "damaged")
         with folder_lock(path.parent):  # the service removes the log of a replaced file under this lock
             path.rename(damaged)
             for suffix in ("-wal", "-shm"):  # SQLite would apply the log to the file that takes its place

@@ -1,4 +1,4 @@
-"""Creates, upgrades and adopts the table mahasiswa and its history in an SQLite file.
+"""Creates and upgrades the table mahasiswa and its history in an SQLite file.
 
 The schema's version stands in PRAGMA user_version. Each step of STEPS raises it by one, in one transaction. To change
 the schema, add a step; never change one that was released. The triggers of the history belong to no step: every start
@@ -10,42 +10,24 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import cast
 
 import apsw
 
-from mahasiswa import interrupt
-from mahasiswa.record import NIM_MAX_CHARACTERS, Mahasiswa
 from mahasiswa.settings import DEFAULT_HISTORY_DAYS
-from mahasiswa.store import Adopted
-from mahasiswa.store.errors import Refused, Unavailable, Unusable
+from mahasiswa.store.errors import Unavailable, Unusable
 from mahasiswa.store.sqlite import sql
-from mahasiswa.store.sqlite.backup import backup_beside
-from mahasiswa.store.sqlite.connection import LOCK_TIMEOUT_SECONDS, SECURE_DELETE, folder_lock, open_failure, refusal
-
-NAMED_ROWS = 3
-"""Maximum number of refused records that an error names."""
-
-SHOWN_NIM_CHARACTERS = 40
-
-PROBLEMS = {
-    "missing": "{field} is NULL",
-    "nul": "{field} contains a NUL character",
-    "too_long": f"it has more than {NIM_MAX_CHARACTERS} characters",
-    "unaddressable": "no link can reach it",
-    "duplicate": "it occurs more than once",
-}
+from mahasiswa.store.sqlite.connection import LOCK_TIMEOUT_SECONDS, SECURE_DELETE, folder_lock, open_failure
 
 log = logging.getLogger(__name__)
 
 
-def migrate(path: Path, history_days: int | None = None) -> None:
+def migrate(path: Path, history_days: int | None = None, *, create: bool = True) -> None:
     """Create the file and its tables, or upgrade those that an earlier release made; raise Unusable.
 
-    Records are moved only after a back-up file was written. If `history_days` is None, the file keeps its days. All
-    handles are closed when it returns.
+    If `history_days` is None, the file keeps its days. With `create=False`, a missing file is an error. All handles are
+    closed when it returns.
     """
-    with _exclusive(path) as db:
+    with _exclusive(path, create=create) as db:
         version = known_version(db, path)
         for number, step in enumerate(STEPS[version:], version + 1):
             with db:
@@ -58,74 +40,32 @@ def migrate(path: Path, history_days: int | None = None) -> None:
         _warn_if_public(path)
 
 
-def adopt(path: Path) -> Adopted:
-    """Rebuild a table mahasiswa that another program made as this program's own, in one transaction; raise Unusable.
-
-    The columns nim, nama and alamat may have any order, type and collation. Every value must be a text that the new
-    table admits; numbers are refused, because a number has lost the zeros that it began with. Rules of the old table
-    (CHECK, DEFAULT, NOCASE) are dropped; they remain in the back-up file.
-    """
-    with _exclusive(path, create=False) as db, db:
-        kind, definition = _describe(db)
-        if kind is None:
-            raise Unusable(f"{path} has no table mahasiswa; there is nothing to adopt")
-        if definition == sql.CREATE_MAHASISWA:
-            raise Unusable(f"the table mahasiswa in {path} is this program's own already; there is nothing to adopt")
-        if (version := db.pragma("user_version")) > len(STEPS):
-            raise Unusable(f"{path} has user_version {version}, which a newer release or another program has set")
-        if kind != "table":
-            raise Unusable(f"mahasiswa in {path} is of type {kind}; only a table can be adopted")
-        if sorted(columns := [name for (name,) in db.execute(sql.COLUMNS)]) != sorted(Mahasiswa._fields):
-            raise Unusable(
-                f"the table mahasiswa in {path} has the columns {', '.join(columns)}; it must have nim, nama and alamat"
-            )
-        adopted = _rebuild(db, path)
-        for step in STEPS[1:]:
-            step(db, path)
-        _set_history_days(db, path, None)
-        db.pragma("user_version", len(STEPS))
-    return adopted
-
-
-def upgrade_copy(path: Path) -> None:
-    """Bring the table mahasiswa of a copy to this schema; raise Unusable. A copy of it remains, so no back-up is written."""
-    with _exclusive(path, create=False) as db:
-        known_version(db, path)
-        if _describe(db) == ("table", sql.CREATE_MAHASISWA_1_0_0):
-            with db:
-                _move_table(db, path)
-
-
 def known_version(db: apsw.Connection, path: Path) -> int:
-    """The version of the schema; raise Unusable if it is newer, or if the table is not the one of that version."""
+    """The version of the schema; raise Unusable if it is newer, or if the table is not the one of this program."""
     version: int = db.pragma("user_version")
+    kind, definition = next(db.execute(sql.DESCRIBE_MAHASISWA), (None, None))
+    if kind and definition != sql.CREATE_MAHASISWA:
+        raise Unusable(
+            f"{path} holds a {kind} mahasiswa that this program did not make; export it as CSV with its own program, then"
+            " run: mahasiswa import"
+        )
+    # Versions before 1.0.0 counted from 1 to 3, and their history had no column `oleh`.
+    if version and kind and not db.execute(sql.HAS_OLEH).get:
+        raise Unusable(
+            f"{path} was made by a development version; export it as CSV with that version, then import it into a new file"
+        )
     if version > len(STEPS):
         raise Unusable(
             f"{path} has schema version {version}, and this release knows only up to {len(STEPS)}: use a newer release"
         )
-    kind, definition = _describe(db)
     if version and kind is None:
         raise Unusable(f"{path} has schema version {version}, but its table mahasiswa is missing")
-    # 1.0.0 set no version, and `.dump` of the sqlite3 shell keeps none.
-    ours = [sql.CREATE_MAHASISWA] if version else [sql.CREATE_MAHASISWA, sql.CREATE_MAHASISWA_1_0_0]
-    if kind and definition not in ours:
-        raise _foreign(path, kind)
     return version
 
 
-def _create_or_rebuild(db: apsw.Connection, path: Path) -> None:
-    """Step 1: the table with its rules. A table of release 1.0.0 is rebuilt."""
-    kind, definition = _describe(db)
-    if kind is None:
-        db.execute(sql.CREATE_MAHASISWA)
-    elif definition == sql.CREATE_MAHASISWA_1_0_0:
-        adopted = _rebuild(db, path)
-        log.warning("%s was made by release 1.0.0 and is upgraded; a back-up is in %s", path, adopted.backup)
-
-
-def _create_history(db: apsw.Connection, path: Path) -> None:
-    """Step 2: the tables of the history. They exist already in a file that `.dump` of the sqlite3 shell made."""
-    for name, definition in sql.HISTORY_TABLES.items():
+def _create_tables(db: apsw.Connection, path: Path) -> None:
+    """Step 1: the records and their history. A file that `.dump` of the sqlite3 shell made has them, and no version."""
+    for name, definition in sql.TABLES.items():
         stored = db.execute(sql.DESCRIBE_TABLE, (name,)).get
         if stored is None:
             db.execute(definition)
@@ -134,17 +74,7 @@ def _create_history(db: apsw.Connection, path: Path) -> None:
     db.execute(sql.CREATE_HISTORY_INDEX)
 
 
-def _create_search(db: apsw.Connection, path: Path) -> None:
-    """Step 3: the folded texts of the search. Those of a file that `.dump` made are folded again."""
-    stored = db.execute(sql.DESCRIBE_TABLE, ("mahasiswa_cari",)).get
-    if stored not in (None, sql.CREATE_MAHASISWA_CARI):
-        raise Unusable(f"{path} holds a table mahasiswa_cari that this program did not make; rename it")
-    db.execute(sql.DROP_SEARCH)
-    db.execute(sql.CREATE_SEARCH)
-    db.execute(sql.FILL_MAHASISWA_CARI)
-
-
-STEPS: Sequence[Callable[[apsw.Connection, Path], None]] = (_create_or_rebuild, _create_history, _create_search)
+STEPS: Sequence[Callable[[apsw.Connection, Path], None]] = (_create_tables,)
 
 
 def _set_history_days(db: apsw.Connection, path: Path, days: int | None) -> None:
@@ -168,7 +98,7 @@ def _set_history_days(db: apsw.Connection, path: Path, days: int | None) -> None
 
 
 @contextmanager
-def _exclusive(path: Path, *, create: bool = True) -> Iterator[apsw.Connection]:
+def _exclusive(path: Path, *, create: bool) -> Iterator[apsw.Connection]:
     """Open the file, and perhaps create it, under the lock of its folder; translate every error to Unusable."""
     try:
         if not path.parent.is_dir():
@@ -215,72 +145,3 @@ def _warn_if_public(path: Path) -> None:
     file = path.resolve()
     if sys.platform != "win32" and file.stat().st_mode & 0o004 and all(p.stat().st_mode & 0o001 for p in file.parents):
         log.warning("every user of this computer can read %s; to prevent it: chmod o= %s*", file, file)
-
-
-def _describe(db: apsw.Connection) -> tuple[str | None, str | None]:
-    """The type of the object named mahasiswa, and the SQL that made it; None if there is none."""
-    return next(db.execute(sql.DESCRIBE_MAHASISWA), (None, None))
-
-
-def _foreign(path: Path, kind: str) -> Unusable:
-    return Unusable(
-        f"{path} holds a {kind} mahasiswa that this program did not make; to rebuild it, run: mahasiswa adopt"
-    )
-
-
-def _rebuild(db: apsw.Connection, path: Path) -> Adopted:
-    """Write a back-up file, then move every record into a new table, to the byte. The caller holds a transaction."""
-    if dependent := db.execute(sql.DEPENDENT_OBJECTS).fetchone():
-        raise Unusable(f"{path}: remove {' '.join(dependent)} first, because it depends on the old table mahasiswa")
-    saved = backup_beside(path)
-    try:
-        count = _move_table(db, path)
-    except BaseException:
-        saved.unlink()  # nothing is changed, and a service that is started again and again would fill the disk
-        raise
-    return Adopted(count, saved)
-
-
-def _move_table(db: apsw.Connection, path: Path) -> int:
-    db.execute(sql.SET_ASIDE)
-    db.execute(sql.CREATE_MAHASISWA)
-    count = _move_rows(db, path)
-    db.execute(sql.DROP_BEFORE)
-    return count
-
-
-def _move_rows(db: apsw.Connection, path: Path) -> int:
-    problems = []
-    refused = 0
-    for *types, nim, nama, alamat in db.execute(sql.ROWS_BEFORE):
-        interrupt.check()
-        if problem := _move_row(db, types, (nim, nama, alamat)):
-            refused += 1
-            if refused <= NAMED_ROWS:
-                shown = "NULL" if nim is None else ascii(nim.decode(errors="replace"))[:SHOWN_NIM_CHARACTERS]
-                problems.append(f"NIM {shown}: {problem}")
-    if refused:
-        more = f"; and {refused - NAMED_ROWS} more" if refused > NAMED_ROWS else ""
-        raise Unusable(f"{path}: nothing was changed, invalid records: {refused}. {'; '.join(problems)}{more}")
-    count, kept = db.execute(sql.COUNT_BEFORE).get, db.execute(sql.COUNT_KEPT).get
-    if count != kept:
-        raise Unusable(f"{path}: nothing was changed, because {count - kept} records would differ")
-    return cast("int", count)
-
-
-def _move_row(db: apsw.Connection, types: Sequence[str], values: Sequence[bytes | None]) -> str | None:
-    """Insert a record into the new table, and return None; or return the rule that it breaks."""
-    texts = []
-    for field, kind, value in zip(Mahasiswa._fields, types, values, strict=True):
-        if kind not in ("text", "null"):
-            return f"{field} is of type {kind}, not text"
-        try:
-            texts.append(None if value is None else value.decode())
-        except UnicodeDecodeError:
-            return f"{field} is not UTF-8"
-    try:
-        db.execute(sql.ADD, texts)
-    except apsw.ConstraintError as error:
-        refused = refusal(error)
-        return PROBLEMS[refused.reason].format(field=refused.field) if isinstance(refused, Refused) else str(refused)
-    return None

@@ -1,0 +1,42 @@
+"""The functions of `store.engines` for a database in PostgreSQL."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from mahasiswa.settings import PostgresURL
+from mahasiswa.store.engines import Restored
+from mahasiswa.store.errors import Unusable
+from mahasiswa.store.findings import Finding, good
+from mahasiswa.store.postgres import doctor, schema
+from mahasiswa.store.postgres.store import PostgresStore
+from mahasiswa.work import Slots
+
+
+def migrate(url: PostgresURL, history_days: int | None, *, create: bool) -> str | None:  # noqa: ARG001 - see engines
+    return schema.migrate(url.conninfo, history_days)
+
+
+async def open_store(url: PostgresURL, slots: Slots | None) -> PostgresStore:
+    return await PostgresStore.open(url.conninfo, slots)
+
+
+def backup(_url: PostgresURL, _to: Path) -> None:
+    raise Unusable("this is PostgreSQL: use pg_dump, for example pg_dump --format=custom --file=mahasiswa.dump")
+
+
+def restore(_url: PostgresURL, _file: Path) -> Restored:
+    raise Unusable(
+        "this is PostgreSQL: use pg_restore, for example pg_restore --clean --if-exists --dbname=URL mahasiswa.dump"
+    )
+
+
+def examine(url: PostgresURL) -> Iterator[Finding]:
+    return doctor.examine(url.conninfo)
+
+
+def backup_files(_url: PostgresURL, folder: Path) -> Sequence[Path]:
+    return [file for file in folder.iterdir() if file.suffix == ".dump"]
+
+
+def examine_backup(_url: PostgresURL, file: Path) -> Finding:
+    return good(f"Its contents were not checked. To check them: pg_restore --list {file}")

@@ -1,0 +1,57 @@
+"""PostgreSQL: the SQL that folds texts for the search."""
+
+import time
+
+import psycopg
+import pytest
+from postgres import execute
+
+from mahasiswa.settings import PostgresURL
+from mahasiswa.store import Query, Store
+from mahasiswa.store.folding import SEARCHED_CHARACTERS, fold
+from mahasiswa.store.postgres import sql
+
+
+def test_every_character_is_folded_as_in_python(url: PostgresURL) -> None:
+    """All characters of Unicode but surrogates and NUL, in texts of the length that the search looks at."""
+    step = SEARCHED_CHARACTERS
+    letters = [chr(code) for code in range(1, 0x110000) if not 0xD800 <= code < 0xE000]
+    texts = ["".join(letters[at : at + step]) for at in range(0, len(letters), step)]
+    with psycopg.connect(url.conninfo) as db:
+        with db.cursor().copy("COPY mahasiswa FROM STDIN") as copy:
+            for number, text in enumerate(texts):
+                copy.write_row((f"{number}", text, "Solo"))
+        folded: dict[str, str] = dict(db.execute(f"SELECT nim, teks FROM {sql.FOLDED_RECORDS}".encode()).fetchall())
+    assert folded == {f"{number}": fold(f"{number}\n{text}\nSolo") for number, text in enumerate(texts)}
+
+
+async def test_a_search_looks_at_the_first_thousand_characters_of_each_text(store: Store) -> None:
+    """In a record and in the history alike."""
+    await store.add("1", "\u00e9" * 997 + "abc", "a" * 998 + "xyz")
+    for cari, total in {"eabc": 1, "axy": 1, "xyz": 0}.items():
+        assert (await store.search(Query(cari), 0, 10)).total == total
+        assert (await store.history(cari, None, 0, 10)).total == total
+
+
+SEARCHES = {"long": "b" + "a" * 253, "accented": "b" + "é" * 253, "reversed": "é" * 253 + "b", "short": "b" + "a" * 31}
+
+
+@pytest.mark.parametrize("cari", SEARCHES.values(), ids=SEARCHES)
+async def test_the_searched_text_does_not_decide_the_time_of_a_search(
+    url: PostgresURL, store: Store, cari: str
+) -> None:
+    """The worst text to look for takes at most a few times as long as a single letter; with ILIKE 60 times."""
+    texts = "repeat('a', 1000), repeat('é', 1000) FROM generate_series(1, 1000) AS i"
+    execute(url.conninfo, f"INSERT INTO mahasiswa SELECT i, {texts}")
+
+    async def seconds(cari: str) -> float:
+        began = time.monotonic()
+        assert (await store.search(Query(cari), 0, 10)).total == 0
+        return time.monotonic() - began
+
+    worst, letter = await seconds(cari), await seconds("z")
+    for _ in range(20):  # other programs may disturb some of the searches
+        if worst < 10 * letter + 0.05:
+            return
+        worst, letter = min(worst, await seconds(cari)), min(letter, await seconds("z"))
+    pytest.fail(f"{worst:.3f} s, for a single letter {letter:.3f} s")
