@@ -112,7 +112,7 @@ def _replaceable(signalled: socket.socket, workers: Sequence[_Worker], base_url:
             elif now - worker.beat_at > SILENT_SECONDS:
                 log.error("a worker did not answer for %d seconds and is killed", SILENT_SECONDS)
                 worker.process.kill()
-                worker.process.join()
+                worker.beat_at = now
             if worker.process.exitcode is not None:
                 log.error("a worker ended with exit code %s; another one is started", worker.process.exitcode)
                 wait([signalled], RESTART_SECONDS)
