@@ -7,12 +7,14 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from importlib import metadata
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import ForkContext, SpawnContext
 from multiprocessing.process import BaseProcess
 
+from mahasiswa.logs import configure_logging
 from mahasiswa.parent import end_with
 from mahasiswa.settings import Settings
 from mahasiswa.store import migrate
@@ -23,6 +25,12 @@ SHUTDOWN_SECONDS = 4.5
 
 RESTART_SECONDS = 0.5
 """Minimum time between two starts of a worker, so that a failing worker does not keep a processor busy."""
+
+CHECK_SECONDS = 1.0
+"""How often the workers are looked at."""
+
+SILENT_SECONDS = 30.0
+"""Maximum time in which the event loop of a worker does not run. Then the worker is killed and replaced."""
 
 BACKLOG = 4096
 """Maximum connections that wait to be accepted."""
@@ -40,27 +48,41 @@ class CannotStart(Exception):
 
 def serve(settings: Settings) -> None:
     """Answer requests until SIGTERM or Ctrl-C; raise CannotStart."""
+    configure_logging(settings.log_level)
     listener = _listen(settings.host, settings.port)
     # A forked worker need not import everything again. Only on Linux is a fork safe.
     context: ForkContext | SpawnContext
     context = multiprocessing.get_context("fork") if sys.platform == "linux" else multiprocessing.get_context("spawn")
     _migrate_in_child(context, settings)
     _raise_open_files()
-    from mahasiswa import worker  # noqa: PLC0415 - slow to import, and of no use if the service cannot start
-
-    worker.configure_logging(settings.log_level)
-
-    def start() -> BaseProcess:
-        process = context.Process(target=worker.run, args=(settings, listener, os.getpid()))
-        process.start()
-        return process
-
     signalled = _wakened_by_signals()
-    workers = [start() for _ in range(settings.workers)]
-    print(f"mahasiswa {metadata.version('mahasiswa')}: {settings.base_url}/  (Ctrl-C stops it)", flush=True)  # noqa: T201
-    _restart_until(signalled, workers, start)
+    workers = [_Worker(context, settings, listener) for _ in range(settings.workers)]
+    for index in _replaceable(signalled, workers, settings.base_url):
+        workers[index] = _Worker(context, settings, listener)
     listener.close()
-    _end(workers)
+    _end([worker.process for worker in workers])
+
+
+class _Worker:
+    """A worker process, and the time of its last sign of life."""
+
+    def __init__(self, context: ForkContext | SpawnContext, settings: Settings, listener: socket.socket) -> None:
+        from mahasiswa import worker  # noqa: PLC0415 - slow to import, and of no use if the service cannot start
+
+        self.beats, sender = context.Pipe(duplex=False)
+        self.process = context.Process(target=worker.run, args=(settings, listener, os.getpid(), sender))
+        # The worker unblocks SIGTERM when it can handle it, so no signal is lost.
+        _mask_sigterm(blocked=True)
+        self.process.start()
+        _mask_sigterm(blocked=False)
+        sender.close()
+        self.accepts = False
+        self.beat_at = time.monotonic()
+
+
+def _mask_sigterm(*, blocked: bool) -> None:
+    if sys.platform != "win32":
+        signal.pthread_sigmask(signal.SIG_BLOCK if blocked else signal.SIG_UNBLOCK, {signal.SIGTERM})
 
 
 def _wakened_by_signals() -> socket.socket:
@@ -73,13 +95,38 @@ def _wakened_by_signals() -> socket.socket:
     return signalled
 
 
-def _restart_until(signalled: socket.socket, workers: list[BaseProcess], start: Callable[[], BaseProcess]) -> None:
-    while signalled not in wait([signalled, *(worker.sentinel for worker in workers)]):
+def _replaceable(signalled: socket.socket, workers: Sequence[_Worker], base_url: str) -> Iterator[int]:
+    """Yield the index of each worker that ended, until a signal comes. Print the address when all workers accept."""
+    is_announced = False
+    now = time.monotonic()
+    while signalled not in (ready := wait([signalled, *_signs_of(workers)], CHECK_SECONDS)):
+        before, now = now, time.monotonic()
         for index, worker in enumerate(workers):
-            if worker.exitcode is not None:
-                log.error("a worker ended with exit code %s; another one is started", worker.exitcode)
+            if worker.beats in ready:
+                with suppress(EOFError):  # if the worker has just ended
+                    worker.beats.recv_bytes()
+                    worker.accepts = True
+                worker.beat_at = now
+            elif now - before > SILENT_SECONDS / 2:  # this process itself was stopped
+                worker.beat_at = now
+            elif now - worker.beat_at > SILENT_SECONDS:
+                log.error("a worker did not answer for %d seconds and is killed", SILENT_SECONDS)
+                worker.process.kill()
+                worker.beat_at = now
+            if worker.process.exitcode is not None:
+                log.error("a worker ended with exit code %s; another one is started", worker.process.exitcode)
                 wait([signalled], RESTART_SECONDS)
-                workers[index] = start()
+                yield index
+        if not is_announced and all(worker.accepts for worker in workers):
+            is_announced = True
+            print(f"mahasiswa {metadata.version('mahasiswa')}: {base_url}/  (Ctrl-C stops it)", flush=True)  # noqa: T201
+
+
+def _signs_of(workers: Sequence[_Worker]) -> Iterator[int | Connection]:
+    """What becomes readable when a worker ends or its event loop runs."""
+    for worker in workers:
+        yield worker.process.sentinel
+        yield worker.beats
 
 
 def _end(workers: Sequence[BaseProcess]) -> None:

@@ -136,5 +136,14 @@ class BodyBudget:
             self._large_bodies -= large
             self._bytes -= taken
 
+    def keep(self, count: int, *, is_body: bool) -> None:
+        """Count bytes that a connection keeps unparsed; a negative count gives them back. Raise Busy.
+
+        Pipelined requests, which are no body, never take FORMS_RESERVED_BYTES.
+        """
+        if count > 0 and self._bytes + count > BODIES_MAX_BYTES - (0 if is_body else FORMS_RESERVED_BYTES):
+            raise self._busy()
+        self._bytes += count
+
     def _busy(self) -> Busy:
         return Busy(f"request bodies: {self._bytes >> 20} MB, {self._large_bodies} large ones")

@@ -3,16 +3,16 @@
 import asyncio
 import gc
 import logging
-import logging.config
 import signal
 import socket
 import sys
-import time
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import uvicorn
 
 from mahasiswa.http_protocol import HttpProtocol
+from mahasiswa.logs import configure_logging
 from mahasiswa.parent import end_with
 from mahasiswa.settings import Settings
 from mahasiswa.store import Store, open_store
@@ -22,11 +22,17 @@ from mahasiswa.web.app import create_app
 from mahasiswa.web.request import Limits
 from mahasiswa.work import Busy
 
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
+
 GRACEFUL_SHUTDOWN_SECONDS = 3
 """Maximum time for the requests that run when SIGTERM comes."""
 
 MAX_CONNECTIONS = 16_384
 """Maximum connections at a time, those of stalled clients included. Requests on further ones are answered 503."""
+
+BEAT_SECONDS = 1.0
+"""How often a worker tells the main process that its event loop runs."""
 
 NO_TIMEOUT_SECONDS = 10**6
 """Value that disables uvicorn's timer of idle connections, because HttpProtocol has its own deadlines."""
@@ -34,8 +40,12 @@ NO_TIMEOUT_SECONDS = 10**6
 log = logging.getLogger(__name__)
 
 
-def run(settings: Settings, listener: socket.socket, parent: int) -> None:
-    """Answer requests that come in on `listener`; end when the process `parent` ends."""
+def run(settings: Settings, listener: socket.socket, parent: int, beats: "Connection[bytes, None]") -> None:
+    """Answer requests that come in on `listener`; end when the process `parent` ends.
+
+    Send a byte to `beats` when requests are accepted, and then each second while the event loop runs. SIGTERM is blocked
+    by the caller until the first one.
+    """
     end_with(parent)
     signal.set_wakeup_fd(-1)  # inherited from the main process
     # uvicorn raises SIGTERM again at its end. It must not end this process, because the store is closed after that.
@@ -46,10 +56,10 @@ def run(settings: Settings, listener: socket.socket, parent: int) -> None:
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGHUP})
     configure_logging(settings.log_level)
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-        runner.run(_serve(settings, listener))
+        runner.run(_serve(settings, listener, beats))
 
 
-async def _serve(settings: Settings, listener: socket.socket) -> None:
+async def _serve(settings: Settings, listener: socket.socket, beats: "Connection[bytes, None]") -> None:
     limits = Limits()
     store = await open_store(settings.database_url, limits.slots)
     config = uvicorn.Config(
@@ -71,10 +81,28 @@ async def _serve(settings: Settings, listener: socket.socket) -> None:
     gc.freeze()
     purging = asyncio.create_task(_purge_history(store))
     try:
-        await uvicorn.Server(config).serve(sockets=[listener])
+        await _Server(config, beats).serve(sockets=[listener])
     finally:
         purging.cancel()
         await store.close()
+
+
+class _Server(uvicorn.Server):
+    """uvicorn's server, which tells the main process each second that its event loop runs."""
+
+    def __init__(self, config: uvicorn.Config, beats: "Connection[bytes, None]") -> None:
+        super().__init__(config)
+        self._beats = beats
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if sys.platform != "win32":
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})  # from here on uvicorn handles it
+        self._beat()
+
+    def _beat(self) -> None:
+        self._beats.send_bytes(b".")
+        asyncio.get_running_loop().call_later(BEAT_SECONDS, self._beat)
 
 
 async def _purge_history(store: Store) -> None:
@@ -85,42 +113,6 @@ async def _purge_history(store: Store) -> None:
             await store.purge()
         except (StoreError, Busy) as error:
             log.warning("expired entries of the history were not removed: %s", error)
-
-
-class LineFormatter(logging.Formatter):
-    """`2026-11-20 17:21:46,742+0700 INFO message`. The time is formatted once a second."""
-
-    def __init__(self) -> None:
-        super().__init__("%(asctime)s %(levelname)s %(message)s")
-        self._second, self._text, self._offset = 0, "", ""
-
-    def formatTime(self, record: logging.LogRecord, datefmt: str | None = None) -> str:  # noqa: ARG002, N802 - logging's
-        second = int(record.created)
-        if second != self._second:
-            local = time.localtime(second)
-            self._second, self._text = second, time.strftime("%Y-%m-%d %H:%M:%S", local)
-            self._offset = time.strftime("%z", local)
-        return f"{self._text},{int(record.msecs):03d}{self._offset}"
-
-
-def configure_logging(level: str) -> None:
-    """Log to standard error. `level` is one of LOG_LEVEL's values."""
-    handler = {"class": "logging.StreamHandler", "formatter": "line", "stream": "ext://sys.stderr"}
-    logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False  # no line shows them
-    logging.config.dictConfig({
-        "version": 1,
-        "disable_existing_loggers": False,
-        "formatters": {"line": {"()": LineFormatter}},
-        "handlers": {"stderr": handler},
-        "root": {"handlers": ["stderr"], "level": "WARNING"},
-        "loggers": {
-            "mahasiswa": {"level": level.upper()},
-            # uvicorn reports a request that was cut off at shutdown as an error. The middleware logs all other errors.
-            "uvicorn.error": {"level": "CRITICAL"},
-            # It warns of every malformed body. The request log has a line for the refusal already.
-            "python_multipart": {"level": "ERROR"},
-        },
-    })  # fmt: skip
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from attack import LOG_LINE
 from harness import Service, StartError, free_port, run_to_the_end
 from operators import unprivileged_command
 
@@ -151,6 +152,15 @@ def test_a_database_without_write_permission_but_with_a_log_is_refused(
         service.kill()
     (tmp_path / "mahasiswa.db").chmod(mode)
     assert_refused(start_on("mahasiswa.db", tmp_path, unprivileged), "mahasiswa.db")
+
+
+def test_a_warning_at_the_start_is_a_line_of_the_log(tmp_path: Path) -> None:
+    """A warning has its time and its level, and LOG_LEVEL applies to it."""
+    for days, level in (("30", "info"), ("40", "info"), ("50", "error")):
+        with Service(tmp_path / "a.db", {"HISTORY_DAYS": days, "LOG_LEVEL": level}) as service:
+            lines = [line for line in service.stderr().splitlines() if "HISTORY_DAYS" in line]
+        assert len(lines) == (days == "40")
+        assert all(LOG_LINE.fullmatch(line) for line in lines)
 
 
 def start_on(path: str, folder: Path, before: Sequence[str] = ()) -> subprocess.CompletedProcess[str]:

@@ -9,6 +9,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 import pytest
+from attack import until
 from harness import SETTINGS, START_SECONDS, Service, Site, run_to_the_end
 from processes import children
 
@@ -216,6 +217,7 @@ def test_the_service_listens_only_on_host(tmp_path: Path, host: str) -> None:
 def test_the_service_prints_its_version_and_its_address_with_the_port(tmp_path: Path) -> None:
     """The service prints one line with its version and address to standard output, and nothing to standard error."""
     with Service(tmp_path / "mahasiswa.db") as service:
+        until(lambda: service.stdout().endswith("\n"))
         (line,) = service.stdout().splitlines()
         assert line.startswith(f"mahasiswa {version('mahasiswa')}: http://localhost:{service.port}/ ")
         assert service.stderr() == ""

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from pathlib import Path
+from subprocess import Popen
 from threading import Event
 
 import httpx
@@ -18,6 +19,8 @@ from attack import is_free, until
 from harness import START_SECONDS, URL_ENCODED, Service, free_port
 from processes import children, is_running
 from stores import other_program
+
+from mahasiswa.server import SHUTDOWN_SECONDS, SILENT_SECONDS
 
 END_SECONDS = 5.0
 """The service promises to end within this time after SIGTERM or Ctrl-C."""
@@ -149,6 +152,52 @@ def test_a_worker_that_is_killed_is_replaced(tmp_path: Path) -> None:
         with service.site() as site:
             assert site.add("0002", "Budi", "Bantul").status_code == 302
             assert site.list().nims == ["0001", "0002"]
+        assert service.stop() == 0
+
+
+def test_sigterm_ends_a_service_that_has_just_started(tmp_path: Path) -> None:
+    """The address is printed when requests are accepted. SIGTERM is not lost then, nor while the workers start."""
+    environment = {
+        **os.environ,
+        "HOST": "127.0.0.1",
+        "PORT": str(free_port()),
+        "DATABASE_URL": f"sqlite:///{tmp_path}/a.db",
+    }
+    for workers in ("1", "2", "1", "2"):
+        started = Popen(
+            [sys.executable, "-m", "mahasiswa"], env=environment | {"WORKERS": workers}, stdout=subprocess.PIPE
+        )
+        with started as process:
+            assert process.stdout
+            assert process.stdout.readline().startswith(b"mahasiswa ")
+            with socket.create_connection(("127.0.0.1", int(environment["PORT"])), 1) as connection:
+                connection.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+                assert connection.recv(12) == b"HTTP/1.1 200"
+            process.terminate()
+            assert process.wait(SHUTDOWN_SECONDS - 1) == 0
+        # This time without waiting for the address: the signal comes while the worker starts.
+        with Popen([sys.executable, "-m", "mahasiswa"], env=environment, stderr=subprocess.PIPE) as process:
+            until(lambda pid=process.pid: not is_free(int(environment["PORT"])) and bool(children(pid)))  # type: ignore[misc]
+            process.terminate()
+            assert process.wait(SHUTDOWN_SECONDS - 1) in (0, -signal.SIGTERM)
+
+
+@pytest.mark.torture
+def test_a_worker_that_does_not_answer_is_replaced(tmp_path: Path) -> None:
+    """The main process kills a worker whose event loop has stood for 30 seconds. If both stood, it kills none."""
+    with Service(tmp_path / "mahasiswa.db", {"WORKERS": "2"}) as service:
+        workers = set(children(service.pid))
+        os.killpg(service.pid, signal.SIGSTOP)
+        time.sleep(SILENT_SECONDS + 5)  # the time is the subject of this test
+        os.killpg(service.pid, signal.SIGCONT)
+        time.sleep(5)
+        assert set(children(service.pid)) == workers
+        stopped = min(workers)
+        os.kill(stopped, signal.SIGSTOP)
+        began = time.monotonic()
+        until(lambda: len(set(children(service.pid)) - {stopped}) == 2, SILENT_SECONDS + 10)
+        assert time.monotonic() - began > SILENT_SECONDS - 5
+        assert "is killed" in service.stderr()
         assert service.stop() == 0
 
 

@@ -18,8 +18,8 @@ from mahasiswa.work import MAX_LARGE_BODIES
 
 pytestmark = pytest.mark.alone
 
-HEAD_SECONDS, BODY_SECONDS, IDLE_SECONDS, UNREAD_SECONDS = 10, 10, 5, 30
-"""The deadlines of the service, from server.py and forms.py."""
+HEAD_SECONDS, BODY_SECONDS, DRAIN_SECONDS, UNREAD_SECONDS = 10, 10, 30, 30
+"""The deadlines of the service, from http_protocol.py and forms.py."""
 
 LATENESS_SECONDS = 30.0
 """How late a deadline may be noticed on a busy machine."""
@@ -42,7 +42,7 @@ PHASES = {
     "half a head": (b"GET / HTTP/1.1\r\n" + HOST + b"X: ", b"", HEAD_SECONDS),
     "nothing after an answer": (b"GET /mahasiswa/add HTTP/1.1\r\n" + HOST + b"\r\n", b"HTTP/1.1 200", HEAD_SECONDS),
     "half a body": (HALF_A_FORM, b"HTTP/1.1 408", BODY_SECONDS),
-    "half of too large a body": (HALF_A_FORM.replace(b"50000", b"5000000"), b"HTTP/1.1 413", IDLE_SECONDS),
+    "half of too large a body": (HALF_A_FORM.replace(b"50000", b"5000000"), b"HTTP/1.1 413", DRAIN_SECONDS),
     "half a chunk": (
         b"POST /mahasiswa/add HTTP/1.1\r\n" + HOST + FORM + b"Transfer-Encoding: chunked\r\n\r\nff\r\nnim=",
         b"HTTP/1.1 408",

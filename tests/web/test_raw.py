@@ -109,7 +109,19 @@ CORPUS: Mapping[str, tuple[bytes, list[int]]] = {
     "all 256 byte values": (bytes(range(256)) * 4, [400]),
     "an unknown expectation": (post("/mahasiswa/add", BODY, b"Expect: 200-ok\r\n", CLOSE), [400]),
     "empty lines first": (b"\r\n\r\n" + GET + HOST + END, [200]),
+    "absolute form without a path": (b"GET http://localhost HTTP/1.1\r\n" + HOST + END, [400]),
     # several requests at once
+    "another method for the list": (b"PUT / HTTP/1.1\r\n" + HOST + b"\r\n" + GET + HOST + END, [405, 200]),
+    "an upgrade and then a fault": (
+        GET + HOST + b"Connection: upgrade\r\nUpgrade: websocket\r\n\r\n" + GET + b"X : y\r\n\r\n",
+        [200, 400],
+    ),
+    "CONNECT and then a fault": (b"CONNECT a:1 HTTP/1.1\r\n" + HOST + b"\r\n" + GET + b"X : y\r\n\r\n", [400]),
+    "CONNECT in absolute form with a body": (
+        b"CONNECT http://a/ HTTP/1.1\r\n" + HOST + b"Content-Length: 3\r\n\r\nabc" + GET + HOST + END,
+        [400],
+    ),
+    "a request after a chunked one": (ADD + CHUNKED + b"\r\n" + SIZED + b"0\r\n\r\n" + GET + HOST + END, [400]),
     "a pipeline": ((b"GET /mahasiswa/add HTTP/1.1\r\n" + HOST + b"\r\n") * 4 + GET + HOST + END, [200] * 5),
     "a pipeline with a fault in it": (
         (GET + HOST + b"\r\n") * 2 + GET + b"X : y\r\n\r\n" + GET + HOST + END,

@@ -82,6 +82,7 @@ class Middleware:
             if problem := self.guard.problem(request.scope):
                 response = self._error(request, problem)
             elif kept := await self.cache.respond(request.scope, request.path):
+                request.scope["extensions"]["mahasiswa.shared"] = True  # http_protocol.py then lets the client be slow
                 return kept
             else:
                 response = await self.handle(request)

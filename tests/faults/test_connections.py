@@ -1,0 +1,201 @@
+"""Clients that send much, or read nothing, take neither time nor memory from others. The cause is in how HTTP is parsed."""
+
+import select
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+
+import pytest
+from attack import (
+    FORM,
+    HOST,
+    Bystander,
+    Line,
+    assert_log_is_sound,
+    at_once,
+    fill,
+    linux,
+    memory,
+    open_files,
+    until,
+    workers,
+)
+from harness import Service
+
+from mahasiswa.http_protocol import WRITE_TIMEOUT_SECONDS
+
+pytestmark = [pytest.mark.alone, linux]
+
+MAX_MEGABYTES = 400
+"""Maximum memory of a worker, whatever clients do."""
+
+FILES_SECONDS = 35.0
+"""Maximum time after an attack until its connections are closed."""
+
+LIST = b"GET / HTTP/1.1\r\n" + HOST + b"\r\n"
+ADD_FORM = b"GET /mahasiswa/add HTTP/1.1\r\n" + HOST + b"\r\n"
+CHUNKED_POST = b"POST /mahasiswa/add HTTP/1.1\r\n" + HOST + FORM + b"Transfer-Encoding: chunked\r\n\r\n"
+CHUNKED_GET = b"GET / HTTP/1.1\r\n" + HOST + b"Transfer-Encoding: chunked\r\n\r\n"
+BYTE_BY_BYTE = b"1\r\na\r\n" * 10_000
+EXTENSIONS = (b"1;" + b"x" * 60_000 + b"\r\na\r\n") * 2
+EXPORT = b"GET /mahasiswa/ekspor.csv HTTP/1.1\r\n" + HOST + b"\r\n"
+
+
+@contextmanager
+def attacked(service: Service) -> Iterator[None]:
+    """Check memory during the block, and that its connections are closed after it."""
+    (worker,) = workers(service)
+    files, most, over = open_files(worker), 0.0, threading.Event()
+
+    def watch() -> None:
+        nonlocal most
+        while not over.wait(0.02):
+            most = max(most, memory(worker))
+
+    watching = threading.Thread(target=watch)
+    watching.start()
+    try:
+        yield
+    finally:
+        over.set()
+        watching.join()
+    assert most < MAX_MEGABYTES, f"{most:.0f} MB"
+    until(lambda: open_files(worker) <= files + 2, FILES_SECONDS)
+    assert workers(service) == [worker]
+
+
+def pour(service: Service, head: bytes, endless: bytes, seconds: float, *, reads: bool = False) -> None:
+    """Send `head` and then `endless` again and again until the service ends the connection or the time is over."""
+    deadline = time.monotonic() + seconds
+    left = memoryview(head)
+    with socket.create_connection(("127.0.0.1", service.port), 30) as connection, suppress(ConnectionError):
+        connection.settimeout(0)
+        while (now := time.monotonic()) < deadline:
+            readable, writable, _ = select.select([connection] * reads, [connection], [], deadline - now)
+            if writable:
+                left = left[connection.send(left) :] or memoryview(endless)
+            if readable and not connection.recv(1 << 20):
+                return
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> Iterator[Service]:
+    """Start a service with 3,000 records."""
+    with Service(tmp_path / "a.db", {"LOG_LEVEL": "warning"}) as service:
+        fill(tmp_path / "a.db", 3000)
+        yield service
+        assert_log_is_sound(service.stderr(), ["busy: "])
+
+
+ENDLESS = {
+    "trailers of a form": (CHUNKED_POST + b"0\r\n", b"X: y\r\n" * 10_000),
+    "trailers of a page": (CHUNKED_GET + b"0\r\n", b"X: y\r\n" * 10_000),
+    "one endless trailer": (CHUNKED_POST + b"0\r\nX: ", b"y" * 60_000),
+}
+LONG_ENDLESS = {
+    "chunks of one byte": (CHUNKED_POST, BYTE_BY_BYTE),
+    "chunks of one byte for a page": (CHUNKED_GET, BYTE_BY_BYTE),
+    "chunk extensions": (CHUNKED_POST, EXTENSIONS),
+    "pipelined pages": (b"", ADD_FORM * 1000),
+    "pipelined lists": (b"", LIST * 1000),
+    "requests behind an export": (EXPORT, ADD_FORM * 1000),
+}
+
+
+@pytest.mark.parametrize(("head", "endless"), ENDLESS.values(), ids=ENDLESS)
+def test_endless_trailers_are_cut_off(service: Service, head: bytes, endless: bytes) -> None:
+    """Trailers are dropped, and 64 KB of them end the connection."""
+    bystander = Bystander(service)
+    with attacked(service):
+        bystander.endures(lambda service: at_once(4, lambda: pour(service, head, endless, 2)))
+
+
+@pytest.mark.torture
+@pytest.mark.parametrize("reads", [False, True])
+@pytest.mark.parametrize(("head", "endless"), LONG_ENDLESS.values(), ids=LONG_ENDLESS)
+def test_a_fast_client_does_not_delay_others(service: Service, head: bytes, endless: bytes, *, reads: bool) -> None:
+    """One connection that sends as fast as it can gets no more than its turn."""
+    bystander = Bystander(service)
+    with attacked(service):
+        bystander.endures(lambda service: pour(service, head, endless, 5, reads=reads))
+
+
+@pytest.mark.torture
+@pytest.mark.parametrize("request_", [LIST, ADD_FORM, EXPORT])
+def test_a_thousand_clients_that_pipeline_and_read_nothing_take_bounded_memory(
+    service: Service, request_: bytes
+) -> None:
+    """Requests that wait on their connection count in the budget of bodies. Beyond it connections are lost."""
+    bystander = Bystander(service)
+
+    def attack(service: Service) -> None:
+        with ExitStack() as stack:
+            for _ in range(1000):
+                connection = stack.enter_context(socket.create_connection(("127.0.0.1", service.port), 30))
+                connection.settimeout(0)
+                with suppress(OSError):
+                    while connection.send(request_ * 10_000):
+                        pass
+
+    with attacked(service):
+        bystander.endures(attack)
+
+
+@pytest.mark.parametrize("first", [LIST[:-1], LIST[:-2], LIST + LIST[:-1]])
+def test_a_page_is_as_new_as_the_last_byte_of_its_request(service: Service, tmp_path: Path, first: bytes) -> None:
+    """If another program commits after a part of a request came, the answer shows the commit."""
+    script = (
+        "import sqlite3, sys; db = sqlite3.connect(sys.argv[1], timeout=30, isolation_level=None)\n"
+        "for line in sys.stdin:\n"
+        "    db.execute('INSERT INTO mahasiswa VALUES (?, ?, ?)', (line.strip(), 'Siti', 'Solo'))\n"
+        "    print('done', flush=True)"
+    )
+    program = [sys.executable, "-c", script, str(tmp_path / "a.db")]
+    last = (LIST * 2)[len(first) :] if first.startswith(LIST) else LIST[len(first) :]
+    with (
+        subprocess.Popen(program, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other,
+        Line(service.port) as line,
+    ):
+        assert other.stdin
+        assert other.stdout
+        for number in range(20):
+            line._socket.sendall(first)
+            if first.startswith(LIST):
+                line.ask(b"")
+            other.stdin.write(f"baru-{number}\n")
+            other.stdin.flush()
+            assert other.stdout.readline() == "done\n"
+            assert f"<td>baru-{number}</td>".encode() in line.ask(last).body, number
+        other.stdin.close()
+
+
+@pytest.mark.torture
+def test_a_client_that_takes_1_kb_a_second_of_a_file_is_disconnected(tmp_path: Path) -> None:
+    """It is not enough to take a byte now and then of an answer that is not shared."""
+    with Service(tmp_path / "a.db") as service, socket.socket() as reader:
+        fill(tmp_path / "a.db", 90_000)
+        (worker,) = workers(service)
+        sockets = connections(worker)
+        reader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        reader.connect(("127.0.0.1", service.port))
+        reader.sendall(EXPORT)
+        until(lambda: connections(worker) > sockets)
+        began = time.monotonic()
+        while connections(worker) > sockets:
+            assert reader.recv(1024)
+            assert time.monotonic() - began < WRITE_TIMEOUT_SECONDS + 30
+            time.sleep(1)  # the pace of the client is the subject of this test
+
+
+def connections(pid: int) -> int:
+    """Return the number of sockets of a process."""
+    found = 0
+    for file in Path(f"/proc/{pid}/fd").iterdir():
+        with suppress(FileNotFoundError):
+            found += str(file.readlink()).startswith("socket:")
+    return found
