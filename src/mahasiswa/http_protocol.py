@@ -52,6 +52,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        transport.set_write_buffer_limits(0)  # so flow.drain() returns when the buffer is empty
         self.running: RequestResponseCycle | None = None
         self.refusal: int | None = None
         self.held = b""
@@ -154,6 +155,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def begin_request(self) -> None:
         """Answer or queue the request whose head is complete."""
+        self.scope["extensions"] = {"mahasiswa.sent": self.flow.drain}  # type: ignore[dict-item]
         super().on_headers_complete()
         if not self.pipeline:
             self.running = self.cycle

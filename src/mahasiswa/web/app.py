@@ -7,13 +7,14 @@ from starlette.types import ASGIApp
 
 from mahasiswa.settings import Settings
 from mahasiswa.store import Store
-from mahasiswa.web import bulk_delete, health, history, students, transfers
+from mahasiswa.web import bulk_delete, downloads, health, history, students, transfers
 from mahasiswa.web.list_cache import ListCache
 from mahasiswa.web.metrics import Metrics
 from mahasiswa.web.middleware import Middleware
 from mahasiswa.web.pages import Pages
-from mahasiswa.web.request import Limits, Request, route_of
+from mahasiswa.web.request import Request, route_of
 from mahasiswa.web.request_guard import RequestGuard
+from mahasiswa.work import Limits
 
 Handler = Callable[[Request, Store, Pages], Awaitable[Response]]
 
@@ -27,9 +28,9 @@ ROUTES: Mapping[str, Mapping[str, Handler]] = {
     # Beyond the specification (docs/decisions.md).
     "/mahasiswa/impor": {"GET": transfers.choose, "POST": transfers.preview},
     "/mahasiswa/impor/simpan": {"POST": transfers.confirm},
-    "/mahasiswa/impor/templat.xlsx": {"GET": transfers.template},
-    "/mahasiswa/ekspor.xlsx": {"GET": transfers.export_xlsx},
-    "/mahasiswa/ekspor.csv": {"GET": transfers.export_csv},
+    "/mahasiswa/impor/templat.xlsx": {"GET": downloads.template},
+    "/mahasiswa/ekspor.xlsx": {"GET": downloads.export_xlsx},
+    "/mahasiswa/ekspor.csv": {"GET": downloads.export_csv},
     "/mahasiswa/hapus": {"GET": bulk_delete.choose, "POST": bulk_delete.preview},
     "/mahasiswa/hapus/simpan": {"POST": bulk_delete.confirm},
     "/sehat": {"GET": health.show},

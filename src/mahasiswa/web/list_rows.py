@@ -1,7 +1,7 @@
 """Formats many rows of the list at once (specification 4.1.4 and 4.1.5), which takes most of the time of a page."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import chain
 
 from markupsafe import escape
@@ -44,9 +44,9 @@ def row_format(prefix: str, place: str = "") -> bytes:
     ).encode()
 
 
-def is_long(records: Sequence[tuple[str, str, str]]) -> bool:
-    """Whether these records must be formatted in a thread."""
-    return sum(map(len, chain.from_iterable(records))) > INLINE_MAX_CHARACTERS
+def size_of(records: Sequence[tuple[str, str, str]]) -> int:
+    """The number of characters in these records."""
+    return sum(map(len, chain.from_iterable(records)))
 
 
 def pack(records: Sequence[tuple[str, str, str]]) -> bytes:
@@ -80,11 +80,10 @@ def format_rows(row: bytes, packed: bytes, first: int) -> bytes:
     return b"<tbody>\n%b</tbody>\n" % b"".join([row % values for values in zip(*columns, strict=True)])
 
 
-def format_bodies(row: bytes, records: Sequence[tuple[str, str, str]], first: int) -> bytes:
+def format_bodies(row: bytes, records: Sequence[tuple[str, str, str]], first: int) -> Iterator[bytes]:
     """The rows of records, numbered from `first`, in bodies of BODY_ROWS."""
-    return b"".join(
-        format_rows(row, pack(records[at : at + BODY_ROWS]), first + at) for at in range(0, len(records), BODY_ROWS)
-    )
+    for at in range(0, len(records), BODY_ROWS):
+        yield format_rows(row, pack(records[at : at + BODY_ROWS]), first + at)
 
 
 def _path_segments(nims: Sequence[bytes]) -> Sequence[bytes]:

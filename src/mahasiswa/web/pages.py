@@ -4,9 +4,10 @@ import base64
 import copy
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from importlib import metadata, resources
+from itertools import chain
 from typing import NamedTuple, Self
 from urllib.parse import quote, urlsplit
 
@@ -22,12 +23,13 @@ from mahasiswa.store.errors import EditConflict
 from mahasiswa.store.history import Batch, Conflict, Entry
 from mahasiswa.web.cached_page import CachedPage
 from mahasiswa.web.escaping import text
+from mahasiswa.web.failures import PageTooLong
 from mahasiswa.web.latest_change import latest_change, verb
 from mahasiswa.web.list_rows import CONFIRM, format_bodies, format_rows, row_format
 from mahasiswa.web.list_view import MAX_ROWS_PER_PAGE, OFFERED_ROWS_PER_PAGE, View
 from mahasiswa.web.preview_view import PreviewView
-from mahasiswa.web.responses import Part
 from mahasiswa.wording import PROBLEMS, ProblemName
+from mahasiswa.work import PAGE_MAX_BYTES
 
 DAYS_WITHOUT_YEAR = 330
 """Maximum HISTORY_DAYS for which a moment is unique without its year. A moment is never shown as "today", because the
@@ -40,16 +42,10 @@ slot = re.compile(rb"<!--(\w+)-->")
 
 
 class Frame(NamedTuple):
-    """The list page without its rows. `head` of the list of specification 4.1 is the same for all lists with records."""
+    """The list page before and after its rows."""
 
-    head: bytes
-    middle: bytes
+    before: bytes
     after: bytes
-
-    @property
-    def before(self) -> bytes:
-        """The page before its rows."""
-        return self.head + self.middle
 
 
 class Pages:
@@ -85,6 +81,9 @@ class Pages:
         }
         environment.filters |= {"verb": verb, "when": self._when}
         environment.tests["batch"] = lambda item: isinstance(item, Batch)
+        # Load every template now: a process without a free file descriptor must still answer with a page.
+        for name in environment.list_templates(extensions=["html"]):
+            environment.get_template(name)
         self._templates = environment
         self.row = row_format(self.prefix)
         self.headers = {
@@ -131,33 +130,33 @@ class Pages:
 
         With `has_more` there may be more than `count` records. `latest` is the latest change.
         """
-        head, *middle, _, after = self._frame(count, view) if view else self._frames[min(count, 1), has_more]
+        *before, _, after = self._frame(count, view) if view else self._frames[min(count, 1), has_more]
         values = {
             b"total": wording.number(view.total if view else count),
             b"latest": latest_change(latest, self._when(latest), self.path("/mahasiswa/riwayat")) if latest else "",
             b"today": wording.date(datetime.now(self._timezone)),
         }
-        middle[::2] = [values[name].encode() for name in middle[::2]]
-        return Frame(head, b"".join(middle), after)
+        before[1::2] = [values[name].encode() for name in before[1::2]]
+        return Frame(b"".join(before), after)
 
-    def end_of_day(self) -> float:
-        """The moment, as `time.time()` counts, when a list page that is rendered now shows the wrong date."""
-        tomorrow = datetime.now(self._timezone) + timedelta(days=1)
-        return tomorrow.replace(hour=0, minute=0, second=0, microsecond=0).timestamp()
+    def day(self) -> tuple[float, float]:
+        """The beginning and the end of today, as `time.time()` counts: outside of it the date on the list is wrong."""
+        today = datetime.now(self._timezone).replace(hour=0, minute=0, second=0, microsecond=0)
+        return today.timestamp(), (today + timedelta(days=1)).timestamp()
 
     def rows(self, packed: bytes, number: int) -> bytes:
         """The rows of a slice of the list. Slices are counted from 0."""
         return format_rows(self.row, packed, number * SLICE_RECORDS + 1)
 
-    def bodies(self, records: Sequence[Mahasiswa], first: int, view: View | None = None) -> bytes:
-        """The rows of any number of records, numbered from `first`. Their links lead back to the page of `view`."""
+    def bodies(self, records: Sequence[Mahasiswa], first: int, view: View | None = None) -> Iterator[bytes]:
+        """The rows of records, numbered from `first`, in bodies. Their links lead back to the page of `view`."""
         return format_bodies(row_format(self.prefix, view.place) if view else self.row, records, first)
 
     def found(self, view: View, records: Sequence[Mahasiswa], latest: Entry | Batch | None) -> Response:
         """One page of a search, or of the list in some order."""
         frame = self.list_frame(len(records), latest, view)
-        rows = self.bodies(records, view.offset + 1, view)
-        return Response(frame.before + rows + frame.after, headers=self.headers, media_type="text/html")
+        body = _joined(chain([frame.before], self.bodies(records, view.offset + 1, view), [frame.after]))
+        return Response(body, headers=self.headers, media_type="text/html")
 
     def add_form(
         self,
@@ -288,7 +287,7 @@ class Pages:
         """The list page without its rows, cut at the slots: its pieces and, between them, the names of the slots."""
         place = view.place if view else ""
         page = self._render("list.html", count=count, view=view, has_more=has_more, place=place, **SLOTS)
-        return slot.split(page.encode())
+        return slot.split(page)
 
     def _form(
         self,
@@ -327,15 +326,28 @@ class Pages:
 
     def _cached(self, response: Response) -> CachedPage:
         body = bytes(response.body)
-        return CachedPage([Part(body)], hashlib.sha256(body).hexdigest()[:32], self.headers)
+        return CachedPage(body, hashlib.sha256(body).hexdigest()[:32], self.headers)
 
     def _page(
         self, template: str, status: int = 200, headers: Mapping[str, str] | None = None, **context: object
     ) -> Response:
         return Response(self._render(template, **context), status, {**self.headers, **(headers or {})}, "text/html")
 
-    def _render(self, template: str, **context: object) -> str:
-        return self._templates.get_template(template).render({"place": self.place, **context})
+    def _render(self, template: str, **context: object) -> bytes:
+        pieces = self._templates.get_template(template).generate({"place": self.place, **context})
+        return _joined(map(str.encode, pieces))
+
+
+def _joined(pieces: Iterable[bytes]) -> bytes:
+    """The pieces of a page as one. Raise PageTooLong before more than PAGE_MAX_BYTES are in memory."""
+    page: list[bytes] = []
+    length = 0
+    for piece in pieces:
+        length += len(piece)
+        if length > PAGE_MAX_BYTES:
+            raise PageTooLong
+        page.append(piece)
+    return b"".join(page)
 
 
 def _minified(sheet: str) -> str:

@@ -425,6 +425,14 @@ SELECT {_SLICE} FROM (
 """
 FIRST = "SELECT nim, nama, alamat FROM mahasiswa ORDER BY nim LIMIT ?"
 AFTER = "SELECT nim, nama, alamat FROM mahasiswa WHERE nim > ? ORDER BY nim LIMIT ?"
+# The first of these records: as many as have that number of bytes, and one more.
+WITHIN_BYTES = """
+SELECT nim, nama, alamat FROM (
+  SELECT *, sum(bytes) OVER (ORDER BY nim ROWS UNBOUNDED PRECEDING) - bytes AS bytes_before
+  FROM (SELECT *, octet_length(nama) + octet_length(alamat) AS bytes FROM ({records}) AS records) AS measured
+) AS counted
+WHERE bytes_before < ? ORDER BY nim
+"""
 # Ranges of nims, for an export. Their ends are bytes, because another program may have stored a nim that is not UTF-8.
 # Every blob is greater than every text, so x'' as the end includes the last nim.
 NIM_AFTER = "SELECT CAST(nim AS BLOB) FROM mahasiswa WHERE nim >= CAST(? AS TEXT) ORDER BY nim LIMIT 1 OFFSET ?"
