@@ -1,5 +1,6 @@
 """The route table, and the function that wires the application together."""
 
+import tempfile
 from collections.abc import Awaitable, Callable, Mapping
 
 from starlette.responses import Response
@@ -46,6 +47,7 @@ HISTORY_ROUTES: Mapping[str, Mapping[str, Handler]] = {
 
 def create_app(settings: Settings, store: Store, limits: Limits) -> ASGIApp:
     """The service as an ASGI application on an open store. The caller closes the store."""
+    tempfile.gettempdir()  # looks for a folder that is not full, so it must not look for the first time when all are
     pages = Pages(settings)
     routes = {**ROUTES, **(HISTORY_ROUTES if settings.history_days else {})}
 
