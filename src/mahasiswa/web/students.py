@@ -14,9 +14,10 @@ from mahasiswa.store.history import Batch, Entry
 from mahasiswa.store.threads import with_records
 from mahasiswa.web.failures import problem_of_failed_write
 from mahasiswa.web.forms import Form, read_form
+from mahasiswa.web.list_pages import Frame
 from mahasiswa.web.list_rows import BODY_ROWS, INLINE_MAX_CHARACTERS, size_of
 from mahasiswa.web.list_view import OFFERED_ROWS_PER_PAGE, View, asks_for_view
-from mahasiswa.web.pages import Frame, Pages
+from mahasiswa.web.pages import Pages
 from mahasiswa.web.request import Request
 from mahasiswa.web.responses import FileStream, Stream, rendered_in_thread, unsent_file
 from mahasiswa.work import LIST, SEARCH, Busy
