@@ -165,6 +165,13 @@ TEMPLATE_HINTS = (
     "Alamat lengkap mahasiswa.",
 )
 
+# ---- the forms of a record, and its deletion
+
+ADD_HEADING, EDIT_HEADING = "Tambah Data Mahasiswa", "Edit Data Mahasiswa"
+CONFIRM_DELETION = "Apakah Anda yakin ingin menghapus data ini?"
+"""Specification 4.1.5."""
+EDIT, DELETE = "Edit", "Delete"
+
 # ---- pages that report a problem
 
 ProblemName = Literal[

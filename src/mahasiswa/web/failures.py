@@ -43,7 +43,7 @@ def problem_of_failed_request(request: Request, error: Exception) -> ProblemName
         return "page too long"
     if isinstance(error, TookTooLong):
         log.warning("interrupted: %s", error)
-        return "search too long" if request.query_params.get("cari") and not request.place else "not read"
+        return "search too long" if request.query_params.get("cari") and not request.list_query else "not read"
     if isinstance(error, Unavailable):  # by a read: the handler of a write answers this error itself
         log.error("the database could not be read: %s", error)
         return "not read"

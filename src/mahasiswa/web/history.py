@@ -72,7 +72,7 @@ async def _page(request: Request, store: Store, pages: Pages, batch: int | None)
     asked = View.of(request.query_params)
     view = View(Query(asked.query.cari), asked.halaman)
     found = await _read(store, view, batch)
-    at_end = view.found(found.total)
+    at_end = view.with_total(found.total)
     if at_end.halaman != view.halaman:  # past the end: show the last page
         found = await _read(store, at_end, batch)
     if batch is not None and not found.total and not view.query.cari:

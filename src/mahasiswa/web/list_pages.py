@@ -62,9 +62,9 @@ class ListPages(PageRenderer):
 
     def bodies(self, records: Sequence[Mahasiswa], first: int, view: View | None = None) -> Iterator[bytes]:
         """The rows of records, numbered from `first`, in bodies. Their links lead back to the page of `view`."""
-        return format_bodies(row_format(self.prefix, view.place) if view else self.row, records, first)
+        return format_bodies(row_format(self.prefix, view.list_query) if view else self.row, records, first)
 
-    def found(self, view: View, records: Sequence[Mahasiswa], latest: Entry | Batch | None) -> Response:
+    def search_page(self, view: View, records: Sequence[Mahasiswa], latest: Entry | Batch | None) -> Response:
         """One page of a search, or of the list in some order."""
         frame = self.list_frame(len(records), latest, view)
         body = joined(chain([frame.before], self.bodies(records, view.offset + 1, view), [frame.after]))
@@ -72,8 +72,8 @@ class ListPages(PageRenderer):
 
     def _frame(self, count: int, view: View | None = None, *, has_more: bool = False) -> list[bytes]:
         """The list page without its rows, cut at the slots: its pieces and, between them, the names of the slots."""
-        place = view.place if view else ""
-        page = self.render("list.html", count=count, view=view, has_more=has_more, place=place, **SLOTS)
+        list_query = view.list_query if view else ""
+        page = self.render("list.html", count=count, view=view, has_more=has_more, list_query=list_query, **SLOTS)
         return slot.split(page)
 
     @cached_property

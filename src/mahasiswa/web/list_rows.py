@@ -6,9 +6,10 @@ from itertools import chain
 
 from markupsafe import escape
 
+from mahasiswa import wording
 from mahasiswa.store import SLICE_RECORDS
 
-CONFIRM = "return confirm('Apakah Anda yakin ingin menghapus data ini?')"
+CONFIRM = f"return confirm('{wording.CONFIRM_DELETION}')"
 """Specification 4.1.5."""
 
 BODY_ROWS = SLICE_RECORDS
@@ -30,17 +31,17 @@ long_word = re.compile(rb"[!-%'-:<-~]{20}(?=[!-%'-:<-~])")  # without & and ; so
 reserved = re.compile(rb"[^A-Za-z0-9_.~%\0-]")
 
 
-def row_format(prefix: str, place: str = "") -> bytes:
+def row_format(prefix: str, list_query: str = "") -> bytes:
     """The %-format of a row: number, nim, nama, alamat, then twice the nim as a path segment.
 
-    `place` is the URL query of the page, to which the links of its rows lead back.
+    `list_query` is the URL query of the page, to which the links of its rows lead back.
     """
-    query = escape(place).replace("%", "%%")
+    query = escape(list_query).replace("%", "%%")
     return (
         "<tr><td>%d</td><td>%b</td><td>%b</td><td>%b</td>"
-        f'<td><a href="{prefix}/mahasiswa/edit/%b{query}">Edit</a>'
+        f'<td><a href="{prefix}/mahasiswa/edit/%b{query}">{wording.EDIT}</a>'
         f'<form method="POST" action="{prefix}/mahasiswa/delete/%b{query}" onsubmit="{CONFIRM}">'
-        '<button type="submit">Delete</button></form></td></tr>\n'
+        f'<button type="submit">{wording.DELETE}</button></form></td></tr>\n'
     ).encode()
 
 

@@ -111,4 +111,4 @@ class Middleware:
     def _error(
         self, request: Request, problem: ProblemName, headers: Mapping[str, str] | None = None, limit: int = 0
     ) -> Response:
-        return self.pages.at(request.place).error(problem, headers, limit=limit)
+        return self.pages.at(request.list_query).error(problem, headers, limit=limit)

@@ -13,8 +13,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 from starlette.responses import Response
 
-from mahasiswa import wording
-from mahasiswa.record import NIM_MAX_CHARACTERS
+from mahasiswa import sheets, wording
+from mahasiswa.record import NIM_MAX_CHARACTERS, Mahasiswa
 from mahasiswa.settings import Settings
 from mahasiswa.store.history import Batch, Entry
 from mahasiswa.web.cached_page import CachedPage
@@ -36,7 +36,7 @@ class PageRenderer:
 
     def __init__(self, settings: Settings) -> None:
         self.prefix = settings.prefix
-        self.place = ""
+        self.list_query = ""
         self.timezone = settings.timezone
         self.history_days = settings.history_days
         environment = Environment(
@@ -61,6 +61,9 @@ class PageRenderer:
             "path": self.path,
             "edit_path": self.edit_path,
             "nim_max_characters": NIM_MAX_CHARACTERS,
+            "max_size": wording.size(sheets.UPLOAD_MAX_BYTES),
+            "max_rows": sheets.UPLOAD_MAX_ROWS,
+            "columns": list(zip(Mahasiswa._fields, wording.HEADER, strict=True)),
         }
         environment.filters |= {"verb": verb, "when": self.when}
         environment.tests["batch"] = lambda item: isinstance(item, Batch)
@@ -80,13 +83,13 @@ class PageRenderer:
         # 302 to the list, without a body (specification 7.5).
         self.redirect = Response(status_code=302, headers={"location": self.path("/"), **self.headers})
 
-    def at(self, place: str) -> Self:
+    def at(self, list_query: str) -> Self:
         """The pages of a record that was opened from a page of the list with this URL query, which they lead back to."""
-        if not place:
+        if not list_query:
             return self
         pages = copy.copy(self)
-        pages.place = place
-        pages.redirect = Response(status_code=302, headers={"location": self.path("/") + place, **self.headers})
+        pages.list_query = list_query
+        pages.redirect = Response(status_code=302, headers={"location": self.path("/") + list_query, **self.headers})
         return pages
 
     def path(self, path: str) -> str:
@@ -131,7 +134,7 @@ class PageRenderer:
         return Response(self.render(template, **context), status, {**self.headers, **(headers or {})}, "text/html")
 
     def render(self, template: str, **context: object) -> bytes:
-        pieces = self._templates.get_template(template).generate({"place": self.place, **context})
+        pieces = self._templates.get_template(template).generate({"list_query": self.list_query, **context})
         return joined(map(str.encode, pieces))
 
 

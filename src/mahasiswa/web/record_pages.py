@@ -5,6 +5,7 @@ from functools import cached_property
 
 from starlette.responses import Response
 
+from mahasiswa import wording
 from mahasiswa.record import Mahasiswa, digest
 from mahasiswa.store.errors import EditConflict
 from mahasiswa.web.cached_page import CachedPage
@@ -28,7 +29,7 @@ class RecordPages(PageRenderer):
     ) -> Response:
         """The form of specification 4.2, with the texts that were typed and, by field, the reason of a refusal."""
         return self._form(
-            "Tambah Data Mahasiswa", self.path("/mahasiswa/add") + self.place, values or {}, wrong or {}, problem
+            wording.ADD_HEADING, self.path("/mahasiswa/add") + self.list_query, values or {}, wrong or {}, problem
         )
 
     def edit_form(self, record: Mahasiswa) -> Response:
@@ -45,15 +46,15 @@ class RecordPages(PageRenderer):
     ) -> Response:
         """The edit form with the texts that were typed and, by field, the reason of a refusal."""
         values = {**values, "nim": nim}
-        action = self.edit_path(nim) + self.place
-        return self._form("Edit Data Mahasiswa", action, values, wrong or {}, problem, existing=True, versi=versi)
+        action = self.edit_path(nim) + self.list_query
+        return self._form(wording.EDIT_HEADING, action, values, wrong or {}, problem, existing=True, versi=versi)
 
     def changed(self, conflict: EditConflict) -> Response:
         """The edit form if someone else changed the same field: the stored texts, the typed texts, and the choice."""
         current = conflict.current
         return self._form(
-            "Edit Data Mahasiswa",
-            self.edit_path(current.nim) + self.place,
+            wording.EDIT_HEADING,
+            self.edit_path(current.nim) + self.list_query,
             conflict.edited._asdict(),
             {},
             "changed",

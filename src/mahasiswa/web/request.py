@@ -1,7 +1,7 @@
 """The request that handlers get: Starlette's, with its path still percent-encoded, and with the worker's limits."""
 
 import asyncio
-from collections.abc import Callable, Container, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from functools import cached_property
 from typing import Any, TypeVar
 from urllib.parse import unquote_to_bytes
@@ -16,12 +16,6 @@ from mahasiswa.work import Limits
 RECORD_PATHS = ("/mahasiswa/add", "/mahasiswa/edit/", "/mahasiswa/delete/")
 
 T = TypeVar("T")
-
-
-def route_of(path: str, routes: Container[str]) -> str | None:
-    """The route that matches a path: the path itself, or one whose last segment is a parameter; None without one."""
-    folder = path.rpartition("/")[0]
-    return next((route for route in (path, f"{folder}/:nim", f"{folder}/:id") if route in routes), None)
 
 
 class Request(StarletteRequest):
@@ -61,14 +55,14 @@ class Request(StarletteRequest):
             return None
 
     @cached_property
-    def place(self) -> str:
+    def list_query(self) -> str:
         """The URL query of the list page from which a record was opened or deleted; empty for the plain list.
 
         It is rebuilt from the parsed parameters of this request, because links carry them to the pages of a record.
         """
         if not self.path.startswith(RECORD_PATHS) or not asks_for_view(self.scope["query_string"]):
             return ""
-        return View.of(self.query_params).place
+        return View.of(self.query_params).list_query
 
     async def while_connected(self, work: Coroutine[Any, Any, T]) -> T:
         """Do work after the body was read. If the client disconnects, cancel the work and raise ClientDisconnect."""

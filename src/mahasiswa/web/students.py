@@ -38,7 +38,7 @@ async def index(request: Request, store: Store, pages: Pages) -> Response:
     if asks_for_view(request.scope["query_string"]):
         view = View.of(request.query_params)
         if view.per <= INLINE_ROWS:
-            return await request.while_connected(_found(request, view, store, pages))
+            return await request.while_connected(_search_page(request, view, store, pages))
         if request.method == "HEAD":
             return pages.head("text/html")
         return await request.while_connected(_long_page(request, view, store, pages))
@@ -50,14 +50,14 @@ async def index(request: Request, store: Store, pages: Pages) -> Response:
     return Stream(request, _stream(request, store, pages, records, frame), pages.headers, "text/html")
 
 
-async def _found(request: Request, view: View, store: Store, pages: Pages) -> Response:
+async def _search_page(request: Request, view: View, store: Store, pages: Pages) -> Response:
     found = await store.search(view.query, view.offset, view.per)
-    at_end = view.found(found.total)
+    at_end = view.with_total(found.total)
     if at_end.halaman != view.halaman:  # past the end: show the last page
         found = await store.search(view.query, at_end.offset, view.per)
     size = size_of(found.records)
     request.count_answer(size)
-    render = partial(pages.found, await _with_nearest(at_end, store), found.records, found.last)
+    render = partial(pages.search_page, await _with_nearest(at_end, store), found.records, found.last)
     return await rendered_in_thread(request, SEARCH, render) if size > INLINE_MAX_CHARACTERS else render()
 
 
@@ -78,7 +78,7 @@ async def _long_page(request: Request, view: View, store: Store, pages: Pages) -
             wanted = chunk[max(0, view.offset - total) : max(0, view.offset + view.per - total)]
             file.writelines(pages.bodies(wanted, max(view.offset, total) + 1, view))
             total += len(chunk)
-        return view.found(total)
+        return view.with_total(total)
 
     with unsent_file() as file:
         at_end = await with_records(store, view.query, write)
@@ -112,7 +112,7 @@ async def _stream(
 
 async def new(request: Request, _store: Store, pages: Pages) -> Response:
     """GET /mahasiswa/add (specification 4.2)."""
-    if pages.place:
+    if pages.list_query:
         return pages.add_form()
     return await pages.empty_add_form.respond(request.scope, request.limits.slots)
 

@@ -45,8 +45,6 @@ class UploadPages(PageRenderer):
             pasted=pasted,
             view=view,
             letter=wording.column_letter,
-            max_size=wording.size(sheets.UPLOAD_MAX_BYTES),
-            max_rows=sheets.UPLOAD_MAX_ROWS,
         )
 
     def bulk_delete_form(self, message: str = "", status: int = 400, pasted: str = "") -> Response:
@@ -57,8 +55,6 @@ class UploadPages(PageRenderer):
             message=message,
             pasted=pasted,
             preview=None,
-            max_size=wording.size(sheets.UPLOAD_MAX_BYTES),
-            max_rows=sheets.UPLOAD_MAX_ROWS,
         )
 
     def bulk_delete(self, found: Sequence[Mahasiswa], missing: Sequence[sheets.NimCell], data: str) -> Response:
