@@ -207,7 +207,7 @@ class SentFiles:
             async with reader.connection:
                 yield taken
         except TimeoutError:
-            raise CutOff from None
+            raise CutOff("it was the slowest of the files that were being sent") from None
         finally:
             if reader in self._readers:
                 self._readers.remove(reader)

@@ -74,7 +74,7 @@ class Middleware:
             status = CLIENT_DISCONNECTED
         except (Busy, CutOff) as reason:  # in the middle of a response; uvicorn closes the connection
             status = CLIENT_DISCONNECTED
-            log.warning("an answer was cut off: %r", reason)
+            log.warning("an answer was cut off: %s", reason)
         except Exception:  # in the middle of a response, which is cut off
             log.exception("an answer could not be completed")
             raise
