@@ -301,9 +301,9 @@ def assert_log_is_sound(text: str, allowed: Sequence[str] = ()) -> None:
         found = LOG_LINE.fullmatch(line)
         assert found, line[:300]
         assert len(line) < 4500, len(line)
-        assert not found["other"] or any(word in line for word in ("not valid HTTP", "could not be read", *allowed)), (
-            line[:300]
-        )
+        assert not found["other"] or any(
+            word in line for word in ("not valid HTTP", "could not be read", "was not saved", *allowed)
+        ), line[:300]
         assert found["status"] not in ("500", "501", "502"), line[:300]
 
 

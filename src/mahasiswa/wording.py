@@ -165,12 +165,19 @@ TEMPLATE_HINTS = (
     "Alamat lengkap mahasiswa.",
 )
 
+# ---- the forms of a record, and its deletion
+
+ADD_HEADING, EDIT_HEADING = "Tambah Data Mahasiswa", "Edit Data Mahasiswa"
+CONFIRM_DELETION = "Apakah Anda yakin ingin menghapus data ini?"
+"""Specification 4.1.5."""
+EDIT, DELETE = "Edit", "Delete"
+
 # ---- pages that report a problem
 
 ProblemName = Literal[
     "bad request", "other site", "no record", "no page", "not in history", "changed", "method", "too slow", "too large",
     "confirmation too large", "file too large", "not carried", "not a form", "failed", "not saved", "uncertain", "not read",
-    "busy", "busy write", "search too long",
+    "busy", "busy write", "search too long", "page too long", "disk full",
 ]  # fmt: skip
 
 
@@ -202,6 +209,8 @@ PROBLEMS: dict[ProblemName, Problem] = {
     "busy": Problem(503, "Layanan sedang sibuk", "Layanan sedang sibuk. Coba lagi sebentar lagi."),
     "busy write": Problem(503, "Layanan sedang sibuk", "Layanan sedang sibuk. Coba lagi sebentar lagi. Belum ada yang disimpan."),
     "search too long": Problem(503, "Pencarian terlalu lama", "Pencarian ini terlalu lama. Coba kata yang lebih pendek."),
+    "page too long": Problem(503, "Halaman terlalu panjang", "Halaman ini terlalu panjang untuk ditampilkan. Tampilkan lebih sedikit baris per halaman, atau unduh sebagai CSV."),
+    "disk full": Problem(503, "Ruang penyimpanan penuh", "Data belum tersimpan karena ruang penyimpanan di server penuh. Hubungi pengelola."),
     "not read": Problem(503, "Basis data tidak dapat diakses", "Data sedang tidak dapat ditampilkan. Coba lagi beberapa saat lagi."),
 }  # fmt: skip
 

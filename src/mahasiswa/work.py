@@ -5,23 +5,38 @@ only place with these limits; docs/operations.md shows it.
 """
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from threading import Event
 from typing import NamedTuple, TypeVar
 
 STEP_TIMEOUT_SECONDS = 5.0
 """Maximum time of one step of a web request in the database, including its time in the queue."""
 
-BODIES_MAX_BYTES = 256 * 1024 * 1024
+BODIES_MAX_BYTES = 128 * 1024 * 1024
 """Maximum bytes of request bodies in the memory of a worker."""
 
 FORMS_RESERVED_BYTES = 32 * 1024 * 1024
-"""The part of BODIES_MAX_BYTES that large bodies can never take: room for 512 forms of 64 KB."""
+"""The part of BODIES_MAX_BYTES for bodies of at most SMALL_BYTES: room for 512 forms of 64 KB."""
 
 MAX_LARGE_BODIES = 16
 """Maximum number of large bodies, uploads and confirmations, at the same time."""
+
+ANSWERS_MAX_BYTES = 64 * 1024 * 1024
+"""Maximum bytes of answers that clients have not taken yet. An answer that all clients share does not count."""
+
+SMALL_ANSWERS_RESERVED_BYTES = 16 * 1024 * 1024
+"""The part of ANSWERS_MAX_BYTES for answers of at most SMALL_BYTES."""
+
+SMALL_BYTES = 64 * 1024
+
+PAGE_MAX_BYTES = 16 * 1024 * 1024
+"""Maximum length of a page that is rendered in memory, before it is compressed."""
+
+SENT_FILES_MAX, SENT_FILES_MAX_BYTES = 32, 1024 * 1024 * 1024
+"""Maximum number and size of the temporary files that are being sent."""
 
 T = TypeVar("T")
 
@@ -89,11 +104,15 @@ class Slots:
         async with self.slot(kind):
             running = asyncio.get_running_loop().run_in_executor(self._threads[kind], function)
             try:
-                return await asyncio.shield(running)
+                await asyncio.wait([running])
             finally:
                 if stop:
                     stop.set()
-                await asyncio.gather(running, return_exceptions=True)
+                while not running.done():
+                    with suppress(asyncio.CancelledError):  # the caller may be cancelled more than once
+                        await asyncio.wait([running])
+                running.exception()  # asyncio logs an exception that is never retrieved
+            return running.result()
 
     def load(self) -> Iterator[tuple[Kind, int, int]]:
         """Each kind, with the number that runs now and the number that waits."""
@@ -103,47 +122,120 @@ class Slots:
         return Busy(f"{kind.name}: {self._running[kind]} running, {self._waiting[kind]} waiting")
 
 
-class BodyBudget:
-    """Counts the request bodies in memory, byte by byte as they arrive."""
+class Budget:
+    """Counts bytes in the memory of a worker: of request bodies as they arrive, or of answers until they are taken.
 
-    def __init__(self) -> None:
-        self._bytes = self._large_bodies = 0
+    Everything longer than SMALL_BYTES leaves `reserved_bytes` free, so small forms and pages always find room.
+    """
 
-    @property
-    def in_memory(self) -> int:
-        """Bytes of all bodies now."""
-        return self._bytes
+    def __init__(self, name: str, max_bytes: int, reserved_bytes: int) -> None:
+        self._name = name
+        self._max_bytes = max_bytes
+        self._reserved_bytes = reserved_bytes
+        self._large_uploads = 0
+        self.in_memory = 0
+        """Bytes that are counted now."""
 
     @contextmanager
-    def body(self, *, large: bool) -> Iterator[Callable[[int], None]]:
-        """Count one body until the end of the block; yield the function that counts further bytes. Both raise Busy."""
-        limit = BODIES_MAX_BYTES - FORMS_RESERVED_BYTES if large else BODIES_MAX_BYTES
-        if large and self._large_bodies >= MAX_LARGE_BODIES:
+    def hold(self, *, large: bool = False) -> Iterator[Callable[[int], None]]:
+        """Count bytes until the end of the block; yield the function that counts further bytes. Both raise Busy.
+
+        `large` counts an upload or a confirmation, of which MAX_LARGE_BODIES may be held.
+        """
+        if large and self._large_uploads >= MAX_LARGE_BODIES:
             raise self._busy()
         taken = 0
 
         def take(count: int) -> None:
             nonlocal taken
-            if self._bytes + count > limit:
+            reserved = self._reserved_bytes if taken + count > SMALL_BYTES else 0
+            if self.in_memory + count > self._max_bytes - reserved:
                 raise self._busy()
             taken += count
-            self._bytes += count
+            self.in_memory += count
 
-        self._large_bodies += large
+        self._large_uploads += large
         try:
             yield take
         finally:
-            self._large_bodies -= large
-            self._bytes -= taken
+            self._large_uploads -= large
+            self.in_memory -= taken
 
     def keep(self, count: int, *, is_body: bool) -> None:
         """Count bytes that a connection keeps unparsed; a negative count gives them back. Raise Busy.
 
-        Pipelined requests, which are no body, never take FORMS_RESERVED_BYTES.
+        Pipelined requests, which are no body, never take `reserved_bytes`.
         """
-        if count > 0 and self._bytes + count > BODIES_MAX_BYTES - (0 if is_body else FORMS_RESERVED_BYTES):
+        if count > 0 and self.in_memory + count > self._max_bytes - (0 if is_body else self._reserved_bytes):
             raise self._busy()
-        self._bytes += count
+        self.in_memory += count
 
     def _busy(self) -> Busy:
-        return Busy(f"request bodies: {self._bytes >> 20} MB, {self._large_bodies} large ones")
+        uploads = f", {self._large_uploads} large ones" if self._large_uploads else ""
+        return Busy(f"{self._name}: {self.in_memory >> 20} MB{uploads}")
+
+
+class CutOff(Exception):
+    """The client was the slowest reader of a file when there were too many files."""
+
+
+class _Reader:
+    """A client that is being sent a file of `size` bytes."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.began = time.monotonic()
+        self.taken = 0
+        self.connection = asyncio.timeout(None)
+
+    def bytes_per_second(self) -> float:
+        # A client that has just begun counts as fast, so a new slow reader cannot displace it.
+        return (self.taken + (1 << 20)) / (time.monotonic() - self.began + 1)
+
+
+class SentFiles:
+    """Counts the temporary files that are being sent. If there are too many, the slowest reader is cut off."""
+
+    def __init__(self) -> None:
+        self._readers: list[_Reader] = []
+
+    @asynccontextmanager
+    async def sending(self, size: int) -> AsyncIterator[Callable[[int], None]]:
+        """Count a file of `size` bytes until the end of the block. Yield the function that counts the taken bytes.
+
+        Raises CutOff within the block if this client is the slowest one and another file needs the room.
+        """
+        self._make_room(size)
+        reader = _Reader(size)
+        self._readers.append(reader)
+
+        def taken(count: int) -> None:
+            reader.taken += count
+
+        try:
+            async with reader.connection:
+                yield taken
+        except TimeoutError:
+            raise CutOff("it was the slowest of the files that were being sent") from None
+        finally:
+            if reader in self._readers:
+                self._readers.remove(reader)
+
+    def _make_room(self, size: int) -> None:
+        while self._readers and (
+            len(self._readers) >= SENT_FILES_MAX
+            or sum(reader.size for reader in self._readers) + size > SENT_FILES_MAX_BYTES
+        ):
+            slowest = min(self._readers, key=_Reader.bytes_per_second)
+            self._readers.remove(slowest)
+            slowest.connection.reschedule(0)
+
+
+class Limits:
+    """What bounds the work of one worker process: slots, budgets, and the files that are being sent."""
+
+    def __init__(self) -> None:
+        self.slots = Slots()
+        self.bodies = Budget("request bodies", BODIES_MAX_BYTES, FORMS_RESERVED_BYTES)
+        self.answers = Budget("answers", ANSWERS_MAX_BYTES, SMALL_ANSWERS_RESERVED_BYTES)
+        self.files = SentFiles()

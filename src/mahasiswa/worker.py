@@ -19,8 +19,7 @@ from mahasiswa.store import Store, open_store
 from mahasiswa.store.errors import StoreError
 from mahasiswa.store.history import PURGE_SECONDS
 from mahasiswa.web.app import create_app
-from mahasiswa.web.request import Limits
-from mahasiswa.work import Busy
+from mahasiswa.work import Busy, Limits
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection

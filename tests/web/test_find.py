@@ -348,7 +348,7 @@ def test_an_invalid_query_value_is_replaced_by_its_default(people: Site, query: 
     assert sorts(page) == {"NIM": "ascending"}
 
 
-@pytest.mark.parametrize("cari", ["%FF", "%ED%A0%80", "x" * 20_000, "%2525", "%0d%0a"], ids=lambda cari: cari[:12])
+@pytest.mark.parametrize("cari", ["%FF", "%ED%A0%80", "x" * 8_000, "%2525", "%0d%0a"], ids=lambda cari: cari[:12])
 def test_any_search_has_an_answer(people: Site, cari: str) -> None:
     """A search for invalid UTF-8 or a very long text is answered with a list page."""
     page = people.page(f"/?cari={cari}")

@@ -1,10 +1,20 @@
 """Forms that are refused: the status, the message beside each wrong field, and that nothing is stored."""
 
+from pathlib import Path
+from typing import cast
 from urllib.parse import quote
 
+import httpx
 import pytest
 from form_answers import ADD, KEPT, assert_form, assert_page, module_visitor, post_raw, two_records
 from harness import Page, Site
+from stores import opened
+
+from mahasiswa.settings import Settings
+from mahasiswa.store import Store, migrate
+from mahasiswa.store.errors import Unavailable
+from mahasiswa.web.app import create_app
+from mahasiswa.work import Limits
 
 # The fixtures, which pytest finds by these names.
 __all__ = ["module_visitor", "two_records"]
@@ -188,3 +198,29 @@ def reason(page: Page, field: str) -> str:
     (node,) = page.tree.css(f"input[name={field}]")
     (described,) = page.tree.css(f"#{node.attributes['aria-describedby']}")
     return " ".join(described.text().split())
+
+
+class WithoutReads:
+    """A store that writes but cannot be read, as while PostgreSQL's server is restarted between two statements."""
+
+    def __init__(self, store: Store) -> None:
+        self.add = store.add
+        self.version = store.version
+        self.version_now = store.version_now
+
+    async def get(self, nim: str) -> None:
+        raise Unavailable(nim)
+
+
+async def test_a_duplicate_keeps_the_typed_texts_if_the_record_cannot_be_compared(tmp_path: Path) -> None:
+    """If the stored record cannot be read, the answer is the form with the message about the NIM."""
+    settings = Settings.from_environment({"DATABASE_URL": f"sqlite:///{tmp_path / 'a.db'}"})
+    migrate(settings.database_url)
+    async with opened(settings.database_url) as store:
+        transport = httpx.ASGITransport(create_app(settings, cast("Store", WithoutReads(store)), Limits()))
+        async with httpx.AsyncClient(transport=transport, base_url="http://a") as client:
+            typed = {"nim": "1", "nama": "Siti", "alamat": "Solo"}
+            assert (await client.post("/mahasiswa/add", data=typed)).status_code == 302
+            again = await client.post("/mahasiswa/add", data=typed)
+    assert again.status_code == 409
+    assert 'value="Siti"' in again.text

@@ -1,12 +1,13 @@
 """Monitoring: the page `/sehat`, and the log with one line for each change and each refused request."""
 
 import re
+import socket
 from collections.abc import Iterator, Sequence
 from importlib.metadata import version
 from pathlib import Path
 
 import pytest
-from attack import LOG_LINE, Line, assert_log_is_sound, until
+from attack import FORM, HOST, LOG_LINE, Line, assert_log_is_sound, until
 from harness import Page, Service, Site
 from selectolax.lexbor import LexborHTMLParser
 
@@ -124,6 +125,21 @@ def test_a_failed_request_is_logged_as_an_error_at_every_level(levels: dict[str,
             ("ERROR", "GET", "/sehat", None, 503),
         ]
         assert_lines(service, faults)
+        assert f"a change was not saved: {tmp_path / level}.db" in service.stderr()
+
+
+@pytest.mark.parametrize(
+    ("path", "head"),
+    [("/mahasiswa/add", FORM), ("/mahasiswa/impor", b"Content-Type: multipart/form-data; boundary=x\r\n")],
+)
+def test_a_client_that_disconnects_in_a_body_is_logged_as_499(tmp_path: Path, path: str, head: bytes) -> None:
+    """It is no malformed request, which would be 400."""
+    with Service(tmp_path / "a.db") as service:
+        with socket.create_connection(("127.0.0.1", service.port)) as connection:
+            connection.sendall(
+                b"POST %b HTTP/1.1\r\n" % path.encode() + HOST + head + b"Content-Length: 999\r\n\r\n--x"
+            )
+        assert_lines(service, [("WARNING", "POST", path, None, 499)])
 
 
 def test_a_log_line_ends_with_the_duration_in_milliseconds(service: Service) -> None:

@@ -126,7 +126,7 @@ def test_an_import_form_without_file_and_text_comes_back_with_a_message(importer
     assert importer.refused(importer.send()) == nothing
     assert importer.refused(importer.send(pasted=" \r\n\t ")) == nothing
     assert importer.refused(importer.send(b"", "kosong.xlsx")) == wording.EMPTY_FILE
-    assert importer.refused(importer.site.post(IMPORT, {})) == nothing
+    assert importer.site.post(IMPORT, {}).status_code == 415
 
 
 def test_a_file_with_only_a_header_has_a_preview_without_buttons(importer: Importer) -> None:

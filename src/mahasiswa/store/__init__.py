@@ -19,6 +19,10 @@ SNAPSHOT_MAX_BYTES = 32 * 1024 * 1024
 """Maximum bytes of all slices of a snapshot, so that long texts cannot fill the memory."""
 
 
+AFTER_MAX_BYTES = 64 * 1024
+"""Bytes of texts after which `after` reads no further record."""
+
+
 class Snapshot(NamedTuple):
     """All records at one moment, in slices of SLICE_RECORDS; the last slice may have fewer.
 
@@ -97,7 +101,10 @@ class Store(Protocol):
         """The same without waiting, if that takes at most a few milliseconds; otherwise None."""
 
     async def after(self, nim: str | None, limit: int) -> Sequence[Mahasiswa]:
-        """The next `limit` records after `nim` in the same order, or the first ones if `nim` is None."""
+        """The next records after `nim` in the same order, or the first ones if `nim` is None.
+
+        At most `limit`, and no further one after AFTER_MAX_BYTES. It is empty if there are no more.
+        """
 
     async def get(self, nim: str) -> Mahasiswa | None:
         """The record with that nim."""

@@ -1,5 +1,6 @@
 """The route table, and the function that wires the application together."""
 
+import tempfile
 from collections.abc import Awaitable, Callable, Mapping
 
 from starlette.responses import Response
@@ -7,13 +8,15 @@ from starlette.types import ASGIApp
 
 from mahasiswa.settings import Settings
 from mahasiswa.store import Store
-from mahasiswa.web import bulk_delete, health, history, students, transfers
+from mahasiswa.web import bulk_delete, downloads, health, history, students, transfers
 from mahasiswa.web.list_cache import ListCache
 from mahasiswa.web.metrics import Metrics
 from mahasiswa.web.middleware import Middleware
 from mahasiswa.web.pages import Pages
-from mahasiswa.web.request import Limits, Request, route_of
+from mahasiswa.web.request import Request
 from mahasiswa.web.request_guard import RequestGuard
+from mahasiswa.web.routes import Routes
+from mahasiswa.work import Limits
 
 Handler = Callable[[Request, Store, Pages], Awaitable[Response]]
 
@@ -27,9 +30,9 @@ ROUTES: Mapping[str, Mapping[str, Handler]] = {
     # Beyond the specification (docs/decisions.md).
     "/mahasiswa/impor": {"GET": transfers.choose, "POST": transfers.preview},
     "/mahasiswa/impor/simpan": {"POST": transfers.confirm},
-    "/mahasiswa/impor/templat.xlsx": {"GET": transfers.template},
-    "/mahasiswa/ekspor.xlsx": {"GET": transfers.export_xlsx},
-    "/mahasiswa/ekspor.csv": {"GET": transfers.export_csv},
+    "/mahasiswa/impor/templat.xlsx": {"GET": downloads.template},
+    "/mahasiswa/ekspor.xlsx": {"GET": downloads.export_xlsx},
+    "/mahasiswa/ekspor.csv": {"GET": downloads.export_csv},
     "/mahasiswa/hapus": {"GET": bulk_delete.choose, "POST": bulk_delete.preview},
     "/mahasiswa/hapus/simpan": {"POST": bulk_delete.confirm},
     "/sehat": {"GET": health.show},
@@ -45,24 +48,25 @@ HISTORY_ROUTES: Mapping[str, Mapping[str, Handler]] = {
 
 def create_app(settings: Settings, store: Store, limits: Limits) -> ASGIApp:
     """The service as an ASGI application on an open store. The caller closes the store."""
+    tempfile.gettempdir()  # looks for a folder that is not full, so it must not look for the first time when all are
     pages = Pages(settings)
-    routes = {**ROUTES, **(HISTORY_ROUTES if settings.history_days else {})}
+    cache = ListCache(store, pages, limits.slots)
+    table = {**ROUTES, **(HISTORY_ROUTES if settings.history_days else {})}
+    routes = Routes([*table, "/metrics"] if settings.metrics else table)
+    metrics = Metrics(routes, cache) if settings.metrics else None
+    if metrics:
+        table["/metrics"] = {"GET": metrics.show}
 
     async def handle(request: Request) -> Response:
-        own = pages.at(request.place)
-        route = route_of(request.path, routes)
+        own = pages.at(request.list_query)
+        route = routes.match(request.path)
         if route is None:
             return own.error("no page")
-        methods = routes[route]
+        methods = table[route]
         handler = methods.get("GET" if request.method == "HEAD" else request.method)
         if handler is None:
             allowed = {*methods, "HEAD"} if "GET" in methods else methods
             return own.error("method", {"allow": ", ".join(sorted(allowed))})
         return await handler(request, store, own)
 
-    cache = ListCache(store, pages, limits.slots)
-    metrics = None
-    if settings.metrics:
-        metrics = Metrics(routes, cache)
-        routes["/metrics"] = {"GET": metrics.show}
     return Middleware(RequestGuard(settings), cache, pages, limits, handle, metrics=metrics)

@@ -6,19 +6,18 @@ from threading import Event
 from typing import BinaryIO
 from urllib.parse import quote, unquote
 
-from starlette.datastructures import UploadFile
 from starlette.responses import Response
 
 from mahasiswa import sheets, wording
 from mahasiswa.record import NIM_MAX_CHARACTERS
 from mahasiswa.store import Store
 from mahasiswa.store.errors import Unavailable, Uncertain
-from mahasiswa.web.forms import read_large_form, read_upload
+from mahasiswa.web.failures import problem_of_failed_write
+from mahasiswa.web.forms import read_large_form
 from mahasiswa.web.pages import Pages
 from mahasiswa.web.request import Request
 from mahasiswa.web.responses import rendered_in_thread
-from mahasiswa.web.students import unsaved
-from mahasiswa.web.transfers import NEAR_MAX_RECORDS, read_in_thread, read_upload_in_thread
+from mahasiswa.web.uploads import NEAR_MAX_RECORDS, read_table, read_upload
 from mahasiswa.work import IMPORT, Busy
 
 NIM_ONLY = sheets.Choice(nim_only=True)
@@ -34,19 +33,14 @@ async def choose(request: Request, _store: Store, pages: Pages) -> Response:
 
 async def preview(request: Request, store: Store, pages: Pages) -> Response:
     """POST /mahasiswa/hapus: the records with these NIMs, and the NIMs without a record. Nothing is written or kept."""
-    async with read_upload(request, sheets.UPLOAD_MAX_BYTES) as form:
-        file, field = form.get("berkas"), form.get("tempel")
-        pasted = field if isinstance(field, str) else ""
+    async with read_upload(request) as upload:
         try:
-            if isinstance(file, UploadFile) and file.size:
-                cells = await read_upload_in_thread(request, file, _read_file)
-            elif pasted.strip():
-                cells = await read_in_thread(request, IMPORT, partial(_read_pasted, pasted))
-            else:
+            cells = await read_table(request, upload, _read_file, _read_pasted)
+            if cells is None:
                 return pages.bulk_delete_form(wording.NO_NIMS_CHOSEN)
             return await request.while_connected(_preview(request, store, pages, cells))
         except sheets.SheetError as error:
-            return pages.bulk_delete_form(str(error), 413 if isinstance(error, sheets.TooBig) else 400, pasted)
+            return pages.bulk_delete_form(str(error), 413 if isinstance(error, sheets.TooBig) else 400, upload.pasted)
 
 
 async def confirm(request: Request, store: Store, pages: Pages) -> Response:
@@ -63,7 +57,7 @@ async def confirm(request: Request, store: Store, pages: Pages) -> Response:
     except sheets.SheetError as error:
         return pages.bulk_delete_form(str(error))
     except (Unavailable, Uncertain, Busy) as error:
-        return pages.error(unsaved(error))
+        return pages.error(problem_of_failed_write(error))
     return pages.redirect
 
 

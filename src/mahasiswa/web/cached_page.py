@@ -1,13 +1,13 @@
 """A page that is rendered once and sent many times: plain, with gzip, or as 304 to a client that has it."""
 
-import asyncio
-from collections.abc import Mapping, Sequence
-from functools import cached_property
+from collections.abc import Mapping
+from functools import cached_property, partial
 
 from starlette.responses import Response
 from starlette.types import Scope
 
-from mahasiswa.web.responses import Part, accepts_gzip, gzipped
+from mahasiswa.shared_task import SharedTask
+from mahasiswa.web.responses import accepts_gzip, gzipped
 from mahasiswa.work import LIST, Slots
 
 INLINE_GZIP_MAX_BYTES = 1024 * 1024
@@ -38,13 +38,12 @@ class Variant:
 class CachedPage:
     """The page in both encodings, each made when it is asked for. `tag` must differ for different pages."""
 
-    def __init__(self, parts: Sequence[Part], tag: str, headers: Mapping[str, str]) -> None:
-        self._parts = parts
+    def __init__(self, body: bytes, tag: str, headers: Mapping[str, str]) -> None:
+        self._body = body
         self._tag = tag
         self._headers = headers
-        self._plain: Variant | None = None
         self._gzip: Variant | None = None
-        self._compressing: asyncio.Task[None] | None = None
+        self._compressing: SharedTask[None] | None = None
 
     def respond_now(self, scope: Scope) -> CachedResponse | None:
         """The page, or 304 if the client has it already; None if a long page must be compressed first."""
@@ -54,7 +53,7 @@ class CachedPage:
                 accept_encoding = value
             elif name == b"if-none-match":
                 known = value
-        variant = self._gzip_variant() if accepts_gzip(accept_encoding) else self._plain_variant()
+        variant = self._gzip_variant() if accepts_gzip(accept_encoding) else self._plain
         if variant is None:
             return None
         return variant.not_modified if known and (variant.tag in known or known == b"*") else variant.full
@@ -62,23 +61,21 @@ class CachedPage:
     async def respond(self, scope: Scope, slots: Slots) -> CachedResponse:
         """The same, after a long page was compressed in a thread; raise Busy."""
         while (response := self.respond_now(scope)) is None:
-            if self._compressing is None or self._compressing.done():  # done without a page: it raised Busy
-                self._compressing = asyncio.create_task(slots.run(LIST, self._compress))
-            await asyncio.shield(self._compressing)
+            if self._compressing is None:
+                self._compressing = SharedTask(partial(slots.run, LIST, self._compress))
+            await self._compressing.result()
         return response
 
-    def _plain_variant(self) -> Variant:
-        if self._plain is None:
-            self._plain = Variant(b"".join([part.body for part in self._parts]), self._tag, self._headers, {})
-        return self._plain
+    @cached_property
+    def _plain(self) -> Variant:
+        return Variant(self._body, self._tag, self._headers, {})
 
     def _gzip_variant(self) -> Variant | None:
-        if self._gzip is None:
-            if sum(len(part.body) for part in self._parts if not part.is_deflated) > INLINE_GZIP_MAX_BYTES:
-                return None
+        if self._gzip is None and len(self._body) <= INLINE_GZIP_MAX_BYTES:
             self._compress()
         return self._gzip
 
     def _compress(self) -> None:
-        encoding = {"content-encoding": "gzip"}
-        self._gzip = Variant(gzipped(self._parts), self._tag + "-gzip", self._headers, encoding)
+        if self._gzip is None:
+            encoding = {"content-encoding": "gzip"}
+            self._gzip = Variant(gzipped(self._body), self._tag + "-gzip", self._headers, encoding)

@@ -1,15 +1,11 @@
 """Reads the body of a form post: counts its bytes, sets deadlines, and decodes its fields without changing them."""
 
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, NamedTuple
 from urllib.parse import unquote_to_bytes
 
-from starlette.datastructures import FormData
-from starlette.formparsers import MultiPartException
 from starlette.requests import ClientDisconnect
-from starlette.requests import Request as StarletteRequest
 from starlette.types import Message, Receive
 
 from mahasiswa.web.request import Request
@@ -51,7 +47,7 @@ class Form(NamedTuple):
 
 async def read_form(request: Request, fields: Sequence[str]) -> Form:
     """Read an application/x-www-form-urlencoded body; raise BodyRefused, Busy. Other fields than `fields` are ignored."""
-    with request.limits.bodies.body(large=False) as count:
+    with request.limits.bodies.hold() as count:
         return _parse(request, await _read_body(request, FORM_MAX_BYTES, "too large", count), fields)
 
 
@@ -67,7 +63,7 @@ async def read_large_form(
         sent = _sent(request, body, fields)
         return {field: [_decode(value).decode(errors="replace") for value in sent[field.encode()]] for field in fields}
 
-    with request.limits.bodies.body(large=True) as count:
+    with request.limits.bodies.hold(large=True) as count:
         body = await _read_body(request, max_bytes, too_large, count)
         return await request.limits.slots.run(kind, parse)
 
@@ -116,35 +112,22 @@ def _decode(text: bytes) -> bytes:
     return b"".join(pieces)
 
 
-@asynccontextmanager
-async def read_upload(request: Request, file_max_bytes: int) -> AsyncIterator[FormData]:
-    """Read a multipart form with a file, valid within the `with`; raise BodyRefused, Busy. The file is spooled to disk."""
-    with request.limits.bodies.body(large=True) as count:
-        receive = _bounded(request, file_max_bytes + FORM_MAX_BYTES, file_max_bytes, "file too large", count)
-        bounded = StarletteRequest(request.scope, receive)
-        try:
-            async with bounded.form(max_files=1, max_fields=5, max_part_size=file_max_bytes) as form:
-                yield form
-        except (ClientDisconnect, MultiPartException):  # also if the body breaks HTTP's framing
-            raise BodyRefused("bad request") from None
-
-
 async def _read_body(request: Request, max_bytes: int, too_large: ProblemName, count: Callable[[int], None]) -> bytes:
-    receive = _bounded(request, max_bytes, max_bytes, too_large, count)
+    receive = bounded_receive(request, max_bytes, max_bytes, too_large, count)
     length = _content_length(request)
     body = bytearray()
     more = True
     while more:
         message = await receive()
         if message["type"] == "http.disconnect":  # also if the body breaks HTTP's framing
-            raise BodyRefused("bad request")
+            raise ClientDisconnect
         body += message.get("body", b"")
         # Stop reading at Content-Length: waiting for the empty final message costs one more receive().
         more = message.get("more_body", False) and len(body) != length
     return bytes(body)
 
 
-def _bounded(
+def bounded_receive(
     request: Request, max_bytes: int, limit: int, too_large: ProblemName, count: Callable[[int], None]
 ) -> Receive:
     """The request's receive(), with deadlines and a limit on the bytes that really arrive. `limit` is for the message.

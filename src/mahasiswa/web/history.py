@@ -9,12 +9,12 @@ from starlette.responses import Response
 from mahasiswa.store import Query, Store
 from mahasiswa.store.errors import NotInHistory, Unavailable, Uncertain, UndoConflict
 from mahasiswa.store.history import HistoryPage
+from mahasiswa.web.failures import problem_of_failed_write
 from mahasiswa.web.forms import read_form
 from mahasiswa.web.list_view import View
 from mahasiswa.web.pages import Pages
 from mahasiswa.web.request import Request
 from mahasiswa.web.responses import rendered_in_thread
-from mahasiswa.web.students import unsaved
 from mahasiswa.work import SEARCH, Busy
 
 ID_MAX_DIGITS = 18
@@ -64,7 +64,7 @@ async def _undo(
         show = partial(pages.undo_conflict, conflict.conflicts, conflict.total, change if can_overwrite else None)
         return await rendered_in_thread(request, SEARCH, show)
     except (Unavailable, Uncertain, Busy) as error:
-        return pages.error(unsaved(error))
+        return pages.error(problem_of_failed_write(error))
     return pages.redirect
 
 
@@ -72,7 +72,7 @@ async def _page(request: Request, store: Store, pages: Pages, batch: int | None)
     asked = View.of(request.query_params)
     view = View(Query(asked.query.cari), asked.halaman)
     found = await _read(store, view, batch)
-    at_end = view.found(found.total)
+    at_end = view.with_total(found.total)
     if at_end.halaman != view.halaman:  # past the end: show the last page
         found = await _read(store, at_end, batch)
     if batch is not None and not found.total and not view.query.cari:

@@ -5,44 +5,32 @@ import hashlib
 import time
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import NamedTuple
 
 from starlette.types import Scope
 
+from mahasiswa.shared_task import SharedTask
 from mahasiswa.store import Snapshot, Store, Version
 from mahasiswa.web.cached_page import CachedPage, CachedResponse
-from mahasiswa.web.list_rows import INLINE_MAX_CHARACTERS
+from mahasiswa.web.list_rows import INLINE_MAX_CHARACTERS, row_format
 from mahasiswa.web.list_view import asks_for_view
 from mahasiswa.web.pages import Pages
-from mahasiswa.web.responses import Part
-from mahasiswa.work import LIST, Slots
+from mahasiswa.work import LIST, PAGE_MAX_BYTES, Slots
 
-PAGE_MAX_BYTES = 32 * 1024 * 1024
-"""Maximum length of a page that is kept. A longer one is streamed by the route."""
+PAGE_MAX_RECORDS = PAGE_MAX_BYTES // 350
+"""Maximum records of a page that is kept: a usual row has 350 bytes. A longer list is streamed by the route."""
 
-PAGE_MAX_RECORDS = PAGE_MAX_BYTES // 300
-"""A row has at least 300 bytes: its markup without its texts."""
-
-
-class _Kept(NamedTuple):
-    """A part of the page, with the bytes that it was made of and their digest."""
-
-    source: bytes
-    digest: bytes
-    part: Part
-
-
-def _kept(source: bytes, part: Part) -> _Kept:
-    return _Kept(source, hashlib.sha256(source).digest(), part)
+MARKUP_BYTES = len(row_format(""))
+"""Length of a row without its texts, with a few bytes more for its number and its links."""
 
 
 class ListCache:
     """Answers GET and HEAD of the list (specification 4.1) from memory while the store's version stays the same.
 
     It asks for the version on every request, before it reads anything. So it needs no timeout and no invalidation. The
-    page also shows the date, for paper, so it is rendered again at the end of the day.
+    page also shows the date, for paper, so it is rendered again on another day.
 
-    A short list is read and rendered at once. A long one is read in a thread and rendered in a task.
+    A short list is read and rendered at once. A long one is read in a thread and rendered in a task. A list that is too
+    long to keep is not rendered at all.
     """
 
     def __init__(self, store: Store, pages: Pages, slots: Slots) -> None:
@@ -50,13 +38,12 @@ class ListCache:
         self._slots = slots
         self._pages = pages
         self._version: Version | None = None
-        self._end = 0.0
+        self._day = (0.0, 0.0)
         self._rendered = time.monotonic()
         self._page: CachedPage | None = None
-        self._head = _kept(b"", Part(b""))
-        self._slices: list[_Kept] = []
-        self._next: asyncio.Task[CachedPage | None] | None = None
-        self._last: asyncio.Task[CachedPage | None] | None = None
+        self._slices: list[tuple[bytes, bytes]] = []
+        """The slices of the last snapshot, each with its rows."""
+        self._rendering = SharedTask(self._render)
 
     def respond_now(self, scope: Scope) -> CachedResponse | None:
         """The answer to GET or HEAD of exactly the list; None if something has to be waited for."""
@@ -73,23 +60,13 @@ class ListCache:
         """The answer to a request for the list; None if it asks for something else, or if the page is not kept."""
         if path != "/" or scope["method"] not in ("GET", "HEAD") or asks_for_view(scope["query_string"]):
             return None
-        page = await self._current()
-        return await page.respond(scope, self._slots) if page else None
-
-    async def _current(self) -> CachedPage | None:
         version = await self._store.version()
-        if version is None:
-            return None
-        if self._is_current(version):
-            return self._page
-        if self._next is None:
-            self._next = asyncio.create_task(self._render(self._last))
-        # Shielded: other requests wait for the same page, and a client that disconnects must not cancel it.
-        return await asyncio.shield(self._next)
+        page = self._page if version is None or self._is_current(version) else await self._rendering.result()
+        return await page.respond(scope, self._slots) if page and version is not None else None
 
     def _render_now(self) -> bool:
         """Render the page of a short list. Return False if nothing was rendered because it would take too long."""
-        if self._next or (self._last and not self._last.done()):
+        if self._rendering.is_active:
             return False
         snapshot = self._store.snapshot_now(PAGE_MAX_RECORDS)
         if snapshot is None or snapshot.slices is None:
@@ -100,17 +77,17 @@ class ListCache:
         self._keep(snapshot, {number: self._pages.rows(snapshot.slices[number], number) for number in changed})
         return True
 
-    async def _render(self, before: "asyncio.Task[CachedPage | None] | None") -> CachedPage | None:
-        """Render the page for every request that came before its records were read. One page at a time is rendered."""
-        if before:
-            await asyncio.wait([before])
-        self._last, self._next = self._next, None  # a request that comes from here on waits for another page
-        if before and self._is_current(await self._store.version()):
+    async def _render(self) -> CachedPage | None:
+        """Render the page, unless it is current; None if it is too long to keep."""
+        if self._is_current(await self._store.version()):
             return self._page
         snapshot = self._store.snapshot_now(PAGE_MAX_RECORDS) or await self._store.snapshot(PAGE_MAX_RECORDS)
         if snapshot.version is None:
             return None
-        self._keep(snapshot, await self._rows(snapshot.slices) if snapshot.slices else {})
+        slices = snapshot.slices or ()
+        # Decide by the texts, because to render a list that is too long takes longer than to read it.
+        is_short = snapshot.total * MARKUP_BYTES + sum(map(len, slices)) <= PAGE_MAX_BYTES
+        self._keep(snapshot, await self._rows(slices) if is_short else None)
         return self._page
 
     async def _rows(self, slices: Sequence[bytes]) -> Mapping[int, bytes] | None:
@@ -133,43 +110,28 @@ class ListCache:
         return rows
 
     def _is_current(self, version: Version | None) -> bool:
-        return version == self._version and time.time() < self._end
+        first, end = self._day
+        return version == self._version and first <= time.time() < end
 
     def _changed(self, slices: Sequence[bytes]) -> Sequence[int]:
         """The numbers of the slices whose rows the last page does not have."""
         kept = self._slices
-        return [number for number, packed in enumerate(slices) if number >= len(kept) or kept[number].source != packed]
+        return [number for number, packed in enumerate(slices) if number >= len(kept) or kept[number][0] != packed]
 
     def _keep(self, snapshot: Snapshot, rows: Mapping[int, bytes] | None) -> None:
         """Keep the page with these rows of its changed slices. None says that it is too long to keep."""
         # The page is kept under the version of its records, which may be later than the version that was asked for.
         self._version = snapshot.version
         self._rendered = time.monotonic()
-        if time.time() >= self._end:
-            self._end = self._pages.end_of_day()  # before the date is rendered
+        self._day = self._pages.day()  # before the date is rendered
         self._page = None
+        last, self._slices = self._slices, []
         if snapshot.slices is None or rows is None:
-            self._slices = []
             return
         frame = self._pages.list_frame(snapshot.total, snapshot.last)
-        if frame.head != self._head.source:
-            self._head = _kept(frame.head, Part(frame.head))
-        tag = hashlib.sha256(self._head.digest + frame.middle + frame.after + self._pages.row)
-        last, self._slices = self._slices, []
-        follows, same_follows = b"", True  # the head of the page is no part of this, because it changes with each page
-        for number, packed in enumerate(snapshot.slices):
-            if number in rows:
-                kept = _kept(packed, Part(rows[number], follows))
-            else:
-                kept = last[number]
-                if not same_follows:
-                    kept = kept._replace(part=Part(kept.part.body, follows))
-            same_follows = number not in rows
-            follows = kept.part.body
-            tag.update(kept.digest)
-            self._slices.append(kept)
-        parts = [self._head.part, Part(frame.middle), *(kept.part for kept in self._slices), Part(frame.after)]
-        if sum(len(part.body) for part in parts) <= PAGE_MAX_BYTES:
-            self._page = CachedPage(parts, tag.hexdigest()[:32], self._pages.headers)
-        else:
-            self._slices = []
+        slices = [(packed, rows[at] if at in rows else last[at][1]) for at, packed in enumerate(snapshot.slices)]
+        body = b"".join([frame.before, *(formatted for _, formatted in slices), frame.after])
+        if len(body) <= PAGE_MAX_BYTES:
+            self._slices = slices
+            tag = hashlib.sha256(b"\0".join([self._pages.row, frame.before, frame.after, *snapshot.slices]))
+            self._page = CachedPage(body, tag.hexdigest()[:32], self._pages.headers)

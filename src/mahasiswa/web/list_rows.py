@@ -1,14 +1,15 @@
 """Formats many rows of the list at once (specification 4.1.4 and 4.1.5), which takes most of the time of a page."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import chain
 
 from markupsafe import escape
 
+from mahasiswa import wording
 from mahasiswa.store import SLICE_RECORDS
 
-CONFIRM = "return confirm('Apakah Anda yakin ingin menghapus data ini?')"
+CONFIRM = f"return confirm('{wording.CONFIRM_DELETION}')"
 """Specification 4.1.5."""
 
 BODY_ROWS = SLICE_RECORDS
@@ -30,23 +31,23 @@ long_word = re.compile(rb"[!-%'-:<-~]{20}(?=[!-%'-:<-~])")  # without & and ; so
 reserved = re.compile(rb"[^A-Za-z0-9_.~%\0-]")
 
 
-def row_format(prefix: str, place: str = "") -> bytes:
+def row_format(prefix: str, list_query: str = "") -> bytes:
     """The %-format of a row: number, nim, nama, alamat, then twice the nim as a path segment.
 
-    `place` is the URL query of the page, to which the links of its rows lead back.
+    `list_query` is the URL query of the page, to which the links of its rows lead back.
     """
-    query = escape(place).replace("%", "%%")
+    query = escape(list_query).replace("%", "%%")
     return (
         "<tr><td>%d</td><td>%b</td><td>%b</td><td>%b</td>"
-        f'<td><a href="{prefix}/mahasiswa/edit/%b{query}">Edit</a>'
+        f'<td><a href="{prefix}/mahasiswa/edit/%b{query}">{wording.EDIT}</a>'
         f'<form method="POST" action="{prefix}/mahasiswa/delete/%b{query}" onsubmit="{CONFIRM}">'
-        '<button type="submit">Delete</button></form></td></tr>\n'
+        f'<button type="submit">{wording.DELETE}</button></form></td></tr>\n'
     ).encode()
 
 
-def is_long(records: Sequence[tuple[str, str, str]]) -> bool:
-    """Whether these records must be formatted in a thread."""
-    return sum(map(len, chain.from_iterable(records))) > INLINE_MAX_CHARACTERS
+def size_of(records: Sequence[tuple[str, str, str]]) -> int:
+    """The number of characters in these records."""
+    return sum(map(len, chain.from_iterable(records)))
 
 
 def pack(records: Sequence[tuple[str, str, str]]) -> bytes:
@@ -80,11 +81,10 @@ def format_rows(row: bytes, packed: bytes, first: int) -> bytes:
     return b"<tbody>\n%b</tbody>\n" % b"".join([row % values for values in zip(*columns, strict=True)])
 
 
-def format_bodies(row: bytes, records: Sequence[tuple[str, str, str]], first: int) -> bytes:
+def format_bodies(row: bytes, records: Sequence[tuple[str, str, str]], first: int) -> Iterator[bytes]:
     """The rows of records, numbered from `first`, in bodies of BODY_ROWS."""
-    return b"".join(
-        format_rows(row, pack(records[at : at + BODY_ROWS]), first + at) for at in range(0, len(records), BODY_ROWS)
-    )
+    for at in range(0, len(records), BODY_ROWS):
+        yield format_rows(row, pack(records[at : at + BODY_ROWS]), first + at)
 
 
 def _path_segments(nims: Sequence[bytes]) -> Sequence[bytes]:

@@ -40,7 +40,7 @@ class View(NamedTuple):
         per = min(max(_whole(parameters, "per", DEFAULT_ROWS_PER_PAGE), MIN_ROWS_PER_PAGE), MAX_ROWS_PER_PAGE)
         return cls(query_of(parameters), _whole(parameters, "halaman", 1), per)
 
-    def found(self, total: int) -> "View":
+    def with_total(self, total: int) -> "View":
         """This view of `total` records, on its last page if it was past the end."""
         view = self._replace(total=total)
         return view._replace(halaman=min(self.halaman, view.last))
@@ -56,7 +56,7 @@ class View(NamedTuple):
         return (self.halaman - 1) * self.per
 
     @property
-    def place(self) -> str:
+    def list_query(self) -> str:
         """The URL query of this page. It is rebuilt from the parsed values, so nothing else can be in it."""
         return self.at(self.halaman)
 

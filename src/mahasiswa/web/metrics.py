@@ -3,7 +3,7 @@
 import os
 from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Container, Iterator
+from collections.abc import Iterator
 
 from starlette.responses import Response
 
@@ -11,7 +11,8 @@ from mahasiswa.store import Store
 from mahasiswa.store.errors import StoreError
 from mahasiswa.web.list_cache import ListCache
 from mahasiswa.web.pages import Pages
-from mahasiswa.web.request import Request, route_of
+from mahasiswa.web.request import Request
+from mahasiswa.web.routes import Routes
 from mahasiswa.work import RECORD, Busy
 
 BOUNDS_SECONDS = (0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10.0, float("inf"))
@@ -21,7 +22,7 @@ BOUNDS_SECONDS = (0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10.0, float("inf"))
 class Metrics:
     """The counters of one worker. Its process id is a label, because each worker counts for itself."""
 
-    def __init__(self, routes: Container[str], cache: ListCache) -> None:
+    def __init__(self, routes: Routes, cache: ListCache) -> None:
         self._routes = routes
         self._cache = cache
         self._requests: Counter[tuple[str, str, int]] = Counter()
@@ -30,7 +31,7 @@ class Metrics:
 
     def observe(self, path: str, method: str, status: int, seconds: float) -> None:
         """Count a request. Every unknown path is the route `other`, so no client can add a time series."""
-        route = route_of(path, self._routes) or "other"
+        route = self._routes.match(path) or "other"
         self._requests[route, method, status] += 1
         self._durations[route, BOUNDS_SECONDS[bisect_left(BOUNDS_SECONDS, seconds)]] += 1
         self._seconds[route] += seconds
@@ -65,10 +66,11 @@ class Metrics:
         yield _line("work_waiting", store.changes_waiting, kind="changes")
         yield _line("work_waiting_max", RECORD.waiting, kind="changes")
         yield _line("request_bodies_bytes", request.limits.bodies.in_memory)
+        yield _line("answers_bytes", request.limits.answers.in_memory)
         yield _line("list_page_age_seconds", self._cache.age_seconds())
         yield _line("database_up", is_up)
 
 
 def _line(name: str, value: float, **labels: object) -> str:
-    shown = ",".join(f'{label}="{text}"' for label, text in {"worker": os.getpid(), **labels}.items())
-    return f"mahasiswa_{name}{{{shown}}} {value:.10g}\n"
+    pairs = ",".join(f'{label}="{text}"' for label, text in {"worker": os.getpid(), **labels}.items())
+    return f"mahasiswa_{name}{{{pairs}}} {value:.10g}\n"

@@ -5,21 +5,21 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 
 from starlette.requests import ClientDisconnect
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from mahasiswa.store.errors import TookTooLong, Unavailable
 from mahasiswa.web.cached_page import CachedResponse
+from mahasiswa.web.failures import problem_of_failed_request
 from mahasiswa.web.forms import BodyRefused
 from mahasiswa.web.list_cache import ListCache
 from mahasiswa.web.metrics import Metrics
 from mahasiswa.web.pages import Pages
-from mahasiswa.web.request import Limits, Request
+from mahasiswa.web.request import Request
 from mahasiswa.web.request_guard import RequestGuard
-from mahasiswa.web.request_log import log_busy, log_request
+from mahasiswa.web.request_log import log_request
 from mahasiswa.web.responses import compressed
 from mahasiswa.wording import ProblemName
-from mahasiswa.work import Busy
+from mahasiswa.work import Busy, CutOff, Limits
 
 CLIENT_DISCONNECTED = 499
 """The status in the log of a request whose client disconnected before its answer, as nginx writes it."""
@@ -63,11 +63,18 @@ class Middleware:
         request = Request(scope, receive, self.guard.prefix, self.limits)
         status = 500
         try:
-            response = await self._respond(request)
-            status = response.status_code
-            await response(scope, receive, send)
+            # An answer counts in the budget until the client has taken it.
+            with self.limits.answers.hold() as request.count_answer:
+                response = await self._respond(request)
+                status = response.status_code
+                await response(scope, receive, send)
+                if not isinstance(response, CachedResponse):
+                    await request.sent()
         except ClientDisconnect:
             status = CLIENT_DISCONNECTED
+        except (Busy, CutOff) as reason:  # in the middle of a response; uvicorn closes the connection
+            status = CLIENT_DISCONNECTED
+            log.warning("an answer was cut off: %s", reason)
         except Exception:  # in the middle of a response, which is cut off
             log.exception("an answer could not be completed")
             raise
@@ -79,36 +86,30 @@ class Middleware:
 
     async def _respond(self, request: Request) -> Response:
         try:
-            if problem := self.guard.problem(request.scope):
-                response = self._error(request, problem)
-            elif kept := await self.cache.respond(request.scope, request.path):
-                request.scope["extensions"]["mahasiswa.shared"] = True  # http_protocol.py then lets the client be slow
-                return kept
-            else:
-                response = await self.handle(request)
+            response = await self._answer(request)
+        except ClientDisconnect:
+            raise
         except BodyRefused as refused:
             headers = {"connection": "close"} if refused.problem == "too slow" else None
             response = self._error(request, refused.problem, headers, refused.limit)
-        except Busy as busy:
-            log_busy(busy)
-            response = self._error(request, "busy write" if request.method == "POST" else "busy")
-        except TookTooLong as reason:
-            log.warning("interrupted: %s", reason)
-            searched = request.query_params.get("cari") and not request.place
-            response = self._error(request, "search too long" if searched else "not read")
-        except Unavailable as reason:  # by a read: the handler of a write answers this error itself
-            log.error("the database could not be read: %s", reason)  # noqa: TRY400 - no traceback needed
-            response = self._error(request, "not read")
-        except ClientDisconnect:
-            raise
-        except Exception:
-            log.exception("an unexpected error")
-            response = self._error(request, "failed")
+        except Exception as error:  # noqa: BLE001 - each one becomes a page and a line in the log
+            response = self._error(request, problem_of_failed_request(request, error))
         if response.status_code == 503:
             response.headers["retry-after"] = str(RETRY_AFTER_SECONDS)
-        return compressed(response, request.accept_encoding)
+        return response if isinstance(response, CachedResponse) else compressed(response, request.accept_encoding)
+
+    async def _answer(self, request: Request) -> Response:
+        if problem := self.guard.problem(request.scope):
+            return self._error(request, problem)
+        if page := await self.cache.respond(request.scope, request.path):
+            request.scope["extensions"]["mahasiswa.shared"] = True  # http_protocol.py then lets the client be slow
+            return page
+        response = await self.handle(request)
+        if not isinstance(response, CachedResponse | StreamingResponse):
+            request.count_answer(len(response.body))
+        return response
 
     def _error(
         self, request: Request, problem: ProblemName, headers: Mapping[str, str] | None = None, limit: int = 0
     ) -> Response:
-        return self.pages.at(request.place).error(problem, headers, limit=limit)
+        return self.pages.at(request.list_query).error(problem, headers, limit=limit)

@@ -1,7 +1,7 @@
 """The request that handlers get: Starlette's, with its path still percent-encoded, and with the worker's limits."""
 
 import asyncio
-from collections.abc import Container, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from functools import cached_property
 from typing import Any, TypeVar
 from urllib.parse import unquote_to_bytes
@@ -11,25 +11,11 @@ from starlette.requests import Request as StarletteRequest
 from starlette.types import Receive, Scope
 
 from mahasiswa.web.list_view import View, asks_for_view
-from mahasiswa.work import BodyBudget, Slots
+from mahasiswa.work import Limits
 
 RECORD_PATHS = ("/mahasiswa/add", "/mahasiswa/edit/", "/mahasiswa/delete/")
 
 T = TypeVar("T")
-
-
-def route_of(path: str, routes: Container[str]) -> str | None:
-    """The route that matches a path: the path itself, or one whose last segment is a parameter; None without one."""
-    folder = path.rpartition("/")[0]
-    return next((route for route in (path, f"{folder}/:nim", f"{folder}/:id") if route in routes), None)
-
-
-class Limits:
-    """The slots of a worker's kinds of work, and its budget for bodies."""
-
-    def __init__(self) -> None:
-        self.slots = Slots()
-        self.bodies = BodyBudget()
 
 
 class Request(StarletteRequest):
@@ -42,6 +28,8 @@ class Request(StarletteRequest):
         super().__init__(scope, receive)
         self.path = scope["raw_path"][len(prefix) :].decode("latin-1") or "/"
         self.limits = limits
+        self.count_answer: Callable[[int], None] = lambda _: None
+        """Counts bytes of the answer, or of the records for it, in the budget of answers; raises Busy."""
         self.added_nim: str | None = None
         """The nim of an addition, for the log; other changes have it in their path."""
 
@@ -67,14 +55,14 @@ class Request(StarletteRequest):
             return None
 
     @cached_property
-    def place(self) -> str:
+    def list_query(self) -> str:
         """The URL query of the list page from which a record was opened or deleted; empty for the plain list.
 
         It is rebuilt from the parsed parameters of this request, because links carry them to the pages of a record.
         """
         if not self.path.startswith(RECORD_PATHS) or not asks_for_view(self.scope["query_string"]):
             return ""
-        return View.of(self.query_params).place
+        return View.of(self.query_params).list_query
 
     async def while_connected(self, work: Coroutine[Any, Any, T]) -> T:
         """Do work after the body was read. If the client disconnects, cancel the work and raise ClientDisconnect."""
@@ -89,6 +77,11 @@ class Request(StarletteRequest):
             disconnected.cancel()
             working.cancel()
             await asyncio.gather(working, return_exceptions=True)
+
+    async def sent(self) -> None:
+        """Return when the client has taken all that was written, or when the connection is lost."""
+        if sent := self.scope.get("extensions", {}).get("mahasiswa.sent"):
+            await sent()
 
     async def _disconnected(self) -> None:
         while (await self.receive())["type"] != "http.disconnect":

@@ -5,7 +5,6 @@ import logging
 
 from mahasiswa.record import NIM_MAX_CHARACTERS
 from mahasiswa.web.request import Request
-from mahasiswa.work import Busy
 
 log = logging.getLogger(__name__)
 
@@ -29,11 +28,6 @@ def log_request(request: Request, status: int, seconds: float) -> None:
         values = (method[:METHOD_MAX_CHARACTERS], path, nim, status, seconds * 1000)
         # Not log.log(): it spends a fifth of the time on the caller's line number, which no log line shows.
         log.handle(log.makeRecord(log.name, level, "", 0, "%s %s%s %d %.1f ms", values, None))
-
-
-def log_busy(busy: Busy) -> None:
-    """Log which kind of work had no room."""
-    log.warning("busy: %s", busy)
 
 
 def _quoted(text: str, maximum: int) -> str:

@@ -4,28 +4,27 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequen
 from contextlib import suppress
 from functools import partial
 from itertools import islice
-from typing import BinaryIO
 
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 
 from mahasiswa.record import Mahasiswa
 from mahasiswa.store import Store
-from mahasiswa.store.errors import EditConflict, Refused, StoreError, TookTooLong, Unavailable, Uncertain
+from mahasiswa.store.errors import EditConflict, Refused, TookTooLong, Unavailable, Uncertain
 from mahasiswa.store.history import Batch, Entry
 from mahasiswa.store.threads import with_records
+from mahasiswa.web.failures import problem_of_failed_write
 from mahasiswa.web.forms import Form, read_form
-from mahasiswa.web.list_rows import BODY_ROWS, is_long
+from mahasiswa.web.list_pages import Frame
+from mahasiswa.web.list_rows import BODY_ROWS, INLINE_MAX_CHARACTERS, size_of
 from mahasiswa.web.list_view import OFFERED_ROWS_PER_PAGE, View, asks_for_view
-from mahasiswa.web.pages import Frame, Pages
+from mahasiswa.web.pages import Pages
 from mahasiswa.web.request import Request
-from mahasiswa.web.request_log import log_busy
-from mahasiswa.web.responses import rendered_in_thread, sent_and_closed, unsent_file
-from mahasiswa.wording import ProblemName
+from mahasiswa.web.responses import FileStream, Stream, rendered_in_thread, unsent_file
 from mahasiswa.work import LIST, SEARCH, Busy
 
 STREAM_ROWS = 1000
-"""Rows that are read and sent at a time. The count above a longer list is "at least 1,000", because counting all rows
-takes longer than sending the first ones."""
+"""Maximum rows that are read and sent at a time; fewer if their texts are long (store.AFTER_MAX_BYTES). The count above
+a longer list is "at least" the first of them, because counting all rows takes longer than sending the first ones."""
 
 INLINE_ROWS = OFFERED_ROWS_PER_PAGE[-1]
 """Maximum rows of a page that is rendered on the event loop. A longer one is written to a file by a thread."""
@@ -39,26 +38,27 @@ async def index(request: Request, store: Store, pages: Pages) -> Response:
     if asks_for_view(request.scope["query_string"]):
         view = View.of(request.query_params)
         if view.per <= INLINE_ROWS:
-            return await request.while_connected(_found(request, view, store, pages))
+            return await request.while_connected(_search_page(request, view, store, pages))
         if request.method == "HEAD":
             return pages.head("text/html")
-        return await request.while_connected(_long_page(view, store, pages))
-    chunk = await store.after(None, STREAM_ROWS)
+        return await request.while_connected(_long_page(request, view, store, pages))
     if request.method == "HEAD":
         return pages.head("text/html")
-    has_more = len(chunk) == STREAM_ROWS
-    frame = pages.list_frame(len(chunk), await _latest(store), has_more=has_more)
-    stream = _stream(request, store, pages, chunk, frame)
-    return StreamingResponse(stream, headers=pages.headers, media_type="text/html")
+    records = await store.after(None, STREAM_ROWS)
+    has_more = bool(records and await store.after(records[-1].nim, 1))
+    frame = pages.list_frame(len(records), await _latest(store), has_more=has_more)
+    return Stream(request, _stream(request, store, pages, records, frame), pages.headers, "text/html")
 
 
-async def _found(request: Request, view: View, store: Store, pages: Pages) -> Response:
+async def _search_page(request: Request, view: View, store: Store, pages: Pages) -> Response:
     found = await store.search(view.query, view.offset, view.per)
-    at_end = view.found(found.total)
+    at_end = view.with_total(found.total)
     if at_end.halaman != view.halaman:  # past the end: show the last page
         found = await store.search(view.query, at_end.offset, view.per)
-    render = partial(pages.found, await _with_nearest(at_end, store), found.records, found.last)
-    return await rendered_in_thread(request, SEARCH, render) if is_long(found.records) else render()
+    size = size_of(found.records)
+    request.count_answer(size)
+    render = partial(pages.search_page, await _with_nearest(at_end, store), found.records, found.last)
+    return await rendered_in_thread(request, SEARCH, render) if size > INLINE_MAX_CHARACTERS else render()
 
 
 async def _with_nearest(view: View, store: Store) -> View:
@@ -69,33 +69,25 @@ async def _with_nearest(view: View, store: Store) -> View:
     return view
 
 
-async def _long_page(view: View, store: Store, pages: Pages) -> Response:
+async def _long_page(request: Request, view: View, store: Store, pages: Pages) -> Response:
     """A page of up to MAX_ROWS_PER_PAGE rows, to print. Like an export, it is read at one moment, in bounded memory."""
 
     def write(records: Iterator[Mahasiswa]) -> View:
         total = 0
         while chunk := list(islice(records, BODY_ROWS)):
-            shown = chunk[max(0, view.offset - total) : max(0, view.offset + view.per - total)]
-            if shown:
-                file.write(pages.bodies(shown, max(view.offset, total) + 1, view))
+            wanted = chunk[max(0, view.offset - total) : max(0, view.offset + view.per - total)]
+            file.writelines(pages.bodies(wanted, max(view.offset, total) + 1, view))
             total += len(chunk)
-        return view.found(total)
+        return view.with_total(total)
 
     with unsent_file() as file:
         at_end = await with_records(store, view.query, write)
         if at_end.halaman != view.halaman:  # past the end: show the last page
             file.close()
-            return await _long_page(at_end, store, pages)
+            return await _long_page(request, at_end, store, pages)
         count = min(view.per, at_end.total - view.offset)
         frame = pages.list_frame(count, await _latest(store), await _with_nearest(at_end, store))
-    return StreamingResponse(_around(frame.before, file, frame.after), headers=pages.headers, media_type="text/html")
-
-
-async def _around(before: bytes, file: BinaryIO, after: bytes) -> AsyncIterator[bytes]:
-    yield before
-    async for chunk in sent_and_closed(file):
-        yield chunk
-    yield after
+        return FileStream(request, file, pages.headers, "text/html", around=frame)
 
 
 async def _latest(store: Store) -> Entry | Batch | None:
@@ -103,22 +95,24 @@ async def _latest(store: Store) -> Entry | Batch | None:
 
 
 async def _stream(
-    request: Request, store: Store, pages: Pages, chunk: Sequence[Mahasiswa], frame: Frame
+    request: Request, store: Store, pages: Pages, records: Sequence[Mahasiswa], frame: Frame
 ) -> AsyncIterator[bytes]:
     """The page in chunks with one read each, so no transaction waits for a slow client."""
     yield frame.before
     first = 1
-    while chunk:
-        format_chunk = partial(pages.bodies, chunk, first)
-        yield await request.limits.slots.run(LIST, format_chunk) if is_long(chunk) else format_chunk()
-        first += len(chunk)
-        chunk = await store.after(chunk[-1].nim, STREAM_ROWS)
+    while records:
+        render = partial(b"".join, pages.bodies(records, first))
+        is_long = size_of(records) > INLINE_MAX_CHARACTERS
+        # Hold no records while the client takes the page.
+        first, last, records = first + len(records), records[-1].nim, ()
+        yield await request.limits.slots.run(LIST, render) if is_long else render()
+        records = await store.after(last, STREAM_ROWS)
     yield frame.after
 
 
 async def new(request: Request, _store: Store, pages: Pages) -> Response:
     """GET /mahasiswa/add (specification 4.2)."""
-    if pages.place:
+    if pages.list_query:
         return pages.add_form()
     return await pages.empty_add_form.respond(request.scope, request.limits.slots)
 
@@ -135,8 +129,10 @@ async def create(request: Request, store: Store, pages: Pages) -> Response:
     request.added_nim = nim = form.values["nim"]
     response = await _save(form, store.add, pages.add_form, pages)
     # A second click on the button repeats an addition that is stored.
-    if nim is not None and response.status_code == 409 and await store.get(nim) == tuple(form.values.values()):
-        return pages.already_stored(nim)
+    if nim is not None and response.status_code == 409:
+        with suppress(Unavailable, Busy):  # then the form says that the NIM exists
+            if await store.get(nim) == tuple(form.values.values()):
+                return pages.already_stored(nim)
     return response
 
 
@@ -169,7 +165,7 @@ async def destroy(request: Request, store: Store, pages: Pages) -> Response:
         try:
             await store.delete(request.nim)
         except (Unavailable, Uncertain, Busy) as error:
-            return pages.error(unsaved(error))
+            return pages.error(problem_of_failed_write(error))
     return pages.redirect
 
 
@@ -187,13 +183,5 @@ async def _save(
             return show_form(values, {field: "missing" for field, value in values.items() if value is None})
         return show_form(values, {refused.field: refused.reason})
     except (Unavailable, Uncertain, Busy) as error:
-        return show_form(values, problem=unsaved(error))
+        return show_form(values, problem=problem_of_failed_write(error))
     return pages.redirect
-
-
-def unsaved(error: StoreError | Busy) -> ProblemName:
-    """The problem to report for a change that failed."""
-    if isinstance(error, Busy):
-        log_busy(error)
-        return "busy write"
-    return "uncertain" if isinstance(error, Uncertain) else "not saved"

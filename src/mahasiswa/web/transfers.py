@@ -1,37 +1,28 @@
-"""Import of spreadsheets, with a preview that writes nothing, and export."""
+"""Import of spreadsheets, with a preview that writes nothing."""
 
-from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from threading import Event
-from typing import BinaryIO, TypeVar
+from typing import BinaryIO
 
-from starlette.datastructures import UploadFile
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 
 from mahasiswa import sheets, wording
 from mahasiswa.record import Mahasiswa, Write
 from mahasiswa.store import Query, Store
 from mahasiswa.store.errors import Changed, Refused, Unavailable, Uncertain
-from mahasiswa.store.threads import in_thread
-from mahasiswa.web.forms import read_large_form, read_upload
-from mahasiswa.web.list_view import query_of
+from mahasiswa.web.failures import problem_of_failed_write
+from mahasiswa.web.forms import read_large_form
 from mahasiswa.web.pages import Pages
 from mahasiswa.web.preview_view import Alert, PreviewView
 from mahasiswa.web.request import Request
-from mahasiswa.web.responses import rendered_in_thread, sent_and_closed, unsent_file
-from mahasiswa.web.students import unsaved
-from mahasiswa.work import EXPORT, IMPORT, WORKBOOK, Busy, Kind
-
-Item = TypeVar("Item")
-
-XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
+from mahasiswa.web.responses import rendered_in_thread
+from mahasiswa.web.uploads import NEAR_MAX_RECORDS, read_table, read_upload
+from mahasiswa.work import IMPORT, Busy
 
 FILENAME_MAX_CHARACTERS = 255
 
 NUMBER_MAX_DIGITS = 9
-
-NEAR_MAX_RECORDS = 20_000
-"""Maximum records that are compared with unknown NIMs because their NIM looks the same."""
 
 ABSENTEES_MAX_ROWS = 1000
 """Maximum records that are listed because the file lacks them."""
@@ -47,21 +38,16 @@ async def choose(request: Request, _store: Store, pages: Pages) -> Response:
 
 async def preview(request: Request, store: Store, pages: Pages) -> Response:
     """POST /mahasiswa/impor: a preview of the changes. Nothing is written or kept."""
-    async with read_upload(request, sheets.UPLOAD_MAX_BYTES) as form:
-        file, field = form.get("berkas"), form.get("tempel")
-        pasted = field if isinstance(field, str) else ""
-        choice = _choice(form.getlist("lembar"), form.getlist("kolom[]"))
+    async with read_upload(request) as upload:
+        choice = _choice(upload.texts.get("lembar", ()), upload.texts.get("kolom[]", ()))
         try:
-            if isinstance(file, UploadFile) and file.filename:
-                name = file.filename[:FILENAME_MAX_CHARACTERS]
-                reading = await read_upload_in_thread(request, file, partial(_read_file, name, choice))
-            elif pasted.strip():
-                reading = await read_in_thread(request, IMPORT, partial(_read_pasted, pasted))
-            else:
+            read_file = partial(_read_file, upload.name[:FILENAME_MAX_CHARACTERS], choice)
+            reading = await read_table(request, upload, read_file, _read_pasted)
+            if reading is None:
                 return pages.import_form(wording.NOTHING_CHOSEN)
             return await request.while_connected(_preview(request, store, pages, reading))
         except sheets.SheetError as error:
-            return pages.import_form(str(error), 413 if isinstance(error, sheets.TooBig) else 400, pasted)
+            return pages.import_form(str(error), 413 if isinstance(error, sheets.TooBig) else 400, upload.pasted)
 
 
 async def confirm(request: Request, store: Store, pages: Pages) -> Response:
@@ -85,39 +71,8 @@ async def confirm(request: Request, store: Store, pages: Pages) -> Response:
     except Refused:
         return pages.import_form(wording.CONFIRMATION_DAMAGED, 400)
     except (Unavailable, Uncertain, Busy) as error:
-        return pages.error(unsaved(error))
+        return pages.error(problem_of_failed_write(error))
     return pages.redirect
-
-
-async def read_upload_in_thread(request: Request, upload: UploadFile, read: Callable[[BinaryIO, Event], Item]) -> Item:
-    """Call `read` with an uploaded file in a thread of its kind. See `read_in_thread`."""
-    kind = WORKBOOK if sheets.is_workbook(upload.file) else IMPORT
-    return await read_in_thread(request, kind, partial(read, upload.file))
-
-
-async def read_in_thread(request: Request, kind: Kind, read: Callable[[Event], Item]) -> Item:
-    """Call `read` in a thread of this kind; raise Busy. If the client disconnects, the event is set."""
-    stop = Event()
-    return await request.while_connected(request.limits.slots.run(kind, partial(read, stop), stop))
-
-
-async def template(request: Request, _store: Store, pages: Pages) -> Response:
-    """GET /mahasiswa/impor/templat.xlsx: an empty table that passes its own import."""
-
-    async def fill(file: BinaryIO) -> None:
-        await request.limits.slots.run(EXPORT, partial(sheets.write_template, file))
-
-    return await _download(request, pages, "templat-mahasiswa.xlsx", fill)
-
-
-async def export_xlsx(request: Request, store: Store, pages: Pages) -> Response:
-    """GET /mahasiswa/ekspor.xlsx: all records, or those of a search, with every cell as text."""
-    return await _export(request, pages, "mahasiswa.xlsx", store.chunks, sheets.write_xlsx)
-
-
-async def export_csv(request: Request, store: Store, pages: Pages) -> Response:
-    """GET /mahasiswa/ekspor.csv: the same as CSV that an Indonesian Excel opens."""
-    return await _export(request, pages, "mahasiswa.csv", store.chunks, sheets.write_csv)
 
 
 def _read_file(name: str, choice: sheets.Choice, file: BinaryIO, stop: Event) -> sheets.Reading:
@@ -212,35 +167,3 @@ async def _absentees(store: Store, in_file: set[str]) -> list[Mahasiswa]:
         found += [record for record in chunk if record.nim not in in_file]
         last = chunk[-1].nim
     return found[:ABSENTEES_MAX_ROWS]
-
-
-async def _export(
-    request: Request,
-    pages: Pages,
-    name: str,
-    chunks: Callable[[Query], AsyncGenerator[Sequence[Item]]],
-    write: Callable[[Iterator[Item], BinaryIO], None],
-) -> Response:
-    query = query_of(request.query_params)
-
-    async def fill(file: BinaryIO) -> None:
-        await in_thread(chunks(query), lambda records: write(records, file))
-
-    try:
-        return await _download(request, pages, name, fill)
-    except sheets.NotCarried as error:
-        return pages.error("not carried", text=str(error))
-
-
-async def _download(
-    request: Request, pages: Pages, name: str, fill: Callable[[BinaryIO], Coroutine[None, None, None]]
-) -> Response:
-    """Answer with a file. It is complete before its first byte is sent, so no transaction waits for a slow client."""
-    headers = {**pages.headers, **pages.not_stored, "content-disposition": f'attachment; filename="{name}"'}
-    media_type = "text/csv" if name.endswith(".csv") else XLSX
-    if request.method == "HEAD":
-        return pages.head(media_type, headers)
-    with unsent_file() as file:
-        await request.while_connected(fill(file))
-        headers["content-length"] = str(file.tell())
-    return StreamingResponse(sent_and_closed(file), headers=headers, media_type=media_type)

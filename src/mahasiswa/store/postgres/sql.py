@@ -226,6 +226,14 @@ FROM (SELECT nim, nama, alamat FROM mahasiswa LIMIT %s) AS m
 # The order of COLLATE "C" in UTF-8 is the order of code points.
 FIRST = "SELECT nim, nama, alamat FROM mahasiswa ORDER BY nim LIMIT %s"
 AFTER = "SELECT nim, nama, alamat FROM mahasiswa WHERE nim > %s ORDER BY nim LIMIT %s"
+# The first of these records: as many as have that number of bytes, and one more.
+WITHIN_BYTES = """
+SELECT nim, nama, alamat FROM (
+  SELECT *, sum(bytes) OVER (ORDER BY nim ROWS UNBOUNDED PRECEDING) - bytes AS bytes_before
+  FROM (SELECT *, octet_length(nama) + octet_length(alamat) AS bytes FROM ({records}) AS records) AS measured
+) AS counted
+WHERE bytes_before < %s ORDER BY nim
+"""
 GET = "SELECT nim, nama, alamat FROM mahasiswa WHERE nim = %s"
 GET_LOCKED = "SELECT nim, nama, alamat FROM mahasiswa WHERE nim = %s FOR UPDATE"
 # As record.near_key. It reads every record.

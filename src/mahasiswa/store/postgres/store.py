@@ -12,7 +12,17 @@ import psycopg
 from psycopg.errors import FeatureNotSupported, InsufficientPrivilege, UndefinedFunction
 
 from mahasiswa.record import Incoming, Mahasiswa, Write, combine, digest, near_key
-from mahasiswa.store import SLICE_RECORDS, SNAPSHOT_MAX_BYTES, Found, Merged, Query, Snapshot, folding, nearest
+from mahasiswa.store import (
+    AFTER_MAX_BYTES,
+    SLICE_RECORDS,
+    SNAPSHOT_MAX_BYTES,
+    Found,
+    Merged,
+    Query,
+    Snapshot,
+    folding,
+    nearest,
+)
 from mahasiswa.store.errors import Changed, EditConflict, Refused
 from mahasiswa.store.history import UNDOABLE_ROWS_MAX, HistoryPage
 from mahasiswa.store.postgres import history, sql
@@ -84,7 +94,8 @@ class PostgresStore:
 
     async def after(self, nim: str | None, limit: int) -> Sequence[Mahasiswa]:
         statement, parameters = (sql.FIRST, (limit,)) if nim is None else (sql.AFTER, (nim, limit))
-        return _as_records(await self._pool.fetch(LIST, statement, *parameters))
+        statement = sql.WITHIN_BYTES.format(records=statement)
+        return _as_records(await self._pool.fetch(LIST, statement, *parameters, AFTER_MAX_BYTES))
 
     async def get(self, nim: str) -> Mahasiswa | None:
         if "\0" in nim:

@@ -277,6 +277,14 @@ SELECT {_SLICE} FROM (
 """
 FIRST = "SELECT nim, nama, alamat FROM mahasiswa ORDER BY nim LIMIT ?"
 AFTER = "SELECT nim, nama, alamat FROM mahasiswa WHERE nim > ? ORDER BY nim LIMIT ?"
+# The first of these records: as many as have that number of bytes, and one more.
+WITHIN_BYTES = """
+SELECT nim, nama, alamat FROM (
+  SELECT *, sum(bytes) OVER (ORDER BY nim ROWS UNBOUNDED PRECEDING) - bytes AS bytes_before
+  FROM (SELECT *, octet_length(nama) + octet_length(alamat) AS bytes FROM ({records}) AS records) AS measured
+) AS counted
+WHERE bytes_before < ? ORDER BY nim
+"""
 GET = "SELECT nim, nama, alamat FROM mahasiswa WHERE nim = ?"
 # As one array of JSON, because many statements could not be interrupted together.
 FIND = "SELECT nim, nama, alamat FROM json_each(?) CROSS JOIN mahasiswa ON nim = value"

@@ -15,6 +15,7 @@ import apsw
 
 from mahasiswa.record import Incoming, Mahasiswa, Write, combine, digest, digest_or_dash, near_key
 from mahasiswa.store import (
+    AFTER_MAX_BYTES,
     SLICE_RECORDS,
     SNAPSHOT_MAX_BYTES,
     Found,
@@ -112,7 +113,8 @@ class SQLiteStore:
 
     async def after(self, nim: str | None, limit: int) -> Sequence[Mahasiswa]:
         statement, bindings = (sql.FIRST, (limit,)) if nim is None else (sql.AFTER, (nim, limit))
-        return await self._read(LIST, lambda db: _records(db.execute(statement, bindings)))
+        statement = sql.WITHIN_BYTES.format(records=statement)
+        return await self._read(LIST, lambda db: _records(db.execute(statement, (*bindings, AFTER_MAX_BYTES))))
 
     async def get(self, nim: str) -> Mahasiswa | None:
         return await self._read(RECORD, lambda db: _get(db, nim))

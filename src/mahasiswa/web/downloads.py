@@ -1,0 +1,67 @@
+"""Downloads: the records as a spreadsheet or as CSV, and an empty table for the import."""
+
+from collections.abc import Callable, Coroutine, Iterator
+from functools import partial
+from typing import BinaryIO
+
+from starlette.responses import Response
+
+from mahasiswa import sheets
+from mahasiswa.record import Mahasiswa
+from mahasiswa.store import Store
+from mahasiswa.store.threads import with_records
+from mahasiswa.web.list_view import query_of
+from mahasiswa.web.pages import Pages
+from mahasiswa.web.request import Request
+from mahasiswa.web.responses import FileStream, unsent_file
+from mahasiswa.work import EXPORT
+
+XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
+
+
+async def template(request: Request, _store: Store, pages: Pages) -> Response:
+    """GET /mahasiswa/impor/templat.xlsx: an empty table that passes its own import."""
+
+    async def fill(file: BinaryIO) -> None:
+        await request.limits.slots.run(EXPORT, partial(sheets.write_template, file))
+
+    return await _download(request, pages, "templat-mahasiswa.xlsx", fill)
+
+
+async def export_xlsx(request: Request, store: Store, pages: Pages) -> Response:
+    """GET /mahasiswa/ekspor.xlsx: all records, or those of a search, with every cell as text."""
+    return await _export(request, store, pages, "mahasiswa.xlsx", sheets.write_xlsx)
+
+
+async def export_csv(request: Request, store: Store, pages: Pages) -> Response:
+    """GET /mahasiswa/ekspor.csv: the same as CSV that an Indonesian Excel opens."""
+    return await _export(request, store, pages, "mahasiswa.csv", sheets.write_csv)
+
+
+async def _export(
+    request: Request, store: Store, pages: Pages, name: str, write: Callable[[Iterator[Mahasiswa], BinaryIO], None]
+) -> Response:
+    query = query_of(request.query_params)
+
+    async def fill(file: BinaryIO) -> None:
+        await with_records(store, query, lambda records: write(records, file))
+
+    try:
+        return await _download(request, pages, name, fill)
+    except sheets.NotCarried as error:
+        return pages.error("not carried", text=str(error))
+
+
+async def _download(
+    request: Request, pages: Pages, name: str, fill: Callable[[BinaryIO], Coroutine[None, None, None]]
+) -> Response:
+    """Answer with a file. It is complete before its first byte is sent, so no transaction waits for a slow client."""
+    headers = {**pages.headers, **pages.not_stored, "content-disposition": f'attachment; filename="{name}"'}
+    media_type = "text/csv" if name.endswith(".csv") else XLSX
+    if request.method == "HEAD":
+        return pages.head(media_type, headers)
+    with unsent_file() as file:
+        await request.while_connected(fill(file))
+        answer = FileStream(request, file, headers, media_type)
+        answer.headers["content-length"] = str(answer.size)
+        return answer

@@ -1,0 +1,85 @@
+"""Renders the list page: its frame, its rows, and one page of a search."""
+
+import re
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
+from functools import cached_property
+from itertools import chain
+from typing import NamedTuple
+
+from markupsafe import Markup
+from starlette.responses import Response
+
+from mahasiswa import wording
+from mahasiswa.record import Mahasiswa
+from mahasiswa.store import SLICE_RECORDS
+from mahasiswa.store.history import Batch, Entry
+from mahasiswa.web.latest_change import latest_change
+from mahasiswa.web.list_rows import format_bodies, format_rows, row_format
+from mahasiswa.web.list_view import View
+from mahasiswa.web.page_renderer import PageRenderer, joined
+
+SLOTS = {name: Markup(f"<!--{name}-->") for name in ("total", "latest", "today", "rows")}  # noqa: S704 - these names
+"""Marks in list.html for the parts that differ between versions of the data. No record can hold one: `<` is escaped."""
+
+slot = re.compile(rb"<!--(\w+)-->")
+
+
+class Frame(NamedTuple):
+    """The list page before and after its rows."""
+
+    before: bytes
+    after: bytes
+
+
+class ListPages(PageRenderer):
+    """The list page."""
+
+    def list_frame(
+        self, count: int, latest: Entry | Batch | None, view: View | None = None, *, has_more: bool = False
+    ) -> Frame:
+        """The list page around its `count` rows; without `view` the list of specification 4.1.
+
+        With `has_more` there may be more than `count` records. `latest` is the latest change.
+        """
+        *before, _, after = self._frame(count, view) if view else self._frames[min(count, 1), has_more]
+        values = {
+            b"total": wording.number(view.total if view else count),
+            b"latest": latest_change(latest, self.when(latest), self.path("/mahasiswa/riwayat")) if latest else "",
+            b"today": wording.date(datetime.now(self.timezone)),
+        }
+        before[1::2] = [values[name].encode() for name in before[1::2]]
+        return Frame(b"".join(before), after)
+
+    def day(self) -> tuple[float, float]:
+        """The beginning and the end of today, as `time.time()` counts: outside of it the date on the list is wrong."""
+        today = datetime.now(self.timezone).replace(hour=0, minute=0, second=0, microsecond=0)
+        return today.timestamp(), (today + timedelta(days=1)).timestamp()
+
+    def rows(self, packed: bytes, number: int) -> bytes:
+        """The rows of a slice of the list. Slices are counted from 0."""
+        return format_rows(self.row, packed, number * SLICE_RECORDS + 1)
+
+    def bodies(self, records: Sequence[Mahasiswa], first: int, view: View | None = None) -> Iterator[bytes]:
+        """The rows of records, numbered from `first`, in bodies. Their links lead back to the page of `view`."""
+        return format_bodies(row_format(self.prefix, view.list_query) if view else self.row, records, first)
+
+    def search_page(self, view: View, records: Sequence[Mahasiswa], latest: Entry | Batch | None) -> Response:
+        """One page of a search, or of the list in some order."""
+        frame = self.list_frame(len(records), latest, view)
+        body = joined(chain([frame.before], self.bodies(records, view.offset + 1, view), [frame.after]))
+        return Response(body, headers=self.headers, media_type="text/html")
+
+    def _frame(self, count: int, view: View | None = None, *, has_more: bool = False) -> list[bytes]:
+        """The list page without its rows, cut at the slots: its pieces and, between them, the names of the slots."""
+        list_query = view.list_query if view else ""
+        page = self.render("list.html", count=count, view=view, has_more=has_more, list_query=list_query, **SLOTS)
+        return slot.split(page)
+
+    @cached_property
+    def _frames(self) -> dict[tuple[int, bool], list[bytes]]:
+        """The frames of the list of specification 4.1. No record is in them, so they are rendered once."""
+        return {
+            (count, has_more): self._frame(count, has_more=has_more)
+            for count, has_more in ((0, False), (1, False), (1, True))
+        }

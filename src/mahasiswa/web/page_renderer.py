@@ -1,0 +1,174 @@
+"""Renders a page from its template, and sets the headers that all answers share."""
+
+import base64
+import copy
+import hashlib
+import re
+from collections.abc import Iterable, Mapping
+from importlib import metadata, resources
+from typing import Self
+from urllib.parse import quote, urlsplit
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+from starlette.responses import Response
+
+from mahasiswa import sheets, wording
+from mahasiswa.record import NIM_MAX_CHARACTERS, Mahasiswa
+from mahasiswa.settings import Settings
+from mahasiswa.store.history import Batch, Entry
+from mahasiswa.web.cached_page import CachedPage
+from mahasiswa.web.escaping import text
+from mahasiswa.web.failures import PageTooLong
+from mahasiswa.web.latest_change import verb
+from mahasiswa.web.list_rows import CONFIRM, row_format
+from mahasiswa.web.list_view import MAX_ROWS_PER_PAGE, OFFERED_ROWS_PER_PAGE
+from mahasiswa.wording import PROBLEMS, ProblemName
+from mahasiswa.work import PAGE_MAX_BYTES
+
+DAYS_WITHOUT_YEAR = 330
+"""Maximum HISTORY_DAYS for which a moment is unique without its year. A moment is never shown as "today", because the
+list page may be kept for days."""
+
+
+class PageRenderer:
+    """Renders templates for one set of settings."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.prefix = settings.prefix
+        self.list_query = ""
+        self.timezone = settings.timezone
+        self.history_days = settings.history_days
+        environment = Environment(
+            loader=PackageLoader("mahasiswa.web"),
+            autoescape=True,
+            undefined=StrictUndefined,
+            auto_reload=False,
+            finalize=text,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+        style = _minified((resources.files("mahasiswa.web") / "templates" / "style.css").read_text("utf-8"))
+        environment.globals |= {
+            "style": Markup(style),  # noqa: S704 - the project's own file
+            "cdn_url": settings.cdn_url,
+            "cdn_integrity": settings.cdn_integrity,
+            "number": wording.number,
+            "version": metadata.version("mahasiswa"),
+            "lengths": OFFERED_ROWS_PER_PAGE,
+            "max_length": MAX_ROWS_PER_PAGE,
+            "has_history": settings.history_days > 0,
+            "path": self.path,
+            "edit_path": self.edit_path,
+            "nim_max_characters": NIM_MAX_CHARACTERS,
+            "max_size": wording.size(sheets.UPLOAD_MAX_BYTES),
+            "max_rows": sheets.UPLOAD_MAX_ROWS,
+            "columns": list(zip(Mahasiswa._fields, wording.HEADER, strict=True)),
+        }
+        environment.filters |= {"verb": verb, "when": self.when}
+        environment.tests["batch"] = lambda item: isinstance(item, Batch)
+        # Load every template now: a process without a free file descriptor must still answer with a page.
+        for name in environment.list_templates(extensions=["html"]):
+            environment.get_template(name)
+        self._templates = environment
+        self.row = row_format(self.prefix)
+        self.headers = {
+            "content-security-policy": _content_security_policy(style, settings.cdn_url),
+            "x-content-type-options": "nosniff",
+            "referrer-policy": "same-origin",
+            "cache-control": "no-cache, private",
+            "x-robots-tag": "noindex",
+        }
+        self.not_stored = {"cache-control": "no-store"}
+        # 302 to the list, without a body (specification 7.5).
+        self.redirect = Response(status_code=302, headers={"location": self.path("/"), **self.headers})
+
+    def at(self, list_query: str) -> Self:
+        """The pages of a record that was opened from a page of the list with this URL query, which they lead back to."""
+        if not list_query:
+            return self
+        pages = copy.copy(self)
+        pages.list_query = list_query
+        pages.redirect = Response(status_code=302, headers={"location": self.path("/") + list_query, **self.headers})
+        return pages
+
+    def path(self, path: str) -> str:
+        """The address of one of the routes, with the prefix of BASE_URL."""
+        return self.prefix + path
+
+    def edit_path(self, nim: str) -> str:
+        """The address of a record's edit page. Everything is percent-encoded, so any nim is one path segment."""
+        return f"{self.prefix}/mahasiswa/edit/{quote(nim, safe='')}"
+
+    def error(
+        self, problem: ProblemName, headers: Mapping[str, str] | None = None, *, text: str = "", limit: int = 0
+    ) -> Response:
+        """The page that reports a problem; `text` replaces its sentence, `limit` is in bytes."""
+        status, heading, explanation = PROBLEMS[problem]
+        text = text or explanation.format(limit=wording.size(limit))
+        return self.page("error.html", status, headers, heading=heading, text=text)
+
+    def healthy(self) -> Response:
+        """GET /sehat if the store answers."""
+        heading, text = wording.HEALTHY
+        return self.page("error.html", heading=heading, text=text)
+
+    def head(self, media_type: str, headers: Mapping[str, str] | None = None) -> Response:
+        """The answer to HEAD if the length would be known only after making the whole body."""
+        response = Response(headers={**self.headers, **(headers or {})}, media_type=media_type)
+        del response.headers["content-length"]  # 0 would be wrong
+        return response
+
+    def when(self, item: Entry | Batch) -> Markup:
+        local = wording.moment(item.moment.astimezone(self.timezone), with_year=self.history_days > DAYS_WITHOUT_YEAR)
+        iso = item.moment.isoformat(timespec="seconds")
+        return Markup(f'<time datetime="{iso}">{local}</time>')  # noqa: S704 - no text of a person is in it
+
+    def cached(self, response: Response) -> CachedPage:
+        body = bytes(response.body)
+        return CachedPage(body, hashlib.sha256(body).hexdigest()[:32], self.headers)
+
+    def page(
+        self, template: str, status: int = 200, headers: Mapping[str, str] | None = None, **context: object
+    ) -> Response:
+        return Response(self.render(template, **context), status, {**self.headers, **(headers or {})}, "text/html")
+
+    def render(self, template: str, **context: object) -> bytes:
+        pieces = self._templates.get_template(template).generate({"list_query": self.list_query, **context})
+        return joined(map(str.encode, pieces))
+
+
+def joined(pieces: Iterable[bytes]) -> bytes:
+    """The pieces of a page as one. Raise PageTooLong before more than PAGE_MAX_BYTES are in memory."""
+    page: list[bytes] = []
+    length = 0
+    for piece in pieces:
+        length += len(piece)
+        if length > PAGE_MAX_BYTES:
+            raise PageTooLong
+        page.append(piece)
+    return b"".join(page)
+
+
+def _minified(sheet: str) -> str:
+    """The style sheet without comments and runs of white space. No string in it holds either."""
+    return re.sub(r"/\*.*?\*/|\s+", " ", sheet, flags=re.DOTALL)
+
+
+def _content_security_policy(style: str, cdn_url: str) -> str:
+    """Allow the inline sheet, the CDN's sheet and the one inline handler, which needs 'unsafe-hashes' beside its hash."""
+    cdn = urlsplit(cdn_url)
+    return "; ".join([
+        "default-src 'none'",
+        f"style-src {_hash(style)} {cdn.scheme}://{cdn.netloc}",
+        f"font-src {cdn.scheme}://{cdn.netloc}",
+        f"script-src 'unsafe-hashes' {_hash(CONFIRM)}",
+        "img-src data:",
+        "form-action 'self'",
+        "base-uri 'none'",
+        "frame-ancestors 'none'",
+    ])  # fmt: skip
+
+
+def _hash(source: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(source.encode()).digest()).decode()}'"

@@ -1,0 +1,84 @@
+"""How work is shared and bounded: one running task for several callers, and slots that outlive their callers."""
+
+import asyncio
+from threading import Event
+
+import pytest
+
+from mahasiswa.shared_task import SharedTask
+from mahasiswa.work import LIST, Slots
+
+
+async def turns(count: int = 5) -> None:
+    """Let all other tasks run until they wait."""
+    for _ in range(count):
+        await asyncio.sleep(0)
+
+
+async def test_callers_share_a_call_that_began_after_they_asked() -> None:
+    """Those who come while a call runs share the next one, and one that is cancelled does not cancel it for others."""
+    begun = 0
+    gates = [asyncio.Event() for _ in range(2)]
+
+    async def work() -> int:
+        nonlocal begun
+        begun += 1
+        number = begun
+        await gates[number - 1].wait()
+        return number
+
+    shared = SharedTask(work)
+    first = asyncio.create_task(shared.result())
+    await turns()
+    later = [asyncio.create_task(shared.result()) for _ in range(3)]
+    await turns()
+    assert begun == 1
+    later[0].cancel()
+    for gate in gates:
+        gate.set()
+    assert await first == 1
+    assert await asyncio.gather(*later[1:]) == [2, 2]
+    assert begun == 2
+    assert not shared.is_active
+
+
+async def test_an_error_of_shared_work_reaches_its_callers_and_no_log() -> None:
+    """Every caller gets it. If all of them were cancelled, asyncio does not report it as never retrieved."""
+    reported: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: reported.append(context))
+    gate = asyncio.Event()
+
+    async def work() -> None:
+        await gate.wait()
+        raise ValueError
+
+    shared = SharedTask(work)
+    alone = asyncio.create_task(shared.result())
+    await turns()
+    alone.cancel()
+    await turns()
+    gate.set()
+    await turns()
+    with pytest.raises(ValueError):  # noqa: PT011 - the one above
+        await shared.result()
+    del alone, shared
+    await turns()
+    assert reported == []
+
+
+async def test_a_slot_is_kept_until_its_thread_has_ended() -> None:
+    """A caller that is cancelled twice, as at shutdown, waits for its thread, and so does the next one for the slot."""
+    slots, stop, gate = Slots(), Event(), Event()
+    working = asyncio.create_task(slots.run(LIST, gate.wait, stop))
+    await turns()
+    for _ in range(2):
+        await turns()
+        working.cancel()
+    await turns()
+    assert stop.is_set()
+    assert not working.done()
+    assert next(running for kind, running, _ in slots.load() if kind is LIST) == 1
+    gate.set()
+    with pytest.raises(asyncio.CancelledError):
+        await working
+    assert await slots.run(LIST, lambda: 1) == 1

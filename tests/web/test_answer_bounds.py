@@ -1,0 +1,208 @@
+"""What one client can cost others: the codec of an upload, long headers, slow readers, a full disk, no file descriptor."""
+
+import os
+import resource
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from threading import Event, Thread
+
+import pytest
+from attack import CLOSE, HOST, Line, assert_says_nothing_was_saved, exchange, linux, memory, open_files, until, workers
+from harness import Service
+from stores import ask
+
+from mahasiswa.work import SENT_FILES_MAX
+
+pytestmark = [pytest.mark.alone, linux]
+
+BYSTANDER_SECONDS = 1.0
+"""Maximum time of an answer to somebody else during an attack."""
+
+MEMORY_MAX_MB = 400.0
+
+RECOVERY_SECONDS = 35.0
+"""Maximum time until a worker has as many open files as before the attack."""
+
+DATABASE_FILES = 12
+"""Files of connections to the database that are opened when they are needed for the first time."""
+
+RECORDS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {count}) INSERT INTO mahasiswa "
+
+
+@contextmanager
+def attacked(service: Service) -> Iterator[None]:
+    """Visit the service during an attack: others are answered, memory is bounded, and all files are closed afterwards."""
+    (worker,) = workers(service)
+    slowest, most, over = 0.0, 0.0, Event()
+
+    def visit(times: int) -> None:
+        nonlocal slowest, most
+        number = 0
+        while number < times or not over.is_set():
+            number += 1
+            nim = f"tamu{number}"
+            for target, fields in (
+                ("add", {"nim": nim, "nama": "Siti", "alamat": "Solo"}),
+                (f"edit/{nim}", {"nama": "Siti", "alamat": "Bantul"}),
+                (f"delete/{nim}", {}),
+                ("/sehat", None),
+                ("/?per=10", None),
+            ):
+                began = time.monotonic()
+                with Line(service.port, 60) as line:
+                    answer = line.get(target) if fields is None else line.post(f"/mahasiswa/{target}", **fields)
+                    assert answer.status in (200, 302), target
+                slowest = max(slowest, time.monotonic() - began)
+                most = max(most, memory(worker))
+
+    over.set()
+    visit(1)  # opens the database
+    files, slowest = open_files(worker), 0.0
+    over.clear()
+    visitor = Thread(target=visit, args=(3,))
+    visitor.start()
+    try:
+        yield
+    finally:
+        over.set()
+        visitor.join()
+    until(lambda: open_files(worker) <= files + DATABASE_FILES, RECOVERY_SECONDS)
+    assert slowest < BYSTANDER_SECONDS
+    assert most < MEMORY_MAX_MB
+
+
+def slow_reader(service: Service, stack: ExitStack, target: str) -> socket.socket:
+    """Ask for a page with a receive buffer that holds almost nothing of it."""
+    reader = stack.enter_context(socket.socket())
+    reader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    reader.settimeout(30)
+    reader.connect(("127.0.0.1", service.port))
+    reader.sendall(f"GET {target} HTTP/1.1\r\nHost: a\r\n\r\n".encode())
+    return reader
+
+
+def upload(content_type: str, body: bytes) -> bytes:
+    head = f"POST /mahasiswa/impor HTTP/1.1\r\nContent-Type: {content_type}\r\nContent-Length: {len(body)}\r\n"
+    return head.encode() + HOST + CLOSE + b"\r\n" + body
+
+
+def part(text: bytes) -> bytes:
+    return b'--xx\r\nContent-Disposition: form-data; name="tempel"\r\n\r\n' + text + b"\r\n--xx--\r\n"
+
+
+@pytest.mark.parametrize("charset", ["punycode", "utf-7", "idna", "unicode_escape", "undefined", "utf-16"])
+def test_an_upload_cannot_choose_its_codec(service: Service, charset: str) -> None:
+    """Its text is UTF-8. The codec punycode takes a minute for this one, and others raise errors of their own."""
+    body = part(b"a" * 400_000 + b"-" + b"kva" * 130_000)
+    with attacked(service):
+        answer = exchange(service, upload(f"multipart/form-data; boundary=xx; charset={charset}", body))
+    assert answer.startswith(b"HTTP/1.1 400 ")
+    assert b"Kolom NIM" in answer or b"Judul kolom" in answer or b"bukan" in answer
+
+
+def test_an_upload_that_is_not_utf_8_is_refused(service: Service) -> None:
+    """A text, a name of a field and a name of a file are UTF-8."""
+    for body in (
+        part(b"NIM\tNama\tAlamat\n1\tJos\xe9\tSolo"),
+        part(b"1").replace(b"tempel", b"temp\xe9l"),
+        part(b"1").replace(b'"tempel"', b'"berkas"; filename="\xe9.csv"'),
+    ):
+        answer = exchange(service, upload("multipart/form-data; boundary=xx", body))
+        assert answer.startswith(b"HTTP/1.1 400 "), body
+        assert b"Permintaan tidak dapat dibaca" in answer
+
+
+def test_long_headers_are_refused_before_they_are_parsed(service: Service) -> None:
+    """A Content-Type of more than 1 KB and a query of more than 8 KB are 400."""
+    with attacked(service):
+        for _ in range(20):
+            semicolons = exchange(service, upload("multipart/form-data; " + '";' * 30_000, part(b"1")))
+            query = exchange(service, b"GET /?" + b"a&" * 30_000 + b" HTTP/1.1\r\n" + HOST + CLOSE + b"\r\n")
+            assert semicolons.startswith(b"HTTP/1.1 400 ")
+            assert query.startswith(b"HTTP/1.1 400 ")
+
+
+def test_a_worker_without_a_free_file_descriptor_answers_with_pages(tmp_path: Path) -> None:
+    """Nothing that a page needs is read when it is asked for. An export is refused, and a record is saved."""
+    with Service(tmp_path / "a.db") as service, Line(service.port) as line:
+        (worker,) = workers(service)
+        assert line.get("/sehat").status == 200
+        resource.prlimit(worker, resource.RLIMIT_NOFILE, (open_files(worker), 4096))
+        assert line.get("/tidak-ada").status == 404
+        assert line.get("/mahasiswa/edit/1").status == 404
+        assert line.get("/mahasiswa/ekspor.csv").status == 503
+        assert line.add("1", "Siti", "Solo").status == 302
+        assert line.add("1", "Budi", "Solo").status == 409
+        assert "Traceback" not in service.stderr()
+
+
+def test_a_full_folder_for_temporary_files_is_a_page(tmp_path: Path, small_disk: Path) -> None:
+    """An export and an upload that do not fit are 503, and the page says that nothing was saved."""
+    with Service(tmp_path / "a.db", {"TMPDIR": str(small_disk)}) as service, Line(service.port) as line:
+        ask(tmp_path / "a.db", RECORDS.format(count=50_000) + "SELECT i, hex(zeroblob(50)), 'Solo' FROM n")
+        for _ in range(3):
+            for target in ("/mahasiswa/ekspor.csv", "/mahasiswa/ekspor.xlsx", "/?per=10000"):
+                assert_says_nothing_was_saved(line.get(target))
+        cells = b"NIM\tNama\tAlamat\n" + b"1\tSiti\tSolo\n" * 500_000
+        file = part(cells).replace(b'"tempel"', b'"berkas"; filename="a.csv"')
+        answer = exchange(service, upload("multipart/form-data; boundary=xx", file))
+        assert answer.startswith(b"HTTP/1.1 503 ")
+        assert b"belum tersimpan" in answer
+        assert line.add("baru", "Siti", "Solo").status == 302
+        assert os.statvfs(small_disk).f_bfree == os.statvfs(small_disk).f_blocks
+        assert "Traceback" not in service.stderr()
+
+
+@pytest.mark.torture
+@pytest.mark.parametrize(
+    ("target", "clients", "records"),
+    [
+        # A list of more than PAGE_MAX_BYTES, which is streamed.
+        ("/", 15, "SELECT printf('%06d', i), hex(zeroblob(20000)), hex(zeroblob(20000)) FROM n WHERE i < 2000"),
+        ("/?per=500", 14, "SELECT i, hex(zeroblob(5000)), hex(zeroblob(5000)) FROM n WHERE i < 600"),
+        ("/mahasiswa/riwayat", 30, "SELECT i, hex(zeroblob(20000)), hex(zeroblob(20000)) FROM n WHERE i < 100"),
+    ],
+    ids=["the list", "a page of 500", "the history"],
+)
+def test_slow_readers_take_bounded_memory(tmp_path: Path, target: str, clients: int, records: str) -> None:
+    """Clients that take almost nothing of long answers do not delay others."""
+    with Service(tmp_path / "a.db", {"LOG_LEVEL": "error"}) as service:
+        ask(tmp_path / "a.db", RECORDS.format(count=60_000) + records)
+        with attacked(service), ExitStack() as stack:
+            readers = [slow_reader(service, stack, target) for _ in range(clients)]
+            end = time.monotonic() + 20
+            while time.monotonic() < end:
+                for reader in readers:
+                    reader.settimeout(0)
+                    with suppress(BlockingIOError, ConnectionError):
+                        reader.recv(2048)
+                Event().wait(0.5)
+
+
+@pytest.mark.torture
+def test_the_slowest_readers_of_files_are_cut_off(tmp_path: Path) -> None:
+    """Of 45 clients that read nothing of an export, 32 are waited for, and others get theirs at once."""
+    with Service(tmp_path / "a.db", {"LOG_LEVEL": "warning"}) as service:
+        ask(tmp_path / "a.db", RECORDS.format(count=3000) + "SELECT i, hex(zeroblob(2000)), 'Solo' FROM n")
+        (worker,) = workers(service)
+        before = deleted_files(worker)  # the log is one
+        with attacked(service), ExitStack() as stack:
+            for _ in range(SENT_FILES_MAX + 13):
+                assert slow_reader(service, stack, "/mahasiswa/ekspor.csv").recv(12) == b"HTTP/1.1 200"
+            assert deleted_files(worker) <= before + SENT_FILES_MAX
+            with Line(service.port) as line:
+                assert len(line.get("/mahasiswa/ekspor.csv").body) > 12_000_000
+            assert service.stderr().count("an answer was cut off: ") == 14
+            until(lambda: deleted_files(worker) == before, RECOVERY_SECONDS)
+
+
+def deleted_files(pid: int) -> int:
+    """Return the number of deleted files that a process has open, which temporary files are."""
+    names = []
+    for file in Path(f"/proc/{pid}/fd").iterdir():
+        with suppress(FileNotFoundError):
+            names.append(str(file.readlink()))
+    return sum(name.endswith(" (deleted)") for name in names)
