@@ -3,9 +3,10 @@
 import pytest
 
 from mahasiswa import sheets
+from mahasiswa.sheets.cells import SheetRow
 
 
-def first_row(*lines: str) -> sheets.SheetRow:
+def first_row(*lines: str) -> SheetRow:
     return next(iter(sheets.read_text("\n".join(line.replace("|", "\t") for line in lines))))
 
 

@@ -7,17 +7,18 @@ import threading
 import pytest
 
 from mahasiswa import sheets, wording
-from mahasiswa.sheets.columns import CELL_MAX_CHARACTERS, BadCell
+from mahasiswa.sheets.cells import CELL_MAX_CHARACTERS, BadCell, SheetRow
+from mahasiswa.sheets.cleaning import clean_all
 
 ROWS = [(2, "0123", "Ani", "Jl. Melati 1"), (3, "0124", "Budi", "Jl. Mawar 2")]
 
 
-def rows_of(data: bytes) -> list[sheets.SheetRow]:
+def rows_of(data: bytes) -> list[SheetRow]:
     with sheets.read(io.BytesIO(data)) as table:
         return list(table)
 
 
-def pasted(text: str) -> list[sheets.SheetRow]:
+def pasted(text: str) -> list[SheetRow]:
     return list(sheets.read_text(text))
 
 
@@ -157,10 +158,11 @@ HEAD = "<table><tr><th>NIM<th>Nama<th>Alamat"
         (f"{HEAD}<tr><td>01<td colspan=2>A<tr><td>02<td>B<td>C", [(2, "01", "A", None), (3, "02", "B", "C")]),
         (f"{HEAD}<tr><td>01<td rowspan=2>A<td>S<tr><td>02<td>T", [(2, "01", "A", "S"), (3, "02", None, "T")]),
         (f"{HEAD}<tr><td>01<td colspan=x>A<td rowspan=-1>S", [(2, "01", "A", "S")]),
+        (f"{HEAD}<tr><td>01<td>A<td>S&B", [(2, "01", "A", "S&B")]),
     ],
 )
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "windows-1252"])
-def test_the_tables_of_a_web_page_are_read(page: str, rows: list[sheets.SheetRow], encoding: str) -> None:
+def test_the_tables_of_a_web_page_are_read(page: str, rows: list[SheetRow], encoding: str) -> None:
     """Many academic systems name a web page `.xls`."""
     assert rows_of(page.encode(encoding)) == rows
 
@@ -207,7 +209,7 @@ def test_our_export_may_be_saved_again_by_excel() -> None:
     data = b"\xef\xbb\xbfNIM;Nama;Alamat\r\n 1 ;Ani, S.Kom.;'+62\r\n2;;\r\n;;\r\n3\r\n"
     assert rows_of(data) == [(2, " 1 ", "Ani, S.Kom.", "+62"), (3, "2", "", ""), (5, "3", None, None)]
     with sheets.read(io.BytesIO(data)) as table:
-        answers = sheets.check(table)
+        answers = clean_all(table)
     assert [answer[1:4] for answer in answers] == [("1", "Ani, S.Kom.", "+62"), ("2", None, None), ("3", None, None)]
 
 

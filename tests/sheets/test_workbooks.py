@@ -32,11 +32,13 @@ from spreadsheets import (
 )
 
 from mahasiswa import sheets, wording
+from mahasiswa.sheets.cleaning import clean_all
+from mahasiswa.sheets.reading import ReadLimits
 
 
-def rows_of(data: bytes, limits: sheets.Limits = sheets.WEB) -> list[sheets.Answer]:
+def rows_of(data: bytes, limits: ReadLimits = sheets.WEB) -> list[sheets.RowResult]:
     with sheets.read(io.BytesIO(data), limits) as table:
-        return sheets.check(table)
+        return clean_all(table)
 
 
 def test_texts_and_numbers_are_read_and_other_cells_are_refused() -> None:
@@ -56,17 +58,17 @@ def test_texts_and_numbers_are_read_and_other_cells_are_refused() -> None:
     answers = rows_of(data)
     assert [answer.number for answer in answers] == [2, 3, 4, 5, 6, 7, 8, 9, 11]
     assert answers[0] == (2, "0123", "Ani", "Jl. A", (), ())
-    assert isinstance(answers[1], sheets.Row)
+    assert isinstance(answers[1], sheets.CleanedRow)
     assert answers[1][:4] == (3, "124", "Budi", "12")
-    problems = [answer.message for answer in answers if isinstance(answer, sheets.InvalidRow)]
+    problems = [answer.problem for answer in answers if isinstance(answer, sheets.InvalidRow)]
     expected = [
-        ["Baris 4: NIM ini berupa angka lebih dari 15 digit"],
-        ["Baris 5: NIM 1,5 bukan bilangan bulat"],
-        ["Baris 6: NIM terbaca sebagai tanggal atau waktu (2020-01-02)", "Alamat terbaca sebagai tanggal"],
-        ["Baris 7: NIM berisi TRUE"],
-        ["Baris 8: NIM berisi rumus tanpa hasil"],
-        ["Baris 9: NIM berisi kesalahan rumus (#N/A)", "Alamat berisi kesalahan rumus (#REF!)"],
-        ["Baris 11: Alamat terbaca sebagai tanggal atau waktu (03:04:00)"],
+        ["NIM ini berupa angka lebih dari 15 digit"],
+        ["NIM 1,5 bukan bilangan bulat"],
+        ["NIM terbaca sebagai tanggal atau waktu (2020-01-02)", "Alamat terbaca sebagai tanggal"],
+        ["NIM berisi TRUE"],
+        ["NIM berisi rumus tanpa hasil"],
+        ["NIM berisi kesalahan rumus (#N/A)", "Alamat berisi kesalahan rumus (#REF!)"],
+        ["Alamat terbaca sebagai tanggal atau waktu (03:04:00)"],
     ]
     assert [[word in problem for word in words] for problem, words in zip(problems, expected, strict=True)] == [
         [True] * len(words) for words in expected
@@ -89,7 +91,7 @@ def test_results_of_formulas_and_zeros_of_number_formats_are_read() -> None:
     first, second = rows_of(file.getvalue())
     assert first == (5, "0000012345", "Ani", "'A", (), ())
     assert isinstance(second, sheets.InvalidRow)
-    assert second.message.startswith("Baris 10: Nama berisi kesalahan rumus (#DIV/0!)")
+    assert second.problem.startswith("Nama berisi kesalahan rumus (#DIV/0!)")
     assert second.cells == ("0000000023", "#DIV/0!", "5")
 
 
@@ -98,7 +100,7 @@ def test_a_sheet_without_cell_references_is_read() -> None:
     rows = [HEADER_XML, b'<row r="5">' + text_cell(b"1") + b'<c t="e"><v>#NAME?</v></c>' + text_cell(b"A") + b"</row>"]
     (wrong,) = rows_of(with_sheet(sheet_xml(*rows)))
     assert isinstance(wrong, sheets.InvalidRow)
-    assert wrong.message.startswith("Baris 5: Nama berisi kesalahan rumus (#NAME?)")
+    assert wrong.problem.startswith("Nama berisi kesalahan rumus (#NAME?)")
 
 
 def test_the_sheet_with_the_header_is_read_and_the_others_are_named() -> None:
@@ -112,10 +114,10 @@ def test_the_sheet_with_the_header_is_read_and_the_others_are_named() -> None:
     workbook.save(file)
     with sheets.read(file) as table:
         assert list(table) == [(2, "1", "Ani", "A")]
-        assert (table.sheet, table.others) == ("Kelas A", ["Sheet", "Kelas B"])
-        assert [sheet.name for sheet in table.sheets] == ["Kelas A", "Sheet", "Kelas B"]
+        assert (table.sheet, table.other_sheets) == ("Kelas A", ["Sheet", "Kelas B"])
+        assert [sheet.name for sheet in table.kept_sheets] == ["Kelas A", "Sheet", "Kelas B"]
     with sheets.read(file, choice=sheets.Choice("Sheet")) as table:
-        assert (table.sheet, table.unclear) == ("Sheet", wording.NO_HEADER)
+        assert (table.sheet, table.columns_problem) == ("Sheet", wording.NO_HEADER)
 
 
 def test_an_empty_workbook_is_refused() -> None:
@@ -195,9 +197,11 @@ READ_AND_MEASURE = """
 import resource, sys
 from pathlib import Path
 from mahasiswa import sheets, wording
+from mahasiswa.sheets.cleaning import clean_all
+from mahasiswa.sheets.reading import ReadLimits
 try:
     with open(sys.argv[1], "rb") as file, sheets.read(file) as table:
-        sheets.check(table)
+        clean_all(table)
 except sheets.SheetError as error:
     print(type(error).__name__, str(error) == wording.TOO_HEAVY)
 print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss << 10)
@@ -253,7 +257,7 @@ def test_the_deadline_counts_only_the_time_in_which_the_child_is_waited_for() ->
         next(rows)
         busy = time.monotonic() + 2
         while time.monotonic() < busy:
-            sheets.check([(2, "1", "", "")])
+            clean_all([(2, "1", "", "")])
         assert len(list(rows)) == 4_999
 
 
@@ -303,7 +307,7 @@ def test_an_upload_is_read_from_memory_or_from_disk(data: bytes, held_in_memory:
 def test_eight_workbooks_are_read_at_the_same_time() -> None:
     data = by_openpyxl(HEADER, ("1", "Ani", "A"))
 
-    async def all_of_them() -> list[list[sheets.Answer]]:
+    async def all_of_them() -> list[list[sheets.RowResult]]:
         return await asyncio.gather(*(asyncio.to_thread(rows_of, data) for _ in range(8)))
 
     assert asyncio.run(all_of_them()) == [[(2, "1", "Ani", "A", (), ())]] * 8
@@ -317,15 +321,15 @@ def test_workbooks_of_libreoffice_are_read(ending: str, tmp_path: Path) -> None:
     first, second, third, fourth = rows_of(by_libreoffice(source, ending, tmp_path))
     assert first == (2, "0123", "Ani\nB", "Jl. “A”", (), ())
     assert isinstance(second, sheets.InvalidRow)
-    assert "Alamat terbaca sebagai tanggal atau waktu (2020-01-02)" in second.message
+    assert "Alamat terbaca sebagai tanggal atau waktu (2020-01-02)" in second.problem
     assert isinstance(third, sheets.InvalidRow)
-    assert ("kesalahan rumus (#DIV/0!)" if ending != "xls" else wording.NIM_BLANK) in third.message
-    assert isinstance(fourth, sheets.Row)
+    assert ("kesalahan rumus (#DIV/0!)" if ending != "xls" else wording.NIM_BLANK) in third.problem
+    assert isinstance(fourth, sheets.CleanedRow)
     assert fourth.nim == ("0000000077" if ending != "xls" else "77")
 
 
 def test_a_workbook_that_is_too_large_to_be_kept_is_read_by_chosen_columns() -> None:
     data = by_openpyxl((*HEADER, "Lain"), *((str(n), "Ani", "Solo", "x" * 2000) for n in range(600)))
-    with sheets.read(io.BytesIO(data), choice=sheets.Choice(places=(0, 2, 1))) as table:
-        assert table.sheets == []
+    with sheets.read(io.BytesIO(data), choice=sheets.Choice(columns=(0, 2, 1))) as table:
+        assert table.kept_sheets == []
         assert next(iter(table)) == (2, "0", "Solo", "Ani")

@@ -158,7 +158,7 @@ class Store(Protocol):
         Raise Changed if a stored record does not match its `versi`, or if a nim would be changed twice.
         """
 
-    async def merge(self, batches: Iterable[Sequence[Incoming]], *, update: bool, dry_run: bool) -> Merged:
+    async def merge(self, rows: Iterable[Incoming], *, update: bool, dry_run: bool) -> Merged:
         """Import any number of rows, each nim at most once, all or none. With `update`, existing records may change.
 
         The history has them as one batch of kind "import". More than UNDOABLE_ROWS_MAX rows make a silent batch.

@@ -1,7 +1,7 @@
 """A store's records for code that runs in a thread: exports, and the copy from one database to another."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing, suppress
 from itertools import islice
@@ -76,13 +76,15 @@ async def copy(
     loop = asyncio.get_running_loop()
 
     def merge(records: Iterator[Mahasiswa]) -> Merged:
-        merging = target.merge(_batches(watched(records)), update=False, dry_run=False)
+        rows = ((number, *record) for number, record in enumerate(watched(records), 1))
+        merging = target.merge(rows, update=False, dry_run=False)
         return asyncio.run_coroutine_threadsafe(merging, loop).result()
 
     return (await with_records(source, Query(), merge)).new
 
 
-def _batches(records: Iterator[Mahasiswa]) -> Iterator[Sequence[Incoming]]:
-    rows = ((number, *record) for number, record in enumerate(records, 1))
+def batches(rows: Iterable[Incoming]) -> Iterator[Sequence[Incoming]]:
+    """The same rows, COPY_BATCH_ROWS at a time."""
+    rows = iter(rows)
     while batch := list(islice(rows, COPY_BATCH_ROWS)):
         yield batch

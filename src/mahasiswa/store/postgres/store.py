@@ -26,6 +26,7 @@ from mahasiswa.store.postgres.pool import (
     time_limit,
     translate,
 )
+from mahasiswa.store.threads import batches
 from mahasiswa.work import EXPORT, IMPORT, LIST, RECORD, SEARCH, Kind, Slots
 
 STRPOS_MAX_CHARACTERS = 32
@@ -212,13 +213,13 @@ class PostgresStore:
 
         await self._write(IMPORT, change)
 
-    async def merge(self, batches: Iterable[Sequence[Incoming]], *, update: bool, dry_run: bool) -> Merged:
+    async def merge(self, rows: Iterable[Incoming], *, update: bool, dry_run: bool) -> Merged:
         """See the protocol. A dry run refuses a text with NUL too, because it cannot be copied to the server."""
 
         async def copy_and_merge() -> Merged:
             try:
                 async with self._pool.transaction(IMPORT, math.inf) as db:
-                    await _copy_incoming(db, batches)
+                    await _copy_incoming(db, batches(rows))
                     if not dry_run:
                         await db.execute(sql.LOCK_TABLE)
                     locked = time.monotonic()
@@ -371,9 +372,9 @@ def _records_of(where: str) -> str:
     return sql.FOLDED_WITH_RECORDS if where else sql.ALL_RECORDS
 
 
-async def _copy_incoming(db: Connection, batches: Iterable[Sequence[Incoming]]) -> None:
+async def _copy_incoming(db: Connection, incoming: Iterable[Sequence[Incoming]]) -> None:
     """Copy the rows into a table of this transaction. They are read in a thread, because that may block."""
-    remaining = iter(batches)
+    remaining = iter(incoming)
     await db.execute(sql.CREATE_INCOMING)
     async with db.cursor().copy(sql.COPY_INCOMING) as copy:
         while batch := await asyncio.to_thread(next, remaining, ()):

@@ -32,6 +32,7 @@ from mahasiswa.store.sqlite.connection import connect, has_moved, remove_wal, wa
 from mahasiswa.store.sqlite.reader_pool import ReaderPool
 from mahasiswa.store.sqlite.schema import migrate
 from mahasiswa.store.sqlite.writer import Writer
+from mahasiswa.store.threads import batches
 from mahasiswa.work import EXPORT, IMPORT, LIST, RECORD, SEARCH, STEP_TIMEOUT_SECONDS, Kind, Slots
 
 T = TypeVar("T")
@@ -301,7 +302,7 @@ class SQLiteStore:
         await self._write_many(change)
         return deleted
 
-    async def merge(self, batches: Iterable[Sequence[Incoming]], *, update: bool, dry_run: bool) -> Merged:
+    async def merge(self, rows: Iterable[Incoming], *, update: bool, dry_run: bool) -> Merged:
         merged = Merged(0, 0, 0, ())
         is_ordered = False
         began = 0.0
@@ -313,7 +314,7 @@ class SQLiteStore:
 
         def stage(db: apsw.Connection) -> None:
             nonlocal is_ordered
-            is_ordered = _stage(db, batches)
+            is_ordered = _stage(db, batches(rows))
 
         writer = (await self._current()).writer
         await writer.run_exclusive(stage)
@@ -538,13 +539,13 @@ def _deadline() -> float:
     return time.monotonic() + STEP_TIMEOUT_SECONDS
 
 
-def _stage(db: apsw.Connection, batches: Iterable[Sequence[Incoming]]) -> bool:
+def _stage(db: apsw.Connection, incoming: Iterable[Sequence[Incoming]]) -> bool:
     """Write the rows to a temporary table. Return whether they are in the order of their nims."""
     is_ordered = True
     last = ""
     with db:
         db.execute(sql.CREATE_INCOMING)
-        for batch in filter(None, batches):
+        for batch in incoming:
             numbers, nims, namas, alamats = zip(*batch, strict=True)
             is_ordered = is_ordered and last <= nims[0] and list(nims) == sorted(nims)
             last = nims[-1]
