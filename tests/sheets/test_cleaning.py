@@ -7,12 +7,12 @@ import pytest
 from mahasiswa import sheets, wording
 from mahasiswa.record import NIM_MAX_CHARACTERS
 from mahasiswa.sheets.cells import BadCell, Cell, SheetRow
-from mahasiswa.sheets.cleaning import clean_all
+from mahasiswa.sheets.cleaning import RowResult, clean_all
 
 ROW, INVALID, SKIPPED = sheets.CleanedRow, sheets.InvalidRow, sheets.SkippedRow
 
 
-def one(nim: Cell, nama: Cell = "Ani", alamat: Cell = "Jl. A") -> sheets.RowResult:
+def one(nim: Cell, nama: Cell = "Ani", alamat: Cell = "Jl. A") -> RowResult:
     (result,) = clean_all([(7, nim, nama, alamat)])
     return result
 

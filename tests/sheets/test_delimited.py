@@ -9,6 +9,7 @@ import pytest
 from mahasiswa import sheets, wording
 from mahasiswa.sheets.cells import CELL_MAX_CHARACTERS, BadCell, SheetRow
 from mahasiswa.sheets.cleaning import clean_all
+from mahasiswa.sheets.errors import Stopped
 
 ROWS = [(2, "0123", "Ani", "Jl. Melati 1"), (3, "0124", "Budi", "Jl. Mawar 2")]
 
@@ -112,9 +113,9 @@ def test_reading_stops_when_it_is_told_to(separator: str) -> None:
     with sheets.read(io.BytesIO(text.encode()), stop=stop) as table:
         next(iter(table))
         stop.set()
-        with pytest.raises(sheets.Stopped):
+        with pytest.raises(Stopped):
             list(table)
-    with pytest.raises(sheets.Stopped):
+    with pytest.raises(Stopped):
         list(sheets.read_text(text, stop=stop))
 
 

@@ -32,11 +32,12 @@ from spreadsheets import (
 )
 
 from mahasiswa import sheets, wording
-from mahasiswa.sheets.cleaning import clean_all
+from mahasiswa.sheets.cleaning import RowResult, clean_all
+from mahasiswa.sheets.errors import Stopped
 from mahasiswa.sheets.reading import ReadLimits
 
 
-def rows_of(data: bytes, limits: ReadLimits = sheets.WEB) -> list[sheets.RowResult]:
+def rows_of(data: bytes, limits: ReadLimits = sheets.WEB) -> list[RowResult]:
     with sheets.read(io.BytesIO(data), limits) as table:
         return clean_all(table)
 
@@ -198,7 +199,6 @@ import resource, sys
 from pathlib import Path
 from mahasiswa import sheets, wording
 from mahasiswa.sheets.cleaning import clean_all
-from mahasiswa.sheets.reading import ReadLimits
 try:
     with open(sys.argv[1], "rb") as file, sheets.read(file) as table:
         clean_all(table)
@@ -269,7 +269,7 @@ def test_reading_a_workbook_stops_within_a_second() -> None:
     others = psutil.Process().children()  # such as a PostgreSQL server of other tests
 
     def read() -> None:
-        with pytest.raises(sheets.Stopped), sheets.read(io.BytesIO(data), sheets.COMMAND_LINE, stop) as table:
+        with pytest.raises(Stopped), sheets.read(io.BytesIO(data), sheets.COMMAND_LINE, stop) as table:
             list(table)
         stopped.append(time.monotonic())
 
@@ -307,7 +307,7 @@ def test_an_upload_is_read_from_memory_or_from_disk(data: bytes, held_in_memory:
 def test_eight_workbooks_are_read_at_the_same_time() -> None:
     data = by_openpyxl(HEADER, ("1", "Ani", "A"))
 
-    async def all_of_them() -> list[list[sheets.RowResult]]:
+    async def all_of_them() -> list[list[RowResult]]:
         return await asyncio.gather(*(asyncio.to_thread(rows_of, data) for _ in range(8)))
 
     assert asyncio.run(all_of_them()) == [[(2, "1", "Ani", "A", (), ())]] * 8

@@ -38,7 +38,7 @@ def nims(count: int) -> list[str]:
 def sheet(*columns: list[str]) -> list[object]:
     """Return a sheet of these columns, whose first row has the titles."""
     cells = [[title, *column] for title, column in zip(["NIM", "Nama", "Alamat", *TITLES], columns, strict=False)]
-    return ["", [[1, len(cells[0])]], cells]
+    return ["", [1] * len(cells[0]), cells]
 
 
 def equal(rows: int, nama: str, alamat: str) -> list[object]:

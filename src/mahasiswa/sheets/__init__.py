@@ -11,10 +11,10 @@ Use a Cleaner for rows that do not fit into memory. `xlsx_export` writes .xlsx.
 """
 
 from mahasiswa.sheets.carried_file import CarriedFile, CleanedFile, clean_again, clean_table, in_input, repaired
-from mahasiswa.sheets.cleaning import CleanedRow, Cleaner, InvalidRow, NimCell, RowResult, SkippedRow, clean_nims
-from mahasiswa.sheets.columns import MAX_TITLES, FieldColumns
+from mahasiswa.sheets.cleaning import CleanedRow, Cleaner, InvalidRow, NimCell, SkippedRow, clean_nims
+from mahasiswa.sheets.columns import MAX_TITLES
 from mahasiswa.sheets.csv_export import write_csv
-from mahasiswa.sheets.errors import NotCarried, SheetError, Stopped, TooBig
+from mahasiswa.sheets.errors import NotCarried, SheetError, TooBig
 from mahasiswa.sheets.file_kind import is_workbook
 from mahasiswa.sheets.form_field import MAX_CONFIRMED_BYTES, dump, load
 from mahasiswa.sheets.kept_sheets import NAME_MAX_CHARACTERS
@@ -53,16 +53,13 @@ __all__ = [
     "CleanedFile",
     "CleanedRow",
     "Cleaner",
-    "FieldColumns",
     "ImportPlan",
     "InvalidRow",
     "NimCell",
     "NotCarried",
     "PlannedRow",
-    "RowResult",
     "SheetError",
     "SkippedRow",
-    "Stopped",
     "Table",
     "TooBig",
     "clean_again",

@@ -8,6 +8,7 @@ import base64
 import bz2
 import json
 from collections.abc import Iterable
+from itertools import accumulate, chain, pairwise
 from typing import Any, cast
 
 from mahasiswa import wording
@@ -33,8 +34,6 @@ MAX_JSON_VALUES = 1 << 19
 
 8 MB of empty lists would take 170 MB of memory, and no other thread would run while they are parsed.
 """
-
-_ROW_NUMBER_MAX = 1 << 30
 
 
 def dump(cleaned: CleanedFile) -> tuple[CarriedFile, str]:
@@ -107,7 +106,7 @@ def _values_of(file: CarriedFile) -> list[object]:
     sheets = [
         [
             name,
-            _ranges(number for number, _ in rows),
+            _steps(number for number, _ in rows),
             [
                 [cell_to_json(cells[column] if column < len(cells) else None) for _, cells in rows]
                 for column in range(max((len(cells) for _, cells in rows), default=0))
@@ -116,7 +115,7 @@ def _values_of(file: CarriedFile) -> list[object]:
         for name, rows in file.sheets
     ]
     typed = [[number, *texts] for number, texts in sorted(file.typed.items())]
-    shown = [_ranges(numbers) for numbers in (sorted(file.accepted), file.new, file.changed)]
+    shown = [_steps(numbers) for numbers in (sorted(file.accepted), file.new, file.changed)]
     return [file.name, sheets, file.other_sheets, file.columns, file.has_all_cells, typed, *shown, file.versi]
 
 
@@ -142,8 +141,8 @@ def _file_of(values: Any) -> CarriedFile:  # noqa: ANN401 - a value of JSON
     return file
 
 
-def _sheet_of(name: object, ranges: Any, columns: Any) -> Sheet:  # noqa: ANN401 - values of JSON
-    numbers = _numbers(ranges, len(columns[0]) if columns else 0)
+def _sheet_of(name: object, steps: Any, columns: Any) -> Sheet:  # noqa: ANN401 - values of JSON
+    numbers = _numbers(steps, KEPT_MAX_CELLS)
     rows = zip(*(map(cell_from_json, column) for column in columns), strict=True)
     return Sheet(_text(name, NAME_MAX_CHARACTERS), list(zip(numbers, rows, strict=True)))
 
@@ -170,25 +169,15 @@ def _text(value: object, max_characters: int) -> str:
     return cast("str", value)
 
 
-def _ranges(numbers: Iterable[int]) -> list[list[int]]:
-    """Ascending numbers as the first and the last of each range."""
-    ranges: list[list[int]] = []
-    for number in numbers:
-        if ranges and number == ranges[-1][1] + 1:
-            ranges[-1][1] = number
-        else:
-            ranges.append([number, number])
-    return ranges
+def _steps(numbers: Iterable[int]) -> list[int]:
+    """The difference of each ascending number to the one before it. Most are 1, which takes no room when it is packed."""
+    return [number - before for before, number in pairwise(chain([0], numbers))]
 
 
-def _numbers(ranges: Any, most: int) -> list[int]:  # noqa: ANN401 - a value of JSON
-    """The numbers of these ranges, of which there are at most `most`."""
-    numbers = [0]
-    for first, last in ranges:
-        _require(type(first) is int and type(last) is int and numbers[-1] < first <= last <= _ROW_NUMBER_MAX)
-        _require(last - first < most - len(numbers) + 1)
-        numbers.extend(range(first, last + 1))
-    return numbers[1:]
+def _numbers(steps: Any, most: int) -> list[int]:  # noqa: ANN401 - a value of JSON
+    """The numbers with these differences, of which there are at most `most`."""
+    _require(isinstance(steps, list) and len(steps) <= most and all(type(step) is int and step > 0 for step in steps))
+    return list(accumulate(steps))
 
 
 def _require(condition: object) -> None:
