@@ -11,7 +11,6 @@ from naughty import NAUGHTY, NAUGHTY_NIMS
 from mahasiswa import sheets
 from mahasiswa.record import UNADDRESSABLE_NIMS, Mahasiswa
 from mahasiswa.sheets.cleaning import clean_all
-from mahasiswa.sheets.xlsx_export import CELL_MAX_UTF16_UNITS
 
 # The texts and nims that an import does not clean or refuse.
 texts = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"])).filter(str.strip)
@@ -134,9 +133,3 @@ def test_records_exported_as_xlsx_are_imported_unchanged(rows: list[Mahasiswa]) 
             as_xlsx(rows)
     else:
         assert imported(as_xlsx(rows)) == rows
-
-
-@pytest.mark.parametrize("text", ["x" * CELL_MAX_UTF16_UNITS, "😀" * (CELL_MAX_UTF16_UNITS // 2)])
-def test_the_longest_text_of_an_excel_cell_is_imported_unchanged(text: str) -> None:
-    rows = [Mahasiswa("1", "Ani", text)]
-    assert imported(as_xlsx(rows)) == rows

@@ -127,12 +127,6 @@ def test_columns_are_found_by_the_names_that_people_use(importer: Importer, line
     assert importer.records() == [tuple(record.split("|"))]
 
 
-def test_an_import_without_a_header_reads_three_columns_in_order(importer: Importer) -> None:
-    """The order is NIM, Nama, Alamat."""
-    importer.save(importer.upload(csv(("007", "Ani", "Solo"), ("008", "Budi", "Bantul"))))
-    assert importer.records() == [("007", "Ani", "Solo"), ("008", "Budi", "Bantul")]
-
-
 @pytest.mark.parametrize(
     ("table", "words"),
     [

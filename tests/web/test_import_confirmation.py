@@ -82,17 +82,6 @@ def test_a_blank_cell_does_not_undo_a_change_since_the_preview(importer: Importe
     assert importer.records()[1] == ("2", "Budi S.", "Alamat baru")
 
 
-def test_a_second_preview_keeps_the_row_numbers_of_the_file(importer: Importer, other: Database) -> None:
-    """A person finds the row in the file by its number."""
-    other.fill(KEPT)
-    preview = importer.upload(csv(("Daftar",), HEADER, ("1", "Ani", "Solo"), ("4", "Dewi", "Sleman"), ("2", "B", "C")))
-    numbers = {row.nim: row.number for row in (*preview.new, *preview.changed)}
-    assert numbers == {"4": 4, "2": 5}
-    other.run("DELETE FROM mahasiswa WHERE nim = '2'")
-    again = importer.shown(importer.press(preview, "perbarui"), 409)
-    assert {row.nim: row.number for row in (*again.new, *again.changed)} == numbers
-
-
 @pytest.mark.parametrize("button", ["lewati", "perbarui"])
 def test_a_confirmation_may_be_sent_twice(importer: Importer, other: Database, button: str) -> None:
     """A second click is no conflict, because the records are as it wants them."""

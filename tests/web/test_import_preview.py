@@ -118,15 +118,6 @@ def test_a_blank_cell_of_an_import_never_erases_a_text(importer: Importer, other
     assert importer.records()[2] == ("3", "Citra", "Jogja")
 
 
-def test_an_import_skips_blank_rows(importer: Importer) -> None:
-    """They are not counted, and the rows after them keep their numbers."""
-    preview = importer.upload(
-        csv(HEADER, ("", "", ""), ("1", "A", "B"), (" ", "", "\t"), ("2", "C", "D"), ("", "", ""))
-    )
-    assert [(row.number, row.nim) for row in preview.new] == [(3, "1"), (5, "2")]
-    assert preview.wrong == []
-
-
 def test_markup_in_cells_is_shown_as_text_by_a_preview(importer: Importer, other: Database) -> None:
     """Each part of the preview escapes it."""
     mark = "<b>&amp;\"'</b>"
