@@ -431,6 +431,8 @@ def test_a_preview_shows_ten_new_rows_and_opens_the_others(importer: Importer) -
         assert many.new[:10] == shown[:10]
         shown += many.new[10:]
     assert [row.nim for row in shown] == [nim for nim, _, _ in students(3000)]
+    beyond = importer.check_again(many, periksa="baru-99999")
+    assert (len(beyond.new), beyond.tree.css("#baru button")) == (10, [])
 
 
 def test_the_empty_template_and_a_list_of_wrong_rows_only_are_told_apart(importer: Importer) -> None:

@@ -102,7 +102,7 @@ def is_header(row: Iterable[object], *, nim_only: bool = False) -> bool:
 
 def is_repeated_header(cells: Sequence[Cell]) -> bool:
     """Whether the three selected cells of a row are a header again, as in a sheet with a header on each printed page."""
-    return is_header(cells) and ("nim", 0) in {(field, column) for field, _, column in _headings(cells)}
+    return any(field == "nim" for field, _, _ in _headings(cells[:1])) and is_header(cells)
 
 
 def _selected(rows: Iterable[RawRow], of_fields: FieldColumns) -> Iterator[SheetRow]:

@@ -230,7 +230,7 @@ class PreviewView:
         }[name]
         visible = self._fitting(name, rows[: 0 if name == "sama" else FIRST_ROWS])
         is_open = self._opened == name
-        start = max(self._start, len(visible)) if is_open else len(visible)
+        start = min(max(self._start, len(visible)), len(rows)) if is_open else len(visible)
         rest = rows[start:]
         folded = self._fitting(name, rest) if is_open or len(rest) <= FOLDED_MAX_ROWS else []
         return Table(name, heading, len(rows), visible, folded, start, is_open)
