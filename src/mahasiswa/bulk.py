@@ -7,10 +7,9 @@ import secrets
 import stat
 import sys
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from itertools import chain
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
+from typing import Any, BinaryIO, TypeVar
 
 import click
 
@@ -22,13 +21,10 @@ from mahasiswa.store.errors import Refused, StoreError
 from mahasiswa.store.history import UNDOABLE_ROWS_MAX
 from mahasiswa.store.threads import copy, in_thread
 
-if TYPE_CHECKING:
-    from click._termui_impl import ProgressBar
-
-R = TypeVar("R", Mahasiswa, Mahasiswa | bytes)
 T = TypeVar("T")
 
-BATCH_ROWS = 5000
+PROGRESS_ROWS = 1000
+"""Rows or records between two steps of the progress bar, and between two checks for Ctrl-C."""
 
 TOO_LONG_TO_UNDO = (
     f"This import has more than {UNDOABLE_ROWS_MAX} rows, so it cannot be undone. To be able to go back, press Ctrl-C,"
@@ -60,7 +56,7 @@ def import_file(url: DatabaseURL, file: Path, *, update: bool, dry_run: bool) ->
         sheets.read(source, sheets.COMMAND_LINE) as table,
         _progress("Import", file.stat().st_size) as advance,
     ):
-        rows = chain.from_iterable(_clean(cleaner, file, table, skipped, lambda: advance(source.tell())))
+        rows = _incoming(cleaner, file, table, skipped, lambda: advance(source.tell()))
         merged = _run(_with_store(url, lambda store: store.merge(rows, update=update, dry_run=dry_run)))
     if merged.incomplete:
         raise Failure(_lines(file, ((row, wording.NEW_NEEDS_BOTH) for row in merged.incomplete)))
@@ -72,18 +68,14 @@ def export_file(url: DatabaseURL, file: Path) -> int:
 
     Raise Failure, Interrupted, or BrokenPipeError if the reader of standard output has gone.
     """
-    is_xlsx = file.suffix.lower() == ".xlsx"
+    write = sheets.write_xlsx if file.suffix.lower() == ".xlsx" else sheets.write_csv
 
     async def export(store: Store) -> int:
-        count = (await store.search(Query(), 0, 0)).total
-        with _complete_file(file) as target, _progress("Export", count) as advance:
-            if is_xlsx:
-                records = store.chunks(Query())
-                await in_thread(records, lambda records: sheets.write_xlsx(_counted(records, advance), target))
-            else:
-                records = store.chunks(Query())
-                await in_thread(records, lambda records: sheets.write_csv(_counted(records, advance), target))
-        return count
+        total = await _total(store)
+        with _complete_file(file) as target, _progress("Export", total) as advance:
+            counter = _Counter(advance)
+            await in_thread(store.chunks(Query()), lambda records: write(counter.counted(records), target))
+        return counter.count
 
     with _failures(file):
         return _run(_with_store(url, export, create=False))
@@ -96,10 +88,8 @@ def copy_records(source: DatabaseURL, target: DatabaseURL) -> int:
     """
 
     async def copy_all(store: Store) -> int:
-        with _progress("Copy", (await store.search(Query(), 0, 0)).total) as advance:
-            return await _with_store(
-                target, lambda other: copy(store, other, lambda records: _counted(records, advance))
-            )
+        with _progress("Copy", await _total(store)) as advance:
+            return await _with_store(target, lambda other: copy(store, other, _Counter(advance).counted))
 
     try:
         return _run(_with_store(source, copy_all, create=False))
@@ -115,46 +105,54 @@ def forget_record(url: DatabaseURL, nim: str) -> bool:
         raise Failure([f"mahasiswa: {error}"]) from error
 
 
-def _clean(
+def _incoming(
     cleaner: sheets.Cleaner,
     file: Path,
     table: sheets.Table,
     skipped: list[tuple[int, str]],
     advance: Callable[[], None],
-) -> Iterator[Sequence[Incoming]]:
-    """Batches of clean rows. If any row is invalid, raise Failure at the end, so that all of them are listed at once.
+) -> Iterator[Incoming]:
+    """The clean rows. If any row is invalid, raise Failure at the end, so that all of them are listed at once.
 
-    The number and the reason of each row that was set aside are appended to `skipped`.
+    The number and the reason of each row that is skipped are appended to `skipped`.
     """
     invalid: list[tuple[int, str]] = []
     count = 0
-    for batch in table.batches():
-        incoming = cleaner.clean_batch(batch) if isinstance(batch, sheets.Batch) else None
-        if incoming is None:
-            rows = batch.selected() if isinstance(batch, sheets.Batch) else batch
-            answers = list(cleaner.clean(rows))
-            incoming = [row[:4] for row in answers if isinstance(row, sheets.Row)]
-            skipped += [(row.number, row.reason) for row in answers if isinstance(row, sheets.Skipped)]
-            invalid += [(row.number, row.problem) for row in answers if isinstance(row, sheets.InvalidRow)]
-        if count <= UNDOABLE_ROWS_MAX < count + len(incoming):
-            click.echo(TOO_LONG_TO_UNDO, err=True)
-        count += len(incoming)
-        if not invalid:
-            yield incoming
-        advance()
+    for read, row in enumerate(cleaner.clean(table), 1):
+        if isinstance(row, sheets.SkippedRow):
+            skipped.append((row.number, row.reason))
+        elif isinstance(row, sheets.InvalidRow):
+            invalid.append((row.number, row.problem))
+        else:
+            count += 1
+            if count == UNDOABLE_ROWS_MAX + 1:
+                click.echo(TOO_LONG_TO_UNDO, err=True)
+            if not invalid:
+                yield row.number, row.nim, row.nama, row.alamat
+        if not read % PROGRESS_ROWS:
+            advance()
     if invalid:
         raise Failure(_lines(file, invalid))
 
 
-def _counted(records: Iterator[R], advance: Callable[[int], None]) -> Iterator[R]:
-    """The same records, or lines of several records. `advance` is called with their number from time to time."""
-    count = shown = 0
-    for record in records:
-        yield record
-        count += record.count(b"\n") if isinstance(record, bytes) else 1
-        if count - shown >= BATCH_ROWS:
-            shown = count
-            advance(count)
+class _Counter:
+    """Counts records, and calls `advance` with their number from time to time."""
+
+    def __init__(self, advance: Callable[[int], None]) -> None:
+        self.count = 0
+        self._advance = advance
+
+    def counted(self, records: Iterable[Mahasiswa]) -> Iterator[Mahasiswa]:
+        """The same records."""
+        for self.count, record in enumerate(records, 1):
+            yield record
+            if not self.count % PROGRESS_ROWS:
+                self._advance(self.count)
+
+
+async def _total(store: Store) -> int:
+    """The number of records, for a progress bar."""
+    return (await store.search(Query(), 0, 0)).total
 
 
 def _lines(file: Path, problems: Iterable[tuple[int, str]]) -> list[str]:
@@ -204,12 +202,14 @@ def _progress(label: str, whole: int) -> Iterator[Callable[[int], None]]:
 
     After Ctrl-C that call raises Interrupted.
     """
+    shown = 0
 
     def advance(done: int) -> None:
+        nonlocal shown
         interrupt.check()
-        bar.update(done - bar.pos)
+        bar.update(done - shown)
+        shown = done
 
-    bar: ProgressBar[int]
     with click.progressbar(length=whole, label=label, file=sys.stderr, hidden=not sys.stderr.isatty()) as bar:
         yield advance
 
@@ -244,6 +244,7 @@ def _complete_file(file: Path) -> Iterator[BinaryIO]:
             target.close()
             unfinished.replace(final)
         except BaseException:
-            target.close()  # Windows does not remove a file that is open
+            with suppress(OSError):  # on a full disk, close() writes the rest once more and fails once more
+                target.close()  # Windows does not remove a file that is open
             unfinished.unlink()
             raise

@@ -7,8 +7,10 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Literal, NamedTuple
 
-HEADER = NIM, NAMA, ALAMAT = "NIM", "Nama", "Alamat"
-"""The columns of a spreadsheet, and the names of a record's fields in every sentence."""
+LABELS = {"nim": "NIM", "nama": "Nama", "alamat": "Alamat"}
+"""The names of a record's fields in every sentence, and the header of a spreadsheet."""
+
+HEADER = tuple(LABELS.values())
 
 TEMPLATE_SHEET = "Mahasiswa"
 """The name of the sheet in our workbooks."""
@@ -127,11 +129,11 @@ NEW_NEEDS_NAMA = "Nama kosong. Mahasiswa baru harus punya nama."
 NEW_NEEDS_ALAMAT = "Alamat kosong. Mahasiswa baru harus punya alamat."
 NEW_NEEDS_BOTH = "Nama atau alamat kosong. Mahasiswa baru harus punya keduanya."
 
-ASIDE_HEADER = "Tampaknya judul kolom, bukan data. Baris ini dilewati."
-ASIDE_TOTAL = "Tampaknya jumlah atau catatan, bukan data mahasiswa. Baris ini dilewati."
-ASIDE_SIGNATURE = "Tampaknya bagian tanda tangan, bukan data mahasiswa. Baris ini dilewati."
-ASIDE_TITLE = "Tampaknya judul atau keterangan, bukan data mahasiswa. Baris ini dilewati."
-ASIDE_REPEATED = "Sama persis dengan baris {row}, jadi dihitung sekali."
+SKIPPED_HEADER = "Tampaknya judul kolom, bukan data. Baris ini dilewati."
+SKIPPED_TOTAL = "Tampaknya jumlah atau catatan, bukan data mahasiswa. Baris ini dilewati."
+SKIPPED_SIGNATURE = "Tampaknya bagian tanda tangan, bukan data mahasiswa. Baris ini dilewati."
+SKIPPED_TITLE = "Tampaknya judul atau keterangan, bukan data mahasiswa. Baris ini dilewati."
+SKIPPED_REPETITION = "Sama persis dengan baris {row}, jadi dihitung sekali."
 
 LINE_BREAKS = "Baris baru di dalam sel diganti dengan koma."
 NEAR_STORED = "NIM {nim} mirip dengan {other} ({nama}) yang sudah ada."
@@ -150,7 +152,6 @@ DECIMAL_NIM = "NIM {nim} berakhiran “.0”. Mungkin itu ditambahkan program la
 
 CONFIRMATION_DAMAGED = "Data yang akan disimpan tidak lengkap atau berubah. Ulangi dari unggah berkas."
 CONFIRMATION_TOO_LARGE = "Data yang akan disimpan melebihi {limit}. Bagi berkasnya menjadi beberapa bagian."
-CONFIRMATION_TOO_LONG = "Data yang akan disimpan melebihi {limit} baris. Bagi berkasnya menjadi beberapa bagian."
 
 # ---- downloads
 

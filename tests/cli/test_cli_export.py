@@ -1,10 +1,12 @@
 """`mahasiswa export`: the files that it writes, and those that it leaves unchanged when it fails."""
 
+import shutil
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from operators import COMMAND, COMMAND_SECONDS, TWO, Operator, operator_in_empty_folder
-from spreadsheets import HEADER, cells_of, csv
+from spreadsheets import HEADER, Database, cells_of, csv
 
 # The fixture, which pytest finds by this name.
 __all__ = ["operator_in_empty_folder"]
@@ -49,6 +51,17 @@ def test_an_export_that_fails_leaves_the_old_file(operator: Operator) -> None:
     assert operator.names() == names
 
 
+@pytest.mark.skipif(not shutil.which("prlimit"), reason="needs prlimit")
+@pytest.mark.parametrize("name", ["a.csv", "a.xlsx"])
+def test_an_export_to_a_full_disk_leaves_no_file(operator: Operator, name: str) -> None:
+    """The last part of the file cannot be written either, so closing the file fails, too."""
+    operator.fill([(f"{n:06}", f"Nama {n * 7919}", "x" * 100) for n in range(9000)])
+    names = operator.names()
+    (line,) = operator.failed("export", name, before=["prlimit", "--fsize=100000", "--"])
+    assert line == f"{name}: File too large"
+    assert operator.names() == names
+
+
 def test_an_export_that_fails_late_prints_one_line(operator: Operator) -> None:
     """The record that fails is far down a long list. There is no traceback."""
     operator.fill([(f"{n:05}", "Ani", "Solo") for n in range(9000)])
@@ -70,6 +83,20 @@ def test_an_export_whose_reader_stops_early_ends_silently(operator: Operator) ->
         said = process.stderr.read().decode()
         process.wait(COMMAND_SECONDS)
     assert (process.returncode, said) == (141, "")
+
+
+def test_an_export_reports_the_number_of_records_in_the_file(operator: Operator) -> None:
+    """Also while another program adds records."""
+    operator.fill(TWO)
+    other = Database(operator.database)
+    with ThreadPoolExecutor(1) as thread:
+        for _ in range(5):
+            exporting = thread.submit(operator.done, "export", "a.csv")
+            while not exporting.done():
+                other.run("INSERT INTO mahasiswa (nim, nama, alamat) VALUES (lower(hex(randomblob(8))), 'Ani', 'Solo')")
+            rows = (operator.folder / "a.csv").read_bytes().count(b"\r\n") - 1
+            assert exporting.result() == f"{rows} records in a.csv\n"
+    other.close()
 
 
 def test_an_export_replaces_an_older_one(operator: Operator) -> None:

@@ -4,7 +4,7 @@ import re
 
 import pytest
 from operators import TWO, Operator, operator_in_empty_folder
-from spreadsheets import HEADER, Record, by_openpyxl, by_xlsxwriter, csv
+from spreadsheets import HEADER, Record, by_xlsxwriter, csv
 
 # The fixture, which pytest finds by this name.
 __all__ = ["operator_in_empty_folder"]
@@ -141,13 +141,6 @@ def test_an_import_by_command_has_no_limit_of_rows(operator: Operator) -> None:
     said = operator.imported(operator.write("a.xlsx", by_xlsxwriter(HEADER, *rows)))
     assert said == "written: 1000 new, 0 changed; left as they are: 11000"
     assert operator.records() == rows
-
-
-def test_an_import_by_command_turns_numbers_into_digits(operator: Operator) -> None:
-    """The rules are those of the web."""
-    data = by_openpyxl(HEADER, (7, "Ani", "Solo"), (8.0, "Budi", 12))
-    operator.done("import", operator.write("a.xlsx", data))
-    assert operator.records() == [("7", "Ani", "Solo"), ("8", "Budi", "12")]
 
 
 def test_an_import_says_how_long_the_list_could_not_be_changed(operator: Operator, database: str) -> None:

@@ -6,76 +6,63 @@ import pytest
 
 from mahasiswa import sheets, wording
 from mahasiswa.record import NIM_MAX_CHARACTERS
-from mahasiswa.sheets.columns import BadCell, Cell
+from mahasiswa.sheets.cells import BadCell, Cell, SheetRow
+from mahasiswa.sheets.cleaning import RowResult, clean_all
+
+ROW, INVALID, SKIPPED = sheets.CleanedRow, sheets.InvalidRow, sheets.SkippedRow
 
 
-def one(nim: Cell, nama: Cell = "Ani", alamat: Cell = "Jl. A") -> sheets.Answer:
-    (answer,) = sheets.check([(7, nim, nama, alamat)])
-    return answer
+def one(nim: Cell, nama: Cell = "Ani", alamat: Cell = "Jl. A") -> RowResult:
+    (result,) = clean_all([(7, nim, nama, alamat)])
+    return result
 
 
-def row(nim: Cell, nama: Cell = "Ani", alamat: Cell = "Jl. A") -> sheets.Row:
-    answer = one(nim, nama, alamat)
-    assert isinstance(answer, sheets.Row), answer
-    return answer
+def row(nim: Cell, nama: Cell = "Ani", alamat: Cell = "Jl. A") -> sheets.CleanedRow:
+    result = one(nim, nama, alamat)
+    assert isinstance(result, ROW), result
+    return result
 
 
 def problem(nim: Cell, nama: Cell = "Ani", alamat: Cell = "Jl. A") -> str:
-    answer = one(nim, nama, alamat)
-    assert isinstance(answer, sheets.InvalidRow), answer
-    return answer.message
+    result = one(nim, nama, alamat)
+    assert isinstance(result, INVALID), result
+    return result.problem
 
 
-@pytest.mark.parametrize(
-    "nim",
-    [
-        "0123",
-        "20/456839/TK/50663",
-        "A11.2019.12345",
-        "H1A-020",
-        "123E45",
-        "x",
-        "ab'c",
-        "ä1",
-        "=1",
-        "-5",
-        "#1",
-        "9" * NIM_MAX_CHARACTERS,
-    ],
-)
-def test_an_ordinary_nim_is_not_changed(nim: str) -> None:
-    assert row(nim) == (7, nim, "Ani", "Jl. A", (), ())
+ORDINARY = ["0123", "20/456839/TK/50663", "A11.2019.12345", "H1A-020", "123E45", "x", "ab'c", "ä1", "=1", "-5", "#1"]
+
+
+@pytest.mark.parametrize("nim", [*ORDINARY, "9" * NIM_MAX_CHARACTERS])
+@pytest.mark.parametrize("text", ["Ani", "'Ain", "=1+1", " Ani ", "a\r\nb", "1.23E+11", "ÿ", "Ä", "!", "a\u00a0", "#1"])
+def test_an_ordinary_row_is_not_changed(nim: str, text: str) -> None:
+    assert one(nim, text, text) == (7, nim, text, text, (), ())
 
 
 @pytest.mark.parametrize(
     ("nim", "clean", "notes"),
     [
-        ("'0123", "0123", ["Tanda petik di awal NIM dihapus."]),
-        ("’0123", "0123", ["Tanda petik di awal NIM dihapus."]),
-        (" 0123\t", "0123", ["Spasi di awal atau akhir NIM dihapus."]),
-        ("\u00a00123\u200b", "0123", ["Spasi di awal atau akhir NIM dihapus."]),
-        (" ' 0123", "0123", ["Spasi di awal atau akhir NIM dihapus.", "Tanda petik di awal NIM dihapus."]),
+        ("'0123", "0123", [wording.APOSTROPHE_REMOVED]),
+        ("’0123", "0123", [wording.APOSTROPHE_REMOVED]),
+        (" 0123\t", "0123", [wording.SPACES_REMOVED]),
+        ("\u00a00123\u200b", "0123", [wording.SPACES_REMOVED]),
+        (" ' 0123", "0123", [wording.SPACES_REMOVED, wording.APOSTROPHE_REMOVED]),
+        (123, "123", []),
+        (123.0, "123", []),
+        (0.0, "0", []),
+        (999999999999999.0, "9" * 15, []),
     ],
 )
-def test_spaces_and_apostrophes_are_removed_from_a_nim_and_reported(nim: str, clean: str, notes: list[str]) -> None:
+def test_a_nim_loses_spaces_and_apostrophes_and_a_number_becomes_digits(
+    nim: Cell, clean: str, notes: list[str]
+) -> None:
+    """The characters that were removed are reported."""
     assert row(nim) == (7, clean, "Ani", "Jl. A", tuple(notes), ())
-
-
-@pytest.mark.parametrize(("number", "nim"), [(123, "123"), (123.0, "123"), (0.0, "0"), (999999999999999.0, "9" * 15)])
-def test_a_numeric_nim_becomes_digits(number: float, nim: str) -> None:
-    assert row(number).nim == nim
-
-
-@pytest.mark.parametrize("nim", ["1,23457E+11", "1.23E+11", "1E+11", "1.2e11", "2E-5", " '1,23457E+11 "])
-def test_a_rounded_nim_is_refused_with_advice(nim: str) -> None:
-    assert problem(nim).startswith("Baris 7: NIM ")
-    assert "dibulatkan" in problem(nim)
-    assert "format kolom NIM menjadi Teks" in problem(nim)
 
 
 @pytest.mark.parametrize(
     ("cell", "words"),
     [
+        *((nim, "dibulatkan") for nim in ("1,23457E+11", "1.23E+11", "1E+11", "1.2e11", "2E-5", " '1,23457E+11 ")),
         (1e15, "lebih dari 15 digit"),
         (12345678901234567890, "lebih dari 15 digit"),
         (inf, "lebih dari 15 digit"),
@@ -92,23 +79,20 @@ def test_a_rounded_nim_is_refused_with_advice(nim: str) -> None:
         ("'", "NIM kosong"),
         (".", "tidak boleh hanya"),
         ("..", "tidak boleh hanya"),
+        ("##", "Lebarkan kolomnya"),
+        ("##########", "Lebarkan kolomnya"),
         ("x" * (NIM_MAX_CHARACTERS + 1), "lebih dari 255 karakter"),
         ("9" * (NIM_MAX_CHARACTERS + 1), "lebih dari 255 karakter"),
         ("1\0", "karakter NUL"),
     ],
 )
-def test_an_impossible_nim_is_refused(cell: Cell, words: str) -> None:
+def test_a_damaged_or_impossible_nim_is_refused(cell: Cell, words: str) -> None:
     assert words in problem(cell)
-
-
-@pytest.mark.parametrize("text", ["'Ain", "=1+1", " Ani ", "a\r\nb", "1.23E+11", "ÿ", "Ä", "!", "a\u00a0"])
-def test_nama_and_alamat_are_not_changed(text: str) -> None:
-    assert row("1", text, text)[2:4] == (text, text)
 
 
 @pytest.mark.parametrize("blank", [None, "", "  ", "\u00a0", "\n"])
 def test_a_blank_nama_or_alamat_is_none(blank: str | None) -> None:
-    assert row("1", blank, blank)[2:4] == (None, None)
+    assert one("1", blank, blank) == (7, "1", None, None, (), ())
 
 
 @pytest.mark.parametrize(
@@ -121,13 +105,11 @@ def test_a_blank_nama_or_alamat_is_none(blank: str | None) -> None:
         (12.5, "Alamat terbaca sebagai angka (12,5)"),
         (1e20, "Alamat terbaca sebagai angka (1E+20)"),
         ("a\0", "Alamat berisi karakter NUL"),
+        ("####", "Alamat berisi “####”"),
     ],
 )
 def test_an_alamat_that_is_not_text_is_refused(cell: Cell, words: str) -> None:
     assert words in problem("1", "Ani", cell)
-
-
-def test_a_whole_number_as_alamat_becomes_digits() -> None:
     assert row("1", "Ani", 12.0).alamat == "12"
 
 
@@ -136,34 +118,27 @@ def test_every_problem_of_a_row_is_reported_at_once() -> None:
     assert [word in message for word in ("NIM 1,5", "Nama terbaca sebagai tanggal", "#N/A")] == [True] * 3
 
 
-@pytest.mark.parametrize("text", ["##", "####", "##########"])
-def test_a_cell_of_number_signs_is_refused(text: str) -> None:
-    """A spreadsheet shows them instead of a number if the column is too narrow."""
-    assert "Lebarkan kolomnya" in problem(text)
-    assert "Nama berisi “####”" in problem("1", text)
-    assert row("1", "#1", "Blok #").nama == "#1"
-
-
 @pytest.mark.parametrize(
     ("cells", "reason"),
     [
-        (("NIM", "Nama", "Alamat"), wording.ASIDE_HEADER),
-        (("Npm", "NAMA MAHASISWA", None), wording.ASIDE_HEADER),
-        (("DAFTAR MAHASISWA", None, None), wording.ASIDE_TITLE),
-        (("Kelas X IPA 1", " ", None), wording.ASIDE_TITLE),
-        ((None, None, "Sleman, 12 Juli 2025"), wording.ASIDE_TITLE),
-        (("Total", "45", None), wording.ASIDE_TOTAL),
-        ((None, "Jumlah siswa: 45", 45), wording.ASIDE_TOTAL),
-        (("Jumlah 45", None, None), wording.ASIDE_TOTAL),
-        ((None, "Mengetahui,", None), wording.ASIDE_SIGNATURE),
-        (("Kepala  Sekolah", None, "Wali Kelas"), wording.ASIDE_SIGNATURE),
-        (("NIP. 19650101 199003 1 002", None, "NIP. 1970"), wording.ASIDE_SIGNATURE),
+        (("NIM", "Nama", "Alamat"), wording.SKIPPED_HEADER),
+        (("Npm", "NAMA MAHASISWA", None), wording.SKIPPED_HEADER),
+        (("DAFTAR MAHASISWA", None, None), wording.SKIPPED_TITLE),
+        (("Kelas X IPA 1", " ", None), wording.SKIPPED_TITLE),
+        ((None, None, "Sleman, 12 Juli 2025"), wording.SKIPPED_TITLE),
+        (("Total", "45", None), wording.SKIPPED_TOTAL),
+        ((None, "Jumlah siswa: 45", 45), wording.SKIPPED_TOTAL),
+        (("Jumlah 45", None, None), wording.SKIPPED_TOTAL),
+        ((None, "Mengetahui,", None), wording.SKIPPED_SIGNATURE),
+        (("Kepala  Sekolah", None, "Wali Kelas"), wording.SKIPPED_SIGNATURE),
+        (("NIP. 19650101 199003 1 002", None, "NIP. 1970"), wording.SKIPPED_SIGNATURE),
+        (("NIP.19650101", "Ani", "Solo"), wording.SKIPPED_SIGNATURE),
     ],
 )
-def test_a_row_that_is_no_student_is_set_aside(cells: tuple[Cell, Cell, Cell], reason: str) -> None:
-    answer = one(*cells)
-    assert isinstance(answer, sheets.Skipped)
-    assert answer.reason == reason
+def test_a_row_that_is_no_student_is_skipped(cells: tuple[Cell, Cell, Cell], reason: str) -> None:
+    result = one(*cells)
+    assert isinstance(result, SKIPPED)
+    assert result.reason == reason
 
 
 @pytest.mark.parametrize(
@@ -180,76 +155,53 @@ def test_a_row_that_is_no_student_is_set_aside(cells: tuple[Cell, Cell, Cell], r
         ("TAMU", "Total", "Kepala Sekolah"),
     ],
 )
-def test_a_row_that_may_be_a_student_is_not_set_aside(cells: tuple[Cell, Cell, Cell]) -> None:
-    assert isinstance(one(*cells), sheets.Row)
+def test_a_row_that_may_be_a_student_is_not_skipped(cells: tuple[Cell, Cell, Cell]) -> None:
+    assert isinstance(one(*cells), ROW)
 
 
-def test_everything_below_a_signature_is_set_aside_until_a_student_follows() -> None:
-    rows = [
-        ("1", "A", "S"),
-        (None, "Mengetahui,", None),
-        (None, "Drs. Agus", "Siti"),
-        ("2", "B", "S"),
-        (None, "C", "S"),
-    ]
-    answers = sheets.check((number, *cells) for number, cells in enumerate(rows, 2))
-    assert [type(answer).__name__ for answer in answers] == ["Row", "Skipped", "Skipped", "Row", "InvalidRow"]
+def types_of(*rows: tuple[Cell, Cell, Cell]) -> list[type]:
+    return [type(result) for result in clean_all((number, *cells) for number, cells in enumerate(rows, 2))]
 
 
-def test_a_row_that_is_identical_to_an_earlier_one_is_set_aside() -> None:
+def test_everything_below_a_signature_is_skipped_until_a_student_follows() -> None:
+    rows = ("1", "A", "S"), (None, "Mengetahui,", None), (None, "Drs. Agus", "Siti"), ("2", "B", "S"), (None, "C", "S")
+    assert types_of(*rows) == [ROW, SKIPPED, SKIPPED, ROW, INVALID]
+
+
+def test_a_row_that_is_identical_to_an_earlier_one_is_skipped() -> None:
     """Blank cells, and characters that are removed from a NIM, do not count."""
-    rows: list[sheets.SheetRow] = [
-        (2, "1", "Ani", None),
-        (3, "'1", "Ani", " "),
-        (4, 1, "Ani", None),
-        (5, "2", "é", "S"),
-        (6, "2", "é", "S"),
-    ]
-    assert [type(answer) for answer in sheets.check(rows)] == [
-        sheets.Row, sheets.Skipped, sheets.Skipped, sheets.Row, sheets.Skipped
-    ]  # fmt: skip
+    rows = ("1", "Ani", None), ("'1", "Ani", " "), (1, "Ani", None), ("2", "é", "S"), ("2", "é", "S")
+    assert types_of(*rows) == [ROW, SKIPPED, SKIPPED, ROW, SKIPPED]
 
 
-def test_a_repeated_nim_makes_both_rows_invalid() -> None:
-    """Neither row is written, because only a person can tell which one is right. Both messages name both rows."""
-    first, other, second = sheets.check([(2, "0123", "Ani", "A"), (3, "0124", "B", "B"), (9, "'0123", "Ana", "A")])
-    assert isinstance(other, sheets.Row)
-    assert isinstance(first, sheets.InvalidRow)
-    assert isinstance(second, sheets.InvalidRow)
-    problem = wording.NIM_TWICE.format(nim="0123", first=2, second=9)
-    assert [first.message, second.message] == [f"Baris 2: {problem}", f"Baris 9: {problem}"]
-    assert second.twin == 2
-
-
-def test_a_repeated_nim_is_found_across_batches() -> None:
-    cleaner = sheets.Cleaner()
-    assert [type(answer) for answer in cleaner.clean([(2, "1", "Ani", "A")])] == [sheets.Row]
-    (second,) = cleaner.clean([(900_000, "1", "Ana", "A")])
-    assert isinstance(second, sheets.InvalidRow)
-    assert (second.number, second.twin) == (900_000, 2)
+@pytest.mark.parametrize("alamat", ["A", BadCell("error", "#N/A")], ids=["valid", "invalid for another reason"])
+def test_a_repeated_nim_makes_both_rows_invalid(alamat: Cell) -> None:
+    """Only a person can tell which one is right. Both problems name both rows."""
+    rows: list[SheetRow] = [(2, "0123", "Ani", alamat), (3, "0124", "B", "B"), (9, "'0123", "Ana", "A")]
+    first, other, second = clean_all(rows)
+    assert isinstance(other, ROW)
+    assert isinstance(first, INVALID)
+    assert isinstance(second, INVALID)
+    assert (second.problem, second.twin) == (wording.NIM_TWICE.format(nim="0123", first=2, second=9), 2)
+    assert alamat != "A" or first.problem == second.problem
 
 
 def test_a_nim_shorter_by_its_leading_zeros_gets_a_warning() -> None:
-    rows = sheets.check(
-        [(2, "0912345", "A", "A"), (3, "1012345", "B", "B"), (4, 912346, "C", "C"), (5, "X1", "D", "D")]
-    )
-    warned = [answer for answer in rows if isinstance(answer, sheets.Row) and answer.warnings]
-    assert [(answer.number, answer.nim) for answer in warned] == [(4, "912346")]
-    assert "NIM 912346 lebih pendek dari NIM lainnya (7 digit)" in warned[0].warnings[0]
-
-
-def test_nims_of_different_lengths_get_no_warning() -> None:
-    rows = sheets.check([(2, "1", "A", "A"), (3, "12", "B", "B"), (4, "ABC", "C", "C")])
-    assert [answer.warnings for answer in rows if isinstance(answer, sheets.Row)] == [(), (), ()]
+    """NIMs of different lengths get none."""
+    rows: list[SheetRow] = [
+        (2, "0912345", "A", "A"),
+        (3, "1012345", "B", "B"),
+        (4, 912346, "C", "C"),
+        (5, "X1", "D", "D"),
+    ]
+    warnings = [result.warnings for result in clean_all(rows) if isinstance(result, ROW)]
+    assert [bool(of_row) for of_row in warnings] == [False, False, True, False]
+    assert "NIM 912346 lebih pendek dari NIM lainnya (7 digit)" in warnings[2][0]
+    assert [result[-1] for result in clean_all([(2, "1", "A", "A"), (3, "12", "B", "B"), (4, "ABC", "C", "C")])] == [
+        ()
+    ] * 3
 
 
 def test_a_nim_that_ends_in_point_zero_gets_a_warning() -> None:
     assert "berakhiran “.0”" in row("12345.0").warnings[0]
     assert row("12345.0").nim == "12345.0"
-
-
-def test_a_repeated_nim_is_found_if_its_first_row_is_invalid_for_another_reason() -> None:
-    first, second = sheets.check([(2, "0123", "Ani", BadCell("error", "#N/A")), (9, "0123", "Ani", "A")])
-    assert isinstance(first, sheets.InvalidRow)
-    assert isinstance(second, sheets.InvalidRow)
-    assert second.message == f"Baris 9: {wording.NIM_TWICE.format(nim='0123', first=2, second=9)}"

@@ -10,12 +10,12 @@ from naughty import NAUGHTY, NAUGHTY_NIMS
 
 from mahasiswa import sheets
 from mahasiswa.record import UNADDRESSABLE_NIMS, Mahasiswa
-from mahasiswa.sheets.xlsx_export import CELL_MAX_UTF16_UNITS
+from mahasiswa.sheets.cleaning import clean_all
 
 # The texts and nims that an import does not clean or refuse.
 texts = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"])).filter(str.strip)
 digits = st.text("0123456789", min_size=1, max_size=20)
-nims = (digits | texts).filter(lambda nim: sheets.check([(1, nim, "N", "A")]) == [(1, nim, "N", "A", (), ())])
+nims = (digits | texts).filter(lambda nim: clean_all([(1, nim, "N", "A")]) == [(1, nim, "N", "A", (), ())])
 awkward = st.sampled_from(
     [
         "=1+1",
@@ -53,9 +53,9 @@ AWKWARD = [Mahasiswa("1", "_x005F_x0041_", "<r>&</r>"), Mahasiswa("=1", "a\r\nb\
 def imported(data: bytes) -> list[Mahasiswa]:
     """The records that an import reads. No row may be invalid."""
     with sheets.read(io.BytesIO(data)) as table:
-        rows = sheets.check(table)
-    assert [row for row in rows if not isinstance(row, sheets.Row)] == []
-    return [Mahasiswa(row.nim, row.nama or "", row.alamat or "") for row in rows if isinstance(row, sheets.Row)]
+        rows = clean_all(table)
+    assert [row for row in rows if not isinstance(row, sheets.CleanedRow)] == []
+    return [Mahasiswa(row.nim, row.nama or "", row.alamat or "") for row in rows if isinstance(row, sheets.CleanedRow)]
 
 
 FORMULA = re.compile('(?:^|[,;\t\r\n])"*[=+@＝＋－＠-]')
@@ -73,7 +73,9 @@ any_records = st.lists(
 
 
 def as_csv(rows: list[Mahasiswa]) -> bytes:
-    return b"".join(sheets.csv_chunks(rows))
+    file = io.BytesIO()
+    sheets.write_csv(rows, file)
+    return file.getvalue()
 
 
 def as_xlsx(rows: list[Mahasiswa]) -> bytes:
@@ -82,11 +84,24 @@ def as_xlsx(rows: list[Mahasiswa]) -> bytes:
     return file.getvalue()
 
 
-@given(tables)
-@example(AWKWARD)
-@settings(max_examples=300, deadline=None)
-def test_records_exported_as_csv_are_imported_unchanged(rows: list[Mahasiswa]) -> None:
-    assert imported(as_csv(rows)) == rows
+def test_csv_has_the_format_that_an_indonesian_excel_opens() -> None:
+    """Apostrophes stand before formulas, and before a NIM that an import would change."""
+    rows = [
+        Mahasiswa("007", "Ani; B", 'Jl. "A"'),
+        Mahasiswa("8", "=1+1", "-"),
+        Mahasiswa("9", "'Ain", "＋62\n"),
+        Mahasiswa("1.23E+11", "", "a,=b"),
+        Mahasiswa("A11.2019.12345", "  ", "a\tb"),
+    ]
+    assert as_csv(rows).decode("utf-8-sig").split("\r\n") == [
+        "NIM;Nama;Alamat",
+        '007;"Ani; B";"Jl. ""A"""',
+        "8;'=1+1;'-",
+        "9;''Ain;\"'＋62\n\"",
+        '\'1.23E+11;"";"a,\'=b"',
+        'A11.2019.12345;"  ";"a\tb"',
+        "",
+    ]
 
 
 @given(any_records)
@@ -108,13 +123,6 @@ def test_no_separator_or_quote_in_csv_stands_before_a_formula(rows: list[Mahasis
     assert not FORMULA.search(as_csv(rows).decode("utf-8-sig"))
 
 
-def test_an_export_of_many_and_of_long_records_comes_back_from_csv_unchanged() -> None:
-    """They are written in another way than a few short ones."""
-    rows = [Mahasiswa(f"A1.{n}", NAUGHTY[n % len(NAUGHTY)] if n > 3000 else f"Ani, {n}", "x, y") for n in range(4000)]
-    rows += [Mahasiswa(f"long{n}", "é" * 60_000, '"' * 60_000) for n in range(20)]
-    assert imported(as_csv(rows)) == rows
-
-
 @given(tables)
 @example(AWKWARD)
 @settings(max_examples=40, deadline=None)
@@ -125,15 +133,3 @@ def test_records_exported_as_xlsx_are_imported_unchanged(rows: list[Mahasiswa]) 
             as_xlsx(rows)
     else:
         assert imported(as_xlsx(rows)) == rows
-
-
-def test_five_thousand_records_are_imported_unchanged_from_both_formats() -> None:
-    rows = [Mahasiswa(f"{number:010}", f"Nama {number}", f"Jl. {number}; No. 1") for number in range(5_000)]
-    assert imported(as_csv(rows)) == rows
-    assert imported(as_xlsx(rows)) == rows
-
-
-@pytest.mark.parametrize("text", ["x" * CELL_MAX_UTF16_UNITS, "😀" * (CELL_MAX_UTF16_UNITS // 2)])
-def test_the_longest_text_of_an_excel_cell_is_imported_unchanged(text: str) -> None:
-    rows = [Mahasiswa("1", "Ani", text)]
-    assert imported(as_xlsx(rows)) == rows

@@ -15,12 +15,13 @@ import pytest
 
 from mahasiswa import sheets
 from mahasiswa.record import Mahasiswa, digest
-from mahasiswa.sheets.columns import CELL_MAX_CHARACTERS
+from mahasiswa.sheets.carried_file import raw_rows
+from mahasiswa.sheets.cells import CELL_MAX_CHARACTERS, SheetRow
+from mahasiswa.sheets.cleaning import clean_all
+from mahasiswa.sheets.columns import IN_ORDER, Columns
 from mahasiswa.sheets.csv_form import START
 from mahasiswa.sheets.html_table import html_rows
-from mahasiswa.sheets.whole import Sheet
-
-pytestmark = pytest.mark.alone
+from mahasiswa.sheets.kept_sheets import Sheet
 
 pytestmark = pytest.mark.alone
 
@@ -36,20 +37,23 @@ LONGEST_GAP_SECONDS = 0.5
 PASTED = "NIM\tNama\tAlamat\n"
 CSV = "NIM;Nama;Alamat\n"
 EXPORT = START.decode()
-COLUMNS = sheets.Columns((0, 1, 2), [])
-BOOK = "1\0daftar.csv\0whole\0\0\0"
-"""The beginning of a form field that a browser sends back."""
+FIELD_START = '["daftar.csv",[["",'
+FIELD_END = ']],[],[[0,1,2],["","",""]],true,[],[],[],[],""]'
+"""The JSON of a form field that a browser sends back. Between them are the numbers and the columns of its sheet."""
 
 
-def imported(table: Iterable[sheets.SheetRow]) -> None:
+def carried(rows: list[SheetRow]) -> sheets.CleanedFile:
+    """Clean these rows as those of a file."""
+    file = sheets.CarriedFile("", [Sheet("", raw_rows(rows))], [], Columns(IN_ORDER, []), has_all_cells=False)
+    return sheets.CleanedFile(file, rows, clean_all(rows))
+
+
+def imported(table: Iterable[SheetRow]) -> None:
     """Do everything that a preview does with a table."""
-    rows = list(table)
-    reading = sheets.Reading(sheets.Book("", [Sheet("", [])], [], COLUMNS, is_whole=False), rows, sheets.check(rows))
-    plan = sheets.compare(reading.answers, {}, [Mahasiswa("0", "Ani", "Solo")])
-    book = sheets.shown(reading.book, plan)
-    carried = book._replace(sheets=[Sheet("", [(number, cells) for number, *cells in rows])])
-    _, field = sheets.dump(reading._replace(book=carried))
-    sheets.read_again(sheets.load(field))
+    cleaned = carried(list(table))
+    plan = sheets.compare(cleaned.results, {}, [Mahasiswa("0", "Ani", "Solo")])
+    _, field = sheets.dump(cleaned._replace(file=sheets.with_shown_changes(cleaned.file, plan)))
+    sheets.clean_again(sheets.load(field))
 
 
 def paste(text: str) -> None:
@@ -69,7 +73,7 @@ def confirm(text: str) -> None:
     """Read a form field that a browser sends back. It does not matter whether it is refused."""
     for field in (text, base64.urlsafe_b64encode(bz2.compress(text.encode())).decode()):
         with suppress(sheets.SheetError):
-            sheets.read_again(sheets.load(field))
+            sheets.clean_again(sheets.load(field))
 
 
 def page(text: str) -> None:
@@ -81,19 +85,23 @@ def page(text: str) -> None:
 
 def clean(nim: str) -> None:
     """Clean one row. A cell is longer here than any that is read."""
-    sheets.check([(2, nim, nim, nim)])
+    clean_all([(2, nim, nim, nim)])
 
 
 def clean_and_compare(text: str) -> None:
     """Compare one row with a stored record of the same text without its last character."""
-    sheets.compare(sheets.check([(2, "1", text, text)]), {"1": Mahasiswa("1", text[:-1], text[:-1])})
+    sheets.compare(clean_all([(2, "1", text, text)]), {"1": Mahasiswa("1", text[:-1], text[:-1])})
 
 
 def export(text: str) -> None:
     """Write 20 records whose three texts are as long as this one."""
-    for _ in sheets.csv_chunks([Mahasiswa(text, text, text)] * 20):
-        pass
+    sheets.write_csv([Mahasiswa(text, text, text)] * 20, io.BytesIO())
     sheets.write_xlsx([Mahasiswa("1", text[:10_000], text[:10_000])] * (1 + len(text) // 10_000), io.BytesIO())
+
+
+def sheet_of(count: int, cell: str) -> str:
+    """The JSON of a form field with a sheet of this many equal cells."""
+    return f"{FIELD_START}[{','.join('1' * count)}],[[{','.join([cell] * count)}]]{FIELD_END}"
 
 
 def quote_in_every_cell(count: int) -> str:
@@ -133,16 +141,12 @@ STEPS: dict[str, tuple[Callable[[str], None], Callable[[int], str]]] = {
     "our own export with guards": (upload, lambda n: EXPORT + ('1;"' + ",'=" * 30_000 + '";x\r\n') * (n // 90_000)),
     "our own export with blank texts": (upload, lambda n: EXPORT + '1;"";""\r\n' * (n // 9)),
     "our own export with quotes before guards": (upload, lambda n: EXPORT + "1;\",'" + '""' * (n // 2) + '=";x\r\n'),
-    "a confirmation of separators": (confirm, lambda n: BOOK + "\0" * n),
-    "a confirmation of row numbers": (confirm, lambda n: f"{BOOK}{','.join(str(2 * i + 1) for i in range(n // 8))}"),
-    "a confirmation of many sheets": (
-        confirm,
-        lambda n: BOOK + "\0\0\0,,\0000\0000\0\0999\0" + "x\0000\0\0" * (n // 4),
-    ),
-    "a confirmation of cells": (
-        confirm,
-        lambda n: f"{BOOK}\0\0\0000,1,2\0000\0000\0\0001\0\0003\0001-{n // 9}\0" + "\0".join(["\1i12"] * 3 * (n // 9)),
-    ),
+    "a confirmation of separators": (confirm, lambda n: FIELD_START + "," * n),
+    "a confirmation of lists": (confirm, lambda n: FIELD_START + "[" * n),
+    "a confirmation of row numbers": (confirm, lambda n: f"{FIELD_START}{[1] * (n // 3)}"),
+    "a confirmation of digits": (confirm, lambda n: FIELD_START + "1" * n),
+    "a confirmation of quotes": (confirm, lambda n: FIELD_START + '\\"' * (n // 2)),
+    "a confirmation of cells": (confirm, lambda n: sheet_of(n // 4, "12")),
     "line breaks in cells": (paste, lambda n: PASTED + '1\tA\t"' + "x\n \n" * (n // 4) + '"'),
     "spaces and line breaks in cells": (clean_and_compare, lambda n: " " * n + "\n" + " " * n),
     "NIMs of zeros": (upload, lambda n: CSV + "".join(f"{'0' * (i % 250)}{i};A;B\n" for i in range(n // 150))),
@@ -203,12 +207,11 @@ HUGE: dict[str, tuple[Callable[[str], None], Callable[[], str]]] = {
     "separators in CSV": (upload, lambda: ";" * (16 * MEBIBYTE)),
     "long rows of CSV": (upload, lambda: (";" * (MEBIBYTE - 2) + "\n") * 16),
     "a quote of CSV that never ends": (upload, lambda: CSV + '1;A;"' + "x\n" * (8 * MEBIBYTE)),
-    "a confirmation of separators": (confirm, lambda: BOOK + "\0" * (8 * MEBIBYTE - 100)),
+    "a confirmation of separators": (confirm, lambda: FIELD_START + "," * (8 * MEBIBYTE - 100)),
+    "a confirmation of lists": (confirm, lambda: FIELD_START + "[]," * (MEBIBYTE // 4 - 100)),
     "a confirmation of zeros": (confirm, lambda: "\0" * (64 * MEBIBYTE)),
-    "a confirmation of cells": (
-        confirm,
-        lambda: f"{BOOK}\0\0\0000,1,2\0000\0000\0\0001\0\0003\0001-9999\0" + "\0".join(["x" * 270] * 29_997),
-    ),
+    "a confirmation of one text": (confirm, lambda: FIELD_START + '"' + "é" * (4 * MEBIBYTE - 100)),
+    "a confirmation of cells": (confirm, lambda: sheet_of(9999, f'"{"x" * 800}"')),
 }
 
 
@@ -242,12 +245,12 @@ def test_an_export_of_long_records_lets_other_threads_run() -> None:
 def test_a_preview_of_a_list_with_long_records_lets_other_threads_run() -> None:
     """Each digest is over a long text."""
     stored = {str(n): Mahasiswa(str(n), "é" * 60_000, "x") for n in range(300)}
-    rows = [(n + 2, str(n), "A", "B") for n in range(300)]
+    rows: list[SheetRow] = [(n + 2, str(n), "A", "B") for n in range(300)]
 
     def work() -> None:
-        reading = sheets.Reading(sheets.Book("", [Sheet("", [])], [], COLUMNS, is_whole=False), [], sheets.check(rows))
-        plan = sheets.compare(reading.answers, stored)
-        changes = sheets.writes(sheets.shown(reading.book, plan), plan, update=True)
+        cleaned = carried(rows)
+        plan = sheets.compare(cleaned.results, stored)
+        changes = sheets.confirmed_writes(sheets.with_shown_changes(cleaned.file, plan), plan, update=True)
         assert changes
         assert [write.versi for write in changes] == [digest(stored[str(n)]) for n in range(300)]
 

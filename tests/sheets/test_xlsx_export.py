@@ -2,17 +2,13 @@
 
 import io
 import re
-import tempfile
 import zipfile
-from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
 
 import openpyxl  # type: ignore[import-untyped]
 import pytest
 from python_calamine import load_workbook as load_by_calamine
-from spreadsheets import by_libreoffice
 
 from mahasiswa import sheets, wording
 from mahasiswa.record import Mahasiswa
@@ -47,31 +43,6 @@ def part_of(data: bytes, name: str) -> ET.Element:
         return ET.fromstring(package.read(name))
 
 
-def test_every_cell_of_the_workbook_is_text() -> None:
-    """Excel does not turn a nim into a number or a nama into a formula, nor does it when a person types the next one."""
-    sheet = sheet_of(as_xlsx(ROWS))
-    cells = [cell for row in sheet.iter_rows() for cell in row]
-    assert [cell.value for cell in cells] == [*wording.HEADER, *ROWS[0], *ROWS[1]]
-    assert {cell.data_type for cell in cells} == {"s"}
-    assert {cell.number_format for cell in cells} == {"@"}
-    assert {sheet.column_dimensions[column].number_format for column in "ABC"} == {"@"}
-
-
-def test_the_header_of_the_workbook_is_bold_frozen_and_filters() -> None:
-    sheet = sheet_of(as_xlsx(ROWS))
-    assert [[cell.font.b for cell in row] for row in sheet.iter_rows()] == [[True] * 3, [False] * 3, [False] * 3]
-    assert sheet.freeze_panes == "A2"
-    assert sheet.auto_filter.ref == "A1:C3"
-    (name,) = part_of(as_xlsx(ROWS), "xl/workbook.xml").iter(f"{MAIN}definedName")
-    assert name.attrib == {"name": "_xlnm._FilterDatabase", "localSheetId": "0", "hidden": "1"}
-    assert name.text == "Mahasiswa!$A$1:$C$3"
-
-
-def test_a_column_is_as_wide_as_its_longest_text() -> None:
-    sheet = sheet_of(as_xlsx([Mahasiswa("1" * 20, "Ani", "x" * 1000)]))
-    assert [sheet.column_dimensions[column].width for column in "ABC"] == [22, 16, 62]
-
-
 def test_excel_marks_no_cell_as_a_number_stored_as_text() -> None:
     """Otherwise it shows a green corner at every nim."""
     (ignored,) = part_of(as_xlsx(ROWS), SHEET).iter(f"{MAIN}ignoredError")
@@ -100,17 +71,6 @@ def test_other_programs_read_the_same_texts(text: str) -> None:
     assert cell == text
 
 
-def test_libreoffice_shows_the_workbook_with_its_filter(tmp_path: Path) -> None:
-    saved = sheet_of(by_libreoffice(as_xlsx(ROWS), "xlsx", tmp_path))
-    assert [[cell.value for cell in row] for row in saved.iter_rows()] == [[*wording.HEADER], *map(list, ROWS)]
-    assert {cell.number_format for row in saved.iter_rows() for cell in row} == {"@"}
-    assert saved.auto_filter.ref == "A1:C3"
-
-
-def test_the_same_records_give_the_same_bytes() -> None:
-    assert as_xlsx(ROWS) == as_xlsx(ROWS)
-
-
 def test_a_workbook_gets_zip64_headers_only_if_it_needs_them() -> None:
     """LibreOffice and Google Drive refuse a ZIP file that says it needs version 4.5."""
     with zipfile.ZipFile(io.BytesIO(as_xlsx(ROWS))) as package:
@@ -137,22 +97,6 @@ def test_a_text_that_excel_cannot_hold_is_refused_before_a_byte_is_written(recor
     assert file.getvalue() == b""
 
 
-def test_no_temporary_file_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """There is none during an export, after an export, or after a failed export."""
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-
-    def records(nama: str) -> Iterator[Mahasiswa]:
-        for number in range(10_000):
-            assert not list(tmp_path.iterdir())
-            yield Mahasiswa(str(number), "Ani", "A")
-        yield Mahasiswa("x", nama, "A")
-
-    sheets.write_xlsx(records("Ani"), io.BytesIO())
-    with pytest.raises(sheets.NotCarried):
-        sheets.write_xlsx(records("\uffff"), io.BytesIO())
-    assert not list(tmp_path.iterdir())
-
-
 def test_more_records_than_an_excel_sheet_holds_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """The limit is lowered, because a million rows take five seconds to write."""
     assert SHEET_MAX_RECORDS == 2**20 - 1
@@ -160,19 +104,6 @@ def test_more_records_than_an_excel_sheet_holds_are_refused(monkeypatch: pytest.
     sheets.write_xlsx([Mahasiswa("1", "Ani", "A")] * 10, io.BytesIO())
     with pytest.raises(sheets.NotCarried, match="batas Excel"):
         sheets.write_xlsx([Mahasiswa("1", "Ani", "A")] * 11, io.BytesIO())
-
-
-@pytest.mark.parametrize("make", [template, lambda: as_xlsx([])], ids=["template", "no records"])
-def test_an_empty_workbook_passes_its_own_import(make: Callable[[], bytes]) -> None:
-    """It has no row, and rows that a person fills in are read as they were typed."""
-    with sheets.read(io.BytesIO(make())) as table:
-        assert list(table) == []
-    workbook = openpyxl.load_workbook(io.BytesIO(make()))
-    workbook["Mahasiswa"].append(["0123", "Ani", "Jl. A"])
-    filled = io.BytesIO()
-    workbook.save(filled)
-    with sheets.read(filled) as table:
-        assert list(table) == [(2, "0123", "Ani", "Jl. A")]
 
 
 def test_each_cell_of_the_template_shows_a_hint() -> None:

@@ -15,6 +15,7 @@ from spreadsheets import (
     Preview,
     another_program,
     billion_laughs,
+    by_openpyxl,
     by_xlsxwriter,
     csv,
     own_database,
@@ -22,6 +23,7 @@ from spreadsheets import (
     own_service,
     own_site,
     peak_memory,
+    with_sheet,
     zip_bomb,
 )
 
@@ -110,6 +112,13 @@ NOT_SPREADSHEETS = {
     "half a workbook": (by_xlsxwriter(HEADER, ("1", "Ani", "Solo"))[:-900], NO_SHEET),
     "spaces": (b" \r\n \r\n", "Berkas ini kosong."),
     "an open quote": (b'NIM;Nama;Alamat\r\n1;"Ani;Solo\r\n2;Budi;Solo\r\n', 'Baris 2: tanda kutip (“"”) dibuka'),
+    "a document": (b"%PDF-1.7\n\0\1\2", NO_SHEET),
+    "half a character of UTF-16": (b"\xff\xfea\0\x00\xd8b\0", NO_SHEET),
+    "a byte that Windows-1252 lacks": (b"NIM;Nama;Alamat\n1;A;\x81\n", NO_SHEET),
+    "a byte order mark": (b"\xef\xbb\xbf", "Berkas ini kosong."),
+    "separators": (b";;\r\n;;\r\n", "Berkas ini kosong."),
+    "an empty workbook": (by_openpyxl(), "Berkas ini kosong."),
+    "a broken sheet": (with_sheet([b"<worksheet><sheetData><row><c r="]), "Berkas ini rusak"),
     "an old Office file": (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(2000), NO_SHEET),
 }
 

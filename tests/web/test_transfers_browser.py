@@ -23,7 +23,6 @@ from spreadsheets import (
     Database,
     Record,
     another_program,
-    by_openpyxl,
     by_xlsxwriter,
     cells_of,
     csv,
@@ -153,18 +152,6 @@ def test_a_workbook_is_imported_searched_sorted_and_downloaded(
     choose(window, "mahasiswa.csv", text.path().read_bytes())
     assert counts(window) == ["0", "0", "28", "0", "0", "0"]
     expect(page.get_by_role("button", name="Simpan")).to_have_count(0)
-
-
-def test_pasted_cells_are_imported(open_window: OpenWindow, empty: Site) -> None:
-    """The text area keeps tabs and line breaks. A line break within a cell becomes a comma."""
-    window = open_window()
-    window.open("/mahasiswa/impor")
-    window.page.get_by_label("Atau tempel sel").fill('NIM\tNama\tAlamat\n007\tAni\t"Baris\ndua"\n008\tBudi "B"\tSolo\n')
-    press(window, "Pratinjau")
-    assert counts(window) == ["2", "0", "0", "0", "1", "0"]
-    press(window, "Simpan 2 mahasiswa baru")
-    assert window.cells() == [["007", "Ani", "Baris, dua"], ["008", 'Budi "B"', "Solo"]]
-    assert [row[1:] for row in empty.list().rows] == [("007", "Ani", "Baris, dua"), ("008", 'Budi "B"', "Solo")]
 
 
 def test_a_confirmation_carries_every_text_unchanged(open_window: OpenWindow, other: Database) -> None:
@@ -297,23 +284,10 @@ def test_a_browser_shows_and_confirms_a_preview_of_5000_rows(
     assert counts(window) == ["5.000", "0", "0", "0", "0", "0"]
     expect(window.page.locator("#baru tbody tr")).to_have_count(10)
     press(window, "Tampilkan 4.990 baris lainnya")
-    expect(window.page.locator("#baru tbody tr")).to_have_count(5_000)
+    expect(window.page.locator("#baru tbody tr").nth(500)).to_be_visible()
     with window.page.expect_request(f"{service.url}/mahasiswa/impor/simpan"):
         press(window, "Simpan 5.000 mahasiswa baru")
     assert [row[1:] for row in empty.list().rows] == rows
-
-
-def test_the_template_is_downloaded_and_passes_its_own_import(open_window: OpenWindow, empty: Site) -> None:
-    window = open_window()
-    window.open("/mahasiswa/impor")
-    template = download(window, "Unduh templat Excel")
-    assert template.suggested_filename == "templat-mahasiswa.xlsx"
-    choose(window, "templat-mahasiswa.xlsx", template.path().read_bytes())
-    assert counts(window) == ["0"] * 6
-    window.open("/mahasiswa/impor")
-    choose(window, "isi.xlsx", by_openpyxl(HEADER, ("007", "Ani", "Solo")))
-    press(window, "Simpan 1 mahasiswa baru")
-    assert [row[1:] for row in empty.list().rows] == [("007", "Ani", "Solo")]
 
 
 def test_a_wrong_row_is_repaired_by_keyboard(open_window: OpenWindow, empty: Site) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import IO, BinaryIO, TypeAlias
 from xml.parsers import expat
 
-from mahasiswa.sheets.columns import BadCell
+from mahasiswa.sheets.cells import BadCell
 
 Mark: TypeAlias = BadCell | int
 """An error or a formula without a result, or the number of digits that a number is filled up to with zeros."""

@@ -1,24 +1,20 @@
 """Finds which columns of a sheet hold the NIM, Nama and Alamat."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from typing import NamedTuple, TypeAlias
 
 from mahasiswa import wording
-from mahasiswa.sheets.errors import ColumnsUnclear, SheetError, TooBig
+from mahasiswa.record import Field, Mahasiswa
+from mahasiswa.sheets.cells import Cell, RawRow, SheetRow, is_blank
+from mahasiswa.sheets.errors import ColumnsUnclear, SheetError
 
 HEADER_WITHIN_ROWS = 25
 """Maximum rows that are not blank in which the header is searched: school files often begin with titles and a date."""
 
 HEADER_MAX_CHARACTERS = 100
 """Maximum length of a cell that can be a header. Looking for names in a huge cell would only cost time."""
-
-CELL_MAX_CHARACTERS = 131_072
-"""Maximum length of a text in a cell: four times what Excel holds, and the default limit of Python's CSV reader."""
-
-ROW_MAX_CELLS = 16_384
-"""Maximum cells of a row, as in Excel."""
 
 MAX_TITLES = 100
 """Maximum columns among which a person can choose."""
@@ -27,15 +23,13 @@ TITLE_MAX_CHARACTERS = 30
 """Maximum length of a column's title in that choice."""
 
 # Only lower case letters count: `No. Mahasiswa *` is `nomahasiswa`. If a sheet has several of them, the first one wins.
-_ALIASES = {
-    wording.NIM: (
+_ALIASES: Mapping[Field, str] = {
+    "nim": (
         "nim npm nimmahasiswa npmmahasiswa nomorindukmahasiswa nomorpokokmahasiswa noindukmahasiswa nopokokmahasiswa "
         "nomormahasiswa nomahasiswa nomormhs nomhs nrp nipd nis nomorinduksiswa noinduksiswa nomorinduk noinduk nisn"
     ),
-    wording.NAMA: (
-        "nama namalengkap namamahasiswa namalengkapmahasiswa namamhs namasiswa namalengkapsiswa namapesertadidik"
-    ),
-    wording.ALAMAT: (
+    "nama": ("nama namalengkap namamahasiswa namalengkapmahasiswa namamhs namasiswa namalengkapsiswa namapesertadidik"),
+    "alamat": (
         "alamat alamatlengkap alamatrumah alamatmahasiswa alamatmhs alamatsiswa alamattinggal alamattempattinggal "
         "alamatdomisili alamatsekarang alamatasal alamatktp"
     ),
@@ -43,67 +37,22 @@ _ALIASES = {
 _RANKS = {alias: (field, rank) for field, aliases in _ALIASES.items() for rank, alias in enumerate(aliases.split())}
 
 
-class BadCell(NamedTuple):
-    """A cell that is neither text nor a number.
-
-    `kind` is "date", "error", "formula" (without a result) or "long" (over CELL_MAX_CHARACTERS).
-    """
-
-    kind: str
-    text: str
-
-
-class Verbatim(str):
-    """A text that our own export marked: it is imported as it is, even if it is blank."""
-
-    __slots__ = ()
-
-
-Cell: TypeAlias = str | int | float | bool | BadCell | None
-
-SheetRow: TypeAlias = tuple[int, Cell, Cell, Cell]
-"""The number of a row as Excel shows it, then its NIM, Nama and Alamat cells as they are in the file.
-
-A plain tuple, because an import makes a million of them.
-"""
-
-
-Places: TypeAlias = tuple[int | None, int | None, int | None]
+FieldColumns: TypeAlias = tuple[int | None, int | None, int | None]
 """The columns of NIM, Nama and Alamat, counted from 0. None is a field that the sheet lacks."""
 
 
-class Batch(NamedTuple):
-    """Rows that follow each other in a CSV file, not selected yet."""
-
-    number: int  # of the first row, as Excel shows it
-    rows: Sequence[Sequence[str]]
-    places: Places
-
-    def columns(self) -> tuple[Sequence[str], Sequence[str], Sequence[str]] | None:
-        """The NIM, Nama and Alamat of all rows, or None unless all rows have the same width and these three cells."""
-        try:
-            columns = list(zip(*self.rows, strict=True))
-        except ValueError:
-            return None
-        nim, nama, alamat = (
-            None if place is None or place >= len(columns) else columns[place] for place in self.places
-        )
-        return None if nim is None or nama is None or alamat is None else (nim, nama, alamat)
-
-    def selected(self) -> Iterator[SheetRow]:
-        """The cells of each row that is not blank."""
-        return _selected(enumerate(self.rows, self.number), self.places)
+IN_ORDER: FieldColumns = (0, 1, 2)
 
 
 class Columns(NamedTuple):
     """The columns of a sheet: which one holds which field, and the titles of all of them."""
 
-    places: Places
+    of_fields: FieldColumns
     titles: list[str]
 
 
 def select_columns(
-    rows: Iterable[tuple[int, Sequence[Cell]]], chosen: Places | None = None, *, nim_only: bool = False
+    rows: Iterable[RawRow], chosen: FieldColumns | None = None, *, nim_only: bool = False
 ) -> tuple[Columns, Iterator[SheetRow]]:
     """The columns, and the NIM, Nama and Alamat of each row that is not blank.
 
@@ -128,7 +77,7 @@ def select_columns(
     else:
         found = {field for _, row in top for field, _, _ in _headings(row)}
         if found:
-            problem = wording.NO_OTHER_COLUMN if found == {wording.NIM} else wording.NO_NIM_COLUMN
+            problem = wording.NO_OTHER_COLUMN if found == {"nim"} else wording.NO_NIM_COLUMN
             row = next(row for _, row in top if _headings(row))
             raise ColumnsUnclear(problem, _titles(row), _first_columns(row))
         if nim_only and len(top) == 1:
@@ -136,35 +85,28 @@ def select_columns(
             cells: list[SheetRow] = [(number, cell, None, None) for cell in row if not is_blank((cell,))]
             return Columns((0, None, None), titles), iter(cells)
         width = max(_width(row) for _, row in top)
-        if width != len(_ALIASES) and not (nim_only and width == 1):
+        if width != len(Mahasiswa._fields) and not (nim_only and width == 1):
             raise ColumnsUnclear(wording.NO_NIM_HEADER if nim_only else wording.NO_HEADER, titles)
-        columns = Columns((0, 1, 2), titles)
+        columns = Columns(IN_ORDER, titles)
     if nim_only:
-        columns = columns._replace(places=(columns.places[0], None, None))
+        columns = columns._replace(of_fields=(columns.of_fields[0], None, None))
     first = 0 if header is None else header + 1
-    return columns, _selected(chain(top[first:], rows), columns.places)
+    return columns, _selected(chain(top[first:], rows), columns.of_fields)
 
 
 def is_header(row: Iterable[object], *, nim_only: bool = False) -> bool:
     """Whether a row names the column of the NIM and, unless `nim_only`, at least one other."""
     fields = {field for field, _, _ in _headings(row)}
-    return wording.NIM in fields if nim_only else fields > {wording.NIM}
+    return "nim" in fields if nim_only else fields > {"nim"}
 
 
 def is_repeated_header(cells: Sequence[Cell]) -> bool:
     """Whether the three selected cells of a row are a header again, as in a sheet with a header on each printed page."""
-    return is_header(cells) and (wording.NIM, 0) in {(field, column) for field, _, column in _headings(cells)}
+    return any(field == "nim" for field, _, _ in _headings(cells[:1])) and is_header(cells)
 
 
-def is_blank(cells: Sequence[Cell]) -> bool:
-    """Whether no cell has a text. Raises TooBig if there are too many to look at."""
-    if len(cells) > ROW_MAX_CELLS:
-        raise TooBig(wording.TOO_HEAVY)
-    return all(cell is None or (isinstance(cell, str) and (not cell or cell.isspace())) for cell in cells)
-
-
-def _selected(rows: Iterable[tuple[int, Sequence[Cell]]], places: Places) -> Iterator[SheetRow]:
-    columns = a, b, c = [_NO_COLUMN if place is None else place for place in places]
+def _selected(rows: Iterable[RawRow], of_fields: FieldColumns) -> Iterator[SheetRow]:
+    columns = a, b, c = [_NO_COLUMN if column is None else column for column in of_fields]
     for number, row in rows:
         try:
             nim, nama, alamat = row[a], row[b], row[c]
@@ -178,24 +120,24 @@ def _selected(rows: Iterable[tuple[int, Sequence[Cell]]], places: Places) -> Ite
 _NO_COLUMN = 1 << 30  # past the end of every row, so each of its cells is blank
 
 
-def _checked(chosen: Places, titles: list[str]) -> Places:
+def _checked(chosen: FieldColumns, titles: list[str]) -> FieldColumns:
     """The columns that a person has chosen. Raises ColumnsUnclear if they cannot be used."""
     nim, nama, alamat = chosen
     if nim is None or (nama is None and alamat is None):
         raise ColumnsUnclear(wording.COLUMN_NOT_CHOSEN, titles)
-    given = [place for place in chosen if place is not None]
+    given = [column for column in chosen if column is not None]
     if len(set(given)) < len(given):
         raise ColumnsUnclear(wording.COLUMN_CHOSEN_TWICE, titles)
     return chosen
 
 
-def _columns_of(header: Sequence[Cell], titles: list[str]) -> Places:
+def _columns_of(header: Sequence[Cell], titles: list[str]) -> FieldColumns:
     """The best column for each field. Raises ColumnsUnclear if two columns are equally good."""
-    best: dict[str, tuple[int, int]] = {}
+    best: dict[Field, tuple[int, int]] = {}
     for field, rank, column in _headings(header):
         if field in best and best[field][0] == rank:
             first, second = wording.column_letter(best[field][1]), wording.column_letter(column)
-            problem = wording.TWO_COLUMNS.format(field=field, first=first, second=second)
+            problem = wording.TWO_COLUMNS.format(field=wording.LABELS[field], first=first, second=second)
             raise ColumnsUnclear(problem, titles, _first_columns(header))
         if field not in best or rank < best[field][0]:
             best[field] = (rank, column)
@@ -203,10 +145,10 @@ def _columns_of(header: Sequence[Cell], titles: list[str]) -> Places:
     return nim, nama, alamat
 
 
-def _first_columns(header: Sequence[Cell]) -> Places:
+def _first_columns(header: Sequence[Cell]) -> FieldColumns:
     """The first column for each field that the header names."""
     first = {field: column for field, _, column in reversed(_headings(header))}
-    nim, nama, alamat = (first.get(field) for field in _ALIASES)
+    nim, nama, alamat = map(first.get, _ALIASES)
     return nim, nama, alamat
 
 
@@ -214,10 +156,10 @@ def _titles(row: Sequence[Cell]) -> list[str]:
     """The texts of a row by which a person recognises its columns."""
     texts = (cell[:TITLE_MAX_CHARACTERS] if isinstance(cell, str) else "" for cell in row[:MAX_TITLES])
     titles = [" ".join(text.split()) for text in texts]
-    return titles + [""] * (len(_ALIASES) - len(titles))
+    return titles + [""] * (len(Mahasiswa._fields) - len(titles))
 
 
-def _headings(row: Iterable[object]) -> list[tuple[str, int, int]]:
+def _headings(row: Iterable[object]) -> list[tuple[Field, int, int]]:
     """The field, the rank of the alias and the column of each cell that names a field."""
     return [
         (*_RANKS[alias], column)

@@ -1,6 +1,5 @@
 """Reads CSV files of any encoding and separator, and cells that were copied from a spreadsheet and pasted."""
 
-import codecs
 import csv
 import io
 import re
@@ -13,31 +12,18 @@ from threading import Event
 from typing import BinaryIO, NamedTuple, TypeVar
 
 from mahasiswa import wording
-from mahasiswa.sheets.columns import (
-    CELL_MAX_CHARACTERS,
-    ROW_MAX_CELLS,
-    BadCell,
-    Cell,
-    is_blank,
-    is_header,
-)
-from mahasiswa.sheets.csv_form import START, is_utf8, read_row
+from mahasiswa.sheets.cells import CELL_MAX_CHARACTERS, ROW_MAX_CELLS, BadCell, Cell, RawRow, is_blank
+from mahasiswa.sheets.columns import is_header
+from mahasiswa.sheets.csv_form import START, read_row
 from mahasiswa.sheets.errors import SheetError, Stopped, TooBig
-from mahasiswa.sheets.whole import RawRow
+from mahasiswa.sheets.file_kind import SAMPLE_BYTES, STEP_BYTES, encoding_of
 
 T = TypeVar("T")
 
-SAMPLE_BYTES = 1 << 16
 SAMPLE_ROWS = 100
-
-STEP_BYTES = 1 << 18
-"""Maximum bytes that one call of C code reads, because no other thread runs meanwhile."""
 
 ROW_MAX_CHARACTERS = 1 << 20
 """Maximum length of a row of CSV, because one call splits it into cells. It takes 15 ms."""
-
-BATCH_CHARACTERS = 1 << 16
-"""Length of the text that is read as a batch of rows, about a thousand."""
 
 CHECK_LINES = 16
 """Lines between two checks: whether the caller has set `stop`, and whether there are too many lines."""
@@ -46,71 +32,10 @@ _SEPARATORS = ";\t,"
 _END = "\0the end of the file\0"
 
 
-class CsvRows:
-    """The rows of a CSV text, one by one or in batches. A caller may change between the two."""
-
-    def __init__(self, text: io.TextIOWrapper, separator: str, max_lines: int | None, stop: Event | None) -> None:
-        self._text = text
-        self._separator = separator
-        self._unread = io.StringIO()  # a part of the text that could not be read as a batch
-        self._lines = _watched(iter(self._line, ""), max_lines, stop)
-        self._one_by_one: Iterator[tuple[int, list[str], Sequence[str]]] | None = None
-        self._number = 0
-
-    def __iter__(self) -> Iterator[RawRow]:
-        return self
-
-    def __next__(self) -> RawRow:
-        if self._one_by_one is None:
-            self._one_by_one = _csv_rows(self._lines, self._separator, self._number + 1)
-        self._number, cells, _ = next(self._one_by_one)
-        return self._number, cells
-
-    def batch(self) -> tuple[int, Sequence[Sequence[str]]] | None:
-        """The number of the next row, and about a thousand rows.
-
-        None if there are none, or if they must be read one by one: a quote opens in them and does not end, a cell is
-        too long, or they hold a NUL.
-        """
-        try:
-            block = self._unread.read() or self._text.read(BATCH_CHARACTERS)
-            block += self._text.readline(ROW_MAX_CHARACTERS)
-            is_in_quotes = block.count('"') % 2  # perhaps: a quote within a cell may be a part of it
-            while (
-                is_in_quotes and len(block) < 2 * BATCH_CHARACTERS and (line := self._text.readline(BATCH_CHARACTERS))
-            ):
-                block += line
-                is_in_quotes = (is_in_quotes + line.count('"')) % 2
-        except UnicodeDecodeError as error:
-            raise SheetError(wording.NOT_A_SPREADSHEET) from error
-        rows = self._whole_rows(block)
-        if not rows:
-            self._unread = io.StringIO(block, newline="")
-            return None
-        first = self._number + 1
-        self._number += len(rows)
-        self._one_by_one = None
-        return first, rows
-
-    def _whole_rows(self, block: str) -> list[list[str]] | None:
-        if len(block) >= ROW_MAX_CHARACTERS or "\0" in block:
-            return None
-        lines = chain(io.StringIO(block, newline=""), [_END])
-        try:
-            rows = list(csv.reader(lines, delimiter=self._separator))
-        except csv.Error:
-            return None
-        return rows if rows.pop() == [_END] else None
-
-    def _line(self) -> str:
-        """The next line. A line that is too long comes in parts."""
-        return self._unread.readline(ROW_MAX_CHARACTERS) or self._text.readline(ROW_MAX_CHARACTERS)
-
-
 class Delimited(NamedTuple):
     """The rows of a text. Those of our own export are without the header, and their cells are NIM, Nama and Alamat."""
 
-    rows: Iterator[RawRow] | CsvRows
+    rows: Iterator[RawRow]
     is_export: bool = False
 
 
@@ -124,17 +49,11 @@ def read_csv(file: BinaryIO, *, max_lines: int | None = None, stop: Event | None
     is_export = encoding == "utf-8-sig" and file.read(len(START)) == START
     file.seek(0)
     text = io.TextIOWrapper(file, encoding=encoding, newline="")
+    # A line that is too long comes in parts.
+    lines = _watched(iter(partial(text.readline, ROW_MAX_CHARACTERS), ""), max_lines, stop)
     try:
         sample = _sample(text)
-        if is_export:
-            # A line that is too long comes in parts.
-            lines = _watched(iter(partial(text.readline, ROW_MAX_CHARACTERS), ""), max_lines, stop)
-            yield Delimited(_export_rows(lines), is_export)
-        else:
-            separator = _instructed(sample)
-            if separator:
-                text.readline()
-            yield Delimited(CsvRows(text, separator or _separator(sample), max_lines, stop))
+        yield Delimited(_export_rows(lines) if is_export else _rows(lines, sample), is_export)
     finally:
         text.detach()
 
@@ -197,7 +116,7 @@ def _export_rows(lines: Iterator[str]) -> Iterator[RawRow]:
     next(lines)
     for number, cells, row_lines in _csv_rows(lines, ";", 2):
         if cells and (cells[0] or not is_blank(cells)):
-            yield number, read_row(number, cells, row_lines)[1:]
+            yield read_row(number, cells, row_lines)
 
 
 def _watched(items: Iterable[T], most: int | None, stop: Event | None) -> Iterator[T]:
@@ -259,37 +178,6 @@ def _separator(sample: str) -> str:
         return max(_SEPARATORS, key=score)
     except csv.Error:
         return _SEPARATORS[0]
-
-
-def is_html(file: BinaryIO) -> bool:
-    """Whether a file begins with a tag. Its name does not count."""
-    start = _start_of(file)
-    if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        start = start[: len(start) & ~1].decode("utf-16", "replace").encode("ascii", "replace")
-    start = start.removeprefix(codecs.BOM_UTF8).lstrip()
-    return start[:1] == b"<" and (start[1:2].isalpha() or start[1:2] in (b"!", b"?"))
-
-
-def encoding_of(file: BinaryIO) -> str:
-    """UTF-8 or UTF-16 by the byte order mark, UTF-8 if the whole file is valid UTF-8, otherwise Windows-1252."""
-    start = _start_of(file)
-    if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        return "utf-16"
-    if not start.strip():
-        raise SheetError(wording.EMPTY)
-    if b"\0" in start:
-        raise SheetError(wording.NOT_A_SPREADSHEET)
-    try:
-        return "utf-8-sig" if is_utf8(iter(partial(file.read, STEP_BYTES), b"")) else "windows-1252"
-    finally:
-        file.seek(0)
-
-
-def _start_of(file: BinaryIO) -> bytes:
-    file.seek(0)
-    start = file.read(SAMPLE_BYTES)
-    file.seek(0)
-    return start
 
 
 # Excel puts a copied cell in quotes only if it holds a line break, a tab or a quote. Any other quote is the text's own.

@@ -20,14 +20,14 @@ class TooBig(SheetError):
 
 
 class ColumnsUnclear(SheetError):
-    """The columns were not found. `titles` are those among which a person can choose, `places` those that are clear."""
+    """The columns were not found. `titles` are those among which a person can choose, `of_fields` the columns that are clear."""
 
     def __init__(
-        self, problem: str, titles: list[str], places: tuple[int | None, int | None, int | None] = (None, None, None)
+        self, problem: str, titles: list[str], of_fields: tuple[int | None, int | None, int | None] = (None, None, None)
     ) -> None:
         super().__init__(problem)
         self.titles = titles
-        self.places = places
+        self.of_fields = of_fields
 
 
 class NotCarried(SheetError):

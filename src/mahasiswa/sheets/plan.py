@@ -9,46 +9,49 @@ from typing import NamedTuple
 
 from mahasiswa import wording
 from mahasiswa.record import NIM_MAX_CHARACTERS, Mahasiswa, Write, digest, digest_or_dash, near_key
-from mahasiswa.sheets.book import Book
-from mahasiswa.sheets.cleaning import Answer, InvalidRow, NimCell, Row, Skipped
-from mahasiswa.sheets.columns import Verbatim
+from mahasiswa.sheets.carried_file import VERSI_MAX_CHARACTERS, CarriedFile
+from mahasiswa.sheets.cells import Verbatim, has_digit
+from mahasiswa.sheets.cleaning import CleanedRow, InvalidRow, NimCell, RowResult, SkippedRow
+
+NAMA_MAX_CHARACTERS = 60
+"""Maximum length of a name in a notice about another record."""
 
 
-class Entry(NamedTuple):
+class PlannedRow(NamedTuple):
     """A row of the file with the record that it would make. `before` is None if there is no such record yet."""
 
-    row: Row
+    row: CleanedRow
     before: Mahasiswa | None
     after: Mahasiswa
     notices: tuple[str, ...] = ()  # changes that were made to the texts, and doubts, in Indonesian
 
 
-class Plan(NamedTuple):
+class ImportPlan(NamedTuple):
     """The changes that a file would make, in the order of its rows."""
 
-    new: list[Entry]
-    changed: list[Entry]
-    same: list[Entry]
+    new: list[PlannedRow]
+    changed: list[PlannedRow]
+    same: list[PlannedRow]
     wrong: list[InvalidRow]
-    doubted: list[Entry]  # new records whose NIM has no digit, until a person says that it is right
-    skipped: list[Skipped]
+    doubted: list[PlannedRow]  # new records whose NIM has no digit, until a person says that it is right
+    skipped: list[SkippedRow]
 
 
 def compare(
-    answers: Iterable[Answer],
+    results: Iterable[RowResult],
     existing: Mapping[str, Mahasiswa],
     near: Collection[Mahasiswa] = (),
     accepted: AbstractSet[int] = frozenset(),
-) -> Plan:
+) -> ImportPlan:
     """Sort the rows into new, changed and unchanged records, and rows that are not written.
 
     A blank cell keeps the record's text. `near` are stored records whose NIM may be the same as that of a new one.
     `accepted` are the rows whose NIM without a digit a person has confirmed.
     """
-    plan = Plan([], [], [], [], [], [])
+    plan = ImportPlan([], [], [], [], [], [])
     neighbours = _Neighbours(near)
-    for row in answers:
-        if isinstance(row, Skipped):
+    for row in results:
+        if isinstance(row, SkippedRow):
             plan.skipped.append(row)
             continue
         if isinstance(row, InvalidRow):
@@ -66,41 +69,41 @@ def compare(
         notices = cleaned + warnings + similar
         if after != before and (_is_joined(nama, after.nama) or _is_joined(alamat, after.alamat)):
             notices += (wording.LINE_BREAKS,)
-        entry = Entry(row, before, after, notices)
+        planned = PlannedRow(row, before, after, notices)
         if before is not None:
-            (plan.same if after == before else plan.changed).append(entry)
-        elif number not in accepted and not isinstance(nim, Verbatim) and not _has_digit(nim):
-            plan.doubted.append(entry)
+            (plan.same if after == before else plan.changed).append(planned)
+        elif number not in accepted and not isinstance(nim, Verbatim) and not has_digit(nim):
+            plan.doubted.append(planned)
         else:
-            plan.new.append(entry)
+            plan.new.append(planned)
     return plan
 
 
-def shown(book: Book, plan: Plan) -> Book:
-    """The book with the changes that the preview shows, so that a confirmation writes only these."""
-    new, changed = ([entry.row.number for entry in entries] for entries in (plan.new, plan.changed))
-    return book._replace(new=new, changed=changed, versi=_versi(plan.changed))
+def with_shown_changes(file: CarriedFile, plan: ImportPlan) -> CarriedFile:
+    """The file with the changes that the preview shows, so that a confirmation writes only these."""
+    new, changed = ([planned.row.number for planned in rows] for rows in (plan.new, plan.changed))
+    return file._replace(new=new, changed=changed, versi=_versi(plan.changed))
 
 
-def writes(book: Book, plan: Plan, *, update: bool) -> list[Write] | None:
-    """The changes to write after the preview that showed `book`. None if a record has changed since.
+def confirmed_writes(file: CarriedFile, plan: ImportPlan, *, update: bool) -> list[Write] | None:
+    """The changes to write after the preview that showed `file`. None if a record has changed since.
 
     `plan` is a new comparison with the records that are stored now.
     """
-    now = {entry.row.number: entry for entry in chain(plan.new, plan.changed, plan.same)}
-    new, changed = ([now[number] for number in numbers if number in now] for numbers in (book.new, book.changed))
+    now = {planned.row.number: planned for planned in chain(plan.new, plan.changed, plan.same)}
+    new, changed = ([now[number] for number in numbers if number in now] for numbers in (file.new, file.changed))
     if not update:
         changed = []
-    elif len(changed) < len(book.changed):
+    elif len(changed) < len(file.changed):
         return None
-    pending = [entry for entry in chain(new, changed) if entry.after != entry.before]
-    if len(new) == len(book.new) and not pending:  # a confirmation that is sent twice, as by a double click
+    pending = [planned for planned in chain(new, changed) if planned.after != planned.before]
+    if len(new) == len(file.new) and not pending:  # a confirmation that is sent twice, as by a double click
         return []
-    if len(new) < len(book.new) or any(entry.before for entry in new if entry.after != entry.before):
+    if len(new) < len(file.new) or any(planned.before for planned in new if planned.after != planned.before):
         return None
-    if changed and (_versi(changed) != book.versi or not all(entry.before for entry in changed)):
+    if changed and (_versi(changed) != file.versi or not all(planned.before for planned in changed)):
         return None
-    return [Write(entry.after, digest(entry.before) if entry.before else None) for entry in pending]
+    return [Write(planned.after, digest(planned.before) if planned.before else None) for planned in pending]
 
 
 def not_found(cells: Iterable[NimCell], existing: Collection[str], near: Collection[Mahasiswa]) -> list[NimCell]:
@@ -118,7 +121,6 @@ def not_found(cells: Iterable[NimCell], existing: Collection[str], near: Collect
     ]
 
 
-_has_digit = re.compile("[0-9]").search
 _has_line_break = re.compile(r"[\r\n]").search
 
 
@@ -144,10 +146,10 @@ def _is_joined(cell: str | None, text: str) -> bool:
     return bool(cell and _has_line_break(cell) and not _has_line_break(text))
 
 
-def _versi(entries: Iterable[Entry]) -> str:
-    """One digest of the records that these entries replace."""
-    digests = (digest_or_dash(entry.before) for entry in entries)
-    return hashlib.sha256(",".join(digests).encode()).hexdigest()[:32]
+def _versi(rows: Iterable[PlannedRow]) -> str:
+    """One digest of the records that these rows replace."""
+    digests = (digest_or_dash(planned.before) for planned in rows)
+    return hashlib.sha256(",".join(digests).encode()).hexdigest()[:VERSI_MAX_CHARACTERS]
 
 
 class _Neighbours:
@@ -155,9 +157,9 @@ class _Neighbours:
 
     def __init__(self, near: Collection[Mahasiswa]) -> None:
         self._stored = {near_key(record.nim): record for record in near}
-        self._rows: dict[str, Row | NimCell] = {}
+        self._rows: dict[str, CleanedRow | NimCell] = {}
 
-    def notices(self, row: Row | NimCell, *, is_new: bool) -> tuple[str, ...]:
+    def notices(self, row: CleanedRow | NimCell, *, is_new: bool) -> tuple[str, ...]:
         """The notice about a row, if there is one. A row of a record that exists needs none."""
         key = near_key(row.nim)
         earlier = self._rows.setdefault(key, row)
@@ -176,16 +178,14 @@ class _Neighbours:
         return (" ".join(found),) if found else ()
 
 
-NAMA_MAX_CHARACTERS = 60
-"""Maximum length of a name in a notice about another record."""
-
-
-def near_nims(answers: Sequence[Answer], existing: Mapping[str, Mahasiswa]) -> list[str]:
+def near_nims(results: Sequence[RowResult], existing: Mapping[str, Mahasiswa]) -> list[str]:
     """The NIMs of new records, whose neighbours in the database are to be found."""
-    return [row.nim for row in answers if isinstance(row, Row) and row.nim not in existing]
+    return [row.nim for row in results if isinstance(row, CleanedRow) and row.nim not in existing]
 
 
-def nims(answers: Sequence[Answer]) -> list[str]:
+def nims(results: Sequence[RowResult]) -> list[str]:
     """The NIMs that stand in a file, also in rows that cannot be written."""
-    found = (row.nim if isinstance(row, Row) else row.cells[0] for row in answers if not isinstance(row, Skipped))
+    found = (
+        row.nim if isinstance(row, CleanedRow) else row.cells[0] for row in results if not isinstance(row, SkippedRow)
+    )
     return [nim for nim in found if len(nim) <= NIM_MAX_CHARACTERS]

@@ -1,17 +1,19 @@
 """Reads a spreadsheet file of any kind, which it recognises by the content and not by the name."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import chain, islice
+from itertools import chain
 from threading import Event
 from typing import BinaryIO, cast
 
 from mahasiswa import wording
-from mahasiswa.sheets.columns import HEADER_WITHIN_ROWS, Batch, Columns, Places, SheetRow, select_columns
-from mahasiswa.sheets.delimited import CHECK_LINES, CsvRows, is_html, read_csv, read_pasted
+from mahasiswa.sheets.cells import RawRow, SheetRow
+from mahasiswa.sheets.columns import IN_ORDER, Columns, FieldColumns, select_columns
+from mahasiswa.sheets.delimited import CHECK_LINES, read_csv, read_pasted
 from mahasiswa.sheets.errors import ColumnsUnclear, SheetError, Stopped, TooBig
-from mahasiswa.sheets.whole import RawRow, Room, Sheet
+from mahasiswa.sheets.file_kind import is_workbook
+from mahasiswa.sheets.kept_sheets import KeepingBudget, Sheet
 from mahasiswa.sheets.workbook import read_workbook
 
 UPLOAD_MAX_BYTES = 16 << 20
@@ -20,15 +22,9 @@ UPLOAD_MAX_BYTES = 16 << 20
 UPLOAD_MAX_ROWS = 10_000
 """Maximum rows of a file or of pasted cells that a person previews."""
 
-SELECTED_ROWS = 40 * HEADER_WITHIN_ROWS
-"""Rows in a batch of rows that were read one by one."""
-
-_ZIP = b"PK\3\4"  # xlsx, ods
-_COMPOUND = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"  # xls, and any Office file with a password
-
 
 @dataclass(frozen=True)
-class Limits:
+class ReadLimits:
     """Limits for reading one file. None is no limit. The last three are for the process that reads a workbook."""
 
     file_bytes: int | None
@@ -37,19 +33,19 @@ class Limits:
     output_bytes: int | None  # maximum output of the process
     memory_bytes: int
     seconds: float
-    whole: bool = False  # all cells of a small file are kept, so that a person can choose other columns
+    keeps_all_cells: bool = False  # all cells of a small file are kept, so that a person can choose other columns
 
 
-WEB = Limits(
+WEB = ReadLimits(
     file_bytes=UPLOAD_MAX_BYTES,
     rows=UPLOAD_MAX_ROWS,
     lines=1_048_576,  # as in Excel
     output_bytes=32 << 20,
     memory_bytes=512 << 20,
     seconds=20,
-    whole=True,
+    keeps_all_cells=True,
 )
-COMMAND_LINE = Limits(file_bytes=None, rows=None, lines=None, output_bytes=None, memory_bytes=2 << 30, seconds=600)
+COMMAND_LINE = ReadLimits(file_bytes=None, rows=None, lines=None, output_bytes=None, memory_bytes=2 << 30, seconds=600)
 
 
 @dataclass(frozen=True)
@@ -60,7 +56,7 @@ class Choice:
     """
 
     sheet: str | None = None
-    places: Places | None = None
+    columns: FieldColumns | None = None
     nim_only: bool = False
 
 
@@ -68,45 +64,26 @@ class Choice:
 class Table:
     """The rows of a file, read one by one, and the columns and the sheet that they come from.
 
-    `sheets` has all cells of a small file; the sheet that is read comes first. `others` are the names of all other
-    sheets. If the columns could not be found, `unclear` is the reason, and there are no rows. `csv_rows` is set if the
-    rows can also be read in batches.
+    `kept_sheets` has all cells of a small file; the sheet that is read comes first. `other_sheets` are the names of all
+    other sheets. If the columns could not be found, `columns_problem` is the reason, and there are no rows.
     """
 
     columns: Columns
     rows: Iterator[SheetRow]
     sheet: str = ""
-    others: list[str] = field(default_factory=list)
-    sheets: list[Sheet] = field(default_factory=list)
-    unclear: str = ""
-    csv_rows: CsvRows | None = None
+    other_sheets: list[str] = field(default_factory=list)
+    kept_sheets: list[Sheet] = field(default_factory=list)
+    columns_problem: str = ""
 
     def __iter__(self) -> Iterator[SheetRow]:
-        if self.unclear:
-            raise SheetError(self.unclear)
+        if self.columns_problem:
+            raise SheetError(self.columns_problem)
         return self.rows
-
-    def batches(self) -> Iterator[Batch | Sequence[SheetRow]]:
-        """The same rows, about a thousand at a time. Most rows of CSV come as a Batch, whose cells are not selected."""
-        rows = iter(self)
-        # The first selected rows are more than those that were read to find the columns.
-        while batch := list(islice(rows, SELECTED_ROWS)):
-            yield batch
-            while self.csv_rows is not None and (read := self.csv_rows.batch()):
-                yield Batch(*read, self.columns.places)
-
-
-def is_workbook(file: BinaryIO) -> bool:
-    """Whether a file is to be read in a process of its own: a workbook or a web page, by its first bytes."""
-    file.seek(0)
-    start = file.read(8)
-    file.seek(0)
-    return start.startswith((_ZIP, _COMPOUND)) or is_html(file)
 
 
 @contextmanager
 def read(
-    file: BinaryIO, limits: Limits = WEB, stop: Event | None = None, choice: Choice | None = None
+    file: BinaryIO, limits: ReadLimits = WEB, stop: Event | None = None, choice: Choice | None = None
 ) -> Iterator[Table]:
     """The rows of an xlsx, xls, ods, HTML or CSV file, valid within the `with`. It must be seekable, and stays open.
 
@@ -123,7 +100,7 @@ def read(
         with read_csv(file, max_lines=limits.lines, stop=stop) as text:
             if text.is_export:
                 rows = cast("Iterator[SheetRow]", ((number, *cells) for number, cells in text.rows))
-                yield Table(Columns((0, 1, 2), list(wording.HEADER)), _at_most(limits.rows, rows, stop))
+                yield Table(Columns(IN_ORDER, list(wording.HEADER)), _at_most(limits.rows, rows, stop))
             else:
                 yield _table(text.rows, limits, stop, choice)
         return
@@ -133,20 +110,20 @@ def read(
         output_bytes=limits.output_bytes,
         memory_bytes=limits.memory_bytes,
         seconds=limits.seconds,
-        whole=limits.whole,
+        keep_all_cells=limits.keeps_all_cells,
         sheet=choice.sheet,
-        places=choice.places,
+        columns=choice.columns,
         nim_only=choice.nim_only,
         stop=stop,
     ) as workbook:
         if workbook.selected:
             columns, selected = workbook.selected
-            yield Table(columns, _at_most(limits.rows, selected, stop), workbook.sheet, workbook.others)
+            yield Table(columns, _at_most(limits.rows, selected, stop), workbook.sheet, workbook.other_sheets)
         else:
-            yield table_of(workbook.sheets, workbook.others, choice, limits, stop)
+            yield table_of(workbook.kept_sheets, workbook.other_sheets, choice, limits, stop)
 
 
-def read_text(text: str, limits: Limits = WEB, stop: Event | None = None, choice: Choice | None = None) -> Table:
+def read_text(text: str, limits: ReadLimits = WEB, stop: Event | None = None, choice: Choice | None = None) -> Table:
     """The rows of cells that were pasted from a spreadsheet. Raises as `read` does."""
     choice = choice or Choice()
     rows = read_pasted(text, max_lines=limits.lines, stop=stop, nim_only=choice.nim_only)
@@ -154,26 +131,28 @@ def read_text(text: str, limits: Limits = WEB, stop: Event | None = None, choice
 
 
 def table_of(
-    sheets: list[Sheet], others: list[str], choice: Choice, limits: Limits = WEB, stop: Event | None = None
+    sheets: list[Sheet],
+    other_sheets: list[str],
+    choice: Choice,
+    limits: ReadLimits = WEB,
+    stop: Event | None = None,
 ) -> Table:
-    """The rows of the first of these sheets, which are kept whole."""
+    """The rows of the first of these sheets, which have all their cells."""
     first = sheets[0]
     try:
-        columns, rows = select_columns(first.rows, choice.places, nim_only=choice.nim_only)
+        columns, rows = select_columns(first.rows, choice.columns, nim_only=choice.nim_only)
     except ColumnsUnclear as error:
-        unclear = Columns(choice.places or error.places, error.titles)
-        return Table(unclear, iter(()), first.name, others, sheets, str(error))
-    return Table(columns, _at_most(limits.rows, rows, stop), first.name, others, sheets)
+        unclear = Columns(choice.columns or error.of_fields, error.titles)
+        return Table(unclear, iter(()), first.name, other_sheets, sheets, str(error))
+    return Table(columns, _at_most(limits.rows, rows, stop), first.name, other_sheets, sheets)
 
 
-def _table(rows: Iterable[RawRow], limits: Limits, stop: Event | None, choice: Choice) -> Table:
-    rows = iter(rows)
-    kept, fit = Room().take(rows) if limits.whole else ([], False)
+def _table(rows: Iterator[RawRow], limits: ReadLimits, stop: Event | None, choice: Choice) -> Table:
+    kept, fit = KeepingBudget().take(rows) if limits.keeps_all_cells else ([], False)
     if fit:
         return table_of([Sheet("", kept)], [], choice, limits, stop)
-    columns, selected = select_columns(chain(kept, rows), choice.places, nim_only=choice.nim_only)
-    csv_rows = rows if limits.rows is None and isinstance(rows, CsvRows) else None
-    return Table(columns, _at_most(limits.rows, selected, stop), csv_rows=csv_rows)
+    columns, selected = select_columns(chain(kept, rows), choice.columns, nim_only=choice.nim_only)
+    return Table(columns, _at_most(limits.rows, selected, stop))
 
 
 def _at_most(limit: int | None, rows: Iterator[SheetRow], stop: Event | None) -> Iterator[SheetRow]:

@@ -17,9 +17,10 @@ from contextlib import contextmanager
 from typing import Any, BinaryIO, NamedTuple
 
 from mahasiswa import wording
-from mahasiswa.sheets.columns import BadCell, Cell, Columns, Places, SheetRow
+from mahasiswa.sheets.cells import SheetRow, cell_from_json
+from mahasiswa.sheets.columns import Columns, FieldColumns
 from mahasiswa.sheets.errors import SheetError, Stopped, TooBig
-from mahasiswa.sheets.whole import Sheet
+from mahasiswa.sheets.kept_sheets import Sheet
 
 LINE_MAX_BYTES = 8 << 20
 
@@ -30,12 +31,12 @@ _CHILD_VARIABLES = ("PYTHONPATH", "PYTHONHOME", "PYTHONDONTWRITEBYTECODE", "PATH
 
 
 class Workbook(NamedTuple):
-    """The sheet that is read. Either its columns are selected, or `sheets` are whole ones, this sheet first."""
+    """The sheet that is read. Either its columns are selected, or `kept_sheets` have all cells, this sheet first."""
 
     sheet: str
-    others: list[str]  # the names of all other sheets
+    other_sheets: list[str]  # the names of all other sheets
     selected: tuple[Columns, Iterator[SheetRow]] | None
-    sheets: list[Sheet]
+    kept_sheets: list[Sheet]
 
 
 @contextmanager
@@ -46,29 +47,31 @@ def read_workbook(
     output_bytes: int | None,
     memory_bytes: int,
     seconds: float,
-    whole: bool,
+    keep_all_cells: bool,
     sheet: str | None = None,
-    places: Places | None = None,
+    columns: FieldColumns | None = None,
     nim_only: bool = False,
     stop: threading.Event | None = None,
 ) -> Iterator[Workbook]:
     """The rows of an xlsx, xls or ods file. The child process ends with this context, or soon after `stop` is set.
 
-    With `whole`, all cells of a small workbook are read. `sheet` and `places` are a person's choice. `seconds` limits
+    With `keep_all_cells`, all cells of a small workbook are read. `sheet` and `columns` are a person's choice. `seconds` limits
     only the time in which the child is waited for. Raises SheetError, at once or while the rows are read, and Stopped after `stop`
     was set.
     """
     stop = stop or threading.Event()
     with (
         _with_descriptor(file) as real,
-        _child(real, memory_bytes, seconds, max_rows, json.dumps([whole, sheet, places, nim_only])) as process,
+        _child(
+            real, memory_bytes, seconds, max_rows, json.dumps([keep_all_cells, sheet, columns, nim_only])
+        ) as process,
         _killed_after(stop, process),
     ):
         messages = _messages(process, seconds, output_bytes, stop)
         head = next(messages)
         if head["columns"]:
-            columns = Columns(*head["columns"])
-            yield Workbook(head["sheet"], head["others"], (columns, _rows(messages)), [])
+            selected = Columns(*head["columns"]), _rows(messages)
+            yield Workbook(head["sheet"], head["others"], selected, [])
         else:
             yield Workbook(head["sheet"], head["others"], None, _sheets(messages))
 
@@ -178,10 +181,7 @@ def _error_of_ended(process: subprocess.Popen[bytes], *, ready: bool) -> Excepti
 def _rows(batches: Iterator[Any]) -> Iterator[SheetRow]:
     for batch in batches:
         for number, nim, nama, alamat in batch:
-            if list in (type(nim), type(nama), type(alamat)):
-                yield number, _cell(nim), _cell(nama), _cell(alamat)
-            else:
-                yield number, nim, nama, alamat
+            yield number, cell_from_json(nim), cell_from_json(nama), cell_from_json(alamat)
 
 
 def _sheets(messages: Iterator[Any]) -> list[Sheet]:
@@ -190,9 +190,5 @@ def _sheets(messages: Iterator[Any]) -> list[Sheet]:
         if isinstance(message, dict):
             sheets.append(Sheet(message["sheet"], []))
         else:
-            sheets[-1].rows.extend((number, list(map(_cell, cells))) for number, cells in message)
+            sheets[-1].rows.extend((number, list(map(cell_from_json, cells))) for number, cells in message)
     return sheets
-
-
-def _cell(value: Any) -> Cell:  # noqa: ANN401 - a value of JSON
-    return BadCell(*value) if isinstance(value, list) else value

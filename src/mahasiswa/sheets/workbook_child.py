@@ -34,20 +34,12 @@ from python_calamine import (
 
 from mahasiswa import wording
 from mahasiswa.sheets.cell_marks import Mark, Marks, cell_marks
-from mahasiswa.sheets.cleaning import FIRST_INEXACT
-from mahasiswa.sheets.columns import (
-    CELL_MAX_CHARACTERS,
-    HEADER_WITHIN_ROWS,
-    BadCell,
-    Cell,
-    Places,
-    is_header,
-    select_columns,
-)
-from mahasiswa.sheets.delimited import is_html
+from mahasiswa.sheets.cells import CELL_MAX_CHARACTERS, FIRST_INEXACT, BadCell, Cell, RawRow
+from mahasiswa.sheets.columns import HEADER_WITHIN_ROWS, FieldColumns, is_header, select_columns
 from mahasiswa.sheets.errors import SheetError, TooBig
+from mahasiswa.sheets.file_kind import is_compound, is_html, is_zip
 from mahasiswa.sheets.html_table import html_rows
-from mahasiswa.sheets.whole import Room
+from mahasiswa.sheets.kept_sheets import MAX_SHEETS, NAME_MAX_CHARACTERS, KeepingBudget
 
 try:
     import resource
@@ -62,11 +54,20 @@ BATCH_CHARACTERS = 1 << 16
 
 def main() -> None:
     memory_bytes, seconds, max_rows = map(int, sys.argv[1:4])
-    whole, chosen, places, nim_only = json.loads(sys.argv[4])
+    keep_all_cells, chosen_sheet, chosen_columns, nim_only = json.loads(sys.argv[4])
     _limit(memory_bytes, seconds)
     _send("ready")
     try:
-        _read(os.fdopen(0, "rb"), max_rows, memory_bytes, whole=whole, chosen=chosen, places=places, nim_only=nim_only)
+        with os.fdopen(0, "rb") as file:
+            _read(
+                file,
+                max_rows,
+                memory_bytes,
+                keep_all_cells=keep_all_cells,
+                chosen_sheet=chosen_sheet,
+                chosen_columns=chosen_columns,
+                nim_only=nim_only,
+            )
     except SheetError as error:
         _send({"error": str(error), "too_big": isinstance(error, TooBig)})
     except MemoryError:
@@ -95,14 +96,14 @@ def _read(
     max_rows: int,
     memory_bytes: int,
     *,
-    whole: bool,
-    chosen: str | None,
-    places: Places | None,
+    keep_all_cells: bool,
+    chosen_sheet: str | None,
+    chosen_columns: FieldColumns | None,
     nim_only: bool,
 ) -> None:
-    rows_of: Callable[[str], Iterator[tuple[int, list[Cell]]]]
+    rows_of: Callable[[str], Iterator[RawRow]]
     if is_html(file):
-        rows = list(html_rows(file))
+        rows: list[RawRow] = list(html_rows(file))
         if not rows:
             raise SheetError(wording.WEB_PAGE)
         name, others, rows_of = "", [], lambda _: iter(rows)
@@ -112,11 +113,11 @@ def _read(
         # Each of these reads the XML of a sheet, which takes most of the time.
         sheet_of, marks_of = cache(workbook.get_sheet_by_name), cache(partial(cell_marks, file))
         visible = _visible_sheets(workbook)
-        name = chosen if chosen and chosen in visible else _choose_sheet(visible, sheet_of, nim_only=nim_only)
+        name = chosen_sheet if chosen_sheet in visible else _choose_sheet(visible, sheet_of, nim_only=nim_only)
         others = [other for other in visible if other != name]
         rows_of = partial(_rows_of_sheet, sheet_of, marks_of)
-    room = Room()
-    cells, fit = room.take(rows_of(name)) if whole else ([], False)
+    budget = KeepingBudget()
+    cells, fit = budget.take(rows_of(name)) if keep_all_cells else ([], False)
     if fit:
         _send({"sheet": name, "others": others, "columns": None})
         while fit:
@@ -125,9 +126,9 @@ def _read(
             if not others:
                 return
             name = others.pop(0)
-            cells, fit = room.take(rows_of(name))
+            cells, fit = budget.take(rows_of(name))
         return
-    columns, selected = select_columns(rows_of(name), places, nim_only=nim_only)
+    columns, selected = select_columns(rows_of(name), chosen_columns, nim_only=nim_only)
     _send({"sheet": name, "others": others, "columns": columns})
     _send_rows(selected, max_rows)
 
@@ -145,7 +146,7 @@ def _open(file: BinaryIO) -> CalamineWorkbook:
 
 def _rows_of_sheet(
     sheet_of: Callable[[str], CalamineSheet], marks_of: Callable[[str], Marks], name: str
-) -> Iterator[tuple[int, list[Cell]]]:
+) -> Iterator[RawRow]:
     try:
         return _numbered(sheet_of(name), marks_of(name))
     except CalamineError as error:
@@ -154,8 +155,7 @@ def _rows_of_sheet(
 
 def _refuse_huge_archive(file: BinaryIO, memory_bytes: int) -> None:
     """Check the sizes that a ZIP file declares. They may be false, but Windows and macOS limit no memory."""
-    file.seek(0)
-    if file.read(4) == b"PK\3\4":
+    if is_zip(file):
         with contextlib.suppress(zipfile.BadZipFile), zipfile.ZipFile(file) as package:
             if sum(part.file_size for part in package.infolist()) > memory_bytes:
                 raise TooBig(wording.TOO_HEAVY)
@@ -164,18 +164,19 @@ def _refuse_huge_archive(file: BinaryIO, memory_bytes: int) -> None:
 
 def _is_encrypted(file: BinaryIO) -> bool:
     """Whether the file has the format of a workbook that Office has encrypted."""
-    file.seek(0)
-    start = file.read(8)
-    return start == b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" and "EncryptedPackage".encode("utf-16-le") in file.read()
+    return is_compound(file) and "EncryptedPackage".encode("utf-16-le") in file.read()
 
 
 def _visible_sheets(workbook: CalamineWorkbook) -> list[str]:
-    """The names of the sheets that are not hidden."""
-    return [
+    """The names of the sheets that are not hidden. Raises TooBig if they are too many or too long."""
+    names = [
         sheet.name
         for sheet in workbook.sheets_metadata
         if sheet.typ == SheetTypeEnum.WorkSheet and sheet.visible == SheetVisibleEnum.Visible
     ]
+    if len(names) > MAX_SHEETS or any(len(name) > NAME_MAX_CHARACTERS for name in names):
+        raise TooBig(wording.TOO_HEAVY)
+    return names
 
 
 def _choose_sheet(names: Sequence[str], sheet_of: Callable[[str], CalamineSheet], *, nim_only: bool) -> str:

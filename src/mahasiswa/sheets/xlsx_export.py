@@ -11,7 +11,7 @@ from typing import IO, BinaryIO
 from mahasiswa import wording
 from mahasiswa.record import Mahasiswa
 from mahasiswa.sheets.errors import NotCarried
-from mahasiswa.wording import HEADER
+from mahasiswa.wording import HEADER, column_letter
 
 CELL_MAX_UTF16_UNITS = 32_767
 """Maximum length of a text in an Excel cell. Excel counts a character outside the basic plane as two units."""
@@ -67,9 +67,19 @@ _CONSTANT_PARTS = {
 }
 
 # xml:space keeps spaces at the beginning and end of a text.
-_CELL = '<c r="{}%d" s="{}" t="inlineStr"><is><t xml:space="preserve">%s</t></is></c>'
-_RECORD_ROW = '<row r="%d">' + "".join(_CELL.format(column, 1) for column in "ABC") + "</row>\n"
-_HEADER_ROW = '<row r="%d">' + "".join(_CELL.format(column, 2) for column in "ABC") + "</row>\n"
+_LETTERS = [column_letter(column) for column in range(len(Mahasiswa._fields))]
+
+
+def _row_format(style: int) -> str:
+    """A row for `str.format`: the number of the row, then the text of each cell."""
+    cells = (
+        f'<c r="{letter}{{0}}" s="{style}" t="inlineStr"><is><t xml:space="preserve">{{{place}}}</t></is></c>'
+        for place, letter in enumerate(_LETTERS, 1)
+    )
+    return f'<row r="{{0}}">{"".join(cells)}</row>\n'
+
+
+_RECORD_ROW, _HEADER_ROW = _row_format(1), _row_format(2)
 
 _HAS_SPECIAL = re.compile("[&<>_\x00-\x08\x0b-\x1f\ud800-\udfff\ufffe\uffff]").search
 _HAS_NO_ESCAPE = re.compile("[\ud800-\udfff\ufffe\uffff]").search  # no XML holds these, nor `_xFFFE_`
@@ -89,11 +99,9 @@ def write_xlsx(records: Iterable[Mahasiswa], file: BinaryIO) -> None:
                 raise NotCarried(wording.TOO_MANY_FOR_EXCEL.format(limit=wording.number(SHEET_MAX_RECORDS)))
             for column, text in enumerate(record):
                 widths[column] = max(widths[column], len(text))
-            nim, nama, alamat = record
-            joined = nim + nama + alamat
-            if _HAS_SPECIAL(joined) or len(joined) > CELL_MAX_UTF16_UNITS // 2:
-                nim, nama, alamat = _escaped(record)
-            rows.write((_RECORD_ROW % (number, number, nim, number, nama, number, alamat)).encode())
+            joined = "".join(record)
+            is_plain = not _HAS_SPECIAL(joined) and len(joined) <= CELL_MAX_UTF16_UNITS // 2
+            rows.write(_RECORD_ROW.format(number, *(record if is_plain else _escaped(record))).encode())
         widths = [min(width, COLUMN_MAX_CHARACTERS) + 2 for width in widths]
         _write_workbook(file, widths, rows, last_row=number)
 
@@ -106,7 +114,7 @@ def write_template(file: BinaryIO) -> None:
     hints = "".join(
         f'<dataValidation showInputMessage="1" promptTitle="{title}" prompt="{escape(hint)}"'
         f' sqref="{column}2:{column}{SHEET_MAX_RECORDS + 1}"/>'
-        for column, title, hint in zip("ABC", HEADER, wording.TEMPLATE_HINTS, strict=True)
+        for column, title, hint in zip(_LETTERS, HEADER, wording.TEMPLATE_HINTS, strict=True)
     )
     validations = f'<dataValidations count="{len(HEADER)}">{hints}</dataValidations>'
     with tempfile.TemporaryFile() as no_rows:
@@ -135,7 +143,7 @@ def _write_workbook(
     workbook = f"""<workbook xmlns="{_MAIN}" xmlns:r="{_RELATION}">
 <sheets><sheet name="{wording.TEMPLATE_SHEET}" sheetId="1" r:id="rId1"/></sheets>
 <definedNames>
-<definedName name="_xlnm._FilterDatabase" localSheetId="0" hidden="1">{wording.TEMPLATE_SHEET}!$A$1:$C${last_row}</definedName>
+<definedName name="_xlnm._FilterDatabase" localSheetId="0" hidden="1">{wording.TEMPLATE_SHEET}!$A$1:${_LETTERS[-1]}${last_row}</definedName>
 </definedNames>
 </workbook>"""
     columns = "".join(
@@ -143,18 +151,18 @@ def _write_workbook(
         for column, width in enumerate(widths, 1)
     )
     before_rows = f"""{_XML}<worksheet xmlns="{_MAIN}">
-<dimension ref="A1:C{last_row}"/>
+<dimension ref="A1:{_LETTERS[-1]}{last_row}"/>
 <sheetViews><sheetView tabSelected="1" workbookViewId="0">
 <pane ySplit="1" topLeftCell="A2" activePane="bottomLeft" state="frozen"/>
 </sheetView></sheetViews>
 <cols>{columns}</cols>
 <sheetData>
-{_HEADER_ROW % (1, 1, HEADER[0], 1, HEADER[1], 1, HEADER[2])}""".encode()
+{_HEADER_ROW.format(1, *HEADER)}""".encode()
     # Without ignoredErrors Excel marks each NIM with a green corner, because it is a number stored as text.
     after_rows = f"""</sheetData>
-<autoFilter ref="A1:C{last_row}"/>
+<autoFilter ref="A1:{_LETTERS[-1]}{last_row}"/>
 {validations}
-<ignoredErrors><ignoredError sqref="A1:C{SHEET_MAX_RECORDS + 1}" numberStoredAsText="1"/></ignoredErrors>
+<ignoredErrors><ignoredError sqref="A1:{_LETTERS[-1]}{SHEET_MAX_RECORDS + 1}" numberStoredAsText="1"/></ignoredErrors>
 </worksheet>""".encode()
     sheet = zipfile.ZipInfo("xl/worksheets/sheet1.xml")
     sheet.compress_type = zipfile.ZIP_DEFLATED

@@ -1,9 +1,10 @@
 """Arranges the preview of an import for its page: tables of changes, and groups of rows with the same message."""
 
-from collections.abc import Iterable, Sequence
-from functools import cached_property
-from itertools import chain, islice
+from collections.abc import Callable, Iterable, Sequence
+from itertools import chain, islice, takewhile
 from typing import Generic, Literal, NamedTuple, TypeVar
+
+from markupsafe import escape
 
 from mahasiswa import sheets, wording
 from mahasiswa.record import Mahasiswa
@@ -16,7 +17,7 @@ Alert = Literal["", "changed", "unseen"]
 FIRST_ROWS = 10
 """Rows of a table that are visible at first. The others are folded."""
 
-OPEN_MAX_ROWS = 500
+FOLDED_MAX_ROWS = 500
 """Maximum rows of a table that are in the page although they are folded. More rows come when a person asks for them."""
 
 MAX_GROUPS = 100
@@ -25,8 +26,43 @@ MAX_GROUPS = 100
 EXAMPLES = 10
 """Rows that a group of notices shows."""
 
+MAX_REPAIRED_ROWS = 100
+"""Maximum rows that a page offers to repair at a time. Each has four fields, and a fifth one if it needs a tick."""
+
 REPAIRED_MAX_BYTES = 20_000
 """Maximum size of the texts that a page offers to repair. As a form they are at most three times as long."""
+
+PAGE_MAX_BYTES = 64 << 10
+PAGE_MAX_RATIO = 8
+"""The page is at most PAGE_MAX_BYTES and PAGE_MAX_RATIO times its form field. Otherwise a field of 132 bytes, which
+unpacks to many equal texts, could demand a page of 118 MB."""
+
+FIXED_BYTES = 24 << 10
+"""The part of PAGE_MAX_BYTES for everything that does not depend on the file."""
+
+# Maximum bytes of markup in the templates.
+COLUMN_MARKUP = 150
+SHEET_MARKUP = 110
+GROUP_MARKUP = 60
+EXAMPLE_MARKUP = 90
+REPAIR_MARKUP = 600
+ROW_MARKUP = 60
+CHANGED_ROW_MARKUP = 170
+
+
+class PageBudget:
+    """The bytes that are left for texts of the file and of the list in the page."""
+
+    def __init__(self, field: str) -> None:
+        self._left = PAGE_MAX_BYTES + (PAGE_MAX_RATIO - 1) * len(field) - FIXED_BYTES
+
+    def fits(self, markup: int, *texts: str) -> bool:
+        """Take the bytes of these texts and of their markup, if they are left."""
+        size = markup + sum(len(escape(text).encode()) for text in texts)
+        if size > self._left:
+            return False
+        self._left -= size
+        return True
 
 
 class Group(NamedTuple, Generic[T]):
@@ -46,40 +82,78 @@ class Repair(NamedTuple):
 
 
 class Table(NamedTuple):
-    """The entries of one part: visible ones, folded ones, and the number of those that are not in the page."""
+    """The planned rows of one part: visible ones, folded ones, and the number of those that come by a button."""
 
     name: str
     heading: str
     total: int
-    visible: Sequence[sheets.Entry]
-    folded: Sequence[sheets.Entry]
+    visible: Sequence[sheets.PlannedRow]
+    folded: Sequence[sheets.PlannedRow]
+    start: int  # of the folded rows
     is_open: bool
 
     @property
+    def next(self) -> int:
+        """The index of the first row that the button shows."""
+        return self.start + len(self.folded)
+
+    @property
     def hidden(self) -> int:
-        """The number of entries after the visible ones."""
-        return self.total - len(self.visible)
+        """The number of rows that the button shows, as far as they fit into one page."""
+        return self.total - self.next
 
 
 class PreviewView:
-    """The page of a preview. `opened` names the part that is shown with all its rows."""
+    """The page of a preview. `opened` names the part that is shown with its rows from `start` on.
 
-    def __init__(self, reading: sheets.Reading, plan: sheets.Plan, data: str) -> None:
-        self.reading = reading
-        self.book = reading.book
+    `absent` is the number of stored records that the file lacks, and `absentees` has the first of them if they are
+    shown. All parts share one PageBudget, so each part is made once, the most important one first.
+    """
+
+    def __init__(
+        self,
+        cleaned: sheets.CleanedFile,
+        plan: sheets.ImportPlan,
+        data: str,
+        *,
+        absent: int,
+        absentees: Sequence[Mahasiswa] = (),
+        opened: str = "",
+        start: int = 0,
+        alert: Alert = "",
+    ) -> None:
+        self.file = cleaned.file
         self.plan = plan
         self.data = data
-        self.absent = 0
-        """The number of stored records that the file lacks. `absentees` has the first of them if they are shown."""
-        self.absentees = list[Mahasiswa]()
-        self.opened = ""
-        self.alert: Alert = ""
+        self.absent = absent
+        self.alert: Alert = alert
+        self.total_rows = len(cleaned.results)
+        self.columns_problem = cleaned.columns_problem
+        self.labels = wording.LABELS
+        self.columns = list(zip(wording.HEADER, self.file.columns.of_fields, strict=True))
+        self._opened, self._start = opened, start
+        self._budget = budget = PageBudget(data)
+        titles = self.file.columns.titles
+        budget.fits(COLUMN_MARKUP * len(titles))
+        self.titles = [title if budget.fits(0, title, title, title) else "" for title in titles]
+        """The titles of the columns, blank if they do not fit."""
+        self.kept_sheets = self._names(sheet.name for sheet in self.file.sheets)
+        self.other_sheets = self._names(self.file.other_sheets)
+        self.noticed = self._noticed()
+        self.repairs = self._repairs(cleaned)
+        self.skipped = self._examples((row.reason, row.number, row.cells) for row in plan.skipped)
+        """Skipped rows, each with its cells as they are in the file."""
+        # The part that a person has opened takes all that the others leave.
+        names = sorted(("berubah", "baru", "sama"), key=lambda name: name == opened)
+        tables = {name: self._table(name) for name in names}
+        self.tables = [tables[name] for name in ("berubah", "baru", "sama")]
+        self.absentees = [record for record in absentees if budget.fits(ROW_MARKUP, *record)]
 
     @property
     def problem(self) -> str:
         """The reason why no row can be saved. It is empty if the list already has all records of the file."""
-        if not self.reading.answers:
-            is_template = self.book.sheet == wording.TEMPLATE_SHEET and self.book.columns.titles == list(wording.HEADER)
+        if not self.total_rows:
+            is_template = self.file.sheet == wording.TEMPLATE_SHEET and self.file.columns.titles == list(wording.HEADER)
             return wording.TEMPLATE_EMPTY if is_template else wording.NO_ROWS
         plan = self.plan
         return "" if plan.new or plan.changed or plan.same or plan.doubted else wording.NO_ROW_TO_SAVE
@@ -87,31 +161,34 @@ class PreviewView:
     @property
     def has_choice(self) -> bool:
         """Whether another column or another sheet could be chosen."""
-        return len(self.book.columns.titles) > len(wording.HEADER) or bool(self.book.others) or self.book.is_whole
+        file = self.file
+        return len(file.columns.titles) > len(wording.HEADER) or bool(file.other_sheets) or file.has_all_cells
 
-    @cached_property
-    def noticed(self) -> list[Group[sheets.Entry]]:
-        """The notices about rows that can be saved."""
-        entries = sorted(chain(self.plan.new, self.plan.changed, self.plan.same), key=_number_of_entry)
-        return _grouped((notice, entry.row.number, entry) for entry in entries for notice in entry.notices)
-
-    @cached_property
+    @property
     def checked_rows(self) -> int:
         """The number of rows with a notice."""
-        return sum(bool(entry.notices) for part in (self.plan.new, self.plan.changed, self.plan.same) for entry in part)
+        return sum(bool(row.notices) for row in chain(self.plan.new, self.plan.changed, self.plan.same))
 
-    @cached_property
-    def skipped(self) -> list[Group[sheets.Skipped]]:
-        """The rows that were set aside."""
-        return _grouped((row.reason, row.number, row) for row in self.plan.skipped)
+    @property
+    def unshown_repairs(self) -> int:
+        """The number of rows that have no inputs in this page."""
+        return len(self.plan.wrong) + len(self.plan.doubted) - sum(len(group.rows) for group in self.repairs)
 
-    @cached_property
-    def repairs(self) -> list[Group[Repair]]:
+    def _names(self, names: Iterable[str]) -> list[str]:
+        return [name for name in names if self._budget.fits(SHEET_MARKUP, name, name)]
+
+    def _noticed(self) -> list[Group[Sequence[str]]]:
+        """The notices about rows that can be saved, each with some of its records."""
+        rows = sorted(chain(self.plan.new, self.plan.changed, self.plan.same), key=lambda planned: planned.row.number)
+        notices = ((notice, planned.row.number, planned.after) for planned in rows for notice in planned.notices)
+        return self._examples(notices)
+
+    def _repairs(self, cleaned: sheets.CleanedFile) -> list[Group[Repair]]:
         """The rows to repair. Only the first of them have inputs."""
-        cells_of = {number: cells for number, *cells in self.reading.rows}
+        cells_of = {number: cells for number, *cells in cleaned.rows}
         problems = [(row.number, row.problem, False) for row in self.plan.wrong]
-        problems += [(entry.row.number, wording.NO_DIGIT, True) for entry in self.plan.doubted]
-        left, size = sheets.MAX_REPAIRED_ROWS, 0
+        problems += [(planned.row.number, wording.NO_DIGIT, True) for planned in self.plan.doubted]
+        left, size = MAX_REPAIRED_ROWS, 0
         groups: dict[str, tuple[list[int], list[Repair]]] = {}
         for number, problem, can_be_ticked in sorted(problems):
             numbers, repairs = groups.setdefault(problem, ([], []))
@@ -121,41 +198,51 @@ class PreviewView:
             left -= 1
             if left >= 0 and size <= REPAIRED_MAX_BYTES:
                 repairs.append(Repair(number, (nim, nama, alamat), can_be_ticked))
-        return [Group(wording.ranges(numbers), problem, rows) for problem, (numbers, rows) in _first(groups.items())]
+        return self._fitting_groups(groups, lambda repair: self._budget.fits(REPAIR_MARKUP, *repair.cells))
 
-    @property
-    def unshown_repairs(self) -> int:
-        """The number of rows that have no inputs in this page."""
-        return len(self.plan.wrong) + len(self.plan.doubted) - sum(len(group.rows) for group in self.repairs)
+    def _examples(self, messages: Iterable[tuple[str, int, Sequence[str]]]) -> list[Group[Sequence[str]]]:
+        """Some texts for each message, in the order of the first row of each."""
+        groups: dict[str, tuple[list[int], list[Sequence[str]]]] = {}
+        for message, number, texts in messages:
+            numbers, rows = groups.setdefault(message, ([], []))
+            numbers.append(number)
+            if len(rows) < EXAMPLES:
+                rows.append(texts)
+        return self._fitting_groups(groups, lambda texts: self._budget.fits(EXAMPLE_MARKUP, *texts))
 
-    def table(self, name: str) -> Table:
+    def _fitting_groups(
+        self, groups: dict[str, tuple[list[int], list[T]]], fits: Callable[[T], bool]
+    ) -> list[Group[T]]:
+        """The first groups and their first rows, as far as they fit."""
+        fitting: list[Group[T]] = []
+        for message, (row_numbers, rows) in islice(groups.items(), MAX_GROUPS):
+            numbers = wording.ranges(row_numbers)
+            if self._budget.fits(GROUP_MARKUP, numbers, message):
+                fitting.append(Group(numbers, message, list(takewhile(fits, rows))))
+        return fitting
+
+    def _table(self, name: str) -> Table:
         """The part `baru`, `berubah` or `sama`."""
-        heading, entries = {
+        heading, rows = {
             "baru": ("Baru", self.plan.new),
             "berubah": ("Berubah", self.plan.changed),
             "sama": ("Tidak berubah", self.plan.same),
         }[name]
-        first = 0 if name == "sama" else FIRST_ROWS
-        is_open = self.opened == name
-        rest = entries[first:]
-        folded = rest if is_open or len(rest) <= OPEN_MAX_ROWS else []
-        return Table(name, heading, len(entries), entries[:first], folded, is_open)
+        visible = self._fitting(name, rows[: 0 if name == "sama" else FIRST_ROWS])
+        is_open = self._opened == name
+        start = min(max(self._start, len(visible)), len(rows)) if is_open else len(visible)
+        rest = rows[start:]
+        folded = self._fitting(name, rest) if is_open or len(rest) <= FOLDED_MAX_ROWS else []
+        return Table(name, heading, len(rows), visible, folded, start, is_open)
 
-
-def _number_of_entry(entry: sheets.Entry) -> int:
-    return entry.row.number
-
-
-def _grouped(messages: Iterable[tuple[str, int, T]]) -> list[Group[T]]:
-    """Rows by message, in the order of the first row of each."""
-    groups: dict[str, tuple[list[int], list[T]]] = {}
-    for message, number, row in messages:
-        numbers, rows = groups.setdefault(message, ([], []))
-        numbers.append(number)
-        if len(rows) < EXAMPLES:
-            rows.append(row)
-    return [Group(wording.ranges(numbers), message, rows) for message, (numbers, rows) in _first(groups.items())]
-
-
-def _first(groups: Iterable[T]) -> list[T]:
-    return list(islice(groups, MAX_GROUPS))
+    def _fitting(self, name: str, rows: Sequence[sheets.PlannedRow]) -> Sequence[sheets.PlannedRow]:
+        """The first rows, as far as they fit."""
+        for count, planned in enumerate(rows):
+            fits = (
+                self._budget.fits(CHANGED_ROW_MARKUP, *planned.after, *(planned.before or ()))
+                if name == "berubah"
+                else self._budget.fits(ROW_MARKUP, *planned.after)
+            )
+            if not fits:
+                return rows[:count]
+        return rows

@@ -20,8 +20,6 @@ from mahasiswa.web.responses import rendered_in_thread
 from mahasiswa.web.uploads import NEAR_MAX_RECORDS, read_table, read_upload
 from mahasiswa.work import IMPORT, Busy
 
-FILENAME_MAX_CHARACTERS = 255
-
 NUMBER_MAX_DIGITS = 9
 
 ABSENTEES_MAX_ROWS = 1000
@@ -41,11 +39,11 @@ async def preview(request: Request, store: Store, pages: Pages) -> Response:
     async with read_upload(request) as upload:
         choice = _choice(upload.texts.get("lembar", ()), upload.texts.get("kolom[]", ()))
         try:
-            read_file = partial(_read_file, upload.name[:FILENAME_MAX_CHARACTERS], choice)
-            reading = await read_table(request, upload, read_file, _read_pasted)
-            if reading is None:
+            read_file = partial(_read_file, upload.name[: sheets.NAME_MAX_CHARACTERS], choice)
+            cleaned = await read_table(request, upload, read_file, _read_pasted)
+            if cleaned is None:
                 return pages.import_form(wording.NOTHING_CHOSEN)
-            return await request.while_connected(_preview(request, store, pages, reading))
+            return await request.while_connected(_preview(request, store, pages, cleaned))
         except sheets.SheetError as error:
             return pages.import_form(str(error), 413 if isinstance(error, sheets.TooBig) else 400, upload.pasted)
 
@@ -58,14 +56,14 @@ async def confirm(request: Request, store: Store, pages: Pages) -> Response:
     run = request.limits.slots.run
     sent = await read_large_form(request, FIELDS, sheets.MAX_CONFIRMED_BYTES, "confirmation too large", IMPORT)
     try:
-        is_repaired, reading = await run(IMPORT, partial(_read_sent, sent))
+        is_repaired, cleaned = await run(IMPORT, partial(_read_sent, sent))
         opened = sent["periksa"][-1] if sent["periksa"] else ""
-        if is_repaired or opened or reading.unclear:
+        if is_repaired or opened or cleaned.columns_problem:
             alert: Alert = "" if opened else "unseen"
-            again = _preview(request, store, pages, reading, opened=opened, alert=alert)
+            again = _preview(request, store, pages, cleaned, opened=opened, alert=alert)
             return await request.while_connected(again)
-        if not await _write(request, store, reading, update=sent["ada"][-1:] == ["perbarui"]):
-            return await _preview(request, store, pages, reading, alert="changed")
+        if not await _write(request, store, cleaned, update=sent["ada"][-1:] == ["perbarui"]):
+            return await _preview(request, store, pages, cleaned, alert="changed")
     except sheets.SheetError as error:
         return pages.import_form(str(error), 400)
     except Refused:
@@ -75,20 +73,20 @@ async def confirm(request: Request, store: Store, pages: Pages) -> Response:
     return pages.redirect
 
 
-def _read_file(name: str, choice: sheets.Choice, file: BinaryIO, stop: Event) -> sheets.Reading:
+def _read_file(name: str, choice: sheets.Choice, file: BinaryIO, stop: Event) -> sheets.CleanedFile:
     with sheets.read(file, sheets.WEB, stop, choice) as table:
-        return sheets.first_reading(table, name)
+        return sheets.clean_table(table, name)
 
 
-def _read_pasted(text: str, stop: Event) -> sheets.Reading:
-    return sheets.first_reading(sheets.read_text(text, sheets.WEB, stop), "")
+def _read_pasted(text: str, stop: Event) -> sheets.CleanedFile:
+    return sheets.clean_table(sheets.read_text(text, sheets.WEB, stop), "")
 
 
-def _read_sent(sent: Mapping[str, Sequence[str]]) -> tuple[bool, sheets.Reading]:
+def _read_sent(sent: Mapping[str, Sequence[str]]) -> tuple[bool, sheets.CleanedFile]:
     """Read the form of a preview. Return whether a person has repaired something, and the rows with the repairs."""
     # A field that was sent twice did not come from the preview.
-    book = sheets.load(sent["data"][0] if len(sent["data"]) == 1 else "")
-    reading = sheets.read_again(book)
+    file = sheets.load(sent["data"][0] if len(sent["data"]) == 1 else "")
+    cleaned = sheets.clean_again(file)
     typed = {
         int(row): (nim, nama, alamat)
         for row, nim, nama, alamat in zip(
@@ -97,19 +95,19 @@ def _read_sent(sent: Mapping[str, Sequence[str]]) -> tuple[bool, sheets.Reading]
         if _is_number(row)
     }
     ticked = {int(row) for row in sent["benar[]"] if _is_number(row)}
-    repaired = sheets.repaired(reading, _choice(sent["lembar"], sent["kolom[]"]), typed, ticked)
-    if repaired.state() == book.state():
-        return False, reading
-    return True, sheets.read_again(repaired)
+    repaired = sheets.repaired(cleaned, _choice(sent["lembar"], sent["kolom[]"]), typed, ticked)
+    if repaired.repairs() == file.repairs():
+        return False, cleaned
+    return True, sheets.clean_again(repaired)
 
 
-async def _write(request: Request, store: Store, reading: sheets.Reading, *, update: bool) -> bool:
+async def _write(request: Request, store: Store, cleaned: sheets.CleanedFile, *, update: bool) -> bool:
     """Write the changes that the preview showed. Return False, with nothing written, if a record has changed since."""
-    existing = await store.find(sheets.nims(reading.answers))
+    existing = await store.find(sheets.nims(cleaned.results))
 
     def changes() -> list[Write] | None:
-        plan = sheets.compare(reading.answers, existing, accepted=reading.book.accepted)
-        return sheets.writes(reading.book, plan, update=update)
+        plan = sheets.compare(cleaned.results, existing, accepted=cleaned.file.accepted)
+        return sheets.confirmed_writes(cleaned.file, plan, update=update)
 
     writes = await request.limits.slots.run(IMPORT, changes)
     if writes is None:
@@ -121,15 +119,13 @@ async def _write(request: Request, store: Store, reading: sheets.Reading, *, upd
     return True
 
 
-def _choice(sheet: Sequence[object], places: Sequence[object]) -> sheets.Choice:
+def _choice(sheet: Sequence[object], columns: Sequence[object]) -> sheets.Choice:
     """The sheet and the columns that a person has chosen. An invalid choice counts as none."""
-    name = sheet[0] if sheet and isinstance(sheet[0], str) and len(sheet[0]) <= FILENAME_MAX_CHARACTERS else None
-    if name and "\0" in name:
-        name = None
-    if len(places) != len(wording.HEADER):
+    name = sheet[0] if sheet and isinstance(sheet[0], str) and len(sheet[0]) <= sheets.NAME_MAX_CHARACTERS else None
+    if len(columns) != len(wording.HEADER):
         return sheets.Choice(name)
-    nim, nama, alamat = (int(str(place)) if _is_number(str(place)) else None for place in places)
-    if any(place is not None and place >= sheets.MAX_TITLES for place in (nim, nama, alamat)):
+    nim, nama, alamat = (int(str(column)) if _is_number(str(column)) else None for column in columns)
+    if any(column is not None and column >= sheets.MAX_TITLES for column in (nim, nama, alamat)):
         return sheets.Choice(name)
     return sheets.Choice(name, (nim, nama, alamat))
 
@@ -139,21 +135,30 @@ def _is_number(text: str) -> bool:
 
 
 async def _preview(
-    request: Request, store: Store, pages: Pages, reading: sheets.Reading, *, opened: str = "", alert: Alert = ""
+    request: Request, store: Store, pages: Pages, cleaned: sheets.CleanedFile, *, opened: str = "", alert: Alert = ""
 ) -> Response:
-    """The preview of these rows. `opened` names the part that is shown with all its rows."""
-    nims = sheets.nims(reading.answers)
+    """The preview of these rows. `opened` is a part to show with its rows; `baru-500` shows those from index 500 on."""
+    part, _, start = opened.partition("-")
+    nims = sheets.nims(cleaned.results)
     existing = await store.find(nims)
-    new = sheets.near_nims(reading.answers, existing)
+    new = sheets.near_nims(cleaned.results, existing)
     near = await store.near(new, NEAR_MAX_RECORDS) if new else ()
     absent = (await store.search(Query(), 0, 0)).total - len(existing)
-    absentees = await _absentees(store, set(nims)) if opened == "sisa" else []
+    absentees = await _absentees(store, set(nims)) if part == "sisa" else []
 
     def render() -> Response:
-        plan = sheets.compare(reading.answers, existing, near, reading.book.accepted)
-        book, data = sheets.dump(reading._replace(book=sheets.shown(reading.book, plan)))
-        view = PreviewView(reading._replace(book=book), plan, data)
-        view.absent, view.absentees, view.opened, view.alert = absent, absentees, opened, alert
+        plan = sheets.compare(cleaned.results, existing, near, cleaned.file.accepted)
+        file, data = sheets.dump(cleaned._replace(file=sheets.with_shown_changes(cleaned.file, plan)))
+        view = PreviewView(
+            cleaned._replace(file=file),
+            plan,
+            data,
+            absent=absent,
+            absentees=absentees,
+            opened=part,
+            start=int(start) if _is_number(start) else 0,
+            alert=alert,
+        )
         return pages.preview(view)
 
     return await rendered_in_thread(request, IMPORT, render)

@@ -31,8 +31,8 @@ class UploadPages(PageRenderer):
 
     def preview(self, view: PreviewView) -> Response:
         """The preview of an import, or the import form with a choice of columns if they could not be found."""
-        if view.reading.unclear:
-            return self._import_form(view.reading.unclear, 400, "", view)
+        if view.columns_problem:
+            return self._import_form(view.columns_problem, 400, "", view)
         status = 409 if view.alert == "changed" else 200
         return self.page("preview.html", status, self.not_stored, view=view, letter=wording.column_letter)
 

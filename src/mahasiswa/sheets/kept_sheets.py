@@ -1,30 +1,33 @@
 """Keeps all cells of small sheets, so that a person can choose other columns or another sheet afterwards."""
 
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple, TypeAlias
+from collections.abc import Iterable
+from typing import NamedTuple
 
-from mahasiswa.sheets.columns import Cell, is_blank
+from mahasiswa.sheets.cells import RawRow, is_blank
 
-WHOLE_MAX_CELLS = 150_000
-WHOLE_MAX_CHARACTERS = 1 << 20
+KEPT_MAX_CELLS = 150_000
+KEPT_MAX_CHARACTERS = 1 << 20
 """Maximum size of all cells that are kept. 3,000 rows of 20 columns fit."""
 
-RawRow: TypeAlias = tuple[int, Sequence[Cell]]
-"""The number of a row as Excel shows it, and all its cells."""
+MAX_SHEETS = 200
+"""Maximum sheets of a file, because a preview offers all of them."""
+
+NAME_MAX_CHARACTERS = 255
+"""Maximum length of the name of a file or of a sheet. Excel's sheets have at most 31 characters."""
 
 
 class Sheet(NamedTuple):
-    """All cells of a sheet."""
+    """A sheet and the rows of it that were kept."""
 
     name: str
     rows: list[RawRow]
 
 
-class Room:
-    """The room that is left for whole sheets."""
+class KeepingBudget:
+    """The cells and characters that may still be kept, of all sheets of a file together."""
 
     def __init__(self) -> None:
-        self._cells, self._characters = WHOLE_MAX_CELLS, WHOLE_MAX_CHARACTERS
+        self._cells, self._characters = KEPT_MAX_CELLS, KEPT_MAX_CHARACTERS
 
     def take(self, rows: Iterable[RawRow]) -> tuple[list[RawRow], bool]:
         """The rows that are not blank, up to the first that does not fit; and whether all of them fit."""

@@ -4,9 +4,9 @@ import re
 from collections.abc import Sequence
 
 from mahasiswa import wording
-from mahasiswa.sheets.columns import HEADER_MAX_CHARACTERS, Cell, Verbatim, is_blank, is_repeated_header
+from mahasiswa.sheets.cells import Cell, Verbatim, has_digit, is_blank
+from mahasiswa.sheets.columns import HEADER_MAX_CHARACTERS, is_repeated_header
 
-_has_digit = re.compile("[0-9]").search
 _is_total = re.compile(r"(?:sub\s?-?total|total|jumlah|rata-rata|keterangan|catatan|dicetak)\b").match
 _is_signature = re.compile(
     r"(?:mengetahui|menyetujui|mengesahkan|kepala (?:sekolah|madrasah|program|jurusan|tata|bagian)|wali kelas|dekan"
@@ -14,22 +14,22 @@ _is_signature = re.compile(
 ).match
 
 
-class AsideRows:
+class NonStudents:
     """Decides row by row, because everything below `Mengetahui,` belongs to the signatures until a student follows."""
 
     def __init__(self) -> None:
         self.in_signatures = False
 
     def reason(self, cells: Sequence[Cell]) -> str | None:
-        """The reason to set a row aside, in Indonesian, or None for a row that may be a student."""
+        """The reason to skip a row, in Indonesian, or None for a row that may be a student."""
         nim, *others = cells
         if any(isinstance(cell, Verbatim) for cell in cells):
             return None
         if is_repeated_header(cells):
-            return wording.ASIDE_HEADER
+            return wording.SKIPPED_HEADER
         text = _folded(nim)
         is_alone = is_blank(others)
-        is_student = _has_digit(text) and not is_alone and not _is_signature(text)
+        is_student = has_digit(text) and not is_alone and not _is_signature(text)
         if is_student or not (nim is None or isinstance(nim, str)):
             self.in_signatures = False
             return None
@@ -37,18 +37,18 @@ class AsideRows:
         texts = [text, *(map(_folded, others) if is_blank((nim,)) or any(is_blank((cell,)) for cell in others) else ())]
         if any(map(_is_signature, texts)):
             self.in_signatures = True
-        if self.in_signatures and not (_has_digit(text) and not _is_signature(text)):
-            return wording.ASIDE_SIGNATURE
+        if self.in_signatures and not (has_digit(text) and not _is_signature(text)):
+            return wording.SKIPPED_SIGNATURE
         if any(map(_is_total, texts)):
-            return wording.ASIDE_TOTAL
+            return wording.SKIPPED_TOTAL
         is_title = is_alone and " " in text and text[:1].isalpha()
-        return wording.ASIDE_TITLE if is_title or is_blank(cells[:2]) else None
+        return wording.SKIPPED_TITLE if is_title or is_blank(cells[:2]) else None
 
 
-def is_aside_nim(nim: str) -> bool:
-    """Whether a row with this NIM is set aside, for any Nama and Alamat."""
+def is_skipped_nim(nim: str) -> bool:
+    """Whether a row with this NIM is skipped, for any Nama and Alamat."""
     text = _folded(nim)
-    return bool(_is_signature(text) or (_is_total(text) and not _has_digit(text)))
+    return bool(_is_signature(text) or (_is_total(text) and not has_digit(text)))
 
 
 def _folded(cell: Cell) -> str:

@@ -1,0 +1,134 @@
+"""The file of a preview, which the browser carries, so that a person can repair and confirm it.
+
+The service keeps nothing between two requests. The browser carries all cells of a small file. Of a larger file it
+carries only NIM, Nama and Alamat; to choose another column or sheet, a person must choose the file again.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from typing import NamedTuple, TypeAlias
+
+from mahasiswa.sheets.cells import Cell, RawRow, SheetRow, cell_text, is_blank
+from mahasiswa.sheets.cleaning import RowResult, clean_all
+from mahasiswa.sheets.columns import Columns
+from mahasiswa.sheets.kept_sheets import Sheet
+from mahasiswa.sheets.reading import Choice, Table, table_of
+
+Typed: TypeAlias = tuple[str | None, str | None, str | None]
+"""NIM, Nama and Alamat as a person typed them into a preview. None is a cell that was not changed."""
+
+
+VERSI_MAX_CHARACTERS = 32
+"""Length of the digest of all records that a preview would replace: 128 bits."""
+
+
+class CarriedFile(NamedTuple):
+    """The cells of a file, the repairs of a person, and the changes that the preview has shown."""
+
+    name: str  # of the file; blank for pasted cells
+    sheets: list[Sheet]  # the sheet that is read comes first; without all cells, it has only NIM, Nama and Alamat
+    other_sheets: list[str]  # the names of the sheets whose cells are not here
+    columns: Columns
+    has_all_cells: bool
+    typed: Mapping[int, Typed] = {}  # by the number of the row
+    accepted: frozenset[int] = frozenset()  # rows whose NIM has no digit, and is right
+    new: Sequence[int] = ()  # rows that the preview has shown as new records, and as changed ones
+    changed: Sequence[int] = ()
+    versi: str = ""  # one digest of the records that the changed rows replace
+
+    @property
+    def sheet(self) -> str:
+        """The name of the sheet that is read; blank for CSV and pasted cells."""
+        return self.sheets[0].name
+
+    def repairs(self) -> object:
+        """Everything that a person can change in a preview."""
+        return self.sheet, self.columns.of_fields, dict(self.typed), self.accepted
+
+
+class CleanedFile(NamedTuple):
+    """A file with its rows, as they are in the file, and cleaned.
+
+    If the columns could not be found, there are no rows, and `columns_problem` is the reason.
+    """
+
+    file: CarriedFile
+    rows: list[SheetRow]
+    results: list[RowResult]
+    columns_problem: str = ""
+
+
+def clean_table(table: Table, name: str) -> CleanedFile:
+    """Read and clean all rows of a file with this name. Raises SheetError."""
+    rows = list(table.rows)
+    if table.kept_sheets:
+        here = {sheet.name for sheet in table.kept_sheets}
+        others = [other for other in table.other_sheets if other not in here]
+        file = CarriedFile(name, table.kept_sheets, others, table.columns, has_all_cells=True)
+    else:
+        sheet = Sheet(table.sheet, raw_rows(rows))
+        file = CarriedFile(name, [sheet], table.other_sheets, table.columns, has_all_cells=False)
+    return CleanedFile(file, rows, clean_all(rows), table.columns_problem)
+
+
+def clean_again(file: CarriedFile) -> CleanedFile:
+    """Select the rows of a file as it is now, with its repairs, and clean them. Raises SheetError."""
+    problem = ""
+    rows: Iterable[SheetRow]
+    if file.has_all_cells:
+        table = table_of(file.sheets, file.other_sheets, Choice(columns=file.columns.of_fields))
+        file, problem, rows = file._replace(columns=table.columns), table.columns_problem, table.rows
+    else:
+        rows = ((number, *cells) for number, cells in file.sheets[0].rows)  # type: ignore[misc]  # three cells
+    repaired = list(_with_typed(rows, file.typed))
+    return CleanedFile(file, repaired, clean_all(repaired), problem)
+
+
+def repaired(
+    cleaned: CleanedFile, choice: Choice, typed: Mapping[int, tuple[str, str, str]], ticked: AbstractSet[int]
+) -> CarriedFile:
+    """The file with a person's choices, typed texts and ticks. A text that equals the one in the preview is no change."""
+    file = cleaned.file
+    if file.has_all_cells and choice.sheet is not None and choice.sheet != file.sheet:
+        chosen = [sheet for sheet in file.sheets if sheet.name == choice.sheet][:1]
+        if chosen:
+            sheets = chosen + [sheet for sheet in file.sheets if sheet is not chosen[0]]
+            table = table_of(sheets, file.other_sheets, Choice())
+            return CarriedFile(file.name, sheets, file.other_sheets, table.columns, has_all_cells=True)
+    if file.has_all_cells and choice.columns is not None:
+        file = file._replace(columns=file.columns._replace(of_fields=choice.columns))
+    changes = dict(file.typed)
+    for number, *cells in cleaned.rows:
+        if number in typed:
+            before = changes.get(number, (None, None, None))
+            nim, nama, alamat = (
+                old if text == in_input(cell) else text
+                for text, cell, old in zip(typed[number], cells, before, strict=True)
+            )
+            if (nim, nama, alamat) != (None, None, None):
+                changes[number] = nim, nama, alamat
+    accepted = file.accepted | {number for number, *_ in cleaned.rows if number in ticked}
+    return file._replace(typed=changes, accepted=accepted)
+
+
+def in_input(cell: Cell) -> str:
+    """A cell as the text of an input. Line breaks and NUL become spaces, because a browser would alter them."""
+    return re.sub(r"[\r\n\0]+", " ", cell_text(cell))
+
+
+def raw_rows(rows: Iterable[SheetRow]) -> list[RawRow]:
+    """Rows of NIM, Nama and Alamat as rows of a sheet that has only these columns."""
+    return [(number, cells) for number, *cells in rows]
+
+
+def _with_typed(rows: Iterable[SheetRow], typed: Mapping[int, Typed]) -> Iterator[SheetRow]:
+    """The rows with the cells that a person has typed. A row whose cells were all cleared is left out."""
+    for row in rows:
+        if row[0] not in typed:
+            yield row
+            continue
+        number, *cells = row
+        nim, nama, alamat = (cell if text is None else text for text, cell in zip(typed[number], cells, strict=True))
+        if not is_blank((nim, nama, alamat)):
+            yield number, nim, nama, alamat

@@ -1,0 +1,92 @@
+"""The cells of a sheet: their kinds, the text by which a person recognises one, and their form in JSON."""
+
+import re
+from collections.abc import Sequence
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+from mahasiswa import wording
+from mahasiswa.sheets.errors import TooBig
+
+CELL_MAX_CHARACTERS = 131_072
+"""Maximum length of a text in a cell: four times what Excel holds, and the default limit of Python's CSV reader."""
+
+ROW_MAX_CELLS = 16_384
+"""Maximum cells of a row, as in Excel."""
+
+SPREADSHEET_DIGITS = 15
+"""Maximum digits of a number that a spreadsheet keeps. A longer number has lost its last ones."""
+
+FIRST_INEXACT = 10**SPREADSHEET_DIGITS
+
+INTEGER_MAX = 2**63 - 1
+"""Maximum whole number in a cell: python-calamine reads whole numbers of 64 bits."""
+
+
+class BadCell(NamedTuple):
+    """A cell that is neither text nor a number.
+
+    `kind` is "date", "error", "formula" (without a result) or "long" (over CELL_MAX_CHARACTERS).
+    """
+
+    kind: Literal["date", "error", "formula", "long"]
+    text: str
+
+
+class Verbatim(str):
+    """A text that our own export marked: it is imported as it is, even if it is blank."""
+
+    __slots__ = ()
+
+
+Cell: TypeAlias = str | int | float | bool | BadCell | None
+
+RawRow: TypeAlias = tuple[int, Sequence[Cell]]
+"""The number of a row as Excel shows it, and all its cells."""
+
+SheetRow: TypeAlias = tuple[int, Cell, Cell, Cell]
+"""The number of a row as Excel shows it, then its NIM, Nama and Alamat cells as they are in the file.
+
+A plain tuple, because an import makes a million of them.
+"""
+
+has_digit = re.compile("[0-9]").search
+
+
+def is_blank(cells: Sequence[Cell]) -> bool:
+    """Whether no cell has a text. Raises TooBig if there are too many to look at."""
+    if len(cells) > ROW_MAX_CELLS:
+        raise TooBig(wording.TOO_HEAVY)
+    return all(cell is None or (isinstance(cell, str) and (not cell or cell.isspace())) for cell in cells)
+
+
+def cell_text(cell: Cell) -> str:
+    """A cell as text by which a person recognises it."""
+    if cell is None:
+        return ""
+    if isinstance(cell, BadCell):
+        return cell.text
+    if isinstance(cell, bool):
+        return "TRUE" if cell else "FALSE"
+    if isinstance(cell, float):
+        exact = cell.is_integer() and abs(cell) < FIRST_INEXACT
+        return str(int(cell)) if exact else f"{cell:.{SPREADSHEET_DIGITS}G}".replace(".", ",")
+    return str(cell)
+
+
+def cell_to_json(cell: Cell) -> object:
+    """A cell as a value for `json.dumps`. A BadCell becomes `[kind, text]`, a Verbatim `["verbatim", text]`."""
+    return ["verbatim", cell] if isinstance(cell, Verbatim) else cell
+
+
+def cell_from_json(value: Any) -> Cell:  # noqa: ANN401 - a value of JSON
+    """The cell of a value that `json.loads` returned. Raises ValueError if no cell has this value."""
+    match value:
+        case str() | bool() | float() | None:
+            return value
+        case int() if abs(value) <= INTEGER_MAX:
+            return value
+        case ["verbatim", str(text)]:
+            return Verbatim(text)
+        case ["date" | "error" | "formula" | "long" as kind, str(text)]:
+            return BadCell(kind, text)
+    raise ValueError("not a cell")

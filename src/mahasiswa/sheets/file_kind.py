@@ -1,0 +1,68 @@
+"""Recognises the kind and the encoding of a file by its bytes. Its name does not count."""
+
+import codecs
+from functools import partial
+from typing import BinaryIO
+
+from mahasiswa import wording
+from mahasiswa.sheets.errors import SheetError
+
+SAMPLE_BYTES = 1 << 16
+
+STEP_BYTES = 1 << 18
+"""Maximum bytes that one call of C code reads, because no other thread runs meanwhile."""
+
+_ZIP = b"PK\3\4"
+_COMPOUND = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+
+
+def is_workbook(file: BinaryIO) -> bool:
+    """Whether a file is to be read in a process of its own: a workbook or a web page."""
+    return is_zip(file) or is_compound(file) or is_html(file)
+
+
+def is_zip(file: BinaryIO) -> bool:
+    """Whether a file begins like .xlsx and .ods."""
+    return _start_of(file).startswith(_ZIP)
+
+
+def is_compound(file: BinaryIO) -> bool:
+    """Whether a file begins like .xls, and like any Office file with a password."""
+    return _start_of(file).startswith(_COMPOUND)
+
+
+def is_html(file: BinaryIO) -> bool:
+    """Whether a file begins with a tag."""
+    start = _start_of(file)
+    if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        start = start[: len(start) & ~1].decode("utf-16", "replace").encode("ascii", "replace")
+    start = start.removeprefix(codecs.BOM_UTF8).lstrip()
+    return start[:1] == b"<" and (start[1:2].isalpha() or start[1:2] in (b"!", b"?"))
+
+
+def encoding_of(file: BinaryIO) -> str:
+    """UTF-8 or UTF-16 by the byte order mark, UTF-8 if the whole file is valid UTF-8, otherwise Windows-1252."""
+    start = _start_of(file)
+    if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return "utf-16"
+    if not start.strip():
+        raise SheetError(wording.EMPTY)
+    if b"\0" in start:
+        raise SheetError(wording.NOT_A_SPREADSHEET)
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    try:
+        for piece in iter(partial(file.read, STEP_BYTES), b""):
+            decoder.decode(piece)
+        decoder.decode(b"", final=True)
+    except UnicodeDecodeError:
+        return "windows-1252"
+    finally:
+        file.seek(0)
+    return "utf-8-sig"
+
+
+def _start_of(file: BinaryIO) -> bytes:
+    file.seek(0)
+    start = file.read(SAMPLE_BYTES)
+    file.seek(0)
+    return start
