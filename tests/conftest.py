@@ -9,8 +9,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from engines import ENGINES, empty_database
 from harness import Service
-from postgres import a_server, own_schema
+from postgres import a_server
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -117,14 +118,11 @@ def postgres() -> Iterator[str]:
         yield url
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
+@pytest.fixture(params=ENGINES)
 def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     """Return the address of an empty database, once for each engine."""
-    if request.param == "sqlite":
-        yield f"sqlite:///{tmp_path}/mahasiswa.db"
-    else:
-        with own_schema(request.getfixturevalue("postgres")) as url:
-            yield url
+    with empty_database(request.param, tmp_path, request) as url:
+        yield url
 
 
 @pytest.fixture

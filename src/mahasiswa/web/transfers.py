@@ -117,8 +117,7 @@ async def export_xlsx(request: Request, store: Store, pages: Pages) -> Response:
 
 async def export_csv(request: Request, store: Store, pages: Pages) -> Response:
     """GET /mahasiswa/ekspor.csv: the same as CSV that an Indonesian Excel opens."""
-    lines = partial(store.lines, is_ordinary=sheets.is_ordinary)
-    return await _export(request, pages, "mahasiswa.csv", lines, sheets.write_csv)
+    return await _export(request, pages, "mahasiswa.csv", store.chunks, sheets.write_csv)
 
 
 def _read_file(name: str, choice: sheets.Choice, file: BinaryIO, stop: Event) -> sheets.Reading:
