@@ -1,6 +1,7 @@
 """Options of the test suite, and the fixtures that all tests share: a service, a database, a PostgreSQL server, a small disk."""
 
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -26,7 +27,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Register the markers of this suite."""
+    """Register the markers of this suite, and let children get the default handler of Ctrl-C.
+
+    A shell starts a background job with SIGINT ignored, which children would inherit.
+    """
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     config.addinivalue_line(
         "markers", "beyond: goes beyond the specification; with --base-url it runs only if -m selects it"
     )
