@@ -10,15 +10,6 @@ from harness import Service, Site
 from spec.records import Records
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Deselect the tests marked `beyond` if another implementation is tested."""
-    if not config.getoption("base_url") or config.getoption("markexpr"):
-        return
-    beyond = [item for item in items if item.get_closest_marker("beyond")]
-    config.hook.pytest_deselected(items=beyond)
-    items[:] = [item for item in items if item not in beyond]
-
-
 @pytest.fixture(scope="session")
 def foreign_url(request: pytest.FixtureRequest) -> str:
     """Return the address given with --base-url, or an empty text if our own service is tested."""
