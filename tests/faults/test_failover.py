@@ -12,7 +12,7 @@ from harness import Service, Site
 from postgres import Server
 from processes import running
 
-pytestmark = pytest.mark.alone
+pytestmark = pytest.mark.torture
 
 WRITERS = 4
 

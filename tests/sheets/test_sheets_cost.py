@@ -20,9 +20,7 @@ from mahasiswa.sheets.csv_form import START
 from mahasiswa.sheets.html_table import html_rows
 from mahasiswa.sheets.whole import Sheet
 
-pytestmark = pytest.mark.alone
-
-pytestmark = pytest.mark.alone
+pytestmark = pytest.mark.torture
 
 MEBIBYTE = 1 << 20
 SMALLEST_SECONDS = 0.01
