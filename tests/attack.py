@@ -5,6 +5,7 @@ import re
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -33,6 +34,15 @@ LOG_LINE = re.compile(
 CONTROL = re.compile("[\0-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029]")
 """Characters that start a new line or control a terminal, except the line feed that ends a line of the log."""
 
+BYSTANDER_SECONDS = 1.5
+"""Three times the contract's maximum, because the attackers run on the same processors as the service; on a busy machine
+FACTOR times the slowest of 30 answers without an attack."""
+
+FACTOR = 10
+
+END_SECONDS = 120.0
+"""Maximum time for an attack to be over."""
+
 # Python's sqlite3 runs in other processes only: when it closes a file, the locks that APSW holds on the same file in the
 # same process are dropped.
 READ = """
@@ -49,6 +59,9 @@ for statement in sys.argv[2:]:
 print("held", flush=True)
 sys.stdin.readline()
 """
+
+
+Attack = Callable[[Service], None]
 
 
 class Answer(NamedTuple):
@@ -113,6 +126,46 @@ class Line:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+class Bystander:
+    """Another user, who adds and edits records, looks at the list and probes the service, one after the other."""
+
+    def __init__(self, service: Service) -> None:
+        self.service = service
+        self.number = 0
+        self.limit = max(BYSTANDER_SECONDS, FACTOR * max(self.visit() for _ in range(30)))
+
+    def visit(self) -> float:
+        """Return the seconds of the slowest answer of one visit; every answer must be right."""
+        self.number += 1
+        nim = f"tamu-{self.number}"
+        requests: list[tuple[Callable[[Line], Answer], int]] = [
+            (lambda line: line.add(nim, "Siti", "Solo"), 302),
+            (lambda line: line.edit(nim, "Siti", "Bantul"), 302),
+            (lambda line: line.get("/"), 200),
+            (lambda line: line.get("/sehat"), 200),
+            (lambda line: line.delete(nim), 302),
+        ]
+        worst = 0.0
+        with Line(self.service.port) as line:
+            for request, status in requests:
+                began = time.monotonic()
+                assert request(line).status == status
+                worst = max(worst, time.monotonic() - began)
+        return worst
+
+    def endures(self, attack: Attack) -> None:
+        """Visit the service until the attack is over, at least five times; every answer must come in time."""
+        attacking = threading.Thread(target=attack, args=(self.service,))
+        attacking.start()
+        worst, visits, deadline = 0.0, 0, time.monotonic() + END_SECONDS
+        while attacking.is_alive() or visits < 5:
+            worst = max(worst, self.visit())
+            visits += 1
+            assert time.monotonic() < deadline, "the attack does not end"
+        attacking.join()
+        assert worst < self.limit, f"{worst:.3f} s in one of {visits} visits"
 
 
 class Hold:
@@ -183,6 +236,15 @@ def holds(database: Path) -> dict[str, tuple[str, str]]:
     integrity, rows = json.loads(shown.stdout)
     assert integrity == [["ok"]]
     return {nim: (nama, alamat) for nim, nama, alamat in rows}
+
+
+def at_once(count: int, work: Callable[[], object]) -> None:
+    """Do the same in several threads."""
+    threads = [threading.Thread(target=work) for _ in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
 
 
 def fill(database: Path, count: int) -> None:

@@ -10,7 +10,19 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from attack import FORM, HOST, Answer, Line, assert_log_is_sound, fill, linux, memory, until, workers
+from attack import (
+    FORM,
+    HOST,
+    Bystander,
+    Line,
+    assert_log_is_sound,
+    at_once,
+    fill,
+    linux,
+    memory,
+    until,
+    workers,
+)
 from harness import Service
 from processes import children
 from spreadsheets import sheet_xml, with_sheet, zip_bomb
@@ -19,59 +31,8 @@ from stores import ask
 from mahasiswa.web.forms import FORM_MAX_BYTES
 from mahasiswa.work import BODIES_MAX_BYTES, EXPORT, MAX_LARGE_BODIES, SEARCH, WORKBOOK
 
-BYSTANDER_SECONDS = 1.5
-"""Three times the contract's maximum, because the attackers run on the same processors as the service; on a busy machine
-FACTOR times the slowest of 30 answers without an attack."""
-
-FACTOR = 10
-
-END_SECONDS = 120.0
-"""Maximum time for an attack to be over."""
-
 BOUNDARY = b"Content-Type: multipart/form-data; boundary=x\r\n"
 PART = b'--x\r\nContent-Disposition: form-data; name="%b"%b\r\n\r\n%b\r\n--x--\r\n'
-
-Attack = Callable[[Service], None]
-
-
-class Bystander:
-    """Another user, who adds and edits records, looks at the list and probes the service, one after the other."""
-
-    def __init__(self, service: Service) -> None:
-        self.service = service
-        self.number = 0
-        self.limit = max(BYSTANDER_SECONDS, FACTOR * max(self.visit() for _ in range(30)))
-
-    def visit(self) -> float:
-        """Return the seconds of the slowest answer of one visit; every answer must be right."""
-        self.number += 1
-        nim = f"tamu-{self.number}"
-        requests: list[tuple[Callable[[Line], Answer], int]] = [
-            (lambda line: line.add(nim, "Siti", "Solo"), 302),
-            (lambda line: line.edit(nim, "Siti", "Bantul"), 302),
-            (lambda line: line.get("/"), 200),
-            (lambda line: line.get("/sehat"), 200),
-            (lambda line: line.delete(nim), 302),
-        ]
-        worst = 0.0
-        with Line(self.service.port) as line:
-            for request, status in requests:
-                began = time.monotonic()
-                assert request(line).status == status
-                worst = max(worst, time.monotonic() - began)
-        return worst
-
-    def endures(self, attack: Attack) -> None:
-        """Visit the service until the attack is over, at least five times; every answer must come in time."""
-        attacking = threading.Thread(target=attack, args=(self.service,))
-        attacking.start()
-        worst, visits, deadline = 0.0, 0, time.monotonic() + END_SECONDS
-        while attacking.is_alive() or visits < 5:
-            worst = max(worst, self.visit())
-            visits += 1
-            assert time.monotonic() < deadline, "the attack does not end"
-        attacking.join()
-        assert worst < self.limit, f"{worst:.3f} s in one of {visits} visits"
 
 
 def send(service: Service, request: bytes, seconds: float = 60.0) -> bytes:
@@ -89,15 +50,6 @@ def abandon(service: Service, request: bytes, seconds: float = 0.5) -> None:
         connection.settimeout(seconds)
         with suppress(TimeoutError):
             connection.recv(1)
-
-
-def at_once(count: int, work: Callable[[], object]) -> None:
-    """Do the same in several threads."""
-    threads = [threading.Thread(target=work) for _ in range(count)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
 
 
 def get(target: str) -> bytes:
