@@ -56,8 +56,12 @@ CONFIRMATION = "confirm: Apakah Anda yakin ingin menghapus data ini?"
 
 expect.set_options(timeout=TIMEOUT_MILLISECONDS)
 
-Network = Literal["answers", "unreachable", "hangs"]
-"""How the CDN behaves when a page requests the style sheet."""
+Network = Literal["answers", "if possible", "unreachable", "hangs"]
+"""How the CDN behaves when a page requests the style sheet.
+
+It answers with Bootstrap from its npm package. If npm cannot install it, a test that needs an answer is skipped, and "if
+possible" means "unreachable".
+"""
 
 REPORT_VIOLATIONS = """
 document.addEventListener("securitypolicyviolation", event =>
@@ -252,6 +256,8 @@ def window_opener(
             sheet: bytes | None = None,
             **options: Any,  # noqa: ANN401 - as new_context
         ) -> Window:
+            if network == "if possible":
+                network = "answers" if _optional(request, "node_modules") else "unreachable"
             if network == "answers":
                 sheet = sheet or bootstrap(request.getfixturevalue("node_modules"))
             options = {"viewport": {"width": size[0], "height": size[1]}, "reduced_motion": "reduce", **options}
@@ -270,6 +276,23 @@ def window_opener(
 def one_window(open_window: OpenWindow) -> Window:
     """Open a window that cannot reach the CDN."""
     return open_window()
+
+
+@pytest.fixture(scope="module", name="axe")
+def path_of_axe(request: pytest.FixtureRequest) -> Path | None:
+    """Return the path of axe-core, or None if npm cannot install it."""
+    node_modules = _optional(request, "node_modules")
+    return node_modules / "axe-core" / "axe.min.js" if node_modules else None
+
+
+def each_look(window: Window) -> Iterator[str]:
+    """Yield while the page has the CDN's style sheet, if it could get it, and again when it has lost it."""
+    window.page.wait_for_load_state("load")
+    if window.style_sheet_applies():
+        yield "with the CDN"
+        window.page.evaluate("document.querySelector('link[rel=stylesheet]').sheet.disabled = true")
+    assert not window.style_sheet_applies()
+    yield "without the CDN"
 
 
 def bootstrap(node_modules: Path) -> bytes:
@@ -302,6 +325,15 @@ def _chromium() -> str:
     if not installed:
         pytest.skip(f"no browser is installed: none of {', '.join(CHROMIUM)} is on the PATH")
     return installed[0]
+
+
+def _optional(request: pytest.FixtureRequest, name: str) -> Path | None:
+    """Return the value of a fixture, or None if it skips."""
+    try:
+        value: Path = request.getfixturevalue(name)
+    except pytest.skip.Exception:
+        return None
+    return value
 
 
 def _is_root() -> bool:

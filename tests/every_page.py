@@ -12,30 +12,7 @@ LONG = ("9" * 255, "Wolfeschlegelsteinhausenbergerdorff" * 20, "https://maps.exa
 UNKNOWN = "x" * 300
 IMPORTS = itertools.count()
 
-
-def show_list(window: Window, site: Site) -> None:
-    """Show a list with a usual record and a long one."""
-    site.add(*SITI)
-    site.add(*LONG)
-    assert window.open("/") == 200
-
-
-def show_empty_list(window: Window, site: Site) -> None:
-    """Show an empty list."""
-    for nim in site.list().nims:
-        site.delete(nim)
-    assert window.open("/") == 200
-
-
-def show_add(window: Window, _site: Site) -> None:
-    """Show the form for a new record."""
-    assert window.open("/mahasiswa/add") == 200
-
-
-def show_edit(window: Window, site: Site) -> None:
-    """Show the form of an existing record."""
-    site.add(*LONG)
-    assert window.open(f"/mahasiswa/edit/{LONG[0]}") == 200
+Show = Callable[[Window, Site], None]
 
 
 def show_duplicate(window: Window, site: Site) -> None:
@@ -62,44 +39,12 @@ def show_incomplete(window: Window, _site: Site) -> None:
     send_without(window, "alamat")
 
 
-def show_unreadable(window: Window, _site: Site) -> None:
-    """Show the answer to a malformed path: 400."""
-    assert window.open("/mahasiswa/edit/%zz") == 400
-
-
-def show_no_record(window: Window, _site: Site) -> None:
-    """Show the edit page of an unknown record: 404."""
-    assert window.open(f"/mahasiswa/edit/{UNKNOWN}") == 404
-
-
-def show_no_page(window: Window, _site: Site) -> None:
-    """Show the answer to an unknown path: 404."""
-    assert window.open(f"/{UNKNOWN}") == 404
-
-
-def show_wrong_method(window: Window, _site: Site) -> None:
-    """Show the answer to a GET of a path that only accepts POST: 405."""
-    assert window.open(f"/mahasiswa/delete/{UNKNOWN}") == 405
-
-
 def show_found(window: Window, site: Site) -> None:
     """Show a page of search results, sorted by name, with pages before and after it."""
     site.add(*LONG)
     add_many(site, 25)
     assert window.open("/?cari=a&urut=nama&arah=turun&per=10&halaman=2") == 200
     expect(window.page.get_by_role("link", name="Berikutnya").first).to_be_visible()
-
-
-def show_no_match(window: Window, site: Site) -> None:
-    """Show a search for a long text that finds nothing."""
-    site.add(*SITI)
-    assert window.open(f"/?cari=tidak+{UNKNOWN}") == 200
-    expect(window.rows).to_have_count(0)
-
-
-def show_import(window: Window, _site: Site) -> None:
-    """Show the form for a spreadsheet."""
-    assert window.open("/mahasiswa/impor") == 200
 
 
 def show_import_refused(window: Window, _site: Site) -> None:
@@ -152,11 +97,6 @@ def show_preview_again(window: Window, site: Site) -> None:
     expect(window.page.get_by_role("alert")).to_be_visible()
 
 
-def show_bulk_delete(window: Window, _site: Site) -> None:
-    """Show the form for NIMs of records to remove."""
-    assert window.open("/mahasiswa/hapus") == 200
-
-
 def show_bulk_delete_refused(window: Window, _site: Site) -> None:
     """Show the form for NIMs again with an error: 400."""
     preview_deletion(window, "Nama\tAlamat\nSiti\tSleman")
@@ -172,11 +112,6 @@ def show_bulk_delete_preview(window: Window, site: Site) -> None:
         window, "\n".join([SITI[0], LONG[0], "x" * 255, "1E+15", *(f"{number:04}" for number in range(12))])
     )
     window.page.locator("summary").click()
-
-
-def show_bulk_delete_of_nothing(window: Window, _site: Site) -> None:
-    """Show the preview of a bulk delete that found no record."""
-    preview_deletion(window, UNKNOWN)
 
 
 def preview_deletion(window: Window, pasted: str) -> None:
@@ -197,12 +132,6 @@ def show_changed(window: Window, site: Site) -> None:
     expect(window.page.get_by_role("link", name="Gunakan data terbaru")).to_be_visible()
 
 
-def show_export_refused(window: Window, site: Site) -> None:
-    """Show the answer to an export that Excel cannot hold, because a text is too long: 422."""
-    site.add("40000", "x" * 40_000, "Klaten")
-    assert window.open("/mahasiswa/ekspor.xlsx") == 422
-
-
 def show_history(window: Window, site: Site) -> None:
     """Show a page of the history with changes of every kind, and pages after it."""
     add_many(site, 45)
@@ -219,21 +148,11 @@ def show_history(window: Window, site: Site) -> None:
     expect(window.page.get_by_text("Dikembalikan").first).to_be_visible()
 
 
-def show_empty_history(window: Window, _site: Site) -> None:
-    """Show a search of the history that finds nothing."""
-    assert window.open(f"/mahasiswa/riwayat?cari=tidak+{UNKNOWN}") == 200
-
-
 def show_batch(window: Window, _site: Site) -> None:
     """Show the changes of an import."""
     import_many(window)
     open_the_import(window)
     expect(window.page.get_by_role("button", name="Kembalikan semua")).to_be_visible()
-
-
-def show_no_change(window: Window, _site: Site) -> None:
-    """Show the answer to a change that is not in the history: 404."""
-    assert window.open("/mahasiswa/riwayat/kelompok/999999999") == 404
 
 
 def show_undo_conflict(window: Window, site: Site) -> None:
@@ -307,38 +226,46 @@ def add_many(site: Site, count: int) -> None:
         site.add(f"{number:04}", f"Nama {number}", "Jalan Kaliurang 5, Sleman")
 
 
-PAGES: dict[str, Callable[[Window, Site], None]] = {
-    show.__name__.removeprefix("show_"): show
-    for show in (
-        show_list,
-        show_empty_list,
-        show_add,
-        show_edit,
-        show_duplicate,
-        show_stored,
-        show_incomplete,
-        show_unreadable,
-        show_no_record,
-        show_no_page,
-        show_wrong_method,
-        show_found,
-        show_no_match,
-        show_import,
-        show_import_refused,
-        show_preview,
-        show_preview_of_nothing,
-        show_preview_again,
-        show_bulk_delete,
-        show_bulk_delete_refused,
-        show_bulk_delete_preview,
-        show_bulk_delete_of_nothing,
-        show_changed,
-        show_history,
-        show_empty_history,
-        show_batch,
-        show_no_change,
-        show_undo_conflict,
-        show_batch_conflict,
-        show_export_refused,
-    )
+def show(path: str, status: int, *records: tuple[str, str, str]) -> Show:
+    """Return a function that adds records and opens a path, which must answer this status."""
+
+    def open_it(window: Window, site: Site) -> None:
+        for record in records:
+            site.add(*record)
+        assert window.open(path) == status
+
+    return open_it
+
+
+PAGES: dict[str, Show] = {
+    "list": show("/", 200, SITI, LONG),
+    "empty_list": show("/", 200),
+    "add": show("/mahasiswa/add", 200),
+    "edit": show(f"/mahasiswa/edit/{LONG[0]}", 200, LONG),
+    "unreadable": show("/mahasiswa/edit/%zz", 400),
+    "no_record": show(f"/mahasiswa/edit/{UNKNOWN}", 404),
+    "no_page": show(f"/{UNKNOWN}", 404),
+    "wrong_method": show(f"/mahasiswa/delete/{UNKNOWN}", 405),
+    "no_match": show(f"/?cari=tidak+{UNKNOWN}", 200, SITI),
+    "import": show("/mahasiswa/impor", 200),
+    "bulk_delete": show("/mahasiswa/hapus", 200),
+    "export_refused": show("/mahasiswa/ekspor.xlsx", 422, ("40000", "x" * 40_000, "Klaten")),
+    "empty_history": show(f"/mahasiswa/riwayat?cari=tidak+{UNKNOWN}", 200),
+    "no_change": show("/mahasiswa/riwayat/kelompok/999999999", 404),
+    "bulk_delete_of_nothing": lambda window, _: preview_deletion(window, UNKNOWN),
+    "duplicate": show_duplicate,
+    "stored": show_stored,
+    "incomplete": show_incomplete,
+    "found": show_found,
+    "import_refused": show_import_refused,
+    "preview": show_preview,
+    "preview_of_nothing": show_preview_of_nothing,
+    "preview_again": show_preview_again,
+    "bulk_delete_refused": show_bulk_delete_refused,
+    "bulk_delete_preview": show_bulk_delete_preview,
+    "changed": show_changed,
+    "history": show_history,
+    "batch": show_batch,
+    "undo_conflict": show_undo_conflict,
+    "batch_conflict": show_batch_conflict,
 }

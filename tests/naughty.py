@@ -1,182 +1,32 @@
 """Texts that programs often damage: formulas, quotes, separators, white space, controls and unusual Unicode."""
 
-_FORMULAS = [
-    "=1+1",
-    "+62 812",
-    "-5",
-    "@SUM(A1)",
-    "＝1",
-    "＋1",
-    "－1",
-    "＠x",
-    "=",
-    "+",
-    "-",
-    "@",
-    "'",
-    "''",
-    "'=1+1",
-    "''=1",
-]
-_FORMULAS += [
-    '=HYPERLINK("http://x.example","k")',
-    '"=1+1"',
-    '""=1',
-    "{=1+1}",
-    "=cmd|'/C calc'!A0",
-    "%=1",
-    " =1",
-    "1=1",
-]
+_WORDS = """
+=1+1 -5 @SUM(A1) ＝1 ＋1 －1 ＠x = + - @ ' '' '=1+1 ''=1 "=1+1" ""=1 {=1+1} =cmd|'/C'!A0 %=1 1=1
+=HYPERLINK("http://x.example","k") " "" \""" ";" "; ;" "," "x x"y "x" "x";"y" \\ \\" \\n a;b,c
+NIM Nama Alamat nim NIM/NPM sep=; sep=, \ufeffNIM;Nama;Alamat 1.23E+11 1,23457E+11 1E5 1e-5 007 12345.0 0x1F 1_000 1.000,50
+-1.5 NaN Infinity 2020-01-02 1/2 12:30 TRUE FALSE null None NULL undefined #N/A #REF! #DIV/0!
+<script>alert(1)</script> <b>&amp;</b> ]]> &lt; ';DROP/**/TABLE/**/mahasiswa;-- ${7*7} {{7*7}} %00 %2E %s%n
+../../etc/passwd a/b / ?cari= # ~ * ... C:\\x _x000D_ \\u0041
+\u202eabc \u2066abc\u2069 a\u202a\u202bb אבג مرحبا e\u0301 Z͑ͫ̓ͪ̂ͫ̽͏ ｆｕｌｌ ﬁ ß İı 😀 👩🏽‍🎓 🇮🇩 ❤️ 1️⃣ 漢字 ꦲꦏ꧀ꦱꦫꦗꦮ ᬅᬓ᭄ᬱᬭ สวัสดี 𠜎𠜱 Ω≈ç√∫ àéîõü
+\u200b \u200bx\u200b \ufeff \ufeffx \u2060x \u200e\u200f a\ufffeb a\uffffb \U0010ffff \ufffd
+"""
+
+_SPACES = ("", " ", "\t", "\n", "\r", "\r\n", "\n\n", "\u00a0", "\u2003", "\u3000", " \t\r\n ", "\x0b", "\x0c", "\x85")  # fmt: skip
+_AROUND = (" {}", "{} ", " {} ", "\u00a0{}\u00a0", "\n{}", "{}\n", "{}\r\n", "{}\\", "{},", "{};", "{}\t", '{}"', "{}'")
+_SEPARATORS = (",", ";", "\t", "\n", "\r", "\r\n", ",,", ";;", ", ", ",\t", "\t'", ",'")
 
 NAUGHTY = [
-    *_FORMULAS,
-    *[
+    *_WORDS.split(),
+    *_SPACES,
+    *(around.format("x") for around in _AROUND),
+    *(f"a{chr(code)}b" for code in (*range(1, 32), 0x7F, 0x85, 0x2028, 0x2029)),
+    *(
         f"Budi{separator}{text}{separator}x"
         for separator in ",;\t\n\r"
         for text in ("=1+1", "'=1", '"=1"', "-", "'", "x")
-    ],
-    *[
-        f"{separator}=1"
-        for separator in (",", ";", "\t", "\n", "\r", "\r\n", ",,", ";;", "\t\t", ", ", ",\t", "\t'", ",'")
-    ],
-    *[f"x{end}" for end in (",", ";", "\t", "\n", "\r", "\r\n", '"', "'", " ", "\u00a0", "\u200b", "\ufeff", "\\")],
-    *[
-        '"',
-        '""',
-        '"""',
-        '";"',
-        '";',
-        ';"',
-        '","',
-        '"x',
-        'x"y',
-        '"x"',
-        '"x";"y"',
-        '"\n"',
-        "\\",
-        '\\"',
-        "\\n",
-        "a;b,c\td",
-    ],
-    *[
-        "",
-        " ",
-        "  ",
-        "\t",
-        "\n",
-        "\r",
-        "\r\n",
-        "\n\n",
-        "\u00a0",
-        "\u2003",
-        "\u3000",
-        "\x85",
-        "\x0b",
-        "\x0c",
-        " \t\r\n ",
-    ],
-    *[" x", "x ", " x ", "\u00a0x\u00a0", "\u200bx\u200b", "\ufeffx", "\ufeff", "\u200b", "\u2060x", "\u200e\u200f"],
-    *[f"a{chr(code)}b" for code in range(1, 32)],
-    *[
-        "a\x7fb",
-        "\x1b[31mx",
-        "\x01",
-        "\x1a",
-        "a\u0085b",
-        "a\u2028b",
-        "a\u2029b",
-        "a\ufffeb",
-        "a\uffffb",
-        "\U0010ffff",
-        "\ufffd",
-    ],
-    *[
-        "\u202eabc",
-        "\u2066abc\u2069",
-        "a\u202a\u202bb",
-        "אבג",
-        "مرحبا",
-        "abc אבג 123",
-        "e\u0301",
-        "Z͑ͫ̓ͪ̂ͫ̽͏",
-        "ｆｕｌｌ",
-        "ﬁ",
-        "ß",
-        "İı",
-    ],
-    *[
-        "😀",
-        "👩🏽‍🎓",
-        "🇮🇩",
-        "❤️",
-        "1️⃣",
-        "漢字",
-        "ꦲꦏ꧀ꦱꦫꦗꦮ",
-        "ᬅᬓ᭄ᬱᬭ",
-        "สวัสดี",
-        "田中さん",
-        "𠜎𠜱",
-        "Ω≈ç√∫",
-        "¡™£¢∞§",
-        "àéîõü",
-        "Æ",
-    ],
-    *[
-        "NIM",
-        "Nama",
-        "Alamat",
-        "nim",
-        "NIM/NPM",
-        "No. Mahasiswa",
-        "nomor induk (wajib)",
-        "sep=;",
-        "sep=,",
-        "\ufeffNIM;Nama;Alamat",
-    ],
-    *[
-        "1.23E+11",
-        "1,23457E+11",
-        "1E5",
-        "1e-5",
-        "007",
-        "12345.0",
-        "0x1F",
-        "1_000",
-        "1.000,50",
-        "-1.5",
-        "NaN",
-        "Infinity",
-    ],
-    *["2020-01-02", "1/2", "12:30", "TRUE", "FALSE", "null", "None", "NULL", "undefined", "#N/A", "#REF!", "#DIV/0!"],
-    *[
-        "<script>alert(1)</script>",
-        "<b>&amp;</b>",
-        "]]>",
-        "&lt;",
-        "';DROP TABLE mahasiswa;--",
-        "' OR 1=1",
-        "${7*7}",
-        "{{7*7}}",
-    ],
-    *[
-        "../../etc/passwd",
-        "%00",
-        "%2E",
-        "%s%n",
-        "a/b",
-        "/",
-        "?cari=",
-        "#",
-        "~",
-        "*",
-        "...",
-        ". ",
-        "C:\\x",
-        "_x000D_",
-        "\\u0041",
-    ],
-    *["x" * 255, "é" * 255, "😀" * 255, '"' * 101, "'" * 100, ",=" * 50, ";'" * 50, '""\n' * 30, "\r\n" * 20 + "x"],
+    ),
+    *(f"{separator}=1" for separator in (" ", *_SEPARATORS)),
+    *(unit * (255 // len(unit)) for unit in ("x", "é", "😀", '"', "'", ",=", ";'", '""\n', "\r\n")),
 ]
 """Each of them can be stored as a text. NUL, and half a surrogate pair, cannot."""
 

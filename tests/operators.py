@@ -2,6 +2,7 @@
 
 import os
 import pty
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -22,7 +23,7 @@ COMMAND = [sys.executable, "-m", "mahasiswa"]
 COMMAND_SECONDS = 60.0
 TWO: list[Record] = [("1", "Ani", "Solo"), ("2", "Budi", "Bantul")]
 
-MANY = 400_000
+MANY = 200_000
 FILL = f"""
 WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers LIMIT {MANY})
 INSERT INTO mahasiswa SELECT printf('%07d', n), 'Nama ' || n, 'Jalan Kaliurang ' || n FROM numbers
@@ -127,11 +128,19 @@ def operator_in_empty_folder(tmp_path: Path) -> Operator:
     return Operator(tmp_path)
 
 
+@pytest.fixture(scope="module", name="long_list")
+def database_with_a_long_list(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a database with MANY records."""
+    path = tmp_path_factory.mktemp("long") / "mahasiswa.db"
+    migrate(SQLiteURL(path))
+    run_script(path, FILL)
+    return path
+
+
 @pytest.fixture(name="filled")
-def operator_with_a_long_list(operator: Operator) -> Operator:
+def operator_with_a_long_list(operator: Operator, long_list: Path) -> Operator:
     """Run commands in a folder with a long list."""
-    migrate(SQLiteURL(operator.database))
-    run_script(operator.database, FILL)
+    shutil.copy(long_list, operator.database)
     return operator
 
 

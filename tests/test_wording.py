@@ -28,18 +28,10 @@ def test_a_moment_is_shown_in_its_time_zone_with_the_name_of_the_zone(zone: str,
     assert moment(NEW_YEAR.astimezone(ZoneInfo(zone)), with_year=False) == shown
 
 
-def test_the_name_of_a_zone_follows_its_summer_time() -> None:
-    """A moment in summer has the name that the zone has in summer."""
-    summer = datetime(2026, 7, 1, 12, tzinfo=UTC)
-    assert moment(summer.astimezone(ZoneInfo("Europe/Berlin")), with_year=False) == "1 Jul 14.00 CEST"
-
-
-def test_every_month_has_its_indonesian_abbreviation() -> None:
-    """The abbreviations are those of an Indonesian calendar, not of an English one."""
+def test_months_years_and_summer_time() -> None:
+    """The abbreviations of the months are Indonesian. Year and name of the zone are those of the moment in the zone."""
     months = [moment(datetime(2026, month, 9, tzinfo=UTC), with_year=False).split()[1] for month in range(1, 13)]
     assert months == ["Jan", "Feb", "Mar", "Apr", "Mei", "Jun", "Jul", "Agu", "Sep", "Okt", "Nov", "Des"]
-
-
-def test_a_moment_can_be_shown_with_its_year() -> None:
-    """The year is that of the shown time zone, which may differ from the year in UTC."""
     assert moment(NEW_YEAR.astimezone(ZoneInfo("Asia/Jakarta")), with_year=True) == "1 Jan 2027 00.05 WIB"
+    summer = datetime(2026, 7, 1, 12, tzinfo=UTC)
+    assert moment(summer.astimezone(ZoneInfo("Europe/Berlin")), with_year=False) == "1 Jul 14.00 CEST"

@@ -17,6 +17,7 @@ from operators import (
     COMMAND_SECONDS,
     MANY,
     Operator,
+    database_with_a_long_list,
     operator_in_empty_folder,
     operator_with_a_long_list,
     records_of,
@@ -25,7 +26,7 @@ from spreadsheets import HEADER, by_xlsxwriter, csv
 from stores import run_script
 
 # The fixtures, which pytest finds by these names.
-__all__ = ["operator_in_empty_folder", "operator_with_a_long_list"]
+__all__ = ["database_with_a_long_list", "operator_in_empty_folder", "operator_with_a_long_list"]
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has other terminals")
 

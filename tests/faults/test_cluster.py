@@ -19,7 +19,6 @@ PACKAGES = "patroni python3-etcd etcd-server etcd-client haproxy postgresql-15 i
 
 pytestmark = [
     pytest.mark.torture,
-    pytest.mark.alone,
     pytest.mark.skipif(sys.platform != "linux" or os.geteuid() != 0, reason="only root on Linux may make namespaces"),
     pytest.mark.skipif(
         not all(map(shutil.which, PROGRAMS)), reason=f"apt-get install --no-install-recommends {PACKAGES}"

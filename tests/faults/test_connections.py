@@ -29,7 +29,7 @@ from harness import Service
 
 from mahasiswa.http_protocol import WRITE_TIMEOUT_SECONDS
 
-pytestmark = [pytest.mark.alone, linux]
+pytestmark = linux
 
 MAX_MEGABYTES = 400
 """Maximum memory of a worker, whatever clients do."""

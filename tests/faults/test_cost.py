@@ -4,7 +4,7 @@ import resource
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
@@ -13,7 +13,6 @@ import pytest
 from attack import (
     FORM,
     HOST,
-    Attack,
     Bystander,
     Line,
     assert_log_is_sound,
@@ -32,8 +31,6 @@ from stores import ask
 from mahasiswa.web.forms import FORM_MAX_BYTES
 from mahasiswa.work import BODIES_MAX_BYTES, EXPORT, SEARCH, WORKBOOK
 
-pytestmark = pytest.mark.alone
-
 BOUNDARY = b"Content-Type: multipart/form-data; boundary=x\r\n"
 PART = b'--x\r\nContent-Disposition: form-data; name="%b"%b\r\n\r\n%b\r\n--x--\r\n'
 
@@ -46,7 +43,7 @@ def send(service: Service, request: bytes, seconds: float = 60.0) -> bytes:
         return connection.recv(4096)
 
 
-def abandon(service: Service, request: bytes, seconds: float = 0.3) -> None:
+def abandon(service: Service, request: bytes, seconds: float = 0.5) -> None:
     """Send a request and disconnect after a moment, without reading the answer."""
     with socket.create_connection(("127.0.0.1", service.port), 30) as connection:
         connection.sendall(request)
@@ -74,54 +71,40 @@ def pasted(nim: bytes) -> bytes:
     return upload(b"NIM\tNama\tAlamat\r\n" + nim + b"\tAni\tSolo\r\n")
 
 
+def removed(nims: bytes) -> bytes:
+    return upload(nims, target=DELETE.encode())
+
+
 CONFIRM = "/mahasiswa/impor/simpan"
-DELETE = b"/mahasiswa/hapus"
+DELETE = "/mahasiswa/hapus"
 MEGABYTE = 1 << 20
-ATTACKS: dict[str, Attack] = {
-    "a NIM with 80,000 spaces inside is pasted": lambda service: at_once(
-        2, lambda: send(service, pasted(b"x" + b" " * 80_000 + b"x"))
+
+REQUESTS: dict[str, tuple[int, Callable[[], bytes]]] = {
+    "a NIM with 80,000 spaces inside is pasted": (2, lambda: pasted(b"x" + b" " * 80_000 + b"x")),
+    "a NIM of 200,000 apostrophes is pasted": (2, lambda: pasted(b"'" * 200_000)),
+    "16 MB of emoji are pasted": (2, lambda: pasted("🎓".encode() * (15 * MEGABYTE // 4))),
+    "16 MB of line breaks are pasted": (2, lambda: pasted(b"\n" * 15 * MEGABYTE)),
+    "16 MB of quotes are pasted": (2, lambda: pasted(b'"' * 15 * MEGABYTE)),
+    "8 MB of separators are confirmed": (4, lambda: form(CONFIRM, b"a&" * (4 * MEGABYTE - 1))),
+    "a million fields are confirmed": (2, lambda: form(CONFIRM, b"&".join(b"%d" % n for n in range(1_000_000)))),
+    "8 MB of percent escapes are confirmed": (4, lambda: form(CONFIRM, b"data=" + b"%41" * 2_790_000)),
+    "8 MB of lists are confirmed": (4, lambda: form(CONFIRM, b"data=[" + b"[]," * 2_790_000 + b"[]]")),
+    "8 MB of brackets are confirmed": (4, lambda: form(CONFIRM, b"data=" + b"[" * 8_380_000)),
+    "16 MB of line breaks are pasted to remove records": (2, lambda: removed(b"1" + b"\n" * 15 * MEGABYTE + b"2")),
+    "10,000 long texts are pasted to remove records": (2, lambda: removed((b"'" * 1500 + b"\n") * 10_000)),
+    "8 MB of percent escapes are confirmed to remove records": (
+        4,
+        lambda: form(f"{DELETE}/simpan", b"nim=" + b"%2541" * 1_670_000 + b"+"),
     ),
-    "a NIM of 200,000 apostrophes is pasted": lambda service: at_once(2, lambda: send(service, pasted(b"'" * 200_000))),
-    "16 MB of emoji are pasted": lambda service: at_once(
-        2, lambda: send(service, pasted("🎓".encode() * (15 * MEGABYTE // 4)))
-    ),
-    "16 MB of line breaks are pasted": lambda service: at_once(2, lambda: send(service, pasted(b"\n" * 15 * MEGABYTE))),
-    "16 MB of quotes are pasted": lambda service: at_once(2, lambda: send(service, pasted(b'"' * 15 * MEGABYTE))),
-    "exports are abandoned": lambda service: at_once(
-        64, lambda: abandon(service, get("/mahasiswa/ekspor.xlsx"), 0.3)
-    ),
-    "8 MB of separators are confirmed": lambda service: at_once(
-        4, lambda: send(service, form(CONFIRM, b"a&" * (4 * MEGABYTE - 1)))
-    ),
-    "a million fields are confirmed": lambda service: at_once(
-        2, lambda: send(service, form(CONFIRM, b"&".join(b"%d" % number for number in range(1_000_000))))
-    ),
-    "8 MB of percent escapes are confirmed": lambda service: at_once(
-        4, lambda: send(service, form(CONFIRM, b"data=" + b"%41" * (2_790_000)))
-    ),
-    "8 MB of lists are confirmed": lambda service: at_once(
-        4, lambda: send(service, form(CONFIRM, b"data=[" + b"[]," * 2_790_000 + b"[]]"))
-    ),
-    "8 MB of brackets are confirmed": lambda service: at_once(
-        4, lambda: send(service, form(CONFIRM, b"data=" + b"[" * 8_380_000))
-    ),
-    "16 MB of line breaks are pasted to remove records": lambda service: at_once(
-        2, lambda: send(service, upload(b"1" + b"\n" * 15 * MEGABYTE + b"2", target=DELETE))
-    ),
-    "10,000 long texts are pasted to remove records": lambda service: at_once(
-        2, lambda: send(service, upload((b"'" * 1500 + b"\n") * 10_000, target=DELETE))
-    ),
-    "8 MB of percent escapes are confirmed to remove records": lambda service: at_once(
-        4, lambda: send(service, form(DELETE.decode() + "/simpan", b"nim=" + b"%2541" * 1_670_000 + b"+"))
-    ),
-    "8 MB of spaces are confirmed to remove records": lambda service: at_once(
-        4, lambda: send(service, form(DELETE.decode() + "/simpan", b"nim=" + b"+" * 8_380_000))
-    ),
-    "zip bombs are uploaded and abandoned": lambda service: at_once(
-        8, lambda: abandon(service, upload(zip_bomb(), b"berkas", b"a.xlsx"), 0.5)
-    ),
-    "a query of 60 KB": lambda service: at_once(8, lambda: send(service, get("/?" + "a&" * 30_000))),
-}  # fmt: skip
+    "8 MB of spaces are confirmed to remove records": (4, lambda: form(f"{DELETE}/simpan", b"nim=" + b"+" * 8_380_000)),
+    "a query of 60 KB": (8, lambda: get("/?" + "a&" * 30_000)),
+}
+"""The number of clients that send a request at once, and the request."""
+
+ABANDONED: dict[str, tuple[int, Callable[[], bytes]]] = {
+    "exports are abandoned": (64, lambda: get("/mahasiswa/ekspor.xlsx")),
+    "zip bombs are uploaded and abandoned": (8, lambda: upload(zip_bomb(), b"berkas", b"a.xlsx")),
+}
 
 
 @pytest.fixture(scope="module")
@@ -143,13 +126,17 @@ def bystander(service: Service) -> Bystander:
 
 
 @linux
-@pytest.mark.parametrize("name", ATTACKS)
+@pytest.mark.torture
+@pytest.mark.parametrize("name", [*REQUESTS, *ABANDONED])
 def test_expensive_requests_do_not_delay_others(bystander: Bystander, name: str) -> None:
     """While the worst input of a route is worked on, others are answered in time."""
-    bystander.endures(ATTACKS[name])
+    count, request = (REQUESTS | ABANDONED)[name]
+    client = send if name in REQUESTS else abandon
+    bystander.endures(lambda service: at_once(count, lambda: client(service, request())))
 
 
 @linux
+@pytest.mark.torture
 def test_expensive_searches_do_not_delay_others(tmp_path: Path) -> None:
     """A search whose pattern nearly matches everywhere in long texts does not delay others."""
     with Service(tmp_path / "a.db", {"LOG_LEVEL": "warning"}) as service:
@@ -162,6 +149,7 @@ def test_expensive_searches_do_not_delay_others(tmp_path: Path) -> None:
 
 
 @linux
+@pytest.mark.torture
 def test_a_list_of_long_texts_does_not_delay_others(tmp_path: Path) -> None:
     """A list whose rows take 0.4 s to format, and a page of it, are formatted while others are answered."""
     with Service(tmp_path / "a.db", {"LOG_LEVEL": "warning"}) as service:
@@ -192,6 +180,7 @@ def worst_share(service: Service, target: str, nim: str) -> float:
 
 
 @linux
+@pytest.mark.torture
 def test_bodies_that_stop_before_their_last_byte_take_bounded_memory(service: Service, bystander: Bystander) -> None:
     """A hundred confirmations of 8 MB without their last byte: most are refused at once, and others are answered."""
     (worker,) = workers(service)
@@ -215,6 +204,7 @@ def test_bodies_that_stop_before_their_last_byte_take_bounded_memory(service: Se
 
 
 @linux
+@pytest.mark.torture
 def test_forms_that_stop_before_their_last_byte_take_bounded_memory(service: Service) -> None:
     """Thousands of forms without their last byte: those beyond the budget are refused, and later ones are stored again."""
     (worker,) = workers(service)
@@ -241,6 +231,7 @@ def test_forms_that_stop_before_their_last_byte_take_bounded_memory(service: Ser
 
 
 @linux
+@pytest.mark.torture
 def test_a_hundred_trickling_uploads_do_not_delay_others(bystander: Bystander) -> None:
     """Uploads that send a few bytes now and then are ended, and others are answered meanwhile."""
     head = b"POST /mahasiswa/impor HTTP/1.1\r\nContent-Length: 9000000\r\n" + HOST + BOUNDARY + b"\r\n"
@@ -289,15 +280,7 @@ def test_a_full_queue_is_answered_503_with_retry_after(service: Service) -> None
 
 
 @linux
-def test_the_list_with_a_foreign_query_comes_from_the_cache(service: Service) -> None:
-    """A query that means nothing to the list, such as a campaign's, gets the cached page with its ETag."""
-    with Line(service.port) as line:
-        plain, foreign = line.get("/"), line.get("/?utm_source=wa&fbclid=x")
-    assert foreign.status == 200
-    assert foreign.headers["etag"] == plain.headers["etag"]
-
-
-@linux
+@pytest.mark.torture
 def test_the_work_of_a_client_that_has_gone_stops(service: Service) -> None:
     """A workbook whose client disconnects is not read further: its child process ends, and its slot is free."""
     (worker,) = workers(service)

@@ -10,7 +10,7 @@ from harness import Service
 from ledger import Ledger
 from postgres import Server
 
-pytestmark = pytest.mark.alone
+pytestmark = pytest.mark.torture
 
 
 def test_no_acknowledged_change_is_lost_with_the_primary(rounds: Callable[[int, int], int]) -> None:

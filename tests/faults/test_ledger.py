@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from attack import Line, holds, is_free, until
+from attack import Line, holds, until
 from harness import Service
 
 CLIENTS = 4
@@ -91,37 +91,24 @@ class Client:
         return {nim for nim, texts in self._certain.items() if texts}
 
 
-def kill_group(service: Service) -> None:
-    """Kill every process of the service at once."""
-    os.killpg(service.pid, signal.SIGKILL)
-    service._process.wait()
-    until(lambda: is_free(service.port))
+LONG = [pytest.param("1", 150, marks=pytest.mark.torture), pytest.param("2", 150, marks=pytest.mark.torture)]
 
 
-def kill_main(service: Service) -> None:
-    """Kill the main process alone; its workers end with it."""
-    os.kill(service.pid, signal.SIGKILL)
-    service._process.wait()
-    until(lambda: is_free(service.port))
-
-
-KILLS = {"group": kill_group, "main process": kill_main}
-
-
-@pytest.mark.parametrize(("workers", "usual", "torture"), [("1", 17, 350), ("2", 8, 150)])
-def test_no_acknowledged_change_is_lost_when_the_service_is_killed(
-    tmp_path: Path, rounds: Callable[[int, int], int], workers: str, usual: int, torture: int
-) -> None:
+@pytest.mark.parametrize(("workers", "kills"), [("2", 4), *LONG])
+def test_no_acknowledged_change_is_lost_when_the_service_is_killed(tmp_path: Path, workers: str, kills: int) -> None:
     """After each SIGKILL every acknowledged change is stored, no refused one is, none is incomplete, and the file is sound."""
     dice = random.Random(int(workers))
     clients = [Client(f"{number}", dice) for number in range(CLIENTS)]
     with Service(tmp_path / "a.db", {"WORKERS": workers, "LOG_LEVEL": "error"}) as service:
-        for turn in range(rounds(usual, torture)):
+        for turn in range(kills):
             enough = dice.randrange(1, 400)
             before = sum(client.acknowledged for client in clients)
             with at_work(clients, service.port) as failed:
                 until(lambda: failed() or sum(client.acknowledged for client in clients) - before >= enough, 30)  # noqa: B023
-                KILLS["main process" if turn % 2 else "group"](service)
+                if turn % 2:
+                    service.kill()
+                else:  # the main process alone; its workers end with it
+                    os.kill(service.pid, signal.SIGKILL)
             service.restart()
             shown = page(service)
             stored = {nim: Texts(*texts) for nim, texts in holds(tmp_path / "a.db").items()}

@@ -29,7 +29,7 @@ WORK_SECONDS = 1.5
 """Time for which the clients go on between two faults."""
 
 pytestmark = [
-    pytest.mark.alone,
+    pytest.mark.torture,
     pytest.mark.skipif(not PROGRAM.exists(), reason="litestream is not installed: make .venv/dev.stamp"),
 ]
 

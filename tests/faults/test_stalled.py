@@ -16,7 +16,7 @@ from harness import Service
 
 from mahasiswa.work import MAX_LARGE_BODIES
 
-pytestmark = pytest.mark.alone
+pytestmark = pytest.mark.torture
 
 HEAD_SECONDS, BODY_SECONDS, DRAIN_SECONDS, UNREAD_SECONDS = 10, 10, 30, 30
 """The deadlines of the service, from http_protocol.py and forms.py."""
@@ -208,7 +208,6 @@ def test_sigterm_does_not_wait_for_stalled_clients(tmp_path: Path) -> None:
         assert time.monotonic() - began < 15
 
 
-@pytest.mark.torture
 @pytest.mark.parametrize("mode", ["-H", "-B", "-X"], ids=["slow heads", "slow bodies", "slow readers"])
 def test_slowhttptest_does_not_make_the_service_unavailable(tmp_path: Path, mode: str) -> None:
     """The service answers other clients after an attack by the tool slowhttptest with a thousand connections."""

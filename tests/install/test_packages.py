@@ -17,6 +17,8 @@ from harness import Service, Site, free_port
 from installed import do_what_staff_do, is_well, records, run
 from packaging.requirements import Requirement
 
+pytestmark = pytest.mark.torture
+
 ROOT = Path(__file__).parents[2]
 IMAGE_MAX_BYTES = 45_000_000
 LIMITS = ("--ulimit=nofile=4096:4096", "--ulimit=nproc=4096:4096")

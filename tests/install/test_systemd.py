@@ -24,6 +24,8 @@ BOOT_SECONDS = 30.0
 BACK_SECONDS = 3.0
 EXPOSURE_MAX_PERCENT = 20
 
+pytestmark = pytest.mark.torture
+
 
 class Machine:
     """A Debian with the service's units, booted by systemd-nspawn. It shares the network of this computer."""
@@ -121,7 +123,6 @@ def test_staff_work_with_a_service_that_runs_in_its_sandbox(machine: Machine) ->
     assert {path.stat().st_mode & 0o077 for path in files} == {0}
 
 
-@pytest.mark.alone
 def test_the_main_process_is_back_after_a_kill(machine: Machine) -> None:
     """The service answers within 3 seconds after its main process was killed, with the same records."""
     with machine.site() as site:
@@ -133,7 +134,6 @@ def test_the_main_process_is_back_after_a_kill(machine: Machine) -> None:
         assert records(site) == before
 
 
-@pytest.mark.alone
 def test_a_worker_is_back_after_a_kill(machine: Machine) -> None:
     """The service answers within 3 seconds after its worker was killed, with the same main process."""
 

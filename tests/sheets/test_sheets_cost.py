@@ -23,7 +23,7 @@ from mahasiswa.sheets.csv_form import START
 from mahasiswa.sheets.html_table import html_rows
 from mahasiswa.sheets.kept_sheets import Sheet
 
-pytestmark = pytest.mark.alone
+pytestmark = pytest.mark.torture
 
 MEBIBYTE = 1 << 20
 SMALLEST_SECONDS = 0.01

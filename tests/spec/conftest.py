@@ -1,22 +1,13 @@
 """Fixtures for the implementation under test: our own service, or another implementation at --base-url."""
 
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from engines import ENGINES, empty_database
 from harness import Service, Site
-from postgres import own_schema
 from spec.records import Records
-
-
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Deselect the tests marked `beyond` if another implementation is tested."""
-    if not config.getoption("base_url") or config.getoption("markexpr"):
-        return
-    beyond = [item for item in items if item.get_closest_marker("beyond")]
-    config.hook.pytest_deselected(items=beyond)
-    items[:] = [item for item in items if item not in beyond]
 
 
 @pytest.fixture(scope="session")
@@ -28,7 +19,7 @@ def foreign_url(request: pytest.FixtureRequest) -> str:
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Run every test on both engines of our service, or once on another implementation."""
     if "engine" in metafunc.fixturenames:
-        engines = ["foreign"] if metafunc.config.getoption("base_url") else ["sqlite", "postgres"]
+        engines = ["foreign"] if metafunc.config.getoption("base_url") else ENGINES
         metafunc.parametrize("engine", engines, scope="session")
 
 
@@ -53,19 +44,9 @@ def records(site: Site) -> Iterator[Records]:
 
 
 @pytest.fixture
-def own_database(engine: str, foreign_url: str, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Path | str]:
-    """Return the place for a database of our own service. Skip the test if another implementation is tested."""
+def own_database(engine: str, foreign_url: str, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[str]:
+    """Return the address of an empty database of our own service. Skip the test if another implementation is tested."""
     if foreign_url:
         pytest.skip("this test has to start the service itself")
     with empty_database(engine, tmp_path, request) as database:
         yield database
-
-
-@contextmanager
-def empty_database(engine: str, folder: Path, request: pytest.FixtureRequest) -> Iterator[Path | str]:
-    """Return the path of an SQLite file that does not exist, or the address of an empty schema of PostgreSQL."""
-    if engine == "sqlite":
-        yield folder / "mahasiswa.db"
-    else:
-        with own_schema(request.getfixturevalue("postgres")) as url:
-            yield url

@@ -13,13 +13,6 @@ def test_2_0_every_field_is_text(site: Site, records: Records, text: str) -> Non
     assert records.stored(nim) == (nim, text, text)
 
 
-def test_2_1_two_records_cannot_share_a_nim(records: Records) -> None:
-    """A second record with the same nim is not stored, and the first does not change."""
-    added = records.add("Siti", "Solo")
-    records.add_in_vain(nim=added.nim, nama="Budi", alamat="Bantul")
-    assert records.listed(added.nim) == added
-
-
 def test_2_2_nim_is_immutable(site: Site, records: Records) -> None:
     """The edit page shows the nim read-only, and an edit with another nim in the body does not change it."""
     added, other = records.add(), records.new_nim()

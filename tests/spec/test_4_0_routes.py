@@ -6,31 +6,6 @@ from harness import URL_ENCODED, Service, Site, free_port
 from spec.records import Records, the_row
 
 
-def test_4_0_route_1_list(site: Site) -> None:
-    """GET / answers the list page."""
-    assert "List Data Mahasiswa" in site.list().headings
-
-
-def test_4_0_route_2_add_form(site: Site) -> None:
-    """GET /mahasiswa/add answers the add form page."""
-    assert "Tambah Data Mahasiswa" in site.page(site.path("/mahasiswa/add")).headings
-
-
-def test_4_0_route_3_edit_form(site: Site, records: Records) -> None:
-    """GET /mahasiswa/edit/:nim answers the edit form page."""
-    assert "Edit Data Mahasiswa" in site.page(site.path("/mahasiswa/edit/", records.add().nim)).headings
-
-
-def test_4_0_route_4_add(site: Site, records: Records) -> None:
-    """POST /mahasiswa/add redirects to /."""
-    assert site.add(records.new_nim(), "Siti", "Solo").headers["location"] == site.path("/")
-
-
-def test_4_0_route_5_edit(site: Site, records: Records) -> None:
-    """POST /mahasiswa/edit/:nim redirects to /."""
-    assert site.edit(records.add().nim, "Siti", "Solo").headers["location"] == site.path("/")
-
-
 def test_4_0_route_6_delete_needs_no_body(site: Site, records: Records) -> None:
     """POST /mahasiswa/delete/:nim redirects to /, even without a body and a content type."""
     nim = records.add().nim

@@ -29,33 +29,22 @@ def test_4_1_3_table_has_its_five_columns(site: Site) -> None:
     assert site.list().columns == ["No", "NIM", "Nama", "Alamat", "Aksi"]
 
 
-def test_4_1_4_rows_are_numbered_by_position(site: Site, records: Records) -> None:
-    """The first row has the number 1, and each next row has a number one higher."""
-    for _ in range(3):
-        records.add()
-    numbers = [texts(row)[0] for row in site.list().table]
-    assert numbers == [str(i + 1) for i in range(len(numbers))]
+def test_4_1_4_a_row_shows_its_position_nim_nama_alamat(site: Site, records: Records) -> None:
+    """A record is one row of five cells: its position counted from 1, nim, nama, alamat and one more."""
+    added = [records.add("Dewi Lestari", "Klaten"), records.add("Eko", "Solo")]
+    page = site.list()
+    assert [texts(row)[0] for row in page.table] == [str(number + 1) for number in range(len(page.table))]
+    for record in added:
+        cells = texts(the_row(page, record.nim))
+        assert (len(cells), cells[1:4]) == (5, list(record))
 
 
-def test_4_1_4_cells_show_nim_nama_alamat(site: Site, records: Records) -> None:
-    """A record is one row of five cells: its number, nim, nama, alamat and one more."""
-    added = records.add("Dewi Lestari", "Klaten")
-    cells = texts(the_row(site.list(), added.nim))
-    assert len(cells) == 5
-    assert cells[1:4] == list(added)
-
-
-def test_4_1_5_row_has_an_edit_link(site: Site, records: Records) -> None:
-    """The last cell holds a link Edit to the record's edit page."""
+def test_4_1_5_row_has_an_edit_link_and_a_delete_form(site: Site, records: Records) -> None:
+    """The last cell holds a link Edit to the edit page, and a POST form to the delete route with a button Delete."""
     nim = records.add().nim
-    (link,) = the_row(site.list(), nim).links
+    row = the_row(site.list(), nim)
+    (link,), (form,) = row.links, row.forms
     assert (link.text, link.target) == ("Edit", site.path("/mahasiswa/edit/", nim))
-
-
-def test_4_1_5_row_has_a_delete_form(site: Site, records: Records) -> None:
-    """The last cell holds a POST form to the record's delete route with a submit button Delete."""
-    nim = records.add().nim
-    (form,) = the_row(site.list(), nim).forms
     assert (form.method, form.target, form.submit) == ("post", site.path("/mahasiswa/delete/", nim), "Delete")
 
 

@@ -18,7 +18,7 @@ from mahasiswa.store.sqlite.reader_pool import ReaderPool
 from mahasiswa.store.threads import with_records
 from mahasiswa.work import EXPORT, IMPORT, LIST, RECORD, SEARCH, STEP_TIMEOUT_SECONDS, Busy, Slots
 
-pytestmark = pytest.mark.alone
+pytestmark = pytest.mark.torture
 
 STOP_SECONDS = 2.0
 """Maximum time in which cancelled work must stop: the promise is one second, and the machine may be busy."""

@@ -16,7 +16,7 @@ from stores import ask
 
 from mahasiswa.work import SENT_FILES_MAX
 
-pytestmark = [pytest.mark.alone, linux]
+pytestmark = linux
 
 BYSTANDER_SECONDS = 1.0
 """Maximum time of an answer to somebody else during an attack."""

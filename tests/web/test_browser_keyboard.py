@@ -2,7 +2,7 @@
 
 import pytest
 from browser import CONFIRMATION, Network, OpenWindow, Window, contrast
-from every_page import SITI, add_many, send_without
+from every_page import add_many
 from harness import Site
 from playwright.sync_api import Page, expect
 
@@ -55,31 +55,6 @@ def test_focus_is_never_hidden_under_the_header(open_window: OpenWindow, site: S
         assert not window.page.evaluate(covered), f"stop {stop}"
     assert focused(window.page) == "Edit"
     expect(window.rows.first.get_by_role("link")).to_be_focused()
-
-
-def test_nim_cannot_be_typed_over_on_the_edit_page(window: Window, site: Site) -> None:
-    """The nim is read-only but sent, and the focus starts in nama."""
-    site.add(*SITI)
-    window.open("/mahasiswa/edit/2207")
-    nim = window.page.get_by_label("NIM")
-    expect(window.page.get_by_label("Nama")).to_be_focused()
-    expect(nim).not_to_be_editable()
-    nim.press_sequentially("99")
-    with window.page.expect_request(lambda request: request.method == "POST") as post:
-        window.save()
-    assert str(post.value.post_data).startswith("nim=2207&nama=Siti+Aminah&alamat=Jalan+Kaliurang+5%2C+Sleman")
-
-
-def test_focus_goes_to_the_first_wrong_field(window: Window) -> None:
-    """If two fields are missing, both have a message, the typed text is kept, and the first of the two has the focus."""
-    window.open("/mahasiswa/add")
-    send_without(window, "nama", "alamat")
-    expect(window.page.get_by_label("Nama")).to_be_focused()
-    assert window.page.get_by_label("NIM").input_value() == "2207"
-    wrong = window.page.locator("[aria-invalid=true]")
-    expect(wrong).to_have_count(2)
-    for field, label in zip(wrong.all(), ["Nama", "Alamat"], strict=True):
-        expect(field).to_have_accessible_description(f"{label} tidak terkirim. Isi kolom {label}, lalu simpan lagi.")
 
 
 def tab_to(window: Window, name: str) -> None:

@@ -1,0 +1,118 @@
+"""Checks every page: accessible (axe-core), valid (html-validate), at any width, dark and light, with the CDN and without."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from browser import DESKTOP, NPM, PHONE, OpenWindow, Window, contrast, each_look, luminance, run
+from every_page import PAGES
+from harness import Page, Site
+
+from mahasiswa.settings import BOOTSTRAP
+
+RUN_AXE = """async () => {
+  const options = {
+    rules: {"target-size": {enabled: true}},  // part of WCAG 2.2 AA, but off by default
+    preload: false,                           // it would fetch the style sheet by a script, which the policy forbids
+  };
+  const {violations, incomplete, passes} = await axe.run(document, options);
+  return {
+    violations: violations.map(({id, nodes}) => id + ": " + nodes.map(node => node.html.slice(0, 80)).join(", ")),
+    undecided: incomplete.map(rule => rule.id),
+    passed: passes.map(rule => rule.id),
+  };
+}"""
+TOO_WIDE = """() => [...document.body.querySelectorAll("main, main *")].filter(element => {
+  const {left, right} = element.getBoundingClientRect();
+  return left < 0 || right > innerWidth;
+}).map(element => element.outerHTML.slice(0, 80))"""
+COLOURS = """() => [...document.querySelectorAll(
+  "body, th, input:not([type=hidden], [type=checkbox], [type=radio])")].map(element => {
+  const {backgroundColor, color} = getComputedStyle(element);
+  return [element.tagName, backgroundColor, color];
+})"""
+WIDTHS = (320, 375, 599, 600, 768, 1280)
+
+# The specification (4.1.6) requires an empty table body, which axe-core cannot judge.
+ALLOWED_UNDECIDED = {"empty_list": {"th-has-data-cells"}, "no_match": {"th-has-data-cells"}}
+
+
+@pytest.fixture(scope="module")
+def sources() -> dict[str, str]:
+    """Return the HTML of the pages that were shown so far."""
+    return {}
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_every_page_fits_any_window_and_is_accessible(
+    name: str, open_window: OpenWindow, site: Site, sources: dict[str, str], axe: Path | None
+) -> None:
+    """Each page follows its policy, fits into windows of any width, and has readable colours in light and dark mode.
+
+    It has links to the list, to the import and to the history, and the version. axe-core finds no violation and nothing
+    undecided. Bootstrap and axe-core are left out if npm could not install them.
+    """
+    # A mobile window uses the width that the page's viewport element sets.
+    window = open_window("if possible", PHONE, is_mobile=True, has_touch=True)
+    PAGES[name](window, site)
+    sources[name] = window.source()
+    page = Page(sources[name], site.origin)
+    assert [link.text().strip() for link in page.tree.css("header a")] == ["Data Mahasiswa", "Impor", "Riwayat"]
+    assert "versi 1." in page.tree.css("footer")[0].text()
+    if axe:
+        window.page.evaluate(axe.read_text("utf-8"))
+    for look in each_look(window):
+        assert_fits(window, look)
+        for scheme in ("light", "dark"):
+            window.page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
+            for tag, background, text in window.page.evaluate(COLOURS):
+                where = f"{tag}, {scheme}, {look}"
+                assert luminance(background) < 0.05 if scheme == "dark" else luminance(background) > 0.85, where
+                assert contrast(background, text) >= 4.5, where
+            if axe:
+                # Each size with each scheme, and each of them with and without the CDN.
+                size = PHONE if (scheme == "dark") == (look == "with the CDN") else DESKTOP
+                window.page.set_viewport_size({"width": size[0], "height": size[1]})
+                assert_accessible(window, f"{scheme}, {size[0]} wide, {look}", ALLOWED_UNDECIDED.get(name, set()))
+    assert set(window.foreign) == {BOOTSTRAP}
+
+
+def assert_fits(window: Window, look: str) -> None:
+    """Check that nothing stands outside of windows of any width."""
+    for width in WIDTHS:
+        window.page.set_viewport_size({"width": width, "height": 667})
+        shown = window.page.evaluate("[innerWidth, document.documentElement.scrollWidth]")
+        assert shown == [width] * 2, f"{look}, {width} wide"
+        assert window.page.evaluate(TOO_WIDE) == [], f"{look}, {width} wide"
+
+
+def assert_accessible(window: Window, where: str, undecided: set[str]) -> None:
+    """Check the page with axe-core."""
+    found = window.page.evaluate(RUN_AXE)
+    assert found["violations"] == [], where
+    assert set(found["undecided"]) <= undecided, where
+    assert {"color-contrast", "html-has-lang", "document-title"} <= set(found["passed"])
+
+
+def test_html_validate_finds_no_error_on_any_page(
+    open_window: OpenWindow, site: Site, node_modules: Path, sources: dict[str, str], tmp_path: Path
+) -> None:
+    """html-validate finds no error and no warning in the HTML that the service sends for any page."""
+    node = shutil.which("node")
+    assert node is not None, "npm is installed, but node is not"
+    window = open_window()
+    for name in PAGES.keys() - sources.keys():  # if this test runs without the one above
+        PAGES[name](window, site)
+        sources[name] = window.source()
+    # The report lists only invalid pages. This invalid page proves that the check ran.
+    pages = {**sources, "wrong": sources["list"].replace("</main>", "")}
+    for name, html in pages.items():
+        (tmp_path / f"{name}.html").write_text(html, "utf-8")
+    program = node_modules / "html-validate" / "bin" / "html-validate.mjs"
+    checked = run(
+        [node, str(program), "--config", str(NPM / "html-validate.cjs"), "--formatter", "json", str(tmp_path)]
+    )
+    report = {Path(page["filePath"]).stem: page["messages"] for page in json.loads(checked.stdout)}
+    assert report.pop("wrong")
+    assert report == {}
