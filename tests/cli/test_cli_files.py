@@ -125,7 +125,7 @@ def test_the_service_warns_of_a_database_that_every_user_can_read(
     public_folder.chmod(folder_mode)
     with Service(database) as service:
         said = f"every user of this computer can read {database}; to prevent it: chmod o= {database}*\n"
-        assert service.stderr() == (said if warned else "")
+        assert service.stderr().endswith(f" WARNING {said}") if warned else service.stderr() == ""
     assert mode_of(database) == mode
 
 

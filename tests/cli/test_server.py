@@ -101,10 +101,10 @@ def test_a_damaged_database_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("script", FOREIGN.values(), ids=FOREIGN)
 def test_a_table_of_another_program_is_refused(tmp_path: Path, script: str) -> None:
-    """The service does not start on a table mahasiswa of another program, names `adopt`, and changes nothing."""
+    """The service does not start on a table mahasiswa of another program, names the import of its CSV, and changes nothing."""
     make_database(tmp_path / "mahasiswa.db", script)
     before = (tmp_path / "mahasiswa.db").read_bytes()
-    assert_refused(start_on("mahasiswa.db", tmp_path), "mahasiswa.db", "mahasiswa adopt")
+    assert_refused(start_on("mahasiswa.db", tmp_path), "mahasiswa.db", "mahasiswa import")
     assert (tmp_path / "mahasiswa.db").read_bytes() == before
 
 

@@ -133,6 +133,7 @@ def test_hostile_fields_do_not_change_the_structure_of_a_page(site: Site, nim: s
 @given(name=TEXTS, value=TEXTS)
 def test_hostile_queries_do_not_change_the_structure_of_a_page(site: Site, name: str, value: str) -> None:
     """A search with hostile values has the structure of a usual search, and unknown parameters change nothing."""
+    name, value = name[:300], value[:300]  # a query has at most 8 KB
     assume(value.replace("\0", "").strip()[:255].strip())
     for parameter in ("urut", "arah", "halaman", "per"):
         answer = site.get(f"/?cari=x&{parameter}={quote(value, safe='')}")
@@ -182,7 +183,7 @@ def test_hostile_uploads_put_no_script_into_the_preview(site: Site, text: str, f
         f"NIM;Nama;Alamat\n1;{text};{text}\r\n--{boundary}--\r\n"
     ).encode()
     uploaded = site.send("POST", "/mahasiswa/impor", body, content_type=f'multipart/form-data; boundary="{boundary}"')
-    pasted = site.post("/mahasiswa/impor", {"tempel": f"NIM\tNama\tAlamat\n1\t{text}\t{text}"})
+    pasted = site.client.post("/mahasiswa/impor", files={"tempel": (None, f"NIM\tNama\tAlamat\n1\t{text}\t{text}")})
     for answer in (uploaded, pasted):
         assert answer.status_code in (200, 400)
         elements = structure(answer.text)
