@@ -302,7 +302,8 @@ def assert_log_is_sound(text: str, allowed: Sequence[str] = ()) -> None:
         assert found, line[:300]
         assert len(line) < 4500, len(line)
         assert not found["other"] or any(
-            word in line for word in ("not valid HTTP", "could not be read", "was not saved", "stop the service", *allowed)
+            word in line
+            for word in ("not valid HTTP", "could not be read", "was not saved", "stop the service", *allowed)
         ), line[:300]
         assert found["status"] not in ("500", "501", "502"), line[:300]
 
