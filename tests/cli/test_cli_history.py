@@ -1,5 +1,6 @@
 """`mahasiswa forget`, and the commands that write many entries of the history or none."""
 
+import pytest
 from operators import TWO, Operator, operator_in_empty_folder
 from spreadsheets import HEADER, csv
 from stores import ask, other_program
@@ -32,6 +33,7 @@ def test_forgetting_an_unknown_nim_is_no_error(operator: Operator) -> None:
     assert "does not exist" in line
 
 
+@pytest.mark.torture
 def test_forget_fails_while_another_program_reads(operator: Operator) -> None:
     """Exit code 1, and one line names the files that still hold the texts. Run again, the command succeeds."""
     operator.fill(TWO)

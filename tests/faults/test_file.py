@@ -129,6 +129,7 @@ def locked_folder(folder: Path) -> Iterator[None]:
         process.communicate(b"\n")
 
 
+@pytest.mark.torture
 def test_a_service_does_not_wait_for_ever_for_a_locked_folder(tmp_path: Path) -> None:
     """It ends with one line that names the folder and says why."""
     with locked_folder(tmp_path):

@@ -177,7 +177,7 @@ def test_both_engines_answer_the_same_operations_alike(runner: tuple[asyncio.Run
     """After random operations in random order they hold the same records in the same order."""
     loop, sqlite, postgres = runner
 
-    @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+    @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
     @given(st.lists(operations(), min_size=5, max_size=20))
     def compare(steps: list[tuple[str, Operation]]) -> None:
         loop.run(both(steps))

@@ -149,7 +149,7 @@ def test_the_service_behaves_like_a_dict(database: str) -> None:
         run_state_machine_as_test(
             machine,
             settings=settings(
-                max_examples=20,
+                max_examples=8,
                 stateful_step_count=30,
                 deadline=None,
                 suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
