@@ -45,7 +45,7 @@ FRAMING_MAX_BYTES = 64 * 1024
 """Maximum bytes of a chunked body in a row without content: sizes, extensions and trailers."""
 
 SHARED = "mahasiswa.shared"
-"""The key in a scope's extensions that says that several clients share the response."""
+"""The key in a scope's extensions of the body that several clients share, if the response is such a one."""
 
 BARE_RESPONSE = b"content-length: 0\r\nconnection: close\r\n\r\n"
 
@@ -78,6 +78,8 @@ class HttpProtocol(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.timer.cancel()
+        self.release_shared()
+        self.extensions.pop(SHARED, None)  # before the garbage collector finds this connection
         self.close()
         super().connection_lost(exc)
 
@@ -90,16 +92,31 @@ class HttpProtocol(HttpToolsProtocol):
     def pause_writing(self) -> None:
         super().pause_writing()
         self.unsent_bytes, self.unsent_since = self.transport.get_write_buffer_size(), self.loop.time()
+        if SHARED in self.extensions:
+            self.middleware.limits.shared_answers.hold(self.extensions[SHARED], self.abort)
 
     def resume_writing(self) -> None:
         super().resume_writing()
+        self.release_shared()
         self.on_response_complete()
+
+    def release_shared(self) -> None:
+        """Stop to count a response that is shared, because the client has taken it or is gone."""
+        if SHARED in self.extensions:
+            self.middleware.limits.shared_answers.release(self.extensions[SHARED], self.abort)
+
+    def abort(self) -> None:
+        """Cut the client off, because others need the room of its response."""
+        log.warning("an answer was cut off: its client was the slowest one, and the list has changed since")
+        self.transport.abort()
 
     def on_response_complete(self) -> None:
         """Wait for the next request if the client has taken the whole response to this one."""
         is_answered = self.cycle is None or self.cycle.response_complete
-        if is_answered and not self.is_ended and not self.flow.write_paused:
-            self.await_head()
+        if is_answered and not self.flow.write_paused:
+            self.extensions.pop(SHARED, None)  # which an idle connection must not keep in memory
+            if not self.is_ended:
+                self.await_head()
 
     def check_deadlines(self) -> None:
         """Close a connection whose client is too slow. While a response is unsent, no head is waited for."""
@@ -290,7 +307,7 @@ class HttpProtocol(HttpToolsProtocol):
         """Write the page, which completes the exchange."""
         date = b"".join([b"%b: %b\r\n" % header for header in self.server_state.default_headers])
         head = STATUS_LINE[page.status_code] + date + page.head
-        self.extensions = {SHARED: True}
+        self.extensions = {SHARED: page.body}
         self.transport.writelines((head, page.body) if self.scope["method"] == "GET" else (head,))
         self.on_response_complete()
 

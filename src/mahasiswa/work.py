@@ -32,6 +32,9 @@ SMALL_ANSWERS_RESERVED_BYTES = 16 * 1024 * 1024
 
 SMALL_BYTES = 64 * 1024
 
+SHARED_ANSWERS_MAX_BYTES = 64 * 1024 * 1024
+"""Maximum bytes of the versions of the list page that clients have not taken yet. Each version counts once."""
+
 PAGE_MAX_BYTES = 16 * 1024 * 1024
 """Maximum length of a page that is rendered in memory, before it is compressed."""
 
@@ -231,6 +234,36 @@ class SentFiles:
             slowest.connection.reschedule(0)
 
 
+class SharedAnswers:
+    """Counts each answer that several clients share once, while a client has not taken it.
+
+    After each change the list page is another one, so slow clients can hold many. If they are too many, the clients of
+    the oldest one are cut off.
+    """
+
+    def __init__(self) -> None:
+        self._held: dict[int, tuple[bytes, set[Callable[[], None]]]] = {}
+        """Each body, and how to cut off its clients, by the identity of the body. The oldest body comes first.
+
+        Equal bodies count each: a list that changes to and fro is rendered each time.
+        """
+
+    def hold(self, body: bytes, cut_off: Callable[[], None]) -> None:
+        """Count the body until this client releases it."""
+        self._held.setdefault(id(body), (body, set()))[1].add(cut_off)
+        while len(self._held) > 1 and sum(len(held) for held, _ in self._held.values()) > SHARED_ANSWERS_MAX_BYTES:
+            _, clients = self._held.pop(next(iter(self._held)))
+            for cut_off_oldest in clients:
+                cut_off_oldest()
+
+    def release(self, body: bytes, cut_off: Callable[[], None]) -> None:
+        """Forget that this client holds the body."""
+        _, clients = self._held.get(id(body), (body, set()))
+        clients.discard(cut_off)
+        if not clients:
+            self._held.pop(id(body), None)
+
+
 class Limits:
     """What bounds the work of one worker process: slots, budgets, and the files that are being sent."""
 
@@ -238,4 +271,5 @@ class Limits:
         self.slots = Slots()
         self.bodies = Budget("request bodies", BODIES_MAX_BYTES, FORMS_RESERVED_BYTES)
         self.answers = Budget("answers", ANSWERS_MAX_BYTES, SMALL_ANSWERS_RESERVED_BYTES)
+        self.shared_answers = SharedAnswers()
         self.files = SentFiles()

@@ -150,6 +150,17 @@ def test_a_field_that_was_altered_is_damaged(alter: Callable[[str], str]) -> Non
     assert str(caught.value) == wording.CONFIRMATION_DAMAGED
 
 
+def test_a_number_of_a_row_that_python_cannot_write_is_damaged() -> None:
+    """The sum of two numbers of 4,300 digits has 4,301 of them, and `str()` of it raises ValueError."""
+    text = json_of(FIELD)
+    steps = f"[{'9' * 4300},{'9' * 4300}]"
+    for huge in (text.replace("[1,1,1]", f"[1,{steps[1:]}"), text.replace("[1,1,1]", f"[1,1,{2**63}]")):
+        assert huge != text
+        with pytest.raises(sheets.SheetError) as caught:
+            sheets.load(field_of(huge))
+        assert str(caught.value) == wording.CONFIRMATION_DAMAGED
+
+
 @pytest.mark.parametrize("value", [None, 1, True, {}, [[]] * 10, [0] * 10, ["x"] * 10, [None] * 10, [{}] * 10])
 def test_json_of_any_other_shape_is_damaged(value: Any) -> None:  # noqa: ANN401 - JSON
     """Also if it stands for a part of the file."""

@@ -14,7 +14,7 @@ from typing import Any, cast
 from mahasiswa import wording
 from mahasiswa.record import Mahasiswa
 from mahasiswa.sheets.carried_file import VERSI_MAX_CHARACTERS, CarriedFile, CleanedFile, Typed, raw_rows
-from mahasiswa.sheets.cells import ROW_MAX_CELLS, cell_from_json, cell_to_json
+from mahasiswa.sheets.cells import INTEGER_MAX, ROW_MAX_CELLS, cell_from_json, cell_to_json
 from mahasiswa.sheets.columns import MAX_TITLES, TITLE_MAX_CHARACTERS, Columns, FieldColumns
 from mahasiswa.sheets.errors import SheetError
 from mahasiswa.sheets.kept_sheets import KEPT_MAX_CELLS, MAX_SHEETS, NAME_MAX_CHARACTERS, Sheet
@@ -177,6 +177,8 @@ def _steps(numbers: Iterable[int]) -> list[int]:
 def _numbers(steps: Any, most: int) -> list[int]:  # noqa: ANN401 - a value of JSON
     """The numbers with these differences, of which there are at most `most`."""
     _require(isinstance(steps, list) and len(steps) <= most and all(type(step) is int and step > 0 for step in steps))
+    # Python writes no number of more than 4,300 digits, which the sum of two steps could have.
+    _require(sum(steps) <= INTEGER_MAX)
     return list(accumulate(steps))
 
 

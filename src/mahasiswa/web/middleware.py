@@ -102,8 +102,8 @@ class Middleware:
         if problem := self.guard.problem(request.scope):
             return self._error(request, problem)
         if page := await self.cache.respond(request.scope, request.path):
-            # http_protocol.py then lets the client be slow.
-            request.scope.setdefault("extensions", {})["mahasiswa.shared"] = True
+            extensions = request.scope.setdefault("extensions", {})  # absent if a test calls the application
+            extensions["mahasiswa.shared"] = page.body  # http_protocol.py then lets the client be slow
             return page
         response = await self.handle(request)
         if not isinstance(response, CachedResponse | StreamingResponse):
