@@ -7,7 +7,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple, Self
@@ -90,11 +90,26 @@ class Line:
         while (line := self._file.readline()) not in (b"\r\n", b""):
             name, _, value = line.decode("latin-1").partition(":")
             headers[name.strip().lower()] = value.strip()
-        length = int(headers.get("content-length", 0))
-        body = self._file.read(length)
-        if len(body) < length or not line:
+        body = b"".join(self._parts(headers))
+        if not line:
             raise ConnectionResetError
         return Answer(int(first[9:12]), headers, body)
+
+    def _parts(self, headers: Mapping[str, str]) -> Iterator[bytes]:
+        """Read a body with a Content-Length, or the chunks of a stream."""
+        is_chunked = "transfer-encoding" in headers
+        length = int(self._file.readline(), 16) if is_chunked else int(headers.get("content-length", 0))
+        while length:
+            part = self._file.read(length)
+            if len(part) < length:
+                raise ConnectionResetError
+            yield part
+            if not is_chunked:
+                return
+            self._file.readline()
+            length = int(self._file.readline(), 16)
+        if is_chunked:
+            self._file.readline()
 
     def get(self, path: str) -> Answer:
         """Request a path with GET."""
