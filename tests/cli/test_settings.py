@@ -226,7 +226,7 @@ def test_the_service_prints_its_version_and_its_address_with_the_port(tmp_path: 
 def test_the_service_prints_base_url_as_its_address(tmp_path: Path) -> None:
     """With BASE_URL the service prints the address that people open."""
     with Service(tmp_path / "mahasiswa.db", {"BASE_URL": "https://kampus.example/ti/"}) as service:
-        assert re.search(r"https://kampus\.example/ti/(\s|$)", service.stdout())
+        until(lambda: re.search(r"https://kampus\.example/ti/(\s|$)", service.stdout()) is not None)
 
 
 @pytest.mark.parametrize(
