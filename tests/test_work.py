@@ -16,7 +16,7 @@ async def turns(count: int = 5) -> None:
 
 
 async def test_callers_share_a_call_that_began_after_they_asked() -> None:
-    """Those who come while a call runs share the next one, and one that is cancelled does not cancel it for others."""
+    """Callers that come while a call runs share the next call. A cancelled caller does not cancel it for the others."""
     begun = 0
     gates = [asyncio.Event() for _ in range(2)]
 

@@ -158,7 +158,7 @@ class HttpProtocol(HttpToolsProtocol):
             self.parse_soon()
 
     def parse_soon(self) -> None:
-        """Parse what is kept in a later turn of the event loop."""
+        """Parse the kept bytes in a later turn of the event loop."""
         if self.kept:
             waiting.append(self)
             if len(waiting) == 1:

@@ -104,7 +104,7 @@ def with_a_second_step(db: apsw.Connection, _: Path) -> None:
 
 
 def test_a_file_is_upgraded_by_the_steps_that_it_lacks(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each step is made once and raises the version. One that fails changes nothing."""
+    """Each step is made once and raises the version. A step that fails changes nothing."""
     migrate(SQLiteURL(path))
     run_script(path, "INSERT INTO mahasiswa VALUES ('rusak', 'Siti', 'Solo')")
     with monkeypatch.context() as later:
