@@ -84,13 +84,19 @@ def _without_line_breaks(text: str) -> str:
     return text.replace("\r", "").replace("\n", "")
 
 
+NEAR_FROM, NEAR_TO = "lio .-", "110"
+"""Characters that people confuse in a nim, in lower case, for the SQL function `translate`: each one of NEAR_FROM becomes
+that of NEAR_TO at its place, or is removed."""
+
+
 def near_key(nim: str) -> str:
-    """The nim in ASCII lower case, without leading zeros, spaces, dots and dashes. The engines' SQL does the same.
+    """The nim without the differences that people overlook. The engines' SQL does the same.
 
-    Two nims with the same key are probably the same one: a CSV file that a spreadsheet has saved loses zeros.
+    These are the case of ASCII letters, leading zeros, spaces, dots, dashes, l and I for 1, and O for 0. Two nims with
+    the same key are probably the same one: a CSV file that a spreadsheet has saved loses zeros.
     """
-    return nim.translate(_NEAR).lstrip("0")
+    return nim.translate(_ASCII_LOWER).translate(_NEAR).lstrip("0")
 
 
-NEAR_KEY_REMOVED = " .-"
-_NEAR = str.maketrans(ascii_uppercase, ascii_lowercase, NEAR_KEY_REMOVED)
+_ASCII_LOWER = str.maketrans(ascii_uppercase, ascii_lowercase)
+_NEAR = str.maketrans(NEAR_FROM[: len(NEAR_TO)], NEAR_TO, NEAR_FROM[len(NEAR_TO) :])

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Sequence
 
-from mahasiswa.record import NIM_MAX_CHARACTERS
+from mahasiswa.record import NEAR_FROM, NEAR_TO, NIM_MAX_CHARACTERS
 from mahasiswa.store import folding
 from mahasiswa.store.history import PURGE_ENTRIES, PURGE_SECONDS
 
@@ -237,9 +237,9 @@ WHERE bytes_before < %s ORDER BY nim
 GET = "SELECT nim, nama, alamat FROM mahasiswa WHERE nim = %s"
 GET_LOCKED = "SELECT nim, nama, alamat FROM mahasiswa WHERE nim = %s FOR UPDATE"
 # As record.near_key. It reads every record.
-NEAR = """
+NEAR = f"""
 SELECT nim, nama, alamat FROM mahasiswa
-JOIN unnest(%s::text[]) AS wanted (key) ON key COLLATE "C" = ltrim(translate(lower(nim), ' .-', ''), '0')
+JOIN unnest(%s::text[]) AS wanted (key) ON key COLLATE "C" = ltrim(translate(lower(nim), '{NEAR_FROM}', '{NEAR_TO}'), '0')
 LIMIT %s
 """
 FIND = "SELECT nim, nama, alamat FROM mahasiswa WHERE nim = ANY(%s)"
