@@ -18,6 +18,8 @@ from urllib.parse import urlsplit
 import httpx
 from visitor import URL_ENCODED, Form, Page, Row, Site, client
 
+from mahasiswa.settings import Settings
+
 # Most tests need both a service and a visitor, so they import all of it from here.
 __all__ = [
     "SETTINGS",
@@ -33,20 +35,7 @@ __all__ = [
     "run_to_the_end",
 ]
 
-SETTINGS = (
-    "HOST",
-    "PORT",
-    "DATABASE_URL",
-    "BASE_URL",
-    "CDN_URL",
-    "CDN_INTEGRITY",
-    "WORKERS",
-    "LOG_LEVEL",
-    "SAME_ORIGIN_ONLY",
-    "HISTORY_DAYS",
-    "TIMEZONE",
-    "METRICS",
-)
+SETTINGS = tuple(variable for variable, _ in Settings.declared())
 START_SECONDS = 30.0
 STOP_SECONDS = 10.0
 

