@@ -85,7 +85,7 @@ def assert_page(answer: httpx.Response, site: Site) -> Page:
     html = answer.text
     assert re.match(r"<!doctype html>\s*<html lang=\"id\">", html, re.IGNORECASE)
     assert html.rstrip().endswith("</html>")
-    page, layout = Page(html, site.origin), site.page(ADD)
+    page, layout = Page(html, site.origin), site.page(site.path(ADD))
     assert page.title == "Program Input Data Mahasiswa"
     assert page.stylesheets == layout.stylesheets != []
     assert len(page.tree.css("body > main.container")) == 1

@@ -66,10 +66,12 @@ def edit(site: Site) -> None:
 
 
 def delete(site: Site) -> None:
-    """Delete a record by the form of its row."""
+    """Delete a record by the form of its row. The line with the latest change names it."""
     nim = added(site)
     assert site.submit(site.list().row(nim).forms[0]).status_code == 302
-    assert nim not in site.list().nims
+    page = site.list()
+    assert nim not in page.nims
+    assert page.tree.css("p.latest")[0].text().startswith(f"Terakhir: Ani ({nim}) dihapus ")
 
 
 def preview_import(site: Site) -> None:

@@ -10,7 +10,6 @@ from attack import fill
 from form_answers import assert_error, assert_page
 from harness import Form, Page, Service, Site
 from naughty import NAUGHTY
-from postgres import own_schema
 from selectolax.lexbor import LexborNode
 from spreadsheets import (
     HEADER,
@@ -31,6 +30,7 @@ __all__ = ["another_program", "own_database", "own_importer", "own_service", "ow
 
 HISTORY = "/mahasiswa/riwayat"
 SITI = ("2207", "Siti Aminah", "Sleman")
+IMPORTED = [(f"{number:04}", f"Nama {number}", "Solo") for number in range(120)]
 MOMENT = r"\d{1,2} (?:Jan|Feb|Mar|Apr|Mei|Jun|Jul|Agu|Sep|Okt|Nov|Des) \d\d\.\d\d WIB"
 GONE = "Perubahan ini tidak ada lagi di riwayat, jadi tidak dapat dikembalikan."
 
@@ -82,9 +82,10 @@ def _text(cell: LexborNode) -> str:
 
 
 def history(site: Site, target: str = HISTORY) -> History:
-    """Return a page of the history; its status must be 200."""
+    """Return a page of the history; its status must be 200, and its layout that of all pages."""
     answer = site.get(target)
     assert answer.status_code == 200, target
+    assert_page(answer, site)
     return History(answer.text, site.origin + target)
 
 
@@ -125,8 +126,7 @@ def empty_list(other: Database) -> None:
 @pytest.fixture
 def imported(importer: Importer) -> Change:
     """Import 120 new records; return that change."""
-    rows = [(f"{number:04}", f"Nama {number}", "Solo") for number in range(120)]
-    importer.save(importer.upload(csv(HEADER, *rows)))
+    importer.save(importer.upload(csv(HEADER, *IMPORTED)))
     return newest(importer.site)
 
 
@@ -145,20 +145,16 @@ def test_the_line_above_the_list_tells_the_latest_change(site: Site) -> None:
     assert [node.attributes["href"] for node in page.tree.css("p.latest a")] == [HISTORY]
 
 
-def test_the_line_tells_what_an_undo_did(site: Site) -> None:
+def test_the_line_tells_what_an_undo_did(site: Site, importer: Importer) -> None:
     """A restored record is “dikembalikan”. If the undo removed the record again, the line does not say so."""
     site.add(*SITI)
-    added = newest(site)
-    assert_restored(restore(site, added))
+    assert_restored(restore(site, newest(site)))
     assert latest(site.list()) == "Terakhir: Siti Aminah (2207) dihapus kembali SAAT · Riwayat"
     assert_restored(restore(site, newest(site)))
     assert latest(site.list()) == "Terakhir: Siti Aminah (2207) dikembalikan SAAT · Riwayat"
-
-
-def test_the_line_counts_the_records_of_an_import(site: Site, imported: Change) -> None:
-    """An import is one change of many records, and so is its undo."""
+    importer.save(importer.upload(csv(HEADER, *IMPORTED)))
     assert latest(site.list()) == "Terakhir: 120 mahasiswa diimpor SAAT · Riwayat"
-    restore(site, imported)
+    restore(site, newest(site))
     assert latest(site.list()) == "Terakhir: 120 mahasiswa dikembalikan SAAT · Riwayat"
 
 
@@ -218,17 +214,11 @@ def test_the_history_shows_the_texts_before_and_after_newest_first(site: Site, o
         ("Diubah", "2207", "Siti Aminah | Sleman", "Siti A. | Sleman"),
         ("Ditambah", "2207", "belum ada", "Siti Aminah | Sleman"),
     ]
+    (deleted, edited, *_) = history(site).tree.css("tbody tr")
+    assert [[node.text() for node in row.css("del, ins")] for row in (deleted, edited)] == [[], ["Sleman"]]
     moments = history(site).tree.css("tbody time")
     assert all(re.fullmatch(MOMENT, moment.text()) for moment in moments)
     assert all(re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00", str(m.attributes["datetime"])) for m in moments)
-
-
-def test_only_a_text_that_changed_is_marked(site: Site) -> None:
-    """The changed text is struck out before and marked after; the other text is plain."""
-    site.add(*SITI)
-    site.edit("2207", "Siti Aminah", "Klaten")
-    (row, *_) = history(site).tree.css("tbody tr")
-    assert [node.text() for node in row.css("del, ins")] == ["Sleman", "Klaten"]
 
 
 def test_the_history_is_shown_in_pages_and_searched_like_the_list(site: Site) -> None:
@@ -257,7 +247,7 @@ def test_a_query_that_makes_no_sense_shows_the_first_page(site: Site, query: str
 
 
 def test_an_import_is_one_line_that_opens_page_by_page(site: Site, imported: Change) -> None:
-    """The line of an import leads to its records, of which no page shows more than 50."""
+    """The line of an import leads to its records, of which no page shows more than 50. A search leads to its hits."""
     assert (imported.verb, imported.nim) == ("Diimpor", "")
     assert imported.summary == "120 mahasiswa. Lihat rinciannya"
     shown: list[Change] = []
@@ -268,19 +258,13 @@ def test_an_import_is_one_line_that_opens_page_by_page(site: Site, imported: Cha
         shown += page.changes
         target = next((link.target for link in page.links if link.text == "Berikutnya"), "")
     assert {change.texts for change in shown} == {
-        ("Ditambah", f"{number:04}", "belum ada", f"Nama {number} | Solo") for number in range(120)
+        ("Ditambah", nim, "belum ada", f"{nama} | {alamat}") for nim, nama, alamat in IMPORTED
     }
-    assert len(shown) == 120
     assert [change.form for change in shown] == [None] * 120, "a batch is undone as a whole"
-    assert [change.nim for change in history(site, imported.link + "?cari=nama+77").changes] == ["0077"]
-
-
-def test_a_search_of_the_history_leads_into_an_import(site: Site, imported: Change) -> None:
-    """An import that has a record of a search is found, and its link shows that record."""
     site.add(*SITI)
-    found = history(site, f"{HISTORY}?cari=nama+77").changes
-    assert [change.summary for change in found][:1] == [imported.summary]
-    assert [change.nim for change in history(site, found[0].link).changes] == ["0077"]
+    found = next(change for change in history(site, f"{HISTORY}?cari=nama+77").changes if change.summary)
+    assert (found.summary, found.link) == (imported.summary, imported.link + "?cari=nama+77")
+    assert [change.nim for change in history(site, found.link).changes] == ["0077"]
 
 
 def test_an_import_of_one_record_shows_its_texts_at_once(site: Site, importer: Importer) -> None:
@@ -303,15 +287,6 @@ def test_every_text_comes_back_unchanged_from_the_history(site: Site, other: Dat
         assert [node.text() for node in row.css("bdi")] == ["1", text, "Solo", "Siti", text]
 
 
-def test_pages_of_the_history_are_pages_like_the_others(site: Site, imported: Change) -> None:
-    """They have the shared layout and its headers, and a HEAD request gets no body."""
-    for target in (HISTORY, imported.link):
-        assert_page(site.get(target), site)
-        assert site.send("HEAD", target).status_code == 200
-    answer = site.get(imported.form.target.replace("kelompok", "perubahan") if imported.form else "")
-    assert (answer.status_code, answer.headers["allow"]) == (405, "POST")
-
-
 # ---- undo
 
 
@@ -324,7 +299,7 @@ def test_a_deleted_record_is_restored(site: Site) -> None:
 
 
 def test_an_edit_and_an_addition_are_taken_back(site: Site) -> None:
-    """Kembalikan restores the texts before an edit, and removes a record that was added."""
+    """Kembalikan restores the texts before an edit, and removes a record that was added. Each undo can be undone."""
     site.add(*SITI)
     added = newest(site)
     site.edit("2207", "Siti A.", "Klaten")
@@ -332,18 +307,8 @@ def test_an_edit_and_an_addition_are_taken_back(site: Site) -> None:
     assert records(site) == [SITI]
     assert_restored(restore(site, added))
     assert records(site) == []
-
-
-def test_an_undo_can_be_undone(site: Site) -> None:
-    """An undo is a change like any other, so it is in the history with a button."""
-    site.add(*SITI)
-    site.delete("2207")
-    restore(site, newest(site))
-    undo = newest(site)
-    assert undo.texts == ("Dikembalikan", "2207", "belum ada", "Siti Aminah | Sleman")
-    assert_restored(restore(site, undo))
-    assert records(site) == []
     assert_restored(restore(site, newest(site)))
+    assert newest(site).texts == ("Dikembalikan", "2207", "belum ada", "Siti Aminah | Sleman")
     assert records(site) == [SITI]
 
 
@@ -360,48 +325,22 @@ def test_the_second_click_on_an_undo_is_no_conflict(site: Site) -> None:
 
 def test_an_import_is_taken_back_as_a_whole(site: Site, imported: Change) -> None:
     """One button removes every record of an import, and one more brings all of them back."""
-    before = records(site)
     assert_restored(restore(site, imported))
     assert records(site) == []
     assert_restored(restore(site, newest(site)))
-    assert records(site) == before
+    assert records(site) == IMPORTED
 
 
 @pytest.mark.parametrize("number", ["0", "9" * 18, "9" * 19, "-1", "x", "", "1%00", "%D9%A3", "1.0", "%FF", ":id"])
 @pytest.mark.parametrize("path", ["perubahan", "kelompok"])
 def test_a_change_that_is_not_in_the_history_is_404(site: Site, path: str, number: str) -> None:
-    """A change that has expired, or never was, is answered with a page that says so."""
+    """A change that has expired, or never was, is answered with a page that says so, and so is its own page."""
     site.add(*SITI)
-    answer = site.post(f"{HISTORY}/{path}/{number}")
-    assert answer.status_code == 404
-    assert_error(answer, site, GONE)
+    requests = [("POST", f"{HISTORY}/{path}/{number}"), ("GET", f"{HISTORY}/kelompok/{number}")]
+    for answer in [site.send(method, target) for method, target in requests]:
+        assert answer.status_code == 404
+        assert_error(answer, site, GONE)
     assert records(site) == [SITI]
-
-
-def test_a_batch_that_is_not_in_the_history_has_no_page(site: Site) -> None:
-    """The page of an unknown batch is 404, too."""
-    answer = site.get(f"{HISTORY}/kelompok/999999999")
-    assert answer.status_code == 404
-    assert_error(answer, site, GONE)
-
-
-def test_a_deletion_is_found_and_taken_back_on_postgresql(postgres: str) -> None:
-    """The line, the history, the undo and its conflict are the same as on SQLite, which the other tests use."""
-    with own_schema(postgres) as url, Service(url) as service, service.site() as site:
-        site.add(*SITI)
-        site.delete("2207")
-        assert (
-            latest(site.list())
-            == latest(site.page("/?cari=x"))
-            == "Terakhir: Siti Aminah (2207) dihapus SAAT · Riwayat"
-        )
-        deleted, added = history(site).changes
-        assert (deleted.verb, added.verb) == ("Dihapus", "Ditambah")
-        assert_restored(restore(site, deleted))
-        assert latest(site.list()) == "Terakhir: Siti Aminah (2207) dikembalikan SAAT · Riwayat"
-        site.edit("2207", "Siti A.", "Sleman")
-        assert_restored(nevertheless(restore(site, deleted), site))
-        assert records(site) == [SITI]
 
 
 # ---- an undo that would overwrite newer changes
@@ -435,50 +374,37 @@ def nevertheless(answer: httpx.Response, site: Site) -> httpx.Response:
 
 
 def test_an_undo_of_a_record_that_has_changed_since_shows_both_and_asks(site: Site, conflict: Change) -> None:
-    """The answer is 409 with the present texts and those before the change, and nothing is overwritten."""
-    answer = restore(site, conflict)
-    assert compared(answer, site) == ["Siti <b>", "Siti Aminah", "Klaten", "Sleman"]
+    """The answer is 409 with the present texts and those before the change. “Tetap kembalikan” overwrites the former.
+
+    If the record changes while the person decides, the newest texts are shown first.
+    """
+    first = restore(site, conflict)
+    assert compared(first, site) == ["Siti <b>", "Siti Aminah", "Klaten", "Sleman"]
     assert records(site) == [("2207", "Siti <b>", "Klaten")]
-    (link,) = [link for link in Page(answer.text, site.origin).links if link.text == "Gunakan data terbaru"]
+    (link,) = [link for link in Page(first.text, site.origin).links if link.text == "Gunakan data terbaru"]
     assert link.target == HISTORY
-
-
-def test_a_person_who_has_seen_the_newer_texts_can_restore_nevertheless(site: Site, conflict: Change) -> None:
-    """“Tetap kembalikan” restores the record over exactly the texts that the page showed."""
-    assert_restored(nevertheless(restore(site, conflict), site))
-    assert records(site) == [SITI]
-
-
-def test_a_record_that_changed_again_is_a_second_conflict(site: Site, conflict: Change) -> None:
-    """If the record changes while the person decides, the newest texts are shown first."""
-    answer = restore(site, conflict)
     site.edit("2207", "Siti lagi", "Bantul")
-    second = nevertheless(answer, site)
+    second = nevertheless(first, site)
     assert compared(second, site) == ["Siti lagi", "Siti Aminah", "Bantul", "Sleman"]
+    assert records(site) == [("2207", "Siti lagi", "Bantul")]
     assert_restored(nevertheless(second, site))
     assert records(site) == [SITI]
 
 
-def test_an_edit_of_a_deleted_record_is_restored_only_if_the_person_says_so(site: Site, conflict: Change) -> None:
-    """The page says that the record was deleted meanwhile; “Tetap kembalikan” brings it back as it was before."""
-    site.delete("2207")
-    answer = restore(site, conflict)
-    assert compared(answer, site) == ["sudah dihapus", "Siti Aminah", "sudah dihapus", "Sleman"]
-    assert_restored(nevertheless(answer, site))
-    assert records(site) == [SITI]
-
-
-def test_an_addition_that_was_edited_is_removed_only_if_the_person_says_so(site: Site) -> None:
-    """The page says that the record will be deleted."""
-    site.add(*SITI)
-    added = newest(site)
-    site.edit("2207", "Siti A.", "Sleman")
+def test_an_undo_that_would_add_or_remove_a_record_asks_too(site: Site, conflict: Change) -> None:
+    """An edited record was deleted since, or an added one was edited: the page says what the undo would do."""
+    _, _, added, *_ = history(site).changes
     answer = restore(site, added)
-    assert compared(answer, site) == ["Siti A.", "belum ada", "Sleman", "belum ada"]
+    assert compared(answer, site) == ["Siti <b>", "belum ada", "Klaten", "belum ada"]
     assert "Jika dikembalikan, data ini dihapus dari daftar." in answer.text
-    assert records(site) == [("2207", "Siti A.", "Sleman")]
+    assert records(site) == [("2207", "Siti <b>", "Klaten")]
     assert_restored(nevertheless(answer, site))
     assert records(site) == []
+    answer = restore(site, conflict)
+    assert compared(answer, site) == ["sudah dihapus", "Siti Aminah", "sudah dihapus", "Sleman"]
+    assert records(site) == []
+    assert_restored(nevertheless(answer, site))
+    assert records(site) == [SITI]
 
 
 @pytest.mark.parametrize("versi", ["-", "x", "0" * 22, "é", "x" * 10_000])

@@ -23,6 +23,7 @@ ALLOWED = {
     "/mahasiswa/edit/": "GET, HEAD, POST",
     "/mahasiswa/delete/0001": "POST",
     "/mahasiswa/delete/": "POST",
+    "/mahasiswa/riwayat/perubahan/1": "POST",
 }
 
 
