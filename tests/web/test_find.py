@@ -29,6 +29,12 @@ PEOPLE = [
 ]
 
 
+INVALID = """
+urut=umur urut= urut=nim;DROP%20TABLE%20mahasiswa arah=samping arah= urut=NAMA&arah=TURUN halaman=%00 cari=%00
+per=%FF&halaman=%ED%A0%80 cari
+"""
+
+
 @pytest.fixture
 def people(site: Site, other: Database) -> Site:
     """Visit the service with PEOPLE in its list."""
@@ -87,69 +93,41 @@ def test_the_list_without_a_query_is_that_of_the_specification(site: Site, other
     assert page.html.count("<table") == 1
 
 
-def test_the_heading_comes_first_then_the_link_to_add(people: Site) -> None:
-    """The heading and the link "Tambah Data" come before the search form, which comes before the table."""
-    page = people.list()
-    assert page.headings == ["List Data Mahasiswa"]
-    assert re.search(r"</h1>\s*<a [^>]*>Tambah Data</a>", page.html)
-    places = [page.html.index(mark) for mark in ("<h1", ">Tambah Data<", 'type="search"', "<table")]
+def test_the_search_form_stands_between_the_link_to_add_and_the_table(people: Site) -> None:
+    """The heading and the link "Tambah Data" come first, next to each other."""
+    html = people.list().html
+    assert re.search(r"</h1>\s*<a [^>]*>Tambah Data</a>", html)
+    places = [html.index(mark) for mark in ("<h1", ">Tambah Data<", 'type="search"', "<table")]
     assert places == sorted(places)
-    assert not page.tree.css("table [type=search]")
-
-
-@pytest.mark.parametrize("query", ["x=1", "CARI=andi", "cari[]=andi", "utm_source=wa"])
-def test_unknown_query_parameters_do_not_change_the_list(people: Site, query: str) -> None:
-    """Query parameters that the service does not know change nothing."""
-    assert people.page(f"/?{query}").rows == people.list().rows
 
 
 # ---- finding
 
 
 @pytest.mark.parametrize(
-    ("cari", "found"),
+    ("found", "searches"),
     [
-        ("andi", "02 04"),
-        ("ANDI", "02 04"),
-        ("émile", "01 06"),
-        ("ÉMILE", "01 06"),
-        ("z mile", "01 06"),
-        ("ZOLA  emile", "01"),
-        ("ñANDÚ", "05"),
-        ("ærØ", "05"),
-        ("łuk", "06"),
-        ("/B", "02"),
-        ("0", "01 02 03 04 05 06"),
-        ("jl.", "01 06"),
-        ("%", "01"),
-        ("100% b", "01"),
-        ("_", "02"),
-        ("c_4", "02"),
-        ("\\", "03"),
-        ("c:\\R", "03"),
-        ("*", "04"),
-        ("*m", "04"),
-        ("é*", ""),
-        ("[", "05"),
-        ("[a]", "05"),
-        ("]", "05"),
-        ("[é]", ""),
-        ("?", "05"),
-        ("Ñ?", ""),
-        ("a%i", ""),
-        ("  andi  ", "02 04"),
-        ("", "01 02 03 04 05 06"),
-        ("Zz", ""),
+        ("01", ["ZOLA  emile", "%", "100% b"]),
+        ("01 06", ["émile", "ÉMILE", "z mile", "jl."]),
+        ("02", ["/B", "_", "c_4"]),
+        ("02 04", ["andi", "ANDI", "  andi  "]),
+        ("03", ["\\", "c:\\R"]),
+        ("04", ["*", "*m"]),
+        ("05", ["ñANDÚ", "ærØ", "[", "[a]", "]", "?"]),
+        ("06", ["łuk"]),
+        ("", ["é*", "[é]", "Ñ?", "a%i", "Zz"]),
+        ("01 02 03 04 05 06", ["0", ""]),
     ],
 )
-def test_the_words_of_a_search_are_found_in_any_field(people: Site, cari: str, found: str) -> None:
+def test_the_words_of_a_search_are_found_in_any_field(people: Site, found: str, searches: list[str]) -> None:
     """Its words may stand in any order. Case and accents do not matter, and other characters stand for themselves."""
-    assert [nim[:2] for nim in find(people, cari=cari).nims] == found.split()
+    for cari in searches:
+        assert [nim[:2] for nim in find(people, cari=cari).nims] == found.split(), cari
 
 
 def test_a_search_without_a_match_shows_the_searched_text(people: Site) -> None:
-    """If nothing is found, the page shows the searched text and a hint, an empty table and a link to all records."""
-    page = find(people, cari='<b>"Zz"</b> & %')
+    """Any page of it shows the searched text and a hint, an empty table and a link to all records."""
+    page = find(people, cari='<b>"Zz"</b> & %', halaman=7)
     assert page.table == []
     (empty,) = page.tree.css(".empty")
     assert empty.text() == (
@@ -189,12 +167,6 @@ def test_a_name_is_offered_as_text(site: Site, other: Database) -> None:
     assert site.page("/?cari=%3Cb%3Enuraini%26").nims == ["1"]
 
 
-def test_an_empty_list_says_that_it_is_empty(site: Site, other: Database) -> None:
-    """An empty list that is shown page by page has the message of an empty list, not of a failed search."""
-    other.fill([])
-    assert "Belum ada data mahasiswa." in find(site, halaman=1).html
-
-
 def test_the_search_form_keeps_the_query(people: Site) -> None:
     """The search form holds the text, the order and the page length, and starts again at the first page."""
     page = find(people, cari="é\"' <&>", urut="nama", arah="turun", per=10, halaman=3)
@@ -206,33 +178,7 @@ def test_the_search_form_keeps_the_query(people: Site) -> None:
     assert find(people, **plain.values).nims == people.list().nims
 
 
-def test_a_search_shows_the_latest_changes(people: Site) -> None:
-    """The next search finds an added record and does not find a deleted one."""
-    assert find(people, cari="Zainab").nims == []
-    assert people.add("07/g", "Zainab", "Solo").status_code == 302
-    page = find(people, cari="zainab", urut="nama")
-    assert page.nims == ["07/g"]
-    (form,) = page.row("07/g").forms
-    assert people.submit(form).status_code == 302
-    assert find(people, cari="zainab").nims == []
-
-
 # ---- sorting
-
-
-@pytest.mark.parametrize("urut", ["nim", "nama", "alamat"])
-def test_the_list_is_sorted_by_each_column(site: Site, other: Database, urut: str) -> None:
-    """Sorting by nama or alamat ignores the case of ASCII letters, and descending is the exact reverse."""
-    column = ("nim", "nama", "alamat").index(urut)
-    words = ["b", "C", "A", "B", "c", "a", "é", "_", "É"]
-    records = [[str(n), "sama", "sama"] for n in range(len(words))]
-    for record, word in zip(records, words, strict=True):
-        record[column] = word
-    other.fill(records)
-    ascending = [row[column + 1] for row in find(site, urut=urut).rows]
-    assert ascending == list("ABC_abcÉé" if urut == "nim" else "_AabBCcÉé")
-    descending = find(site, urut=urut, arah="turun")
-    assert descending.nims == find(site, urut=urut, arah="naik").nims[::-1]
 
 
 def test_the_column_headers_sort_the_list(people: Site) -> None:
@@ -304,7 +250,7 @@ def test_the_page_length_is_limited(site: Site, other: Database, per: str, shown
 
 @pytest.mark.parametrize(
     ("halaman", "first"),
-    [("2", 51), ("3", 101), ("4", 101), ("999999999", 101), ("0", 1), ("-1", 1), ("", 1), ("x", 1), ("1.5", 1)],
+    [("2", 51), ("3", 101), ("4", 101), ("9" * 10, 101), ("9" * 40, 101), ("0", 1), ("-1", 1), ("x", 1), ("1.5", 1)],
 )
 def test_an_invalid_page_number_is_corrected(site: Site, other: Database, halaman: str, first: int) -> None:
     """A page number past the end shows the last page, and an invalid one the first."""
@@ -314,36 +260,10 @@ def test_an_invalid_page_number_is_corrected(site: Site, other: Database, halama
     assert f", {first}–" in position(page)
 
 
-def test_any_page_of_an_empty_result_is_the_first(people: Site) -> None:
-    """If nothing is found, any page number shows the first page."""
-    assert position(find(people, cari="Zz", halaman=7)) == "0 mahasiswa ditemukan"
-
-
-@pytest.mark.parametrize("halaman", ["9999999999", "9" * 40])
-def test_a_very_large_page_number_is_the_last_page(site: Site, other: Database, halaman: str) -> None:
-    """A page number of many digits shows the last page."""
-    other.fill(many(120))
-    assert position(find(site, halaman=halaman)) == "120 mahasiswa, 101–120 ditampilkan"
-
-
-@pytest.mark.parametrize(
-    "query",
-    [
-        "urut=umur",
-        "urut=",
-        "urut=nim;DROP TABLE mahasiswa",
-        "arah=samping",
-        "arah=",
-        "urut=NAMA&arah=TURUN",
-        "halaman=%00",
-        "cari=%00",
-        "per=%FF&halaman=%ED%A0%80",
-        "cari",
-    ],
-)
+@pytest.mark.parametrize("query", INVALID.split())
 def test_an_invalid_query_value_is_replaced_by_its_default(people: Site, query: str) -> None:
     """An invalid query value is never an error; the page is that of the default value."""
-    page = people.page("/?" + query.replace(" ", "%20"))
+    page = people.page("/?" + query)
     assert page.nims == [nim for nim, _, _ in PEOPLE]
     assert sorts(page) == {"NIM": "ascending"}
 
@@ -372,13 +292,17 @@ def test_every_list_shows_its_number_and_offers_the_paged_view(site: Site, other
 
 
 def test_an_empty_list_offers_to_add_and_to_import(site: Site, other: Database) -> None:
-    """An empty list has links to add one record and to import a list, but no search and nothing to download."""
+    """An empty list has links to add one record and to import a list, but no search and nothing to download.
+
+    Page by page it has the message of an empty list, too, not of a failed search.
+    """
     other.fill([])
     page = site.list()
     assert follow(site, page, "Tambah satu per satu").headings == ["Tambah Data Mahasiswa"]
     assert follow(site, page, "impor dari Excel").headings == ["Impor Data Mahasiswa"]
     assert page.forms == []
     assert not [link for link in page.links if link.text.startswith("Unduh")]
+    assert "Belum ada data mahasiswa." in find(site, halaman=1).html
 
 
 def test_the_page_length_is_chosen_by_links(site: Site, other: Database) -> None:
@@ -388,12 +312,8 @@ def test_the_page_length_is_chosen_by_links(site: Site, other: Database) -> None
     first = page.rows[0]
     longer = follow(site, page, "100")
     assert (len(longer.rows), first in longer.rows) == (100, True)
-    assert dict(httpx.QueryParams(longer.url.partition("?")[2])) == {
-        "cari": "nama",
-        "urut": "alamat",
-        "halaman": "4",
-        "per": "100",
-    }
+    query = httpx.QueryParams(longer.url.partition("?")[2])
+    assert dict(query) == {"cari": "nama", "urut": "alamat", "halaman": "4", "per": "100"}
     assert first in follow(site, longer, "500").rows
     assert len(follow(site, longer, "Semua").rows) == 620
 
@@ -425,7 +345,7 @@ def test_more_hits_than_a_page_holds_are_paged(site: Site, other: Database) -> N
     assert len(follow(site, last, "Sebelumnya").rows) == 10_000
 
 
-# ---- exports, methods and BASE_URL
+# ---- exports and BASE_URL
 
 
 @pytest.mark.parametrize("ending", ["csv", "xlsx"])
@@ -439,13 +359,6 @@ def test_the_export_links_keep_the_search(people: Site, ending: str) -> None:
     assert dict(httpx.QueryParams(query)) == {"cari": "é&", "urut": "nama", "arah": "turun"}
     (plain,) = [link.target for link in people.list().links if f"ekspor.{ending}" in link.target]
     assert plain == f"/mahasiswa/ekspor.{ending}"
-
-
-def test_a_search_allows_head_but_not_post(people: Site) -> None:
-    """HEAD of a search has no body, and POST is refused."""
-    head = people.send("HEAD", "/?cari=andi")
-    assert (head.status_code, head.content) == (200, b"")
-    assert people.send("POST", "/?cari=andi").status_code == 405
 
 
 def test_the_search_stays_below_the_path_of_base_url(tmp_path: Path) -> None:
