@@ -79,7 +79,7 @@ def records_of(snapshot: Snapshot) -> list[Mahasiswa]:
 # The other program is a process of its own: Python's sqlite3 in this process would drop the locks of APSW.
 OTHER_PROGRAM = """
 import sqlite3, sys
-db = sqlite3.connect(sys.argv[1], isolation_level=None)
+db = sqlite3.connect(sys.argv[1], timeout=30, isolation_level=None)
 for line in sys.stdin:
     print(db.execute(line).fetchall(), flush=True)
 """

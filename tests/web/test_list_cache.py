@@ -7,18 +7,20 @@ import random
 import socket
 import subprocess
 import sys
-import threading
 import time
-import zlib
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from datetime import datetime, timedelta, tzinfo
 from pathlib import Path
 from typing import Self, cast
 
 import httpx
+import psycopg
 import pytest
+from attack import fill
 from harness import Service
-from stores import opened
+from stores import opened, other_program
 
 from mahasiswa.settings import Settings
 from mahasiswa.store import Store, migrate
@@ -27,57 +29,26 @@ from mahasiswa.web.cached_page import CachedPage
 from mahasiswa.web.list_cache import PAGE_MAX_RECORDS
 from mahasiswa.work import LIST, Busy, Limits, Slots
 
-# Another program that runs and commits the statement in each line that it reads. It is another process, because
-# Python's sqlite3, when it closes a file, would drop the locks that APSW holds on it in this process.
-OTHER_PROGRAM = """
-import sys
-if sys.argv[1].startswith("sqlite:///"):
-    import sqlite3
-    db = sqlite3.connect(sys.argv[1].removeprefix("sqlite:///"), timeout=30, isolation_level=None)
-    place = "?"
-else:
-    import psycopg
-    db = psycopg.connect(sys.argv[1], autocommit=True)
-    place = "%s"
-for line in sys.stdin:
-    statement, *values = line.rstrip("\\n").split("\\t")
-    db.execute(statement.replace("?", place), values)
-    print("done", flush=True)
-"""
+Commit = Callable[[str], object]
+"""Runs and commits a statement in another program that uses the same database."""
 
 
-class OtherProgram:
-    """A program that writes to the same database, one statement at a time."""
-
-    def __init__(self, database: Path | str) -> None:
-        url = f"sqlite:///{database}" if isinstance(database, Path) else database
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", OTHER_PROGRAM, url],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-
-    def commit(self, statement: str, *values: str) -> None:
-        """Run a statement and wait until it is committed."""
-        assert self.process.stdin
-        assert self.process.stdout
-        self.process.stdin.write("\t".join([statement, *values]) + "\n")
-        self.process.stdin.flush()
-        assert self.process.stdout.readline() == "done\n"
-
-    def close(self) -> None:
-        """End the program."""
-        self.process.communicate()
+@contextmanager
+def another_program(database: str) -> Iterator[Commit]:
+    """Start another program that writes to the same database, one statement at a time."""
+    if database.startswith("sqlite:///"):
+        with other_program(Path(database.removeprefix("sqlite:///"))) as commit:
+            yield commit
+    else:
+        with psycopg.connect(database, autocommit=True) as db:
+            yield lambda statement: db.execute(statement.encode())
 
 
 @pytest.fixture(params=["1", "2"], ids=["one worker", "two workers"])
-def shared(request: pytest.FixtureRequest, database: str) -> Iterator[tuple[Service, OtherProgram]]:
+def shared(request: pytest.FixtureRequest, database: str) -> Iterator[tuple[Service, Commit]]:
     """Start a service and another program on one database."""
-    with Service(database, {"WORKERS": request.param}) as service:
-        other = OtherProgram(database)
-        yield service, other
-        other.close()
+    with Service(database, {"WORKERS": request.param}) as service, another_program(database) as commit:
+        yield service, commit
 
 
 def add(client: httpx.Client, nim: str, nama: str = "Siti") -> None:
@@ -86,15 +57,15 @@ def add(client: httpx.Client, nim: str, nama: str = "Siti") -> None:
     assert answer.status_code == 302
 
 
-def test_a_page_read_after_an_acknowledged_write_shows_it(shared: tuple[Service, OtherProgram]) -> None:
+def test_a_page_read_after_an_acknowledged_write_shows_it(shared: tuple[Service, Commit]) -> None:
     """After a change by the service or by another program, the next page has it, during concurrent writes as well."""
-    service, other = shared
+    service, commit = shared
     failures: list[str] = []
 
     def write_and_read(name: str) -> None:
         dice = random.Random(name)
         with service.client() as writer, service.client() as reader:
-            for n in range(60):
+            for n in range(40):
                 nim = f"{name}-{n}"
                 add(writer, nim, "sebelum")
                 expect(reader, nim, "sebelum")
@@ -106,10 +77,10 @@ def test_a_page_read_after_an_acknowledged_write_shows_it(shared: tuple[Service,
 
     def write_elsewhere_and_read() -> None:
         with service.client() as reader:
-            for n in range(60):
-                other.commit("INSERT INTO mahasiswa VALUES (?, ?, ?)", f"lain-{n}", "sebelum", "Bogor")
+            for n in range(40):
+                commit(f"INSERT INTO mahasiswa VALUES ('lain-{n}', 'sebelum', 'Bogor')")
                 expect(reader, f"lain-{n}", "sebelum")
-                other.commit("DELETE FROM mahasiswa WHERE nim = ?", f"lain-{n}")
+                commit(f"DELETE FROM mahasiswa WHERE nim = 'lain-{n}'")
                 expect(reader, f"lain-{n}", None)
 
     def expect(reader: httpx.Client, nim: str, nama: str | None) -> None:
@@ -118,134 +89,93 @@ def test_a_page_read_after_an_acknowledged_write_shows_it(shared: tuple[Service,
         if not shown:
             failures.append(f"{nim} {nama}")
 
-    threads = [threading.Thread(target=write_and_read, args=(name,)) for name in ("a", "b", "c")]
-    threads.append(threading.Thread(target=write_elsewhere_and_read))
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(4) as threads:
+        elsewhere = threads.submit(write_elsewhere_and_read)
+        list(threads.map(write_and_read, "abc"))
+        elsewhere.result()
     assert not failures
 
 
-def test_a_304_is_sent_only_for_the_same_bytes(shared: tuple[Service, OtherProgram]) -> None:
+def test_a_304_is_sent_only_for_the_same_bytes(shared: tuple[Service, Commit]) -> None:
     """Pages with the same ETag are equal, and a conditional request gets 304 only for the current page."""
     service, _ = shared
     pages: dict[str, bytes] = {}
-    dice = random.Random(7)
-    present: set[str] = set()
     with service.client() as client:
-        for _ in range(120):
-            if dice.random() < 0.5:
-                nim = str(dice.randrange(4))
-                if nim in present:
-                    client.post(f"/mahasiswa/delete/{nim}")
-                    present.remove(nim)
-                else:
-                    add(client, nim)
-                    present.add(nim)
-            encoding = dice.choice(["gzip", "identity"])
-            now = client.get("/", headers={"accept-encoding": encoding})
-            assert pages.setdefault(now.headers["etag"], now.content) == now.content
-            for tag, body in pages.items():
-                answer = client.get("/", headers={"accept-encoding": encoding, "if-none-match": tag})
-                if answer.status_code == 304:
-                    assert body == now.content
-                    assert answer.headers["etag"] == tag
-                    assert not answer.content
-                else:
-                    assert tag != now.headers["etag"]
-    assert len(pages) > 4
+        for number in range(12):
+            if number % 4 == 1:
+                add(client, "1")
+            elif number % 4 == 3:
+                client.post("/mahasiswa/delete/1")
+            for encoding in ("gzip", "identity"):
+                now = client.get("/", headers={"accept-encoding": encoding})
+                assert pages.setdefault(now.headers["etag"], now.content) == now.content
+                for tag in pages:
+                    answer = client.get("/", headers={"accept-encoding": encoding, "if-none-match": tag})
+                    assert answer.status_code == (304 if tag == now.headers["etag"] else 200)
+                    assert answer.content == (b"" if answer.status_code == 304 else now.content)
+    assert len(pages) >= 6
 
 
-def test_head_of_the_list_has_the_headers_of_get(service: Service) -> None:
-    """HEAD of the list has the headers of GET and no body."""
-    with service.client() as client:
-        full, head = client.get("/"), client.head("/")
-    assert head.status_code == 200
-    assert not head.content
-    for name in ("content-length", "content-type", "etag", "content-security-policy", "cache-control", "vary"):
-        assert head.headers[name] == full.headers[name]
-
-
+@pytest.mark.parametrize("path", ["/", "/mahasiswa/add", "/?cari=siti", "/mahasiswa/impor", "/tidak/ada"])
 @pytest.mark.parametrize(
     ("accepted", "encoded"),
     [("gzip", True), ("br, gzip;q=0.5", True), ("gzip;q=0", False), ("gzip; q=0.0, br", False), ("identity", False)],
 )
-def test_a_gzipped_list_is_the_same_page(service: Service, accepted: str, encoded: bool) -> None:  # noqa: FBT001 - a parameter
-    """A client that accepts gzip gets the same list compressed, with another ETag."""
-    plain, head, body = plain_and_encoded(service, "/", accepted)
-    assert (b"content-encoding: gzip" in head.lower()) == encoded
-    assert (gzip.decompress(body) if encoded else body) == plain.content
-    assert (plain.headers["etag"].encode() in head) != encoded
-    assert b"vary: accept-encoding" in head.lower()
-
-
-@pytest.mark.parametrize("path", ["/mahasiswa/add", "/?cari=siti", "/mahasiswa/impor", "/tidak/ada"])
-@pytest.mark.parametrize(("accepted", "encoded"), [("gzip", True), ("gzip;q=0", False)])
 def test_every_page_is_compressed_for_clients_that_accept_gzip(
     service: Service,
     path: str,
     accepted: str,
     encoded: bool,  # noqa: FBT001 - a parameter
 ) -> None:
-    """Forms, searches and error pages are compressed to less than half for a client that accepts gzip."""
-    plain, head, body = plain_and_encoded(service, path, accepted)
-    assert (b"content-encoding: gzip" in head.lower()) == encoded
-    assert (gzip.decompress(body) if encoded else body) == plain.content
-    assert (len(body) < len(plain.content) / 2) == encoded
-    assert b"vary: accept-encoding" in head.lower()
-
-
-def plain_and_encoded(service: Service, path: str, accepted: str) -> tuple[httpx.Response, bytes, bytes]:
-    """Return a page without compression, and the head and body of the same page with this Accept-Encoding."""
+    """The list, forms, searches and error pages are compressed to less than half, the list with another ETag."""
     with service.client() as client:
         plain = client.get(path, headers={"accept-encoding": "identity"})
     request = f"GET {path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\nAccept-Encoding: {accepted}\r\n\r\n"
     head, _, body = service.raw(request.encode()).partition(b"\r\n\r\n")
-    return plain, head, body
+    assert (b"content-encoding: gzip" in head.lower()) == encoded
+    assert (gzip.decompress(body) if encoded else body) == plain.content
+    assert (len(body) < len(plain.content) / 2) == encoded
+    assert b"vary: accept-encoding" in head.lower()
+    if path == "/":
+        assert (plain.headers["etag"].encode() in head) != encoded
 
 
-@pytest.mark.parametrize("seed", [1, 2])
-def test_a_page_of_kept_parts_equals_the_plain_page(tmp_path: Path, seed: int) -> None:
+def test_a_page_of_kept_parts_equals_the_plain_page(tmp_path: Path) -> None:
     """After any changes, a page that is made of old and new parts decompresses to the plain page of all records."""
-    dice = random.Random(seed)
+    dice = random.Random(1)
     tags: dict[str, bytes] = {}
     odd = ("", "\x01", "\r", "<&>", "é", "\U0010ffff", "<!--rows-->", "%d", "x" * 101, "x" * 33_000)
 
     def check(count: int) -> None:
         plain, packed = (client.get("/", headers={"accept-encoding": name}) for name in ("identity", "gzip"))
-        raw = service.raw(b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nAccept-Encoding: gzip\r\n\r\n")
-        body = raw.partition(b"\r\n\r\n")[2]
-        unpacker = zlib.decompressobj(16 + zlib.MAX_WBITS)
-        assert unpacker.decompress(body) == packed.content == plain.content
-        assert unpacker.eof
-        assert not unpacker.unused_data
+        assert packed.content == plain.content
         assert plain.content.count(b"<tr>") == count + 1
-        assert len(body) == int(packed.headers["content-length"])
         assert tags.setdefault(plain.headers["etag"], plain.content) == plain.content
         assert len(set(tags.values())) == len(tags)
 
-    with Service(tmp_path / "a.db") as service, service.client() as client:
-        other = OtherProgram(tmp_path / "a.db")
+    with (
+        Service(tmp_path / "a.db") as service,
+        service.client() as client,
+        another_program(f"sqlite:///{tmp_path}/a.db") as commit,
+    ):
         check(0)
         nims: list[str] = []
         for size in (1, 99, 100, 101, 199, 200, 201, 350):
             while len(nims) < size:
                 nims.append(f"{dice.randrange(10**6):06}-{len(nims)}")
-                other.commit("INSERT INTO mahasiswa VALUES (?, ?, '')", nims[-1], dice.choice("abc"))
+                commit(f"INSERT INTO mahasiswa VALUES ('{nims[-1]}', '{dice.choice('abc')}', '')")
             check(size)
         for step in range(60):
             place = dice.choice([0, -1, dice.randrange(len(nims))])  # a change of the first row shifts all slices
             nims.sort()
             if step % 3 == 0:
-                other.commit("DELETE FROM mahasiswa WHERE nim = ?", nims.pop(place))
+                commit(f"DELETE FROM mahasiswa WHERE nim = '{nims.pop(place)}'")
             elif step % 3 == 1:
                 client.post(f"/mahasiswa/edit/{nims[place]}", data={"nama": dice.choice(odd), "alamat": f"{step}"})
             else:
                 nims.append(f"{nims[place]}-{step}" if place else f"!{10**6 - step}")
                 add(client, nims[-1], dice.choice(odd))
             check(len(nims))
-        other.close()
 
 
 async def test_a_long_page_is_compressed_after_the_queue_was_full() -> None:
@@ -282,19 +212,15 @@ def test_pages_are_compressed_on_a_machine_without_isal() -> None:
 def test_a_list_too_long_for_the_cache_is_streamed(database: str) -> None:
     """Its page is complete, in order and without ETag, and the next one shows a later change."""
     count = PAGE_MAX_RECORDS + 1
-    with Service(database) as service:
-        other = OtherProgram(database)
-        other.commit(
-            "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < CAST(? AS INTEGER))"
-            " INSERT INTO mahasiswa SELECT substr(CAST(100000000 + i AS TEXT), 2), 'Nama ' || i, 'Alamat' FROM n",
-            str(count),
+    with Service(database) as service, another_program(database) as commit, service.client() as client:
+        commit(
+            f"WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {count})"
+            " INSERT INTO mahasiswa SELECT substr(CAST(100000000 + i AS TEXT), 2), 'Nama ' || i, 'Alamat' FROM n"
         )
-        with service.client() as client:
-            page = client.get("/", timeout=60)
-            head = client.head("/")
-            add(client, "99999999z")
-            assert "<td>99999999z</td>" in client.get("/", timeout=60).text
-        other.close()
+        page = client.get("/")
+        head = client.head("/")
+        add(client, "99999999z")
+        assert "<td>99999999z</td>" in client.get("/").text
     assert "etag" not in page.headers
     assert "etag" not in head.headers
     rows = page.text.split("<tr><td>")[1:]
@@ -366,23 +292,17 @@ async def test_the_list_is_rendered_again_on_another_day(tmp_path: Path, monkeyp
 def test_a_disconnected_client_ends_its_stream(tmp_path: Path) -> None:
     """The service stops rendering for a client that disconnects: ten of them cost less than one complete page."""
     with Service(tmp_path / "a.db") as service:
-        other = OtherProgram(tmp_path / "a.db")
-        other.commit(
-            "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < CAST(? AS INTEGER))"
-            " INSERT INTO mahasiswa SELECT printf('%08d', i), 'Nama ' || i, 'Alamat' FROM n",
-            "400000",
-        )
-        other.close()
+        fill(tmp_path / "a.db", 200_000)
         before = seconds_spent(service)
         with service.client() as client:
-            client.get("/", timeout=60)
+            client.get("/")
         whole = seconds_spent(service) - before
         for _ in range(10):
             with socket.create_connection(("127.0.0.1", service.port)) as connection:
                 connection.sendall(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
                 assert connection.recv(100_000)
         abandoned = settled(lambda: seconds_spent(service)) - before - whole
-    assert whole > 0.2
+    assert whole > 0.1
     assert abandoned < whole
 
 
