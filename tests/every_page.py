@@ -33,6 +33,26 @@ def show_stored(window: Window, site: Site) -> None:
     expect(window.page.get_by_role("link", name="Lihat datanya")).to_be_visible()
 
 
+def show_next(window: Window, site: Site) -> None:
+    """Show the empty form that follows an addition."""
+    site.delete(LONG[0])
+    window.open("/mahasiswa/add")
+    window.type(nim=LONG[0], nama=LONG[1], alamat=SITI[2])
+    with window.leaving():
+        window.page.get_by_role("button", name="Simpan dan tambah lagi").click()
+    expect(window.page.get_by_role("status")).to_be_visible()
+
+
+def show_deleted(window: Window, site: Site) -> None:
+    """Show the edit form of a record that someone has deleted meanwhile: 409."""
+    site.add(*LONG)
+    window.open(f"/mahasiswa/edit/{LONG[0]}")
+    window.type(nama=LONG[1] + "s")
+    site.delete(LONG[0])
+    window.save()
+    expect(window.page.get_by_role("button", name="Tambahkan sebagai data baru")).to_be_visible()
+
+
 def show_incomplete(window: Window, _site: Site) -> None:
     """Show the add form again after a missing field: 400."""
     window.open("/mahasiswa/add")
@@ -242,6 +262,7 @@ PAGES: dict[str, Show] = {
     "empty_list": show("/", 200),
     "add": show("/mahasiswa/add", 200),
     "edit": show(f"/mahasiswa/edit/{LONG[0]}", 200, LONG),
+    "nim": show(f"/mahasiswa/nim/{LONG[0]}", 200, LONG),
     "unreadable": show("/mahasiswa/edit/%zz", 400),
     "no_record": show(f"/mahasiswa/edit/{UNKNOWN}", 404),
     "no_page": show(f"/{UNKNOWN}", 404),
@@ -255,6 +276,8 @@ PAGES: dict[str, Show] = {
     "bulk_delete_of_nothing": lambda window, _: preview_deletion(window, UNKNOWN),
     "duplicate": show_duplicate,
     "stored": show_stored,
+    "next": show_next,
+    "deleted": show_deleted,
     "incomplete": show_incomplete,
     "found": show_found,
     "import_refused": show_import_refused,

@@ -168,7 +168,7 @@ TEMPLATE_HINTS = (
 
 # ---- the forms of a record, and its deletion
 
-ADD_HEADING, EDIT_HEADING = "Tambah Data Mahasiswa", "Edit Data Mahasiswa"
+ADD_HEADING, EDIT_HEADING, NIM_HEADING = "Tambah Data Mahasiswa", "Edit Data Mahasiswa", "Ganti NIM"
 CONFIRM_DELETION = "Apakah Anda yakin ingin menghapus data ini?"
 """Specification 4.1.5."""
 EDIT, DELETE = "Edit", "Delete"
@@ -176,7 +176,7 @@ EDIT, DELETE = "Edit", "Delete"
 # ---- pages that report a problem
 
 ProblemName = Literal[
-    "bad request", "other site", "no record", "no page", "not in history", "changed", "method", "too slow", "too large",
+    "bad request", "other site", "no record", "no page", "not in history", "changed", "deleted", "method", "too slow", "too large",
     "confirmation too large", "file too large", "not carried", "not a form", "failed", "not saved", "uncertain", "not read",
     "busy", "busy write", "search too long", "page too long", "disk full",
 ]  # fmt: skip
@@ -197,6 +197,7 @@ PROBLEMS: dict[ProblemName, Problem] = {
     "no page": Problem(404, "Halaman tidak ditemukan", "Periksa kembali tautannya."),
     "not in history": Problem(404, "Tidak ditemukan", "Perubahan ini tidak ada lagi di riwayat, jadi tidak dapat dikembalikan."),
     "changed": Problem(409, "", "Data ini sudah diubah orang lain sejak Anda membukanya. Pilih data mana yang dipakai."),
+    "deleted": Problem(409, "", "Data ini sudah dihapus orang lain, jadi perubahan Anda belum disimpan."),
     "method": Problem(405, "Cara akses tidak didukung", "Halaman ini tidak dapat dibuka dengan cara tersebut."),
     "too slow": Problem(408, "Waktu pengiriman habis", "Data tidak diterima lengkap pada waktunya, jadi belum disimpan. Periksa koneksi internet, lalu kirim lagi."),
     "too large": Problem(413, "Kiriman terlalu besar", "Data yang dikirim terlalu besar (maksimal {limit})."),
@@ -204,15 +205,15 @@ PROBLEMS: dict[ProblemName, Problem] = {
     "file too large": Problem(413, "Berkas terlalu besar", "Ukuran berkas melebihi {limit}."),
     "not carried": Problem(422, "Tidak dapat diekspor", ""),
     "not a form": Problem(415, "Jenis data tidak didukung", "Data belum disimpan karena tidak dikirim sebagai formulir. Kirim lewat formulir di halaman ini."),
-    "failed": Problem(500, "Maaf", "Terjadi kesalahan di server. Coba lagi beberapa saat lagi. Jika berulang, hubungi pengelola."),
-    "not saved": Problem(503, "Basis data tidak dapat diakses", "Data belum tersimpan karena basis data sedang tidak dapat diakses. Coba lagi beberapa saat lagi."),
+    "failed": Problem(500, "Maaf", "Terjadi kesalahan di server. Cobalah beberapa saat lagi. Jika berulang, hubungi pengelola."),
+    "not saved": Problem(503, "Basis data tidak dapat diakses", "Data belum tersimpan karena basis data sedang tidak dapat diakses. Cobalah beberapa saat lagi."),
     "uncertain": Problem(503, "Basis data tidak dapat diakses", "Belum dapat dipastikan apakah data tersimpan. Periksa daftar sebelum mencoba lagi."),
-    "busy": Problem(503, "Layanan sedang sibuk", "Layanan sedang sibuk. Coba lagi sebentar lagi."),
-    "busy write": Problem(503, "Layanan sedang sibuk", "Layanan sedang sibuk. Coba lagi sebentar lagi. Belum ada yang disimpan."),
+    "busy": Problem(503, "Layanan sedang sibuk", "Layanan sedang sibuk. Cobalah beberapa saat lagi."),
+    "busy write": Problem(503, "Layanan sedang sibuk", "Layanan sedang sibuk. Cobalah beberapa saat lagi. Belum ada yang disimpan."),
     "search too long": Problem(503, "Pencarian terlalu lama", "Pencarian ini terlalu lama. Coba kata yang lebih pendek."),
     "page too long": Problem(503, "Halaman terlalu panjang", "Halaman ini terlalu panjang untuk ditampilkan. Tampilkan lebih sedikit baris per halaman, atau unduh sebagai CSV."),
     "disk full": Problem(503, "Ruang penyimpanan penuh", "Data belum tersimpan karena ruang penyimpanan di server penuh. Hubungi pengelola."),
-    "not read": Problem(503, "Basis data tidak dapat diakses", "Data sedang tidak dapat ditampilkan. Coba lagi beberapa saat lagi."),
+    "not read": Problem(503, "Basis data tidak dapat diakses", "Data sedang tidak dapat ditampilkan. Cobalah beberapa saat lagi."),
 }  # fmt: skip
 
 # ---- the history
@@ -224,6 +225,7 @@ BATCH_VERBS = {
     "delete": "Dihapus",
     "undo": "Dikembalikan",
     "restore": "Dipulihkan dari cadangan",
+    "nim": "NIM diganti",
 }
 ADDITION_UNDONE = "dihapus kembali"
 

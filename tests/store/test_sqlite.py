@@ -24,7 +24,7 @@ from mahasiswa.store import Query, migrate, open_store
 from mahasiswa.store.errors import Unavailable, Unusable
 
 CHANGE_NOT_STORED = "Data belum tersimpan karena basis data sedang tidak dapat diakses."
-NOT_READ = "Data sedang tidak dapat ditampilkan. Coba lagi beberapa saat lagi."
+NOT_READ = "Data sedang tidak dapat ditampilkan. Cobalah beberapa saat lagi."
 
 REAL_DISK = apsw.vfs_names()[0]
 
@@ -211,7 +211,7 @@ def test_a_write_that_waited_too_long_for_a_lock_is_never_made(path: Path) -> No
         for future in (add, edit, delete):
             answer = future.result(20)
             assert answer.status_code == 503
-            assert f"{CHANGE_NOT_STORED} Coba lagi beberapa saat lagi." in answer.text
+            assert f"{CHANGE_NOT_STORED} Cobalah beberapa saat lagi." in answer.text
         assert time.monotonic() - began < 15
         values = [Page(future.result().text, service.url).record_form.values for future in (add, edit)]
         assert values == [

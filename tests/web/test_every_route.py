@@ -24,6 +24,7 @@ PAGES: Mapping[str, Mapping[str, bytes]] = {
     },
     "/mahasiswa/add": {"/mahasiswa/add": b"Simpan", "/mahasiswa/add?lagi=1&nim=20%2F1": b"Simpan"},
     "/mahasiswa/edit/:nim": {"/mahasiswa/edit/20%2F1": b"Siti Aminah"},
+    "/mahasiswa/nim/:nim": {"/mahasiswa/nim/20%2F1": b"Siti Aminah"},
     "/mahasiswa/impor": {"/mahasiswa/impor": b"berkas"},
     "/mahasiswa/impor/templat.xlsx": {"/mahasiswa/impor/templat.xlsx": b"PK"},
     "/mahasiswa/ekspor.xlsx": {"/mahasiswa/ekspor.xlsx": b"PK", "/mahasiswa/ekspor.xlsx?cari=siti": b"PK"},
@@ -72,6 +73,16 @@ def delete(site: Site) -> None:
     page = site.list()
     assert nim not in page.nims
     assert page.tree.css("p.latest")[0].text().startswith(f"Terakhir: Ani ({nim}) dihapus ")
+
+
+def change_nim(site: Site) -> None:
+    """Give a record another NIM."""
+    nim, new = added(site), next(NIMS)
+    form = site.page(site.path("/mahasiswa/nim/", nim)).record_form
+    assert site.submit(form, nim="20/1").status_code == 409
+    assert site.submit(form, nim=new).status_code == 302
+    assert site.list().row(new).cells[1:4] == (new, "Ani", "Solo")
+    assert nim not in site.list().nims
 
 
 def preview_import(site: Site) -> None:
@@ -137,6 +148,7 @@ FORMS: Mapping[str, Callable[[Site], object]] = {
     "/mahasiswa/add": add,
     "/mahasiswa/edit/:nim": edit,
     "/mahasiswa/delete/:nim": delete,
+    "/mahasiswa/nim/:nim": change_nim,
     "/mahasiswa/impor": preview_import,
     "/mahasiswa/impor/simpan": confirm_import,
     "/mahasiswa/hapus": preview_deletion,

@@ -27,7 +27,11 @@ REFUSED = {
     "a NUL in nim": ("nim", "12\x0034", "NUL"),
     "a NUL in nama": ("nama", "Ani\0", "NUL"),
     "a NUL in alamat": ("alamat", "\0", "NUL"),
-    "a nim that exists": ("nim", "0001", "NIM ini sudah terdaftar. Periksa kembali, atau buka data dengan NIM ini."),
+    "a nim that exists": (
+        "nim",
+        "0001",
+        "NIM ini sudah terdaftar atas nama Siti. Periksa kembali, atau buka data dengan NIM ini.",
+    ),
 }
 
 
@@ -79,7 +83,7 @@ def test_an_addition_that_differs_from_the_stored_record_is_a_duplicate(site: Si
     answer = site.post(ADD, {**record, field: text})
     assert answer.status_code == 409
     page = assert_form(site, answer, "Tambah Data Mahasiswa", ADD, ["nim"])
-    assert "NIM ini sudah terdaftar." in reason(page, "nim")
+    assert "NIM ini sudah terdaftar atas nama Ani." in reason(page, "nim")
     site.delete("3")
 
 

@@ -138,8 +138,12 @@ class Store(Protocol):
         """Set nama and alamat of the record with that nim, if it exists (specification 4.5).
 
         With `versi`, the digest of the record that the form showed, only the fields that the form changed are set.
-        If someone else has changed one of these since, to another text, raise EditConflict (see `record.combine`).
+        If someone else has changed one of these since, to another text, raise EditConflict (see `record.combine`); also
+        if the record does not exist.
         """
+
+    async def rename(self, old: str, nim: str | None) -> None:
+        """Give the record `old` another nim, as one batch of kind "nim"; raise Changed if it does not exist."""
 
     async def delete(self, nim: str) -> None:
         """Remove the record with that nim, if it exists (specification 4.6)."""

@@ -15,7 +15,7 @@ class StoreError(Exception):
     StoreError
     ├── Refused       a constraint of the table refuses the record; nothing was done
     ├── Changed       someone else changed the record meanwhile; nothing was done
-    ├── EditConflict  someone else changed the same field of the record meanwhile; nothing was done
+    ├── EditConflict  someone else changed the same field of the record meanwhile, or deleted it; nothing was done
     ├── NotInHistory  the change that was to be undone is not in the history
     ├── UndoConflict  records have changed since the change that was to be undone; nothing was done
     ├── Unavailable   the database cannot be read or written now; nothing was done
@@ -41,14 +41,14 @@ class Changed(StoreError):
 
 
 class EditConflict(StoreError):
-    """Someone else has changed a field that an edit form changed too, to another text.
+    """Someone else has changed a field that an edit form changed too, to another text, or has deleted the record.
 
-    `current` is the stored record. `edited` is the record that the form would store: it has the stored text in each
-    field that the form did not change. `before` is the record that the form showed, if the history still has it.
+    `current` is the stored record, or None if it was deleted. `edited` is the record that the form would store: it has
+    the stored text in each field that the form did not change. `before` is the record that the form showed, if the history still has it.
     """
 
-    def __init__(self, current: Mahasiswa, edited: Mahasiswa, before: Mahasiswa | None = None) -> None:
-        super().__init__(current.nim)
+    def __init__(self, current: Mahasiswa | None, edited: Mahasiswa, before: Mahasiswa | None = None) -> None:
+        super().__init__(edited.nim)
         self.current = current
         self.edited = edited
         self.before = before

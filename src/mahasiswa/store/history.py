@@ -18,7 +18,7 @@ PURGE_ENTRIES = 100
 PURGE_SECONDS = 60
 """Minimum time between two purges that no other change has caused, because each is a new version of the list."""
 
-BatchKind = Literal["import", "delete", "undo", "restore"]
+BatchKind = Literal["import", "delete", "undo", "restore", "nim"]
 
 
 class Entry(NamedTuple):

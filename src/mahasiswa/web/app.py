@@ -28,6 +28,7 @@ ROUTES: Mapping[str, Mapping[str, Handler]] = {
     "/mahasiswa/edit/:nim": {"GET": students.edit, "POST": students.update},
     "/mahasiswa/delete/:nim": {"POST": students.destroy},
     # Beyond the specification (docs/decisions.md).
+    "/mahasiswa/nim/:nim": {"GET": students.choose_nim, "POST": students.change_nim},
     "/mahasiswa/impor": {"GET": transfers.choose, "POST": transfers.preview},
     "/mahasiswa/impor/simpan": {"POST": transfers.confirm},
     "/mahasiswa/impor/templat.xlsx": {"GET": downloads.template},

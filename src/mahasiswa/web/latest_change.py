@@ -32,7 +32,7 @@ def latest_change(item: Entry | Batch, when: Markup, history_url: str) -> str:
     if entry and (record := entry.after or entry.before):
         who = f"{_isolated(record.nama, NAMA_MAX_CHARACTERS)} ({_isolated(record.nim, NIM_MAX_CHARACTERS)})"
     link = f'<a href="{text(history_url)}">{wording.HISTORY}</a>'
-    return f'<p class="latest">{wording.LATEST}: {who} {done} {when} · {link}</p>'
+    return f'<p class="latest" role="status">{wording.LATEST}: {who} {done} {when} · {link}</p>'
 
 
 def _isolated(value: str, maximum: int) -> str:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 from itertools import chain
+from urllib.parse import quote
 
 from markupsafe import escape
 
@@ -34,15 +35,25 @@ reserved = re.compile(rb"[^A-Za-z0-9_.~%\0-]")
 def row_format(prefix: str, list_query: str = "") -> bytes:
     """The %-format of a row: number, nim, nama, alamat, then twice the nim as a path segment.
 
-    `list_query` is the URL query of the page, to which the links of its rows lead back.
+    `list_query` is the URL query of the page, to which the links of its rows lead back. With it, a row begins with an
+    id of the nim as a path segment, to which the redirect of an edit leads (`row_fragment`).
     """
     query = escape(list_query).replace("%", "%%")
+    start = '<tr id="m-%b">' if list_query else "<tr>"
     return (
-        "<tr><td>%d</td><td>%b</td><td>%b</td><td>%b</td>"
+        f"{start}<td>%d</td><td>%b</td><td>%b</td><td>%b</td>"
         f'<td><a href="{prefix}/mahasiswa/edit/%b{query}">{wording.EDIT}</a>'
         f'<form method="POST" action="{prefix}/mahasiswa/delete/%b{query}" onsubmit="{CONFIRM}">'
         f'<button type="submit">{wording.DELETE}</button></form></td></tr>\n'
     ).encode()
+
+
+def row_fragment(nim: str) -> str:
+    """The fragment of a URL that leads to the row of a record, if its page has a query.
+
+    It is the row's id to the letter. A nim may hold spaces, so neither may be decoded.
+    """
+    return f"#m-{quote(nim, safe='')}"
 
 
 def size_of(records: Sequence[tuple[str, str, str]]) -> int:
@@ -77,7 +88,9 @@ def format_rows(row: bytes, packed: bytes, first: int) -> bytes:
         ]
     segments = _path_segments(nims)
     numbers = range(first, first + len(nims))
-    columns = (numbers, cells[::3], cells[1::3], cells[2::3], segments, segments)
+    columns = [numbers, cells[::3], cells[1::3], cells[2::3], segments, segments]
+    if row.startswith(b"<tr id"):
+        columns.insert(0, segments)
     return b"<tbody>\n%b</tbody>\n" % b"".join([row % values for values in zip(*columns, strict=True)])
 
 

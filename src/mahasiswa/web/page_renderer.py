@@ -60,6 +60,7 @@ class PageRenderer:
             "has_history": settings.history_days > 0,
             "path": self.path,
             "edit_path": self.edit_path,
+            "nim_path": self.nim_path,
             "nim_max_characters": NIM_MAX_CHARACTERS,
             "max_size": wording.size(sheets.UPLOAD_MAX_BYTES),
             "max_rows": sheets.UPLOAD_MAX_ROWS,
@@ -80,8 +81,7 @@ class PageRenderer:
             "x-robots-tag": "noindex",
         }
         self.not_stored = {"cache-control": "no-store"}
-        # 302 to the list, without a body (specification 7.5).
-        self.redirect = Response(status_code=302, headers={"location": self.path("/"), **self.headers})
+        self.redirect = self.redirect_to("/")
 
     def at(self, list_query: str) -> Self:
         """The pages of a record that was opened from a page of the list with this URL query, which they lead back to."""
@@ -89,16 +89,24 @@ class PageRenderer:
             return self
         pages = copy.copy(self)
         pages.list_query = list_query
-        pages.redirect = Response(status_code=302, headers={"location": self.path("/") + list_query, **self.headers})
+        pages.redirect = self.redirect_to("/" + list_query)
         return pages
 
     def path(self, path: str) -> str:
         """The address of one of the routes, with the prefix of BASE_URL."""
         return self.prefix + path
 
+    def redirect_to(self, path: str) -> Response:
+        """302 to one of the routes, without a body (specification 7.5)."""
+        return Response(status_code=302, headers={"location": self.path(path), **self.headers})
+
     def edit_path(self, nim: str) -> str:
         """The address of a record's edit page. Everything is percent-encoded, so any nim is one path segment."""
         return f"{self.prefix}/mahasiswa/edit/{quote(nim, safe='')}"
+
+    def nim_path(self, nim: str) -> str:
+        """The address of the page that gives a record another nim."""
+        return f"{self.prefix}/mahasiswa/nim/{quote(nim, safe='')}"
 
     def error(
         self, problem: ProblemName, headers: Mapping[str, str] | None = None, *, text: str = "", limit: int = 0

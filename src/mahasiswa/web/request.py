@@ -13,7 +13,7 @@ from starlette.types import Receive, Scope
 from mahasiswa.web.list_view import View, asks_for_view
 from mahasiswa.work import Limits
 
-RECORD_PATHS = ("/mahasiswa/add", "/mahasiswa/edit/", "/mahasiswa/delete/")
+RECORD_PATHS = ("/mahasiswa/add", "/mahasiswa/edit/", "/mahasiswa/delete/", "/mahasiswa/nim/")
 
 T = TypeVar("T")
 

@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from mahasiswa.record import Mahasiswa
 from mahasiswa.store import Store
-from mahasiswa.store.errors import EditConflict, Refused, TookTooLong, Unavailable, Uncertain
+from mahasiswa.store.errors import Changed, EditConflict, Refused, TookTooLong, Unavailable, Uncertain
 from mahasiswa.store.history import Batch, Entry
 from mahasiswa.store.threads import with_records
 from mahasiswa.web.failures import problem_of_failed_write
@@ -110,38 +110,36 @@ async def _stream(
     yield frame.after
 
 
-async def new(request: Request, _store: Store, pages: Pages) -> Response:
-    """GET /mahasiswa/add (specification 4.2)."""
-    if pages.list_query:
-        return pages.add_form()
-    return await pages.empty_add_form.respond(request.scope, request.limits.slots)
+async def new(request: Request, store: Store, pages: Pages) -> Response:
+    """GET /mahasiswa/add (specification 4.2). With `lagi=1`, after the record `nim` was added, for the next one."""
+    again = _wants_another(request)
+    if not (again or pages.list_query):
+        return await pages.empty_add_form.respond(request.scope, request.limits.slots)
+    stored = await store.get(request.query_params.get("nim", "")) if again else None
+    return pages.add_form({}, stored=stored, again=again)
 
 
 async def edit(request: Request, store: Store, pages: Pages) -> Response:
     """GET /mahasiswa/edit/:nim (specification 4.3)."""
-    record = None if request.nim is None else await store.get(request.nim)
+    record = await _record(request, store)
     return pages.edit_form(record) if record else pages.error("no record")
 
 
 async def create(request: Request, store: Store, pages: Pages) -> Response:
-    """POST /mahasiswa/add (specification 4.4)."""
+    """POST /mahasiswa/add (specification 4.4). With `lagi=1` the redirect leads to an empty form."""
     form = await read_form(request, Mahasiswa._fields)
-    request.added_nim = nim = form.values["nim"]
-    response = await _save(form, store.add, pages.add_form, pages)
-    # A second click on the button repeats an addition that is stored.
-    if nim is not None and response.status_code == 409:
-        with suppress(Unavailable, Busy):  # then the form says that the NIM exists
-            if await store.get(nim) == tuple(form.values.values()):
-                return pages.already_stored(nim)
-    return response
+    request.added_nim = form.values["nim"]
+    again = _wants_another(request)
+    added = pages.add_another if again else pages.saved
+    return await _save(form, store, store.add, partial(pages.add_form, again=again)) or added(request.added_nim or "")
 
 
 async def update(request: Request, store: Store, pages: Pages) -> Response:
     """POST /mahasiswa/edit/:nim (specification 4.5). A nim in the body is ignored (4.5.1).
 
     Our own form sends `versi`, the digest of the record that it showed. Then only the fields that the form changed are
-    written. If someone else has changed one of them since, nothing is written, and the page of the conflict follows. A
-    client that sends no `versi` gets exactly the specification's behaviour.
+    written. If someone else has changed one of them since, or has deleted the record, nothing is written, and the page
+    of the conflict follows. A client that sends no `versi` gets exactly the specification's behaviour.
     """
     nim = request.nim
     form = await read_form(request, ("nama", "alamat", "versi"))
@@ -154,7 +152,7 @@ async def update(request: Request, store: Store, pages: Pages) -> Response:
         await store.update(nim, nama, alamat, versi)
 
     try:
-        return await _save(form, write, partial(pages.edit_again, nim, versi), pages)
+        return await _save(form, store, write, partial(pages.edit_again, nim, versi)) or pages.saved(nim)
     except EditConflict as conflict:
         return pages.changed(conflict)
 
@@ -169,10 +167,39 @@ async def destroy(request: Request, store: Store, pages: Pages) -> Response:
     return pages.redirect
 
 
+async def choose_nim(request: Request, store: Store, pages: Pages) -> Response:
+    """GET /mahasiswa/nim/:nim: the form that gives a record another nim."""
+    record = await _record(request, store)
+    return pages.nim_form(record, {}) if record else pages.error("no record")
+
+
+async def change_nim(request: Request, store: Store, pages: Pages) -> Response:
+    """POST /mahasiswa/nim/:nim: give a record another nim. Its texts are those that are stored."""
+    form = await read_form(request, ("nim",))
+    nim = form.values["nim"]
+    if record := await _record(request, store):
+        with suppress(Changed):  # someone else has deleted it, or given it another nim
+            show = partial(pages.nim_form, record)
+            return await _save(form, store, partial(store.rename, record.nim), show) or pages.saved(nim or "")
+    # A second click on the button repeats a change that is made.
+    return pages.saved(nim) if nim and await store.get(nim) else pages.error("no record")
+
+
+async def _record(request: Request, store: Store) -> Mahasiswa | None:
+    return None if request.nim is None else await store.get(request.nim)
+
+
+def _wants_another(request: Request) -> bool:
+    return request.query_params.get("lagi") == "1"
+
+
 async def _save(
-    form: Form, write: Callable[..., Awaitable[None]], show_form: Callable[..., Response], pages: Pages
-) -> Response:
-    """Attempt the write. The database is the only validator; its refusal becomes the message of the form."""
+    form: Form, store: Store, write: Callable[..., Awaitable[None]], show_form: Callable[..., Response]
+) -> Response | None:
+    """Attempt the write. The database is the only validator; its refusal becomes the message of the form.
+
+    None says that the write was made.
+    """
     values, wrong = form
     if wrong:
         return show_form(values, wrong)
@@ -181,7 +208,11 @@ async def _save(
     except Refused as refused:
         if refused.reason == "missing":
             return show_form(values, {field: "missing" for field, value in values.items() if value is None})
-        return show_form(values, {refused.field: refused.reason})
+        reason = {refused.field: refused.reason}
+        if refused.reason == "duplicate":
+            with suppress(Unavailable, Busy):  # then the form does not say whose nim it is
+                return show_form(values, reason, stored=await store.get(values["nim"] or ""))
+        return show_form(values, reason)
     except (Unavailable, Uncertain, Busy) as error:
         return show_form(values, problem=problem_of_failed_write(error))
-    return pages.redirect
+    return None

@@ -341,6 +341,7 @@ UPDATE mahasiswa SET nama = record->>1, alamat = record->>2
 FROM json_array_elements(%s::json) AS i (record) WHERE nim = record->>0
 """
 UPDATE = "UPDATE mahasiswa SET nama = %s, alamat = %s WHERE nim = %s"
+RENAME = "UPDATE mahasiswa SET nim = %s WHERE nim = %s"
 DELETE = "DELETE FROM mahasiswa WHERE nim = %s"
 # Ordered for the same reason.
 DELETE_ALL = """

@@ -175,18 +175,30 @@ class PostgresStore:
 
     async def update(self, nim: str, nama: str | None, alamat: str | None, versi: str | None = None) -> None:
         async def change(db: Connection) -> None:
-            if current := await _get(db, sql.GET_LOCKED, nim):
-                texts = nama, alamat
-                if versi and nama is not None and alamat is not None:
-                    edited, is_conflict = combine(current, Mahasiswa(nim, nama, alamat), versi)
-                    if is_conflict:
-                        raise EditConflict(current, edited, await history.recent(db, nim, versi))
-                    texts = edited.nama, edited.alamat
+            current, texts = await _get(db, sql.GET_LOCKED, nim), (nama, alamat)
+            if versi and nama is not None and alamat is not None:
+                edited = Mahasiswa(nim, nama, alamat)
+                edited, is_conflict = combine(current, edited, versi) if current else (edited, True)
+                if is_conflict:
+                    raise EditConflict(current, edited, await history.recent(db, nim, versi))
+                texts = edited.nama, edited.alamat
+            if current:
                 _refuse_nul(nim, *texts)
                 await db.execute(sql.UPDATE, (*texts, nim))
 
         if "\0" not in nim:
             await self._write(RECORD, change)
+
+    async def rename(self, old: str, nim: str | None) -> None:
+        async def change(db: Connection) -> None:
+            _refuse_nul(nim)
+            await history.start_batch(db, "nim")
+            if not (await db.execute(sql.RENAME, (nim, old))).rowcount:
+                raise Changed(old)
+
+        if "\0" in old:
+            raise Changed(old)
+        await self._write(RECORD, change)
 
     async def delete(self, nim: str) -> None:
         async def remove(db: Connection) -> None:
@@ -340,7 +352,7 @@ async def _version(db: Connection) -> str | None:
         return None
 
 
-def _refuse_nul(nim: str | None, nama: str | None, alamat: str | None) -> None:
+def _refuse_nul(nim: str | None, nama: str | None = "", alamat: str | None = "") -> None:
     """Raise Refused for a NUL. No text of PostgreSQL can hold one, so no constraint can refuse it."""
     for field, text in (("nim", nim), ("nama", nama), ("alamat", alamat)):
         if text and "\0" in text:

@@ -397,6 +397,7 @@ GROUP BY value ORDER BY count(*) DESC, value DESC LIMIT 10000
 
 ADD = "INSERT INTO mahasiswa (nim, nama, alamat) VALUES (?, ?, ?)"
 UPDATE = "UPDATE mahasiswa SET nama = ?, alamat = ? WHERE nim = ?"
+RENAME = "UPDATE mahasiswa SET nim = ? WHERE nim = ?"
 DELETE = "DELETE FROM mahasiswa WHERE nim = ?"
 DELETE_ALL = "DELETE FROM mahasiswa WHERE nim IN (SELECT value FROM json_each(?))"
 

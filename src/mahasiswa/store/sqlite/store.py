@@ -179,12 +179,22 @@ class SQLiteStore:
     async def update(self, nim: str, nama: str | None, alamat: str | None, versi: str | None = None) -> None:
         def change(db: apsw.Connection) -> None:
             texts = nama, alamat
-            if versi and nama is not None and alamat is not None and (current := _get(db, nim)):
-                edited, is_conflict = combine(current, Mahasiswa(nim, nama, alamat), versi)
+            if versi and nama is not None and alamat is not None:
+                current, edited = _get(db, nim), Mahasiswa(nim, nama, alamat)
+                edited, is_conflict = combine(current, edited, versi) if current else (edited, True)
                 if is_conflict:
                     raise EditConflict(current, edited, history.recent(db, nim, versi))
                 texts = edited.nama, edited.alamat
             _run(db, sql.UPDATE, *texts, nim)
+
+        await self._write(change)
+
+    async def rename(self, old: str, nim: str | None) -> None:
+        def change(db: apsw.Connection) -> None:
+            with history.batch(db, "nim"):
+                _run(db, sql.RENAME, nim, old)
+                if not db.changes():
+                    raise Changed(old)
 
         await self._write(change)
 

@@ -1,0 +1,174 @@
+"""The pages of one record on both engines: the next addition, another NIM, a deleted record, and a NIM that is taken."""
+
+from collections.abc import Iterator
+
+import httpx
+import pytest
+from engines import ENGINES, empty_database
+from form_answers import assert_error, assert_page
+from harness import Page, Service, Site
+
+SITI = ("2300018001", "Siti Aminah", "Sleman")
+ODD = "20 3/é#&"
+SEGMENT = "20%203%2F%C3%A9%23%26"
+
+
+@pytest.fixture(scope="module", params=ENGINES)
+def service(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """Start a service on each engine."""
+    with (
+        empty_database(request.param, tmp_path_factory.mktemp("record"), request) as database,
+        Service(database) as service,
+    ):
+        yield service
+
+
+@pytest.fixture(name="site")
+def empty_list(service: Service) -> Iterator[Site]:
+    """Visit the service, starting with an empty list."""
+    with service.site() as site:
+        for nim in site.list().nims:
+            site.delete(nim)
+        yield site
+
+
+def records(site: Site) -> list[tuple[str, ...]]:
+    """Return the records of the list."""
+    return [row[1:] for row in site.list().rows]
+
+
+def buttons(page: Page) -> list[tuple[str, str]]:
+    """Return the text and the address of each button that sends the form of a record."""
+    (form,) = page.tree.css("main form")
+    return [
+        (button.text(), button.attributes.get("formaction") or form.attributes["action"] or "")
+        for button in form.css("button")
+    ]
+
+
+def refused(answer: httpx.Response, site: Site, status: int = 409) -> Page:
+    """Return the page of a refusal."""
+    assert answer.status_code == status
+    return assert_page(answer, site)
+
+
+# ---- the next addition
+
+
+def test_one_addition_leads_to_the_next(site: Site) -> None:
+    """The second button answers with an empty form that confirms the stored record, and there Enter does it again."""
+    add = site.page("/mahasiswa/add")
+    assert buttons(add) == [("Simpan", "/mahasiswa/add"), ("Simpan dan tambah lagi", "/mahasiswa/add?lagi=1")]
+    answer = site.post("/mahasiswa/add?lagi=1", dict(zip(("nim", "nama", "alamat"), SITI, strict=True)))
+    target = "/mahasiswa/add?lagi=1&nim=2300018001"
+    assert (answer.status_code, answer.headers["location"], answer.content) == (302, target, b"")
+    page = site.page(target)
+    assert [node.text() for node in page.tree.css("main [role=status]")] == ["Siti Aminah (2300018001) tersimpan."]
+    assert set(page.record_form.values.values()) == {""}
+    assert buttons(page) == [("Simpan dan tambah lagi", "/mahasiswa/add?lagi=1"), ("Simpan", "/mahasiswa/add")]
+    site.edit(SITI[0], "<b>", "Solo")
+    assert site.page(target).tree.css("main [role=status]")[0].text() == "<b> (2300018001) tersimpan."
+    site.delete(SITI[0])
+    for query in ("?lagi=1&nim=2300018001", "?lagi=1&nim=%00", "?lagi=1&nim=%FF", "?lagi=1", "?lagi=2&nim=x"):
+        assert not site.page(f"/mahasiswa/add{query}").tree.css("main [role=status]")
+
+
+def test_the_next_addition_keeps_any_nim_the_place_and_a_refused_form(site: Site) -> None:
+    """The query of the list goes along. A second click leads on, and a duplicate shows the same buttons again."""
+    site.add(*SITI)
+    place = "/mahasiswa/add?cari=siti&lagi=1"
+    assert buttons(site.page("/mahasiswa/add?cari=siti"))[1][1] == place
+    typed = {"nim": ODD, "nama": "Ani", "alamat": "Solo"}
+    answer = site.post(place, typed)
+    assert answer.headers["location"] == f"{place}&nim={SEGMENT}"
+    page = site.page(answer.headers["location"])
+    assert page.tree.css("main [role=status]")[0].text() == f"Ani ({ODD}) tersimpan."
+    assert ("Kembali ke daftar", "/?cari=siti") in [(link.text, link.target) for link in page.links]
+    again = refused(site.post(place, typed), site)
+    assert [link.target for link in again.links if link.text == "tambah lagi"] == [place]
+    taken = refused(site.post(place, typed | {"nim": SITI[0]}), site)
+    assert [text for text, _ in buttons(taken)] == ["Simpan dan tambah lagi", "Simpan"]
+    assert taken.record_form.values == typed | {"nim": SITI[0]}
+
+
+# ---- a NIM that is taken
+
+
+def test_a_duplicate_says_whose_nim_it_is(site: Site) -> None:
+    """The message has the name of the stored record, escaped, and a link to it."""
+    site.add(SITI[0], "Rizki <i>", "Solo")
+    page = refused(site.add(*SITI), site)
+    sentence = "NIM ini sudah terdaftar atas nama Rizki <i>. Periksa kembali, atau buka data dengan NIM ini."
+    assert page.tree.css("#nim-wrong")[0].text().strip() == sentence
+
+
+# ---- another NIM
+
+
+def test_a_wrong_nim_is_changed_on_one_page(site: Site) -> None:
+    """The edit page leads to the form. It shows the record, its NIM can be typed, and the texts stay."""
+    site.add(*SITI)
+    (link,) = [link for link in site.page("/mahasiswa/edit/2300018001").links if link.text == "Ganti NIM"]
+    page = site.page(link.target)
+    assert page.headings == ["Ganti NIM"]
+    form = page.record_form
+    assert (form.target, form.submit, form.values["nim"]) == ("/mahasiswa/nim/2300018001", "Ganti NIM", SITI[0])
+    assert [field.name for field in form.inputs if field.readonly] == ["nama", "alamat"]
+    site.edit(SITI[0], "Siti A.", "Klaten")  # someone else, meanwhile
+    answer = site.submit(form, nim=ODD)
+    assert (answer.status_code, answer.headers["location"], answer.content) == (302, "/", b"")
+    assert records(site) == [(ODD, "Siti A.", "Klaten")]
+    repeated = site.submit(form, nim=ODD)
+    assert repeated.status_code == 302
+    for gone in (site.get(form.target), site.submit(form, nim="9")):
+        assert gone.status_code == 404
+        assert_error(gone, site, "Data mahasiswa tidak ditemukan.")
+    assert site.submit(site.page(f"/mahasiswa/nim/{SEGMENT}").record_form).status_code == 302, "the same NIM"
+    assert records(site) == [(ODD, "Siti A.", "Klaten")]
+
+
+def test_another_nim_leads_back_to_the_row(site: Site) -> None:
+    """From a searched list, the redirect leads to the row under its new NIM."""
+    site.add(*SITI)
+    form = site.page("/mahasiswa/nim/2300018001?cari=siti").record_form
+    assert site.submit(form, nim=ODD).headers["location"] == f"/?cari=siti#m-{SEGMENT}"
+
+
+@pytest.mark.parametrize(
+    ("nim", "status", "words"),
+    [
+        ("2", 409, "NIM ini sudah terdaftar atas nama Rizki. Periksa kembali, atau buka data dengan NIM ini."),
+        ("..", 400, "NIM tidak boleh hanya berisi “..”."),
+        ("9" * 256, 400, "255 karakter"),
+        ("a\0b", 400, "NUL"),
+        (None, 400, "NIM tidak terkirim."),
+    ],
+)
+def test_a_refused_nim_keeps_the_record_and_says_why(site: Site, nim: str | None, status: int, words: str) -> None:
+    """The constraints of the table refuse the new NIM as they refuse an addition, and nothing changes."""
+    site.add(*SITI)
+    site.add("2", "Rizki", "Solo")
+    page = refused(site.post(f"/mahasiswa/nim/{SITI[0]}", {"nim": nim} if nim else {}), site, status)
+    assert words in page.tree.css("#nim-wrong")[0].text()
+    assert page.record_form.values["nama"] == "Siti Aminah"
+    assert records(site) == [("2", "Rizki", "Solo"), SITI]
+
+
+# ---- a record that someone deleted
+
+
+def test_an_edit_of_a_deleted_record_is_not_lost(site: Site) -> None:
+    """Our form gets 409 with the typed texts, and its button adds them as a new record."""
+    site.add(*SITI)
+    page = site.page("/mahasiswa/edit/2300018001?cari=siti")
+    versi = str(page.tree.css("button[name=versi]")[0].attributes["value"])
+    site.delete(SITI[0])
+    answer = refused(site.submit(page.record_form, nama="Siti A.", alamat="Klaten", versi=versi), site)
+    (alert,) = answer.tree.css("[role=alert]")
+    assert alert.text() == "Data ini sudah dihapus orang lain, jadi perubahan Anda belum disimpan."
+    form = answer.record_form
+    assert form.values == {"nim": SITI[0], "nama": "Siti A.", "alamat": "Klaten"}
+    assert (form.submit, form.target) == ("Tambahkan sebagai data baru", "/mahasiswa/add?cari=siti")
+    assert records(site) == []
+    assert site.submit(form).headers["location"] == "/?cari=siti#m-2300018001"
+    assert records(site) == [(SITI[0], "Siti A.", "Klaten")]
