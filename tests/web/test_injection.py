@@ -10,24 +10,23 @@ from attack import CLOSE, CONTROL, HOST, assert_log_is_sound, exchange, post, st
 from harness import Service, Site
 from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
-from selectolax.lexbor import LexborHTMLParser, LexborNode
+from naughty import NAUGHTY
+from selectolax.lexbor import LexborHTMLParser
 
-NAUGHTY = (
+# Besides the texts that programs often damage: markup, templates, header lines, log lines and terminal escapes.
+HOSTILE = [
+    *NAUGHTY,
     "</td></tr></table><script>alert(1)</script>", '"><img src=x onerror=alert(1)>', "' onmouseover='alert(1)", "javascript:alert(1)",
-    "</title></style></textarea><svg/onload=alert(1)>", "<!--", "-->", "]]>", "<![CDATA[", "<?php", "&lt;script&gt;", "&#x3c;script>",
-    "{{7*7}}", "{% raw %}", "${7*7}", "#{7*7}", "%(name)s", "%s%n%x", "{0.__class__}", "<!--rows-->", "\x01<b>",
-    "'; DROP TABLE mahasiswa; --", '" OR ""="', "1; ATTACH DATABASE '/tmp/x' AS x", "%' OR 1=1 --", "_%\\", "*?[a-z]", "NULL", "\\",
+    "</title></style></textarea><svg/onload=alert(1)>", "<!--", "-->", "<![CDATA[", "<?php", "&#x3c;script>", "{% raw %}", "#{7*7}",
+    "%(name)s", "{0.__class__}", "<!--rows-->", "\x01<b>", "'; DROP TABLE mahasiswa; --", '" OR ""="', "%' OR 1=1 --", "_%\\", "*?[a-z]",
     "a\r\nSet-Cookie: x=y\r\n\r\n<html>", "a\nLocation: http://jahat.example/", "\r\n2026-01-01 00:00:00,000 INFO POST /mahasiswa/add 302 0.1 ms",
-    "\x1b[2J\x1b]0;judul\x07", "\x9b31m", "\x85baris", "\u2028baris", "\x7f\x08\x08", "\u202eterbalik", "\ufeff", "\ufffe",
-    "../../../../etc/passwd", "..%2f..%2fetc%2fpasswd", "file:///etc/passwd", "C:\\Windows", "//jahat.example/", "http://jahat.example/",
-    '=HYPERLINK("http://jahat.example")', "@SUM(1)", "+1", "-1", "`id`", "$(id)", "|id", "; id", "%00", "%0d%0a", "%25", "a" * 5000,
-    "Ω≈ç√∫", "田中さん", "👩🏽‍🎓", "Z͑ͫ̓̋a̦l̮g̯o", "ﷺ", "ﬀ", "İı", "null", "undefined", "true", "0", "-0", "NaN", "1e309",
-)  # fmt: skip
+    "\x1b[2J\x1b]0;judul\x07", "\x9b31m", "//jahat.example/", "http://jahat.example/", "%0d%0a", "%25", "a" * 5000,
+]  # fmt: skip
 
 # Every character that can be stored and shown: all but NUL and the surrogates.
 TEXTS = st.one_of(
-    st.sampled_from(NAUGHTY),
-    st.lists(st.sampled_from(NAUGHTY) | st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=9), max_size=4).map("".join),
+    st.sampled_from(HOSTILE),
+    st.lists(st.sampled_from(HOSTILE) | st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=9), max_size=4).map("".join),
 )  # fmt: skip
 NIMS = TEXTS.map(lambda text: text[:255]).filter(lambda nim: nim not in (".", ".."))
 # Request headers. The HTTP server refuses other characters in their values; test_raw.py tests that.
@@ -61,39 +60,28 @@ def site(service: Service) -> Iterator[Site]:
 def structure(html: str) -> list[tuple[str, tuple[str, ...]]]:
     """Return every element of a page in order, with its attributes' names and whether each value is a path."""
 
-    def walk(node: LexborNode) -> Iterator[tuple[str, tuple[str, ...]]]:
-        child = node.child
-        while child is not None:
-            tag = child.tag or ""
-            if not tag.startswith("-") and tag != "wbr":  # long words of the list get <wbr>
-                yield tag, tuple(f"{name}={kind(value)}" for name, value in child.attributes.items())
-            yield from walk(child)
-            child = child.next
-
     def kind(value: str | None) -> str:
         # A path or an id leads to the same site. Two slashes at the start would lead to another one.
         return "path" if value and re.match("/(?!/)|#[a-z]+$", value) else "text"
 
-    root = LexborHTMLParser(html).root
-    assert root is not None
-    assert len(re.findall("<!--", html)) == 0
-    return list(walk(root))
+    assert "<!--" not in html
+    return [
+        (node.tag or "", tuple(f"{name}={kind(value)}" for name, value in node.attributes.items()))
+        for node in LexborHTMLParser(html).css("*")
+        if node.tag != "wbr"  # long words of the list get <wbr>
+    ]
 
 
 def assert_same_structure(answer: httpx.Response, usual: httpx.Response, *, status: int) -> None:
     """Check that an answer has the status, the headers, the elements and the attributes of the usual answer."""
     assert answer.status_code == usual.status_code == status
-    changing = {"set-cookie", "location"}
-    assert not changing & answer.headers.keys() - usual.headers.keys()
     assert answer.headers.keys() == usual.headers.keys()
     assert answer.headers["content-security-policy"] == usual.headers["content-security-policy"]
+    pages = [structure(page.text) for page in (answer, usual)]
     # Compare names only: the address of a link or a form may contain a nim.
-    names = [
-        [(tag, [name.partition("=")[0] for name in attributes]) for tag, attributes in structure(page.text)]
-        for page in (answer, usual)
-    ]
+    names = [[(tag, [name.partition("=")[0] for name in attributes]) for tag, attributes in page] for page in pages]
     assert names[0] == names[1]
-    for tag, attributes in structure(answer.text):
+    for tag, attributes in pages[0]:
         for attribute in attributes:
             if attribute.startswith(("action=", "formaction=")) or (tag == "a" and attribute.startswith("href=")):
                 assert attribute.endswith("=path"), (tag, attribute)
@@ -101,30 +89,27 @@ def assert_same_structure(answer: httpx.Response, usual: httpx.Response, *, stat
 
 @attacks
 @given(nim=NIMS, nama=TEXTS, alamat=TEXTS)
-@example(nim=NAUGHTY[0][:255], nama=NAUGHTY[1], alamat=NAUGHTY[2])
-@example(nim=NAUGHTY[30], nama=NAUGHTY[31], alamat=NAUGHTY[32])
+@example(nim=HOSTILE[-31], nama=HOSTILE[-30], alamat=HOSTILE[-29])
 def test_hostile_fields_do_not_change_the_structure_of_a_page(site: Site, nim: str, nama: str, alamat: str) -> None:
     """The list, a search, both forms and all error pages have the same structure for hostile and for plain records."""
     pages = []
     for texts in (("1", "Siti", "Solo"), (nim, nama, alamat)):
-        first = texts[0]
+        target = site.path("/mahasiswa/edit/", texts[0])
         try:
             assert site.add(*texts).status_code == 302
             assert site.list().rows == [("1", *texts)]
-            edit = site.get(site.path("/mahasiswa/edit/", first))
-            target = site.path("/mahasiswa/edit/", first)
             pages.append([
                 (200, site.get("/")),
                 (200, site.get("/?urut=nama&per=10")),
-                (200, edit),
+                (200, site.get(target)),
                 (409, site.add(*texts)),
-                (400, site.post("/mahasiswa/add", {"nim": first, "nama": texts[1]})),
+                (400, site.post("/mahasiswa/add", {"nim": texts[0], "nama": texts[1]})),
                 (400, site.post(target, {"alamat": texts[2]})),
                 (409, site.post(target, {"nama": texts[1] + "!", "alamat": texts[2], "versi": "x"})),
                 (200, site.get("/mahasiswa/impor")),
             ])  # fmt: skip
         finally:
-            assert site.delete(first).status_code == 302
+            assert site.delete(texts[0]).status_code == 302
     for (status, usual), (_, answer) in zip(*pages, strict=True):
         assert_same_structure(answer, usual, status=status)
 
@@ -221,14 +206,3 @@ def test_lines_of_the_log_have_a_limited_length(service: Service, size: int) -> 
     assert statuses(exchange(service, b"GET /%b HTTP/1.1\r\n" % nim + HOST + CLOSE + b"\r\n")) == [404]
     assert statuses(exchange(service, b"A" * size + b" / HTTP/1.1\r\n" + HOST + CLOSE + b"\r\n")) == [405]
     assert len(service.stderr()) - before < 3 * 4500
-
-
-def test_hostile_texts_are_stored_as_they_are(site: Site) -> None:
-    """After all other tests of this file the table exists, and hostile texts are stored exactly."""
-    for nim in site.list().nims:
-        assert site.delete(nim).status_code == 302
-    for number, text in enumerate(NAUGHTY):
-        assert site.add(f"{number:03}", text, text).status_code == 302
-    assert [row[2:] for row in site.list().rows] == [(text, text) for text in NAUGHTY]
-    for number in range(len(NAUGHTY)):
-        assert site.delete(f"{number:03}").status_code == 302
