@@ -53,30 +53,20 @@ def test_a_form_of_exactly_64_kib_is_accepted(site: Site) -> None:
 
 
 @pytest.mark.parametrize("target", [ADD, "/mahasiswa/edit/0001"])
-@pytest.mark.parametrize("size", [LIMIT + 1, 10 * LIMIT])
 @pytest.mark.parametrize("chunked", [False, True])
-def test_a_body_over_64_kib_is_refused(site: Site, service: Service, target: str, size: int, *, chunked: bool) -> None:
+def test_a_body_over_64_kib_is_refused(site: Site, service: Service, target: str, *, chunked: bool) -> None:
     """A longer body is answered with a 413 page, with a Content-Length as well as in chunks."""
-    body = b"nim=3&nama=Ani&alamat=".ljust(size, b"a")
+    body = b"nim=3&nama=Ani&alamat=".ljust(LIMIT + 1, b"a")
     head = f"POST {target} HTTP/1.1\r\nHost: localhost\r\nContent-Type: {URL_ENCODED}\r\nConnection: close\r\n".encode()
     if chunked:
-        pieces = [body[start : start + 1000] for start in range(0, size, 1000)]
+        pieces = [body[start : start + 1000] for start in range(0, len(body), 1000)]
         sent = b"Transfer-Encoding: chunked\r\n\r\n"
         sent += b"".join(b"%x\r\n%s\r\n" % (len(piece), piece) for piece in pieces) + b"0\r\n\r\n"
     else:
-        sent = b"Content-Length: %d\r\n\r\n" % size + body
+        sent = b"Content-Length: %d\r\n\r\n" % len(body) + body
     answer = parsed(service.raw(head + sent))
     assert answer.status_code == 413
     assert_error(answer, site, TOO_LARGE)
-
-
-def test_a_content_length_over_64_kib_is_refused_before_the_body(site: Site, service: Service) -> None:
-    """A Content-Length above the limit is answered with 413 although no byte of the body was sent."""
-    head = f"POST {ADD} HTTP/1.1\r\nHost: localhost\r\nContent-Type: {URL_ENCODED}\r\n".encode()
-    for length in (b"65537", b"1" + b"0" * 18):
-        answer = parsed(service.raw(head + b"Content-Length: " + length + b"\r\n\r\n"))
-        assert answer.status_code == 413
-        assert_error(answer, site, TOO_LARGE)
 
 
 @pytest.mark.parametrize(
@@ -140,15 +130,3 @@ def test_a_body_that_does_not_arrive_is_answered_408_after_ten_seconds(site: Sit
         answer = parsed(data)
         assert answer.status_code == 408
         assert_error(answer, site, "Data tidak diterima lengkap pada waktunya, jadi belum disimpan.")
-
-
-def test_a_form_whose_client_disconnects_stores_nothing(site: Site, service: Service) -> None:
-    """If the client disconnects before its form is complete, nothing is stored."""
-    head = f"POST {ADD} HTTP/1.1\r\nHost: localhost\r\nContent-Type: {URL_ENCODED}\r\n".encode()
-    for end in (
-        b"Content-Length: 99\r\n\r\nnim=3&nama=Ani&alamat=Klaten",
-        b"Transfer-Encoding: chunked\r\n\r\n5\r\nnim=3",
-    ):
-        with socket.create_connection(("127.0.0.1", service.port)) as connection:
-            connection.sendall(head + end)
-    assert site.get("/").status_code == 200

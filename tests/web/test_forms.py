@@ -33,7 +33,9 @@ REFUSED: dict[str, dict[str, str]] = {
     "nim=12%0034" + REST: {"nim": "NUL"},
     "nim=3&nama=Ani%00&alamat=Klaten": {"nama": "NUL"},
     "nim=3&nama=Ani&alamat=%00": {"alamat": "NUL"},
-    "nim=0001" + REST: {"nim": "NIM ini sudah terdaftar atas nama Siti. Periksa kembali, atau buka data dengan NIM ini."},
+    "nim=0001" + REST: {
+        "nim": "NIM ini sudah terdaftar atas nama Siti. Periksa kembali, atau buka data dengan NIM ini."
+    },
     "nama=Ani&alamat=Klaten&lain=x": {"nim": MISSING["nim"]},
     "nim=3&alamat=Klaten": {"nama": MISSING["nama"]},
     "nama=Ani": {"nim": MISSING["nim"], "alamat": MISSING["alamat"]},
