@@ -4,7 +4,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -50,12 +50,6 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 def anyio_backend() -> str:
     """Run coroutine tests and fixtures on asyncio, by the pytest plugin that anyio brings."""
     return "asyncio"
-
-
-@pytest.fixture(scope="session")
-def rounds() -> Callable[[int, int], int]:
-    """Return a function that chooses the first of two numbers of rounds. Tests with a fixed number need it no more."""
-    return lambda usual, _long: usual
 
 
 @pytest.fixture(scope="session")
