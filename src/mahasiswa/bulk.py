@@ -59,7 +59,7 @@ def import_file(url: DatabaseURL, file: Path, *, update: bool, dry_run: bool) ->
         rows = _incoming(cleaner, file, table, skipped, lambda: advance(source.tell()))
         merged = _run(_with_store(url, lambda store: store.merge(rows, update=update, dry_run=dry_run)))
     if merged.incomplete:
-        raise Failure(_lines(file, ((row, wording.NEW_NEEDS_BOTH) for row in merged.incomplete)))
+        raise Failure(_lines(file, ((row, wording.NEW_NEEDS_ONE) for row in merged.incomplete)))
     return merged, [*_lines(file, skipped), *_lines(file, cleaner.suspects().items())]
 
 

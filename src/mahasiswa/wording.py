@@ -45,15 +45,17 @@ def date(day: datetime) -> str:
     return f"{day.day} {MONTHS_IN_FULL[day.month - 1]} {day.year}"
 
 
-def ranges(numbers: Iterable[int]) -> str:
-    """Ascending numbers of rows as `4, 9, 12–30`."""
+def ranges(numbers: Iterable[int], most: int) -> str:
+    """Ascending numbers of rows as `4, 9, 12–30`. After so many of them it ends with `dan 200 baris lain`."""
     spans: list[list[int]] = []
     for value in numbers:
         if spans and value == spans[-1][1] + 1:
             spans[-1][1] = value
         else:
             spans.append([value, value])
-    return ", ".join(str(first) if first == last else f"{first}–{last}" for first, last in spans)
+    shown = ", ".join(str(first) if first == last else f"{first}–{last}" for first, last in spans[:most])
+    others = sum(last - first + 1 for first, last in spans[most:])
+    return f"{shown} {OTHER_ROWS.format(number=number(others))}" if others else shown
 
 
 def column_letter(column: int) -> str:
@@ -127,7 +129,12 @@ NOT_TEXT = "{field} terbaca sebagai angka ({text}). Ubah format selnya menjadi T
 TOO_LONG = "{field} terlalu panjang (lebih dari {limit} karakter). Periksa isinya."
 NEW_NEEDS_NAMA = "Nama kosong. Mahasiswa baru harus punya nama."
 NEW_NEEDS_ALAMAT = "Alamat kosong. Mahasiswa baru harus punya alamat."
-NEW_NEEDS_BOTH = "Nama atau alamat kosong. Mahasiswa baru harus punya keduanya."
+NEW_NEEDS_BOTH = "Nama dan alamat kosong. Mahasiswa baru harus punya keduanya."
+NEW_NEEDS_ONE = "Nama atau alamat kosong. Mahasiswa baru harus punya keduanya."
+NO_NAMA_COLUMN = "Kolom Nama tidak ditemukan. Pilih kolomnya."
+NO_ALAMAT_COLUMN = "Kolom Alamat tidak ditemukan. Pilih kolomnya, atau isi semua dengan “-”."
+MISSING_COLUMNS = (NO_NAMA_COLUMN, NO_ALAMAT_COLUMN)
+NO_ALAMAT = "-"
 
 SKIPPED_HEADER = "Tampaknya judul kolom, bukan data. Baris ini dilewati."
 SKIPPED_TOTAL = "Tampaknya jumlah atau catatan, bukan data mahasiswa. Baris ini dilewati."
@@ -136,17 +143,22 @@ SKIPPED_TITLE = "Tampaknya judul atau keterangan, bukan data mahasiswa. Baris in
 SKIPPED_REPETITION = "Sama persis dengan baris {row}, jadi dihitung sekali."
 
 LINE_BREAKS = "Baris baru di dalam sel diganti dengan koma."
-NEAR_STORED = "NIM {nim} mirip dengan {other} ({nama}) yang sudah ada."
+NEAR_STORED = "NIM ini mirip dengan NIM yang sudah ada."
+LOST_ZEROS = f"{NEAR_STORED} Mungkin angka nol di depannya hilang."
+NEAR_RECORD = "NIM ini mirip dengan {nim} ({nama}) yang sudah ada."
 NEAR_IN_FILE = "NIM {nim} mirip dengan {other} di baris {row}."
-LOST_ZEROS = "Mungkin angka nol di depannya hilang."
 NO_DIGIT = "NIM ini tidak berisi angka. Centang jika memang benar, atau perbaiki."
 SPACES_REMOVED = "Spasi di awal atau akhir NIM dihapus."
 APOSTROPHE_REMOVED = "Tanda petik di awal NIM dihapus."
 SHORT_NIM = (
-    "NIM {nim} lebih pendek dari NIM lainnya ({length} digit). "
+    "NIM ini lebih pendek dari NIM lainnya ({length} digit). "
     "Mungkin angka nol di depannya hilang; periksa sebelum menyimpan."
 )
-DECIMAL_NIM = "NIM {nim} berakhiran “.0”. Mungkin itu ditambahkan program lain; periksa sebelum menyimpan."
+DECIMAL_NIM = "NIM ini berakhiran “.0”. Mungkin itu ditambahkan program lain; periksa sebelum menyimpan."
+
+PARTS = {"berubah": "Berubah", "baru": "Baru", "sama": "Tidak berubah"}
+"""The parts of a preview's page that list records."""
+OTHER_ROWS = "dan {number} baris lain"
 
 # ---- the confirmation of an import
 

@@ -110,7 +110,7 @@ def test_an_import_warns_of_a_doubtful_nim_and_writes_it(operator: Operator) -> 
     name = operator.write("a.csv", csv(HEADER, ("0012", "A", "S"), ("0013", "B", "S"), ("14", "C", "S")))
     answer = operator.run("import", name)
     assert (answer.returncode, answer.stdout.splitlines()[0]) == (0, "written: 3 new, 0 changed; left as they are: 0")
-    assert answer.stderr.startswith("a.csv: Baris 4: NIM 14 lebih pendek dari NIM lainnya (4 digit).")
+    assert answer.stderr.startswith("a.csv: Baris 4: NIM ini lebih pendek dari NIM lainnya (4 digit).")
     assert len(operator.records()) == 3
 
 

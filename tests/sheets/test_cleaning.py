@@ -196,7 +196,7 @@ def test_a_nim_shorter_by_its_leading_zeros_gets_a_warning() -> None:
     ]
     warnings = [result.warnings for result in clean_all(rows) if isinstance(result, ROW)]
     assert [bool(of_row) for of_row in warnings] == [False, False, True, False]
-    assert "NIM 912346 lebih pendek dari NIM lainnya (7 digit)" in warnings[2][0]
+    assert "NIM ini lebih pendek dari NIM lainnya (7 digit)" in warnings[2][0]
     assert [result[-1] for result in clean_all([(2, "1", "A", "A"), (3, "12", "B", "B"), (4, "ABC", "C", "C")])] == [
         ()
     ] * 3

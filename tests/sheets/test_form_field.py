@@ -60,6 +60,7 @@ def test_a_file_comes_back_from_the_browser_unchanged(
         accepted=accepted,
         new=[2, 3, 9],
         changed=[4],
+        fills_alamat=True,
         versi="v",
     )
     carried, field = sheets.dump(sheets.CleanedFile(file, [], []))
@@ -135,6 +136,7 @@ TAMPERED: dict[str, Callable[[str], str]] = {
     "many titles": lambda text: text.replace('"NIM","Nama","Alamat"]]', '"x",' * 100 + '"x"]]'),
     "a long title": lambda text: text.replace('"NIM","Nama","Alamat"]]', f'"{"x" * 31}"]]'),
     "a digest of another length": lambda text: text.replace(',""]', f',"{"0" * 33}"]'),
+    "a number instead of true": lambda text: text.replace('false,""]', '0,""]'),
     "a typed number": lambda text: text.replace("true,[]", "true,[[2,1,null,null]]"),
     "a typed text more": lambda text: text.replace("true,[]", 'true,[[2,"a","b","c","d"]]'),
 }
@@ -166,7 +168,11 @@ def test_json_of_any_other_shape_is_damaged(value: Any) -> None:  # noqa: ANN401
     """Also if it stands for a part of the file."""
     parts = json.loads(json_of(FIELD))
     for shape in (value, *([*parts[:place], value, *parts[place + 1 :]] for place in range(len(parts)))):
-        if shape == parts or shape in ([*parts[:2], ["x"] * 10, *parts[3:]], [*parts[:4], None, *parts[5:]]):
+        if shape == parts or shape in (
+            [*parts[:2], ["x"] * 10, *parts[3:]],
+            [*parts[:4], value, *parts[5:]],
+            [*parts[:-2], value, parts[-1]],
+        ):
             continue
         with pytest.raises(sheets.SheetError):
             sheets.load(field_of(json.dumps(shape, separators=(",", ":"))))

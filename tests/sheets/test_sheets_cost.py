@@ -51,7 +51,7 @@ def carried(rows: list[SheetRow]) -> sheets.CleanedFile:
 def imported(table: Iterable[SheetRow]) -> None:
     """Do everything that a preview does with a table."""
     cleaned = carried(list(table))
-    plan = sheets.compare(cleaned.results, {}, [Mahasiswa("0", "Ani", "Solo")])
+    plan = sheets.compare(cleaned, {}, [Mahasiswa("0", "Ani", "Solo")])
     _, field = sheets.dump(cleaned._replace(file=sheets.with_shown_changes(cleaned.file, plan)))
     sheets.clean_again(sheets.load(field))
 
@@ -90,7 +90,7 @@ def clean(nim: str) -> None:
 
 def clean_and_compare(text: str) -> None:
     """Compare one row with a stored record of the same text without its last character."""
-    sheets.compare(clean_all([(2, "1", text, text)]), {"1": Mahasiswa("1", text[:-1], text[:-1])})
+    sheets.compare(carried([(2, "1", text, text)]), {"1": Mahasiswa("1", text[:-1], text[:-1])})
 
 
 def export(text: str) -> None:
@@ -249,7 +249,7 @@ def test_a_preview_of_a_list_with_long_records_lets_other_threads_run() -> None:
 
     def work() -> None:
         cleaned = carried(rows)
-        plan = sheets.compare(cleaned.results, stored)
+        plan = sheets.compare(cleaned, stored)
         changes = sheets.confirmed_writes(sheets.with_shown_changes(cleaned.file, plan), plan, update=True)
         assert changes
         assert [write.versi for write in changes] == [digest(stored[str(n)]) for n in range(300)]

@@ -173,9 +173,9 @@ def test_a_damaged_nim_is_not_found_and_says_why(deleter: Deleter) -> None:
 ALMOST = {
     "zeros that a spreadsheet lost": (
         "1",
-        "NIM 1 mirip dengan 001 (Ani) yang sudah ada. Mungkin angka nol di depannya hilang.",
+        "NIM ini mirip dengan 001 (Ani) yang sudah ada.",
     ),
-    "dots and spaces": ("0 0.2", "NIM 0 0.2 mirip dengan 002 (Budi) yang sudah ada."),
+    "dots and spaces": ("0 0.2", "NIM ini mirip dengan 002 (Budi) yang sudah ada."),
     "several NIMs in one line": ("003 999", "Jika ini beberapa NIM, tulis satu NIM per baris."),
 }
 

@@ -49,7 +49,7 @@ def equal(rows: int, nama: str, alamat: str) -> list[object]:
 def field(*sheets: Sequence[object], others: Sequence[str] = (), titles: Sequence[str] = ("", "", "")) -> str:
     """Return the field of a preview's form, packed as small as bz2 can."""
     has_all_cells = len(sheets) > 1 or bool(others) or len(titles) > 3
-    file = ["daftar.csv", sheets, others, [[0, 1, 2], titles], has_all_cells, [], [], [], [], ""]
+    file = ["daftar.csv", sheets, others, [[0, 1, 2], titles], has_all_cells, [], [], [], [], False, ""]
     text = json.dumps(file, ensure_ascii=False, separators=(",", ":"))
     return base64.urlsafe_b64encode(bz2.compress(text.encode())).decode()
 
@@ -71,6 +71,10 @@ LARGEST: dict[str, Callable[[], str]] = {
     ),
     "rows to look at": lambda: field(sheet([f"'{n:05}.0" for n in range(4_000)], MARKS, MARKS)),
     "rows that are skipped": lambda: field(sheet(["Total " + MARK * 900] * 5_000, [""] * 5_000, [""] * 5_000)),
+    "rows without a column": lambda: field(equal(9_999, MARK * 300, "")),
+    "rows that may have lost zeros": lambda: field(
+        sheet([str(n) for n in range(1, 300)], [MARK * 3_000] * 299, [MARK * 3_000] * 299)
+    ),
     "row numbers": lambda: field(sheet([str(n % 2 or "") for n in range(9_999)], ["x"] * 9_999, ["y"] * 9_999)),
 }
 

@@ -270,7 +270,7 @@ def test_the_columns_are_changed_in_the_preview(importer: Importer) -> None:
     assert preview.what_was_read == "Berkas: daftar.csv, 1 baris. NIM = kolom B, Nama = kolom C, Alamat = kolom E."
     again = importer.check_again(preview, kolom=["1", "3", ""])
     assert again.what_was_read.endswith("NIM = kolom B, Nama = kolom D, Alamat = tidak ditemukan.")
-    assert again.wrong[0].startswith("Baris 2: Alamat kosong.")
+    assert again.alert.startswith("Kolom Alamat tidak ditemukan.")
     again = importer.check_again(preview, kolom=["1", "3", "4"])
     importer.save(again)
     assert importer.records() == [("7", "Budi", "Solo")]
@@ -355,32 +355,86 @@ def test_messages_that_repeat_are_shown_once(importer: Importer) -> None:
     assert wrong.startswith("Baris 4, 9, 12–30: NIM kosong atau")
 
 
+LOST_ZEROS = "NIM ini mirip dengan NIM yang sudah ada. Mungkin angka nol di depannya hilang."
+
+
 @pytest.mark.parametrize(
-    ("nim", "words"),
+    ("nim", "other_nim", "words"),
     [
-        (
-            "230000703",
-            "NIM 230000703 mirip dengan 0230000703 (Ani) yang sudah ada. Mungkin angka nol di depannya hilang.",
-        ),
-        ("0230.000-703", "NIM 0230.000-703 mirip dengan 0230000703 (Ani) yang sudah ada."),
-        ("0230 000703", "NIM 0230 000703 mirip dengan 0230000703 (Ani) yang sudah ada."),
-        ("a11.2020", "NIM a11.2020 mirip dengan A11-2020 (Budi) yang sudah ada."),
+        ("230000703", "0230000703", LOST_ZEROS),
+        ("0230.000-703", "0230000703", "NIM ini mirip dengan NIM yang sudah ada."),
+        ("O23OOOO7O3", "0230000703", LOST_ZEROS),
+        ("a11.202O", "A11-2020", "NIM ini mirip dengan NIM yang sudah ada."),
     ],
 )
-def test_a_nim_that_is_nearly_a_stored_one_is_pointed_out(
-    importer: Importer, other: Database, nim: str, words: str
+def test_a_nim_that_is_nearly_a_stored_one_can_become_that_one(
+    importer: Importer, other: Database, nim: str, other_nim: str, words: str
 ) -> None:
-    """It would become a second record of the same student. It can still be saved."""
-    other.fill([("0230000703", "Ani", "Solo"), ("A11-2020", "Budi", "Solo")])
-    preview = importer.upload(csv(HEADER, (nim, "Ani", "Solo"), ("99", "Citra", "Solo")))
-    assert preview.noticed == [f"Baris 2: {words} {nim} · Ani · Solo"]
+    """As it is, it would become a second record of the same student. It can still be saved as it is."""
+    other.fill([("0230000703", "Ani", "Solo"), ("A11-2020", "Ani", "Solo")])
+    preview = importer.upload(csv(HEADER, (nim, "Ani S.", "Solo"), ("99", "Citra", "Solo")))
+    tick = f"Pakai NIM yang sudah ada ({other_nim}), Ani"
+    assert preview.noticed == [f"Baris 2: {words} {nim} · Ani S. · Solo {tick}"]
+    again = importer.check_again(preview, pakai="2")
+    assert [(row.nim, row.before, row.after) for row in again.changed] == [
+        (other_nim, ("Ani", "Solo"), ("Ani S.", "Solo"))
+    ]
+    assert (again.noticed, again.counts) == ([], {"Baru": 1, "Berubah": 1})
     importer.save(preview)
     assert len(importer.records()) == 4
 
 
+def test_one_button_restores_all_lost_zeros(importer: Importer, other: Database) -> None:
+    """Also those of rows that the page does not show. Nothing is saved before its preview."""
+    stored = [(f"0{nim}", nama, alamat) for nim, nama, alamat in students(300)]
+    other.fill(stored)
+    rows = [(nim, f"{nama} S.", alamat) for nim, nama, alamat in students(300)]
+    preview = importer.upload(csv(HEADER, *rows, ("9.99", "Eko", "Solo"), ("7", "Eko", "Solo")))
+    (lost, short) = preview.noticed
+    assert lost.startswith(f"Baris 2–301: {LOST_ZEROS} Pakai NIM yang sudah ada untuk semua baris ini {rows[0][0]} · ")
+    assert lost.endswith("dan 200 baris lain")
+    assert short.startswith("Baris 303: NIM ini lebih pendek dari NIM lainnya (10 digit).")
+    again = importer.shown(importer.site.post(SAVE, {"data": preview.data, "pakai[]": "nol"}))
+    assert again.status.startswith("Pilihan Anda sudah diperiksa. Belum ada yang disimpan.")
+    assert again.counts == {"Baru": 2, "Berubah": 300, "Perlu diperiksa": 1}
+    importer.save(again, "perbarui")
+    assert importer.records()[:300] == [(nim, f"{nama} S.", alamat) for nim, nama, alamat in stored]
+
+
+def test_a_nim_that_is_stored_as_it_is_gives_no_warning(importer: Importer, other: Database) -> None:
+    """However short or strange. So the list's own workbook comes back without a row to look at or to repair."""
+    records = [
+        ("'x", "Ani", "S"),
+        (" 7 ", "B", "S"),
+        ("12", "C", "S"),
+        ("77", "G", "S"),
+        ("9.0", "D", "S"),
+        ("TAMU", "E", "S"),
+    ]
+    other.fill([*records, *((f"{n:06}", "F", "S") for n in range(20))])
+    workbook = importer.site.get("/mahasiswa/ekspor.xlsx").content
+    assert importer.upload(workbook, "mahasiswa.xlsx").counts == {"Tidak berubah": 26}
+    other.fill([])
+    assert importer.upload(workbook, "mahasiswa.xlsx").counts == {
+        "Baru": 24,
+        "Perlu diperbaiki": 2,
+        "Perlu diperiksa": 5,
+    }
+
+
+def test_long_lists_of_rows_end_with_the_number_of_the_others(importer: Importer) -> None:
+    """A NIM that begins with 0 has not lost its zeros."""
+    rows = [(f"0{n}" if n % 2 else f"{n:09}", "Ani", "Solo") for n in range(501)]
+    assert importer.upload(csv(HEADER, *rows)).noticed == []
+    rows = [(f"{n}" if n % 2 else f"{n:09}", "Ani", "Solo") for n in range(501)]
+    (short,) = importer.upload(csv(HEADER, *rows)).noticed
+    assert " 39, 41 dan 230 baris lain: NIM ini lebih pendek" in short
+    assert short.endswith(" dan 240 baris lain")
+
+
 def test_a_nim_that_is_nearly_one_of_another_row_is_pointed_out(importer: Importer) -> None:
     preview = importer.upload(csv(HEADER, ("0012", "Ani", "Solo"), ("7", "B", "C"), ("12", "Ani", "Solo")))
-    assert any("NIM 12 mirip dengan 0012 di baris 2. Mungkin angka nol" in text for text in preview.noticed)
+    assert any("NIM 12 mirip dengan 0012 di baris 2." in text for text in preview.noticed)
 
 
 def test_records_that_a_file_lacks_are_counted_and_listed(importer: Importer, other: Database) -> None:
@@ -393,14 +447,32 @@ def test_records_that_a_file_lacks_are_counted_and_listed(importer: Importer, ot
     assert cells == [list(KEPT[0]), list(KEPT[2])]
 
 
-def test_a_row_whose_inputs_are_emptied_is_left_out(importer: Importer) -> None:
+def test_a_row_is_left_out_by_a_tick_or_by_emptying_its_inputs(importer: Importer) -> None:
     """This removes one of two rows with the same NIM, as the page says."""
-    preview = importer.upload(csv(HEADER, ("1", "Ani", "Solo"), ("1", "Ani S.", "Solo")))
-    assert "Baris yang tidak diperlukan dapat dikosongkan." in preview.tree.css("#perbaiki")[0].text()
-    preview = importer.check_again(preview, nim=["", "1"], nama=["", "Ani S."], alamat=["", "Solo"])
+    file = csv(HEADER, ("1", "Ani", "Solo"), ("1", "Ani S.", "Solo"))
+    preview = importer.check_again(importer.upload(file), nim=["", "1"], nama=["", "Ani S."], alamat=["", "Solo"])
+    assert preview.counts == {"Baru": 1}
+    preview = importer.check_again(importer.upload(file), lewati="2")
     assert preview.counts == {"Baru": 1}
     importer.save(preview)
     assert importer.records() == [("1", "Ani S.", "Solo")]
+
+
+def test_a_missing_column_is_named_once_and_can_be_filled(importer: Importer, other: Database) -> None:
+    """New records get “-” as their address, and stored ones keep theirs."""
+    other.fill([("1", "Ani", "Solo")])
+    file = csv(("NIM", "Nama"), ("1", "Ani S."), *((str(n), "Budi") for n in range(100, 340)), ("999", ""))
+    preview = importer.upload(file)
+    assert preview.alert == "Kolom Alamat tidak ditemukan. Pilih kolomnya, atau isi semua dengan “-”."
+    assert [text.strip() for text in preview.wrong] == [f"Baris 3–243: {preview.alert}"]
+    assert "open" in preview.tree.css("details")[0].attributes
+    assert preview.tree.css(".repair") == []
+    filled = importer.shown(importer.site.post(SAVE, {"data": preview.data, "isi": "alamat"}))
+    assert filled.wrong == ["Baris 243: Nama kosong. Mahasiswa baru harus punya nama. 999"]
+    assert filled.counts == {"Baru": 240, "Berubah": 1, "Perlu diperbaiki": 1}
+    importer.save(filled, "perbarui")
+    assert importer.records()[:2] == [("1", "Ani S.", "Solo"), ("100", "Budi", "-")]
+    assert importer.upload(csv(("NIM", "Alamat"), ("8", "Solo"))).alert == "Kolom Nama tidak ditemukan. Pilih kolomnya."
 
 
 def test_a_line_break_in_a_cell_becomes_a_comma_with_a_notice(importer: Importer, other: Database) -> None:

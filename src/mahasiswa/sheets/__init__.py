@@ -2,7 +2,7 @@
 
     with read(file) as table:                       # or read_text(pasted)
         cleaned = clean_table(table, name)          # each row: a CleanedRow, an InvalidRow or a SkippedRow
-    plan = compare(cleaned.results, existing)       # new, changed and unchanged records, and rows that are not written
+    plan = compare(cleaned, existing)       # new, changed and unchanged records, and rows that are not written
     file, field = dump(cleaned)                     # the file as a field of the browser's form
     cleaned = clean_again(load(field))              # the field as the browser sends it back
     changes = confirmed_writes(file, plan, update=True)
@@ -10,7 +10,15 @@
 Use a Cleaner for rows that do not fit into memory. `xlsx_export` writes .xlsx.
 """
 
-from mahasiswa.sheets.carried_file import CarriedFile, CleanedFile, clean_again, clean_table, in_input, repaired
+from mahasiswa.sheets.carried_file import (
+    CarriedFile,
+    CleanedFile,
+    Repairs,
+    clean_again,
+    clean_table,
+    in_input,
+    repaired,
+)
 from mahasiswa.sheets.cleaning import CleanedRow, Cleaner, InvalidRow, NimCell, SkippedRow, clean_nims
 from mahasiswa.sheets.columns import MAX_TITLES
 from mahasiswa.sheets.csv_export import write_csv
@@ -27,6 +35,7 @@ from mahasiswa.sheets.plan import (
     nims,
     not_found,
     with_shown_changes,
+    with_stored_nims,
 )
 from mahasiswa.sheets.reading import (
     COMMAND_LINE,
@@ -58,6 +67,7 @@ __all__ = [
     "NimCell",
     "NotCarried",
     "PlannedRow",
+    "Repairs",
     "SheetError",
     "SkippedRow",
     "Table",
@@ -78,6 +88,7 @@ __all__ = [
     "read_text",
     "repaired",
     "with_shown_changes",
+    "with_stored_nims",
     "write_csv",
     "write_template",
     "write_xlsx",

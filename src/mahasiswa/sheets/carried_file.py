@@ -33,6 +33,7 @@ class CarriedFile(NamedTuple):
     has_all_cells: bool
     typed: Mapping[int, Typed] = {}  # by the number of the row
     accepted: frozenset[int] = frozenset()  # rows whose NIM has no digit, and is right
+    fills_alamat: bool = False  # new records get "-", because the file has no such column
     new: Sequence[int] = ()  # rows that the preview has shown as new records, and as changed ones
     changed: Sequence[int] = ()
     versi: str = ""  # one digest of the records that the changed rows replace
@@ -44,7 +45,17 @@ class CarriedFile(NamedTuple):
 
     def repairs(self) -> object:
         """Everything that a person can change in a preview."""
-        return self.sheet, self.columns.of_fields, dict(self.typed), self.accepted
+        return self.sheet, self.columns.of_fields, dict(self.typed), self.accepted, self.fills_alamat
+
+
+class Repairs(NamedTuple):
+    """The changes of a person in a preview: texts and ticks by the number of the row."""
+
+    choice: Choice
+    typed: Mapping[int, tuple[str, str, str]]
+    accepted: AbstractSet[int] = frozenset()
+    left_out: AbstractSet[int] = frozenset()
+    fills_alamat: bool = False
 
 
 class CleanedFile(NamedTuple):
@@ -85,11 +96,9 @@ def clean_again(file: CarriedFile) -> CleanedFile:
     return CleanedFile(file, repaired, clean_all(repaired), problem)
 
 
-def repaired(
-    cleaned: CleanedFile, choice: Choice, typed: Mapping[int, tuple[str, str, str]], ticked: AbstractSet[int]
-) -> CarriedFile:
-    """The file with a person's choices, typed texts and ticks. A text that equals the one in the preview is no change."""
-    file = cleaned.file
+def repaired(cleaned: CleanedFile, repairs: Repairs) -> CarriedFile:
+    """The file with a person's repairs. A text that equals the one in the preview is no change."""
+    file, choice = cleaned.file, repairs.choice
     if file.has_all_cells and choice.sheet is not None and choice.sheet != file.sheet:
         chosen = [sheet for sheet in file.sheets if sheet.name == choice.sheet][:1]
         if chosen:
@@ -100,16 +109,21 @@ def repaired(
         file = file._replace(columns=file.columns._replace(of_fields=choice.columns))
     changes = dict(file.typed)
     for number, *cells in cleaned.rows:
-        if number in typed:
+        if number in repairs.left_out:
+            changes[number] = ("", "", "")
+        elif number in repairs.typed:
             before = changes.get(number, (None, None, None))
             nim, nama, alamat = (
                 old if text == in_input(cell) else text
-                for text, cell, old in zip(typed[number], cells, before, strict=True)
+                for text, cell, old in zip(repairs.typed[number], cells, before, strict=True)
             )
             if (nim, nama, alamat) != (None, None, None):
                 changes[number] = nim, nama, alamat
-    accepted = file.accepted | {number for number, *_ in cleaned.rows if number in ticked}
-    return file._replace(typed=changes, accepted=accepted)
+    return file._replace(
+        typed=changes,
+        accepted=file.accepted | (repairs.accepted & {number for number, *_ in cleaned.rows}),
+        fills_alamat=file.fills_alamat or repairs.fills_alamat,
+    )
 
 
 def in_input(cell: Cell) -> str:

@@ -91,9 +91,9 @@ class Cleaner:
         if not others or count * 2 <= lengths.total():
             return {}
         return {
-            number: wording.SHORT_NIM.format(nim=nim, length=usual)
+            number: wording.SHORT_NIM.format(length=usual)
             for nim, (number, _) in self._seen.items()
-            if len(nim) < usual and _is_digits(nim)
+            if len(nim) < usual and _is_digits(nim) and nim[0] != "0"
         }
 
     def _clean_row(self, row: SheetRow) -> RowResult:
@@ -118,7 +118,7 @@ class Cleaner:
             problems.append(wording.NIM_TWICE.format(nim=nim, first=first, second=number))
         if problems:
             return InvalidRow(number, " ".join(problems), shown_cells, first if first != number else None)
-        warnings = (wording.DECIMAL_NIM.format(nim=nim),) if is_decimal(nim) else ()
+        warnings = (wording.DECIMAL_NIM,) if is_decimal(nim) else ()
         return CleanedRow(number, nim, nama, alamat, tuple(cleaned), warnings)
 
 

@@ -116,12 +116,23 @@ def _values_of(file: CarriedFile) -> list[object]:
     ]
     typed = [[number, *texts] for number, texts in sorted(file.typed.items())]
     shown = [_steps(numbers) for numbers in (sorted(file.accepted), file.new, file.changed)]
-    return [file.name, sheets, file.other_sheets, file.columns, file.has_all_cells, typed, *shown, file.versi]
+    return [
+        file.name,
+        sheets,
+        file.other_sheets,
+        file.columns,
+        file.has_all_cells,
+        typed,
+        *shown,
+        file.fills_alamat,
+        file.versi,
+    ]
 
 
 def _file_of(values: Any) -> CarriedFile:  # noqa: ANN401 - a value of JSON
     """Check each value. Raises ValueError or TypeError."""
-    name, sheets, others, (of_fields, titles), has_all_cells, typed, accepted, new, changed, versi = values
+    name, sheets, others, (of_fields, titles), has_all_cells, typed, *shown, fills_alamat, versi = values
+    accepted, new, changed = (_numbers(steps, UPLOAD_MAX_ROWS) for steps in shown)
     file = CarriedFile(
         _text(name, NAME_MAX_CHARACTERS),
         [_sheet_of(*sheet) for sheet in sheets],
@@ -129,9 +140,10 @@ def _file_of(values: Any) -> CarriedFile:  # noqa: ANN401 - a value of JSON
         Columns(_field_columns(*of_fields), _texts(titles, MAX_TITLES, TITLE_MAX_CHARACTERS)),
         has_all_cells is True,
         dict(_typed(*row) for row in typed),
-        frozenset(_numbers(accepted, UPLOAD_MAX_ROWS)),
-        _numbers(new, UPLOAD_MAX_ROWS),
-        _numbers(changed, UPLOAD_MAX_ROWS),
+        frozenset(accepted),
+        fills_alamat is True,
+        new,
+        changed,
         _text(versi, VERSI_MAX_CHARACTERS),
     )
     most_rows = KEPT_MAX_CELLS if file.has_all_cells else UPLOAD_MAX_ROWS

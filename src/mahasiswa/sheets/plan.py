@@ -2,16 +2,17 @@
 
 import hashlib
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from itertools import chain
 from typing import NamedTuple
 
 from mahasiswa import wording
 from mahasiswa.record import NIM_MAX_CHARACTERS, Mahasiswa, Write, digest, digest_or_dash, near_key
-from mahasiswa.sheets.carried_file import VERSI_MAX_CHARACTERS, CarriedFile
+from mahasiswa.sheets.carried_file import VERSI_MAX_CHARACTERS, CarriedFile, CleanedFile
 from mahasiswa.sheets.cells import Verbatim, has_digit
 from mahasiswa.sheets.cleaning import CleanedRow, InvalidRow, NimCell, RowResult, SkippedRow
+from mahasiswa.sheets.columns import Columns
 
 NAMA_MAX_CHARACTERS = 60
 """Maximum length of a name in a notice about another record."""
@@ -24,6 +25,7 @@ class PlannedRow(NamedTuple):
     before: Mahasiswa | None
     after: Mahasiswa
     notices: tuple[str, ...] = ()  # changes that were made to the texts, and doubts, in Indonesian
+    near: Mahasiswa | None = None  # the stored record whose NIM is probably meant
 
 
 class ImportPlan(NamedTuple):
@@ -37,46 +39,52 @@ class ImportPlan(NamedTuple):
     skipped: list[SkippedRow]
 
 
-def compare(
-    results: Iterable[RowResult],
-    existing: Mapping[str, Mahasiswa],
-    near: Collection[Mahasiswa] = (),
-    accepted: AbstractSet[int] = frozenset(),
-) -> ImportPlan:
+def compare(cleaned: CleanedFile, existing: Mapping[str, Mahasiswa], near: Collection[Mahasiswa] = ()) -> ImportPlan:
     """Sort the rows into new, changed and unchanged records, and rows that are not written.
 
     A blank cell keeps the record's text. `near` are stored records whose NIM may be the same as that of a new one.
-    `accepted` are the rows whose NIM without a digit a person has confirmed.
     """
     plan = ImportPlan([], [], [], [], [], [])
     neighbours = _Neighbours(near)
-    for row in results:
+    for row in _as_stored(cleaned, existing):
         if isinstance(row, SkippedRow):
             plan.skipped.append(row)
             continue
         if isinstance(row, InvalidRow):
             plan.wrong.append(row)
             continue
-        number, nim, nama, alamat, cleaned, warnings = row
+        number, nim, nama, alamat, removed, warnings = row
         before = existing.get(nim)
-        similar = neighbours.notices(row, is_new=before is None)
-        if before is None and (nama is None or alamat is None):
-            needs = ((nama, wording.NEW_NEEDS_NAMA), (alamat, wording.NEW_NEEDS_ALAMAT))
-            problem = " ".join(sentence for text, sentence in needs if text is None)
-            plan.wrong.append(InvalidRow(number, problem, (nim, nama or "", alamat or "")))
-            continue
+        similar, meant = neighbours.look(row)
+        if before is None:
+            if alamat is None and cleaned.file.fills_alamat:
+                alamat = wording.NO_ALAMAT
+            if problem := _problem_of_new(nama, alamat, cleaned.file.columns):
+                plan.wrong.append(InvalidRow(number, problem, (nim, nama or "", alamat or "")))
+                continue
+            notices = removed + ((similar,) if similar else warnings)
+        else:
+            notices, meant = removed, None
         after = Mahasiswa(str(nim), _text(nama, before and before.nama), _text(alamat, before and before.alamat))
-        notices = cleaned + warnings + similar
         if after != before and (_is_joined(nama, after.nama) or _is_joined(alamat, after.alamat)):
             notices += (wording.LINE_BREAKS,)
-        planned = PlannedRow(row, before, after, notices)
+        planned = PlannedRow(row, before, after, notices, meant)
         if before is not None:
             (plan.same if after == before else plan.changed).append(planned)
-        elif number not in accepted and not isinstance(nim, Verbatim) and not has_digit(nim):
+        elif number not in cleaned.file.accepted and not isinstance(nim, Verbatim) and not has_digit(nim):
             plan.doubted.append(planned)
         else:
             plan.new.append(planned)
     return plan
+
+
+def with_stored_nims(cleaned: CleanedFile, plan: ImportPlan, numbers: AbstractSet[int] | None) -> CarriedFile:
+    """The file with the NIMs that are probably meant in these rows, or in every row that may have lost zeros."""
+    typed = dict(cleaned.file.typed)
+    for row, *_, notices, near in plan.new:
+        if near and (wording.LOST_ZEROS in notices if numbers is None else row.number in numbers):
+            typed[row.number] = (near.nim, *typed.get(row.number, (None, None, None))[1:])
+    return cleaned.file._replace(typed=typed)
 
 
 def with_shown_changes(file: CarriedFile, plan: ImportPlan) -> CarriedFile:
@@ -111,14 +119,37 @@ def not_found(cells: Iterable[NimCell], existing: Collection[str], near: Collect
     neighbours = _Neighbours(near)
 
     def reason(cell: NimCell) -> str:
-        several = wording.SEVERAL_NIMS if len(cell.nim.split()) > 1 else ""
-        return "".join(neighbours.notices(cell, is_new=True)) or several
+        message, meant = neighbours.look(cell)
+        if meant:
+            return wording.NEAR_RECORD.format(nim=meant.nim, nama=meant.nama[:NAMA_MAX_CHARACTERS])
+        return message or (wording.SEVERAL_NIMS if len(cell.nim.split()) > 1 else "")
 
     return [
         cell if cell.problem else cell._replace(problem=reason(cell))
         for cell in cells
         if cell.problem or cell.nim not in existing
     ]
+
+
+def _as_stored(cleaned: CleanedFile, existing: Collection[str]) -> Iterator[RowResult]:
+    """The results. A NIM that is stored as it stands in the file stays so, although a new one would be cleaned."""
+    for (_, nim, *_), row in zip(cleaned.rows, cleaned.results, strict=True):
+        if isinstance(row, CleanedRow) and row.cleaned and nim in existing:
+            yield row._replace(nim=str(nim), cleaned=())
+        else:
+            yield row
+
+
+def _problem_of_new(nama: str | None, alamat: str | None, columns: Columns) -> str:
+    """The reason why these texts make no new record."""
+    _, nama_column, alamat_column = columns.of_fields
+    if nama is None and nama_column is None:
+        return wording.NO_NAMA_COLUMN
+    if alamat is None and alamat_column is None:
+        return wording.NO_ALAMAT_COLUMN
+    if nama is None:
+        return wording.NEW_NEEDS_NAMA if alamat is not None else wording.NEW_NEEDS_BOTH
+    return wording.NEW_NEEDS_ALAMAT if alamat is None else ""
 
 
 _has_line_break = re.compile(r"[\r\n]").search
@@ -153,39 +184,37 @@ def _versi(rows: Iterable[PlannedRow]) -> str:
 
 
 class _Neighbours:
-    """Finds NIMs that differ only by leading zeros, spaces, dots, dashes or the case of letters."""
+    """Finds NIMs that have the same `near_key`."""
 
     def __init__(self, near: Collection[Mahasiswa]) -> None:
         self._stored = {near_key(record.nim): record for record in near}
         self._rows: dict[str, CleanedRow | NimCell] = {}
 
-    def notices(self, row: CleanedRow | NimCell, *, is_new: bool) -> tuple[str, ...]:
-        """The notice about a row, if there is one. A row of a record that exists needs none."""
+    def look(self, row: CleanedRow | NimCell) -> tuple[str, Mahasiswa | None]:
+        """The notice about a row, or a blank text, and the stored record whose NIM is probably meant."""
         key = near_key(row.nim)
         earlier = self._rows.setdefault(key, row)
-        if not is_new or not key:
-            return ()
-        found: list[str] = []
-        other = ""
+        if not key:
+            return "", None
         if stored := self._stored.get(key):
-            other = stored.nim
-            found.append(wording.NEAR_STORED.format(nim=row.nim, other=other, nama=stored.nama[:NAMA_MAX_CHARACTERS]))
-        elif earlier.nim != row.nim:
-            other = earlier.nim
-            found.append(wording.NEAR_IN_FILE.format(nim=row.nim, other=other, row=earlier.number))
-        if other.startswith("0") and not row.nim.startswith("0"):
-            found.append(wording.LOST_ZEROS)
-        return (" ".join(found),) if found else ()
+            lost = stored.nim.startswith("0") and not row.nim.startswith("0")
+            return wording.LOST_ZEROS if lost else wording.NEAR_STORED, stored
+        if earlier.nim != row.nim:
+            return wording.NEAR_IN_FILE.format(nim=row.nim, other=earlier.nim, row=earlier.number), None
+        return "", None
 
 
-def near_nims(results: Sequence[RowResult], existing: Mapping[str, Mahasiswa]) -> list[str]:
+def near_nims(results: Sequence[RowResult], existing: Collection[str]) -> list[str]:
     """The NIMs of new records, whose neighbours in the database are to be found."""
     return [row.nim for row in results if isinstance(row, CleanedRow) and row.nim not in existing]
 
 
-def nims(results: Sequence[RowResult]) -> list[str]:
-    """The NIMs that stand in a file, also in rows that cannot be written."""
-    found = (
-        row.nim if isinstance(row, CleanedRow) else row.cells[0] for row in results if not isinstance(row, SkippedRow)
-    )
+def nims(cleaned: CleanedFile) -> list[str]:
+    """The NIMs that stand in a file, also in rows that cannot be written, and those that were cleaned as they were."""
+    found: list[str] = []
+    for (_, cell, *_), row in zip(cleaned.rows, cleaned.results, strict=True):
+        if isinstance(row, CleanedRow):
+            found += (row.nim, str(cell)) if row.cleaned else (row.nim,)
+        elif isinstance(row, InvalidRow):
+            found.append(row.cells[0])
     return [nim for nim in found if len(nim) <= NIM_MAX_CHARACTERS]

@@ -21,7 +21,7 @@ BODY_MIN_BYTES_PER_SECOND that arrived. So a body of any size is refused if it i
 BODY_MIN_BYTES_PER_SECOND = 4 * 1024
 
 MAX_FIELDS = 1000
-"""Maximum number of fields of a form. A preview has 100 rows to repair with five fields each."""
+"""Maximum number of fields of a form. A preview has 100 rows to repair with six fields each, and as many ticks."""
 
 DECODE_BYTES = 64 * 1024
 """Bytes that are decoded at a time: a larger piece would hold the GIL for too long."""

@@ -11,8 +11,8 @@ from mahasiswa.record import Mahasiswa
 
 T = TypeVar("T")
 
-Alert = Literal["", "changed", "unseen"]
-"""The reason to show a preview again: records have changed since, or a repair was not previewed yet."""
+Alert = Literal["", "changed", "repaired", "chosen"]
+"""The reason to show a preview again: records have changed since, or a repair or a choice was not previewed yet."""
 
 FIRST_ROWS = 10
 """Rows of a table that are visible at first. The others are folded."""
@@ -27,7 +27,11 @@ EXAMPLES = 10
 """Rows that a group of notices shows."""
 
 MAX_REPAIRED_ROWS = 100
-"""Maximum rows that a page offers to repair at a time. Each has four fields, and a fifth one if it needs a tick."""
+"""Maximum rows that a page offers to repair at a time, and maximum rows of a group that have a tick. A row to repair has
+up to six fields."""
+
+MAX_SPANS = 20
+"""Maximum numbers and ranges of rows before a message. It says how many other rows have the message."""
 
 REPAIRED_MAX_BYTES = 20_000
 """Maximum size of the texts that a page offers to repair. As a form they are at most three times as long."""
@@ -45,7 +49,8 @@ COLUMN_MARKUP = 150
 SHEET_MARKUP = 110
 GROUP_MARKUP = 60
 EXAMPLE_MARKUP = 90
-REPAIR_MARKUP = 600
+NEAR_MARKUP = 200
+REPAIR_MARKUP = 700
 ROW_MARKUP = 60
 CHANGED_ROW_MARKUP = 170
 
@@ -66,26 +71,27 @@ class PageBudget:
 
 
 class Group(NamedTuple, Generic[T]):
-    """Rows with the same message."""
+    """Rows with the same message. Only the first `rows` are shown; `others` is the number of the rest."""
 
     numbers: str  # `4, 9, 12–30`
     message: str
     rows: Sequence[T]
+    others: int
 
 
 class Repair(NamedTuple):
-    """A row that a person can repair: three texts for inputs, and whether a tick is enough."""
+    """A row that a person can repair: the texts for its inputs, and whether a tick is enough."""
 
     number: int
-    cells: tuple[str, str, str]
+    cells: Sequence[str]
     can_be_ticked: bool
+    lacks_column: bool
 
 
 class Table(NamedTuple):
     """The planned rows of one part: visible ones, folded ones, and the number of those that come by a button."""
 
     name: str
-    heading: str
     total: int
     visible: Sequence[sheets.PlannedRow]
     folded: Sequence[sheets.PlannedRow]
@@ -129,7 +135,6 @@ class PreviewView:
         self.alert: Alert = alert
         self.total_rows = len(cleaned.results)
         self.columns_problem = cleaned.columns_problem
-        self.labels = wording.LABELS
         self.columns = list(zip(wording.HEADER, self.file.columns.of_fields, strict=True))
         self._opened, self._start = opened, start
         self._budget = budget = PageBudget(data)
@@ -141,12 +146,13 @@ class PreviewView:
         self.other_sheets = self._names(self.file.other_sheets)
         self.noticed = self._noticed()
         self.repairs = self._repairs(cleaned)
-        self.skipped = self._examples((row.reason, row.number, row.cells) for row in plan.skipped)
-        """Skipped rows, each with its cells as they are in the file."""
+        self.skipped = self._groups(
+            ((row.reason, row.number, row) for row in plan.skipped),
+            lambda row, shown: shown < EXAMPLES and budget.fits(EXAMPLE_MARKUP, *row.cells),
+        )
         # The part that a person has opened takes all that the others leave.
-        names = sorted(("berubah", "baru", "sama"), key=lambda name: name == opened)
-        tables = {name: self._table(name) for name in names}
-        self.tables = [tables[name] for name in ("berubah", "baru", "sama")]
+        tables = {name: self._table(name) for name in sorted(wording.PARTS, key=lambda name: name == opened)}
+        self.tables = [tables[name] for name in wording.PARTS]
         self.absentees = [record for record in absentees if budget.fits(ROW_MARKUP, *record)]
 
     @property
@@ -156,7 +162,14 @@ class PreviewView:
             is_template = self.file.sheet == wording.TEMPLATE_SHEET and self.file.columns.titles == list(wording.HEADER)
             return wording.TEMPLATE_EMPTY if is_template else wording.NO_ROWS
         plan = self.plan
+        if self.missing_column:
+            return self.missing_column
         return "" if plan.new or plan.changed or plan.same or plan.doubted else wording.NO_ROW_TO_SAVE
+
+    @property
+    def missing_column(self) -> str:
+        """The message about a column without which no new record can be made, or a blank text."""
+        return next((row.problem for row in self.plan.wrong if row.problem in wording.MISSING_COLUMNS), "")
 
     @property
     def has_choice(self) -> bool:
@@ -171,69 +184,73 @@ class PreviewView:
 
     @property
     def unshown_repairs(self) -> int:
-        """The number of rows that have no inputs in this page."""
-        return len(self.plan.wrong) + len(self.plan.doubted) - sum(len(group.rows) for group in self.repairs)
+        """The number of rows that have no inputs in this page, although a person can repair them."""
+        rows = len(self.plan.wrong) + len(self.plan.doubted) - sum(len(group.rows) for group in self.repairs)
+        return rows - sum(row.problem in wording.MISSING_COLUMNS for row in self.plan.wrong)
 
     def _names(self, names: Iterable[str]) -> list[str]:
         return [name for name in names if self._budget.fits(SHEET_MARKUP, name, name)]
 
-    def _noticed(self) -> list[Group[Sequence[str]]]:
-        """The notices about rows that can be saved, each with some of its records."""
+    def _noticed(self) -> list[Group[sheets.PlannedRow]]:
+        """The notices about rows that can be saved."""
+
+        def fits(planned: sheets.PlannedRow, shown: int) -> bool:
+            if near := planned.near:
+                return shown < MAX_REPAIRED_ROWS and self._budget.fits(NEAR_MARKUP, *planned.after, near.nim, near.nama)
+            return shown < EXAMPLES and self._budget.fits(EXAMPLE_MARKUP, *planned.after)
+
         rows = sorted(chain(self.plan.new, self.plan.changed, self.plan.same), key=lambda planned: planned.row.number)
-        notices = ((notice, planned.row.number, planned.after) for planned in rows for notice in planned.notices)
-        return self._examples(notices)
+        return self._groups(((notice, row.row.number, row) for row in rows for notice in row.notices), fits)
 
     def _repairs(self, cleaned: sheets.CleanedFile) -> list[Group[Repair]]:
-        """The rows to repair. Only the first of them have inputs."""
+        """The rows to repair. Only the first of them have inputs, and none of those that lack a column."""
+        left, size = MAX_REPAIRED_ROWS, 0
+
+        def fits(repair: Repair, _shown: int) -> bool:
+            nonlocal left, size
+            if repair.lacks_column:
+                return False
+            left -= 1
+            size += sum(len(text.encode()) for text in repair.cells)
+            return left >= 0 and size <= REPAIRED_MAX_BYTES and self._budget.fits(REPAIR_MARKUP, *repair.cells)
+
         cells_of = {number: cells for number, *cells in cleaned.rows}
         problems = [(row.number, row.problem, False) for row in self.plan.wrong]
         problems += [(planned.row.number, wording.NO_DIGIT, True) for planned in self.plan.doubted]
-        left, size = MAX_REPAIRED_ROWS, 0
-        groups: dict[str, tuple[list[int], list[Repair]]] = {}
-        for number, problem, can_be_ticked in sorted(problems):
-            numbers, repairs = groups.setdefault(problem, ([], []))
-            numbers.append(number)
-            nim, nama, alamat = map(sheets.in_input, cells_of[number])
-            size += len((nim + nama + alamat).encode())
-            left -= 1
-            if left >= 0 and size <= REPAIRED_MAX_BYTES:
-                repairs.append(Repair(number, (nim, nama, alamat), can_be_ticked))
-        return self._fitting_groups(groups, lambda repair: self._budget.fits(REPAIR_MARKUP, *repair.cells))
+        repairs = (
+            (problem, number, Repair(number, texts, can_be_ticked, problem in wording.MISSING_COLUMNS))
+            for number, problem, can_be_ticked in sorted(problems)
+            for texts in [list(map(sheets.in_input, cells_of[number]))]
+        )
+        return self._groups(repairs, fits)
 
-    def _examples(self, messages: Iterable[tuple[str, int, Sequence[str]]]) -> list[Group[Sequence[str]]]:
-        """Some texts for each message, in the order of the first row of each."""
-        groups: dict[str, tuple[list[int], list[Sequence[str]]]] = {}
-        for message, number, texts in messages:
+    def _groups(self, messages: Iterable[tuple[str, int, T]], fits: Callable[[T, int], bool]) -> list[Group[T]]:
+        """The rows of each message, in the order of the first row of each, as far as they fit.
+
+        `fits` gets a row and the number of those of its group that are shown already.
+        """
+        groups: dict[str, tuple[list[int], list[T]]] = {}
+        for message, number, row in messages:
             numbers, rows = groups.setdefault(message, ([], []))
             numbers.append(number)
-            if len(rows) < EXAMPLES:
-                rows.append(texts)
-        return self._fitting_groups(groups, lambda texts: self._budget.fits(EXAMPLE_MARKUP, *texts))
-
-    def _fitting_groups(
-        self, groups: dict[str, tuple[list[int], list[T]]], fits: Callable[[T], bool]
-    ) -> list[Group[T]]:
-        """The first groups and their first rows, as far as they fit."""
+            rows.append(row)
         fitting: list[Group[T]] = []
         for message, (row_numbers, rows) in islice(groups.items(), MAX_GROUPS):
-            numbers = wording.ranges(row_numbers)
-            if self._budget.fits(GROUP_MARKUP, numbers, message):
-                fitting.append(Group(numbers, message, list(takewhile(fits, rows))))
+            spans = wording.ranges(row_numbers, MAX_SPANS)
+            if self._budget.fits(GROUP_MARKUP, spans, message):
+                shown = [row for _, row in takewhile(lambda item: fits(item[1], item[0]), enumerate(rows))]
+                fitting.append(Group(spans, message, shown, len(rows) - len(shown)))
         return fitting
 
     def _table(self, name: str) -> Table:
         """The part `baru`, `berubah` or `sama`."""
-        heading, rows = {
-            "baru": ("Baru", self.plan.new),
-            "berubah": ("Berubah", self.plan.changed),
-            "sama": ("Tidak berubah", self.plan.same),
-        }[name]
+        rows = {"baru": self.plan.new, "berubah": self.plan.changed, "sama": self.plan.same}[name]
         visible = self._fitting(name, rows[: 0 if name == "sama" else FIRST_ROWS])
         is_open = self._opened == name
         start = min(max(self._start, len(visible)), len(rows)) if is_open else len(visible)
         rest = rows[start:]
         folded = self._fitting(name, rest) if is_open or len(rest) <= FOLDED_MAX_ROWS else []
-        return Table(name, heading, len(rows), visible, folded, start, is_open)
+        return Table(name, len(rows), visible, folded, start, is_open)
 
     def _fitting(self, name: str, rows: Sequence[sheets.PlannedRow]) -> Sequence[sheets.PlannedRow]:
         """The first rows, as far as they fit."""

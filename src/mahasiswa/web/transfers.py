@@ -22,10 +22,16 @@ from mahasiswa.work import IMPORT, Busy
 
 NUMBER_MAX_DIGITS = 9
 
+LOST_ZEROS = "nol"
+"""The value of the button that restores the zeros of all NIMs."""
+
 ABSENTEES_MAX_ROWS = 1000
 """Maximum records that are listed because the file lacks them."""
 
-FIELDS = ("data", "ada", "periksa", "lembar", "kolom[]", "baris[]", "nim[]", "nama[]", "alamat[]", "benar[]")
+FIELDS = (
+    "data", "ada", "periksa", "lembar", "kolom[]", "baris[]", "nim[]", "nama[]", "alamat[]", "benar[]", "lewati[]",
+    "pakai[]", "isi",
+)  # fmt: skip
 """The fields of a preview's form. Those with brackets are sent several times, in the order of the page."""
 
 
@@ -53,14 +59,13 @@ async def confirm(request: Request, store: Store, pages: Pages) -> Response:
 
     If the form has a repair that no preview has shown yet, the answer is a new preview.
     """
-    run = request.limits.slots.run
     sent = await read_large_form(request, FIELDS, sheets.MAX_CONFIRMED_BYTES, "confirmation too large", IMPORT)
     try:
-        is_repaired, cleaned = await run(IMPORT, partial(_read_sent, sent))
+        alert, cleaned = await request.limits.slots.run(IMPORT, partial(_read_sent, sent))
         opened = sent["periksa"][-1] if sent["periksa"] else ""
-        if is_repaired or opened or cleaned.columns_problem:
-            alert: Alert = "" if opened else "unseen"
-            again = _preview(request, store, pages, cleaned, opened=opened, alert=alert)
+        if alert or opened or cleaned.columns_problem or sent["pakai[]"]:
+            alert = "" if opened else alert or "chosen"
+            again = _preview(request, store, pages, cleaned, opened=opened, alert=alert, meant=sent["pakai[]"])
             return await request.while_connected(again)
         if not await _write(request, store, cleaned, update=sent["ada"][-1:] == ["perbarui"]):
             return await _preview(request, store, pages, cleaned, alert="changed")
@@ -82,31 +87,32 @@ def _read_pasted(text: str, stop: Event) -> sheets.CleanedFile:
     return sheets.clean_table(sheets.read_text(text, sheets.WEB, stop), "")
 
 
-def _read_sent(sent: Mapping[str, Sequence[str]]) -> tuple[bool, sheets.CleanedFile]:
-    """Read the form of a preview. Return whether a person has repaired something, and the rows with the repairs."""
+def _read_sent(sent: Mapping[str, Sequence[str]]) -> tuple[Alert, sheets.CleanedFile]:
+    """Read the form of a preview. Return the kind of repairs in it, if there are any, and the rows with them."""
     # A field that was sent twice did not come from the preview.
     file = sheets.load(sent["data"][0] if len(sent["data"]) == 1 else "")
     cleaned = sheets.clean_again(file)
-    typed = {
-        int(row): (nim, nama, alamat)
-        for row, nim, nama, alamat in zip(
-            sent["baris[]"], sent["nim[]"], sent["nama[]"], sent["alamat[]"], strict=False
-        )
-        if _is_number(row)
-    }
-    ticked = {int(row) for row in sent["benar[]"] if _is_number(row)}
-    repaired = sheets.repaired(cleaned, _choice(sent["lembar"], sent["kolom[]"]), typed, ticked)
+    texts = zip(sent["baris[]"], sent["nim[]"], sent["nama[]"], sent["alamat[]"], strict=False)
+    repairs = sheets.Repairs(
+        _choice(sent["lembar"], sent["kolom[]"]),
+        {number: (nim, nama, alamat) for row, nim, nama, alamat in texts for number in _numbers([row])},
+        _numbers(sent["benar[]"]),
+        _numbers(sent["lewati[]"]),
+        fills_alamat=bool(sent["isi"]),
+    )
+    repaired = sheets.repaired(cleaned, repairs)
     if repaired.repairs() == file.repairs():
-        return False, cleaned
-    return True, sheets.clean_again(repaired)
+        return "", cleaned
+    is_typed = (repaired.typed, repaired.accepted) != (file.typed, file.accepted)
+    return "repaired" if is_typed else "chosen", sheets.clean_again(repaired)
 
 
 async def _write(request: Request, store: Store, cleaned: sheets.CleanedFile, *, update: bool) -> bool:
     """Write the changes that the preview showed. Return False, with nothing written, if a record has changed since."""
-    existing = await store.find(sheets.nims(cleaned.results))
+    existing = await store.find(sheets.nims(cleaned))
 
     def changes() -> list[Write] | None:
-        plan = sheets.compare(cleaned.results, existing, accepted=cleaned.file.accepted)
+        plan = sheets.compare(cleaned, existing)
         return sheets.confirmed_writes(cleaned.file, plan, update=update)
 
     writes = await request.limits.slots.run(IMPORT, changes)
@@ -130,30 +136,49 @@ def _choice(sheet: Sequence[object], columns: Sequence[object]) -> sheets.Choice
     return sheets.Choice(name, (nim, nama, alamat))
 
 
+def _numbers(texts: Sequence[str]) -> set[int]:
+    return {int(text) for text in texts if _is_number(text)}
+
+
 def _is_number(text: str) -> bool:
     return text.isascii() and text.isdigit() and len(text) <= NUMBER_MAX_DIGITS
 
 
 async def _preview(
-    request: Request, store: Store, pages: Pages, cleaned: sheets.CleanedFile, *, opened: str = "", alert: Alert = ""
+    request: Request,
+    store: Store,
+    pages: Pages,
+    cleaned: sheets.CleanedFile,
+    *,
+    opened: str = "",
+    alert: Alert = "",
+    meant: Sequence[str] = (),
 ) -> Response:
-    """The preview of these rows. `opened` is a part to show with its rows; `baru-500` shows those from index 500 on."""
+    """The preview of these rows. `opened` is a part to show with its rows; `baru-500` shows those from index 500 on.
+
+    `meant` are the rows whose NIM is replaced by the similar one that is stored, or LOST_ZEROS.
+    """
     part, _, start = opened.partition("-")
-    nims = sheets.nims(cleaned.results)
-    existing = await store.find(nims)
+    nims = sheets.nims(cleaned)
+    existing = dict(await store.find(nims))
     new = sheets.near_nims(cleaned.results, existing)
     near = await store.near(new, NEAR_MAX_RECORDS) if new else ()
-    absent = (await store.search(Query(), 0, 0)).total - len(existing)
+    total = (await store.search(Query(), 0, 0)).total
     absentees = await _absentees(store, set(nims)) if part == "sisa" else []
 
     def render() -> Response:
-        plan = sheets.compare(cleaned.results, existing, near, cleaned.file.accepted)
-        file, data = sheets.dump(cleaned._replace(file=sheets.with_shown_changes(cleaned.file, plan)))
+        shown, plan = cleaned, sheets.compare(cleaned, existing, near)
+        if meant:
+            rows = None if LOST_ZEROS in meant else _numbers(meant)
+            shown = sheets.clean_again(sheets.with_stored_nims(cleaned, plan, rows))
+            existing.update((record.nim, record) for record in near)
+            plan = sheets.compare(shown, existing, near)
+        file, data = sheets.dump(shown._replace(file=sheets.with_shown_changes(shown.file, plan)))
         view = PreviewView(
-            cleaned._replace(file=file),
+            shown._replace(file=file),
             plan,
             data,
-            absent=absent,
+            absent=total - len(existing.keys() & sheets.nims(shown)),
             absentees=absentees,
             opened=part,
             start=int(start) if _is_number(start) else 0,

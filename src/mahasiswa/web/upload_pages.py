@@ -34,7 +34,17 @@ class UploadPages(PageRenderer):
         if view.columns_problem:
             return self._import_form(view.columns_problem, 400, "", view)
         status = 409 if view.alert == "changed" else 200
-        return self.page("preview.html", status, self.not_stored, view=view, letter=wording.column_letter)
+        return self.page(
+            "preview.html",
+            status,
+            self.not_stored,
+            view=view,
+            letter=wording.column_letter,
+            parts=wording.PARTS,
+            other_rows=wording.OTHER_ROWS,
+            lost_zeros=wording.LOST_ZEROS,
+            no_alamat_column=wording.NO_ALAMAT_COLUMN,
+        )
 
     def _import_form(self, message: str, status: int, pasted: str, view: PreviewView | None) -> Response:
         return self.page(
