@@ -183,7 +183,7 @@ TEMPLATE_HINTS = (
 ADD_HEADING, EDIT_HEADING, NIM_HEADING = "Tambah Data Mahasiswa", "Edit Data Mahasiswa", "Ganti NIM"
 CONFIRM_DELETION = "Apakah Anda yakin ingin menghapus data ini?"
 """Specification 4.1.5."""
-EDIT, DELETE = "Edit", "Delete"
+EDIT, DELETE, TICK = "Edit", "Delete", "Pilih"
 
 # ---- pages that report a problem
 
@@ -245,6 +245,8 @@ ADDITION_UNDONE = "dihapus kembali"
 
 SEVERAL_NIMS = "Jika ini beberapa NIM, tulis satu NIM per baris."
 NO_NIMS_CHOSEN = "Tempel NIM atau pilih berkas, lalu lanjutkan ke pratinjau."
+NO_ROWS_TICKED = "Belum ada baris yang dicentang. Centang dulu barisnya di daftar, atau tempel NIM di sini."
+TOO_MANY_FOUND = "Pencarian ini menemukan lebih dari {limit} mahasiswa. Persempit pencariannya, lalu coba lagi."
 NO_NIMS_READ = "Tidak ada NIM yang terbaca. Periksa isinya, lalu coba lagi."
 DELETION_DAMAGED = (
     "Daftar NIM yang akan dihapus tidak lengkap atau berubah. Tempel NIM atau pilih berkasnya sekali lagi."

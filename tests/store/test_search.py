@@ -172,7 +172,10 @@ async def test_each_letter_finds_itself(store: Store) -> None:
     [
         ("nuraeni", "Nur\u2019Aini"),
         ("siti nuraeni", "Siti Nur\u2019Aini"),
-        ("stii bandung", "Siti bandung"),
+        ("stii bandung", "Siti Bandung"),
+        ("sitinuraini", "Siti Nur\u2019Aini"),
+        ("yogyakata", "Yogyakarta"),
+        ("sitibandung", "Siti Bandung"),
         ("kafe", "Café"),
         ("DSUZA", "D\u2019Souza"),
         ("zzzz", None),
@@ -184,20 +187,70 @@ async def test_each_letter_finds_itself(store: Store) -> None:
 async def test_the_nearest_names_are_offered(people: Store, cari: str, expected: str | None) -> None:
     """The best correction comes first, and each correction finds a record."""
     assert await nims(people, cari) == []
-    offered = await people.nearest(cari, 3)
-    assert offered[:1] == ([expected] if expected else [])
+    offered = await people.spellings(Query(cari), 3, is_found=False)
+    assert [text for text, _ in offered[:1]] == ([expected] if expected else [])
     assert len(offered) <= 3
-    for text in offered:
-        assert await nims(people, text)
+    for text, count in offered:
+        assert len(await nims(people, text)) == count > 0
+
+
+async def test_other_spellings_of_a_search_that_finds_records(store: Store) -> None:
+    """Only very similar words are offered, also of addresses and of words that are joined, and no longer word."""
+    names = ["Nuraini", "Nur Aini", "Aini Nur", "Muhamad", "Muhammad", "Sita", "Siti", "Sitiani"]
+    await fill(store, [Mahasiswa(str(number), name, "Kulon Progo 5") for number, name in enumerate(names)])
+    for cari, expected in [
+        ("nuraini", [("Nur Aini", 3)]),
+        ("muhamad", [("Muhammad", 1)]),
+        ("MUHAMMAD", [("Muhamad", 1)]),
+        ("kulonprogo", [("Kulon Progo", 8)]),
+        ("siti", []),
+        ("kulon progo", []),
+    ]:
+        assert await store.spellings(Query(cari), 3, is_found=True) == expected, cari
+    assert await store.spellings(Query("muhamad", di="nama"), 3, is_found=True) == [("Muhammad", 1)]
+    assert await store.spellings(Query("muhamad", di="alamat"), 3, is_found=True) == []
+    assert await store.spellings(Query("muhamad", di="nim"), 3, is_found=True) == []
+
+
+@pytest.mark.parametrize(
+    ("di", "cari", "found"),
+    [
+        ("nim", "20/45", "3"),
+        ("nim", "20 / 45", "3"),
+        ("nim", "2310", "0"),
+        ("nim", "23.1", "0"),
+        ("nim", "839", ""),
+        ("nim", "siti", ""),
+        ("nim", "-", ""),
+        ("nim", "000", "2145678" + "9"),
+        ("nim", "9" * 200, ""),
+        ("nama", "siti", "23"),
+        ("nama", "bandung", ""),
+        ("alamat", "bandung", "23"),
+        ("alamat", "siti", ""),
+        ("alamat", "jalan", "34"),
+        ("alamat", "JLN. merdeka", "3"),
+        ("", "jln kaliurang", "4"),
+        ("", "jalan souza", "4"),
+    ],
+)
+async def test_a_search_in_one_field(people: Store, di: str, cari: str, found: str) -> None:
+    """A NIM is found by its beginning, and the other fields by words; `jl`, `jln` and `jalan` mean the same."""
+    query = Query(cari, di=di)  # type: ignore[arg-type]
+    page = await people.search(query, 0, 100)
+    chunks = [record async for chunk in people.chunks(query) for record in chunk]
+    assert page.records == chunks
+    assert sorted(record.nim[-1] for record in chunks) == sorted(found)
 
 
 async def test_the_nearest_names_are_those_of_the_present_list(people: Store) -> None:
     """An added name is offered at once, and a deleted one is not offered again."""
-    assert await people.nearest("zainap", 3) == []
+    search = Query("zainap")
+    assert await people.spellings(search, 3, is_found=False) == []
     await people.add("0010", "Zainab", "Solo")
-    assert await people.nearest("zainap", 3) == ["Zainab"]
+    assert await people.spellings(search, 3, is_found=False) == [("Zainab", 1)]
     await people.delete("0010")
-    assert await people.nearest("zainap", 3) == []
+    assert await people.spellings(search, 3, is_found=False) == []
 
 
 @pytest.mark.parametrize(
@@ -207,7 +260,7 @@ async def test_long_and_odd_names_do_not_make_the_nearest_names_expensive(store:
     """Only the beginning of a name and words of the usual length are compared, for a bounded time."""
     await fill(store, [Mahasiswa(f"{number}", f"{number} {name}", "Solo") for number in range(300)])
     began = time.process_time()
-    await store.nearest("abcdefhg" * 4 + " bac cab bca", 5)
+    await store.spellings(Query("abcdefhg" * 4 + " bac cab bca"), 5, is_found=False)
     assert time.process_time() - began < 2
 
 

@@ -32,7 +32,15 @@ PAGES: Mapping[str, Mapping[str, bytes]] = {
         "/mahasiswa/ekspor.csv": b"20/1;Siti Aminah;Jalan Kaliurang 5",
         "/mahasiswa/ekspor.csv?cari=siti": b"20/1;Siti Aminah;Jalan Kaliurang 5",
     },
-    "/mahasiswa/hapus": {"/mahasiswa/hapus": b"Lihat pratinjau"},
+    "/mahasiswa/hapus": {
+        "/mahasiswa/hapus": b"Lihat pratinjau",
+        "/mahasiswa/hapus?cari=nama+1&di=nama": b"Hapus 11 mahasiswa",
+        "/mahasiswa/hapus?cari=%00": b"Lihat pratinjau",
+    },
+    "/mahasiswa/cetak": {
+        "/mahasiswa/cetak": b"Siti Aminah",
+        "/mahasiswa/cetak?judul=Kelas+7A&kolom=2&tanpa=alamat&cari=20&di=nim": b"<h1>Kelas 7A</h1>",
+    },
     "/sehat": {"/sehat": b""},
     "/metrics": {"/metrics": b"mahasiswa_"},
     "/mahasiswa/riwayat": {
@@ -115,6 +123,17 @@ def preview_deletion(site: Site) -> Page:
     return Page(answer.text, site.origin + "/mahasiswa/hapus")
 
 
+def preview_ticked(site: Site) -> None:
+    """Tick the first rows of a page and show their preview, and refuse to show one of nothing."""
+    page = site.page("/?halaman=1&per=10")
+    (form,) = [form for form in page.forms if form.submit == "Hapus yang dipilih"]
+    ticks = [str(node.attributes["value"]) for node in page.tree.css("td [type=checkbox][form=pilih]")]
+    assert len(ticks) == len(page.rows)
+    answer = site.post(form.target, [("nim", tick) for tick in ticks[:3]])
+    assert (answer.status_code, "Hapus 3 mahasiswa" in answer.text) == (200, True)
+    assert site.post(form.target).status_code == 400
+
+
 def confirm_deletion(site: Site) -> None:
     """Remove the record of a preview."""
     (form,) = [form for form in preview_deletion(site).forms if form.target == "/mahasiswa/hapus/simpan"]
@@ -152,6 +171,7 @@ FORMS: Mapping[str, Callable[[Site], object]] = {
     "/mahasiswa/impor": preview_import,
     "/mahasiswa/impor/simpan": confirm_import,
     "/mahasiswa/hapus": preview_deletion,
+    "/mahasiswa/hapus/pilihan": preview_ticked,
     "/mahasiswa/hapus/simpan": confirm_deletion,
     "/mahasiswa/riwayat/perubahan/:id": undo,
     "/mahasiswa/riwayat/kelompok/:id": undo_batch,

@@ -92,7 +92,7 @@ def test_the_second_click_on_an_addition_says_that_it_is_stored(site: Site, nim:
     assert alert.text() == "Data ini sudah tersimpan. Lihat datanya atau kembali ke daftar."
     assert [(link.text, link.target) for link in page.links if link.text in alert.text()] == [
         ("Lihat datanya", site.path("/mahasiswa/edit/", nim)),
-        ("kembali ke daftar", "/"),
+        ("kembali ke daftar", "/?halaman=1"),
     ]
     assert site.page(site.path("/mahasiswa/edit/", nim)).record_form.values["nim"] == nim
     site.delete(nim)

@@ -40,11 +40,15 @@ class Snapshot(NamedTuple):
 
 
 class Query(NamedTuple):
-    """A search and the order of its records. It finds records that have every word of `cari` in any field (`folding`)."""
+    """A search and the order of its records. It finds records that have every word of `cari` in any field (`folding`).
+
+    `di` is the one field that is searched. A nim is found if it begins with `cari`, without its spaces.
+    """
 
     cari: str = ""
     urut: Field = "nim"
     arah: Literal["naik", "turun"] = "naik"
+    di: Field | Literal[""] = ""
 
 
 class Merged(NamedTuple):
@@ -122,10 +126,10 @@ class Store(Protocol):
         Texts are ordered without regard to the case of ASCII letters; equal texts are ordered by nim.
         """
 
-    async def nearest(self, cari: str, limit: int) -> Sequence[str]:
-        """At most `limit` corrections of a search that found nothing, made of the words of names in the list.
+    async def spellings(self, query: Query, limit: int, *, is_found: bool) -> Sequence[tuple[str, int]]:
+        """At most `limit` other spellings of a search, of words in the list, with the number of records that each finds.
 
-        Each correction finds a record. The most similar one comes first.
+        Each finds a record, and the most similar one comes first. If `is_found`, only those that are very similar.
         """
 
     def chunks(self, query: Query) -> AsyncGenerator[Sequence[Mahasiswa]]:

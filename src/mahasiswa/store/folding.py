@@ -13,6 +13,10 @@ SEARCHED_CHARACTERS = 1000
 
 REMOVED_ASCII = "'`.,-"
 
+STREET = {"jl", "jln", "jalan"}
+STREET_MEANS = ("jl", "jalan")
+"""A word of STREET finds a text that contains one of STREET_MEANS, because people write an address in both ways."""
+
 # Escapes, because these characters look alike or cannot be seen.
 APOSTROPHES = "\u00b4\u02b9\u02bb\u02bc\u02bd\u02be\u02bf\u02c8\u2018\u2019\u201a\u201b\u2032\ua78c\uff07"
 HYPHENS = "\u00ad\u2010\u2011\u2012\u2013\u2014\u2015\u2212"
@@ -95,3 +99,13 @@ def words(cari: str) -> Sequence[str]:
     if "\0" in cari:  # no record contains it
         return []
     return [word for word in dict.fromkeys(map(fold, cari.split())) if word][:MAX_WORDS]
+
+
+def terms(cari: str, *, is_prefix: bool = False) -> Sequence[Sequence[str]]:
+    """The terms of a search. A text is found if it contains one of the words of each term; none if nothing is found.
+
+    A prefix is one word, in which spaces do not matter either.
+    """
+    if is_prefix:
+        return [(word,) for word in words("".join(cari.split()))]
+    return [STREET_MEANS if word in STREET else (word,) for word in words(cari)]

@@ -1,18 +1,25 @@
-"""Corrects the words of a search that found nothing, by the words of the names in the list."""
+"""Corrects the words of a search, by the words of the names and addresses in the list."""
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import SequenceMatcher
 from itertools import islice, product
 from math import prod
+from operator import contains
 
 from mahasiswa.store.folding import fold
 
 MIN_SIMILARITY = 0.7
 """Minimum ratio of difflib between a word and its correction. With 0.6, `bandung` would become `endang`."""
 
+FOUND_SIMILARITY = 0.85
+"""Minimum ratio if the search found records: then most words are right, and `siti` is no misspelt `sita`."""
+
 UNKNOWN_SIMILARITY = 0.5
-"""The similarity that an uncorrected word has if it is in no name. It may be a word of an address."""
+"""The similarity that an uncorrected word has if the list has no such word."""
+
+JOINED_SIMILARITY = 0.95
+"""The similarity of two words of the list to the word of a search that joins them."""
 
 MAX_WORD_CHARACTERS = 32
 """Maximum length of a word that is compared, because difflib is quadratic."""
@@ -28,39 +35,61 @@ COMPARISON_TIMEOUT_SECONDS = 0.1
 
 
 def vocabulary(spellings: Iterable[str]) -> Mapping[str, str]:
-    """The folded words of names, each with its usual spelling. The most frequent of `spellings` come first."""
+    """The folded words of texts, each with its usual spelling. The most frequent of `spellings` come first.
+
+    A word with a digit is left out. It is a part of an address that nobody searches by its sound.
+    """
     words: dict[str, str] = {}
     for spelling in spellings:
         for part in spelling.split():
             words.setdefault(fold(part), part.strip(",;"))
-    return {word: spelling for word, spelling in words.items() if 1 < len(word) <= MAX_WORD_CHARACTERS}
+    return {
+        word: spelling
+        for word, spelling in words.items()
+        if 1 < len(word) <= MAX_WORD_CHARACTERS and not any(letter.isdigit() for letter in word)
+    }
 
 
-def corrections(words: Sequence[str], names: Mapping[str, str]) -> Sequence[str]:
-    """Searches that resemble the folded words of a search, the most similar first. They need not find anything."""
+def corrections(words: Sequence[str], known: Mapping[str, str], *, is_found: bool) -> Sequence[str]:
+    """Searches that resemble the folded words of a search, the most similar first. They need not find anything.
+
+    If the search `is_found`, they are very similar, and none finds only records that it has found itself.
+    """
     deadline = time.monotonic() + COMPARISON_TIMEOUT_SECONDS
     words = words[:MAX_CORRECTED_WORDS]
-    choices = [_alternatives(word, names, deadline) for word in words]
+    minimum = FOUND_SIMILARITY if is_found else MIN_SIMILARITY
+    choices = [_alternatives(word, known, minimum, deadline) for word in words]
     searches = {tuple(word for _, word in choice): prod(worth for worth, _ in choice) for choice in product(*choices)}
-    searches.pop(tuple(words))
     likely = sorted(searches, key=searches.__getitem__, reverse=True)
-    return [" ".join(names.get(word, word) for word in search) for search in islice(likely, MAX_CORRECTIONS)]
+    others = (search for search in likely if not all(map(contains, search, words)))
+    return [
+        " ".join(known.get(part, part) for word in search for part in word.split())
+        for search in islice(others, MAX_CORRECTIONS)
+    ]
 
 
-def _alternatives(word: str, names: Mapping[str, str], deadline: float) -> Sequence[tuple[float, str]]:
-    """The word itself and at most three similar words of names, each with its similarity."""
-    similar = [(1.0 if any(word in name for name in names) else UNKNOWN_SIMILARITY, word)]
+def _alternatives(word: str, known: Mapping[str, str], minimum: float, deadline: float) -> Sequence[tuple[float, str]]:
+    """The word itself, the words that it joins, and at most three similar words, each with its similarity."""
+    itself = 1.0 if any(word in other for other in known) else UNKNOWN_SIMILARITY, word
+    if len(word) > MAX_WORD_CHARACTERS:
+        return [itself]
+    joined = [
+        (JOINED_SIMILARITY, f"{word[:at]} {word[at:]}")
+        for at in range(2, len(word) - 1)
+        if word[:at] in known and word[at:] in known
+    ]
+    similar = []
     matcher = SequenceMatcher(b=word, autojunk=False)
-    for name in names if len(word) <= MAX_WORD_CHARACTERS else ():
+    for other in known:
         if time.monotonic() > deadline:
             break
-        matcher.set_seq1(name)
+        matcher.set_seq1(other)
         # The first two are upper bounds of the third, which takes much longer.
         if (
-            name != word
-            and matcher.real_quick_ratio() >= MIN_SIMILARITY
-            and matcher.quick_ratio() >= MIN_SIMILARITY
-            and (ratio := matcher.ratio()) >= MIN_SIMILARITY
+            other != word
+            and matcher.real_quick_ratio() >= minimum
+            and matcher.quick_ratio() >= minimum
+            and (ratio := matcher.ratio()) >= minimum
         ):
-            similar.append((ratio, name))
-    return [similar[0], *sorted(similar[1:], reverse=True)[:3]]
+            similar.append((ratio, other))
+    return [itself, *joined[:2], *sorted(similar, reverse=True)[:3]]

@@ -1,7 +1,8 @@
 """Bulk delete: a person gives NIMs, sees their records in a preview, and removes them all with one confirmation."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
+from itertools import islice
 from threading import Event
 from typing import BinaryIO
 from urllib.parse import quote, unquote
@@ -9,16 +10,18 @@ from urllib.parse import quote, unquote
 from starlette.responses import Response
 
 from mahasiswa import sheets, wording
-from mahasiswa.record import NIM_MAX_CHARACTERS
+from mahasiswa.record import NIM_MAX_CHARACTERS, Mahasiswa
 from mahasiswa.store import Store
 from mahasiswa.store.errors import Unavailable, Uncertain
-from mahasiswa.web.failures import problem_of_failed_write
+from mahasiswa.store.threads import with_records
+from mahasiswa.web.failures import PageTooLong, problem_of_failed_write
 from mahasiswa.web.forms import read_large_form
+from mahasiswa.web.list_view import query_of
 from mahasiswa.web.pages import Pages
 from mahasiswa.web.request import Request
-from mahasiswa.web.responses import rendered_in_thread
+from mahasiswa.web.responses import compressed, rendered_in_thread
 from mahasiswa.web.uploads import NEAR_MAX_RECORDS, read_table, read_upload
-from mahasiswa.work import IMPORT, Busy
+from mahasiswa.work import IMPORT, PAGE_MAX_BYTES, Busy
 
 NIM_ONLY = sheets.Choice(nim_only=True)
 
@@ -26,9 +29,42 @@ QUOTED_NIM_MAX_CHARACTERS = 4 * 3 * NIM_MAX_CHARACTERS
 """Maximum length of a percent-encoded NIM. A character has up to four bytes, and each byte takes three characters."""
 
 
-async def choose(request: Request, _store: Store, pages: Pages) -> Response:
-    """GET /mahasiswa/hapus: the page to paste NIMs or to choose a file."""
-    return await pages.empty_bulk_delete_form.respond(request.scope, request.limits.slots)
+async def choose(request: Request, store: Store, pages: Pages) -> Response:
+    """GET /mahasiswa/hapus: the page to paste NIMs or to choose a file; with a search, the preview of its records."""
+    query = query_of(request.query_params)
+    if not query.cari:
+        return await pages.empty_bulk_delete_form.respond(request.scope, request.limits.slots)
+
+    def render(records: Iterator[Mahasiswa]) -> Response:
+        found = []
+        size = 0
+        for record in islice(records, sheets.UPLOAD_MAX_ROWS + 1):
+            found.append(record)
+            size += sum(map(len, record))
+            if size > PAGE_MAX_BYTES:
+                raise PageTooLong
+        if len(found) > sheets.UPLOAD_MAX_ROWS:
+            limit = wording.number(sheets.UPLOAD_MAX_ROWS)
+            return pages.bulk_delete_form(wording.TOO_MANY_FOUND.format(limit=limit))
+        return compressed(pages.bulk_delete(found, (), dump(record.nim for record in found)), request.accept_encoding)
+
+    try:
+        return await request.while_connected(with_records(store, query, render))
+    except sheets.SheetError as error:
+        return pages.bulk_delete_form(str(error))
+
+
+async def preview_ticked(request: Request, store: Store, pages: Pages) -> Response:
+    """POST /mahasiswa/hapus/pilihan: the preview of the rows that a person has ticked on a page of the list."""
+    form = await read_large_form(request, ("nim",), sheets.MAX_CONFIRMED_BYTES, "confirmation too large", IMPORT)
+    try:
+        if not form["nim"]:
+            return pages.bulk_delete_form(wording.NO_ROWS_TICKED)
+        nims = load("".join(f"{nim} " for nim in form["nim"]))
+    except sheets.SheetError as error:
+        return pages.bulk_delete_form(str(error))
+    cells = [sheets.NimCell(number, nim) for number, nim in enumerate(nims, 1)]
+    return await request.while_connected(_preview(request, store, pages, cells))
 
 
 async def preview(request: Request, store: Store, pages: Pages) -> Response:

@@ -19,7 +19,7 @@ from mahasiswa.work import LIST, PAGE_MAX_BYTES, Slots
 PAGE_MAX_RECORDS = PAGE_MAX_BYTES // 350
 """Maximum records of a page that is kept: a usual row has 350 bytes. A longer list is streamed by the route."""
 
-MARKUP_BYTES = len(row_format(""))
+MARKUP_BYTES = len(row_format("").text)
 """Length of a row without its texts, with a few bytes more for its number and its links."""
 
 
@@ -133,5 +133,5 @@ class ListCache:
         body = b"".join([frame.before, *(formatted for _, formatted in slices), frame.after])
         if len(body) <= PAGE_MAX_BYTES:
             self._slices = slices
-            tag = hashlib.sha256(b"\0".join([self._pages.row, frame.before, frame.after, *snapshot.slices]))
+            tag = hashlib.sha256(b"\0".join([self._pages.row.text, frame.before, frame.after, *snapshot.slices]))
             self._page = CachedPage(body, tag.hexdigest()[:32], self._pages.headers)

@@ -15,8 +15,8 @@ from mahasiswa.record import Mahasiswa
 from mahasiswa.store import SLICE_RECORDS
 from mahasiswa.store.history import Batch, Entry
 from mahasiswa.web.latest_change import latest_change
-from mahasiswa.web.list_rows import format_bodies, format_rows, row_format
-from mahasiswa.web.list_view import View
+from mahasiswa.web.list_rows import RowFormat, format_bodies, format_rows, row_of_page
+from mahasiswa.web.list_view import EMPTY_COLUMNS_MAX, TITLE_MAX_CHARACTERS, Printout, View
 from mahasiswa.web.page_renderer import PageRenderer, joined
 
 SLOTS = {name: Markup(f"<!--{name}-->") for name in ("total", "latest", "today", "rows")}  # noqa: S704 - these names
@@ -60,15 +60,36 @@ class ListPages(PageRenderer):
         """The rows of a slice of the list. Slices are counted from 0."""
         return format_rows(self.row, packed, number * SLICE_RECORDS + 1)
 
-    def bodies(self, records: Sequence[Mahasiswa], first: int, view: View | None = None) -> Iterator[bytes]:
-        """The rows of records, numbered from `first`, in bodies. Their links lead back to the page of `view`."""
-        return format_bodies(row_format(self.prefix, view.list_query) if view else self.row, records, first)
+    def bodies(self, records: Sequence[Mahasiswa], first: int) -> Iterator[bytes]:
+        """The rows of records, numbered from `first`, in bodies."""
+        return format_bodies(self.row, records, first)
+
+    def row_format(self, view: View) -> RowFormat:
+        """The row of a page. Its links lead back to that page."""
+        return row_of_page(self.prefix, view.list_query, is_ticked=view.has_ticks)
 
     def search_page(self, view: View, records: Sequence[Mahasiswa], latest: Entry | Batch | None) -> Response:
         """One page of a search, or of the list in some order."""
         frame = self.list_frame(len(records), latest, view)
-        body = joined(chain([frame.before], self.bodies(records, view.offset + 1, view), [frame.after]))
+        rows = format_bodies(self.row_format(view), records, view.offset + 1)
+        body = joined(chain([frame.before], rows, [frame.after]))
         return Response(body, headers=self.headers, media_type="text/html")
+
+    def print_frame(self, view: View, count: int, printout: Printout) -> Frame:
+        """The page to print around its `count` rows."""
+        today = wording.date(datetime.now(self.timezone))
+        page = self.render(
+            "print.html",
+            count=count,
+            view=view,
+            printout=printout,
+            empty_columns_max=EMPTY_COLUMNS_MAX,
+            title_max_characters=TITLE_MAX_CHARACTERS,
+            today=today,
+            rows=SLOTS["rows"],
+        )
+        before, _, after = slot.split(page)
+        return Frame(before, after)
 
     def _frame(self, count: int, view: View | None = None, *, has_more: bool = False) -> list[bytes]:
         """The list page without its rows, cut at the slots: its pieces and, between them, the names of the slots."""

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 from itertools import chain
+from typing import NamedTuple
 from urllib.parse import quote
 
 from markupsafe import escape
@@ -29,29 +30,62 @@ It takes at most 3 ms. The texts of 1,000 usual records are about as long."""
 # A browser without style sheets, such as w3m, breaks a word only at <wbr>, so one long word would make the table wider
 # than any screen. Letters beyond ASCII are left alone, because <wbr> between two of them could change how they look.
 long_word = re.compile(rb"[!-%'-:<-~]{20}(?=[!-%'-:<-~])")  # without & and ; so it cannot end in an entity
+place = re.compile(r"\{(\w+)\}")
 reserved = re.compile(rb"[^A-Za-z0-9_.~%\0-]")
 
 
-def row_format(prefix: str, list_query: str = "") -> bytes:
-    """The %-format of a row: number, nim, nama, alamat, then twice the nim as a path segment.
+class RowFormat(NamedTuple):
+    """The %-format of a row, and the name of the value for each of its places."""
 
-    `list_query` is the URL query of the page, to which the links of its rows lead back. With it, a row begins with an
-    id of the nim as a path segment, to which the redirect of an edit leads (`row_fragment`).
-    """
-    query = escape(list_query).replace("%", "%%")
-    start = '<tr id="m-%b">' if list_query else "<tr>"
-    return (
-        f"{start}<td>%d</td><td>%b</td><td>%b</td><td>%b</td>"
-        f'<td><a href="{prefix}/mahasiswa/edit/%b{query}">{wording.EDIT}</a>'
-        f'<form method="POST" action="{prefix}/mahasiswa/delete/%b{query}" onsubmit="{CONFIRM}">'
+    text: bytes
+    values: Sequence[str]
+
+    @classmethod
+    def of(cls, html: str) -> "RowFormat":
+        """Read places such as `{nim}`. `{path}` is the nim as a path segment."""
+        text = place.sub(lambda name: "%d" if name[1] == "number" else "%b", html.replace("%", "%%"))
+        return cls(text.encode(), place.findall(html))
+
+
+def row_format(prefix: str) -> RowFormat:
+    """The row of the list of specification 4.1."""
+    return RowFormat.of(
+        "<tr><td>{number}</td><td>{nim}</td><td>{nama}</td><td>{alamat}</td>"
+        f'<td><a href="{prefix}/mahasiswa/edit/{{path}}">{wording.EDIT}</a>'
+        f'<form method="POST" action="{prefix}/mahasiswa/delete/{{path}}" onsubmit="{CONFIRM}">'
         f'<button type="submit">{wording.DELETE}</button></form></td></tr>\n'
-    ).encode()
+    )
+
+
+def row_of_page(prefix: str, list_query: str, *, is_ticked: bool) -> RowFormat:
+    """The row of a page with this URL query, to which its links lead back. Its nim has an id, and names its controls.
+
+    With `is_ticked` it has a tick for the form of the page.
+    """
+    query = escape(list_query)
+    named = 'aria-describedby="m-{path}"'
+    tick = f'<input type="checkbox" form="pilih" name="nim" value="{{path}}" aria-label="{wording.TICK}" {named}>'
+    return RowFormat.of(
+        f"<tr><td>{tick if is_ticked else ''}{{number}}</td>"
+        '<td role="rowheader" id="m-{path}">{nim}</td><td>{nama}</td><td>{alamat}</td>'
+        f'<td><a href="{prefix}/mahasiswa/edit/{{path}}{query}" {named}>{wording.EDIT}</a>'
+        f'<form method="POST" action="{prefix}/mahasiswa/delete/{{path}}{query}" onsubmit="{CONFIRM}">'
+        f'<button type="submit" {named}>{wording.DELETE}</button></form></td></tr>\n'
+    )
+
+
+def printed_row(*, with_alamat: bool, empty: int) -> RowFormat:
+    """The row of a printout with that many empty cells at its end."""
+    alamat = "<td>{alamat}</td>" if with_alamat else ""
+    return RowFormat.of(
+        f'<tr><td>{{number}}</td><td role="rowheader">{{nim}}</td><td>{{nama}}</td>{alamat}{"<td></td>" * empty}</tr>\n'
+    )
 
 
 def row_fragment(nim: str) -> str:
     """The fragment of a URL that leads to the row of a record, if its page has a query.
 
-    It is the row's id to the letter. A nim may hold spaces, so neither may be decoded.
+    It is the id of the row's nim to the letter. A nim may hold spaces, so neither may be decoded.
     """
     return f"#m-{quote(nim, safe='')}"
 
@@ -66,7 +100,7 @@ def pack(records: Sequence[tuple[str, str, str]]) -> bytes:
     return "\0".join(chain.from_iterable(records)).encode()
 
 
-def format_rows(row: bytes, packed: bytes, first: int) -> bytes:
+def format_rows(row: RowFormat, packed: bytes, first: int) -> bytes:
     """The rows of packed records, numbered from `first`, as one body of the table.
 
     The page has several bodies, because a browser does not lay out those that are not on its screen (style.css). With
@@ -86,15 +120,18 @@ def format_rows(row: bytes, packed: bytes, first: int) -> bytes:
             long_word.sub(rb"\g<0><wbr>", cell) if LONG_CELL_BYTES <= len(cell) < HUGE_CELL_BYTES else cell
             for cell in cells
         ]
-    segments = _path_segments(nims)
-    numbers = range(first, first + len(nims))
-    columns = [numbers, cells[::3], cells[1::3], cells[2::3], segments, segments]
-    if row.startswith(b"<tr id"):
-        columns.insert(0, segments)
-    return b"<tbody>\n%b</tbody>\n" % b"".join([row % values for values in zip(*columns, strict=True)])
+    values: dict[str, Sequence[int | bytes]] = {
+        "number": range(first, first + len(nims)),
+        "nim": cells[::3],
+        "nama": cells[1::3],
+        "alamat": cells[2::3],
+        "path": _path_segments(nims),
+    }
+    columns = [values[name] for name in row.values]
+    return b"<tbody>\n%b</tbody>\n" % b"".join([row.text % texts for texts in zip(*columns, strict=True)])
 
 
-def format_bodies(row: bytes, records: Sequence[tuple[str, str, str]], first: int) -> Iterator[bytes]:
+def format_bodies(row: RowFormat, records: Sequence[tuple[str, str, str]], first: int) -> Iterator[bytes]:
     """The rows of records, numbered from `first`, in bodies of BODY_ROWS."""
     for at in range(0, len(records), BODY_ROWS):
         yield format_rows(row, pack(records[at : at + BODY_ROWS]), first + at)

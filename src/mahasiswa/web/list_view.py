@@ -10,14 +10,25 @@ from starlette.datastructures import QueryParams
 from mahasiswa.record import Field, Mahasiswa
 from mahasiswa.store import Query
 
-PARAMETERS = ("cari", "urut", "arah", "halaman", "per")
+PARAMETERS = ("cari", "di", "urut", "arah", "halaman", "per")
+
+HOME_QUERY = "?halaman=1"
+"""The URL query of the first page of all records. Our own links lead there, because it is short for any list."""
 
 DEFAULT_ROWS_PER_PAGE, MIN_ROWS_PER_PAGE, MAX_ROWS_PER_PAGE = 50, 10, 10_000
 
 OFFERED_ROWS_PER_PAGE = (50, 100, 500)
 """The lengths that a page offers, besides all records if they are at most MAX_ROWS_PER_PAGE."""
 
+INLINE_ROWS = OFFERED_ROWS_PER_PAGE[-1]
+"""Maximum rows of a page that is rendered on the event loop. A longer one is written to a file by a thread."""
+
 SEARCH_MAX_CHARACTERS = 255
+
+TITLE_MAX_CHARACTERS = 200
+
+EMPTY_COLUMNS_MAX = 31
+"""Maximum empty columns of a printout: one for each day of a month."""
 
 DEFAULTS = {**Query()._asdict(), "per": DEFAULT_ROWS_PER_PAGE}
 
@@ -25,20 +36,20 @@ DEFAULTS = {**Query()._asdict(), "per": DEFAULT_ROWS_PER_PAGE}
 class View(NamedTuple):
     """One page of the records that a query finds. `halaman` counts from 1, `total` is the number of records found.
 
-    `nearest` are searches to offer because this one found nothing.
+    `spellings` are other searches to offer, each with the number of records that it finds.
     """
 
     query: Query
     halaman: int = 1
     per: int = DEFAULT_ROWS_PER_PAGE
     total: int = 0
-    nearest: Sequence[str] = ()
+    spellings: Sequence[tuple[str, int]] = ()
 
     @classmethod
     def of(cls, parameters: QueryParams) -> "View":
         """Read a URL's query. An invalid value is replaced by its default."""
         per = min(max(_whole(parameters, "per", DEFAULT_ROWS_PER_PAGE), MIN_ROWS_PER_PAGE), MAX_ROWS_PER_PAGE)
-        return cls(query_of(parameters), _whole(parameters, "halaman", 1), per)
+        return cls(query_of(parameters), max(1, _whole(parameters, "halaman", 1)), per)
 
     def with_total(self, total: int) -> "View":
         """This view of `total` records, on its last page if it was past the end."""
@@ -56,6 +67,11 @@ class View(NamedTuple):
         return (self.halaman - 1) * self.per
 
     @property
+    def has_ticks(self) -> bool:
+        """Whether rows can be ticked: not on a page to print, whose form would be too long."""
+        return self.total > 0 and self.per <= INLINE_ROWS
+
+    @property
     def list_query(self) -> str:
         """The URL query of this page. It is rebuilt from the parsed values, so nothing else can be in it."""
         return self.at(self.halaman)
@@ -63,7 +79,7 @@ class View(NamedTuple):
     def at(self, halaman: int) -> str:
         """The URL query of another page. It is never empty, because `/` alone is the list of the specification."""
         parameters = {**self.query._asdict(), "halaman": halaman, "per": self.per}
-        return _url_query({**parameters, "halaman": None if halaman == 1 else halaman}) or "?halaman=1"
+        return _url_query({**parameters, "halaman": None if halaman == 1 else halaman}) or HOME_QUERY
 
     def with_rows(self, per: int) -> str:
         """The URL query of the page with that many rows that has this page's first row."""
@@ -76,15 +92,19 @@ class View(NamedTuple):
 
     @property
     def without_search(self) -> str:
-        """The URL query of all records in the same order; empty for the list of the specification."""
-        query = self.query._replace(cari="")
-        return _url_query({**query._asdict(), "per": self.per})
+        """The URL query of all records in the same order."""
+        return self._replace(query=self.query._replace(cari="", di="")).at(1)
 
     def sorted_by(self, field: Field) -> str:
         """The URL query of the first page in that order, or in the opposite order if it is sorted so already."""
         reverse = field == self.query.urut and self.query.arah == "naik"
         query = self.query._replace(urut=field, arah="turun" if reverse else "naik")
         return self._replace(query=query).at(1)
+
+    @property
+    def anywhere(self) -> str:
+        """The URL query of the first page of the same search in all fields."""
+        return self._replace(query=self.query._replace(di="")).at(1)
 
     def searching(self, cari: str) -> str:
         """The URL query of the first page of another search in the same order."""
@@ -97,8 +117,23 @@ class View(NamedTuple):
 
     @property
     def export(self) -> str:
-        """The URL query for an export of the same records in the same order; empty for all records."""
+        """The URL query for an export or a printout of the same records in the same order; empty for all records."""
         return _url_query(self.query._asdict())
+
+
+class Printout(NamedTuple):
+    """How a list is printed: its title, whether addresses stand in it, and how many empty columns follow."""
+
+    judul: str = ""
+    with_alamat: bool = True
+    kolom: int = 0
+
+    @classmethod
+    def of(cls, parameters: QueryParams) -> "Printout":
+        """Read a URL's query. An invalid value is replaced by its default."""
+        judul = parameters.get("judul", "").replace("\0", "").strip()[:TITLE_MAX_CHARACTERS]
+        kolom = _whole(parameters, "kolom", 0)
+        return cls(judul, parameters.get("tanpa") != "alamat", min(kolom, EMPTY_COLUMNS_MAX))
 
 
 def asks_for_view(query_string: bytes) -> bool:
@@ -109,13 +144,14 @@ def asks_for_view(query_string: bytes) -> bool:
 
 
 def query_of(parameters: QueryParams) -> Query:
-    """Read `cari`, `urut` and `arah`. An invalid value is replaced by its default."""
+    """Read `cari`, `di`, `urut` and `arah`. An invalid value is replaced by its default."""
     cari = parameters.get("cari", "").replace("\0", "").strip()[:SEARCH_MAX_CHARACTERS]
-    urut, arah = parameters.get("urut", ""), parameters.get("arah", "")
+    urut, di = parameters.get("urut", ""), parameters.get("di", "")
     return Query(
         cari,
         cast("Field", urut) if urut in Mahasiswa._fields else "nim",
-        "turun" if arah == "turun" else "naik",
+        "turun" if parameters.get("arah") == "turun" else "naik",
+        cast("Field", di) if di in Mahasiswa._fields else "",
     )
 
 
@@ -131,4 +167,4 @@ def _without_defaults(parameters: Mapping[str, Any]) -> Mapping[str, Any]:
 def _whole(parameters: QueryParams, name: str, default: int) -> int:
     text = parameters.get(name, "")
     # Nine digits are past any end. Python refuses to convert thousands of digits.
-    return max(1, int(text[:9])) if text.isascii() and text.isdigit() else default
+    return int(text[:9]) if text.isascii() and text.isdigit() else default

@@ -22,7 +22,7 @@ from mahasiswa.web.escaping import text
 from mahasiswa.web.failures import PageTooLong
 from mahasiswa.web.latest_change import verb
 from mahasiswa.web.list_rows import CONFIRM, row_format
-from mahasiswa.web.list_view import MAX_ROWS_PER_PAGE, OFFERED_ROWS_PER_PAGE
+from mahasiswa.web.list_view import HOME_QUERY, MAX_ROWS_PER_PAGE, OFFERED_ROWS_PER_PAGE
 from mahasiswa.wording import PROBLEMS, ProblemName
 from mahasiswa.work import PAGE_MAX_BYTES
 
@@ -59,6 +59,7 @@ class PageRenderer:
             "max_length": MAX_ROWS_PER_PAGE,
             "has_history": settings.history_days > 0,
             "path": self.path,
+            "home": self.path("/") + HOME_QUERY,
             "edit_path": self.edit_path,
             "nim_path": self.nim_path,
             "nim_max_characters": NIM_MAX_CHARACTERS,

@@ -1,113 +1,19 @@
-"""The six routes of the specification (section 4), named by their action on a record."""
+"""The routes of the specification (section 4) that show or change one record, named by their action on it."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
-from itertools import islice
 
 from starlette.responses import Response
 
 from mahasiswa.record import Mahasiswa
 from mahasiswa.store import Store
-from mahasiswa.store.errors import Changed, EditConflict, Refused, TookTooLong, Unavailable, Uncertain
-from mahasiswa.store.history import Batch, Entry
-from mahasiswa.store.threads import with_records
+from mahasiswa.store.errors import Changed, EditConflict, Refused, Unavailable, Uncertain
 from mahasiswa.web.failures import problem_of_failed_write
 from mahasiswa.web.forms import Form, read_form
-from mahasiswa.web.list_pages import Frame
-from mahasiswa.web.list_rows import BODY_ROWS, INLINE_MAX_CHARACTERS, size_of
-from mahasiswa.web.list_view import OFFERED_ROWS_PER_PAGE, View, asks_for_view
 from mahasiswa.web.pages import Pages
 from mahasiswa.web.request import Request
-from mahasiswa.web.responses import FileStream, Stream, rendered_in_thread, unsent_file
-from mahasiswa.work import LIST, SEARCH, Busy
-
-STREAM_ROWS = 1000
-"""Maximum rows that are read and sent at a time; fewer if their texts are long (store.AFTER_MAX_BYTES). The count above
-a longer list is "at least" the first of them, because counting all rows takes longer than sending the first ones."""
-
-INLINE_ROWS = OFFERED_ROWS_PER_PAGE[-1]
-"""Maximum rows of a page that is rendered on the event loop. A longer one is written to a file by a thread."""
-
-NEAREST_OFFERED = 5
-"""Maximum searches that a page offers if nothing was found."""
-
-
-async def index(request: Request, store: Store, pages: Pages) -> Response:
-    """GET / (specification 4.1), if the list cache does not answer it: one page of a search, or the list as a stream."""
-    if asks_for_view(request.scope["query_string"]):
-        view = View.of(request.query_params)
-        if view.per <= INLINE_ROWS:
-            return await request.while_connected(_search_page(request, view, store, pages))
-        if request.method == "HEAD":
-            return pages.head("text/html")
-        return await request.while_connected(_long_page(request, view, store, pages))
-    if request.method == "HEAD":
-        return pages.head("text/html")
-    records = await store.after(None, STREAM_ROWS)
-    has_more = bool(records and await store.after(records[-1].nim, 1))
-    frame = pages.list_frame(len(records), await _latest(store), has_more=has_more)
-    return Stream(request, _stream(request, store, pages, records, frame), pages.headers, "text/html")
-
-
-async def _search_page(request: Request, view: View, store: Store, pages: Pages) -> Response:
-    found = await store.search(view.query, view.offset, view.per)
-    at_end = view.with_total(found.total)
-    if at_end.halaman != view.halaman:  # past the end: show the last page
-        found = await store.search(view.query, at_end.offset, view.per)
-    size = size_of(found.records)
-    request.count_answer(size)
-    render = partial(pages.search_page, await _with_nearest(at_end, store), found.records, found.last)
-    return await rendered_in_thread(request, SEARCH, render) if size > INLINE_MAX_CHARACTERS else render()
-
-
-async def _with_nearest(view: View, store: Store) -> View:
-    """The view with searches to offer, if it found nothing. If there is no slot or time for them, it has none."""
-    if view.query.cari and not view.total:
-        with suppress(Busy, TookTooLong):
-            return view._replace(nearest=await store.nearest(view.query.cari, NEAREST_OFFERED))
-    return view
-
-
-async def _long_page(request: Request, view: View, store: Store, pages: Pages) -> Response:
-    """A page of up to MAX_ROWS_PER_PAGE rows, to print. Like an export, it is read at one moment, in bounded memory."""
-
-    def write(records: Iterator[Mahasiswa]) -> View:
-        total = 0
-        while chunk := list(islice(records, BODY_ROWS)):
-            wanted = chunk[max(0, view.offset - total) : max(0, view.offset + view.per - total)]
-            file.writelines(pages.bodies(wanted, max(view.offset, total) + 1, view))
-            total += len(chunk)
-        return view.with_total(total)
-
-    with unsent_file() as file:
-        at_end = await with_records(store, view.query, write)
-        if at_end.halaman != view.halaman:  # past the end: show the last page
-            file.close()
-            return await _long_page(request, at_end, store, pages)
-        count = min(view.per, at_end.total - view.offset)
-        frame = pages.list_frame(count, await _latest(store), await _with_nearest(at_end, store))
-        return FileStream(request, file, pages.headers, "text/html", around=frame)
-
-
-async def _latest(store: Store) -> Entry | Batch | None:
-    return (await store.snapshot(0)).last
-
-
-async def _stream(
-    request: Request, store: Store, pages: Pages, records: Sequence[Mahasiswa], frame: Frame
-) -> AsyncIterator[bytes]:
-    """The page in chunks with one read each, so no transaction waits for a slow client."""
-    yield frame.before
-    first = 1
-    while records:
-        render = partial(b"".join, pages.bodies(records, first))
-        is_long = size_of(records) > INLINE_MAX_CHARACTERS
-        # Hold no records while the client takes the page.
-        first, last, records = first + len(records), records[-1].nim, ()
-        yield await request.limits.slots.run(LIST, render) if is_long else render()
-        records = await store.after(last, STREAM_ROWS)
-    yield frame.after
+from mahasiswa.work import Busy
 
 
 async def new(request: Request, store: Store, pages: Pages) -> Response:

@@ -6,12 +6,12 @@ import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import chain, islice
-from typing import Any, Self, TypeVar, cast
+from typing import Any, Literal, Self, TypeVar, cast
 
 import psycopg
 from psycopg.errors import FeatureNotSupported, InsufficientPrivilege, UndefinedFunction
 
-from mahasiswa.record import Incoming, Mahasiswa, Write, combine, digest, near_key
+from mahasiswa.record import Field, Incoming, Mahasiswa, Write, combine, digest, near_key
 from mahasiswa.store import (
     AFTER_MAX_BYTES,
     SLICE_RECORDS,
@@ -110,12 +110,12 @@ class PostgresStore:
         return _as_records(await self._pool.fetch(IMPORT, sql.NEAR, keys, limit))
 
     async def search(self, query: Query, offset: int, limit: int) -> Found:
-        where, parameters = sql.where_has(query.cari)
+        where, parameters = sql.where_has(query.cari, query.di)
         statement = sql.SEARCH.format(
             # If nothing is searched, two scans take less time: the count needs no order, and the page has an index.
             materialized="MATERIALIZED" if where else "NOT MATERIALIZED",
             keys=sql.KEYS[query.urut],
-            source=sql.source(where),
+            source=sql.source(where, query.di),
             where=where,
             order=sql.ORDERS[query.urut, query.arah],
         )
@@ -128,32 +128,27 @@ class PostgresStore:
         deadline = self._pool.deadline()
         return await self._pool.read(SEARCH, read, deadline)
 
-    async def nearest(self, cari: str, limit: int) -> Sequence[str]:
-        async def read(db: Connection) -> Sequence[str]:
+    async def spellings(self, query: Query, limit: int, *, is_found: bool) -> Sequence[tuple[str, int]]:
+        async def read(db: Connection) -> Sequence[tuple[str, int]]:
             await db.execute(begin(sql.BEGIN_READING, deadline))
             if version is None or self._vocabulary[0] != version:
-                rows = await (await db.execute(sql.NAME_WORDS)).fetchall()
+                rows = await (await db.execute(sql.WORDS)).fetchall()
                 self._vocabulary = version, nearest.vocabulary(word for (word,) in rows)
             # In a thread of the loop. There are never more of them than slots for searches.
-            likely = await asyncio.to_thread(nearest.corrections, words, self._vocabulary[1])
-            found: list[str] = []
-            for text in likely:
-                where, parameters = sql.where_has(text)
-                statement = sql.EXISTS.format(source=sql.source(where), where=where)
-                if len(found) < limit and await _value(db, statement, *parameters):
-                    found.append(text)
-            return found
+            correct = partial(nearest.corrections, words, self._vocabulary[1], is_found=is_found)
+            likely = await asyncio.to_thread(correct)
+            return [(text, count) for text, count in await _counted(db, likely, query.di) if count][:limit]
 
-        if not (words := folding.words(cari)):
+        if query.di == "nim" or not (words := folding.words(query.cari)):
             return []
         version = await self.version()
         deadline = self._pool.deadline()
         return await self._pool.read(SEARCH, read, deadline)
 
     async def chunks(self, query: Query) -> AsyncGenerator[Sequence[Mahasiswa]]:
-        where, parameters = sql.where_has(query.cari)
+        where, parameters = sql.where_has(query.cari, query.di)
         order = sql.ORDERS[query.urut, query.arah]
-        statement = sql.DECLARE_CHUNKS.format(source=sql.source(where), where=where, order=order)
+        statement = sql.DECLARE_CHUNKS.format(source=sql.source(where, query.di), where=where, order=order)
         try:
             deadline = self._pool.deadline()
             async with self._pool.connection(EXPORT, deadline) as db:
@@ -342,6 +337,16 @@ async def _get(db: Connection, statement: str, nim: str) -> Mahasiswa | None:
 async def _value(db: Connection, statement: str, *parameters: object) -> object:
     row = await (await db.execute(statement, parameters)).fetchone()
     return row[0] if row else None
+
+
+async def _counted(db: Connection, searches: Sequence[str], di: Field | Literal[""]) -> Sequence[tuple[str, int]]:
+    """Each search with the number of records that it finds. Each text is folded once."""
+    if not searches:
+        return []
+    conditions = [sql.condition(cari, di) for cari in searches]
+    statement = sql.count_found((found for found, _ in conditions), di)
+    cursor = await db.execute(statement, list(chain.from_iterable(parameters for _, parameters in conditions)))
+    return list(zip(searches, (await cursor.fetchall())[0], strict=True))
 
 
 async def _version(db: Connection) -> str | None:

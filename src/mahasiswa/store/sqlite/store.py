@@ -4,16 +4,17 @@ import asyncio
 import json
 import logging
 import time
+from collections import ChainMap
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Self, TypeVar, cast
+from typing import Literal, Self, TypeVar, cast
 
 import apsw
 
-from mahasiswa.record import Incoming, Mahasiswa, Write, combine, digest, digest_or_dash, near_key
+from mahasiswa.record import Field, Incoming, Mahasiswa, Write, combine, digest, digest_or_dash, near_key
 from mahasiswa.store import (
     AFTER_MAX_BYTES,
     SLICE_RECORDS,
@@ -137,27 +138,27 @@ class SQLiteStore:
                 cast("int", rows[0][0]), [Mahasiswa._make(row[1:]) for row in rows if row[1] is not None], last
             )
 
-        where, bindings = _condition(query.cari)
+        where, bindings = sql.where_found(query.cari, query.di)
         bindings |= {"limit": limit, "offset": offset}
-        statement = sql.search(where, query.urut, query.arah)
+        statement = sql.search(where, query)
 
         return await self._read(SEARCH, read)
 
-    async def nearest(self, cari: str, limit: int) -> Sequence[str]:
-        def read(db: apsw.Connection) -> Sequence[str]:
+    async def spellings(self, query: Query, limit: int, *, is_found: bool) -> Sequence[tuple[str, int]]:
+        def read(db: apsw.Connection) -> Sequence[tuple[str, int]]:
             if version is None or self._vocabulary[0] != version:
-                self._vocabulary = version, nearest.vocabulary(row[0] for row in _fetch(db.execute(sql.NAME_WORDS)))
-            likely = nearest.corrections(words, self._vocabulary[1])
-            return list(islice((text for text in likely if _exists(db, text)), limit))
+                self._vocabulary = version, nearest.vocabulary(row[0] for row in _fetch(db.execute(sql.WORDS)))
+            likely = nearest.corrections(words, self._vocabulary[1], is_found=is_found)
+            return [(text, count) for text, count in _counted(db, likely, query.di) if count][:limit]
 
-        if not (words := folding.words(cari)):
+        if query.di == "nim" or not (words := folding.words(query.cari)):
             return []
         version = await self.version()
         return await self._read(SEARCH, read)
 
     async def chunks(self, query: Query) -> AsyncGenerator[Sequence[Mahasiswa]]:
-        where, bindings = _condition(query.cari)
-        statement = sql.found(where, sql.ORDERS[query.urut, query.arah])
+        where, bindings = sql.where_found(query.cari, query.di)
+        statement = sql.found(where, query)
         self._check_file()
         readers = self._readers[EXPORT]
         async with readers.connection() as db:
@@ -247,7 +248,7 @@ class SQLiteStore:
             await self._writer.run_exclusive(lambda db: _run(db, sql.DROP_INCOMING))
 
     async def history(self, cari: str, batch: int | None, offset: int, limit: int) -> HistoryPage:
-        where, bindings = _condition(cari)
+        where, bindings = sql.where_found(cari)
         bindings |= {"limit": limit, "offset": offset}
         if batch is None:
             return await self._read(SEARCH, lambda db: history.items(db, where, bindings))
@@ -368,9 +369,14 @@ def _get(db: apsw.Connection, nim: str) -> Mahasiswa | None:
     return next(iter(_records(db.execute(sql.GET, (nim,)))), None)
 
 
-def _exists(db: apsw.Connection, cari: str) -> bool:
-    where, bindings = _condition(cari)
-    return bool(db.execute(sql.exists(where), bindings).get)
+def _counted(db: apsw.Connection, searches: Sequence[str], di: Field | Literal[""]) -> Sequence[tuple[str, int]]:
+    """Each search with the number of records that it finds."""
+    if not searches:
+        return []
+    conditions = [sql.condition(cari, di, f"w{number}_") for number, cari in enumerate(searches)]
+    bindings = dict(ChainMap(*(bindings for _, bindings in conditions)))
+    counts = next(db.execute(sql.count_found((found for found, _ in conditions), di), bindings))
+    return [(cari, count or 0) for cari, count in zip(searches, counts, strict=True)]
 
 
 def _run(db: apsw.Connection, statement: str, *bindings: str | None) -> None:
@@ -380,12 +386,6 @@ def _run(db: apsw.Connection, statement: str, *bindings: str | None) -> None:
 def _as_json(nims: Sequence[str]) -> str:
     # JSON would end a text at a NUL, which no record contains.
     return json.dumps([nim for nim in nims if "\0" not in nim])
-
-
-def _condition(cari: str) -> tuple[str, dict[str, str | int]]:
-    """The WHERE clause that finds every word of a search in a folded text, and its parameters; none for no search."""
-    words = folding.words(cari)
-    return sql.where_found(len(words)) if cari else "", {f"w{number}": word for number, word in enumerate(words)}
 
 
 def _deadline() -> float:

@@ -1,0 +1,134 @@
+"""Handlers of the list: specification 4.1, its searches and pages, and the page to print it."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import suppress
+from functools import partial
+from itertools import islice
+
+from starlette.responses import Response
+
+from mahasiswa.record import Mahasiswa
+from mahasiswa.store import Store
+from mahasiswa.store.errors import TookTooLong
+from mahasiswa.store.history import Batch, Entry
+from mahasiswa.store.threads import with_records
+from mahasiswa.web.list_pages import Frame
+from mahasiswa.web.list_rows import BODY_ROWS, INLINE_MAX_CHARACTERS, RowFormat, format_bodies, printed_row, size_of
+from mahasiswa.web.list_view import INLINE_ROWS, MAX_ROWS_PER_PAGE, Printout, View, asks_for_view, query_of
+from mahasiswa.web.pages import Pages
+from mahasiswa.web.request import Request
+from mahasiswa.web.responses import FileStream, Stream, rendered_in_thread, unsent_file
+from mahasiswa.work import LIST, SEARCH, Busy
+
+STREAM_ROWS = 1000
+"""Maximum rows that are read and sent at a time; fewer if their texts are long (store.AFTER_MAX_BYTES). The count above
+a longer list is "at least" the first of them, because counting all rows takes longer than sending the first ones."""
+
+SPELLINGS_OFFERED = 5
+"""Maximum other spellings that a page offers."""
+
+
+async def index(request: Request, store: Store, pages: Pages) -> Response:
+    """GET / (specification 4.1), if the list cache does not answer it: one page of a search, or the list as a stream."""
+    if asks_for_view(request.scope["query_string"]):
+        view = View.of(request.query_params)
+        if view.per <= INLINE_ROWS:
+            return await request.while_connected(_search_page(request, view, store, pages))
+        if request.method == "HEAD":
+            return pages.head("text/html")
+        return await request.while_connected(_long_page(request, view, store, pages))
+    if request.method == "HEAD":
+        return pages.head("text/html")
+    records = await store.after(None, STREAM_ROWS)
+    has_more = bool(records and await store.after(records[-1].nim, 1))
+    frame = pages.list_frame(len(records), await _latest(store), has_more=has_more)
+    return Stream(request, _stream(request, store, pages, records, frame), pages.headers, "text/html")
+
+
+async def _search_page(request: Request, view: View, store: Store, pages: Pages) -> Response:
+    found = await store.search(view.query, view.offset, view.per)
+    at_end = view.with_total(found.total)
+    if at_end.halaman != view.halaman:  # past the end: show the last page
+        found = await store.search(view.query, at_end.offset, view.per)
+    size = size_of(found.records)
+    request.count_answer(size)
+    render = partial(pages.search_page, await _with_spellings(at_end, store), found.records, found.last)
+    return await rendered_in_thread(request, SEARCH, render) if size > INLINE_MAX_CHARACTERS else render()
+
+
+async def _with_spellings(view: View, store: Store) -> View:
+    """The first page of a search with other searches to offer. If there is no slot or time for them, it has none."""
+    if view.query.cari and view.halaman == 1:
+        with suppress(Busy, TookTooLong):
+            found = await store.spellings(view.query, SPELLINGS_OFFERED, is_found=view.total > 0)
+            return view._replace(spellings=found)
+    return view
+
+
+async def _long_page(request: Request, view: View, store: Store, pages: Pages) -> Response:
+    async def frame(at_end: View, count: int) -> Frame:
+        return pages.list_frame(count, await _latest(store), await _with_spellings(at_end, store))
+
+    return await _streamed_page(request, view, store, pages, row=pages.row_format(view), frame=frame)
+
+
+async def print_list(request: Request, store: Store, pages: Pages) -> Response:
+    """GET /mahasiswa/cetak: the records of a search on one page, with the title and the columns that paper needs."""
+    view = View(query_of(request.query_params), per=MAX_ROWS_PER_PAGE)
+    printout = Printout.of(request.query_params)
+
+    async def frame(at_end: View, count: int) -> Frame:
+        return pages.print_frame(at_end, count, printout)
+
+    if request.method == "HEAD":
+        return pages.head("text/html")
+    row = printed_row(with_alamat=printout.with_alamat, empty=printout.kolom)
+    return await request.while_connected(_streamed_page(request, view, store, pages, row=row, frame=frame))
+
+
+async def _streamed_page(
+    request: Request,
+    view: View,
+    store: Store,
+    pages: Pages,
+    *,
+    row: RowFormat,
+    frame: Callable[[View, int], Awaitable[Frame]],
+) -> Response:
+    """A page of up to MAX_ROWS_PER_PAGE rows, to print. Like an export, it is read at one moment, in bounded memory."""
+
+    def write(records: Iterator[Mahasiswa]) -> View:
+        total = 0
+        while chunk := list(islice(records, BODY_ROWS)):
+            wanted = chunk[max(0, view.offset - total) : max(0, view.offset + view.per - total)]
+            file.writelines(format_bodies(row, wanted, max(view.offset, total) + 1))
+            total += len(chunk)
+        return view.with_total(total)
+
+    with unsent_file() as file:
+        at_end = await with_records(store, view.query, write)
+        if at_end.halaman != view.halaman:  # past the end: show the last page
+            file.close()
+            return await _streamed_page(request, at_end, store, pages, row=row, frame=frame)
+        around = await frame(at_end, min(view.per, at_end.total - view.offset))
+        return FileStream(request, file, pages.headers, "text/html", around=around)
+
+
+async def _latest(store: Store) -> Entry | Batch | None:
+    return (await store.snapshot(0)).last
+
+
+async def _stream(
+    request: Request, store: Store, pages: Pages, records: Sequence[Mahasiswa], frame: Frame
+) -> AsyncIterator[bytes]:
+    """The page in chunks with one read each, so no transaction waits for a slow client."""
+    yield frame.before
+    first = 1
+    while records:
+        render = partial(b"".join, pages.bodies(records, first))
+        is_long = size_of(records) > INLINE_MAX_CHARACTERS
+        # Hold no records while the client takes the page.
+        first, last, records = first + len(records), records[-1].nim, ()
+        yield await request.limits.slots.run(LIST, render) if is_long else render()
+        records = await store.after(last, STREAM_ROWS)
+    yield frame.after
