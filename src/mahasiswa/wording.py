@@ -102,6 +102,8 @@ TEMPLATE_EMPTY = "Templat ini belum diisi. Isi datanya di bawah judul kolom, sim
 NO_ROWS = "Di bawah judul kolom belum ada data. Isi datanya, lalu unggah lagi."
 NO_ROW_TO_SAVE = "Tidak ada baris yang dapat disimpan. Periksa kolomnya, atau perbaiki baris di bawah ini."
 
+IN_SHEET = "Lembar “{sheet}”: {problem}"
+
 # ---- one row of a file
 
 ROW = "Baris {row}: {problem}"
@@ -117,7 +119,7 @@ NIM_TOO_MANY_DIGITS = (
 NIM_NOT_WHOLE = "NIM {text} bukan bilangan bulat positif. Ubah format kolom NIM menjadi Teks, lalu ketik ulang NIM-nya."
 NIM_UNADDRESSABLE = "NIM tidak boleh hanya “.” atau “..”. Isi NIM yang benar."
 NIM_TOO_LONG = "NIM lebih dari {limit} karakter. Periksa apakah kolomnya tertukar."
-NIM_TWICE = "NIM {nim} ada di baris {first} dan {second}. Hapus salah satunya."
+NIM_TWICE = "NIM {nim} ada di {first} dan {second}. Hapus salah satunya."
 NIM_MASKED = "NIM berisi “####”, bukan angka aslinya. Lebarkan kolomnya di Excel, lalu salin lagi; atau ketik NIM-nya."
 MASKED = "{field} berisi “####”, bukan isi aslinya. Lebarkan kolomnya di Excel, lalu salin lagi; atau ketik isinya."
 NUL = "{field} berisi karakter NUL yang tidak dapat disimpan. Ketik ulang isinya."
@@ -140,7 +142,7 @@ SKIPPED_HEADER = "Tampaknya judul kolom, bukan data. Baris ini dilewati."
 SKIPPED_TOTAL = "Tampaknya jumlah atau catatan, bukan data mahasiswa. Baris ini dilewati."
 SKIPPED_SIGNATURE = "Tampaknya bagian tanda tangan, bukan data mahasiswa. Baris ini dilewati."
 SKIPPED_TITLE = "Tampaknya judul atau keterangan, bukan data mahasiswa. Baris ini dilewati."
-SKIPPED_REPETITION = "Sama persis dengan baris {row}, jadi dihitung sekali."
+SKIPPED_REPETITION = "Sama persis dengan {row}, jadi dihitung sekali."
 
 LINE_BREAKS = "Baris baru di dalam sel diganti dengan koma."
 NEAR_STORED = "NIM ini mirip dengan NIM yang sudah ada."

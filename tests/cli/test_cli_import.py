@@ -71,7 +71,7 @@ def test_an_import_with_a_wrong_row_writes_nothing(operator: Operator) -> None:
         assert [line.split(". ")[0] for line in lines] == [
             "daftar baru.csv: Baris 3: NIM kosong atau berisi kesalahan rumus (misalnya #N/A)",
             "daftar baru.csv: Baris 5: NIM 1,2E+11 sudah dibulatkan oleh Excel, jadi angka aslinya hilang",
-            "daftar baru.csv: Baris 6: NIM 4 ada di baris 4 dan 6",
+            "daftar baru.csv: Baris 6: NIM 4 ada di baris 4 dan baris 6",
         ]
     assert operator.records() == TWO
 

@@ -182,7 +182,7 @@ def test_a_repeated_nim_makes_both_rows_invalid(alamat: Cell) -> None:
     assert isinstance(other, ROW)
     assert isinstance(first, INVALID)
     assert isinstance(second, INVALID)
-    assert (second.problem, second.twin) == (wording.NIM_TWICE.format(nim="0123", first=2, second=9), 2)
+    assert (second.problem, second.twin) == (wording.NIM_TWICE.format(nim="0123", first="baris 2", second="baris 9"), 2)
     assert alamat != "A" or first.problem == second.problem
 
 

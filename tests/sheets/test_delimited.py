@@ -80,13 +80,13 @@ def test_more_rows_than_excel_has_are_too_many_even_if_they_are_blank(line: str)
 def test_reading_stops_when_it_is_told_to(separator: str) -> None:
     text = f"NIM{separator}Nama{separator}Alamat\n" + f"1{separator}Ani{separator}A\n" * 9_000
     stop = threading.Event()
-    with sheets.read(io.BytesIO(text.encode()), stop=stop) as table:
+    with sheets.read(io.BytesIO(text.encode()), sheets.COMMAND_LINE, stop) as table:
         next(iter(table))
         stop.set()
         with pytest.raises(Stopped):
             list(table)
     with pytest.raises(Stopped):
-        list(sheets.read_text(text, stop=stop))
+        list(sheets.read_text(text, sheets.COMMAND_LINE, stop))
 
 
 HEAD = "<table><tr><th>NIM<th>Nama<th>Alamat"

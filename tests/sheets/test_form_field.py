@@ -52,6 +52,7 @@ def test_a_file_comes_back_from_the_browser_unchanged(
     sheet = Sheet("A", [(number, rows[number]) for number in sorted(rows)])
     file = sheets.CarriedFile(
         "daftar",
+        ["A"],
         [sheet, Sheet("B", [])],
         ["C"],
         Columns((0, None, 2), titles),
@@ -169,8 +170,8 @@ def test_json_of_any_other_shape_is_damaged(value: Any) -> None:  # noqa: ANN401
     parts = json.loads(json_of(FIELD))
     for shape in (value, *([*parts[:place], value, *parts[place + 1 :]] for place in range(len(parts)))):
         if shape == parts or shape in (
-            [*parts[:2], ["x"] * 10, *parts[3:]],
-            [*parts[:4], value, *parts[5:]],
+            [*parts[:3], ["x"] * 10, *parts[4:]],
+            [*parts[:5], value, *parts[6:]],
             [*parts[:-2], value, parts[-1]],
         ):
             continue

@@ -37,14 +37,14 @@ LONGEST_GAP_SECONDS = 0.5
 PASTED = "NIM\tNama\tAlamat\n"
 CSV = "NIM;Nama;Alamat\n"
 EXPORT = START.decode()
-FIELD_START = '["daftar.csv",[["",'
+FIELD_START = '["daftar.csv",[""],[["",'
 FIELD_END = ']],[],[[0,1,2],["","",""]],true,[],[],[],[],""]'
 """The JSON of a form field that a browser sends back. Between them are the numbers and the columns of its sheet."""
 
 
 def carried(rows: list[SheetRow]) -> sheets.CleanedFile:
     """Clean these rows as those of a file."""
-    file = sheets.CarriedFile("", [Sheet("", raw_rows(rows))], [], Columns(IN_ORDER, []), has_all_cells=False)
+    file = sheets.CarriedFile("", [""], [Sheet("", raw_rows(rows))], [], Columns(IN_ORDER, []), has_all_cells=False)
     return sheets.CleanedFile(file, rows, clean_all(rows))
 
 

@@ -78,10 +78,10 @@ def test_the_sheet_with_the_header_is_read_and_the_others_are_named() -> None:
     workbook.save(file)
     with sheets.read(file) as table:
         assert list(table) == [(2, "1", "Ani", "A")]
-        assert (table.sheet, table.other_sheets) == ("Kelas A", ["Sheet", "Kelas B"])
+        assert (table.sheets, table.other_sheets) == (["Kelas A"], [])
         assert [sheet.name for sheet in table.kept_sheets] == ["Kelas A", "Sheet", "Kelas B"]
-    with sheets.read(file, choice=sheets.Choice("Sheet")) as table:
-        assert (table.sheet, table.columns_problem) == ("Sheet", wording.NO_HEADER)
+    with sheets.read(file, choice=sheets.Choice(["Sheet"])) as table:
+        assert (table.sheets, table.columns_problem) == (["Sheet"], wording.NO_HEADER)
 
 
 def compound_file(*names: str) -> bytes:

@@ -161,7 +161,7 @@ def test_a_confirmation_of_more_than_10000_rows_is_refused(importer: Importer) -
     field = altered(
         genuine(importer),
         lambda text: json.dumps(
-            [*json.loads(text)[:1], [["", [1] * 10_002, columns]], *json.loads(text)[2:]], separators=(",", ":")
+            [*json.loads(text)[:2], [["", [1] * 10_002, columns]], *json.loads(text)[3:]], separators=(",", ":")
         ),
     )
     words = importer.refused(importer.site.post(SAVE, {"data": field}))

@@ -49,7 +49,20 @@ def equal(rows: int, nama: str, alamat: str) -> list[object]:
 def field(*sheets: Sequence[object], others: Sequence[str] = (), titles: Sequence[str] = ("", "", "")) -> str:
     """Return the field of a preview's form, packed as small as bz2 can."""
     has_all_cells = len(sheets) > 1 or bool(others) or len(titles) > 3
-    file = ["daftar.csv", sheets, others, [[0, 1, 2], titles], has_all_cells, [], [], [], [], False, ""]
+    file = [
+        "daftar.csv",
+        [sheet[0] for sheet in sheets],
+        sheets,
+        others,
+        [[0, 1, 2], titles],
+        has_all_cells,
+        [],
+        [],
+        [],
+        [],
+        False,
+        "",
+    ]
     text = json.dumps(file, ensure_ascii=False, separators=(",", ":"))
     return base64.urlsafe_b64encode(bz2.compress(text.encode())).decode()
 

@@ -11,7 +11,7 @@ from typing import NamedTuple, TypeAlias
 
 from mahasiswa.sheets.cells import Cell, RawRow, SheetRow, cell_text, is_blank
 from mahasiswa.sheets.cleaning import RowResult, clean_all
-from mahasiswa.sheets.columns import Columns
+from mahasiswa.sheets.columns import Columns, FieldColumns
 from mahasiswa.sheets.kept_sheets import Sheet
 from mahasiswa.sheets.reading import Choice, Table, table_of
 
@@ -27,7 +27,8 @@ class CarriedFile(NamedTuple):
     """The cells of a file, the repairs of a person, and the changes that the preview has shown."""
 
     name: str  # of the file; blank for pasted cells
-    sheets: list[Sheet]  # the sheet that is read comes first; without all cells, it has only NIM, Nama and Alamat
+    read_sheets: Sequence[str]  # the names of the sheets that are read; one blank name for CSV
+    sheets: list[Sheet]  # those that are read come first; without all cells, one of all NIMs, names and addresses
     other_sheets: list[str]  # the names of the sheets whose cells are not here
     columns: Columns
     has_all_cells: bool
@@ -38,14 +39,9 @@ class CarriedFile(NamedTuple):
     changed: Sequence[int] = ()
     versi: str = ""  # one digest of the records that the changed rows replace
 
-    @property
-    def sheet(self) -> str:
-        """The name of the sheet that is read; blank for CSV and pasted cells."""
-        return self.sheets[0].name
-
     def repairs(self) -> object:
         """Everything that a person can change in a preview."""
-        return self.sheet, self.columns.of_fields, dict(self.typed), self.accepted, self.fills_alamat
+        return self.read_sheets, self.columns.of_fields, dict(self.typed), self.accepted, self.fills_alamat
 
 
 class Repairs(NamedTuple):
@@ -68,43 +64,46 @@ class CleanedFile(NamedTuple):
     rows: list[SheetRow]
     results: list[RowResult]
     columns_problem: str = ""
+    remarks: Sequence[str] = ()  # sentences about the file
 
 
 def clean_table(table: Table, name: str) -> CleanedFile:
     """Read and clean all rows of a file with this name. Raises SheetError."""
     rows = list(table.rows)
-    if table.kept_sheets:
-        here = {sheet.name for sheet in table.kept_sheets}
-        others = [other for other in table.other_sheets if other not in here]
-        file = CarriedFile(name, table.kept_sheets, others, table.columns, has_all_cells=True)
-    else:
-        sheet = Sheet(table.sheet, raw_rows(rows))
-        file = CarriedFile(name, [sheet], table.other_sheets, table.columns, has_all_cells=False)
-    return CleanedFile(file, rows, clean_all(rows), table.columns_problem)
+    has_all_cells = bool(table.kept_sheets)
+    kept = table.kept_sheets or [Sheet("", raw_rows(rows))]
+    file = CarriedFile(name, table.sheets, kept, table.other_sheets, table.columns, has_all_cells)
+    return CleanedFile(file, rows, clean_all(rows, table.sheets), table.columns_problem, table.remarks)
 
 
 def clean_again(file: CarriedFile) -> CleanedFile:
     """Select the rows of a file as it is now, with its repairs, and clean them. Raises SheetError."""
     problem = ""
+    remarks: Sequence[str] = ()
     rows: Iterable[SheetRow]
     if file.has_all_cells:
-        table = table_of(file.sheets, file.other_sheets, Choice(columns=file.columns.of_fields))
-        file, problem, rows = file._replace(columns=table.columns), table.columns_problem, table.rows
+        table = _table_of(file, file.columns.of_fields)
+        file, problem, remarks = file._replace(columns=table.columns), table.columns_problem, table.remarks
+        rows = table.rows
     else:
         rows = ((number, *cells) for number, cells in file.sheets[0].rows)  # type: ignore[misc]  # three cells
     repaired = list(_with_typed(rows, file.typed))
-    return CleanedFile(file, repaired, clean_all(repaired), problem)
+    return CleanedFile(file, repaired, clean_all(repaired, file.read_sheets), problem, remarks)
+
+
+def _table_of(file: CarriedFile, columns: FieldColumns | None) -> Table:
+    return table_of(file.read_sheets, file.other_sheets, file.sheets, Choice(columns=columns))
 
 
 def repaired(cleaned: CleanedFile, repairs: Repairs) -> CarriedFile:
     """The file with a person's repairs. A text that equals the one in the preview is no change."""
     file, choice = cleaned.file, repairs.choice
-    if file.has_all_cells and choice.sheet is not None and choice.sheet != file.sheet:
-        chosen = [sheet for sheet in file.sheets if sheet.name == choice.sheet][:1]
-        if chosen:
-            sheets = chosen + [sheet for sheet in file.sheets if sheet is not chosen[0]]
-            table = table_of(sheets, file.other_sheets, Choice())
-            return CarriedFile(file.name, sheets, file.other_sheets, table.columns, has_all_cells=True)
+    chosen = [sheet for sheet in file.sheets if sheet.name in choice.sheets]
+    if file.has_all_cells and chosen and {sheet.name for sheet in chosen} != set(file.read_sheets):
+        names = [sheet.name for sheet in chosen]
+        sheets = chosen + [sheet for sheet in file.sheets if sheet.name not in names]
+        file = CarriedFile(file.name, names, sheets, file.other_sheets, file.columns, has_all_cells=True)
+        return file._replace(columns=_table_of(file, None).columns)
     if file.has_all_cells and choice.columns is not None:
         file = file._replace(columns=file.columns._replace(of_fields=choice.columns))
     changes = dict(file.typed)

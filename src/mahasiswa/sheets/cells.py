@@ -13,6 +13,9 @@ CELL_MAX_CHARACTERS = 131_072
 ROW_MAX_CELLS = 16_384
 """Maximum cells of a row, as in Excel."""
 
+SHEET_ROWS = 1 << 21
+"""The number of a row is its number in Excel, at most 1,048,576, plus this for each sheet that is read before its own."""
+
 SPREADSHEET_DIGITS = 15
 """Maximum digits of a number that a spreadsheet keeps. A longer number has lost its last ones."""
 
@@ -52,11 +55,17 @@ A plain tuple, because an import makes a million of them.
 has_digit = re.compile("[0-9]").search
 
 
+def row_name(number: int, sheets: Sequence[str] = ()) -> str:
+    """The name of a row in a sentence: `baris 4`, or `Kelas B, baris 4` if several sheets are read."""
+    sheet, row = divmod(number, SHEET_ROWS)
+    return f"{sheets[sheet]}, baris {row}" if len(sheets) > 1 else f"baris {row}"
+
+
 def is_blank(cells: Sequence[Cell]) -> bool:
-    """Whether no cell has a text. Raises TooBig if there are too many to look at."""
+    """Whether no cell has a text, which a Verbatim always has. Raises TooBig if there are too many to look at."""
     if len(cells) > ROW_MAX_CELLS:
         raise TooBig(wording.TOO_HEAVY)
-    return all(cell is None or (isinstance(cell, str) and (not cell or cell.isspace())) for cell in cells)
+    return all(cell is None or (type(cell) is str and (not cell or cell.isspace())) for cell in cells)
 
 
 def cell_text(cell: Cell) -> str:

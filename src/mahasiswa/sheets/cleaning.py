@@ -4,13 +4,14 @@ Rows that are not students, such as totals and signatures, and repetitions of a 
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from typing import NamedTuple, TypeAlias
 
 from mahasiswa import wording
 from mahasiswa.sheets.cell_rules import clean_nim, clean_text, is_decimal, is_ordinary_nim, is_ordinary_text
-from mahasiswa.sheets.cells import SheetRow, cell_text, is_blank
-from mahasiswa.sheets.columns import is_repeated_header
+from mahasiswa.sheets.cells import SheetRow, cell_text, is_blank, row_name
+from mahasiswa.sheets.columns import TITLES, is_repeated_header
 from mahasiswa.sheets.errors import SheetError
 from mahasiswa.sheets.non_students import NonStudents, is_skipped_nim
 
@@ -57,9 +58,13 @@ _NO_TEXTS = -1  # no hash has this value
 
 
 class Cleaner:
-    """Cleans rows one by one. It remembers each NIM, its row and a hash of its texts: 230 MB for a million rows."""
+    """Cleans rows one by one. It remembers each NIM, its row and a hash of its texts: 230 MB for a million rows.
 
-    def __init__(self) -> None:
+    `sheets` are the names of the sheets that are read, for sentences about another row.
+    """
+
+    def __init__(self, sheets: Sequence[str] = ()) -> None:
+        self._name_of = partial(row_name, sheets=sheets)
         self._seen: dict[str, tuple[int, int]] = {}  # the number of the first row and the hash of its texts, by NIM
         self._non_students = NonStudents()
 
@@ -80,6 +85,10 @@ class Cleaner:
                 yield CleanedRow(number, nim, nama, alamat)  # type: ignore[arg-type]  # both are str
             else:
                 yield self._clean_row(row)
+
+    def twice(self, nim: str, first: int, second: int) -> str:
+        """The problem of two rows with the same NIM."""
+        return wording.NIM_TWICE.format(nim=nim, first=self._name_of(first), second=self._name_of(second))
 
     def suspects(self) -> dict[int, str]:
         """Warnings by row number about NIMs that may have lost leading zeros. Call it after the last row.
@@ -112,25 +121,35 @@ class Cleaner:
         # A NIM counts even if the rest of its row is invalid: only a person can tell which of two rows is right.
         first, first_texts = self._seen.setdefault(nim, (number, texts)) if has_nim else (number, texts)
         if first != number and not problems and first_texts == texts:
-            reason = wording.SKIPPED_REPETITION.format(row=first)
+            reason = wording.SKIPPED_REPETITION.format(row=self._name_of(first))
             return SkippedRow(number, reason, (nim, nama or "", alamat or ""))
         if first != number:
-            problems.append(wording.NIM_TWICE.format(nim=nim, first=first, second=number))
+            problems.append(self.twice(nim, first, number))
         if problems:
             return InvalidRow(number, " ".join(problems), shown_cells, first if first != number else None)
         warnings = (wording.DECIMAL_NIM,) if is_decimal(nim) else ()
         return CleanedRow(number, nim, nama, alamat, tuple(cleaned), warnings)
 
 
-def clean_all(rows: Iterable[SheetRow]) -> list[RowResult]:
+def clean_all(rows: Iterable[SheetRow], sheets: Sequence[str] = ()) -> list[RowResult]:
     """Clean all rows of a file for the preview. Both rows of a NIM that occurs twice are invalid."""
-    cleaner = Cleaner()
+    cleaner = Cleaner(sheets)
     results = list(cleaner.clean(rows))
     suspects = cleaner.suspects()
     twins = {result.twin: result.number for result in results if isinstance(result, InvalidRow) and result.twin}
     if not suspects and not twins:
         return results
-    return [_reviewed(result, suspects, twins) if isinstance(result, CleanedRow) else result for result in results]
+
+    def reviewed(row: RowResult) -> RowResult:
+        """The row with the problems that are known only after the last row of the file."""
+        if isinstance(row, CleanedRow) and row.number in twins:
+            problem = cleaner.twice(row.nim, row.number, twins[row.number])
+            return InvalidRow(row.number, problem, (row.nim, row.nama or "", row.alamat or ""))
+        if isinstance(row, CleanedRow) and row.number in suspects:
+            return row._replace(warnings=(*row.warnings, suspects[row.number]))
+        return row
+
+    return list(map(reviewed, results))
 
 
 def clean_nims(rows: Iterable[SheetRow]) -> list[NimCell]:
@@ -154,17 +173,7 @@ def is_kept(nim: str) -> bool:
         return True
     problems: list[str] = []
     kept = clean_nim(nim, problems, []) == nim and not problems
-    return kept and not is_repeated_header((nim, *wording.HEADER[1:])) and not is_skipped_nim(nim)
-
-
-def _reviewed(row: CleanedRow, suspects: dict[int, str], twins: dict[int, int]) -> CleanedRow | InvalidRow:
-    """The row with the problems that are known only after the last row of the file."""
-    if row.number in twins:
-        problem = wording.NIM_TWICE.format(nim=row.nim, first=row.number, second=twins[row.number])
-        return InvalidRow(row.number, problem, (row.nim, row.nama or "", row.alamat or ""))
-    if row.number in suspects:
-        return row._replace(warnings=(*row.warnings, suspects[row.number]))
-    return row
+    return kept and not is_repeated_header((nim, *TITLES[1:])) and not is_skipped_nim(nim)
 
 
 def _is_digits(text: str) -> bool:

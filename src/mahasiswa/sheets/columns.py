@@ -43,6 +43,9 @@ FieldColumns: TypeAlias = tuple[int | None, int | None, int | None]
 
 IN_ORDER: FieldColumns = (0, 1, 2)
 
+TITLES = ("NIM", "Nama", "Alamat")
+"""The titles in our own files. An import recognises them, so they do not follow the wording of pages."""
+
 
 class Columns(NamedTuple):
     """The columns of a sheet: which one holds which field, and the titles of all of them."""
@@ -51,47 +54,69 @@ class Columns(NamedTuple):
     titles: list[str]
 
 
+class Selection(NamedTuple):
+    """The columns of a sheet, its rows, and sentences about what was found or is missing."""
+
+    columns: Columns
+    rows: Iterator[SheetRow]
+    remarks: Sequence[str] = ()
+
+
 def select_columns(
-    rows: Iterable[RawRow], chosen: FieldColumns | None = None, *, nim_only: bool = False
-) -> tuple[Columns, Iterator[SheetRow]]:
+    rows: Iterable[RawRow],
+    chosen: FieldColumns | None = None,
+    *,
+    nim_only: bool = False,
+    first_sheet: Columns | None = None,
+) -> Selection:
     """The columns, and the NIM, Nama and Alamat of each row that is not blank.
 
     The columns are those that a person has chosen, or those that the header names. Without a header they are the first
-    three. With `nim_only` the header needs no other column, and Nama and Alamat are left blank. A sheet without a header
-    may then also have one column, or one row of NIMs.
+    three. With `nim_only` the header needs no other column, and Alamat is left blank. A sheet without a header may then
+    also have one column, or one row of NIMs. If another sheet was read before, this one may be blank, and has the columns
+    of the first sheet if it has the same titles or none.
 
     Raises SheetError if the rows are all blank or too wide, and ColumnsUnclear if a column cannot be found.
     """
     rows = iter(rows)
     top = list(islice((row for row in rows if not is_blank(row[1])), HEADER_WITHIN_ROWS))
+    if not top and first_sheet:
+        return Selection(first_sheet, iter(()))
     if not top:
         raise SheetError(wording.EMPTY)
     header = next((index for index, (_, row) in enumerate(top) if is_header(row, nim_only=nim_only)), None)
     if header is None and chosen is not None:
         header = next((index for index, (_, row) in enumerate(top) if _headings(row)), None)
     titles = _titles(top[header or 0][1])
+    if nim_only and header is None and len(top) == 1:
+        number, row = top[0]
+        cells: list[SheetRow] = [(number, cell, None, None) for cell in row if not is_blank((cell,))]
+        return Selection(Columns((0, None, None), titles), iter(cells))
     if chosen is not None:
-        columns = Columns(_checked(chosen, titles), titles)
+        of_fields = _checked(chosen, titles)
+    elif first_sheet and (header is None or titles == first_sheet.titles):
+        of_fields = first_sheet.of_fields
     elif header is not None:
-        columns = Columns(_columns_of(top[header][1], titles), titles)
+        of_fields = _columns_of(top[header][1], titles)
     else:
-        found = {field for _, row in top for field, _, _ in _headings(row)}
-        if found:
-            problem = wording.NO_OTHER_COLUMN if found == {"nim"} else wording.NO_NIM_COLUMN
-            row = next(row for _, row in top if _headings(row))
-            raise ColumnsUnclear(problem, _titles(row), _first_columns(row))
-        if nim_only and len(top) == 1:
-            number, row = top[0]
-            cells: list[SheetRow] = [(number, cell, None, None) for cell in row if not is_blank((cell,))]
-            return Columns((0, None, None), titles), iter(cells)
-        width = max(_width(row) for _, row in top)
-        if width != len(Mahasiswa._fields) and not (nim_only and width == 1):
-            raise ColumnsUnclear(wording.NO_NIM_HEADER if nim_only else wording.NO_HEADER, titles)
-        columns = Columns(IN_ORDER, titles)
+        of_fields = _columns_without_header([row for _, row in top], nim_only=nim_only)
     if nim_only:
-        columns = columns._replace(of_fields=(columns.of_fields[0], None, None))
+        of_fields = (*of_fields[:2], None)
     first = 0 if header is None else header + 1
-    return columns, _selected(chain(top[first:], rows), columns.of_fields)
+    return Selection(Columns(of_fields, titles), _selected(chain(top[first:], rows), of_fields))
+
+
+def _columns_without_header(rows: Sequence[Sequence[Cell]], *, nim_only: bool) -> FieldColumns:
+    """The first three columns. Raises ColumnsUnclear if there are more or fewer, or if a title stands alone."""
+    found = {field for row in rows for field, _, _ in _headings(row)}
+    if found:
+        problem = wording.NO_OTHER_COLUMN if found == {"nim"} else wording.NO_NIM_COLUMN
+        row = next(row for row in rows if _headings(row))
+        raise ColumnsUnclear(problem, _titles(row), _first_columns(row))
+    width = max(map(_width, rows))
+    if width != len(Mahasiswa._fields) and not (nim_only and width == 1):
+        raise ColumnsUnclear(wording.NO_NIM_HEADER if nim_only else wording.NO_HEADER, _titles(rows[0]))
+    return IN_ORDER
 
 
 def is_header(row: Iterable[object], *, nim_only: bool = False) -> bool:

@@ -13,9 +13,10 @@ from collections.abc import Callable, Sequence
 from mahasiswa.record import Mahasiswa
 from mahasiswa.sheets.cells import RawRow, Verbatim, has_digit
 from mahasiswa.sheets.cleaning import is_kept
+from mahasiswa.sheets.columns import TITLES
 
-START = codecs.BOM_UTF8 + b"NIM;Nama;Alamat\r\n"
-"""The first bytes of each of our exports. An import recognises them, so they do not follow the wording of pages."""
+START = codecs.BOM_UTF8 + ";".join(TITLES).encode() + b"\r\n"
+"""The first bytes of each of our exports, by which an import recognises them."""
 
 GUARD = "'"
 

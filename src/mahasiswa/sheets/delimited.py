@@ -9,11 +9,11 @@ from contextlib import contextmanager
 from functools import partial
 from itertools import chain, islice
 from threading import Event
-from typing import BinaryIO, NamedTuple, TypeVar
+from typing import BinaryIO, TypeVar
 
 from mahasiswa import wording
-from mahasiswa.sheets.cells import CELL_MAX_CHARACTERS, ROW_MAX_CELLS, BadCell, Cell, RawRow, is_blank
-from mahasiswa.sheets.columns import is_header
+from mahasiswa.sheets.cells import CELL_MAX_CHARACTERS, ROW_MAX_CELLS, BadCell, Cell, RawRow, Verbatim, is_blank
+from mahasiswa.sheets.columns import TITLES, is_header
 from mahasiswa.sheets.csv_form import START, read_row
 from mahasiswa.sheets.errors import SheetError, Stopped, TooBig
 from mahasiswa.sheets.file_kind import SAMPLE_BYTES, STEP_BYTES, encoding_of
@@ -32,15 +32,8 @@ _SEPARATORS = ";\t,"
 _END = "\0the end of the file\0"
 
 
-class Delimited(NamedTuple):
-    """The rows of a text. Those of our own export are without the header, and their cells are NIM, Nama and Alamat."""
-
-    rows: Iterator[RawRow]
-    is_export: bool = False
-
-
 @contextmanager
-def read_csv(file: BinaryIO, *, max_lines: int | None = None, stop: Event | None = None) -> Iterator[Delimited]:
+def read_csv(file: BinaryIO, *, max_lines: int | None = None, stop: Event | None = None) -> Iterator[Iterator[RawRow]]:
     """The rows of a seekable CSV file, in bounded memory. The file stays open.
 
     Raises SheetError, at once or while the rows are read, and Stopped after `stop` was set.
@@ -53,7 +46,7 @@ def read_csv(file: BinaryIO, *, max_lines: int | None = None, stop: Event | None
     lines = _watched(iter(partial(text.readline, ROW_MAX_CHARACTERS), ""), max_lines, stop)
     try:
         sample = _sample(text)
-        yield Delimited(_export_rows(lines) if is_export else _rows(lines, sample), is_export)
+        yield _export_rows(lines) if is_export else _rows(lines, sample)
     finally:
         text.detach()
 
@@ -114,6 +107,7 @@ def _instructed(sample: str) -> str | None:
 def _export_rows(lines: Iterator[str]) -> Iterator[RawRow]:
     """The rows of our own export, which another program may have changed."""
     next(lines)
+    yield 1, tuple(map(Verbatim, TITLES))
     for number, cells, row_lines in _csv_rows(lines, ";", 2):
         if cells and (cells[0] or not is_blank(cells)):
             yield read_row(number, cells, row_lines)

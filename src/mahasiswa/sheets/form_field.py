@@ -43,17 +43,18 @@ def dump(cleaned: CleanedFile) -> tuple[CarriedFile, str]:
     """
     file = cleaned.file
     if file.has_all_cells:
-        others = [*file.other_sheets, *(sheet.name for sheet in file.sheets[1:])]
-        only_this = file._replace(sheets=file.sheets[:1], other_sheets=others)
-        for smaller in (file, only_this):
+        count = len(file.read_sheets)
+        others = [*file.other_sheets, *(sheet.name for sheet in file.sheets[count:])]
+        only_read = file._replace(sheets=file.sheets[:count], other_sheets=others)
+        for smaller in (file, only_read):
             packed = _packed(smaller)
             if len(packed) <= KEPT_MAX_PACKED_BYTES:
                 return smaller, _field(packed)
         if cleaned.columns_problem:
             raise SheetError(cleaned.columns_problem)
         # The typed texts are in these cells already.
-        sheet = Sheet(file.sheet, raw_rows(cleaned.rows))
-        file = only_this._replace(sheets=[sheet], has_all_cells=False, typed={})
+        sheet = Sheet("", raw_rows(cleaned.rows))
+        file = only_read._replace(sheets=[sheet], has_all_cells=False, typed={})
     field = _field(_packed(file))
     if len(field) + OTHER_FIELDS_BYTES > MAX_CONFIRMED_BYTES:
         raise _too_large()
@@ -118,6 +119,7 @@ def _values_of(file: CarriedFile) -> list[object]:
     shown = [_steps(numbers) for numbers in (sorted(file.accepted), file.new, file.changed)]
     return [
         file.name,
+        list(file.read_sheets),
         sheets,
         file.other_sheets,
         file.columns,
@@ -131,10 +133,11 @@ def _values_of(file: CarriedFile) -> list[object]:
 
 def _file_of(values: Any) -> CarriedFile:  # noqa: ANN401 - a value of JSON
     """Check each value. Raises ValueError or TypeError."""
-    name, sheets, others, (of_fields, titles), has_all_cells, typed, *shown, fills_alamat, versi = values
+    name, read_sheets, sheets, others, (of_fields, titles), has_all_cells, typed, *shown, fills_alamat, versi = values
     accepted, new, changed = (_numbers(steps, UPLOAD_MAX_ROWS) for steps in shown)
     file = CarriedFile(
         _text(name, NAME_MAX_CHARACTERS),
+        _texts(read_sheets, MAX_SHEETS, NAME_MAX_CHARACTERS),
         [_sheet_of(*sheet) for sheet in sheets],
         _texts(others, MAX_SHEETS, NAME_MAX_CHARACTERS),
         Columns(_field_columns(*of_fields), _texts(titles, MAX_TITLES, TITLE_MAX_CHARACTERS)),
@@ -148,6 +151,8 @@ def _file_of(values: Any) -> CarriedFile:  # noqa: ANN401 - a value of JSON
     )
     most_rows = KEPT_MAX_CELLS if file.has_all_cells else UPLOAD_MAX_ROWS
     widths = {len(cells) for _, rows in file.sheets for _, cells in rows}
+    names = [sheet.name for sheet in file.sheets]
+    _require(file.read_sheets and (not file.has_all_cells or names[: len(file.read_sheets)] == file.read_sheets))
     _require(1 <= len(file.sheets) <= MAX_SHEETS and sum(len(rows) for _, rows in file.sheets) <= most_rows)
     _require(file.has_all_cells or (len(file.sheets) == 1 and widths <= {len(Mahasiswa._fields)}))
     return file

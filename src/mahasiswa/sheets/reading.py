@@ -1,20 +1,20 @@
 """Reads a spreadsheet file of any kind, which it recognises by the content and not by the name."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import chain, islice
 from threading import Event
-from typing import BinaryIO, cast
+from typing import BinaryIO
 
 from mahasiswa import wording
-from mahasiswa.sheets.cells import RawRow, SheetRow
-from mahasiswa.sheets.columns import IN_ORDER, Columns, FieldColumns, select_columns
+from mahasiswa.sheets.cells import SHEET_ROWS, RawRow, SheetRow
+from mahasiswa.sheets.columns import Columns, FieldColumns, Selection, select_columns
 from mahasiswa.sheets.delimited import CHECK_LINES, read_csv, read_pasted
 from mahasiswa.sheets.errors import ColumnsUnclear, SheetError, Stopped, TooBig
 from mahasiswa.sheets.file_kind import is_workbook
 from mahasiswa.sheets.kept_sheets import KeepingBudget, Sheet
-from mahasiswa.sheets.workbook import read_workbook
+from mahasiswa.sheets.workbook import Workbook, read_workbook
 
 UPLOAD_MAX_BYTES = 16 << 20
 """Maximum size of a file that is uploaded."""
@@ -50,30 +50,33 @@ COMMAND_LINE = ReadLimits(file_bytes=None, rows=None, lines=None, output_bytes=N
 
 @dataclass(frozen=True)
 class Choice:
-    """The sheet and the columns that a person has chosen. If one is None, the program finds it.
+    """The sheets and the columns that a person has chosen. If there are none, the program finds them.
 
-    With `nim_only` no other column is needed, and Nama and Alamat are left blank.
+    With `nim_only` no other column is needed, and Alamat is left blank.
     """
 
-    sheet: str | None = None
+    sheets: Sequence[str] = ()
     columns: FieldColumns | None = None
     nim_only: bool = False
 
 
 @dataclass(frozen=True)
 class Table:
-    """The rows of a file, read one by one, and the columns and the sheet that they come from.
+    """The rows of one or several sheets, read one by one, and the columns of the first sheet.
 
-    `kept_sheets` has all cells of a small file; the sheet that is read comes first. `other_sheets` are the names of all
-    other sheets. If the columns could not be found, `columns_problem` is the reason, and there are no rows.
+    A row of the sheet `sheets[n]` has the number that Excel shows, plus n times SHEET_ROWS. `kept_sheets` has all cells
+    of a small file; the sheets that are read come first. `other_sheets` are the names of the sheets that are neither read nor kept.
+    If the columns could not be found, `columns_problem` is the reason, and there are no rows. `remarks` are sentences
+    about the file.
     """
 
     columns: Columns
     rows: Iterator[SheetRow]
-    sheet: str = ""
+    sheets: Sequence[str] = ("",)
     other_sheets: list[str] = field(default_factory=list)
     kept_sheets: list[Sheet] = field(default_factory=list)
     columns_problem: str = ""
+    remarks: tuple[str, ...] = ()
 
     def __iter__(self) -> Iterator[SheetRow]:
         if self.columns_problem:
@@ -97,62 +100,88 @@ def read(
     if limits.file_bytes is not None and size > limits.file_bytes:
         raise TooBig(wording.TOO_LARGE.format(limit=wording.size(limits.file_bytes)))
     if not is_workbook(file):
-        with read_csv(file, max_lines=limits.lines, stop=stop) as text:
-            if text.is_export:
-                rows = cast("Iterator[SheetRow]", ((number, *cells) for number, cells in text.rows))
-                yield Table(Columns(IN_ORDER, list(wording.HEADER)), _at_most(limits.rows, rows, stop))
-            else:
-                yield _table(text.rows, limits, stop, choice)
+        with read_csv(file, max_lines=limits.lines, stop=stop) as rows:
+            yield _table(Workbook([""], [], iter([("", rows)])), limits, stop, choice)
         return
     with read_workbook(
         file,
-        max_rows=limits.rows,
         output_bytes=limits.output_bytes,
         memory_bytes=limits.memory_bytes,
         seconds=limits.seconds,
-        keep_all_cells=limits.keeps_all_cells,
-        sheet=choice.sheet,
-        columns=choice.columns,
+        all_sheets=limits.keeps_all_cells,
+        sheets=choice.sheets,
         nim_only=choice.nim_only,
         stop=stop,
     ) as workbook:
-        if workbook.selected:
-            columns, selected = workbook.selected
-            yield Table(columns, _at_most(limits.rows, selected, stop), workbook.sheet, workbook.other_sheets)
-        else:
-            yield table_of(workbook.kept_sheets, workbook.other_sheets, choice, limits, stop)
+        yield _table(workbook, limits, stop, choice)
 
 
 def read_text(text: str, limits: ReadLimits = WEB, stop: Event | None = None, choice: Choice | None = None) -> Table:
     """The rows of cells that were pasted from a spreadsheet. Raises as `read` does."""
     choice = choice or Choice()
     rows = read_pasted(text, max_lines=limits.lines, stop=stop, nim_only=choice.nim_only)
-    return _table(rows, limits, stop, choice)
+    return _table(Workbook([""], [], iter([("", rows)])), limits, stop, choice)
 
 
 def table_of(
-    sheets: list[Sheet],
-    other_sheets: list[str],
+    names: Sequence[str],
+    other_names: list[str],
+    kept: list[Sheet],
     choice: Choice,
-    limits: ReadLimits = WEB,
-    stop: Event | None = None,
+    max_rows: int | None = UPLOAD_MAX_ROWS,
 ) -> Table:
-    """The rows of the first of these sheets, which have all their cells."""
-    first = sheets[0]
+    """The rows of the sheets with these names, which are the first of those that have all their cells."""
+    selections: list[Selection] = []
     try:
-        columns, rows = select_columns(first.rows, choice.columns, nim_only=choice.nim_only)
+        selections += _selections(kept[: len(names)], choice)
     except ColumnsUnclear as error:
         unclear = Columns(choice.columns or error.of_fields, error.titles)
-        return Table(unclear, iter(()), first.name, other_sheets, sheets, str(error))
-    return Table(columns, _at_most(limits.rows, rows, stop), first.name, other_sheets, sheets)
+        return Table(unclear, iter(()), names, other_names, kept, str(error))
+    rows = _at_most(max_rows, _numbered(selections), None)
+    remarks = tuple(dict.fromkeys(remark for selection in selections for remark in selection.remarks))
+    return Table(selections[0].columns, rows, names, other_names, kept, remarks=remarks)
 
 
-def _table(rows: Iterator[RawRow], limits: ReadLimits, stop: Event | None, choice: Choice) -> Table:
-    kept, fit = KeepingBudget().take(rows) if limits.keeps_all_cells else ([], False)
-    if fit:
-        return table_of([Sheet("", kept)], [], choice, limits, stop)
-    columns, selected = select_columns(chain(kept, rows), choice.columns, nim_only=choice.nim_only)
-    return Table(columns, _at_most(limits.rows, selected, stop))
+def _table(workbook: Workbook, limits: ReadLimits, stop: Event | None, choice: Choice) -> Table:
+    names, others, sheets = workbook
+    budget, kept = KeepingBudget(), list[Sheet]()
+    unfinished: list[tuple[str, Iterator[RawRow]]] = []
+    for name, rows in sheets if limits.keeps_all_cells else ():
+        taken, fits = budget.take(rows)
+        if not fits:
+            unfinished.append((name, chain(taken, rows)))
+            break
+        kept.append(Sheet(name, taken))
+    if len(kept) >= len(names):
+        here = {sheet.name for sheet in kept}
+        return table_of(names, [name for name in others if name not in here], kept, choice, limits.rows)
+    selections = _selections(islice(chain(kept, unfinished, sheets), len(names)), choice)
+    first = next(selections)
+    rows_of_all = _at_most(limits.rows, _numbered(chain([first], selections)), stop)
+    return Table(first.columns, rows_of_all, names, others, remarks=tuple(first.remarks))
+
+
+def _selections(sheets: Iterable[tuple[str, Iterable[RawRow]]], choice: Choice) -> Iterator[Selection]:
+    """The columns and the rows of each sheet. A sheet with the titles of the first one, or without any, has its columns."""
+    first: Columns | None = None
+    for name, rows in sheets:
+        try:
+            selection = select_columns(rows, choice.columns, nim_only=choice.nim_only, first_sheet=first)
+        except ColumnsUnclear as error:
+            if first is None:
+                raise
+            problem = wording.IN_SHEET.format(sheet=name, problem=error)
+            raise ColumnsUnclear(problem, first.titles, first.of_fields) from error
+        first = first or selection.columns
+        yield selection
+
+
+def _numbered(selections: Iterable[Selection]) -> Iterator[SheetRow]:
+    for index, selection in enumerate(selections):
+        if index:
+            yield from ((index * SHEET_ROWS + number, *cells) for number, *cells in selection.rows)  # type: ignore[misc]  # three cells
+        else:
+            yield from selection.rows
 
 
 def _at_most(limit: int | None, rows: Iterator[SheetRow], stop: Event | None) -> Iterator[SheetRow]:

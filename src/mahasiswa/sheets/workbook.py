@@ -12,15 +12,13 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, BinaryIO, NamedTuple
 
 from mahasiswa import wording
-from mahasiswa.sheets.cells import SheetRow, cell_from_json
-from mahasiswa.sheets.columns import Columns, FieldColumns
+from mahasiswa.sheets.cells import RawRow, cell_from_json
 from mahasiswa.sheets.errors import SheetError, Stopped, TooBig
-from mahasiswa.sheets.kept_sheets import Sheet
 
 LINE_MAX_BYTES = 8 << 20
 
@@ -31,49 +29,40 @@ _CHILD_VARIABLES = ("PYTHONPATH", "PYTHONHOME", "PYTHONDONTWRITEBYTECODE", "PATH
 
 
 class Workbook(NamedTuple):
-    """The sheet that is read. Either its columns are selected, or `kept_sheets` have all cells, this sheet first."""
+    """The sheets of a workbook by their names: those that are to be read come first."""
 
-    sheet: str
-    other_sheets: list[str]  # the names of all other sheets
-    selected: tuple[Columns, Iterator[SheetRow]] | None
-    kept_sheets: list[Sheet]
+    names: list[str]
+    other_names: list[str]
+    sheets: Iterator[tuple[str, Iterator[RawRow]]]  # each must be read before the next
 
 
 @contextmanager
 def read_workbook(
     file: BinaryIO,
     *,
-    max_rows: int | None,
     output_bytes: int | None,
     memory_bytes: int,
     seconds: float,
-    keep_all_cells: bool,
-    sheet: str | None = None,
-    columns: FieldColumns | None = None,
+    all_sheets: bool,
+    sheets: Sequence[str] = (),
     nim_only: bool = False,
     stop: threading.Event | None = None,
 ) -> Iterator[Workbook]:
     """The rows of an xlsx, xls or ods file. The child process ends with this context, or soon after `stop` is set.
 
-    With `keep_all_cells`, all cells of a small workbook are read. `sheet` and `columns` are a person's choice. `seconds` limits
-    only the time in which the child is waited for. Raises SheetError, at once or while the rows are read, and Stopped after `stop`
-    was set.
+    `sheets` are a person's choice. With `all_sheets` the others follow. `seconds` limits only the time in which the child
+    is waited for. Raises SheetError, at once or while the rows are read, and Stopped after `stop` was set.
     """
     stop = stop or threading.Event()
+    choice = json.dumps([all_sheets, list(sheets), nim_only])
     with (
         _with_descriptor(file) as real,
-        _child(
-            real, memory_bytes, seconds, max_rows, json.dumps([keep_all_cells, sheet, columns, nim_only])
-        ) as process,
+        _child(real, memory_bytes, seconds, choice) as process,
         _killed_after(stop, process),
     ):
         messages = _messages(process, seconds, output_bytes, stop)
         head = next(messages)
-        if head["columns"]:
-            selected = Columns(*head["columns"]), _rows(messages)
-            yield Workbook(head["sheet"], head["others"], selected, [])
-        else:
-            yield Workbook(head["sheet"], head["others"], None, _sheets(messages))
+        yield Workbook(head["names"], head["others"], _sheets(messages))
 
 
 @contextmanager
@@ -93,14 +82,12 @@ def _with_descriptor(file: BinaryIO) -> Iterator[BinaryIO]:
 
 
 @contextmanager
-def _child(
-    file: BinaryIO, memory_bytes: int, seconds: float, max_rows: int | None, choice: str
-) -> Iterator[subprocess.Popen[bytes]]:
-    limits = (str(memory_bytes), str(int(seconds) + 1), str(max_rows or 0), choice)
+def _child(file: BinaryIO, memory_bytes: int, seconds: float, choice: str) -> Iterator[subprocess.Popen[bytes]]:
+    arguments = (str(memory_bytes), str(int(seconds) + 1), choice)
     # -P: take no module from the directory in which the service was started.
-    command = (sys.executable, "-P", "-m", "mahasiswa.sheets.workbook_child", *limits)
+    command = (sys.executable, "-P", "-m", "mahasiswa.sheets.workbook_child", *arguments)
     environment = {name: os.environ[name] for name in _CHILD_VARIABLES if name in os.environ}
-    with subprocess.Popen(  # noqa: S603 - our own module, with three numbers and JSON
+    with subprocess.Popen(  # noqa: S603 - our own module, with two numbers and JSON
         command, stdin=file.fileno(), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment
     ) as process:
         try:
@@ -178,17 +165,12 @@ def _error_of_ended(process: subprocess.Popen[bytes], *, ready: bool) -> Excepti
     return TooBig(wording.TOO_HEAVY)
 
 
-def _rows(batches: Iterator[Any]) -> Iterator[SheetRow]:
-    for batch in batches:
-        for number, nim, nama, alamat in batch:
-            yield number, cell_from_json(nim), cell_from_json(nama), cell_from_json(alamat)
+def _sheets(messages: Iterator[Any]) -> Iterator[tuple[str, Iterator[RawRow]]]:
+    for name in messages:
+        yield name, _rows(messages)
 
 
-def _sheets(messages: Iterator[Any]) -> list[Sheet]:
-    sheets: list[Sheet] = []
-    for message in messages:
-        if isinstance(message, dict):
-            sheets.append(Sheet(message["sheet"], []))
-        else:
-            sheets[-1].rows.extend((number, list(map(cell_from_json, cells))) for number, cells in message)
-    return sheets
+def _rows(messages: Iterator[Any]) -> Iterator[RawRow]:
+    while batch := next(messages):
+        for number, cells in batch:
+            yield number, list(map(cell_from_json, cells))

@@ -1,13 +1,13 @@
-"""The child process that reads one workbook: `python -m mahasiswa.sheets.workbook_child MEMORY SECONDS ROWS CHOICE`.
+"""The child process that reads one workbook: `python -m mahasiswa.sheets.workbook_child MEMORY SECONDS CHOICE`.
 
-The first arguments are limits: bytes of memory, seconds of CPU time, and rows (0 is no limit). CHOICE is JSON: whether
-all cells of a small workbook are wanted, and the sheet and the columns that a person has chosen, or null. Standard input
-is the workbook, a file. Standard output is one message a line, JSON in ASCII:
+The first arguments are limits: bytes of memory and seconds of CPU time. CHOICE is JSON: whether all sheets are wanted,
+the sheets that a person has chosen, and whether only NIMs are read. Standard input is the workbook, a file. Standard output
+is one message a line, JSON in ASCII:
 
 - `"ready"`, when Python has started;
-- `{"sheet": "…", "others": ["…"], "columns": [[0, 1, 2], ["NIM", …]]}`, then lists of rows `[number, nim, nama, alamat]`;
-- or the same with `"columns": null`, then for each sheet `{"sheet": "…"}` and lists of rows `[number, [cell, …]]`;
-- `"end"`, or at any time after `"ready"` `{"error": "…", "too_big": false}` instead of all the rest.
+- `{"names": ["…"], "others": ["…"]}`: the sheets that are to be read, and the others;
+- for each sheet its name, lists of rows `[number, [cell, …]]` without the blank ones, and an empty list;
+- `"end"` instead of a name, or at any time after `"ready"` `{"error": "…", "too_big": false}` instead of all the rest.
 
 A cell is a string, a number, a boolean, null, or `[kind, text]` for a BadCell. The tables of a web page are one sheet.
 """
@@ -20,8 +20,8 @@ import os
 import sys
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cache, partial
-from typing import Any, BinaryIO, TypeAlias
+from functools import cache
+from typing import BinaryIO, TypeAlias
 
 from python_calamine import (
     CalamineError,
@@ -34,12 +34,12 @@ from python_calamine import (
 
 from mahasiswa import wording
 from mahasiswa.sheets.cell_marks import Mark, Marks, cell_marks
-from mahasiswa.sheets.cells import CELL_MAX_CHARACTERS, FIRST_INEXACT, BadCell, Cell, RawRow
-from mahasiswa.sheets.columns import HEADER_WITHIN_ROWS, FieldColumns, is_header, select_columns
+from mahasiswa.sheets.cells import CELL_MAX_CHARACTERS, FIRST_INEXACT, BadCell, Cell, RawRow, is_blank
+from mahasiswa.sheets.columns import HEADER_WITHIN_ROWS, is_header
 from mahasiswa.sheets.errors import SheetError, TooBig
 from mahasiswa.sheets.file_kind import is_compound, is_html, is_zip
 from mahasiswa.sheets.html_table import html_rows
-from mahasiswa.sheets.kept_sheets import MAX_SHEETS, NAME_MAX_CHARACTERS, KeepingBudget
+from mahasiswa.sheets.kept_sheets import MAX_SHEETS, NAME_MAX_CHARACTERS
 
 try:
     import resource
@@ -47,27 +47,19 @@ except ImportError:  # Windows has none; only the parent's deadline holds there
     resource = None  # type: ignore[assignment]
 
 _Value: TypeAlias = int | float | str | bool | dt.time | dt.date | dt.datetime | dt.timedelta
-BATCH_ROWS = 1000
-BATCH_CHARACTERS = 1 << 16
-"""Maximum length of a batch, without its last row. The service decodes it in one call, in which no other thread runs."""
+BATCH_SIZE = 1 << 16
+"""Maximum cells and characters of a batch, without its last row. The service decodes it in one call, in which no other
+thread runs."""
 
 
 def main() -> None:
-    memory_bytes, seconds, max_rows = map(int, sys.argv[1:4])
-    keep_all_cells, chosen_sheet, chosen_columns, nim_only = json.loads(sys.argv[4])
+    memory_bytes, seconds = map(int, sys.argv[1:3])
+    all_sheets, chosen, nim_only = json.loads(sys.argv[3])
     _limit(memory_bytes, seconds)
     _send("ready")
     try:
         with os.fdopen(0, "rb") as file:
-            _read(
-                file,
-                max_rows,
-                memory_bytes,
-                keep_all_cells=keep_all_cells,
-                chosen_sheet=chosen_sheet,
-                chosen_columns=chosen_columns,
-                nim_only=nim_only,
-            )
+            _read(file, memory_bytes, all_sheets=all_sheets, chosen=chosen, nim_only=nim_only)
     except SheetError as error:
         _send({"error": str(error), "too_big": isinstance(error, TooBig)})
     except MemoryError:
@@ -91,46 +83,28 @@ def _limit(memory_bytes: int, seconds: int) -> None:
             resource.setrlimit(kind, (limit, limit))
 
 
-def _read(
-    file: BinaryIO,
-    max_rows: int,
-    memory_bytes: int,
-    *,
-    keep_all_cells: bool,
-    chosen_sheet: str | None,
-    chosen_columns: FieldColumns | None,
-    nim_only: bool,
-) -> None:
-    rows_of: Callable[[str], Iterator[RawRow]]
+def _read(file: BinaryIO, memory_bytes: int, *, all_sheets: bool, chosen: Sequence[str], nim_only: bool) -> None:
     if is_html(file):
         rows: list[RawRow] = list(html_rows(file))
         if not rows:
             raise SheetError(wording.WEB_PAGE)
-        name, others, rows_of = "", [], lambda _: iter(rows)
-    else:
-        _refuse_huge_archive(file, memory_bytes)
-        workbook = _open(file)
-        # Each of these reads the XML of a sheet, which takes most of the time.
-        sheet_of, marks_of = cache(workbook.get_sheet_by_name), cache(partial(cell_marks, file))
-        visible = _visible_sheets(workbook)
-        name = chosen_sheet if chosen_sheet in visible else _choose_sheet(visible, sheet_of, nim_only=nim_only)
-        others = [other for other in visible if other != name]
-        rows_of = partial(_rows_of_sheet, sheet_of, marks_of)
-    budget = KeepingBudget()
-    cells, fit = budget.take(rows_of(name)) if keep_all_cells else ([], False)
-    if fit:
-        _send({"sheet": name, "others": others, "columns": None})
-        while fit:
-            _send({"sheet": name})
-            _send_rows(cells)
-            if not others:
-                return
-            name = others.pop(0)
-            cells, fit = budget.take(rows_of(name))
+        _send({"names": [""], "others": []})
+        _send_sheet("", rows)
         return
-    columns, selected = select_columns(rows_of(name), chosen_columns, nim_only=nim_only)
-    _send({"sheet": name, "others": others, "columns": columns})
-    _send_rows(selected, max_rows)
+    _refuse_huge_archive(file, memory_bytes)
+    workbook = _open(file)
+    # This reads the XML of a sheet, which takes most of the time.
+    sheet_of = cache(workbook.get_sheet_by_name)
+    visible = _visible_sheets(workbook)
+    names = [name for name in visible if name in chosen] or [_choose_sheet(visible, sheet_of, nim_only=nim_only)]
+    others = [name for name in visible if name not in names]
+    _send({"names": names, "others": others})
+    for name in names + others if all_sheets else names:
+        try:
+            rows_of_sheet = _numbered(sheet_of(name), cell_marks(file, name))
+        except CalamineError as error:
+            raise SheetError(wording.DAMAGED) from error
+        _send_sheet(name, rows_of_sheet)
 
 
 def _open(file: BinaryIO) -> CalamineWorkbook:
@@ -142,15 +116,6 @@ def _open(file: BinaryIO) -> CalamineWorkbook:
         if _is_encrypted(file):
             raise SheetError(wording.PASSWORD) from error
         raise SheetError(wording.NOT_A_SPREADSHEET) from error
-
-
-def _rows_of_sheet(
-    sheet_of: Callable[[str], CalamineSheet], marks_of: Callable[[str], Marks], name: str
-) -> Iterator[RawRow]:
-    try:
-        return _numbered(sheet_of(name), marks_of(name))
-    except CalamineError as error:
-        raise SheetError(wording.DAMAGED) from error
 
 
 def _refuse_huge_archive(file: BinaryIO, memory_bytes: int) -> None:
@@ -229,20 +194,21 @@ def _marked(cell: Cell, mark: Mark) -> Cell:
     return cell
 
 
-def _send_rows(rows: Iterable[tuple[Any, ...]], max_rows: int = 0) -> None:
-    batch: list[object] = []
-    characters = 0
-    for count, row in enumerate(rows, 1):
-        if max_rows and count > max_rows:
-            raise TooBig(wording.TOO_MANY_ROWS.format(limit=wording.number(max_rows)))
+def _send_sheet(name: str, rows: Iterable[RawRow]) -> None:
+    _send(name)
+    batch: list[RawRow] = []
+    size = 0
+    for row in rows:
+        if is_blank(row[1]):
+            continue
         batch.append(row)
-        cells = row[1] if len(row) == 2 else row
-        characters += sum(len(cell) for cell in cells if isinstance(cell, str))
-        if len(batch) == BATCH_ROWS or characters > BATCH_CHARACTERS:
+        size += len(row[1]) + sum(len(cell) for cell in row[1] if isinstance(cell, str))
+        if size > BATCH_SIZE:
             _send(batch)
-            batch, characters = [], 0
+            batch, size = [], 0
     if batch:
         _send(batch)
+    _send([])
 
 
 def _send(message: object) -> None:

@@ -142,6 +142,7 @@ class PreviewView:
         budget.fits(COLUMN_MARKUP * len(titles))
         self.titles = [title if budget.fits(0, title, title, title) else "" for title in titles]
         """The titles of the columns, blank if they do not fit."""
+        self.read_sheets = self._names(self.file.read_sheets)
         self.kept_sheets = self._names(sheet.name for sheet in self.file.sheets)
         self.other_sheets = self._names(self.file.other_sheets)
         self.noticed = self._noticed()
@@ -159,7 +160,9 @@ class PreviewView:
     def problem(self) -> str:
         """The reason why no row can be saved. It is empty if the list already has all records of the file."""
         if not self.total_rows:
-            is_template = self.file.sheet == wording.TEMPLATE_SHEET and self.file.columns.titles == list(wording.HEADER)
+            is_template = self.file.read_sheets == [wording.TEMPLATE_SHEET] and self.file.columns.titles == list(
+                wording.HEADER
+            )
             return wording.TEMPLATE_EMPTY if is_template else wording.NO_ROWS
         plan = self.plan
         if self.missing_column:

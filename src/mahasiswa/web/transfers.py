@@ -125,15 +125,15 @@ async def _write(request: Request, store: Store, cleaned: sheets.CleanedFile, *,
     return True
 
 
-def _choice(sheet: Sequence[object], columns: Sequence[object]) -> sheets.Choice:
-    """The sheet and the columns that a person has chosen. An invalid choice counts as none."""
-    name = sheet[0] if sheet and isinstance(sheet[0], str) and len(sheet[0]) <= sheets.NAME_MAX_CHARACTERS else None
+def _choice(names: Sequence[object], columns: Sequence[object]) -> sheets.Choice:
+    """The sheets and the columns that a person has chosen. An invalid choice counts as none."""
+    chosen = [name for name in names if isinstance(name, str) and len(name) <= sheets.NAME_MAX_CHARACTERS]
     if len(columns) != len(wording.HEADER):
-        return sheets.Choice(name)
+        return sheets.Choice(chosen)
     nim, nama, alamat = (int(str(column)) if _is_number(str(column)) else None for column in columns)
     if any(column is not None and column >= sheets.MAX_TITLES for column in (nim, nama, alamat)):
-        return sheets.Choice(name)
-    return sheets.Choice(name, (nim, nama, alamat))
+        return sheets.Choice(chosen)
+    return sheets.Choice(chosen, (nim, nama, alamat))
 
 
 def _numbers(texts: Sequence[str]) -> set[int]:
