@@ -4,7 +4,7 @@ import re
 
 import pytest
 from browser import DESKTOP, PHONE, Network, OpenWindow, Window
-from every_page import SITI, import_many, open_the_import
+from every_page import SITI
 from harness import Site
 from playwright.sync_api import expect
 
@@ -16,8 +16,7 @@ def latest(window: Window, words: str) -> None:
     expect(window.page.locator("p.latest")).to_have_text(re.compile(f"^Terakhir: {re.escape(words)} .*"))
 
 
-@pytest.mark.parametrize("network", ["answers", "unreachable"])
-@pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
+@pytest.mark.parametrize(("network", "size"), [("answers", PHONE), ("unreachable", DESKTOP)])
 def test_a_person_takes_back_a_mistaken_deletion(
     network: Network, size: tuple[int, int], open_window: OpenWindow, site: Site
 ) -> None:
@@ -58,41 +57,6 @@ def test_a_keyboard_takes_back_a_deletion(open_window: OpenWindow, site: Site) -
     with window.leaving():
         window.page.keyboard.press("Enter")
     assert window.cells() == [list(SITI)]
-
-
-def test_a_conflict_is_decided_by_the_person(open_window: OpenWindow, site: Site) -> None:
-    """“Gunakan data terbaru” changes nothing; “Tetap kembalikan” restores the older texts."""
-    site.add(*SITI)
-    window = open_window()
-    site.edit(SITI[0], "Siti A.", "Sleman")
-    window.open("/mahasiswa/riwayat")
-    site.edit(SITI[0], "Siti Aminah Putri", "Sleman")
-    with window.leaving():
-        window.page.get_by_role("button", name="Kembalikan").first.click()
-    assert window.page.get_by_role("cell").all_inner_texts() == [
-        "Siti Aminah Putri", "Siti Aminah", "Sleman", "Jalan Kaliurang 5, Sleman",
-    ]  # fmt: skip
-    with window.leaving():
-        window.page.get_by_role("link", name="Gunakan data terbaru").click()
-    assert [row[1] for row in site.list().rows] == [SITI[0]]
-    with window.leaving():
-        window.page.get_by_role("button", name="Kembalikan").nth(1).click()
-    with window.leaving():
-        window.page.get_by_role("button", name="Tetap kembalikan").click()
-    assert window.cells() == [list(SITI)]
-    latest(window, "Siti Aminah (2207) dikembalikan")
-
-
-def test_an_import_is_opened_and_taken_back(window: Window) -> None:
-    """The line of an import opens its records, and one button removes all of them."""
-    import_many(window)
-    latest(window, "60 mahasiswa diimpor")
-    open_the_import(window)
-    expect(window.rows).to_have_count(50)
-    with window.leaving():
-        window.page.get_by_role("button", name="Kembalikan semua").click()
-    expect(window.rows).to_have_count(0)
-    latest(window, "60 mahasiswa dikembalikan")
 
 
 @pytest.mark.parametrize("network", ["answers", "unreachable"])

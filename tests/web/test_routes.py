@@ -30,16 +30,14 @@ ALLOWED = {
 @pytest.mark.parametrize(
     ("body", "headers"),
     [
-        (None, {}),
         (b"", {"content_type": "text/plain"}),
-        (b"", {"content_type": URL_ENCODED}),
         (b"nim=0001", {"content_type": URL_ENCODED}),
         (b"{}", {"content_type": "application/json"}),
         (b"\xff\0", {}),
     ],
     ids=str,
 )
-def test_a_delete_ignores_its_body(site: Site, body: bytes | None, headers: dict[str, str]) -> None:
+def test_a_delete_ignores_its_body(site: Site, body: bytes, headers: dict[str, str]) -> None:
     """A delete needs no body and no content type, and ignores them if they are sent."""
     site.add("3", "Ani", "Klaten")
     answer = site.send("POST", "/mahasiswa/delete/3", body, **headers)
@@ -68,26 +66,9 @@ def test_a_broken_escape_in_a_path_is_a_bad_request(site: Site, path: str, metho
 
 @pytest.mark.parametrize(
     "segment",
-    [
-        ".",
-        "..",
-        "%2e",
-        "%2E%2e",
-        "9" * 256,
-        "%F0%9F%8E%93" * 256,
-        "%00",
-        "0001%00",
-        "%000001",
-        "%FF",
-        "0001%FF",
-        "%ED%A0%80",
-        "nobody",
-        "0001%20",
-        "00%30%31%20",
-        "20%252F2",
-        "%EF%BB%BF0001",
-    ],
-)
+    [".", "..", "%2e", "%2E%2e", "9" * 256, "%F0%9F%8E%93" * 256, "%00", "0001%00", "%000001", "%FF", "0001%FF", "%ED%A0%80",
+     "nobody", "0001%20", "00%30%31%20", "20%252F2", "%EF%BB%BF0001"],
+)  # fmt: skip
 def test_a_path_without_a_record_redirects_a_post_and_is_404_for_a_get(site: Site, segment: str) -> None:
     """Edit and delete redirect even if there is no such record (specification 4.5.2, 4.6.2); its edit page is a 404."""
     edit, delete = f"/mahasiswa/edit/{segment}", f"/mahasiswa/delete/{segment}"
@@ -158,7 +139,9 @@ def test_a_similar_path_is_404(site: Site, target: str, method: str) -> None:
     assert_error(answer, site, NO_PAGE)
 
 
-@pytest.mark.parametrize("target", ["/?a=b", "/mahasiswa/add?nim=3", "/mahasiswa/edit/0001?x=%zz"])
+@pytest.mark.parametrize(
+    "target", ["/?a=b", "/?CARI=siti", "/?cari[]=siti", "/mahasiswa/add?nim=3", "/mahasiswa/edit/0001?x=%zz"]
+)
 def test_an_unknown_query_does_not_change_the_page(site: Site, target: str) -> None:
     """A page is the same with an unknown query as without one."""
     path = target.partition("?")[0]
