@@ -24,8 +24,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure() -> None:
-    """Let children get the default handler of Ctrl-C, also in a background job, for which the shell ignores SIGINT."""
+    """Give children the default handler of Ctrl-C, also in a background job, and nothing of systemd."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    for variable in ("JOURNAL_STREAM", "NOTIFY_SOCKET"):  # of a unit that runs the tests
+        os.environ.pop(variable, None)
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

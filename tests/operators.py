@@ -2,6 +2,7 @@
 
 import os
 import pty
+import re
 import shutil
 import sqlite3
 import subprocess
@@ -21,6 +22,7 @@ from mahasiswa.store import migrate
 
 COMMAND = [sys.executable, "-m", "mahasiswa"]
 COMMAND_SECONDS = 60.0
+SAID_DATABASE = re.compile("^database: (.*)\n", re.MULTILINE)
 TWO: list[Record] = [("1", "Ani", "Solo"), ("2", "Budi", "Bantul")]
 
 MANY = 200_000
@@ -38,13 +40,15 @@ class Operator:
         self.database = folder / "mahasiswa.db"
         inherited = {name: value for name, value in os.environ.items() if name not in SETTINGS}
         self.environment = inherited | {"DATABASE_URL": f"sqlite:///{self.database}"}
+        self.databases: list[str] = []
+        """The databases that the last command said it used. They are left out of its standard error."""
 
     def run(self, *arguments: str, before: Sequence[str] = (), **environment: str) -> subprocess.CompletedProcess[str]:
         """Run `mahasiswa` with these arguments and further variables. No stream is a terminal.
 
         `before` is a command that runs it, such as `setpriv`.
         """
-        return subprocess.run(
+        answer = subprocess.run(
             [*before, *COMMAND, *arguments],
             cwd=self.folder,
             env=self.environment | environment,
@@ -54,6 +58,9 @@ class Operator:
             check=False,
             timeout=COMMAND_SECONDS,
         )
+        self.databases = SAID_DATABASE.findall(answer.stderr)
+        answer.stderr = SAID_DATABASE.sub("", answer.stderr)
+        return answer
 
     def done(self, *arguments: str) -> str:
         """Run a command that must succeed with an empty standard error; return its standard output."""

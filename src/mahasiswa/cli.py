@@ -1,5 +1,6 @@
 """The commands of `mahasiswa`. Their settings come from the environment."""
 
+import logging
 import os
 import sys
 from collections.abc import Iterator
@@ -10,6 +11,7 @@ from typing import NoReturn
 import click
 
 from mahasiswa import interrupt
+from mahasiswa.logs import priority
 from mahasiswa.settings import DatabaseURL, SettingError, Settings, parse_database_url
 
 # Each command imports what it needs, so that `--help` and a wrong setting are answered at once.
@@ -35,7 +37,7 @@ def _settings_help() -> str:
     lines = ["\b", "Settings (environment variables):"]
     for variable, field in Settings.declared():
         default = field.metadata["default"]
-        shown = default() if callable(default) else default
+        shown = (default() if callable(default) else default) or "none"
         lines.append(f"  {variable:<17} {field.metadata['help']} [{shown}]")
     return "\n".join(lines)
 
@@ -85,7 +87,7 @@ def import_(file: Path, existing: str, *, dry_run: bool) -> None:
     mahasiswa import mahasiswa.csv --existing update
     DATABASE_URL=sqlite:////srv/mahasiswa.db mahasiswa import daftar.ods
     """  # noqa: D301 - click's mark for a paragraph that it must not wrap
-    url = _settings().database_url
+    url = _database()
     from mahasiswa.bulk import Failure, import_file  # noqa: PLC0415 - as above
 
     try:
@@ -115,7 +117,7 @@ def export(file: Path) -> None:
     """  # noqa: D301 - as above
     if file != Path("-") and file.suffix.lower() not in (".xlsx", ".csv"):
         _fail(f"mahasiswa: {file}: the name must end in .xlsx or .csv", 2)
-    url = _settings().database_url
+    url = _database()
     from mahasiswa.bulk import Failure, export_file  # noqa: PLC0415 - as above
 
     to_stdout = file == Path("-")
@@ -137,7 +139,7 @@ def backup(file: Path) -> None:
     \b
     mahasiswa backup "mahasiswa-$(date +%F).db"
     """  # noqa: D301 - as above
-    url = _settings().database_url
+    url = _database()
     from mahasiswa.store.engines import backup  # noqa: PLC0415 - as above
     from mahasiswa.store.errors import Unusable  # noqa: PLC0415 - as above
 
@@ -160,7 +162,7 @@ def restore(file: Path) -> None:
     \b
     mahasiswa restore mahasiswa-2026-11-20.db
     """  # noqa: D301 - as above
-    url = _settings().database_url
+    url = _database()
     from mahasiswa.store.engines import restore  # noqa: PLC0415 - as above
     from mahasiswa.store.errors import Unusable  # noqa: PLC0415 - as above
 
@@ -198,6 +200,7 @@ def doctor(folder: Path | None) -> None:
     mahasiswa doctor --backup /backup
     """  # noqa: D301 - as above
     settings = _settings()
+    _say_database(settings.database_url)
     from mahasiswa.doctor import diagnose  # noqa: PLC0415 - as above
     from mahasiswa.store.errors import Unusable  # noqa: PLC0415 - as above
 
@@ -223,7 +226,7 @@ def forget(nim: str) -> None:
     \b
     mahasiswa forget 20/456839/TK/50663
     """  # noqa: D301 - as above
-    url = _settings().database_url
+    url = _database()
     from mahasiswa.bulk import Failure, forget_record  # noqa: PLC0415 - as above
 
     try:
@@ -251,6 +254,8 @@ def copy(source: str | None, target: str | None) -> None:
     if source is None and target is None:
         raise click.UsageError("Give --from, --to or both.")
     urls = _url("--from", source), _url("--to", target)
+    for url in urls:
+        _say_database(url)
     from mahasiswa.bulk import Failure, copy_records  # noqa: PLC0415 - as above
 
     try:
@@ -273,9 +278,20 @@ def _url(option: str, text: str | None) -> DatabaseURL:
         _fail(f"mahasiswa: {option} must be {error} or @FILE", 2)
 
 
+def _database() -> DatabaseURL:
+    url = _settings().database_url
+    _say_database(url)
+    return url
+
+
+def _say_database(url: DatabaseURL) -> None:
+    """Say which database a command uses, because a shell may have read its settings differently from the service."""
+    click.echo(f"database: {url}", err=True)
+
+
 def _settings() -> Settings:
     for name, setting in Settings.misspelt(os.environ):
-        click.echo(f"mahasiswa: {name} is not a setting and is ignored; did you mean {setting}?", err=True)
+        _say(f"mahasiswa: {name} is not a setting and is ignored; did you mean {setting}?", logging.WARNING)
     try:
         return Settings.from_environment(os.environ)
     except SettingError as error:
@@ -283,5 +299,9 @@ def _settings() -> Settings:
 
 
 def _fail(line: str, code: int = 1) -> NoReturn:
-    click.echo(line, err=True)
+    _say(line, logging.ERROR)
     sys.exit(code)
+
+
+def _say(line: str, level: int) -> None:
+    click.echo(priority(level) + line, err=True)

@@ -2,15 +2,29 @@
 
 import logging
 import logging.config
+import os
+import sys
 import time
+
+PRIORITIES = {logging.ERROR: "<3>", logging.WARNING: "<4>", logging.INFO: "<6>", logging.DEBUG: "<7>"}
+
+
+def priority(level: int) -> str:
+    """The prefix of a line from which journald reads its level. Without journald on standard error there is none."""
+    return PRIORITIES[level] if os.environ.get("JOURNAL_STREAM") and not sys.stderr.isatty() else ""
 
 
 class LineFormatter(logging.Formatter):
-    """`2026-11-20 17:21:46,742+0700 INFO message`. The time is formatted once a second."""
+    """`2026-11-20 17:21:46,742+0700 INFO message`, after a priority for journald. The time is formatted once a second."""
 
     def __init__(self) -> None:
         super().__init__("%(asctime)s %(levelname)s %(message)s")
         self._second, self._text, self._offset = 0, "", ""
+        self._priorities = {level: priority(level) for level in PRIORITIES}
+
+    def format(self, record: logging.LogRecord) -> str:
+        prefix, text = self._priorities.get(record.levelno, ""), super().format(record)
+        return prefix + (text.replace("\n", f"\n{prefix}") if prefix else text)  # each line of a traceback has it
 
     def formatTime(self, record: logging.LogRecord, datefmt: str | None = None) -> str:  # noqa: ARG002, N802 - logging's
         second = int(record.created)

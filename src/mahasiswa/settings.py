@@ -27,13 +27,20 @@ class SQLiteURL:
     scheme: ClassVar = "sqlite"
     path: Path
 
+    def __str__(self) -> str:
+        return str(self.path.absolute())
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class PostgresURL:
-    """`postgresql://…`, as libpq reads it. It may hold a password, so it is never shown."""
+    """`postgresql://…`, as libpq reads it. It may hold a password, so only the hosts and the name are shown."""
 
     scheme: ClassVar = "postgresql"
     conninfo: str = dataclasses.field(repr=False)
+
+    def __str__(self) -> str:
+        parts = urlsplit(self.conninfo)
+        return f"postgresql://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
 
 DatabaseURL = SQLiteURL | PostgresURL
@@ -46,8 +53,27 @@ def parse_database_url(text: str) -> DatabaseURL:
         if path and path != ":memory:" and "\0" not in path:
             return SQLiteURL(Path(path))
     elif text.startswith(("postgresql://", "postgres://")):
+        _check_postgres(text)
         return PostgresURL(text)
     raise ValueError("sqlite:///file.db, sqlite:////absolute/path.db or postgresql://…")
+
+
+def _check_postgres(text: str) -> None:
+    # If the password holds such a character, libpq takes the text after it for a host and shows it in its messages.
+    if re.match("[^/@]*@[^/?]*@|[^@?]*/[^?]*@", text.partition("://")[2]):
+        raise ValueError("an address with %40 for @ and %2F for / in a name or a password")
+    try:
+        from psycopg import ProgrammingError  # noqa: PLC0415 - SQLite alone needs no psycopg
+        from psycopg.conninfo import conninfo_to_dict  # noqa: PLC0415 - as above
+    except ImportError as error:
+        raise ValueError(f"an SQLite file, unless mahasiswa[postgres] is installed ({error})") from None
+    try:
+        urlsplit(text)
+        given = conninfo_to_dict(text)
+    except (ProgrammingError, ValueError):
+        raise ValueError("postgresql://… with parameters that libpq knows, and with %25 for each % in it") from None
+    if not re.fullmatch("[0-9,]*", str(given.get("port", ""))):
+        raise ValueError("postgresql://… with a number after the colon of a host")
 
 
 def _host(text: str) -> str:
@@ -123,6 +149,10 @@ def _timezone(text: str) -> ZoneInfo:
         raise ValueError("the name of a time zone, such as Asia/Jakarta, Asia/Makassar or Asia/Jayapura") from None
 
 
+def _folder(text: str) -> Path | None:
+    return Path(text).absolute() if text else None
+
+
 def _every_address() -> str:
     return "::" if socket.has_dualstack_ipv6() else "0.0.0.0"  # noqa: S104
 
@@ -130,12 +160,14 @@ def _every_address() -> str:
 def _is_slip(name: str, setting: str) -> bool:
     """Whether a name differs from a setting's by one slip: a letter wrong, missing or added, two exchanged, case, or `_`.
 
-    A name that contains the setting's, or is a part of a setting of one word, belongs to another program: HOSTNAME,
-    PORTS, WORKER. So does a name with a digit. Too many names differ from a setting of four letters in one letter, so
-    there that is no slip.
+    So does SAME_ORIGIN, which lacks the last word of three. A name that contains the setting's belongs to another
+    program: HOSTNAME, PORTS. So does a name with a digit. Too many names differ from a setting of four letters in one
+    letter, so there that is no slip.
     """
-    if setting in name or (name in setting and "_" not in setting) or any(letter.isdigit() for letter in name):
+    if setting in name or any(letter.isdigit() for letter in name):
         return False
+    if "_" in name and setting.startswith(f"{name}_"):
+        return True
     written, meant = name.upper().replace("_", ""), setting.replace("_", "")
     while written and written[0] == meant[:1]:
         written, meant = written[1:], meant[1:]
@@ -175,6 +207,8 @@ class Settings:
     )
     timezone: ZoneInfo = _setting(_timezone, "Asia/Jakarta", "time zone of the moments that the pages show")
     metrics: bool = _setting(_switch, "0", "1 shows counters for Prometheus at /metrics")
+    backup_dir: Path | None = _setting(_folder, "", "folder in which the service keeps back-ups of an SQLite file")
+    backup_hours: int = _setting(_whole_number(1, 720), "24", "hours between two of these back-ups")
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str]) -> Self:

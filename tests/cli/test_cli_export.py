@@ -21,7 +21,7 @@ def test_export_writes_csv_or_xlsx_by_the_ending(operator: Operator) -> None:
     answer = subprocess.run(
         [*COMMAND, "export", "-"], env=operator.environment, capture_output=True, check=True, timeout=COMMAND_SECONDS
     )
-    assert (answer.stdout, answer.stderr) == (text, b"")
+    assert (answer.stdout, answer.stderr) == (text, f"database: {operator.database}\n".encode())
     assert operator.done("export", "KELUAR.XLSX") == "2 records in KELUAR.XLSX\n"
     rows = cells_of((operator.folder / "KELUAR.XLSX").read_bytes())
     assert [tuple(cell.value for cell in row) for row in rows] == [HEADER, *operator.records()]
@@ -82,7 +82,7 @@ def test_an_export_whose_reader_stops_early_ends_silently(operator: Operator) ->
         process.stdout.close()
         said = process.stderr.read().decode()
         process.wait(COMMAND_SECONDS)
-    assert (process.returncode, said) == (141, "")
+    assert (process.returncode, said) == (141, f"database: {operator.database}\n")
 
 
 def test_an_export_reports_the_number_of_records_in_the_file(operator: Operator) -> None:

@@ -1,6 +1,8 @@
 """Starting: the service refuses a port or a database that it cannot use, in one line and with exit code 1."""
 
+import os
 import re
+import signal
 import socket
 import subprocess
 import sys
@@ -8,9 +10,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from attack import LOG_LINE
-from harness import Service, StartError, free_port, run_to_the_end
+from attack import LOG_LINE, is_free, until
+from harness import START_SECONDS, Service, StartError, free_port, run_to_the_end
 from operators import unprivileged_command
+from processes import children
 
 from mahasiswa.settings import SQLiteURL
 from mahasiswa.store import migrate
@@ -161,6 +164,28 @@ def test_a_warning_at_the_start_is_a_line_of_the_log(tmp_path: Path) -> None:
             lines = [line for line in service.stderr().splitlines() if "HISTORY_DAYS" in line]
         assert len(lines) == (days == "40")
         assert all(LOG_LINE.fullmatch(line) for line in lines)
+
+
+def test_under_systemd_the_service_says_when_it_is_ready_and_outlives_a_hang_up(tmp_path: Path) -> None:
+    """SIGHUP, which a rotation of logs sends, ends nothing. Each line of the log has its priority for journald."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as systemd:
+        systemd.bind(str(tmp_path / "notify"))
+        systemd.settimeout(START_SECONDS)
+        environment = {"NOTIFY_SOCKET": str(tmp_path / "notify"), "JOURNAL_STREAM": "8:1"}
+        with Service(tmp_path / "a.db", environment) as service, service.site() as site:
+            assert systemd.recv(100) == b"READY=1"
+            os.killpg(service.pid, signal.SIGHUP)
+            # The main process has handled the signal when it replaces a worker.
+            (killed,) = children(service.pid)
+            os.kill(killed, signal.SIGKILL)
+            until(lambda: children(service.pid) not in ([], [killed]))
+            until(lambda: not is_free(service.port))
+            assert site.add("1", "Siti", "Solo").status_code == 302
+            assert site.add("..", "Siti", "Solo").status_code == 400
+            assert service.stop() == 0
+            assert [line[:3] for line in service.stderr().splitlines()] == ["<3>", "<6>", "<4>"]
+    ended = run_to_the_end({"PORT": "x", "JOURNAL_STREAM": "8:1"}, tmp_path)
+    assert ended.stderr.startswith("<3>mahasiswa: PORT must be ")
 
 
 def start_on(path: str, folder: Path, before: Sequence[str] = ()) -> subprocess.CompletedProcess[str]:

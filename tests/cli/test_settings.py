@@ -25,6 +25,11 @@ WRONG = {
         "sqlite:///:memory:",
         "mysql://admin:rahasia@localhost/mahasiswa",
         "host=localhost password=rahasia",
+        "postgresql://siti:rah@sia@localhost/mahasiswa",
+        "postgresql://siti:rah/sia@localhost/mahasiswa",
+        "postgresql://siti:rah%sia@localhost/mahasiswa",
+        "postgresql://localhost:x/mahasiswa",
+        "postgresql://localhost/mahasiswa?sslmod=verify-full",
     ],
     "BASE_URL": [
         "localhost:3000",
@@ -55,6 +60,7 @@ WRONG = {
     "HISTORY_DAYS": ["-1", "36501", "30 days", "1.5"],
     "TIMEZONE": ["WIB", "Asia", "Asia/Bandung", "/etc/localtime", "../UTC", "+07:00"],
     "METRICS": ["2", "maybe", "-"],
+    "BACKUP_HOURS": ["0", "721", "24h", "0.5"],
     "LOG_LEVEL": ["loud", "1", "info "],
 }
 
@@ -73,7 +79,11 @@ SLIPS = {
     "SAME_ORIGIN_ONLI": "SAME_ORIGIN_ONLY",
     "HISTORI_DAYS": "HISTORY_DAYS",
     "TIMEZNOE": "TIMEZONE",
-    "METRIC_S": "METRICS",
+    "METRIC": "METRICS",
+    "TIMEZON": "TIMEZONE",
+    "SAME_ORIGIN": "SAME_ORIGIN_ONLY",
+    "BACKUP_DRI": "BACKUP_DIR",
+    "BACKUP_HUORS": "BACKUP_HOURS",
 }
 
 ORDINARY = """
@@ -84,7 +94,7 @@ ORDINARY = """
     LS_COLORS MAIL MAKELEVEL MANPATH NODE_ENV NODE_PORT NO_PROXY OLDPWD PATH PGDATABASE PGHOST PGPORT PORTS PORT_HTTP POST
     POSTGRES_HOST POSTGRES_URL PS1 PWD PYTHONPATH REDIS_URL REPORT RPORT SHELL SHLVL SITE_URL SORT SPORT SSH_AUTH_SOCK
     STATE_DIRECTORY SUDO_USER SYSTEMROOT TERM TEST_DATABASE_URL TMPDIR TZ USER VIRTUAL_ENV VISUAL WEB_CONCURRENCY WORK
-    WORKDIR WORKER WORKERS_MAX WORKER_1 WORKER_ID WORKERS1 WORKSPACE XDG_SESSION_ID XPORT _ http_proxy https_proxy
+    WORKDIR WORKERS_MAX WORKER_1 WORKER_ID WORKERS1 WORKSPACE XDG_SESSION_ID XPORT _ http_proxy https_proxy
 """
 
 DECLARED = [variable for variable, _ in Settings.declared()]
@@ -97,7 +107,7 @@ def test_the_harness_removes_every_setting_from_the_environment() -> None:
 
 def test_every_setting_has_wrong_values_to_test() -> None:
     """The wrong values in this file cover every declared setting."""
-    assert set(WRONG) == set(DECLARED)
+    assert set(WRONG) == set(DECLARED) - {"BACKUP_DIR"}  # any text may be the name of a folder
 
 
 def test_help_shows_every_setting_and_its_default() -> None:
@@ -112,21 +122,32 @@ def test_help_shows_every_setting_and_its_default() -> None:
         assert lines[variable].endswith(f"[{default}]")
 
 
-@pytest.mark.parametrize("variable", WRONG)
-def test_a_wrong_value_is_one_line_and_exit_code_2(tmp_path: Path, variable: str) -> None:
-    """The line has the setting and the value, and no file is created. An address may hold a password, so it is not shown."""
-    for value in WRONG[variable]:
-        with pytest.raises(SettingError) as refused:
-            Settings.from_environment({variable: value})
-        shown = "that" if variable == "DATABASE_URL" else repr(value)
-        assert re.fullmatch(rf"{variable} must be [^\n]{{5,}}, not {re.escape(shown)}", str(refused.value))
+def test_every_wrong_value_is_refused_in_one_line() -> None:
+    """The line has the setting and the value. An address of a database may hold a password, so it is not shown."""
+    for variable, values in WRONG.items():
+        for value in values:
+            with pytest.raises(SettingError) as refused:
+                Settings.from_environment({variable: value})
+            shown = "that" if variable == "DATABASE_URL" else repr(value)
+            assert re.fullmatch(rf"{variable} must be [^\n]{{5,}}, not {re.escape(shown)}", str(refused.value))
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [
+        ("PORT", "٣٠٠٠"),
+        ("BASE_URL", "http://kampus.example/\r\nSet-Cookie: a=b"),
+        ("CDN_URL", os.fsdecode(b"https://cdn.example/\xff.css")),
+        ("DATABASE_URL", "postgresql://siti:rah@sia@localhost/mahasiswa"),
+        ("TIMEZONE", "Asia/Bandung"),
+    ],
+)
+def test_a_wrong_value_ends_the_service_with_exit_code_2(tmp_path: Path, variable: str, value: str) -> None:
+    """So systemd does not start it again and again. No file is created."""
     ended = run_to_the_end({variable: value}, tmp_path)
-    # A terminal that can only show ASCII gets an escaped text.
-    shown_lines = {
-        f"mahasiswa: {text}\n" for text in (str(refused.value), str(refused.value).replace(shown, ascii(value)))
-    }
     assert (ended.returncode, ended.stdout) == (2, "")
-    assert ended.stderr.replace("\\u2026", "…") in shown_lines
+    assert re.fullmatch(rf"mahasiswa: {variable} must be [^\n]+\n", ended.stderr)
+    assert "sia@" not in ended.stderr
     assert list(tmp_path.iterdir()) == []
 
 
@@ -177,13 +198,6 @@ def test_log_level_selects_changes_and_refusals(tmp_path: Path, level: str | Non
     assert bool(re.search(r"POST /mahasiswa/add .*302", written)) == ("c" in shown)
     assert bool(re.search(r"POST /mahasiswa/add .*400", written)) == ("r" in shown)
     assert "Solo" not in written
-
-
-def test_a_value_that_is_not_utf8_is_wrong(tmp_path: Path) -> None:
-    """A value that is not UTF-8 is refused in one line like any other wrong value."""
-    ended = run_to_the_end({"CDN_URL": os.fsdecode(b"https://cdn.example/\xff.css")}, tmp_path)
-    assert ended.returncode == 2
-    assert re.fullmatch(r"mahasiswa: CDN_URL must be [^\n]+\n", ended.stderr)
 
 
 def test_an_empty_value_means_the_default(tmp_path: Path) -> None:

@@ -25,18 +25,15 @@ from mahasiswa.server import SHUTDOWN_SECONDS, SILENT_SECONDS
 END_SECONDS = 5.0
 """The service promises to end within this time after SIGTERM or Ctrl-C."""
 
-# A terminal sends Ctrl-C to the whole process group.
+# A terminal sends its signals to the whole process group.
 ENDINGS = {
     "SIGTERM": (os.kill, signal.SIGTERM),
-    "SIGINT": (os.kill, signal.SIGINT),
-    "Ctrl-C": (os.killpg, signal.SIGINT),
     "the terminal is closed": (os.killpg, signal.SIGHUP),
 }
-endings = pytest.mark.parametrize(("send", "number"), ENDINGS.values(), ids=ENDINGS)
 Send = Callable[[int, int], None]
 
 
-@endings
+@pytest.mark.parametrize(("send", "number"), ENDINGS.values(), ids=ENDINGS)
 def test_a_request_in_flight_is_finished_before_the_end(tmp_path: Path, send: Send, number: int) -> None:
     """After the signal, new connections are refused, and a form whose body is incomplete is still stored and answered."""
     with Service(tmp_path / "mahasiswa.db", {"LOG_LEVEL": "warning"}) as service:
@@ -56,7 +53,7 @@ def test_stalled_clients_do_not_delay_the_end(tmp_path: Path) -> None:
     """The service ends in time with code 0 despite clients that send nothing, send half, or read nothing."""
     with ExitStack() as stack:
         services = []
-        for name in ("SIGTERM", "Ctrl-C"):
+        for name, ending in ENDINGS.items():
             service = stack.enter_context(Service(tmp_path / f"{name}.db"))
             for data in (
                 b"",
@@ -67,7 +64,7 @@ def test_stalled_clients_do_not_delay_the_end(tmp_path: Path) -> None:
                 stalled = stack.enter_context(socket.create_connection(("127.0.0.1", service.port)))
                 stalled.sendall(data)
             stack.enter_context(a_form_half_sent(service))
-            services.append((service, *ENDINGS[name]))
+            services.append((service, *ending))
         began = time.monotonic()
         for service, send, number in services:
             send(service.pid, number)

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mahasiswa.settings import DatabaseURL
-from mahasiswa.store.errors import Unusable
 from mahasiswa.store.findings import Finding
 from mahasiswa.work import Slots
 
@@ -92,7 +91,4 @@ def examine_backup(url: DatabaseURL, file: Path) -> Finding:
 
 def _engine(url: DatabaseURL) -> Any:  # noqa: ANN401 - a module, chosen at run time
     # An engine is imported only if it is chosen: SQLite alone needs no psycopg.
-    try:
-        return import_module(ENGINES[url.scheme])
-    except ImportError as error:
-        raise Unusable(f"PostgreSQL needs mahasiswa[postgres]: {error}") from error
+    return import_module(ENGINES[url.scheme])

@@ -3,7 +3,6 @@
 import asyncio
 import logging
 import math
-import re
 import socket
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
@@ -24,7 +23,7 @@ from psycopg.errors import (
 from psycopg.pq import TransactionStatus
 from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout
 
-from mahasiswa.store.errors import Reason, Refused, StoreError, TookTooLong, Unavailable, Uncertain, Unusable
+from mahasiswa.store.errors import Reason, Refused, StoreError, TookTooLong, Unavailable, Uncertain
 from mahasiswa.store.postgres import sql
 from mahasiswa.work import DATABASE_CONNECTIONS, STEP_TIMEOUT_SECONDS, Kind, Slots
 
@@ -55,16 +54,15 @@ logging.getLogger("psycopg.pool").setLevel(logging.ERROR)
 
 
 def parameters(conninfo: str) -> Mapping[str, Any]:
-    """Return psycopg's connection parameters; raise Unusable, which never shows the password."""
-    # If the password holds such a character, libpq takes the text after it for a host and shows it in its messages.
-    if re.match("[^/@]*@[^/?]*@|[^@?]*/[^?]*@", conninfo.partition("://")[2]):
-        raise Unusable("DATABASE_URL: in a name or a password, write %40 for @ and %2F for /")
-    try:
-        given = conninfo_to_dict(conninfo)
-    except psycopg.ProgrammingError:
-        raise Unusable("DATABASE_URL is no address of PostgreSQL; is each % in the password written as %25?") from None
+    """Return psycopg's connection parameters for an address that `settings` has accepted."""
     # No prepared statements: they belong to a connection, and a pooler may give it to another client.
-    return {**CONNECTION_DEFAULTS, **given, "client_encoding": "utf8", "autocommit": True, "prepare_threshold": None}
+    return {
+        **CONNECTION_DEFAULTS,
+        **conninfo_to_dict(conninfo),
+        "client_encoding": "utf8",
+        "autocommit": True,
+        "prepare_threshold": None,
+    }
 
 
 def first_line(error: BaseException) -> str:
