@@ -6,7 +6,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from attack import Hold, Line, until
+from attack import Hold, until
 from harness import Page, Service, Site
 
 from mahasiswa.work import KINDS, RECORD
@@ -14,11 +14,17 @@ from mahasiswa.work import KINDS, RECORD
 SAMPLE = re.compile(r'mahasiswa_([a-z_]+)\{worker="(\d+)"((?:,[a-z]+="[^"\\\n]*")*)\} ([0-9.e+-]+)')
 
 
-@pytest.fixture(name="measured")
-def service_with_metrics(tmp_path: Path) -> Iterator[Service]:
-    """Start a service with counters, on an empty database."""
-    with Service(tmp_path / "a.db", {"METRICS": "1"}) as service:
-        yield service
+@pytest.fixture(scope="module", name="database")
+def path_of_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the path of the database of the module's service."""
+    return tmp_path_factory.mktemp("metrics") / "a.db"
+
+
+@pytest.fixture(scope="module", name="measured")
+def service_with_metrics(database: Path) -> Iterator[Site]:
+    """Visit a service with counters."""
+    with Service(database, {"METRICS": "1"}) as service, service.site() as site:
+        yield site
 
 
 def samples(site: Site) -> dict[str, float]:
@@ -43,18 +49,18 @@ def test_without_the_setting_there_is_no_such_page(service: Service) -> None:
         assert Page(answer.text, service.url).title == "Program Input Data Mahasiswa"
 
 
-def test_requests_are_counted_by_route_method_and_status(measured: Service) -> None:
-    """A list page that is sent from memory is counted too. A path names no record."""
-    with measured.site() as site:
-        before = samples(site)
-        site.add("0001", "Siti", "Solo")
-        site.add("0001", "Siti", "Bantul")
-        for nim in ("0001", "0002", "0003"):
-            site.get(f"/mahasiswa/edit/{nim}")
-        with Line(measured.port) as line:
-            for _ in range(7):
-                assert line.get("/").status == 200
-        after = samples(site)
+def test_requests_are_counted_by_route_method_and_status(measured: Site) -> None:
+    """A list page that is sent from memory is counted too. No time series names a record or an unknown path."""
+    measured.get("/tidak/ada/0")
+    before = samples(measured)
+    measured.add("0001", "Siti", "Solo")
+    measured.add("0001", "Siti", "Bantul")
+    for nim in ("0001", "0002", "0003"):
+        measured.get(f"/mahasiswa/edit/{nim}")
+        measured.get(f"/tidak/ada/{nim}")
+    for _ in range(7):
+        measured.get("/")
+    after = samples(measured)
     counted = {name: after[name] - before.get(name, 0) for name in after if name.startswith("requests_total")}
     assert {name.partition(",")[2]: count for name, count in counted.items() if count} == {
         'route="/mahasiswa/add",method="POST",status="302"': 1,
@@ -63,21 +69,21 @@ def test_requests_are_counted_by_route_method_and_status(measured: Service) -> N
         'route="/mahasiswa/edit/:nim",method="GET",status="404"': 2,
         'route="/",method="GET",status="200"': 7,
         'route="/metrics",method="GET",status="200"': 1,
+        'route="other",method="GET",status="404"': 3,
     }
+    assert {series for series in after if "other" in series} == {series for series in before if "other" in series}
 
 
-def test_the_durations_are_a_histogram(measured: Service) -> None:
+def test_the_durations_are_a_histogram(measured: Site) -> None:
     """Each bucket holds the ones before it. The last one, and the count, are the number of requests."""
-    with measured.site() as site:
-        for number in range(20):
-            site.add(f"{number}", "Siti", "Solo")
-        found = samples(site)
-    buckets = [
-        count for name, count in found.items() if name.startswith('request_seconds_bucket,route="/mahasiswa/add"')
-    ]
+    for number in range(20):
+        measured.delete(f"{number}")
+    found = samples(measured)
+    route = 'route="/mahasiswa/delete/:nim"'
+    buckets = [count for name, count in found.items() if name.startswith(f"request_seconds_bucket,{route}")]
     assert buckets == sorted(buckets)
-    assert buckets[-1] == found['request_seconds_count,route="/mahasiswa/add"'] == 20
-    assert 0 < found['request_seconds_sum,route="/mahasiswa/add"'] < 20
+    assert buckets[-1] == found[f"request_seconds_count,{route}"] == 20
+    assert 0 < found[f"request_seconds_sum,{route}"] < 20
 
 
 def test_each_worker_has_time_series_of_its_own(tmp_path: Path) -> None:
@@ -93,23 +99,9 @@ def test_each_worker_has_time_series_of_its_own(tmp_path: Path) -> None:
         until(are_both_seen)
 
 
-def test_an_unknown_path_adds_no_time_series(measured: Service) -> None:
-    with measured.site() as site:
-        site.get("/tidak/ada/0")
-        before = samples(site)
-        for number in range(20):
-            site.get(f"/tidak/ada/{number}")
-            site.get(f"/tidak{number}/ada")
-        after = samples(site)
-    name = 'requests_total,route="other",method="GET",status="404"'
-    assert after[name] - before[name] == 40
-    assert {series for series in after if "other" in series} == {series for series in before if "other" in series}
-
-
-def test_the_slots_and_the_queue_of_each_kind_of_work_are_shown(measured: Service) -> None:
+def test_the_slots_and_the_queue_of_each_kind_of_work_are_shown(measured: Site) -> None:
     """With their maximum. This request itself is not among them."""
-    with measured.site() as site:
-        found = samples(site)
+    found = samples(measured)
     for kind in KINDS:
         assert found[f'work_running_max,kind="{kind.name}"'] == kind.running
         assert found[f'work_waiting_max,kind="{kind.name}"'] == kind.waiting
@@ -117,42 +109,41 @@ def test_the_slots_and_the_queue_of_each_kind_of_work_are_shown(measured: Servic
     assert found["request_bodies_bytes"] == 0
 
 
-def test_the_changes_that_wait_for_the_next_group_commit_are_shown(measured: Service, tmp_path: Path) -> None:
+def test_the_changes_that_wait_for_the_next_group_commit_are_shown(measured: Site, database: Path) -> None:
     """While another program holds the lock, the first group waits for it, and later additions wait for the next group."""
     waiting, maximum = 'work_waiting,kind="changes"', 'work_waiting_max,kind="changes"'
 
     def add(number: int) -> int:
-        with Line(measured.port) as line:
-            return line.add(f"{number}", "Siti", "Solo").status
+        with Site(measured.origin) as site:
+            return site.add(f"baru {number}", "Siti", "Solo").status_code
 
-    with measured.site() as site, ThreadPoolExecutor(100) as clients:
-        assert (samples(site)[waiting], samples(site)[maximum]) == (0, RECORD.waiting)
+    with ThreadPoolExecutor(100) as clients:
+        assert (samples(measured)[waiting], samples(measured)[maximum]) == (0, RECORD.waiting)
         additions: list[Future[int]] = []
 
         def does_one_more_wait() -> bool:
             additions.append(clients.submit(add, len(additions)))
-            return samples(site)[waiting] > 0
+            return samples(measured)[waiting] > 0
 
-        with Hold(tmp_path / "a.db", "BEGIN IMMEDIATE"):
+        with Hold(database, "BEGIN IMMEDIATE"):
             until(does_one_more_wait)
         assert {addition.result() for addition in additions} == {302}
-        assert samples(site)[waiting] == 0
+        assert samples(measured)[waiting] == 0
 
 
-def test_the_database_is_shown_as_down_while_it_cannot_be_read(measured: Service, tmp_path: Path) -> None:
+def test_the_age_of_the_list_page_begins_anew_when_it_is_rendered(measured: Site) -> None:
+    measured.get("/")
+    older = samples(measured)["list_page_age_seconds"]
+    assert samples(measured)["list_page_age_seconds"] > older
+    measured.add("umur", "Siti", "Solo")
+    waited = samples(measured)["list_page_age_seconds"]
+    measured.get("/")
+    assert samples(measured)["list_page_age_seconds"] < waited
+
+
+def test_the_database_is_shown_as_down_while_it_cannot_be_read(tmp_path: Path) -> None:
     """The answer is 200 all the same, so that the other counters can be read."""
-    with measured.site() as site:
+    with Service(tmp_path / "a.db", {"METRICS": "1"}) as service, service.site() as site:
         assert samples(site)["database_up"] == 1
         (tmp_path / "a.db").rename(tmp_path / "away")
         assert samples(site)["database_up"] == 0
-
-
-def test_the_age_of_the_list_page_begins_anew_when_it_is_rendered(measured: Service) -> None:
-    with measured.site() as site:
-        site.get("/")
-        older = samples(site)["list_page_age_seconds"]
-        assert samples(site)["list_page_age_seconds"] > older
-        site.add("1", "Siti", "Solo")
-        waited = samples(site)["list_page_age_seconds"]
-        site.get("/")
-        assert samples(site)["list_page_age_seconds"] < waited
