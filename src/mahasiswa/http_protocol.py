@@ -71,7 +71,7 @@ class HttpProtocol(HttpToolsProtocol):
         self.kept = bytearray()
         self.held_bytes = self.framing_bytes = 0
         self.body_left = 0.0
-        self.wants_body = self.is_ended = False
+        self.wants_body = self.is_ended = self.is_waiting = False
         self.extensions: dict[str, Any] = {}
         self.timer = self.loop.call_later(CHECK_SECONDS, self.check_deadlines)
         self.await_head()
@@ -151,24 +151,27 @@ class HttpProtocol(HttpToolsProtocol):
             self.loop.call_soon(self.transport.resume_reading)
             return
         self.kept += data
-        if self.in_head:
-            self.parse_kept()
-        else:
+        if self.is_waiting:
             self.count_held()
-            self.parse_soon()
+        else:
+            self.parse_kept()
 
     def parse_soon(self) -> None:
         """Parse the kept bytes in a later turn of the event loop."""
-        if self.kept:
+        if self.kept and not self.is_waiting:
+            self.is_waiting = True
             waiting.append(self)
             if len(waiting) == 1:
                 self.loop.call_soon(parse_next)
 
     def parse_kept(self) -> None:
-        """Parse to the end of a head, or one piece of a body."""
+        """Parse a head and the first piece of its body, or the next piece.
+
+        A form is complete then. It must not wait behind a thousand connections that sent more than that.
+        """
         while (count := self.parsable_bytes()) > 0:
             self.parse(count)
-            if not self.head_bytes:  # otherwise there were empty lines before the head
+            if not (self.head_bytes or self.wants_body):  # head_bytes counts the empty lines before a head
                 break
         if self.head_bytes >= HEAD_MAX_BYTES:
             self.refuse(431 if self.headers else 414)
@@ -251,8 +254,8 @@ class HttpProtocol(HttpToolsProtocol):
             # A response before the end of the body, or to a chunked request, is the last one of its connection.
             self.persists = self.cycle.keep_alive and self.body_left < math.inf
             self.cycle.keep_alive = False
-            if not self.expect_100_continue:
-                self.want_body()  # the first piece, also if the application does not ask for it
+            # Parse the first piece also if the application does not ask for it.
+            self.wants_body = self.body_left > 0 and not self.expect_100_continue
         self.in_head = False
         self.head_bytes = 0
         self.deadline = math.inf
@@ -317,4 +320,5 @@ def parse_next() -> None:
     connection = waiting.popleft()
     if waiting:
         connection.loop.call_soon(parse_next)
+    connection.is_waiting = False
     connection.parse_kept()

@@ -36,6 +36,9 @@ BEAT_SECONDS = 1.0
 NO_TIMEOUT_SECONDS = 10**6
 """Value that disables uvicorn's timer of idle connections, because HttpProtocol has its own deadlines."""
 
+SWITCH_SECONDS = 0.0005
+"""Maximum time for which a thread that computes keeps the GIL. The event loop waits for it after each read and write."""
+
 log = logging.getLogger(__name__)
 
 
@@ -54,6 +57,7 @@ def run(settings: Settings, listener: socket.socket, parent: int, beats: "Connec
         # workers. A second signal would make them drop running requests.
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGHUP})
     configure_logging(settings.log_level)
+    sys.setswitchinterval(SWITCH_SECONDS)
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         runner.run(_serve(settings, listener, beats))
 

@@ -13,10 +13,10 @@ import pytest
 from attack import (
     FORM,
     HOST,
-    Bystander,
     Line,
     assert_log_is_sound,
     at_once,
+    attacked,
     fill,
     linux,
     memory,
@@ -119,20 +119,15 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
         assert_log_is_sound(service.stderr(), ["busy: ", "interrupted: "])
 
 
-@pytest.fixture(scope="module")
-def bystander(service: Service) -> Bystander:
-    """Return a user whose answers were timed without an attack."""
-    return Bystander(service)
-
-
 @linux
 @pytest.mark.torture
 @pytest.mark.parametrize("name", [*REQUESTS, *ABANDONED])
-def test_expensive_requests_do_not_delay_others(bystander: Bystander, name: str) -> None:
+def test_expensive_requests_do_not_delay_others(service: Service, name: str) -> None:
     """While the worst input of a route is worked on, others are answered in time."""
     count, request = (REQUESTS | ABANDONED)[name]
     client = send if name in REQUESTS else abandon
-    bystander.endures(lambda service: at_once(count, lambda: client(service, request())))
+    with attacked(service):
+        at_once(count, lambda: client(service, request()))
 
 
 @linux
@@ -143,9 +138,9 @@ def test_expensive_searches_do_not_delay_others(tmp_path: Path) -> None:
         with Line(service.port) as line:
             for number in range(300):
                 assert line.add(f"{number:03}", "Siti", "a" * 65_000).status == 302
-        bystander = Bystander(service)
         for pattern in ("a" * 254 + "b", "a" * 250 + "%C3%A9"):
-            bystander.endures(lambda service, p=pattern: at_once(8, lambda: send(service, get(f"/?cari={p}"))))  # type: ignore[misc]
+            with attacked(service):
+                at_once(8, partial(send, service, get(f"/?cari={pattern}")))
 
 
 @linux
@@ -181,25 +176,14 @@ def worst_share(service: Service, target: str, nim: str) -> float:
 
 @linux
 @pytest.mark.torture
-def test_bodies_that_stop_before_their_last_byte_take_bounded_memory(service: Service, bystander: Bystander) -> None:
+def test_bodies_that_stop_before_their_last_byte_take_bounded_memory(service: Service) -> None:
     """A hundred confirmations of 8 MB without their last byte: most are refused at once, and others are answered."""
-    (worker,) = workers(service)
-    before = memory(worker)
-    most = 0.0
     body = form(CONFIRM, b"data=" + b"1" * (8 * MEGABYTE - 100))[:-1]
-    with ExitStack() as stack:
-
-        def attack(service: Service) -> None:
-            nonlocal most
-            for _ in range(100):
-                connection = socket.create_connection(("127.0.0.1", service.port), 30)
-                stack.callback(connection.close)
-                with suppress(ConnectionError):
-                    connection.sendall(body)
-                most = max(most, memory(worker) - before)
-
-        bystander.endures(attack)
-    assert most < 1.5 * BODIES_MAX_BYTES / MEGABYTE, f"{most:.0f} MB"
+    with attacked(service), ExitStack() as stack:
+        for _ in range(100):
+            connection = stack.enter_context(socket.create_connection(("127.0.0.1", service.port), 30))
+            with suppress(ConnectionError):
+                connection.sendall(body)
     assert " large ones" in service.stderr()
 
 
@@ -232,25 +216,19 @@ def test_forms_that_stop_before_their_last_byte_take_bounded_memory(service: Ser
 
 @linux
 @pytest.mark.torture
-def test_a_hundred_trickling_uploads_do_not_delay_others(bystander: Bystander) -> None:
+def test_a_hundred_trickling_uploads_do_not_delay_others(service: Service) -> None:
     """Uploads that send a few bytes now and then are ended, and others are answered meanwhile."""
     head = b"POST /mahasiswa/impor HTTP/1.1\r\nContent-Length: 9000000\r\n" + HOST + BOUNDARY + b"\r\n"
-
-    def attack(service: Service) -> None:
-        with ExitStack() as stack:
-            trickling = []
-            for _ in range(100):
-                connection = socket.create_connection(("127.0.0.1", service.port), 30)
-                stack.callback(connection.close)
-                connection.sendall(head + PART[:60])
-                trickling.append(connection)
-            deadline = time.monotonic() + 45
-            while trickling and time.monotonic() < deadline:
-                trickling = [connection for connection in trickling if goes_on(connection)]
-                threading.Event().wait(0.5)  # the pace of the clients is the subject of this test
-            assert not trickling, f"{len(trickling)} uploads still trickle"
-
-    bystander.endures(attack)
+    with attacked(service), ExitStack() as stack:
+        trickling = []
+        for _ in range(100):
+            trickling.append(stack.enter_context(socket.create_connection(("127.0.0.1", service.port), 30)))
+            trickling[-1].sendall(head + PART[:60])
+        deadline = time.monotonic() + 45
+        while trickling and time.monotonic() < deadline:
+            trickling = [connection for connection in trickling if goes_on(connection)]
+            threading.Event().wait(0.5)  # the pace of the clients is the subject of this test
+        assert not trickling, f"{len(trickling)} uploads still trickle"
 
 
 def goes_on(connection: socket.socket) -> bool:

@@ -73,6 +73,7 @@ class PageRenderer:
         for name in environment.list_templates(extensions=["html"]):
             environment.get_template(name)
         self._templates = environment
+        self._errors: dict[tuple[ProblemName, str, int, str], bytes] = {}
         self.row = row_format(self.prefix)
         self.headers = {
             "content-security-policy": _content_security_policy(style, settings.cdn_url),
@@ -112,10 +113,18 @@ class PageRenderer:
     def error(
         self, problem: ProblemName, headers: Mapping[str, str] | None = None, *, text: str = "", limit: int = 0
     ) -> Response:
-        """The page that reports a problem; `text` replaces its sentence, `limit` is in bytes."""
+        """The page that reports a problem; `text` replaces its sentence, `limit` is in bytes.
+
+        A page without a text of its own is rendered once, because a thousand clients may get it in one moment.
+        """
         status, heading, explanation = PROBLEMS[problem]
-        text = text or explanation.format(limit=wording.size(limit))
-        return self.page("error.html", status, headers, heading=heading, text=text)
+        key = problem, text, limit, self.list_query
+        body = self._errors.get(key) or self.render(
+            "error.html", heading=heading, text=text or explanation.format(limit=wording.size(limit))
+        )
+        if not text and not self.list_query:
+            self._errors[key] = body
+        return Response(body, status, {**self.headers, **(headers or {})}, "text/html")
 
     def healthy(self) -> Response:
         """GET /sehat if the store answers."""

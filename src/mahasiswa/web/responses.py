@@ -36,8 +36,11 @@ refuses_gzip = re.compile(rb"gzip\s*;\s*q=0(\.0*)?\s*(,|$)")
 
 @contextmanager
 def unsent_file() -> Iterator[BinaryIO]:
-    """A temporary file to fill and then to send with FileStream. If the block raises, the file is closed."""
-    file = cast("BinaryIO", tempfile.TemporaryFile())  # noqa: SIM115 - it stays open until its last byte was sent
+    """A temporary file to fill and then to send with FileStream. If the block raises, the file is closed.
+
+    It is created by the first write, which a thread does when it has a slot. So a refused request costs no file.
+    """
+    file = cast("BinaryIO", tempfile.SpooledTemporaryFile(1))  # noqa: SIM115 - open until its last byte was sent
     try:
         yield file
     except BaseException:
