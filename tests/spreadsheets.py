@@ -286,122 +286,36 @@ def csv(*rows: Sequence[str], separator: str = ";", encoding: str = "utf-8", end
 def students(count: int) -> list[Record]:
     """Return realistic records, always the same."""
     chance = random.Random(7)
+    first_names, last_names, streets, towns = map(str.split, (FIRST_NAMES, LAST_NAMES, STREETS, TOWNS))
     return [
         (
             f"{2300000000 + 7 * number}",
-            " ".join([chance.choice(FIRST_NAMES), chance.choice(FIRST_NAMES), chance.choice(LAST_NAMES)]),
+            " ".join([chance.choice(first_names), chance.choice(first_names), chance.choice(last_names)]),
             (
-                f"Jl. {chance.choice(STREETS)} No. {chance.randint(1, 200)}, RT {chance.randint(1, 12):02}"
-                f" RW {chance.randint(1, 9):02}, {chance.choice(TOWNS)}"
+                f"Jl. {chance.choice(streets)} No. {chance.randint(1, 200)}, RT {chance.randint(1, 12):02}"
+                f" RW {chance.randint(1, 9):02}, {chance.choice(towns)}"
             ),
         )
         for number in range(count)
     ]
 
 
-FIRST_NAMES = [
-    "Siti",
-    "Budi",
-    "Ani",
-    "Agus",
-    "Dewi",
-    "Eko",
-    "Fitri",
-    "Galih",
-    "Hendra",
-    "Indah",
-    "Joko",
-    "Kartika",
-    "Lestari",
-    "Muhammad",
-    "Nur",
-    "Oktavia",
-    "Putri",
-    "Rizky",
-    "Sri",
-    "Taufik",
-    "Umar",
-    "Vina",
-    "Wahyu",
-    "Yusuf",
-    "Zahra",
-    "Ahmad",
-    "Aisyah",
-    "Bagus",
-    "Cahya",
-    "Dian",
-    "Endah",
-    "Fajar",
-    "Gilang",
-    "Hesti",
-    "Intan",
-    "Jamal",
-    "Kurnia",
-    "Laila",
-]
-LAST_NAMES = [
-    "Aminah",
-    "Santoso",
-    "Wibowo",
-    "Rahayu",
-    "Hidayat",
-    "Saputra",
-    "Permata",
-    "Nugroho",
-    "Susanti",
-    "Kurniawan",
-    "Setiawan",
-    "Wijaya",
-    "Handayani",
-    "Pratiwi",
-    "Maulana",
-    "Ramadhan",
-    "Puspita",
-    "Anggraini",
-    "Firmansyah",
-    "Purnomo",
-    "Suryani",
-    "Hartono",
-    "Widodo",
-    "Safitri",
-    "Gunawan",
-    "Mulyani",
-    "Prasetyo",
-]
-STREETS = [
-    "Kaliurang",
-    "Malioboro",
-    "Mawar",
-    "Melati",
-    "Anggrek",
-    "Sudirman",
-    "Diponegoro",
-    "Pahlawan",
-    "Veteran",
-    "Merdeka",
-    "Cendana",
-    "Kenanga",
-    "Magelang",
-    "Solo",
-    "Wates",
-    "Parangtritis",
-    "Godean",
-    "Palagan",
-    "Affandi",
-    "Gejayan",
-]
-TOWNS = [
-    "Sleman",
-    "Bantul",
-    "Klaten",
-    "Magelang",
-    "Yogyakarta",
-    "Wates",
-    "Wonosari",
-    "Surakarta",
-    "Boyolali",
-    "Purworejo",
-]
+# The parts of realistic records.
+FIRST_NAMES = """
+Siti Budi Ani Agus Dewi Eko Fitri Galih Hendra Indah Joko Kartika Lestari Muhammad Nur Oktavia Putri
+Rizky Sri Taufik Umar Vina Wahyu Yusuf Zahra Ahmad Aisyah Bagus Cahya Dian Endah Fajar Gilang Hesti
+Intan Jamal Kurnia Laila
+"""
+LAST_NAMES = """
+Aminah Santoso Wibowo Rahayu Hidayat Saputra Permata Nugroho Susanti Kurniawan Setiawan Wijaya
+Handayani Pratiwi Maulana Ramadhan Puspita Anggraini Firmansyah Purnomo Suryani Hartono Widodo
+Safitri Gunawan Mulyani Prasetyo
+"""
+STREETS = """
+Kaliurang Malioboro Mawar Melati Anggrek Sudirman Diponegoro Pahlawan Veteran Merdeka Cendana
+Kenanga Magelang Solo Wates Parangtritis Godean Palagan Affandi Gejayan
+"""
+TOWNS = "Sleman Bantul Klaten Magelang Yogyakarta Wates Wonosari Surakarta Boyolali Purworejo"
 
 MIXED = csv(
     HEADER,
