@@ -16,7 +16,6 @@ from contextlib import contextmanager
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 from urllib.parse import quote, urlencode
 
@@ -139,10 +138,6 @@ class Server:
             process.suspend()
         return processes
 
-    def promote(self) -> None:
-        """Make this standby the primary; return when it takes writes."""
-        self.execute("SELECT pg_promote(wait => true)")
-
     def execute(self, statement: str) -> list[tuple[object, ...]]:
         """Run a statement as an administrator and return its rows, if it has any."""
         return execute(self.url(), statement)
@@ -173,9 +168,7 @@ class Server:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 

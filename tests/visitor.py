@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from types import TracebackType
 from typing import NamedTuple, Self
 from urllib.parse import quote, urlencode, urlsplit
 
@@ -221,9 +220,7 @@ class Site:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.client.close()
 
 

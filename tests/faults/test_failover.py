@@ -23,7 +23,7 @@ def test_no_acknowledged_change_is_lost_with_the_primary() -> None:
             ledger.wait_for(50)
             time.sleep(random.uniform(0, 0.5))  # so that the kill may meet any moment of a transaction
             primary.kill()
-            standby.promote()
+            standby.execute("SELECT pg_promote(wait => true)")
             promoted = time.monotonic()
             ledger.wait_for(1)
             assert time.monotonic() - promoted < 5

@@ -31,7 +31,7 @@ PEOPLE = [
 
 INVALID = """
 urut=umur urut= urut=nim;DROP%20TABLE%20mahasiswa arah=samping arah= urut=NAMA&arah=TURUN halaman=%00 cari=%00
-per=%FF&halaman=%ED%A0%80 cari
+per=%FF&halaman=%ED%A0%80 cari cari=%0d%0a
 """
 
 
@@ -77,9 +77,13 @@ def link_texts(page: Page) -> list[str]:
 # ---- without a query
 
 
-@pytest.mark.parametrize("count", [0, 3, 1001])
+@pytest.mark.parametrize("count", [0, 1, 1001])
 def test_the_list_without_a_query_is_that_of_the_specification(site: Site, other: Database, count: int) -> None:
-    """Without a query the list has every record on one page, numbered from 1, and plain header cells."""
+    """Without a query the list has every record on one page, numbered from 1, and plain header cells.
+
+    The heading and the link "Tambah Data" come first. The number of records stands above the list, beside a link to
+    sort it and to show it page by page.
+    """
     records = many(count)
     other.fill(records)
     page = site.list()
@@ -87,18 +91,18 @@ def test_the_list_without_a_query_is_that_of_the_specification(site: Site, other
     (head,) = re.findall("<thead>(.*?)</thead>", page.html, re.DOTALL)
     header = "".join(f'<th scope="col">{word}</th>' for word in ("No", "NIM", "Nama", "Alamat", "Aksi"))
     assert re.sub(r">\s+<", "><", head.strip()) == f"<tr>{header}</tr>"
-    assert not page.tree.css("nav.pages")
+    assert not page.tree.css("nav.pages, [aria-sort]")
     assert "?" not in "".join(link.href for row in page.table for link in row.links)
-    assert not page.tree.css("[aria-sort]")
     assert page.html.count("<table") == 1
-
-
-def test_the_search_form_stands_between_the_link_to_add_and_the_table(people: Site) -> None:
-    """The heading and the link "Tambah Data" come first, next to each other."""
-    html = people.list().html
-    assert re.search(r"</h1>\s*<a [^>]*>Tambah Data</a>", html)
-    places = [html.index(mark) for mark in ("<h1", ">Tambah Data<", 'type="search"', "<table")]
-    assert places == sorted(places)
+    assert re.search(r"</h1>\s*<a [^>]*>Tambah Data</a>", page.html)
+    if count:
+        places = [page.html.index(mark) for mark in ("<h1", ">Tambah Data<", 'type="search"', "<table")]
+        assert places == sorted(places)
+        assert position(page) == f"{count:,} mahasiswa".replace(",", ".")
+        paged = follow(site, page, "Urutkan dan tampilkan per halaman")
+        assert paged.rows == page.rows[:50]
+        assert sorts(paged) == {"NIM": "ascending"}
+        assert follow(site, paged, "Tampilkan semua").rows == page.rows
 
 
 # ---- finding
@@ -138,12 +142,15 @@ def test_a_search_without_a_match_shows_the_searched_text(people: Site) -> None:
     assert follow(people, page, "Hapus pencarian").rows == people.list().rows
 
 
-@pytest.mark.parametrize("cari", ["-", ".", "'", "- .", "\u0301"])
+@pytest.mark.parametrize(
+    "cari", ["-", ".", "'", "- .", "\u0301", "\udcff", "x" * 8_000, "%25"], ids=lambda cari: cari[:12]
+)
 def test_a_search_without_letters_finds_nothing(people: Site, cari: str) -> None:
-    """A search of characters that do not matter is not a search for everything."""
-    page = find(people, cari=cari)
+    """Characters that do not matter, bytes that are no UTF-8 or a very long text are no search for everything."""
+    page = people.page("/?" + urlencode({"cari": cari}, errors="surrogateescape"))
+    assert page.columns == ["No", "NIM", "Nama", "Alamat", "Aksi"]
     assert page.table == []
-    assert f"Tidak ada yang cocok dengan “{cari}”." in page.tree.css(".empty")[0].text()
+    assert "Tidak ada yang cocok dengan “" in page.tree.css(".empty")[0].text()
 
 
 def test_a_search_without_a_match_offers_the_nearest_names(people: Site) -> None:
@@ -226,17 +233,6 @@ def test_the_page_links_keep_the_query(site: Site, other: Database) -> None:
     assert {"Pertama", "Sebelumnya"}.isdisjoint(link_texts(page))
 
 
-def test_counts_are_formatted_as_in_indonesian(site: Site, other: Database) -> None:
-    """The thousands separator is a point, and the column No continues through all pages."""
-    other.fill(many(4812))
-    page = find(site, halaman=3)
-    assert position(page) == "4.812 mahasiswa, 101–150 ditampilkan"
-    assert [row[0] for row in page.rows] == [str(n) for n in range(101, 151)]
-    page = follow(site, page, "Terakhir")
-    assert position(page) == "4.812 mahasiswa, 4.801–4.812 ditampilkan"
-    assert page.rows[-1] == ("4812", *many(4812)[-1])
-
-
 @pytest.mark.parametrize(
     ("per", "shown"),
     [("10", 10), ("11", 11), ("500", 500), ("501", 501), ("99999999999", 600), ("9", 10), ("1", 10), ("0", 10)]
@@ -268,27 +264,7 @@ def test_an_invalid_query_value_is_replaced_by_its_default(people: Site, query: 
     assert sorts(page) == {"NIM": "ascending"}
 
 
-@pytest.mark.parametrize("cari", ["%FF", "%ED%A0%80", "x" * 8_000, "%2525", "%0d%0a"], ids=lambda cari: cari[:12])
-def test_any_search_has_an_answer(people: Site, cari: str) -> None:
-    """A search for invalid UTF-8 or a very long text is answered with a list page."""
-    page = people.page(f"/?cari={cari}")
-    assert page.columns == ["No", "NIM", "Nama", "Alamat", "Aksi"]
-    assert page.nims == ([nim for nim, _, _ in PEOPLE] if cari == "%0d%0a" else [])
-
-
-# ---- the number of records, and all of them on one page
-
-
-@pytest.mark.parametrize("count", [1, 3, 1001])
-def test_every_list_shows_its_number_and_offers_the_paged_view(site: Site, other: Database, count: int) -> None:
-    """The number of records stands above the list, beside a link to sort it and to show it page by page."""
-    other.fill(many(count))
-    page = site.list()
-    assert position(page) == f"{count:,} mahasiswa".replace(",", ".")
-    paged = follow(site, page, "Urutkan dan tampilkan per halaman")
-    assert paged.rows == page.rows[:50]
-    assert sorts(paged) == {"NIM": "ascending"}
-    assert follow(site, paged, "Tampilkan semua").rows == page.rows
+# ---- all records on one page
 
 
 def test_an_empty_list_offers_to_add_and_to_import(site: Site, other: Database) -> None:
