@@ -15,7 +15,7 @@ from typing import NamedTuple, TypeVar
 STEP_TIMEOUT_SECONDS = 5.0
 """Maximum time of one step of a web request in the database, including its time in the queue."""
 
-BODIES_MAX_BYTES = 128 * 1024 * 1024
+BODIES_MAX_BYTES = 96 * 1024 * 1024
 """Maximum bytes of request bodies in the memory of a worker."""
 
 FORMS_RESERVED_BYTES = 32 * 1024 * 1024
@@ -115,7 +115,10 @@ class Slots:
                     with suppress(asyncio.CancelledError):  # the caller may be cancelled more than once
                         await asyncio.wait([running])
                 running.exception()  # asyncio logs an exception that is never retrieved
-            return running.result()
+            try:
+                return running.result()
+            finally:
+                del running  # a cycle with its exception would keep the texts of an upload until garbage collection
 
     def load(self) -> Iterator[tuple[Kind, int, int]]:
         """Each kind, with the number that runs now and the number that waits."""

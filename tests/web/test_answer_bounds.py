@@ -14,6 +14,7 @@ from attack import (
     HOST,
     Line,
     assert_says_nothing_was_saved,
+    at_once,
     attacked,
     exchange,
     linux,
@@ -70,6 +71,24 @@ def test_an_upload_that_is_not_utf_8_is_refused(service: Service) -> None:
         answer = exchange(service, upload("multipart/form-data; boundary=xx", body))
         assert answer.startswith(b"HTTP/1.1 400 "), body
         assert b"Permintaan tidak dapat dibaca" in answer
+
+
+@pytest.mark.torture
+@pytest.mark.parametrize("target", ["impor", "hapus"])
+@pytest.mark.parametrize(
+    "rows", [b"NIM\tNama\tAlamat\n" + b"1\tSiti\tSolo\n" * 1_200_000, b"1" * 15_000_000], ids=["rows", "a cell"]
+)
+def test_pastes_of_16_mb_take_bounded_memory(service: Service, target: str, rows: bytes) -> None:
+    """Python takes four bytes for each character of a text with an emoji. The page of the error does not show it again."""
+    request = upload("multipart/form-data; boundary=xx", part("🎓\n".encode() + rows)).replace(
+        b"impor", target.encode(), 1
+    )
+    answers: list[bytes] = []
+    with attacked(service):
+        at_once(7, lambda: answers.append(exchange(service, request, 60)))
+    assert {answer[9:12] for answer in answers} <= {b"200", b"400", b"413", b"503"}
+    assert all(answer[9:10] != b"4" or b"tidak ditampilkan lagi" in answer for answer in answers)
+    assert max(map(len, answers)) < 100_000
 
 
 def test_long_headers_are_refused_before_they_are_parsed(service: Service) -> None:

@@ -65,8 +65,7 @@ def read_pasted(
             text[at : at + STEP_BYTES].encode()
     except UnicodeEncodeError as error:
         raise SheetError(wording.BROKEN_PASTE) from error
-    lines = text.strip()
-    if "\t" in text or (nim_only and ("\n" in lines or "\r" in lines)):
+    if "\t" in text or (nim_only and not _is_one_line(text)):
         return enumerate(_watched(_pasted_rows(text), max_lines, stop), 1)
     return _rows(_watched(_lines(text), max_lines, stop), text[:SAMPLE_BYTES])
 
@@ -80,6 +79,7 @@ def _sample(text: io.TextIOWrapper) -> str:
         text.seek(0)
 
 
+_is_one_line = re.compile(r"\s*+[^\r\n]*+\s*+").fullmatch
 _LINE = re.compile(r"[^\r\n]*+(?:\r\n?|\n)?")
 
 

@@ -76,7 +76,7 @@ async def preview(request: Request, store: Store, pages: Pages) -> Response:
                 return pages.bulk_delete_form(wording.NO_NIMS_CHOSEN)
             return await request.while_connected(_preview(request, store, pages, cells))
         except sheets.SheetError as error:
-            return pages.bulk_delete_form(str(error), 413 if isinstance(error, sheets.TooBig) else 400, upload.pasted)
+            return pages.bulk_delete_form(*upload.refusal(error))
 
 
 async def confirm(request: Request, store: Store, pages: Pages) -> Response:

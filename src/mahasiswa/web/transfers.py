@@ -51,7 +51,7 @@ async def preview(request: Request, store: Store, pages: Pages) -> Response:
                 return pages.import_form(wording.NOTHING_CHOSEN)
             return await request.while_connected(_preview(request, store, pages, cleaned))
         except sheets.SheetError as error:
-            return pages.import_form(str(error), 413 if isinstance(error, sheets.TooBig) else 400, upload.pasted)
+            return pages.import_form(*upload.refusal(error))
 
 
 async def confirm(request: Request, store: Store, pages: Pages) -> Response:

@@ -12,7 +12,7 @@ from starlette.datastructures import FormData, Headers, UploadFile
 from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.requests import Request as StarletteRequest
 
-from mahasiswa import sheets
+from mahasiswa import sheets, wording
 from mahasiswa.web.forms import FORM_MAX_BYTES, BodyRefused, bounded_receive
 from mahasiswa.web.request import Request
 from mahasiswa.work import IMPORT, WORKBOOK
@@ -23,6 +23,10 @@ CONTENT_TYPE_MAX_BYTES = 1024
 NEAR_MAX_RECORDS = 20_000
 """Maximum records that are compared with unknown NIMs of a file because their NIM looks the same."""
 
+REPEATED_MAX_BYTES = 1 << 20
+"""Maximum length of a pasted text that the page of an error shows again. A longer one is left out whole, because a
+person who sends a part again would lose the other rows."""
+
 # RFC 2046, section 5.1.1.
 is_boundary = re.compile(rb"[0-9A-Za-z'()+_,./:=? -]{0,69}[0-9A-Za-z'()+_,./:=?-]").fullmatch
 
@@ -30,12 +34,24 @@ Table = TypeVar("Table")
 
 
 class Upload(NamedTuple):
-    """A multipart form: the file with its name, if one was chosen, the pasted text, and all texts."""
+    """A multipart form: the file with its name, if one was chosen, the pasted text, and all other texts.
+
+    `pasted` has one character for each byte. Only the thread that reads it decodes it, because a text of 16 MB takes
+    64 MB if one of its characters is an emoji.
+    """
 
     file: UploadFile | None
     name: str
     pasted: str
     texts: Mapping[str, Sequence[str]]
+
+    def refusal(self, error: sheets.SheetError) -> tuple[str, int, str]:
+        """The message, the status, and the pasted text, for the page that shows the form again."""
+        status = 413 if isinstance(error, sheets.TooBig) else 400
+        if len(self.pasted) > REPEATED_MAX_BYTES:
+            limit = wording.size(REPEATED_MAX_BYTES)
+            return f"{error} {wording.PASTE_NOT_REPEATED.format(limit=limit)}", status, ""
+        return str(error), status, _utf8(self.pasted)
 
 
 @asynccontextmanager
@@ -51,9 +67,9 @@ async def read_upload(request: Request) -> AsyncIterator[Upload]:
         content_type = b'multipart/form-data; charset=latin-1; boundary="%b"' % _boundary(request)
         headers = Headers(raw=[(b"content-type", content_type)])
         stream = StarletteRequest(request.scope, receive).stream()
-        parser = MultiPartParser(headers, stream, max_files=1, max_fields=5, max_part_size=most)
         try:
-            form = await parser.parse()
+            # The parser has a copy of the text, so no variable keeps it.
+            form = await MultiPartParser(headers, stream, max_files=1, max_fields=5, max_part_size=most).parse()
         except MultiPartException:
             raise BodyRefused("bad request") from None
         try:
@@ -72,15 +88,19 @@ async def read_table(
 
     If the client disconnects, the event is set.
     """
+    kind, stop = IMPORT, Event()
     if upload.file:
         kind = WORKBOOK if sheets.is_workbook(upload.file.file) else IMPORT
-        read = partial(read_file, upload.file.file)
-    elif upload.pasted.strip():
-        kind, read = IMPORT, partial(read_pasted, upload.pasted)
+        read = partial(read_file, upload.file.file, stop)
+    elif upload.pasted and not upload.pasted.isspace():
+        read = partial(_read_pasted, read_pasted, upload.pasted, stop)
     else:
         return None
-    stop = Event()
-    return await request.while_connected(request.limits.slots.run(kind, partial(read, stop), stop))
+    return await request.while_connected(request.limits.slots.run(kind, read, stop))
+
+
+def _read_pasted(read: Callable[[str, Event], Table], pasted: str, stop: Event) -> Table:
+    return read(_utf8(pasted), stop)
 
 
 def _boundary(request: Request) -> bytes:
@@ -97,18 +117,26 @@ def _boundary(request: Request) -> bytes:
 
 
 def _upload(form: FormData) -> Upload:
-    try:
-        texts: dict[str, list[str]] = {}
-        for name, value in form.multi_items():
-            if isinstance(value, str):
-                texts.setdefault(_utf8(name), []).append(_utf8(value))
-        file = form.get("berkas")
-        file = file if isinstance(file, UploadFile) and file.filename else None
-        name = _utf8(file.filename or "") if file else ""
-    except UnicodeDecodeError:
-        raise BodyRefused("bad request") from None
-    return Upload(file, name, texts.get("tempel", [""])[-1], texts)
+    texts: dict[str, list[str]] = {}
+    pasted = ""
+    for name, value in form.multi_items():
+        if not isinstance(value, str):
+            continue
+        if name == "tempel":
+            pasted = value
+        elif len(value) > FORM_MAX_BYTES:
+            raise BodyRefused("bad request")
+        else:
+            texts.setdefault(_utf8(name), []).append(_utf8(value))
+    file = form.get("berkas")
+    if isinstance(file, UploadFile) and file.filename:
+        return Upload(file, _utf8(file.filename), pasted, texts)
+    return Upload(None, "", pasted, texts)
 
 
 def _utf8(text: str) -> str:
-    return text.encode("latin-1").decode()
+    """The text whose bytes are the characters of this one; raise BodyRefused."""
+    try:
+        return text.encode("latin-1").decode()
+    except UnicodeDecodeError:
+        raise BodyRefused("bad request") from None
