@@ -15,6 +15,7 @@ from mahasiswa.record import Mahasiswa
 from mahasiswa.settings import DatabaseURL, SQLiteURL
 from mahasiswa.store import Snapshot, Store, open_store
 from mahasiswa.store.errors import Refused, Unavailable
+from mahasiswa.work import LIST, Slots
 
 SITI = Mahasiswa("0001", "Siti Aminah", "Jalan Kaliurang 5")
 BUDI = Mahasiswa("0002", "Budi", "Bantul")
@@ -23,7 +24,7 @@ BUDI = Mahasiswa("0002", "Budi", "Bantul")
 @asynccontextmanager
 async def opened(url: DatabaseURL) -> AsyncIterator[Store]:
     """Open a store, and close it at the end."""
-    store = await open_store(url)
+    store = await open_store(url, Slots())
     try:
         yield store
     finally:
@@ -63,9 +64,9 @@ async def outcomes(*writes: Awaitable[None]) -> list[tuple[str, str] | str | Non
     return await asyncio.gather(*map(outcome, writes))
 
 
-async def read_all(store: Store) -> list[Mahasiswa]:
+async def read_all(store: Store, at_most: int = 10_000) -> list[Mahasiswa]:
     """Return every record, in order of nim."""
-    return records_of(await store.snapshot(10_000))
+    return records_of(await store.reader(LIST).snapshot(at_most))
 
 
 def records_of(snapshot: Snapshot) -> list[Mahasiswa]:

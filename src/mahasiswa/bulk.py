@@ -6,20 +6,22 @@ import os
 import secrets
 import stat
 import sys
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, BinaryIO, TypeVar
+from typing import BinaryIO, TypeVar
 
 import click
 
 from mahasiswa import interrupt, sheets, wording
 from mahasiswa.record import Incoming, Mahasiswa
 from mahasiswa.settings import DatabaseURL
-from mahasiswa.store import Merged, Query, Store, migrate, open_store
-from mahasiswa.store.errors import Refused, StoreError
+from mahasiswa.store import Query, Reader, migrate, open_store
+from mahasiswa.store.engines import Merged, forget, merge
+from mahasiswa.store.errors import Refused, StoreError, Unusable
 from mahasiswa.store.history import UNDOABLE_ROWS_MAX
-from mahasiswa.store.threads import copy, in_thread
+from mahasiswa.store.threads import in_thread
+from mahasiswa.work import EXPORT, Slots
 
 T = TypeVar("T")
 
@@ -57,7 +59,9 @@ def import_file(url: DatabaseURL, file: Path, *, update: bool, dry_run: bool) ->
         _progress("Import", file.stat().st_size) as advance,
     ):
         rows = _incoming(cleaner, file, table, skipped, lambda: advance(source.tell()))
-        merged = _run(_with_store(url, lambda store: store.merge(rows, update=update, dry_run=dry_run)))
+        gc.disable()  # a million rows make no cycles, and searching them for cycles takes a tenth of the time
+        migrate(url)
+        merged = merge(url, rows, update=update, dry_run=dry_run)
     if merged.incomplete:
         raise Failure(_lines(file, ((row, wording.NEW_NEEDS_ONE) for row in merged.incomplete)))
     return merged, [*_lines(file, skipped), *_lines(file, cleaner.suspects().items())]
@@ -70,15 +74,15 @@ def export_file(url: DatabaseURL, file: Path) -> int:
     """
     write = sheets.write_xlsx if file.suffix.lower() == ".xlsx" else sheets.write_csv
 
-    async def export(store: Store) -> int:
-        total = await _total(store)
+    async def export(reader: Reader) -> int:
+        total = await _total(reader)
         with _complete_file(file) as target, _progress("Export", total) as advance:
             counter = _Counter(advance)
-            await in_thread(store.chunks(Query()), lambda records: write(counter.counted(records), target))
+            await in_thread(reader.chunks(Query()), lambda records: write(counter.counted(records), target))
         return counter.count
 
     with _failures(file):
-        return _run(_with_store(url, export, create=False))
+        return _read(url, export)
 
 
 def copy_records(source: DatabaseURL, target: DatabaseURL) -> int:
@@ -87,12 +91,21 @@ def copy_records(source: DatabaseURL, target: DatabaseURL) -> int:
     Raise Failure or Interrupted. Nothing is written then.
     """
 
-    async def copy_all(store: Store) -> int:
-        with _progress("Copy", await _total(store)) as advance:
-            return await _with_store(target, lambda other: copy(store, other, _Counter(advance).counted))
+    async def copy_all(reader: Reader) -> int:
+        with _progress("Copy", await _total(reader)) as advance:
+
+            def write(records: Iterator[Mahasiswa]) -> int:
+                rows = ((number, *record) for number, record in enumerate(_Counter(advance).counted(records), 1))
+                return merge(target, rows, update=False, dry_run=False).new
+
+            return await in_thread(reader.chunks(Query()), write)
 
     try:
-        return _run(_with_store(source, copy_all, create=False))
+        migrate(source, create=False)
+        migrate(target)
+        if _read(target, _total):
+            raise Unusable("the database to copy to holds records already")  # the copied ones could not be told apart
+        return _read(source, copy_all)
     except StoreError as error:
         raise Failure([f"mahasiswa: {error}"]) from error
 
@@ -100,7 +113,8 @@ def copy_records(source: DatabaseURL, target: DatabaseURL) -> int:
 def forget_record(url: DatabaseURL, nim: str) -> bool:
     """Remove a record and all its history. Return False if there was neither. Raise Failure or Interrupted."""
     try:
-        return _run(_with_store(url, lambda store: store.forget(nim), create=False))
+        migrate(url, create=False)
+        return forget(url, nim)
     except StoreError as error:
         raise Failure([f"mahasiswa: {error}"]) from error
 
@@ -150,9 +164,9 @@ class _Counter:
                 self._advance(self.count)
 
 
-async def _total(store: Store) -> int:
+async def _total(reader: Reader) -> int:
     """The number of records, for a progress bar."""
-    return (await store.search(Query(), 0, 0)).total
+    return (await reader.search(Query(), 0, 0)).total
 
 
 def _lines(file: Path, problems: Iterable[tuple[int, str]]) -> list[str]:
@@ -162,20 +176,20 @@ def _lines(file: Path, problems: Iterable[tuple[int, str]]) -> list[str]:
     return lines
 
 
-def _run(work: Coroutine[Any, Any, T]) -> T:
+def _read(url: DatabaseURL, work: Callable[[Reader], Awaitable[T]]) -> T:
+    """Await `work` with the reads of a database that exists."""
+
+    async def read() -> T:
+        store = await open_store(url, Slots())
+        try:
+            return await work(store.reader(EXPORT))
+        finally:
+            await store.close()
+
+    gc.disable()  # as above
+    migrate(url, create=False)
     with asyncio.Runner(loop_factory=asyncio.SelectorEventLoop) as runner:  # psycopg needs this loop on Windows
-        return runner.run(work)
-
-
-async def _with_store(url: DatabaseURL, work: Callable[[Store], Awaitable[T]], *, create: bool = True) -> T:
-    """Await `work` with an open store. With `create=False`, an SQLite file that does not exist is an error."""
-    gc.disable()  # a million rows make no cycles, and searching them for cycles takes a tenth of the time
-    await asyncio.to_thread(migrate, url, create=create)
-    store = await open_store(url)
-    try:
-        return await work(store)
-    finally:
-        await store.close()
+        return runner.run(read())
 
 
 @contextmanager

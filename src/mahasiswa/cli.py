@@ -144,7 +144,7 @@ def backup(file: Path) -> None:
     from mahasiswa.store.errors import Unusable  # noqa: PLC0415 - as above
 
     try:
-        backup(url, file)
+        backup(url, file, interrupt.check)
     except Unusable as error:
         _fail(f"mahasiswa: {error}")
     click.echo(f"{file}: {file.stat().st_size} bytes, verified")
@@ -167,7 +167,7 @@ def restore(file: Path) -> None:
     from mahasiswa.store.errors import Unusable  # noqa: PLC0415 - as above
 
     try:
-        restored = restore(url, file)
+        restored = restore(url, file, interrupt.check)
     except Unusable as error:
         _fail(f"mahasiswa: {error}")
     if restored.backup is None:

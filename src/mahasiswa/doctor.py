@@ -4,6 +4,7 @@ import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from mahasiswa import interrupt
 from mahasiswa.settings import DatabaseURL, Settings
 from mahasiswa.store.engines import backup_files, examine, examine_backup
 from mahasiswa.store.findings import Finding, good, wrong
@@ -22,7 +23,7 @@ def diagnose(settings: Settings, environ: Mapping[str, str], backups: Path | Non
         yield wrong(f"{name} is not a setting and is ignored. If you mean {setting}, rename it.")
     if not misspelt:
         yield good(f"The settings can be used. People open {settings.base_url}/")
-    yield from examine(settings.database_url)
+    yield from examine(settings.database_url, interrupt.check)
     if backups:
         yield from _newest_backup(settings.database_url, backups)
     else:
@@ -47,4 +48,4 @@ def _newest_backup(url: DatabaseURL, folder: Path) -> Iterator[Finding]:
         yield wrong(f"{age}. Find out why no newer one was made: systemctl status mahasiswa-backup.timer")
     else:
         yield good(f"{age}.")
-    yield examine_backup(url, newest)
+    yield examine_backup(url, newest, interrupt.check)

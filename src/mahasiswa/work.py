@@ -58,8 +58,9 @@ SEARCH = Kind("searches", 2, 32)
 EXPORT = Kind("exports", 2, 8)
 WORKBOOK = Kind("workbooks", 2, 8)
 IMPORT = Kind("pasted cells, CSV and confirmations", 2, 8)
+CHANGE = Kind("changes", 1, 1000)
 
-KINDS = (RECORD, LIST, SEARCH, EXPORT, WORKBOOK, IMPORT)
+KINDS = (RECORD, LIST, SEARCH, EXPORT, WORKBOOK, IMPORT, CHANGE)
 
 DATABASE_CONNECTIONS = sum(kind.running for kind in KINDS if kind is not WORKBOOK)
 """Maximum connections of a worker to PostgreSQL. Each kind has its share; workbooks are read without the database."""
@@ -97,6 +98,12 @@ class Slots:
         finally:
             self._running[kind] -= 1
             self._free[kind].release()
+
+    def count_waiting(self, kind: Kind, count: int) -> None:
+        """Count work that waits in a queue of the store, or that has left it; raise Busy if that queue is full."""
+        if count > 0 and self._waiting[kind] >= kind.waiting:
+            raise self._busy(kind)
+        self._waiting[kind] += count
 
     async def run(self, kind: Kind, function: Callable[[], T], stop: Event | None = None) -> T:
         """Call a function in a thread of this kind; raise Busy.

@@ -16,6 +16,7 @@ from harness import Service
 from mahasiswa.settings import SQLiteURL
 from mahasiswa.store import migrate, open_store
 from mahasiswa.store.errors import Unavailable
+from mahasiswa.work import Slots
 
 RECORDS_BEFORE, RECORDS_DURING = 2, 3
 """Records that are added before the disk may fail, and while it may."""
@@ -108,7 +109,7 @@ def test_an_addition_is_stored_or_unavailable_if_the_disk_fails_at_any_call(
     async def attack(path: Path, at: int) -> bool:
         """Return whether the call that fails was reached."""
         stored = {f"{n}" for n in range(RECORDS_BEFORE)}
-        store = await open_store(SQLiteURL(path))
+        store = await open_store(SQLiteURL(path), Slots())
         db = apsw.Connection(str(path))
         try:
             for nim in stored:

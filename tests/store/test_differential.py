@@ -5,17 +5,20 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import pytest
+import stores
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from postgres import own_schema
-from stores import records_of
 
 from mahasiswa.record import Incoming, Mahasiswa, Write, digest
-from mahasiswa.settings import parse_database_url
+from mahasiswa.settings import DatabaseURL, parse_database_url
 from mahasiswa.store import Query, Store, migrate, open_store
+from mahasiswa.store.engines import merge as import_rows
 from mahasiswa.store.errors import Changed, EditConflict, Refused
+from mahasiswa.work import EXPORT, RECORD, SEARCH, Slots
 
 # Letters with another case, and characters that a language or a lenient comparison takes for the same.
 LETTERS = "aAbBzZ01 éÉüÜßẞıİiIſKKåÅåÅσςΣǅǆǄñÑ%_\\*?[](){}.+^$|-/'\"<&\x01\t\n\r\u200b\ufeff\uffff🎓"
@@ -99,7 +102,7 @@ async def edit(
     store: Store, nim: str, nama: str | None, alamat: str | None, older: tuple[str | None, str | None]
 ) -> None:
     """Change a record as the edit page does, with the digest of its current texts, or of older ones."""
-    current = await store.get(nim)
+    current = await store.reader(RECORD).get(nim)
     texts = [text if old is None else old for text, old in zip(current[1:], older, strict=True)] if current else []
     await store.update(nim, nama, alamat, digest(Mahasiswa(nim, *texts)) if current else "none")
 
@@ -108,19 +111,19 @@ async def write_all(store: Store, wanted: Sequence[tuple[Mahasiswa, bool]]) -> N
     """Write several records, some of them with the digest of their current texts."""
     writes = []
     for record, known in wanted:
-        current = await store.get(record.nim) if known else None
+        current = await store.reader(RECORD).get(record.nim) if known else None
         writes.append(Write(record, digest(current) if current else None))
-    await store.write_all(writes)
+    await store.write_all("import", writes)
 
 
 async def merge(store: Store, incoming: Sequence[Incoming], update: bool, dry_run: bool) -> object:  # noqa: FBT001 - drawn
     """Import rows, and leave out the time."""
-    return (await store.merge(incoming, update=update, dry_run=dry_run))._replace(seconds=0)
+    return import_rows(URLS[store], incoming, update=update, dry_run=dry_run)._replace(seconds=0)
 
 
 async def read_all(store: Store, query: Query) -> list[Mahasiswa]:
     """Every record that a query finds, as one list."""
-    return list(chain.from_iterable([chunk async for chunk in store.chunks(query)]))
+    return list(chain.from_iterable([chunk async for chunk in store.reader(EXPORT).chunks(query)]))
 
 
 def may_have_several_faults(shown: str) -> bool:
@@ -130,8 +133,11 @@ def may_have_several_faults(shown: str) -> bool:
 
 async def search(store: Store, query: Query, offset: int, limit: int) -> object:
     """A page of a search without its line of the history, whose moment differs."""
-    return (await store.search(query, offset, limit))._replace(last=None)
+    return (await store.reader(SEARCH).search(query, offset, limit))._replace(last=None)
 
+
+URLS: WeakKeyDictionary[Store, DatabaseURL] = WeakKeyDictionary()
+"""The address of each open store."""
 
 EXTRAS: dict[str, Callable[..., Awaitable[object]]] = {
     "edit": edit,
@@ -143,8 +149,11 @@ EXTRAS: dict[str, Callable[..., Awaitable[object]]] = {
 
 
 def ask(store: Store, name: str, *arguments: Any) -> Awaitable[object]:  # noqa: ANN401 - drawn
-    """Call one of the functions above, or a method of the store."""
-    answer: Awaitable[object] = EXTRAS[name](store, *arguments) if name in EXTRAS else getattr(store, name)(*arguments)
+    """Call one of the functions above, or a method of the store or of its readers."""
+    if name in EXTRAS:
+        return EXTRAS[name](store, *arguments)
+    called = store.reader(RECORD) if name in ("get", "find", "after") else store
+    answer: Awaitable[object] = getattr(called, name)(*arguments)
     return answer
 
 
@@ -164,12 +173,13 @@ async def outcome(operation: Operation, store: Store) -> object:
 def runner(postgres: str, tmp_path: Path) -> Iterator[tuple[asyncio.Runner, Store, Store]]:
     """Open a store on each engine, both empty."""
     with own_schema(postgres) as address, asyncio.Runner() as runner:
-        stores = []
+        opened = []
         for url in map(parse_database_url, (f"sqlite:///{tmp_path}/a.db", address)):
             migrate(url)
-            stores.append(runner.run(open_store(url)))
-        yield runner, stores[0], stores[1]
-        for store in stores:
+            opened.append(runner.run(open_store(url, Slots())))
+            URLS[opened[-1]] = url
+        yield runner, opened[0], opened[1]
+        for store in opened:
             runner.run(store.close())
 
 
@@ -190,7 +200,7 @@ def test_both_engines_answer_the_same_operations_alike(runner: tuple[asyncio.Run
             assert answers[0] == answers[1], shown
         kept = await read_all(sqlite, Query())
         assert kept == await read_all(postgres, Query())
-        assert kept == records_of(await sqlite.snapshot(1000)) == records_of(await postgres.snapshot(1000))
+        assert kept == await stores.read_all(sqlite) == await stores.read_all(postgres)
         for record in kept:
             await sqlite.delete(record.nim)
             await postgres.delete(record.nim)
@@ -213,9 +223,9 @@ def test_both_engines_find_the_same_records(runner: tuple[asyncio.Runner, Store,
         found = await read_all(sqlite, query)
         assert found == await read_all(postgres, query)
         for store in (sqlite, postgres):
-            page = await store.search(query, offset, limit)
+            page = await store.reader(SEARCH).search(query, offset, limit)
             assert (page.total, page.records) == (len(found), found[offset : offset + limit])
 
     for store in (sqlite, postgres):
-        assert loop.run(store.merge(records, update=False, dry_run=False)).new == len(records)
+        assert import_rows(URLS[store], records, update=False, dry_run=False).new == len(records)
     compare()

@@ -9,6 +9,7 @@ from stores import SITI, opened, read_all
 from mahasiswa.record import Mahasiswa, digest
 from mahasiswa.settings import DatabaseURL
 from mahasiswa.store import Store, migrate
+from mahasiswa.store.engines import forget
 from mahasiswa.store.errors import EditConflict
 
 NIM = SITI.nim
@@ -60,7 +61,7 @@ async def test_a_field_that_both_changed_is_a_conflict(
     assert await read_all(store) == [(NIM, *current)]
 
 
-async def test_a_conflict_has_what_the_form_showed_only_if_the_history_has_it(store: Store) -> None:
+async def test_a_conflict_has_what_the_form_showed_only_if_the_history_has_it(store: Store, url: DatabaseURL) -> None:
     """It is found behind later changes, but not for a form of another record or of texts that never were stored."""
     await store.add(*SITI)
     await store.add("0002", *SITI[1:])
@@ -70,7 +71,7 @@ async def test_a_conflict_has_what_the_form_showed_only_if_the_history_has_it(st
     assert await before(store, digest(SITI._replace(nama="Ani", alamat="Solo"))) == (NIM, "Ani", "Solo")
     assert await before(store, digest(SITI._replace(nama="Dewi"))) is None
     await store.update("0002", "Ani", "Solo")
-    await store.forget(NIM)
+    forget(url, NIM)
     await store.add(NIM, "Eko", "Solo")
     assert await before(store, digest(SITI)) is None
 

@@ -10,8 +10,10 @@ from stores import BUDI, SITI, age_history, attempt, opened, read_all, records_o
 from mahasiswa.record import Mahasiswa, Write, digest
 from mahasiswa.settings import DatabaseURL
 from mahasiswa.store import Query, Store, migrate
+from mahasiswa.store.engines import forget, merge
 from mahasiswa.store.errors import Changed, NotInHistory, UndoConflict
 from mahasiswa.store.history import PURGE_ENTRIES, UNDO_CONFLICTS_MAX, Batch, BatchKind, Conflict, Entry
+from mahasiswa.work import LIST, RECORD, SEARCH
 
 ANI = Mahasiswa("0003", "Ani", "Klaten")
 
@@ -20,7 +22,7 @@ Change = tuple[Mahasiswa | None, Mahasiswa | None]
 
 async def items(store: Store, cari: str = "", batch: int | None = None) -> Sequence[Entry | Batch]:
     """Return the items of the history, newest first, or the entries of a batch."""
-    page = await store.history(cari, batch, 0, 1000)
+    page = await store.reader(SEARCH).history(cari, batch, 0, 1000)
     assert page.total == len(page.items)
     return page.items
 
@@ -28,8 +30,8 @@ async def items(store: Store, cari: str = "", batch: int | None = None) -> Seque
 async def newest(store: Store) -> Entry | Batch:
     """Return the newest item, which a snapshot and a search must have as well."""
     item = (await items(store))[0]
-    assert (await store.snapshot(0)).last == item
-    assert (await store.search(Query(), 0, 1)).last == item
+    assert (await store.reader(LIST).snapshot(0)).last == item
+    assert (await store.reader(SEARCH).search(Query(), 0, 1)).last == item
     return item
 
 
@@ -72,7 +74,7 @@ async def conflict(undo: Awaitable[None]) -> UndoConflict:
 async def test_a_new_database_has_no_history(store: Store) -> None:
     """There is no newest item."""
     assert await items(store) == []
-    assert (await store.snapshot(10)).last is None
+    assert (await store.reader(LIST).snapshot(10)).last is None
 
 
 async def test_each_change_is_an_entry_with_the_texts_before_and_after(store: Store) -> None:
@@ -89,16 +91,16 @@ async def test_each_change_is_an_entry_with_the_texts_before_and_after(store: St
     assert all(moment.utcoffset() == timedelta(0) for moment in moments)
 
 
-async def test_a_change_that_changes_nothing_leaves_no_entry(store: Store) -> None:
+async def test_a_change_that_changes_nothing_leaves_no_entry(store: Store, url: DatabaseURL) -> None:
     """Neither does a refused change, a deletion of an unknown nim, or a confirmation that is sent again."""
     await store.add(*SITI)
     await store.update(*SITI)
     await store.delete("0002")
     await attempt(store.add(*SITI))
     await attempt(store.add("..", "Budi", "Bantul"))
-    await store.write_all([Write(SITI, None)])
-    await store.merge([(1, *SITI)], update=True, dry_run=False)
-    await store.delete_all(["0002"])
+    await store.write_all("import", [Write(SITI, None)])
+    merge(url, [(1, *SITI)], update=True, dry_run=False)
+    await store.write_all("delete", removals=dict.fromkeys(["0002"]))
     assert await changes(store) == [(None, SITI)]
 
 
@@ -126,9 +128,9 @@ async def test_the_history_keeps_a_text_to_the_byte(store: Store, text: str) -> 
 async def test_the_version_changes_with_an_entry(store: Store) -> None:
     """The entry is in the transaction of the change, so the kept page of the list always has the newest item."""
     await store.add(*SITI)
-    before = await store.snapshot(10)
+    before = await store.reader(LIST).snapshot(10)
     await store.delete(SITI.nim)
-    after = await store.snapshot(10)
+    after = await store.reader(LIST).snapshot(10)
     assert before.version != after.version
     assert before.last != after.last
 
@@ -144,7 +146,7 @@ async def test_a_snapshot_has_the_newest_item_of_its_own_moment(url: DatabaseURL
         await first.add("", "Siti", "Solo")
         writing = asyncio.create_task(write(first))
         while not writing.done():
-            snapshot = await second.snapshot(1000)
+            snapshot = await second.reader(LIST).snapshot(1000)
             assert isinstance(snapshot.last, Entry)
             assert snapshot.last.after == records_of(snapshot)[-1]
             await asyncio.sleep(0)  # let the writer run
@@ -158,19 +160,19 @@ async def test_the_history_is_read_page_by_page(store: Store) -> None:
     """Each page has its part and the number of all items."""
     for number in range(5):
         await store.add(f"{number}", "Siti", "Solo")
-    page = await store.history("", None, 1, 2)
+    page = await store.reader(SEARCH).history("", None, 1, 2)
     assert (page.total, [entry.after and entry.after.nim for entry in page.items if isinstance(entry, Entry)]) == (
         5,
         ["3", "2"],
     )
-    assert await store.history("", None, 5, 2) == (5, [])
+    assert await store.reader(SEARCH).history("", None, 5, 2) == (5, [])
 
 
 @pytest.mark.parametrize("cari", ["aminah", "AMINAH", "0001", "kaliurang", "Klaten"])
 async def test_a_search_finds_an_entry_by_any_text_before_or_after(store: Store, cari: str) -> None:
     """Letter case does not matter, and other entries are not found."""
     await store.add(*BUDI)
-    await store.write_all([Write(SITI, None)])
+    await store.write_all("import", [Write(SITI, None)])
     (added,) = await items(store, cari="aminah")
     await store.update(*SITI._replace(nama="Siti", alamat="Klaten"))
     (edited, *_) = await items(store)
@@ -180,7 +182,7 @@ async def test_a_search_finds_an_entry_by_any_text_before_or_after(store: Store,
 
 async def test_a_search_finds_a_batch_and_in_it_only_the_entries_that_match(store: Store) -> None:
     """A text with a NUL is in no entry."""
-    await store.write_all([Write(SITI, None), Write(BUDI, None)])
+    await store.write_all("import", [Write(SITI, None), Write(BUDI, None)])
     batch = await last_batch(store, "import", 2)
     assert await items(store, cari="budi") == [batch]
     assert await changes(store, cari="budi", batch=batch.id) == [(None, BUDI)]
@@ -195,20 +197,20 @@ async def test_a_confirmed_import_is_one_batch(store: Store) -> None:
     await store.add(*SITI)
     await store.add(*ANI)
     changed = SITI._replace(nama="Siti")
-    await store.write_all([Write(ANI, digest(ANI)), Write(BUDI, None), Write(changed, digest(SITI))])
+    await store.write_all("import", [Write(ANI, digest(ANI)), Write(BUDI, None), Write(changed, digest(SITI))])
     batch = await last_batch(store, "import", 2)
     assert batch.only is None
     assert len(await items(store)) == 3
     assert await changes(store, batch=batch.id) == [(SITI, changed), (None, BUDI)]
 
 
-async def test_an_import_by_command_is_one_batch(store: Store) -> None:
+async def test_an_import_by_command_is_one_batch(store: Store, url: DatabaseURL) -> None:
     """A dry run is none."""
     await store.add(*SITI)
     rows = [(1, SITI.nim, None, "Solo"), (2, *BUDI)]
-    await store.merge(rows, update=True, dry_run=True)
+    merge(url, rows, update=True, dry_run=True)
     await last_entry(store)
-    await store.merge(rows, update=True, dry_run=False)
+    merge(url, rows, update=True, dry_run=False)
     batch = await last_batch(store, "import", 2)
     assert await changes(store, batch=batch.id) == [(SITI, SITI._replace(alamat="Solo")), (None, BUDI)]
 
@@ -217,7 +219,7 @@ async def test_a_bulk_delete_is_one_batch(store: Store) -> None:
     """Unknown nims, also one with a NUL, and a nim that is named twice do not count."""
     for record in (SITI, BUDI, ANI):
         await store.add(*record)
-    await store.delete_all([BUDI.nim, "0009", SITI.nim, BUDI.nim, "00\0", "0003\0"])
+    await store.write_all("delete", removals=dict.fromkeys([BUDI.nim, "0009", SITI.nim, BUDI.nim, "00\0", "0003\0"]))
     assert await read_all(store) == [ANI]
     batch = await last_batch(store, "delete", 2)
     assert await changes(store, batch=batch.id) == [(SITI, None), (BUDI, None)]
@@ -225,7 +227,7 @@ async def test_a_bulk_delete_is_one_batch(store: Store) -> None:
 
 async def test_a_batch_of_one_record_has_its_entry(store: Store) -> None:
     """A page can show it like any other entry."""
-    await store.write_all([Write(SITI, None)])
+    await store.write_all("import", [Write(SITI, None)])
     batch = await last_batch(store, "import", 1)
     assert batch.only
     assert change(batch.only) == (None, SITI)
@@ -233,9 +235,9 @@ async def test_a_batch_of_one_record_has_its_entry(store: Store) -> None:
 
 async def test_an_import_that_is_refused_is_no_batch(store: Store) -> None:
     """None of its rows is stored, and the next change belongs to no batch."""
-    await attempt(store.write_all([Write(SITI, None), Write(BUDI._replace(nama="a\0"), None)]))
+    await attempt(store.write_all("import", [Write(SITI, None), Write(BUDI._replace(nama="a\0"), None)]))
     with pytest.raises(Changed):
-        await store.write_all([Write(SITI, None), Write(BUDI, "another version")])
+        await store.write_all("import", [Write(SITI, None), Write(BUDI, "another version")])
     await store.add(*ANI)
     assert await read_all(store) == [ANI]
     assert await changes(store) == [(None, ANI)]
@@ -244,7 +246,7 @@ async def test_an_import_that_is_refused_is_no_batch(store: Store) -> None:
 async def test_a_nim_that_is_written_twice_in_one_import_is_refused(store: Store) -> None:
     """A batch has one entry for each nim, so that it can be undone."""
     with pytest.raises(Changed):
-        await store.write_all([Write(SITI, None), Write(SITI._replace(nama="Siti"), digest(SITI))])
+        await store.write_all("import", [Write(SITI, None), Write(SITI._replace(nama="Siti"), digest(SITI))])
     assert await read_all(store) == []
 
 
@@ -315,9 +317,9 @@ async def test_an_undo_overwrites_exactly_the_record_that_was_seen(store: Store)
         assert (await conflict(store.undo(entry.id, is_batch=False, versi=versi))).conflicts == [
             Conflict(entry, current)
         ]
-    assert await store.get(SITI.nim) == current
+    assert await store.reader(RECORD).get(SITI.nim) == current
     await store.undo(entry.id, is_batch=False, versi=digest(current))
-    assert await store.get(SITI.nim) == SITI
+    assert await store.reader(RECORD).get(SITI.nim) == SITI
     undone = await last_batch(store, "undo", 1)
     assert undone.only
     assert change(undone.only) == (current, SITI)
@@ -363,7 +365,7 @@ async def test_an_unknown_number_is_not_in_the_history(store: Store, number: int
 
 async def test_an_entry_of_a_batch_is_undone_only_with_its_batch(store: Store) -> None:
     """The number of a batch is no number of an entry, and the other way round."""
-    await store.write_all([Write(SITI, None), Write(BUDI, None)])
+    await store.write_all("import", [Write(SITI, None), Write(BUDI, None)])
     batch = await last_batch(store, "import", 2)
     (inner, *_) = await items(store, batch=batch.id)
     await store.add(*ANI)
@@ -385,7 +387,7 @@ async def test_a_batch_is_undone_as_a_whole(store: Store) -> None:
     """New records go, changed records come back, and the undo can be undone."""
     await store.add(*SITI)
     changed = SITI._replace(nama="Siti")
-    await store.write_all([Write(changed, digest(SITI)), Write(BUDI, None)])
+    await store.write_all("import", [Write(changed, digest(SITI)), Write(BUDI, None)])
     await store.undo((await last_batch(store, "import", 2)).id, is_batch=True)
     assert await read_all(store) == [SITI]
     await store.undo((await last_batch(store, "undo", 2)).id, is_batch=True)
@@ -395,8 +397,8 @@ async def test_a_batch_is_undone_as_a_whole(store: Store) -> None:
 async def test_a_bulk_delete_is_undone_as_a_whole(store: Store) -> None:
     """Every record comes back unchanged."""
     records = [Mahasiswa(f"{number:04}", f"Siti {number}", "Solo\r\n") for number in range(1000)]
-    await store.write_all([Write(record, None) for record in records])
-    await store.delete_all([record.nim for record in records])
+    await store.write_all("import", [Write(record, None) for record in records])
+    await store.write_all("delete", removals=dict.fromkeys([record.nim for record in records]))
     await store.undo((await last_batch(store, "delete", 1000)).id, is_batch=True)
     assert await read_all(store) == records
 
@@ -404,7 +406,7 @@ async def test_a_bulk_delete_is_undone_as_a_whole(store: Store) -> None:
 async def test_a_batch_with_a_changed_record_is_not_undone(store: Store) -> None:
     """The conflict lists at most 50 of the changed records, in order of nim, and their number. Nothing is written."""
     records = [Mahasiswa(f"{number:04}", "Siti", "Solo") for number in range(UNDO_CONFLICTS_MAX + 2)]
-    await store.write_all([Write(record, None) for record in [*records, SITI._replace(nim="9")]])
+    await store.write_all("import", [Write(record, None) for record in [*records, SITI._replace(nim="9")]])
     batch = await last_batch(store, "import", len(records) + 1)
     await store.delete(records[0].nim)
     for record in records[1:]:
@@ -440,11 +442,11 @@ async def test_without_history_days_there_is_no_history(url: DatabaseURL) -> Non
     await asyncio.to_thread(migrate, url, 0)
     async with opened(url) as store:
         await store.add(*BUDI)
-        await store.write_all([Write(ANI, None), Write(SITI._replace(nama="Siti"), digest(SITI))])
-        await store.merge([(1, "0004", "Ina", "Solo")], update=False, dry_run=False)
-        await store.delete_all([BUDI.nim])
+        await store.write_all("import", [Write(ANI, None), Write(SITI._replace(nama="Siti"), digest(SITI))])
+        merge(url, [(1, "0004", "Ina", "Solo")], update=False, dry_run=False)
+        await store.write_all("delete", removals=dict.fromkeys([BUDI.nim]))
         assert await items(store) == []
-        assert (await store.snapshot(10)).last is None
+        assert (await store.reader(LIST).snapshot(10)).last is None
         with pytest.raises(NotInHistory):
             await store.undo(entry.id, is_batch=False)
 
@@ -479,7 +481,7 @@ async def test_migrating_without_days_keeps_those_of_the_database(url: DatabaseU
 async def test_an_expired_change_cannot_be_undone(url: DatabaseURL) -> None:
     """Neither a single one nor a batch."""
     async with opened(url) as store:
-        await store.write_all([Write(SITI, None)])
+        await store.write_all("import", [Write(SITI, None)])
         batch = await last_batch(store, "import", 1)
         await store.add(*BUDI)
         entry = await last_entry(store)
@@ -493,7 +495,9 @@ async def test_an_expired_change_cannot_be_undone(url: DatabaseURL) -> None:
 async def test_expired_entries_are_purged_in_slices_with_other_changes(url: DatabaseURL) -> None:
     """Each change removes a slice, the oldest entries first, until only those that have not expired are left."""
     async with opened(url) as store:
-        await store.write_all([Write(SITI._replace(nim=f"{number}"), None) for number in range(PURGE_ENTRIES + 50)])
+        await store.write_all(
+            "import", [Write(SITI._replace(nim=f"{number}"), None) for number in range(PURGE_ENTRIES + 50)]
+        )
         for number in range(3):
             await store.add(f"a{number}", "Siti", "Solo")
         await asyncio.to_thread(age_history, url, 31)
@@ -536,36 +540,36 @@ async def test_of_many_workers_one_purges_once_a_minute(url: DatabaseURL) -> Non
 # ---- forget
 
 
-async def test_forgetting_removes_the_record_and_all_its_history(store: Store) -> None:
+async def test_forgetting_removes_the_record_and_all_its_history(store: Store, url: DatabaseURL) -> None:
     """Other records keep theirs. The deletion itself is no entry."""
     await store.add(*SITI)
     await store.add(*BUDI)
     await store.update(*SITI._replace(nama="Siti"))
     await store.delete(SITI.nim)
     await store.add(*SITI)
-    assert await store.forget(SITI.nim)
+    assert forget(url, SITI.nim)
     assert await read_all(store) == [BUDI]
     assert await changes(store) == [(None, BUDI)]
-    assert not await store.forget(SITI.nim)
-    assert not await store.forget("00\0")
+    assert not forget(url, SITI.nim)
+    assert not forget(url, "00\0")
 
 
-async def test_a_deleted_record_can_still_be_forgotten(store: Store) -> None:
+async def test_a_deleted_record_can_still_be_forgotten(store: Store, url: DatabaseURL) -> None:
     """Its history is all that there is of it."""
     await store.add(*SITI)
     await store.delete(SITI.nim)
-    assert await store.forget(SITI.nim)
+    assert forget(url, SITI.nim)
     assert await items(store) == []
 
 
-async def test_the_rest_of_a_batch_can_be_undone_after_forgetting(store: Store) -> None:
+async def test_the_rest_of_a_batch_can_be_undone_after_forgetting(store: Store, url: DatabaseURL) -> None:
     """The batch has one row less. A batch without rows is removed."""
-    await store.write_all([Write(SITI, None), Write(BUDI, None)])
-    assert await store.forget(SITI.nim)
+    await store.write_all("import", [Write(SITI, None), Write(BUDI, None)])
+    assert forget(url, SITI.nim)
     batch = await last_batch(store, "import", 1)
     assert batch.only
     assert change(batch.only) == (None, BUDI)
     await store.undo(batch.id, is_batch=True)
     assert await read_all(store) == []
-    assert await store.forget(BUDI.nim)
+    assert forget(url, BUDI.nim)
     assert await items(store) == []

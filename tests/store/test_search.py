@@ -12,7 +12,9 @@ from stores import opened, run_script
 from mahasiswa.record import Mahasiswa
 from mahasiswa.settings import DatabaseURL, SQLiteURL
 from mahasiswa.store import Query, Store, folding, migrate
+from mahasiswa.store.engines import merge
 from mahasiswa.store.history import Entry
+from mahasiswa.work import EXPORT, SEARCH
 
 PEOPLE = [
     Mahasiswa("20/456839/TK/50663", "Siti Nur'aini", "Jl. Merdeka No. 5, Bandung"),
@@ -100,24 +102,26 @@ CASES = [
 
 async def nims(store: Store, cari: str) -> list[str]:
     """Return the nims that a search finds, by each of the methods that search."""
-    found = await store.search(Query(cari), 0, 100)
-    chunks = [record.nim async for chunk in store.chunks(Query(cari, "nama")) for record in chunk]
-    assert found.total == len(found.records) == (await store.search(Query(cari), 0, 0)).total == len(chunks)
+    found = await store.reader(SEARCH).search(Query(cari), 0, 100)
+    chunks = [record.nim async for chunk in store.reader(EXPORT).chunks(Query(cari, "nama")) for record in chunk]
+    assert (
+        found.total == len(found.records) == (await store.reader(SEARCH).search(Query(cari), 0, 0)).total == len(chunks)
+    )
     assert {record.nim for record in found.records} == set(chunks)
     return [record.nim for record in found.records]
 
 
 @pytest.fixture
-async def people(store: Store) -> Store:
+async def people(store: Store, url: DatabaseURL) -> Store:
     """Return a store with PEOPLE."""
-    await fill(store, PEOPLE)
+    fill(url, PEOPLE)
     return store
 
 
-async def fill(store: Store, records: Sequence[Mahasiswa]) -> None:
+def fill(url: DatabaseURL, records: Sequence[Mahasiswa]) -> None:
     """Import records into an empty list."""
     rows = [(number, *record) for number, record in enumerate(records)]
-    assert (await store.merge(rows, update=False, dry_run=False)).new == len(records)
+    assert (merge(url, rows, update=False, dry_run=False)).new == len(records)
 
 
 @pytest.mark.parametrize(("cari", "found"), CASES, ids=[ascii(cari)[1:31] for cari, _ in CASES])
@@ -128,12 +132,12 @@ async def test_a_search_finds_what_people_mean(people: Store, cari: str, found: 
 
 async def test_the_history_is_searched_in_the_same_way(people: Store) -> None:
     """A search of the entries of an import finds the same records as a search of the list."""
-    (batch,) = (await people.history("", None, 0, 10)).items
+    (batch,) = (await people.reader(SEARCH).history("", None, 0, 10)).items
     for cari, _ in CASES:
-        entries = (await people.history(cari, batch.id, 0, 100)).items
+        entries = (await people.reader(SEARCH).history(cari, batch.id, 0, 100)).items
         found = [entry.after.nim for entry in entries if isinstance(entry, Entry) and entry.after]
         assert sorted(found) == sorted(await nims(people, cari)), cari
-        assert (await people.history(cari, None, 0, 10)).total == bool(found), cari
+        assert (await people.reader(SEARCH).history(cari, None, 0, 10)).total == bool(found), cari
 
 
 @pytest.mark.parametrize("urut", Mahasiswa._fields)
@@ -146,7 +150,7 @@ async def test_a_search_is_sorted_and_paged(people: Store, urut: str, arah: str)
     expected.sort(key=lambda record: (ascii_lower(record[column]) if column else record.nim, record.nim))
     if arah == "turun":
         expected.reverse()
-    pages = [await people.search(query, offset, 3) for offset in range(0, len(expected) + 3, 3)]
+    pages = [await people.reader(SEARCH).search(query, offset, 3) for offset in range(0, len(expected) + 3, 3)]
     assert {page.total for page in pages} == {len(expected)}
     assert [record for page in pages for record in page.records] == expected
 
@@ -187,17 +191,17 @@ async def test_each_letter_finds_itself(store: Store) -> None:
 async def test_the_nearest_names_are_offered(people: Store, cari: str, expected: str | None) -> None:
     """The best correction comes first, and each correction finds a record."""
     assert await nims(people, cari) == []
-    offered = await people.spellings(Query(cari), 3, is_found=False)
+    offered = await people.reader(SEARCH).spellings(Query(cari), 3, is_found=False)
     assert [text for text, _ in offered[:1]] == ([expected] if expected else [])
     assert len(offered) <= 3
     for text, count in offered:
         assert len(await nims(people, text)) == count > 0
 
 
-async def test_other_spellings_of_a_search_that_finds_records(store: Store) -> None:
+async def test_other_spellings_of_a_search_that_finds_records(store: Store, url: DatabaseURL) -> None:
     """Only very similar words are offered, also of addresses and of words that are joined, and no longer word."""
     names = ["Nuraini", "Nur Aini", "Aini Nur", "Muhamad", "Muhammad", "Sita", "Siti", "Sitiani"]
-    await fill(store, [Mahasiswa(str(number), name, "Kulon Progo 5") for number, name in enumerate(names)])
+    fill(url, [Mahasiswa(str(number), name, "Kulon Progo 5") for number, name in enumerate(names)])
     for cari, expected in [
         ("nuraini", [("Nur Aini", 3)]),
         ("muhamad", [("Muhammad", 1)]),
@@ -206,10 +210,10 @@ async def test_other_spellings_of_a_search_that_finds_records(store: Store) -> N
         ("siti", []),
         ("kulon progo", []),
     ]:
-        assert await store.spellings(Query(cari), 3, is_found=True) == expected, cari
-    assert await store.spellings(Query("muhamad", di="nama"), 3, is_found=True) == [("Muhammad", 1)]
-    assert await store.spellings(Query("muhamad", di="alamat"), 3, is_found=True) == []
-    assert await store.spellings(Query("muhamad", di="nim"), 3, is_found=True) == []
+        assert await store.reader(SEARCH).spellings(Query(cari), 3, is_found=True) == expected, cari
+    assert await store.reader(SEARCH).spellings(Query("muhamad", di="nama"), 3, is_found=True) == [("Muhammad", 1)]
+    assert await store.reader(SEARCH).spellings(Query("muhamad", di="alamat"), 3, is_found=True) == []
+    assert await store.reader(SEARCH).spellings(Query("muhamad", di="nim"), 3, is_found=True) == []
 
 
 @pytest.mark.parametrize(
@@ -237,8 +241,8 @@ async def test_other_spellings_of_a_search_that_finds_records(store: Store) -> N
 async def test_a_search_in_one_field(people: Store, di: str, cari: str, found: str) -> None:
     """A NIM is found by its beginning, and the other fields by words; `jl`, `jln` and `jalan` mean the same."""
     query = Query(cari, di=di)  # type: ignore[arg-type]
-    page = await people.search(query, 0, 100)
-    chunks = [record async for chunk in people.chunks(query) for record in chunk]
+    page = await people.reader(SEARCH).search(query, 0, 100)
+    chunks = [record async for chunk in people.reader(EXPORT).chunks(query) for record in chunk]
     assert page.records == chunks
     assert sorted(record.nim[-1] for record in chunks) == sorted(found)
 
@@ -246,21 +250,23 @@ async def test_a_search_in_one_field(people: Store, di: str, cari: str, found: s
 async def test_the_nearest_names_are_those_of_the_present_list(people: Store) -> None:
     """An added name is offered at once, and a deleted one is not offered again."""
     search = Query("zainap")
-    assert await people.spellings(search, 3, is_found=False) == []
+    assert await people.reader(SEARCH).spellings(search, 3, is_found=False) == []
     await people.add("0010", "Zainab", "Solo")
-    assert await people.spellings(search, 3, is_found=False) == [("Zainab", 1)]
+    assert await people.reader(SEARCH).spellings(search, 3, is_found=False) == [("Zainab", 1)]
     await people.delete("0010")
-    assert await people.spellings(search, 3, is_found=False) == []
+    assert await people.reader(SEARCH).spellings(search, 3, is_found=False) == []
 
 
 @pytest.mark.parametrize(
     "name", ["ab" * 32_000, "ab " * 21_000, "abcdefgh" * 4 + " " + "hgfedcba" * 4, '"\\" [] \\\\ {"a":']
 )
-async def test_long_and_odd_names_do_not_make_the_nearest_names_expensive(store: Store, name: str) -> None:
+async def test_long_and_odd_names_do_not_make_the_nearest_names_expensive(
+    store: Store, url: DatabaseURL, name: str
+) -> None:
     """Only the beginning of a name and words of the usual length are compared, for a bounded time."""
-    await fill(store, [Mahasiswa(f"{number}", f"{number} {name}", "Solo") for number in range(300)])
+    fill(url, [Mahasiswa(f"{number}", f"{number} {name}", "Solo") for number in range(300)])
     began = time.process_time()
-    await store.spellings(Query("abcdefhg" * 4 + " bac cab bca"), 5, is_found=False)
+    await store.reader(SEARCH).spellings(Query("abcdefhg" * 4 + " bac cab bca"), 5, is_found=False)
     assert time.process_time() - began < 2
 
 
@@ -276,7 +282,7 @@ LINES = [
 async def test_every_letter_is_folded_as_in_python(url: DatabaseURL) -> None:
     """For every character of the alphabets: a text with it is found by it, and by its folded form, and by no other."""
     async with opened(url) as store:
-        await fill(store, [Mahasiswa(f"n{number}", line, "") for number, line in enumerate(LINES)])
+        fill(url, [Mahasiswa(f"n{number}", line, "") for number, line in enumerate(LINES)])
         folded = [folding.fold(line) for line in LINES]
         for letter in {*folding.REPLACEMENTS, *LETTERS} - {" ", "\u00a0"}:
             if not (word := folding.fold(letter)):
@@ -306,7 +312,9 @@ async def test_the_first_1000_characters_of_a_text_are_searched(store: Store) ->
     for number, letter in enumerate("aé"):
         await store.add(f"{number}", letter * 995 + " depan belakang", letter * 995 + " muka belakang")
     for cari, found in (("depan", 0), ("muka", 2), ("depa", 2), ("bela", 0)):
-        assert len(await nims(store, cari)) == (await store.history(cari, None, 0, 10)).total == found, cari
+        assert len(await nims(store, cari)) == (await store.reader(SEARCH).history(cari, None, 0, 10)).total == found, (
+            cari
+        )
 
 
 async def test_a_search_finds_what_another_program_writes(tmp_path: Path) -> None:
@@ -320,4 +328,4 @@ async def test_a_search_finds_what_another_program_writes(tmp_path: Path) -> Non
     )
     async with opened(url) as store:
         assert [await nims(store, cari) for cari in ("ana bantul", "nuraini")] == [["1"], []]
-        assert (await store.search(Query("jose"), 0, 0)).total == 1
+        assert (await store.reader(SEARCH).search(Query("jose"), 0, 0)).total == 1

@@ -21,7 +21,9 @@ from stores import ask, contents, opened, other_program, outcomes, run_script
 from mahasiswa.record import Field, Mahasiswa
 from mahasiswa.settings import SQLiteURL
 from mahasiswa.store import Query, migrate, open_store
+from mahasiswa.store.engines import merge
 from mahasiswa.store.errors import Unavailable, Unusable
+from mahasiswa.work import EXPORT, LIST, RECORD, SEARCH, Slots
 
 CHANGE_NOT_STORED = "Data belum tersimpan karena basis data sedang tidak dapat diakses."
 NOT_READ = "Data sedang tidak dapat ditampilkan. Cobalah beberapa saat lagi."
@@ -96,7 +98,7 @@ async def test_a_write_to_a_full_disk_is_unavailable(path: Path) -> None:
             full = True
             additions = (store.add(f"{number}", "Siti", "Solo" * 5000) for number in range(3))
             assert await outcomes(*additions, store.delete("0001")) == ["unavailable"] * 4
-            assert await store.get("0001") == ("0001", "Siti", "Solo")
+            assert await store.reader(RECORD).get("0001") == ("0001", "Siti", "Solo")
             full = False
             await store.add("0002", "Budi", "Bantul")
     assert contents(path) == [("0001", "Siti", "Solo"), ("0002", "Budi", "Bantul")]
@@ -121,7 +123,7 @@ def test_opening_a_removed_file_is_unusable(path: Path) -> None:
     """A worker that starts after the file was removed does not create an empty one."""
     path.unlink()
     with pytest.raises(Unusable):
-        asyncio.run(open_store(SQLiteURL(path)))
+        asyncio.run(open_store(SQLiteURL(path), Slots()))
     assert not path.exists()
 
 
@@ -137,9 +139,9 @@ async def test_pages_of_a_long_sorted_list_have_each_record_once(path: Path, fie
     ]
     async with opened(SQLiteURL(path)) as store:
         rows = [(number, *record) for number, record in enumerate(records)]
-        assert (await store.merge(rows, update=False, dry_run=False)).new == 2500
+        assert (merge(SQLiteURL(path), rows, update=False, dry_run=False)).new == 2500
         query = Query(urut=cast("Field", field), arah="naik" if arah == "naik" else "turun")
-        found = [await store.search(query, offset, 100) for offset in range(0, 2600, 100)]
+        found = [await store.reader(SEARCH).search(query, offset, 100) for offset in range(0, 2600, 100)]
     expected = sorted(records, key=lambda record: (getattr(record, field).lower(), record.nim), reverse=arah == "turun")
     assert [record for page in found for record in page.records] == expected
     assert found[-1].records == []
@@ -266,8 +268,17 @@ async def test_a_text_that_is_not_utf_8_is_named_as_the_cause(path: Path) -> Non
     async with opened(SQLiteURL(path)) as store:
         await store.add("0001", "Siti", "Solo")
         await asyncio.to_thread(ask, path, "UPDATE mahasiswa SET nama = CAST(x'41ff' AS TEXT)")
-        reads = (store.get("0001"), store.after(None, 1), store.search(Query(), 0, 1), store.snapshot(10))
-        for read in (*reads, store.update("0001", "Siti", "Solo", "versi"), anext(store.chunks(Query()))):
+        reads = (
+            store.reader(RECORD).get("0001"),
+            store.reader(LIST).after(None, 1),
+            store.reader(SEARCH).search(Query(), 0, 1),
+            store.reader(LIST).snapshot(10),
+        )
+        for read in (
+            *reads,
+            store.update("0001", "Siti", "Solo", "versi"),
+            anext(store.reader(EXPORT).chunks(Query())),
+        ):
             with pytest.raises(Unavailable, match="another program has stored a text that is not UTF-8"):
                 await read
         writes = (store.add("0002", "Ani", "Solo"), store.update("0001", "Siti", "Solo", "versi"))

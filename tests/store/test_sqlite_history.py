@@ -16,9 +16,11 @@ from mahasiswa import worker
 from mahasiswa.record import Mahasiswa, Write
 from mahasiswa.settings import SQLiteURL
 from mahasiswa.store import Store, migrate, open_store
+from mahasiswa.store.engines import forget, merge
 from mahasiswa.store.errors import NotInHistory, TextsRemain
 from mahasiswa.store.history import UNDOABLE_ROWS_MAX, Batch, Entry
-from mahasiswa.store.sqlite import history
+from mahasiswa.store.sqlite import commands
+from mahasiswa.work import LIST, RECORD, SEARCH, Slots
 
 ENTRIES = """
 SELECT nim, nama_before, alamat_before, nama_after, alamat_after FROM mahasiswa_history
@@ -93,7 +95,7 @@ def path(tmp_path: Path) -> Path:
 @pytest.fixture
 async def store(path: Path) -> AsyncIterator[Store]:
     """Return a store that is open on that file."""
-    store = await open_store(SQLiteURL(path))
+    store = await open_store(SQLiteURL(path), Slots())
     yield store
     await store.close()
 
@@ -139,7 +141,7 @@ async def test_a_text_of_another_program_that_is_not_utf_8_does_not_hide_the_his
     """It is shown with replacement characters, and an undo restores its bytes."""
     run_script(path, "UPDATE mahasiswa SET nama = CAST(x'41ff' AS TEXT) WHERE nim = '1'")
     await store.update("1", "Ani", "Solo")
-    last = (await store.snapshot(10)).last
+    last = (await store.reader(LIST).snapshot(10)).last
     assert isinstance(last, Entry)
     assert last.before == Mahasiswa("1", "A\ufffd", "Solo")
     await store.undo(last.id, is_batch=False)
@@ -152,14 +154,14 @@ async def test_a_text_of_another_program_that_is_not_utf_8_does_not_hide_the_his
 async def test_a_very_long_import_is_one_entry_without_its_rows(path: Path, store: Store) -> None:
     """It cannot be undone. The next change is in the history again."""
     rows = [(number, f"a{number}", "Ina", "Bogor") for number in range(UNDOABLE_ROWS_MAX + 1)]
-    assert (await store.merge(rows, update=False, dry_run=False)).new == len(rows)
-    last = (await store.snapshot(0)).last
+    assert (merge(SQLiteURL(path), rows, update=False, dry_run=False)).new == len(rows)
+    last = (await store.reader(LIST).snapshot(0)).last
     assert isinstance(last, Batch)
     assert (last.kind, last.rows, last.is_silent, last.only) == ("import", len(rows), True, None)
     assert ask(path, ENTRIES) == []
     with pytest.raises(NotInHistory):
         await store.undo(last.id, is_batch=True)
-    assert await store.history("", last.id, 0, 50) == (0, [])
+    assert await store.reader(SEARCH).history("", last.id, 0, 50) == (0, [])
     await store.delete("1")
     assert ask(path, ENTRIES) == [("1", "Siti", "Solo", None, None)]
 
@@ -255,13 +257,13 @@ async def test_a_forgotten_record_is_in_no_byte_of_the_files(tmp_path: Path) -> 
     )
     assert b"rahasia-lama-1500" in path.read_bytes()
     migrate(SQLiteURL(path), 30)
-    store = await open_store(SQLiteURL(path))
+    store = await open_store(SQLiteURL(path), Slots())
     texts = ["rahasia-satu", "rahasia-dua" + "x" * 20_000, "rahasia-tiga"]
-    await store.write_all([Write(Mahasiswa("00007/rahasia-nim", texts[0], "Solo"), None)])
+    await store.write_all("import", [Write(Mahasiswa("00007/rahasia-nim", texts[0], "Solo"), None)])
     for text in texts:
         await store.update("00007/rahasia-nim", text, text)
     await store.delete("00007/rahasia-nim")
-    assert await store.forget("00007/rahasia-nim")
+    assert forget(SQLiteURL(path), "00007/rahasia-nim")
     assert b"rahasia" not in bytes_of(path)
     assert contents(path) == [("00001", "Budi", "Solo")]
     await store.close()
@@ -270,10 +272,10 @@ async def test_a_forgotten_record_is_in_no_byte_of_the_files(tmp_path: Path) -> 
 async def test_a_deleted_record_leaves_no_text_in_free_space(path: Path) -> None:
     """The connections of the service overwrite it, so that forgetting later is complete."""
     migrate(SQLiteURL(path), 0)
-    store = await open_store(SQLiteURL(path))
+    store = await open_store(SQLiteURL(path), Slots())
     for number in range(500):
         await store.add(f"a{number}", f"rahasia-{number}", "Solo" * 100)
-    await store.delete_all([f"a{number}" for number in range(500)])
+    await store.write_all("delete", removals=dict.fromkeys([f"a{number}" for number in range(500)]))
     await store.close()
     assert b"rahasia" not in bytes_of(path)
 
@@ -282,15 +284,15 @@ async def test_forgetting_names_the_files_if_a_reader_prevents_it(
     path: Path, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The record is removed at once. When the reader has ended, the same command removes its texts from the files."""
-    monkeypatch.setattr(history, "CHECKPOINT_TIMEOUT_SECONDS", 0.3)
+    monkeypatch.setattr(commands, "CHECKPOINT_TIMEOUT_SECONDS", 0.3)
     await store.update("1", "rahasia", "Solo")
     with other_program(path) as other:
         other("BEGIN")
         other("SELECT * FROM mahasiswa")
         with pytest.raises(TextsRemain) as remaining:
-            await store.forget("1")
+            forget(SQLiteURL(path), "1")
         assert f"{path} and {path}-wal still hold the texts" in str(remaining.value)
-        assert await store.get("1") is None
+        assert await store.reader(RECORD).get("1") is None
         other("ROLLBACK")
-    assert not await store.forget("1")
+    assert not forget(SQLiteURL(path), "1")
     assert b"rahasia" not in bytes_of(path)

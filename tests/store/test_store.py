@@ -9,35 +9,37 @@ from stores import BUDI, SITI, attempt_all, opened, read_all, records_of, refusa
 from mahasiswa.record import Mahasiswa
 from mahasiswa.settings import DatabaseURL
 from mahasiswa.store import SLICE_RECORDS, SNAPSHOT_MAX_BYTES, Query, Store, migrate, open_store
+from mahasiswa.store.engines import merge
+from mahasiswa.work import IMPORT, LIST, RECORD, SEARCH, Slots
 
 
 async def test_a_new_store_is_empty(store: Store) -> None:
     """A new database has no records."""
     assert await read_all(store) == []
-    assert await store.get("0001") is None
-    assert await store.get("") is None
+    assert await store.reader(RECORD).get("0001") is None
+    assert await store.reader(RECORD).get("") is None
 
 
 async def test_records_are_added_read_changed_and_removed(store: Store) -> None:
     """Add, update and delete change one record and leave the others alone."""
     await store.add(*SITI)
     await store.add(*BUDI)
-    assert await store.get("0001") == SITI
+    assert await store.reader(RECORD).get("0001") == SITI
     assert await read_all(store) == [SITI, BUDI]
 
     await store.update("0001", "Siti Baru", "Solo")
-    assert await store.get("0001") == ("0001", "Siti Baru", "Solo")
+    assert await store.reader(RECORD).get("0001") == ("0001", "Siti Baru", "Solo")
     assert await read_all(store) == [("0001", "Siti Baru", "Solo"), BUDI]
 
     await store.delete("0001")
-    assert await store.get("0001") is None
+    assert await store.reader(RECORD).get("0001") is None
     assert await read_all(store) == [BUDI]
 
 
 async def test_get_and_after_return_mahasiswa_records(store: Store) -> None:
     """Each record that is read has its fields by name."""
     await store.add(*SITI)
-    for record in (await store.get("0001"), *await store.after(None, 10)):
+    for record in (await store.reader(RECORD).get("0001"), *await store.reader(LIST).after(None, 10)):
         assert type(record) is Mahasiswa
         assert record._asdict() == {"nim": "0001", "nama": "Siti Aminah", "alamat": "Jalan Kaliurang 5"}
 
@@ -104,7 +106,7 @@ async def test_nims_are_the_same_only_to_the_byte(store: Store) -> None:
     for nim in nims:
         await store.add(nim, nim, nim)
     for nim in nims:
-        assert await store.get(nim) == (nim, nim, nim)
+        assert await store.reader(RECORD).get(nim) == (nim, nim, nim)
     for nim in nims[::2]:
         await store.delete(nim)
     assert [record.nim for record in await read_all(store)] == sorted(nims[1::2])
@@ -129,7 +131,7 @@ TEXTS = {
 async def test_text_is_kept_to_the_byte(store: Store, text: str) -> None:
     """Add and update store a text of any kind or length unchanged."""
     await store.add(text[:255], text, text)
-    assert await store.get(text[:255]) == (text[:255], text, text)
+    assert await store.reader(RECORD).get(text[:255]) == (text[:255], text, text)
     await store.update(text[:255], "Siti", "Solo")
     await store.update(text[:255], text, text)
     assert await read_all(store) == [(text[:255], text, text)]
@@ -181,7 +183,7 @@ async def test_a_nim_of_dots_that_no_url_can_address_is_refused(store: Store, ni
     assert await read_all(store) == []
     for other in ("...", "./", "/..", " .", ". .", "%2e", "．"):
         await store.add(other, "Siti", "Solo")
-        assert await store.get(other) == (other, "Siti", "Solo")
+        assert await store.reader(RECORD).get(other) == (other, "Siti", "Solo")
 
 
 @pytest.mark.parametrize("character", ["9", "é", "€", "🎓", "\u0301", "\x01", "%"])
@@ -213,7 +215,7 @@ async def test_a_nim_with_a_nul_finds_no_record(store: Store) -> None:
     await store.add(*SITI)
     await store.add("", "Budi", "Bantul")
     for nim in ("\0", "0001\0", "0001\0001", "\0001"):
-        assert await store.get(nim) is None
+        assert await store.reader(RECORD).get(nim) is None
         await store.update(nim, "Ani", "Klaten")
         await store.delete(nim)
     assert await read_all(store) == [("", "Budi", "Bantul"), SITI]
@@ -236,7 +238,7 @@ async def test_one_of_many_additions_through_several_stores_succeeds(url: Databa
             (winner,) = [number for number, outcome in enumerate(outcomes) if outcome is None]
             assert set(outcomes) == {None, ("nim", "duplicate")}
             for store in (first, second, third):
-                assert await store.get(nim) == (nim, f"{winner}", "Solo")
+                assert await store.reader(RECORD).get(nim) == (nim, f"{winner}", "Solo")
 
 
 async def test_a_refused_write_does_not_affect_others_of_its_group(store: Store) -> None:
@@ -305,7 +307,7 @@ async def test_a_cancelled_write_does_not_affect_the_others(store: Store) -> Non
 
 async def test_closing_a_store_waits_for_running_writes(url: DatabaseURL) -> None:
     """Writes that are queued when the store is closed are made and answered."""
-    store = await open_store(url)
+    store = await open_store(url, Slots())
     tasks = [asyncio.ensure_future(store.add(f"{number:02}", "Siti", "Solo")) for number in range(20)]
     await asyncio.sleep(0)  # each write is queued now
     await store.close()
@@ -325,40 +327,40 @@ async def test_a_returned_write_is_visible_in_every_store(url: DatabaseURL) -> N
                 assert await read_all(store) == [SITI]
             await reader.update("0001", "Budi", "Bantul")
             for store in (writer, reader):
-                assert await store.get("0001") == ("0001", "Budi", "Bantul")
+                assert await store.reader(RECORD).get("0001") == ("0001", "Budi", "Bantul")
             await writer.delete("0001")
 
 
 async def test_a_snapshot_returns_no_records_above_its_limit(store: Store) -> None:
     """Up to the limit every record is returned. With one record more the result is None, so memory is bounded."""
-    assert (await store.snapshot(0)).slices == []
+    assert (await store.reader(LIST).snapshot(0)).slices == []
     for number in range(5):
         await store.add(f"{number}", "Siti", "Solo")
     for at_most, there in [(0, False), (1, False), (4, False), (5, True), (6, True)]:
-        snapshot = await store.snapshot(at_most)
+        snapshot = await store.reader(LIST).snapshot(at_most)
         assert (snapshot.slices is not None) == there
         assert not there or [record.nim for record in records_of(snapshot)] == ["0", "1", "2", "3", "4"]
 
 
-async def test_a_snapshot_holds_every_record_in_slices(store: Store) -> None:
+async def test_a_snapshot_holds_every_record_in_slices(store: Store, url: DatabaseURL) -> None:
     """All slices but the last are full, and the records are those of a search, in the same order."""
     rows = [
         (number, f"{number * 7919 % 5237:04}{'é' * (number % 3)}", f"\x01{number}", "Solo") for number in range(5237)
     ]
-    await store.merge(rows, update=False, dry_run=False)
-    snapshot = await store.snapshot(10_000)
+    merge(url, rows, update=False, dry_run=False)
+    snapshot = await store.reader(LIST).snapshot(10_000)
     assert records_of(snapshot) == await read_all(store)
     sizes = [packed.count(b"\0") // 3 + 1 for packed in snapshot.slices or ()]
     assert sizes == [SLICE_RECORDS] * 52 + [37]
 
 
-async def test_a_snapshot_returns_no_records_if_their_texts_are_too_long(store: Store) -> None:
+async def test_a_snapshot_returns_no_records_if_their_texts_are_too_long(store: Store, url: DatabaseURL) -> None:
     """The bytes of a snapshot are bounded, so few records with long texts cannot fill the memory."""
     rows = [(number, f"{number}", "Siti", "x" * 60_000) for number in range(SNAPSHOT_MAX_BYTES // 60_000)]
-    await store.merge(rows, update=False, dry_run=False)
-    assert (await store.snapshot(10_000)).total == len(rows)
+    merge(url, rows, update=False, dry_run=False)
+    assert (await store.reader(LIST).snapshot(10_000)).total == len(rows)
     await store.add("last", "Siti", "x" * 60_000)
-    assert (await store.snapshot(10_000)).slices is None
+    assert (await store.reader(LIST).snapshot(10_000)).slices is None
 
 
 @pytest.mark.parametrize("limit", [1, 2, 3, 5, 6, 100])
@@ -366,16 +368,18 @@ async def test_after_returns_every_record_once_and_in_order(store: Store, limit:
     """Each batch has the requested size, except for the last one."""
     nims = ["", "\x01", " ", "0", "A", "a", "ab", "é", "\uffff", "🎓"]
 
-    assert list(await store.after(None, limit)) == []
+    assert list(await store.reader(LIST).after(None, limit)) == []
     for nim in reversed(nims):
         await store.add(nim, nim, "Solo")
     read: list[Mahasiswa] = []
-    while batch := await store.after(read[-1].nim if read else None, limit):
+    while batch := await store.reader(LIST).after(read[-1].nim if read else None, limit):
         read += batch
         assert len(batch) == limit or len(read) == len(nims)
     assert read == [(nim, nim, "Solo") for nim in sorted(nims)]
-    assert [record.nim for record in await store.after("A", 2)] == ["a", "ab"]
-    assert [record.nim for record in await store.after("B", 1)] == ["a"]  # no record needs to have this nim
+    assert [record.nim for record in await store.reader(LIST).after("A", 2)] == ["a", "ab"]
+    assert [record.nim for record in await store.reader(LIST).after("B", 1)] == [
+        "a"
+    ]  # no record needs to have this nim
 
 
 async def test_a_search_returns_a_page_and_the_number_of_all_that_it_finds(store: Store) -> None:
@@ -393,7 +397,7 @@ async def test_a_search_returns_a_page_and_the_number_of_all_that_it_finds(store
         (Query("Ani"), 0, 0, ""),
         (Query("i\0"), 0, 0, ""),
     ):
-        found = await store.search(query, offset, 2)
+        found = await store.reader(SEARCH).search(query, offset, 2)
         assert (found.total, [record.nim for record in found.records]) == (total, list(nims))
 
 
@@ -415,8 +419,8 @@ async def test_the_version_changes_with_every_write_of_any_store(url: DatabaseUR
                         pytest.skip("this database cannot tell its version")
                     assert version not in versions
                     assert await store.version() == version
-                    assert (await store.snapshot(10)).version == version
-                    await store.get("0")
+                    assert (await store.reader(LIST).snapshot(10)).version == version
+                    await store.reader(RECORD).get("0")
                     assert await store.version() == version
                     versions.append(version)
 
@@ -431,7 +435,7 @@ async def test_a_snapshot_is_never_older_than_its_version(url: DatabaseURL) -> N
     async with opened(url) as first, opened(url) as second:
         writing = asyncio.create_task(write(first))
         while not writing.done():
-            snapshot = await second.snapshot(10_000)
+            snapshot = await second.reader(LIST).snapshot(10_000)
             await asyncio.sleep(0)  # let the writer run, because reading a short list does not
             now = await read_all(second)
             if await second.version() == snapshot.version:
@@ -444,6 +448,10 @@ async def test_records_whose_nim_is_nearly_the_same_are_found(store: Store) -> N
     for nim in ("0230000703", "A11.2020-1", "23O5l", "é1", "00", "", "20/45", "7"):
         await store.add(nim, "Ani", "Solo")
     wanted = ["230.000 703", "a11 20201", "É1", "000", "", "2045", "00\x007", "8", "2305I"]
-    assert sorted(record.nim for record in await store.near(wanted, 10)) == ["0230000703", "23O5l", "A11.2020-1"]
-    assert len(await store.near(wanted, 1)) == 1
-    assert await store.near([], 10) == []
+    assert sorted(record.nim for record in await store.reader(IMPORT).near(wanted, 10)) == [
+        "0230000703",
+        "23O5l",
+        "A11.2020-1",
+    ]
+    assert len(await store.reader(IMPORT).near(wanted, 1)) == 1
+    assert await store.reader(IMPORT).near([], 10) == []

@@ -1,12 +1,14 @@
-"""The Store protocol: what each engine offers to its callers. `engines` creates, opens, backs up and restores."""
+"""The protocols Store and Reader: what each engine offers to the service. `engines` has the functions of commands."""
 
-from collections.abc import AsyncGenerator, Hashable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Hashable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Literal, NamedTuple, Protocol
 
-from mahasiswa.record import Field, Incoming, Mahasiswa, Write
+from mahasiswa.record import Field, Mahasiswa, Write
 from mahasiswa.store.engines import migrate as migrate
 from mahasiswa.store.engines import open_store as open_store
-from mahasiswa.store.history import Batch, Entry, HistoryPage
+from mahasiswa.store.history import Batch, BatchKind, Entry, HistoryPage
+from mahasiswa.work import Kind
 
 Version = Hashable
 """A value that changes with every commit of any program. It means nothing outside the store that returned it."""
@@ -51,18 +53,7 @@ class Query(NamedTuple):
     di: Field | Literal[""] = ""
 
 
-class Merged(NamedTuple):
-    """The result of an import, also of a dry run: the numbers of new, changed and unchanged records.
-
-    `incomplete` are the row numbers of new records that lack nama or alamat. If there are any, nothing was written.
-    """
-
-    new: int
-    changed: int
-    same: int
-    incomplete: Sequence[int]
-    seconds: float = 0.0
-    """Time for which other programs could not write. Reading the rows of the import does not count."""
+NO_REMOVALS: Mapping[str, str | None] = MappingProxyType({})
 
 
 class Found(NamedTuple):
@@ -76,33 +67,15 @@ class Found(NamedTuple):
     last: Entry | Batch | None = None
 
 
-class Store(Protocol):
-    """A collection of records keyed by nim. When a write returns, it is on disk.
+class Reader(Protocol):
+    """Reads of one kind of work, which has its own connections and its own queue.
 
-    Reads raise Unavailable. Writes raise Unavailable, Refused and Uncertain. A text that is None is missing, and the
-    table's constraint refuses it.
-
-    Triggers of the database keep a history of each change of any program, unless HISTORY_DAYS is 0.
-
-    A store that was opened with slots also raises Busy, and TookTooLong if a step takes longer than
-    STEP_TIMEOUT_SECONDS. If the task that waits for a read is cancelled, the read stops within a second.
+    Each read raises Unavailable, Busy, and TookTooLong if a step takes longer than STEP_TIMEOUT_SECONDS. If the task
+    that waits for a read is cancelled, the read stops within a second.
     """
-
-    @property
-    def changes_waiting(self) -> int:
-        """The number of changes that wait for the next group commit, at most RECORD.waiting for the service."""
-
-    async def version(self) -> Version | None:
-        """The version of the data now, or None if the database cannot tell it."""
-
-    def version_now(self) -> Version | None:
-        """The same without waiting; None if the caller must wait for the database."""
 
     async def snapshot(self, at_most: int) -> Snapshot:
         """Every record, ordered by the code points of nim; no slices instead of more than `at_most` records."""
-
-    def snapshot_now(self, at_most: int) -> Snapshot | None:
-        """The same without waiting, if that takes at most a few milliseconds; otherwise None."""
 
     async def after(self, nim: str | None, limit: int) -> Sequence[Mahasiswa]:
         """The next records after `nim` in the same order, or the first ones if `nim` is None.
@@ -135,6 +108,36 @@ class Store(Protocol):
     def chunks(self, query: Query) -> AsyncGenerator[Sequence[Mahasiswa]]:
         """All records that a query finds at one moment. Do not wait for a client between chunks: a transaction is open."""
 
+    async def history(self, cari: str, batch: int | None, offset: int, limit: int) -> HistoryPage:
+        """At most `limit` changes, newest first, from `offset` on.
+
+        Without `batch`: the entries that belong to no batch, and the batches, each as one item. With `batch`: the
+        entries of that batch. `cari` finds an entry as it finds a record, in the texts before and after, and a batch by
+        any of its entries.
+        """
+
+
+class Store(Protocol):
+    """A collection of records keyed by nim. When a write returns, it is on disk.
+
+    Writes raise Unavailable, Refused, Uncertain and Busy. A text that is None is missing, and the table's constraint
+    refuses it.
+
+    Triggers of the database keep a history of each change of any program, unless HISTORY_DAYS is 0.
+    """
+
+    def reader(self, kind: Kind) -> Reader:
+        """The reads of that kind of work."""
+
+    async def version(self) -> Version | None:
+        """The version of the data now, or None if the database cannot tell it."""
+
+    def version_now(self) -> Version | None:
+        """The same without waiting; None if the caller must wait for the database."""
+
+    def snapshot_now(self, at_most: int) -> Snapshot | None:
+        """`Reader.snapshot` without waiting, if that takes at most a few milliseconds; otherwise None."""
+
     async def add(self, nim: str | None, nama: str | None, alamat: str | None) -> None:
         """Insert a record without changing its texts (specification 4.4.1)."""
 
@@ -152,27 +155,15 @@ class Store(Protocol):
     async def delete(self, nim: str) -> None:
         """Remove the record with that nim, if it exists (specification 4.6)."""
 
-    async def write_all(self, writes: Sequence[Write]) -> None:
-        """Make all of these changes or none, as one batch of kind "import".
+    async def write_all(
+        self, batch: BatchKind, writes: Sequence[Write] = (), removals: Mapping[str, str | None] = NO_REMOVALS
+    ) -> None:
+        """Make all of these changes or none, as one batch of that kind.
 
-        Raise Changed if a stored record does not match its `versi`, or if a nim would be changed twice.
-        """
+        `removals` are the nims of records to remove, each with the digest of that record, or with None if it is to be
+        removed whatever it holds. A record that is already as it is to be is left alone.
 
-    async def merge(self, rows: Iterable[Incoming], *, update: bool, dry_run: bool) -> Merged:
-        """Import any number of rows, each nim at most once, all or none. With `update`, existing records may change.
-
-        The history has them as one batch of kind "import". More than UNDOABLE_ROWS_MAX rows make a silent batch.
-        """
-
-    async def delete_all(self, nims: Sequence[str]) -> None:
-        """Remove the records with these nims, as one batch of kind "delete"."""
-
-    async def history(self, cari: str, batch: int | None, offset: int, limit: int) -> HistoryPage:
-        """At most `limit` changes, newest first, from `offset` on.
-
-        Without `batch`: the entries that belong to no batch, and the batches, each as one item. With `batch`: the
-        entries of that batch. `cari` finds an entry as it finds a record, in the texts before and after, and a batch by
-        any of its entries.
+        Raise Changed if a stored record does not match its digest, or if a nim would be changed twice.
         """
 
     async def undo(self, item: int, *, is_batch: bool, versi: str | None = None) -> None:
@@ -190,12 +181,6 @@ class Store(Protocol):
         """Remove at most 100 expired entries, unless some program did so within the last minute.
 
         If nothing is expired, the version does not change.
-        """
-
-    async def forget(self, nim: str) -> bool:
-        """Remove the record with that nim and all its history. Return False if there was neither.
-
-        Raise TextsRemain if old copies of the texts could not be removed from the database's files.
         """
 
     async def close(self) -> None:

@@ -3,11 +3,12 @@
 Each engine has a module with functions of the same names and parameters.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from mahasiswa.record import Incoming
 from mahasiswa.settings import DatabaseURL
 from mahasiswa.store.findings import Finding
 from mahasiswa.work import Slots
@@ -15,7 +16,24 @@ from mahasiswa.work import Slots
 if TYPE_CHECKING:
     from mahasiswa.store import Store
 
+Check = Callable[[], bool]
+"""Returns False, which lets SQLite go on if it is the progress handler, or raises to stop the work."""
+
 ENGINES = {"sqlite": "mahasiswa.store.sqlite.engine", "postgresql": "mahasiswa.store.postgres.engine"}
+
+
+class Merged(NamedTuple):
+    """The result of an import, also of a dry run: the numbers of new, changed and unchanged records.
+
+    `incomplete` are the row numbers of new records that lack nama or alamat. If there are any, nothing was written.
+    """
+
+    new: int
+    changed: int
+    same: int
+    incomplete: Sequence[int]
+    seconds: float = 0.0
+    """Time for which other programs could not write. Reading the rows of the import does not count."""
 
 
 class Restored(NamedTuple):
@@ -48,33 +66,51 @@ def migrate(url: DatabaseURL, history_days: int | None = None, *, create: bool =
     return warning
 
 
-async def open_store(url: DatabaseURL, slots: Slots | None = None) -> "Store":
-    """Open a database that `migrate` has made ready; raise Unusable.
-
-    The service gives the slots of its worker. Without them, as for a command, no queue is bounded and no read has a
-    deadline.
-    """
+async def open_store(url: DatabaseURL, slots: Slots) -> "Store":
+    """Open a database that `migrate` has made ready; raise Unusable."""
     store: Store = await _engine(url).open_store(url, slots)
     return store
 
 
-def backup(url: DatabaseURL, to: Path) -> None:
-    """Write a verified copy of the whole database to a file that does not exist yet; raise Unusable."""
-    _engine(url).backup(url, to)
+def merge(url: DatabaseURL, rows: Iterable[Incoming], *, update: bool, dry_run: bool) -> Merged:
+    """Import any number of rows, each nim at most once, all or none. With `update`, existing records may change.
+
+    The history has them as one batch of kind "import". More than UNDOABLE_ROWS_MAX rows make a silent batch. Raise
+    Unavailable, Refused or Uncertain.
+    """
+    merged: Merged = _engine(url).merge(url, rows, update=update, dry_run=dry_run)
+    return merged
 
 
-def restore(url: DatabaseURL, file: Path) -> Restored:
+def forget(url: DatabaseURL, nim: str) -> bool:
+    """Remove the record with that nim and all its history. Return False if there was neither.
+
+    Raise Unavailable, or TextsRemain if old copies of the texts could not be removed from the database's files.
+    """
+    was_known: bool = _engine(url).forget(url, nim)
+    return was_known
+
+
+def backup(url: DatabaseURL, to: Path, check: Check) -> None:
+    """Write a verified copy of the whole database to a file that does not exist yet; raise Unusable.
+
+    `check` is called often, and may raise to stop the work. So it is in the other functions.
+    """
+    _engine(url).backup(url, to, check)
+
+
+def restore(url: DatabaseURL, file: Path, check: Check) -> Restored:
     """Replace every record by those of a back-up file, in one transaction; raise Unusable.
 
     The history stays, and the restore is one silent batch in it. The present records are written to a back-up file first.
     """
-    restored: Restored = _engine(url).restore(url, file)
+    restored: Restored = _engine(url).restore(url, file, check)
     return restored
 
 
-def examine(url: DatabaseURL) -> Iterator[Finding]:
+def examine(url: DatabaseURL, check: Check) -> Iterator[Finding]:
     """Check the database for `mahasiswa doctor`. Nothing is written to it."""
-    yield from _engine(url).examine(url)
+    yield from _engine(url).examine(url, check)
 
 
 def backup_files(url: DatabaseURL, folder: Path) -> Sequence[Path]:
@@ -83,9 +119,9 @@ def backup_files(url: DatabaseURL, folder: Path) -> Sequence[Path]:
     return files
 
 
-def examine_backup(url: DatabaseURL, file: Path) -> Finding:
+def examine_backup(url: DatabaseURL, file: Path, check: Check) -> Finding:
     """Check that a back-up file can be restored."""
-    finding: Finding = _engine(url).examine_backup(url, file)
+    finding: Finding = _engine(url).examine_backup(url, file, check)
     return finding
 
 

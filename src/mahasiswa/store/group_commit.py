@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Generic, NamedTuple, TypeVar
 
 from mahasiswa.store.errors import Locked, StoreError, Unavailable
+from mahasiswa.work import CHANGE, STEP_TIMEOUT_SECONDS, Slots
 
 log = logging.getLogger(__name__)
 
@@ -29,18 +30,17 @@ class GroupCommit(Generic[T]):
     is not started.
     """
 
-    def __init__(self, commit: Callable[[Sequence[QueuedChange[T]]], Awaitable[Sequence[StoreError | None]]]) -> None:
+    def __init__(
+        self, slots: Slots, commit: Callable[[Sequence[QueuedChange[T]]], Awaitable[Sequence[StoreError | None]]]
+    ) -> None:
+        self._slots = slots
         self._commit = commit
         self._queue: list[QueuedChange[T]] = []
         self._running: asyncio.Task[None] | None = None
 
-    @property
-    def waiting(self) -> int:
-        """The number of changes for the next batch."""
-        return len(self._queue)
-
-    async def write(self, change: T, timeout_seconds: float) -> None:
-        """Queue a change and wait until it is on disk; raise the StoreError that `commit` returned for it."""
+    async def write(self, change: T, timeout_seconds: float = STEP_TIMEOUT_SECONDS) -> None:
+        """Queue a change and wait until it is on disk; raise Busy, or the StoreError that `commit` returned for it."""
+        self._slots.count_waiting(CHANGE, 1)
         answer = asyncio.get_running_loop().create_future()
         self._queue.append(QueuedChange(change, answer, time.monotonic() + timeout_seconds))
         if self._running is None:
@@ -58,9 +58,11 @@ class GroupCommit(Generic[T]):
             for queued, outcome in zip(batch, await self._outcomes(batch), strict=True):
                 if isinstance(outcome, Locked) and queued.deadline > time.monotonic():
                     self._queue.append(queued)
-                elif queued.answer.done():  # cancelled: its client has disconnected
                     continue
-                elif outcome is None:
+                self._slots.count_waiting(CHANGE, -1)
+                if queued.answer.done():  # cancelled: its client has disconnected
+                    continue
+                if outcome is None:
                     queued.answer.set_result(None)
                 else:
                     queued.answer.set_exception(outcome)

@@ -1,4 +1,4 @@
-"""A store's records for code that runs in a thread: exports, and the copy from one database to another."""
+"""Hands the records of an asynchronous read to code that runs in a thread: exports and long pages."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
@@ -6,17 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing, suppress
 from typing import TypeVar
 
-from mahasiswa.record import Mahasiswa
-from mahasiswa.store import Merged, Query, Store
-from mahasiswa.store.errors import Unusable
-
 Item = TypeVar("Item")
 T = TypeVar("T")
-
-
-async def with_records(store: Store, query: Query, work: Callable[[Iterator[Mahasiswa]], T]) -> T:
-    """Call `work` in a thread with every record that `query` finds at one moment, in bounded memory. See `in_thread`."""
-    return await in_thread(store.chunks(query), work)
 
 
 async def in_thread(chunks: AsyncGenerator[Sequence[Item]], work: Callable[[Iterator[Item]], T]) -> T:
@@ -58,23 +49,3 @@ async def in_thread(chunks: AsyncGenerator[Sequence[Item]], work: Callable[[Iter
                     await asyncio.wait([working])
             working.exception()  # asyncio logs an exception that is never retrieved
         return working.result()
-
-
-async def copy(
-    source: Store, target: Store, watched: Callable[[Iterator[Mahasiswa]], Iterator[Mahasiswa]] = iter
-) -> int:
-    """Copy every record in one transaction and return their number. Raise Unusable if the target holds records.
-
-    In a target with records, the copied records could not be told from the others. `watched` sees every record; if it
-    raises, none is copied.
-    """
-    if await target.after(None, 1):
-        raise Unusable("the database to copy to holds records already")
-    loop = asyncio.get_running_loop()
-
-    def merge(records: Iterator[Mahasiswa]) -> Merged:
-        rows = ((number, *record) for number, record in enumerate(watched(records), 1))
-        merging = target.merge(rows, update=False, dry_run=False)
-        return asyncio.run_coroutine_threadsafe(merging, loop).result()
-
-    return (await with_records(source, Query(), merge)).new

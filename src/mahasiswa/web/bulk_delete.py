@@ -13,7 +13,7 @@ from mahasiswa import sheets, wording
 from mahasiswa.record import NIM_MAX_CHARACTERS, Mahasiswa
 from mahasiswa.store import Store
 from mahasiswa.store.errors import Unavailable, Uncertain
-from mahasiswa.store.threads import with_records
+from mahasiswa.store.threads import in_thread
 from mahasiswa.web.failures import PageTooLong, problem_of_failed_write
 from mahasiswa.web.forms import read_large_form
 from mahasiswa.web.list_view import query_of
@@ -49,7 +49,7 @@ async def choose(request: Request, store: Store, pages: Pages) -> Response:
         return compressed(pages.bulk_delete(found, (), dump(record.nim for record in found)), request.accept_encoding)
 
     try:
-        return await request.while_connected(with_records(store, query, render))
+        return await request.while_connected(in_thread(store.reader(IMPORT).chunks(query), render))
     except sheets.SheetError as error:
         return pages.bulk_delete_form(str(error))
 
@@ -89,7 +89,8 @@ async def confirm(request: Request, store: Store, pages: Pages) -> Response:
     # A field that was sent twice did not come from the preview.
     data = form["nim"][0] if len(form["nim"]) == 1 else ""
     try:
-        await store.delete_all(await request.limits.slots.run(IMPORT, partial(load, data)))
+        nims = await request.limits.slots.run(IMPORT, partial(load, data))
+        await store.write_all("delete", removals=dict.fromkeys(nims))
     except sheets.SheetError as error:
         return pages.bulk_delete_form(str(error))
     except (Unavailable, Uncertain, Busy) as error:
@@ -138,9 +139,10 @@ def _read_pasted(text: str, stop: Event) -> Sequence[sheets.NimCell]:
 
 async def _preview(request: Request, store: Store, pages: Pages, cells: Sequence[sheets.NimCell]) -> Response:
     nims = [cell.nim for cell in cells if not cell.problem]
-    existing = await store.find(nims)
+    reader = store.reader(IMPORT)
+    existing = await reader.find(nims)
     unknown = [nim for nim in nims if nim not in existing]
-    near = await store.near(unknown, NEAR_MAX_RECORDS) if unknown else ()
+    near = await reader.near(unknown, NEAR_MAX_RECORDS) if unknown else ()
 
     def render() -> Response:
         missing = sheets.not_found(cells, existing, near)

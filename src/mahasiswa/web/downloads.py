@@ -9,7 +9,7 @@ from starlette.responses import Response
 from mahasiswa import sheets
 from mahasiswa.record import Mahasiswa
 from mahasiswa.store import Store
-from mahasiswa.store.threads import with_records
+from mahasiswa.store.threads import in_thread
 from mahasiswa.web.list_view import query_of
 from mahasiswa.web.pages import Pages
 from mahasiswa.web.request import Request
@@ -44,7 +44,7 @@ async def _export(
     query = query_of(request.query_params)
 
     async def fill(file: BinaryIO) -> None:
-        await with_records(store, query, lambda records: write(records, file))
+        await in_thread(store.reader(EXPORT).chunks(query), lambda records: write(records, file))
 
     try:
         return await _download(request, pages, name, fill)

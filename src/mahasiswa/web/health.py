@@ -5,9 +5,10 @@ from starlette.responses import Response
 from mahasiswa.store import Store
 from mahasiswa.web.pages import Pages
 from mahasiswa.web.request import Request
+from mahasiswa.work import RECORD
 
 
 async def show(_request: Request, store: Store, pages: Pages) -> Response:
     """GET /sehat: 200 if the store answers a read of one record. Otherwise Unavailable is raised, which gives 503."""
-    await store.get("")
+    await store.reader(RECORD).get("")
     return pages.healthy()

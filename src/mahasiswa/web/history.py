@@ -81,7 +81,7 @@ async def _page(request: Request, store: Store, pages: Pages, batch: int | None)
 
 
 async def _read(store: Store, view: View, batch: int | None) -> HistoryPage:
-    return await store.history(view.query.cari, batch, view.offset, view.per)
+    return await store.reader(SEARCH).history(view.query.cari, batch, view.offset, view.per)
 
 
 def _id(request: Request) -> int | None:

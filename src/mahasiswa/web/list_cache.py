@@ -81,7 +81,9 @@ class ListCache:
         """Render the page, unless it is current; None if it is too long to keep."""
         if self._is_current(await self._store.version()):
             return self._page
-        snapshot = self._store.snapshot_now(PAGE_MAX_RECORDS) or await self._store.snapshot(PAGE_MAX_RECORDS)
+        snapshot = self._store.snapshot_now(PAGE_MAX_RECORDS)
+        if snapshot is None:
+            snapshot = await self._store.reader(LIST).snapshot(PAGE_MAX_RECORDS)
         if snapshot.version is None:
             return None
         slices = snapshot.slices or ()

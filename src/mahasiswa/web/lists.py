@@ -8,17 +8,17 @@ from itertools import islice
 from starlette.responses import Response
 
 from mahasiswa.record import Mahasiswa
-from mahasiswa.store import Store
+from mahasiswa.store import Reader, Store
 from mahasiswa.store.errors import TookTooLong
 from mahasiswa.store.history import Batch, Entry
-from mahasiswa.store.threads import with_records
+from mahasiswa.store.threads import in_thread
 from mahasiswa.web.list_pages import Frame
 from mahasiswa.web.list_rows import BODY_ROWS, INLINE_MAX_CHARACTERS, RowFormat, format_bodies, printed_row, size_of
 from mahasiswa.web.list_view import INLINE_ROWS, MAX_ROWS_PER_PAGE, Printout, View, asks_for_view, query_of
 from mahasiswa.web.pages import Pages
 from mahasiswa.web.request import Request
 from mahasiswa.web.responses import FileStream, Stream, rendered_in_thread, unsent_file
-from mahasiswa.work import LIST, SEARCH, Busy
+from mahasiswa.work import EXPORT, LIST, SEARCH, Busy
 
 STREAM_ROWS = 1000
 """Maximum rows that are read and sent at a time; fewer if their texts are long (store.AFTER_MAX_BYTES). The count above
@@ -39,17 +39,19 @@ async def index(request: Request, store: Store, pages: Pages) -> Response:
         return await request.while_connected(_long_page(request, view, store, pages))
     if request.method == "HEAD":
         return pages.head("text/html")
-    records = await store.after(None, STREAM_ROWS)
-    has_more = bool(records and await store.after(records[-1].nim, 1))
+    reader = store.reader(LIST)
+    records = await reader.after(None, STREAM_ROWS)
+    has_more = bool(records and await reader.after(records[-1].nim, 1))
     frame = pages.list_frame(len(records), await _latest(store), has_more=has_more)
-    return Stream(request, _stream(request, store, pages, records, frame), pages.headers, "text/html")
+    return Stream(request, _stream(request, reader, pages, records, frame), pages.headers, "text/html")
 
 
 async def _search_page(request: Request, view: View, store: Store, pages: Pages) -> Response:
-    found = await store.search(view.query, view.offset, view.per)
+    reader = store.reader(SEARCH)
+    found = await reader.search(view.query, view.offset, view.per)
     at_end = view.with_total(found.total)
     if at_end.halaman != view.halaman:  # past the end: show the last page
-        found = await store.search(view.query, at_end.offset, view.per)
+        found = await reader.search(view.query, at_end.offset, view.per)
     size = size_of(found.records)
     request.count_answer(size)
     render = partial(pages.search_page, await _with_spellings(at_end, store), found.records, found.last)
@@ -60,7 +62,7 @@ async def _with_spellings(view: View, store: Store) -> View:
     """The first page of a search with other searches to offer. If there is no slot or time for them, it has none."""
     if view.query.cari and view.halaman == 1:
         with suppress(Busy, TookTooLong):
-            found = await store.spellings(view.query, SPELLINGS_OFFERED, is_found=view.total > 0)
+            found = await store.reader(SEARCH).spellings(view.query, SPELLINGS_OFFERED, is_found=view.total > 0)
             return view._replace(spellings=found)
     return view
 
@@ -106,7 +108,7 @@ async def _streamed_page(
         return view.with_total(total)
 
     with unsent_file() as file:
-        at_end = await with_records(store, view.query, write)
+        at_end = await in_thread(store.reader(EXPORT).chunks(view.query), write)
         if at_end.halaman != view.halaman:  # past the end: show the last page
             file.close()
             return await _streamed_page(request, at_end, store, pages, row=row, frame=frame)
@@ -115,11 +117,11 @@ async def _streamed_page(
 
 
 async def _latest(store: Store) -> Entry | Batch | None:
-    return (await store.snapshot(0)).last
+    return (await store.reader(LIST).snapshot(0)).last
 
 
 async def _stream(
-    request: Request, store: Store, pages: Pages, records: Sequence[Mahasiswa], frame: Frame
+    request: Request, reader: Reader, pages: Pages, records: Sequence[Mahasiswa], frame: Frame
 ) -> AsyncIterator[bytes]:
     """The page in chunks with one read each, so no transaction waits for a slow client."""
     yield frame.before
@@ -130,5 +132,5 @@ async def _stream(
         # Hold no records while the client takes the page.
         first, last, records = first + len(records), records[-1].nim, ()
         yield await request.limits.slots.run(LIST, render) if is_long else render()
-        records = await store.after(last, STREAM_ROWS)
+        records = await reader.after(last, STREAM_ROWS)
     yield frame.after

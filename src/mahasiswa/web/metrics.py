@@ -39,14 +39,14 @@ class Metrics:
     async def show(self, request: Request, store: Store, pages: Pages) -> Response:
         """GET /metrics."""
         try:
-            await store.get("")
+            await store.reader(RECORD).get("")
             is_up = 1
         except (StoreError, Busy):
             is_up = 0
-        text = "".join(self._lines(request, store, is_up))
+        text = "".join(self._lines(request, is_up))
         return Response(text, headers=pages.headers, media_type="text/plain; version=0.0.4")
 
-    def _lines(self, request: Request, store: Store, is_up: int) -> Iterator[str]:
+    def _lines(self, request: Request, is_up: int) -> Iterator[str]:
         for (route, method, status), count in self._requests.items():
             yield _line("requests_total", count, route=route, method=method, status=status)
         for route, seconds in self._seconds.items():
@@ -63,8 +63,6 @@ class Metrics:
             yield _line("work_running_max", kind.running, kind=kind.name)
             yield _line("work_waiting", waiting, kind=kind.name)
             yield _line("work_waiting_max", kind.waiting, kind=kind.name)
-        yield _line("work_waiting", store.changes_waiting, kind="changes")
-        yield _line("work_waiting_max", RECORD.waiting, kind="changes")
         yield _line("request_bodies_bytes", request.limits.bodies.in_memory)
         yield _line("answers_bytes", request.limits.answers.in_memory)
         yield _line("list_page_age_seconds", self._cache.age_seconds())

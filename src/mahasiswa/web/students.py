@@ -13,7 +13,7 @@ from mahasiswa.web.failures import problem_of_failed_write
 from mahasiswa.web.forms import Form, read_form
 from mahasiswa.web.pages import Pages
 from mahasiswa.web.request import Request
-from mahasiswa.work import Busy
+from mahasiswa.work import RECORD, Busy
 
 
 async def new(request: Request, store: Store, pages: Pages) -> Response:
@@ -21,7 +21,7 @@ async def new(request: Request, store: Store, pages: Pages) -> Response:
     again = _wants_another(request)
     if not (again or pages.list_query):
         return await pages.empty_add_form.respond(request.scope, request.limits.slots)
-    stored = await store.get(request.query_params.get("nim", "")) if again else None
+    stored = await store.reader(RECORD).get(request.query_params.get("nim", "")) if again else None
     return pages.add_form({}, stored=stored, again=again)
 
 
@@ -88,11 +88,11 @@ async def change_nim(request: Request, store: Store, pages: Pages) -> Response:
             show = partial(pages.nim_form, record)
             return await _save(form, store, partial(store.rename, record.nim), show) or pages.saved(nim or "")
     # A second click on the button repeats a change that is made.
-    return pages.saved(nim) if nim and await store.get(nim) else pages.error("no record")
+    return pages.saved(nim) if nim and await store.reader(RECORD).get(nim) else pages.error("no record")
 
 
 async def _record(request: Request, store: Store) -> Mahasiswa | None:
-    return None if request.nim is None else await store.get(request.nim)
+    return None if request.nim is None else await store.reader(RECORD).get(request.nim)
 
 
 def _wants_another(request: Request) -> bool:
@@ -117,7 +117,7 @@ async def _save(
         reason = {refused.field: refused.reason}
         if refused.reason == "duplicate":
             with suppress(Unavailable, Busy):  # then the form does not say whose nim it is
-                return show_form(values, reason, stored=await store.get(values["nim"] or ""))
+                return show_form(values, reason, stored=await store.reader(RECORD).get(values["nim"] or ""))
         return show_form(values, reason)
     except (Unavailable, Uncertain, Busy) as error:
         return show_form(values, problem=problem_of_failed_write(error))

@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from mahasiswa import sheets, wording
 from mahasiswa.record import Mahasiswa, Write
-from mahasiswa.store import Query, Store
+from mahasiswa.store import Query, Reader, Store
 from mahasiswa.store.errors import Changed, Refused, Unavailable, Uncertain
 from mahasiswa.web.failures import problem_of_failed_write
 from mahasiswa.web.forms import read_large_form
@@ -109,7 +109,7 @@ def _read_sent(sent: Mapping[str, Sequence[str]]) -> tuple[Alert, sheets.Cleaned
 
 async def _write(request: Request, store: Store, cleaned: sheets.CleanedFile, *, update: bool) -> bool:
     """Write the changes that the preview showed. Return False, with nothing written, if a record has changed since."""
-    existing = await store.find(sheets.nims(cleaned))
+    existing = await store.reader(IMPORT).find(sheets.nims(cleaned))
 
     def changes() -> list[Write] | None:
         plan = sheets.compare(cleaned, existing)
@@ -119,7 +119,7 @@ async def _write(request: Request, store: Store, cleaned: sheets.CleanedFile, *,
     if writes is None:
         return False
     try:
-        await store.write_all(writes)
+        await store.write_all("import", writes)
     except Changed:
         return False
     return True
@@ -160,11 +160,12 @@ async def _preview(
     """
     part, _, start = opened.partition("-")
     nims = sheets.nims(cleaned)
-    existing = dict(await store.find(nims))
+    reader = store.reader(IMPORT)
+    existing = dict(await reader.find(nims))
     new = sheets.near_nims(cleaned.results, existing)
-    near = await store.near(new, NEAR_MAX_RECORDS) if new else ()
-    total = (await store.search(Query(), 0, 0)).total
-    absentees = await _absentees(store, set(nims)) if part == "sisa" else []
+    near = await reader.near(new, NEAR_MAX_RECORDS) if new else ()
+    total = (await reader.search(Query(), 0, 0)).total
+    absentees = await _absentees(reader, set(nims)) if part == "sisa" else []
 
     def render() -> Response:
         shown, plan = cleaned, sheets.compare(cleaned, existing, near)
@@ -189,11 +190,11 @@ async def _preview(
     return await rendered_in_thread(request, IMPORT, render)
 
 
-async def _absentees(store: Store, in_file: set[str]) -> list[Mahasiswa]:
+async def _absentees(reader: Reader, in_file: set[str]) -> list[Mahasiswa]:
     """The first stored records that the file lacks. Besides them it reads at most as many records as the file has rows."""
     found: list[Mahasiswa] = []
     last: str | None = None
-    while len(found) < ABSENTEES_MAX_ROWS and (chunk := await store.after(last, ABSENTEES_MAX_ROWS)):
+    while len(found) < ABSENTEES_MAX_ROWS and (chunk := await reader.after(last, ABSENTEES_MAX_ROWS)):
         found += [record for record in chunk if record.nim not in in_file]
         last = chunk[-1].nim
     return found[:ABSENTEES_MAX_ROWS]

@@ -18,8 +18,9 @@ from stores import SITI, attempt, opened, read_all, records_of, refusal
 from mahasiswa.record import Mahasiswa, Write, digest
 from mahasiswa.settings import PostgresURL
 from mahasiswa.store import Query, Store, migrate
+from mahasiswa.store.engines import merge
 from mahasiswa.store.errors import Uncertain
-from mahasiswa.work import STEP_TIMEOUT_SECONDS
+from mahasiswa.work import EXPORT, LIST, RECORD, SEARCH, STEP_TIMEOUT_SECONDS
 
 LATENESS_SECONDS = 5.0
 """How much later a busy machine may be."""
@@ -168,20 +169,24 @@ async def test_every_operation_works_through_a_pooler_in_transaction_mode(pooled
             store = stores[number % 2]
             nim = records[number].nim
             await store.update(nim, "Budi", "Solo")
-            assert await store.get(nim) == (nim, "Budi", "Solo")
+            assert await store.reader(RECORD).get(nim) == (nim, "Budi", "Solo")
             assert await refusal(store.add(nim, "x", "x")) == ("nim", "duplicate")
             assert await refusal(store.add(f"x{nim}", None, "x")) == ("nama", "missing")
-            snapshot = await store.snapshot(1000)
+            snapshot = await store.reader(LIST).snapshot(1000)
             assert snapshot.version
             assert (nim, "Budi", "Solo") in records_of(snapshot)
-            assert [record async for chunk in store.chunks(Query(nim)) for record in chunk] == [(nim, "Budi", "Solo")]
-            assert len((await store.search(Query("S"), 10, 20)).records) == 20
-            await store.write_all([Write(Mahasiswa(nim, "Ani", "Solo"), digest(Mahasiswa(nim, "Budi", "Solo")))])
+            assert [record async for chunk in store.reader(EXPORT).chunks(Query(nim)) for record in chunk] == [
+                (nim, "Budi", "Solo")
+            ]
+            assert len((await store.reader(SEARCH).search(Query("S"), 10, 20)).records) == 20
+            await store.write_all(
+                "import", [Write(Mahasiswa(nim, "Ani", "Solo"), digest(Mahasiswa(nim, "Budi", "Solo")))]
+            )
             await store.delete(nim)
 
         await asyncio.gather(*(work(number) for number in range(0, 400, 10)))
         left = [record.nim for record in records if int(record.nim) % 10]
         assert [record.nim for record in await read_all(first)] == left
         for number in range(3):
-            merged = await first.merge([(1, f"x{number}", "Ani", "Klaten")], update=True, dry_run=False)
+            merged = merge(pooled, [(1, f"x{number}", "Ani", "Klaten")], update=True, dry_run=False)
             assert merged[:4] == (1, 0, 0, [])

@@ -1,19 +1,20 @@
 """Records are copied between SQLite and PostgreSQL."""
 
+import asyncio
 from pathlib import Path
 
 import pytest
-from stores import opened
+from stores import opened, read_all
 
+from mahasiswa.bulk import Failure, copy_records
 from mahasiswa.record import Mahasiswa
 from mahasiswa.settings import PostgresURL, parse_database_url
-from mahasiswa.store import Query, migrate
-from mahasiswa.store.errors import Unusable
-from mahasiswa.store.threads import copy
+from mahasiswa.store import migrate
+from mahasiswa.store.engines import merge
 
 
 @pytest.mark.parametrize("direction", ["to postgres", "from postgres"])
-async def test_all_records_are_copied_to_another_engine(url: PostgresURL, tmp_path: Path, direction: str) -> None:
+def test_all_records_are_copied_to_another_engine(url: PostgresURL, tmp_path: Path, direction: str) -> None:
     """Every text stays the same to the byte; a target that holds a record is refused and stays as it is."""
     file = parse_database_url(f"sqlite:///{tmp_path}/a.db")
     migrate(file)
@@ -21,12 +22,14 @@ async def test_all_records_are_copied_to_another_engine(url: PostgresURL, tmp_pa
     records = [
         Mahasiswa(f"{number:05}/é🎓\t\\N", "Siti\r\n\\.", "" if number % 2 else "\x01") for number in range(12_000)
     ]
-    async with opened(source_url) as source, opened(target_url) as target:
-        rows = [(number, *record) for number, record in enumerate(records)]
-        await source.merge(rows, update=False, dry_run=False)
-        assert await copy(source, target) == len(records)
-        assert [record async for chunk in target.chunks(Query()) for record in chunk] == records
-        await source.delete(records[0].nim)
-        with pytest.raises(Unusable, match="holds records already"):
-            await copy(source, target)
-        assert (await target.search(Query(), 0, 0)).total == len(records)
+    rows = [(number, *record) for number, record in enumerate(records)]
+    merge(source_url, rows, update=False, dry_run=False)
+    assert copy_records(source_url, target_url) == len(records)
+    with pytest.raises(Failure, match="holds records already"):
+        copy_records(source_url, target_url)
+
+    async def copied() -> list[Mahasiswa]:
+        async with opened(target_url) as target:
+            return await read_all(target, len(records))
+
+    assert asyncio.run(copied()) == records

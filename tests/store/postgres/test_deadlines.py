@@ -3,7 +3,7 @@
 import asyncio
 import time
 import tracemalloc
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 
 import psycopg
 import pytest
@@ -12,33 +12,25 @@ from stores import SITI, attempt, read_all
 
 from mahasiswa.record import Mahasiswa
 from mahasiswa.settings import PostgresURL
-from mahasiswa.store import Query, Store, open_store
+from mahasiswa.store import Query, Store
 from mahasiswa.store.errors import TookTooLong, Uncertain
-from mahasiswa.work import RECORD, SEARCH, STEP_TIMEOUT_SECONDS, Busy, Slots
+from mahasiswa.work import CHANGE, EXPORT, LIST, RECORD, SEARCH, STEP_TIMEOUT_SECONDS, Busy
 
 WAITING_FOR_A_LOCK = "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
 
 Read = Callable[[Store], Awaitable[object]]
 
 READS: dict[str, Read] = {
-    "get": lambda store: store.get("1"),
-    "snapshot": lambda store: store.snapshot(10),
-    "search": lambda store: store.search(Query("Siti"), 0, 10),
-    "chunks": lambda store: anext(store.chunks(Query("Siti"))),
+    "get": lambda store: store.reader(RECORD).get("1"),
+    "snapshot": lambda store: store.reader(LIST).snapshot(10),
+    "search": lambda store: store.reader(SEARCH).search(Query("Siti"), 0, 10),
+    "chunks": lambda store: anext(store.reader(EXPORT).chunks(Query("Siti"))),
 }
 
 
 async def coroutine(awaitable: Awaitable[object]) -> object:
     """Await. A task needs a coroutine, and the protocol promises an awaitable only."""
     return await awaitable
-
-
-@pytest.fixture
-async def limited(url: PostgresURL) -> AsyncIterator[Store]:
-    """Return a store with slots, as a worker of the service opens it."""
-    store = await open_store(url, Slots())
-    yield store
-    await store.close()
 
 
 @pytest.fixture
@@ -52,21 +44,21 @@ def locked(url: PostgresURL) -> Iterator[None]:
 @pytest.mark.usefixtures("locked")
 @pytest.mark.parametrize("read", READS.values(), ids=READS)
 async def test_a_read_that_takes_too_long_is_interrupted_on_the_server(
-    server: Server, limited: Store, read: Read
+    server: Server, store: Store, read: Read
 ) -> None:
     """It raises TookTooLong within 5 seconds, and the server does not go on with it."""
     began = time.monotonic()
     with pytest.raises(TookTooLong):
-        await read(limited)
+        await read(store)
     assert time.monotonic() - began < STEP_TIMEOUT_SECONDS
     assert not server.execute(WAITING_FOR_A_LOCK)
 
 
 @pytest.mark.usefixtures("locked")
-async def test_a_read_whose_client_has_gone_stops_on_the_server_within_a_second(server: Server, limited: Store) -> None:
+async def test_a_read_whose_client_has_gone_stops_on_the_server_within_a_second(server: Server, store: Store) -> None:
     """The cancelled task cancels its statement, and its connection and its slot are free again."""
     for read in [*READS.values()] * 3:  # more often than any kind of work has slots
-        reading = asyncio.create_task(coroutine(read(limited)))
+        reading = asyncio.create_task(coroutine(read(store)))
         await until(lambda: server.execute(WAITING_FOR_A_LOCK))
         reading.cancel()
         began = time.monotonic()
@@ -76,33 +68,18 @@ async def test_a_read_whose_client_has_gone_stops_on_the_server_within_a_second(
         assert time.monotonic() - began < 3
 
 
-async def test_a_command_has_no_deadline(server: Server, url: PostgresURL, store: Store) -> None:
-    """A store without slots waits for a slow statement, even if the role has a statement timeout."""
-    server.execute("ALTER ROLE postgres SET statement_timeout = '300ms'")
-    try:
-        with psycopg.connect(url.conninfo) as other:
-            other.execute("LOCK TABLE mahasiswa IN ACCESS EXCLUSIVE MODE")
-            finding = asyncio.create_task(coroutine(store.find(["1"])))
-            await until(lambda: execute(url.conninfo, WAITING_FOR_A_LOCK))
-            done, _ = await asyncio.wait([finding], timeout=STEP_TIMEOUT_SECONDS + 0.5)
-            assert not done
-        assert await finding == {}
-    finally:
-        server.execute("ALTER ROLE postgres RESET statement_timeout")
-
-
 @pytest.mark.usefixtures("locked")
-async def test_slow_searches_keep_no_single_record_from_its_connection(server: Server, limited: Store) -> None:
+async def test_slow_searches_keep_no_single_record_from_its_connection(server: Server, store: Store) -> None:
     """Searches beyond the queue are refused at once; waiting ones hold no connection of another kind."""
     searches = [
-        asyncio.create_task(coroutine(limited.search(Query("Siti"), 0, 10)))
+        asyncio.create_task(coroutine(store.reader(SEARCH).search(Query("Siti"), 0, 10)))
         for _ in range(SEARCH.running + SEARCH.waiting)
     ]
     await until(lambda: len(server.execute(WAITING_FOR_A_LOCK)) == SEARCH.running)
     with pytest.raises(Busy, match="searches"):
-        await limited.search(Query("Siti"), 0, 10)
+        await store.reader(SEARCH).search(Query("Siti"), 0, 10)
     began = time.monotonic()
-    assert await limited.version()
+    assert await store.version()
     assert time.monotonic() - began < 3
     assert len(server.execute(WAITING_FOR_A_LOCK)) == SEARCH.running
     ended = await asyncio.gather(*searches, return_exceptions=True)
@@ -110,24 +87,24 @@ async def test_slow_searches_keep_no_single_record_from_its_connection(server: S
     assert time.monotonic() - began < STEP_TIMEOUT_SECONDS
 
 
-async def test_a_hundred_additions_need_one_slot(url: PostgresURL, limited: Store) -> None:
-    """They are batched as without slots; beyond the queue of single records, an addition is refused at once."""
-    records = [Mahasiswa(f"{number:04}", "Siti", "Solo") for number in range(RECORD.waiting)]
+async def test_a_hundred_additions_need_one_slot(url: PostgresURL, store: Store) -> None:
+    """They are batched; beyond the queue of changes, an addition is refused at once."""
+    records = [Mahasiswa(f"{number:04}", "Siti", "Solo") for number in range(CHANGE.waiting - 1)]
     with psycopg.connect(url.conninfo) as other:
         other.execute("LOCK TABLE mahasiswa IN SHARE MODE")
-        first = asyncio.create_task(attempt(limited.add(*SITI)))
+        first = asyncio.create_task(attempt(store.add(*SITI)))
         await until(lambda: execute(url.conninfo, WAITING_FOR_A_LOCK))
-        adding = [asyncio.create_task(attempt(limited.add(*record))) for record in records if record.nim != SITI.nim]
-        adding.append(asyncio.create_task(attempt(limited.add("x", "Siti", "Solo"))))
+        adding = [asyncio.create_task(attempt(store.add(*record))) for record in records if record.nim != SITI.nim]
+        adding.append(asyncio.create_task(attempt(store.add("x", "Siti", "Solo"))))
         await asyncio.sleep(0)  # every addition is queued now
-        with pytest.raises(Busy, match="single records"):
-            await limited.add("y", "Siti", "Solo")
+        with pytest.raises(Busy, match="changes"):
+            await store.add("y", "Siti", "Solo")
     assert set(await asyncio.gather(first, *adding)) == {None}
-    assert len(await read_all(limited)) == len(records) + 1
+    assert len(await read_all(store)) == len(records) + 1
 
 
 async def test_a_commit_that_waits_for_the_standby_is_not_interrupted(
-    server: Server, url: PostgresURL, limited: Store
+    server: Server, url: PostgresURL, store: Store
 ) -> None:
     """The deadline makes the change uncertain. The server must go on waiting: no one sees a commit on one host only."""
     server.execute("ALTER SYSTEM SET synchronous_standby_names = 'nobody'")
@@ -135,10 +112,10 @@ async def test_a_commit_that_waits_for_the_standby_is_not_interrupted(
         server.execute("SELECT pg_reload_conf()")
         await until(lambda: server.execute("SHOW synchronous_standby_names") == [("nobody",)])
         with pytest.raises(Uncertain):
-            await limited.add(*SITI)
+            await store.add(*SITI)
         assert server.execute("SELECT 1 FROM pg_stat_activity WHERE wait_event = 'SyncRep'")
         assert execute(url.conninfo, "SELECT count(*) FROM mahasiswa") == [(0,)]
-        deleting = asyncio.ensure_future(limited.delete(SITI.nim))
+        deleting = asyncio.ensure_future(store.delete(SITI.nim))
 
         def is_cancelled() -> bool:
             server.execute("SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'")
@@ -157,7 +134,7 @@ async def test_a_snapshot_of_long_texts_is_given_up_before_they_are_read(url: Po
     execute(url.conninfo, "INSERT INTO mahasiswa SELECT i, repeat('a', 50000), '' FROM generate_series(1, 800) AS i")
     tracemalloc.start()
     try:
-        assert (await store.snapshot(10_000)).slices is None
+        assert (await store.reader(LIST).snapshot(10_000)).slices is None
         assert tracemalloc.get_traced_memory()[1] < 10 * 1024 * 1024
     finally:
         tracemalloc.stop()

@@ -8,6 +8,7 @@ from stores import BUDI, SITI, opened, read_all
 from mahasiswa.record import Write, digest
 from mahasiswa.settings import PostgresURL
 from mahasiswa.store import Store, migrate
+from mahasiswa.store.engines import merge
 
 LOG_THE_SETTING = """
 CREATE TABLE settings (operation text, value text);
@@ -17,15 +18,15 @@ CREATE TRIGGER log_setting AFTER INSERT OR UPDATE OR DELETE ON mahasiswa FOR EAC
 """
 
 
-async def write_in_every_way(store: Store) -> None:
+async def write_in_every_way(store: Store, url: PostgresURL) -> None:
     """Add, edit, delete, confirm and import."""
     await store.add(*SITI)
     await store.add(*BUDI)
     await store.update(SITI.nim, "Ani", "Solo")
     await store.delete(BUDI.nim)
     changed = SITI._replace(nama="Ani", alamat="Solo")
-    await store.write_all([Write(changed._replace(nama="Ina"), digest(changed)), Write(BUDI, None)])
-    await store.merge([(1, "3", "Ina", "Solo"), (2, *BUDI)], update=True, dry_run=False)
+    await store.write_all("import", [Write(changed._replace(nama="Ina"), digest(changed)), Write(BUDI, None)])
+    merge(url, [(1, "3", "Ina", "Solo"), (2, *BUDI)], update=True, dry_run=False)
 
 
 async def test_acknowledged_changes_survive_a_crash_although_the_role_commits_asynchronously() -> None:
@@ -36,7 +37,7 @@ async def test_acknowledged_changes_survive_a_crash_although_the_role_commits_as
         url = PostgresURL(server.url())
         migrate(url)
         async with opened(url) as store:
-            await write_in_every_way(store)
+            await write_in_every_way(store, url)
             expected = await read_all(store)
             server.crash()
             server.start()
@@ -56,7 +57,7 @@ async def test_every_write_waits_for_the_disks_whatever_the_role_says(
     server.execute(f"ALTER ROLE postgres SET synchronous_commit = {setting}")
     try:
         async with opened(url) as store:
-            await write_in_every_way(store)
+            await write_in_every_way(store, url)
     finally:
         server.execute("ALTER ROLE postgres RESET synchronous_commit")
     assert set(execute(url.conninfo, "SELECT operation, value FROM settings")) == {

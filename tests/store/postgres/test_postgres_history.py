@@ -11,9 +11,11 @@ from stores import BUDI, SITI, age_history, opened, read_all
 
 from mahasiswa.settings import PostgresURL
 from mahasiswa.store import Query, Store, migrate
+from mahasiswa.store.engines import forget, merge
 from mahasiswa.store.errors import NotInHistory, TextsRemain, Unusable
 from mahasiswa.store.history import PURGE_ENTRIES, UNDOABLE_ROWS_MAX, Batch, Entry
-from mahasiswa.store.postgres import history
+from mahasiswa.store.postgres import commands
+from mahasiswa.work import LIST, SEARCH
 
 ENTRIES = "SELECT nim, nama_before, alamat_before, nama_after, alamat_after FROM mahasiswa_history ORDER BY id"
 
@@ -70,7 +72,7 @@ async def test_another_program_can_make_its_changes_one_batch(url: PostgresURL, 
             other.execute("INSERT INTO mahasiswa VALUES ('1', 'Ani', 'Solo')")
             other.execute("INSERT INTO mahasiswa VALUES ('2', 'Ina', 'Solo')")
         other.execute("INSERT INTO mahasiswa VALUES ('3', 'Ina', 'Solo')")
-    items = (await store.history("", None, 0, 10)).items
+    items = (await store.reader(SEARCH).history("", None, 0, 10)).items
     assert [type(item) for item in items] == [Entry, Batch]
     assert items[1][2:4] == ("delete", 2)
 
@@ -109,17 +111,17 @@ async def test_a_role_that_owns_nothing_uses_the_whole_history(clerk: str, url: 
     """It needs rights on the tables of the history too. Only the end of `forget` needs the owner."""
     migrate(PostgresURL(clerk), 7)
     async with opened(PostgresURL(clerk)) as store:
-        await store.merge([(1, *SITI), (2, *BUDI)], update=False, dry_run=False)
-        (batch,) = (await store.history("", None, 0, 10)).items
+        merge(PostgresURL(clerk), [(1, *SITI), (2, *BUDI)], update=False, dry_run=False)
+        (batch,) = (await store.reader(SEARCH).history("", None, 0, 10)).items
         await store.undo(batch.id, is_batch=True)
         assert await read_all(store) == []
         await asyncio.to_thread(age_history, url, 8)
         await store.purge()
-        assert (await store.snapshot(0)).last is None
+        assert (await store.reader(LIST).snapshot(0)).last is None
         await store.add(*SITI)
         with pytest.raises(TextsRemain, match=r"the owner of the table must run: VACUUM"):
-            await store.forget(SITI.nim)
-        assert await store.history("", None, 0, 10) == (0, [])
+            forget(PostgresURL(clerk), SITI.nim)
+        assert await store.reader(SEARCH).history("", None, 0, 10) == (0, [])
     assert execute(url.conninfo, "SELECT days FROM mahasiswa_history_state") == [(7,)]
 
 
@@ -174,20 +176,20 @@ def test_a_trigger_that_another_program_removed_is_created_again_at_the_start(ur
 async def test_an_import_of_more_than_100_000_rows_is_one_item_without_entries(url: PostgresURL, store: Store) -> None:
     """It says how many records changed, and cannot be undone. The next import has its entries again."""
     rows = [(number, f"{number}", "Siti", "Solo") for number in range(UNDOABLE_ROWS_MAX + 1)]
-    await store.merge(rows, update=True, dry_run=False)
-    (item,) = (await store.history("", None, 0, 10)).items
+    merge(url, rows, update=True, dry_run=False)
+    (item,) = (await store.reader(SEARCH).history("", None, 0, 10)).items
     assert item[2:] == ("import", len(rows), True, None)
     assert execute(url.conninfo, "SELECT count(*) FROM mahasiswa_history WHERE kind IS NULL") == [(0,)]
     with pytest.raises(NotInHistory):
         await store.undo(item.id, is_batch=True)
-    await store.merge([(1, "1", "Ani", "Solo")], update=True, dry_run=False)
-    assert (await store.history("", None, 0, 1)).items[0][2:5] == ("import", 1, False)
+    merge(url, [(1, "1", "Ani", "Solo")], update=True, dry_run=False)
+    assert (await store.reader(SEARCH).history("", None, 0, 1)).items[0][2:5] == ("import", 1, False)
 
 
 async def test_a_batch_is_not_undone_while_another_program_writes(url: PostgresURL, store: Store) -> None:
     """It waits for the end of the other transaction, and then finds its change."""
-    await store.merge([(1, *SITI), (2, *BUDI)], update=False, dry_run=False)
-    (batch,) = (await store.history("", None, 0, 10)).items
+    merge(url, [(1, *SITI), (2, *BUDI)], update=False, dry_run=False)
+    (batch,) = (await store.reader(SEARCH).history("", None, 0, 10)).items
     with psycopg.connect(url.conninfo) as other:
         other.execute("INSERT INTO mahasiswa VALUES ('3', 'Ani', 'Solo')")
         undoing = asyncio.ensure_future(store.undo(batch.id, is_batch=True))
@@ -208,19 +210,19 @@ async def test_a_purge_does_not_wait_for_another_one(url: PostgresURL, store: St
     with psycopg.connect(url.conninfo) as other:
         other.execute("SELECT mahasiswa_history_purge()")
         await store.add("a", "Siti", "Solo")
-    assert (await store.history("", None, 0, 10)).total == 1
+    assert (await store.reader(SEARCH).history("", None, 0, 10)).total == 1
 
 
 async def test_any_program_that_changes_records_purges(url: PostgresURL, store: Store) -> None:
     """A statement with any number of rows removes one slice."""
-    await store.merge(
-        [(number, f"{number}", "Siti", "Solo") for number in range(2 * PURGE_ENTRIES)], update=False, dry_run=False
+    merge(
+        url, [(number, f"{number}", "Siti", "Solo") for number in range(2 * PURGE_ENTRIES)], update=False, dry_run=False
     )
     await asyncio.to_thread(age_history, url, 31)
     execute(url.conninfo, "INSERT INTO mahasiswa VALUES ('a', 'Ani', 'Solo'), ('b', 'Ani', 'Solo')")
     expired = "SELECT count(*) FROM mahasiswa_history WHERE moment < now() - interval '30 days'"
     assert execute(url.conninfo, expired) == [(PURGE_ENTRIES + 1,)]
-    assert [type(item) for item in (await store.history("", None, 0, 10)).items] == [Entry, Entry]
+    assert [type(item) for item in (await store.reader(SEARCH).history("", None, 0, 10)).items] == [Entry, Entry]
 
 
 FILES = """
@@ -239,8 +241,8 @@ async def test_a_forgotten_record_is_in_no_file_of_the_tables(server: Server, ur
         await store.add(f"nim-{number:03}", "Rahasia Sekali" if number == 50 else "Siti", "Solo")
     for text in (long, "Nama L\u00e1in"):
         await store.update("nim-050", text, text)
-    await store.search(Query("rahasia"), 0, 10)
-    await store.history("rahasia", None, 0, 10)
+    await store.reader(SEARCH).search(Query("rahasia"), 0, 10)
+    await store.reader(SEARCH).history("rahasia", None, 0, 10)
     await store.delete("nim-050")
     execute(url.conninfo, "ANALYZE")
 
@@ -252,7 +254,7 @@ async def test_a_forgotten_record_is_in_no_file_of_the_tables(server: Server, ur
         return {text for text in (b"rahasia", "nama l\u00e1in".encode(), b"nama lain", b"nim-050") if text in stored}
 
     assert left() > {b"rahasia", b"nim-050"}
-    assert await store.forget("nim-050")
+    assert forget(url, "nim-050")
     assert left() == set()
 
 
@@ -262,20 +264,20 @@ async def test_forgetting_does_not_wait_long_for_the_lock_of_another_program(url
     with psycopg.connect(url.conninfo) as other:
         other.execute("SELECT FROM mahasiswa")
         with pytest.raises(TextsRemain, match=r"lock timeout; the owner of the table must run: VACUUM \(FULL\)"):
-            await store.forget(SITI.nim)
+            forget(url, SITI.nim)
         assert await read_all(store) == []
-    assert not await store.forget(SITI.nim)
+    assert not forget(url, SITI.nim)
 
 
 async def test_forgetting_says_if_an_older_transaction_keeps_the_texts(
     url: PostgresURL, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The record and its history are removed all the same. The message names the server's process and the remedy."""
-    monkeypatch.setattr(history, "OLDER_TRANSACTIONS_TIMEOUT_SECONDS", 0.3)
+    monkeypatch.setattr(commands, "OLDER_TRANSACTIONS_TIMEOUT_SECONDS", 0.3)
     await store.add(*SITI)
     with psycopg.connect(url.conninfo) as other:
         other.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ; SELECT FROM mahasiswa")
         with pytest.raises(TextsRemain, match=rf"processes {other.info.backend_pid} .* run: VACUUM \(FULL\)"):
-            await store.forget(SITI.nim)
+            forget(url, SITI.nim)
     assert await read_all(store) == []
-    assert await store.history("", None, 0, 10) == (0, [])
+    assert await store.reader(SEARCH).history("", None, 0, 10) == (0, [])

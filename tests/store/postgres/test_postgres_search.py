@@ -10,6 +10,7 @@ from mahasiswa.settings import PostgresURL
 from mahasiswa.store import Query, Store
 from mahasiswa.store.folding import SEARCHED_CHARACTERS, fold
 from mahasiswa.store.postgres import sql
+from mahasiswa.work import SEARCH
 
 
 def test_every_character_is_folded_as_in_python(url: PostgresURL) -> None:
@@ -21,7 +22,7 @@ def test_every_character_is_folded_as_in_python(url: PostgresURL) -> None:
         with db.cursor().copy("COPY mahasiswa FROM STDIN") as copy:
             for number, text in enumerate(texts):
                 copy.write_row((f"{number}", text, "Solo"))
-        folded: dict[str, str] = dict(db.execute(f"SELECT nim, teks FROM {sql.FOLDED_RECORDS}".encode()).fetchall())
+        folded: dict[str, str] = dict(db.execute(f"SELECT nim, teks FROM {sql.FOLDED_RECORDS[""]}".encode()).fetchall())
     assert folded == {f"{number}": fold(f"{number}\n{text}\nSolo") for number, text in enumerate(texts)}
 
 
@@ -29,8 +30,8 @@ async def test_a_search_looks_at_the_first_thousand_characters_of_each_text(stor
     """In a record and in the history alike."""
     await store.add("1", "\u00e9" * 997 + "abc", "a" * 998 + "xyz")
     for cari, total in {"eabc": 1, "axy": 1, "xyz": 0}.items():
-        assert (await store.search(Query(cari), 0, 10)).total == total
-        assert (await store.history(cari, None, 0, 10)).total == total
+        assert (await store.reader(SEARCH).search(Query(cari), 0, 10)).total == total
+        assert (await store.reader(SEARCH).history(cari, None, 0, 10)).total == total
 
 
 SEARCHES = {"long": "b" + "a" * 253, "accented": "b" + "é" * 253, "reversed": "é" * 253 + "b", "short": "b" + "a" * 31}
@@ -46,7 +47,7 @@ async def test_the_searched_text_does_not_decide_the_time_of_a_search(
 
     async def seconds(cari: str) -> float:
         began = time.monotonic()
-        assert (await store.search(Query(cari), 0, 10)).total == 0
+        assert (await store.reader(SEARCH).search(Query(cari), 0, 10)).total == 0
         return time.monotonic() - began
 
     worst, letter = await seconds(cari), await seconds("z")

@@ -14,6 +14,7 @@ from stores import BUDI, SITI, opened, read_all
 
 from mahasiswa.settings import PostgresURL, parse_database_url
 from mahasiswa.store import migrate
+from mahasiswa.store.engines import merge
 from mahasiswa.store.errors import Unusable
 from mahasiswa.store.postgres import schema
 
@@ -118,7 +119,7 @@ async def test_a_user_without_ddl_rights_can_start_and_write(clerk: str, url: Po
     migrate(PostgresURL(clerk))
     async with opened(PostgresURL(clerk)) as store, opened(url) as other:
         await store.add(*SITI)
-        merged = await store.merge([(1, *BUDI), (2, SITI.nim, "Siti", None)], update=True, dry_run=False)
+        merged = merge(PostgresURL(clerk), [(1, *BUDI), (2, SITI.nim, "Siti", None)], update=True, dry_run=False)
         assert merged[:4] == (1, 1, 0, [])
         await store.delete(BUDI.nim)
         assert await read_all(other) == [SITI._replace(nama="Siti")]

@@ -14,6 +14,7 @@ from stores import BUDI, SITI, age_history, opened
 from mahasiswa.settings import PostgresURL
 from mahasiswa.store import Store, migrate
 from mahasiswa.store.errors import Unavailable
+from mahasiswa.work import LIST, SEARCH
 
 Step = tuple[Callable[[], object], str | None]
 
@@ -100,10 +101,10 @@ async def test_a_standby_can_be_read_without_a_version_and_not_written(server: S
         migrate(standby_url, 7)
         async with opened(standby_url) as store:
             assert await store.version() is None
-            snapshot = await store.snapshot(10)
+            snapshot = await store.reader(LIST).snapshot(10)
             assert snapshot[:3] == (None, 1, ["\0".join(SITI).encode()])
             assert snapshot.last
             await store.purge()
-            assert (await store.history("", None, 0, 10)).total == 1
+            assert (await store.reader(SEARCH).history("", None, 0, 10)).total == 1
             with pytest.raises(Unavailable, match="read-only"):
                 await store.add(*BUDI)

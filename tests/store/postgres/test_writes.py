@@ -15,6 +15,7 @@ from mahasiswa.settings import PostgresURL
 from mahasiswa.store import Store
 from mahasiswa.store.errors import Changed, Refused, Unavailable
 from mahasiswa.store.postgres.pool import MAX_ATTEMPTS
+from mahasiswa.work import RECORD
 
 SOMEONE_WAITS_FOR_A_LOCK = "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
 
@@ -124,23 +125,25 @@ async def test_of_two_who_write_the_same_records_one_is_told_that_they_changed(u
                     for name in names
                 ]
                 answers = await asyncio.gather(
-                    store.write_all(writes[0]), second.write_all(writes[1][::-1]), return_exceptions=True
+                    store.write_all("import", writes[0]),
+                    second.write_all("import", writes[1][::-1]),
+                    return_exceptions=True,
                 )
                 assert {type(answer) for answer in answers} == {type(None), Changed}, answers
-                await store.write_all(writes[answers.index(None)])
-                old = [await second.get(f"{number}{letter}") for letter in "abcdef"]
+                await store.write_all("import", writes[answers.index(None)])
+                old = [await second.reader(RECORD).get(f"{number}{letter}") for letter in "abcdef"]
                 assert {record.nama for record in old if record} == {names[answers.index(None)]}
 
 
 async def test_a_transaction_that_a_deadlock_ended_is_made_again(url: PostgresURL, store: Store) -> None:
     """Another program locks records in another order, so PostgreSQL ends our transaction."""
     records = [Mahasiswa(letter, "Siti", "Solo") for letter in "ab"]
-    await store.write_all([Write(record, None) for record in records])
+    await store.write_all("import", [Write(record, None) for record in records])
     with psycopg.connect(url.conninfo) as other:
         other.execute("SET deadlock_timeout = '60s'")
         other.execute("SELECT FROM mahasiswa WHERE nim = 'b' FOR UPDATE")
         writes = [Write(record._replace(nama="Budi"), digest(record)) for record in records]
-        writing = asyncio.ensure_future(store.write_all(writes))
+        writing = asyncio.ensure_future(store.write_all("import", writes))
         await until(lambda: execute(url.conninfo, SOMEONE_WAITS_FOR_A_LOCK))
         # This waits for our lock, and we wait for its lock: it proceeds when our transaction is rolled back.
         await asyncio.to_thread(other.execute, "SELECT FROM mahasiswa WHERE nim = 'a' FOR UPDATE")

@@ -12,31 +12,21 @@ from mahasiswa.store.errors import Locked, Refused, StoreError, TookTooLong, Una
 from mahasiswa.store.group_commit import GroupCommit, QueuedChange
 from mahasiswa.store.postgres import sql
 from mahasiswa.store.postgres.pool import REQUEST_TIMEOUT_SECONDS, Connection, Pool, begin, first_line, run, translate
-from mahasiswa.work import RECORD, Busy
+from mahasiswa.work import CHANGE, Busy, Slots
 
 TIMER_RESOLUTION_SECONDS = 0.002
 """The event loop's timers may fire this much too early."""
 
 
 class AddBatcher:
-    """A queue of additions. One transaction for each, on ten connections, would store an eighth as many per second.
+    """A queue of additions. One transaction for each, on ten connections, would store an eighth as many per second."""
 
-    A batch holds one slot, so that single records cannot wait for more connections than their share.
-    """
-
-    def __init__(self, pool: Pool) -> None:
+    def __init__(self, pool: Pool, slots: Slots) -> None:
         self._pool = pool
-        self._queue = GroupCommit(self._commit)
-
-    @property
-    def waiting(self) -> int:
-        """The number of additions for the next batch."""
-        return self._queue.waiting
+        self._queue = GroupCommit(slots, self._commit)
 
     async def add(self, record: Mahasiswa) -> None:
         """Add a record and wait until it is on disk; raise Busy, Refused, Unavailable or Uncertain."""
-        if self.waiting >= RECORD.waiting:
-            raise Busy(f"{RECORD.name}: {self.waiting} additions waiting")
         await self._queue.write(record, REQUEST_TIMEOUT_SECONDS)
 
     async def close(self) -> None:
@@ -48,7 +38,7 @@ class AddBatcher:
         deadline = min(queued.deadline for queued in batch)
         try:
             add = partial(_add_each, records=records, deadline=deadline)
-            return await self._pool.write(RECORD, add, deadline, begins=True)
+            return await self._pool.write(CHANGE, add, deadline, begins=True)
         except Busy as busy:
             return [TookTooLong(str(busy))] * len(batch)
         except (Refused, Uncertain) as error:

@@ -1,13 +1,14 @@
 """The functions of `store.engines` for a database in PostgreSQL."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+from mahasiswa.record import Incoming
 from mahasiswa.settings import PostgresURL
-from mahasiswa.store.engines import Restored
+from mahasiswa.store.engines import Check, Merged, Restored
 from mahasiswa.store.errors import Unusable
 from mahasiswa.store.findings import Finding, good
-from mahasiswa.store.postgres import doctor, schema
+from mahasiswa.store.postgres import commands, doctor, schema
 from mahasiswa.store.postgres.store import PostgresStore
 from mahasiswa.work import Slots
 
@@ -16,21 +17,29 @@ def migrate(url: PostgresURL, history_days: int | None, *, create: bool) -> str 
     return schema.migrate(url.conninfo, history_days)
 
 
-async def open_store(url: PostgresURL, slots: Slots | None) -> PostgresStore:
+async def open_store(url: PostgresURL, slots: Slots) -> PostgresStore:
     return await PostgresStore.open(url.conninfo, slots)
 
 
-def backup(_url: PostgresURL, _to: Path) -> None:
+def merge(url: PostgresURL, rows: Iterable[Incoming], *, update: bool, dry_run: bool) -> Merged:
+    return commands.merge(url.conninfo, rows, update=update, dry_run=dry_run)
+
+
+def forget(url: PostgresURL, nim: str) -> bool:
+    return commands.forget(url.conninfo, nim)
+
+
+def backup(_url: PostgresURL, _to: Path, _check: Check) -> None:
     raise Unusable("this is PostgreSQL: use pg_dump, for example pg_dump --format=custom --file=mahasiswa.dump")
 
 
-def restore(_url: PostgresURL, _file: Path) -> Restored:
+def restore(_url: PostgresURL, _file: Path, _check: Check) -> Restored:
     raise Unusable(
         "this is PostgreSQL: use pg_restore, for example pg_restore --clean --if-exists --dbname=URL mahasiswa.dump"
     )
 
 
-def examine(url: PostgresURL) -> Iterator[Finding]:
+def examine(url: PostgresURL, _check: Check) -> Iterator[Finding]:
     return doctor.examine(url.conninfo)
 
 
@@ -38,5 +47,5 @@ def backup_files(_url: PostgresURL, folder: Path) -> Sequence[Path]:
     return [file for file in folder.iterdir() if file.suffix == ".dump"]
 
 
-def examine_backup(_url: PostgresURL, file: Path) -> Finding:
+def examine_backup(_url: PostgresURL, file: Path, _check: Check) -> Finding:
     return good(f"Its contents were not checked. To check them: pg_restore --list {file}")

@@ -1,24 +1,15 @@
-"""Reads, undoes, purges and forgets the history in PostgreSQL. The triggers of the table write it."""
+"""Reads the history in PostgreSQL, and undoes changes. The triggers of the table write it."""
 
-import asyncio
-import time
 from collections.abc import Sequence
 from datetime import UTC
 from typing import Any
 
-import psycopg
-
 from mahasiswa.record import Mahasiswa, digest, digest_or_dash
-from mahasiswa.store.errors import NotInHistory, TextsRemain, UndoConflict
+from mahasiswa.store.errors import NotInHistory, UndoConflict
 from mahasiswa.store.history import UNDO_CONFLICTS_MAX, Batch, BatchKind, Conflict, Entry, HistoryPage
 from mahasiswa.store.postgres import sql
 from mahasiswa.store.postgres.add_batcher import add_all
-from mahasiswa.store.postgres.pool import Connection, first_line
-
-OLDER_TRANSACTIONS_TIMEOUT_SECONDS = 10.0
-"""Maximum time to wait for older transactions, because a table keeps the rows that they can still see."""
-
-REMAIN = "the record and its history are removed, but the files of the tables still hold the texts"
+from mahasiswa.store.postgres.pool import Connection
 
 Row = Sequence[Any]
 
@@ -44,11 +35,9 @@ async def page(db: Connection, cari: str, batch: int | None, offset: int, limit:
     return HistoryPage(total, list(map(_entry, rows)))
 
 
-async def start_batch(db: Connection, kind: BatchKind, *, is_silent: bool = False) -> None:
+async def start_batch(db: Connection, kind: BatchKind) -> None:
     """Let the triggers write all further changes of this transaction as one batch."""
     await db.execute(sql.BATCH, (kind,))
-    if is_silent:
-        await db.execute(sql.SILENT)
 
 
 async def recent(db: Connection, nim: str, versi: str) -> Mahasiswa | None:
@@ -89,34 +78,6 @@ async def undo_batch(db: Connection, batch: int) -> None:
     await start_batch(db, "undo")
     for statement in (sql.UNDO_ADDITIONS, sql.UNDO_EDITS, sql.UNDO_DELETIONS):
         await db.execute(statement, (batch,))
-
-
-async def forget(db: Connection, nim: str) -> tuple[bool, str]:
-    """Remove a record and its history. Return False if there was neither, and the id of the transaction."""
-    deleted = await db.execute(sql.DELETE, (nim,))
-    batches = [batch for (batch,) in await _rows(db, sql.FORGET_ENTRIES, nim)]
-    for statement in (sql.FORGET_ROWS, sql.FORGET_EMPTY_BATCHES):
-        await db.execute(statement, (batches,))
-    ((transaction,),) = await _rows(db, sql.TRANSACTION_ID)
-    return bool(deleted.rowcount or batches), transaction
-
-
-async def rewrite(db: Connection, transaction: str) -> None:
-    """Remove the rows that a committed transaction has deleted from the tables' files; raise TextsRemain."""
-    deadline = time.monotonic() + OLDER_TRANSACTIONS_TIMEOUT_SECONDS
-    while older := await _rows(db, sql.FIND_OLDER_TRANSACTIONS, transaction):
-        if time.monotonic() > deadline:
-            pids = ", ".join(str(pid) for (pid,) in older)
-            raise TextsRemain(
-                f"{REMAIN}: the server processes {pids} still see them; end these, then run: {sql.VACUUM}"
-            )
-        await asyncio.sleep(0.1)
-    try:
-        async with db.transaction():
-            await db.execute(sql.ALTER_LOCK_TIMEOUT)
-            await db.execute(sql.REWRITE)
-    except psycopg.Error as error:  # such as a lock that another program holds, or a missing right
-        raise TextsRemain(f"{REMAIN}: {first_line(error)}; the owner of the table must run: {sql.VACUUM}") from error
 
 
 async def _record_of(db: Connection, statement: str, nim: str) -> Mahasiswa | None:

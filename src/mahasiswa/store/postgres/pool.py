@@ -2,11 +2,10 @@
 
 import asyncio
 import logging
-import math
 import socket
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, nullcontext, suppress
+from contextlib import asynccontextmanager, contextmanager, suppress
 from random import random
 from typing import Any, Self, TypeVar, cast, get_args
 
@@ -87,12 +86,11 @@ class _Connection(psycopg.AsyncConnection[tuple[Any, ...]]):
 class Pool:
     """A connection pool that replaces broken connections.
 
-    With slots, work of each kind has its share of the connections, and each statement has a deadline. `fetch`, `read`
-    and `write` raise Busy, TookTooLong and Unavailable; `write` also raises Uncertain, and Refused if a constraint
+    Work of each kind has its share of the connections, and each statement has a deadline. `fetch`, `read` and `write` raise Busy, TookTooLong and Unavailable; `write` also raises Uncertain, and Refused if a constraint
     refuses a record. A deadline is in seconds of time.monotonic().
     """
 
-    def __init__(self, conninfo: str, slots: Slots | None) -> None:
+    def __init__(self, conninfo: str, slots: Slots) -> None:
         self._slots = slots
         self._pool = AsyncConnectionPool(
             kwargs=dict(parameters(conninfo)),
@@ -114,8 +112,8 @@ class Pool:
         await self._pool.close()
 
     def deadline(self) -> float:
-        """Return the deadline of a step that begins now. Without slots there is none."""
-        return time.monotonic() + REQUEST_TIMEOUT_SECONDS if self._slots else math.inf
+        """Return the deadline of a step that begins now."""
+        return time.monotonic() + REQUEST_TIMEOUT_SECONDS
 
     async def fetch(self, kind: Kind, statement: str, *parameters: object) -> Sequence[tuple[Any, ...]]:
         """Read by one statement in a transaction of its own, in one round trip; return its rows."""
@@ -128,14 +126,13 @@ class Pool:
 
     async def read(self, kind: Kind, work: Callable[[Connection], Awaitable[T]], deadline: float) -> T:
         """Call `work`, which only reads; call it again if the connection breaks, until the deadline."""
-        last_attempt = _last_attempt(deadline)
         while True:
             try:
                 async with self.connection(kind, deadline) as db:
                     with time_limit(db, deadline):
                         return await work(db)
             except psycopg.Error as error:
-                await _pause_or_raise(error, last_attempt)
+                await _pause_or_raise(error, deadline)
 
     async def write(
         self, kind: Kind, work: Callable[[Connection], Awaitable[T]], deadline: float, *, begins: bool = False
@@ -144,7 +141,6 @@ class Pool:
 
         With `begins`, `work` begins the transaction itself, which saves a round trip.
         """
-        last_attempt = _last_attempt(deadline)
         attempts = 0
         while True:
             attempts += 1
@@ -157,7 +153,7 @@ class Pool:
                     raise Unavailable(first_line(error)) from error
                 await asyncio.sleep(random() * 0.1)  # noqa: S311 - so that two transactions do not collide repeatedly
             except psycopg.Error as error:
-                await _pause_or_raise(error, last_attempt)
+                await _pause_or_raise(error, deadline)
 
     @asynccontextmanager
     async def transaction(self, kind: Kind, deadline: float, *, begins: bool = False) -> AsyncIterator[Connection]:
@@ -173,7 +169,7 @@ class Pool:
     @asynccontextmanager
     async def connection(self, kind: Kind, deadline: float) -> AsyncIterator[Connection]:
         """Give a connection, which may have broken since its last use. At the end, roll back, or close it if broken."""
-        async with self._slot(kind, deadline):
+        async with self._slots.slot(kind, _seconds_left(deadline)):
             db = await self._take(deadline)
             try:
                 yield db
@@ -184,12 +180,9 @@ class Pool:
             finally:
                 await self._give_back(db)
 
-    def _slot(self, kind: Kind, deadline: float) -> AbstractAsyncContextManager[None]:
-        return self._slots.slot(kind, _seconds_left(deadline)) if self._slots else nullcontext()
-
     async def _take(self, deadline: float) -> "_Connection":
         try:
-            db = await self._pool.getconn(_seconds_left(_last_attempt(deadline)))
+            db = await self._pool.getconn(_seconds_left(deadline))
         except (PoolTimeout, PoolClosed) as error:
             if self._is_reachable:
                 log.warning("the database cannot be reached: %s", _Connection.failure)
@@ -219,8 +212,7 @@ class Pool:
 
 def begin(statement: str, deadline: float) -> str:
     """Return sql.BEGIN or sql.BEGIN_READING with the time until the deadline as its statement timeout."""
-    milliseconds = 0 if deadline == math.inf else round(1000 * _seconds_left(deadline))
-    return statement.format(milliseconds=milliseconds)
+    return statement.format(milliseconds=round(1000 * _seconds_left(deadline)))
 
 
 async def run(db: Connection, statements: str, *parameters: object) -> Sequence[tuple[Any, ...]]:
@@ -238,6 +230,15 @@ async def run(db: Connection, statements: str, *parameters: object) -> Sequence[
 
 async def _commit(db: Connection) -> None:
     """Commit; raise Uncertain if the answer is lost, or does not mean that the commit will last."""
+    with commit_checked(db):
+        cursor = await db.execute(sql.COMMIT)
+        if cursor.statusmessage != sql.COMMIT:
+            raise Unavailable(f"COMMIT was answered by {cursor.statusmessage}")
+
+
+@contextmanager
+def commit_checked(db: psycopg.AsyncConnection[Any] | psycopg.Connection[Any]) -> Iterator[None]:
+    """Check the COMMIT of the block; raise Uncertain or Unavailable."""
     warnings = []
 
     def keep_warning(notice: Diagnostic) -> None:  # a notice can only be read during the call
@@ -246,15 +247,13 @@ async def _commit(db: Connection) -> None:
 
     db.add_notice_handler(keep_warning)
     try:
-        cursor = await db.execute(sql.COMMIT)
+        yield
     except psycopg.Error as error:
         if is_lost(error):
             raise Uncertain(first_line(error)) from error
         raise
     finally:
         db.remove_notice_handler(keep_warning)
-    if cursor.statusmessage != sql.COMMIT:
-        raise Unavailable(f"COMMIT was answered by {cursor.statusmessage}")
     # Someone cancelled the wait for the standby: the commit is on this server, and lost if the server is lost now.
     if warnings:
         raise Uncertain(warnings[0])
@@ -284,9 +283,11 @@ def translate(error: psycopg.Error) -> StoreError:
     return Unavailable(first_line(error))
 
 
-def _last_attempt(deadline: float) -> float:
-    """Return when to stop trying to reach the database. A command gives up too, although its work has no deadline."""
-    return min(deadline, time.monotonic() + REQUEST_TIMEOUT_SECONDS)
+def refuse_nul(nim: str | None, nama: str | None = "", alamat: str | None = "") -> None:
+    """Raise Refused for a NUL. No text of PostgreSQL can hold one, so no constraint can refuse it."""
+    for field, text in (("nim", nim), ("nama", nama), ("alamat", alamat)):
+        if text and "\0" in text:
+            raise Refused(field, "nul")
 
 
 async def _pause_or_raise(error: psycopg.Error, deadline: float) -> None:
@@ -303,9 +304,6 @@ def _seconds_left(deadline: float) -> float:
 @contextmanager
 def time_limit(db: Connection, deadline: float) -> Iterator[None]:
     """Break the connection if the block is not over soon after the deadline, because the server does not answer."""
-    if deadline == math.inf:
-        yield
-        return
     timer = asyncio.get_running_loop().call_later(_seconds_left(deadline) + SERVER_DELAY_SECONDS, _break, db)
     try:
         yield

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import apsw
 
-from mahasiswa import interrupt
+from mahasiswa.store.engines import Check
 from mahasiswa.store.errors import Unusable
 from mahasiswa.store.sqlite import sql
 
@@ -19,7 +19,7 @@ INTERRUPT_CHECK_STEPS = 100_000
 """Steps of SQLite between two checks for Ctrl-C: about a millisecond."""
 
 
-def backup(source: Path, target: Path) -> None:
+def backup(source: Path, target: Path, check: Check) -> None:
     """Copy the database as it is at one moment to a new file that only its owner can read; raise Unusable.
 
     The target gets its name only when the copy is verified and on disk. An existing file is never replaced.
@@ -30,7 +30,7 @@ def backup(source: Path, target: Path) -> None:
             raise _exists(target)
         if not target.parent.is_dir():
             raise Unusable(f"the folder {target.parent} does not exist")
-        _write(origin, target)
+        _write(origin, target, check)
     except FileExistsError as error:  # another program has created it meanwhile
         raise _exists(target) from error
     except (apsw.Error, OSError) as error:
@@ -39,10 +39,10 @@ def backup(source: Path, target: Path) -> None:
         origin.close()
 
 
-def backup_beside(source: Path) -> Path:
+def backup_beside(source: Path, check: Check) -> Path:
     """Write a back-up file beside the database before its records are replaced, and return its path; raise Unusable."""
     saved = free_name(source, "before")
-    backup(source, saved)
+    backup(source, saved, check)
     return saved
 
 
@@ -66,14 +66,14 @@ def _open(source: Path) -> apsw.Connection:
     return origin
 
 
-def _write(origin: apsw.Connection, target: Path) -> None:
+def _write(origin: apsw.Connection, target: Path, check: Check) -> None:
     # A random name that did not exist, so that no other program can have put a symbolic link there.
     descriptor, name = tempfile.mkstemp(prefix=".mahasiswa-", dir=target.parent)
     os.close(descriptor)
     unfinished = Path(name)
     try:
         copy_database(origin, unfinished)
-        verify(unfinished)
+        verify(unfinished, check)
         _rename(unfinished, target)
         _sync_folder(target.parent)
     finally:
@@ -94,16 +94,16 @@ def copy_database(origin: apsw.Connection, target: Path) -> None:
         copy.close()
 
 
-def verify(path: Path) -> None:
+def verify(path: Path, check: Check) -> None:
     """Raise apsw.Error if a copy is damaged or has no table mahasiswa."""
     with closing(apsw.Connection(str(path.absolute()), flags=apsw.SQLITE_OPEN_READONLY)) as db:
-        check_integrity(db)
+        check_integrity(db, check)
         db.execute(sql.COUNT).get  # noqa: B018 - fails if the table is missing
 
 
-def check_integrity(db: apsw.Connection) -> None:
-    """Read the whole file; raise apsw.CorruptError, apsw.NotADBError or Interrupted."""
-    db.set_progress_handler(interrupt.check, INTERRUPT_CHECK_STEPS)
+def check_integrity(db: apsw.Connection, check: Check) -> None:
+    """Read the whole file; raise apsw.CorruptError, apsw.NotADBError, or what `check` raises."""
+    db.set_progress_handler(check, INTERRUPT_CHECK_STEPS)
     result = db.execute("PRAGMA integrity_check(1)").get
     if result != "ok":
         raise apsw.CorruptError(f"the file is damaged: {' '.join(result.split())}")

@@ -5,7 +5,7 @@ import os
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import cast
 
@@ -80,6 +80,37 @@ def savepoint(db: apsw.Connection) -> Iterator[None]:
         if db.in_transaction:
             db.execute("ROLLBACK TO block; RELEASE block")
         raise
+
+
+@contextmanager
+def transaction(db: apsw.Connection) -> Iterator[None]:
+    """Make all changes of the block or none, and commit them; raise Unavailable if the file was replaced.
+
+    SQLite may have rolled back by itself, as after an interrupt. `with db` would then raise its own error in place of
+    that one.
+    """
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        _refuse_moved(db)
+        yield
+        db.execute("COMMIT")
+    except BaseException as error:
+        if db.in_transaction:
+            db.execute("ROLLBACK")
+        if isinstance(error, apsw.IOError):
+            _overwrite_failed_commit(db)
+        raise
+
+
+def _refuse_moved(db: apsw.Connection) -> None:
+    if has_moved(db):
+        raise Unavailable("the file was replaced or removed")
+
+
+def _overwrite_failed_commit(db: apsw.Connection) -> None:
+    """Overwrite a transaction that is in the log but was not synced: a crash would bring it back."""
+    with suppress(apsw.Error), db:  # if the disk still fails, the next successful commit overwrites it
+        db.pragma("user_version", db.pragma("user_version"))
 
 
 def has_moved(db: apsw.Connection) -> bool:

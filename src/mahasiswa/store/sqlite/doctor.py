@@ -9,6 +9,7 @@ from pathlib import Path
 
 import apsw
 
+from mahasiswa.store.engines import Check
 from mahasiswa.store.errors import StoreError
 from mahasiswa.store.findings import Finding, good, wrong
 from mahasiswa.store.sqlite import sql
@@ -21,7 +22,7 @@ FREE_SPACE_FACTOR = 3
 """Minimum free space, as a multiple of the database's size, for a restore or an upgrade."""
 
 
-def examine(path: Path) -> Iterator[Finding]:
+def examine(path: Path, check: Check) -> Iterator[Finding]:
     """Check the file, its folder and its disk."""
     path = path.resolve()
     if not path.parent.is_dir():
@@ -42,7 +43,7 @@ def examine(path: Path) -> Iterator[Finding]:
     except OSError as error:
         yield wrong(f"{path.parent} cannot be used: {error.strerror}. Check the disk.")
         return
-    yield from _contents(path)
+    yield from _contents(path, check)
 
 
 def backup_files(path: Path, folder: Path) -> Sequence[Path]:
@@ -51,13 +52,13 @@ def backup_files(path: Path, folder: Path) -> Sequence[Path]:
     return [file for file in files if not (path.exists() and file.samefile(path))]
 
 
-def examine_backup(file: Path) -> Finding:
+def examine_backup(file: Path, check: Check) -> Finding:
     """Check that a back-up can be restored."""
     if not os.access(file, os.R_OK):
         return wrong(f"This user may not read {file}. Run this command as the user of the service.")
     try:
         with closing(open_to_read(file)) as db:
-            check_integrity(db)
+            check_integrity(db, check)
             known_version(db, file)
             count = db.execute(sql.COUNT).get
     except (apsw.Error, StoreError) as error:
@@ -66,10 +67,10 @@ def examine_backup(file: Path) -> Finding:
     return good(f"{file} is sound and holds {count} records.")
 
 
-def _contents(path: Path) -> Iterator[Finding]:
+def _contents(path: Path, check: Check) -> Iterator[Finding]:
     try:
         with closing(connect(path)) as db:
-            check_integrity(db)
+            check_integrity(db, check)
             version = known_version(db, path)
             count = db.execute(sql.COUNT).get
             yield good(f"{path} is sound and holds {count} records.")

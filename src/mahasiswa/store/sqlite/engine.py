@@ -1,13 +1,14 @@
 """The functions of `store.engines` for a database in an SQLite file."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+from mahasiswa.record import Incoming
 from mahasiswa.settings import SQLiteURL
-from mahasiswa.store.engines import Restored
+from mahasiswa.store.engines import Check, Merged, Restored
 from mahasiswa.store.findings import Finding
 from mahasiswa.store.sqlite import backup as backups
-from mahasiswa.store.sqlite import doctor, schema
+from mahasiswa.store.sqlite import commands, doctor, schema
 from mahasiswa.store.sqlite import restore as restoring
 from mahasiswa.store.sqlite.store import SQLiteStore
 from mahasiswa.work import Slots
@@ -17,25 +18,33 @@ def migrate(url: SQLiteURL, history_days: int | None, *, create: bool) -> None:
     schema.migrate(url.path, history_days, create=create)
 
 
-async def open_store(url: SQLiteURL, slots: Slots | None) -> SQLiteStore:
+async def open_store(url: SQLiteURL, slots: Slots) -> SQLiteStore:
     return SQLiteStore.open(url.path, slots)
 
 
-def backup(url: SQLiteURL, to: Path) -> None:
-    backups.backup(url.path, to)
+def merge(url: SQLiteURL, rows: Iterable[Incoming], *, update: bool, dry_run: bool) -> Merged:
+    return commands.merge(url.path, rows, update=update, dry_run=dry_run)
 
 
-def restore(url: SQLiteURL, file: Path) -> Restored:
-    return restoring.restore(url.path, file)
+def forget(url: SQLiteURL, nim: str) -> bool:
+    return commands.forget(url.path, nim)
 
 
-def examine(url: SQLiteURL) -> Iterator[Finding]:
-    return doctor.examine(url.path)
+def backup(url: SQLiteURL, to: Path, check: Check) -> None:
+    backups.backup(url.path, to, check)
+
+
+def restore(url: SQLiteURL, file: Path, check: Check) -> Restored:
+    return restoring.restore(url.path, file, check)
+
+
+def examine(url: SQLiteURL, check: Check) -> Iterator[Finding]:
+    return doctor.examine(url.path, check)
 
 
 def backup_files(url: SQLiteURL, folder: Path) -> Sequence[Path]:
     return doctor.backup_files(url.path, folder)
 
 
-def examine_backup(_url: SQLiteURL, file: Path) -> Finding:
-    return doctor.examine_backup(file)
+def examine_backup(_url: SQLiteURL, file: Path, check: Check) -> Finding:
+    return doctor.examine_backup(file, check)

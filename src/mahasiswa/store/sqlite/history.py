@@ -1,6 +1,5 @@
-"""Reads and writes the history on a connection: its items, batches, undoing and forgetting."""
+"""Reads and writes the history on a connection: its items, batches and undoing."""
 
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
@@ -13,11 +12,6 @@ from mahasiswa.store.errors import NotInHistory, UndoConflict
 from mahasiswa.store.history import UNDO_CONFLICTS_MAX, Batch, BatchKind, Conflict, Entry, HistoryPage
 from mahasiswa.store.sqlite import sql
 from mahasiswa.store.sqlite.connection import savepoint
-
-CHECKPOINT_TIMEOUT_SECONDS = 10
-"""Maximum wait for the readers of the write-ahead log after a record was forgotten."""
-
-CHECKPOINT_INTERVAL_SECONDS = 0.1
 
 
 def last(db: apsw.Connection) -> Entry | Batch | None:
@@ -90,34 +84,6 @@ def undo(db: apsw.Connection, where: str, number: int, *, is_seen: bool = False)
     with batch(db, "undo"):
         for statement in sql.restore(where):
             db.execute(statement, (number,))
-
-
-def forget(db: apsw.Connection, nim: str) -> bool:
-    """Remove a record and its history. Return False if there was neither."""
-    with savepoint(db):
-        was_known = bool(db.execute(sql.IS_KNOWN, {"nim": nim}).get)
-        db.execute(sql.FORGET, {"nim": nim})
-    return was_known
-
-
-def erase_traces(db: apsw.Connection) -> None:
-    """Rewrite the file without its free space, and empty the write-ahead log; raise apsw.Error if that is prevented.
-
-    Other programs may have removed texts without secure_delete. These texts are still in the free space.
-    """
-    db.execute("VACUUM")
-    # Many short attempts: other writers wait for as long as one attempt takes.
-    db.set_busy_timeout(int(CHECKPOINT_INTERVAL_SECONDS * 1000))
-    deadline = time.monotonic() + CHECKPOINT_TIMEOUT_SECONDS
-    while True:
-        try:
-            db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
-        except apsw.BusyError:
-            if time.monotonic() > deadline:
-                raise
-            time.sleep(CHECKPOINT_INTERVAL_SECONDS)
-        else:
-            return
 
 
 def _item(row: Sequence[object]) -> Entry | Batch:

@@ -2,15 +2,13 @@
 
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from urllib.parse import quote
 
 import apsw
 
-from mahasiswa import interrupt
-from mahasiswa.store.engines import Restored
+from mahasiswa.store.engines import Check, Restored
 from mahasiswa.store.errors import Unavailable, Unusable
 from mahasiswa.store.sqlite import history, sql
 from mahasiswa.store.sqlite.backup import (
@@ -22,12 +20,12 @@ from mahasiswa.store.sqlite.backup import (
     reason,
     verify,
 )
-from mahasiswa.store.sqlite.connection import connect, folder_lock, has_moved
+from mahasiswa.store.sqlite.connection import connect, folder_lock, transaction
 from mahasiswa.store.sqlite.schema import migrate
 
 
-def restore(path: Path, file: Path) -> Restored:
-    """Replace every record by those of a back-up, as one silent batch of the history; raise Unusable or Interrupted.
+def restore(path: Path, file: Path, check: Check) -> Restored:
+    """Replace every record by those of a back-up, as one silent batch of the history; raise Unusable.
 
     Nothing is changed if it raises. The history, the tables of other programs and the schema's version stay. The back-up
     itself is only read: a copy of it is verified and upgraded in a private folder beside the database.
@@ -43,27 +41,27 @@ def restore(path: Path, file: Path) -> Restored:
         # Not in the folder for temporary files: it may be small, and it is another disk.
         with tempfile.TemporaryDirectory(prefix=".mahasiswa-", dir=path.parent) as folder:
             copy = Path(folder) / "copy.db"
-            _copy_verified(file, copy)
-            if damaged := _set_aside_if_damaged(path):
+            _copy_verified(file, copy, check)
+            if damaged := _set_aside_if_damaged(path, check):
                 copy.replace(path)
                 migrate(path)
                 with closing(connect(path)) as db:
                     count = db.execute(sql.COUNT).get
                 return Restored(count, count, 0, 0, damaged)
             migrate(path)
-            return _replace_records(path, copy)
+            return _replace_records(path, copy, check)
     except Unavailable as error:
         raise Unusable(f"nothing was restored: {error}") from error
     except OSError as error:
         raise Unusable(f"nothing was restored: the folder {path.parent}: {reason(error)}") from error
 
 
-def _copy_verified(file: Path, copy: Path) -> None:
+def _copy_verified(file: Path, copy: Path, check: Check) -> None:
     copy.touch(mode=0o600)
     try:
         with closing(open_to_read(file)) as origin:
             copy_database(origin, copy)
-        verify(copy)
+        verify(copy, check)
         migrate(copy)
     except apsw.NotADBError:
         raise Unusable(f"{file} is not an SQLite database") from None
@@ -82,13 +80,13 @@ def open_to_read(file: Path) -> apsw.Connection:
     return apsw.Connection(name, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
 
 
-def _set_aside_if_damaged(path: Path) -> Path | None:
+def _set_aside_if_damaged(path: Path, check: Check) -> Path | None:
     """Rename the files of a damaged database, which SQL cannot repair; return the new name, or None if it is sound."""
     if not path.exists():
         return None
     try:
         with closing(apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)) as db:
-            check_integrity(db)
+            check_integrity(db, check)
     except (apsw.CorruptError, apsw.NotADBError):
         damaged = free_name(path, "damaged")
         with folder_lock(path.parent):  # the service removes the log of a replaced file under this lock
@@ -102,14 +100,18 @@ def _set_aside_if_damaged(path: Path) -> Path | None:
     return None
 
 
-def _replace_records(path: Path, copy: Path) -> Restored:
+def _replace_records(path: Path, copy: Path, check: Check) -> Restored:
     saved: list[Path] = []
     try:
         with closing(connect(path)) as db:
             db.execute(sql.ATTACH_BACKUP, (str(copy),))
-            with _transaction(db):
+            with transaction(db):
                 began = time.monotonic()
-                restored = _replace_in_transaction(db, path, saved)
+                check()  # Ctrl-C may have come during the wait for the lock
+                # Ctrl-C interrupts the statements, but not the commit.
+                db.set_progress_handler(check, INTERRUPT_CHECK_STEPS)
+                restored = _replace_in_transaction(db, path, saved, check)
+                db.set_progress_handler(None)
             return restored._replace(seconds=time.monotonic() - began)
     except apsw.IOError as error:  # if only its sync failed, the transaction is in the write-ahead log
         kept = f"; the records before are in {saved[0]}" if saved else ""
@@ -122,33 +124,11 @@ def _replace_records(path: Path, copy: Path) -> Restored:
         raise
 
 
-@contextmanager
-def _transaction(db: apsw.Connection) -> Iterator[None]:
-    """Make all changes of the block or none. Ctrl-C interrupts its statements, but not the commit.
-
-    If SQLite has rolled back by itself, as after an interrupt, `with db` would raise its own error in place of that one.
-    """
-    db.execute("BEGIN IMMEDIATE")
-    try:
-        db.set_progress_handler(interrupt.check, INTERRUPT_CHECK_STEPS)
-        yield
-        db.set_progress_handler(None)
-        db.execute("COMMIT")
-    except BaseException:
-        db.set_progress_handler(None)
-        if db.in_transaction:
-            db.execute("ROLLBACK")
-        raise
-
-
-def _replace_in_transaction(db: apsw.Connection, path: Path, saved: list[Path]) -> Restored:
-    interrupt.check()  # Ctrl-C may have come during the wait for the lock
-    if has_moved(db):
-        raise Unusable(f"nothing was restored: {path} was replaced or removed meanwhile")
+def _replace_in_transaction(db: apsw.Connection, path: Path, saved: list[Path], check: Check) -> Restored:
     added, changed, removed, count = db.execute(sql.COMPARE_BACKUP).get
     if not (rows := added + changed + removed):
         return Restored(count, 0, 0, 0)
-    saved.append(backup_beside(path))  # under the lock, so that the back-up has every earlier change
+    saved.append(backup_beside(path, check))  # under the lock, so that the back-up has every earlier change
     with history.silent_batch(db, "restore", rows):
         db.execute(sql.RESTORE_BACKUP)
     return Restored(count, added, changed, removed, saved[0])

@@ -1,0 +1,96 @@
+"""Imports rows into PostgreSQL and forgets a record, each on a connection of its own, for the command line."""
+
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import psycopg
+
+from mahasiswa.record import Incoming
+from mahasiswa.store.engines import Merged
+from mahasiswa.store.errors import TextsRemain
+from mahasiswa.store.history import UNDOABLE_ROWS_MAX
+from mahasiswa.store.postgres import sql
+from mahasiswa.store.postgres.pool import commit_checked, first_line, parameters, refuse_nul, translate
+
+OLDER_TRANSACTIONS_TIMEOUT_SECONDS = 10.0
+"""Maximum time to wait for older transactions, because a table keeps the rows that they can still see."""
+
+REMAIN = "the record and its history are removed, but the files of the tables still hold the texts"
+
+Connection = psycopg.Connection[tuple[Any, ...]]
+
+
+def merge(conninfo: str, rows: Iterable[Incoming], *, update: bool, dry_run: bool) -> Merged:
+    """See `engines.merge`. A dry run refuses a text with NUL too, because it cannot be copied to the server."""
+    with _transaction(conninfo) as db:
+        db.execute(sql.CREATE_INCOMING)
+        with db.cursor().copy(sql.COPY_INCOMING) as copy:
+            for row in rows:
+                refuse_nul(*row[1:])
+                copy.write_row(row)
+        if not dry_run:
+            db.execute(sql.LOCK_TABLE)
+        locked = time.monotonic()
+        merged = _merge(db, update=update, dry_run=dry_run)
+    return merged if dry_run else merged._replace(seconds=time.monotonic() - locked)
+
+
+def forget(conninfo: str, nim: str) -> bool:
+    """See `engines.forget`. For an unknown nim too, rewrite the tables, because the command is repeated if that failed."""
+    if "\0" in nim:
+        return False
+    with _transaction(conninfo) as db:
+        deleted = db.execute(sql.DELETE, (nim,))
+        batches = [batch for (batch,) in db.execute(sql.FORGET_ENTRIES, (nim,))]
+        for statement in (sql.FORGET_ROWS, sql.FORGET_EMPTY_BATCHES):
+            db.execute(statement, (batches,))
+        ((transaction,),) = db.execute(sql.TRANSACTION_ID).fetchall()
+    with psycopg.connect(**parameters(conninfo)) as db:
+        _rewrite(db, transaction)
+    return bool(deleted.rowcount or batches)
+
+
+@contextmanager
+def _transaction(conninfo: str) -> Iterator[Connection]:
+    """Commit the changes of the block, or none; raise Refused, Unavailable or Uncertain."""
+    try:
+        with psycopg.connect(**parameters(conninfo)) as db:
+            db.execute(sql.BEGIN.format(milliseconds=0))
+            yield db
+            with commit_checked(db):
+                db.execute(sql.COMMIT)
+    except psycopg.Error as error:
+        raise translate(error) from error
+
+
+def _merge(db: Connection, *, update: bool, dry_run: bool) -> Merged:
+    ((total, existing, changed),) = db.execute(sql.COMPARE_INCOMING).fetchall()
+    incomplete = [number for (number,) in db.execute(sql.FIND_INCOMPLETE)]
+    if not incomplete and not dry_run:
+        db.execute(sql.BATCH, ("import",))
+        if total > UNDOABLE_ROWS_MAX:
+            db.execute(sql.SILENT)
+        if update:
+            db.execute(sql.UPDATE_INCOMING)
+        db.execute(sql.INSERT_INCOMING)
+    return Merged(total - existing, changed, existing - changed, incomplete)
+
+
+def _rewrite(db: Connection, transaction: str) -> None:
+    """Remove the rows that a committed transaction has deleted from the tables' files; raise TextsRemain."""
+    deadline = time.monotonic() + OLDER_TRANSACTIONS_TIMEOUT_SECONDS
+    while older := db.execute(sql.FIND_OLDER_TRANSACTIONS, (transaction,)).fetchall():
+        if time.monotonic() > deadline:
+            pids = ", ".join(str(pid) for (pid,) in older)
+            raise TextsRemain(
+                f"{REMAIN}: the server processes {pids} still see them; end these, then run: {sql.VACUUM}"
+            )
+        time.sleep(0.1)
+    try:
+        with db.transaction():
+            db.execute(sql.ALTER_LOCK_TIMEOUT)
+            db.execute(sql.REWRITE)
+    except psycopg.Error as error:  # such as a lock that another program holds, or a missing right
+        raise TextsRemain(f"{REMAIN}: {first_line(error)}; the owner of the table must run: {sql.VACUUM}") from error

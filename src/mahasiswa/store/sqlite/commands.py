@@ -1,0 +1,89 @@
+"""Imports rows into the SQLite file and forgets a record, each on a connection of its own, for the command line."""
+
+import time
+from collections.abc import Iterable
+from contextlib import closing
+from pathlib import Path
+
+import apsw
+
+from mahasiswa.record import Incoming
+from mahasiswa.store.engines import Merged
+from mahasiswa.store.errors import TextsRemain, Unavailable
+from mahasiswa.store.history import UNDOABLE_ROWS_MAX
+from mahasiswa.store.sqlite import history, sql
+from mahasiswa.store.sqlite.connection import connect, refusal, savepoint, transaction
+
+CHECKPOINT_TIMEOUT_SECONDS = 10
+"""Maximum wait for the readers of the write-ahead log after a record was forgotten."""
+
+CHECKPOINT_INTERVAL_SECONDS = 0.1
+
+
+def merge(path: Path, rows: Iterable[Incoming], *, update: bool, dry_run: bool) -> Merged:
+    """See `engines.merge`. The file is locked only after all rows were read."""
+    try:
+        with closing(connect(path)) as db:
+            with savepoint(db):
+                db.execute(sql.CREATE_INCOMING)
+                db.executemany(sql.ADD_INCOMING, rows)
+            with transaction(db):
+                began = time.monotonic()
+                merged = _merge(db, update=update, dry_run=dry_run)
+            return merged._replace(seconds=time.monotonic() - began)
+    except apsw.ConstraintError as error:
+        raise refusal(error) from error
+    except apsw.Error as error:
+        raise Unavailable(str(error)) from error
+
+
+def forget(path: Path, nim: str) -> bool:
+    """See `engines.forget`."""
+    try:
+        with closing(connect(path)) as db:
+            with transaction(db):
+                was_known = bool(db.execute(sql.IS_KNOWN, {"nim": nim}).get)
+                db.execute(sql.FORGET, {"nim": nim})
+            try:
+                _erase_traces(db)
+            except apsw.Error as error:
+                raise TextsRemain(
+                    f"the record and its history are removed, but {path} and {path}-wal still hold the texts ({error});"
+                    " stop every program that has the file open, such as Litestream, then run the command again"
+                ) from error
+    except apsw.Error as error:
+        raise Unavailable(str(error)) from error
+    return was_known
+
+
+def _merge(db: apsw.Connection, *, update: bool, dry_run: bool) -> Merged:
+    total, existing, changed = db.execute(sql.COMPARE_INCOMING).get
+    incomplete = [number for (number,) in db.execute(sql.INCOMPLETE)]
+    written = total - existing + (changed if update else 0)
+    if written and not incomplete and not dry_run:
+        is_silent = total > UNDOABLE_ROWS_MAX
+        with history.silent_batch(db, "import", written) if is_silent else history.batch(db, "import"):
+            if update:
+                db.execute(sql.UPDATE_INCOMING)
+            db.execute(sql.INSERT_INCOMING)
+    return Merged(total - existing, changed, existing - changed, incomplete)
+
+
+def _erase_traces(db: apsw.Connection) -> None:
+    """Rewrite the file without its free space, and empty the write-ahead log; raise apsw.Error if that is prevented.
+
+    Other programs may have removed texts without secure_delete. These texts are still in the free space.
+    """
+    db.execute("VACUUM")
+    # Many short attempts: other writers wait for as long as one attempt takes.
+    db.set_busy_timeout(int(CHECKPOINT_INTERVAL_SECONDS * 1000))
+    deadline = time.monotonic() + CHECKPOINT_TIMEOUT_SECONDS
+    while True:
+        try:
+            db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+        except apsw.BusyError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(CHECKPOINT_INTERVAL_SECONDS)
+        else:
+            return

@@ -1,0 +1,262 @@
+"""Reads of one kind of work, on its own threads and connections. With a write-ahead log no writer blocks them."""
+
+import asyncio
+import json
+import time
+from collections import ChainMap
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager, suppress
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import Literal, TypeVar, cast
+
+import apsw
+
+from mahasiswa.record import Field, Mahasiswa, near_key
+from mahasiswa.store import (
+    AFTER_MAX_BYTES,
+    SLICE_RECORDS,
+    SNAPSHOT_MAX_BYTES,
+    Found,
+    Query,
+    Snapshot,
+    Version,
+    folding,
+    nearest,
+)
+from mahasiswa.store.errors import TookTooLong, Unavailable
+from mahasiswa.store.history import HistoryPage
+from mahasiswa.store.sqlite import history, sql
+from mahasiswa.store.sqlite.connection import connect
+from mahasiswa.work import STEP_TIMEOUT_SECONDS, Kind, Slots
+
+CHUNK_RECORDS = 2000
+"""Records of a long read that are handed on at a time."""
+
+INTERRUPT_INTERVAL_SECONDS = 0.05
+"""Time between two interrupts of a query. SQLite forgets an interrupt that comes before the query has begun."""
+
+NOT_UTF8 = "another program has stored a text that is not UTF-8"
+
+A = TypeVar("A")
+T = TypeVar("T")
+
+as_record = cast("Callable[[object], Mahasiswa]", partial(tuple.__new__, Mahasiswa))
+
+
+class SQLiteReader:
+    """See the Reader protocol. Each step has a deadline, which includes its time in the queue.
+
+    `version` is the store's method, which raises Unavailable if the file was replaced.
+    """
+
+    def __init__(self, path: Path, kind: Kind, slots: Slots, version: Callable[[], Awaitable[Version | None]]) -> None:
+        self._path = path
+        self._kind = kind
+        self._slots = slots
+        self._version = version
+        self._threads = ThreadPoolExecutor(kind.running, f"reader, {kind.name}")
+        self._idle: list[apsw.Connection] = []
+        self._is_closed = False
+        self._vocabulary: tuple[Version | None, Mapping[str, str]] = None, {}
+
+    async def snapshot(self, at_most: int) -> Snapshot:
+        # Read the version before the records: then the records are of that version or of a later one.
+        version = await self._version()
+        return await self._read(lambda db: read_snapshot(db, version, at_most))
+
+    async def after(self, nim: str | None, limit: int) -> Sequence[Mahasiswa]:
+        statement, bindings = (sql.FIRST, (limit,)) if nim is None else (sql.AFTER, (nim, limit))
+        statement = sql.WITHIN_BYTES.format(records=statement)
+        return await self._read(lambda db: _records(db.execute(statement, (*bindings, AFTER_MAX_BYTES))))
+
+    async def get(self, nim: str) -> Mahasiswa | None:
+        return await self._read(lambda db: get(db, nim))
+
+    async def find(self, nims: Sequence[str]) -> Mapping[str, Mahasiswa]:
+        return await self._read(lambda db: by_nim(db, nims))
+
+    async def near(self, nims: Sequence[str], limit: int) -> Sequence[Mahasiswa]:
+        keys = json.dumps(sorted({near_key(nim) for nim in nims if "\0" not in nim} - {""}))
+        return await self._read(lambda db: _records(db.execute(sql.NEAR, (keys, limit))))
+
+    async def search(self, query: Query, offset: int, limit: int) -> Found:
+        def read(db: apsw.Connection) -> Found:
+            with db:
+                rows, last = fetch(db.execute(statement, bindings)), history.last(db)
+            return Found(
+                cast("int", rows[0][0]), [Mahasiswa._make(row[1:]) for row in rows if row[1] is not None], last
+            )
+
+        where, bindings = sql.where_found(query.cari, query.di)
+        bindings |= {"limit": limit, "offset": offset}
+        statement = sql.search(where, query)
+        return await self._read(read)
+
+    async def spellings(self, query: Query, limit: int, *, is_found: bool) -> Sequence[tuple[str, int]]:
+        def read(db: apsw.Connection) -> Sequence[tuple[str, int]]:
+            if version is None or self._vocabulary[0] != version:
+                self._vocabulary = version, nearest.vocabulary(row[0] for row in fetch(db.execute(sql.WORDS)))
+            likely = nearest.corrections(words, self._vocabulary[1], is_found=is_found)
+            return [(text, count) for text, count in _counted(db, likely, query.di) if count][:limit]
+
+        if query.di == "nim" or not (words := folding.words(query.cari)):
+            return []
+        version = await self._version()
+        return await self._read(read)
+
+    async def chunks(self, query: Query) -> AsyncGenerator[Sequence[Mahasiswa]]:
+        where, bindings = sql.where_found(query.cari, query.di)
+        statement = sql.found(where, query)
+        async with self._connection() as db:
+            cursor = db.cursor()
+
+            def next_chunk(_: apsw.Connection) -> Sequence[Mahasiswa]:
+                return _records(cursor, CHUNK_RECORDS)
+
+            try:
+                await self._step(db, lambda _: cursor.execute(statement, bindings), _deadline())
+                while chunk := await self._step(db, next_chunk, _deadline()):
+                    yield chunk
+            finally:
+                cursor.close()  # the connection would go on to see this moment
+
+    async def history(self, cari: str, batch: int | None, offset: int, limit: int) -> HistoryPage:
+        where, bindings = sql.where_found(cari)
+        bindings |= {"limit": limit, "offset": offset}
+        if batch is None:
+            return await self._read(lambda db: history.items(db, where, bindings))
+        bindings["batch"] = batch
+        return await self._read(lambda db: history.entries(db, where, bindings))
+
+    def close(self) -> None:
+        """Wait for running steps, then close every connection."""
+        self._is_closed = True
+        self._threads.shutdown()
+        while self._idle:
+            self._idle.pop().close()
+
+    async def _read(self, query: Callable[[apsw.Connection], T]) -> T:
+        """Run one query; raise Busy, TookTooLong or Unavailable. The deadline includes the time in the queue."""
+        deadline = _deadline()
+        async with self._connection() as db:
+            return await self._step(db, query, deadline)
+
+    @asynccontextmanager
+    async def _connection(self) -> AsyncIterator[apsw.Connection]:
+        """Hold a slot and a connection; raise Busy or Unavailable."""
+        await self._version()
+        async with self._slots.slot(self._kind):
+            db = self._idle.pop() if self._idle else await self._connect()
+            try:
+                yield db
+            finally:
+                self._idle.append(db)
+
+    async def _step(self, db: apsw.Connection, query: Callable[[apsw.Connection], T], deadline: float) -> T:
+        """Run a query in a thread. At the deadline, or if the caller is cancelled, it is interrupted."""
+        running = self._in_thread(query, db)
+        try:
+            await asyncio.wait([running], timeout=deadline - time.monotonic())
+        finally:
+            while not running.done():
+                db.interrupt()
+                with suppress(asyncio.CancelledError):  # the connection must be free before the caller goes on
+                    await asyncio.wait([running], timeout=INTERRUPT_INTERVAL_SECONDS)
+            running.exception()  # asyncio logs an exception that is never retrieved
+        try:
+            return running.result()
+        except apsw.InterruptError as error:
+            raise TookTooLong(f"{self._kind.name}: interrupted after {STEP_TIMEOUT_SECONDS:g} s") from error
+        except apsw.Error as error:
+            raise Unavailable(str(error)) from error
+
+    async def _connect(self) -> apsw.Connection:
+        try:
+            return await self._in_thread(_connect_to_read, self._path)
+        except apsw.Error as error:
+            raise Unavailable(str(error)) from error
+
+    def _in_thread(self, function: Callable[[A], T], argument: A) -> asyncio.Future[T]:
+        if self._is_closed:
+            raise Unavailable("the store is closed")
+        return asyncio.get_running_loop().run_in_executor(self._threads, function, argument)
+
+
+def _connect_to_read(path: Path) -> apsw.Connection:
+    db = connect(path)
+    db.execute("PRAGMA query_only = ON")
+    db.create_scalar_function("fold", _fold, 1, deterministic=True)  # type: ignore[arg-type]  # declared with any number
+    return db
+
+
+def _fold(text: bytes) -> str:
+    return folding.fold(text.decode(errors="replace"))
+
+
+def read_snapshot(db: apsw.Connection, version: Version | None, at_most: int) -> Snapshot:
+    with db:
+        last = history.last(db)
+        none = Snapshot(version, 0, None, last)
+        if db.execute(sql.LONGER_THAN, (at_most,)).get:
+            return none
+        slices: list[bytes] = []
+        size = records = 0
+        packed, end, count = next(db.execute(sql.FIRST_SLICE))
+        while count:
+            slices.append(_utf8(packed))
+            records += count
+            size += len(packed)
+            if size > SNAPSHOT_MAX_BYTES:
+                return none
+            packed, end, count = next(db.execute(sql.NEXT_SLICE, (end,))) if count == SLICE_RECORDS else (b"", b"", 0)
+    return Snapshot(version, records, slices, last)
+
+
+def _utf8(packed: bytes) -> bytes:
+    try:
+        packed.decode()
+    except UnicodeDecodeError as error:
+        raise Unavailable(NOT_UTF8) from error
+    return packed
+
+
+def fetch(cursor: apsw.Cursor, limit: int | None = None) -> list[tuple[str, str, str]]:
+    try:
+        return cast("list[tuple[str, str, str]]", list(islice(cursor, limit)))
+    except UnicodeDecodeError as error:
+        cursor.close()  # the traceback would keep it, and with it this connection's view of the database
+        raise Unavailable(NOT_UTF8) from error
+
+
+def _records(cursor: apsw.Cursor, limit: int | None = None) -> Sequence[Mahasiswa]:
+    return list(map(as_record, fetch(cursor, limit)))
+
+
+def get(db: apsw.Connection, nim: str) -> Mahasiswa | None:
+    return next(iter(_records(db.execute(sql.GET, (nim,)))), None)
+
+
+def by_nim(db: apsw.Connection, nims: Sequence[str]) -> Mapping[str, Mahasiswa]:
+    return {record.nim: record for record in _records(db.execute(sql.FIND, (as_json(nims),)))}
+
+
+def as_json(nims: Sequence[str]) -> str:
+    # JSON would end a text at a NUL, which no record contains.
+    return json.dumps([nim for nim in nims if "\0" not in nim])
+
+
+def _counted(db: apsw.Connection, searches: Sequence[str], di: Field | Literal[""]) -> Sequence[tuple[str, int]]:
+    """Each search with the number of records that it finds."""
+    if not searches:
+        return []
+    conditions = [sql.condition(cari, di, f"w{number}_") for number, cari in enumerate(searches)]
+    bindings = dict(ChainMap(*(bindings for _, bindings in conditions)))
+    counts = next(db.execute(sql.count_found((found for found, _ in conditions), di), bindings))
+    return [(cari, count or 0) for cari, count in zip(searches, counts, strict=True)]
+
+
+def _deadline() -> float:
+    return time.monotonic() + STEP_TIMEOUT_SECONDS
