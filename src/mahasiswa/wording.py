@@ -167,8 +167,8 @@ OTHER_ROWS = "dan {number} baris lain"
 
 # ---- the confirmation of an import
 
-CONFIRMATION_DAMAGED = "Data yang akan disimpan tidak lengkap atau berubah. Ulangi dari unggah berkas."
-CONFIRMATION_TOO_LARGE = "Data yang akan disimpan melebihi {limit}. Bagi berkasnya menjadi beberapa bagian."
+CONFIRMATION_DAMAGED = "Isi pratinjau ini tidak lengkap atau berubah. Ulangi dari awal."
+CONFIRMATION_TOO_LARGE = "Isi pratinjau ini melebihi {limit}. Bagi berkasnya menjadi beberapa bagian."
 
 # ---- downloads
 
@@ -249,14 +249,12 @@ ADDITION_UNDONE = "dihapus kembali"
 # ---- bulk delete
 
 SEVERAL_NIMS = "Jika ini beberapa NIM, tulis satu NIM per baris."
-NO_NIMS_CHOSEN = "Tempel NIM atau pilih berkas, lalu lanjutkan ke pratinjau."
 NO_ROWS_TICKED = "Belum ada baris yang dicentang. Centang dulu barisnya di daftar, atau tempel NIM di sini."
 TOO_MANY_FOUND = "Pencarian ini menemukan lebih dari {limit} mahasiswa. Persempit pencariannya, lalu coba lagi."
 NO_NIMS_READ = "Tidak ada NIM yang terbaca. Periksa isinya, lalu coba lagi."
-DELETION_DAMAGED = (
-    "Daftar NIM yang akan dihapus tidak lengkap atau berubah. Tempel NIM atau pilih berkasnya sekali lagi."
-)
-DELETION_TOO_LARGE = "Daftar NIM yang akan dihapus melebihi {limit}. Bagi menjadi beberapa bagian."
 
-NOTHING_CHOSEN = "Pilih berkas atau tempel data dari Excel, lalu lanjutkan ke pratinjau."
+NOTHING_CHOSEN = {
+    "impor": "Pilih berkas atau tempel data dari Excel, lalu lanjutkan ke pratinjau.",
+    "hapus": "Tempel NIM atau pilih berkas, lalu lanjutkan ke pratinjau.",
+}
 HEALTHY = ("Sehat", "Layanan berjalan dan data dapat dibaca.")

@@ -10,11 +10,10 @@ import pytest
 from browser import OpenWindow
 from form_answers import assert_page
 from harness import Page, Service, Site
-from hypothesis import given
-from hypothesis import strategies as st
 from playwright.sync_api import FilePayload, expect
 from spreadsheets import (
     Database,
+    Importer,
     Record,
     another_program,
     by_libreoffice,
@@ -26,8 +25,7 @@ from spreadsheets import (
     own_site,
 )
 
-from mahasiswa.sheets import MAX_CONFIRMED_BYTES, UPLOAD_MAX_ROWS, SheetError
-from mahasiswa.web import bulk_delete
+from mahasiswa.sheets import MAX_CONFIRMED_BYTES
 
 # The fixtures, which pytest finds by these names.
 __all__ = ["another_program", "own_database", "own_service", "own_site"]
@@ -68,7 +66,16 @@ class Deleter:
         """Press the button of a preview."""
         (form,) = preview.forms
         assert (form.method, form.target) == ("post", CONFIRM)
-        return self.site.post(form.target, {"nim": form.values["nim"]})
+        return self.site.post(form.target, {"data": form.values["data"]})
+
+    def check_again(self, preview: Page, **fields: str | list[str]) -> Page:
+        """Press "Periksa lagi" after changing fields; the answer must be a preview."""
+        (form,) = preview.forms
+        sent = {"data": form.values["data"], "periksa": "1", **{f"{name}[]": texts for name, texts in fields.items()}}
+        return assert_page(
+            self.site.post(CONFIRM, [(n, t) for n, v in sent.items() for t in ([v] if isinstance(v, str) else v)]),
+            self.site,
+        )
 
     def nims(self) -> list[str]:
         """Return every NIM of the list."""
@@ -95,8 +102,10 @@ def found(preview: Page) -> list[Record]:
 
 
 def missing(preview: Page) -> list[str]:
-    """Return the NIMs without a record that a preview shows, each with its row."""
-    return [" ".join(node.text().split()) for node in preview.tree.css(".rows li")]
+    """Return the NIMs without a record that a preview shows, each with its row and the reason."""
+    rows = [(row.css("input[type=text]")[0], row.css(".reason")[0]) for row in preview.tree.css(".repair")]
+    named = [(str(field.attributes["aria-label"]), field.attributes["value"], why.text()) for field, why in rows]
+    return [" ".join(f"{label.removeprefix('NIM, ').capitalize()}: {nim} {why}".split()) for label, nim, why in named]
 
 
 # ---- the preview
@@ -123,8 +132,9 @@ def test_pasted_nims_are_shown_with_their_records(deleter: Deleter, pasted: str)
     assert counts(preview) == (2, 1)
     assert found(preview) == [LIST[0], LIST[3]]
     (line,) = missing(preview)
-    assert re.fullmatch(r"Baris \d: 999", line)
-    assert [button.text() for button in preview.tree.css("main button")] == ["Hapus 2 mahasiswa"]
+    assert re.fullmatch(r"Baris \d: '?999", line)
+    buttons = [button.text() for button in preview.tree.css("main button")]
+    assert buttons == ["Periksa lagi", "Hapus 2 mahasiswa", "Periksa lagi"]
     assert "Dapat dikembalikan lewat Riwayat." in preview.tree.css("main")[0].text()
     assert deleter.nims() == [record[0] for record in LIST]
 
@@ -192,7 +202,7 @@ def test_a_preview_that_finds_nothing_has_no_button(deleter: Deleter) -> None:
     """There is nothing to confirm, and the page says so."""
     preview = deleter.preview(pasted="998\n999")
     assert counts(preview) == (0, 2)
-    assert preview.forms == []
+    assert "Hapus" not in " ".join(button.text() for button in preview.tree.css("main button"))
     assert "Tidak ada NIM yang ditemukan di daftar" in preview.tree.css("main")[0].text()
 
 
@@ -290,46 +300,73 @@ def test_an_export_names_the_records_to_remove_whatever_their_nims_are(
     assert deleter.nims() == ["neighbour"]
 
 
-@given(st.lists(st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=5), min_size=1))
-def test_any_nims_pass_through_the_field_of_the_confirmation(nims: list[str]) -> None:
-    """The field has only characters that no browser alters."""
-    data = bulk_delete.dump(nims)
-    assert re.fullmatch("[A-Za-z0-9_.~% -]*", data)
-    assert bulk_delete.load(data) == nims
-
-
-DAMAGED = [
-    "",
-    "001",
-    "001 002",
-    "%FF ",
-    "00%001 ",
-    "\ufffd ",
-    "001\0 ",
-    "%ED%A0%80 ",
-    "%41" * 5000 + " ",
-    "1 " * (UPLOAD_MAX_ROWS + 1),
-]
-
-
-@pytest.mark.parametrize("data", DAMAGED, ids=[data[:10] for data in DAMAGED])
-def test_a_damaged_confirmation_removes_nothing(deleter: Deleter, data: str) -> None:
-    """A field that no preview makes is refused with the form and the reason."""
-    with pytest.raises(SheetError):
-        bulk_delete.load(data)
-    answer = deleter.site.post(CONFIRM, {"nim": data})
+@pytest.mark.parametrize(
+    "body", ["", "data=", "data=DATA&data=DATA", "data=%FFDATA", "nim=001", "data=x", "data=DATAx"]
+)
+def test_a_confirmation_that_no_preview_sends_removes_nothing(deleter: Deleter, body: str) -> None:
+    """`test_form_field.py` has many more damages."""
+    data = deleter.preview(pasted="001").forms[0].values["data"]
+    body = body.replace("DATA", data.replace("=", "%3D"))
+    answer = deleter.site.send("POST", CONFIRM, body.encode(), content_type="application/x-www-form-urlencoded")
     assert answer.status_code == 400
-    page = assert_page(answer, deleter.site)
-    assert "tidak lengkap atau berubah" in page.tree.css("[role=alert]")[0].text()
+    assert "tidak lengkap atau berubah" in assert_page(answer, deleter.site).tree.css("[role=alert]")[0].text()
     assert deleter.nims() == [record[0] for record in LIST]
 
 
-@pytest.mark.parametrize("body", [b"", b"lain=001+", b"nim=001+&nim=002+", b"nim=001%FF+"])
-def test_a_confirmation_without_its_field_removes_nothing(deleter: Deleter, body: bytes) -> None:
-    """A field that is missing, was sent twice or is not UTF-8 did not come from a preview."""
-    answer = deleter.site.send("POST", CONFIRM, body, content_type="application/x-www-form-urlencoded")
-    assert answer.status_code == 400
-    assert deleter.nims() == [record[0] for record in LIST]
+# ---- a preview that is repaired
+
+
+def test_a_nim_that_was_not_found_is_corrected_in_the_preview(deleter: Deleter) -> None:
+    """The others stay as they were. A correction that no preview has shown removes nothing."""
+    preview = deleter.preview(pasted="001\n999\n998\n2")
+    again = deleter.check_again(preview, baris=["2", "3", "4"], nim=["003", "998", "2"])
+    assert (counts(again), found(again)) == ((2, 2), [LIST[0], LIST[2]])
+    assert missing(again) == ["Baris 3: 998", "Baris 4: 2 NIM ini mirip dengan 002 (Budi) yang sudah ada."]
+    (form,) = again.forms
+    fields = {"data": form.values["data"], "baris[]": "4", "nim[]": "002"}
+    unseen = assert_page(deleter.site.post(CONFIRM, fields), deleter.site)
+    assert (
+        unseen.tree.css("[role=status]")[0].text().startswith("Perbaikan Anda sudah diperiksa. Belum ada yang dihapus.")
+    )
+    assert deleter.nims() == ["001", "002", "003", "20/4"]
+    assert deleter.confirm(unseen).status_code == 302
+    assert deleter.nims() == ["20/4"]
+
+
+def test_more_nims_that_were_not_found_than_fit_are_kept_for_the_next_preview(deleter: Deleter) -> None:
+    preview = deleter.preview(pasted="\n".join(["001", *(f"x{number}" for number in range(130))]))
+    assert (counts(preview), len(missing(preview))) == ((1, 130), 100)
+    assert "30 baris lain dapat diperbaiki setelah ini." in preview.html
+    again = deleter.check_again(preview, lewati=[str(number) for number in range(2, 102)])
+    assert (counts(again), len(missing(again))) == ((1, 30), 30)
+
+
+@pytest.mark.parametrize("make", [csv, by_openpyxl], ids=["csv", "xlsx"])
+def test_another_name_in_the_file_is_pointed_out(deleter: Deleter, make: Callable[..., bytes]) -> None:
+    """Case, spaces and punctuation do not count. A tick keeps the record."""
+    rows = ("001", " ANI."), ("002", "Budiman"), ("003", ""), ("20/4", "Eko")
+    preview = deleter.preview(make(("NIM", "Nama"), *rows), "lulusan")
+    assert "Nama di berkas berbeda (2)" in [node.text() for node in preview.tree.css("h2")]
+    told = [" ".join(node.text().split()) for node in preview.tree.css("#nama li")]
+    assert told[0] == "Baris 3: 002 Di daftar: Budi · Di berkas: Budiman Jangan hapus"
+    again = deleter.check_again(preview, lewati="5")
+    assert deleter.confirm(again).status_code == 302
+    assert deleter.nims() == ["20/4"]
+
+
+def test_records_that_an_import_lacks_are_led_to_the_bulk_delete(deleter: Deleter, other: Database) -> None:
+    """Every one of them is in its preview. Nothing is removed, and no row of the file is saved, before it is confirmed."""
+    other.fill([*LIST, ("'x", "Eko", "Solo")])
+    importer = Importer(deleter.site)
+    preview = importer.upload(csv(("NIM", "Nama", "Alamat"), ("001", "Ani S.", "Solo"), ("7", "Fajar", "Solo")))
+    (button,) = [node for node in preview.tree.css("#sisa button") if "Hapus" in node.text()]
+    assert button.text() == "Hapus 4 mahasiswa ini…"
+    assert (button.attributes["formaction"], button.attributes["value"]) == (CONFIRM, "sisa")
+    page = assert_page(deleter.site.post(CONFIRM, {"data": preview.data, "periksa": "sisa"}), deleter.site)
+    assert (counts(page), found(page)) == ((4, 0), [("'x", "Eko", "Solo"), *LIST[1:]])
+    assert len(deleter.nims()) == 5
+    assert deleter.confirm(page).status_code == 302
+    assert deleter.nims() == ["001"]
 
 
 # ---- refused
@@ -362,10 +399,8 @@ def test_a_list_with_too_many_rows_is_refused(deleter: Deleter) -> None:
 
 def test_a_confirmation_that_is_too_large_is_refused(deleter: Deleter) -> None:
     """A body over the limit is not read to its end."""
-    answer = deleter.site.post(CONFIRM, {"nim": "1" * MAX_CONFIRMED_BYTES + " "})
+    answer = deleter.site.post(CONFIRM, {"data": "1" * MAX_CONFIRMED_BYTES})
     assert answer.status_code == 413
-    with pytest.raises(SheetError):
-        bulk_delete.dump(["%" * 255] * 10_000 + ["é" * 255] * 5000)
 
 
 # ---- the pages

@@ -24,11 +24,13 @@ from spreadsheets import (
     own_site,
 )
 
+from mahasiswa import wording
+
 # The fixtures, which pytest finds by these names.
 __all__ = ["another_program", "own_database", "own_importer", "own_service", "own_site"]
 
 CHANGED = "Sebagian data sudah diubah orang lain sejak pratinjau. Belum ada yang disimpan. Periksa lagi, lalu simpan."
-DAMAGED = "Data yang akan disimpan tidak lengkap atau berubah. Ulangi dari unggah berkas."
+DAMAGED = wording.CONFIRMATION_DAMAGED
 
 # ---- changed between preview and confirmation
 
@@ -177,7 +179,7 @@ def test_a_confirmation_over_8_mib_is_refused(importer: Importer) -> None:
     bomb = base64.urlsafe_b64encode(bz2.compress(bytes(1 << 30))).decode()
     assert len(bomb) < 1 << 12
     words = importer.refused(importer.site.post(SAVE, {"data": bomb}))
-    assert words.startswith("Data yang akan disimpan melebihi 8 MB.")
+    assert words.startswith("Isi pratinjau ini melebihi 8 MB.")
     assert importer.records() == []
 
 

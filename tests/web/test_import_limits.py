@@ -65,7 +65,7 @@ def test_a_file_whose_preview_could_not_be_confirmed_is_refused(importer: Import
     """Its rows would not fit into the confirmation, so the person learns of it before the preview and not after."""
     data = csv(HEADER, *((str(n), "é" * 500, "é" * 500) for n in range(5000)), encoding="windows-1252")
     words = importer.refused(importer.send(data, "a.csv"))
-    assert words.startswith("Data yang akan disimpan melebihi 8 MB. Bagi berkasnya")
+    assert words.startswith("Isi pratinjau ini melebihi 8 MB. Bagi berkasnya")
 
 
 def test_every_preview_can_be_confirmed_even_the_largest(importer: Importer) -> None:

@@ -22,18 +22,17 @@ from mahasiswa.sheets.carried_file import (
 from mahasiswa.sheets.cleaning import CleanedRow, Cleaner, InvalidRow, NimCell, SkippedRow, clean_nims
 from mahasiswa.sheets.columns import MAX_TITLES
 from mahasiswa.sheets.csv_export import write_csv
+from mahasiswa.sheets.deletion import FoundRow, compare_nims, file_of_nims
 from mahasiswa.sheets.errors import NotCarried, SheetError, TooBig
 from mahasiswa.sheets.file_kind import is_workbook
 from mahasiswa.sheets.form_field import MAX_CONFIRMED_BYTES, dump, load
-from mahasiswa.sheets.kept_sheets import NAME_MAX_CHARACTERS
+from mahasiswa.sheets.kept_sheets import MAX_SHEETS, NAME_MAX_CHARACTERS
 from mahasiswa.sheets.plan import (
     ImportPlan,
     PlannedRow,
     compare,
     confirmed_writes,
-    near_nims,
     nims,
-    not_found,
     with_shown_changes,
     with_stored_nims,
 )
@@ -52,6 +51,7 @@ from mahasiswa.sheets.xlsx_export import write_template, write_xlsx
 __all__ = [
     "COMMAND_LINE",
     "MAX_CONFIRMED_BYTES",
+    "MAX_SHEETS",
     "MAX_TITLES",
     "NAME_MAX_CHARACTERS",
     "UPLOAD_MAX_BYTES",
@@ -62,6 +62,7 @@ __all__ = [
     "CleanedFile",
     "CleanedRow",
     "Cleaner",
+    "FoundRow",
     "ImportPlan",
     "InvalidRow",
     "NimCell",
@@ -76,14 +77,14 @@ __all__ = [
     "clean_nims",
     "clean_table",
     "compare",
+    "compare_nims",
     "confirmed_writes",
     "dump",
+    "file_of_nims",
     "in_input",
     "is_workbook",
     "load",
-    "near_nims",
     "nims",
-    "not_found",
     "read",
     "read_text",
     "repaired",

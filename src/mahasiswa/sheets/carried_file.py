@@ -48,7 +48,7 @@ class Repairs(NamedTuple):
     """The changes of a person in a preview: texts and ticks by the number of the row."""
 
     choice: Choice
-    typed: Mapping[int, tuple[str, str, str]]
+    typed: Mapping[int, Typed]
     accepted: AbstractSet[int] = frozenset()
     left_out: AbstractSet[int] = frozenset()
     fills_alamat: bool = False
@@ -65,6 +65,10 @@ class CleanedFile(NamedTuple):
     results: list[RowResult]
     columns_problem: str = ""
     remarks: Sequence[str] = ()  # sentences about the file
+
+    def selected(self) -> CarriedFile:
+        """The file with only the NIM, Nama and Alamat of its rows, which have the typed texts."""
+        return self.file._replace(sheets=[Sheet("", raw_rows(self.rows))], has_all_cells=False, typed={})
 
 
 def clean_table(table: Table, name: str) -> CleanedFile:
@@ -113,7 +117,7 @@ def repaired(cleaned: CleanedFile, repairs: Repairs) -> CarriedFile:
         elif number in repairs.typed:
             before = changes.get(number, (None, None, None))
             nim, nama, alamat = (
-                old if text == in_input(cell) else text
+                old if text is None or text == in_input(cell) else text
                 for text, cell, old in zip(repairs.typed[number], cells, before, strict=True)
             )
             if (nim, nama, alamat) != (None, None, None):

@@ -50,6 +50,7 @@ class NimCell(NamedTuple):
     number: int  # as Excel shows it
     nim: str  # the text of the cell if there is a problem
     problem: str = ""
+    nama: str = ""  # blank if the file has no names
 
 
 RowResult: TypeAlias = CleanedRow | InvalidRow | SkippedRow
@@ -155,11 +156,11 @@ def clean_all(rows: Iterable[SheetRow], sheets: Sequence[str] = ()) -> list[RowR
 def clean_nims(rows: Iterable[SheetRow]) -> list[NimCell]:
     """Each NIM once, at its first row. A row without a NIM is left out. Raises SheetError if that leaves none."""
     first: dict[str, NimCell] = {}
-    for number, cell, _, _ in rows:
+    for number, cell, nama, _ in rows:
         problems: list[str] = []
         nim = clean_nim(cell, problems, [])
         if not problems:
-            first.setdefault(nim, NimCell(number, nim))
+            first.setdefault(nim, NimCell(number, nim, nama=cell_text(nama)))
         elif not is_blank((cell,)):
             first.setdefault(cell_text(cell), NimCell(number, cell_text(cell), " ".join(problems)))
     if not first:

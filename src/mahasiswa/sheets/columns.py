@@ -89,8 +89,7 @@ def select_columns(
         header = next((index for index, (_, row) in enumerate(top) if _headings(row)), None)
     titles = _titles(top[header or 0][1])
     if nim_only and header is None and len(top) == 1:
-        number, row = top[0]
-        cells: list[SheetRow] = [(number, cell, None, None) for cell in row if not is_blank((cell,))]
+        cells: list[SheetRow] = [(n, cell, None, None) for n, cell in enumerate(top[0][1], 1) if not is_blank((cell,))]
         return Selection(Columns((0, None, None), titles), iter(cells))
     if chosen is not None:
         of_fields = _checked(chosen, titles)

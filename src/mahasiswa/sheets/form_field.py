@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from mahasiswa import wording
 from mahasiswa.record import Mahasiswa
-from mahasiswa.sheets.carried_file import VERSI_MAX_CHARACTERS, CarriedFile, CleanedFile, Typed, raw_rows
+from mahasiswa.sheets.carried_file import VERSI_MAX_CHARACTERS, CarriedFile, CleanedFile, Typed
 from mahasiswa.sheets.cells import INTEGER_MAX, ROW_MAX_CELLS, cell_from_json, cell_to_json
 from mahasiswa.sheets.columns import MAX_TITLES, TITLE_MAX_CHARACTERS, Columns, FieldColumns
 from mahasiswa.sheets.errors import SheetError
@@ -52,9 +52,7 @@ def dump(cleaned: CleanedFile) -> tuple[CarriedFile, str]:
                 return smaller, _field(packed)
         if cleaned.columns_problem:
             raise SheetError(cleaned.columns_problem)
-        # The typed texts are in these cells already.
-        sheet = Sheet("", raw_rows(cleaned.rows))
-        file = only_read._replace(sheets=[sheet], has_all_cells=False, typed={})
+        file = cleaned._replace(file=only_read).selected()
     field = _field(_packed(file))
     if len(field) + OTHER_FIELDS_BYTES > MAX_CONFIRMED_BYTES:
         raise _too_large()

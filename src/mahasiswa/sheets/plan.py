@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from itertools import chain
 from typing import NamedTuple
@@ -45,7 +45,7 @@ def compare(cleaned: CleanedFile, existing: Mapping[str, Mahasiswa], near: Colle
     A blank cell keeps the record's text. `near` are stored records whose NIM may be the same as that of a new one.
     """
     plan = ImportPlan([], [], [], [], [], [])
-    neighbours = _Neighbours(near)
+    neighbours = Neighbours(near)
     for row in _as_stored(cleaned, existing):
         if isinstance(row, SkippedRow):
             plan.skipped.append(row)
@@ -114,23 +114,6 @@ def confirmed_writes(file: CarriedFile, plan: ImportPlan, *, update: bool) -> li
     return [Write(planned.after, digest(planned.before) if planned.before else None) for planned in pending]
 
 
-def not_found(cells: Iterable[NimCell], existing: Collection[str], near: Collection[Mahasiswa]) -> list[NimCell]:
-    """The cells whose NIM has no record, each with the likely reason. `near` are records whose NIM may be meant."""
-    neighbours = _Neighbours(near)
-
-    def reason(cell: NimCell) -> str:
-        message, meant = neighbours.look(cell)
-        if meant:
-            return wording.NEAR_RECORD.format(nim=meant.nim, nama=meant.nama[:NAMA_MAX_CHARACTERS])
-        return message or (wording.SEVERAL_NIMS if len(cell.nim.split()) > 1 else "")
-
-    return [
-        cell if cell.problem else cell._replace(problem=reason(cell))
-        for cell in cells
-        if cell.problem or cell.nim not in existing
-    ]
-
-
 def _as_stored(cleaned: CleanedFile, existing: Collection[str]) -> Iterator[RowResult]:
     """The results. A NIM that is stored as it stands in the file stays so, although a new one would be cleaned."""
     for (_, nim, *_), row in zip(cleaned.rows, cleaned.results, strict=True):
@@ -183,7 +166,7 @@ def _versi(rows: Iterable[PlannedRow]) -> str:
     return hashlib.sha256(",".join(digests).encode()).hexdigest()[:VERSI_MAX_CHARACTERS]
 
 
-class _Neighbours:
+class Neighbours:
     """Finds NIMs that have the same `near_key`."""
 
     def __init__(self, near: Collection[Mahasiswa]) -> None:
@@ -202,11 +185,6 @@ class _Neighbours:
         if earlier.nim != row.nim:
             return wording.NEAR_IN_FILE.format(nim=row.nim, other=earlier.nim, row=earlier.number), None
         return "", None
-
-
-def near_nims(results: Sequence[RowResult], existing: Collection[str]) -> list[str]:
-    """The NIMs of new records, whose neighbours in the database are to be found."""
-    return [row.nim for row in results if isinstance(row, CleanedRow) and row.nim not in existing]
 
 
 def nims(cleaned: CleanedFile) -> list[str]:

@@ -1,27 +1,31 @@
-"""Reads an upload: a multipart form with a file or pasted text, whose table is then read in a thread."""
+"""Reads an upload: a multipart form with a file or pasted text, and leads it to its preview."""
 
 import re
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from threading import Event
-from typing import BinaryIO, NamedTuple, TypeVar
+from typing import Any, BinaryIO, NamedTuple
 
 from python_multipart.multipart import parse_options_header
 from starlette.datastructures import FormData, Headers, UploadFile
 from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.requests import Request as StarletteRequest
+from starlette.responses import Response
 
 from mahasiswa import sheets, wording
 from mahasiswa.web.forms import FORM_MAX_BYTES, BodyRefused, bounded_receive
+from mahasiswa.web.pages import Pages
+from mahasiswa.web.preview_form import chosen
 from mahasiswa.web.request import Request
+from mahasiswa.web.upload_pages import Purpose
 from mahasiswa.work import IMPORT, WORKBOOK
 
 CONTENT_TYPE_MAX_BYTES = 1024
 """Maximum length of the header Content-Type of an upload. Parsing one of 64 KB takes the event loop 178 ms."""
 
-NEAR_MAX_RECORDS = 20_000
-"""Maximum records that are compared with unknown NIMs of a file because their NIM looks the same."""
+MAX_FIELDS = sheets.MAX_SHEETS + 5
+"""Maximum number of texts in an upload: the sheets and the columns that a person has chosen, and the pasted text."""
 
 REPEATED_MAX_BYTES = 1 << 20
 """Maximum length of a pasted text that the page of an error shows again. A longer one is left out whole, because a
@@ -29,8 +33,6 @@ person who sends a part again would lose the other rows."""
 
 # RFC 2046, section 5.1.1.
 is_boundary = re.compile(rb"[0-9A-Za-z'()+_,./:=? -]{0,69}[0-9A-Za-z'()+_,./:=?-]").fullmatch
-
-Table = TypeVar("Table")
 
 
 class Upload(NamedTuple):
@@ -69,7 +71,9 @@ async def read_upload(request: Request) -> AsyncIterator[Upload]:
         stream = StarletteRequest(request.scope, receive).stream()
         try:
             # The parser has a copy of the text, so no variable keeps it.
-            form = await MultiPartParser(headers, stream, max_files=1, max_fields=5, max_part_size=most).parse()
+            form = await MultiPartParser(
+                headers, stream, max_files=1, max_fields=MAX_FIELDS, max_part_size=most
+            ).parse()
         except MultiPartException:
             raise BodyRefused("bad request") from None
         try:
@@ -78,29 +82,40 @@ async def read_upload(request: Request) -> AsyncIterator[Upload]:
             await form.close()
 
 
-async def read_table(
+async def preview_of_upload(
     request: Request,
-    upload: Upload,
-    read_file: Callable[[BinaryIO, Event], Table],
-    read_pasted: Callable[[str, Event], Table],
-) -> Table | None:
-    """Read the file, or else the pasted text, in a thread of its kind; None if there is neither. Raise Busy.
+    pages: Pages,
+    purpose: Purpose,
+    preview: Callable[[sheets.CleanedFile], Coroutine[Any, Any, Response]],
+) -> Response:
+    """Read the file of an upload, or else its pasted text, in a thread, and show its preview.
 
-    If the client disconnects, the event is set.
+    If it cannot be read, show the form again with the reason and the pasted text. Raise BodyRefused, Busy.
     """
-    kind, stop = IMPORT, Event()
-    if upload.file:
-        kind = WORKBOOK if sheets.is_workbook(upload.file.file) else IMPORT
-        read = partial(read_file, upload.file.file, stop)
-    elif upload.pasted and not upload.pasted.isspace():
-        read = partial(_read_pasted, read_pasted, upload.pasted, stop)
-    else:
-        return None
-    return await request.while_connected(request.limits.slots.run(kind, read, stop))
+    async with read_upload(request) as upload:
+        choice = chosen(upload.texts.get("lembar", ()), upload.texts.get("kolom[]", ()), nim_only=purpose == "hapus")
+        stop = Event()
+        if upload.file:
+            kind = WORKBOOK if sheets.is_workbook(upload.file.file) else IMPORT
+            read = partial(_read_file, upload.file.file, upload.name[: sheets.NAME_MAX_CHARACTERS], choice, stop)
+        elif upload.pasted and not upload.pasted.isspace():
+            kind, read = IMPORT, partial(_read_pasted, upload.pasted, choice, stop)
+        else:
+            return pages.upload_form(purpose, wording.NOTHING_CHOSEN[purpose])
+        try:
+            cleaned = await request.while_connected(request.limits.slots.run(kind, read, stop))
+            return await request.while_connected(preview(cleaned))
+        except sheets.SheetError as error:
+            return pages.upload_form(purpose, *upload.refusal(error))
 
 
-def _read_pasted(read: Callable[[str, Event], Table], pasted: str, stop: Event) -> Table:
-    return read(_utf8(pasted), stop)
+def _read_file(file: BinaryIO, name: str, choice: sheets.Choice, stop: Event) -> sheets.CleanedFile:
+    with sheets.read(file, sheets.WEB, stop, choice) as table:
+        return sheets.clean_table(table, name)
+
+
+def _read_pasted(pasted: str, choice: sheets.Choice, stop: Event) -> sheets.CleanedFile:
+    return sheets.clean_table(sheets.read_text(_utf8(pasted), sheets.WEB, stop, choice), "")
 
 
 def _boundary(request: Request) -> bytes:
