@@ -330,11 +330,21 @@ MIXED = csv(
 
 def by_openpyxl(*rows: Iterable[object], formats: Mapping[str, str] | None = None) -> bytes:
     """Return a workbook. `formats` are number formats by cell."""
+    return by_openpyxl_sheets({"Sheet": rows}, formats)
+
+
+def by_openpyxl_sheets(
+    sheets: Mapping[str, Iterable[Iterable[object]]], formats: Mapping[str, str] | None = None
+) -> bytes:
+    """Return a workbook of several sheets. `formats` are number formats of the first one by cell."""
     workbook = openpyxl.Workbook()
-    for row in rows:
-        workbook.active.append(list(row))
+    workbook.remove(workbook.active)
+    for name, rows in sheets.items():
+        sheet = workbook.create_sheet(name)
+        for row in rows:
+            sheet.append(list(row))
     for cell, number_format in (formats or {}).items():
-        workbook.active[cell].number_format = number_format
+        workbook.worksheets[0][cell].number_format = number_format
     file = io.BytesIO()
     workbook.save(file)
     return file.getvalue()

@@ -3,7 +3,6 @@
 A sentence with a value in it is for `str.format`. Its caller takes each limit from the constant that sets it.
 """
 
-from collections.abc import Iterable
 from datetime import datetime
 from typing import Literal, NamedTuple
 
@@ -43,19 +42,6 @@ def moment(local: datetime, *, with_year: bool) -> str:
 def date(day: datetime) -> str:
     """A date as “21 November 2026”."""
     return f"{day.day} {MONTHS_IN_FULL[day.month - 1]} {day.year}"
-
-
-def ranges(numbers: Iterable[int], most: int) -> str:
-    """Ascending numbers of rows as `4, 9, 12–30`. After so many of them it ends with `dan 200 baris lain`."""
-    spans: list[list[int]] = []
-    for value in numbers:
-        if spans and value == spans[-1][1] + 1:
-            spans[-1][1] = value
-        else:
-            spans.append([value, value])
-    shown = ", ".join(str(first) if first == last else f"{first}–{last}" for first, last in spans[:most])
-    others = sum(last - first + 1 for first, last in spans[most:])
-    return f"{shown} {OTHER_ROWS.format(number=number(others))}" if others else shown
 
 
 def column_letter(column: int) -> str:
@@ -151,7 +137,7 @@ LINE_BREAKS = "Baris baru di dalam sel diganti dengan koma."
 NEAR_STORED = "NIM ini mirip dengan NIM yang sudah ada."
 LOST_ZEROS = f"{NEAR_STORED} Mungkin angka nol di depannya hilang."
 NEAR_RECORD = "NIM ini mirip dengan {nim} ({nama}) yang sudah ada."
-NEAR_IN_FILE = "NIM {nim} mirip dengan {other} di baris {row}."
+NEAR_IN_FILE = "NIM {nim} mirip dengan {other} di {row}."
 NO_DIGIT = "NIM ini tidak berisi angka. Centang jika memang benar, atau perbaiki."
 SPACES_REMOVED = "Spasi di awal atau akhir NIM dihapus."
 APOSTROPHE_REMOVED = "Tanda petik di awal NIM dihapus."

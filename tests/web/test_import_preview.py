@@ -3,10 +3,8 @@
 import datetime as dt
 import re
 from collections.abc import Callable
-from io import BytesIO
 from pathlib import Path
 
-import openpyxl  # type: ignore[import-untyped]
 import pytest
 from spreadsheets import (
     HEADER,
@@ -20,6 +18,7 @@ from spreadsheets import (
     Record,
     another_program,
     by_openpyxl,
+    by_openpyxl_sheets,
     csv,
     own_database,
     own_importer,
@@ -199,14 +198,9 @@ def test_a_preview_shows_what_was_removed_from_a_nim(importer: Importer) -> None
     assert [nim for nim, _, _ in importer.records()] == ["001", "002", "003", "004"]
 
 
-def test_a_preview_names_the_sheet_it_read_and_says_that_it_read_no_other(importer: Importer, tmp_path: Path) -> None:
-    workbook = openpyxl.Workbook()
-    workbook.active.title = "Petunjuk"
-    workbook.active.append(["Isi lembar kedua"])
-    for row in (HEADER, ("1", "Ani", "Solo")):
-        (workbook["Data"] if "Data" in workbook else workbook.create_sheet("Data")).append(row)
-    workbook.save(tmp_path / "a.xlsx")
-    preview = importer.upload((tmp_path / "a.xlsx").read_bytes(), "a.xlsx")
+def test_a_preview_names_the_sheet_it_read_and_says_that_it_read_no_other(importer: Importer) -> None:
+    data = by_openpyxl_sheets({"Petunjuk": [["Isi lembar kedua"]], "Data": [HEADER, ("1", "Ani", "Solo")]})
+    preview = importer.upload(data, "a.xlsx")
     assert "Berkas: a.xlsx, lembar (sheet) “Data”, 1 baris. NIM = kolom A" in preview.what_was_read
     assert preview.what_was_read.endswith("Lembar lain tidak dibaca.")
     assert [row.nim for row in preview.new] == ["1"]
@@ -290,22 +284,52 @@ def test_columns_that_were_not_found_are_chosen_by_a_person(importer: Importer, 
     importer.save(preview)
 
 
-def test_another_sheet_is_chosen_in_the_preview(importer: Importer) -> None:
-    workbook = openpyxl.Workbook()
-    for name, nim in (("A", "1"), ("B", "2")):
-        sheet = workbook.active if name == "A" else workbook.create_sheet()
-        sheet.title = name
-        sheet.append(HEADER)
-        sheet.append([nim, "Ani", "Solo"])
-    file = BytesIO()
-    workbook.save(file)
-    preview = importer.upload(file.getvalue(), "a.xlsx")
-    assert [field.attributes["value"] for field in preview.tree.css("input[name=lembar]")] == ["A", "B"]
-    assert [row.nim for row in preview.new] == ["1"]
-    again = importer.check_again(preview, lembar="B")
-    assert "lembar (sheet) “B”" in again.what_was_read
-    importer.save(again)
-    assert importer.records() == [("2", "Ani", "Solo")]
+def test_other_sheets_or_all_of_them_are_chosen_in_the_preview(importer: Importer, other: Database) -> None:
+    """Every row has the name of its sheet, and is repaired and saved like one of a single sheet."""
+    other.fill([("006", "Fajar", "Solo")])
+    file = by_openpyxl_sheets(
+        {
+            "Kelas A": [HEADER, ("1", "Ani", "Solo"), ("2", "Budi", "Solo")],
+            "Kelas B": [
+                ("Kelas B",),
+                HEADER,
+                ("3", "Citra", "Solo"),
+                ("", "Dewi", "Solo"),
+                ("2", "Eko", "Solo"),
+                ("6", "F", "S"),
+            ],
+        }
+    )
+    preview = importer.upload(file, "a.xlsx")
+    ticks = [node.attributes for node in preview.tree.css("input[name=lembar]")]
+    assert [(tick["type"], tick["value"], "checked" in tick) for tick in ticks] == [
+        ("checkbox", "Kelas A", True), ("checkbox", "Kelas B", False)
+    ]  # fmt: skip
+    assert [row.nim for row in preview.new] == ["1", "2"]
+    one = importer.check_again(preview, lembar="Kelas B")
+    assert "lembar (sheet) “Kelas B”" in one.what_was_read
+    every = importer.check_again(preview, lembar=["Kelas A", "Kelas B"])
+    assert "lembar (sheet) “Kelas A”, “Kelas B”, 6 baris" in every.what_was_read
+    cells = [[cell.text() for cell in row.css("td")][:2] for row in every.tree.css("#baru tbody tr")]
+    assert cells == [["Kelas A, baris 2", "1"], ["Kelas B, baris 3", "3"], ["Kelas B, baris 6", "6"]]
+    twice = "NIM 2 ada di Kelas A, baris 3 dan Kelas B, baris 5. Hapus salah satunya."
+    assert every.wrong[0].startswith(f"Kelas A, baris 3; Kelas B, baris 5: {twice}")
+    assert every.wrong[1].startswith("Kelas B, baris 4: NIM kosong")
+    assert every.noticed[0].startswith("Kelas B, baris 6: NIM ini mirip")
+    labels = [node.attributes["aria-label"] for node in every.tree.css(".repair input[name='nim[]']")]
+    assert labels == ["NIM, Kelas A, baris 3", "NIM, Kelas B, baris 5", "NIM, Kelas B, baris 4"]
+    numbers = [str(node.attributes["value"]) for node in every.tree.css("input[name='baris[]']")]
+    (near,) = (str(node.attributes["value"]) for node in every.tree.css("input[type=checkbox][name='pakai[]']"))
+    again = importer.check_again(every, lewati=numbers[1], nim=["2", "2", "4"], pakai=near)
+    importer.save(again, "perbarui")
+    records = [
+        ("006", "F", "S"),
+        ("1", "Ani", "Solo"),
+        ("2", "Budi", "Solo"),
+        ("3", "Citra", "Solo"),
+        ("4", "Dewi", "Solo"),
+    ]
+    assert importer.records() == records
 
 
 def test_a_large_file_is_asked_for_again_with_the_reason(importer: Importer) -> None:

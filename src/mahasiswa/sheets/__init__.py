@@ -19,6 +19,7 @@ from mahasiswa.sheets.carried_file import (
     in_input,
     repaired,
 )
+from mahasiswa.sheets.cells import SHEET_ROWS, row_name
 from mahasiswa.sheets.cleaning import CleanedRow, Cleaner, InvalidRow, NimCell, SkippedRow, clean_nims
 from mahasiswa.sheets.columns import MAX_TITLES
 from mahasiswa.sheets.csv_export import write_csv
@@ -54,6 +55,7 @@ __all__ = [
     "MAX_SHEETS",
     "MAX_TITLES",
     "NAME_MAX_CHARACTERS",
+    "SHEET_ROWS",
     "UPLOAD_MAX_BYTES",
     "UPLOAD_MAX_ROWS",
     "WEB",
@@ -88,6 +90,7 @@ __all__ = [
     "read",
     "read_text",
     "repaired",
+    "row_name",
     "with_shown_changes",
     "with_stored_nims",
     "write_csv",

@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from itertools import chain
 from typing import NamedTuple
@@ -10,7 +10,7 @@ from typing import NamedTuple
 from mahasiswa import wording
 from mahasiswa.record import NIM_MAX_CHARACTERS, Mahasiswa, Write, digest, digest_or_dash, near_key
 from mahasiswa.sheets.carried_file import VERSI_MAX_CHARACTERS, CarriedFile, CleanedFile
-from mahasiswa.sheets.cells import Verbatim, has_digit
+from mahasiswa.sheets.cells import Verbatim, has_digit, row_name
 from mahasiswa.sheets.cleaning import CleanedRow, InvalidRow, NimCell, RowResult, SkippedRow
 from mahasiswa.sheets.columns import Columns
 
@@ -45,7 +45,7 @@ def compare(cleaned: CleanedFile, existing: Mapping[str, Mahasiswa], near: Colle
     A blank cell keeps the record's text. `near` are stored records whose NIM may be the same as that of a new one.
     """
     plan = ImportPlan([], [], [], [], [], [])
-    neighbours = Neighbours(near)
+    neighbours = Neighbours(near, cleaned.file.read_sheets)
     for row in _as_stored(cleaned, existing):
         if isinstance(row, SkippedRow):
             plan.skipped.append(row)
@@ -169,7 +169,8 @@ def _versi(rows: Iterable[PlannedRow]) -> str:
 class Neighbours:
     """Finds NIMs that have the same `near_key`."""
 
-    def __init__(self, near: Collection[Mahasiswa]) -> None:
+    def __init__(self, near: Collection[Mahasiswa], sheets: Sequence[str] = ()) -> None:
+        self._sheets = sheets
         self._stored = {near_key(record.nim): record for record in near}
         self._rows: dict[str, CleanedRow | NimCell] = {}
 
@@ -183,7 +184,8 @@ class Neighbours:
             lost = stored.nim.startswith("0") and not row.nim.startswith("0")
             return wording.LOST_ZEROS if lost else wording.NEAR_STORED, stored
         if earlier.nim != row.nim:
-            return wording.NEAR_IN_FILE.format(nim=row.nim, other=earlier.nim, row=earlier.number), None
+            where = row_name(earlier.number, self._sheets)
+            return wording.NEAR_IN_FILE.format(nim=row.nim, other=earlier.nim, row=where), None
         return "", None
 
 

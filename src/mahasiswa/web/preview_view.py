@@ -1,7 +1,7 @@
 """Arranges the preview of an import for its page: tables of changes, and groups of rows with the same message."""
 
 from collections.abc import Callable, Iterable, Sequence
-from itertools import chain, islice, takewhile
+from itertools import chain, groupby, islice, takewhile
 from typing import Generic, Literal, NamedTuple, TypeVar
 
 from markupsafe import escape
@@ -73,7 +73,7 @@ class PageBudget:
 class Group(NamedTuple, Generic[T]):
     """Rows with the same message. Only the first `rows` are shown; `others` is the number of the rest."""
 
-    numbers: str  # `4, 9, 12–30`
+    numbers: str  # `Baris 4, 9, 12–30`, or `Kelas A, baris 4; Kelas B, baris 9`
     message: str
     rows: Sequence[T]
     others: int
@@ -135,6 +135,7 @@ class PreviewView:
         self.alert: Alert = alert
         self.total_rows = len(cleaned.results)
         self.columns_problem = cleaned.columns_problem
+        self.remarks = cleaned.remarks
         self.columns = list(zip(wording.HEADER, self.file.columns.of_fields, strict=True))
         self._opened, self._start = opened, start
         self._budget = budget = PageBudget(data)
@@ -239,11 +240,33 @@ class PreviewView:
             rows.append(row)
         fitting: list[Group[T]] = []
         for message, (row_numbers, rows) in islice(groups.items(), MAX_GROUPS):
-            spans = wording.ranges(row_numbers, MAX_SPANS)
+            spans = self._rows_named(row_numbers)
             if self._budget.fits(GROUP_MARKUP, spans, message):
                 shown = [row for _, row in takewhile(lambda item: fits(item[1], item[0]), enumerate(rows))]
                 fitting.append(Group(spans, message, shown, len(rows) - len(shown)))
         return fitting
+
+    def row(self, number: int) -> str:
+        """The name of a row in a table."""
+        names = self.file.read_sheets
+        return sheets.row_name(number, names) if len(names) > 1 else str(number)
+
+    def _rows_named(self, numbers: Iterable[int]) -> str:
+        """Ascending numbers of rows, as a person would write them. Only MAX_SPANS of them stand in it."""
+        spans: list[list[int]] = []
+        for number in numbers:
+            if spans and number == spans[-1][1] + 1:
+                spans[-1][1] = number
+            else:
+                spans.append([number, number])
+        names = self.file.read_sheets
+        parts = []
+        for sheet, of_sheet in groupby(spans[:MAX_SPANS], lambda span: span[0] // sheets.SHEET_ROWS):
+            rows = [(first % sheets.SHEET_ROWS, last - first) for first, last in of_sheet]
+            texts = ", ".join(f"{first}–{first + more}" if more else str(first) for first, more in rows)
+            parts.append(f"{names[sheet]}, baris {texts}" if len(names) > 1 else f"Baris {texts}")
+        others = sum(last - first + 1 for first, last in spans[MAX_SPANS:])
+        return "; ".join(parts) + (f" {wording.OTHER_ROWS.format(number=wording.number(others))}" if others else "")
 
     def _table(self, name: str) -> Table:
         """The part `baru`, `berubah` or `sama`."""
@@ -258,10 +281,11 @@ class PreviewView:
     def _fitting(self, name: str, rows: Sequence[sheets.PlannedRow]) -> Sequence[sheets.PlannedRow]:
         """The first rows, as far as they fit."""
         for count, planned in enumerate(rows):
+            row = self.row(planned.row.number)
             fits = (
-                self._budget.fits(CHANGED_ROW_MARKUP, *planned.after, *(planned.before or ()))
+                self._budget.fits(CHANGED_ROW_MARKUP, row, *planned.after, *(planned.before or ()))
                 if name == "berubah"
-                else self._budget.fits(ROW_MARKUP, *planned.after)
+                else self._budget.fits(ROW_MARKUP, row, *planned.after)
             )
             if not fits:
                 return rows[:count]

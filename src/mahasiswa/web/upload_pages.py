@@ -39,7 +39,7 @@ class UploadPages(PageRenderer):
             message=message,
             pasted=pasted,
             view=view,
-            letter=wording.column_letter,
+            wording=wording,
         )
 
     def preview(self, view: PreviewView) -> Response:
@@ -47,9 +47,7 @@ class UploadPages(PageRenderer):
         if view.columns_problem:
             return self.upload_form("impor", view.columns_problem, view=view)
         status = 409 if view.alert == "changed" else 200
-        return self.page(
-            "preview.html", status, self.not_stored, view=view, letter=wording.column_letter, wording=wording
-        )
+        return self.page("preview.html", status, self.not_stored, view=view, wording=wording, row_name=sheets.row_name)
 
     def bulk_delete(
         self, found: Sequence[sheets.FoundRow], missing: Sequence[tuple[str, sheets.NimCell]], data: str, alert: Alert
@@ -65,7 +63,7 @@ class UploadPages(PageRenderer):
             missing=missing,
             inputs=sum(size <= REPAIRED_MAX_BYTES for size in sizes),
             most=MAX_REPAIRED_ROWS,
-            other_rows=wording.OTHER_ROWS,
+            wording=wording,
             data=data,
             alert=alert,
         )
