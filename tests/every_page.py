@@ -53,6 +53,15 @@ def show_deleted(window: Window, site: Site) -> None:
     expect(window.page.get_by_role("button", name="Tambahkan sebagai data baru")).to_be_visible()
 
 
+def show_twin(window: Window, site: Site) -> None:
+    """Show the list after an addition whose NIM another record nearly has."""
+    site.add(LONG[0], *LONG[1:])
+    site.add("0" + "9" * 254, *SITI[1:])
+    site.add("9" * 254, *SITI[1:])
+    window.open("/?halaman=1")
+    expect(window.page.get_by_role("button", name="Batalkan penambahan")).to_be_visible()
+
+
 def show_incomplete(window: Window, _site: Site) -> None:
     """Show the add form again after a missing field: 400."""
     window.open("/mahasiswa/add")
@@ -162,17 +171,22 @@ def show_history(window: Window, site: Site) -> None:
     import_many(window)
     window.open("/mahasiswa/riwayat")
     with window.leaving():
-        window.page.get_by_role("button", name="Kembalikan", exact=True).first.click()
+        window.page.get_by_role("button", name="Batalkan perubahan").first.click()
+    window.open(f"/mahasiswa/nim/{LONG[0]}")
+    window.type(nim="8" * 255)
+    with window.leaving():
+        window.page.get_by_role("button", name="Ganti NIM").click()
+    site.delete("8" * 255)
     assert window.open("/mahasiswa/riwayat") == 200
     expect(window.page.get_by_role("link", name="Berikutnya").first).to_be_visible()
-    expect(window.page.get_by_text("Dikembalikan").first).to_be_visible()
+    expect(window.page.get_by_role("cell", name="Dibatalkan").first).to_be_visible()
 
 
 def show_batch(window: Window, _site: Site) -> None:
     """Show the changes of an import."""
     import_many(window)
     open_the_import(window)
-    expect(window.page.get_by_role("button", name="Kembalikan semua")).to_be_visible()
+    expect(window.page.get_by_role("button", name="Batalkan impor (60 data)")).to_be_visible()
 
 
 def show_undo_conflict(window: Window, site: Site) -> None:
@@ -183,7 +197,7 @@ def show_undo_conflict(window: Window, site: Site) -> None:
     window.open("/mahasiswa/riwayat")
     site.edit(LONG[0], "Siti Aminah", LONG[2])
     with window.leaving():
-        window.page.get_by_role("button", name="Kembalikan").first.click()
+        window.page.get_by_role("button", name="Batalkan perubahan").first.click()
     expect(window.page.get_by_role("button", name="Tetap kembalikan")).to_be_visible()
 
 
@@ -195,8 +209,8 @@ def show_batch_conflict(window: Window, site: Site) -> None:
     for nim in nims[1:55]:
         site.edit(nim, *LONG[1:])
     with window.leaving():
-        window.page.get_by_role("button", name="Kembalikan semua").click()
-    expect(window.page.get_by_role("alert")).to_be_visible()
+        window.page.get_by_role("button", name="Batalkan impor").click()
+    expect(window.page.get_by_role("button", name="Kembalikan 5 data yang belum berubah")).to_be_visible()
 
 
 def import_many(window: Window) -> list[str]:
@@ -277,6 +291,7 @@ PAGES: dict[str, Show] = {
     "duplicate": show_duplicate,
     "stored": show_stored,
     "next": show_next,
+    "twin": show_twin,
     "deleted": show_deleted,
     "incomplete": show_incomplete,
     "found": show_found,

@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+from collections.abc import Sequence
 from string import ascii_lowercase, ascii_uppercase
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -98,5 +99,25 @@ def near_key(nim: str) -> str:
     return nim.translate(_ASCII_LOWER).translate(_NEAR).lstrip("0")
 
 
+NEAR_NIMS_MAX = 20
+"""Maximum nims that one nim is compared with by key, because a scan of all records would delay each page of the list."""
+
+
+def near_nims(nim: str) -> Sequence[str]:
+    """At most NEAR_NIMS_MAX other nims with the same `near_key`: the ones that people type or spreadsheets make."""
+    key = near_key(nim)
+    digits = nim.translate(_DIGITS)
+    plain = nim.translate(_WITHOUT_SEPARATORS)
+    forms = [digits, plain, digits.translate(_WITHOUT_SEPARATORS), key, key.upper()]
+    forms += ["0" * zeros + form for zeros in (1, 2, 3) for form in (key, plain.lstrip("0"))]
+    forms += [f"{nim} ", f" {nim}", nim.upper(), nim.lower()]
+    forms += [nim[:at] + letter + nim[at + 1 :] for at, digit in enumerate(nim) for letter in _CONFUSED.get(digit, "")]
+    near = [form for form in dict.fromkeys(forms) if key and form != nim and near_key(form) == key]
+    return near[:NEAR_NIMS_MAX]
+
+
+_CONFUSED = {"0": "O", "1": "lI"}
+_DIGITS = str.maketrans("lIioO", "11100")
+_WITHOUT_SEPARATORS = str.maketrans("", "", " .-")
 _ASCII_LOWER = str.maketrans(ascii_uppercase, ascii_lowercase)
 _NEAR = str.maketrans(NEAR_FROM[: len(NEAR_TO)], NEAR_TO, NEAR_FROM[len(NEAR_TO) :])

@@ -222,15 +222,38 @@ PROBLEMS: dict[ProblemName, Problem] = {
 # ---- the history
 
 HISTORY, LATEST = "Riwayat", "Terakhir"
-ADDED, CHANGED, DELETED = "Ditambah", "Diubah", "Dihapus"
-BATCH_VERBS = {
-    "import": "Diimpor",
+KINDS = {
+    "add": "Ditambah",
+    "edit": "Diubah",
     "delete": "Dihapus",
-    "undo": "Dikembalikan",
-    "restore": "Dipulihkan dari cadangan",
+    "import": "Diimpor",
     "nim": "NIM diganti",
+    "undo": "Dibatalkan",
+    "restore": "Dipulihkan dari cadangan",
 }
-ADDITION_UNDONE = "dihapus kembali"
+RESTORED = "Dikembalikan"
+"""The label of an undo that restored a deleted record."""
+
+LATEST_LINES = {
+    **{kind: f"{{who}} {label.lower()}" for kind, label in KINDS.items()},
+    "nim": "NIM {who} diganti",
+    "undo": "perubahan {who} dibatalkan",
+}
+LATEST_UNDO_LINES = {
+    "add": "{who} dikembalikan",
+    "edit": "perubahan {who} dibatalkan",
+    "delete": "penambahan {who} dibatalkan",
+}
+"""The line of an undo of one record, by its own change of the record."""
+
+UNDO = {"add": "Batalkan penambahan", "edit": "Batalkan perubahan", "delete": "Kembalikan data yang dihapus"}
+UNDO_BATCH = {
+    "import": "Batalkan impor ({rows} data)",
+    "delete": "Kembalikan {rows} data yang dihapus",
+    "undo": "Ulangi perubahan ({rows} data)",
+    "nim": "Batalkan penggantian NIM",
+    "restore": "Batalkan pemulihan ({rows} data)",
+}
 
 # ---- bulk delete
 

@@ -161,7 +161,7 @@ async def test_a_very_long_import_is_one_entry_without_its_rows(path: Path, stor
     assert ask(path, ENTRIES) == []
     with pytest.raises(NotInHistory):
         await store.undo(last.id, is_batch=True)
-    assert await store.reader(SEARCH).history("", last.id, 0, 50) == (0, [])
+    assert (await store.reader(SEARCH).history("", last.id, 0, 50))[:2] == (0, [])
     await store.delete("1")
     assert ask(path, ENTRIES) == [("1", "Siti", "Solo", None, None)]
 

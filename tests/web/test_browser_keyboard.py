@@ -21,7 +21,7 @@ def test_records_are_added_edited_and_deleted_by_keyboard(network: Network, open
     page.keyboard.type("Siti")
     assert tab(window) == "alamat"
     page.keyboard.type("Sleman")
-    assert [tab(window), tab(window)] == ["Simpan", "Batal"]
+    assert [tab(window), tab(window)] == ["Simpan", "Simpan dan tambah lagi"]
     assert tab(window, "Shift+Tab") == "Simpan"
     follow(window)
     assert window.cells() == [["2207", "Siti", "Sleman"]]
@@ -38,6 +38,35 @@ def test_records_are_added_edited_and_deleted_by_keyboard(network: Network, open
     page.keyboard.press("Enter")
     expect(window.rows).to_have_count(0)
     assert window.dialogs == [CONFIRMATION]
+
+
+def test_ten_records_are_added_with_forty_key_presses(window: Window) -> None:
+    """Beside the texts, the keys lead to the form, from field to field, and back to the list."""
+    presses = 0
+    window.open("/")
+
+    def press(key: str, until: str = "") -> None:
+        nonlocal presses
+        while True:
+            presses += 1
+            if tab(window, key) in ("", until) or not until:
+                return
+
+    press("Tab", "Tambah Data")
+    for number in range(10):
+        follow(window)
+        presses += 1
+        expect(window.page.get_by_label("NIM")).to_be_focused()
+        for text in (f"23000{number}", f"Nama {number}", "Sleman"):
+            window.page.keyboard.type(text)
+            if text != "Sleman":
+                press("Tab")
+        if number == 0:
+            press("Tab", "Simpan dan tambah lagi")
+    press("Tab", "Simpan")
+    follow(window)
+    assert len(window.cells()) == 10
+    assert presses + 1 <= 40
 
 
 def test_focus_is_never_hidden_under_the_header(open_window: OpenWindow, site: Site) -> None:

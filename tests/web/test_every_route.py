@@ -47,6 +47,7 @@ PAGES: Mapping[str, Mapping[str, bytes]] = {
         "/mahasiswa/riwayat": b"Siti Aminah",
         "/mahasiswa/riwayat?cari=siti": b"Siti Aminah",
         "/mahasiswa/riwayat?cari=tidak+ada": b"Riwayat",
+        "/mahasiswa/riwayat?jenis=add&tanggal=2001-01-01&cari=siti": b"Riwayat",
     },
     "/mahasiswa/riwayat/kelompok/:id": {
         "/mahasiswa/riwayat/kelompok/{batch}": b"Nama 15",
@@ -158,7 +159,7 @@ def undo_batch(site: Site) -> None:
     """Undo an import by the form of its page."""
     importer, nim = Importer(site), next(NIMS)
     importer.save(importer.upload(csv(HEADER, (nim, "Ani", "Solo"), (next(NIMS), "Budi", "Solo"))))
-    form = next(form for form in site.page(batch_of(site)).forms if form.submit == "Kembalikan semua")
+    form = next(form for form in site.page(batch_of(site)).forms if form.submit.startswith("Batalkan impor"))
     assert site.submit(form).status_code == 302
     assert nim not in site.list().nims
 

@@ -112,9 +112,9 @@ def records(site: Site) -> list[tuple[str, ...]]:
     return [row[1:] for row in site.list().rows]
 
 
-def assert_restored(answer: httpx.Response) -> None:
-    """Check that the answer is that of every change: the redirect to the list."""
-    assert (answer.status_code, answer.headers["location"], answer.content) == (302, "/", b"")
+def assert_restored(answer: httpx.Response, target: str = f"{HISTORY}?halaman=1") -> None:
+    """Check that the answer is the redirect to the page of the history that the button stood on."""
+    assert (answer.status_code, answer.headers["location"], answer.content) == (302, target, b"")
 
 
 @pytest.fixture(autouse=True)
@@ -146,16 +146,16 @@ def test_the_line_above_the_list_tells_the_latest_change(site: Site) -> None:
 
 
 def test_the_line_tells_what_an_undo_did(site: Site, importer: Importer) -> None:
-    """A restored record is “dikembalikan”. If the undo removed the record again, the line does not say so."""
+    """It names the change that was taken back. A deleted record that came back is “dikembalikan”."""
     site.add(*SITI)
     assert_restored(restore(site, newest(site)))
-    assert latest(site.list()) == "Terakhir: Siti Aminah (2207) dihapus kembali SAAT · Riwayat"
+    assert latest(site.list()) == "Terakhir: penambahan Siti Aminah (2207) dibatalkan SAAT · Riwayat"
     assert_restored(restore(site, newest(site)))
     assert latest(site.list()) == "Terakhir: Siti Aminah (2207) dikembalikan SAAT · Riwayat"
     importer.save(importer.upload(csv(HEADER, *IMPORTED)))
     assert latest(site.list()) == "Terakhir: 120 mahasiswa diimpor SAAT · Riwayat"
     restore(site, newest(site))
-    assert latest(site.list()) == "Terakhir: 120 mahasiswa dikembalikan SAAT · Riwayat"
+    assert latest(site.list()) == "Terakhir: perubahan 120 mahasiswa dibatalkan SAAT · Riwayat"
 
 
 def test_the_line_stands_on_a_searched_and_on_a_streamed_list(tmp_path: Path) -> None:
@@ -212,7 +212,7 @@ def test_the_history_shows_the_texts_before_and_after_newest_first(site: Site, o
         ("Dihapus", "2207", "Siti A. | kosong", "dihapus"),
         ("Diubah", "2207", "Siti A. | Sleman", "Siti A. | kosong"),
         ("Diubah", "2207", "Siti Aminah | Sleman", "Siti A. | Sleman"),
-        ("Ditambah", "2207", "belum ada", "Siti Aminah | Sleman"),
+        ("Ditambah", "2207", "tidak ada", "Siti Aminah | Sleman"),
     ]
     (deleted, edited, *_) = history(site).tree.css("tbody tr")
     assert [[node.text() for node in row.css("del, ins")] for row in (deleted, edited)] == [[], ["Sleman"]]
@@ -258,9 +258,9 @@ def test_an_import_is_one_line_that_opens_page_by_page(site: Site, imported: Cha
         shown += page.changes
         target = next((link.target for link in page.links if link.text == "Berikutnya"), "")
     assert {change.texts for change in shown} == {
-        ("Ditambah", nim, "belum ada", f"{nama} | {alamat}") for nim, nama, alamat in IMPORTED
+        ("Ditambah", nim, "tidak ada", f"{nama} | {alamat}") for nim, nama, alamat in IMPORTED
     }
-    assert [change.form for change in shown] == [None] * 120, "a batch is undone as a whole"
+    assert {change.form.submit for change in shown if change.form} == {"Batalkan penambahan"}
     site.add(*SITI)
     found = next(change for change in history(site, f"{HISTORY}?cari=nama+77").changes if change.summary)
     assert (found.summary, found.link) == (imported.summary, imported.link + "?cari=nama+77")
@@ -271,7 +271,7 @@ def test_an_import_of_one_record_shows_its_texts_at_once(site: Site, importer: I
     """A batch of one record needs no page of its own."""
     importer.save(importer.upload(csv(HEADER, SITI)))
     change = newest(site)
-    assert change.texts == ("Diimpor", "2207", "belum ada", "Siti Aminah | Sleman")
+    assert change.texts == ("Diimpor", "2207", "tidak ada", "Siti Aminah | Sleman")
     assert_restored(restore(site, change))
     assert records(site) == []
 
@@ -291,7 +291,7 @@ def test_every_text_comes_back_unchanged_from_the_history(site: Site, other: Dat
 
 
 def test_a_deleted_record_is_restored(site: Site) -> None:
-    """Kembalikan brings a deleted record back with its exact texts, and the line confirms it."""
+    """The button brings a deleted record back with its exact texts."""
     site.add("20/1", " Siti\r\nA. ", "")
     site.delete("20/1")
     assert_restored(restore(site, newest(site)))
@@ -299,7 +299,7 @@ def test_a_deleted_record_is_restored(site: Site) -> None:
 
 
 def test_an_edit_and_an_addition_are_taken_back(site: Site) -> None:
-    """Kembalikan restores the texts before an edit, and removes a record that was added. Each undo can be undone."""
+    """The buttons restore the texts before an edit, and remove a record that was added. Each undo can be undone."""
     site.add(*SITI)
     added = newest(site)
     site.edit("2207", "Siti A.", "Klaten")
@@ -308,7 +308,7 @@ def test_an_edit_and_an_addition_are_taken_back(site: Site) -> None:
     assert_restored(restore(site, added))
     assert records(site) == []
     assert_restored(restore(site, newest(site)))
-    assert newest(site).texts == ("Dikembalikan", "2207", "belum ada", "Siti Aminah | Sleman")
+    assert newest(site).texts == ("Dikembalikan", "2207", "tidak ada", "Siti Aminah | Sleman")
     assert records(site) == [SITI]
 
 
@@ -382,7 +382,7 @@ def test_an_undo_of_a_record_that_has_changed_since_shows_both_and_asks(site: Si
     assert compared(first, site) == ["Siti <b>", "Siti Aminah", "Klaten", "Sleman"]
     assert records(site) == [("2207", "Siti <b>", "Klaten")]
     (link,) = [link for link in Page(first.text, site.origin).links if link.text == "Gunakan data terbaru"]
-    assert link.target == HISTORY
+    assert link.target == f"{HISTORY}?halaman=1"
     site.edit("2207", "Siti lagi", "Bantul")
     second = nevertheless(first, site)
     assert compared(second, site) == ["Siti lagi", "Siti Aminah", "Bantul", "Sleman"]
@@ -395,7 +395,7 @@ def test_an_undo_that_would_add_or_remove_a_record_asks_too(site: Site, conflict
     """An edited record was deleted since, or an added one was edited: the page says what the undo would do."""
     _, _, added, *_ = history(site).changes
     answer = restore(site, added)
-    assert compared(answer, site) == ["Siti <b>", "belum ada", "Klaten", "belum ada"]
+    assert compared(answer, site) == ["Siti <b>", "tidak ada", "Klaten", "tidak ada"]
     assert "Jika dikembalikan, data ini dihapus dari daftar." in answer.text
     assert records(site) == [("2207", "Siti <b>", "Klaten")]
     assert_restored(nevertheless(answer, site))
@@ -428,7 +428,7 @@ def test_a_batch_with_changed_records_is_not_undone_and_lists_fifty(site: Site, 
         in page.tree.css("[role=alert]")[0].text()
     )
     rows = [tuple(_text(cell) for cell in row.css("td")) for row in page.tree.css("tbody tr")]
-    assert sorted(rows) == [("0007", "Nama <b> | Solo", "belum ada", ""), ("0008", "kosong | Solo", "belum ada", "")]
+    assert sorted(rows) == [("0007", "Nama <b> | Solo", "tidak ada", ""), ("0008", "kosong | Solo", "tidak ada", "")]
     assert records(site) == before
     for number in range(10, 70):
         site.edit(f"{number:04}", "Lain", "Lain")
@@ -470,7 +470,7 @@ def test_without_days_there_is_no_history(old_change: Path) -> None:
         site.edit("2207", "Siti A.", "Klaten")
         for target in ("/", "/?cari=siti", "/mahasiswa/add"):
             answer = site.get(target)
-            assert not re.search("Riwayat|Terakhir:|Kembalikan", answer.text), target
+            assert not re.search("Riwayat|Terakhir:|Batalkan", answer.text), target
         for answer in (site.get(HISTORY), site.get(f"{HISTORY}/kelompok/1"), site.post(f"{HISTORY}/perubahan/1")):
             assert answer.status_code == 404
             assert_error(answer, site, "Periksa kembali tautannya.")
@@ -494,7 +494,7 @@ def test_moments_are_shown_in_the_chosen_time_zone(
     """The line and the history show each moment in TIMEZONE, with the year only if HISTORY_DAYS needs it."""
     with Service(old_change, settings) as service, service.site() as site:
         for target in ("/", HISTORY):
-            (shown,) = site.page(target).tree.css("time")
+            (shown, *_) = site.page(target).tree.css("time")
             assert re.fullmatch(moment, shown.text()), shown.text()
 
 
@@ -508,4 +508,4 @@ def test_a_prefix_stands_before_every_address_of_the_history(tmp_path: Path) -> 
         site.delete("2207")
         assert [node.attributes["href"] for node in site.list().tree.css("p.latest a")] == ["/ti" + HISTORY]
         answer = restore(site, history(site, "/ti" + HISTORY).changes[0])
-        assert (answer.status_code, answer.headers["location"]) == (302, "/ti/")
+        assert (answer.status_code, answer.headers["location"]) == (302, f"/ti{HISTORY}?halaman=1")

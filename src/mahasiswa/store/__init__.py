@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple, Protocol
 from mahasiswa.record import Field, Mahasiswa, Write
 from mahasiswa.store.engines import migrate as migrate
 from mahasiswa.store.engines import open_store as open_store
-from mahasiswa.store.history import Batch, BatchKind, Entry, HistoryPage
+from mahasiswa.store.history import Batch, BatchKind, Days, Entry, HistoryPage, ItemKind
 from mahasiswa.work import Kind
 
 Version = Hashable
@@ -108,12 +108,21 @@ class Reader(Protocol):
     def chunks(self, query: Query) -> AsyncGenerator[Sequence[Mahasiswa]]:
         """All records that a query finds at one moment. Do not wait for a client between chunks: a transaction is open."""
 
-    async def history(self, cari: str, batch: int | None, offset: int, limit: int) -> HistoryPage:
+    async def history(
+        self,
+        cari: str,
+        batch: int | None,
+        offset: int,
+        limit: int,
+        *,
+        kind: ItemKind | None = None,
+        days: Days | None = None,
+    ) -> HistoryPage:
         """At most `limit` changes, newest first, from `offset` on.
 
         Without `batch`: the entries that belong to no batch, and the batches, each as one item. With `batch`: the
         entries of that batch. `cari` finds an entry as it finds a record, in the texts before and after, and a batch by
-        any of its entries.
+        any of its entries. `kind` and `days` are conditions on items.
         """
 
 
@@ -166,12 +175,15 @@ class Store(Protocol):
         Raise Changed if a stored record does not match its digest, or if a nim would be changed twice.
         """
 
-    async def undo(self, item: int, *, is_batch: bool, versi: str | None = None) -> None:
-        """Restore the record of an entry that belongs to no batch, or all records of a batch, as a batch of kind "undo".
+    async def undo(self, item: int, *, is_batch: bool, versi: str | None = None, only_unchanged: bool = False) -> None:
+        """Restore the record of an entry, or all records of a batch, as a batch of kind "undo".
 
         All records are restored, or none. A record that is already as it was before the change counts as restored. Raise
         UndoConflict if a record has changed since. Raise NotInHistory if there is no such item, if the batch is silent,
         or if some of its entries have expired.
+
+        With `only_unchanged`, the records of a batch that have changed since are left alone. A batch of kind "nim" is
+        restored as a whole only, as a batch of the same kind; its entries alone are not in the history.
 
         With `versi`, the record of an entry may be overwritten if it has this digest, or if it does not exist and `versi`
         is "-". The person has seen that state.

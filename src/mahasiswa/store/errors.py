@@ -59,12 +59,16 @@ class NotInHistory(StoreError):
 
 
 class UndoConflict(StoreError):
-    """Records have changed since the change that was to be undone. `conflicts` are at most 50 of the `total`."""
+    """Records have changed since the change that was to be undone. `conflicts` are at most 50 of the `total`.
 
-    def __init__(self, conflicts: Sequence[Conflict], total: int) -> None:
+    `unchanged` is the number of records that can be undone without the others.
+    """
+
+    def __init__(self, conflicts: Sequence[Conflict], total: int, unchanged: int = 0) -> None:
         super().__init__(f"{total} records have changed since")
         self.conflicts = conflicts
         self.total = total
+        self.unchanged = unchanged
 
 
 class Unavailable(StoreError):

@@ -6,12 +6,12 @@ from typing import Any
 
 from starlette.responses import Response
 
-from mahasiswa.store import Query, Store
+from mahasiswa.store import Store
 from mahasiswa.store.errors import NotInHistory, Unavailable, Uncertain, UndoConflict
 from mahasiswa.store.history import HistoryPage
 from mahasiswa.web.failures import problem_of_failed_write
 from mahasiswa.web.forms import read_form
-from mahasiswa.web.list_view import View
+from mahasiswa.web.history_view import HistoryView
 from mahasiswa.web.pages import Pages
 from mahasiswa.web.request import Request
 from mahasiswa.web.responses import rendered_in_thread
@@ -28,7 +28,7 @@ async def show(request: Request, store: Store, pages: Pages) -> Response:
 
 async def show_batch(request: Request, store: Store, pages: Pages) -> Response:
     """GET /mahasiswa/riwayat/kelompok/:id: one page of the changes of a batch."""
-    batch = _id(request)
+    batch = _id(request.path)
     if batch is None:
         return pages.error("not in history")
     return await request.while_connected(_page(request, store, pages, batch))
@@ -41,50 +41,59 @@ async def undo(request: Request, store: Store, pages: Pages) -> Response:
     overwritten, "-" if there was none.
     """
     form = await read_form(request, ("versi",))
-    versi = form.values["versi"] or None
-    return await _undo(request, partial(store.undo, is_batch=False, versi=versi), pages, can_overwrite=True)
+    write = partial(store.undo, is_batch=False, versi=form.values["versi"] or None)
+    return await _undo(request, write, pages, is_batch=False)
 
 
 async def undo_batch(request: Request, store: Store, pages: Pages) -> Response:
-    """POST /mahasiswa/riwayat/kelompok/:id: restore every record of a batch, or none. A body is not read."""
-    return await _undo(request, partial(store.undo, is_batch=True), pages, can_overwrite=False)
+    """POST /mahasiswa/riwayat/kelompok/:id: restore every record of a batch, or none.
+
+    `sebagian` comes from the page of a conflict: restore only the records that have not changed since.
+    """
+    form = await read_form(request, ("sebagian",))
+    write = partial(store.undo, is_batch=True, only_unchanged=form.values["sebagian"] == "1")
+    return await _undo(request, write, pages, is_batch=True)
 
 
 async def _undo(
-    request: Request, write: Callable[[int], Coroutine[Any, Any, None]], pages: Pages, *, can_overwrite: bool
+    request: Request, write: Callable[[int], Coroutine[Any, Any, None]], pages: Pages, *, is_batch: bool
 ) -> Response:
-    change = _id(request)
+    """The answer leads back to the page of the history in the URL's query, and without a query to the list."""
+    change = _id(request.path)
     if change is None:
         return pages.error("not in history")
+    parameters = request.query_params
+    view = HistoryView.of(parameters, _id(parameters.get("kelompok", ""))) if parameters else None
     try:
         await write(change)
     except NotInHistory:
         return pages.error("not in history")
     except UndoConflict as conflict:
-        show = partial(pages.undo_conflict, conflict.conflicts, conflict.total, change if can_overwrite else None)
+        show = partial(pages.undo_conflict, conflict, request.path, view, is_batch=is_batch)
         return await rendered_in_thread(request, SEARCH, show)
     except (Unavailable, Uncertain, Busy) as error:
         return pages.error(problem_of_failed_write(error))
-    return pages.redirect
+    return pages.redirect_to(view.path + view.at(view.page.halaman)) if view else pages.redirect
 
 
 async def _page(request: Request, store: Store, pages: Pages, batch: int | None) -> Response:
-    asked = View.of(request.query_params)
-    view = View(Query(asked.query.cari), asked.halaman)
-    found = await _read(store, view, batch)
-    at_end = view.with_total(found.total)
-    if at_end.halaman != view.halaman:  # past the end: show the last page
-        found = await _read(store, at_end, batch)
-    if batch is not None and not found.total and not view.query.cari:
+    view = HistoryView.of(request.query_params, batch)
+    found = await _read(store, pages, view)
+    if batch is not None and (found.head is None or found.head.is_silent):
         return pages.error("not in history")
-    return await rendered_in_thread(request, SEARCH, partial(pages.history, at_end, found.items, batch))
+    at_end = view._replace(page=view.page.with_total(found.total))
+    if at_end.page.halaman != view.page.halaman:  # past the end: show the last page
+        found = await _read(store, pages, at_end)
+    return await rendered_in_thread(request, SEARCH, partial(pages.history, at_end, found))
 
 
-async def _read(store: Store, view: View, batch: int | None) -> HistoryPage:
-    return await store.reader(SEARCH).history(view.query.cari, batch, view.offset, view.per)
+async def _read(store: Store, pages: Pages, view: HistoryView) -> HistoryPage:
+    page, days = view.page, view.days(pages.timezone)
+    reader = store.reader(SEARCH)
+    return await reader.history(page.query.cari, view.batch, page.offset, page.per, kind=view.jenis, days=days)
 
 
-def _id(request: Request) -> int | None:
-    """The number at the end of the path, or None if no entry and no batch can have it."""
-    text = request.path.rpartition("/")[2]
+def _id(path: str) -> int | None:
+    """The number at the end of a path, or None if no entry and no batch can have it."""
+    text = path.rpartition("/")[2]
     return int(text) if text.isascii() and text.isdigit() and len(text) <= ID_MAX_DIGITS else None

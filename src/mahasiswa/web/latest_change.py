@@ -14,25 +14,34 @@ NAMA_MAX_CHARACTERS, NIM_MAX_CHARACTERS = 60, 40
 
 
 def verb(item: Entry | Batch) -> str:
-    """The word for a change, such as "Diubah"."""
+    """The label of a change, such as "Diubah"."""
+    if isinstance(item, Batch) and item.kind == "undo" and item.only and item.only.before is None:
+        return wording.RESTORED
+    return wording.KINDS[item.kind]
+
+
+def undo_name(item: Entry | Batch) -> str:
+    """The text of the button that takes a change back."""
     if isinstance(item, Batch):
-        return wording.BATCH_VERBS[item.kind]
-    return wording.ADDED if item.before is None else wording.DELETED if item.after is None else wording.CHANGED
+        return wording.UNDO_BATCH[item.kind].format(rows=wording.number(item.rows))
+    return wording.UNDO[item.kind]
 
 
-def latest_change(item: Entry | Batch, when: Markup, history_url: str) -> str:
-    """The line for a change. `when` is its moment as an element."""
-    done = verb(item).lower()
+def latest_change(item: Entry | Batch, when: Markup, history_url: str) -> Markup:
+    """The line for a change. `when` is its moment as an element; without `history_url` the line has no link."""
+    line = wording.LATEST_LINES[item.kind]
     if isinstance(item, Batch):
         entry, who = item.only, f"{wording.number(item.rows)} mahasiswa"
-        if item.kind == "undo" and entry and entry.after is None:
-            done = wording.ADDITION_UNDONE
+        if item.kind == "undo" and entry:
+            line = wording.LATEST_UNDO_LINES[entry.kind]
     else:
         entry, who = item, ""
     if entry and (record := entry.after or entry.before):
         who = f"{_isolated(record.nama, NAMA_MAX_CHARACTERS)} ({_isolated(record.nim, NIM_MAX_CHARACTERS)})"
-    link = f'<a href="{text(history_url)}">{wording.HISTORY}</a>'
-    return f'<p class="latest" role="status">{wording.LATEST}: {who} {done} {when} · {link}</p>'
+    link = f' · <a href="{text(history_url)}">{wording.HISTORY}</a>' if history_url else ""
+    done = line.format(who=who)
+    line = f'<p class="latest" role="status">{wording.LATEST}: {done} {when}{link}</p>'
+    return Markup(line)  # noqa: S704 - its texts are escaped
 
 
 def _isolated(value: str, maximum: int) -> str:

@@ -14,7 +14,6 @@ from mahasiswa import wording
 from mahasiswa.record import Mahasiswa
 from mahasiswa.store import SLICE_RECORDS
 from mahasiswa.store.history import Batch, Entry
-from mahasiswa.web.latest_change import latest_change
 from mahasiswa.web.list_rows import RowFormat, format_bodies, format_rows, row_of_page
 from mahasiswa.web.list_view import EMPTY_COLUMNS_MAX, TITLE_MAX_CHARACTERS, Printout, View
 from mahasiswa.web.page_renderer import PageRenderer, joined
@@ -45,7 +44,7 @@ class ListPages(PageRenderer):
         *before, _, after = self._frame(count, view) if view else self._frames[min(count, 1), has_more]
         values = {
             b"total": wording.number(view.total if view else count),
-            b"latest": latest_change(latest, self.when(latest), self.path("/mahasiswa/riwayat")) if latest else "",
+            b"latest": self.latest(latest, view.list_query if view else ""),
             b"today": wording.date(datetime.now(self.timezone)),
         }
         before[1::2] = [values[name].encode() for name in before[1::2]]

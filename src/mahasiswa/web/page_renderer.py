@@ -20,7 +20,7 @@ from mahasiswa.store.history import Batch, Entry
 from mahasiswa.web.cached_page import CachedPage
 from mahasiswa.web.escaping import text
 from mahasiswa.web.failures import PageTooLong
-from mahasiswa.web.latest_change import verb
+from mahasiswa.web.latest_change import latest_change, undo_name, verb
 from mahasiswa.web.list_rows import CONFIRM, row_format
 from mahasiswa.web.list_view import HOME_QUERY, MAX_ROWS_PER_PAGE, OFFERED_ROWS_PER_PAGE
 from mahasiswa.wording import PROBLEMS, ProblemName
@@ -67,7 +67,7 @@ class PageRenderer:
             "max_rows": sheets.UPLOAD_MAX_ROWS,
             "columns": list(zip(Mahasiswa._fields, wording.HEADER, strict=True)),
         }
-        environment.filters |= {"verb": verb, "when": self.when}
+        environment.filters |= {"verb": verb, "undo_name": undo_name, "when": self.when}
         environment.tests["batch"] = lambda item: isinstance(item, Batch)
         # Load every template now: a process without a free file descriptor must still answer with a page.
         for name in environment.list_templates(extensions=["html"]):
@@ -141,6 +141,18 @@ class PageRenderer:
         local = wording.moment(item.moment.astimezone(self.timezone), with_year=self.history_days > DAYS_WITHOUT_YEAR)
         iso = item.moment.isoformat(timespec="seconds")
         return Markup(f'<time datetime="{iso}">{local}</time>')  # noqa: S704 - no text of a person is in it
+
+    def latest(self, item: Entry | Batch | None, list_query: str) -> Markup:
+        """The line that shows the latest change, with the warning of `twin`."""
+        if item is None:
+            return Markup()
+        return latest_change(item, self.when(item), self.path("/mahasiswa/riwayat")) + self.twin(item, list_query)
+
+    def twin(self, item: Entry | Batch | None, list_query: str) -> Markup:
+        """A warning if the latest change added a record whose nim another one nearly has, or which is blank."""
+        if not isinstance(item, Entry) or not (item.twin or item.is_blank):
+            return Markup()
+        return Markup(self.render("twin.html", entry=item, list_query=list_query).decode())  # noqa: S704 - escaped
 
     def cached(self, response: Response) -> CachedPage:
         body = bytes(response.body)

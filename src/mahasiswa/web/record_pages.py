@@ -9,6 +9,7 @@ from starlette.responses import Response
 from mahasiswa import wording
 from mahasiswa.record import Mahasiswa, digest
 from mahasiswa.store.errors import EditConflict
+from mahasiswa.store.history import Batch, Entry
 from mahasiswa.web.cached_page import CachedPage
 from mahasiswa.web.list_rows import row_fragment
 from mahasiswa.web.page_renderer import PageRenderer
@@ -33,16 +34,18 @@ class RecordPages(PageRenderer):
         stored: Mahasiswa | None = None,
         *,
         again: bool = False,
+        latest: Entry | Batch | None = None,
     ) -> Response:
         """The form of specification 4.2, with the texts that were typed and, by field, the reason of a refusal.
 
         `stored` is the record that was saved before, or the one that has the typed nim. If `again` is true, Enter saves
-        and leads to another empty form.
+        and leads to another empty form. `latest` is the latest change, because the record before may have a twin.
         """
         if wrong and stored == tuple(values.values()):  # a second click on the button repeats an addition
             return self.page("stored.html", 409, nim=stored.nim, again=again)
         action = self.path("/mahasiswa/add") + self.list_query
-        return self._form(wording.ADD_HEADING, action, values, wrong, problem, stored=stored, again=again)
+        twin = self.twin(latest, self.list_query)
+        return self._form(wording.ADD_HEADING, action, values, wrong, problem, stored=stored, again=again, twin=twin)
 
     def edit_form(self, record: Mahasiswa) -> Response:
         """The form of specification 4.3. Its button carries the digest of the record that it shows."""
@@ -118,7 +121,7 @@ class RecordPages(PageRenderer):
         wrong_fields = [field for field in Mahasiswa._fields if field in (wrong or ())]
         if wrong_fields or "focus" not in context:
             context["focus"] = wrong_fields[0] if wrong_fields else "nim" if kind in ("add", "nim") else "nama"
-        absent = dict.fromkeys(("versi", "conflict", "stored", "record", "again"))
+        absent = dict.fromkeys(("versi", "conflict", "stored", "record", "again", "twin"))
         values = {field: values.get(field) for field in Mahasiswa._fields}
         context = absent | {"heading": heading, "action": action, "values": values, "alert": alert} | context
         return self.page("form.html", status, None, wrong=wrong or {}, **context)

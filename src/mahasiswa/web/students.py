@@ -22,7 +22,8 @@ async def new(request: Request, store: Store, pages: Pages) -> Response:
     if not (again or pages.list_query):
         return await pages.empty_add_form.respond(request.scope, request.limits.slots)
     stored = await store.reader(RECORD).get(request.query_params.get("nim", "")) if again else None
-    return pages.add_form({}, stored=stored, again=again)
+    latest = (await store.reader(RECORD).snapshot(0)).last if stored else None
+    return pages.add_form({}, stored=stored, again=again, latest=latest)
 
 
 async def edit(request: Request, store: Store, pages: Pages) -> Response:

@@ -121,7 +121,7 @@ async def test_a_role_that_owns_nothing_uses_the_whole_history(clerk: str, url: 
         await store.add(*SITI)
         with pytest.raises(TextsRemain, match=r"the owner of the table must run: VACUUM"):
             forget(PostgresURL(clerk), SITI.nim)
-        assert await store.reader(SEARCH).history("", None, 0, 10) == (0, [])
+        assert (await store.reader(SEARCH).history("", None, 0, 10))[:2] == (0, [])
     assert execute(url.conninfo, "SELECT days FROM mahasiswa_history_state") == [(7,)]
 
 
@@ -280,4 +280,4 @@ async def test_forgetting_says_if_an_older_transaction_keeps_the_texts(
         with pytest.raises(TextsRemain, match=rf"processes {other.info.backend_pid} .* run: VACUUM \(FULL\)"):
             forget(url, SITI.nim)
     assert await read_all(store) == []
-    assert await store.reader(SEARCH).history("", None, 0, 10) == (0, [])
+    assert (await store.reader(SEARCH).history("", None, 0, 10))[:2] == (0, [])

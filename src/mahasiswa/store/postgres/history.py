@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 from datetime import UTC
-from typing import Any
+from typing import Any, cast
 
-from mahasiswa.record import Mahasiswa, digest, digest_or_dash
+from mahasiswa.record import Mahasiswa, digest, digest_or_dash, near_nims
 from mahasiswa.store.errors import NotInHistory, UndoConflict
-from mahasiswa.store.history import UNDO_CONFLICTS_MAX, Batch, BatchKind, Conflict, Entry, HistoryPage
+from mahasiswa.store.history import UNDO_CONFLICTS_MAX, Batch, BatchKind, Conflict, Days, Entry, HistoryPage, ItemKind
 from mahasiswa.store.postgres import sql
 from mahasiswa.store.postgres.add_batcher import add_all
 from mahasiswa.store.postgres.pool import Connection
@@ -15,24 +15,36 @@ Row = Sequence[Any]
 
 
 async def last_item(db: Connection) -> Entry | Batch | None:
-    """Return the newest item of the history, or None if there is none."""
+    """Return the newest item of the history, or None if there is none. If it added a record, it has the record's twin."""
     rows = await _rows(db, sql.LAST_ITEM, 1, 0)
-    return _item(rows[0]) if rows else None
+    item = _item(rows[0]) if rows else None
+    if isinstance(item, Entry) and item.before is None and item.after and (nims := near_nims(item.after.nim)):
+        return item._replace(twin=await _record_of(db, sql.FIND, nims))
+    return item
 
 
-async def page(db: Connection, cari: str, batch: int | None, offset: int, limit: int) -> HistoryPage:
-    """Return items, or the entries of a batch. See the Store protocol."""
-    where, parameters = sql.where_has(cari)
-    if batch is None:
-        where = sql.where_item_has(where) if where else ""
-        ((total,),) = await _rows(db, sql.COUNT_ITEMS.format(where=where), *parameters)
-        rows = await _rows(db, sql.ITEMS.format(where=where), *parameters, limit, offset)
-        return HistoryPage(total, list(map(_item, rows)))
-    where = sql.where_entry_has(where) if where else ""
-    of_batch = (batch, batch, *parameters) if where else (batch,)
-    ((total,),) = await _rows(db, sql.COUNT_ENTRIES.format(where=where), *of_batch)
-    rows = await _rows(db, sql.ENTRIES.format(where=where), *of_batch, limit, offset)
-    return HistoryPage(total, list(map(_entry, rows)))
+async def items(
+    db: Connection, cari: str, offset: int, limit: int, *, kind: ItemKind | None, days: Days | None
+) -> HistoryPage:
+    """Return a page of the entries without a batch, and of the batches. See the Store protocol."""
+    found, words = sql.where_has(cari)
+    where = (sql.where_item_has(found) if found else "") + sql.IS_OF_KIND * bool(kind) + sql.IS_OF_DAYS * bool(days)
+    parameters = [*words, *([kind] if kind else ()), *(days or ())]
+    ((total,),) = await _rows(db, sql.COUNT_ITEMS.format(where=where), *parameters)
+    rows = await _rows(db, sql.ITEMS.format(where=where), *parameters, limit, offset)
+    return HistoryPage(total, list(map(_item, rows)), None, await last_item(db))
+
+
+async def entries(db: Connection, cari: str, batch: int, offset: int, limit: int) -> HistoryPage:
+    """Return a page of the entries of a batch. See the Store protocol."""
+    found, words = sql.where_has(cari)
+    where = sql.where_entry_has(found) if found else ""
+    parameters = [batch, batch, *words] if found else [batch]
+    ((total,),) = await _rows(db, sql.COUNT_ENTRIES.format(where=where), *parameters)
+    rows = await _rows(db, sql.ENTRIES.format(where=where), *parameters, limit, offset)
+    heads = await _rows(db, sql.HEAD, batch, 1, 0)
+    head = cast("Batch", _item(heads[0])) if heads else None
+    return HistoryPage(total, list(map(_entry, rows)), head, await last_item(db))
 
 
 async def start_batch(db: Connection, kind: BatchKind) -> None:
@@ -68,19 +80,22 @@ async def undo(db: Connection, entry_id: int, versi: str | None) -> None:
             raise UndoConflict([Conflict(entry, current)], 1)
 
 
-async def undo_batch(db: Connection, batch: int) -> None:
-    """Restore all records of a batch. See the Store protocol."""
+async def undo_batch(db: Connection, batch: int, *, only_unchanged: bool) -> None:
+    """Restore the records of a batch. See the Store protocol."""
     await db.execute(sql.LOCK_TABLE_AND_HISTORY)
-    if not await _rows(db, sql.IS_WHOLE_BATCH, batch):
+    kinds = await _rows(db, sql.WHOLE_BATCH_KIND, batch)
+    if not kinds:
         raise NotInHistory(str(batch))
-    if rows := await _rows(db, sql.CONFLICTS, batch, UNDO_CONFLICTS_MAX):
-        raise UndoConflict([Conflict(_entry(row[:7]), _record(row[7:10])) for row in rows], rows[0][10])
-    await start_batch(db, "undo")
+    is_divisible = kinds[0][0] != "nim"
+    if not (only_unchanged and is_divisible) and (rows := await _rows(db, sql.CONFLICTS, batch, UNDO_CONFLICTS_MAX)):
+        ((unchanged,),) = await _rows(db, sql.COUNT_UNCHANGED, batch) if is_divisible else [(0,)]
+        raise UndoConflict([Conflict(_entry(row[:7]), _record(row[7:10])) for row in rows], rows[0][10], unchanged)
+    await start_batch(db, "undo" if is_divisible else "nim")
     for statement in (sql.UNDO_ADDITIONS, sql.UNDO_EDITS, sql.UNDO_DELETIONS):
         await db.execute(statement, (batch,))
 
 
-async def _record_of(db: Connection, statement: str, nim: str) -> Mahasiswa | None:
+async def _record_of(db: Connection, statement: str, nim: str | Sequence[str]) -> Mahasiswa | None:
     rows = await _rows(db, statement, nim)
     return _record(rows[0]) if rows else None
 
@@ -90,10 +105,12 @@ async def _rows(db: Connection, statement: str, *parameters: object) -> list[tup
 
 
 def _item(row: Row) -> Entry | Batch:
-    number, moment, kind, rows, is_silent, *entry = row
+    number, moment, kind, rows, is_silent, old_nim, *entry = row
     if kind is None:
         return _entry(entry)
     only = _entry(entry) if entry[0] is not None else None
+    if kind == "nim" and only and only.after:
+        only = only._replace(before=only.after._replace(nim=old_nim)) if old_nim is not None else None
     return Batch(number, moment.astimezone(UTC), kind, rows, is_silent, only)
 
 

@@ -19,7 +19,7 @@ from mahasiswa.store import (
     folding,
     nearest,
 )
-from mahasiswa.store.history import HistoryPage
+from mahasiswa.store.history import Days, HistoryPage, ItemKind
 from mahasiswa.store.postgres import history, sql
 from mahasiswa.store.postgres.pool import Connection, Pool, begin, run, time_limit, translate
 from mahasiswa.work import Kind
@@ -122,10 +122,21 @@ class PostgresReader:
         except psycopg.Error as error:
             raise translate(error) from error
 
-    async def history(self, cari: str, batch: int | None, offset: int, limit: int) -> HistoryPage:
+    async def history(
+        self,
+        cari: str,
+        batch: int | None,
+        offset: int,
+        limit: int,
+        *,
+        kind: ItemKind | None = None,
+        days: Days | None = None,
+    ) -> HistoryPage:
         async def read(db: Connection) -> HistoryPage:
             await db.execute(begin(sql.BEGIN_READING, deadline))
-            return await history.page(db, cari, batch, offset, limit)
+            if batch is not None:
+                return await history.entries(db, cari, batch, offset, limit)
+            return await history.items(db, cari, offset, limit, kind=kind, days=days)
 
         deadline = self._pool.deadline()
         return await self._pool.read(self._kind, read, deadline)

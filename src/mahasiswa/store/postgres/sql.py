@@ -423,21 +423,31 @@ BATCH = "SELECT set_config('mahasiswa.batch', %s, true)"
 SILENT = "SELECT set_config('mahasiswa.silent', 'on', true)"
 
 # An item is an entry that belongs to no batch, or the head of a batch. Beside it stands its entry, also that of a batch
-# of one record. `where` is a condition on an item.
+# of one record. If a batch changed a nim, that is the addition, and the old nim stands beside it. `where` is a condition
+# on an item.
 COUNT_ITEMS = "SELECT count(*) FROM mahasiswa_history AS i WHERE batch IS NULL {where}"
 ITEMS = """
 SELECT i.id, i.moment, i.kind, i.rows, i.is_silent,
+  CASE WHEN i.kind = 'nim' THEN (SELECT nim FROM mahasiswa_history WHERE batch = i.id AND nama_after IS NULL LIMIT 1) END,
   e.id, e.moment, e.nim, e.nama_before, e.alamat_before, e.nama_after, e.alamat_after
 FROM (
   SELECT * FROM mahasiswa_history AS i WHERE batch IS NULL {where} ORDER BY id DESC LIMIT %s OFFSET %s
 ) AS i
 LEFT JOIN mahasiswa_history AS e ON e.id = CASE
   WHEN i.kind IS NULL THEN i.id
+  WHEN i.kind = 'nim' AND i.rows = 2 THEN (
+    SELECT id FROM mahasiswa_history WHERE batch = i.id AND nama_after IS NOT NULL LIMIT 1
+  )
   WHEN i.rows = 1 THEN (SELECT id FROM mahasiswa_history WHERE batch = i.id)
 END
 ORDER BY i.id DESC
 """
 LAST_ITEM = ITEMS.format(where="")
+HEAD = ITEMS.format(where="AND id = %s AND kind IS NOT NULL")
+IS_OF_KIND = """ AND coalesce(
+  kind, CASE WHEN nama_before IS NULL THEN 'add' WHEN nama_after IS NULL THEN 'delete' ELSE 'edit' END
+) = %s"""
+IS_OF_DAYS = " AND moment >= %s AND moment < %s"
 # A batch whose head was purged has entries for a while, which are not shown.
 IN_BATCH = "batch = (SELECT id FROM mahasiswa_history WHERE id = %s AND kind IS NOT NULL)"
 COLUMNS_OF_ENTRY = ("nim", "nama_before", "alamat_before", "nama_after", "alamat_after")
@@ -467,12 +477,14 @@ WHERE nim = %s AND nama_before IS NOT NULL ORDER BY id DESC LIMIT 20
 
 # An expired change may be purged by the triggers of its own undo, so it is not undone.
 NOT_EXPIRED = "moment >= (SELECT now() - make_interval(days => days) FROM mahasiswa_history_state)"
+# None for an entry of a changed nim, because that is two entries which can only be undone together.
 ENTRY = f"""
 SELECT id, moment, nim, nama_before, alamat_before, nama_after, alamat_after
-FROM mahasiswa_history WHERE id = %s AND batch IS NULL AND kind IS NULL AND {NOT_EXPIRED}
+FROM mahasiswa_history AS e WHERE id = %s AND kind IS NULL AND {NOT_EXPIRED}
+AND (batch IS NULL OR EXISTS (SELECT 1 FROM mahasiswa_history AS b WHERE b.id = e.batch AND b.kind <> 'nim'))
 """
-IS_WHOLE_BATCH = f"""
-SELECT 1 FROM mahasiswa_history AS b WHERE id = %s AND kind IS NOT NULL AND {NOT_EXPIRED}
+WHOLE_BATCH_KIND = f"""
+SELECT kind FROM mahasiswa_history AS b WHERE id = %s AND kind IS NOT NULL AND {NOT_EXPIRED}
 AND rows = (SELECT count(*) FROM mahasiswa_history WHERE batch = b.id)
 """
 # A purge of another process must not remove entries while a batch is undone.
@@ -486,14 +498,19 @@ AND (m.nama, m.alamat) IS DISTINCT FROM (h.nama_after, h.alamat_after)
 AND (m.nama, m.alamat) IS DISTINCT FROM (h.nama_before, h.alamat_before)
 ORDER BY h.nim LIMIT %s
 """
-# These assume that there are no conflicts and that no other transaction writes.
+COUNT_UNCHANGED = """
+SELECT count(*) FROM mahasiswa_history AS h LEFT JOIN mahasiswa AS m ON m.nim = h.nim
+WHERE h.batch = %s AND (m.nama, m.alamat) IS NOT DISTINCT FROM (h.nama_after, h.alamat_after)
+"""
+# These change only records that are as the batch left them. They assume that no other transaction writes.
 UNDO_ADDITIONS = """
-DELETE FROM mahasiswa AS m USING mahasiswa_history AS h WHERE h.batch = %s AND m.nim = h.nim AND h.nama_before IS NULL
+DELETE FROM mahasiswa AS m USING mahasiswa_history AS h
+WHERE h.batch = %s AND m.nim = h.nim AND h.nama_before IS NULL AND (m.nama, m.alamat) = (h.nama_after, h.alamat_after)
 """
 UNDO_EDITS = """
 UPDATE mahasiswa AS m SET nama = h.nama_before, alamat = h.alamat_before FROM mahasiswa_history AS h
 WHERE h.batch = %s AND m.nim = h.nim AND h.nama_before IS NOT NULL AND h.nama_after IS NOT NULL
-AND (m.nama, m.alamat) <> (h.nama_before, h.alamat_before)
+AND (m.nama, m.alamat) = (h.nama_after, h.alamat_after)
 """
 UNDO_DELETIONS = """
 INSERT INTO mahasiswa (nim, nama, alamat)

@@ -110,9 +110,9 @@ class PostgresStore:
 
         await self._write(IMPORT, change)
 
-    async def undo(self, item: int, *, is_batch: bool, versi: str | None = None) -> None:
+    async def undo(self, item: int, *, is_batch: bool, versi: str | None = None, only_unchanged: bool = False) -> None:
         if is_batch:
-            await self._write(IMPORT, lambda db: history.undo_batch(db, item))
+            await self._write(IMPORT, lambda db: history.undo_batch(db, item, only_unchanged=only_unchanged))
         else:
             await self._write(RECORD, lambda db: history.undo(db, item, versi))
 

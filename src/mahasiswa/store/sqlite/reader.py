@@ -27,7 +27,7 @@ from mahasiswa.store import (
     nearest,
 )
 from mahasiswa.store.errors import TookTooLong, Unavailable
-from mahasiswa.store.history import HistoryPage
+from mahasiswa.store.history import Days, HistoryPage, ItemKind
 from mahasiswa.store.sqlite import history, sql
 from mahasiswa.store.sqlite.connection import connect
 from mahasiswa.work import STEP_TIMEOUT_SECONDS, Kind, Slots
@@ -123,13 +123,21 @@ class SQLiteReader:
             finally:
                 cursor.close()  # the connection would go on to see this moment
 
-    async def history(self, cari: str, batch: int | None, offset: int, limit: int) -> HistoryPage:
+    async def history(
+        self,
+        cari: str,
+        batch: int | None,
+        offset: int,
+        limit: int,
+        *,
+        kind: ItemKind | None = None,
+        days: Days | None = None,
+    ) -> HistoryPage:
         where, bindings = sql.where_found(cari)
         bindings |= {"limit": limit, "offset": offset}
-        if batch is None:
-            return await self._read(lambda db: history.items(db, where, bindings))
-        bindings["batch"] = batch
-        return await self._read(lambda db: history.entries(db, where, bindings))
+        if batch is not None:
+            return await self._read(lambda db: history.entries(db, batch, where, bindings))
+        return await self._read(lambda db: history.items(db, kind, days, where, bindings))
 
     def close(self) -> None:
         """Wait for running steps, then close every connection."""

@@ -134,30 +134,47 @@ e.id, e.moment, CAST(e.nim AS BLOB), CAST(e.nama_before AS BLOB), CAST(e.alamat_
 CAST(e.nama_after AS BLOB), CAST(e.alamat_after AS BLOB)"""
 
 # An item is an entry without a batch, or the head of a batch; e is the entry, or the only entry of a batch of one. A batch
-# with rows but no entry is silent.
+# with rows but no entry is silent. If a batch changed a nim, e is the addition, and the old nim stands beside it.
 _ITEMS = f"""
 SELECT i.id, i.moment, i.kind, i.rows, i.kind IS NOT NULL AND NOT EXISTS (
   SELECT 1 FROM mahasiswa_history AS e WHERE e.batch = i.id
-), {_ENTRY_COLUMNS}
+), CASE WHEN i.kind = 'nim' THEN (
+  SELECT CAST(nim AS BLOB) FROM mahasiswa_history WHERE batch = i.id AND nama_after IS NULL LIMIT 1
+) END, {_ENTRY_COLUMNS}
 FROM mahasiswa_history AS i LEFT JOIN mahasiswa_history AS e ON e.id = CASE
   WHEN i.kind IS NULL THEN i.id
+  WHEN i.kind = 'nim' AND i.rows = 2 THEN (
+    SELECT id FROM mahasiswa_history WHERE batch = i.id AND nama_after IS NOT NULL LIMIT 1
+  )
   WHEN i.rows = 1 THEN (SELECT id FROM mahasiswa_history WHERE batch = i.id)
 END"""
 LAST_ITEM = f"{_ITEMS} WHERE i.batch IS NULL ORDER BY i.id DESC LIMIT 1"
+HEAD = f"{_ITEMS} WHERE i.id = :batch AND i.kind IS NOT NULL"
+_KIND = """coalesce(
+  i.kind, CASE WHEN i.nama_before IS NULL THEN 'add' WHEN i.nama_after IS NULL THEN 'delete' ELSE 'edit' END
+)"""
 
 
-def items(found: str) -> str:
-    """At most :limit items of the history from :offset on, newest first; `found` is a condition on an entry or ""."""
-    return f"{_ITEMS} WHERE {_items_where(found)} ORDER BY i.id DESC LIMIT :limit OFFSET :offset"
+def items(where: str) -> str:
+    """At most :limit items of the history from :offset on, newest first; `where` is from `items_where`."""
+    return f"{_ITEMS} WHERE {where} ORDER BY i.id DESC LIMIT :limit OFFSET :offset"
 
 
-def count_items(found: str) -> str:
+def count_items(where: str) -> str:
     """The number of all these items."""
-    return f"SELECT count(*) FROM mahasiswa_history AS i WHERE {_items_where(found)}"
+    return f"SELECT count(*) FROM mahasiswa_history AS i WHERE {where}"
 
 
-def _items_where(found: str) -> str:
-    return f"i.id IN (SELECT coalesce(batch, id) FROM ({_folded_entries('')}) {found})" if found else "i.batch IS NULL"
+def items_where(found: str, *, has_kind: bool, has_days: bool) -> str:
+    """A condition on an item; `found` is one on an entry, or "". It may be of :kind, and from :since until :until."""
+    conditions = ["i.batch IS NULL"]
+    if found:
+        conditions = [f"i.id IN (SELECT coalesce(batch, id) FROM ({_folded_entries('')}) {found})"]
+    if has_kind:
+        conditions.append(f"{_KIND} = :kind")
+    if has_days:
+        conditions.append("i.moment >= :since AND i.moment < :until")
+    return " AND ".join(conditions)
 
 
 def batch_entries(found: str) -> str:
@@ -197,11 +214,15 @@ _EXPIRED = (
     "moment < strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-' || (SELECT days FROM mahasiswa_history_state) || ' days')"
 )
 
-ENTRY_NIM = f"SELECT CAST(nim AS BLOB) FROM mahasiswa_history WHERE id = ? AND batch IS NULL AND kind IS NULL AND NOT {_EXPIRED}"
-# False for a silent batch, and for a batch that lacks an entry.
-IS_WHOLE_BATCH = f"""
-SELECT rows = (SELECT count(*) FROM mahasiswa_history AS e WHERE e.batch = b.id)
-FROM mahasiswa_history AS b WHERE id = ? AND kind IS NOT NULL AND NOT {_EXPIRED}
+# None for an entry of a changed nim, because that is two entries which can only be undone together.
+ENTRY_NIM = f"""
+SELECT CAST(nim AS BLOB) FROM mahasiswa_history AS e WHERE id = ? AND kind IS NULL AND NOT {_EXPIRED}
+AND (batch IS NULL OR EXISTS (SELECT 1 FROM mahasiswa_history AS b WHERE b.id = e.batch AND b.kind <> 'nim'))
+"""
+# None for a silent batch, and for a batch that lacks an entry.
+WHOLE_BATCH_KIND = f"""
+SELECT kind FROM mahasiswa_history AS b WHERE id = ? AND kind IS NOT NULL AND NOT {_EXPIRED}
+AND rows = (SELECT count(*) FROM mahasiswa_history AS e WHERE e.batch = b.id)
 """
 ENTRY_WHERE = "e.id = ?"
 BATCH_WHERE = "e.batch = ?"
@@ -219,21 +240,34 @@ def conflicts(where: str) -> str:
     """
 
 
-def restore(where: str) -> Sequence[str]:
-    """The statements that restore the records of entries. They overwrite later changes."""
+def count_unchanged(where: str) -> str:
+    """The number of entries whose record is as the change left it."""
+    return f"""
+    SELECT count(*) FROM mahasiswa_history AS e LEFT JOIN mahasiswa AS m ON m.nim = e.nim
+    WHERE {where} AND m.nama IS e.nama_after AND m.alamat IS e.alamat_after
+    """
+
+
+def restore(where: str, *, overwrite: bool) -> Sequence[str]:
+    """The statements that restore the records of entries, also those that have changed since if `overwrite` is true."""
+    unchanged = "" if overwrite else "AND m.nama = e.nama_after AND m.alamat = e.alamat_after"
+    deleted = "" if overwrite else "AND e.nama_after IS NULL"
     return (
         f"""
-        DELETE FROM mahasiswa
-        WHERE nim IN (SELECT e.nim FROM mahasiswa_history AS e WHERE {where} AND e.nama_before IS NULL)
+        DELETE FROM mahasiswa WHERE nim IN (
+          SELECT e.nim FROM mahasiswa_history AS e JOIN mahasiswa AS m ON m.nim = e.nim
+          WHERE {where} AND e.nama_before IS NULL {unchanged}
+        )
         """,
         f"""
-        UPDATE mahasiswa SET nama = e.nama_before, alamat = e.alamat_before FROM mahasiswa_history AS e
-        WHERE {where} AND e.nama_before IS NOT NULL AND e.nim = mahasiswa.nim
+        UPDATE mahasiswa AS m SET nama = e.nama_before, alamat = e.alamat_before FROM mahasiswa_history AS e
+        WHERE {where} AND e.nama_before IS NOT NULL AND e.nim = m.nim {unchanged}
         """,
         f"""
         INSERT INTO mahasiswa (nim, nama, alamat) SELECT e.nim, e.nama_before, e.alamat_before
         FROM mahasiswa_history AS e
-        WHERE {where} AND e.nama_before IS NOT NULL AND NOT EXISTS (SELECT 1 FROM mahasiswa AS m WHERE m.nim = e.nim)
+        WHERE {where} AND e.nama_before IS NOT NULL {deleted}
+        AND NOT EXISTS (SELECT 1 FROM mahasiswa AS m WHERE m.nim = e.nim)
         """,
     )
 
@@ -289,6 +323,9 @@ WHERE bytes_before < ? ORDER BY nim
 GET = "SELECT nim, nama, alamat FROM mahasiswa WHERE nim = ?"
 # As one array of JSON, because many statements could not be interrupted together.
 FIND = "SELECT nim, nama, alamat FROM json_each(?) CROSS JOIN mahasiswa ON nim = value"
+FIND_BYTES = """
+SELECT CAST(nim AS BLOB), CAST(nama AS BLOB), CAST(alamat AS BLOB) FROM json_each(?) CROSS JOIN mahasiswa ON nim = value
+"""
 
 
 def _translated(text: str, letters: str, others: str = "") -> str:

@@ -124,17 +124,16 @@ class SQLiteStore:
 
         await self._write_many(change)
 
-    async def undo(self, item: int, *, is_batch: bool, versi: str | None = None) -> None:
-        def undo_batch(db: apsw.Connection) -> None:
-            history.check_batch(db, item)
-            history.undo(db, sql.BATCH_WHERE, item)
-
+    async def undo(self, item: int, *, is_batch: bool, versi: str | None = None, only_unchanged: bool = False) -> None:
         def undo_entry(db: apsw.Connection) -> None:
             nim = history.nim_of(db, item)
             is_seen = versi is not None and versi == digest_or_dash(get(db, nim))
-            history.undo(db, sql.ENTRY_WHERE, item, is_seen=is_seen)
+            history.undo_entry(db, item, is_seen=is_seen)
 
-        await (self._write_many(undo_batch) if is_batch else self._write(undo_entry))
+        if is_batch:
+            await self._write_many(lambda db: history.undo_batch(db, item, only_unchanged=only_unchanged))
+        else:
+            await self._write(undo_entry)
 
     async def purge(self) -> None:
         await self._write(lambda db: _run(db, sql.BEGIN_PURGE))
