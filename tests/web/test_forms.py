@@ -1,7 +1,7 @@
 """Forms that are refused: the status, the message beside each wrong field, and that nothing is stored."""
 
 from pathlib import Path
-from typing import cast
+from typing import Self, cast
 from urllib.parse import parse_qsl, quote
 
 import httpx
@@ -14,7 +14,7 @@ from mahasiswa.settings import Settings
 from mahasiswa.store import Store, migrate
 from mahasiswa.store.errors import Unavailable
 from mahasiswa.web.app import create_app
-from mahasiswa.work import Limits
+from mahasiswa.work import Kind, Limits
 
 # The fixtures, which pytest finds by these names.
 __all__ = ["module_visitor", "two_records"]
@@ -178,6 +178,9 @@ class WithoutReads:
         self.add = store.add
         self.version = store.version
         self.version_now = store.version_now
+
+    def reader(self, _kind: Kind) -> Self:
+        return self
 
     async def get(self, nim: str) -> None:
         raise Unavailable(nim)
