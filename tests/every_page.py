@@ -143,6 +143,29 @@ def show_bulk_delete_preview(window: Window, site: Site) -> None:
     window.page.locator("summary").click()
 
 
+def show_checks(window: Window, site: Site) -> None:
+    """Show the check of the list with records of every suspicion."""
+    add_many(site, 40)
+    for record in [
+        ("00O1", "Nama 1", LONG[2]),
+        LONG,
+        (LONG[0][1:], *LONG[1:]),
+        ("0099", " Siti\u00a0 ", "Solo\u200b"),
+        ("0098", "SITI", "Solo"),
+    ]:
+        site.add(*record)
+    assert window.open("/mahasiswa/periksa") == 200
+    expect(window.page.get_by_role("heading", level=2)).to_have_count(5)
+
+
+def show_printout(window: Window, site: Site) -> None:
+    """Show a class list with all its empty columns."""
+    site.add(*LONG)
+    add_many(site, 3)
+    assert window.open(f"/mahasiswa/cetak?cari=0&judul={LONG[1][:200]}&kolom=99") == 200
+    expect(window.page.locator("th.blank")).to_have_count(31)
+
+
 def preview_deletion(window: Window, pasted: str) -> None:
     """Paste NIMs into the form of a bulk delete and press the button that shows its preview."""
     window.open("/mahasiswa/hapus")
@@ -299,6 +322,11 @@ PAGES: dict[str, Show] = {
     "preview": show_preview,
     "preview_of_nothing": show_preview_of_nothing,
     "preview_again": show_preview_again,
+    "recap": show("/mahasiswa/rekap", 200, SITI, LONG, ("-", "Ani", "Solo")),
+    "checks": show_checks,
+    "no_suspects": show("/mahasiswa/periksa", 200, SITI),
+    "printout": show_printout,
+    "bulk_delete_of_a_search": show("/mahasiswa/hapus?cari=s", 200, SITI, LONG),
     "bulk_delete_refused": show_bulk_delete_refused,
     "bulk_delete_preview": show_bulk_delete_preview,
     "changed": show_changed,

@@ -228,6 +228,7 @@ KINDS = {
     "delete": "Dihapus",
     "import": "Diimpor",
     "nim": "NIM diganti",
+    "tidy": "Dirapikan",
     "undo": "Dibatalkan",
     "restore": "Dipulihkan dari cadangan",
 }
@@ -252,6 +253,7 @@ UNDO_BATCH = {
     "delete": "Kembalikan {rows} data yang dihapus",
     "undo": "Ulangi perubahan ({rows} data)",
     "nim": "Batalkan penggantian NIM",
+    "tidy": "Batalkan perapian ({rows} data)",
     "restore": "Batalkan pemulihan ({rows} data)",
 }
 

@@ -19,7 +19,8 @@ RUN_AXE = """async () => {
   const {violations, incomplete, passes} = await axe.run(document, options);
   return {
     violations: violations.map(({id, nodes}) => id + ": " + nodes.map(node => node.html.slice(0, 80)).join(", ")),
-    undecided: incomplete.map(rule => rule.id),
+    // It cannot judge the text of a select, which stands on Bootstrap's picture of an arrow. COLOURS has selects too.
+    undecided: incomplete.filter(({nodes}) => !nodes.every(node => node.html.startsWith("<select"))).map(({id}) => id),
     passed: passes.map(rule => rule.id),
   };
 }"""
@@ -28,7 +29,7 @@ TOO_WIDE = """() => [...document.body.querySelectorAll("main, main *")].filter(e
   return left < 0 || right > innerWidth;
 }).map(element => element.outerHTML.slice(0, 80))"""
 COLOURS = """() => [...document.querySelectorAll(
-  "body, th, input:not([type=hidden], [type=checkbox], [type=radio])")].map(element => {
+  "body, th, select, input:not([type=hidden], [type=checkbox], [type=radio])")].map(element => {
   const {backgroundColor, color} = getComputedStyle(element);
   return [element.tagName, backgroundColor, color];
 })"""

@@ -37,6 +37,8 @@ PAGES: Mapping[str, Mapping[str, bytes]] = {
         "/mahasiswa/hapus?cari=nama+1&di=nama": b"Hapus 11 mahasiswa",
         "/mahasiswa/hapus?cari=%00": b"Lihat pratinjau",
     },
+    "/mahasiswa/rekap": {"/mahasiswa/rekap": b"/mahasiswa/hapus?cari=20&amp;di=nim"},
+    "/mahasiswa/periksa": {"/mahasiswa/periksa": b"Panjang NIM berbeda"},
     "/mahasiswa/cetak": {
         "/mahasiswa/cetak": b"Siti Aminah",
         "/mahasiswa/cetak?judul=Kelas+7A&kolom=2&tanpa=alamat&cari=20&di=nim": b"<h1>Kelas 7A</h1>",
@@ -130,9 +132,20 @@ def preview_ticked(site: Site) -> None:
     (form,) = [form for form in page.forms if form.submit == "Hapus yang dipilih"]
     ticks = [str(node.attributes["value"]) for node in page.tree.css("td [type=checkbox][form=pilih]")]
     assert len(ticks) == len(page.rows)
-    answer = site.post(form.target, [("nim", tick) for tick in ticks[:3]])
+    answer = site.post(form.target, [("nim[]", tick) for tick in ticks[:3]])
     assert (answer.status_code, "Hapus 3 mahasiswa" in answer.text) == (200, True)
     assert site.post(form.target).status_code == 400
+
+
+def tidy(site: Site) -> None:
+    """Tidy the spaces of a record by the button of the check, and take this back."""
+    nim = next(NIMS)
+    site.add(nim, " Ani  Sari", "Jl. Mawar\u00a0\u200bNo. 5 ")
+    (form,) = [form for form in site.page("/mahasiswa/periksa").forms if form.submit == "Rapikan semua"]
+    answer = site.submit(form)
+    assert (answer.status_code, answer.headers["location"]) == (302, "/mahasiswa/periksa")
+    assert site.list().row(nim).cells[1:4] == (nim, "Ani Sari", "Jl. Mawar No. 5")
+    assert not [form for form in site.page("/mahasiswa/periksa").forms if form.submit == "Rapikan semua"]
 
 
 def confirm_deletion(site: Site) -> None:
@@ -172,6 +185,7 @@ FORMS: Mapping[str, Callable[[Site], object]] = {
     "/mahasiswa/impor": preview_import,
     "/mahasiswa/impor/simpan": confirm_import,
     "/mahasiswa/hapus": preview_deletion,
+    "/mahasiswa/periksa": tidy,
     "/mahasiswa/hapus/pilihan": preview_ticked,
     "/mahasiswa/hapus/simpan": confirm_deletion,
     "/mahasiswa/riwayat/perubahan/:id": undo,

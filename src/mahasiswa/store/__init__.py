@@ -67,6 +67,12 @@ class Found(NamedTuple):
     last: Entry | Batch | None = None
 
 
+Suspicion = Literal["near", "twins", "spaces", "length", "capitals"]
+"""Why a record may be wrong: another nim is nearly the same, or another record has the same name and address; a text
+holds spaces or characters that cannot be seen; nearly all nims have another length; the name is in capitals, and most
+names are not."""
+
+
 class Reader(Protocol):
     """Reads of one kind of work, which has its own connections and its own queue.
 
@@ -104,6 +110,12 @@ class Reader(Protocol):
 
         Each finds a record, and the most similar one comes first. If `is_found`, only those that are very similar.
         """
+
+    async def prefixes(self, length: int, limit: int) -> Sequence[tuple[str, int]]:
+        """The beginnings of nims, folded and of that length, each with the number of its records; at most `limit`."""
+
+    async def suspects(self, suspicion: Suspicion, limit: int) -> Found:
+        """At most `limit` records that may be wrong, similar ones together, and the number of all of them."""
 
     def chunks(self, query: Query) -> AsyncGenerator[Sequence[Mahasiswa]]:
         """All records that a query finds at one moment. Do not wait for a client between chunks: a transaction is open."""

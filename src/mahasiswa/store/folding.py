@@ -94,6 +94,17 @@ def fold(text: str) -> str:
     return text.translate(_TABLE)
 
 
+# A line break, a tab or another kind of space.
+ODD_SPACES = "".join(space for space in map(chr, range(0x3001)) if space.isspace() and space != " ")
+UNSEEN = INVISIBLE + "\u00ad"
+_SEEN = str.maketrans(dict.fromkeys(UNSEEN, ""))
+
+
+def tidy(text: str) -> str:
+    """A text without spaces at its ends, with one space between words, and without characters that cannot be seen."""
+    return " ".join(text.translate(_SEEN).split())
+
+
 def words(cari: str) -> Sequence[str]:
     """The folded words of a search, each once; none if no record can be found."""
     if "\0" in cari:  # no record contains it

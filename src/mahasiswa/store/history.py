@@ -18,7 +18,7 @@ PURGE_ENTRIES = 100
 PURGE_SECONDS = 60
 """Minimum time between two purges that no other change has caused, because each is a new version of the list."""
 
-BatchKind = Literal["import", "delete", "undo", "restore", "nim"]
+BatchKind = Literal["import", "delete", "undo", "restore", "nim", "tidy"]
 ItemKind = Literal["add", "edit"] | BatchKind
 """The kind of an entry ("add", "edit", "delete") or of a batch."""
 

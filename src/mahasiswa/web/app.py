@@ -8,7 +8,7 @@ from starlette.types import ASGIApp
 
 from mahasiswa.settings import Settings
 from mahasiswa.store import Store
-from mahasiswa.web import bulk_delete, downloads, health, history, lists, students, transfers
+from mahasiswa.web import bulk_delete, checks, downloads, health, history, lists, students, transfers
 from mahasiswa.web.list_cache import ListCache
 from mahasiswa.web.metrics import Metrics
 from mahasiswa.web.middleware import Middleware
@@ -35,6 +35,8 @@ ROUTES: Mapping[str, Mapping[str, Handler]] = {
     "/mahasiswa/ekspor.xlsx": {"GET": downloads.export_xlsx},
     "/mahasiswa/ekspor.csv": {"GET": downloads.export_csv},
     "/mahasiswa/cetak": {"GET": lists.print_list},
+    "/mahasiswa/rekap": {"GET": checks.recap},
+    "/mahasiswa/periksa": {"GET": checks.check, "POST": checks.tidy_all},
     "/mahasiswa/hapus": {"GET": bulk_delete.choose, "POST": bulk_delete.preview},
     "/mahasiswa/hapus/pilihan": {"POST": bulk_delete.preview_ticked},
     "/mahasiswa/hapus/simpan": {"POST": bulk_delete.confirm},

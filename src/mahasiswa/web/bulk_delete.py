@@ -43,10 +43,10 @@ async def choose(request: Request, store: Store, pages: Pages) -> Response:
 
 async def preview_ticked(request: Request, store: Store, pages: Pages) -> Response:
     """POST /mahasiswa/hapus/pilihan: the preview of the rows that a person has ticked on a page of the list."""
-    form = await read_large_form(request, ("nim",), sheets.MAX_CONFIRMED_BYTES, "confirmation too large", IMPORT)
-    if not form["nim"]:
+    form = await read_large_form(request, ("nim[]",), sheets.MAX_CONFIRMED_BYTES, "confirmation too large", IMPORT)
+    if not form["nim[]"]:
         return pages.upload_form("hapus", wording.NO_ROWS_TICKED)
-    return await _preview_of_nims(request, store, pages, map(unquote, form["nim"]))
+    return await _preview_of_nims(request, store, pages, map(unquote, form["nim[]"]))
 
 
 async def preview(request: Request, store: Store, pages: Pages) -> Response:

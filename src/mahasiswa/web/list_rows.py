@@ -64,7 +64,7 @@ def row_of_page(prefix: str, list_query: str, *, is_ticked: bool) -> RowFormat:
     """
     query = escape(list_query)
     named = 'aria-describedby="m-{path}"'
-    tick = f'<input type="checkbox" form="pilih" name="nim" value="{{path}}" aria-label="{wording.TICK}" {named}>'
+    tick = f'<input type="checkbox" form="pilih" name="nim[]" value="{{path}}" aria-label="{wording.TICK}" {named}>'
     return RowFormat.of(
         f"<tr><td>{tick if is_ticked else ''}{{number}}</td>"
         '<td role="rowheader" id="m-{path}">{nim}</td><td>{nama}</td><td>{alamat}</td>'

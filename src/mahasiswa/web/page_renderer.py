@@ -62,6 +62,7 @@ class PageRenderer:
             "home": self.path("/") + HOME_QUERY,
             "edit_path": self.edit_path,
             "nim_path": self.nim_path,
+            "delete_path": self.delete_path,
             "nim_max_characters": NIM_MAX_CHARACTERS,
             "max_size": wording.size(sheets.UPLOAD_MAX_BYTES),
             "max_rows": sheets.UPLOAD_MAX_ROWS,
@@ -109,6 +110,10 @@ class PageRenderer:
     def nim_path(self, nim: str) -> str:
         """The address of the page that gives a record another nim."""
         return f"{self.prefix}/mahasiswa/nim/{quote(nim, safe='')}"
+
+    def delete_path(self, nim: str) -> str:
+        """The address that deletes a record."""
+        return f"{self.prefix}/mahasiswa/delete/{quote(nim, safe='')}"
 
     def error(
         self, problem: ProblemName, headers: Mapping[str, str] | None = None, *, text: str = "", limit: int = 0

@@ -16,6 +16,7 @@ from mahasiswa.store import (
     Found,
     Query,
     Snapshot,
+    Suspicion,
     folding,
     nearest,
 )
@@ -103,6 +104,14 @@ class PostgresReader:
         version = await self._version()
         deadline = self._pool.deadline()
         return await self._pool.read(self._kind, read, deadline)
+
+    async def prefixes(self, length: int, limit: int) -> Sequence[tuple[str, int]]:
+        rows = await self._pool.fetch(self._kind, sql.PREFIXES, length, limit)
+        return [(prefix, count) for prefix, count in rows]
+
+    async def suspects(self, suspicion: Suspicion, limit: int) -> Found:
+        rows = await self._pool.fetch(self._kind, sql.SUSPECTS[suspicion], limit)
+        return Found(rows[0][0] if rows else 0, _as_records(row[1:] for row in rows))
 
     async def chunks(self, query: Query) -> AsyncGenerator[Sequence[Mahasiswa]]:
         where, parameters = sql.where_has(query.cari, query.di)

@@ -22,6 +22,7 @@ from mahasiswa.store import (
     Found,
     Query,
     Snapshot,
+    Suspicion,
     Version,
     folding,
     nearest,
@@ -105,6 +106,17 @@ class SQLiteReader:
         if query.di == "nim" or not (words := folding.words(query.cari)):
             return []
         version = await self._version()
+        return await self._read(read)
+
+    async def prefixes(self, length: int, limit: int) -> Sequence[tuple[str, int]]:
+        bindings = {"length": length, "limit": limit}
+        return await self._read(lambda db: list(db.execute(sql.PREFIXES, bindings)))
+
+    async def suspects(self, suspicion: Suspicion, limit: int) -> Found:
+        def read(db: apsw.Connection) -> Found:
+            rows = fetch(db.execute(sql.SUSPECTS[suspicion], (limit,)))
+            return Found(int(rows[0][0]) if rows else 0, [Mahasiswa._make(row[1:]) for row in rows])
+
         return await self._read(read)
 
     async def chunks(self, query: Query) -> AsyncGenerator[Sequence[Mahasiswa]]:

@@ -1,11 +1,11 @@
 """The SQL of the SQLite engine. Only PRAGMAs, BEGIN, COMMIT, ROLLBACK and savepoints stand elsewhere."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, islice, zip_longest
 from typing import Literal
 
 from mahasiswa.record import NEAR_FROM, NEAR_TO, NIM_MAX_CHARACTERS, Field
-from mahasiswa.store import SLICE_RECORDS, Query, folding
+from mahasiswa.store import SLICE_RECORDS, Query, Suspicion, folding
 from mahasiswa.store.history import PURGE_ENTRIES, PURGE_SECONDS
 
 # --- Schema
@@ -47,7 +47,7 @@ CREATE TABLE mahasiswa_history (
   id INTEGER PRIMARY KEY AUTOINCREMENT,
   moment TEXT NOT NULL,
   batch INTEGER,
-  kind TEXT CHECK (kind IN ('import', 'delete', 'undo', 'restore', 'nim')),
+  kind TEXT CHECK (kind IN ('import', 'delete', 'undo', 'restore', 'nim', 'tidy')),
   rows INTEGER,
   nim TEXT,
   nama_before TEXT,
@@ -337,9 +337,10 @@ def _translated(text: str, letters: str, others: str = "") -> str:
 
 
 # As record.near_key. It reads every record: 100,000 take 0.05 s.
+_NEAR_KEY = f"ltrim({_translated('lower(nim)', NEAR_FROM, NEAR_TO)}, '0')"
 NEAR = f"""
 SELECT nim, nama, alamat FROM mahasiswa
-WHERE ltrim({_translated("lower(nim)", NEAR_FROM, NEAR_TO)}, '0') IN (SELECT value FROM json_each(?))
+WHERE {_NEAR_KEY} IN (SELECT value FROM json_each(?))
 LIMIT ?
 """
 LONGER_THAN = "SELECT EXISTS (SELECT 1 FROM mahasiswa ORDER BY nim LIMIT 1 OFFSET ?)"
@@ -437,6 +438,50 @@ def count_found(conditions: Iterable[str], di: Field | Literal[""]) -> str:
     """The number of records that each of these conditions finds. Each text is folded once."""
     return f"SELECT {', '.join(f'sum({found})' for found in conditions)} FROM ({_FOLDED_RECORDS[di]})"
 
+
+# The folded beginnings of nims, as a search of a nim finds them.
+PREFIXES = f"""
+SELECT prefix, count(*) FROM (SELECT substr(teks, 1, :length) AS prefix FROM ({_FOLDED_RECORDS["nim"]}))
+GROUP BY prefix ORDER BY prefix LIMIT :limit
+"""
+
+
+def _sharing(key: str) -> str:
+    """The nims of records that share this key with another one."""
+    return f"""
+    WITH keys AS MATERIALIZED (SELECT nim, {key} AS key FROM mahasiswa)
+    SELECT nim, key FROM keys WHERE key IN (SELECT key FROM keys WHERE key <> '' GROUP BY key HAVING count(*) > 1)"""
+
+
+# A text between characters U+0001 has such a space if one of these is in it. GLOB takes long, so it reads few texts.
+_IS_UNTIDY = f"""
+instr(t, char(1) || ' ') OR instr(t, ' ' || char(1)) OR instr(t, '  ') OR instr(t, char(9)) OR instr(t, char(10))
+OR instr(t, char(13)) OR (length(t) <> octet_length(t) AND t GLOB '*[{folding.ODD_SPACES}{folding.UNSEEN}]*')"""
+_IS_IN_CAPITALS = "nama = upper(nama) AND nama <> lower(nama)"
+_SUSPECTS: Mapping[Suspicion, str] = {
+    "near": _sharing(_NEAR_KEY),
+    "twins": _sharing("lower(trim(nama)) || char(10) || lower(trim(alamat))"),
+    "spaces": f"""
+    SELECT nim, '' AS key FROM (
+      SELECT nim, char(1) || nim || char(1) || nama || char(1) || alamat || char(1) AS t FROM mahasiswa LIMIT -1
+    ) WHERE {_IS_UNTIDY}""",
+    "length": """
+    SELECT nim, length(nim) AS key FROM mahasiswa WHERE length(nim) <> (
+      SELECT length FROM (SELECT length(nim) AS length, count(*) AS shared FROM mahasiswa GROUP BY length(nim))
+      WHERE shared * 10 >= (SELECT count(*) FROM mahasiswa) * 9
+    )""",
+    "capitals": f"""
+    SELECT nim, '' AS key FROM mahasiswa WHERE {_IS_IN_CAPITALS}
+    AND (SELECT count(*) FROM mahasiswa WHERE {_IS_IN_CAPITALS}) * 2 < (SELECT count(*) FROM mahasiswa)""",
+}
+SUSPECTS = {
+    suspicion: f"""
+    WITH found AS MATERIALIZED ({found})
+    SELECT (SELECT count(*) FROM found), nim, nama, alamat
+    FROM (SELECT nim, key FROM found ORDER BY key, nim LIMIT ?) CROSS JOIN mahasiswa USING (nim) ORDER BY key, nim
+    """
+    for suspicion, found in _SUSPECTS.items()
+}
 
 # The words of the newest 100,000 names and 20,000 addresses, the most frequent first. Each bound keeps the time below
 # 0.3 s.

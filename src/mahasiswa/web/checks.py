@@ -1,0 +1,67 @@
+"""Handlers that look at the whole list: the recap of NIMs, and the check for records that may be wrong."""
+
+from typing import get_args
+
+from starlette.responses import Response
+
+from mahasiswa.record import Write, digest
+from mahasiswa.store import Found, Store, Suspicion
+from mahasiswa.store.errors import Changed, Unavailable, Uncertain
+from mahasiswa.store.folding import tidy
+from mahasiswa.web.failures import problem_of_failed_write
+from mahasiswa.web.list_rows import size_of
+from mahasiswa.web.pages import Pages
+from mahasiswa.web.request import Request
+from mahasiswa.web.responses import rendered_in_thread
+from mahasiswa.work import SEARCH, Busy
+
+PREFIX_LENGTHS = (2, 4)
+"""Characters of a NIM that a recap counts by: usually those of the year, and those of the year and a programme."""
+
+PREFIXES_MAX = 500
+"""Maximum beginnings of NIMs of one length that a recap shows."""
+
+SUSPECTS_MAX = 50
+"""Maximum records that a check shows for each suspicion."""
+
+TIDIED_MAX = 1000
+"""Maximum records that are tidied at once, so that long texts cannot fill the memory."""
+
+
+async def recap(request: Request, store: Store, pages: Pages) -> Response:
+    """GET /mahasiswa/rekap: the number of records by the first characters of the NIM."""
+
+    async def read() -> Response:
+        reader = store.reader(SEARCH)
+        counts = {length: await reader.prefixes(length, PREFIXES_MAX + 1) for length in PREFIX_LENGTHS}
+        return pages.recap(counts, PREFIXES_MAX)
+
+    return await request.while_connected(read())
+
+
+async def check(request: Request, store: Store, pages: Pages, *, was_changed: bool = False) -> Response:
+    """GET /mahasiswa/periksa: records that may be wrong. Nothing is refused because of it (specification 7.1)."""
+
+    async def read() -> dict[Suspicion, Found]:
+        found: dict[Suspicion, Found] = {}
+        for suspicion in get_args(Suspicion):
+            found[suspicion] = await store.reader(SEARCH).suspects(suspicion, SUSPECTS_MAX)
+            request.count_answer(size_of(found[suspicion].records))
+        return found
+
+    found = await request.while_connected(read())
+    return await rendered_in_thread(request, SEARCH, lambda: pages.check(found, TIDIED_MAX, was_changed=was_changed))
+
+
+async def tidy_all(request: Request, store: Store, pages: Pages) -> Response:
+    """POST /mahasiswa/periksa: remove needless spaces from names and addresses, as one batch. A body is not read."""
+    found = await store.reader(SEARCH).suspects("spaces", TIDIED_MAX)
+    request.count_answer(size_of(found.records))
+    tidied = [(record, record._replace(nama=tidy(record.nama), alamat=tidy(record.alamat))) for record in found.records]
+    try:
+        await store.write_all("tidy", [Write(new, digest(old)) for old, new in tidied if new != old])
+    except Changed:
+        return await check(request, store, pages, was_changed=True)
+    except (Unavailable, Uncertain, Busy) as error:
+        return pages.error(problem_of_failed_write(error))
+    return pages.to_check
