@@ -88,6 +88,7 @@ def show_preview(window: Window, site: Site) -> None:
     site.add(*LONG)
     site.add("3", "Citra", "Klaten")
     site.add("77", "Zainab", "Klaten")
+    site.add("088", "Gita", "Klaten")
     choose(
         window,
         table(
@@ -99,6 +100,7 @@ def show_preview(window: Window, site: Site) -> None:
             ("3", "Citra", "Klaten"),
             ("TAMU", "Eko", "Solo"),
             ("2.207", "Siti", "Solo"),
+            ("88", "Gita", LONG[2]),
             ("Total", "", "9"),
         ),
     )
@@ -107,6 +109,12 @@ def show_preview(window: Window, site: Site) -> None:
     expect(window.page.locator("#sisa td").first).to_be_visible()
     for summary in window.page.locator("summary").all():
         summary.click()
+
+
+def show_preview_without_addresses(window: Window, _site: Site) -> None:
+    """Show an import preview of a file that lacks a column, with the choice of columns."""
+    choose(window, "NIM;Nama;Telepon\n1;Ani;0812\n2;Budi;0813\n")
+    expect(window.page.get_by_role("button", name="Isi semua dengan")).to_be_visible()
 
 
 def show_preview_of_nothing(window: Window, site: Site) -> None:
@@ -137,9 +145,9 @@ def show_bulk_delete_preview(window: Window, site: Site) -> None:
     site.add(*SITI)
     site.add(*LONG)
     add_many(site, 12)
-    preview_deletion(
-        window, "\n".join([SITI[0], LONG[0], "x" * 255, "1E+15", *(f"{number:04}" for number in range(12))])
-    )
+    rows = [SITI[:2], LONG[:2], ("x" * 255, "Eko"), ("1E+15", ""), *((f"{number:04}", "") for number in range(12))]
+    rows[1] = (LONG[0], LONG[1] + "y")
+    preview_deletion(window, "NIM\tNama\n" + "\n".join("\t".join(row) for row in rows))
     window.page.locator("summary").click()
 
 
@@ -321,6 +329,7 @@ PAGES: dict[str, Show] = {
     "import_refused": show_import_refused,
     "preview": show_preview,
     "preview_of_nothing": show_preview_of_nothing,
+    "preview_without_addresses": show_preview_without_addresses,
     "preview_again": show_preview_again,
     "recap": show("/mahasiswa/rekap", 200, SITI, LONG, ("-", "Ani", "Solo")),
     "checks": show_checks,
