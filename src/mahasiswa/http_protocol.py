@@ -7,12 +7,14 @@ the request that runs.
 import asyncio
 import logging
 import math
+import re
 from collections import deque
 from typing import TYPE_CHECKING, Any, cast
 
 import httptools
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
+from mahasiswa.pace import Pace
 from mahasiswa.work import Busy
 
 if TYPE_CHECKING:
@@ -22,8 +24,8 @@ if TYPE_CHECKING:
 HEAD_TIMEOUT_SECONDS = 10.0
 """Maximum time for the head of a request, counted from the connection or from the end of the last response."""
 
-WRITE_TIMEOUT_SECONDS, WRITE_MIN_BYTES = 30.0, 120 * 1024
-"""Maximum time in which a client takes WRITE_MIN_BYTES of a response, or a single byte of a response that is shared."""
+WRITE_TIMEOUT_SECONDS = 30.0
+"""Maximum time without a byte of a response that the client takes, and with fewer bytes than pace.py demands."""
 
 DRAIN_TIMEOUT_SECONDS = 30.0
 """Maximum time to ignore input after the last response. If the connection were closed at once, a reset could take the
@@ -34,6 +36,7 @@ CHECK_SECONDS = 1.0
 
 HEAD_MAX_BYTES = 64 * 1024
 HEAD_MAX_HEADERS = 100
+head_end = re.compile(rb"\n\r?\n")  # the parser refuses line feeds alone
 
 KEPT_MAX_BYTES = 64 * 1024
 """A connection that keeps more than this is not read. The last read before that may have been 256 KB."""
@@ -47,8 +50,6 @@ FRAMING_MAX_BYTES = 64 * 1024
 SHARED = "mahasiswa.shared"
 """The key in a scope's extensions of the body that several clients share, if the response is such a one."""
 
-BARE_RESPONSE = b"content-length: 0\r\nconnection: close\r\n\r\n"
-
 log = logging.getLogger(__name__)
 
 waiting: "deque[HttpProtocol]" = deque()
@@ -59,17 +60,18 @@ class HttpProtocol(HttpToolsProtocol):
     """A connection. It waits for a head (`in_head`), or runs one request, or has ended and ignores its input.
 
     `kept` has the bytes that were not parsed yet. `body_left` is the length of the rest of the body, infinite if it is
-    chunked; `wants_body` says that the application waits for it.
+    chunked; `wants_body` says that the application waits for it. `written` is the length of the response so far.
     """
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         transport.set_write_buffer_limits(0)  # so writing is paused exactly while a byte is unsent
         self.flow.resume_reading = self.want_body  # type: ignore[method-assign] # called by the application's receive()
-        self.write, self.is_closing = transport.write, transport.is_closing  # for the cycle, as close()
+        self.is_closing = transport.is_closing  # for the cycle, as write() and close()
         self.middleware = cast("Middleware", self.config.loaded_app)
         self.kept = bytearray()
         self.held_bytes = self.framing_bytes = 0
+        self.pace: Pace | None = None
         self.body_left = 0.0
         self.wants_body = self.is_ended = self.is_waiting = False
         self.extensions: dict[str, Any] = {}
@@ -78,8 +80,8 @@ class HttpProtocol(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.timer.cancel()
-        self.release_shared()
-        self.extensions.pop(SHARED, None)  # before the garbage collector finds this connection
+        # Release the response before the garbage collector finds this connection.
+        self.middleware.limits.shared_answers.release(self.extensions.pop(SHARED, None), self.transport.abort)
         self.close()
         super().connection_lost(exc)
 
@@ -91,52 +93,43 @@ class HttpProtocol(HttpToolsProtocol):
 
     def pause_writing(self) -> None:
         super().pause_writing()
-        self.unsent_bytes, self.unsent_since = self.transport.get_write_buffer_size(), self.loop.time()
+        self.pace = self.pace or Pace(WRITE_TIMEOUT_SECONDS)
         if SHARED in self.extensions:
-            self.middleware.limits.shared_answers.hold(self.extensions[SHARED], self.abort)
+            self.middleware.limits.shared_answers.hold(self.extensions[SHARED], self.transport.abort)
 
     def resume_writing(self) -> None:
         super().resume_writing()
-        self.release_shared()
+        self.middleware.limits.shared_answers.release(self.extensions.get(SHARED), self.transport.abort)
         self.on_response_complete()
-
-    def release_shared(self) -> None:
-        """Stop to count a response that is shared, because the client has taken it or is gone."""
-        if SHARED in self.extensions:
-            self.middleware.limits.shared_answers.release(self.extensions[SHARED], self.abort)
-
-    def abort(self) -> None:
-        """Cut the client off, because others need the room of its response."""
-        log.warning("an answer was cut off: its client was the slowest one, and the list has changed since")
-        self.transport.abort()
 
     def on_response_complete(self) -> None:
         """Wait for the next request if the client has taken the whole response to this one."""
-        is_answered = self.cycle is None or self.cycle.response_complete
-        if is_answered and not self.flow.write_paused:
+        if (self.cycle is None or self.cycle.response_complete) and not self.flow.write_paused:
             self.extensions.pop(SHARED, None)  # which an idle connection must not keep in memory
             if not self.is_ended:
                 self.await_head()
 
     def check_deadlines(self) -> None:
         """Close a connection whose client is too slow. While a response is unsent, no head is waited for."""
-        now = self.loop.time()
         if self.flow.write_paused:
-            unsent = self.transport.get_write_buffer_size()
-            if self.unsent_bytes - unsent >= (1 if SHARED in self.extensions else WRITE_MIN_BYTES):
-                self.unsent_bytes, self.unsent_since = unsent, now
-            elif now > self.unsent_since + WRITE_TIMEOUT_SECONDS:
+            taken = self.written - self.transport.get_write_buffer_size()
+            if self.pace and self.pace.is_too_slow(taken, has_minimum=SHARED not in self.extensions):
                 self.transport.abort()
-        elif now > self.deadline:
+        elif self.loop.time() > self.deadline:
             self.transport.close()
         if self.wants_body:
             self.cycle.message_event.set()  # an empty message, so that the handler checks the deadline of the body
         self.timer = self.loop.call_later(CHECK_SECONDS, self.check_deadlines)
 
+    def write(self, data: bytes) -> None:
+        """Write a part of the response of the cycle."""
+        self.written += len(data)
+        self.transport.write(data)
+
     def await_head(self) -> None:
-        """Begin to count the time and the bytes of the next head."""
+        """Begin to count the time of the next head."""
         self.in_head = True
-        self.head_bytes = 0
+        self.written, self.pace = 0, None
         self.deadline = self.loop.time() + HEAD_TIMEOUT_SECONDS
         self.parse_soon()
 
@@ -165,33 +158,26 @@ class HttpProtocol(HttpToolsProtocol):
                 self.loop.call_soon(parse_next)
 
     def parse_kept(self) -> None:
-        """Parse a head and the first piece of its body, or the next piece.
-
-        A form is complete then. It must not wait behind a thousand connections that sent more than that.
-        """
-        while (count := self.parsable_bytes()) > 0:
-            self.parse(count)
-            if not (self.head_bytes or self.wants_body):  # head_bytes counts the empty lines before a head
-                break
-        if self.head_bytes >= HEAD_MAX_BYTES:
-            self.refuse(431 if self.headers else 414)
-        self.count_held()
-
-    def parsable_bytes(self) -> int:
-        """How many of the kept bytes the parser may get now."""
+        """Parse a head with the first piece of its body, so that no form waits behind long ones, or the next piece."""
         if self.in_head:
-            end = self.kept.find(b"\r\n\r\n")
-            # Without an end, keep three bytes, because they may be its beginning.
-            return min(len(self.kept) - 3 if end < 0 else end + 4, HEAD_MAX_BYTES - self.head_bytes)
-        return int(min(len(self.kept), PIECE_BYTES, self.body_left)) if self.wants_body else 0
+            if self.kept.startswith((b"\r", b"\n")):  # empty lines before the head
+                self.kept = self.kept.lstrip(b"\r\n")
+            if self.kept and not self.kept[:1].isalpha():  # TLS, for example
+                self.refuse(400)
+            elif end := head_end.search(self.kept, 0, HEAD_MAX_BYTES):
+                self.parse(end.end())
+                self.parse_soon()  # if it was no head: the preface of HTTP/2
+            elif len(self.kept) >= HEAD_MAX_BYTES:
+                self.refuse(414 if self.kept.find(b"\n", 0, HEAD_MAX_BYTES) < 0 else 431)
+        if self.wants_body and self.kept:
+            self.parse(int(min(len(self.kept), PIECE_BYTES, self.body_left)))
+        self.count_held()
 
     def parse(self, count: int) -> None:
         """Feed the parser, whose callbacks begin a request or give it a part of its body."""
         piece = bytes(self.kept[:count])
         del self.kept[:count]
-        if self.in_head:
-            self.head_bytes += count
-        else:
+        if not self.in_head:
             self.wants_body = False
             self.body_left -= count
             self.cycle.message_event.set()  # also if the piece has no content, so that the application asks again
@@ -200,7 +186,7 @@ class HttpProtocol(HttpToolsProtocol):
         except httptools.HttpParserUpgrade:
             pass  # no other protocol is spoken, so HTTP/1.1 goes on
         except httptools.HttpParserInvalidMethodError:
-            self.refuse(405 if piece.lstrip(b"\r\n")[:1].isalpha() else 400)
+            self.refuse(405)
         except httptools.HttpParserCallbackError as error:
             # Too many headers, or a target that is no URL, is not ASCII, or has no path. Anything else is a bug.
             if not isinstance(error.__context__, (ValueError, httptools.HttpParserError, AttributeError)):
@@ -214,8 +200,8 @@ class HttpProtocol(HttpToolsProtocol):
                 self.refuse(400)
 
     def count_held(self) -> None:
-        """Count the bytes of requests in memory in the budget of bodies, and stop reading if they are many."""
-        held = len(self.kept) + self.head_bytes
+        """Count the kept bytes in the budget of bodies, and stop reading if they are many."""
+        held = len(self.kept)
         if held != self.held_bytes:
             try:
                 self.middleware.limits.bodies.keep(held - self.held_bytes, is_body=self.body_left > 0)
@@ -223,15 +209,10 @@ class HttpProtocol(HttpToolsProtocol):
             except Busy as busy:
                 log.warning("busy: %s", busy)
                 self.transport.abort()
-        if len(self.kept) > KEPT_MAX_BYTES:
+        if held > KEPT_MAX_BYTES:
             self.transport.pause_reading()
         else:
             self.transport.resume_reading()
-
-    def on_message_begin(self) -> None:
-        if not self.in_head:  # after a chunked request
-            raise ValueError
-        super().on_message_begin()
 
     def on_header(self, name: bytes, value: bytes) -> None:
         if self.in_head:  # trailers are dropped
@@ -241,7 +222,7 @@ class HttpProtocol(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         self.scope["method"] = self.parser.get_method().decode("ascii")
-        if self.scope["method"] == "CONNECT":
+        if self.scope["method"] == "CONNECT" or not self.in_head:  # or a request after a chunked one
             raise ValueError
         headers = dict(self.headers)
         self.body_left = math.inf if b"transfer-encoding" in headers else int(headers.get(b"content-length", 0))
@@ -256,9 +237,7 @@ class HttpProtocol(HttpToolsProtocol):
             self.cycle.keep_alive = False
             # Parse the first piece also if the application does not ask for it.
             self.wants_body = self.body_left > 0 and not self.expect_100_continue
-        self.in_head = False
-        self.head_bytes = 0
-        self.deadline = math.inf
+        self.in_head, self.deadline = False, math.inf
 
     def on_message_complete(self) -> None:
         self.body_left = 0
@@ -274,7 +253,6 @@ class HttpProtocol(HttpToolsProtocol):
         self.is_ended = True
         self.deadline = self.loop.time() + DRAIN_TIMEOUT_SECONDS
         self.kept.clear()
-        self.head_bytes = 0
         self.count_held()
         if not self.is_closing():
             self.transport.write_eof()
@@ -290,7 +268,7 @@ class HttpProtocol(HttpToolsProtocol):
         if self.in_head or not self.cycle.response_started:
             log.warning("a request that is not valid HTTP/1.1, or too large, was refused: %d", status)
             allow = b"allow: GET, HEAD, POST\r\n" if status == 405 else b""
-            self.transport.write(STATUS_LINE[status] + allow + BARE_RESPONSE)
+            self.transport.write(STATUS_LINE[status] + allow + b"content-length: 0\r\nconnection: close\r\n\r\n")
         self.close()
 
     def list_page_now(self) -> "CachedResponse | None":
@@ -311,6 +289,7 @@ class HttpProtocol(HttpToolsProtocol):
         date = b"".join([b"%b: %b\r\n" % header for header in self.server_state.default_headers])
         head = STATUS_LINE[page.status_code] + date + page.head
         self.extensions = {SHARED: page.body}
+        self.written = len(page.body)
         self.transport.writelines((head, page.body) if self.scope["method"] == "GET" else (head,))
         self.on_response_complete()
 

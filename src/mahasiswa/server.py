@@ -42,6 +42,9 @@ A list of 3 MB is sent 20% faster with this buffer, because it stays in the proc
 NOTIFY_SOCKET = "NOTIFY_SOCKET"
 """systemd's variable with the socket of Type=notify. Without systemd it is not set."""
 
+UNSENT_MAX_BYTES = 64 * 1024
+"""Maximum bytes that the kernel takes before it can send them. So a worker sees how fast a slow client reads."""
+
 log = logging.getLogger(__name__)
 
 
@@ -166,6 +169,8 @@ def _bind(host: str, port: int) -> socket.socket:
         if host == "::":
             listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES)
+        if hasattr(socket, "TCP_NOTSENT_LOWAT"):
+            listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, UNSENT_MAX_BYTES)
         listener.bind((host, port))
     except OSError as error:
         raise CannotStart(f"cannot listen on {host} port {port}: {error.strerror}") from error

@@ -5,6 +5,7 @@ only place with these limits; docs/operations.md shows it.
 """
 
 import asyncio
+import logging
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -42,6 +43,8 @@ SENT_FILES_MAX, SENT_FILES_MAX_BYTES = 32, 1024 * 1024 * 1024
 """Maximum number and size of the temporary files that are being sent."""
 
 T = TypeVar("T")
+
+log = logging.getLogger(__name__)
 
 
 class Kind(NamedTuple):
@@ -263,12 +266,16 @@ class SharedAnswers:
         self._held.setdefault(id(body), (body, set()))[1].add(cut_off)
         while len(self._held) > 1 and sum(len(held) for held, _ in self._held.values()) > SHARED_ANSWERS_MAX_BYTES:
             _, clients = self._held.pop(next(iter(self._held)))
+            log.warning(
+                "an answer was cut off: slow clients hold too many versions of the list; the oldest one had %d",
+                len(clients),
+            )
             for cut_off_oldest in clients:
                 cut_off_oldest()
 
-    def release(self, body: bytes, cut_off: Callable[[], None]) -> None:
-        """Forget that this client holds the body."""
-        _, clients = self._held.get(id(body), (body, set()))
+    def release(self, body: bytes | None, cut_off: Callable[[], None]) -> None:
+        """Forget that this client holds the body, if it does."""
+        _, clients = self._held.get(id(body), (b"", set()))
         clients.discard(cut_off)
         if not clients:
             self._held.pop(id(body), None)

@@ -94,7 +94,7 @@ CORPUS: Mapping[str, tuple[bytes, list[int]]] = {
     "PUT": (b"PUT /mahasiswa/add HTTP/1.1\r\n" + HOST + END, [405]),
     "an unknown method": (b"FOO / HTTP/1.1\r\n" + HOST + END, [405]),
     "a method in small letters": (b"get / HTTP/1.1\r\n" + HOST + END, [405]),
-    "a method of 70 KB": (b"A" * 70_000 + b" / HTTP/1.1\r\n" + HOST + END, [405]),
+    "a method of 70 KB": (b"A" * 70_000 + b" / HTTP/1.1\r\n" + HOST + END, [414]),
     "HTTP/0.9": (b"GET /\r\n\r\n", [400]),
     "HTTP/1.2": (b"GET / HTTP/1.2\r\n" + HOST + END, [400]),
     "HTTP/2.0": (b"GET / HTTP/2.0\r\n" + HOST + END, [400]),

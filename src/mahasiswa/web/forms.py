@@ -1,6 +1,5 @@
 """Reads the body of a form post: counts its bytes, sets deadlines, and decodes its fields without changing them."""
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, NamedTuple
 from urllib.parse import unquote_to_bytes
@@ -8,6 +7,7 @@ from urllib.parse import unquote_to_bytes
 from starlette.requests import ClientDisconnect
 from starlette.types import Message, Receive
 
+from mahasiswa.pace import Pace
 from mahasiswa.web.request import Request
 from mahasiswa.wording import ProblemName
 from mahasiswa.work import Kind
@@ -15,10 +15,7 @@ from mahasiswa.work import Kind
 FORM_MAX_BYTES = 64 * 1024
 
 BODY_TIMEOUT_SECONDS = 10.0
-"""Maximum time without a byte of a body, and for the whole body. The second limit grows by a second for each
-BODY_MIN_BYTES_PER_SECOND that arrived. So a body of any size is refused if it is slower than that on average."""
-
-BODY_MIN_BYTES_PER_SECOND = 4 * 1024
+"""Maximum time without a byte of a body, and with fewer bytes than pace.py demands."""
 
 MAX_FIELDS = 1000
 """Maximum number of fields of a form. A preview has 100 rows to repair with six fields each, and as many ticks."""
@@ -137,20 +134,16 @@ def bounded_receive(
     """
     if (_content_length(request) or 0) > max_bytes:
         raise BodyRefused(too_large, limit)
-    began = waiting_since = time.monotonic()
-    received = 0
+    pace, received = Pace(BODY_TIMEOUT_SECONDS), 0
 
     async def receive() -> Message:
-        nonlocal received, waiting_since
+        nonlocal received
         message = await request.receive()
-        now = time.monotonic()
         new = len(message.get("body", b""))
-        average = began + received / BODY_MIN_BYTES_PER_SECOND
-        if now > min(waiting_since, average) + BODY_TIMEOUT_SECONDS:
+        received += new
+        if pace.is_too_slow(received):
             raise BodyRefused("too slow")
         if new:
-            waiting_since = now
-            received += new
             if received > max_bytes:
                 raise BodyRefused(too_large, limit)
             count(new)

@@ -1,0 +1,23 @@
+"""Notices clients that send a body, or take a response, too slowly."""
+
+import time
+
+MIN_BYTES_PER_SECOND = 4 * 1024
+"""Minimum average speed of a client, after the timeout of what it does."""
+
+
+class Pace:
+    """The speed of one client since now. It may be silent for `timeout_seconds`, and as long slower than the minimum."""
+
+    def __init__(self, timeout_seconds: float) -> None:
+        self._timeout_seconds = timeout_seconds
+        self._began = self._moved = time.monotonic()
+        self._total = 0
+
+    def is_too_slow(self, total: int, *, has_minimum: bool = True) -> bool:
+        """Whether the client is too slow if it has sent or taken `total` bytes by now."""
+        now = time.monotonic()
+        if total > self._total:
+            self._total, self._moved = total, now
+        expected = self._began + total / MIN_BYTES_PER_SECOND if has_minimum else now
+        return now > min(self._moved, expected) + self._timeout_seconds
