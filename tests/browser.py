@@ -18,7 +18,7 @@ from typing import Any, Literal, Protocol
 from urllib.parse import urlsplit
 
 import pytest
-from harness import Service, Site
+from harness import Service
 from playwright.sync_api import (
     Browser,
     BrowserContext,
@@ -230,21 +230,12 @@ def install_node_modules(request: pytest.FixtureRequest) -> Path:
     return _installed(npm, request.config.cache.mkdir("npm"))
 
 
-@pytest.fixture(name="site")
-def empty_site(service: Service) -> Iterator[Site]:
-    """Visit the module's service by HTTP, starting with an empty list."""
+@pytest.fixture(name="open_window")
+def window_opener(request: pytest.FixtureRequest, chromium: Browser, service: Service) -> Iterator[OpenWindow]:
+    """Empty the list, and return a function that opens windows. No console of a window may report a problem."""
     with service.site() as site:
         for nim in site.list().nims:
             site.delete(nim)
-        yield site
-
-
-@pytest.fixture(name="open_window")
-def window_opener(
-    request: pytest.FixtureRequest, chromium: Browser, service: Service, site: Site
-) -> Iterator[OpenWindow]:
-    """Return a function that opens windows. The test fails if the console of a window reports a problem."""
-    assert site, "requested because it empties the list"
     with ExitStack() as stack:
         windows: list[Window] = []
 

@@ -6,29 +6,22 @@ from collections.abc import Iterator
 
 import httpx
 import pytest
-from harness import URL_ENCODED, Page, Service, Site
+from harness import URL_ENCODED, Page, Site
 
 KEPT = [("0001", "Siti", "Solo"), ("20/2", "Budi", "Bantul")]
 ADD = "/mahasiswa/add"
 
 
-@pytest.fixture(scope="module", name="visitor")
-def module_visitor(service: Service) -> Iterator[Site]:
-    """Visit the module's service."""
-    with service.site() as site:
-        yield site
-
-
 @pytest.fixture(name="site")
-def two_records(visitor: Site) -> Iterator[Site]:
+def two_records(site: Site) -> Iterator[Site]:
     """Visit the service. Its list holds exactly the two records before each test, and must hold them after it."""
-    if [row[1:] for row in visitor.list().rows] != KEPT:  # before the first test, and after a failed one
-        for nim in visitor.list().nims:
-            visitor.delete(nim)
+    if [row[1:] for row in site.list().rows] != KEPT:  # before the first test, and after a failed one
+        for nim in site.list().nims:
+            site.delete(nim)
         for record in KEPT:
-            visitor.add(*record)
-    yield visitor
-    assert [row[1:] for row in visitor.list().rows] == KEPT
+            site.add(*record)
+    yield site
+    assert [row[1:] for row in site.list().rows] == KEPT
 
 
 def post_raw(site: Site, target: str, body: bytes) -> httpx.Response:

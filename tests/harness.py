@@ -64,6 +64,7 @@ class Service:
         cwd: Path | None = None,
         command: Sequence[str] = (sys.executable, "-m", "mahasiswa"),
     ) -> None:
+        self.database = database
         url = f"sqlite:///{database.absolute()}" if isinstance(database, Path) else database
         chosen: dict[str, str | None] = {"HOST": "127.0.0.1", "PORT": str(free_port()), "DATABASE_URL": url}
         chosen |= environment or {}

@@ -236,31 +236,11 @@ def repaired(preview: Preview, **fields: str | Sequence[str]) -> list[tuple[str,
     return sent
 
 
-@pytest.fixture(scope="module", name="database")
-def own_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the path of the database of the module's service."""
-    return tmp_path_factory.mktemp("service") / "mahasiswa.db"
-
-
-@pytest.fixture(scope="module", name="service")
-def own_service(database: Path) -> Iterator[Service]:
-    """Start a service with that database."""
-    with Service(database) as service:
-        yield service
-
-
-@pytest.fixture(scope="module", name="site")
-def own_site(service: Service) -> Iterator[Site]:
-    """Open the service's pages."""
-    with service.site() as site:
-        yield site
-
-
 @pytest.fixture(scope="module", name="other")
-def another_program(service: Service, database: Path) -> Iterator[Database]:
-    """Open the service's database in another program."""
-    assert service, "the service creates the table"
-    other = Database(database)
+def another_program(service: Service) -> Iterator[Database]:
+    """Open the database of the module's service in another program."""
+    assert isinstance(service.database, Path)
+    other = Database(service.database)
     yield other
     other.close()
 

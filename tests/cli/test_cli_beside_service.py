@@ -10,21 +10,20 @@ from pathlib import Path
 import pytest
 from harness import Service, Site
 from operators import COMMAND, TWO, Operator, operator_in_empty_folder
-from spreadsheets import HEADER, Database, csv, own_database, own_service
+from spreadsheets import HEADER, Database, another_program, csv
 
 # The fixtures, which pytest finds by these names.
-__all__ = ["operator_in_empty_folder", "own_database", "own_service"]
+__all__ = ["another_program", "operator_in_empty_folder"]
 
 
 @pytest.fixture
-def beside(service: Service, database: Path, tmp_path: Path) -> Iterator[tuple[Operator, Site]]:
+def beside(service: Service, other: Database, tmp_path: Path) -> Iterator[tuple[Operator, Site]]:
     """Run commands in an empty folder with the database of a running service, whose list is empty."""
+    assert isinstance(service.database, Path)
     operator = Operator(tmp_path)
-    operator.database = database
-    operator.environment["DATABASE_URL"] = f"sqlite:///{database}"
-    other = Database(database)
+    operator.database = service.database
+    operator.environment["DATABASE_URL"] = f"sqlite:///{service.database}"
     other.fill([])
-    other.close()
     with service.site() as site:
         yield operator, site
 

@@ -1,5 +1,25 @@
-"""Fixtures of the tests in a browser. A module that needs another `site` or `service` defines its own."""
+"""Fixtures of the tests of pages: a visitor, another program at the same database, an importer, and a browser."""
 
-from browser import empty_site, install_node_modules, one_window, path_of_axe, start_chromium, window_opener
+from collections.abc import Iterator
 
-__all__ = ["empty_site", "install_node_modules", "one_window", "path_of_axe", "start_chromium", "window_opener"]
+import pytest
+from browser import install_node_modules, one_window, path_of_axe, start_chromium, window_opener
+from harness import Service, Site
+from spreadsheets import another_program, own_importer
+
+__all__ = [
+    "another_program",
+    "install_node_modules",
+    "one_window",
+    "own_importer",
+    "path_of_axe",
+    "start_chromium",
+    "window_opener",
+]
+
+
+@pytest.fixture(scope="module")
+def site(service: Service) -> Iterator[Site]:
+    """Visit the module's service."""
+    with service.site() as site:
+        yield site

@@ -56,7 +56,7 @@ def test_a_form_with_an_empty_field_is_not_sent(window: Window, site: Site) -> N
         for empty in fields:
             window.open(path)
             window.type(**{field: "" if field == empty else texts[field] for field in fields})
-            window.page.get_by_role("button", name="Simpan").click()
+            window.page.get_by_role("button", name="Simpan", exact=True).click()
             expect(window.page.locator(f"input:invalid[name={empty}]")).to_be_focused()
     window.open("/")
     assert (window.posts, window.cells()) == ([], [list(SITI)])
@@ -90,7 +90,7 @@ def test_a_duplicate_nim_can_be_corrected_in_the_form(window: Window, site: Site
     ]
     expect(nim).to_be_focused()
     expect(nim).to_have_accessible_description(
-        "NIM ini sudah terdaftar. Periksa kembali, atau buka data dengan NIM ini."
+        "NIM ini sudah terdaftar atas nama Siti. Periksa kembali, atau buka data dengan NIM ini."
     )
     expect(window.page.locator("[aria-invalid=true]")).to_have_count(1)
     expect(nim).to_have_attribute("aria-invalid", "true")

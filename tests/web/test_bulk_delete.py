@@ -15,20 +15,13 @@ from spreadsheets import (
     Database,
     Importer,
     Record,
-    another_program,
     by_libreoffice,
     by_openpyxl,
     by_xlsxwriter,
     csv,
-    own_database,
-    own_service,
-    own_site,
 )
 
 from mahasiswa.sheets import MAX_CONFIRMED_BYTES
-
-# The fixtures, which pytest finds by these names.
-__all__ = ["another_program", "own_database", "own_service", "own_site"]
 
 CHOOSE = "/mahasiswa/hapus"
 CONFIRM = "/mahasiswa/hapus/simpan"

@@ -16,10 +16,7 @@ from harness import Page, Service, Site
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from playwright.sync_api import expect
-from spreadsheets import Database, another_program, own_database, own_service, own_site
-
-# The fixtures, which pytest finds by these names.
-__all__ = ["another_program", "own_database", "own_service", "own_site"]
+from spreadsheets import Database
 
 CHANGED = "Data ini sudah diubah orang lain sejak Anda membukanya. Pilih data mana yang dipakai."
 NIM = "20/1"

@@ -18,17 +18,10 @@ from spreadsheets import (
     Database,
     Importer,
     Record,
-    another_program,
     by_libreoffice,
     cells_of,
-    own_database,
-    own_service,
-    own_site,
     peak_memory,
 )
-
-# The fixtures, which pytest finds by these names.
-__all__ = ["another_program", "own_database", "own_service", "own_site"]
 
 XLSX, CSV = "/mahasiswa/ekspor.xlsx", "/mahasiswa/ekspor.csv"
 

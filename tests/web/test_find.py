@@ -11,13 +11,10 @@ import pytest
 from harness import Page, Service, Site
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from spreadsheets import Database, Record, another_program, own_database, own_service, own_site
+from spreadsheets import Database, Record
 
 from mahasiswa import sheets
 from mahasiswa.record import Mahasiswa
-
-# The fixtures, which pytest finds by these names.
-__all__ = ["another_program", "own_database", "own_service", "own_site"]
 
 PEOPLE = [
     ("01/A", "Émile Zola", "Jl. 100% Baru"),

@@ -6,11 +6,11 @@ from contextlib import ExitStack
 from itertools import product
 
 import pytest
-from form_answers import ADD, KEPT, assert_error, module_visitor, parsed, post_raw, read_all, two_records
+from form_answers import ADD, KEPT, assert_error, parsed, post_raw, read_all, two_records
 from harness import URL_ENCODED, Service, Site
 
 # The fixtures, which pytest finds by these names.
-__all__ = ["module_visitor", "two_records"]
+__all__ = ["two_records"]
 
 TOO_LARGE = "Data yang dikirim terlalu besar (maksimal 64 KB)."
 LIMIT = 64 * 1024

@@ -6,7 +6,7 @@ from urllib.parse import parse_qsl, quote
 
 import httpx
 import pytest
-from form_answers import ADD, KEPT, assert_form, assert_page, module_visitor, post_raw, two_records
+from form_answers import ADD, KEPT, assert_form, assert_page, post_raw, two_records
 from harness import Page, Site
 from stores import opened
 
@@ -17,7 +17,7 @@ from mahasiswa.web.app import create_app
 from mahasiswa.work import Kind, Limits
 
 # The fixtures, which pytest finds by these names.
-__all__ = ["module_visitor", "two_records"]
+__all__ = ["two_records"]
 
 REST = "&nama=Ani+%26+<Co>&alamat=+%22Klaten%22+"
 MISSING = {

@@ -15,18 +15,10 @@ from spreadsheets import (
     HEADER,
     Database,
     Importer,
-    another_program,
     csv,
-    own_database,
-    own_importer,
-    own_service,
-    own_site,
 )
 
 from mahasiswa.web.list_cache import PAGE_MAX_RECORDS
-
-# The fixtures, which pytest finds by these names.
-__all__ = ["another_program", "own_database", "own_importer", "own_service", "own_site"]
 
 HISTORY = "/mahasiswa/riwayat"
 SITI = ("2207", "Siti Aminah", "Sleman")

@@ -17,18 +17,10 @@ from spreadsheets import (
     Database,
     Importer,
     Record,
-    another_program,
     by_openpyxl,
     by_xlsxwriter,
     csv,
-    own_database,
-    own_importer,
-    own_service,
-    own_site,
 )
-
-# The fixtures, which pytest finds by these names.
-__all__ = ["another_program", "own_database", "own_importer", "own_service", "own_site"]
 
 FIVE: list[Record] = [
     ("00123", "Ani", "Jl. Mawar 1"),

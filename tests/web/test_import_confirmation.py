@@ -16,18 +16,10 @@ from spreadsheets import (
     Database,
     Importer,
     Preview,
-    another_program,
     csv,
-    own_database,
-    own_importer,
-    own_service,
-    own_site,
 )
 
 from mahasiswa import wording
-
-# The fixtures, which pytest finds by these names.
-__all__ = ["another_program", "own_database", "own_importer", "own_service", "own_site"]
 
 CHANGED = "Sebagian data sudah diubah orang lain sejak pratinjau. Belum ada yang disimpan. Periksa lagi, lalu simpan."
 DAMAGED = wording.CONFIRMATION_DAMAGED

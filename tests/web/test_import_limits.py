@@ -13,24 +13,16 @@ from spreadsheets import (
     IMPORT,
     Importer,
     Preview,
-    another_program,
     billion_laughs,
     by_openpyxl,
     by_xlsxwriter,
     csv,
-    own_database,
-    own_importer,
-    own_service,
-    own_site,
     peak_memory,
     with_sheet,
     zip_bomb,
 )
 
 from mahasiswa import wording
-
-# The fixtures, which pytest finds by these names.
-__all__ = ["another_program", "own_database", "own_importer", "own_service", "own_site"]
 
 TOO_HEAVY = "Isi berkas ini terlalu banyak atau rumit untuk dibaca."
 NO_SHEET = "Berkas ini bukan lembar kerja yang dapat dibaca."

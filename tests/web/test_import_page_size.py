@@ -11,15 +11,7 @@ from spreadsheets import (
     SAVE,
     Database,
     Importer,
-    another_program,
-    own_database,
-    own_importer,
-    own_service,
-    own_site,
 )
-
-# The fixtures, which pytest finds by these names.
-__all__ = ["another_program", "own_database", "own_importer", "own_service", "own_site"]
 
 PAGE_MAX_BYTES, PAGE_MAX_RATIO = 64 << 10, 8
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from harness import Service
 from spreadsheets import (
     HEADER,
     IMPORT,
@@ -16,22 +17,14 @@ from spreadsheets import (
     Importer,
     Preview,
     Record,
-    another_program,
     by_openpyxl,
     by_openpyxl_sheets,
     csv,
-    own_database,
-    own_importer,
-    own_service,
-    own_site,
     repaired,
     students,
 )
 
 from mahasiswa import wording
-
-# The fixtures, which pytest finds by these names.
-__all__ = ["another_program", "own_database", "own_importer", "own_service", "own_site"]
 
 APOSTROPHE = "'"
 
@@ -58,11 +51,12 @@ def test_a_preview_shows_what_an_import_would_write(importer: Importer, other: D
     ]
 
 
-def test_a_preview_writes_nothing(importer: Importer, other: Database, database: Path) -> None:
+def test_a_preview_writes_nothing(importer: Importer, other: Database, service: Service) -> None:
     """The list and the files of the database do not change by a byte."""
     other.fill(KEPT)
     importer.upload(MIXED)  # the first use may still write
-    files = [database, database.with_name("mahasiswa.db-wal")]
+    assert isinstance(service.database, Path)
+    files = [service.database, service.database.with_name("mahasiswa.db-wal")]
     before = [importer.site.get("/").content, *(file.read_bytes() for file in files)]
     assert importer.upload(MIXED).data
     assert importer.upload(by_openpyxl(HEADER, (9, "Baru", "Solo")), "a.xlsx").data

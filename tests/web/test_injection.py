@@ -50,13 +50,6 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
         assert service.stdout().count("\n") == 1
 
 
-@pytest.fixture(scope="module")
-def site(service: Service) -> Iterator[Site]:
-    """Visit the module's service."""
-    with service.site() as site:
-        yield site
-
-
 def structure(html: str) -> list[tuple[str, tuple[str, ...]]]:
     """Return every element of a page in order, with its attributes' names and whether each value is a path."""
 

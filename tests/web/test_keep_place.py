@@ -8,10 +8,7 @@ import pytest
 from harness import Page, Site
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from spreadsheets import Database, another_program, own_database, own_service, own_site
-
-# The fixtures, which pytest finds by these names.
-__all__ = ["another_program", "own_database", "own_service", "own_site"]
+from spreadsheets import Database
 
 PLACE = "?cari=siti&urut=nama&arah=turun&halaman=2&per=10"
 NIM = "20/1%a&b"

@@ -5,8 +5,7 @@ import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import pytest
-from harness import Page, Service, Site
+from harness import Page, Site
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -22,13 +21,6 @@ PLAIN = st.text("09AZaz-_.~%/ 2F", max_size=8)
 NIMS = (PLAIN | TEXTS).map(lambda text: text[:255]).filter(lambda nim: nim not in (".", ".."))
 
 bounded = settings(max_examples=80, deadline=None)
-
-
-@pytest.fixture(scope="module")
-def site(service: Service) -> Iterator[Site]:
-    """Visit the module's service."""
-    with service.site() as site:
-        yield site
 
 
 @bounded

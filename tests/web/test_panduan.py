@@ -323,6 +323,13 @@ def service(tmp_path: Path) -> Iterator[Service]:
         yield service
 
 
+@pytest.fixture
+def site(service: Service) -> Iterator[Site]:
+    """Visit that service."""
+    with service.site() as site:
+        yield site
+
+
 @pytest.mark.parametrize("heading", SECTIONS)
 def test_the_guide_quotes_texts_that_the_pages_show(
     heading: str, open_window: OpenWindow, site: Site, tmp_path: Path, request: pytest.FixtureRequest

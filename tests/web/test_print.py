@@ -9,12 +9,9 @@ from zoneinfo import ZoneInfo
 
 import pytest
 from browser import OpenWindow, Window, each_look
-from spreadsheets import Database, another_program, own_database, own_service, own_site
+from spreadsheets import Database
 
 from mahasiswa import wording
-
-# The fixtures, which pytest finds by these names.
-__all__ = ["another_program", "own_database", "own_service", "own_site"]
 
 A4 = ("210mm", "297mm")
 F4 = ("215mm", "330mm")

@@ -3,11 +3,11 @@
 import socket
 
 import pytest
-from form_answers import ADD, assert_error, assert_headers, module_visitor, parsed, two_records
+from form_answers import ADD, assert_error, assert_headers, parsed, two_records
 from harness import URL_ENCODED, Service, Site
 
 # The fixtures, which pytest finds by these names.
-__all__ = ["module_visitor", "two_records"]
+__all__ = ["two_records"]
 
 NO_PAGE = "Periksa kembali tautannya."
 

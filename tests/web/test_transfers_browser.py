@@ -12,9 +12,6 @@ from browser import (
     Network,
     OpenWindow,
     Window,
-    install_node_modules,
-    start_chromium,
-    window_opener,
 )
 from harness import Service, Site
 from playwright.sync_api import Download, FilePayload, expect
@@ -22,26 +19,11 @@ from spreadsheets import (
     HEADER,
     Database,
     Record,
-    another_program,
     by_xlsxwriter,
     cells_of,
     csv,
-    own_database,
-    own_service,
-    own_site,
     students,
 )
-
-# The fixtures, which pytest finds by these names.
-__all__ = [
-    "another_program",
-    "install_node_modules",
-    "own_database",
-    "own_service",
-    "own_site",
-    "start_chromium",
-    "window_opener",
-]
 
 FILE = by_xlsxwriter(
     HEADER,
