@@ -149,7 +149,8 @@ def test_a_client_takes_4_kb_a_second_of_an_answer_that_is_not_shared(tmp_path: 
             speeds[reader] = speed
         (worker,) = workers(service)
         until(lambda: client_files(worker) >= 2 * len(speeds))
-        lost, began = {}, time.monotonic()
+        lost: dict[float, float] = {}
+        began = time.monotonic()
         while len(lost) < 2 and time.monotonic() < began + 150:
             time.sleep(1)  # the pace of the clients is the subject of this test
             for reader, speed in speeds.items():

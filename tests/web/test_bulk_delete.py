@@ -419,8 +419,7 @@ def test_without_a_history_the_preview_says_that_it_is_final(tmp_path: Path) -> 
     assert "Riwayat" not in text
 
 
-@pytest.mark.usefixtures("deleter")
-def test_a_person_removes_graduates_with_a_file(open_window: OpenWindow) -> None:
+def test_a_person_removes_graduates_with_a_file(open_window: OpenWindow, deleter: Deleter) -> None:
     """From the list to the list in four steps, without a script."""
     window = open_window(java_script_enabled=False)
     window.open("/")
@@ -434,4 +433,5 @@ def test_a_person_removes_graduates_with_a_file(open_window: OpenWindow) -> None
     with window.leaving():
         window.page.get_by_role("button", name="Hapus 2 mahasiswa").click()
     assert window.cells() == [list(LIST[1]), list(LIST[2])]
+    assert deleter.site.list().nims == [LIST[1][0], LIST[2][0]]
     assert [unquote(path) for path in window.posts] == [CHOOSE, CONFIRM]
