@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NoReturn
+from typing import NoReturn, cast
 
 import click
 
@@ -131,20 +131,28 @@ def export(file: Path) -> None:
 
 
 @main.command()
-@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+@click.argument("file", required=False, type=click.Path(dir_okay=False, path_type=Path))
 @_ended_early()
-def backup(file: Path) -> None:
+def backup(file: Path | None) -> None:
     """Back up the SQLite database to a new file and verify the copy. The service may run meanwhile.
 
+    Without FILE the copy gets a name with the time, in BACKUP_DIR or beside the database. If nothing has changed since
+    the newest of these copies, that one gets the time now instead.
+
     \b
-    mahasiswa backup "mahasiswa-$(date +%F).db"
+    mahasiswa backup
+    mahasiswa backup /media/usb/mahasiswa.db
     """  # noqa: D301 - as above
-    url = _database()
-    from mahasiswa.store.engines import backup  # noqa: PLC0415 - as above
+    settings = _settings()
+    _say_database(settings.database_url)
+    from mahasiswa.store.engines import backup, backup_into  # noqa: PLC0415 - as above
     from mahasiswa.store.errors import Unusable  # noqa: PLC0415 - as above
 
     try:
-        backup(url, file, interrupt.check)
+        if file is None:
+            file = cast("Path", backup_into(settings.database_url, settings.backup_dir, interrupt.check))
+        else:
+            backup(settings.database_url, file, interrupt.check)
     except Unusable as error:
         _fail(f"mahasiswa: {error}")
     click.echo(f"{file}: {file.stat().st_size} bytes, verified")
@@ -157,7 +165,9 @@ def restore(file: Path) -> None:
     """Replace all records by those of a back-up. The service may run meanwhile.
 
     The back-up is verified first, and may be of an older version. The records that are replaced are backed up to a new
-    file beside the database. People who open the list see the old one, then the restored one. The history stays.
+    file beside the database. People who open the list see the old one, then the restored one. The history stays; an
+    empty database gets the history of the back-up. A database that is missing, damaged or of a newer version is replaced
+    as a whole. Its files are kept under another name, and the service must be started or restarted.
 
     \b
     mahasiswa restore mahasiswa-2026-11-20.db
@@ -170,47 +180,36 @@ def restore(file: Path) -> None:
         restored = restore(url, file, interrupt.check)
     except Unusable as error:
         _fail(f"mahasiswa: {error}")
-    if restored.backup is None:
+    if not (restored.must_start or restored.backup):
         click.echo(f"{restored.records} records are as in {file}; nothing was changed")
         return
     differences = f"{restored.added} added, {restored.changed} changed, {restored.removed} removed"
     click.echo(f"{restored.records} records restored from {file}: {differences}")
-    click.echo(f"the list as it was before: {restored.backup}")
+    if restored.backup:
+        click.echo(f"the list as it was before: {restored.backup}")
+    if restored.must_start:
+        click.echo("Start or restart the service now: systemctl restart mahasiswa")
     if restored.seconds:
         click.echo(f"the list could not be changed for {max(restored.seconds, 0.1):.1f} s")
     click.echo("A person who was forgotten after that back-up is in the list again. Run mahasiswa forget again.")
 
 
 @main.command()
-@click.option(
-    "--backup",
-    "folder",
-    metavar="FOLDER",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="Also check the newest back-up in this folder: its age, whether it can be restored, and its records.",
-)
 @_ended_early("nothing was changed")
-def doctor(folder: Path | None) -> None:
-    """Check the settings, the database and its disk, and name each fault with its remedy.
+def doctor() -> None:
+    """Check the settings, the port, the database, its disk and the newest back-up, and name each fault with its remedy.
 
     Run it as the user of the service, and with its settings. The service may run meanwhile. The exit code is 1 if
     something is wrong.
-
-    \b
-    mahasiswa doctor --backup /backup
-    """  # noqa: D301 - as above
+    """
     settings = _settings()
     _say_database(settings.database_url)
     from mahasiswa.doctor import diagnose  # noqa: PLC0415 - as above
-    from mahasiswa.store.errors import Unusable  # noqa: PLC0415 - as above
 
     is_good = True
-    try:
-        for finding in diagnose(settings, os.environ, folder):
-            click.echo(f"{'ok   ' if finding.is_good else 'WRONG'}  {finding.text}")
-            is_good &= finding.is_good
-    except Unusable as error:
-        _fail(f"mahasiswa: {error}")
+    for finding in diagnose(settings, os.environ):
+        click.echo(f"{'ok   ' if finding.is_good else 'WRONG'}  {finding.text}")
+        is_good &= finding.is_good
     sys.exit(not is_good)
 
 
@@ -226,15 +225,19 @@ def forget(nim: str) -> None:
     \b
     mahasiswa forget 20/456839/TK/50663
     """  # noqa: D301 - as above
-    url = _database()
+    settings = _settings()
+    _say_database(settings.database_url)
     from mahasiswa.bulk import Failure, forget_record  # noqa: PLC0415 - as above
+    from mahasiswa.store.engines import backups_that_hold  # noqa: PLC0415 - as above
 
     try:
-        was_known = forget_record(url, nim)
+        was_known = forget_record(settings.database_url, nim)
     except Failure as failure:
         _fail("\n".join(failure.lines))
     click.echo(f"{nim}: {'the record and its history are removed' if was_known else 'no record and no history'}")
-    click.echo("Back-ups, replicas, archives and logs keep what they have. Remove it from them yourself.")
+    for file in backups_that_hold(settings.database_url, settings.backup_dir, nim):
+        click.echo(f"{file} still holds the texts. Remove this file, or wait until it expires.")
+    click.echo("Back-ups, replicas, archives and logs elsewhere keep what they have. Remove it from them yourself.")
 
 
 @main.command()

@@ -1,51 +1,82 @@
-"""Checks the settings, the database and the back-ups, and names each fault with its remedy."""
+"""Checks the settings, the port, the database and the back-ups, and names each fault with its remedy."""
 
-import time
+import http.client
 from collections.abc import Iterator, Mapping
-from pathlib import Path
+from urllib.parse import urlsplit
 
 from mahasiswa import interrupt
-from mahasiswa.settings import DatabaseURL, Settings
+from mahasiswa.server import CannotStart, bind
+from mahasiswa.settings import Settings
+from mahasiswa.store.copies import age_seconds
 from mahasiswa.store.engines import backup_files, examine, examine_backup
+from mahasiswa.store.errors import StoreError
 from mahasiswa.store.findings import Finding, good, wrong
 
-BACKUP_MAX_HOURS = 26
-"""Maximum age of the newest back-up: a day, and room for a back-up that takes long."""
+BACKUP_DELAY_HOURS = 2
+"""Maximum time for a back-up after the newest one has the age of BACKUP_HOURS."""
 
-CLOCK_TOLERANCE_HOURS = 0.1
-"""A back-up on another machine's disk has the time of that machine."""
+ANSWER_TIMEOUT_SECONDS = 10.0
+
+TITLE = "Program Input Data Mahasiswa"
+"""The title of each page of the service (specification 1)."""
 
 
-def diagnose(settings: Settings, environ: Mapping[str, str], backups: Path | None) -> Iterator[Finding]:
-    """Check everything that can be checked while the service runs. `backups` is the folder of the back-ups."""
+def diagnose(settings: Settings, environ: Mapping[str, str]) -> Iterator[Finding]:
+    """Check everything that can be checked while the service runs."""
     misspelt = Settings.misspelt(environ)
     for name, setting in misspelt:
         yield wrong(f"{name} is not a setting and is ignored. If you mean {setting}, rename it.")
     if not misspelt:
         yield good(f"The settings can be used. People open {settings.base_url}/")
-    yield from examine(settings.database_url, interrupt.check)
-    if backups:
-        yield from _newest_backup(settings.database_url, backups)
-    else:
-        yield good("The back-ups were not checked. To check them: mahasiswa doctor --backup FOLDER")
-
-
-def _newest_backup(url: DatabaseURL, folder: Path) -> Iterator[Finding]:
+    yield _port(settings)
     try:
-        made = {file: file.stat().st_mtime for file in backup_files(url, folder)}
+        yield from examine(settings.database_url, interrupt.check)
+    except StoreError as error:
+        yield wrong(f"{error}.")
+    yield from _newest_backup(settings)
+
+
+def _port(settings: Settings) -> Finding:
+    """Find out whether the port is free, or whether the service answers on it."""
+    try:
+        bind(settings.host, settings.port).close()
+    except CannotStart as error:
+        taken = wrong(f"Another program has the port: {error}. End it, or change PORT.")
+    else:
+        return good(f"The service does not run. Port {settings.port} is free.")
+    host = {"0.0.0.0": "127.0.0.1", "::": "127.0.0.1"}.get(settings.host, settings.host)  # noqa: S104
+    connection = http.client.HTTPConnection(host, settings.port, timeout=ANSWER_TIMEOUT_SECONDS)
+    try:
+        connection.request("GET", f"{settings.prefix}/sehat", headers={"Host": urlsplit(settings.base_url).netloc})
+        answer = connection.getresponse()
+        if TITLE not in answer.read().decode(errors="replace"):
+            return taken
+    except (OSError, http.client.HTTPException):
+        return taken
+    finally:
+        connection.close()
+    if answer.status != 200:
+        return wrong(f"The service answers {answer.status} at /sehat. Read its log: journalctl -u mahasiswa")
+    return good(f"The service answers on port {settings.port}.")
+
+
+def _newest_backup(settings: Settings) -> Iterator[Finding]:
+    folder = settings.backup_dir
+    if folder is None:
+        yield wrong("No back-ups are made. Set BACKUP_DIR to a folder.")
+        return
+    try:
+        newest = next(iter(backup_files(settings.database_url, folder)), None)
+        hours = age_seconds(newest) / 3600 if newest else 0.0
     except OSError as error:
-        yield wrong(f"{folder} cannot be read: {error.strerror}.")
+        yield wrong(f"The folder of the back-ups {folder} cannot be read: {error.strerror}.")
         return
-    if not made:
-        yield wrong(f"{folder} holds no back-up. Make one: see docs/operations.md, Back up")
+    if newest is None:
+        yield wrong(f"{folder} holds no back-up. Make one now: mahasiswa backup")
         return
-    newest = max(made, key=made.__getitem__)
-    hours = (time.time() - made[newest]) / 3600
     age = f"The newest back-up, {newest}, is {hours:.1f} hours old"
-    if hours < -CLOCK_TOLERANCE_HOURS:
-        yield wrong(f"{newest} was made later than now. Set the clock: timedatectl set-ntp true")
-    elif hours > BACKUP_MAX_HOURS:
-        yield wrong(f"{age}. Find out why no newer one was made: systemctl status mahasiswa-backup.timer")
+    if hours > settings.backup_hours + BACKUP_DELAY_HOURS:
+        yield wrong(f"{age}. Find out why no newer one was made: journalctl -u mahasiswa -p warning")
     else:
         yield good(f"{age}.")
-    yield examine_backup(url, newest, interrupt.check)
+    yield examine_backup(settings.database_url, newest, interrupt.check)

@@ -1,6 +1,7 @@
 """The main process: makes the database ready, listens on the port, starts the workers and restarts those that end."""
 
 import logging
+import math
 import multiprocessing
 import os
 import signal
@@ -17,7 +18,7 @@ from multiprocessing.process import BaseProcess
 from mahasiswa.logs import configure_logging
 from mahasiswa.parent import end_with
 from mahasiswa.settings import Settings
-from mahasiswa.store import migrate
+from mahasiswa.store.engines import backup_into, examine, migrate
 from mahasiswa.store.errors import Unusable
 
 SHUTDOWN_SECONDS = 4.5
@@ -31,6 +32,9 @@ CHECK_SECONDS = 1.0
 
 SILENT_SECONDS = 30.0
 """Maximum time in which the event loop of a worker does not run. Then the worker is killed and replaced."""
+
+BACKUP_CHECK_SECONDS = 3600.0
+"""How often the age of the newest back-up is looked at, and how soon a back-up that failed is tried again."""
 
 BACKLOG = 4096
 """Maximum connections that wait to be accepted."""
@@ -55,7 +59,7 @@ class CannotStart(Exception):
 def serve(settings: Settings) -> None:
     """Answer requests until SIGTERM or Ctrl-C; raise CannotStart."""
     configure_logging(settings.log_level)
-    listener = _bind(settings.host, settings.port)
+    listener = bind(settings.host, settings.port)
     # A forked worker need not import everything again. Only on Linux is a fork safe.
     context: ForkContext | SpawnContext
     context = multiprocessing.get_context("fork") if sys.platform == "linux" else multiprocessing.get_context("spawn")
@@ -64,10 +68,11 @@ def serve(settings: Settings) -> None:
     _raise_open_files()
     signalled = _wakened_by_signals()
     workers = [_Worker(context, settings, listener) for _ in range(settings.workers)]
-    for index in _replaceable(signalled, workers, settings.base_url):
+    backups = _Backups(context, settings)
+    for index in _replaceable(signalled, workers, settings, backups):
         workers[index] = _Worker(context, settings, listener)
     listener.close()
-    _end([worker.process for worker in workers])
+    _end([*(worker.process for worker in workers), *backups.running])
 
 
 class _Worker:
@@ -85,6 +90,37 @@ class _Worker:
         sender.close()
         self.accepts = False
         self.beat_at = time.monotonic()
+
+
+class _Backups:
+    """Starts a process that makes a back-up if the newest one is old enough: at the start, and then every hour."""
+
+    def __init__(self, context: ForkContext | SpawnContext, settings: Settings) -> None:
+        self._context = context
+        self._settings = settings
+        self._check_at = 0.0 if settings.backup_dir and settings.database_url.scheme == "sqlite" else math.inf
+        self.running: list[BaseProcess] = []
+
+    def check(self) -> None:
+        """Start the process if it is time, and if the last one has ended."""
+        if time.monotonic() > self._check_at and not any(process.is_alive() for process in self.running):
+            self._check_at = time.monotonic() + BACKUP_CHECK_SECONDS
+            self.running = [self._context.Process(target=_back_up, args=(self._settings, os.getpid()))]
+            self.running[0].start()
+
+
+def _back_up(settings: Settings, parent: int) -> None:
+    end_with(parent)
+    signal.set_wakeup_fd(-1)  # inherited from the main process, as its handlers are
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # removes the unfinished file
+    try:
+        max_age = settings.backup_hours * 3600 - BACKUP_CHECK_SECONDS / 2
+        made = backup_into(settings.database_url, settings.backup_dir, lambda: False, max_age)
+    except Unusable as error:
+        log.warning("%s", error)
+        sys.exit(1)
+    if made:
+        log.info("back-up %s: %d bytes, verified", made, made.stat().st_size)
 
 
 def _mask_sigterm(*, blocked: bool) -> None:
@@ -115,7 +151,9 @@ def _notify_systemd() -> None:
             notifier.sendto(b"READY=1", f"\0{address[1:]}" if address.startswith("@") else address)
 
 
-def _replaceable(signalled: socket.socket, workers: Sequence[_Worker], base_url: str) -> Iterator[int]:
+def _replaceable(
+    signalled: socket.socket, workers: Sequence[_Worker], settings: Settings, backups: _Backups
+) -> Iterator[int]:
     """Yield the index of each worker that ended, until a signal comes. Print the address when all workers accept."""
     is_announced = False
     now = time.monotonic()
@@ -140,7 +178,12 @@ def _replaceable(signalled: socket.socket, workers: Sequence[_Worker], base_url:
         if not is_announced and all(worker.accepts for worker in workers):
             is_announced = True
             _notify_systemd()
-            print(f"mahasiswa {metadata.version('mahasiswa')}: {base_url}/  (Ctrl-C stops it)", flush=True)  # noqa: T201
+            address = f"{settings.base_url}/  (Ctrl-C stops it)"
+            print(f"mahasiswa {metadata.version('mahasiswa')}: {address}", flush=True)  # noqa: T201
+            if settings.backup_dir is None:
+                print("mahasiswa: no back-ups are made; to have them, set BACKUP_DIR to a folder", flush=True)  # noqa: T201
+        if is_announced:
+            backups.check()
 
 
 def _signs_of(workers: Sequence[_Worker]) -> Iterator[int | Connection]:
@@ -160,7 +203,7 @@ def _end(workers: Sequence[BaseProcess]) -> None:
         worker.join()
 
 
-def _bind(host: str, port: int) -> socket.socket:
+def bind(host: str, port: int) -> socket.socket:
     """Bind without SO_REUSEPORT, so that a port that is taken is noticed before anything else; raise CannotStart."""
     try:
         listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
@@ -217,8 +260,10 @@ def _migrate_in_child(context: ForkContext | SpawnContext, settings: Settings) -
 def _report_migrate(settings: Settings, report: "Connection[str | None, None]", parent: int) -> None:
     end_with(parent)
     try:
-        if warning := migrate(settings.database_url, settings.history_days):
-            log.warning(warning)
+        migrate(settings.database_url, settings.history_days)
+        for finding in examine(settings.database_url, lambda: False, quick=True):
+            if not finding.is_good:
+                log.warning("%s", finding.text)
     except Unusable as error:
         report.send(str(error))
     else:

@@ -39,7 +39,8 @@ class Merged(NamedTuple):
 class Restored(NamedTuple):
     """The result of `restore`: the number of records now, and of those that were added, changed and removed.
 
-    `backup` is the file with the database as it was before, or None if nothing had to be changed.
+    `backup` is the file with the database as it was before, or None if nothing was replaced. With `must_start`, the file
+    itself was replaced, so the service must be started or restarted.
     """
 
     records: int
@@ -47,23 +48,22 @@ class Restored(NamedTuple):
     changed: int
     removed: int
     backup: Path | None = None
+    must_start: bool = False
     seconds: float = 0.0
     """Time for which other programs could not write."""
 
 
-def migrate(url: DatabaseURL, history_days: int | None = None, *, create: bool = True) -> str | None:
+def migrate(url: DatabaseURL, history_days: int | None = None, *, create: bool = True) -> None:
     """Create the tables, or upgrade those of an earlier version of this program; raise Unusable.
 
     `history_days` is the setting HISTORY_DAYS, which is written into the database: 0 removes the triggers and the
     history. None, as for a command, keeps the value of the database; a new database gets DEFAULT_HISTORY_DAYS.
     With `create=False`, an SQLite file that does not exist is an error.
 
-    Return a warning if the server's settings can lose an acknowledged change.
     All handles are closed when it returns. The service calls it in a process of its own, because no handle of SQLite
     may be open when the workers are forked.
     """
-    warning: str | None = _engine(url).migrate(url, history_days, create=create)
-    return warning
+    _engine(url).migrate(url, history_days, create=create)
 
 
 async def open_store(url: DatabaseURL, slots: Slots) -> "Store":
@@ -99,23 +99,44 @@ def backup(url: DatabaseURL, to: Path, check: Check) -> None:
     _engine(url).backup(url, to, check)
 
 
+def backup_into(url: DatabaseURL, folder: Path | None, check: Check, max_age_seconds: float = 0.0) -> Path | None:
+    """Write such a copy to a file of this folder whose name has the time, and return the file; raise Unusable.
+
+    If the newest back-up is the same, that file gets the time now instead. With `max_age_seconds`, nothing is done if the
+    newest one is younger, and the result is None. Old back-ups of the folder are removed (`copies.expire`). Without a
+    folder the file stands beside the database, and none is removed.
+    """
+    made: Path | None = _engine(url).backup_into(url, folder, check, max_age_seconds)
+    return made
+
+
 def restore(url: DatabaseURL, file: Path, check: Check) -> Restored:
     """Replace every record by those of a back-up file, in one transaction; raise Unusable.
 
     The history stays, and the restore is one silent batch in it. The present records are written to a back-up file first.
+    A file that cannot hold them is replaced by the back-up as a whole.
     """
     restored: Restored = _engine(url).restore(url, file, check)
     return restored
 
 
-def examine(url: DatabaseURL, check: Check) -> Iterator[Finding]:
-    """Check the database for `mahasiswa doctor`. Nothing is written to it."""
-    yield from _engine(url).examine(url, check)
+def examine(url: DatabaseURL, check: Check, *, quick: bool = False) -> Iterator[Finding]:
+    """Check the database; raise Unusable if the service cannot work with it. Nothing stays written to it.
+
+    The start of the service makes the `quick` checks. `mahasiswa doctor` makes the same ones, and those that read all.
+    """
+    yield from _engine(url).examine(url, check, quick=quick)
 
 
 def backup_files(url: DatabaseURL, folder: Path) -> Sequence[Path]:
-    """The files of a folder that are named as back-ups of this engine, without the database itself; raise OSError."""
+    """The back-ups of this database in a folder, newest first; raise OSError."""
     files: Sequence[Path] = _engine(url).backup_files(url, folder)
+    return files
+
+
+def backups_that_hold(url: DatabaseURL, folder: Path | None, nim: str) -> Sequence[Path]:
+    """The back-ups in this folder and beside the database that hold that nim, or that cannot be read."""
+    files: Sequence[Path] = _engine(url).backups_that_hold(url, folder, nim)
     return files
 
 

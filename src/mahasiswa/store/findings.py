@@ -1,6 +1,8 @@
-"""The type of the findings of `mahasiswa doctor`."""
+"""The findings of the checks at the start of the service and of `mahasiswa doctor`."""
 
 from typing import NamedTuple
+
+TRIGGERS_MISSING = "The triggers of the history are missing or disabled. Restart the service: it creates them again."
 
 
 class Finding(NamedTuple):

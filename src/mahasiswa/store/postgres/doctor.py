@@ -1,35 +1,77 @@
-"""Checks a PostgreSQL database for `mahasiswa doctor`."""
+"""Checks a PostgreSQL database, for the start of the service and for `mahasiswa doctor`."""
 
-from collections.abc import Iterator
+import secrets
+from collections.abc import Callable, Iterator, Sequence
 
 import psycopg
 
 from mahasiswa.store.errors import Unusable
-from mahasiswa.store.findings import Finding, good, wrong
+from mahasiswa.store.findings import TRIGGERS_MISSING, Finding, good, wrong
 from mahasiswa.store.postgres import sql
 from mahasiswa.store.postgres.pool import first_line, parameters
+from mahasiswa.store.postgres.schema import Connection, check_encoding, check_table
 
 
-def examine(conninfo: str) -> Iterator[Finding]:
-    """Check the table, its constraints, and the settings of the server by which a crash would lose changes."""
+def examine(conninfo: str, *, quick: bool) -> Iterator[Finding]:
+    """Check the tables, this role's rights and the server; raise Unusable if the service cannot work with them."""
     try:
         with psycopg.connect(**parameters(conninfo)) as db:
-            yield _table(db)
-            unsafe = [name for (name,) in db.execute(sql.UNSAFE_SETTINGS)]
-            for name in unsafe:
-                yield wrong(
-                    f"PostgreSQL runs with {name} = off: a crash of its host can destroy the list. Set it to on."
-                )
-            if not unsafe:
-                yield good("PostgreSQL writes each change to the disk before it acknowledges it (fsync).")
-    except (psycopg.Error, Unusable) as error:
-        yield wrong(f"PostgreSQL cannot be used: {first_line(error)}. Check DATABASE_URL and the server.")
+            for check in QUICK_CHECKS if quick else CHECKS:
+                yield from check(db)
+    except psycopg.Error as error:
+        raise Unusable(f"PostgreSQL cannot be used: {first_line(error)}. Check DATABASE_URL and the server") from error
 
 
-def _table(db: psycopg.Connection) -> Finding:
+def _schema(db: Connection) -> Iterator[Finding]:
+    check_encoding(db)
+    check_table(db)
     present = {name for (name,) in db.execute(sql.CONSTRAINTS)}
     if missing := {"nim_duplicate", "nim_too_long", "nim_unaddressable"} - present:
         names = ", ".join(sorted(missing))
-        return wrong(f"The table mahasiswa does not exist, or lacks the constraints {names}. Start the service once.")
+        yield wrong(f"The table mahasiswa lacks the constraints {names}. Restore a back-up, or create them again.")
+
+
+def _rights(db: Connection) -> Iterator[Finding]:
+    if missing := [f"GRANT {rights} ON {table} TO {db.info.user}" for table, rights in db.execute(sql.MISSING_RIGHTS)]:
+        raise Unusable(f"The role {db.info.user} lacks rights. The owner of the tables must run: {'; '.join(missing)}")
+    yield from ()
+
+
+def _changes(db: Connection) -> Iterator[Finding]:
+    """Add, edit and delete a record, and count the entries of the history. All of it is rolled back."""
+    if db.execute(sql.IS_STANDBY).fetchone():
+        yield wrong("The server is a standby, which takes no changes. Promote it, or correct DATABASE_URL.")
+        return
+    nim = secrets.token_hex(16)
+    with db.transaction(force_rollback=True):
+        db.execute(sql.ALTER_LOCK_TIMEOUT)
+        db.execute(sql.ADD, (nim, "", ""))
+        db.execute(sql.UPDATE, ("a", "a", nim))
+        db.execute(sql.DELETE, (nim,))
+        (entries,) = db.execute(sql.COUNT_ENTRIES_OF, (nim,)).fetchall()[0]
+    (days,) = db.execute(sql.HISTORY_DAYS).fetchall()[0]
+    if days and entries != 3:
+        yield wrong(TRIGGERS_MISSING)
+    else:
+        yield good("The table mahasiswa takes changes.")
+
+
+def _durability(db: Connection) -> Iterator[Finding]:
+    unsafe = [name for (name,) in db.execute(sql.UNSAFE_SETTINGS)]
+    for name in unsafe:
+        yield wrong(f"PostgreSQL runs with {name} = off: a crash of its host can destroy the list. Set it to on.")
+    if not unsafe:
+        yield good("PostgreSQL writes each change to the disk before it acknowledges it (fsync).")
+
+
+def _count(db: Connection) -> Iterator[Finding]:
     (count,) = db.execute(sql.COUNT).fetchall()[0]
-    return good(f"The table mahasiswa has its constraints and holds {count} records.")
+    yield good(f"The table mahasiswa holds {count} records.")
+
+
+Checks = Sequence[Callable[[Connection], Iterator[Finding]]]
+
+QUICK_CHECKS: Checks = (_schema, _rights, _changes, _durability)
+"""The checks at the start of the service."""
+
+CHECKS: Checks = (*QUICK_CHECKS, _count)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from mahasiswa.record import Incoming
 from mahasiswa.settings import PostgresURL
+from mahasiswa.store.copies import copies
 from mahasiswa.store.engines import Check, Merged, Restored
 from mahasiswa.store.errors import Unusable
 from mahasiswa.store.findings import Finding, good
@@ -13,8 +14,8 @@ from mahasiswa.store.postgres.store import PostgresStore
 from mahasiswa.work import Slots
 
 
-def migrate(url: PostgresURL, history_days: int | None, *, create: bool) -> str | None:  # noqa: ARG001 - see engines
-    return schema.migrate(url.conninfo, history_days)
+def migrate(url: PostgresURL, history_days: int | None, *, create: bool) -> None:  # noqa: ARG001 - see engines
+    schema.migrate(url.conninfo, history_days)
 
 
 async def open_store(url: PostgresURL, slots: Slots) -> PostgresStore:
@@ -30,21 +31,32 @@ def forget(url: PostgresURL, nim: str) -> bool:
 
 
 def backup(_url: PostgresURL, _to: Path, _check: Check) -> None:
-    raise Unusable("this is PostgreSQL: use pg_dump, for example pg_dump --format=custom --file=mahasiswa.dump")
+    raise Unusable(
+        "this is PostgreSQL: run systemctl start mahasiswa-pgdump, or pg_dump --format=custom --file=mahasiswa.dump"
+    )
+
+
+def backup_into(url: PostgresURL, folder: Path | None, check: Check, _max_age_seconds: float) -> None:
+    backup(url, folder or Path(), check)
 
 
 def restore(_url: PostgresURL, _file: Path, _check: Check) -> Restored:
     raise Unusable(
-        "this is PostgreSQL: use pg_restore, for example pg_restore --clean --if-exists --dbname=URL mahasiswa.dump"
+        "this is PostgreSQL: stop the service, then run"
+        " pg_restore --clean --if-exists --single-transaction --dbname=URL mahasiswa.dump"
     )
 
 
-def examine(url: PostgresURL, _check: Check) -> Iterator[Finding]:
-    return doctor.examine(url.conninfo)
+def examine(url: PostgresURL, _check: Check, *, quick: bool) -> Iterator[Finding]:
+    return doctor.examine(url.conninfo, quick=quick)
 
 
 def backup_files(_url: PostgresURL, folder: Path) -> Sequence[Path]:
-    return [file for file in folder.iterdir() if file.suffix == ".dump"]
+    return copies(folder, "mahasiswa", ".dump")
+
+
+def backups_that_hold(_url: PostgresURL, folder: Path | None, _nim: str) -> Sequence[Path]:
+    return copies(folder, "mahasiswa", ".dump") if folder else []
 
 
 def examine_backup(_url: PostgresURL, file: Path, _check: Check) -> Finding:

@@ -5,6 +5,7 @@ that a table lacks are made in one transaction, by us or by the table's owner. T
 change one that was released.
 """
 
+import logging
 import re
 import time
 from collections.abc import Iterator
@@ -28,6 +29,8 @@ STEPS = (sql.CREATE,)
 DEVELOPMENT_COMMENT = "mahasiswa schema version "
 """The comment on a table of a version before the first release begins so."""
 
+log = logging.getLogger(__name__)
+
 Connection = psycopg.Connection[tuple[Any, ...]]
 
 
@@ -43,8 +46,8 @@ class Table(NamedTuple):
     is_ours_to_alter: bool
 
 
-def migrate(conninfo: str, history_days: int | None = None) -> str | None:
-    """Make the table and its history ready; return warnings as one line; raise Unusable.
+def migrate(conninfo: str, history_days: int | None = None) -> None:
+    """Make the table and its history ready; raise Unusable.
 
     `history_days` is as in `store.migrate`. If the schema is current and the days are the same, this needs no right but
     to read, and works on a standby.
@@ -53,11 +56,11 @@ def migrate(conninfo: str, history_days: int | None = None) -> str | None:
     while True:  # until the server has had time to start
         try:
             with psycopg.connect(**parameters(conninfo)) as db:
-                if (encoding := db.info.parameter_status("server_encoding")) != "UTF8":
-                    raise Unusable(f"the database has the encoding {encoding}; it must be UTF8")
+                check_encoding(db)
                 # The database may have another default, and a row that was read before the lock must not be kept.
                 db.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
-                return _make_ready(db, history_days)
+                _make_ready(db, history_days)
+                return
         except LockNotAvailable:
             raise Unusable("the table mahasiswa is in use; stop the programs that use it, then try again") from None
         except psycopg.Error as error:
@@ -66,19 +69,27 @@ def migrate(conninfo: str, history_days: int | None = None) -> str | None:
             time.sleep(0.2)
 
 
-def _make_ready(db: Connection, wanted_days: int | None) -> str | None:
-    warnings = []
+def check_encoding(db: Connection) -> None:
+    """Raise Unusable unless the database has the encoding UTF8."""
+    if (encoding := db.info.parameter_status("server_encoding")) != "UTF8":
+        raise Unusable(f"the database has the encoding {encoding}; it must be UTF8")
+
+
+def check_table(db: Connection) -> None:
+    """Raise Unusable unless the table is one of this program, and its history can be read."""
+    if _history_days(db, _find_table(db)) is None:
+        raise Unusable("the table mahasiswa does not exist; start the service once, or correct DATABASE_URL")
+
+
+def _make_ready(db: Connection, wanted_days: int | None) -> None:
     if not _is_current(db, _find_table(db), wanted_days):
         with _changing(db):
             table = _find_table(db)  # another process may have changed it meanwhile
             if not _is_current(db, table, wanted_days):
                 stored = _history_days(db, table)
                 if stored is not None and wanted_days not in (None, stored):
-                    warnings.append(f"HISTORY_DAYS is now {wanted_days} for every instance; it was {stored}")
+                    log.warning("HISTORY_DAYS is now %s for every instance; it was %s", wanted_days, stored)
                 _upgrade(db, table, wanted_days)
-    if unsafe := [name for (name,) in db.execute(sql.UNSAFE_SETTINGS)]:
-        warnings.append(f"PostgreSQL runs with {' and '.join(unsafe)} = off: a crash of its host can destroy the list")
-    return "; ".join(warnings) or None
 
 
 @contextmanager

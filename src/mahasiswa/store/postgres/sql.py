@@ -182,6 +182,15 @@ SELECT name FROM unnest(ARRAY['mahasiswa_history', 'mahasiswa_history_state']) A
 WHERE NOT has_table_privilege(to_regclass(name), 'SELECT')
 """
 
+MISSING_RIGHTS = """
+SELECT name, string_agg(needed, ', ') FROM (VALUES
+  ('mahasiswa', 'SELECT'), ('mahasiswa', 'INSERT'), ('mahasiswa', 'UPDATE'), ('mahasiswa', 'DELETE'),
+  ('mahasiswa_history', 'SELECT'), ('mahasiswa_history', 'UPDATE'), ('mahasiswa_history', 'DELETE'),
+  ('mahasiswa_history_state', 'SELECT'), ('mahasiswa_history_state', 'UPDATE')
+) AS r (name, needed) WHERE NOT has_table_privilege(to_regclass(name), needed) GROUP BY name ORDER BY name
+"""
+COUNT_ENTRIES_OF = "SELECT count(*) FROM mahasiswa_history WHERE nim = %s"
+
 # --- Transactions ---
 
 # The server, the role or the database may set a weaker value. With `off`, a crash loses acknowledged records. With
@@ -410,6 +419,7 @@ UPDATE_ALL = """
 UPDATE mahasiswa SET nama = record->>1, alamat = record->>2
 FROM json_array_elements(%s::json) AS i (record) WHERE nim = record->>0
 """
+ADD = "INSERT INTO mahasiswa (nim, nama, alamat) VALUES (%s, %s, %s)"
 UPDATE = "UPDATE mahasiswa SET nama = %s, alamat = %s WHERE nim = %s"
 RENAME = "UPDATE mahasiswa SET nim = %s WHERE nim = %s"
 DELETE = "DELETE FROM mahasiswa WHERE nim = %s"

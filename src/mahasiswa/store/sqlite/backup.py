@@ -1,22 +1,31 @@
 """Writes a verified copy of the SQLite file while the service runs and writes."""
 
 import errno
+import filecmp
 import os
+import shutil
 import sys
 import tempfile
-from contextlib import closing
-from datetime import UTC, datetime
-from itertools import count
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 import apsw
 
+from mahasiswa.store.copies import age_seconds, copies, expire, free_name
 from mahasiswa.store.engines import Check
-from mahasiswa.store.errors import Unusable
+from mahasiswa.store.errors import Unavailable, Unusable
 from mahasiswa.store.sqlite import sql
+from mahasiswa.store.sqlite.connection import folder_lock
 
 INTERRUPT_CHECK_STEPS = 100_000
 """Steps of SQLite between two checks for Ctrl-C: about a millisecond."""
+
+FREE_SPACE_FACTOR = 3
+"""Minimum free space for a back-up with a name of its own, a restore or an upgrade, as a multiple of the database."""
+
+SUFFIX = ".db"
+"""The end of the name of a back-up that gets its name from the time."""
 
 
 def backup(source: Path, target: Path, check: Check) -> None:
@@ -24,35 +33,59 @@ def backup(source: Path, target: Path, check: Check) -> None:
 
     The target gets its name only when the copy is verified and on disk. An existing file is never replaced.
     """
-    origin = _open(source)
-    try:
+    with closing(_open(source)) as origin, _reported(target):
         if os.path.lexists(target):
-            raise _exists(target)
+            raise FileExistsError
         if not target.parent.is_dir():
             raise Unusable(f"the folder {target.parent} does not exist")
-        _write(origin, target, check)
-    except FileExistsError as error:  # another program has created it meanwhile
-        raise _exists(target) from error
-    except (apsw.Error, OSError) as error:
-        raise Unusable(f"no backup was written to the folder {target.absolute().parent}: {reason(error)}") from error
-    finally:
-        origin.close()
+        _write(origin, target, check, ".mahasiswa-")
 
 
 def backup_beside(source: Path, check: Check) -> Path:
     """Write a back-up file beside the database before its records are replaced, and return its path; raise Unusable."""
-    saved = free_name(source, "before")
+    saved = free_name(source.parent, f"{source.name}.before-")
     backup(source, saved, check)
     return saved
 
 
-def free_name(path: Path, why: str) -> Path:
-    """A name beside the database that no file has, with the time now and a counter if two come within a second."""
-    for number in count(1):
-        name = f"{path.name}.{why}-{datetime.now(UTC):%Y%m%dT%H%M%SZ}{f'-{number}' if number > 1 else ''}"
-        if not os.path.lexists(path.with_name(name)):
-            break
-    return path.with_name(name)
+def backup_into(source: Path, folder: Path, check: Check, max_age_seconds: float, *, expires: bool) -> Path | None:
+    """Copy the database to a file of this folder whose name has the time, and return the file; raise Unusable.
+
+    If the newest back-up is the same, that file gets the time now instead. With `max_age_seconds`, nothing is done if the
+    newest one is younger, and the result is None. With `expires`, old ones are removed.
+    """
+    target = free_name(folder, f"{source.stem}-", SUFFIX)
+    with closing(_open(source)) as origin, _reported(target):
+        with suppress(FileExistsError):
+            folder.mkdir(mode=0o700)
+        with folder_lock(folder):  # two services may keep one folder
+            newest = next(iter(copies(folder, source.stem, SUFFIX)), None)
+            if newest and age_seconds(newest) < max_age_seconds:
+                return None
+            for leftover in folder.glob(f".{source.stem}-*Z*{SUFFIX}.*"):  # of a back-up that was killed
+                leftover.unlink()
+            needed = FREE_SPACE_FACTOR * origin.pragma("page_count") * origin.pragma("page_size")
+            if (free := shutil.disk_usage(folder).free) < needed:
+                raise Unusable(
+                    f"no back-up was made: only {free >> 20} MB are free for {folder}, not {needed >> 20} MB"
+                )
+            made = _write(origin, target, check, f".{target.name}.", newest)
+            if expires:
+                expire(copies(folder, source.stem, SUFFIX))
+    return made
+
+
+@contextmanager
+def _reported(target: Path) -> Iterator[None]:
+    """Turn every error of a back-up into Unusable."""
+    try:
+        yield
+    except FileExistsError as error:
+        raise Unusable(f"{target} exists already; a backup never replaces another") from error
+    except Unavailable as error:
+        raise Unusable(f"no back-up was made: {error}") from error
+    except (apsw.Error, OSError) as error:
+        raise Unusable(f"no backup was written to the folder {target.absolute().parent}: {reason(error)}") from error
 
 
 def _open(source: Path) -> apsw.Connection:
@@ -66,16 +99,20 @@ def _open(source: Path) -> apsw.Connection:
     return origin
 
 
-def _write(origin: apsw.Connection, target: Path, check: Check) -> None:
+def _write(origin: apsw.Connection, target: Path, check: Check, prefix: str, newest: Path | None = None) -> Path:
     # A random name that did not exist, so that no other program can have put a symbolic link there.
-    descriptor, name = tempfile.mkstemp(prefix=".mahasiswa-", dir=target.parent)
+    descriptor, name = tempfile.mkstemp(prefix=prefix, dir=target.parent)
     os.close(descriptor)
     unfinished = Path(name)
     try:
         copy_database(origin, unfinished)
+        if newest and filecmp.cmp(unfinished, newest, shallow=False):
+            os.utime(newest)
+            return newest
         verify(unfinished, check)
         _rename(unfinished, target)
         _sync_folder(target.parent)
+        return target
     finally:
         for leftover in target.parent.glob(f"{unfinished.name}*"):  # also SQLite's own files beside it
             leftover.unlink()
@@ -97,13 +134,13 @@ def copy_database(origin: apsw.Connection, target: Path) -> None:
 def verify(path: Path, check: Check) -> None:
     """Raise apsw.Error if a copy is damaged or has no table mahasiswa."""
     with closing(apsw.Connection(str(path.absolute()), flags=apsw.SQLITE_OPEN_READONLY)) as db:
-        check_integrity(db, check)
+        db.set_progress_handler(check, INTERRUPT_CHECK_STEPS)
+        check_integrity(db)
         db.execute(sql.COUNT).get  # noqa: B018 - fails if the table is missing
 
 
-def check_integrity(db: apsw.Connection, check: Check) -> None:
-    """Read the whole file; raise apsw.CorruptError, apsw.NotADBError, or what `check` raises."""
-    db.set_progress_handler(check, INTERRUPT_CHECK_STEPS)
+def check_integrity(db: apsw.Connection) -> None:
+    """Read the whole file; raise apsw.CorruptError, apsw.NotADBError, or what the progress handler raises."""
     result = db.execute("PRAGMA integrity_check(1)").get
     if result != "ok":
         raise apsw.CorruptError(f"the file is damaged: {' '.join(result.split())}")
@@ -127,10 +164,6 @@ def _sync_folder(folder: Path) -> None:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
-
-
-def _exists(target: Path) -> Unusable:
-    return Unusable(f"{target} exists already; a backup never replaces another")
 
 
 def reason(error: apsw.Error | OSError) -> str:

@@ -1,55 +1,47 @@
-"""Checks an SQLite file and its back-ups for `mahasiswa doctor`."""
+"""Checks an SQLite file and its back-ups, for the start of the service and for `mahasiswa doctor`."""
 
+import glob
 import os
+import secrets
 import shutil
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 
 import apsw
 
+from mahasiswa.store.copies import copies
 from mahasiswa.store.engines import Check
-from mahasiswa.store.errors import StoreError
-from mahasiswa.store.findings import Finding, good, wrong
+from mahasiswa.store.errors import StoreError, Unusable
+from mahasiswa.store.findings import TRIGGERS_MISSING, Finding, good, wrong
 from mahasiswa.store.sqlite import sql
-from mahasiswa.store.sqlite.backup import check_integrity, reason
+from mahasiswa.store.sqlite.backup import FREE_SPACE_FACTOR, INTERRUPT_CHECK_STEPS, SUFFIX, check_integrity, reason
 from mahasiswa.store.sqlite.connection import WAL_MAX_BYTES, connect
 from mahasiswa.store.sqlite.restore import open_to_read
 from mahasiswa.store.sqlite.schema import STEPS, known_version
 
-FREE_SPACE_FACTOR = 3
-"""Minimum free space, as a multiple of the database's size, for a restore or an upgrade."""
 
-
-def examine(path: Path, check: Check) -> Iterator[Finding]:
-    """Check the file, its folder and its disk."""
+def examine(path: Path, check: Check, *, quick: bool) -> Iterator[Finding]:
+    """Check the file, its folder and its disk; raise Unusable if the service cannot work with them."""
     path = path.resolve()
     if not path.parent.is_dir():
-        yield wrong(f"The folder {path.parent} does not exist. Create it, or correct DATABASE_URL.")
-        return
+        raise Unusable(f"The folder {path.parent} does not exist. Create it, or correct DATABASE_URL")
     if not os.access(path.parent, os.R_OK | os.W_OK | os.X_OK):
-        yield wrong(
-            f"This user may not write to {path.parent}. Run this command as the user of the service, or give the folder to"
-            " that user: chown"
-        )
-        return
+        raise Unusable(f"This user may not write to {path.parent}. Run this command as the user of the service")
+    if not path.exists():
+        raise Unusable(f"{path} does not exist. Start the service for an empty list, or run: mahasiswa restore FILE")
     try:
-        yield _free_space(path)
-        if not path.exists():
-            yield wrong(f"{path} does not exist. Start the service for an empty list, or run: mahasiswa restore FILE")
-            return
-        yield _modes(path)
+        with closing(connect(path)) as db:
+            db.set_progress_handler(check, INTERRUPT_CHECK_STEPS)
+            for find in QUICK_CHECKS if quick else CHECKS:
+                yield from find(db, path)
+    except (apsw.CorruptError, apsw.NotADBError) as error:
+        raise Unusable(f"{path} is damaged ({error}). Restore a back-up: mahasiswa restore FILE") from error
+    except apsw.Error as error:
+        raise Unusable(f"{path} cannot be used: {error}. Check DATABASE_URL, and who has the file open") from error
     except OSError as error:
-        yield wrong(f"{path.parent} cannot be used: {error.strerror}. Check the disk.")
-        return
-    yield from _contents(path, check)
-
-
-def backup_files(path: Path, folder: Path) -> Sequence[Path]:
-    """The files of a folder that are named as back-ups, without the database itself, which may be there too."""
-    files = (file for file in folder.iterdir() if file.suffix == ".db" and file.is_file())
-    return [file for file in files if not (path.exists() and file.samefile(path))]
+        raise Unusable(f"{path.parent} cannot be used: {error.strerror}. Check the disk") from error
 
 
 def examine_backup(file: Path, check: Check) -> Finding:
@@ -58,50 +50,103 @@ def examine_backup(file: Path, check: Check) -> Finding:
         return wrong(f"This user may not read {file}. Run this command as the user of the service.")
     try:
         with closing(open_to_read(file)) as db:
-            check_integrity(db, check)
+            db.set_progress_handler(check, INTERRUPT_CHECK_STEPS)
+            check_integrity(db)
             known_version(db, file)
             count = db.execute(sql.COUNT).get
     except (apsw.Error, StoreError) as error:
         why = str(error) if isinstance(error, StoreError) else f"{file} cannot be restored: {reason(error)}"
-        return wrong(f"{why}. Make another back-up now: mahasiswa backup FILE")
+        return wrong(f"{why}. Make another back-up now: mahasiswa backup")
     return good(f"{file} is sound and holds {count} records.")
 
 
-def _contents(path: Path, check: Check) -> Iterator[Finding]:
+def backups_that_hold(path: Path, folder: Path | None, nim: str) -> Sequence[Path]:
+    """The back-ups that hold that nim, or that cannot be read. A restore leaves them beside the database."""
+    beside = {path.with_name(f"{path.name}{suffix}") for suffix in ("", "-wal", "-shm")}
+    files = {*path.parent.glob(f"{glob.escape(path.stem)}*"), *((folder and copies(folder, path.stem, SUFFIX)) or ())}
+    return sorted(file for file in files - beside if file.is_file() and _may_hold(file, nim))
+
+
+def _may_hold(file: Path, nim: str) -> bool:
     try:
-        with closing(connect(path)) as db:
-            check_integrity(db, check)
-            version = known_version(db, path)
-            count = db.execute(sql.COUNT).get
-            yield good(f"{path} is sound and holds {count} records.")
-            if version < len(STEPS):
-                yield good(f"{path} is of an older version. The service upgrades it when it starts.")
-    except (apsw.CorruptError, apsw.NotADBError) as error:
-        yield wrong(f"{path} is damaged ({error}). Restore a back-up: mahasiswa restore FILE")
-    except apsw.Error as error:
-        yield wrong(f"{path} cannot be read: {error}. Check DATABASE_URL, or restore a back-up: mahasiswa restore FILE")
-    except StoreError as error:
-        yield wrong(f"{error}.")
+        with closing(open_to_read(file)) as db:
+            return bool(db.execute(sql.IS_KNOWN, {"nim": nim}).get)
+    except apsw.Error:
+        return not file.name.endswith(("-wal", "-shm"))
 
 
-def _free_space(path: Path) -> Finding:
-    size = path.stat().st_size if path.exists() else 0
-    needed = FREE_SPACE_FACTOR * size + WAL_MAX_BYTES
+def _free_space(_db: apsw.Connection, path: Path) -> Iterator[Finding]:
+    needed = FREE_SPACE_FACTOR * path.stat().st_size + WAL_MAX_BYTES
     free = shutil.disk_usage(path.parent).free
     text = f"{free >> 20} MB are free for {path.parent}"
     if free < needed:
-        return wrong(f"Only {text}; a restore or an upgrade may need {needed >> 20} MB. Make room on that disk.")
-    return good(f"{text}.")
+        yield wrong(f"Only {text}; a restore or an upgrade may need {needed >> 20} MB. Make room on that disk.")
+    else:
+        yield good(f"{text}.")
 
 
-def _modes(path: Path) -> Finding:
+def _modes(_db: apsw.Connection, path: Path) -> Iterator[Finding]:
+    """A file is public if every user can read it. If only a group can read it, an operator has chosen that."""
     files = [file for suffix in ("", "-wal", "-shm") if (file := Path(f"{path}{suffix}")).exists()]
-    public = [str(file) for file in files if sys.platform != "win32" and file.stat().st_mode & 0o007]
-    if public:
-        return wrong(f"Every user of this computer has rights on {', '.join(public)}. Run: chmod o= {path}*")
-    closed = [str(file) for file in files if not os.access(file, os.R_OK | os.W_OK)]
-    if closed:
-        return wrong(
-            f"This user may not read and write {', '.join(closed)}. Run this command as the user of the service."
+    public = [str(file) for file in files if file.stat().st_mode & 0o007]
+    if sys.platform != "win32" and public and all(folder.stat().st_mode & 0o001 for folder in path.parents):
+        yield wrong(f"Every user of this computer has rights on {', '.join(public)}. Run: chmod o= {path}*")
+    else:
+        yield good(f"Only the owner and its group have rights on {path}.")
+
+
+def _log_size(_db: apsw.Connection, path: Path) -> Iterator[Finding]:
+    log = Path(f"{path}-wal")
+    if log.exists() and (size := log.stat().st_size) > WAL_MAX_BYTES:
+        yield wrong(
+            f"{log} has {size >> 20} MB, because a program reads without end. Find it and end it: fuser -v {path}"
         )
-    return good(f"Only the owner and its group have rights on {path}.")
+
+
+def _schema(db: apsw.Connection, path: Path) -> Iterator[Finding]:
+    version = known_version(db, path)
+    if not version:
+        raise Unusable(f"{path} holds no list. Check DATABASE_URL, or start the service for an empty list")
+    if version < len(STEPS):
+        yield good(f"{path} is of an older version. The service upgrades it when it starts.")
+
+
+def _soundness(db: apsw.Connection, path: Path) -> Iterator[Finding]:
+    check_integrity(db)
+    yield good(f"{path} is sound and holds {db.execute(sql.COUNT).get} records.")
+
+
+def _changes(db: apsw.Connection, path: Path) -> Iterator[Finding]:
+    """Add, edit and delete a record, and count the entries of the history. All of it is rolled back."""
+    nim = secrets.token_hex(16)
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        last = db.execute(sql.LAST_ID).get
+        for statement, values in (sql.ADD, (nim, "", "")), (sql.UPDATE, ("a", "a", nim)), (sql.DELETE, (nim,)):
+            db.execute(statement, values)
+        entries, days = db.execute(sql.COUNT_ENTRIES_AFTER, (last,)).get, db.execute(sql.DAYS).get
+    finally:
+        db.execute("ROLLBACK")
+    if days and entries != 3:
+        yield wrong(TRIGGERS_MISSING)
+    else:
+        yield good(f"{path} takes changes.")
+
+
+def _texts(db: apsw.Connection, _path: Path) -> Iterator[Finding]:
+    for row in db.execute(sql.ALL_AS_BYTES):
+        try:
+            b"".join(row).decode()
+        except UnicodeDecodeError:
+            yield wrong(
+                f"A text of the record {row[0].decode(errors='replace')!r} is not UTF-8. Correct it with sqlite3."
+            )
+            return
+
+
+Checks = Sequence[Callable[[apsw.Connection, Path], Iterator[Finding]]]
+
+QUICK_CHECKS: Checks = (_schema, _free_space, _modes, _log_size, _changes)
+"""The checks at the start of the service. `mahasiswa doctor` also makes those that read the whole file."""
+
+CHECKS: Checks = (*QUICK_CHECKS, _soundness, _texts)

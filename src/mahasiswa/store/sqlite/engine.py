@@ -5,6 +5,7 @@ from pathlib import Path
 
 from mahasiswa.record import Incoming
 from mahasiswa.settings import SQLiteURL
+from mahasiswa.store.copies import copies
 from mahasiswa.store.engines import Check, Merged, Restored
 from mahasiswa.store.findings import Finding
 from mahasiswa.store.sqlite import backup as backups
@@ -34,16 +35,25 @@ def backup(url: SQLiteURL, to: Path, check: Check) -> None:
     backups.backup(url.path, to, check)
 
 
+def backup_into(url: SQLiteURL, folder: Path | None, check: Check, max_age_seconds: float) -> Path | None:
+    into = folder or url.path.parent
+    return backups.backup_into(url.path, into, check, max_age_seconds, expires=folder is not None)
+
+
 def restore(url: SQLiteURL, file: Path, check: Check) -> Restored:
     return restoring.restore(url.path, file, check)
 
 
-def examine(url: SQLiteURL, check: Check) -> Iterator[Finding]:
-    return doctor.examine(url.path, check)
+def examine(url: SQLiteURL, check: Check, *, quick: bool) -> Iterator[Finding]:
+    return doctor.examine(url.path, check, quick=quick)
 
 
 def backup_files(url: SQLiteURL, folder: Path) -> Sequence[Path]:
-    return doctor.backup_files(url.path, folder)
+    return copies(folder, url.path.stem, backups.SUFFIX)
+
+
+def backups_that_hold(url: SQLiteURL, folder: Path | None, nim: str) -> Sequence[Path]:
+    return doctor.backups_that_hold(url.path, folder, nim)
 
 
 def examine_backup(_url: SQLiteURL, file: Path, check: Check) -> Finding:

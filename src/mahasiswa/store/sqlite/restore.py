@@ -8,6 +8,7 @@ from urllib.parse import quote
 
 import apsw
 
+from mahasiswa.store.copies import free_name
 from mahasiswa.store.engines import Check, Restored
 from mahasiswa.store.errors import Unavailable, Unusable
 from mahasiswa.store.sqlite import history, sql
@@ -16,21 +17,21 @@ from mahasiswa.store.sqlite.backup import (
     backup_beside,
     check_integrity,
     copy_database,
-    free_name,
     reason,
     verify,
 )
 from mahasiswa.store.sqlite.connection import connect, folder_lock, transaction
-from mahasiswa.store.sqlite.schema import migrate
+from mahasiswa.store.sqlite.schema import STEPS, migrate
 
 
 def restore(path: Path, file: Path, check: Check) -> Restored:
     """Replace every record by those of a back-up, as one silent batch of the history; raise Unusable.
 
-    Nothing is changed if it raises. The history, the tables of other programs and the schema's version stay. The back-up
-    itself is only read: a copy of it is verified and upgraded in a private folder beside the database.
+    Nothing is changed if it raises. The history, the tables of other programs and the schema's version stay. An empty
+    database also gets the history of the back-up. The back-up itself is only read: a copy of it is verified and upgraded
+    in a private folder beside the database.
 
-    If the database is damaged, its files are renamed, and the copy takes its place, with the history of the back-up.
+    If the database is missing, damaged or of a newer release, the copy takes its place, with the history of the back-up.
     """
     path = path.resolve()  # SQLite keeps its write-ahead log beside the file that a symbolic link leads to
     if not path.parent.is_dir():
@@ -42,12 +43,8 @@ def restore(path: Path, file: Path, check: Check) -> Restored:
         with tempfile.TemporaryDirectory(prefix=".mahasiswa-", dir=path.parent) as folder:
             copy = Path(folder) / "copy.db"
             _copy_verified(file, copy, check)
-            if damaged := _set_aside_if_damaged(path, check):
-                copy.replace(path)
-                migrate(path)
-                with closing(connect(path)) as db:
-                    count = db.execute(sql.COUNT).get
-                return Restored(count, count, 0, 0, damaged)
+            if why := _why_replaced(path, check):
+                return _replace_file(path, copy, why)
             migrate(path)
             return _replace_records(path, copy, check)
     except Unavailable as error:
@@ -80,24 +77,33 @@ def open_to_read(file: Path) -> apsw.Connection:
     return apsw.Connection(name, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
 
 
-def _set_aside_if_damaged(path: Path, check: Check) -> Path | None:
-    """Rename the files of a damaged database, which SQL cannot repair; return the new name, or None if it is sound."""
+def _why_replaced(path: Path, check: Check) -> str:
+    """Why SQL cannot put the records into the file: it is "missing", "damaged" or "newer". Otherwise the text is empty."""
     if not path.exists():
-        return None
+        return "missing"
     try:
         with closing(apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)) as db:
-            check_integrity(db, check)
+            db.set_progress_handler(check, INTERRUPT_CHECK_STEPS)
+            check_integrity(db)
+            return "newer" if db.pragma("user_version") > len(STEPS) else ""
     except (apsw.CorruptError, apsw.NotADBError):
-        damaged = free_name(path, "damaged")
-        with folder_lock(path.parent):  # the service removes the log of a replaced file under this lock
-            path.rename(damaged)
-            for suffix in ("-wal", "-shm"):  # SQLite would apply the log to the file that takes its place
-                with suppress(FileNotFoundError):
-                    Path(f"{path}{suffix}").rename(f"{damaged}{suffix}")
-        return damaged
+        return "damaged"
     except apsw.Error as error:
         raise Unusable(f"nothing was restored: {path} cannot be read: {error}") from error
-    return None
+
+
+def _replace_file(path: Path, copy: Path, why: str) -> Restored:
+    """Give the files of the database other names, then let the copy take its place. A running service notices it."""
+    kept = free_name(path.parent, f"{path.name}.{why}-")
+    with folder_lock(path.parent):  # the service removes the log of a replaced file under this lock
+        for suffix in ("", "-wal", "-shm"):  # SQLite would apply an old log to the new file
+            with suppress(FileNotFoundError):
+                Path(f"{path}{suffix}").rename(f"{kept}{suffix}")
+        copy.replace(path)
+    migrate(path)
+    with closing(connect(path)) as db:
+        count = db.execute(sql.COUNT).get
+    return Restored(count, count, 0, 0, kept if kept.exists() else None, must_start=True)
 
 
 def _replace_records(path: Path, copy: Path, check: Check) -> Restored:
@@ -129,6 +135,9 @@ def _replace_in_transaction(db: apsw.Connection, path: Path, saved: list[Path], 
     if not (rows := added + changed + removed):
         return Restored(count, 0, 0, 0)
     saved.append(backup_beside(path, check))  # under the lock, so that the back-up has every earlier change
+    had_nothing = db.execute(sql.HAS_NOTHING).get
     with history.silent_batch(db, "restore", rows):
         db.execute(sql.RESTORE_BACKUP)
+        if had_nothing:
+            db.execute(sql.RESTORE_HISTORY)
     return Restored(count, added, changed, removed, saved[0])

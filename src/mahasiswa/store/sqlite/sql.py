@@ -433,6 +433,11 @@ def search(where: str, query: Query) -> str:
 
 COUNT = "SELECT count(*) FROM mahasiswa"
 
+# For the checks.
+LAST_ID = "SELECT coalesce(max(id), 0) FROM mahasiswa_history"
+COUNT_ENTRIES_AFTER = "SELECT count(*) FROM mahasiswa_history WHERE id > ?"
+ALL_AS_BYTES = "SELECT CAST(nim AS BLOB), CAST(nama AS BLOB), CAST(alamat AS BLOB) FROM mahasiswa"
+
 
 def count_found(conditions: Iterable[str], di: Field | Literal[""]) -> str:
     """The number of records that each of these conditions finds. Each text is folded once."""
@@ -537,6 +542,13 @@ ORDER BY nim
 """
 
 # --- Restoring
+
+# The history of the back-up is restored only into a database that has neither records nor a history.
+HAS_NOTHING = """
+SELECT days > 0 AND NOT EXISTS (SELECT 1 FROM main.mahasiswa) AND NOT EXISTS (SELECT 1 FROM main.mahasiswa_history)
+FROM main.mahasiswa_history_state
+"""
+RESTORE_HISTORY = "INSERT INTO main.mahasiswa_history SELECT * FROM kept.mahasiswa_history"
 
 # The records of the back-up are in the attached database `kept`. Only records that differ are written.
 ATTACH_BACKUP = "ATTACH ? AS kept"
