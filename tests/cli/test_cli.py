@@ -22,7 +22,6 @@ __all__ = ["operator_in_empty_folder"]
         ["export"],
         ["export", "a.ods"],
         ["export", "a"],
-        ["backup"],
         ["forget"],
         ["copy"],
         ["copy", "--to", "@tidak-ada.url"],
@@ -72,7 +71,7 @@ def test_a_missing_folder_has_exit_code_1(operator: Operator, arguments: list[st
     [
         ("import", ["mahasiswa import mahasiswa.xlsx --dry-run", "mahasiswa import mahasiswa.csv --existing update"]),
         ("export", ["mahasiswa export mahasiswa.xlsx", "mahasiswa export - | gzip > mahasiswa.csv.gz"]),
-        ("backup", ['mahasiswa backup "mahasiswa-$(date +%F).db"']),
+        ("backup", ["mahasiswa backup", "mahasiswa backup /media/usb/mahasiswa.db"]),
         ("forget", ["mahasiswa forget 20/456839/TK/50663"]),
         (
             "copy",

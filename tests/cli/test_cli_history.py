@@ -10,7 +10,7 @@ from mahasiswa.store.history import UNDOABLE_ROWS_MAX
 # The fixture, which pytest finds by this name.
 __all__ = ["operator_in_empty_folder"]
 
-ELSEWHERE = "Back-ups, replicas, archives and logs keep what they have. Remove it from them yourself."
+ELSEWHERE = "Back-ups, replicas, archives and logs elsewhere keep what they have. Remove it from them yourself."
 
 
 def test_forget_removes_a_record_and_its_history(operator: Operator) -> None:

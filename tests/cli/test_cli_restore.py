@@ -15,6 +15,7 @@ from stores import ask, run_script
 __all__ = ["operator_in_empty_folder", "unprivileged_command"]
 
 NOW: list[Record] = [("1", "Ani", "Solo"), ("3", "Citra", "Bantul")]
+RESTART = "Start or restart the service now: systemctl restart mahasiswa"
 REMARK = "A person who was forgotten after that back-up is in the list again. Run mahasiswa forget again."
 
 # A table that another program keeps by triggers, as a search does.
@@ -231,21 +232,51 @@ def test_a_restore_to_a_full_disk_changes_nothing(operator: Operator, small_disk
     assert {path.name for path in small_disk.iterdir()} <= {"a.db", "a.db-wal", "a.db-shm"}
 
 
-# ---- a database that is lost or damaged
+# ---- a database that is lost, empty, damaged, or of a newer release
 
 
-def test_a_restore_creates_a_database_that_is_lost(changed: Operator) -> None:
-    """Also while the service runs, which answers 503 until its next start."""
+def history_of(path: Path) -> list[tuple[object, ...]]:
+    """Return the history of a file."""
+    return ask(path, "SELECT * FROM mahasiswa_history ORDER BY id")
+
+
+def test_a_restore_into_an_empty_database_brings_the_history_back_while_the_service_runs(changed: Operator) -> None:
+    """The service goes on. After the entries of the back-up there is the line of the restore."""
+    for path in changed.folder.glob("mahasiswa.db*"):
+        path.unlink()
     with Service(changed.database) as service, service.site() as site:
-        for path in changed.folder.glob("mahasiswa.db*"):
-            path.unlink()
+        assert site.list().rows == []
+        assert "Start or restart" not in changed.done("restore", "cadangan.db")
+        assert [row[1:] for row in site.list().rows] == TWO
+        assert site.add("4", "Dewi", "Solo").status_code == 302
+        *kept, restored, added = history_of(changed.database)
+    assert kept == history_of(changed.folder / "cadangan.db")
+    assert (restored[3], restored[4], added[5]) == ("restore", 2, "4")
+
+
+@pytest.mark.parametrize("loss", ["missing", "damaged", "newer"])
+def test_a_restore_replaces_a_file_that_cannot_be_repaired_while_the_service_runs(changed: Operator, loss: str) -> None:
+    """The file takes the place with its history, and the command says to restart the service. What was there is kept."""
+    with Service(changed.database) as service, service.site() as site:
+        if loss == "missing":
+            for path in changed.folder.glob("mahasiswa.db*"):
+                path.unlink()
+        elif loss == "damaged":
+            with changed.database.open("r+b") as file:
+                file.write(b"\xff" * 8192)
+        else:
+            run_script(changed.database, "PRAGMA user_version = 99")
+        assert RESTART in changed.done("restore", "cadangan.db")
         assert site.get("/").status_code == 503
-        changed.done("restore", "cadangan.db")
-        assert site.get("/").status_code == 503
-        service.stop()
+        assert site.add("5", "Ina", "Solo").status_code == 503
         service.restart()
         assert [row[1:] for row in site.list().rows] == TWO
-    assert changed.records() == TWO
+        assert site.add("4", "Dewi", "Solo").status_code == 302
+    assert history_of(changed.database)[:-1] == history_of(changed.folder / "cadangan.db")
+    kept = [path for path in changed.folder.glob(f"mahasiswa.db.{loss}-*") if path.suffix[-4:] not in ("-wal", "-shm")]
+    assert len(kept) == (loss != "missing")
+    if loss == "newer":
+        assert records_of(kept[0]) == NOW
 
 
 @pytest.mark.parametrize("first_bad_byte", [0, 4096], ids=["the whole file", "all pages but the first"])
@@ -259,12 +290,12 @@ def test_a_damaged_database_is_set_aside(changed: Operator, first_bad_byte: int)
     data = bytearray(changed.database.read_bytes())
     data[first_bad_byte:] = b"\xff" * (len(data) - first_bad_byte)
     changed.database.write_bytes(data)
-    first, second, third = changed.done("restore", "cadangan.db").splitlines()
+    first, second, third, fourth = changed.done("restore", "cadangan.db").splitlines()
     assert first == "2 records restored from cadangan.db: 2 added, 0 changed, 0 removed"
     damaged = Path(second.removeprefix("the list as it was before: "))
     assert re.fullmatch(r"mahasiswa\.db\.damaged-\d{8}T\d{6}Z", damaged.name)
     assert damaged.read_bytes() == data
-    assert third == REMARK
+    assert (third, fourth) == (RESTART, REMARK)
     assert changed.records() == TWO
     with Service(changed.database) as service, service.site() as site:
         assert site.add("4", "Dewi", "Solo").status_code == 302

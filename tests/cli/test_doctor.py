@@ -1,193 +1,259 @@
-"""`mahasiswa doctor`: it names each fault with its remedy, and then ends with exit code 1."""
+"""The checks of the start and of `mahasiswa doctor`: for each fault of a real database, what both say, and /sehat."""
 
 import os
+import re
 import shutil
+import socket
 import sys
+import threading
 import time
-from collections.abc import Sequence
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
 
-import psycopg
 import pytest
-from harness import Service
+from harness import Service, StartError, free_port
 from operators import TWO, Operator, operator_in_empty_folder, unprivileged_command
-from postgres import own_schema
+from postgres import execute, own_schema
 from spreadsheets import HEADER, csv
-from stores import run_script
+from stores import ask, other_program, run_script
+
+from mahasiswa.settings import PostgresURL, SQLiteURL
+from mahasiswa.store import migrate
+from mahasiswa.store.engines import backup_into
 
 # The fixtures, which pytest finds by these names.
 __all__ = ["operator_in_empty_folder", "unprivileged_command"]
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no file modes")
 
+INSERT_TWO = f"INSERT INTO mahasiswa VALUES {', '.join(map(str, TWO))}"
 
-def problems(operator: Operator, *arguments: str, before: Sequence[str] = (), **environment: str) -> list[str]:
+
+def problems(operator: Operator, before: Sequence[str] = (), **environment: str) -> list[str]:
     """Run the command, which must find something wrong; return the sentences about that."""
-    answer = operator.run("doctor", *arguments, before=before, **environment)
+    answer = operator.run("doctor", before=before, **environment)
     assert answer.returncode == 1, answer.stdout
-    assert "Traceback" not in answer.stderr
+    assert answer.stderr == ""
     return [line.removeprefix("WRONG  ") for line in answer.stdout.splitlines() if line.startswith("WRONG")]
+
+
+def start(operator: Operator) -> Service:
+    """Start the service with the settings of the operator."""
+    return Service(operator.environment["DATABASE_URL"], {name: operator.environment[name] for name in ("PORT",)})
 
 
 @pytest.fixture(name="kept")
 def operator_with_a_backup(operator: Operator) -> Operator:
     """Run commands in a folder with two records, and a back-up of them in the folder `cadangan`."""
-    operator.fill(TWO)
-    (operator.folder / "cadangan").mkdir()
-    operator.done("backup", "cadangan/a.db")
+    url = SQLiteURL(operator.database)
+    migrate(url)
+    run_script(operator.database, INSERT_TWO)
+    folder = operator.folder / "cadangan"
+    backup_into(url, folder, lambda: False)
+    operator.environment |= {"BACKUP_DIR": str(folder), "HOST": "127.0.0.1", "PORT": str(free_port())}
     return operator
 
 
+def backup_of(operator: Operator) -> Path:
+    """Return the only back-up."""
+    (file,) = (operator.folder / "cadangan").iterdir()
+    return file
+
+
 def test_a_sound_installation_is_reported_as_such(kept: Operator) -> None:
-    """Each line begins with ok. The service may run meanwhile. The newest of several back-ups counts."""
-    shutil.copy(kept.folder / "cadangan" / "a.db", kept.folder / "cadangan" / "lama.db")
-    os.utime(kept.folder / "cadangan" / "lama.db", (0, 0))
-    with Service(kept.database) as service, service.site() as site:
-        site.add("3", "Citra", "Solo")
-        lines = kept.done("doctor", "--backup", "cadangan").splitlines()
-    assert all(line.startswith("ok     ") for line in lines)
-    for said in (
+    """Each line begins with ok, and nothing is written. So it is while the service runs."""
+    file, before = backup_of(kept), kept.database.read_bytes()
+    said = [
         "The settings can be used",
+        f"Port {kept.environment['PORT']} is free",
         "MB are free",
         "Only the owner and its group have rights",
-        "mahasiswa.db is sound and holds 3 records",
-        "The newest back-up, cadangan/a.db, is 0.0 hours old",
-        "cadangan/a.db is sound and holds 2 records",
-    ):
-        assert sum(said in line for line in lines) == 1, said
-
-
-def test_without_a_folder_it_says_that_the_backups_were_not_checked(kept: Operator) -> None:
-    assert "mahasiswa doctor --backup FOLDER" in kept.done("doctor").splitlines()[-1]
-
-
-def test_nothing_is_written_to_the_database(kept: Operator) -> None:
-    """No file is created beside it either, so the command can be run at any time."""
-    before = kept.database.read_bytes()
-    kept.done("doctor", "--backup", "cadangan")
+        "mahasiswa.db takes changes",
+        "mahasiswa.db is sound and holds 2 records",
+        f"The newest back-up, {file}, is 0.0 hours old",
+        f"{file} is sound and holds 2 records",
+    ]
+    lines = kept.done("doctor").splitlines()
+    assert all(line.startswith("ok     ") for line in lines)
+    assert [sum(text in line for line in lines) for text in said] == [1] * len(said)
+    assert kept.databases == [str(kept.database)]
     assert kept.database.read_bytes() == before
-    assert kept.names() == {"cadangan", "isi.csv"}
-    assert [path.name for path in (kept.folder / "cadangan").iterdir()] == ["a.db"]
+    assert kept.names() == {"cadangan"}
+    with start(kept) as service:
+        assert f"The service answers on port {service.port}" in kept.done("doctor")
+        assert service.stderr() == ""
+    assert ask(kept.database, "SELECT count(*) FROM mahasiswa_history") == [(2,)]
 
 
-def test_a_damaged_database_is_found(kept: Operator) -> None:
-    data = bytearray(kept.database.read_bytes())
-    data[4096:] = b"\xff" * (len(data) - 4096)
-    kept.database.write_bytes(data)
+# ---- faults of the database
+
+
+@contextmanager
+def a_long_log(operator: Operator) -> Iterator[None]:
+    """Make the write-ahead log longer than 64 MB while another program reads."""
+    with other_program(operator.database) as execute:
+        execute("BEGIN")
+        execute("SELECT count(*) FROM mahasiswa")
+        os.truncate(f"{operator.database}-wal", 302 << 20)
+        yield
+
+
+@contextmanager
+def script(operator: Operator, sql: str) -> Iterator[None]:
+    """Run SQL in another program."""
+    run_script(operator.database, sql)
+    yield
+
+
+FAULTS: dict[str, tuple[Callable[[Operator], AbstractContextManager[None]], str, str, int]] = {
+    "a text that is not UTF-8": (
+        lambda operator: script(operator, "INSERT INTO mahasiswa VALUES ('7', CAST(x'61ff' AS TEXT), 'Solo')"),
+        "A text of the record '7' is not UTF-8. Correct it",
+        "could not be read: another program has stored a text that is not UTF-8 in the record '7'",
+        503,
+    ),
+    "triggers": (
+        lambda operator: script(operator, "DROP TRIGGER mahasiswa_history_insert"),
+        "The triggers of the history are missing or disabled. Restart the service",
+        "triggers of the history of .* were missing or changed, and are created again",
+        200,
+    ),
+    "a long log": (a_long_log, "mahasiswa.db-wal has 302 MB", "mahasiswa.db-wal has 302 MB", 200),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_fault_of_the_file_is_found_and_the_service_says_what_it_does(kept: Operator, fault: str) -> None:
+    """The doctor names it, the service starts, its log names it too, and /sehat is 200. The list may be 503."""
+    breaking, doctor, log, status = FAULTS[fault]
+    with breaking(kept):
+        (line,) = problems(kept)
+        assert re.search(doctor, line)
+        with start(kept) as service, service.site() as site:
+            assert (site.get("/").status_code, site.get("/sehat").status_code) == (status, 200)
+            assert re.search(log, service.stderr())
+
+
+def test_damage_is_found_and_makes_the_service_unwell(kept: Operator) -> None:
+    """While the list is 503, /sehat is 503 too. The service does not start with such a file, and says what to do."""
+    with start(kept) as service, service.site() as site:
+        assert site.get("/").status_code == 200
+        ((page,),) = ask(kept.database, "SELECT rootpage FROM sqlite_schema WHERE name = 'mahasiswa'")
+        assert isinstance(page, int)
+        with kept.database.open("r+b") as file:
+            file.seek((page - 1) * 4096)
+            file.write(b"\xff" * 4096)
+        run_script(
+            kept.database, "UPDATE mahasiswa_history_state SET purged = '2026'"
+        )  # so that the list is read again
+        assert [site.get(path).status_code for path in ("/", "/sehat")] == [503, 503]
+        assert "is damaged (" in service.stderr()
+        service.kill()
     (line,) = problems(kept)
     assert line.startswith(f"{kept.database} is damaged (")
-    assert line.endswith("Restore a back-up: mahasiswa restore FILE")
+    assert line.endswith("Restore a back-up: mahasiswa restore FILE.")
+    with pytest.raises(StartError) as refused:
+        start(kept)
+    assert (refused.value.code, refused.value.stderr.count("\n")) == (1, 1)
+    assert "is damaged" in refused.value.stderr
 
 
-def test_a_missing_database_is_found_and_not_created(kept: Operator) -> None:
+@pytest.mark.parametrize(
+    ("sql", "found"),
+    [
+        ("CREATE TABLE lain (a)", "holds no list. Check DATABASE_URL"),
+        ("CREATE TABLE mahasiswa (nim, nama, alamat)", "that this program did not make"),
+        ("PRAGMA user_version = 99", "schema version 99"),
+    ],
+)
+def test_a_file_without_a_list_of_this_release_is_found(kept: Operator, sql: str, found: str) -> None:
+    if "user_version" not in sql:
+        kept.database.unlink()
+    run_script(kept.database, sql)
+    kept.database.chmod(0o600)
+    (line,) = problems(kept)
+    assert found in line
+
+
+def test_a_missing_file_or_folder_is_found_and_not_created(kept: Operator) -> None:
     kept.database.unlink()
     (line,) = problems(kept)
     assert line.startswith(f"{kept.database} does not exist. ")
     assert not kept.database.exists()
-
-
-def test_a_missing_folder_is_found(operator: Operator) -> None:
-    (line,) = problems(operator, DATABASE_URL="sqlite:////tidak/ada/a.db")
+    line, _ = problems(kept, DATABASE_URL="sqlite:////tidak/ada/a.db")
     assert line == "The folder /tidak/ada does not exist. Create it, or correct DATABASE_URL."
 
 
-def test_a_database_of_a_newer_version_is_found(kept: Operator) -> None:
-    run_script(kept.database, "PRAGMA user_version = 99")
-    (line,) = problems(kept)
-    assert "schema version 99" in line
-
-
-@pytest.mark.parametrize(
-    ("script", "found"),
-    [
-        ("CREATE TABLE lain (a)", "cannot be read: no such table: mahasiswa. Check DATABASE_URL, or restore a back-up"),
-        ("CREATE TABLE mahasiswa (nim, nama, alamat)", "that this program did not make"),
-    ],
-)
-def test_a_database_of_another_program_is_found(operator: Operator, script: str, found: str) -> None:
-    """The service would not start on the second one."""
-    run_script(operator.database, script)
-    operator.database.chmod(0o600)
-    (line,) = problems(operator)
-    assert found in line
-
-
 def test_a_user_without_rights_is_told_to_be_the_user_of_the_service(kept: Operator, unprivileged: list[str]) -> None:
-    (kept.folder / "cadangan" / "a.db").chmod(0)
+    backup_of(kept).chmod(0)
     kept.database.chmod(0o400)
     kept.folder.chmod(0o500)
     try:
-        folder, backup = problems(kept, "--backup", "cadangan", before=unprivileged)
-        kept.folder.chmod(0o700)
-        database, _ = problems(kept, "--backup", "cadangan", before=unprivileged)
+        folder, backup = problems(kept, before=unprivileged)
     finally:
         kept.folder.chmod(0o700)
     assert folder.startswith(f"This user may not write to {kept.folder}. Run this command as the user of the service")
-    assert database.startswith(f"This user may not read and write {kept.database}. Run this command as the user")
-    assert backup == "This user may not read cadangan/a.db. Run this command as the user of the service."
-
-
-def test_rights_for_every_user_are_found(kept: Operator) -> None:
-    kept.database.chmod(0o644)
-    (line,) = problems(kept)
-    assert line.endswith(f"Run: chmod o= {kept.database}*")
+    assert backup == f"This user may not read {backup_of(kept)}. Run this command as the user of the service."
+    assert problems(kept, before=unprivileged)[0].startswith(f"This user may not read and write {kept.database}.")
 
 
 def test_a_full_disk_is_found(kept: Operator, small_disk: Path) -> None:
     shutil.copy(kept.database, small_disk / "a.db")
-    (line,) = problems(kept, DATABASE_URL=f"sqlite:///{small_disk}/a.db")
-    assert line.startswith("Only ")
-    assert line.endswith("Make room on that disk.")
+    lines = problems(kept, DATABASE_URL=f"sqlite:///{small_disk}/a.db")
+    assert lines[0].startswith("Only ")
+    assert lines[0].endswith("Make room on that disk.")
+
+
+# ---- the settings and the port
 
 
 def test_a_misspelt_setting_is_found(kept: Operator) -> None:
-    assert problems(kept, PROT="80") == ["PROT is not a setting and is ignored. If you mean PORT, rename it."]
+    answer = kept.run("doctor", PROT="80")
+    assert "WRONG  PROT is not a setting and is ignored. If you mean PORT, rename it." in answer.stdout
 
 
-def test_a_wrong_setting_ends_with_exit_code_2(kept: Operator) -> None:
-    """Every command does the same."""
-    assert kept.failed("doctor", code=2, PORT="x")[0].startswith("mahasiswa: PORT must be")
+def test_a_port_of_another_program_is_found(kept: Operator) -> None:
+    """Also if that program answers as a web server does."""
+    with socket.create_server(("127.0.0.1", int(kept.environment["PORT"]))), pytest.raises(StartError) as refused:
+        start(kept)
+    assert "cannot listen on 127.0.0.1" in refused.value.stderr
+    with closing(socket.create_server(("127.0.0.1", int(kept.environment["PORT"])))) as other:
+        other.listen()
+        thread = threading.Thread(target=answer_once, args=(other,))
+        thread.start()
+        (line,) = problems(kept)
+        thread.join()
+    assert line.startswith("Another program has the port: cannot listen on 127.0.0.1 port ")
+
+
+def answer_once(listener: socket.socket) -> None:
+    """Answer one request with a page of another program."""
+    with listener.accept()[0] as connection:
+        connection.recv(65536)
+        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok")
 
 
 # ---- the back-ups
 
 
-def test_an_old_backup_is_found(kept: Operator) -> None:
-    """The limit is 26 hours."""
-    file = kept.folder / "cadangan" / "a.db"
+def test_an_old_a_missing_and_a_future_backup_are_found(kept: Operator) -> None:
+    """The limit is BACKUP_HOURS and two hours more. The database itself is never taken for a back-up."""
+    kept.environment["BACKUP_DIR"] = str(kept.folder)
+    file = backup_of(kept).rename(kept.folder / backup_of(kept).name)
     os.utime(file, (time.time() - 25 * 3600,) * 2)
-    assert "is 25.0 hours old" in kept.done("doctor", "--backup", "cadangan")
+    assert "is 25.0 hours old" in kept.done("doctor")
     os.utime(file, (time.time() - 27 * 3600,) * 2)
-    (line,) = problems(kept, "--backup", "cadangan")
-    assert "cadangan/a.db, is 27.0 hours old. Find out why" in line
-
-
-def test_a_backup_from_the_future_is_found(kept: Operator) -> None:
-    os.utime(kept.folder / "cadangan" / "a.db", (time.time() + 3600,) * 2)
-    (line,) = problems(kept, "--backup", "cadangan")
-    assert line == "cadangan/a.db was made later than now. Set the clock: timedatectl set-ntp true"
-
-
-def test_the_database_is_no_backup_of_itself(kept: Operator) -> None:
-    """A back-up of ten days is found although the live file is in the same folder."""
-    file = (kept.folder / "cadangan" / "a.db").rename(kept.folder / "a.db")
-    os.utime(file, (time.time() - 240 * 3600,) * 2)
-    (line,) = problems(kept, "--backup", ".")
-    assert line.startswith("The newest back-up, a.db, is 240.0 hours old")
-    file.unlink()
-    (line,) = problems(kept, "--backup", ".")
-    assert line.startswith(". holds no back-up.")
-
-
-def test_a_folder_without_a_backup_is_found(kept: Operator) -> None:
-    (kept.folder / "cadangan" / "a.db").rename(kept.folder / "cadangan" / "a.txt")
-    (line,) = problems(kept, "--backup", "cadangan")
-    assert line.startswith("cadangan holds no back-up. Make one")
+    assert re.match(r"The newest back-up, .* is 27.0 hours old. Find out why", problems(kept)[0])
+    os.utime(file, (time.time() + 7200,) * 2)
+    assert problems(kept) == [f"{kept.folder} holds no back-up. Make one now: mahasiswa backup"]
+    assert problems(kept, BACKUP_DIR="") == ["No back-ups are made. Set BACKUP_DIR to a folder."]
 
 
 @pytest.mark.parametrize("damage", ["damaged", "no database", "a newer version"])
 def test_a_backup_that_cannot_be_restored_is_found(kept: Operator, damage: str) -> None:
-    file = kept.folder / "cadangan" / "a.db"
+    file = backup_of(kept)
     if damage == "a newer version":
         run_script(file, "PRAGMA user_version = 99")
     elif damage == "no database":
@@ -196,37 +262,101 @@ def test_a_backup_that_cannot_be_restored_is_found(kept: Operator, damage: str) 
         data = bytearray(file.read_bytes())
         data[4096:8192] = b"\xff" * 4096
         file.write_bytes(data)
-    (line,) = problems(kept, "--backup", "cadangan")
-    assert line.startswith("cadangan/a.db ")
-    assert line.endswith("Make another back-up now: mahasiswa backup FILE")
+    (line,) = problems(kept)
+    assert line.startswith(f"{file} ")
+    assert line.endswith("Make another back-up now: mahasiswa backup")
 
 
 # ---- PostgreSQL
 
 
-def test_a_sound_postgresql_database_is_reported_as_such(operator: Operator, postgres: str) -> None:
-    """Only the server's settings are found wrong: this server is one of the tests, and runs without fsync."""
+@pytest.fixture(name="clerk")
+def operator_with_another_role(operator: Operator, postgres: str) -> Iterator[tuple[Operator, str]]:
+    """Run commands as a role that does not own the tables; give the owner's address too."""
+    role = f"clerk_{uuid.uuid4().hex}"
     with own_schema(postgres) as url:
-        operator.environment["DATABASE_URL"] = url
-        operator.imported(operator.write("a.csv", csv(HEADER, *TWO)))
-        answer = operator.run("doctor")
-    wrong = [line for line in answer.stdout.splitlines() if line.startswith("WRONG")]
-    assert all("fsync = off" in line or "full_page_writes = off" in line for line in wrong)
-    assert "The table mahasiswa has its constraints and holds 2 records." in answer.stdout
+        migrate(PostgresURL(url))
+        execute(url, INSERT_TWO)
+        schema = url.rpartition("%3D")[2]
+        execute(url, f"CREATE ROLE {role} LOGIN; GRANT USAGE ON SCHEMA {schema} TO {role}")
+        execute(url, f"GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA {schema} TO {role}")
+        operator.environment |= {
+            "DATABASE_URL": url.replace("postgres@", f"{role}@"),
+            "HOST": "127.0.0.1",
+            "PORT": str(free_port()),
+        }
+        try:
+            yield operator, url
+        finally:
+            execute(url, f"DROP OWNED BY {role}; DROP ROLE {role}")
 
 
-def test_a_table_without_its_constraints_is_found(operator: Operator, postgres: str) -> None:
+POSTGRES_FAULTS = {
+    "no INSERT": (
+        "REVOKE INSERT ON mahasiswa FROM {role}",
+        "The role {role} lacks rights. The owner of the tables must run: GRANT INSERT ON mahasiswa TO {role}",
+    ),
+    "no rights on the history": (
+        "REVOKE DELETE, UPDATE ON mahasiswa_history FROM {role}",
+        "The role {role} lacks rights. .* GRANT (DELETE, UPDATE|UPDATE, DELETE) ON mahasiswa_history TO {role}",
+    ),
+    "triggers": (
+        "ALTER TABLE mahasiswa DISABLE TRIGGER mahasiswa_history_insert",
+        "The triggers of the history are missing or disabled.|the table mahasiswa belongs to postgres, who must run",
+    ),
+}
+
+
+@pytest.mark.parametrize("fault", POSTGRES_FAULTS)
+def test_a_fault_of_the_tables_is_found_and_the_service_does_not_start(clerk: tuple[Operator, str], fault: str) -> None:
+    """Both say the same about rights. Only the owner can enable the triggers, so the start gives the owner the SQL."""
+    operator, url = clerk
+    role = operator.environment["DATABASE_URL"].partition("//")[2].partition("@")[0]
+    breaking, said = (text.format(role=role) for text in POSTGRES_FAULTS[fault])
+    assert not [line for line in problems(operator) if "off" not in line and "back-ups" not in line]
+    execute(url, breaking)
+    assert any(re.search(said, line) for line in problems(operator))
+    with pytest.raises(StartError) as refused:
+        start(operator)
+    assert refused.value.code == 1
+    assert re.search(said, refused.value.stderr)
+
+
+def test_disabled_triggers_are_created_again_by_the_start_of_the_owner(operator: Operator, postgres: str) -> None:
+    """The log says so."""
     with own_schema(postgres) as url:
-        operator.environment["DATABASE_URL"] = url
-        operator.imported(operator.write("a.csv", csv(HEADER, *TWO)))
-        with psycopg.connect(url) as db:
-            db.execute("ALTER TABLE mahasiswa DROP CONSTRAINT nim_too_long")
-        lines = problems(operator)
-    assert any("lacks the constraints nim_too_long" in line for line in lines)
+        operator.environment |= {"DATABASE_URL": url, "PORT": str(free_port())}
+        migrate(PostgresURL(url))
+        execute(url, "ALTER TABLE mahasiswa DISABLE TRIGGER ALL")
+        with start(operator) as service, service.site() as site:
+            assert "triggers of the history were missing or disabled, and are created again" in service.stderr()
+            assert site.get("/sehat").status_code == 200
+            assert site.add("1", "Siti", "Solo").status_code == 302
+        assert execute(url, "SELECT count(*) FROM mahasiswa_history") == [(1,)]
+
+
+def test_a_table_without_its_constraints_and_a_wrong_encoding_are_found(operator: Operator, postgres: str) -> None:
+    """The service does not start on a database with another encoding than UTF8."""
+    with own_schema(postgres) as url:
+        migrate(PostgresURL(url))
+        execute(url, "ALTER TABLE mahasiswa DROP CONSTRAINT nim_too_long")
+        lines = problems(operator, DATABASE_URL=url)
+        assert any("lacks the constraints nim_too_long" in line for line in lines)
+    name = f"latin_{uuid.uuid4().hex}"
+    execute(postgres, f"CREATE DATABASE {name} ENCODING LATIN1 TEMPLATE template0 LOCALE_PROVIDER libc LOCALE 'C'")
+    operator.environment |= {"DATABASE_URL": f"{postgres.rpartition('/')[0]}/{name}", "PORT": str(free_port())}
+    try:
+        assert any("the database has the encoding LATIN1; it must be UTF8" in line for line in problems(operator))
+        with pytest.raises(StartError) as refused:
+            start(operator)
+    finally:
+        execute(postgres, f"DROP DATABASE {name}")
+    assert refused.value.stderr == "mahasiswa: the database has the encoding LATIN1; it must be UTF8\n"
 
 
 def test_a_postgresql_server_that_cannot_be_reached_is_found(operator: Operator) -> None:
-    """The line does not show the password."""
-    (line,) = problems(operator, DATABASE_URL="postgresql://siti:rahasia@127.0.0.1:1/x")
+    """Neither the line nor the name of the database shows the password."""
+    line, _ = problems(operator, DATABASE_URL="postgresql://siti:rahasia@127.0.0.1:1/x", PORT=str(free_port()))
     assert line.startswith("PostgreSQL cannot be used: ")
     assert "rahasia" not in line
+    assert operator.databases == ["postgresql://127.0.0.1:1/x"]

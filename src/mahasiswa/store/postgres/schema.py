@@ -167,6 +167,8 @@ def _upgrade(db: Connection, table: Table, wanted_days: int | None) -> None:
     if statements:
         statements.append(sql.SET_VERSION)
     if stored is None or not _has_triggers(db, history_days):
+        if stored == history_days:
+            log.warning("triggers of the history were missing or disabled, and are created again")
         statements.append(sql.START_HISTORY if history_days else sql.STOP_HISTORY)
     needs_owner = bool(statements)
     statements.append(sql.SET_HISTORY_DAYS)
@@ -175,4 +177,9 @@ def _upgrade(db: Connection, table: Table, wanted_days: int | None) -> None:
     if needs_owner and not table.is_ours_to_alter:
         script = sql.SCRIPT_OF_OWNER.format(script=script)
         raise Unusable(f"the table mahasiswa belongs to {table.owner}, who must run this SQL:\n{script}")
+    if 0 < version < len(STEPS):
+        (count,) = db.execute(sql.COUNT).fetchall()[0]
+        log.info("upgrading %s records", f"{count:,}")
     db.execute(script)
+    if 0 < version < len(STEPS):
+        log.info("upgraded the table mahasiswa to schema version %d", len(STEPS))

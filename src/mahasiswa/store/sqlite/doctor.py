@@ -31,6 +31,8 @@ def examine(path: Path, check: Check, *, quick: bool) -> Iterator[Finding]:
         raise Unusable(f"This user may not write to {path.parent}. Run this command as the user of the service")
     if not path.exists():
         raise Unusable(f"{path} does not exist. Start the service for an empty list, or run: mahasiswa restore FILE")
+    if not os.access(path, os.R_OK | os.W_OK):
+        raise Unusable(f"This user may not read and write {path}. Run this command as the user of the service")
     try:
         with closing(connect(path)) as db:
             db.set_progress_handler(check, INTERRUPT_CHECK_STEPS)

@@ -39,7 +39,7 @@ CHUNK_RECORDS = 2000
 INTERRUPT_INTERVAL_SECONDS = 0.05
 """Time between two interrupts of a query. SQLite forgets an interrupt that comes before the query has begun."""
 
-NOT_UTF8 = "another program has stored a text that is not UTF-8"
+NOT_UTF8 = "another program has stored a text that is not UTF-8; mahasiswa doctor names the record"
 
 A = TypeVar("A")
 T = TypeVar("T")
@@ -50,14 +50,23 @@ as_record = cast("Callable[[object], Mahasiswa]", partial(tuple.__new__, Mahasis
 class SQLiteReader:
     """See the Reader protocol. Each step has a deadline, which includes its time in the queue.
 
-    `version` is the store's method, which raises Unavailable if the file was replaced.
+    `version` is the store's method, which raises Unavailable if the file was replaced or is damaged. `report_damage` is
+    called if a read finds damage.
     """
 
-    def __init__(self, path: Path, kind: Kind, slots: Slots, version: Callable[[], Awaitable[Version | None]]) -> None:
+    def __init__(
+        self,
+        path: Path,
+        kind: Kind,
+        slots: Slots,
+        version: Callable[[], Awaitable[Version | None]],
+        report_damage: Callable[[apsw.Error], None],
+    ) -> None:
         self._path = path
         self._kind = kind
         self._slots = slots
         self._version = version
+        self._report_damage = report_damage
         self._threads = ThreadPoolExecutor(kind.running, f"reader, {kind.name}")
         self._idle: list[apsw.Connection] = []
         self._is_closed = False
@@ -191,6 +200,8 @@ class SQLiteReader:
         except apsw.InterruptError as error:
             raise TookTooLong(f"{self._kind.name}: interrupted after {STEP_TIMEOUT_SECONDS:g} s") from error
         except apsw.Error as error:
+            if isinstance(error, (apsw.CorruptError, apsw.NotADBError)):
+                self._report_damage(error)
             raise Unavailable(str(error)) from error
 
     async def _connect(self) -> apsw.Connection:
@@ -239,7 +250,9 @@ def _utf8(packed: bytes) -> bytes:
     try:
         packed.decode()
     except UnicodeDecodeError as error:
-        raise Unavailable(NOT_UTF8) from error
+        before = packed[: error.start].split(b"\0")
+        nim = packed.split(b"\0")[(len(before) - 1) // 3 * 3].decode(errors="replace")
+        raise Unavailable(f"another program has stored a text that is not UTF-8 in the record {nim!r}") from error
     return packed
 
 

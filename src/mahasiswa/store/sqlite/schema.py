@@ -6,7 +6,6 @@ compares them with those of this release, and creates them again if they differ.
 """
 
 import logging
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
@@ -29,15 +28,18 @@ def migrate(path: Path, history_days: int | None = None, *, create: bool = True)
     """
     with _exclusive(path, create=create) as db:
         version = known_version(db, path)
+        if is_upgraded := 0 < version < len(STEPS):
+            log.info("upgrading %s records in %s", f"{db.execute(sql.COUNT).get:,}", path)
         for number, step in enumerate(STEPS[version:], version + 1):
             with db:
                 step(db, path)
                 db.pragma("user_version", number)
+        if is_upgraded:
+            log.info("upgraded %s to schema version %d", path, len(STEPS))
         with db:
             _set_history_days(db, path, history_days)
         if db.execute("PRAGMA journal_mode = WAL").get != "wal":
             raise Unusable(f"{path} cannot have a write-ahead log; is it on a network drive?")
-        _warn_if_public(path)
 
 
 def known_version(db: apsw.Connection, path: Path) -> int:
@@ -90,6 +92,8 @@ def _set_history_days(db: apsw.Connection, path: Path, days: int | None) -> None
     if stored != days:
         db.execute(sql.SET_DAYS, (days,))
     if dict(db.execute(sql.STORED_TRIGGERS)) != (sql.HISTORY_TRIGGERS if days else {}):
+        if stored == days:
+            log.warning("triggers of the history of %s were missing or changed, and are created again", path)
         db.execute(sql.DROP_TRIGGERS)
         if days:
             db.execute(sql.CREATE_TRIGGERS)
@@ -138,10 +142,3 @@ def _create_private(path: Path) -> None:
     """Create an empty file that only its owner can read. SQLite gives its mode to the write-ahead log."""
     with suppress(OSError):  # it exists; if it cannot be created, SQLite says so next
         path.resolve().touch(mode=0o600, exist_ok=False)
-
-
-def _warn_if_public(path: Path) -> None:
-    """Warn if every user of this computer can read the file. If only a group can read it, an operator has chosen that."""
-    file = path.resolve()
-    if sys.platform != "win32" and file.stat().st_mode & 0o004 and all(p.stat().st_mode & 0o001 for p in file.parents):
-        log.warning("every user of this computer can read %s; to prevent it: chmod o= %s*", file, file)

@@ -41,7 +41,8 @@ class SQLiteStore:
         self._version_cursor = self._watch.cursor()  # a new cursor for each query costs another half microsecond
         self._wal_identity = wal_identity(path)
         self._giving_up: asyncio.Task[None] | None = None  # of a file that was replaced, moved or removed
-        self._readers = {kind: SQLiteReader(path, kind, slots, self.version) for kind in KINDS}
+        self._is_damaged = False
+        self._readers = {kind: SQLiteReader(path, kind, slots, self.version, self._report_damage) for kind in KINDS}
 
     @classmethod
     def open(cls, path: Path, slots: Slots) -> Self:
@@ -61,7 +62,7 @@ class SQLiteStore:
         return self.version_now()
 
     def version_now(self) -> Version | None:
-        if self._giving_up or has_moved(self._watch):
+        if self._giving_up or self._is_damaged or has_moved(self._watch):
             return None
         try:
             return cast("int", self._version_cursor.execute("PRAGMA data_version").get)
@@ -156,13 +157,23 @@ class SQLiteStore:
             await self._write(change)
 
     def _check_file(self) -> None:
-        """Raise Unavailable if the file was replaced, moved or removed, also if another file is in its place by now."""
+        """Raise Unavailable if the file was replaced, moved or removed, also if another file is in its place by now.
+
+        So it does if a read has found damage, because a change could make it worse, and the list cannot be shown.
+        """
         if self._giving_up is None:
             if not has_moved(self._watch):
+                if self._is_damaged:
+                    raise Unavailable(f"{self._path} is damaged")
                 return
             log.error("%s was replaced, moved or removed: stop the service, put the file right, start it", self._path)
             self._giving_up = asyncio.create_task(self._give_up())
         raise Unavailable(f"{self._path} was replaced, moved or removed")
+
+    def _report_damage(self, error: apsw.Error) -> None:
+        if not self._is_damaged:
+            log.error("%s is damaged (%s): run mahasiswa restore FILE, then restart the service", self._path, error)
+        self._is_damaged = True
 
     async def _give_up(self) -> None:
         """Move the acknowledged changes into the file that was moved. The next start must not find them in the log."""

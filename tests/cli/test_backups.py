@@ -1,0 +1,179 @@
+"""Back-ups that get their name from the time: by the command and by the service, and how long they are kept."""
+
+import fcntl
+import os
+import re
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from attack import until
+from harness import Service
+from operators import TWO, Operator, operator_in_empty_folder, records_of
+from processes import children
+from stores import run_script
+
+from mahasiswa.settings import SQLiteURL
+from mahasiswa.store import migrate
+
+# The fixture, which pytest finds by this name.
+__all__ = ["operator_in_empty_folder"]
+
+NAME = re.compile(r"mahasiswa-\d{8}T\d{6}Z(-2)?\.db")
+HOUR = 3600
+DAY = 24 * HOUR
+
+
+@pytest.fixture(name="kept")
+def operator_with_a_folder_for_backups(operator: Operator) -> Operator:
+    """Run commands in a folder with two records. BACKUP_DIR is the folder `cadangan`, which does not exist yet."""
+    migrate(SQLiteURL(operator.database))
+    run_script(operator.database, f"INSERT INTO mahasiswa VALUES {', '.join(map(str, TWO))}")
+    operator.environment["BACKUP_DIR"] = str(operator.folder / "cadangan")
+    return operator
+
+
+def backups(operator: Operator) -> list[Path]:
+    """Return the files in the folder, in order of their names. A name holds the time in UTC."""
+    with suppress(FileNotFoundError):
+        return sorted((operator.folder / "cadangan").iterdir())
+    return []
+
+
+def service_of(operator: Operator, **environment: str) -> Service:
+    """Start a service with the database and the folder of the operator."""
+    return Service(operator.database, {"BACKUP_DIR": operator.environment["BACKUP_DIR"], **environment})
+
+
+def test_a_backup_without_a_name_goes_to_the_folder_or_beside_the_database(kept: Operator) -> None:
+    """The folder and the file are private. A list that did not change renews the file's time; a changed one is copied."""
+    said = kept.done("backup")
+    (first,) = backups(kept)
+    assert NAME.fullmatch(first.name)
+    assert said == f"{first}: {first.stat().st_size} bytes, verified\n"
+    assert [path.stat().st_mode & 0o777 for path in (first.parent, first)] == [0o700, 0o600]
+    os.utime(first, (0, 0))
+    assert kept.done("backup") == said
+    assert backups(kept) == [first]
+    assert time.time() - first.stat().st_mtime < 60
+    run_script(kept.database, "DELETE FROM mahasiswa WHERE nim = '1'")
+    kept.done("backup")
+    assert sorted(len(records_of(path)) for path in backups(kept)) == [1, 2]
+    del kept.environment["BACKUP_DIR"]
+    kept.done("backup")
+    assert sorted(name for name in kept.names() if name != "cadangan") == [
+        path.name for path in kept.folder.glob("mahasiswa-*.db") if NAME.fullmatch(path.name)
+    ]
+
+
+def test_upgrade_and_roll_back_lose_nothing_the_second_time_they_are_followed(kept: Operator) -> None:
+    """Each back-up has a name of its own, and each restore keeps what it replaces."""
+    lists = [kept.records()]
+    for turn in range(2):
+        saved = kept.done("backup").partition(": ")[0]
+        run_script(kept.database, f"INSERT INTO mahasiswa VALUES ('baru{turn}', 'Ina', 'Solo')")
+        lists.append(kept.records())
+        kept.done("restore", saved)
+        assert kept.records() == lists[0]
+    held = [records_of(path) for path in (*backups(kept), *kept.folder.glob("mahasiswa.db.before-*"))]
+    assert all(records in held for records in lists)
+
+
+def test_all_backups_of_two_days_and_the_last_of_each_day_for_sixty_days_are_kept(kept: Operator) -> None:
+    """Files with other names stay, and so does the newest back-up, however old it is."""
+    folder = kept.folder / "cadangan"
+    folder.mkdir(0o700)
+    midnight = time.time() // DAY * DAY
+    ages: dict[str, tuple[float, bool]] = {
+        "20260101T000000Z": (midnight - 70 * DAY, False),
+        "20260102T000000Z": (midnight - 10 * DAY + HOUR, False),
+        "20260102T010000Z": (midnight - 10 * DAY + 2 * HOUR, True),
+        "20260103T000000Z": (time.time() - 30 * HOUR, True),
+        "20260103T000100Z": (time.time() - 30 * HOUR + 60, True),
+    }
+    for name, (moment, _) in ages.items():
+        (folder / f"mahasiswa-{name}.db").write_bytes(b"")
+        os.utime(folder / f"mahasiswa-{name}.db", (moment, moment))
+    for name in ("mahasiswa.db", "mahasiswa-akhir-tahun.db", "lain-20260101T000000Z.db"):
+        (folder / name).write_bytes(b"")
+        os.utime(folder / name, (0, 0))
+    kept.done("backup")
+    names = {path.name for path in backups(kept)}
+    for name, (_, is_kept) in ages.items():
+        assert (f"mahasiswa-{name}.db" in names) == is_kept, name
+    assert {"mahasiswa.db", "mahasiswa-akhir-tahun.db", "lain-20260101T000000Z.db"} <= names
+    assert len(names) == 3 + 3 + 1
+
+
+def test_the_service_makes_a_backup_at_its_start_if_the_newest_one_is_old(kept: Operator) -> None:
+    """In a process that ends. A younger one is left alone. The end of the service does not wait for a back-up."""
+    with service_of(kept) as service:
+        until(lambda: len(backups(kept)) == 1 and NAME.fullmatch(backups(kept)[0].name) is not None)
+        until(lambda: f"INFO back-up {backups(kept)[0]}: " in service.stderr())
+        until(lambda: len(children(service.pid)) == 1)
+        assert records_of(backups(kept)[0]) == TWO
+        assert "no back-ups" not in service.stdout()
+        (file,) = backups(kept)
+        run_script(kept.database, "DELETE FROM mahasiswa WHERE nim = '1'")
+        for age, count in ((22 * HOUR, 1), (24 * HOUR, 2)):
+            os.utime(file, (time.time() - age,) * 2)
+            service.restart()
+            until(lambda: len(children(service.pid)) == 1)
+            until(lambda count=count: len(backups(kept)) == count)  # type: ignore[misc]
+        assert service.stop() == 0
+
+
+def test_a_service_without_a_folder_says_that_no_backups_are_made(kept: Operator) -> None:
+    with Service(kept.database) as service:
+        until(lambda: "no back-ups are made; to have them, set BACKUP_DIR" in service.stdout())
+
+
+def locked(folder: Path) -> None:
+    """Lock the folder as another service does while it makes a back-up."""
+    folder.mkdir(0o700)
+    fcntl.flock(os.open(folder, os.O_RDONLY), fcntl.LOCK_EX)
+
+
+@pytest.mark.parametrize(
+    ("breaking", "said"),
+    [
+        (lambda folder: folder.write_bytes(b""), "Not a directory"),
+        (lambda folder: folder.symlink_to("tidak/ada"), "No such file or directory"),
+        (locked, "another program has locked the folder"),
+    ],
+    ids=["no folder", "a missing folder", "locked"],
+)
+def test_a_backup_that_fails_is_a_warning_of_the_service(
+    kept: Operator, breaking: Callable[[Path], object], said: str
+) -> None:
+    """The service goes on. The command ends with exit code 1."""
+    breaking(kept.folder / "cadangan")
+    with service_of(kept) as service, service.site() as site:
+        until(lambda: re.search(f" WARNING no back-?up was .*{said}", service.stderr()) is not None, 20)
+        assert site.get("/sehat").status_code == 200
+    (line,) = kept.failed("backup")
+    assert said in line
+
+
+def test_no_backup_is_made_without_room_for_three(kept: Operator, small_disk: Path) -> None:
+    """The disk has 3 MB, and the database 1.2 MB. A name of one's own is not refused."""
+    run_script(kept.database, "INSERT INTO mahasiswa VALUES ('3', 'x', printf('%.*c', 1200000, 'x'))")
+    kept.environment["BACKUP_DIR"] = str(small_disk)
+    (line,) = kept.failed("backup")
+    assert re.fullmatch(r"mahasiswa: no back-up was made: only \d MB are free for .*, not \d+ MB", line)
+    kept.done("backup", str(small_disk / "a.db"))
+
+
+def test_forget_names_the_backups_that_still_hold_the_person(kept: Operator) -> None:
+    """Also those that a restore has left beside the database, and none that does not hold the person."""
+    kept.done("backup")
+    (file,) = backups(kept)
+    run_script(kept.database, "DELETE FROM mahasiswa WHERE nim = '1'")
+    kept.done("restore", str(file))
+    (before,) = kept.folder.glob("mahasiswa.db.before-*")
+    assert kept.done("forget", "1").splitlines()[1:-1] == [
+        f"{path} still holds the texts. Remove this file, or wait until it expires." for path in sorted((file, before))
+    ]
+    assert not [line for line in kept.done("forget", "9").splitlines() if str(file) in line]
