@@ -19,7 +19,7 @@ from mahasiswa.settings import DatabaseURL
 from mahasiswa.store import Query, Reader, migrate, open_store
 from mahasiswa.store.engines import Merged, forget, merge
 from mahasiswa.store.errors import Refused, StoreError, Unusable
-from mahasiswa.store.history import UNDOABLE_ROWS_MAX
+from mahasiswa.store.history import UNDOABLE_ROWS_MAX, Entry
 from mahasiswa.store.threads import in_thread
 from mahasiswa.work import EXPORT, Slots
 
@@ -117,6 +117,33 @@ def forget_record(url: DatabaseURL, nim: str) -> bool:
         return forget(url, nim)
     except StoreError as error:
         raise Failure([f"mahasiswa: {error}"]) from error
+
+
+def show_record(url: DatabaseURL, nim: str) -> Iterator[str]:
+    """The lines that tell everything about a nim: its record, and each change of it. There is none if it is unknown.
+
+    Raise Failure.
+    """
+
+    async def read(reader: Reader) -> tuple[Mahasiswa | None, Sequence[Entry]]:
+        return await reader.get(nim), await reader.entries_of(nim)
+
+    try:
+        record, entries = _read(url, read)
+    except StoreError as error:
+        raise Failure([f"mahasiswa: {error}"]) from error
+    if record:
+        yield f"now: {_printable(record)}"
+    for entry in entries:
+        by = f", by {_printable([entry.oleh])}" if entry.oleh else ""
+        yield f"{entry.moment:%Y-%m-%d %H:%M:%S} UTC{by}"
+        yield f"  before: {_printable(entry.before) if entry.before else 'no record'}"
+        yield f"  after: {_printable(entry.after) if entry.after else 'no record'}"
+
+
+def _printable(texts: Iterable[str]) -> str:
+    """Texts for a terminal, which obeys some control characters."""
+    return " | ".join("".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in text) for text in texts)
 
 
 def _incoming(

@@ -215,6 +215,27 @@ def doctor() -> None:
 
 @main.command()
 @click.argument("nim")
+@_ended_early("the output is incomplete")
+def show(nim: str) -> None:
+    """Show a person's record and each change of it that the history holds, with the name of who made it.
+
+    \b
+    mahasiswa show 20/456839/TK/50663
+    """  # noqa: D301 - as above
+    url = _database()
+    from mahasiswa.bulk import Failure, show_record  # noqa: PLC0415 - as above
+
+    try:
+        lines = list(show_record(url, nim))
+    except Failure as failure:
+        _fail("\n".join(failure.lines))
+    if not lines:
+        _fail(f"{nim}: no record and no history")
+    click.echo("\n".join(lines))
+
+
+@main.command()
+@click.argument("nim")
 @_ended_early("nothing was removed")
 def forget(nim: str) -> None:
     """Remove a person's record and all of its history, also from the free space of the database's files.

@@ -149,6 +149,19 @@ def _timezone(text: str) -> ZoneInfo:
         raise ValueError("the name of a time zone, such as Asia/Jakarta, Asia/Makassar or Asia/Jayapura") from None
 
 
+def _header_name(text: str) -> str:
+    if re.fullmatch(r"[A-Za-z0-9-]*", text):
+        return text
+    raise ValueError("the name of a header, such as X-Remote-User, or nothing")
+
+
+def _networks(text: str) -> tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, ...]:
+    try:
+        return tuple(ipaddress.ip_network(part.strip()) for part in text.split(","))
+    except ValueError:
+        raise ValueError("IP addresses or networks with commas between them, such as 127.0.0.1,10.0.0.0/8") from None
+
+
 def _folder(text: str) -> Path | None:
     return Path(text).absolute() if text else None
 
@@ -209,6 +222,11 @@ class Settings:
     metrics: bool = _setting(_switch, "0", "1 shows counters for Prometheus at /metrics")
     backup_dir: Path | None = _setting(_folder, "", "folder in which the service keeps back-ups of an SQLite file")
     backup_hours: int = _setting(_whole_number(1, 720), "24", "hours between two of these back-ups")
+
+    user_header: str = _setting(_header_name, "", "header in which a proxy names the person, for the history")
+    trusted_proxies: tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, ...] = _setting(
+        _networks, "127.0.0.1,::1", "addresses of the proxies whose USER_HEADER is believed"
+    )
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str]) -> Self:

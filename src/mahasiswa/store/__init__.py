@@ -137,6 +137,9 @@ class Reader(Protocol):
         any of its entries. `kind` and `days` are conditions on items.
         """
 
+    async def entries_of(self, nim: str) -> Sequence[Entry]:
+        """All entries of the history with that nim, oldest first, also those of batches."""
+
 
 class Store(Protocol):
     """A collection of records keyed by nim. When a write returns, it is on disk.

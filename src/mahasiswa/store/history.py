@@ -1,8 +1,11 @@
-"""The types of the history: entries, batches, and conflicts of an undo."""
+"""The types of the history: entries, batches, conflicts of an undo, and the name of the person who makes a change."""
 
+import getpass
+import os
 from collections.abc import Sequence
-from datetime import datetime
-from typing import Literal, NamedTuple
+from contextvars import ContextVar
+from datetime import UTC, datetime
+from typing import Any, Literal, NamedTuple
 
 from mahasiswa.record import Mahasiswa
 
@@ -27,10 +30,15 @@ Days = tuple[datetime, datetime]
 """The first moment of some days, and the first one after them."""
 
 
+OLEH: ContextVar[str | None] = ContextVar("oleh", default=None)
+"""The name of the person who makes the changes of this request. The store writes it into the history."""
+
+
 class Entry(NamedTuple):
     """The change of one record. `before` is None for an addition, `after` is None for a deletion. `moment` is in UTC.
 
-    `twin` is another record with the same `near_key`. Only the newest item has it, if it is an addition.
+    `twin` is another record with the same `near_key`. Only the newest item has it, if it is an addition. `oleh` is the
+    name of the person, or None if it is not known.
     """
 
     id: int
@@ -38,6 +46,7 @@ class Entry(NamedTuple):
     before: Mahasiswa | None
     after: Mahasiswa | None
     twin: Mahasiswa | None = None
+    oleh: str | None = None
 
     @property
     def kind(self) -> ItemKind:
@@ -64,6 +73,7 @@ class Batch(NamedTuple):
     rows: int
     is_silent: bool = False
     only: Entry | None = None
+    oleh: str | None = None
 
 
 class HistoryPage(NamedTuple):
@@ -83,3 +93,45 @@ class Conflict(NamedTuple):
 
     entry: Entry
     current: Mahasiswa | None
+
+
+def item_of(row: Sequence[Any]) -> Entry | Batch:
+    """An item of the history from the columns that both engines select: those of a batch, then those of its entry.
+
+    If a batch has changed a nim, its entry is the addition, and the column before it is the old nim.
+    """
+    number, moment, kind, rows, is_silent, oleh, old_nim, *entry = row
+    only = None if entry[0] is None else entry_of(entry)
+    if kind is None and only:
+        return only
+    if kind == "nim" and only and only.after:
+        only = None if old_nim is None else only._replace(before=only.after._replace(nim=old_nim))
+    return Batch(number, _utc(moment), kind, rows, bool(is_silent), only, oleh)
+
+
+def entry_of(row: Sequence[Any]) -> Entry:
+    """An entry from the columns id, moment, oleh, nim, and nama and alamat before and after."""
+    number, moment, oleh, nim, *texts = row
+    return Entry(number, _utc(moment), record_of(nim, *texts[:2]), record_of(nim, *texts[2:]), oleh=oleh)
+
+
+def conflict_of(row: Sequence[Any]) -> Conflict:
+    """A conflict from the columns of an entry, and nama and alamat of its record."""
+    return Conflict(entry_of(row[:8]), record_of(row[3], *row[8:]))
+
+
+def record_of(nim: str, nama: str | None, alamat: str | None) -> Mahasiswa | None:
+    """A record, or None if its texts are NULL."""
+    return None if nama is None or alamat is None else Mahasiswa(nim, nama, alamat)
+
+
+def command_name() -> str:
+    """The name under which a command changes records, such as "command: root"."""
+    try:
+        return f"command: {getpass.getuser()}"
+    except (KeyError, OSError):  # in a container, a user may have no name
+        return f"command: {os.getuid()}"
+
+
+def _utc(moment: datetime | str) -> datetime:
+    return datetime.fromisoformat(moment) if isinstance(moment, str) else moment.astimezone(UTC)

@@ -8,6 +8,7 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
+from mahasiswa.store.history import OLEH
 from mahasiswa.web.cached_page import CachedResponse
 from mahasiswa.web.failures import problem_of_failed_request
 from mahasiswa.web.forms import BodyRefused
@@ -18,6 +19,7 @@ from mahasiswa.web.request import Request
 from mahasiswa.web.request_guard import RequestGuard
 from mahasiswa.web.request_log import log_request
 from mahasiswa.web.responses import compressed
+from mahasiswa.web.user_header import UserHeader
 from mahasiswa.wording import ProblemName
 from mahasiswa.work import Busy, CutOff, Limits
 
@@ -40,6 +42,7 @@ class Middleware:
         limits: Limits,
         handle: Callable[[Request], Awaitable[Response]],
         *,
+        user_header: UserHeader,
         metrics: Metrics | None = None,
     ) -> None:
         self.guard = guard
@@ -47,6 +50,7 @@ class Middleware:
         self.pages = pages
         self.limits = limits
         self.handle = handle
+        self.user_header = user_header
         self.metrics = metrics
         self.list_url = guard.prefix + b"/"
 
@@ -61,6 +65,7 @@ class Middleware:
         """Answer one HTTP request."""
         began = time.perf_counter()
         request = Request(scope, receive, self.guard.prefix, self.limits)
+        OLEH.set(self.user_header.name(scope))  # each request is a task, so no other request has this name
         status = 500
         try:
             # An answer counts in the budget until the client has taken it.
@@ -101,6 +106,8 @@ class Middleware:
     async def _answer(self, request: Request) -> Response:
         if problem := self.guard.problem(request.scope):
             return self._error(request, problem)
+        if self.user_header.is_ambiguous(request.scope):
+            return self._error(request, "bad request")
         if page := await self.cache.respond(request.scope, request.path):
             extensions = request.scope.setdefault("extensions", {})  # absent if a test calls the application
             extensions["mahasiswa.shared"] = page.body  # http_protocol.py then lets the client be slow

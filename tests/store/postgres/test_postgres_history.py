@@ -179,7 +179,7 @@ async def test_an_import_of_more_than_100_000_rows_is_one_item_without_entries(u
     rows = [(number, f"{number}", "Siti", "Solo") for number in range(UNDOABLE_ROWS_MAX + 1)]
     merge(url, rows, update=True, dry_run=False)
     (item,) = (await store.reader(SEARCH).history("", None, 0, 10)).items
-    assert item[2:] == ("import", len(rows), True, None)
+    assert item[2:6] == ("import", len(rows), True, None)
     assert execute(url.conninfo, "SELECT count(*) FROM mahasiswa_history WHERE kind IS NULL") == [(0,)]
     with pytest.raises(NotInHistory):
         await store.undo(item.id, is_batch=True)

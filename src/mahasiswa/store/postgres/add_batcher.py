@@ -4,18 +4,27 @@ import json
 import time
 from collections.abc import Collection, Sequence
 from functools import partial
+from typing import NamedTuple
 
 from psycopg.errors import IntegrityError, LockNotAvailable
 
 from mahasiswa.record import Mahasiswa
 from mahasiswa.store.errors import Locked, Refused, StoreError, TookTooLong, Unavailable, Uncertain
 from mahasiswa.store.group_commit import GroupCommit, QueuedChange
+from mahasiswa.store.history import OLEH
 from mahasiswa.store.postgres import sql
 from mahasiswa.store.postgres.pool import REQUEST_TIMEOUT_SECONDS, Connection, Pool, begin, first_line, run, translate
 from mahasiswa.work import CHANGE, Busy, Slots
 
 TIMER_RESOLUTION_SECONDS = 0.002
 """The event loop's timers may fire this much too early."""
+
+
+class Addition(NamedTuple):
+    """A record to add, and the name of the person who adds it."""
+
+    record: Mahasiswa
+    oleh: str | None
 
 
 class AddBatcher:
@@ -27,17 +36,17 @@ class AddBatcher:
 
     async def add(self, record: Mahasiswa) -> None:
         """Add a record and wait until it is on disk; raise Busy, Refused, Unavailable or Uncertain."""
-        await self._queue.write(record, REQUEST_TIMEOUT_SECONDS)
+        await self._queue.write(Addition(record, OLEH.get()), REQUEST_TIMEOUT_SECONDS)
 
     async def close(self) -> None:
         """Wait until the queue is empty."""
         await self._queue.close()
 
-    async def _commit(self, batch: Sequence[QueuedChange[Mahasiswa]]) -> Sequence[StoreError | None]:
-        records = [queued.change for queued in batch]
+    async def _commit(self, batch: Sequence[QueuedChange[Addition]]) -> Sequence[StoreError | None]:
+        additions = [queued.change for queued in batch]
         deadline = min(queued.deadline for queued in batch)
         try:
-            add = partial(_add_each, records=records, deadline=deadline)
+            add = partial(_add_each, additions=additions, deadline=deadline)
             return await self._pool.write(CHANGE, add, deadline, begins=True)
         except Busy as busy:
             return [TookTooLong(str(busy))] * len(batch)
@@ -50,12 +59,9 @@ class AddBatcher:
             return [Locked(str(error))] * len(batch)
 
 
-async def add_all(db: Connection, records: Collection[Mahasiswa], *, first: str = "") -> set[str]:
-    """Add the records whose nim is new, the first if several have the same; return the nims that were added.
-
-    `first` are statements to run before, in the same round trip.
-    """
-    return {nim for (nim,) in await run(db, first + sql.ADD_ALL, as_json(records))}
+async def add_all(db: Connection, records: Collection[Mahasiswa]) -> set[str]:
+    """Add the records whose nim is new; return the nims that were added."""
+    return {nim for (nim,) in await run(db, sql.ADD_ALL, as_json(records))}
 
 
 def as_json(records: Collection[Mahasiswa]) -> str:
@@ -63,39 +69,43 @@ def as_json(records: Collection[Mahasiswa]) -> str:
     return json.dumps(list(records), ensure_ascii=False)
 
 
-async def _add_each(db: Connection, records: Sequence[Mahasiswa], deadline: float) -> Sequence[StoreError | None]:
+async def _add_each(db: Connection, additions: Sequence[Addition], deadline: float) -> Sequence[StoreError | None]:
     """Add the records in a new transaction. If the table refuses some, isolate them in savepoints."""
     try:
-        return _outcomes(records, await add_all(db, records, first=f"{begin(sql.BEGIN, deadline)}; "))
+        return await _add(db, additions, first=f"{begin(sql.BEGIN, deadline)}; ")
     except IntegrityError:
-        if len(records) == 1:
+        if len(additions) == 1:
             raise
     await db.rollback()
     await db.execute(begin(sql.BEGIN, deadline))
     # A record that another program has locked is queued again, so that it does not delay its neighbours.
     await db.execute(sql.SHORTEN_LOCK_TIMEOUT)
-    return await _add_halves(db, records)
+    return await _add_halves(db, additions)
 
 
-async def _add_halves(db: Connection, records: Sequence[Mahasiswa]) -> Sequence[StoreError | None]:
+async def _add_halves(db: Connection, additions: Sequence[Addition]) -> Sequence[StoreError | None]:
     """Add both halves. One refused record of 64 takes 7.5 ms; a savepoint for each record would take 55 ms."""
-    half = len(records) // 2
-    return [*await _add_part(db, records[:half]), *await _add_part(db, records[half:])]
+    half = len(additions) // 2
+    return [*await _add_part(db, additions[:half]), *await _add_part(db, additions[half:])]
 
 
-async def _add_part(db: Connection, records: Sequence[Mahasiswa]) -> Sequence[StoreError | None]:
+async def _add_part(db: Connection, additions: Sequence[Addition]) -> Sequence[StoreError | None]:
     try:
         async with db.transaction():  # a savepoint, because a transaction has begun
-            return _outcomes(records, await add_all(db, records))
+            return await _add(db, additions)
     except LockNotAvailable as error:
-        return [Locked(first_line(error))] * len(records)
+        return [Locked(first_line(error))] * len(additions)
     except IntegrityError as error:
-        return [translate(error)] if len(records) == 1 else await _add_halves(db, records)
+        return [translate(error)] if len(additions) == 1 else await _add_halves(db, additions)
 
 
-def _outcomes(records: Sequence[Mahasiswa], added: set[str]) -> Sequence[StoreError | None]:
+async def _add(db: Connection, additions: Sequence[Addition], *, first: str = "") -> Sequence[StoreError | None]:
+    """Add the records, of several with the same nim the first. `first` are statements to run in the same round trip."""
+    names = {record.nim: oleh for record, oleh in reversed(additions) if record.nim is not None}
+    records = as_json([record for record, _ in additions])
+    added = {nim for (nim,) in await run(db, f"{first}{sql.NAME}; {sql.ADD_ALL}", json.dumps(names), records)}
     outcomes: list[StoreError | None] = []
-    for record in records:
+    for record, _ in additions:
         outcomes.append(None if record.nim in added else Refused("nim", "duplicate"))
         added.discard(record.nim)
     return outcomes

@@ -1,5 +1,6 @@
 """Imports rows into PostgreSQL and forgets a record, each on a connection of its own, for the command line."""
 
+import json
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -10,7 +11,7 @@ import psycopg
 from mahasiswa.record import Incoming
 from mahasiswa.store.engines import Merged
 from mahasiswa.store.errors import TextsRemain
-from mahasiswa.store.history import UNDOABLE_ROWS_MAX
+from mahasiswa.store.history import UNDOABLE_ROWS_MAX, command_name
 from mahasiswa.store.postgres import sql
 from mahasiswa.store.postgres.pool import commit_checked, first_line, parameters, refuse_nul, translate
 
@@ -58,6 +59,7 @@ def _transaction(conninfo: str) -> Iterator[Connection]:
     try:
         with psycopg.connect(**parameters(conninfo)) as db:
             db.execute(sql.BEGIN.format(milliseconds=0))
+            db.execute(sql.NAME, (json.dumps(command_name()),))
             yield db
             with commit_checked(db):
                 db.execute(sql.COMMIT)

@@ -1,23 +1,32 @@
 """Reads the history in PostgreSQL, and undoes changes. The triggers of the table write it."""
 
 from collections.abc import Sequence
-from datetime import UTC
 from typing import Any, cast
 
 from mahasiswa.record import Mahasiswa, digest, digest_or_dash, near_nims
 from mahasiswa.store.errors import NotInHistory, UndoConflict
-from mahasiswa.store.history import UNDO_CONFLICTS_MAX, Batch, BatchKind, Conflict, Days, Entry, HistoryPage, ItemKind
+from mahasiswa.store.history import (
+    UNDO_CONFLICTS_MAX,
+    Batch,
+    BatchKind,
+    Conflict,
+    Days,
+    Entry,
+    HistoryPage,
+    ItemKind,
+    conflict_of,
+    entry_of,
+    item_of,
+)
 from mahasiswa.store.postgres import sql
 from mahasiswa.store.postgres.add_batcher import add_all
 from mahasiswa.store.postgres.pool import Connection
-
-Row = Sequence[Any]
 
 
 async def last_item(db: Connection) -> Entry | Batch | None:
     """Return the newest item of the history, or None if there is none. If it added a record, it has the record's twin."""
     rows = await _rows(db, sql.LAST_ITEM, 1, 0)
-    item = _item(rows[0]) if rows else None
+    item = item_of(rows[0]) if rows else None
     if isinstance(item, Entry) and item.before is None and item.after and (nims := near_nims(item.after.nim)):
         return item._replace(twin=await _record_of(db, sql.FIND, nims))
     return item
@@ -32,7 +41,7 @@ async def items(
     parameters = [*words, *([kind] if kind else ()), *(days or ())]
     ((total,),) = await _rows(db, sql.COUNT_ITEMS.format(where=where), *parameters)
     rows = await _rows(db, sql.ITEMS.format(where=where), *parameters, limit, offset)
-    return HistoryPage(total, list(map(_item, rows)), None, await last_item(db))
+    return HistoryPage(total, list(map(item_of, rows)), None, await last_item(db))
 
 
 async def entries(db: Connection, cari: str, batch: int, offset: int, limit: int) -> HistoryPage:
@@ -43,8 +52,8 @@ async def entries(db: Connection, cari: str, batch: int, offset: int, limit: int
     ((total,),) = await _rows(db, sql.COUNT_ENTRIES.format(where=where), *parameters)
     rows = await _rows(db, sql.ENTRIES.format(where=where), *parameters, limit, offset)
     heads = await _rows(db, sql.HEAD, batch, 1, 0)
-    head = cast("Batch", _item(heads[0])) if heads else None
-    return HistoryPage(total, list(map(_entry, rows)), head, await last_item(db))
+    head = cast("Batch", item_of(heads[0])) if heads else None
+    return HistoryPage(total, list(map(entry_of, rows)), head, await last_item(db))
 
 
 async def start_batch(db: Connection, kind: BatchKind) -> None:
@@ -63,7 +72,7 @@ async def undo(db: Connection, entry_id: int, versi: str | None) -> None:
     rows = await _rows(db, sql.ENTRY, entry_id)
     if not rows:
         raise NotInHistory(str(entry_id))
-    entry, nim = _entry(rows[0]), rows[0][2]
+    entry, nim = entry_of(rows[0]), rows[0][3]
     current = await _record_of(db, sql.GET_LOCKED, nim)
     if current == entry.before:
         return
@@ -89,7 +98,7 @@ async def undo_batch(db: Connection, batch: int, *, only_unchanged: bool) -> Non
     is_divisible = kinds[0][0] != "nim"
     if not (only_unchanged and is_divisible) and (rows := await _rows(db, sql.CONFLICTS, batch, UNDO_CONFLICTS_MAX)):
         ((unchanged,),) = await _rows(db, sql.COUNT_UNCHANGED, batch) if is_divisible else [(0,)]
-        raise UndoConflict([Conflict(_entry(row[:7]), _record(row[7:10])) for row in rows], rows[0][10], unchanged)
+        raise UndoConflict([conflict_of(row) for _, *row in rows], rows[0][0], unchanged)
     await start_batch(db, "undo" if is_divisible else "nim")
     for statement in (sql.UNDO_ADDITIONS, sql.UNDO_EDITS, sql.UNDO_DELETIONS):
         await db.execute(statement, (batch,))
@@ -97,29 +106,8 @@ async def undo_batch(db: Connection, batch: int, *, only_unchanged: bool) -> Non
 
 async def _record_of(db: Connection, statement: str, nim: str | Sequence[str]) -> Mahasiswa | None:
     rows = await _rows(db, statement, nim)
-    return _record(rows[0]) if rows else None
+    return Mahasiswa._make(rows[0]) if rows else None
 
 
 async def _rows(db: Connection, statement: str, *parameters: object) -> list[tuple[Any, ...]]:
     return await (await db.execute(statement, parameters)).fetchall()
-
-
-def _item(row: Row) -> Entry | Batch:
-    number, moment, kind, rows, is_silent, old_nim, *entry = row
-    if kind is None:
-        return _entry(entry)
-    only = _entry(entry) if entry[0] is not None else None
-    if kind == "nim" and only and only.after:
-        only = only._replace(before=only.after._replace(nim=old_nim)) if old_nim is not None else None
-    return Batch(number, moment.astimezone(UTC), kind, rows, is_silent, only)
-
-
-def _entry(row: Row) -> Entry:
-    number, moment, nim, nama_before, alamat_before, nama_after, alamat_after = row
-    before = None if nama_before is None else Mahasiswa(nim, nama_before, alamat_before)
-    after = None if nama_after is None else Mahasiswa(nim, nama_after, alamat_after)
-    return Entry(number, moment.astimezone(UTC), before, after)
-
-
-def _record(row: Row) -> Mahasiswa | None:
-    return None if row[0] is None else Mahasiswa._make(row)

@@ -1,6 +1,7 @@
 """The connection pool for PostgreSQL: slots, deadlines, retries, and the translation of database errors."""
 
 import asyncio
+import json
 import logging
 import socket
 import time
@@ -23,6 +24,7 @@ from psycopg.pq import TransactionStatus
 from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout
 
 from mahasiswa.store.errors import Reason, Refused, StoreError, TookTooLong, Unavailable, Uncertain
+from mahasiswa.store.history import OLEH
 from mahasiswa.store.postgres import sql
 from mahasiswa.work import DATABASE_CONNECTIONS, STEP_TIMEOUT_SECONDS, Kind, Slots
 
@@ -161,7 +163,7 @@ class Pool:
         async with self.connection(kind, deadline) as db:
             if not begins:
                 with time_limit(db, deadline):
-                    await db.execute(begin(sql.BEGIN, deadline))
+                    await run(db, f"{begin(sql.BEGIN, deadline)}; {sql.NAME}", json.dumps(OLEH.get()))
             yield db
             with time_limit(db, deadline):
                 await _commit(db)

@@ -20,7 +20,7 @@ from mahasiswa.store import (
     folding,
     nearest,
 )
-from mahasiswa.store.history import Days, HistoryPage, ItemKind
+from mahasiswa.store.history import Days, Entry, HistoryPage, ItemKind, entry_of
 from mahasiswa.store.postgres import history, sql
 from mahasiswa.store.postgres.pool import Connection, Pool, begin, run, time_limit, translate
 from mahasiswa.work import Kind
@@ -149,6 +149,10 @@ class PostgresReader:
 
         deadline = self._pool.deadline()
         return await self._pool.read(self._kind, read, deadline)
+
+    async def entries_of(self, nim: str) -> Sequence[Entry]:
+        rows = [] if "\0" in nim else await self._pool.fetch(self._kind, sql.ENTRIES_OF, nim)
+        return list(map(entry_of, rows))
 
 
 async def _slices(db: Connection) -> tuple[int, Sequence[bytes]]:

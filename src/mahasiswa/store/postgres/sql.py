@@ -37,8 +37,8 @@ SCRIPT_OF_OWNER = f"BEGIN;\n{ALTER_LOCK_TIMEOUT};\n{{script}};\nCOMMIT;"
 # has no rule against NUL, because a text of PostgreSQL cannot hold one.
 #
 # A row of the history is an entry, or the head of a batch: it has the batch's kind, and the number of changed records.
-# `batch` is the id of the head, which is below those of its entries. `oleh` is always NULL in this version. Only the
-# function mahasiswa_history_write inserts.
+# `batch` is the id of the head, which is below those of its entries. `oleh` is the name of the person. Only the function
+# mahasiswa_history_write inserts.
 #
 # No statistics: their samples would keep texts of a forgotten record.
 CREATE = f"""
@@ -102,6 +102,9 @@ DECLARE
   now_here timestamptz := clock_timestamp();
   batch_kind text := nullif(current_setting('mahasiswa.batch', true), '');
   batch_id bigint := nullif(current_setting('mahasiswa.batch_id', true), '')::bigint;
+  -- The names that NAME sets: of the person who makes all changes, or of each person by nim.
+  names jsonb := nullif(current_setting('mahasiswa.oleh', true), '')::jsonb;
+  everyone text := CASE WHEN jsonb_typeof(names) = 'string' THEN names #>> ARRAY[]::text[] END;
   has_no_entries boolean := coalesce(current_setting('mahasiswa.silent', true), '') = 'on';
   changed bigint;
 BEGIN
@@ -113,15 +116,15 @@ BEGIN
   ELSIF has_no_entries THEN
     changed := (SELECT count(*) FROM new_rows);
   ELSIF TG_OP = 'INSERT' THEN
-    INSERT INTO mahasiswa_history (moment, batch, nim, nama_after, alamat_after)
-    SELECT now_here, batch_id, nim, nama, alamat FROM new_rows;
+    INSERT INTO mahasiswa_history (moment, batch, oleh, nim, nama_after, alamat_after)
+    SELECT now_here, batch_id, coalesce(everyone, names ->> nim), nim, nama, alamat FROM new_rows;
   ELSIF TG_OP = 'DELETE' THEN
-    INSERT INTO mahasiswa_history (moment, batch, nim, nama_before, alamat_before)
-    SELECT now_here, batch_id, nim, nama, alamat FROM old_rows;
+    INSERT INTO mahasiswa_history (moment, batch, oleh, nim, nama_before, alamat_before)
+    SELECT now_here, batch_id, everyone, nim, nama, alamat FROM old_rows;
   ELSE
     -- A changed nim gives two rows: one without texts before, one without texts after.
-    INSERT INTO mahasiswa_history (moment, batch, nim, nama_before, alamat_before, nama_after, alamat_after)
-    SELECT now_here, batch_id, nim, o.nama, o.alamat, n.nama, n.alamat
+    INSERT INTO mahasiswa_history (moment, batch, oleh, nim, nama_before, alamat_before, nama_after, alamat_after)
+    SELECT now_here, batch_id, everyone, nim, o.nama, o.alamat, n.nama, n.alamat
     FROM old_rows AS o FULL JOIN new_rows AS n USING (nim)
     WHERE (o.nama, o.alamat) IS DISTINCT FROM (n.nama, n.alamat);
   END IF;
@@ -132,8 +135,8 @@ BEGIN
     RETURN NULL;
   END IF;
   IF batch_kind IS NOT NULL THEN
-    INSERT INTO mahasiswa_history AS h (id, moment, kind, rows, is_silent)
-    VALUES (batch_id, now_here, batch_kind, changed, has_no_entries)
+    INSERT INTO mahasiswa_history AS h (id, moment, kind, rows, is_silent, oleh)
+    VALUES (batch_id, now_here, batch_kind, changed, has_no_entries, everyone)
     ON CONFLICT (id) DO UPDATE SET rows = h.rows + excluded.rows;
     PERFORM set_config('mahasiswa.batch_id', batch_id::text, true);
   END IF;
@@ -471,15 +474,17 @@ ORDER BY nim
 # no entries.
 BATCH = "SELECT set_config('mahasiswa.batch', %s, true)"
 SILENT = "SELECT set_config('mahasiswa.silent', 'on', true)"
+# The name of the person as a JSON text, or an object with the names of several persons by nim.
+NAME = "SELECT set_config('mahasiswa.oleh', %s, true)"
 
 # An item is an entry that belongs to no batch, or the head of a batch. Beside it stands its entry, also that of a batch
 # of one record. If a batch changed a nim, that is the addition, and the old nim stands beside it. `where` is a condition
 # on an item.
 COUNT_ITEMS = "SELECT count(*) FROM mahasiswa_history AS i WHERE batch IS NULL {where}"
 ITEMS = """
-SELECT i.id, i.moment, i.kind, i.rows, i.is_silent,
+SELECT i.id, i.moment, i.kind, i.rows, i.is_silent, i.oleh,
   CASE WHEN i.kind = 'nim' THEN (SELECT nim FROM mahasiswa_history WHERE batch = i.id AND nama_after IS NULL LIMIT 1) END,
-  e.id, e.moment, e.nim, e.nama_before, e.alamat_before, e.nama_after, e.alamat_after
+  e.id, e.moment, e.oleh, e.nim, e.nama_before, e.alamat_before, e.nama_after, e.alamat_after
 FROM (
   SELECT * FROM mahasiswa_history AS i WHERE batch IS NULL {where} ORDER BY id DESC LIMIT %s OFFSET %s
 ) AS i
@@ -500,7 +505,7 @@ IS_OF_KIND = """ AND coalesce(
 IS_OF_DAYS = " AND moment >= %s AND moment < %s"
 # A batch whose head was purged has entries for a while, which are not shown.
 IN_BATCH = "batch = (SELECT id FROM mahasiswa_history WHERE id = %s AND kind IS NOT NULL)"
-COLUMNS_OF_ENTRY = ("nim", "nama_before", "alamat_before", "nama_after", "alamat_after")
+COLUMNS_OF_ENTRY = ("oleh", "nim", "nama_before", "alamat_before", "nama_after", "alamat_after")
 FOLDED_ENTRIES = _folded("id, batch", "mahasiswa_history", *COLUMNS_OF_ENTRY)
 FOLDED_ENTRIES_OF_BATCH = _folded("id", f"mahasiswa_history WHERE {IN_BATCH}", *COLUMNS_OF_ENTRY)
 
@@ -517,8 +522,12 @@ def where_entry_has(where: str) -> str:
 
 COUNT_ENTRIES = f"SELECT count(*) FROM mahasiswa_history WHERE {IN_BATCH} {{where}}"
 ENTRIES = f"""
-SELECT id, moment, nim, nama_before, alamat_before, nama_after, alamat_after
+SELECT id, moment, oleh, nim, nama_before, alamat_before, nama_after, alamat_after
 FROM mahasiswa_history WHERE {IN_BATCH} {{where}} ORDER BY nim LIMIT %s OFFSET %s
+"""
+ENTRIES_OF = """
+SELECT id, moment, oleh, nim, nama_before, alamat_before, nama_after, alamat_after
+FROM mahasiswa_history WHERE nim = %s ORDER BY id
 """
 RECENT_BEFORE = """
 SELECT nim, nama_before, alamat_before FROM mahasiswa_history
@@ -529,7 +538,7 @@ WHERE nim = %s AND nama_before IS NOT NULL ORDER BY id DESC LIMIT 20
 NOT_EXPIRED = "moment >= (SELECT now() - make_interval(days => days) FROM mahasiswa_history_state)"
 # None for an entry of a changed nim, because that is two entries which can only be undone together.
 ENTRY = f"""
-SELECT id, moment, nim, nama_before, alamat_before, nama_after, alamat_after
+SELECT id, moment, oleh, nim, nama_before, alamat_before, nama_after, alamat_after
 FROM mahasiswa_history AS e WHERE id = %s AND kind IS NULL AND {NOT_EXPIRED}
 AND (batch IS NULL OR EXISTS (SELECT 1 FROM mahasiswa_history AS b WHERE b.id = e.batch AND b.kind <> 'nim'))
 """
@@ -540,8 +549,8 @@ AND rows = (SELECT count(*) FROM mahasiswa_history WHERE batch = b.id)
 # A purge of another process must not remove entries while a batch is undone.
 LOCK_TABLE_AND_HISTORY = "LOCK TABLE mahasiswa, mahasiswa_history IN SHARE ROW EXCLUSIVE MODE"
 CONFLICTS = """
-SELECT h.id, h.moment, h.nim, h.nama_before, h.alamat_before, h.nama_after, h.alamat_after,
-  m.nim, m.nama, m.alamat, count(*) OVER ()
+SELECT count(*) OVER (), h.id, h.moment, h.oleh, h.nim, h.nama_before, h.alamat_before, h.nama_after, h.alamat_after,
+  m.nama, m.alamat
 FROM mahasiswa_history AS h LEFT JOIN mahasiswa AS m ON m.nim = h.nim
 WHERE h.batch = %s
 AND (m.nama, m.alamat) IS DISTINCT FROM (h.nama_after, h.alamat_after)

@@ -62,7 +62,8 @@ def _merge(db: apsw.Connection, *, update: bool, dry_run: bool) -> Merged:
     written = total - existing + (changed if update else 0)
     if written and not incomplete and not dry_run:
         is_silent = total > UNDOABLE_ROWS_MAX
-        with history.silent_batch(db, "import", written) if is_silent else history.batch(db, "import"):
+        batch = history.silent_batch(db, "import", written) if is_silent else history.batch(db, "import")
+        with history.by_command(db), batch:
             if update:
                 db.execute(sql.UPDATE_INCOMING)
             db.execute(sql.INSERT_INCOMING)

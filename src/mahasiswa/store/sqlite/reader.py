@@ -28,7 +28,7 @@ from mahasiswa.store import (
     nearest,
 )
 from mahasiswa.store.errors import TookTooLong, Unavailable
-from mahasiswa.store.history import Days, HistoryPage, ItemKind
+from mahasiswa.store.history import Days, Entry, HistoryPage, ItemKind
 from mahasiswa.store.sqlite import history, sql
 from mahasiswa.store.sqlite.connection import connect
 from mahasiswa.work import STEP_TIMEOUT_SECONDS, Kind, Slots
@@ -159,6 +159,9 @@ class SQLiteReader:
         if batch is not None:
             return await self._read(lambda db: history.entries(db, batch, where, bindings))
         return await self._read(lambda db: history.items(db, kind, days, where, bindings))
+
+    async def entries_of(self, nim: str) -> Sequence[Entry]:
+        return await self._read(lambda db: history.entries_of(db, nim))
 
     def close(self) -> None:
         """Wait for running steps, then close every connection."""

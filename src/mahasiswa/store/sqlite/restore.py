@@ -136,7 +136,7 @@ def _replace_in_transaction(db: apsw.Connection, path: Path, saved: list[Path], 
         return Restored(count, 0, 0, 0)
     saved.append(backup_beside(path, check))  # under the lock, so that the back-up has every earlier change
     had_nothing = db.execute(sql.HAS_NOTHING).get
-    with history.silent_batch(db, "restore", rows):
+    with history.by_command(db), history.silent_batch(db, "restore", rows):
         db.execute(sql.RESTORE_BACKUP)
         if had_nothing:
             db.execute(sql.RESTORE_HISTORY)

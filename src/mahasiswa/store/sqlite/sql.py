@@ -56,24 +56,26 @@ CREATE TABLE mahasiswa_history (
   alamat_after TEXT,
   oleh TEXT
 ) STRICT""",
-    # One row: HISTORY_DAYS, the batch to which the changes of this transaction belong, and the last purge.
+    # One row: HISTORY_DAYS, the last purge, and the batch and the person to which the next changes belong. A transaction
+    # that sets these two sets them to NULL before it ends, so the changes of another program have neither.
     "mahasiswa_history_state": """\
 CREATE TABLE mahasiswa_history_state (
   only_row INTEGER PRIMARY KEY CHECK (only_row = 1),
   days INTEGER NOT NULL,
   batch INTEGER,
-  purged TEXT
+  purged TEXT,
+  oleh TEXT
 ) STRICT""",
 }
 # Its keys are (batch, id): the items of the history (batch IS NULL) and the entries of a batch, each in order of id.
 CREATE_HISTORY_INDEX = "CREATE INDEX IF NOT EXISTS mahasiswa_history_batch ON mahasiswa_history (batch)"
 DESCRIBE_TABLE = "SELECT sql FROM sqlite_schema WHERE name = ?"
-HAS_OLEH = "SELECT EXISTS (SELECT 1 FROM pragma_table_info('mahasiswa_history') WHERE name = 'oleh')"
+HAS_OLEH = "SELECT EXISTS (SELECT 1 FROM pragma_table_info('mahasiswa_history_state') WHERE name = 'oleh')"
 NOW = "strftime('%Y-%m-%dT%H:%M:%fZ', 'now')"
 
 _INSERT_ENTRY = f"""\
-INSERT INTO mahasiswa_history (batch, moment, nim, nama_before, alamat_before, nama_after, alamat_after)
-  SELECT batch, {NOW},"""
+INSERT INTO mahasiswa_history (batch, oleh, moment, nim, nama_before, alamat_before, nama_after, alamat_after)
+  SELECT batch, oleh, {NOW},"""
 _INSERT_ADDITION = f"{_INSERT_ENTRY} NEW.nim, NULL, NULL, NEW.nama, NEW.alamat FROM mahasiswa_history_state;"
 _INSERT_DELETION = f"{_INSERT_ENTRY} OLD.nim, OLD.nama, OLD.alamat, NULL, NULL FROM mahasiswa_history_state;"
 
@@ -115,7 +117,7 @@ CLEAR_HISTORY = "DELETE FROM mahasiswa_history"
 
 # The triggers read the batch from the table of the state. END_BATCH removes a batch without changes.
 BEGIN_BATCH = f"""
-INSERT INTO mahasiswa_history (moment, kind, rows) SELECT {NOW}, ?, 0 FROM mahasiswa_history_state WHERE days > 0;
+INSERT INTO mahasiswa_history (moment, kind, rows, oleh) SELECT {NOW}, ?, 0, oleh FROM mahasiswa_history_state WHERE days > 0;
 UPDATE mahasiswa_history_state SET batch = last_insert_rowid() WHERE days > 0
 """
 END_BATCH = """
@@ -125,12 +127,16 @@ UPDATE mahasiswa_history SET rows = (
 DELETE FROM mahasiswa_history WHERE id = (SELECT batch FROM mahasiswa_history_state) AND rows = 0;
 UPDATE mahasiswa_history_state SET batch = NULL
 """
-ADD_SILENT_BATCH = f"INSERT INTO mahasiswa_history (moment, kind, rows) VALUES ({NOW}, ?, ?)"
+ADD_SILENT_BATCH = f"""
+INSERT INTO mahasiswa_history (moment, kind, rows, oleh) SELECT {NOW}, ?, ?, oleh FROM mahasiswa_history_state
+"""
+# It adds 2 us to a change of a group. To write the name into the new entries afterwards would add 4 us.
+SET_OLEH = "UPDATE mahasiswa_history_state SET oleh = ?"
 
 # Texts are read as bytes, because another program may have stored a text that is not UTF-8. Reading it as text would
 # fail, and with it the whole page of the history.
 _ENTRY_COLUMNS = """
-e.id, e.moment, CAST(e.nim AS BLOB), CAST(e.nama_before AS BLOB), CAST(e.alamat_before AS BLOB),
+e.id, e.moment, CAST(e.oleh AS BLOB), CAST(e.nim AS BLOB), CAST(e.nama_before AS BLOB), CAST(e.alamat_before AS BLOB),
 CAST(e.nama_after AS BLOB), CAST(e.alamat_after AS BLOB)"""
 
 # An item is an entry without a batch, or the head of a batch; e is the entry, or the only entry of a batch of one. A batch
@@ -138,7 +144,7 @@ CAST(e.nama_after AS BLOB), CAST(e.alamat_after AS BLOB)"""
 _ITEMS = f"""
 SELECT i.id, i.moment, i.kind, i.rows, i.kind IS NOT NULL AND NOT EXISTS (
   SELECT 1 FROM mahasiswa_history AS e WHERE e.batch = i.id
-), CASE WHEN i.kind = 'nim' THEN (
+), CAST(i.oleh AS BLOB), CASE WHEN i.kind = 'nim' THEN (
   SELECT CAST(nim AS BLOB) FROM mahasiswa_history WHERE batch = i.id AND nama_after IS NULL LIMIT 1
 ) END, {_ENTRY_COLUMNS}
 FROM mahasiswa_history AS i LEFT JOIN mahasiswa_history AS e ON e.id = CASE
@@ -199,8 +205,10 @@ _IN_BATCH = "batch = (SELECT id FROM mahasiswa_history WHERE id = :batch)"
 def _folded_entries(where: str) -> str:
     texts = ", ".join(_searched(f"{field}_{when}") for when in ("before", "after") for field in ("nama", "alamat"))
     source = f"mahasiswa_history {where and f'WHERE {where}'}"
-    return _folded("id, batch", f"concat_ws(char(10), nim, {texts})", source)
+    return _folded("id, batch", f"concat_ws(char(10), nim, oleh, {texts})", source)
 
+
+ENTRIES_OF = f"SELECT {_ENTRY_COLUMNS} FROM mahasiswa_history AS e WHERE nim = ? ORDER BY id"
 
 # --- Undoing
 

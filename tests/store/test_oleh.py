@@ -1,0 +1,87 @@
+"""The history names the person of each change, on both engines."""
+
+import asyncio
+from collections.abc import Awaitable
+
+import psycopg
+import pytest
+from stores import SITI, attempt, read_all, run_script
+
+from mahasiswa.record import Mahasiswa, Write
+from mahasiswa.settings import DatabaseURL, SQLiteURL
+from mahasiswa.store import Store
+from mahasiswa.store.engines import merge
+from mahasiswa.store.history import OLEH, Batch, command_name
+from mahasiswa.work import RECORD, SEARCH
+
+
+async def by(name: str | None, write: Awaitable[object]) -> object:
+    """Make a change under a name, as a request does in its own task."""
+    OLEH.set(name)
+    return await write
+
+
+async def names(store: Store) -> list[tuple[str, str | None]]:
+    """Return the nim, or the kind, and the name of each item of the history, oldest first."""
+    items = (await store.reader(SEARCH).history("", None, 0, 1000)).items
+    shown = [
+        (item.kind if isinstance(item, Batch) else (item.after or item.before or SITI).nim, item.oleh) for item in items
+    ]
+    return shown[::-1]
+
+
+def insert_elsewhere(url: DatabaseURL, nim: str) -> None:
+    """Let another program add a record."""
+    statement = f"INSERT INTO mahasiswa VALUES ('{nim}', 'x', 'y')"
+    if isinstance(url, SQLiteURL):
+        run_script(url.path, statement)
+        return
+    with psycopg.connect(url.conninfo) as db:
+        db.execute(statement)
+
+
+async def test_64_people_add_in_one_commit(store: Store, url: DatabaseURL) -> None:
+    """Each addition has its own name, also if others of the group are refused. Another program's changes have none."""
+    first = asyncio.create_task(by("first", store.add("first", "a", "b")))  # the others wait for its commit
+    await asyncio.sleep(0)
+    records = [Mahasiswa(f"{number:02}", "Siti", "Solo") for number in range(64)]
+    adding = [asyncio.create_task(by(f"person {record.nim}", store.add(*record))) for record in records]
+    adding += [
+        asyncio.create_task(by("nobody", attempt(store.add(*refused))))
+        for refused in (("05", "x", "y"), ("..", "x", "y"), (None, "x", "y"), ("null", "x", None))
+    ]
+    adding += [asyncio.create_task(by(name, attempt(store.add("null", "x", "y")))) for name in (None, "late")]
+    await asyncio.gather(first, *adding)
+    await asyncio.to_thread(insert_elsewhere, url, "zz")
+    expected = {("first", "first"), ("null", None), ("zz", None)} | {(r.nim, f"person {r.nim}") for r in records}
+    assert set(await names(store)) == expected
+    assert len(await read_all(store)) == len(expected)
+
+
+async def test_batches_have_a_name(store: Store, url: DatabaseURL) -> None:
+    """So do their entries, an edit, a deletion, an undo, and an import by command. The next change has its own."""
+    two = [Write(Mahasiswa(nim, "Ani", "Solo"), None) for nim in "12"]
+    await by("Siti", store.write_all("import", two))
+    await by("Budi", store.update("1", "Ina", "Solo"))
+    await by("Wati", store.delete("2"))
+    await by("Eko", store.rename("1", "3"))
+    await by(None, store.add("4", "Ani", "Solo"))
+    page = await store.reader(SEARCH).history("eko", None, 0, 10)
+    await by("Rini", store.undo(page.items[0].id, is_batch=True))
+    merge(url, [(1, "5", "Ani", "Solo"), (2, "6", "Ani", "Solo")], update=False, dry_run=False)
+    await by("Siti", store.write_all("delete", removals={"4": None, "5": None}))
+    assert await names(store) == [
+        ("import", "Siti"), ("1", "Budi"), ("2", "Wati"), ("nim", "Eko"), ("4", None), ("nim", "Rini"),
+        ("import", command_name()), ("delete", "Siti"),
+    ]  # fmt: skip
+    entries = await store.reader(RECORD).entries_of("1")
+    assert [entry.oleh for entry in entries] == ["Siti", "Budi", "Eko", "Rini"]
+    assert await store.reader(RECORD).entries_of("9") == []
+
+
+@pytest.mark.parametrize("name", ["a'b\"c\\", "%s {0}", "\u2028é🎓" * 60])
+async def test_any_name_is_kept(store: Store, name: str) -> None:
+    """Also one with quotation marks, braces and letters beyond ASCII."""
+    await by(name, store.add("1", "Ani", "Solo"))
+    await by(name, store.delete("1"))
+    assert await names(store) == [("1", name), ("1", name)]

@@ -1,0 +1,124 @@
+"""USER_HEADER: who made a change, as a proxy says, in the history, in the log and in `mahasiswa show`."""
+
+import re
+import shutil
+import socket
+import subprocess
+from pathlib import Path
+
+import pytest
+from attack import until
+from harness import Service, free_port
+from operators import COMMAND
+from visitor import client
+
+DEPLOY = Path(__file__).parents[2] / "docs" / "deploy.md"
+HISTORY = "/mahasiswa/riwayat"
+ANI = {"nama": "Ani", "alamat": "Solo"}
+NAMED = {"USER_HEADER": "X-Remote-User"}
+
+
+def who(service: Service, query: str = "") -> list[list[str]]:
+    """Return the names and nims in each row of the history."""
+    with service.site() as site:
+        rows = site.page(HISTORY + query).tree.css("tbody tr")
+    return [[node.text() for node in row.css("td[id] bdi")] for row in rows]
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "::"])
+def test_each_change_has_the_name_that_the_proxy_gives(tmp_path: Path, host: str) -> None:
+    """The history shows it and finds it, the log has it. A service on all addresses sees the proxy as ::ffff:127.0.0.1."""
+    with (
+        Service(tmp_path / "a.db", NAMED | {"HOST": host}) as service,
+        service.site() as site,
+        service.client() as person,
+    ):
+        names = {"1": "Siti Aminah", "2": "Bu\u00f1di \N{PEOPLE HUGGING}", "3": "x" * 300, "4": "."}
+        for nim, name in names.items():
+            headers = {b"X-Remote-User": name.encode()}
+            assert person.post("/mahasiswa/add", data={"nim": nim, **ANI}, headers=headers).status_code == 302
+        person.post("/mahasiswa/edit/2", data=ANI | {"nama": "Ina"}, headers={"x-remote-user": "Wa\tti"})
+        person.post("/mahasiswa/delete/3")
+        expected = [["3"], ["Wati", "2"], [".", "4"], ["x" * 255, "3"], [names["2"], "2"], ["Siti Aminah", "1"]]
+        assert who(service) == expected
+        assert who(service, "?cari=siti+aminah") == [["Siti Aminah", "1"]]
+        (undo,) = [form.action for form in site.page(f"{HISTORY}?cari=siti+aminah").forms if "perubahan" in form.action]
+        person.post(undo, headers={"X-Remote-User": "Eko"})
+        assert who(service)[0] == ["Eko", "1"]
+        log = service.stderr()
+        assert re.search(r'POST /mahasiswa/add "1" by "Siti Aminah" 302', log)
+        assert re.search(r"POST /mahasiswa/delete/3 302", log)
+        edit = site.page("/mahasiswa/edit/2")
+        (link,) = [link.href for link in edit.links if link.text == "Riwayat data ini"]
+        assert "Wati" in site.get(link).text
+        shown = subprocess.run(
+            [*COMMAND, "show", "2"], env=service._environment, capture_output=True, encoding="utf-8", check=True
+        )
+        assert re.findall(r"UTC(?:, by (.*))?", shown.stdout) == [names["2"], "Wati"]
+        assert shown.stdout.startswith("now: 2 | Ina | Solo\n")
+
+
+def test_the_header_is_believed_from_trusted_addresses_only(tmp_path: Path) -> None:
+    """Elsewhere it is ignored, and the log says so once. A request with two of them is refused."""
+    trusted = NAMED | {"TRUSTED_PROXIES": "10.0.0.0/8, ::1"}
+    with Service(tmp_path / "a.db", trusted) as service, service.client() as person:
+        for nim in "12":
+            person.post("/mahasiswa/add", data={"nim": nim, **ANI}, headers={"X-Remote-User": "Siti"})
+        assert who(service) == [["2"], ["1"]]
+        assert service.stderr().count("127.0.0.1 is not in TRUSTED_PROXIES") == 1
+        twice = b"POST /mahasiswa/delete/1 HTTP/1.1\r\nHost: a\r\nX-Remote-User: a\r\nx-remote-user: b\r\nConnection: close\r\n\r\n"
+        assert service.raw(twice).startswith(b"HTTP/1.1 400 ")
+        assert who(service) == [["2"], ["1"]]
+
+
+def test_without_the_setting_no_name_is_kept(tmp_path: Path) -> None:
+    """The header is one like any other."""
+    with Service(tmp_path / "a.db") as service, service.client() as person:
+        person.post("/mahasiswa/add", data={"nim": "1", **ANI}, headers={"X-Remote-User": "Siti"})
+        assert who(service) == [["1"]]
+
+
+def is_open(port: int) -> bool:
+    """Return whether a server accepts connections at this port."""
+    with socket.socket() as connection:
+        return connection.connect_ex(("127.0.0.1", port)) == 0
+
+
+NGINX = """
+daemon off; master_process off; pid {folder}/nginx.pid; error_log {folder}/errors;
+events {{}}
+http {{
+    access_log off;
+    client_body_temp_path {folder}; proxy_temp_path {folder}; fastcgi_temp_path {folder};
+    uwsgi_temp_path {folder}; scgi_temp_path {folder};
+    limit_conn_zone $binary_remote_addr zone=address:1m;
+    upstream mahasiswa {{ server 127.0.0.1:{service}; }}
+    server {{ listen 127.0.0.1:{port}; {location} }}
+}}
+"""
+
+
+def test_nginx_overwrites_the_name_that_a_client_sends(tmp_path: Path) -> None:
+    """With the lines of docs/deploy.md, the person who knows the password of `tu` is named `tu`."""
+    program = shutil.which("nginx", path="/usr/sbin:/usr/local/bin:/opt/homebrew/bin:/usr/bin")
+    if program is None:
+        pytest.skip("nginx is not installed")
+    found = re.search(r"    location / \{.*?\n    \}\n", DEPLOY.read_text(), re.DOTALL)
+    assert found
+    (tmp_path / "htpasswd").write_text("tu:{PLAIN}rahasia\n")
+    location = found[0].replace("/etc/nginx/mahasiswa.htpasswd", str(tmp_path / "htpasswd"))
+    port = free_port()
+    with Service(tmp_path / "a.db", NAMED) as service:
+        settings = NGINX.format(folder=tmp_path, service=service.port, port=port, location=location)
+        (tmp_path / "nginx.conf").write_text(settings)
+        with subprocess.Popen([program, "-c", tmp_path / "nginx.conf", "-e", tmp_path / "errors"]) as nginx:
+            try:
+                until(lambda: is_open(port))
+                with client(f"http://127.0.0.1:{port}") as visitor:
+                    for nim, names in (("1", {}), ("2", {"X-Remote-User": "Rektor"})):
+                        data = {"nim": nim, **ANI}
+                        added = visitor.post("/mahasiswa/add", data=data, headers=names, auth=("tu", "rahasia"))
+                        assert added.status_code == 302
+            finally:
+                nginx.terminate()
+        assert who(service) == [["tu", "2"], ["tu", "1"]]
