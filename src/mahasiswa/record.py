@@ -104,19 +104,23 @@ NEAR_NIMS_MAX = 20
 
 
 def near_nims(nim: str) -> Sequence[str]:
-    """At most NEAR_NIMS_MAX other nims with the same `near_key`: the ones that people type or spreadsheets make."""
+    """At most NEAR_NIMS_MAX other nims with the same `near_key`: those that people type, or that spreadsheets make."""
     key = near_key(nim)
-    digits = nim.translate(_DIGITS)
-    plain = nim.translate(_WITHOUT_SEPARATORS)
-    forms = [digits, plain, digits.translate(_WITHOUT_SEPARATORS), key, key.upper()]
-    forms += ["0" * zeros + form for zeros in (1, 2, 3) for form in (key, plain.lstrip("0"))]
-    forms += [f"{nim} ", f" {nim}", nim.upper(), nim.lower()]
-    forms += [nim[:at] + letter + nim[at + 1 :] for at, digit in enumerate(nim) for letter in _CONFUSED.get(digit, "")]
-    near = [form for form in dict.fromkeys(forms) if key and form != nim and near_key(form) == key]
-    return near[:NEAR_NIMS_MAX]
+    if not key:
+        return ()
+    digits, plain = nim.translate(_DIGITS), nim.translate(_WITHOUT_SEPARATORS)
+    forms = [digits, plain, digits.translate(_WITHOUT_SEPARATORS), key, f"0{key}", f"00{key}", f"{nim} ", f" {nim}"]
+    if nim.isascii():
+        forms += [plain.upper(), key.upper(), nim.upper(), nim.lower()]
+    for digit, letters in _CONFUSED:
+        at = nim.find(digit)
+        while at >= 0:
+            forms += [nim[:at] + letter + nim[at + 1 :] for letter in letters]
+            at = nim.find(digit, at + 1)
+    return [form for form in dict.fromkeys(forms) if form != nim][:NEAR_NIMS_MAX]
 
 
-_CONFUSED = {"0": "O", "1": "lI"}
+_CONFUSED = (("0", "O"), ("1", "lI"))
 _DIGITS = str.maketrans("lIioO", "11100")
 _WITHOUT_SEPARATORS = str.maketrans("", "", " .-")
 _ASCII_LOWER = str.maketrans(ascii_uppercase, ascii_lowercase)
