@@ -4,6 +4,7 @@ import io
 import json
 import random
 import shutil
+import struct
 import subprocess
 import sys
 import zipfile
@@ -408,6 +409,27 @@ def billion_laughs(cell: bytes = text_cell(b"&a11;")) -> bytes:
     entities = b"".join(b'<!ENTITY a%d "%s">' % (n, b"&a%d;" % (n - 1) * 10) for n in range(1, 12))
     prologue = b'<!DOCTYPE worksheet [<!ENTITY a0 "ha">' + entities + b"]>"
     return with_sheet(sheet_xml(b"<row>" + cell * 3 + b"</row>", prologue=prologue))
+
+
+def compound_file(*names: str) -> bytes:
+    """Return the smallest OLE compound file with these streams: a header, a FAT sector and a directory sector."""
+    header = bytearray(512)
+    header[:8] = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+    struct.pack_into("<HHHHH", header, 24, 0x3E, 3, 0xFFFE, 9, 6)
+    struct.pack_into("<IIIIIIIII", header, 44, 1, 1, 0, 4096, 0xFFFFFFFE, 0, 0xFFFFFFFE, 0, 0)
+    struct.pack_into("<108I", header, 80, *[0xFFFFFFFF] * 108)
+    header[76:80] = struct.pack("<I", 0)
+    fat = struct.pack("<128I", 0xFFFFFFFD, 0xFFFFFFFE, *[0xFFFFFFFF] * 126)
+    directory = b""
+    for index, name in enumerate(["Root Entry", *names]):
+        encoded = name.encode("utf-16-le")
+        entry = bytearray(128)
+        entry[: len(encoded)] = encoded
+        child = 1 if not index else 0xFFFFFFFF
+        struct.pack_into("<HBBIII", entry, 64, len(encoded) + 2, 2 if index else 5, 1, *[0xFFFFFFFF] * 2, child)
+        struct.pack_into("<I", entry, 116, 0xFFFFFFFE)
+        directory += bytes(entry)
+    return bytes(header) + fat + directory.ljust(512, b"\0")
 
 
 def cells_of(xlsx: bytes) -> list[list[Any]]:

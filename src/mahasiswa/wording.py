@@ -84,6 +84,18 @@ NO_HEADER = (
     "atau gunakan tepat tiga kolom dengan urutan itu."
 )
 NO_NIM_HEADER = "Kolom NIM tidak ditemukan. Tempel NIM saja, satu per baris, atau beri judul NIM pada baris pertama."
+RESPLIT = "Isi beberapa kolom tergabung dalam satu kolom, jadi sudah dipisahkan lagi."
+NOT_RESPLIT = (
+    "Isi beberapa kolom tergabung dalam satu kolom, dan baris {row} tidak dapat dipisahkan dengan pasti. "
+    "Di Excel, pilih kolom A, klik Data, Teks ke Kolom, simpan sebagai .xlsx, lalu unggah lagi."
+)
+ROW_NUMBERS = (
+    "Kolom {first} tampaknya nomor urut, bukan NIM. Beri judul NIM, Nama, dan Alamat pada baris pertama, "
+    "atau pilih kolomnya."
+)
+NIM_AFTER_NUMBERS = "Kolom {first} tampaknya nomor urut, jadi NIM dibaca dari kolom {nim}."
+NIM_AFTER_WORDS = "Kolom {first} tidak berisi angka, jadi NIM dibaca dari kolom {nim}."
+SWAPPED = "Kolom NIM tampaknya tertukar: isinya bukan angka, sedangkan NIM ada di kolom lain. Periksa pilihan kolomnya."
 COLUMN_NOT_CHOSEN = "Pilih kolom untuk NIM, dan untuk Nama atau Alamat."
 COLUMN_CHOSEN_TWICE = "Satu kolom tidak dapat dipakai untuk dua isian. Pilih kolom yang berbeda."
 TWO_COLUMNS = "Kolom {field} ada dua (kolom {first} dan {second}). Hapus atau ganti judul salah satunya."
@@ -133,6 +145,10 @@ SKIPPED_SIGNATURE = "Tampaknya bagian tanda tangan, bukan data mahasiswa. Baris 
 SKIPPED_TITLE = "Tampaknya judul atau keterangan, bukan data mahasiswa. Baris ini dilewati."
 SKIPPED_REPETITION = "Sama persis dengan {row}, jadi dihitung sekali."
 
+NIM_SPACES = "NIM ini berisi spasi di tengahnya. Periksa sebelum menyimpan."
+NIM_LETTERS = "NIM ini berisi huruf O, I, atau l di antara angka. Mungkin maksudnya angka 0 atau 1."
+NAMA_SPACES = "Nama ini diawali atau diakhiri spasi."
+NAMA_NO_LETTER = "Nama ini tidak berisi huruf."
 LINE_BREAKS = "Baris baru di dalam sel diganti dengan koma."
 NEAR_STORED = "NIM ini mirip dengan NIM yang sudah ada."
 LOST_ZEROS = f"{NEAR_STORED} Mungkin angka nol di depannya hilang."

@@ -18,7 +18,8 @@ from mahasiswa.record import Mahasiswa, digest
 from mahasiswa.sheets.carried_file import raw_rows
 from mahasiswa.sheets.cells import CELL_MAX_CHARACTERS, SheetRow
 from mahasiswa.sheets.cleaning import clean_all
-from mahasiswa.sheets.columns import IN_ORDER, Columns
+from mahasiswa.sheets.column_cells import IN_ORDER
+from mahasiswa.sheets.columns import Columns
 from mahasiswa.sheets.csv_form import START
 from mahasiswa.sheets.html_table import html_rows
 from mahasiswa.sheets.kept_sheets import Sheet

@@ -1,9 +1,7 @@
 """Workbooks are read: those of XlsxWriter, openpyxl and LibreOffice, and malicious ones."""
 
-import datetime as dt
 import io
 import re
-import struct
 import subprocess
 import sys
 import tempfile
@@ -20,7 +18,6 @@ import xlsxwriter  # type: ignore[import-untyped]
 from spreadsheets import (
     HEADER,
     HEADER_XML,
-    by_libreoffice,
     by_openpyxl,
     sheet_xml,
     text_cell,
@@ -82,32 +79,6 @@ def test_the_sheet_with_the_header_is_read_and_the_others_are_named() -> None:
         assert [sheet.name for sheet in table.kept_sheets] == ["Kelas A", "Sheet", "Kelas B"]
     with sheets.read(file, choice=sheets.Choice(["Sheet"])) as table:
         assert (table.sheets, table.columns_problem) == (["Sheet"], wording.NO_HEADER)
-
-
-def compound_file(*names: str) -> bytes:
-    """The smallest OLE compound file with these streams: a header, a FAT sector and a directory sector."""
-    header = bytearray(512)
-    header[:8] = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
-    struct.pack_into("<HHHHH", header, 24, 0x3E, 3, 0xFFFE, 9, 6)
-    struct.pack_into("<IIIIIIIII", header, 44, 1, 1, 0, 4096, 0xFFFFFFFE, 0, 0xFFFFFFFE, 0, 0)
-    struct.pack_into("<108I", header, 80, *[0xFFFFFFFF] * 108)
-    header[76:80] = struct.pack("<I", 0)
-    fat = struct.pack("<128I", 0xFFFFFFFD, 0xFFFFFFFE, *[0xFFFFFFFF] * 126)
-    directory = b""
-    for index, name in enumerate(["Root Entry", *names]):
-        encoded = name.encode("utf-16-le")
-        entry = bytearray(128)
-        entry[: len(encoded)] = encoded
-        child = 1 if not index else 0xFFFFFFFF
-        struct.pack_into("<HBBIII", entry, 64, len(encoded) + 2, 2 if index else 5, 1, *[0xFFFFFFFF] * 2, child)
-        struct.pack_into("<I", entry, 116, 0xFFFFFFFE)
-        directory += bytes(entry)
-    return bytes(header) + fat + directory.ljust(512, b"\0")
-
-
-def test_a_workbook_with_a_password_is_refused() -> None:
-    with pytest.raises(sheets.SheetError, match=re.escape(wording.PASSWORD)):
-        rows_of(compound_file("EncryptedPackage", "EncryptionInfo"))
 
 
 def huge_text() -> bytes:
@@ -224,21 +195,6 @@ def test_an_upload_is_read_from_memory_or_from_disk(data: bytes, held_in_memory:
         with sheets.read(file) as table:  # type: ignore[arg-type]  # typeshed knows it as no BinaryIO
             assert list(table) == [(2, "1", "Ani", "A")]
         assert not file.closed
-
-
-@pytest.mark.parametrize("ending", ["ods", "xls", "xlsx"])
-def test_workbooks_of_libreoffice_are_read(ending: str, tmp_path: Path) -> None:
-    """An .xls file has neither the errors of its formulas nor the number formats that calamine needs."""
-    rows = [("0123", "Ani\nB", "Jl. “A”"), (124, "Budi", dt.date(2020, 1, 2)), ("=1/0", "C", "D"), (77, "E", "F")]
-    source = by_openpyxl(HEADER, *rows, formats={"A5": "0000000000"})
-    first, second, third, fourth = rows_of(by_libreoffice(source, ending, tmp_path))
-    assert first == (2, "0123", "Ani\nB", "Jl. “A”", (), ())
-    assert isinstance(second, sheets.InvalidRow)
-    assert "Alamat terbaca sebagai tanggal atau waktu (2020-01-02)" in second.problem
-    assert isinstance(third, sheets.InvalidRow)
-    assert ("kesalahan rumus (#DIV/0!)" if ending != "xls" else wording.NIM_BLANK) in third.problem
-    assert isinstance(fourth, sheets.CleanedRow)
-    assert fourth.nim == ("0000000077" if ending != "xls" else "77")
 
 
 def test_a_workbook_that_is_too_large_to_be_kept_is_read_by_chosen_columns() -> None:

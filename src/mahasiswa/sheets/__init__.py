@@ -19,9 +19,8 @@ from mahasiswa.sheets.carried_file import (
     in_input,
     repaired,
 )
-from mahasiswa.sheets.cells import SHEET_ROWS, row_name
+from mahasiswa.sheets.cells import MAX_TITLES, SHEET_ROWS, row_name
 from mahasiswa.sheets.cleaning import CleanedRow, Cleaner, InvalidRow, NimCell, SkippedRow, clean_nims
-from mahasiswa.sheets.columns import MAX_TITLES
 from mahasiswa.sheets.csv_export import write_csv
 from mahasiswa.sheets.deletion import FoundRow, compare_nims, file_of_nims
 from mahasiswa.sheets.errors import NotCarried, SheetError, TooBig

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import NamedTuple, TypeAlias
 
-from mahasiswa.sheets.cells import Cell, RawRow, SheetRow, cell_text, is_blank
+from mahasiswa.sheets.cells import Cell, FieldColumns, RawRow, SheetRow, cell_text, is_blank
 from mahasiswa.sheets.cleaning import RowResult, clean_all
-from mahasiswa.sheets.columns import Columns, FieldColumns
+from mahasiswa.sheets.columns import Columns
 from mahasiswa.sheets.kept_sheets import Sheet
 from mahasiswa.sheets.reading import Choice, Table, table_of
 

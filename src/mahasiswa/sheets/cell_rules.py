@@ -20,13 +20,17 @@ from mahasiswa.sheets.cells import (
 _ROUNDED = r"[+-]?[0-9]+(?:[.,][0-9]+[eE][+-]?|[eE][+-])[0-9]+"
 _DECIMAL = r"[0-9]+\.0"
 _is_rounded = re.compile(_ROUNDED).fullmatch
-is_decimal = re.compile(_DECIMAL).fullmatch
-"""Whether a NIM ends in `.0`, which another program may have added."""
+_is_decimal = re.compile(_DECIMAL).fullmatch
+
+_LETTER_FOR_DIGIT = r"[0-9/._-]*[OolI][0-9OolI/._-]*"
+_has_letter_for_digit = re.compile(_LETTER_FOR_DIGIT).fullmatch
+LETTER_FOR_DIGIT_MIN_DIGITS = 5
+"""Minimum digits of a NIM in which the letters O, o, l and I are probably digits. `I123` may be right."""
 
 # A NIM that begins with a digit and that no rule changes, refuses or takes for a title. Such a row takes 2 us, and any
 # other row 8 us, so an import of a million rows takes 6 s instead of 12.
 is_ordinary_nim = re.compile(
-    rf"(?!(?:{_ROUNDED}|{_DECIMAL})\Z)[0-9][0-9A-Za-z/._-]{{0,{NIM_MAX_CHARACTERS - 1}}}"
+    rf"(?!(?:{_ROUNDED}|{_DECIMAL}|{_LETTER_FOR_DIGIT})\Z)[0-9][0-9A-Za-z/._-]{{0,{NIM_MAX_CHARACTERS - 1}}}"
 ).fullmatch
 # A spreadsheet shows this instead of a number if the column is too narrow, and some programs copy the shown text.
 _is_masked = re.compile("##+").fullmatch
@@ -42,6 +46,27 @@ _APOSTROPHES = "'’‘"
 def is_ordinary_text(cell: Cell) -> bool:
     """Whether a text begins with a visible ASCII character after `#`, so it is neither blank nor `####`."""
     return isinstance(cell, str) and "$" <= cell < "\x7f" and "\0" not in cell
+
+
+def is_ordinary_name(cell: Cell) -> bool:
+    """The same for a name that begins with a letter and does not end with a space."""
+    return is_ordinary_text(cell) and cell[0].isalpha() and not cell[-1].isspace()  # type: ignore[index]  # a text
+
+
+def warnings_about(nim: str, nama: str | None) -> tuple[str, ...]:
+    """The reasons to check a row that can be written, in Indonesian."""
+    warnings = []
+    if _is_decimal(nim):
+        warnings.append(wording.DECIMAL_NIM)
+    if any(map(str.isspace, nim)):
+        warnings.append(wording.NIM_SPACES)
+    if _has_letter_for_digit(nim) and sum(map(str.isdecimal, nim)) >= LETTER_FOR_DIGIT_MIN_DIGITS:
+        warnings.append(wording.NIM_LETTERS)
+    if nama is not None and nama != nama.strip():
+        warnings.append(wording.NAMA_SPACES)
+    if nama is not None and not any(map(str.isalpha, nama)):
+        warnings.append(wording.NAMA_NO_LETTER)
+    return tuple(warnings)
 
 
 def clean_nim(cell: Cell, problems: list[str], cleaned: list[str]) -> str:

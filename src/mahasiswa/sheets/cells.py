@@ -13,6 +13,9 @@ CELL_MAX_CHARACTERS = 131_072
 ROW_MAX_CELLS = 16_384
 """Maximum cells of a row, as in Excel."""
 
+MAX_TITLES = 100
+"""Maximum columns among which a person can choose."""
+
 SHEET_ROWS = 1 << 21
 """The number of a row is its number in Excel, at most 1,048,576, plus this for each sheet that is read before its own."""
 
@@ -51,6 +54,9 @@ SheetRow: TypeAlias = tuple[int, Cell, Cell, Cell]
 
 A plain tuple, because an import makes a million of them.
 """
+
+FieldColumns: TypeAlias = tuple[int | None, int | None, int | None]
+"""The columns of NIM, Nama and Alamat, counted from 0. None is a field that the sheet lacks."""
 
 has_digit = re.compile("[0-9]").search
 

@@ -9,7 +9,14 @@ from functools import partial
 from typing import NamedTuple, TypeAlias
 
 from mahasiswa import wording
-from mahasiswa.sheets.cell_rules import clean_nim, clean_text, is_decimal, is_ordinary_nim, is_ordinary_text
+from mahasiswa.sheets.cell_rules import (
+    clean_nim,
+    clean_text,
+    is_ordinary_name,
+    is_ordinary_nim,
+    is_ordinary_text,
+    warnings_about,
+)
 from mahasiswa.sheets.cells import SheetRow, cell_text, is_blank, row_name
 from mahasiswa.sheets.columns import TITLES, is_repeated_header
 from mahasiswa.sheets.errors import SheetError
@@ -78,7 +85,7 @@ class Cleaner:
                 isinstance(nim, str)
                 and nim not in seen
                 and is_ordinary_nim(nim)
-                and is_ordinary_text(nama)
+                and is_ordinary_name(nama)
                 and is_ordinary_text(alamat)
             ):
                 seen[nim] = number, hash((nama, alamat))
@@ -128,8 +135,7 @@ class Cleaner:
             problems.append(self.twice(nim, first, number))
         if problems:
             return InvalidRow(number, " ".join(problems), shown_cells, first if first != number else None)
-        warnings = (wording.DECIMAL_NIM,) if is_decimal(nim) else ()
-        return CleanedRow(number, nim, nama, alamat, tuple(cleaned), warnings)
+        return CleanedRow(number, nim, nama, alamat, tuple(cleaned), warnings_about(nim, nama))
 
 
 def clean_all(rows: Iterable[SheetRow], sheets: Sequence[str] = ()) -> list[RowResult]:

@@ -2,12 +2,13 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain, islice
-from typing import NamedTuple, TypeAlias
+from itertools import chain, islice, pairwise, zip_longest
+from typing import NamedTuple
 
 from mahasiswa import wording
 from mahasiswa.record import Field, Mahasiswa
-from mahasiswa.sheets.cells import Cell, RawRow, SheetRow, is_blank
+from mahasiswa.sheets.cells import MAX_TITLES, Cell, FieldColumns, RawRow, SheetRow, Verbatim, cell_text, is_blank
+from mahasiswa.sheets.column_cells import columns_by_cells, refuse_swapped, with_nims
 from mahasiswa.sheets.errors import ColumnsUnclear, SheetError
 
 HEADER_WITHIN_ROWS = 25
@@ -15,9 +16,6 @@ HEADER_WITHIN_ROWS = 25
 
 HEADER_MAX_CHARACTERS = 100
 """Maximum length of a cell that can be a header. Looking for names in a huge cell would only cost time."""
-
-MAX_TITLES = 100
-"""Maximum columns among which a person can choose."""
 
 TITLE_MAX_CHARACTERS = 30
 """Maximum length of a column's title in that choice."""
@@ -36,12 +34,48 @@ _ALIASES: Mapping[Field, str] = {
 }
 _RANKS = {alias: (field, rank) for field, aliases in _ALIASES.items() for rank, alias in enumerate(aliases.split())}
 
-
-FieldColumns: TypeAlias = tuple[int | None, int | None, int | None]
-"""The columns of NIM, Nama and Alamat, counted from 0. None is a field that the sheet lacks."""
-
-
-IN_ORDER: FieldColumns = (0, 1, 2)
+# A title such as `NAMA LENGKAP MAHASISWA BARU` is known by one of these words, if no word says that it is about others.
+_WORDS: Mapping[str, Field] = {
+    **dict.fromkeys(("nim", "npm", "nrp", "nis", "nipd", "nisn", "stambuk", "induk"), "nim"),
+    "nama": "nama",
+    **dict.fromkeys(("alamat", "domisili"), "alamat"),
+}
+_WORDS_OF_OTHERS = frozenset(
+    [
+        "ayah",
+        "ibu",
+        "ortu",
+        "orang",
+        "orangtua",
+        "wali",
+        "dosen",
+        "guru",
+        "kepala",
+        "pegawai",
+        "kependudukan",
+        "sekolah",
+        "kampus",
+        "instansi",
+        "perusahaan",
+        "kantor",
+        "email",
+        "mail",
+        "surel",
+        "panggilan",
+        "prodi",
+        "program",
+        "studi",
+        "jurusan",
+        "fakultas",
+        "kelas",
+        "kota",
+        "kabupaten",
+        "kecamatan",
+        "provinsi",
+        "bank",
+    ]
+)
+_BY_WORDS = 100  # more than any rank of an alias
 
 TITLES = ("NIM", "Nama", "Alamat")
 """The titles in our own files. An import recognises them, so they do not follow the wording of pages."""
@@ -71,57 +105,84 @@ def select_columns(
 ) -> Selection:
     """The columns, and the NIM, Nama and Alamat of each row that is not blank.
 
-    The columns are those that a person has chosen, or those that the header names. Without a header they are the first
-    three. With `nim_only` the header needs no other column, and Alamat is left blank. A sheet without a header may then
-    also have one column, or one row of NIMs. If another sheet was read before, this one may be blank, and has the columns
-    of the first sheet if it has the same titles or none.
+    The columns are those that a person has chosen, or those that the header names, or those that the cells suggest. With
+    `nim_only` the header needs no other column, and Alamat is left blank. A sheet without a header may then also have one
+    column, or one row of NIMs. If another sheet was read before, this one may be blank, and has the columns of the first
+    sheet if it has the same titles or none.
 
     Raises SheetError if the rows are all blank or too wide, and ColumnsUnclear if a column cannot be found.
     """
     rows = iter(rows)
-    top = list(islice((row for row in rows if not is_blank(row[1])), HEADER_WITHIN_ROWS))
+    numbered = list(islice((row for row in rows if not is_blank(row[1])), HEADER_WITHIN_ROWS))
+    top = [row for _, row in numbered]
     if not top and first_sheet:
         return Selection(first_sheet, iter(()))
     if not top:
         raise SheetError(wording.EMPTY)
-    header = next((index for index, (_, row) in enumerate(top) if is_header(row, nim_only=nim_only)), None)
-    if header is None and chosen is not None:
-        header = next((index for index, (_, row) in enumerate(top) if _headings(row)), None)
-    titles = _titles(top[header or 0][1])
+    first, header = _find_header(top, nim_only=nim_only)
+    clue = header or next(filter(_is_clue, top), None)
+    if header is None and chosen is not None and clue:
+        first = top.index(clue) + 1
+    titles = _titles(clue or top[0])
     if nim_only and header is None and len(top) == 1:
-        cells: list[SheetRow] = [(n, cell, None, None) for n, cell in enumerate(top[0][1], 1) if not is_blank((cell,))]
+        cells: list[SheetRow] = [(n, cell, None, None) for n, cell in enumerate(top[0], 1) if not is_blank((cell,))]
         return Selection(Columns((0, None, None), titles), iter(cells))
+    remarks: Sequence[str] = ()
     if chosen is not None:
         of_fields = _checked(chosen, titles)
     elif first_sheet and (header is None or titles == first_sheet.titles):
         of_fields = first_sheet.of_fields
     elif header is not None:
-        of_fields = _columns_of(top[header][1], titles)
+        of_fields = _columns_of(header, titles, top[first:])
+    elif clue:
+        problem = wording.NO_OTHER_COLUMN if _fields_in(clue) == {"nim"} else wording.NO_NIM_COLUMN
+        raise ColumnsUnclear(problem, titles, with_nims(_first_columns(clue), top[top.index(clue) + 1 :]))
     else:
-        of_fields = _columns_without_header([row for _, row in top], nim_only=nim_only)
+        of_fields, remarks = columns_by_cells(top, titles, nim_only=nim_only)
     if nim_only:
         of_fields = (*of_fields[:2], None)
-    first = 0 if header is None else header + 1
-    return Selection(Columns(of_fields, titles), _selected(chain(top[first:], rows), of_fields))
+    return Selection(Columns(of_fields, titles), _selected(chain(numbered[first:], rows), of_fields), remarks)
 
 
-def _columns_without_header(rows: Sequence[Sequence[Cell]], *, nim_only: bool) -> FieldColumns:
-    """The first three columns. Raises ColumnsUnclear if there are more or fewer, or if a title stands alone."""
-    found = {field for row in rows for field, _, _ in _headings(row)}
-    if found:
-        problem = wording.NO_OTHER_COLUMN if found == {"nim"} else wording.NO_NIM_COLUMN
-        row = next(row for row in rows if _headings(row))
-        raise ColumnsUnclear(problem, _titles(row), _first_columns(row))
-    width = max(map(_width, rows))
-    if width != len(Mahasiswa._fields) and not (nim_only and width == 1):
-        raise ColumnsUnclear(wording.NO_NIM_HEADER if nim_only else wording.NO_HEADER, _titles(rows[0]))
-    return IN_ORDER
+def _find_header(top: Sequence[Sequence[Cell]], *, nim_only: bool) -> tuple[int, Sequence[Cell] | None]:
+    """The index of the first row below the header, and the titles, which may stand in two rows; (0, None) without one."""
+    pairs = [_joined(upper, lower) for upper, lower in pairwise(top)]
+    for index, row in enumerate(top):
+        if is_header(row, nim_only=nim_only):
+            candidates = [(index + 1, row), *((index + 1, pair) for pair in pairs[index - 1 : index] if index)]
+            candidates += [(index + 2, pair) for pair in pairs[index : index + 1]]
+            return max(candidates, key=lambda candidate: len(_fields_in(candidate[1])))
+    for index, pair in enumerate(pairs):
+        if is_header(pair, nim_only=nim_only):
+            return index + 2, pair
+    return 0, None
+
+
+def _joined(upper: Sequence[Cell], lower: Sequence[Cell]) -> list[Cell]:
+    """The titles of two rows. A title of the upper row also belongs to the blank cells beside it, as in `Data Ayah`."""
+    titles: list[Cell] = []
+    group = ""
+    for above, below in zip_longest(upper[:MAX_TITLES], lower[:MAX_TITLES]):
+        own = "" if is_blank((above,)) else cell_text(above)[:HEADER_MAX_CHARACTERS]
+        group = own or group
+        titles.append(own if is_blank((below,)) else f"{group} {cell_text(below)}")
+    return titles
+
+
+def _is_clue(row: Sequence[Cell]) -> bool:
+    """Whether a row is probably the titles, although it does not name all columns that are needed."""
+    headings = _headings(row)
+    return len({field for field, _, _ in headings}) > 1 or any(rank < _BY_WORDS for _, rank, _ in headings)
 
 
 def is_header(row: Iterable[object], *, nim_only: bool = False) -> bool:
     """Whether a row names the column of the NIM and, unless `nim_only`, at least one other."""
-    fields = {field for field, _, _ in _headings(row)}
+    fields = _fields_in(row)
     return "nim" in fields if nim_only else fields > {"nim"}
+
+
+def _fields_in(row: Iterable[object]) -> set[Field]:
+    return {field for field, _, _ in _headings(row)}
 
 
 def is_repeated_header(cells: Sequence[Cell]) -> bool:
@@ -155,8 +216,8 @@ def _checked(chosen: FieldColumns, titles: list[str]) -> FieldColumns:
     return chosen
 
 
-def _columns_of(header: Sequence[Cell], titles: list[str]) -> FieldColumns:
-    """The best column for each field. Raises ColumnsUnclear if two columns are equally good."""
+def _columns_of(header: Sequence[Cell], titles: list[str], rows: Sequence[Sequence[Cell]]) -> FieldColumns:
+    """The best column for each field. Raises ColumnsUnclear if two are equally good, or if the rows contradict them."""
     best: dict[Field, tuple[int, int]] = {}
     for field, rank, column in _headings(header):
         if field in best and best[field][0] == rank:
@@ -166,6 +227,8 @@ def _columns_of(header: Sequence[Cell], titles: list[str]) -> FieldColumns:
         if field not in best or rank < best[field][0]:
             best[field] = (rank, column)
     nim, nama, alamat = (best[field][1] if field in best else None for field in _ALIASES)
+    if not isinstance(header[0], Verbatim):  # as in our own CSV, whose columns are right
+        refuse_swapped((nim, nama, alamat), rows, titles)
     return nim, nama, alamat
 
 
@@ -184,28 +247,23 @@ def _titles(row: Sequence[Cell]) -> list[str]:
 
 
 def _headings(row: Iterable[object]) -> list[tuple[Field, int, int]]:
-    """The field, the rank of the alias and the column of each cell that names a field."""
+    """The field, the rank of the title and the column of each cell that names a field."""
     return [
-        (*_RANKS[alias], column)
+        (*heading, column)
         for column, cell in enumerate(row)
-        if isinstance(cell, str) and len(cell) <= HEADER_MAX_CHARACTERS
-        for alias in _aliases(cell)[:1]
+        if isinstance(cell, str) and len(cell) <= HEADER_MAX_CHARACTERS and (heading := _heading(cell))
     ]
 
 
-def _aliases(cell: str) -> list[str]:
-    """The aliases in a cell: the whole cell, or a part of `NIM/NPM`."""
+def _heading(cell: str) -> tuple[Field, int] | None:
+    """The field that a title names, and its rank: the whole title, a part of `NIM/NPM`, or one of its words."""
     folded = cell.casefold()
     # Only up to the last `)`: each `(` after it would be compared with the rest of the cell, in quadratic time.
     end = folded.rfind(")") + 1
     text = re.sub(r"\([^)]*\)", "", folded[:end]) + folded[end:]
-    names = (re.sub(r"[^a-z]+", "", part) for part in (text, *text.split("/")))
-    return [name for name in names if name in _RANKS]
-
-
-def _width(row: Sequence[Cell]) -> int:
-    """The number of cells without the blank ones at the end."""
-    width = len(row)
-    while width and is_blank(row[width - 1 : width]):
-        width -= 1
-    return width
+    for part in (text, *text.split("/")):
+        if heading := _RANKS.get(re.sub(r"[^a-z]+", "", part)):
+            return heading
+    words = re.findall("[a-z]+", text)
+    fields = {_WORDS[word] for word in words if word in _WORDS}
+    return (fields.pop(), _BY_WORDS + len(words)) if len(fields) == 1 and _WORDS_OF_OTHERS.isdisjoint(words) else None

@@ -8,7 +8,8 @@ from mahasiswa.record import Mahasiswa
 from mahasiswa.sheets.carried_file import CarriedFile, CleanedFile, raw_rows
 from mahasiswa.sheets.cells import SheetRow, Verbatim
 from mahasiswa.sheets.cleaning import NimCell
-from mahasiswa.sheets.columns import IN_ORDER, Columns
+from mahasiswa.sheets.column_cells import IN_ORDER
+from mahasiswa.sheets.columns import Columns
 from mahasiswa.sheets.kept_sheets import Sheet
 from mahasiswa.sheets.plan import NAMA_MAX_CHARACTERS, Neighbours
 

@@ -12,8 +12,17 @@ from threading import Event
 from typing import BinaryIO, TypeVar
 
 from mahasiswa import wording
-from mahasiswa.sheets.cells import CELL_MAX_CHARACTERS, ROW_MAX_CELLS, BadCell, Cell, RawRow, Verbatim, is_blank
-from mahasiswa.sheets.columns import TITLES, is_header
+from mahasiswa.sheets.cells import (
+    CELL_MAX_CHARACTERS,
+    ROW_MAX_CELLS,
+    BadCell,
+    Cell,
+    RawRow,
+    Verbatim,
+    cell_text,
+    is_blank,
+)
+from mahasiswa.sheets.columns import HEADER_WITHIN_ROWS, TITLES, is_header
 from mahasiswa.sheets.csv_form import START, read_row
 from mahasiswa.sheets.errors import SheetError, Stopped, TooBig
 from mahasiswa.sheets.file_kind import SAMPLE_BYTES, STEP_BYTES, encoding_of
@@ -68,6 +77,61 @@ def read_pasted(
     if "\t" in text or (nim_only and not _is_one_line(text)):
         return enumerate(_watched(_pasted_rows(text), max_lines, stop), 1)
     return _rows(_watched(_lines(text), max_lines, stop), text[:SAMPLE_BYTES])
+
+
+def rejoined(rows: Iterable[RawRow]) -> tuple[Iterator[RawRow], Sequence[str]]:
+    """The rows, and a remark if a program has put the lines of a CSV file into wrong cells, and they are put right here.
+
+    Such a program splits the lines at another character, most often at the commas of addresses. Raises SheetError, also
+    while the rows are read, if a row does not come out with as many cells as the others.
+    """
+    rows = iter(rows)
+    top = list(islice(rows, HEADER_WITHIN_ROWS))
+    all_rows = chain(top, rows)
+    for separator in _SEPARATORS:
+        lines = [_joined(row) for _, row in top if _is_packed(row, separator)]
+        split = [cells for line in lines if (cells := _split(line, separator))]
+        is_list = any(map(is_header, split)) or {len(cells) for cells in split} == {len(TITLES)}
+        if is_list and len(lines) * 2 > len(top) and len(split) * 2 > len(lines):
+            return _resplit_rows(all_rows, separator), [wording.RESPLIT]
+    return all_rows, ()
+
+
+def _resplit_rows(rows: Iterable[RawRow], separator: str) -> Iterator[RawRow]:
+    width, is_export = 0, False
+    for number, row in rows:
+        if not _is_packed(row, separator) and len(row) - row.count(None) < 2:
+            yield number, row  # a title or a total
+            continue
+        line = _joined(row)
+        cells = _split(line, separator)
+        if not cells or len(cells) != (width or len(cells)):
+            raise SheetError(wording.NOT_RESPLIT.format(row=number))
+        is_export = is_export if width else cells == list(TITLES)
+        width = len(cells)
+        yield read_row(number, cells, [line + "\r\n"]) if is_export else (number, cells)
+
+
+def _is_packed(row: Sequence[Cell], separator: str) -> bool:
+    """Whether the first cell holds several cells. A comma says so only if no other cell has a text."""
+    first = row[0] if row else None
+    return isinstance(first, str) and separator in first and (separator == ";" or is_blank(row[1:]))
+
+
+def _joined(row: Sequence[Cell]) -> str:
+    """The line of a row. A number has lost the space that stood before it."""
+    texts = [str(cell) if isinstance(cell, str) else cell and f" {cell_text(cell)}" for cell in row]
+    while texts and not texts[-1]:
+        texts.pop()
+    return ",".join(text or "" for text in texts)
+
+
+def _split(line: str, separator: str) -> list[str] | None:
+    try:
+        (cells,) = csv.reader([line], delimiter=separator, strict=True)
+    except (csv.Error, ValueError):
+        return None
+    return cells
 
 
 def _sample(text: io.TextIOWrapper) -> str:

@@ -13,6 +13,7 @@ STEP_BYTES = 1 << 18
 """Maximum bytes that one call of C code reads, because no other thread runs meanwhile."""
 
 _ZIP = b"PK\3\4"
+_OTHER_KINDS = (b"%PDF", b"{\\rtf")  # documents without a NUL, which every other kind has
 _COMPOUND = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 
 
@@ -47,7 +48,7 @@ def encoding_of(file: BinaryIO) -> str:
         return "utf-16"
     if not start.strip():
         raise SheetError(wording.EMPTY)
-    if b"\0" in start:
+    if b"\0" in start or start.startswith(_OTHER_KINDS):
         raise SheetError(wording.NOT_A_SPREADSHEET)
     decoder = codecs.getincrementaldecoder("utf-8")()
     try:
@@ -59,6 +60,13 @@ def encoding_of(file: BinaryIO) -> str:
     finally:
         file.seek(0)
     return "utf-8-sig"
+
+
+def looks_like_workbook(file: BinaryIO) -> bool:
+    """Whether the names of a workbook's parts stand in a file, which may be damaged."""
+    file.seek(0)
+    data = file.read()
+    return any(part in data for part in (b"xl/", b"opendocument.spreadsheet", "Workbook".encode("utf-16-le")))
 
 
 def _start_of(file: BinaryIO) -> bytes:

@@ -14,8 +14,8 @@ from typing import Any, cast
 from mahasiswa import wording
 from mahasiswa.record import Mahasiswa
 from mahasiswa.sheets.carried_file import VERSI_MAX_CHARACTERS, CarriedFile, CleanedFile, Typed
-from mahasiswa.sheets.cells import INTEGER_MAX, ROW_MAX_CELLS, cell_from_json, cell_to_json
-from mahasiswa.sheets.columns import MAX_TITLES, TITLE_MAX_CHARACTERS, Columns, FieldColumns
+from mahasiswa.sheets.cells import INTEGER_MAX, MAX_TITLES, ROW_MAX_CELLS, FieldColumns, cell_from_json, cell_to_json
+from mahasiswa.sheets.columns import TITLE_MAX_CHARACTERS, Columns
 from mahasiswa.sheets.errors import SheetError
 from mahasiswa.sheets.kept_sheets import KEPT_MAX_CELLS, MAX_SHEETS, NAME_MAX_CHARACTERS, Sheet
 from mahasiswa.sheets.reading import UPLOAD_MAX_ROWS

@@ -2,12 +2,16 @@
 
 import re
 from collections.abc import Sequence
+from itertools import pairwise
 
 from mahasiswa import wording
-from mahasiswa.sheets.cells import Cell, Verbatim, has_digit, is_blank
+from mahasiswa.sheets.cells import Cell, Verbatim, cell_text, has_digit, is_blank
 from mahasiswa.sheets.columns import HEADER_MAX_CHARACTERS, is_repeated_header
 
-_is_total = re.compile(r"(?:sub\s?-?total|total|jumlah|rata-rata|keterangan|catatan|dicetak)\b").match
+_is_total = re.compile(
+    r"(?:sub\s?-?total|total|jumlah|rata-rata|keterangan|catatan|dicetak|laki-laki|perempuan)\b"
+).match
+_column_number = re.compile(r"\(?([0-9]{1,2})\)?").fullmatch
 _is_signature = re.compile(
     r"(?:mengetahui|menyetujui|mengesahkan|kepala (?:sekolah|madrasah|program|jurusan|tata|bagian)|wali kelas|dekan"
     r"|rektor|ketua (?:program|prodi|jurusan|kelas)|tata usaha|nip\b|ttd\b|tanda tangan)"
@@ -25,11 +29,11 @@ class NonStudents:
         nim, *others = cells
         if any(isinstance(cell, Verbatim) for cell in cells):
             return None
-        if is_repeated_header(cells):
+        if is_repeated_header(cells) or _are_column_numbers(cells):
             return wording.SKIPPED_HEADER
         text = _folded(nim)
         is_alone = is_blank(others)
-        is_student = has_digit(text) and not is_alone and not _is_signature(text)
+        is_student = has_digit(text) and not is_alone and not _is_signature(text) and not _is_total(text)
         if is_student or not (nim is None or isinstance(nim, str)):
             self.in_signatures = False
             return None
@@ -48,7 +52,14 @@ class NonStudents:
 def is_skipped_nim(nim: str) -> bool:
     """Whether a row with this NIM is skipped, for any Nama and Alamat."""
     text = _folded(nim)
-    return bool(_is_signature(text) or (_is_total(text) and not has_digit(text)))
+    return bool(_is_signature(text) or _is_total(text))
+
+
+def _are_column_numbers(cells: Sequence[Cell]) -> bool:
+    """Whether a row numbers the columns, such as `(2)`, `(3)`, `(4)`: the name of a student is no number."""
+    matches = [_column_number(cell_text(cell)) for cell in cells if not is_blank((cell,))]
+    numbers = [int(match[1]) for match in matches if match]
+    return 1 < len(numbers) == len(matches) and all(first < second for first, second in pairwise(numbers))
 
 
 def _folded(cell: Cell) -> str:

@@ -8,9 +8,9 @@ from threading import Event
 from typing import BinaryIO
 
 from mahasiswa import wording
-from mahasiswa.sheets.cells import SHEET_ROWS, RawRow, SheetRow
-from mahasiswa.sheets.columns import Columns, FieldColumns, Selection, select_columns
-from mahasiswa.sheets.delimited import CHECK_LINES, read_csv, read_pasted
+from mahasiswa.sheets.cells import SHEET_ROWS, FieldColumns, RawRow, SheetRow
+from mahasiswa.sheets.columns import Columns, Selection, select_columns
+from mahasiswa.sheets.delimited import CHECK_LINES, read_csv, read_pasted, rejoined
 from mahasiswa.sheets.errors import ColumnsUnclear, SheetError, Stopped, TooBig
 from mahasiswa.sheets.file_kind import is_workbook
 from mahasiswa.sheets.kept_sheets import KeepingBudget, Sheet
@@ -164,7 +164,8 @@ def _table(workbook: Workbook, limits: ReadLimits, stop: Event | None, choice: C
 def _selections(sheets: Iterable[tuple[str, Iterable[RawRow]]], choice: Choice) -> Iterator[Selection]:
     """The columns and the rows of each sheet. A sheet with the titles of the first one, or without any, has its columns."""
     first: Columns | None = None
-    for name, rows in sheets:
+    for name, cells in sheets:
+        rows, remarks = rejoined(cells)
         try:
             selection = select_columns(rows, choice.columns, nim_only=choice.nim_only, first_sheet=first)
         except ColumnsUnclear as error:
@@ -173,7 +174,7 @@ def _selections(sheets: Iterable[tuple[str, Iterable[RawRow]]], choice: Choice) 
             problem = wording.IN_SHEET.format(sheet=name, problem=error)
             raise ColumnsUnclear(problem, first.titles, first.of_fields) from error
         first = first or selection.columns
-        yield selection
+        yield selection._replace(remarks=[*remarks, *selection.remarks])
 
 
 def _numbered(selections: Iterable[Selection]) -> Iterator[SheetRow]:

@@ -37,7 +37,7 @@ from mahasiswa.sheets.cell_marks import Mark, Marks, cell_marks
 from mahasiswa.sheets.cells import CELL_MAX_CHARACTERS, FIRST_INEXACT, BadCell, Cell, RawRow, is_blank
 from mahasiswa.sheets.columns import HEADER_WITHIN_ROWS, is_header
 from mahasiswa.sheets.errors import SheetError, TooBig
-from mahasiswa.sheets.file_kind import is_compound, is_html, is_zip
+from mahasiswa.sheets.file_kind import is_compound, is_html, is_zip, looks_like_workbook
 from mahasiswa.sheets.html_table import html_rows
 from mahasiswa.sheets.kept_sheets import MAX_SHEETS, NAME_MAX_CHARACTERS
 
@@ -115,7 +115,7 @@ def _open(file: BinaryIO) -> CalamineWorkbook:
     except CalamineError as error:
         if _is_encrypted(file):
             raise SheetError(wording.PASSWORD) from error
-        raise SheetError(wording.NOT_A_SPREADSHEET) from error
+        raise SheetError(wording.DAMAGED if looks_like_workbook(file) else wording.NOT_A_SPREADSHEET) from error
 
 
 def _refuse_huge_archive(file: BinaryIO, memory_bytes: int) -> None:

@@ -1,0 +1,294 @@
+"""Files as schools have them, uploaded and pasted: one table says what each preview must show."""
+
+import datetime as dt
+import html
+import io
+import re
+import zipfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from spreadsheets import (
+    SAVE,
+    Database,
+    Importer,
+    Preview,
+    Record,
+    another_program,
+    by_libreoffice,
+    by_openpyxl,
+    compound_file,
+    own_database,
+    own_importer,
+    own_service,
+    own_site,
+)
+
+# The fixtures, which pytest finds by these names.
+__all__ = ["another_program", "own_database", "own_importer", "own_service", "own_site"]
+
+STORED: list[Record] = [
+    ("022100008", "Rizki Lestari", "Jl. Kaliurang 5, Sleman"),
+    ("22000186201", "M. Rizal", "Jl. Solo 1"),
+    ("22000186202", "Siti Aminah", "Jl. Wates 2"),
+    ("TAMU", "Tamu  Kampus ", "-"),
+]
+"""The records of the list into which each file is imported."""
+
+SAME = "22000186201|M. Rizal|Jl. Solo 1"
+MOVED = "22000186202|Siti Aminah|Jl. Wates 9"
+DEWI = "22000186203|Dewi Lestari|Jl. Godean 3"
+ELSA = "22000186204|Renée “Elsa” P.|Jl. Magelang 4, Sleman"
+ROWS = (SAME, MOVED, DEWI, ELSA)
+"""A record that is stored as it is, one with another address, and two new ones."""
+
+HEADER = "NIM|Nama|Alamat"
+OF_EXCEL = ("022100008|Rizki Lestari|Jl. Kaliurang 5, Sleman", "22000186205|Fajar|2020-01-02", "=1/0|Gita|Solo")
+"""A number with a format that adds a zero, which .xls does not tell, a date and an error."""
+
+LETTERHEAD = ("PEMERINTAH KABUPATEN SLEMAN", "SMK NEGERI 2 DEPOK", "DAFTAR NAMA SISWA KELAS X TKJ 1", "TAHUN 2026/2027")
+SIGNATURES = ("||Sleman, 12 Juli 2026", "Mengetahui,||Wali Kelas", "Drs. Agus||Siti, S.Pd.", "NIP. 19650101||NIP. 1970")
+COUNTED = ("Baru", "Berubah", "Perlu diperbaiki", "Perlu diperiksa", "Dilewati")
+HERE, NOT_A_SHEET = "\t", "bukan lembar kerja"
+
+
+def numbered(*rows: str, mark: str = "") -> list[str]:
+    """Return the rows with a column before them that counts them."""
+    return [f"{number}{mark}|{row}" for number, row in enumerate(rows, 1)]
+
+
+def split_at(separator: str, *rows: str) -> list[str]:
+    """Return the rows of a CSV file with semicolons as a program shows them that splits lines at another character."""
+    lines = (";".join(f'"{cell}"' if "," in cell else cell for cell in row.split("|")) for row in rows)
+    return [line.replace(separator, "|") for line in lines]
+
+
+class File(NamedTuple):
+    """A file of this kind with these rows, and what its preview must show."""
+
+    kind: str
+    rows: Sequence[str]
+    columns: str = (
+        ""  # the letters of NIM, Nama and Alamat; `-` is a column that was not found; blank if no choice is offered
+    )
+    new: int = 0
+    changed: int = 0
+    repair: int = 0
+    check: int = 0
+    skipped: int = 0
+    says: str = (
+        ""  # in a message; without any count, the file is not previewed, and the columns are those that are suggested
+    )
+
+
+FILES = {
+    # ---- kinds of files
+    "semicolons": File("csv ;", (HEADER, *ROWS), "ABC", 2, 1),
+    "commas": File("csv ,", (HEADER, *ROWS), "ABC", 2, 1),
+    "tabs": File("csv \t", (HEADER, *ROWS), "ABC", 2, 1),
+    "byte order mark": File("csv ; utf-8-sig", (HEADER, *ROWS), "ABC", 2, 1),
+    "Windows-1252": File("csv ; windows-1252", (HEADER, *ROWS), "ABC", 2, 1),
+    "Excel's Unicode text": File("csv \t utf-16", (HEADER, *ROWS), "ABC", 2, 1),
+    "a line that names the separator": File("csv ;", ("sep=;", HEADER, *ROWS), "ABC", 2, 1),
+    "pasted": File("paste", (HEADER, *ROWS), "ABC", 2, 1),
+    "pasted without titles": File("paste", ROWS, "ABC", 2, 1),
+    "pasted CSV": File("paste ;", (HEADER, *ROWS), "ABC", 2, 1),
+    "xlsx": File("xlsx", (HEADER, *ROWS), "ABC", 2, 1),
+    "xlsx with numbers": File("xlsx numbers", (HEADER, *ROWS), "ABC", 2, 1),
+    "ods": File("ods", (HEADER, *ROWS, *OF_EXCEL), "ABC", 2, 1, 2),
+    "xls": File("xls", (HEADER, *ROWS, *OF_EXCEL), "ABC", 3, 1, 2, 1, says="022100008"),
+    "web page of an academic system": File("html", (HEADER, *ROWS), "ABC", 2, 1),
+    "our own export": File("csv ; utf-8-sig", (HEADER, *("|".join(record) for record in STORED)), "ABC"),
+    "our own workbook": File("xlsx", (HEADER, *("|".join(record) for record in STORED)), "ABC"),
+    # ---- columns
+    "a letterhead and signatures": File("xlsx", (*LETTERHEAD, HEADER, *ROWS, *SIGNATURES), "ABC", 2, 1, skipped=4),
+    "columns that count and others": File("csv ;", ["No|" + HEADER, *numbered(*ROWS)], "BCD", 2, 1),
+    "long titles": File("xlsx", ["Stambuk|NAMA LENGKAP MAHASISWA BARU|Alamat Lengkap sesuai KTP", *ROWS], "ABC", 2, 1),
+    "other words for the titles": File(
+        "csv ;", ["No. Urut|No. Induk Siswa|Nama Peserta Didik (sesuai akta)|Domisili", *numbered(*ROWS)], "BCD", 2, 1
+    ),
+    "parents beside students": File(
+        "csv ;",
+        [
+            "NIM|Nama Ayah|Nama Siswa|Alamat Orang Tua|Alamat Tempat Tinggal Siswa|Alamat Email",
+            "22000186203|Budi|Dewi|Jl. X|Jl. Y|d@x",
+        ],
+        "ACE",
+        1,
+    ),
+    "two rows of titles": File("xlsx", ["NOMOR||NAMA|ALAMAT", "URUT|INDUK||", *numbered(*ROWS)], "BCD", 2, 1),
+    "an address above the other titles": File(
+        "xlsx", ["No|Identitas||Alamat", "|NIM|Nama|", *numbered(*ROWS)], "BCD", 2, 1
+    ),
+    "parts of an address below its title": File(
+        "xlsx", ["NIM|Nama|Alamat|", "||Jalan|Desa", *(row + "|Caturtunggal" for row in ROWS)], "ABC", 2, 1, skipped=1
+    ),
+    "parents in the second row of titles": File(
+        "csv ;",
+        ["No|Nama|NIPD|Alamat|Data Ayah|", "||||Nama|NIK", "1|Dewi|22000186203|Solo|Budi|340401"],
+        "CBD",
+        1,
+    ),
+    "numbers below the titles": File(
+        "xlsx", ["No|" + HEADER, "(1)|(2)|(3)|(4)", *numbered(*ROWS)], "BCD", 2, 1, skipped=1
+    ),
+    "numbers without brackets below the titles": File("xlsx numbers", [HEADER, "1|2|3", *ROWS], "ABC", 2, 1, skipped=1),
+    "no address": File("csv ;", ["NIM|Nama|Kelas", SAME, DEWI], "AB-", repair=1, says="Kolom Alamat"),
+    "no NIM": File("csv ;", ["Kode|Nama|Alamat", *ROWS], "ABC", says="Kolom NIM tidak ditemukan"),
+    "two columns with one title": File("csv ;", ["NIM|Nama|Alamat|NIM", *ROWS], "ABC", says="ada dua (kolom A dan D)"),
+    # ---- no titles
+    "pasted with numbers before the NIM": File(
+        "paste", numbered("22000186201|M. Rizal", "22000186203|Dewi"), "BC-", repair=1, says="nomor urut"
+    ),
+    "numbers before the NIM": File("csv ;", numbered(*ROWS), "BCD", 2, 1, says="nomor urut"),
+    "numbers with dots before the NIM": File("xlsx", numbered(*ROWS, mark="."), "BCD", 2, 1, says="nomor urut"),
+    "numbers that go on from another page": File(
+        "paste", [f"{number}|{row}" for number, row in enumerate(ROWS, 41)], "BCD", 2, 1, says="nomor urut"
+    ),
+    "numbers before a name only": File("paste", ["1|Dewi|Godean", "2|Elsa|Sleman"], "---", says="nomor urut"),
+    "numbers before two columns that look like NIMs": File(
+        "csv ;",
+        ["1|22000186203|Dewi|3404010101010001", "2|22000186204|Elsa|3404010101010002"],
+        "---",
+        says="nomor urut",
+    ),
+    "names before the NIM": File(
+        "paste", ["Dewi|22000186203|Godean", "Elsa|22000186204|Depok"], "BAC", 2, says="kolom B"
+    ),
+    "names below the title NIM": File(
+        "xlsx", [HEADER, "Dewi|22000186203|Godean", "Elsa|22000186204|Depok"], "BAC", says="tertukar"
+    ),
+    "four columns that nothing tells apart": File("csv ;", ["a|b|c|d", "e|f|g|h"], "---", says="Judul kolom tidak"),
+    # ---- CSV that a program has split at another character
+    "our export split at commas": File("xlsx", split_at(",", HEADER, *ROWS), "ABC", 2, 1, says="satu kolom"),
+    "commas in one column": File(
+        "xlsx", [row.replace("|", ",") for row in (HEADER, *ROWS[:3])], "ABC", 1, 1, says="satu kolom"
+    ),
+    "semicolons in one column": File(
+        "xlsx", [row.replace("|", ";") for row in ROWS[:3]], "ABC", 1, 1, says="satu kolom"
+    ),
+    "tabs in one column": File(
+        "xlsx", [row.replace("|", HERE) for row in (HEADER, *ROWS)], "ABC", 2, 1, says="satu kolom"
+    ),
+    "rows that cannot be put together": File(
+        "xlsx", [*split_at(",", HEADER, *ROWS), "22000186205;Fajar"], says="Teks ke Kolom"
+    ),
+    # ---- rows
+    "totals": File(
+        "csv ;",
+        [HEADER, *ROWS, "Laki-laki 12||", "Laki-laki|2|", "|Perempuan : 2|", "|Jumlah|4"],
+        "ABC",
+        2,
+        1,
+        skipped=4,
+    ),
+    "classes and titles on each page": File(
+        "csv ;", [HEADER, "KELAS X TKJ 1||", *ROWS[:3], HEADER, "Kelas X TKJ 2||", ELSA], "ABC", 2, 1, skipped=3
+    ),
+    "numbers that Excel has damaged": File(
+        "csv ;", [HEADER, "2,3E+10|Dewi|Godean", "####|Elsa|Depok", "|Fajar|Solo", DEWI], "ABC", 1, repair=3
+    ),
+    "a zero that Excel has removed": File(
+        "xlsx numbers", [HEADER, "22100008|Rizki Lestari|Sleman"], "ABC", 1, check=1, says="022100008"
+    ),
+    "NIMs with spaces and letters for digits": File(
+        "csv ;",
+        [
+            HEADER,
+            "22 000 186 203|Dewi|Godean",
+            "22O00186204|Elsa|Depok",
+            "l2000186205|Fajar|Solo",
+            "A11.2020.1|Gita|Solo",
+        ],
+        "ABC",
+        4,
+        check=3,
+    ),
+    "names with spaces, and without letters": File(
+        "csv ;", [HEADER, "22000186203| Dewi |Godean", "22000186204|-|Depok", "22000186205|Fajar|-"], "ABC", 3, check=2
+    ),
+    "a row twice, and a NIM twice": File(
+        "csv ;", [HEADER, DEWI, DEWI, "22000186204|Elsa|A", "22000186204|Elsa|B"], "ABC", 1, repair=2, skipped=1
+    ),
+    "a name and an address missing": File(
+        "csv ;", [HEADER, "22000186203||", "22000186204|Elsa|Depok"], "ABC", 1, repair=1, says="Nama dan alamat kosong"
+    ),
+    "titles only": File("csv ;", [HEADER], "ABC", says="belum ada data"),
+    # ---- files that are no lists
+    "a workbook cut short": File("cut", (HEADER, *ROWS), says="rusak"),
+    "a PDF": File("pdf", (), says=NOT_A_SHEET),
+    "a letter of Word": File("docx", (), says=NOT_A_SHEET),
+    "a photo": File("png", (), says=NOT_A_SHEET),
+    "a workbook with a password": File("password", (), says="kata sandi"),
+    "an empty file": File("csv ;", (), says="kosong"),
+    "a web page without a table": File("html", (), says="halaman web"),
+}
+
+
+def cell_of(text: str) -> object:
+    """Return the cell that Excel makes of a typed text."""
+    if re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", text):
+        return dt.date.fromisoformat(text)
+    return int(text) if text.isdecimal() else text or None
+
+
+def content(file: File, folder: Path) -> bytes:
+    """Return the bytes of a file."""
+    kind, *options = file.kind.split(" ")
+    rows = [row.split("|") for row in file.rows]
+    if kind == "csv":
+        separator, encoding = options[0], (options[1:] or ["utf-8"])[0]
+        lines = (separator.join(f'"{cell}"' if separator in cell else cell for cell in row) for row in rows)
+        return "".join(line + "\r\n" for line in lines).encode(encoding)
+    if kind == "html":
+        cells = ("".join(f"<td>{html.escape(cell)}</td>" for cell in row) for row in rows)
+        return b"<p>SIAKAD</p>" + "".join(f"<table><tr>{row}" for row in cells).encode()
+    if kind in NO_LISTS:
+        return NO_LISTS[kind]()
+    if kind == "xlsx" and not options:
+        return by_openpyxl(*rows)
+    formats = {f"A{number}": "0" * len(row[0]) for number, row in enumerate(rows, 1) if row[0].startswith("0")}
+    data = by_openpyxl(*(map(cell_of, row) for row in rows), formats=formats)
+    return data if kind == "xlsx" else by_libreoffice(data, kind, folder)
+
+
+def docx() -> bytes:
+    """Return a ZIP file that is no workbook."""
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as package:
+        package.writestr("word/document.xml", "<document/>")
+    return file.getvalue()
+
+
+NO_LISTS: dict[str, Callable[[], bytes]] = {
+    "cut": lambda: by_openpyxl(HEADER.split("|"), *[("1", "Ani", "Solo")] * 50)[:-900],
+    "pdf": lambda: b"%PDF-1.4\n1 0 obj\n<< /Type /Catalog; NIM; Nama; Alamat >>\nendobj\n",
+    "docx": docx,
+    "png": lambda: b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR",
+    "password": lambda: compound_file("EncryptedPackage", "EncryptionInfo"),
+}
+
+
+@pytest.mark.parametrize("file", FILES.values(), ids=FILES)
+def test_a_file_that_a_school_has_is_previewed_as_its_staff_expect(
+    importer: Importer, other: Database, tmp_path: Path, file: File
+) -> None:
+    other.fill(STORED)
+    kind, _, separator = file.kind.partition(" ")
+    if kind == "paste":
+        pasted = "\r\n".join(row.replace("|", separator or "\t") for row in file.rows)
+        answer = importer.send(pasted=pasted)
+    else:
+        answer = importer.send(content(file, tmp_path), f"daftar.{kind}")
+    page = Preview(answer.text, SAVE)
+    read = " ".join(node.text() for node in page.tree.css("main .note"))
+    shown = "".join(letter or "-" for letter in re.findall("= (?:tidak ditemukan|kolom ([A-Z]+))", read))
+    expected = dict(zip(COUNTED, file[3:8], strict=True))
+    counts = (
+        {name: page.counts.get(name, 0) for name in COUNTED} if answer.status_code == 200 else dict.fromkeys(COUNTED, 0)
+    )
+    text = page.tree.css("main")[0].text()
+    assert (counts, shown) == (expected, file.columns), text
+    assert file.says in text
