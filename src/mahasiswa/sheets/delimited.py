@@ -100,7 +100,7 @@ def rejoined(rows: Iterable[RawRow]) -> tuple[Iterator[RawRow], Sequence[str]]:
 def _resplit_rows(rows: Iterable[RawRow], separator: str) -> Iterator[RawRow]:
     width, is_export = 0, False
     for number, row in rows:
-        if not _is_packed(row, separator) and len(row) - row.count(None) < 2:
+        if not _is_packed(row, separator) and sum(not is_blank((cell,)) for cell in row) < 2:
             yield number, row  # a title or a total
             continue
         line = _joined(row)
@@ -127,6 +127,8 @@ def _joined(row: Sequence[Cell]) -> str:
 
 
 def _split(line: str, separator: str) -> list[str] | None:
+    if len(line) > ROW_MAX_CHARACTERS:
+        return None
     try:
         (cells,) = csv.reader([line], delimiter=separator, strict=True)
     except (csv.Error, ValueError):
