@@ -16,18 +16,10 @@ from spreadsheets import (
     Importer,
     Preview,
     Record,
-    another_program,
     by_libreoffice,
     by_openpyxl,
     compound_file,
-    own_database,
-    own_importer,
-    own_service,
-    own_site,
 )
-
-# The fixtures, which pytest finds by these names.
-__all__ = ["another_program", "own_database", "own_importer", "own_service", "own_site"]
 
 STORED: list[Record] = [
     ("022100008", "Rizki Lestari", "Jl. Kaliurang 5, Sleman"),
