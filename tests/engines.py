@@ -1,10 +1,11 @@
-"""An empty database of either engine: `ENGINES` and `empty_database`."""
+"""An empty database of either engine, `ENGINES` and `empty_database`, and fixtures that run a module on both."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from harness import Service, Site
 from postgres import own_schema
 
 ENGINES = ["sqlite", "postgres"]
@@ -18,3 +19,22 @@ def empty_database(engine: str, folder: Path, request: pytest.FixtureRequest) ->
     else:
         with own_schema(request.getfixturevalue("postgres")) as url:
             yield url
+
+
+@pytest.fixture(scope="module", name="service", params=ENGINES)
+def service_on_each_engine(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Service]:
+    """Start a service on each engine."""
+    folder = tmp_path_factory.mktemp("engine")
+    with empty_database(request.param, folder, request) as database, Service(database) as service:
+        yield service
+
+
+@pytest.fixture(name="site")
+def empty_list(service: Service) -> Iterator[Site]:
+    """Visit the service, starting with an empty list."""
+    with service.site() as site:
+        for nim in site.list().nims:
+            site.delete(nim)
+        yield site

@@ -1,35 +1,17 @@
 """The pages of one record on both engines: the next addition, another NIM, a deleted record, and a NIM that is taken."""
 
-from collections.abc import Iterator
-
 import httpx
 import pytest
-from engines import ENGINES, empty_database
+from engines import empty_list, service_on_each_engine
 from form_answers import assert_error, assert_page
-from harness import Page, Service, Site
+from harness import Page, Site
+
+# The fixtures, which pytest finds by these names.
+__all__ = ["empty_list", "service_on_each_engine"]
 
 SITI = ("2300018001", "Siti Aminah", "Sleman")
 ODD = "20 3/é#&"
 SEGMENT = "20%203%2F%C3%A9%23%26"
-
-
-@pytest.fixture(scope="module", params=ENGINES)
-def service(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    """Start a service on each engine."""
-    with (
-        empty_database(request.param, tmp_path_factory.mktemp("record"), request) as database,
-        Service(database) as service,
-    ):
-        yield service
-
-
-@pytest.fixture(name="site")
-def empty_list(service: Service) -> Iterator[Site]:
-    """Visit the service, starting with an empty list."""
-    with service.site() as site:
-        for nim in site.list().nims:
-            site.delete(nim)
-        yield site
 
 
 def records(site: Site) -> list[tuple[str, ...]]:

@@ -1,37 +1,20 @@
 """Taking changes back on both engines: an import in part, one row of it, a changed NIM, from any page of the history."""
 
-from collections.abc import Iterator
 from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import pytest
-from engines import ENGINES, empty_database
+from engines import empty_list, service_on_each_engine
 from form_answers import assert_error
-from harness import Form, Page, Service, Site
+from harness import Form, Page, Site
 from spreadsheets import HEADER, Importer, csv
+
+# The fixtures, which pytest finds by these names.
+__all__ = ["empty_list", "service_on_each_engine"]
 
 HISTORY = "/mahasiswa/riwayat"
 SITI = ("2300018001", "Siti Aminah", "Sleman")
 ROWS = [(f"{number:02}", f"Nama {number}", "Solo") for number in range(60)]
-
-
-@pytest.fixture(scope="module", params=ENGINES)
-def service(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    """Start a service on each engine."""
-    with (
-        empty_database(request.param, tmp_path_factory.mktemp("undo"), request) as database,
-        Service(database) as service,
-    ):
-        yield service
-
-
-@pytest.fixture(name="site")
-def empty_list(service: Service) -> Iterator[Site]:
-    """Visit the service, starting with an empty list."""
-    with service.site() as site:
-        for nim in site.list().nims:
-            site.delete(nim)
-        yield site
 
 
 @pytest.fixture
