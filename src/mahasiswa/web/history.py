@@ -12,6 +12,7 @@ from mahasiswa.store.history import HistoryPage
 from mahasiswa.web.failures import problem_of_failed_write
 from mahasiswa.web.forms import read_form
 from mahasiswa.web.history_view import HistoryView
+from mahasiswa.web.numbers import whole_number
 from mahasiswa.web.pages import Pages
 from mahasiswa.web.request import Request
 from mahasiswa.web.responses import rendered_in_thread
@@ -95,5 +96,4 @@ async def _read(store: Store, pages: Pages, view: HistoryView) -> HistoryPage:
 
 def _id(path: str) -> int | None:
     """The number at the end of a path, or None if no entry and no batch can have it."""
-    text = path.rpartition("/")[2]
-    return int(text) if text.isascii() and text.isdigit() and len(text) <= ID_MAX_DIGITS else None
+    return whole_number(path.rpartition("/")[2], ID_MAX_DIGITS)

@@ -35,14 +35,12 @@ class Frame(NamedTuple):
 class ListPages(PageRenderer):
     """The list page."""
 
-    def list_frame(
-        self, count: int, latest: Entry | Batch | None, view: View | None = None, *, has_more: bool = False
-    ) -> Frame:
+    def list_frame(self, count: int, latest: Entry | Batch | None, view: View | None = None) -> Frame:
         """The list page around its `count` rows; without `view` the list of specification 4.1.
 
-        With `has_more` there may be more than `count` records. `latest` is the latest change.
+        `latest` is the latest change.
         """
-        *before, _, after = self._frame(count, view) if view else self._frames[min(count, 1), has_more]
+        *before, _, after = self._frame(count, view) if view else self._frames[min(count, 1)]
         values = {
             b"total": wording.number(view.total if view else count),
             b"latest": self.latest(latest, view.list_query if view else ""),
@@ -118,16 +116,13 @@ class ListPages(PageRenderer):
         """302 to the check."""
         return Response(status_code=302, headers={"location": self.path("/mahasiswa/periksa"), **self.headers})
 
-    def _frame(self, count: int, view: View | None = None, *, has_more: bool = False) -> list[bytes]:
+    def _frame(self, count: int, view: View | None = None) -> list[bytes]:
         """The list page without its rows, cut at the slots: its pieces and, between them, the names of the slots."""
         list_query = view.list_query if view else ""
-        page = self.render("list.html", count=count, view=view, has_more=has_more, list_query=list_query, **SLOTS)
+        page = self.render("list.html", count=count, view=view, list_query=list_query, **SLOTS)
         return slot.split(page)
 
     @cached_property
-    def _frames(self) -> dict[tuple[int, bool], list[bytes]]:
-        """The frames of the list of specification 4.1. No record is in them, so they are rendered once."""
-        return {
-            (count, has_more): self._frame(count, has_more=has_more)
-            for count, has_more in ((0, False), (1, False), (1, True))
-        }
+    def _frames(self) -> Sequence[list[bytes]]:
+        """The frames of the list of specification 4.1 without and with rows. No record is in them, so they are rendered once."""
+        return [self._frame(0), self._frame(1)]

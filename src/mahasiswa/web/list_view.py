@@ -9,6 +9,7 @@ from starlette.datastructures import QueryParams
 
 from mahasiswa.record import Field, Mahasiswa
 from mahasiswa.store import Query
+from mahasiswa.web.numbers import NUMBER_MAX_DIGITS, whole_number
 
 PARAMETERS = ("cari", "di", "urut", "arah", "halaman", "per")
 
@@ -165,6 +166,5 @@ def _without_defaults(parameters: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _whole(parameters: QueryParams, name: str, default: int) -> int:
-    text = parameters.get(name, "")
-    # Nine digits are past any end. Python refuses to convert thousands of digits.
-    return int(text[:9]) if text.isascii() and text.isdigit() else default
+    number = whole_number(parameters.get(name, "")[:NUMBER_MAX_DIGITS])  # so many digits are past any end
+    return default if number is None else number

@@ -8,7 +8,7 @@ from itertools import islice
 from starlette.responses import Response
 
 from mahasiswa.record import Mahasiswa
-from mahasiswa.store import Reader, Store
+from mahasiswa.store import Query, Reader, Store
 from mahasiswa.store.errors import TookTooLong
 from mahasiswa.store.history import Batch, Entry
 from mahasiswa.store.threads import in_thread
@@ -21,8 +21,7 @@ from mahasiswa.web.responses import FileStream, Stream, rendered_in_thread, unse
 from mahasiswa.work import EXPORT, LIST, SEARCH, Busy
 
 STREAM_ROWS = 1000
-"""Maximum rows that are read and sent at a time; fewer if their texts are long (store.AFTER_MAX_BYTES). The count above
-a longer list is "at least" the first of them, because counting all rows takes longer than sending the first ones."""
+"""Maximum rows that are read and sent at a time; fewer if their texts are long (store.AFTER_MAX_BYTES)."""
 
 SPELLINGS_OFFERED = 5
 """Maximum other spellings that a page offers."""
@@ -40,9 +39,10 @@ async def index(request: Request, store: Store, pages: Pages) -> Response:
     if request.method == "HEAD":
         return pages.head("text/html")
     reader = store.reader(LIST)
+    found = await reader.search(Query(), 0, 0)
     records = await reader.after(None, STREAM_ROWS)
-    has_more = bool(records and await reader.after(records[-1].nim, 1))
-    frame = pages.list_frame(len(records), await _latest(store), has_more=has_more)
+    # Another client may have added the first record, or deleted the last one, since the count.
+    frame = pages.list_frame(max(found.total, len(records)) if records else 0, found.last)
     return Stream(request, _stream(request, reader, pages, records, frame), pages.headers, "text/html")
 
 

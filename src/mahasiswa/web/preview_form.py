@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import repeat
 
 from mahasiswa import sheets, wording
+from mahasiswa.web.numbers import whole_number
 from mahasiswa.web.preview_view import Alert
-from mahasiswa.web.request import whole_number
 
 FIELDS = (
     "data", "ada", "periksa", "lembar", "kolom[]", "baris[]", "nim[]", "nama[]", "alamat[]", "benar[]", "lewati[]",

@@ -18,15 +18,6 @@ RECORD_PATHS = ("/mahasiswa/add", "/mahasiswa/edit/", "/mahasiswa/delete/", "/ma
 T = TypeVar("T")
 
 
-NUMBER_MAX_DIGITS = 9
-"""Python refuses to convert thousands of digits."""
-
-
-def whole_number(text: str) -> int | None:
-    """The number that a client has sent, or None if it is no number of at most NUMBER_MAX_DIGITS digits."""
-    return int(text) if text.isascii() and text.isdigit() and len(text) <= NUMBER_MAX_DIGITS else None
-
-
 class Request(StarletteRequest):
     """An HTTP request within the prefix of BASE_URL.
 

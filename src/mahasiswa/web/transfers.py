@@ -11,10 +11,11 @@ from mahasiswa.store import Query, Store
 from mahasiswa.store.errors import Changed, Refused, Unavailable, Uncertain
 from mahasiswa.web.failures import problem_of_failed_write
 from mahasiswa.web.forms import read_large_form
+from mahasiswa.web.numbers import whole_number
 from mahasiswa.web.pages import Pages
 from mahasiswa.web.preview_form import FIELDS, numbers, read_sent
 from mahasiswa.web.preview_view import Alert, PreviewView
-from mahasiswa.web.request import Request, whole_number
+from mahasiswa.web.request import Request
 from mahasiswa.web.responses import rendered_in_thread
 from mahasiswa.web.stored_records import absentees, existing_and_near
 from mahasiswa.web.uploads import preview_of_upload
