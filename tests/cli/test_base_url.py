@@ -1,5 +1,6 @@
 """BASE_URL with a path: a proxy serves the application below this path, and it is the prefix of every address."""
 
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
 from urllib.parse import quote
@@ -43,6 +44,32 @@ def test_the_path_of_base_url_is_the_prefix_of_every_address(below: Site, nim: s
     assert below.list().rows == []
 
 
+def test_every_page_that_a_link_leads_to_has_the_prefix(below: Site) -> None:
+    """Searches, the history, the import and every other page link and redirect to addresses with the prefix."""
+    for number in range(12):
+        below.add(f"{number:02}", f"Nama {number}", "Solo")
+    below.delete("00")
+    visits: Counter[str] = Counter()
+    targets = [f"{PREFIX}/", f"{PREFIX}/?cari=nama&per=10"]
+    while targets:
+        target = targets.pop(0)
+        path = target.partition("?")[0]
+        visits[path] += 1
+        if visits[path] > 4 or not path.startswith(PREFIX):
+            continue
+        answer = below.get(target)
+        assert answer.status_code == 200, target
+        if answer.headers["content-type"].startswith("text/html"):
+            page = Page(answer.text, below.origin + target)
+            assert_prefixed(page)
+            targets += [link.target for link in page.links if link.target not in targets]
+    assert {f"{PREFIX}/mahasiswa/{page}" for page in ("add", "impor", "riwayat", "hapus")} < visits.keys()
+    (undo, *_) = [form for form in below.page(f"{PREFIX}/mahasiswa/riwayat").forms if form.method == "post"]
+    assert below.submit(undo).headers["location"].startswith(f"{PREFIX}/")
+    for nim in below.list().nims:
+        assert below.delete(nim).headers["location"] == f"{PREFIX}/"
+
+
 def test_the_links_of_error_pages_have_the_prefix_of_base_url(below: Site) -> None:
     """The error page about a duplicate nim and the 404 page link only to addresses with the prefix."""
     below.add("20/1", "Siti", "Solo")
@@ -77,7 +104,7 @@ def test_a_path_without_the_prefix_of_base_url_is_404(below: Site, target: str) 
     assert answer.status_code == 404
     page = Page(answer.text, below.origin)
     assert "Periksa kembali tautannya." in page.tree.body.text()  # type: ignore[union-attr]
-    assert f"{PREFIX}/" in [link.href for link in page.links]
+    assert f"{PREFIX}/?halaman=1" in [link.href for link in page.links]
 
 
 def test_a_post_without_the_prefix_of_base_url_stores_nothing(below: Site) -> None:

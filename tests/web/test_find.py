@@ -3,12 +3,11 @@
 import io
 import re
 from collections.abc import Sequence
-from pathlib import Path
 from urllib.parse import urlencode
 
 import httpx
 import pytest
-from harness import Page, Service, Site
+from harness import Page, Site
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from spreadsheets import Database, Record
@@ -318,7 +317,7 @@ def test_more_hits_than_a_page_holds_are_paged(site: Site, other: Database) -> N
     assert len(follow(site, last, "Sebelumnya").rows) == 10_000
 
 
-# ---- exports and BASE_URL
+# ---- exports
 
 
 @pytest.mark.parametrize("ending", ["csv", "xlsx"])
@@ -332,19 +331,6 @@ def test_the_export_links_keep_the_search(people: Site, ending: str) -> None:
     assert dict(httpx.QueryParams(query)) == {"cari": "é&", "urut": "nama", "arah": "turun"}
     (plain,) = [link.target for link in people.list().links if f"ekspor.{ending}" in link.target]
     assert plain == f"/mahasiswa/ekspor.{ending}"
-
-
-def test_the_search_stays_below_the_path_of_base_url(tmp_path: Path) -> None:
-    """If BASE_URL has a path, the search form and all links of its pages have this prefix."""
-    with Service(tmp_path / "a.db", {"BASE_URL": "http://localhost:3000/kampus/ti"}) as service, service.site() as site:
-        other = Database(tmp_path / "a.db")
-        other.fill(many(60))
-        other.close()
-        page = site.page("/kampus/ti/?cari=nama")
-        assert {link.target[:11] for link in page.links} == {"/kampus/ti/"}
-        assert {form.target[:11] for form in page.forms} == {"/kampus/ti/"}
-        assert position(follow(site, page, "Berikutnya")) == "60 mahasiswa ditemukan, 51–60 ditampilkan"
-        assert sorts(follow(site, page, "Alamat")) == {"Alamat": "ascending"}
 
 
 LETTERS = "aAbBéÉñÑøØčČžŽ" + "%_\\*?[]^-!" + "'\"&<>/ 0\r\n\t"
