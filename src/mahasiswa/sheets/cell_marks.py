@@ -2,14 +2,15 @@
 
 calamine reads an error (#N/A), or a formula that was never calculated, as empty text. It reads a number with the format
 00000000 without its leading zeros. All three would become a wrong NIM without a warning, so the XML is read once more.
+Only the child process that reads a workbook may do so, because the XML may be malicious.
 """
 
 import posixpath
 import re
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator
 from typing import IO, BinaryIO, TypeAlias
-from xml.parsers import expat
+from xml.etree import ElementTree as ET
 
 from mahasiswa.sheets.cells import BadCell
 
@@ -32,6 +33,11 @@ REFERENCE_MAX_LETTERS = 4
 READ_BYTES = 1 << 16
 
 
+_TABLE = "{urn:oasis:names:tc:opendocument:xmlns:table:1.0}"
+_OFFICE = "{urn:oasis:names:tc:opendocument:xmlns:office:1.0}"
+_CALCEXT = "{urn:org:documentfoundation:names:experimental:calc:xmlns:calcext:1.0}"
+
+
 def cell_marks(file: BinaryIO, sheet: str) -> Marks:
     """The marks of a sheet by name. There are none if the file is not .xlsx or .ods.
 
@@ -44,26 +50,8 @@ def cell_marks(file: BinaryIO, sheet: str) -> Marks:
             if "content.xml" in package.namelist():
                 return _ods_marks(package, sheet)
             return {}
-    except (zipfile.BadZipFile, KeyError, ValueError, expat.ExpatError):
+    except (zipfile.BadZipFile, KeyError, ValueError, ET.ParseError):
         return {}
-
-
-def _xlsx_marks(package: zipfile.ZipFile, sheet: str) -> Marks:
-    path = _path_of_sheet(package, sheet)
-    zero_formats = _zero_formats(package)
-    if not zero_formats and not _contains(package.open(path), _XLSX_ERROR_OR_FORMULA):
-        return {}
-    parser = _XlsxSheet(zero_formats)
-    _parse(package.open(path), parser.start, parser.end, parser.data)
-    return parser.marks
-
-
-def _ods_marks(package: zipfile.ZipFile, sheet: str) -> Marks:
-    if not _contains(package.open("content.xml"), _ODS_ERROR_OR_FORMULA_OR_ZERO):
-        return {}
-    parser = _OdsSheet(sheet)
-    _parse(package.open("content.xml"), parser.start, parser.end, parser.data)
-    return parser.marks
 
 
 _XLSX_ERROR_OR_FORMULA = re.compile(rb"""t=["']e["']|<(?:\w+:)?f[\s>/]""")
@@ -82,44 +70,43 @@ def _contains(part: IO[bytes], pattern: re.Pattern[bytes]) -> bool:
     return False
 
 
-def _parse(
-    part: IO[bytes],
-    start: Callable[[str, Mapping[str, str]], None],
-    end: Callable[[str], None] = lambda _: None,
-    data: Callable[[str], None] = lambda _: None,
-) -> None:
-    """Call `start` and `end` with each tag, without its prefix. Refuse entities: a workbook needs none."""
+def _xlsx_marks(package: zipfile.ZipFile, sheet: str) -> Marks:
+    path = _path_of_sheet(package, sheet)
+    zero_formats = _zero_formats(package)
+    if not zero_formats and not _contains(package.open(path), _XLSX_ERROR_OR_FORMULA):
+        return {}
+    marks: Marks = {}
+    number = -1
+    for _, row in _ended(package.open(path), "row"):
+        number = int(row.get("r", number + 2)) - 1
+        column = -1
+        for cell in row:
+            column = _column_index(cell.attrib["r"]) if "r" in cell.attrib else column + 1
+            mark = _xlsx_mark(cell, zero_formats)
+            if mark is not None:
+                marks.setdefault(number, {})[column] = mark
+    return marks
 
-    def refuse(*_: object) -> None:
-        raise ValueError("the XML declares an entity")
 
-    parser = expat.ParserCreate()
-    parser.EntityDeclHandler = refuse
-    parser.StartElementHandler = lambda name, attributes: start(name.rpartition(":")[2], attributes)
-    parser.EndElementHandler = lambda name: end(name.rpartition(":")[2])
-    parser.CharacterDataHandler = data
-    with part:
-        while chunk := part.read(READ_BYTES):
-            parser.Parse(chunk, False)  # noqa: FBT003 - its only form
-        parser.Parse(b"", True)  # noqa: FBT003 - as above
+def _xlsx_mark(cell: ET.Element, zero_formats: dict[str, int]) -> Mark | None:
+    parts = {_name(part): part.text or "" for part in cell}
+    kind, value = cell.get("t", "n"), parts.get("v", "")
+    if kind == "e":
+        return BadCell("error", value[:ERROR_MAX_CHARACTERS])
+    # A formula whose result is an empty text has the kind "str".
+    if "f" in parts and not value and kind != "str":
+        return BadCell("formula", "")
+    return zero_formats.get(cell.get("s", "")) if kind == "n" and value else None
 
 
 def _path_of_sheet(package: zipfile.ZipFile, sheet: str) -> str:
     """The path of an .xlsx sheet's part: the workbook maps its name to an id, and the relations map that to the path."""
     identifiers: dict[str, str] = {}
-    targets: dict[str, str] = {}
-
-    def workbook(tag: str, attributes: Mapping[str, str]) -> None:
-        if tag == "sheet":
-            prefixed = {name.rpartition(":")[2]: value for name, value in attributes.items() if ":" in name}
-            identifiers[attributes["name"]] = prefixed["id"]
-
-    def relations(tag: str, attributes: Mapping[str, str]) -> None:
-        if tag == "Relationship":
-            targets[attributes["Id"]] = attributes["Target"]
-
-    _parse(package.open("xl/workbook.xml"), workbook)
-    _parse(package.open("xl/_rels/workbook.xml.rels"), relations)
+    for _, entry in _ended(package.open("xl/workbook.xml"), "sheet"):
+        prefixed = {name.rpartition("}")[2]: value for name, value in entry.attrib.items() if "}" in name}
+        identifiers[entry.attrib["name"]] = prefixed["id"]
+    relations = _ended(package.open("xl/_rels/workbook.xml.rels"), "Relationship")
+    targets = {relation.attrib["Id"]: relation.attrib["Target"] for _, relation in relations}
     return posixpath.normpath(posixpath.join("/xl", targets[identifiers[sheet]])).lstrip("/")
 
 
@@ -128,117 +115,72 @@ def _zero_formats(package: zipfile.ZipFile) -> dict[str, int]:
     if "xl/styles.xml" not in package.namelist():
         return {}
     formats: dict[str, int] = {}
-    styles: list[int] = []
-    inside = ""
-
-    def style(tag: str, attributes: Mapping[str, str]) -> None:
-        nonlocal inside
-        if tag in ("cellStyleXfs", "cellXfs"):
-            inside = tag
-        elif tag == "numFmt" and re.fullmatch(f"0{{2,{ZERO_FORMAT_MAX_DIGITS}}}", attributes["formatCode"]):
-            formats[attributes["numFmtId"]] = len(attributes["formatCode"])
-        elif tag == "xf" and inside == "cellXfs":
-            styles.append(formats.get(attributes.get("numFmtId", ""), 0))
-
-    _parse(package.open("xl/styles.xml"), style)
-    return {str(index): digits for index, digits in enumerate(styles) if digits}
+    styles: dict[str, int] = {}
+    for tag, element in _ended(package.open("xl/styles.xml"), "numFmt", "cellXfs"):
+        if tag == "cellXfs":
+            digits = (formats.get(style.get("numFmtId", ""), 0) for style in element)
+            styles = {str(index): count for index, count in enumerate(digits) if count}
+        elif re.fullmatch(f"0{{2,{ZERO_FORMAT_MAX_DIGITS}}}", element.attrib["formatCode"]):
+            formats[element.attrib["numFmtId"]] = len(element.attrib["formatCode"])
+    return styles
 
 
-class _XlsxSheet:
-    """Collects the marks of an .xlsx sheet from the events of its XML."""
-
-    def __init__(self, zero_formats: dict[str, int]) -> None:
-        self.marks: Marks = {}
-        self._zero_formats = zero_formats
-        self._row = self._column = -1
-        self._kind = self._style = ""
-        self._formula = self._in_value = False
-        self._value = ""
-
-    def start(self, tag: str, attributes: Mapping[str, str]) -> None:
-        if tag == "c":
-            self._column = _column_index(attributes["r"]) if "r" in attributes else self._column + 1
-            self._kind = attributes.get("t", "n")
-            self._style = attributes.get("s", "")
-            self._formula = False
-            self._value = ""
-        elif tag == "row":
-            self._row = int(attributes["r"]) - 1 if "r" in attributes else self._row + 1
-            self._column = -1
-        elif tag == "f":
-            self._formula = True
-        elif tag == "v":
-            self._in_value = True
-
-    def data(self, text: str) -> None:
-        if self._in_value and len(self._value) < ERROR_MAX_CHARACTERS:
-            self._value += text
-
-    def end(self, tag: str) -> None:
-        if tag == "v":
-            self._in_value = False
-        elif tag == "c":
-            mark = self._mark()
-            if mark is not None:
-                self.marks.setdefault(self._row, {})[self._column] = mark
-
-    def _mark(self) -> Mark | None:
-        if self._kind == "e":
-            return BadCell("error", self._value[:ERROR_MAX_CHARACTERS])
-        # A formula whose result is an empty text has the kind "str".
-        if self._formula and not self._value and self._kind != "str":
-            return BadCell("formula", "")
-        return self._zero_formats.get(self._style) if self._kind == "n" and self._value else None
+def _ods_marks(package: zipfile.ZipFile, sheet: str) -> Marks:
+    if not _contains(package.open("content.xml"), _ODS_ERROR_OR_FORMULA_OR_ZERO):
+        return {}
+    marks: Marks = {}
+    inside = False
+    number = 0
+    with package.open("content.xml") as part:
+        for event, element in ET.iterparse(part, ("start", "end")):  # noqa: S314 - as in `_ended`
+            if event == "start" and element.tag == _TABLE + "table":
+                inside, number = element.get(_TABLE + "name") == sheet, 0
+            elif event == "end" and element.tag == _TABLE + "table-row":
+                repeated = int(element.get(_TABLE + "number-rows-repeated", "1"))
+                row = _marks_of_ods_row(element) if inside else {}
+                if row:
+                    marks |= dict.fromkeys(range(number, number + min(repeated, REPEATED_MAX_CELLS)), row)
+                number += repeated
+                element.clear()
+    return marks
 
 
-class _OdsSheet:
-    """Collects the marks of one sheet from the events of content.xml, which holds all sheets."""
+def _marks_of_ods_row(row: ET.Element) -> dict[int, Mark]:
+    marks: dict[int, Mark] = {}
+    column = 0
+    for cell in row:
+        repeated = int(cell.get(_TABLE + "number-columns-repeated", "1"))
+        mark = _ods_mark(cell)
+        if mark is not None:
+            marks |= dict.fromkeys(range(column, column + min(repeated, REPEATED_MAX_CELLS)), mark)
+        column += repeated
+    return marks
 
-    def __init__(self, sheet: str) -> None:
-        self.marks: Marks = {}
-        self._sheet = sheet
-        self._inside = False
-        self._row = self._column = 0
-        self._rows = 1
-        self._cell: Mapping[str, str] = {}
-        self._text = ""
 
-    def start(self, tag: str, attributes: Mapping[str, str]) -> None:
-        if tag == "table":
-            self._inside = attributes.get("table:name") == self._sheet
-            self._row = 0
-        elif tag == "table-row":
-            self._rows = int(attributes.get("table:number-rows-repeated", "1"))
-            self._column = 0
-        elif tag in ("table-cell", "covered-table-cell"):
-            self._cell = attributes
-            self._text = ""
+def _ods_mark(cell: ET.Element) -> Mark | None:
+    text = "".join(cell.itertext())
+    if cell.get(_CALCEXT + "value-type") == "error":
+        return BadCell("error", text[:ERROR_MAX_CHARACTERS])
+    kind = cell.get(_OFFICE + "value-type")
+    if kind is None and _TABLE + "formula" in cell.attrib:
+        return BadCell("formula", "")
+    is_filled = kind == "float" and re.fullmatch(f"0[0-9]{{1,{ZERO_FORMAT_MAX_DIGITS}}}", text)
+    return len(text) if is_filled else None
 
-    def data(self, text: str) -> None:
-        if self._inside and len(self._text) < ZERO_FORMAT_MAX_DIGITS:
-            self._text += text
 
-    def end(self, tag: str) -> None:
-        if tag == "table-row":
-            self._row += self._rows
-        elif tag in ("table-cell", "covered-table-cell"):
-            columns = int(self._cell.get("table:number-columns-repeated", "1"))
-            mark = self._mark() if self._inside else None
-            if mark is not None:
-                for row in range(self._row, self._row + min(self._rows, REPEATED_MAX_CELLS)):
-                    for column in range(self._column, self._column + min(columns, REPEATED_MAX_CELLS)):
-                        self.marks.setdefault(row, {})[column] = mark
-            self._column += columns
+def _ended(part: IO[bytes], *names: str) -> Iterator[tuple[str, ET.Element]]:
+    """The elements with these names, each when it has ended. The caller must not keep one, because it is cleared then."""
+    with part:
+        for _, element in ET.iterparse(part):  # noqa: S314 - this process may use little memory and time, and dies alone
+            name = _name(element)
+            if name in names:
+                yield name, element
+                element.clear()
 
-    def _mark(self) -> Mark | None:
-        if self._cell.get("calcext:value-type") == "error":
-            return BadCell("error", self._text[:ERROR_MAX_CHARACTERS])
-        kind = self._cell.get("office:value-type")
-        if kind is None and "table:formula" in self._cell:
-            return BadCell("formula", "")
-        if kind == "float" and re.fullmatch("0[0-9]+", self._text):
-            return len(self._text)
-        return None
+
+def _name(element: ET.Element) -> str:
+    """The name of an element without its namespace, which differs between transitional and strict .xlsx."""
+    return element.tag.rpartition("}")[2]
 
 
 def _column_index(reference: str) -> int:
