@@ -1,10 +1,15 @@
 """The cost contract: the worst input of a route, alone or from many clients, does not take the service from others."""
 
+import os
+import re
 import resource
 import socket
+import struct
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
@@ -17,6 +22,7 @@ from attack import (
     assert_log_is_sound,
     at_once,
     attacked,
+    client_files,
     fill,
     linux,
     memory,
@@ -78,6 +84,10 @@ def removed(nims: bytes) -> bytes:
 CONFIRM = "/mahasiswa/impor/simpan"
 DELETE = "/mahasiswa/hapus"
 MEGABYTE = 1 << 20
+LIST = b"GET / HTTP/1.1\r\n" + HOST + b"\r\n"
+
+RESET = struct.pack("ii", 1, 0)
+"""With this SO_LINGER, closing a socket resets its connection."""
 
 REQUESTS: dict[str, tuple[int, Callable[[], bytes]]] = {
     "a NIM with 80,000 spaces inside is pasted": (2, lambda: pasted(b"x" + b" " * 80_000 + b"x")),
@@ -258,17 +268,100 @@ def test_a_full_queue_is_answered_503_with_retry_after(service: Service) -> None
 
 
 @linux
+def test_clients_that_abort_in_any_phase_leave_nothing_behind(tmp_path: Path) -> None:
+    """All slots, budgets, connections, temporary files and child processes are free again."""
+    whole = upload(with_sheet(sheet_xml(*[b"<row><c><v>1</v></c></row>" * 1000] * 10_000)), b"berkas", b"a.xlsx")
+    phases = {
+        "in the head": (b"GET / HTTP/1.1\r\n" + HOST + b"X: ", None),
+        "in a form": (form("/mahasiswa/add", b"nim=" + b"1" * 60_000)[:-100], None),
+        "in an upload": (upload(b"a" * 3 * MEGABYTE, b"berkas", b"a.csv")[:-100], None),
+        "while an export waits or is built": (get("/mahasiswa/ekspor.xlsx"), None),
+        "while a search runs": (get("/?cari=tidak+ada+yang+begini&per=500"), None),
+        "while a file is sent": (get("/mahasiswa/ekspor.csv"), b"HTTP/1.1 "),
+        "while the list is sent": (LIST, b"HTTP/1.1 200"),
+        "while a page is sent": (get("/?per=500"), b"HTTP/1.1 200"),
+        "while a workbook is read": (whole, None),
+    }
+    with Service(tmp_path / "a.db", {"METRICS": "1", "LOG_LEVEL": "warning"}) as service, Line(service.port) as line:
+        fill(tmp_path / "a.db", 30_000)
+        (worker,) = workers(service)
+        assert line.get("/").status == 200
+        files = client_files(worker)
+
+        def held() -> set[str]:
+            gauges = line.get("/metrics").body.decode().splitlines()
+            names = (
+                "mahasiswa_work_running{",
+                "mahasiswa_work_waiting{",
+                "mahasiswa_request_bodies",
+                "mahasiswa_answers",
+            )
+            return {gauge for gauge in gauges if gauge.startswith(names) and not gauge.endswith(" 0")}
+
+        for name, (request, answer) in phases.items():
+            for linger in (b"", RESET):
+                with ExitStack() as stack:
+                    clients = [
+                        stack.enter_context(socket.socket()) for _ in range(WORKBOOK.running + WORKBOOK.waiting + 4)
+                    ]
+                    for client in clients:
+                        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+                        client.connect(("127.0.0.1", service.port))
+                        if linger:
+                            client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+                        client.sendall(request)
+                    if answer:
+                        assert all(client.recv(len(answer)).startswith(answer) for client in clients), name
+                    if name in ("in a form", "in an upload"):
+                        until(lambda: bool(held()))
+                    if request is whole:
+                        until(lambda: len(children(worker)) == WORKBOOK.running)
+                until(lambda: not held() and not children(worker) and client_files(worker) == files)
+        assert line.add("sesudah", "Siti", "Solo").status == 302
+        assert_log_is_sound(service.stderr(), ["busy: ", "an answer was cut off: "])
+
+
+@pytest.fixture
+def control_group() -> Iterator[Path]:
+    """Make a control group with MemoryMax= of the systemd unit."""
+    unit = Path(__file__).parents[2] / "packaging" / "systemd" / "mahasiswa.service"
+    limit = re.search(r"(?m)^MemoryMax=(\d+)M$", unit.read_text("utf-8"))
+    assert limit
+    root = Path("/sys/fs/cgroup/memory")  # version 1
+    root, file = (root, "memory.limit_in_bytes") if root.exists() else (root.parent, "memory.max")
+    group = root / f"mahasiswa-{os.getpid()}"
+    try:
+        group.mkdir()
+        (group / file).write_text(f"{limit[1]}M")
+    except OSError as error:
+        pytest.skip(f"no control group can be made: {error}")
+    yield group
+    until(lambda: not (group / "cgroup.procs").read_text())
+    group.rmdir()
+
+
+@linux
 @pytest.mark.torture
-def test_the_work_of_a_client_that_has_gone_stops(service: Service) -> None:
-    """A workbook whose client disconnects is not read further: its child process ends, and its slot is free."""
-    (worker,) = workers(service)
-    ten_seconds_of_work = with_sheet(sheet_xml(*[b"<row><c><v>1</v></c></row>" * 1000] * 10_000))
-    request = upload(ten_seconds_of_work, b"berkas", b"a.xlsx")
-    with ExitStack() as stack:
-        for _ in range(WORKBOOK.running):
-            connection = stack.enter_context(socket.create_connection(("127.0.0.1", service.port), 30))
-            connection.sendall(request)
-        until(lambda: len(children(worker)) == WORKBOOK.running)
-    until(lambda: not children(worker), 6)
-    with Line(service.port) as line:
-        assert line.get("/sehat").status == 200
+def test_all_loads_at_once_fit_into_the_memory_of_the_unit(tmp_path: Path, control_group: Path) -> None:
+    """The kernel kills no process of a service that has the MemoryMax= of its unit."""
+    start = f"echo $$ >{control_group}/cgroup.procs; exec {sys.executable} -m mahasiswa"
+    texts = ("16 MB of emoji are pasted", "8 MB of lists are confirmed", "8 MB of percent escapes are confirmed")
+    requests = [*(REQUESTS[text][1]() for text in texts * 2), *[upload(zip_bomb(), b"berkas", b"a.xlsx")] * 4]
+    with Service(tmp_path / "a.db", {"LOG_LEVEL": "error"}, command=("sh", "-c", start)) as service:
+        ask(
+            tmp_path / "a.db",
+            "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 600)"
+            " INSERT INTO mahasiswa SELECT i, hex(zeroblob(5000)), hex(zeroblob(5000)) FROM n",
+        )
+        fill(tmp_path / "a.db", 40_000)
+        with attacked(service), ExitStack() as stack:
+            for target in ("/", "/?per=500", "/?per=10000", "/mahasiswa/riwayat", "/mahasiswa/ekspor.csv") * 8:
+                reader = stack.enter_context(socket.socket())
+                reader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+                reader.connect(("127.0.0.1", service.port))
+                reader.sendall(get(target))
+            with ThreadPoolExecutor(len(requests)) as clients:
+                list(clients.map(partial(send, service), requests))
+        counted = control_group / "memory.events"
+        counted = counted if counted.exists() else control_group / "memory.oom_control"
+        assert "oom_kill 0" in counted.read_text().splitlines()
