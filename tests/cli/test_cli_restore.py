@@ -11,6 +11,8 @@ from operators import TWO, Operator, operator_in_empty_folder, records_of, unpri
 from spreadsheets import HEADER, Record, csv
 from stores import ask, run_script
 
+from mahasiswa.store.history import command_name
+
 # The fixtures, which pytest finds by these names.
 __all__ = ["operator_in_empty_folder", "unprivileged_command"]
 
@@ -80,7 +82,7 @@ def test_a_restore_is_one_line_of_the_history_which_stays(changed: Operator) -> 
     changed.done("restore", "cadangan.db")
     after = ask(changed.database, "SELECT * FROM mahasiswa_history")
     assert after[:-1] == before
-    assert after[-1][2:] == (None, "restore", 2, None, None, None, None, None, None)
+    assert after[-1][2:] == (None, "restore", 2, None, None, None, None, None, command_name())
     with Service(changed.database) as service, service.site() as site:
         assert "Terakhir: 2 mahasiswa dipulihkan dari cadangan" in site.get("/").text
         row = site.get("/mahasiswa/riwayat").text.partition("<tbody>")[2].partition("</tr>")[0]
