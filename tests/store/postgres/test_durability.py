@@ -1,5 +1,7 @@
 """PostgreSQL: settings of the server by which a crash would lose acknowledged changes."""
 
+import re
+
 import pytest
 from harness import Service
 from postgres import Server, execute
@@ -69,14 +71,13 @@ async def test_every_write_waits_for_the_disks_whatever_the_role_says(
 
 @pytest.mark.parametrize(
     ("settings", "warned"),
-    [({"fsync": "off", "full_page_writes": "off"}, "fsync and full_page_writes = off"), ({}, "")],
+    [({"fsync": "off", "full_page_writes": "off"}, ["fsync", "full_page_writes"]), ({}, [])],
     ids=["unsafe", "safe"],
 )
 def test_the_service_warns_at_its_start_of_a_server_that_a_crash_can_destroy(
-    settings: dict[str, str], warned: str
+    settings: dict[str, str], warned: list[str]
 ) -> None:
-    """It is one line, and the service starts. A server with safe settings is not warned of."""
+    """Each setting is one line, and the service starts. A server with safe settings is not warned of."""
     with Server(settings) as server, Service(server.url(), {"WORKERS": "2"}) as service, service.site() as site:
         assert site.add(*SITI).status_code == 302
-        lines = [line for line in service.stderr().splitlines() if "off" in line]
-        assert [warned in line for line in lines] == [True] * bool(warned)
+        assert re.findall(r"WARNING PostgreSQL runs with (\w+) = off", service.stderr()) == warned
