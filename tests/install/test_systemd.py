@@ -174,7 +174,7 @@ def test_commands_have_the_settings_and_the_user_of_the_service(machine: Machine
         expected = records(site)
     first = folder / machine.run("mahasiswa-run", "backup").partition(": ")[0].rpartition("/")[2]
     assert records_of(first) == expected
-    assert [(path.stat().st_mode & 0o077, path.owner()) for path in (folder, first)] == [(0, folder.owner())] * 2
+    assert [(path.stat().st_mode & 0o077, path.stat().st_uid) for path in (folder, first)] == [(0, 10001)] * 2
     said = machine.run("mahasiswa-run", "doctor")
     assert f"The service answers on port {machine.port}." in said
     assert f"The newest back-up, /var/lib/mahasiswa-backup/{first.name}, is 0.0 hours old." in said
