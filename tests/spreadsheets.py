@@ -47,7 +47,7 @@ class Database:
     """The SQLite file of a service, opened by another program."""
 
     def __init__(self, path: Path) -> None:
-        command = [sys.executable, "-c", OTHER_PROGRAM, str(path)]
+        command = [sys.executable, "-ISc", OTHER_PROGRAM, str(path)]
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def run(self, statement: str, *values: str) -> list[list[Any]]:

@@ -1,6 +1,5 @@
 """Helpers for tests that use a store through its protocol, and for another program at the same SQLite file."""
 
-import ast
 import asyncio
 import subprocess
 import sys
@@ -10,6 +9,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from spreadsheets import Database
 
 from mahasiswa.record import Mahasiswa
 from mahasiswa.settings import DatabaseURL, SQLiteURL
@@ -77,32 +77,17 @@ def records_of(snapshot: Snapshot) -> list[Mahasiswa]:
     return list(map(Mahasiswa, cells[::3], cells[1::3], cells[2::3]))
 
 
-# The other program is a process of its own: Python's sqlite3 in this process would drop the locks of APSW.
-OTHER_PROGRAM = """
-import sqlite3, sys
-db = sqlite3.connect(sys.argv[1], timeout=30, isolation_level=None)
-for line in sys.stdin:
-    print(db.execute(line).fetchall(), flush=True)
-"""
 SCRIPT_RUNNER = "import sqlite3, sys; sqlite3.connect(sys.argv[1]).executescript(sys.argv[2])"
 
 
 @contextmanager
 def other_program(path: Path) -> Iterator[Callable[[str], list[tuple[object, ...]]]]:
     """Start another program that has the file open; yield a function that runs a statement in it."""
-    with subprocess.Popen(
-        [sys.executable, "-ISc", OTHER_PROGRAM, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as process:
-        assert process.stdin
-        assert process.stdout
-        statements, answers = process.stdin, process.stdout
-
-        def execute(statement: str) -> list[tuple[object, ...]]:
-            print(statement.replace("\n", " "), file=statements, flush=True)
-            rows: list[tuple[object, ...]] = ast.literal_eval(answers.readline())
-            return rows
-
-        yield execute
+    other = Database(path)
+    try:
+        yield lambda statement: [tuple(row) for row in other.run(statement)]
+    finally:
+        other.close()
 
 
 def run_script(path: Path, script: str) -> None:

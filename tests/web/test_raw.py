@@ -1,9 +1,7 @@
 """Malformed and ambiguous HTTP: each request gets one answer, never 5xx, and no request can be smuggled."""
 
-import socket
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -210,19 +208,3 @@ def test_malformed_http_stores_nothing_and_ends_no_worker(
     assert [worker] == workers(service)
     assert service.stderr().count("\n") > 40
     assert_log_is_sound(service.stderr())
-
-
-def test_a_request_may_arrive_in_two_pieces(service: Service) -> None:
-    """A request that is cut in two, tried at every seventh byte, gets the same answer."""
-    request = post("/mahasiswa/add", BODY, CLOSE)
-    for at in range(1, len(request), 7):
-        with socket.create_connection(("127.0.0.1", service.port), 10) as connection:
-            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            connection.sendall(request[:at])
-            connection.sendall(request[at:])
-            answer = b""
-            with suppress(ConnectionResetError):
-                while part := connection.recv(65536):
-                    answer += part
-        assert statuses(answer) == [400]
-        assert b'value="r"' in answer
