@@ -1,0 +1,184 @@
+"""Pages over the whole list on both engines: one field, ticks, recap, check, printout, and the removal of what was found."""
+
+import pytest
+from engines import empty_list, service_on_each_engine
+from harness import Form, Page, Site
+from spreadsheets import Importer, csv
+
+# The fixtures, which pytest finds by these names.
+__all__ = ["empty_list", "service_on_each_engine"]
+
+STUDENTS = [
+    ("2300180001", "Siti Aminah", "Jl. Kaliurang No. 5, Sleman"),
+    ("23.00190002", "Nuraini", "Jalan Parangtritis, Bantul"),
+    ("2400180003", "Nur Aini Rahayu", "Jln Wates, Kulon Progo"),
+    ("24-00180004", "Muhammad Rizki", "Makassar"),
+    ("2400200005", "Muhamad Budi", "Bantul 2300"),
+    ("A1/7", "Eko", "Solo"),
+]
+
+
+@pytest.fixture
+def students(site: Site) -> Site:
+    """Visit a list of STUDENTS."""
+    importer = Importer(site)
+    importer.save(importer.upload(csv(("NIM", "Nama", "Alamat"), *STUDENTS)))
+    return site
+
+
+def follow(site: Site, page: Page, text: str, number: int = 0) -> Page:
+    """Follow one of the links with this text."""
+    return site.page([link.target for link in page.links if link.text == text][number])
+
+
+def removal(preview: Page) -> Form:
+    """Return the form that removes the records of a preview."""
+    return next(form for form in preview.forms if form.target == "/mahasiswa/hapus/simpan")
+
+
+def test_a_search_of_one_field_goes_along_to_every_use_of_it(students: Site) -> None:
+    """The list, the paging, both exports, the printout and the preview of a deletion have the same records."""
+    page = students.page("/?cari=23&di=nim&urut=nama")
+    assert page.nims == ["23.00190002", "2300180001"]
+    assert [node.text() for node in page.tree.css("select[name=di] option[selected]")] == ["NIM berawalan"]
+    kept = "?cari=23&urut=nama&di=nim"
+    targets = {link.text: link.target for link in page.links}
+    assert targets["Unduh CSV"] == f"/mahasiswa/ekspor.csv{kept}"
+    assert students.get(targets["Unduh CSV"]).text.count("\r\n") == 3
+    assert follow(students, page, "Siapkan cetakan").nims == page.nims
+    preview = follow(students, page, "Hapus hasil pencarian")
+    assert "Hapus 2 mahasiswa" in preview.html
+    assert students.submit(removal(preview)).status_code == 302
+    assert "23.00190002" not in students.list().nims
+    assert len(students.list().nims) == 4
+
+
+def test_nothing_found_in_one_field_offers_all_fields_and_other_spellings(students: Site) -> None:
+    """One word is not told to try one word. Other spellings have their number, also if there are hits."""
+    empty = students.page("/?cari=2300&di=nama")
+    assert empty.tree.css(".empty")[0].text().endswith("“2300”. Periksa ejaannya. Cari di semua kolom")
+    assert follow(students, empty, "Cari di semua kolom").nims == ["23.00190002", "2300180001", "2400200005"]
+    assert "Coba satu kata saja, atau periksa" in students.page("/?cari=siti+makassar").html
+    found = students.page("/?cari=muhamad")
+    assert (found.nims, found.tree.css(".note")[0].text()) == (["2400200005"], "Ejaan lain: Muhammad (1)")
+    assert follow(students, found, "Muhammad").nims == ["24-00180004"]
+    found = students.page("/?cari=nuraini&per=10")
+    assert follow(students, found, "Nur Aini").nims == ["23.00190002", "2400180003"]
+    assert "Makassar" in students.page("/?cari=makasar").html
+    assert "Ejaan lain" not in students.page("/?cari=muhammad&halaman=2&per=10&di=nim").html
+    assert students.page("/?cari=jalan&di=alamat").nims == students.page("/?cari=jl&di=alamat").nims != []
+
+
+def test_a_recap_counts_by_the_beginning_of_the_nim(students: Site) -> None:
+    """Each count is the number of records of its list. A NIM without letters and digits has a count without links."""
+    students.add(".-", "Tanpa NIM", "Solo")
+    page = follow(students, students.page("/?halaman=1"), "Rekap NIM")
+    rows = [(row.cells[0], row.cells[1]) for row in page.table]
+    by_two = [("tanpa huruf dan angka", "1"), ("23", "2"), ("24", "3"), ("A1", "1")]
+    by_four = [("tanpa huruf dan angka", "1"), ("2300", "2"), ("2400", "3"), ("A1/7", "1")]
+    assert rows == by_two + by_four
+    for row in page.table:
+        assert [link.text for link in row.links] == (
+            ["Lihat", "Unduh Excel", "Siapkan cetakan", "Hapus"] if len(row.cells[0]) < 5 else []
+        )
+        if row.links:
+            assert len(students.page(row.links[0].target).nims) == int(row.cells[1])
+            assert f"Hapus {row.cells[1]} mahasiswa" in students.get(row.links[3].target).text
+
+
+def test_ticked_rows_are_removed_through_the_preview(students: Site) -> None:
+    """Only paged views have ticks, and only what is ticked is in the preview, to the letter."""
+    odd = ("20/1 %&\"'\u00e9", "Odd", "Solo")
+    students.add(*odd)
+    assert not students.list().tree.css("[type=checkbox], [role=rowheader], [aria-describedby]")
+    assert not students.page("/?per=10000").tree.css("[type=checkbox]")
+    page = students.page("/?urut=nama&arah=turun")
+    (form,) = [form for form in page.forms if form.submit == "Hapus yang dipilih"]
+    assert "Hanya baris yang dicentang di halaman ini." in page.html
+    ticks = page.tree.css("td [type=checkbox]")
+    assert {tick.attributes["form"] for tick in ticks} == {"pilih"}
+    chosen = [str(tick.attributes["value"]) for tick in ticks][1:3]
+    assert page.nims[1] == odd[0]
+    answer = students.post(form.target, [("nim[]", tick) for tick in chosen])
+    preview = Page(answer.text, students.origin + form.target)
+    assert {row.cells[0] for row in preview.table} == set(page.nims[1:3])
+    assert students.submit(removal(preview)).status_code == 302
+    assert set(students.list().nims) == set(page.nims) - set(page.nims[1:3])
+    assert students.post(form.target, [("nim[]", "%FF"), ("nim[]", "\x00")]).status_code in (200, 400)
+
+
+def test_a_printout_has_the_title_and_the_columns_that_were_chosen(students: Site) -> None:
+    """Its form keeps the search. An invalid value is replaced by its default, and too many columns by the most."""
+    page = students.page("/mahasiswa/cetak?cari=23&di=nim&urut=nama&judul=Kelas+%3Cb%3E&kolom=3")
+    assert page.headings == ["Kelas <b>"]
+    assert page.columns == ["No", "NIM", "Nama", "Alamat", "1", "2", "3"]
+    assert page.table[0].cells == ("1", "23.00190002", "Nuraini", "Jalan Parangtritis, Bantul", "", "", "")
+    (form,) = [form for form in page.forms if "judul" in form.values]
+    assert form.values == {
+        "cari": "23", "urut": "nama", "arah": "naik", "di": "nim", "judul": "Kelas <b>", "kolom": "3", "tanpa": "alamat",
+    }  # fmt: skip
+    without = students.page("/mahasiswa/cetak?tanpa=alamat&kolom=-1&judul=%00")
+    assert (without.headings, without.columns) == (["Daftar Mahasiswa"], ["No", "NIM", "Nama"])
+    assert len(without.rows) == len(STUDENTS)
+    assert len(students.page("/mahasiswa/cetak?kolom=999999999999").columns) == 4 + 31
+    assert students.send("HEAD", "/mahasiswa/cetak?kolom=3").content == b""
+
+
+SUSPECTS = {
+    "NIM yang mirip": ["230019000l", "2300190001"],
+    "Nama dan alamat sama, NIM berbeda": ["2400180003", "2400180009"],
+    "Spasi berlebih": [" 240018001", "2400180006", "2400180007", "2400180008"],
+    "Panjang NIM berbeda": ["9"],
+    "Nama dengan huruf besar semua": ["2400180010"],
+}
+
+
+def test_the_check_lists_records_that_may_be_wrong(site: Site) -> None:
+    """Each is listed with its reason and can be edited, renamed and removed there; a right list has none."""
+    usual = [(f"25001800{n:02}", f"Nama {n}", f"Jl. Mawar No. {n}") for n in range(60)]
+    importer = Importer(site)
+    importer.save(importer.upload(csv(("NIM", "Nama", "Alamat"), *usual)))
+    assert "Tidak ada yang janggal." in site.page("/mahasiswa/periksa").html
+    for record in [
+        ("2300190001", "Ani", "Solo"),
+        ("230019000l", "Budi", "Solo"),
+        ("2400180003", "Citra", "Klaten"),
+        ("2400180009", "citra ", "KLATEN"),
+        ("2400180006", "Dewi  Sari", "Solo"),
+        ("2400180007", "Eko", "Solo\u00a0"),
+        ("2400180008", "Fi\u200btri", "Bantul"),
+        (" 240018001", "Gita", "Bantul"),
+        ("9", "Hadi", "Bantul"),
+        ("2400180010", "INDAH", "Bantul"),
+    ]:
+        site.add(*record)
+    page = follow(site, site.page("/?halaman=1"), "Periksa daftar")
+    found = {
+        section.css("h2")[0].text().rpartition(" (")[0]: [cell.text() for cell in section.css("[role=rowheader]")]
+        for section in page.tree.css("section")
+    }
+    shown = {heading: [nim.replace(" ", "␣") for nim in nims] for heading, nims in SUSPECTS.items()}
+    shown["Spasi berlebih"].append("2400180009")
+    assert {heading: sorted(nims) for heading, nims in found.items()} == {h: sorted(n) for h, n in shown.items()}
+    assert "Dewi ␣Sari" in page.html
+    (row,) = [row for row in page.table if row.cells[0] == "9"]
+    assert [link.text for link in row.links] == ["Edit", "Ganti NIM"]
+    assert [site.get(link.target).status_code for link in row.links] == [200, 200]
+    assert site.submit(row.forms[0]).status_code == 302
+    assert "9" not in site.list().nims
+
+
+def test_stray_spaces_are_tidied_as_one_batch_that_can_be_taken_back(site: Site) -> None:
+    """Names and addresses are tidied, a NIM is not, and a second press changes nothing."""
+    untidy = [("1 ", " Ani  Sari\t", "Jl.\u00a0Mawar\u200b 5"), ("2", "Budi", "Solo "), ("3", "Citra", "Klaten")]
+    for record in untidy:
+        site.add(*record)
+    (form,) = [form for form in site.page("/mahasiswa/periksa").forms if form.submit == "Rapikan semua"]
+    for _ in range(2):
+        assert site.submit(form).headers["location"] == "/mahasiswa/periksa"
+    tidied = [("1 ", "Ani Sari", "Jl. Mawar 5"), ("2", "Budi", "Solo"), ("3", "Citra", "Klaten")]
+    assert [row[1:] for row in site.list().rows] == tidied
+    assert "2 mahasiswa dirapikan" in site.list().html
+    (undo,) = [form for form in site.page("/mahasiswa/riwayat").forms if form.submit == "Batalkan perapian (2 data)"]
+    assert site.submit(undo).status_code == 302
+    assert [row[1:] for row in site.list().rows] == untidy
