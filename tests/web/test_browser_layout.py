@@ -35,6 +35,54 @@ def test_a_phone_shows_all_cells_and_large_buttons(open_window: OpenWindow, site
     expect(window.rows).to_have_count(0)
 
 
+def test_a_phone_shows_the_first_hit_of_a_search_in_the_upper_half(open_window: OpenWindow, site: Site) -> None:
+    """With the searched text, other spellings and several pages above it too, with and without the CDN."""
+    add_many(site, 60)
+    site.add("9", "Namma", "Solo")
+    window = open_window("if possible", (390, 844), is_mobile=True, has_touch=True)
+    for path in ("/?cari=nama", "/?cari=namma", "/?halaman=1"):
+        window.open(path)
+        for look in each_look(window):
+            box = window.rows.first.bounding_box()
+            assert box is not None
+            assert box["y"] < 844 / 2, f"{path}, {look}"
+
+
+def test_each_row_of_a_page_has_five_titles_and_named_buttons(open_window: OpenWindow, site: Site) -> None:
+    """A screen reader gets all titles, also on a phone; the NIM is the row's header, and describes its controls."""
+    site.add(*SITI)
+    for size in (DESKTOP, PHONE):
+        window = open_window(size=size)
+        window.open("/?cari=siti")
+        titles = window.page.get_by_role("columnheader")
+        assert [" ".join(title.split()) for title in titles.all_text_contents()] == [
+            "No",
+            "NIM",
+            "Nama",
+            "Alamat",
+            "Aksi",
+        ]
+        expect(window.page.get_by_role("table", name="Daftar mahasiswa").get_by_role("rowheader")).to_have_text(SITI[0])
+        for control in window.rows.locator("a, button, input").all():
+            expect(control).to_have_accessible_description(SITI[0])
+
+
+def test_an_edit_returns_to_its_row_and_marks_it(open_window: OpenWindow, site: Site) -> None:
+    """After an edit from a page of the list, the row of any NIM is on the screen and has another background."""
+    add_many(site, 60)
+    site.add("0055 %2F/é", "Siti", "Solo")
+    window = open_window()
+    window.open("/?per=100")
+    with window.leaving():
+        window.row("0055 %2F/é").get_by_role("link", name="Edit").click()
+    window.type(alamat="Klaten")
+    window.save()
+    row = window.row("0055 %2F/é")
+    expect(row).to_be_in_viewport()
+    background = "row => getComputedStyle(row).backgroundColor"
+    assert row.evaluate(background) != window.rows.first.evaluate(background)
+
+
 def test_the_printed_list_has_no_buttons(open_window: OpenWindow, site: Site) -> None:
     """The printed list is black on white, without buttons, links and their column, also in dark mode."""
     add_many(site, 3)

@@ -9,6 +9,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 from browser import OpenWindow, Window, each_look
+from playwright.sync_api import expect
 from spreadsheets import Database
 
 from mahasiswa import wording
@@ -104,3 +105,44 @@ def test_a_long_address_takes_more_lines_and_is_not_cut(
     window.open("/")
     for sheet in printed(window, tmp_path, A4):
         assert [len(re.findall(word, sheet)) for word in words] == [len(rows(sheet))] * len(words)
+
+
+def test_a_class_list_is_printed_in_five_clicks(
+    open_window: OpenWindow, students: list[tuple[str, str, str]], tmp_path: Path
+) -> None:
+    """From the list: the search, "Siapkan cetakan", the title, the columns, "Tampilkan". The form is not printed."""
+    window = open_window()
+    window.open("/?halaman=1")
+    page = window.page
+    page.get_by_role("searchbox").fill("bantul")
+    page.get_by_role("searchbox").press("Enter")
+    with window.leaving():
+        page.get_by_role("link", name="Siapkan cetakan").click()
+    page.get_by_label("Judul").fill("Kelas 7A")
+    page.get_by_label("Kolom kosong").fill("16")
+    page.get_by_label("Tanpa alamat").check()
+    with window.leaving():
+        page.get_by_role("button", name="Tampilkan").click()
+    sheets = printed(window, tmp_path, A4)
+    found = [record for record in students if "Bantul" in record[2]]
+    assert [row.split()[1] for sheet in sheets for row in rows(sheet)] == [nim for nim, _, _ in found]
+    assert all(len(rows(sheet)) >= 35 for sheet in sheets[:-1])
+    for sheet in sheets:
+        assert re.search(r"^ *No +NIM +Nama +1 +2 .* 15 +16$", sheet, re.MULTILINE)
+    first = sheets[0].split()
+    assert first[:2] == ["Kelas", "7A"]
+    assert not {"Judul", "Tampilkan", "Kembali", "Tanpa", "Ctrl+P."} & set(first)
+
+
+def test_an_intake_is_removed_in_three_clicks(open_window: OpenWindow, students: list[tuple[str, str, str]]) -> None:
+    """From a page of the list: "Rekap NIM", "Hapus" beside the beginning of the NIM, and the button of the preview."""
+    assert students
+    window = open_window()
+    window.open("/?halaman=1")
+    with window.leaving():
+        window.page.get_by_role("link", name="Rekap NIM").click()
+    with window.leaving():
+        window.page.get_by_role("row", name="20").get_by_role("link", name="Hapus").first.click()
+    with window.leaving():
+        window.page.get_by_role("button", name="Hapus 300 mahasiswa").click()
+    expect(window.page.get_by_text("Belum ada data mahasiswa.")).to_be_visible()
