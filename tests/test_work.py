@@ -20,7 +20,7 @@ async def test_callers_share_a_call_that_began_after_they_asked() -> None:
     begun = 0
     gates = [asyncio.Event() for _ in range(2)]
 
-    async def work() -> int:
+    async def work(_asked: float) -> int:
         nonlocal begun
         begun += 1
         number = begun
@@ -48,7 +48,7 @@ async def test_an_error_of_shared_work_reaches_its_callers_and_no_log() -> None:
     asyncio.get_running_loop().set_exception_handler(lambda _, context: reported.append(context))
     gate = asyncio.Event()
 
-    async def work() -> None:
+    async def work(_asked: float) -> None:
         await gate.wait()
         raise ValueError
 

@@ -1,20 +1,28 @@
 """Lets all callers that wait for the same result share one running task."""
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
+
+
+def retrieve_exception(task: asyncio.Task[Any]) -> None:
+    """Retrieve the exception of a task whose callers may all be gone; otherwise asyncio logs it."""
+    if not task.cancelled():
+        task.exception()
 
 
 class SharedTask(Generic[T]):
     """Calls `work` for all callers together, one call at a time.
 
     A caller never receives the result of a call that began before its own. A caller that is cancelled does not cancel
-    the work of the others.
+    the work of the others. `work` gets the moment at which the first of its callers asked, in seconds of
+    time.monotonic(), because a deadline counts from then.
     """
 
-    def __init__(self, work: Callable[[], Awaitable[T]]) -> None:
+    def __init__(self, work: Callable[[float], Awaitable[T]]) -> None:
         self._work = work
         self._running: asyncio.Task[T] | None = None
         self._next: asyncio.Task[T] | None = None
@@ -27,18 +35,17 @@ class SharedTask(Generic[T]):
     async def result(self) -> T:
         """Return the result, or raise what `work` raises."""
         if self._next is None:
-            self._next = asyncio.create_task(self._work_after(self._running))
-            self._next.add_done_callback(_retrieve_exception)
+            self._next = asyncio.create_task(self._work_after(self._running, time.monotonic()))
+            self._next.add_done_callback(retrieve_exception)
         return await asyncio.shield(self._next)
 
-    async def _work_after(self, previous: asyncio.Task[T] | None) -> T:
+    async def close(self) -> None:
+        """Wait for the calls that are running or planned."""
+        if tasks := [task for task in (self._running, self._next) if task]:
+            await asyncio.wait(tasks)
+
+    async def _work_after(self, previous: asyncio.Task[T] | None, asked: float) -> T:
         if previous:
             await asyncio.wait([previous])
         self._running, self._next = self._next, None  # a later caller needs another call
-        return await self._work()
-
-
-def _retrieve_exception(task: asyncio.Task[T]) -> None:
-    # asyncio logs an exception that is never retrieved, as if all callers were cancelled.
-    if not task.cancelled():
-        task.exception()
+        return await self._work(asked)

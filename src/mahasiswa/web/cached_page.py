@@ -1,12 +1,11 @@
 """A page that is rendered once and sent many times: plain, with gzip, or as 304 to a client that has it."""
 
 from collections.abc import Mapping
-from functools import cached_property, partial
+from functools import cached_property
 
 from starlette.responses import Response
 from starlette.types import Scope
 
-from mahasiswa.shared_task import SharedTask
 from mahasiswa.web.responses import accepts_gzip, gzipped
 from mahasiswa.work import LIST, Slots
 
@@ -43,7 +42,6 @@ class CachedPage:
         self._tag = tag
         self._headers = headers
         self._gzip: Variant | None = None
-        self._compressing: SharedTask[None] | None = None
 
     def respond_now(self, scope: Scope) -> CachedResponse | None:
         """The page, or 304 if the client has it already; None if a long page must be compressed first."""
@@ -61,9 +59,7 @@ class CachedPage:
     async def respond(self, scope: Scope, slots: Slots) -> CachedResponse:
         """The same, after a long page was compressed in a thread; raise Busy."""
         while (response := self.respond_now(scope)) is None:
-            if self._compressing is None:
-                self._compressing = SharedTask(partial(slots.run, LIST, self._compress))
-            await self._compressing.result()
+            await slots.run(LIST, self._compress)  # by one thread, so it is compressed once
         return response
 
     @cached_property

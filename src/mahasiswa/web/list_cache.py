@@ -1,6 +1,5 @@
 """Cache of the list page: rendered once per version of the data, then served from memory."""
 
-import asyncio
 import hashlib
 import time
 from collections.abc import Mapping, Sequence
@@ -30,7 +29,7 @@ class ListCache:
     It asks for the version on every request, before it reads anything. So it needs no timeout and no invalidation. The
     page also shows the date, for paper, so it is rendered again on another day.
 
-    A short list is read and rendered at once. A long one is read in a thread and rendered in a task. A list that is too
+    A short list is read and rendered at once, a long one in a thread. A list that is too
     long to keep is not rendered at all.
     """
 
@@ -75,10 +74,10 @@ class ListCache:
         changed = self._changed(snapshot.slices)
         if sum(len(snapshot.slices[number]) for number in changed) > INLINE_MAX_CHARACTERS:
             return False
-        self._keep(snapshot, {number: self._pages.rows(snapshot.slices[number], number) for number in changed})
+        self._keep(snapshot, self._rows(snapshot.slices))
         return True
 
-    async def _render(self) -> CachedPage | None:
+    async def _render(self, _asked: float) -> CachedPage | None:
         """Render the page, unless it is current; None if it is too long to keep."""
         if self._is_current(await self._store.version()):
             return self._page
@@ -90,23 +89,15 @@ class ListCache:
         slices = snapshot.slices or ()
         # Decide by the texts, because to render a list that is too long takes longer than to read it.
         is_short = snapshot.total * MARKUP_BYTES + sum(map(len, slices)) <= PAGE_MAX_BYTES
-        self._keep(snapshot, await self._rows(slices) if is_short else None)
+        self._keep(snapshot, await self._slots.run(LIST, partial(self._rows, slices)) if is_short else None)
         return self._page
 
-    async def _rows(self, slices: Sequence[bytes]) -> Mapping[int, bytes] | None:
-        """The rows of the changed slices, rendered with pauses or in a thread; None if the page is too long to keep."""
+    def _rows(self, slices: Sequence[bytes]) -> Mapping[int, bytes] | None:
+        """The rows of the changed slices; None if the page is too long to keep."""
         rows: dict[int, bytes] = {}
-        length = rendered = 0
+        length = 0
         for number in self._changed(slices):
-            packed = slices[number]
-            rendered += len(packed)
-            if rendered > INLINE_MAX_CHARACTERS:
-                rendered = 0
-                await asyncio.sleep(0)
-            if len(packed) <= INLINE_MAX_CHARACTERS:
-                rows[number] = self._pages.rows(packed, number)
-            else:
-                rows[number] = await self._slots.run(LIST, partial(self._pages.rows, packed, number))
+            rows[number] = self._pages.rows(slices[number], number)
             length += len(rows[number])
             if length > PAGE_MAX_BYTES:
                 return None

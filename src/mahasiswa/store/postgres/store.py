@@ -2,19 +2,18 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from functools import partial
 from typing import Any, Self, TypeVar, cast
 
 from psycopg.errors import FeatureNotSupported, InsufficientPrivilege, UndefinedFunction
 
 from mahasiswa.record import Mahasiswa, Write, combine
+from mahasiswa.shared_task import SharedTask, retrieve_exception
 from mahasiswa.store import NO_REMOVALS
 from mahasiswa.store.changes import planned
 from mahasiswa.store.errors import Changed, EditConflict
 from mahasiswa.store.history import BatchKind
 from mahasiswa.store.postgres import history, sql
 from mahasiswa.store.postgres.add_batcher import AddBatcher, add_all, as_json
-from mahasiswa.store.postgres.coalesced import Coalesced, retrieve_exception
 from mahasiswa.store.postgres.pool import REQUEST_TIMEOUT_SECONDS, Connection, Pool, refuse_nul
 from mahasiswa.store.postgres.reader import PostgresReader, by_nim, get, records, storable, value
 from mahasiswa.work import IMPORT, KINDS, LIST, RECORD, Kind, Slots
@@ -27,7 +26,7 @@ class PostgresStore:
 
     def __init__(self, conninfo: str, slots: Slots) -> None:
         self._pool = Pool(conninfo, slots)
-        self._versions = Coalesced(partial(self._pool.read, LIST, _version), REQUEST_TIMEOUT_SECONDS)
+        self._versions = SharedTask(lambda asked: self._pool.read(LIST, _version, asked + REQUEST_TIMEOUT_SECONDS))
         self._readers = {kind: PostgresReader(self._pool, kind, self.version) for kind in KINDS}
         self._additions = AddBatcher(self._pool, slots)
         self._running: set[asyncio.Task[Any]] = set()
@@ -43,7 +42,7 @@ class PostgresStore:
         return self._readers[kind]
 
     async def version(self) -> str | None:
-        return await self._versions.get()
+        return await self._versions.result()
 
     def version_now(self) -> None:
         """Return None, because PostgreSQL can tell its version only by a query."""
