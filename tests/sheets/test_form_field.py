@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from spreadsheets import students
 
 from mahasiswa import sheets, wording
-from mahasiswa.sheets.cells import BadCell, Cell, Verbatim
+from mahasiswa.sheets.cells import SHEET_ROWS, BadCell, Cell, Verbatim
 from mahasiswa.sheets.columns import Columns
 from mahasiswa.sheets.form_field import KEPT_MAX_PACKED_BYTES
 from mahasiswa.sheets.kept_sheets import Sheet
@@ -37,7 +37,7 @@ def cleaned(data: bytes) -> sheets.CleanedFile:
 
 
 @given(
-    st.dictionaries(st.integers(1, 1 << 30), st.lists(cells, min_size=1, max_size=4), max_size=6),
+    st.dictionaries(st.integers(1, SHEET_ROWS - 1), st.lists(cells, min_size=1, max_size=4), max_size=6),
     st.dictionaries(st.integers(1, 9999), st.tuples(*[st.none() | texts] * 3), max_size=3),
     st.lists(texts.map(lambda text: text[:30]), max_size=4),
     st.frozensets(st.integers(1, 99), max_size=5),
@@ -124,6 +124,9 @@ TAMPERED: dict[str, Callable[[str], str]] = {
     "a row twice": lambda text: text.replace("[1,1,1]", "[1,0,1]"),
     "rows in another order": lambda text: text.replace("[1,1,1]", "[2,-1,1]"),
     "a row more": lambda text: text.replace("[1,1,1]", "[1,1,1,1]"),
+    # Python refuses to write a number of more than 4,300 digits, which the sum of two others may have.
+    "rows with a huge number": lambda text: text.replace("[1,1,1]", f"[1,{'9' * 4300},{'9' * 4300}]"),
+    "a row of a sheet that is not read": lambda text: text.replace("[1,1,1]", f"[1,1,{SHEET_ROWS}]"),
     "a row that is true": lambda text: text.replace("[1,1,1]", "[true,1,1]"),
     "a column that is a text": lambda text: text.replace("[0,1,2]", '[0,1,"2"]'),
     "a column beyond every sheet": lambda text: text.replace("[0,1,2]", "[0,1,99999]"),
@@ -151,17 +154,6 @@ def test_a_field_that_was_altered_is_damaged(alter: Callable[[str], str]) -> Non
     with pytest.raises(sheets.SheetError) as caught:
         sheets.load(field_of(alter(text)))
     assert str(caught.value) == wording.CONFIRMATION_DAMAGED
-
-
-def test_a_number_of_a_row_that_python_cannot_write_is_damaged() -> None:
-    """The sum of two numbers of 4,300 digits has 4,301 of them, and `str()` of it raises ValueError."""
-    text = json_of(FIELD)
-    steps = f"[{'9' * 4300},{'9' * 4300}]"
-    for huge in (text.replace("[1,1,1]", f"[1,{steps[1:]}"), text.replace("[1,1,1]", f"[1,1,{2**63}]")):
-        assert huge != text
-        with pytest.raises(sheets.SheetError) as caught:
-            sheets.load(field_of(huge))
-        assert str(caught.value) == wording.CONFIRMATION_DAMAGED
 
 
 @pytest.mark.parametrize("value", [None, 1, True, {}, [[]] * 10, [0] * 10, ["x"] * 10, [None] * 10, [{}] * 10])

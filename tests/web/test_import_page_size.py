@@ -80,6 +80,9 @@ LARGEST: dict[str, Callable[[], str]] = {
     "rows that may have lost zeros": lambda: field(
         sheet([str(n) for n in range(1, 300)], [MARK * 3_000] * 299, [MARK * 3_000] * 299)
     ),
+    "rows of sheets with long names": lambda: field(
+        [MARK * 255, *equal(4_000, "", MARK)[1:]], [MARK * 254, *equal(5_000, "Ani", "Solo")[1:]]
+    ),
     "row numbers": lambda: field(sheet([str(n % 2 or "") for n in range(9_999)], ["x"] * 9_999, ["y"] * 9_999)),
 }
 

@@ -14,7 +14,7 @@ from typing import Any, cast
 from mahasiswa import wording
 from mahasiswa.record import Mahasiswa
 from mahasiswa.sheets.carried_file import VERSI_MAX_CHARACTERS, CarriedFile, CleanedFile, Typed
-from mahasiswa.sheets.cells import INTEGER_MAX, MAX_TITLES, ROW_MAX_CELLS, FieldColumns, cell_from_json, cell_to_json
+from mahasiswa.sheets.cells import MAX_TITLES, ROW_MAX_CELLS, SHEET_ROWS, FieldColumns, cell_from_json, cell_to_json
 from mahasiswa.sheets.columns import TITLE_MAX_CHARACTERS, Columns
 from mahasiswa.sheets.errors import SheetError
 from mahasiswa.sheets.kept_sheets import KEPT_MAX_CELLS, MAX_SHEETS, NAME_MAX_CHARACTERS, Sheet
@@ -153,6 +153,8 @@ def _file_of(values: Any) -> CarriedFile:  # noqa: ANN401 - a value of JSON
     _require(file.read_sheets and (not file.has_all_cells or names[: len(file.read_sheets)] == file.read_sheets))
     _require(1 <= len(file.sheets) <= MAX_SHEETS and sum(len(rows) for _, rows in file.sheets) <= most_rows)
     _require(file.has_all_cells or (len(file.sheets) == 1 and widths <= {len(Mahasiswa._fields)}))
+    most_number = SHEET_ROWS * (1 if file.has_all_cells else len(file.read_sheets))
+    _require(all(number < most_number for _, rows in file.sheets for number, _ in rows[-1:]))
     return file
 
 
@@ -192,8 +194,7 @@ def _steps(numbers: Iterable[int]) -> list[int]:
 def _numbers(steps: Any, most: int) -> list[int]:  # noqa: ANN401 - a value of JSON
     """The numbers with these differences, of which there are at most `most`."""
     _require(isinstance(steps, list) and len(steps) <= most and all(type(step) is int and step > 0 for step in steps))
-    # Python writes no number of more than 4,300 digits, which the sum of two steps could have.
-    _require(sum(steps) <= INTEGER_MAX)
+    _require(sum(steps) < MAX_SHEETS * SHEET_ROWS)
     return list(accumulate(steps))
 
 

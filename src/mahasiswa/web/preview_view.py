@@ -50,7 +50,7 @@ SHEET_MARKUP = 110
 GROUP_MARKUP = 60
 EXAMPLE_MARKUP = 90
 NEAR_MARKUP = 200
-REPAIR_MARKUP = 700
+REPAIR_MARKUP, REPAIR_NAMES = 700, 4  # a row to repair is named before its inputs and in the label of each
 ROW_MARKUP = 60
 CHANGED_ROW_MARKUP = 170
 
@@ -216,7 +216,8 @@ class PreviewView:
                 return False
             left -= 1
             size += sum(len(text.encode()) for text in repair.cells)
-            return left >= 0 and size <= REPAIRED_MAX_BYTES and self._budget.fits(REPAIR_MARKUP, *repair.cells)
+            texts = [*repair.cells, *[self.row(repair.number)] * REPAIR_NAMES]
+            return left >= 0 and size <= REPAIRED_MAX_BYTES and self._budget.fits(REPAIR_MARKUP, *texts)
 
         cells_of = {number: cells for number, *cells in cleaned.rows}
         problems = [(row.number, row.problem, False) for row in self.plan.wrong]
