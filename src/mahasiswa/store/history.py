@@ -25,7 +25,6 @@ BatchKind = Literal["import", "delete", "undo", "restore", "nim", "tidy"]
 ItemKind = Literal["add", "edit"] | BatchKind
 """The kind of an entry ("add", "edit", "delete") or of a batch."""
 
-
 Days = tuple[datetime, datetime]
 """The first moment of some days, and the first one after them."""
 

@@ -9,7 +9,6 @@ from mahasiswa.store.history import (
     UNDO_CONFLICTS_MAX,
     Batch,
     BatchKind,
-    Conflict,
     Days,
     Entry,
     HistoryPage,
@@ -19,7 +18,6 @@ from mahasiswa.store.history import (
     item_of,
 )
 from mahasiswa.store.postgres import sql
-from mahasiswa.store.postgres.add_batcher import add_all
 from mahasiswa.store.postgres.pool import Connection
 
 
@@ -67,41 +65,25 @@ async def recent(db: Connection, nim: str, versi: str) -> Mahasiswa | None:
     return next((record for record in records if digest(record) == versi), None)
 
 
-async def undo(db: Connection, entry_id: int, versi: str | None) -> None:
-    """Restore the record of one entry. See the Store protocol."""
-    rows = await _rows(db, sql.ENTRY, entry_id)
-    if not rows:
-        raise NotInHistory(str(entry_id))
-    entry, nim = entry_of(rows[0]), rows[0][3]
-    current = await _record_of(db, sql.GET_LOCKED, nim)
-    if current == entry.before:
-        return
-    if current != entry.after and versi != digest_or_dash(current):
-        raise UndoConflict([Conflict(entry, current)], 1)
-    await start_batch(db, "undo")
-    if entry.before is None:
-        await db.execute(sql.DELETE, (nim,))
-    elif current:
-        await db.execute(sql.UPDATE, (entry.before.nama, entry.before.alamat, nim))
-    elif not await add_all(db, [entry.before]):  # another transaction has added the nim meanwhile
-        current = await _record_of(db, sql.GET, nim)
-        if current != entry.before:
-            raise UndoConflict([Conflict(entry, current)], 1)
-
-
-async def undo_batch(db: Connection, batch: int, *, only_unchanged: bool) -> None:
-    """Restore the records of a batch. See the Store protocol."""
+async def undo(db: Connection, item: int, *, is_batch: bool, versi: str | None, only_unchanged: bool) -> None:
+    """Restore the record of an entry, or the records of a batch. See the Store protocol."""
     await db.execute(sql.LOCK_TABLE_AND_HISTORY)
-    kinds = await _rows(db, sql.WHOLE_BATCH_KIND, batch)
-    if not kinds:
-        raise NotInHistory(str(batch))
+    kinds = await _rows(db, sql.UNDOABLE_KIND, item)
+    if not kinds or bool(kinds[0][0]) != is_batch:
+        raise NotInHistory(str(item))
+    where = sql.BATCH_WHERE if is_batch else sql.ENTRY_WHERE
     is_divisible = kinds[0][0] != "nim"
-    if not (only_unchanged and is_divisible) and (rows := await _rows(db, sql.CONFLICTS, batch, UNDO_CONFLICTS_MAX)):
-        ((unchanged,),) = await _rows(db, sql.COUNT_UNCHANGED, batch) if is_divisible else [(0,)]
-        raise UndoConflict([conflict_of(row) for _, *row in rows], rows[0][0], unchanged)
+    overwrite = False
+    if not (only_unchanged and is_divisible):
+        rows = await _rows(db, sql.CONFLICTS.format(where=where), item, UNDO_CONFLICTS_MAX)
+        conflicts = [conflict_of(row) for _, *row in rows]
+        overwrite = bool(conflicts) and not is_batch and versi == digest_or_dash(conflicts[0].current)
+        if conflicts and not overwrite:
+            ((unchanged,),) = await _rows(db, sql.COUNT_UNCHANGED, item) if is_divisible else [(0,)]
+            raise UndoConflict(conflicts, rows[0][0], unchanged)
     await start_batch(db, "undo" if is_divisible else "nim")
-    for statement in (sql.UNDO_ADDITIONS, sql.UNDO_EDITS, sql.UNDO_DELETIONS):
-        await db.execute(statement, (batch,))
+    for statement in sql.restore(where, overwrite=overwrite):
+        await db.execute(statement, (item,))
 
 
 async def _record_of(db: Connection, statement: str, nim: str | Sequence[str]) -> Mahasiswa | None:

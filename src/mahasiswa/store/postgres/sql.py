@@ -536,23 +536,24 @@ WHERE nim = %s AND nama_before IS NOT NULL ORDER BY id DESC LIMIT 20
 
 # An expired change may be purged by the triggers of its own undo, so it is not undone.
 NOT_EXPIRED = "moment >= (SELECT now() - make_interval(days => days) FROM mahasiswa_history_state)"
-# None for an entry of a changed nim, because that is two entries which can only be undone together.
-ENTRY = f"""
-SELECT id, moment, oleh, nim, nama_before, alamat_before, nama_after, alamat_after
-FROM mahasiswa_history AS e WHERE id = %s AND kind IS NULL AND {NOT_EXPIRED}
-AND (batch IS NULL OR EXISTS (SELECT 1 FROM mahasiswa_history AS b WHERE b.id = e.batch AND b.kind <> 'nim'))
+# The kind of a batch, "" for an entry. None for what cannot be undone: a silent batch, a batch that lacks an entry, and an
+# entry of a changed nim, because the two of it can only be undone together.
+UNDOABLE_KIND = f"""
+SELECT coalesce(i.kind, '') FROM mahasiswa_history AS i LEFT JOIN mahasiswa_history AS head ON head.id = i.batch
+WHERE i.id = %s AND i.{NOT_EXPIRED} AND CASE WHEN i.kind IS NOT NULL
+  THEN i.rows = (SELECT count(*) FROM mahasiswa_history WHERE batch = i.id)
+  ELSE i.batch IS NULL OR head.kind <> 'nim'
+END
 """
-WHOLE_BATCH_KIND = f"""
-SELECT kind FROM mahasiswa_history AS b WHERE id = %s AND kind IS NOT NULL AND {NOT_EXPIRED}
-AND rows = (SELECT count(*) FROM mahasiswa_history WHERE batch = b.id)
-"""
-# A purge of another process must not remove entries while a batch is undone.
+# A purge of another process must not remove entries during an undo, and no record may change after the search for conflicts.
 LOCK_TABLE_AND_HISTORY = "LOCK TABLE mahasiswa, mahasiswa_history IN SHARE ROW EXCLUSIVE MODE"
+ENTRY_WHERE = "h.id = %s"
+BATCH_WHERE = "h.batch = %s"
 CONFLICTS = """
 SELECT count(*) OVER (), h.id, h.moment, h.oleh, h.nim, h.nama_before, h.alamat_before, h.nama_after, h.alamat_after,
   m.nama, m.alamat
 FROM mahasiswa_history AS h LEFT JOIN mahasiswa AS m ON m.nim = h.nim
-WHERE h.batch = %s
+WHERE {where}
 AND (m.nama, m.alamat) IS DISTINCT FROM (h.nama_after, h.alamat_after)
 AND (m.nama, m.alamat) IS DISTINCT FROM (h.nama_before, h.alamat_before)
 ORDER BY h.nim LIMIT %s
@@ -561,21 +562,27 @@ COUNT_UNCHANGED = """
 SELECT count(*) FROM mahasiswa_history AS h LEFT JOIN mahasiswa AS m ON m.nim = h.nim
 WHERE h.batch = %s AND (m.nama, m.alamat) IS NOT DISTINCT FROM (h.nama_after, h.alamat_after)
 """
-# These change only records that are as the batch left them. They assume that no other transaction writes.
-UNDO_ADDITIONS = """
-DELETE FROM mahasiswa AS m USING mahasiswa_history AS h
-WHERE h.batch = %s AND m.nim = h.nim AND h.nama_before IS NULL AND (m.nama, m.alamat) = (h.nama_after, h.alamat_after)
-"""
-UNDO_EDITS = """
-UPDATE mahasiswa AS m SET nama = h.nama_before, alamat = h.alamat_before FROM mahasiswa_history AS h
-WHERE h.batch = %s AND m.nim = h.nim AND h.nama_before IS NOT NULL AND h.nama_after IS NOT NULL
-AND (m.nama, m.alamat) = (h.nama_after, h.alamat_after)
-"""
-UNDO_DELETIONS = """
-INSERT INTO mahasiswa (nim, nama, alamat)
-SELECT nim, nama_before, alamat_before FROM mahasiswa_history WHERE batch = %s AND nama_after IS NULL ORDER BY nim
-ON CONFLICT (nim) DO NOTHING
-"""
+
+
+def restore(where: str, *, overwrite: bool) -> Sequence[str]:
+    """The statements that restore the records of entries, also those that have changed since if `overwrite` is true."""
+    unchanged = "" if overwrite else "AND (m.nama, m.alamat) = (h.nama_after, h.alamat_after)"
+    deleted = "" if overwrite else "AND h.nama_after IS NULL"
+    return (
+        f"""
+        DELETE FROM mahasiswa AS m USING mahasiswa_history AS h
+        WHERE {where} AND m.nim = h.nim AND h.nama_before IS NULL {unchanged}
+        """,
+        f"""
+        UPDATE mahasiswa AS m SET nama = h.nama_before, alamat = h.alamat_before FROM mahasiswa_history AS h
+        WHERE {where} AND m.nim = h.nim AND h.nama_before IS NOT NULL {unchanged}
+        """,
+        f"""
+        INSERT INTO mahasiswa (nim, nama, alamat) SELECT nim, nama_before, alamat_before FROM mahasiswa_history AS h
+        WHERE {where} AND h.nama_before IS NOT NULL {deleted} ORDER BY nim ON CONFLICT (nim) DO NOTHING
+        """,
+    )
+
 
 # True if something is expired and no process has purged within the last minute. A standby cannot purge.
 IS_PURGE_DUE = f"""

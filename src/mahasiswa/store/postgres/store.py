@@ -110,10 +110,10 @@ class PostgresStore:
         await self._write(IMPORT, change)
 
     async def undo(self, item: int, *, is_batch: bool, versi: str | None = None, only_unchanged: bool = False) -> None:
-        if is_batch:
-            await self._write(IMPORT, lambda db: history.undo_batch(db, item, only_unchanged=only_unchanged))
-        else:
-            await self._write(RECORD, lambda db: history.undo(db, item, versi))
+        await self._write(
+            IMPORT if is_batch else RECORD,
+            lambda db: history.undo(db, item, is_batch=is_batch, versi=versi, only_unchanged=only_unchanged),
+        )
 
     async def purge(self) -> None:
         async def purge(db: Connection) -> None:

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import apsw
 
-from mahasiswa.record import Mahasiswa, digest, near_nims
+from mahasiswa.record import Mahasiswa, digest, digest_or_dash, near_nims
 from mahasiswa.store.errors import NotInHistory, UndoConflict
 from mahasiswa.store.history import (
     UNDO_CONFLICTS_MAX,
@@ -95,51 +95,30 @@ def silent_batch(db: apsw.Connection, kind: BatchKind, rows: int) -> Iterator[No
         db.execute(sql.ADD_SILENT_BATCH, (kind, rows))
 
 
-def nim_of(db: apsw.Connection, entry: int) -> str:
-    """The nim of an entry that belongs to no batch; raise NotInHistory."""
-    for (nim,) in _rows(db.execute(sql.ENTRY_NIM, (entry,))):
-        return cast("str", nim)
-    raise NotInHistory(f"entry {entry}")
-
-
-def kind_of(db: apsw.Connection, batch: int) -> BatchKind:
-    """The kind of a batch; raise NotInHistory unless every entry of it is there."""
-    if kind := db.execute(sql.WHOLE_BATCH_KIND, (batch,)).get:
-        return cast("BatchKind", kind)
-    raise NotInHistory(f"batch {batch}")
-
-
 def recent(db: apsw.Connection, nim: str, versi: str) -> Mahasiswa | None:
     """The record with that digest, if a recent change has replaced it."""
     records = (Mahasiswa._make(row) for row in _rows(db.execute(sql.RECENT_BEFORE, (nim,))))
     return next((record for record in records if digest(record) == versi), None)
 
 
-def undo_entry(db: apsw.Connection, number: int, *, is_seen: bool) -> None:
-    """Restore the record of an entry. If it has changed since and not `is_seen`, raise UndoConflict."""
-    if not is_seen and (rows := _conflicts(db, sql.ENTRY_WHERE, number)):
-        raise UndoConflict([conflict_of(row) for _, *row in rows], 1)
-    _restore(db, sql.ENTRY_WHERE, number, "undo", overwrite=is_seen)
-
-
-def undo_batch(db: apsw.Connection, number: int, *, only_unchanged: bool) -> None:
-    """Restore the records of a batch. If some have changed since, raise UndoConflict, or leave them as they are."""
-    kind = kind_of(db, number)
+def undo(db: apsw.Connection, item: int, *, is_batch: bool, versi: str | None, only_unchanged: bool) -> None:
+    """Restore the record of an entry, or the records of a batch. See the Store protocol."""
+    kind = db.execute(sql.UNDOABLE_KIND, (item,)).get
+    if kind is None or bool(kind) != is_batch:
+        raise NotInHistory(str(item))
+    where = sql.BATCH_WHERE if is_batch else sql.ENTRY_WHERE
     is_divisible = kind != "nim"
-    if not (only_unchanged and is_divisible) and (rows := _conflicts(db, sql.BATCH_WHERE, number)):
-        unchanged = db.execute(sql.count_unchanged(sql.BATCH_WHERE), (number,)).get if is_divisible else 0
-        raise UndoConflict([conflict_of(row) for _, *row in rows], rows[0][0], unchanged)
-    _restore(db, sql.BATCH_WHERE, number, "undo" if is_divisible else "nim", overwrite=False)
-
-
-def _conflicts(db: apsw.Connection, where: str, number: int) -> Sequence[Sequence[Any]]:
-    return list(_rows(db.execute(sql.conflicts(where), (number, UNDO_CONFLICTS_MAX))))
-
-
-def _restore(db: apsw.Connection, where: str, number: int, kind: BatchKind, *, overwrite: bool) -> None:
-    with batch(db, kind):
+    overwrite = False
+    if not (only_unchanged and is_divisible):
+        rows = list(_rows(db.execute(sql.conflicts(where), (item, UNDO_CONFLICTS_MAX))))
+        conflicts = [conflict_of(row) for _, *row in rows]
+        overwrite = bool(conflicts) and not is_batch and versi == digest_or_dash(conflicts[0].current)
+        if conflicts and not overwrite:
+            unchanged = db.execute(sql.count_unchanged(where), (item,)).get if is_divisible else 0
+            raise UndoConflict(conflicts, rows[0][0], unchanged)
+    with batch(db, "undo" if is_divisible else "nim"):
         for statement in sql.restore(where, overwrite=overwrite):
-            db.execute(statement, (number,))
+            db.execute(statement, (item,))
 
 
 def _rows(cursor: apsw.Cursor) -> Iterator[Sequence[Any]]:

@@ -222,15 +222,14 @@ _EXPIRED = (
     "moment < strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-' || (SELECT days FROM mahasiswa_history_state) || ' days')"
 )
 
-# None for an entry of a changed nim, because that is two entries which can only be undone together.
-ENTRY_NIM = f"""
-SELECT CAST(nim AS BLOB) FROM mahasiswa_history AS e WHERE id = ? AND kind IS NULL AND NOT {_EXPIRED}
-AND (batch IS NULL OR EXISTS (SELECT 1 FROM mahasiswa_history AS b WHERE b.id = e.batch AND b.kind <> 'nim'))
-"""
-# None for a silent batch, and for a batch that lacks an entry.
-WHOLE_BATCH_KIND = f"""
-SELECT kind FROM mahasiswa_history AS b WHERE id = ? AND kind IS NOT NULL AND NOT {_EXPIRED}
-AND rows = (SELECT count(*) FROM mahasiswa_history AS e WHERE e.batch = b.id)
+# The kind of a batch, "" for an entry. None for what cannot be undone: a silent batch, a batch that lacks an entry, and an
+# entry of a changed nim, because the two of it can only be undone together.
+UNDOABLE_KIND = f"""
+SELECT coalesce(i.kind, '') FROM mahasiswa_history AS i LEFT JOIN mahasiswa_history AS head ON head.id = i.batch
+WHERE i.id = ? AND NOT {_EXPIRED.replace("moment", "i.moment", 1)} AND CASE WHEN i.kind IS NOT NULL
+  THEN i.rows = (SELECT count(*) FROM mahasiswa_history AS e WHERE e.batch = i.id)
+  ELSE i.batch IS NULL OR head.kind <> 'nim'
+END
 """
 ENTRY_WHERE = "e.id = ?"
 BATCH_WHERE = "e.batch = ?"

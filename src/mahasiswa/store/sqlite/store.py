@@ -8,7 +8,7 @@ from typing import Self, cast
 
 import apsw
 
-from mahasiswa.record import Mahasiswa, Write, combine, digest_or_dash
+from mahasiswa.record import Mahasiswa, Write, combine
 from mahasiswa.store import NO_REMOVALS, Snapshot, Version
 from mahasiswa.store.changes import planned
 from mahasiswa.store.errors import Changed, EditConflict, Unavailable, Unusable
@@ -126,15 +126,8 @@ class SQLiteStore:
         await self._write_many(change)
 
     async def undo(self, item: int, *, is_batch: bool, versi: str | None = None, only_unchanged: bool = False) -> None:
-        def undo_entry(db: apsw.Connection) -> None:
-            nim = history.nim_of(db, item)
-            is_seen = versi is not None and versi == digest_or_dash(get(db, nim))
-            history.undo_entry(db, item, is_seen=is_seen)
-
-        if is_batch:
-            await self._write_many(lambda db: history.undo_batch(db, item, only_unchanged=only_unchanged))
-        else:
-            await self._write(undo_entry)
+        write = self._write_many if is_batch else self._write
+        await write(lambda db: history.undo(db, item, is_batch=is_batch, versi=versi, only_unchanged=only_unchanged))
 
     async def purge(self) -> None:
         await self._write(lambda db: _run(db, sql.BEGIN_PURGE))
