@@ -1,5 +1,6 @@
 """Spreadsheets as other programs make them, malicious ones, and an importer that reads the pages of an import."""
 
+import atexit
 import io
 import json
 import random
@@ -7,10 +8,13 @@ import shutil
 import struct
 import subprocess
 import sys
+import tempfile
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple, cast
 
 import httpx
 import openpyxl  # type: ignore[import-untyped]
@@ -18,6 +22,8 @@ import pytest
 import xlsxwriter  # type: ignore[import-untyped]
 from harness import Page, Service, Site
 from selectolax.lexbor import LexborNode
+
+from mahasiswa import sheets
 
 HEADER = ("NIM", "Nama", "Alamat")
 SHEET = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
@@ -357,13 +363,30 @@ def by_libreoffice(
         pytest.skip("LibreOffice is not installed")
     source = folder / f"source.{source_ending}"
     source.write_bytes(data)
-    profile = f"-env:UserInstallation={(folder / 'profile').as_uri()}"
+    profile = f"-env:UserInstallation={_libreoffice_profile().as_uri()}"
     target = f"{ending}:{filter_options}" if filter_options else ending
     command = [soffice, profile, "--headless", "--convert-to", target, "--outdir", str(folder / "out"), str(source)]
     if input_filter:
         command.insert(-1, f"--infilter={input_filter}")
     subprocess.run(command, check=True, capture_output=True, timeout=SOFFICE_SECONDS)
     return (folder / "out" / f"source.{ending}").read_bytes()
+
+
+@cache
+def _libreoffice_profile() -> Path:
+    """A profile for all starts of LibreOffice, because a new one takes as long as a conversion."""
+    profile = tempfile.mkdtemp()
+    atexit.register(shutil.rmtree, profile)
+    return Path(profile)
+
+
+@contextmanager
+def reading(data: bytes, *arguments: Any, **options: Any) -> Iterator[sheets.Table]:  # noqa: ANN401 - those of `read`
+    """Read the table of a file with this content."""
+    with tempfile.TemporaryFile() as file:
+        file.write(data)
+        with sheets.read(cast("BinaryIO", file), *arguments, **options) as table:
+            yield table
 
 
 def sheet_xml(*rows: bytes, prologue: bytes = b"") -> Iterator[bytes]:

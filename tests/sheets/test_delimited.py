@@ -1,10 +1,10 @@
 """CSV files and pasted cells of many programs are read."""
 
-import io
 import re
 import threading
 
 import pytest
+from spreadsheets import reading
 
 from mahasiswa import sheets, wording
 from mahasiswa.sheets.cells import CELL_MAX_CHARACTERS, BadCell, SheetRow
@@ -15,7 +15,7 @@ ROWS = [(2, "0123", "Ani", "Jl. Melati 1"), (3, "0124", "Budi", "Jl. Mawar 2")]
 
 
 def rows_of(data: bytes) -> list[SheetRow]:
-    with sheets.read(io.BytesIO(data)) as table:
+    with reading(data) as table:
         return list(table)
 
 
@@ -32,7 +32,7 @@ def test_three_csv_columns_without_a_header_are_read_in_order() -> None:
 def test_windows_1252_is_found_late_in_a_long_csv_file() -> None:
     """The first byte that is not UTF-8 may come after megabytes of ASCII."""
     data = b"NIM;Nama;Alamat\n" + b"".join(b"%d;Nama;Alamat\n" % number for number in range(200_000)) + b"x;Zo\xeb;A\n"
-    with sheets.read(io.BytesIO(data), sheets.COMMAND_LINE) as table:
+    with reading(data, sheets.COMMAND_LINE) as table:
         assert list(table)[-1] == (200_002, "x", "Zoë", "A")
 
 
@@ -80,7 +80,7 @@ def test_more_rows_than_excel_has_are_too_many_even_if_they_are_blank(line: str)
 def test_reading_stops_when_it_is_told_to(separator: str) -> None:
     text = f"NIM{separator}Nama{separator}Alamat\n" + f"1{separator}Ani{separator}A\n" * 9_000
     stop = threading.Event()
-    with sheets.read(io.BytesIO(text.encode()), sheets.COMMAND_LINE, stop) as table:
+    with reading(text.encode(), sheets.COMMAND_LINE, stop) as table:
         next(iter(table))
         stop.set()
         with pytest.raises(Stopped):
@@ -132,7 +132,7 @@ def test_our_export_may_be_saved_again_by_excel() -> None:
     """Excel quotes fewer cells. A blank cell is one without a text, and spaces around a NIM are removed."""
     data = b"\xef\xbb\xbfNIM;Nama;Alamat\r\n 1 ;Ani, S.Kom.;'+62\r\n2;;\r\n;;\r\n3\r\n"
     assert rows_of(data) == [(2, " 1 ", "Ani, S.Kom.", "+62"), (3, "2", "", ""), (5, "3", None, None)]
-    with sheets.read(io.BytesIO(data)) as table:
+    with reading(data) as table:
         answers = clean_all(table)
     assert [answer[1:4] for answer in answers] == [("1", "Ani, S.Kom.", "+62"), ("2", None, None), ("3", None, None)]
 

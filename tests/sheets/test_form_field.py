@@ -2,7 +2,6 @@
 
 import base64
 import bz2
-import io
 import json
 import string
 from collections.abc import Callable
@@ -11,7 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from spreadsheets import students
+from spreadsheets import reading, students
 
 from mahasiswa import sheets, wording
 from mahasiswa.sheets.cells import SHEET_ROWS, BadCell, Cell, Verbatim
@@ -32,7 +31,7 @@ cells: st.SearchStrategy[Cell] = (
 
 
 def cleaned(data: bytes) -> sheets.CleanedFile:
-    with sheets.read(io.BytesIO(data)) as table:
+    with reading(data) as table:
         return sheets.clean_table(table, "daftar.csv")
 
 

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from naughty import NAUGHTY, NAUGHTY_NIMS
+from spreadsheets import reading
 
 from mahasiswa import sheets
 from mahasiswa.record import UNADDRESSABLE_NIMS, Mahasiswa
@@ -52,7 +53,7 @@ AWKWARD = [Mahasiswa("1", "_x005F_x0041_", "<r>&</r>"), Mahasiswa("=1", "a\r\nb\
 
 def imported(data: bytes) -> list[Mahasiswa]:
     """The records that an import reads. No row may be invalid."""
-    with sheets.read(io.BytesIO(data)) as table:
+    with reading(data) as table:
         rows = clean_all(table)
     assert [row for row in rows if not isinstance(row, sheets.CleanedRow)] == []
     return [Mahasiswa(row.nim, row.nama or "", row.alamat or "") for row in rows if isinstance(row, sheets.CleanedRow)]

@@ -19,6 +19,7 @@ from spreadsheets import (
     HEADER,
     HEADER_XML,
     by_openpyxl,
+    reading,
     sheet_xml,
     text_cell,
     with_sheet,
@@ -32,7 +33,7 @@ from mahasiswa.sheets.reading import ReadLimits
 
 
 def rows_of(data: bytes, limits: ReadLimits = sheets.WEB) -> list[RowResult]:
-    with sheets.read(io.BytesIO(data), limits) as table:
+    with reading(data, limits) as table:
         return clean_all(table)
 
 
@@ -73,11 +74,11 @@ def test_the_sheet_with_the_header_is_read_and_the_others_are_named() -> None:
     workbook.create_sheet("Rahasia").sheet_state = "hidden"
     file = io.BytesIO()
     workbook.save(file)
-    with sheets.read(file) as table:
+    with reading(file.getvalue()) as table:
         assert list(table) == [(2, "1", "Ani", "A")]
         assert (table.sheets, table.other_sheets) == (["Kelas A"], [])
         assert [sheet.name for sheet in table.kept_sheets] == ["Kelas A", "Sheet", "Kelas B"]
-    with sheets.read(file, choice=sheets.Choice(["Sheet"])) as table:
+    with reading(file.getvalue(), choice=sheets.Choice(["Sheet"])) as table:
         assert (table.sheets, table.columns_problem) == (["Sheet"], wording.NO_HEADER)
 
 
@@ -152,7 +153,7 @@ def test_reading_a_workbook_has_a_deadline() -> None:
 def test_the_deadline_counts_only_the_time_in_which_the_child_is_waited_for() -> None:
     """The time in which a database writes the rows does not count."""
     data = with_sheet(sheet_xml(HEADER_XML, *(b"<row>" + text_cell(b"%d" % n) * 3 + b"</row>" for n in range(5_000))))
-    with sheets.read(io.BytesIO(data), replace(sheets.WEB, seconds=1.5)) as table:
+    with reading(data, replace(sheets.WEB, seconds=1.5)) as table:
         rows = iter(table)
         next(rows)
         busy = time.monotonic() + 2
@@ -169,7 +170,7 @@ def test_reading_a_workbook_stops_within_a_second() -> None:
     others = psutil.Process().children()  # such as a PostgreSQL server of other tests
 
     def read() -> None:
-        with pytest.raises(Stopped), sheets.read(io.BytesIO(data), sheets.COMMAND_LINE, stop) as table:
+        with pytest.raises(Stopped), reading(data, sheets.COMMAND_LINE, stop) as table:
             list(table)
         stopped.append(time.monotonic())
 
@@ -199,6 +200,6 @@ def test_an_upload_is_read_from_memory_or_from_disk(data: bytes, held_in_memory:
 
 def test_a_workbook_that_is_too_large_to_be_kept_is_read_by_chosen_columns() -> None:
     data = by_openpyxl((*HEADER, "Lain"), *((str(n), "Ani", "Solo", "x" * 2000) for n in range(600)))
-    with sheets.read(io.BytesIO(data), choice=sheets.Choice(columns=(0, 2, 1))) as table:
+    with reading(data, choice=sheets.Choice(columns=(0, 2, 1))) as table:
         assert table.kept_sheets == []
         assert next(iter(table)) == (2, "0", "Solo", "Ani")

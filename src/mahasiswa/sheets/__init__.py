@@ -26,7 +26,7 @@ from mahasiswa.sheets.cleaning import InvalidRow as InvalidRow
 from mahasiswa.sheets.cleaning import NimCell as NimCell
 from mahasiswa.sheets.cleaning import SkippedRow as SkippedRow
 from mahasiswa.sheets.cleaning import clean_nims as clean_nims
-from mahasiswa.sheets.csv_export import write_csv as write_csv
+from mahasiswa.sheets.csv_form import write_csv as write_csv
 from mahasiswa.sheets.deletion import FoundRow as FoundRow
 from mahasiswa.sheets.deletion import compare_nims as compare_nims
 from mahasiswa.sheets.deletion import file_of_nims as file_of_nims

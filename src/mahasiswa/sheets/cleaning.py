@@ -9,6 +9,7 @@ from functools import partial
 from typing import NamedTuple, TypeAlias
 
 from mahasiswa import wording
+from mahasiswa.digits import is_digits
 from mahasiswa.sheets.cell_rules import (
     clean_nim,
     clean_text,
@@ -103,14 +104,14 @@ class Cleaner:
 
         If most NIMs that are all digits have the same length, a shorter one may have been a number in a spreadsheet.
         """
-        lengths = Counter(len(nim) for nim in self._seen if _is_digits(nim))
+        lengths = Counter(len(nim) for nim in self._seen if is_digits(nim))
         (usual, count), *others = lengths.most_common() or [(0, 0)]
         if not others or count * 2 <= lengths.total():
             return {}
         return {
             number: wording.SHORT_NIM.format(length=usual)
             for nim, (number, _) in self._seen.items()
-            if len(nim) < usual and _is_digits(nim) and nim[0] != "0"
+            if len(nim) < usual and is_digits(nim) and nim[0] != "0"
         }
 
     def _clean_row(self, row: SheetRow) -> RowResult:
@@ -181,7 +182,3 @@ def is_kept(nim: str) -> bool:
     problems: list[str] = []
     kept = clean_nim(nim, problems, []) == nim and not problems
     return kept and not is_repeated_header((nim, *TITLES[1:])) and not is_skipped_nim(nim)
-
-
-def _is_digits(text: str) -> bool:
-    return text.isascii() and text.isdigit()

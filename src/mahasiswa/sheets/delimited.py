@@ -35,7 +35,7 @@ ROW_MAX_CHARACTERS = 1 << 20
 """Maximum length of a row of CSV, because one call splits it into cells. It takes 15 ms."""
 
 CHECK_LINES = 16
-"""Lines between two checks: whether the caller has set `stop`, and whether there are too many lines."""
+"""Lines or rows between two checks whether the caller has set `stop`."""
 
 _SEPARATORS = ";\t,"
 _END = "\0the end of the file\0"
@@ -52,7 +52,7 @@ def read_csv(file: BinaryIO, *, max_lines: int | None = None, stop: Event | None
     file.seek(0)
     text = io.TextIOWrapper(file, encoding=encoding, newline="")
     # A line that is too long comes in parts.
-    lines = _watched(iter(partial(text.readline, ROW_MAX_CHARACTERS), ""), max_lines, stop)
+    lines = at_most(max_lines, iter(partial(text.readline, ROW_MAX_CHARACTERS), ""), stop)
     try:
         sample = _sample(text)
         yield _export_rows(lines) if is_export else _rows(lines, sample)
@@ -75,8 +75,8 @@ def read_pasted(
     except UnicodeEncodeError as error:
         raise SheetError(wording.BROKEN_PASTE) from error
     if "\t" in text or (nim_only and not _is_one_line(text)):
-        return enumerate(_watched(_pasted_rows(text), max_lines, stop), 1)
-    return _rows(_watched(_lines(text), max_lines, stop), text[:SAMPLE_BYTES])
+        return enumerate(at_most(max_lines, _pasted_rows(text), stop), 1)
+    return _rows(at_most(max_lines, _lines(text), stop), text[:SAMPLE_BYTES])
 
 
 def rejoined(rows: Iterable[RawRow]) -> tuple[Iterator[RawRow], Sequence[str]]:
@@ -136,6 +136,19 @@ def _split(line: str, separator: str) -> list[str] | None:
     return cells
 
 
+def at_most(most: int | None, items: Iterable[T], stop: Event | None = None) -> Iterator[T]:
+    """The same lines or rows. Raises TooBig if there are more, and Stopped after `stop` was set."""
+    try:
+        for count, item in enumerate(items, 1):
+            if most is not None and count > most:
+                raise TooBig(wording.TOO_MANY_ROWS.format(limit=wording.number(most)))
+            if stop is not None and not count % CHECK_LINES and stop.is_set():
+                raise Stopped
+            yield item
+    except UnicodeDecodeError as error:
+        raise SheetError(wording.NOT_A_SPREADSHEET) from error
+
+
 def _sample(text: io.TextIOWrapper) -> str:
     try:
         return text.read(SAMPLE_BYTES)
@@ -177,20 +190,6 @@ def _export_rows(lines: Iterator[str]) -> Iterator[RawRow]:
     for number, cells, row_lines in _csv_rows(lines, ";", 2):
         if cells and (cells[0] or not is_blank(cells)):
             yield read_row(number, cells, row_lines)
-
-
-def _watched(items: Iterable[T], most: int | None, stop: Event | None) -> Iterator[T]:
-    """The items, until there are too many or `stop` is set."""
-    try:
-        for count, item in enumerate(items):
-            if not count % CHECK_LINES:
-                if stop is not None and stop.is_set():
-                    raise Stopped
-                if most is not None and count > most:
-                    raise TooBig(wording.TOO_MANY_ROWS.format(limit=wording.number(most)))
-            yield item
-    except UnicodeDecodeError as error:
-        raise SheetError(wording.NOT_A_SPREADSHEET) from error
 
 
 def _csv_rows(lines: Iterator[str], separator: str, first: int = 1) -> Iterator[tuple[int, list[str], Sequence[str]]]:

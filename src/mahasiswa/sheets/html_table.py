@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from html.parser import HTMLParser
 from typing import BinaryIO
 
+from mahasiswa.digits import whole_number
 from mahasiswa.sheets.cells import CELL_MAX_CHARACTERS, ROW_MAX_CELLS, BadCell, Cell
 from mahasiswa.sheets.errors import TooBig
 from mahasiswa.sheets.file_kind import encoding_of
@@ -132,5 +133,4 @@ class _Tables(HTMLParser):
 
 def _span(value: str | None) -> int:
     """The value of `colspan` or `rowspan`, or 1 if it is invalid."""
-    digits = value or ""
-    return min(int(digits), MAX_SPAN) or 1 if digits.isascii() and digits.isdigit() and len(digits) < 9 else 1
+    return min(whole_number(value or "") or 1, MAX_SPAN)

@@ -10,8 +10,8 @@ from typing import BinaryIO
 from mahasiswa import wording
 from mahasiswa.sheets.cells import SHEET_ROWS, FieldColumns, RawRow, SheetRow
 from mahasiswa.sheets.columns import Columns, Selection, select_columns
-from mahasiswa.sheets.delimited import CHECK_LINES, read_csv, read_pasted, rejoined
-from mahasiswa.sheets.errors import ColumnsUnclear, SheetError, Stopped, TooBig
+from mahasiswa.sheets.delimited import at_most, read_csv, read_pasted, rejoined
+from mahasiswa.sheets.errors import ColumnsUnclear, SheetError, TooBig
 from mahasiswa.sheets.file_kind import is_workbook
 from mahasiswa.sheets.kept_sheets import KeepingBudget, Sheet
 from mahasiswa.sheets.workbook import Workbook, read_workbook
@@ -88,7 +88,7 @@ class Table:
 def read(
     file: BinaryIO, limits: ReadLimits = WEB, stop: Event | None = None, choice: Choice | None = None
 ) -> Iterator[Table]:
-    """The rows of an xlsx, xls, ods, HTML or CSV file, valid within the `with`. It must be seekable, and stays open.
+    """The rows of an xlsx, xls, ods, HTML or CSV file, valid within the `with`. It must be a file on disk, and stays open.
 
     Raises SheetError, at once or while the rows are read. Another thread may set `stop`; then Stopped is raised within
     a second.
@@ -137,7 +137,7 @@ def table_of(
     except ColumnsUnclear as error:
         unclear = Columns(choice.columns or error.of_fields, error.titles)
         return Table(unclear, iter(()), names, other_names, kept, str(error))
-    rows = _at_most(max_rows, _numbered(selections), None)
+    rows = at_most(max_rows, _numbered(selections))
     remarks = tuple(dict.fromkeys(remark for selection in selections for remark in selection.remarks))
     return Table(selections[0].columns, rows, names, other_names, kept, remarks=remarks)
 
@@ -157,7 +157,7 @@ def _table(workbook: Workbook, limits: ReadLimits, stop: Event | None, choice: C
         return table_of(names, [name for name in others if name not in here], kept, choice, limits.rows)
     selections = _selections(islice(chain(kept, unfinished, sheets), len(names)), choice)
     first = next(selections)
-    rows_of_all = _at_most(limits.rows, _numbered(chain([first], selections)), stop)
+    rows_of_all = at_most(limits.rows, _numbered(chain([first], selections)), stop)
     return Table(first.columns, rows_of_all, names, others, remarks=tuple(first.remarks))
 
 
@@ -183,12 +183,3 @@ def _numbered(selections: Iterable[Selection]) -> Iterator[SheetRow]:
             yield from ((index * SHEET_ROWS + number, *cells) for number, *cells in selection.rows)  # type: ignore[misc]  # three cells
         else:
             yield from selection.rows
-
-
-def _at_most(limit: int | None, rows: Iterator[SheetRow], stop: Event | None) -> Iterator[SheetRow]:
-    for count, row in enumerate(rows, 1):
-        if limit is not None and count > limit:
-            raise TooBig(wording.TOO_MANY_ROWS.format(limit=wording.number(limit)))
-        if stop is not None and not count % CHECK_LINES and stop.is_set():
-            raise Stopped
-        yield row

@@ -3,16 +3,13 @@
 `workbook_child` describes the messages of the child process.
 """
 
-import io
 import json
 import os
-import shutil
 import subprocess
 import sys
-import tempfile
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, BinaryIO, NamedTuple
 
@@ -48,7 +45,7 @@ def read_workbook(
     nim_only: bool = False,
     stop: threading.Event | None = None,
 ) -> Iterator[Workbook]:
-    """The rows of an xlsx, xls or ods file. The child process ends with this context, or soon after `stop` is set.
+    """The rows of an xlsx, xls or ods file, which must have a file descriptor. The child process ends with this context, or soon after `stop` is set.
 
     `sheets` are a person's choice. With `all_sheets` the others follow. `seconds` limits only the time in which the child
     is waited for. Raises SheetError, at once or while the rows are read, and Stopped after `stop` was set.
@@ -56,29 +53,12 @@ def read_workbook(
     stop = stop or threading.Event()
     choice = json.dumps([all_sheets, list(sheets), nim_only])
     with (
-        _with_descriptor(file) as real,
-        _child(real, memory_bytes, seconds, choice) as process,
-        _killed_after(stop, process),
+        _child(file, memory_bytes, seconds, choice) as process,
+        _line_reader(process, seconds, stop) as read_line,
     ):
-        messages = _messages(process, seconds, output_bytes, stop)
+        messages = _messages(process, read_line, output_bytes, stop)
         head = next(messages)
         yield Workbook(head["names"], head["others"], _sheets(messages))
-
-
-@contextmanager
-def _with_descriptor(file: BinaryIO) -> Iterator[BinaryIO]:
-    """The file itself if it has a file descriptor, otherwise a temporary copy."""
-    try:
-        file.flush()
-        file.fileno()
-    except (AttributeError, OSError, io.UnsupportedOperation):
-        with tempfile.TemporaryFile() as copy:
-            file.seek(0)
-            shutil.copyfileobj(file, copy)
-            copy.flush()
-            yield copy
-    else:
-        yield file
 
 
 @contextmanager
@@ -97,44 +77,49 @@ def _child(file: BinaryIO, memory_bytes: int, seconds: float, choice: str) -> It
 
 
 @contextmanager
-def _killed_after(stop: threading.Event, process: subprocess.Popen[bytes]) -> Iterator[None]:
-    """Kill the child when `stop` is set. This ends its output, so a thread that waits for a message goes on."""
+def _line_reader(
+    process: subprocess.Popen[bytes], seconds: float, stop: threading.Event
+) -> Iterator[Callable[[], bytes]]:
+    """A function that waits for the next line of the child.
+
+    The child is killed when `stop` is set, or when it was waited for too long. This ends its output, so the wait ends too.
+    """
+    pipe = process.stdout
+    assert pipe is not None  # noqa: S101 - it was asked for
     finished = threading.Event()
+    waited = began = 0.0
 
     def watch() -> None:
+        # A poll, because Windows cannot wait for a pipe with a timeout.
         while not finished.wait(STOP_INTERVAL_SECONDS):
-            if stop.is_set():
+            if stop.is_set() or waited + (began and time.monotonic() - began) > seconds:
                 process.kill()
                 return
+
+    def read_line() -> bytes:
+        nonlocal waited, began
+        began = time.monotonic()
+        line = pipe.readline(LINE_MAX_BYTES)
+        waited, began = waited + time.monotonic() - began, 0.0
+        return line
 
     watcher = threading.Thread(target=watch, daemon=True)
     watcher.start()
     try:
-        yield
+        yield read_line
     finally:
         finished.set()
         watcher.join()
 
 
 def _messages(
-    process: subprocess.Popen[bytes], seconds: float, output_bytes: int | None, stop: threading.Event
+    process: subprocess.Popen[bytes], read_line: Callable[[], bytes], output_bytes: int | None, stop: threading.Event
 ) -> Iterator[Any]:
     """The child's messages between "ready" and "end". Its error is raised here."""
-    pipe = process.stdout
-    assert pipe is not None  # noqa: S101 - it was asked for
-    left = seconds
     total = 0
     ready = False
     while True:
-        # A timer instead of a poll, because Windows cannot wait for a pipe with a timeout.
-        timer = threading.Timer(left, process.kill)
-        before = time.monotonic()
-        timer.start()
-        try:
-            line = pipe.readline(LINE_MAX_BYTES)
-        finally:
-            timer.cancel()
-        left = max(0.0, left - (time.monotonic() - before))
+        line = read_line()
         total += len(line)
         if stop.is_set():
             raise Stopped

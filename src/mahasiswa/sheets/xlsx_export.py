@@ -10,6 +10,7 @@ from typing import IO, BinaryIO
 
 from mahasiswa import wording
 from mahasiswa.record import Mahasiswa
+from mahasiswa.sheets.columns import TITLES
 from mahasiswa.sheets.errors import NotCarried
 from mahasiswa.wording import HEADER, column_letter
 
@@ -157,7 +158,7 @@ def _write_workbook(
 </sheetView></sheetViews>
 <cols>{columns}</cols>
 <sheetData>
-{_HEADER_ROW.format(1, *HEADER)}""".encode()
+{_HEADER_ROW.format(1, *TITLES)}""".encode()
     # Without ignoredErrors Excel marks each NIM with a green corner, because it is a number stored as text.
     after_rows = f"""</sheetData>
 <autoFilter ref="A1:{_LETTERS[-1]}{last_row}"/>

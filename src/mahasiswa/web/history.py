@@ -6,13 +6,13 @@ from typing import Any
 
 from starlette.responses import Response
 
+from mahasiswa.digits import whole_number
 from mahasiswa.store import Store
 from mahasiswa.store.errors import NotInHistory, Unavailable, Uncertain, UndoConflict
 from mahasiswa.store.history import HistoryPage
 from mahasiswa.web.failures import problem_of_failed_write
 from mahasiswa.web.forms import read_form
 from mahasiswa.web.history_view import HistoryView
-from mahasiswa.web.numbers import whole_number
 from mahasiswa.web.pages import Pages
 from mahasiswa.web.request import Request
 from mahasiswa.web.responses import rendered_in_thread

@@ -7,9 +7,9 @@ from urllib.parse import parse_qsl, urlencode
 
 from starlette.datastructures import QueryParams
 
+from mahasiswa.digits import NUMBER_MAX_DIGITS, whole_number
 from mahasiswa.record import Field, Mahasiswa
 from mahasiswa.store import Query
-from mahasiswa.web.numbers import NUMBER_MAX_DIGITS, whole_number
 
 PARAMETERS = ("cari", "di", "urut", "arah", "halaman", "per")
 

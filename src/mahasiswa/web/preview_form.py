@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import repeat
 
 from mahasiswa import sheets, wording
-from mahasiswa.web.numbers import whole_number
+from mahasiswa.digits import whole_number
 from mahasiswa.web.preview_view import Alert
 
 FIELDS = (

@@ -6,12 +6,12 @@ from functools import partial
 from starlette.responses import Response
 
 from mahasiswa import sheets, wording
+from mahasiswa.digits import whole_number
 from mahasiswa.record import Write
 from mahasiswa.store import Query, Store
 from mahasiswa.store.errors import Changed, Refused, Unavailable, Uncertain
 from mahasiswa.web.failures import problem_of_failed_write
 from mahasiswa.web.forms import read_large_form
-from mahasiswa.web.numbers import whole_number
 from mahasiswa.web.pages import Pages
 from mahasiswa.web.preview_form import FIELDS, numbers, read_sent
 from mahasiswa.web.preview_view import Alert, PreviewView
