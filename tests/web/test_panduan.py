@@ -42,8 +42,8 @@ NIM;Nama;Alamat
 
 # The elements of a page that a person clicks, or reads as one piece.
 LABELS = """
-() => [...document.querySelectorAll("a, button, h1, h2, label, legend, th, dt, summary, [placeholder]")]
-  .filter(element => element.checkVisibility())
+() => [...document.querySelectorAll("a, button, h1, h2, label, legend, option, th, dt, summary, [placeholder]")]
+  .filter(element => element.checkVisibility() || element.parentElement.checkVisibility())
   .map(element => element.placeholder || element.textContent)
 """
 # The pictures would change every day, and with every version, if they showed the real ones.
@@ -204,13 +204,26 @@ def export(reader: Reader, _folder: Path) -> None:
 
 
 def find(reader: Reader, _folder: Path) -> None:
-    """Search by two words, by a name without its apostrophe and by a misspelt name; then sort the list."""
+    """Search by two words, by a name without its apostrophe, by misspelt names, and by a NIM; then sort the list."""
     reader.fill_the_list()
-    for text, found in (("siti bantul", ["2300018006"]), ("nuraini", ["2300018003"]), ("nugroha", [])):
+    reader.site.add("2300017001", "Agus Wibbowo", "Jalan Solo")
+    searches = [
+        ("siti bantul", ["2300018006"]),
+        ("nuraini", ["2300018003"]),
+        ("wibowo", ["2300018004"]),
+        ("nugroha", []),
+        ("jln solo", ["2300017001", "2300018007"]),
+    ]
+    for text, found in searches:
         reader.page.get_by_role("searchbox").fill(text)
         reader.click("Cari")
         assert [nim for nim, _, _ in reader.window.cells()] == found
     reader.click("Hapus pencarian")
+    reader.page.get_by_role("searchbox").fill("23000170")
+    reader.page.get_by_label("Cari di").select_option("NIM berawalan")
+    reader.click("Cari")
+    assert [nim for nim, _, _ in reader.window.cells()] == ["2300017001"]
+    reader.site.delete("2300017001")
     reader.open("/")
     reader.click("Urutkan dan tampilkan per halaman")
     for first in ("2300018004", "2300018006"):
@@ -260,10 +273,20 @@ def delete_many(reader: Reader, _folder: Path) -> None:
     reader.click("Lihat pratinjau")
     reader.click("Hapus 2 mahasiswa")
     expect(reader.window.rows).to_have_count(len(STUDENTS) - 2)
+    reader.open("/?cari=klaten")
+    reader.click("Hapus hasil pencarian")
+    reader.open("/?halaman=1")
+    reader.page.get_by_role("checkbox").first.check()
+    reader.click("Hapus yang dipilih")
+    reader.open("/?halaman=1")
+    reader.click("Rekap NIM")
+    reader.click("Hapus", row="23 ", first=True)
+    reader.click("Hapus 6 mahasiswa")
+    expect(reader.window.rows).to_have_count(0)
 
 
 def print_the_list(reader: Reader, folder: Path) -> None:
-    """Show all hits of a search on one page, and print it."""
+    """Show all hits of a search on one page, and print it; then print a class list."""
     reader.fill_the_list()
     for student in students(150):
         if "Sleman" in student[2]:
@@ -272,6 +295,25 @@ def print_the_list(reader: Reader, folder: Path) -> None:
     reader.click("Cetak semua")
     assert len(reader.window.cells()) > 10
     reader.take_picture_of_paper("cetak.png", folder)
+    reader.click("Siapkan cetakan")
+    reader.page.get_by_label("Judul").fill("Daftar Hadir Kelas A")
+    reader.page.get_by_label("Kolom kosong").fill("8")
+    reader.page.get_by_label("Tanpa alamat").check()
+    reader.click("Tampilkan")
+    reader.take_picture_of_paper("hadir.png", folder)
+
+
+def check(reader: Reader, _folder: Path) -> None:
+    """Look at records that may be wrong, and tidy their spaces."""
+    reader.fill_the_list()
+    reader.site.add("23O0018001", "Siti Aminah", STUDENTS[0][2])
+    reader.site.add("2300018011", "Joko  Prasetyo ", "Jl. Kusumanegara No. 2, Yogyakarta")
+    reader.open("/?halaman=1")
+    reader.click("Periksa daftar")
+    reader.take_picture("periksa.png", 640)
+    reader.click("Rapikan semua")
+    reader.open("/")
+    expect(reader.page.get_by_role("row", name="Joko Prasetyo Jl.")).to_have_count(1)
 
 
 def read_messages(reader: Reader, _folder: Path) -> None:
@@ -312,6 +354,7 @@ SECTIONS: dict[str, Callable[[Reader, Path], None]] = {
     "Membatalkan perubahan": undo,
     "Menghapus banyak data": delete_many,
     "Mencetak": print_the_list,
+    "Memeriksa daftar": check,
     "Jika muncul pesan": read_messages,
 }
 
