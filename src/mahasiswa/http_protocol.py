@@ -94,8 +94,8 @@ class HttpProtocol(HttpToolsProtocol):
     def pause_writing(self) -> None:
         super().pause_writing()
         self.pace = self.pace or Pace(WRITE_TIMEOUT_SECONDS)
-        if SHARED in self.extensions:
-            self.middleware.limits.shared_answers.hold(self.extensions[SHARED], self.transport.abort)
+        if page := self.extensions.get(SHARED):
+            self.middleware.limits.shared_answers.hold(page, len(page), self.transport.abort)
 
     def resume_writing(self) -> None:
         super().resume_writing()
@@ -231,7 +231,7 @@ class HttpProtocol(HttpToolsProtocol):
         if self.list_page is None:
             super().on_headers_complete()
             self.cycle.transport = self  # type: ignore[assignment] # its methods write(), close() and is_closing()
-            self.extensions = self.scope["extensions"] = {"mahasiswa.sent": cast("Any", self.flow.drain)}
+            self.extensions = self.scope["extensions"] = {"mahasiswa.connection": cast("Any", self)}
             # A response before the end of the body, or to a chunked request, is the last one of its connection.
             self.persists = self.cycle.keep_alive and self.body_left < math.inf
             self.cycle.keep_alive = False

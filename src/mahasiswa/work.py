@@ -6,7 +6,7 @@ only place with these limits; docs/reference.md shows it.
 
 import asyncio
 import logging
-import time
+import math
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager, suppress
@@ -191,94 +191,47 @@ class Budget:
         return Busy(f"{self._name}: {self.in_memory >> 20} MB{uploads}")
 
 
-class CutOff(Exception):
-    """The client was the slowest reader of a file when there were too many files."""
+class _Held(NamedTuple):
+    answer: object
+    size: int
+    speed: Callable[[], float]
+    clients: set[Callable[[], None]]
 
 
-class _Reader:
-    """A client that is being sent a file of `size` bytes."""
+class HeldAnswers:
+    """Counts answers that clients have not taken yet: files, or versions of the list page, which clients share.
 
-    def __init__(self, size: int) -> None:
-        self.size = size
-        self.began = time.monotonic()
-        self.taken = 0
-        self.connection = asyncio.timeout(None)
-
-    def bytes_per_second(self) -> float:
-        # A client that has just begun counts as fast, so a new slow reader cannot displace it.
-        return (self.taken + (1 << 20)) / (time.monotonic() - self.began + 1)
-
-
-class SentFiles:
-    """Counts the temporary files that are being sent. If there are too many, the slowest reader is cut off."""
-
-    def __init__(self) -> None:
-        self._readers: list[_Reader] = []
-
-    @asynccontextmanager
-    async def sending(self, size: int) -> AsyncIterator[Callable[[int], None]]:
-        """Count a file of `size` bytes until the end of the block. Yield the function that counts the taken bytes.
-
-        Raises CutOff within the block if this client is the slowest one and another file needs the room.
-        """
-        self._make_room(size)
-        reader = _Reader(size)
-        self._readers.append(reader)
-
-        def taken(count: int) -> None:
-            reader.taken += count
-
-        try:
-            async with reader.connection:
-                yield taken
-        except TimeoutError:
-            raise CutOff("it was the slowest of the files that were being sent") from None
-        finally:
-            if reader in self._readers:
-                self._readers.remove(reader)
-
-    def _make_room(self, size: int) -> None:
-        while self._readers and (
-            len(self._readers) >= SENT_FILES_MAX
-            or sum(reader.size for reader in self._readers) + size > SENT_FILES_MAX_BYTES
-        ):
-            slowest = min(self._readers, key=_Reader.bytes_per_second)
-            self._readers.remove(slowest)
-            slowest.connection.reschedule(0)
-
-
-class SharedAnswers:
-    """Counts each answer that several clients share once, while a client has not taken it.
-
-    After each change the list page is another one, so slow clients can hold many. If they are too many, the clients of
-    the oldest one are cut off.
+    After each change the list page is another one, so slow clients can hold many versions. If there are too many
+    answers, the clients of the slowest one are cut off; of equally slow ones, those of the oldest.
     """
 
-    def __init__(self) -> None:
-        self._held: dict[int, tuple[bytes, set[Callable[[], None]]]] = {}
-        """Each body, and how to cut off its clients, by the identity of the body. The oldest body comes first.
+    def __init__(self, name: str, max_bytes: int, max_answers: float = math.inf) -> None:
+        self._name = name
+        self._max_bytes = max_bytes
+        self._max_answers = max_answers
+        self._held: dict[int, _Held] = {}
+        """Each answer, and how to cut off its clients, by its identity, because equal pages take memory twice."""
 
-        Equal bodies count each: a list that changes to and fro is rendered each time.
-        """
+    def hold(
+        self, answer: object, size: int, cut_off: Callable[[], None], speed: Callable[[], float] = lambda: 0.0
+    ) -> None:
+        """Count an answer of `size` bytes until this client releases it. `speed` is in bytes per second."""
+        self._held.setdefault(id(answer), _Held(answer, size, speed, set())).clients.add(cut_off)
+        while len(self._held) > 1 and (
+            len(self._held) > self._max_answers or sum(held.size for held in self._held.values()) > self._max_bytes
+        ):
+            slowest = min(self._held.values(), key=lambda held: held.speed())
+            del self._held[id(slowest.answer)]
+            log.warning("an answer was cut off: slow clients hold too many %s", self._name)
+            for cut_off_slowest in slowest.clients:
+                cut_off_slowest()
 
-    def hold(self, body: bytes, cut_off: Callable[[], None]) -> None:
-        """Count the body until this client releases it."""
-        self._held.setdefault(id(body), (body, set()))[1].add(cut_off)
-        while len(self._held) > 1 and sum(len(held) for held, _ in self._held.values()) > SHARED_ANSWERS_MAX_BYTES:
-            _, clients = self._held.pop(next(iter(self._held)))
-            log.warning(
-                "an answer was cut off: slow clients hold too many versions of the list; the oldest one had %d",
-                len(clients),
-            )
-            for cut_off_oldest in clients:
-                cut_off_oldest()
-
-    def release(self, body: bytes | None, cut_off: Callable[[], None]) -> None:
-        """Forget that this client holds the body, if it does."""
-        _, clients = self._held.get(id(body), (b"", set()))
-        clients.discard(cut_off)
-        if not clients:
-            self._held.pop(id(body), None)
+    def release(self, answer: object, cut_off: Callable[[], None]) -> None:
+        """Forget that this client holds the answer, if it does."""
+        if held := self._held.get(id(answer)):
+            held.clients.discard(cut_off)
+            if not held.clients:
+                del self._held[id(answer)]
 
 
 class Limits:
@@ -288,5 +241,5 @@ class Limits:
         self.slots = Slots()
         self.bodies = Budget("request bodies", BODIES_MAX_BYTES, FORMS_RESERVED_BYTES)
         self.answers = Budget("answers", ANSWERS_MAX_BYTES, SMALL_ANSWERS_RESERVED_BYTES)
-        self.shared_answers = SharedAnswers()
-        self.files = SentFiles()
+        self.shared_answers = HeldAnswers("versions of the list", SHARED_ANSWERS_MAX_BYTES)
+        self.files = HeldAnswers("files", SENT_FILES_MAX_BYTES, SENT_FILES_MAX)

@@ -21,7 +21,7 @@ from mahasiswa.web.request_log import log_request
 from mahasiswa.web.responses import compressed
 from mahasiswa.web.user_header import UserHeader
 from mahasiswa.wording import ProblemName
-from mahasiswa.work import Busy, CutOff, Limits
+from mahasiswa.work import Busy, Limits
 
 CLIENT_DISCONNECTED = 499
 """The status in the log of a request whose client disconnected before its answer, as nginx writes it."""
@@ -77,7 +77,7 @@ class Middleware:
                     await request.sent()
         except ClientDisconnect:
             status = CLIENT_DISCONNECTED
-        except (Busy, CutOff) as reason:  # in the middle of a response; uvicorn closes the connection
+        except Busy as reason:  # in the middle of a response; uvicorn closes the connection
             status = CLIENT_DISCONNECTED
             log.warning("an answer was cut off: %s", reason)
         except Exception:  # in the middle of a response, which is cut off

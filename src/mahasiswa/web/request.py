@@ -81,8 +81,14 @@ class Request(StarletteRequest):
 
     async def sent(self) -> None:
         """Return when the client has taken all that was written, or when the connection is lost."""
-        if sent := self.scope.get("extensions", {}).get("mahasiswa.sent"):
-            await sent()
+        if connection := self.scope.get("extensions", {}).get(
+            "mahasiswa.connection"
+        ):  # absent if a test calls the application
+            await connection.flow.drain()
+
+    def cut_off(self) -> None:
+        """Close the connection at once, because others need the room of its answer."""
+        self.scope["extensions"]["mahasiswa.connection"].transport.abort()
 
     async def _disconnected(self) -> None:
         while (await self.receive())["type"] != "http.disconnect":

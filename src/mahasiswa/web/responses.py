@@ -4,6 +4,7 @@ import asyncio
 import os
 import re
 import tempfile
+import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import BinaryIO, cast
@@ -49,7 +50,7 @@ def unsent_file() -> Iterator[BinaryIO]:
 
 
 class Stream(StreamingResponse):
-    """An answer whose body is made while it is sent. It raises Busy, CutOff and ClientDisconnect.
+    """An answer whose body is made while it is sent. It raises Busy and ClientDisconnect.
 
     A chunk counts in the budget of answers until the client has taken it.
     """
@@ -59,8 +60,8 @@ class Stream(StreamingResponse):
     ) -> None:
         super().__init__(chunks, headers=headers, media_type=media_type)
         self._request = request
-        self.taken: Callable[[int], None] = lambda _: None
-        """Notices that the client has taken so many bytes."""
+        self.taken = 0
+        """Bytes that the client has taken."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002 - the request has both
         await self._request.while_connected(self.stream_response(send))
@@ -75,7 +76,7 @@ class Stream(StreamingResponse):
                     piece = chunk[at : at + PIECE_BYTES]
                     await send({"type": "http.response.body", "body": piece, "more_body": True})
                     await self._request.sent()
-                    self.taken(len(piece))
+                    self.taken += len(piece)
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
@@ -97,10 +98,14 @@ class FileStream(Stream):
 
     async def stream_response(self, send: Send) -> None:
         """Send the file. Count it among those that are being sent."""
+        began, held, cut_off = time.monotonic(), self._request.limits.files, self._request.cut_off
         with self._file:
-            async with self._request.limits.files.sending(self.size) as taken:
-                self.taken = taken
+            # A client that has just begun counts as fast, so a new slow reader cannot displace it.
+            held.hold(self, self.size, cut_off, lambda: (self.taken + (1 << 20)) / (time.monotonic() - began + 1))
+            try:
                 await super().stream_response(send)
+            finally:
+                held.release(self, cut_off)
 
     async def _chunks(self, before: bytes, after: bytes) -> AsyncIterator[bytes]:
         self._file.seek(0)
