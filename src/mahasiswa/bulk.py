@@ -64,7 +64,8 @@ def import_file(url: DatabaseURL, file: Path, *, update: bool, dry_run: bool) ->
         merged = merge(url, rows, update=update, dry_run=dry_run)
     if merged.incomplete:
         raise Failure(_lines(file, ((row, wording.NEW_NEEDS_ONE) for row in merged.incomplete)))
-    return merged, [*_lines(file, skipped), *_lines(file, cleaner.suspects().items())]
+    remarks = [f"{file}: {remark}" for remark in table.remarks]
+    return merged, [*remarks, *_lines(file, skipped), *_lines(file, cleaner.suspects().items())]
 
 
 def export_file(url: DatabaseURL, file: Path) -> int:

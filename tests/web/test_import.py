@@ -17,7 +17,6 @@ from spreadsheets import (
     Database,
     Importer,
     Record,
-    by_openpyxl,
     by_xlsxwriter,
     csv,
 )
@@ -117,24 +116,6 @@ def test_columns_are_found_by_the_names_that_people_use(importer: Importer, line
     """In any order, among others, and below a title. Of several possible columns the best name wins."""
     importer.save(importer.upload(csv(*(line.split("|") for line in lines.split("/")))))
     assert importer.records() == [tuple(record.split("|"))]
-
-
-@pytest.mark.parametrize(
-    ("table", "words"),
-    [
-        ([("Nama", "Alamat"), ("Ani", "Solo")], "Kolom NIM tidak ditemukan."),
-        ([("NIM", "Telepon"), ("1", "0812")], "Kolom Nama dan Alamat tidak ditemukan."),
-        ([("NIM", "Nama", "Alamat", "NIM"), ("1", "A", "B", "2")], "Kolom NIM ada dua (kolom A dan D)."),
-        ([("2301", "Ani", "Solo", "0812")], "Judul kolom tidak ditemukan."),
-        ([("0123", "Ani")], "Judul kolom tidak ditemukan."),
-        ([("NIM", *"x" * 26, "NIM", "Nama"), ("1",)], "Kolom NIM ada dua (kolom A dan AB)"),
-    ],
-)
-def test_an_import_without_clear_columns_is_refused(importer: Importer, table: list[Sequence[str]], words: str) -> None:
-    """The page names the missing or ambiguous column, and the remedy."""
-    for data, name in ((csv(*table), "a.csv"), (by_openpyxl(*table), "a.xlsx")):
-        assert importer.refused(importer.send(data, name)).startswith(words)
-    assert importer.records() == []
 
 
 # ---- the form and the template

@@ -343,30 +343,6 @@ def test_a_large_file_is_asked_for_again_with_the_reason(importer: Importer) -> 
     assert importer.records()[0] == ("0", "Budi", "Solo")
 
 
-def test_titles_totals_and_signatures_are_set_aside(importer: Importer) -> None:
-    """They are neither called wrong nor taken for students. The rows of students around them are read."""
-    data = csv(
-        ("DAFTAR MAHASISWA", "", "", ""),
-        ("No", *HEADER),
-        ("", "KELAS A 1", "", ""),
-        ("1", "01", "Ani", "Solo"),
-        ("No", *HEADER),
-        ("2", "02", "Budi", "Bantul"),
-        ("", "", "Total", "2"),
-        ("", "Jumlah: 2", "", ""),
-        ("", "", "", "Sleman, 12 Juli 2025"),
-        ("", "Mengetahui,", "", "Wali Kelas"),
-        ("", "Kepala Sekolah", "", ""),
-        ("", "Drs. Agus", "", "Siti, S.Pd."),
-        ("", "NIP. 19650101 199003 1 002", "", "NIP. 1970"),
-    )
-    preview = importer.upload(data)
-    assert preview.counts == {"Baru": 2, "Dilewati": 9}
-    assert [row.nim for row in preview.new] == ["01", "02"]
-    assert (preview.wrong, preview.noticed) == ([], [])
-    assert [text.split(": T")[0] for text in preview.skipped] == ["Baris 3, 9", "Baris 5", "Baris 7–8", "Baris 10–13"]
-
-
 def test_messages_that_repeat_are_shown_once(importer: Importer) -> None:
     rows = [("" if n in {4, 9} or 12 <= n <= 30 else str(n), f"Nama {n}", "Solo") for n in range(2, 40)]
     (wrong,) = importer.upload(csv(HEADER, *rows)).wrong

@@ -129,6 +129,10 @@ FILES = {
     "numbers without brackets below the titles": File("xlsx numbers", [HEADER, "1|2|3", *ROWS], "ABC", 2, 1, skipped=1),
     "no address": File("csv ;", ["NIM|Nama|Kelas", SAME, DEWI], "AB-", repair=1, says="Kolom Alamat"),
     "no NIM": File("csv ;", ["Kode|Nama|Alamat", *ROWS], "ABC", says="Kolom NIM tidak ditemukan"),
+    "a NIM and nothing else": File("xlsx", ["NIM|Telepon", "2301|0812"], "A--", says="Kolom Nama dan Alamat tidak"),
+    "the title NIM far to the right again": File(
+        "xlsx", ["NIM|" + "x|" * 26 + "NIM|Nama", "2301" + "|" * 28], "AAC-", says="Kolom NIM ada dua (kolom A dan AB)"
+    ),
     "two columns with one title": File("csv ;", ["NIM|Nama|Alamat|NIM", *ROWS], "ABC", says="ada dua (kolom A dan D)"),
     # ---- no titles
     "pasted with numbers before the NIM": File(
@@ -206,6 +210,13 @@ FILES = {
     ),
     "a name and an address missing": File(
         "csv ;", [HEADER, "22000186203||", "22000186204|Elsa|Depok"], "ABC", 1, repair=1, says="Nama dan alamat kosong"
+    ),
+    "a title and a total on each page": File(
+        "csv ;",
+        ["No|" + HEADER, "|KELAS A 1||", "1|" + DEWI, "No|" + HEADER, "2|" + SAME, "||Total|2", "|Jumlah: 2||"],
+        "BCD",
+        1,
+        skipped=4,
     ),
     "titles only": File("csv ;", [HEADER], "ABC", says="belum ada data"),
     # ---- files that are no lists

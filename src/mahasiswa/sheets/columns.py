@@ -119,7 +119,7 @@ def select_columns(
         return Selection(first_sheet, iter(()))
     if not top:
         raise SheetError(wording.EMPTY)
-    first, header = _find_header(top, nim_only=nim_only)
+    first, header = find_header(top, nim_only=nim_only)
     clue = header or next(filter(_is_clue, top), None)
     if header is None and chosen is not None and clue:
         first = top.index(clue) + 1
@@ -144,8 +144,11 @@ def select_columns(
     return Selection(Columns(of_fields, titles), _selected(chain(numbered[first:], rows), of_fields), remarks)
 
 
-def _find_header(top: Sequence[Sequence[Cell]], *, nim_only: bool) -> tuple[int, Sequence[Cell] | None]:
-    """The index of the first row below the header, and the titles, which may stand in two rows; (0, None) without one."""
+def find_header(top: Sequence[Sequence[Cell]], *, nim_only: bool) -> tuple[int, Sequence[Cell] | None]:
+    """The index of the first row below the header, and the titles, which may stand in two rows; (0, None) without one.
+
+    `top` are the first rows of a sheet that are not blank.
+    """
     pairs = [_joined(upper, lower) for upper, lower in pairwise(top)]
     for index, row in enumerate(top):
         if is_header(row, nim_only=nim_only):

@@ -21,6 +21,7 @@ import sys
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
+from itertools import islice
 from typing import BinaryIO, TypeAlias
 
 from python_calamine import (
@@ -35,7 +36,7 @@ from python_calamine import (
 from mahasiswa import wording
 from mahasiswa.sheets.cell_marks import Mark, Marks, cell_marks
 from mahasiswa.sheets.cells import CELL_MAX_CHARACTERS, FIRST_INEXACT, BadCell, Cell, RawRow, is_blank
-from mahasiswa.sheets.columns import HEADER_WITHIN_ROWS, is_header
+from mahasiswa.sheets.columns import HEADER_WITHIN_ROWS, find_header
 from mahasiswa.sheets.errors import SheetError, TooBig
 from mahasiswa.sheets.file_kind import is_compound, is_html, is_zip, looks_like_workbook
 from mahasiswa.sheets.html_table import html_rows
@@ -152,10 +153,8 @@ def _choose_sheet(names: Sequence[str], sheet_of: Callable[[str], CalamineSheet]
             sheet = sheet_of(name)
             if not sheet.height:
                 continue
-            if any(
-                is_header(row, nim_only=nim_only)
-                for row, _ in zip(sheet.iter_rows(), range(HEADER_WITHIN_ROWS), strict=False)
-            ):
+            top = [list(map(_cell, row)) for row in islice(sheet.iter_rows(), HEADER_WITHIN_ROWS)]
+            if find_header(top, nim_only=nim_only)[1]:
                 return name
             first = first or name
     except CalamineError as error:
