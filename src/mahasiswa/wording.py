@@ -187,7 +187,6 @@ TEMPLATE_HINTS = (
 
 # ---- the forms of a record, and its deletion
 
-ADD_HEADING, EDIT_HEADING, NIM_HEADING = "Tambah Data Mahasiswa", "Edit Data Mahasiswa", "Ganti NIM"
 CONFIRM_DELETION = "Apakah Anda yakin ingin menghapus data ini?"
 """Specification 4.1.5."""
 EDIT, DELETE, TICK = "Edit", "Delete", "Pilih"

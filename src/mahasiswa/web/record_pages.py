@@ -2,11 +2,12 @@
 
 from collections.abc import Mapping
 from functools import cached_property
+from types import MappingProxyType
+from typing import NamedTuple
 from urllib.parse import quote
 
 from starlette.responses import Response
 
-from mahasiswa import wording
 from mahasiswa.record import Mahasiswa, digest
 from mahasiswa.store.errors import EditConflict
 from mahasiswa.store.history import Batch, Entry
@@ -16,6 +17,18 @@ from mahasiswa.web.page_renderer import PageRenderer
 from mahasiswa.wording import PROBLEMS, ProblemName
 
 Values = Mapping[str, str | None]
+"""The texts of a form by field; None for a field that was not sent."""
+
+
+class Reply(NamedTuple):
+    """What a form says: by field the reason of a refusal, a problem of the whole form, and the record that has the nim."""
+
+    wrong: Mapping[str, str] = MappingProxyType({})
+    problem: ProblemName | None = None
+    stored: Mahasiswa | None = None
+
+
+NO_REPLY = Reply()
 
 
 class RecordPages(PageRenderer):
@@ -29,72 +42,37 @@ class RecordPages(PageRenderer):
     def add_form(
         self,
         values: Values,
-        wrong: Mapping[str, str] | None = None,
-        problem: ProblemName | None = None,
-        stored: Mahasiswa | None = None,
+        reply: Reply = NO_REPLY,
         *,
         again: bool = False,
         latest: Entry | Batch | None = None,
     ) -> Response:
-        """The form of specification 4.2, with the texts that were typed and, by field, the reason of a refusal.
+        """The form of specification 4.2. If `again` is true, Enter saves and leads to another empty form.
 
-        `stored` is the record that was saved before, or the one that has the typed nim. If `again` is true, Enter saves
-        and leads to another empty form. `latest` is the latest change, because the record before may have a twin.
+        Then `reply` may have the record that was saved before, and `latest` the latest change, because it may have a twin.
         """
-        if wrong and stored == tuple(values.values()):  # a second click on the button repeats an addition
-            return self.page("stored.html", 409, nim=stored.nim, again=again)
-        action = self.path("/mahasiswa/add") + self.list_query
-        twin = self.twin(latest, self.list_query)
-        return self._form(wording.ADD_HEADING, action, values, wrong, problem, stored=stored, again=again, twin=twin)
+        if reply.wrong and reply.stored == tuple(values.values()):  # a second click on the button repeats an addition
+            return self.page("stored.html", 409, nim=values["nim"], again=again)
+        return self._form("add", values, reply, again=again, twin=self.twin(latest, self.list_query))
 
     def edit_form(self, record: Mahasiswa) -> Response:
         """The form of specification 4.3. Its button carries the digest of the record that it shows."""
         return self.edit_again(record.nim, digest(record), record._asdict())
 
-    def edit_again(
-        self,
-        nim: str,
-        versi: str | None,
-        values: Values,
-        wrong: Mapping[str, str] | None = None,
-        problem: ProblemName | None = None,
-    ) -> Response:
-        """The edit form with the texts that were typed and, by field, the reason of a refusal."""
-        action = self.edit_path(nim) + self.list_query
-        return self._form(
-            wording.EDIT_HEADING, action, {**values, "nim": nim}, wrong, problem, kind="edit", versi=versi
-        )
+    def edit_again(self, nim: str, versi: str | None, values: Values, reply: Reply = NO_REPLY) -> Response:
+        """The edit form with the texts that were typed."""
+        return self._form("edit", {**values, "nim": nim}, reply, versi=versi)
 
     def changed(self, conflict: EditConflict) -> Response:
         """The edit form if someone else changed the same field, or deleted the record: what was typed, and the choice."""
-        current, edited = conflict.current, conflict.edited
-        if current is None:
-            action = self.path("/mahasiswa/add") + self.list_query
-            return self._form(wording.EDIT_HEADING, action, edited._asdict(), problem="deleted", kind="deleted")
-        action = self.edit_path(current.nim) + self.list_query
-        return self._form(
-            wording.EDIT_HEADING,
-            action,
-            edited._asdict(),
-            problem="changed",
-            kind="edit",
-            versi=digest(current),
-            conflict=conflict,
-            focus="nama" if edited.nama != current.nama else "alamat",
-        )
+        typed = conflict.edited._asdict()
+        if conflict.current is None:
+            return self._form("deleted", typed, Reply(problem="deleted"))
+        return self._form("edit", typed, Reply(problem="changed"), versi=digest(conflict.current), conflict=conflict)
 
-    def nim_form(
-        self,
-        record: Mahasiswa,
-        values: Values,
-        wrong: Mapping[str, str] | None = None,
-        problem: ProblemName | None = None,
-        stored: Mahasiswa | None = None,
-    ) -> Response:
-        """The form that gives a record another nim. `stored` is the record that has the typed nim already."""
-        action = self.nim_path(record.nim) + self.list_query
-        values = {**record._asdict(), **values}
-        return self._form(wording.NIM_HEADING, action, values, wrong, problem, kind="nim", stored=stored, record=record)
+    def nim_form(self, record: Mahasiswa, values: Values, reply: Reply = NO_REPLY) -> Response:
+        """The form that gives a record another nim."""
+        return self._form("nim", {**record._asdict(), **values}, reply, record=record)
 
     def saved(self, nim: str) -> Response:
         """302 to the list, or to the row of the record on the page of the list from which it was opened."""
@@ -105,23 +83,11 @@ class RecordPages(PageRenderer):
         query = f"{self.list_query}&" if self.list_query else "?"
         return self.redirect_to(f"/mahasiswa/add{query}lagi=1&nim={quote(nim, safe='')}")
 
-    def _form(
-        self,
-        heading: str,
-        action: str,
-        values: Values,
-        wrong: Mapping[str, str] | None = None,
-        problem: ProblemName | None = None,
-        **context: object,
-    ) -> Response:
-        status, _, alert = PROBLEMS[problem] if problem else (200, "", "")
-        if wrong:
-            status = 409 if "duplicate" in wrong.values() else 400
-        kind = context.setdefault("kind", "add")
-        wrong_fields = [field for field in Mahasiswa._fields if field in (wrong or ())]
-        if wrong_fields or "focus" not in context:
-            context["focus"] = wrong_fields[0] if wrong_fields else "nim" if kind in ("add", "nim") else "nama"
-        absent = dict.fromkeys(("versi", "conflict", "stored", "record", "again", "twin"))
+    def _form(self, kind: str, values: Values, reply: Reply, **context: object) -> Response:
+        status, _, alert = PROBLEMS[reply.problem] if reply.problem else (200, "", "")
+        if reply.wrong:
+            status = 409 if "duplicate" in reply.wrong.values() else 400
+        absent = dict.fromkeys(("versi", "conflict", "record", "again", "twin"))
         values = {field: values.get(field) for field in Mahasiswa._fields}
-        context = absent | {"heading": heading, "action": action, "values": values, "alert": alert} | context
-        return self.page("form.html", status, None, wrong=wrong or {}, **context)
+        context = absent | reply._asdict() | context
+        return self.page("form.html", status, None, kind=kind, values=values, alert=alert, **context)

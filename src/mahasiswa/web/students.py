@@ -12,6 +12,7 @@ from mahasiswa.store.errors import Changed, EditConflict, Refused, Unavailable, 
 from mahasiswa.web.failures import problem_of_failed_write
 from mahasiswa.web.forms import Form, read_form
 from mahasiswa.web.pages import Pages
+from mahasiswa.web.record_pages import Reply
 from mahasiswa.web.request import Request
 from mahasiswa.work import RECORD, Busy
 
@@ -23,7 +24,7 @@ async def new(request: Request, store: Store, pages: Pages) -> Response:
         return await pages.empty_add_form.respond(request.scope, request.limits.slots)
     stored = await store.reader(RECORD).get(request.query_params.get("nim", "")) if again else None
     latest = (await store.reader(RECORD).snapshot(0)).last if stored else None
-    return pages.add_form({}, stored=stored, again=again, latest=latest)
+    return pages.add_form({}, Reply(stored=stored), again=again, latest=latest)
 
 
 async def edit(request: Request, store: Store, pages: Pages) -> Response:
@@ -109,17 +110,17 @@ async def _save(
     """
     values, wrong = form
     if wrong:
-        return show_form(values, wrong)
+        return show_form(values, Reply(wrong))
     try:
         await write(**values)
     except Refused as refused:
         if refused.reason == "missing":
-            return show_form(values, {field: "missing" for field, value in values.items() if value is None})
-        reason = {refused.field: refused.reason}
+            return show_form(values, Reply({field: "missing" for field, value in values.items() if value is None}))
+        reply = Reply({refused.field: refused.reason})
         if refused.reason == "duplicate":
             with suppress(Unavailable, Busy):  # then the form does not say whose nim it is
-                return show_form(values, reason, stored=await store.reader(RECORD).get(values["nim"] or ""))
-        return show_form(values, reason)
+                reply = reply._replace(stored=await store.reader(RECORD).get(values["nim"] or ""))
+        return show_form(values, reply)
     except (Unavailable, Uncertain, Busy) as error:
-        return show_form(values, problem=problem_of_failed_write(error))
+        return show_form(values, Reply(problem=problem_of_failed_write(error)))
     return None
