@@ -250,27 +250,23 @@ KINDS = {
 RESTORED = "Dikembalikan"
 """The label of an undo that restored a deleted record."""
 
-LATEST_LINES = {
-    **{kind: f"{{who}} {label.lower()}" for kind, label in KINDS.items()},
-    "nim": "NIM {who} diganti",
-    "undo": "perubahan {who} dibatalkan",
-}
-LATEST_UNDO_LINES = {
-    "add": "{who} dikembalikan",
-    "edit": "perubahan {who} dibatalkan",
-    "delete": "penambahan {who} dibatalkan",
-}
+LATEST_LINES = {"nim": "NIM {who} diganti", "undo": "perubahan {who} dibatalkan"}
+"""The lines of the kinds whose line is not the record and the label."""
+
+LATEST_UNDO_LINES = {"add": "{who} dikembalikan", "delete": "penambahan {who} dibatalkan"}
 """The line of an undo of one record, by its own change of the record."""
 
-UNDO = {"add": "Batalkan penambahan", "edit": "Batalkan perubahan", "delete": "Kembalikan data yang dihapus"}
-UNDO_BATCH = {
-    "import": "Batalkan impor ({rows} data)",
-    "delete": "Kembalikan {rows} data yang dihapus",
-    "undo": "Ulangi perubahan ({rows} data)",
+UNDO = {
+    "add": "Batalkan penambahan",
+    "edit": "Batalkan perubahan",
+    "delete": "Kembalikan data yang dihapus",
+    "import": "Batalkan impor",
     "nim": "Batalkan penggantian NIM",
-    "tidy": "Batalkan perapian ({rows} data)",
-    "restore": "Batalkan pemulihan ({rows} data)",
+    "tidy": "Batalkan perapian",
+    "undo": "Ulangi perubahan",
+    "restore": "Batalkan pemulihan",
 }
+UNDO_BATCH = "{name} ({rows} data)"
 
 # ---- bulk delete
 

@@ -26,19 +26,15 @@ class HistoryView(NamedTuple):
     def of(cls, parameters: QueryParams, batch: int | None) -> Self:
         """Read a URL's query. An invalid value is replaced by its default."""
         asked = View.of(parameters)
-        jenis = parameters.get("jenis")
+        jenis = cast("ItemKind | None", parameters.get("jenis"))
         try:
             tanggal = date.fromisoformat(parameters.get("tanggal", "")).isoformat()
         except ValueError:
             tanggal = ""
-        return cls(
-            View(Query(asked.query.cari), asked.halaman),
-            batch,
-            cast("ItemKind", jenis) if jenis in wording.KINDS else None,
-            tanggal
-            if "1970" < tanggal < "9999"
-            else "",  # in every time zone it begins and ends within datetime's years
-        )
+        if not "1970" < tanggal < "9999":  # a day must begin and end within the years of datetime, in every time zone
+            tanggal = ""
+        jenis = jenis if jenis in wording.KINDS else None
+        return cls(View(Query(asked.query.cari), asked.halaman), batch, jenis, tanggal)
 
     def days(self, timezone: tzinfo) -> Days | None:
         """The day of the filter in that time zone."""

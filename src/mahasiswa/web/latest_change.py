@@ -22,25 +22,25 @@ def verb(item: Entry | Batch) -> str:
 
 def undo_name(item: Entry | Batch) -> str:
     """The text of the button that takes a change back."""
-    if isinstance(item, Batch):
-        return wording.UNDO_BATCH[item.kind].format(rows=wording.number(item.rows))
-    return wording.UNDO[item.kind]
+    name = wording.UNDO[item.kind]
+    if isinstance(item, Entry) or item.kind == "nim":
+        return name
+    return wording.UNDO_BATCH.format(name=name, rows=wording.number(item.rows))
 
 
 def latest_change(item: Entry | Batch, when: Markup, history_url: str) -> Markup:
     """The line for a change. `when` is its moment as an element; without `history_url` the line has no link."""
-    line = wording.LATEST_LINES[item.kind]
+    done = wording.LATEST_LINES.get(item.kind) or f"{{who}} {verb(item).lower()}"
     if isinstance(item, Batch):
         entry, who = item.only, f"{wording.number(item.rows)} mahasiswa"
         if item.kind == "undo" and entry:
-            line = wording.LATEST_UNDO_LINES[entry.kind]
+            done = wording.LATEST_UNDO_LINES.get(entry.kind, done)
     else:
         entry, who = item, ""
     if entry and (record := entry.after or entry.before):
         who = f"{_isolated(record.nama, NAMA_MAX_CHARACTERS)} ({_isolated(record.nim, NIM_MAX_CHARACTERS)})"
     link = f' · <a href="{text(history_url)}">{wording.HISTORY}</a>' if history_url else ""
-    done = line.format(who=who)
-    line = f'<p class="latest" role="status">{wording.LATEST}: {done} {when}{link}</p>'
+    line = f'<p class="latest" role="status">{wording.LATEST}: {done.format(who=who)} {when}{link}</p>'
     return Markup(line)  # noqa: S704 - its texts are escaped
 
 
