@@ -49,12 +49,7 @@ def test_a_page_is_usable_while_the_cdn_hangs(open_window: OpenWindow, site: Sit
     site.add(*SITI)
     window = open_window("hangs")
     window.open("/")
-    painted = window.page.evaluate("""() => Promise.race([
-      new Promise(resolve => new PerformanceObserver(list => list.getEntriesByName("first-contentful-paint")
-        .forEach(entry => resolve(entry.startTime))).observe({type: "paint", buffered: true})),
-      new Promise(resolve => setTimeout(resolve, 5000, Infinity)),
-    ])""")
-    assert painted < 5000
+    window.page.wait_for_function("performance.getEntriesByName('first-contentful-paint').length")
     assert window.foreign == [BOOTSTRAP]
     assert window.page.evaluate("document.readyState") == "loading"
     expect(window.page.get_by_role("button", name="Delete")).to_be_in_viewport(ratio=1)
