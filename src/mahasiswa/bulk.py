@@ -18,7 +18,7 @@ from mahasiswa.record import Incoming, Mahasiswa
 from mahasiswa.settings import DatabaseURL
 from mahasiswa.store import Query, Reader, migrate, open_store
 from mahasiswa.store.engines import Merged, forget, merge
-from mahasiswa.store.errors import Refused, StoreError, Unusable
+from mahasiswa.store.errors import Refused, Unusable
 from mahasiswa.store.history import UNDOABLE_ROWS_MAX, Entry
 from mahasiswa.store.threads import in_thread
 from mahasiswa.work import EXPORT, Slots
@@ -89,7 +89,7 @@ def export_file(url: DatabaseURL, file: Path) -> int:
 def copy_records(source: DatabaseURL, target: DatabaseURL) -> int:
     """Copy every record of one database to another, empty one, all or none. Return their number.
 
-    Raise Failure or Interrupted. Nothing is written then.
+    Raise StoreError or Interrupted. Nothing is written then.
     """
 
     async def copy_all(reader: Reader) -> int:
@@ -101,38 +101,29 @@ def copy_records(source: DatabaseURL, target: DatabaseURL) -> int:
 
             return await in_thread(reader.chunks(Query()), write)
 
-    try:
-        migrate(source, create=False)
-        migrate(target)
-        if _read(target, _total):
-            raise Unusable("the database to copy to holds records already")  # the copied ones could not be told apart
-        return _read(source, copy_all)
-    except StoreError as error:
-        raise Failure([f"mahasiswa: {error}"]) from error
+    migrate(source, create=False)
+    migrate(target)
+    if _read(target, _total):
+        raise Unusable("the database to copy to holds records already")  # the copied ones could not be told apart
+    return _read(source, copy_all)
 
 
 def forget_record(url: DatabaseURL, nim: str) -> bool:
-    """Remove a record and all its history. Return False if there was neither. Raise Failure or Interrupted."""
-    try:
-        migrate(url, create=False)
-        return forget(url, nim)
-    except StoreError as error:
-        raise Failure([f"mahasiswa: {error}"]) from error
+    """Remove a record and all its history. Return False if there was neither. Raise StoreError or Interrupted."""
+    migrate(url, create=False)
+    return forget(url, nim)
 
 
 def show_record(url: DatabaseURL, nim: str) -> Iterator[str]:
     """The lines that tell everything about a nim: its record, and each change of it. There is none if it is unknown.
 
-    Raise Failure.
+    Raise StoreError.
     """
 
     async def read(reader: Reader) -> tuple[Mahasiswa | None, Sequence[Entry]]:
         return await reader.get(nim), await reader.entries_of(nim)
 
-    try:
-        record, entries = _read(url, read)
-    except StoreError as error:
-        raise Failure([f"mahasiswa: {error}"]) from error
+    record, entries = _read(url, read)
     if record:
         yield f"now: {_printable(record)}"
     for entry in entries:
@@ -227,8 +218,6 @@ def _failures(file: Path) -> Iterator[None]:
         yield
     except Refused as error:
         raise Failure([f"{file}: the database refuses a record ({error}); nothing was written"]) from error
-    except StoreError as error:
-        raise Failure([f"mahasiswa: {error}"]) from error
     except sheets.SheetError as error:
         interrupt.check()  # Ctrl-C also ends the child process that reads a workbook; that raises SheetError
         raise Failure([f"{file}: {error}"]) from error

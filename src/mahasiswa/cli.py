@@ -22,7 +22,7 @@ INTERRUPTED, PIPE_CLOSED = 130, 141
 
 @contextmanager
 def _ended_early(interrupted: str = "nothing was written") -> Iterator[None]:
-    """Exit with one line after Ctrl-C, and without any if the reader of standard output has ended, as `head` does."""
+    """Exit with one line after Ctrl-C or a failure, and without any if the reader of standard output has ended."""
     interrupt.listen()
     try:
         yield
@@ -31,6 +31,13 @@ def _ended_early(interrupted: str = "nothing was written") -> Iterator[None]:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python writes the rest of its buffer at exit
         sys.exit(PIPE_CLOSED)
+    except Exception as error:
+        from mahasiswa.bulk import Failure  # noqa: PLC0415 - as above
+        from mahasiswa.store.errors import StoreError  # noqa: PLC0415 - as above
+
+        if isinstance(error, (Failure, StoreError)):
+            _fail("\n".join(error.lines) if isinstance(error, Failure) else f"mahasiswa: {error}")
+        raise
 
 
 def _settings_help() -> str:
@@ -87,13 +94,10 @@ def import_(file: Path, existing: str, *, dry_run: bool) -> None:
     mahasiswa import mahasiswa.csv --existing update
     DATABASE_URL=sqlite:////srv/mahasiswa.db mahasiswa import daftar.ods
     """  # noqa: D301 - click's mark for a paragraph that it must not wrap
-    url = _database()
-    from mahasiswa.bulk import Failure, import_file  # noqa: PLC0415 - as above
+    url = _settings_and_database().database_url
+    from mahasiswa.bulk import import_file  # noqa: PLC0415 - as above
 
-    try:
-        merged, warnings = import_file(url, file, update=existing == "update", dry_run=dry_run)
-    except Failure as failure:
-        _fail("\n".join(failure.lines))
+    merged, warnings = import_file(url, file, update=existing == "update", dry_run=dry_run)
     for line in warnings:
         click.echo(line, err=True)
     done = "would be written" if dry_run else "written"
@@ -117,15 +121,12 @@ def export(file: Path) -> None:
     """  # noqa: D301 - as above
     if file != Path("-") and file.suffix.lower() not in (".xlsx", ".csv"):
         _fail(f"mahasiswa: {file}: the name must end in .xlsx or .csv", 2)
-    url = _database()
-    from mahasiswa.bulk import Failure, export_file  # noqa: PLC0415 - as above
+    url = _settings_and_database().database_url
+    from mahasiswa.bulk import export_file  # noqa: PLC0415 - as above
 
     to_stdout = file == Path("-")
     with _ended_early("the output is incomplete" if to_stdout else "nothing was written"):
-        try:
-            count = export_file(url, file)
-        except Failure as failure:
-            _fail("\n".join(failure.lines))
+        count = export_file(url, file)
         if not to_stdout:
             click.echo(f"{count} records in {file}")
 
@@ -143,18 +144,13 @@ def backup(file: Path | None) -> None:
     mahasiswa backup
     mahasiswa backup /media/usb/mahasiswa.db
     """  # noqa: D301 - as above
-    settings = _settings()
-    _say_database(settings.database_url)
+    settings = _settings_and_database()
     from mahasiswa.store.engines import backup, backup_into  # noqa: PLC0415 - as above
-    from mahasiswa.store.errors import Unusable  # noqa: PLC0415 - as above
 
-    try:
-        if file is None:
-            file = cast("Path", backup_into(settings.database_url, settings.backup_dir, interrupt.check))
-        else:
-            backup(settings.database_url, file, interrupt.check)
-    except Unusable as error:
-        _fail(f"mahasiswa: {error}")
+    if file is None:
+        file = cast("Path", backup_into(settings.database_url, settings.backup_dir, interrupt.check))
+    else:
+        backup(settings.database_url, file, interrupt.check)
     click.echo(f"{file}: {file.stat().st_size} bytes, verified")
 
 
@@ -172,14 +168,10 @@ def restore(file: Path) -> None:
     \b
     mahasiswa restore mahasiswa-2026-11-20.db
     """  # noqa: D301 - as above
-    url = _database()
+    url = _settings_and_database().database_url
     from mahasiswa.store.engines import restore  # noqa: PLC0415 - as above
-    from mahasiswa.store.errors import Unusable  # noqa: PLC0415 - as above
 
-    try:
-        restored = restore(url, file, interrupt.check)
-    except Unusable as error:
-        _fail(f"mahasiswa: {error}")
+    restored = restore(url, file, interrupt.check)
     if not (restored.must_start or restored.backup):
         click.echo(f"{restored.records} records are as in {file}; nothing was changed")
         return
@@ -202,8 +194,7 @@ def doctor() -> None:
     Run it as the user of the service, and with its settings. The service may run meanwhile. The exit code is 1 if
     something is wrong.
     """
-    settings = _settings()
-    _say_database(settings.database_url)
+    settings = _settings_and_database()
     from mahasiswa.doctor import diagnose  # noqa: PLC0415 - as above
 
     is_good = True
@@ -222,14 +213,10 @@ def show(nim: str) -> None:
     \b
     mahasiswa show 20/456839/TK/50663
     """  # noqa: D301 - as above
-    url = _database()
-    from mahasiswa.bulk import Failure, show_record  # noqa: PLC0415 - as above
+    url = _settings_and_database().database_url
+    from mahasiswa.bulk import show_record  # noqa: PLC0415 - as above
 
-    try:
-        lines = list(show_record(url, nim))
-    except Failure as failure:
-        _fail("\n".join(failure.lines))
-    if not lines:
+    if not (lines := list(show_record(url, nim))):
         _fail(f"{nim}: no record and no history")
     click.echo("\n".join(lines))
 
@@ -246,15 +233,11 @@ def forget(nim: str) -> None:
     \b
     mahasiswa forget 20/456839/TK/50663
     """  # noqa: D301 - as above
-    settings = _settings()
-    _say_database(settings.database_url)
-    from mahasiswa.bulk import Failure, forget_record  # noqa: PLC0415 - as above
+    settings = _settings_and_database()
+    from mahasiswa.bulk import forget_record  # noqa: PLC0415 - as above
     from mahasiswa.store.engines import backups_that_hold  # noqa: PLC0415 - as above
 
-    try:
-        was_known = forget_record(settings.database_url, nim)
-    except Failure as failure:
-        _fail("\n".join(failure.lines))
+    was_known = forget_record(settings.database_url, nim)
     click.echo(f"{nim}: {'the record and its history are removed' if was_known else 'no record and no history'}")
     for file in backups_that_hold(settings.database_url, settings.backup_dir, nim):
         click.echo(f"{file} still holds the texts. Remove this file, or wait until it expires.")
@@ -280,13 +263,9 @@ def copy(source: str | None, target: str | None) -> None:
     urls = _url("--from", source), _url("--to", target)
     for url in urls:
         _say_database(url)
-    from mahasiswa.bulk import Failure, copy_records  # noqa: PLC0415 - as above
+    from mahasiswa.bulk import copy_records  # noqa: PLC0415 - as above
 
-    try:
-        count = copy_records(*urls)
-    except Failure as failure:
-        _fail("\n".join(failure.lines))
-    click.echo(f"{count} records copied")
+    click.echo(f"{copy_records(*urls)} records copied")
 
 
 def _url(option: str, text: str | None) -> DatabaseURL:
@@ -302,10 +281,10 @@ def _url(option: str, text: str | None) -> DatabaseURL:
         _fail(f"mahasiswa: {option} must be {error} or @FILE", 2)
 
 
-def _database() -> DatabaseURL:
-    url = _settings().database_url
-    _say_database(url)
-    return url
+def _settings_and_database() -> Settings:
+    settings = _settings()
+    _say_database(settings.database_url)
+    return settings
 
 
 def _say_database(url: DatabaseURL) -> None:

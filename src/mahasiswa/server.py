@@ -15,7 +15,7 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.context import ForkContext, SpawnContext
 from multiprocessing.process import BaseProcess
 
-from mahasiswa.logs import configure_logging
+from mahasiswa.logs import configure_logging, priority
 from mahasiswa.parent import end_with
 from mahasiswa.settings import Settings
 from mahasiswa.store.engines import backup_into, examine, migrate
@@ -63,7 +63,11 @@ def serve(settings: Settings) -> None:
     # A forked worker need not import everything again. Only on Linux is a fork safe.
     context: ForkContext | SpawnContext
     context = multiprocessing.get_context("fork") if sys.platform == "linux" else multiprocessing.get_context("spawn")
-    _migrate_in_child(context, settings)
+    making_ready = context.Process(target=_make_ready, args=(settings, os.getpid()))
+    making_ready.start()
+    making_ready.join()
+    if making_ready.exitcode:
+        sys.exit(1)  # it has said why
     _listen(listener)
     _raise_open_files()
     signalled = _wakened_by_signals()
@@ -242,22 +246,8 @@ def _raise_open_files() -> None:
             log.debug("the limit of open files stays at %d", soft)
 
 
-def _migrate_in_child(context: ForkContext | SpawnContext, settings: Settings) -> None:
-    """Make the database ready in a process of its own: no handle of SQLite may be open when the workers are forked."""
-    receiver, sender = context.Pipe(duplex=False)
-    child = context.Process(target=_report_migrate, args=(settings, sender, os.getpid()))
-    child.start()
-    sender.close()
-    try:
-        failure: str | None = receiver.recv()
-    except EOFError:
-        failure = "the database could not be made ready"
-    child.join()
-    if failure:
-        raise CannotStart(failure)
-
-
-def _report_migrate(settings: Settings, report: "Connection[str | None, None]", parent: int) -> None:
+def _make_ready(settings: Settings, parent: int) -> None:
+    """Run in a process of its own, because no handle of SQLite may be open when the workers are forked."""
     end_with(parent)
     try:
         migrate(settings.database_url, settings.history_days)
@@ -265,6 +255,4 @@ def _report_migrate(settings: Settings, report: "Connection[str | None, None]", 
             if not finding.is_good:
                 log.warning("%s", finding.text)
     except Unusable as error:
-        report.send(str(error))
-    else:
-        report.send(None)
+        sys.exit(f"{priority(logging.ERROR)}mahasiswa: {error}")

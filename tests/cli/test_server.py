@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from attack import LOG_LINE, is_free, until
 from harness import START_SECONDS, Service, StartError, free_port, run_to_the_end
 from operators import unprivileged_command
 from processes import children
+from stores import run_script
 
 from mahasiswa.settings import SQLiteURL
 from mahasiswa.store import migrate
@@ -186,6 +188,40 @@ def test_under_systemd_the_service_says_when_it_is_ready_and_outlives_a_hang_up(
             assert [line[:3] for line in service.stderr().splitlines()] == ["<3>", "<6>", "<4>"]
     ended = run_to_the_end({"PORT": "x", "JOURNAL_STREAM": "8:1"}, tmp_path)
     assert ended.stderr.startswith("<3>mahasiswa: PORT must be ")
+
+
+# A release whose second step of the schema waits for a file.
+UPGRADE = """
+import time
+from mahasiswa.store.sqlite import schema
+
+def step(db, path):
+    path.with_name("begun").touch()
+    while not path.with_name("go").exists():
+        time.sleep(0.01)
+
+schema.STEPS = (*schema.STEPS, step)
+from mahasiswa.cli import main
+main()
+"""
+
+
+def test_an_upgrade_is_logged_before_and_after_and_meanwhile_connections_are_refused(tmp_path: Path) -> None:
+    """So no client hangs, and the operator sees why the start takes long."""
+    path, port = tmp_path / "a.db", free_port()
+    migrate(SQLiteURL(path))
+    rows = ", ".join(f"('{nim}', 'Siti', 'Solo')" for nim in range(1234))
+    run_script(path, f"INSERT INTO mahasiswa VALUES {rows}")
+    with ThreadPoolExecutor(1) as thread:
+        starting = thread.submit(Service, path, {"PORT": str(port)}, command=[sys.executable, "-c", UPGRADE])
+        until((tmp_path / "begun").exists)
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection(("127.0.0.1", port), 5)
+        (tmp_path / "go").touch()
+        with starting.result() as service:
+            first, second = service.stderr().splitlines()
+    assert first.endswith(f" INFO upgrading 1,234 records in {path}")
+    assert second.endswith(f" INFO upgraded {path} to schema version 2")
 
 
 def start_on(path: str, folder: Path, before: Sequence[str] = ()) -> subprocess.CompletedProcess[str]:

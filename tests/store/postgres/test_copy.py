@@ -6,11 +6,12 @@ from pathlib import Path
 import pytest
 from stores import opened, read_all
 
-from mahasiswa.bulk import Failure, copy_records
+from mahasiswa.bulk import copy_records
 from mahasiswa.record import Mahasiswa
 from mahasiswa.settings import PostgresURL, parse_database_url
 from mahasiswa.store import migrate
 from mahasiswa.store.engines import merge
+from mahasiswa.store.errors import Unusable
 
 
 @pytest.mark.parametrize("direction", ["to postgres", "from postgres"])
@@ -25,7 +26,7 @@ def test_all_records_are_copied_to_another_engine(url: PostgresURL, tmp_path: Pa
     rows = [(number, *record) for number, record in enumerate(records)]
     merge(source_url, rows, update=False, dry_run=False)
     assert copy_records(source_url, target_url) == len(records)
-    with pytest.raises(Failure, match="holds records already"):
+    with pytest.raises(Unusable, match="holds records already"):
         copy_records(source_url, target_url)
 
     async def copied() -> list[Mahasiswa]:
