@@ -15,9 +15,7 @@ from spreadsheets import (
     Database,
     Importer,
     Record,
-    by_libreoffice,
     by_openpyxl,
-    by_xlsxwriter,
     csv,
 )
 
@@ -133,34 +131,24 @@ def test_pasted_nims_are_shown_with_their_records(deleter: Deleter, pasted: str)
 
 
 ROWS = [("001",), ("20/4",), ("999",)]
-FILES: dict[str, tuple[str, Callable[[Path], bytes]]] = {
-    "CSV with the column NIM alone": ("x.csv", lambda _: csv(("NIM",), *ROWS)),
-    "CSV without a header": ("x.csv", lambda _: csv(*ROWS)),
-    "CSV with other columns": (
-        "x.csv",
-        lambda _: csv(("No", "Prodi", "NIM"), ("1", "TI", "001"), ("2", "TI", "20/4"), ("3", "TI", "999")),
-    ),
-    "CSV with titles above the header": ("x.csv", lambda _: csv(("Daftar lulusan",), ("",), ("NIM",), *ROWS)),
-    "xlsx with the column NIM alone": ("x.xlsx", lambda _: by_openpyxl(("NIM",), *ROWS)),
-    "xlsx without a header": ("x.xlsx", lambda _: by_xlsxwriter(*ROWS)),
+FILES: dict[str, tuple[str, Callable[[], bytes]]] = {
+    "CSV without a header": ("x.csv", lambda: csv(*ROWS)),
+    "CSV with titles above the header": ("x.csv", lambda: csv(("Daftar lulusan",), ("",), ("NIM",), *ROWS)),
     "xlsx with other columns": (
         "x.xlsx",
-        lambda _: by_openpyxl(("Nama", "NIM"), ("Ani", "001"), ("Dewi", "20/4"), ("Eko", "999")),
+        lambda: by_openpyxl(("Nama", "NIM"), ("Ani", "001"), ("Dewi", "20/4"), ("Eko", "999")),
     ),
     "xlsx with NIMs that are numbers": (
         "x.xlsx",
-        lambda _: by_openpyxl(("NIM",), (1,), ("20/4",), (999,), formats={"A2": "000", "A4": "000"}),
+        lambda: by_openpyxl(("NIM",), (1,), ("20/4",), (999,), formats={"A2": "000", "A4": "000"}),
     ),
-    "ods": ("x.ods", lambda folder: by_libreoffice(by_openpyxl(("NIM",), *ROWS), "ods", folder)),
 }
 
 
 @pytest.mark.parametrize(("name", "make"), FILES.values(), ids=FILES)
-def test_nims_are_read_from_a_file_of_any_kind(
-    deleter: Deleter, name: str, make: Callable[[Path], bytes], tmp_path: Path
-) -> None:
+def test_nims_are_read_from_a_file_of_any_kind(deleter: Deleter, name: str, make: Callable[[], bytes]) -> None:
     """Only the column NIM is needed; other columns are ignored."""
-    preview = deleter.preview(make(tmp_path), name)
+    preview = deleter.preview(make(), name)
     assert (counts(preview), found(preview)) == ((2, 1), [LIST[0], LIST[3]])
 
 

@@ -168,7 +168,7 @@ def test_a_confirmation_over_8_mib_is_refused(importer: Importer) -> None:
     answer = importer.site.post(SAVE, {"data": "x" * (8 << 20)})
     assert answer.status_code == 413
     assert "8 MB" in Preview(answer.text, IMPORT).tree.css("main p")[0].text()
-    bomb = base64.urlsafe_b64encode(bz2.compress(bytes(1 << 30))).decode()
+    bomb = base64.urlsafe_b64encode(bz2.compress(bytes(1 << 27))).decode()
     assert len(bomb) < 1 << 12
     words = importer.refused(importer.site.post(SAVE, {"data": bomb}))
     assert words.startswith("Isi pratinjau ini melebihi 8 MB.")

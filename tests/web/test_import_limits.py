@@ -60,6 +60,7 @@ def test_a_file_whose_preview_could_not_be_confirmed_is_refused(importer: Import
     assert words.startswith("Isi pratinjau ini melebihi 8 MB. Bagi berkasnya")
 
 
+@pytest.mark.torture
 def test_every_preview_can_be_confirmed_even_the_largest(importer: Importer) -> None:
     """The limit counts the form as the browser sends it. Texts that cannot be made shorter are the worst."""
     chance = random.Random(1)
@@ -101,7 +102,7 @@ NOT_SPREADSHEETS = {
     "a picture": (b"\x89PNG\r\n\x1a\n" + bytes(200), NO_SHEET),
     "a zip": (b"PK\3\4" + bytes(100), NO_SHEET),
     "a web page": (b"<!doctype html><p>NIM", "Isi berkas ini halaman web atau XML"),
-    "half a workbook": (by_xlsxwriter(HEADER, ("1", "Ani", "Solo"))[:-900], NO_SHEET),
+    "half a workbook": (by_xlsxwriter(HEADER, ("1", "Ani", "Solo"))[:-900], "Berkas ini rusak"),
     "spaces": (b" \r\n \r\n", "Berkas ini kosong."),
     "an open quote": (b'NIM;Nama;Alamat\r\n1;"Ani;Solo\r\n2;Budi;Solo\r\n', 'Baris 2: tanda kutip (“"”) dibuka'),
     "a document": (b"%PDF-1.7\n\0\1\2", NO_SHEET),

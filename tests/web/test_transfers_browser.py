@@ -83,8 +83,8 @@ def counts(window: Window) -> list[str]:
 
 @pytest.mark.parametrize(
     "device",
-    [Device("answers", DESKTOP, "light"), Device("unreachable", PHONE, "dark"), Device("hangs", DESKTOP, "dark")],
-    ids=["desktop", "dark phone without CDN", "dark desktop, CDN hangs"],
+    [Device("unreachable", PHONE, "dark"), Device("hangs", DESKTOP, "light")],
+    ids=["dark phone without CDN", "desktop, CDN hangs"],
 )
 def test_a_workbook_is_imported_searched_sorted_and_downloaded(
     device: Device, open_window: OpenWindow, site: Site, other: Database, tmp_path: Path
@@ -151,61 +151,28 @@ def test_a_confirmation_carries_every_text_unchanged(open_window: OpenWindow, ot
 def test_an_import_form_without_a_file_is_announced_to_assistive_technology(
     open_window: OpenWindow, empty: Site
 ) -> None:
-    """The message is an alert, and it describes the file field."""
+    """The message is an alert, has the focus, and describes the file field."""
     window = open_window()
     window.open("/mahasiswa/impor")
     press(window, "Pratinjau")
     words = "Pilih berkas atau tempel data dari Excel, lalu lanjutkan ke pratinjau."
     expect(window.page.get_by_role("alert")).to_have_text(words)
+    expect(window.page.get_by_role("alert")).to_be_focused()
     expect(window.page.get_by_label("Berkas")).to_have_accessible_description(re.compile(re.escape(words)))
     assert empty.list().rows == []
 
 
-@pytest.mark.parametrize("mebibytes", [17, 40])
 def test_a_browser_shows_the_page_for_a_file_that_is_too_large(
-    open_window: OpenWindow, empty: Site, tmp_path: Path, mebibytes: int
+    open_window: OpenWindow, empty: Site, tmp_path: Path
 ) -> None:
     """It does not show a lost connection instead."""
-    (tmp_path / "besar.csv").write_bytes(csv(HEADER) + b"x" * (mebibytes << 20))
+    (tmp_path / "besar.csv").write_bytes(csv(HEADER) + b"x" * (40 << 20))
     window = open_window()
     window.open("/mahasiswa/impor")
     window.page.get_by_label("Berkas").set_input_files(tmp_path / "besar.csv")
     press(window, "Pratinjau")
     expect(window.page.get_by_text("Ukuran berkas melebihi 16 MB")).to_be_visible()
     assert empty.list().rows == []
-
-
-def test_a_change_since_the_preview_leads_to_a_second_preview(
-    open_window: OpenWindow, site: Site, other: Database
-) -> None:
-    """It shows the newest texts and can be saved."""
-    other.fill(STORED)
-    window = open_window()
-    window.open("/mahasiswa/impor")
-    choose(window, "a.csv", csv(HEADER, ("00002", "Budi S.", "Bantul"), ("00003", "Citra", "Solo")))
-    site.edit("00002", "Budi Orang Lain", "Klaten")
-    press(window, "Simpan 1 mahasiswa baru dan perbarui 1 data lama")
-    expect(window.page.get_by_role("alert")).to_contain_text("sudah diubah orang lain sejak pratinjau")
-    assert window.page.locator("#berubah").get_by_role("cell").all_inner_texts()[1:] == [
-        "00002",
-        "Budi Orang Lain\nKlaten",
-        "Budi S.\nBantul",
-    ]
-    press(window, "Simpan 1 mahasiswa baru dan perbarui 1 data lama")
-    assert [cells[1] for cells in window.cells()] == ["Ani Lestari", "Budi S.", "Citra", "Zainab"]
-
-
-def test_a_refresh_after_an_import_writes_nothing(open_window: OpenWindow, empty: Site) -> None:
-    """It requests the list."""
-    window = open_window()
-    window.open("/mahasiswa/impor")
-    choose(window, "a.csv", csv(HEADER, ("1", "Ani", "Solo")))
-    press(window, "Simpan 1 mahasiswa baru")
-    window.requests.clear()
-    window.reload()
-    assert window.requests == ["GET /"]
-    assert window.cells() == [["1", "Ani", "Solo"]]
-    assert len(empty.list().rows) == 1
 
 
 def test_search_sorting_paging_and_import_work_by_keyboard(open_window: OpenWindow, empty: Site) -> None:
@@ -217,14 +184,14 @@ def test_search_sorting_paging_and_import_work_by_keyboard(open_window: OpenWind
     page.get_by_role("searchbox").focus()
     page.keyboard.type("nama")
     enter(window)
-    assert window.requests[-1] == "GET /?cari=nama&per=10"
+    assert window.requests[-1] == "GET /?cari=nama&di=&per=10"
     for name in ("Berikutnya", "Alamat", "Impor"):
         page.get_by_role("link", name=name, exact=True).first.focus()
         enter(window)
     page.get_by_label("Berkas").focus()
     page.keyboard.press("Tab")  # past the template
     page.keyboard.press("Tab")
-    page.keyboard.insert_text("77\tAni\tSolo")
+    page.keyboard.insert_text("230077\tAni\tSolo")
     page.keyboard.press("Tab")
     enter(window)
     assert counts(window) == ["1", "0", "0", "0", "0", "0"]
@@ -256,6 +223,7 @@ def test_a_phone_shows_the_links_that_sort_the_list(open_window: OpenWindow, sit
     assert site.page("/?cari=a&urut=nama").nims == [cells[0] for cells in window.cells()]
 
 
+@pytest.mark.torture
 def test_a_browser_shows_and_confirms_a_preview_of_5000_rows(
     open_window: OpenWindow, empty: Site, service: Service
 ) -> None:
@@ -294,6 +262,7 @@ def throttle(window: Window, kilobits_per_second: int) -> None:
     session.send("Network.emulateNetworkConditions", {"offline": False, "latency": 400, **speeds})
 
 
+@pytest.mark.torture
 def test_a_phone_on_a_slow_network_shows_the_first_rows_of_3000_within_two_seconds(
     open_window: OpenWindow, empty: Site
 ) -> None:
@@ -323,6 +292,7 @@ def test_a_phone_on_a_slow_network_shows_the_first_rows_of_3000_within_two_secon
     assert answer.value.request.sizes()["responseBodySize"] <= 60_000
 
 
+@pytest.mark.torture
 def test_3000_rows_are_confirmed_on_a_line_of_64_kbit_per_second(open_window: OpenWindow, empty: Site) -> None:
     """The time allowed follows the bytes that arrive."""
     window = open_window()
