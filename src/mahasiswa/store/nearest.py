@@ -1,7 +1,7 @@
 """Corrects the words of a search, by the words of the names and addresses in the list."""
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from difflib import SequenceMatcher
 from itertools import islice, product
 from math import prod
@@ -32,6 +32,28 @@ MAX_CORRECTIONS = 6
 
 COMPARISON_TIMEOUT_SECONDS = 0.1
 """Maximum time of all comparisons. The rarer words, which come last, are left out after it."""
+
+
+VOCABULARY_SECONDS = 60.0
+"""Maximum age of the words of an older version, if the search found records. To read them takes 0.2 s for 100,000 records."""
+
+
+class Vocabulary:
+    """The words of the list, as they were read last."""
+
+    def __init__(self) -> None:
+        self.words: Mapping[str, str] = {}
+        self._version: Hashable = None
+        self._read_at = -VOCABULARY_SECONDS
+
+    def is_old(self, version: Hashable, *, is_found: bool) -> bool:
+        """Whether the words must be read again for a search."""
+        is_recent = time.monotonic() - self._read_at < VOCABULARY_SECONDS
+        return not (is_found and is_recent) and (version is None or version != self._version)
+
+    def keep(self, version: Hashable, spellings: Iterable[str]) -> None:
+        """Keep the words of a version. The most frequent of `spellings` come first."""
+        self.words, self._version, self._read_at = vocabulary(spellings), version, time.monotonic()
 
 
 def vocabulary(spellings: Iterable[str]) -> Mapping[str, str]:

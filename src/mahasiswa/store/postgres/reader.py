@@ -36,7 +36,7 @@ class PostgresReader:
         self._pool = pool
         self._kind = kind
         self._version = version
-        self._vocabulary: tuple[str | None, Mapping[str, str]] = None, {}  # the words of names, and their version
+        self._vocabulary = nearest.Vocabulary()
 
     async def snapshot(self, at_most: int) -> Snapshot:
         async def read(db: Connection) -> Snapshot:
@@ -91,11 +91,11 @@ class PostgresReader:
     async def spellings(self, query: Query, limit: int, *, is_found: bool) -> Sequence[tuple[str, int]]:
         async def read(db: Connection) -> Sequence[tuple[str, int]]:
             await db.execute(begin(sql.BEGIN_READING, deadline))
-            if version is None or self._vocabulary[0] != version:
+            if self._vocabulary.is_old(version, is_found=is_found):
                 rows = await (await db.execute(sql.WORDS)).fetchall()
-                self._vocabulary = version, nearest.vocabulary(word for (word,) in rows)
+                self._vocabulary.keep(version, (word for (word,) in rows))
             # In a thread of the loop. There are never more of them than slots for searches.
-            correct = partial(nearest.corrections, words, self._vocabulary[1], is_found=is_found)
+            correct = partial(nearest.corrections, words, self._vocabulary.words, is_found=is_found)
             likely = await asyncio.to_thread(correct)
             return [(text, count) for text, count in await _counted(db, likely, query.di) if count][:limit]
 

@@ -70,7 +70,7 @@ class SQLiteReader:
         self._threads = ThreadPoolExecutor(kind.running, f"reader, {kind.name}")
         self._idle: list[apsw.Connection] = []
         self._is_closed = False
-        self._vocabulary: tuple[Version | None, Mapping[str, str]] = None, {}
+        self._vocabulary = nearest.Vocabulary()
 
     async def snapshot(self, at_most: int) -> Snapshot:
         # Read the version before the records: then the records are of that version or of a later one.
@@ -107,9 +107,9 @@ class SQLiteReader:
 
     async def spellings(self, query: Query, limit: int, *, is_found: bool) -> Sequence[tuple[str, int]]:
         def read(db: apsw.Connection) -> Sequence[tuple[str, int]]:
-            if version is None or self._vocabulary[0] != version:
-                self._vocabulary = version, nearest.vocabulary(row[0] for row in fetch(db.execute(sql.WORDS)))
-            likely = nearest.corrections(words, self._vocabulary[1], is_found=is_found)
+            if self._vocabulary.is_old(version, is_found=is_found):
+                self._vocabulary.keep(version, (row[0] for row in fetch(db.execute(sql.WORDS))))
+            likely = nearest.corrections(words, self._vocabulary.words, is_found=is_found)
             return [(text, count) for text, count in _counted(db, likely, query.di) if count][:limit]
 
         if query.di == "nim" or not (words := folding.words(query.cari)):
