@@ -62,6 +62,21 @@ def test_a_keyboard_takes_back_a_deletion(open_window: OpenWindow, site: Site) -
     assert window.cells() == [list(SITI)]
 
 
+def test_a_phone_shows_a_twin_above_the_list_and_takes_it_back(open_window: OpenWindow, site: Site) -> None:
+    """The warning stands above the first row, below the line that names the new record. One touch removes the record."""
+    site.add(*SITI)
+    site.add("22O7", *SITI[1:])
+    window = open_window(size=PHONE)
+    window.open("/?halaman=1")
+    parts = [window.page.locator(part) for part in ("p.latest", ".twin", "tbody tr >> nth=0")]
+    tops = [part.evaluate("element => element.getBoundingClientRect().top") for part in parts]
+    assert tops == sorted(tops)
+    with window.leaving():
+        window.page.get_by_role("button", name="Batalkan penambahan").click()
+    assert window.cells() == [list(SITI)]
+    assert window.page.url == window.url + "/?halaman=1"
+
+
 @pytest.mark.parametrize("network", ["answers", "unreachable"])
 def test_the_history_fits_a_small_phone(network: Network, open_window: OpenWindow, site: Site) -> None:
     """On a phone each change is a card as wide as the screen, with a button that a finger can hit."""

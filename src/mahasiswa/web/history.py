@@ -13,6 +13,7 @@ from mahasiswa.store.history import HistoryPage
 from mahasiswa.web.failures import problem_of_failed_write
 from mahasiswa.web.forms import read_form
 from mahasiswa.web.history_view import HistoryView
+from mahasiswa.web.list_view import View
 from mahasiswa.web.pages import Pages
 from mahasiswa.web.request import Request
 from mahasiswa.web.responses import rendered_in_thread
@@ -59,12 +60,16 @@ async def undo_batch(request: Request, store: Store, pages: Pages) -> Response:
 async def _undo(
     request: Request, write: Callable[[int], Coroutine[Any, Any, None]], pages: Pages, *, is_batch: bool
 ) -> Response:
-    """The answer leads back to the page of the history in the URL's query, and without a query to the list."""
+    """The answer leads back to the page of the history or of the list in the URL's query, and without one to the list."""
     change = _id(request.path)
     if change is None:
         return pages.error("not in history")
     parameters = request.query_params
-    view = HistoryView.of(parameters, _id(parameters.get("kelompok", ""))) if parameters else None
+    view = None
+    if "daftar" in parameters:  # the button stood above a page of the list
+        pages = pages.at(View.of(parameters).list_query)
+    elif parameters:
+        view = HistoryView.of(parameters, _id(parameters.get("kelompok", "")))
     try:
         await write(change)
     except NotInHistory:
