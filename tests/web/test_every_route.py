@@ -11,7 +11,7 @@ from spreadsheets import HEADER, Importer, by_xlsxwriter, csv
 from mahasiswa.web.app import HISTORY_ROUTES, ROUTES
 
 ROUTE_TABLE = {**ROUTES, **HISTORY_ROUTES, "/metrics": {"GET": None}}
-NIMS = (f"baru {number}" for number in itertools.count())
+NIMS = (f"baru{number}" for number in itertools.count())
 
 PAGES: Mapping[str, Mapping[str, bytes]] = {
     "/": {
