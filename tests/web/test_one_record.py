@@ -2,9 +2,11 @@
 
 import httpx
 import pytest
+from browser import OpenWindow
 from engines import empty_list, service_on_each_engine
 from form_answers import assert_error, assert_page
 from harness import Page, Site
+from playwright.sync_api import expect
 
 # The fixtures, which pytest finds by these names.
 __all__ = ["empty_list", "service_on_each_engine"]
@@ -125,6 +127,26 @@ def test_a_refused_nim_keeps_the_record_and_says_why(site: Site, nim: str | None
     assert words in page.tree.css("#nim-wrong")[0].text()
     assert page.record_form.values["nama"] == "Siti Aminah"
     assert records(site) == [("2", "Rizki", "Solo"), SITI]
+
+
+# ---- the place in the page
+
+
+def test_a_browser_shows_the_row_that_was_edited(open_window: OpenWindow, site: Site) -> None:
+    """After an edit from a paged list, the row is on the screen and marked, also if its NIM holds a space."""
+    for number in range(30):
+        site.add(f"1{number:02}", "Siti", "Solo")
+    site.add(ODD, "Siti", "Solo")
+    window = open_window(size=(1280, 500))
+    window.open("/?cari=siti")
+    with window.leaving():
+        window.row(ODD).get_by_role("link", name="Edit").click()
+    window.type(nama="Siti Baru")
+    window.save()
+    row = window.page.locator("tr:has(:target)")
+    expect(row).to_contain_text("Siti Baru")
+    expect(row).to_be_in_viewport()
+    assert window.page.url == f"{window.url}/?cari=siti#m-{SEGMENT}"
 
 
 # ---- a record that someone deleted
