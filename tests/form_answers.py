@@ -99,5 +99,8 @@ def assert_headers(answer: httpx.Response) -> None:
     assert "'unsafe-inline'" not in answer.headers["content-security-policy"]
     assert "*" not in answer.headers["content-security-policy"]
     assert answer.headers["x-content-type-options"] == "nosniff"
+    assert (
+        answer.headers["cross-origin-resource-policy"] == answer.headers["cross-origin-opener-policy"] == "same-origin"
+    )
     assert answer.headers["referrer-policy"] in ("same-origin", "no-referrer", "strict-origin")
     assert "set-cookie" not in answer.headers

@@ -28,6 +28,8 @@ def diagnose(settings: Settings, environ: Mapping[str, str]) -> Iterator[Finding
         yield wrong(f"{name} is not a setting and is ignored. If you mean {setting}, rename it.")
     if not misspelt:
         yield good(f"The settings can be used. People open {settings.base_url}/")
+    if settings.takes_foreign_forms:
+        yield wrong("Other sites can send forms through a visitor's browser. Set SAME_ORIGIN_ONLY=1.")
     yield _port(settings)
     try:
         yield from examine(settings.database_url, interrupt.check)

@@ -182,12 +182,19 @@ def _replaceable(
         if not is_announced and all(worker.accepts for worker in workers):
             is_announced = True
             _notify_systemd()
-            address = f"{settings.base_url}/  (Ctrl-C stops it)"
-            print(f"mahasiswa {metadata.version('mahasiswa')}: {address}", flush=True)  # noqa: T201
-            if settings.backup_dir is None:
-                print("mahasiswa: no back-ups are made; to have them, set BACKUP_DIR to a folder", flush=True)  # noqa: T201
+            for notice in _notices(settings):
+                print(f"mahasiswa {notice}", flush=True)  # noqa: T201
         if is_announced:
             backups.check()
+
+
+def _notices(settings: Settings) -> Iterator[str]:
+    """What the operator reads at the start."""
+    yield f"{metadata.version('mahasiswa')}: {settings.base_url}/  (Ctrl-C stops it)"
+    if settings.takes_foreign_forms:
+        yield "accepts forms of other sites; to refuse them, set SAME_ORIGIN_ONLY=1 and BASE_URL"
+    if settings.backup_dir is None:
+        yield "makes no back-ups; to have them, set BACKUP_DIR to a folder"
 
 
 def _signs_of(workers: Sequence[_Worker]) -> Iterator[int | Connection]:

@@ -127,7 +127,7 @@ def test_the_service_makes_a_backup_at_its_start_if_the_newest_one_is_old(kept: 
 
 def test_a_service_without_a_folder_says_that_no_backups_are_made(kept: Operator) -> None:
     with Service(kept.database) as service:
-        until(lambda: "no back-ups are made; to have them, set BACKUP_DIR" in service.stdout())
+        until(lambda: "makes no back-ups; to have them, set BACKUP_DIR" in service.stdout())
 
 
 def locked(folder: Path) -> None:

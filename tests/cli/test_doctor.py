@@ -13,6 +13,7 @@ from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
 
 import pytest
+from attack import until
 from harness import Service, StartError, free_port
 from operators import TWO, Operator, operator_in_empty_folder, unprivileged_command
 from postgres import execute, own_schema
@@ -212,6 +213,15 @@ def test_a_full_disk_is_found(kept: Operator, small_disk: Path) -> None:
 def test_a_misspelt_setting_is_found(kept: Operator) -> None:
     answer = kept.run("doctor", PROT="80")
     assert "WRONG  PROT is not a setting and is ignored. If you mean PORT, rename it." in answer.stdout
+
+
+def test_a_service_that_accepts_forms_of_other_sites_is_found(kept: Operator) -> None:
+    """If other computers reach it. The start says so, too."""
+    found = "WRONG  Other sites can send forms through a visitor's browser. Set SAME_ORIGIN_ONLY=1."
+    assert found in kept.run("doctor", HOST="0.0.0.0").stdout
+    assert found not in kept.run("doctor", HOST="0.0.0.0", SAME_ORIGIN_ONLY="1").stdout
+    with Service(kept.database, {"HOST": "0.0.0.0"}) as service:
+        until(lambda: "accepts forms of other sites" in service.stdout())
 
 
 def test_a_port_of_another_program_is_found(kept: Operator) -> None:

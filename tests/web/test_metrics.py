@@ -33,11 +33,15 @@ def samples(site: Site) -> dict[str, float]:
     assert answer.status_code == 200
     assert answer.headers["content-type"].startswith("text/plain; version=0.0.4")
     found = {}
+    types = re.findall(r"(?m)^# TYPE mahasiswa_([a-z_]+) (?:counter|gauge|histogram)$", answer.text)
+    assert len(types) == len(set(types))
     for line in answer.text.splitlines():
+        if line.startswith("# TYPE "):
+            continue
         match = SAMPLE.fullmatch(line)
         assert match, line
         found[match[1] + match[3]] = float(match[4])
-    assert len(found) == len(answer.text.splitlines())
+    assert len(found) + len(types) == len(answer.text.splitlines())
     return found
 
 
@@ -147,3 +151,16 @@ def test_the_database_is_shown_as_down_while_it_cannot_be_read(tmp_path: Path) -
         assert samples(site)["database_up"] == 1
         (tmp_path / "a.db").rename(tmp_path / "away")
         assert samples(site)["database_up"] == 0
+
+
+def test_sizes_and_the_age_of_the_newest_backup_are_gauges(tmp_path: Path) -> None:
+    """A monitor warns before the disk is full, and if back-ups stop."""
+    kept = tmp_path / "kept"
+    with Service(tmp_path / "a.db", {"METRICS": "1", "BACKUP_DIR": str(kept)}) as service, service.site() as site:
+        site.add("1", "Siti", "Solo")
+        until(lambda: "newest_backup_age_seconds" in samples(site))
+        found = samples(site)
+        assert found["database_bytes"] == (tmp_path / "a.db").stat().st_size
+        assert found["database_wal_bytes"] == (tmp_path / "a.db-wal").stat().st_size > 0
+        assert found["disk_free_bytes"] > 1 << 20
+        assert found["newest_backup_age_seconds"] < 60

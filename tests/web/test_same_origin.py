@@ -111,11 +111,27 @@ def test_the_allowed_host_names_come_from_base_url(
     with Service(tmp_path / "a.db", {"SAME_ORIGIN_ONLY": "1", "BASE_URL": base_url}) as service:
 
         def ask(host: str) -> int:
-            answer = service.raw(f"GET /sehat HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n".encode())
+            answer = service.raw(f"GET /mahasiswa/add HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n".encode())
             return int(answer[9:12])
 
         assert {host: ask(host) for host in ours} == dict.fromkeys(ours, 200)
         assert {host: ask(host) for host in others} == dict.fromkeys(others, 403)
+
+
+def test_a_load_balancer_asks_for_sehat_by_any_host_name(guarded: Service) -> None:
+    """HAProxy and others ask by an address or without a Host. HTTP/1.1 needs one, and the counters stay guarded."""
+    for path, version, hosts, expected in (
+        ("sehat", "1.0", (), 200),
+        ("sehat", "1.1", ("10.0.0.7:3000",), 200),
+        ("sehat", "1.1", (), 400),
+        ("sehat", "1.1", (NAME, NAME), 400),
+        ("metrics", "1.0", (), 403),
+        ("mahasiswa/add", "1.0", (), 403),
+    ):
+        head = "".join(f"Host: {host}\r\n" for host in hosts)
+        answer = guarded.raw(f"GET /siswa/{path} HTTP/{version}\r\n{head}Connection: close\r\n\r\n".encode())
+        assert int(answer[9:12]) == expected, (path, version, hosts)
+        assert b"10.0.0.7" not in answer
 
 
 OTHER_SITE = """<!doctype html><title>Hadiah</title><form method="POST" action="{}/mahasiswa/add">

@@ -59,7 +59,7 @@ def create_app(settings: Settings, store: Store, limits: Limits) -> ASGIApp:
     cache = ListCache(store, pages, limits.slots)
     table = {**ROUTES, **(HISTORY_ROUTES if settings.history_days else {})}
     routes = Routes([*table, "/metrics"] if settings.metrics else table)
-    metrics = Metrics(routes, cache) if settings.metrics else None
+    metrics = Metrics(settings, routes, cache) if settings.metrics else None
     if metrics:
         table["/metrics"] = {"GET": metrics.show}
 

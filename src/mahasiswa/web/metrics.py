@@ -1,13 +1,20 @@
 """Counts the requests of this worker, and shows its state at /metrics in the text format of Prometheus (METRICS=1)."""
 
 import os
+import re
+import shutil
 from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
 
 from starlette.responses import Response
 
+from mahasiswa.settings import Settings, SQLiteURL
 from mahasiswa.store import Store
+from mahasiswa.store.copies import age_seconds
+from mahasiswa.store.engines import backup_files
 from mahasiswa.store.errors import StoreError
 from mahasiswa.web.list_cache import ListCache
 from mahasiswa.web.pages import Pages
@@ -19,10 +26,15 @@ BOUNDS_SECONDS = (0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10.0, float("inf"))
 """Upper bounds of the buckets in which durations are counted."""
 
 
+TYPES = {"mahasiswa_requests_total": "counter", "mahasiswa_request_seconds": "histogram"}
+"""All others are gauges."""
+
+
 class Metrics:
     """The counters of one worker. Its process id is a label, because each worker counts for itself."""
 
-    def __init__(self, routes: Routes, cache: ListCache) -> None:
+    def __init__(self, settings: Settings, routes: Routes, cache: ListCache) -> None:
+        self._settings = settings
         self._routes = routes
         self._cache = cache
         self._requests: Counter[tuple[str, str, int]] = Counter()
@@ -43,7 +55,10 @@ class Metrics:
             is_up = 1
         except (StoreError, Busy):
             is_up = 0
-        text = "".join(self._lines(request, is_up))
+        lines: dict[str, list[str]] = {}
+        for line in self._lines(request, is_up):
+            lines.setdefault(_family(line), []).append(line)
+        text = "".join(f"# TYPE {name} {TYPES.get(name, 'gauge')}\n{''.join(of_one)}" for name, of_one in lines.items())
         return Response(text, headers=pages.headers, media_type="text/plain; version=0.0.4")
 
     def _lines(self, request: Request, is_up: int) -> Iterator[str]:
@@ -67,6 +82,25 @@ class Metrics:
         yield _line("answers_bytes", request.limits.answers.in_memory)
         yield _line("list_page_age_seconds", self._cache.age_seconds())
         yield _line("database_up", is_up)
+        yield from self._sizes()
+
+    def _sizes(self) -> Iterator[str]:
+        """The files of an SQLite database, the room beside them, and the age of the newest back-up."""
+        url, folder = self._settings.database_url, self._settings.backup_dir
+        if isinstance(url, SQLiteURL):
+            path = Path(url.path)
+            with suppress(OSError):  # a file that is missing has no size
+                yield _line("database_bytes", path.stat().st_size)
+                yield _line("disk_free_bytes", shutil.disk_usage(path.parent).free)
+                yield _line("database_wal_bytes", Path(f"{path}-wal").stat().st_size)
+            if folder:
+                with suppress(OSError, StopIteration):
+                    yield _line("newest_backup_age_seconds", age_seconds(next(iter(backup_files(url, folder)))))
+
+
+def _family(line: str) -> str:
+    """The name of the metric in a line. The three series of a histogram are one metric."""
+    return re.sub("(?<=request_seconds)_(bucket|count|sum)$", "", line.partition("{")[0])
 
 
 def _line(name: str, value: float, **labels: object) -> str:

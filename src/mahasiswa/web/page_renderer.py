@@ -80,6 +80,8 @@ class PageRenderer:
             "content-security-policy": _content_security_policy(style, settings.cdn_url),
             "x-content-type-options": "nosniff",
             "referrer-policy": "same-origin",
+            "cross-origin-resource-policy": "same-origin",
+            "cross-origin-opener-policy": "same-origin",
             "cache-control": "no-cache, private",
             "x-robots-tag": "noindex",
         }
