@@ -360,12 +360,17 @@ def _sharing(key: str) -> str:
 
 
 _IS_UNTIDY = " OR ".join(
-    f"{field} ~ E'^ | $|  |[{folding.ODD_SPACES}{folding.UNSEEN}]'" for field in ("nim", "nama", "alamat")
+    f"left({field}, {folding.SEARCHED_CHARACTERS}) ~ E'^ | $|  |[{folding.ODD_SPACES}{folding.UNSEEN}]'"
+    for field in ("nim", "nama", "alamat")
 )
 _IS_IN_CAPITALS = "nama = upper(nama) AND nama <> lower(nama)"
 _SUSPECTS: Mapping[Suspicion, str] = {
     "near": _sharing(_NEAR_KEY),
-    "twins": _sharing(r"lower(btrim(nama)) || E'\n' || lower(btrim(alamat))"),
+    "twins": _sharing(
+        " || chr(10) || ".join(
+            f"lower(btrim(left({field}, {folding.SEARCHED_CHARACTERS})))" for field in ("nama", "alamat")
+        )
+    ),
     "spaces": f"SELECT nim, '' AS key FROM mahasiswa WHERE {_IS_UNTIDY}",
     "length": """
     SELECT nim, length(nim) AS key FROM mahasiswa WHERE length(nim) <> (

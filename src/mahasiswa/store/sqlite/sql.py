@@ -472,10 +472,11 @@ OR instr(t, char(13)) OR (length(t) <> octet_length(t) AND t GLOB '*[{folding.OD
 _IS_IN_CAPITALS = "nama = upper(nama) AND nama <> lower(nama)"
 _SUSPECTS: Mapping[Suspicion, str] = {
     "near": _sharing(_NEAR_KEY),
-    "twins": _sharing("lower(trim(nama)) || char(10) || lower(trim(alamat))"),
+    "twins": _sharing(f"lower(trim({_searched('nama')})) || char(10) || lower(trim({_searched('alamat')}))"),
     "spaces": f"""
     SELECT nim, '' AS key FROM (
-      SELECT nim, char(1) || nim || char(1) || nama || char(1) || alamat || char(1) AS t FROM mahasiswa LIMIT -1
+      SELECT nim, char(1) || nim || char(1) || {_searched("nama")} || char(1) || {_searched("alamat")} || char(1) AS t
+      FROM mahasiswa LIMIT -1
     ) WHERE {_IS_UNTIDY}""",
     "length": """
     SELECT nim, length(nim) AS key FROM mahasiswa WHERE length(nim) <> (
