@@ -14,11 +14,12 @@ from pathlib import Path
 
 import pytest
 from harness import SETTINGS
-from spreadsheets import HEADER, Record, csv
+from spreadsheets import Record
 from stores import run_script
 
 from mahasiswa.settings import SQLiteURL
 from mahasiswa.store import migrate
+from mahasiswa.store.engines import merge
 
 COMMAND = [sys.executable, "-m", "mahasiswa"]
 COMMAND_SECONDS = 60.0
@@ -116,7 +117,9 @@ class Operator:
     def fill(self, records: Sequence[Record]) -> None:
         """Replace the database by one with these records."""
         self.database.unlink(missing_ok=True)
-        self.done("import", self.write("isi.csv", csv(HEADER, *records)))
+        migrate(SQLiteURL(self.database))
+        rows = [(number, *record) for number, record in enumerate(records, 1)]
+        merge(SQLiteURL(self.database), rows, update=False, dry_run=False)
 
     def records(self) -> list[Record]:
         """Return every record of the database."""

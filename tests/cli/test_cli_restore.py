@@ -11,6 +11,8 @@ from operators import TWO, Operator, operator_in_empty_folder, records_of, unpri
 from spreadsheets import HEADER, Record, csv
 from stores import ask, run_script
 
+from mahasiswa.settings import SQLiteURL
+from mahasiswa.store.engines import backup
 from mahasiswa.store.history import command_name
 
 # The fixtures, which pytest finds by these names.
@@ -35,12 +37,15 @@ CREATE TRIGGER samping_delete AFTER DELETE ON mahasiswa BEGIN DELETE FROM sampin
 def operator_with_a_backup(operator: Operator) -> Operator:
     """Run commands in a folder with a back-up of TWO, and a list that holds NOW since."""
     operator.fill([("1", "Ani", "Sleman"), TWO[1]])
-    operator.done("import", operator.write("b.csv", csv(HEADER, TWO[0])), "--existing", "update")
-    operator.done("backup", "cadangan.db")
-    run_script(operator.database, "DELETE FROM mahasiswa WHERE nim = '2'; INSERT INTO mahasiswa VALUES ('3', 'C', 'D')")
-    run_script(operator.database, "UPDATE mahasiswa SET nama = 'Citra', alamat = 'Bantul' WHERE nim = '3'")
-    for name in ("isi.csv", "b.csv"):
-        (operator.folder / name).unlink()
+    run_script(operator.database, "UPDATE mahasiswa SET alamat = 'Solo' WHERE nim = '1'")
+    backup(SQLiteURL(operator.database), operator.folder / "cadangan.db", lambda: False)
+    run_script(
+        operator.database,
+        """
+        DELETE FROM mahasiswa WHERE nim = '2'; INSERT INTO mahasiswa VALUES ('3', 'C', 'D');
+        UPDATE mahasiswa SET nama = 'Citra', alamat = 'Bantul' WHERE nim = '3'
+        """,
+    )
     assert operator.records() == NOW
     return operator
 
