@@ -94,7 +94,7 @@ ROW_NUMBERS = (
     "atau pilih kolomnya."
 )
 NIM_AFTER_NUMBERS = "Kolom {first} tampaknya nomor urut, jadi NIM dibaca dari kolom {nim}."
-NIM_AFTER_WORDS = "Kolom {first} tidak berisi angka, jadi NIM dibaca dari kolom {nim}."
+NIM_AFTER_WORDS = "Kolom {first} tampaknya bukan NIM, jadi NIM dibaca dari kolom {nim}."
 SWAPPED = "Kolom NIM tampaknya tertukar: isinya bukan angka, sedangkan NIM ada di kolom lain. Periksa pilihan kolomnya."
 COLUMN_NOT_CHOSEN = "Pilih kolom untuk NIM, dan untuk Nama atau Alamat."
 COLUMN_CHOSEN_TWICE = "Satu kolom tidak dapat dipakai untuk dua isian. Pilih kolom yang berbeda."

@@ -7,7 +7,17 @@ from typing import NamedTuple
 
 from mahasiswa import wording
 from mahasiswa.record import Field, Mahasiswa
-from mahasiswa.sheets.cells import MAX_TITLES, Cell, FieldColumns, RawRow, SheetRow, Verbatim, cell_text, is_blank
+from mahasiswa.sheets.cells import (
+    MAX_TITLES,
+    Cell,
+    FieldColumns,
+    RawRow,
+    SheetRow,
+    Verbatim,
+    cell_text,
+    has_digit,
+    is_blank,
+)
 from mahasiswa.sheets.column_cells import columns_by_cells, refuse_swapped, with_nims
 from mahasiswa.sheets.errors import ColumnsUnclear, SheetError
 
@@ -40,41 +50,11 @@ _WORDS: Mapping[str, Field] = {
     "nama": "nama",
     **dict.fromkeys(("alamat", "domisili"), "alamat"),
 }
-_WORDS_OF_OTHERS = frozenset(
-    [
-        "ayah",
-        "ibu",
-        "ortu",
-        "orang",
-        "orangtua",
-        "wali",
-        "dosen",
-        "guru",
-        "kepala",
-        "pegawai",
-        "kependudukan",
-        "sekolah",
-        "kampus",
-        "instansi",
-        "perusahaan",
-        "kantor",
-        "email",
-        "mail",
-        "surel",
-        "panggilan",
-        "prodi",
-        "program",
-        "studi",
-        "jurusan",
-        "fakultas",
-        "kelas",
-        "kota",
-        "kabupaten",
-        "kecamatan",
-        "provinsi",
-        "bank",
-    ]
-)
+_is_of_others = re.compile(
+    r"\b(?:ayah|bapak|ibu|ortu|orang|orangtua|wali|suami|istri|dosen|pembimbing|guru|kepala|pegawai|kependudukan|sekolah|smp"
+    r"|smk|sma|slta|kampus|universitas|perguruan|instansi|perusahaan|kantor|email|mail|surel|web|website|panggilan|prodi"
+    r"|program|studi|jurusan|fakultas|kelas|jalan|dusun|desa|kelurahan|kecamatan|kota|kabupaten|provinsi|bank)\b"
+).search
 _BY_WORDS = 100  # more than any rank of an alias
 
 TITLES = ("NIM", "Nama", "Alamat")
@@ -149,16 +129,16 @@ def find_header(top: Sequence[Sequence[Cell]], *, nim_only: bool) -> tuple[int, 
 
     `top` are the first rows of a sheet that are not blank.
     """
-    pairs = [_joined(upper, lower) for upper, lower in pairwise(top)]
-    for index, row in enumerate(top):
+    pairs = [
+        (index, _joined(upper, lower))
+        for index, (upper, lower) in enumerate(pairwise(top), 2)
+        if not any(has_digit(cell_text(cell)) for cell in lower)  # a student's row has one in the NIM
+    ]
+    for index, row in enumerate(top, 1):
         if is_header(row, nim_only=nim_only):
-            candidates = [(index + 1, row), *((index + 1, pair) for pair in pairs[index - 1 : index] if index)]
-            candidates += [(index + 2, pair) for pair in pairs[index : index + 1]]
-            return max(candidates, key=lambda candidate: len(_fields_in(candidate[1])))
-    for index, pair in enumerate(pairs):
-        if is_header(pair, nim_only=nim_only):
-            return index + 2, pair
-    return 0, None
+            near = [pair for pair in pairs if pair[0] in (index, index + 1)]
+            return max([(index, row), *near], key=lambda candidate: len(_fields_in(candidate[1])))
+    return next((pair for pair in pairs if is_header(pair[1], nim_only=nim_only)), (0, None))
 
 
 def _joined(upper: Sequence[Cell], lower: Sequence[Cell]) -> list[Cell]:
@@ -269,4 +249,4 @@ def _heading(cell: str) -> tuple[Field, int] | None:
             return heading
     words = re.findall("[a-z]+", text)
     fields = {_WORDS[word] for word in words if word in _WORDS}
-    return (fields.pop(), _BY_WORDS + len(words)) if len(fields) == 1 and _WORDS_OF_OTHERS.isdisjoint(words) else None
+    return (fields.pop(), _BY_WORDS + len(words)) if len(fields) == 1 and not _is_of_others(" ".join(words)) else None
