@@ -71,7 +71,7 @@ def _merge(db: Connection, *, update: bool, dry_run: bool) -> Merged:
     ((total, existing, changed),) = db.execute(sql.COMPARE_INCOMING).fetchall()
     incomplete = [number for (number,) in db.execute(sql.FIND_INCOMPLETE)]
     if not incomplete and not dry_run:
-        db.execute(sql.BATCH, ("import",))
+        db.execute(sql.BEGIN_BATCH, ("import",))
         if total > UNDOABLE_ROWS_MAX:
             db.execute(sql.SILENT)
         if update:

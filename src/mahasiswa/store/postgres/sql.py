@@ -2,11 +2,13 @@
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from typing import Literal
 
 from mahasiswa.record import NEAR_FROM, NEAR_TO, NIM_MAX_CHARACTERS, Field
-from mahasiswa.store import Suspicion, folding
+from mahasiswa.store import Query, Suspicion, folding
 from mahasiswa.store.history import PURGE_ENTRIES, PURGE_SECONDS
+from mahasiswa.store.history_sql import TEXTS, HistorySQL
 
 # --- Schema ---
 
@@ -256,7 +258,14 @@ SELECT nim, nama, alamat FROM mahasiswa
 JOIN unnest(%s::text[]) AS wanted (key) ON key COLLATE "C" = {_NEAR_KEY}
 LIMIT %s
 """
-FIND = "SELECT nim, nama, alamat FROM mahasiswa WHERE nim = ANY(%s)"
+FIND = FIND_BYTES = "SELECT nim, nama, alamat FROM mahasiswa WHERE nim = ANY(%s)"
+
+
+def array(nims: Sequence[str]) -> Sequence[str]:
+    """Several nims as one parameter. No record has one with NUL."""
+    return [nim for nim in nims if "\0" not in nim]
+
+
 # Ordered, so that two transactions which lock the same records cannot deadlock.
 FIND_LOCKED = "SELECT nim, nama, alamat FROM mahasiswa WHERE nim = ANY(%s) ORDER BY nim FOR UPDATE"
 
@@ -292,7 +301,7 @@ def _folded(keys: str, rows: str, *texts: str) -> str:
     return f"(SELECT {keys}, {FOLDED} AS teks FROM ({unfolded}) AS unfolded OFFSET 0) AS folded"
 
 
-def condition(cari: str, di: Field | Literal[""] = "") -> tuple[str, Sequence[str]]:
+def condition(cari: str, di: Field | Literal[""]) -> tuple[str, Sequence[str]]:
     """The condition that finds every term of a search in `teks`, and its parameters."""
     conditions, parameters = [], []
     for term in folding.terms(cari, is_prefix=di == "nim"):
@@ -307,14 +316,6 @@ def condition(cari: str, di: Field | Literal[""] = "") -> tuple[str, Sequence[st
     return " AND ".join(conditions) or "false", parameters
 
 
-def where_has(cari: str, di: Field | Literal[""] = "") -> tuple[str, Sequence[str]]:
-    """The WHERE clause of a search, and its parameters; both are empty if nothing is searched."""
-    if not cari:
-        return "", ()
-    found, parameters = condition(cari, di)
-    return f"WHERE {found}", parameters
-
-
 # By the field in which a search looks.
 FOLDED_RECORDS = {
     "": _folded("nim, nama, alamat", "mahasiswa", "nim", "nama", "alamat"),
@@ -324,20 +325,33 @@ FOLDED_RECORDS = {
 }
 
 
-def source(where: str, di: Field | Literal[""]) -> str:
-    """The table that a search reads; only a condition of `where_has` needs folded texts."""
-    return FOLDED_RECORDS[di] if where else "mahasiswa"
+def _source(where: str, query: Query) -> str:
+    return FOLDED_RECORDS[query.di] if where else "mahasiswa"
 
 
-# The number of records found and one page of them. If the page is empty, there is one row without a record. Sorting
-# keys alone takes less time than sorting whole records.
-SEARCH = """
-WITH found AS {materialized} (SELECT {keys} FROM {source} {where})
+def search(where: str, query: Query) -> str:
+    """The number of records found and one page of them. If the page is empty, there is one row without a record.
+
+    Sorting keys alone takes less time than sorting whole records. If nothing is searched, two scans take less time: the
+    count needs no order, and the page has an index.
+    """
+    order = ORDERS[query.urut, query.arah]
+    keys = "nim" if query.urut == "nim" else f"nim, {query.urut}"
+    return f"""
+WITH found AS {"" if where else "NOT"} MATERIALIZED (SELECT {keys} FROM {_source(where, query)} {where})
 SELECT total, m.nim, m.nama, m.alamat FROM (SELECT count(*) AS total FROM found) AS counted
 LEFT JOIN ((SELECT nim FROM found {order} LIMIT %s OFFSET %s) AS page JOIN mahasiswa AS m USING (nim)) ON true
 {order}
 """
-KEYS = {"nim": "nim", "nama": "nim, nama", "alamat": "nim, alamat"}
+
+
+def declare_chunks(where: str, query: Query) -> str:
+    """Declare a cursor on all records that a clause finds. A connection pooler keeps it as long as its transaction."""
+    order = ORDERS[query.urut, query.arah]
+    return f"DECLARE chunks NO SCROLL CURSOR FOR SELECT nim, nama, alamat FROM {_source(where, query)} {where} {order}"
+
+
+FETCH_CHUNK = "FETCH 2000 FROM chunks"
 
 
 def count_found(conditions: Iterable[str], di: Field | Literal[""]) -> str:
@@ -399,10 +413,6 @@ SELECT word FROM (
 ) AS newest, unnest(string_to_array(teks, ' ')) AS word
 GROUP BY word ORDER BY count(*) DESC, word DESC LIMIT 10000
 """
-# A connection pooler keeps a cursor as long as its transaction.
-DECLARE_CHUNKS = "DECLARE chunks NO SCROLL CURSOR FOR SELECT nim, nama, alamat FROM {source} {where} {order}"
-FETCH_CHUNK = "FETCH 2000 FROM chunks"
-
 ORDERS = {
     ("nim", "naik"): "ORDER BY nim",
     ("nim", "turun"): "ORDER BY nim DESC",
@@ -477,117 +487,45 @@ ORDER BY nim
 
 # The triggers read these until the end of the transaction: its changes are one batch of this kind, and the batch keeps
 # no entries.
-BATCH = "SELECT set_config('mahasiswa.batch', %s, true)"
+BEGIN_BATCH = "SELECT set_config('mahasiswa.batch', %s, true)"
 SILENT = "SELECT set_config('mahasiswa.silent', 'on', true)"
 # The name of the person as a JSON text, or an object with the names of several persons by nim.
 NAME = "SELECT set_config('mahasiswa.oleh', %s, true)"
 
-# An item is an entry that belongs to no batch, or the head of a batch. Beside it stands its entry, also that of a batch
-# of one record. If a batch changed a nim, that is the addition, and the old nim stands beside it. `where` is a condition
-# on an item.
-COUNT_ITEMS = "SELECT count(*) FROM mahasiswa_history AS i WHERE batch IS NULL {where}"
-ITEMS = """
-SELECT i.id, i.moment, i.kind, i.rows, i.is_silent, i.oleh,
-  CASE WHEN i.kind = 'nim' THEN (SELECT nim FROM mahasiswa_history WHERE batch = i.id AND nama_after IS NULL LIMIT 1) END,
-  e.id, e.moment, e.oleh, e.nim, e.nama_before, e.alamat_before, e.nama_after, e.alamat_after
-FROM (
-  SELECT * FROM mahasiswa_history AS i WHERE batch IS NULL {where} ORDER BY id DESC LIMIT %s OFFSET %s
-) AS i
-LEFT JOIN mahasiswa_history AS e ON e.id = CASE
-  WHEN i.kind IS NULL THEN i.id
-  WHEN i.kind = 'nim' AND i.rows = 2 THEN (
-    SELECT id FROM mahasiswa_history WHERE batch = i.id AND nama_after IS NOT NULL LIMIT 1
-  )
-  WHEN i.rows = 1 THEN (SELECT id FROM mahasiswa_history WHERE batch = i.id)
-END
-ORDER BY i.id DESC
-"""
-LAST_ITEM = ITEMS.format(where="")
-HEAD = ITEMS.format(where="AND id = %s AND kind IS NOT NULL")
-IS_OF_KIND = """ AND coalesce(
-  kind, CASE WHEN nama_before IS NULL THEN 'add' WHEN nama_after IS NULL THEN 'delete' ELSE 'edit' END
-) = %s"""
-IS_OF_DAYS = " AND moment >= %s AND moment < %s"
-# A batch whose head was purged has entries for a while, which are not shown.
-IN_BATCH = "batch = (SELECT id FROM mahasiswa_history WHERE id = %s AND kind IS NOT NULL)"
-COLUMNS_OF_ENTRY = ("oleh", "nim", "nama_before", "alamat_before", "nama_after", "alamat_after")
-FOLDED_ENTRIES = _folded("id, batch", "mahasiswa_history", *COLUMNS_OF_ENTRY)
-FOLDED_ENTRIES_OF_BATCH = _folded("id", f"mahasiswa_history WHERE {IN_BATCH}", *COLUMNS_OF_ENTRY)
+END_BATCH = ""  # the setting ends with the transaction
+HISTORY = HistorySQL(
+    p="%s",
+    raw="{}".format,
+    is_silent="i.is_silent",
+    # An expired change may be purged by the triggers of its own undo, so it is not undone.
+    is_expired="(i.moment < (SELECT now() - make_interval(days => days) FROM mahasiswa_history_state))",
+)
+FOLDED_ENTRIES = _folded("id, batch", "mahasiswa_history", *TEXTS)
+FOLDED_ENTRIES_OF_BATCH = _folded("id", f"mahasiswa_history WHERE {HISTORY.in_batch}", *TEXTS)
 
 
 def where_item_has(where: str) -> str:
     """A condition on an item: `where` finds the folded texts of its entry, or of one of its entries."""
-    return f"AND id IN (SELECT coalesce(batch, id) FROM {FOLDED_ENTRIES} {where})"
+    return f" AND id IN (SELECT coalesce(batch, id) FROM {FOLDED_ENTRIES} {where})"
 
 
 def where_entry_has(where: str) -> str:
     """The same on an entry of the batch that is the first parameter."""
-    return f"AND id IN (SELECT id FROM {FOLDED_ENTRIES_OF_BATCH} {where})"
+    return f" AND id IN (SELECT id FROM {FOLDED_ENTRIES_OF_BATCH} {where})"
 
 
-COUNT_ENTRIES = f"SELECT count(*) FROM mahasiswa_history WHERE {IN_BATCH} {{where}}"
-ENTRIES = f"""
-SELECT id, moment, oleh, nim, nama_before, alamat_before, nama_after, alamat_after
-FROM mahasiswa_history WHERE {IN_BATCH} {{where}} ORDER BY nim LIMIT %s OFFSET %s
-"""
-ENTRIES_OF = """
-SELECT id, moment, oleh, nim, nama_before, alamat_before, nama_after, alamat_after
-FROM mahasiswa_history WHERE nim = %s ORDER BY id
-"""
+def moment(moment: datetime) -> datetime:
+    """A moment as a parameter."""
+    return moment
+
+
 RECENT_BEFORE = """
 SELECT nim, nama_before, alamat_before FROM mahasiswa_history
 WHERE nim = %s AND nama_before IS NOT NULL ORDER BY id DESC LIMIT 20
 """
-
-# An expired change may be purged by the triggers of its own undo, so it is not undone.
-NOT_EXPIRED = "moment >= (SELECT now() - make_interval(days => days) FROM mahasiswa_history_state)"
-# The kind of a batch, "" for an entry. None for what cannot be undone: a silent batch, a batch that lacks an entry, and an
-# entry of a changed nim, because the two of it can only be undone together.
-UNDOABLE_KIND = f"""
-SELECT coalesce(i.kind, '') FROM mahasiswa_history AS i LEFT JOIN mahasiswa_history AS head ON head.id = i.batch
-WHERE i.id = %s AND i.{NOT_EXPIRED} AND CASE WHEN i.kind IS NOT NULL
-  THEN i.rows = (SELECT count(*) FROM mahasiswa_history WHERE batch = i.id)
-  ELSE i.batch IS NULL OR head.kind <> 'nim'
-END
-"""
-# A purge of another process must not remove entries during an undo, and no record may change after the search for conflicts.
+# A purge of another process must not remove entries during an undo, and no record may change after the search for
+# conflicts.
 LOCK_TABLE_AND_HISTORY = "LOCK TABLE mahasiswa, mahasiswa_history IN SHARE ROW EXCLUSIVE MODE"
-ENTRY_WHERE = "h.id = %s"
-BATCH_WHERE = "h.batch = %s"
-CONFLICTS = """
-SELECT count(*) OVER (), h.id, h.moment, h.oleh, h.nim, h.nama_before, h.alamat_before, h.nama_after, h.alamat_after,
-  m.nama, m.alamat
-FROM mahasiswa_history AS h LEFT JOIN mahasiswa AS m ON m.nim = h.nim
-WHERE {where}
-AND (m.nama, m.alamat) IS DISTINCT FROM (h.nama_after, h.alamat_after)
-AND (m.nama, m.alamat) IS DISTINCT FROM (h.nama_before, h.alamat_before)
-ORDER BY h.nim LIMIT %s
-"""
-COUNT_UNCHANGED = """
-SELECT count(*) FROM mahasiswa_history AS h LEFT JOIN mahasiswa AS m ON m.nim = h.nim
-WHERE h.batch = %s AND (m.nama, m.alamat) IS NOT DISTINCT FROM (h.nama_after, h.alamat_after)
-"""
-
-
-def restore(where: str, *, overwrite: bool) -> Sequence[str]:
-    """The statements that restore the records of entries, also those that have changed since if `overwrite` is true."""
-    unchanged = "" if overwrite else "AND (m.nama, m.alamat) = (h.nama_after, h.alamat_after)"
-    deleted = "" if overwrite else "AND h.nama_after IS NULL"
-    return (
-        f"""
-        DELETE FROM mahasiswa AS m USING mahasiswa_history AS h
-        WHERE {where} AND m.nim = h.nim AND h.nama_before IS NULL {unchanged}
-        """,
-        f"""
-        UPDATE mahasiswa AS m SET nama = h.nama_before, alamat = h.alamat_before FROM mahasiswa_history AS h
-        WHERE {where} AND m.nim = h.nim AND h.nama_before IS NOT NULL {unchanged}
-        """,
-        f"""
-        INSERT INTO mahasiswa (nim, nama, alamat) SELECT nim, nama_before, alamat_before FROM mahasiswa_history AS h
-        WHERE {where} AND h.nama_before IS NOT NULL {deleted} ORDER BY nim ON CONFLICT (nim) DO NOTHING
-        """,
-    )
-
 
 # True if something is expired and no process has purged within the last minute. A standby cannot purge.
 IS_PURGE_DUE = f"""

@@ -12,10 +12,10 @@ from mahasiswa.store import NO_REMOVALS
 from mahasiswa.store.changes import planned
 from mahasiswa.store.errors import Changed, EditConflict
 from mahasiswa.store.history import BatchKind
-from mahasiswa.store.postgres import history, sql
+from mahasiswa.store.postgres import sql
 from mahasiswa.store.postgres.add_batcher import AddBatcher, add_all, as_json
 from mahasiswa.store.postgres.pool import REQUEST_TIMEOUT_SECONDS, Connection, Pool, refuse_nul
-from mahasiswa.store.postgres.reader import PostgresReader, by_nim, get, records, storable, value
+from mahasiswa.store.postgres.reader import WORK, PostgresReader, by_nim, get, records, take, value
 from mahasiswa.work import IMPORT, KINDS, LIST, RECORD, Kind, Slots
 
 T = TypeVar("T")
@@ -62,7 +62,7 @@ class PostgresStore:
                 edited = Mahasiswa(nim, nama, alamat)
                 edited, is_conflict = combine(current, edited, versi) if current else (edited, True)
                 if is_conflict:
-                    raise EditConflict(current, edited, await history.recent(db, nim, versi))
+                    raise EditConflict(current, edited, await take(db, WORK.recent(nim, versi)))
                 texts = edited.nama, edited.alamat
             if current:
                 refuse_nul(nim, *texts)
@@ -74,7 +74,7 @@ class PostgresStore:
     async def rename(self, old: str, nim: str | None) -> None:
         async def change(db: Connection) -> None:
             refuse_nul(nim)
-            await history.start_batch(db, "nim")
+            await db.execute(sql.BEGIN_BATCH, ("nim",))
             if not (await db.execute(sql.RENAME, (nim, old))).rowcount:
                 raise Changed(old)
 
@@ -92,7 +92,7 @@ class PostgresStore:
     async def write_all(
         self, batch: BatchKind, writes: Sequence[Write] = (), removals: Mapping[str, str | None] = NO_REMOVALS
     ) -> None:
-        nims = storable([*(record.nim for record, _ in writes), *removals])
+        nims = sql.array([*(record.nim for record, _ in writes), *removals])
 
         async def change(db: Connection) -> None:
             changes = planned(by_nim(await records(db, sql.FIND_LOCKED, nims)), writes, removals)
@@ -100,7 +100,7 @@ class PostgresStore:
                 return
             for record in (*changes.added.values(), *changes.changed.values()):
                 refuse_nul(*record)
-            await history.start_batch(db, batch)
+            await db.execute(sql.BEGIN_BATCH, (batch,))
             await db.execute(sql.DELETE_ALL, (changes.removed,))
             for nim in changes.added.keys() - await add_all(db, changes.added.values()):  # added by someone meanwhile
                 if await get(db, sql.GET, nim) != changes.added[nim]:
@@ -110,10 +110,11 @@ class PostgresStore:
         await self._write(IMPORT, change)
 
     async def undo(self, item: int, *, is_batch: bool, versi: str | None = None, only_unchanged: bool = False) -> None:
-        await self._write(
-            IMPORT if is_batch else RECORD,
-            lambda db: history.undo(db, item, is_batch=is_batch, versi=versi, only_unchanged=only_unchanged),
-        )
+        async def change(db: Connection) -> None:
+            await db.execute(sql.LOCK_TABLE_AND_HISTORY)
+            await take(db, WORK.undo(item, is_batch=is_batch, versi=versi, only_unchanged=only_unchanged))
+
+        await self._write(IMPORT if is_batch else RECORD, change)
 
     async def purge(self) -> None:
         async def purge(db: Connection) -> None:

@@ -3,34 +3,31 @@
 import asyncio
 import json
 import time
-from collections import ChainMap
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Literal, TypeVar, cast
+from typing import TypeVar, cast
 
 import apsw
 
-from mahasiswa.record import Field, Mahasiswa, near_key
+from mahasiswa.record import Mahasiswa, near_key
 from mahasiswa.store import (
     AFTER_MAX_BYTES,
     SLICE_RECORDS,
     SNAPSHOT_MAX_BYTES,
-    Found,
     Query,
     Snapshot,
-    Suspicion,
     Version,
     folding,
     nearest,
 )
 from mahasiswa.store.errors import TookTooLong, Unavailable
-from mahasiswa.store.history import Days, Entry, HistoryPage, ItemKind
-from mahasiswa.store.sqlite import history, sql
-from mahasiswa.store.sqlite.connection import connect
+from mahasiswa.store.sqlite import sql
+from mahasiswa.store.sqlite.connection import connect, savepoint
+from mahasiswa.store.steps import StepReader, Steps, Work
 from mahasiswa.work import STEP_TIMEOUT_SECONDS, Kind, Slots
 
 CHUNK_RECORDS = 2000
@@ -44,15 +41,19 @@ NOT_UTF8 = "another program has stored a text that is not UTF-8; mahasiswa docto
 A = TypeVar("A")
 T = TypeVar("T")
 
+WORK = Work(sql)
+
 as_record = cast("Callable[[object], Mahasiswa]", partial(tuple.__new__, Mahasiswa))
 
 
-class SQLiteReader:
+class SQLiteReader(StepReader):
     """See the Reader protocol. Each step has a deadline, which includes its time in the queue.
 
     `version` is the store's method, which raises Unavailable if the file was replaced or is damaged. `report_damage` is
     called if a read finds damage.
     """
+
+    work = WORK
 
     def __init__(
         self,
@@ -66,11 +67,18 @@ class SQLiteReader:
         self._kind = kind
         self._slots = slots
         self._version = version
+        self._vocabulary = nearest.Vocabulary()
         self._report_damage = report_damage
         self._threads = ThreadPoolExecutor(kind.running, f"reader, {kind.name}")
         self._idle: list[apsw.Connection] = []
         self._is_closed = False
-        self._vocabulary = nearest.Vocabulary()
+
+    async def run(self, steps: Callable[[], Steps[T]]) -> T:
+        def read(db: apsw.Connection) -> T:
+            with savepoint(db):
+                return take(db, steps())
+
+        return await self._read(read)
 
     async def snapshot(self, at_most: int) -> Snapshot:
         # Read the version before the records: then the records are of that version or of a later one.
@@ -82,9 +90,6 @@ class SQLiteReader:
         statement = sql.WITHIN_BYTES.format(records=statement)
         return await self._read(lambda db: _records(db.execute(statement, (*bindings, AFTER_MAX_BYTES))))
 
-    async def get(self, nim: str) -> Mahasiswa | None:
-        return await self._read(lambda db: get(db, nim))
-
     async def find(self, nims: Sequence[str]) -> Mapping[str, Mahasiswa]:
         return await self._read(lambda db: by_nim(db, nims))
 
@@ -92,44 +97,8 @@ class SQLiteReader:
         keys = json.dumps(sorted({near_key(nim) for nim in nims if "\0" not in nim} - {""}))
         return await self._read(lambda db: _records(db.execute(sql.NEAR, (keys, limit))))
 
-    async def search(self, query: Query, offset: int, limit: int) -> Found:
-        def read(db: apsw.Connection) -> Found:
-            with db:
-                rows, last = fetch(db.execute(statement, bindings)), history.last(db)
-            return Found(
-                cast("int", rows[0][0]), [Mahasiswa._make(row[1:]) for row in rows if row[1] is not None], last
-            )
-
-        where, bindings = sql.where_found(query.cari, query.di)
-        bindings |= {"limit": limit, "offset": offset}
-        statement = sql.search(where, query)
-        return await self._read(read)
-
-    async def spellings(self, query: Query, limit: int, *, is_found: bool) -> Sequence[tuple[str, int]]:
-        def read(db: apsw.Connection) -> Sequence[tuple[str, int]]:
-            if self._vocabulary.is_old(version, is_found=is_found):
-                self._vocabulary.keep(version, (row[0] for row in fetch(db.execute(sql.WORDS))))
-            likely = nearest.corrections(words, self._vocabulary.words, is_found=is_found)
-            return [(text, count) for text, count in _counted(db, likely, query.di) if count][:limit]
-
-        if query.di == "nim" or not (words := folding.words(query.cari)):
-            return []
-        version = await self._version()
-        return await self._read(read)
-
-    async def prefixes(self, length: int, limit: int) -> Sequence[tuple[str, int]]:
-        bindings = {"length": length, "limit": limit}
-        return await self._read(lambda db: list(db.execute(sql.PREFIXES, bindings)))
-
-    async def suspects(self, suspicion: Suspicion, limit: int) -> Found:
-        def read(db: apsw.Connection) -> Found:
-            rows = fetch(db.execute(sql.SUSPECTS[suspicion], (limit,)))
-            return Found(int(rows[0][0]) if rows else 0, [Mahasiswa._make(row[1:]) for row in rows])
-
-        return await self._read(read)
-
     async def chunks(self, query: Query) -> AsyncGenerator[Sequence[Mahasiswa]]:
-        where, bindings = sql.where_found(query.cari, query.di)
+        where, parameters = self.work.where(query)
         statement = sql.found(where, query)
         async with self._connection() as db:
             cursor = db.cursor()
@@ -138,30 +107,11 @@ class SQLiteReader:
                 return _records(cursor, CHUNK_RECORDS)
 
             try:
-                await self._step(db, lambda _: cursor.execute(statement, bindings), _deadline())
+                await self._step(db, lambda _: cursor.execute(statement, parameters), _deadline())
                 while chunk := await self._step(db, next_chunk, _deadline()):
                     yield chunk
             finally:
                 cursor.close()  # the connection would go on to see this moment
-
-    async def history(
-        self,
-        cari: str,
-        batch: int | None,
-        offset: int,
-        limit: int,
-        *,
-        kind: ItemKind | None = None,
-        days: Days | None = None,
-    ) -> HistoryPage:
-        where, bindings = sql.where_found(cari)
-        bindings |= {"limit": limit, "offset": offset}
-        if batch is not None:
-            return await self._read(lambda db: history.entries(db, batch, where, bindings))
-        return await self._read(lambda db: history.items(db, kind, days, where, bindings))
-
-    async def entries_of(self, nim: str) -> Sequence[Entry]:
-        return await self._read(lambda db: history.entries_of(db, nim))
 
     def close(self) -> None:
         """Wait for running steps, then close every connection."""
@@ -230,9 +180,23 @@ def _fold(text: bytes) -> str:
     return folding.fold(text.decode(errors="replace"))
 
 
+def take(db: apsw.Connection, steps: Steps[T]) -> T:
+    """Do the steps on a connection. Bytes are texts that may not be UTF-8; what is not is replaced."""
+    try:
+        statement, parameters = next(steps)
+        while True:
+            rows = fetch(db.execute(statement, parameters))
+            decoded = [
+                [text.decode(errors="replace") if isinstance(text, bytes) else text for text in row] for row in rows
+            ]
+            statement, parameters = steps.send(decoded)
+    except StopIteration as end:
+        return cast("T", end.value)
+
+
 def read_snapshot(db: apsw.Connection, version: Version | None, at_most: int) -> Snapshot:
     with db:
-        last = history.last(db)
+        last = take(db, WORK.last_item())
         none = Snapshot(version, 0, None, last)
         if db.execute(sql.LONGER_THAN, (at_most,)).get:
             return none
@@ -276,22 +240,7 @@ def get(db: apsw.Connection, nim: str) -> Mahasiswa | None:
 
 
 def by_nim(db: apsw.Connection, nims: Sequence[str]) -> Mapping[str, Mahasiswa]:
-    return {record.nim: record for record in _records(db.execute(sql.FIND, (as_json(nims),)))}
-
-
-def as_json(nims: Sequence[str]) -> str:
-    # JSON would end a text at a NUL, which no record contains.
-    return json.dumps([nim for nim in nims if "\0" not in nim])
-
-
-def _counted(db: apsw.Connection, searches: Sequence[str], di: Field | Literal[""]) -> Sequence[tuple[str, int]]:
-    """Each search with the number of records that it finds."""
-    if not searches:
-        return []
-    conditions = [sql.condition(cari, di, f"w{number}_") for number, cari in enumerate(searches)]
-    bindings = dict(ChainMap(*(bindings for _, bindings in conditions)))
-    counts = next(db.execute(sql.count_found((found for found, _ in conditions), di), bindings))
-    return [(cari, count or 0) for cari, count in zip(searches, counts, strict=True)]
+    return {record.nim: record for record in _records(db.execute(sql.FIND, (sql.array(nims),)))}
 
 
 def _deadline() -> float:

@@ -1,12 +1,15 @@
 """The SQL of the SQLite engine. Only PRAGMAs, BEGIN, COMMIT, ROLLBACK and savepoints stand elsewhere."""
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import chain, islice, zip_longest
+from datetime import UTC, datetime
+from itertools import chain, zip_longest
 from typing import Literal
 
 from mahasiswa.record import NEAR_FROM, NEAR_TO, NIM_MAX_CHARACTERS, Field
 from mahasiswa.store import SLICE_RECORDS, Query, Suspicion, folding
 from mahasiswa.store.history import PURGE_ENTRIES, PURGE_SECONDS
+from mahasiswa.store.history_sql import TEXTS, HistorySQL
 
 # --- Schema
 
@@ -133,85 +136,6 @@ INSERT INTO mahasiswa_history (moment, kind, rows, oleh) SELECT {NOW}, ?, ?, ole
 # It adds 2 us to a change of a group. To write the name into the new entries afterwards would add 4 us.
 SET_OLEH = "UPDATE mahasiswa_history_state SET oleh = ?"
 
-# Texts are read as bytes, because another program may have stored a text that is not UTF-8. Reading it as text would
-# fail, and with it the whole page of the history.
-_ENTRY_COLUMNS = """
-e.id, e.moment, CAST(e.oleh AS BLOB), CAST(e.nim AS BLOB), CAST(e.nama_before AS BLOB), CAST(e.alamat_before AS BLOB),
-CAST(e.nama_after AS BLOB), CAST(e.alamat_after AS BLOB)"""
-
-# An item is an entry without a batch, or the head of a batch; e is the entry, or the only entry of a batch of one. A batch
-# with rows but no entry is silent. If a batch changed a nim, e is the addition, and the old nim stands beside it.
-_ITEMS = f"""
-SELECT i.id, i.moment, i.kind, i.rows, i.kind IS NOT NULL AND NOT EXISTS (
-  SELECT 1 FROM mahasiswa_history AS e WHERE e.batch = i.id
-), CAST(i.oleh AS BLOB), CASE WHEN i.kind = 'nim' THEN (
-  SELECT CAST(nim AS BLOB) FROM mahasiswa_history WHERE batch = i.id AND nama_after IS NULL LIMIT 1
-) END, {_ENTRY_COLUMNS}
-FROM mahasiswa_history AS i LEFT JOIN mahasiswa_history AS e ON e.id = CASE
-  WHEN i.kind IS NULL THEN i.id
-  WHEN i.kind = 'nim' AND i.rows = 2 THEN (
-    SELECT id FROM mahasiswa_history WHERE batch = i.id AND nama_after IS NOT NULL LIMIT 1
-  )
-  WHEN i.rows = 1 THEN (SELECT id FROM mahasiswa_history WHERE batch = i.id)
-END"""
-LAST_ITEM = f"{_ITEMS} WHERE i.batch IS NULL ORDER BY i.id DESC LIMIT 1"
-HEAD = f"{_ITEMS} WHERE i.id = :batch AND i.kind IS NOT NULL"
-_KIND = """coalesce(
-  i.kind, CASE WHEN i.nama_before IS NULL THEN 'add' WHEN i.nama_after IS NULL THEN 'delete' ELSE 'edit' END
-)"""
-
-
-def items(where: str) -> str:
-    """At most :limit items of the history from :offset on, newest first; `where` is from `items_where`."""
-    return f"{_ITEMS} WHERE {where} ORDER BY i.id DESC LIMIT :limit OFFSET :offset"
-
-
-def count_items(where: str) -> str:
-    """The number of all these items."""
-    return f"SELECT count(*) FROM mahasiswa_history AS i WHERE {where}"
-
-
-def items_where(found: str, *, has_kind: bool, has_days: bool) -> str:
-    """A condition on an item; `found` is one on an entry, or "". It may be of :kind, and from :since until :until."""
-    conditions = ["i.batch IS NULL"]
-    if found:
-        conditions = [f"i.id IN (SELECT coalesce(batch, id) FROM ({_folded_entries('')}) {found})"]
-    if has_kind:
-        conditions.append(f"{_KIND} = :kind")
-    if has_days:
-        conditions.append("i.moment >= :since AND i.moment < :until")
-    return " AND ".join(conditions)
-
-
-def batch_entries(found: str) -> str:
-    """At most :limit entries of a batch from :offset on, ordered by nim; `found` is as before."""
-    return f"SELECT {_ENTRY_COLUMNS} {_batch_where(found)} ORDER BY e.nim LIMIT :limit OFFSET :offset"
-
-
-def count_batch_entries(found: str) -> str:
-    """The number of all these entries."""
-    return f"SELECT count(*) {_batch_where(found)}"
-
-
-def _batch_where(found: str) -> str:
-    among = f"e.id IN (SELECT id FROM ({_folded_entries(_IN_BATCH)}) {found})" if found else _IN_BATCH
-    return f"FROM mahasiswa_history AS e WHERE {among}"
-
-
-# An unknown id gives NULL, which no entry of a batch has.
-_IN_BATCH = "batch = (SELECT id FROM mahasiswa_history WHERE id = :batch)"
-
-
-def _folded_entries(where: str) -> str:
-    texts = ", ".join(_searched(f"{field}_{when}") for when in ("before", "after") for field in ("nama", "alamat"))
-    source = f"mahasiswa_history {where and f'WHERE {where}'}"
-    return _folded("id, batch", f"concat_ws(char(10), nim, oleh, {texts})", source)
-
-
-ENTRIES_OF = f"SELECT {_ENTRY_COLUMNS} FROM mahasiswa_history AS e WHERE nim = ? ORDER BY id"
-
-# --- Undoing
-
 # Among the newest 1,000 entries, because there is no index on nim.
 RECENT_BEFORE = """
 SELECT CAST(nim AS BLOB), CAST(nama_before AS BLOB), CAST(alamat_before AS BLOB)
@@ -221,62 +145,19 @@ WHERE nim = ? AND nama_before IS NOT NULL ORDER BY id DESC LIMIT 20
 _EXPIRED = (
     "moment < strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-' || (SELECT days FROM mahasiswa_history_state) || ' days')"
 )
-
-# The kind of a batch, "" for an entry. None for what cannot be undone: a silent batch, a batch that lacks an entry, and an
-# entry of a changed nim, because the two of it can only be undone together.
-UNDOABLE_KIND = f"""
-SELECT coalesce(i.kind, '') FROM mahasiswa_history AS i LEFT JOIN mahasiswa_history AS head ON head.id = i.batch
-WHERE i.id = ? AND NOT {_EXPIRED.replace("moment", "i.moment", 1)} AND CASE WHEN i.kind IS NOT NULL
-  THEN i.rows = (SELECT count(*) FROM mahasiswa_history AS e WHERE e.batch = i.id)
-  ELSE i.batch IS NULL OR head.kind <> 'nim'
-END
-"""
-ENTRY_WHERE = "e.id = ?"
-BATCH_WHERE = "e.batch = ?"
+# Texts are read as bytes, because another program may have stored a text that is not UTF-8. Reading it as text would
+# fail, and with it the whole page of the history. A batch with rows but no entry is silent.
+HISTORY = HistorySQL(
+    p="?",
+    raw="CAST({} AS BLOB)".format,
+    is_silent="i.kind IS NOT NULL AND NOT EXISTS (SELECT 1 FROM mahasiswa_history AS s WHERE s.batch = i.id)",
+    is_expired=f"i.{_EXPIRED}",
+)
 
 
-def conflicts(where: str) -> str:
-    """Entries whose record differs from the texts after the change and from those before it; and the number of all."""
-    return f"""
-    SELECT count(*) OVER (), {_ENTRY_COLUMNS}, CAST(m.nama AS BLOB), CAST(m.alamat AS BLOB)
-    FROM mahasiswa_history AS e LEFT JOIN mahasiswa AS m ON m.nim = e.nim
-    WHERE {where}
-    AND NOT (m.nama IS e.nama_after AND m.alamat IS e.alamat_after)
-    AND NOT (m.nama IS e.nama_before AND m.alamat IS e.alamat_before)
-    ORDER BY e.nim LIMIT ?
-    """
-
-
-def count_unchanged(where: str) -> str:
-    """The number of entries whose record is as the change left it."""
-    return f"""
-    SELECT count(*) FROM mahasiswa_history AS e LEFT JOIN mahasiswa AS m ON m.nim = e.nim
-    WHERE {where} AND m.nama IS e.nama_after AND m.alamat IS e.alamat_after
-    """
-
-
-def restore(where: str, *, overwrite: bool) -> Sequence[str]:
-    """The statements that restore the records of entries, also those that have changed since if `overwrite` is true."""
-    unchanged = "" if overwrite else "AND m.nama = e.nama_after AND m.alamat = e.alamat_after"
-    deleted = "" if overwrite else "AND e.nama_after IS NULL"
-    return (
-        f"""
-        DELETE FROM mahasiswa WHERE nim IN (
-          SELECT e.nim FROM mahasiswa_history AS e JOIN mahasiswa AS m ON m.nim = e.nim
-          WHERE {where} AND e.nama_before IS NULL {unchanged}
-        )
-        """,
-        f"""
-        UPDATE mahasiswa AS m SET nama = e.nama_before, alamat = e.alamat_before FROM mahasiswa_history AS e
-        WHERE {where} AND e.nama_before IS NOT NULL AND e.nim = m.nim {unchanged}
-        """,
-        f"""
-        INSERT INTO mahasiswa (nim, nama, alamat) SELECT e.nim, e.nama_before, e.alamat_before
-        FROM mahasiswa_history AS e
-        WHERE {where} AND e.nama_before IS NOT NULL {deleted}
-        AND NOT EXISTS (SELECT 1 FROM mahasiswa AS m WHERE m.nim = e.nim)
-        """,
-    )
+def moment(moment: datetime) -> str:
+    """The beginning of the text of a moment in the table: before it are only earlier moments."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S")
 
 
 # --- Purging and forgetting
@@ -335,6 +216,11 @@ SELECT CAST(nim AS BLOB), CAST(nama AS BLOB), CAST(alamat AS BLOB) FROM json_eac
 """
 
 
+def array(nims: Sequence[str]) -> str:
+    """Several nims as one parameter. JSON would end a text at a NUL, which no record contains."""
+    return json.dumps([nim for nim in nims if "\0" not in nim])
+
+
 def _translated(text: str, letters: str, others: str = "") -> str:
     """As PostgreSQL's function `translate`."""
     for letter, other in zip_longest(letters, others, fillvalue=""):
@@ -362,23 +248,14 @@ ORDERS: dict[tuple[Field, Literal["naik", "turun"]], str] = {
 }
 
 
-def condition(cari: str, di: Field | Literal[""] = "", name: str = "w") -> tuple[str, dict[str, str | int]]:
-    """The condition that finds every term of a search in a folded text, and its parameters :w0, :w1 and so on.
+def condition(cari: str, di: Field | Literal[""]) -> tuple[str, Sequence[str]]:
+    """The condition that finds every term of a search in a folded text, and its parameters.
 
     instr() takes linear time for any word. LIKE and GLOB do not: 300 records of 64 KB take a minute.
     """
     terms = folding.terms(cari, is_prefix=di == "nim")
-    bindings: dict[str, str | int] = {f"{name}{at}": word for at, word in enumerate(chain.from_iterable(terms))}
-    found = map(f"instr(teks, :{{}}) {'= 1' if di == 'nim' else '> 0'}".format, bindings)
-    return " AND ".join(f"({' OR '.join(islice(found, len(term)))})" for term in terms) or "false", bindings
-
-
-def where_found(cari: str, di: Field | Literal[""] = "") -> tuple[str, dict[str, str | int]]:
-    """The WHERE clause of a search, and its parameters; both are empty if nothing is searched."""
-    if not cari:
-        return "", {}
-    found, bindings = condition(cari, di)
-    return f"WHERE {found}", bindings
+    found = f"instr(teks, ?) {'= 1' if di == 'nim' else '> 0'}"
+    return " AND ".join(f"({' OR '.join([found] * len(term))})" for term in terms) or "false", [*chain(*terms)]
 
 
 def _searched(text: str) -> str:
@@ -410,6 +287,21 @@ _SEARCHED = {
 _FOLDED_RECORDS = {di: _folded("nim, nama, alamat", text, "mahasiswa") for di, text in _SEARCHED.items()}
 
 
+def where_item_has(where: str) -> str:
+    """A condition on an item: `where` finds the folded texts of its entry, or of one of its entries."""
+    return f" AND id IN (SELECT coalesce(batch, id) FROM ({_folded_entries('')}) {where})"
+
+
+def where_entry_has(where: str) -> str:
+    """The same on an entry of the batch that is the first parameter."""
+    return f" AND id IN (SELECT id FROM ({_folded_entries(f'WHERE {HISTORY.in_batch}')}) {where})"
+
+
+def _folded_entries(where: str) -> str:
+    texts = ", ".join(map(_searched, TEXTS))
+    return _folded("id, batch", f"concat_ws(char(10), {texts})", f"mahasiswa_history {where}")
+
+
 def _source(where: str, di: Field | Literal[""]) -> str:
     return f"({_FOLDED_RECORDS[di]}) {where}" if where else "mahasiswa"
 
@@ -420,9 +312,9 @@ def found(where: str, query: Query) -> str:
 
 
 def search(where: str, query: Query) -> str:
-    """At most :limit records that a clause finds, from :offset on, each with the number of all that it finds.
+    """At most some records that a clause finds, from an offset on, each with the number of all that it finds.
 
-    If there is none from :offset on, one row has the number and no record. The clause is evaluated once. Sorting
+    If there is none from the offset on, one row has the number and no record. The clause is evaluated once. Sorting
     keys alone takes 45 ms for the middle of 100,000 records by nama; sorting whole records takes twice as long.
     """
     order = ORDERS[query.urut, query.arah]
@@ -433,7 +325,7 @@ def search(where: str, query: Query) -> str:
     {with_found}
     SELECT total, nim, nama, alamat FROM (SELECT count(*) AS total FROM {source}) LEFT JOIN (
       SELECT nim, nama, alamat FROM mahasiswa
-      WHERE nim IN (SELECT nim FROM {source} {order} LIMIT :limit OFFSET :offset)
+      WHERE nim IN (SELECT nim FROM {source} {order} LIMIT ? OFFSET ?)
     ) {order}
     """
 
@@ -448,13 +340,13 @@ ALL_AS_BYTES = "SELECT CAST(nim AS BLOB), CAST(nama AS BLOB), CAST(alamat AS BLO
 
 def count_found(conditions: Iterable[str], di: Field | Literal[""]) -> str:
     """The number of records that each of these conditions finds. Each text is folded once."""
-    return f"SELECT {', '.join(f'sum({found})' for found in conditions)} FROM ({_FOLDED_RECORDS[di]})"
+    return f"SELECT {', '.join(f'coalesce(sum({found}), 0)' for found in conditions)} FROM ({_FOLDED_RECORDS[di]})"
 
 
 # The folded beginnings of nims, as a search of a nim finds them.
 PREFIXES = f"""
-SELECT prefix, count(*) FROM (SELECT substr(teks, 1, :length) AS prefix FROM ({_FOLDED_RECORDS["nim"]}))
-GROUP BY prefix ORDER BY prefix LIMIT :limit
+SELECT prefix, count(*) FROM (SELECT substr(teks, 1, ?) AS prefix FROM ({_FOLDED_RECORDS["nim"]}))
+GROUP BY prefix ORDER BY prefix LIMIT ?
 """
 
 

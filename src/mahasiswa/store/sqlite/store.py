@@ -14,8 +14,8 @@ from mahasiswa.store.changes import planned
 from mahasiswa.store.errors import Changed, EditConflict, Unavailable, Unusable
 from mahasiswa.store.history import BatchKind
 from mahasiswa.store.sqlite import history, sql
-from mahasiswa.store.sqlite.connection import connect, has_moved, remove_wal, wal_identity
-from mahasiswa.store.sqlite.reader import SQLiteReader, as_json, by_nim, get, read_snapshot
+from mahasiswa.store.sqlite.connection import connect, has_moved, remove_wal, savepoint, wal_identity
+from mahasiswa.store.sqlite.reader import WORK, SQLiteReader, by_nim, get, read_snapshot, take
 from mahasiswa.store.sqlite.writer import Writer
 from mahasiswa.work import IMPORT, KINDS, Kind, Slots
 
@@ -91,7 +91,7 @@ class SQLiteStore:
                 current, edited = get(db, nim), Mahasiswa(nim, nama, alamat)
                 edited, is_conflict = combine(current, edited, versi) if current else (edited, True)
                 if is_conflict:
-                    raise EditConflict(current, edited, history.recent(db, nim, versi))
+                    raise EditConflict(current, edited, take(db, WORK.recent(nim, versi)))
                 texts = edited.nama, edited.alamat
             _run(db, sql.UPDATE, *texts, nim)
 
@@ -117,7 +117,7 @@ class SQLiteStore:
         def change(db: apsw.Connection) -> None:
             if changes := planned(by_nim(db, nims), writes, removals):
                 with history.batch(db, batch):
-                    _run(db, sql.DELETE_ALL, as_json(changes.removed))
+                    _run(db, sql.DELETE_ALL, sql.array(changes.removed))
                     for nim, nama, alamat in changes.changed.values():
                         _run(db, sql.UPDATE, nama, alamat, nim)
                     for record in changes.added.values():
@@ -126,8 +126,11 @@ class SQLiteStore:
         await self._write_many(change)
 
     async def undo(self, item: int, *, is_batch: bool, versi: str | None = None, only_unchanged: bool = False) -> None:
-        write = self._write_many if is_batch else self._write
-        await write(lambda db: history.undo(db, item, is_batch=is_batch, versi=versi, only_unchanged=only_unchanged))
+        def change(db: apsw.Connection) -> None:
+            with savepoint(db):
+                take(db, WORK.undo(item, is_batch=is_batch, versi=versi, only_unchanged=only_unchanged))
+
+        await (self._write_many(change) if is_batch else self._write(change))
 
     async def purge(self) -> None:
         await self._write(lambda db: _run(db, sql.BEGIN_PURGE))
