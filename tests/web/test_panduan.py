@@ -269,7 +269,7 @@ def delete_many(reader: Reader, _folder: Path) -> None:
     """Delete two records by their NIMs; a third NIM is not in the list."""
     reader.fill_the_list()
     reader.click("Hapus banyak")
-    reader.page.get_by_label("NIM", exact=True).fill("2300018001\n2300018002\n2300017999")
+    reader.page.get_by_label("NIM", exact=True).fill("NIM\tNama\n2300018001\tX\n2300018002\t\n2300017999\t")
     reader.click("Lihat pratinjau")
     reader.click("Hapus 2 mahasiswa")
     expect(reader.window.rows).to_have_count(len(STUDENTS) - 2)

@@ -89,24 +89,14 @@ class Repair(NamedTuple):
 
 
 class Table(NamedTuple):
-    """The planned rows of one part: visible ones, folded ones, and the number of those that come by a button."""
+    """The planned rows of one part: visible ones, folded ones, and those from `next` on, which come by a button."""
 
     name: str
     total: int
     visible: Sequence[sheets.PlannedRow]
     folded: Sequence[sheets.PlannedRow]
-    start: int  # of the folded rows
     is_open: bool
-
-    @property
-    def next(self) -> int:
-        """The index of the first row that the button shows."""
-        return self.start + len(self.folded)
-
-    @property
-    def hidden(self) -> int:
-        """The number of rows that the button shows, as far as they fit into one page."""
-        return self.total - self.next
+    next: int
 
 
 class PreviewView:
@@ -277,17 +267,14 @@ class PreviewView:
         start = min(max(self._start, len(visible)), len(rows)) if is_open else len(visible)
         rest = rows[start:]
         folded = self._fitting(name, rest) if is_open or len(rest) <= FOLDED_MAX_ROWS else []
-        return Table(name, len(rows), visible, folded, start, is_open)
+        return Table(name, len(rows), visible, folded, is_open, start + len(folded))
 
     def _fitting(self, name: str, rows: Sequence[sheets.PlannedRow]) -> Sequence[sheets.PlannedRow]:
         """The first rows, as far as they fit."""
-        for count, planned in enumerate(rows):
-            row = self.row(planned.row.number)
-            fits = (
-                self._budget.fits(CHANGED_ROW_MARKUP, row, *planned.after, *(planned.before or ()))
-                if name == "berubah"
-                else self._budget.fits(ROW_MARKUP, row, *planned.after)
-            )
-            if not fits:
-                return rows[:count]
-        return rows
+
+        def fits(planned: sheets.PlannedRow) -> bool:
+            before = (planned.before if name == "berubah" else None) or ()
+            texts = (self.row(planned.row.number), *planned.after, *before)
+            return self._budget.fits(CHANGED_ROW_MARKUP if before else ROW_MARKUP, *texts)
+
+        return list(takewhile(fits, rows))
