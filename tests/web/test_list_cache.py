@@ -246,8 +246,10 @@ async def test_the_streamed_list_equals_the_cached_one(database: str) -> None:
     settings = Settings.from_environment({"DATABASE_URL": database})
     migrate(settings.database_url)
     async with opened(settings.database_url) as store:
-        for n in range(2500):
-            await store.add(f"{n}/é<{n % 7}", "Nur'aini & \r\n", "")
+        for start in range(0, 1200, 100):
+            await asyncio.gather(
+                *(store.add(f"{n}/é<{n % 7}", "Nur'aini & \r\n", "") for n in range(start, start + 100))
+            )
         cached, streamed = [
             await client.get("/", headers={"accept-encoding": ""})
             for data in (store, cast("Store", WithoutVersion(store)))
@@ -256,7 +258,7 @@ async def test_the_streamed_list_equals_the_cached_one(database: str) -> None:
         ]
     assert "etag" in cached.headers
     assert "etag" not in streamed.headers
-    assert cached.text.count("<tr>") == 2501
+    assert cached.text.count("<tr>") == 1201
     assert cached.text == streamed.text
 
 
