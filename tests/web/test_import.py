@@ -95,29 +95,6 @@ def test_a_file_is_preferred_to_pasted_cells(importer: Importer) -> None:
     assert [row.nim for row in preview.new] == ["1"]
 
 
-# ---- columns
-
-
-@pytest.mark.parametrize(
-    ("lines", "record"),
-    [
-        ("NIM|Nama|Alamat/0123|Ani|Solo", "0123|Ani|Solo"),
-        ("npm|NAMA MAHASISWA|alamat rumah/0123|Ani|Solo", "0123|Ani|Solo"),
-        ("N.I.M.|Nama  Lengkap *|Alamat Lengkap :/0123|Ani|Solo", "0123|Ani|Solo"),
-        ("Nomor Induk Mahasiswa (wajib)|Nama|Alamat (sesuai KTP)/0123|Ani|Solo", "0123|Ani|Solo"),
-        ("Nomor Pokok Mahasiswa|Nama|Alamat Tinggal/0123|Ani|Solo", "0123|Ani|Solo"),
-        ("No|Alamat|Prodi|Nama|Kelas| No. Mahasiswa /1|Solo|TI|Ani|A|0123", "0123|Ani|Solo"),
-        ("NISN|NIS|Alamat KTP|Nama|NIM|Alamat/9|8|K|Ani|0123|Solo", "0123|Ani|Solo"),
-        ("DAFTAR MAHASISWA|||/|Angkatan 2020||//No|NIM|Nama|Alamat/1|0123|Ani|Solo", "0123|Ani|Solo"),
-        ("No|Nama|NIPD|Alamat|Data Ayah|/||||Nama|NIK/1|Ani|0123|Solo|Budi|9", "0123|Ani|Solo"),
-    ],
-)
-def test_columns_are_found_by_the_names_that_people_use(importer: Importer, lines: str, record: str) -> None:
-    """In any order, among others, and below a title. Of several possible columns the best name wins."""
-    importer.save(importer.upload(csv(*(line.split("|") for line in lines.split("/")))))
-    assert importer.records() == [tuple(record.split("|"))]
-
-
 # ---- the form and the template
 
 

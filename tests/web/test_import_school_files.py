@@ -101,6 +101,10 @@ FILES = {
     "other words for the titles": File(
         "csv ;", ["No. Urut|No. Induk Siswa|Nama Peserta Didik (sesuai akta)|Domisili", *numbered(*ROWS)], "BCD", 2, 1
     ),
+    "titles with signs": File("csv ;", ["N.I.M.|Nama  Lengkap *|Alamat (sesuai KTP) :", *ROWS], "ABC", 2, 1),
+    "several titles that could be the NIM": File(
+        "csv ;", ["NISN|NIS|Alamat KTP|Nama|No. Mahasiswa|Alamat", "9|8|K|Dewi|22000186203|Solo"], "EDF", 1
+    ),
     "parents beside students": File(
         "csv ;",
         [
@@ -156,6 +160,7 @@ FILES = {
     "names below the title NIM": File(
         "xlsx", [HEADER, "Dewi|22000186203|Godean", "Elsa|22000186204|Depok"], "BAC", says="tertukar"
     ),
+    "texts far to the right": File("csv ;", ["|" * 120 + "x|y"], "---", says="Judul kolom tidak"),
     "four columns that nothing tells apart": File("csv ;", ["a|b|c|d", "e|f|g|h"], "---", says="Judul kolom tidak"),
     # ---- CSV that a program has split at another character
     "our export split at commas": File("xlsx", split_at(",", HEADER, *ROWS), "ABC", 2, 1, says="satu kolom"),

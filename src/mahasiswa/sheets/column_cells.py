@@ -67,10 +67,11 @@ def columns_by_cells(
     A column that counts the rows is never taken for the NIM, except as the only one. Raises ColumnsUnclear.
     """
     columns = _Columns(rows)
-    first, width = columns.filled[0], columns.filled[-1] + 1
+    filled = columns.filled or [MAX_TITLES]  # all texts may stand further to the right
+    first, width = filled[0], filled[-1] + 1
     counts = first in columns.counting and not (nim_only and width == 1)
     if columns.nim is not None and (nim_only or counts or (columns.nim != first and columns.is_of_words(first))):
-        others = [index for index in columns.filled if index != columns.nim and index not in columns.counting]
+        others = [index for index in filled if index != columns.nim and index not in columns.counting]
         if len(others) < len(Mahasiswa._fields):
             nama, alamat, *_ = (*others, None, None)
             remark = wording.NIM_AFTER_NUMBERS if counts else wording.NIM_AFTER_WORDS
