@@ -366,7 +366,8 @@ def test_a_table_without_its_constraints_and_a_wrong_encoding_are_found(operator
 
 def test_a_postgresql_server_that_cannot_be_reached_is_found(operator: Operator) -> None:
     """Neither the line nor the name of the database shows the password."""
-    line, _ = problems(operator, DATABASE_URL="postgresql://siti:rahasia@127.0.0.1:1/x", PORT=str(free_port()))
+    operator.environment |= {"HOST": "127.0.0.1", "PORT": str(free_port())}
+    line, _ = problems(operator, DATABASE_URL="postgresql://siti:rahasia@127.0.0.1:1/x")
     assert line.startswith("PostgreSQL cannot be used: ")
     assert "rahasia" not in line
     assert operator.databases == ["postgresql://127.0.0.1:1/x"]

@@ -177,6 +177,8 @@ def test_what_was_acknowledged_two_seconds_before_the_loss_of_the_machine_is_in_
     operator = Operator(machine)
     operator.done("restore", str(restored))
     assert {nim for nim, _, _ in operator.records()} == stored.keys()
+    count_history = "SELECT count(*) FROM mahasiswa_history"
+    assert ask(database, count_history) == ask(restored, count_history) >= [(len(stored),)]
     with Service(database) as service, Litestream(database, copy) as litestream, Line(service.port) as line:
         assert line.add("sesudah", "Siti", "Solo").status == 302
         until(lambda: litestream.holds(tmp_path, {*stored, "sesudah"}), 20)
