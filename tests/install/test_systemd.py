@@ -34,7 +34,7 @@ class Machine:
         self.root = root
         self.port = free_port()
         self.settings = root / "etc" / "mahasiswa.env"
-        self.settings.write_text(f"PORT={self.port}\n", "utf-8")
+        self.settings.write_text(f"PORT={self.port}\nSAME_ORIGIN_ONLY=1\n", "utf-8")
         self._process = subprocess.Popen(
             ["systemd-nspawn", "--quiet", "--register=no", "--keep-unit", "--console=pipe", "--boot", f"-D{root}"],
             stdin=subprocess.DEVNULL,
