@@ -23,7 +23,7 @@ FORMS_RESERVED_BYTES = 32 * 1024 * 1024
 """The part of BODIES_MAX_BYTES for bodies of at most SMALL_BYTES: room for 512 forms of 64 KB."""
 
 MAX_LARGE_BODIES = 16
-"""Maximum number of large bodies, uploads and confirmations, at the same time."""
+"""Maximum number of large bodies, uploads and confirmations, that arrive at the same time."""
 
 ANSWERS_MAX_BYTES = 64 * 1024 * 1024
 """Maximum bytes of answers that clients have not taken yet. An answer that all clients share does not count."""
@@ -148,18 +148,12 @@ class Budget:
         self._name = name
         self._max_bytes = max_bytes
         self._reserved_bytes = reserved_bytes
-        self._large_uploads = 0
         self.in_memory = 0
         """Bytes that are counted now."""
 
     @contextmanager
-    def hold(self, *, large: bool = False) -> Iterator[Callable[[int], None]]:
-        """Count bytes until the end of the block; yield the function that counts further bytes. Both raise Busy.
-
-        `large` counts an upload or a confirmation, of which MAX_LARGE_BODIES may be held.
-        """
-        if large and self._large_uploads >= MAX_LARGE_BODIES:
-            raise self._busy()
+    def hold(self) -> Iterator[Callable[[int], None]]:
+        """Count bytes until the end of the block; yield the function that counts further bytes. It raises Busy."""
         taken = 0
 
         def take(count: int) -> None:
@@ -170,11 +164,9 @@ class Budget:
             taken += count
             self.in_memory += count
 
-        self._large_uploads += large
         try:
             yield take
         finally:
-            self._large_uploads -= large
             self.in_memory -= taken
 
     def keep(self, count: int, *, is_body: bool) -> None:
@@ -187,51 +179,56 @@ class Budget:
         self.in_memory += count
 
     def _busy(self) -> Busy:
-        uploads = f", {self._large_uploads} large ones" if self._large_uploads else ""
-        return Busy(f"{self._name}: {self.in_memory >> 20} MB{uploads}")
+        return Busy(f"{self._name}: {self.in_memory >> 20} MB")
 
 
 class _Held(NamedTuple):
-    answer: object
+    thing: object
     size: int
     speed: Callable[[], float]
     clients: set[Callable[[], None]]
 
 
-class HeldAnswers:
-    """Counts answers that clients have not taken yet: files, or versions of the list page, which clients share.
+class SlowClients:
+    """Counts what slow clients hold: files, versions of the list page, which clients share, and uploads that arrive.
 
-    After each change the list page is another one, so slow clients can hold many versions. If there are too many
-    answers, the clients of the slowest one are cut off; of equally slow ones, those of the oldest.
+    After each change the list page is another one, so slow clients can hold many versions. If there is no room for
+    another thing, the clients of the slowest one are cut off; of equally slow ones, those of the oldest.
     """
 
-    def __init__(self, name: str, max_bytes: int, max_answers: float = math.inf) -> None:
+    def __init__(self, name: str, max_things: float, max_bytes: int) -> None:
         self._name = name
+        self._max_things = max_things
         self._max_bytes = max_bytes
-        self._max_answers = max_answers
         self._held: dict[int, _Held] = {}
-        """Each answer, and how to cut off its clients, by its identity, because equal pages take memory twice."""
+        """Each thing, and how to cut off its clients, by its identity, because equal pages take memory twice."""
 
     def hold(
-        self, answer: object, size: int, cut_off: Callable[[], None], speed: Callable[[], float] = lambda: 0.0
+        self, thing: object, size: int, cut_off: Callable[[], None], speed: Callable[[], float] = lambda: 0.0
     ) -> None:
-        """Count an answer of `size` bytes until this client releases it. `speed` is in bytes per second."""
-        self._held.setdefault(id(answer), _Held(answer, size, speed, set())).clients.add(cut_off)
-        while len(self._held) > 1 and (
-            len(self._held) > self._max_answers or sum(held.size for held in self._held.values()) > self._max_bytes
-        ):
-            slowest = min(self._held.values(), key=lambda held: held.speed())
-            del self._held[id(slowest.answer)]
-            log.warning("an answer was cut off: slow clients hold too many %s", self._name)
-            for cut_off_slowest in slowest.clients:
-                cut_off_slowest()
+        """Count a thing of `size` bytes until this client releases it. `speed` is in bytes per second."""
+        if id(thing) not in self._held:
+            self._make_room(size)
+            self._held[id(thing)] = _Held(thing, size, speed, set())
+        self._held[id(thing)].clients.add(cut_off)
 
-    def release(self, answer: object, cut_off: Callable[[], None]) -> None:
-        """Forget that this client holds the answer, if it does."""
-        if held := self._held.get(id(answer)):
+    def release(self, thing: object, cut_off: Callable[[], None]) -> None:
+        """Forget that this client holds the thing, if it does."""
+        if held := self._held.get(id(thing)):
             held.clients.discard(cut_off)
             if not held.clients:
-                del self._held[id(answer)]
+                del self._held[id(thing)]
+
+    def _make_room(self, size: int) -> None:
+        while self._held and (
+            len(self._held) >= self._max_things
+            or sum(held.size for held in self._held.values()) + size > self._max_bytes
+        ):
+            slowest = min(self._held.values(), key=lambda held: held.speed())
+            del self._held[id(slowest.thing)]
+            log.warning("busy: slow clients hold too many %s, so the slowest one was cut off", self._name)
+            for cut_off in slowest.clients:
+                cut_off()
 
 
 class Limits:
@@ -241,5 +238,6 @@ class Limits:
         self.slots = Slots()
         self.bodies = Budget("request bodies", BODIES_MAX_BYTES, FORMS_RESERVED_BYTES)
         self.answers = Budget("answers", ANSWERS_MAX_BYTES, SMALL_ANSWERS_RESERVED_BYTES)
-        self.shared_answers = HeldAnswers("versions of the list", SHARED_ANSWERS_MAX_BYTES)
-        self.files = HeldAnswers("files", SENT_FILES_MAX_BYTES, SENT_FILES_MAX)
+        self.shared_answers = SlowClients("versions of the list", math.inf, SHARED_ANSWERS_MAX_BYTES)
+        self.files = SlowClients("files", SENT_FILES_MAX, SENT_FILES_MAX_BYTES)
+        self.uploads = SlowClients("uploads", MAX_LARGE_BODIES, BODIES_MAX_BYTES)

@@ -1,6 +1,8 @@
 """Reads the body of a form post: counts its bytes, sets deadlines, and decodes its fields without changing them."""
 
-from collections.abc import Callable, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Literal, NamedTuple
 from urllib.parse import unquote_to_bytes
 
@@ -10,7 +12,7 @@ from starlette.types import Message, Receive
 from mahasiswa.pace import Pace
 from mahasiswa.web.request import Request
 from mahasiswa.wording import ProblemName
-from mahasiswa.work import Kind
+from mahasiswa.work import Busy, Kind
 
 FORM_MAX_BYTES = 64 * 1024
 
@@ -60,7 +62,7 @@ async def read_large_form(
         sent = _sent(request, body, fields)
         return {field: [_decode(value).decode(errors="replace") for value in sent[field.encode()]] for field in fields}
 
-    with request.limits.bodies.hold(large=True) as count:
+    with large_body(request) as count:
         body = await _read_body(request, max_bytes, too_large, count)
         return await request.limits.slots.run(kind, parse)
 
@@ -124,6 +126,34 @@ async def _read_body(request: Request, max_bytes: int, too_large: ProblemName, c
     return bytes(body)
 
 
+@contextmanager
+def large_body(request: Request) -> Iterator[Callable[[int], None]]:
+    """Count an upload or a confirmation. Yield the function that counts the bytes that arrive; it raises Busy.
+
+    If too many arrive at the same time, the slowest one is refused, so slow clients cannot keep others out.
+    """
+    began, received, is_refused = time.monotonic(), 0, False
+
+    def count(new: int) -> None:
+        nonlocal received
+        if is_refused:
+            raise Busy("uploads: this one was the slowest")
+        received += new
+        count_bytes(new)
+
+    def refuse() -> None:
+        nonlocal is_refused
+        is_refused = True
+
+    with request.limits.bodies.hold() as count_bytes:
+        # An upload that has just begun counts as fast.
+        request.limits.uploads.hold(count, 0, refuse, lambda: (received + (1 << 20)) / (time.monotonic() - began + 1))
+        try:
+            yield count
+        finally:
+            request.limits.uploads.release(count, refuse)
+
+
 def bounded_receive(
     request: Request, max_bytes: int, limit: int, too_large: ProblemName, count: Callable[[int], None]
 ) -> Receive:
@@ -143,10 +173,9 @@ def bounded_receive(
         received += new
         if pace.is_too_slow(received):
             raise BodyRefused("too slow")
-        if new:
-            if received > max_bytes:
-                raise BodyRefused(too_large, limit)
-            count(new)
+        if received > max_bytes:
+            raise BodyRefused(too_large, limit)
+        count(new)
         return message
 
     return receive

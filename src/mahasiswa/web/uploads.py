@@ -14,7 +14,7 @@ from starlette.requests import Request as StarletteRequest
 from starlette.responses import Response
 
 from mahasiswa import sheets, wording
-from mahasiswa.web.forms import FORM_MAX_BYTES, BodyRefused, bounded_receive
+from mahasiswa.web.forms import FORM_MAX_BYTES, BodyRefused, bounded_receive, large_body
 from mahasiswa.web.pages import Pages
 from mahasiswa.web.preview_form import chosen
 from mahasiswa.web.request import Request
@@ -62,7 +62,7 @@ async def read_upload(request: Request) -> AsyncIterator[Upload]:
 
     The file is spooled to disk.
     """
-    with request.limits.bodies.hold(large=True) as count:
+    with large_body(request) as count:
         most = sheets.UPLOAD_MAX_BYTES
         receive = bounded_receive(request, most + FORM_MAX_BYTES, most, "file too large", count)
         # The client's charset would choose the codec of all texts. ISO 8859-1 keeps every byte, and UTF-8 is read below.
