@@ -6,8 +6,8 @@ from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from itertools import chain
 from typing import Any, Literal, TypeAlias, TypeVar, cast
 
-from mahasiswa.record import Field, Mahasiswa, digest, digest_or_dash, near_nims
-from mahasiswa.store import Found, Query, Suspicion, Version, folding, nearest
+from mahasiswa.record import Field, Mahasiswa, digest, digest_or_dash, near_key, near_nims
+from mahasiswa.store import AFTER_MAX_BYTES, Found, Query, Suspicion, Version, folding, nearest
 from mahasiswa.store.errors import NotInHistory, UndoConflict
 from mahasiswa.store.history import (
     UNDO_CONFLICTS_MAX,
@@ -32,6 +32,18 @@ class Work:
     def __init__(self, sql: Any) -> None:  # noqa: ANN401 - a module, the same names in each engine
         self._sql = sql
         self._history = sql.HISTORY
+
+    def after(self, nim: str | None, limit: int) -> Steps[Sequence[Mahasiswa]]:
+        """See `Reader.after`."""
+        records, start = (self._sql.FIRST, ()) if nim is None else (self._sql.AFTER, (nim,))
+        rows = yield self._sql.WITHIN_BYTES.format(records=records), [*start, limit, AFTER_MAX_BYTES]
+        return list(map(Mahasiswa._make, rows))
+
+    def near(self, nims: Sequence[str], limit: int) -> Steps[Sequence[Mahasiswa]]:
+        """See `Reader.near`."""
+        keys = sorted({near_key(nim) for nim in nims} - {""})
+        rows = yield self._sql.NEAR, (self._sql.array(keys), limit)
+        return list(map(Mahasiswa._make, rows))
 
     def search(self, query: Query, offset: int, limit: int) -> Steps[Found]:
         """See `Reader.search`."""
@@ -151,6 +163,12 @@ class StepReader(ABC):
 
     @abstractmethod
     async def find(self, nims: Sequence[str]) -> Mapping[str, Mahasiswa]: ...
+
+    async def after(self, nim: str | None, limit: int) -> Sequence[Mahasiswa]:
+        return await self.run(lambda: self.work.after(nim, limit))
+
+    async def near(self, nims: Sequence[str], limit: int) -> Sequence[Mahasiswa]:
+        return await self.run(lambda: self.work.near(nims, limit))
 
     async def search(self, query: Query, offset: int, limit: int) -> Found:
         return await self.run(lambda: self.work.search(query, offset, limit))

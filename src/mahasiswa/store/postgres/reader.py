@@ -6,9 +6,8 @@ from typing import TypeVar, cast
 
 import psycopg
 
-from mahasiswa.record import Mahasiswa, near_key
+from mahasiswa.record import Mahasiswa
 from mahasiswa.store import (
-    AFTER_MAX_BYTES,
     SLICE_RECORDS,
     SNAPSHOT_MAX_BYTES,
     Query,
@@ -59,17 +58,8 @@ class PostgresReader(StepReader):
         deadline = self._pool.deadline()
         return await self._pool.read(self._kind, read, deadline)
 
-    async def after(self, nim: str | None, limit: int) -> Sequence[Mahasiswa]:
-        statement, parameters = (sql.FIRST, (limit,)) if nim is None else (sql.AFTER, (nim, limit))
-        statement = sql.WITHIN_BYTES.format(records=statement)
-        return _as_records(await self._pool.fetch(self._kind, statement, *parameters, AFTER_MAX_BYTES))
-
     async def find(self, nims: Sequence[str]) -> Mapping[str, Mahasiswa]:
         return by_nim(await self._pool.fetch(self._kind, sql.FIND, sql.array(nims)))
-
-    async def near(self, nims: Sequence[str], limit: int) -> Sequence[Mahasiswa]:
-        keys = sorted({near_key(nim) for nim in sql.array(nims)} - {""})
-        return _as_records(await self._pool.fetch(self._kind, sql.NEAR, keys, limit))
 
     async def chunks(self, query: Query) -> AsyncGenerator[Sequence[Mahasiswa]]:
         where, parameters = self.work.where(query)

@@ -460,28 +460,6 @@ CREATE TEMP TABLE incoming (
 COPY_INCOMING = "COPY incoming (number, nim, nama, alamat) FROM STDIN"
 # Other transactions can read but not write, so the comparison stays true until the commit.
 LOCK_TABLE = "LOCK TABLE mahasiswa IN SHARE ROW EXCLUSIVE MODE"
-FIND_INCOMPLETE = """
-SELECT number FROM incoming AS i
-WHERE (nama IS NULL OR alamat IS NULL) AND NOT EXISTS (SELECT 1 FROM mahasiswa AS m WHERE m.nim = i.nim)
-ORDER BY number
-"""
-COMPARE_INCOMING = """
-SELECT count(*), count(m.nim), count(*) FILTER (
-  WHERE coalesce(i.nama, m.nama) <> m.nama OR coalesce(i.alamat, m.alamat) <> m.alamat
-)
-FROM incoming AS i LEFT JOIN mahasiswa AS m ON m.nim = i.nim
-"""
-UPDATE_INCOMING = """
-UPDATE mahasiswa AS m SET nama = coalesce(i.nama, m.nama), alamat = coalesce(i.alamat, m.alamat)
-FROM incoming AS i
-WHERE i.nim = m.nim AND (coalesce(i.nama, m.nama) <> m.nama OR coalesce(i.alamat, m.alamat) <> m.alamat)
-"""
-INSERT_INCOMING = """
-INSERT INTO mahasiswa (nim, nama, alamat)
-SELECT nim, nama, alamat FROM incoming AS i
-WHERE NOT EXISTS (SELECT 1 FROM mahasiswa AS m WHERE m.nim = i.nim)
-ORDER BY nim
-"""
 
 # --- History ---
 

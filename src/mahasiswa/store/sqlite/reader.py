@@ -1,7 +1,6 @@
 """Reads of one kind of work, on its own threads and connections. With a write-ahead log no writer blocks them."""
 
 import asyncio
-import json
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -13,9 +12,8 @@ from typing import TypeVar, cast
 
 import apsw
 
-from mahasiswa.record import Mahasiswa, near_key
+from mahasiswa.record import Mahasiswa
 from mahasiswa.store import (
-    AFTER_MAX_BYTES,
     SLICE_RECORDS,
     SNAPSHOT_MAX_BYTES,
     Query,
@@ -85,17 +83,8 @@ class SQLiteReader(StepReader):
         version = await self._version()
         return await self._read(lambda db: read_snapshot(db, version, at_most))
 
-    async def after(self, nim: str | None, limit: int) -> Sequence[Mahasiswa]:
-        statement, bindings = (sql.FIRST, (limit,)) if nim is None else (sql.AFTER, (nim, limit))
-        statement = sql.WITHIN_BYTES.format(records=statement)
-        return await self._read(lambda db: _records(db.execute(statement, (*bindings, AFTER_MAX_BYTES))))
-
     async def find(self, nims: Sequence[str]) -> Mapping[str, Mahasiswa]:
         return await self._read(lambda db: by_nim(db, nims))
-
-    async def near(self, nims: Sequence[str], limit: int) -> Sequence[Mahasiswa]:
-        keys = json.dumps(sorted({near_key(nim) for nim in nims if "\0" not in nim} - {""}))
-        return await self._read(lambda db: _records(db.execute(sql.NEAR, (keys, limit))))
 
     async def chunks(self, query: Query) -> AsyncGenerator[Sequence[Mahasiswa]]:
         where, parameters = self.work.where(query)

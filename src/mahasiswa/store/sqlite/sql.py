@@ -416,30 +416,6 @@ CREATE TEMP TABLE incoming (number INTEGER NOT NULL PRIMARY KEY, nim TEXT NOT NU
 PRAGMA temp.secure_delete = OFF
 """
 ADD_INCOMING = "INSERT INTO incoming (number, nim, nama, alamat) VALUES (?, ?, ?, ?)"
-DROP_INCOMING = "DROP TABLE IF EXISTS temp.incoming"
-INCOMPLETE = """
-SELECT number FROM incoming AS i
-WHERE (nama IS NULL OR alamat IS NULL) AND NOT EXISTS (SELECT 1 FROM mahasiswa AS m WHERE m.nim = i.nim)
-ORDER BY number
-"""
-COMPARE_INCOMING = """
-SELECT count(*), count(m.nim), count(*) FILTER (
-  WHERE coalesce(i.nama, m.nama) <> m.nama OR coalesce(i.alamat, m.alamat) <> m.alamat
-)
-FROM incoming AS i LEFT JOIN mahasiswa AS m ON m.nim = i.nim
-"""
-UPDATE_INCOMING = """
-UPDATE mahasiswa SET nama = coalesce(i.nama, mahasiswa.nama), alamat = coalesce(i.alamat, mahasiswa.alamat)
-FROM incoming AS i
-WHERE i.nim = mahasiswa.nim
-AND (coalesce(i.nama, mahasiswa.nama) <> mahasiswa.nama OR coalesce(i.alamat, mahasiswa.alamat) <> mahasiswa.alamat)
-"""
-INSERT_INCOMING = """
-INSERT INTO mahasiswa (nim, nama, alamat)
-SELECT nim, nama, alamat FROM incoming AS i
-WHERE NOT EXISTS (SELECT 1 FROM mahasiswa AS m WHERE m.nim = i.nim)
-ORDER BY nim
-"""
 
 # --- Restoring
 
