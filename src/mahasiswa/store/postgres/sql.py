@@ -1,12 +1,12 @@
 """All SQL of the PostgreSQL engine. `%s` is a parameter of psycopg; `{...}` is filled in with other SQL of this file."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Literal
 
 from mahasiswa.record import NEAR_FROM, NEAR_TO, NIM_MAX_CHARACTERS, Field
-from mahasiswa.store import Query, Suspicion, folding
+from mahasiswa.store import Query, checks_sql, folding
 from mahasiswa.store.history import PURGE_ENTRIES, PURGE_SECONDS
 from mahasiswa.store.history_sql import TEXTS, HistorySQL
 
@@ -366,43 +366,11 @@ SELECT left(teks, %s) AS prefix, count(*) FROM {FOLDED_RECORDS["nim"]} GROUP BY 
 """
 
 
-def _sharing(key: str) -> str:
-    """The nims of records that share this key with another one."""
-    return f"""
-    WITH keys AS MATERIALIZED (SELECT nim, {key} AS key FROM mahasiswa)
-    SELECT nim, key FROM keys WHERE key IN (SELECT key FROM keys WHERE key <> '' GROUP BY key HAVING count(*) > 1)"""
-
-
 _IS_UNTIDY = " OR ".join(
-    f"left({field}, {folding.SEARCHED_CHARACTERS}) ~ E'^ | $|  |[{folding.ODD_SPACES}{folding.UNSEEN}]'"
+    f"{checks_sql.beginning(field)} ~ E'^ | $|  |[{folding.ODD_SPACES}{folding.UNSEEN}]'"
     for field in ("nim", "nama", "alamat")
 )
-_IS_IN_CAPITALS = "nama = upper(nama) AND nama <> lower(nama)"
-_SUSPECTS: Mapping[Suspicion, str] = {
-    "near": _sharing(_NEAR_KEY),
-    "twins": _sharing(
-        " || chr(10) || ".join(
-            f"lower(btrim(left({field}, {folding.SEARCHED_CHARACTERS})))" for field in ("nama", "alamat")
-        )
-    ),
-    "spaces": f"SELECT nim, '' AS key FROM mahasiswa WHERE {_IS_UNTIDY}",
-    "length": """
-    SELECT nim, length(nim) AS key FROM mahasiswa WHERE length(nim) <> (
-      SELECT length FROM (SELECT length(nim) AS length, count(*) AS shared FROM mahasiswa GROUP BY length(nim)) AS lengths
-      WHERE shared * 10 >= (SELECT count(*) FROM mahasiswa) * 9
-    )""",
-    "capitals": f"""
-    SELECT nim, '' AS key FROM mahasiswa WHERE {_IS_IN_CAPITALS}
-    AND (SELECT count(*) FROM mahasiswa WHERE {_IS_IN_CAPITALS}) * 2 < (SELECT count(*) FROM mahasiswa)""",
-}
-SUSPECTS = {
-    suspicion: f"""
-    WITH found AS MATERIALIZED ({found})
-    SELECT (SELECT count(*) FROM found), nim, nama, alamat
-    FROM (SELECT nim, key FROM found ORDER BY key, nim LIMIT %s) AS first JOIN mahasiswa USING (nim) ORDER BY key, nim
-    """
-    for suspicion, found in _SUSPECTS.items()
-}
+SUSPECTS = checks_sql.statements(_NEAR_KEY, f"SELECT nim, '' AS key FROM mahasiswa WHERE {_IS_UNTIDY}", "%s")
 
 # The words of the newest 100,000 names and 20,000 addresses, the most frequent first. Each bound keeps the time below
 # 0.3 s.

@@ -1,13 +1,13 @@
 """The SQL of the SQLite engine. Only PRAGMAs, BEGIN, COMMIT, ROLLBACK and savepoints stand elsewhere."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from itertools import chain, zip_longest
 from typing import Literal
 
 from mahasiswa.record import NEAR_FROM, NEAR_TO, NIM_MAX_CHARACTERS, Field
-from mahasiswa.store import SLICE_RECORDS, Query, Suspicion, folding
+from mahasiswa.store import SLICE_RECORDS, Query, checks_sql, folding
 from mahasiswa.store.history import PURGE_ENTRIES, PURGE_SECONDS
 from mahasiswa.store.history_sql import TEXTS, HistorySQL
 
@@ -350,43 +350,15 @@ GROUP BY prefix ORDER BY prefix LIMIT ?
 """
 
 
-def _sharing(key: str) -> str:
-    """The nims of records that share this key with another one."""
-    return f"""
-    WITH keys AS MATERIALIZED (SELECT nim, {key} AS key FROM mahasiswa)
-    SELECT nim, key FROM keys WHERE key IN (SELECT key FROM keys WHERE key <> '' GROUP BY key HAVING count(*) > 1)"""
-
-
 # A text between characters U+0001 has such a space if one of these is in it. GLOB takes long, so it reads few texts.
-_IS_UNTIDY = f"""
-instr(t, char(1) || ' ') OR instr(t, ' ' || char(1)) OR instr(t, '  ') OR instr(t, char(9)) OR instr(t, char(10))
+_UNTIDY = f"""
+SELECT nim, '' AS key FROM (
+  SELECT nim, char(1) || nim || char(1) || {_searched("nama")} || char(1) || {_searched("alamat")} || char(1) AS t
+  FROM mahasiswa LIMIT -1
+)
+WHERE instr(t, char(1) || ' ') OR instr(t, ' ' || char(1)) OR instr(t, '  ') OR instr(t, char(9)) OR instr(t, char(10))
 OR instr(t, char(13)) OR (length(t) <> octet_length(t) AND t GLOB '*[{folding.ODD_SPACES}{folding.UNSEEN}]*')"""
-_IS_IN_CAPITALS = "nama = upper(nama) AND nama <> lower(nama)"
-_SUSPECTS: Mapping[Suspicion, str] = {
-    "near": _sharing(_NEAR_KEY),
-    "twins": _sharing(f"lower(trim({_searched('nama')})) || char(10) || lower(trim({_searched('alamat')}))"),
-    "spaces": f"""
-    SELECT nim, '' AS key FROM (
-      SELECT nim, char(1) || nim || char(1) || {_searched("nama")} || char(1) || {_searched("alamat")} || char(1) AS t
-      FROM mahasiswa LIMIT -1
-    ) WHERE {_IS_UNTIDY}""",
-    "length": """
-    SELECT nim, length(nim) AS key FROM mahasiswa WHERE length(nim) <> (
-      SELECT length FROM (SELECT length(nim) AS length, count(*) AS shared FROM mahasiswa GROUP BY length(nim))
-      WHERE shared * 10 >= (SELECT count(*) FROM mahasiswa) * 9
-    )""",
-    "capitals": f"""
-    SELECT nim, '' AS key FROM mahasiswa WHERE {_IS_IN_CAPITALS}
-    AND (SELECT count(*) FROM mahasiswa WHERE {_IS_IN_CAPITALS}) * 2 < (SELECT count(*) FROM mahasiswa)""",
-}
-SUSPECTS = {
-    suspicion: f"""
-    WITH found AS MATERIALIZED ({found})
-    SELECT (SELECT count(*) FROM found), nim, nama, alamat
-    FROM (SELECT nim, key FROM found ORDER BY key, nim LIMIT ?) CROSS JOIN mahasiswa USING (nim) ORDER BY key, nim
-    """
-    for suspicion, found in _SUSPECTS.items()
-}
+SUSPECTS = checks_sql.statements(_NEAR_KEY, _UNTIDY, "?")
 
 # The words of the newest 100,000 names and 20,000 addresses, the most frequent first. Each bound keeps the time below
 # 0.3 s.
