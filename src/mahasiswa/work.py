@@ -7,6 +7,7 @@ only place with these limits; docs/reference.md shows it.
 import asyncio
 import logging
 import math
+import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager, suppress
@@ -185,15 +186,20 @@ class Budget:
 class _Held(NamedTuple):
     thing: object
     size: int
-    speed: Callable[[], float]
+    began: float
+    moved: Callable[[], int]
     clients: set[Callable[[], None]]
+
+    def speed(self) -> float:
+        """Bytes per second. A client that has just begun counts as fast."""
+        return (self.moved() + (1 << 20)) / (time.monotonic() - self.began + 1)
 
 
 class SlowClients:
     """Counts what slow clients hold: files, versions of the list page, which clients share, and uploads that arrive.
 
     After each change the list page is another one, so slow clients can hold many versions. If there is no room for
-    another thing, the clients of the slowest one are cut off; of equally slow ones, those of the oldest.
+    another thing, the clients of the slowest one are cut off; of versions of the list, those of the oldest.
     """
 
     def __init__(self, name: str, max_things: float, max_bytes: int) -> None:
@@ -203,13 +209,11 @@ class SlowClients:
         self._held: dict[int, _Held] = {}
         """Each thing, and how to cut off its clients, by its identity, because equal pages take memory twice."""
 
-    def hold(
-        self, thing: object, size: int, cut_off: Callable[[], None], speed: Callable[[], float] = lambda: 0.0
-    ) -> None:
-        """Count a thing of `size` bytes until this client releases it. `speed` is in bytes per second."""
+    def hold(self, thing: object, size: int, cut_off: Callable[[], None], moved: Callable[[], int] = lambda: 0) -> None:
+        """Count a thing of `size` bytes until this client releases it. `moved` tells the bytes sent or received."""
         if id(thing) not in self._held:
             self._make_room(size)
-            self._held[id(thing)] = _Held(thing, size, speed, set())
+            self._held[id(thing)] = _Held(thing, size, time.monotonic(), moved, set())
         self._held[id(thing)].clients.add(cut_off)
 
     def release(self, thing: object, cut_off: Callable[[], None]) -> None:
@@ -224,7 +228,7 @@ class SlowClients:
             len(self._held) >= self._max_things
             or sum(held.size for held in self._held.values()) + size > self._max_bytes
         ):
-            slowest = min(self._held.values(), key=lambda held: held.speed())
+            slowest = min(self._held.values(), key=_Held.speed)
             del self._held[id(slowest.thing)]
             log.warning("busy: slow clients hold too many %s, so the slowest one was cut off", self._name)
             for cut_off in slowest.clients:

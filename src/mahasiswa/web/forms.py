@@ -1,6 +1,5 @@
 """Reads the body of a form post: counts its bytes, sets deadlines, and decodes its fields without changing them."""
 
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Literal, NamedTuple
@@ -132,7 +131,7 @@ def large_body(request: Request) -> Iterator[Callable[[int], None]]:
 
     If too many arrive at the same time, the slowest one is refused, so slow clients cannot keep others out.
     """
-    began, received, is_refused = time.monotonic(), 0, False
+    received, is_refused = 0, False
 
     def count(new: int) -> None:
         nonlocal received
@@ -146,8 +145,7 @@ def large_body(request: Request) -> Iterator[Callable[[int], None]]:
         is_refused = True
 
     with request.limits.bodies.hold() as count_bytes:
-        # An upload that has just begun counts as fast.
-        request.limits.uploads.hold(count, 0, refuse, lambda: (received + (1 << 20)) / (time.monotonic() - began + 1))
+        request.limits.uploads.hold(count, 0, refuse, lambda: received)
         try:
             yield count
         finally:

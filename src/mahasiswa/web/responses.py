@@ -4,7 +4,6 @@ import asyncio
 import os
 import re
 import tempfile
-import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import BinaryIO, cast
@@ -98,10 +97,9 @@ class FileStream(Stream):
 
     async def stream_response(self, send: Send) -> None:
         """Send the file. Count it among those that are being sent."""
-        began, held, cut_off = time.monotonic(), self._request.limits.files, self._request.cut_off
+        held, cut_off = self._request.limits.files, self._request.cut_off
         with self._file:
-            # A client that has just begun counts as fast, so a new slow reader cannot displace it.
-            held.hold(self, self.size, cut_off, lambda: (self.taken + (1 << 20)) / (time.monotonic() - began + 1))
+            held.hold(self, self.size, cut_off, lambda: self.taken)
             try:
                 await super().stream_response(send)
             finally:
