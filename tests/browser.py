@@ -31,6 +31,7 @@ from playwright.sync_api import (
     expect,
     sync_playwright,
 )
+from stores import run_script
 
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 CHROMIUM_ON_MACOS = (
@@ -233,9 +234,8 @@ def install_node_modules(request: pytest.FixtureRequest) -> Path:
 @pytest.fixture(name="open_window")
 def window_opener(request: pytest.FixtureRequest, chromium: Browser, service: Service) -> Iterator[OpenWindow]:
     """Empty the list, and return a function that opens windows. No console of a window may report a problem."""
-    with service.site() as site:
-        for nim in site.list().nims:
-            site.delete(nim)
+    assert isinstance(service.database, Path)
+    run_script(service.database, "DELETE FROM mahasiswa")
     with ExitStack() as stack:
         windows: list[Window] = []
 

@@ -77,7 +77,7 @@ def records_of(snapshot: Snapshot) -> list[Mahasiswa]:
     return list(map(Mahasiswa, cells[::3], cells[1::3], cells[2::3]))
 
 
-SCRIPT_RUNNER = "import sqlite3, sys; sqlite3.connect(sys.argv[1]).executescript(sys.argv[2])"
+SCRIPT_RUNNER = "import sqlite3, sys; sqlite3.connect(sys.argv[1], timeout=30).executescript(sys.argv[2])"
 
 
 @contextmanager
