@@ -68,22 +68,6 @@ def test_each_row_of_a_page_has_five_titles_and_named_buttons(open_window: OpenW
             expect(control).to_have_accessible_description(SITI[0])
 
 
-def test_an_edit_returns_to_its_row_and_marks_it(open_window: OpenWindow, site: Site) -> None:
-    """After an edit from a page of the list, the row of any NIM is on the screen and has another background."""
-    add_many(site, 60)
-    site.add("0055 %2F/é", "Siti", "Solo")
-    window = open_window()
-    window.open("/?per=100")
-    with window.leaving():
-        window.row("0055 %2F/é").get_by_role("link", name="Edit").click()
-    window.type(alamat="Klaten")
-    window.save()
-    row = window.row("0055 %2F/é")
-    expect(row).to_be_in_viewport()
-    background = "row => getComputedStyle(row).backgroundColor"
-    assert row.evaluate(background) != window.rows.first.evaluate(background)
-
-
 def test_the_printed_list_has_no_buttons(open_window: OpenWindow, site: Site) -> None:
     """The printed list is black on white, without buttons, links and their column, also in dark mode."""
     add_many(site, 3)
