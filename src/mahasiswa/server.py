@@ -19,7 +19,7 @@ from mahasiswa.logs import configure_logging, priority
 from mahasiswa.parent import end_with
 from mahasiswa.settings import Settings
 from mahasiswa.store.engines import backup_into, examine, migrate
-from mahasiswa.store.errors import Unusable
+from mahasiswa.store.errors import StoreError, Unusable
 
 SHUTDOWN_SECONDS = 4.5
 """Maximum time for the workers after SIGTERM. The service promises to end within 5 seconds."""
@@ -261,5 +261,5 @@ def _make_ready(settings: Settings, parent: int) -> None:
         for finding in examine(settings.database_url, lambda: False, quick=True):
             if not finding.is_good:
                 log.warning("%s", finding.text)
-    except Unusable as error:
+    except StoreError as error:
         sys.exit(f"{priority(logging.ERROR)}mahasiswa: {error}")

@@ -4,6 +4,7 @@ import secrets
 from collections.abc import Callable, Iterator, Sequence
 
 import psycopg
+from psycopg.errors import LockNotAvailable
 
 from mahasiswa.store.errors import Unusable
 from mahasiswa.store.findings import TRIGGERS_MISSING, Finding, good, wrong
@@ -43,12 +44,16 @@ def _changes(db: Connection) -> Iterator[Finding]:
         yield wrong("The server is a standby, which takes no changes. Promote it, or correct DATABASE_URL.")
         return
     nim = secrets.token_hex(16)
-    with db.transaction(force_rollback=True):
-        db.execute(sql.ALTER_LOCK_TIMEOUT)
-        db.execute(sql.ADD, (nim, "", ""))
-        db.execute(sql.UPDATE, ("a", "a", nim))
-        db.execute(sql.DELETE, (nim,))
-        (entries,) = db.execute(sql.COUNT_ENTRIES_OF, (nim,)).fetchall()[0]
+    try:
+        with db.transaction(force_rollback=True):
+            db.execute(sql.ALTER_LOCK_TIMEOUT)
+            db.execute(sql.ADD, (nim, "", ""))
+            db.execute(sql.UPDATE, ("a", "a", nim))
+            db.execute(sql.DELETE, (nim,))
+            (entries,) = db.execute(sql.COUNT_ENTRIES_OF, (nim,)).fetchall()[0]
+    except LockNotAvailable:
+        yield wrong("Another program has locked the table mahasiswa. Try again when it has ended.")
+        return
     (days,) = db.execute(sql.HISTORY_DAYS).fetchall()[0]
     if days and entries != 3:
         yield wrong(TRIGGERS_MISSING)
