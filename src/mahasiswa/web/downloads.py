@@ -60,6 +60,7 @@ async def _download(
     media_type = "text/csv" if name.endswith(".csv") else XLSX
     if request.method == "HEAD":
         return pages.head(media_type, headers)
+    request.limits.slots.check(EXPORT)  # before a task and a thread are made, because a thousand may ask at once
     with unsent_file() as file:
         await request.while_connected(fill(file))
         answer = FileStream(request, file, headers, media_type)
