@@ -1,24 +1,21 @@
 #!/bin/sh
 # Makes the root folder of the container image from Debian packages, the lock and a wheel.
-# Usage, as root: packaging/image/root.sh FOLDER WHEEL [DEBIAN-PACKAGE...]
-# The further packages are for the test of the systemd units; with them, all files of all packages are kept.
+# Usage, as root: packaging/image/root.sh FOLDER WHEEL
 set -eu
 
 root=$1
 wheel=$2
-shift 2
 python=${PYTHON:-python3}
 repository=$(dirname "$0")/../..
 
-# Without further packages, keep what Python needs, and the licences. There is no shell and no package manager.
+# Keep what Python needs, and the licences. There is no shell and no package manager.
 kept='./lib ./lib64 ./usr/bin/python3 ./usr/bin/python3.11 ./usr/lib/python3.11 ./usr/lib/*-linux-gnu
   ./usr/share/doc/*/copyright'
-[ $# -eq 0 ] || kept=.
 
 mkdir -p "$root"
 # "extract" runs no script of any package. If mmdebstrap cannot write, it sends SIGHUP to its process group. So it gets a
 # group of its own, and cat takes what follows the end of the archive, which tar does not read.
-setsid --wait mmdebstrap --quiet --variant=extract --include="python3-minimal libpython3.11-stdlib $*" bookworm - |
+setsid --wait mmdebstrap --quiet --variant=extract --include="python3-minimal libpython3.11-stdlib" bookworm - |
   (set -f; tar --extract --directory "$root" --wildcards --exclude './dev/*' $kept; cat >/dev/null)
 
 "$python" -m pip install --quiet --disable-pip-version-check --no-compile --target "$root/usr/lib/python3/dist-packages" \

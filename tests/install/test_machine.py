@@ -1,6 +1,7 @@
-"""The commands of docs/install.md and docs/keep.md, in a small Debian that systemd-nspawn boots. Each block runs twice.
+"""A small Debian that systemd-nspawn boots: each block of commands of docs/install.md and docs/keep.md runs twice there.
 
-The machine shares the network of this computer. Packages of Python come from a folder, so the machine needs no registry.
+The service then works in its sandbox, and is back after a kill. The machine shares the network of this computer. Packages
+of Python come from a folder, so it needs no registry.
 """
 
 import os
@@ -15,7 +16,7 @@ from pathlib import Path
 import pytest
 from attack import is_free, until
 from harness import Site
-from installed import is_well, records, run
+from installed import do_what_staff_do, is_well, records, run
 from operators import records_of
 from processes import children
 from spreadsheets import Record
@@ -23,7 +24,12 @@ from spreadsheets import Record
 ROOT = Path(__file__).parents[2]
 PORTS = (80, 443, 3000)
 BOOT_SECONDS = 60.0
+BACK_SECONDS = 3.0
+EXPOSURE_MAX_PERCENT = 20
+UNIT = "mahasiswa.service"
+LITESTREAM_UNIT = "mahasiswa-litestream.service"
 NIM = "20/456839/TK/50663"
+DIRECT = "BASE_URL=http://127.0.0.1:3000"
 NAME, PASSWORD = "kampus.example", "rahasia"
 
 DEBIAN = (
@@ -37,9 +43,9 @@ pytestmark = pytest.mark.torture
 class Machine:
     """A Debian, booted by systemd-nspawn, with our repository at /repository and packages of Python at /wheels."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, site: Site) -> None:
         self.root = folder / "root"
-        self.site = Site("http://127.0.0.1:3000")
+        self.site = site
         self._process = subprocess.Popen(
             [
                 *("systemd-nspawn", "--quiet", "--register=no", "--keep-unit", "--console=pipe", "--boot"),
@@ -65,9 +71,17 @@ class Machine:
         shell = ("setsid", "--wait", "bash", "-euo", "pipefail", "-c", f"cd /root\n{script}")
         return run("nsenter", f"--target={init}", "--all", "--", *environment, *pip, *shell)
 
+    def property(self, name: str, unit: str = UNIT) -> str:
+        """Return a property of a unit."""
+        return self.run(f"systemctl show --property={name} --value {unit}").strip()
+
+    def in_root(self, path: str) -> Path:
+        """Return where a file of the machine is on this computer."""
+        return self.root / path.lstrip("/")
+
     def restart_with(self, *settings: str) -> None:
         """Restart the service with these lines as its settings."""
-        (self.root / "etc" / "mahasiswa.env").write_text("\n".join(settings), "utf-8")
+        self.in_root("/etc/mahasiswa.env").write_text("\n".join(settings), "utf-8")
         self.run("systemctl restart mahasiswa")
 
     def power_off(self) -> None:
@@ -127,12 +141,13 @@ def machine() -> Iterator[Machine]:
         repository(folder / "repository")
         with (folder / "root" / "etc" / "hosts").open("a") as hosts:
             hosts.write(f"127.0.0.1 localhost {NAME}\n")
-        machine = Machine(folder)
-        try:
-            until(machine.is_up, BOOT_SECONDS)
-            yield machine
-        finally:
-            machine.power_off()
+        with Site("http://127.0.0.1:3000") as site:
+            machine = Machine(folder, site)
+            try:
+                until(machine.is_up, BOOT_SECONDS)
+                yield machine
+            finally:
+                machine.power_off()
 
 
 @pytest.fixture(scope="module")
@@ -176,16 +191,99 @@ def test_nginx_asks_for_a_password_and_names_the_person_in_the_history(installed
 
 @pytest.fixture(scope="module")
 def kept(installed: Machine) -> Machine:
-    """Give the service settings with which this computer may ask it directly, and two records."""
-    installed.restart_with("BASE_URL=http://127.0.0.1:3000")
-    assert installed.site.add("1", "Siti Aminah", "Solo").status_code == 302
-    assert installed.site.add("2", "Budi", "Bantul").status_code == 302
+    """Give the service settings with which this computer may ask it directly, and an empty list."""
+    installed.restart_with(DIRECT)
+    installed.site.delete(NIM)
+    assert records(installed.site) == []
     return installed
 
 
 def newest_backup(machine: Machine) -> Path:
     """Return the newest back-up of the service, by the time in its name."""
-    return max((machine.root / "var" / "lib" / "mahasiswa-backup").glob("mahasiswa-*.db"))
+    return max(machine.in_root("/var/lib/mahasiswa-backup").glob("mahasiswa-*.db"))
+
+
+def test_staff_work_with_a_service_that_runs_in_its_sandbox(kept: Machine) -> None:
+    """The service has no capability and a read-only root, and adds, imports and exports all the same."""
+    do_what_staff_do(kept.site)
+    kept.run(f"systemd-analyze security --threshold={EXPOSURE_MAX_PERCENT} {UNIT}")
+    process = f"/proc/{kept.property('MainPID')}"
+    status = kept.run(f"cat {process}/status").splitlines()
+    assert {"CapBnd:\t" + "0" * 16, "NoNewPrivs:\t1", "Seccomp:\t2"} <= set(status)
+    mounts = (line.split() for line in kept.run(f"cat {process}/mountinfo").splitlines())
+    (options,) = [mount[5].split(",") for mount in mounts if mount[4] == "/"]
+    assert "ro" in options
+    folder = kept.in_root("/var/lib/mahasiswa")
+    files = [folder, *folder.iterdir()]
+    assert {"mahasiswa.db", "mahasiswa.db-wal", "mahasiswa.db-shm"} <= {path.name for path in files}
+    assert {path.stat().st_mode & 0o077 for path in files} == {0}
+
+
+def test_the_main_process_is_back_after_a_kill(kept: Machine) -> None:
+    """The service answers within 3 seconds after its main process was killed, with the same records."""
+    before, main = records(kept.site), kept.property("MainPID")
+    kept.run(f"systemctl kill --kill-whom=main --signal=KILL {UNIT}")
+    until(lambda: not is_well(kept.site))
+    until(lambda: is_well(kept.site), BACK_SECONDS)
+    assert kept.property("MainPID") != main
+    assert records(kept.site) == before
+
+
+def test_a_worker_is_back_after_a_kill(kept: Machine) -> None:
+    """The service answers within 3 seconds after its worker was killed, with the same main process."""
+    before, main = records(kept.site), kept.property("MainPID")
+
+    def worker() -> str:
+        return kept.run(f"cat /proc/{main}/task/{main}/children").strip()
+
+    killed = worker()
+    kept.run(f"kill -9 {killed}")
+    until(lambda: worker() not in ("", killed) and is_well(kept.site), BACK_SECONDS)
+    assert (kept.property("MainPID"), records(kept.site)) == (main, before)
+
+
+def test_a_wrong_setting_is_reported_once(kept: Machine) -> None:
+    """The unit fails with exit code 2 and is not started again. With a right setting it starts."""
+    with pytest.raises(AssertionError):
+        kept.restart_with("PORT=http")
+    assert kept.property("ActiveState") == "failed"  # between two starts it would be "activating"
+    assert (kept.property("ExecMainStatus"), kept.property("NRestarts")) == ("2", "0")
+    assert "PORT must be" in kept.run(f"journalctl --unit={UNIT} --lines=5")
+    kept.restart_with(DIRECT)
+    assert is_well(kept.site)
+
+
+def test_commands_have_the_settings_and_the_user_of_the_service(kept: Machine) -> None:
+    """mahasiswa-run reads the file as systemd does, where a shell would cut an address at &. Its exit code comes back."""
+    kept.run("mahasiswa-run backup")
+    first = newest_backup(kept)
+    assert records_of(first) == records(kept.site)
+    owner = kept.in_root("/var/lib/mahasiswa").stat().st_uid
+    assert [(path.stat().st_mode & 0o077, path.stat().st_uid) for path in (first.parent, first)] == [(0, owner)] * 2
+    said = kept.run("mahasiswa-run doctor")
+    assert "The service answers on port 3000." in said
+    assert f"The newest back-up, /var/lib/mahasiswa-backup/{first.name}, is 0.0 hours old." in said
+    settings = kept.in_root("/etc/mahasiswa.env")
+    settings.write_text(f"{DIRECT}\nDATABASE_URL=sqlite:////var/lib/mahasiswa/a?b=c&d=$e.db\n", "utf-8")
+    try:
+        assert kept.run("mahasiswa-run export - 2>&1 || echo $?").splitlines() == [
+            "database: /var/lib/mahasiswa/a?b=c&d=$e.db",
+            "mahasiswa: /var/lib/mahasiswa/a?b=c&d=$e.db does not exist",
+            "1",
+        ]
+    finally:
+        settings.write_text(DIRECT, "utf-8")
+
+
+def test_the_unit_is_active_when_requests_are_answered_and_outlives_a_hang_up(kept: Machine) -> None:
+    """So `systemctl start` fails if the service cannot start, and the list is backed up without a timer."""
+    kept.run(f"systemctl restart {UNIT}")
+    assert is_well(kept.site)
+    main = kept.property("MainPID")
+    kept.run(f"systemctl kill --signal=HUP {UNIT}")
+    assert kept.site.add("hup", "Siti", "Solo").status_code == 302
+    assert kept.property("MainPID") == main
+    assert kept.run(f"journalctl --unit={UNIT} --priority=info --grep=back-up --output=cat")
 
 
 @pytest.mark.parametrize("heading", ["Back up", "Restore", "Check", "Upgrade", "Roll back"])
@@ -207,7 +305,7 @@ def copied(machine: Machine, name: str) -> list[Record]:
     database = "/var/lib/mahasiswa/mahasiswa.db"
     litestream = "litestream restore -config /etc/mahasiswa-litestream.yml"
     machine.run(f"rm -f {name}*; {litestream} -o {name} {database} || true")
-    file = machine.root / name.lstrip("/")
+    file = machine.in_root(name)
     return records_of(file) if file.exists() else []
 
 
@@ -222,15 +320,24 @@ def test_litestream_copies_and_its_copy_is_restored_twice(kept: Machine) -> None
         kept.run("systemctl stop mahasiswa mahasiswa-litestream; find /var/lib/mahasiswa -mindepth 1 -delete")
         kept.run(restore)
         assert records(kept.site) == expected
+    assert (kept.property("ActiveState", LITESTREAM_UNIT), kept.property("NRestarts", LITESTREAM_UNIT)) == (
+        "active",
+        "0",
+    )
+    kept.run(f"systemd-analyze security --threshold={EXPOSURE_MAX_PERCENT} {LITESTREAM_UNIT}")
+    folder = kept.in_root("/backup/litestream")
+    assert {path.stat().st_mode & 0o077 for path in [folder, *folder.rglob("*")]} == {0}
+    kept.run(f"systemctl stop {LITESTREAM_UNIT}")
 
 
 def test_forgetting_a_person_twice_leaves_nothing_and_takes_nothing_else(kept: Machine) -> None:
     """The record is gone, and the others stay."""
-    kept.run("systemctl stop mahasiswa-litestream || true")
+    others = records(kept.site)
+    assert kept.site.add(NIM, "Siti", "Solo").status_code == 302
     (block,) = blocks("keep.md", "Forget a person")
     for _ in range(2):
         kept.run(block.replace("NIM", NIM))
-        assert records(kept.site) == [("1", "Siti Aminah", "Solo"), ("2", "Budi", "Bantul")]
+        assert records(kept.site) == others
 
 
 def test_uninstalling_leaves_the_back_ups_to_root(kept: Machine) -> None:
@@ -238,8 +345,10 @@ def test_uninstalling_leaves_the_back_ups_to_root(kept: Machine) -> None:
     expected = records(kept.site)
     (block,) = blocks("install.md", "Uninstall")
     kept.run(block)
-    left = kept.run("find / -xdev \\( -path /proc -o -path /repository \\) -prune -o -name '*mahasiswa*' -print").split()
+    left = kept.run(
+        "find / -xdev \\( -path /proc -o -path /repository \\) -prune -o -name '*mahasiswa*' -print"
+    ).split()
     backups = [path for path in left if path.startswith("/var/lib/mahasiswa-backup")]
     assert records_of(newest_backup(kept)) == expected
-    assert {(kept.root / path.lstrip("/")).stat().st_uid for path in backups} == {0}
+    assert {kept.in_root(path).stat().st_uid for path in backups} == {0}
     assert sorted(set(left) - set(backups)) == []
