@@ -172,9 +172,11 @@ async def test_cancelled_queries_stop_and_free_their_threads(path: Path) -> None
 
 async def test_a_cancelled_query_stops_waiting_for_the_lock_of_another_program(path: Path) -> None:
     """The wait is interrupted like the query itself."""
-    store = await open_store(SQLiteURL(path), Slots())
-    pool = store.reader(LIST)
-    assert isinstance(pool, SQLiteReader)
+
+    async def version() -> None: ...
+
+    # Not a store, because its other connections would keep the program from locking the file.
+    pool = SQLiteReader(path, LIST, Slots(), version, lambda _: None)
     with other_program(path) as other:
         other("PRAGMA locking_mode = EXCLUSIVE")
         other("BEGIN IMMEDIATE")
@@ -185,7 +187,7 @@ async def test_a_cancelled_query_stops_waiting_for_the_lock_of_another_program(p
         assert not done
         await stop(running)
     assert await pool._read(lambda db: db.execute("SELECT count(*) FROM mahasiswa").get) == 1
-    await store.close()
+    pool.close()
 
 
 async def test_a_cancelled_export_stops_and_frees_its_slot(path: Path) -> None:

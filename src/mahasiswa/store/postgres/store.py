@@ -70,6 +70,8 @@ class PostgresStore:
 
         if "\0" not in nim:
             await self._write(RECORD, change)
+        elif versi and nama is not None and alamat is not None:
+            raise EditConflict(None, Mahasiswa(nim, nama, alamat))  # no record has such a nim
 
     async def rename(self, old: str, nim: str | None) -> None:
         async def change(db: Connection) -> None:
