@@ -29,7 +29,7 @@ from spreadsheets import (
 from mahasiswa import sheets, wording
 from mahasiswa.sheets.cleaning import RowResult, clean_all
 from mahasiswa.sheets.errors import Stopped
-from mahasiswa.sheets.reading import ReadLimits
+from mahasiswa.sheets.limits import ReadLimits
 
 
 def rows_of(data: bytes, limits: ReadLimits = sheets.WEB) -> list[RowResult]:

@@ -13,7 +13,8 @@ from mahasiswa.sheets.cells import Cell, FieldColumns, RawRow, SheetRow, cell_te
 from mahasiswa.sheets.cleaning import RowResult, clean_all
 from mahasiswa.sheets.columns import Columns
 from mahasiswa.sheets.kept_sheets import Sheet
-from mahasiswa.sheets.reading import Choice, Table, table_of
+from mahasiswa.sheets.limits import Choice
+from mahasiswa.sheets.reading import Table, table_of
 
 Typed: TypeAlias = tuple[str | None, str | None, str | None]
 """NIM, Nama and Alamat as a person typed them into a preview. None is a cell that was not changed."""

@@ -18,7 +18,7 @@ from mahasiswa.sheets.cells import MAX_TITLES, ROW_MAX_CELLS, SHEET_ROWS, FieldC
 from mahasiswa.sheets.columns import TITLE_MAX_CHARACTERS, Columns
 from mahasiswa.sheets.errors import SheetError
 from mahasiswa.sheets.kept_sheets import KEPT_MAX_CELLS, MAX_SHEETS, NAME_MAX_CHARACTERS, Sheet
-from mahasiswa.sheets.reading import UPLOAD_MAX_ROWS
+from mahasiswa.sheets.limits import UPLOAD_MAX_ROWS
 
 MAX_CONFIRMED_BYTES = 8 << 20
 """Maximum size of the form that a browser sends back, and of the JSON in its field."""

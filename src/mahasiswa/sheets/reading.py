@@ -8,56 +8,14 @@ from threading import Event
 from typing import BinaryIO
 
 from mahasiswa import wording
-from mahasiswa.sheets.cells import SHEET_ROWS, FieldColumns, RawRow, SheetRow
+from mahasiswa.sheets.cells import SHEET_ROWS, RawRow, SheetRow
 from mahasiswa.sheets.columns import Columns, Selection, select_columns
 from mahasiswa.sheets.delimited import at_most, read_csv, read_pasted, rejoined
 from mahasiswa.sheets.errors import ColumnsUnclear, SheetError, TooBig
 from mahasiswa.sheets.file_kind import is_workbook
 from mahasiswa.sheets.kept_sheets import KeepingBudget, Sheet
+from mahasiswa.sheets.limits import NO_CHOICE, UPLOAD_MAX_ROWS, WEB, Choice, ReadLimits
 from mahasiswa.sheets.workbook import Workbook, read_workbook
-
-UPLOAD_MAX_BYTES = 16 << 20
-"""Maximum size of a file that is uploaded."""
-
-UPLOAD_MAX_ROWS = 10_000
-"""Maximum rows of a file or of pasted cells that a person previews."""
-
-
-@dataclass(frozen=True)
-class ReadLimits:
-    """Limits for reading one file. None is no limit. The last three are for the process that reads a workbook."""
-
-    file_bytes: int | None
-    rows: int | None  # rows that are not blank
-    lines: int | None  # lines of a CSV file or of pasted cells, also blank ones
-    output_bytes: int | None  # maximum output of the process
-    memory_bytes: int
-    seconds: float
-    keeps_all_cells: bool = False  # all cells of a small file are kept, so that a person can choose other columns
-
-
-WEB = ReadLimits(
-    file_bytes=UPLOAD_MAX_BYTES,
-    rows=UPLOAD_MAX_ROWS,
-    lines=1_048_576,  # as in Excel
-    output_bytes=32 << 20,
-    memory_bytes=512 << 20,
-    seconds=20,
-    keeps_all_cells=True,
-)
-COMMAND_LINE = ReadLimits(file_bytes=None, rows=None, lines=None, output_bytes=None, memory_bytes=2 << 30, seconds=600)
-
-
-@dataclass(frozen=True)
-class Choice:
-    """The sheets and the columns that a person has chosen. If there are none, the program finds them.
-
-    With `nim_only` no other column is needed, and Alamat is left blank.
-    """
-
-    sheets: Sequence[str] = ()
-    columns: FieldColumns | None = None
-    nim_only: bool = False
 
 
 @dataclass(frozen=True)
@@ -86,14 +44,13 @@ class Table:
 
 @contextmanager
 def read(
-    file: BinaryIO, limits: ReadLimits = WEB, stop: Event | None = None, choice: Choice | None = None
+    file: BinaryIO, limits: ReadLimits = WEB, stop: Event | None = None, choice: Choice = NO_CHOICE
 ) -> Iterator[Table]:
     """The rows of an xlsx, xls, ods, HTML or CSV file, valid within the `with`. It must be a file on disk, and stays open.
 
     Raises SheetError, at once or while the rows are read. Another thread may set `stop`; then Stopped is raised within
     a second.
     """
-    choice = choice or Choice()
     size = file.seek(0, 2)
     if not size:
         raise SheetError(wording.EMPTY_FILE)
@@ -103,22 +60,12 @@ def read(
         with read_csv(file, max_lines=limits.lines, stop=stop) as rows:
             yield _table(Workbook([""], [], iter([("", rows)])), limits, stop, choice)
         return
-    with read_workbook(
-        file,
-        output_bytes=limits.output_bytes,
-        memory_bytes=limits.memory_bytes,
-        seconds=limits.seconds,
-        all_sheets=limits.keeps_all_cells,
-        sheets=choice.sheets,
-        nim_only=choice.nim_only,
-        stop=stop,
-    ) as workbook:
+    with read_workbook(file, limits, choice, stop or Event()) as workbook:
         yield _table(workbook, limits, stop, choice)
 
 
-def read_text(text: str, limits: ReadLimits = WEB, stop: Event | None = None, choice: Choice | None = None) -> Table:
+def read_text(text: str, limits: ReadLimits = WEB, stop: Event | None = None, choice: Choice = NO_CHOICE) -> Table:
     """The rows of cells that were pasted from a spreadsheet. Raises as `read` does."""
-    choice = choice or Choice()
     rows = read_pasted(text, max_lines=limits.lines, stop=stop, nim_only=choice.nim_only)
     return _table(Workbook([""], [], iter([("", rows)])), limits, stop, choice)
 

@@ -9,13 +9,14 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, BinaryIO, NamedTuple
 
 from mahasiswa import wording
 from mahasiswa.sheets.cells import RawRow, cell_from_json
 from mahasiswa.sheets.errors import SheetError, Stopped, TooBig
+from mahasiswa.sheets.limits import Choice, ReadLimits
 
 LINE_MAX_BYTES = 8 << 20
 
@@ -34,41 +35,30 @@ class Workbook(NamedTuple):
 
 
 @contextmanager
-def read_workbook(
-    file: BinaryIO,
-    *,
-    output_bytes: int | None,
-    memory_bytes: int,
-    seconds: float,
-    all_sheets: bool,
-    sheets: Sequence[str] = (),
-    nim_only: bool = False,
-    stop: threading.Event | None = None,
-) -> Iterator[Workbook]:
-    """The rows of an xlsx, xls or ods file, which must have a file descriptor. The child process ends with this context, or soon after `stop` is set.
+def read_workbook(file: BinaryIO, limits: ReadLimits, choice: Choice, stop: threading.Event) -> Iterator[Workbook]:
+    """The rows of an xlsx, xls, ods or HTML file, which must have a file descriptor.
 
-    `sheets` are a person's choice. With `all_sheets` the others follow. `seconds` limits only the time in which the child
-    is waited for. Raises SheetError, at once or while the rows are read, and Stopped after `stop` was set.
+    The child process ends with this context, or soon after `stop` is set. `limits.seconds` limits only the time in which
+    it is waited for. Raises SheetError, at once or while the rows are read, and Stopped after `stop` was set.
     """
-    stop = stop or threading.Event()
-    choice = json.dumps([all_sheets, list(sheets), nim_only])
     with (
-        _child(file, memory_bytes, seconds, choice) as process,
-        _line_reader(process, seconds, stop) as read_line,
+        _child(file, limits, choice) as process,
+        _line_reader(process, limits.seconds, stop) as read_line,
     ):
-        messages = _messages(process, read_line, output_bytes, stop)
+        messages = _messages(process, read_line, limits.output_bytes, stop)
         head = next(messages)
         yield Workbook(head["names"], head["others"], _sheets(messages))
 
 
 @contextmanager
-def _child(file: BinaryIO, memory_bytes: int, seconds: float, choice: str) -> Iterator[subprocess.Popen[bytes]]:
-    arguments = (str(memory_bytes), str(int(seconds) + 1), choice)
+def _child(file: BinaryIO, limits: ReadLimits, choice: Choice) -> Iterator[subprocess.Popen[bytes]]:
+    wanted = json.dumps([limits.keeps_all_cells, list(choice.sheets), choice.nim_only])
     # -P: take no module from the directory in which the service was started.
-    command = (sys.executable, "-P", "-m", "mahasiswa.sheets.workbook_child", *arguments)
+    command = (sys.executable, "-P", "-m", "mahasiswa.sheets.workbook_child")
+    arguments = (str(limits.memory_bytes), str(int(limits.seconds) + 1), wanted)
     environment = {name: os.environ[name] for name in _CHILD_VARIABLES if name in os.environ}
     with subprocess.Popen(  # noqa: S603 - our own module, with two numbers and JSON
-        command, stdin=file.fileno(), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment
+        command + arguments, stdin=file.fileno(), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment
     ) as process:
         try:
             yield process
