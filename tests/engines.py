@@ -4,9 +4,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import psycopg
 import pytest
 from harness import Service, Site
 from postgres import own_schema
+from stores import run_script
+
+from mahasiswa.settings import SQLiteURL, parse_database_url
 
 ENGINES = ["sqlite", "postgres"]
 
@@ -19,6 +23,16 @@ def empty_database(engine: str, folder: Path, request: pytest.FixtureRequest) ->
     else:
         with own_schema(request.getfixturevalue("postgres")) as url:
             yield url
+
+
+def run_elsewhere(database: Path | str, statement: str) -> None:
+    """Let another program run one statement in a database, which is given as a service has it."""
+    url = parse_database_url(str(database))
+    if isinstance(url, SQLiteURL):
+        run_script(url.path, statement)
+        return
+    with psycopg.connect(url.conninfo) as db:
+        db.execute(statement)
 
 
 @pytest.fixture(scope="module", name="service", params=ENGINES)

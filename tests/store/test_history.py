@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Awaitable, Sequence
-from datetime import UTC, datetime, timedelta
 
 import pytest
 from stores import BUDI, SITI, age_history, attempt, opened, read_all, records_of
@@ -12,8 +11,8 @@ from mahasiswa.settings import DatabaseURL
 from mahasiswa.store import Query, Store, migrate
 from mahasiswa.store.engines import forget, merge
 from mahasiswa.store.errors import Changed, NotInHistory, UndoConflict
-from mahasiswa.store.history import PURGE_ENTRIES, UNDO_CONFLICTS_MAX, Batch, BatchKind, Conflict, Entry
-from mahasiswa.work import LIST, RECORD, SEARCH
+from mahasiswa.store.history import PURGE_ENTRIES, Batch, BatchKind, Conflict, Entry
+from mahasiswa.work import LIST, SEARCH
 
 ANI = Mahasiswa("0003", "Ani", "Klaten")
 
@@ -71,26 +70,6 @@ async def conflict(undo: Awaitable[None]) -> UndoConflict:
 # ---- entries
 
 
-async def test_a_new_database_has_no_history(store: Store) -> None:
-    """There is no newest item."""
-    assert await items(store) == []
-    assert (await store.reader(LIST).snapshot(10)).last is None
-
-
-async def test_each_change_is_an_entry_with_the_texts_before_and_after(store: Store) -> None:
-    """The newest entry comes first, and each has the moment of its change in UTC."""
-    began = datetime.now(UTC)
-    changed = SITI._replace(alamat="Solo")
-    await store.add(*SITI)
-    await store.update(*changed)
-    await store.delete(SITI.nim)
-    assert await changes(store) == [(changed, None), (SITI, changed), (None, SITI)]
-    moments = [item.moment for item in await items(store)]
-    tolerance = timedelta(seconds=1)  # the server's clock, and milliseconds that are cut off
-    assert began - tolerance <= moments[2] <= moments[1] <= moments[0] <= datetime.now(UTC) + tolerance
-    assert all(moment.utcoffset() == timedelta(0) for moment in moments)
-
-
 async def test_a_change_that_changes_nothing_leaves_no_entry(store: Store, url: DatabaseURL) -> None:
     """Neither does a refused change, a deletion of an unknown nim, or a confirmation that is sent again."""
     await store.add(*SITI)
@@ -111,28 +90,6 @@ async def test_a_refused_change_leaves_no_entry_among_the_others_of_its_group(st
         attempt(store.add(*BUDI)), attempt(store.add(*SITI._replace(nama="Ani"))), attempt(store.add(*ANI))
     )
     assert sorted(after.nim for _, after in await changes(store) if after) == ["0001", "0002", "0003"]
-
-
-@pytest.mark.parametrize("text", ["", " \r\n", "'\";--", "Zoë 🎓", "a" * 60_000])
-async def test_the_history_keeps_a_text_to_the_byte(store: Store, text: str) -> None:
-    """A text of any kind or length comes back by an undo."""
-    record = Mahasiswa(text[:255], text, text)
-    await store.add(*record)
-    await store.update(record.nim, "Siti", "Solo")
-    entry = await last_entry(store)
-    assert entry.before == record
-    await store.undo(entry.id, is_batch=False)
-    assert await read_all(store) == [record]
-
-
-async def test_the_version_changes_with_an_entry(store: Store) -> None:
-    """The entry is in the transaction of the change, so the kept page of the list always has the newest item."""
-    await store.add(*SITI)
-    before = await store.reader(LIST).snapshot(10)
-    await store.delete(SITI.nim)
-    after = await store.reader(LIST).snapshot(10)
-    assert before.version != after.version
-    assert before.last != after.last
 
 
 async def test_a_snapshot_has_the_newest_item_of_its_own_moment(url: DatabaseURL) -> None:
@@ -156,18 +113,6 @@ async def test_a_snapshot_has_the_newest_item_of_its_own_moment(url: DatabaseURL
 # ---- pages and search
 
 
-async def test_the_history_is_read_page_by_page(store: Store) -> None:
-    """Each page has its part and the number of all items."""
-    for number in range(5):
-        await store.add(f"{number}", "Siti", "Solo")
-    page = await store.reader(SEARCH).history("", None, 1, 2)
-    assert (page.total, [entry.after and entry.after.nim for entry in page.items if isinstance(entry, Entry)]) == (
-        5,
-        ["3", "2"],
-    )
-    assert (await store.reader(SEARCH).history("", None, 5, 2))[:2] == (5, [])
-
-
 @pytest.mark.parametrize("cari", ["aminah", "AMINAH", "0001", "kaliurang", "Klaten"])
 async def test_a_search_finds_an_entry_by_any_text_before_or_after(store: Store, cari: str) -> None:
     """Letter case does not matter, and other entries are not found."""
@@ -178,15 +123,7 @@ async def test_a_search_finds_an_entry_by_any_text_before_or_after(store: Store,
     (edited, *_) = await items(store)
     found = await items(store, cari=cari)
     assert found == ([edited] if cari == "Klaten" else [edited, added])
-
-
-async def test_a_search_finds_a_batch_and_in_it_only_the_entries_that_match(store: Store) -> None:
-    """A text with a NUL is in no entry."""
-    await store.write_all("import", [Write(SITI, None), Write(BUDI, None)])
-    batch = await last_batch(store, "import", 2)
-    assert await items(store, cari="budi") == [batch]
-    assert await changes(store, cari="budi", batch=batch.id) == [(None, BUDI)]
-    assert await items(store, cari="Ani") == await items(store, cari="\0") == []
+    assert await items(store, cari="\0") == []
 
 
 # ---- batches
@@ -225,14 +162,6 @@ async def test_a_bulk_delete_is_one_batch(store: Store) -> None:
     assert await changes(store, batch=batch.id) == [(SITI, None), (BUDI, None)]
 
 
-async def test_a_batch_of_one_record_has_its_entry(store: Store) -> None:
-    """A page can show it like any other entry."""
-    await store.write_all("import", [Write(SITI, None)])
-    batch = await last_batch(store, "import", 1)
-    assert batch.only
-    assert change(batch.only) == (None, SITI)
-
-
 async def test_an_import_that_is_refused_is_no_batch(store: Store) -> None:
     """None of its rows is stored, and the next change belongs to no batch."""
     await attempt(store.write_all("import", [Write(SITI, None), Write(BUDI._replace(nama="a\0"), None)]))
@@ -253,78 +182,6 @@ async def test_a_nim_that_is_written_twice_in_one_import_is_refused(store: Store
 # ---- undo of one change
 
 
-async def test_an_undo_restores_the_record_as_it_was_before(store: Store) -> None:
-    """The undo of an addition deletes, of an edit edits, and of a deletion adds."""
-    await store.add(*SITI)
-    await store.undo((await last_entry(store)).id, is_batch=False)
-    assert await read_all(store) == []
-    await store.add(*SITI)
-    await store.update(*SITI._replace(nama="Siti"))
-    await store.undo((await last_entry(store)).id, is_batch=False)
-    assert await read_all(store) == [SITI]
-    await store.delete(SITI.nim)
-    await store.undo((await last_entry(store)).id, is_batch=False)
-    assert await read_all(store) == [SITI]
-
-
-async def test_an_undo_can_be_undone(store: Store) -> None:
-    """It is a batch of one record, and its undo is one too."""
-    await store.add(*SITI)
-    await store.delete(SITI.nim)
-    await store.undo((await last_entry(store)).id, is_batch=False)
-    before: Mahasiswa | None = None
-    for after in (SITI, None, SITI):
-        undone = await last_batch(store, "undo", 1)
-        assert undone.only
-        assert change(undone.only) == (before, after)
-        assert await read_all(store) == ([after] if after else [])
-        await store.undo(undone.id, is_batch=True)
-        before = after
-
-
-async def test_an_undo_overwrites_no_later_change(store: Store) -> None:
-    """The conflict has the entry and the record as it is now. Nothing is written."""
-    await store.add(*SITI)
-    entry = await last_entry(store)
-    current = SITI._replace(nama="Siti")
-    await store.update(*current)
-    raised = await conflict(store.undo(entry.id, is_batch=False))
-    assert (raised.conflicts, raised.total) == ([Conflict(entry, current)], 1)
-    assert await read_all(store) == [current]
-    assert len(await items(store)) == 2
-
-
-async def test_an_undo_of_an_edit_conflicts_with_a_deletion(store: Store) -> None:
-    """The conflict has no current record."""
-    await store.add(*SITI)
-    await store.update(*SITI._replace(nama="Siti"))
-    entry = await last_entry(store)
-    await store.delete(SITI.nim)
-    assert (await conflict(store.undo(entry.id, is_batch=False))).conflicts == [Conflict(entry, None)]
-    await store.undo(entry.id, is_batch=False, versi="-")
-    assert await read_all(store) == [SITI]
-
-
-async def test_an_undo_overwrites_exactly_the_record_that_was_seen(store: Store) -> None:
-    """With the digest of the present record it is restored. With the digest of another one the conflict is new."""
-    await store.add(*SITI)
-    await store.update(*SITI._replace(nama="Siti"))
-    entry = await last_entry(store)
-    seen, current = SITI._replace(nama="S."), SITI._replace(nama="Siti A.")
-    await store.update(*seen)
-    await store.update(*current)
-    for versi in (digest(seen), "-", "another"):
-        assert (await conflict(store.undo(entry.id, is_batch=False, versi=versi))).conflicts == [
-            Conflict(entry, current)
-        ]
-    assert await store.reader(RECORD).get(SITI.nim) == current
-    await store.undo(entry.id, is_batch=False, versi=digest(current))
-    assert await store.reader(RECORD).get(SITI.nim) == SITI
-    undone = await last_batch(store, "undo", 1)
-    assert undone.only
-    assert change(undone.only) == (current, SITI)
-
-
 async def test_an_undo_of_a_deletion_conflicts_with_a_new_record_of_that_nim(store: Store) -> None:
     """After the person has seen it, it is overwritten as one change."""
     await store.add(*SITI)
@@ -336,48 +193,6 @@ async def test_an_undo_of_a_deletion_conflicts_with_a_new_record_of_that_nim(sto
     await store.undo(entry.id, is_batch=False, versi=digest(other))
     assert await read_all(store) == [SITI]
     assert (await last_batch(store, "undo", 1)).only
-
-
-async def test_an_undo_that_is_sent_twice_changes_nothing_the_second_time(store: Store) -> None:
-    """A record that is already as it was before counts as restored."""
-    await store.add(*SITI)
-    entry = await last_entry(store)
-    await store.undo(entry.id, is_batch=False)
-    before = await items(store)
-    await store.undo(entry.id, is_batch=False)
-    assert await items(store) == before
-    assert await read_all(store) == []
-
-
-@pytest.mark.parametrize("number", [0, 10**9, 10**18 - 1])
-async def test_an_unknown_number_is_not_in_the_history(store: Store, number: int) -> None:
-    """Neither as an entry nor as a batch."""
-    await store.add(*SITI)
-    for undo in (
-        store.undo(number, is_batch=False),
-        store.undo(number, is_batch=False, versi="-"),
-        store.undo(number, is_batch=True),
-    ):
-        with pytest.raises(NotInHistory):
-            await undo
-    assert await items(store, batch=number) == []
-
-
-async def test_an_entry_of_a_batch_is_undone_alone(store: Store) -> None:
-    """Its batch can be undone afterwards. The number of a batch is no number of an entry, and the other way round."""
-    await store.write_all("import", [Write(SITI, None), Write(BUDI, None)])
-    batch = await last_batch(store, "import", 2)
-    (inner, *_) = await items(store, batch=batch.id)
-    await store.add(*ANI)
-    entry = await last_entry(store)
-    for undo in (store.undo(batch.id, is_batch=False), store.undo(entry.id, is_batch=True)):
-        with pytest.raises(NotInHistory):
-            await undo
-    await store.undo(inner.id, is_batch=False)
-    assert await read_all(store) == [BUDI, ANI]
-    await store.undo(batch.id, is_batch=True)
-    await last_batch(store, "undo", 1)
-    assert await read_all(store) == [ANI]
 
 
 # ---- undo of a batch
@@ -401,23 +216,6 @@ async def test_a_bulk_delete_is_undone_as_a_whole(store: Store) -> None:
     await store.write_all("delete", removals=dict.fromkeys([record.nim for record in records]))
     await store.undo((await last_batch(store, "delete", 1000)).id, is_batch=True)
     assert await read_all(store) == records
-
-
-async def test_a_batch_with_a_changed_record_is_not_undone(store: Store) -> None:
-    """The conflict lists at most 50 of the changed records, in order of nim, and their number. Nothing is written."""
-    records = [Mahasiswa(f"{number:04}", "Siti", "Solo") for number in range(UNDO_CONFLICTS_MAX + 2)]
-    await store.write_all("import", [Write(record, None) for record in [*records, SITI._replace(nim="9")]])
-    batch = await last_batch(store, "import", len(records) + 1)
-    await store.delete(records[0].nim)
-    for record in records[1:]:
-        await store.update(*record._replace(nama="Ani"))
-    before = await read_all(store)
-    raised = await conflict(store.undo(batch.id, is_batch=True))
-    assert raised.total == len(records) - 1  # the deleted record is as it was before the import
-    seen = [(change(conflict.entry), conflict.current) for conflict in raised.conflicts]
-    changed = records[1 : UNDO_CONFLICTS_MAX + 1]
-    assert seen == [((None, record), record._replace(nama="Ani")) for record in changed]
-    assert await read_all(store) == before
 
 
 async def test_one_of_many_concurrent_undos_is_made(url: DatabaseURL) -> None:

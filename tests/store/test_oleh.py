@@ -3,12 +3,12 @@
 import asyncio
 from collections.abc import Awaitable
 
-import psycopg
 import pytest
-from stores import SITI, attempt, read_all, run_script
+from engines import run_elsewhere
+from stores import SITI, attempt, read_all
 
 from mahasiswa.record import Mahasiswa, Write
-from mahasiswa.settings import DatabaseURL, SQLiteURL
+from mahasiswa.settings import DatabaseURL
 from mahasiswa.store import Store
 from mahasiswa.store.engines import merge
 from mahasiswa.store.history import OLEH, Batch, command_name
@@ -30,17 +30,7 @@ async def names(store: Store) -> list[tuple[str, str | None]]:
     return shown[::-1]
 
 
-def insert_elsewhere(url: DatabaseURL, nim: str) -> None:
-    """Let another program add a record."""
-    statement = f"INSERT INTO mahasiswa VALUES ('{nim}', 'x', 'y')"
-    if isinstance(url, SQLiteURL):
-        run_script(url.path, statement)
-        return
-    with psycopg.connect(url.conninfo) as db:
-        db.execute(statement)
-
-
-async def test_64_people_add_in_one_commit(store: Store, url: DatabaseURL) -> None:
+async def test_64_people_add_in_one_commit(store: Store, database: str) -> None:
     """Each addition has its own name, also if others of the group are refused. Another program's changes have none."""
     first = asyncio.create_task(by("first", store.add("first", "a", "b")))  # the others wait for its commit
     await asyncio.sleep(0)
@@ -52,7 +42,7 @@ async def test_64_people_add_in_one_commit(store: Store, url: DatabaseURL) -> No
     ]
     adding += [asyncio.create_task(by(name, attempt(store.add("null", "x", "y")))) for name in (None, "late")]
     await asyncio.gather(first, *adding)
-    await asyncio.to_thread(insert_elsewhere, url, "zz")
+    await asyncio.to_thread(run_elsewhere, database, "INSERT INTO mahasiswa VALUES ('zz', 'x', 'y')")
     expected = {("first", "first"), ("null", None), ("zz", None)} | {(r.nim, f"person {r.nim}") for r in records}
     assert set(await names(store)) == expected
     assert len(await read_all(store)) == len(expected)

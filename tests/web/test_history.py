@@ -1,24 +1,24 @@
-"""The pages of the history, the line with the latest change, and undo, as a person uses them by HTTP."""
+"""The pages of the history, the line with the latest change, and undo, as a person uses them by HTTP on either engine."""
 
 import re
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import NamedTuple
 
 import httpx
 import pytest
 from attack import fill
+from engines import empty_list, run_elsewhere, service_on_each_engine
 from form_answers import assert_error, assert_page
 from harness import Form, Page, Service, Site
 from naughty import NAUGHTY
 from selectolax.lexbor import LexborNode
-from spreadsheets import (
-    HEADER,
-    Database,
-    Importer,
-    csv,
-)
+from spreadsheets import HEADER, Importer, csv
 
 from mahasiswa.web.list_cache import PAGE_MAX_RECORDS
+
+# The fixtures, which pytest finds by these names.
+__all__ = ["empty_list", "service_on_each_engine"]
 
 HISTORY = "/mahasiswa/riwayat"
 SITI = ("2207", "Siti Aminah", "Sleman")
@@ -109,10 +109,10 @@ def assert_restored(answer: httpx.Response, target: str = f"{HISTORY}?halaman=1"
     assert (answer.status_code, answer.headers["location"], answer.content) == (302, target, b"")
 
 
-@pytest.fixture(autouse=True)
-def empty_list(other: Database) -> None:
-    """Begin each test with an empty list. The history goes on."""
-    other.fill([])
+@pytest.fixture(name="importer")
+def importer_into_an_empty_list(site: Site) -> Importer:
+    """Import through the module's service."""
+    return Importer(site)
 
 
 @pytest.fixture
@@ -178,9 +178,9 @@ def test_a_long_name_is_cut_in_the_line(site: Site) -> None:
     assert re.fullmatch("Terakhir: Wolf[a-zW]{55}… \\(9{39}…\\) ditambah SAAT · Riwayat", latest(site.list()))
 
 
-def test_a_new_list_has_no_line_and_an_empty_history(tmp_path: Path) -> None:
+def test_a_new_list_has_no_line_and_an_empty_history(database: str) -> None:
     """Before the first change there is no line, and the history says so."""
-    with Service(tmp_path / "mahasiswa.db") as service, service.site() as site:
+    with Service(database) as service, service.site() as site:
         assert latest(site.list()) == latest(site.page("/?cari=x")) == ""
         page = history(site)
         assert (page.changes, page.tree.css("table")) == ([], [])
@@ -190,11 +190,12 @@ def test_a_new_list_has_no_line_and_an_empty_history(tmp_path: Path) -> None:
 # ---- the history
 
 
-def test_the_history_shows_the_texts_before_and_after_newest_first(site: Site, other: Database) -> None:
+def test_the_history_shows_the_texts_before_and_after_newest_first(site: Site, service: Service) -> None:
     """Each change of any program has its texts before and after, side by side."""
+    began = datetime.now(UTC)
     site.add(*SITI)
     site.edit("2207", "Siti A.", "Sleman")
-    other.run("UPDATE mahasiswa SET alamat = ''")
+    run_elsewhere(service.database, "UPDATE mahasiswa SET alamat = ''")
     site.delete("2207")
     assert [change.texts for change in history(site).changes[:4]] == [
         ("Dihapus", "2207", "Siti A. | kosong", "dihapus"),
@@ -206,7 +207,11 @@ def test_the_history_shows_the_texts_before_and_after_newest_first(site: Site, o
     assert [[node.text() for node in row.css("del, ins")] for row in (deleted, edited)] == [[], ["Sleman"]]
     moments = history(site).tree.css("tbody time")
     assert all(re.fullmatch(MOMENT, moment.text()) for moment in moments)
-    assert all(re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00", str(m.attributes["datetime"])) for m in moments)
+    texts = [str(moment.attributes["datetime"]) for moment in moments]
+    assert all(re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00", text) for text in texts)
+    deleted_at, *_, added_at = map(datetime.fromisoformat, texts[:4])
+    tolerance = timedelta(seconds=1)  # the server's clock, and milliseconds that are cut off
+    assert began - tolerance <= added_at <= deleted_at <= datetime.now(UTC) + tolerance
 
 
 def test_the_history_is_shown_in_pages_and_searched_like_the_list(site: Site) -> None:
@@ -264,11 +269,12 @@ def test_an_import_of_one_record_shows_its_texts_at_once(site: Site, importer: I
     assert records(site) == []
 
 
-def test_every_text_comes_back_unchanged_from_the_history(site: Site, other: Database) -> None:
+def test_every_text_comes_back_unchanged_from_the_history(site: Site, service: Service) -> None:
     """No text becomes markup, and each one is isolated from the direction of the others."""
     texts = {f"{number:03}": text for number, text in enumerate(NAUGHTY) if text}
-    other.fill([(nim, text, "Solo") for nim, text in texts.items()])
-    other.run("UPDATE mahasiswa SET nama = 'Siti', alamat = nama")
+    for nim, text in texts.items():
+        site.add(nim, text, "Solo")
+    run_elsewhere(service.database, "UPDATE mahasiswa SET nama = 'Siti', alamat = nama")
     shown: dict[str, list[str]] = {}
     target = HISTORY
     while len(shown) < len(texts):
@@ -425,9 +431,10 @@ def test_a_batch_with_changed_records_is_not_undone_and_lists_fifty(site: Site, 
     assert "62 data sudah berubah" in answer.text
 
 
-def test_a_deleted_record_of_a_batch_is_listed_as_deleted(site: Site, other: Database, importer: Importer) -> None:
+def test_a_deleted_record_of_a_batch_is_listed_as_deleted(site: Site, importer: Importer) -> None:
     """The page says that a record which the import had changed was deleted meanwhile, and offers no Edit for it."""
-    other.fill([SITI, ("3", "Citra", "Solo")])
+    for record in (SITI, ("3", "Citra", "Solo")):
+        site.add(*record)
     importer.save(importer.upload(csv(HEADER, ("2207", "Siti A.", "Sleman"), ("3", "Citra A.", "Solo"))), "Perbarui")
     batch = newest(site)
     site.delete("2207")
@@ -442,15 +449,14 @@ def test_a_deleted_record_of_a_batch_is_listed_as_deleted(site: Site, other: Dat
 
 
 @pytest.fixture
-def old_change(tmp_path: Path) -> Path:
-    """Return the path of a database with one change of a record."""
-    path = tmp_path / "mahasiswa.db"
-    with Service(path) as service, service.site() as site:
+def old_change(database: str) -> str:
+    """Return the address of a database with one change of a record."""
+    with Service(database) as service, service.site() as site:
         site.add(*SITI)
-    return path
+    return database
 
 
-def test_without_days_there_is_no_history(old_change: Path) -> None:
+def test_without_days_there_is_no_history(old_change: str) -> None:
     """HISTORY_DAYS=0 hides the line, the history and undo, and removes the entries."""
     with Service(old_change, {"HISTORY_DAYS": "0"}) as service, service.site() as site:
         site.edit("2207", "Siti A.", "Klaten")
@@ -464,7 +470,7 @@ def test_without_days_there_is_no_history(old_change: Path) -> None:
         assert (latest(site.list()), history(site).changes) == ("", [])
 
 
-def test_moments_are_shown_in_the_chosen_time_zone(old_change: Path) -> None:
+def test_moments_are_shown_in_the_chosen_time_zone(old_change: str) -> None:
     """The line and the history show each moment in TIMEZONE, with the year only if HISTORY_DAYS needs it.
 
     A history of a year has two days of each name. test_wording.py tests the names of other zones.
