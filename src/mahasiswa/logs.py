@@ -15,11 +15,10 @@ def priority(level: int) -> str:
 
 
 class LineFormatter(logging.Formatter):
-    """`2026-11-20 17:21:46,742+0700 INFO message`, after a priority for journald. The time is formatted once a second."""
+    """`2026-11-20 17:21:46,742+0700 INFO message`, after a priority for journald."""
 
     def __init__(self) -> None:
         super().__init__("%(asctime)s %(levelname)s %(message)s")
-        self._second, self._text, self._offset = 0, "", ""
         self._priorities = {level: priority(level) for level in PRIORITIES}
 
     def format(self, record: logging.LogRecord) -> str:
@@ -27,12 +26,7 @@ class LineFormatter(logging.Formatter):
         return prefix + (text.replace("\n", f"\n{prefix}") if prefix else text)  # each line of a traceback has it
 
     def formatTime(self, record: logging.LogRecord, datefmt: str | None = None) -> str:  # noqa: ARG002, N802 - logging's
-        second = int(record.created)
-        if second != self._second:
-            local = time.localtime(second)
-            self._second, self._text = second, time.strftime("%Y-%m-%d %H:%M:%S", local)
-            self._offset = time.strftime("%z", local)
-        return f"{self._text},{int(record.msecs):03d}{self._offset}"
+        return time.strftime(f"%Y-%m-%d %H:%M:%S,{int(record.msecs):03d}%z", time.localtime(record.created))
 
 
 def configure_logging(level: str) -> None:

@@ -60,6 +60,7 @@ def serve(settings: Settings) -> None:
     """Answer requests until SIGTERM or Ctrl-C; raise CannotStart."""
     configure_logging(settings.log_level)
     listener = bind(settings.host, settings.port)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # until the workers start, it ends both processes without a traceback
     # A forked worker need not import everything again. Only on Linux is a fork safe.
     context: ForkContext | SpawnContext
     context = multiprocessing.get_context("fork") if sys.platform == "linux" else multiprocessing.get_context("spawn")
@@ -68,7 +69,11 @@ def serve(settings: Settings) -> None:
     making_ready.join()
     if making_ready.exitcode:
         sys.exit(1)  # it has said why
-    _listen(listener)
+    try:
+        listener.listen(BACKLOG)  # until now, connections were refused, so that no client waits for the database
+    except OSError as error:  # two programs may bind a port on which none listens yet
+        raise _no_port(settings.host, settings.port, error) from error
+    listener.settimeout(0)
     _raise_open_files()
     signalled = _wakened_by_signals()
     workers = [_Worker(context, settings, listener) for _ in range(settings.workers)]
@@ -227,18 +232,12 @@ def bind(host: str, port: int) -> socket.socket:
             listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, UNSENT_MAX_BYTES)
         listener.bind((host, port))
     except OSError as error:
-        raise CannotStart(f"cannot listen on {host} port {port}: {error.strerror}") from error
+        raise _no_port(host, port, error) from error
     return listener
 
 
-def _listen(listener: socket.socket) -> None:
-    """Accept connections only when the database is ready. Until then they are refused, so that no client waits."""
-    try:
-        listener.listen(BACKLOG)
-    except OSError as error:  # two programs may bind a port on which none listens yet
-        host, port, *_ = listener.getsockname()
-        raise CannotStart(f"cannot listen on {host} port {port}: {error.strerror}") from error
-    listener.settimeout(0)
+def _no_port(host: str, port: int, error: OSError) -> CannotStart:
+    return CannotStart(f"cannot listen on {host} port {port}: {error.strerror}")
 
 
 def _raise_open_files() -> None:
@@ -256,6 +255,7 @@ def _raise_open_files() -> None:
 def _make_ready(settings: Settings, parent: int) -> None:
     """Run in a process of its own, because no handle of SQLite may be open when the workers are forked."""
     end_with(parent)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # a spawned process does not inherit it
     try:
         migrate(settings.database_url, settings.history_days)
         for finding in examine(settings.database_url, lambda: False, quick=True):

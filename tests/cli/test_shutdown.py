@@ -198,18 +198,23 @@ def test_a_worker_that_does_not_answer_is_replaced(tmp_path: Path) -> None:
         assert service.stop() == 0
 
 
-def test_sigterm_ends_a_service_that_waits_for_a_locked_database(tmp_path: Path) -> None:
-    """While another program holds a lock, SIGTERM ends the start at once and leaves no process behind."""
+@pytest.mark.parametrize(("send", "number"), [(os.kill, signal.SIGTERM), (os.killpg, signal.SIGINT)])
+def test_a_signal_ends_a_service_that_waits_for_a_locked_database(tmp_path: Path, send: Send, number: int) -> None:
+    """While another program holds a lock, SIGTERM or Ctrl-C ends the start at once, silently, and leaves no process."""
     path = tmp_path / "mahasiswa.db"
     with other_program(path) as execute:
         execute("BEGIN EXCLUSIVE")
         environment = {**os.environ, "HOST": "127.0.0.1", "PORT": str(free_port()), "DATABASE_URL": f"sqlite:///{path}"}
-        with subprocess.Popen([sys.executable, "-m", "mahasiswa"], env=environment, stderr=subprocess.PIPE) as process:
+        with subprocess.Popen(
+            [sys.executable, "-m", "mahasiswa"], env=environment, stderr=subprocess.PIPE, start_new_session=True
+        ) as process:
             until(lambda: bool(children(process.pid)))
             waiting = children(process.pid)
-            os.kill(process.pid, signal.SIGTERM)
-            assert process.wait(END_SECONDS) == -signal.SIGTERM
+            send(process.pid, number)
+            assert process.wait(END_SECONDS) == -number
             until(lambda: not any(map(is_running, waiting)))
+            assert process.stderr
+            assert process.stderr.read() == b""
 
 
 def a_form_half_sent(service: Service) -> closing[socket.socket]:
