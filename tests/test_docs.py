@@ -10,6 +10,7 @@ import pytest
 
 from mahasiswa.cli import main
 from mahasiswa.settings import Settings
+from mahasiswa.web.app import HISTORY_ROUTES, ROUTES
 from mahasiswa.work import DATABASE_CONNECTIONS, KINDS
 
 ROOT = Path(__file__).parents[1]
@@ -130,6 +131,23 @@ def test_every_rule_that_the_code_cites_is_in_the_specification() -> None:
     }
     assert len(cited) > 20
     assert sorted((file, number) for file, number in cited if number not in rules) == []
+
+
+def test_the_specification_lists_every_route() -> None:
+    """docs/specification.md names the method and the path of each route."""
+    text = SPECIFICATION.read_text("utf-8")
+    for path, methods in {**ROUTES, **HISTORY_ROUTES}.items():
+        for method in methods:
+            assert f"`{method} {path}`" in text or f"`{'` and `'.join(methods)} {path}`" in text, (method, path)
+
+
+# ---- the architecture
+
+
+def test_the_map_names_every_module() -> None:
+    """The map in docs/architecture.md has the name of each module."""
+    named = re.findall(r"\w+", (ROOT / "docs" / "architecture.md").read_text("utf-8").split("```")[1])
+    assert sorted({file.stem for file in (ROOT / "src").rglob("*.py")} - set(named)) == []
 
 
 # ---- files that a script makes
