@@ -7,16 +7,11 @@ from typing import TypeVar, cast
 import psycopg
 
 from mahasiswa.record import Mahasiswa
-from mahasiswa.store import (
-    SLICE_RECORDS,
-    SNAPSHOT_MAX_BYTES,
-    Query,
-    Snapshot,
-    nearest,
-)
+from mahasiswa.store import Query, Snapshot
 from mahasiswa.store.postgres import sql
 from mahasiswa.store.postgres.pool import Connection, Pool, begin, run, time_limit, translate
-from mahasiswa.store.steps import StepReader, Steps, Work
+from mahasiswa.store.reader import SLICE_RECORDS, SNAPSHOT_MAX_BYTES, Reader
+from mahasiswa.store.steps import Steps, Work
 from mahasiswa.work import Kind
 
 SNAPSHOT_ROWS = 5000
@@ -28,16 +23,16 @@ WORK = Work(sql)
 T = TypeVar("T")
 
 
-class PostgresReader(StepReader):
-    """See the Reader protocol. `version` is the store's method."""
+class PostgresReader(Reader):
+    """See Reader. `version` is the store's method."""
 
     work = WORK
 
     def __init__(self, pool: Pool, kind: Kind, version: Callable[[], Awaitable[str | None]]) -> None:
+        super().__init__()
         self._pool = pool
         self._kind = kind
         self._version = version
-        self._vocabulary = nearest.Vocabulary()
 
     async def run(self, steps: Callable[[], Steps[T]]) -> T:
         deadline = self._pool.deadline()
@@ -62,7 +57,7 @@ class PostgresReader(StepReader):
         return by_nim(await self._pool.fetch(self._kind, sql.FIND, sql.array(nims)))
 
     async def chunks(self, query: Query) -> AsyncGenerator[Sequence[Mahasiswa]]:
-        where, parameters = self.work.where(query)
+        where, parameters = self._where(query)
         statement = sql.declare_chunks(where, query)
         try:
             deadline = self._pool.deadline()

@@ -13,19 +13,12 @@ from typing import TypeVar, cast
 import apsw
 
 from mahasiswa.record import Mahasiswa
-from mahasiswa.store import (
-    SLICE_RECORDS,
-    SNAPSHOT_MAX_BYTES,
-    Query,
-    Snapshot,
-    Version,
-    folding,
-    nearest,
-)
+from mahasiswa.store import Query, Snapshot, Version, folding
 from mahasiswa.store.errors import TookTooLong, Unavailable
+from mahasiswa.store.reader import SLICE_RECORDS, SNAPSHOT_MAX_BYTES, Reader
 from mahasiswa.store.sqlite import sql
 from mahasiswa.store.sqlite.connection import connect, savepoint
-from mahasiswa.store.steps import StepReader, Steps, Work
+from mahasiswa.store.steps import Steps, Work
 from mahasiswa.work import STEP_TIMEOUT_SECONDS, Kind, Slots
 
 CHUNK_RECORDS = 2000
@@ -44,8 +37,8 @@ WORK = Work(sql)
 as_record = cast("Callable[[object], Mahasiswa]", partial(tuple.__new__, Mahasiswa))
 
 
-class SQLiteReader(StepReader):
-    """See the Reader protocol. Each step has a deadline, which includes its time in the queue.
+class SQLiteReader(Reader):
+    """See Reader. Each step has a deadline, which includes its time in the queue.
 
     `version` is the store's method, which raises Unavailable if the file was replaced or is damaged. `report_damage` is
     called if a read finds damage.
@@ -61,11 +54,11 @@ class SQLiteReader(StepReader):
         version: Callable[[], Awaitable[Version | None]],
         report_damage: Callable[[apsw.Error], None],
     ) -> None:
+        super().__init__()
         self._path = path
         self._kind = kind
         self._slots = slots
         self._version = version
-        self._vocabulary = nearest.Vocabulary()
         self._report_damage = report_damage
         self._threads = ThreadPoolExecutor(kind.running, f"reader, {kind.name}")
         self._idle: list[apsw.Connection] = []
@@ -87,7 +80,7 @@ class SQLiteReader(StepReader):
         return await self._read(lambda db: by_nim(db, nims))
 
     async def chunks(self, query: Query) -> AsyncGenerator[Sequence[Mahasiswa]]:
-        where, parameters = self.work.where(query)
+        where, parameters = self._where(query)
         statement = sql.found(where, query)
         async with self._connection() as db:
             cursor = db.cursor()

@@ -7,9 +7,10 @@ from itertools import chain, zip_longest
 from typing import Literal
 
 from mahasiswa.record import NEAR_FROM, NEAR_TO, NIM_MAX_CHARACTERS, Field
-from mahasiswa.store import SLICE_RECORDS, Query, checks_sql, folding
+from mahasiswa.store import Query, checks_sql, folding
 from mahasiswa.store.history import PURGE_ENTRIES, PURGE_SECONDS
 from mahasiswa.store.history_sql import TEXTS, HistorySQL
+from mahasiswa.store.reader import SLICE_RECORDS
 
 # --- Schema
 

@@ -1,0 +1,250 @@
+"""The reads of a store. Both engines do most of them in the same steps, with their own SQL."""
+
+import asyncio
+from abc import ABC, abstractmethod
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Hashable, Mapping, Sequence
+from functools import wraps
+from itertools import chain
+from typing import Any, Concatenate, Literal, NamedTuple, ParamSpec, TypeVar, cast
+
+from mahasiswa.record import Field, Mahasiswa, near_key
+from mahasiswa.store import folding, nearest
+from mahasiswa.store.history import Batch, Days, Entry, HistoryPage, ItemKind, entry_of, item_of
+from mahasiswa.store.steps import Steps, Work
+
+Version = Hashable
+"""A value that changes with every commit of any program. It means nothing outside the store that returned it."""
+
+SLICE_RECORDS = 100
+"""Records of a slice of a snapshot."""
+
+SNAPSHOT_MAX_BYTES = 32 * 1024 * 1024
+"""Maximum bytes of all slices of a snapshot, so that long texts cannot fill the memory."""
+
+AFTER_MAX_BYTES = 64 * 1024
+"""Bytes of texts after which `after` reads no further record."""
+
+
+class Snapshot(NamedTuple):
+    """All records at one moment, in slices of SLICE_RECORDS; the last slice may have fewer.
+
+    A slice is UTF-8: nim, nama and alamat of each record, with NUL between all of them. `slices` is None if there are
+    more than the caller asked for, or if they are longer than SNAPSHOT_MAX_BYTES. `total` is the number of records in the slices.
+
+    The records are at least as new as `version`, which is None if the database cannot tell its version. `last` is the
+    newest item of the history at that moment, or None if there is no history.
+    """
+
+    version: Version | None
+    total: int
+    slices: Sequence[bytes] | None
+    last: Entry | Batch | None = None
+
+
+class Query(NamedTuple):
+    """A search and the order of its records. It finds records that have every word of `cari` in any field (`folding`).
+
+    `di` is the one field that is searched. A nim is found if it begins with `cari`, without its spaces.
+    """
+
+    cari: str = ""
+    urut: Field = "nim"
+    arah: Literal["naik", "turun"] = "naik"
+    di: Field | Literal[""] = ""
+
+
+class Found(NamedTuple):
+    """One page of the records that a query finds, the number of all of them, and the newest item of the history.
+
+    All are of one moment. `last` is None if there is no history.
+    """
+
+    total: int
+    records: Sequence[Mahasiswa]
+    last: Entry | Batch | None = None
+
+
+Suspicion = Literal["near", "twins", "spaces", "length", "capitals"]
+"""Why a record may be wrong: another nim is nearly the same, or another record has the same name and address; a text
+holds spaces or characters that cannot be seen; nearly all nims have another length; the name is in capitals, and most
+names are not."""
+
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def _read(
+    steps: Callable[Concatenate["Reader", P], Steps[T]],
+) -> Callable[Concatenate["Reader", P], Coroutine[Any, Any, T]]:
+    """Do the steps of a read when it is called."""
+
+    @wraps(steps)
+    async def read(reader: "Reader", /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await reader.run(lambda: steps(reader, *args, **kwargs))
+
+    return read
+
+
+class Reader(ABC):
+    """Reads of one kind of work, which has its own connections and its own queue.
+
+    Each read raises Unavailable, Busy, and TookTooLong if a step takes longer than STEP_TIMEOUT_SECONDS. If the task
+    that waits for a read is cancelled, the read stops within a second.
+    """
+
+    work: Work
+    _version: Callable[[], Awaitable[Version | None]]
+
+    def __init__(self) -> None:
+        self._sql = self.work.sql
+        self._vocabulary = nearest.Vocabulary()
+
+    @abstractmethod
+    async def run(self, steps: Callable[[], Steps[T]]) -> T:
+        """Do the steps in one transaction that only reads. They may be done again if the connection breaks."""
+
+    @abstractmethod
+    async def snapshot(self, at_most: int) -> Snapshot:
+        """Every record, ordered by the code points of nim; no slices instead of more than `at_most` records."""
+
+    @abstractmethod
+    async def find(self, nims: Sequence[str]) -> Mapping[str, Mahasiswa]:
+        """The records that exist among these nims, by nim."""
+
+    @abstractmethod
+    def chunks(self, query: Query) -> AsyncGenerator[Sequence[Mahasiswa]]:
+        """All records that a query finds at one moment. Do not wait for a client between chunks: a transaction is open."""
+
+    async def get(self, nim: str) -> Mahasiswa | None:
+        """The record with that nim."""
+        return (await self.find([nim])).get(nim)
+
+    @_read
+    def after(self, nim: str | None, limit: int) -> Steps[Sequence[Mahasiswa]]:
+        """The next records after `nim` in the order of a snapshot, or the first ones if `nim` is None.
+
+        At most `limit`, and no further one after AFTER_MAX_BYTES. It is empty if there are no more.
+        """
+        records, start = (self._sql.FIRST, ()) if nim is None else (self._sql.AFTER, (nim,))
+        rows = yield self._sql.WITHIN_BYTES.format(records=records), [*start, limit, AFTER_MAX_BYTES]
+        return list(map(Mahasiswa._make, rows))
+
+    @_read
+    def near(self, nims: Sequence[str], limit: int) -> Steps[Sequence[Mahasiswa]]:
+        """At most `limit` records whose nim has the same `near_key` as one of these nims, unless that key is empty."""
+        keys = sorted({near_key(nim) for nim in nims} - {""})
+        rows = yield self._sql.NEAR, (self._sql.array(keys), limit)
+        return list(map(Mahasiswa._make, rows))
+
+    @_read
+    def search(self, query: Query, offset: int, limit: int) -> Steps[Found]:
+        """At most `limit` of the records that a query finds, from `offset` on; none if `offset` is past the end.
+
+        With `limit` 0, which takes a few milliseconds if there is no `cari`, the result is the number of all of them.
+        Texts are ordered without regard to the case of ASCII letters; equal texts are ordered by nim.
+        """
+        where, parameters = self._where(query)
+        rows = yield self._sql.search(where, query), [*parameters, limit, offset]
+        last = yield from self.work.last_item()
+        return Found(rows[0][0], [Mahasiswa._make(row[1:]) for row in rows if row[1] is not None], last)
+
+    async def spellings(self, query: Query, limit: int, *, is_found: bool) -> Sequence[tuple[str, int]]:
+        """At most `limit` other spellings of a search, of words in the list, with the number of records that each finds.
+
+        Each finds a record, and the most similar one comes first. If `is_found`, only those that are very similar.
+        """
+        words = folding.words(query.cari)
+        if query.di == "nim" or not words:
+            return []
+        version = await self._version()
+        is_old = self._vocabulary.is_old(version, is_found=is_found)
+        read = await self._words() if is_old else ()
+
+        def correct() -> Sequence[str]:
+            if is_old:
+                self._vocabulary.keep(version, read)
+            return nearest.corrections(words, self._vocabulary.words, is_found=is_found)
+
+        likely = await asyncio.to_thread(correct)
+        return (await self._counted(likely, query.di))[:limit]
+
+    @_read
+    def _words(self) -> Steps[Sequence[str]]:
+        """The words of names and addresses, the most frequent first."""
+        rows = yield self._sql.WORDS, ()
+        return [word for (word,) in rows]
+
+    @_read
+    def _counted(self, searches: Sequence[str], di: Field | Literal[""]) -> Steps[Sequence[tuple[str, int]]]:
+        """Each search with the number of records that it finds, without those that find none."""
+        if not searches:
+            return []
+        conditions = [self._sql.condition(cari, di) for cari in searches]
+        statement = self._sql.count_found([found for found, _ in conditions], di)
+        rows = yield statement, list(chain.from_iterable(parameters for _, parameters in conditions))
+        return [(cari, count) for cari, count in zip(searches, rows[0], strict=True) if count]
+
+    @_read
+    def prefixes(self, length: int, limit: int) -> Steps[Sequence[tuple[str, int]]]:
+        """The beginnings of nims, folded and of that length, each with the number of its records; at most `limit`."""
+        rows = yield self._sql.PREFIXES, (length, limit)
+        return [(prefix, count) for prefix, count in rows]
+
+    @_read
+    def suspects(self, suspicion: Suspicion, limit: int) -> Steps[Found]:
+        """At most `limit` records that may be wrong, similar ones together, and the number of all of them."""
+        rows = yield self._sql.SUSPECTS[suspicion], (limit,)
+        return Found(rows[0][0] if rows else 0, [Mahasiswa._make(row[1:]) for row in rows])
+
+    @_read
+    def history(
+        self,
+        cari: str,
+        batch: int | None,
+        offset: int,
+        limit: int,
+        *,
+        kind: ItemKind | None = None,
+        days: Days | None = None,
+    ) -> Steps[HistoryPage]:
+        """At most `limit` changes, newest first, from `offset` on.
+
+        Without `batch`: the entries that belong to no batch, and the batches, each as one item. With `batch`: the
+        entries of that batch. `cari` finds an entry as it finds a record, in the texts before and after, and a batch by
+        any of its entries. `kind` and `days` are conditions on items.
+        """
+        sql = self._sql.HISTORY
+        found, words = self._where(Query(cari))
+        heads: Sequence[Sequence[Any]] = ()
+        if batch is None:
+            where = self._sql.where_item_has(found) if found else ""
+            where += sql.is_of_kind * bool(kind) + sql.is_of_days * bool(days)
+            parameters = [*words, *([kind] if kind else ()), *map(self._sql.moment, days or ())]
+            ((total,),) = yield sql.count_items.format(where=where), parameters
+            rows = yield sql.items.format(where=where), [*parameters, limit, offset]
+            items: list[Entry | Batch] = list(map(item_of, rows))
+        else:
+            where = self._sql.where_entry_has(found) if found else ""
+            parameters = [batch, batch, *words] if found else [batch]
+            ((total,),) = yield sql.count_entries.format(where=where), parameters
+            rows = yield sql.entries.format(where=where), [*parameters, limit, offset]
+            items = list(map(entry_of, rows))
+            heads = yield sql.head, (batch, 1, 0)
+        last = yield from self.work.last_item()
+        return HistoryPage(total, items, cast("Batch", item_of(heads[0])) if heads else None, last)
+
+    @_read
+    def entries_of(self, nim: str) -> Steps[Sequence[Entry]]:
+        """All entries of the history with that nim, oldest first, also those of batches."""
+        if "\0" in nim:  # no record contains it
+            return []
+        rows = yield self._sql.HISTORY.entries_of, (nim,)
+        return list(map(entry_of, rows))
+
+    def _where(self, query: Query) -> tuple[str, Sequence[str]]:
+        """The WHERE clause of a search, and its parameters; both are empty if nothing is searched."""
+        if not query.cari:
+            return "", ()
+        found, parameters = self._sql.condition(query.cari, query.di)
+        return f"WHERE {found}", parameters
