@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from functools import partial
-from itertools import islice
+from itertools import accumulate, islice
 from urllib.parse import unquote
 
 from starlette.responses import Response
@@ -17,7 +17,7 @@ from mahasiswa.web.forms import read_large_form
 from mahasiswa.web.list_view import query_of
 from mahasiswa.web.pages import Pages
 from mahasiswa.web.preview_form import FIELDS, read_sent
-from mahasiswa.web.preview_view import Alert
+from mahasiswa.web.preview_view import MAX_REPAIRED_ROWS, REPAIRED_MAX_BYTES, Alert
 from mahasiswa.web.request import Request
 from mahasiswa.web.responses import rendered_in_thread
 from mahasiswa.web.stored_records import absentees, existing_and_near
@@ -101,6 +101,19 @@ async def _preview(
         file = cleaned.selected() if cleaned.file.has_all_cells else cleaned.file
         _, data = sheets.dump(sheets.CleanedFile(file._replace(new=[row.number for row in found]), [], []))
         in_input = {number: sheets.in_input(nim) for number, nim, _, _ in cleaned.rows}
-        return pages.bulk_delete(found, [(in_input[cell.number], cell) for cell in missing], data, alert)
+        texts = [in_input[cell.number] for cell in missing]
+        sizes = accumulate(len(text.encode()) for text in texts[:MAX_REPAIRED_ROWS])
+        return pages.page(
+            "bulk_delete.html",
+            200,
+            pages.not_stored,
+            found=found,
+            renamed=[row for row in found if row.nama],
+            missing=list(zip(texts, missing, strict=True)),
+            inputs=sum(size <= REPAIRED_MAX_BYTES for size in sizes),
+            most=MAX_REPAIRED_ROWS,
+            data=data,
+            alert=alert,
+        )
 
     return await rendered_in_thread(request, IMPORT, render)

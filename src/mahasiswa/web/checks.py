@@ -1,15 +1,17 @@
 """Handlers that look at the whole list: the recap of NIMs, and the check for records that may be wrong."""
 
+import re
+from functools import partial
 from typing import get_args
 
 from starlette.responses import Response
 
 from mahasiswa.record import Write, digest
-from mahasiswa.store import Found, Store, Suspicion
+from mahasiswa.store import Found, Query, Store, Suspicion, folding
 from mahasiswa.store.errors import Changed, Unavailable, Uncertain
-from mahasiswa.store.folding import tidy
 from mahasiswa.web.failures import problem_of_failed_write
-from mahasiswa.web.list_rows import size_of
+from mahasiswa.web.list_rows import CONFIRM, size_of
+from mahasiswa.web.list_view import View
 from mahasiswa.web.pages import Pages
 from mahasiswa.web.request import Request
 from mahasiswa.web.responses import rendered_in_thread
@@ -27,6 +29,8 @@ SUSPECTS_MAX = 50
 TIDIED_MAX = 1000
 """Maximum records that are tidied at once, so that long texts cannot fill the memory."""
 
+odd_spaces = re.compile(f"^ +| +$|(?<= ) +|[{folding.ODD_SPACES}{folding.UNSEEN}]")
+
 
 async def recap(request: Request, store: Store, pages: Pages) -> Response:
     """GET /mahasiswa/rekap: the number of records by the first characters of the NIM."""
@@ -34,7 +38,11 @@ async def recap(request: Request, store: Store, pages: Pages) -> Response:
     async def read() -> Response:
         reader = store.reader(SEARCH)
         counts = {length: await reader.prefixes(length, PREFIXES_MAX + 1) for length in PREFIX_LENGTHS}
-        return pages.recap(counts, PREFIXES_MAX)
+        groups = {
+            length: [(prefix.upper(), count, View(Query(prefix, di="nim"))) for prefix, count in prefixes]
+            for length, prefixes in counts.items()
+        }
+        return pages.page("recap.html", groups=groups, most=PREFIXES_MAX)
 
     return await request.while_connected(read())
 
@@ -50,18 +58,33 @@ async def check(request: Request, store: Store, pages: Pages, *, was_changed: bo
         return found
 
     found = await request.while_connected(read())
-    return await rendered_in_thread(request, SEARCH, lambda: pages.check(found, TIDIED_MAX, was_changed=was_changed))
+    show = partial(
+        pages.page,
+        "check.html",
+        409 if was_changed else 200,
+        pages.not_stored,
+        found=found,
+        tidied_max=TIDIED_MAX,
+        was_changed=was_changed,
+        confirm=CONFIRM,
+        place=lambda nim: View(Query(nim, di="nim")).at(1),
+        marked=lambda text: odd_spaces.sub("\u2423", text),
+    )
+    return await rendered_in_thread(request, SEARCH, show)
 
 
 async def tidy_all(request: Request, store: Store, pages: Pages) -> Response:
     """POST /mahasiswa/periksa: remove needless spaces from names and addresses, as one batch. A body is not read."""
     found = await store.reader(SEARCH).suspects("spaces", TIDIED_MAX)
     request.count_answer(size_of(found.records))
-    tidied = [(record, record._replace(nama=tidy(record.nama), alamat=tidy(record.alamat))) for record in found.records]
+    tidied = [
+        (record, record._replace(nama=folding.tidy(record.nama), alamat=folding.tidy(record.alamat)))
+        for record in found.records
+    ]
     try:
         await store.write_all("tidy", [Write(new, digest(old)) for old, new in tidied if new != old])
     except Changed:
         return await check(request, store, pages, was_changed=True)
     except (Unavailable, Uncertain, Busy) as error:
         return pages.error(problem_of_failed_write(error))
-    return pages.to_check
+    return pages.redirect_to("/mahasiswa/periksa")

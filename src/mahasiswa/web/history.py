@@ -7,12 +7,14 @@ from typing import Any
 from starlette.responses import Response
 
 from mahasiswa.digits import whole_number
+from mahasiswa.record import digest_or_dash
 from mahasiswa.store import Store
 from mahasiswa.store.errors import NotInHistory, Unavailable, Uncertain, UndoConflict
 from mahasiswa.store.history import HistoryPage
 from mahasiswa.web.failures import problem_of_failed_write
 from mahasiswa.web.forms import read_form
 from mahasiswa.web.history_view import HistoryView
+from mahasiswa.web.latest_change import latest_change
 from mahasiswa.web.list_view import View
 from mahasiswa.web.pages import Pages
 from mahasiswa.web.request import Request
@@ -75,7 +77,16 @@ async def _undo(
     except NotInHistory:
         return pages.error("not in history")
     except UndoConflict as conflict:
-        show = partial(pages.undo_conflict, conflict, request.path, view, is_batch=is_batch)
+        show = partial(
+            pages.page,
+            "undo_conflict.html",
+            409,
+            conflict=conflict,
+            is_batch=is_batch,
+            address=pages.path(request.path) + (view.origin if view else ""),
+            back=pages.path(view.path + view.at(view.page.halaman) if view else "/mahasiswa/riwayat"),
+            versi=digest_or_dash(conflict.conflicts[0].current),
+        )
         return await rendered_in_thread(request, SEARCH, show)
     except (Unavailable, Uncertain, Busy) as error:
         return pages.error(problem_of_failed_write(error))
@@ -90,7 +101,9 @@ async def _page(request: Request, store: Store, pages: Pages, batch: int | None)
     at_end = view._replace(page=view.page.with_total(found.total))
     if at_end.page.halaman != view.page.halaman:  # past the end: show the last page
         found = await _read(store, pages, at_end)
-    return await rendered_in_thread(request, SEARCH, partial(pages.history, at_end, found))
+    latest = latest_change(found.last, pages.when(found.last), "") if found.last else ""
+    show = partial(pages.page, "history.html", view=at_end, page=at_end.page, found=found, latest=latest)
+    return await rendered_in_thread(request, SEARCH, show)
 
 
 async def _read(store: Store, pages: Pages, view: HistoryView) -> HistoryPage:

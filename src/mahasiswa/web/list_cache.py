@@ -8,9 +8,9 @@ from functools import partial
 from starlette.types import Scope
 
 from mahasiswa.shared_task import SharedTask
-from mahasiswa.store import Snapshot, Store, Version
+from mahasiswa.store import SLICE_RECORDS, Snapshot, Store, Version
 from mahasiswa.web.cached_page import CachedPage, CachedResponse
-from mahasiswa.web.list_rows import INLINE_MAX_CHARACTERS, row_format
+from mahasiswa.web.list_rows import INLINE_MAX_CHARACTERS, format_rows, row_format
 from mahasiswa.web.list_view import asks_for_view
 from mahasiswa.web.pages import Pages
 from mahasiswa.work import LIST, PAGE_MAX_BYTES, Slots
@@ -97,7 +97,7 @@ class ListCache:
         rows: dict[int, bytes] = {}
         length = 0
         for number in self._changed(slices):
-            rows[number] = self._pages.rows(slices[number], number)
+            rows[number] = format_rows(self._pages.row, slices[number], number * SLICE_RECORDS + 1)
             length += len(rows[number])
             if length > PAGE_MAX_BYTES:
                 return None

@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 
 from starlette.responses import Response
 
@@ -15,6 +15,7 @@ from mahasiswa.store.threads import in_thread
 from mahasiswa.web.list_pages import Frame
 from mahasiswa.web.list_rows import BODY_ROWS, INLINE_MAX_CHARACTERS, RowFormat, format_bodies, printed_row, size_of
 from mahasiswa.web.list_view import INLINE_ROWS, MAX_ROWS_PER_PAGE, Printout, View, asks_for_view, query_of
+from mahasiswa.web.page_renderer import joined
 from mahasiswa.web.pages import Pages
 from mahasiswa.web.request import Request
 from mahasiswa.web.responses import FileStream, Stream, rendered_in_thread, unsent_file
@@ -54,7 +55,14 @@ async def _search_page(request: Request, view: View, store: Store, pages: Pages)
         found = await reader.search(view.query, at_end.offset, view.per)
     size = size_of(found.records)
     request.count_answer(size)
-    render = partial(pages.search_page, await _with_spellings(at_end, store), found.records, found.last)
+    shown = await _with_spellings(at_end, store)
+
+    def render() -> Response:
+        frame = pages.list_frame(len(found.records), found.last, shown)
+        rows = format_bodies(pages.row_format(shown), found.records, shown.offset + 1)
+        body = joined(chain([frame.before], rows, [frame.after]))
+        return Response(body, headers=pages.headers, media_type="text/html")
+
     return await rendered_in_thread(request, SEARCH, render) if size > INLINE_MAX_CHARACTERS else render()
 
 
@@ -127,7 +135,7 @@ async def _stream(
     yield frame.before
     first = 1
     while records:
-        render = partial(b"".join, pages.bodies(records, first))
+        render = partial(b"".join, format_bodies(pages.row, records, first))
         is_long = size_of(records) > INLINE_MAX_CHARACTERS
         # Hold no records while the client takes the page.
         first, last, records = first + len(records), records[-1].nim, ()

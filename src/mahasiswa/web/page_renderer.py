@@ -54,15 +54,15 @@ class PageRenderer:
             "cdn_url": settings.cdn_url,
             "cdn_integrity": settings.cdn_integrity,
             "number": wording.number,
+            "wording": wording,
             "version": metadata.version("mahasiswa"),
             "lengths": OFFERED_ROWS_PER_PAGE,
             "max_length": MAX_ROWS_PER_PAGE,
             "has_history": settings.history_days > 0,
+            "history_days": settings.history_days,
             "path": self.path,
             "home": self.path("/") + HOME_QUERY,
-            "edit_path": self.edit_path,
-            "nim_path": self.nim_path,
-            "delete_path": self.delete_path,
+            "record_path": self.record_path,
             "nim_max_characters": NIM_MAX_CHARACTERS,
             "max_size": wording.size(sheets.UPLOAD_MAX_BYTES),
             "max_rows": sheets.UPLOAD_MAX_ROWS,
@@ -105,17 +105,9 @@ class PageRenderer:
         """302 to one of the routes, without a body (specification 7.5)."""
         return Response(status_code=302, headers={"location": self.path(path), **self.headers})
 
-    def edit_path(self, nim: str) -> str:
-        """The address of a record's edit page. Everything is percent-encoded, so any nim is one path segment."""
-        return f"{self.prefix}/mahasiswa/edit/{quote(nim, safe='')}"
-
-    def nim_path(self, nim: str) -> str:
-        """The address of the page that gives a record another nim."""
-        return f"{self.prefix}/mahasiswa/nim/{quote(nim, safe='')}"
-
-    def delete_path(self, nim: str) -> str:
-        """The address that deletes a record."""
-        return f"{self.prefix}/mahasiswa/delete/{quote(nim, safe='')}"
+    def record_path(self, action: str, nim: str) -> str:
+        """The address of a record's `edit`, `nim` or `delete`. Everything is percent-encoded, so any nim is one segment."""
+        return self.path(f"/mahasiswa/{action}/{quote(nim, safe='')}")
 
     def error(
         self, problem: ProblemName, headers: Mapping[str, str] | None = None, *, text: str = "", limit: int = 0

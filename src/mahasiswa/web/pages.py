@@ -1,10 +1,9 @@
 """All pages, by feature, for one set of settings."""
 
-from mahasiswa.web.history_pages import HistoryPages
 from mahasiswa.web.list_pages import ListPages
 from mahasiswa.web.record_pages import RecordPages
 from mahasiswa.web.upload_pages import UploadPages
 
 
-class Pages(ListPages, RecordPages, UploadPages, HistoryPages):
+class Pages(ListPages, RecordPages, UploadPages):
     """Renders each page of the application."""

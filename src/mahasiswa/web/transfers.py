@@ -119,6 +119,9 @@ async def _preview(
             start=whole_number(start) or 0,
             alert=alert,
         )
-        return pages.preview(view)
+        if view.columns_problem:
+            return pages.upload_form("impor", view.columns_problem, view=view)
+        status = 409 if alert == "changed" else 200
+        return pages.page("preview.html", status, pages.not_stored, view=view, row_name=sheets.row_name)
 
     return await rendered_in_thread(request, IMPORT, render)
