@@ -18,6 +18,7 @@ from typing import Any, Literal, Protocol
 from urllib.parse import urlsplit
 
 import pytest
+from engines import run_elsewhere
 from harness import Service
 from playwright.sync_api import (
     Browser,
@@ -31,7 +32,6 @@ from playwright.sync_api import (
     expect,
     sync_playwright,
 )
-from stores import run_script
 
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 CHROMIUM_ON_MACOS = (
@@ -234,8 +234,7 @@ def install_node_modules(request: pytest.FixtureRequest) -> Path:
 @pytest.fixture(name="open_window")
 def window_opener(request: pytest.FixtureRequest, chromium: Browser, service: Service) -> Iterator[OpenWindow]:
     """Empty the list, and return a function that opens windows. No console of a window may report a problem."""
-    assert isinstance(service.database, Path)
-    run_script(service.database, "DELETE FROM mahasiswa")
+    run_elsewhere(service.database, "DELETE FROM mahasiswa")
     with ExitStack() as stack:
         windows: list[Window] = []
 

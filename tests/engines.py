@@ -27,7 +27,7 @@ def empty_database(engine: str, folder: Path, request: pytest.FixtureRequest) ->
 
 def run_elsewhere(database: Path | str, statement: str) -> None:
     """Let another program run one statement in a database, which is given as a service has it."""
-    url = parse_database_url(str(database))
+    url = SQLiteURL(database) if isinstance(database, Path) else parse_database_url(database)
     if isinstance(url, SQLiteURL):
         run_script(url.path, statement)
         return

@@ -199,7 +199,7 @@ def show_history(window: Window, site: Site) -> None:
     site.edit(LONG[0], "Siti", LONG[2] + "y")
     site.add(*SITI)
     site.delete(SITI[0])
-    import_many(window)
+    import_many(window, 8)
     window.open("/mahasiswa/riwayat")
     with window.leaving():
         window.page.get_by_role("button", name="Batalkan perubahan").first.click()
@@ -215,9 +215,9 @@ def show_history(window: Window, site: Site) -> None:
 
 def show_batch(window: Window, _site: Site) -> None:
     """Show the changes of an import."""
-    import_many(window)
+    import_many(window, 8)
     open_the_import(window)
-    expect(window.page.get_by_role("button", name="Batalkan impor (60 data)")).to_be_visible()
+    expect(window.page.get_by_role("button", name="Batalkan impor (8 data)")).to_be_visible()
 
 
 def show_undo_conflict(window: Window, site: Site) -> None:
@@ -234,19 +234,19 @@ def show_undo_conflict(window: Window, site: Site) -> None:
 
 def show_batch_conflict(window: Window, site: Site) -> None:
     """Show the changed records because of which an import is not undone: 409."""
-    nims = import_many(window)
+    nims = import_many(window, 10)
     open_the_import(window)
     site.delete(nims[0])
-    for nim in nims[1:55]:
+    for nim in nims[1:5]:
         site.edit(nim, *LONG[1:])
     with window.leaving():
         window.page.get_by_role("button", name="Batalkan impor").click()
     expect(window.page.get_by_role("button", name="Kembalikan 5 data yang belum berubah")).to_be_visible()
 
 
-def import_many(window: Window) -> list[str]:
-    """Import 60 new records; return their nims."""
-    nims = [f"{next(IMPORTS):06}" for _ in range(60)]
+def import_many(window: Window, count: int) -> list[str]:
+    """Import new records; return their nims."""
+    nims = [f"{next(IMPORTS):06}" for _ in range(count)]
     choose(window, table(*[(nim, f"Nama {nim}", "Sleman") for nim in nims]))
     with window.leaving():
         window.page.get_by_role("button", name="Simpan").click()

@@ -6,8 +6,9 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -62,98 +63,91 @@ def test_an_address_of_another_machine_is_refused(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_database_in_a_missing_folder_is_refused(tmp_path: Path) -> None:
+def migrated(folder: Path) -> Path:
+    """Create an empty list; return its path."""
+    migrate(SQLiteURL(folder / "a.db"))
+    return folder / "a.db"
+
+
+def damage(path: Path) -> None:
+    """Overwrite all pages of a database."""
+    content = path.read_bytes()
+    path.write_bytes(content[:100] + b"\xff" * (len(content) - 100))
+
+
+def run_script_in(folder: Path, script: str) -> None:
+    """Create a database by another program."""
+    run_script(folder / "a.db", script)
+
+
+def lock(folder: Path) -> None:
+    """Create a folder that nobody may enter."""
+    (folder / "data").mkdir(parents=True)
+    folder.chmod(0)
+
+
+def killed_in(folder: Path) -> Path:
+    """Return a database whose service was killed, so that its log is still there."""
+    with Service(folder / "a.db") as service, service.site() as site:
+        site.add("0001", "Siti", "Solo")
+        service.kill()
+    return folder / "a.db"
+
+
+def files_in(folder: Path) -> dict[str, bytes]:
+    """Return the contents of the files by name."""
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+
+
+UNUSABLE: dict[str, tuple[str, Callable[[Path], object], str]] = {
+    "in a missing folder": ("tidak/ada/a.db", lambda _: None, str(Path("tidak/ada"))),
+    "below a file": ("berkas/a.db", lambda folder: (folder / "berkas").touch(), "berkas"),
+    "in a folder with a too long name": ("a" * 300 + "/a.db", lambda _: None, "aaa"),
+    "with a too long name": ("a" * 300, lambda _: None, "aaa"),
+    "a folder": ("a.db", lambda folder: (folder / "a.db").mkdir(), "a.db"),
+    "another file": (
+        "a.db",
+        lambda folder: (folder / "a.db").write_bytes(b"NIM;Nama;Alamat\n" * 200),
+        "not an SQLite database",
+    ),
+    "damaged": ("a.db", lambda folder: damage(migrated(folder)), "a.db"),
+    **{name: ("a.db", partial(run_script_in, script=script), "mahasiswa import") for name, script in FOREIGN.items()},
+}
+
+
+@pytest.mark.parametrize(("path", "prepare", "words"), UNUSABLE.values(), ids=UNUSABLE)
+def test_a_database_that_cannot_be_used_is_refused_and_left_unchanged(
+    tmp_path: Path, path: str, prepare: Callable[[Path], object], words: str
+) -> None:
     """The service creates its file but no folder, so a mistyped path does not start an empty list."""
-    ended = start_on("tidak/ada/mahasiswa.db", tmp_path)
-    assert_refused(ended, str(Path("tidak/ada")))
-    assert list(tmp_path.iterdir()) == []
+    prepare(tmp_path)
+    before = files_in(tmp_path)
+    assert_refused(start_on(path, tmp_path), words, path[:3])
+    assert files_in(tmp_path) == before
 
 
-def test_a_database_below_a_file_is_refused(tmp_path: Path) -> None:
-    """The service does not start if the folder of its database is a file."""
-    (tmp_path / "berkas").write_text("")
-    assert_refused(start_on("berkas/mahasiswa.db", tmp_path), "berkas")
+FORBIDDEN: dict[str, tuple[str, Callable[[Path], None]]] = {
+    "a new file in a read-only folder": ("a.db", lambda folder: folder.chmod(0o500)),
+    "a folder that allows no write-ahead log": ("a.db", lambda folder: migrated(folder).parent.chmod(0o500)),
+    "a folder that may not be entered": ("terkunci/data/a.db", lambda folder: lock(folder / "terkunci")),
+    "a file that cannot be written": ("a.db", lambda folder: migrated(folder).chmod(0o400)),
+    "a file that cannot be read": ("a.db", lambda folder: migrated(folder).chmod(0)),
+    "a file with the log of a killed instance": ("a.db", lambda folder: killed_in(folder).chmod(0o400)),
+}
 
 
-def test_a_database_with_a_too_long_name_is_refused(tmp_path: Path) -> None:
-    """The service does not start on a path that is too long for the file system."""
-    assert_refused(start_on("a" * 300 + "/mahasiswa.db", tmp_path), "aaa")
-    assert_refused(start_on("a" * 300, tmp_path), "aaa")
-
-
-def test_a_database_that_is_a_folder_is_refused(tmp_path: Path) -> None:
-    """The service does not start if the path of its database is a folder."""
-    (tmp_path / "mahasiswa.db").mkdir()
-    assert_refused(start_on("mahasiswa.db", tmp_path), "mahasiswa.db")
-
-
-def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
-    """The service does not start on another kind of file, and does not change it."""
-    content = b"NIM;Nama;Alamat\n" * 200
-    (tmp_path / "mahasiswa.db").write_bytes(content)
-    assert_refused(start_on("mahasiswa.db", tmp_path), "mahasiswa.db", "not an SQLite database")
-    assert (tmp_path / "mahasiswa.db").read_bytes() == content
-    assert [path.name for path in tmp_path.iterdir()] == ["mahasiswa.db"]
-
-
-def test_a_damaged_database_is_refused(tmp_path: Path) -> None:
-    """The service does not start on a database whose pages are damaged."""
-    migrate(SQLiteURL(tmp_path / "mahasiswa.db"))
-    content = (tmp_path / "mahasiswa.db").read_bytes()
-    (tmp_path / "mahasiswa.db").write_bytes(content[:100] + b"\xff" * (len(content) - 100))
-    assert_refused(start_on("mahasiswa.db", tmp_path), "mahasiswa.db")
-
-
-@pytest.mark.parametrize("script", FOREIGN.values(), ids=FOREIGN)
-def test_a_table_of_another_program_is_refused(tmp_path: Path, script: str) -> None:
-    """The service does not start on a table mahasiswa of another program, names the import of its CSV, and changes nothing."""
-    make_database(tmp_path / "mahasiswa.db", script)
-    before = (tmp_path / "mahasiswa.db").read_bytes()
-    assert_refused(start_on("mahasiswa.db", tmp_path), "mahasiswa.db", "mahasiswa import")
-    assert (tmp_path / "mahasiswa.db").read_bytes() == before
+@pytest.mark.parametrize(("path", "prepare"), FORBIDDEN.values(), ids=FORBIDDEN)
+def test_a_database_without_the_permissions_that_it_needs_is_refused(
+    tmp_path: Path, unprivileged: list[str], path: str, prepare: Callable[[Path], None]
+) -> None:
+    prepare(tmp_path)
+    assert_refused(start_on(path, tmp_path, unprivileged), path.partition("/")[0])
 
 
 def test_permissions_apply_to_the_commands_of_these_tests(tmp_path: Path, unprivileged: list[str]) -> None:
     """A command of the fixture `unprivileged` cannot create a file in a read-only folder."""
     tmp_path.chmod(0o500)
     assert subprocess.run([*unprivileged, "touch", "a"], cwd=tmp_path, capture_output=True, check=False).returncode == 1
-
-
-def test_a_new_database_in_a_read_only_folder_is_refused(tmp_path: Path, unprivileged: list[str]) -> None:
-    """The service does not start if it cannot create its file."""
-    tmp_path.chmod(0o500)
-    assert_refused(start_on("mahasiswa.db", tmp_path, unprivileged), "mahasiswa.db")
-
-
-def test_an_existing_database_in_a_read_only_folder_is_refused(tmp_path: Path, unprivileged: list[str]) -> None:
-    """The service does not start if the folder of its database does not allow a write-ahead log."""
-    migrate(SQLiteURL(tmp_path / "mahasiswa.db"))
-    tmp_path.chmod(0o500)
-    assert_refused(start_on("mahasiswa.db", tmp_path, unprivileged), "mahasiswa.db")
-
-
-def test_a_database_in_an_inaccessible_folder_is_refused(tmp_path: Path, unprivileged: list[str]) -> None:
-    """The service does not start if it may not enter a folder of the path."""
-    (tmp_path / "terkunci" / "data").mkdir(parents=True)
-    (tmp_path / "terkunci").chmod(0)
-    assert_refused(start_on("terkunci/data/mahasiswa.db", tmp_path, unprivileged), "terkunci")
-
-
-@pytest.mark.parametrize("mode", [0o400, 0])
-def test_a_database_without_write_permission_is_refused(tmp_path: Path, unprivileged: list[str], mode: int) -> None:
-    """The service does not start on a file that it cannot write, or cannot even read."""
-    migrate(SQLiteURL(tmp_path / "mahasiswa.db"))
-    (tmp_path / "mahasiswa.db").chmod(mode)
-    assert_refused(start_on("mahasiswa.db", tmp_path, unprivileged), "mahasiswa.db")
-
-
-def test_a_database_without_write_permission_but_with_a_log_is_refused(tmp_path: Path, unprivileged: list[str]) -> None:
-    """The service does not start on a read-only file, even if a killed instance left its write-ahead log."""
-    with Service(tmp_path / "mahasiswa.db") as service, service.site() as site:
-        site.add("0001", "Siti", "Solo")
-        service.kill()
-    (tmp_path / "mahasiswa.db").chmod(0o400)
-    assert_refused(start_on("mahasiswa.db", tmp_path, unprivileged), "mahasiswa.db")
 
 
 def test_a_warning_at_the_start_is_a_line_of_the_log(tmp_path: Path) -> None:
@@ -239,9 +233,3 @@ def assert_one_line(text: str, *words: str) -> None:
     assert re.fullmatch(r"mahasiswa: [^\n]{15,}\n", text), text
     for word in words:
         assert word in text
-
-
-def make_database(path: Path, script: str) -> None:
-    """Create a database by another program."""
-    program = "import sqlite3, sys; sqlite3.connect(sys.argv[1]).executescript(sys.argv[2])"
-    subprocess.run([sys.executable, "-ISc", program, str(path), script], check=True)

@@ -100,6 +100,7 @@ def test_the_workbook_download_has_wide_columns_and_a_frozen_header_with_filters
     assert sheet.cell(1, 1).font.bold
 
 
+@pytest.mark.torture
 def test_libreoffice_reads_the_texts_of_the_workbook_download(awkward: Site, tmp_path: Path) -> None:
     """LibreOffice saves them as text. Only line ends differ."""
     as_text = "Text - txt - csv (StarCalc):59,34,76"
@@ -110,6 +111,7 @@ def test_libreoffice_reads_the_texts_of_the_workbook_download(awkward: Site, tmp
     ]
 
 
+@pytest.mark.torture
 @pytest.mark.parametrize("separator", [";", ",", "\t"])
 def test_libreoffice_sees_no_formula_in_the_csv_download(
     site: Site, other: Database, separator: str, tmp_path: Path
@@ -274,6 +276,7 @@ def on_one_line(record: Record) -> Record:
 # ---- long lists
 
 
+@pytest.mark.torture
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux tells a process's peak")
 def test_100000_records_are_downloaded_in_bounded_memory(tmp_path: Path) -> None:
     """Both files are complete, and other requests are answered meanwhile."""

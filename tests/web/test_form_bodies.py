@@ -98,6 +98,7 @@ def test_the_first_of_two_content_types_counts(site: Site, service: Service) -> 
     assert_error(answer, site, "tidak dikirim sebagai formulir")
 
 
+@pytest.mark.torture
 def test_a_body_that_does_not_arrive_is_answered_408_after_ten_seconds(site: Site, service: Service) -> None:
     """A body that is missing, incomplete, or sent a byte per second gets 408, and other clients are answered."""
     heads = [

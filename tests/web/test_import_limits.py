@@ -1,9 +1,11 @@
 """The limits of an import: rows, bytes, memory and time; and files that are not spreadsheets."""
 
+import io
 import random
 import string
 import sys
 import time
+import zipfile
 from collections.abc import Callable
 
 import pytest
@@ -16,6 +18,7 @@ from spreadsheets import (
     billion_laughs,
     by_openpyxl,
     by_xlsxwriter,
+    compound_file,
     csv,
     peak_memory,
     with_sheet,
@@ -98,6 +101,14 @@ def test_a_malicious_workbook_is_refused_in_bounded_memory_and_time(
     assert importer.records() == []
 
 
+def letter() -> bytes:
+    """Return a ZIP file that is no workbook."""
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as package:
+        package.writestr("word/document.xml", "<document/>")
+    return file.getvalue()
+
+
 NOT_SPREADSHEETS = {
     "a picture": (b"\x89PNG\r\n\x1a\n" + bytes(200), NO_SHEET),
     "a zip": (b"PK\3\4" + bytes(100), NO_SHEET),
@@ -112,6 +123,8 @@ NOT_SPREADSHEETS = {
     "separators": (b";;\r\n;;\r\n", "Berkas ini kosong."),
     "an empty workbook": (by_openpyxl(), "Berkas ini kosong."),
     "a broken sheet": (with_sheet([b"<worksheet><sheetData><row><c r="]), "Berkas ini rusak"),
+    "a letter of Word": (letter(), NO_SHEET),
+    "a workbook with a password": (compound_file("EncryptedPackage", "EncryptionInfo"), wording.PASSWORD),
     "an old Office file": (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(2000), NO_SHEET),
 }
 
@@ -129,9 +142,3 @@ def test_an_import_form_without_file_and_text_comes_back_with_a_message(importer
     assert importer.refused(importer.send(pasted=" \r\n\t ")) == nothing
     assert importer.refused(importer.send(b"", "kosong.xlsx")) == wording.EMPTY_FILE
     assert importer.site.post(IMPORT, {}).status_code == 415
-
-
-def test_a_file_with_only_a_header_has_a_preview_without_buttons(importer: Importer) -> None:
-    preview = importer.upload(csv(HEADER))
-    assert (preview.counts, preview.alert) == ({}, wording.NO_ROWS)
-    assert preview.buttons == []

@@ -2,10 +2,8 @@
 
 import datetime as dt
 import html
-import io
 import re
-import zipfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,7 +16,6 @@ from spreadsheets import (
     Record,
     by_libreoffice,
     by_openpyxl,
-    compound_file,
 )
 
 STORED: list[Record] = [
@@ -43,7 +40,7 @@ OF_EXCEL = ("022100008|Rizki Lestari|Jl. Kaliurang 5, Sleman", "22000186205|Faja
 LETTERHEAD = ("PEMERINTAH KABUPATEN SLEMAN", "SMK NEGERI 2 DEPOK", "DAFTAR NAMA SISWA KELAS X TKJ 1", "TAHUN 2026/2027")
 SIGNATURES = ("||Sleman, 12 Juli 2026", "Mengetahui,||Wali Kelas", "Drs. Agus||Siti, S.Pd.", "NIP. 19650101||NIP. 1970")
 COUNTED = ("Baru", "Berubah", "Perlu diperbaiki", "Perlu diperiksa", "Dilewati")
-HERE, NOT_A_SHEET = "\t", "bukan lembar kerja"
+HERE = "\t"
 
 
 def numbered(*rows: str, mark: str = "") -> list[str]:
@@ -224,14 +221,6 @@ FILES = {
         skipped=4,
     ),
     "titles only": File("csv ;", [HEADER], "ABC", says="belum ada data"),
-    # ---- files that are no lists
-    "a workbook cut short": File("cut", (HEADER, *ROWS), says="rusak"),
-    "a PDF": File("pdf", (), says=NOT_A_SHEET),
-    "a letter of Word": File("docx", (), says=NOT_A_SHEET),
-    "a photo": File("png", (), says=NOT_A_SHEET),
-    "a workbook with a password": File("password", (), says="kata sandi"),
-    "an empty file": File("csv ;", (), says="kosong"),
-    "a web page without a table": File("html", (), says="halaman web"),
 }
 
 
@@ -253,30 +242,11 @@ def content(file: File, folder: Path) -> bytes:
     if kind == "html":
         cells = ("".join(f"<td>{html.escape(cell)}</td>" for cell in row) for row in rows)
         return b"<p>SIAKAD</p>" + "".join(f"<table><tr>{row}" for row in cells).encode()
-    if kind in NO_LISTS:
-        return NO_LISTS[kind]()
     if kind == "xlsx" and not options:
         return by_openpyxl(*rows)
     formats = {f"A{number}": "0" * len(row[0]) for number, row in enumerate(rows, 1) if row[0].startswith("0")}
     data = by_openpyxl(*(map(cell_of, row) for row in rows), formats=formats)
     return data if kind == "xlsx" else by_libreoffice(data, kind, folder)
-
-
-def docx() -> bytes:
-    """Return a ZIP file that is no workbook."""
-    file = io.BytesIO()
-    with zipfile.ZipFile(file, "w") as package:
-        package.writestr("word/document.xml", "<document/>")
-    return file.getvalue()
-
-
-NO_LISTS: dict[str, Callable[[], bytes]] = {
-    "cut": lambda: by_openpyxl(HEADER.split("|"), *[("1", "Ani", "Solo")] * 50)[:-900],
-    "pdf": lambda: b"%PDF-1.4\n1 0 obj\n<< /Type /Catalog; NIM; Nama; Alamat >>\nendobj\n",
-    "docx": docx,
-    "png": lambda: b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR",
-    "password": lambda: compound_file("EncryptedPackage", "EncryptionInfo"),
-}
 
 
 @pytest.mark.parametrize("file", FILES.values(), ids=FILES)

@@ -291,6 +291,7 @@ async def test_the_list_is_rendered_again_on_another_day(tmp_path: Path, monkeyp
     assert "31 Desember 2026" in fourth.text
 
 
+@pytest.mark.torture
 @pytest.mark.skipif(sys.platform != "linux", reason="reads the processor time of a worker from /proc")
 def test_a_disconnected_client_ends_its_stream(tmp_path: Path) -> None:
     """The service stops rendering for a client that disconnects: ten of them cost less than one complete page."""
