@@ -122,6 +122,28 @@ def test_a_changed_nim_is_taken_back_whole_or_not_at_all(site: Site) -> None:
     assert latest(site, "/") == "Terakhir: NIM Siti Aminah (2300018001) diganti"
 
 
+def test_an_older_change_of_a_nim_makes_no_second_record_and_removes_none(site: Site) -> None:
+    """The nim was changed again, the record was removed, or the old nim was given to somebody else with the same texts."""
+
+    def undo_after(*later: tuple[str, dict[str, str]]) -> list[tuple[str, ...]]:
+        site.add(*SITI)
+        site.submit(site.page("/mahasiswa/nim/2300018001").record_form, nim="2")
+        back, *_ = buttons(site.page(HISTORY))
+        for path, fields in later:
+            site.post(path, fields)
+        before = records(site)
+        assert site.submit(back).status_code == 409
+        assert records(site) == before
+        for nim, *_ in before:
+            site.post(f"/mahasiswa/delete/{nim}")
+        return before
+
+    assert undo_after(("/mahasiswa/nim/2", {"nim": "3"})) == [("3", *SITI[1:])]
+    assert undo_after(("/mahasiswa/delete/2", {})) == []
+    again = dict(zip(("nim", "nama", "alamat"), SITI, strict=True))
+    assert undo_after(("/mahasiswa/add", again)) == [("2", *SITI[1:]), SITI]
+
+
 # ---- the filter
 
 

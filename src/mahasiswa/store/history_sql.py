@@ -57,14 +57,19 @@ END
 """
         self.of_entry, self.of_batch = f"e.id = {p}", f"e.batch = {p}"
         # Entries whose record differs from the texts after the change and from those before it; and the number of all.
+        # With `half_undone`, those that are as before, too, if another entry of their batch is as after the change.
         self.conflicts = f"""
 SELECT count(*) OVER (), {entry}, {raw("m.nama")}, {raw("m.alamat")}
 FROM mahasiswa_history AS e LEFT JOIN mahasiswa AS m ON m.nim = e.nim
 WHERE {{where}}
 AND (m.nama, m.alamat) IS DISTINCT FROM (e.nama_after, e.alamat_after)
-AND (m.nama, m.alamat) IS DISTINCT FROM (e.nama_before, e.alamat_before)
+AND ((m.nama, m.alamat) IS DISTINCT FROM (e.nama_before, e.alamat_before) {{half_undone}})
 ORDER BY e.nim LIMIT {p}
 """
+        self.half_undone = """OR EXISTS (
+  SELECT 1 FROM mahasiswa_history AS o LEFT JOIN mahasiswa AS r ON r.nim = o.nim
+  WHERE o.batch = e.batch AND (r.nama, r.alamat) IS NOT DISTINCT FROM (o.nama_after, o.alamat_after)
+)"""
         self.count_unchanged = f"""
 SELECT count(*) FROM mahasiswa_history AS e LEFT JOIN mahasiswa AS m ON m.nim = e.nim
 WHERE {self.of_batch} AND (m.nama, m.alamat) IS NOT DISTINCT FROM (e.nama_after, e.alamat_after)

@@ -42,7 +42,12 @@ class Work:
         is_divisible = kinds[0][0] != "nim"
         overwrite = False
         if not (only_unchanged and is_divisible):
-            rows = yield self._history.conflicts.format(where=where), (item, UNDO_CONFLICTS_MAX)
+            # Of a changed nim both records must be as the change left them, or there would be two, or none.
+            half_undone = "" if is_divisible else self._history.half_undone
+            rows = yield (
+                self._history.conflicts.format(where=where, half_undone=half_undone),
+                (item, UNDO_CONFLICTS_MAX),
+            )
             conflicts = [conflict_of(row) for _, *row in rows]
             overwrite = bool(conflicts) and not is_batch and versi == digest_or_dash(conflicts[0].current)
             if conflicts and not overwrite:
