@@ -263,6 +263,8 @@ def undo(reader: Reader, _folder: Path) -> None:
     reader.click("Tetap kembalikan")
     reader.open("/")
     assert list(STUDENTS[1]) in reader.window.cells()
+    reader.click("Edit", row=nama)
+    reader.click("Riwayat data ini")
 
 
 def delete_many(reader: Reader, _folder: Path) -> None:
