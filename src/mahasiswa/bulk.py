@@ -115,7 +115,7 @@ def forget_record(url: DatabaseURL, nim: str) -> bool:
 
 
 def show_record(url: DatabaseURL, nim: str) -> Iterator[str]:
-    """The lines that tell everything about a nim: its record, and each change of it. There is none if it is unknown.
+    """The lines that tell everything about a nim: its record, and each change of it. There are none if it is unknown.
 
     Raise StoreError.
     """
@@ -134,7 +134,7 @@ def show_record(url: DatabaseURL, nim: str) -> Iterator[str]:
 
 
 def _printable(texts: Iterable[str]) -> str:
-    """Texts for a terminal, which obeys some control characters."""
+    """The texts of a record in one line, with control characters escaped, because a terminal would obey them."""
     return " | ".join("".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in text) for text in texts)
 
 
@@ -196,7 +196,7 @@ def _lines(file: Path, problems: Iterable[tuple[int, str]]) -> list[str]:
 
 
 def _read(url: DatabaseURL, work: Callable[[Reader], Awaitable[T]]) -> T:
-    """Await `work` with the reads of a database that exists."""
+    """Open an existing database, and return the result of `work` on its reader."""
 
     async def read() -> T:
         store = await open_store(url, Slots())

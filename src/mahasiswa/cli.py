@@ -208,7 +208,7 @@ def doctor() -> None:
 @click.argument("nim")
 @_ended_early("the output is incomplete")
 def show(nim: str) -> None:
-    """Show a person's record and each change of it that the history holds, with the name of who made it.
+    """Show a person's record and each change of it that the history holds, with the name of the person who made it.
 
     \b
     mahasiswa show 20/456839/TK/50663

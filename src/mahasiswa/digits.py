@@ -1,7 +1,7 @@
 """Reads numbers that a client or a file has sent."""
 
 NUMBER_MAX_DIGITS = 9
-"""Python refuses to convert thousands of digits."""
+"""Maximum digits of a number. Python refuses to convert thousands of them."""
 
 
 def is_digits(text: str) -> bool:
@@ -10,5 +10,5 @@ def is_digits(text: str) -> bool:
 
 
 def whole_number(text: str, max_digits: int = NUMBER_MAX_DIGITS) -> int | None:
-    """The number, or None if the text is no number of at most so many ASCII digits."""
+    """The number in a text of at most `max_digits` ASCII digits; None for every other text."""
     return int(text) if is_digits(text) and len(text) <= max_digits else None

@@ -25,14 +25,14 @@ HEAD_TIMEOUT_SECONDS = 10.0
 """Maximum time for the head of a request, counted from the connection or from the end of the last response."""
 
 WRITE_TIMEOUT_SECONDS = 30.0
-"""Maximum time without a byte of a response that the client takes, and with fewer bytes than pace.py demands."""
+"""Maximum time in which a client takes no byte of a response, and in which it may be slower than pace.py allows."""
 
 DRAIN_TIMEOUT_SECONDS = 30.0
 """Maximum time to ignore input after the last response. If the connection were closed at once, a reset could take the
 response away from a client that still sends."""
 
 CHECK_SECONDS = 1.0
-"""How often a connection looks at its deadlines."""
+"""Time between two checks of the deadlines of a connection."""
 
 HEAD_MAX_BYTES = 64 * 1024
 HEAD_MAX_HEADERS = 100
@@ -67,7 +67,7 @@ class HttpProtocol(HttpToolsProtocol):
         super().connection_made(transport)
         transport.set_write_buffer_limits(0)  # so writing is paused exactly while a byte is unsent
         self.flow.resume_reading = self.want_body  # type: ignore[method-assign] # called by the application's receive()
-        self.is_closing = transport.is_closing  # for the cycle, as write() and close()
+        self.is_closing = transport.is_closing  # uvicorn calls it, as it calls write() and close()
         self.middleware = cast("Middleware", self.config.loaded_app)
         self.kept = bytearray()
         self.held_bytes = self.framing_bytes = 0
@@ -166,7 +166,7 @@ class HttpProtocol(HttpToolsProtocol):
                 self.refuse(400)
             elif end := head_end.search(self.kept, 0, HEAD_MAX_BYTES):
                 self.parse(end.end())
-                self.parse_soon()  # if it was no head: the preface of HTTP/2
+                self.parse_soon()  # needed if the parser found no head, as in the preface of HTTP/2
             elif len(self.kept) >= HEAD_MAX_BYTES:
                 self.refuse(414 if self.kept.find(b"\n", 0, HEAD_MAX_BYTES) < 0 else 431)
         if self.wants_body and self.kept:
@@ -222,7 +222,7 @@ class HttpProtocol(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         self.scope["method"] = self.parser.get_method().decode("ascii")
-        if self.scope["method"] == "CONNECT" or not self.in_head:  # or a request after a chunked one
+        if self.scope["method"] == "CONNECT" or not self.in_head:  # the second is a request after a chunked body
             raise ValueError
         headers = dict(self.headers)
         self.body_left = math.inf if b"transfer-encoding" in headers else int(headers.get(b"content-length", 0))

@@ -10,7 +10,7 @@ PRIORITIES = {logging.ERROR: "<3>", logging.WARNING: "<4>", logging.INFO: "<6>",
 
 
 def priority(level: int) -> str:
-    """The prefix of a line from which journald reads its level. Without journald on standard error there is none."""
+    """The prefix of a line from which journald reads its level. Without journald it is empty."""
     return PRIORITIES[level] if os.environ.get("JOURNAL_STREAM") and not sys.stderr.isatty() else ""
 
 

@@ -3,11 +3,11 @@
 import time
 
 MIN_BYTES_PER_SECOND = 4 * 1024
-"""Minimum average speed of a client, after the timeout of what it does."""
+"""Minimum average speed of a client, when its timeout has passed."""
 
 
 class Pace:
-    """The speed of one client since now. It may be silent for `timeout_seconds`, and as long slower than the minimum."""
+    """The speed of one client, measured from now on. It may be silent or below the minimum for `timeout_seconds`."""
 
     def __init__(self, timeout_seconds: float) -> None:
         self._timeout_seconds = timeout_seconds
@@ -15,7 +15,7 @@ class Pace:
         self._total = 0
 
     def is_too_slow(self, total: int, *, has_minimum: bool = True) -> bool:
-        """Whether the client is too slow if it has sent or taken `total` bytes by now."""
+        """Whether the client, which has sent or taken `total` bytes by now, is too slow."""
         now = time.monotonic()
         if total > self._total:
             self._total, self._moved = total, now

@@ -16,7 +16,7 @@ UNADDRESSABLE_NIMS = (".", "..")
 
 
 class Mahasiswa(NamedTuple):
-    """A student record. Its texts are stored unchanged; `nim` identifies the record and never changes."""
+    """A student record. Its texts are stored unchanged. `nim` identifies the record, and an edit never changes it."""
 
     nim: str
     nama: str
@@ -86,8 +86,8 @@ def _without_line_breaks(text: str) -> str:
 
 
 NEAR_FROM, NEAR_TO = "lio .-", "110"
-"""Characters that people confuse in a nim, in lower case, for the SQL function `translate`: each one of NEAR_FROM becomes
-that of NEAR_TO at its place, or is removed."""
+"""Characters that people confuse in a nim, in lower case, for the SQL function `translate`. A character of NEAR_FROM is
+replaced by the character of NEAR_TO at the same place, or removed if NEAR_TO is shorter."""
 
 
 def near_key(nim: str) -> str:

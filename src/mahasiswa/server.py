@@ -28,13 +28,13 @@ RESTART_SECONDS = 0.5
 """Minimum time between two starts of a worker, so that a failing worker does not keep a processor busy."""
 
 CHECK_SECONDS = 1.0
-"""How often the workers are looked at."""
+"""Time between two checks of the workers."""
 
 SILENT_SECONDS = 30.0
 """Maximum time in which the event loop of a worker does not run. Then the worker is killed and replaced."""
 
 BACKUP_CHECK_SECONDS = 3600.0
-"""How often the age of the newest back-up is looked at, and how soon a back-up that failed is tried again."""
+"""Time between two checks of the age of the newest back-up. A back-up that failed is tried again at the next check."""
 
 BACKLOG = 4096
 """Maximum connections that wait to be accepted."""
@@ -68,7 +68,7 @@ def serve(settings: Settings) -> None:
     making_ready.start()
     making_ready.join()
     if making_ready.exitcode:
-        sys.exit(1)  # it has said why
+        sys.exit(1)  # the process has printed the reason
     try:
         listener.listen(BACKLOG)  # until now, connections were refused, so that no client waits for the database
     except OSError as error:  # two programs may bind a port on which none listens yet
@@ -88,7 +88,7 @@ class _Worker:
     """A worker process, and the time of its last sign of life."""
 
     def __init__(self, context: ForkContext | SpawnContext, settings: Settings, listener: socket.socket) -> None:
-        from mahasiswa import worker  # noqa: PLC0415 - slow to import, and of no use if the service cannot start
+        from mahasiswa import worker  # noqa: PLC0415 - slow to import, and not needed if the service cannot start
 
         self.beats, sender = context.Pipe(duplex=False)
         self.process = context.Process(target=worker.run, args=(settings, listener, os.getpid(), sender))
@@ -194,7 +194,7 @@ def _replaceable(
 
 
 def _notices(settings: Settings) -> Iterator[str]:
-    """What the operator reads at the start."""
+    """The lines for the operator at the start."""
     yield f"{metadata.version('mahasiswa')}: {settings.base_url}/  (Ctrl-C stops it)"
     if settings.takes_foreign_forms:
         yield "accepts forms of other sites; to refuse them, set SAME_ORIGIN_ONLY=1 and BASE_URL"

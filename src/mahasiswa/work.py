@@ -200,7 +200,7 @@ class _Held(NamedTuple):
 
 
 class SlowClients:
-    """Counts what slow clients hold: files, versions of the list page, which clients share, and uploads that arrive.
+    """Counts the things that slow clients hold: files, versions of the list page, which clients share, and uploads.
 
     After each change the list page is another one, so slow clients can hold many versions. If there is no room for
     another thing, the clients of the slowest one are cut off; of versions of the list, those of the oldest.
@@ -211,7 +211,7 @@ class SlowClients:
         self._max_things = max_things
         self._max_bytes = max_bytes
         self._held: dict[int, _Held] = {}
-        """Each thing, and how to cut off its clients, by its identity, because equal pages take memory twice."""
+        """Each thing and its clients, by the identity of the thing, because equal pages take memory twice."""
 
     def hold(self, thing: object, size: int, cut_off: Callable[[], None], moved: Callable[[], int] = lambda: 0) -> None:
         """Count a thing of `size` bytes until this client releases it. `moved` tells the bytes sent or received."""

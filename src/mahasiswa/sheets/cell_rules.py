@@ -49,7 +49,7 @@ def is_ordinary_text(cell: Cell) -> bool:
 
 
 def is_ordinary_name(cell: Cell) -> bool:
-    """The same for a name that begins with a letter and does not end with a space."""
+    """Whether an ordinary text also begins with a letter and does not end with a space."""
     return is_ordinary_text(cell) and cell[0].isalpha() and not cell[-1].isspace()  # type: ignore[index]  # a text
 
 

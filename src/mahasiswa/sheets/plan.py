@@ -115,7 +115,7 @@ def confirmed_writes(file: CarriedFile, plan: ImportPlan, *, update: bool) -> li
 
 
 def _as_stored(cleaned: CleanedFile, existing: Collection[str]) -> Iterator[RowResult]:
-    """The results. A NIM that is stored as it stands in the file stays so, although a new one would be cleaned."""
+    """The results of the rows. A NIM stays uncleaned if a record has it so, as it stands in the file."""
     for (_, nim, *_), row in zip(cleaned.rows, cleaned.results, strict=True):
         if isinstance(row, CleanedRow) and row.cleaned and nim in existing:
             yield row._replace(nim=str(nim), cleaned=())
@@ -190,7 +190,7 @@ class Neighbours:
 
 
 def nims(cleaned: CleanedFile) -> list[str]:
-    """The NIMs that stand in a file, also in rows that cannot be written, and those that were cleaned as they were."""
+    """The NIMs of all rows, also of rows that cannot be written. A cleaned NIM is there twice: cleaned, and as in the file."""
     found: list[str] = []
     for (_, cell, *_), row in zip(cleaned.rows, cleaned.results, strict=True):
         if isinstance(row, CleanedRow):

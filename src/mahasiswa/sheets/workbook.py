@@ -75,7 +75,7 @@ def _line_reader(
     The child is killed when `stop` is set, or when it was waited for too long. This ends its output, so the wait ends too.
     """
     pipe = process.stdout
-    assert pipe is not None  # noqa: S101 - it was asked for
+    assert pipe is not None  # noqa: S101 - because of stdout=PIPE
     finished = threading.Event()
     waited = began = 0.0
 

@@ -18,7 +18,7 @@ class Changes(NamedTuple):
 def planned(
     stored: Mapping[str, Mahasiswa], writes: Sequence[Write], removals: Mapping[str, str | None]
 ) -> Changes | None:
-    """What is to be done to the stored records; None if nothing. Raise Changed as `Store.write_all` says."""
+    """The changes to make to the stored records; None if there are none. Raise Changed as `Store.write_all` says."""
     added: dict[str, Mahasiswa] = {}
     changed: dict[str, Mahasiswa] = {}
     for record, versi in writes:

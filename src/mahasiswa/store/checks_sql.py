@@ -8,7 +8,7 @@ _IS_IN_CAPITALS = "nama = upper(nama) AND nama <> lower(nama)"
 
 
 def beginning(field: str) -> str:
-    """The part of a text that is looked at."""
+    """The expression of the beginning of a text, which is checked."""
     return f"substr({field}, 1, {folding.SEARCHED_CHARACTERS})"
 
 

@@ -15,7 +15,7 @@ DAILY_KEPT_SECONDS = 60 * 24 * 3600
 """Maximum age up to which the last back-up of each day is kept."""
 
 CLOCK_TOLERANCE_SECONDS = 360
-"""A file that is newer than that was made with a wrong clock, so it is not taken for the newest back-up."""
+"""Maximum time by which a back-up may be newer than now. A later one was made with a wrong clock, and does not count."""
 
 
 def free_name(folder: Path, prefix: str, suffix: str = "") -> Path:
@@ -39,7 +39,7 @@ def copies(folder: Path, stem: str, suffix: str) -> Sequence[Path]:
 
 
 def age_seconds(file: Path) -> float:
-    """The time since a back-up was made, or since a later one would have been the same."""
+    """The time since a back-up was made, or since a later back-up found it unchanged."""
     return max(0.0, time.time() - file.stat().st_mtime)
 
 

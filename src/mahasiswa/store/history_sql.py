@@ -46,8 +46,8 @@ ORDER BY i.id DESC
 SELECT {entry} FROM mahasiswa_history AS e WHERE {self.in_batch} {{where}} ORDER BY e.nim LIMIT {p} OFFSET {p}
 """
         self.entries_of = f"SELECT {entry} FROM mahasiswa_history AS e WHERE nim = {p} ORDER BY id"
-        # The kind of a batch, "" for an entry. None for what cannot be undone: a silent batch, a batch that lacks an entry,
-        # and an entry of a changed nim, because the two of it can only be undone together.
+        # The kind of a batch, "" for an entry. It is None for a silent batch, a batch that lacks an entry,
+        # and an entry of a changed nim, because its two entries can only be undone together.
         self.undoable_kind = f"""
 SELECT coalesce(i.kind, '') FROM mahasiswa_history AS i LEFT JOIN mahasiswa_history AS head ON head.id = i.batch
 WHERE i.id = {p} AND NOT {is_expired} AND CASE WHEN i.kind IS NOT NULL

@@ -16,7 +16,7 @@ from mahasiswa.work import Busy, Kind
 FORM_MAX_BYTES = 64 * 1024
 
 BODY_TIMEOUT_SECONDS = 10.0
-"""Maximum time without a byte of a body, and with fewer bytes than pace.py demands."""
+"""Maximum time in which no byte of a body arrives, and in which a client may be slower than pace.py allows."""
 
 MAX_FIELDS = 1000
 """Maximum number of fields of a form. A preview has 100 rows to repair with six fields each, and as many ticks."""

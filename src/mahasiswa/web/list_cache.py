@@ -113,7 +113,7 @@ class ListCache:
         return [number for number, packed in enumerate(slices) if number >= len(kept) or kept[number][0] != packed]
 
     def _keep(self, snapshot: Snapshot, rows: Mapping[int, bytes] | None) -> None:
-        """Keep the page with these rows of its changed slices. None says that it is too long to keep."""
+        """Keep the page with these rows of its changed slices. `rows` is None if the page is too long to keep."""
         # The page is kept under the version of its records, which may be later than the version that was asked for.
         self._version = snapshot.version
         self._rendered = time.monotonic()

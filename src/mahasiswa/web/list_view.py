@@ -166,5 +166,5 @@ def _without_defaults(parameters: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _whole(parameters: QueryParams, name: str, default: int) -> int:
-    number = whole_number(parameters.get(name, "")[:NUMBER_MAX_DIGITS])  # so many digits are past any end
+    number = whole_number(parameters.get(name, "")[:NUMBER_MAX_DIGITS])  # a number of that length is past the last page
     return default if number is None else number

@@ -197,7 +197,7 @@ class PreviewView:
         return self._groups(((notice, row.row.number, row) for row in rows for notice in row.notices), fits)
 
     def _repairs(self, cleaned: sheets.CleanedFile) -> list[Group[Repair]]:
-        """The rows to repair. Only the first of them have inputs, and none of those that lack a column."""
+        """The rows to repair. Only the first of them have inputs. Rows that lack a whole column have none."""
         left, size = MAX_REPAIRED_ROWS, 0
 
         def fits(repair: Repair, _shown: int) -> bool:

@@ -21,7 +21,7 @@ Values = Mapping[str, str | None]
 
 
 class Reply(NamedTuple):
-    """What a form says: by field the reason of a refusal, a problem of the whole form, and the record that has the nim."""
+    """The answer in a form: by field the reason of a refusal, a problem of the form, and the record that has the nim."""
 
     wrong: Mapping[str, str] = MappingProxyType({})
     problem: ProblemName | None = None
@@ -64,7 +64,7 @@ class RecordPages(PageRenderer):
         return self._form("edit", {**values, "nim": nim}, reply, versi=versi)
 
     def changed(self, conflict: EditConflict) -> Response:
-        """The edit form if someone else changed the same field, or deleted the record: what was typed, and the choice."""
+        """The edit form with the typed texts and a choice, if someone else changed the same field or deleted the record."""
         typed = conflict.edited._asdict()
         if conflict.current is None:
             return self._form("deleted", typed, Reply(problem="deleted"))

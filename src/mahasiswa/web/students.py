@@ -106,7 +106,7 @@ async def _save(
 ) -> Response | None:
     """Attempt the write. The database is the only validator; its refusal becomes the message of the form.
 
-    None says that the write was made.
+    Return None if the write was made.
     """
     values, wrong = form
     if wrong:

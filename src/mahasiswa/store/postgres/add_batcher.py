@@ -100,7 +100,7 @@ async def _add_part(db: Connection, additions: Sequence[Addition]) -> Sequence[S
 
 
 async def _add(db: Connection, additions: Sequence[Addition], *, first: str = "") -> Sequence[StoreError | None]:
-    """Add the records, of several with the same nim the first. `first` are statements to run in the same round trip."""
+    """Add the records. Of several with the same nim, the first is added. `first` are statements for the same round trip."""
     names = {record.nim: oleh for record, oleh in reversed(additions) if record.nim is not None}
     records = as_json([record for record, _ in additions])
     added = {nim for (nim,) in await run(db, f"{first}{sql.NAME}; {sql.ADD_ALL}", json.dumps(names), records)}

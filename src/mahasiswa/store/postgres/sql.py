@@ -262,7 +262,7 @@ FIND = FIND_BYTES = "SELECT nim, nama, alamat FROM mahasiswa WHERE nim = ANY(%s)
 
 
 def array(nims: Sequence[str]) -> Sequence[str]:
-    """Several nims as one parameter. No record has one with NUL."""
+    """Several nims as one parameter. Nims with NUL are left out, because no record has one."""
     return [nim for nim in nims if "\0" not in nim]
 
 

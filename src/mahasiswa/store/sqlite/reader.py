@@ -93,7 +93,7 @@ class SQLiteReader(Reader):
                 while chunk := await self._step(db, next_chunk, _deadline()):
                     yield chunk
             finally:
-                cursor.close()  # the connection would go on to see this moment
+                cursor.close()  # an open cursor keeps the connection at this moment of the data
 
     def close(self) -> None:
         """Wait for running steps, then close every connection."""
@@ -163,7 +163,7 @@ def _fold(text: bytes) -> str:
 
 
 def take(db: apsw.Connection, steps: Steps[T]) -> T:
-    """Do the steps on a connection. Bytes are texts that may not be UTF-8; what is not is replaced."""
+    """Do the steps on a connection. Bytes that are not UTF-8 are replaced in texts."""
     try:
         statement, parameters = next(steps)
         while True:

@@ -78,7 +78,7 @@ def open_to_read(file: Path) -> apsw.Connection:
 
 
 def _why_replaced(path: Path, check: Check) -> str:
-    """Why SQL cannot put the records into the file: it is "missing", "damaged" or "newer". Otherwise the text is empty."""
+    """The reason why SQL cannot put the records into the file: "missing", "damaged" or "newer". It is empty if SQL can."""
     if not path.exists():
         return "missing"
     try:

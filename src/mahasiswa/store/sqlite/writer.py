@@ -31,7 +31,7 @@ class Writer:
         self._db = connect(path)
         self._thread = ThreadPoolExecutor(1, "writer")
         self._changes = GroupCommit(slots, self._commit)
-        self._oleh: str | None = None  # of the next changes, as the state of the history has it
+        self._oleh: str | None = None  # the name that the database has for the next changes
         self._is_closed = False
 
     async def write(self, change: Change) -> None:
@@ -51,7 +51,7 @@ class Writer:
         self._db.close()
 
     async def _commit(self, group: Sequence[QueuedChange[tuple[Change, str | None]]]) -> Sequence[StoreError | None]:
-        if self._is_closed:  # while the caller did something else
+        if self._is_closed:  # while the change waited in the queue
             raise Unavailable("the file was replaced or removed")
         try:
             return await asyncio.get_running_loop().run_in_executor(self._thread, self._transact, group)
