@@ -30,6 +30,11 @@ class SQLiteURL:
     def __str__(self) -> str:
         return str(self.path.absolute())
 
+    @property
+    def address(self) -> Path:
+        """What the engine opens."""
+        return self.path
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class PostgresURL:
@@ -41,6 +46,11 @@ class PostgresURL:
     def __str__(self) -> str:
         parts = urlsplit(self.conninfo)
         return f"postgresql://{parts.netloc.rpartition('@')[2]}{parts.path}"
+
+    @property
+    def address(self) -> str:
+        """What the engine opens."""
+        return self.conninfo
 
 
 DatabaseURL = SQLiteURL | PostgresURL

@@ -1,12 +1,13 @@
 """Chooses the engine of a database by the scheme of its address: creates, opens, backs up, restores and checks it.
 
-Each engine has a module with functions of the same names and parameters.
+Each engine has a module with functions of the same names and parameters. They get the address of the database in place of
+its URL: the path of the SQLite file, or the text that libpq reads.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from mahasiswa.record import Incoming
 from mahasiswa.settings import DatabaseURL
@@ -63,13 +64,12 @@ def migrate(url: DatabaseURL, history_days: int | None = None, *, create: bool =
     All handles are closed when it returns. The service calls it in a process of its own, because no handle of SQLite
     may be open when the workers are forked.
     """
-    _engine(url).migrate(url, history_days, create=create)
+    _engine(url).migrate(url.address, history_days, create=create)
 
 
 async def open_store(url: DatabaseURL, slots: Slots) -> "Store":
     """Open a database that `migrate` has made ready; raise Unusable."""
-    store: Store = await _engine(url).open_store(url, slots)
-    return store
+    return cast("Store", await _engine(url).open_store(url.address, slots))
 
 
 def merge(url: DatabaseURL, rows: Iterable[Incoming], *, update: bool, dry_run: bool) -> Merged:
@@ -78,8 +78,7 @@ def merge(url: DatabaseURL, rows: Iterable[Incoming], *, update: bool, dry_run: 
     The history has them as one batch of kind "import". More than UNDOABLE_ROWS_MAX rows make a silent batch. Raise
     Unavailable, Refused or Uncertain.
     """
-    merged: Merged = _engine(url).merge(url, rows, update=update, dry_run=dry_run)
-    return merged
+    return cast("Merged", _engine(url).merge(url.address, rows, update=update, dry_run=dry_run))
 
 
 def forget(url: DatabaseURL, nim: str) -> bool:
@@ -87,8 +86,7 @@ def forget(url: DatabaseURL, nim: str) -> bool:
 
     Raise Unavailable, or TextsRemain if old copies of the texts could not be removed from the database's files.
     """
-    was_known: bool = _engine(url).forget(url, nim)
-    return was_known
+    return cast("bool", _engine(url).forget(url.address, nim))
 
 
 def backup(url: DatabaseURL, to: Path, check: Check) -> None:
@@ -96,7 +94,7 @@ def backup(url: DatabaseURL, to: Path, check: Check) -> None:
 
     `check` is called often, and may raise to stop the work. So it is in the other functions.
     """
-    _engine(url).backup(url, to, check)
+    _engine(url).backup(url.address, to, check)
 
 
 def backup_into(url: DatabaseURL, folder: Path | None, check: Check, max_age_seconds: float = 0.0) -> Path | None:
@@ -106,8 +104,7 @@ def backup_into(url: DatabaseURL, folder: Path | None, check: Check, max_age_sec
     newest one is younger, and the result is None. Old back-ups of the folder are removed (`copies.expire`). Without a
     folder the file stands beside the database, and none is removed.
     """
-    made: Path | None = _engine(url).backup_into(url, folder, check, max_age_seconds)
-    return made
+    return cast("Path | None", _engine(url).backup_into(url.address, folder, check, max_age_seconds))
 
 
 def restore(url: DatabaseURL, file: Path, check: Check) -> Restored:
@@ -116,8 +113,7 @@ def restore(url: DatabaseURL, file: Path, check: Check) -> Restored:
     The history stays, and the restore is one silent batch in it. The present records are written to a back-up file first.
     A file that cannot hold them is replaced by the back-up as a whole.
     """
-    restored: Restored = _engine(url).restore(url, file, check)
-    return restored
+    return cast("Restored", _engine(url).restore(url.address, file, check))
 
 
 def examine(url: DatabaseURL, check: Check, *, quick: bool = False) -> Iterator[Finding]:
@@ -125,25 +121,22 @@ def examine(url: DatabaseURL, check: Check, *, quick: bool = False) -> Iterator[
 
     The start of the service makes the `quick` checks. `mahasiswa doctor` makes the same ones, and those that read all.
     """
-    yield from _engine(url).examine(url, check, quick=quick)
+    yield from _engine(url).examine(url.address, check, quick=quick)
 
 
 def backup_files(url: DatabaseURL, folder: Path) -> Sequence[Path]:
     """The back-ups of this database in a folder, newest first; raise OSError."""
-    files: Sequence[Path] = _engine(url).backup_files(url, folder)
-    return files
+    return cast("Sequence[Path]", _engine(url).backup_files(url.address, folder))
 
 
 def backups_that_hold(url: DatabaseURL, folder: Path | None, nim: str) -> Sequence[Path]:
     """The back-ups in this folder and beside the database that hold that nim, or that cannot be read."""
-    files: Sequence[Path] = _engine(url).backups_that_hold(url, folder, nim)
-    return files
+    return cast("Sequence[Path]", _engine(url).backups_that_hold(url.address, folder, nim))
 
 
 def examine_backup(url: DatabaseURL, file: Path, check: Check) -> Finding:
     """Check that a back-up file can be restored."""
-    finding: Finding = _engine(url).examine_backup(url, file, check)
-    return finding
+    return cast("Finding", _engine(url).examine_backup(file, check))
 
 
 def _engine(url: DatabaseURL) -> Any:  # noqa: ANN401 - a module, chosen at run time

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, Self, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from psycopg.errors import FeatureNotSupported, InsufficientPrivilege, UndefinedFunction
 
@@ -25,18 +25,11 @@ class PostgresStore:
     """The Store on a database that `migrate` has made ready. Nothing depends on a session, so a pooler may be used."""
 
     def __init__(self, conninfo: str, slots: Slots) -> None:
-        self._pool = Pool(conninfo, slots)
-        self._versions = SharedTask(lambda asked: self._pool.read(LIST, _version, asked + REQUEST_TIMEOUT_SECONDS))
-        self._readers = {kind: PostgresReader(self._pool, kind, self.version) for kind in KINDS}
-        self._additions = AddBatcher(self._pool, slots)
+        self.pool = Pool(conninfo, slots)
+        self._versions = SharedTask(lambda asked: self.pool.read(LIST, _version, asked + REQUEST_TIMEOUT_SECONDS))
+        self._readers = {kind: PostgresReader(self.pool, kind, self.version) for kind in KINDS}
+        self._additions = AddBatcher(self.pool, slots)
         self._running: set[asyncio.Task[Any]] = set()
-
-    @classmethod
-    async def open(cls, conninfo: str, slots: Slots) -> Self:
-        """Open the store. The database need not be reachable."""
-        store = cls(conninfo, slots)
-        await store._pool.open()
-        return store
 
     def reader(self, kind: Kind) -> PostgresReader:
         return self._readers[kind]
@@ -122,7 +115,7 @@ class PostgresStore:
         async def purge(db: Connection) -> None:
             await db.execute(sql.PURGE)
 
-        if await self._pool.fetch(RECORD, sql.FIND_PURGE):
+        if await self.pool.fetch(RECORD, sql.FIND_PURGE):
             await self._write(RECORD, purge)
 
     async def close(self) -> None:
@@ -131,15 +124,22 @@ class PostgresStore:
         while self._running:
             await asyncio.wait(self._running)
         await self._versions.close()
-        await self._pool.close()
+        await self.pool.close()
 
     async def _write(self, kind: Kind, change: Callable[[Connection], Awaitable[T]]) -> T:
         """Run to the end even if the caller is cancelled, as it is when its client disconnects."""
-        task = asyncio.create_task(self._pool.write(kind, change, self._pool.deadline()))
+        task = asyncio.create_task(self.pool.write(kind, change, self.pool.deadline()))
         self._running.add(task)
         task.add_done_callback(self._running.discard)
         task.add_done_callback(retrieve_exception)
         return await asyncio.shield(task)
+
+
+async def open_store(conninfo: str, slots: Slots) -> PostgresStore:
+    """Open the store. The database need not be reachable."""
+    store = PostgresStore(conninfo, slots)
+    await store.pool.open()
+    return store
 
 
 async def _version(db: Connection) -> str | None:

@@ -6,7 +6,7 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
@@ -48,18 +48,20 @@ def backup_beside(source: Path, check: Check) -> Path:
     return saved
 
 
-def backup_into(source: Path, folder: Path, check: Check, max_age_seconds: float, *, expires: bool) -> Path | None:
-    """Copy the database to a file of this folder whose name has the time, and return the file; raise Unusable.
+def backup_files(source: Path, folder: Path) -> Sequence[Path]:
+    """See `engines.backup_files`."""
+    return copies(folder, source.stem, SUFFIX)
 
-    If the newest back-up is the same, that file gets the time now instead. With `max_age_seconds`, nothing is done if the
-    newest one is younger, and the result is None. With `expires`, old ones are removed.
-    """
+
+def backup_into(source: Path, kept_in: Path | None, check: Check, max_age_seconds: float) -> Path | None:
+    """See `engines.backup_into`."""
+    folder = kept_in or source.parent
     target = free_name(folder, f"{source.stem}-", SUFFIX)
     with closing(_open(source)) as origin, _reported(target):
         with suppress(FileExistsError):
             folder.mkdir(mode=0o700)
         with folder_lock(folder):  # two services may keep one folder
-            newest = next(iter(copies(folder, source.stem, SUFFIX)), None)
+            newest = next(iter(backup_files(source, folder)), None)
             if newest and age_seconds(newest) < max_age_seconds:
                 return None
             for leftover in folder.glob(f".{source.stem}-*Z*{SUFFIX}.*"):  # of a back-up that was killed
@@ -70,8 +72,8 @@ def backup_into(source: Path, folder: Path, check: Check, max_age_seconds: float
                     f"no back-up was made: only {free >> 20} MB are free for {folder}, not {needed >> 20} MB"
                 )
             made = _write(origin, target, check, f".{target.name}.", newest)
-            if expires:
-                expire(copies(folder, source.stem, SUFFIX))
+            if kept_in:
+                expire(backup_files(source, folder))
     return made
 
 

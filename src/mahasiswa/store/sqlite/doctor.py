@@ -11,12 +11,17 @@ from pathlib import Path
 
 import apsw
 
-from mahasiswa.store.copies import copies
 from mahasiswa.store.engines import Check
 from mahasiswa.store.errors import StoreError, Unusable
 from mahasiswa.store.findings import TRIGGERS_MISSING, Finding, good, wrong
 from mahasiswa.store.sqlite import sql
-from mahasiswa.store.sqlite.backup import FREE_SPACE_FACTOR, INTERRUPT_CHECK_STEPS, SUFFIX, check_integrity, reason
+from mahasiswa.store.sqlite.backup import (
+    FREE_SPACE_FACTOR,
+    INTERRUPT_CHECK_STEPS,
+    backup_files,
+    check_integrity,
+    reason,
+)
 from mahasiswa.store.sqlite.connection import WAL_MAX_BYTES, connect
 from mahasiswa.store.sqlite.restore import open_to_read
 from mahasiswa.store.sqlite.schema import STEPS, known_version
@@ -65,7 +70,7 @@ def examine_backup(file: Path, check: Check) -> Finding:
 def backups_that_hold(path: Path, folder: Path | None, nim: str) -> Sequence[Path]:
     """The back-ups that hold that nim, or that cannot be read. A restore leaves them beside the database."""
     beside = {path.with_name(f"{path.name}{suffix}") for suffix in ("", "-wal", "-shm")}
-    files = {*path.parent.glob(f"{glob.escape(path.stem)}*"), *((folder and copies(folder, path.stem, SUFFIX)) or ())}
+    files = {*path.parent.glob(f"{glob.escape(path.stem)}*"), *((folder and backup_files(path, folder)) or ())}
     return sorted(file for file in files - beside if file.is_file() and _may_hold(file, nim))
 
 

@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Self, cast
+from typing import cast
 
 import apsw
 
@@ -43,16 +43,6 @@ class SQLiteStore:
         self._giving_up: asyncio.Task[None] | None = None  # of a file that was replaced, moved or removed
         self._is_damaged = False
         self._readers = {kind: SQLiteReader(path, kind, slots, self.version, self._report_damage) for kind in KINDS}
-
-    @classmethod
-    def open(cls, path: Path, slots: Slots) -> Self:
-        """Open a file that exists; raise Unusable."""
-        try:
-            return cls(path, slots)
-        except Unavailable as error:
-            raise Unusable(str(error)) from error
-        except apsw.Error as error:
-            raise Unusable(f"{path} cannot be opened: {error}") from error
 
     def reader(self, kind: Kind) -> SQLiteReader:
         return self._readers[kind]
@@ -178,6 +168,16 @@ class SQLiteStore:
         except (OSError, Unavailable) as error:
             log.error("%s-wal was not removed: %s; remove it before the start", self._path, error)  # noqa: TRY400
         await self._writer.close()
+
+
+async def open_store(path: Path, slots: Slots) -> SQLiteStore:
+    """Open a file that exists; raise Unusable."""
+    try:
+        return SQLiteStore(path, slots)
+    except Unavailable as error:
+        raise Unusable(str(error)) from error
+    except apsw.Error as error:
+        raise Unusable(f"{path} cannot be opened: {error}") from error
 
 
 def _run(db: apsw.Connection, statement: str, *bindings: str | None) -> None:
