@@ -140,7 +140,7 @@ def _mask_sigterm(*, blocked: bool) -> None:
 def _wakened_by_signals() -> socket.socket:
     """Return a socket that becomes readable after SIGTERM, after Ctrl-C, or when the terminal is closed.
 
-    Under systemd there is no terminal, and SIGHUP is what a rotation of logs sends. It is ignored there.
+    Under systemd there is no terminal, and a rotation of logs sends SIGHUP. So SIGHUP is ignored there.
     """
     signalled, wake = socket.socketpair()
     wake.settimeout(0)

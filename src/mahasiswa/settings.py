@@ -183,9 +183,9 @@ def _every_address() -> str:
 def _is_slip(name: str, setting: str) -> bool:
     """Whether a name differs from a setting's by one slip: a letter wrong, missing or added, two exchanged, case, or `_`.
 
-    So does SAME_ORIGIN, which lacks the last word of three. A name that contains the setting's belongs to another
-    program: HOSTNAME, PORTS. So does a name with a digit. Too many names differ from a setting of four letters in one
-    letter, so there that is no slip.
+    A name that lacks the last word of a setting, such as SAME_ORIGIN, is a slip too. A name that contains a setting's
+    belongs to another program, as HOSTNAME and PORTS do. A name with a digit does so too. Many names differ from a
+    setting of four letters in one letter, so for such a setting this is no slip.
     """
     if setting in name or any(letter.isdigit() for letter in name):
         return False

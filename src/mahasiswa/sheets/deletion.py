@@ -34,7 +34,7 @@ def compare_nims(
 ) -> tuple[list[FoundRow], list[NimCell]]:
     """The rows whose NIM is stored, and the others, each with the likely reason.
 
-    `near` are records whose NIM may be meant by one that is not stored.
+    `near` are stored records. One of them may be meant by a NIM that is not stored.
     """
     neighbours = Neighbours(near)
     found: list[FoundRow] = []

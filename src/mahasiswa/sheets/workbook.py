@@ -72,7 +72,7 @@ def _line_reader(
 ) -> Iterator[Callable[[], bytes]]:
     """A function that waits for the next line of the child.
 
-    The child is killed when `stop` is set, or when it was waited for too long. This ends its output, so the wait ends too.
+    The child is killed when `stop` is set, or when its answer takes too long. This ends its output, so the wait ends too.
     """
     pipe = process.stdout
     assert pipe is not None  # noqa: S101 - because of stdout=PIPE

@@ -92,7 +92,7 @@ def forget(url: DatabaseURL, nim: str) -> bool:
 def backup(url: DatabaseURL, to: Path, check: Check) -> None:
     """Write a verified copy of the whole database to a file that does not exist yet; raise Unusable.
 
-    `check` is called often, and may raise to stop the work. So it is in the other functions.
+    `check` is called often, and may raise to stop the work. The same holds for `check` in the other functions.
     """
     _engine(url).backup(url.address, to, check)
 
@@ -119,7 +119,7 @@ def restore(url: DatabaseURL, file: Path, check: Check) -> Restored:
 def examine(url: DatabaseURL, check: Check, *, quick: bool = False) -> Iterator[Finding]:
     """Check the database; raise Unusable if the service cannot work with it. Nothing stays written to it.
 
-    The start of the service makes the `quick` checks. `mahasiswa doctor` makes the same ones, and those that read all.
+    The start of the service makes the `quick` checks. `mahasiswa doctor` makes these, and those that read every record.
     """
     yield from _engine(url).examine(url.address, check, quick=quick)
 

@@ -59,7 +59,7 @@ class Vocabulary:
 def vocabulary(spellings: Iterable[str]) -> Mapping[str, str]:
     """The folded words of texts, each with its usual spelling. The most frequent of `spellings` come first.
 
-    A word with a digit is left out. It is a part of an address that nobody searches by its sound.
+    A word with a digit is left out, because people do not search for it by its sound.
     """
     words: dict[str, str] = {}
     for spelling in spellings:
@@ -75,7 +75,8 @@ def vocabulary(spellings: Iterable[str]) -> Mapping[str, str]:
 def corrections(words: Sequence[str], known: Mapping[str, str], *, is_found: bool) -> Sequence[str]:
     """Searches that resemble the folded words of a search, the most similar first. They need not find anything.
 
-    If the search `is_found`, they are very similar, and none finds only records that it has found itself.
+    If the search `is_found`, they are very similar. A search that contains every word of the given one is left out, because
+    it finds no other records.
     """
     deadline = time.monotonic() + COMPARISON_TIMEOUT_SECONDS
     words = words[:MAX_CORRECTED_WORDS]

@@ -85,7 +85,7 @@ def printed_row(*, with_alamat: bool, empty: int) -> RowFormat:
 def row_fragment(nim: str) -> str:
     """The fragment of a URL that leads to the row of a record, if its page has a query.
 
-    It is the id of the row's nim to the letter. A nim may hold spaces, so neither may be decoded.
+    It is exactly the id of the row's nim. A nim may hold spaces, so both stay percent-encoded.
     """
     return f"#m-{quote(nim, safe='')}"
 

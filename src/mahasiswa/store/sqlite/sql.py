@@ -315,7 +315,7 @@ def found(where: str, query: Query) -> str:
 def search(where: str, query: Query) -> str:
     """One page of the records that a clause finds. Each row also has the number of all records found.
 
-    If there is none from the offset on, one row has the number and no record. The clause is evaluated once. Sorting
+    If the page is empty, one row has the number and no record. The clause is evaluated once. Sorting
     keys alone takes 45 ms for the middle of 100,000 records by nama; sorting whole records takes twice as long.
     """
     order = ORDERS[query.urut, query.arah]

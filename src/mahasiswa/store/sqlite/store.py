@@ -145,7 +145,7 @@ class SQLiteStore:
     def _check_file(self) -> None:
         """Raise Unavailable if the file was replaced, moved or removed, also if another file is in its place by now.
 
-        So it does if a read has found damage, because a change could make it worse, and the list cannot be shown.
+        It also raises if a read has found damage, because a change could make the damage worse.
         """
         if self._giving_up is None:
             if not has_moved(self._watch):
