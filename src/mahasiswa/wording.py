@@ -59,7 +59,6 @@ def column_letter(column: int) -> str:
 EMPTY_FILE = "Berkas ini kosong (0 byte). Pilih berkas lain."
 EMPTY = "Berkas ini kosong. Pilih berkas yang berisi data mahasiswa."
 EMPTY_PASTE = "Belum ada data yang ditempel. Salin sel dari Excel, lalu tempel di sini."
-BROKEN_PASTE = "Teks yang ditempel berisi karakter yang rusak. Salin lagi selnya dari Excel, lalu tempel di sini."
 PASTE_NOT_REPEATED = (
     "Teks yang ditempel lebih dari {limit}, jadi tidak ditampilkan lagi di sini. Tempel lagi setelah diperbaiki."
 )

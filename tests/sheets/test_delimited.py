@@ -150,8 +150,3 @@ def test_quotes_in_pasted_cells_take_linear_time() -> None:
     text = "2301\tAni\t" + '"a' * 500_000
     assert pasted(text) == [(1, "2301", "Ani", BadCell("long", ""))]
     assert len(pasted("\n".join(['"2301\tAni\t"A'] * 10_000))) == 10_000
-
-
-def test_a_pasted_lone_surrogate_is_refused() -> None:
-    with pytest.raises(sheets.SheetError, match=re.escape(wording.BROKEN_PASTE)):
-        pasted("1\tAni\t\ud83d")

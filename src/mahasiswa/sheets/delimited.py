@@ -69,11 +69,6 @@ def read_pasted(
     """
     if not text or text.isspace():
         raise SheetError(wording.EMPTY_PASTE)
-    try:
-        for at in range(0, len(text), STEP_BYTES):
-            text[at : at + STEP_BYTES].encode()
-    except UnicodeEncodeError as error:
-        raise SheetError(wording.BROKEN_PASTE) from error
     if "\t" in text or (nim_only and not _is_one_line(text)):
         return enumerate(at_most(max_lines, _pasted_rows(text), stop), 1)
     return _rows(at_most(max_lines, _lines(text), stop), text[:SAMPLE_BYTES])

@@ -2,13 +2,7 @@
 
 
 class SheetError(ValueError):
-    """A file, pasted cells or a confirmation cannot be read.
-
-    SheetError
-    ├── TooBig          a limit is exceeded: bytes, rows, memory or time
-    ├── ColumnsUnclear  a person must say which columns hold the NIM, Nama and Alamat
-    └── NotCarried      the format of a download cannot hold a text, or so many records
-    """
+    """A file, pasted cells or a confirmation cannot be read."""
 
 
 class Stopped(Exception):

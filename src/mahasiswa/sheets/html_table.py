@@ -20,12 +20,8 @@ MAX_SPAN = 1000
 """Maximum number of rows or columns that one cell spans, as in the HTML standard."""
 
 
-def html_rows(file: BinaryIO) -> Iterator[tuple[int, list[Cell]]]:
-    """The rows of all tables of a page, numbered in their order. Raises TooBig if a row or a tag is too long."""
-    return enumerate(_rows(file), 1)
-
-
-def _rows(file: BinaryIO) -> Iterator[list[Cell]]:
+def html_rows(file: BinaryIO) -> Iterator[list[Cell]]:
+    """The rows of all tables of a page, in their order. Raises TooBig if a row or a tag is too long."""
     parser = _Tables()
     text = codecs.getreader(encoding_of(file))(file, "replace")
     while piece := text.read(FEED_CHARACTERS):

@@ -1,7 +1,8 @@
 """Keeps all cells of small sheets, so that a person can choose other columns or another sheet afterwards."""
 
-from collections.abc import Iterable
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from typing import NamedTuple, TypeAlias
 
 from mahasiswa.sheets.cells import RawRow, is_blank
 
@@ -23,14 +24,15 @@ class Sheet(NamedTuple):
     rows: list[RawRow]
 
 
-class KeepingBudget:
-    """The cells and characters that may still be kept, of all sheets of a file together."""
+Rows: TypeAlias = tuple[str, Iterator[RawRow]]
+"""The name of a sheet and its rows."""
 
-    def __init__(self) -> None:
-        self._cells, self._characters = KEPT_MAX_CELLS, KEPT_MAX_CHARACTERS
 
-    def take(self, rows: Iterable[RawRow]) -> tuple[list[RawRow], bool]:
-        """The rows that are not blank, up to the first that does not fit; and whether all of them fit."""
+def kept_sheets(sheets: Iterable[Rows]) -> tuple[list[Sheet], list[Rows]]:
+    """The sheets that fit, without their blank rows, and the first one that does not fit, whose rows are read on."""
+    cells, characters = KEPT_MAX_CELLS, KEPT_MAX_CHARACTERS
+    kept: list[Sheet] = []
+    for name, rows in sheets:
         taken: list[RawRow] = []
         width = 0
         for number, row in rows:
@@ -38,8 +40,9 @@ class KeepingBudget:
                 continue
             taken.append((number, row))
             width = max(width, len(row))
-            self._characters -= sum(len(cell) for cell in row if isinstance(cell, str))
-            if self._characters < 0 or width * len(taken) > self._cells:
-                return taken, False
-        self._cells -= width * len(taken)
-        return taken, True
+            characters -= sum(len(cell) for cell in row if isinstance(cell, str))
+            if characters < 0 or width * len(taken) > cells:
+                return kept, [(name, chain(taken, rows))]
+        cells -= width * len(taken)
+        kept.append(Sheet(name, taken))
+    return kept, []

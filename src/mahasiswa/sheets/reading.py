@@ -13,7 +13,7 @@ from mahasiswa.sheets.columns import Columns, Selection, select_columns
 from mahasiswa.sheets.delimited import at_most, read_csv, read_pasted, rejoined
 from mahasiswa.sheets.errors import ColumnsUnclear, SheetError, TooBig
 from mahasiswa.sheets.file_kind import is_workbook
-from mahasiswa.sheets.kept_sheets import KeepingBudget, Sheet
+from mahasiswa.sheets.kept_sheets import Sheet, kept_sheets
 from mahasiswa.sheets.limits import NO_CHOICE, UPLOAD_MAX_ROWS, WEB, Choice, ReadLimits
 from mahasiswa.sheets.workbook import Workbook, read_workbook
 
@@ -91,14 +91,7 @@ def table_of(
 
 def _table(workbook: Workbook, limits: ReadLimits, stop: Event | None, choice: Choice) -> Table:
     names, others, sheets = workbook
-    budget, kept = KeepingBudget(), list[Sheet]()
-    unfinished: list[tuple[str, Iterator[RawRow]]] = []
-    for name, rows in sheets if limits.keeps_all_cells else ():
-        taken, fits = budget.take(rows)
-        if not fits:
-            unfinished.append((name, chain(taken, rows)))
-            break
-        kept.append(Sheet(name, taken))
+    kept, unfinished = kept_sheets(sheets if limits.keeps_all_cells else ())
     if len(kept) >= len(names):
         here = {sheet.name for sheet in kept}
         return table_of(names, [name for name in others if name not in here], kept, choice, limits.rows)

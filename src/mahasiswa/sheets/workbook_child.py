@@ -86,7 +86,7 @@ def _limit(memory_bytes: int, seconds: int) -> None:
 
 def _read(file: BinaryIO, memory_bytes: int, *, all_sheets: bool, chosen: Sequence[str], nim_only: bool) -> None:
     if is_html(file):
-        rows: list[RawRow] = list(html_rows(file))
+        rows: list[RawRow] = list(enumerate(html_rows(file), 1))
         if not rows:
             raise SheetError(wording.WEB_PAGE)
         _send({"names": [""], "others": []})

@@ -14,9 +14,7 @@ from mahasiswa.web.metrics import Metrics
 from mahasiswa.web.middleware import Middleware
 from mahasiswa.web.pages import Pages
 from mahasiswa.web.request import Request
-from mahasiswa.web.request_guard import RequestGuard
 from mahasiswa.web.routes import Routes
-from mahasiswa.web.user_header import UserHeader
 from mahasiswa.work import Limits
 
 Handler = Callable[[Request, Store, Pages], Awaitable[Response]]
@@ -75,6 +73,4 @@ def create_app(settings: Settings, store: Store, limits: Limits) -> ASGIApp:
             return own.error("method", {"allow": ", ".join(sorted(allowed))})
         return await handler(request, store, own)
 
-    return Middleware(
-        RequestGuard(settings), cache, pages, limits, handle, user_header=UserHeader(settings), metrics=metrics
-    )
+    return Middleware(settings, cache, pages, limits, handle, metrics=metrics)

@@ -10,10 +10,9 @@ from starlette.responses import Response
 from mahasiswa import sheets, wording
 from mahasiswa.record import Mahasiswa
 from mahasiswa.store import Store
-from mahasiswa.store.errors import Unavailable, Uncertain
 from mahasiswa.store.threads import in_thread
-from mahasiswa.web.failures import problem_of_failed_write
-from mahasiswa.web.forms import read_large_form
+from mahasiswa.web.failures import WRITE_FAILURES, problem_of_failed_write
+from mahasiswa.web.forms import read_confirmation
 from mahasiswa.web.list_view import query_of
 from mahasiswa.web.pages import Pages
 from mahasiswa.web.preview_form import FIELDS, read_sent
@@ -22,7 +21,7 @@ from mahasiswa.web.request import Request
 from mahasiswa.web.responses import rendered_in_thread
 from mahasiswa.web.stored_records import absentees, existing_and_near
 from mahasiswa.web.uploads import preview_of_upload
-from mahasiswa.work import IMPORT, Busy
+from mahasiswa.work import IMPORT
 
 
 async def choose(request: Request, store: Store, pages: Pages) -> Response:
@@ -43,7 +42,7 @@ async def choose(request: Request, store: Store, pages: Pages) -> Response:
 
 async def preview_ticked(request: Request, store: Store, pages: Pages) -> Response:
     """POST /mahasiswa/hapus/pilihan: the preview of the rows that a person has ticked on a page of the list."""
-    form = await read_large_form(request, ("nim[]",), sheets.MAX_CONFIRMED_BYTES, "confirmation too large", IMPORT)
+    form = await read_confirmation(request, ("nim[]",))
     if not form["nim[]"]:
         return pages.upload_form("hapus", wording.NO_ROWS_TICKED)
     return await _preview_of_nims(request, store, pages, map(unquote, form["nim[]"]))
@@ -61,7 +60,7 @@ async def confirm(request: Request, store: Store, pages: Pages) -> Response:
     since is left out, so a second click changes nothing. The preview of an import leads here to remove the records that
     its file lacks.
     """
-    sent = await read_large_form(request, FIELDS, sheets.MAX_CONFIRMED_BYTES, "confirmation too large", IMPORT)
+    sent = await read_confirmation(request, FIELDS)
     run = request.limits.slots.run
     try:
         alert, cleaned = await run(IMPORT, partial(read_sent, sent))
@@ -77,7 +76,7 @@ async def confirm(request: Request, store: Store, pages: Pages) -> Response:
         return await request.while_connected(_preview(request, store, pages, cleaned, alert))
     except sheets.SheetError as error:
         return pages.upload_form("hapus", str(error))
-    except (Unavailable, Uncertain, Busy) as error:
+    except WRITE_FAILURES as error:
         return pages.error(problem_of_failed_write(error))
 
 

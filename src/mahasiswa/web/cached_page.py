@@ -41,7 +41,6 @@ class CachedPage:
         self._body = body
         self._tag = tag
         self._headers = headers
-        self._gzip: Variant | None = None
 
     def respond_now(self, scope: Scope) -> CachedResponse | None:
         """The page, or 304 if the client has it already; None if a long page must be compressed first."""
@@ -51,27 +50,22 @@ class CachedPage:
                 accept_encoding = value
             elif name == b"if-none-match":
                 known = value
-        variant = self._gzip_variant() if accepts_gzip(accept_encoding) else self._plain
-        if variant is None:
+        wants_gzip = accepts_gzip(accept_encoding)
+        if wants_gzip and len(self._body) > INLINE_GZIP_MAX_BYTES and "_gzip" not in self.__dict__:
             return None
+        variant = self._gzip if wants_gzip else self._plain
         return variant.not_modified if known and (variant.tag in known or known == b"*") else variant.full
 
     async def respond(self, scope: Scope, slots: Slots) -> CachedResponse:
         """The same, after a long page was compressed in a thread; raise Busy."""
         while (response := self.respond_now(scope)) is None:
-            await slots.run(LIST, self._compress)  # by one thread, so it is compressed once
+            await slots.run(LIST, lambda: self._gzip)  # by one thread, so it is compressed once
         return response
 
     @cached_property
     def _plain(self) -> Variant:
         return Variant(self._body, self._tag, self._headers, {})
 
-    def _gzip_variant(self) -> Variant | None:
-        if self._gzip is None and len(self._body) <= INLINE_GZIP_MAX_BYTES:
-            self._compress()
-        return self._gzip
-
-    def _compress(self) -> None:
-        if self._gzip is None:
-            encoding = {"content-encoding": "gzip"}
-            self._gzip = Variant(gzipped(self._body), self._tag + "-gzip", self._headers, encoding)
+    @cached_property
+    def _gzip(self) -> Variant:
+        return Variant(gzipped(self._body), self._tag + "-gzip", self._headers, {"content-encoding": "gzip"})

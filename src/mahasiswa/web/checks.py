@@ -8,14 +8,14 @@ from starlette.responses import Response
 
 from mahasiswa.record import Write, digest
 from mahasiswa.store import Found, Query, Store, Suspicion, folding
-from mahasiswa.store.errors import Changed, Unavailable, Uncertain
-from mahasiswa.web.failures import problem_of_failed_write
+from mahasiswa.store.errors import Changed
+from mahasiswa.web.failures import WRITE_FAILURES, problem_of_failed_write
 from mahasiswa.web.list_rows import CONFIRM, size_of
 from mahasiswa.web.list_view import View
 from mahasiswa.web.pages import Pages
 from mahasiswa.web.request import Request
 from mahasiswa.web.responses import rendered_in_thread
-from mahasiswa.work import SEARCH, Busy
+from mahasiswa.work import SEARCH
 
 PREFIX_LENGTHS = (2, 4)
 """Characters of a NIM that a recap counts by: usually those of the year, and those of the year and a programme."""
@@ -85,6 +85,6 @@ async def tidy_all(request: Request, store: Store, pages: Pages) -> Response:
         await store.write_all("tidy", [Write(new, digest(old)) for old, new in tidied if new != old])
     except Changed:
         return await check(request, store, pages, was_changed=True)
-    except (Unavailable, Uncertain, Busy) as error:
+    except WRITE_FAILURES as error:
         return pages.error(problem_of_failed_write(error))
     return pages.redirect_to("/mahasiswa/periksa")

@@ -24,6 +24,10 @@ class PageTooLong(Exception):
     """A page would be longer than PAGE_MAX_BYTES."""
 
 
+WRITE_FAILURES = (Unavailable, Uncertain, Busy)
+"""The errors for which a handler reports `problem_of_failed_write`."""
+
+
 def problem_of_failed_write(error: StoreError | Busy) -> ProblemName:
     """The problem to report for a change that failed. Its reason is logged."""
     if isinstance(error, Busy):

@@ -9,9 +9,10 @@ from starlette.requests import ClientDisconnect
 from starlette.types import Message, Receive
 
 from mahasiswa.pace import Pace
+from mahasiswa.sheets import MAX_CONFIRMED_BYTES
 from mahasiswa.web.request import Request
 from mahasiswa.wording import ProblemName
-from mahasiswa.work import Busy, Kind
+from mahasiswa.work import IMPORT, Busy
 
 FORM_MAX_BYTES = 64 * 1024
 
@@ -45,14 +46,22 @@ class Form(NamedTuple):
 
 async def read_form(request: Request, fields: Sequence[str]) -> Form:
     """Read an application/x-www-form-urlencoded body; raise BodyRefused, Busy. Other fields than `fields` are ignored."""
+    form = Form({}, {})
     with request.limits.bodies.hold() as count:
-        return _parse(request, await _read_body(request, FORM_MAX_BYTES, "too large", count), fields)
+        body = await _read_body(request, FORM_MAX_BYTES, "too large", count)
+        for field, values in zip(fields, _sent(request, body, fields).values(), strict=True):
+            try:
+                form.values[field] = _decode(values[0]).decode() if values else None
+            except UnicodeDecodeError:
+                form.values[field] = _decode(values[0]).decode(errors="replace")
+                form.wrong[field] = "not_utf8"
+            if len(values) > 1:
+                form.wrong[field] = "twice"
+    return form
 
 
-async def read_large_form(
-    request: Request, fields: Sequence[str], max_bytes: int, too_large: ProblemName, kind: Kind
-) -> Mapping[str, Sequence[str]]:
-    """Read a body of many megabytes, and parse it in a thread of that kind. Return all values of each field, in order.
+async def read_confirmation(request: Request, fields: Sequence[str]) -> Mapping[str, Sequence[str]]:
+    """Read the form of a preview, or of ticked rows, and parse it in a thread. Return all values of each field, in order.
 
     Bytes that are not UTF-8 are replaced.
     """
@@ -62,21 +71,8 @@ async def read_large_form(
         return {field: [_decode(value).decode(errors="replace") for value in sent[field.encode()]] for field in fields}
 
     with large_body(request) as count:
-        body = await _read_body(request, max_bytes, too_large, count)
-        return await request.limits.slots.run(kind, parse)
-
-
-def _parse(request: Request, body: bytes, fields: Sequence[str]) -> Form:
-    form = Form({}, {})
-    for field, values in zip(fields, _sent(request, body, fields).values(), strict=True):
-        try:
-            form.values[field] = _decode(values[0]).decode() if values else None
-        except UnicodeDecodeError:
-            form.values[field] = _decode(values[0]).decode(errors="replace")
-            form.wrong[field] = "not_utf8"
-        if len(values) > 1:
-            form.wrong[field] = "twice"
-    return form
+        body = await _read_body(request, MAX_CONFIRMED_BYTES, "confirmation too large", count)
+        return await request.limits.slots.run(IMPORT, parse)
 
 
 def _sent(request: Request, body: bytes, fields: Sequence[str]) -> Mapping[bytes, Sequence[bytes]]:

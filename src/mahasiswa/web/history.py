@@ -9,9 +9,9 @@ from starlette.responses import Response
 from mahasiswa.digits import whole_number
 from mahasiswa.record import digest_or_dash
 from mahasiswa.store import Store
-from mahasiswa.store.errors import NotInHistory, Unavailable, Uncertain, UndoConflict
+from mahasiswa.store.errors import NotInHistory, UndoConflict
 from mahasiswa.store.history import HistoryPage
-from mahasiswa.web.failures import problem_of_failed_write
+from mahasiswa.web.failures import WRITE_FAILURES, problem_of_failed_write
 from mahasiswa.web.forms import read_form
 from mahasiswa.web.history_view import HistoryView
 from mahasiswa.web.latest_change import latest_change
@@ -19,7 +19,7 @@ from mahasiswa.web.list_view import View
 from mahasiswa.web.pages import Pages
 from mahasiswa.web.request import Request
 from mahasiswa.web.responses import rendered_in_thread
-from mahasiswa.work import SEARCH, Busy
+from mahasiswa.work import SEARCH
 
 ID_MAX_DIGITS = 18
 """Both engines count entries and batches with 64 bits."""
@@ -88,7 +88,7 @@ async def _undo(
             versi=digest_or_dash(conflict.conflicts[0].current),
         )
         return await rendered_in_thread(request, SEARCH, show)
-    except (Unavailable, Uncertain, Busy) as error:
+    except WRITE_FAILURES as error:
         return pages.error(problem_of_failed_write(error))
     return pages.redirect_to(view.path + view.at(view.page.halaman)) if view else pages.redirect
 

@@ -8,6 +8,7 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
+from mahasiswa.settings import Settings
 from mahasiswa.store.history import OLEH
 from mahasiswa.web.cached_page import CachedResponse
 from mahasiswa.web.failures import problem_of_failed_request
@@ -36,23 +37,22 @@ class Middleware:
 
     def __init__(
         self,
-        guard: RequestGuard,
+        settings: Settings,
         cache: ListCache,
         pages: Pages,
         limits: Limits,
         handle: Callable[[Request], Awaitable[Response]],
         *,
-        user_header: UserHeader,
-        metrics: Metrics | None = None,
+        metrics: Metrics | None,
     ) -> None:
-        self.guard = guard
+        self.guard = RequestGuard(settings)
+        self.user_header = UserHeader(settings)
         self.cache = cache
         self.pages = pages
         self.limits = limits
         self.handle = handle
-        self.user_header = user_header
         self.metrics = metrics
-        self.list_url = guard.prefix + b"/"
+        self.list_url = self.guard.prefix + b"/"
 
     def list_page_now(self, scope: Scope) -> CachedResponse | None:
         """The answer to GET or HEAD of exactly the list, if nothing has to be waited for."""

@@ -8,8 +8,8 @@ from starlette.responses import Response
 
 from mahasiswa.record import Mahasiswa
 from mahasiswa.store import Store
-from mahasiswa.store.errors import Changed, EditConflict, Refused, Unavailable, Uncertain
-from mahasiswa.web.failures import problem_of_failed_write
+from mahasiswa.store.errors import Changed, EditConflict, Refused, Unavailable
+from mahasiswa.web.failures import WRITE_FAILURES, problem_of_failed_write
 from mahasiswa.web.forms import Form, read_form
 from mahasiswa.web.pages import Pages
 from mahasiswa.web.record_pages import Reply
@@ -70,7 +70,7 @@ async def destroy(request: Request, store: Store, pages: Pages) -> Response:
     if request.nim is not None:
         try:
             await store.delete(request.nim)
-        except (Unavailable, Uncertain, Busy) as error:
+        except WRITE_FAILURES as error:
             return pages.error(problem_of_failed_write(error))
     return pages.redirect
 
@@ -121,6 +121,6 @@ async def _save(
             with suppress(Unavailable, Busy):  # then the form does not say whose nim it is
                 reply = reply._replace(stored=await store.reader(RECORD).get(values["nim"] or ""))
         return show_form(values, reply)
-    except (Unavailable, Uncertain, Busy) as error:
+    except WRITE_FAILURES as error:
         return show_form(values, Reply(problem=problem_of_failed_write(error)))
     return None

@@ -9,9 +9,9 @@ from mahasiswa import sheets, wording
 from mahasiswa.digits import whole_number
 from mahasiswa.record import Write
 from mahasiswa.store import Query, Store
-from mahasiswa.store.errors import Changed, Refused, Unavailable, Uncertain
-from mahasiswa.web.failures import problem_of_failed_write
-from mahasiswa.web.forms import read_large_form
+from mahasiswa.store.errors import Changed, Refused
+from mahasiswa.web.failures import WRITE_FAILURES, problem_of_failed_write
+from mahasiswa.web.forms import read_confirmation
 from mahasiswa.web.pages import Pages
 from mahasiswa.web.preview_form import FIELDS, numbers, read_sent
 from mahasiswa.web.preview_view import Alert, PreviewView
@@ -19,7 +19,7 @@ from mahasiswa.web.request import Request
 from mahasiswa.web.responses import rendered_in_thread
 from mahasiswa.web.stored_records import absentees, existing_and_near
 from mahasiswa.web.uploads import preview_of_upload
-from mahasiswa.work import IMPORT, Busy
+from mahasiswa.work import IMPORT
 
 LOST_ZEROS = "nol"
 """The value of the button that restores the zeros of all NIMs."""
@@ -43,7 +43,7 @@ async def confirm(request: Request, store: Store, pages: Pages) -> Response:
 
     If the form has a repair that no preview has shown yet, the answer is a new preview.
     """
-    sent = await read_large_form(request, FIELDS, sheets.MAX_CONFIRMED_BYTES, "confirmation too large", IMPORT)
+    sent = await read_confirmation(request, FIELDS)
     try:
         alert, cleaned = await request.limits.slots.run(IMPORT, partial(read_sent, sent))
         opened = sent["periksa"][-1] if sent["periksa"] else ""
@@ -57,7 +57,7 @@ async def confirm(request: Request, store: Store, pages: Pages) -> Response:
         return pages.upload_form("impor", str(error), 400)
     except Refused:
         return pages.upload_form("impor", wording.CONFIRMATION_DAMAGED, 400)
-    except (Unavailable, Uncertain, Busy) as error:
+    except WRITE_FAILURES as error:
         return pages.error(problem_of_failed_write(error))
     return pages.redirect
 

@@ -36,14 +36,13 @@ is_boundary = re.compile(rb"[0-9A-Za-z'()+_,./:=? -]{0,69}[0-9A-Za-z'()+_,./:=?-
 
 
 class Upload(NamedTuple):
-    """A multipart form: the file with its name, if one was chosen, the pasted text, and all other texts.
+    """A multipart form: the file, if one was chosen, the pasted text, and all other texts.
 
     `pasted` has one character for each byte. Only the thread that reads it decodes it, because a text of 16 MB takes
     64 MB if one of its characters is an emoji.
     """
 
     file: UploadFile | None
-    name: str
     pasted: str
     texts: Mapping[str, Sequence[str]]
 
@@ -97,7 +96,8 @@ async def preview_of_upload(
         stop = Event()
         if upload.file:
             kind = WORKBOOK if sheets.is_workbook(upload.file.file) else IMPORT
-            read = partial(_read_file, upload.file.file, upload.name[: sheets.NAME_MAX_CHARACTERS], choice, stop)
+            name = _utf8(upload.file.filename or "")[: sheets.NAME_MAX_CHARACTERS]
+            read = partial(_read_file, upload.file.file, name, choice, stop)
         elif upload.pasted and not upload.pasted.isspace():
             kind, read = IMPORT, partial(_read_pasted, upload.pasted, choice, stop)
         else:
@@ -144,9 +144,7 @@ def _upload(form: FormData) -> Upload:
         else:
             texts.setdefault(_utf8(name), []).append(_utf8(value))
     file = form.get("berkas")
-    if isinstance(file, UploadFile) and file.filename:
-        return Upload(file, _utf8(file.filename), pasted, texts)
-    return Upload(None, "", pasted, texts)
+    return Upload(file if isinstance(file, UploadFile) and file.filename else None, pasted, texts)
 
 
 def _utf8(text: str) -> str:
