@@ -42,7 +42,7 @@ _END = "\0the end of the file\0"
 
 
 @contextmanager
-def read_csv(file: BinaryIO, *, max_lines: int | None = None, stop: Event | None = None) -> Iterator[Iterator[RawRow]]:
+def read_csv(file: BinaryIO, *, max_lines: int | None, stop: Event | None) -> Iterator[Iterator[RawRow]]:
     """The rows of a seekable CSV file, in bounded memory. The file stays open.
 
     Raises SheetError, at once or while the rows are read, and Stopped after `stop` was set.
@@ -54,15 +54,16 @@ def read_csv(file: BinaryIO, *, max_lines: int | None = None, stop: Event | None
     # A line that is too long comes in parts.
     lines = at_most(max_lines, iter(partial(text.readline, ROW_MAX_CHARACTERS), ""), stop)
     try:
-        sample = _sample(text)
+        sample = text.read(SAMPLE_BYTES)
+        text.seek(0)
         yield _export_rows(lines) if is_export else _rows(lines, sample)
+    except UnicodeDecodeError as error:  # also while the rows are read
+        raise SheetError(wording.NOT_A_SPREADSHEET) from error
     finally:
         text.detach()
 
 
-def read_pasted(
-    text: str, *, max_lines: int | None = None, stop: Event | None = None, nim_only: bool = False
-) -> Iterator[RawRow]:
+def read_pasted(text: str, *, max_lines: int | None, stop: Event | None, nim_only: bool) -> Iterator[RawRow]:
     """The rows of cells pasted from Excel, or of pasted CSV. Raises as `read_csv` does.
 
     With `nim_only` several lines are cells, because a NIM that Excel shows as `2,3E+14` has a comma of its own.
@@ -133,24 +134,12 @@ def _split(line: str, separator: str) -> list[str] | None:
 
 def at_most(most: int | None, items: Iterable[T], stop: Event | None = None) -> Iterator[T]:
     """The same lines or rows. Raises TooBig if there are more, and Stopped after `stop` was set."""
-    try:
-        for count, item in enumerate(items, 1):
-            if most is not None and count > most:
-                raise TooBig(wording.TOO_MANY_ROWS.format(limit=wording.number(most)))
-            if stop is not None and not count % CHECK_LINES and stop.is_set():
-                raise Stopped
-            yield item
-    except UnicodeDecodeError as error:
-        raise SheetError(wording.NOT_A_SPREADSHEET) from error
-
-
-def _sample(text: io.TextIOWrapper) -> str:
-    try:
-        return text.read(SAMPLE_BYTES)
-    except UnicodeDecodeError as error:
-        raise SheetError(wording.NOT_A_SPREADSHEET) from error
-    finally:
-        text.seek(0)
+    for count, item in enumerate(items, 1):
+        if most is not None and count > most:
+            raise TooBig(wording.TOO_MANY_ROWS.format(limit=wording.number(most)))
+        if stop is not None and not count % CHECK_LINES and stop.is_set():
+            raise Stopped
+        yield item
 
 
 _is_one_line = re.compile(r"\s*+[^\r\n]*+\s*+").fullmatch
@@ -166,16 +155,12 @@ def _lines(text: str) -> Iterator[str]:
 
 
 def _rows(lines: Iterator[str], sample: str) -> Iterator[RawRow]:
-    separator = _instructed(sample)
-    if separator:
-        next(lines)
-    return ((number, cells) for number, cells, _ in _csv_rows(lines, separator or _separator(sample)))
-
-
-def _instructed(sample: str) -> str | None:
-    """The separator in a first line `sep=;`, which Excel reads as an instruction. Excel does not count it as a row."""
+    # Excel reads a first line `sep=;` as an instruction, and does not count it as a row.
     instruction = re.match(r"sep=(.)\r?\n", sample, re.IGNORECASE)
-    return instruction[1] if instruction else None
+    if instruction:
+        next(lines)
+    separator = instruction[1] if instruction else _separator(sample)
+    return ((number, cells) for number, cells, _ in _csv_rows(lines, separator))
 
 
 def _export_rows(lines: Iterator[str]) -> Iterator[RawRow]:

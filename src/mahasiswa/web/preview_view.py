@@ -113,10 +113,10 @@ class PreviewView:
         data: str,
         *,
         absent: int,
-        absentees: Sequence[Mahasiswa] = (),
-        opened: str = "",
-        start: int = 0,
-        alert: Alert = "",
+        absentees: Sequence[Mahasiswa],
+        opened: str,
+        start: int,
+        alert: Alert,
     ) -> None:
         self.file = cleaned.file
         self.plan = plan

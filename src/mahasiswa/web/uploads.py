@@ -15,10 +15,9 @@ from starlette.responses import Response
 
 from mahasiswa import sheets, wording
 from mahasiswa.web.forms import FORM_MAX_BYTES, BodyRefused, bounded_receive, large_body
-from mahasiswa.web.pages import Pages
+from mahasiswa.web.pages import Pages, Purpose
 from mahasiswa.web.preview_form import chosen
 from mahasiswa.web.request import Request
-from mahasiswa.web.upload_pages import Purpose
 from mahasiswa.work import IMPORT, WORKBOOK
 
 CONTENT_TYPE_MAX_BYTES = 1024
