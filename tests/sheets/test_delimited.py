@@ -69,6 +69,7 @@ def test_a_csv_row_that_is_too_long_is_too_big(data: str) -> None:
         pasted(data)
 
 
+@pytest.mark.torture
 @pytest.mark.parametrize("line", ["\n", ";;\n", "\t\t\n"])
 def test_more_rows_than_excel_has_are_too_many_even_if_they_are_blank(line: str) -> None:
     text = "NIM;Nama;Alamat\n".replace(";", line[0].strip("\n") or ";") + line * 1_049_000 + "1;A;B\n"
@@ -135,14 +136,6 @@ def test_our_export_may_be_saved_again_by_excel() -> None:
     with reading(data) as table:
         answers = clean_all(table)
     assert [answer[1:4] for answer in answers] == [("1", "Ani, S.Kom.", "+62"), ("2", None, None), ("3", None, None)]
-
-
-def test_a_column_that_csv_lacks_reads_as_blank() -> None:
-    assert rows_of(b"NIM;Nama\n1;'=x\n2\n") == [(2, "1", "'=x", None), (3, "2", None, None)]
-
-
-def test_pasted_rows_may_lack_a_header_and_the_last_cell() -> None:
-    assert pasted("2301\tAni\tA\n2302\tBudi\t") == [(1, "2301", "Ani", "A"), (2, "2302", "Budi", None)]
 
 
 def test_quotes_in_pasted_cells_take_linear_time() -> None:

@@ -111,14 +111,14 @@ def test_csv_has_the_format_that_an_indonesian_excel_opens() -> None:
     [Mahasiswa("NIM", "Nama", "Alamat"), Mahasiswa(" 1", "", " "), Mahasiswa("1", "\r", "\n"), Mahasiswa("", "a", "b")]
 )
 @example([Mahasiswa("1", "Budi,=1+1,x", "Budi\t=1+1"), Mahasiswa("2", "a;b\r\n3;c", "d"), Mahasiswa("3,", "'=", ",'=")])
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=300, deadline=None)
 def test_any_records_come_back_from_csv_unchanged(rows: list[Mahasiswa]) -> None:
     """A NIM is not cleaned, and a blank text is not a cell without a text: nothing differs, in any list."""
     assert imported(as_csv(rows)) == rows
 
 
 @given(any_records)
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=300, deadline=None)
 def test_no_separator_or_quote_in_csv_stands_before_a_formula(rows: list[Mahasiswa]) -> None:
     """So no program sees a formula, wherever it splits a line."""
     assert not FORMULA.search(as_csv(rows).decode("utf-8-sig"))

@@ -12,7 +12,7 @@ from python_calamine import load_workbook as load_by_calamine
 
 from mahasiswa import sheets, wording
 from mahasiswa.record import Mahasiswa
-from mahasiswa.sheets.xlsx_export import CELL_MAX_UTF16_UNITS, SHEET_MAX_RECORDS
+from mahasiswa.sheets.xlsx_export import SHEET_MAX_RECORDS
 
 SHEET = "xl/worksheets/sheet1.xml"
 MAIN = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
@@ -75,26 +75,6 @@ def test_a_workbook_gets_zip64_headers_only_if_it_needs_them() -> None:
     """LibreOffice and Google Drive refuse a ZIP file that says it needs version 4.5."""
     with zipfile.ZipFile(io.BytesIO(as_xlsx(ROWS))) as package:
         assert {part.extract_version for part in package.infolist()} == {20}
-
-
-@pytest.mark.parametrize(
-    ("record", "message"),
-    [
-        (Mahasiswa("9", "Ani", "x" * (CELL_MAX_UTF16_UNITS + 1)), "Alamat untuk NIM 9 lebih dari 32.767 karakter"),
-        (
-            Mahasiswa("9", "😀" * (CELL_MAX_UTF16_UNITS // 2 + 1), "A"),
-            "Nama untuk NIM 9 lebih dari 32.767 karakter",
-        ),
-        (Mahasiswa("9", "A\uffff", "A"), "Nama untuk NIM 9 berisi karakter yang tidak dapat disimpan"),
-        (Mahasiswa("9", "A", "\ud800"), "Alamat untuk NIM 9 berisi karakter yang tidak dapat disimpan"),
-    ],
-    ids=["too long", "too long in UTF-16", "no character of XML", "a lone surrogate"],
-)
-def test_a_text_that_excel_cannot_hold_is_refused_before_a_byte_is_written(record: Mahasiswa, message: str) -> None:
-    file = io.BytesIO()
-    with pytest.raises(sheets.NotCarried, match=re.escape(message)):
-        sheets.write_xlsx([Mahasiswa("1", "Ani", "A")] * 100 + [record], file)
-    assert file.getvalue() == b""
 
 
 def test_more_records_than_an_excel_sheet_holds_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:

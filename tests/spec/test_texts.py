@@ -10,12 +10,15 @@ _WORDS = """
 20/456839/TK/50663 J0409241025 0000001234 & ; ? # \\ = : @ add /mahasiswa/delete/add a%2Fb %2e%2E 100%zz% a/../b ../b //a a/ ///
 1+1=2 !$()*,-._`{|}~[]^ +%&;/?#"'<>\\=:@ &amp;&#65;&lt </td><script>alert(1)</script> ' OR '1'='1' %_* ٠١٢٣٤٥ {{nim}} ${nim}<%=nim%>
 %(nim)s{0} 👩🏽‍🎓🇮🇩 \u200f12\u202e34\u202c\u200e ꦗꦮ Zo\u00eb Zoe\u0308 \ufeff1234
+a A NULL 1e3 1 01 0012 1.0 １ \u200b \ufeff\ufffe\uffff
 """
 _SPACES = (
     "",
     "  ",
     " 12",
     "12 ",
+    "a ",
+    " a",
     "12 34  56",
     "\u00a012\u3000",
     "\t1\t",

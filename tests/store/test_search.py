@@ -140,21 +140,6 @@ async def test_the_history_is_searched_in_the_same_way(people: Store) -> None:
         assert (await people.reader(SEARCH).history(cari, None, 0, 10)).total == bool(found), cari
 
 
-@pytest.mark.parametrize("urut", Mahasiswa._fields)
-@pytest.mark.parametrize("arah", ["naik", "turun"])
-async def test_a_search_is_sorted_and_paged(people: Store, urut: str, arah: str) -> None:
-    """All pages together are the records found, in order; past the end there is no record, and the number stays."""
-    query = Query("i", urut, arah)  # type: ignore[arg-type]
-    expected = [record for record in PEOPLE if "i" in folding.fold("\n".join(record))]
-    column = Mahasiswa._fields.index(urut)
-    expected.sort(key=lambda record: (ascii_lower(record[column]) if column else record.nim, record.nim))
-    if arah == "turun":
-        expected.reverse()
-    pages = [await people.reader(SEARCH).search(query, offset, 3) for offset in range(0, len(expected) + 3, 3)]
-    assert {page.total for page in pages} == {len(expected)}
-    assert [record for page in pages for record in page.records] == expected
-
-
 def ascii_lower(text: str) -> str:
     """Return a text with its ASCII letters in lower case, by which lists are sorted."""
     return "".join(letter.lower() if letter.isascii() else letter for letter in text)

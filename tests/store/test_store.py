@@ -7,25 +7,9 @@ from stores import BUDI, SITI, attempt_all, opened, read_all, records_of, refusa
 
 from mahasiswa.record import Mahasiswa
 from mahasiswa.settings import DatabaseURL
-from mahasiswa.store import SLICE_RECORDS, SNAPSHOT_MAX_BYTES, Query, Store, open_store
+from mahasiswa.store import SLICE_RECORDS, SNAPSHOT_MAX_BYTES, Store, open_store
 from mahasiswa.store.engines import merge
-from mahasiswa.work import IMPORT, LIST, RECORD, SEARCH, Slots
-
-
-async def test_records_are_added_read_changed_and_removed(store: Store) -> None:
-    """Add, update and delete change one record and leave the others alone."""
-    await store.add(*SITI)
-    await store.add(*BUDI)
-    assert await store.reader(RECORD).get("0001") == SITI
-    assert await read_all(store) == [SITI, BUDI]
-
-    await store.update("0001", "Siti Baru", "Solo")
-    assert await store.reader(RECORD).get("0001") == ("0001", "Siti Baru", "Solo")
-    assert await read_all(store) == [("0001", "Siti Baru", "Solo"), BUDI]
-
-    await store.delete("0001")
-    assert await store.reader(RECORD).get("0001") is None
-    assert await read_all(store) == [BUDI]
+from mahasiswa.work import IMPORT, LIST, RECORD, Slots
 
 
 async def test_records_are_ordered_by_code_point(store: Store) -> None:
@@ -36,55 +20,6 @@ async def test_records_are_ordered_by_code_point(store: Store) -> None:
     for nim in sorted(nims, key=lambda nim: (len(nim), nim[::-1]), reverse=True):
         await store.add(nim, "Siti", "Solo")
     assert [record.nim for record in await read_all(store)] == sorted(nims)
-
-
-async def test_nims_are_the_same_only_to_the_byte(store: Store) -> None:
-    """Case, spaces, leading zeros and Unicode's normal forms make another nim."""
-    nims = ["a", "A", "a ", " a", "Zo\u00eb", "Zoe\u0308", "1", "01", "1.0", "１", "", " ", "\u200b", "\t", "\n", "\r\n"]  # fmt: skip
-
-    for nim in nims:
-        await store.add(nim, nim, nim)
-    for nim in nims:
-        assert await store.reader(RECORD).get(nim) == (nim, nim, nim)
-    for nim in nims[::2]:
-        await store.delete(nim)
-    assert [record.nim for record in await read_all(store)] == sorted(nims[1::2])
-
-
-TEXTS = {
-    "empty": "",
-    "a space": " ",
-    "control characters": "\x01\t\n\x0b\x0c\r\x1f\x7f\x85\u2028",
-    "marks": "'\";--\\%_$1?:a",
-    "digits": "0012",
-    "a number": "1e3",
-    "a word": "NULL",
-    "no characters": "\ufeff\ufffe\uffff",
-    "emoji": "👩🏽‍🎓",
-    "right to left": "\u202eabc",
-    "long": "a" * 60_000,
-}
-
-
-@pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
-async def test_text_is_kept_to_the_byte(store: Store, text: str) -> None:
-    """Add and update store a text of any kind or length unchanged."""
-    await store.add(text[:255], text, text)
-    assert await store.reader(RECORD).get(text[:255]) == (text[:255], text, text)
-    await store.update(text[:255], "Siti", "Solo")
-    await store.update(text[:255], text, text)
-    assert await read_all(store) == [(text[:255], text, text)]
-
-
-async def test_adding_a_nim_that_exists_is_refused(store: Store) -> None:
-    """The first record stays unchanged. When it is deleted, its nim is free again."""
-    await store.add(*SITI)
-    assert await refusal(store.add("0001", "Budi", "Bantul")) == ("nim", "duplicate")
-    assert await refusal(store.add(*SITI)) == ("nim", "duplicate")
-    assert await read_all(store) == [SITI]
-    await store.delete("0001")
-    await store.add("0001", "Budi", "Bantul")
-    assert await read_all(store) == [("0001", "Budi", "Bantul")]
 
 
 REFUSED: dict[tuple[str, str], list[tuple[str | None, str | None, str | None]]] = {
@@ -282,25 +217,6 @@ async def test_after_returns_every_record_once_and_in_order(store: Store, limit:
     assert [record.nim for record in await store.reader(LIST).after("B", 1)] == [
         "a"
     ]  # no record needs to have this nim
-
-
-async def test_a_search_returns_a_page_and_the_number_of_all_that_it_finds(store: Store) -> None:
-    """Past the end the page is empty, and the number stays. A search for a text with NUL finds nothing."""
-    for number in range(5):
-        await store.add(f"{number}", "SITI" if number else "Budi", "Solo")
-    for query, offset, total, nims in (
-        (Query("siti"), 0, 4, "12"),
-        (Query("siti"), 3, 4, "4"),
-        (Query("siti"), 4, 4, ""),
-        (Query("siti", "nim", "turun"), 0, 4, "43"),
-        (Query(urut="nama"), 0, 5, "01"),
-        (Query(), 4, 5, "4"),
-        (Query(), 9, 5, ""),
-        (Query("Ani"), 0, 0, ""),
-        (Query("i\0"), 0, 0, ""),
-    ):
-        found = await store.reader(SEARCH).search(query, offset, 2)
-        assert (found.total, [record.nim for record in found.records]) == (total, list(nims))
 
 
 async def test_the_version_changes_with_every_write_of_any_store(url: DatabaseURL) -> None:

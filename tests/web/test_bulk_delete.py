@@ -3,21 +3,12 @@
 import re
 from collections.abc import Callable
 from pathlib import Path
-from urllib.parse import unquote
 
 import httpx
 import pytest
-from browser import OpenWindow
 from form_answers import assert_page
 from harness import Page, Service, Site
-from playwright.sync_api import FilePayload, expect
-from spreadsheets import (
-    Database,
-    Importer,
-    Record,
-    by_openpyxl,
-    csv,
-)
+from spreadsheets import Database, Importer, Record, by_openpyxl, csv
 
 from mahasiswa.sheets import MAX_CONFIRMED_BYTES
 
@@ -152,22 +143,11 @@ def test_nims_are_read_from_a_file_of_any_kind(deleter: Deleter, name: str, make
     assert (counts(preview), found(preview)) == ((2, 1), [LIST[0], LIST[3]])
 
 
-def test_a_damaged_nim_is_not_found_and_says_why(deleter: Deleter) -> None:
-    """A number that a spreadsheet has rounded names no record."""
-    preview = deleter.preview(pasted="001\n2,30007E+14")
-    assert counts(preview) == (1, 1)
-    (line,) = missing(preview)
-    assert line.startswith("Baris 2: 2,30007E+14 ")
-    assert "sudah dibulatkan oleh Excel" in line
-
-
 ALMOST = {
-    "zeros that a spreadsheet lost": (
-        "1",
-        "NIM ini mirip dengan 001 (Ani) yang sudah ada.",
-    ),
+    "zeros that a spreadsheet lost": ("1", "NIM ini mirip dengan 001 (Ani) yang sudah ada."),
     "dots and spaces": ("0 0.2", "NIM ini mirip dengan 002 (Budi) yang sudah ada."),
     "several NIMs in one line": ("003 999", "Jika ini beberapa NIM, tulis satu NIM per baris."),
+    "a number that a spreadsheet has rounded": ("2,30007E+14", "NIM 2,30007E+14 sudah dibulatkan oleh Excel"),
 }
 
 
@@ -176,7 +156,8 @@ def test_a_nim_that_was_not_found_shows_the_likely_reason(deleter: Deleter, nim:
     """A record with almost the same NIM is shown, and is not removed."""
     preview = deleter.preview(pasted=f"20/4\n{nim}")
     assert (counts(preview), found(preview)) == ((1, 1), [LIST[3]])
-    assert missing(preview) == [f"Baris 2: {nim} {reason}"]
+    (line,) = missing(preview)
+    assert line.startswith(f"Baris 2: {nim} {reason}")
 
 
 def test_a_preview_that_finds_nothing_has_no_button(deleter: Deleter) -> None:
@@ -202,11 +183,16 @@ def test_the_first_ten_records_are_visible_and_the_rest_opens(deleter: Deleter, 
 # ---- the confirmation
 
 
-def test_a_confirmation_removes_exactly_the_records_of_the_preview(deleter: Deleter) -> None:
-    """The answer is a redirect to the list without a body, like that of every other change."""
-    answer = deleter.confirm(deleter.preview(pasted="001\n20/4\n999"))
-    assert (answer.status_code, answer.headers["location"], answer.content) == (302, "/", b"")
-    assert deleter.nims() == ["002", "003"]
+def test_a_confirmation_removes_what_the_preview_named_and_is_still_there(deleter: Deleter) -> None:
+    """A record that has changed since is removed, and can be restored. A second click removes nothing more."""
+    preview = deleter.preview(pasted="001\n002\n20/4\n999")
+    deleter.site.delete("001")
+    deleter.site.edit("002", "Budi S.", "Sleman")
+    deleter.site.add("000", "Eko", "Solo")
+    for _ in range(2):
+        answer = deleter.confirm(preview)
+        assert (answer.status_code, answer.headers["location"], answer.content) == (302, "/", b"")
+        assert deleter.nims() == ["000", "003"]
 
 
 def test_ten_thousand_records_are_removed_at_once(deleter: Deleter, other: Database) -> None:
@@ -216,25 +202,6 @@ def test_ten_thousand_records_are_removed_at_once(deleter: Deleter, other: Datab
     assert counts(preview) == (10_000, 0)
     assert deleter.confirm(preview).status_code == 302
     assert deleter.nims() == [record[0] for record in LIST]
-
-
-def test_a_record_that_changed_since_the_preview_is_removed(deleter: Deleter) -> None:
-    """The NIM was confirmed, and the change can be restored from the history."""
-    preview = deleter.preview(pasted="001\n002")
-    deleter.site.edit("001", "Ani S.", "Sleman")
-    assert deleter.confirm(preview).status_code == 302
-    assert deleter.nims() == ["003", "20/4"]
-
-
-def test_a_record_that_was_removed_since_the_preview_is_left_out(deleter: Deleter) -> None:
-    """The rest is removed. A second click on the button is no error, and removes nothing more."""
-    preview = deleter.preview(pasted="001\n002")
-    deleter.site.delete("001")
-    deleter.site.add("000", "Eko", "Solo")
-    assert deleter.confirm(preview).status_code == 302
-    assert deleter.nims() == ["000", "003", "20/4"]
-    assert deleter.confirm(preview).status_code == 302
-    assert deleter.nims() == ["000", "003", "20/4"]
 
 
 def test_a_bulk_delete_is_undone_as_one_batch(deleter: Deleter) -> None:
@@ -372,16 +339,10 @@ def test_cells_without_nims_are_refused(deleter: Deleter, pasted: str, reason: s
     assert page.tree.css("textarea")[0].text().strip() == pasted.strip()
 
 
-def test_a_list_with_too_many_rows_is_refused(deleter: Deleter) -> None:
-    """The limits are those of an import."""
+def test_a_list_or_a_confirmation_over_the_limits_of_an_import_is_refused(deleter: Deleter) -> None:
     answer = deleter.send(pasted="\n".join(map(str, range(10_001))))
     assert (answer.status_code, "10.000 baris" in answer.text) == (413, True)
-
-
-def test_a_confirmation_that_is_too_large_is_refused(deleter: Deleter) -> None:
-    """A body over the limit is not read to its end."""
-    answer = deleter.site.post(CONFIRM, {"data": "1" * MAX_CONFIRMED_BYTES})
-    assert answer.status_code == 413
+    assert deleter.site.post(CONFIRM, {"data": "1" * MAX_CONFIRMED_BYTES}).status_code == 413
 
 
 # ---- the pages
@@ -405,21 +366,3 @@ def test_without_a_history_the_preview_says_that_it_is_final(tmp_path: Path) -> 
         text = Deleter(site).preview(pasted="001").tree.css("main")[0].text()
     assert "Data yang dihapus tidak dapat dikembalikan." in text
     assert "Riwayat" not in text
-
-
-def test_a_person_removes_graduates_with_a_file(open_window: OpenWindow, deleter: Deleter) -> None:
-    """From the list to the list in four steps, without a script."""
-    window = open_window(java_script_enabled=False)
-    window.open("/")
-    window.page.get_by_role("link", name="Hapus banyak").click()
-    rows = csv(("NIM", "Nama"), ("001", "Ani"), ("20/4", "Dewi"), ("999", "Eko"))
-    file: FilePayload = {"name": "lulusan.csv", "mimeType": "text/csv", "buffer": rows}
-    window.page.get_by_label("berkas").set_input_files([file])
-    with window.leaving():
-        window.page.get_by_role("button", name="Lihat pratinjau").click()
-    expect(window.page.get_by_role("heading", name="Hapus Banyak Data")).to_be_visible()
-    with window.leaving():
-        window.page.get_by_role("button", name="Hapus 2 mahasiswa").click()
-    assert window.cells() == [list(LIST[1]), list(LIST[2])]
-    assert deleter.site.list().nims == [LIST[1][0], LIST[2][0]]
-    assert [unquote(path) for path in window.posts] == [CHOOSE, CONFIRM]

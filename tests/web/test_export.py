@@ -199,17 +199,20 @@ def test_a_download_of_a_search_has_all_its_pages(awkward: Site, query: dict[str
 
 
 @pytest.mark.parametrize(
-    ("nama", "words"),
+    ("nama", "alamat", "words"),
     [
-        ("x" * 32_768, "Nama untuk NIM 7 lebih dari 32.767 karakter, batas sel Excel."),
-        ("👩" * 16_384, "Nama untuk NIM 7 lebih dari 32.767 karakter, batas sel Excel."),
-        ("a\uffffb", "Nama untuk NIM 7 berisi karakter yang tidak dapat disimpan di Excel."),
+        ("x" * 32_768, "Bantul", "Nama untuk NIM 7 lebih dari 32.767 karakter, batas sel Excel."),
+        ("👩" * 16_384, "Bantul", "Nama untuk NIM 7 lebih dari 32.767 karakter, batas sel Excel."),
+        ("Budi", "x" * 32_768, "Alamat untuk NIM 7 lebih dari 32.767 karakter, batas sel Excel."),
+        ("a\uffffb", "Bantul", "Nama untuk NIM 7 berisi karakter yang tidak dapat disimpan di Excel."),
     ],
-    ids=["too long", "too long for Excel's way to count", "no character of XML"],
+    ids=["too long", "too long for Excel's way to count", "a long address", "no character of XML"],
 )
-def test_a_text_that_excel_cannot_hold_leads_to_a_page(site: Site, other: Database, nama: str, words: str) -> None:
-    """The page names the record and offers CSV, which holds the text."""
-    other.fill([("6", "Ani", "Solo"), ("7", nama, "Bantul")])
+def test_a_text_that_excel_cannot_hold_leads_to_a_page(
+    site: Site, other: Database, nama: str, alamat: str, words: str
+) -> None:
+    """The page names the record and offers CSV, which holds the text. No byte of a workbook is sent before."""
+    other.fill([*((f"6{number:03}", "Ani", "Solo") for number in range(100)), ("7", nama, alamat)])
     answer = site.get(XLSX)
     assert answer.status_code == 422
     assert answer.headers["content-type"] == "text/html; charset=utf-8"
@@ -217,7 +220,7 @@ def test_a_text_that_excel_cannot_hold_leads_to_a_page(site: Site, other: Databa
     (text,) = Page(answer.text, XLSX).tree.css("main p:not(:has(a))")
     assert text.text().startswith(words)
     assert text.text().endswith("unduh sebagai CSV.")
-    assert site.get(CSV).content.decode("utf-8-sig").split("\r\n")[2] == f"7;{nama};Bantul"
+    assert site.get(CSV).content.decode("utf-8-sig").split("\r\n")[-2] == f"7;{nama};{alamat}"
     assert site.get(f"{XLSX}?cari=Ani").status_code == 200
 
 

@@ -9,17 +9,7 @@ import pytest
 from harness import Service, Site
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from spreadsheets import (
-    HEADER,
-    IMPORT,
-    SAVE,
-    SHEET,
-    Database,
-    Importer,
-    Record,
-    by_xlsxwriter,
-    csv,
-)
+from spreadsheets import HEADER, IMPORT, SAVE, SHEET, Database, Importer, Record, by_xlsxwriter, csv
 
 FIVE: list[Record] = [
     ("00123", "Ani", "Jl. Mawar 1"),
@@ -44,18 +34,12 @@ def quoted(rows: Sequence[Sequence[str]], separator: str, end: str = "\r\n") -> 
 ALL_FIVE = [HEADER, *FIVE]
 FILES: dict[str, tuple[str, Callable[[], bytes]]] = {
     "csv with semicolons": ("daftar.csv", lambda: quoted(ALL_FIVE, ";").encode()),
-    "csv with commas": ("daftar.csv", lambda: quoted(ALL_FIVE, ",").encode()),
-    "csv with tabs": ("daftar.csv", lambda: quoted(ALL_FIVE, "\t").encode()),
-    "csv with a byte order mark": ("daftar.csv", lambda: quoted(ALL_FIVE, ";").encode("utf-8-sig")),
-    "csv in UTF-16": ("daftar.csv", lambda: quoted(ALL_FIVE, "\t").encode("utf-16")),
     "csv in big-endian UTF-16": (
         "daftar.txt",
         lambda: ("\ufeff" + quoted(ALL_FIVE, ";")).encode("utf-16-be"),
     ),
-    "csv in Windows-1252": ("daftar.csv", lambda: quoted(ALL_FIVE, ";").encode("windows-1252")),
     "csv with carriage returns": ("daftar.csv", lambda: quoted(ALL_FIVE, ",", "\r").encode()),
     "csv with line feeds": ("daftar.csv", lambda: quoted(ALL_FIVE, ",", "\n").encode()),
-    "csv that declares its separator": ("daftar.csv", lambda: b"sep=,\r\n" + quoted(ALL_FIVE, ",").encode()),
     "xlsx of XlsxWriter": ("daftar.xlsx", lambda: by_xlsxwriter(*ALL_FIVE)),
     "xlsx under another name": ("daftar.csv", lambda: by_xlsxwriter(*ALL_FIVE)),
 }

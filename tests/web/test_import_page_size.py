@@ -87,7 +87,13 @@ LARGEST: dict[str, Callable[[], str]] = {
 }
 
 
-@pytest.mark.parametrize("largest", LARGEST.values(), ids=LARGEST)
+SHORT = {"titles and names of sheets", "500 long texts", "rows to repair"}
+
+
+@pytest.mark.parametrize(
+    "largest",
+    [pytest.param(make, id=name, marks=[pytest.mark.torture] * (name not in SHORT)) for name, make in LARGEST.items()],
+)
 def test_a_small_field_does_not_make_a_large_page(
     importer: Importer, other: Database, largest: Callable[[], str]
 ) -> None:

@@ -83,6 +83,7 @@ FILES = {
     "a line that names the separator": File("csv ;", ("sep=;", HEADER, *ROWS), "ABC", 2, 1),
     "pasted": File("paste", (HEADER, *ROWS), "ABC", 2, 1),
     "pasted without titles": File("paste", ROWS, "ABC", 2, 1),
+    "pasted without the last cell": File("paste", (SAME, "22000186203|Dewi|"), "ABC", repair=1, says="Alamat kosong"),
     "pasted CSV": File("paste ;", (HEADER, *ROWS), "ABC", 2, 1),
     "xlsx": File("xlsx", (HEADER, *ROWS), "ABC", 2, 1),
     "xlsx with numbers": File("xlsx numbers", (HEADER, *ROWS), "ABC", 2, 1),

@@ -9,7 +9,6 @@ from zoneinfo import ZoneInfo
 
 import pytest
 from browser import OpenWindow, Window, each_look
-from playwright.sync_api import expect
 from spreadsheets import Database
 
 from mahasiswa import wording
@@ -132,17 +131,3 @@ def test_a_class_list_is_printed_in_five_clicks(
     first = sheets[0].split()
     assert first[:2] == ["Kelas", "7A"]
     assert not {"Judul", "Tampilkan", "Kembali", "Tanpa", "Ctrl+P."} & set(first)
-
-
-def test_an_intake_is_removed_in_three_clicks(open_window: OpenWindow, students: list[tuple[str, str, str]]) -> None:
-    """From a page of the list: "Rekap NIM", "Hapus" beside the beginning of the NIM, and the button of the preview."""
-    assert students
-    window = open_window()
-    window.open("/?halaman=1")
-    with window.leaving():
-        window.page.get_by_role("link", name="Rekap NIM").click()
-    with window.leaving():
-        window.page.get_by_role("row", name="20").get_by_role("link", name="Hapus").first.click()
-    with window.leaving():
-        window.page.get_by_role("button", name="Hapus 300 mahasiswa").click()
-    expect(window.page.get_by_text("Belum ada data mahasiswa.")).to_be_visible()
