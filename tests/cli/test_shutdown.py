@@ -26,10 +26,7 @@ END_SECONDS = 5.0
 """The service promises to end within this time after SIGTERM or Ctrl-C."""
 
 # A terminal sends its signals to the whole process group.
-ENDINGS = {
-    "SIGTERM": (os.kill, signal.SIGTERM),
-    "the terminal is closed": (os.killpg, signal.SIGHUP),
-}
+ENDINGS = {"SIGTERM": (os.kill, signal.SIGTERM), "the terminal is closed": (os.killpg, signal.SIGHUP)}
 Send = Callable[[int, int], None]
 
 

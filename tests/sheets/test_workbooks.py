@@ -15,16 +15,7 @@ import openpyxl  # type: ignore[import-untyped]
 import psutil  # type: ignore[import-untyped]
 import pytest
 import xlsxwriter  # type: ignore[import-untyped]
-from spreadsheets import (
-    HEADER,
-    HEADER_XML,
-    by_openpyxl,
-    reading,
-    sheet_xml,
-    text_cell,
-    with_sheet,
-    zip_bomb,
-)
+from spreadsheets import HEADER, HEADER_XML, by_openpyxl, reading, sheet_xml, text_cell, with_sheet, zip_bomb
 
 from mahasiswa import sheets, wording
 from mahasiswa.sheets.cleaning import RowResult, clean_all

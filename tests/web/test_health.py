@@ -88,10 +88,7 @@ REFUSALS: list[LogLine] = [
 ]
 
 
-FAILURES: list[LogLine] = [
-    ("ERROR", "POST", "/mahasiswa/add", '"1"', 503),
-    ("ERROR", "GET", "/sehat", None, 503),
-]
+FAILURES: list[LogLine] = [("ERROR", "POST", "/mahasiswa/add", '"1"', 503), ("ERROR", "GET", "/sehat", None, 503)]
 
 
 @pytest.mark.parametrize(

@@ -7,17 +7,7 @@ from collections.abc import Callable
 from urllib.parse import quote
 
 import pytest
-from spreadsheets import (
-    HEADER,
-    IMPORT,
-    KEPT,
-    MIXED,
-    SAVE,
-    Database,
-    Importer,
-    Preview,
-    csv,
-)
+from spreadsheets import HEADER, IMPORT, KEPT, MIXED, SAVE, Database, Importer, Preview, csv
 
 from mahasiswa import wording
 

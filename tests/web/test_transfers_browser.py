@@ -6,24 +6,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from browser import (
-    DESKTOP,
-    PHONE,
-    Network,
-    OpenWindow,
-    Window,
-)
+from browser import DESKTOP, PHONE, Network, OpenWindow, Window
 from harness import Service, Site
 from playwright.sync_api import Download, FilePayload, expect
-from spreadsheets import (
-    HEADER,
-    Database,
-    Record,
-    by_xlsxwriter,
-    cells_of,
-    csv,
-    students,
-)
+from spreadsheets import HEADER, Database, Record, by_xlsxwriter, cells_of, csv, students
 
 FILE = by_xlsxwriter(
     HEADER,

@@ -41,11 +41,7 @@ CASES: dict[str, tuple[str, list[tuple[object, ...]]]] = {
             " WHEN MATCHED AND m.nim = '1' THEN DELETE WHEN MATCHED THEN UPDATE SET nama = 'Bud'"
             " WHEN NOT MATCHED THEN INSERT VALUES (v.nim, 'Ina', 'Solo')"
         ),
-        [
-            ("1", "Ani", "Solo", None, None),
-            ("2", "Budi", "Bantul", "Bud", "Bantul"),
-            ("3", None, None, "Ina", "Solo"),
-        ],
+        [("1", "Ani", "Solo", None, None), ("2", "Budi", "Bantul", "Bud", "Bantul"), ("3", None, None, "Ina", "Solo")],
     ),
     "a savepoint that is rolled back": (
         "BEGIN; SAVEPOINT s; DELETE FROM mahasiswa; ROLLBACK TO s; DELETE FROM mahasiswa WHERE nim = '2'; COMMIT",

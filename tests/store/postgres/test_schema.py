@@ -166,11 +166,7 @@ def test_a_table_that_is_not_of_this_version_is_refused_in_one_line(
 
 @pytest.mark.parametrize(
     "address_of_others",
-    [
-        "u:rahasia@127.0.0.1:1/d",
-        "u:rahasia@127.0.0.1:1,127.0.0.1:2/d",
-        "u:rahasia@nowhere.invalid/d",
-    ],
+    ["u:rahasia@127.0.0.1:1/d", "u:rahasia@127.0.0.1:1,127.0.0.1:2/d", "u:rahasia@nowhere.invalid/d"],
 )
 def test_the_password_is_in_no_message(monkeypatch: pytest.MonkeyPatch, address_of_others: str) -> None:
     """Neither a wrong address nor an unreachable server makes an error show it."""
