@@ -25,10 +25,9 @@ def size(count: int) -> str:
     return f"{count >> 20} MB" if count >= 1 << 20 else f"{count >> 10} KB"
 
 
-MONTHS_IN_FULL = (
+MONTHS = (
     "Januari", "Februari", "Maret", "April", "Mei", "Juni", "Juli", "Agustus", "September", "Oktober", "November", "Desember",
 )  # fmt: skip
-MONTHS = ("Jan", "Feb", "Mar", "Apr", "Mei", "Jun", "Jul", "Agu", "Sep", "Okt", "Nov", "Des")
 
 
 def moment(local: datetime, *, with_year: bool) -> str:
@@ -36,12 +35,12 @@ def moment(local: datetime, *, with_year: bool) -> str:
     year = f" {local.year}" if with_year else ""
     zone = local.tzname() or ""
     zone = zone if zone.isalpha() else f"UTC{zone}"  # most zones without a name of their own are called “+08”
-    return f"{local.day} {MONTHS[local.month - 1]}{year} {local.hour:02}.{local.minute:02} {zone}"
+    return f"{local.day} {MONTHS[local.month - 1][:3]}{year} {local.hour:02}.{local.minute:02} {zone}"
 
 
 def date(day: datetime) -> str:
     """A date as “21 November 2026”."""
-    return f"{day.day} {MONTHS_IN_FULL[day.month - 1]} {day.year}"
+    return f"{day.day} {MONTHS[day.month - 1]} {day.year}"
 
 
 def column_letter(column: int) -> str:

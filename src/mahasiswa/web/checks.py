@@ -67,7 +67,7 @@ async def check(request: Request, store: Store, pages: Pages, *, was_changed: bo
         tidied_max=TIDIED_MAX,
         was_changed=was_changed,
         confirm=CONFIRM,
-        place=lambda nim: View(Query(nim, di="nim")).at(1),
+        search_for=lambda nim: View(Query(nim, di="nim")).at(1),
         marked=lambda text: odd_spaces.sub("\u2423", text),
     )
     return await rendered_in_thread(request, SEARCH, show)

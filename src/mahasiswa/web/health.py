@@ -2,6 +2,7 @@
 
 from starlette.responses import Response
 
+from mahasiswa import wording
 from mahasiswa.store import Store
 from mahasiswa.web.pages import Pages
 from mahasiswa.web.request import Request
@@ -11,4 +12,5 @@ from mahasiswa.work import RECORD
 async def show(_request: Request, store: Store, pages: Pages) -> Response:
     """GET /sehat: 200 if the store answers a read of one record. Otherwise Unavailable is raised, which gives 503."""
     await store.reader(RECORD).get("")
-    return pages.healthy()
+    heading, text = wording.HEALTHY
+    return pages.page("error.html", heading=heading, text=text)

@@ -10,7 +10,6 @@ from starlette.responses import Response
 from mahasiswa.record import Mahasiswa
 from mahasiswa.store import Query, Reader, Store
 from mahasiswa.store.errors import TookTooLong
-from mahasiswa.store.history import Batch, Entry
 from mahasiswa.store.threads import in_thread
 from mahasiswa.web.list_pages import Frame
 from mahasiswa.web.list_rows import BODY_ROWS, INLINE_MAX_CHARACTERS, RowFormat, format_bodies, printed_row, size_of
@@ -77,7 +76,8 @@ async def _with_spellings(view: View, store: Store) -> View:
 
 async def _long_page(request: Request, view: View, store: Store, pages: Pages) -> Response:
     async def frame(at_end: View, count: int) -> Frame:
-        return pages.list_frame(count, await _latest(store), await _with_spellings(at_end, store))
+        latest = (await store.reader(LIST).snapshot(0)).last
+        return pages.list_frame(count, latest, await _with_spellings(at_end, store))
 
     return await _streamed_page(request, view, store, pages, row=pages.row_format(view), frame=frame)
 
@@ -122,10 +122,6 @@ async def _streamed_page(
             return await _streamed_page(request, at_end, store, pages, row=row, frame=frame)
         around = await frame(at_end, min(view.per, at_end.total - view.offset))
         return FileStream(request, file, pages.headers, "text/html", around=around)
-
-
-async def _latest(store: Store) -> Entry | Batch | None:
-    return (await store.reader(LIST).snapshot(0)).last
 
 
 async def _stream(

@@ -7,6 +7,7 @@ from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from contextlib import suppress
+from itertools import groupby
 from pathlib import Path
 
 from starlette.responses import Response
@@ -55,10 +56,8 @@ class Metrics:
             is_up = 1
         except (StoreError, Busy):
             is_up = 0
-        lines: dict[str, list[str]] = {}
-        for line in self._lines(request, is_up):
-            lines.setdefault(_family(line), []).append(line)
-        text = "".join(f"# TYPE {name} {TYPES.get(name, 'gauge')}\n{''.join(of_one)}" for name, of_one in lines.items())
+        families = groupby(sorted(self._lines(request, is_up), key=_family), _family)
+        text = "".join(f"# TYPE {name} {TYPES.get(name, 'gauge')}\n{''.join(lines)}" for name, lines in families)
         return Response(text, headers=pages.headers, media_type="text/plain; version=0.0.4")
 
     def _lines(self, request: Request, is_up: int) -> Iterator[str]:

@@ -125,11 +125,6 @@ class PageRenderer:
             self._errors[key] = body
         return Response(body, status, {**self.headers, **(headers or {})}, "text/html")
 
-    def healthy(self) -> Response:
-        """GET /sehat if the store answers."""
-        heading, text = wording.HEALTHY
-        return self.page("error.html", heading=heading, text=text)
-
     def head(self, media_type: str, headers: Mapping[str, str] | None = None) -> Response:
         """The answer to HEAD if the length would be known only after making the whole body."""
         response = Response(headers={**self.headers, **(headers or {})}, media_type=media_type)
