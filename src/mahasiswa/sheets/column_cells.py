@@ -19,7 +19,7 @@ _row_number = re.compile(r"([0-9]{1,3})[.)]?").fullmatch
 _is_date = re.compile(r"[0-9]{1,4}[-/.][0-9]{1,2}[-/.][0-9]{1,4}").fullmatch
 
 
-class _Columns:
+class _ColumnTexts:
     """The texts of each column in the first rows of a sheet, without the rows of one cell, such as a letterhead."""
 
     def __init__(self, rows: Sequence[Sequence[Cell]]) -> None:
@@ -66,7 +66,7 @@ def columns_by_cells(
 
     A column that counts the rows is never taken for the NIM, except as the only one. Raises ColumnsUnclear.
     """
-    columns = _Columns(rows)
+    columns = _ColumnTexts(rows)
     filled = columns.filled or [MAX_TITLES]  # all texts may stand further to the right
     first, width = filled[0], filled[-1] + 1
     counts = first in columns.counting and not (nim_only and width == 1)
@@ -87,7 +87,7 @@ def columns_by_cells(
 
 def refuse_swapped(of_fields: FieldColumns, rows: Sequence[Sequence[Cell]], titles: list[str]) -> None:
     """Raise ColumnsUnclear if the column of the NIM has words in several rows, and that of another field has the NIMs."""
-    columns = _Columns(rows)
+    columns = _ColumnTexts(rows)
     nim, other = of_fields[0], columns.nim
     if len(rows) > 1 and nim in columns.filled and columns.is_of_words(nim) and other != nim and other in of_fields[1:]:
         swapped = {nim: other, other: nim}
@@ -98,5 +98,5 @@ def refuse_swapped(of_fields: FieldColumns, rows: Sequence[Sequence[Cell]], titl
 def with_nims(of_fields: FieldColumns, rows: Sequence[Sequence[Cell]]) -> FieldColumns:
     """The columns to suggest to a person, with the only one that looks like NIMs if the NIM has none yet."""
     nim, nama, alamat = of_fields
-    found = _Columns(rows).nim
+    found = _ColumnTexts(rows).nim
     return (found, nama, alamat) if nim is None and found not in of_fields else of_fields

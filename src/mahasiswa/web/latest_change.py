@@ -7,9 +7,9 @@ from markupsafe import Markup
 
 from mahasiswa import wording
 from mahasiswa.store.history import Batch, Entry
-from mahasiswa.web.escaping import text
+from mahasiswa.web.escaping import escaped
 
-NAMA_MAX_CHARACTERS, NIM_MAX_CHARACTERS = 60, 40
+SHOWN_NAMA_MAX_CHARACTERS, SHOWN_NIM_MAX_CHARACTERS = 60, 40
 """Maximum length of the texts in the line."""
 
 
@@ -38,11 +38,11 @@ def latest_change(item: Entry | Batch, when: Markup, history_url: str) -> Markup
     else:
         entry, who = item, ""
     if entry and (record := entry.after or entry.before):
-        who = f"{_isolated(record.nama, NAMA_MAX_CHARACTERS)} ({_isolated(record.nim, NIM_MAX_CHARACTERS)})"
-    link = f' · <a href="{text(history_url)}">{wording.HISTORY}</a>' if history_url else ""
+        who = f"{_isolated(record.nama, SHOWN_NAMA_MAX_CHARACTERS)} ({_isolated(record.nim, SHOWN_NIM_MAX_CHARACTERS)})"
+    link = f' · <a href="{escaped(history_url)}">{wording.HISTORY}</a>' if history_url else ""
     line = f'<p class="latest" role="status">{wording.LATEST}: {done.format(who=who)} {when}{link}</p>'
     return Markup(line)  # noqa: S704 - its texts are escaped
 
 
 def _isolated(value: str, maximum: int) -> str:
-    return f"<bdi>{text(value if len(value) <= maximum else value[: maximum - 1] + '…')}</bdi>"
+    return f"<bdi>{escaped(value if len(value) <= maximum else value[: maximum - 1] + '…')}</bdi>"

@@ -18,7 +18,7 @@ from mahasiswa.record import NIM_MAX_CHARACTERS, Mahasiswa
 from mahasiswa.settings import Settings
 from mahasiswa.store.history import Batch, Entry
 from mahasiswa.web.cached_page import CachedPage
-from mahasiswa.web.escaping import text
+from mahasiswa.web.escaping import escaped
 from mahasiswa.web.failures import PageTooLong
 from mahasiswa.web.latest_change import latest_change, undo_name, verb
 from mahasiswa.web.list_rows import CONFIRM, row_format
@@ -44,7 +44,7 @@ class PageRenderer:
             autoescape=True,
             undefined=StrictUndefined,
             auto_reload=False,
-            finalize=text,
+            finalize=escaped,
             trim_blocks=True,
             lstrip_blocks=True,
         )

@@ -1,4 +1,4 @@
-"""Arranges the preview of an import for its page: tables of changes, and groups of rows with the same message."""
+"""Arranges the preview of an import for its page: parts with the changed records, and groups of rows with the same message."""
 
 from collections.abc import Callable, Iterable, Sequence
 from itertools import chain, groupby, islice, takewhile
@@ -36,13 +36,13 @@ MAX_SPANS = 20
 REPAIRED_MAX_BYTES = 20_000
 """Maximum size of the texts that a page offers to repair. As a form they are at most three times as long."""
 
-PAGE_MAX_BYTES = 64 << 10
-PAGE_MAX_RATIO = 8
-"""The page is at most PAGE_MAX_BYTES and PAGE_MAX_RATIO times its form field. Otherwise a field of 132 bytes, which
+PREVIEW_MAX_BYTES = 64 << 10
+PREVIEW_MAX_RATIO = 8
+"""The page is at most PREVIEW_MAX_BYTES and PREVIEW_MAX_RATIO times its form field. Otherwise a field of 132 bytes, which
 unpacks to many equal texts, could demand a page of 118 MB."""
 
 FIXED_BYTES = 24 << 10
-"""The part of PAGE_MAX_BYTES for everything that does not depend on the file."""
+"""The part of PREVIEW_MAX_BYTES for everything that does not depend on the file."""
 
 # Maximum bytes of markup in the templates.
 COLUMN_MARKUP = 150
@@ -59,7 +59,7 @@ class PageBudget:
     """The bytes that are left for texts of the file and of the list in the page."""
 
     def __init__(self, field: str) -> None:
-        self._left = PAGE_MAX_BYTES + (PAGE_MAX_RATIO - 1) * len(field) - FIXED_BYTES
+        self._left = PREVIEW_MAX_BYTES + (PREVIEW_MAX_RATIO - 1) * len(field) - FIXED_BYTES
 
     def fits(self, markup: int, *texts: str) -> bool:
         """Take the bytes of these texts and of their markup, if they are left."""
@@ -79,7 +79,7 @@ class Group(NamedTuple, Generic[T]):
     others: int
 
 
-class Repair(NamedTuple):
+class RowToRepair(NamedTuple):
     """A row that a person can repair: the texts for its inputs, and whether a tick is enough."""
 
     number: int
@@ -88,7 +88,7 @@ class Repair(NamedTuple):
     lacks_column: bool
 
 
-class Table(NamedTuple):
+class Part(NamedTuple):
     """The planned rows of one part: visible ones, folded ones, and those from `next` on, which come by a button."""
 
     name: str
@@ -143,8 +143,8 @@ class PreviewView:
             lambda row, shown: shown < EXAMPLES and budget.fits(EXAMPLE_MARKUP, *row.cells),
         )
         # The part that a person has opened takes all that the others leave.
-        tables = {name: self._table(name) for name in sorted(wording.PARTS, key=lambda name: name == opened)}
-        self.tables = [tables[name] for name in wording.PARTS]
+        by_name = {name: self._part(name) for name in sorted(wording.PARTS, key=lambda name: name == opened)}
+        self.parts = [by_name[name] for name in wording.PARTS]
         self.absentees = [record for record in absentees if budget.fits(ROW_MARKUP, *record)]
 
     @property
@@ -196,11 +196,11 @@ class PreviewView:
         rows = sorted(chain(self.plan.new, self.plan.changed, self.plan.same), key=lambda planned: planned.row.number)
         return self._groups(((notice, row.row.number, row) for row in rows for notice in row.notices), fits)
 
-    def _repairs(self, cleaned: sheets.CleanedFile) -> list[Group[Repair]]:
+    def _repairs(self, cleaned: sheets.CleanedFile) -> list[Group[RowToRepair]]:
         """The rows to repair. Only the first of them have inputs. Rows that lack a whole column have none."""
         left, size = MAX_REPAIRED_ROWS, 0
 
-        def fits(repair: Repair, _shown: int) -> bool:
+        def fits(repair: RowToRepair, _shown: int) -> bool:
             nonlocal left, size
             if repair.lacks_column:
                 return False
@@ -213,7 +213,7 @@ class PreviewView:
         problems = [(row.number, row.problem, False) for row in self.plan.wrong]
         problems += [(planned.row.number, wording.NO_DIGIT, True) for planned in self.plan.doubted]
         repairs = (
-            (problem, number, Repair(number, texts, can_be_ticked, problem in wording.MISSING_COLUMNS))
+            (problem, number, RowToRepair(number, texts, can_be_ticked, problem in wording.MISSING_COLUMNS))
             for number, problem, can_be_ticked in sorted(problems)
             for texts in [list(map(sheets.in_input, cells_of[number]))]
         )
@@ -259,7 +259,7 @@ class PreviewView:
         others = sum(last - first + 1 for first, last in spans[MAX_SPANS:])
         return "; ".join(parts) + (f" {wording.OTHER_ROWS.format(number=wording.number(others))}" if others else "")
 
-    def _table(self, name: str) -> Table:
+    def _part(self, name: str) -> Part:
         """The part `baru`, `berubah` or `sama`."""
         rows = {"baru": self.plan.new, "berubah": self.plan.changed, "sama": self.plan.same}[name]
         visible = self._fitting(name, rows[: 0 if name == "sama" else FIRST_ROWS])
@@ -267,7 +267,7 @@ class PreviewView:
         start = min(max(self._start, len(visible)), len(rows)) if is_open else len(visible)
         rest = rows[start:]
         folded = self._fitting(name, rest) if is_open or len(rest) <= FOLDED_MAX_ROWS else []
-        return Table(name, len(rows), visible, folded, is_open, start + len(folded))
+        return Part(name, len(rows), visible, folded, is_open, start + len(folded))
 
     def _fitting(self, name: str, rows: Sequence[sheets.PlannedRow]) -> Sequence[sheets.PlannedRow]:
         """The first rows, as far as they fit."""

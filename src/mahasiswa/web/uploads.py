@@ -23,7 +23,7 @@ from mahasiswa.work import IMPORT, WORKBOOK
 CONTENT_TYPE_MAX_BYTES = 1024
 """Maximum length of the header Content-Type of an upload. Parsing one of 64 KB takes the event loop 178 ms."""
 
-MAX_FIELDS = sheets.MAX_SHEETS + 5
+MAX_TEXTS = sheets.MAX_SHEETS + 5
 """Maximum number of texts in an upload: the sheets and the columns that a person has chosen, and the pasted text."""
 
 REPEATED_MAX_BYTES = 1 << 20
@@ -69,9 +69,7 @@ async def read_upload(request: Request) -> AsyncIterator[Upload]:
         stream = StarletteRequest(request.scope, receive).stream()
         try:
             # The parser has a copy of the text, so no variable keeps it.
-            form = await MultiPartParser(
-                headers, stream, max_files=1, max_fields=MAX_FIELDS, max_part_size=most
-            ).parse()
+            form = await MultiPartParser(headers, stream, max_files=1, max_fields=MAX_TEXTS, max_part_size=most).parse()
         except MultiPartException:
             raise BodyRefused("bad request") from None
         try:
