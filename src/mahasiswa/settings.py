@@ -10,6 +10,8 @@ from typing import Any, ClassVar, Self
 from urllib.parse import SplitResult, urlsplit
 from zoneinfo import ZoneInfo
 
+from mahasiswa.digits import whole_number
+
 BOOTSTRAP = "https://cdn.jsdelivr.net/npm/bootstrap@5.3.8/dist/css/bootstrap.min.css"
 BOOTSTRAP_INTEGRITY = "sha384-sRIl4kxILFvY47J16cr9ZwB07vP4J8+LH7qKQnuqkuIAvNWLzeN8tE5YBujZqJLB"
 
@@ -95,11 +97,21 @@ def _host(text: str) -> str:
         raise ValueError("an IP address to listen on, such as 127.0.0.1, 0.0.0.0 or ::") from None
 
 
-def _whole_number(low: int, high: int) -> Callable[[str], int]:
+def _number(low: int, high: int) -> Callable[[str], int]:
     def parse(text: str) -> int:
-        if re.fullmatch(r"[0-9]{1,9}", text) and low <= int(text) <= high:
-            return int(text)
-        raise ValueError(f"a whole number from {low} to {high}")
+        number = whole_number(text)
+        if number is None or not low <= number <= high:
+            raise ValueError(f"a whole number from {low} to {high}")
+        return number
+
+    return parse
+
+
+def _text(pattern: str, explanation: str) -> Callable[[str], str]:
+    def parse(text: str) -> str:
+        if not re.fullmatch(pattern, text):
+            raise ValueError(explanation)
+        return text
 
     return parse
 
@@ -132,10 +144,9 @@ def _cdn_url(text: str) -> str:
     return text
 
 
-def _integrity(text: str) -> str:
-    if re.fullmatch(r"(sha(256|384|512)-[A-Za-z0-9+/]+={0,2})?", text):
-        return text
-    raise ValueError("a hash such as sha384-…, or nothing")
+_integrity = _text(r"(sha(256|384|512)-[A-Za-z0-9+/]+={0,2})?", "a hash such as sha384-…, or nothing")
+_log_level = _text("(?i)debug|info|warning|error", "debug, info, warning or error")
+_header_name = _text("[A-Za-z0-9-]*", "the name of a header, such as X-Remote-User, or nothing")
 
 
 def _switch(text: str) -> bool:
@@ -146,23 +157,11 @@ def _switch(text: str) -> bool:
         raise ValueError("1 or 0") from None
 
 
-def _log_level(text: str) -> str:
-    if text.lower() in ("debug", "info", "warning", "error"):
-        return text.lower()
-    raise ValueError("debug, info, warning or error")
-
-
 def _timezone(text: str) -> ZoneInfo:
     try:
         return ZoneInfo(text)
     except (KeyError, ValueError, OSError):  # unknown, malformed, or a folder of the time zone database
         raise ValueError("the name of a time zone, such as Asia/Jakarta, Asia/Makassar or Asia/Jayapura") from None
-
-
-def _header_name(text: str) -> str:
-    if re.fullmatch(r"[A-Za-z0-9-]*", text):
-        return text
-    raise ValueError("the name of a header, such as X-Remote-User, or nothing")
 
 
 def _networks(text: str) -> tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, ...]:
@@ -209,7 +208,7 @@ class Settings:
     """All settings. A field's name in capitals is its environment variable."""
 
     host: str = _setting(_host, _every_address, "address to listen on; :: answers IPv4 too")
-    port: int = _setting(_whole_number(1, 65535), "3000", "TCP port to listen on")
+    port: int = _setting(_number(1, 65535), "3000", "TCP port to listen on")
     database_url: DatabaseURL = _setting(
         parse_database_url,
         "sqlite:///mahasiswa.db",
@@ -222,16 +221,16 @@ class Settings:
     )
     cdn_url: str = _setting(_cdn_url, BOOTSTRAP, "style sheet the pages load")
     cdn_integrity: str = _setting(_integrity, BOOTSTRAP_INTEGRITY, "its hash; none if only CDN_URL is set")
-    workers: int = _setting(_whole_number(1, 64), "1", "processes that answer requests")
+    workers: int = _setting(_number(1, 64), "1", "processes that answer requests")
     log_level: str = _setting(_log_level, "info", "debug, info (changes and refusals), warning (refusals) or error")
     same_origin_only: bool = _setting(_switch, "0", "1 refuses a POST that a browser says comes from another site")
     history_days: int = _setting(
-        _whole_number(0, 36500), str(DEFAULT_HISTORY_DAYS), "days for which a change can be undone; 0 keeps no history"
+        _number(0, 36500), str(DEFAULT_HISTORY_DAYS), "days for which a change can be undone; 0 keeps no history"
     )
     timezone: ZoneInfo = _setting(_timezone, "Asia/Jakarta", "time zone of the moments that the pages show")
     metrics: bool = _setting(_switch, "0", "1 shows counters for Prometheus at /metrics")
     backup_dir: Path | None = _setting(_folder, "", "folder in which the service keeps back-ups of an SQLite file")
-    backup_hours: int = _setting(_whole_number(1, 720), "24", "hours between two of these back-ups")
+    backup_hours: int = _setting(_number(1, 720), "24", "hours between two of these back-ups")
 
     user_header: str = _setting(_header_name, "", "header in which a proxy names the person, for the history")
     trusted_proxies: tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, ...] = _setting(

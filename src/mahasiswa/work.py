@@ -120,20 +120,8 @@ class Slots:
         bounded.
         """
         async with self.slot(kind):
-            running = asyncio.get_running_loop().run_in_executor(self._threads[kind], function)
-            try:
-                await asyncio.wait([running])
-            finally:
-                if stop:
-                    stop.set()
-                while not running.done():
-                    with suppress(asyncio.CancelledError):  # the caller may be cancelled more than once
-                        await asyncio.wait([running])
-                running.exception()  # asyncio logs an exception that is never retrieved
-            try:
-                return running.result()
-            finally:
-                del running  # a cycle with its exception would keep the texts of an upload until garbage collection
+            running = asyncio.get_running_loop().run_in_executor
+            return await ended(running(self._threads[kind], function), stop.set if stop else lambda: None)
 
     def load(self) -> Iterator[tuple[Kind, int, int]]:
         """Each kind, with the number that runs now and the number that waits."""
@@ -141,6 +129,31 @@ class Slots:
 
     def _busy(self, kind: Kind) -> Busy:
         return Busy(f"{kind.name}: {self._running[kind]} running, {self._waiting[kind]} waiting")
+
+
+async def ended(
+    running: asyncio.Future[T],
+    stop: Callable[[], object],
+    *,
+    timeout_seconds: float | None = None,
+    interval_seconds: float | None = None,
+) -> T:
+    """Return the result of work in a thread. At the timeout, or if the caller is cancelled, `stop` it; wait for its end.
+
+    `stop` is called again after each interval.
+    """
+    try:
+        await asyncio.wait([running], timeout=timeout_seconds)
+    finally:
+        while not running.done():
+            stop()
+            with suppress(asyncio.CancelledError):  # the caller may be cancelled more than once
+                await asyncio.wait([running], timeout=interval_seconds)
+        running.exception()  # asyncio logs an exception that is never retrieved
+    try:
+        return running.result()
+    finally:
+        del running  # a cycle with its exception would keep the texts of an upload until garbage collection
 
 
 class Budget:

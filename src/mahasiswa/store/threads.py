@@ -3,8 +3,10 @@
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import aclosing, suppress
+from contextlib import aclosing
 from typing import TypeVar
+
+from mahasiswa.work import ended
 
 Item = TypeVar("Item")
 T = TypeVar("T")
@@ -32,20 +34,16 @@ async def in_thread(chunks: AsyncGenerator[Sequence[Item]], work: Callable[[Iter
             yield from chunk
             chunk = asyncio.run_coroutine_threadsafe(next_chunk(), loop).result()
 
+    def stop() -> None:
+        nonlocal is_cancelled
+        is_cancelled = True
+        if reading:
+            reading.cancel()
+
     # Close at once if `work` raises: the read transaction must not stay open until garbage collection.
     async with aclosing(chunks):
         first: Sequence[Item] = await anext(chunks, [])
         thread = ThreadPoolExecutor(1, "records")
         working = loop.run_in_executor(thread, lambda: work(items(first)))
         thread.shutdown(wait=False)
-        try:
-            await asyncio.wait([working])
-        finally:
-            while not working.done():
-                is_cancelled = True
-                if reading:
-                    reading.cancel()
-                with suppress(asyncio.CancelledError):  # the thread must have ended before the caller goes on
-                    await asyncio.wait([working])
-            working.exception()  # asyncio logs an exception that is never retrieved
-        return working.result()
+        return await ended(working, stop)

@@ -77,7 +77,7 @@ class Request(StarletteRequest):
             disconnected.cancel()
             working.cancel()
             await asyncio.gather(working, return_exceptions=True)
-            del working  # for the same reason as in Slots.run
+            del working  # for the same reason as in work.ended
 
     async def sent(self) -> None:
         """Return when the client has taken all that was written, or when the connection is lost."""

@@ -147,26 +147,20 @@ class Pool:
         while True:
             attempts += 1
             try:
-                async with self.transaction(kind, deadline, begins=begins) as db:
+                async with self.connection(kind, deadline) as db:
                     with time_limit(db, deadline):
-                        return await work(db)
+                        if not begins:
+                            await run(db, f"{begin(sql.BEGIN, deadline)}; {sql.NAME}", json.dumps(OLEH.get()))
+                        result = await work(db)
+                    with time_limit(db, deadline):
+                        await _commit(db)
+                    return result
             except (SerializationFailure, DeadlockDetected) as error:
                 if attempts == MAX_ATTEMPTS:
                     raise Unavailable(first_line(error)) from error
                 await asyncio.sleep(random() * 0.1)  # noqa: S311 - so that two transactions do not collide repeatedly
             except psycopg.Error as error:
                 await _pause_or_raise(error, deadline)
-
-    @asynccontextmanager
-    async def transaction(self, kind: Kind, deadline: float, *, begins: bool = False) -> AsyncIterator[Connection]:
-        """Give a connection in a transaction, and commit at the end."""
-        async with self.connection(kind, deadline) as db:
-            if not begins:
-                with time_limit(db, deadline):
-                    await run(db, f"{begin(sql.BEGIN, deadline)}; {sql.NAME}", json.dumps(OLEH.get()))
-            yield db
-            with time_limit(db, deadline):
-                await _commit(db)
 
     @asynccontextmanager
     async def connection(self, kind: Kind, deadline: float) -> AsyncIterator[Connection]:

@@ -114,10 +114,6 @@ def by_nim(rows: Iterable[Sequence[str]]) -> dict[str, Mahasiswa]:
     return {record.nim: record for record in _as_records(rows)}
 
 
-async def get(db: Connection, statement: str, nim: str) -> Mahasiswa | None:
-    return next(iter(await records(db, statement, nim)), None)
-
-
 async def value(db: Connection, statement: str, *parameters: object) -> object:
     row = await (await db.execute(statement, parameters)).fetchone()
     return row[0] if row else None

@@ -249,8 +249,6 @@ SELECT nim, nama, alamat FROM (
 ) AS counted
 WHERE bytes_before < %s ORDER BY nim
 """
-GET = "SELECT nim, nama, alamat FROM mahasiswa WHERE nim = %s"
-GET_LOCKED = "SELECT nim, nama, alamat FROM mahasiswa WHERE nim = %s FOR UPDATE"
 # As record.near_key. It reads every record.
 _NEAR_KEY = f"ltrim(translate(lower(nim), '{NEAR_FROM}', '{NEAR_TO}'), '0')"
 NEAR = f"""

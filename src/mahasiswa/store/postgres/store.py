@@ -15,7 +15,7 @@ from mahasiswa.store.history import BatchKind
 from mahasiswa.store.postgres import sql
 from mahasiswa.store.postgres.add_batcher import AddBatcher, add_all, as_json
 from mahasiswa.store.postgres.pool import REQUEST_TIMEOUT_SECONDS, Connection, Pool, refuse_nul
-from mahasiswa.store.postgres.reader import WORK, PostgresReader, by_nim, get, records, take, value
+from mahasiswa.store.postgres.reader import WORK, PostgresReader, by_nim, records, take, value
 from mahasiswa.work import IMPORT, KINDS, LIST, RECORD, Kind, Slots
 
 T = TypeVar("T")
@@ -50,7 +50,7 @@ class PostgresStore:
 
     async def update(self, nim: str, nama: str | None, alamat: str | None, versi: str | None = None) -> None:
         async def change(db: Connection) -> None:
-            current, texts = await get(db, sql.GET_LOCKED, nim), (nama, alamat)
+            current, texts = by_nim(await records(db, sql.FIND_LOCKED, [nim])).get(nim), (nama, alamat)
             if versi and nama is not None and alamat is not None:
                 edited = Mahasiswa(nim, nama, alamat)
                 edited, is_conflict = combine(current, edited, versi) if current else (edited, True)
@@ -97,9 +97,11 @@ class PostgresStore:
                 refuse_nul(*record)
             await db.execute(sql.BEGIN_BATCH, (batch,))
             await db.execute(sql.DELETE_ALL, (changes.removed,))
-            for nim in changes.added.keys() - await add_all(db, changes.added.values()):  # added by someone meanwhile
-                if await get(db, sql.GET, nim) != changes.added[nim]:
-                    raise Changed(nim)
+            if others := changes.added.keys() - await add_all(db, changes.added.values()):  # added by someone meanwhile
+                stored = by_nim(await records(db, sql.FIND, [*others]))
+                for nim in others:
+                    if stored.get(nim) != changes.added[nim]:
+                        raise Changed(nim)
             await db.execute(sql.UPDATE_ALL, (as_json(changes.changed.values()),))
 
         await self._write(IMPORT, change)

@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -19,7 +19,7 @@ from mahasiswa.store.reader import SLICE_RECORDS, SNAPSHOT_MAX_BYTES, Reader
 from mahasiswa.store.sqlite import sql
 from mahasiswa.store.sqlite.connection import connect, savepoint
 from mahasiswa.store.steps import Steps, Work
-from mahasiswa.work import STEP_TIMEOUT_SECONDS, Kind, Slots
+from mahasiswa.work import STEP_TIMEOUT_SECONDS, Kind, Slots, ended
 
 CHUNK_RECORDS = 2000
 """Records of a long read that are handed on at a time."""
@@ -121,17 +121,14 @@ class SQLiteReader(Reader):
 
     async def _step(self, db: apsw.Connection, query: Callable[[apsw.Connection], T], deadline: float) -> T:
         """Run a query in a thread. At the deadline, or if the caller is cancelled, it is interrupted."""
-        running = self._in_thread(query, db)
+        left = deadline - time.monotonic()
         try:
-            await asyncio.wait([running], timeout=deadline - time.monotonic())
-        finally:
-            while not running.done():
-                db.interrupt()
-                with suppress(asyncio.CancelledError):  # the connection must be free before the caller goes on
-                    await asyncio.wait([running], timeout=INTERRUPT_INTERVAL_SECONDS)
-            running.exception()  # asyncio logs an exception that is never retrieved
-        try:
-            return running.result()
+            return await ended(
+                self._in_thread(query, db),
+                db.interrupt,
+                timeout_seconds=left,
+                interval_seconds=INTERRUPT_INTERVAL_SECONDS,
+            )
         except apsw.InterruptError as error:
             raise TookTooLong(f"{self._kind.name}: interrupted after {STEP_TIMEOUT_SECONDS:g} s") from error
         except apsw.Error as error:
@@ -215,10 +212,6 @@ def fetch(cursor: apsw.Cursor, limit: int | None = None) -> list[tuple[str, str,
 
 def _records(cursor: apsw.Cursor, limit: int | None = None) -> Sequence[Mahasiswa]:
     return list(map(as_record, fetch(cursor, limit)))
-
-
-def get(db: apsw.Connection, nim: str) -> Mahasiswa | None:
-    return next(iter(_records(db.execute(sql.GET, (nim,)))), None)
 
 
 def by_nim(db: apsw.Connection, nims: Sequence[str]) -> Mapping[str, Mahasiswa]:

@@ -209,7 +209,6 @@ SELECT nim, nama, alamat FROM (
 ) AS counted
 WHERE bytes_before < ? ORDER BY nim
 """
-GET = "SELECT nim, nama, alamat FROM mahasiswa WHERE nim = ?"
 # As one array of JSON, because many statements could not be interrupted together.
 FIND = "SELECT nim, nama, alamat FROM json_each(?) CROSS JOIN mahasiswa ON nim = value"
 FIND_BYTES = """

@@ -15,7 +15,7 @@ from mahasiswa.store.errors import Changed, EditConflict, Unavailable, Unusable
 from mahasiswa.store.history import BatchKind
 from mahasiswa.store.sqlite import history, sql
 from mahasiswa.store.sqlite.connection import connect, has_moved, remove_wal, savepoint, wal_identity
-from mahasiswa.store.sqlite.reader import WORK, SQLiteReader, by_nim, get, read_snapshot, take
+from mahasiswa.store.sqlite.reader import WORK, SQLiteReader, by_nim, read_snapshot, take
 from mahasiswa.store.sqlite.writer import Writer
 from mahasiswa.work import IMPORT, KINDS, Kind, Slots
 
@@ -78,7 +78,7 @@ class SQLiteStore:
         def change(db: apsw.Connection) -> None:
             texts = nama, alamat
             if versi and nama is not None and alamat is not None:
-                current, edited = get(db, nim), Mahasiswa(nim, nama, alamat)
+                current, edited = by_nim(db, [nim]).get(nim), Mahasiswa(nim, nama, alamat)
                 edited, is_conflict = combine(current, edited, versi) if current else (edited, True)
                 if is_conflict:
                     raise EditConflict(current, edited, take(db, WORK.recent(nim, versi)))
