@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 
 from mahasiswa.record import Incoming
-from mahasiswa.store import incoming_sql
+from mahasiswa.store import shared_sql
 from mahasiswa.store.engines import Merged
 from mahasiswa.store.errors import TextsRemain
 from mahasiswa.store.history import UNDOABLE_ROWS_MAX, command_name
@@ -69,15 +69,15 @@ def _transaction(conninfo: str) -> Iterator[Connection]:
 
 
 def _merge(db: Connection, *, update: bool, dry_run: bool) -> Merged:
-    ((total, existing, changed),) = db.execute(incoming_sql.COMPARE).fetchall()
-    incomplete = [number for (number,) in db.execute(incoming_sql.INCOMPLETE)]
+    ((total, existing, changed),) = db.execute(shared_sql.COMPARE).fetchall()
+    incomplete = [number for (number,) in db.execute(shared_sql.INCOMPLETE)]
     if not incomplete and not dry_run:
         db.execute(sql.BEGIN_BATCH, ("import",))
         if total > UNDOABLE_ROWS_MAX:
             db.execute(sql.SILENT)
         if update:
-            db.execute(incoming_sql.UPDATE)
-        db.execute(incoming_sql.INSERT)
+            db.execute(shared_sql.UPDATE)
+        db.execute(shared_sql.INSERT)
     return Merged(total - existing, changed, existing - changed, incomplete)
 
 

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Literal
 
 from mahasiswa.record import NEAR_FROM, NEAR_TO, NIM_MAX_CHARACTERS, Field
-from mahasiswa.store import Query, checks_sql, folding
+from mahasiswa.store import Query, folding, shared_sql
 from mahasiswa.store.history import PURGE_ENTRIES, PURGE_SECONDS
 from mahasiswa.store.history_sql import TEXTS, HistorySQL
 
@@ -241,14 +241,7 @@ FROM (SELECT nim, nama, alamat FROM mahasiswa LIMIT %s) AS m
 # The order of COLLATE "C" in UTF-8 is the order of code points.
 FIRST = "SELECT nim, nama, alamat FROM mahasiswa ORDER BY nim LIMIT %s"
 AFTER = "SELECT nim, nama, alamat FROM mahasiswa WHERE nim > %s ORDER BY nim LIMIT %s"
-# The first of these records: as many as have that number of bytes, and one more.
-WITHIN_BYTES = """
-SELECT nim, nama, alamat FROM (
-  SELECT *, sum(bytes) OVER (ORDER BY nim ROWS UNBOUNDED PRECEDING) - bytes AS bytes_before
-  FROM (SELECT *, octet_length(nama) + octet_length(alamat) AS bytes FROM ({records}) AS records) AS measured
-) AS counted
-WHERE bytes_before < %s ORDER BY nim
-"""
+WITHIN_BYTES = shared_sql.WITHIN_BYTES.replace("{p}", "%s")
 # As record.near_key. It reads every record.
 _NEAR_KEY = f"ltrim(translate(lower(nim), '{NEAR_FROM}', '{NEAR_TO}'), '0')"
 NEAR = f"""
@@ -333,7 +326,7 @@ def search(where: str, query: Query) -> str:
     Sorting keys alone takes less time than sorting whole records. If nothing is searched, two scans take less time: the
     count needs no order, and the page has an index.
     """
-    order = ORDERS[query.urut, query.arah]
+    order = shared_sql.order(query, ORDER_KEY)
     keys = "nim" if query.urut == "nim" else f"nim, {query.urut}"
     return f"""
 WITH found AS {"" if where else "NOT"} MATERIALIZED (SELECT {keys} FROM {_source(where, query)} {where})
@@ -345,7 +338,7 @@ LEFT JOIN ((SELECT nim FROM found {order} LIMIT %s OFFSET %s) AS page JOIN mahas
 
 def declare_chunks(where: str, query: Query) -> str:
     """Declare a cursor on all records that a clause finds. A connection pooler keeps it as long as its transaction."""
-    order = ORDERS[query.urut, query.arah]
+    order = shared_sql.order(query, ORDER_KEY)
     return f"DECLARE chunks NO SCROLL CURSOR FOR SELECT nim, nama, alamat FROM {_source(where, query)} {where} {order}"
 
 
@@ -365,10 +358,10 @@ SELECT left(teks, %s) AS prefix, count(*) FROM {FOLDED_RECORDS["nim"]} GROUP BY 
 
 
 _IS_UNTIDY = " OR ".join(
-    f"{checks_sql.beginning(field)} ~ E'^ | $|  |[{folding.ODD_SPACES}{folding.UNSEEN}]'"
+    f"{shared_sql.beginning(field)} ~ E'^ | $|  |[{folding.ODD_SPACES}{folding.UNSEEN}]'"
     for field in ("nim", "nama", "alamat")
 )
-SUSPECTS = checks_sql.statements(_NEAR_KEY, f"SELECT nim, '' AS key FROM mahasiswa WHERE {_IS_UNTIDY}", "%s")
+SUSPECTS = shared_sql.suspects(_NEAR_KEY, f"SELECT nim, '' AS key FROM mahasiswa WHERE {_IS_UNTIDY}", "%s")
 
 # The words of the newest 100,000 names and 20,000 addresses, the most frequent first. Each bound keeps the time below
 # 0.3 s.
@@ -379,14 +372,7 @@ SELECT word FROM (
 ) AS newest, unnest(string_to_array(teks, ' ')) AS word
 GROUP BY word ORDER BY count(*) DESC, word DESC LIMIT 10000
 """
-ORDERS = {
-    ("nim", "naik"): "ORDER BY nim",
-    ("nim", "turun"): "ORDER BY nim DESC",
-    ("nama", "naik"): "ORDER BY lower(nama), nim",
-    ("nama", "turun"): "ORDER BY lower(nama) DESC, nim DESC",
-    ("alamat", "naik"): "ORDER BY lower(alamat), nim",
-    ("alamat", "turun"): "ORDER BY lower(alamat) DESC, nim DESC",
-}
+ORDER_KEY = "lower({})"
 
 # --- Writing ---
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import apsw
 
 from mahasiswa.record import Incoming
-from mahasiswa.store import incoming_sql
+from mahasiswa.store import shared_sql
 from mahasiswa.store.engines import Merged
 from mahasiswa.store.errors import TextsRemain, Unavailable
 from mahasiswa.store.history import UNDOABLE_ROWS_MAX
@@ -58,16 +58,16 @@ def forget(path: Path, nim: str) -> bool:
 
 
 def _merge(db: apsw.Connection, *, update: bool, dry_run: bool) -> Merged:
-    total, existing, changed = db.execute(incoming_sql.COMPARE).get
-    incomplete = [number for (number,) in db.execute(incoming_sql.INCOMPLETE)]
+    total, existing, changed = db.execute(shared_sql.COMPARE).get
+    incomplete = [number for (number,) in db.execute(shared_sql.INCOMPLETE)]
     written = total - existing + (changed if update else 0)
     if written and not incomplete and not dry_run:
         is_silent = total > UNDOABLE_ROWS_MAX
         batch = history.silent_batch(db, "import", written) if is_silent else history.batch(db, "import")
         with history.by_command(db), batch:
             if update:
-                db.execute(incoming_sql.UPDATE)
-            db.execute(incoming_sql.INSERT)
+                db.execute(shared_sql.UPDATE)
+            db.execute(shared_sql.INSERT)
     return Merged(total - existing, changed, existing - changed, incomplete)
 
 

@@ -7,7 +7,7 @@ from itertools import chain, zip_longest
 from typing import Literal
 
 from mahasiswa.record import NEAR_FROM, NEAR_TO, NIM_MAX_CHARACTERS, Field
-from mahasiswa.store import Query, checks_sql, folding
+from mahasiswa.store import Query, folding, shared_sql
 from mahasiswa.store.history import PURGE_ENTRIES, PURGE_SECONDS
 from mahasiswa.store.history_sql import TEXTS, HistorySQL
 from mahasiswa.store.reader import SLICE_RECORDS
@@ -201,14 +201,7 @@ SELECT {_SLICE} FROM (
 """
 FIRST = "SELECT nim, nama, alamat FROM mahasiswa ORDER BY nim LIMIT ?"
 AFTER = "SELECT nim, nama, alamat FROM mahasiswa WHERE nim > ? ORDER BY nim LIMIT ?"
-# The first of these records: as many as have that number of bytes, and one more.
-WITHIN_BYTES = """
-SELECT nim, nama, alamat FROM (
-  SELECT *, sum(bytes) OVER (ORDER BY nim ROWS UNBOUNDED PRECEDING) - bytes AS bytes_before
-  FROM (SELECT *, octet_length(nama) + octet_length(alamat) AS bytes FROM ({records}) AS records) AS measured
-) AS counted
-WHERE bytes_before < ? ORDER BY nim
-"""
+WITHIN_BYTES = shared_sql.WITHIN_BYTES.replace("{p}", "?")
 # As one array of JSON, because many statements could not be interrupted together.
 FIND = "SELECT nim, nama, alamat FROM json_each(?) CROSS JOIN mahasiswa ON nim = value"
 FIND_BYTES = """
@@ -237,15 +230,7 @@ WHERE {_NEAR_KEY} IN (SELECT value FROM json_each(?))
 LIMIT ?
 """
 LONGER_THAN = "SELECT EXISTS (SELECT 1 FROM mahasiswa ORDER BY nim LIMIT 1 OFFSET ?)"
-
-ORDERS: dict[tuple[Field, Literal["naik", "turun"]], str] = {
-    ("nim", "naik"): "ORDER BY nim",
-    ("nim", "turun"): "ORDER BY nim DESC",
-    ("nama", "naik"): "ORDER BY nama COLLATE NOCASE, nim",
-    ("nama", "turun"): "ORDER BY nama COLLATE NOCASE DESC, nim DESC",
-    ("alamat", "naik"): "ORDER BY alamat COLLATE NOCASE, nim",
-    ("alamat", "turun"): "ORDER BY alamat COLLATE NOCASE DESC, nim DESC",
-}
+ORDER_KEY = "{} COLLATE NOCASE"
 
 
 def condition(cari: str, di: Field | Literal[""]) -> tuple[str, Sequence[str]]:
@@ -308,7 +293,7 @@ def _source(where: str, di: Field | Literal[""]) -> str:
 
 def found(where: str, query: Query) -> str:
     """Every record that a clause finds, or every record, in order."""
-    return f"SELECT nim, nama, alamat FROM {_source(where, query.di)} {ORDERS[query.urut, query.arah]}"
+    return f"SELECT nim, nama, alamat FROM {_source(where, query.di)} {shared_sql.order(query, ORDER_KEY)}"
 
 
 def search(where: str, query: Query) -> str:
@@ -317,7 +302,7 @@ def search(where: str, query: Query) -> str:
     If the page is empty, one row has the number and no record. The clause is evaluated once. Sorting
     keys alone takes 45 ms for the middle of 100,000 records by nama; sorting whole records takes twice as long.
     """
-    order = ORDERS[query.urut, query.arah]
+    order = shared_sql.order(query, ORDER_KEY)
     keys = "nim" if query.urut == "nim" else f"nim, {query.urut}"
     with_found = f"WITH found AS MATERIALIZED (SELECT {keys} FROM {_source(where, query.di)})" if where else ""
     source = "found" if where else "mahasiswa"
@@ -358,7 +343,7 @@ SELECT nim, '' AS key FROM (
 )
 WHERE instr(t, char(1) || ' ') OR instr(t, ' ' || char(1)) OR instr(t, '  ') OR instr(t, char(9)) OR instr(t, char(10))
 OR instr(t, char(13)) OR (length(t) <> octet_length(t) AND t GLOB '*[{folding.ODD_SPACES}{folding.UNSEEN}]*')"""
-SUSPECTS = checks_sql.statements(_NEAR_KEY, _UNTIDY, "?")
+SUSPECTS = shared_sql.suspects(_NEAR_KEY, _UNTIDY, "?")
 
 # The words of the newest 100,000 names and 20,000 addresses, the most frequent first. Each bound keeps the time below
 # 0.3 s.
