@@ -10,7 +10,6 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from contextlib import contextmanager
 from pathlib import Path
-from typing import cast
 
 import apsw
 import httpx
@@ -18,10 +17,8 @@ import pytest
 from harness import URL_ENCODED, Page, Service
 from stores import ask, contents, opened, other_program, outcomes, run_script
 
-from mahasiswa.record import Field, Mahasiswa
 from mahasiswa.settings import SQLiteURL
 from mahasiswa.store import Query, migrate, open_store
-from mahasiswa.store.engines import merge
 from mahasiswa.store.errors import Unavailable, Unusable
 from mahasiswa.work import EXPORT, LIST, RECORD, SEARCH, Slots
 
@@ -79,31 +76,6 @@ async def test_the_log_is_synced_before_a_write_returns(path: Path) -> None:
             assert 0 < synced.count(f"{path}-wal") <= 10
 
 
-async def test_a_write_to_a_full_disk_is_unavailable(path: Path) -> None:
-    """No write of the group is made, reads go on, and with room again writes are made."""
-    full = False
-
-    class File(apsw.VFSFile):
-        def __init__(self, name: "apsw.URIFilename | str | None", flags: list[int]) -> None:
-            super().__init__(REAL_DISK, name, flags)
-
-        def xWrite(self, data: bytes, offset: int) -> None:  # noqa: N802 - SQLite's name
-            if full:
-                raise apsw.FullError("no room")
-            super().xWrite(data, offset)
-
-    with default_disk(File):
-        async with opened(SQLiteURL(path)) as store:
-            await store.add("0001", "Siti", "Solo")
-            full = True
-            additions = (store.add(f"{number}", "Siti", "Solo" * 5000) for number in range(3))
-            assert await outcomes(*additions, store.delete("0001")) == ["unavailable"] * 4
-            assert await store.reader(RECORD).get("0001") == ("0001", "Siti", "Solo")
-            full = False
-            await store.add("0002", "Budi", "Bantul")
-    assert contents(path) == [("0001", "Siti", "Solo"), ("0002", "Budi", "Bantul")]
-
-
 @contextmanager
 def default_disk(file: Callable[["apsw.URIFilename | str | None", list[int]], apsw.VFSFile]) -> Iterator[None]:
     """Have SQLite open every file of this process as `file` does."""
@@ -125,27 +97,6 @@ def test_opening_a_removed_file_is_unusable(path: Path) -> None:
     with pytest.raises(Unusable):
         asyncio.run(open_store(SQLiteURL(path), Slots()))
     assert not path.exists()
-
-
-# ---- sorted pages
-
-
-@pytest.mark.parametrize("field", ["nama", "alamat"])
-@pytest.mark.parametrize("arah", ["naik", "turun"])
-async def test_pages_of_a_long_sorted_list_have_each_record_once(path: Path, field: str, arah: str) -> None:
-    """Every page continues the one before, with equal texts in the order of nim, up to the last page."""
-    records = [
-        Mahasiswa(f"{n:04}", f"nama {n % 7}".title() if n % 2 else f"nama {n % 7}", f"{n % 11}") for n in range(2500)
-    ]
-    async with opened(SQLiteURL(path)) as store:
-        rows = [(number, *record) for number, record in enumerate(records)]
-        assert (merge(SQLiteURL(path), rows, update=False, dry_run=False)).new == 2500
-        query = Query(urut=cast("Field", field), arah="naik" if arah == "naik" else "turun")
-        found = [await store.reader(SEARCH).search(query, offset, 100) for offset in range(0, 2600, 100)]
-    expected = sorted(records, key=lambda record: (getattr(record, field).lower(), record.nim), reverse=arah == "turun")
-    assert [record for page in found for record in page.records] == expected
-    assert found[-1].records == []
-    assert {page.total for page in found} == {2500}
 
 
 # ---- other programs at the same file

@@ -1,9 +1,9 @@
-"""Browser tests of the history: a mistaken deletion is found and taken back, with a mouse, a keyboard and a phone."""
+"""Browser tests of the history: a change is taken back with a keyboard and a phone, and the page fits a phone and paper."""
 
 import re
 
 import pytest
-from browser import DESKTOP, PHONE, Network, OpenWindow, Window
+from browser import PHONE, Network, OpenWindow, Window
 from every_page import SITI
 from harness import Site
 from playwright.sync_api import expect
@@ -14,31 +14,6 @@ SMALL_PHONE = (360, 640)
 def latest(window: Window, words: str) -> None:
     """Check that the line with the latest change begins with these words."""
     expect(window.page.locator("p.latest")).to_have_text(re.compile(f"^Terakhir: {re.escape(words)} .*"))
-
-
-@pytest.mark.parametrize(("network", "size"), [("answers", PHONE), ("unreachable", DESKTOP)])
-def test_a_person_takes_back_a_mistaken_deletion(
-    network: Network, size: tuple[int, int], open_window: OpenWindow, site: Site
-) -> None:
-    """The list names the deleted record, its link leads to the history, and one button brings the record back."""
-    site.add(*SITI)
-    site.add("1105", "Budi Santoso", "Bantul")
-    window = open_window(network, size)
-    window.open("/")
-    with window.leaving():
-        window.page.get_by_role("row", name="Siti").get_by_role("button", name="Delete").click()
-    latest(window, "Siti Aminah (2207) dihapus")
-    with window.leaving():
-        window.page.locator("p.latest").get_by_role("link", name="Riwayat").click()
-    with window.leaving():
-        window.page.get_by_role("button", name="Kembalikan data yang dihapus").first.click()
-    latest(window, "Siti Aminah (2207) dikembalikan")
-    assert window.page.url == window.url + "/mahasiswa/riwayat?halaman=1"
-    window.requests.clear()
-    window.reload()
-    assert window.requests == ["GET /mahasiswa/riwayat?halaman=1"]
-    window.open("/")
-    assert window.cells() == [["1105", "Budi Santoso", "Bantul"], list(SITI)]
 
 
 def test_a_keyboard_takes_back_a_deletion(open_window: OpenWindow, site: Site) -> None:

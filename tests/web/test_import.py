@@ -47,10 +47,7 @@ FILES: dict[str, tuple[str, Callable[[], bytes]]] = {
 
 @pytest.mark.parametrize(("name", "make"), FILES.values(), ids=FILES)
 def test_a_file_of_any_kind_is_imported(importer: Importer, name: str, make: Callable[[], bytes]) -> None:
-    """The kind is recognised by the content. No text changes, except that a line break becomes a comma.
-
-    Nothing is written before the confirmation.
-    """
+    """The kind is recognised by the content. No text changes, except that a line break becomes a comma."""
     preview = importer.upload(make(), name)
     assert preview.counts == {"Baru": 5, "Perlu diperiksa": 2}
     assert [(row.nim, *row.after) for row in preview.new] == STORED_FIVE

@@ -107,10 +107,7 @@ def altered(field: str, alter: Callable[[str], str]) -> str:
 
 @pytest.mark.parametrize("damage", ["", "another format", "no number"])
 def test_a_tampered_confirmation_is_refused(importer: Importer, damage: str) -> None:
-    """Nothing is written, and the page is the form again. The original confirmation would be written.
-
-    `test_form_field.py` has many more damages.
-    """
+    """The page is the form again. The original would be written. `test_form_field.py` has many more damages."""
     field = genuine(importer)
     damaged = altered(field, lambda text: text.replace("[1,1]", "[1,NaN]")) if damage == "no number" else damage
     assert importer.refused(importer.site.post(SAVE, {"data": damaged, "ada": "perbarui"})) == DAMAGED
