@@ -93,13 +93,13 @@ def test_an_error_on_a_terminal_has_its_own_line_below_the_bar(operator: Operato
 
 
 def test_copy_copies_all_records_to_the_other_engine_and_back(tmp_path: Path, database: str) -> None:
-    """Their texts do not change. A database that holds records is refused."""
+    """More than a batch of them, with texts that are special in PostgreSQL's COPY. A target that holds records is refused."""
     operator = Operator(tmp_path / "first")
     operator.folder.mkdir()
-    operator.fill([*TWO, ("20/456839/TK/50663", "Siti Nur'aini, S.Kom.", "Jl. <é> & '7'")])
+    operator.fill([(f"{n:05}/é🎓\t\\N", "Siti\r\n\\.", "\x01 <é> & '7'" if n % 2 else "") for n in range(12_000)])
     here, back = f"sqlite:///{operator.database}", f"sqlite:///{operator.folder}/back.db"
-    assert operator.done("copy", "--from", here, "--to", database) == "3 records copied\n"
-    assert operator.done("copy", "--from", database, "--to", back) == "3 records copied\n"
+    assert operator.done("copy", "--from", here, "--to", database) == "12000 records copied\n"
+    assert operator.done("copy", "--from", database, "--to", back) == "12000 records copied\n"
     assert records_of(operator.folder / "back.db") == operator.records()
     again = operator.run("copy", "--from", here, "--to", database)
     assert (again.returncode, again.stdout) == (1, "")
