@@ -59,7 +59,7 @@ def read_row(number: int, cells: Sequence[str], row_lines: Sequence[str]) -> Raw
     nim_cell = nim
     if GUARD in raw:
         nim, nama, alamat = _unguarded(nim, _guarded_nim), _unguarded(nama), _unguarded(alamat)
-    # A preview asks whether a NIM without a digit is right, and takes a row of numbers for those of columns.
+    # Otherwise a preview would ask about a NIM without a digit, and skip a row that looks like the numbers of columns.
     if nim != nim_cell or (nim and (not has_digit(nim) or nama[:1] <= "9")):
         nim_cell = Verbatim(nim)
     is_blank = not nama or not alamat or nama.isspace() or alamat.isspace()

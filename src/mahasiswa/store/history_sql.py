@@ -57,7 +57,7 @@ END
 """
         self.of_entry, self.of_batch = f"e.id = {p}", f"e.batch = {p}"
         # Entries whose record differs from the texts after the change and from those before it; and the number of all.
-        # With `half_undone`, those that are as before, too, if another entry of their batch is as after the change.
+        # With `half_undone`, also entries whose record is as before the change, if that of another entry is as after it.
         self.conflicts = f"""
 SELECT count(*) OVER (), {entry}, {raw("m.nama")}, {raw("m.alamat")}
 FROM mahasiswa_history AS e LEFT JOIN mahasiswa AS m ON m.nim = e.nim

@@ -42,7 +42,7 @@ class Work:
         is_divisible = kinds[0][0] != "nim"
         overwrite = False
         if not (only_unchanged and is_divisible):
-            # Of a changed nim both records must be as the change left them, or there would be two, or none.
+            # Both records of a changed nim must be as the change left them. Otherwise two records would remain, or none.
             half_undone = "" if is_divisible else self._history.half_undone
             rows = yield (
                 self._history.conflicts.format(where=where, half_undone=half_undone),

@@ -335,7 +335,8 @@ GROUP BY prefix ORDER BY prefix LIMIT ?
 """
 
 
-# A text between characters U+0001 has such a space if one of these is in it. GLOB takes long, so it reads few texts.
+# The texts of a record with U+0001 around each, so `instr` finds a space at an end too. GLOB takes long, so it reads only
+# texts beyond ASCII.
 _UNTIDY = f"""
 SELECT nim, '' AS key FROM (
   SELECT nim, char(1) || nim || char(1) || {_searched("nama")} || char(1) || {_searched("alamat")} || char(1) AS t
