@@ -47,7 +47,7 @@ def read_workbook(file: BinaryIO, limits: ReadLimits, choice: Choice, stop: thre
     ):
         messages = _messages(process, read_line, limits.output_bytes, stop)
         head = next(messages)
-        yield Workbook(head["names"], head["others"], _sheets(messages))
+        yield Workbook(head["names"], head["others"], ((name, _rows(messages)) for name in messages))
 
 
 @contextmanager
@@ -138,11 +138,6 @@ def _error_of_ended(process: subprocess.Popen[bytes], *, ready: bool) -> Excepti
         return SheetError(wording.DAMAGED)
     # It was killed: by us because of the time, or by the system because of the memory.
     return TooBig(wording.TOO_HEAVY)
-
-
-def _sheets(messages: Iterator[Any]) -> Iterator[tuple[str, Iterator[RawRow]]]:
-    for name in messages:
-        yield name, _rows(messages)
 
 
 def _rows(messages: Iterator[Any]) -> Iterator[RawRow]:

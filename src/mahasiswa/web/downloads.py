@@ -1,7 +1,8 @@
 """Downloads: the records as a spreadsheet or as CSV, and an empty table for the import."""
 
-from collections.abc import Callable, Coroutine, Iterator
-from functools import partial
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
+from io import BytesIO
 from typing import BinaryIO
 
 from starlette.responses import Response
@@ -19,13 +20,9 @@ from mahasiswa.work import EXPORT
 XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 
 
-async def template(request: Request, _store: Store, pages: Pages) -> Response:
+async def template(_request: Request, _store: Store, pages: Pages) -> Response:
     """GET /mahasiswa/impor/templat.xlsx: an empty table that passes its own import."""
-
-    async def fill(file: BinaryIO) -> None:
-        await request.limits.slots.run(EXPORT, partial(sheets.write_template, file))
-
-    return await _download(request, pages, "templat-mahasiswa.xlsx", fill)
+    return Response(_template(), headers=_headers(pages, "templat-mahasiswa.xlsx"), media_type=XLSX)
 
 
 async def export_xlsx(request: Request, store: Store, pages: Pages) -> Response:
@@ -41,28 +38,29 @@ async def export_csv(request: Request, store: Store, pages: Pages) -> Response:
 async def _export(
     request: Request, store: Store, pages: Pages, name: str, write: Callable[[Iterator[Mahasiswa], BinaryIO], None]
 ) -> Response:
-    query = query_of(request.query_params)
-
-    async def fill(file: BinaryIO) -> None:
-        await in_thread(store.reader(EXPORT).chunks(query), lambda records: write(records, file))
-
-    try:
-        return await _download(request, pages, name, fill)
-    except sheets.NotCarried as error:
-        return pages.error("not carried", text=str(error))
-
-
-async def _download(
-    request: Request, pages: Pages, name: str, fill: Callable[[BinaryIO], Coroutine[None, None, None]]
-) -> Response:
     """Answer with a file. It is complete before its first byte is sent, so no transaction waits for a slow client."""
-    headers = {**pages.headers, **pages.not_stored, "content-disposition": f'attachment; filename="{name}"'}
+    headers = _headers(pages, name)
     media_type = "text/csv" if name.endswith(".csv") else XLSX
     if request.method == "HEAD":
         return pages.head(media_type, headers)
     request.limits.slots.check(EXPORT)  # before a task and a thread are made, because a thousand may ask at once
-    with unsent_file() as file:
-        await request.while_connected(fill(file))
-        answer = FileStream(request, file, headers, media_type)
-        answer.headers["content-length"] = str(answer.size)
-        return answer
+    records_found = store.reader(EXPORT).chunks(query_of(request.query_params))
+    try:
+        with unsent_file() as file:
+            await request.while_connected(in_thread(records_found, lambda records: write(records, file)))
+            answer = FileStream(request, file, headers, media_type)
+    except sheets.NotCarried as error:
+        return pages.error("not carried", text=str(error))
+    answer.headers["content-length"] = str(answer.size)
+    return answer
+
+
+@cache
+def _template() -> bytes:
+    file = BytesIO()
+    sheets.write_template(file)
+    return file.getvalue()
+
+
+def _headers(pages: Pages, name: str) -> Mapping[str, str]:
+    return {**pages.headers, **pages.not_stored, "content-disposition": f'attachment; filename="{name}"'}

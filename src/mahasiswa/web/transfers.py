@@ -21,7 +21,7 @@ from mahasiswa.web.stored_records import absentees, existing_and_near
 from mahasiswa.web.uploads import preview_of_upload
 from mahasiswa.work import IMPORT
 
-LOST_ZEROS = "nol"
+ALL_LOST_ZEROS = "nol"
 """The value of the button that restores the zeros of all NIMs."""
 
 ABSENTEES_MAX_ROWS = 1000
@@ -92,7 +92,7 @@ async def _preview(
 ) -> Response:
     """The preview of these rows. `opened` is a part to show with its rows; `baru-500` shows those from index 500 on.
 
-    `meant` are the rows whose NIM is replaced by the similar one that is stored, or LOST_ZEROS.
+    `meant` are the rows whose NIM is replaced by the similar one that is stored, or ALL_LOST_ZEROS.
     """
     part, _, start = opened.partition("-")
     nims = sheets.nims(cleaned)
@@ -104,7 +104,7 @@ async def _preview(
     def render() -> Response:
         shown, plan, stored = cleaned, sheets.compare(cleaned, existing, near), existing
         if meant:
-            rows = None if LOST_ZEROS in meant else numbers(meant)
+            rows = None if ALL_LOST_ZEROS in meant else numbers(meant)
             shown = sheets.clean_again(sheets.with_stored_nims(cleaned, plan, rows))
             stored = {**existing, **{record.nim: record for record in near}}
             plan = sheets.compare(shown, stored, near)
