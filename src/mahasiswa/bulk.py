@@ -205,7 +205,7 @@ def _read(url: DatabaseURL, work: Callable[[Reader], Awaitable[T]]) -> T:
         finally:
             await store.close()
 
-    gc.disable()  # as above
+    gc.disable()  # as in an import
     migrate(url, create=False)
     with asyncio.Runner(loop_factory=asyncio.SelectorEventLoop) as runner:  # psycopg needs this loop on Windows
         return runner.run(read())

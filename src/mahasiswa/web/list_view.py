@@ -31,7 +31,7 @@ TITLE_MAX_CHARACTERS = 200
 EMPTY_COLUMNS_MAX = 31
 """Maximum empty columns of a printout: one for each day of a month."""
 
-DEFAULTS = {**Query()._asdict(), "per": DEFAULT_ROWS_PER_PAGE}
+DEFAULTS = {**Query()._asdict(), "halaman": 1, "per": DEFAULT_ROWS_PER_PAGE}
 
 
 class View(NamedTuple):
@@ -79,8 +79,7 @@ class View(NamedTuple):
 
     def at(self, halaman: int) -> str:
         """The URL query of another page. It is never empty, because `/` alone is the list of the specification."""
-        parameters = {**self.query._asdict(), "halaman": halaman, "per": self.per}
-        return _url_query({**parameters, "halaman": None if halaman == 1 else halaman}) or HOME_QUERY
+        return _url_query({**self.query._asdict(), "halaman": halaman, "per": self.per}) or HOME_QUERY
 
     def with_rows(self, per: int) -> str:
         """The URL query of the page with that many rows that has this page's first row."""
@@ -162,7 +161,7 @@ def _url_query(parameters: Mapping[str, Any]) -> str:
 
 
 def _without_defaults(parameters: Mapping[str, Any]) -> Mapping[str, Any]:
-    return {name: value for name, value in parameters.items() if value not in (None, DEFAULTS.get(name))}
+    return {name: value for name, value in parameters.items() if value != DEFAULTS[name]}
 
 
 def _whole(parameters: QueryParams, name: str, default: int) -> int:

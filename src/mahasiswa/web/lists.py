@@ -29,15 +29,13 @@ SPELLINGS_OFFERED = 5
 
 async def index(request: Request, store: Store, pages: Pages) -> Response:
     """GET / (specification 4.1), if the list cache does not answer it: one page of a search, or the list as a stream."""
-    if asks_for_view(request.scope["query_string"]):
-        view = View.of(request.query_params)
-        if view.per <= INLINE_ROWS:
-            return await request.while_connected(_search_page(request, view, store, pages))
-        if request.method == "HEAD":
-            return pages.head("text/html")
-        return await request.while_connected(_long_page(request, view, store, pages))
+    view = View.of(request.query_params) if asks_for_view(request.scope["query_string"]) else None
+    if view and view.per <= INLINE_ROWS:
+        return await request.while_connected(_search_page(request, view, store, pages))
     if request.method == "HEAD":
         return pages.head("text/html")
+    if view:
+        return await request.while_connected(_long_page(request, view, store, pages))
     reader = store.reader(LIST)
     found = await reader.search(Query(), 0, 0)
     records = await reader.after(None, STREAM_ROWS)

@@ -45,14 +45,6 @@ class Upload(NamedTuple):
     pasted: str
     texts: Mapping[str, Sequence[str]]
 
-    def refusal(self, error: sheets.SheetError) -> tuple[str, int, str]:
-        """The message, the status, and the pasted text, for the page that shows the form again."""
-        status = 413 if isinstance(error, sheets.TooBig) else 400
-        if len(self.pasted) > REPEATED_MAX_BYTES:
-            limit = wording.size(REPEATED_MAX_BYTES)
-            return f"{error} {wording.PASTE_NOT_REPEATED.format(limit=limit)}", status, ""
-        return str(error), status, _utf8(self.pasted)
-
 
 @asynccontextmanager
 async def read_upload(request: Request) -> AsyncIterator[Upload]:
@@ -103,7 +95,11 @@ async def preview_of_upload(
             cleaned = await request.while_connected(request.limits.slots.run(kind, read, stop))
             return await request.while_connected(preview(cleaned))
         except sheets.SheetError as error:
-            return pages.upload_form(purpose, *upload.refusal(error))
+            status = 413 if isinstance(error, sheets.TooBig) else 400
+            if len(upload.pasted) <= REPEATED_MAX_BYTES:
+                return pages.upload_form(purpose, str(error), status, _utf8(upload.pasted))
+            not_repeated = wording.PASTE_NOT_REPEATED.format(limit=wording.size(REPEATED_MAX_BYTES))
+            return pages.upload_form(purpose, f"{error} {not_repeated}", status)
 
 
 def _read_file(file: BinaryIO, name: str, choice: sheets.Choice, stop: Event) -> sheets.CleanedFile:
