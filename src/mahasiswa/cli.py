@@ -119,12 +119,12 @@ def export(file: Path) -> None:
     mahasiswa export mahasiswa.xlsx
     mahasiswa export - | gzip > mahasiswa.csv.gz
     """  # noqa: D301 - as above
-    if file != Path("-") and file.suffix.lower() not in (".xlsx", ".csv"):
+    to_stdout = file == Path("-")
+    if not to_stdout and file.suffix.lower() not in (".xlsx", ".csv"):
         _fail(f"mahasiswa: {file}: the name must end in .xlsx or .csv", 2)
     url = _settings_and_database().database_url
     from mahasiswa.bulk import export_file  # noqa: PLC0415 - as above
 
-    to_stdout = file == Path("-")
     with _ended_early("the output is incomplete" if to_stdout else "nothing was written"):
         count = export_file(url, file)
         if not to_stdout:

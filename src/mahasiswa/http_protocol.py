@@ -204,7 +204,8 @@ class HttpProtocol(HttpToolsProtocol):
         held = len(self.kept)
         if held != self.held_bytes:
             try:
-                self.middleware.limits.bodies.keep(held - self.held_bytes, is_body=self.body_left > 0)
+                # Pipelined requests, which are no body, never take the room that is reserved for forms.
+                self.middleware.limits.bodies.keep(held - self.held_bytes, is_small=self.body_left > 0)
                 self.held_bytes = held
             except Busy as busy:
                 log.warning("busy: %s", busy)

@@ -176,28 +176,22 @@ class Budget:
 
         def take(count: int) -> None:
             nonlocal taken
-            reserved = self._reserved_bytes if taken + count > SMALL_BYTES else 0
-            if self.in_memory + count > self._max_bytes - reserved:
-                raise self._busy()
+            self.keep(count, is_small=taken + count <= SMALL_BYTES)
             taken += count
-            self.in_memory += count
 
         try:
             yield take
         finally:
             self.in_memory -= taken
 
-    def keep(self, count: int, *, is_body: bool) -> None:
-        """Count bytes that a connection keeps unparsed; a negative count gives them back. Raise Busy.
+    def keep(self, count: int, *, is_small: bool) -> None:
+        """Count bytes, which may take `reserved_bytes` if they are of something small. Raise Busy.
 
-        Pipelined requests, which are no body, never take `reserved_bytes`.
+        A negative count gives them back.
         """
-        if count > 0 and self.in_memory + count > self._max_bytes - (0 if is_body else self._reserved_bytes):
-            raise self._busy()
+        if count > 0 and self.in_memory + count > self._max_bytes - (0 if is_small else self._reserved_bytes):
+            raise Busy(f"{self._name}: {self.in_memory >> 20} MB")
         self.in_memory += count
-
-    def _busy(self) -> Busy:
-        return Busy(f"{self._name}: {self.in_memory >> 20} MB")
 
 
 class _Held(NamedTuple):

@@ -7,7 +7,7 @@ import psycopg
 from psycopg.errors import LockNotAvailable
 
 from mahasiswa.store.errors import Unusable
-from mahasiswa.store.findings import TRIGGERS_MISSING, Finding, good, wrong
+from mahasiswa.store.findings import Finding, good, takes_changes, wrong
 from mahasiswa.store.postgres import sql
 from mahasiswa.store.postgres.pool import first_line, parameters
 from mahasiswa.store.postgres.schema import Connection, check_encoding, check_table
@@ -55,10 +55,7 @@ def _changes(db: Connection) -> Iterator[Finding]:
         yield wrong("Another program has locked the table mahasiswa. Try again when it has ended.")
         return
     (days,) = db.execute(sql.HISTORY_DAYS).fetchall()[0]
-    if days and entries != 3:
-        yield wrong(TRIGGERS_MISSING)
-    else:
-        yield good("The table mahasiswa takes changes.")
+    yield takes_changes("The table mahasiswa", days, entries)
 
 
 def _durability(db: Connection) -> Iterator[Finding]:

@@ -8,8 +8,6 @@ change one that was released.
 import logging
 import re
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import psycopg
@@ -47,11 +45,7 @@ class Table(NamedTuple):
 
 
 def migrate(conninfo: str, history_days: int | None = None) -> None:
-    """Make the table and its history ready; raise Unusable.
-
-    `history_days` is as in `store.migrate`. If the schema is current and the days are the same, this needs no right but
-    to read, and works on a standby.
-    """
+    """See `engines.migrate`. If nothing is to be changed, it works with the right to read alone, and on a standby."""
     deadline = time.monotonic() + START_TIMEOUT_SECONDS
     while True:  # until the server has had time to start
         try:
@@ -82,24 +76,18 @@ def check_table(db: Connection) -> None:
 
 
 def _make_ready(db: Connection, wanted_days: int | None) -> None:
-    if not _is_current(db, _find_table(db), wanted_days):
-        with _changing(db):
-            table = _find_table(db)  # another process may have changed it meanwhile
-            if not _is_current(db, table, wanted_days):
-                stored = _history_days(db, table)
-                if stored is not None and wanted_days not in (None, stored):
-                    log.warning("HISTORY_DAYS is now %s for every instance; it was %s", wanted_days, stored)
-                _upgrade(db, table, wanted_days)
-
-
-@contextmanager
-def _changing(db: Connection) -> Iterator[None]:
-    """A transaction in which no other process of this program changes the schema."""
+    if _is_current(db, _find_table(db), wanted_days):
+        return
     with db.transaction():
         db.execute(sql.SYNCHRONOUS_COMMIT)
         db.execute(sql.LOCK_SCHEMA)
         db.execute(sql.ALTER_LOCK_TIMEOUT)
-        yield
+        table = _find_table(db)  # another process may have changed it before the lock
+        if not _is_current(db, table, wanted_days):
+            stored = _history_days(db, table)
+            if stored is not None and wanted_days not in (None, stored):
+                log.warning("HISTORY_DAYS is now %s for every instance; it was %s", wanted_days, stored)
+            _upgrade(db, table, wanted_days)
 
 
 def _find_table(db: Connection) -> Table:

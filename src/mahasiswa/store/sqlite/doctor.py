@@ -13,7 +13,7 @@ import apsw
 
 from mahasiswa.store.engines import Check
 from mahasiswa.store.errors import StoreError, Unusable
-from mahasiswa.store.findings import TRIGGERS_MISSING, Finding, good, wrong
+from mahasiswa.store.findings import Finding, good, takes_changes, wrong
 from mahasiswa.store.sqlite import sql
 from mahasiswa.store.sqlite.backup import (
     FREE_SPACE_FACTOR,
@@ -134,10 +134,7 @@ def _changes(db: apsw.Connection, path: Path) -> Iterator[Finding]:
         entries, days = db.execute(sql.COUNT_ENTRIES_AFTER, (last,)).get, db.execute(sql.DAYS).get
     finally:
         db.execute("ROLLBACK")
-    if days and entries != 3:
-        yield wrong(TRIGGERS_MISSING)
-    else:
-        yield good(f"{path} takes changes.")
+    yield takes_changes(str(path), days, entries)
 
 
 def _texts(db: apsw.Connection, _path: Path) -> Iterator[Finding]:

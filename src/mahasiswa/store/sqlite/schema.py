@@ -21,11 +21,7 @@ log = logging.getLogger(__name__)
 
 
 def migrate(path: Path, history_days: int | None = None, *, create: bool = True) -> None:
-    """Create the file and its tables, or upgrade those that an earlier release made; raise Unusable.
-
-    If `history_days` is None, the file keeps its days. With `create=False`, a missing file is an error. All handles are
-    closed when it returns.
-    """
+    """See `engines.migrate`."""
     with _exclusive(path, create=create) as db:
         version = known_version(db, path)
         if is_upgraded := 0 < version < len(STEPS):
