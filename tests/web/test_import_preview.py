@@ -205,6 +205,7 @@ def test_a_wrong_row_is_repaired_in_the_preview(importer: Importer) -> None:
     preview = importer.upload(csv(HEADER, ("1", "Ani", "Solo"), ("1,2E+11", "Budi", "Bantul"), ("", "Eko", "Sleman")))
     assert preview.counts == {"Baru": 1, "Perlu diperbaiki": 2}
     again = importer.check_again(preview, nim=["120000000001", ""])
+    assert again.status.startswith("Perbaikan Anda sudah diperiksa. Belum ada yang disimpan.")
     assert [(row.number, row.nim, row.after) for row in again.new] == [
         (2, "1", ("Ani", "Solo")),
         (3, "120000000001", ("Budi", "Bantul")),

@@ -125,10 +125,10 @@ def test_a_printout_has_the_title_and_the_columns_that_were_chosen(students: Sit
 
 
 SUSPECTS = {
-    "NIM yang mirip": ["230019000l", "2300190001"],
+    "NIM yang mirip": ["230019000l", "2300190001", "2300190001 "],
     "Nama dan alamat sama, NIM berbeda": ["2400180003", "2400180009"],
-    "Spasi berlebih": [" 240018001", "2400180006", "2400180007", "2400180008"],
-    "Panjang NIM berbeda": ["9"],
+    "Spasi berlebih": [" 240018001", "2300190001 ", "2400180006", "2400180007", "2400180008"],
+    "Panjang NIM berbeda": ["2300190001 ", "9"],
     "Nama dengan huruf besar semua": ["2400180010"],
 }
 
@@ -142,6 +142,7 @@ def test_the_check_lists_records_that_may_be_wrong(site: Site) -> None:
     for record in [
         ("2300190001", "Ani", "Solo"),
         ("230019000l", "Budi", "Solo"),
+        ("2300190001 ", "Joko", "Solo"),
         ("2400180003", "Citra", "Klaten"),
         ("2400180009", "citra ", "KLATEN"),
         ("2400180006", "Dewi  Sari", "Solo"),

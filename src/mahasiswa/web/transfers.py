@@ -48,7 +48,7 @@ async def confirm(request: Request, store: Store, pages: Pages) -> Response:
         alert, cleaned = await request.limits.slots.run(IMPORT, partial(read_sent, sent))
         opened = sent["periksa"][-1] if sent["periksa"] else ""
         if alert or opened or cleaned.columns_problem or sent["pakai[]"]:
-            alert = "" if opened else alert or "chosen"
+            alert = alert or ("chosen" if sent["pakai[]"] or not opened else "")
             again = _preview(request, store, pages, cleaned, opened=opened, alert=alert, meant=sent["pakai[]"])
             return await request.while_connected(again)
         if not await _write(request, store, cleaned, update=sent["ada"][-1:] == ["perbarui"]):
