@@ -34,7 +34,7 @@ class SQLiteURL:
 
     @property
     def address(self) -> Path:
-        """What the engine opens."""
+        """The file of the database."""
         return self.path
 
 
@@ -51,7 +51,7 @@ class PostgresURL:
 
     @property
     def address(self) -> str:
-        """What the engine opens."""
+        """The address by which the engine opens the database."""
         return self.conninfo
 
 

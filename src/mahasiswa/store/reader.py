@@ -65,9 +65,9 @@ class Found(NamedTuple):
 
 
 Suspicion = Literal["near", "twins", "spaces", "length", "capitals"]
-"""Why a record may be wrong: another nim is nearly the same, or another record has the same name and address; a text
-holds spaces or characters that cannot be seen; nearly all nims have another length; the name is in capitals, and most
-names are not."""
+"""The reason why a record may be wrong. "near": another nim is nearly the same. "twins": another record has the same name
+and address. "spaces": a text holds needless spaces or characters that cannot be seen. "length": nearly all nims have
+another length. "capitals": the name is in capitals, and most names are not."""
 
 
 P = ParamSpec("P")

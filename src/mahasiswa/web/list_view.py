@@ -122,7 +122,7 @@ class View(NamedTuple):
 
 
 class Printout(NamedTuple):
-    """How a list is printed: its title, whether addresses stand in it, and how many empty columns follow."""
+    """The layout of a printed list: its title, whether addresses stand in it, and how many empty columns follow."""
 
     judul: str = ""
     with_alamat: bool = True
