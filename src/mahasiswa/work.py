@@ -120,8 +120,8 @@ class Slots:
         bounded.
         """
         async with self.slot(kind):
-            running = asyncio.get_running_loop().run_in_executor
-            return await ended(running(self._threads[kind], function), stop.set if stop else lambda: None)
+            loop = asyncio.get_running_loop()
+            return await ended(loop.run_in_executor(self._threads[kind], function), stop.set if stop else lambda: None)
 
     def load(self) -> Iterator[tuple[Kind, int, int]]:
         """Each kind, with the number that runs now and the number that waits."""

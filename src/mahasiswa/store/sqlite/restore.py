@@ -25,13 +25,11 @@ from mahasiswa.store.sqlite.schema import STEPS, migrate
 
 
 def restore(path: Path, file: Path, check: Check) -> Restored:
-    """Replace every record by those of a back-up, as one silent batch of the history; raise Unusable.
+    """See `engines.restore`. Nothing is changed if it raises, and the tables of other programs stay.
 
-    Nothing is changed if it raises. The history, the tables of other programs and the schema's version stay. An empty
-    database also gets the history of the back-up. The back-up itself is only read: a copy of it is verified and upgraded
-    in a private folder beside the database.
-
-    If the database is missing, damaged or of a newer release, the copy takes its place, with the history of the back-up.
+    An empty database also gets the history of the back-up. The back-up itself is only read: a copy of it is verified and
+    upgraded in a private folder beside the database. The copy replaces a file that is missing, damaged or of a newer
+    release.
     """
     path = path.resolve()  # SQLite keeps its write-ahead log beside the file that a symbolic link leads to
     if not path.parent.is_dir():
