@@ -25,8 +25,6 @@ from spreadsheets import (
 
 from mahasiswa import wording
 
-APOSTROPHE = "'"
-
 
 def test_a_preview_shows_what_an_import_would_write(importer: Importer, other: Database) -> None:
     """It counts the rows, shows old and new texts side by side, and names each invalid row with the reason."""
