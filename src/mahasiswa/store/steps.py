@@ -1,15 +1,31 @@
 """Work on the database that both engines do in the same steps. Each step is an SQL statement, and gets its rows."""
 
 from collections.abc import Generator, Sequence
+from itertools import chain
+from sys import getsizeof
 from typing import Any, TypeAlias, TypeVar
 
 from mahasiswa.record import Mahasiswa, digest, digest_or_dash, near_nims
-from mahasiswa.store.errors import NotInHistory, UndoConflict
+from mahasiswa.store.errors import NotInHistory, Unavailable, UndoConflict
 from mahasiswa.store.history import UNDO_CONFLICTS_MAX, Batch, Entry, conflict_of, item_of
 
 T = TypeVar("T")
 
+READ_MAX_BYTES = 32 * 1024 * 1024
+"""Maximum memory of the rows that one read returns. A record has up to 240 KB, so 10,000 could take 2.4 GB."""
+
+READ_ROWS = 20
+"""Rows of a read whose memory is counted at a time."""
+
 Steps: TypeAlias = Generator[tuple[str, Sequence[object]], Sequence[Sequence[Any]], T]
+
+
+def size_with(size: int, rows: Sequence[Sequence[Any]]) -> int:
+    """The memory of rows that a read has so far, with further ones. Raise Unavailable beyond READ_MAX_BYTES."""
+    size += sum(map(getsizeof, chain.from_iterable(rows)))
+    if size > READ_MAX_BYTES:
+        raise Unavailable(f"the texts of these records take more than {READ_MAX_BYTES >> 20} MB")
+    return size
 
 
 class Work:

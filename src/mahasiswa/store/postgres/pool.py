@@ -26,6 +26,7 @@ from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout
 from mahasiswa.store.errors import Reason, Refused, StoreError, TookTooLong, Unavailable, Uncertain
 from mahasiswa.store.history import OLEH
 from mahasiswa.store.postgres import sql
+from mahasiswa.store.steps import READ_ROWS, size_with
 from mahasiswa.work import DATABASE_CONNECTIONS, STEP_TIMEOUT_SECONDS, Kind, Slots
 
 REQUEST_TIMEOUT_SECONDS = STEP_TIMEOUT_SECONDS - 0.5
@@ -212,14 +213,20 @@ def begin(statement: str, deadline: float) -> str:
 
 
 async def run(db: Connection, statements: str, *parameters: object) -> Sequence[tuple[Any, ...]]:
-    """Run several statements in one round trip; return the rows of the last statement that has rows."""
+    """Run several statements in one round trip; return the rows of the last statement that has rows.
+
+    Raise Unavailable if their texts would fill the memory.
+    """
     # On the server's side, parameters are possible in a single statement only.
     cursor = psycopg.AsyncClientCursor(db)
     await cursor.execute(statements, parameters)
-    rows: Sequence[tuple[Any, ...]] = []
+    rows: list[tuple[Any, ...]] = []
     while True:
         if cursor.description:
-            rows = await cursor.fetchall()
+            rows, size = [], 0
+            while step := await cursor.fetchmany(READ_ROWS):
+                size = size_with(size, step)
+                rows += step
         if not cursor.nextset():
             return rows
 

@@ -342,7 +342,8 @@ def declare_chunks(where: str, query: Query) -> str:
     return f"DECLARE chunks NO SCROLL CURSOR FOR SELECT nim, nama, alamat FROM {_source(where, query)} {where} {order}"
 
 
-FETCH_CHUNK = "FETCH 2000 FROM chunks"
+# The texts of 2,000 records could take 480 MB.
+FETCH_CHUNK = "FETCH 100 FROM chunks"
 
 
 def count_found(conditions: Iterable[str], di: Field | Literal[""]) -> str:

@@ -14,7 +14,7 @@ from mahasiswa.store.errors import Changed, EditConflict
 from mahasiswa.store.history import BatchKind
 from mahasiswa.store.postgres import sql
 from mahasiswa.store.postgres.add_batcher import AddBatcher, add_all, as_json
-from mahasiswa.store.postgres.pool import REQUEST_TIMEOUT_SECONDS, Connection, Pool, refuse_nul
+from mahasiswa.store.postgres.pool import REQUEST_TIMEOUT_SECONDS, Connection, Pool, refuse_nul, run
 from mahasiswa.store.postgres.reader import WORK, PostgresReader, by_nim, records, take, value
 from mahasiswa.work import IMPORT, KINDS, LIST, RECORD, Kind, Slots
 
@@ -90,7 +90,7 @@ class PostgresStore:
         nims = sql.array([*(record.nim for record, _ in writes), *removals])
 
         async def change(db: Connection) -> None:
-            changes = planned(by_nim(await records(db, sql.FIND_LOCKED, nims)), writes, removals)
+            changes = planned(by_nim(await run(db, sql.FIND_LOCKED, nims)), writes, removals)
             if not changes:
                 return
             for record in (*changes.added.values(), *changes.changed.values()):

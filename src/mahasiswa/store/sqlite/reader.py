@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import apsw
 
@@ -18,11 +18,11 @@ from mahasiswa.store.errors import TookTooLong, Unavailable
 from mahasiswa.store.reader import SLICE_RECORDS, SNAPSHOT_MAX_BYTES, Reader
 from mahasiswa.store.sqlite import sql
 from mahasiswa.store.sqlite.connection import connect, savepoint
-from mahasiswa.store.steps import Steps, Work
+from mahasiswa.store.steps import READ_ROWS, Steps, Work, size_with
 from mahasiswa.work import STEP_TIMEOUT_SECONDS, Kind, Slots, ended
 
-CHUNK_RECORDS = 2000
-"""Records of a long read that are handed on at a time."""
+CHUNK_RECORDS = 100
+"""Records of a long read that are handed on at a time: the texts of 2,000 could take 480 MB."""
 
 INTERRUPT_INTERVAL_SECONDS = 0.05
 """Time between two interrupts of a query. SQLite forgets an interrupt that comes before the query has begun."""
@@ -203,11 +203,20 @@ def _utf8(packed: bytes) -> bytes:
 
 
 def fetch(cursor: apsw.Cursor, limit: int | None = None) -> list[tuple[str, str, str]]:
+    """The rows of a cursor, at most `limit`, a multiple of READ_ROWS. Raise Unavailable if their texts would fill the memory."""
+    rows: list[Any] = []
+    size = 0
     try:
-        return cast("list[tuple[str, str, str]]", list(islice(cursor, limit)))
-    except UnicodeDecodeError as error:
+        while limit is None or len(rows) < limit:
+            step = list(islice(cursor, READ_ROWS))
+            size = size_with(size, step)
+            rows += step
+            if len(step) < READ_ROWS:
+                break
+    except (UnicodeDecodeError, Unavailable) as error:
         cursor.close()  # the traceback would keep it, and with it this connection's view of the database
-        raise Unavailable(NOT_UTF8) from error
+        raise Unavailable(NOT_UTF8 if isinstance(error, UnicodeDecodeError) else str(error)) from error
+    return rows
 
 
 def _records(cursor: apsw.Cursor, limit: int | None = None) -> Sequence[Mahasiswa]:
