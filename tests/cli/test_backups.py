@@ -141,7 +141,7 @@ def locked(folder: Path) -> None:
     [
         (lambda folder: folder.write_bytes(b""), "Not a directory"),
         (lambda folder: folder.symlink_to("tidak/ada"), "No such file or directory"),
-        (locked, "another program has locked the folder"),
+        pytest.param(locked, "another program has locked the folder", marks=pytest.mark.torture),
     ],
     ids=["no folder", "a missing folder", "locked"],
 )
