@@ -3,6 +3,7 @@
 import csv
 import io
 import os
+import re
 import subprocess
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from harness import Site
 from spreadsheets import HEADER, Importer, Record, by_xlsxwriter
 from spreadsheets import csv as csv_file
 
+ROOT = Path(__file__).parents[1]
 BUILD_SECONDS = 600.0
 
 IMPORTED: list[Record] = [(f"{nim:05}", "Siti Aminah", "Jalan Kaliurang " * 20) for nim in range(4000)]
@@ -61,3 +63,9 @@ def records(site: Site) -> list[Record]:
     """Return every record, from the export."""
     _, *rows = csv.reader(io.StringIO(site.get("/mahasiswa/ekspor.csv").text), delimiter=";")
     return sorted((nim, nama, alamat) for nim, nama, alamat in rows)
+
+
+def blocks(document: str, heading: str) -> list[str]:
+    """Return the blocks of commands below a heading of a document."""
+    _, text = (ROOT / "docs" / document).read_text("utf-8").split(f"\n## {heading}\n")
+    return re.findall(r"```sh\n(.+?)```", text.partition("\n## ")[0], re.DOTALL)

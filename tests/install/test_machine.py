@@ -5,7 +5,6 @@ of Python come from a folder, so it needs no registry.
 """
 
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -16,12 +15,11 @@ from pathlib import Path
 import pytest
 from attack import is_free, until
 from harness import Site
-from installed import do_what_staff_do, is_well, records, run
+from installed import ROOT, blocks, do_what_staff_do, is_well, records, run
 from operators import records_of
 from processes import children
 from spreadsheets import Record
 
-ROOT = Path(__file__).parents[2]
 PORTS = (80, 443, 3000)
 BOOT_SECONDS = 60.0
 BACK_SECONDS = 3.0
@@ -98,12 +96,6 @@ class Machine:
             return self.run("systemctl is-system-running || true").strip() in ("running", "degraded")
         except (AssertionError, ValueError):
             return False
-
-
-def blocks(document: str, heading: str) -> list[str]:
-    """Return the blocks of commands below a heading of a document."""
-    _, text = (ROOT / "docs" / document).read_text("utf-8").split(f"\n## {heading}\n")
-    return re.findall(r"```sh\n(.+?)```", text.partition("\n## ")[0], re.DOTALL)
 
 
 def repository(folder: Path) -> None:
