@@ -28,7 +28,7 @@ async def choose(request: Request, store: Store, pages: Pages) -> Response:
     """GET /mahasiswa/hapus: the page to paste NIMs or to choose a file; with a search, the preview of its records."""
     query = query_of(request.query_params)
     if not query.cari:
-        return pages.upload_form("hapus")
+        return await pages.empty_upload_forms["hapus"].respond(request.scope, request.limits.slots)
 
     def first_nims(records: Iterator[Mahasiswa]) -> list[str]:
         return [record.nim for record in islice(records, sheets.UPLOAD_MAX_ROWS + 1)]

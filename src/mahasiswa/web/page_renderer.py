@@ -17,6 +17,7 @@ from mahasiswa import sheets, wording
 from mahasiswa.record import NIM_MAX_CHARACTERS, Mahasiswa
 from mahasiswa.settings import Settings
 from mahasiswa.store.history import Batch, Entry
+from mahasiswa.web.cached_page import CachedPage
 from mahasiswa.web.escaping import escaped
 from mahasiswa.web.failures import PageTooLong
 from mahasiswa.web.latest_change import latest_change, undo_name, verb
@@ -146,6 +147,10 @@ class PageRenderer:
         if not isinstance(item, Entry) or not (item.twin or item.is_blank):
             return Markup()
         return Markup(self.render("twin.html", entry=item, list_query=list_query).decode())  # noqa: S704 - escaped
+
+    def cached(self, response: Response) -> CachedPage:
+        body = bytes(response.body)
+        return CachedPage(body, hashlib.sha256(body).hexdigest()[:32], self.headers)
 
     def page(
         self, template: str, status: int = 200, headers: Mapping[str, str] | None = None, **context: object

@@ -1,9 +1,11 @@
 """The pages that several handlers render, for one set of settings."""
 
+from functools import cached_property
 from typing import Literal
 
 from starlette.responses import Response
 
+from mahasiswa.web.cached_page import CachedPage
 from mahasiswa.web.list_pages import ListPages
 from mahasiswa.web.preview_view import PreviewView
 from mahasiswa.web.record_pages import RecordPages
@@ -14,6 +16,11 @@ Purpose = Literal["impor", "hapus"]
 
 class Pages(ListPages, RecordPages):
     """The pages of the list, of one record, and of an upload."""
+
+    @cached_property
+    def empty_upload_forms(self) -> dict[Purpose, CachedPage]:
+        """The forms before anything is chosen. No record is in them, so they are rendered once."""
+        return {"impor": self.cached(self.upload_form("impor")), "hapus": self.cached(self.upload_form("hapus"))}
 
     def upload_form(
         self, purpose: Purpose, message: str = "", status: int = 400, pasted: str = "", view: PreviewView | None = None

@@ -1,6 +1,7 @@
 """Renders the pages of one record: the forms of specification 4.2 and 4.3, of another NIM, and the edit conflict."""
 
 from collections.abc import Mapping
+from functools import cached_property
 from types import MappingProxyType
 from typing import NamedTuple
 from urllib.parse import quote
@@ -10,6 +11,7 @@ from starlette.responses import Response
 from mahasiswa.record import Mahasiswa, digest
 from mahasiswa.store.errors import EditConflict
 from mahasiswa.store.history import Batch, Entry
+from mahasiswa.web.cached_page import CachedPage
 from mahasiswa.web.list_rows import row_fragment
 from mahasiswa.web.page_renderer import PageRenderer
 from mahasiswa.wording import PROBLEMS, ProblemName
@@ -31,6 +33,11 @@ NO_REPLY = Reply()
 
 class RecordPages(PageRenderer):
     """The pages of one record."""
+
+    @cached_property
+    def empty_add_form(self) -> CachedPage:
+        """The form of specification 4.2 before anything is typed. No record is in it, so it is rendered once."""
+        return self.cached(self.add_form({}))
 
     def add_form(
         self,

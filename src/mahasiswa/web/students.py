@@ -20,6 +20,8 @@ from mahasiswa.work import RECORD, Busy
 async def new(request: Request, store: Store, pages: Pages) -> Response:
     """GET /mahasiswa/add (specification 4.2). With `lagi=1`, after the record `nim` was added, for the next one."""
     again = _wants_another(request)
+    if not (again or pages.list_query):
+        return await pages.empty_add_form.respond(request.scope, request.limits.slots)
     stored = await store.reader(RECORD).get(request.query_params.get("nim", "")) if again else None
     latest = (await store.reader(RECORD).snapshot(0)).last if stored else None
     return pages.add_form({}, Reply(stored=stored), again=again, latest=latest)

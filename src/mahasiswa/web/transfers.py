@@ -28,9 +28,9 @@ ABSENTEES_MAX_ROWS = 1000
 """Maximum records that are listed because the file lacks them."""
 
 
-async def choose(_request: Request, _store: Store, pages: Pages) -> Response:
+async def choose(request: Request, _store: Store, pages: Pages) -> Response:
     """GET /mahasiswa/impor: the page to choose a file or to paste cells."""
-    return pages.upload_form("impor")
+    return await pages.empty_upload_forms["impor"].respond(request.scope, request.limits.slots)
 
 
 async def preview(request: Request, store: Store, pages: Pages) -> Response:
