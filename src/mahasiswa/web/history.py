@@ -23,6 +23,8 @@ from mahasiswa.web.request import Request
 from mahasiswa.web.responses import rendered_in_thread
 from mahasiswa.work import SEARCH
 
+HISTORY_PATH = "/mahasiswa/riwayat"
+
 ID_MAX_DIGITS = 18
 """Both engines count entries and batches with 64 bits."""
 
@@ -62,7 +64,12 @@ class HistoryView(NamedTuple):
     @property
     def path(self) -> str:
         """The path of the page."""
-        return "/mahasiswa/riwayat" + ("" if self.batch is None else f"/kelompok/{self.batch}")
+        return HISTORY_PATH + ("" if self.batch is None else f"/kelompok/{self.batch}")
+
+    @property
+    def address(self) -> str:
+        """The path of the page with its query."""
+        return self.path + self.at(self.page.halaman)
 
     def at(self, halaman: int) -> str:
         """The URL query of another page with the same search and filter. It is never empty."""
@@ -134,13 +141,13 @@ async def _undo(
             conflict=conflict,
             is_batch=is_batch,
             address=pages.path(request.path) + (view.origin if view else ""),
-            back=pages.path(view.path + view.at(view.page.halaman) if view else "/mahasiswa/riwayat"),
+            back=pages.path(view.address if view else HISTORY_PATH),
             versi=digest_or_dash(conflict.conflicts[0].current),
         )
         return await rendered_in_thread(request, SEARCH, show)
     except WRITE_FAILURES as error:
         return pages.error(problem_of_failed_write(error))
-    return pages.redirect_to(view.path + view.at(view.page.halaman)) if view else pages.redirect
+    return pages.redirect_to(view.address) if view else pages.redirect
 
 
 async def _page(request: Request, store: Store, pages: Pages, batch: int | None) -> Response:
