@@ -2,7 +2,8 @@
 
 import subprocess
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,22 @@ def running(threads: Sequence[threading.Thread], over: threading.Event) -> Itera
         over.set()
         for thread in threads:
             thread.join()
+
+
+@contextmanager
+def working(work: Sequence[Callable[[], object]], stop: threading.Event) -> Iterator[Callable[[], bool]]:
+    """Run functions in threads during the block, until `stop` is set at its end. Raise the error of a function.
+
+    Yield whether one of them has ended.
+    """
+    with ThreadPoolExecutor(len(work)) as threads:
+        jobs = [threads.submit(function) for function in work]
+        try:
+            yield lambda: any(job.done() for job in jobs)
+        finally:
+            stop.set()
+        for job in jobs:
+            job.result(30)
 
 
 def children(pid: int) -> list[int]:

@@ -8,11 +8,13 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 
 import pytest
 from attack import Hold, Line, assert_log_is_sound, assert_says_nothing_was_saved, holds, until
 from harness import Service, free_port
+from processes import working
 
 from mahasiswa.store.sqlite.connection import WAL_MAX_BYTES
 
@@ -47,14 +49,8 @@ def at_work(service: Service) -> Iterator[tuple[set[str], set[str]]]:
                     if line.add(nim, *TEXTS).status == 302:
                         added.add(nim)
 
-    with ThreadPoolExecutor(4) as threads:
-        clients = [threads.submit(work, name) for name in range(4)]
-        try:
-            yield added, sent
-        finally:
-            stop.set()
-        for client in clients:
-            client.result(30)
+    with working([partial(work, name) for name in range(4)], stop):
+        yield added, sent
 
 
 @pytest.mark.parametrize("workers", [1, 2])

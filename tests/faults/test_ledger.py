@@ -6,8 +6,8 @@ import re
 import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from html import unescape
 from pathlib import Path
 from typing import NamedTuple
@@ -15,6 +15,7 @@ from typing import NamedTuple
 import pytest
 from attack import Line, holds, until
 from harness import Service
+from processes import working
 
 CLIENTS = 4
 NIMS_PER_CLIENT = 12
@@ -124,14 +125,8 @@ def test_no_acknowledged_change_is_lost_when_the_service_is_killed(tmp_path: Pat
 def at_work(clients: list[Client], port: int) -> Iterator[Callable[[], bool]]:
     """Let the clients change records while the block runs; yield whether one has ended, and raise its error at the end."""
     stop = threading.Event()
-    with ThreadPoolExecutor(len(clients)) as threads:
-        working = [threads.submit(client.work, port, stop) for client in clients]
-        try:
-            yield lambda: any(client.done() for client in working)
-        finally:
-            stop.set()
-        for client in working:
-            client.result(30)
+    with working([partial(client.work, port, stop) for client in clients], stop) as has_ended:
+        yield has_ended
 
 
 def page(service: Service) -> dict[str, Texts]:

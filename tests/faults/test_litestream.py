@@ -7,9 +7,9 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Self
 
@@ -17,6 +17,7 @@ import pytest
 from attack import Line, holds, until
 from harness import Service
 from operators import Operator, records_of
+from processes import working
 from stores import ask, other_program, run_script
 
 CONFIGURATION = Path(__file__).parents[2] / "packaging" / "litestream.yml"
@@ -113,14 +114,8 @@ class Ledger:
                         if line.add(nim, f"Nama {number}", "x" * 200).status == 302:
                             self.moments[nim] = time.time()
 
-        with ThreadPoolExecutor(2) as threads:
-            working = [threads.submit(work, name) for name in "ab"]
-            try:
-                yield
-            finally:
-                stop.set()
-            for client in working:
-                client.result(30)
+        with working([partial(work, name) for name in "ab"], stop):
+            yield
 
 
 def passed(seconds: float) -> None:

@@ -5,7 +5,6 @@ import subprocess
 import threading
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import pytest
 from attack import Line, assert_log_is_sound, holds
 from harness import Service
 from operators import COMMAND, Operator, records_of
+from processes import working
 from stores import run_script
 
 # Each list has records that the other one lacks, and some nims with other texts.
@@ -63,14 +63,8 @@ def at_work(port: int) -> Iterator[tuple[list[str | None], list[str]]]:
                 assert line.add(nim, "Ina", "Solo").status == 302
                 added.append(nim)
 
-    with ThreadPoolExecutor(2) as threads:
-        working = [threads.submit(read), threads.submit(add)]
-        try:
-            yield lists, added
-        finally:
-            stop.set()
-        for client in working:
-            client.result(30)
+    with working([read, add], stop):
+        yield lists, added
 
 
 def test_a_restore_that_is_killed_at_any_moment_leaves_one_of_the_two_lists(operator: Operator) -> None:
