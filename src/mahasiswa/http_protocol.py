@@ -250,7 +250,7 @@ class HttpProtocol(HttpToolsProtocol):
         super().on_message_complete()
 
     def close(self) -> None:
-        """End the connection after what was written. Input is ignored until the client closes, too."""
+        """Send what was written, then end the connection. Until the client closes it too, its input is ignored."""
         self.is_ended = True
         self.deadline = self.loop.time() + DRAIN_TIMEOUT_SECONDS
         self.kept.clear()

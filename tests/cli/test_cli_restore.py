@@ -263,7 +263,7 @@ def test_a_restore_into_an_empty_database_brings_the_history_back_while_the_serv
 
 @pytest.mark.parametrize("loss", ["missing", "damaged", "newer"])
 def test_a_restore_replaces_a_file_that_cannot_be_repaired_while_the_service_runs(changed: Operator, loss: str) -> None:
-    """The file takes the place with its history, and the command says to restart the service. What was there is kept."""
+    """The back-up takes its place, history included. The old files are kept, and the command says to restart the service."""
     with Service(changed.database) as service, service.site() as site:
         if loss == "missing":
             for path in changed.folder.glob("mahasiswa.db*"):

@@ -81,7 +81,7 @@ def run_script_in(folder: Path, script: str) -> None:
 
 
 def lock(folder: Path) -> None:
-    """Create a folder that nobody may enter."""
+    """Create a folder that no user may enter."""
     (folder / "data").mkdir(parents=True)
     folder.chmod(0)
 

@@ -5,7 +5,7 @@ from spec.records import Records
 
 
 def test_4_5_1_edit_sets_nama_and_alamat(site: Site, records: Records) -> None:
-    """Both values of the record change to what is typed in its form, and other records do not."""
+    """The record gets both texts of its form. Other records do not change."""
     other, added = records.add("Lain", "Lain"), records.add("Siti", "Solo")
     site.submit(records.edit_page(added.nim).record_form, nama=" Siti Baru ", alamat="Jalan <Baru> & Lama")
     assert records.stored(added.nim) == (added.nim, " Siti Baru ", "Jalan <Baru> & Lama")

@@ -124,7 +124,7 @@ def test_a_file_is_upgraded_by_the_steps_that_it_lacks(path: Path, monkeypatch: 
 
 
 def test_two_services_that_start_at_once_create_the_tables_once(path: Path) -> None:
-    """Both answer, and each shows what the other one stores."""
+    """Both answer. Each of them shows a record that the other one stores."""
     with ThreadPoolExecutor() as threads:
         starting = [threads.submit(Service, path) for _ in range(2)]
     services = [start.result() for start in starting]

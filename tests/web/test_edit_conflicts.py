@@ -1,4 +1,4 @@
-"""Two people edit the same record, on both engines: both keep what the other did not change, or one gets a conflict.
+"""Two people edit the same record, on both engines. Changes of different fields are both kept; otherwise there is a conflict.
 
 A client that sends no version gets exactly the specification.
 """

@@ -384,7 +384,7 @@ def test_an_undo_of_a_record_that_has_changed_since_shows_both_and_asks(site: Si
 
 
 def test_an_undo_that_would_add_or_remove_a_record_asks_too(site: Site, conflict: Change) -> None:
-    """An edited record was deleted since, or an added one was edited: the page says what the undo would do."""
+    """An edited record was deleted since, or an added one was edited. The page tells the effect of the undo."""
     _, _, added, *_ = history(site).changes
     answer = restore(site, added)
     assert compared(answer, site) == ["Siti <b>", "tidak ada", "Klaten", "tidak ada"]

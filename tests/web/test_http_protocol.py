@@ -68,7 +68,10 @@ BROKEN = (
 
 
 class Answered(NamedTuple):
-    """How many requests were answered in order, whether one was refused after that, and what the last answer announced."""
+    """The number of requests that were answered in order, and whether one was refused then.
+
+    `closes` says that the last answer announces the end of the connection.
+    """
 
     requests: int
     is_refused: bool
@@ -98,7 +101,7 @@ def answered(received: bytes, requests: Sequence[Sent]) -> Answered:
 
 
 def exchange(port: int, pieces: Sequence[bytes]) -> bytes:
-    """Send the pieces, read what comes between them, and then everything until the server closes the connection."""
+    """Send the pieces, and read answers between them. Then read until the server closes the connection."""
     received = b""
     with socket.create_connection(("127.0.0.1", port), 20) as connection:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

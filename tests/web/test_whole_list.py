@@ -1,4 +1,4 @@
-"""Pages over the whole list on both engines: one field, ticks, recap, check, printout, and the removal of what was found."""
+"""Pages over the whole list on both engines: one field, ticks, recap, check, printout, and the removal of found records."""
 
 import pytest
 from engines import empty_list, service_on_each_engine
@@ -87,7 +87,7 @@ def test_a_recap_counts_by_the_beginning_of_the_nim(students: Site) -> None:
 
 
 def test_ticked_rows_are_removed_through_the_preview(students: Site) -> None:
-    """Only paged views have ticks, and only what is ticked is in the preview, to the letter."""
+    """Only paged views have ticks. The preview has exactly the ticked rows."""
     odd = ("20/1 %&\"'\u00e9", "Odd", "Solo")
     students.add(*odd)
     assert not students.list().tree.css("[type=checkbox], [role=rowheader], [aria-describedby]")

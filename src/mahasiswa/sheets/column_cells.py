@@ -96,7 +96,7 @@ def refuse_swapped(of_fields: FieldColumns, rows: Sequence[Sequence[Cell]], titl
 
 
 def with_nims(of_fields: FieldColumns, rows: Sequence[Sequence[Cell]]) -> FieldColumns:
-    """The columns to suggest to a person, with the only one that looks like NIMs if the NIM has none yet."""
+    """The columns to suggest to a person. If the NIM has no column, the only one that looks like NIMs is suggested."""
     nim, nama, alamat = of_fields
     found = _ColumnTexts(rows).nim
     return (found, nama, alamat) if nim is None and found not in of_fields else of_fields

@@ -69,7 +69,7 @@ class Columns(NamedTuple):
 
 
 class Selection(NamedTuple):
-    """The columns of a sheet, its rows, and sentences about what was found or is missing."""
+    """The columns and the rows of a sheet. `remarks` are sentences that tell a person how they were found."""
 
     columns: Columns
     rows: Iterator[SheetRow]

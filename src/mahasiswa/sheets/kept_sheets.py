@@ -29,7 +29,7 @@ Rows: TypeAlias = tuple[str, Iterator[RawRow]]
 
 
 def kept_sheets(sheets: Iterable[Rows]) -> tuple[list[Sheet], list[Rows]]:
-    """The sheets that fit, without their blank rows, and the first one that does not fit, whose rows are read on."""
+    """The sheets that fit, without their blank rows. The second list has the first one that does not fit, with all its rows."""
     cells, characters = KEPT_MAX_CELLS, KEPT_MAX_CHARACTERS
     kept: list[Sheet] = []
     for name, rows in sheets:

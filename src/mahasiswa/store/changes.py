@@ -1,4 +1,4 @@
-"""Decides what the writes and removals of a batch change, for both engines."""
+"""Computes the records that a batch adds, changes and removes, for both engines."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple

@@ -93,7 +93,7 @@ class FileStream(Stream):
     ) -> None:
         super().__init__(request, self._chunks(*around), headers, media_type)
         self._file = file
-        self.size = file.seek(0, os.SEEK_END)  # writes what is buffered, so a full disk is noticed before the answer
+        self.size = file.seek(0, os.SEEK_END)  # writes the buffer, so a full disk is noticed before the answer
 
     async def stream_response(self, send: Send) -> None:
         """Send the file. Count it among those that are being sent."""

@@ -12,7 +12,7 @@ CHUNK_RECORDS = 1000
 
 
 async def existing_and_near(reader: Reader, nims: Sequence[str]) -> tuple[Mapping[str, Mahasiswa], Sequence[Mahasiswa]]:
-    """The records with these NIMs, and the records whose NIM is similar to one that has none."""
+    """The records with these NIMs. For the NIMs without a record, also the records with a similar NIM."""
     existing = await reader.find(nims)
     unknown = [nim for nim in nims if nim not in existing]
     return existing, await reader.near(unknown, NEAR_MAX_RECORDS) if unknown else ()

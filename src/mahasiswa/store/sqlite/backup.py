@@ -142,7 +142,7 @@ def verify(path: Path, check: Check) -> None:
 
 
 def check_integrity(db: apsw.Connection) -> None:
-    """Read the whole file; raise apsw.CorruptError, apsw.NotADBError, or what the progress handler raises."""
+    """Read the whole file; raise apsw.CorruptError, apsw.NotADBError, or the error of the progress handler."""
     result = db.execute("PRAGMA integrity_check(1)").get
     if result != "ok":
         raise apsw.CorruptError(f"the file is damaged: {' '.join(result.split())}")
