@@ -1,124 +1,231 @@
-"""Texts on pages: an HTML parser reads exactly the texts that were typed, and the policy matches the page."""
+"""Texts on pages: a browser reads exactly what was typed, and no text changes the structure of a page or a line of the log."""
 
 import base64
 import hashlib
+import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from urllib.parse import quote, quote_from_bytes
 
-from harness import Page, Site
-from hypothesis import example, given, settings
+import httpx
+import pytest
+from attack import CLOSE, CONTROL, HOST, assert_log_is_sound, exchange, post, statuses
+from harness import Page, Service, Site
+from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
+from naughty import NAUGHTY
 
-# Every character that can be stored: all but NUL and the surrogates, which UTF-8 cannot encode.
-CHARACTERS = st.characters(exclude_categories=["Cs"], exclude_characters="\0")
-# Characters with a meaning in forms, URLs or HTML are generated more often than by chance.
-PITFALLS = st.sampled_from(
-    ["\r", "\n", "\r\n", "\t", " ", "&", "<", ">", '"', "'", "`", "=", "/", "\\", "%", "+", ";", "#", "?", ".", "{{", "}}", "{%", "&amp;", "&#13;", "&lt", "&#0;", "<!--", "-->", "</td>", "</table>", "]]>", "<script>", "%00", "%2F", "\x01", "\x0b", "\x0c", "\x1a", "\x1f", "\x7f", "\x80", "\x85", "\x9f", "\xa0", "\xad", "́", "\u200b", "\u200e", "\u2028", "\u2029", "\u202e", "\ufdd0", "\ufeff", "�", "\ufffe", "\uffff", "🎓", "\U0001fffe", "\U0010ffff"]
+# Besides the texts that programs often damage: markup, entities, templates, header lines, log lines and terminal escapes.
+HOSTILE = [
+    *NAUGHTY,
+    "</td></tr></table><script>alert(1)</script>", '"><img src=x onerror=alert(1)>', "' onmouseover='alert(1)", "javascript:alert(1)",
+    "</title></style></textarea><svg/onload=alert(1)>", "<!--", "-->", "<![CDATA[", "<?php", "&#x3c;script>", "{% raw %}", "#{7*7}",
+    "%(name)s", "{0.__class__}", "<!--rows-->", "\x01<b>", "'; DROP TABLE mahasiswa; --", '" OR ""="', "%' OR 1=1 --", "_%\\", "*?[a-z]",
+    "a\r\nSet-Cookie: x=y\r\n\r\n<html>", "a\nLocation: http://jahat.example/", "\r\n2026-01-01 00:00:00,000 INFO POST /mahasiswa/add 302 0.1 ms",
+    "\x1b[2J\x1b]0;judul\x07", "\x9b31m", "//jahat.example/", "http://jahat.example/", "%0d%0a", "%25", "a" * 5000, "%2F", "/" * 255,
+    "&amp;", "&#13;&#10;&#0;&#x80;&NotEqualTilde;&lt&ampamp;", "{{", "}}", "`", "\x80", "\x9f", "\xad", "\ufdd0", "".join(map(chr, range(1, 160))),
+]  # fmt: skip
+
+# Every character that can be stored and shown: all but NUL and the surrogates.
+TEXTS = st.one_of(
+    st.sampled_from(HOSTILE),
+    st.lists(st.sampled_from(HOSTILE) | st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=9), max_size=4).map("".join),
 )  # fmt: skip
-TEXTS = st.lists(PITFALLS | st.text(CHARACTERS, max_size=8), max_size=12).map("".join)
 # Rows of plain texts are rendered by a faster path.
-PLAIN = st.text("09AZaz-_.~%/ 2F", max_size=8)
-NIMS = (PLAIN | TEXTS).map(lambda text: text[:255]).filter(lambda nim: nim not in (".", ".."))
+NIMS = (st.text("09AZaz-_.~%/ 2F", max_size=8) | TEXTS).map(lambda text: text[:255]).filter({".", ".."}.isdisjoint)
+# Request headers. The HTTP server refuses other characters in their values; test_raw.py tests that.
+HEADERS = ("User-Agent", "Referer", "Cookie", "Accept", "Accept-Language", "Accept-Encoding", "Range", "X-Forwarded-For", "X-Forwarded-Host",
+           "X-Forwarded-Proto", "Forwarded", "X-Original-URL", "X-Rewrite-URL", "X-HTTP-Method-Override", "Origin", "Sec-Fetch-Site",
+           "If-None-Match", "If-Modified-Since", "Authorization", "Content-Type", "Expect-CT", "TE", "Via", "X" * 200)  # fmt: skip
 
-bounded = settings(max_examples=80, deadline=None)
-
-
-@bounded
-@given(nim=NIMS, nama=TEXTS, alamat=TEXTS)
-@example(nim="\r\n\t\v\f ", nama="\n\n", alamat="\r")
-@example(nim="", nama="", alamat="")
-@example(nim="/" * 255, nama="</td></tr></table>", alamat='"><script>alert(1)</script>')
-@example(nim="a/../b", nama="".join(map(chr, range(1, 160))), alamat="&#13;&#10;&#0;&#x80;&NotEqualTilde;&lt&ampamp;")
-def test_text_comes_back_through_the_list_and_the_edit_page(site: Site, nim: str, nama: str, alamat: str) -> None:
-    """The list and the edit page show exactly the texts that were typed, and saving them changes nothing."""
-    form = site.page(site.path("/mahasiswa/add")).record_form
-    assert site.submit(form, nim=nim, nama=nama, alamat=alamat).status_code == 302
-    try:
-        assert site.list().rows == [("1", nim, nama, alamat)]
-        (row,) = site.list().table
-        edit = site.page(row.links[0].target).record_form
-        assert edit.values == {"nim": nim, "nama": nama, "alamat": alamat}
-
-        assert site.submit(edit).status_code == 302
-        assert site.list().rows == [("1", nim, nama, alamat)]
-    finally:
-        (row,) = site.list().table
-        assert site.submit(row.forms[0]).status_code == 302
-        assert site.list().rows == []
-
-
-@bounded
-@given(
-    nims=st.sets(NIMS, max_size=6) | st.sets(PLAIN.filter(lambda nim: nim not in (".", "..")), max_size=6), text=TEXTS
+attacks = settings(
+    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much]
 )
-@example(nims={"a%2Fb", "a/b", "a b", "%", ""}, text="")
-def test_each_row_of_a_list_has_its_own_texts_and_paths(site: Site, nims: set[str], text: str) -> None:
-    """In a list of several records each row has its own texts and paths, in the order of code points."""
-    for nim in nims:
-        assert site.add(nim, nim + text, text).status_code == 302
-    try:
-        table = site.list().table
-        assert [row.cells[:4] for row in table] == [
-            (str(number), nim, nim + text, text) for number, nim in enumerate(sorted(nims), 1)
-        ]
-        for nim, row in zip(sorted(nims), table, strict=True):
-            assert [link.href for link in row.links] == [site.path("/mahasiswa/edit/", nim)]
-            assert [form.action for form in row.forms] == [site.path("/mahasiswa/delete/", nim)]
-    finally:
-        for nim in nims:
-            site.delete(nim)
-    assert site.list().rows == []
 
 
-def test_the_policy_allows_exactly_the_inline_code_of_the_page(site: Site) -> None:
-    """The policy has the hashes of the inline style sheet and the inline handler, and the pages have no other code."""
-    with stored(site, "0001"):
-        answers = [site.get(target) for target in ("/", "/mahasiswa/add", "/mahasiswa/edit/0001", "/nowhere")]
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """Start a service. After all tests of the module its log must be sound."""
+    with Service(tmp_path_factory.mktemp("pages") / "a.db") as service:
+        yield service
+        text = service.stderr()
+        assert text.count("\n") > 100, "the log has too few lines for the check to mean anything"
+        assert_log_is_sound(text)
+        assert all(line.startswith("mahasiswa") for line in service.stdout().splitlines())
+
+
+def structure(html: str) -> list[tuple[str, tuple[str, ...]]]:
+    """Return every element of a page in order, with its attributes' names. The address of a link must be a path."""
+    assert "<!--" not in html
+    elements = []
+    for node in Page(html, "").tree.css("*"):
+        for name in ("action", "formaction", *(["href"] if node.tag == "a" else [])):
+            # A path or an id leads to the same site. Two slashes at the start would lead to another one.
+            assert re.match("/(?!/)|#[a-z]+$", node.attributes.get(name) or "/"), (node.tag, name)
+        if node.tag != "wbr":  # long words of the list get <wbr>
+            elements.append((node.tag or "", tuple(node.attributes)))
+    return elements
+
+
+def assert_same_structure(answer: httpx.Response, usual: httpx.Response, status: int) -> None:
+    """Check that an answer has the status, the headers, the elements and the attributes of the usual answer."""
+    assert answer.status_code == usual.status_code == status
+    assert answer.headers.keys() == usual.headers.keys()
+    assert answer.headers["content-security-policy"] == usual.headers["content-security-policy"]
+    assert structure(answer.text) == structure(usual.text)
+
+
+@attacks
+@given(nim=NIMS.filter(str.strip), nama=TEXTS.filter(str.strip), alamat=TEXTS)  # a blank one has a warning
+@example(nim="a/../b", nama="\r\n\t\v\fx ", alamat="\n\n")
+def test_any_texts_come_back_unchanged_and_do_not_change_a_page(site: Site, nim: str, nama: str, alamat: str) -> None:
+    """The list and the edit page show exactly what was typed, and saving them changes nothing.
+
+    They, a search, the forms and the error pages have the same structure for hostile and for plain records.
+    """
+    pages = []
+    for texts in (("1", "Siti", "Solo"), (nim, nama, alamat)):
+        target = site.path("/mahasiswa/edit/", texts[0])
+        try:
+            assert site.submit(site.page("/mahasiswa/add").record_form, **dict(zip(("nim", "nama", "alamat"), texts, strict=True))).status_code == 302  # fmt: skip
+            edit = site.page(site.list().table[0].links[0].target).record_form
+            assert tuple(edit.values.values()) == texts
+            assert site.submit(edit).status_code == 302
+            assert site.list().rows == [("1", *texts)]
+            pages.append([
+                (200, site.get("/")),
+                (200, site.get("/?urut=nama&per=10")),
+                (200, site.get(target)),
+                (409, site.add(*texts)),
+                (400, site.post("/mahasiswa/add", {"nim": texts[0], "nama": texts[1]})),
+                (400, site.post(target, {"alamat": texts[2]})),
+                (409, site.post(target, {"nama": texts[1] + "!", "alamat": texts[2], "versi": "x"})),
+                (200, site.get("/mahasiswa/impor")),
+            ])  # fmt: skip
+        finally:
+            assert site.submit(site.list().table[0].forms[0]).status_code == 302
+    for (status, usual), (_, answer) in zip(*pages, strict=True):
+        assert_same_structure(answer, usual, status)
+
+
+@attacks
+@given(name=TEXTS, value=TEXTS)
+def test_hostile_queries_do_not_change_the_structure_of_a_page(site: Site, name: str, value: str) -> None:
+    """A search with hostile values has the structure of a usual search, and unknown parameters change nothing."""
+    name, value = name[:300], value[:300]  # a query has at most 8 KB
+    assume(value.replace("\0", "").strip()[:255].strip())
+    known = ("urut", "arah", "halaman", "per")
+    for parameter in known:
+        assert site.get(f"/?cari=x&{parameter}={quote(value, safe='')}").status_code == 200
+    usual, answer = (site.get(f"/?cari={quote(text, safe='')}") for text in ("x", value))
+    assert_same_structure(answer, usual, 200)
+    assume(name not in ("cari", *known))
+    assert site.get(f"/?{quote(name, safe='')}={quote(value, safe='')}").content == site.get("/").content
+
+
+@attacks
+@given(text=TEXTS, data=st.binary(max_size=40))
+def test_hostile_paths_do_not_change_the_error_page(site: Site, text: str, data: bytes) -> None:
+    """The 404 page is the same for any unknown path, and for any unknown record."""
+    for path, usual in (("/tidak/", "/tidak-ada"), ("/mahasiswa/edit/", "/mahasiswa/edit/tidak-ada")):
+        for encoded in (quote(text, safe=""), quote_from_bytes(data, safe="")):
+            answer = site.get(path + encoded)
+            assert (answer.status_code, answer.content) == (404, site.get(usual).content)
+    answer = site.post("/mahasiswa/edit/" + quote_from_bytes(data, safe=""), {"nama": text, "alamat": text})
+    assert (answer.status_code, answer.headers["location"], answer.content) == (302, "/", b"")
+
+
+@attacks
+@given(header=st.sampled_from(HEADERS), value=TEXTS)
+def test_hostile_request_headers_do_not_change_the_answer(site: Site, header: str, value: str) -> None:
+    """No request header is copied into an answer, and only Accept-Encoding and If-None-Match change it."""
+    sent = re.sub(r"[\0-\x1f\x7f]", "", value).strip().encode()[:4000]
+    for path in ("/mahasiswa/add", "/"):
+        answer = site.client.get(path, headers={header.encode(): sent})
+        usual = site.get(path)
+        if header == "If-None-Match" and sent == b"*":
+            assert answer.status_code == 304
+            continue
+        assert (answer.status_code, answer.content) == (200, usual.content)
+        own = ("date", "content-encoding", "content-length", "etag") if header == "Accept-Encoding" else ("date",)
+        assert {**answer.headers, **dict.fromkeys(own)} == {**usual.headers, **dict.fromkeys(own)}
+
+
+@attacks
+@given(text=TEXTS, file_name=TEXTS, boundary=st.sampled_from(["x", "a b", "'", "--"]))
+def test_hostile_uploads_put_no_script_into_the_preview(site: Site, text: str, file_name: str, boundary: str) -> None:
+    """The preview or refusal of a file with a hostile name or hostile cells has no script and no event handler."""
+    name = file_name.replace('"', "%22").replace("\r", "%0D").replace("\n", "%0A")
+    body = (
+        f'--{boundary}\r\nContent-Disposition: form-data; name="berkas"; filename="{name}"\r\n\r\n'
+        f"NIM;Nama;Alamat\n1;{text};{text}\r\n--{boundary}--\r\n"
+    ).encode()
+    uploaded = site.send("POST", "/mahasiswa/impor", body, content_type=f'multipart/form-data; boundary="{boundary}"')
+    pasted = site.client.post("/mahasiswa/impor", files={"tempel": (None, f"NIM\tNama\tAlamat\n1\t{text}\t{text}")})
+    for answer in (uploaded, pasted):
+        assert answer.status_code in (200, 400)
+        for tag, names in structure(answer.text):
+            assert tag not in {"script", "img", "svg", "iframe", "object", "base"}
+            assert not [name for name in names if name.startswith("on")]
+
+
+def test_inline_code_is_that_of_the_policy_and_every_input_has_a_label(site: Site) -> None:
+    """The policy has the hashes of the inline sheet and handler. Ids are unique, and references to them resolve."""
+    site.add("0001", "Siti", "Solo")
+    answers = [site.get(target) for target in ("/", "/mahasiswa/add", "/mahasiswa/edit/0001", "/nowhere")]
+    answers += [site.add("0001", "Ani", "Solo"), site.post("/mahasiswa/add"), site.post("/mahasiswa/edit/0001")]
+    site.delete("0001")
     handlers = set()
     for answer in answers:
-        policy = {name: sources for name, *sources in (part.split() for part in answer.headers["content-security-policy"].split(";"))}  # fmt: skip
-        page = Page(answer.text, site.origin)
-        (sheet,) = page.tree.css("style")
-        assert hash_of(sheet.text()) in policy["style-src"]
-        assert page.tree.css("script") == []
-        for node in page.tree.css("*"):
-            assert "style" not in node.attributes
-            for name, value in node.attributes.items():
-                if name.startswith("on"):
-                    handlers.add((name, value))
-                    assert hash_of(value or "") in policy["script-src"]
-        assert "'unsafe-hashes'" in policy["script-src"]
-        assert len(policy["script-src"]) == 2
-    assert handlers == {("onsubmit", "return confirm('Apakah Anda yakin ingin menghapus data ini?')")}
-
-
-def test_ids_are_unique_and_every_input_has_a_label(site: Site) -> None:
-    """Ids are unique, references to them resolve, and every input has a label, on refused forms too."""
-    with stored(site, "0001"):
-        answers = [site.get(target) for target in ("/", "/mahasiswa/add", "/mahasiswa/edit/0001")]
-        answers += [site.add("0001", "Siti", "Solo"), site.post("/mahasiswa/add"), site.post("/mahasiswa/edit/0001")]
-    for answer in answers:
+        policy = dict(part.strip().split(" ", 1) for part in answer.headers["content-security-policy"].split(";"))
         tree = Page(answer.text, site.origin).tree
+        (sheet,) = tree.css("style")
+        assert hash_of(sheet.text()) in policy["style-src"]
+        assert tree.css("script, [style]") == []
+        code = {value for node in tree.css("*") for name, value in node.attributes.items() if name.startswith("on")}
+        assert {hash_of(value or "") for value in code} <= {*policy["script-src"].split()}
+        assert (len(policy["script-src"].split()), "'unsafe-hashes'" in policy["script-src"]) == (2, True)
+        handlers |= code
         ids = [node.attributes["id"] for node in tree.css("[id]")]
         assert len(ids) == len(set(ids))
         for reference in ("for", "aria-describedby", "aria-labelledby"):
-            for node in tree.css(f"[{reference}]"):
-                assert node.attributes[reference] in ids
+            assert {node.attributes[reference] for node in tree.css(f"[{reference}]")} <= {*ids}
         labelled = {node.attributes.get("for") for node in tree.css("label")}
         for node in tree.css("input:not([type=hidden]), select, textarea"):
             assert node.attributes.get("id") in labelled or node.attributes.get("aria-label")
-
-
-@contextmanager
-def stored(site: Site, nim: str) -> Iterator[None]:
-    """Store a record with this nim for the length of the block."""
-    assert site.add(nim, "Siti", "Solo").status_code == 302
-    try:
-        yield
-    finally:
-        site.delete(nim)
+    assert handlers == {"return confirm('Apakah Anda yakin ingin menghapus data ini?')"}
 
 
 def hash_of(source: str) -> str:
     """Return the source expression of inline code in a content security policy."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(source.encode()).digest()).decode()}'"
+
+
+FORGED = "2026-01-01 00:00:00,000 INFO POST /mahasiswa/delete/1 302 0.1 ms"
+
+
+@pytest.mark.parametrize(
+    "between", ["\n", "\r", "\r\n", "\x0b", "\x0c", "\x1b[1A", "\x85", "\u2028", "\u2029", '"\n', "\\n"]
+)
+def test_no_line_of_the_log_can_be_forged(service: Service, site: Site, between: str) -> None:
+    """Line breaks and control characters in a nim or a path are escaped in the log, so they start no new line."""
+    nim = f"palsu{between}{FORGED}"
+    assert [site.add(nim, "Siti", "Solo").status_code for _ in range(2)] == [302, 409]
+    assert site.delete(nim).status_code == 302
+    site.get(f"/palsu{quote(between, safe='')}{quote(FORGED)}")
+    exchange(service, f"GET /palsu{between}{FORGED} HTTP/1.1\r\n".encode() + HOST + CLOSE + b"\r\n")
+    assert not re.search(f"(?m)^{FORGED}", service.stderr())
+    assert not CONTROL.search(service.stderr())
+
+
+@pytest.mark.parametrize(("size", "status"), [(256, 302), (4_000, 400), (60_000, 400)])
+def test_lines_of_the_log_have_a_limited_length(service: Service, size: int, status: int) -> None:
+    """A long nim, path or method makes a line of at most 4,500 bytes, so requests cannot fill the disk quickly."""
+    before = len(service.stderr())
+    nim = b"".join(b"%%%02x" % (1 + n % 30) for n in range(size // 3))
+    for request, expected in (
+        (post("/mahasiswa/add", b"nim=" + nim + b"&nama=a&alamat=b", CLOSE), status),
+        (b"GET /%b HTTP/1.1\r\n" % nim + HOST + CLOSE + b"\r\n", 404),
+        (b"A" * size + b" / HTTP/1.1\r\n" + HOST + CLOSE + b"\r\n", 405),
+    ):
+        assert statuses(exchange(service, request)) == [expected]
+    assert len(service.stderr()) - before < 3 * 4500
