@@ -29,9 +29,9 @@ def run_elsewhere(database: Path | str, statement: str) -> None:
     """Let another program run one statement in a database, which is given as a service has it."""
     url = SQLiteURL(database) if isinstance(database, Path) else parse_database_url(database)
     if isinstance(url, SQLiteURL):
-        run_script(url.path, statement)
+        run_script(url.address, statement)
         return
-    with psycopg.connect(url.conninfo) as db:
+    with psycopg.connect(url.address) as db:
         db.execute(statement)
 
 

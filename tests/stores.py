@@ -113,7 +113,7 @@ AGE_POSTGRES = "UPDATE mahasiswa_history SET moment = moment - interval '{days} 
 def age_history(url: DatabaseURL, days: int) -> None:
     """Make the whole history some days older, in another program."""
     if isinstance(url, SQLiteURL):
-        run_script(url.path, AGE_SQLITE.format(days=days))
+        run_script(url.address, AGE_SQLITE.format(days=days))
         return
-    with psycopg.connect(url.conninfo) as db:
+    with psycopg.connect(url.address) as db:
         db.execute(AGE_POSTGRES.format(days=days))

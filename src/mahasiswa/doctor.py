@@ -12,13 +12,11 @@ from mahasiswa.store.engines import backup_files, examine, examine_backup
 from mahasiswa.store.errors import StoreError
 from mahasiswa.store.findings import Finding, good, wrong
 
-BACKUP_DELAY_HOURS = 2
-"""Maximum time for a back-up after the newest one has the age of BACKUP_HOURS."""
+BACKUP_DELAY_HOURS = 2  # Maximum time for a back-up after the newest one has the age of BACKUP_HOURS.
 
 ANSWER_TIMEOUT_SECONDS = 10.0
 
-TITLE = "Program Input Data Mahasiswa"
-"""The title of each page of the service (specification 1)."""
+TITLE = "Program Input Data Mahasiswa"  # The title of each page of the service (specification 1).
 
 
 def diagnose(settings: Settings, environ: Mapping[str, str]) -> Iterator[Finding]:

@@ -5,6 +5,7 @@ import ipaddress
 import re
 import socket
 from collections.abc import Callable, Mapping
+from difflib import SequenceMatcher
 from pathlib import Path
 from typing import Any, ClassVar, Self
 from urllib.parse import SplitResult, urlsplit
@@ -27,15 +28,10 @@ class SQLiteURL:
     """`sqlite:///relative.db` or `sqlite:////absolute.db`."""
 
     scheme: ClassVar = "sqlite"
-    path: Path
+    address: Path
 
     def __str__(self) -> str:
-        return str(self.path.absolute())
-
-    @property
-    def address(self) -> Path:
-        """The file of the database."""
-        return self.path
+        return str(self.address.absolute())
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -43,16 +39,11 @@ class PostgresURL:
     """`postgresql://…`, as libpq reads it. It may hold a password, so only the hosts and the name are shown."""
 
     scheme: ClassVar = "postgresql"
-    conninfo: str = dataclasses.field(repr=False)
+    address: str = dataclasses.field(repr=False)
 
     def __str__(self) -> str:
-        parts = urlsplit(self.conninfo)
+        parts = urlsplit(self.address)
         return f"postgresql://{parts.netloc.rpartition('@')[2]}{parts.path}"
-
-    @property
-    def address(self) -> str:
-        """The address by which the engine opens the database."""
-        return self.conninfo
 
 
 DatabaseURL = SQLiteURL | PostgresURL
@@ -180,23 +171,17 @@ def _every_address() -> str:
 
 
 def _is_slip(name: str, setting: str) -> bool:
-    """Whether a name differs from a setting's by one slip: a letter wrong, missing or added, two exchanged, case, or `_`.
+    """Whether a name is a setting's with one letter wrong, or with its letters in another order, or without its last word.
 
-    A name that lacks the last word of a setting, such as SAME_ORIGIN, is a slip too. A name that contains a setting's
-    belongs to another program, as HOSTNAME and PORTS do. A name with a digit does so too. Many names differ from a
-    setting of four letters in one letter, so for such a setting this is no slip.
+    A name that contains a setting's belongs to another program, as HOSTNAME and PORTS do, and so does a name with a digit.
+    Many names differ from a setting of four letters in one letter, so for such a setting this is no slip.
     """
-    if setting in name or any(letter.isdigit() for letter in name):
+    if setting in name or any(map(str.isdigit, name)):
         return False
-    if "_" in name and setting.startswith(f"{name}_"):
-        return True
     written, meant = name.upper().replace("_", ""), setting.replace("_", "")
-    while written and written[0] == meant[:1]:
-        written, meant = written[1:], meant[1:]
-    while written and written[-1] == meant[-1:]:
-        written, meant = written[:-1], meant[:-1]
-    exchanged = len(meant) == 2 and written == meant[::-1]
-    return written == meant or exchanged or (len(setting) > 4 and max(len(written), len(meant)) == 1)
+    equal = sum(block.size for block in SequenceMatcher(None, written, meant).get_matching_blocks())
+    is_one_letter_off = len(meant) > 4 and len(written) + len(meant) - 2 * equal <= 2
+    return is_one_letter_off or sorted(written) == sorted(meant) or ("_" in name and setting.startswith(f"{name}_"))
 
 
 def _setting(parse: Callable[[str], Any], default: str | Callable[[], str], explanation: str) -> Any:  # noqa: ANN401 - as field()

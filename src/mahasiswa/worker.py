@@ -6,7 +6,6 @@ import logging
 import signal
 import socket
 import sys
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import uvicorn
@@ -21,23 +20,21 @@ from mahasiswa.store.history import PURGE_SECONDS
 from mahasiswa.web.app import create_app
 from mahasiswa.work import Busy, Limits
 
+try:
+    from uvloop import new_event_loop
+except ImportError:  # it has no wheel for this machine
+    from asyncio import new_event_loop  # type: ignore[assignment]
+
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
 
-GRACEFUL_SHUTDOWN_SECONDS = 3
-"""Maximum time for the requests that run when SIGTERM comes."""
-
-MAX_CONNECTIONS = 16_384
-"""Maximum connections at a time, those of stalled clients included. Requests on further ones are answered 503."""
-
-BEAT_SECONDS = 1.0
-"""How often a worker tells the main process that its event loop runs."""
-
-NO_TIMEOUT_SECONDS = 10**6
-"""Value that disables uvicorn's timer of idle connections, because HttpProtocol has its own deadlines."""
-
-SWITCH_SECONDS = 0.0005
-"""Maximum time for which a thread that computes keeps the GIL. The event loop waits for it after each read and write."""
+GRACEFUL_SHUTDOWN_SECONDS = 3  # maximum time for the requests that run when SIGTERM comes
+MAX_CONNECTIONS = 16_384  # those of stalled clients included; requests on further ones are answered 503
+BEAT_SECONDS = 1.0  # time between two signs to the main process that the event loop runs
+NO_TIMEOUT_SECONDS = 10**6  # disables uvicorn's timer of idle connections, because HttpProtocol has its own deadlines
+SWITCH_SECONDS = (
+    0.0005  # a thread that computes keeps the GIL no longer; the event loop waits for it at each read and write
+)
 
 log = logging.getLogger(__name__)
 
@@ -52,13 +49,12 @@ def run(settings: Settings, listener: socket.socket, parent: int, beats: "Connec
     signal.set_wakeup_fd(-1)  # inherited from the main process
     # uvicorn raises SIGTERM again at its end. It must not end this process, because the store is closed after that.
     signal.signal(signal.SIGTERM, lambda *_: None)
-    if sys.platform != "win32":
-        # A terminal sends SIGINT and SIGHUP to all of its processes, and then the main process sends SIGTERM to the
-        # workers. A second signal would make them drop running requests.
-        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGHUP})
+    # A terminal sends SIGINT and SIGHUP to all of its processes, and then the main process sends SIGTERM to the workers. A
+    # second signal would make them drop running requests.
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGHUP})
     configure_logging(settings.log_level)
     sys.setswitchinterval(SWITCH_SECONDS)
-    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+    with asyncio.Runner(loop_factory=new_event_loop) as runner:
         runner.run(_serve(settings, listener, beats))
 
 
@@ -99,8 +95,7 @@ class _Server(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
-        if sys.platform != "win32":
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})  # from here on uvicorn handles it
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})  # from here on uvicorn handles it
         self._beat()
 
     def _beat(self) -> None:
@@ -116,13 +111,3 @@ async def _purge_history(store: Store) -> None:
             await store.purge()
         except (StoreError, Busy) as error:
             log.warning("expired entries of the history were not removed: %s", error)
-
-
-def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
-    if sys.platform == "win32":  # psycopg cannot use the default loop of Windows
-        return asyncio.SelectorEventLoop
-    try:
-        import uvloop  # noqa: PLC0415 - not available for every Python
-    except ImportError:
-        return asyncio.new_event_loop
-    return uvloop.new_event_loop

@@ -307,7 +307,7 @@ async def test_a_search_finds_what_another_program_writes(tmp_path: Path) -> Non
     url = SQLiteURL(tmp_path / "mahasiswa.db")
     migrate(url)
     run_script(
-        url.path,
+        url.address,
         "INSERT INTO mahasiswa VALUES ('1', 'Nur\u2019aini', 'Klaten'), ('2', 'José', CAST(x'41ff' AS TEXT));"
         "INSERT OR REPLACE INTO mahasiswa VALUES ('1', 'Ána', 'Bantul')",
     )

@@ -87,7 +87,7 @@ class Metrics:
         """The files of an SQLite database, the room beside them, and the age of the newest back-up."""
         url, folder = self._settings.database_url, self._settings.backup_dir
         if isinstance(url, SQLiteURL):
-            path = Path(url.path)
+            path = url.address
             with suppress(OSError):  # a file that is missing has no size
                 yield _line("database_bytes", path.stat().st_size)
                 yield _line("disk_free_bytes", shutil.disk_usage(path.parent).free)

@@ -66,7 +66,7 @@ async def test_no_read_or_acknowledged_write_is_lost_when_connections_are_ended(
 @pytest.mark.parametrize("how", ["stopped", "frozen"])
 def test_without_its_database_the_service_answers_503_and_recovers(server: Server, url: PostgresURL, how: str) -> None:
     """Every page and form is answered at the deadline of a step, and works again as soon as the database is back."""
-    with Service(url.conninfo) as service:
+    with Service(url.address) as service:
         with service.site() as site:
             assert site.add(*SITI).status_code == 302
             assert site.list().nims == ["0001"]
@@ -122,7 +122,7 @@ async def test_a_connection_lost_at_the_commit_makes_the_write_uncertain(
 ) -> None:
     """If the same addition is repeated, it is stored, or refused because the first attempt was stored."""
     proxy = Proxy(server.port)
-    async with proxy.listening() as port, opened(PostgresURL(at_port(url.conninfo, port))) as store:
+    async with proxy.listening() as port, opened(PostgresURL(at_port(url.address, port))) as store:
         for write in (store.add(*SITI), store.update("0002", "Ani", "Klaten"), store.delete("0003")):
             proxy.cut = "question" if lost == "question" else "answer"
             with pytest.raises(Uncertain):

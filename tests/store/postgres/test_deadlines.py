@@ -36,7 +36,7 @@ async def coroutine(awaitable: Awaitable[object]) -> object:
 @pytest.fixture
 def locked(url: PostgresURL) -> Iterator[None]:
     """Keep the tables locked by another program, so that every read waits for it until the end of the test."""
-    with psycopg.connect(url.conninfo) as other:
+    with psycopg.connect(url.address) as other:
         other.execute("LOCK TABLE mahasiswa IN ACCESS EXCLUSIVE MODE")
         yield
 
@@ -90,10 +90,10 @@ async def test_slow_searches_keep_no_single_record_from_its_connection(server: S
 async def test_a_hundred_additions_need_one_slot(url: PostgresURL, store: Store) -> None:
     """They are batched; beyond the queue of changes, an addition is refused at once."""
     records = [Mahasiswa(f"{number:04}", "Siti", "Solo") for number in range(CHANGE.waiting - 1)]
-    with psycopg.connect(url.conninfo) as other:
+    with psycopg.connect(url.address) as other:
         other.execute("LOCK TABLE mahasiswa IN SHARE MODE")
         first = asyncio.create_task(attempt(store.add(*SITI)))
-        await until(lambda: execute(url.conninfo, WAITING_FOR_A_LOCK))
+        await until(lambda: execute(url.address, WAITING_FOR_A_LOCK))
         adding = [asyncio.create_task(attempt(store.add(*record))) for record in records if record.nim != SITI.nim]
         adding.append(asyncio.create_task(attempt(store.add("x", "Siti", "Solo"))))
         await asyncio.sleep(0)  # every addition is queued now
@@ -114,7 +114,7 @@ async def test_a_commit_that_waits_for_the_standby_is_not_interrupted(
         with pytest.raises(Uncertain):
             await store.add(*SITI)
         assert server.execute("SELECT 1 FROM pg_stat_activity WHERE wait_event = 'SyncRep'")
-        assert execute(url.conninfo, "SELECT count(*) FROM mahasiswa") == [(0,)]
+        assert execute(url.address, "SELECT count(*) FROM mahasiswa") == [(0,)]
         deleting = asyncio.ensure_future(store.delete(SITI.nim))
 
         def is_cancelled() -> bool:
@@ -131,7 +131,7 @@ async def test_a_commit_that_waits_for_the_standby_is_not_interrupted(
 
 async def test_a_snapshot_of_long_texts_is_given_up_before_they_are_read(url: PostgresURL, store: Store) -> None:
     """Records with 40 MB of texts take no memory of the service."""
-    execute(url.conninfo, "INSERT INTO mahasiswa SELECT i, repeat('a', 50000), '' FROM generate_series(1, 800) AS i")
+    execute(url.address, "INSERT INTO mahasiswa SELECT i, repeat('a', 50000), '' FROM generate_series(1, 800) AS i")
     tracemalloc.start()
     try:
         assert (await store.reader(LIST).snapshot(10_000)).slices is None

@@ -55,14 +55,14 @@ async def test_every_write_waits_for_the_disks_whatever_the_role_says(
     server: Server, url: PostgresURL, setting: str, used: str
 ) -> None:
     """A weaker setting is replaced in each transaction, and a stronger one stays."""
-    execute(url.conninfo, LOG_THE_SETTING)
+    execute(url.address, LOG_THE_SETTING)
     server.execute(f"ALTER ROLE postgres SET synchronous_commit = {setting}")
     try:
         async with opened(url) as store:
             await write_in_every_way(store, url)
     finally:
         server.execute("ALTER ROLE postgres RESET synchronous_commit")
-    assert set(execute(url.conninfo, "SELECT operation, value FROM settings")) == {
+    assert set(execute(url.address, "SELECT operation, value FROM settings")) == {
         ("INSERT", used),
         ("UPDATE", used),
         ("DELETE", used),

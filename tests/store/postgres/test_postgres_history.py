@@ -55,14 +55,14 @@ def test_a_change_by_another_program_is_in_the_history(
     url: PostgresURL, statement: str, entries: list[tuple[object, ...]]
 ) -> None:
     """Each changed record has one entry, and a changed nim has two. The entries of one statement have any order."""
-    execute(url.conninfo, "INSERT INTO mahasiswa VALUES ('1', 'Ani', 'Solo'), ('2', 'Budi', 'Bantul')")
-    execute(url.conninfo, statement)
-    assert sorted(execute(url.conninfo, ENTRIES)[2:], key=repr) == sorted(entries, key=repr)
+    execute(url.address, "INSERT INTO mahasiswa VALUES ('1', 'Ani', 'Solo'), ('2', 'Budi', 'Bantul')")
+    execute(url.address, statement)
+    assert sorted(execute(url.address, ENTRIES)[2:], key=repr) == sorted(entries, key=repr)
 
 
 async def test_another_program_can_make_its_changes_one_batch(url: PostgresURL, store: Store) -> None:
     """It names the kind of the batch in its transaction. The next transaction of its connection is no batch."""
-    with psycopg.connect(url.conninfo, autocommit=True) as other:
+    with psycopg.connect(url.address, autocommit=True) as other:
         with other.transaction():
             other.execute("SET LOCAL mahasiswa.batch = 'delete'")
             other.execute("INSERT INTO mahasiswa VALUES ('1', 'Ani', 'Solo')")
@@ -89,8 +89,8 @@ INSERT INTO mahasiswa VALUES ('1', 'Ani', 'Solo'); SELECT count(*) FROM mahasisw
 
 def test_a_role_that_may_only_insert_can_insert_and_forge_nothing(server: Server, url: PostgresURL) -> None:
     """The triggers write the entry with the rights of the table's owner, into the table of the owner."""
-    schema = url.conninfo.rpartition("search_path%3D")[2]
-    registrar = url.conninfo.replace("//postgres@", "//registrar@")
+    schema = url.address.rpartition("search_path%3D")[2]
+    registrar = url.address.replace("//postgres@", "//registrar@")
     server.execute("CREATE ROLE registrar LOGIN")
     try:
         server.execute(f"GRANT USAGE ON SCHEMA {schema} TO registrar; GRANT INSERT ON {schema}.mahasiswa TO registrar")
@@ -100,7 +100,7 @@ def test_a_role_that_may_only_insert_can_insert_and_forge_nothing(server: Server
                 execute(registrar, statement)
     finally:
         server.execute("DROP OWNED BY registrar; DROP ROLE registrar")
-    assert execute(url.conninfo, ENTRIES) == [("1", None, None, "Ani", "Solo")]
+    assert execute(url.address, ENTRIES) == [("1", None, None, "Ani", "Solo")]
 
 
 async def test_a_role_that_owns_nothing_uses_the_whole_history(clerk: str, url: PostgresURL) -> None:
@@ -118,16 +118,16 @@ async def test_a_role_that_owns_nothing_uses_the_whole_history(clerk: str, url: 
         with pytest.raises(TextsRemain, match=r"the owner of the table must run: VACUUM"):
             forget(PostgresURL(clerk), SITI.nim)
         assert (await store.reader(SEARCH).history("", None, 0, 10))[:2] == (0, [])
-    assert execute(url.conninfo, "SELECT days FROM mahasiswa_history_state") == [(7,)]
+    assert execute(url.address, "SELECT days FROM mahasiswa_history_state") == [(7,)]
 
 
 def test_a_role_that_may_not_read_the_history_gets_the_statement_for_its_owner(clerk: str, url: PostgresURL) -> None:
     """The service does not start, in one line. After the statement it does."""
-    execute(url.conninfo, "REVOKE ALL ON mahasiswa_history, mahasiswa_history_state FROM clerk")
+    execute(url.address, "REVOKE ALL ON mahasiswa_history, mahasiswa_history_state FROM clerk")
     with pytest.raises(Unusable, match="its owner must run: GRANT SELECT, UPDATE, DELETE ON") as unusable:
         migrate(PostgresURL(clerk))
     assert "\n" not in str(unusable.value)
-    execute(url.conninfo, str(unusable.value).partition("must run: ")[2])
+    execute(url.address, str(unusable.value).partition("must run: ")[2])
     migrate(PostgresURL(clerk))
 
 
@@ -145,26 +145,26 @@ def test_the_last_start_decides_the_days_and_says_so(url: PostgresURL, caplog: p
 
 def test_without_history_the_table_has_no_trigger_of_it(url: PostgresURL) -> None:
     """No entry remains, and TRUNCATE, which the triggers refuse, is possible. Days above 0 create them again."""
-    execute(url.conninfo, "INSERT INTO mahasiswa VALUES ('1', 'Ani', 'Solo')")
+    execute(url.address, "INSERT INTO mahasiswa VALUES ('1', 'Ani', 'Solo')")
     with pytest.raises(psycopg.errors.FeatureNotSupported, match="use DELETE FROM mahasiswa"):
-        execute(url.conninfo, "TRUNCATE mahasiswa")
-    with_history = describe(url.conninfo)
+        execute(url.address, "TRUNCATE mahasiswa")
+    with_history = describe(url.address)
     migrate(url, 0)
-    assert "trigger" not in {kind for kind, _, _ in describe(url.conninfo)}
-    assert execute(url.conninfo, "TRUNCATE mahasiswa; SELECT count(*) FROM mahasiswa_history") == [(0,)]
+    assert "trigger" not in {kind for kind, _, _ in describe(url.address)}
+    assert execute(url.address, "TRUNCATE mahasiswa; SELECT count(*) FROM mahasiswa_history") == [(0,)]
     migrate(url, 30)
-    assert describe(url.conninfo) == with_history
+    assert describe(url.address) == with_history
 
 
 @pytest.mark.parametrize("gone", ["DROP TRIGGER {name} ON mahasiswa", "ALTER TABLE mahasiswa DISABLE TRIGGER {name}"])
 def test_a_trigger_that_another_program_removed_is_created_again_at_the_start(url: PostgresURL, gone: str) -> None:
     """The history has a gap, but goes on."""
-    before = describe(url.conninfo)
-    execute(url.conninfo, gone.format(name="mahasiswa_history_delete"))
+    before = describe(url.address)
+    execute(url.address, gone.format(name="mahasiswa_history_delete"))
     migrate(url, 30)
-    assert describe(url.conninfo) == before
-    execute(url.conninfo, "INSERT INTO mahasiswa VALUES ('1', 'Ani', 'Solo'); DELETE FROM mahasiswa")
-    assert len(execute(url.conninfo, ENTRIES)) == 2
+    assert describe(url.address) == before
+    execute(url.address, "INSERT INTO mahasiswa VALUES ('1', 'Ani', 'Solo'); DELETE FROM mahasiswa")
+    assert len(execute(url.address, ENTRIES)) == 2
 
 
 # ---- batches
@@ -176,7 +176,7 @@ async def test_an_import_of_more_than_100_000_rows_is_one_item_without_entries(u
     merge(url, rows, update=True, dry_run=False)
     (item,) = (await store.reader(SEARCH).history("", None, 0, 10)).items
     assert item[2:6] == ("import", len(rows), True, None)
-    assert execute(url.conninfo, "SELECT count(*) FROM mahasiswa_history WHERE kind IS NULL") == [(0,)]
+    assert execute(url.address, "SELECT count(*) FROM mahasiswa_history WHERE kind IS NULL") == [(0,)]
     with pytest.raises(NotInHistory):
         await store.undo(item.id, is_batch=True)
     merge(url, [(1, "1", "Ani", "Solo")], update=True, dry_run=False)
@@ -187,10 +187,10 @@ async def test_a_batch_is_not_undone_while_another_program_writes(url: PostgresU
     """It waits for the end of the other transaction, and then finds its change."""
     merge(url, [(1, *SITI), (2, *BUDI)], update=False, dry_run=False)
     (batch,) = (await store.reader(SEARCH).history("", None, 0, 10)).items
-    with psycopg.connect(url.conninfo) as other:
+    with psycopg.connect(url.address) as other:
         other.execute("INSERT INTO mahasiswa VALUES ('3', 'Ani', 'Solo')")
         undoing = asyncio.ensure_future(store.undo(batch.id, is_batch=True))
-        await until(lambda: execute(url.conninfo, "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'"))
+        await until(lambda: execute(url.address, "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'"))
         assert not undoing.done()
     await undoing
     assert await read_all(store) == [("3", "Ani", "Solo")]
@@ -204,7 +204,7 @@ async def test_a_purge_does_not_wait_for_another_one(url: PostgresURL, store: St
     for number in range(3):
         await store.add(f"{number}", "Siti", "Solo")
     await asyncio.to_thread(age_history, url, 31)
-    with psycopg.connect(url.conninfo) as other:
+    with psycopg.connect(url.address) as other:
         other.execute("SELECT mahasiswa_history_purge()")
         await store.add("a", "Siti", "Solo")
     assert (await store.reader(SEARCH).history("", None, 0, 10)).total == 1
@@ -216,9 +216,9 @@ async def test_any_program_that_changes_records_purges(url: PostgresURL, store: 
         url, [(number, f"{number}", "Siti", "Solo") for number in range(2 * PURGE_ENTRIES)], update=False, dry_run=False
     )
     await asyncio.to_thread(age_history, url, 31)
-    execute(url.conninfo, "INSERT INTO mahasiswa VALUES ('a', 'Ani', 'Solo'), ('b', 'Ani', 'Solo')")
+    execute(url.address, "INSERT INTO mahasiswa VALUES ('a', 'Ani', 'Solo'), ('b', 'Ani', 'Solo')")
     expired = "SELECT count(*) FROM mahasiswa_history WHERE moment < now() - interval '30 days'"
-    assert execute(url.conninfo, expired) == [(PURGE_ENTRIES + 1,)]
+    assert execute(url.address, expired) == [(PURGE_ENTRIES + 1,)]
     assert [type(item) for item in (await store.reader(SEARCH).history("", None, 0, 10)).items] == [Entry, Entry]
 
 
@@ -241,11 +241,11 @@ async def test_a_forgotten_record_is_in_no_file_of_the_tables(server: Server, ur
     await store.reader(SEARCH).search(Query("rahasia"), 0, 10)
     await store.reader(SEARCH).history("rahasia", None, 0, 10)
     await store.delete("nim-050")
-    execute(url.conninfo, "ANALYZE")
+    execute(url.address, "ANALYZE")
 
     def left() -> set[bytes]:
         server.execute("CHECKPOINT")
-        files = [server.folder / "data" / str(path) for (path,) in execute(url.conninfo, FILES)]
+        files = [server.folder / "data" / str(path) for (path,) in execute(url.address, FILES)]
         assert len(files) > 10
         stored = b"".join(file.read_bytes() for file in files).lower()
         return {text for text in (b"rahasia", "nama l\u00e1in".encode(), b"nama lain", b"nim-050") if text in stored}
@@ -258,7 +258,7 @@ async def test_a_forgotten_record_is_in_no_file_of_the_tables(server: Server, ur
 async def test_forgetting_does_not_wait_long_for_the_lock_of_another_program(url: PostgresURL, store: Store) -> None:
     """Requests queue behind it. The record and its history are removed, and the same command removes the rest later."""
     await store.add(*SITI)
-    with psycopg.connect(url.conninfo) as other:
+    with psycopg.connect(url.address) as other:
         other.execute("SELECT FROM mahasiswa")
         with pytest.raises(TextsRemain, match=r"lock timeout; the owner of the table must run: VACUUM \(FULL\)"):
             forget(url, SITI.nim)
@@ -272,7 +272,7 @@ async def test_forgetting_says_if_an_older_transaction_keeps_the_texts(
     """The record and its history are removed all the same. The message names the server's process and the remedy."""
     monkeypatch.setattr(commands, "OLDER_TRANSACTIONS_TIMEOUT_SECONDS", 0.3)
     await store.add(*SITI)
-    with psycopg.connect(url.conninfo) as other:
+    with psycopg.connect(url.address) as other:
         other.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ; SELECT FROM mahasiswa")
         with pytest.raises(TextsRemain, match=rf"processes {other.info.backend_pid} .* run: VACUUM \(FULL\)"):
             forget(url, SITI.nim)

@@ -18,7 +18,7 @@ def test_every_character_is_folded_as_in_python(url: PostgresURL) -> None:
     step = SEARCHED_CHARACTERS
     letters = [chr(code) for code in range(1, 0x110000) if not 0xD800 <= code < 0xE000]
     texts = ["".join(letters[at : at + step]) for at in range(0, len(letters), step)]
-    with psycopg.connect(url.conninfo) as db:
+    with psycopg.connect(url.address) as db:
         with db.cursor().copy("COPY mahasiswa FROM STDIN") as copy:
             for number, text in enumerate(texts):
                 copy.write_row((f"{number}", text, "Solo"))
@@ -43,7 +43,7 @@ async def test_the_searched_text_does_not_decide_the_time_of_a_search(
 ) -> None:
     """The worst text to look for takes at most a few times as long as a single letter; with ILIKE 60 times."""
     texts = "repeat('a', 1000), repeat('é', 1000) FROM generate_series(1, 1000) AS i"
-    execute(url.conninfo, f"INSERT INTO mahasiswa SELECT i, {texts}")
+    execute(url.address, f"INSERT INTO mahasiswa SELECT i, {texts}")
 
     async def seconds(cari: str) -> float:
         began = time.monotonic()

@@ -54,7 +54,7 @@ def test_the_table_itself_refuses_what_other_programs_write(url: PostgresURL) ->
     """The error names the constraint, or the column of a missing text."""
     for named, statement in REFUSED_INSERTS.items():
         with pytest.raises(psycopg.IntegrityError) as error:
-            execute(url.conninfo, statement)
+            execute(url.address, statement)
         assert named in (error.value.diag.constraint_name, error.value.diag.column_name)
 
 
@@ -64,7 +64,7 @@ def test_the_table_itself_refuses_what_other_programs_write(url: PostgresURL) ->
 @pytest.fixture
 def second_step(url: PostgresURL, monkeypatch: pytest.MonkeyPatch) -> PostgresURL:
     """Return the address of a table of version 1 with a record, and let this program know a second step."""
-    execute(url.conninfo, "INSERT INTO mahasiswa VALUES ('0001', 'Siti Aminah', 'Jalan Kaliurang 5')")
+    execute(url.address, "INSERT INTO mahasiswa VALUES ('0001', 'Siti Aminah', 'Jalan Kaliurang 5')")
     monkeypatch.setattr(schema, "STEPS", (*schema.STEPS, SECOND_STEP))
     return url
 
@@ -80,38 +80,38 @@ def test_an_older_schema_is_upgraded_once_by_the_steps_that_it_lacks(second_step
     with ThreadPoolExecutor(8) as threads:
         for started in [threads.submit(start) for _ in range(8)]:
             started.result()
-    assert execute(second_step.conninfo, "SELECT * FROM mahasiswa") == [(*SITI, None)]
-    assert ("comment", "", "schema 2 of mahasiswa") in describe(second_step.conninfo)
+    assert execute(second_step.address, "SELECT * FROM mahasiswa") == [(*SITI, None)]
+    assert ("comment", "", "schema 2 of mahasiswa") in describe(second_step.address)
 
 
 def test_a_user_who_may_not_upgrade_gets_the_script_for_the_owner(clerk: str, second_step: PostgresURL) -> None:
     """Nothing changes until the owner runs the script; then the user can start."""
-    before = describe(second_step.conninfo)
+    before = describe(second_step.address)
     with pytest.raises(Unusable, match="belongs to postgres, who must run this SQL:") as unusable:
         migrate(PostgresURL(clerk))
-    assert describe(second_step.conninfo) == before
-    execute(second_step.conninfo, str(unusable.value).partition("SQL:")[2])
+    assert describe(second_step.address) == before
+    execute(second_step.address, str(unusable.value).partition("SQL:")[2])
     migrate(PostgresURL(clerk))
-    assert describe(second_step.conninfo) > before - {("comment", "", "schema 1 of mahasiswa")}
+    assert describe(second_step.address) > before - {("comment", "", "schema 1 of mahasiswa")}
 
 
 def test_an_upgrade_gives_up_soon_if_another_program_uses_the_table(second_step: PostgresURL) -> None:
     """Requests queue behind its lock, so it waits for two seconds only and changes nothing."""
-    before = describe(second_step.conninfo)
-    with psycopg.connect(second_step.conninfo) as other:
+    before = describe(second_step.address)
+    with psycopg.connect(second_step.address) as other:
         other.execute("INSERT INTO mahasiswa VALUES ('1', 'Ani', 'Solo')")
         with pytest.raises(Unusable, match="the table mahasiswa is in use"):
             migrate(second_step)
-    assert describe(second_step.conninfo) == before
+    assert describe(second_step.address) == before
 
 
 def test_starting_again_needs_no_lock_on_the_table(url: PostgresURL) -> None:
     """If the schema is current, a start makes no step, so it does not wait for a long import."""
-    before = describe(url.conninfo)
-    with psycopg.connect(url.conninfo) as other:
+    before = describe(url.address)
+    with psycopg.connect(url.address) as other:
         other.execute("LOCK TABLE mahasiswa IN ACCESS EXCLUSIVE MODE")
         migrate(url)
-    assert describe(url.conninfo) == before
+    assert describe(url.address) == before
 
 
 async def test_a_user_without_ddl_rights_can_start_and_write(clerk: str, url: PostgresURL) -> None:
@@ -152,13 +152,13 @@ def test_a_table_that_is_not_of_this_version_is_refused_in_one_line(
     url: PostgresURL, statements: str, reason: str
 ) -> None:
     """The service ends with exit code 1, the line says what to do, and nothing changes."""
-    execute(url.conninfo, statements)
-    before = describe(url.conninfo)
+    execute(url.address, statements)
+    before = describe(url.address)
     with pytest.raises(StartError) as refused:
-        Service(url.conninfo)
+        Service(url.address)
     assert refused.value.code == 1
     assert re.fullmatch(f"mahasiswa: {reason}\n", refused.value.stderr)
-    assert describe(url.conninfo) == before
+    assert describe(url.address) == before
 
 
 # ---- the server

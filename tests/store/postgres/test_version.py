@@ -39,7 +39,7 @@ def test_an_acknowledged_write_is_on_the_next_page_of_every_instance(url: Postgr
                         if f"<td>{nim}</td><td>{shown}</td>" not in page if shown else f"<td>{nim}</td>" in page:
                             failures.append(f"{nim} {shown}")
 
-    with Service(url.conninfo) as first, Service(url.conninfo) as second:
+    with Service(url.address) as first, Service(url.address) as second:
         pairs = [(first, second), (second, first), (first, second), (second, first)]
         threads = [
             threading.Thread(target=write_and_read, args=(f"{number}", here.site(), there.site()))
@@ -59,7 +59,7 @@ async def test_a_caller_never_receives_a_version_that_was_read_before_its_call(
     proxy = Proxy(server.port)
     async with AsyncExitStack() as stack:
         port = await stack.enter_async_context(proxy.listening())
-        delayed = await stack.enter_async_context(opened(PostgresURL(at_port(url.conninfo, port))))
+        delayed = await stack.enter_async_context(opened(PostgresURL(at_port(url.address, port))))
         before = await delayed.version()
         proxy.sent = b""
         proxy.hold(on=True)
@@ -94,10 +94,10 @@ def test_a_service_without_the_right_to_read_its_version_asks_for_every_page(ser
 
 async def test_a_standby_can_be_read_without_a_version_and_not_written(server: Server, url: PostgresURL) -> None:
     """It may lag behind, and its snapshots do not tell by how much. It keeps the days of its primary and purges nothing."""
-    execute(url.conninfo, "INSERT INTO mahasiswa VALUES ('0001', 'Siti Aminah', 'Jalan Kaliurang 5')")
+    execute(url.address, "INSERT INTO mahasiswa VALUES ('0001', 'Siti Aminah', 'Jalan Kaliurang 5')")
     await asyncio.to_thread(age_history, url, 31)
     with Server(QUICK, standby_of=server) as standby:
-        standby_url = PostgresURL(at_port(url.conninfo, standby.port))
+        standby_url = PostgresURL(at_port(url.address, standby.port))
         migrate(standby_url, 7)
         async with opened(standby_url) as store:
             assert await store.version() is None

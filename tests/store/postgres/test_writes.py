@@ -47,7 +47,7 @@ async def test_of_equal_nims_in_a_batch_with_a_refused_addition_the_first_is_sto
 
 async def test_a_constraint_that_someone_added_later_refuses_a_record_alone(url: PostgresURL, store: Store) -> None:
     """The program has no message for it, so the record is answered like a failure; its neighbours are stored."""
-    execute(url.conninfo, "ALTER TABLE mahasiswa ADD CONSTRAINT nama_terisi CHECK (nama <> '')")
+    execute(url.address, "ALTER TABLE mahasiswa ADD CONSTRAINT nama_terisi CHECK (nama <> '')")
     writes = [store.add("1", "Ani", "Solo"), store.add("2", "", "Solo"), store.add("3", "Ina", "Solo")]
     assert await outcomes(*writes) == [None, "unavailable", None]
     assert [record.nim for record in await read_all(store)] == ["1", "3"]
@@ -69,7 +69,7 @@ async def test_a_refused_addition_does_not_make_its_neighbours_wait_for_locks_of
             assert nim == ".."
         seconds[nim] = time.monotonic() - began
 
-    with psycopg.connect(url.conninfo) as other:
+    with psycopg.connect(url.address) as other:
         for number in range(5):
             other.execute("INSERT INTO mahasiswa VALUES (%s, 'Ina', 'Solo')", [f"z{number}"])
         await asyncio.gather(*map(add, ["a", "..", *(f"z{number}" for number in range(5))]))
@@ -80,7 +80,7 @@ async def test_a_refused_addition_does_not_make_its_neighbours_wait_for_locks_of
 
 async def test_a_lock_delays_a_write_for_a_few_seconds_at_most(url: PostgresURL, store: Store) -> None:
     """If a program locks the table, the write fails and nothing was done; reads are not delayed."""
-    with psycopg.connect(url.conninfo) as other:
+    with psycopg.connect(url.address) as other:
         other.execute("LOCK TABLE mahasiswa IN SHARE MODE")
         began = time.monotonic()
         adding = asyncio.ensure_future(attempt(store.add(*SITI)))
@@ -96,10 +96,10 @@ async def test_an_addition_with_time_left_is_tried_again_when_its_batch_has_run_
     url: PostgresURL, store: Store
 ) -> None:
     """The oldest addition of a batch ends the batch; a younger one is stored when the lock is released."""
-    with psycopg.connect(url.conninfo) as other:
+    with psycopg.connect(url.address) as other:
         other.execute("LOCK TABLE mahasiswa IN SHARE MODE")
         first = asyncio.ensure_future(store.add("1", "Ani", "Solo"))
-        await until(lambda: execute(url.conninfo, SOMEONE_WAITS_FOR_A_LOCK))
+        await until(lambda: execute(url.address, SOMEONE_WAITS_FOR_A_LOCK))
         oldest = asyncio.ensure_future(store.add("2", "Ani", "Solo"))
         await asyncio.sleep(2)  # so that the next addition has a later deadline
         youngest = asyncio.ensure_future(store.add("3", "Ani", "Solo"))
@@ -139,12 +139,12 @@ async def test_a_transaction_that_a_deadlock_ended_is_made_again(url: PostgresUR
     """Another program locks records in another order, so PostgreSQL ends our transaction."""
     records = [Mahasiswa(letter, "Siti", "Solo") for letter in "ab"]
     await store.write_all("import", [Write(record, None) for record in records])
-    with psycopg.connect(url.conninfo) as other:
+    with psycopg.connect(url.address) as other:
         other.execute("SET deadlock_timeout = '60s'")
         other.execute("SELECT FROM mahasiswa WHERE nim = 'b' FOR UPDATE")
         writes = [Write(record._replace(nama="Budi"), digest(record)) for record in records]
         writing = asyncio.ensure_future(store.write_all("import", writes))
-        await until(lambda: execute(url.conninfo, SOMEONE_WAITS_FOR_A_LOCK))
+        await until(lambda: execute(url.address, SOMEONE_WAITS_FOR_A_LOCK))
         # This waits for our lock, and we wait for its lock: it proceeds when our transaction is rolled back.
         await asyncio.to_thread(other.execute, "SELECT FROM mahasiswa WHERE nim = 'a' FOR UPDATE")
         assert not writing.done()
@@ -156,14 +156,14 @@ async def test_a_transaction_that_a_deadlock_ended_is_made_again(url: PostgresUR
 async def test_a_transaction_that_always_collides_is_given_up(url: PostgresURL, store: Store, code: str) -> None:
     """After MAX_ATTEMPTS serialization failures or deadlocks, the write fails and nothing was done."""
     execute(
-        url.conninfo,
+        url.address,
         "CREATE SEQUENCE attempts; CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
         f" PERFORM nextval('attempts'); RAISE EXCEPTION 'again' USING ERRCODE = '{code}'; END $$;"
         " CREATE TRIGGER refuse BEFORE INSERT OR UPDATE ON mahasiswa FOR EACH ROW EXECUTE FUNCTION refuse()",
     )
     with pytest.raises(Unavailable):
         await store.add(*SITI)
-    assert execute(url.conninfo, "SELECT last_value FROM attempts") == [(MAX_ATTEMPTS,)]
+    assert execute(url.address, "SELECT last_value FROM attempts") == [(MAX_ATTEMPTS,)]
 
 
 async def test_a_write_that_fails_after_its_client_has_gone_is_no_noise_in_the_log(
@@ -171,14 +171,14 @@ async def test_a_write_that_fails_after_its_client_has_gone_is_no_noise_in_the_l
 ) -> None:
     """The write runs to its end. No caller is left to get its error, so asyncio would log it."""
     execute(
-        url.conninfo,
+        url.address,
         "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
         " PERFORM pg_sleep(0.3); RAISE EXCEPTION 'refused'; END $$;"
         " CREATE TRIGGER refuse BEFORE DELETE ON mahasiswa FOR EACH STATEMENT EXECUTE FUNCTION refuse()",
     )
     async with opened(url) as store:
         deleting = asyncio.ensure_future(attempt(store.delete("1")))
-        await until(lambda: execute(url.conninfo, "SELECT 1 FROM pg_stat_activity WHERE wait_event = 'PgSleep'"))
+        await until(lambda: execute(url.address, "SELECT 1 FROM pg_stat_activity WHERE wait_event = 'PgSleep'"))
         deleting.cancel()
     gc.collect()
     assert deleting.cancelled()
