@@ -11,15 +11,12 @@ from pathlib import Path
 import pytest
 from attack import until
 from harness import Service
-from operators import TWO, Operator, operator_in_empty_folder, records_of
+from operators import TWO, Operator, records_of
 from processes import children
 from stores import run_script
 
 from mahasiswa.settings import SQLiteURL
 from mahasiswa.store import migrate
-
-# The fixture, which pytest finds by this name.
-__all__ = ["operator_in_empty_folder"]
 
 NAME = re.compile(r"mahasiswa-\d{8}T\d{6}Z(-2)?\.db")
 HOUR = 3600

@@ -1,58 +1,66 @@
-"""Every command: wrong use, exit codes, help, progress bars, and `mahasiswa copy`."""
+"""Every command: wrong use, exit codes and help; `mahasiswa forget`; and commands while the service runs."""
 
 import re
+import sqlite3
+import subprocess
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from operators import TWO, Operator, operator_in_empty_folder, records_of
-from spreadsheets import HEADER, csv
+from harness import Service, Site
+from operators import COMMAND, TWO, Operator
+from processes import working
+from spreadsheets import HEADER, Database, csv
+from stores import ask, other_program
 
 from mahasiswa.cli import main
+from mahasiswa.store.history import UNDOABLE_ROWS_MAX
 
-# The fixture, which pytest finds by this name.
-__all__ = ["operator_in_empty_folder"]
+ELSEWHERE = "Back-ups, replicas, archives and logs elsewhere keep what they have. Remove it from them yourself."
 
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ["import", "tidak-ada.csv"],
-        ["import", "a.csv", "--existing", "delete"],
-        ["export", "a.ods"],
-        ["copy", "--to", "@tidak-ada.url"],
-        ["hapus"],
-    ],
-    ids=" ".join,
-)
-def test_wrong_arguments_have_exit_code_2(operator: Operator, arguments: list[str]) -> None:
-    """Standard error has a message, and no file is created."""
-    operator.write("a.csv", csv(HEADER, *TWO))
-    assert operator.failed(*arguments, code=2)
-    assert operator.names() == {"a.csv"}
-    assert not operator.database.exists()
-
-
-@pytest.mark.parametrize("arguments", [["import", "a.csv"], ["export", "b.csv"], ["backup", "b.db"]], ids=" ".join)
-def test_a_wrong_or_unusable_database_is_one_line(operator: Operator, arguments: list[str]) -> None:
-    """The exit code is 2 for a wrong setting, and 1 for a file or a folder, which the line names."""
-    operator.write("a.csv", csv(HEADER, *TWO))
-    operator.write("bukan.db", b"bukan basis data" * 100)
-    (line,) = operator.failed(*arguments, code=2, DATABASE_URL="mysql://localhost")
-    assert line.startswith("mahasiswa: DATABASE_URL must be ")
-    (line,) = operator.failed(*arguments, DATABASE_URL=f"sqlite:///{operator.folder}/bukan.db")
-    assert "bukan.db" in line
-    (line,) = operator.failed(*arguments, DATABASE_URL=f"sqlite:///{operator.folder}/tidak/ada.db")
-    assert "tidak" in line
-    assert operator.names() == {"a.csv", "bukan.db"}
+# The command, DATABASE_URL if it is not that of a list, the exit code, and what its line says.
+FAILURES = [
+    ("import tidak-ada.csv", "", 2, "tidak-ada.csv"),
+    ("import a.csv --existing delete", "", 2, "delete"),
+    ("export a.ods", "", 2, "a.ods"),
+    ("hapus", "", 2, "hapus"),
+    ("export tidak/ada.csv", "", 1, "tidak"),
+    ("export diri.csv", "", 1, "diri.csv: Too many levels of symbolic links"),
+    ("backup tidak/ada.db", "", 1, "tidak"),
+    ("backup folder", "", 2, "folder"),
+    ("backup a.csv", "", 1, "mahasiswa: a.csv exists already"),
+    ("backup diri.csv", "", 1, "mahasiswa: diri.csv exists already"),
+    ("backup mahasiswa.db", "", 1, "mahasiswa: mahasiswa.db exists already"),
+    ("backup b.db", "sqlite:///tidak-ada.db", 1, "tidak-ada.db"),
+    ("forget 3", "sqlite:///tidak-ada.db", 1, "does not exist"),
+    *((command, "mysql://localhost", 2, "DATABASE_URL must be ") for command in ("import a.csv", "export b.csv")),
+    *((command, "sqlite:///a.csv", 1, "a.csv") for command in ("import a.csv", "export b.csv", "backup b.db")),
+    *((command, "sqlite:///tidak/ada.db", 1, "tidak") for command in ("import a.csv", "export b.csv", "backup b.db")),
+    ("copy --from sqlite:///tidak-ada.db --to sqlite:///lain.db", "", 1, "tidak-ada.db does not exist"),
+    ("copy --from mysql://x/y --to sqlite:///lain.db", "", 2, "--from must be"),
+    ("copy --to @tidak-ada.url", "", 2, "--to: tidak-ada.url: No such file"),
+    ("copy --to @salah.url", "", 2, "--to must be "),
+]
 
 
-@pytest.mark.parametrize("arguments", [["export", "tidak/ada.csv"], ["backup", "tidak/ada.db"]], ids=" ".join)
-def test_a_missing_folder_has_exit_code_1(operator: Operator, arguments: list[str]) -> None:
-    """One line names the folder."""
+@pytest.mark.parametrize(("command", "database", "code", "said"), FAILURES, ids=[" ".join(row[:2]) for row in FAILURES])
+def test_a_command_that_fails_says_why_and_changes_no_file(
+    operator: Operator, command: str, database: str, code: int, said: str
+) -> None:
+    """Exit code 2 for wrong arguments and settings, 1 for files. No address of a database is shown: it may have a password."""
     operator.fill(TWO)
-    (line,) = operator.failed(*arguments)
-    assert "tidak" in line
+    operator.write("a.csv", csv(HEADER, *TWO))
+    operator.write("salah.url", b"mysql://admin:rahasia\xff@localhost/mahasiswa")
+    (operator.folder / "folder").mkdir()
+    (operator.folder / "diri.csv").symlink_to("diri.csv")
+    names, before = operator.names(), (operator.folder / "a.csv").read_bytes()
+    lines = operator.failed(*command.split(), code=code, DATABASE_URL=database or operator.environment["DATABASE_URL"])
+    assert said in lines[-1]
+    assert "rahasia" not in lines[-1]
+    assert (operator.names(), operator.records()) == (names, TWO)
+    assert (operator.folder / "a.csv").read_bytes() == before
 
 
 def test_the_help_of_each_command_shows_how_to_call_it() -> None:
@@ -63,80 +71,121 @@ def test_the_help_of_each_command_shows_how_to_call_it() -> None:
         assert f"  {name} " in CliRunner().invoke(main, ["--help"]).output
 
 
-# ---- a terminal
+# ---- the history
 
 
-def test_a_progress_bar_is_drawn_only_on_a_terminal(operator: Operator) -> None:
-    """It reaches 100% and is drawn on standard error. `Operator.done` asserts that a pipe gets nothing."""
-    name = operator.write("a.csv", csv(HEADER, *((f"{n:05}", f"Nama {n}", "Solo") for n in range(20_000))))
-    code, output, drawn = operator.on_a_terminal("import", name)
-    assert (code, output.splitlines()[0]) == (0, "written: 20000 new, 0 changed; left as they are: 0")
-    assert b"Import" in drawn
-    assert b"100%" in drawn
-    assert drawn.count(b"%") > 2
-    code, output, drawn = operator.on_a_terminal("export", "keluar.csv")
-    assert (code, output) == (0, "20000 records in keluar.csv\n")
-    assert b"Export" in drawn
-    assert b"100%" in drawn
-    code, output, drawn = operator.on_a_terminal("export", "-")
-    assert (code, output.count("\n")) == (0, 20_001)
-    assert b"100%" in drawn
-
-
-def test_an_error_on_a_terminal_has_its_own_line_below_the_bar(operator: Operator) -> None:
-    code, output, drawn = operator.on_a_terminal("import", operator.write("a.csv", csv(HEADER, ("", "A", "B"))))
-    assert (code, output) == (1, "")
-    assert drawn.replace(b"\x1b[?25h", b"").splitlines()[-1].startswith(b"a.csv: Baris 2: NIM kosong")
-
-
-# ---- copy
-
-
-def test_copy_copies_all_records_to_the_other_engine_and_back(tmp_path: Path, database: str) -> None:
-    """More than a batch of them, with texts that are special in PostgreSQL's COPY. A target that holds records is refused."""
-    operator = Operator(tmp_path / "first")
-    operator.folder.mkdir()
-    operator.fill([(f"{n:05}/é🎓\t\\N", "Siti\r\n\\.", "\x01 <é> & '7'" if n % 2 else "") for n in range(12_000)])
-    here, back = f"sqlite:///{operator.database}", f"sqlite:///{operator.folder}/back.db"
-    assert operator.done("copy", "--from", here, "--to", database) == "12000 records copied\n"
-    assert operator.done("copy", "--from", database, "--to", back) == "12000 records copied\n"
-    assert records_of(operator.folder / "back.db") == operator.records()
-    again = operator.run("copy", "--from", here, "--to", database)
-    assert (again.returncode, again.stdout) == (1, "")
-    assert again.stderr == "mahasiswa: the database to copy to holds records already\n"
-
-
-@pytest.mark.parametrize(
-    ("source", "code", "said"),
-    [("sqlite:///tidak-ada.db", 1, "tidak-ada.db does not exist"), ("mysql://x/y", 2, "--from must be")],
-)
-def test_copy_refuses_a_source_that_does_not_exist(operator: Operator, source: str, code: int, said: str) -> None:
-    """No file is created."""
-    answer = operator.run("copy", "--from", source, "--to", "sqlite:///lain.db")
-    assert answer.returncode == code
-    assert said in answer.stderr
-    assert not list(operator.folder.iterdir())
-
-
-def test_copy_takes_database_url_for_the_address_that_is_left_out(operator: Operator) -> None:
-    """So the address of PostgreSQL can stay in the environment, which other users cannot read."""
+def test_forget_removes_a_record_and_its_history(operator: Operator) -> None:
+    """It names the places that it cannot reach. Other records stay. An unknown NIM is no error."""
     operator.fill(TWO)
-    operator.done("copy", "--to", "sqlite:///kedua.db")
-    assert records_of(operator.folder / "kedua.db") == TWO
-    operator.environment["DATABASE_URL"] = "sqlite:///ketiga.db"
-    operator.done("copy", "--from", "sqlite:///kedua.db")
-    assert records_of(operator.folder / "ketiga.db") == TWO
+    operator.imported("--existing", "update", operator.write("b.csv", csv(HEADER, ("1", "Rahasia", "Solo"))))
+    assert operator.done("forget", "1").splitlines() == ["1: the record and its history are removed", ELSEWHERE]
+    assert operator.done("forget", "3").splitlines() == ["3: no record and no history", ELSEWHERE]
+    assert operator.records() == [TWO[1]]
+    assert ask(operator.database, "SELECT nim FROM mahasiswa_history WHERE kind IS NULL") == [("2",)]
+    assert b"Rahasia" not in operator.database.read_bytes()
 
 
-def test_copy_reads_an_address_from_a_file(operator: Operator) -> None:
-    """A line break at its end does not matter. An error does not show the address, which may hold a password."""
+@pytest.mark.torture
+def test_forget_fails_while_another_program_reads(operator: Operator) -> None:
+    """Exit code 1, and one line names the files that still hold the texts. Run again, the command succeeds."""
     operator.fill(TWO)
-    operator.write("alamat.url", b"sqlite:///kedua.db\r\n")
-    operator.done("copy", "--to", "@alamat.url")
-    operator.done("copy", "--from", "@alamat.url", "--to", "sqlite:///ketiga.db")
-    assert records_of(operator.folder / "ketiga.db") == TWO
-    operator.write("salah.url", b"mysql://admin:rahasia\xff@localhost/mahasiswa")
-    for name, said in {"salah.url": "--to must be ", "tidak-ada.url": "--to: tidak-ada.url: No such file"}.items():
-        (line,) = operator.failed("copy", "--to", f"@{name}", code=2)
-        assert said in line
-        assert "rahasia" not in line
+    with other_program(operator.database) as other:
+        other("BEGIN")
+        other("SELECT * FROM mahasiswa")
+        (line,) = operator.failed("forget", "1")
+        other("ROLLBACK")
+    assert f"{operator.database} and {operator.database}-wal still hold the texts" in line
+    assert line.endswith("run the command again")
+    assert operator.records() == [TWO[1]]
+    operator.done("forget", "1")
+    assert b"Ani" not in operator.database.read_bytes()
+
+
+def test_an_import_that_cannot_be_undone_says_so_before_it_writes(operator: Operator) -> None:
+    """The line says how to make a back-up first; also for a dry run. One row less, and there is no such line."""
+    rows = [(f"{number:06}", "Siti", "Solo") for number in range(UNDOABLE_ROWS_MAX + 1)]
+    name = operator.write("a.csv", csv(HEADER, *rows))
+    for arguments in (["--dry-run"], []):
+        ended = operator.run("import", name, *arguments)
+        assert ended.returncode == 0
+        assert re.fullmatch(".*cannot be undone.*mahasiswa backup FILE.*\n", ended.stderr)
+    assert ask(operator.database, "SELECT kind, rows FROM mahasiswa_history") == [("import", len(rows))]
+    operator.imported(operator.write("a.csv", csv(HEADER, *rows[1:])), "--dry-run")
+
+
+# ---- while the service runs
+
+
+@pytest.fixture
+def beside(service: Service, other: Database, tmp_path: Path) -> Iterator[tuple[Operator, Site]]:
+    """Run commands in an empty folder with the database of a running service, whose list is empty."""
+    assert isinstance(service.database, Path)
+    operator = Operator(tmp_path)
+    operator.database = service.database
+    operator.environment["DATABASE_URL"] = f"sqlite:///{service.database}"
+    other.fill([])
+    with service.site() as site:
+        yield operator, site
+
+
+def test_the_next_page_shows_an_import_by_command(beside: tuple[Operator, Site]) -> None:
+    """The list, the search and an export by command see each other's changes at once."""
+    operator, site = beside
+    site.add("0", "Zainab", "Solo")
+    assert len(site.list().rows) == 1
+    operator.done("import", operator.write("a.csv", csv(HEADER, *TWO)))
+    assert [row[1:] for row in site.list().rows] == [("0", "Zainab", "Solo"), *TWO]
+    assert site.page("/?cari=budi").nims == ["2"]
+    site.edit("2", "Budi", "Sleman")
+    assert operator.done("export", "-").splitlines()[-1] == "2;Budi;Sleman"
+
+
+def test_the_service_answers_during_an_import(beside: tuple[Operator, Site]) -> None:
+    """Reads and writes succeed during a long import, and every acknowledged write is still there after it."""
+    operator, site = beside
+    rows = [(f"{n:06}", f"Nama {n}", "Jalan Kaliurang 5, Sleman") for n in range(150_000)]
+    name = operator.write("a.csv", csv(HEADER, *rows))
+    added: list[str] = []
+    with subprocess.Popen(
+        [*COMMAND, "import", name], cwd=operator.folder, env=operator.environment, stdout=subprocess.PIPE
+    ) as process:
+        while process.poll() is None:
+            nim = f"x{len(added)}"
+            assert site.add(nim, "Zainab", "Solo").status_code == 302
+            added.append(nim)
+            assert site.get("/?cari=Zainab&per=10").status_code == 200
+    assert process.returncode == 0
+    assert len(added) > 3
+    text = operator.done("export", "-")
+    assert text.count("\n") == 1 + len(rows) + len(added)
+    assert all(f"\n{nim};Zainab;Solo" in text for nim in added)
+
+
+def test_a_backup_while_the_service_writes_is_consistent(beside: tuple[Operator, Site]) -> None:
+    """It is one file, it passes the integrity check, and it has every write acknowledged before the back-up began."""
+    operator, site = beside
+    acknowledged: list[str] = []
+    ended = threading.Event()
+
+    def write() -> None:
+        while not ended.is_set():
+            nim = f"{len(acknowledged):06}"
+            assert site.add(nim, "Zainab", "x" * 500).status_code == 302
+            acknowledged.append(nim)
+
+    with working([write], ended):
+        for number in range(4):
+            before = len(acknowledged)
+            name = f"cadangan-{number}.db"
+            said = operator.done("backup", name)
+            path = operator.folder / name
+            assert said == f"{name}: {path.stat().st_size} bytes, verified\n"
+            assert operator.names() == {f"cadangan-{n}.db" for n in range(number + 1)}
+            db = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
+            assert db.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+            nims = [nim for (nim,) in db.execute("SELECT nim FROM mahasiswa ORDER BY nim")]
+            db.close()
+            assert before <= len(nims)
+            # It shows one moment: each record is there with all records before it.
+            assert nims == [f"{n:06}" for n in range(len(nims))]
+    assert len(acknowledged) > before > 0

@@ -17,16 +17,9 @@ from operators import (
     COMMAND_SECONDS,
     TWO,
     Operator,
-    database_with_a_long_list,
-    operator_in_empty_folder,
-    operator_with_a_long_list,
     records_of,
-    unprivileged_command,
 )
 from spreadsheets import HEADER, csv
-
-# The fixtures, which pytest finds by these names.
-__all__ = ["database_with_a_long_list", "operator_in_empty_folder", "operator_with_a_long_list", "unprivileged_command"]
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no file modes")
 

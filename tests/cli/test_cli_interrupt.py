@@ -17,16 +17,10 @@ from operators import (
     COMMAND_SECONDS,
     MANY,
     Operator,
-    database_with_a_long_list,
-    operator_in_empty_folder,
-    operator_with_a_long_list,
     records_of,
 )
 from spreadsheets import HEADER, by_xlsxwriter, csv
 from stores import run_script
-
-# The fixtures, which pytest finds by these names.
-__all__ = ["database_with_a_long_list", "operator_in_empty_folder", "operator_with_a_long_list"]
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has other terminals")
 

@@ -7,16 +7,13 @@ from pathlib import Path
 
 import pytest
 from harness import Service
-from operators import TWO, Operator, operator_in_empty_folder, records_of, unprivileged_command
+from operators import TWO, Operator, records_of
 from spreadsheets import HEADER, Record, csv
 from stores import ask, run_script
 
 from mahasiswa.settings import SQLiteURL
 from mahasiswa.store.engines import backup
 from mahasiswa.store.history import command_name
-
-# The fixtures, which pytest finds by these names.
-__all__ = ["operator_in_empty_folder", "unprivileged_command"]
 
 NOW: list[Record] = [("1", "Ani", "Solo"), ("3", "Citra", "Bantul")]
 RESTART = "Start or restart the service now: systemctl restart mahasiswa"

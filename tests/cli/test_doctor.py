@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from attack import until
 from harness import Service, StartError, free_port
-from operators import TWO, Operator, operator_in_empty_folder, unprivileged_command
+from operators import TWO, Operator
 from postgres import execute, own_schema
 from spreadsheets import HEADER, csv
 from stores import ask, other_program, run_script
@@ -23,9 +23,6 @@ from stores import ask, other_program, run_script
 from mahasiswa.settings import PostgresURL, SQLiteURL
 from mahasiswa.store import migrate
 from mahasiswa.store.engines import backup_into
-
-# The fixtures, which pytest finds by these names.
-__all__ = ["operator_in_empty_folder", "unprivileged_command"]
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no file modes")
 

@@ -14,15 +14,11 @@ from pathlib import Path
 import pytest
 from attack import LOG_LINE, is_free, until
 from harness import START_SECONDS, Service, StartError, free_port, run_to_the_end
-from operators import unprivileged_command
 from processes import children
 from stores import run_script
 
 from mahasiswa.settings import SQLiteURL
 from mahasiswa.store import migrate
-
-# The fixture, which pytest finds by this name.
-__all__ = ["unprivileged_command"]
 
 FOREIGN = {
     "a table with other columns": "CREATE TABLE mahasiswa (npm TEXT PRIMARY KEY, nama TEXT, alamat TEXT)",

@@ -1,0 +1,265 @@
+"""`mahasiswa import`, `export` and `copy`: records, reports, refused files, and the progress bar."""
+
+import re
+import shutil
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from operators import COMMAND, COMMAND_SECONDS, TWO, Operator, records_of
+from spreadsheets import HEADER, Database, Record, by_xlsxwriter, cells_of, csv
+from stores import ask
+
+NO_SHEET = "Berkas ini bukan lembar kerja yang dapat dibaca."
+
+
+def test_records_are_imported_and_exported_on_either_engine(operator: Operator, database: str) -> None:
+    """DATABASE_URL chooses the engine. The second line says how long the list could not be changed."""
+    operator.environment["DATABASE_URL"] = database
+    rows = [HEADER, ("001", "Siti Nur'aini, S.Kom.", "Jl. A, no. 1"), ("20/456839/TK/50663", "Émile 😀", "a\\b%s")]
+    said = operator.done("import", operator.write("a.csv", csv(*rows)))
+    assert re.fullmatch(
+        r"written: 2 new, 0 changed; left as they are: 0\nthe list could not be changed for \d+\.\d s\n", said
+    )
+    changed = [*rows[:2], (rows[2][0], "Emil", rows[2][2]), ("3", "Ina", "Solo")]
+    said = operator.imported("--existing", "update", operator.write("b.csv", csv(*changed)))
+    assert said == "written: 1 new, 1 changed; left as they are: 1"
+    operator.done("export", "c.csv")
+    expected = csv(*changed, separator=";").replace(rows[1][1].encode(), f'"{rows[1][1]}"'.encode())
+    expected = expected.replace(rows[1][2].encode(), f'"{rows[1][2]}"'.encode())
+    assert (operator.folder / "c.csv").read_bytes() == b"\xef\xbb\xbf" + expected
+
+
+@pytest.mark.parametrize(
+    ("options", "said", "records"),
+    [
+        ([], "written: 1 new, 0 changed; left as they are: 2", [*TWO, ("3", "Citra", "Klaten")]),
+        (
+            ["--existing=update"],
+            "written: 1 new, 1 changed; left as they are: 1",
+            [TWO[0], ("2", "Budi", "Sleman"), ("3", "Citra", "Klaten")],
+        ),
+        (["--dry-run", "--existing", "update"], "would be written: 1 new, 1 changed; left as they are: 1", TWO),
+    ],
+)
+def test_import_skips_existing_records_unless_told_to_update(
+    operator: Operator, options: list[str], said: str, records: list[Record]
+) -> None:
+    """A dry run reports the same and changes no byte. A blank cell keeps the text. The name needs no ending."""
+    operator.fill(TWO)
+    before = operator.database.read_bytes()
+    rows = [("1", "Ani", "Solo"), ("2", "", "Sleman"), ("3", "Citra", "Klaten"), ("", "", "")]
+    assert operator.imported(operator.write("a", csv(HEADER, *rows, separator="\t")), *options) == said
+    assert operator.records() == records
+    assert (operator.database.read_bytes() == before) == ("--dry-run" in options)
+
+
+def test_an_import_reports_the_rows_that_it_sets_aside_or_doubts(operator: Operator) -> None:
+    """Each is named with the file, its number and the reason, on standard error. The doubtful NIM is written."""
+    rows = [("0011", "Ani", "Solo"), HEADER, ("0011", "Ani", "Solo"), ("0012", "Budi", "Bantul"), ("", "Total", "2")]
+    name = operator.write("a.csv", csv(HEADER, *rows, ("14", "Citra", "Solo")))
+    answer = operator.run("import", name)
+    assert (answer.returncode, answer.stdout.splitlines()[0]) == (0, "written: 3 new, 0 changed; left as they are: 0")
+    said = [
+        "a.csv: Baris 3: Tampaknya judul kolom, bukan data. Baris ini dilewati.",
+        "a.csv: Baris 4: Sama persis dengan baris 2, jadi dihitung sekali.",
+        "a.csv: Baris 6: Tampaknya jumlah atau catatan, bukan data mahasiswa. Baris ini dilewati.",
+        "a.csv: Baris 7: NIM ini lebih pendek dari NIM lainnya (4 digit).",
+    ]
+    for line, beginning in zip(sorted(answer.stderr.splitlines()), said, strict=True):
+        assert line.startswith(beginning)
+
+
+WRONG_ROWS = [("3", "C", "K"), ("", "Dewi", "S"), ("4", "E", "S"), ("1,2E+11", "F", "S"), ("4", "G", "S")]
+REFUSED: dict[str, tuple[list[str], bytes, list[str]]] = {
+    "wrong rows": (
+        ["--existing", "update"],
+        csv(HEADER, *WRONG_ROWS),
+        [
+            "Baris 3: NIM kosong atau berisi kesalahan rumus (misalnya #N/A)",
+            "Baris 5: NIM 1,2E+11 sudah dibulatkan oleh Excel, jadi angka aslinya hilang",
+            "Baris 6: NIM 4 ada di baris 4 dan baris 6",
+        ],
+    ),
+    "a new record without a text": (
+        [],
+        csv(HEADER, ("9", "Zainab", "Solo"), ("8", "", "Solo"), ("1", "", "")),
+        ["Baris 3: Nama atau alamat kosong. Mahasiswa baru harus punya keduanya."],
+    ),
+    "more than 100 wrong rows": (
+        ["--dry-run"],
+        csv(HEADER, *(("", f"Nama {n}", "x") for n in range(250))),
+        [*(f"Baris {n}: " for n in range(2, 102)), "and 150 more rows"],
+    ),
+    "a picture": ([], b"\x89PNG\r\n\x1a\n" + bytes(100), [NO_SHEET]),
+    "a zip": ([], b"PK\3\4" + bytes(100), [NO_SHEET]),
+    "empty": ([], b"", ["Berkas ini kosong (0 byte)."]),
+    "no NIM": ([], b"Nama;Alamat\r\nAni;Solo\r\n", ["Kolom NIM tidak ditemukan."]),
+    "an open quote": ([], b'NIM;Nama;Alamat\r\n1;"Ani;Solo\r\n', ["Baris 2: tanda kutip"]),
+}
+
+
+@pytest.mark.parametrize("reason", REFUSED)
+def test_a_refused_import_writes_nothing(operator: Operator, reason: str) -> None:
+    """Each wrong row is named with the file, its number and the reason; at most 100 of them. The others are counted."""
+    options, data, said = REFUSED[reason]
+    operator.fill(TWO)
+    name = operator.write("daftar baru.csv", data)
+    for line, beginning in zip(operator.failed("import", name, *options), said, strict=True):
+        assert line.startswith(f"{name}: {beginning}")
+    assert operator.records() == TWO
+
+
+def test_an_import_by_command_has_no_limit_of_rows(operator: Operator) -> None:
+    """The web takes 10,000 rows. The command takes more, as CSV and as a workbook."""
+    rows = [(f"{n:05}", f"Nama {n}", "Solo") for n in range(12_000)]
+    said = operator.imported(operator.write("a.csv", csv(HEADER, *rows[:11_000])))
+    assert said.startswith("written: 11000 new")
+    said = operator.imported(operator.write("a.xlsx", by_xlsxwriter(HEADER, *rows)))
+    assert said == "written: 1000 new, 0 changed; left as they are: 11000"
+    assert operator.records() == rows
+
+
+# ---- export
+
+
+def test_export_writes_csv_or_xlsx_by_the_ending(operator: Operator) -> None:
+    """A dash is CSV on standard output. A file must have one of the two endings."""
+    operator.fill([("001", "Émile", "=1+1"), ("12345678901234567890", "Budi", "Bantul")])
+    text = "\ufeffNIM;Nama;Alamat\r\n001;Émile;'=1+1\r\n12345678901234567890;Budi;Bantul\r\n".encode()
+    assert operator.done("export", "keluar.csv") == "2 records in keluar.csv\n"
+    assert (operator.folder / "keluar.csv").read_bytes() == text
+    answer = subprocess.run(
+        [*COMMAND, "export", "-"], env=operator.environment, capture_output=True, check=True, timeout=COMMAND_SECONDS
+    )
+    assert (answer.stdout, answer.stderr) == (text, f"database: {operator.database}\n".encode())
+    assert operator.done("export", "KELUAR.XLSX") == "2 records in KELUAR.XLSX\n"
+    rows = cells_of((operator.folder / "KELUAR.XLSX").read_bytes())
+    assert [tuple(cell.value for cell in row) for row in rows] == [HEADER, *operator.records()]
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.xlsx"])
+def test_an_exported_file_is_imported_unchanged(operator: Operator, name: str) -> None:
+    """Importing it into the same list changes nothing."""
+    operator.fill([("001", "'=1+1", "=1+1"), ("002", "  Émile ", "Gang “B”"), ("X/3", "漢字", "a\\b")])
+    records = operator.records()
+    operator.done("export", name)
+    again = operator.imported(name, "--existing", "update")
+    assert again == "written: 0 new, 0 changed; left as they are: 3"
+    operator.database.unlink()
+    operator.done("import", name)
+    assert operator.records() == records
+
+
+@pytest.mark.parametrize("is_link", [False, True], ids=["a file", "a link"])
+def test_an_export_that_fails_late_leaves_the_old_file(operator: Operator, *, is_link: bool) -> None:
+    """A text far down a long list does not fit into a workbook. There is one line, and no half-written file."""
+    operator.fill([(f"{n:05}", "Ani", "Solo") for n in range(9000)])
+    operator.done("import", operator.write("x.csv", csv(HEADER, ("00100x", "x" * 40_000, "Solo"))))
+    operator.write("b.xlsx", b"yang lama")
+    name = "a.xlsx" if is_link else "b.xlsx"
+    if is_link:
+        (operator.folder / name).symlink_to("b.xlsx")
+    names = operator.names()
+    (line,) = operator.failed("export", name)
+    assert line.startswith(f"{name}: Nama untuk NIM 00100x lebih dari 32.767 karakter, batas sel Excel.")
+    assert (operator.folder / "b.xlsx").read_bytes() == b"yang lama"
+    assert operator.names() == names
+
+
+@pytest.mark.skipif(not shutil.which("prlimit"), reason="needs prlimit")
+@pytest.mark.parametrize("name", ["a.csv", "a.xlsx"])
+def test_an_export_to_a_full_disk_leaves_no_file(operator: Operator, name: str) -> None:
+    """The last part of the file cannot be written either, so closing the file fails, too."""
+    operator.fill([(f"{n:06}", f"Nama {n * 7919}", "x" * 100) for n in range(9000)])
+    names = operator.names()
+    (line,) = operator.failed("export", name, before=["prlimit", "--fsize=100000", "--"])
+    assert line == f"{name}: File too large"
+    assert operator.names() == names
+
+
+def test_an_export_whose_reader_stops_early_ends_silently(operator: Operator) -> None:
+    """For example `mahasiswa export - | head -n 1`. The exit code is that of a program that SIGPIPE has ended."""
+    operator.fill([(f"{n:06}", "x" * 100, "y" * 100) for n in range(9000)])
+    with subprocess.Popen(
+        [*COMMAND, "export", "-"], env=operator.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdout
+        assert process.stderr
+        assert process.stdout.readline() == "\ufeffNIM;Nama;Alamat\r\n".encode()
+        process.stdout.close()
+        said = process.stderr.read().decode()
+        process.wait(COMMAND_SECONDS)
+    assert (process.returncode, said) == (141, f"database: {operator.database}\n")
+
+
+def test_an_export_reports_the_number_of_records_in_the_file(operator: Operator) -> None:
+    """Also while another program adds records."""
+    operator.fill(TWO)
+    other = Database(operator.database)
+    with ThreadPoolExecutor(1) as thread:
+        for _ in range(5):
+            exporting = thread.submit(operator.done, "export", "a.csv")
+            while not exporting.done():
+                other.run("INSERT INTO mahasiswa (nim, nama, alamat) VALUES (lower(hex(randomblob(8))), 'Ani', 'Solo')")
+            rows = (operator.folder / "a.csv").read_bytes().count(b"\r\n") - 1
+            assert exporting.result() == f"{rows} records in a.csv\n"
+    other.close()
+
+
+# ---- a terminal
+
+
+def test_a_progress_bar_is_drawn_only_on_a_terminal(operator: Operator) -> None:
+    """It reaches 100% and is drawn on standard error. `Operator.done` asserts that a pipe gets nothing."""
+    name = operator.write("a.csv", csv(HEADER, *((f"{n:05}", f"Nama {n}", "Solo") for n in range(20_000))))
+    for arguments, title, begins, lines in (
+        (["import", name], b"Import", "written: 20000 new, 0 changed; left as they are: 0\n", 2),
+        (["export", "keluar.csv"], b"Export", "20000 records in keluar.csv\n", 1),
+        (["export", "-"], b"", "\ufeffNIM;", 20_001),
+    ):
+        code, output, drawn = operator.on_a_terminal(*arguments)
+        assert (code, output.count("\n")) == (0, lines)
+        assert output.startswith(begins)
+        assert title in drawn
+        assert b"100%" in drawn
+        assert drawn.count(b"%") > 2
+
+
+def test_an_error_on_a_terminal_has_its_own_line_below_the_bar(operator: Operator) -> None:
+    code, output, drawn = operator.on_a_terminal("import", operator.write("a.csv", csv(HEADER, ("", "A", "B"))))
+    assert (code, output) == (1, "")
+    assert drawn.replace(b"\x1b[?25h", b"").splitlines()[-1].startswith(b"a.csv: Baris 2: NIM kosong")
+
+
+# ---- copy
+
+
+def test_copy_copies_all_records_to_the_other_engine_and_back(tmp_path: Path, database: str) -> None:
+    """More than a batch of them, with texts that are special in PostgreSQL's COPY. A target that holds records is refused."""
+    operator = Operator(tmp_path / "first")
+    operator.folder.mkdir()
+    operator.fill([(f"{n:05}/é🎓\t\\N", "Siti\r\n\\.", "\x01 <é> & '7'" if n % 2 else "") for n in range(12_000)])
+    here, back = f"sqlite:///{operator.database}", f"sqlite:///{operator.folder}/back.db"
+    assert operator.done("copy", "--from", here, "--to", database) == "12000 records copied\n"
+    assert operator.done("copy", "--from", database, "--to", back) == "12000 records copied\n"
+    assert records_of(operator.folder / "back.db") == operator.records()
+    (line,) = operator.failed("copy", "--from", here, "--to", database)
+    assert line == "mahasiswa: the database to copy to holds records already"
+
+
+def test_copy_takes_an_address_from_the_environment_or_a_file(operator: Operator) -> None:
+    """DATABASE_URL stands for the address that is left out. A line break at the end of a file does not matter.
+
+    So other users cannot read the address of PostgreSQL. The history of the target begins with the copy, as one import.
+    """
+    operator.fill(TWO)
+    operator.done("import", operator.write("b.csv", csv(HEADER, ("1", "Ina", "Solo"))), "--existing", "update")
+    operator.write("alamat.url", b"sqlite:///kedua.db\r\n")
+    operator.done("copy", "--to", "@alamat.url")
+    kept = ask(operator.folder / "kedua.db", "SELECT kind, rows, nama_before, nama_after FROM mahasiswa_history")
+    assert kept == [("import", 2, None, None), (None, None, None, "Ina"), (None, None, None, "Budi")]
+    operator.environment["DATABASE_URL"] = "sqlite:///ketiga.db"
+    operator.done("copy", "--from", "@alamat.url")
+    assert records_of(operator.folder / "ketiga.db") == operator.records()
