@@ -4,15 +4,17 @@ import os
 import pty
 import re
 import shutil
+import signal
 import sqlite3
 import subprocess
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from attack import until
 from harness import SETTINGS
 from spreadsheets import Record
 from stores import run_script
@@ -80,8 +82,13 @@ class Operator:
         assert "Traceback" not in answer.stderr
         return answer.stderr.splitlines()
 
-    def on_a_terminal(self, *arguments: str) -> tuple[int, str, bytes]:
-        """Run a command whose standard error is a terminal; return its exit code, its output and the terminal's bytes."""
+    def on_a_terminal(
+        self, *arguments: str, interrupt_at: Callable[[bytes], bool] | None = None
+    ) -> tuple[int, str, bytes]:
+        """Run a command whose standard error is a terminal; return its exit code, its output and the terminal's bytes.
+
+        Press Ctrl-C when `interrupt_at` says so of the terminal's bytes.
+        """
         ours, theirs = pty.openpty()
         drawn: list[bytes] = []
 
@@ -100,9 +107,13 @@ class Operator:
                 stdout=subprocess.PIPE,
                 stderr=theirs,
                 encoding="utf-8",
+                start_new_session=True,
             ) as process:
                 os.close(theirs)
                 reader.start()
+                if interrupt_at:
+                    until(lambda: process.poll() is not None or interrupt_at(b"".join(drawn)), COMMAND_SECONDS)
+                    os.killpg(process.pid, signal.SIGINT)  # a terminal signals each process of the command
                 output, _ = process.communicate(timeout=COMMAND_SECONDS)
             reader.join()
         finally:
