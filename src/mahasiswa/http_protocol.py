@@ -1,13 +1,14 @@
 """HTTP/1.1 connections: uvicorn's httptools protocol with one request at a time, deadlines, limits, and the list page.
 
-uvicorn runs the application and frames its responses. This subclass cuts the input, so the parser gets no byte after
-the request that runs.
+uvicorn runs the application and frames its responses. This subclass parses no byte after the request that runs.
 """
 
 import asyncio
 import logging
 import math
 import re
+import socket
+import struct
 from collections import deque
 from typing import TYPE_CHECKING, Any, cast
 
@@ -15,37 +16,31 @@ import httptools
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from mahasiswa.pace import Pace
+from mahasiswa.web.cached_page import CachedResponse
 from mahasiswa.work import Busy
 
 if TYPE_CHECKING:
-    from mahasiswa.web.cached_page import CachedResponse
     from mahasiswa.web.middleware import Middleware
 
 HEAD_TIMEOUT_SECONDS = 10.0
 """Maximum time for the head of a request, counted from the connection or from the end of the last response."""
 
-WRITE_TIMEOUT_SECONDS = 30.0
-"""Maximum time in which a client takes no byte of a response, and in which it may be slower than pace.py allows."""
-
-DRAIN_TIMEOUT_SECONDS = 30.0
-"""Maximum time to ignore input after the last response. If the connection were closed at once, a reset could take the
-response away from a client that still sends."""
+WRITE_TIMEOUT_SECONDS = DRAIN_TIMEOUT_SECONDS = 30.0
+"""Maximum time in which a client takes no byte of a response, and in which it may be slower than pace.py allows. Input
+after the last response is ignored as long, because a reset could take it from a client that still sends."""
 
 CHECK_SECONDS = 1.0
 """Time between two checks of the deadlines of a connection."""
 
-HEAD_MAX_BYTES = 64 * 1024
+INPUT_MAX_BYTES = 64 * 1024
+"""Maximum bytes of a head, of a chunked body in a row without content (sizes, extensions and trailers), and of input that
+is kept. If more is kept, the connection is not read. The last read before that may have been 256 KB."""
+
 HEAD_MAX_HEADERS = 100
 head_end = re.compile(rb"\n\r?\n")  # the parser refuses line feeds alone
 
-KEPT_MAX_BYTES = 64 * 1024
-"""A connection that keeps more than this is not read. The last read before that may have been 256 KB."""
-
 PIECE_BYTES = 16 * 1024
 """Maximum bytes of a body that are parsed at a time. In chunks of one byte, they take 2 ms."""
-
-FRAMING_MAX_BYTES = 64 * 1024
-"""Maximum bytes of a chunked body in a row without content: sizes, extensions and trailers."""
 
 SHARED = "mahasiswa.shared"
 """The key in a scope's extensions of the body that several clients share, if the response is such a one."""
@@ -81,7 +76,7 @@ class HttpProtocol(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self.timer.cancel()
         # Release the response before the garbage collector finds this connection.
-        self.middleware.limits.shared_answers.release(self.extensions.pop(SHARED, None), self.transport.abort)
+        self.middleware.limits.shared_answers.release(self.extensions.pop(SHARED, None), self.cut_off)
         self.close()
         super().connection_lost(exc)
 
@@ -95,11 +90,11 @@ class HttpProtocol(HttpToolsProtocol):
         super().pause_writing()
         self.pace = self.pace or Pace(WRITE_TIMEOUT_SECONDS)
         if page := self.extensions.get(SHARED):
-            self.middleware.limits.shared_answers.hold(page, len(page), self.transport.abort)
+            self.middleware.limits.shared_answers.hold(page, len(page), self.cut_off)
 
     def resume_writing(self) -> None:
         super().resume_writing()
-        self.middleware.limits.shared_answers.release(self.extensions.get(SHARED), self.transport.abort)
+        self.middleware.limits.shared_answers.release(self.extensions.get(SHARED), self.cut_off)
         self.on_response_complete()
 
     def on_response_complete(self) -> None:
@@ -114,7 +109,7 @@ class HttpProtocol(HttpToolsProtocol):
         if self.flow.write_paused:
             taken = self.written - self.transport.get_write_buffer_size()
             if self.pace and self.pace.is_too_slow(taken, has_minimum=SHARED not in self.extensions):
-                self.transport.abort()
+                self.cut_off()
         elif self.loop.time() > self.deadline:
             self.transport.close()
         if self.wants_body:
@@ -144,10 +139,9 @@ class HttpProtocol(HttpToolsProtocol):
             self.loop.call_soon(self.transport.resume_reading)
             return
         self.kept += data
-        if self.is_waiting:
-            self.count_held()
-        else:
+        if not self.is_waiting:
             self.parse_kept()
+        self.count_held()
 
     def parse_soon(self) -> None:
         """Parse the kept bytes in a later turn of the event loop."""
@@ -164,14 +158,13 @@ class HttpProtocol(HttpToolsProtocol):
                 self.kept = self.kept.lstrip(b"\r\n")
             if self.kept and not self.kept[:1].isalpha():  # TLS, for example
                 self.refuse(400)
-            elif end := head_end.search(self.kept, 0, HEAD_MAX_BYTES):
+            elif end := head_end.search(self.kept, 0, INPUT_MAX_BYTES):
                 self.parse(end.end())
                 self.parse_soon()  # needed if the parser found no head, as in the preface of HTTP/2
-            elif len(self.kept) >= HEAD_MAX_BYTES:
-                self.refuse(414 if self.kept.find(b"\n", 0, HEAD_MAX_BYTES) < 0 else 431)
+            elif len(self.kept) >= INPUT_MAX_BYTES:
+                self.refuse(414 if self.kept.find(b"\n", 0, INPUT_MAX_BYTES) < 0 else 431)
         if self.wants_body and self.kept:
             self.parse(int(min(len(self.kept), PIECE_BYTES, self.body_left)))
-        self.count_held()
 
     def parse(self, count: int) -> None:
         """Feed the parser, whose callbacks begin a request or give it a part of its body."""
@@ -185,18 +178,16 @@ class HttpProtocol(HttpToolsProtocol):
             self.parser.feed_data(piece)
         except httptools.HttpParserUpgrade:
             pass  # no other protocol is spoken, so HTTP/1.1 goes on
-        except httptools.HttpParserInvalidMethodError:
-            self.refuse(405)
         except httptools.HttpParserCallbackError as error:
             # Too many headers, or a target that is no URL, is not ASCII, or has no path. Anything else is a bug.
             if not isinstance(error.__context__, (ValueError, httptools.HttpParserError, AttributeError)):
                 raise
             self.refuse(431 if len(self.headers) >= HEAD_MAX_HEADERS else 400)
-        except httptools.HttpParserError:
-            self.refuse(400)
+        except httptools.HttpParserError as error:
+            self.refuse(405 if isinstance(error, httptools.HttpParserInvalidMethodError) else 400)
         else:
             self.framing_bytes = 0 if self.cycle and self.cycle.body else self.framing_bytes + count
-            if self.body_left and self.framing_bytes > FRAMING_MAX_BYTES:
+            if self.body_left and self.framing_bytes > INPUT_MAX_BYTES:
                 self.refuse(400)
 
     def count_held(self) -> None:
@@ -209,8 +200,8 @@ class HttpProtocol(HttpToolsProtocol):
                 self.held_bytes = held
             except Busy as busy:
                 log.warning("busy: %s", busy)
-                self.transport.abort()
-        if held > KEPT_MAX_BYTES:
+                self.cut_off()
+        if held > INPUT_MAX_BYTES:
             self.transport.pause_reading()
         else:
             self.transport.resume_reading()
@@ -258,6 +249,13 @@ class HttpProtocol(HttpToolsProtocol):
         if not self.is_closing():
             self.transport.write_eof()
 
+    def cut_off(self) -> None:
+        """Reset the connection. If it were closed, the kernel would keep up to 64 KB for a slow client, for minutes."""
+        if not self.is_closing():
+            linger = struct.pack("ii", 1, 0)
+            self.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+        self.transport.abort()
+
     def refuse(self, status: int) -> None:
         """Answer input that breaks HTTP or a limit, and end the connection. All requests before it are answered."""
         if not self.in_head:
@@ -272,7 +270,7 @@ class HttpProtocol(HttpToolsProtocol):
             self.transport.write(STATUS_LINE[status] + allow + b"content-length: 0\r\nconnection: close\r\n\r\n")
         self.close()
 
-    def list_page_now(self) -> "CachedResponse | None":
+    def list_page_now(self) -> CachedResponse | None:
         """The response to a plain GET or HEAD of the list, if nothing has to be waited for."""
         if (
             self.url != self.middleware.list_url
@@ -285,7 +283,7 @@ class HttpProtocol(HttpToolsProtocol):
         self.scope["raw_path"] = self.url
         return self.middleware.list_page_now(self.scope)  # type: ignore[arg-type]
 
-    def write_list_page(self, page: "CachedResponse") -> None:
+    def write_list_page(self, page: CachedResponse) -> None:
         """Write the page, which completes the exchange."""
         date = b"".join([b"%b: %b\r\n" % header for header in self.server_state.default_headers])
         head = STATUS_LINE[page.status_code] + date + page.head
@@ -302,3 +300,4 @@ def parse_next() -> None:
         connection.loop.call_soon(parse_next)
     connection.is_waiting = False
     connection.parse_kept()
+    connection.count_held()

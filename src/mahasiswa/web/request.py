@@ -88,7 +88,7 @@ class Request(StarletteRequest):
 
     def cut_off(self) -> None:
         """Close the connection at once, because others need the room of its answer."""
-        self.scope["extensions"]["mahasiswa.connection"].transport.abort()
+        self.scope["extensions"]["mahasiswa.connection"].cut_off()
 
     async def _disconnected(self) -> None:
         while (await self.receive())["type"] != "http.disconnect":
