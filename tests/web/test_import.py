@@ -1,82 +1,30 @@
-"""An import: every kind of file, its columns, the form and the template."""
+"""An import: pasted cells, the template, what a confirmation writes, and confirmations that are refused."""
 
-from collections.abc import Callable, Sequence
+import base64
+import bz2
+from collections.abc import Callable
 from io import BytesIO
 from pathlib import Path
 
 import openpyxl  # type: ignore[import-untyped]
 import pytest
-from harness import Service, Site
+from harness import URL_ENCODED, Service, Site
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from spreadsheets import HEADER, IMPORT, SAVE, SHEET, Database, Importer, Record, by_xlsxwriter, csv
+from spreadsheets import HEADER, IMPORT, KEPT, MIXED, SAVE, SHEET, Database, Importer, csv
 
-FIVE: list[Record] = [
-    ("00123", "Ani", "Jl. Mawar 1"),
-    ("20/456839/TK/50663", "Émile; “Budi”", "Gang 'B', no. 2"),
-    ("12345678901234567890", '"Citra"', "Baris satu\nbaris dua"),
-    ("A-7", "Dewi <b>", "=1+1"),
-    ("B_8", "  Eko  ", "‘kutip’"),
-]
-"""Records whose texts a careless import would change."""
+from mahasiswa import wording
 
-STORED_FIVE = [(nim, nama, alamat.replace("\n", ", ")) for nim, nama, alamat in FIVE]
-"""The same as they are stored: the specification's inputs are single-line."""
-
-
-def quoted(rows: Sequence[Sequence[str]], separator: str, end: str = "\r\n") -> str:
-    """Return CSV with quotes around every cell."""
-    return "".join(separator.join('"' + cell.replace('"', '""') + '"' for cell in row) + end for row in rows)
-
-
-# ---- every kind of file
-
-ALL_FIVE = [HEADER, *FIVE]
-FILES: dict[str, tuple[str, Callable[[], bytes]]] = {
-    "csv with semicolons": ("daftar.csv", lambda: quoted(ALL_FIVE, ";").encode()),
-    "csv in big-endian UTF-16": (
-        "daftar.txt",
-        lambda: ("\ufeff" + quoted(ALL_FIVE, ";")).encode("utf-16-be"),
-    ),
-    "csv with carriage returns": ("daftar.csv", lambda: quoted(ALL_FIVE, ",", "\r").encode()),
-    "csv with line feeds": ("daftar.csv", lambda: quoted(ALL_FIVE, ",", "\n").encode()),
-    "xlsx of XlsxWriter": ("daftar.xlsx", lambda: by_xlsxwriter(*ALL_FIVE)),
-    "xlsx under another name": ("daftar.csv", lambda: by_xlsxwriter(*ALL_FIVE)),
-}
-
-
-@pytest.mark.parametrize(("name", "make"), FILES.values(), ids=FILES)
-def test_a_file_of_any_kind_is_imported(importer: Importer, name: str, make: Callable[[], bytes]) -> None:
-    """The kind is recognised by the content. No text changes, except that a line break becomes a comma."""
-    preview = importer.upload(make(), name)
-    assert preview.counts == {"Baru": 5, "Perlu diperiksa": 2}
-    assert [(row.nim, *row.after) for row in preview.new] == STORED_FIVE
-    assert (preview.wrong, len(preview.noticed), importer.records()) == ([], 2, [])
-    importer.save(preview)
-    assert importer.records() == sorted(STORED_FIVE)
-    again = importer.upload(make(), name)
-    assert again.counts == {"Tidak berubah": 5}
-    assert [(row.nim, *row.after) for row in again.same] == STORED_FIVE
-    assert again.buttons == []
+CHANGED = "Sebagian data sudah diubah orang lain sejak pratinjau. Belum ada yang disimpan. Periksa lagi, lalu simpan."
 
 
 def test_cells_pasted_from_excel_are_imported(importer: Importer) -> None:
-    """Tabs separate the cells, and a cell with a line break has quotes around it."""
+    """A cell with a line break has quotes around it. If a file was given too, only the file is read."""
     pasted = 'NIM\tNama\tAlamat\r\n007\tAni "A"\t"Baris satu\r\nbaris ""dua"""\r\n008\t"Budi"\tSolo\r\n'
-    preview = importer.paste(pasted)
-    importer.save(preview)
+    importer.save(importer.paste(pasted))
     assert importer.records() == [("007", 'Ani "A"', 'Baris satu, baris "dua"'), ("008", '"Budi"', "Solo")]
-
-
-def test_a_file_is_preferred_to_pasted_cells(importer: Importer) -> None:
-    """If both were given, only the file is read."""
-    preview = importer.shown(
-        importer.send(csv(HEADER, ("1", "Berkas", "A")), "a.csv", "NIM\tNama\tAlamat\n2\tTempel\tB")
-    )
-    assert [row.nim for row in preview.new] == ["1"]
-
-
-# ---- the form and the template
+    both = importer.send(csv(HEADER, ("1", "Berkas", "A")), "a.csv", "NIM\tNama\tAlamat\n2\tTempel\tB")
+    assert [row.nim for row in importer.shown(both).new] == ["1"]
 
 
 def test_the_template_passes_its_own_import_empty_and_filled_in(importer: Importer) -> None:
@@ -86,7 +34,7 @@ def test_the_template_passes_its_own_import_empty_and_filled_in(importer: Import
     assert answer.headers["content-type"] == SHEET
     assert answer.headers["content-disposition"] == 'attachment; filename="templat-mahasiswa.xlsx"'
     preview = importer.upload(answer.content, "templat.xlsx")
-    assert (preview.counts, preview.buttons) == ({}, [])
+    assert (preview.alert, preview.counts, preview.buttons) == (wording.TEMPLATE_EMPTY, {}, [])
     workbook = openpyxl.load_workbook(BytesIO(answer.content))
     assert [cell.value for cell in workbook.active[1]] == list(HEADER)
     assert {workbook.active.column_dimensions[column].width > 15 for column in "ABC"} == {True}
@@ -99,7 +47,6 @@ def test_the_template_passes_its_own_import_empty_and_filled_in(importer: Import
 
 
 def test_an_import_works_below_the_path_of_base_url(tmp_path: Path) -> None:
-    """A proxy may serve the application below a path."""
     with Service(tmp_path / "a.db", {"BASE_URL": "http://localhost:3000/ti"}) as service, service.site() as site:
         importer = Importer(site)
         assert {link.target[:4] for link in site.page("/ti/mahasiswa/impor").links} == {"/ti/"}
@@ -122,14 +69,134 @@ def test_an_import_writes_what_a_model_of_it_writes(
     """It holds for any stored records, any file and either choice, and for the counts of the preview."""
     importer = Importer(site)
     other.fill([(nim, *texts) for nim, texts in stored.items()])
-    preview = importer.upload(quoted([HEADER, *((nim, *texts) for nim, texts in file.items())], ";").encode())
+    quoted = [['"' + cell.replace('"', '""') + '"' for cell in (nim, *texts)] for nim, texts in file.items()]
+    preview = importer.upload(csv(HEADER, *quoted))
     new = file.keys() - stored.keys()
     changed = {nim for nim in file.keys() & stored.keys() if file[nim] != stored[nim]}
-    assert (preview.counts.get("Baru", 0), preview.counts.get("Berubah", 0)) == (len(new), len(changed))
-    assert preview.counts.get("Tidak berubah", 0) == len(file) - len(new) - len(changed)
+    counts = {"Baru": len(new), "Berubah": len(changed), "Tidak berubah": len(file) - len(new) - len(changed)}
+    assert {name: preview.counts.get(name, 0) for name in counts} == counts
     if preview.buttons:
         answer = site.post(SAVE, {"data": preview.data, "ada": "perbarui" if update else "lewati"})
         assert answer.status_code == 302
     assert bool(preview.buttons) == bool(new or changed)
     expected = {**file, **stored, **(file if update else {})}
     assert importer.records() == sorted((nim, *texts) for nim, texts in expected.items())
+
+
+# ---- changed between preview and confirmation
+
+
+@pytest.mark.parametrize("ada", ["", "hapus", "lewati", "perbarui"])
+def test_an_import_updates_existing_records_only_if_it_is_told_to(
+    importer: Importer, other: Database, ada: str
+) -> None:
+    """Otherwise it skips them, and they may have changed meanwhile. A second click is no conflict."""
+    other.fill(KEPT)
+    preview = importer.upload(MIXED)
+    second = ("2", "Budi S.", "Bantul")
+    if ada != "perbarui":
+        other.run("UPDATE mahasiswa SET nama = 'Orang lain' WHERE nim = '2'")
+        second = ("2", "Orang lain", "Bantul")
+    for _ in range(2):
+        assert importer.site.post(SAVE, {"data": preview.data} | ({"ada": ada} if ada else {})).status_code == 302
+        assert importer.records() == [KEPT[0], second, KEPT[2], ("4", "Dewi", "Sleman")]
+
+
+BUDI, DEWI = ("Budi S.", "Bantul"), ("Dewi", "Sleman")
+MEANWHILE = {
+    "changed": (
+        "perbarui",
+        "UPDATE mahasiswa SET nama = 'Orang lain' WHERE nim = '2'",
+        [("4", None, DEWI), ("2", ("Orang lain", "Bantul"), BUDI)],
+    ),
+    "added": (
+        "lewati",
+        "INSERT INTO mahasiswa VALUES ('4', 'Orang lain', 'X')",
+        [("2", ("Budi", "Bantul"), BUDI), ("4", ("Orang lain", "X"), DEWI)],
+    ),
+    "removed": ("perbarui", "DELETE FROM mahasiswa WHERE nim = '2'", [("2", None, BUDI), ("4", None, DEWI)]),
+}
+
+
+@pytest.mark.parametrize(("button", "statement", "shown"), MEANWHILE.values(), ids=MEANWHILE)
+def test_an_import_does_not_overwrite_a_change_since_the_preview(
+    importer: Importer, other: Database, button: str, statement: str, shown: list[object]
+) -> None:
+    """Nothing is written. A new preview compares the file with the list of now, and can be confirmed."""
+    other.fill(KEPT)
+    preview = importer.upload(csv(HEADER, ("2", *BUDI), ("4", *DEWI)))
+    other.run(statement)
+    before = importer.records()
+    again = importer.shown(importer.press(preview, button), 409)
+    assert (again.alert, importer.records()) == (CHANGED, before)
+    assert [(row.nim, row.before, row.after) for row in (*again.new, *again.changed)] == shown
+    assert "Perlu diperbaiki" not in again.counts
+    importer.save(again, "perbarui" if again.changed else "Simpan")
+    assert importer.records() == [KEPT[0], ("2", *BUDI), KEPT[2], ("4", *DEWI)]
+
+
+def test_a_blank_cell_does_not_undo_a_change_since_the_preview(importer: Importer, other: Database) -> None:
+    """The cell is still blank in the second preview, so the record keeps its newest text."""
+    other.fill(KEPT)
+    preview = importer.upload(csv(HEADER, ("2", "Budi S.", "")))
+    other.run("UPDATE mahasiswa SET alamat = 'Alamat baru' WHERE nim = '2'")
+    again = importer.shown(importer.press(preview, "perbarui"), 409)
+    assert [(row.before, row.after) for row in again.changed] == [(("Budi", "Alamat baru"), ("Budi S.", "Alamat baru"))]
+    importer.save(again, "perbarui")
+    assert importer.records()[1] == ("2", "Budi S.", "Alamat baru")
+
+
+def test_an_import_writes_all_rows_or_none(importer: Importer, other: Database) -> None:
+    """If another program's trigger refuses one row, none is written, and the page says so."""
+    other.fill(KEPT)
+    other.run("CREATE TRIGGER no BEFORE INSERT ON mahasiswa WHEN NEW.nim = '8' BEGIN SELECT RAISE(ABORT, 'no'); END")
+    try:
+        preview = importer.upload(csv(HEADER, ("2", "X", "Y"), ("7", "A", "B"), ("8", "C", "D"), ("9", "E", "F")))
+        answer = importer.press(preview, "perbarui")
+    finally:
+        other.run("DROP TRIGGER no")
+    assert (answer.status_code, "Data belum tersimpan" in answer.text) == (503, True)
+    assert importer.records() == KEPT
+
+
+# ---- a confirmation that no preview sends
+
+
+def altered(field: str, alter: Callable[[str], str]) -> str:
+    """Return the field with its contents altered."""
+    text = alter(bz2.decompress(base64.urlsafe_b64decode(field)).decode("utf-8"))
+    return base64.urlsafe_b64encode(bz2.compress(text.encode())).decode()
+
+
+def genuine(importer: Importer) -> str:
+    """Return the field that the preview of one new record sends back."""
+    return importer.upload(csv(HEADER, ("1", "Ani", "Solo"))).data
+
+
+@pytest.mark.parametrize("form", ["", "ada=perbarui", "data=", "data={0}&data={0}", "data=%FF{0}", "data={1}"])
+def test_a_damaged_confirmation_is_refused(importer: Importer, form: str) -> None:
+    """The page is the form again. The original would be written. `test_form_field.py` has many more damages."""
+    field = genuine(importer)
+    body = form.format(field, altered(field, lambda text: text.replace("[1,1]", "[1,NaN]")))
+    answer = importer.site.send("POST", SAVE, body.encode(), content_type=URL_ENCODED)
+    assert importer.refused(answer) == wording.CONFIRMATION_DAMAGED
+    assert importer.records() == []
+    assert importer.site.post(SAVE, {"data": field}).status_code == 302
+
+
+@pytest.mark.parametrize("nim", [".", "..", "9" * 256, "1\\n" + "2" * 254], ids=["dot", "dots", "long", "long lines"])
+def test_a_tampered_confirmation_writes_no_nim_that_is_refused(importer: Importer, nim: str) -> None:
+    """Its cells are cleaned as those of a file are. A row that the preview has not shown as new is not written."""
+    field = altered(genuine(importer), lambda text: text.replace('"NIM","1"', f'"NIM","{nim}"'))
+    importer.shown(importer.site.post(SAVE, {"data": field}), 409)
+    assert importer.records() == []
+
+
+@pytest.mark.parametrize(
+    ("target", "kind"), [(SAVE, "application/json"), (SAVE, "multipart/form-data"), (IMPORT, "application/json")]
+)
+def test_an_import_that_is_not_a_form_is_refused(importer: Importer, target: str, kind: str) -> None:
+    """The response is a page."""
+    answer = importer.site.send("POST", target, b'{"data": []}', content_type=kind)
+    assert answer.status_code in {400, 415}
+    assert "Kembali ke daftar" in answer.text or "Impor Data Mahasiswa" in answer.text
