@@ -11,12 +11,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import NamedTuple, Self
+from typing import NamedTuple, TypeVar
 from urllib.parse import quote, urlencode
 
 import httpx
 import pytest
 from harness import URL_ENCODED, Service
+from processes import Closing
+
+T = TypeVar("T")
 
 HOST = b"Host: localhost\r\n"
 CLOSE = b"Connection: close\r\n"
@@ -71,7 +74,7 @@ class Answer(NamedTuple):
     body: bytes
 
 
-class Line:
+class Line(Closing):
     """A kept-alive connection for requests one after another, faster than an HTTP client library."""
 
     def __init__(self, port: int, seconds: float = 30.0) -> None:
@@ -135,12 +138,6 @@ class Line:
         self._file.close()
         self._socket.close()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
 
 class Bystander:
     """Another user, who adds and edits records, looks at the list and probes the service, one after the other."""
@@ -202,8 +199,8 @@ def attacked(service: Service) -> Iterator[None]:
     assert workers(service) == [worker]
 
 
-class Hold:
-    """Another program that runs statements on the database and keeps their locks until `let_go`."""
+class Hold(Closing):
+    """Another program that runs statements on the database and keeps their locks until `close`."""
 
     def __init__(self, database: Path, *statements: str) -> None:
         command = [sys.executable, "-c", HOLD, str(database), *statements]
@@ -211,16 +208,10 @@ class Hold:
         assert self._process.stdout
         assert self._process.stdout.readline() == "held\n"
 
-    def let_go(self) -> None:
+    def close(self) -> None:
         """End the program, which releases its locks."""
-        self._process.communicate("\n", 10)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
         if self._process.poll() is None:
-            self.let_go()
+            self._process.communicate("\n", 10)
 
 
 def post(target: str, body: bytes, *headers: bytes) -> bytes:
@@ -319,12 +310,13 @@ def client_files(pid: int) -> int:
     return found
 
 
-def until(condition: Callable[[], bool], seconds: float = 30.0) -> None:
-    """Wait until the condition holds. Fail if it does not within `seconds`."""
+def until(condition: Callable[[], T | None], seconds: float = 30.0) -> T:
+    """Wait until the condition returns something true, and return it. Fail if it does not within `seconds`."""
     deadline = time.monotonic() + seconds
-    while not condition():
+    while not (result := condition()):
         assert time.monotonic() < deadline, f"the condition did not hold within {seconds:g} seconds"
         time.sleep(0.01)
+    return result
 
 
 def is_free(port: int) -> bool:

@@ -13,13 +13,14 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from pathlib import Path
-from typing import Self, TypeVar
 
 import httpx
 import psutil  # type: ignore[import-untyped]
+from attack import until
 from harness import SETTINGS
-from processes import output_of
+from processes import Closing, end_with_parent, run
 
 PACKAGING = Path(__file__).parents[1] / "packaging" / "patroni"
 PROGRAMS = ("/usr/bin/etcd", "/usr/bin/patroni", "/usr/sbin/haproxy", "/usr/lib/postgresql/15/bin/postgres", "ip")
@@ -29,8 +30,6 @@ PASSWORD = "secret"
 DATABASE_HOSTS = {"db1": "192.0.2.11", "db2": "192.0.2.12", "db3": "192.0.2.13"}
 SERVICE_HOSTS = {"app1": "192.0.2.21", "app2": "192.0.2.22"}
 ADDRESSES = DATABASE_HOSTS | SERVICE_HOSTS
-
-T = TypeVar("T")
 
 NAMESPACES = ("--net", "--pid", "--ipc", "--mount", "--uts")
 WHOLE_TIMEOUT_SECONDS = 120.0
@@ -51,7 +50,7 @@ exec env --ignore-signal=CHLD sleep infinity
 """
 
 
-class Host:
+class Host(Closing):
     """A host without programs. `folder` holds its own files and the output of its programs."""
 
     def __init__(self, name: str, folder: Path) -> None:
@@ -61,11 +60,7 @@ class Host:
         _write_files(name, folder)
         self._unshare = subprocess.Popen(
             [
-                "unshare",
-                *NAMESPACES,
-                "--fork",
-                "--kill-child",
-                "--mount-proc",
+                *("unshare", *NAMESPACES, "--fork", "--kill-child", "--mount-proc"),
                 "sh",
                 "-c",
                 START_HOST,
@@ -75,7 +70,7 @@ class Host:
             ],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
-            preexec_fn=_end_with_parent,  # noqa: PLW1509 - a single prctl call; nothing else ends it with killed tests
+            preexec_fn=end_with_parent,  # noqa: PLW1509 - a single prctl call; nothing else ends it with killed tests
         )
         assert self._unshare.stdout
         if self._unshare.stdout.readline() != b"ready\n":
@@ -98,12 +93,11 @@ class Host:
 
     def run(self, *command: str, user: str, environment: Mapping[str, str] | None = None) -> str:
         """Run a program to its end; return its output."""
-        own = {"PATH": os.environ["PATH"], **(environment or {})}
-        return output_of([*self._enter(user), *command], f"{self.name}: {command}", env=own)
+        return run(*self._enter(user), *command, cwd="/", env={"PATH": os.environ["PATH"], **(environment or {})})
 
     def network(self, command: str) -> None:
         """Run `ip`. Only the network is the host's, so that it can name a process of another host."""
-        subprocess.run(["nsenter", f"--target={self.pid}", "--net", "ip", *command.split()], check=True)
+        run("nsenter", f"--target={self.pid}", "--net", "ip", *command.split())
 
     def processes(self, program: str = "") -> list[psutil.Process]:
         """Return the processes whose command line contains `program`, except process 1."""
@@ -155,7 +149,7 @@ class Host:
         return ["nsenter", f"--target={self.pid}", *NAMESPACES, *as_user, "--"]
 
 
-class Cluster:
+class Cluster(Closing):
     """Three hosts with etcd, Patroni and PostgreSQL, and two with HAProxy, all on one switch.
 
     This process must be on the switch, see `on_the_switch`, to reach them.
@@ -163,8 +157,8 @@ class Cluster:
 
     def __init__(self, folder: Path) -> None:
         with ExitStack() as stack:
-            self.switch = _start_host(stack, "switch", folder)
-            self.hosts = {name: _start_host(stack, name, folder) for name in ADDRESSES}
+            self.switch = stack.enter_context(Host("switch", folder / "switch"))
+            self.hosts = {name: stack.enter_context(Host(name, folder / name)) for name in ADDRESSES}
             self.switch.network("link add name switch0 type bridge")
             self.switch.network("link set switch0 up")
             self.switch.network("addr add 192.0.2.1/24 dev switch0")
@@ -215,7 +209,7 @@ class Cluster:
             self.hosts[name].start(sys.executable, "-m", "mahasiswa", environment={**inherited, **settings})
         urls = [f"http://{address}:3000" for address in SERVICE_HOSTS.values()]
         for url in urls:
-            _until(lambda url=url: httpx.get(f"{url}/sehat", trust_env=False).status_code == 200, f"{url} starts")  # type: ignore[misc]
+            until(partial(_is_ok, f"{url}/sehat"))
         return urls
 
     def stop_services(self) -> None:
@@ -229,17 +223,12 @@ class Cluster:
 
     def wait_until_whole(self) -> Host:
         """Wait until all database hosts agree that one is the primary and the others follow; return the primary."""
-        return _until(self._primary, "the cluster is whole", WHOLE_TIMEOUT_SECONDS)
+        return until(self._primary, WHOLE_TIMEOUT_SECONDS)
 
     def wait_for_another(self, primary: Host) -> None:
         """Wait until another database host says that it is the primary."""
-        others = [address for name, address in DATABASE_HOSTS.items() if name != primary.name]
-        _until(lambda: any(_is_primary(address) for address in others), "another host is the primary", 60)
-
-    def switch_over(self, primary: Host) -> None:
-        """Let Patroni make another host the primary."""
-        command = ("patronictl", "-c", "/etc/patroni/config.yml", "switchover", "--force")
-        primary.run(*command, user="postgres", environment=_variables(primary, "patroni_env.conf"))
+        others = [f"http://{address}:8008/primary" for name, address in DATABASE_HOSTS.items() if name != primary.name]
+        until(lambda: any(map(_is_ok, others)), 60)
 
     def close(self) -> None:
         """End all hosts."""
@@ -256,80 +245,58 @@ class Cluster:
             return None
         return self.hosts[min(views[0], key=lambda member: member[1])[0]] if len(timelines) == 1 else None
 
-    def __enter__(self) -> Self:
-        return self
 
-    def __exit__(self, *_: object) -> None:
-        self.close()
+# ---- faults: each returns a function that ends it
 
 
-# ---- faults: each holds during its block
-
-
-@contextmanager
-def killed(cluster: Cluster, primary: Host) -> Iterator[None]:
+def killed(cluster: Cluster, primary: Host) -> Callable[[], None]:
     """All programs of the primary's host are killed, as if it had no power."""
     primary.kill()
-    try:
-        yield
-    finally:
-        cluster.start_database(primary)
+    return lambda: cluster.start_database(primary)
 
 
-@contextmanager
-def unplugged(cluster: Cluster, primary: Host) -> Iterator[None]:
+def unplugged(cluster: Cluster, primary: Host) -> Callable[[], None]:
     """The primary's host has no network."""
     cluster.switch.network(f"link set {primary.name} down")
-    try:
-        yield
-    finally:
-        cluster.switch.network(f"link set {primary.name} up")
+    return lambda: cluster.switch.network(f"link set {primary.name} up")
 
 
-@contextmanager
-def partitioned(cluster: Cluster, primary: Host) -> Iterator[None]:
+def partitioned(cluster: Cluster, primary: Host) -> Callable[[], None]:
     """The primary's host reaches no database host and no etcd but its own. The service still reaches it."""
     others = [cluster.hosts[name] for name in DATABASE_HOSTS if name != primary.name]
     pairs = [(primary, other) for other in others] + [(other, primary) for other in others]
     for host, other in pairs:  # packets go to a network card that does not exist
         host.network(f"neigh replace {ADDRESSES[other.name]} lladdr {MISSING_CARD} nud permanent dev eth0")
-    try:
-        yield
-    finally:
+
+    def reconnect() -> None:
         for host, other in pairs:
             host.network(f"neigh del {ADDRESSES[other.name]} dev eth0")
 
+    return reconnect
 
-@contextmanager
-def frozen(_cluster: Cluster, primary: Host, program: str = "") -> Iterator[None]:
+
+def frozen(_cluster: Cluster, primary: Host, program: str = "") -> Callable[[], None]:
     """All programs of the primary's host stand still, and go on at the end, as if its virtual machine was paused."""
     processes = primary.freeze(program)
-    try:
-        yield
-    finally:
+
+    def thaw() -> None:
         for process in processes:
             with suppress(psutil.NoSuchProcess):
                 process.resume()
 
+    return thaw
 
-@contextmanager
-def without_patroni(cluster: Cluster, primary: Host) -> Iterator[None]:
+
+def without_patroni(cluster: Cluster, primary: Host) -> Callable[[], None]:
     """Patroni stands still. Its PostgreSQL goes on, also when another host was promoted."""
-    with frozen(cluster, primary, "/usr/bin/patroni "):
-        yield
+    return frozen(cluster, primary, "/usr/bin/patroni ")
 
 
-@contextmanager
-def switched_over(cluster: Cluster, primary: Host) -> Iterator[None]:
+def switched_over(_cluster: Cluster, primary: Host) -> Callable[[], None]:
     """Nothing is broken: the operator asks for another primary."""
-    cluster.switch_over(primary)
-    yield
-
-
-def _start_host(stack: ExitStack, name: str, folder: Path) -> Host:
-    host = Host(name, folder / name)
-    stack.callback(host.close)
-    return host
+    command = ("patronictl", "-c", "/etc/patroni/config.yml", "switchover", "--force")
+    primary.run(*command, user="postgres", environment=_variables(primary, "patroni_env.conf"))
+    return lambda: None
 
 
 def _write_files(name: str, folder: Path) -> None:
@@ -362,26 +329,12 @@ def _members(address: str) -> list[tuple[str, str, str, int]]:
     return sorted((each["name"], each["role"], each["state"], each.get("timeline", 0)) for each in members)
 
 
-def _is_primary(address: str) -> bool:
-    return httpx.options(f"http://{address}:8008/primary", timeout=2, trust_env=False).status_code == 200
-
-
-def _until(condition: Callable[[], T | None], what: str, seconds: float = 30.0) -> T:
-    """Wait until the condition returns something true, and return it."""
-    deadline = time.monotonic() + seconds
-    while True:
-        with suppress(httpx.HTTPError):
-            if result := condition():
-                return result
-        if time.monotonic() > deadline:
-            raise TimeoutError(f"waited in vain for this: {what}")
-        time.sleep(0.05)
+def _is_ok(url: str) -> bool:
+    with suppress(httpx.HTTPError):
+        return httpx.get(url, timeout=2, trust_env=False).status_code == 200
+    return False
 
 
 def _set_network(file: int) -> None:
     if ctypes.CDLL(None, use_errno=True).setns(file, 0x40000000):  # CLONE_NEWNET; os.setns begins with Python 3.12
         raise OSError(ctypes.get_errno(), "setns")
-
-
-def _end_with_parent() -> None:
-    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from engines import ENGINES, empty_database
 from harness import Service
-from postgres import a_server
+from postgres import QUICK, Server
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -57,8 +57,8 @@ def anyio_backend() -> str:
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[str]:
     """Return the address of a PostgreSQL server, which is started when the first test needs it."""
-    with a_server() as url:
-        yield url
+    with Server(QUICK) as server:
+        yield server.url()
 
 
 @pytest.fixture(params=ENGINES)

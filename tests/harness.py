@@ -11,10 +11,10 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import Self
 from urllib.parse import urlsplit
 
 import httpx
+from processes import Closing
 from visitor import URL_ENCODED, Form, Page, Row, Site, client
 
 from mahasiswa.settings import Settings
@@ -48,7 +48,7 @@ class StartError(Exception):
         self.stderr = stderr
 
 
-class Service:
+class Service(Closing):
     """`python -m mahasiswa`, or another command, on a free port of 127.0.0.1, in a process group of its own.
 
     `database` is the path of an SQLite file or a whole DATABASE_URL. `environment` sets further variables; the value
@@ -149,12 +149,6 @@ class Service:
         if self._process.poll() is None:
             self.kill()
         self._files.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def _start(self) -> None:
         taken = self._listens()

@@ -1,160 +1,140 @@
 """Clients of several instances of the service, which compare every page with the changes that were acknowledged."""
 
+import itertools
 import random
 import re
 import threading
 import time
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from html import unescape
-from itertools import pairwise
 
 import httpx
-from linearizability import Operation, first_violation
-from processes import running
+from attack import until
+from processes import working
 from visitor import Page, Site
 
 PAUSE_SECONDS = 0.03
 """Pause of each client after a request, so that the list stays small and the cluster gets most of the machine."""
 
-SHARED_NIMS = tuple(f"shared-{number}" for number in range(12))
 UNCERTAIN = "Belum dapat dipastikan"
 
 
 class Ledger:
     """Clients of all instances, every change that was acknowledged to them, and every page that lacked one.
 
-    Writers add records with a nim of their own, and delete some. Others add, edit, delete and read a few shared nims;
-    `histories` has what they did. Readers get the whole list and compare it with both.
+    Each record has one writer, so the order of its texts is known: `_steps`, with None if there is no record. `_reached`
+    is the last step that was acknowledged or that a page has shown. A page that is requested later shows it or a later one.
     """
 
     def __init__(self, urls: Sequence[str]) -> None:
         self.urls = urls
         self.pages = [0] * len(urls)
-        self.stale: list[set[str]] = []
+        self.stale: list[str] = []
         self.acknowledged: list[list[float]] = [[] for _ in urls]
-        self.histories: dict[str, list[Operation]] = defaultdict(list)
-        self._added: set[str] = set()
-        self._begun: set[str] = set()
-        self._deleted: set[str] = set()
-        self._deletions_begun: set[str] = set()
+        """The moments at which each instance acknowledged an addition."""
+        self._steps: dict[str, list[str | None]] = {"none": [None]}
+        self._reached = {"none": 0}
+        self._lock = threading.Lock()
         self._over = threading.Event()
-        self._failures: list[BaseException] = []
-        works = [(self._write, 2), (self._contend, 2), (self._read, 1)]
-        self._threads = [
-            threading.Thread(target=self._repeat, args=(work, instance, number))
-            for work, count in works
-            for instance in range(len(urls))
-            for number in range(count)
-        ]
+        self._has_ended: Callable[[], bool] = self._over.is_set
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Run the clients during the block, then read the list of each instance once more."""
-        with running(self._threads, self._over):
+        """Run the clients during the block."""
+        works = [(self._write, 4), (self._read_list, 1), (self._read_record, 1)]
+        clients = [
+            partial(self._repeat, work, instance, f"{work.__name__}-{instance}-{number}")
+            for work, count in works
+            for instance in range(len(self.urls))
+            for number in range(count)
+        ]
+        with working(clients, self._over) as self._has_ended:
             yield
-        assert not self._failures, self._failures
 
     def wait_for(self, more: int) -> None:
-        """Wait until each instance has acknowledged `more` changes from now on."""
+        """Wait until each instance has acknowledged `more` additions from now on."""
         enough = [len(moments) + more for moments in self.acknowledged]
-        deadline = time.monotonic() + 60
-        while any(len(moments) < count for moments, count in zip(self.acknowledged, enough, strict=True)):
-            assert time.monotonic() < deadline, "changes are no longer acknowledged"
-            assert not self._failures, self._failures
-            time.sleep(0.01)
+        until(lambda: self._has_ended() or all(map(int.__le__, enough, map(len, self.acknowledged))), 60)
 
     def gap(self) -> float:
         """Return the longest time in seconds in which an instance acknowledged nothing."""
-        return max(later - earlier for moments in self.acknowledged for earlier, later in pairwise(moments))
+        pairs = itertools.chain.from_iterable(map(itertools.pairwise, self.acknowledged))
+        return max(later - earlier for earlier, later in pairs)
 
     def lost(self) -> set[str]:
-        """Return the nims whose acknowledged addition or deletion is not in the list of some instance."""
+        """Return the nims whose acknowledged change is not in the list of some instance."""
         lost = set()
         for url in self.urls:
             with Site(url) as site:
                 shown = rows(site.get("/"))
-            lost |= self._added - self._deletions_begun - shown.keys()
-            lost |= self._deleted & shown.keys()
-            assert shown.keys() <= self._begun | set(SHARED_NIMS)
+            lost |= {nim for nim, step in self._reached.items() if shown.get(nim) not in self._steps[nim][step:]}
         return lost
 
     def check(self) -> None:
-        """Fail if a change was lost, a page was stale, or the answers about a shared nim contradict each other."""
-        assert not self.lost()
-        assert not self.stale
-        for history in self.histories.values():
-            assert first_violation(history) is None
+        """Fail if a change was lost or a page was stale."""
+        assert not self.lost(), self.lost()
+        assert not self.stale, self.stale[:5]
 
-    def _repeat(self, work: Callable[[Site, int, str, random.Random], None], instance: int, number: int) -> None:
-        name = f"{work.__name__}-{instance}-{number}"
+    def _repeat(self, work: Callable[[Site, int, str, random.Random], None], instance: int, name: str) -> None:
         dice = random.Random(name)
-        round_ = 0
-        try:
-            while not self._over.is_set():
-                with Site(self.urls[instance]) as site:
-                    site.client.timeout = 10
-                    with suppress(httpx.TransportError):
-                        while not self._over.wait(PAUSE_SECONDS):
-                            round_ += 1
-                            work(site, instance, f"{name}-{round_}", dice)
-        except BaseException as failure:  # noqa: BLE001 - the test raises it
-            self._failures.append(failure)
+        numbers = itertools.count()
+        while not self._over.is_set():
+            with Site(self.urls[instance]) as site, suppress(httpx.TransportError):
+                site.client.timeout = 10
+                while not self._over.wait(PAUSE_SECONDS):
+                    work(site, instance, f"{name}-{next(numbers)}", dice)
 
     def _write(self, site: Site, instance: int, nim: str, dice: random.Random) -> None:
-        """Add a record until it is certain that it is stored, then perhaps delete it."""
-        self._begun.add(nim)
-        while (status := site.add(nim, "Siti", "Solo").status_code) not in {302, 409}:  # 409: an earlier one was stored
-            assert status == 503
-            if self._over.wait(PAUSE_SECONDS):
-                return
-        self._added.add(nim)
-        self.acknowledged[instance].append(time.monotonic())
-        if dice.random() < 0.2:
-            self._deletions_begun.add(nim)
-            if site.delete(nim).status_code == 302:
-                self._deleted.add(nim)
+        """Add a record, edit it, and perhaps delete it. Leave it if an answer does not tell whether a change is stored."""
+        self._steps[nim], self._reached[nim] = [None], 0
+        texts: list[str | None] = [*map(str, range(dice.randint(1, 3)))]
+        texts += [None] * (dice.random() < 0.3)
+        for step, text in enumerate(texts, 1):
+            self._steps[nim].append(text)
+            while (answer := change(site, nim, text, is_new=step == 1)).status_code != 302:
+                assert answer.status_code == 503, answer.text
+                if UNCERTAIN in answer.text or self._over.wait(PAUSE_SECONDS):
+                    return
+            with self._lock:
+                self._reached[nim] = step
+            if step == 1:
+                self.acknowledged[instance].append(time.monotonic())
 
-    def _contend(self, site: Site, _instance: int, text: str, dice: random.Random) -> None:
-        """Add, edit, delete or read a shared record, and record the answer."""
-        nim = dice.choice(SHARED_NIMS)
-        began = time.monotonic()
-        kind = dice.choice(("add", "add", "edit", "edit", "delete", "read", "read"))
-        try:
-            match kind:
-                case "add":
-                    operation = Operation("add", text, began)
-                    answer = site.add(nim, text, "Solo")
-                case "edit":
-                    operation = Operation("edit", text, began)
-                    answer = site.edit(nim, text, "Solo")
-                case "delete":
-                    operation = Operation("delete", None, began)
-                    answer = site.delete(nim)
-                case _:
-                    operation = Operation("read", None, began)
-                    answer = site.get(f"/mahasiswa/edit/{nim}")
-        except httpx.TransportError:
-            self.histories[nim].append(operation)
-            raise
-        self.histories[nim] += answered(operation, answer)
-
-    def _read(self, site: Site, instance: int, _name: str, _dice: random.Random) -> None:
-        """Get the whole list. It must have every change that was acknowledged before."""
-        added = self._added - self._deletions_begun
-        deleted = self._deleted.copy()
-        began = time.monotonic()
+    def _read_list(self, site: Site, instance: int, _name: str, _dice: random.Random) -> None:
+        reached = self._reached.copy()
         answer = site.get("/")
-        ended = time.monotonic()
         if answer.status_code == 503:
             return
         shown = rows(answer)
+        assert shown.keys() <= self._steps.keys()
         self.pages[instance] += 1
-        if wrong := (added - self._deletions_begun - shown.keys()) | (deleted & shown.keys()):
-            self.stale.append(wrong)
-        for nim in SHARED_NIMS:
-            self.histories[nim].append(Operation("read", shown.get(nim), began, ended))
+        for nim, step in reached.items():
+            self._compare(nim, step, shown.get(nim))
+
+    def _read_record(self, site: Site, _instance: int, _name: str, dice: random.Random) -> None:
+        nim, step = dice.choice([*self._reached.copy().items()][-20:])
+        answer = site.get(f"/mahasiswa/edit/{nim}")
+        if answer.status_code != 503:
+            is_there = answer.status_code == 200
+            self._compare(nim, step, Page(answer.text, "").record_form.values["nama"] if is_there else None)
+
+    def _compare(self, nim: str, reached: int, shown: str | None) -> None:
+        """Compare a page with what was reached before its request."""
+        with self._lock:
+            steps = [step for step, text in enumerate(self._steps[nim]) if step >= reached and text == shown]
+            if steps:
+                self._reached[nim] = max(self._reached[nim], steps[0])
+            else:
+                self.stale.append(f"{nim}: {shown}, but {self._steps[nim][reached:]} was reached")
+
+
+def change(site: Site, nim: str, text: str | None, *, is_new: bool) -> httpx.Response:
+    """Send the addition, the edit or the deletion that leads to this text."""
+    if text is None:
+        return site.delete(nim)
+    return site.add(nim, text, "Solo") if is_new else site.edit(nim, text, "Solo")
 
 
 def rows(answer: httpx.Response) -> dict[str, str]:
@@ -164,20 +144,3 @@ def rows(answer: httpx.Response) -> dict[str, str]:
     shown = {unescape(nim): unescape(nama) for nim, nama in found}
     assert len(shown) == len(found)
     return shown
-
-
-def answered(operation: Operation, answer: httpx.Response) -> list[Operation]:
-    """Return the operation with the result in its answer, or none if the answer says that nothing was done."""
-    done = operation._replace(ended=time.monotonic())
-    match operation.kind, answer.status_code:
-        case _, 503:
-            return [operation] if UNCERTAIN in answer.text else []
-        case "read", 200:
-            return [done._replace(text=Page(answer.text, "").record_form.values["nama"])]
-        case "read", 404:
-            return [done]
-        case "add", 409:
-            return [done._replace(kind="refused add")]
-        case _, 302:
-            return [done]
-    raise AssertionError(answer.text)

