@@ -260,8 +260,9 @@ def own_importer(site: Site, other: Database) -> Importer:
 
 
 def peak_memory(service: Service) -> int:
-    """Return the most memory that the service's process has ever held, in bytes (Linux only)."""
-    status = Path(f"/proc/{service.pid}/status").read_text("ascii")
+    """Return the most memory that the service's one worker has ever held, in bytes (Linux only)."""
+    (worker,) = Path(f"/proc/{service.pid}/task/{service.pid}/children").read_text("ascii").split()
+    status = Path(f"/proc/{worker}/status").read_text("ascii")
     return int(status.split("VmHWM:")[1].split()[0]) << 10
 
 
