@@ -8,13 +8,12 @@ from starlette.types import ASGIApp
 
 from mahasiswa.settings import Settings
 from mahasiswa.store import Store
-from mahasiswa.web import bulk_delete, checks, downloads, health, history, lists, students, transfers
+from mahasiswa.web import bulk_delete, checks, downloads, history, lists, monitoring, students, transfers
 from mahasiswa.web.list_cache import ListCache
-from mahasiswa.web.metrics import Metrics
 from mahasiswa.web.middleware import Middleware
+from mahasiswa.web.monitoring import Metrics
 from mahasiswa.web.pages import Pages
 from mahasiswa.web.request import Request
-from mahasiswa.web.routes import Routes
 from mahasiswa.work import Limits
 
 Handler = Callable[[Request, Store, Pages], Awaitable[Response]]
@@ -39,7 +38,7 @@ ROUTES: Mapping[str, Mapping[str, Handler]] = {
     "/mahasiswa/hapus": {"GET": bulk_delete.choose, "POST": bulk_delete.preview},
     "/mahasiswa/hapus/pilihan": {"POST": bulk_delete.preview_ticked},
     "/mahasiswa/hapus/simpan": {"POST": bulk_delete.confirm},
-    "/sehat": {"GET": health.show},
+    "/sehat": {"GET": monitoring.health},
 }
 
 # Only if there is a history (HISTORY_DAYS).
@@ -56,14 +55,18 @@ def create_app(settings: Settings, store: Store, limits: Limits) -> ASGIApp:
     pages = Pages(settings)
     cache = ListCache(store, pages, limits.slots)
     table = {**ROUTES, **(HISTORY_ROUTES if settings.history_days else {})}
-    routes = Routes([*table, "/metrics"] if settings.metrics else table)
-    metrics = Metrics(settings, routes, cache) if settings.metrics else None
+    by_folder = {route.partition(":")[0]: route for route in table if ":" in route}
+
+    def match(path: str) -> str | None:
+        """The route that matches a raw path: the path itself, or one whose last segment is a parameter."""
+        return path if path in table else by_folder.get(path[: path.rfind("/") + 1])
+
+    metrics = Metrics(settings, match, cache) if settings.metrics else None
     if metrics:
         table["/metrics"] = {"GET": metrics.show}
 
-    async def handle(request: Request) -> Response:
-        own = pages.at(request.list_query)
-        route = routes.match(request.path)
+    async def handle(request: Request, own: Pages) -> Response:
+        route = match(request.path)
         if route is None:
             return own.error("no page")
         methods = table[route]

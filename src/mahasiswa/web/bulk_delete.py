@@ -11,7 +11,6 @@ from mahasiswa import sheets, wording
 from mahasiswa.record import Mahasiswa
 from mahasiswa.store import Store
 from mahasiswa.store.threads import in_thread
-from mahasiswa.web.failures import WRITE_FAILURES, problem_of_failed_write
 from mahasiswa.web.forms import read_confirmation
 from mahasiswa.web.list_view import query_of
 from mahasiswa.web.pages import Pages
@@ -76,8 +75,6 @@ async def confirm(request: Request, store: Store, pages: Pages) -> Response:
         return await request.while_connected(_preview(request, store, pages, cleaned, alert))
     except sheets.SheetError as error:
         return pages.upload_form("hapus", str(error))
-    except WRITE_FAILURES as error:
-        return pages.error(problem_of_failed_write(error))
 
 
 async def _preview_of_nims(request: Request, store: Store, pages: Pages, nims: Iterable[str]) -> Response:

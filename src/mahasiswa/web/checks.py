@@ -9,7 +9,6 @@ from starlette.responses import Response
 from mahasiswa.record import Write, digest
 from mahasiswa.store import Found, Query, Store, Suspicion, folding
 from mahasiswa.store.errors import Changed
-from mahasiswa.web.failures import WRITE_FAILURES, problem_of_failed_write
 from mahasiswa.web.list_rows import CONFIRM, size_of
 from mahasiswa.web.list_view import View
 from mahasiswa.web.pages import Pages
@@ -85,6 +84,4 @@ async def tidy_all(request: Request, store: Store, pages: Pages) -> Response:
         await store.write_all("tidy", [Write(new, digest(old)) for old, new in tidied if new != old])
     except Changed:
         return await check(request, store, pages, was_changed=True)
-    except WRITE_FAILURES as error:
-        return pages.error(problem_of_failed_write(error))
     return pages.redirect_to("/mahasiswa/periksa")

@@ -14,7 +14,6 @@ from mahasiswa.record import digest_or_dash
 from mahasiswa.store import Query, Store
 from mahasiswa.store.errors import NotInHistory, UndoConflict
 from mahasiswa.store.history import Days, HistoryPage, ItemKind
-from mahasiswa.web.failures import WRITE_FAILURES, problem_of_failed_write
 from mahasiswa.web.forms import read_form
 from mahasiswa.web.latest_change import latest_change
 from mahasiswa.web.list_view import View
@@ -145,8 +144,6 @@ async def _undo(
             versi=digest_or_dash(conflict.conflicts[0].current),
         )
         return await rendered_in_thread(request, SEARCH, show)
-    except WRITE_FAILURES as error:
-        return pages.error(problem_of_failed_write(error))
     return pages.redirect_to(view.address) if view else pages.redirect
 
 

@@ -1,33 +1,32 @@
-"""Outermost ASGI application, for every route: guard, list cache, errors to pages, compression, log."""
+"""Outermost ASGI application, for every route: guard, list cache, errors to pages, compression, and the request log."""
 
+import json
 import logging
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
+from mahasiswa.record import NIM_MAX_CHARACTERS
 from mahasiswa.settings import Settings
 from mahasiswa.store.history import OLEH
 from mahasiswa.web.cached_page import CachedResponse
-from mahasiswa.web.failures import problem_of_failed_request
+from mahasiswa.web.failures import problem_of
 from mahasiswa.web.forms import BodyRefused
 from mahasiswa.web.list_cache import ListCache
-from mahasiswa.web.metrics import Metrics
+from mahasiswa.web.monitoring import Metrics
 from mahasiswa.web.pages import Pages
 from mahasiswa.web.request import Request
 from mahasiswa.web.request_guard import RequestGuard
-from mahasiswa.web.request_log import log_request
 from mahasiswa.web.responses import compressed
-from mahasiswa.web.user_header import UserHeader
-from mahasiswa.wording import ProblemName
 from mahasiswa.work import Busy, Limits
 
-CLIENT_DISCONNECTED = 499
-"""The status in the log of a request whose client disconnected before its answer, as nginx writes it."""
-
+CLIENT_DISCONNECTED = 499  # the status in the log if the client disconnected before its answer, as nginx writes it
 RETRY_AFTER_SECONDS = 2
+METHOD_MAX_CHARACTERS, PATH_MAX_CHARACTERS = 20, 3200
+"""Maximum length of each in a line of the log. A nim of 255 characters takes up to 3,060 characters in a path."""
 
 log = logging.getLogger(__name__)
 
@@ -41,12 +40,11 @@ class Middleware:
         cache: ListCache,
         pages: Pages,
         limits: Limits,
-        handle: Callable[[Request], Awaitable[Response]],
+        handle: Callable[[Request, Pages], Awaitable[Response]],
         *,
         metrics: Metrics | None,
     ) -> None:
         self.guard = RequestGuard(settings)
-        self.user_header = UserHeader(settings)
         self.cache = cache
         self.pages = pages
         self.limits = limits
@@ -65,7 +63,7 @@ class Middleware:
         """Answer one HTTP request."""
         began = time.perf_counter()
         request = Request(scope, receive, self.guard.prefix, self.limits)
-        OLEH.set(self.user_header.name(scope))  # each request is a task, so no other request has this name
+        OLEH.set(self.guard.person(scope))  # each request is a task, so no other request has this name
         status = 500
         try:
             # An answer counts in the budget until the client has taken it.
@@ -90,34 +88,51 @@ class Middleware:
                 self.metrics.observe(request.path, request.method, status, seconds)
 
     async def _respond(self, request: Request) -> Response:
+        pages = self.pages.at(request.list_query)
         try:
-            response = await self._answer(request)
+            problem = self.guard.problem(request.scope)
+            response = pages.error(problem) if problem else await self._answer(request, pages)
         except ClientDisconnect:
             raise
         except BodyRefused as refused:
             headers = {"connection": "close"} if refused.problem == "too slow" else None
-            response = self._error(request, refused.problem, headers, refused.limit)
+            response = pages.error(refused.problem, headers, limit=refused.limit)
         except Exception as error:  # noqa: BLE001 - each one becomes a page and a line in the log
-            response = self._error(request, problem_of_failed_request(request, error))
+            response = pages.error(problem_of(request, error))
         if response.status_code == 503:
             response.headers["retry-after"] = str(RETRY_AFTER_SECONDS)
         return response if isinstance(response, CachedResponse) else compressed(response, request.accept_encoding)
 
-    async def _answer(self, request: Request) -> Response:
-        if problem := self.guard.problem(request.scope):
-            return self._error(request, problem)
-        if self.user_header.is_ambiguous(request.scope):
-            return self._error(request, "bad request")
+    async def _answer(self, request: Request, pages: Pages) -> Response:
         if page := await self.cache.respond(request.scope, request.path):
             extensions = request.scope.setdefault("extensions", {})  # absent if a test calls the application
             extensions["mahasiswa.shared"] = page.body  # http_protocol.py then lets the client be slow
             return page
-        response = await self.handle(request)
+        response = await self.handle(request, pages)
         if not isinstance(response, CachedResponse | StreamingResponse):
             request.count_answer(len(response.body))
         return response
 
-    def _error(
-        self, request: Request, problem: ProblemName, headers: Mapping[str, str] | None = None, limit: int = 0
-    ) -> Response:
-        return self.pages.at(request.list_query).error(problem, headers, limit=limit)
+
+def log_request(request: Request, status: int, seconds: float) -> None:
+    """Log a request that changed something or was refused, not a page that was read.
+
+    The path is logged as it was sent, percent-encoded and without its query; a nim is quoted as JSON in ASCII. So a
+    client can put neither a line break nor an escape sequence into the log, and a long text is cut.
+    """
+    method: str = request.method
+    level = logging.INFO if status < 400 else logging.WARNING if status < 500 else logging.ERROR
+    if (status < 400 and method != "POST") or not log.isEnabledFor(level):
+        return
+    path = _quoted(request.scope["raw_path"].decode("latin-1"), PATH_MAX_CHARACTERS)[1:-1]
+    nim = "" if request.added_nim is None else f" {_quoted(request.added_nim, NIM_MAX_CHARACTERS)}"
+    oleh = OLEH.get()
+    who = "" if oleh is None else f" by {_quoted(oleh, len(oleh))}"
+    values = (method[:METHOD_MAX_CHARACTERS], path, nim, who, status, seconds * 1000)
+    # Not log.log(): it spends a fifth of the time on the caller's line number, which no log line shows.
+    log.handle(log.makeRecord(log.name, level, "", 0, "%s %s%s%s %d %.1f ms", values, None))
+
+
+def _quoted(text: str, maximum: int) -> str:
+    shown = json.dumps(text if len(text) <= maximum else text[:maximum] + "...")
+    return shown.replace("\x7f", "\\u007f")

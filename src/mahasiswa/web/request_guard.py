@@ -1,5 +1,7 @@
-"""Rejects ambiguous requests to every route and, optionally, cross-site ones."""
+"""Rejects ambiguous requests and, optionally, cross-site ones, and tells who sent a request."""
 
+import ipaddress
+import logging
 import re
 from collections.abc import Sequence
 from urllib.parse import urlsplit
@@ -14,17 +16,22 @@ malformed_escape = re.compile(rb"%(?![0-9A-Fa-f]{2})")
 QUERY_MAX_BYTES = 8 * 1024
 """Parsing takes the event loop 64 ms for a query of 64 KB. A search of 255 characters takes at most 3 KB."""
 
+NAME_MAX_CHARACTERS = 255  # of a person; a longer name is cut
 LOOPBACK_NAMES = ("localhost", "127.0.0.1", "[::1]")
-
 SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
+
+log = logging.getLogger(__name__)
 
 
 class RequestGuard:
-    """Tells which requests must not reach a route."""
+    """Tells which requests must not reach a route, and the person's name in USER_HEADER."""
 
     def __init__(self, settings: Settings) -> None:
         self.prefix = settings.prefix.encode()
         self.hosts = _allowed_hosts(settings) if settings.same_origin_only else None
+        self._user_header = settings.user_header.lower().encode()
+        self._trusted = settings.trusted_proxies
+        self._has_warned = False
 
     def problem(self, scope: Scope) -> ProblemName | None:
         """The problem that the request must be answered with, or None if it may pass."""
@@ -43,6 +50,7 @@ class RequestGuard:
             not path
             or (b"%" in path and malformed_escape.search(path))
             or len(scope.get("query_string", b"")) > QUERY_MAX_BYTES  # the parser's callback asks before there is one
+            or (self._user_header and sum(name == self._user_header for name, _ in scope["headers"]) > 1)
         ):
             return "bad request"
         # A load balancer asks for /sehat by an address. No record and no Host is on that page.
@@ -68,6 +76,28 @@ class RequestGuard:
             return site in (b"same-origin", b"none")
         origin = sent.get(b"origin")
         return not origin or origin.lower().partition(b"://")[2] == host.lower()
+
+    def person(self, scope: Scope) -> str | None:
+        """The name in USER_HEADER, or None. It is believed only from an address in TRUSTED_PROXIES."""
+        value = dict(scope["headers"]).get(self._user_header) if self._user_header else None
+        if not value:
+            return None
+        client = scope["client"][0] if scope["client"] else ""
+        if not self._is_trusted(client):
+            if not self._has_warned:
+                log.warning("the header of USER_HEADER is ignored: %s is not in TRUSTED_PROXIES", client)
+            self._has_warned = True
+            return None
+        text = "".join(filter(str.isprintable, value.decode(errors="replace"))).strip()
+        return text[:NAME_MAX_CHARACTERS] or None
+
+    def _is_trusted(self, client: str) -> bool:
+        try:
+            address = ipaddress.ip_address(client.partition("%")[0])
+        except ValueError:
+            return False
+        address = getattr(address, "ipv4_mapped", None) or address
+        return any(address in network for network in self._trusted)
 
 
 def _allowed_hosts(settings: Settings) -> frozenset[bytes]:

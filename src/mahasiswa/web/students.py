@@ -8,8 +8,8 @@ from starlette.responses import Response
 
 from mahasiswa.record import Mahasiswa
 from mahasiswa.store import Store
-from mahasiswa.store.errors import Changed, EditConflict, Refused, Unavailable
-from mahasiswa.web.failures import WRITE_FAILURES, problem_of_failed_write
+from mahasiswa.store.errors import Changed, EditConflict, Refused, Unavailable, Uncertain
+from mahasiswa.web.failures import problem_of
 from mahasiswa.web.forms import Form, read_form
 from mahasiswa.web.pages import Pages
 from mahasiswa.web.record_pages import Reply
@@ -39,7 +39,9 @@ async def create(request: Request, store: Store, pages: Pages) -> Response:
     request.added_nim = form.values["nim"]
     again = _wants_another(request)
     added = pages.add_another if again else pages.saved
-    return await _save(form, store, store.add, partial(pages.add_form, again=again)) or added(request.added_nim or "")
+    return await _save(request, form, store, store.add, partial(pages.add_form, again=again)) or added(
+        request.added_nim or ""
+    )
 
 
 async def update(request: Request, store: Store, pages: Pages) -> Response:
@@ -60,7 +62,7 @@ async def update(request: Request, store: Store, pages: Pages) -> Response:
         await store.update(nim, nama, alamat, versi)
 
     try:
-        return await _save(form, store, write, partial(pages.edit_again, nim, versi)) or pages.saved(nim)
+        return await _save(request, form, store, write, partial(pages.edit_again, nim, versi)) or pages.saved(nim)
     except EditConflict as conflict:
         return pages.changed(conflict)
 
@@ -68,10 +70,7 @@ async def update(request: Request, store: Store, pages: Pages) -> Response:
 async def destroy(request: Request, store: Store, pages: Pages) -> Response:
     """POST /mahasiswa/delete/:nim (specification 4.6). A body is not read."""
     if request.nim is not None:
-        try:
-            await store.delete(request.nim)
-        except WRITE_FAILURES as error:
-            return pages.error(problem_of_failed_write(error))
+        await store.delete(request.nim)
     return pages.redirect
 
 
@@ -88,7 +87,7 @@ async def change_nim(request: Request, store: Store, pages: Pages) -> Response:
     if record := await _record(request, store):
         with suppress(Changed):  # someone else has deleted it, or given it another nim
             show = partial(pages.nim_form, record)
-            return await _save(form, store, partial(store.rename, record.nim), show) or pages.saved(nim or "")
+            return await _save(request, form, store, partial(store.rename, record.nim), show) or pages.saved(nim or "")
     # A second click on the button repeats a change that is made.
     return pages.saved(nim) if nim and await store.reader(RECORD).get(nim) else pages.error("no record")
 
@@ -102,7 +101,11 @@ def _wants_another(request: Request) -> bool:
 
 
 async def _save(
-    form: Form, store: Store, write: Callable[..., Awaitable[None]], show_form: Callable[..., Response]
+    request: Request,
+    form: Form,
+    store: Store,
+    write: Callable[..., Awaitable[None]],
+    show_form: Callable[..., Response],
 ) -> Response | None:
     """Attempt the write. The database is the only validator; its refusal becomes the message of the form.
 
@@ -121,6 +124,6 @@ async def _save(
             with suppress(Unavailable, Busy):  # then the form does not say whose nim it is
                 reply = reply._replace(stored=await store.reader(RECORD).get(values["nim"] or ""))
         return show_form(values, reply)
-    except WRITE_FAILURES as error:
-        return show_form(values, Reply(problem=problem_of_failed_write(error)))
+    except (Unavailable, Uncertain, Busy) as error:
+        return show_form(values, Reply(problem=problem_of(request, error)))
     return None

@@ -10,7 +10,6 @@ from mahasiswa.digits import whole_number
 from mahasiswa.record import Write
 from mahasiswa.store import Query, Store
 from mahasiswa.store.errors import Changed, Refused
-from mahasiswa.web.failures import WRITE_FAILURES, problem_of_failed_write
 from mahasiswa.web.forms import read_confirmation
 from mahasiswa.web.pages import Pages
 from mahasiswa.web.preview_form import FIELDS, numbers, read_sent
@@ -57,8 +56,6 @@ async def confirm(request: Request, store: Store, pages: Pages) -> Response:
         return pages.upload_form("impor", str(error), 400)
     except Refused:
         return pages.upload_form("impor", wording.CONFIRMATION_DAMAGED, 400)
-    except WRITE_FAILURES as error:
-        return pages.error(problem_of_failed_write(error))
     return pages.redirect
 
 
