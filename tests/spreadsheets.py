@@ -101,7 +101,7 @@ class Preview(Page):
     @property
     def counts(self) -> dict[str, int]:
         """The counts that are not zero, by name."""
-        names, numbers = (self._texts(f".summary {tag}") for tag in ("dt", "dd"))
+        names, numbers = (self.texts(f".summary {tag}") for tag in ("dt", "dd"))
         counts = {name: int(number.replace(".", "")) for name, number in zip(names, numbers, strict=True)}
         assert list(counts) == COUNTS
         return {name: number for name, number in counts.items() if number}
@@ -109,17 +109,17 @@ class Preview(Page):
     @property
     def alert(self) -> str:
         """The text of the alert, or an empty text."""
-        return " ".join(self._texts("[role=alert]"))
+        return " ".join(self.texts("[role=alert]"))
 
     @property
     def status(self) -> str:
         """The text of the message that reports no error, or an empty text."""
-        return " ".join(self._texts("[role=status]"))
+        return " ".join(self.texts("[role=status]"))
 
     @property
     def what_was_read(self) -> str:
         """The file, the sheet, the number of rows, and which column became which."""
-        return " ".join(self._texts("main .note")[0].split())
+        return " ".join(self.texts("main .note")[0].split())
 
     @property
     def wrong(self) -> list[str]:
@@ -132,12 +132,12 @@ class Preview(Page):
     @property
     def skipped(self) -> list[str]:
         """The rows that were set aside: the row numbers and the reason, and the cells as they are in the file."""
-        return [" ".join(text.split()) for text in self._texts("#dilewati li")]
+        return [" ".join(text.split()) for text in self.texts("#dilewati li")]
 
     @property
     def noticed(self) -> list[str]:
         """The rows to check: the row number, the notice, and the cells as they will be written."""
-        return [" ".join(text.split()) for text in self._texts("#periksa li")]
+        return [" ".join(text.split()) for text in self.texts("#periksa li")]
 
     @property
     def changed(self) -> list[Shown]:

@@ -77,12 +77,12 @@ class Page:
     @property
     def title(self) -> str:
         """The title of the document."""
-        return self._texts("head > title")[0]
+        return self.texts("head > title")[0]
 
     @property
     def headings(self) -> list[str]:
         """The texts of all headings, stripped."""
-        return [text.strip() for text in self._texts("h1, h2, h3, h4, h5, h6")]
+        return [text.strip() for text in self.texts("h1, h2, h3, h4, h5, h6")]
 
     @property
     def stylesheets(self) -> list[str]:
@@ -126,14 +126,25 @@ class Page:
         """The nims of all rows. A row with one cell, as some implementations show for an empty list, has no nim."""
         return [nim for row in self.table for nim in row.cells[1:2]]
 
+    @property
+    def records(self) -> list[tuple[str, ...]]:
+        """The records of the list as tuples (nim, nama, alamat)."""
+        return [row.cells[1:4] for row in self.table]
+
+    def texts(self, selector: str) -> list[str]:
+        """Return the texts of the elements that the selector finds."""
+        return [node.text() for node in self.tree.css(selector)]
+
+    def target(self, text: str) -> str:
+        """Return the target of the links with this text. Fail unless all of them have the same one."""
+        (target,) = {link.target for link in self.links if link.text == text}
+        return target
+
     def row(self, nim: str) -> Row:
         """Return the row of exactly this nim. Fail unless there is exactly one."""
         found = [row for row in self.table if row.cells[1:2] == (nim,)]
         assert len(found) == 1, f"{nim!r} stands {len(found)} times in the list"
         return found[0]
-
-    def _texts(self, selector: str) -> list[str]:
-        return [node.text() for node in self.tree.css(selector)]
 
     def _row(self, node: LexborNode) -> Row:
         return Row(
