@@ -10,14 +10,14 @@ from typing import NoReturn, cast
 
 import click
 
-from mahasiswa import interrupt
+from mahasiswa import bulk, interrupt, server
+from mahasiswa.doctor import diagnose
 from mahasiswa.logs import priority
 from mahasiswa.settings import DatabaseURL, SettingError, Settings, parse_database_url
+from mahasiswa.store import engines
+from mahasiswa.store.errors import StoreError
 
-# Each command imports what it needs, so that `--help` and a wrong setting are answered at once.
-
-INTERRUPTED, PIPE_CLOSED = 130, 141
-"""The exit codes that a shell gives to a program that SIGINT or SIGPIPE has ended."""
+INTERRUPTED, PIPE_CLOSED = 130, 141  # as a shell reports a program that SIGINT or SIGPIPE has ended
 
 
 @contextmanager
@@ -31,13 +31,10 @@ def _ended_early(interrupted: str = "nothing was written") -> Iterator[None]:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python writes the rest of its buffer at exit
         sys.exit(PIPE_CLOSED)
-    except Exception as error:
-        from mahasiswa.bulk import Failure  # noqa: PLC0415 - as above
-        from mahasiswa.store.errors import StoreError  # noqa: PLC0415 - as above
-
-        if isinstance(error, (Failure, StoreError)):
-            _fail("\n".join(error.lines) if isinstance(error, Failure) else f"mahasiswa: {error}")
-        raise
+    except bulk.Failure as failure:
+        _fail("\n".join(failure.lines))
+    except StoreError as error:
+        _fail(f"mahasiswa: {error}")
 
 
 def _settings_help() -> str:
@@ -65,11 +62,9 @@ def main(context: click.Context) -> None:
 def serve() -> None:
     """Start the service. SIGTERM or Ctrl-C stops it."""
     settings = _settings()
-    from mahasiswa.server import CannotStart, serve  # noqa: PLC0415 - as above
-
     try:
-        serve(settings)
-    except CannotStart as error:
+        server.serve(settings)
+    except server.CannotStart as error:
         _fail(f"mahasiswa: {error}")
 
 
@@ -95,17 +90,14 @@ def import_(file: Path, existing: str, *, dry_run: bool) -> None:
     DATABASE_URL=sqlite:////srv/mahasiswa.db mahasiswa import daftar.ods
     """  # noqa: D301 - click's mark for a paragraph that it must not wrap
     url = _settings_and_database().database_url
-    from mahasiswa.bulk import import_file  # noqa: PLC0415 - as above
-
-    merged, warnings = import_file(url, file, update=existing == "update", dry_run=dry_run)
+    merged, warnings = bulk.import_file(url, file, update=existing == "update", dry_run=dry_run)
     for line in warnings:
         click.echo(line, err=True)
     done = "would be written" if dry_run else "written"
     same = merged.same if existing == "update" else merged.same + merged.changed
     changed = merged.changed if existing == "update" else 0
     click.echo(f"{done}: {merged.new} new, {changed} changed; left as they are: {same}")
-    if merged.seconds:
-        click.echo(f"the list could not be changed for {max(merged.seconds, 0.1):.1f} s")
+    _say_locked(merged.seconds)
 
 
 @main.command()
@@ -123,10 +115,8 @@ def export(file: Path) -> None:
     if not to_stdout and file.suffix.lower() not in (".xlsx", ".csv"):
         _fail(f"mahasiswa: {file}: the name must end in .xlsx or .csv", 2)
     url = _settings_and_database().database_url
-    from mahasiswa.bulk import export_file  # noqa: PLC0415 - as above
-
     with _ended_early("the output is incomplete" if to_stdout else "nothing was written"):
-        count = export_file(url, file)
+        count = bulk.export_file(url, file)
         if not to_stdout:
             click.echo(f"{count} records in {file}")
 
@@ -145,12 +135,10 @@ def backup(file: Path | None) -> None:
     mahasiswa backup /media/usb/mahasiswa.db
     """  # noqa: D301 - as above
     settings = _settings_and_database()
-    from mahasiswa.store.engines import backup, backup_into  # noqa: PLC0415 - as above
-
     if file is None:
-        file = cast("Path", backup_into(settings.database_url, settings.backup_dir, interrupt.check))
+        file = cast("Path", engines.backup_into(settings.database_url, settings.backup_dir, interrupt.check))
     else:
-        backup(settings.database_url, file, interrupt.check)
+        engines.backup(settings.database_url, file, interrupt.check)
     click.echo(f"{file}: {file.stat().st_size} bytes, verified")
 
 
@@ -169,9 +157,7 @@ def restore(file: Path) -> None:
     mahasiswa restore mahasiswa-2026-11-20.db
     """  # noqa: D301 - as above
     url = _settings_and_database().database_url
-    from mahasiswa.store.engines import restore  # noqa: PLC0415 - as above
-
-    restored = restore(url, file, interrupt.check)
+    restored = engines.restore(url, file, interrupt.check)
     if not (restored.must_start or restored.backup):
         click.echo(f"{restored.records} records are as in {file}; nothing was changed")
         return
@@ -181,8 +167,7 @@ def restore(file: Path) -> None:
         click.echo(f"the list as it was before: {restored.backup}")
     if restored.must_start:
         click.echo("Start or restart the service now: systemctl restart mahasiswa")
-    if restored.seconds:
-        click.echo(f"the list could not be changed for {max(restored.seconds, 0.1):.1f} s")
+    _say_locked(restored.seconds)
     click.echo("A person who was forgotten after that back-up is in the list again. Run mahasiswa forget again.")
 
 
@@ -195,8 +180,6 @@ def doctor() -> None:
     something is wrong.
     """
     settings = _settings_and_database()
-    from mahasiswa.doctor import diagnose  # noqa: PLC0415 - as above
-
     is_good = True
     for finding in diagnose(settings, os.environ):
         click.echo(f"{'ok   ' if finding.is_good else 'WRONG'}  {finding.text}")
@@ -214,9 +197,7 @@ def show(nim: str) -> None:
     mahasiswa show 20/456839/TK/50663
     """  # noqa: D301 - as above
     url = _settings_and_database().database_url
-    from mahasiswa.bulk import show_record  # noqa: PLC0415 - as above
-
-    if not (lines := list(show_record(url, nim))):
+    if not (lines := list(bulk.show_record(url, nim))):
         _fail(f"{nim}: no record and no history")
     click.echo("\n".join(lines))
 
@@ -234,12 +215,9 @@ def forget(nim: str) -> None:
     mahasiswa forget 20/456839/TK/50663
     """  # noqa: D301 - as above
     settings = _settings_and_database()
-    from mahasiswa.bulk import forget_record  # noqa: PLC0415 - as above
-    from mahasiswa.store.engines import backups_that_hold  # noqa: PLC0415 - as above
-
-    was_known = forget_record(settings.database_url, nim)
+    was_known = bulk.forget_record(settings.database_url, nim)
     click.echo(f"{nim}: {'the record and its history are removed' if was_known else 'no record and no history'}")
-    for file in backups_that_hold(settings.database_url, settings.backup_dir, nim):
+    for file in engines.backups_that_hold(settings.database_url, settings.backup_dir, nim):
         click.echo(f"{file} still holds the texts. Remove this file, or wait until it expires.")
     click.echo("Back-ups, replicas, archives and logs elsewhere keep what they have. Remove it from them yourself.")
 
@@ -263,9 +241,7 @@ def copy(source: str | None, target: str | None) -> None:
     urls = _url("--from", source), _url("--to", target)
     for url in urls:
         _say_database(url)
-    from mahasiswa.bulk import copy_records  # noqa: PLC0415 - as above
-
-    click.echo(f"{copy_records(*urls)} records copied")
+    click.echo(f"{bulk.copy_records(*urls)} records copied")
 
 
 def _url(option: str, text: str | None) -> DatabaseURL:
@@ -279,6 +255,11 @@ def _url(option: str, text: str | None) -> DatabaseURL:
         _fail(f"mahasiswa: {option}: {text[1:]}: {error.strerror}", 2)
     except ValueError as error:
         _fail(f"mahasiswa: {option} must be {error} or @FILE", 2)
+
+
+def _say_locked(seconds: float) -> None:
+    if seconds:
+        click.echo(f"the list could not be changed for {max(seconds, 0.1):.1f} s")
 
 
 def _settings_and_database() -> Settings:
