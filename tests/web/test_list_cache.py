@@ -273,7 +273,7 @@ async def test_the_list_is_rendered_again_on_another_day(tmp_path: Path, monkeyp
         def now(cls, tz: tzinfo | None = None) -> Self:
             return cls.fromtimestamp(day.timestamp(), tz)
 
-    monkeypatch.setattr("mahasiswa.web.list_pages.datetime", Clock)
+    monkeypatch.setattr("mahasiswa.web.pages.datetime", Clock)
     monkeypatch.setattr("mahasiswa.web.list_cache.time.time", lambda: Clock.now().timestamp())
     async with opened(settings.database_url) as store:
         transport = httpx.ASGITransport(create_app(settings, store, Limits()))

@@ -9,7 +9,7 @@ from starlette.responses import Response
 from mahasiswa.record import Write, digest
 from mahasiswa.store import Found, Query, Store, Suspicion, folding
 from mahasiswa.store.errors import Changed
-from mahasiswa.web.list_rows import CONFIRM, size_of
+from mahasiswa.web.list_html import CONFIRM, size_of
 from mahasiswa.web.list_view import View
 from mahasiswa.web.pages import Pages
 from mahasiswa.web.request import Request

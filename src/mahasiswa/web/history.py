@@ -15,7 +15,7 @@ from mahasiswa.store import Query, Store
 from mahasiswa.store.errors import NotInHistory, UndoConflict
 from mahasiswa.store.history import Days, HistoryPage, ItemKind
 from mahasiswa.web.forms import read_form
-from mahasiswa.web.latest_change import latest_change
+from mahasiswa.web.list_html import latest_change
 from mahasiswa.web.list_view import View
 from mahasiswa.web.pages import Pages
 from mahasiswa.web.request import Request

@@ -10,7 +10,7 @@ from starlette.types import Scope
 from mahasiswa.shared_task import SharedTask
 from mahasiswa.store import SLICE_RECORDS, Snapshot, Store, Version
 from mahasiswa.web.cached_page import CachedPage, CachedResponse
-from mahasiswa.web.list_rows import INLINE_MAX_CHARACTERS, format_rows, row_format
+from mahasiswa.web.list_html import INLINE_MAX_CHARACTERS, format_rows, row_format
 from mahasiswa.web.list_view import asks_for_view
 from mahasiswa.web.pages import Pages
 from mahasiswa.work import LIST, PAGE_MAX_BYTES, Slots

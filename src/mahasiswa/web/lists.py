@@ -11,11 +11,10 @@ from mahasiswa.record import Mahasiswa
 from mahasiswa.store import Query, Reader, Store
 from mahasiswa.store.errors import TookTooLong
 from mahasiswa.store.threads import in_thread
-from mahasiswa.web.list_pages import Frame
-from mahasiswa.web.list_rows import BODY_ROWS, INLINE_MAX_CHARACTERS, RowFormat, format_bodies, printed_row, size_of
+from mahasiswa.web.list_html import BODY_ROWS, INLINE_MAX_CHARACTERS, RowFormat, format_bodies, printed_row, size_of
 from mahasiswa.web.list_view import INLINE_ROWS, MAX_ROWS_PER_PAGE, Printout, View, asks_for_view, query_of
 from mahasiswa.web.page_renderer import joined
-from mahasiswa.web.pages import Pages
+from mahasiswa.web.pages import Frame, Pages
 from mahasiswa.web.request import Request
 from mahasiswa.web.responses import FileStream, Stream, rendered_in_thread, unsent_file
 from mahasiswa.work import EXPORT, LIST, SEARCH, Busy

@@ -18,10 +18,8 @@ from mahasiswa.record import NIM_MAX_CHARACTERS, Mahasiswa
 from mahasiswa.settings import Settings
 from mahasiswa.store.history import Batch, Entry
 from mahasiswa.web.cached_page import CachedPage
-from mahasiswa.web.escaping import escaped
 from mahasiswa.web.failures import PageTooLong
-from mahasiswa.web.latest_change import latest_change, undo_name, verb
-from mahasiswa.web.list_rows import CONFIRM, row_format
+from mahasiswa.web.list_html import CONFIRM, escaped, row_format, undo_name, verb
 from mahasiswa.web.list_view import HOME_QUERY, MAX_ROWS_PER_PAGE, OFFERED_ROWS_PER_PAGE
 from mahasiswa.wording import PROBLEMS, ProblemName
 from mahasiswa.work import PAGE_MAX_BYTES
@@ -135,18 +133,6 @@ class PageRenderer:
         local = wording.moment(item.moment.astimezone(self.timezone), with_year=self.history_days > DAYS_WITHOUT_YEAR)
         iso = item.moment.isoformat(timespec="seconds")
         return Markup(f'<time datetime="{iso}">{local}</time>')  # noqa: S704 - no text of a person is in it
-
-    def latest(self, item: Entry | Batch | None, list_query: str) -> Markup:
-        """The line that shows the latest change, with the warning of `twin`."""
-        if item is None:
-            return Markup()
-        return latest_change(item, self.when(item), self.path("/mahasiswa/riwayat")) + self.twin(item, list_query)
-
-    def twin(self, item: Entry | Batch | None, list_query: str) -> Markup:
-        """A warning if the latest change added a record whose nim another one nearly has, or which is blank."""
-        if not isinstance(item, Entry) or not (item.twin or item.is_blank):
-            return Markup()
-        return Markup(self.render("twin.html", entry=item, list_query=list_query).decode())  # noqa: S704 - escaped
 
     def cached(self, response: Response) -> CachedPage:
         body = bytes(response.body)

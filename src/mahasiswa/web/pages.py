@@ -1,21 +1,162 @@
-"""The pages that several handlers render, for one set of settings."""
+"""The pages that several handlers render, or that are rendered again after each change, for one set of settings."""
 
+import re
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
 from functools import cached_property
-from typing import Literal
+from types import MappingProxyType
+from typing import Literal, NamedTuple
+from urllib.parse import quote
 
+from markupsafe import Markup
 from starlette.responses import Response
 
+from mahasiswa import wording
+from mahasiswa.record import Mahasiswa, digest
+from mahasiswa.store.errors import EditConflict
+from mahasiswa.store.history import Batch, Entry
 from mahasiswa.web.cached_page import CachedPage
-from mahasiswa.web.list_pages import ListPages
+from mahasiswa.web.list_html import RowFormat, latest_change, row_format, row_fragment
+from mahasiswa.web.list_view import EMPTY_COLUMNS_MAX, TITLE_MAX_CHARACTERS, Printout, View
+from mahasiswa.web.page_renderer import PageRenderer
 from mahasiswa.web.preview_view import PreviewView
-from mahasiswa.web.record_pages import RecordPages
+from mahasiswa.wording import PROBLEMS, ProblemName
+
+SLOTS = {name: Markup(f"<!--{name}-->") for name in ("total", "latest", "today", "rows")}  # noqa: S704 - these names
+"""Marks in list.html for the parts that differ between versions of the data. No record can hold one: `<` is escaped."""
+
+slot = re.compile(rb"<!--(\w+)-->")
 
 Purpose = Literal["impor", "hapus"]
 """The purpose of an upload, as in the path of its form."""
 
+Values = Mapping[str, str | None]
+"""The texts of a form by field; None for a field that was not sent."""
 
-class Pages(ListPages, RecordPages):
+
+class Frame(NamedTuple):
+    """A page before and after its rows."""
+
+    before: bytes
+    after: bytes
+
+
+class Reply(NamedTuple):
+    """The answer in a form: by field the reason of a refusal, a problem of the form, and the record that has the nim."""
+
+    wrong: Mapping[str, str] = MappingProxyType({})
+    problem: ProblemName | None = None
+    stored: Mahasiswa | None = None
+
+
+NO_REPLY = Reply()
+
+
+class Pages(PageRenderer):
     """The pages of the list, of one record, and of an upload."""
+
+    def list_frame(self, count: int, latest: Entry | Batch | None, view: View | None = None) -> Frame:
+        """The list page around its `count` rows; without `view` the list of specification 4.1.
+
+        `latest` is the latest change.
+        """
+        *before, _, after = self._frame(count, view) if view else self._frames[min(count, 1)]
+        values = {
+            b"total": wording.number(view.total if view else count),
+            b"latest": self.latest(latest, view.list_query if view else ""),
+            b"today": self.today(),
+        }
+        before[1::2] = [values[name].encode() for name in before[1::2]]
+        return Frame(b"".join(before), after)
+
+    def today(self) -> str:
+        """The date as the pages show it."""
+        return wording.date(datetime.now(self.timezone))
+
+    def day(self) -> tuple[float, float]:
+        """The beginning and the end of today, as `time.time()` counts: outside of it the date on the list is wrong."""
+        today = datetime.now(self.timezone).replace(hour=0, minute=0, second=0, microsecond=0)
+        return today.timestamp(), (today + timedelta(days=1)).timestamp()
+
+    def row_format(self, view: View) -> RowFormat:
+        """The row of a page. Its links lead back to that page."""
+        return row_format(self.prefix, view.list_query, is_ticked=view.has_ticks)
+
+    def print_frame(self, view: View, count: int, printout: Printout) -> Frame:
+        """The page to print around its `count` rows."""
+        page = self.render(
+            "print.html",
+            count=count,
+            view=view,
+            printout=printout,
+            empty_columns_max=EMPTY_COLUMNS_MAX,
+            title_max_characters=TITLE_MAX_CHARACTERS,
+            today=self.today(),
+            rows=SLOTS["rows"],
+        )
+        before, _, after = slot.split(page)
+        return Frame(before, after)
+
+    def latest(self, item: Entry | Batch | None, list_query: str) -> Markup:
+        """The line that shows the latest change, with the warning of `twin`."""
+        if item is None:
+            return Markup()
+        return latest_change(item, self.when(item), self.path("/mahasiswa/riwayat")) + self.twin(item, list_query)
+
+    def twin(self, item: Entry | Batch | None, list_query: str) -> Markup:
+        """A warning if the latest change added a record whose nim another one nearly has, or which is blank."""
+        if not isinstance(item, Entry) or not (item.twin or item.is_blank):
+            return Markup()
+        return Markup(self.render("twin.html", entry=item, list_query=list_query).decode())  # noqa: S704 - escaped
+
+    @cached_property
+    def empty_add_form(self) -> CachedPage:
+        """The form of specification 4.2 before anything is typed. No record is in it, so it is rendered once."""
+        return self.cached(self.add_form({}))
+
+    def add_form(
+        self,
+        values: Values,
+        reply: Reply = NO_REPLY,
+        *,
+        again: bool = False,
+        latest: Entry | Batch | None = None,
+    ) -> Response:
+        """The form of specification 4.2. If `again` is true, Enter saves and leads to another empty form.
+
+        Then `reply` may have the record that was saved before, and `latest` the latest change, because it may have a twin.
+        """
+        if reply.wrong and reply.stored == tuple(values.values()):  # a second click on the button repeats an addition
+            return self.page("stored.html", 409, nim=values["nim"], again=again)
+        return self._form("add", values, reply, again=again, twin=self.twin(latest, self.list_query))
+
+    def edit_form(self, record: Mahasiswa) -> Response:
+        """The form of specification 4.3. Its button carries the digest of the record that it shows."""
+        return self.edit_again(record.nim, digest(record), record._asdict())
+
+    def edit_again(self, nim: str, versi: str | None, values: Values, reply: Reply = NO_REPLY) -> Response:
+        """The edit form with the texts that were typed."""
+        return self._form("edit", {**values, "nim": nim}, reply, versi=versi)
+
+    def changed(self, conflict: EditConflict) -> Response:
+        """The edit form with the typed texts and a choice, if someone else changed the same field or deleted the record."""
+        typed = conflict.edited._asdict()
+        if conflict.current is None:
+            return self._form("deleted", typed, Reply(problem="deleted"))
+        return self._form("edit", typed, Reply(problem="changed"), versi=digest(conflict.current), conflict=conflict)
+
+    def nim_form(self, record: Mahasiswa, values: Values, reply: Reply = NO_REPLY) -> Response:
+        """The form that gives a record another nim."""
+        return self._form("nim", {**record._asdict(), **values}, reply, record=record)
+
+    def saved(self, nim: str) -> Response:
+        """302 to the list, or to the row of the record on the page of the list from which it was opened."""
+        return self.redirect_to(f"/{self.list_query}{row_fragment(nim)}") if self.list_query else self.redirect
+
+    def add_another(self, nim: str) -> Response:
+        """302 to an empty form that says that the record with this nim is saved."""
+        query = f"{self.list_query}&" if self.list_query else "?"
+        return self.redirect_to(f"/mahasiswa/add{query}lagi=1&nim={quote(nim, safe='')}")
 
     @cached_property
     def empty_upload_forms(self) -> dict[Purpose, CachedPage]:
@@ -38,3 +179,23 @@ class Pages(ListPages, RecordPages):
             pasted=pasted,
             view=view,
         )
+
+    def _frame(self, count: int, view: View | None = None) -> list[bytes]:
+        """The list page without its rows, cut at the slots: its pieces and, between them, the names of the slots."""
+        list_query = view.list_query if view else ""
+        page = self.render("list.html", count=count, view=view, list_query=list_query, **SLOTS)
+        return slot.split(page)
+
+    @cached_property
+    def _frames(self) -> Sequence[list[bytes]]:
+        """The list of specification 4.1 without and with rows. No record is in these frames, so they are rendered once."""
+        return [self._frame(0), self._frame(1)]
+
+    def _form(self, kind: str, values: Values, reply: Reply, **context: object) -> Response:
+        status, _, alert = PROBLEMS[reply.problem] if reply.problem else (200, "", "")
+        if reply.wrong:
+            status = 409 if "duplicate" in reply.wrong.values() else 400
+        absent = dict.fromkeys(("versi", "conflict", "record", "again", "twin"))
+        values = {field: values.get(field) for field in Mahasiswa._fields}
+        context = absent | reply._asdict() | context
+        return self.page("form.html", status, None, kind=kind, values=values, alert=alert, **context)

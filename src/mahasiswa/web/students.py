@@ -11,8 +11,7 @@ from mahasiswa.store import Store
 from mahasiswa.store.errors import Changed, EditConflict, Refused, Unavailable, Uncertain
 from mahasiswa.web.failures import problem_of
 from mahasiswa.web.forms import Form, read_form
-from mahasiswa.web.pages import Pages
-from mahasiswa.web.record_pages import Reply
+from mahasiswa.web.pages import Pages, Reply
 from mahasiswa.web.request import Request
 from mahasiswa.work import RECORD, Busy
 
