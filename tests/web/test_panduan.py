@@ -1,7 +1,6 @@
 """Walks through docs/panduan.md, the guide for staff, in a browser; with --screenshots it makes the guide's pictures."""
 
 import re
-import shutil
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -59,34 +58,33 @@ FIX_THE_DATE = """
 class Reader:
     """A person who follows the guide. `labels` and `texts` are everything that the visited pages showed."""
 
-    def __init__(self, window: Window, site: Site, *, makes_pictures: bool) -> None:
+    def __init__(self, window: Window, site: Site, folder: Path, *, makes_pictures: bool) -> None:
         self.window = window
         self.page = window.page
         self.site = site
         self.labels: set[str] = set()
         self.texts: list[str] = []
+        self._folder = folder
         self._makes_pictures = makes_pictures
-
-    def fill_the_list(self) -> None:
-        """Add STUDENTS, and show the list."""
-        for student in STUDENTS:
-            self.site.add(*student)
-        self.open("/")
 
     def open(self, path: str) -> None:
         """Open a page by its address."""
         self.window.open(path)
         self._read()
 
-    def click(self, name: str, row: str | re.Pattern[str] = "", *, first: bool = False) -> None:
-        """Click the link or button of this name, which leads to another page."""
-        place = self.page.get_by_role("row", name=row) if row else self.page
-        target = place.get_by_role("link", name=name, exact=True).or_(
-            place.get_by_role("button", name=name, exact=True)
-        )
-        with self.window.leaving():
-            (target.first if first else target).click()
-        self._read()
+    def click(self, *names: str, row: str | re.Pattern[str] = "") -> None:
+        """Click the first link or button of each of these names, which leads to another page."""
+        for name in names:
+            place = self.page.get_by_role("row", name=row) if row else self.page
+            link, button = (place.get_by_role(role, name=name, exact=True) for role in ("link", "button"))
+            with self.window.leaving():
+                link.or_(button).first.click()
+            self._read()
+
+    def send(self, button: str, **fields: str) -> None:
+        """Type into the fields of a record, and press a button."""
+        self.window.type(**fields)
+        self.click(button)
 
     def download(self, name: str) -> bytes:
         """Click the link of this name, which leads to a file."""
@@ -94,30 +92,36 @@ class Reader:
             self.page.get_by_role("link", name=name, exact=True).click()
         return Path(download.value.path()).read_bytes()
 
-    def choose(self, text: str) -> None:
-        """Choose a file with this text in the form that is shown."""
+    def preview(self, text: str) -> None:
+        """Choose a file with this text, and open its preview."""
         file: FilePayload = {"name": "mahasiswa.csv", "mimeType": "text/csv", "buffer": text.encode()}
         self.page.locator("input[type=file]").set_input_files([file])
+        self.click("Lihat pratinjau")
 
-    def take_picture(self, name: str, height: int) -> None:
-        """Store a picture of the upper part of the page. The footer would change with every version."""
+    def sees(self, *nims: str) -> None:
+        """Check the NIMs of the list."""
+        assert [nim for nim, _, _ in self.window.cells()] == [*nims]
+
+    def take_picture(self, name: str, height: int = 0) -> None:
+        """Store a picture of the upper part of the page, or of its first sheet of paper if no height is given.
+
+        The footer of a page is not in it, because it would change with every version.
+        """
         if not self._makes_pictures:
             return
         self.page.wait_for_load_state("load")
         self.page.evaluate(FIX_THE_DATE)
-        clip: FloatRect = {"x": 0, "y": 0, "width": WINDOW[0], "height": height}
-        _store(name, self.page.screenshot(clip=clip, full_page=True))
-
-    def take_picture_of_paper(self, name: str, folder: Path) -> None:
-        """Store a picture of the upper part of the first sheet of paper, as it is printed."""
-        if not self._makes_pictures:
-            return
-        self.page.wait_for_load_state("load")
-        self.page.evaluate(FIX_THE_DATE)
-        self.page.pdf(path=folder / "paper.pdf", format="A5", landscape=True)
-        command = ["pdftoppm", "-png", "-singlefile", "-r", "110", str(folder / "paper.pdf"), str(folder / "paper")]
-        subprocess.run(command, check=True)
-        _store(name, (folder / "paper.png").read_bytes())
+        if height:
+            clip: FloatRect = {"x": 0, "y": 0, "width": WINDOW[0], "height": height}
+            picture = self.page.screenshot(clip=clip, full_page=True)
+        else:
+            paper = self._folder / "paper"
+            self.page.pdf(path=paper, format="A5", landscape=True)
+            subprocess.run(["pdftoppm", "-png", "-singlefile", "-r", "110", paper, paper], check=True)
+            picture = paper.with_suffix(".png").read_bytes()
+        command = ["pngquant", "--nofs", "--strip", "--speed", "1", str(COLOURS), "-"]  # Debian: pngquant
+        small = subprocess.run(command, input=picture, capture_output=True, check=True).stdout
+        (PICTURES / name).write_bytes(small)
 
     def has_seen(self, quote: str) -> bool:
         """Whether a page had this sentence in its text, or a label of exactly this text."""
@@ -134,95 +138,76 @@ def _in_one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def _store(name: str, picture: bytes) -> None:
-    pngquant = shutil.which("pngquant")
-    assert pngquant, "--screenshots needs pngquant (Debian: pngquant)"
-    command = [pngquant, "--nofs", "--strip", "--speed", "1", str(COLOURS), "-"]
-    small = subprocess.run(command, input=picture, capture_output=True, check=True).stdout
-    (PICTURES / name).write_bytes(small)
+# ---- the sections of the guide. Except in the first one, the list has STUDENTS.
 
 
-# ---- the sections of the guide
-
-
-def start(reader: Reader, _folder: Path) -> None:
-    """Open the empty list, follow its two links, then see the filled list."""
+def start(reader: Reader) -> None:
+    """Follow the two links of the empty list, then see the filled list."""
     reader.open("/")
-    reader.click("Tambah satu per satu")
-    reader.click("Data Mahasiswa")
-    reader.click("impor dari Excel")
-    reader.fill_the_list()
+    reader.click("Tambah satu per satu", "Data Mahasiswa", "impor dari Excel")
+    for student in STUDENTS:
+        reader.site.add(*student)
+    reader.open("/")
     reader.take_picture("daftar.png", 690)
 
 
-def add_and_edit(reader: Reader, _folder: Path) -> None:
+def add_and_edit(reader: Reader) -> None:
     """Add a record, edit it and delete it."""
-    reader.fill_the_list()
     reader.click("Tambah Data")
     reader.window.type(nim="2300018009", nama="Galih Saputra", alamat="Jl. Affandi No. 9, Sleman")
     reader.take_picture("formulir.png", 400)
     reader.click("Simpan")
     reader.click("Edit", row="Galih")
-    reader.window.type(alamat="Jl. Gejayan No. 1, Sleman")
-    reader.click("Simpan")
+    reader.send("Simpan", alamat="Jl. Gejayan No. 1, Sleman")
     expect(reader.page.get_by_role("row", name="Galih")).to_contain_text("Gejayan")
     reader.click("Tambah Data")
-    reader.window.type(nim="23000180l0", nama="Indah Pratiwi", alamat="Jl. Bantul No. 30, Bantul")
-    reader.click("Simpan dan tambah lagi")
-    reader.window.type(nim="23O0018001", nama="Siti Aminah", alamat="Jl. Kaliurang No. 5, Sleman")
-    reader.click("Simpan")
+    reader.send("Simpan dan tambah lagi", nim="23000180l0", nama="Indah Pratiwi", alamat="Jl. Bantul No. 30, Bantul")
+    reader.send("Simpan", nim="23O0018001", nama="Siti Aminah", alamat="Jl. Kaliurang No. 5, Sleman")
     reader.click("Batalkan penambahan")
     reader.click("Edit", row="Indah")
     reader.click("Ganti NIM")
-    reader.window.type(nim="2300018010")
-    reader.click("Ganti NIM")
+    reader.send("Ganti NIM", nim="2300018010")
     expect(reader.page.get_by_role("row", name="Indah")).to_contain_text("2300018010")
     reader.click("Delete", row="Galih")
     reader.texts += reader.window.dialogs
     expect(reader.page.get_by_role("row", name="Galih")).to_have_count(0)
 
 
-def import_a_file(reader: Reader, _folder: Path) -> None:
+def import_a_file(reader: Reader) -> None:
     """Download the template, import a file with a wrong row, repair the row, and save."""
-    reader.fill_the_list()
     reader.click("Impor")
     assert reader.download("Unduh templat Excel").startswith(b"PK")
-    reader.choose(FILE)
-    reader.click("Lihat pratinjau")
+    reader.preview(FILE)
     reader.take_picture("pratinjau.png", 790)
     reader.page.get_by_label("Nama, baris 5").fill("Kartika Susanti")
-    reader.click("Periksa lagi", first=True)
-    reader.click("Simpan 4 mahasiswa baru dan perbarui 1 data lama")
+    reader.click("Periksa lagi", "Simpan 4 mahasiswa baru dan perbarui 1 data lama")
     expect(reader.window.rows).to_have_count(12)
 
 
-def export(reader: Reader, _folder: Path) -> None:
+def export(reader: Reader) -> None:
     """Download the list as a workbook and as CSV."""
-    reader.fill_the_list()
     assert reader.download("Unduh Excel").startswith(b"PK")
     assert b"2300018008" in reader.download("Unduh CSV")
 
 
-def find(reader: Reader, _folder: Path) -> None:
+def find(reader: Reader) -> None:
     """Search by two words, by a name without its apostrophe, by misspelt names, and by a NIM; then sort the list."""
-    reader.fill_the_list()
     reader.site.add("2300017001", "Agus Wibbowo", "Jalan Solo")
-    searches = [
-        ("siti bantul", ["2300018006"]),
-        ("nuraini", ["2300018003"]),
-        ("wibowo", ["2300018004"]),
-        ("nugroha", []),
-        ("jln solo", ["2300017001", "2300018007"]),
-    ]
-    for text, found in searches:
+    for text, *found in (
+        ("siti bantul", "2300018006"),
+        ("nuraini", "2300018003"),
+        ("wibowo", "2300018004"),
+        ("nugroha",),
+        ("jln solo", "2300017001", "2300018007"),
+    ):
         reader.page.get_by_role("searchbox").fill(text)
         reader.click("Cari")
-        assert [nim for nim, _, _ in reader.window.cells()] == found
+        reader.sees(*found)
     reader.click("Hapus pencarian")
     reader.page.get_by_role("searchbox").fill("23000170")
     reader.page.get_by_label("Cari di").select_option("NIM berawalan")
     reader.click("Cari")
-    assert [nim for nim, _, _ in reader.window.cells()] == ["2300017001"]
+    reader.sees("2300017001")
     reader.site.delete("2300017001")
     reader.open("/")
     reader.click("Urutkan dan tampilkan per halaman")
@@ -232,33 +217,29 @@ def find(reader: Reader, _folder: Path) -> None:
     for number in range(10):
         reader.site.add(f"23000190{number:02}", "Hesti Puspita", "Jl. Mawar No. 1, Klaten")
     reader.open("/?halaman=1&per=10")
-    reader.click("Berikutnya", first=True)
-    reader.click("Sebelumnya", first=True)
+    reader.click("Berikutnya", "Sebelumnya")
 
 
-def undo(reader: Reader, _folder: Path) -> None:
+def undo(reader: Reader) -> None:
     """Take back an import, a deletion, and an edit after which the record was edited again."""
-    reader.fill_the_list()
     reader.click("Impor")
-    reader.choose(FILE)
-    reader.click("Lihat pratinjau")
+    reader.preview(FILE)
     reader.click("Simpan 3 mahasiswa baru saja")
     nim, nama, _ = STUDENTS[1]
     reader.site.edit(nim, nama, "Jl. Bantul No. 12, Bantul")
     reader.click("Delete", row="Siti Aminah")
-    reader.click("Riwayat", first=True)
+    reader.click("Riwayat")
     reader.take_picture("riwayat.png", 739)
     reader.click("Lihat rinciannya")
     reader.site.edit("2300018010", "Indah", "Bantul")
-    reader.click("Batalkan impor (3 data)")
-    reader.click("Kembalikan 2 data yang belum berubah")
+    reader.click("Batalkan impor (3 data)", "Kembalikan 2 data yang belum berubah")
     reader.site.delete("2300018010")
-    reader.click("Riwayat", first=True)
-    reader.click("Kembalikan data yang dihapus", row="Siti Aminah", first=True)
+    reader.click("Riwayat")
+    reader.click("Kembalikan data yang dihapus", row="Siti Aminah")
     reader.open("/")
-    assert {nim for nim, _, _ in reader.window.cells()} == {nim for nim, _, _ in STUDENTS}
+    reader.sees(*(nim for nim, _, _ in STUDENTS))
     reader.site.edit(nim, nama, "Jl. Wates No. 12, Bantul")
-    reader.click("Riwayat", first=True)
+    reader.click("Riwayat")
     reader.click("Batalkan perubahan", row=re.compile("Diubah.*Parangtritis"))
     reader.click("Tetap kembalikan")
     reader.open("/")
@@ -267,13 +248,11 @@ def undo(reader: Reader, _folder: Path) -> None:
     reader.click("Riwayat data ini")
 
 
-def delete_many(reader: Reader, _folder: Path) -> None:
-    """Delete two records by their NIMs; a third NIM is not in the list."""
-    reader.fill_the_list()
+def delete_many(reader: Reader) -> None:
+    """Delete two records by their NIMs; a third NIM is not in the list. Then delete all others by the recap."""
     reader.click("Hapus banyak")
     reader.page.get_by_label("NIM", exact=True).fill("NIM\tNama\n2300018001\tX\n2300018002\t\n2300017999\t")
-    reader.click("Lihat pratinjau")
-    reader.click("Hapus 2 mahasiswa")
+    reader.click("Lihat pratinjau", "Hapus 2 mahasiswa")
     expect(reader.window.rows).to_have_count(len(STUDENTS) - 2)
     reader.open("/?cari=klaten")
     reader.click("Hapus hasil pencarian")
@@ -282,32 +261,30 @@ def delete_many(reader: Reader, _folder: Path) -> None:
     reader.click("Hapus yang dipilih")
     reader.open("/?halaman=1")
     reader.click("Rekap NIM")
-    reader.click("Hapus", row="23 ", first=True)
+    reader.click("Hapus", row="23 ")
     reader.click("Hapus 6 mahasiswa")
     expect(reader.window.rows).to_have_count(0)
 
 
-def print_the_list(reader: Reader, folder: Path) -> None:
+def print_the_list(reader: Reader) -> None:
     """Show all hits of a search on one page, and print it; then print a class list."""
-    reader.fill_the_list()
     for student in students(150):
         if "Sleman" in student[2]:
             reader.site.add(*student)
     reader.open("/?cari=sleman&per=10")
     reader.click("Cetak semua")
     assert len(reader.window.cells()) > 10
-    reader.take_picture_of_paper("cetak.png", folder)
+    reader.take_picture("cetak.png")
     reader.click("Siapkan cetakan")
     reader.page.get_by_label("Judul").fill("Daftar Hadir Kelas A")
     reader.page.get_by_label("Kolom kosong").fill("8")
     reader.page.get_by_label("Tanpa alamat").check()
     reader.click("Tampilkan")
-    reader.take_picture_of_paper("hadir.png", folder)
+    reader.take_picture("hadir.png")
 
 
-def check(reader: Reader, _folder: Path) -> None:
+def check(reader: Reader) -> None:
     """Look at records that may be wrong, and tidy their spaces."""
-    reader.fill_the_list()
     reader.site.add("23O0018001", "Siti Aminah", STUDENTS[0][2])
     reader.site.add("2300018011", "Joko  Prasetyo ", "Jl. Kusumanegara No. 2, Yogyakarta")
     reader.open("/?halaman=1")
@@ -318,36 +295,30 @@ def check(reader: Reader, _folder: Path) -> None:
     expect(reader.page.get_by_role("row", name="Joko Prasetyo Jl.")).to_have_count(1)
 
 
-def read_messages(reader: Reader, _folder: Path) -> None:
+def read_messages(reader: Reader) -> None:
     """Make every mistake of the table of messages. The messages about an outage are those of the program."""
-    reader.fill_the_list()
     nim, nama, alamat = STUDENTS[0]
     for name in (nama, "Sri Lestari"):
         reader.click("Tambah Data")
-        reader.window.type(nim=nim, nama=name, alamat=alamat)
-        reader.click("Simpan")
+        reader.send("Simpan", nim=nim, nama=name, alamat=alamat)
         reader.open("/")
     reader.click("Edit", row=nama)
     reader.site.edit(nim, "Siti Aminah Putri", alamat)
-    reader.window.type(nama="Siti Aminah, S.Kom.")
-    reader.click("Simpan")
+    reader.send("Simpan", nama="Siti Aminah, S.Kom.")
     reader.click("Gunakan data terbaru")
     reader.site.delete(nim)
     reader.click("Simpan")
     reader.open("/mahasiswa/edit/2300017999")
-    reader.open("/mahasiswa/impor")
-    reader.choose("Nama;Alamat\nSiti;Sleman\n")
-    reader.click("Lihat pratinjau")
-    reader.open("/mahasiswa/impor")
-    reader.choose(FILE)
-    reader.click("Lihat pratinjau")
+    for file in ("Nama;Alamat\nSiti;Sleman\n", FILE):
+        reader.open("/mahasiswa/impor")
+        reader.preview(file)
     reader.site.edit("2300018004", "Agus Wibowo", "Jl. Anggrek No. 1, Sleman")
     reader.click("Simpan 3 mahasiswa baru dan perbarui 1 data lama")
     outages: tuple[ProblemName, ...] = ("busy", "not saved", "uncertain", "not read", "failed")
     reader.texts += [PROBLEMS[name].text for name in outages]
 
 
-SECTIONS: dict[str, Callable[[Reader, Path], None]] = {
+SECTIONS: dict[str, Callable[[Reader], None]] = {
     "Pertama kali membuka": start,
     "Menambah dan mengubah": add_and_edit,
     "Mengimpor dari Excel": import_a_file,
@@ -370,7 +341,6 @@ def service(tmp_path: Path) -> Iterator[Service]:
 
 @pytest.fixture
 def site(service: Service) -> Iterator[Site]:
-    """Visit that service."""
     with service.site() as site:
         yield site
 
@@ -382,8 +352,12 @@ def test_the_guide_quotes_texts_that_the_pages_show(
     """Each section can be followed, and its bold words are links, buttons, labels or sentences of the pages."""
     makes_pictures = bool(request.config.getoption("screenshots"))
     window = open_window("answers" if makes_pictures else "unreachable", WINDOW)
-    reader = Reader(window, site, makes_pictures=makes_pictures)
-    SECTIONS[heading](reader, tmp_path)
+    reader = Reader(window, site, tmp_path, makes_pictures=makes_pictures)
+    if SECTIONS[heading] is not start:
+        for student in STUDENTS:
+            site.add(*student)
+        reader.open("/")
+    SECTIONS[heading](reader)
     quotes = [_in_one_line(quote) for quote in re.findall(r"\*\*(.+?)\*\*", sections()[heading], re.DOTALL)]
     assert quotes
     assert [quote for quote in quotes if not reader.has_seen(quote)] == []
