@@ -1,10 +1,11 @@
 """Keeps track of the records that a test adds: their nims are unique, and they are deleted after the test."""
 
-from typing import NamedTuple, Self
+from typing import NamedTuple
 from uuid import uuid4
 
 import httpx
 from harness import Page, Row, Site
+from processes import Closing
 
 
 class Record(NamedTuple):
@@ -15,7 +16,7 @@ class Record(NamedTuple):
     alamat: str
 
 
-class Records:
+class Records(Closing):
     """The records of one test. The list may hold other records in any order, so a test looks only at its own."""
 
     def __init__(self, site: Site) -> None:
@@ -37,12 +38,12 @@ class Records:
         assert self._site.add(*record).status_code == 302
         return record
 
-    def add_in_vain(self, **fields: str) -> httpx.Response | None:
-        """Send an addition that must fail. The specification does not say how, so there may be no answer at all."""
+    def add_in_vain(self, **fields: str) -> int:
+        """Send an addition that must fail; return its status. It is not specified, so there may be no answer at all: 0."""
         try:
-            return self._site.post(self._site.path("/mahasiswa/add"), fields)
+            return self._site.post(self._site.path("/mahasiswa/add"), fields).status_code
         except httpx.HTTPError:
-            return None
+            return 0
 
     def listed(self, nim: str) -> Record | None:
         """Return the record of this nim as the list shows it, or None if it is not listed."""
@@ -60,10 +61,7 @@ class Records:
         values = self.edit_page(nim).record_form.values
         return Record(values["nim"], values["nama"], values["alamat"])
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
+    def close(self) -> None:
         for nim in self._nims:
             self._site.delete(nim)
 

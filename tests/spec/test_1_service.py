@@ -1,4 +1,4 @@
-"""Specification, section 1: the service. Its rules have no numbers; they are counted from the top."""
+"""Specification, sections 1 and 3: the service and its records. The rules of section 1 are counted from the top."""
 
 import socket
 from urllib.parse import urlsplit
@@ -8,29 +8,44 @@ from harness import URL_ENCODED, Page, Service, Site
 from spec.records import Records, the_row
 
 
-def pages(site: Site, records: Records) -> list[str]:
-    """Return the targets of the three pages."""
-    return [site.path("/"), site.path("/mahasiswa/add"), site.path("/mahasiswa/edit/", records.add().nim)]
+def pages(site: Site, records: Records) -> dict[str, Page]:
+    """Return the three pages by the element that holds their content."""
+    targets = [site.path("/"), site.path("/mahasiswa/add"), site.path("/mahasiswa/edit/", records.add().nim)]
+    return dict(zip(("table", 'form[action*="add"]', 'form[action*="edit"]'), map(site.page, targets), strict=True))
 
 
 def test_1_2_every_get_answers_a_complete_html_page(site: Site, records: Records) -> None:
-    """Every GET is answered with a complete HTML document."""
-    for target in pages(site, records):
-        answer = site.get(target)
-        html = answer.text.strip().lower()
-        assert answer.headers["content-type"].lower().startswith("text/html")
+    """Every GET is answered with a complete HTML document with the same title, container and style sheet of another host."""
+    layouts = set()
+    for content, page in pages(site, records).items():
+        html = page.html.strip().lower()
         assert html.startswith("<!doctype html")
         assert "<html" in html
         assert html.endswith("</html>")
+        assert site.get(urlsplit(page.url).path).headers["content-type"].lower().startswith("text/html")
+        assert page.title == "Program Input Data Mahasiswa"
+        assert any(urlsplit(address).netloc not in {"", urlsplit(site.origin).netloc} for address in page.stylesheets)
+        layouts.add((container(page, content), tuple(page.stylesheets)))
+    assert len(layouts) == 1
+
+
+def container(page: Page, content: str) -> tuple[str, str | None]:
+    """Return the tag and the class of the outermost element inside the body that holds heading and content."""
+    around = [node for node in page.tree.css("body > *") if node.css("h1, h2, h3, h4, h5, h6") and node.css(content)]
+    assert around, f"no element holds both the heading and the {content}"
+    return str(around[0].tag), around[0].attributes.get("class")
 
 
 def test_1_3_changes_are_url_encoded_posts(site: Site, records: Records) -> None:
-    """All forms that change something are URL-encoded POSTs."""
+    """The forms of all pages use only GET and POST, and those that change something are URL-encoded POSTs."""
     nim = records.add().nim
     (delete,) = the_row(site.list(), nim).forms
-    add = site.page(site.path("/mahasiswa/add")).record_form
-    for form in (delete, add, records.edit_page(nim).record_form):
+    shown = pages(site, records).values()
+    for form in (delete, *(page.record_form for page in shown if not page.table)):
         assert (form.method, form.enctype) == ("post", URL_ENCODED)
+    for page in shown:
+        assert {form.method for form in page.forms} <= {"get", "post"}
+        assert "_method" not in page.html
 
 
 def test_1_4_listens_on_port_3000(own_database: str) -> None:
@@ -38,44 +53,18 @@ def test_1_4_listens_on_port_3000(own_database: str) -> None:
     with socket.socket() as probe:
         if probe.connect_ex(("127.0.0.1", 3000)) == 0:
             pytest.skip("another program listens on port 3000")
-    with Service(own_database, {"PORT": None}) as service:
+    with Service(own_database, {"PORT": None}) as service, service.site() as site:
         assert service.port == 3000
-        assert service.raw(b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").startswith(
-            b"HTTP/1.1 200"
-        )
-
-
-def test_1_5_pages_use_only_get_and_post(site: Site, records: Records) -> None:
-    """The forms of all pages use only the methods GET and POST."""
-    for page in map(site.page, pages(site, records)):
-        assert {form.method for form in page.forms} <= {"get", "post"}
-        assert "_method" not in page.html
+        assert site.get("/").status_code == 200
 
 
 def test_1_6_records_persist_between_runs(own_database: str) -> None:
-    """A record is still stored after the service is stopped and started again."""
+    """The first start creates an empty store. A record is still stored after the service is stopped and started again."""
     with Service(own_database) as service, service.site() as site:
+        assert site.list().rows == []
         site.add("0001", "Siti Aminah", "Jalan Kaliurang 5")
         service.restart()
         assert site.list().rows == [("1", "0001", "Siti Aminah", "Jalan Kaliurang 5")]
-
-
-def test_1_6_the_store_is_created_on_first_start(own_database: str) -> None:
-    """If the store does not exist, the service creates it and shows an empty list."""
-    with Service(own_database) as service, service.site() as site:
-        assert site.list().rows == []
-
-
-def test_1_7_all_pages_share_one_layout(site: Site, records: Records) -> None:
-    """Every page has the same title, container with its content, and style sheet from another host."""
-    layouts = set()
-    for target in pages(site, records):
-        page = site.page(target)
-        assert page.title == "Program Input Data Mahasiswa"
-        assert any(urlsplit(address).netloc not in {"", urlsplit(site.origin).netloc} for address in page.stylesheets)
-        content = "table" if target == site.path("/") else "form"
-        layouts.add((container(page, content), tuple(page.stylesheets)))
-    assert len(layouts) == 1
 
 
 def test_1_7_the_style_sheet_comes_from_cdn_url(own_database: str) -> None:
@@ -85,9 +74,12 @@ def test_1_7_the_style_sheet_comes_from_cdn_url(own_database: str) -> None:
         assert address in site.list().stylesheets
 
 
-def container(page: Page, content: str) -> tuple[str, str | None]:
-    """Return the tag and the class of the outermost element inside the body that holds heading and content."""
-    (heading,) = page.tree.css("h1, h2, h3, h4, h5, h6")[:1]
-    around = [node for node in page.tree.css("body > *") if node.css("h1, h2, h3, h4, h5, h6") and node.css(content)]
-    assert around, f"no element holds both the heading {heading.text()!r} and the {content}"
-    return str(around[0].tag), around[0].attributes.get("class")
+def test_3_add_creates_and_delete_removes(site: Site, records: Records) -> None:
+    """A record exists from its addition to its deletion, and can then be added again."""
+    nim = records.new_nim()
+    assert records.listed(nim) is None
+    for nama in ("Siti", "Budi"):
+        site.add(nim, nama, "Solo")
+        assert records.listed(nim) == (nim, nama, "Solo")
+        site.delete(nim)
+        assert records.listed(nim) is None
