@@ -35,6 +35,7 @@ FAILURES = [
     ("backup mahasiswa.db", "", 1, "mahasiswa: mahasiswa.db exists already"),
     ("backup b.db", "sqlite:///tidak-ada.db", 1, "tidak-ada.db"),
     ("forget 3", "sqlite:///tidak-ada.db", 1, "does not exist"),
+    ("restore a.csv", "postgresql://tidak.ada/x", 1, "pg_restore --clean"),
     *((command, "mysql://localhost", 2, "DATABASE_URL must be ") for command in ("import a.csv", "export b.csv")),
     *((command, "sqlite:///a.csv", 1, "a.csv") for command in ("import a.csv", "export b.csv", "backup b.db")),
     *((command, "sqlite:///tidak/ada.db", 1, "tidak") for command in ("import a.csv", "export b.csv", "backup b.db")),
