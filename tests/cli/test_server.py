@@ -4,11 +4,9 @@ import os
 import re
 import signal
 import socket
-import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -20,21 +18,32 @@ from stores import run_script
 from mahasiswa.settings import SQLiteURL
 from mahasiswa.store import migrate
 
-FOREIGN = {
-    "a table with other columns": "CREATE TABLE mahasiswa (npm TEXT PRIMARY KEY, nama TEXT, alamat TEXT)",
-    "a table with our columns": "CREATE TABLE mahasiswa (nim TEXT PRIMARY KEY, nama TEXT, alamat TEXT)",
-    "a view": "CREATE TABLE m (nim TEXT, nama TEXT, alamat TEXT); CREATE VIEW mahasiswa AS SELECT * FROM m",
-}
+
+def assert_refused(folder: Path, words: Sequence[str], before: Sequence[str] = (), **environment: str) -> None:
+    """Check that the service does not start, that its one line of error has these words, and that no file changes."""
+    files = files_in(folder)
+    ended = run_to_the_end({"HOST": "127.0.0.1", "PORT": str(free_port()), **environment}, folder, before)
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert re.fullmatch(r"mahasiswa: [^\n]{15,}\n", ended.stderr), ended.stderr
+    assert all(word in ended.stderr for word in words), ended.stderr
+    assert before or files_in(folder) == files
 
 
-@pytest.mark.parametrize("reuse_port", [False, True])
-def test_a_port_of_another_program_is_refused(tmp_path: Path, *, reuse_port: bool) -> None:
-    """The service does not start if another program listens on the port, even with SO_REUSEPORT."""
-    with socket.create_server(("127.0.0.1", 0), reuse_port=reuse_port) as other:
+def files_in(folder: Path) -> dict[str, bytes]:
+    """Return the contents of the files by name."""
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+
+
+# ---- addresses
+
+
+def test_an_address_that_is_taken_or_of_another_machine_is_refused(tmp_path: Path) -> None:
+    """Also if the other program has set SO_REUSEPORT. No file is created."""
+    with socket.create_server(("127.0.0.1", 0), reuse_port=True) as other:
         port = str(other.getsockname()[1])
-        ended = run_to_the_end({"HOST": "127.0.0.1", "PORT": port, "DATABASE_URL": "sqlite:///m.db"}, tmp_path)
-    assert_refused(ended, "127.0.0.1", port)
-    assert list(tmp_path.iterdir()) == []
+        assert_refused(tmp_path, ["127.0.0.1", port], PORT=port)
+    # No machine has an address in 192.0.2.0/24, which is reserved for documentation.
+    assert_refused(tmp_path, ["192.0.2.123"], HOST="192.0.2.123")
 
 
 @pytest.mark.parametrize(("first", "second"), [(None, None), (None, "127.0.0.1"), ("127.0.0.1", None)])
@@ -45,18 +54,13 @@ def test_a_port_of_another_instance_is_refused(tmp_path: Path, first: str | None
         with pytest.raises(StartError) as refused:
             Service(tmp_path / "second.db", {"HOST": second, "PORT": str(service.port)})
         assert refused.value.code == 1
-        assert_one_line(refused.value.stderr, str(service.port))
+        assert re.fullmatch(rf"mahasiswa: .*{service.port}.*\n", refused.value.stderr)
         assert not (tmp_path / "second.db").exists()
         for _ in range(20):
             assert site.list().nims == ["0001"]
 
 
-def test_an_address_of_another_machine_is_refused(tmp_path: Path) -> None:
-    """The service does not start on an address that this machine does not have."""
-    # No machine has an address in 192.0.2.0/24, which is reserved for documentation.
-    ended = run_to_the_end({"HOST": "192.0.2.123", "PORT": str(free_port())}, tmp_path)
-    assert_refused(ended, "192.0.2.123")
-    assert list(tmp_path.iterdir()) == []
+# ---- the file
 
 
 def migrated(folder: Path) -> Path:
@@ -71,15 +75,9 @@ def damage(path: Path) -> None:
     path.write_bytes(content[:100] + b"\xff" * (len(content) - 100))
 
 
-def run_script_in(folder: Path, script: str) -> None:
-    """Create a database by another program."""
-    run_script(folder / "a.db", script)
-
-
-def lock(folder: Path) -> None:
-    """Create a folder that no user may enter."""
-    (folder / "data").mkdir(parents=True)
-    folder.chmod(0)
+def run_script_in(script: str) -> Callable[[Path], None]:
+    """Return a function that creates a database by another program."""
+    return lambda folder: run_script(folder / "a.db", script)
 
 
 def killed_in(folder: Path) -> Path:
@@ -90,24 +88,23 @@ def killed_in(folder: Path) -> Path:
     return folder / "a.db"
 
 
-def files_in(folder: Path) -> dict[str, bytes]:
-    """Return the contents of the files by name."""
-    return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+FOREIGN = {
+    "a table with other columns": "CREATE TABLE mahasiswa (npm TEXT PRIMARY KEY, nama TEXT, alamat TEXT)",
+    "a table with our columns": "CREATE TABLE mahasiswa (nim TEXT PRIMARY KEY, nama TEXT, alamat TEXT)",
+    "a view": "CREATE TABLE m (nim TEXT, nama TEXT, alamat TEXT); CREATE VIEW mahasiswa AS SELECT * FROM m",
+}
 
-
+# The path of the file, what is done to its folder before, and what the line says.
 UNUSABLE: dict[str, tuple[str, Callable[[Path], object], str]] = {
-    "in a missing folder": ("tidak/ada/a.db", lambda _: None, str(Path("tidak/ada"))),
+    "in a missing folder": ("tidak/ada/a.db", lambda _: None, "the folder tidak/ada does not exist"),
     "below a file": ("berkas/a.db", lambda folder: (folder / "berkas").touch(), "berkas"),
     "in a folder with a too long name": ("a" * 300 + "/a.db", lambda _: None, "aaa"),
     "with a too long name": ("a" * 300, lambda _: None, "aaa"),
-    "a folder": ("a.db", lambda folder: (folder / "a.db").mkdir(), "a.db"),
-    "another file": (
-        "a.db",
-        lambda folder: (folder / "a.db").write_bytes(b"NIM;Nama;Alamat\n" * 200),
-        "not an SQLite database",
-    ),
+    "in a folder that takes no file": ("/proc/a.db", lambda _: None, "no file can be made in the folder /proc"),
+    "a folder": ("a.db", lambda folder: (folder / "a.db").mkdir(), "a.db cannot be opened: it is a folder"),
+    "another file": ("a.db", lambda folder: (folder / "a.db").write_bytes(b"NIM;" * 999), "not an SQLite database"),
     "damaged": ("a.db", lambda folder: damage(migrated(folder)), "a.db"),
-    **{name: ("a.db", partial(run_script_in, script=script), "mahasiswa import") for name, script in FOREIGN.items()},
+    **{name: ("a.db", run_script_in(script), "mahasiswa import") for name, script in FOREIGN.items()},
 }
 
 
@@ -117,15 +114,13 @@ def test_a_database_that_cannot_be_used_is_refused_and_left_unchanged(
 ) -> None:
     """The service creates its file but no folder, so a mistyped path does not start an empty list."""
     prepare(tmp_path)
-    before = files_in(tmp_path)
-    assert_refused(start_on(path, tmp_path), words, path[:3])
-    assert files_in(tmp_path) == before
+    assert_refused(tmp_path, [words, path[:3]], DATABASE_URL=f"sqlite:///{path}")
 
 
 FORBIDDEN: dict[str, tuple[str, Callable[[Path], None]]] = {
     "a new file in a read-only folder": ("a.db", lambda folder: folder.chmod(0o500)),
     "a folder that allows no write-ahead log": ("a.db", lambda folder: migrated(folder).parent.chmod(0o500)),
-    "a folder that may not be entered": ("terkunci/data/a.db", lambda folder: lock(folder / "terkunci")),
+    "a folder that may not be entered": ("terkunci/a.db", lambda folder: (folder / "terkunci").mkdir(0)),
     "a file that cannot be written": ("a.db", lambda folder: migrated(folder).chmod(0o400)),
     "a file that cannot be read": ("a.db", lambda folder: migrated(folder).chmod(0)),
     "a file with the log of a killed instance": ("a.db", lambda folder: killed_in(folder).chmod(0o400)),
@@ -137,13 +132,10 @@ def test_a_database_without_the_permissions_that_it_needs_is_refused(
     tmp_path: Path, unprivileged: list[str], path: str, prepare: Callable[[Path], None]
 ) -> None:
     prepare(tmp_path)
-    assert_refused(start_on(path, tmp_path, unprivileged), path.partition("/")[0])
+    assert_refused(tmp_path, [path.partition("/")[0]], unprivileged, DATABASE_URL=f"sqlite:///{path}")
 
 
-def test_permissions_apply_to_the_commands_of_these_tests(tmp_path: Path, unprivileged: list[str]) -> None:
-    """A command of the fixture `unprivileged` cannot create a file in a read-only folder."""
-    tmp_path.chmod(0o500)
-    assert subprocess.run([*unprivileged, "touch", "a"], cwd=tmp_path, capture_output=True, check=False).returncode == 1
+# ---- the log of a start
 
 
 def test_a_warning_at_the_start_is_a_line_of_the_log(tmp_path: Path) -> None:
@@ -156,23 +148,28 @@ def test_a_warning_at_the_start_is_a_line_of_the_log(tmp_path: Path) -> None:
 
 
 def test_under_systemd_the_service_says_when_it_is_ready_and_outlives_a_hang_up(tmp_path: Path) -> None:
-    """SIGHUP, which a rotation of logs sends, ends nothing. Each line of the log has its priority for journald."""
+    """SIGHUP, which a rotation of logs sends, ends nothing. Each line of the log has its priority for journald.
+
+    The main process replaces a worker that was killed, and the new one shows all records.
+    """
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as systemd:
         systemd.bind(str(tmp_path / "notify"))
         systemd.settimeout(START_SECONDS)
         environment = {"NOTIFY_SOCKET": str(tmp_path / "notify"), "JOURNAL_STREAM": "8:1"}
         with Service(tmp_path / "a.db", environment) as service, service.site() as site:
             assert systemd.recv(100) == b"READY=1"
+            assert site.add("1", "Siti", "Solo").status_code == 302
             os.killpg(service.pid, signal.SIGHUP)
             # The main process has handled the signal when it replaces a worker.
             (killed,) = children(service.pid)
             os.kill(killed, signal.SIGKILL)
             until(lambda: children(service.pid) not in ([], [killed]))
             until(lambda: not is_free(service.port))
-            assert site.add("1", "Siti", "Solo").status_code == 302
-            assert site.add("..", "Siti", "Solo").status_code == 400
+            with service.site() as later:
+                assert later.add("..", "Siti", "Solo").status_code == 400
+                assert later.list().nims == ["1"]
             assert service.stop() == 0
-            assert [line[:3] for line in service.stderr().splitlines()] == ["<3>", "<6>", "<4>"]
+            assert [line[:3] for line in service.stderr().splitlines()] == ["<6>", "<3>", "<4>"]
     ended = run_to_the_end({"PORT": "x", "JOURNAL_STREAM": "8:1"}, tmp_path)
     assert ended.stderr.startswith("<3>mahasiswa: PORT must be ")
 
@@ -195,8 +192,7 @@ main()
 
 def test_an_upgrade_is_logged_before_and_after_and_meanwhile_connections_are_refused(tmp_path: Path) -> None:
     """So no client hangs, and the operator sees why the start takes long."""
-    path, port = tmp_path / "a.db", free_port()
-    migrate(SQLiteURL(path))
+    path, port = migrated(tmp_path), free_port()
     rows = ", ".join(f"('{nim}', 'Siti', 'Solo')" for nim in range(1234))
     run_script(path, f"INSERT INTO mahasiswa VALUES {rows}")
     with ThreadPoolExecutor(1) as thread:
@@ -209,23 +205,3 @@ def test_an_upgrade_is_logged_before_and_after_and_meanwhile_connections_are_ref
             first, second = service.stderr().splitlines()
     assert first.endswith(f" INFO upgrading 1,234 records in {path}")
     assert second.endswith(f" INFO upgraded {path} to schema version 2")
-
-
-def start_on(path: str, folder: Path, before: Sequence[str] = ()) -> subprocess.CompletedProcess[str]:
-    """Start the service on an SQLite file that it must refuse; return its output."""
-    environment = {"HOST": "127.0.0.1", "PORT": str(free_port()), "DATABASE_URL": f"sqlite:///{path}"}
-    return run_to_the_end(environment, folder, before)
-
-
-def assert_refused(ended: subprocess.CompletedProcess[str], *words: str) -> None:
-    """Check that the service did not start, and that its one line of error has these words."""
-    assert_one_line(ended.stderr, *words)
-    assert ended.stdout == ""
-    assert ended.returncode == 1
-
-
-def assert_one_line(text: str, *words: str) -> None:
-    """Check that the text is one line for the operator with these words."""
-    assert re.fullmatch(r"mahasiswa: [^\n]{15,}\n", text), text
-    for word in words:
-        assert word in text

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from attack import until
-from harness import START_SECONDS, Service, Site, run_to_the_end
+from harness import START_SECONDS, Service, run_to_the_end
 from processes import children
 
 from mahasiswa.settings import SettingError, Settings
@@ -66,29 +66,14 @@ WRONG = {
     "LOG_LEVEL": ["loud", "1", "info "],
 }
 
-SLIPS = {
-    "PROT": "PORT",
-    "HSOT": "HOST",
-    "port": "PORT",
-    "DATABSE_URL": "DATABASE_URL",
-    "DATABASEURL": "DATABASE_URL",
-    "DATABASE_UR": "DATABASE_URL",
-    "BASE_ULR": "BASE_URL",
-    "CDN_URI": "CDN_URL",
-    "CDN_INTEGRRITY": "CDN_INTEGRITY",
-    "WORKRES": "WORKERS",
-    "LOGLEVEL": "LOG_LEVEL",
-    "SAME_ORIGIN_ONLI": "SAME_ORIGIN_ONLY",
-    "HISTORI_DAYS": "HISTORY_DAYS",
-    "TIMEZNOE": "TIMEZONE",
-    "METRIC": "METRICS",
-    "TIMEZON": "TIMEZONE",
-    "SAME_ORIGIN": "SAME_ORIGIN_ONLY",
-    "USER_HEDAER": "USER_HEADER",
-    "TRUSTED_PROXIE": "TRUSTED_PROXIES",
-    "BACKUP_DRI": "BACKUP_DIR",
-    "BACKUP_HUORS": "BACKUP_HOURS",
-}
+SLIPS = """
+    PROT=PORT HSOT=HOST port=PORT DATABSE_URL=DATABASE_URL DATABASEURL=DATABASE_URL DATABASE_UR=DATABASE_URL
+    BASE_ULR=BASE_URL CDN_URI=CDN_URL CDN_INTEGRRITY=CDN_INTEGRITY WORKRES=WORKERS LOGLEVEL=LOG_LEVEL
+    SAME_ORIGIN_ONLI=SAME_ORIGIN_ONLY SAME_ORIGIN=SAME_ORIGIN_ONLY HISTORI_DAYS=HISTORY_DAYS TIMEZNOE=TIMEZONE
+    TIMEZON=TIMEZONE METRIC=METRICS USER_HEDAER=USER_HEADER TRUSTED_PROXIE=TRUSTED_PROXIES BACKUP_DRI=BACKUP_DIR
+    BACKUP_HUORS=BACKUP_HOURS
+"""
+"""Misspelt names, each with the setting that is meant."""
 
 ORDINARY = """
     BASE BASE_DIR BASE_PATH BASH_ENV CDN CDN_HOST CI COLORTERM COST DATABASE DATABASE_HOST DATABASE_NAME DATABASE_PASSWORD
@@ -101,13 +86,10 @@ ORDINARY = """
     WORKDIR WORKERS_MAX WORKER_1 WORKER_ID WORKERS1 WORKSPACE XDG_SESSION_ID XPORT _ http_proxy https_proxy
 """
 
+# Only Linux has other IPv4 addresses than the first on its loopback device.
+LOOPBACKS = ["127.0.0.1", *["127.0.0.2"] * (sys.platform == "linux"), "::1"]
+
 DECLARED = [variable for variable, _ in Settings.declared()]
-
-
-def test_every_setting_is_tested_here() -> None:
-    """The wrong values and the misspellings of this file cover every declared setting."""
-    assert set(WRONG) == set(DECLARED) - {"BACKUP_DIR"}  # any text may be the name of a folder
-    assert set(SLIPS.values()) == set(DECLARED)
 
 
 def test_help_shows_every_setting_and_its_default() -> None:
@@ -124,6 +106,7 @@ def test_help_shows_every_setting_and_its_default() -> None:
 
 def test_every_wrong_value_is_refused_in_one_line() -> None:
     """The line has the setting and the value. An address of a database may hold a password, so it is not shown."""
+    assert set(WRONG) == set(DECLARED) - {"BACKUP_DIR"}  # any text may be the name of a folder
     for variable, values in WRONG.items():
         for value in values:
             with pytest.raises(SettingError) as refused:
@@ -143,41 +126,29 @@ def test_every_wrong_value_is_refused_in_one_line() -> None:
     ],
 )
 def test_a_wrong_value_ends_the_service_with_exit_code_2(tmp_path: Path, variable: str, value: str) -> None:
-    """So systemd does not start it again and again. No file is created."""
-    ended = run_to_the_end({variable: value}, tmp_path)
+    """So systemd does not start it again and again. The line comes before other problems, and no file is created."""
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        others = {"HOST": "127.0.0.1", "PORT": str(other.getsockname()[1]), "DATABASE_URL": "sqlite:///nowhere/a.db"}
+        ended = run_to_the_end({**others, variable: value}, tmp_path)
     assert (ended.returncode, ended.stdout) == (2, "")
     assert re.fullmatch(rf"mahasiswa: {variable} must be [^\n]+\n", ended.stderr)
     assert "sia@" not in ended.stderr
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_wrong_value_is_reported_before_other_problems(tmp_path: Path) -> None:
-    """The error is about the wrong setting, even if the port is taken and the folder is missing."""
-    with socket.create_server(("127.0.0.1", 0)) as other:
-        environment = {
-            "HOST": "127.0.0.1",
-            "PORT": str(other.getsockname()[1]),
-            "DATABASE_URL": "sqlite:///nowhere/mahasiswa.db",
-            "SAME_ORIGIN_ONLY": "maybe",
-        }
-        ended = run_to_the_end(environment, tmp_path)
-    assert ended.returncode == 2
-    assert ended.stderr.startswith("mahasiswa: SAME_ORIGIN_ONLY must be ")
-
-
 def test_a_misspelt_setting_is_one_line_of_warning(tmp_path: Path) -> None:
-    """The line names both variables, and not the value. The service starts. An empty value counts as unset."""
-    with Service(tmp_path / "mahasiswa.db", dict.fromkeys(SLIPS, "rahasia") | {"POTR": ""}) as service:
-        assert set(service.stderr().splitlines()) == {
+    """The line names both variables, and not the value. An empty value counts as unset.
+
+    The service starts, and warns of no variable of another program, although some resemble a setting.
+    """
+    slips = dict(slip.split("=") for slip in SLIPS.split())
+    assert set(slips.values()) == set(DECLARED)
+    others = dict.fromkeys(set(ORDINARY.split()) - os.environ.keys(), "1")
+    with Service(tmp_path / "mahasiswa.db", dict.fromkeys(slips, "rahasia") | {"POTR": ""} | others) as service:
+        assert set(service.stderr().replace("<4>", "").splitlines()) == {
             f"mahasiswa: {written} is not a setting and is ignored; did you mean {meant}?"
-            for written, meant in SLIPS.items()
+            for written, meant in slips.items()
         }
-
-
-def test_variables_of_other_programs_are_no_misspelt_settings(tmp_path: Path) -> None:
-    """The service warns of none of these variables, although some resemble a setting."""
-    with Service(tmp_path / "mahasiswa.db", dict.fromkeys(set(ORDINARY.split()) - os.environ.keys(), "1")) as service:
-        assert service.stderr() == ""
 
 
 @pytest.mark.parametrize(
@@ -195,28 +166,23 @@ def test_log_level_selects_changes_and_refusals(tmp_path: Path, level: str | Non
     assert "Solo" not in written
 
 
-def test_an_empty_value_means_the_default() -> None:
-    """As `NAME=` in a file of systemd."""
+def test_values_that_mean_the_same() -> None:
+    """An empty value is the default, as `NAME=` in a file of systemd. A switch is a number or a word."""
     assert Settings.from_environment(dict.fromkeys(DECLARED, "")) == Settings.from_environment({})
+    for words, is_on in (("0 off no False", False), ("1 on yes True", True)):
+        for word in words.split():
+            assert Settings.from_environment({"SAME_ORIGIN_ONLY": word}).same_origin_only == is_on
 
 
-def test_host_is_every_address_by_default(tmp_path: Path) -> None:
-    """Without the setting HOST the service answers on IPv6 and on IPv4."""
-    if not socket.has_dualstack_ipv6() or not has_ipv6():
+@pytest.mark.parametrize(
+    ("host", "addresses"), [(None, LOOPBACKS), ("0.0.0.0", LOOPBACKS[:-1]), ("localhost", LOOPBACKS[:1])]
+)
+def test_the_service_listens_only_on_host(tmp_path: Path, host: str | None, addresses: list[str]) -> None:
+    """By default on IPv4 and IPv6. With an IPv4 address not on IPv6, and with one loopback address not on another."""
+    if not host and not (socket.has_dualstack_ipv6() and has_ipv6()):
         pytest.skip("this machine has no IPv6 on its loopback device")
-    with Service(tmp_path / "mahasiswa.db", {"HOST": None}) as service:
-        assert answers("127.0.0.1", service.port)
-        assert answers("::1", service.port)
-
-
-@pytest.mark.parametrize("host", ["localhost", "0.0.0.0"])
-def test_the_service_listens_only_on_host(tmp_path: Path, host: str) -> None:
-    """With an IPv4 address the service does not answer on IPv6, and with one loopback address not on another."""
     with Service(tmp_path / "mahasiswa.db", {"HOST": host}) as service:
-        assert answers("127.0.0.1", service.port)
-        assert not answers("::1", service.port)
-        if sys.platform == "linux":  # only there is every 127.x.x.x an address of this machine
-            assert answers("127.0.0.2", service.port) == (host == "0.0.0.0")
+        assert [address for address in LOOPBACKS if answers(address, service.port)] == addresses
 
 
 def test_the_service_prints_its_version_and_the_address_that_people_open(tmp_path: Path) -> None:
@@ -226,8 +192,9 @@ def test_the_service_prints_its_version_and_the_address_that_people_open(tmp_pat
         ("https://kampus.example/ti/", "https://kampus.example/ti/ "),
     ):
         with Service(tmp_path / "mahasiswa.db", {"BASE_URL": given}) as service:
-            until(lambda service=service: service.stdout().endswith("\n"))  # type: ignore[misc]
+            until(lambda service=service: "set BACKUP_DIR" in service.stdout())  # type: ignore[misc]
             assert service.stdout().startswith(f"mahasiswa {version('mahasiswa')}: {shown.format(port=service.port)}")
+            assert "makes no back-ups; to have them, set BACKUP_DIR" in service.stdout()
             assert service.stderr() == ""
 
 
@@ -251,30 +218,26 @@ def test_database_url_is_the_path_of_the_file(tmp_path: Path, url: str | None, p
         assert site.list().nims == ["0001"]
 
 
-def test_cdn_url_is_bootstrap_with_its_hash_by_default(service: Service) -> None:
-    """By default the pages load Bootstrap 5 with its hash."""
-    with service.site() as site:
-        link = sheet(site)
-    assert re.fullmatch(r"https://cdn\.jsdelivr\.net/npm/bootstrap@5\.[^/]+/dist/css/bootstrap\.min\.css", link["href"])
-    assert re.fullmatch(r"sha384-[A-Za-z0-9+/]{64}", link["integrity"])
-    assert link["crossorigin"] == "anonymous"
-
-
+BOOTSTRAP = r"https://cdn\.jsdelivr\.net/npm/bootstrap@5\.[^/]+/dist/css/bootstrap\.min\.css"
 OTHER_SHEET, HASH = "https://cdn.example:8443/gaya/lembar~1.css", "sha256-" + "A" * 43 + "="
 
 
-@pytest.mark.parametrize(("url", "integrity"), [(OTHER_SHEET, None), (OTHER_SHEET, HASH), (None, HASH)])
-def test_cdn_integrity_is_the_hash_of_the_sheet_that_is_chosen(
-    tmp_path: Path, url: str | None, integrity: str | None
+@pytest.mark.parametrize(
+    ("url", "integrity", "shown"),
+    [(None, None, "sha384-[A-Za-z0-9+/]{64}"), (OTHER_SHEET, None, ""), (OTHER_SHEET, HASH, HASH), (None, HASH, HASH)],
+)
+def test_the_style_sheet_is_bootstrap_or_cdn_url_with_its_hash(
+    tmp_path: Path, url: str | None, integrity: str | None, shown: str
 ) -> None:
     """With CDN_URL the link has a hash only if CDN_INTEGRITY is set, because Bootstrap's would block another sheet."""
     environment = {"CDN_URL": url, "CDN_INTEGRITY": integrity}
     with Service(tmp_path / "mahasiswa.db", environment) as service, service.site() as site:
-        link = sheet(site)
-        sources = policy_of(site)["style-src"]
-    assert "jsdelivr" in link["href"] if url is None else link["href"] == url
-    assert link.get("integrity") == integrity
-    assert ("crossorigin" in link) == bool(integrity)
+        (link,) = site.list().tree.css("link[rel~=stylesheet]")
+        policy = site.get("/").headers["content-security-policy"]
+    (sources,) = re.findall("style-src ([^;]*)", policy)
+    assert re.fullmatch(url or BOOTSTRAP, link.attributes["href"] or "")
+    assert re.fullmatch(shown, link.attributes.get("integrity") or "")
+    assert link.attributes.get("crossorigin") == ("anonymous" if shown else None)
     assert ("https://cdn.example:8443" in sources, "https://cdn.jsdelivr.net" in sources) == (bool(url), not url)
 
 
@@ -289,12 +252,6 @@ def test_workers_is_the_number_of_processes_that_answer(tmp_path: Path) -> None:
                 assert reader.list().nims == [str(nim) for nim in range(number + 1)]
         for site in sites:
             site.client.close()
-
-
-@pytest.mark.parametrize(("words", "is_on"), [("0 off no False", False), ("1 on yes True", True)])
-def test_a_switch_is_a_number_or_a_word(words: str, *, is_on: bool) -> None:
-    for word in words.split():
-        assert Settings.from_environment({"SAME_ORIGIN_ONLY": word}).same_origin_only == is_on
 
 
 def has_ipv6() -> bool:
@@ -314,15 +271,3 @@ def answers(address: str, port: int) -> bool:
             return connection.recv(12) == b"HTTP/1.1 200"
     except OSError:
         return False
-
-
-def sheet(site: Site) -> dict[str, str]:
-    """Return the attributes of the link to the style sheet on the list page."""
-    (link,) = site.list().tree.css("link[rel~=stylesheet]")
-    return {name: value or "" for name, value in link.attributes.items()}
-
-
-def policy_of(site: Site) -> dict[str, list[str]]:
-    """Return the content security policy of the list page: the sources of each directive."""
-    header = site.get(site.path("/")).headers["content-security-policy"]
-    return {name: sources for name, *sources in (part.split() for part in header.split(";"))}
