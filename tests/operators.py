@@ -1,16 +1,13 @@
 """The command line as an operator uses it: real commands, their exit codes, their output and the files they write."""
 
 import os
-import pty
 import re
 import shutil
 import signal
 import sqlite3
 import subprocess
 import sys
-import threading
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -82,43 +79,22 @@ class Operator:
         assert "Traceback" not in answer.stderr
         return answer.stderr.splitlines()
 
-    def on_a_terminal(
-        self, *arguments: str, interrupt_at: Callable[[bytes], bool] | None = None
-    ) -> tuple[int, str, bytes]:
-        """Run a command whose standard error is a terminal; return its exit code, its output and the terminal's bytes.
-
-        Press Ctrl-C when `interrupt_at` says so of the terminal's bytes.
-        """
-        ours, theirs = pty.openpty()
-        drawn: list[bytes] = []
-
-        def read() -> None:
-            with suppress(OSError):  # EIO when the command has ended
-                while piece := os.read(ours, 65536):
-                    drawn.append(piece)
-
-        reader = threading.Thread(target=read)
-        try:
-            with subprocess.Popen(
-                [*COMMAND, *arguments],
-                cwd=self.folder,
-                env=self.environment | {"TERM": "xterm"},
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=theirs,
-                encoding="utf-8",
-                start_new_session=True,
-            ) as process:
-                os.close(theirs)
-                reader.start()
-                if interrupt_at:
-                    until(lambda: process.poll() is not None or interrupt_at(b"".join(drawn)), COMMAND_SECONDS)
-                    os.killpg(process.pid, signal.SIGINT)  # a terminal signals each process of the command
-                output, _ = process.communicate(timeout=COMMAND_SECONDS)
-            reader.join()
-        finally:
-            os.close(ours)
-        return process.returncode, output, b"".join(drawn)
+    def interrupted(self, *arguments: str, at: Callable[[], bool]) -> tuple[int, str, list[str]]:
+        """Run a command and press Ctrl-C when `at` says so; return its exit code, its output and its errors."""
+        with subprocess.Popen(
+            [*COMMAND, *arguments],
+            cwd=self.folder,
+            env=self.environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            encoding="utf-8",
+            start_new_session=True,
+        ) as process:
+            until(lambda: process.poll() is not None or at(), COMMAND_SECONDS)
+            os.killpg(process.pid, signal.SIGINT)  # a terminal signals each process of the command
+            output, errors = process.communicate(timeout=COMMAND_SECONDS)
+        return process.returncode, output, [line for line in errors.splitlines() if not line.startswith("database: ")]
 
     def write(self, name: str, data: bytes) -> str:
         """Write a file into the folder; return its name."""

@@ -7,7 +7,8 @@ import secrets
 import stat
 import sys
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO, TypeVar
 
@@ -25,16 +26,11 @@ from mahasiswa.work import EXPORT, Slots
 
 T = TypeVar("T")
 
-PROGRESS_ROWS = 1000
-"""Rows or records between two steps of the progress bar, and between two checks for Ctrl-C."""
-
+MAX_LISTED_ROWS = 100  # rows whose problems are listed one by one
 TOO_LONG_TO_UNDO = (
     f"This import has more than {UNDOABLE_ROWS_MAX} rows, so it cannot be undone. To be able to go back, press Ctrl-C,"
     " then make a back-up: mahasiswa backup FILE (PostgreSQL: pg_dump)"
 )
-
-MAX_LISTED_ROWS = 100
-"""Maximum rows whose problems are listed one by one."""
 
 
 class Failure(Exception):
@@ -52,13 +48,8 @@ def import_file(url: DatabaseURL, file: Path, *, update: bool, dry_run: bool) ->
     """
     cleaner = sheets.Cleaner()
     skipped: list[tuple[int, str]] = []
-    with (
-        _failures(file),
-        file.open("rb") as source,
-        sheets.read(source, sheets.COMMAND_LINE) as table,
-        _progress("Import", file.stat().st_size) as advance,
-    ):
-        rows = _incoming(cleaner, file, table, skipped, lambda: advance(source.tell()))
+    with _failures(file), file.open("rb") as source, sheets.read(source, sheets.COMMAND_LINE) as table:
+        rows = _incoming(cleaner, file, table, skipped)
         gc.disable()  # a million rows make no cycles, and searching them for cycles takes a tenth of the time
         migrate(url)
         merged = merge(url, rows, update=update, dry_run=dry_run)
@@ -76,11 +67,8 @@ def export_file(url: DatabaseURL, file: Path) -> int:
     write = sheets.write_xlsx if file.suffix.lower() == ".xlsx" else sheets.write_csv
 
     async def export(reader: Reader) -> int:
-        total = await _total(reader)
-        with _complete_file(file) as target, _progress("Export", total) as advance:
-            counter = _Counter(advance)
-            await in_thread(reader.chunks(Query()), lambda records: write(counter.counted(records), target))
-        return counter.count
+        with _complete_file(file) as target:
+            return await in_thread(reader.chunks(Query()), lambda records: write(_interruptible(records), target))
 
     with _failures(file):
         return _read(url, export)
@@ -92,18 +80,19 @@ def copy_records(source: DatabaseURL, target: DatabaseURL) -> int:
     Raise StoreError or Interrupted. Nothing is written then.
     """
 
+    async def count(reader: Reader) -> int:
+        return (await reader.search(Query(), 0, 0)).total
+
     async def copy_all(reader: Reader) -> int:
-        with _progress("Copy", await _total(reader)) as advance:
+        def write(records: Iterator[Mahasiswa]) -> int:
+            rows = ((number, *record) for number, record in enumerate(_interruptible(records), 1))
+            return merge(target, rows, update=False, dry_run=False).new
 
-            def write(records: Iterator[Mahasiswa]) -> int:
-                rows = ((number, *record) for number, record in enumerate(_Counter(advance).counted(records), 1))
-                return merge(target, rows, update=False, dry_run=False).new
-
-            return await in_thread(reader.chunks(Query()), write)
+        return await in_thread(reader.chunks(Query()), write)
 
     migrate(source, create=False)
     migrate(target)
-    if _read(target, _total):
+    if _read(target, count):
         raise Unusable("the database to copy to holds records already")  # the copied ones could not be told apart
     return _read(source, copy_all)
 
@@ -139,11 +128,7 @@ def _printable(texts: Iterable[str]) -> str:
 
 
 def _incoming(
-    cleaner: sheets.Cleaner,
-    file: Path,
-    table: sheets.Table,
-    skipped: list[tuple[int, str]],
-    advance: Callable[[], None],
+    cleaner: sheets.Cleaner, file: Path, table: sheets.Table, skipped: list[tuple[int, str]]
 ) -> Iterator[Incoming]:
     """The clean rows. If any row is invalid, raise Failure at the end, so that all of them are listed at once.
 
@@ -151,7 +136,7 @@ def _incoming(
     """
     invalid: list[tuple[int, str]] = []
     count = 0
-    for read, row in enumerate(cleaner.clean(table), 1):
+    for row in _interruptible(cleaner.clean(table)):
         if isinstance(row, sheets.SkippedRow):
             skipped.append((row.number, row.reason))
         elif isinstance(row, sheets.InvalidRow):
@@ -162,30 +147,15 @@ def _incoming(
                 click.echo(TOO_LONG_TO_UNDO, err=True)
             if not invalid:
                 yield row.number, row.nim, row.nama, row.alamat
-        if not read % PROGRESS_ROWS:
-            advance()
     if invalid:
         raise Failure(_lines(file, invalid))
 
 
-class _Counter:
-    """Counts records, and calls `advance` with their number from time to time."""
-
-    def __init__(self, advance: Callable[[int], None]) -> None:
-        self.count = 0
-        self._advance = advance
-
-    def counted(self, records: Iterable[Mahasiswa]) -> Iterator[Mahasiswa]:
-        """The same records."""
-        for self.count, record in enumerate(records, 1):
-            yield record
-            if not self.count % PROGRESS_ROWS:
-                self._advance(self.count)
-
-
-async def _total(reader: Reader) -> int:
-    """The number of records, for a progress bar."""
-    return (await reader.search(Query(), 0, 0)).total
+def _interruptible(items: Iterable[T]) -> Iterator[T]:
+    """The same items. Raise Interrupted after Ctrl-C."""
+    for item in items:
+        interrupt.check()
+        yield item
 
 
 def _lines(file: Path, problems: Iterable[tuple[int, str]]) -> list[str]:
@@ -207,8 +177,7 @@ def _read(url: DatabaseURL, work: Callable[[Reader], Awaitable[T]]) -> T:
 
     gc.disable()  # as in an import
     migrate(url, create=False)
-    with asyncio.Runner(loop_factory=asyncio.SelectorEventLoop) as runner:  # psycopg needs this loop on Windows
-        return runner.run(read())
+    return asyncio.run(read())
 
 
 @contextmanager
@@ -228,54 +197,29 @@ def _failures(file: Path) -> Iterator[None]:
 
 
 @contextmanager
-def _progress(label: str, whole: int) -> Iterator[Callable[[int], None]]:
-    """Show a progress bar if standard error is a terminal. Call the result with the part of `whole` that is done.
-
-    After Ctrl-C that call raises Interrupted.
-    """
-    shown = 0
-
-    def advance(done: int) -> None:
-        nonlocal shown
-        interrupt.check()
-        bar.update(done - shown)
-        shown = done
-
-    with click.progressbar(length=whole, label=label, file=sys.stderr, hidden=not sys.stderr.isatty()) as bar:
-        yield advance
-
-
-@contextmanager
 def _complete_file(file: Path) -> Iterator[BinaryIO]:
     """A file to write. It has a temporary name until it is complete. `-` is standard output.
 
-    A file that is replaced keeps its mode. If `file` is a symbolic link, the file that it leads to is replaced.
+    A file that is replaced keeps its mode. If `file` is a symbolic link, the file that it leads to is replaced. A device
+    or a named pipe is written to, never replaced.
     """
     if file == Path("-"):
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
         return
-    final = Path(os.path.realpath(file))
-    try:
-        mode = file.stat().st_mode
-    except FileNotFoundError:
-        mode = None
-    if mode is not None and not stat.S_ISREG(mode):  # a device or a named pipe is written to, never replaced
-        with final.open("wb") as target:
+    if file.exists() and not file.is_file():
+        with file.open("wb") as target:
             yield target
         return
+    final = Path(os.path.realpath(file))
     unfinished = final.with_name(f".mahasiswa-{secrets.token_hex(8)}")
-    with open(
-        unfinished, "xb", opener=lambda name, flags: os.open(name, flags, 0o666 if mode is None else 0o600)
-    ) as target:
-        try:
+    mode = stat.S_IMODE(final.stat().st_mode) if final.exists() else None
+    try:
+        with open(unfinished, "xb", opener=partial(os.open, mode=0o666 if mode is None else 0o600)) as target:
             if mode is not None:
-                unfinished.chmod(stat.S_IMODE(mode))
+                unfinished.chmod(mode)
             yield target
-            target.close()
-            unfinished.replace(final)
-        except BaseException:
-            with suppress(OSError):  # on a full disk, close() writes the rest once more and fails once more
-                target.close()  # Windows does not remove a file that is open
-            unfinished.unlink()
-            raise
+        unfinished.replace(final)
+    except BaseException:
+        unfinished.unlink(missing_ok=True)
+        raise

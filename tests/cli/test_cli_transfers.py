@@ -1,4 +1,4 @@
-"""`mahasiswa import`, `export` and `copy`: records, reports, refused files, and the progress bar."""
+"""`mahasiswa import`, `export` and `copy`: records, reports, and refused files."""
 
 import re
 import shutil
@@ -206,31 +206,6 @@ def test_an_export_reports_the_number_of_records_in_the_file(operator: Operator)
             rows = (operator.folder / "a.csv").read_bytes().count(b"\r\n") - 1
             assert exporting.result() == f"{rows} records in a.csv\n"
     other.close()
-
-
-# ---- a terminal
-
-
-def test_a_progress_bar_is_drawn_only_on_a_terminal(operator: Operator) -> None:
-    """It reaches 100% and is drawn on standard error. `Operator.done` asserts that a pipe gets nothing."""
-    name = operator.write("a.csv", csv(HEADER, *((f"{n:05}", f"Nama {n}", "Solo") for n in range(20_000))))
-    for arguments, title, begins, lines in (
-        (["import", name], b"Import", "written: 20000 new, 0 changed; left as they are: 0\n", 2),
-        (["export", "keluar.csv"], b"Export", "20000 records in keluar.csv\n", 1),
-        (["export", "-"], b"", "\ufeffNIM;", 20_001),
-    ):
-        code, output, drawn = operator.on_a_terminal(*arguments)
-        assert (code, output.count("\n")) == (0, lines)
-        assert output.startswith(begins)
-        assert title in drawn
-        assert b"100%" in drawn
-        assert drawn.count(b"%") > 2
-
-
-def test_an_error_on_a_terminal_has_its_own_line_below_the_bar(operator: Operator) -> None:
-    code, output, drawn = operator.on_a_terminal("import", operator.write("a.csv", csv(HEADER, ("", "A", "B"))))
-    assert (code, output) == (1, "")
-    assert drawn.replace(b"\x1b[?25h", b"").splitlines()[-1].startswith(b"a.csv: Baris 2: NIM kosong")
 
 
 # ---- copy

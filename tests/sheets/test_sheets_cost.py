@@ -231,7 +231,7 @@ def test_other_threads_run_while_a_thread_works_on_the_largest_input(
     assert longest_gap(lambda: step(text)) < LONGEST_GAP_SECONDS
 
 
-def longest_gap(work: Callable[[], None]) -> float:
+def longest_gap(work: Callable[[], object]) -> float:
     """The longest time in seconds for which this thread did not run while another thread did the work."""
     thread = threading.Thread(target=work)
     longest = 0.0

@@ -31,13 +31,17 @@ _unguard_within = re.compile(rf"(?<=[,;\t\r\n]){GUARD}{_WITHIN}").sub
 _needs_quotes = re.compile(r'[,;\t\r\n"]').search
 
 
-def write_csv(records: Iterable[Mahasiswa], file: BinaryIO) -> None:
-    """Write the records to a file: UTF-8 with a byte order mark, `;` between cells, CRLF after rows.
+def write_csv(records: Iterable[Mahasiswa], file: BinaryIO) -> int:
+    """Write the records to a file, and return their number: UTF-8 with a byte order mark, `;` between cells, CRLF.
 
     An Indonesian Excel opens it correctly, and our import reads it back unchanged.
     """
     file.write(START)
-    file.writelines(line(record).encode() for record in records)
+    count = 0
+    for record in records:
+        file.write(line(record).encode())
+        count += 1
+    return count
 
 
 def line(record: Mahasiswa) -> str:

@@ -26,12 +26,13 @@ _is_not_carried = re.compile("[\ud800-\udfff\ufffe\uffff]").search  # no XML hol
 _has_control = re.compile("[\x00-\x08\x0b-\x1f]|_x[0-9a-fA-F]{4}|^<r>").search  # also what XlsxWriter takes for XML
 
 
-def write_xlsx(records: Iterable[Mahasiswa], file: BinaryIO) -> None:
-    """Write the records to a file, in constant memory.
+def write_xlsx(records: Iterable[Mahasiswa], file: BinaryIO) -> int:
+    """Write the records to a file, in constant memory, and return their number.
 
     Raises OSError, and NotCarried if Excel cannot hold a text or so many records. Nothing is written to the file then.
     """
     widths = [COLUMN_MIN_CHARACTERS] * len(TITLES)
+    number = 0
     with _new_sheet(file, widths) as (sheet, text_format):
         for number, record in enumerate(records, 1):
             if number > SHEET_MAX_RECORDS:
@@ -42,6 +43,7 @@ def write_xlsx(records: Iterable[Mahasiswa], file: BinaryIO) -> None:
                     raise _not_carried(wording.CELL_NOT_CARRIED, column, record)
                 if sheet.write_string(number, column, _as_xml(text) if _has_control(text) else text, text_format):
                     raise _not_carried(wording.CELL_TOO_LONG, column, record)
+    return number
 
 
 def write_template(file: BinaryIO) -> None:

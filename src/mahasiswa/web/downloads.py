@@ -36,7 +36,7 @@ async def export_csv(request: Request, store: Store, pages: Pages) -> Response:
 
 
 async def _export(
-    request: Request, store: Store, pages: Pages, name: str, write: Callable[[Iterator[Mahasiswa], BinaryIO], None]
+    request: Request, store: Store, pages: Pages, name: str, write: Callable[[Iterator[Mahasiswa], BinaryIO], int]
 ) -> Response:
     """Answer with a file. It is complete before its first byte is sent, so no transaction waits for a slow client."""
     headers = _headers(pages, name)
