@@ -32,7 +32,7 @@ async def choose(request: Request, store: Store, pages: Pages) -> Response:
     def first_nims(records: Iterator[Mahasiswa]) -> list[str]:
         return [record.nim for record in islice(records, sheets.UPLOAD_MAX_ROWS + 1)]
 
-    nims = await request.while_connected(in_thread(store.reader(IMPORT).chunks(query), first_nims))
+    nims = await in_thread(store.reader(IMPORT).chunks(query), first_nims)
     if len(nims) > sheets.UPLOAD_MAX_ROWS:
         limit = wording.number(sheets.UPLOAD_MAX_ROWS)
         return pages.upload_form("hapus", wording.TOO_MANY_FOUND.format(limit=limit))

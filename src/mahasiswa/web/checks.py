@@ -19,44 +19,30 @@ from mahasiswa.work import SEARCH
 PREFIX_LENGTHS = (2, 4)
 """Characters of a NIM that a recap counts by: usually those of the year, and those of the year and a programme."""
 
-PREFIXES_MAX = 500
-"""Maximum beginnings of NIMs of one length that a recap shows."""
-
-SUSPECTS_MAX = 50
-"""Maximum records that a check shows for each suspicion."""
-
-TIDIED_MAX = 1000
-"""Maximum records that are tidied at once, so that long texts cannot fill the memory."""
+PREFIXES_MAX = 500  # beginnings of NIMs of one length that a recap shows
+SUSPECTS_MAX = 50  # records that a check shows for each suspicion
+TIDIED_MAX = 1000  # records that are tidied at once, so that long texts cannot fill the memory
 
 odd_spaces = re.compile(f"^ +| +$|(?<= ) +|[{folding.ODD_SPACES}{folding.UNSEEN}]")
 
 
-async def recap(request: Request, store: Store, pages: Pages) -> Response:
+async def recap(_request: Request, store: Store, pages: Pages) -> Response:
     """GET /mahasiswa/rekap: the number of records by the first characters of the NIM."""
-
-    async def read() -> Response:
-        reader = store.reader(SEARCH)
-        counts = {length: await reader.prefixes(length, PREFIXES_MAX + 1) for length in PREFIX_LENGTHS}
-        groups = {
-            length: [(prefix.upper(), count, View(Query(prefix, di="nim"))) for prefix, count in prefixes]
-            for length, prefixes in counts.items()
-        }
-        return pages.page("recap.html", groups=groups, most=PREFIXES_MAX)
-
-    return await request.while_connected(read())
+    reader = store.reader(SEARCH)
+    counts = {length: await reader.prefixes(length, PREFIXES_MAX + 1) for length in PREFIX_LENGTHS}
+    groups = {
+        length: [(prefix.upper(), count, View(Query(prefix, di="nim"))) for prefix, count in prefixes]
+        for length, prefixes in counts.items()
+    }
+    return pages.page("recap.html", groups=groups, most=PREFIXES_MAX)
 
 
 async def check(request: Request, store: Store, pages: Pages, *, was_changed: bool = False) -> Response:
     """GET /mahasiswa/periksa: records that may be wrong. Nothing is refused because of it (specification 7.1)."""
-
-    async def read() -> dict[Suspicion, Found]:
-        found: dict[Suspicion, Found] = {}
-        for suspicion in get_args(Suspicion):
-            found[suspicion] = await store.reader(SEARCH).suspects(suspicion, SUSPECTS_MAX)
-            request.count_answer(size_of(found[suspicion].records))
-        return found
-
-    found = await request.while_connected(read())
+    found: dict[Suspicion, Found] = {}
+    for suspicion in get_args(Suspicion):
+        found[suspicion] = await store.reader(SEARCH).suspects(suspicion, SUSPECTS_MAX)
+        request.count_answer(size_of(found[suspicion].records))
     show = partial(
         pages.page,
         "check.html",

@@ -83,7 +83,7 @@ class HistoryView(NamedTuple):
 
 async def show(request: Request, store: Store, pages: Pages) -> Response:
     """GET /mahasiswa/riwayat: one page of the latest changes, newest first; a batch is one of them."""
-    return await request.while_connected(_page(request, store, pages, None))
+    return await _page(request, store, pages, None)
 
 
 async def show_batch(request: Request, store: Store, pages: Pages) -> Response:
@@ -91,7 +91,7 @@ async def show_batch(request: Request, store: Store, pages: Pages) -> Response:
     batch = _id(request.path)
     if batch is None:
         return pages.error("not in history")
-    return await request.while_connected(_page(request, store, pages, batch))
+    return await _page(request, store, pages, batch)
 
 
 async def undo(request: Request, store: Store, pages: Pages) -> Response:

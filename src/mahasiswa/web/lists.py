@@ -1,6 +1,6 @@
 """Handlers of the list: specification 4.1, its searches and pages, and the page to print it."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import chain, islice
@@ -11,7 +11,7 @@ from mahasiswa.record import Mahasiswa
 from mahasiswa.store import Query, Reader, Store
 from mahasiswa.store.errors import TookTooLong
 from mahasiswa.store.threads import in_thread
-from mahasiswa.web.list_html import BODY_ROWS, INLINE_MAX_CHARACTERS, RowFormat, format_bodies, printed_row, size_of
+from mahasiswa.web.list_html import BODY_ROWS, INLINE_MAX_CHARACTERS, format_bodies, printed_row, size_of
 from mahasiswa.web.list_view import INLINE_ROWS, MAX_ROWS_PER_PAGE, Printout, View, asks_for_view, query_of
 from mahasiswa.web.page_renderer import joined
 from mahasiswa.web.pages import Frame, Pages
@@ -19,22 +19,16 @@ from mahasiswa.web.request import Request
 from mahasiswa.web.responses import FileStream, Stream, rendered_in_thread, unsent_file
 from mahasiswa.work import EXPORT, LIST, SEARCH, Busy
 
-STREAM_ROWS = 1000
-"""Maximum rows that are read and sent at a time; fewer if their texts are long (store.AFTER_MAX_BYTES)."""
-
-SPELLINGS_OFFERED = 5
-"""Maximum other spellings that a page offers."""
+STREAM_ROWS = 1000  # maximum rows that are read and sent at a time; fewer if texts are long (store.AFTER_MAX_BYTES)
+SPELLINGS_OFFERED = 5  # maximum other spellings that a page offers
 
 
 async def index(request: Request, store: Store, pages: Pages) -> Response:
     """GET / (specification 4.1), if the list cache does not answer it: one page of a search, or the list as a stream."""
-    view = View.of(request.query_params) if asks_for_view(request.scope["query_string"]) else None
-    if view and view.per <= INLINE_ROWS:
-        return await request.while_connected(_search_page(request, view, store, pages))
-    if request.method == "HEAD":
-        return pages.head("text/html")
-    if view:
-        return await request.while_connected(_long_page(request, view, store, pages))
+    if asks_for_view(request.scope["query_string"]):
+        view = View.of(request.query_params)
+        page = _page if view.per <= INLINE_ROWS else _long_page
+        return await page(request, view, store, pages)
     reader = store.reader(LIST)
     found = await reader.search(Query(), 0, 0)
     records = await reader.after(None, STREAM_ROWS)
@@ -43,12 +37,17 @@ async def index(request: Request, store: Store, pages: Pages) -> Response:
     return Stream(request, _stream(request, reader, pages, records, frame), pages.headers, "text/html")
 
 
-async def _search_page(request: Request, view: View, store: Store, pages: Pages) -> Response:
-    reader = store.reader(SEARCH)
-    found = await reader.search(view.query, view.offset, view.per)
+async def print_list(request: Request, store: Store, pages: Pages) -> Response:
+    """GET /mahasiswa/cetak: the records of a search on one page, with the title and the columns that paper needs."""
+    view = View(query_of(request.query_params), per=MAX_ROWS_PER_PAGE)
+    return await _long_page(request, view, store, pages, Printout.of(request.query_params))
+
+
+async def _page(request: Request, view: View, store: Store, pages: Pages) -> Response:
+    found = await store.reader(SEARCH).search(view.query, view.offset, view.per)
     at_end = view.with_total(found.total)
     if at_end.halaman != view.halaman:  # past the end: show the last page
-        found = await reader.search(view.query, at_end.offset, view.per)
+        return await _page(request, at_end, store, pages)
     size = size_of(found.records)
     request.count_answer(size)
     shown = await _with_spellings(at_end, store)
@@ -71,38 +70,11 @@ async def _with_spellings(view: View, store: Store) -> View:
     return view
 
 
-async def _long_page(request: Request, view: View, store: Store, pages: Pages) -> Response:
-    async def frame(at_end: View, count: int) -> Frame:
-        latest = (await store.reader(LIST).snapshot(0)).last
-        return pages.list_frame(count, latest, await _with_spellings(at_end, store))
-
-    return await _streamed_page(request, view, store, pages, row=pages.row_format(view), frame=frame)
-
-
-async def print_list(request: Request, store: Store, pages: Pages) -> Response:
-    """GET /mahasiswa/cetak: the records of a search on one page, with the title and the columns that paper needs."""
-    view = View(query_of(request.query_params), per=MAX_ROWS_PER_PAGE)
-    printout = Printout.of(request.query_params)
-
-    async def frame(at_end: View, count: int) -> Frame:
-        return pages.print_frame(at_end, count, printout)
-
-    if request.method == "HEAD":
-        return pages.head("text/html")
-    row = printed_row(with_alamat=printout.with_alamat, empty=printout.kolom)
-    return await request.while_connected(_streamed_page(request, view, store, pages, row=row, frame=frame))
-
-
-async def _streamed_page(
-    request: Request,
-    view: View,
-    store: Store,
-    pages: Pages,
-    *,
-    row: RowFormat,
-    frame: Callable[[View, int], Awaitable[Frame]],
+async def _long_page(
+    request: Request, view: View, store: Store, pages: Pages, printout: Printout | None = None
 ) -> Response:
     """A page of up to MAX_ROWS_PER_PAGE rows, to print. Like an export, it is read at one moment, in bounded memory."""
+    row = printed_row(with_alamat=printout.with_alamat, empty=printout.kolom) if printout else pages.row_format(view)
 
     def write(records: Iterator[Mahasiswa]) -> View:
         total = 0
@@ -116,8 +88,13 @@ async def _streamed_page(
         at_end = await in_thread(store.reader(EXPORT).chunks(view.query), write)
         if at_end.halaman != view.halaman:  # past the end: show the last page
             file.close()
-            return await _streamed_page(request, at_end, store, pages, row=row, frame=frame)
-        around = await frame(at_end, min(view.per, at_end.total - view.offset))
+            return await _long_page(request, at_end, store, pages, printout)
+        count = min(view.per, at_end.total - view.offset)
+        if printout:
+            around = pages.print_frame(at_end, count, printout)
+        else:
+            latest = (await store.reader(LIST).snapshot(0)).last
+            around = pages.list_frame(count, latest, await _with_spellings(at_end, store))
         return FileStream(request, file, pages.headers, "text/html", around=around)
 
 

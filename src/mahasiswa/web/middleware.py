@@ -3,7 +3,8 @@
 import json
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response, StreamingResponse
@@ -40,7 +41,7 @@ class Middleware:
         cache: ListCache,
         pages: Pages,
         limits: Limits,
-        handle: Callable[[Request, Pages], Awaitable[Response]],
+        handle: Callable[[Request, Pages], Coroutine[Any, Any, Response]],
         *,
         metrics: Metrics | None,
     ) -> None:
@@ -108,7 +109,8 @@ class Middleware:
             extensions = request.scope.setdefault("extensions", {})  # absent if a test calls the application
             extensions["mahasiswa.shared"] = page.body  # http_protocol.py then lets the client be slow
             return page
-        response = await self.handle(request, pages)
+        answer = self.handle(request, pages)
+        response = await (request.while_connected(answer) if request.method in ("GET", "HEAD") else answer)
         if not isinstance(response, CachedResponse | StreamingResponse):
             request.count_answer(len(response.body))
         return response

@@ -123,12 +123,6 @@ class PageRenderer:
             self._errors[key] = body
         return Response(body, status, {**self.headers, **(headers or {})}, "text/html")
 
-    def head(self, media_type: str, headers: Mapping[str, str] | None = None) -> Response:
-        """The answer to HEAD if the length would be known only after making the whole body."""
-        response = Response(headers={**self.headers, **(headers or {})}, media_type=media_type)
-        del response.headers["content-length"]  # 0 would be wrong
-        return response
-
     def when(self, item: Entry | Batch) -> Markup:
         local = wording.moment(item.moment.astimezone(self.timezone), with_year=self.history_days > DAYS_WITHOUT_YEAR)
         iso = item.moment.isoformat(timespec="seconds")

@@ -25,11 +25,8 @@ except ImportError:  # isal has no wheel for this machine
     GZIP_LEVEL = 4
     """A higher level of zlib takes twice the time for 5% fewer bytes."""
 
-PIECE_BYTES = 64 * 1024
-"""Maximum bytes of a stream that are written at a time. The next piece waits until the client has taken this one."""
-
-GZIP_MIN_BYTES = 1024
-"""A shorter page fits into one packet as it is."""
+PIECE_BYTES = 64 * 1024  # of a stream; the next piece is written when the client has taken this one
+GZIP_MIN_BYTES = 1024  # a shorter page fits into one packet as it is
 
 refuses_gzip = re.compile(rb"gzip\s*;\s*q=0(\.0*)?\s*(,|$)")
 
@@ -51,7 +48,7 @@ def unsent_file() -> Iterator[BinaryIO]:
 class Stream(StreamingResponse):
     """An answer whose body is made while it is sent. It raises Busy and ClientDisconnect.
 
-    A chunk counts in the budget of answers until the client has taken it.
+    A chunk counts in the budget of answers until the client has taken it. HEAD gets no chunk.
     """
 
     def __init__(
@@ -59,8 +56,6 @@ class Stream(StreamingResponse):
     ) -> None:
         super().__init__(chunks, headers=headers, media_type=media_type)
         self._request = request
-        self.taken = 0
-        """Bytes that the client has taken."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002 - the request has both
         await self._request.while_connected(self.stream_response(send))
@@ -68,15 +63,17 @@ class Stream(StreamingResponse):
     async def stream_response(self, send: Send) -> None:
         """Send the head, each chunk in pieces, and the end."""
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
-        async for chunk in cast("AsyncIterator[bytes]", self.body_iterator):
-            with self._request.limits.answers.hold() as count:
-                count(len(chunk))
-                for at in range(0, len(chunk), PIECE_BYTES):
-                    piece = chunk[at : at + PIECE_BYTES]
-                    await send({"type": "http.response.body", "body": piece, "more_body": True})
-                    await self._request.sent()
-                    self.taken += len(piece)
+        if self._request.method == "GET":
+            async for chunk in cast("AsyncIterator[bytes]", self.body_iterator):
+                await self._send_chunk(chunk, send)
         await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    async def _send_chunk(self, chunk: bytes, send: Send) -> None:
+        with self._request.limits.answers.hold() as count:
+            count(len(chunk))
+            for at in range(0, len(chunk), PIECE_BYTES):
+                await send({"type": "http.response.body", "body": chunk[at : at + PIECE_BYTES], "more_body": True})
+                await self._request.sent()
 
 
 class FileStream(Stream):
@@ -94,19 +91,19 @@ class FileStream(Stream):
         super().__init__(request, self._chunks(*around), headers, media_type)
         self._file = file
         self.size = file.seek(0, os.SEEK_END)  # writes the buffer, so a full disk is noticed before the answer
+        file.seek(0)
 
     async def stream_response(self, send: Send) -> None:
         """Send the file. Count it among those that are being sent."""
         held, cut_off = self._request.limits.files, self._request.cut_off
         with self._file:
-            held.hold(self, self.size, cut_off, lambda: self.taken)
+            held.hold(self, self.size, cut_off, self._file.tell)
             try:
                 await super().stream_response(send)
             finally:
                 held.release(self, cut_off)
 
     async def _chunks(self, before: bytes, after: bytes) -> AsyncIterator[bytes]:
-        self._file.seek(0)
         yield before
         while chunk := self._file.read(PIECE_BYTES):
             yield chunk
