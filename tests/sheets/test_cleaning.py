@@ -17,18 +17,6 @@ def one(nim: Cell, nama: Cell = "Ani", alamat: Cell = "Jl. A") -> RowResult:
     return result
 
 
-def row(nim: Cell, nama: Cell = "Ani", alamat: Cell = "Jl. A") -> sheets.CleanedRow:
-    result = one(nim, nama, alamat)
-    assert isinstance(result, ROW), result
-    return result
-
-
-def problem(nim: Cell, nama: Cell = "Ani", alamat: Cell = "Jl. A") -> str:
-    result = one(nim, nama, alamat)
-    assert isinstance(result, INVALID), result
-    return result.problem
-
-
 ORDINARY = ["0123", "20/456839/TK/50663", "A11.2019.12345", "H1A-020", "123E45", "x", "ab'c", "ä1", "=1", "-5", "#1"]
 
 
@@ -56,27 +44,29 @@ def test_a_nim_loses_spaces_and_apostrophes_and_a_number_becomes_digits(
     nim: Cell, clean: str, notes: list[str]
 ) -> None:
     """The characters that were removed are reported."""
-    assert row(nim) == (7, clean, "Ani", "Jl. A", tuple(notes), ())
-
-
-@pytest.mark.parametrize(
-    ("cell", "words"),
-    [
-        (inf, "NIM ini berupa angka lebih dari 15 digit"),
-        (nan, "bukan bilangan bulat positif"),
-        (BadCell("long", ""), "terlalu panjang"),
-        ("x" * (NIM_MAX_CHARACTERS + 1), "lebih dari 255 karakter"),
-        ("1\0", "karakter NUL"),
-    ],
-)
-def test_a_nim_that_few_files_can_hold_is_refused(cell: Cell, words: str) -> None:
-    assert words in problem(cell)
-    assert "Alamat berisi karakter NUL" in problem("1", "Ani", "a\0")
+    assert one(nim) == (7, clean, "Ani", "Jl. A", tuple(notes), ())
 
 
 @pytest.mark.parametrize("blank", [None, "", "  ", "\u00a0", "\n"])
 def test_a_blank_nama_or_alamat_is_none(blank: str | None) -> None:
     assert one("1", blank, blank) == (7, "1", None, None, (), ())
+
+
+@pytest.mark.parametrize(
+    ("nim", "alamat", "words"),
+    [
+        (inf, "A", "NIM ini berupa angka lebih dari 15 digit"),
+        (nan, "A", "bukan bilangan bulat positif"),
+        (BadCell("long", ""), "A", "terlalu panjang"),
+        ("x" * (NIM_MAX_CHARACTERS + 1), "A", "lebih dari 255 karakter"),
+        ("1\0", "A", "karakter NUL"),
+        ("1", "a\0", "Alamat berisi karakter NUL"),
+    ],
+)
+def test_a_cell_that_few_files_can_hold_is_refused(nim: Cell, alamat: Cell, words: str) -> None:
+    result = one(nim, "Ani", alamat)
+    assert isinstance(result, INVALID)
+    assert words in result.problem
 
 
 @pytest.mark.parametrize(
@@ -94,45 +84,45 @@ def test_a_blank_nama_or_alamat_is_none(blank: str | None) -> None:
         (("Kepala  Sekolah", None, "Wali Kelas"), wording.SKIPPED_SIGNATURE),
         (("NIP. 19650101 199003 1 002", None, "NIP. 1970"), wording.SKIPPED_SIGNATURE),
         (("NIP.19650101", "Ani", "Solo"), wording.SKIPPED_SIGNATURE),
+        (("Alamat", "Nama", "NIM"), None),
+        (("123", "Total Wijaya", "Jl. Kepala Sekolah"), None),
+        (("TAMU", "Ani", "Solo"), None),
+        (("NIP1", "Ani", "Solo"), None),
+        (("Totalindo", "Ani", "Solo"), None),
+        ((7, "Mengetahui", None), None),
+        (("7", None, None), None),
+        (("X IPA", "Ani", None), None),
+        (("TAMU", "Total", "Kepala Sekolah"), None),
     ],
 )
-def test_a_row_that_is_no_student_is_skipped(cells: tuple[Cell, Cell, Cell], reason: str) -> None:
+def test_a_row_is_skipped_only_if_it_is_no_student(cells: tuple[Cell, Cell, Cell], reason: str | None) -> None:
     result = one(*cells)
-    assert isinstance(result, SKIPPED)
-    assert result.reason == reason
+    assert isinstance(result, SKIPPED if reason else ROW)
+    assert getattr(result, "reason", None) == reason
 
 
 @pytest.mark.parametrize(
-    "cells",
+    ("rows", "types"),
     [
-        ("Alamat", "Nama", "NIM"),
-        ("123", "Total Wijaya", "Jl. Kepala Sekolah"),
-        ("TAMU", "Ani", "Solo"),
-        ("NIP1", "Ani", "Solo"),
-        ("Totalindo", "Ani", "Solo"),
-        (7, "Mengetahui", None),
-        ("7", None, None),
-        ("X IPA", "Ani", None),
-        ("TAMU", "Total", "Kepala Sekolah"),
+        (
+            [
+                ("1", "A", "S"),
+                (None, "Mengetahui,", None),
+                (None, "Drs. Agus", "Siti"),
+                ("2", "B", "S"),
+                (None, "C", "S"),
+            ],
+            [ROW, SKIPPED, SKIPPED, ROW, INVALID],
+        ),
+        (
+            [("1", "Ani", None), ("'1", "Ani", " "), (1, "Ani", None), ("2", "é", "S"), ("2", "é", "S")],
+            [ROW, SKIPPED, SKIPPED, ROW, SKIPPED],
+        ),
     ],
+    ids=["everything below a signature until a student follows", "rows that are identical after cleaning"],
 )
-def test_a_row_that_may_be_a_student_is_not_skipped(cells: tuple[Cell, Cell, Cell]) -> None:
-    assert isinstance(one(*cells), ROW)
-
-
-def types_of(*rows: tuple[Cell, Cell, Cell]) -> list[type]:
-    return [type(result) for result in clean_all((number, *cells) for number, cells in enumerate(rows, 2))]
-
-
-def test_everything_below_a_signature_is_skipped_until_a_student_follows() -> None:
-    rows = ("1", "A", "S"), (None, "Mengetahui,", None), (None, "Drs. Agus", "Siti"), ("2", "B", "S"), (None, "C", "S")
-    assert types_of(*rows) == [ROW, SKIPPED, SKIPPED, ROW, INVALID]
-
-
-def test_a_row_that_is_identical_to_an_earlier_one_is_skipped() -> None:
-    """Blank cells, and characters that are removed from a NIM, do not count."""
-    rows = ("1", "Ani", None), ("'1", "Ani", " "), (1, "Ani", None), ("2", "é", "S"), ("2", "é", "S")
-    assert types_of(*rows) == [ROW, SKIPPED, SKIPPED, ROW, SKIPPED]
+def test_rows_are_skipped_because_of_rows_above(rows: list[tuple[Cell, Cell, Cell]], types: list[type]) -> None:
+    assert [type(result) for result in clean_all((number, *cells) for number, cells in enumerate(rows, 2))] == types
 
 
 @pytest.mark.parametrize("alamat", ["A", BadCell("error", "#N/A")], ids=["valid", "invalid for another reason"])
@@ -147,22 +137,17 @@ def test_a_repeated_nim_makes_both_rows_invalid(alamat: Cell) -> None:
     assert alamat != "A" or first.problem == second.problem
 
 
-def test_a_nim_shorter_by_its_leading_zeros_gets_a_warning() -> None:
-    """NIMs of different lengths get none."""
-    rows: list[SheetRow] = [
-        (2, "0912345", "A", "A"),
-        (3, "1012345", "B", "B"),
-        (4, 912346, "C", "C"),
-        (5, "X1", "D", "D"),
-    ]
-    warnings = [result.warnings for result in clean_all(rows) if isinstance(result, ROW)]
-    assert [bool(of_row) for of_row in warnings] == [False, False, True, False]
-    assert "NIM ini lebih pendek dari NIM lainnya (7 digit)" in warnings[2][0]
-    assert [result[-1] for result in clean_all([(2, "1", "A", "A"), (3, "12", "B", "B"), (4, "ABC", "C", "C")])] == [
-        ()
-    ] * 3
-
-
-def test_a_nim_that_ends_in_point_zero_gets_a_warning() -> None:
-    assert "berakhiran “.0”" in row("12345.0").warnings[0]
-    assert row("12345.0").nim == "12345.0"
+@pytest.mark.parametrize(
+    ("nims", "warned"),
+    [
+        (["0912345", "1012345", 912346, "X1"], [None, None, "NIM ini lebih pendek dari NIM lainnya (7 digit)", None]),
+        (["1", "12", "ABC"], [None, None, None]),  # of different lengths
+        (["12345.0"], ["berakhiran “.0”"]),
+    ],
+)
+def test_a_nim_that_lost_zeros_or_got_a_point_gets_a_warning(nims: list[Cell], warned: list[str | None]) -> None:
+    results = clean_all([(number, nim, "A", "A") for number, nim in enumerate(nims, 2)])
+    for nim, result, words in zip(nims, results, warned, strict=True):
+        assert isinstance(result, ROW)
+        assert result.nim == str(nim)
+        assert words in result.warnings[0] if words else result.warnings == ()

@@ -8,10 +8,7 @@ from spreadsheets import reading
 
 from mahasiswa import sheets, wording
 from mahasiswa.sheets.cells import CELL_MAX_CHARACTERS, BadCell, SheetRow
-from mahasiswa.sheets.cleaning import clean_all
 from mahasiswa.sheets.errors import Stopped
-
-ROWS = [(2, "0123", "Ani", "Jl. Melati 1"), (3, "0124", "Budi", "Jl. Mawar 2")]
 
 
 def rows_of(data: bytes) -> list[SheetRow]:
@@ -23,10 +20,37 @@ def pasted(text: str) -> list[SheetRow]:
     return list(sheets.read_text(text))
 
 
-def test_three_csv_columns_without_a_header_are_read_in_order() -> None:
-    """Commas in every address do not make the comma the separator."""
-    data = b"0123;Ani;Jl. A, No. 5, Kota\n0124;Budi;Jl. B, No. 6, Kota\n"
-    assert rows_of(data) == [(1, "0123", "Ani", "Jl. A, No. 5, Kota"), (2, "0124", "Budi", "Jl. B, No. 6, Kota")]
+# A file that begins like our own export; Excel quotes fewer cells when it saves one again.
+EXPORT = "\ufeffNIM;Nama;Alamat\r\n"
+
+FILES: dict[str, tuple[str, list[SheetRow]]] = {
+    "three columns without a header, and commas in every address": (
+        "0123;Ani;Jl. A, No. 5, Kota\n0124;Budi;Jl. B, No. 6, Kota\n",
+        [(1, "0123", "Ani", "Jl. A, No. 5, Kota"), (2, "0124", "Budi", "Jl. B, No. 6, Kota")],
+    ),
+    "quotes, line breaks in a cell, and blank rows, which are counted as in Excel": (
+        'NIM,Nama,Alamat\r\n1,"Ani ""A"", S.T.","Jl. Melati\r\nNo. 1"\r\n\r\n,,\r\n2,Budi,B\r\n',
+        [(2, "1", 'Ani "A", S.T.', "Jl. Melati\r\nNo. 1"), (5, "2", "Budi", "B")],
+    ),
+    "our export, whose guards are removed and whose other apostrophes stay": (
+        EXPORT + "'=1+1;'-;''x\r\n'＝1;'Ain;Nur'aini\r\n1;\"A,'=1\";'a,=1\r\n",
+        [(2, "=1+1", "-", "'x"), (3, "＝1", "'Ain", "Nur'aini"), (4, "1", "A,=1", "'a,=1")],
+    ),
+    "our export, saved again by Excel": (
+        EXPORT + " 1 ;Ani, S.Kom.;'+62\r\n2;;\r\n;;\r\n3\r\n",
+        [(2, " 1 ", "Ani, S.Kom.", "+62"), (3, "2", "", ""), (5, "3", None, None)],
+    ),
+    **{
+        f"no export of ours: {start!r}": (f"{start}2301;'=x;''x\r\n", [(number, "2301", "'=x", "''x")])
+        for number, start in ((1, ""), (2, "NIM;Nama;Alamat\r\n"), (2, EXPORT.lower()), (2, EXPORT.replace("\r", "")))
+    },
+    "no export of ours: commas": (EXPORT.replace(";", ",") + "2301,'=x,''x\r\n", [(2, "2301", "'=x", "''x")]),
+}
+
+
+@pytest.mark.parametrize(("text", "rows"), FILES.values(), ids=FILES)
+def test_a_csv_file_is_read(text: str, rows: list[SheetRow]) -> None:
+    assert rows_of(text.encode()) == rows
 
 
 def test_windows_1252_is_found_late_in_a_long_csv_file() -> None:
@@ -34,12 +58,6 @@ def test_windows_1252_is_found_late_in_a_long_csv_file() -> None:
     data = b"NIM;Nama;Alamat\n" + b"".join(b"%d;Nama;Alamat\n" % number for number in range(200_000)) + b"x;Zo\xeb;A\n"
     with reading(data, sheets.COMMAND_LINE) as table:
         assert list(table)[-1] == (200_002, "x", "Zoë", "A")
-
-
-def test_a_csv_cell_may_hold_quotes_and_line_breaks() -> None:
-    """A cell with line breaks belongs to one row, and blank rows are counted, as in Excel."""
-    data = b'NIM,Nama,Alamat\r\n1,"Ani ""A"", S.T.","Jl. Melati\r\nNo. 1"\r\n\r\n,,\r\n2,Budi,B\r\n'
-    assert rows_of(data) == [(2, "1", 'Ani "A", S.T.', "Jl. Melati\r\nNo. 1"), (5, "2", "Budi", "B")]
 
 
 def test_a_quote_that_never_ends_is_refused_in_a_huge_file() -> None:
@@ -91,6 +109,7 @@ def test_reading_stops_when_it_is_told_to(separator: str) -> None:
 
 
 HEAD = "<table><tr><th>NIM<th>Nama<th>Alamat"
+CELLS = f"{HEAD}</tr><tr><td> 0 1\r\n2 <td>A <b>B</b> C<td>x<br>y&nbsp;&amp;&#233;</td></tr>"
 
 
 @pytest.mark.parametrize(
@@ -98,10 +117,7 @@ HEAD = "<table><tr><th>NIM<th>Nama<th>Alamat"
     [
         (f"{HEAD}<tr><td>01<td>Ani<td>Solo</table>", [(2, "01", "Ani", "Solo")]),
         (f"<p>SIAKAD<table><tr><td>Judul</table>{HEAD}<tr><td>01<td>A<td>S", [(3, "01", "A", "S")]),
-        (
-            f"{HEAD}</tr><tr><td> 0 1\r\n2 <td>A <b>B</b> C<td>x<br>y&nbsp;&amp;&#233;</td></tr>",
-            [(2, "0 1 2", "A B C", "x\ny &é")],
-        ),
+        (CELLS, [(2, "0 1 2", "A B C", "x\ny &é")]),
         (f"{HEAD}<tr><td>01<td colspan=2>A<tr><td>02<td>B<td>C", [(2, "01", "A", None), (3, "02", "B", "C")]),
         (f"{HEAD}<tr><td>01<td rowspan=2>A<td>S<tr><td>02<td>T", [(2, "01", "A", "S"), (3, "02", None, "T")]),
         (f"{HEAD}<tr><td>01<td colspan=x>A<td rowspan=-1>S", [(2, "01", "A", "S")]),
@@ -112,30 +128,6 @@ HEAD = "<table><tr><th>NIM<th>Nama<th>Alamat"
 def test_the_tables_of_a_web_page_are_read(page: str, rows: list[SheetRow], encoding: str) -> None:
     """Many academic systems name a web page `.xls`."""
     assert rows_of(page.encode(encoding)) == rows
-
-
-def test_the_guard_of_our_export_is_removed_and_other_apostrophes_stay() -> None:
-    data = "\ufeffNIM;Nama;Alamat\r\n'=1+1;'-;''x\r\n'＝1;'Ain;Nur'aini\r\n1;\"A,'=1\";'a,=1\r\n".encode()
-    assert rows_of(data) == [(2, "=1+1", "-", "'x"), (3, "＝1", "'Ain", "Nur'aini"), (4, "1", "A,=1", "'a,=1")]
-
-
-@pytest.mark.parametrize(
-    "start",
-    ["", "NIM;Nama;Alamat\r\n", "\ufeffNIM,Nama,Alamat\r\n", "\ufeffnim;nama;alamat\r\n", "\ufeffNIM;Nama;Alamat\n"],
-)
-def test_a_file_that_does_not_begin_like_our_export_keeps_its_apostrophes(start: str) -> None:
-    separator = "," if "NIM," in start else ";"
-    data = (start + separator.join(["2301", "'=x", "''x"]) + "\r\n").encode()
-    assert [row[1:] for row in rows_of(data)] == [("2301", "'=x", "''x")]
-
-
-def test_our_export_may_be_saved_again_by_excel() -> None:
-    """Excel quotes fewer cells. A blank cell is one without a text, and spaces around a NIM are removed."""
-    data = b"\xef\xbb\xbfNIM;Nama;Alamat\r\n 1 ;Ani, S.Kom.;'+62\r\n2;;\r\n;;\r\n3\r\n"
-    assert rows_of(data) == [(2, " 1 ", "Ani, S.Kom.", "+62"), (3, "2", "", ""), (5, "3", None, None)]
-    with reading(data) as table:
-        answers = clean_all(table)
-    assert [answer[1:4] for answer in answers] == [("1", "Ani, S.Kom.", "+62"), ("2", None, None), ("3", None, None)]
 
 
 def test_quotes_in_pasted_cells_take_linear_time() -> None:

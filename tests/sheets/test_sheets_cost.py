@@ -6,9 +6,9 @@ In a thread of the service a call of C code that takes long stops every other re
 import base64
 import bz2
 import io
-import threading
 import time
 from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
 import pytest
@@ -105,10 +105,6 @@ def sheet_of(count: int, cell: str) -> str:
     return f"{FIELD_START}[{','.join('1' * count)}],[[{','.join([cell] * count)}]]{FIELD_END}"
 
 
-def quote_in_every_cell(count: int) -> str:
-    return PASTED + "".join(f'{number}\t"x""{number}\tSolo\n' for number in range(count // 20))
-
-
 STEPS: dict[str, tuple[Callable[[str], None], Callable[[int], str]]] = {
     "a NIM with spaces inside": (clean, lambda n: "x" + " " * n + "x"),
     "a NIM of apostrophes": (clean, lambda n: "'" * n + "x"),
@@ -124,7 +120,10 @@ STEPS: dict[str, tuple[Callable[[str], None], Callable[[int], str]]] = {
     "a pasted quote that never ends": (paste, lambda n: PASTED + '"1\tA\tB\n' + "2\tA\tB\n" * (n // 6)),
     "pasted quotes that open": (paste, lambda n: PASTED + '"1\tA\tB\n' * (n // 7)),
     "pasted quotes that open and a pair": (paste, lambda n: PASTED + '"1\t""A\t""""B\n' * (n // 14)),
-    "a pasted quote in every cell": (paste, quote_in_every_cell),
+    "a pasted quote in every cell": (
+        paste,
+        lambda n: PASTED + "".join(f'{i}\t"x""{i}\tSolo\n' for i in range(n // 20)),
+    ),
     "pasted blank rows": (paste, lambda n: "x\t" + "\n" * n),
     "pasted blank cells": (paste, lambda n: "x" + "\t" * n),
     "pasted brackets in headers": (paste, lambda n: "\t".join(["(" * 99] * 1000 + [PASTED[:-1]]) + "x\n" * (n // 2)),
@@ -191,75 +190,61 @@ def test_an_input_twice_as_long_costs_at_most_twice_as_much(
 
 
 def processor_seconds(step: Callable[[str], None], text: str) -> float:
-    """The best of three."""
-    seconds = []
-    for _ in range(3):
+    """The best of three, because a busy machine is slow at times."""
+    seconds: list[float] = []
+    while len(seconds) < 3 and not (seconds and seconds[-1] > 1):
         began = time.process_time()
         step(text)
         seconds.append(time.process_time() - began)
-        if seconds[-1] > 1:
-            break
     return min(seconds)
 
 
-HUGE: dict[str, tuple[Callable[[str], None], Callable[[], str]]] = {
-    "cells of spaces": (paste, lambda: PASTED + ("x" + " " * (CELL_MAX_CHARACTERS - 2) + "x\tA\tB\n") * 127),
-    "cells of apostrophes": (paste, lambda: PASTED + ("'" * (CELL_MAX_CHARACTERS - 2) + "\tA\tB\n") * 127),
-    "pasted emoji": (paste, lambda: PASTED + "".join(f"{n}\tA\t{'😀' * 4000}\n" for n in range(1030))),
-    "one pasted cell": (paste, lambda: PASTED + "1\tA\t" + "x" * (16 * MEBIBYTE)),
-    "pasted pairs of quotes": (paste, lambda: PASTED + '1\tA\t"' + '""' * (8 * MEBIBYTE)),
-    "pasted spaces": (paste, lambda: " " * (16 * MEBIBYTE)),
-    "pasted blank rows": (paste, lambda: "x" + "\n" * (16 * MEBIBYTE)),
-    "pasted separators": (paste, lambda: ";" * (16 * MEBIBYTE)),
-    "pasted text without a line end": (paste, lambda: "x" * (16 * MEBIBYTE)),
-    "separators in CSV": (upload, lambda: ";" * (16 * MEBIBYTE)),
-    "long rows of CSV": (upload, lambda: (";" * (MEBIBYTE - 2) + "\n") * 16),
-    "a quote of CSV that never ends": (upload, lambda: CSV + '1;A;"' + "x\n" * (8 * MEBIBYTE)),
-    "a confirmation of separators": (confirm, lambda: FIELD_START + "," * (8 * MEBIBYTE - 100)),
-    "a confirmation of lists": (confirm, lambda: FIELD_START + "[]," * (MEBIBYTE // 4 - 100)),
-    "a confirmation of zeros": (confirm, lambda: "\0" * (64 * MEBIBYTE)),
-    "a confirmation of one text": (confirm, lambda: FIELD_START + '"' + "é" * (4 * MEBIBYTE - 100)),
-    "a confirmation of cells": (confirm, lambda: sheet_of(9999, f'"{"x" * 800}"')),
+def export_of_long_records() -> None:
+    sheets.write_csv((Mahasiswa(str(n), "é,=" * 20_000, '"' * 60_000) for n in range(300)), io.BytesIO())
+
+
+def preview_of_a_list_with_long_records() -> None:
+    """Each digest is over a long text."""
+    stored = {str(n): Mahasiswa(str(n), "é" * 60_000, "x") for n in range(300)}
+    cleaned = carried([(n + 2, str(n), "A", "B") for n in range(300)])
+    plan = sheets.compare(cleaned, stored)
+    changes = sheets.confirmed_writes(sheets.with_shown_changes(cleaned.file, plan), plan, update=True)
+    assert changes
+    assert [write.versi for write in changes] == [digest(stored[str(n)]) for n in range(300)]
+
+
+HUGE: dict[str, Callable[[], None]] = {
+    "cells of spaces": lambda: paste(PASTED + ("x" + " " * (CELL_MAX_CHARACTERS - 2) + "x\tA\tB\n") * 127),
+    "cells of apostrophes": lambda: paste(PASTED + ("'" * (CELL_MAX_CHARACTERS - 2) + "\tA\tB\n") * 127),
+    "pasted emoji": lambda: paste(PASTED + "".join(f"{n}\tA\t{'😀' * 4000}\n" for n in range(1030))),
+    "one pasted cell": lambda: paste(PASTED + "1\tA\t" + "x" * (16 * MEBIBYTE)),
+    "pasted pairs of quotes": lambda: paste(PASTED + '1\tA\t"' + '""' * (8 * MEBIBYTE)),
+    "pasted spaces": lambda: paste(" " * (16 * MEBIBYTE)),
+    "pasted blank rows": lambda: paste("x" + "\n" * (16 * MEBIBYTE)),
+    "pasted separators": lambda: paste(";" * (16 * MEBIBYTE)),
+    "pasted text without a line end": lambda: paste("x" * (16 * MEBIBYTE)),
+    "separators in CSV": lambda: upload(";" * (16 * MEBIBYTE)),
+    "long rows of CSV": lambda: upload((";" * (MEBIBYTE - 2) + "\n") * 16),
+    "a quote of CSV that never ends": lambda: upload(CSV + '1;A;"' + "x\n" * (8 * MEBIBYTE)),
+    "a confirmation of separators": lambda: confirm(FIELD_START + "," * (8 * MEBIBYTE - 100)),
+    "a confirmation of lists": lambda: confirm(FIELD_START + "[]," * (MEBIBYTE // 4 - 100)),
+    "a confirmation of zeros": lambda: confirm("\0" * (64 * MEBIBYTE)),
+    "a confirmation of one text": lambda: confirm(FIELD_START + '"' + "é" * (4 * MEBIBYTE - 100)),
+    "a confirmation of cells": lambda: confirm(sheet_of(9999, f'"{"x" * 800}"')),
+    "an export of long records": export_of_long_records,
+    "a preview of a list with long records": preview_of_a_list_with_long_records,
 }
 
 
-@pytest.mark.parametrize(("step", "worst"), HUGE.values(), ids=HUGE)
-def test_other_threads_run_while_a_thread_works_on_the_largest_input(
-    step: Callable[[str], None], worst: Callable[[], str]
-) -> None:
-    text = worst()
-    assert longest_gap(lambda: step(text)) < LONGEST_GAP_SECONDS
-
-
-def longest_gap(work: Callable[[], object]) -> float:
-    """The longest time in seconds for which this thread did not run while another thread did the work."""
-    thread = threading.Thread(target=work)
-    longest = 0.0
-    last = time.monotonic()
-    thread.start()
-    while thread.is_alive():
-        thread.join(0.001)
-        now = time.monotonic()
-        longest = max(longest, now - last)
-        last = now
-    return longest
-
-
-def test_an_export_of_long_records_lets_other_threads_run() -> None:
-    records = [Mahasiswa(str(n), "é,=" * 20_000, '"' * 60_000) for n in range(300)]
-    assert longest_gap(lambda: sheets.write_csv(records, io.BytesIO())) < LONGEST_GAP_SECONDS
-
-
-def test_a_preview_of_a_list_with_long_records_lets_other_threads_run() -> None:
-    """Each digest is over a long text."""
-    stored = {str(n): Mahasiswa(str(n), "é" * 60_000, "x") for n in range(300)}
-    rows: list[SheetRow] = [(n + 2, str(n), "A", "B") for n in range(300)]
-
-    def work() -> None:
-        cleaned = carried(rows)
-        plan = sheets.compare(cleaned, stored)
-        changes = sheets.confirmed_writes(sheets.with_shown_changes(cleaned.file, plan), plan, update=True)
-        assert changes
-        assert [write.versi for write in changes] == [digest(stored[str(n)]) for n in range(300)]
-
-    assert longest_gap(work) < LONGEST_GAP_SECONDS
+@pytest.mark.parametrize("work", HUGE.values(), ids=HUGE)
+def test_other_threads_run_while_a_thread_works_on_the_largest_input(work: Callable[[], None]) -> None:
+    """LONGEST_GAP_SECONDS is the longest time for which this thread may not run meanwhile."""
+    with ThreadPoolExecutor(1) as threads:
+        longest, last = 0.0, time.monotonic()
+        job = threads.submit(work)
+        while not job.done():
+            time.sleep(0.001)
+            now = time.monotonic()
+            longest, last = max(longest, now - last), now
+        job.result()
+    assert longest < LONGEST_GAP_SECONDS

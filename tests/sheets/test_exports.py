@@ -1,0 +1,187 @@
+"""Records that are exported are read by other programs, and imported again without any change to their texts."""
+
+import io
+import os
+import re
+import tempfile
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import openpyxl  # type: ignore[import-untyped]
+import pytest
+from hypothesis import assume, example, given, settings
+from hypothesis import strategies as st
+from naughty import NAUGHTY, NAUGHTY_NIMS
+from python_calamine import load_workbook as load_by_calamine
+from spreadsheets import reading
+
+from mahasiswa import sheets, wording
+from mahasiswa.record import UNADDRESSABLE_NIMS, Mahasiswa
+from mahasiswa.sheets.cleaning import clean_all
+from mahasiswa.sheets.xlsx_export import SHEET_MAX_RECORDS
+
+ROWS = [Mahasiswa("007", "=1+1", "1.23E+11" + "x" * 40), Mahasiswa("12345678901234567890", "http://a.b", "A")]
+FORMULA = re.compile('(?:^|[,;\t\r\n])"*[=+@＝＋－＠-]')
+
+any_text = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=12)
+any_text = any_text | st.text("',;=+-@\t\r\n\"aé １＝", max_size=12) | st.sampled_from(NAUGHTY)
+any_nim = (any_text | st.sampled_from(NAUGHTY_NIMS)).filter(lambda nim: nim not in UNADDRESSABLE_NIMS)
+# The texts and nims that an import does not clean or refuse.
+clean_text = any_text.filter(str.strip)
+clean_nim = (st.text("0123456789", min_size=1, max_size=20) | clean_text).filter(
+    lambda nim: clean_all([(1, nim, "N", "A")]) == [(1, nim, "N", "A", (), ())]
+)
+
+
+def records(nim: st.SearchStrategy[str], text: st.SearchStrategy[str]) -> st.SearchStrategy[list[Mahasiswa]]:
+    return st.lists(st.builds(Mahasiswa, nim, text, text), max_size=8, unique_by=lambda record: record.nim)
+
+
+def as_csv(rows: list[Mahasiswa]) -> bytes:
+    file = io.BytesIO()
+    sheets.write_csv(rows, file)
+    return file.getvalue()
+
+
+def as_xlsx(rows: list[Mahasiswa]) -> bytes:
+    file = io.BytesIO()
+    sheets.write_xlsx(rows, file)
+    return file.getvalue()
+
+
+def imported(data: bytes) -> list[Mahasiswa]:
+    """The records that an import reads. No row may be invalid."""
+    with reading(data) as table:
+        rows = clean_all(table)
+    assert [row for row in rows if not isinstance(row, sheets.CleanedRow)] == []
+    return [Mahasiswa(row.nim, row.nama or "", row.alamat or "") for row in rows if isinstance(row, sheets.CleanedRow)]
+
+
+def sheet_of(data: bytes) -> Any:  # noqa: ANN401 - a class of an untyped library
+    """The one sheet of a workbook, as openpyxl reads it."""
+    (sheet,) = openpyxl.load_workbook(io.BytesIO(data)).worksheets
+    return sheet
+
+
+# ---- CSV
+
+
+def test_csv_has_the_format_that_an_indonesian_excel_opens() -> None:
+    """Apostrophes stand before formulas, and before a NIM that an import would change."""
+    rows = [
+        Mahasiswa("007", "Ani; B", 'Jl. "A"'),
+        Mahasiswa("8", "=1+1", "-"),
+        Mahasiswa("9", "'Ain", "＋62\n"),
+        Mahasiswa("1.23E+11", "", "a,=b"),
+        Mahasiswa("A11.2019.12345", "  ", "a\tb"),
+    ]
+    assert as_csv(rows).decode("utf-8-sig").split("\r\n") == [
+        "NIM;Nama;Alamat",
+        '007;"Ani; B";"Jl. ""A"""',
+        "8;'=1+1;'-",
+        "9;''Ain;\"'＋62\n\"",
+        '\'1.23E+11;"";"a,\'=b"',
+        'A11.2019.12345;"  ";"a\tb"',
+        "",
+    ]
+
+
+@given(records(any_nim, any_text))
+@example([Mahasiswa(nim, text, text) for nim, text in zip(NAUGHTY_NIMS, NAUGHTY, strict=False)])
+@example(
+    [Mahasiswa("NIM", "Nama", "Alamat"), Mahasiswa(" 1", "", " "), Mahasiswa("1", "\r", "\n"), Mahasiswa("", "a", "b")]
+)
+@example([Mahasiswa("1", "Budi,=1+1,x", "Budi\t=1+1"), Mahasiswa("2", "a;b\r\n3;c", "d"), Mahasiswa("3,", "'=", ",'=")])
+@settings(max_examples=300, deadline=None)
+def test_any_records_come_back_from_csv_unchanged(rows: list[Mahasiswa]) -> None:
+    """A NIM is not cleaned, and a blank text is not a cell without a text: nothing differs, in any list.
+
+    No separator or quote stands before a formula, so no program sees one, wherever it splits a line.
+    """
+    assert imported(as_csv(rows)) == rows
+    assert not FORMULA.search(as_csv(rows).decode("utf-8-sig"))
+
+
+# ---- workbooks
+
+
+@given(records(clean_nim, clean_text))
+@example([Mahasiswa("1", "_x005F_x0041_", "<r>&</r>"), Mahasiswa("=1", "a\r\nb\rc\td", " \x01_x0001_ ")])
+@settings(max_examples=40, deadline=None)
+def test_records_exported_as_xlsx_are_imported_unchanged(rows: list[Mahasiswa]) -> None:
+    """U+FFFE and U+FFFF are refused, because XML cannot hold them. A row of numbers may be those of columns."""
+    assume(not any(row.nama.isdigit() for row in rows))
+    if any("\ufffe" in text or "\uffff" in text for row in rows for text in row):
+        with pytest.raises(sheets.NotCarried):
+            as_xlsx(rows)
+    else:
+        assert imported(as_xlsx(rows)) == rows
+
+
+def test_excel_marks_no_cell_as_a_number_stored_as_text() -> None:
+    """Otherwise it shows a green corner at every nim. openpyxl does not show the mark."""
+    with zipfile.ZipFile(io.BytesIO(as_xlsx(ROWS))) as package:
+        (ignored,) = ET.fromstring(package.read("xl/worksheets/sheet1.xml")).iterfind(
+            "{*}ignoredErrors/{*}ignoredError"
+        )
+        # LibreOffice and Google Drive refuse a ZIP file that says it needs version 4.5 for 64 bits.
+        assert {part.extract_version for part in package.infolist()} == {20}
+    assert ignored.attrib == {"sqref": f"A1:C{SHEET_MAX_RECORDS + 1}", "numberStoredAsText": "1"}
+
+
+def test_other_programs_read_the_same_texts() -> None:
+    texts = [
+        *("\x01\x1f\r\n\t", "_x0001_", "_x005F_x0041_", "  a  ", "<r>&amp;</r>]]>", "a\x7f\x85\u2028b"),
+        *("_x0041_x0042_", "<r>&</r>", "é漢😀", "\"'"),
+    ]
+    data = as_xlsx([Mahasiswa(str(number), text, text) for number, text in enumerate(texts)])
+    _, *rows = load_by_calamine(io.BytesIO(data)).get_sheet_by_index(0).to_python()
+    assert rows == [[str(number), text, text] for number, text in enumerate(texts)]
+    # openpyxl leaves the escapes of the format to its caller.
+    cells = [
+        re.sub("_x([0-9A-F]{4})_", lambda found: chr(int(found[1], 16)), cell.value) for cell in sheet_of(data)["B"]
+    ]
+    assert cells == ["Nama", *texts]
+
+
+def test_more_records_than_an_excel_sheet_holds_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The limit is lowered, because a million rows take five seconds to write."""
+    assert SHEET_MAX_RECORDS == 2**20 - 1
+    monkeypatch.setattr("mahasiswa.sheets.xlsx_export.SHEET_MAX_RECORDS", 10)
+    sheets.write_xlsx([Mahasiswa("1", "Ani", "A")] * 10, io.BytesIO())
+    with pytest.raises(sheets.NotCarried, match="batas Excel"):
+        sheets.write_xlsx([Mahasiswa("1", "Ani", "A")] * 11, io.BytesIO())
+
+
+def test_each_cell_of_the_template_shows_a_hint() -> None:
+    """Excel refuses a workbook with a hint of more than 255 characters."""
+    file = io.BytesIO()
+    sheets.write_template(file)
+    sheet = sheet_of(file.getvalue())
+    hints = sheet.data_validations.dataValidation
+    assert all(hint.showInputMessage and len(hint.prompt) <= 255 for hint in hints)
+    for column, width, name, text, hint in zip(
+        "ABC", (20, 36, 60), wording.HEADER, wording.TEMPLATE_HINTS, hints, strict=True
+    ):
+        assert (hint.promptTitle, hint.prompt, str(hint.sqref)) == (name, text, f"{column}2:{column}1048576")
+        assert int(sheet.column_dimensions[column].width) == width
+        assert sheet.column_dimensions[column].number_format == "@"
+
+
+def test_an_export_that_is_interrupted_leaves_no_file_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither a name in the folder for temporary files nor an open file, whose space would stay taken."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+
+    def interrupted() -> Iterator[Mahasiswa]:
+        yield from ROWS
+        assert any(tmp_path.iterdir())
+        raise KeyboardInterrupt
+
+    file = io.BytesIO()
+    with pytest.raises(KeyboardInterrupt):
+        sheets.write_xlsx(interrupted(), file)
+    opened = [name for fd in Path("/dev/fd").iterdir() if (name := os.path.realpath(fd)).startswith(str(tmp_path))]
+    assert (list(tmp_path.iterdir()), opened, file.getvalue()) == ([], [], b"")
