@@ -5,11 +5,12 @@
 
 import json
 import os
+import select
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, BinaryIO, NamedTuple
 
@@ -19,11 +20,11 @@ from mahasiswa.sheets.errors import SheetError, Stopped, TooBig
 from mahasiswa.sheets.limits import Choice, ReadLimits
 
 LINE_MAX_BYTES = 8 << 20
-
-STOP_INTERVAL_SECONDS = 0.2
+READ_BYTES = 1 << 16
+STOP_INTERVAL_SECONDS = 0.2  # between two checks whether the caller has set `stop`
 
 # The child parses files of strangers, so it gets only the variables that Python needs to start, and no password.
-_CHILD_VARIABLES = ("PYTHONPATH", "PYTHONHOME", "PYTHONDONTWRITEBYTECODE", "PATH", "SYSTEMROOT", "LD_LIBRARY_PATH")
+_CHILD_VARIABLES = ("PYTHONPATH", "PYTHONHOME", "PYTHONDONTWRITEBYTECODE", "PATH", "LD_LIBRARY_PATH")
 
 
 class Workbook(NamedTuple):
@@ -41,11 +42,8 @@ def read_workbook(file: BinaryIO, limits: ReadLimits, choice: Choice, stop: thre
     The child process ends with this context, or soon after `stop` is set. `limits.seconds` limits only the time in which
     it is waited for. Raises SheetError, at once or while the rows are read, and Stopped after `stop` was set.
     """
-    with (
-        _child(file, limits, choice) as process,
-        _line_reader(process, limits.seconds, stop) as read_line,
-    ):
-        messages = _messages(process, read_line, limits.output_bytes, stop)
+    with _child(file, limits, choice) as process:
+        messages = _messages(process, limits, stop)
         head = next(messages)
         yield Workbook(head["names"], head["others"], ((name, _rows(messages)) for name in messages))
 
@@ -66,57 +64,10 @@ def _child(file: BinaryIO, limits: ReadLimits, choice: Choice) -> Iterator[subpr
             process.kill()
 
 
-@contextmanager
-def _line_reader(
-    process: subprocess.Popen[bytes], seconds: float, stop: threading.Event
-) -> Iterator[Callable[[], bytes]]:
-    """A function that waits for the next line of the child.
-
-    The child is killed when `stop` is set, or when its answer takes too long. This ends its output, so the wait ends too.
-    """
-    pipe = process.stdout
-    assert pipe is not None  # noqa: S101 - because of stdout=PIPE
-    finished = threading.Event()
-    waited = began = 0.0
-
-    def watch() -> None:
-        # A poll, because Windows cannot wait for a pipe with a timeout.
-        while not finished.wait(STOP_INTERVAL_SECONDS):
-            if stop.is_set() or waited + (began and time.monotonic() - began) > seconds:
-                process.kill()
-                return
-
-    def read_line() -> bytes:
-        nonlocal waited, began
-        began = time.monotonic()
-        line = pipe.readline(LINE_MAX_BYTES)
-        waited, began = waited + time.monotonic() - began, 0.0
-        return line
-
-    watcher = threading.Thread(target=watch, daemon=True)
-    watcher.start()
-    try:
-        yield read_line
-    finally:
-        finished.set()
-        watcher.join()
-
-
-def _messages(
-    process: subprocess.Popen[bytes], read_line: Callable[[], bytes], output_bytes: int | None, stop: threading.Event
-) -> Iterator[Any]:
+def _messages(process: subprocess.Popen[bytes], limits: ReadLimits, stop: threading.Event) -> Iterator[Any]:
     """The child's messages between "ready" and "end". Its error is raised here."""
-    total = 0
     ready = False
-    while True:
-        line = read_line()
-        total += len(line)
-        if stop.is_set():
-            raise Stopped
-        if not line:
-            raise _error_of_ended(process, ready=ready)
-        if not line.endswith(b"\n") or (output_bytes is not None and total > output_bytes):
-            raise TooBig(wording.TOO_HEAVY)
+    for line in _lines(process, limits, stop):
         message = json.loads(line)
         if message == "end":
             return
@@ -126,6 +77,37 @@ def _messages(
             ready = True
         else:
             yield message
+    raise _error_of_ended(process, ready=ready)
+
+
+def _lines(process: subprocess.Popen[bytes], limits: ReadLimits, stop: threading.Event) -> Iterator[bytearray]:
+    """The lines of the child. Raises Stopped, and TooBig if they are too long or take too long."""
+    pipe = process.stdout
+    assert pipe is not None  # noqa: S101 - because of stdout=PIPE
+    poll = select.poll()  # select.select() refuses descriptors above 1023
+    poll.register(pipe, select.POLLIN)
+    unfinished = bytearray()
+    total, waited = 0, 0.0
+    while True:
+        began = time.monotonic()
+        is_readable = poll.poll(STOP_INTERVAL_SECONDS * 1000)
+        waited += time.monotonic() - began
+        if stop.is_set():
+            raise Stopped
+        if waited > limits.seconds:
+            raise TooBig(wording.TOO_HEAVY)
+        if not is_readable:
+            continue
+        piece = os.read(pipe.fileno(), READ_BYTES)
+        if not piece:
+            return
+        total += len(piece)
+        unfinished += piece
+        if len(unfinished) > LINE_MAX_BYTES or (limits.output_bytes is not None and total > limits.output_bytes):
+            raise TooBig(wording.TOO_HEAVY)
+        if b"\n" in piece:
+            *lines, unfinished = unfinished.split(b"\n")
+            yield from lines
 
 
 def _error_of_ended(process: subprocess.Popen[bytes], *, ready: bool) -> Exception:
@@ -133,11 +115,8 @@ def _error_of_ended(process: subprocess.Popen[bytes], *, ready: bool) -> Excepti
     code = process.wait()
     if code == 0 or (code == 1 and not ready):
         return RuntimeError(f"the process that reads workbooks did not work: exit code {code}")
-    if code == 1 and os.name != "nt":
-        # The parser failed on the file.
-        return SheetError(wording.DAMAGED)
-    # It was killed: by us because of the time, or by the system because of the memory.
-    return TooBig(wording.TOO_HEAVY)
+    # The parser failed on the file, or the system killed the child because of its memory or time.
+    return SheetError(wording.DAMAGED) if code == 1 else TooBig(wording.TOO_HEAVY)
 
 
 def _rows(messages: Iterator[Any]) -> Iterator[RawRow]:

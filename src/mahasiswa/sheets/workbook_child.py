@@ -17,6 +17,7 @@ import datetime as dt
 import json
 import math
 import os
+import resource
 import sys
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -42,15 +43,8 @@ from mahasiswa.sheets.file_kind import is_compound, is_html, is_zip, looks_like_
 from mahasiswa.sheets.html_table import html_rows
 from mahasiswa.sheets.kept_sheets import MAX_SHEETS, NAME_MAX_CHARACTERS
 
-try:
-    import resource
-except ImportError:  # Windows has none; only the parent's deadline holds there
-    resource = None  # type: ignore[assignment]
-
 _Value: TypeAlias = int | float | str | bool | dt.time | dt.date | dt.datetime | dt.timedelta
-BATCH_SIZE = 1 << 16
-"""Maximum cells and characters of a batch, without its last row. The service decodes it in one call, in which no other
-thread runs."""
+BATCH_SIZE = 1 << 16  # cells and characters without the last row; no other thread runs while a batch is decoded
 
 
 def main() -> None:
@@ -70,10 +64,7 @@ def main() -> None:
 
 
 def _limit(memory_bytes: int, seconds: int) -> None:
-    with contextlib.suppress(AttributeError, OSError):
-        os.nice(10)  # requests of others go first
-    if resource is None:
-        return
+    os.nice(10)  # requests of others go first
     for kind, limit in (
         (resource.RLIMIT_AS, memory_bytes),
         (resource.RLIMIT_CPU, seconds),
@@ -120,7 +111,7 @@ def _open(file: BinaryIO) -> CalamineWorkbook:
 
 
 def _refuse_huge_archive(file: BinaryIO, memory_bytes: int) -> None:
-    """Check the sizes that a ZIP file declares. They may be false, but Windows and macOS limit no memory."""
+    """Check the sizes that a ZIP file declares. They may be false; then the limit of memory holds."""
     if is_zip(file):
         with contextlib.suppress(zipfile.BadZipFile), zipfile.ZipFile(file) as package:
             if sum(part.file_size for part in package.infolist()) > memory_bytes:
