@@ -1,27 +1,54 @@
-"""The protocol Store: what each engine offers to the service. `engines` has the functions of commands."""
+"""The class Store: the changes of records, which each engine makes in transactions of its own. `engines` opens one."""
 
-from collections.abc import Mapping, Sequence
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
+from functools import wraps
 from types import MappingProxyType
-from typing import Protocol
+from typing import Any, Concatenate, ParamSpec
 
-from mahasiswa.record import Write
+from mahasiswa.record import Mahasiswa, Write, combine, digest, digest_or_dash
 from mahasiswa.store.engines import migrate as migrate
 from mahasiswa.store.engines import open_store as open_store
-from mahasiswa.store.history import BatchKind
+from mahasiswa.store.errors import Changed, EditConflict, NotInHistory, Refused, UndoConflict
+from mahasiswa.store.history import UNDO_CONFLICTS_MAX, BatchKind, conflict_of
 from mahasiswa.store.reader import SLICE_RECORDS as SLICE_RECORDS
 from mahasiswa.store.reader import SNAPSHOT_MAX_BYTES as SNAPSHOT_MAX_BYTES
 from mahasiswa.store.reader import Found as Found
 from mahasiswa.store.reader import Query as Query
 from mahasiswa.store.reader import Reader as Reader
 from mahasiswa.store.reader import Snapshot as Snapshot
+from mahasiswa.store.reader import Steps as Steps
 from mahasiswa.store.reader import Suspicion as Suspicion
 from mahasiswa.store.reader import Version as Version
-from mahasiswa.work import Kind
+from mahasiswa.store.reader import by_nim
+from mahasiswa.work import IMPORT, RECORD, Kind
 
 NO_REMOVALS: Mapping[str, str | None] = MappingProxyType({})
 
+P = ParamSpec("P")
 
-class Store(Protocol):
+
+def _write(
+    kind: Kind,
+) -> Callable[
+    [Callable[Concatenate["Store", P], Steps[None]]], Callable[Concatenate["Store", P], Coroutine[Any, Any, None]]
+]:
+    """Do the steps of a change, of that kind of work, when it is called."""
+
+    def decorated(
+        steps: Callable[Concatenate["Store", P], Steps[None]],
+    ) -> Callable[Concatenate["Store", P], Coroutine[Any, Any, None]]:
+        @wraps(steps)
+        async def write(store: "Store", /, *args: P.args, **kwargs: P.kwargs) -> None:
+            await store.write(kind, lambda: steps(store, *args, **kwargs))
+
+        return write
+
+    return decorated
+
+
+class Store(ABC):
     """A collection of records keyed by nim. When a write returns, it is on disk.
 
     Writes raise Unavailable, Refused, Uncertain and Busy. A text that is None is missing, and the table's constraint
@@ -30,38 +57,82 @@ class Store(Protocol):
     Triggers of the database keep a history of each change of any program, unless HISTORY_DAYS is 0.
     """
 
+    sql: Any
+    """The engine's module of statements; each engine has the same names."""
+
+    def __init__(self, readers: Mapping[Kind, Reader]) -> None:
+        self._readers = readers
+
     def reader(self, kind: Kind) -> Reader:
         """The reads of that kind of work."""
+        return self._readers[kind]
 
+    @abstractmethod
     async def version(self) -> Version | None:
         """The version of the data now, or None if the database cannot tell it."""
 
+    @abstractmethod
     def version_now(self) -> Version | None:
         """The same without waiting; None if the caller must wait for the database."""
 
+    @abstractmethod
     def snapshot_now(self, at_most: int) -> Snapshot | None:
         """`Reader.snapshot` without waiting, if that takes at most a few milliseconds; otherwise None."""
 
-    async def add(self, nim: str | None, nama: str | None, alamat: str | None) -> None:
-        """Insert a record without changing its texts (specification 4.4.1)."""
+    @abstractmethod
+    async def write(self, kind: Kind, steps: Callable[[], Steps[None]]) -> None:
+        """Do these steps or none, in one transaction, also if the caller is cancelled. They may be done again."""
 
-    async def update(self, nim: str, nama: str | None, alamat: str | None, versi: str | None = None) -> None:
+    @abstractmethod
+    async def close(self) -> None:
+        """Wait for running work, then close every connection."""
+
+    @_write(RECORD)
+    def add(self, nim: str | None, nama: str | None, alamat: str | None) -> Steps[None]:
+        """Insert a record without changing its texts (specification 4.4.1)."""
+        refuse_nul(nim, nama, alamat)
+        yield self.sql.ADD, (nim, nama, alamat)
+
+    @_write(RECORD)
+    def update(self, nim: str, nama: str | None, alamat: str | None, versi: str | None = None) -> Steps[None]:
         """Set nama and alamat of the record with that nim, if it exists (specification 4.5).
 
         With `versi`, the digest of the record that the form showed, only the fields that the form changed are set.
         If someone else has changed one of these since, to another text, raise EditConflict (see `record.combine`); also
         if the record does not exist.
         """
+        nims, texts = self.sql.array([nim]), (nama, alamat)
+        # A change that is not based on the stored texts can overwrite one that is not UTF-8.
+        current = by_nim((yield self.sql.FIND_LOCKED if versi else self.sql.FIND_BYTES, (nims,))).get(nim)
+        if versi and nama is not None and alamat is not None:
+            edited = Mahasiswa(nim, nama, alamat)
+            edited, is_conflict = combine(current, edited, versi) if current else (edited, True)
+            if is_conflict:
+                recent = map(Mahasiswa._make, (yield self.sql.RECENT_BEFORE, (nims,)))
+                raise EditConflict(current, edited, next((old for old in recent if digest(old) == versi), None))
+            texts = edited.nama, edited.alamat
+        if current:
+            refuse_nul(nim, *texts)
+            yield self.sql.UPDATE, (*texts, nim)
 
-    async def rename(self, old: str, nim: str | None) -> None:
+    @_write(RECORD)
+    def rename(self, old: str, nim: str | None) -> Steps[None]:
         """Give the record `old` another nim, as one batch of kind "nim"; raise Changed if it does not exist."""
+        refuse_nul(nim)
+        yield self.sql.BEGIN_BATCH, ("nim",)
+        if not (yield self.sql.RENAME, (nim, self.sql.array([old]))):
+            raise Changed(old)
+        yield self.sql.END_BATCH, ()
 
-    async def delete(self, nim: str) -> None:
+    @_write(RECORD)
+    def delete(self, nim: str) -> Steps[None]:
         """Remove the record with that nim, if it exists (specification 4.6)."""
+        yield self.sql.DELETE_ALL, (self.sql.array([nim]),)
 
-    async def write_all(
+    @_write(IMPORT)
+    def write_all(
         self, batch: BatchKind, writes: Sequence[Write] = (), removals: Mapping[str, str | None] = NO_REMOVALS
-    ) -> None:
+    ) -> Steps[None]:
         """Make all of these changes or none, as one batch of that kind.
 
         `removals` are the nims of records to remove, each with the digest of that record, or with None if it is to be
@@ -69,6 +140,35 @@ class Store(Protocol):
 
         Raise Changed if a stored record does not match its digest, or if a nim would be changed twice.
         """
+        nims = [*(record.nim for record, _ in writes), *removals]
+        stored = by_nim((yield self.sql.FIND_LOCKED, (self.sql.array(nims),)))
+        added: dict[str, Mahasiswa] = {}
+        changed: dict[str, Mahasiswa] = {}
+        for record, versi in writes:
+            written = added.get(record.nim) or changed.get(record.nim)
+            current = written or stored.get(record.nim)
+            if current == record:  # a double click sends the same confirmation twice
+                continue
+            if written or versi != (digest(current) if current else None):
+                raise Changed(record.nim)
+            refuse_nul(*record)
+            (changed if current else added)[record.nim] = record
+        removed = [nim for nim in removals if nim in stored]
+        if not (added or changed or removed):
+            return
+        for nim, versi in removals.items():
+            if versi and versi != (digest(stored[nim]) if nim in stored else None):
+                raise Changed(nim)
+        yield self.sql.BEGIN_BATCH, (batch,)
+        yield self.sql.DELETE_ALL, (self.sql.array(removed),)
+        new = yield self.sql.ADD_ALL, (as_json(added.values()),)
+        if others := added.keys() - {nim for (nim,) in new}:  # added by someone meanwhile
+            stored = by_nim((yield self.sql.FIND, (self.sql.array(sorted(others)),)))
+            for nim in others:
+                if stored.get(nim) != added[nim]:
+                    raise Changed(nim)
+        yield self.sql.UPDATE_ALL, (as_json(changed.values()),)
+        yield self.sql.END_BATCH, ()
 
     async def undo(self, item: int, *, is_batch: bool, versi: str | None = None, only_unchanged: bool = False) -> None:
         """Restore the record of an entry, or all records of a batch, as a batch of kind "undo".
@@ -83,12 +183,49 @@ class Store(Protocol):
         With `versi`, the record of an entry may be overwritten if it has this digest, or if it does not exist and `versi`
         is "-". The person has seen that state.
         """
+        kind = IMPORT if is_batch else RECORD
+        await self.write(kind, lambda: self._undo(item, versi, is_batch=is_batch, only_unchanged=only_unchanged))
 
-    async def purge(self) -> None:
+    def _undo(self, item: int, versi: str | None, *, is_batch: bool, only_unchanged: bool) -> Steps[None]:
+        history = self.sql.HISTORY
+        yield self.sql.LOCK_TABLE_AND_HISTORY, ()
+        kinds = yield history.undoable_kind, (item,)
+        if not kinds or bool(kinds[0][0]) != is_batch:
+            raise NotInHistory(str(item))
+        where = history.of_batch if is_batch else history.of_entry
+        is_divisible = kinds[0][0] != "nim"
+        overwrite = False
+        if not (only_unchanged and is_divisible):
+            # Both records of a changed nim must be as the change left them. Otherwise two records would remain, or none.
+            conflicting = history.conflicts.format(where=where, half_undone="" if is_divisible else history.half_undone)
+            rows = yield conflicting, (item, UNDO_CONFLICTS_MAX)
+            conflicts = [conflict_of(row) for _, *row in rows]
+            overwrite = bool(conflicts) and not is_batch and versi == digest_or_dash(conflicts[0].current)
+            if conflicts and not overwrite:
+                ((unchanged,),) = (yield history.count_unchanged, (item,)) if is_divisible else [(0,)]
+                raise UndoConflict(conflicts, rows[0][0], unchanged)
+        yield self.sql.BEGIN_BATCH, ("undo" if is_divisible else "nim",)
+        for statement in history.restore(where, overwrite=overwrite):
+            yield statement, (item,)
+        yield self.sql.END_BATCH, ()
+
+    @_write(RECORD)
+    def purge(self) -> Steps[None]:
         """Remove at most 100 expired entries, unless some program did so within the last minute.
 
         If nothing is expired, the version does not change.
         """
+        if (yield self.sql.FIND_PURGE, ()):
+            yield self.sql.PURGE, ()
 
-    async def close(self) -> None:
-        """Wait for running work, then close every connection."""
+
+def refuse_nul(nim: str | None, nama: str | None = "", alamat: str | None = "") -> None:
+    """Raise Refused for a NUL. No text of PostgreSQL can hold one, so no constraint can refuse it."""
+    for field, text in (("nim", nim), ("nama", nama), ("alamat", alamat)):
+        if text and "\0" in text:
+            raise Refused(field, "nul")
+
+
+def as_json(records: Collection[Mahasiswa]) -> str:
+    """Records as one parameter: an array of arrays. On PostgreSQL, three arrays of texts would take seven times as long."""
+    return json.dumps(list(records), ensure_ascii=False)

@@ -9,11 +9,11 @@ TEXTS = ("oleh", "nim", "nama_before", "alamat_before", "nama_after", "alamat_af
 class HistorySQL:
     """Statements as one engine writes them.
 
-    `p` is a parameter, `raw` gives the expression that reads a text, `is_silent` tells whether the batch i keeps no
+    `p` is a parameter, `is_any` compares with any text of an array, `raw` gives the expression that reads a text, `is_silent` tells whether the batch i keeps no
     entries, and `is_expired` whether the item i is too old to be undone.
     """
 
-    def __init__(self, *, p: str, raw: Callable[[str], str], is_silent: str, is_expired: str) -> None:
+    def __init__(self, *, p: str, is_any: str, raw: Callable[[str], str], is_silent: str, is_expired: str) -> None:
         entry = ", ".join(["e.id", "e.moment", *(raw(f"e.{text}") for text in TEXTS)])
         # An item is an entry that belongs to no batch, or the head of a batch. Beside it stands its entry, also that of
         # a batch of one record. If a batch changed a nim, that is the addition, and the old nim stands beside it.
@@ -45,7 +45,7 @@ ORDER BY i.id DESC
         self.entries = f"""
 SELECT {entry} FROM mahasiswa_history AS e WHERE {self.in_batch} {{where}} ORDER BY e.nim LIMIT {p} OFFSET {p}
 """
-        self.entries_of = f"SELECT {entry} FROM mahasiswa_history AS e WHERE nim = {p} ORDER BY id"
+        self.entries_of = f"SELECT {entry} FROM mahasiswa_history AS e WHERE nim {is_any} ORDER BY id"
         # The kind of a batch, "" for an entry. It is None for a silent batch, a batch that lacks an entry,
         # and an entry of a changed nim, because its two entries can only be undone together.
         self.undoable_kind = f"""

@@ -2,15 +2,26 @@
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Hashable, Mapping, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    Awaitable,
+    Callable,
+    Coroutine,
+    Generator,
+    Hashable,
+    Iterable,
+    Mapping,
+    Sequence,
+)
 from functools import wraps
 from itertools import chain
-from typing import Any, Concatenate, Literal, NamedTuple, ParamSpec, TypeVar, cast
+from sys import getsizeof
+from typing import Any, Concatenate, Literal, NamedTuple, ParamSpec, TypeAlias, TypeVar, cast
 
-from mahasiswa.record import Field, Mahasiswa, near_key
+from mahasiswa.record import Field, Mahasiswa, near_key, near_nims
 from mahasiswa.store import folding, nearest
+from mahasiswa.store.errors import Unavailable
 from mahasiswa.store.history import Batch, Days, Entry, HistoryPage, ItemKind, entry_of, item_of
-from mahasiswa.store.steps import Steps, Work
 
 Version = Hashable
 """A value that changes with every commit of any program. It means nothing outside the store that returned it."""
@@ -23,6 +34,12 @@ SNAPSHOT_MAX_BYTES = 32 * 1024 * 1024
 
 AFTER_MAX_BYTES = 64 * 1024
 """Bytes of texts after which `after` reads no further record."""
+
+READ_MAX_BYTES = 32 * 1024 * 1024
+"""Maximum memory of the rows that one read returns. A record has up to 240 KB, so 10,000 could take 2.4 GB."""
+
+READ_ROWS = 20
+"""Rows of a read whose memory is counted at a time."""
 
 
 class Snapshot(NamedTuple):
@@ -73,6 +90,9 @@ another length. "capitals": the name is in capitals, and most names are not."""
 P = ParamSpec("P")
 T = TypeVar("T")
 
+Steps: TypeAlias = Generator[tuple[str, Sequence[object]], Sequence[Sequence[Any]], T]
+"""Work on the database. Each step is an SQL statement with its parameters, and gets its rows."""
+
 
 def _read(
     steps: Callable[Concatenate["Reader", P], Steps[T]],
@@ -93,11 +113,11 @@ class Reader(ABC):
     that waits for a read is cancelled, the read stops within a second.
     """
 
-    work: Work
-    _version: Callable[[], Awaitable[Version | None]]
+    sql: Any
+    """The engine's module of statements; each engine has the same names."""
 
-    def __init__(self) -> None:
-        self._sql = self.work.sql
+    def __init__(self, version: Callable[[], Awaitable[Version | None]]) -> None:
+        self._version = version
         self._vocabulary = nearest.Vocabulary()
 
     @abstractmethod
@@ -109,12 +129,13 @@ class Reader(ABC):
         """Every record, ordered by the code points of nim; no slices instead of more than `at_most` records."""
 
     @abstractmethod
-    async def find(self, nims: Sequence[str]) -> Mapping[str, Mahasiswa]:
-        """The records that exist among these nims, by nim."""
-
-    @abstractmethod
     def chunks(self, query: Query) -> AsyncGenerator[Sequence[Mahasiswa]]:
         """All records that a query finds at one moment. Do not wait for a client between chunks: a transaction is open."""
+
+    @_read
+    def find(self, nims: Sequence[str]) -> Steps[Mapping[str, Mahasiswa]]:
+        """The records that exist among these nims, by nim."""
+        return by_nim((yield self.sql.FIND, (self.sql.array(nims),)))
 
     async def get(self, nim: str) -> Mahasiswa | None:
         """The record with that nim."""
@@ -126,15 +147,15 @@ class Reader(ABC):
 
         At most `limit`, and no further one after AFTER_MAX_BYTES. It is empty if there are no more.
         """
-        records, start = (self._sql.FIRST, ()) if nim is None else (self._sql.AFTER, (nim,))
-        rows = yield self._sql.WITHIN_BYTES.format(records=records), [*start, limit, AFTER_MAX_BYTES]
+        records, start = (self.sql.FIRST, ()) if nim is None else (self.sql.AFTER, (nim,))
+        rows = yield self.sql.WITHIN_BYTES.format(records=records), [*start, limit, AFTER_MAX_BYTES]
         return list(map(Mahasiswa._make, rows))
 
     @_read
     def near(self, nims: Sequence[str], limit: int) -> Steps[Sequence[Mahasiswa]]:
         """At most `limit` records whose nim has the same `near_key` as one of these nims, unless that key is empty."""
         keys = sorted({near_key(nim) for nim in nims} - {""})
-        rows = yield self._sql.NEAR, (self._sql.array(keys), limit)
+        rows = yield self.sql.NEAR, (self.sql.array(keys), limit)
         return list(map(Mahasiswa._make, rows))
 
     @_read
@@ -145,8 +166,8 @@ class Reader(ABC):
         Texts are ordered without regard to the case of ASCII letters; equal texts are ordered by nim.
         """
         where, parameters = self._where(query)
-        rows = yield self._sql.search(where, query), [*parameters, limit, offset]
-        last = yield from self.work.last_item()
+        rows = yield self.sql.search(where, query), [*parameters, limit, offset]
+        last = yield from last_item(self.sql)
         return Found(rows[0][0], [Mahasiswa._make(row[1:]) for row in rows if row[1] is not None], last)
 
     async def spellings(self, query: Query, limit: int, *, is_found: bool) -> Sequence[tuple[str, int]]:
@@ -172,7 +193,7 @@ class Reader(ABC):
     @_read
     def _words(self) -> Steps[Sequence[str]]:
         """The words of names and addresses, the most frequent first."""
-        rows = yield self._sql.WORDS, ()
+        rows = yield self.sql.WORDS, ()
         return [word for (word,) in rows]
 
     @_read
@@ -180,21 +201,21 @@ class Reader(ABC):
         """Each search with the number of records that it finds, without those that find none."""
         if not searches:
             return []
-        conditions = [self._sql.condition(cari, di) for cari in searches]
-        statement = self._sql.count_found([found for found, _ in conditions], di)
+        conditions = [self.sql.condition(cari, di) for cari in searches]
+        statement = self.sql.count_found([found for found, _ in conditions], di)
         rows = yield statement, list(chain.from_iterable(parameters for _, parameters in conditions))
         return [(cari, count) for cari, count in zip(searches, rows[0], strict=True) if count]
 
     @_read
     def prefixes(self, length: int, limit: int) -> Steps[Sequence[tuple[str, int]]]:
         """The beginnings of nims, folded and of that length, each with the number of its records; at most `limit`."""
-        rows = yield self._sql.PREFIXES, (length, limit)
+        rows = yield self.sql.PREFIXES, (length, limit)
         return [(prefix, count) for prefix, count in rows]
 
     @_read
     def suspects(self, suspicion: Suspicion, limit: int) -> Steps[Found]:
         """At most `limit` records that may be wrong, similar ones together, and the number of all of them."""
-        rows = yield self._sql.SUSPECTS[suspicion], (limit,)
+        rows = yield self.sql.SUSPECTS[suspicion], (limit,)
         return Found(rows[0][0] if rows else 0, [Mahasiswa._make(row[1:]) for row in rows])
 
     @_read
@@ -214,37 +235,58 @@ class Reader(ABC):
         entries of that batch. `cari` finds an entry as it finds a record, in the texts before and after, and a batch by
         any of its entries. `kind` and `days` are conditions on items.
         """
-        sql = self._sql.HISTORY
+        sql = self.sql.HISTORY
         found, words = self._where(Query(cari))
         heads: Sequence[Sequence[Any]] = ()
         if batch is None:
-            where = self._sql.where_item_has(found) if found else ""
+            where = self.sql.where_item_has(found) if found else ""
             where += sql.is_of_kind * bool(kind) + sql.is_of_days * bool(days)
-            parameters = [*words, *([kind] if kind else ()), *map(self._sql.moment, days or ())]
+            parameters = [*words, *([kind] if kind else ()), *map(self.sql.moment, days or ())]
             ((total,),) = yield sql.count_items.format(where=where), parameters
             rows = yield sql.items.format(where=where), [*parameters, limit, offset]
             items: list[Entry | Batch] = list(map(item_of, rows))
         else:
-            where = self._sql.where_entry_has(found) if found else ""
+            where = self.sql.where_entry_has(found) if found else ""
             parameters = [batch, batch, *words] if found else [batch]
             ((total,),) = yield sql.count_entries.format(where=where), parameters
             rows = yield sql.entries.format(where=where), [*parameters, limit, offset]
             items = list(map(entry_of, rows))
             heads = yield sql.head, (batch, 1, 0)
-        last = yield from self.work.last_item()
+        last = yield from last_item(self.sql)
         return HistoryPage(total, items, cast("Batch", item_of(heads[0])) if heads else None, last)
 
     @_read
     def entries_of(self, nim: str) -> Steps[Sequence[Entry]]:
         """All entries of the history with that nim, oldest first, also those of batches."""
-        if "\0" in nim:  # no record contains it
-            return []
-        rows = yield self._sql.HISTORY.entries_of, (nim,)
+        rows = yield self.sql.HISTORY.entries_of, (self.sql.array([nim]),)
         return list(map(entry_of, rows))
 
     def _where(self, query: Query) -> tuple[str, Sequence[str]]:
         """The WHERE clause of a search, and its parameters; both are empty if nothing is searched."""
         if not query.cari:
             return "", ()
-        found, parameters = self._sql.condition(query.cari, query.di)
+        found, parameters = self.sql.condition(query.cari, query.di)
         return f"WHERE {found}", parameters
+
+
+def last_item(sql: Any) -> Steps[Entry | Batch | None]:  # noqa: ANN401 - see Reader.sql
+    """The newest item of the history, or None if there is none. If it added a record, it has the record's twin."""
+    rows = yield sql.HISTORY.last_item, (1, 0)
+    item = item_of(rows[0]) if rows else None
+    if isinstance(item, Entry) and item.before is None and item.after and (nims := near_nims(item.after.nim)):
+        twins = yield sql.FIND_BYTES, [sql.array(nims)]
+        return item._replace(twin=next(map(Mahasiswa._make, twins), None))
+    return item
+
+
+def by_nim(rows: Iterable[Sequence[str]]) -> Mapping[str, Mahasiswa]:
+    """The records of these rows, by nim."""
+    return {record.nim: record for record in map(Mahasiswa._make, rows)}
+
+
+def size_with(size: int, rows: Sequence[Sequence[Any]]) -> int:
+    """The memory of rows that a read has so far, with further ones. Raise Unavailable beyond READ_MAX_BYTES."""
+    size += sum(map(getsizeof, chain.from_iterable(rows)))
+    if size > READ_MAX_BYTES:
+        raise Unavailable(f"the texts of these records take more than {READ_MAX_BYTES >> 20} MB")
+    return size

@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping
 
-from mahasiswa.store import Query, Suspicion, folding
+from mahasiswa.store import folding
+from mahasiswa.store.reader import Query, Suspicion
 
 # The first of these records: as many as have that number of bytes, and one more.
 WITHIN_BYTES = """

@@ -2,13 +2,14 @@
 
 import json
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple
 
 from psycopg.errors import IntegrityError, LockNotAvailable
 
 from mahasiswa.record import Mahasiswa
+from mahasiswa.store import as_json
 from mahasiswa.store.errors import Locked, Refused, StoreError, TookTooLong, Unavailable, Uncertain
 from mahasiswa.store.group_commit import GroupCommit, QueuedChange
 from mahasiswa.store.history import OLEH
@@ -57,16 +58,6 @@ class AddBatcher:
                 return [error] * len(batch)
             # The earliest deadline ended the batch. Additions with a later one use the time that they have left.
             return [Locked(str(error))] * len(batch)
-
-
-async def add_all(db: Connection, records: Collection[Mahasiswa]) -> set[str]:
-    """Add the records whose nim is new; return the nims that were added."""
-    return {nim for (nim,) in await run(db, sql.ADD_ALL, as_json(records))}
-
-
-def as_json(records: Collection[Mahasiswa]) -> str:
-    """Return the records as one array of arrays. Three arrays of texts would take seven times as long."""
-    return json.dumps(list(records), ensure_ascii=False)
 
 
 async def _add_each(db: Connection, additions: Sequence[Addition], deadline: float) -> Sequence[StoreError | None]:

@@ -9,12 +9,12 @@ from typing import Any
 import psycopg
 
 from mahasiswa.record import Incoming
-from mahasiswa.store import shared_sql
+from mahasiswa.store import refuse_nul, shared_sql
 from mahasiswa.store.engines import Merged
 from mahasiswa.store.errors import TextsRemain
 from mahasiswa.store.history import UNDOABLE_ROWS_MAX, command_name
 from mahasiswa.store.postgres import sql
-from mahasiswa.store.postgres.pool import commit_checked, first_line, parameters, refuse_nul, translate
+from mahasiswa.store.postgres.pool import commit_checked, first_line, parameters, translate
 
 OLDER_TRANSACTIONS_TIMEOUT_SECONDS = 10.0
 """Maximum time to wait for older transactions, because a table keeps the rows that they can still see."""

@@ -26,7 +26,7 @@ from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout
 from mahasiswa.store.errors import Reason, Refused, StoreError, TookTooLong, Unavailable, Uncertain
 from mahasiswa.store.history import OLEH
 from mahasiswa.store.postgres import sql
-from mahasiswa.store.steps import READ_ROWS, size_with
+from mahasiswa.store.reader import READ_ROWS, size_with
 from mahasiswa.work import DATABASE_CONNECTIONS, STEP_TIMEOUT_SECONDS, Kind, Slots
 
 REQUEST_TIMEOUT_SECONDS = STEP_TIMEOUT_SECONDS - 0.5
@@ -89,8 +89,8 @@ class _Connection(psycopg.AsyncConnection[tuple[Any, ...]]):
 class Pool:
     """A connection pool that replaces broken connections.
 
-    Work of each kind has its share of the connections, and each statement has a deadline. `fetch`, `read` and `write` raise Busy, TookTooLong and Unavailable; `write` also raises Uncertain, and Refused if a constraint
-    refuses a record. A deadline is in seconds of time.monotonic().
+    Work of each kind has its share of the connections, and each statement has a deadline. `read` and `write` raise Busy, TookTooLong and
+    Unavailable; `write` also raises Uncertain, and Refused if a constraint refuses a record. A deadline is in seconds of time.monotonic().
     """
 
     def __init__(self, conninfo: str, slots: Slots) -> None:
@@ -117,15 +117,6 @@ class Pool:
     def deadline(self) -> float:
         """Return the deadline of a step that begins now."""
         return time.monotonic() + REQUEST_TIMEOUT_SECONDS
-
-    async def fetch(self, kind: Kind, statement: str, *parameters: object) -> Sequence[tuple[Any, ...]]:
-        """Read by one statement in a transaction of its own, in one round trip; return its rows."""
-        deadline = self.deadline()
-
-        async def read(db: Connection) -> Sequence[tuple[Any, ...]]:
-            return await run(db, f"{begin(sql.BEGIN_READING, deadline)}; {statement}; {sql.COMMIT}", *parameters)
-
-        return await self.read(kind, read, deadline)
 
     async def read(self, kind: Kind, work: Callable[[Connection], Awaitable[T]], deadline: float) -> T:
         """Call `work`, which only reads; call it again if the connection breaks, until the deadline."""
@@ -284,13 +275,6 @@ def translate(error: psycopg.Error) -> StoreError:
     if reason in get_args(Reason):
         return Refused(field, cast("Reason", reason))
     return Unavailable(first_line(error))
-
-
-def refuse_nul(nim: str | None, nama: str | None = "", alamat: str | None = "") -> None:
-    """Raise Refused for a NUL. No text of PostgreSQL can hold one, so no constraint can refuse it."""
-    for field, text in (("nim", nim), ("nama", nama), ("alamat", alamat)):
-        if text and "\0" in text:
-            raise Refused(field, "nul")
 
 
 async def _pause_or_raise(error: psycopg.Error, deadline: float) -> None:

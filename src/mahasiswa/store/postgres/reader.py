@@ -1,24 +1,20 @@
 """Reads of one kind of work from PostgreSQL, with its own share of the connections."""
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from itertools import chain
 from typing import TypeVar, cast
 
 import psycopg
 
 from mahasiswa.record import Mahasiswa
-from mahasiswa.store import Query, Snapshot
 from mahasiswa.store.postgres import sql
 from mahasiswa.store.postgres.pool import Connection, Pool, begin, run, time_limit, translate
-from mahasiswa.store.reader import SLICE_RECORDS, SNAPSHOT_MAX_BYTES, Reader
-from mahasiswa.store.steps import Steps, Work
+from mahasiswa.store.reader import SLICE_RECORDS, SNAPSHOT_MAX_BYTES, Query, Reader, Snapshot, Steps, last_item
 from mahasiswa.work import Kind
 
 SNAPSHOT_ROWS = 5000
 """Records of a snapshot that one statement reads. Other requests get the event loop after them, 5 ms later."""
 
-
-WORK = Work(sql)
 
 T = TypeVar("T")
 
@@ -26,13 +22,12 @@ T = TypeVar("T")
 class PostgresReader(Reader):
     """See Reader. `version` is the store's method."""
 
-    work = WORK
+    sql = sql
 
     def __init__(self, pool: Pool, kind: Kind, version: Callable[[], Awaitable[str | None]]) -> None:
-        super().__init__()
+        super().__init__(version)
         self._pool = pool
         self._kind = kind
-        self._version = version
 
     async def run(self, steps: Callable[[], Steps[T]]) -> T:
         deadline = self._pool.deadline()
@@ -43,7 +38,7 @@ class PostgresReader(Reader):
         async def read(db: Connection) -> Snapshot:
             await db.execute(begin(sql.BEGIN_READING, deadline))
             version = cast("str | None", await value(db, sql.VERSION)) if is_known else None
-            last = await take(db, WORK.last_item())
+            last = await take(db, last_item(sql))
             if await value(db, sql.IS_LONGER_THAN, at_most, SNAPSHOT_MAX_BYTES, at_most + 1):
                 return Snapshot(version, 0, None, last)
             return Snapshot(version, *await _slices(db), last)
@@ -52,9 +47,6 @@ class PostgresReader(Reader):
         is_known = await self._version() is not None
         deadline = self._pool.deadline()
         return await self._pool.read(self._kind, read, deadline)
-
-    async def find(self, nims: Sequence[str]) -> Mapping[str, Mahasiswa]:
-        return by_nim(await self._pool.fetch(self._kind, sql.FIND, sql.array(nims)))
 
     async def chunks(self, query: Query) -> AsyncGenerator[Sequence[Mahasiswa]]:
         where, parameters = self._where(query)
@@ -103,15 +95,7 @@ async def _slices(db: Connection) -> tuple[int, Sequence[bytes]]:
 
 async def records(db: Connection, statement: str, *parameters: object) -> list[Mahasiswa]:
     cursor = await db.execute(statement, parameters)
-    return _as_records(await cursor.fetchall())
-
-
-def _as_records(rows: Iterable[Sequence[str]]) -> list[Mahasiswa]:
-    return list(map(Mahasiswa._make, rows))
-
-
-def by_nim(rows: Iterable[Sequence[str]]) -> dict[str, Mahasiswa]:
-    return {record.nim: record for record in _as_records(rows)}
+    return list(map(Mahasiswa._make, await cursor.fetchall()))
 
 
 async def value(db: Connection, statement: str, *parameters: object) -> object:

@@ -6,9 +6,10 @@ from datetime import datetime
 from typing import Literal
 
 from mahasiswa.record import NEAR_FROM, NEAR_TO, NIM_MAX_CHARACTERS, Field
-from mahasiswa.store import Query, folding, shared_sql
+from mahasiswa.store import folding, shared_sql
 from mahasiswa.store.history import PURGE_ENTRIES, PURGE_SECONDS
 from mahasiswa.store.history_sql import TEXTS, HistorySQL
+from mahasiswa.store.reader import Query
 
 # --- Schema ---
 
@@ -392,7 +393,7 @@ FROM json_array_elements(%s::json) AS i (record) WHERE nim = record->>0
 """
 ADD = "INSERT INTO mahasiswa (nim, nama, alamat) VALUES (%s, %s, %s)"
 UPDATE = "UPDATE mahasiswa SET nama = %s, alamat = %s WHERE nim = %s"
-RENAME = "UPDATE mahasiswa SET nim = %s WHERE nim = %s"
+RENAME = "UPDATE mahasiswa SET nim = %s WHERE nim = ANY(%s) RETURNING 1"
 DELETE = "DELETE FROM mahasiswa WHERE nim = %s"
 # Ordered for the same reason.
 DELETE_ALL = """
@@ -426,6 +427,7 @@ NAME = "SELECT set_config('mahasiswa.oleh', %s, true)"
 END_BATCH = ""  # the setting ends with the transaction
 HISTORY = HistorySQL(
     p="%s",
+    is_any="= ANY(%s)",
     raw="{}".format,
     is_silent="i.is_silent",
     # An expired change may be purged by the triggers of its own undo, so it is not undone.
@@ -452,7 +454,7 @@ def moment(moment: datetime) -> datetime:
 
 RECENT_BEFORE = """
 SELECT nim, nama_before, alamat_before FROM mahasiswa_history
-WHERE nim = %s AND nama_before IS NOT NULL ORDER BY id DESC LIMIT 20
+WHERE nim = ANY(%s) AND nama_before IS NOT NULL ORDER BY id DESC LIMIT 20
 """
 # A purge of another process must not remove entries during an undo, and no record may change after the search for
 # conflicts.

@@ -1,8 +1,8 @@
 """Imports rows into the SQLite file and forgets a record, each on a connection of its own, for the command line."""
 
 import time
-from collections.abc import Iterable
-from contextlib import closing
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import apsw
@@ -11,8 +11,8 @@ from mahasiswa.record import Incoming
 from mahasiswa.store import shared_sql
 from mahasiswa.store.engines import Merged
 from mahasiswa.store.errors import TextsRemain, Unavailable
-from mahasiswa.store.history import UNDOABLE_ROWS_MAX
-from mahasiswa.store.sqlite import history, sql
+from mahasiswa.store.history import UNDOABLE_ROWS_MAX, BatchKind, command_name
+from mahasiswa.store.sqlite import sql
 from mahasiswa.store.sqlite.connection import connect, refusal, savepoint, transaction
 
 CHECKPOINT_TIMEOUT_SECONDS = 10
@@ -63,12 +63,40 @@ def _merge(db: apsw.Connection, *, update: bool, dry_run: bool) -> Merged:
     written = total - existing + (changed if update else 0)
     if written and not incomplete and not dry_run:
         is_silent = total > UNDOABLE_ROWS_MAX
-        batch = history.silent_batch(db, "import", written) if is_silent else history.batch(db, "import")
-        with history.by_command(db), batch:
+        with by_command(db), silent_batch(db, "import", written) if is_silent else _batch(db, "import"):
             if update:
                 db.execute(shared_sql.UPDATE)
             db.execute(shared_sql.INSERT)
     return Merged(total - existing, changed, existing - changed, incomplete)
+
+
+@contextmanager
+def by_command(db: apsw.Connection) -> Iterator[None]:
+    """Let the history have the command's name at all changes of the block. If it raises, the caller must roll back."""
+    db.execute(sql.SET_OLEH, (command_name(),))
+    yield
+    db.execute(sql.SET_OLEH, (None,))
+
+
+@contextmanager
+def silent_batch(db: apsw.Connection, kind: BatchKind, rows: int) -> Iterator[None]:
+    """Write one line about all changes of the block to the history. Entries for each row would double the time.
+
+    If it raises, the caller must roll back.
+    """
+    days = db.execute(sql.DAYS).get
+    db.execute(sql.DROP_TRIGGERS)
+    yield
+    if days:
+        db.execute(sql.CREATE_TRIGGERS)
+        db.execute(sql.ADD_SILENT_BATCH, (kind, rows))
+
+
+@contextmanager
+def _batch(db: apsw.Connection, kind: BatchKind) -> Iterator[None]:
+    db.execute(sql.BEGIN_BATCH, (kind,))
+    yield
+    db.execute(sql.END_BATCH)
 
 
 def _erase_traces(db: apsw.Connection) -> None:

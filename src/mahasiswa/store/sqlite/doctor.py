@@ -129,7 +129,11 @@ def _changes(db: apsw.Connection, path: Path) -> Iterator[Finding]:
     db.execute("BEGIN IMMEDIATE")
     try:
         last = db.execute(sql.LAST_ID).get
-        for statement, values in (sql.ADD, (nim, "", "")), (sql.UPDATE, ("a", "a", nim)), (sql.DELETE, (nim,)):
+        for statement, values in (
+            (sql.ADD, (nim, "", "")),
+            (sql.UPDATE, ("a", "a", nim)),
+            (sql.DELETE_ALL, (sql.array([nim]),)),
+        ):
             db.execute(statement, values)
         entries, days = db.execute(sql.COUNT_ENTRIES_AFTER, (last,)).get, db.execute(sql.DAYS).get
     finally:

@@ -2,10 +2,9 @@
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
-from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -13,12 +12,22 @@ from typing import Any, TypeVar, cast
 import apsw
 
 from mahasiswa.record import Mahasiswa
-from mahasiswa.store import Query, Snapshot, Version, folding
+from mahasiswa.store import folding
 from mahasiswa.store.errors import TookTooLong, Unavailable
-from mahasiswa.store.reader import SLICE_RECORDS, SNAPSHOT_MAX_BYTES, Reader
+from mahasiswa.store.reader import (
+    READ_ROWS,
+    SLICE_RECORDS,
+    SNAPSHOT_MAX_BYTES,
+    Query,
+    Reader,
+    Snapshot,
+    Steps,
+    Version,
+    last_item,
+    size_with,
+)
 from mahasiswa.store.sqlite import sql
 from mahasiswa.store.sqlite.connection import connect, savepoint
-from mahasiswa.store.steps import READ_ROWS, Steps, Work, size_with
 from mahasiswa.work import STEP_TIMEOUT_SECONDS, Kind, Slots, ended
 
 CHUNK_RECORDS = 100
@@ -32,10 +41,6 @@ NOT_UTF8 = "another program has stored a text that is not UTF-8; mahasiswa docto
 A = TypeVar("A")
 T = TypeVar("T")
 
-WORK = Work(sql)
-
-as_record = cast("Callable[[object], Mahasiswa]", partial(tuple.__new__, Mahasiswa))
-
 
 class SQLiteReader(Reader):
     """See Reader. Each step has a deadline, which includes its time in the queue.
@@ -44,7 +49,7 @@ class SQLiteReader(Reader):
     called if a read finds damage.
     """
 
-    work = WORK
+    sql = sql
 
     def __init__(
         self,
@@ -54,11 +59,10 @@ class SQLiteReader(Reader):
         version: Callable[[], Awaitable[Version | None]],
         report_damage: Callable[[apsw.Error], None],
     ) -> None:
-        super().__init__()
+        super().__init__(version)
         self._path = path
         self._kind = kind
         self._slots = slots
-        self._version = version
         self._report_damage = report_damage
         self._threads = ThreadPoolExecutor(kind.running, f"reader, {kind.name}")
         self._idle: list[apsw.Connection] = []
@@ -76,9 +80,6 @@ class SQLiteReader(Reader):
         version = await self._version()
         return await self._read(lambda db: read_snapshot(db, version, at_most))
 
-    async def find(self, nims: Sequence[str]) -> Mapping[str, Mahasiswa]:
-        return await self._read(lambda db: by_nim(db, nims))
-
     async def chunks(self, query: Query) -> AsyncGenerator[Sequence[Mahasiswa]]:
         where, parameters = self._where(query)
         statement = sql.found(where, query)
@@ -86,7 +87,7 @@ class SQLiteReader(Reader):
             cursor = db.cursor()
 
             def next_chunk(_: apsw.Connection) -> Sequence[Mahasiswa]:
-                return _records(cursor, CHUNK_RECORDS)
+                return list(map(Mahasiswa._make, fetch(cursor, CHUNK_RECORDS)))
 
             try:
                 await self._step(db, lambda _: cursor.execute(statement, parameters), _deadline())
@@ -175,7 +176,7 @@ def take(db: apsw.Connection, steps: Steps[T]) -> T:
 
 def read_snapshot(db: apsw.Connection, version: Version | None, at_most: int) -> Snapshot:
     with db:
-        last = take(db, WORK.last_item())
+        last = take(db, last_item(sql))
         none = Snapshot(version, 0, None, last)
         if db.execute(sql.LONGER_THAN, (at_most,)).get:
             return none
@@ -217,14 +218,6 @@ def fetch(cursor: apsw.Cursor, limit: int | None = None) -> list[tuple[str, str,
         cursor.close()  # the traceback would keep it, and with it this connection's view of the database
         raise Unavailable(NOT_UTF8 if isinstance(error, UnicodeDecodeError) else str(error)) from error
     return rows
-
-
-def _records(cursor: apsw.Cursor, limit: int | None = None) -> Sequence[Mahasiswa]:
-    return list(map(as_record, fetch(cursor, limit)))
-
-
-def by_nim(db: apsw.Connection, nims: Sequence[str]) -> Mapping[str, Mahasiswa]:
-    return {record.nim: record for record in _records(db.execute(sql.FIND, (sql.array(nims),)))}
 
 
 def _deadline() -> float:

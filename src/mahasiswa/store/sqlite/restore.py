@@ -11,7 +11,7 @@ import apsw
 from mahasiswa.store.copies import free_name
 from mahasiswa.store.engines import Check, Restored
 from mahasiswa.store.errors import Unavailable, Unusable
-from mahasiswa.store.sqlite import history, sql
+from mahasiswa.store.sqlite import sql
 from mahasiswa.store.sqlite.backup import (
     INTERRUPT_CHECK_STEPS,
     backup_beside,
@@ -20,6 +20,7 @@ from mahasiswa.store.sqlite.backup import (
     reason,
     verify,
 )
+from mahasiswa.store.sqlite.commands import by_command, silent_batch
 from mahasiswa.store.sqlite.connection import connect, folder_lock, transaction
 from mahasiswa.store.sqlite.schema import STEPS, migrate
 
@@ -134,7 +135,7 @@ def _replace_in_transaction(db: apsw.Connection, path: Path, saved: list[Path], 
         return Restored(count, 0, 0, 0)
     saved.append(backup_beside(path, check))  # under the lock, so that the back-up has every earlier change
     had_nothing = db.execute(sql.HAS_NOTHING).get
-    with history.by_command(db), history.silent_batch(db, "restore", rows):
+    with by_command(db), silent_batch(db, "restore", rows):
         db.execute(sql.RESTORE_BACKUP)
         if had_nothing:
             db.execute(sql.RESTORE_HISTORY)

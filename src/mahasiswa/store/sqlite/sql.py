@@ -7,10 +7,13 @@ from itertools import chain, zip_longest
 from typing import Literal
 
 from mahasiswa.record import NEAR_FROM, NEAR_TO, NIM_MAX_CHARACTERS, Field
-from mahasiswa.store import Query, folding, shared_sql
+from mahasiswa.store import folding, shared_sql
 from mahasiswa.store.history import PURGE_ENTRIES, PURGE_SECONDS
 from mahasiswa.store.history_sql import TEXTS, HistorySQL
-from mahasiswa.store.reader import SLICE_RECORDS
+from mahasiswa.store.reader import SLICE_RECORDS, Query
+
+IS_ANY = "IN (SELECT value FROM json_each(?))"
+"""Compares with any text of an array, which is one parameter in JSON: many statements could not be interrupted together."""
 
 # --- Schema
 
@@ -138,10 +141,10 @@ INSERT INTO mahasiswa_history (moment, kind, rows, oleh) SELECT {NOW}, ?, ?, ole
 SET_OLEH = "UPDATE mahasiswa_history_state SET oleh = ?"
 
 # Among the newest 1,000 entries, because there is no index on nim.
-RECENT_BEFORE = """
+RECENT_BEFORE = f"""
 SELECT CAST(nim AS BLOB), CAST(nama_before AS BLOB), CAST(alamat_before AS BLOB)
 FROM (SELECT * FROM mahasiswa_history ORDER BY id DESC LIMIT 1000)
-WHERE nim = ? AND nama_before IS NOT NULL ORDER BY id DESC LIMIT 20
+WHERE nim {IS_ANY} AND nama_before IS NOT NULL ORDER BY id DESC LIMIT 20
 """
 _EXPIRED = (
     "moment < strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-' || (SELECT days FROM mahasiswa_history_state) || ' days')"
@@ -150,6 +153,7 @@ _EXPIRED = (
 # fail, and with it the whole page of the history. A batch with rows but no entry is silent.
 HISTORY = HistorySQL(
     p="?",
+    is_any=IS_ANY,
     raw="CAST({} AS BLOB)".format,
     is_silent="i.kind IS NOT NULL AND NOT EXISTS (SELECT 1 FROM mahasiswa_history AS s WHERE s.batch = i.id)",
     is_expired=f"i.{_EXPIRED}",
@@ -165,14 +169,15 @@ def moment(moment: datetime) -> str:
 
 # The head of a batch is older than its entries, so it goes first, and a batch is never shown in part.
 HAS_EXPIRED = f"SELECT {_EXPIRED} FROM mahasiswa_history ORDER BY id LIMIT 1"
-PURGE = f"""
+PURGE_EXPIRED = f"""
 DELETE FROM mahasiswa_history WHERE {_EXPIRED} AND id IN (SELECT id FROM mahasiswa_history ORDER BY id LIMIT {PURGE_ENTRIES})
 """
-# It changes a row if it is time for a purge without any other change.
-BEGIN_PURGE = f"""
-UPDATE mahasiswa_history_state SET purged = {NOW}
-WHERE (purged IS NULL OR purged <= strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-{PURGE_SECONDS} seconds')) AND ({HAS_EXPIRED})
+# It changes a row if it is time for a purge without any other change. The writer purges after each change.
+_IS_PURGE_DUE = f"""
+(purged IS NULL OR purged <= strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-{PURGE_SECONDS} seconds')) AND ({HAS_EXPIRED})
 """
+FIND_PURGE = f"SELECT 1 FROM mahasiswa_history_state WHERE {_IS_PURGE_DUE}"
+PURGE = f"UPDATE mahasiswa_history_state SET purged = {NOW} WHERE {_IS_PURGE_DUE}"
 
 IS_KNOWN = """
 SELECT EXISTS (SELECT 1 FROM mahasiswa WHERE nim = :nim) OR EXISTS (SELECT 1 FROM mahasiswa_history WHERE nim = :nim)
@@ -202,11 +207,9 @@ SELECT {_SLICE} FROM (
 FIRST = "SELECT nim, nama, alamat FROM mahasiswa ORDER BY nim LIMIT ?"
 AFTER = "SELECT nim, nama, alamat FROM mahasiswa WHERE nim > ? ORDER BY nim LIMIT ?"
 WITHIN_BYTES = shared_sql.WITHIN_BYTES.replace("{p}", "?")
-# As one array of JSON, because many statements could not be interrupted together.
-FIND = "SELECT nim, nama, alamat FROM json_each(?) CROSS JOIN mahasiswa ON nim = value"
-FIND_BYTES = """
-SELECT CAST(nim AS BLOB), CAST(nama AS BLOB), CAST(alamat AS BLOB) FROM json_each(?) CROSS JOIN mahasiswa ON nim = value
-"""
+FIND = FIND_LOCKED = f"SELECT nim, nama, alamat FROM mahasiswa WHERE nim {IS_ANY}"
+ALL_AS_BYTES = "SELECT CAST(nim AS BLOB), CAST(nama AS BLOB), CAST(alamat AS BLOB) FROM mahasiswa"
+FIND_BYTES = f"{ALL_AS_BYTES} WHERE nim {IS_ANY}"
 
 
 def array(nims: Sequence[str]) -> str:
@@ -226,7 +229,7 @@ def _translated(text: str, letters: str, others: str = "") -> str:
 _NEAR_KEY = f"ltrim({_translated('lower(nim)', NEAR_FROM, NEAR_TO)}, '0')"
 NEAR = f"""
 SELECT nim, nama, alamat FROM mahasiswa
-WHERE {_NEAR_KEY} IN (SELECT value FROM json_each(?))
+WHERE {_NEAR_KEY} {IS_ANY}
 LIMIT ?
 """
 LONGER_THAN = "SELECT EXISTS (SELECT 1 FROM mahasiswa ORDER BY nim LIMIT 1 OFFSET ?)"
@@ -320,7 +323,6 @@ COUNT = "SELECT count(*) FROM mahasiswa"
 # For the checks.
 LAST_ID = "SELECT coalesce(max(id), 0) FROM mahasiswa_history"
 COUNT_ENTRIES_AFTER = "SELECT count(*) FROM mahasiswa_history WHERE id > ?"
-ALL_AS_BYTES = "SELECT CAST(nim AS BLOB), CAST(nama AS BLOB), CAST(alamat AS BLOB) FROM mahasiswa"
 
 
 def count_found(conditions: Iterable[str], di: Field | Literal[""]) -> str:
@@ -361,9 +363,16 @@ GROUP BY value ORDER BY count(*) DESC, value DESC LIMIT 10000
 
 ADD = "INSERT INTO mahasiswa (nim, nama, alamat) VALUES (?, ?, ?)"
 UPDATE = "UPDATE mahasiswa SET nama = ?, alamat = ? WHERE nim = ?"
-RENAME = "UPDATE mahasiswa SET nim = ? WHERE nim = ?"
-DELETE = "DELETE FROM mahasiswa WHERE nim = ?"
-DELETE_ALL = "DELETE FROM mahasiswa WHERE nim IN (SELECT value FROM json_each(?))"
+RENAME = f"UPDATE mahasiswa SET nim = ? WHERE nim {IS_ANY} RETURNING 1"
+DELETE_ALL = f"DELETE FROM mahasiswa WHERE nim {IS_ANY}"
+# Several records are one parameter, a JSON array of arrays.
+ADD_ALL = """
+INSERT INTO mahasiswa (nim, nama, alamat) SELECT value ->> 0, value ->> 1, value ->> 2 FROM json_each(?) RETURNING nim
+"""
+UPDATE_ALL = """
+UPDATE mahasiswa SET nama = value ->> 1, alamat = value ->> 2 FROM json_each(?) WHERE nim = value ->> 0
+"""
+LOCK_TABLE_AND_HISTORY = ""  # BEGIN IMMEDIATE keeps other programs from writing
 
 # --- Importing
 

@@ -2,34 +2,56 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
-from typing import cast
+from typing import NamedTuple, cast
 
 import apsw
 
-from mahasiswa.record import Mahasiswa, Write, combine
-from mahasiswa.store import NO_REMOVALS, Snapshot, Version
-from mahasiswa.store.changes import planned
-from mahasiswa.store.errors import Changed, EditConflict, Unavailable, Unusable
-from mahasiswa.store.history import BatchKind
-from mahasiswa.store.sqlite import history, sql
-from mahasiswa.store.sqlite.connection import connect, has_moved, remove_wal, savepoint, wal_identity
-from mahasiswa.store.sqlite.reader import WORK, SQLiteReader, by_nim, read_snapshot, take
-from mahasiswa.store.sqlite.writer import Writer
+from mahasiswa.store import Snapshot, Steps, Store, Version
+from mahasiswa.store.errors import Locked, StoreError, Unavailable, Unusable
+from mahasiswa.store.group_commit import GroupCommit, QueuedChange
+from mahasiswa.store.history import OLEH
+from mahasiswa.store.sqlite import sql
+from mahasiswa.store.sqlite.connection import (
+    connect,
+    has_moved,
+    refusal,
+    remove_wal,
+    savepoint,
+    transaction,
+    wal_identity,
+)
+from mahasiswa.store.sqlite.reader import SQLiteReader, read_snapshot, take
 from mahasiswa.work import IMPORT, KINDS, Kind, Slots
 
+# Maximum size of a file whose list is read on the event loop: about 4,000 records with their history, which take 2 ms. As
+# many of the shortest records as fit, 30,000, take 12 ms.
 SHORT_LIST_FILE_BYTES = 1024 * 1024
-"""Maximum size of a file whose list is read on the event loop: about 4,000 records with their history, which take 2 ms.
-As many of the shortest records as fit, 30,000, take 12 ms."""
+FINAL_CHECKPOINT_TIMEOUT_SECONDS = 1.0
 
 log = logging.getLogger(__name__)
 
 
-class SQLiteStore:
+class Change(NamedTuple):
+    """The steps of a change, and the name of the person who makes it."""
+
+    steps: Callable[[], Steps[None]]
+    oleh: str | None
+
+
+class SQLiteStore(Store):
     """The Store on a file that `migrate` has made ready."""
 
+    sql = sql
+
     def __init__(self, path: Path, slots: Slots) -> None:
+        readers = {kind: SQLiteReader(path, kind, slots, self.version, self._report_damage) for kind in KINDS}
+        super().__init__(readers)
+        self._open_readers = readers.values()
         self._path = path
         self._slots = slots
         self._writer = Writer(path, slots)
@@ -42,10 +64,6 @@ class SQLiteStore:
         self._wal_identity = wal_identity(path)
         self._giving_up: asyncio.Task[None] | None = None  # of a file that was replaced, moved or removed
         self._is_damaged = False
-        self._readers = {kind: SQLiteReader(path, kind, slots, self.version, self._report_damage) for kind in KINDS}
-
-    def reader(self, kind: Kind) -> SQLiteReader:
-        return self._readers[kind]
 
     async def version(self) -> Version | None:
         self._check_file()
@@ -71,76 +89,23 @@ class SQLiteStore:
         except (apsw.Error, Unavailable):  # `snapshot` waits for a lock, and reports everything else
             return None
 
-    async def add(self, nim: str | None, nama: str | None, alamat: str | None) -> None:
-        await self._write(lambda db: _run(db, sql.ADD, nim, nama, alamat))
-
-    async def update(self, nim: str, nama: str | None, alamat: str | None, versi: str | None = None) -> None:
-        def change(db: apsw.Connection) -> None:
-            texts = nama, alamat
-            if versi and nama is not None and alamat is not None:
-                current, edited = by_nim(db, [nim]).get(nim), Mahasiswa(nim, nama, alamat)
-                edited, is_conflict = combine(current, edited, versi) if current else (edited, True)
-                if is_conflict:
-                    raise EditConflict(current, edited, take(db, WORK.recent(nim, versi)))
-                texts = edited.nama, edited.alamat
-            _run(db, sql.UPDATE, *texts, nim)
-
-        await self._write(change)
-
-    async def rename(self, old: str, nim: str | None) -> None:
-        def change(db: apsw.Connection) -> None:
-            with history.batch(db, "nim"):
-                _run(db, sql.RENAME, nim, old)
-                if not db.changes():
-                    raise Changed(old)
-
-        await self._write(change)
-
-    async def delete(self, nim: str) -> None:
-        await self._write(lambda db: _run(db, sql.DELETE, nim))
-
-    async def write_all(
-        self, batch: BatchKind, writes: Sequence[Write] = (), removals: Mapping[str, str | None] = NO_REMOVALS
-    ) -> None:
-        nims = [*(record.nim for record, _ in writes), *removals]
-
-        def change(db: apsw.Connection) -> None:
-            if changes := planned(by_nim(db, nims), writes, removals):
-                with history.batch(db, batch):
-                    _run(db, sql.DELETE_ALL, sql.array(changes.removed))
-                    for nim, nama, alamat in changes.changed.values():
-                        _run(db, sql.UPDATE, nama, alamat, nim)
-                    for record in changes.added.values():
-                        _run(db, sql.ADD, *record)
-
-        await self._write_many(change)
-
-    async def undo(self, item: int, *, is_batch: bool, versi: str | None = None, only_unchanged: bool = False) -> None:
-        def change(db: apsw.Connection) -> None:
-            with savepoint(db):
-                take(db, WORK.undo(item, is_batch=is_batch, versi=versi, only_unchanged=only_unchanged))
-
-        await (self._write_many(change) if is_batch else self._write(change))
-
-    async def purge(self) -> None:
-        await self._write(lambda db: _run(db, sql.BEGIN_PURGE))
+    async def write(self, kind: Kind, steps: Callable[[], Steps[None]]) -> None:
+        self._check_file()
+        if kind is not IMPORT:
+            await self._writer.write(steps)
+            return
+        async with self._slots.slot(kind):
+            self._check_file()
+            await self._writer.write(steps)
 
     async def close(self) -> None:
-        for readers in self._readers.values():
-            await asyncio.to_thread(readers.close)
+        for reader in self._open_readers:
+            await asyncio.to_thread(reader.close)
         if self._giving_up:
             await self._giving_up
         else:
             await self._writer.close()
         self._watch.close()
-
-    async def _write(self, change: Callable[[apsw.Connection], None]) -> None:
-        self._check_file()
-        await self._writer.write(change)
-
-    async def _write_many(self, change: Callable[[apsw.Connection], None]) -> None:
-        async with self._slots.slot(IMPORT):
-            await self._write(change)
 
     def _check_file(self) -> None:
         """Raise Unavailable if the file was replaced, moved or removed, also if another file is in its place by now.
@@ -170,6 +135,76 @@ class SQLiteStore:
         await self._writer.close()
 
 
+class Writer:
+    """One connection on one thread. A change has the deadline of a step, which includes its time in the queue."""
+
+    def __init__(self, path: Path, slots: Slots) -> None:
+        self._db = connect(path)
+        self._thread = ThreadPoolExecutor(1, "writer")
+        self._changes = GroupCommit(slots, self._commit)
+        self._oleh: str | None = None  # the name that the database has for the next changes
+        self._is_closed = False
+
+    async def write(self, steps: Callable[[], Steps[None]]) -> None:
+        """Make a change and wait until it is on disk; raise what its steps raise, Refused, Busy or Unavailable."""
+        await self._changes.write(Change(steps, OLEH.get()))
+
+    async def close(self) -> None:
+        """Make the queued changes, then close the connection."""
+        await self._changes.close()
+        self._is_closed = True
+        await asyncio.to_thread(self._thread.shutdown)
+        # SQLite checkpoints at the last close, except for a file that was moved: its log would be left behind.
+        if has_moved(self._db):
+            with suppress(apsw.Error):
+                self._db.set_busy_timeout(int(FINAL_CHECKPOINT_TIMEOUT_SECONDS * 1000))
+                self._db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_FULL)
+        self._db.close()
+
+    async def _commit(self, group: Sequence[QueuedChange[Change]]) -> Sequence[StoreError | None]:
+        if self._is_closed:  # while the change waited in the queue
+            raise Unavailable("the file was replaced or removed")
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._thread, self._transact, group)
+        except apsw.BusyError as error:
+            return [Locked(str(error))] * len(group)
+        except (apsw.Error, Unavailable) as error:
+            log.error("%d changes were not stored: %s", len(group), error)  # noqa: TRY400 - no traceback needed
+            return [Unavailable(str(error))] * len(group)
+
+    def _transact(self, group: Sequence[QueuedChange[Change]]) -> Sequence[StoreError | None]:
+        """Make the group's changes in one transaction. If it raises, nothing was stored."""
+        db = self._db
+        left = min(queued.deadline for queued in group) - time.monotonic()
+        db.set_busy_timeout(max(0, int(left * 1000)))
+        with transaction(db):
+            self._oleh = None
+            changes_before = db.total_changes()
+            outcomes = [self._attempt(queued.change) for queued in group]
+            self._set_oleh(None)
+            # Only with a change, because each purge is a new version of the list.
+            if db.total_changes() != changes_before and db.execute(sql.HAS_EXPIRED).get:
+                db.execute(sql.PURGE_EXPIRED)
+        return outcomes
+
+    def _set_oleh(self, oleh: str | None) -> None:
+        if oleh != self._oleh:
+            self._db.execute(sql.SET_OLEH, (oleh,))
+        self._oleh = oleh
+
+    def _attempt(self, change: Change) -> StoreError | None:
+        """Make one change. If it is refused, it is rolled back alone, so the rest of the group is not affected."""
+        self._set_oleh(change.oleh)
+        try:
+            with savepoint(self._db):
+                take(self._db, change.steps())
+        except StoreError as error:
+            return error
+        except apsw.ConstraintError as error:
+            return refusal(error)
+        return None
+
+
 async def open_store(path: Path, slots: Slots) -> SQLiteStore:
     """Open a file that exists; raise Unusable."""
     try:
@@ -178,7 +213,3 @@ async def open_store(path: Path, slots: Slots) -> SQLiteStore:
         raise Unusable(str(error)) from error
     except apsw.Error as error:
         raise Unusable(f"{path} cannot be opened: {error}") from error
-
-
-def _run(db: apsw.Connection, statement: str, *bindings: str | None) -> None:
-    db.execute(statement, bindings)
