@@ -157,6 +157,13 @@ def unprivileged_command() -> list[str]:
     return command
 
 
+def overwrite(path: Path, begin: int = 0, end: int | None = None) -> None:
+    """Overwrite a part of a file, which another process may have open."""
+    with path.open("r+b") as file:
+        file.seek(begin)
+        file.write(b"\xff" * ((end or path.stat().st_size) - begin))
+
+
 def records_of(path: Path) -> list[Record]:
     """Return the records of a database that this process has not opened otherwise."""
     db = sqlite3.connect(f"file:{path}?mode=ro", uri=True)

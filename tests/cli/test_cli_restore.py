@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from harness import Service
-from operators import TWO, Operator, records_of
+from operators import TWO, Operator, overwrite, records_of
 from spreadsheets import HEADER, Record, csv
 from stores import ask, run_script
 
@@ -144,13 +144,6 @@ def test_a_backup_in_wal_mode_is_restored_from_a_folder_that_may_not_be_written(
 
 
 # ---- refused
-
-
-def overwrite(path: Path, begin: int = 0, end: int | None = None) -> None:
-    """Overwrite a part of a file."""
-    data = bytearray(path.read_bytes())
-    data[begin:end] = b"\xff" * len(data[begin:end])
-    path.write_bytes(data)
 
 
 DAMAGED = r"a\.db cannot be restored: .*(damaged|malformed).*"

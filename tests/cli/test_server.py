@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from attack import LOG_LINE, is_free, until
 from harness import START_SECONDS, Service, StartError, free_port, run_to_the_end
+from operators import overwrite
 from processes import children
 from stores import run_script
 
@@ -69,12 +70,6 @@ def migrated(folder: Path) -> Path:
     return folder / "a.db"
 
 
-def damage(path: Path) -> None:
-    """Overwrite all pages of a database."""
-    content = path.read_bytes()
-    path.write_bytes(content[:100] + b"\xff" * (len(content) - 100))
-
-
 def run_script_in(script: str) -> Callable[[Path], None]:
     """Return a function that creates a database by another program."""
     return lambda folder: run_script(folder / "a.db", script)
@@ -103,7 +98,7 @@ UNUSABLE: dict[str, tuple[str, Callable[[Path], object], str]] = {
     "in a folder that takes no file": ("/proc/a.db", lambda _: None, "no file can be made in the folder /proc"),
     "a folder": ("a.db", lambda folder: (folder / "a.db").mkdir(), "a.db cannot be opened: it is a folder"),
     "another file": ("a.db", lambda folder: (folder / "a.db").write_bytes(b"NIM;" * 999), "not an SQLite database"),
-    "damaged": ("a.db", lambda folder: damage(migrated(folder)), "a.db"),
+    "damaged": ("a.db", lambda folder: overwrite(migrated(folder), 100), "a.db"),
     **{name: ("a.db", run_script_in(script), "mahasiswa import") for name, script in FOREIGN.items()},
 }
 
