@@ -16,7 +16,7 @@ import httptools
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from mahasiswa.pace import Pace
-from mahasiswa.web.cached_page import CachedResponse
+from mahasiswa.web.responses import CachedResponse
 from mahasiswa.work import Busy
 
 if TYPE_CHECKING:

@@ -26,8 +26,8 @@ from stores import opened, other_program
 from mahasiswa.settings import Settings
 from mahasiswa.store import Store, migrate
 from mahasiswa.web.app import create_app
-from mahasiswa.web.cached_page import CachedPage
 from mahasiswa.web.list_cache import PAGE_MAX_RECORDS
+from mahasiswa.web.responses import CachedPage
 from mahasiswa.work import LIST, Busy, Limits, Slots
 
 Commit = Callable[[str], object]

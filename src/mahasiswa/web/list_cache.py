@@ -2,25 +2,25 @@
 
 import hashlib
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 from starlette.types import Scope
 
 from mahasiswa.shared_task import SharedTask
 from mahasiswa.store import SLICE_RECORDS, Snapshot, Store, Version
-from mahasiswa.web.cached_page import CachedPage, CachedResponse
-from mahasiswa.web.list_html import INLINE_MAX_CHARACTERS, format_rows, row_format
+from mahasiswa.web.list_html import INLINE_MAX_CHARACTERS, format_rows
 from mahasiswa.web.list_view import asks_for_view
 from mahasiswa.web.pages import Pages
+from mahasiswa.web.responses import CachedPage, CachedResponse
 from mahasiswa.work import LIST, PAGE_MAX_BYTES, Slots
 
 PAGE_MAX_RECORDS = 12_000
 """Maximum records of a page that is kept. A longer list is streamed by the route. After a change, a stream sends its first
 byte within 10 ms; a kept page of 45,000 records would send it after 60 to 150 ms, and this one after 30 to 60 ms."""
 
-MARKUP_BYTES = len(row_format("").text)
-"""Length of a row without its texts, with a few bytes more for its number and its links."""
+Rows = dict[tuple[int, bytes], bytes]
+"""The formatted rows of each slice of a snapshot, by its place and its texts."""
 
 
 class ListCache:
@@ -29,8 +29,7 @@ class ListCache:
     It asks for the version on every request, before it reads anything. So it needs no timeout and no invalidation. The
     page also shows the date, for paper, so it is rendered again on another day.
 
-    A short list is read and rendered at once, a long one in a thread. A list that is too
-    long to keep is not rendered at all.
+    A short list is read and rendered at once, a long one in a thread. A list that is too long is not kept.
     """
 
     def __init__(self, store: Store, pages: Pages, slots: Slots) -> None:
@@ -41,8 +40,7 @@ class ListCache:
         self._day = (0.0, 0.0)
         self._rendered = time.monotonic()
         self._page: CachedPage | None = None
-        self._slices: list[tuple[bytes, bytes]] = []
-        """The slices of the last snapshot, each with its rows."""
+        self._rows: Rows = {}
         self._rendering = SharedTask(self._render)
 
     def respond_now(self, scope: Scope) -> CachedResponse | None:
@@ -61,20 +59,20 @@ class ListCache:
         if path != "/" or scope["method"] not in ("GET", "HEAD") or asks_for_view(scope["query_string"]):
             return None
         version = await self._store.version()
-        page = self._page if version is None or self._is_current(version) else await self._rendering.result()
-        return await page.respond(scope, self._slots) if page and version is not None else None
+        if version is None:
+            return None
+        page = self._page if self._is_current(version) else await self._rendering.result()
+        return await page.respond(scope, self._slots) if page else None
 
     def _render_now(self) -> bool:
         """Render the page of a short list. Return False if nothing was rendered because it would take too long."""
-        if self._rendering.is_active:
-            return False
-        snapshot = self._store.snapshot_now(PAGE_MAX_RECORDS)
+        snapshot = None if self._rendering.is_active else self._store.snapshot_now(PAGE_MAX_RECORDS)
         if snapshot is None or snapshot.slices is None:
             return False
-        changed = self._changed(snapshot.slices)
-        if sum(len(snapshot.slices[number]) for number in changed) > INLINE_MAX_CHARACTERS:
+        changed = [part for part in enumerate(snapshot.slices) if part not in self._rows]
+        if sum(len(packed) for _, packed in changed) > INLINE_MAX_CHARACTERS:
             return False
-        self._keep(snapshot, self._rows(snapshot.slices))
+        self._keep(snapshot, self._formatted(snapshot.slices))
         return True
 
     async def _render(self, _asked: float) -> CachedPage | None:
@@ -82,50 +80,41 @@ class ListCache:
         if self._is_current(await self._store.version()):
             return self._page
         snapshot = self._store.snapshot_now(PAGE_MAX_RECORDS)
-        if snapshot is None:
-            snapshot = await self._store.reader(LIST).snapshot(PAGE_MAX_RECORDS)
+        snapshot = snapshot or await self._store.reader(LIST).snapshot(PAGE_MAX_RECORDS)
         if snapshot.version is None:
             return None
-        slices = snapshot.slices or ()
-        # Decide by the texts, because to render a list that is too long takes longer than to read it.
-        is_short = snapshot.total * MARKUP_BYTES + sum(map(len, slices)) <= PAGE_MAX_BYTES
-        self._keep(snapshot, await self._slots.run(LIST, partial(self._rows, slices)) if is_short else None)
+        rows = None
+        if snapshot.slices is not None:
+            rows = await self._slots.run(LIST, partial(self._formatted, snapshot.slices))
+        self._keep(snapshot, rows)
         return self._page
-
-    def _rows(self, slices: Sequence[bytes]) -> Mapping[int, bytes] | None:
-        """The rows of the changed slices; None if the page is too long to keep."""
-        rows: dict[int, bytes] = {}
-        length = 0
-        for number in self._changed(slices):
-            rows[number] = format_rows(self._pages.row, slices[number], number * SLICE_RECORDS + 1)
-            length += len(rows[number])
-            if length > PAGE_MAX_BYTES:
-                return None
-        return rows
 
     def _is_current(self, version: Version | None) -> bool:
         first, end = self._day
         return version == self._version and first <= time.time() < end
 
-    def _changed(self, slices: Sequence[bytes]) -> Sequence[int]:
-        """The numbers of the slices whose rows the last page does not have."""
-        kept = self._slices
-        return [number for number, packed in enumerate(slices) if number >= len(kept) or kept[number][0] != packed]
+    def _formatted(self, slices: Sequence[bytes]) -> Rows | None:
+        """The rows of all slices, of which only those that changed are formatted; None if the page is too long to keep."""
+        rows: Rows = {}
+        length = 0
+        for number, packed in enumerate(slices):
+            kept = self._rows.get((number, packed))
+            rows[number, packed] = kept or format_rows(self._pages.row, packed, number * SLICE_RECORDS + 1)
+            length += len(rows[number, packed])
+            if length > PAGE_MAX_BYTES:
+                return None
+        return rows
 
-    def _keep(self, snapshot: Snapshot, rows: Mapping[int, bytes] | None) -> None:
-        """Keep the page with these rows of its changed slices. `rows` is None if the page is too long to keep."""
+    def _keep(self, snapshot: Snapshot, rows: Rows | None) -> None:
+        """Keep the page with these rows. `rows` is None if the page is too long to keep."""
         # The page is kept under the version of its records, which may be later than the version that was asked for.
         self._version = snapshot.version
         self._rendered = time.monotonic()
         self._day = self._pages.day()  # before the date is rendered
-        self._page = None
-        last, self._slices = self._slices, []
-        if snapshot.slices is None or rows is None:
-            return
-        frame = self._pages.list_frame(snapshot.total, snapshot.last)
-        slices = [(packed, rows[at] if at in rows else last[at][1]) for at, packed in enumerate(snapshot.slices)]
-        body = b"".join([frame.before, *(formatted for _, formatted in slices), frame.after])
-        if len(body) <= PAGE_MAX_BYTES:
-            self._slices = slices
-            tag = hashlib.sha256(b"\0".join([self._pages.row.text, frame.before, frame.after, *snapshot.slices]))
-            self._page = CachedPage(body, tag.hexdigest()[:32], self._pages.headers)
+        self._rows, self._page = rows or {}, None
+        if rows is not None:
+            frame = self._pages.list_frame(snapshot.total, snapshot.last)
+            body = b"".join([frame.before, *rows.values(), frame.after])
+            texts = [self._pages.row.text, frame.before, frame.after, *(packed for _, packed in rows)]
+            tag = hashlib.sha256(b"\0".join(texts)).hexdigest()[:32]  # they are shorter than the page
+            self._page = CachedPage(body, tag, self._pages.headers)

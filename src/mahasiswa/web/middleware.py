@@ -13,15 +13,14 @@ from starlette.types import Receive, Scope, Send
 from mahasiswa.record import NIM_MAX_CHARACTERS
 from mahasiswa.settings import Settings
 from mahasiswa.store.history import OLEH
-from mahasiswa.web.cached_page import CachedResponse
 from mahasiswa.web.failures import problem_of
 from mahasiswa.web.forms import BodyRefused
 from mahasiswa.web.list_cache import ListCache
 from mahasiswa.web.monitoring import Metrics
 from mahasiswa.web.pages import Pages
-from mahasiswa.web.request import Request
+from mahasiswa.web.request import RECORD_PATHS, Request
 from mahasiswa.web.request_guard import RequestGuard
-from mahasiswa.web.responses import compressed
+from mahasiswa.web.responses import CachedResponse, compressed
 from mahasiswa.work import Busy, Limits
 
 CLIENT_DISCONNECTED = 499  # the status in the log if the client disconnected before its answer, as nginx writes it
@@ -110,7 +109,11 @@ class Middleware:
             extensions["mahasiswa.shared"] = page.body  # http_protocol.py then lets the client be slow
             return page
         answer = self.handle(request, pages)
-        response = await (request.while_connected(answer) if request.method in ("GET", "HEAD") else answer)
+        if request.method != "POST" and not request.path.startswith(
+            RECORD_PATHS
+        ):  # one record takes no time to abandon
+            answer = request.while_connected(answer)
+        response = await answer
         if not isinstance(response, CachedResponse | StreamingResponse):
             request.count_answer(len(response.body))
         return response

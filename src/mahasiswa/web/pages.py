@@ -15,11 +15,11 @@ from mahasiswa import wording
 from mahasiswa.record import Mahasiswa, digest
 from mahasiswa.store.errors import EditConflict
 from mahasiswa.store.history import Batch, Entry
-from mahasiswa.web.cached_page import CachedPage
 from mahasiswa.web.list_html import RowFormat, latest_change, row_format, row_fragment
 from mahasiswa.web.list_view import EMPTY_COLUMNS_MAX, TITLE_MAX_CHARACTERS, Printout, View
 from mahasiswa.web.page_renderer import PageRenderer
 from mahasiswa.web.preview_view import PreviewView
+from mahasiswa.web.responses import CachedPage
 from mahasiswa.wording import PROBLEMS, ProblemName
 
 SLOTS = {name: Markup(f"<!--{name}-->") for name in ("total", "latest", "today", "rows")}  # noqa: S704 - these names
