@@ -2,26 +2,24 @@
 
 import asyncio
 import gzip
-import os
 import random
 import socket
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from datetime import datetime, timedelta, tzinfo
 from pathlib import Path
 from typing import Self, cast
 
 import httpx
-import psycopg
+import psutil  # type: ignore[import-untyped]
 import pytest
-from attack import fill
+from attack import fill, linux, until, workers
+from engines import run_elsewhere
 from harness import Page, Service, Site
 from spreadsheets import Database
-from stores import opened, other_program
+from stores import opened
 
 from mahasiswa.settings import Settings
 from mahasiswa.store import Store, migrate
@@ -30,115 +28,76 @@ from mahasiswa.web.list_cache import PAGE_MAX_RECORDS
 from mahasiswa.web.responses import CachedPage
 from mahasiswa.work import LIST, Busy, Limits, Slots
 
-Commit = Callable[[str], object]
-"""Runs and commits a statement in another program that uses the same database."""
-
-
-@contextmanager
-def another_program(database: str) -> Iterator[Commit]:
-    """Start another program that writes to the same database, one statement at a time."""
-    if database.startswith("sqlite:///"):
-        with other_program(Path(database.removeprefix("sqlite:///"))) as commit:
-            yield commit
-    else:
-        with psycopg.connect(database, autocommit=True) as db:
-            yield lambda statement: db.execute(statement.encode())
-
 
 @pytest.fixture(params=["1", "2"], ids=["one worker", "two workers"])
-def shared(request: pytest.FixtureRequest, database: str) -> Iterator[tuple[Service, Commit]]:
-    """Start a service and another program on one database."""
-    with Service(database, {"WORKERS": request.param}) as service, another_program(database) as commit:
-        yield service, commit
+def shared(request: pytest.FixtureRequest, database: str) -> Iterator[Service]:
+    """Start a service on each engine."""
+    with Service(database, {"WORKERS": request.param}) as service:
+        yield service
 
 
-def add(client: httpx.Client, nim: str, nama: str = "Siti") -> None:
-    """Add a record. Fail unless it is acknowledged."""
-    answer = client.post("/mahasiswa/add", data={"nim": nim, "nama": nama, "alamat": "Bogor"})
-    assert answer.status_code == 302
-
-
-def test_a_page_read_after_an_acknowledged_write_shows_it(shared: tuple[Service, Commit]) -> None:
+def test_a_page_read_after_an_acknowledged_write_shows_it(shared: Service) -> None:
     """After a change by the service or by another program, the next page has it, during concurrent writes as well."""
-    service, commit = shared
-    failures: list[str] = []
+
+    def expect(reader: Site, nim: str, nama: str | None) -> None:
+        assert {row[1]: row[2] for row in reader.list().rows}.get(nim) == nama, nim
 
     def write_and_read(name: str) -> None:
-        dice = random.Random(name)
-        with service.client() as writer, service.client() as reader:
+        with shared.site() as writer, shared.site() as reader:
             for n in range(40):
                 nim = f"{name}-{n}"
-                add(writer, nim, "sebelum")
+                assert writer.add(nim, "sebelum", "Bogor").status_code == 302
                 expect(reader, nim, "sebelum")
-                if dice.random() < 0.5:
-                    writer.post(f"/mahasiswa/edit/{nim}", data={"nama": "sesudah", "alamat": "Bogor"})
-                    expect(reader, nim, "sesudah")
-                writer.post(f"/mahasiswa/delete/{nim}")
+                writer.edit(nim, "sesudah", "Bogor")
+                expect(reader, nim, "sesudah")
+                writer.delete(nim)
                 expect(reader, nim, None)
 
     def write_elsewhere_and_read() -> None:
-        with service.client() as reader:
-            for n in range(40):
-                commit(f"INSERT INTO mahasiswa VALUES ('lain-{n}', 'sebelum', 'Bogor')")
+        with shared.site() as reader:
+            for n in range(20):
+                run_elsewhere(shared.database, f"INSERT INTO mahasiswa VALUES ('lain-{n}', 'sebelum', 'Bogor')")
                 expect(reader, f"lain-{n}", "sebelum")
-                commit(f"DELETE FROM mahasiswa WHERE nim = 'lain-{n}'")
+                run_elsewhere(shared.database, f"DELETE FROM mahasiswa WHERE nim = 'lain-{n}'")
                 expect(reader, f"lain-{n}", None)
-
-    def expect(reader: httpx.Client, nim: str, nama: str | None) -> None:
-        page = reader.get("/").text
-        shown = f"<td>{nim}</td><td>{nama}</td>" in page if nama else f"<td>{nim}</td>" not in page
-        if not shown:
-            failures.append(f"{nim} {nama}")
 
     with ThreadPoolExecutor(4) as threads:
         elsewhere = threads.submit(write_elsewhere_and_read)
         list(threads.map(write_and_read, "abc"))
         elsewhere.result()
-    assert not failures
 
 
-def test_a_304_is_sent_only_for_the_same_bytes(shared: tuple[Service, Commit]) -> None:
+def test_a_304_is_sent_only_for_the_same_bytes(shared: Service) -> None:
     """Pages with the same ETag are equal, and a conditional request gets 304 only for the current page."""
-    service, _ = shared
     pages: dict[str, bytes] = {}
-    with service.client() as client:
-        for number in range(12):
-            if number % 4 == 1:
-                add(client, "1")
-            elif number % 4 == 3:
-                client.post("/mahasiswa/delete/1")
-            for encoding in ("gzip", "identity"):
-                now = client.get("/", headers={"accept-encoding": encoding})
+    with shared.site() as site:
+        for number in range(7):
+            if number:
+                assert (site.add("1", "Siti", "Solo") if number % 2 else site.delete("1")).status_code == 302
+            for encoding in ("gzip", "identity") * 2:
+                now = site.send("GET", "/", accept_encoding=encoding)
                 assert pages.setdefault(now.headers["etag"], now.content) == now.content
                 for tag in pages:
-                    answer = client.get("/", headers={"accept-encoding": encoding, "if-none-match": tag})
-                    assert answer.status_code == (304 if tag == now.headers["etag"] else 200)
-                    assert answer.content == (b"" if answer.status_code == 304 else now.content)
+                    answer = site.send("GET", "/", accept_encoding=encoding, if_none_match=tag)
+                    is_same = tag == now.headers["etag"]
+                    assert (answer.status_code, answer.content) == ((304, b"") if is_same else (200, now.content))
     assert len(pages) >= 6
 
 
 @pytest.mark.parametrize("path", ["/", "/mahasiswa/add", "/?cari=siti", "/mahasiswa/impor", "/tidak/ada"])
-@pytest.mark.parametrize(
-    ("accepted", "encoded"),
-    [("gzip", True), ("br, gzip;q=0.5", True), ("gzip;q=0", False), ("gzip; q=0.0, br", False), ("identity", False)],
-)
-def test_every_page_is_compressed_for_clients_that_accept_gzip(
-    service: Service,
-    path: str,
-    accepted: str,
-    encoded: bool,  # noqa: FBT001 - a parameter
-) -> None:
+def test_every_page_is_compressed_for_clients_that_accept_gzip(service: Service, site: Site, path: str) -> None:
     """The list, forms, searches and error pages are compressed to less than half, the list with another ETag."""
-    with service.client() as client:
-        plain = client.get(path, headers={"accept-encoding": "identity"})
-    request = f"GET {path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\nAccept-Encoding: {accepted}\r\n\r\n"
-    head, _, body = service.raw(request.encode()).partition(b"\r\n\r\n")
-    assert (b"content-encoding: gzip" in head.lower()) == encoded
-    assert (gzip.decompress(body) if encoded else body) == plain.content
-    assert (len(body) < len(plain.content) / 2) == encoded
-    assert b"vary: accept-encoding" in head.lower()
-    if path == "/":
-        assert (plain.headers["etag"].encode() in head) != encoded
+    plain = site.send("GET", path, accept_encoding="identity")
+    for accepted in ("gzip", "br, gzip;q=0.5", "gzip;q=0", "gzip; q=0.0, br", "identity"):
+        encoded = accepted in ("gzip", "br, gzip;q=0.5")
+        request = f"GET {path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\nAccept-Encoding: {accepted}\r\n\r\n"
+        head, _, body = service.raw(request.encode()).partition(b"\r\n\r\n")
+        assert (b"content-encoding: gzip" in head.lower()) == encoded, accepted
+        assert (gzip.decompress(body) if encoded else body) == plain.content
+        assert (len(body) < len(plain.content) / 2) == encoded
+        assert b"vary: accept-encoding" in head.lower()
+        if path == "/":
+            assert (plain.headers["etag"].encode() in head) != encoded
 
 
 def test_a_page_of_old_and_new_parts_shows_every_record(site: Site, other: Database) -> None:
@@ -213,19 +172,18 @@ def test_pages_are_compressed_on_a_machine_without_isal() -> None:
 def test_a_list_too_long_for_the_cache_is_streamed(database: str) -> None:
     """Its page is complete, in order and without ETag, and the next one shows a later change."""
     count = PAGE_MAX_RECORDS + 1
-    with Service(database) as service, another_program(database) as commit, service.client() as client:
-        commit(
+    with Service(database) as service, service.site() as site:
+        run_elsewhere(
+            database,
             f"WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {count})"
-            " INSERT INTO mahasiswa SELECT substr(CAST(100000000 + i AS TEXT), 2), 'Nama ' || i, 'Alamat' FROM n"
+            " INSERT INTO mahasiswa SELECT substr(CAST(100000000 + i AS TEXT), 2), 'Nama ' || i, 'Alamat' FROM n",
         )
-        page = client.get("/")
-        head = client.head("/")
-        add(client, "99999999z")
-        assert "<td>99999999z</td>" in client.get("/").text
-    assert "etag" not in page.headers
-    assert "etag" not in head.headers
-    rows = page.text.split("<tr><td>")[1:]
-    assert [row[: row.index("</td><td>N")] for row in rows] == [f"{n}</td><td>{n:08}" for n in range(1, count + 1)]
+        page, head = site.get("/"), site.send("HEAD", "/")
+        assert site.add("99999999z", "Siti", "Solo").status_code == 302
+        assert site.list().nims[-1] == "99999999z"
+    assert not {"etag"} & {*page.headers, *head.headers}
+    numbers = [row[:2] for row in Page(page.text, "").rows]
+    assert numbers == [(str(n), f"{n:08}") for n in range(1, count + 1)]
 
 
 class WithoutVersion:
@@ -292,36 +250,24 @@ async def test_the_list_is_rendered_again_on_another_day(tmp_path: Path, monkeyp
 
 
 @pytest.mark.torture
-@pytest.mark.skipif(sys.platform != "linux", reason="reads the processor time of a worker from /proc")
+@linux
 def test_a_disconnected_client_ends_its_stream(tmp_path: Path) -> None:
     """The service stops rendering for a client that disconnects: ten of them cost less than one complete page."""
     with Service(tmp_path / "a.db") as service:
         fill(tmp_path / "a.db", 200_000)
-        before = seconds_spent(service)
+        worker = psutil.Process(workers(service)[0])
+
+        def seconds_spent() -> float:
+            """Return the processor time of the worker, when it is idle."""
+            until(lambda: worker.cpu_percent(0.5) == 0)
+            return float(sum(worker.cpu_times()[:2]))
+
+        before = seconds_spent()
         with service.client() as client:
             client.get("/")
-        whole = seconds_spent(service) - before
+        whole = seconds_spent() - before
         for _ in range(10):
             with socket.create_connection(("127.0.0.1", service.port)) as connection:
                 connection.sendall(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
                 assert connection.recv(100_000)
-        abandoned = settled(lambda: seconds_spent(service)) - before - whole
-    assert whole > 0.1
-    assert abandoned < whole
-
-
-def seconds_spent(service: Service) -> float:
-    """Return the processor time that the service's only worker has used, in seconds."""
-    worker = Path(f"/proc/{service.pid}/task/{service.pid}/children").read_text().split()[0]
-    fields = Path(f"/proc/{worker}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
-def settled(measure: Callable[[], float]) -> float:
-    """Measure until the value has not changed for half a second; return it."""
-    last, since = measure(), time.monotonic()
-    while time.monotonic() < since + 0.5:
-        time.sleep(0.01)
-        if (now := measure()) != last:
-            last, since = now, time.monotonic()
-    return last
+        assert 0.1 < whole > seconds_spent() - before - whole
