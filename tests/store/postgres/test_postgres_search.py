@@ -1,6 +1,7 @@
 """PostgreSQL: the SQL that folds texts for the search."""
 
 import time
+from datetime import UTC, datetime, timedelta
 
 import psycopg
 import pytest
@@ -32,6 +33,16 @@ async def test_a_search_looks_at_the_first_thousand_characters_of_each_text(stor
     for cari, total in {"eabc": 1, "axy": 1, "xyz": 0}.items():
         assert (await store.reader(SEARCH).search(Query(cari), 0, 10)).total == total
         assert (await store.reader(SEARCH).history(cari, None, 0, 10)).total == total
+
+
+async def test_a_search_of_one_day_ends_in_time_before_there_are_statistics(url: PostgresURL, store: Store) -> None:
+    """PostgreSQL expects a single change of that day then, and must not fold all texts again for each of 12,000."""
+    for _ in range(2):
+        execute(url.address, "INSERT INTO mahasiswa SELECT i, 'Siti', 'Solo' FROM generate_series(1, 3000) AS i")
+        execute(url.address, "DELETE FROM mahasiswa")
+    today = datetime.now(UTC)
+    days = (today - timedelta(days=1), today + timedelta(days=1))
+    assert (await store.reader(SEARCH).history("siti", None, 0, 10, days=days)).total == 12_000
 
 
 SEARCHES = {"long": "b" + "a" * 253, "accented": "b" + "é" * 253, "reversed": "é" * 253 + "b", "short": "b" + "a" * 31}
