@@ -1,15 +1,14 @@
 """Helpers of the tests that attack the service: raw sockets, its processes in /proc, and a check of its log."""
 
-import json
 import re
 import socket
-import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from http.client import HTTPException, HTTPResponse
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 from urllib.parse import quote, urlencode
@@ -18,6 +17,7 @@ import httpx
 import pytest
 from harness import URL_ENCODED, Service
 from processes import Closing
+from spreadsheets import Database
 
 T = TypeVar("T")
 
@@ -48,23 +48,6 @@ MEMORY_MAX_MB = 400.0
 RELEASE_SECONDS = 35.0
 """Maximum time after an attack until its connections and temporary files are closed."""
 
-# Python's sqlite3 runs in other processes only: when it closes a file, the locks that APSW holds on the same file in the
-# same process are dropped.
-READ = """
-import json, sqlite3, sys
-db = sqlite3.connect(sys.argv[1], timeout=10)
-print(json.dumps([db.execute("PRAGMA integrity_check").fetchall(), db.execute("SELECT * FROM mahasiswa").fetchall()]))
-"""
-
-HOLD = """
-import sqlite3, sys
-db = sqlite3.connect(sys.argv[1], timeout=30, isolation_level=None)
-for statement in sys.argv[2:]:
-    db.execute(statement).fetchone()
-print("held", flush=True)
-sys.stdin.readline()
-"""
-
 
 class Answer(NamedTuple):
     """The status, headers and body of a response."""
@@ -80,62 +63,34 @@ class Line(Closing):
     def __init__(self, port: int, seconds: float = 30.0) -> None:
         self._socket = socket.create_connection(("127.0.0.1", port), seconds)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._file = self._socket.makefile("rb")
 
     def ask(self, request: bytes) -> Answer:
         """Send a request and read its answer. Raise OSError if the connection ends before the answer is complete."""
         self._socket.sendall(request)
-        first = self._file.readline()
-        if not first.startswith(b"HTTP/1.1 "):
-            raise ConnectionResetError
-        headers = {}
-        while (line := self._file.readline()) not in (b"\r\n", b""):
-            name, _, value = line.decode("latin-1").partition(":")
-            headers[name.strip().lower()] = value.strip()
-        body = b"".join(self._parts(headers))
-        if not line:
-            raise ConnectionResetError
-        return Answer(int(first[9:12]), headers, body)
-
-    def _parts(self, headers: Mapping[str, str]) -> Iterator[bytes]:
-        """Read a body with a Content-Length, or the chunks of a stream."""
-        is_chunked = "transfer-encoding" in headers
-        length = int(self._file.readline(), 16) if is_chunked else int(headers.get("content-length", 0))
-        while length:
-            part = self._file.read(length)
-            if len(part) < length:
-                raise ConnectionResetError
-            yield part
-            if not is_chunked:
-                return
-            self._file.readline()
-            length = int(self._file.readline(), 16)
-        if is_chunked:
-            self._file.readline()
+        response = HTTPResponse(self._socket)
+        try:
+            response.begin()
+            headers = {name.lower(): value for name, value in response.getheaders()}
+            return Answer(response.status, headers, response.read())
+        except HTTPException as broken:
+            raise ConnectionResetError from broken
 
     def get(self, path: str) -> Answer:
-        """Request a path with GET."""
         return self.ask(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
 
     def add(self, nim: str, nama: str, alamat: str) -> Answer:
-        """Add a record."""
         return self.post("/mahasiswa/add", nim=nim, nama=nama, alamat=alamat)
 
     def edit(self, nim: str, nama: str, alamat: str) -> Answer:
-        """Edit a record."""
         return self.post(f"/mahasiswa/edit/{quote(nim, safe='')}", nama=nama, alamat=alamat)
 
     def delete(self, nim: str) -> Answer:
-        """Delete a record."""
         return self.post(f"/mahasiswa/delete/{quote(nim, safe='')}")
 
     def post(self, target: str, **fields: str) -> Answer:
-        """Send a form."""
         return self.ask(post(target, urlencode(fields).encode()))
 
     def close(self) -> None:
-        """Close the connection."""
-        self._file.close()
         self._socket.close()
 
 
@@ -199,21 +154,6 @@ def attacked(service: Service) -> Iterator[None]:
     assert workers(service) == [worker]
 
 
-class Hold(Closing):
-    """Another program that runs statements on the database and keeps their locks until `close`."""
-
-    def __init__(self, database: Path, *statements: str) -> None:
-        command = [sys.executable, "-c", HOLD, str(database), *statements]
-        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        assert self._process.stdout
-        assert self._process.stdout.readline() == "held\n"
-
-    def close(self) -> None:
-        """End the program, which releases its locks."""
-        if self._process.poll() is None:
-            self._process.communicate("\n", 10)
-
-
 def post(target: str, body: bytes, *headers: bytes) -> bytes:
     """Return the bytes of a request that posts a form."""
     length = b"Content-Length: %d\r\n" % len(body)
@@ -255,31 +195,22 @@ def statuses(answers: bytes) -> list[int]:
 
 def holds(database: Path) -> dict[str, tuple[str, str]]:
     """Return every record of a database as another program reads it. Fail if its integrity check does."""
-    shown = subprocess.run(
-        [sys.executable, "-c", READ, str(database)], capture_output=True, text=True, check=True, timeout=60
-    )
-    integrity, rows = json.loads(shown.stdout)
-    assert integrity == [["ok"]]
-    return {nim: (nama, alamat) for nim, nama, alamat in rows}
+    with Database(database) as other:
+        assert other.run("PRAGMA integrity_check") == [("ok",)]
+        return {nim: (nama, alamat) for nim, nama, alamat in other.run("SELECT * FROM mahasiswa")}
+
+
+def fill(database: Path, count: int) -> None:
+    """Replace all records by `count` others. Each takes about 300 bytes of the list page."""
+    with Database(database) as other:
+        other.fill([(f"{n:08}", f"Nama {n}", "Alamat") for n in range(count)])
 
 
 def at_once(count: int, work: Callable[[], object]) -> None:
     """Do the same in several threads."""
-    threads = [threading.Thread(target=work) for _ in range(count)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-
-
-def fill(database: Path, count: int) -> None:
-    """Add `count` records by another program. Each takes about 300 bytes of the list page."""
-    script = (
-        "import sqlite3, sys; db = sqlite3.connect(sys.argv[1], timeout=30)\n"
-        "db.executemany('INSERT INTO mahasiswa VALUES (?, ?, ?)',"
-        " ((f'{n:08}', f'Nama {n}', 'Alamat') for n in range(int(sys.argv[2])))); db.commit()"
-    )
-    subprocess.run([sys.executable, "-c", script, str(database), str(count)], check=True, timeout=60)
+    with ThreadPoolExecutor(count) as threads:
+        for job in [threads.submit(work) for _ in range(count)]:
+            job.result()
 
 
 def workers(service: Service) -> list[int]:

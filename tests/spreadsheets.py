@@ -21,6 +21,7 @@ import openpyxl  # type: ignore[import-untyped]
 import pytest
 import xlsxwriter  # type: ignore[import-untyped]
 from harness import Page, Service, Site
+from processes import Closing
 from selectolax.lexbor import LexborNode
 
 from mahasiswa import sheets
@@ -49,21 +50,22 @@ for line in sys.stdin:
 """
 
 
-class Database:
-    """The SQLite file of a service, opened by another program."""
+class Database(Closing):
+    """The SQLite file of a service, opened by another program, which runs these statements."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *statements: str) -> None:
         command = [sys.executable, "-ISc", OTHER_PROGRAM, str(path)]
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        for statement in statements:
+            self.run(statement)
 
-    def run(self, statement: str, *values: str) -> list[list[Any]]:
+    def run(self, statement: str, *values: str) -> list[tuple[Any, ...]]:
         """Run one statement and commit it; return its rows."""
         assert self.process.stdin
         assert self.process.stdout
         self.process.stdin.write(json.dumps([statement, *values]) + "\n")
         self.process.stdin.flush()
-        rows: list[list[Any]] = json.loads(self.process.stdout.readline())
-        return rows
+        return list(map(tuple, json.loads(self.process.stdout.readline())))
 
     def fill(self, records: Iterable[Sequence[str]]) -> None:
         """Replace all records."""
@@ -74,7 +76,7 @@ class Database:
         )
 
     def close(self) -> None:
-        """End the other program."""
+        """End the other program, which releases its locks."""
         self.process.communicate()
 
 
@@ -247,9 +249,8 @@ def repaired(preview: Preview, **fields: str | Sequence[str]) -> list[tuple[str,
 def another_program(service: Service) -> Iterator[Database]:
     """Open the database of the module's service in another program."""
     assert isinstance(service.database, Path)
-    other = Database(service.database)
-    yield other
-    other.close()
+    with Database(service.database) as other:
+        yield other
 
 
 @pytest.fixture(name="importer")

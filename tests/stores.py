@@ -83,11 +83,8 @@ SCRIPT_RUNNER = "import sqlite3, sys; sqlite3.connect(sys.argv[1], timeout=30).e
 @contextmanager
 def other_program(path: Path) -> Iterator[Callable[[str], list[tuple[object, ...]]]]:
     """Start another program that has the file open; yield a function that runs a statement in it."""
-    other = Database(path)
-    try:
-        yield lambda statement: [tuple(row) for row in other.run(statement)]
-    finally:
-        other.close()
+    with Database(path) as other:
+        yield other.run
 
 
 def run_script(path: Path, script: str) -> None:

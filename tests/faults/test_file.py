@@ -12,9 +12,10 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from attack import Hold, Line, assert_log_is_sound, assert_says_nothing_was_saved, holds, until
+from attack import Line, assert_log_is_sound, assert_says_nothing_was_saved, holds, until
 from harness import Service, free_port
 from processes import working
+from spreadsheets import Database
 
 from mahasiswa.store.sqlite.connection import WAL_MAX_BYTES
 
@@ -180,7 +181,7 @@ def test_a_log_that_grew_during_a_long_read_is_cut_to_64_mb(tmp_path: Path) -> N
 
         with Line(service.port) as line:
             assert line.add("0", *TEXTS).status == 302
-        with Hold(database, "BEGIN", "SELECT * FROM mahasiswa"), ThreadPoolExecutor(4) as threads:
+        with Database(database, "BEGIN", "SELECT * FROM mahasiswa"), ThreadPoolExecutor(4) as threads:
             list(threads.map(work, range(4)))
         grown = log.stat().st_size
         assert grown > WAL_MAX_BYTES

@@ -361,7 +361,7 @@ def test_a_line_break_in_a_cell_becomes_a_comma_with_a_notice(importer: Importer
     assert preview.noticed == ["Baris 4: Baris baru di dalam sel diganti dengan koma. 3 · Citra · Jl. C, RT 5"]
     importer.save(preview, "perbarui")
     rows = other.run("SELECT nim, nama, alamat FROM mahasiswa ORDER BY nim")
-    assert rows == [["1", "Ani", "Jl. A\nRT 3"], ["2", "Budi S.", "Jl. B\r\nRT 4"], ["3", "Citra", "Jl. C, RT 5"]]
+    assert rows == [("1", "Ani", "Jl. A\nRT 3"), ("2", "Budi S.", "Jl. B\r\nRT 4"), ("3", "Citra", "Jl. C, RT 5")]
 
 
 def test_a_preview_shows_ten_new_rows_and_opens_the_others(importer: Importer) -> None:

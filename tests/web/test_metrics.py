@@ -6,8 +6,9 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from attack import Hold, until
+from attack import until
 from harness import Service, Site
+from spreadsheets import Database
 
 from mahasiswa.work import KINDS, RECORD
 
@@ -119,7 +120,7 @@ def test_the_slots_and_the_queue_of_each_kind_of_work_are_shown(service: Service
             return samples(site)[waiting] > 0
 
         assert isinstance(service.database, Path)
-        with Hold(service.database, "BEGIN IMMEDIATE"):
+        with Database(service.database, "BEGIN IMMEDIATE"):
             until(does_one_more_wait)
         assert {addition.result() for addition in additions} == {302}
     assert samples(site)[waiting] == 0
