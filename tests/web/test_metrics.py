@@ -86,11 +86,11 @@ def test_each_worker_has_time_series_of_its_own(tmp_path: Path) -> None:
     seen: set[str] = set()
 
     def are_both_seen() -> bool:
-        with service.site() as site:  # a new connection, which either worker may accept
+        with workers.site() as site:  # a new connection, which either worker may accept
             seen.update(match[2] for match in SAMPLE.finditer(site.get("/metrics").text))
         return len(seen) == 2
 
-    with Service(tmp_path / "a.db", {"METRICS": "1", "WORKERS": "2"}) as service:
+    with Service(tmp_path / "a.db", {"METRICS": "1", "WORKERS": "2"}) as workers:
         until(are_both_seen)
 
 
