@@ -1,23 +1,36 @@
-"""Browser tests of a person's actions: add, edit, delete, correct a refused form, and use unusual texts."""
+"""Browser tests of a person's actions, also by keyboard and without scripts, of the CDN's style sheet, and of the policy."""
 
+import base64
+import hashlib
+import re
 from functools import partial
+from pathlib import Path
 from urllib.parse import quote, urlsplit
 
-from browser import CONFIRMATION, OpenWindow, Window
-from every_page import SITI
+import pytest
+from browser import CONFIRMATION, Network, OpenWindow, Window, bootstrap, contrast
+from every_page import SITI, add_many
 from harness import Service, Site
 from playwright.sync_api import expect
 
+from mahasiswa.settings import BOOTSTRAP, BOOTSTRAP_INTEGRITY
+
 # tests/spec/test_texts.py sends many more without a browser.
 NIMS = ["a/../b", "+ % & ; / ? # \" ' < > \\ = : @", "  spaces  \u200f12\u202e34\u202c\u200e 👩🏽‍🎓🇮🇩"]
+SCRIPT = """<script>document.title = "x"</script>"""
+IMAGE = """<img src="data:," onerror="document.title = 'x'">"""
+VALUES = "inputs => inputs.map(input => input.value)"
 
 
 def test_a_person_adds_edits_and_deletes_records(open_window: OpenWindow, service: Service) -> None:
-    """Records are added, listed, edited and deleted while the CDN hangs, and still stored after a restart."""
+    """Pages are painted and usable while the CDN hangs. The records are still stored after a restart."""
     window = open_window("hangs")
     page = window.page
     window.open("/")
     expect(page.get_by_text("Belum ada data mahasiswa.")).to_be_visible()
+    page.wait_for_function("performance.getEntriesByName('first-contentful-paint').length")
+    assert window.foreign == [BOOTSTRAP]
+    assert page.evaluate("document.readyState") == "loading"
     window.add(*SITI)
     window.add("1105", "Budi Santoso", "Bantul")
     assert window.cells() == [["1105", "Budi Santoso", "Bantul"], list(SITI)]
@@ -28,6 +41,7 @@ def test_a_person_adds_edits_and_deletes_records(open_window: OpenWindow, servic
     window.save()
     page.get_by_role("row", name="Budi").get_by_role("button", name="Delete").click()
     expect(window.rows).to_have_count(1)
+    assert window.dialogs == [CONFIRMATION]
     service.restart()
     window.open("/")
     assert window.cells() == [["2207", "Siti Aminah Putri", "Klaten"]]
@@ -51,7 +65,7 @@ def test_delete_asks_before_it_sends_anything(window: Window, site: Site) -> Non
 def test_a_form_with_an_empty_field_is_not_sent(window: Window, site: Site) -> None:
     """The browser does not send an incomplete form and puts the focus into the empty field."""
     site.add(*SITI)
-    texts = dict(zip(("nim", "nama", "alamat"), ("1105", "Budi", "Bantul"), strict=True))
+    texts = {"nim": "1105", "nama": "Budi", "alamat": "Bantul"}
     for path, fields in (("/mahasiswa/add", ("nim", "nama", "alamat")), ("/mahasiswa/edit/2207", ("nama", "alamat"))):
         for empty in fields:
             window.open(path)
@@ -62,8 +76,10 @@ def test_a_form_with_an_empty_field_is_not_sent(window: Window, site: Site) -> N
     assert (window.posts, window.cells()) == ([], [list(SITI)])
 
 
-def test_a_refresh_after_a_change_only_requests_the_list(window: Window) -> None:
-    """After each change the browser is at the address of the list, and a refresh sends one GET."""
+@pytest.mark.parametrize("scripts", [True, False], ids=["scripts", "no scripts"])
+def test_a_refresh_after_a_change_only_requests_the_list(open_window: OpenWindow, *, scripts: bool) -> None:
+    """After each change the browser is at the list, and a refresh sends one GET. Without scripts it only does not ask."""
+    window = open_window(java_script_enabled=scripts)
     window.open("/")
     for change in (partial(window.add, *SITI), partial(edit_the_record, window), partial(delete_the_record, window)):
         change()
@@ -74,6 +90,21 @@ def test_a_refresh_after_a_change_only_requests_the_list(window: Window) -> None
         window.reload()
         assert window.requests == ["GET /"]
         assert window.cells() == before
+    assert window.dialogs == [CONFIRMATION] * scripts
+
+
+def edit_the_record(window: Window) -> None:
+    """Edit the only record of the list."""
+    window.page.get_by_role("link", name="Edit").click()
+    window.type(alamat="Klaten")
+    window.save()
+    expect(window.page.get_by_role("cell", name="Klaten")).to_be_visible()
+
+
+def delete_the_record(window: Window) -> None:
+    """Delete the only record of the list."""
+    window.page.get_by_role("button", name="Delete").click()
+    expect(window.rows).to_have_count(0)
 
 
 def test_a_duplicate_nim_can_be_corrected_in_the_form(window: Window, site: Site) -> None:
@@ -83,17 +114,10 @@ def test_a_duplicate_nim_can_be_corrected_in_the_form(window: Window, site: Site
     window.type(nim="20/4 5", nama=' "Budi" & <b>', alamat="Bantul ")
     window.save()
     nim = window.page.get_by_label("NIM")
-    assert [field.input_value() for field in window.page.locator("input[type=text]").all()] == [
-        "20/4 5",
-        ' "Budi" & <b>',
-        "Bantul ",
-    ]
     expect(nim).to_be_focused()
     expect(nim).to_have_accessible_description(
         "NIM ini sudah terdaftar atas nama Siti. Periksa kembali, atau buka data dengan NIM ini."
     )
-    expect(window.page.locator("[aria-invalid=true]")).to_have_count(1)
-    expect(nim).to_have_attribute("aria-invalid", "true")
     expect(window.page.locator("#" + str(nim.get_attribute("aria-describedby")))).to_be_visible()
     window.type(nim="20/4 6")
     window.save()
@@ -115,7 +139,7 @@ def test_any_nim_is_edited_by_its_link_and_deleted_by_its_button(window: Window,
         window.add(nim, f"Nama {nim}", f"{nim} Alamat")
         window.row(nim).get_by_role("link", name="Edit").click()
         expect(window.page.get_by_role("heading", name="Edit Data Mahasiswa")).to_be_visible()
-        values = window.page.locator("input[type=text]").evaluate_all("inputs => inputs.map(input => input.value)")
+        values = window.page.locator("input[type=text]").evaluate_all(VALUES)
         assert values == [nim, f"Nama {nim}", f"{nim} Alamat"]
         window.type(nama=nim)
         window.save()
@@ -127,25 +151,185 @@ def test_any_nim_is_edited_by_its_link_and_deleted_by_its_button(window: Window,
         assert window.posts == ["/mahasiswa/add", f"/mahasiswa/edit/{segment}", f"/mahasiswa/delete/{segment}"]
 
 
-def test_records_are_added_edited_and_deleted_without_scripts(open_window: OpenWindow) -> None:
-    """A browser without scripts can add, edit and delete; it only does not ask before deleting."""
-    window = open_window(java_script_enabled=False)
+# ---- the keyboard
+
+
+@pytest.mark.parametrize("network", ["answers", "unreachable"])
+def test_records_are_added_edited_and_deleted_by_keyboard(network: Network, open_window: OpenWindow) -> None:
+    """Tab and Enter are enough to add, edit and delete, in the order of the page, with a visible focus at each stop."""
+    window = open_window(network)
+    page = window.page
     window.open("/")
-    window.add(*SITI)
-    edit_the_record(window)
-    expect(window.page.get_by_role("cell", name="Klaten")).to_be_visible()
-    delete_the_record(window)
-    assert (window.posts[2:], window.dialogs) == (["/mahasiswa/delete/2207"], [])
-
-
-def edit_the_record(window: Window) -> None:
-    """Edit the only record of the list."""
-    window.page.get_by_role("link", name="Edit").click()
-    window.type(alamat="Klaten")
-    window.save()
-
-
-def delete_the_record(window: Window) -> None:
-    """Delete the only record of the list."""
-    window.page.get_by_role("button", name="Delete").click()
+    tab_to(window, "Tambah Data")
+    follow(window)
+    expect(page.get_by_label("NIM")).to_be_focused()
+    page.keyboard.type("2207")
+    assert tab(window) == "nama"
+    page.keyboard.type("Siti")
+    assert tab(window) == "alamat"
+    page.keyboard.type("Sleman")
+    assert [tab(window), tab(window)] == ["Simpan", "Simpan dan tambah lagi"]
+    assert tab(window, "Shift+Tab") == "Simpan"
+    follow(window)
+    assert window.cells() == [["2207", "Siti", "Sleman"]]
+    tab_to(window, "Edit")
+    follow(window)
+    expect(page.get_by_label("Nama")).to_be_focused()
+    page.keyboard.press("End")
+    page.keyboard.type(" Aminah")
+    # Enter in a text field also sends the form.
+    follow(window)
+    assert window.cells() == [["2207", "Siti Aminah", "Sleman"]]
+    tab_to(window, "Edit")
+    assert tab(window) == "Delete"
+    page.keyboard.press("Enter")
     expect(window.rows).to_have_count(0)
+    assert window.dialogs == [CONFIRMATION]
+
+
+def test_ten_records_are_added_with_forty_key_presses(window: Window) -> None:
+    """Beside the texts, the keys lead to the form, from field to field, and back to the list."""
+    window.open("/")
+    presses = tab_to(window, "Tambah Data")
+    for number in range(10):
+        follow(window)
+        expect(window.page.get_by_label("NIM")).to_be_focused()
+        window.page.keyboard.type(f"23000{number}")
+        presses += 1 + tab_to(window, "nama")
+        window.page.keyboard.type(f"Nama {number}")
+        presses += tab_to(window, "alamat")
+        window.page.keyboard.type("Sleman")
+        if number == 0:
+            presses += tab_to(window, "Simpan dan tambah lagi")
+    presses += tab_to(window, "Simpan")
+    follow(window)
+    assert len(window.cells()) == 10
+    assert presses + 1 <= 40
+
+
+def test_focus_is_never_hidden_under_the_header(open_window: OpenWindow, site: Site) -> None:
+    """The column names stay visible in a long list. They never cover the element that has the focus."""
+    add_many(site, 12)
+    window = open_window(size=(1280, 300))
+    window.open("/")
+    window.rows.last.get_by_role("button").focus()
+    assert window.page.evaluate("scrollY") > 0
+    expect(window.page.get_by_role("columnheader", name="Alamat")).to_be_in_viewport(ratio=1)
+    covered = """() => {
+      const focus = document.activeElement, box = focus.getBoundingClientRect(), x = box.x + box.width / 2;
+      return [box.y + 1, box.bottom - 1].some(y => !focus.contains(document.elementFromPoint(x, y)));
+    }"""
+    for stop in range(2 * 12 - 1):
+        window.page.keyboard.press("Shift+Tab")
+        assert not window.page.evaluate(covered), f"stop {stop}"
+    expect(window.rows.first.get_by_role("link", name="Edit")).to_be_focused()
+
+
+def test_the_first_stop_of_the_keyboard_skips_to_the_table(window: Window, site: Site) -> None:
+    """The skip link is visible while it has the focus. After it, the first stop is in the table."""
+    site.add(*SITI)
+    window.open("/")
+    skip = window.page.get_by_role("link", name="Langsung ke tabel")
+    box = skip.bounding_box()
+    assert box is not None
+    assert (box["width"], box["height"]) == (1, 1)
+    assert tab(window) == "Langsung ke tabel"
+    expect(skip).to_be_in_viewport(ratio=1)
+    window.page.keyboard.press("Enter")
+    assert tab(window) == "Edit"
+
+
+def tab_to(window: Window, name: str) -> int:
+    """Press Tab until the element with this name or text has the focus; return how often."""
+    stops = [tab(window)]
+    while stops[-1] != name:
+        assert stops.count(stops[0]) == 1, f"{name} is none of {stops}"
+        stops.append(tab(window))
+    return len(stops)
+
+
+def tab(window: Window, key: str = "Tab") -> str:
+    """Press Tab, check that the focus is visible, and return the name or text of the focused element."""
+    window.page.keyboard.press(key)
+    width, style, colour, visible = window.page.evaluate("""() => {
+      const {outlineWidth, outlineStyle, outlineColor} = getComputedStyle(document.activeElement);
+      return [outlineWidth, outlineStyle, outlineColor, document.activeElement.matches(":focus-visible")];
+    }""")
+    where = str(window.page.evaluate("document.activeElement.name || document.activeElement.textContent"))
+    assert visible, where
+    assert (style, float(width.removesuffix("px")) >= 2) == ("solid", True), where
+    assert contrast(colour, window.style("body", "backgroundColor")) >= 3, where
+    return where
+
+
+def follow(window: Window) -> None:
+    """Press Enter and wait for the next page."""
+    with window.leaving():
+        window.page.keyboard.press("Enter")
+
+
+# ---- the style sheet and the policy
+
+
+def test_the_default_integrity_is_the_hash_of_the_default_style_sheet(node_modules: Path) -> None:
+    """The default hash is that of the style sheet in the npm package, whose version the default address names."""
+    digest = base64.b64encode(hashlib.sha384(bootstrap(node_modules)).digest()).decode()
+    assert f"sha384-{digest}" == BOOTSTRAP_INTEGRITY
+    package = (node_modules / "bootstrap" / "package.json").read_text("utf-8")
+    assert f'"version": "{re.findall("bootstrap@([0-9.]+)/", BOOTSTRAP)[0]}"' in package
+
+
+def test_a_style_sheet_with_another_hash_is_not_applied(open_window: OpenWindow) -> None:
+    """The page stays usable, and the inline style sheet sets its colours and its font."""
+    window = open_window("answers", sheet=b":root { --bs-blue: red } body { display: none }")
+    window.open("/")
+    window.page.wait_for_load_state("load")
+    assert not window.style_sheet_applies()
+    assert "integrity" in window.problems.pop()
+    expect(window.page.get_by_role("heading")).to_be_visible()
+    assert window.style(".btn-primary", "backgroundColor") == "rgb(11, 106, 97)"
+    assert "system-ui" in window.style("body", "fontFamily")
+
+
+def test_a_style_sheet_of_the_operator_is_applied_without_a_hash(tmp_path: Path, open_window: OpenWindow) -> None:
+    """If only CDN_URL is set, the page has no hash, the policy allows the address, and the browser applies the sheet."""
+    address = "http://cdn.kampus.example:8080/tema.css"
+    with Service(tmp_path / "mahasiswa.db", {"CDN_URL": address}) as service:
+        window = open_window("answers", url=service.url, sheet=b":root { --bs-blue: blue }")
+        window.open("/")
+        window.page.wait_for_load_state("load")
+        link = window.page.locator("link[rel=stylesheet]")
+        attributes = [link.get_attribute(name) for name in ("href", "integrity", "crossorigin")]
+        assert attributes == [address, None, None]
+        assert window.foreign == [address]
+        assert window.style_sheet_applies()
+
+
+def test_markup_in_a_record_is_shown_as_text(window: Window) -> None:
+    """Scripts in a record are shown as typed in the list, the forms and an error page, and never run."""
+    markup = SCRIPT + IMAGE
+    window.open("/")
+    window.add(markup, markup, markup)
+    assert window.cells() == [[markup] * 3]
+    window.page.get_by_role("link", name="Edit").click()
+    expect(window.page.get_by_role("heading", name="Edit Data Mahasiswa")).to_be_visible()
+    assert window.page.locator("input[type=text]").evaluate_all(VALUES) == [markup] * 3
+    window.open("/mahasiswa/add")
+    window.type(nim=markup, nama=markup, alamat=markup * 2)  # the same record would be a second click
+    window.save()
+    expect(window.page.locator("[aria-invalid]")).to_have_count(1)
+    assert window.page.locator("input[type=text]").evaluate_all(VALUES) == [markup, markup, markup * 2]
+    assert window.page.locator("script, img").count() == 0
+    assert window.page.title() == "Program Input Data Mahasiswa"
+
+
+def test_the_policy_blocks_scripts_that_are_inserted_into_a_page(window: Window) -> None:
+    """If a text were ever written as markup, the policy would block its scripts."""
+    insert = "markup => document.body.append(document.createRange().createContextualFragment(markup))"
+    window.open("/")
+    with window.page.expect_console_message(lambda message: "policy violated: script-src-elem" in message.text):
+        window.page.evaluate(insert, SCRIPT)
+    with window.page.expect_console_message(lambda message: "policy violated: script-src-attr" in message.text):
+        window.page.evaluate(insert, IMAGE)
+    assert window.page.title() == "Program Input Data Mahasiswa"
+    window.problems.clear()

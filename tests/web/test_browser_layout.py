@@ -1,24 +1,20 @@
-"""Browser tests of the layout: any width, phones, light and dark, and print."""
+"""Browser tests of the layout of the list, the forms and the history: phones, screen readers, text browsers, and print."""
 
+import re
 import shutil
-import subprocess
 
 import pytest
-from browser import DESKTOP, PHONE, OpenWindow, Window, contrast, each_look, luminance
+from browser import DESKTOP, PHONE, OpenWindow, Window, contrast, each_look, luminance, run
 from every_page import LONG, SITI, add_many
 from harness import Service, Site
 from playwright.sync_api import expect
 from spreadsheets import Database
 
-
-def test_the_column_names_stay_visible_in_a_long_list(open_window: OpenWindow, site: Site) -> None:
-    """At the end of a long list the header of the table is still visible."""
-    add_many(site, 60)
-    window = open_window()
-    window.open("/")
-    window.rows.last.scroll_into_view_if_needed()
-    assert window.page.evaluate("scrollY") > 0
-    expect(window.page.get_by_role("columnheader", name="Alamat")).to_be_in_viewport(ratio=1)
+SLASHES = "20/456830/TK/50660"
+RECTANGLE = """(selector) => {
+  const {x, y, width, height} = document.querySelector(selector).getBoundingClientRect();
+  return [x, y, width, height].map(Math.round);
+}"""
 
 
 def test_a_phone_shows_all_cells_and_large_buttons(open_window: OpenWindow, site: Site) -> None:
@@ -55,46 +51,27 @@ def test_each_row_of_a_page_has_five_titles_and_named_buttons(open_window: OpenW
     for size in (DESKTOP, PHONE):
         window = open_window(size=size)
         window.open("/?cari=siti")
-        titles = window.page.get_by_role("columnheader")
-        assert [" ".join(title.split()) for title in titles.all_text_contents()] == [
-            "No",
-            "NIM",
-            "Nama",
-            "Alamat",
-            "Aksi",
-        ]
+        titles = window.page.get_by_role("columnheader").all_text_contents()
+        assert " ".join(" ".join(titles).split()) == "No NIM Nama Alamat Aksi"
         expect(window.page.get_by_role("table", name="Daftar mahasiswa").get_by_role("rowheader")).to_have_text(SITI[0])
         for control in window.rows.locator("a, button, input").all():
             expect(control).to_have_accessible_description(SITI[0])
 
 
-def test_the_printed_list_has_no_buttons(open_window: OpenWindow, site: Site) -> None:
-    """The printed list is black on white, without buttons, links and their column, also in dark mode."""
-    add_many(site, 3)
-    window = open_window("if possible")
-    window.open("/")
-    for _ in each_look(window):
-        for scheme in ("light", "dark"):
-            window.page.emulate_media(media="print", color_scheme="dark" if scheme == "dark" else "light")
-            assert window.page.locator("a, button, form, th:last-child, td:last-child").evaluate_all(IS_HIDDEN)
-            assert window.page.get_by_role("columnheader").all_inner_texts() == ["No", "NIM", "Nama", "Alamat"]
-            expect(window.page.get_by_role("cell")).to_have_count(12)
-            # A browser repeats a table-header-group on each printed page.
-            assert window.style("thead", "display") == "table-header-group"
-            assert window.style("body", "backgroundColor") == "rgb(255, 255, 255)"
-            for text in ["h1", "th", "td"]:
-                assert luminance(window.style(text, "color")) < 0.05
-
-
 def test_a_nim_with_slashes_stands_on_one_line(open_window: OpenWindow, site: Site) -> None:
     """At 1280 and at 768 pixels, a NIM of 18 characters is not broken."""
-    site.add("20/456830/TK/50660", "Siti", "Solo")
+    site.add(SLASHES, "Siti", "Solo")
     window = open_window("if possible")
     window.open("/")
+    lines = """cell => {
+      const range = document.createRange();
+      range.selectNodeContents(cell);
+      return range.getClientRects().length;
+    }"""
     for _ in each_look(window):
         for width in (DESKTOP[0], 768):
             window.page.set_viewport_size({"width": width, "height": 800})
-            assert window.page.locator("tbody td:nth-child(2)").evaluate(LINES) == 1
+            assert window.page.locator("tbody td:nth-child(2)").evaluate(lines) == 1
 
 
 def test_forced_colours_keep_the_rule_under_the_header(open_window: OpenWindow) -> None:
@@ -102,21 +79,8 @@ def test_forced_colours_keep_the_rule_under_the_header(open_window: OpenWindow) 
     window = open_window("if possible", forced_colors="active")
     window.open("/")
     for _ in each_look(window):
-        assert window.style("th", "borderBottomStyle") == "solid"
-        assert window.style("th", "borderBottomWidth") == "2px"
+        assert [window.style("th", f"borderBottom{name}") for name in ("Style", "Width")] == ["solid", "2px"]
         assert contrast(window.style("th", "borderBottomColor"), window.style("body", "backgroundColor")) >= 3
-
-
-IS_HIDDEN = "elements => elements.every(element => !element.checkVisibility())"
-LINES = """cell => {
-  const range = document.createRange();
-  range.selectNodeContents(cell);
-  return range.getClientRects().length;
-}"""
-RECTANGLE = """(selector) => {
-  const {x, y, width, height} = document.querySelector(selector).getBoundingClientRect();
-  return [x, y, width, height].map(Math.round);
-}"""
 
 
 def test_headings_and_columns_stand_at_the_same_place_on_every_page(open_window: OpenWindow, site: Site) -> None:
@@ -137,21 +101,6 @@ def test_headings_and_columns_stand_at_the_same_place_on_every_page(open_window:
     assert len(columns) == 5
 
 
-def test_the_first_stop_of_the_keyboard_skips_to_the_table(open_window: OpenWindow, site: Site) -> None:
-    """The skip link is visible while it has the focus. After it, the first stop is in the table."""
-    site.add(*SITI)
-    window = open_window()
-    window.open("/")
-    skip = window.page.get_by_role("link", name="Langsung ke tabel")
-    assert window.page.evaluate(RECTANGLE, ".skip")[2:] == [1, 1]
-    window.page.keyboard.press("Tab")
-    expect(skip).to_be_focused()
-    expect(skip).to_be_in_viewport(ratio=1)
-    window.page.keyboard.press("Enter")
-    window.page.keyboard.press("Tab")
-    expect(window.rows.get_by_role("link", name="Edit")).to_be_focused()
-
-
 def test_the_file_button_has_a_style_without_the_cdn(open_window: OpenWindow) -> None:
     """The button of the file field has the same background and size with and without the CDN."""
     seen = set()
@@ -165,12 +114,11 @@ def test_the_file_button_has_a_style_without_the_cdn(open_window: OpenWindow) ->
     assert len(seen) == 1
 
 
-def test_the_inputs_of_a_record_help_a_touch_keyboard(window: Window) -> None:
+def test_the_inputs_of_a_record_help_a_touch_keyboard(site: Site) -> None:
     """Nama and alamat begin words with capitals, a NIM is typed as it is, and nothing is corrected or validated."""
-    window.open("/mahasiswa/add")
     names = ("autocapitalize", "inputmode", "spellcheck", "enterkeyhint", "pattern")
-    script = "(inputs, names) => inputs.map(input => names.map(name => input.getAttribute(name)))"
-    assert window.page.locator("input[type=text]").evaluate_all(script, names) == [
+    inputs = site.page("/mahasiswa/add").tree.css("input[type=text]")
+    assert [[node.attributes.get(name) for name in names] for node in inputs] == [
         ["off", "text", "false", "next", None],
         ["words", None, "false", "next", None],
         ["words", None, "false", "done", None],
@@ -179,9 +127,9 @@ def test_the_inputs_of_a_record_help_a_touch_keyboard(window: Window) -> None:
 
 def test_bodies_that_are_not_on_the_screen_are_not_laid_out(open_window: OpenWindow, other: Database) -> None:
     """One table has its rows in bodies of 100. A browser skips those far below, and the key End leads to the last row."""
+    other.fill([(f"{number:04}", f"Nama {number}", "Sleman") for number in range(501)])
     for size in (DESKTOP, PHONE):
         window = open_window(size=size)
-        other.fill([(f"{number:04}", f"Nama {number}", "Sleman") for number in range(501)])
         window.open("/")
         window.page.wait_for_load_state("load")
         assert window.page.locator("table").count() == 1
@@ -199,8 +147,89 @@ def test_a_long_name_does_not_ruin_the_table_of_a_text_browser(service: Service,
         pytest.skip("w3m is not installed")
     site.add(*LONG)
     site.add(*SITI)
-    shown = subprocess.run(
-        [w3m, "-dump", "-cols", "100", service.url], capture_output=True, text=True, check=True
-    ).stdout
+    shown = run([w3m, "-dump", "-cols", "100", service.url]).stdout
     assert max(map(len, shown.splitlines())) <= 100
     assert "Siti Aminah" in shown
+
+
+# ---- paper
+
+
+def test_the_printed_list_has_no_buttons(open_window: OpenWindow, site: Site) -> None:
+    """The printed list is black on white, without buttons, links and their column, also in dark mode."""
+    add_many(site, 3)
+    window = open_window("if possible")
+    window.open("/")
+    is_hidden = "elements => elements.every(element => !element.checkVisibility())"
+    for _ in each_look(window):
+        for scheme in ("light", "dark"):
+            window.page.emulate_media(media="print", color_scheme="dark" if scheme == "dark" else "light")
+            assert window.page.locator("a, button, form, th:last-child, td:last-child").evaluate_all(is_hidden)
+            assert window.page.get_by_role("columnheader").all_inner_texts() == ["No", "NIM", "Nama", "Alamat"]
+            expect(window.page.get_by_role("cell")).to_have_count(12)
+            # A browser repeats a table-header-group on each printed page.
+            assert window.style("thead", "display") == "table-header-group"
+            assert window.style("body", "backgroundColor") == "rgb(255, 255, 255)"
+            for text in ["h1", "th", "td"]:
+                assert luminance(window.style(text, "color")) < 0.05
+
+
+def test_the_history_prints_without_buttons(open_window: OpenWindow, site: Site) -> None:
+    """On paper the history is a table with its texts; nothing that needs a click is printed."""
+    site.add(SLASHES, *SITI[1:])
+    window = open_window("if possible")
+    window.open("/mahasiswa/riwayat")
+    for _ in each_look(window):
+        window.page.emulate_media(media="print")
+        for name in ("button", "search", "navigation"):
+            expect(window.page.get_by_role(name).first).to_be_hidden()
+        expect(window.rows.first).to_contain_text(SLASHES)
+
+
+# ---- the history and a twin
+
+
+def test_a_keyboard_takes_back_a_deletion(window: Window, site: Site) -> None:
+    """Tab reaches the button of the latest change before those of older changes, and Enter presses it."""
+    site.add(*SITI)
+    site.delete(SITI[0])
+    window.open("/mahasiswa/riwayat")
+    window.page.get_by_role("button", name="Cari").focus()
+    button = window.page.get_by_role("button", name="Kembalikan data yang dihapus").first
+    for _ in range(6):  # past the links to other pages
+        window.page.keyboard.press("Tab")
+        if button.evaluate("button => button === document.activeElement"):
+            break
+    expect(button).to_be_focused()
+    expect(button).to_have_accessible_description(re.compile("^Dihapus .*2207$"))
+    with window.leaving():
+        window.page.keyboard.press("Enter")
+    expect(window.page.locator("p.latest")).to_have_text(re.compile(r"^Terakhir: Siti Aminah \(2207\) dikembalikan .*"))
+    window.open("/")
+    assert window.cells() == [list(SITI)]
+
+
+def test_a_phone_shows_a_change_side_by_side_with_a_large_button(open_window: OpenWindow, site: Site) -> None:
+    """The texts before and after stand beside each other, and a finger can hit the button."""
+    site.add(*LONG)
+    site.edit(LONG[0], "Siti", "Sleman")
+    window = open_window("if possible", (360, 640))
+    window.open("/mahasiswa/riwayat")
+    for _ in each_look(window):
+        assert window.page.evaluate(RECTANGLE, "td.act button")[3] >= 44
+        before, after = (window.page.evaluate(RECTANGLE, f"td[data-label={name}]") for name in ("Sebelum", "Sesudah"))
+        assert before[1] == after[1]
+
+
+def test_a_phone_shows_a_twin_above_the_list_and_takes_it_back(open_window: OpenWindow, site: Site) -> None:
+    """The warning stands above the first row, below the line that names the new record. One touch removes the record."""
+    site.add(*SITI)
+    site.add("22O7", *SITI[1:])
+    window = open_window(size=PHONE)
+    window.open("/?halaman=1")
+    tops = [window.page.evaluate(RECTANGLE, part)[1] for part in ("p.latest", ".twin", "tbody tr")]
+    assert tops == sorted(tops)
+    with window.leaving():
+        window.page.get_by_role("button", name="Batalkan penambahan").click()
+    assert window.cells() == [list(SITI)]
+    assert window.page.url == window.url + "/?halaman=1"
