@@ -218,10 +218,10 @@ def workers(service: Service) -> list[int]:
     return list(map(int, Path(f"/proc/{service.pid}/task/{service.pid}/children").read_text().split()))
 
 
-def memory(pid: int) -> float:
-    """Return the resident memory of a process, in MB."""
+def memory(pid: int, line: str = "VmRSS") -> float:
+    """Return the resident memory of a process, in MB. The line VmHWM has the most that it has ever had."""
     status = Path(f"/proc/{pid}/status").read_text()
-    found = re.search(r"^VmRSS:\s*(\d+) kB", status, re.MULTILINE)
+    found = re.search(rf"^{line}:\s*(\d+) kB", status, re.MULTILINE)
     assert found
     return int(found[1]) / 1024
 

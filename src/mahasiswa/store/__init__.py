@@ -21,7 +21,7 @@ from mahasiswa.store.reader import Snapshot as Snapshot
 from mahasiswa.store.reader import Steps as Steps
 from mahasiswa.store.reader import Suspicion as Suspicion
 from mahasiswa.store.reader import Version as Version
-from mahasiswa.store.reader import by_nim
+from mahasiswa.store.reader import found
 from mahasiswa.work import IMPORT, RECORD, Kind
 
 NO_REMOVALS: Mapping[str, str | None] = MappingProxyType({})
@@ -101,14 +101,14 @@ class Store(ABC):
         If someone else has changed one of these since, to another text, raise EditConflict (see `record.combine`); also
         if the record does not exist.
         """
-        nims, texts = self.sql.array([nim]), (nama, alamat)
+        texts = nama, alamat
         # A change that is not based on the stored texts can overwrite one that is not UTF-8.
-        current = by_nim((yield self.sql.FIND_LOCKED if versi else self.sql.FIND_BYTES, (nims,))).get(nim)
+        current = (yield from found(self.sql, self.sql.FIND_LOCKED if versi else self.sql.FIND_BYTES, [nim])).get(nim)
         if versi and nama is not None and alamat is not None:
             edited = Mahasiswa(nim, nama, alamat)
             edited, is_conflict = combine(current, edited, versi) if current else (edited, True)
             if is_conflict:
-                recent = map(Mahasiswa._make, (yield self.sql.RECENT_BEFORE, (nims,)))
+                recent = map(Mahasiswa._make, (yield self.sql.RECENT_BEFORE, (self.sql.array([nim]),)))
                 raise EditConflict(current, edited, next((old for old in recent if digest(old) == versi), None))
             texts = edited.nama, edited.alamat
         if current:
@@ -140,8 +140,9 @@ class Store(ABC):
 
         Raise Changed if a stored record does not match its digest, or if a nim would be changed twice.
         """
-        nims = [*(record.nim for record, _ in writes), *removals]
-        stored = by_nim((yield self.sql.FIND_LOCKED, (self.sql.array(nims),)))
+        # Ordered, so that two transactions which lock the same records cannot deadlock.
+        nims = sorted({*(record.nim for record, _ in writes), *removals})
+        stored = yield from found(self.sql, self.sql.FIND_LOCKED, nims)
         added: dict[str, Mahasiswa] = {}
         changed: dict[str, Mahasiswa] = {}
         for record, versi in writes:
@@ -163,7 +164,7 @@ class Store(ABC):
         yield self.sql.DELETE_ALL, (self.sql.array(removed),)
         new = yield self.sql.ADD_ALL, (as_json(added.values()),)
         if others := added.keys() - {nim for (nim,) in new}:  # added by someone meanwhile
-            stored = by_nim((yield self.sql.FIND, (self.sql.array(sorted(others)),)))
+            stored = yield from found(self.sql, self.sql.FIND, sorted(others))
             for nim in others:
                 if stored.get(nim) != added[nim]:
                     raise Changed(nim)

@@ -9,7 +9,6 @@ from collections.abc import (
     Coroutine,
     Generator,
     Hashable,
-    Iterable,
     Mapping,
     Sequence,
 )
@@ -37,6 +36,9 @@ AFTER_MAX_BYTES = 64 * 1024
 
 READ_MAX_BYTES = 32 * 1024 * 1024
 """Maximum memory of the rows that one read returns. A record has up to 240 KB, so 10,000 could take 2.4 GB."""
+
+FIND_NIMS = 500
+"""Maximum nims whose records one statement reads, because psycopg holds the whole answer of a statement: up to 32 MB."""
 
 READ_ROWS = 20
 """Rows of a read whose memory is counted at a time."""
@@ -135,7 +137,7 @@ class Reader(ABC):
     @_read
     def find(self, nims: Sequence[str]) -> Steps[Mapping[str, Mahasiswa]]:
         """The records that exist among these nims, by nim."""
-        return by_nim((yield self.sql.FIND, (self.sql.array(nims),)))
+        return (yield from found(self.sql, self.sql.FIND, nims))
 
     async def get(self, nim: str) -> Mahasiswa | None:
         """The record with that nim."""
@@ -156,7 +158,7 @@ class Reader(ABC):
         """At most `limit` records whose nim has the same `near_key` as one of these nims, unless that key is empty."""
         keys = sorted({near_key(nim) for nim in nims} - {""})
         rows = yield self.sql.NEAR, (self.sql.array(keys), limit)
-        return list(map(Mahasiswa._make, rows))
+        return list((yield from found(self.sql, self.sql.FIND, [nim for (nim,) in rows])).values())
 
     @_read
     def search(self, query: Query, offset: int, limit: int) -> Steps[Found]:
@@ -279,9 +281,15 @@ def last_item(sql: Any) -> Steps[Entry | Batch | None]:  # noqa: ANN401 - see Re
     return item
 
 
-def by_nim(rows: Iterable[Sequence[str]]) -> Mapping[str, Mahasiswa]:
-    """The records of these rows, by nim."""
-    return {record.nim: record for record in map(Mahasiswa._make, rows)}
+def found(sql: Any, statement: str, nims: Sequence[str]) -> Steps[Mapping[str, Mahasiswa]]:  # noqa: ANN401 - as above
+    """The records that exist among these nims, by nim. `statement` is one of the engine's that begin with FIND."""
+    records: dict[str, Mahasiswa] = {}
+    size = 0
+    for at in range(0, len(nims), FIND_NIMS):
+        rows = yield statement, (sql.array(nims[at : at + FIND_NIMS]),)
+        size = size_with(size, rows)
+        records |= {row[0]: Mahasiswa._make(row) for row in rows}
+    return records
 
 
 def size_with(size: int, rows: Sequence[Sequence[Any]]) -> int:

@@ -246,7 +246,7 @@ WITHIN_BYTES = shared_sql.WITHIN_BYTES.replace("{p}", "%s")
 # As record.near_key. It reads every record.
 _NEAR_KEY = f"ltrim(translate(lower(nim), '{NEAR_FROM}', '{NEAR_TO}'), '0')"
 NEAR = f"""
-SELECT nim, nama, alamat FROM mahasiswa
+SELECT nim FROM mahasiswa
 JOIN unnest(%s::text[]) AS wanted (key) ON key COLLATE "C" = {_NEAR_KEY}
 LIMIT %s
 """

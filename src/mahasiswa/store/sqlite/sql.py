@@ -228,7 +228,7 @@ def _translated(text: str, letters: str, others: str = "") -> str:
 # As record.near_key. It reads every record: 100,000 take 0.05 s.
 _NEAR_KEY = f"ltrim({_translated('lower(nim)', NEAR_FROM, NEAR_TO)}, '0')"
 NEAR = f"""
-SELECT nim, nama, alamat FROM mahasiswa
+SELECT nim FROM mahasiswa
 WHERE {_NEAR_KEY} {IS_ANY}
 LIMIT ?
 """
