@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from functools import partial
 from http.client import HTTPException, HTTPResponse
 from pathlib import Path
 from typing import NamedTuple, TypeVar
@@ -16,7 +17,7 @@ from urllib.parse import quote, urlencode
 import httpx
 import pytest
 from harness import URL_ENCODED, Service
-from processes import Closing
+from processes import Closing, working
 from spreadsheets import Database
 
 T = TypeVar("T")
@@ -152,6 +153,29 @@ def attacked(service: Service) -> Iterator[None]:
     assert watching.result() < MEMORY_MAX_MB, f"{watching.result():.0f} MB"
     until(lambda: client_files(worker) <= files, RELEASE_SECONDS)
     assert workers(service) == [worker]
+
+
+@contextmanager
+def additions(service: Service, clients: int = 4) -> Iterator[tuple[dict[str, float], set[str]]]:
+    """Add records without pause during the block. A connection that breaks is opened again.
+
+    Yield the time at which each nim was acknowledged, and the nims of all records that may be stored.
+    """
+    stop = threading.Event()
+    acknowledged: dict[str, float] = {}
+    sent: set[str] = set()
+
+    def work(name: int) -> None:
+        while not stop.is_set():
+            with suppress(OSError), Line(service.port) as line:
+                for _ in range(5):
+                    nim = f"{name}/{time.monotonic_ns()}"
+                    sent.add(nim)
+                    if line.add(nim, "Siti", "x" * 200).status == 302:
+                        acknowledged[nim] = time.time()
+
+    with working([partial(work, name) for name in range(clients)], stop):
+        yield acknowledged, sent
 
 
 def post(target: str, body: bytes, *headers: bytes) -> bytes:

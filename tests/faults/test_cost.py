@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 from attack import (
+    CLOSE,
     FORM,
     HOST,
     Line,
@@ -26,6 +27,7 @@ from attack import (
     fill,
     linux,
     memory,
+    post,
     until,
     workers,
 )
@@ -37,8 +39,15 @@ from stores import ask
 from mahasiswa.web.forms import FORM_MAX_BYTES
 from mahasiswa.work import BODIES_MAX_BYTES, EXPORT, SEARCH, WORKBOOK
 
+pytestmark = linux
+
 BOUNDARY = b"Content-Type: multipart/form-data; boundary=x\r\n"
 PART = b'--x\r\nContent-Disposition: form-data; name="%b"%b\r\n\r\n%b\r\n--x--\r\n'
+CONFIRM, DELETE = "/mahasiswa/impor/simpan", "/mahasiswa/hapus"
+MEGABYTE = 1 << 20
+
+RESET = struct.pack("ii", 1, 0)
+"""With this SO_LINGER, closing a socket resets its connection."""
 
 
 def send(service: Service, request: bytes, seconds: float = 60.0) -> bytes:
@@ -49,13 +58,24 @@ def send(service: Service, request: bytes, seconds: float = 60.0) -> bytes:
         return connection.recv(4096)
 
 
-def abandon(service: Service, request: bytes, seconds: float = 0.5) -> None:
-    """Send a request and disconnect after a moment, without reading the answer."""
-    with socket.create_connection(("127.0.0.1", service.port), 30) as connection:
-        connection.sendall(request)
-        connection.settimeout(seconds)
-        with suppress(TimeoutError):
-            connection.recv(1)
+def abandon(service: Service, request: bytes) -> bytes:
+    """Send a request and disconnect after half a second, without reading the answer."""
+    with suppress(TimeoutError):
+        send(service, request, 0.5)
+    return b""
+
+
+def connected(service: Service, stack: ExitStack, request: bytes, *, linger: bytes = b"") -> socket.socket:
+    """Send a request on a connection whose receive buffer holds almost nothing of an answer."""
+    client = stack.enter_context(socket.socket())
+    client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    if linger:
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+    client.settimeout(60)
+    client.connect(("127.0.0.1", service.port))
+    with suppress(ConnectionError):
+        client.sendall(request)
+    return client
 
 
 def get(target: str) -> bytes:
@@ -63,14 +83,12 @@ def get(target: str) -> bytes:
 
 
 def form(target: str, body: bytes) -> bytes:
-    head = f"POST {target} HTTP/1.1\r\nContent-Length: {len(body)}\r\nConnection: close\r\n".encode()
-    return head + HOST + FORM + b"\r\n" + body
+    return post(target, body, CLOSE)
 
 
-def upload(body: bytes, name: bytes = b"tempel", filename: bytes = b"", target: bytes = b"/mahasiswa/impor") -> bytes:
+def upload(body: bytes, name: bytes = b"tempel", filename: bytes = b"", target: str = "/mahasiswa/impor") -> bytes:
     data = PART % (name, b'; filename="%b"' % filename if filename else b"", body)
-    head = b"POST %b HTTP/1.1\r\nContent-Length: %d\r\nConnection: close\r\n" % (target, len(data))
-    return head + HOST + BOUNDARY + b"\r\n" + data
+    return post(target, data, CLOSE).replace(FORM, BOUNDARY, 1)
 
 
 def pasted(nim: bytes) -> bytes:
@@ -78,16 +96,8 @@ def pasted(nim: bytes) -> bytes:
 
 
 def removed(nims: bytes) -> bytes:
-    return upload(nims, target=DELETE.encode())
+    return upload(nims, target=DELETE)
 
-
-CONFIRM = "/mahasiswa/impor/simpan"
-DELETE = "/mahasiswa/hapus"
-MEGABYTE = 1 << 20
-LIST = b"GET / HTTP/1.1\r\n" + HOST + b"\r\n"
-
-RESET = struct.pack("ii", 1, 0)
-"""With this SO_LINGER, closing a socket resets its connection."""
 
 REQUESTS: dict[str, tuple[int, Callable[[], bytes]]] = {
     "a NIM with 80,000 spaces inside is pasted": (2, lambda: pasted(b"x" + b" " * 80_000 + b"x")),
@@ -107,14 +117,10 @@ REQUESTS: dict[str, tuple[int, Callable[[], bytes]]] = {
         lambda: form(f"{DELETE}/simpan", b"nim=" + b"%2541" * 1_670_000 + b"+"),
     ),
     "8 MB of spaces are confirmed to remove records": (4, lambda: form(f"{DELETE}/simpan", b"nim=" + b"+" * 8_380_000)),
-    "a query of 60 KB": (8, lambda: get("/?" + "a&" * 30_000)),
-}
-"""The number of clients that send a request at once, and the request."""
-
-ABANDONED: dict[str, tuple[int, Callable[[], bytes]]] = {
     "exports are abandoned": (64, lambda: get("/mahasiswa/ekspor.xlsx")),
     "zip bombs are uploaded and abandoned": (8, lambda: upload(zip_bomb(), b"berkas", b"a.xlsx")),
 }
+"""The number of clients that send a request at once, and the request."""
 
 
 @pytest.fixture(scope="module")
@@ -129,18 +135,16 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
         assert_log_is_sound(service.stderr(), ["busy: ", "interrupted: "])
 
 
-@linux
 @pytest.mark.torture
-@pytest.mark.parametrize("name", [*REQUESTS, *ABANDONED])
+@pytest.mark.parametrize("name", REQUESTS)
 def test_expensive_requests_do_not_delay_others(service: Service, name: str) -> None:
     """While the worst input of a route is worked on, others are answered in time."""
-    count, request = (REQUESTS | ABANDONED)[name]
-    client = send if name in REQUESTS else abandon
+    count, request = REQUESTS[name]
+    client = abandon if name.endswith("abandoned") else send
     with attacked(service):
         at_once(count, lambda: client(service, request()))
 
 
-@linux
 @pytest.mark.torture
 def test_expensive_searches_do_not_delay_others(tmp_path: Path) -> None:
     """A search whose pattern nearly matches everywhere in long texts does not delay others."""
@@ -153,7 +157,6 @@ def test_expensive_searches_do_not_delay_others(tmp_path: Path) -> None:
                 at_once(8, partial(send, service, get(f"/?cari={pattern}")))
 
 
-@linux
 @pytest.mark.torture
 def test_a_list_of_long_texts_does_not_delay_others(tmp_path: Path) -> None:
     """A list whose rows take 0.4 s to format, and a page of it, are formatted while others are answered."""
@@ -172,32 +175,26 @@ def worst_share(service: Service, target: str, nim: str) -> float:
     """Return which share of the time of a page is the slowest answer to another user meanwhile."""
     with Line(service.port) as line:
         assert line.add(nim, "Siti", "Solo").status == 302  # it is the first one, so every row gets another number
-        answering = threading.Thread(target=at_once, args=(1, partial(send, service, get(target))))
-        began = time.monotonic()
-        answering.start()
-        worst = 0.0
-        while answering.is_alive():
-            asked = time.monotonic()
-            assert line.get("/mahasiswa/add").status == 200
-            worst = max(worst, time.monotonic() - asked)
-        answering.join()
+        began, worst = time.monotonic(), 0.0
+        with ThreadPoolExecutor(1) as thread:
+            answering = thread.submit(send, service, get(target))
+            while not answering.done():
+                asked = time.monotonic()
+                assert line.get("/mahasiswa/add").status == 200
+                worst = max(worst, time.monotonic() - asked)
     return worst / (time.monotonic() - began)
 
 
-@linux
 @pytest.mark.torture
 def test_bodies_that_stop_before_their_last_byte_take_bounded_memory(service: Service) -> None:
     """A hundred confirmations of 8 MB without their last byte: most are refused at once, and others are answered."""
     body = form(CONFIRM, b"data=" + b"1" * (8 * MEGABYTE - 100))[:-1]
     with attacked(service), ExitStack() as stack:
         for _ in range(100):
-            connection = stack.enter_context(socket.create_connection(("127.0.0.1", service.port), 30))
-            with suppress(ConnectionError):
-                connection.sendall(body)
+            connected(service, stack, body)
     assert "busy: request bodies" in service.stderr()
 
 
-@linux
 @pytest.mark.torture
 def test_forms_that_stop_before_their_last_byte_take_bounded_memory(service: Service) -> None:
     """Thousands of forms without their last byte: those beyond the budget are refused, and later ones are stored again."""
@@ -206,14 +203,11 @@ def test_forms_that_stop_before_their_last_byte_take_bounded_memory(service: Ser
     request = form("/mahasiswa/add", b"nim=" + b"1" * (FORM_MAX_BYTES - 4))[:-100]
     count = BODIES_MAX_BYTES // FORM_MAX_BYTES + 100
     with ExitStack() as stack:
-        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, count + 1000), hard))
-        stack.callback(resource.setrlimit, resource.RLIMIT_NOFILE, (soft, hard))
+        _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
         held: list[socket.socket] = []
         for number in range(count):
-            connection = socket.create_connection(("127.0.0.1", service.port), 30)
-            held.append(stack.enter_context(connection))
-            connection.sendall(request)
+            held.append(connected(service, stack, request))
             if number % 500 == 0:  # without a byte from time to time the first ones would be ended
                 for waiting in held:
                     with suppress(ConnectionError):
@@ -224,21 +218,16 @@ def test_forms_that_stop_before_their_last_byte_take_bounded_memory(service: Ser
         until(lambda: line.add("sesudah", "Siti", "Solo").status == 302)
 
 
-@linux
 @pytest.mark.torture
 def test_a_hundred_trickling_uploads_do_not_delay_others(service: Service) -> None:
     """Uploads that send a few bytes now and then are ended, and others are answered meanwhile."""
-    head = b"POST /mahasiswa/impor HTTP/1.1\r\nContent-Length: 9000000\r\n" + HOST + BOUNDARY + b"\r\n"
+    begin = upload(b"1" * 9_000_000)[:300]
     with attacked(service), ExitStack() as stack:
-        trickling = []
-        for _ in range(100):
-            trickling.append(stack.enter_context(socket.create_connection(("127.0.0.1", service.port), 30)))
-            trickling[-1].sendall(head + PART[:60])
-        deadline = time.monotonic() + 45
-        while trickling and time.monotonic() < deadline:
-            trickling = [connection for connection in trickling if goes_on(connection)]
+        trickling = [connected(service, stack, begin) for _ in range(100)]
+        deadline = time.monotonic() + 90
+        while trickling := [connection for connection in trickling if goes_on(connection)]:
+            assert time.monotonic() < deadline, f"{len(trickling)} uploads still trickle"
             threading.Event().wait(0.5)  # the pace of the clients is the subject of this test
-        assert not trickling, f"{len(trickling)} uploads still trickle"
 
 
 def goes_on(connection: socket.socket) -> bool:
@@ -253,7 +242,6 @@ def goes_on(connection: socket.socket) -> bool:
         return False
 
 
-@linux
 def test_a_full_queue_is_answered_503_with_retry_after(service: Service) -> None:
     """More exports than may run and wait are refused with a page and Retry-After, and the log names the queue."""
     answers: list[bytes] = []
@@ -267,7 +255,6 @@ def test_a_full_queue_is_answered_503_with_retry_after(service: Service) -> None
         assert line.get("/?cari=siti").status == 200, SEARCH.name
 
 
-@linux
 def test_clients_that_abort_in_any_phase_leave_nothing_behind(tmp_path: Path) -> None:
     """All slots, budgets, connections, temporary files and child processes are free again."""
     whole = upload(with_sheet(sheet_xml(*[b"<row><c><v>1</v></c></row>" * 1000] * 10_000)), b"berkas", b"a.xlsx")
@@ -278,7 +265,7 @@ def test_clients_that_abort_in_any_phase_leave_nothing_behind(tmp_path: Path) ->
         "while an export waits or is built": (get("/mahasiswa/ekspor.xlsx"), None),
         "while a search runs": (get("/?cari=tidak+ada+yang+begini&per=500"), None),
         "while a file is sent": (get("/mahasiswa/ekspor.csv"), b"HTTP/1.1 "),
-        "while the list is sent": (LIST, b"HTTP/1.1 200"),
+        "while the list is sent": (get("/"), b"HTTP/1.1 200"),
         "while a page is sent": (get("/?per=500"), b"HTTP/1.1 200"),
         "while a workbook is read": (whole, None),
     }
@@ -288,28 +275,17 @@ def test_clients_that_abort_in_any_phase_leave_nothing_behind(tmp_path: Path) ->
         assert line.get("/").status == 200
         files = client_files(worker)
 
-        def held() -> set[str]:
-            gauges = line.get("/metrics").body.decode().splitlines()
-            names = (
-                "mahasiswa_work_running{",
-                "mahasiswa_work_waiting{",
-                "mahasiswa_request_bodies",
-                "mahasiswa_answers",
+        def held() -> list[str]:
+            gauges = line.get("/metrics").body.decode()
+            return re.findall(
+                r"(?m)^mahasiswa_(?:work_(?:running|waiting){|request_bodies|answers).* (?!0$)\S+$", gauges
             )
-            return {gauge for gauge in gauges if gauge.startswith(names) and not gauge.endswith(" 0")}
 
         for name, (request, answer) in phases.items():
             for linger in (b"", RESET):
                 with ExitStack() as stack:
-                    clients = [
-                        stack.enter_context(socket.socket()) for _ in range(WORKBOOK.running + WORKBOOK.waiting + 4)
-                    ]
-                    for client in clients:
-                        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-                        client.connect(("127.0.0.1", service.port))
-                        if linger:
-                            client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
-                        client.sendall(request)
+                    count = WORKBOOK.running + WORKBOOK.waiting + 4
+                    clients = [connected(service, stack, request, linger=linger) for _ in range(count)]
                     if answer:
                         assert all(client.recv(len(answer)).startswith(answer) for client in clients), name
                     if name in ("in a form", "in an upload"):
@@ -325,14 +301,13 @@ def test_clients_that_abort_in_any_phase_leave_nothing_behind(tmp_path: Path) ->
 def control_group() -> Iterator[Path]:
     """Make a control group with MemoryMax= of the systemd unit."""
     unit = Path(__file__).parents[2] / "packaging" / "systemd" / "mahasiswa.service"
-    limit = re.search(r"(?m)^MemoryMax=(\d+)M$", unit.read_text("utf-8"))
-    assert limit
+    (limit,) = re.findall(r"(?m)^MemoryMax=(\d+M)$", unit.read_text("utf-8"))
     root = Path("/sys/fs/cgroup/memory")  # version 1
     root, file = (root, "memory.limit_in_bytes") if root.exists() else (root.parent, "memory.max")
     group = root / f"mahasiswa-{os.getpid()}"
     try:
         group.mkdir()
-        (group / file).write_text(f"{limit[1]}M")
+        (group / file).write_text(limit)
     except OSError as error:
         pytest.skip(f"no control group can be made: {error}")
     yield group
@@ -340,7 +315,6 @@ def control_group() -> Iterator[Path]:
     group.rmdir()
 
 
-@linux
 @pytest.mark.torture
 def test_all_loads_at_once_fit_into_the_memory_of_the_unit(tmp_path: Path, control_group: Path) -> None:
     """The kernel kills no process of a service that has the MemoryMax= of its unit."""
@@ -356,10 +330,7 @@ def test_all_loads_at_once_fit_into_the_memory_of_the_unit(tmp_path: Path, contr
         fill(tmp_path / "a.db", 40_000)
         with attacked(service), ExitStack() as stack:
             for target in ("/", "/?per=500", "/?per=10000", "/mahasiswa/riwayat", "/mahasiswa/ekspor.csv") * 8:
-                reader = stack.enter_context(socket.socket())
-                reader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-                reader.connect(("127.0.0.1", service.port))
-                reader.sendall(get(target))
+                connected(service, stack, get(target))
             with ThreadPoolExecutor(len(requests)) as clients:
                 list(clients.map(partial(send, service), requests))
         counted = control_group / "memory.events"

@@ -4,20 +4,15 @@ import shutil
 import signal
 import subprocess
 import sys
-import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
-from typing import Self
 
 import pytest
-from attack import Line, holds, until
+from attack import Line, additions, holds, until
 from harness import Service
 from operators import Operator, records_of
-from processes import working
+from processes import Closing, run
 from stores import ask, other_program, run_script
 
 CONFIGURATION = Path(__file__).parents[2] / "packaging" / "litestream.yml"
@@ -27,7 +22,7 @@ LOSS_SECONDS = 2.0
 """Maximum age of an acknowledged change that the copy may lack."""
 
 WORK_SECONDS = 1.5
-"""Time for which the clients go on between two faults."""
+"""Time for which the clients go on between two faults. It is the subject of these tests, so they sleep."""
 
 pytestmark = [
     pytest.mark.torture,
@@ -35,7 +30,7 @@ pytestmark = [
 ]
 
 
-class Litestream:
+class Litestream(Closing):
     """The real program, with the configuration of packaging/ on a database and a copy in other folders."""
 
     def __init__(self, database: Path, copy: Path) -> None:
@@ -62,74 +57,30 @@ class Litestream:
     def restore(self, to: Path, moment: datetime | None = None) -> Path:
         """Restore the newest copy, or the one of a moment, to a new file."""
         at = ["-timestamp", moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")] if moment else []
-        command = [
-            str(PROGRAM),
-            "restore",
-            "-config",
-            str(self._configuration),
-            "-o",
-            str(to),
-            *at,
-            str(self._database),
-        ]
-        ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
-        assert ended.returncode == 0, ended.stderr
+        run(PROGRAM, "restore", "-config", self._configuration, "-o", to, *at, self._database)
         return to
 
     def holds(self, folder: Path, nims: set[str]) -> bool:
         """Restore the newest copy to a new file in this folder; return whether it has exactly these records."""
         return {nim for nim, _, _ in records_of(self.restore(folder / f"{time.monotonic_ns()}.db"))} == nims
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
+    def close(self) -> None:
+        """Kill the program if it still runs."""
         if self._process.poll() is None:
             self.end(signal.SIGKILL)
         self._log.close()
 
 
-class Ledger:
-    """The moment, by the clock, at which each addition was acknowledged."""
-
-    def __init__(self) -> None:
-        self.moments: dict[str, float] = {}
-
-    def before(self, moment: float) -> set[str]:
-        """Return the nims that were acknowledged before a moment."""
-        return {nim for nim, acknowledged in self.moments.items() if acknowledged < moment}
-
-    @contextmanager
-    def at_work(self, port: int) -> Iterator[None]:
-        """Add records on two connections while the block runs. A connection that breaks is opened again."""
-        stop = threading.Event()
-
-        def work(name: str) -> None:
-            number = 0
-            while not stop.is_set():
-                with suppress(OSError), Line(port) as line:
-                    while not stop.is_set():
-                        number += 1
-                        nim = f"{name}{time.monotonic_ns()}"
-                        if line.add(nim, f"Nama {number}", "x" * 200).status == 302:
-                            self.moments[nim] = time.time()
-
-        with working([partial(work, name) for name in "ab"], stop):
-            yield
-
-
-def passed(seconds: float) -> None:
-    """Let the clients work for this time. The test is about a duration, so it waits for no condition."""
-    moment = time.monotonic() + seconds
-    until(lambda: time.monotonic() > moment, seconds + 10)
+def before(moment: float, acknowledged: dict[str, float]) -> set[str]:
+    """Return the nims that were acknowledged before a moment."""
+    return {nim for nim, at in acknowledged.items() if at < moment}
 
 
 @pytest.fixture
 def machine(tmp_path: Path) -> Path:
     """Return the folder that will be lost."""
-    folder = tmp_path / "mesin"
-    folder.mkdir()
-    return folder
+    (tmp_path / "mesin").mkdir()
+    return tmp_path / "mesin"
 
 
 def test_what_was_acknowledged_two_seconds_before_the_loss_of_the_machine_is_in_the_copy(
@@ -140,32 +91,31 @@ def test_what_was_acknowledged_two_seconds_before_the_loss_of_the_machine_is_in_
     On a new machine with the restored list, Litestream goes on with the same copy.
     """
     database, copy = machine / "mahasiswa.db", tmp_path / "salinan"
-    ledger = Ledger()
     with Service(database, {"LOG_LEVEL": "error"}) as service, Litestream(database, copy) as litestream:
-        with ledger.at_work(service.port):
-            passed(WORK_SECONDS)
+        with additions(service, 2) as (acknowledged, _):
+            time.sleep(WORK_SECONDS)
             with other_program(database) as other:
                 other("PRAGMA busy_timeout = 200")
                 for mode in ("PASSIVE", "FULL", "RESTART", "TRUNCATE") * 3:
                     other(f"PRAGMA wal_checkpoint({mode})")
             litestream.end()
-            passed(WORK_SECONDS)
+            time.sleep(WORK_SECONDS)
             litestream.start()
             service.restart()
-            passed(WORK_SECONDS)
+            time.sleep(WORK_SECONDS)
             litestream.end(signal.SIGKILL)
             with other_program(database) as other:
                 other("PRAGMA wal_checkpoint(TRUNCATE)")
             litestream.start()
-            passed(2 * WORK_SECONDS)
+            time.sleep(2 * WORK_SECONDS)
             lost = time.time()
             litestream.end(signal.SIGKILL)
             service.kill()
         shutil.rmtree(machine)
         restored = litestream.restore(tmp_path / "kembali.db")
-    assert len(ledger.before(lost - LOSS_SECONDS)) > 100
     stored = holds(restored)
-    assert ledger.before(lost - LOSS_SECONDS) <= stored.keys()
+    assert len(before(lost - LOSS_SECONDS, acknowledged)) > 100
+    assert before(lost - LOSS_SECONDS, acknowledged) <= stored.keys()
     assert {path.stat().st_mode & 0o077 for path in [copy, *copy.rglob("*")]} == {0}
 
     machine.mkdir()
@@ -184,19 +134,18 @@ def test_the_list_of_a_moment_before_a_mistake_is_restored_while_the_service_run
 ) -> None:
     """The copy of that moment has the changes that were acknowledged until then. Litestream goes on after the restore."""
     database, copy = machine / "mahasiswa.db", tmp_path / "salinan"
-    ledger = Ledger()
     with Service(database, {"LOG_LEVEL": "error"}) as service, Litestream(database, copy) as litestream:
-        with ledger.at_work(service.port):
-            passed(2 * WORK_SECONDS)
+        with additions(service, 2) as (acknowledged, _):
+            time.sleep(2 * WORK_SECONDS)
             moment = datetime.now(UTC)
-            passed(1)
+            time.sleep(1)
         run_script(database, "DELETE FROM mahasiswa")
-        with ledger.at_work(service.port):
-            passed(2 * WORK_SECONDS)
+        with additions(service, 2):
+            time.sleep(2 * WORK_SECONDS)
         restored = litestream.restore(tmp_path / "dulu.db", moment)
         kept = {nim for nim, _, _ in records_of(restored)}
-        assert ledger.before(moment.timestamp() - LOSS_SECONDS) <= kept
-        assert kept <= ledger.before(moment.timestamp() + 1)
+        assert before(moment.timestamp() - LOSS_SECONDS, acknowledged) <= kept
+        assert kept <= before(moment.timestamp() + 1, acknowledged)
         operator = Operator(machine)
         operator.done("restore", str(restored))
         assert {nim for nim, _, _ in operator.records()} == kept
