@@ -1,6 +1,6 @@
 """Malformed and ambiguous HTTP: each request gets one answer, never 5xx, and no request can be smuggled."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -158,19 +158,6 @@ SMUGGLERS = {
 
 
 @pytest.fixture(scope="module")
-def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the path of the module's database."""
-    return tmp_path_factory.mktemp("raw") / "a.db"
-
-
-@pytest.fixture(scope="module")
-def service(database: Path) -> Iterator[Service]:
-    """Start one service for all requests."""
-    with Service(database) as service:
-        yield service
-
-
-@pytest.fixture(scope="module")
 def answered(service: Service) -> dict[str, bytes]:
     """Send everything at once, because the service closes some connections only after ten seconds."""
     everything = {name: data for name, (data, _) in CORPUS.items()} | SMUGGLERS
@@ -195,16 +182,14 @@ def test_a_request_hidden_in_a_body_is_not_answered(answered: dict[str, bytes], 
 
 
 @linux
-def test_malformed_http_stores_nothing_and_ends_no_worker(
-    answered: dict[str, bytes], service: Service, database: Path
-) -> None:
+@pytest.mark.usefixtures("answered")
+def test_malformed_http_stores_nothing_and_ends_no_worker(service: Service) -> None:
     """After all malformed requests nothing is stored, the worker is the same, and the log holds only refusals."""
-    assert answered, "requested so that this test runs after all requests"
-    assert holds(database) == {}
-    (worker,) = workers(service)
+    assert isinstance(service.database, Path)
+    assert holds(service.database) == {}
+    before = workers(service)
     with Line(service.port) as line:
-        assert line.add("1", "Siti", "Solo").status == 302
-        assert line.delete("1").status == 302
-    assert [worker] == workers(service)
+        assert line.add("1", "Siti", "Solo").status == line.delete("1").status == 302
+    assert workers(service) == before
     assert service.stderr().count("\n") > 40
     assert_log_is_sound(service.stderr())
