@@ -7,6 +7,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp
 
 from mahasiswa.settings import Settings
+from mahasiswa.sheets import SheetError
 from mahasiswa.store import Store
 from mahasiswa.web import bulk_delete, checks, downloads, history, lists, monitoring, students, transfers
 from mahasiswa.web.list_cache import ListCache
@@ -74,6 +75,9 @@ def create_app(settings: Settings, store: Store, limits: Limits) -> ASGIApp:
         if handler is None:
             allowed = {*methods, "HEAD"} if "GET" in methods else methods
             return own.error("method", {"allow": ", ".join(sorted(allowed))})
-        return await handler(request, store, own)
+        try:
+            return await handler(request, store, own)
+        except SheetError as error:  # of a file, a pasted text or a preview
+            return own.upload_form("hapus" if "/hapus" in route else "impor", str(error))
 
     return Middleware(settings, cache, pages, limits, handle, metrics=metrics)

@@ -1,6 +1,6 @@
 """Bulk delete: a person gives NIMs, sees their records in a preview, and removes them all with one confirmation."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from itertools import accumulate, islice
 from urllib.parse import unquote
@@ -14,12 +14,10 @@ from mahasiswa.store.threads import in_thread
 from mahasiswa.web.forms import read_confirmation
 from mahasiswa.web.list_view import query_of
 from mahasiswa.web.pages import Pages
-from mahasiswa.web.preview_form import FIELDS, read_sent
 from mahasiswa.web.preview_view import MAX_REPAIRED_ROWS, REPAIRED_MAX_BYTES, Alert
 from mahasiswa.web.request import Request
 from mahasiswa.web.responses import rendered_in_thread
-from mahasiswa.web.stored_records import absentees, existing_and_near
-from mahasiswa.web.uploads import preview_of_upload
+from mahasiswa.web.uploads import absentees, existing_and_near, preview_of_upload, read_preview
 from mahasiswa.work import IMPORT
 
 
@@ -34,17 +32,16 @@ async def choose(request: Request, store: Store, pages: Pages) -> Response:
 
     nims = await in_thread(store.reader(IMPORT).chunks(query), first_nims)
     if len(nims) > sheets.UPLOAD_MAX_ROWS:
-        limit = wording.number(sheets.UPLOAD_MAX_ROWS)
-        return pages.upload_form("hapus", wording.TOO_MANY_FOUND.format(limit=limit))
-    return await _preview_of_nims(request, store, pages, nims)
+        raise sheets.SheetError(wording.TOO_MANY_FOUND.format(limit=wording.number(sheets.UPLOAD_MAX_ROWS)))
+    return await _preview(request, store, pages, sheets.file_of_nims(nims))
 
 
 async def preview_ticked(request: Request, store: Store, pages: Pages) -> Response:
     """POST /mahasiswa/hapus/pilihan: the preview of the rows that a person has ticked on a page of the list."""
-    form = await read_confirmation(request, ("nim[]",))
-    if not form["nim[]"]:
-        return pages.upload_form("hapus", wording.NO_ROWS_TICKED)
-    return await _preview_of_nims(request, store, pages, map(unquote, form["nim[]"]))
+    ticked = (await read_confirmation(request, ("nim[]",)))["nim[]"]
+    if not ticked:
+        raise sheets.SheetError(wording.NO_ROWS_TICKED)
+    return await request.while_connected(_preview(request, store, pages, sheets.file_of_nims(map(unquote, ticked))))
 
 
 async def preview(request: Request, store: Store, pages: Pages) -> Response:
@@ -59,29 +56,17 @@ async def confirm(request: Request, store: Store, pages: Pages) -> Response:
     since is left out, so a second click changes nothing. The preview of an import leads here to remove the records that
     its file lacks.
     """
-    sent = await read_confirmation(request, FIELDS)
-    run = request.limits.slots.run
-    try:
-        alert, cleaned = await run(IMPORT, partial(read_sent, sent))
-        if sent["periksa"][-1:] == ["sisa"]:
-            others = await absentees(store.reader(IMPORT), set(sheets.nims(cleaned)), sheets.UPLOAD_MAX_ROWS)
-            return await _preview_of_nims(request, store, pages, [record.nim for record in others])
-        if not alert and not sent["periksa"]:
-            shown = set(cleaned.file.new)
-            cells = await run(IMPORT, partial(sheets.clean_nims, cleaned.rows))
-            nims = [cell.nim for cell in cells if cell.number in shown and not cell.problem]
-            await store.write_all("delete", removals=dict.fromkeys(nims))
-            return pages.redirect
-        return await request.while_connected(_preview(request, store, pages, cleaned, alert))
-    except sheets.SheetError as error:
-        return pages.upload_form("hapus", str(error))
-
-
-async def _preview_of_nims(request: Request, store: Store, pages: Pages, nims: Iterable[str]) -> Response:
-    try:
-        return await request.while_connected(_preview(request, store, pages, sheets.file_of_nims(nims)))
-    except sheets.SheetError as error:
-        return pages.upload_form("hapus", str(error))
+    sent, alert, cleaned = await read_preview(request)
+    if sent["periksa"][-1:] == ["sisa"]:
+        others = await absentees(store.reader(IMPORT), set(sheets.nims(cleaned)), sheets.UPLOAD_MAX_ROWS)
+        cleaned, alert = sheets.file_of_nims(record.nim for record in others), ""
+    elif not alert and not sent["periksa"]:
+        shown = set(cleaned.file.new)
+        cells = await request.limits.slots.run(IMPORT, partial(sheets.clean_nims, cleaned.rows))
+        nims = [cell.nim for cell in cells if cell.number in shown and not cell.problem]
+        await store.write_all("delete", removals=dict.fromkeys(nims))
+        return pages.redirect
+    return await request.while_connected(_preview(request, store, pages, cleaned, alert))
 
 
 async def _preview(

@@ -10,21 +10,15 @@ from mahasiswa.digits import whole_number
 from mahasiswa.record import Write
 from mahasiswa.store import Query, Store
 from mahasiswa.store.errors import Changed, Refused
-from mahasiswa.web.forms import read_confirmation
 from mahasiswa.web.pages import Pages
-from mahasiswa.web.preview_form import FIELDS, numbers, read_sent
 from mahasiswa.web.preview_view import Alert, PreviewView
 from mahasiswa.web.request import Request
 from mahasiswa.web.responses import rendered_in_thread
-from mahasiswa.web.stored_records import absentees, existing_and_near
-from mahasiswa.web.uploads import preview_of_upload
+from mahasiswa.web.uploads import absentees, existing_and_near, numbers, preview_of_upload, read_preview
 from mahasiswa.work import IMPORT
 
-ALL_LOST_ZEROS = "nol"
-"""The value of the button that restores the zeros of all NIMs."""
-
-ABSENTEES_MAX_ROWS = 1000
-"""Maximum records that are listed because the file lacks them."""
+ALL_LOST_ZEROS = "nol"  # the value of the button that restores the zeros of all NIMs
+ABSENTEES_MAX_ROWS = 1000  # records that are listed because the file lacks them
 
 
 async def choose(request: Request, _store: Store, pages: Pages) -> Response:
@@ -42,20 +36,14 @@ async def confirm(request: Request, store: Store, pages: Pages) -> Response:
 
     If the form has a repair that no preview has shown yet, the answer is a new preview.
     """
-    sent = await read_confirmation(request, FIELDS)
-    try:
-        alert, cleaned = await request.limits.slots.run(IMPORT, partial(read_sent, sent))
-        opened = sent["periksa"][-1] if sent["periksa"] else ""
-        if alert or opened or cleaned.columns_problem or sent["pakai[]"]:
-            alert = alert or ("chosen" if sent["pakai[]"] or not opened else "")
-            again = _preview(request, store, pages, cleaned, opened=opened, alert=alert, meant=sent["pakai[]"])
-            return await request.while_connected(again)
-        if not await _write(request, store, cleaned, update=sent["ada"][-1:] == ["perbarui"]):
-            return await _preview(request, store, pages, cleaned, alert="changed")
-    except sheets.SheetError as error:
-        return pages.upload_form("impor", str(error), 400)
-    except Refused:
-        return pages.upload_form("impor", wording.CONFIRMATION_DAMAGED, 400)
+    sent, alert, cleaned = await read_preview(request)
+    opened = sent["periksa"][-1] if sent["periksa"] else ""
+    if alert or opened or cleaned.columns_problem or sent["pakai[]"]:
+        alert = alert or ("chosen" if sent["pakai[]"] or not opened else "")
+        again = _preview(request, store, pages, cleaned, opened=opened, alert=alert, meant=sent["pakai[]"])
+        return await request.while_connected(again)
+    if not await _write(request, store, cleaned, update=sent["ada"][-1:] == ["perbarui"]):
+        return await _preview(request, store, pages, cleaned, alert="changed")
     return pages.redirect
 
 
@@ -74,6 +62,8 @@ async def _write(request: Request, store: Store, cleaned: sheets.CleanedFile, *,
         await store.write_all("import", writes)
     except Changed:
         return False
+    except Refused:
+        raise sheets.SheetError(wording.CONFIRMATION_DAMAGED) from None
     return True
 
 
