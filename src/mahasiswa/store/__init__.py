@@ -22,6 +22,7 @@ from mahasiswa.store.reader import Steps as Steps
 from mahasiswa.store.reader import Suspicion as Suspicion
 from mahasiswa.store.reader import Version as Version
 from mahasiswa.store.reader import found
+from mahasiswa.store.shared_sql import SharedSQL
 from mahasiswa.work import IMPORT, RECORD, Kind
 
 NO_REMOVALS: Mapping[str, str | None] = MappingProxyType({})
@@ -57,11 +58,9 @@ class Store(ABC):
     Triggers of the database keep a history of each change of any program, unless HISTORY_DAYS is 0.
     """
 
-    sql: Any
-    """The engine's module of statements; each engine has the same names."""
-
-    def __init__(self, readers: Mapping[Kind, Reader]) -> None:
+    def __init__(self, sql: SharedSQL, readers: Mapping[Kind, Reader]) -> None:
         self._readers = readers
+        self.sql = sql
 
     def reader(self, kind: Kind) -> Reader:
         """The reads of that kind of work."""
@@ -91,7 +90,7 @@ class Store(ABC):
     def add(self, nim: str | None, nama: str | None, alamat: str | None) -> Steps[None]:
         """Insert a record without changing its texts (specification 4.4.1)."""
         refuse_nul(nim, nama, alamat)
-        yield self.sql.ADD, (nim, nama, alamat)
+        yield self.sql.add, (nim, nama, alamat)
 
     @_write(RECORD)
     def update(self, nim: str, nama: str | None, alamat: str | None, versi: str | None = None) -> Steps[None]:
@@ -103,31 +102,31 @@ class Store(ABC):
         """
         texts = nama, alamat
         # A change that is not based on the stored texts can overwrite one that is not UTF-8.
-        current = (yield from found(self.sql, self.sql.FIND_LOCKED if versi else self.sql.FIND_BYTES, [nim])).get(nim)
+        current = (yield from found(self.sql, self.sql.find_locked if versi else self.sql.find_raw, [nim])).get(nim)
         if versi and nama is not None and alamat is not None:
             edited = Mahasiswa(nim, nama, alamat)
             edited, is_conflict = combine(current, edited, versi) if current else (edited, True)
             if is_conflict:
-                recent = map(Mahasiswa._make, (yield self.sql.RECENT_BEFORE, (self.sql.array([nim]),)))
+                recent = map(Mahasiswa._make, (yield self.sql.recent_before, (self.sql.array([nim]),)))
                 raise EditConflict(current, edited, next((old for old in recent if digest(old) == versi), None))
             texts = edited.nama, edited.alamat
         if current:
             refuse_nul(nim, *texts)
-            yield self.sql.UPDATE, (*texts, nim)
+            yield self.sql.update, (*texts, nim)
 
     @_write(RECORD)
     def rename(self, old: str, nim: str | None) -> Steps[None]:
         """Give the record `old` another nim, as one batch of kind "nim"; raise Changed if it does not exist."""
         refuse_nul(nim)
-        yield self.sql.BEGIN_BATCH, ("nim",)
-        if not (yield self.sql.RENAME, (nim, self.sql.array([old]))):
+        yield self.sql.begin_batch, ("nim",)
+        if not (yield self.sql.rename, (nim, self.sql.array([old]))):
             raise Changed(old)
-        yield self.sql.END_BATCH, ()
+        yield self.sql.end_batch, ()
 
     @_write(RECORD)
     def delete(self, nim: str) -> Steps[None]:
         """Remove the record with that nim, if it exists (specification 4.6)."""
-        yield self.sql.DELETE_ALL, (self.sql.array([nim]),)
+        yield self.sql.delete, (self.sql.array([nim]),)
 
     @_write(IMPORT)
     def write_all(
@@ -142,7 +141,7 @@ class Store(ABC):
         """
         # Ordered, so that two transactions which lock the same records cannot deadlock.
         nims = sorted({*(record.nim for record, _ in writes), *removals})
-        stored = yield from found(self.sql, self.sql.FIND_LOCKED, nims)
+        stored = yield from found(self.sql, self.sql.find_locked, nims)
         added: dict[str, Mahasiswa] = {}
         changed: dict[str, Mahasiswa] = {}
         for record, versi in writes:
@@ -160,16 +159,16 @@ class Store(ABC):
         for nim, versi in removals.items():
             if versi and versi != (digest(stored[nim]) if nim in stored else None):
                 raise Changed(nim)
-        yield self.sql.BEGIN_BATCH, (batch,)
-        yield self.sql.DELETE_ALL, (self.sql.array(removed),)
-        new = yield self.sql.ADD_ALL, (as_json(added.values()),)
+        yield self.sql.begin_batch, (batch,)
+        yield self.sql.delete, (self.sql.array(removed),)
+        new = yield self.sql.add_all, (as_json(added.values()),)
         if others := added.keys() - {nim for (nim,) in new}:  # added by someone meanwhile
-            stored = yield from found(self.sql, self.sql.FIND, sorted(others))
+            stored = yield from found(self.sql, self.sql.find, sorted(others))
             for nim in others:
                 if stored.get(nim) != added[nim]:
                     raise Changed(nim)
-        yield self.sql.UPDATE_ALL, (as_json(changed.values()),)
-        yield self.sql.END_BATCH, ()
+        yield self.sql.update_all, (as_json(changed.values()),)
+        yield self.sql.end_batch, ()
 
     async def undo(self, item: int, *, is_batch: bool, versi: str | None = None, only_unchanged: bool = False) -> None:
         """Restore the record of an entry, or all records of a batch, as a batch of kind "undo".
@@ -188,27 +187,27 @@ class Store(ABC):
         await self.write(kind, lambda: self._undo(item, versi, is_batch=is_batch, only_unchanged=only_unchanged))
 
     def _undo(self, item: int, versi: str | None, *, is_batch: bool, only_unchanged: bool) -> Steps[None]:
-        history = self.sql.HISTORY
-        yield self.sql.LOCK_TABLE_AND_HISTORY, ()
-        kinds = yield history.undoable_kind, (item,)
+        yield self.sql.lock_history, ()
+        kinds = yield self.sql.undoable_kind, (item,)
         if not kinds or bool(kinds[0][0]) != is_batch:
             raise NotInHistory(str(item))
-        where = history.of_batch if is_batch else history.of_entry
+        where = self.sql.of_batch if is_batch else self.sql.of_entry
         is_divisible = kinds[0][0] != "nim"
         overwrite = False
         if not (only_unchanged and is_divisible):
             # Both records of a changed nim must be as the change left them. Otherwise two records would remain, or none.
-            conflicting = history.conflicts.format(where=where, half_undone="" if is_divisible else history.half_undone)
-            rows = yield conflicting, (item, UNDO_CONFLICTS_MAX)
+            half_undone = "" if is_divisible else self.sql.half_undone
+            statement = self.sql.conflicts.format(where=where, half_undone=half_undone)
+            rows = yield statement, (item, UNDO_CONFLICTS_MAX)
             conflicts = [conflict_of(row) for _, *row in rows]
             overwrite = bool(conflicts) and not is_batch and versi == digest_or_dash(conflicts[0].current)
             if conflicts and not overwrite:
-                ((unchanged,),) = (yield history.count_unchanged, (item,)) if is_divisible else [(0,)]
+                ((unchanged,),) = (yield self.sql.count_unchanged, (item,)) if is_divisible else [(0,)]
                 raise UndoConflict(conflicts, rows[0][0], unchanged)
-        yield self.sql.BEGIN_BATCH, ("undo" if is_divisible else "nim",)
-        for statement in history.restore(where, overwrite=overwrite):
+        yield self.sql.begin_batch, ("undo" if is_divisible else "nim",)
+        for statement in self.sql.restore(where, overwrite=overwrite):
             yield statement, (item,)
-        yield self.sql.END_BATCH, ()
+        yield self.sql.end_batch, ()
 
     @_write(RECORD)
     def purge(self) -> Steps[None]:
@@ -216,8 +215,8 @@ class Store(ABC):
 
         If nothing is expired, the version does not change.
         """
-        if (yield self.sql.FIND_PURGE, ()):
-            yield self.sql.PURGE, ()
+        if (yield self.sql.find_purge, ()):
+            yield self.sql.purge, ()
 
 
 def refuse_nul(nim: str | None, nama: str | None = "", alamat: str | None = "") -> None:

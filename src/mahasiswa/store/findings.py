@@ -16,10 +16,3 @@ def good(text: str) -> Finding:
 
 def wrong(text: str) -> Finding:
     return Finding(text, is_good=False)
-
-
-def takes_changes(name: str, history_days: int, entries: int) -> Finding:
-    """The finding about a record that was added, edited and deleted, and the entries of the history about it."""
-    if history_days and entries != 3:
-        return wrong("The triggers of the history are missing or disabled. Restart the service: it creates them again.")
-    return good(f"{name} takes changes.")

@@ -15,12 +15,15 @@ from collections.abc import (
 from functools import wraps
 from itertools import chain
 from sys import getsizeof
-from typing import Any, Concatenate, Literal, NamedTuple, ParamSpec, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Concatenate, Literal, NamedTuple, ParamSpec, TypeAlias, TypeVar, cast
 
 from mahasiswa.record import Field, Mahasiswa, near_key, near_nims
 from mahasiswa.store import folding, nearest
 from mahasiswa.store.errors import Unavailable
 from mahasiswa.store.history import Batch, Days, Entry, HistoryPage, ItemKind, entry_of, item_of
+
+if TYPE_CHECKING:
+    from mahasiswa.store.shared_sql import SharedSQL
 
 Version = Hashable
 """A value that changes with every commit of any program. It means nothing outside the store that returned it."""
@@ -115,11 +118,9 @@ class Reader(ABC):
     that waits for a read is cancelled, the read stops within a second.
     """
 
-    sql: Any
-    """The engine's module of statements; each engine has the same names."""
-
-    def __init__(self, version: Callable[[], Awaitable[Version | None]]) -> None:
+    def __init__(self, sql: "SharedSQL", version: Callable[[], Awaitable[Version | None]]) -> None:
         self._version = version
+        self.sql = sql
         self._vocabulary = nearest.Vocabulary()
 
     @abstractmethod
@@ -137,7 +138,7 @@ class Reader(ABC):
     @_read
     def find(self, nims: Sequence[str]) -> Steps[Mapping[str, Mahasiswa]]:
         """The records that exist among these nims, by nim."""
-        return (yield from found(self.sql, self.sql.FIND, nims))
+        return (yield from found(self.sql, self.sql.find, nims))
 
     async def get(self, nim: str) -> Mahasiswa | None:
         """The record with that nim."""
@@ -149,16 +150,16 @@ class Reader(ABC):
 
         At most `limit`, and no further one after AFTER_MAX_BYTES. It is empty if there are no more.
         """
-        records, start = (self.sql.FIRST, ()) if nim is None else (self.sql.AFTER, (nim,))
-        rows = yield self.sql.WITHIN_BYTES.format(records=records), [*start, limit, AFTER_MAX_BYTES]
+        records, start = (self.sql.first, ()) if nim is None else (self.sql.after, (nim,))
+        rows = yield self.sql.within_bytes.format(records=records), [*start, limit, AFTER_MAX_BYTES]
         return list(map(Mahasiswa._make, rows))
 
     @_read
     def near(self, nims: Sequence[str], limit: int) -> Steps[Sequence[Mahasiswa]]:
         """At most `limit` records whose nim has the same `near_key` as one of these nims, unless that key is empty."""
         keys = sorted({near_key(nim) for nim in nims} - {""})
-        rows = yield self.sql.NEAR, (self.sql.array(keys), limit)
-        return list((yield from found(self.sql, self.sql.FIND, [nim for (nim,) in rows])).values())
+        rows = yield self.sql.near, (self.sql.array(keys), limit)
+        return list((yield from found(self.sql, self.sql.find, [nim for (nim,) in rows])).values())
 
     @_read
     def search(self, query: Query, offset: int, limit: int) -> Steps[Found]:
@@ -195,7 +196,7 @@ class Reader(ABC):
     @_read
     def _words(self) -> Steps[Sequence[str]]:
         """The words of names and addresses, the most frequent first."""
-        rows = yield self.sql.WORDS, ()
+        rows = yield self.sql.words, ()
         return [word for (word,) in rows]
 
     @_read
@@ -211,13 +212,13 @@ class Reader(ABC):
     @_read
     def prefixes(self, length: int, limit: int) -> Steps[Sequence[tuple[str, int]]]:
         """The beginnings of nims, folded and of that length, each with the number of its records; at most `limit`."""
-        rows = yield self.sql.PREFIXES, (length, limit)
+        rows = yield self.sql.prefixes, (length, limit)
         return [(prefix, count) for prefix, count in rows]
 
     @_read
     def suspects(self, suspicion: Suspicion, limit: int) -> Steps[Found]:
         """At most `limit` records that may be wrong, similar ones together, and the number of all of them."""
-        rows = yield self.sql.SUSPECTS[suspicion], (limit,)
+        rows = yield self.sql.suspects[suspicion], (limit,)
         return Found(rows[0][0] if rows else 0, [Mahasiswa._make(row[1:]) for row in rows])
 
     @_read
@@ -237,18 +238,18 @@ class Reader(ABC):
         entries of that batch. `cari` finds an entry as it finds a record, in the texts before and after, and a batch by
         any of its entries. `kind` and `days` are conditions on items.
         """
-        sql = self.sql.HISTORY
+        sql = self.sql
         found, words = self._where(Query(cari))
         heads: Sequence[Sequence[Any]] = ()
         if batch is None:
-            where = self.sql.where_item_has(found) if found else ""
+            where = sql.where_item_has(found) if found else ""
             where += sql.is_of_kind * bool(kind) + sql.is_of_days * bool(days)
-            parameters = [*words, *([kind] if kind else ()), *map(self.sql.moment, days or ())]
+            parameters = [*words, *([kind] if kind else ()), *map(sql.moment, days or ())]
             ((total,),) = yield sql.count_items.format(where=where), parameters
             rows = yield sql.items.format(where=where), [*parameters, limit, offset]
             items: list[Entry | Batch] = list(map(item_of, rows))
         else:
-            where = self.sql.where_entry_has(found) if found else ""
+            where = sql.where_entry_has(found) if found else ""
             parameters = [batch, batch, *words] if found else [batch]
             ((total,),) = yield sql.count_entries.format(where=where), parameters
             rows = yield sql.entries.format(where=where), [*parameters, limit, offset]
@@ -260,7 +261,7 @@ class Reader(ABC):
     @_read
     def entries_of(self, nim: str) -> Steps[Sequence[Entry]]:
         """All entries of the history with that nim, oldest first, also those of batches."""
-        rows = yield self.sql.HISTORY.entries_of, (self.sql.array([nim]),)
+        rows = yield self.sql.entries_of, (self.sql.array([nim]),)
         return list(map(entry_of, rows))
 
     def _where(self, query: Query) -> tuple[str, Sequence[str]]:
@@ -271,18 +272,18 @@ class Reader(ABC):
         return f"WHERE {found}", parameters
 
 
-def last_item(sql: Any) -> Steps[Entry | Batch | None]:  # noqa: ANN401 - see Reader.sql
+def last_item(sql: "SharedSQL") -> Steps[Entry | Batch | None]:
     """The newest item of the history, or None if there is none. If it added a record, it has the record's twin."""
-    rows = yield sql.HISTORY.last_item, (1, 0)
+    rows = yield sql.last_item, (1, 0)
     item = item_of(rows[0]) if rows else None
     if isinstance(item, Entry) and item.before is None and item.after and (nims := near_nims(item.after.nim)):
-        twins = yield sql.FIND_BYTES, [sql.array(nims)]
+        twins = yield sql.find_raw, [sql.array(nims)]
         return item._replace(twin=next(map(Mahasiswa._make, twins), None))
     return item
 
 
-def found(sql: Any, statement: str, nims: Sequence[str]) -> Steps[Mapping[str, Mahasiswa]]:  # noqa: ANN401 - as above
-    """The records that exist among these nims, by nim. `statement` is one of the engine's that begin with FIND."""
+def found(sql: "SharedSQL", statement: str, nims: Sequence[str]) -> Steps[Mapping[str, Mahasiswa]]:
+    """The records that exist among these nims, by nim. `statement` is one that finds records."""
     records: dict[str, Mahasiswa] = {}
     size = 0
     for at in range(0, len(nims), FIND_NIMS):

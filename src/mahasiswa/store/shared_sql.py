@@ -1,18 +1,16 @@
-"""The SQL that both engines understand: of reads in order, of imports, and of records that may be wrong."""
+"""The SQL that both engines understand. Each engine gives the parts in which they differ."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
 
+from mahasiswa.record import Field
 from mahasiswa.store import folding
 from mahasiswa.store.reader import Query, Suspicion
 
-# The first of these records: as many as have that number of bytes, and one more.
-WITHIN_BYTES = """
-SELECT nim, nama, alamat FROM (
-  SELECT *, sum(bytes) OVER (ORDER BY nim ROWS UNBOUNDED PRECEDING) - bytes AS bytes_before
-  FROM (SELECT *, octet_length(nama) + octet_length(alamat) AS bytes FROM ({records}) AS records) AS measured
-) AS counted
-WHERE bytes_before < {p} ORDER BY nim
-"""
+COUNT = "SELECT count(*) FROM mahasiswa"
+DAYS = "SELECT days FROM mahasiswa_history_state"
 
 # The rows of an imported file are in the temporary table `incoming`.
 INCOMPLETE = """
@@ -38,7 +36,249 @@ WHERE NOT EXISTS (SELECT 1 FROM mahasiswa AS m WHERE m.nim = i.nim)
 ORDER BY nim
 """
 
+TEXTS = ("oleh", "nim", "nama_before", "alamat_before", "nama_after", "alamat_after")
+"""The columns of an entry in which a search of the history looks."""
+
 _IS_IN_CAPITALS = "nama = upper(nama) AND nama <> lower(nama)"
+
+
+@dataclass(kw_only=True)
+class SharedSQL:
+    """Statements as one engine writes them."""
+
+    p: str  # a parameter
+    is_any: str  # compares with any text of an array, which is one parameter
+    is_any_row: str  # compares with any row of a SELECT, which is evaluated once
+    as_array: Callable[[Sequence[str]], object]
+    raw: Callable[[str], str]  # the expression that reads a text
+    lock: str  # locks the records that are found
+
+    # The condition that finds every term of a search in the folded text `teks`, and its parameters.
+    condition: Callable[[str, Field | Literal[""]], tuple[str, Sequence[str]]]
+    line_feed: str
+    fold: str  # the folded text `t`
+    fence: str  # keeps the engine from folding a text again for each word
+    split: str  # the words of `teks`
+    near_key: str  # the expression of `record.near_key`
+    order_key: str  # the expression by which texts are ordered
+    untidy: str  # selects the nims of texts with needless spaces
+
+    begin_batch: str
+    end_batch: str
+    add_all: str  # adds records, which are one JSON array of arrays, unless their nim exists; returns the nims
+    update_all: str
+    lock_history: str  # keeps every other program from changing records and entries
+    moment: Callable[[datetime], object]  # a moment as a parameter
+    recent: str  # the newest entries
+    is_silent: str  # whether the batch i keeps no entries
+    is_expired: str  # whether the item i is too old to be undone
+    is_purge_due: str  # whether something is expired, and no program has purged within the last minute
+    purge: str
+
+    def __post_init__(self) -> None:
+        p, is_any, raw = self.p, self.is_any, self.raw
+        # Records. Both engines order UTF-8 by bytes, which is the order of code points.
+        records = "SELECT nim, nama, alamat FROM mahasiswa"
+        self.first = f"{records} ORDER BY nim LIMIT {p}"
+        self.after = f"{records} WHERE nim > {p} ORDER BY nim LIMIT {p}"
+        # The first of some records: as many as have that number of bytes, and one more.
+        self.within_bytes = f"""
+SELECT nim, nama, alamat FROM (
+  SELECT *, sum(bytes) OVER (ORDER BY nim ROWS UNBOUNDED PRECEDING) - bytes AS bytes_before
+  FROM (SELECT *, octet_length(nama) + octet_length(alamat) AS bytes FROM ({{records}}) AS records) AS measured
+) AS counted
+WHERE bytes_before < {p} ORDER BY nim
+"""
+        self.find = f"{records} WHERE nim {is_any}"
+        self.find_locked = f"{self.find} {self.lock}"
+        self.find_raw = f"SELECT {raw('nim')}, {raw('nama')}, {raw('alamat')} FROM mahasiswa WHERE nim {is_any}"
+        self.near = f"SELECT nim FROM mahasiswa WHERE {self.near_key} {is_any} LIMIT {p}"
+        self.add = f"INSERT INTO mahasiswa (nim, nama, alamat) VALUES ({p}, {p}, {p})"
+        self.update = f"UPDATE mahasiswa SET nama = {p}, alamat = {p} WHERE nim = {p}"
+        self.delete = f"DELETE FROM mahasiswa WHERE nim {is_any}"
+        self.rename = f"UPDATE mahasiswa SET nim = {p} WHERE nim {is_any} RETURNING 1"
+
+        # The text that a search reads, by the field in which it searches.
+        texts = {
+            "": ("nim", "nama", "alamat"),
+            "nim": ("replace(nim, ' ', '')",),
+            "nama": ("nama",),
+            "alamat": ("alamat",),
+        }
+        self.folded = {di: self._folded("nim, nama, alamat", "mahasiswa", text) for di, text in texts.items()}
+        # The folded beginnings of nims, as a search of a nim finds them.
+        self.prefixes = f"""
+SELECT substr(teks, 1, {p}) AS prefix, count(*) FROM {self.folded["nim"]} GROUP BY prefix ORDER BY prefix LIMIT {p}
+"""
+        self.suspects = _suspects(self.near_key, self.untidy, p)
+        # The words of the newest 100,000 names and 20,000 addresses, the most frequent first. Each bound keeps the time
+        # below 0.3 s.
+        self.words = f"""
+SELECT value FROM (
+  SELECT substr(nama, 1, 100) AS teks FROM (SELECT nama FROM mahasiswa ORDER BY nim DESC LIMIT 100000) AS names
+  UNION ALL SELECT substr(alamat, 1, 100) FROM (SELECT alamat FROM mahasiswa ORDER BY nim DESC LIMIT 20000) AS addresses
+) AS newest CROSS JOIN {self.split}
+GROUP BY value ORDER BY count(*) DESC, value DESC LIMIT 10000
+"""
+
+        # The history.
+        entry = ", ".join(["e.id", "e.moment", *(raw(f"e.{text}") for text in TEXTS)])
+        # An item is an entry that belongs to no batch, or the head of a batch. Beside it stands its entry, also that of
+        # a batch of one record. If a batch changed a nim, that is the addition, and the old nim stands beside it.
+        self.items = f"""
+SELECT i.id, i.moment, i.kind, i.rows, {self.is_silent}, {raw("i.oleh")},
+  CASE WHEN i.kind = 'nim' THEN (
+    SELECT {raw("nim")} FROM mahasiswa_history WHERE batch = i.id AND nama_after IS NULL LIMIT 1
+  ) END, {entry}
+FROM (SELECT * FROM mahasiswa_history WHERE batch IS NULL {{where}} ORDER BY id DESC LIMIT {p} OFFSET {p}) AS i
+LEFT JOIN mahasiswa_history AS e ON e.id = CASE
+  WHEN i.kind IS NULL THEN i.id
+  WHEN i.kind = 'nim' AND i.rows = 2 THEN (
+    SELECT id FROM mahasiswa_history WHERE batch = i.id AND nama_after IS NOT NULL LIMIT 1
+  )
+  WHEN i.rows = 1 THEN (SELECT id FROM mahasiswa_history WHERE batch = i.id)
+END
+ORDER BY i.id DESC
+"""
+        self.count_items = "SELECT count(*) FROM mahasiswa_history WHERE batch IS NULL {where}"
+        self.last_item = self.items.format(where="")
+        self.head = self.items.format(where=f"AND id = {p} AND kind IS NOT NULL")
+        self.is_of_kind = f""" AND coalesce(
+  kind, CASE WHEN nama_before IS NULL THEN 'add' WHEN nama_after IS NULL THEN 'delete' ELSE 'edit' END
+) = {p}"""
+        self.is_of_days = f" AND moment >= {p} AND moment < {p}"
+        # A batch whose head was purged has entries for a while, which are not shown.
+        self.in_batch = f"batch = (SELECT id FROM mahasiswa_history WHERE id = {p} AND kind IS NOT NULL)"
+        self.count_entries = f"SELECT count(*) FROM mahasiswa_history WHERE {self.in_batch} {{where}}"
+        self.entries = f"""
+SELECT {entry} FROM mahasiswa_history AS e WHERE {self.in_batch} {{where}} ORDER BY e.nim LIMIT {p} OFFSET {p}
+"""
+        self.entries_of = f"SELECT {entry} FROM mahasiswa_history AS e WHERE nim {is_any} ORDER BY id"
+        # The kind of a batch, "" for an entry. It is None for a silent batch, a batch that lacks an entry,
+        # and an entry of a changed nim, because its two entries can only be undone together.
+        self.undoable_kind = f"""
+SELECT coalesce(i.kind, '') FROM mahasiswa_history AS i LEFT JOIN mahasiswa_history AS head ON head.id = i.batch
+WHERE i.id = {p} AND NOT {self.is_expired} AND CASE WHEN i.kind IS NOT NULL
+  THEN i.rows = (SELECT count(*) FROM mahasiswa_history AS e WHERE e.batch = i.id)
+  ELSE i.batch IS NULL OR head.kind <> 'nim'
+END
+"""
+        self.of_entry, self.of_batch = f"e.id = {p}", f"e.batch = {p}"
+        # Entries whose record differs from the texts after the change and from those before it; and the number of all.
+        # With `half_undone`, also entries whose record is as before the change, if that of another entry is as after it.
+        self.conflicts = f"""
+SELECT count(*) OVER (), {entry}, {raw("m.nama")}, {raw("m.alamat")}
+FROM mahasiswa_history AS e LEFT JOIN mahasiswa AS m ON m.nim = e.nim
+WHERE {{where}}
+AND (m.nama, m.alamat) IS DISTINCT FROM (e.nama_after, e.alamat_after)
+AND ((m.nama, m.alamat) IS DISTINCT FROM (e.nama_before, e.alamat_before) {{half_undone}})
+ORDER BY e.nim LIMIT {p}
+"""
+        self.half_undone = """OR EXISTS (
+  SELECT 1 FROM mahasiswa_history AS o LEFT JOIN mahasiswa AS r ON r.nim = o.nim
+  WHERE o.batch = e.batch AND (r.nama, r.alamat) IS NOT DISTINCT FROM (o.nama_after, o.alamat_after)
+)"""
+        self.count_unchanged = f"""
+SELECT count(*) FROM mahasiswa_history AS e LEFT JOIN mahasiswa AS m ON m.nim = e.nim
+WHERE {self.of_batch} AND (m.nama, m.alamat) IS NOT DISTINCT FROM (e.nama_after, e.alamat_after)
+"""
+        self.recent_before = f"""
+SELECT {raw("nim")}, {raw("nama_before")}, {raw("alamat_before")} FROM {self.recent} AS recent
+WHERE nim {is_any} AND nama_before IS NOT NULL ORDER BY id DESC LIMIT 20
+"""
+        self.find_purge = f"SELECT 1 FROM mahasiswa_history_state WHERE {self.is_purge_due}"
+        # For the checks. On SQLite there is no index on nim.
+        self.last_id = "SELECT coalesce(max(id), 0) FROM mahasiswa_history"
+        self.count_entries_after = f"SELECT count(*) FROM mahasiswa_history WHERE id > {p} AND nim = {p}"
+        self.is_known = f"""
+SELECT EXISTS (SELECT 1 FROM mahasiswa WHERE nim {is_any}) OR EXISTS (SELECT 1 FROM mahasiswa_history WHERE nim {is_any})
+"""
+        # The deletion writes an entry too. A batch that loses an entry has one row less, so that the rest can be undone.
+        self.forget = (
+            self.delete,
+            f"""
+UPDATE mahasiswa_history SET rows = rows - 1
+WHERE kind IS NOT NULL AND id IN (SELECT batch FROM mahasiswa_history WHERE nim {is_any})""",
+            f"DELETE FROM mahasiswa_history WHERE nim {is_any} OR rows = 0",
+        )
+
+    def array(self, nims: Iterable[str]) -> object:
+        """Several nims as one parameter. Nims with NUL are left out, because no record has one."""
+        return self.as_array([nim for nim in nims if "\0" not in nim])
+
+    def found(self, where: str, query: Query) -> str:
+        """Every record that a clause finds, or every record, in order."""
+        return f"SELECT nim, nama, alamat FROM {self._source(where, query)} {self._order(query)}"
+
+    def search(self, where: str, query: Query) -> str:
+        """One page of the records that a clause finds. Each row also has the number of all records found.
+
+        If the page is empty, one row has the number and no record. The clause is evaluated once. Sorting keys alone takes
+        45 ms for the middle of 100,000 records by nama; sorting whole records takes twice as long.
+        """
+        order = self._order(query)
+        keys = "nim" if query.urut == "nim" else f"nim, {query.urut}"
+        with_found = f"WITH found AS MATERIALIZED (SELECT {keys} FROM {self._source(where, query)})" if where else ""
+        source = "found" if where else "mahasiswa"
+        return f"""
+{with_found}
+SELECT total, nim, nama, alamat FROM (SELECT count(*) AS total FROM {source}) AS counted LEFT JOIN (
+  SELECT nim, nama, alamat FROM mahasiswa
+  WHERE nim IN (SELECT nim FROM {source} {order} LIMIT {self.p} OFFSET {self.p})
+) AS page ON true {order}
+"""
+
+    def count_found(self, conditions: Iterable[str], di: Field | Literal[""]) -> str:
+        """The number of records that each of these conditions finds. Each text is folded once."""
+        counts = ", ".join(f"count(*) FILTER (WHERE {found})" for found in conditions)
+        return f"SELECT {counts} FROM {self.folded[di]}"
+
+    def where_item_has(self, where: str) -> str:
+        """A condition on an item: `where` finds the folded texts of its entry, or of one of its entries."""
+        entries = self._folded("id, batch", "mahasiswa_history", TEXTS)
+        return f" AND id {self.is_any_row.format(f'SELECT coalesce(batch, id) FROM {entries} {where}')}"
+
+    def where_entry_has(self, where: str) -> str:
+        """The same on an entry of the batch that is the first parameter."""
+        return f" AND id IN (SELECT id FROM {self._folded('id', f'mahasiswa_history WHERE {self.in_batch}', TEXTS)} {where})"
+
+    def restore(self, where: str, *, overwrite: bool) -> Sequence[str]:
+        """The statements that restore the records of entries, also those that have changed since if `overwrite` is true."""
+        unchanged = "" if overwrite else "AND m.nama = e.nama_after AND m.alamat = e.alamat_after"
+        deleted = "" if overwrite else "AND e.nama_after IS NULL"
+        return (
+            f"""
+DELETE FROM mahasiswa WHERE nim IN (
+  SELECT e.nim FROM mahasiswa_history AS e JOIN mahasiswa AS m ON m.nim = e.nim
+  WHERE {where} AND e.nama_before IS NULL {unchanged}
+)""",
+            f"""
+UPDATE mahasiswa AS m SET nama = e.nama_before, alamat = e.alamat_before FROM mahasiswa_history AS e
+WHERE {where} AND e.nama_before IS NOT NULL AND e.nim = m.nim {unchanged}""",
+            f"""
+INSERT INTO mahasiswa (nim, nama, alamat) SELECT e.nim, e.nama_before, e.alamat_before
+FROM mahasiswa_history AS e
+WHERE {where} AND e.nama_before IS NOT NULL {deleted}
+AND NOT EXISTS (SELECT 1 FROM mahasiswa AS m WHERE m.nim = e.nim) ORDER BY e.nim""",
+        )
+
+    def _folded(self, columns: str, source: str, texts: Sequence[str]) -> str:
+        """A table with these columns, and the beginnings of the texts folded as `teks`, with line feeds between them.
+
+        No word of a search contains a line feed.
+        """
+        t = f"concat_ws({self.line_feed}, {', '.join(map(beginning, texts))})"
+        unfolded = f"(SELECT {columns}, {t} AS t FROM {source} {self.fence}) AS unfolded"
+        return f"(SELECT {columns}, {self.fold} AS teks FROM {unfolded} {self.fence}) AS folded"
+
+    def _source(self, where: str, query: Query) -> str:
+        return f"{self.folded[query.di]} {where}" if where else "mahasiswa"
+
+    def _order(self, query: Query) -> str:
+        """The order of a query. Equal texts are ordered by nim."""
+        descending = " DESC" if query.arah == "turun" else ""
+        first = "" if query.urut == "nim" else f"{self.order_key.format(query.urut)}{descending}, "
+        return f"ORDER BY {first}nim{descending}"
 
 
 def beginning(field: str) -> str:
@@ -46,14 +286,7 @@ def beginning(field: str) -> str:
     return f"substr({field}, 1, {folding.SEARCHED_CHARACTERS})"
 
 
-def order(query: Query, key: str) -> str:
-    """The order of a query. `key` has the expression by which texts are ordered; equal texts are ordered by nim."""
-    descending = " DESC" if query.arah == "turun" else ""
-    first = "" if query.urut == "nim" else f"{key.format(query.urut)}{descending}, "
-    return f"ORDER BY {first}nim{descending}"
-
-
-def suspects(near_key: str, untidy: str, placeholder: str) -> Mapping[Suspicion, str]:
+def _suspects(near_key: str, untidy: str, p: str) -> Mapping[Suspicion, str]:
     """For each suspicion a statement with the parameter of a limit: the number of all, and a record, in each row.
 
     `near_key` is the expression of `record.near_key`, and `untidy` selects the nims of texts with needless spaces.
@@ -75,7 +308,7 @@ def suspects(near_key: str, untidy: str, placeholder: str) -> Mapping[Suspicion,
         suspicion: f"""
         WITH found AS MATERIALIZED ({select})
         SELECT (SELECT count(*) FROM found), nim, nama, alamat
-        FROM (SELECT nim, key FROM found ORDER BY key, nim LIMIT {placeholder}) AS first JOIN mahasiswa USING (nim)
+        FROM (SELECT nim, key FROM found ORDER BY key, nim LIMIT {p}) AS first JOIN mahasiswa USING (nim)
         ORDER BY key, nim
         """
         for suspicion, select in found.items()

@@ -94,7 +94,7 @@ async def _add(db: Connection, additions: Sequence[Addition], *, first: str = ""
     """Add the records. Of several with the same nim, the first is added. `first` are statements for the same round trip."""
     names = {record.nim: oleh for record, oleh in reversed(additions) if record.nim is not None}
     records = as_json([record for record, _ in additions])
-    added = {nim for (nim,) in await run(db, f"{first}{sql.NAME}; {sql.ADD_ALL}", json.dumps(names), records)}
+    added = {nim for (nim,) in await run(db, f"{first}{sql.NAME}; {sql.SHARED.add_all}", json.dumps(names), records)}
     outcomes: list[StoreError | None] = []
     for record, _ in additions:
         outcomes.append(None if record.nim in added else Refused("nim", "duplicate"))

@@ -4,15 +4,16 @@ import json
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import psycopg
 
 from mahasiswa.record import Incoming
-from mahasiswa.store import refuse_nul, shared_sql
+from mahasiswa.store import commands, refuse_nul
 from mahasiswa.store.engines import Merged
 from mahasiswa.store.errors import TextsRemain
-from mahasiswa.store.history import UNDOABLE_ROWS_MAX, command_name
+from mahasiswa.store.history import command_name
 from mahasiswa.store.postgres import sql
 from mahasiswa.store.postgres.pool import commit_checked, first_line, parameters, translate
 
@@ -35,23 +36,18 @@ def merge(conninfo: str, rows: Iterable[Incoming], *, update: bool, dry_run: boo
         if not dry_run:
             db.execute(sql.LOCK_TABLE)
         locked = time.monotonic()
-        merged = _merge(db, update=update, dry_run=dry_run)
+        merged = commands.merge(db, partial(_batch, db), update=update, dry_run=dry_run)
     return merged if dry_run else merged._replace(seconds=time.monotonic() - locked)
 
 
 def forget(conninfo: str, nim: str) -> bool:
     """See `engines.forget`. For an unknown nim too, rewrite the tables, because the command is repeated if that failed."""
-    if "\0" in nim:
-        return False
     with _transaction(conninfo) as db:
-        deleted = db.execute(sql.DELETE, (nim,))
-        batches = [batch for (batch,) in db.execute(sql.FORGET_ENTRIES, (nim,))]
-        for statement in (sql.FORGET_ROWS, sql.FORGET_EMPTY_BATCHES):
-            db.execute(statement, (batches,))
+        was_known = commands.forget(db, sql.SHARED, nim)
         ((transaction,),) = db.execute(sql.TRANSACTION_ID).fetchall()
     with psycopg.connect(**parameters(conninfo)) as db:
         _rewrite(db, transaction)
-    return bool(deleted.rowcount or batches)
+    return was_known
 
 
 @contextmanager
@@ -68,17 +64,12 @@ def _transaction(conninfo: str) -> Iterator[Connection]:
         raise translate(error) from error
 
 
-def _merge(db: Connection, *, update: bool, dry_run: bool) -> Merged:
-    ((total, existing, changed),) = db.execute(shared_sql.COMPARE).fetchall()
-    incomplete = [number for (number,) in db.execute(shared_sql.INCOMPLETE)]
-    if not incomplete and not dry_run:
-        db.execute(sql.BEGIN_BATCH, ("import",))
-        if total > UNDOABLE_ROWS_MAX:
-            db.execute(sql.SILENT)
-        if update:
-            db.execute(shared_sql.UPDATE)
-        db.execute(shared_sql.INSERT)
-    return Merged(total - existing, changed, existing - changed, incomplete)
+@contextmanager
+def _batch(db: Connection, _rows: int, is_silent: bool) -> Iterator[None]:  # noqa: FBT001 - see commands.Batch
+    db.execute(sql.BEGIN_BATCH, ("import",))
+    if is_silent:
+        db.execute(sql.SILENT)
+    yield
 
 
 def _rewrite(db: Connection, transaction: str) -> None:

@@ -1,13 +1,14 @@
 """Checks a PostgreSQL database, for the start of the service and for `mahasiswa doctor`."""
 
-import secrets
 from collections.abc import Callable, Iterator, Sequence
 
 import psycopg
 from psycopg.errors import LockNotAvailable
 
+from mahasiswa.store import shared_sql
+from mahasiswa.store.commands import try_changes
 from mahasiswa.store.errors import Unusable
-from mahasiswa.store.findings import Finding, good, takes_changes, wrong
+from mahasiswa.store.findings import Finding, good, wrong
 from mahasiswa.store.postgres import sql
 from mahasiswa.store.postgres.pool import first_line, parameters
 from mahasiswa.store.postgres.schema import Connection, check_encoding, check_table
@@ -43,19 +44,14 @@ def _changes(db: Connection) -> Iterator[Finding]:
     if db.execute(sql.IS_STANDBY).fetchone():
         yield wrong("The server is a standby, which takes no changes. Promote it, or correct DATABASE_URL.")
         return
-    nim = secrets.token_hex(16)
     try:
         with db.transaction(force_rollback=True):
             db.execute(sql.ALTER_LOCK_TIMEOUT)
-            db.execute(sql.ADD, (nim, "", ""))
-            db.execute(sql.UPDATE, ("a", "a", nim))
-            db.execute(sql.DELETE, (nim,))
-            (entries,) = db.execute(sql.COUNT_ENTRIES_OF, (nim,)).fetchall()[0]
+            finding = try_changes(db, sql.SHARED, "The table mahasiswa")
     except LockNotAvailable:
         yield wrong("Another program has locked the table mahasiswa. Try again when it has ended.")
-        return
-    (days,) = db.execute(sql.HISTORY_DAYS).fetchall()[0]
-    yield takes_changes("The table mahasiswa", days, entries)
+    else:
+        yield finding
 
 
 def _durability(db: Connection) -> Iterator[Finding]:
@@ -67,7 +63,7 @@ def _durability(db: Connection) -> Iterator[Finding]:
 
 
 def _count(db: Connection) -> Iterator[Finding]:
-    (count,) = db.execute(sql.COUNT).fetchall()[0]
+    (count,) = db.execute(shared_sql.COUNT).fetchall()[0]
     yield good(f"The table mahasiswa holds {count} records.")
 
 

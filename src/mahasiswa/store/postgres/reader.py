@@ -22,10 +22,8 @@ T = TypeVar("T")
 class PostgresReader(Reader):
     """See Reader. `version` is the store's method."""
 
-    sql = sql
-
     def __init__(self, pool: Pool, kind: Kind, version: Callable[[], Awaitable[str | None]]) -> None:
-        super().__init__(version)
+        super().__init__(sql.SHARED, version)
         self._pool = pool
         self._kind = kind
 
@@ -38,7 +36,7 @@ class PostgresReader(Reader):
         async def read(db: Connection) -> Snapshot:
             await db.execute(begin(sql.BEGIN_READING, deadline))
             version = cast("str | None", await value(db, sql.VERSION)) if is_known else None
-            last = await take(db, last_item(sql))
+            last = await take(db, last_item(sql.SHARED))
             if await value(db, sql.IS_LONGER_THAN, at_most, SNAPSHOT_MAX_BYTES, at_most + 1):
                 return Snapshot(version, 0, None, last)
             return Snapshot(version, *await _slices(db), last)
@@ -50,7 +48,7 @@ class PostgresReader(Reader):
 
     async def chunks(self, query: Query) -> AsyncGenerator[Sequence[Mahasiswa]]:
         where, parameters = self._where(query)
-        statement = sql.declare_chunks(where, query)
+        statement = sql.DECLARE_CHUNKS.format(found=self.sql.found(where, query))
         try:
             deadline = self._pool.deadline()
             async with self._pool.connection(self._kind, deadline) as db:
@@ -82,14 +80,14 @@ async def _slices(db: Connection) -> tuple[int, Sequence[bytes]]:
     """The number of all records and their slices, as a snapshot has them."""
     slices: list[bytes] = []
     total = 0
-    read = await records(db, sql.FIRST, SNAPSHOT_ROWS)
+    read = await records(db, sql.SHARED.first, SNAPSHOT_ROWS)
     while read:
         total += len(read)
         slices += [
             "\0".join(chain.from_iterable(read[at : at + SLICE_RECORDS])).encode()
             for at in range(0, len(read), SLICE_RECORDS)
         ]
-        read = await records(db, sql.AFTER, read[-1].nim, SNAPSHOT_ROWS) if len(read) == SNAPSHOT_ROWS else []
+        read = await records(db, sql.SHARED.after, read[-1].nim, SNAPSHOT_ROWS) if len(read) == SNAPSHOT_ROWS else []
     return total, slices
 
 

@@ -14,6 +14,7 @@ import psycopg
 from psycopg.errors import LockNotAvailable
 
 from mahasiswa.settings import DEFAULT_HISTORY_DAYS
+from mahasiswa.store import shared_sql
 from mahasiswa.store.errors import Unusable
 from mahasiswa.store.postgres import sql
 from mahasiswa.store.postgres.pool import first_line, is_lost, parameters
@@ -135,7 +136,7 @@ def _history_days(db: Connection, table: Table) -> int | None:
             "the history of the table mahasiswa cannot be read; its owner must run:"
             f" GRANT SELECT, UPDATE, DELETE ON {', '.join(unreadable)} TO {db.info.user}"
         )
-    days: int | None = db.execute(sql.HISTORY_DAYS).fetchall()[0][0]
+    days: int | None = db.execute(shared_sql.DAYS).fetchall()[0][0]
     return days
 
 
@@ -166,7 +167,7 @@ def _upgrade(db: Connection, table: Table, wanted_days: int | None) -> None:
         script = sql.SCRIPT_OF_OWNER.format(script=script)
         raise Unusable(f"the table mahasiswa belongs to {table.owner}, who must run this SQL:\n{script}")
     if 0 < version < len(STEPS):
-        (count,) = db.execute(sql.COUNT).fetchall()[0]
+        (count,) = db.execute(shared_sql.COUNT).fetchall()[0]
         log.info("upgrading %s records", f"{count:,}")
     db.execute(script)
     if 0 < version < len(STEPS):

@@ -1,15 +1,13 @@
 """All SQL of the PostgreSQL engine. `%s` is a parameter of psycopg; `{...}` is filled in with other SQL of this file."""
 
 import json
-from collections.abc import Iterable, Sequence
-from datetime import datetime
+from collections.abc import Sequence
 from typing import Literal
 
 from mahasiswa.record import NEAR_FROM, NEAR_TO, NIM_MAX_CHARACTERS, Field
-from mahasiswa.store import folding, shared_sql
+from mahasiswa.store import folding
 from mahasiswa.store.history import PURGE_ENTRIES, PURGE_SECONDS
-from mahasiswa.store.history_sql import TEXTS, HistorySQL
-from mahasiswa.store.reader import Query
+from mahasiswa.store.shared_sql import SharedSQL, beginning
 
 # --- Schema ---
 
@@ -180,7 +178,6 @@ TRUNCATE {{schema}}.mahasiswa_history
 COUNT_HISTORY_TRIGGERS = """
 SELECT count(*) FROM pg_trigger WHERE tgrelid = to_regclass('mahasiswa') AND tgname = ANY(%s) AND tgenabled <> 'D'
 """
-HISTORY_DAYS = "SELECT days FROM mahasiswa_history_state"
 IS_STANDBY = "SELECT 1 WHERE pg_is_in_recovery()"
 SET_HISTORY_DAYS = "UPDATE {schema}.mahasiswa_history_state SET days = {days}"
 UNREADABLE_TABLES = """
@@ -195,7 +192,6 @@ SELECT name, string_agg(needed, ', ') FROM (VALUES
   ('mahasiswa_history_state', 'SELECT'), ('mahasiswa_history_state', 'UPDATE')
 ) AS r (name, needed) WHERE NOT has_table_privilege(to_regclass(name), needed) GROUP BY name ORDER BY name
 """
-COUNT_ENTRIES_OF = "SELECT count(*) FROM mahasiswa_history WHERE nim = %s"
 
 # --- Transactions ---
 
@@ -239,166 +235,10 @@ IS_LONGER_THAN = """
 SELECT count(*) > %s OR sum(octet_length(nim) + octet_length(nama) + octet_length(alamat) + 3) > %s
 FROM (SELECT nim, nama, alamat FROM mahasiswa LIMIT %s) AS m
 """
-# The order of COLLATE "C" in UTF-8 is the order of code points.
-FIRST = "SELECT nim, nama, alamat FROM mahasiswa ORDER BY nim LIMIT %s"
-AFTER = "SELECT nim, nama, alamat FROM mahasiswa WHERE nim > %s ORDER BY nim LIMIT %s"
-WITHIN_BYTES = shared_sql.WITHIN_BYTES.replace("{p}", "%s")
-# As record.near_key. It reads every record.
-_NEAR_KEY = f"ltrim(translate(lower(nim), '{NEAR_FROM}', '{NEAR_TO}'), '0')"
-NEAR = f"""
-SELECT nim FROM mahasiswa
-JOIN unnest(%s::text[]) AS wanted (key) ON key COLLATE "C" = {_NEAR_KEY}
-LIMIT %s
-"""
-FIND = FIND_BYTES = "SELECT nim, nama, alamat FROM mahasiswa WHERE nim = ANY(%s)"
-
-
-def array(nims: Sequence[str]) -> Sequence[str]:
-    """Several nims as one parameter. Nims with NUL are left out, because no record has one."""
-    return [nim for nim in nims if "\0" not in nim]
-
-
-# Ordered, so that two transactions which lock the same records cannot deadlock.
-FIND_LOCKED = "SELECT nim, nama, alamat FROM mahasiswa WHERE nim = ANY(%s) ORDER BY nim FOR UPDATE"
-
-COUNT = "SELECT count(*) FROM mahasiswa"
-
-# --- Searching ---
-
-STRPOS_MAX_CHARACTERS = 32
-"""Maximum length of a word that strpos looks for. It takes half the time of a regular expression or less, but in the
-worst case text times word: 2.2 s for 254 letters in 300 texts of 64,000. A regular expression takes 0.15 s."""
-
-# The column `teks` folded as `folding.fold` does it. A text of ASCII letters needs only the calls of the first line.
-# Another one is folded letter by letter: 10,000 rows take 0.2 s, and translate() with the same letters takes 1.2 s.
-FOLDED_ASCII = "lower(teks)"
-for character in folding.REMOVED_ASCII:
-    FOLDED_ASCII = f"replace({FOLDED_ASCII}, $${character}$$, '')"
-FOLDED = f"""
-CASE WHEN octet_length(teks) = length(teks) THEN {FOLDED_ASCII} ELSE (
-  SELECT string_agg(CASE WHEN c > '~' THEN coalesce(jsonb '{json.dumps(folding.REPLACEMENTS, ensure_ascii=False)}' ->> c, c)
-    ELSE c END, '') FROM unnest(string_to_array({FOLDED_ASCII}, NULL)) AS c
-) END
-"""
-
-
-def _folded(keys: str, rows: str, *texts: str) -> str:
-    """A table with these keys, and the beginnings of the texts folded as `teks`, with line feeds between them.
-
-    No word of a search contains a line feed. OFFSET 0 is a fence: without it, PostgreSQL would fold each text again for
-    each word.
-    """
-    beginnings = ", ".join(f"left({text}, {folding.SEARCHED_CHARACTERS})" for text in texts)
-    unfolded = f"SELECT {keys}, concat_ws(E'\\n', {beginnings}) AS teks FROM {rows} OFFSET 0"
-    return f"(SELECT {keys}, {FOLDED} AS teks FROM ({unfolded}) AS unfolded OFFSET 0) AS folded"
-
-
-def condition(cari: str, di: Field | Literal[""]) -> tuple[str, Sequence[str]]:
-    """The condition that finds every term of a search in `teks`, and its parameters."""
-    conditions, parameters = [], []
-    for term in folding.terms(cari, is_prefix=di == "nim"):
-        alternatives = []
-        for word in term:
-            is_long = len(word) > STRPOS_MAX_CHARACTERS
-            contains = "teks ~ %s" if is_long else "strpos(teks, %s) > 0"
-            alternatives.append("starts_with(teks, %s)" if di == "nim" else contains)
-            # After ***= a regular expression is a plain text.
-            parameters.append(f"***={word}" if is_long and di != "nim" else word)
-        conditions.append(f"({' OR '.join(alternatives)})")
-    return " AND ".join(conditions) or "false", parameters
-
-
-# By the field in which a search looks.
-FOLDED_RECORDS = {
-    "": _folded("nim, nama, alamat", "mahasiswa", "nim", "nama", "alamat"),
-    "nim": _folded("nim, nama, alamat", "mahasiswa", "replace(nim, ' ', '')"),
-    "nama": _folded("nim, nama, alamat", "mahasiswa", "nama"),
-    "alamat": _folded("nim, nama, alamat", "mahasiswa", "alamat"),
-}
-
-
-def _source(where: str, query: Query) -> str:
-    return FOLDED_RECORDS[query.di] if where else "mahasiswa"
-
-
-def search(where: str, query: Query) -> str:
-    """The number of records found and one page of them. If the page is empty, there is one row without a record.
-
-    Sorting keys alone takes less time than sorting whole records. If nothing is searched, two scans take less time: the
-    count needs no order, and the page has an index.
-    """
-    order = shared_sql.order(query, ORDER_KEY)
-    keys = "nim" if query.urut == "nim" else f"nim, {query.urut}"
-    return f"""
-WITH found AS {"" if where else "NOT"} MATERIALIZED (SELECT {keys} FROM {_source(where, query)} {where})
-SELECT total, m.nim, m.nama, m.alamat FROM (SELECT count(*) AS total FROM found) AS counted
-LEFT JOIN ((SELECT nim FROM found {order} LIMIT %s OFFSET %s) AS page JOIN mahasiswa AS m USING (nim)) ON true
-{order}
-"""
-
-
-def declare_chunks(where: str, query: Query) -> str:
-    """Declare a cursor on all records that a clause finds. A connection pooler keeps it as long as its transaction."""
-    order = shared_sql.order(query, ORDER_KEY)
-    return f"DECLARE chunks NO SCROLL CURSOR FOR SELECT nim, nama, alamat FROM {_source(where, query)} {where} {order}"
-
 
 # The texts of 2,000 records could take 480 MB.
+DECLARE_CHUNKS = "DECLARE chunks NO SCROLL CURSOR FOR {found}"
 FETCH_CHUNK = "FETCH 100 FROM chunks"
-
-
-def count_found(conditions: Iterable[str], di: Field | Literal[""]) -> str:
-    """The number of records that each of these conditions finds. Each text is folded once."""
-    counts = ", ".join(f"count(*) FILTER (WHERE {found})" for found in conditions)
-    return f"SELECT {counts} FROM {FOLDED_RECORDS[di]}"
-
-
-# The folded beginnings of nims, as a search of a nim finds them.
-PREFIXES = f"""
-SELECT left(teks, %s) AS prefix, count(*) FROM {FOLDED_RECORDS["nim"]} GROUP BY prefix ORDER BY prefix LIMIT %s
-"""
-
-
-_IS_UNTIDY = " OR ".join(
-    f"{shared_sql.beginning(field)} ~ E'^ | $|  |[{folding.ODD_SPACES}{folding.UNSEEN}]'"
-    for field in ("nim", "nama", "alamat")
-)
-SUSPECTS = shared_sql.suspects(_NEAR_KEY, f"SELECT nim, '' AS key FROM mahasiswa WHERE {_IS_UNTIDY}", "%s")
-
-# The words of the newest 100,000 names and 20,000 addresses, the most frequent first. Each bound keeps the time below
-# 0.3 s.
-WORDS = """
-SELECT word FROM (
-  (SELECT left(nama, 100) AS teks FROM mahasiswa ORDER BY nim DESC LIMIT 100000)
-  UNION ALL (SELECT left(alamat, 100) FROM mahasiswa ORDER BY nim DESC LIMIT 20000)
-) AS newest, unnest(string_to_array(teks, ' ')) AS word
-GROUP BY word ORDER BY count(*) DESC, word DESC LIMIT 10000
-"""
-ORDER_KEY = "lower({})"
-
-# --- Writing ---
-
-# Several records are one parameter, a JSON array of arrays. If a nim occurs twice, the first record is stored. Ordered
-# for the same reason as FIND_LOCKED.
-ADD_ALL = """
-INSERT INTO mahasiswa (nim, nama, alamat)
-SELECT record->>0, record->>1, record->>2 FROM json_array_elements(%s::json) WITH ORDINALITY AS i (record, number)
-ORDER BY (record->>0) COLLATE "C", number
-ON CONFLICT (nim) DO NOTHING
-RETURNING nim
-"""
-UPDATE_ALL = """
-UPDATE mahasiswa SET nama = record->>1, alamat = record->>2
-FROM json_array_elements(%s::json) AS i (record) WHERE nim = record->>0
-"""
-ADD = "INSERT INTO mahasiswa (nim, nama, alamat) VALUES (%s, %s, %s)"
-UPDATE = "UPDATE mahasiswa SET nama = %s, alamat = %s WHERE nim = %s"
-RENAME = "UPDATE mahasiswa SET nim = %s WHERE nim = ANY(%s) RETURNING 1"
-DELETE = "DELETE FROM mahasiswa WHERE nim = %s"
-# Ordered for the same reason.
-DELETE_ALL = """
-DELETE FROM mahasiswa WHERE nim IN (SELECT nim FROM mahasiswa WHERE nim = ANY(%s) ORDER BY nim FOR UPDATE)
-"""
 
 # --- Importing ---
 
@@ -424,56 +264,13 @@ SILENT = "SELECT set_config('mahasiswa.silent', 'on', true)"
 # The name of the person as a JSON text, or an object with the names of several persons by nim.
 NAME = "SELECT set_config('mahasiswa.oleh', %s, true)"
 
-END_BATCH = ""  # the setting ends with the transaction
-HISTORY = HistorySQL(
-    p="%s",
-    is_any="= ANY(%s)",
-    raw="{}".format,
-    is_silent="i.is_silent",
-    # An expired change may be purged by the triggers of its own undo, so it is not undone.
-    is_expired="(i.moment < (SELECT now() - make_interval(days => days) FROM mahasiswa_history_state))",
-)
-FOLDED_ENTRIES = _folded("id, batch", "mahasiswa_history", *TEXTS)
-FOLDED_ENTRIES_OF_BATCH = _folded("id", f"mahasiswa_history WHERE {HISTORY.in_batch}", *TEXTS)
 
-
-def where_item_has(where: str) -> str:
-    """A condition on an item: `where` finds the folded texts of its entry, or of one of its entries."""
-    # An array is computed once. Without statistics, PostgreSQL would fold all texts again for each item of a day.
-    return f" AND id = ANY (ARRAY(SELECT coalesce(batch, id) FROM {FOLDED_ENTRIES} {where}))"
-
-
-def where_entry_has(where: str) -> str:
-    """The same on an entry of the batch that is the first parameter."""
-    return f" AND id IN (SELECT id FROM {FOLDED_ENTRIES_OF_BATCH} {where})"
-
-
-def moment(moment: datetime) -> datetime:
-    """A moment as a parameter."""
-    return moment
-
-
-RECENT_BEFORE = """
-SELECT nim, nama_before, alamat_before FROM mahasiswa_history
-WHERE nim = ANY(%s) AND nama_before IS NOT NULL ORDER BY id DESC LIMIT 20
-"""
-# A purge of another process must not remove entries during an undo, and no record may change after the search for
-# conflicts.
-LOCK_TABLE_AND_HISTORY = "LOCK TABLE mahasiswa, mahasiswa_history IN SHARE ROW EXCLUSIVE MODE"
-
-# True if something is expired and no process has purged within the last minute. A standby cannot purge.
-IS_PURGE_DUE = f"""
+# A standby cannot purge.
+_IS_PURGE_DUE = f"""
 NOT pg_is_in_recovery() AND purged <= now() - make_interval(secs => {PURGE_SECONDS})
 AND (SELECT moment FROM mahasiswa_history ORDER BY id LIMIT 1) < now() - make_interval(days => days)
 """
-FIND_PURGE = f"SELECT 1 FROM mahasiswa_history_state WHERE {IS_PURGE_DUE}"
-# Of several processes that purge at once, one locks the row; the others wait and then find that no purge is due.
-PURGE = f"UPDATE mahasiswa_history_state SET purged = now() WHERE {IS_PURGE_DUE} RETURNING mahasiswa_history_purge()"
 
-FORGET_ENTRIES = "DELETE FROM mahasiswa_history WHERE nim = %s RETURNING batch"
-# A batch that loses an entry has one row less, so that the rest can still be undone.
-FORGET_ROWS = "UPDATE mahasiswa_history SET rows = rows - 1 WHERE id = ANY(%s)"
-FORGET_EMPTY_BATCHES = "DELETE FROM mahasiswa_history WHERE id = ANY(%s) AND rows = 0"
 TRANSACTION_ID = "SELECT pg_current_xact_id()::xid::text"
 # Transactions that still see the rows that a given transaction has deleted. VACUUM keeps these rows until they end.
 FIND_OLDER_TRANSACTIONS = """
@@ -484,3 +281,78 @@ WHERE age(backend_xmin) >= age(%s::text::xid) AND pid <> pg_backend_pid() AND co
 # the same, but it cannot be in a transaction with ALTER_LOCK_TIMEOUT.
 VACUUM = "VACUUM (FULL) mahasiswa, mahasiswa_history"
 REWRITE = "CLUSTER mahasiswa USING nim_duplicate; CLUSTER mahasiswa_history USING mahasiswa_history_pkey"
+
+# --- Shared with SQLite ---
+
+STRPOS_MAX_CHARACTERS = 32
+"""Maximum length of a word that strpos looks for. It takes half the time of a regular expression or less, but in the
+worst case text times word: 2.2 s for 254 letters in 300 texts of 64,000. A regular expression takes 0.15 s."""
+
+
+def _condition(cari: str, di: Field | Literal[""]) -> tuple[str, Sequence[str]]:
+    conditions, parameters = [], []
+    for term in folding.terms(cari, is_prefix=di == "nim"):
+        alternatives = []
+        for word in term:
+            is_long = len(word) > STRPOS_MAX_CHARACTERS
+            contains = "teks ~ %s" if is_long else "strpos(teks, %s) > 0"
+            alternatives.append("starts_with(teks, %s)" if di == "nim" else contains)
+            # After ***= a regular expression is a plain text.
+            parameters.append(f"***={word}" if is_long and di != "nim" else word)
+        conditions.append(f"({' OR '.join(alternatives)})")
+    return " AND ".join(conditions) or "false", parameters
+
+
+# The text `t` folded as `folding.fold` does it. A text of ASCII letters needs only the calls of the first line. Another
+# one is folded letter by letter: 10,000 rows take 0.2 s, and translate() with the same letters takes 1.2 s.
+_FOLDED_ASCII = "lower(t)"
+for character in folding.REMOVED_ASCII:
+    _FOLDED_ASCII = f"replace({_FOLDED_ASCII}, $${character}$$, '')"
+_FOLDED = f"""
+CASE WHEN octet_length(t) = length(t) THEN {_FOLDED_ASCII} ELSE (
+  SELECT string_agg(CASE WHEN c > '~' THEN coalesce(jsonb '{json.dumps(folding.REPLACEMENTS, ensure_ascii=False)}' ->> c, c)
+    ELSE c END, '') FROM unnest(string_to_array({_FOLDED_ASCII}, NULL)) AS c
+) END
+"""
+_IS_UNTIDY = " OR ".join(
+    f"{beginning(field)} ~ E'^ | $|  |[{folding.ODD_SPACES}{folding.UNSEEN}]'" for field in ("nim", "nama", "alamat")
+)
+SHARED = SharedSQL(
+    p="%s",
+    is_any="= ANY(%s)",
+    # An array is computed once. Without statistics, PostgreSQL would fold all texts again for each item of a day.
+    is_any_row="= ANY (ARRAY({}))",
+    as_array=list,
+    raw="{}".format,
+    lock="ORDER BY nim FOR UPDATE",  # in order, so that two transactions which lock the same records cannot deadlock
+    condition=_condition,
+    line_feed="chr(10)",
+    fold=_FOLDED,
+    fence="OFFSET 0",
+    split="unnest(string_to_array(teks, ' ')) AS value",
+    near_key=f"ltrim(translate(lower(nim), '{NEAR_FROM}', '{NEAR_TO}'), '0')",
+    order_key="lower({})",
+    untidy=f"SELECT nim, '' AS key FROM mahasiswa WHERE {_IS_UNTIDY}",
+    begin_batch=BEGIN_BATCH,
+    end_batch="",  # the setting ends with the transaction
+    # If a nim occurs twice, the first record is added. In order, as `lock` is.
+    add_all="""
+INSERT INTO mahasiswa (nim, nama, alamat)
+SELECT record->>0, record->>1, record->>2 FROM json_array_elements(%s::json) WITH ORDINALITY AS i (record, number)
+ORDER BY (record->>0) COLLATE "C", number
+ON CONFLICT (nim) DO NOTHING
+RETURNING nim""",
+    update_all="""
+UPDATE mahasiswa SET nama = record->>1, alamat = record->>2
+FROM json_array_elements(%s::json) AS i (record) WHERE nim = record->>0""",
+    # No process may purge entries during an undo, and no record may change after the search for conflicts.
+    lock_history="LOCK TABLE mahasiswa, mahasiswa_history IN SHARE ROW EXCLUSIVE MODE",
+    moment=lambda moment: moment,
+    recent="mahasiswa_history",
+    is_silent="i.is_silent",
+    # An expired change may be purged by the triggers of its own undo, so it is not undone.
+    is_expired="(i.moment < (SELECT now() - make_interval(days => days) FROM mahasiswa_history_state))",
+    is_purge_due=_IS_PURGE_DUE,
+    # Of several processes that purge at once, one locks the row; the others wait and then find that no purge is due.
+    purge=f"UPDATE mahasiswa_history_state SET purged = now() WHERE {_IS_PURGE_DUE} RETURNING mahasiswa_history_purge()",
+)

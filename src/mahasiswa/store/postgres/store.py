@@ -19,11 +19,9 @@ from mahasiswa.work import KINDS, LIST, Kind, Slots
 class PostgresStore(Store):
     """The Store on a database that `migrate` has made ready. Nothing depends on a session, so a pooler may be used."""
 
-    sql = sql
-
     def __init__(self, conninfo: str, slots: Slots) -> None:
         self.pool = Pool(conninfo, slots)
-        super().__init__({kind: PostgresReader(self.pool, kind, self.version) for kind in KINDS})
+        super().__init__(sql.SHARED, {kind: PostgresReader(self.pool, kind, self.version) for kind in KINDS})
         self._versions = SharedTask(lambda asked: self.pool.read(LIST, _version, asked + REQUEST_TIMEOUT_SECONDS))
         self._additions = AddBatcher(self.pool, slots)
         self._running: set[asyncio.Task[Any]] = set()

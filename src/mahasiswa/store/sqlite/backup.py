@@ -12,10 +12,10 @@ from pathlib import Path
 
 import apsw
 
+from mahasiswa.store import shared_sql
 from mahasiswa.store.copies import age_seconds, copies, expire, free_name
 from mahasiswa.store.engines import Check
 from mahasiswa.store.errors import Unavailable, Unusable
-from mahasiswa.store.sqlite import sql
 from mahasiswa.store.sqlite.connection import folder_lock
 
 INTERRUPT_CHECK_STEPS = 100_000
@@ -138,7 +138,7 @@ def verify(path: Path, check: Check) -> None:
     with closing(apsw.Connection(str(path.absolute()), flags=apsw.SQLITE_OPEN_READONLY)) as db:
         db.set_progress_handler(check, INTERRUPT_CHECK_STEPS)
         check_integrity(db)
-        db.execute(sql.COUNT).get  # noqa: B018 - fails if the table is missing
+        db.execute(shared_sql.COUNT).get  # noqa: B018 - fails if the table is missing
 
 
 def check_integrity(db: apsw.Connection) -> None:

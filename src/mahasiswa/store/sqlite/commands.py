@@ -3,15 +3,16 @@
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
+from functools import partial
 from pathlib import Path
 
 import apsw
 
 from mahasiswa.record import Incoming
-from mahasiswa.store import shared_sql
+from mahasiswa.store import commands, shared_sql
 from mahasiswa.store.engines import Merged
 from mahasiswa.store.errors import TextsRemain, Unavailable
-from mahasiswa.store.history import UNDOABLE_ROWS_MAX, BatchKind, command_name
+from mahasiswa.store.history import BatchKind, command_name
 from mahasiswa.store.sqlite import sql
 from mahasiswa.store.sqlite.connection import connect, refusal, savepoint, transaction
 
@@ -30,7 +31,7 @@ def merge(path: Path, rows: Iterable[Incoming], *, update: bool, dry_run: bool) 
                 db.executemany(sql.ADD_INCOMING, rows)
             with transaction(db):
                 began = time.monotonic()
-                merged = _merge(db, update=update, dry_run=dry_run)
+                merged = commands.merge(db, partial(_batch, db), update=update, dry_run=dry_run)
             return merged._replace(seconds=time.monotonic() - began)
     except apsw.ConstraintError as error:
         raise refusal(error) from error
@@ -43,8 +44,7 @@ def forget(path: Path, nim: str) -> bool:
     try:
         with closing(connect(path)) as db:
             with transaction(db):
-                was_known = bool(db.execute(sql.IS_KNOWN, {"nim": nim}).get)
-                db.execute(sql.FORGET, {"nim": nim})
+                was_known = commands.forget(db, sql.SHARED, nim)
             try:
                 _erase_traces(db)
             except apsw.Error as error:
@@ -57,17 +57,16 @@ def forget(path: Path, nim: str) -> bool:
     return was_known
 
 
-def _merge(db: apsw.Connection, *, update: bool, dry_run: bool) -> Merged:
-    total, existing, changed = db.execute(shared_sql.COMPARE).get
-    incomplete = [number for (number,) in db.execute(shared_sql.INCOMPLETE)]
-    written = total - existing + (changed if update else 0)
-    if written and not incomplete and not dry_run:
-        is_silent = total > UNDOABLE_ROWS_MAX
-        with by_command(db), silent_batch(db, "import", written) if is_silent else _batch(db, "import"):
-            if update:
-                db.execute(shared_sql.UPDATE)
-            db.execute(shared_sql.INSERT)
-    return Merged(total - existing, changed, existing - changed, incomplete)
+@contextmanager
+def _batch(db: apsw.Connection, rows: int, is_silent: bool) -> Iterator[None]:  # noqa: FBT001 - see commands.Batch
+    with by_command(db):
+        if is_silent:
+            with silent_batch(db, "import", rows):
+                yield
+            return
+        db.execute(sql.BEGIN_BATCH, ("import",))
+        yield
+        db.execute(sql.END_BATCH)
 
 
 @contextmanager
@@ -84,19 +83,12 @@ def silent_batch(db: apsw.Connection, kind: BatchKind, rows: int) -> Iterator[No
 
     If it raises, the caller must roll back.
     """
-    days = db.execute(sql.DAYS).get
+    days = db.execute(shared_sql.DAYS).get
     db.execute(sql.DROP_TRIGGERS)
     yield
     if days:
         db.execute(sql.CREATE_TRIGGERS)
         db.execute(sql.ADD_SILENT_BATCH, (kind, rows))
-
-
-@contextmanager
-def _batch(db: apsw.Connection, kind: BatchKind) -> Iterator[None]:
-    db.execute(sql.BEGIN_BATCH, (kind,))
-    yield
-    db.execute(sql.END_BATCH)
 
 
 def _erase_traces(db: apsw.Connection) -> None:

@@ -2,7 +2,6 @@
 
 import glob
 import os
-import secrets
 import shutil
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -11,9 +10,11 @@ from pathlib import Path
 
 import apsw
 
+from mahasiswa.store import shared_sql
+from mahasiswa.store.commands import try_changes
 from mahasiswa.store.engines import Check
 from mahasiswa.store.errors import StoreError, Unusable
-from mahasiswa.store.findings import Finding, good, takes_changes, wrong
+from mahasiswa.store.findings import Finding, good, wrong
 from mahasiswa.store.sqlite import sql
 from mahasiswa.store.sqlite.backup import (
     FREE_SPACE_FACTOR,
@@ -60,7 +61,7 @@ def examine_backup(file: Path, check: Check) -> Finding:
             db.set_progress_handler(check, INTERRUPT_CHECK_STEPS)
             check_integrity(db)
             known_version(db, file)
-            count = db.execute(sql.COUNT).get
+            count = db.execute(shared_sql.COUNT).get
     except (apsw.Error, StoreError) as error:
         why = str(error) if isinstance(error, StoreError) else f"{file} cannot be restored: {reason(error)}"
         return wrong(f"{why}. Make another back-up now: mahasiswa backup")
@@ -77,7 +78,8 @@ def backups_that_hold(path: Path, folder: Path | None, nim: str) -> Sequence[Pat
 def _may_hold(file: Path, nim: str) -> bool:
     try:
         with closing(open_to_read(file)) as db:
-            return bool(db.execute(sql.IS_KNOWN, {"nim": nim}).get)
+            nims = sql.SHARED.array([nim])
+            return bool(db.execute(sql.SHARED.is_known, (nims, nims)).get)
     except apsw.Error:
         return not file.name.endswith(("-wal", "-shm"))
 
@@ -120,25 +122,17 @@ def _schema(db: apsw.Connection, path: Path) -> Iterator[Finding]:
 
 def _soundness(db: apsw.Connection, path: Path) -> Iterator[Finding]:
     check_integrity(db)
-    yield good(f"{path} is sound and holds {db.execute(sql.COUNT).get} records.")
+    yield good(f"{path} is sound and holds {db.execute(shared_sql.COUNT).get} records.")
 
 
 def _changes(db: apsw.Connection, path: Path) -> Iterator[Finding]:
     """Add, edit and delete a record, and count the entries of the history. All of it is rolled back."""
-    nim = secrets.token_hex(16)
     db.execute("BEGIN IMMEDIATE")
     try:
-        last = db.execute(sql.LAST_ID).get
-        for statement, values in (
-            (sql.ADD, (nim, "", "")),
-            (sql.UPDATE, ("a", "a", nim)),
-            (sql.DELETE_ALL, (sql.array([nim]),)),
-        ):
-            db.execute(statement, values)
-        entries, days = db.execute(sql.COUNT_ENTRIES_AFTER, (last,)).get, db.execute(sql.DAYS).get
+        finding = try_changes(db, sql.SHARED, str(path))
     finally:
         db.execute("ROLLBACK")
-    yield takes_changes(str(path), days, entries)
+    yield finding
 
 
 def _texts(db: apsw.Connection, _path: Path) -> Iterator[Finding]:

@@ -49,8 +49,6 @@ class SQLiteReader(Reader):
     called if a read finds damage.
     """
 
-    sql = sql
-
     def __init__(
         self,
         path: Path,
@@ -59,7 +57,7 @@ class SQLiteReader(Reader):
         version: Callable[[], Awaitable[Version | None]],
         report_damage: Callable[[apsw.Error], None],
     ) -> None:
-        super().__init__(version)
+        super().__init__(sql.SHARED, version)
         self._path = path
         self._kind = kind
         self._slots = slots
@@ -82,7 +80,7 @@ class SQLiteReader(Reader):
 
     async def chunks(self, query: Query) -> AsyncGenerator[Sequence[Mahasiswa]]:
         where, parameters = self._where(query)
-        statement = sql.found(where, query)
+        statement = self.sql.found(where, query)
         async with self._connection() as db:
             cursor = db.cursor()
 
@@ -176,7 +174,7 @@ def take(db: apsw.Connection, steps: Steps[T]) -> T:
 
 def read_snapshot(db: apsw.Connection, version: Version | None, at_most: int) -> Snapshot:
     with db:
-        last = take(db, last_item(sql))
+        last = take(db, last_item(sql.SHARED))
         none = Snapshot(version, 0, None, last)
         if db.execute(sql.LONGER_THAN, (at_most,)).get:
             return none

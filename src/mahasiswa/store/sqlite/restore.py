@@ -8,6 +8,7 @@ from urllib.parse import quote
 
 import apsw
 
+from mahasiswa.store import shared_sql
 from mahasiswa.store.copies import free_name
 from mahasiswa.store.engines import Check, Restored
 from mahasiswa.store.errors import Unavailable, Unusable
@@ -101,7 +102,7 @@ def _replace_file(path: Path, copy: Path, why: str) -> Restored:
         copy.replace(path)
     migrate(path)
     with closing(connect(path)) as db:
-        count = db.execute(sql.COUNT).get
+        count = db.execute(shared_sql.COUNT).get
     return Restored(count, count, 0, 0, kept if kept.exists() else None, must_start=True)
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 import apsw
 
 from mahasiswa.settings import DEFAULT_HISTORY_DAYS
+from mahasiswa.store import shared_sql
 from mahasiswa.store.errors import Unavailable, Unusable
 from mahasiswa.store.sqlite import sql
 from mahasiswa.store.sqlite.connection import LOCK_TIMEOUT_SECONDS, SECURE_DELETE, folder_lock, open_failure
@@ -25,7 +26,7 @@ def migrate(path: Path, history_days: int | None = None, *, create: bool = True)
     with _exclusive(path, create=create) as db:
         version = known_version(db, path)
         if is_upgraded := 0 < version < len(STEPS):
-            log.info("upgrading %s records in %s", f"{db.execute(sql.COUNT).get:,}", path)
+            log.info("upgrading %s records in %s", f"{db.execute(shared_sql.COUNT).get:,}", path)
         for number, step in enumerate(STEPS[version:], version + 1):
             with db:
                 step(db, path)
@@ -80,7 +81,7 @@ def _set_history_days(db: apsw.Connection, path: Path, days: int | None) -> None
 
     Nothing is written if nothing changes, because every commit is a new version of the list.
     """
-    stored = db.execute(sql.DAYS).get
+    stored = db.execute(shared_sql.DAYS).get
     if days is None:
         days = DEFAULT_HISTORY_DAYS if stored is None else stored
     if stored not in (None, days):

@@ -1,19 +1,16 @@
 """The SQL of the SQLite engine. Only PRAGMAs, BEGIN, COMMIT, ROLLBACK and savepoints stand elsewhere."""
 
 import json
-from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime
+from collections.abc import Sequence
+from datetime import UTC
 from itertools import chain, zip_longest
 from typing import Literal
 
 from mahasiswa.record import NEAR_FROM, NEAR_TO, NIM_MAX_CHARACTERS, Field
-from mahasiswa.store import folding, shared_sql
+from mahasiswa.store import folding
 from mahasiswa.store.history import PURGE_ENTRIES, PURGE_SECONDS
-from mahasiswa.store.history_sql import TEXTS, HistorySQL
-from mahasiswa.store.reader import SLICE_RECORDS, Query
-
-IS_ANY = "IN (SELECT value FROM json_each(?))"
-"""Compares with any text of an array, which is one parameter in JSON: many statements could not be interrupted together."""
+from mahasiswa.store.reader import SLICE_RECORDS
+from mahasiswa.store.shared_sql import SharedSQL, beginning
 
 # --- Schema
 
@@ -116,7 +113,6 @@ STORED_TRIGGERS = "SELECT name, sql FROM sqlite_schema WHERE type = 'trigger' AN
 DROP_TRIGGERS = "; ".join(f"DROP TRIGGER IF EXISTS {name}" for name in HISTORY_TRIGGERS)
 CREATE_TRIGGERS = ";\n".join(HISTORY_TRIGGERS.values())
 
-DAYS = "SELECT days FROM mahasiswa_history_state"
 SET_DAYS = """
 INSERT INTO mahasiswa_history_state (only_row, days) VALUES (1, ?) ON CONFLICT DO UPDATE SET days = excluded.days
 """
@@ -140,30 +136,9 @@ INSERT INTO mahasiswa_history (moment, kind, rows, oleh) SELECT {NOW}, ?, ?, ole
 # It adds 2 us to a change of a group. To write the name into the new entries afterwards would add 4 us.
 SET_OLEH = "UPDATE mahasiswa_history_state SET oleh = ?"
 
-# Among the newest 1,000 entries, because there is no index on nim.
-RECENT_BEFORE = f"""
-SELECT CAST(nim AS BLOB), CAST(nama_before AS BLOB), CAST(alamat_before AS BLOB)
-FROM (SELECT * FROM mahasiswa_history ORDER BY id DESC LIMIT 1000)
-WHERE nim {IS_ANY} AND nama_before IS NOT NULL ORDER BY id DESC LIMIT 20
-"""
 _EXPIRED = (
     "moment < strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-' || (SELECT days FROM mahasiswa_history_state) || ' days')"
 )
-# Texts are read as bytes, because another program may have stored a text that is not UTF-8. Reading it as text would
-# fail, and with it the whole page of the history. A batch with rows but no entry is silent.
-HISTORY = HistorySQL(
-    p="?",
-    is_any=IS_ANY,
-    raw="CAST({} AS BLOB)".format,
-    is_silent="i.kind IS NOT NULL AND NOT EXISTS (SELECT 1 FROM mahasiswa_history AS s WHERE s.batch = i.id)",
-    is_expired=f"i.{_EXPIRED}",
-)
-
-
-def moment(moment: datetime) -> str:
-    """The beginning of the text of a moment in the table: before it are only earlier moments."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S")
-
 
 # --- Purging and forgetting
 
@@ -172,27 +147,12 @@ HAS_EXPIRED = f"SELECT {_EXPIRED} FROM mahasiswa_history ORDER BY id LIMIT 1"
 PURGE_EXPIRED = f"""
 DELETE FROM mahasiswa_history WHERE {_EXPIRED} AND id IN (SELECT id FROM mahasiswa_history ORDER BY id LIMIT {PURGE_ENTRIES})
 """
-# It changes a row if it is time for a purge without any other change. The writer purges after each change.
 _IS_PURGE_DUE = f"""
 (purged IS NULL OR purged <= strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-{PURGE_SECONDS} seconds')) AND ({HAS_EXPIRED})
-"""
-FIND_PURGE = f"SELECT 1 FROM mahasiswa_history_state WHERE {_IS_PURGE_DUE}"
-PURGE = f"UPDATE mahasiswa_history_state SET purged = {NOW} WHERE {_IS_PURGE_DUE}"
-
-IS_KNOWN = """
-SELECT EXISTS (SELECT 1 FROM mahasiswa WHERE nim = :nim) OR EXISTS (SELECT 1 FROM mahasiswa_history WHERE nim = :nim)
-"""
-# The deletion writes an entry too. A batch that loses an entry has one row less, so that the rest can still be undone.
-FORGET = """
-DELETE FROM mahasiswa WHERE nim = :nim;
-UPDATE mahasiswa_history SET rows = rows - 1
-WHERE kind IS NOT NULL AND id IN (SELECT batch FROM mahasiswa_history WHERE nim = :nim);
-DELETE FROM mahasiswa_history WHERE nim = :nim OR rows = 0
 """
 
 # --- Reading
 
-# SQLite orders UTF-8 by bytes, which is the order of code points.
 # A slice of a snapshot, its last nim and the number of its records. It takes 2.7 us for ten records; a row for each of
 # them takes 3.5 us. A nim is read and given as bytes, because another program may have stored a nim in another encoding.
 _SLICE = (
@@ -204,175 +164,8 @@ SELECT {_SLICE} FROM (
   SELECT nim, nama, alamat FROM mahasiswa WHERE nim > CAST(? AS TEXT) ORDER BY nim LIMIT {SLICE_RECORDS}
 )
 """
-FIRST = "SELECT nim, nama, alamat FROM mahasiswa ORDER BY nim LIMIT ?"
-AFTER = "SELECT nim, nama, alamat FROM mahasiswa WHERE nim > ? ORDER BY nim LIMIT ?"
-WITHIN_BYTES = shared_sql.WITHIN_BYTES.replace("{p}", "?")
-FIND = FIND_LOCKED = f"SELECT nim, nama, alamat FROM mahasiswa WHERE nim {IS_ANY}"
 ALL_AS_BYTES = "SELECT CAST(nim AS BLOB), CAST(nama AS BLOB), CAST(alamat AS BLOB) FROM mahasiswa"
-FIND_BYTES = f"{ALL_AS_BYTES} WHERE nim {IS_ANY}"
-
-
-def array(nims: Sequence[str]) -> str:
-    """Several nims as one parameter. JSON would end a text at a NUL, which no record contains."""
-    return json.dumps([nim for nim in nims if "\0" not in nim])
-
-
-def _translated(text: str, letters: str, others: str = "") -> str:
-    """As PostgreSQL's function `translate`."""
-    for letter, other in zip_longest(letters, others, fillvalue=""):
-        quoted = letter.replace("'", "''")
-        text = f"replace({text}, '{quoted}', '{other}')"
-    return text
-
-
-# As record.near_key. It reads every record: 100,000 take 0.05 s.
-_NEAR_KEY = f"ltrim({_translated('lower(nim)', NEAR_FROM, NEAR_TO)}, '0')"
-NEAR = f"""
-SELECT nim FROM mahasiswa
-WHERE {_NEAR_KEY} {IS_ANY}
-LIMIT ?
-"""
 LONGER_THAN = "SELECT EXISTS (SELECT 1 FROM mahasiswa ORDER BY nim LIMIT 1 OFFSET ?)"
-ORDER_KEY = "{} COLLATE NOCASE"
-
-
-def condition(cari: str, di: Field | Literal[""]) -> tuple[str, Sequence[str]]:
-    """The condition that finds every term of a search in a folded text, and its parameters.
-
-    instr() takes linear time for any word. LIKE and GLOB do not: 300 records of 64 KB take a minute.
-    """
-    terms = folding.terms(cari, is_prefix=di == "nim")
-    found = f"instr(teks, ?) {'= 1' if di == 'nim' else '> 0'}"
-    return " AND ".join(f"({' OR '.join([found] * len(term))})" for term in terms) or "false", [*chain(*terms)]
-
-
-def _searched(text: str) -> str:
-    return f"substr({text}, 1, {folding.SEARCHED_CHARACTERS})"
-
-
-def _folded(columns: str, text: str, source: str) -> str:
-    """These columns of each row, and `teks`, the folded text.
-
-    Only a text beyond ASCII is given to the function `fold` of a reading connection. It gets bytes, because another
-    program may have stored a text that is not UTF-8.
-
-    Each LIMIT keeps SQLite from copying the expression into the conditions, so a text is put together and folded once:
-    ten words in 100,000 records take 0.11 s, and without the limits 0.6 s.
-    """
-    ascii_folded = _translated("lower(t)", folding.REMOVED_ASCII)
-    return f"""
-    SELECT {columns}, CASE WHEN length(t) = octet_length(t) THEN {ascii_folded} ELSE fold(CAST(t AS BLOB)) END AS teks
-    FROM (SELECT {columns}, {text} AS t FROM {source} LIMIT -1) LIMIT -1"""
-
-
-# The text that a search reads, by the field in which it searches.
-_SEARCHED = {
-    "nim": "replace(nim, ' ', '')",
-    "nama": _searched("nama"),
-    "alamat": _searched("alamat"),
-    "": f"nim || char(10) || {_searched('nama')} || char(10) || {_searched('alamat')}",
-}
-_FOLDED_RECORDS = {di: _folded("nim, nama, alamat", text, "mahasiswa") for di, text in _SEARCHED.items()}
-
-
-def where_item_has(where: str) -> str:
-    """A condition on an item: `where` finds the folded texts of its entry, or of one of its entries."""
-    return f" AND id IN (SELECT coalesce(batch, id) FROM ({_folded_entries('')}) {where})"
-
-
-def where_entry_has(where: str) -> str:
-    """The same on an entry of the batch that is the first parameter."""
-    return f" AND id IN (SELECT id FROM ({_folded_entries(f'WHERE {HISTORY.in_batch}')}) {where})"
-
-
-def _folded_entries(where: str) -> str:
-    texts = ", ".join(map(_searched, TEXTS))
-    return _folded("id, batch", f"concat_ws(char(10), {texts})", f"mahasiswa_history {where}")
-
-
-def _source(where: str, di: Field | Literal[""]) -> str:
-    return f"({_FOLDED_RECORDS[di]}) {where}" if where else "mahasiswa"
-
-
-def found(where: str, query: Query) -> str:
-    """Every record that a clause finds, or every record, in order."""
-    return f"SELECT nim, nama, alamat FROM {_source(where, query.di)} {shared_sql.order(query, ORDER_KEY)}"
-
-
-def search(where: str, query: Query) -> str:
-    """One page of the records that a clause finds. Each row also has the number of all records found.
-
-    If the page is empty, one row has the number and no record. The clause is evaluated once. Sorting
-    keys alone takes 45 ms for the middle of 100,000 records by nama; sorting whole records takes twice as long.
-    """
-    order = shared_sql.order(query, ORDER_KEY)
-    keys = "nim" if query.urut == "nim" else f"nim, {query.urut}"
-    with_found = f"WITH found AS MATERIALIZED (SELECT {keys} FROM {_source(where, query.di)})" if where else ""
-    source = "found" if where else "mahasiswa"
-    return f"""
-    {with_found}
-    SELECT total, nim, nama, alamat FROM (SELECT count(*) AS total FROM {source}) LEFT JOIN (
-      SELECT nim, nama, alamat FROM mahasiswa
-      WHERE nim IN (SELECT nim FROM {source} {order} LIMIT ? OFFSET ?)
-    ) {order}
-    """
-
-
-COUNT = "SELECT count(*) FROM mahasiswa"
-
-# For the checks.
-LAST_ID = "SELECT coalesce(max(id), 0) FROM mahasiswa_history"
-COUNT_ENTRIES_AFTER = "SELECT count(*) FROM mahasiswa_history WHERE id > ?"
-
-
-def count_found(conditions: Iterable[str], di: Field | Literal[""]) -> str:
-    """The number of records that each of these conditions finds. Each text is folded once."""
-    return f"SELECT {', '.join(f'coalesce(sum({found}), 0)' for found in conditions)} FROM ({_FOLDED_RECORDS[di]})"
-
-
-# The folded beginnings of nims, as a search of a nim finds them.
-PREFIXES = f"""
-SELECT prefix, count(*) FROM (SELECT substr(teks, 1, ?) AS prefix FROM ({_FOLDED_RECORDS["nim"]}))
-GROUP BY prefix ORDER BY prefix LIMIT ?
-"""
-
-
-# The texts of a record with U+0001 around each, so `instr` finds a space at an end too. GLOB takes long, so it reads only
-# texts beyond ASCII.
-_UNTIDY = f"""
-SELECT nim, '' AS key FROM (
-  SELECT nim, char(1) || nim || char(1) || {_searched("nama")} || char(1) || {_searched("alamat")} || char(1) AS t
-  FROM mahasiswa LIMIT -1
-)
-WHERE instr(t, char(1) || ' ') OR instr(t, ' ' || char(1)) OR instr(t, '  ') OR instr(t, char(9)) OR instr(t, char(10))
-OR instr(t, char(13)) OR (length(t) <> octet_length(t) AND t GLOB '*[{folding.ODD_SPACES}{folding.UNSEEN}]*')"""
-SUSPECTS = shared_sql.suspects(_NEAR_KEY, _UNTIDY, "?")
-
-# The words of the newest 100,000 names and 20,000 addresses, the most frequent first. Each bound keeps the time below
-# 0.3 s.
-WORDS = """
-SELECT value FROM (
-  SELECT substr(nama, 1, 100) AS teks FROM (SELECT nama FROM mahasiswa ORDER BY nim DESC LIMIT 100000)
-  UNION ALL SELECT substr(alamat, 1, 100) FROM (SELECT alamat FROM mahasiswa ORDER BY nim DESC LIMIT 20000)
-) CROSS JOIN json_each('[' || replace(json_quote(teks), ' ', '","') || ']')
-GROUP BY value ORDER BY count(*) DESC, value DESC LIMIT 10000
-"""
-
-
-# --- Writing
-
-ADD = "INSERT INTO mahasiswa (nim, nama, alamat) VALUES (?, ?, ?)"
-UPDATE = "UPDATE mahasiswa SET nama = ?, alamat = ? WHERE nim = ?"
-RENAME = f"UPDATE mahasiswa SET nim = ? WHERE nim {IS_ANY} RETURNING 1"
-DELETE_ALL = f"DELETE FROM mahasiswa WHERE nim {IS_ANY}"
-# Several records are one parameter, a JSON array of arrays.
-ADD_ALL = """
-INSERT INTO mahasiswa (nim, nama, alamat) SELECT value ->> 0, value ->> 1, value ->> 2 FROM json_each(?) RETURNING nim
-"""
-UPDATE_ALL = """
-UPDATE mahasiswa SET nama = value ->> 1, alamat = value ->> 2 FROM json_each(?) WHERE nim = value ->> 0
-"""
-LOCK_TABLE_AND_HISTORY = ""  # BEGIN IMMEDIATE keeps other programs from writing
 
 # --- Importing
 
@@ -410,3 +203,67 @@ WHERE k.nim = mahasiswa.nim AND (k.nama <> mahasiswa.nama OR k.alamat <> mahasis
 INSERT INTO main.mahasiswa (nim, nama, alamat) SELECT nim, nama, alamat FROM kept.mahasiswa AS k
 WHERE NOT EXISTS (SELECT 1 FROM main.mahasiswa AS m WHERE m.nim = k.nim) ORDER BY nim
 """
+
+# --- Shared with PostgreSQL
+
+
+def _condition(cari: str, di: Field | Literal[""]) -> tuple[str, Sequence[str]]:
+    # instr() takes linear time for any word. LIKE and GLOB do not: 300 records of 64 KB take a minute.
+    terms = folding.terms(cari, is_prefix=di == "nim")
+    found = f"instr(teks, ?) {'= 1' if di == 'nim' else '> 0'}"
+    return " AND ".join(f"({' OR '.join([found] * len(term))})" for term in terms) or "false", [*chain(*terms)]
+
+
+def _translated(text: str, letters: str, others: str = "") -> str:
+    """As PostgreSQL's function `translate`."""
+    for letter, other in zip_longest(letters, others, fillvalue=""):
+        quoted = letter.replace("'", "''")
+        text = f"replace({text}, '{quoted}', '{other}')"
+    return text
+
+
+# Texts are read as bytes, because another program may have stored a text that is not UTF-8. Reading it as text would fail,
+# and with it the whole page of the history. Only a text beyond ASCII is given to the function `fold` of a reading
+# connection. The fence keeps SQLite from copying the expression into the conditions: ten words in 100,000 records take
+# 0.11 s, and without it 0.6 s.
+SHARED = SharedSQL(
+    p="?",
+    # One array of JSON, because many statements could not be interrupted together. JSON would end a text at a NUL.
+    is_any="IN (SELECT value FROM json_each(?))",
+    is_any_row="IN ({})",
+    as_array=json.dumps,
+    raw="CAST({} AS BLOB)".format,
+    lock="",
+    condition=_condition,
+    line_feed="char(10)",
+    fold=f"""
+    CASE WHEN length(t) = octet_length(t) THEN {_translated("lower(t)", folding.REMOVED_ASCII)}
+    ELSE fold(CAST(t AS BLOB)) END""",
+    fence="LIMIT -1",
+    split="""json_each('[' || replace(json_quote(teks), ' ', '","') || ']')""",
+    near_key=f"ltrim({_translated('lower(nim)', NEAR_FROM, NEAR_TO)}, '0')",
+    order_key="{} COLLATE NOCASE",
+    # The texts of a record with U+0001 around each, so `instr` finds a space at an end too. GLOB takes long, so it reads
+    # only texts beyond ASCII.
+    untidy=f"""
+SELECT nim, '' AS key FROM (
+  SELECT nim, char(1) || nim || char(1) || {beginning("nama")} || char(1) || {beginning("alamat")} || char(1) AS t
+  FROM mahasiswa LIMIT -1
+)
+WHERE instr(t, char(1) || ' ') OR instr(t, ' ' || char(1)) OR instr(t, '  ') OR instr(t, char(9)) OR instr(t, char(10))
+OR instr(t, char(13)) OR (length(t) <> octet_length(t) AND t GLOB '*[{folding.ODD_SPACES}{folding.UNSEEN}]*')""",
+    begin_batch=BEGIN_BATCH,
+    end_batch=END_BATCH,
+    add_all="""
+INSERT INTO mahasiswa (nim, nama, alamat) SELECT value ->> 0, value ->> 1, value ->> 2 FROM json_each(?) RETURNING nim""",
+    update_all="""
+UPDATE mahasiswa SET nama = value ->> 1, alamat = value ->> 2 FROM json_each(?) WHERE nim = value ->> 0""",
+    lock_history="",  # BEGIN IMMEDIATE keeps other programs from writing
+    moment=lambda moment: moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S"),  # before it are only earlier moments
+    recent="(SELECT * FROM mahasiswa_history ORDER BY id DESC LIMIT 1000)",  # because there is no index on nim
+    is_silent="i.kind IS NOT NULL AND NOT EXISTS (SELECT 1 FROM mahasiswa_history AS s WHERE s.batch = i.id)",
+    is_expired=f"i.{_EXPIRED}",
+    is_purge_due=_IS_PURGE_DUE,
+    # It changes a row without any other change, and the writer removes expired entries after each change.
+    purge=f"UPDATE mahasiswa_history_state SET purged = {NOW} WHERE {_IS_PURGE_DUE}",
+)

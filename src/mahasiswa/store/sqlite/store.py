@@ -46,11 +46,9 @@ class Change(NamedTuple):
 class SQLiteStore(Store):
     """The Store on a file that `migrate` has made ready."""
 
-    sql = sql
-
     def __init__(self, path: Path, slots: Slots) -> None:
         readers = {kind: SQLiteReader(path, kind, slots, self.version, self._report_damage) for kind in KINDS}
-        super().__init__(readers)
+        super().__init__(sql.SHARED, readers)
         self._open_readers = readers.values()
         self._path = path
         self._slots = slots

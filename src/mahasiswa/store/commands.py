@@ -1,0 +1,62 @@
+"""Imports rows, forgets a record and tries changes, on a connection of a command, in the same steps on both engines."""
+
+import secrets
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
+from typing import Any, Protocol
+
+from mahasiswa.store import shared_sql
+from mahasiswa.store.engines import Merged
+from mahasiswa.store.findings import Finding, good, wrong
+from mahasiswa.store.history import UNDOABLE_ROWS_MAX
+from mahasiswa.store.shared_sql import SharedSQL
+
+
+class Database(Protocol):
+    """A connection of either driver."""
+
+    def execute(self, statement: Any, parameters: Any = ..., /) -> Iterable[Any]:  # noqa: ANN401 - each has its types
+        """Run a statement; return its rows."""
+
+
+Batch = Callable[[int, bool], AbstractContextManager[None]]
+"""Makes one batch of all changes of a block, from the number of its rows and whether it is silent."""
+
+
+def merge(db: Database, batch: Batch, *, update: bool, dry_run: bool) -> Merged:
+    """Merge the rows of the table `incoming` into the records. See `engines.merge`."""
+    ((total, existing, changed),) = db.execute(shared_sql.COMPARE)
+    incomplete = [number for (number,) in db.execute(shared_sql.INCOMPLETE)]
+    written = total - existing + (changed if update else 0)
+    if written and not incomplete and not dry_run:
+        with batch(written, total > UNDOABLE_ROWS_MAX):
+            if update:
+                db.execute(shared_sql.UPDATE)
+            db.execute(shared_sql.INSERT)
+    return Merged(total - existing, changed, existing - changed, incomplete)
+
+
+def forget(db: Database, sql: SharedSQL, nim: str) -> bool:
+    """Remove the record with that nim and its history. Return False if there was neither."""
+    nims = sql.array([nim])
+    ((was_known,),) = db.execute(sql.is_known, (nims, nims))
+    for statement in sql.forget:
+        db.execute(statement, (nims,))
+    return bool(was_known)
+
+
+def try_changes(db: Database, sql: SharedSQL, name: str) -> Finding:
+    """Add, edit and delete a record, and count the entries of the history. The caller rolls it back."""
+    nim = secrets.token_hex(16)
+    ((last,),) = db.execute(sql.last_id)
+    for statement, parameters in (
+        (sql.add, (nim, "", "")),
+        (sql.update, ("a", "a", nim)),
+        (sql.delete, (sql.array([nim]),)),
+    ):
+        db.execute(statement, parameters)
+    ((entries,),) = db.execute(sql.count_entries_after, (last, nim))
+    ((days,),) = db.execute(shared_sql.DAYS)
+    if days and entries != 3:
+        return wrong("The triggers of the history are missing or disabled. Restart the service: it creates them again.")
+    return good(f"{name} takes changes.")
