@@ -8,13 +8,12 @@ import hashlib
 import os
 import re
 import shutil
-import subprocess
 import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 from urllib.parse import urlsplit
 
 import pytest
@@ -32,6 +31,7 @@ from playwright.sync_api import (
     expect,
     sync_playwright,
 )
+from processes import run
 
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 CHROMIUM_ON_MACOS = (
@@ -48,7 +48,6 @@ ARGUMENTS = (
     "--no-proxy-server",
 )
 NPM = Path(__file__).parent / "npm"
-NPM_SECONDS = 180.0
 TIMEOUT_MILLISECONDS = 30_000
 DESKTOP = (1280, 800)
 PHONE = (375, 667)
@@ -113,7 +112,6 @@ class Window:
         return answer.status
 
     def reload(self) -> None:
-        """Reload the page."""
         self.page.reload(wait_until="commit")
         self._wait_until_read()
 
@@ -164,7 +162,6 @@ class Window:
         return str(self.page.locator(selector).first.evaluate("(e, name) => getComputedStyle(e)[name]", name))
 
     def style_sheet_applies(self) -> bool:
-        """Return whether the style sheet of the CDN has an effect."""
         return bool(self.page.evaluate("getComputedStyle(document.documentElement).getPropertyValue('--bs-blue')"))
 
     def _wait_until_read(self) -> None:
@@ -184,10 +181,7 @@ class Window:
 
     def _answer_dialog(self, dialog: Dialog) -> None:
         self.dialogs.append(f"{dialog.type}: {dialog.message}")
-        if self.answer:
-            dialog.accept()
-        else:
-            dialog.dismiss()
+        (dialog.accept if self.answer else dialog.dismiss)()
 
     def _note_problem(self, message: ConsoleMessage) -> None:
         # Tests request pages with status 404 and style sheets that do not arrive: these messages are expected.
@@ -195,8 +189,12 @@ class Window:
             self.problems.append(message.text)
 
 
-class OpenWindow(Protocol):
-    """Opens a window. `options` are those of Playwright's `Browser.new_context`."""
+class OpenWindow:
+    """Opens windows on the service of the module. They are closed with `stack`."""
+
+    def __init__(self, request: pytest.FixtureRequest, chromium: Browser, url: str, stack: ExitStack) -> None:
+        self.windows: list[Window] = []
+        self._request, self._chromium, self._url, self._stack = request, chromium, url, stack
 
     def __call__(
         self,
@@ -205,71 +203,79 @@ class OpenWindow(Protocol):
         *,
         url: str = "",
         sheet: bytes | None = None,
-        **options: Any,  # noqa: ANN401 - as new_context
+        **options: Any,  # noqa: ANN401 - those of Playwright's `Browser.new_context`
     ) -> Window:
-        """Open a window on the service at `url`, by default the module's. `sheet` is the CDN's style sheet."""
+        """Open a window on the service at `url`. `sheet` is the CDN's style sheet."""
+        if network == "if possible":
+            network = "answers" if _optional(self._request, "node_modules") else "unreachable"
+        if network == "answers":
+            sheet = sheet or bootstrap(self._request.getfixturevalue("node_modules"))
+        options = {"viewport": {"width": size[0], "height": size[1]}, "reduced_motion": "reduce", **options}
+        context = self._chromium.new_context(**options)
+        self._stack.callback(context.close)
+        url = url or self._url
+        if network != "unreachable":
+            context.route(re.compile(f"^(?!{re.escape(url)})"), partial(_deliver, sheet))
+        self.windows.append(Window(context, url))
+        return self.windows[-1]
 
 
-@pytest.fixture(scope="module", name="chromium")
-def start_chromium() -> Iterator[Browser]:
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Browser]:
     """Start the installed Chromium. Skip the test if there is none."""
-    with ExitStack() as stack:
-        playwright = stack.enter_context(sync_playwright())
-        arguments = [*ARGUMENTS, *(["--no-sandbox"] if _is_root() else [])]
-        browser = playwright.chromium.launch(executable_path=_chromium(), args=arguments)
-        stack.callback(browser.close)
+    installed = [*map(shutil.which, CHROMIUM), *filter(os.path.exists, CHROMIUM_ON_MACOS)]
+    if not any(installed):
+        pytest.skip(f"no browser is installed: none of {', '.join(CHROMIUM)} is on the PATH")
+    is_root = hasattr(os, "geteuid") and os.geteuid() == 0
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=next(filter(None, installed)), args=[*ARGUMENTS, *["--no-sandbox"] * is_root]
+        )
         yield browser
+        browser.close()
 
 
-@pytest.fixture(scope="module", name="node_modules")
-def install_node_modules(request: pytest.FixtureRequest) -> Path:
+@pytest.fixture(scope="module")
+def node_modules(request: pytest.FixtureRequest) -> Path:
     """Install the packages of tests/npm once per machine. Skip the test if npm cannot install them."""
     npm = shutil.which("npm")
     if npm is None:
         pytest.skip("npm is not installed, so Bootstrap, axe-core and html-validate are missing")
     assert request.config.cache is not None
-    return _installed(npm, request.config.cache.mkdir("npm"))
+    cache = request.config.cache.mkdir("npm")
+    place = cache / hashlib.sha256((NPM / "package-lock.json").read_bytes()).hexdigest()
+    if not place.exists():
+        with tempfile.TemporaryDirectory(dir=cache) as folder:
+            copy = shutil.copytree(NPM, Path(folder) / "npm")
+            try:
+                run(npm, "ci", cwd=copy)
+            except AssertionError as error:
+                pytest.skip(f"npm could not install the packages of tests/npm: {error}")
+            with suppress(OSError):  # another run was faster
+                copy.replace(
+                    place
+                )  # the folder gets its name when it is complete, because two runs may install at once
+    return place / "node_modules"
 
 
-@pytest.fixture(name="open_window")
-def window_opener(request: pytest.FixtureRequest, chromium: Browser, service: Service) -> Iterator[OpenWindow]:
+@pytest.fixture
+def open_window(request: pytest.FixtureRequest, chromium: Browser, service: Service) -> Iterator[OpenWindow]:
     """Empty the list, and return a function that opens windows. No console of a window may report a problem."""
     run_elsewhere(service.database, "DELETE FROM mahasiswa")
     with ExitStack() as stack:
-        windows: list[Window] = []
-
-        def open_window(
-            network: Network = "unreachable",
-            size: tuple[int, int] = DESKTOP,
-            *,
-            url: str = "",
-            sheet: bytes | None = None,
-            **options: Any,  # noqa: ANN401 - as new_context
-        ) -> Window:
-            if network == "if possible":
-                network = "answers" if _optional(request, "node_modules") else "unreachable"
-            if network == "answers":
-                sheet = sheet or bootstrap(request.getfixturevalue("node_modules"))
-            options = {"viewport": {"width": size[0], "height": size[1]}, "reduced_motion": "reduce", **options}
-            context = stack.enter_context(_context(chromium, options))
-            url = url or service.url
-            if network != "unreachable":
-                context.route(re.compile(f"^(?!{re.escape(url)})"), partial(_deliver, sheet))
-            windows.append(Window(context, url))
-            return windows[-1]
-
-        yield open_window
-    assert [problem for window in windows for problem in window.problems] == []
+        opener = OpenWindow(request, chromium, service.url, stack)
+        yield opener
+    assert [problem for window in opener.windows for problem in window.problems] == []
 
 
-@pytest.fixture(name="window")
-def one_window(open_window: OpenWindow) -> Window:
+@pytest.fixture
+def window(open_window: OpenWindow) -> Window:
     """Open a window that cannot reach the CDN."""
     return open_window()
 
 
-@pytest.fixture(scope="module", name="axe")
-def path_of_axe(request: pytest.FixtureRequest) -> Path | None:
+@pytest.fixture(scope="module")
+def axe(request: pytest.FixtureRequest) -> Path | None:
     """Return the path of axe-core, or None if npm cannot install it."""
     node_modules = _optional(request, "node_modules")
     return node_modules / "axe-core" / "axe.min.js" if node_modules else None
@@ -304,19 +310,6 @@ def luminance(colour: str) -> float:
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
-def run(command: Sequence[str], **options: Any) -> subprocess.CompletedProcess[str]:  # noqa: ANN401 - as run
-    """Run a command to its end and return its output."""
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=NPM_SECONDS, **options)
-
-
-def _chromium() -> str:
-    installed = [path for name in CHROMIUM if (path := shutil.which(name))]
-    installed += [path for path in CHROMIUM_ON_MACOS if Path(path).exists()]
-    if not installed:
-        pytest.skip(f"no browser is installed: none of {', '.join(CHROMIUM)} is on the PATH")
-    return installed[0]
-
-
 def _optional(request: pytest.FixtureRequest, name: str) -> Path | None:
     """Return the value of a fixture, or None if it skips."""
     try:
@@ -324,36 +317,6 @@ def _optional(request: pytest.FixtureRequest, name: str) -> Path | None:
     except pytest.skip.Exception:
         return None
     return value
-
-
-def _is_root() -> bool:
-    return hasattr(os, "geteuid") and os.geteuid() == 0
-
-
-def _installed(npm: str, cache: Path) -> Path:
-    """Return the installed packages. A folder gets its name when it is complete, because two runs may install at once."""
-    place = cache / hashlib.sha256((NPM / "package-lock.json").read_bytes()).hexdigest()
-    if not place.exists():
-        with tempfile.TemporaryDirectory(dir=cache) as folder:
-            copy = shutil.copytree(NPM, Path(folder) / "npm")
-            done = run([npm, "ci"], cwd=copy)
-            if done.returncode:
-                pytest.skip(f"npm could not install the packages of tests/npm: {done.stderr.strip()}")
-            try:
-                copy.replace(place)
-            except OSError:
-                if not place.exists():  # otherwise another run was faster
-                    raise
-    return place / "node_modules"
-
-
-@contextmanager
-def _context(chromium: Browser, options: dict[str, Any]) -> Iterator[BrowserContext]:
-    context = chromium.new_context(**options)
-    try:
-        yield context
-    finally:
-        context.close()
 
 
 def _deliver(sheet: bytes | None, route: Route) -> None:

@@ -8,9 +8,12 @@ from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
+from browser import axe, chromium, node_modules, open_window, window
 from engines import ENGINES, empty_database
 from harness import Service
+from operators import filled, long_list, operator, unprivileged
 from postgres import QUICK, Server
+from spreadsheets import importer, other
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

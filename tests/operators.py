@@ -119,14 +119,14 @@ class Operator:
         }
 
 
-@pytest.fixture(name="operator")
-def operator_in_empty_folder(tmp_path: Path) -> Operator:
+@pytest.fixture
+def operator(tmp_path: Path) -> Operator:
     """Run commands in an empty folder."""
     return Operator(tmp_path)
 
 
-@pytest.fixture(scope="module", name="long_list")
-def database_with_a_long_list(tmp_path_factory: pytest.TempPathFactory) -> Path:
+@pytest.fixture(scope="module")
+def long_list(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a database with MANY records."""
     path = tmp_path_factory.mktemp("long") / "mahasiswa.db"
     migrate(SQLiteURL(path))
@@ -134,15 +134,15 @@ def database_with_a_long_list(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.fixture(name="filled")
-def operator_with_a_long_list(operator: Operator, long_list: Path) -> Operator:
+@pytest.fixture
+def filled(operator: Operator, long_list: Path) -> Operator:
     """Run commands in a folder with a long list."""
     shutil.copy(long_list, operator.database)
     return operator
 
 
-@pytest.fixture(name="unprivileged")
-def unprivileged_command() -> list[str]:
+@pytest.fixture
+def unprivileged() -> list[str]:
     """Return the start of a command that runs with file permissions enforced, which root would ignore."""
     if sys.platform == "win32":
         pytest.skip("Windows has other permissions")

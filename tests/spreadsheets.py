@@ -245,16 +245,16 @@ def repaired(preview: Preview, **fields: str | Sequence[str]) -> list[tuple[str,
     return sent
 
 
-@pytest.fixture(scope="module", name="other")
-def another_program(service: Service) -> Iterator[Database]:
+@pytest.fixture(scope="module")
+def other(service: Service) -> Iterator[Database]:
     """Open the database of the module's service in another program."""
     assert isinstance(service.database, Path)
-    with Database(service.database) as other:
-        yield other
+    with Database(service.database) as database:
+        yield database
 
 
-@pytest.fixture(name="importer")
-def own_importer(site: Site, other: Database) -> Importer:
+@pytest.fixture
+def importer(site: Site, other: Database) -> Importer:
     """Import into an empty list."""
     other.fill([])
     return Importer(site)

@@ -1,21 +1,9 @@
-"""Fixtures of the tests of pages: a visitor, another program at the same database, an importer, and a browser."""
+"""The fixture of the tests of pages: a visitor."""
 
 from collections.abc import Iterator
 
 import pytest
-from browser import install_node_modules, one_window, path_of_axe, start_chromium, window_opener
 from harness import Service, Site
-from spreadsheets import another_program, own_importer
-
-__all__ = [
-    "another_program",
-    "install_node_modules",
-    "one_window",
-    "own_importer",
-    "path_of_axe",
-    "start_chromium",
-    "window_opener",
-]
 
 
 @pytest.fixture(scope="module")
