@@ -4,10 +4,11 @@ import re
 import shutil
 
 import pytest
-from browser import DESKTOP, PHONE, OpenWindow, Window, contrast, each_look, luminance, run
+from browser import DESKTOP, PHONE, OpenWindow, Window, contrast, each_look, luminance
 from every_page import LONG, SITI, add_many
 from harness import Service, Site
 from playwright.sync_api import expect
+from processes import run
 from spreadsheets import Database
 
 SLASHES = "20/456830/TK/50660"
@@ -147,7 +148,7 @@ def test_a_long_name_does_not_ruin_the_table_of_a_text_browser(service: Service,
         pytest.skip("w3m is not installed")
     site.add(*LONG)
     site.add(*SITI)
-    shown = run([w3m, "-dump", "-cols", "100", service.url]).stdout
+    shown = run(w3m, "-dump", "-cols", "100", service.url)
     assert max(map(len, shown.splitlines())) <= 100
     assert "Siti Aminah" in shown
 
