@@ -8,11 +8,8 @@ from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
 
-ALL_KEPT_SECONDS = 2 * 24 * 3600
-"""Maximum age up to which every back-up is kept."""
-
-DAILY_KEPT_SECONDS = 60 * 24 * 3600
-"""Maximum age up to which the last back-up of each day is kept."""
+ALL_KEPT_SECONDS = 2 * 24 * 3600  # maximum age up to which every back-up is kept
+DAILY_KEPT_SECONDS = 60 * 24 * 3600  # maximum age up to which the last back-up of each day is kept
 
 CLOCK_TOLERANCE_SECONDS = 360
 """Maximum time by which a back-up may be newer than now. A later one was made with a wrong clock, and does not count."""

@@ -12,8 +12,7 @@ from mahasiswa.record import Mahasiswa
 UNDOABLE_ROWS_MAX = 100_000
 """Maximum rows of an import that the history keeps one by one. A longer one, by command, is a silent batch."""
 
-UNDO_CONFLICTS_MAX = 50
-"""Maximum conflicts that an undo names."""
+UNDO_CONFLICTS_MAX = 50  # maximum conflicts that an undo names
 
 PURGE_ENTRIES = 100
 """Maximum expired entries that one transaction removes. With 500, other changes wait up to 19 ms longer."""

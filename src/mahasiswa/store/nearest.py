@@ -2,40 +2,25 @@
 
 import time
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from difflib import SequenceMatcher
+from difflib import SequenceMatcher, get_close_matches
 from itertools import islice, product
 from math import prod
 from operator import contains
 
 from mahasiswa.store.folding import fold
 
-MIN_SIMILARITY = 0.7
-"""Minimum ratio of difflib between a word and its correction. With 0.6, `bandung` would become `endang`."""
-
-FOUND_SIMILARITY = 0.85
-"""Minimum ratio if the search found records: then most words are right, and `siti` is no misspelt `sita`."""
-
-UNKNOWN_SIMILARITY = 0.5
-"""The similarity that an uncorrected word has if the list has no such word."""
-
-JOINED_SIMILARITY = 0.95
-"""The similarity of two words of the list to the word of a search that joins them."""
-
-MAX_WORD_CHARACTERS = 32
-"""Maximum length of a word that is compared, because difflib is quadratic."""
-
-MAX_CORRECTED_WORDS = 4
-"""Maximum words of a search that are corrected. Further words are left out, so the correction finds more."""
-
-MAX_CORRECTIONS = 6
-"""Maximum corrections of one search. Each may cost a search that finds nothing."""
-
-COMPARISON_TIMEOUT_SECONDS = 0.1
-"""Maximum time of all comparisons. The rarer words, which come last, are left out after it."""
-
-
+# Similarities are ratios of difflib. With a minimum of 0.6, `bandung` would become `endang`. If the search found records,
+# most words are right, and `siti` is no misspelt `sita`.
+MIN_SIMILARITY, FOUND_SIMILARITY = 0.7, 0.85
+UNKNOWN_SIMILARITY = 0.5  # the similarity that an uncorrected word has if the list has no such word
+JOINED_SIMILARITY = 0.95  # the similarity of two words of the list to the word of a search that joins them
+MAX_WORD_CHARACTERS = 32  # maximum length of a word that is compared, because difflib is quadratic
+MAX_CORRECTED_WORDS = 4  # maximum words of a search that are corrected; the others are left out, to find more
+MAX_CORRECTIONS = 6  # maximum corrections of one search, because each may cost a search that finds nothing
+COMPARISON_TIMEOUT_SECONDS = 0.1  # after it the rarer words, which come last, are left out
+COMPARED_WORDS = 100  # words of the list that are compared between two looks at the clock
+# Maximum age of the words of an older version, if the search found records. To read them takes 0.2 s for 100,000 records.
 VOCABULARY_SECONDS = 60.0
-"""Maximum age of the words of an older version, if the search found records. To read them takes 0.2 s for 100,000 records."""
 
 
 class Vocabulary:
@@ -52,24 +37,19 @@ class Vocabulary:
         return not (is_found and is_recent) and (version is None or version != self._version)
 
     def keep(self, version: Hashable, spellings: Iterable[str]) -> None:
-        """Keep the words of a version. The most frequent of `spellings` come first."""
-        self.words, self._version, self._read_at = vocabulary(spellings), version, time.monotonic()
+        """Keep the folded words of a version, each with its usual spelling. The most frequent of `spellings` come first.
 
-
-def vocabulary(spellings: Iterable[str]) -> Mapping[str, str]:
-    """The folded words of texts, each with its usual spelling. The most frequent of `spellings` come first.
-
-    A word with a digit is left out, because people do not search for it by its sound.
-    """
-    words: dict[str, str] = {}
-    for spelling in spellings:
-        for part in spelling.split():
+        A word with a digit is left out, because people do not search for it by its sound.
+        """
+        words: dict[str, str] = {}
+        for part in (part for spelling in spellings for part in spelling.split()):
             words.setdefault(fold(part), part.strip(",;"))
-    return {
-        word: spelling
-        for word, spelling in words.items()
-        if 1 < len(word) <= MAX_WORD_CHARACTERS and not any(letter.isdigit() for letter in word)
-    }
+        self.words = {
+            word: spelling
+            for word, spelling in words.items()
+            if 1 < len(word) <= MAX_WORD_CHARACTERS and not any(map(str.isdigit, word))
+        }
+        self._version, self._read_at = version, time.monotonic()
 
 
 def corrections(words: Sequence[str], known: Mapping[str, str], *, is_found: bool) -> Sequence[str]:
@@ -101,18 +81,11 @@ def _alternatives(word: str, known: Mapping[str, str], minimum: float, deadline:
         for at in range(2, len(word) - 1)
         if word[:at] in known and word[at:] in known
     ]
-    similar = []
-    matcher = SequenceMatcher(b=word, autojunk=False)
-    for other in known:
+    similar: list[str] = []
+    others = [other for other in known if other != word]
+    for at in range(0, len(others), COMPARED_WORDS):
         if time.monotonic() > deadline:
             break
-        matcher.set_seq1(other)
-        # The first two are upper bounds of the third, which takes much longer.
-        if (
-            other != word
-            and matcher.real_quick_ratio() >= minimum
-            and matcher.quick_ratio() >= minimum
-            and (ratio := matcher.ratio()) >= minimum
-        ):
-            similar.append((ratio, other))
-    return [itself, *joined[:2], *sorted(similar, reverse=True)[:3]]
+        similar += get_close_matches(word, others[at : at + COMPARED_WORDS], 3, minimum)
+    ratios = ((SequenceMatcher(None, other, word).ratio(), other) for other in similar)
+    return [itself, *joined[:2], *sorted(ratios, reverse=True)[:3]]

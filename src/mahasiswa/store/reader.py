@@ -28,14 +28,12 @@ if TYPE_CHECKING:
 Version = Hashable
 """A value that changes with every commit of any program. It means nothing outside the store that returned it."""
 
-SLICE_RECORDS = 100
-"""Records of a slice of a snapshot."""
+SLICE_RECORDS = 100  # records of a slice of a snapshot
 
 SNAPSHOT_MAX_BYTES = 32 * 1024 * 1024
 """Maximum bytes of all slices of a snapshot, so that long texts cannot fill the memory."""
 
-AFTER_MAX_BYTES = 64 * 1024
-"""Bytes of texts after which `after` reads no further record."""
+AFTER_MAX_BYTES = 64 * 1024  # bytes of texts after which `after` reads no further record
 
 READ_MAX_BYTES = 32 * 1024 * 1024
 """Maximum memory of the rows that one read returns. A record has up to 240 KB, so 10,000 could take 2.4 GB."""
@@ -43,8 +41,7 @@ READ_MAX_BYTES = 32 * 1024 * 1024
 FIND_NIMS = 500
 """Maximum nims whose records one statement reads, because psycopg holds the whole answer of a statement: up to 32 MB."""
 
-READ_ROWS = 20
-"""Rows of a read whose memory is counted at a time."""
+READ_ROWS = 20  # rows of a read whose memory is counted at a time
 
 
 class Snapshot(NamedTuple):

@@ -17,8 +17,7 @@ from mahasiswa.store.postgres import sql
 from mahasiswa.store.postgres.pool import REQUEST_TIMEOUT_SECONDS, Connection, Pool, begin, first_line, run, translate
 from mahasiswa.work import CHANGE, Busy, Slots
 
-TIMER_RESOLUTION_SECONDS = 0.002
-"""The event loop's timers may fire this much too early."""
+TIMER_RESOLUTION_SECONDS = 0.002  # the event loop's timers may fire this much too early
 
 
 class Addition(NamedTuple):

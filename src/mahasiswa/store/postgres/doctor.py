@@ -69,7 +69,5 @@ def _count(db: Connection) -> Iterator[Finding]:
 
 Checks = Sequence[Callable[[Connection], Iterator[Finding]]]
 
-QUICK_CHECKS: Checks = (_schema, _rights, _changes, _durability)
-"""The checks at the start of the service."""
-
+QUICK_CHECKS: Checks = (_schema, _rights, _changes, _durability)  # the checks at the start of the service
 CHECKS: Checks = (*QUICK_CHECKS, _count)

@@ -32,11 +32,8 @@ from mahasiswa.work import DATABASE_CONNECTIONS, STEP_TIMEOUT_SECONDS, Kind, Slo
 REQUEST_TIMEOUT_SECONDS = STEP_TIMEOUT_SECONDS - 0.5
 """Maximum time for a request to get a slot, a connection and its answer, so that its page is sent in time."""
 
-SERVER_DELAY_SECONDS = 0.1
-"""Time after a deadline for the server to report that it has interrupted the statement."""
-
-MAX_ATTEMPTS = 5
-"""Maximum attempts to make a transaction that fails with a serialization failure or a deadlock."""
+SERVER_DELAY_SECONDS = 0.1  # time after a deadline for the server to report that it has interrupted the statement
+MAX_ATTEMPTS = 5  # maximum attempts to make a transaction that fails with a serialization failure or a deadlock
 
 # Defaults for parameters that the address does not set. They detect a host that disappeared, so that the next one is tried.
 CONNECTION_DEFAULTS = {

@@ -4,7 +4,6 @@ import errno
 import filecmp
 import os
 import shutil
-import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
@@ -18,14 +17,12 @@ from mahasiswa.store.engines import Check
 from mahasiswa.store.errors import Unavailable, Unusable
 from mahasiswa.store.sqlite.connection import folder_lock
 
-INTERRUPT_CHECK_STEPS = 100_000
-"""Steps of SQLite between two checks for Ctrl-C: about a millisecond."""
+INTERRUPT_CHECK_STEPS = 100_000  # steps of SQLite between two checks for Ctrl-C: about a millisecond
 
 FREE_SPACE_FACTOR = 3
 """Minimum free space for a back-up with a name of its own, a restore or an upgrade, as a multiple of the database."""
 
-SUFFIX = ".db"
-"""The end of the name of a back-up that gets its name from the time."""
+SUFFIX = ".db"  # the end of the name of a back-up that gets its name from the time
 
 
 def backup(source: Path, target: Path, check: Check) -> None:
@@ -113,7 +110,11 @@ def _write(origin: apsw.Connection, target: Path, check: Check, prefix: str, new
             return newest
         verify(unfinished, check)
         _rename(unfinished, target)
-        _sync_folder(target.parent)
+        folder = os.open(target.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
         return target
     finally:
         for leftover in target.parent.glob(f"{unfinished.name}*"):  # also SQLite's own files beside it
@@ -157,15 +158,6 @@ def _rename(unfinished: Path, target: Path) -> None:
     except OSError:  # FAT and exFAT have no hard links, so create the name first: O_EXCL replaces nothing either
         os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
         unfinished.replace(target)
-
-
-def _sync_folder(folder: Path) -> None:
-    if sys.platform != "win32":  # it cannot open a folder
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
 
 
 def reason(error: apsw.Error | OSError) -> str:

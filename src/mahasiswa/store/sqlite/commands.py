@@ -16,9 +16,7 @@ from mahasiswa.store.history import BatchKind, command_name
 from mahasiswa.store.sqlite import sql
 from mahasiswa.store.sqlite.connection import connect, refusal, savepoint, transaction
 
-CHECKPOINT_TIMEOUT_SECONDS = 10
-"""Maximum wait for the readers of the write-ahead log after a record was forgotten."""
-
+CHECKPOINT_TIMEOUT_SECONDS = 10  # maximum wait for the readers of the write-ahead log after a record was forgotten
 CHECKPOINT_INTERVAL_SECONDS = 0.1
 
 

@@ -1,8 +1,8 @@
 """Opens connections to the SQLite file, translates SQLite's errors, and locks the file's folder."""
 
 import ctypes
+import fcntl
 import os
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -16,8 +16,7 @@ from mahasiswa.store.errors import Reason, Refused, StoreError, Unavailable
 LOCK_TIMEOUT_SECONDS = 10.0
 """Maximum wait for a lock that another program holds. For a change it includes the time in the queue."""
 
-LOCK_INTERVAL_SECONDS = 0.005
-"""Time between two attempts to get a lock that another program holds."""
+LOCK_INTERVAL_SECONDS = 0.005  # time between two attempts to get a lock that another program holds
 
 WAL_MAX_BYTES = 64 * 1024 * 1024
 """Maximum size of the write-ahead log after a checkpoint. A long read of another program can let it grow beyond."""
@@ -91,26 +90,19 @@ def transaction(db: apsw.Connection) -> Iterator[None]:
     """
     db.execute("BEGIN IMMEDIATE")
     try:
-        _refuse_moved(db)
+        if has_moved(db):
+            raise Unavailable("the file was replaced or removed")  # noqa: TRY301 - it must be rolled back
         yield
         db.execute("COMMIT")
     except BaseException as error:
         if db.in_transaction:
             db.execute("ROLLBACK")
         if isinstance(error, apsw.IOError):
-            _overwrite_failed_commit(db)
+            # Overwrite a transaction that is in the log but was not synced: a crash would bring it back. If the disk still
+            # fails, the next successful commit overwrites it.
+            with suppress(apsw.Error), db:
+                db.pragma("user_version", db.pragma("user_version"))
         raise
-
-
-def _refuse_moved(db: apsw.Connection) -> None:
-    if has_moved(db):
-        raise Unavailable("the file was replaced or removed")
-
-
-def _overwrite_failed_commit(db: apsw.Connection) -> None:
-    """Overwrite a transaction that is in the log but was not synced: a crash would bring it back."""
-    with suppress(apsw.Error), db:  # if the disk still fails, the next successful commit overwrites it
-        db.pragma("user_version", db.pragma("user_version"))
 
 
 def has_moved(db: apsw.Connection) -> bool:
@@ -147,26 +139,18 @@ def folder_lock(folder: Path) -> Iterator[None]:
 
     It waits in the calling thread, so never call it on the event loop.
     """
-    if sys.platform == "win32":  # it has no flock, and an open file cannot be replaced there
-        yield
-        return
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         deadline = time.monotonic() + LOCK_TIMEOUT_SECONDS
-        while not _try_lock(descriptor):
-            if time.monotonic() > deadline:
-                raise Unavailable(f"another program has locked the folder {folder} for {LOCK_TIMEOUT_SECONDS:g} s")
-            time.sleep(LOCK_INTERVAL_SECONDS)
+        while True:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() > deadline:
+                    message = f"another program has locked the folder {folder} for {LOCK_TIMEOUT_SECONDS:g} s"
+                    raise Unavailable(message) from None
+                time.sleep(LOCK_INTERVAL_SECONDS)
         yield
     finally:
         os.close(descriptor)
-
-
-def _try_lock(descriptor: int) -> bool:
-    import fcntl  # noqa: PLC0415 - Windows has none
-
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True

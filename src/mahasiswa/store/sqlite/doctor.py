@@ -3,7 +3,6 @@
 import glob
 import os
 import shutil
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -98,7 +97,7 @@ def _modes(_db: apsw.Connection, path: Path) -> Iterator[Finding]:
     """A file is public if every user can read it. If only a group can read it, an operator has chosen that."""
     files = [file for suffix in ("", "-wal", "-shm") if (file := Path(f"{path}{suffix}")).exists()]
     public = [str(file) for file in files if file.stat().st_mode & 0o007]
-    if sys.platform != "win32" and public and all(folder.stat().st_mode & 0o001 for folder in path.parents):
+    if public and all(folder.stat().st_mode & 0o001 for folder in path.parents):
         yield wrong(f"Every user of this computer has rights on {', '.join(public)}. Run: chmod o= {path}*")
     else:
         yield good(f"Only the owner and its group have rights on {path}.")

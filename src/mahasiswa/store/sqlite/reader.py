@@ -30,8 +30,7 @@ from mahasiswa.store.sqlite import sql
 from mahasiswa.store.sqlite.connection import connect, savepoint
 from mahasiswa.work import STEP_TIMEOUT_SECONDS, Kind, Slots, ended
 
-CHUNK_RECORDS = 100
-"""Records of a long read that are handed on at a time: the texts of 2,000 could take 480 MB."""
+CHUNK_RECORDS = 100  # records of a long read that are handed on at a time: the texts of 2,000 could take 480 MB
 
 INTERRUPT_INTERVAL_SECONDS = 0.05
 """Time between two interrupts of a query. SQLite forgets an interrupt that comes before the query has begun."""
