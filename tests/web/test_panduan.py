@@ -59,23 +59,28 @@ class Reader:
     """A person who follows the guide. `labels` and `texts` are everything that the visited pages showed."""
 
     def __init__(self, window: Window, site: Site, folder: Path, *, makes_pictures: bool) -> None:
-        self.window = window
-        self.page = window.page
-        self.site = site
+        self.window, self.page, self.site = window, window.page, site
         self.labels: set[str] = set()
         self.texts: list[str] = []
         self._folder = folder
         self._makes_pictures = makes_pictures
+
+    def fill_the_list(self) -> None:
+        """Add STUDENTS, and show the list."""
+        for student in STUDENTS:
+            self.site.add(*student)
+        self.open("/")
 
     def open(self, path: str) -> None:
         """Open a page by its address."""
         self.window.open(path)
         self._read()
 
-    def click(self, *names: str, row: str | re.Pattern[str] = "") -> None:
-        """Click the first link or button of each of these names, which leads to another page."""
-        for name in names:
-            place = self.page.get_by_role("row", name=row) if row else self.page
+    def click(self, *targets: str | tuple[str, str]) -> None:
+        """Click links or buttons that lead to another page: the first one of a name, or of a name in the row of a text."""
+        for target in targets:
+            name, row = target if isinstance(target, tuple) else (target, "")
+            place = self.page.get_by_role("row", name=re.compile(row)) if row else self.page
             link, button = (place.get_by_role(role, name=name, exact=True) for role in ("link", "button"))
             with self.window.leaving():
                 link.or_(button).first.click()
@@ -145,9 +150,7 @@ def start(reader: Reader) -> None:
     """Follow the two links of the empty list, then see the filled list."""
     reader.open("/")
     reader.click("Tambah satu per satu", "Data Mahasiswa", "impor dari Excel")
-    for student in STUDENTS:
-        reader.site.add(*student)
-    reader.open("/")
+    reader.fill_the_list()
     reader.take_picture("daftar.png", 690)
 
 
@@ -156,19 +159,16 @@ def add_and_edit(reader: Reader) -> None:
     reader.click("Tambah Data")
     reader.window.type(nim="2300018009", nama="Galih Saputra", alamat="Jl. Affandi No. 9, Sleman")
     reader.take_picture("formulir.png", 400)
-    reader.click("Simpan")
-    reader.click("Edit", row="Galih")
+    reader.click("Simpan", ("Edit", "Galih"))
     reader.send("Simpan", alamat="Jl. Gejayan No. 1, Sleman")
     expect(reader.page.get_by_role("row", name="Galih")).to_contain_text("Gejayan")
     reader.click("Tambah Data")
     reader.send("Simpan dan tambah lagi", nim="23000180l0", nama="Indah Pratiwi", alamat="Jl. Bantul No. 30, Bantul")
     reader.send("Simpan", nim="23O0018001", nama="Siti Aminah", alamat="Jl. Kaliurang No. 5, Sleman")
-    reader.click("Batalkan penambahan")
-    reader.click("Edit", row="Indah")
-    reader.click("Ganti NIM")
+    reader.click("Batalkan penambahan", ("Edit", "Indah"), "Ganti NIM")
     reader.send("Ganti NIM", nim="2300018010")
     expect(reader.page.get_by_role("row", name="Indah")).to_contain_text("2300018010")
-    reader.click("Delete", row="Galih")
+    reader.click(("Delete", "Galih"))
     reader.texts += reader.window.dialogs
     expect(reader.page.get_by_role("row", name="Galih")).to_have_count(0)
 
@@ -193,13 +193,8 @@ def export(reader: Reader) -> None:
 def find(reader: Reader) -> None:
     """Search by two words, by a name without its apostrophe, by misspelt names, and by a NIM; then sort the list."""
     reader.site.add("2300017001", "Agus Wibbowo", "Jalan Solo")
-    for text, *found in (
-        ("siti bantul", "2300018006"),
-        ("nuraini", "2300018003"),
-        ("wibowo", "2300018004"),
-        ("nugroha",),
-        ("jln solo", "2300017001", "2300018007"),
-    ):
+    searches = [("siti bantul", "2300018006"), ("nuraini", "2300018003"), ("wibowo", "2300018004"), ("nugroha",)]
+    for text, *found in (*searches, ("jln solo", "2300017001", "2300018007")):
         reader.page.get_by_role("searchbox").fill(text)
         reader.click("Cari")
         reader.sees(*found)
@@ -227,25 +222,20 @@ def undo(reader: Reader) -> None:
     reader.click("Simpan 3 mahasiswa baru saja")
     nim, nama, _ = STUDENTS[1]
     reader.site.edit(nim, nama, "Jl. Bantul No. 12, Bantul")
-    reader.click("Delete", row="Siti Aminah")
-    reader.click("Riwayat")
+    reader.click(("Delete", "Siti Aminah"), "Riwayat")
     reader.take_picture("riwayat.png", 739)
     reader.click("Lihat rinciannya")
     reader.site.edit("2300018010", "Indah", "Bantul")
     reader.click("Batalkan impor (3 data)", "Kembalikan 2 data yang belum berubah")
     reader.site.delete("2300018010")
-    reader.click("Riwayat")
-    reader.click("Kembalikan data yang dihapus", row="Siti Aminah")
+    reader.click("Riwayat", ("Kembalikan data yang dihapus", "Siti Aminah"))
     reader.open("/")
     reader.sees(*(nim for nim, _, _ in STUDENTS))
     reader.site.edit(nim, nama, "Jl. Wates No. 12, Bantul")
-    reader.click("Riwayat")
-    reader.click("Batalkan perubahan", row=re.compile("Diubah.*Parangtritis"))
-    reader.click("Tetap kembalikan")
+    reader.click("Riwayat", ("Batalkan perubahan", "Diubah.*Parangtritis"), "Tetap kembalikan")
     reader.open("/")
     assert list(STUDENTS[1]) in reader.window.cells()
-    reader.click("Edit", row=nama)
-    reader.click("Riwayat data ini")
+    reader.click(("Edit", nama), "Riwayat data ini")
 
 
 def delete_many(reader: Reader) -> None:
@@ -260,9 +250,7 @@ def delete_many(reader: Reader) -> None:
     reader.page.get_by_role("checkbox").first.check()
     reader.click("Hapus yang dipilih")
     reader.open("/?halaman=1")
-    reader.click("Rekap NIM")
-    reader.click("Hapus", row="23 ")
-    reader.click("Hapus 6 mahasiswa")
+    reader.click("Rekap NIM", ("Hapus", "23 "), "Hapus 6 mahasiswa")
     expect(reader.window.rows).to_have_count(0)
 
 
@@ -302,7 +290,7 @@ def read_messages(reader: Reader) -> None:
         reader.click("Tambah Data")
         reader.send("Simpan", nim=nim, nama=name, alamat=alamat)
         reader.open("/")
-    reader.click("Edit", row=nama)
+    reader.click(("Edit", nama))
     reader.site.edit(nim, "Siti Aminah Putri", alamat)
     reader.send("Simpan", nama="Siti Aminah, S.Kom.")
     reader.click("Gunakan data terbaru")
@@ -339,25 +327,18 @@ def service(tmp_path: Path) -> Iterator[Service]:
         yield service
 
 
-@pytest.fixture
-def site(service: Service) -> Iterator[Site]:
-    with service.site() as site:
-        yield site
-
-
 @pytest.mark.parametrize("heading", SECTIONS)
 def test_the_guide_quotes_texts_that_the_pages_show(
-    heading: str, open_window: OpenWindow, site: Site, tmp_path: Path, request: pytest.FixtureRequest
+    heading: str, open_window: OpenWindow, service: Service, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     """Each section can be followed, and its bold words are links, buttons, labels or sentences of the pages."""
     makes_pictures = bool(request.config.getoption("screenshots"))
     window = open_window("answers" if makes_pictures else "unreachable", WINDOW)
-    reader = Reader(window, site, tmp_path, makes_pictures=makes_pictures)
-    if SECTIONS[heading] is not start:
-        for student in STUDENTS:
-            site.add(*student)
-        reader.open("/")
-    SECTIONS[heading](reader)
+    with service.site() as site:
+        reader = Reader(window, site, tmp_path, makes_pictures=makes_pictures)
+        if SECTIONS[heading] is not start:
+            reader.fill_the_list()
+        SECTIONS[heading](reader)
     quotes = [_in_one_line(quote) for quote in re.findall(r"\*\*(.+?)\*\*", sections()[heading], re.DOTALL)]
     assert quotes
     assert [quote for quote in quotes if not reader.has_seen(quote)] == []

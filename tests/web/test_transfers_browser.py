@@ -1,23 +1,13 @@
-"""Imports and downloads in a real browser."""
+"""Imports in a real browser, by keyboard, on a phone and on a slow network. test_panduan.py imports and downloads, too."""
 
 import re
 import time
-from pathlib import Path
 
 import pytest
 from browser import PHONE, OpenWindow, Window
 from harness import Site
-from playwright.sync_api import Download, FilePayload, expect
-from spreadsheets import HEADER, Database, Record, by_xlsxwriter, cells_of, csv, students
-
-FILE = by_xlsxwriter(
-    HEADER,
-    ("00001", "Ani Lestari", "Solo"),
-    ("00002", "Budi Santoso", "Sleman"),
-    *((f"{n:05}", f"Nama {n}", f"Jalan Émile {n % 7}") for n in range(3, 31)),
-    ("1,2E+11", "Rusak", "Solo"),
-)
-STORED: list[Record] = [("00001", "Ani Lestari", "Solo"), ("00002", "Budi", "Bantul"), ("99999", "Zainab", "Klaten")]
+from playwright.sync_api import FilePayload, expect
+from spreadsheets import HEADER, KEPT, Database, csv, students
 
 
 def choose(window: Window, data: bytes) -> None:
@@ -34,69 +24,15 @@ def press(window: Window, name: str) -> None:
         window.page.get_by_role("button", name=name).first.click()
 
 
-def follow(window: Window, name: str) -> None:
-    """Follow a link and wait for the next page."""
-    with window.leaving():
-        window.page.get_by_role("link", name=name, exact=True).first.click()
-
-
 def enter(window: Window) -> None:
     """Press Enter and wait for the next page."""
     with window.leaving():
         window.page.keyboard.press("Enter")
 
 
-def download(window: Window, name: str) -> Download:
-    """Follow a link to a file. The page does not change."""
-    with window.page.expect_download() as download:
-        window.page.get_by_role("link", name=name, exact=True).click()
-    return download.value
-
-
 def counts(window: Window) -> list[str]:
     """Return the counts of the preview."""
     return window.page.locator(".summary dd").all_inner_texts()
-
-
-@pytest.mark.parametrize("phone", [True, False], ids=["dark phone without CDN", "desktop, CDN hangs"])
-def test_a_workbook_is_imported_searched_sorted_and_downloaded(
-    open_window: OpenWindow, site: Site, other: Database, *, phone: bool
-) -> None:
-    """The downloaded file can be imported again and changes nothing."""
-    other.fill(STORED)
-    window = (
-        open_window("unreachable", PHONE, color_scheme="dark", is_mobile=True, has_touch=True)
-        if phone
-        else open_window("hangs")
-    )
-    page = window.page
-    choose(window, FILE)
-    assert counts(window) == ["28", "1", "1", "1", "0", "0"]
-    expect(page.get_by_text("Baris 32: NIM 1,2E+11 sudah dibulatkan oleh Excel")).to_be_visible()
-    cells = page.locator("#berubah").get_by_role("cell").all_inner_texts()
-    assert cells == ["3", "00002", "Budi\nBantul", "Budi Santoso\nSleman"]
-    page.get_by_text("18 baris lainnya").click()
-    expect(page.get_by_role("cell", name="Nama 30", exact=True)).to_be_visible()
-    assert site.list().records == STORED
-    press(window, "Simpan 28 mahasiswa baru dan perbarui 1 data lama")
-    expect(window.rows).to_have_count(31)
-    page.get_by_role("searchbox").fill("émile")
-    press(window, "Cari")
-    expect(window.rows).to_have_count(28)
-    follow(window, "Nama")
-    expect(page.locator("th", has_text="Nama")).to_have_attribute("aria-sort", "ascending")
-    window.open(page.url.removeprefix(window.url) + "&per=10")
-    follow(window, "Berikutnya")
-    expect(page.get_by_text("28 mahasiswa ditemukan, 11–20 ditampilkan")).to_be_visible()
-    names = sorted(f"Nama {n}" for n in range(3, 31))
-    assert [cells[1] for cells in window.cells()] == names[10:20]
-    workbook, text = (download(window, name) for name in ("Unduh Excel", "Unduh CSV"))
-    assert [file.suggested_filename for file in (workbook, text)] == ["mahasiswa.xlsx", "mahasiswa.csv"]
-    rows = [tuple(cell.value for cell in row) for row in cells_of(Path(workbook.path()).read_bytes())]
-    assert (rows[0], [row[1] for row in rows[1:]]) == (HEADER, names)
-    choose(window, text.path().read_bytes())
-    assert counts(window) == ["0", "0", "28", "0", "0", "0"]
-    expect(page.get_by_role("button", name="Simpan")).to_have_count(0)
 
 
 def test_a_confirmation_carries_every_text_unchanged(window: Window) -> None:
@@ -124,10 +60,11 @@ def test_a_browser_shows_the_page_for_a_file_that_is_too_large(window: Window) -
     expect(window.page.get_by_text("Ukuran berkas melebihi 16 MB")).to_be_visible()
 
 
-def test_search_sorting_paging_and_import_work_by_keyboard(window: Window, site: Site) -> None:
-    """Enter in a field of a preview checks again, and saves nothing."""
+def test_search_sorting_paging_and_import_work_by_keyboard(open_window: OpenWindow, site: Site) -> None:
+    """They work while the CDN hangs. Enter in a field of a preview checks again, and saves nothing."""
     for number in range(12):
         site.add(f"{number:02}", f"Nama {number}", "Solo")
+    window = open_window("hangs")
     page = window.page
     window.open("/?per=10")
     page.get_by_role("searchbox").focus()
@@ -154,7 +91,7 @@ def test_search_sorting_paging_and_import_work_by_keyboard(window: Window, site:
 
 def test_a_phone_shows_the_links_that_sort_the_list(open_window: OpenWindow, other: Database) -> None:
     """There the list has no header row. The links are at least 24 pixels high."""
-    other.fill(STORED)
+    other.fill(KEPT)
     window = open_window(size=PHONE, is_mobile=True, has_touch=True)
     window.open("/?cari=a&arah=turun")
     for name in ("NIM", "Alamat", "Nama"):
@@ -165,7 +102,7 @@ def test_a_phone_shows_the_links_that_sort_the_list(open_window: OpenWindow, oth
         assert box["height"] >= 24
     with window.leaving():
         link.tap()
-    assert [cells[1] for cells in window.cells()] == sorted(record[1] for record in STORED)
+    assert [cells[1] for cells in window.cells()] == sorted(nama for _, nama, _ in KEPT)
 
 
 def throttle(window: Window, kilobits_per_second: int) -> None:
