@@ -3,7 +3,7 @@
 import io
 import re
 from collections.abc import Sequence
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 import httpx
 import pytest
@@ -25,6 +25,9 @@ PEOPLE = [
 ]
 
 
+LENGTHS = {"10": 10, "11": 11, "500": 500, "501": 501, "9" * 11: 600, "9": 10, "1": 10, "0": 10}
+LENGTHS |= dict.fromkeys(("", "-5", "abc", "1e2", "10.0", "٣٠", "²", " 20"), 50)
+STARTS = {"2": 51, "12": 551, "13": 551, "9" * 10: 551, "9" * 40: 551, "0": 1, "-1": 1, "x": 1, "1.5": 1}
 INVALID = """
 urut=umur urut= urut=nim;DROP%20TABLE%20mahasiswa arah=samping arah= urut=NAMA&arah=TURUN halaman=%00 cari=%00
 per=%FF&halaman=%ED%A0%80 cari cari=%0d%0a
@@ -49,9 +52,8 @@ def find(site: Site, **query: str | int) -> Page:
 
 
 def follow(site: Site, page: Page, text: str) -> Page:
-    """Follow the link with this text. The paging above and below the table has the same links."""
-    (target,) = {link.target for link in page.links if link.text == text}
-    return site.page(target)
+    """Follow the links with this text. The paging above and below the table has the same links."""
+    return site.page(page.target(text))
 
 
 def position(page: Page) -> str:
@@ -99,6 +101,19 @@ def test_the_list_without_a_query_is_that_of_the_specification(site: Site, other
         assert paged.rows == page.rows[:50]
         assert sorts(paged) == {"NIM": "ascending"}
         assert follow(site, paged, "Tampilkan semua").rows == page.rows
+        assert page.target("Unduh CSV").removesuffix("csv") == page.target("Unduh Excel").removesuffix("xlsx")
+        assert page.target("Unduh CSV") == "/mahasiswa/ekspor.csv"
+
+
+def test_an_empty_list_offers_to_add_and_to_import(site: Site, other: Database) -> None:
+    """It has no search and nothing to download. Page by page it is an empty list, too, and not a failed search."""
+    other.fill([])
+    page = site.list()
+    assert follow(site, page, "Tambah satu per satu").headings == ["Tambah Data Mahasiswa"]
+    assert follow(site, page, "impor dari Excel").headings == ["Impor Data Mahasiswa"]
+    assert page.forms == []
+    assert not [text for text in link_texts(page) if text.startswith("Unduh")]
+    assert "Belum ada data mahasiswa." in find(site, halaman=1).html
 
 
 # ---- finding
@@ -126,46 +141,33 @@ def test_the_words_of_a_search_are_found_in_any_field(people: Site, found: str, 
 
 
 def test_a_search_without_a_match_shows_the_searched_text(people: Site) -> None:
-    """Any page of it shows the searched text and a hint, an empty table and a link to all records."""
+    """Any page of it shows the searched text and a hint, an empty table and a link to all records.
+
+    Characters that do not matter, bytes that are no UTF-8 or a very long text are no search for everything.
+    """
     page = find(people, cari='<b>"Zz"</b> & %', halaman=7)
     assert page.table == []
-    (empty,) = page.tree.css(".empty")
-    assert empty.text() == (
-        'Tidak ada yang cocok dengan “<b>"Zz"</b> & %”. Coba satu kata saja, atau periksa ejaannya.'
-    )
-    assert not empty.css("a")
+    hint = 'Tidak ada yang cocok dengan “<b>"Zz"</b> & %”. Coba satu kata saja, atau periksa ejaannya.'
+    assert page.texts(".empty") == [hint]
+    assert not page.tree.css(".empty a")
     assert position(page) == "0 mahasiswa ditemukan"
     assert follow(people, page, "Hapus pencarian").rows == people.list().rows
+    for cari in ("-", ".", "'", "- .", "\u0301", "\udcff", "x" * 8_000, "%25"):
+        page = people.page("/?" + urlencode({"cari": cari}, errors="surrogateescape"))
+        assert page.columns == ["No", "NIM", "Nama", "Alamat", "Aksi"]
+        assert page.table == [], cari
+        assert page.texts(".empty")[0].startswith("Tidak ada yang cocok dengan “")
 
 
-@pytest.mark.parametrize(
-    "cari", ["-", ".", "'", "- .", "\u0301", "\udcff", "x" * 8_000, "%25"], ids=lambda cari: cari[:12]
-)
-def test_a_search_without_letters_finds_nothing(people: Site, cari: str) -> None:
-    """Characters that do not matter, bytes that are no UTF-8 or a very long text are no search for everything."""
-    page = people.page("/?" + urlencode({"cari": cari}, errors="surrogateescape"))
-    assert page.columns == ["No", "NIM", "Nama", "Alamat", "Aksi"]
-    assert page.table == []
-    assert "Tidak ada yang cocok dengan “" in page.tree.css(".empty")[0].text()
-
-
-def test_a_search_without_a_match_offers_the_nearest_names(people: Site) -> None:
-    """Each name is a link to a search in the same order, which finds it."""
-    page = find(people, cari="emille zolla", urut="nama", per=10)
-    (empty,) = page.tree.css(".empty")
-    assert empty.text().endswith("periksa ejaannya. Mungkin maksud Anda: Émile Zola.")
-    (link,) = [link for link in page.links if link.text == "Émile Zola"]
-    assert dict(httpx.QueryParams(link.target[2:])) == {"cari": "Émile Zola", "urut": "nama", "per": "10"}
-    assert people.page(link.target).nims == ["01/A"]
-    (empty,) = find(people, cari="andy").tree.css(".empty")
-    assert empty.text().endswith("Mungkin maksud Anda: andi.")
-
-
-def test_a_name_is_offered_as_text(site: Site, other: Database) -> None:
-    """A name with markup is escaped in the text and in the address."""
-    other.fill([("1", "<b>nuraini&", "x")])
-    page = find(site, cari="bnuraeni")
-    (link,) = page.tree.css(".empty a")
+def test_a_search_without_a_match_offers_the_nearest_names(site: Site, other: Database) -> None:
+    """Each name is a link to a search in the same order, which finds it. Markup in a name is escaped."""
+    other.fill([*PEOPLE, ("1", "<b>nuraini&", "x")])
+    page = find(site, cari="emille zolla", urut="nama", per=10)
+    assert page.texts(".empty")[0].endswith("periksa ejaannya. Mungkin maksud Anda: Émile Zola.")
+    assert page.target("Émile Zola") == "/?cari=%C3%89mile+Zola&urut=nama&per=10"
+    assert follow(site, page, "Émile Zola").nims == ["01/A"]
+    assert find(site, cari="andy").texts(".empty")[0].endswith("Mungkin maksud Anda: andi.")
+    (link,) = find(site, cari="bnuraeni").tree.css(".empty a")
     assert (link.text(), link.attributes["href"]) == ("<b>nuraini&", "/?cari=%3Cb%3Enuraini%26")
     assert site.page("/?cari=%3Cb%3Enuraini%26").nims == ["1"]
 
@@ -181,7 +183,7 @@ def test_the_search_form_keeps_the_query(people: Site) -> None:
     assert find(people, **plain.values).nims == people.list().nims
 
 
-# ---- sorting
+# ---- sorting and paging
 
 
 def test_the_column_headers_sort_the_list(people: Site) -> None:
@@ -189,21 +191,14 @@ def test_the_column_headers_sort_the_list(people: Site) -> None:
     page = find(people, cari="a", per=10)
     assert page.columns == ["No", "NIM", "Nama", "Alamat", "Aksi"]
     assert sorts(page) == {"NIM": "ascending"}
-    page = follow(people, page, "Nama")
-    assert sorts(page) == {"Nama": "ascending"}
-    ascending = page.nims
-    page = follow(people, page, "Nama")
-    assert sorts(page) == {"Nama": "descending"}
-    assert page.nims == ascending[::-1]
-    page = follow(people, page, "Alamat")
-    assert sorts(page) == {"Alamat": "ascending"}
-    assert sorted(page.nims) == sorted(ascending) == find(people, cari="a").nims
-    page = follow(people, follow(people, page, "NIM"), "NIM")
-    assert sorts(page) == {"NIM": "descending"}
-    assert httpx.QueryParams(page.url.partition("?")[2])["per"] == "10"
-
-
-# ---- paging
+    found = page.nims
+    for column in ("Nama", "Alamat", "NIM"):
+        page = follow(people, page, column)
+        assert sorts(page) == {column: "ascending"}
+        back = follow(people, page, column)
+        assert sorts(back) == {column: "descending"}
+        assert (back.nims, sorted(page.nims)) == (page.nims[::-1], found)
+        assert httpx.QueryParams(back.url.partition("?")[2])["per"] == "10"
 
 
 def test_the_page_links_keep_the_query(site: Site, other: Database) -> None:
@@ -227,54 +222,24 @@ def test_the_page_links_keep_the_query(site: Site, other: Database) -> None:
     assert follow(site, pages[2], "Sebelumnya").rows == pages[1].rows
     assert follow(site, pages[2], "Pertama").rows == page.rows
     assert {"Pertama", "Sebelumnya"}.isdisjoint(link_texts(page))
+    for name, kind in (("Unduh CSV", "csv"), ("Unduh Excel", "xlsx")):
+        assert page.target(name) == f"/mahasiswa/ekspor.{kind}?cari=Nama&urut=nama&arah=turun"
 
 
-@pytest.mark.parametrize(
-    ("per", "shown"),
-    [("10", 10), ("11", 11), ("500", 500), ("501", 501), ("99999999999", 600), ("9", 10), ("1", 10), ("0", 10)]
-    + [(wrong, 50) for wrong in ("", "-5", "abc", "1e2", "10.0", "٣٠", "²", " 20")],
-)
-def test_the_page_length_is_limited(site: Site, other: Database, per: str, shown: int) -> None:
-    """The page length is at least 10 and at most 10,000, and 50 if it is no number."""
-    other.fill(many(600))
-    assert len(find(site, per=per).rows) == shown
+def test_an_invalid_value_of_a_query_is_corrected(site: Site, other: Database) -> None:
+    """A page has 10 to 10,000 rows, or 50 if the length is no number. A page past the end is the last one.
 
-
-@pytest.mark.parametrize(
-    ("halaman", "first"),
-    [("2", 51), ("3", 101), ("4", 101), ("9" * 10, 101), ("9" * 40, 101), ("0", 1), ("-1", 1), ("x", 1), ("1.5", 1)],
-)
-def test_an_invalid_page_number_is_corrected(site: Site, other: Database, halaman: str, first: int) -> None:
-    """A page number past the end shows the last page, and an invalid one the first."""
-    other.fill(many(120))
-    page = find(site, cari="nama", halaman=halaman)
-    assert page.rows[0][0] == str(first)
-    assert f", {first}–" in position(page)
-
-
-@pytest.mark.parametrize("query", INVALID.split())
-def test_an_invalid_query_value_is_replaced_by_its_default(people: Site, query: str) -> None:
-    """An invalid query value is never an error; the page is that of the default value."""
-    page = people.page("/?" + query)
-    assert page.nims == [nim for nim, _, _ in PEOPLE]
-    assert sorts(page) == {"NIM": "ascending"}
-
-
-# ---- all records on one page
-
-
-def test_an_empty_list_offers_to_add_and_to_import(site: Site, other: Database) -> None:
-    """An empty list has links to add one record and to import a list, but no search and nothing to download.
-
-    Page by page it has the message of an empty list, too, not of a failed search.
+    An invalid value is never an error; the page is that of the default value.
     """
-    other.fill([])
-    page = site.list()
-    assert follow(site, page, "Tambah satu per satu").headings == ["Tambah Data Mahasiswa"]
-    assert follow(site, page, "impor dari Excel").headings == ["Impor Data Mahasiswa"]
-    assert page.forms == []
-    assert not [link for link in page.links if link.text.startswith("Unduh")]
-    assert "Belum ada data mahasiswa." in find(site, halaman=1).html
+    other.fill(many(600))
+    expected = {f"per={per}": (1, rows) for per, rows in LENGTHS.items()}
+    expected |= {f"cari=nama&halaman={halaman}": (first, 50) for halaman, first in STARTS.items()}
+    expected |= dict.fromkeys(INVALID.split(), (1, 50))
+    for query, (first, count) in expected.items():
+        page = site.page(f"/?{quote(query, safe='=&%;')}")
+        rows = many(600)[first - 1 : first - 1 + count]
+        assert page.rows == [(str(no), *record) for no, record in enumerate(rows, first)], query
+        assert sorts(page) == {"NIM": "ascending"}, query
 
 
 def test_the_page_length_is_chosen_by_links(site: Site, other: Database) -> None:
@@ -315,22 +280,6 @@ def test_more_hits_than_a_page_holds_are_paged(site: Site, other: Database) -> N
     assert last.rows == [(str(n), *record) for n, record in enumerate(records[10_000:], 10_001)]
     assert position(last) == "10.120 mahasiswa ditemukan, 10.001–10.120 ditampilkan"
     assert len(follow(site, last, "Sebelumnya").rows) == 10_000
-
-
-# ---- exports
-
-
-@pytest.mark.parametrize("ending", ["csv", "xlsx"])
-def test_the_export_links_keep_the_search(people: Site, ending: str) -> None:
-    """The links to both exports keep search and order but not the page, and those of the plain list have no query."""
-    page = find(people, cari="é&", urut="nama", arah="turun", per=10, halaman=2)
-    targets = [link.target for link in page.links if link.text.startswith("Unduh")]
-    (target,) = [target for target in targets if f"ekspor.{ending}" in target]
-    path, _, query = target.partition("?")
-    assert path == f"/mahasiswa/ekspor.{ending}"
-    assert dict(httpx.QueryParams(query)) == {"cari": "é&", "urut": "nama", "arah": "turun"}
-    (plain,) = [link.target for link in people.list().links if f"ekspor.{ending}" in link.target]
-    assert plain == f"/mahasiswa/ekspor.{ending}"
 
 
 LETTERS = "aAbBéÉñÑøØčČžŽ" + "%_\\*?[]^-!" + "'\"&<>/ 0\r\n\t"
