@@ -15,45 +15,27 @@ from processes import children
 
 from mahasiswa.settings import SettingError, Settings
 
+WRONG_DATABASES = """
+    mahasiswa.db sqlite://mahasiswa.db sqlite:/// sqlite:///:memory: mysql://admin:rahasia@localhost/mahasiswa
+    password=rahasia postgresql://siti:rah@sia@localhost/mahasiswa postgresql://siti:rah/sia@localhost/mahasiswa
+    postgresql://siti:rah%sia@localhost/mahasiswa postgresql://localhost:x/mahasiswa
+    postgresql://localhost/mahasiswa?sslmod=verify-full
+"""
+WRONG_ADDRESSES = """
+    localhost:3000 ftp://kampus.example http:// http://kampus.example:0 http://kampus.example:65536
+    http://kampus.example/a?b=c http://kampus.example/#a http://kampus.example//a http://kampus.example/a/../b
+    http://kampus.example/a%20b http://kampus.example/"><script>
+"""
+WRONG_SHEETS = """
+    bootstrap.min.css //cdn.example/a.css javascript:alert(1) https://cdn.example/a.css?v=<1>
+    https://cdn.example/a.css#a https://cdn.example/"><script>
+"""
 WRONG = {
     "HOST": ["nowhere.example", "256.1.1.1", "127.0.0.1:3000", "[::1]", " ", "*"],
     "PORT": ["0", "65536", "-1", "3000 ", "3e3", "http", "٣٠٠٠", "30000000000", "3000\n3001"],
-    "DATABASE_URL": [
-        "mahasiswa.db",
-        "sqlite://mahasiswa.db",
-        "sqlite:///",
-        "sqlite:///:memory:",
-        "mysql://admin:rahasia@localhost/mahasiswa",
-        "host=localhost password=rahasia",
-        "postgresql://siti:rah@sia@localhost/mahasiswa",
-        "postgresql://siti:rah/sia@localhost/mahasiswa",
-        "postgresql://siti:rah%sia@localhost/mahasiswa",
-        "postgresql://localhost:x/mahasiswa",
-        "postgresql://localhost/mahasiswa?sslmod=verify-full",
-    ],
-    "BASE_URL": [
-        "localhost:3000",
-        "ftp://kampus.example",
-        "http://",
-        "http://kampus.example:0",
-        "http://kampus.example:65536",
-        "http://kampus.example/a?b=c",
-        "http://kampus.example/#a",
-        "http://kampus.example//a",
-        "http://kampus.example/a/../b",
-        "http://kampus.example/a%20b",
-        'http://kampus.example/"><script>',
-        "http://kampus.example/\r\nSet-Cookie: a=b",
-    ],
-    "CDN_URL": [
-        "bootstrap.min.css",
-        "//cdn.example/a.css",
-        "javascript:alert(1)",
-        "https://cdn.example/a.css?v=<1>",
-        "https://cdn.example/a.css#a",
-        "https://cdn.example; script-src *",
-        'https://cdn.example/"><script>',
-    ],
+    "DATABASE_URL": WRONG_DATABASES.split(),
+    "BASE_URL": [*WRONG_ADDRESSES.split(), "http://kampus.example/\r\nSet-Cookie: a=b"],
+    "CDN_URL": [*WRONG_SHEETS.split(), "https://cdn.example; script-src *"],
     "CDN_INTEGRITY": ["md5-aGFsbG8=", "sha384", "sha384-", 'sha384-"><script>', "sha384-aGFsbG8= sha256-aGFsbG8="],
     "WORKERS": ["0", "65", "-1", "two", "1.5"],
     "SAME_ORIGIN_ONLY": ["2", "maybe", "-"],

@@ -4,23 +4,23 @@ import re
 import shutil
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from attack import Line, workers
+from attack import Line, linux, workers
 from harness import Service
 
 ADDS = 25
 
 
+@linux
 def test_a_change_is_on_the_disk_before_its_answer_leaves(tmp_path: Path) -> None:
     """The system calls show a sync of the log after its last write, and only then the 302."""
     with Service(tmp_path / "a.db", {"WORKERS": "1"}) as service, Line(service.port) as line:
         assert line.add("pertama", "Siti", "Solo").status == 302
-        (worker,) = workers(service) if sys.platform == "linux" else (0,)
-        with traced(worker, tmp_path / "calls"):
+        with traced(workers(service)[0], tmp_path / "calls"):
             for n in range(ADDS):
                 assert line.add(f"{n}", "Siti", "Solo").status == 302
             assert line.edit("0", "Budi", "Bantul").status == 302
@@ -40,27 +40,22 @@ def test_a_change_is_on_the_disk_before_its_answer_leaves(tmp_path: Path) -> Non
     assert answers == ADDS + 2
 
 
-class traced:  # noqa: N801 - used as `with` uses a function
+@contextmanager
+def traced(pid: int, to: Path) -> Iterator[None]:
     """Record the system calls of a process and its threads in a file while the block runs; skip without strace."""
-
-    def __init__(self, pid: int, to: Path) -> None:
-        strace = shutil.which("strace")
-        if strace is None:
-            pytest.skip("strace is not installed")
-        calls = "trace=pwrite64,write,writev,sendto,sendmsg,fsync,fdatasync"
-        command = [strace, "-f", "-y", "-s", "16", "-e", calls, "-e", "signal=none", "-o", str(to), "-p", str(pid)]
-        self._process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-
-    def __enter__(self) -> None:
-        assert self._process.stderr
-        said = self._process.stderr.readline()
+    strace = shutil.which("strace") or pytest.skip("strace is not installed")
+    calls = "trace=pwrite64,write,writev,sendto,sendmsg,fsync,fdatasync"
+    command = [strace, "-f", "-y", "-s", "16", "-e", calls, "-e", "signal=none", "-o", str(to), "-p", str(pid)]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr
+        said = process.stderr.readline()
         if "attached" not in said:
-            self._process.wait()
             pytest.skip(f"strace may not look at the service here: {said.strip()}")
-
-    def __exit__(self, *_: object) -> None:
-        self._process.send_signal(signal.SIGINT)
-        self._process.communicate()
+        try:
+            yield
+        finally:
+            process.send_signal(signal.SIGINT)
+            process.communicate()
 
 
 def calls(trace: str) -> Iterator[tuple[str, str]]:

@@ -1,13 +1,33 @@
-"""Stalled clients: a thousand at once, in every phase of a request, do not delay other clients."""
+"""Clients that stall in every phase of a request, a thousand at once, or break off again and again, cost others nothing."""
 
+import random
 import socket
+import struct
+import threading
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
+from functools import partial
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
-from attack import FORM, HOST, Line, assert_log_is_sound, fill, linux, memory, open_files, until, workers
+from attack import (
+    CLOSE,
+    FORM,
+    HOST,
+    Line,
+    assert_log_is_sound,
+    fill,
+    holds,
+    linux,
+    memory,
+    open_files,
+    post,
+    until,
+    workers,
+)
 from harness import Service
+from processes import working
 
 from mahasiswa.web.list_cache import PAGE_MAX_RECORDS
 from mahasiswa.work import MAX_LARGE_BODIES
@@ -33,6 +53,9 @@ POST_FORM = b"POST /mahasiswa/add HTTP/1.1\r\n" + HOST + FORM
 ADD_FORM = b"GET /mahasiswa/add HTTP/1.1\r\n" + HOST + b"\r\n"
 BIG_LIST = b"GET / HTTP/1.1\r\n" + HOST + b"\r\n"
 
+MULTIPART = b"Content-Type: multipart/form-data; boundary=x\r\n"
+FILE_PART = b'--x\r\nContent-Disposition: form-data; name="berkas"; filename="a.xlsx"\r\n\r\n'
+
 # For each phase: the bytes sent before the client stalls, the starts of the answer, and the deadline in seconds.
 PHASES = {
     "says nothing": (b"", (b"",), HEAD_SECONDS),
@@ -47,8 +70,7 @@ PHASES = {
     ),
     "half a chunk": (POST_FORM + b"Transfer-Encoding: chunked\r\n\r\nff\r\nnim=", (b"HTTP/1.1 408",), BODY_SECONDS),
     "half a file": (
-        b"POST /mahasiswa/impor HTTP/1.1\r\n" + HOST + b"Content-Type: multipart/form-data; boundary=x\r\n"
-        b'Content-Length: 90000\r\n\r\n--x\r\nContent-Disposition: form-data; name="berkas"; filename="a.csv"\r\n\r\nNIM',
+        b"POST /mahasiswa/impor HTTP/1.1\r\n" + HOST + MULTIPART + b"Content-Length: 90000\r\n\r\n" + FILE_PART,
         (b"HTTP/1.1 408", b"HTTP/1.1 503"),  # more uploads than may arrive at the same time are refused at once
         BODY_SECONDS,
     ),
@@ -187,3 +209,98 @@ def test_sigterm_does_not_wait_for_stalled_clients(tmp_path: Path) -> None:
         began = time.monotonic()
         assert service.stop() == 0
         assert time.monotonic() - began < END_SECONDS
+
+
+# ---- for long
+
+CLIENTS, VISITS, NIMS = 4, 6000, 50
+"""All clients together make these visits, each of up to five requests. Each changes a few NIMs again and again."""
+
+BROKEN = (
+    b"GET / HTTP/1.1\r\n" + CLOSE + b"\r\n",
+    b"GET /%zz HTTP/1.1\r\n" + HOST + CLOSE + b"\r\n",
+    b"GET /?cari=%ff%00&urut=x&halaman=-1&per=1e9 HTTP/1.1\r\n" + HOST + CLOSE + b"\r\n",
+    b"\x16\x03\x01" + bytes(200),
+    post("/mahasiswa/add", b"%%%==", CLOSE),
+    b"POST /mahasiswa/add HTTP/1.1\r\n" + HOST + CLOSE + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n",
+    post("/mahasiswa/impor", b"--x\r\nabc\n", CLOSE).replace(FORM, MULTIPART),
+    post("/mahasiswa/impor", FILE_PART + b"PK\3\4 not a zip\r\n--x--\r\n", CLOSE).replace(FORM, MULTIPART),
+)
+ABANDONED = (
+    *(data for data, _, _ in PHASES.values()),
+    *READERS,
+    b"GET /?cari=1 HTTP/1.1\r\n" + HOST + b"\r\n",
+    b"GET /mahasiswa/ekspor.xlsx HTTP/1.1\r\n" + HOST + b"\r\n",
+    b"GET / HTTP/1.1\r\n" + HOST + b"Accept-Encoding: gzip\r\n\r\n",
+    b"POST /mahasiswa/delete/x HTTP/1.1\r\n" + HOST + b"\r\n",
+)
+
+
+@pytest.mark.torture
+def test_memory_and_open_files_stay_level(tmp_path: Path) -> None:
+    """The worker has no more memory and open files late in the run than early in it, and logs no faults of its own."""
+    stop = threading.Event()
+    done = [0] * CLIENTS
+    samples = []
+    with Service(tmp_path / "a.db") as service:
+        fill(tmp_path / "a.db", 1500)
+        (worker,) = workers(service)
+        with working([partial(visit, service, number, done, stop) for number in range(CLIENTS)], stop) as has_ended:
+            while sum(done) < VISITS and not has_ended():
+                samples.append((memory(worker), open_files(worker)))
+                stop.wait(0.1)  # the interval between two samples
+        assert min(done) > VISITS // 10, done
+        warm, late = samples[len(samples) // 4 : len(samples) // 2], samples[-len(samples) // 4 :]
+        grown = max(size for size, _ in late) - max(size for size, _ in warm)
+        assert grown < 20, f"{grown:.1f} MB more"
+        assert max(files for _, files in late) < max(files for _, files in warm) + 30
+        # All abandoned connections are closed: about 60 files are the service's own.
+        until(lambda: open_files(worker) <= 60)
+        assert workers(service) == [worker]
+        assert_log_is_sound(service.stderr(), ["busy: "])
+        assert len(holds(tmp_path / "a.db")) >= 1500
+
+
+def visit(service: Service, number: int, done: list[int], stop: threading.Event) -> None:
+    """Use the list, send broken requests, and abandon others, until told to stop; count the visits."""
+    dice = random.Random(number)
+    while not stop.is_set():
+        kind = dice.random()
+        if kind < 0.5:
+            use_the_list(service, number, dice)
+        elif kind < 0.75:
+            with suppress(OSError):
+                service.raw(dice.choice(BROKEN), 10)
+        else:
+            abandon(service, dice)
+        done[number] += 1
+
+
+def use_the_list(service: Service, number: int, dice: random.Random) -> None:
+    """Read and change records on one connection."""
+    with Line(service.port) as line:
+        for _ in range(dice.randrange(1, 6)):
+            nim = f"{number}/{dice.randrange(NIMS)}"
+            kind = dice.randrange(7)
+            if kind == 0:
+                answer = line.add(nim, "Siti", "x" * dice.randrange(2000))
+            elif kind == 1:
+                answer = line.edit(nim, "Budi", "y" * dice.randrange(2000))
+            elif kind == 2:
+                answer = line.delete(nim)
+            else:
+                search = f"/?cari={dice.randrange(99)}&urut=nama&halaman={dice.randrange(9)}"
+                edit = f"/mahasiswa/edit/{quote(nim, safe='')}"
+                answer = line.get(("/", search, edit, "/mahasiswa/ekspor.csv")[kind - 3])
+            assert answer.status in (200, 302, 404, 409)
+
+
+def abandon(service: Service, dice: random.Random) -> None:
+    """Disconnect in the middle of a request or an answer, half of the times with a reset."""
+    with suppress(OSError), socket.create_connection(("127.0.0.1", service.port), 10) as client:
+        if dice.random() < 0.5:
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        client.sendall(dice.choice(ABANDONED))
+        if dice.random() < 0.5:
+            client.settimeout(0.05)
+            client.recv(100)
