@@ -137,10 +137,8 @@ def _incoming(
     invalid: list[tuple[int, str]] = []
     count = 0
     for row in _interruptible(cleaner.clean(table)):
-        if isinstance(row, sheets.SkippedRow):
-            skipped.append((row.number, row.reason))
-        elif isinstance(row, sheets.InvalidRow):
-            invalid.append((row.number, row.problem))
+        if isinstance(row, sheets.RejectedRow):
+            (skipped if row.is_skipped else invalid).append((row.number, row.problem))
         else:
             count += 1
             if count == UNDOABLE_ROWS_MAX + 1:

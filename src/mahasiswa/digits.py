@@ -1,7 +1,6 @@
 """Reads numbers that a client or a file has sent."""
 
-NUMBER_MAX_DIGITS = 9
-"""Maximum digits of a number. Python refuses to convert thousands of them."""
+NUMBER_MAX_DIGITS = 9  # Python refuses to convert thousands of them
 
 
 def is_digits(text: str) -> bool:

@@ -8,11 +8,8 @@ from typing import Literal, NamedTuple, TypeAlias
 
 Field = Literal["nim", "nama", "alamat"]
 
-NIM_MAX_CHARACTERS = 255
-"""Maximum length of a nim, in code points. A link to a longer one would not fit into every browser's address bar."""
-
-UNADDRESSABLE_NIMS = (".", "..")
-"""A browser resolves these as steps in a path, even percent-encoded (URL Standard), so no link could reach them."""
+NIM_MAX_CHARACTERS = 255  # in code points; a link to a longer one would not fit into every browser's address bar
+UNADDRESSABLE_NIMS = (".", "..")  # a browser resolves them as steps in a path, even percent-encoded (URL Standard)
 
 
 class Mahasiswa(NamedTuple):
@@ -99,8 +96,7 @@ def near_key(nim: str) -> str:
     return nim.translate(_ASCII_LOWER).translate(_NEAR).lstrip("0")
 
 
-NEAR_NIMS_MAX = 20
-"""Maximum nims that one nim is compared with by key, because a scan of all records would delay each page of the list."""
+NEAR_NIMS_MAX = 20  # that one nim is compared with by key; a scan of all records would delay each page of the list
 
 
 def near_nims(nim: str) -> Sequence[str]:

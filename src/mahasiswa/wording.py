@@ -11,8 +11,7 @@ LABELS = {"nim": "NIM", "nama": "Nama", "alamat": "Alamat"}
 
 HEADER = tuple(LABELS.values())
 
-TEMPLATE_SHEET = "Mahasiswa"
-"""The name of the sheet in our workbooks."""
+TEMPLATE_SHEET = "Mahasiswa"  # the name of the sheet in our workbooks
 
 
 def number(value: int) -> str:
@@ -185,8 +184,7 @@ TEMPLATE_HINTS = (
 
 # ---- the forms of a record, and its deletion
 
-CONFIRM_DELETION = "Apakah Anda yakin ingin menghapus data ini?"
-"""Specification 4.1.5."""
+CONFIRM_DELETION = "Apakah Anda yakin ingin menghapus data ini?"  # specification 4.1.5
 EDIT, DELETE, TICK = "Edit", "Delete", "Pilih"
 
 # ---- pages that report a problem
@@ -245,8 +243,7 @@ KINDS = {
     "undo": "Dibatalkan",
     "restore": "Dipulihkan dari cadangan",
 }
-RESTORED = "Dikembalikan"
-"""The label of an undo that restored a deleted record."""
+RESTORED = "Dikembalikan"  # the label of an undo that restored a deleted record
 
 LATEST_LINES = {"nim": "NIM {who} diganti", "undo": "perubahan {who} dibatalkan"}
 """The lines of the kinds whose line is not the record and the label."""

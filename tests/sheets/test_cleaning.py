@@ -9,11 +9,11 @@ from mahasiswa.record import NIM_MAX_CHARACTERS
 from mahasiswa.sheets.cells import BadCell, Cell, SheetRow
 from mahasiswa.sheets.cleaning import RowResult, clean_all
 
-ROW, INVALID, SKIPPED = sheets.CleanedRow, sheets.InvalidRow, sheets.SkippedRow
+ROW, INVALID = sheets.CleanedRow, sheets.RejectedRow
 
 
 def one(nim: Cell, nama: Cell = "Ani", alamat: Cell = "Jl. A") -> RowResult:
-    (result,) = clean_all([(7, nim, nama, alamat)])
+    (result,) = clean_all([(7, (nim, nama, alamat))])
     return result
 
 
@@ -23,7 +23,7 @@ ORDINARY = ["0123", "20/456839/TK/50663", "A11.2019.12345", "H1A-020", "123E45",
 @pytest.mark.parametrize("nim", [*ORDINARY, "9" * NIM_MAX_CHARACTERS])
 @pytest.mark.parametrize("text", ["Ani", "'Ain", "=1+1", " Ani ", "a\r\nb", "1.23E+11", "ÿ", "Ä", "!", "a\u00a0", "#1"])
 def test_an_ordinary_row_is_not_changed(nim: str, text: str) -> None:
-    assert one(nim, "Ani", text) == (7, nim, "Ani", text, (), ())
+    assert one(nim, "Ani", text) == ROW(7, nim, "Ani", text)
 
 
 @pytest.mark.parametrize(
@@ -44,12 +44,12 @@ def test_a_nim_loses_spaces_and_apostrophes_and_a_number_becomes_digits(
     nim: Cell, clean: str, notes: list[str]
 ) -> None:
     """The characters that were removed are reported."""
-    assert one(nim) == (7, clean, "Ani", "Jl. A", tuple(notes), ())
+    assert one(nim) == ROW(7, clean, "Ani", "Jl. A", tuple(notes), uncleaned=str(nim) if notes else "")
 
 
 @pytest.mark.parametrize("blank", [None, "", "  ", "\u00a0", "\n"])
 def test_a_blank_nama_or_alamat_is_none(blank: str | None) -> None:
-    assert one("1", blank, blank) == (7, "1", None, None, (), ())
+    assert one("1", blank, blank) == ROW(7, "1", None, None)
 
 
 @pytest.mark.parametrize(
@@ -66,6 +66,7 @@ def test_a_blank_nama_or_alamat_is_none(blank: str | None) -> None:
 def test_a_cell_that_few_files_can_hold_is_refused(nim: Cell, alamat: Cell, words: str) -> None:
     result = one(nim, "Ani", alamat)
     assert isinstance(result, INVALID)
+    assert not result.is_skipped
     assert words in result.problem
 
 
@@ -97,12 +98,11 @@ def test_a_cell_that_few_files_can_hold_is_refused(nim: Cell, alamat: Cell, word
 )
 def test_a_row_is_skipped_only_if_it_is_no_student(cells: tuple[Cell, Cell, Cell], reason: str | None) -> None:
     result = one(*cells)
-    assert isinstance(result, SKIPPED if reason else ROW)
-    assert getattr(result, "reason", None) == reason
+    assert (getattr(result, "is_skipped", False), getattr(result, "problem", None)) == (reason is not None, reason)
 
 
 @pytest.mark.parametrize(
-    ("rows", "types"),
+    ("rows", "outcome"),
     [
         (
             [
@@ -112,23 +112,26 @@ def test_a_row_is_skipped_only_if_it_is_no_student(cells: tuple[Cell, Cell, Cell
                 ("2", "B", "S"),
                 (None, "C", "S"),
             ],
-            [ROW, SKIPPED, SKIPPED, ROW, INVALID],
+            ["row", "skipped", "skipped", "row", "wrong"],
         ),
         (
             [("1", "Ani", None), ("'1", "Ani", " "), (1, "Ani", None), ("2", "é", "S"), ("2", "é", "S")],
-            [ROW, SKIPPED, SKIPPED, ROW, SKIPPED],
+            ["row", "skipped", "skipped", "row", "skipped"],
         ),
     ],
     ids=["everything below a signature until a student follows", "rows that are identical after cleaning"],
 )
-def test_rows_are_skipped_because_of_rows_above(rows: list[tuple[Cell, Cell, Cell]], types: list[type]) -> None:
-    assert [type(result) for result in clean_all((number, *cells) for number, cells in enumerate(rows, 2))] == types
+def test_rows_are_skipped_because_of_rows_above(rows: list[tuple[Cell, Cell, Cell]], outcome: list[str]) -> None:
+    results = clean_all(enumerate(rows, 2))
+    assert [
+        "row" if isinstance(result, ROW) else "skipped" if result.is_skipped else "wrong" for result in results
+    ] == outcome
 
 
 @pytest.mark.parametrize("alamat", ["A", BadCell("error", "#N/A")], ids=["valid", "invalid for another reason"])
 def test_a_repeated_nim_makes_both_rows_invalid(alamat: Cell) -> None:
     """Only a person can tell which one is right. Both problems name both rows."""
-    rows: list[SheetRow] = [(2, "0123", "Ani", alamat), (3, "0124", "B", "B"), (9, "'0123", "Ana", "A")]
+    rows: list[SheetRow] = [(2, ("0123", "Ani", alamat)), (3, ("0124", "B", "B")), (9, ("'0123", "Ana", "A"))]
     first, other, second = clean_all(rows)
     assert isinstance(other, ROW)
     assert isinstance(first, INVALID)
@@ -146,7 +149,7 @@ def test_a_repeated_nim_makes_both_rows_invalid(alamat: Cell) -> None:
     ],
 )
 def test_a_nim_that_lost_zeros_or_got_a_point_gets_a_warning(nims: list[Cell], warned: list[str | None]) -> None:
-    results = clean_all([(number, nim, "A", "A") for number, nim in enumerate(nims, 2)])
+    results = clean_all((number, (nim, "A", "A")) for number, nim in enumerate(nims, 2))
     for nim, result, words in zip(nims, results, warned, strict=True):
         assert isinstance(result, ROW)
         assert result.nim == str(nim)

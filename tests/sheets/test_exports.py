@@ -32,7 +32,7 @@ any_nim = (any_text | st.sampled_from(NAUGHTY_NIMS)).filter(lambda nim: nim not 
 # The texts and nims that an import does not clean or refuse.
 clean_text = any_text.filter(str.strip)
 clean_nim = (st.text("0123456789", min_size=1, max_size=20) | clean_text).filter(
-    lambda nim: clean_all([(1, nim, "N", "A")]) == [(1, nim, "N", "A", (), ())]
+    lambda nim: clean_all([(1, (nim, "N", "A"))]) == [sheets.CleanedRow(1, nim, "N", "A")]
 )
 
 

@@ -13,10 +13,9 @@ from hypothesis import strategies as st
 from spreadsheets import reading, students
 
 from mahasiswa import sheets, wording
-from mahasiswa.sheets.cells import SHEET_ROWS, BadCell, Cell, Verbatim
+from mahasiswa.sheets.cells import SHEET_ROWS, BadCell, Cell, Sheet, Verbatim
 from mahasiswa.sheets.columns import Columns
-from mahasiswa.sheets.form_field import KEPT_MAX_PACKED_BYTES
-from mahasiswa.sheets.kept_sheets import Sheet
+from mahasiswa.sheets.form_field import KEPT_MAX_CHARACTERS
 
 texts = st.text(st.characters(exclude_categories=["Cs"]))
 cells: st.SearchStrategy[Cell] = (
@@ -82,7 +81,7 @@ def test_a_file_that_is_too_large_is_carried_with_the_columns_that_were_read() -
     file, field = sheets.dump(whole)
     assert (whole.file.has_all_cells, file.has_all_cells) == (True, False)
     assert sheets.clean_again(sheets.load(field)).results == whole.results
-    assert len(field) < 2 * KEPT_MAX_PACKED_BYTES
+    assert 2 * len(field) < 3 * KEPT_MAX_CHARACTERS
 
 
 # ---- a field that no preview sends

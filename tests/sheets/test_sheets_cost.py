@@ -15,14 +15,11 @@ import pytest
 
 from mahasiswa import sheets
 from mahasiswa.record import Mahasiswa, digest
-from mahasiswa.sheets.carried_file import raw_rows
-from mahasiswa.sheets.cells import CELL_MAX_CHARACTERS, SheetRow
+from mahasiswa.sheets.cells import CELL_MAX_CHARACTERS, Sheet, SheetRow
 from mahasiswa.sheets.cleaning import clean_all
-from mahasiswa.sheets.column_cells import IN_ORDER
-from mahasiswa.sheets.columns import Columns
+from mahasiswa.sheets.columns import IN_ORDER, Columns
 from mahasiswa.sheets.csv_form import START
 from mahasiswa.sheets.html_table import html_rows
-from mahasiswa.sheets.kept_sheets import Sheet
 
 pytestmark = pytest.mark.torture
 
@@ -39,13 +36,13 @@ PASTED = "NIM\tNama\tAlamat\n"
 CSV = "NIM;Nama;Alamat\n"
 EXPORT = START.decode()
 FIELD_START = '["daftar.csv",[""],[["",'
-FIELD_END = ']],[],[[0,1,2],["","",""]],true,[],[],[],[],""]'
+FIELD_END = ']],[],[[0,1,2],["","",""]],true,[],[],[],[],false,""]'
 """The JSON of a form field that a browser sends back. Between them are the numbers and the columns of its sheet."""
 
 
 def carried(rows: list[SheetRow]) -> sheets.CleanedFile:
     """Clean these rows as those of a file."""
-    file = sheets.CarriedFile("", [""], [Sheet("", raw_rows(rows))], [], Columns(IN_ORDER, []), has_all_cells=False)
+    file = sheets.CarriedFile("", [""], [Sheet("", rows)], [], Columns(IN_ORDER, []), has_all_cells=False)
     return sheets.CleanedFile(file, rows, clean_all(rows))
 
 
@@ -86,12 +83,12 @@ def page(text: str) -> None:
 
 def clean(nim: str) -> None:
     """Clean one row. A cell is longer here than any that is read."""
-    clean_all([(2, nim, nim, nim)])
+    clean_all([(2, (nim, nim, nim))])
 
 
 def clean_and_compare(text: str) -> None:
     """Compare one row with a stored record of the same text without its last character."""
-    sheets.compare(carried([(2, "1", text, text)]), {"1": Mahasiswa("1", text[:-1], text[:-1])})
+    sheets.compare(carried([(2, ("1", text, text))]), {"1": Mahasiswa("1", text[:-1], text[:-1])})
 
 
 def export(text: str) -> None:
@@ -206,7 +203,7 @@ def export_of_long_records() -> None:
 def preview_of_a_list_with_long_records() -> None:
     """Each digest is over a long text."""
     stored = {str(n): Mahasiswa(str(n), "é" * 60_000, "x") for n in range(300)}
-    cleaned = carried([(n + 2, str(n), "A", "B") for n in range(300)])
+    cleaned = carried([(n + 2, (str(n), "A", "B")) for n in range(300)])
     plan = sheets.compare(cleaned, stored)
     changes = sheets.confirmed_writes(sheets.with_shown_changes(cleaned.file, plan), plan, update=True)
     assert changes

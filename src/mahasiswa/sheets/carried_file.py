@@ -9,19 +9,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import NamedTuple, TypeAlias
 
-from mahasiswa.sheets.cells import Cell, FieldColumns, RawRow, SheetRow, cell_text, is_blank
+from mahasiswa.sheets.cells import Cell, FieldColumns, Sheet, SheetRow, cell_text, is_blank
 from mahasiswa.sheets.cleaning import RowResult, clean_all
 from mahasiswa.sheets.columns import Columns
-from mahasiswa.sheets.kept_sheets import Sheet
 from mahasiswa.sheets.limits import Choice
 from mahasiswa.sheets.reading import Table, table_of
 
-Typed: TypeAlias = tuple[str | None, str | None, str | None]
+Typed: TypeAlias = Sequence[str | None]
 """NIM, Nama and Alamat as a person typed them into a preview. None is a cell that was not changed."""
 
-
-VERSI_MAX_CHARACTERS = 32
-"""Length of the digest of all records that a preview would replace: 128 bits."""
+LEFT_OUT: Typed = ("", "", "")  # a row that a person skips
+VERSI_MAX_CHARACTERS = 32  # of the digest of all records that a preview would replace: 128 bits
 
 
 class CarriedFile(NamedTuple):
@@ -35,24 +33,10 @@ class CarriedFile(NamedTuple):
     has_all_cells: bool
     typed: Mapping[int, Typed] = {}  # by the number of the row
     accepted: frozenset[int] = frozenset()  # rows whose NIM has no digit, and is right
-    fills_alamat: bool = False  # new records get "-", because the file has no such column
     new: Sequence[int] = ()  # rows that the preview has shown as new records, and as changed ones
     changed: Sequence[int] = ()
+    fills_alamat: bool = False  # new records get "-", because the file has no such column
     versi: str = ""  # one digest of the records that the changed rows replace
-
-    def repairs(self) -> object:
-        """Everything that a person can change in a preview."""
-        return self.read_sheets, self.columns.of_fields, dict(self.typed), self.accepted, self.fills_alamat
-
-
-class Repairs(NamedTuple):
-    """The changes of a person in a preview: texts and ticks by the number of the row."""
-
-    choice: Choice
-    typed: Mapping[int, Typed]
-    accepted: AbstractSet[int] = frozenset()
-    left_out: AbstractSet[int] = frozenset()
-    fills_alamat: bool = False
 
 
 class CleanedFile(NamedTuple):
@@ -69,64 +53,63 @@ class CleanedFile(NamedTuple):
 
     def selected(self) -> CarriedFile:
         """The file with only the NIM, Nama and Alamat of its rows, which have the typed texts."""
-        return self.file._replace(sheets=[Sheet("", raw_rows(self.rows))], has_all_cells=False, typed={})
+        return self.file._replace(sheets=[Sheet("", self.rows)], has_all_cells=False, typed={})
 
 
 def clean_table(table: Table, name: str) -> CleanedFile:
     """Read and clean all rows of a file with this name. Raises SheetError."""
     rows = list(table.rows)
     has_all_cells = bool(table.kept_sheets)
-    kept = table.kept_sheets or [Sheet("", raw_rows(rows))]
+    kept = table.kept_sheets or [Sheet("", rows)]
     file = CarriedFile(name, table.sheets, kept, table.other_sheets, table.columns, has_all_cells)
     return CleanedFile(file, rows, clean_all(rows, table.sheets), table.columns_problem, table.remarks)
 
 
 def clean_again(file: CarriedFile) -> CleanedFile:
     """Select the rows of a file as it is now, with its repairs, and clean them. Raises SheetError."""
-    problem = ""
-    remarks: Sequence[str] = ()
-    rows: Iterable[SheetRow]
+    table = Table(file.columns, iter(file.sheets[0].rows))
     if file.has_all_cells:
         table = _table_of(file, file.columns.of_fields)
-        file, problem, remarks = file._replace(columns=table.columns), table.columns_problem, table.remarks
-        rows = table.rows
-    else:
-        rows = ((number, *cells) for number, cells in file.sheets[0].rows)  # type: ignore[misc]  # three cells
-    repaired = list(_with_typed(rows, file.typed))
-    return CleanedFile(file, repaired, clean_all(repaired, file.read_sheets), problem, remarks)
+    rows = list(_with_typed(table.rows, file.typed))
+    results = clean_all(rows, file.read_sheets)
+    return CleanedFile(file._replace(columns=table.columns), rows, results, table.columns_problem, table.remarks)
 
 
 def _table_of(file: CarriedFile, columns: FieldColumns | None) -> Table:
     return table_of(file.read_sheets, file.other_sheets, file.sheets, Choice(columns=columns))
 
 
-def repaired(cleaned: CleanedFile, repairs: Repairs) -> CarriedFile:
-    """The file with a person's repairs. A text that equals the one in the preview is no change."""
-    file, choice = cleaned.file, repairs.choice
-    chosen = [sheet for sheet in file.sheets if sheet.name in choice.sheets]
-    if file.has_all_cells and chosen and {sheet.name for sheet in chosen} != set(file.read_sheets):
-        names = [sheet.name for sheet in chosen]
-        sheets = chosen + [sheet for sheet in file.sheets if sheet.name not in names]
+def repaired(
+    cleaned: CleanedFile,
+    choice: Choice,
+    typed: Mapping[int, Typed],
+    accepted: AbstractSet[int] = frozenset(),
+    *,
+    fills_alamat: bool = False,
+) -> CarriedFile:
+    """The file with a person's repairs: texts and ticks by the number of the row.
+
+    A text that equals the one in the preview is no change.
+    """
+    file, rows = cleaned.file, dict(cleaned.rows)
+    names = [sheet.name for sheet in file.sheets if sheet.name in choice.sheets]
+    if file.has_all_cells and names and set(names) != set(file.read_sheets):
+        sheets = sorted(file.sheets, key=lambda sheet: sheet.name not in names)
         file = CarriedFile(file.name, names, sheets, file.other_sheets, file.columns, has_all_cells=True)
         return file._replace(columns=_table_of(file, None).columns)
     if file.has_all_cells and choice.columns is not None:
         file = file._replace(columns=file.columns._replace(of_fields=choice.columns))
     changes = dict(file.typed)
-    for number, *cells in cleaned.rows:
-        if number in repairs.left_out:
-            changes[number] = ("", "", "")
-        elif number in repairs.typed:
-            before = changes.get(number, (None, None, None))
-            nim, nama, alamat = (
-                old if text is None or text == in_input(cell) else text
-                for text, cell, old in zip(repairs.typed[number], cells, before, strict=True)
-            )
-            if (nim, nama, alamat) != (None, None, None):
-                changes[number] = nim, nama, alamat
+    for number in typed.keys() & rows.keys():
+        before = changes.get(number, (None, None, None))
+        texts = zip(typed[number], rows[number], before, strict=True)
+        new = tuple(old if text is None or text == in_input(cell) else text for text, cell, old in texts)
+        if typed[number] == LEFT_OUT or any(text is not None for text in new):
+            changes[number] = LEFT_OUT if typed[number] == LEFT_OUT else new
     return file._replace(
         typed=changes,
-        accepted=file.accepted | (repairs.accepted & {number for number, *_ in cleaned.rows}),
-        fills_alamat=file.fills_alamat or repairs.fills_alamat,
+        accepted=file.accepted | (rows.keys() & accepted),
+        fills_alamat=file.fills_alamat or fills_alamat,
     )
 
 
@@ -135,18 +118,10 @@ def in_input(cell: Cell) -> str:
     return re.sub(r"[\r\n\0]+", " ", cell_text(cell))
 
 
-def raw_rows(rows: Iterable[SheetRow]) -> list[RawRow]:
-    """Rows of NIM, Nama and Alamat as rows of a sheet that has only these columns."""
-    return [(number, cells) for number, *cells in rows]
-
-
 def _with_typed(rows: Iterable[SheetRow], typed: Mapping[int, Typed]) -> Iterator[SheetRow]:
     """The rows with the cells that a person has typed. A row whose cells were all cleared is left out."""
-    for row in rows:
-        if row[0] not in typed:
-            yield row
-            continue
-        number, *cells = row
-        nim, nama, alamat = (cell if text is None else text for text, cell in zip(typed[number], cells, strict=True))
-        if not is_blank((nim, nama, alamat)):
-            yield number, nim, nama, alamat
+    for number, cells in rows:
+        texts = zip(typed.get(number, (None,) * len(cells)), cells, strict=True)
+        repaired_cells = [cell if text is None else text for text, cell in texts]
+        if not is_blank(repaired_cells):
+            yield number, repaired_cells

@@ -21,21 +21,19 @@ Marks: TypeAlias = dict[int, dict[int, Mark]]
 """Marks by row and column, both counted from 0."""
 
 ERROR_MAX_CHARACTERS = 20
-
 ZERO_FORMAT_MAX_DIGITS = 64
-
-REPEATED_MAX_CELLS = 1000
-"""Maximum marks for one repeated cell of .ods, in each direction. More of them mean a column that is filled to its end."""
-
-REFERENCE_MAX_LETTERS = 4
-"""Excel's last column is XFD. A number made of a million letters would take minutes."""
-
+REPEATED_MAX_CELLS = (
+    1000  # of one cell of .ods, in each direction; more of them mean a column that is filled to its end
+)
+REFERENCE_MAX_LETTERS = 4  # Excel's last column is XFD, and a number made of a million letters would take minutes
 READ_BYTES = 1 << 16
-
 
 _TABLE = "{urn:oasis:names:tc:opendocument:xmlns:table:1.0}"
 _OFFICE = "{urn:oasis:names:tc:opendocument:xmlns:office:1.0}"
 _CALCEXT = "{urn:org:documentfoundation:names:experimental:calc:xmlns:calcext:1.0}"
+_XLSX_ERROR_OR_FORMULA = re.compile(rb"""t=["']e["']|<(?:\w+:)?f[\s>/]""")
+_ODS_ERROR_OR_FORMULA_OR_ZERO = re.compile(rb"""value-type=["']error["']|:formula=|:p>0[0-9]""")
+_PATTERN_MAX_BYTES = 64
 
 
 def cell_marks(file: BinaryIO, sheet: str) -> Marks:
@@ -52,11 +50,6 @@ def cell_marks(file: BinaryIO, sheet: str) -> Marks:
             return {}
     except (zipfile.BadZipFile, KeyError, ValueError, ET.ParseError):
         return {}
-
-
-_XLSX_ERROR_OR_FORMULA = re.compile(rb"""t=["']e["']|<(?:\w+:)?f[\s>/]""")
-_ODS_ERROR_OR_FORMULA_OR_ZERO = re.compile(rb"""value-type=["']error["']|:formula=|:p>0[0-9]""")
-_PATTERN_MAX_BYTES = 64
 
 
 def _contains(part: IO[bytes], pattern: re.Pattern[bytes]) -> bool:

@@ -7,25 +7,19 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 from mahasiswa import wording
 from mahasiswa.sheets.errors import TooBig
 
+ROW_MAX_CELLS = 16_384  # as in Excel
+MAX_TITLES = 100  # columns among which a person can choose
+MAX_SHEETS = 200  # of a file, because a preview offers all of them
+NAME_MAX_CHARACTERS = 255  # of the name of a file or of a sheet; Excel's sheets have at most 31 characters
+INTEGER_MAX = 2**63 - 1  # python-calamine reads whole numbers of 64 bits
+SPREADSHEET_DIGITS = 15  # that a spreadsheet keeps of a number; a longer number has lost its last ones
+FIRST_INEXACT = 10**SPREADSHEET_DIGITS
+
 CELL_MAX_CHARACTERS = 131_072
 """Maximum length of a text in a cell: four times what Excel holds, and the default limit of Python's CSV reader."""
 
-ROW_MAX_CELLS = 16_384
-"""Maximum cells of a row, as in Excel."""
-
-MAX_TITLES = 100
-"""Maximum columns among which a person can choose."""
-
 SHEET_ROWS = 1 << 21
 """The number of a row is its number in Excel, at most 1,048,576, plus this for each sheet that is read before its own."""
-
-SPREADSHEET_DIGITS = 15
-"""Maximum digits of a number that a spreadsheet keeps. A longer number has lost its last ones."""
-
-FIRST_INEXACT = 10**SPREADSHEET_DIGITS
-
-INTEGER_MAX = 2**63 - 1
-"""Maximum whole number in a cell: python-calamine reads whole numbers of 64 bits."""
 
 
 class BadCell(NamedTuple):
@@ -46,17 +40,22 @@ class Verbatim(str):
 
 Cell: TypeAlias = str | int | float | bool | BadCell | None
 
-RawRow: TypeAlias = tuple[int, Sequence[Cell]]
-"""The number of a row as Excel shows it, and all its cells."""
-
-SheetRow: TypeAlias = tuple[int, Cell, Cell, Cell]
-"""The number of a row as Excel shows it, then its NIM, Nama and Alamat cells as they are in the file.
+SheetRow: TypeAlias = tuple[int, Sequence[Cell]]
+"""The number of a row as Excel shows it, and its cells as they are in the file: all of them, or NIM, Nama and Alamat.
 
 A plain tuple, because an import makes a million of them.
 """
 
 FieldColumns: TypeAlias = tuple[int | None, int | None, int | None]
 """The columns of NIM, Nama and Alamat, counted from 0. None is a field that the sheet lacks."""
+
+
+class Sheet(NamedTuple):
+    """A sheet and the rows of it that were kept."""
+
+    name: str
+    rows: list[SheetRow]
+
 
 has_digit = re.compile("[0-9]").search
 

@@ -3,9 +3,11 @@
 Rows that are not students, such as totals and signatures, and repetitions of a whole row are skipped.
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
+from itertools import pairwise
 from typing import NamedTuple, TypeAlias
 
 from mahasiswa import wording
@@ -18,10 +20,18 @@ from mahasiswa.sheets.cell_rules import (
     is_ordinary_text,
     warnings_about,
 )
-from mahasiswa.sheets.cells import SheetRow, cell_text, is_blank, row_name
-from mahasiswa.sheets.columns import TITLES, is_repeated_header
+from mahasiswa.sheets.cells import Cell, SheetRow, Verbatim, cell_text, has_digit, is_blank, row_name
+from mahasiswa.sheets.columns import HEADER_MAX_CHARACTERS, TITLES, is_repeated_header
 from mahasiswa.sheets.errors import SheetError
-from mahasiswa.sheets.non_students import NonStudents, is_skipped_nim
+
+_is_total = re.compile(
+    r"(?:sub\s?-?total|total|jumlah|rata-rata|keterangan|catatan|dicetak|laki-laki|perempuan)\b"
+).match
+_column_number = re.compile(r"\(?([0-9]{1,2})\)?").fullmatch
+_is_signature = re.compile(
+    r"(?:mengetahui|menyetujui|mengesahkan|kepala (?:sekolah|madrasah|program|jurusan|tata|bagian)|wali kelas|dekan"
+    r"|rektor|ketua (?:program|prodi|jurusan|kelas)|tata usaha|nip\b|ttd\b|tanda tangan)"
+).match
 
 
 class CleanedRow(NamedTuple):
@@ -33,23 +43,17 @@ class CleanedRow(NamedTuple):
     alamat: str | None
     cleaned: tuple[str, ...] = ()  # the characters removed from the NIM, in Indonesian
     warnings: tuple[str, ...] = ()  # reasons to check the row, in Indonesian
+    uncleaned: str = ""  # the NIM as it is in the file, if characters were removed
 
 
-class InvalidRow(NamedTuple):
-    """A row that cannot be written."""
+class RejectedRow(NamedTuple):
+    """A row that cannot be written, or that is skipped, because it is not a student or repeats another row."""
 
     number: int  # as Excel shows it
-    problem: str  # the fault and its correction, in Indonesian
+    problem: str  # the fault and its correction, or the reason to skip the row, in Indonesian
     cells: tuple[str, str, str]  # NIM, Nama and Alamat as they are in the file
     twin: int | None = None  # the number of the first row with the same NIM
-
-
-class SkippedRow(NamedTuple):
-    """A row that is not a student, or that repeats another row."""
-
-    number: int  # as Excel shows it
-    reason: str  # in Indonesian
-    cells: tuple[str, str, str]  # NIM, Nama and Alamat as they are in the file
+    is_skipped: bool = False
 
 
 class NimCell(NamedTuple):
@@ -61,7 +65,7 @@ class NimCell(NamedTuple):
     nama: str = ""  # blank if the file has no names
 
 
-RowResult: TypeAlias = CleanedRow | InvalidRow | SkippedRow
+RowResult: TypeAlias = CleanedRow | RejectedRow
 
 _NO_TEXTS = -1  # no hash has this value
 
@@ -75,13 +79,13 @@ class Cleaner:
     def __init__(self, sheets: Sequence[str] = ()) -> None:
         self._name_of = partial(row_name, sheets=sheets)
         self._seen: dict[str, tuple[int, int]] = {}  # the number of the first row and the hash of its texts, by NIM
-        self._non_students = NonStudents()
+        self._non_students = _NonStudents()
 
     def clean(self, rows: Iterable[SheetRow]) -> Iterator[RowResult]:
         """One result for each row. If an earlier row has the same NIM and other texts, the later row is invalid."""
         seen, non_students = self._seen, self._non_students
         for row in rows:
-            number, nim, nama, alamat = row
+            number, (nim, nama, alamat) = row
             if (
                 isinstance(nim, str)
                 and nim not in seen
@@ -115,14 +119,14 @@ class Cleaner:
         }
 
     def _clean_row(self, row: SheetRow) -> RowResult:
-        number, *cells = row
+        number, cells = row
         nim_cell, nama_cell, alamat_cell = cells
         shown_cells = cell_text(nim_cell), cell_text(nama_cell), cell_text(alamat_cell)
         if reason := self._non_students.reason(cells):
-            return SkippedRow(number, reason, shown_cells)
+            return RejectedRow(number, reason, shown_cells, is_skipped=True)
         problems: list[str] = []
-        cleaned: list[str] = []
-        nim = clean_nim(nim_cell, problems, cleaned)
+        removed: list[str] = []
+        nim = clean_nim(nim_cell, problems, removed)
         has_nim = not problems
         nama = clean_text("nama", nama_cell, problems)
         alamat = clean_text("alamat", alamat_cell, problems)
@@ -131,12 +135,13 @@ class Cleaner:
         first, first_texts = self._seen.setdefault(nim, (number, texts)) if has_nim else (number, texts)
         if first != number and not problems and first_texts == texts:
             reason = wording.SKIPPED_REPETITION.format(row=self._name_of(first))
-            return SkippedRow(number, reason, (nim, nama or "", alamat or ""))
+            return RejectedRow(number, reason, (nim, nama or "", alamat or ""), is_skipped=True)
         if first != number:
             problems.append(self.twice(nim, first, number))
         if problems:
-            return InvalidRow(number, " ".join(problems), shown_cells, first if first != number else None)
-        return CleanedRow(number, nim, nama, alamat, tuple(cleaned), warnings_about(nim, nama))
+            return RejectedRow(number, " ".join(problems), shown_cells, first if first != number else None)
+        uncleaned = str(nim_cell) if removed else ""
+        return CleanedRow(number, nim, nama, alamat, tuple(removed), warnings_about(nim, nama), uncleaned)
 
 
 def clean_all(rows: Iterable[SheetRow], sheets: Sequence[str] = ()) -> list[RowResult]:
@@ -144,26 +149,21 @@ def clean_all(rows: Iterable[SheetRow], sheets: Sequence[str] = ()) -> list[RowR
     cleaner = Cleaner(sheets)
     results = list(cleaner.clean(rows))
     suspects = cleaner.suspects()
-    twins = {result.twin: result.number for result in results if isinstance(result, InvalidRow) and result.twin}
-    if not suspects and not twins:
-        return results
-
-    def reviewed(row: RowResult) -> RowResult:
-        """The row with the problems that are known only after the last row of the file."""
+    twins = {result.twin: result.number for result in results if isinstance(result, RejectedRow) and result.twin}
+    # Some problems are known only after the last row of the file.
+    for index, row in enumerate(results):
         if isinstance(row, CleanedRow) and row.number in twins:
             problem = cleaner.twice(row.nim, row.number, twins[row.number])
-            return InvalidRow(row.number, problem, (row.nim, row.nama or "", row.alamat or ""))
-        if isinstance(row, CleanedRow) and row.number in suspects:
-            return row._replace(warnings=(*row.warnings, suspects[row.number]))
-        return row
-
-    return list(map(reviewed, results))
+            results[index] = RejectedRow(row.number, problem, (row.nim, row.nama or "", row.alamat or ""))
+        elif isinstance(row, CleanedRow) and row.number in suspects:
+            results[index] = row._replace(warnings=(*row.warnings, suspects[row.number]))
+    return results
 
 
 def clean_nims(rows: Iterable[SheetRow]) -> list[NimCell]:
     """Each NIM once, at its first row. A row without a NIM is left out. Raises SheetError if that leaves none."""
     first: dict[str, NimCell] = {}
-    for number, cell, nama, _ in rows:
+    for number, (cell, nama, _) in rows:
         problems: list[str] = []
         nim = clean_nim(cell, problems, [])
         if not problems:
@@ -181,4 +181,49 @@ def is_kept(nim: str) -> bool:
         return True
     problems: list[str] = []
     kept = clean_nim(nim, problems, []) == nim and not problems
-    return kept and not is_repeated_header((nim, *TITLES[1:])) and not is_skipped_nim(nim)
+    folded = _folded(nim)
+    is_skipped = is_repeated_header((nim, *TITLES[1:])) or _is_signature(folded) or _is_total(folded)
+    return kept and not is_skipped
+
+
+class _NonStudents:
+    """Decides row by row, because everything below `Mengetahui,` belongs to the signatures until a student follows."""
+
+    def __init__(self) -> None:
+        self.in_signatures = False
+
+    def reason(self, cells: Sequence[Cell]) -> str | None:
+        """The reason to skip a row, in Indonesian, or None for a row that may be a student."""
+        nim, *others = cells
+        if any(isinstance(cell, Verbatim) for cell in cells):
+            return None
+        if is_repeated_header(cells) or _are_column_numbers(cells):
+            return wording.SKIPPED_HEADER
+        text = _folded(nim)
+        is_alone = is_blank(others)
+        is_student = has_digit(text) and not is_alone and not _is_signature(text) and not _is_total(text)
+        if is_student or not (nim is None or isinstance(nim, str)):
+            self.in_signatures = False
+            return None
+        # A student's name or address may begin with these words, too, but then no cell is blank.
+        texts = [text, *(map(_folded, others) if is_blank((nim,)) or any(is_blank((cell,)) for cell in others) else ())]
+        if any(map(_is_signature, texts)):
+            self.in_signatures = True
+        if self.in_signatures and not (has_digit(text) and not _is_signature(text)):
+            return wording.SKIPPED_SIGNATURE
+        if any(map(_is_total, texts)):
+            return wording.SKIPPED_TOTAL
+        is_title = is_alone and " " in text and text[:1].isalpha()
+        return wording.SKIPPED_TITLE if is_title or is_blank(cells[:2]) else None
+
+
+def _are_column_numbers(cells: Sequence[Cell]) -> bool:
+    """Whether a row numbers the columns, such as `(2)`, `(3)`, `(4)`: the name of a student is no number."""
+    matches = [_column_number(cell_text(cell)) for cell in cells if not is_blank((cell,))]
+    numbers = [int(match[1]) for match in matches if match]
+    return 1 < len(numbers) == len(matches) and all(first < second for first, second in pairwise(numbers))
+
+
+def _folded(cell: Cell) -> str:
+    """The beginning of a text, in lower case and with single spaces."""
+    return " ".join(cell[:HEADER_MAX_CHARACTERS].casefold().split()) if isinstance(cell, str) else ""

@@ -1,4 +1,4 @@
-"""Finds which columns of a sheet hold the NIM, Nama and Alamat."""
+"""Finds which columns of a sheet hold the NIM, Nama and Alamat: by the titles, or else by the cells."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -6,29 +6,20 @@ from itertools import chain, islice, pairwise, zip_longest
 from typing import NamedTuple
 
 from mahasiswa import wording
-from mahasiswa.record import Field, Mahasiswa
-from mahasiswa.sheets.cells import (
-    MAX_TITLES,
-    Cell,
-    FieldColumns,
-    RawRow,
-    SheetRow,
-    Verbatim,
-    cell_text,
-    has_digit,
-    is_blank,
-)
-from mahasiswa.sheets.column_cells import columns_by_cells, refuse_swapped, with_nims
+from mahasiswa.record import Field
+from mahasiswa.sheets.cells import MAX_TITLES, Cell, FieldColumns, SheetRow, Verbatim, cell_text, has_digit, is_blank
 from mahasiswa.sheets.errors import ColumnsUnclear, SheetError
 
-HEADER_WITHIN_ROWS = 25
-"""Maximum rows that are not blank in which the header is searched: school files often begin with titles and a date."""
+HEADER_WITHIN_ROWS = 25  # that are not blank: school files often begin with titles and a date
+HEADER_MAX_CHARACTERS = 100  # of a cell that can be a header; looking for names in a huge cell would only cost time
+TITLE_MAX_CHARACTERS = 30  # of a title in the choice of columns
+NIM_MIN_DIGITS, NIM_MAX_LENGTH = 5, 30  # of a cell that looks like a NIM, and at least half of it are digits
 
-HEADER_MAX_CHARACTERS = 100
-"""Maximum length of a cell that can be a header. Looking for names in a huge cell would only cost time."""
+TITLES = ("NIM", "Nama", "Alamat")
+"""The titles in our own files. An import recognises them, so they do not follow the wording of pages."""
 
-TITLE_MAX_CHARACTERS = 30
-"""Maximum length of a column's title in that choice."""
+IN_ORDER: FieldColumns = (0, 1, 2)
+_NO_COLUMN = 1 << 30  # past the end of every row, so each of its cells is blank
 
 # Only lower case letters count: `No. Mahasiswa *` is `nomahasiswa`. If a sheet has several of them, the first one wins.
 _ALIASES: Mapping[Field, str] = {
@@ -57,8 +48,8 @@ _is_of_others = re.compile(
 ).search
 _BY_WORDS = 100  # more than any rank of an alias
 
-TITLES = ("NIM", "Nama", "Alamat")
-"""The titles in our own files. An import recognises them, so they do not follow the wording of pages."""
+_row_number = re.compile(r"([0-9]{1,3})[.)]?").fullmatch
+_is_date = re.compile(r"[0-9]{1,4}[-/.][0-9]{1,2}[-/.][0-9]{1,4}").fullmatch
 
 
 class Columns(NamedTuple):
@@ -77,7 +68,7 @@ class Selection(NamedTuple):
 
 
 def select_columns(
-    rows: Iterable[RawRow],
+    rows: Iterable[SheetRow],
     chosen: FieldColumns | None = None,
     *,
     nim_only: bool = False,
@@ -85,10 +76,9 @@ def select_columns(
 ) -> Selection:
     """The columns, and the NIM, Nama and Alamat of each row that is not blank.
 
-    The columns are those that a person has chosen, or those that the header names, or those that the cells suggest. With
-    `nim_only` the header needs no other column, and Alamat is left blank. A sheet without a header may then also have one
-    column, or one row of NIMs. If another sheet was read before, this one may be blank, and has the columns of the first
-    sheet if it has the same titles or none.
+    A person has chosen the columns, or the header names them, or the cells suggest them. With `nim_only` the header needs
+    no other column, Alamat is left blank, and a sheet without a header may have one column, or one row of NIMs. If another
+    sheet was read before, this one may be blank. It has the columns of the first sheet if it has the same titles or none.
 
     Raises SheetError if the rows are all blank or too wide, and ColumnsUnclear if a column cannot be found.
     """
@@ -105,7 +95,7 @@ def select_columns(
         first = top.index(clue) + 1
     titles = _titles(clue or top[0])
     if nim_only and header is None and len(top) == 1:
-        cells: list[SheetRow] = [(n, cell, None, None) for n, cell in enumerate(top[0], 1) if not is_blank((cell,))]
+        cells: list[SheetRow] = [(n, (cell, None, None)) for n, cell in enumerate(top[0], 1) if not is_blank((cell,))]
         return Selection(Columns((0, None, None), titles), iter(cells))
     remarks: Sequence[str] = ()
     if chosen is not None:
@@ -116,9 +106,9 @@ def select_columns(
         of_fields = _columns_of(header, titles, top[first:])
     elif clue:
         problem = wording.NO_OTHER_COLUMN if _fields_in(clue) == {"nim"} else wording.NO_NIM_COLUMN
-        raise ColumnsUnclear(problem, titles, with_nims(_first_columns(clue), top[top.index(clue) + 1 :]))
+        raise ColumnsUnclear(problem, titles, _with_nims(_first_columns(clue), top[top.index(clue) + 1 :]))
     else:
-        of_fields, remarks = columns_by_cells(top, titles, nim_only=nim_only)
+        of_fields, remarks = _columns_by_cells(top, titles, nim_only=nim_only)
     if nim_only:
         of_fields = (*of_fields[:2], None)
     return Selection(Columns(of_fields, titles), _selected(chain(numbered[first:], rows), of_fields), remarks)
@@ -154,8 +144,7 @@ def _joined(upper: Sequence[Cell], lower: Sequence[Cell]) -> list[Cell]:
 
 def _is_clue(row: Sequence[Cell]) -> bool:
     """Whether a row is probably the titles, although it does not name all columns that are needed."""
-    headings = _headings(row)
-    return len({field for field, _, _ in headings}) > 1 or any(rank < _BY_WORDS for _, rank, _ in headings)
+    return len(_fields_in(row)) > 1 or any(rank < _BY_WORDS for _, rank, _ in _headings(row))
 
 
 def is_header(row: Iterable[object], *, nim_only: bool = False) -> bool:
@@ -173,7 +162,7 @@ def is_repeated_header(cells: Sequence[Cell]) -> bool:
     return any(field == "nim" for field, _, _ in _headings(cells[:1])) and is_header(cells)
 
 
-def _selected(rows: Iterable[RawRow], of_fields: FieldColumns) -> Iterator[SheetRow]:
+def _selected(rows: Iterable[SheetRow], of_fields: FieldColumns) -> Iterator[SheetRow]:
     columns = a, b, c = [_NO_COLUMN if column is None else column for column in of_fields]
     for number, row in rows:
         try:
@@ -182,10 +171,7 @@ def _selected(rows: Iterable[RawRow], of_fields: FieldColumns) -> Iterator[Sheet
             # A CSV file may leave out the blank cells at the end of a row.
             nim, nama, alamat = (row[column] if column < len(row) else None for column in columns)
         if nim or not is_blank((nim, nama, alamat)):
-            yield number, nim, nama, alamat
-
-
-_NO_COLUMN = 1 << 30  # past the end of every row, so each of its cells is blank
+            yield number, (nim, nama, alamat)
 
 
 def _checked(chosen: FieldColumns, titles: list[str]) -> FieldColumns:
@@ -211,7 +197,7 @@ def _columns_of(header: Sequence[Cell], titles: list[str], rows: Sequence[Sequen
             best[field] = (rank, column)
     nim, nama, alamat = (best[field][1] if field in best else None for field in _ALIASES)
     if not isinstance(header[0], Verbatim):  # as in our own CSV, whose columns are right
-        refuse_swapped((nim, nama, alamat), rows, titles)
+        _refuse_swapped((nim, nama, alamat), rows, titles)
     return nim, nama, alamat
 
 
@@ -226,7 +212,7 @@ def _titles(row: Sequence[Cell]) -> list[str]:
     """The texts of a row by which a person recognises its columns."""
     texts = (cell[:TITLE_MAX_CHARACTERS] if isinstance(cell, str) else "" for cell in row[:MAX_TITLES])
     titles = [" ".join(text.split()) for text in texts]
-    return titles + [""] * (len(Mahasiswa._fields) - len(titles))
+    return titles + [""] * (len(TITLES) - len(titles))
 
 
 def _headings(row: Iterable[object]) -> list[tuple[Field, int, int]]:
@@ -250,3 +236,82 @@ def _heading(cell: str) -> tuple[Field, int] | None:
     words = re.findall("[a-z]+", text)
     fields = {_WORDS[word] for word in words if word in _WORDS}
     return (fields.pop(), _BY_WORDS + len(words)) if len(fields) == 1 and not _is_of_others(" ".join(words)) else None
+
+
+class _ColumnTexts:
+    """The texts of each column in the first rows of a sheet, without the rows of one cell, such as a letterhead."""
+
+    def __init__(self, rows: Sequence[Sequence[Cell]]) -> None:
+        def shown(cell: Cell) -> str:
+            return "" if is_blank((cell,)) else cell_text(cell)[: NIM_MAX_LENGTH + 1].strip() or "?"
+
+        texts = [list(map(shown, row[:MAX_TITLES])) for row in rows]
+        lists = [row for row in texts if len(row) - row.count("") > 1] or texts
+        self._texts = [list(filter(None, column)) for column in zip_longest(*lists, fillvalue="")]
+        self.filled = [index for index, column in enumerate(self._texts) if column]
+        self.counting = list(filter(self._counts, self.filled))
+        like_nims = [index for index in self.filled if index not in self.counting and self._looks_like_nims(index)]
+        self.nim = like_nims[0] if len(like_nims) == 1 else None  # the only column that looks like NIMs
+
+    def is_of_words(self, index: int) -> bool:
+        """Whether most cells of a column have no digit."""
+        column = self._texts[index]
+        return sum(not has_digit(text) for text in column) * 2 > len(column)
+
+    def _counts(self, index: int) -> bool:
+        """Whether a column numbers the rows: 1, 2, 3, from any number on."""
+        matches = list(map(_row_number, self._texts[index]))
+        numbers = [int(match[1]) for match in matches if match]
+        return len(numbers) == len(matches) and all(second == first + 1 for first, second in pairwise(numbers))
+
+    def _looks_like_nims(self, index: int) -> bool:
+        column = self._texts[index]
+        return len(set(column)) == len(column) and sum(map(_looks_like_nim, column)) * 10 >= len(column) * 9
+
+
+def _looks_like_nim(text: str) -> bool:
+    digits = len(re.findall("[0-9]", text))
+    return digits >= NIM_MIN_DIGITS and len(text) <= min(NIM_MAX_LENGTH, 2 * digits) and not _is_date(text)
+
+
+def _columns_by_cells(
+    rows: Sequence[Sequence[Cell]], titles: list[str], *, nim_only: bool
+) -> tuple[FieldColumns, Sequence[str]]:
+    """The columns of a sheet without titles, and a remark if they are not the first three.
+
+    A column that counts the rows is never taken for the NIM, except as the only one. Raises ColumnsUnclear.
+    """
+    columns = _ColumnTexts(rows)
+    filled = columns.filled or [MAX_TITLES]  # all texts may stand further to the right
+    first, width = filled[0], filled[-1] + 1
+    counts = first in columns.counting and not (nim_only and width == 1)
+    if columns.nim is not None and (nim_only or counts or (columns.nim != first and columns.is_of_words(first))):
+        others = [index for index in filled if index != columns.nim and index not in columns.counting]
+        if len(others) < len(TITLES):
+            nama, alamat, *_ = (*others, None, None)
+            remark = wording.NIM_AFTER_NUMBERS if counts else wording.NIM_AFTER_WORDS
+            letters = {"first": wording.column_letter(first), "nim": wording.column_letter(columns.nim)}
+            return (columns.nim, nama, alamat), [remark.format(**letters)] if columns.nim != first else []
+    suggested = columns.nim, None, None
+    if counts and not nim_only:
+        raise ColumnsUnclear(wording.ROW_NUMBERS.format(first=wording.column_letter(first)), titles, suggested)
+    if counts or (width != len(TITLES) and not (nim_only and width == 1)):
+        raise ColumnsUnclear(wording.NO_NIM_HEADER if nim_only else wording.NO_HEADER, titles, suggested)
+    return IN_ORDER, []
+
+
+def _refuse_swapped(of_fields: FieldColumns, rows: Sequence[Sequence[Cell]], titles: list[str]) -> None:
+    """Raise ColumnsUnclear if the column of the NIM has words in several rows, and that of another field has the NIMs."""
+    columns = _ColumnTexts(rows)
+    nim, other = of_fields[0], columns.nim
+    if len(rows) > 1 and nim in columns.filled and columns.is_of_words(nim) and other != nim and other in of_fields[1:]:
+        swapped = {nim: other, other: nim}
+        first, second, third = (swapped.get(column, column) for column in of_fields)
+        raise ColumnsUnclear(wording.SWAPPED, titles, (first, second, third))
+
+
+def _with_nims(of_fields: FieldColumns, rows: Sequence[Sequence[Cell]]) -> FieldColumns:
+    """The columns to suggest to a person. If the NIM has no column, the only one that looks like NIMs is suggested."""
+    nim, nama, alamat = of_fields
+    found = _ColumnTexts(rows).nim
+    return (found, nama, alamat) if nim is None and found not in of_fields else of_fields

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import BinaryIO
 
 from mahasiswa.record import Mahasiswa
-from mahasiswa.sheets.cells import RawRow, Verbatim, has_digit
+from mahasiswa.sheets.cells import SheetRow, Verbatim, has_digit
 from mahasiswa.sheets.cleaning import is_kept
 from mahasiswa.sheets.columns import TITLES
 
@@ -50,7 +50,7 @@ def line(record: Mahasiswa) -> str:
     return f"{_quoted(_guarded_nim(nim))};{_quoted(_guarded(nama))};{_quoted(_guarded(alamat))}\r\n"
 
 
-def read_row(number: int, cells: Sequence[str], row_lines: Sequence[str]) -> RawRow:
+def read_row(number: int, cells: Sequence[str], row_lines: Sequence[str]) -> SheetRow:
     """NIM, Nama and Alamat in a row of a file that begins like our export. `row_lines` are the row's lines in the file.
 
     Another program may have changed the row. A cell that our export would not write in this way stays as it is.

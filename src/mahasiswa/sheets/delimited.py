@@ -15,9 +15,8 @@ from mahasiswa import wording
 from mahasiswa.sheets.cells import (
     CELL_MAX_CHARACTERS,
     ROW_MAX_CELLS,
-    BadCell,
     Cell,
-    RawRow,
+    SheetRow,
     Verbatim,
     cell_text,
     is_blank,
@@ -25,24 +24,20 @@ from mahasiswa.sheets.cells import (
 from mahasiswa.sheets.columns import HEADER_WITHIN_ROWS, TITLES, is_header
 from mahasiswa.sheets.csv_form import START, read_row
 from mahasiswa.sheets.errors import SheetError, Stopped, TooBig
-from mahasiswa.sheets.file_kind import SAMPLE_BYTES, STEP_BYTES, encoding_of
+from mahasiswa.sheets.file_kind import SAMPLE_BYTES, encoding_of
 
 T = TypeVar("T")
 
 SAMPLE_ROWS = 100
-
-ROW_MAX_CHARACTERS = 1 << 20
-"""Maximum length of a row of CSV, because one call splits it into cells. It takes 15 ms."""
-
-CHECK_LINES = 16
-"""Lines or rows between two checks whether the caller has set `stop`."""
+ROW_MAX_CHARACTERS = 1 << 20  # of CSV, because one call splits it into cells, in 15 ms
+CHECK_LINES = 16  # lines or rows between two checks whether the caller has set `stop`
 
 _SEPARATORS = ";\t,"
 _END = "\0the end of the file\0"
 
 
 @contextmanager
-def read_csv(file: BinaryIO, *, max_lines: int | None, stop: Event | None) -> Iterator[Iterator[RawRow]]:
+def read_csv(file: BinaryIO, *, max_lines: int | None, stop: Event | None) -> Iterator[Iterator[SheetRow]]:
     """The rows of a seekable CSV file, in bounded memory. The file stays open.
 
     Raises SheetError, at once or while the rows are read, and Stopped after `stop` was set.
@@ -63,7 +58,7 @@ def read_csv(file: BinaryIO, *, max_lines: int | None, stop: Event | None) -> It
         text.detach()
 
 
-def read_pasted(text: str, *, max_lines: int | None, stop: Event | None, nim_only: bool) -> Iterator[RawRow]:
+def read_pasted(text: str, *, max_lines: int | None, stop: Event | None, nim_only: bool) -> Iterator[SheetRow]:
     """The rows of cells pasted from Excel, or of pasted CSV. Raises as `read_csv` does.
 
     With `nim_only` several lines are cells, because a NIM that Excel shows as `2,3E+14` has a comma of its own.
@@ -71,11 +66,11 @@ def read_pasted(text: str, *, max_lines: int | None, stop: Event | None, nim_onl
     if not text or text.isspace():
         raise SheetError(wording.EMPTY_PASTE)
     if "\t" in text or (nim_only and not _is_one_line(text)):
-        return enumerate(at_most(max_lines, _pasted_rows(text), stop), 1)
+        return at_most(max_lines, _pasted_rows(text), stop)
     return _rows(at_most(max_lines, _lines(text), stop), text[:SAMPLE_BYTES])
 
 
-def rejoined(rows: Iterable[RawRow]) -> tuple[Iterator[RawRow], Sequence[str]]:
+def rejoined(rows: Iterable[SheetRow]) -> tuple[Iterator[SheetRow], Sequence[str]]:
     """The rows, and a remark if a program has put the lines of a CSV file into wrong cells, and they are put right here.
 
     Such a program splits the lines at another character, most often at the commas of addresses. Raises SheetError, also
@@ -93,7 +88,7 @@ def rejoined(rows: Iterable[RawRow]) -> tuple[Iterator[RawRow], Sequence[str]]:
     return all_rows, ()
 
 
-def _resplit_rows(rows: Iterable[RawRow], separator: str) -> Iterator[RawRow]:
+def _resplit_rows(rows: Iterable[SheetRow], separator: str) -> Iterator[SheetRow]:
     width, is_export = 0, False
     for number, row in rows:
         if not _is_packed(row, separator) and sum(not is_blank((cell,)) for cell in row) < 2:
@@ -154,7 +149,7 @@ def _lines(text: str) -> Iterator[str]:
         yield line
 
 
-def _rows(lines: Iterator[str], sample: str) -> Iterator[RawRow]:
+def _rows(lines: Iterator[str], sample: str) -> Iterator[SheetRow]:
     # Excel reads a first line `sep=;` as an instruction, and does not count it as a row.
     instruction = re.match(r"sep=(.)\r?\n", sample, re.IGNORECASE)
     if instruction:
@@ -163,7 +158,7 @@ def _rows(lines: Iterator[str], sample: str) -> Iterator[RawRow]:
     return ((number, cells) for number, cells, _ in _csv_rows(lines, separator))
 
 
-def _export_rows(lines: Iterator[str]) -> Iterator[RawRow]:
+def _export_rows(lines: Iterator[str]) -> Iterator[SheetRow]:
     """The rows of our own export, which another program may have changed."""
     next(lines)
     yield 1, tuple(map(Verbatim, TITLES))
@@ -219,52 +214,33 @@ def _separator(sample: str) -> str:
         return _SEPARATORS[0]
 
 
-# Excel puts a copied cell in quotes only if it holds a line break, a tab or a quote. Any other quote is the text's own.
-_WITHIN_QUOTES = re.compile(r'(?:[^"]++|"")*+')
-_CELL_END = re.compile(r"[\t\r\n]")
-_TOO_LONG = BadCell("long", "")
+# Excel puts a copied cell in quotes only if it holds a line break, a tab or a quote. Any other quote is the text's own. Both
+# patterns end at a length, because no other thread runs meanwhile.
+_quoted_cell = re.compile(rf'"((?:[^"]|""){{0,{2 * CELL_MAX_CHARACTERS}}}+)"(?=[\t\r\n]|\Z)').match
+_plain_cell = re.compile(rf"[^\t\r\n]{{0,{CELL_MAX_CHARACTERS + 1}}}+").match
+_needs_quotes = re.compile(r'[\t\r\n]|""').search
 
 
-def _pasted_rows(text: str) -> Iterator[Sequence[Cell]]:
+def _pasted_rows(text: str) -> Iterator[SheetRow]:
+    number, at = 1, 0
     row: list[Cell] = []
-    at = 0
     while at < len(text):
-        cell, at = _pasted_cell(text, at)
+        found = _quoted_cell(text, at)
+        if found and _needs_quotes(found[1]):
+            cell = found[1].replace('""', '"').replace("\r\n", "\n").replace("\r", "\n")
+        else:
+            found = _plain_cell(text, at)
+            cell = found[0]  # type: ignore[index]  # it always matches
+        at = found.end()  # type: ignore[union-attr]  # as above
         row.append(cell)
+        if len(cell) > CELL_MAX_CHARACTERS:
+            limit = wording.number(CELL_MAX_CHARACTERS)
+            raise SheetError(wording.CELL_OVER_LIMIT.format(row=number, limit=limit))
         if not text.startswith("\t", at):
-            yield row
-            row = []
+            yield number, row
+            number, row = number + 1, []
         elif len(row) > ROW_MAX_CELLS:
             raise TooBig(wording.TOO_HEAVY)
         at += 2 if text.startswith("\r\n", at) else 1
     if row:
-        yield row
-
-
-def _pasted_cell(text: str, at: int) -> tuple[Cell, int]:
-    """The cell that begins at this index, and the index of its end."""
-    if text.startswith('"', at):
-        end = _closing_quote(text, at + 1)
-        if text[end + 1 : end + 2] in ("", "\t", "\r", "\n"):
-            if end - at > 2 * CELL_MAX_CHARACTERS:
-                return _TOO_LONG, end + 1
-            quoted = text[at + 1 : end]
-            if _CELL_END.search(quoted) or '""' in quoted:
-                cell = quoted.replace('""', '"').replace("\r\n", "\n").replace("\r", "\n")
-                return cell if len(cell) <= CELL_MAX_CHARACTERS else _TOO_LONG, end + 1
-    end = at
-    while end < len(text) and not (found := _CELL_END.search(text, end, end + STEP_BYTES)):
-        end += STEP_BYTES
-    end = found.start() if end < len(text) and found else len(text)
-    return text[at:end] if end - at <= CELL_MAX_CHARACTERS else _TOO_LONG, end
-
-
-def _closing_quote(text: str, at: int) -> int:
-    """The index of the next quote that is not doubled, or of the end of the text."""
-    while at < len(text):
-        at = _WITHIN_QUOTES.match(text, at, at + STEP_BYTES).end()  # type: ignore[union-attr]  # it always matches
-        if text.startswith('""', at):  # the step ended between them
-            at += 2
-        elif text.startswith('"', at):
-            break
-    return at
+        yield number, row

@@ -2,43 +2,33 @@
 
 import codecs
 from functools import partial
-from typing import BinaryIO
+from typing import BinaryIO, Literal, TypeAlias
 
 from mahasiswa import wording
 from mahasiswa.sheets.errors import SheetError
 
 SAMPLE_BYTES = 1 << 16
+STEP_BYTES = 1 << 18  # that one call of C code reads, because no other thread runs meanwhile
 
-STEP_BYTES = 1 << 18
-"""Maximum bytes that one call of C code reads, because no other thread runs meanwhile."""
-
-_ZIP = b"PK\3\4"
 _OTHER_KINDS = (b"%PDF", b"{\\rtf")  # documents without a NUL, which every other kind has
-_COMPOUND = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+
+Kind: TypeAlias = Literal["", "zip", "compound", "html"]
 
 
-def is_workbook(file: BinaryIO) -> bool:
-    """Whether a file is to be read in a process of its own: a workbook or a web page."""
-    return is_zip(file) or is_compound(file) or is_html(file)
+def kind_of(file: BinaryIO) -> Kind:
+    """The kind of a file that is read in a process of its own; blank for every other file.
 
-
-def is_zip(file: BinaryIO) -> bool:
-    """Whether a file begins like .xlsx and .ods."""
-    return _start_of(file).startswith(_ZIP)
-
-
-def is_compound(file: BinaryIO) -> bool:
-    """Whether a file begins like .xls, and like any Office file with a password."""
-    return _start_of(file).startswith(_COMPOUND)
-
-
-def is_html(file: BinaryIO) -> bool:
-    """Whether a file begins with a tag."""
+    .xlsx and .ods are "zip", .xls is "compound", and so is any Office file with a password.
+    """
     start = _start_of(file)
+    if start.startswith(b"PK\3\4"):
+        return "zip"
+    if start.startswith(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"):
+        return "compound"
     if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         start = start[: len(start) & ~1].decode("utf-16", "replace").encode("ascii", "replace")
     start = start.removeprefix(codecs.BOM_UTF8).lstrip()
-    return start[:1] == b"<" and (start[1:2].isalpha() or start[1:2] in (b"!", b"?"))
+    return "html" if start[:1] == b"<" and (start[1:2].isalpha() or start[1:2] in (b"!", b"?")) else ""
 
 
 def encoding_of(file: BinaryIO) -> str:

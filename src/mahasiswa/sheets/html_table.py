@@ -12,12 +12,10 @@ from mahasiswa.sheets.file_kind import encoding_of
 from mahasiswa.wording import TOO_HEAVY
 
 FEED_CHARACTERS = 1 << 16
-
-UNFINISHED_MAX_CHARACTERS = 1 << 18
-"""Maximum length of a tag or a comment. The parser reads an unfinished one again with each piece that it is fed."""
-
-MAX_SPAN = 1000
-"""Maximum number of rows or columns that one cell spans, as in the HTML standard."""
+UNFINISHED_MAX_CHARACTERS = (
+    1 << 18
+)  # of a tag or a comment, which the parser reads again with each piece that it is fed
+MAX_SPAN = 1000  # rows or columns of one cell, as in the HTML standard
 
 
 def html_rows(file: BinaryIO) -> Iterator[list[Cell]]:
@@ -42,8 +40,7 @@ class _Tables(HTMLParser):
 
     def __init__(self) -> None:
         super().__init__()
-        self.unfinished = 0
-        """Characters that were fed since the last tag, comment or text that is complete."""
+        self.unfinished = 0  # characters that were fed since the last tag, comment or text that is complete
         self._rows: list[list[Cell]] = []
         self._row: list[Cell] | None = None
         self._texts: list[str] | None = None  # of the open cell

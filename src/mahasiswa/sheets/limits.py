@@ -6,10 +6,7 @@ from dataclasses import dataclass
 from mahasiswa.sheets.cells import FieldColumns
 
 UPLOAD_MAX_BYTES = 16 << 20
-"""Maximum size of a file that is uploaded."""
-
-UPLOAD_MAX_ROWS = 10_000
-"""Maximum rows of a file or of pasted cells that a person previews."""
+UPLOAD_MAX_ROWS = 10_000  # of a file or of pasted cells that a person previews
 
 
 @dataclass(frozen=True)

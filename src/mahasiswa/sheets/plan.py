@@ -1,8 +1,8 @@
-"""Compares the rows of a file with the stored records, and lists the changes that a confirmed preview writes."""
+"""Compares the rows of a file with the stored records: the changes of an import, or the records of a bulk delete."""
 
 import hashlib
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from itertools import chain
 from typing import NamedTuple
@@ -10,18 +10,17 @@ from typing import NamedTuple
 from mahasiswa import wording
 from mahasiswa.record import NIM_MAX_CHARACTERS, Mahasiswa, Write, digest, digest_or_dash, near_key
 from mahasiswa.sheets.carried_file import VERSI_MAX_CHARACTERS, CarriedFile, CleanedFile
-from mahasiswa.sheets.cells import Verbatim, has_digit, row_name
-from mahasiswa.sheets.cleaning import CleanedRow, InvalidRow, NimCell, RowResult, SkippedRow
-from mahasiswa.sheets.columns import Columns
+from mahasiswa.sheets.cells import Sheet, SheetRow, Verbatim, has_digit, row_name
+from mahasiswa.sheets.cleaning import CleanedRow, NimCell, RejectedRow
+from mahasiswa.sheets.columns import IN_ORDER, Columns
 
-NAMA_MAX_CHARACTERS = 60
-"""Maximum length of a name in a notice about another record."""
+NAMA_MAX_CHARACTERS = 60  # of a name in a notice about another record
 
 
 class PlannedRow(NamedTuple):
     """A row of the file with the record that it would make. `before` is None if there is no such record yet."""
 
-    row: CleanedRow
+    number: int  # as Excel shows it
     before: Mahasiswa | None
     after: Mahasiswa
     notices: tuple[str, ...] = ()  # changes that were made to the texts, and doubts, in Indonesian
@@ -34,9 +33,17 @@ class ImportPlan(NamedTuple):
     new: list[PlannedRow]
     changed: list[PlannedRow]
     same: list[PlannedRow]
-    wrong: list[InvalidRow]
+    wrong: list[RejectedRow]
     doubted: list[PlannedRow]  # new records whose NIM has no digit, until a person says that it is right
-    skipped: list[SkippedRow]
+    skipped: list[RejectedRow]
+
+
+class FoundRow(NamedTuple):
+    """A row of the file whose NIM is stored. `nama` is the beginning of the name in the file if it is another one."""
+
+    number: int
+    record: Mahasiswa
+    nama: str = ""
 
 
 def compare(cleaned: CleanedFile, existing: Mapping[str, Mahasiswa], near: Collection[Mahasiswa] = ()) -> ImportPlan:
@@ -46,29 +53,32 @@ def compare(cleaned: CleanedFile, existing: Mapping[str, Mahasiswa], near: Colle
     """
     plan = ImportPlan([], [], [], [], [], [])
     neighbours = Neighbours(near, cleaned.file.read_sheets)
-    for row in _as_stored(cleaned, existing):
-        if isinstance(row, SkippedRow):
-            plan.skipped.append(row)
+    for row in cleaned.results:
+        if isinstance(row, RejectedRow):
+            (plan.skipped if row.is_skipped else plan.wrong).append(row)
             continue
-        if isinstance(row, InvalidRow):
-            plan.wrong.append(row)
-            continue
-        number, nim, nama, alamat, removed, warnings = row
+        number, nim, nama, alamat, removed, warnings, uncleaned = row
+        if removed and uncleaned in existing:  # a record has the NIM as it stands in the file
+            nim, removed = uncleaned, ()
+        similar, meant = neighbours.look(number, nim)
         before = existing.get(nim)
-        similar, meant = neighbours.look(row)
-        if before is None:
+        if before is not None:
+            notices, meant = removed, None
+        else:
             if alamat is None and cleaned.file.fills_alamat:
                 alamat = wording.NO_ALAMAT
             if problem := _problem_of_new(nama, alamat, cleaned.file.columns):
-                plan.wrong.append(InvalidRow(number, problem, (nim, nama or "", alamat or "")))
+                plan.wrong.append(RejectedRow(number, problem, (nim, nama or "", alamat or "")))
                 continue
             notices = removed + ((similar,) if similar else warnings)
-        else:
-            notices, meant = removed, None
-        after = Mahasiswa(str(nim), _text(nama, before and before.nama), _text(alamat, before and before.alamat))
-        if after != before and (_is_joined(nama, after.nama) or _is_joined(alamat, after.alamat)):
+        stored = before or Mahasiswa(nim, "", "")
+        after = Mahasiswa(str(nim), _replacement(nama, stored.nama), _replacement(alamat, stored.alamat))
+        if after != before and any(
+            cell and text not in (cell, old)
+            for cell, text, old in zip((nama, alamat), after[1:], stored[1:], strict=True)
+        ):
             notices += (wording.LINE_BREAKS,)
-        planned = PlannedRow(row, before, after, notices, meant)
+        planned = PlannedRow(number, before, after, notices, meant)
         if before is not None:
             (plan.same if after == before else plan.changed).append(planned)
         elif number not in cleaned.file.accepted and not isinstance(nim, Verbatim) and not has_digit(nim):
@@ -81,15 +91,15 @@ def compare(cleaned: CleanedFile, existing: Mapping[str, Mahasiswa], near: Colle
 def with_stored_nims(cleaned: CleanedFile, plan: ImportPlan, numbers: AbstractSet[int] | None) -> CarriedFile:
     """The file with the NIMs that are probably meant in these rows, or in every row that may have lost zeros."""
     typed = dict(cleaned.file.typed)
-    for row, *_, notices, near in plan.new:
-        if near and (wording.LOST_ZEROS in notices if numbers is None else row.number in numbers):
-            typed[row.number] = (near.nim, *typed.get(row.number, (None, None, None))[1:])
+    for number, *_, notices, near in plan.new:
+        if near and (wording.LOST_ZEROS in notices if numbers is None else number in numbers):
+            typed[number] = (near.nim, *typed.get(number, (None, None, None))[1:])
     return cleaned.file._replace(typed=typed)
 
 
 def with_shown_changes(file: CarriedFile, plan: ImportPlan) -> CarriedFile:
     """The file with the changes that the preview shows, so that a confirmation writes only these."""
-    new, changed = ([planned.row.number for planned in rows] for rows in (plan.new, plan.changed))
+    new, changed = ([planned.number for planned in rows] for rows in (plan.new, plan.changed))
     return file._replace(new=new, changed=changed, versi=_versi(plan.changed))
 
 
@@ -98,7 +108,7 @@ def confirmed_writes(file: CarriedFile, plan: ImportPlan, *, update: bool) -> li
 
     `plan` is a new comparison with the records that are stored now.
     """
-    now = {planned.row.number: planned for planned in chain(plan.new, plan.changed, plan.same)}
+    now = {planned.number: planned for planned in chain(plan.new, plan.changed, plan.same)}
     new, changed = ([now[number] for number in numbers if number in now] for numbers in (file.new, file.changed))
     if not update:
         changed = []
@@ -114,15 +124,6 @@ def confirmed_writes(file: CarriedFile, plan: ImportPlan, *, update: bool) -> li
     return [Write(planned.after, digest(planned.before) if planned.before else None) for planned in pending]
 
 
-def _as_stored(cleaned: CleanedFile, existing: Collection[str]) -> Iterator[RowResult]:
-    """The results of the rows. A NIM stays uncleaned if a record has it so, as it stands in the file."""
-    for (_, nim, *_), row in zip(cleaned.rows, cleaned.results, strict=True):
-        if isinstance(row, CleanedRow) and row.cleaned and nim in existing:
-            yield row._replace(nim=str(nim), cleaned=())
-        else:
-            yield row
-
-
 def _problem_of_new(nama: str | None, alamat: str | None, columns: Columns) -> str:
     """The reason why these texts make no new record."""
     _, nama_column, alamat_column = columns.of_fields
@@ -135,29 +136,20 @@ def _problem_of_new(nama: str | None, alamat: str | None, columns: Columns) -> s
     return wording.NEW_NEEDS_ALAMAT if alamat is None else ""
 
 
-_has_line_break = re.compile(r"[\r\n]").search
-
-
-def _text(cell: str | None, stored: str | None) -> str:
+def _replacement(cell: str | None, stored: str) -> str:
     """The text that replaces a stored one. A line break of the cell becomes a comma, unless the stored text has it too."""
     if cell is None:
-        return stored or ""
-    if cell == stored or not _has_line_break(cell):
-        return cell
+        return stored
     joined = _joined(cell)
-    return stored if stored is not None and joined == _joined(stored) else joined
+    return stored if joined != cell and joined == _joined(stored) else joined
 
 
 def _joined(text: str) -> str:
     """The text on one line, because the specification's inputs are single-line (4.2.2)."""
-    if not _has_line_break(text):
+    first, *others = re.split(r"[\r\n]+", text)
+    if not others:
         return text
-    first, *middle, last = re.split(r"[\r\n]+", text)
-    return ", ".join(filter(None, (first.rstrip(), *map(str.strip, middle), last.lstrip())))
-
-
-def _is_joined(cell: str | None, text: str) -> bool:
-    return bool(cell and _has_line_break(cell) and not _has_line_break(text))
+    return ", ".join(filter(None, (first.rstrip(), *map(str.strip, others[:-1]), others[-1].lstrip())))
 
 
 def _versi(rows: Iterable[PlannedRow]) -> str:
@@ -172,29 +164,65 @@ class Neighbours:
     def __init__(self, near: Collection[Mahasiswa], sheets: Sequence[str] = ()) -> None:
         self._sheets = sheets
         self._stored = {near_key(record.nim): record for record in near}
-        self._rows: dict[str, CleanedRow | NimCell] = {}
+        self._rows: dict[str, tuple[int, str]] = {}
 
-    def look(self, row: CleanedRow | NimCell) -> tuple[str, Mahasiswa | None]:
+    def look(self, number: int, nim: str) -> tuple[str, Mahasiswa | None]:
         """The notice about a row, or a blank text, and the stored record whose NIM is probably meant."""
-        key = near_key(row.nim)
-        earlier = self._rows.setdefault(key, row)
+        key = near_key(nim)
+        row, other = self._rows.setdefault(key, (number, nim))
         if not key:
             return "", None
         if stored := self._stored.get(key):
-            lost = stored.nim.startswith("0") and not row.nim.startswith("0")
+            lost = stored.nim.startswith("0") and not nim.startswith("0")
             return wording.LOST_ZEROS if lost else wording.NEAR_STORED, stored
-        if earlier.nim != row.nim:
-            where = row_name(earlier.number, self._sheets)
-            return wording.NEAR_IN_FILE.format(nim=row.nim, other=earlier.nim, row=where), None
+        if other != nim:
+            return wording.NEAR_IN_FILE.format(nim=nim, other=other, row=row_name(row, self._sheets)), None
         return "", None
 
 
 def nims(cleaned: CleanedFile) -> list[str]:
     """The NIMs of all rows, also of rows that cannot be written. A cleaned NIM is there twice: cleaned, and as in the file."""
     found: list[str] = []
-    for (_, cell, *_), row in zip(cleaned.rows, cleaned.results, strict=True):
+    for row in cleaned.results:
         if isinstance(row, CleanedRow):
-            found += (row.nim, str(cell)) if row.cleaned else (row.nim,)
-        elif isinstance(row, InvalidRow):
+            found += (row.nim, row.uncleaned) if row.cleaned else (row.nim,)
+        elif not row.is_skipped:
             found.append(row.cells[0])
     return [nim for nim in found if len(nim) <= NIM_MAX_CHARACTERS]
+
+
+def file_of_nims(nims: Iterable[str]) -> CleanedFile:
+    """A file of these NIMs, which are taken as they are."""
+    rows: list[SheetRow] = [(number, (Verbatim(nim), None, None)) for number, nim in enumerate(nims, 1)]
+    file = CarriedFile("", [""], [Sheet("", rows)], [], Columns(IN_ORDER, []), has_all_cells=False)
+    return CleanedFile(file, rows, [])
+
+
+def compare_nims(
+    cells: Iterable[NimCell], existing: Mapping[str, Mahasiswa], near: Collection[Mahasiswa]
+) -> tuple[list[FoundRow], list[NimCell]]:
+    """The rows whose NIM is stored, and the others, each with the likely reason.
+
+    `near` are stored records. One of them may be meant by a NIM that is not stored.
+    """
+    neighbours = Neighbours(near)
+    found: list[FoundRow] = []
+    missing: list[NimCell] = []
+    for cell in cells:
+        if cell.problem:
+            missing.append(cell)
+        elif record := existing.get(cell.nim):
+            is_other = cell.nama and _letters(cell.nama) != _letters(record.nama)
+            found.append(FoundRow(cell.number, record, cell.nama[:NAMA_MAX_CHARACTERS] if is_other else ""))
+        else:
+            message, meant = neighbours.look(cell.number, cell.nim)
+            if meant:
+                message = wording.NEAR_RECORD.format(nim=meant.nim, nama=meant.nama[:NAMA_MAX_CHARACTERS])
+            elif not message and len(cell.nim.split()) > 1:
+                message = wording.SEVERAL_NIMS
+            missing.append(cell._replace(problem=message))
+    return found, missing
+
+
+def _letters(text: str) -> str:
+    return "".join(filter(str.isalnum, text.casefold()))

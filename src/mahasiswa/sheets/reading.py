@@ -5,17 +5,20 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import chain, islice
 from threading import Event
-from typing import BinaryIO
+from typing import BinaryIO, TypeAlias
 
 from mahasiswa import wording
-from mahasiswa.sheets.cells import SHEET_ROWS, RawRow, SheetRow
+from mahasiswa.sheets.cells import SHEET_ROWS, Sheet, SheetRow, is_blank
 from mahasiswa.sheets.columns import Columns, Selection, select_columns
 from mahasiswa.sheets.delimited import at_most, read_csv, read_pasted, rejoined
 from mahasiswa.sheets.errors import ColumnsUnclear, SheetError, TooBig
-from mahasiswa.sheets.file_kind import is_workbook
-from mahasiswa.sheets.kept_sheets import Sheet, kept_sheets
+from mahasiswa.sheets.file_kind import kind_of
 from mahasiswa.sheets.limits import NO_CHOICE, UPLOAD_MAX_ROWS, WEB, Choice, ReadLimits
 from mahasiswa.sheets.workbook import Workbook, read_workbook
+
+KEPT_MAX_CELLS, KEPT_MAX_CHARACTERS = 150_000, 1 << 20  # of all sheets that are kept; 3,000 rows of 20 columns fit
+
+_Rows: TypeAlias = tuple[str, Iterator[SheetRow]]  # the name of a sheet and its rows
 
 
 @dataclass(frozen=True)
@@ -56,7 +59,7 @@ def read(
         raise SheetError(wording.EMPTY_FILE)
     if limits.file_bytes is not None and size > limits.file_bytes:
         raise TooBig(wording.TOO_LARGE.format(limit=wording.size(limits.file_bytes)))
-    if not is_workbook(file):
+    if not kind_of(file):
         with read_csv(file, max_lines=limits.lines, stop=stop) as rows:
             yield _table(Workbook([""], [], iter([("", rows)])), limits, stop, choice)
         return
@@ -75,33 +78,55 @@ def table_of(
     other_names: list[str],
     kept: list[Sheet],
     choice: Choice,
+    *,
     max_rows: int | None = UPLOAD_MAX_ROWS,
+    stop: Event | None = None,
+    sheets: Iterable[_Rows] = (),
 ) -> Table:
-    """The rows of the sheets with these names, which are the first of those that have all their cells."""
-    selections: list[Selection] = []
+    """The rows of the sheets with these names: the first of those that have all their cells, or else of `sheets`."""
+    is_kept = len(kept) >= len(names)
+    selections = _selections(islice(chain(kept, sheets), len(names)), choice)
     try:
-        selections += _selections(kept[: len(names)], choice)
+        first = list(selections if is_kept else islice(selections, 1))
     except ColumnsUnclear as error:
+        if not is_kept:
+            raise
         unclear = Columns(choice.columns or error.of_fields, error.titles)
         return Table(unclear, iter(()), names, other_names, kept, str(error))
-    rows = at_most(max_rows, _numbered(selections))
-    remarks = tuple(dict.fromkeys(remark for selection in selections for remark in selection.remarks))
-    return Table(selections[0].columns, rows, names, other_names, kept, remarks=remarks)
+    rows = at_most(max_rows, _numbered(chain(first, selections)), stop)
+    remarks = tuple(dict.fromkeys(remark for selection in first for remark in selection.remarks))
+    return Table(first[0].columns, rows, names, other_names, kept if is_kept else [], remarks=remarks)
 
 
 def _table(workbook: Workbook, limits: ReadLimits, stop: Event | None, choice: Choice) -> Table:
     names, others, sheets = workbook
-    kept, unfinished = kept_sheets(sheets if limits.keeps_all_cells else ())
+    kept, unfinished = _kept_sheets(sheets if limits.keeps_all_cells else ())
     if len(kept) >= len(names):
-        here = {sheet.name for sheet in kept}
-        return table_of(names, [name for name in others if name not in here], kept, choice, limits.rows)
-    selections = _selections(islice(chain(kept, unfinished, sheets), len(names)), choice)
-    first = next(selections)
-    rows_of_all = at_most(limits.rows, _numbered(chain([first], selections)), stop)
-    return Table(first.columns, rows_of_all, names, others, remarks=tuple(first.remarks))
+        others = [name for name in others if name not in {sheet.name for sheet in kept}]
+    return table_of(names, others, kept, choice, max_rows=limits.rows, stop=stop, sheets=chain(unfinished, sheets))
 
 
-def _selections(sheets: Iterable[tuple[str, Iterable[RawRow]]], choice: Choice) -> Iterator[Selection]:
+def _kept_sheets(sheets: Iterable[_Rows]) -> tuple[list[Sheet], list[_Rows]]:
+    """The sheets that fit, without their blank rows. The second list has the first one that does not fit, with all its rows."""
+    cells, characters = KEPT_MAX_CELLS, KEPT_MAX_CHARACTERS
+    kept: list[Sheet] = []
+    for name, rows in sheets:
+        taken: list[SheetRow] = []
+        width = 0
+        for number, row in rows:
+            if is_blank(row):
+                continue
+            taken.append((number, row))
+            width = max(width, len(row))
+            characters -= sum(len(cell) for cell in row if isinstance(cell, str))
+            if characters < 0 or width * len(taken) > cells:
+                return kept, [(name, chain(taken, rows))]
+        cells -= width * len(taken)
+        kept.append(Sheet(name, taken))
+    return kept, []
+
+
+def _selections(sheets: Iterable[tuple[str, Iterable[SheetRow]]], choice: Choice) -> Iterator[Selection]:
     """The columns and the rows of each sheet. A sheet with the titles of the first one, or without any, has its columns."""
     first: Columns | None = None
     for name, cells in sheets:
@@ -119,7 +144,4 @@ def _selections(sheets: Iterable[tuple[str, Iterable[RawRow]]], choice: Choice) 
 
 def _numbered(selections: Iterable[Selection]) -> Iterator[SheetRow]:
     for index, selection in enumerate(selections):
-        if index:
-            yield from ((index * SHEET_ROWS + number, *cells) for number, *cells in selection.rows)  # type: ignore[misc]  # three cells
-        else:
-            yield from selection.rows
+        yield from ((index * SHEET_ROWS + number, cells) for number, cells in selection.rows)

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from typing import Any, BinaryIO, NamedTuple
 
 from mahasiswa import wording
-from mahasiswa.sheets.cells import RawRow, cell_from_json
+from mahasiswa.sheets.cells import SheetRow, cell_from_json
 from mahasiswa.sheets.errors import SheetError, Stopped, TooBig
 from mahasiswa.sheets.limits import Choice, ReadLimits
 
@@ -32,7 +32,7 @@ class Workbook(NamedTuple):
 
     names: list[str]
     other_names: list[str]
-    sheets: Iterator[tuple[str, Iterator[RawRow]]]  # each must be read before the next
+    sheets: Iterator[tuple[str, Iterator[SheetRow]]]  # each must be read before the next
 
 
 @contextmanager
@@ -119,7 +119,7 @@ def _error_of_ended(process: subprocess.Popen[bytes], *, ready: bool) -> Excepti
     return SheetError(wording.DAMAGED) if code == 1 else TooBig(wording.TOO_HEAVY)
 
 
-def _rows(messages: Iterator[Any]) -> Iterator[RawRow]:
+def _rows(messages: Iterator[Any]) -> Iterator[SheetRow]:
     while batch := next(messages):
         for number, cells in batch:
             yield number, list(map(cell_from_json, cells))

@@ -36,12 +36,20 @@ from python_calamine import (
 
 from mahasiswa import wording
 from mahasiswa.sheets.cell_marks import Mark, Marks, cell_marks
-from mahasiswa.sheets.cells import CELL_MAX_CHARACTERS, FIRST_INEXACT, BadCell, Cell, RawRow, is_blank
+from mahasiswa.sheets.cells import (
+    CELL_MAX_CHARACTERS,
+    FIRST_INEXACT,
+    MAX_SHEETS,
+    NAME_MAX_CHARACTERS,
+    BadCell,
+    Cell,
+    SheetRow,
+    is_blank,
+)
 from mahasiswa.sheets.columns import HEADER_WITHIN_ROWS, find_header
 from mahasiswa.sheets.errors import SheetError, TooBig
-from mahasiswa.sheets.file_kind import is_compound, is_html, is_zip, looks_like_workbook
+from mahasiswa.sheets.file_kind import kind_of, looks_like_workbook
 from mahasiswa.sheets.html_table import html_rows
-from mahasiswa.sheets.kept_sheets import MAX_SHEETS, NAME_MAX_CHARACTERS
 
 _Value: TypeAlias = int | float | str | bool | dt.time | dt.date | dt.datetime | dt.timedelta
 BATCH_SIZE = 1 << 16  # cells and characters without the last row; no other thread runs while a batch is decoded
@@ -76,8 +84,8 @@ def _limit(memory_bytes: int, seconds: int) -> None:
 
 
 def _read(file: BinaryIO, memory_bytes: int, *, all_sheets: bool, chosen: Sequence[str], nim_only: bool) -> None:
-    if is_html(file):
-        rows: list[RawRow] = list(enumerate(html_rows(file), 1))
+    if kind_of(file) == "html":
+        rows: list[SheetRow] = list(enumerate(html_rows(file), 1))
         if not rows:
             raise SheetError(wording.WEB_PAGE)
         _send({"names": [""], "others": []})
@@ -112,7 +120,7 @@ def _open(file: BinaryIO) -> CalamineWorkbook:
 
 def _refuse_huge_archive(file: BinaryIO, memory_bytes: int) -> None:
     """Check the sizes that a ZIP file declares. They may be false; then the limit of memory holds."""
-    if is_zip(file):
+    if kind_of(file) == "zip":
         with contextlib.suppress(zipfile.BadZipFile), zipfile.ZipFile(file) as package:
             if sum(part.file_size for part in package.infolist()) > memory_bytes:
                 raise TooBig(wording.TOO_HEAVY)
@@ -121,7 +129,7 @@ def _refuse_huge_archive(file: BinaryIO, memory_bytes: int) -> None:
 
 def _is_encrypted(file: BinaryIO) -> bool:
     """Whether the file has the format of a workbook that Office has encrypted."""
-    return is_compound(file) and "EncryptedPackage".encode("utf-16-le") in file.read()
+    return kind_of(file) == "compound" and "EncryptedPackage".encode("utf-16-le") in file.read()
 
 
 def _visible_sheets(workbook: CalamineWorkbook) -> list[str]:
@@ -184,9 +192,9 @@ def _marked(cell: Cell, mark: Mark) -> Cell:
     return cell
 
 
-def _send_sheet(name: str, rows: Iterable[RawRow]) -> None:
+def _send_sheet(name: str, rows: Iterable[SheetRow]) -> None:
     _send(name)
-    batch: list[RawRow] = []
+    batch: list[SheetRow] = []
     size = 0
     for row in rows:
         if is_blank(row[1]):

@@ -81,7 +81,7 @@ async def _preview(
         found, missing = sheets.compare_nims(cells, existing, near)
         file = cleaned.selected() if cleaned.file.has_all_cells else cleaned.file
         _, data = sheets.dump(sheets.CleanedFile(file._replace(new=[row.number for row in found]), [], []))
-        in_input = {number: sheets.in_input(nim) for number, nim, _, _ in cleaned.rows}
+        in_input = {number: sheets.in_input(cells[0]) for number, cells in cleaned.rows}
         texts = [in_input[cell.number] for cell in missing]
         sizes = accumulate(len(text.encode()) for text in texts[:MAX_REPAIRED_ROWS])
         return pages.page(

@@ -139,7 +139,7 @@ class PreviewView:
         self.noticed = self._noticed()
         self.repairs = self._repairs(cleaned)
         self.skipped = self._groups(
-            ((row.reason, row.number, row) for row in plan.skipped),
+            ((row.problem, row.number, row) for row in plan.skipped),
             lambda row, shown: shown < EXAMPLES and budget.fits(EXAMPLE_MARKUP, *row.cells),
         )
         # The part that a person has opened takes all that the others leave.
@@ -193,8 +193,8 @@ class PreviewView:
                 return shown < MAX_REPAIRED_ROWS and self._budget.fits(NEAR_MARKUP, *planned.after, near.nim, near.nama)
             return shown < EXAMPLES and self._budget.fits(EXAMPLE_MARKUP, *planned.after)
 
-        rows = sorted(chain(self.plan.new, self.plan.changed, self.plan.same), key=lambda planned: planned.row.number)
-        return self._groups(((notice, row.row.number, row) for row in rows for notice in row.notices), fits)
+        rows = sorted(chain(self.plan.new, self.plan.changed, self.plan.same), key=lambda planned: planned.number)
+        return self._groups(((notice, row.number, row) for row in rows for notice in row.notices), fits)
 
     def _repairs(self, cleaned: sheets.CleanedFile) -> list[Group[RowToRepair]]:
         """The rows to repair. Only the first of them have inputs. Rows that lack a whole column have none."""
@@ -209,9 +209,9 @@ class PreviewView:
             texts = [*repair.cells, *[self.row(repair.number)] * REPAIR_NAMES]
             return left >= 0 and size <= REPAIRED_MAX_BYTES and self._budget.fits(REPAIR_MARKUP, *texts)
 
-        cells_of = {number: cells for number, *cells in cleaned.rows}
+        cells_of = dict(cleaned.rows)
         problems = [(row.number, row.problem, False) for row in self.plan.wrong]
-        problems += [(planned.row.number, wording.NO_DIGIT, True) for planned in self.plan.doubted]
+        problems += [(planned.number, wording.NO_DIGIT, True) for planned in self.plan.doubted]
         repairs = (
             (problem, number, RowToRepair(number, texts, can_be_ticked, problem in wording.MISSING_COLUMNS))
             for number, problem, can_be_ticked in sorted(problems)
@@ -274,7 +274,7 @@ class PreviewView:
 
         def fits(planned: sheets.PlannedRow) -> bool:
             before = (planned.before if name == "berubah" else None) or ()
-            texts = (self.row(planned.row.number), *planned.after, *before)
+            texts = (self.row(planned.number), *planned.after, *before)
             return self._budget.fits(CHANGED_ROW_MARKUP if before else ROW_MARKUP, *texts)
 
         return list(takewhile(fits, rows))

@@ -73,7 +73,7 @@ async def preview_of_upload(
         choice = _chosen(upload.texts.get("lembar", ()), upload.texts.get("kolom[]", ()), nim_only=purpose == "hapus")
         stop = Event()
         if upload.file:
-            kind = WORKBOOK if sheets.is_workbook(upload.file.file) else IMPORT
+            kind = WORKBOOK if sheets.kind_of(upload.file.file) else IMPORT
             name = _utf8(upload.file.filename or "")[: sheets.NAME_MAX_CHARACTERS]
             read = partial(_read_file, upload.file.file, name, choice, stop)
         elif upload.pasted and not upload.pasted.isspace():
@@ -168,20 +168,20 @@ async def read_preview(request: Request) -> tuple[Mapping[str, Sequence[str]], A
 
 def _repaired(sent: Mapping[str, Sequence[str]]) -> tuple[Alert, sheets.CleanedFile]:
     # A field that was sent twice did not come from the preview.
-    file = sheets.load(sent["data"][0] if len(sent["data"]) == 1 else "")
-    cleaned = sheets.clean_again(file)
+    cleaned = sheets.clean_again(sheets.load(sent["data"][0] if len(sent["data"]) == 1 else ""))
+    file = cleaned.file
     # The preview of a bulk delete has no inputs for Nama and Alamat.
     columns = (sent[field] or repeat(None) for field in ("nim[]", "nama[]", "alamat[]"))
     rows = zip(sent["baris[]"], *columns, strict=False)
-    repairs = sheets.Repairs(
+    repaired = sheets.repaired(
+        cleaned,
         _chosen(sent["lembar"], sent["kolom[]"]),
-        {number: (nim, nama, alamat) for row, nim, nama, alamat in rows for number in numbers([row])},
+        {number: texts for row, *texts in rows for number in numbers([row])}
+        | dict.fromkeys(numbers(sent["lewati[]"]), sheets.LEFT_OUT),
         numbers(sent["benar[]"]),
-        numbers(sent["lewati[]"]),
         fills_alamat=bool(sent["isi"]),
     )
-    repaired = sheets.repaired(cleaned, repairs)
-    if repaired.repairs() == file.repairs():
+    if repaired == file:
         return "", cleaned
     is_typed = (repaired.typed, repaired.accepted) != (file.typed, file.accepted)
     return "repaired" if is_typed else "chosen", sheets.clean_again(repaired)
