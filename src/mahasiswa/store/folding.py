@@ -3,6 +3,7 @@
 The SQL of both engines is generated from the same table.
 """
 
+import unicodedata
 from collections.abc import Sequence
 
 MAX_WORDS = 10  # Maximum words of a search, because each word costs a pass over every text. Further words are ignored.
@@ -23,64 +24,36 @@ COMBINING_MARKS = (
     "\u0300\u0301\u0302\u0303\u0304\u0306\u0307\u0308\u0309\u030a\u030b\u030c\u031b\u0323\u0326\u0327\u0328\u032e\u0331"
 )
 
-# The letters of European languages, of Vietnamese, and of transliterated Chinese, Arabic and Sanskrit.
-VARIANTS = {
-    "a": "àáâãäåāăąǎạảấầẩẫậắằẳẵặ\u212b",
-    "ae": "æ",
-    "c": "çćĉċč",
-    "d": "ðďđḍḏ",
-    "e": "èéêëēĕėęěẹẻẽếềểễệ",
-    "g": "ĝğġģǧ",
-    "h": "ĥħḥḫẖ",
-    "i": "ìíîïĩīĭįıİǐỉị",
-    "j": "ĵǰ",
-    "k": "ķḳ\u212a",
-    "l": "ĺļľłḷḹ",
-    "m": "ṁṃ",
-    "n": "ñńņňṅṇṉ",
-    "o": "òóôõöøōŏőơǒọỏốồổỗộớờởỡợ",
-    "oe": "œ",
-    "r": "ŕŗřṛṝ",
-    "s": "śŝşšșṣſ",
-    "ss": "ßẞ",
-    "t": "ţťŧțṭṯ",
-    "th": "þ",
-    "u": "ùúûüũūŭůűųưǔǖǘǚǜụủứừửữự",
-    "w": "ŵ",
-    "y": "ýÿŷỳỵỷỹ",
-    "z": "źżžẓ",
-    "α": "ά",
-    "ε": "έ",
-    "η": "ή",
-    "ι": "ίϊΐ",
-    "μ": "\u00b5",
-    "ο": "ό",
-    "σ": "ς",
-    "υ": "ύϋΰ",
-    "ω": "ώ",
-    "г": "ѓґ",
-    "е": "ёѐ",
-    "и": "йѝ",
-    "к": "ќ",
-    "у": "ў",
-    "і": "ї",
+# Letters that are no plain letter with a mark.
+SPECIAL = {
+    "æ": "ae",
+    "ð": "d",
+    "đ": "d",
+    "ħ": "h",
+    "ı": "i",
+    "ł": "l",
+    "ø": "o",
+    "œ": "oe",
+    "ß": "ss",
+    "ſ": "s",
+    "ŧ": "t",
 }
+SPECIAL |= {"þ": "th", "\u00b5": "μ", "ς": "σ", "ґ": "г"}
 
-# Letters beyond ASCII that only have another case.
-CASED = "ŋαβγδεζηθικλμνξοπρστυφχψωабвгдежзиклмнопрстуфхцчшщъыьэюяђєѕіјљњћџ"
-
-
-def _replacements() -> dict[str, str]:
-    replaced = dict.fromkeys(APOSTROPHES + HYPHENS + INVISIBLE + COMBINING_MARKS, "")
-    for plain, variants in {**dict.fromkeys(CASED, ""), **VARIANTS}.items():
-        for letter in variants:
-            replaced |= dict.fromkeys((letter, letter.upper()), plain)
-        replaced[plain.upper()] = plain
-    return {letter: replaced[letter] for letter in sorted(replaced) if len(letter) == 1 and not letter.isascii()}
+# The letters of European languages, of Vietnamese, and of transliterated Chinese, Arabic and Sanskrit, and two signs.
+LETTERS = map(
+    chr, (0xB5, *range(0xC0, 0x250), *range(0x386, 0x460), 0x490, 0x491, *range(0x1E00, 0x1F00), 0x212A, 0x212B)
+)
 
 
-REPLACEMENTS = _replacements()
-"""Every character beyond ASCII that folding replaces, in order of code points. No replacement is replaced again."""
+def _plain(letter: str) -> str:
+    parts = unicodedata.normalize("NFD", letter.lower())
+    return "".join(SPECIAL.get(part, part) for part in parts if not unicodedata.combining(part))
+
+
+REPLACEMENTS = {letter: _plain(letter) for letter in LETTERS if _plain(letter) != letter}
+REPLACEMENTS |= dict.fromkeys(APOSTROPHES + HYPHENS + INVISIBLE + COMBINING_MARKS, "")
+"""Every character beyond ASCII that folding replaces. No replacement is replaced again."""
 
 _TABLE = str.maketrans(
     {**REPLACEMENTS, **{chr(code): chr(code).lower() for code in range(128)}, **dict.fromkeys(REMOVED_ASCII, "")}

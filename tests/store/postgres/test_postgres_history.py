@@ -14,7 +14,7 @@ from mahasiswa.store import Query, Store, migrate
 from mahasiswa.store.engines import forget, merge
 from mahasiswa.store.errors import NotInHistory, TextsRemain, Unusable
 from mahasiswa.store.history import PURGE_ENTRIES, UNDOABLE_ROWS_MAX, Batch, Entry
-from mahasiswa.store.postgres import commands
+from mahasiswa.store.postgres import engine
 from mahasiswa.work import LIST, SEARCH
 
 ENTRIES = "SELECT nim, nama_before, alamat_before, nama_after, alamat_after FROM mahasiswa_history ORDER BY id"
@@ -270,7 +270,7 @@ async def test_forgetting_says_if_an_older_transaction_keeps_the_texts(
     url: PostgresURL, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The record and its history are removed all the same. The message names the server's process and the remedy."""
-    monkeypatch.setattr(commands, "OLDER_TRANSACTIONS_TIMEOUT_SECONDS", 0.3)
+    monkeypatch.setattr(engine, "OLDER_TRANSACTIONS_TIMEOUT_SECONDS", 0.3)
     await store.add(*SITI)
     with psycopg.connect(url.address) as other:
         other.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ; SELECT FROM mahasiswa")

@@ -7,6 +7,7 @@ from psycopg.errors import LockNotAvailable
 
 from mahasiswa.store import shared_sql
 from mahasiswa.store.commands import try_changes
+from mahasiswa.store.engines import Check
 from mahasiswa.store.errors import Unusable
 from mahasiswa.store.findings import Finding, good, wrong
 from mahasiswa.store.postgres import sql
@@ -14,7 +15,7 @@ from mahasiswa.store.postgres.pool import first_line, parameters
 from mahasiswa.store.postgres.schema import Connection, check_encoding, check_table
 
 
-def examine(conninfo: str, *, quick: bool) -> Iterator[Finding]:
+def examine(conninfo: str, _check: Check, *, quick: bool) -> Iterator[Finding]:
     """Check the tables, this role's rights and the server; raise Unusable if the service cannot work with them."""
     try:
         with psycopg.connect(**parameters(conninfo)) as db:

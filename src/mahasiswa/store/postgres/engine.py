@@ -1,19 +1,59 @@
-"""The functions of `store.engines` for a database in PostgreSQL."""
+"""The functions of `store.engines` for PostgreSQL. An import and `forget` have a connection of their own."""
 
-from collections.abc import Iterator, Sequence
+import json
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
+from typing import Any
 
+import psycopg
+
+from mahasiswa.record import Incoming
+from mahasiswa.store import commands, refuse_nul
 from mahasiswa.store.copies import copies
-from mahasiswa.store.engines import Check, Restored
-from mahasiswa.store.errors import Unusable
+from mahasiswa.store.engines import Check, Merged, Restored
+from mahasiswa.store.errors import TextsRemain, Unusable
 from mahasiswa.store.findings import Finding, good
-from mahasiswa.store.postgres import doctor, schema
-from mahasiswa.store.postgres.commands import forget, merge  # noqa: F401 - `engines` calls them here
+from mahasiswa.store.history import command_name
+from mahasiswa.store.postgres import sql
+from mahasiswa.store.postgres.doctor import examine  # noqa: F401 - `engines` calls it here
+from mahasiswa.store.postgres.pool import commit_checked, first_line, parameters, translate
+from mahasiswa.store.postgres.schema import migrate  # noqa: F401 - as above
 from mahasiswa.store.postgres.store import open_store  # noqa: F401 - as above
 
+OLDER_TRANSACTIONS_TIMEOUT_SECONDS = 10.0
+"""Maximum time to wait for older transactions, because a table keeps the rows that they can still see."""
 
-def migrate(conninfo: str, history_days: int | None, *, create: bool) -> None:  # noqa: ARG001 - see engines
-    schema.migrate(conninfo, history_days)
+REMAIN = "the record and its history are removed, but the files of the tables still hold the texts"
+
+Connection = psycopg.Connection[tuple[Any, ...]]
+
+
+def merge(conninfo: str, rows: Iterable[Incoming], *, update: bool, dry_run: bool) -> Merged:
+    """See `engines.merge`. A dry run refuses a text with NUL too, because it cannot be copied to the server."""
+    with _transaction(conninfo) as db:
+        db.execute(sql.CREATE_INCOMING)
+        with db.cursor().copy(sql.COPY_INCOMING) as copy:
+            for row in rows:
+                refuse_nul(*row[1:])
+                copy.write_row(row)
+        if not dry_run:
+            db.execute(sql.LOCK_TABLE)
+        locked = time.monotonic()
+        merged = commands.merge(db, partial(_batch, db), update=update, dry_run=dry_run)
+    return merged if dry_run else merged._replace(seconds=time.monotonic() - locked)
+
+
+def forget(conninfo: str, nim: str) -> bool:
+    """See `engines.forget`. For an unknown nim too, rewrite the tables, because the command is repeated if that failed."""
+    with _transaction(conninfo) as db:
+        was_known = commands.forget(db, sql.SHARED, nim)
+        ((transaction,),) = db.execute(sql.TRANSACTION_ID).fetchall()
+    with psycopg.connect(**parameters(conninfo)) as db:
+        _rewrite(db, transaction)
+    return was_known
 
 
 def backup(_conninfo: str, _to: Path, _check: Check) -> None:
@@ -33,10 +73,6 @@ def restore(_conninfo: str, _file: Path, _check: Check) -> Restored:
     )
 
 
-def examine(conninfo: str, _check: Check, *, quick: bool) -> Iterator[Finding]:
-    return doctor.examine(conninfo, quick=quick)
-
-
 def backup_files(_conninfo: str, folder: Path) -> Sequence[Path]:
     return copies(folder, "mahasiswa", ".dump")
 
@@ -47,3 +83,43 @@ def backups_that_hold(conninfo: str, folder: Path | None, _nim: str) -> Sequence
 
 def examine_backup(file: Path, _check: Check) -> Finding:
     return good(f"Its contents were not checked. To check them: pg_restore --list {file}")
+
+
+@contextmanager
+def _transaction(conninfo: str) -> Iterator[Connection]:
+    """Commit the changes of the block, or none; raise Refused, Unavailable or Uncertain."""
+    try:
+        with psycopg.connect(**parameters(conninfo)) as db:
+            db.execute(sql.BEGIN.format(milliseconds=0))
+            db.execute(sql.NAME, (json.dumps(command_name()),))
+            yield db
+            with commit_checked(db):
+                db.execute(sql.COMMIT)
+    except psycopg.Error as error:
+        raise translate(error) from error
+
+
+@contextmanager
+def _batch(db: Connection, _rows: int, is_silent: bool) -> Iterator[None]:  # noqa: FBT001 - see commands.Batch
+    db.execute(sql.BEGIN_BATCH, ("import",))
+    if is_silent:
+        db.execute(sql.SILENT)
+    yield
+
+
+def _rewrite(db: Connection, transaction: str) -> None:
+    """Remove the rows that a committed transaction has deleted from the tables' files; raise TextsRemain."""
+    deadline = time.monotonic() + OLDER_TRANSACTIONS_TIMEOUT_SECONDS
+    while older := db.execute(sql.FIND_OLDER_TRANSACTIONS, (transaction,)).fetchall():
+        if time.monotonic() > deadline:
+            pids = ", ".join(str(pid) for (pid,) in older)
+            raise TextsRemain(
+                f"{REMAIN}: the server processes {pids} still see them; end these, then run: {sql.VACUUM}"
+            )
+        time.sleep(0.1)
+    try:
+        with db.transaction():
+            db.execute(sql.ALTER_LOCK_TIMEOUT)
+            db.execute(sql.REWRITE)
+    except psycopg.Error as error:  # such as a lock that another program holds, or a missing right
+        raise TextsRemain(f"{REMAIN}: {first_line(error)}; the owner of the table must run: {sql.VACUUM}") from error

@@ -45,7 +45,7 @@ class Table(NamedTuple):
     is_ours_to_alter: bool
 
 
-def migrate(conninfo: str, history_days: int | None = None) -> None:
+def migrate(conninfo: str, history_days: int | None = None, *, create: bool = True) -> None:  # noqa: ARG001 - for SQLite
     """See `engines.migrate`. If nothing is to be changed, it works with the right to read alone, and on a standby."""
     deadline = time.monotonic() + START_TIMEOUT_SECONDS
     while True:  # until the server has had time to start
