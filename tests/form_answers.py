@@ -1,7 +1,6 @@
 """Helpers of the form tests: a service with two records that must not change, and checks of its answers."""
 
 import re
-import socket
 from collections.abc import Iterator
 
 import httpx
@@ -15,13 +14,13 @@ ADD = "/mahasiswa/add"
 @pytest.fixture(name="site")
 def two_records(site: Site) -> Iterator[Site]:
     """Visit the service. Its list holds exactly the two records before each test, and must hold them after it."""
-    if [row[1:] for row in site.list().rows] != KEPT:  # before the first test, and after a failed one
+    if site.list().records != KEPT:  # before the first test, and after a failed one
         for nim in site.list().nims:
             site.delete(nim)
         for record in KEPT:
             site.add(*record)
     yield site
-    assert [row[1:] for row in site.list().rows] == KEPT
+    assert site.list().records == KEPT
 
 
 def post_raw(site: Site, target: str, body: bytes) -> httpx.Response:
@@ -37,18 +36,6 @@ def parsed(received: bytes, *, without_body: bool = False) -> httpx.Response:
     headers = [(name, value.strip()) for name, _, value in (line.partition(":") for line in lines)]
     assert body == b"" if without_body else dict(headers)["content-length"] == str(len(body))
     return httpx.Response(int(first.split()[1]), headers=headers, content=body)
-
-
-def read_all(connection: socket.socket) -> bytes:
-    """Read until the connection ends, or until no more bytes arrive for five seconds."""
-    received = b""
-    connection.settimeout(5)
-    try:
-        while part := connection.recv(65536):
-            received += part
-    except TimeoutError:
-        pass
-    return received
 
 
 def assert_form(site: Site, answer: httpx.Response, heading: str, action: str, wrong: list[str]) -> Page:

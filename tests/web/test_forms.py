@@ -1,28 +1,32 @@
-"""Forms that are refused: the status, the message beside each wrong field, and that nothing is stored."""
+"""Forms that are refused: the message beside each wrong field, bodies that are no form or too large, and nothing is stored."""
 
-from pathlib import Path
-from typing import Self, cast
+import select
+import socket
+import time
+from contextlib import ExitStack
+from itertools import product
 from urllib.parse import parse_qsl, quote
 
-import httpx
 import pytest
-from form_answers import ADD, KEPT, assert_form, assert_page, post_raw, two_records
-from harness import Page, Site
-from stores import opened
-
-from mahasiswa.settings import Settings
-from mahasiswa.store import Store, migrate
-from mahasiswa.store.errors import Unavailable
-from mahasiswa.web.app import create_app
-from mahasiswa.work import Kind, Limits
+from attack import exchange
+from form_answers import ADD, KEPT, assert_error, assert_form, assert_page, parsed, post_raw, two_records
+from harness import URL_ENCODED, Page, Service, Site
+from spreadsheets import Database
 
 # The fixtures, which pytest finds by these names.
 __all__ = ["two_records"]
 
+EDIT = "/mahasiswa/edit/0001"
+BODY = b"nim=3&nama=Ani&alamat=Klaten"
+LIMIT = 64 * 1024
+TOO_LARGE = "Data yang dikirim terlalu besar (maksimal 64 KB)."
+NO_FORM = "tidak dikirim sebagai formulir"
+LATE = "Data tidak diterima lengkap pada waktunya, jadi belum disimpan."
 REST = "&nama=Ani+%26+<Co>&alamat=+%22Klaten%22+"
 MISSING = {
     name.lower(): f"{name} tidak terkirim. Isi kolom {name}, lalu simpan lagi." for name in ("NIM", "Nama", "Alamat")
 }
+LOOK = "Periksa kembali, atau buka data dengan NIM ini."
 TWICE = "lebih dari sekali"
 
 REFUSED: dict[str, dict[str, str]] = {
@@ -33,9 +37,8 @@ REFUSED: dict[str, dict[str, str]] = {
     "nim=12%0034" + REST: {"nim": "NUL"},
     "nim=3&nama=Ani%00&alamat=Klaten": {"nama": "NUL"},
     "nim=3&nama=Ani&alamat=%00": {"alamat": "NUL"},
-    "nim=0001" + REST: {
-        "nim": "NIM ini sudah terdaftar atas nama Siti. Periksa kembali, atau buka data dengan NIM ini."
-    },
+    "nim=0001" + REST: {"nim": f"NIM ini sudah terdaftar atas nama Siti. {LOOK}"},
+    "nim=20%2F2" + REST: {"nim": f"NIM ini sudah terdaftar atas nama Budi. {LOOK}"},
     "nama=Ani&alamat=Klaten&lain=x": {"nim": MISSING["nim"]},
     "nim=3&alamat=Klaten": {"nama": MISSING["nama"]},
     "nama=Ani": {"nim": MISSING["nim"], "alamat": MISSING["alamat"]},
@@ -53,14 +56,17 @@ REFUSED: dict[str, dict[str, str]] = {
 
 @pytest.mark.parametrize(("body", "wrong"), REFUSED.items(), ids=lambda value: str(value)[:24])
 def test_a_refused_add_shows_the_form_again(site: Site, body: str, wrong: dict[str, str]) -> None:
-    """The form has a message beside each wrong field and keeps the typed texts, and nothing is stored."""
+    """The form has a message beside each wrong field and keeps the typed texts. A duplicate links to its record."""
     answer = post_raw(site, ADD, body.encode())
-    assert answer.status_code == (409 if "nim=0001" in body else 400)
+    is_duplicate = LOOK in wrong.get("nim", "")
+    assert answer.status_code == (409 if is_duplicate else 400)
     page = assert_form(site, answer, "Tambah Data Mahasiswa", ADD, list(wrong))
     for field, words in wrong.items():
         assert words in reason(page, field)
     typed = dict(reversed(parse_qsl(body.replace("%00", "\ufffd"), keep_blank_values=True)))
     assert page.record_form.values == {field: typed.get(field, "") for field in ("nim", "nama", "alamat")}
+    if is_duplicate:
+        assert page.target("buka data dengan NIM ini") == site.path("/mahasiswa/edit/", typed["nim"])
 
 
 def test_a_raw_byte_that_is_not_utf8_is_refused(site: Site) -> None:
@@ -70,13 +76,14 @@ def test_a_raw_byte_that_is_not_utf8_is_refused(site: Site) -> None:
     assert page.record_form.values == {"nim": "3", "nama": "Ani", "alamat": "\ufffd"}
 
 
-def test_the_message_about_a_duplicate_nim_links_to_its_record(site: Site) -> None:
-    """The message about a duplicate nim links to the edit page of the existing record, even if the nim has a slash."""
-    for nim, path in [("0001", "/mahasiswa/edit/0001"), ("20/2", "/mahasiswa/edit/20%2F2")]:
-        page = Page(site.add(nim, "Ani", "Klaten").text, site.origin)
-        (link,) = [link for link in page.links if link.text == "buka data dengan NIM ini"]
-        assert link.href == path
-        assert site.page(link.target).record_form.values["nim"] == nim
+def test_a_duplicate_keeps_the_typed_texts_if_the_record_cannot_be_compared(site: Site, other: Database) -> None:
+    """Another program stored a text that is not UTF-8, so the record cannot be read."""
+    other.run("INSERT INTO mahasiswa VALUES ('9', CAST(x'ff' AS TEXT), 'Solo')")
+    answer = site.add("9", "Ani", "Klaten")
+    site.delete("9")
+    assert answer.status_code == 409
+    page = assert_form(site, answer, "Tambah Data Mahasiswa", ADD, ["nim"])
+    assert page.record_form.values == {"nim": "9", "nama": "Ani", "alamat": "Klaten"}
 
 
 @pytest.mark.parametrize("nim", ["3", "20/3", "é 🎓", "", "a\r\nb"])
@@ -88,13 +95,9 @@ def test_the_second_click_on_an_addition_says_that_it_is_stored(site: Site, nim:
     assert answer.status_code == 409
     page = assert_page(answer, site)
     assert page.headings == ["Tambah Data Mahasiswa"]
-    (alert,) = page.tree.css("[role=alert]")
-    assert alert.text() == "Data ini sudah tersimpan. Lihat datanya atau kembali ke daftar."
-    assert [(link.text, link.target) for link in page.links if link.text in alert.text()] == [
-        ("Lihat datanya", site.path("/mahasiswa/edit/", nim)),
-        ("kembali ke daftar", "/?halaman=1"),
-    ]
-    assert site.page(site.path("/mahasiswa/edit/", nim)).record_form.values["nim"] == nim
+    assert page.texts("[role=alert]") == ["Data ini sudah tersimpan. Lihat datanya atau kembali ke daftar."]
+    assert page.target("kembali ke daftar") == "/?halaman=1"
+    assert site.page(page.target("Lihat datanya")).record_form.values["nim"] == nim
     site.delete(nim)
 
 
@@ -113,11 +116,11 @@ def test_an_addition_that_differs_from_the_stored_record_is_a_duplicate(site: Si
 @pytest.mark.parametrize(
     ("body", "wrong", "words"),
     [
-        (b"nama=Ani", "alamat", "Alamat tidak terkirim. Isi kolom Alamat, lalu simpan lagi."),
-        (b"alamat=Klaten", "nama", "Nama tidak terkirim. Isi kolom Nama, lalu simpan lagi."),
+        (b"nama=Ani", "alamat", MISSING["alamat"]),
+        (b"alamat=Klaten", "nama", MISSING["nama"]),
         (b"nama=Ani%00&alamat=Klaten", "nama", "NUL"),
         (b"nama=Ani&alamat=%FF", "alamat", "UTF-8"),
-        (b"nama=Ani&nama=Ani&alamat=Klaten", "nama", "lebih dari sekali"),
+        (b"nama=Ani&nama=Ani&alamat=Klaten", "nama", TWICE),
     ],
 )
 def test_a_refused_edit_shows_the_form_again(site: Site, body: bytes, wrong: str, words: str) -> None:
@@ -138,9 +141,9 @@ def test_a_refused_edit_shows_the_form_again(site: Site, body: bytes, wrong: str
 @pytest.mark.parametrize("body", [b"nim=9", b"nim=20%2F2", b"nim=..", b"nim=%FF", b"nim=%00", b"nim=1&nim=2", b"nim"])
 def test_an_edit_takes_no_nim_from_the_body(site: Site, body: bytes) -> None:
     """The path selects the record, and its nim does not change for any nim in the body (specification 4.5.1)."""
-    answer = post_raw(site, "/mahasiswa/edit/0001", body + b"&nama=Ani&alamat=Klaten")
+    answer = post_raw(site, EDIT, body + b"&nama=Ani&alamat=Klaten")
     assert (answer.status_code, answer.headers["location"]) == (302, "/")
-    assert [row[1:] for row in site.list().rows] == [("0001", "Ani", "Klaten"), KEPT[1]]
+    assert site.list().records == [("0001", "Ani", "Klaten"), KEPT[1]]
     site.edit(*KEPT[0])
 
 
@@ -158,9 +161,9 @@ def test_an_edit_takes_no_nim_from_the_body(site: Site, body: bytes) -> None:
 )
 def test_a_body_is_decoded_once_as_a_browser_encodes_it(site: Site, sent: bytes, stored: str) -> None:
     """A body is percent-decoded once, and a percent sign that encodes nothing stays a percent sign."""
-    answer = post_raw(site, "/mahasiswa/edit/0001", b"&&nama=" + sent + b"&&alamat=" + sent + b"&")
+    answer = post_raw(site, EDIT, b"&&nama=" + sent + b"&&alamat=" + sent + b"&")
     assert answer.status_code == 302
-    assert site.page("/mahasiswa/edit/0001").record_form.values == {"nim": "0001", "nama": stored, "alamat": stored}
+    assert site.page(EDIT).record_form.values == {"nim": "0001", "nama": stored, "alamat": stored}
     site.edit(*KEPT[0])
 
 
@@ -171,30 +174,105 @@ def reason(page: Page, field: str) -> str:
     return " ".join(described.text().split())
 
 
-class WithoutReads:
-    """A store that writes but cannot be read, as while PostgreSQL's server is restarted between two statements."""
-
-    def __init__(self, store: Store) -> None:
-        self.add = store.add
-        self.version = store.version
-        self.version_now = store.version_now
-
-    def reader(self, _kind: Kind) -> Self:
-        return self
-
-    async def get(self, nim: str) -> None:
-        raise Unavailable(nim)
+# ---- the body
 
 
-async def test_a_duplicate_keeps_the_typed_texts_if_the_record_cannot_be_compared(tmp_path: Path) -> None:
-    """If the stored record cannot be read, the answer is the form with the message about the NIM."""
-    settings = Settings.from_environment({"DATABASE_URL": f"sqlite:///{tmp_path / 'a.db'}"})
-    migrate(settings.database_url)
-    async with opened(settings.database_url) as store:
-        transport = httpx.ASGITransport(create_app(settings, cast("Store", WithoutReads(store)), Limits()))
-        async with httpx.AsyncClient(transport=transport, base_url="http://a") as client:
-            typed = {"nim": "1", "nama": "Siti", "alamat": "Solo"}
-            assert (await client.post("/mahasiswa/add", data=typed)).status_code == 302
-            again = await client.post("/mahasiswa/add", data=typed)
-    assert again.status_code == 409
-    assert 'value="Siti"' in again.text
+@pytest.mark.parametrize("target", [ADD, EDIT])
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"content_type": "multipart/form-data; boundary=x"},
+        {"content_type": "application/json"},
+        {"content_type": "text/plain"},
+        {"content_type": "application/x-www-form-urlencodedx"},
+        {"content_type": ""},
+        {},
+        {"content_type": URL_ENCODED, "content_encoding": "gzip"},
+    ],
+    ids=str,
+)
+def test_a_body_that_is_no_form_is_refused(site: Site, target: str, headers: dict[str, str]) -> None:
+    """A body that is not `application/x-www-form-urlencoded` is answered with 415 (specification 4)."""
+    answer = site.send("POST", target, BODY, **headers)
+    assert answer.status_code == 415
+    assert_error(answer, site, NO_FORM)
+
+
+@pytest.mark.parametrize("content_type", [URL_ENCODED.upper(), f"{URL_ENCODED}; charset=UTF-8", f"{URL_ENCODED} ;x"])
+def test_the_content_type_of_a_form_ignores_case_and_parameters(site: Site, content_type: str) -> None:
+    """The media type of a form may be in capitals and have parameters."""
+    assert site.send("POST", ADD, BODY, content_type=content_type).status_code == 302
+    site.delete("3")
+
+
+def head(target: str, *headers: str, host: str = "a") -> bytes:
+    """Return the first lines of a request that sends a form and closes the connection."""
+    lines = [f"POST {target} HTTP/1.1", f"Host: {host}", "Connection: close", *headers, f"Content-Type: {URL_ENCODED}"]
+    return "".join(f"{line}\r\n" for line in lines).encode()
+
+
+@pytest.mark.parametrize("target", [ADD, EDIT])
+def test_a_body_over_64_kib_is_refused(site: Site, service: Service, target: str) -> None:
+    """65,536 bytes are stored. One more is answered with a 413 page, with a Content-Length as well as in chunks."""
+    body = b"nama=Siti&alamat="
+    assert post_raw(site, EDIT, body.ljust(LIMIT, b"a")).status_code == 302
+    assert len(site.page(EDIT).record_form.values["alamat"]) == LIMIT - len(body)
+    site.edit(*KEPT[0])
+    body = BODY.ljust(LIMIT + 1, b"a")
+    chunks = b"".join(b"3e8\r\n%s\r\n" % body[start : start + 1000] for start in range(0, LIMIT - 1000, 1000))
+    chunks += b"%x\r\n%s\r\n0\r\n\r\n" % (len(body) % 1000, body[-(len(body) % 1000) :])
+    for framed in (b"Content-Length: %d\r\n\r\n" % len(body) + body, b"Transfer-Encoding: chunked\r\n\r\n" + chunks):
+        answer = parsed(exchange(service, head(target) + framed))
+        assert answer.status_code == 413
+        assert_error(answer, site, TOO_LARGE)
+
+
+@pytest.mark.parametrize(
+    ("target", "host", "expected"),
+    [
+        (ADD, "a", (413, TOO_LARGE)),
+        ("/mahasiswa/impor", "a", (413, "melebihi 16 MB")),
+        ("/tidak/ada", "a", (404, "Halaman tidak ditemukan")),
+        ("/sehat", "a", (405, "tidak dapat dibuka dengan cara tersebut")),
+        (ADD, "", (400, "Alamat atau data yang dikirim rusak")),
+    ],
+)
+def test_a_client_that_sends_its_whole_body_first_gets_the_refusal(
+    site: Site, service: Service, target: str, host: str, expected: tuple[int, str]
+) -> None:
+    """The service reads the rest of a refused body, so that the client receives the page instead of a reset."""
+    size = 32 << 20
+    answer = parsed(exchange(service, head(target, f"Content-Length: {size}", host=host) + b"\r\n" + bytes(size), 30))
+    assert answer.status_code == expected[0]
+    assert_error(answer, site, expected[1])
+
+
+def test_the_first_of_two_content_types_counts(site: Site, service: Service) -> None:
+    """If a request has two Content-Type headers, the service uses the first one, as proxies do."""
+    answer = parsed(exchange(service, head(ADD, "Content-Type: text/plain", "Content-Length: 5") + b"\r\nnim=3"))
+    assert answer.status_code == 415
+    assert_error(answer, site, NO_FORM)
+
+
+@pytest.mark.torture
+def test_a_body_that_does_not_arrive_is_answered_408_after_ten_seconds(site: Site, service: Service) -> None:
+    """A body that is missing, incomplete, or sent a byte per second gets 408, and other clients are answered."""
+    starts = [b"Content-Length: 99\r\n\r\n", b"Content-Length: 99\r\n\r\n" + BODY]
+    starts += [b"Transfer-Encoding: chunked\r\n\r\n5\r\nnim=3\r\n"]
+    with ExitStack() as stack:
+        clients = []
+        for target, start in product((ADD, EDIT), starts):
+            clients.append(stack.enter_context(socket.create_connection(("127.0.0.1", service.port), 20)))
+            clients[-1].sendall(head(target) + start)
+        dripping, *_ = clients
+        began = time.monotonic()
+        while not select.select([dripping], [], [], 1)[0]:  # one byte a second must not extend the deadline
+            assert time.monotonic() - began < 20
+            dripping.sendall(b"a")
+            assert site.get("/").status_code == 200
+        assert 8 < time.monotonic() - began < 20
+        for client in clients:
+            with client.makefile("rb") as file:
+                answer = parsed(file.read())
+            assert answer.status_code == 408
+            assert_error(answer, site, LATE)
