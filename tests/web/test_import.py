@@ -163,7 +163,6 @@ def test_an_import_writes_all_rows_or_none(importer: Importer, other: Database) 
 
 
 def altered(field: str, alter: Callable[[str], str]) -> str:
-    """Return the field with its contents altered."""
     text = alter(bz2.decompress(base64.urlsafe_b64decode(field)).decode("utf-8"))
     return base64.urlsafe_b64encode(bz2.compress(text.encode())).decode()
 
@@ -196,7 +195,6 @@ def test_a_tampered_confirmation_writes_no_nim_that_is_refused(importer: Importe
     ("target", "kind"), [(SAVE, "application/json"), (SAVE, "multipart/form-data"), (IMPORT, "application/json")]
 )
 def test_an_import_that_is_not_a_form_is_refused(importer: Importer, target: str, kind: str) -> None:
-    """The response is a page."""
     answer = importer.site.send("POST", target, b'{"data": []}', content_type=kind)
     assert answer.status_code in {400, 415}
     assert "Kembali ke daftar" in answer.text or "Impor Data Mahasiswa" in answer.text

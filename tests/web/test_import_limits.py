@@ -107,7 +107,6 @@ def test_a_malicious_workbook_is_refused_in_bounded_memory(
 
 
 def letter() -> bytes:
-    """Return a ZIP file that is no workbook."""
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w") as package:
         package.writestr("word/document.xml", "<document/>")
@@ -159,7 +158,6 @@ TITLES, NAMES = [MARK * 30] * 100, [MARK * 255] * 199
 
 
 def nims(count: int) -> list[str]:
-    """Return different NIMs that are packed well."""
     return [f"{number:05}" for number in range(count)]
 
 

@@ -76,7 +76,6 @@ def test_a_blank_cell_of_an_import_never_erases_a_text(importer: Importer, other
 
 
 def test_markup_in_cells_is_shown_as_text_by_a_preview(importer: Importer, other: Database) -> None:
-    """Each part of the preview escapes it."""
     mark = "<b>&amp;\"'</b>"
     other.fill([("1", mark, mark), ("2", mark, mark)])
     rows = [("1", mark, mark), ("2", mark, "x" + mark), ("3", mark, mark), (f"'5{mark}", mark, mark), ("", mark, "")]

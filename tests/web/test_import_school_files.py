@@ -200,7 +200,6 @@ def cell_of(text: str) -> object:
 
 
 def content(file: File, folder: Path) -> bytes:
-    """Return the bytes of a file."""
     kind, *options = file.kind.split(" ")
     rows = [row.split("|") for row in file.rows]
     if kind == "csv":

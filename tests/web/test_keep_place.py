@@ -103,7 +103,6 @@ def test_a_refused_form_keeps_the_place(people: Site) -> None:
 
 
 def test_an_error_page_of_a_record_keeps_the_place(people: Site) -> None:
-    """The button of an error page leads back to the page that was left."""
     for method, path, status, place in (
         ("GET", "/mahasiswa/edit/tidak-ada", 404, PLACE),
         ("GET", "/mahasiswa/edit/%FF", 404, PLACE),

@@ -33,7 +33,6 @@ from mahasiswa.work import LIST, Busy, Limits, Slots
 
 @pytest.fixture(params=["1", "2"], ids=["one worker", "two workers"])
 def shared(request: pytest.FixtureRequest, database: str) -> Iterator[Service]:
-    """Start a service on each engine."""
     with Service(database, {"WORKERS": request.param}) as service:
         yield service
 
@@ -141,7 +140,6 @@ def test_a_page_of_old_and_new_parts_shows_every_record(site: Site, other: Datab
 
 
 async def test_a_long_page_is_compressed_after_the_queue_was_full() -> None:
-    """A request that was refused because the service was busy does not make later ones fail."""
     slots = Slots()
     page = CachedPage(random.Random(1).randbytes(2 * 1024 * 1024), "tag", {})
     scope = {"headers": [(b"accept-encoding", b"gzip")]}
@@ -165,7 +163,6 @@ assert gzip.decompress(responses.gzipped(body)) == body
 
 
 def test_pages_are_compressed_on_a_machine_without_isal() -> None:
-    """If ISA-L is not installed, zlib compresses."""
     subprocess.run([sys.executable, "-c", WITHOUT_ISAL], check=True, timeout=60)
 
 
@@ -188,7 +185,6 @@ def test_a_list_too_long_for_the_cache_is_streamed(database: str) -> None:
 
 @asynccontextmanager
 async def client_of(settings: Settings, store: Store) -> AsyncIterator[httpx.AsyncClient]:
-    """Start the application in this process."""
     transport = httpx.ASGITransport(create_app(settings, store, Limits()))
     async with httpx.AsyncClient(transport=transport, base_url="http://a") as client:
         yield client

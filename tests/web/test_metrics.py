@@ -17,7 +17,6 @@ SAMPLE = re.compile(r'mahasiswa_([a-z_]+)\{worker="(\d+)"((?:,[a-z]+="[^"\\\n]*"
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    """Start a service with counters."""
     with Service(tmp_path_factory.mktemp("metrics") / "a.db", {"METRICS": "1"}) as service:
         yield service
 

@@ -27,7 +27,6 @@ def buttons(page: Page) -> list[tuple[str, str]]:
 
 
 def refused(answer: httpx.Response, site: Site, status: int = 409) -> Page:
-    """Return the page of a refusal."""
     assert answer.status_code == status
     return assert_page(answer, site)
 

@@ -67,7 +67,6 @@ def structure(html: str) -> list[tuple[str, tuple[str, ...]]]:
 
 
 def assert_same_structure(answer: httpx.Response, usual: httpx.Response, status: int) -> None:
-    """Check that an answer has the status, the headers, the elements and the attributes of the usual answer."""
     assert answer.status_code == usual.status_code == status
     assert answer.headers.keys() == usual.headers.keys()
     assert answer.headers["content-security-policy"] == usual.headers["content-security-policy"]
@@ -155,7 +154,6 @@ def test_hostile_request_headers_do_not_change_the_answer(site: Site, header: st
 @attacks
 @given(text=TEXTS, file_name=TEXTS, boundary=st.sampled_from(["x", "a b", "'", "--"]))
 def test_hostile_uploads_put_no_script_into_the_preview(site: Site, text: str, file_name: str, boundary: str) -> None:
-    """The preview or refusal of a file with a hostile name or hostile cells has no script and no event handler."""
     name = file_name.replace('"', "%22").replace("\r", "%0D").replace("\n", "%0A")
     body = (
         f'--{boundary}\r\nContent-Disposition: form-data; name="berkas"; filename="{name}"\r\n\r\n'
@@ -198,7 +196,6 @@ def test_inline_code_is_that_of_the_policy_and_every_input_has_a_label(site: Sit
 
 
 def hash_of(source: str) -> str:
-    """Return the source expression of inline code in a content security policy."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(source.encode()).digest()).decode()}'"
 
 

@@ -66,13 +66,11 @@ class Reader:
         self._makes_pictures = makes_pictures
 
     def fill_the_list(self) -> None:
-        """Add STUDENTS, and show the list."""
         for student in STUDENTS:
             self.site.add(*student)
         self.open("/")
 
     def open(self, path: str) -> None:
-        """Open a page by its address."""
         self.window.open(path)
         self._read()
 
@@ -87,24 +85,20 @@ class Reader:
             self._read()
 
     def send(self, button: str, **fields: str) -> None:
-        """Type into the fields of a record, and press a button."""
         self.window.type(**fields)
         self.click(button)
 
     def download(self, name: str) -> bytes:
-        """Click the link of this name, which leads to a file."""
         with self.page.expect_download() as download:
             self.page.get_by_role("link", name=name, exact=True).click()
         return Path(download.value.path()).read_bytes()
 
     def preview(self, text: str) -> None:
-        """Choose a file with this text, and open its preview."""
         file: FilePayload = {"name": "mahasiswa.csv", "mimeType": "text/csv", "buffer": text.encode()}
         self.page.locator("input[type=file]").set_input_files([file])
         self.click("Lihat pratinjau")
 
     def sees(self, *nims: str) -> None:
-        """Check the NIMs of the list."""
         assert [nim for nim, _, _ in self.window.cells()] == [*nims]
 
     def take_picture(self, name: str, height: int = 0) -> None:
@@ -185,7 +179,6 @@ def import_a_file(reader: Reader) -> None:
 
 
 def export(reader: Reader) -> None:
-    """Download the list as a workbook and as CSV."""
     assert reader.download("Unduh Excel").startswith(b"PK")
     assert b"2300018008" in reader.download("Unduh CSV")
 
@@ -360,6 +353,5 @@ def test_the_guide_shows_each_picture_and_every_picture_is_small() -> None:
 
 
 def sections() -> dict[str, str]:
-    """Return the sections of the guide by their headings."""
     _, *parts = re.split("^## ", GUIDE.read_text("utf-8"), flags=re.MULTILINE)
     return {heading: body for heading, _, body in (part.partition("\n") for part in parts)}

@@ -132,7 +132,6 @@ INNER = post("/mahasiswa/add", b"nim=selundupan&nama=Siti&alamat=Solo", CLOSE)
 
 
 def chunked(body: bytes) -> bytes:
-    """Return a body in one chunk."""
     return b"%x\r\n%b\r\n0\r\n\r\n" % (len(body), body)
 
 

@@ -39,7 +39,6 @@ def test_a_delete_needs_no_body_and_ignores_one(site: Site, service: Service) ->
 
 @pytest.mark.parametrize("method", ["GET", "HEAD", "POST", "PUT"])
 def test_a_broken_escape_in_a_path_is_a_bad_request(site: Site, method: str) -> None:
-    """A path with a malformed percent-escape is answered with a 400 page for every method."""
     for path in ("edit/100%", "edit/%zz", "edit/%2", "edit/a%g0b", "delete/%", "delete/0001%0", "%6", "add%"):
         answer = site.send(method, f"/mahasiswa/{path}", content_type=URL_ENCODED)
         assert answer.status_code == 400, path
@@ -93,7 +92,6 @@ def test_another_method_of_a_known_path_is_405(service: Service, site: Site, met
     "target", ["/", "/mahasiswa/add", "/mahasiswa/edit/0001", "/mahasiswa/edit/nobody", "/nowhere"]
 )
 def test_head_is_get_without_a_body(site: Site, service: Service, target: str) -> None:
-    """HEAD has the status and the headers of GET, and no body."""
     get, head = (site.send(method, target, accept_encoding="identity") for method in ("GET", "HEAD"))
     assert head.status_code == get.status_code
     assert {**head.headers, "date": ""} == {**get.headers, "date": ""}
@@ -114,7 +112,6 @@ def test_a_similar_path_is_404(site: Site, target: str) -> None:
 
 
 def test_every_answer_has_the_security_headers(site: Site) -> None:
-    """Pages, error pages and redirects have a content security policy and set no cookie."""
     targets = ("/", ADD, "/mahasiswa/edit/0001", "/mahasiswa/edit/nobody", "/nowhere", "/%")
     answers = [*map(site.get, targets), site.post("/mahasiswa/delete/nobody"), site.post(ADD), site.send("PUT", "/")]
     answers += [site.send("HEAD", "/"), site.send("POST", ADD, b"x", content_type="text/plain")]

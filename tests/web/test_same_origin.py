@@ -35,7 +35,6 @@ def go_allows(method: str, site: str | None, origin: str | None) -> bool:
 
 @pytest.fixture(scope="module")
 def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    """Start a service with the setting on and the name of BASE_URL."""
     database = tmp_path_factory.mktemp("guarded") / "a.db"
     with Service(database, {"SAME_ORIGIN_ONLY": "1", "BASE_URL": BASE_URL}) as service:
         yield service
@@ -109,7 +108,6 @@ OTHER_SITE = """<!doctype html><title>Hadiah</title><form method="POST" action="
 
 
 def test_a_form_of_another_site_is_refused_with_same_origin_only(open_window: OpenWindow, tmp_path: Path) -> None:
-    """With the setting on, a form of another site gets an error page and changes nothing, and our own forms work."""
     with Service(tmp_path / "a.db", {"SAME_ORIGIN_ONLY": "1"}) as service, service.site() as site:
         window = open_window(url=service.url)
         window.page.route(

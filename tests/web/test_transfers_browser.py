@@ -11,7 +11,6 @@ from spreadsheets import HEADER, KEPT, Database, csv, students
 
 
 def choose(window: Window, data: bytes) -> None:
-    """Choose a file on the form of an import and go to its preview."""
     window.open("/mahasiswa/impor")
     file: FilePayload = {"name": "daftar", "mimeType": "", "buffer": data}
     window.page.get_by_label("Berkas").set_input_files([file])
@@ -19,19 +18,16 @@ def choose(window: Window, data: bytes) -> None:
 
 
 def press(window: Window, name: str) -> None:
-    """Press a button and wait for the next page."""
     with window.leaving():
         window.page.get_by_role("button", name=name).first.click()
 
 
 def enter(window: Window) -> None:
-    """Press Enter and wait for the next page."""
     with window.leaving():
         window.page.keyboard.press("Enter")
 
 
 def counts(window: Window) -> list[str]:
-    """Return the counts of the preview."""
     return window.page.locator(".summary dd").all_inner_texts()
 
 

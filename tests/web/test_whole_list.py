@@ -20,19 +20,16 @@ STUDENTS = [
 
 @pytest.fixture
 def students(site: Site) -> Site:
-    """Visit a list of STUDENTS."""
     importer = Importer(site)
     importer.save(importer.upload(csv(("NIM", "Nama", "Alamat"), *STUDENTS)))
     return site
 
 
 def follow(site: Site, page: Page, text: str) -> Page:
-    """Follow the link with this text."""
     return site.page(page.target(text))
 
 
 def removal(preview: Page) -> Form:
-    """Return the form that removes the records of a preview."""
     return next(form for form in preview.forms if form.target == "/mahasiswa/hapus/simpan")
 
 
