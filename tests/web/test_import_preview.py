@@ -254,13 +254,7 @@ LOST_ZEROS = f"{NEARLY} Mungkin angka nol di depannya hilang."
 
 
 @pytest.mark.parametrize(
-    ("nim", "other_nim", "words"),
-    [
-        ("230000703", "0230000703", LOST_ZEROS),
-        ("0230.000-703", "0230000703", NEARLY),
-        ("O23OOOO7O3", "0230000703", LOST_ZEROS),
-        ("a11.202O", "A11-2020", NEARLY),
-    ],
+    ("nim", "other_nim", "words"), [("23OOOO7O3", "0230000703", LOST_ZEROS), ("a11.202O", "A11-2020", NEARLY)]
 )
 def test_a_nim_that_is_nearly_a_stored_one_can_become_that_one(
     importer: Importer, other: Database, nim: str, other_nim: str, words: str

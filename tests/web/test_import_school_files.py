@@ -39,6 +39,10 @@ def numbered(*rows: str, mark: str = "") -> list[str]:
     return [f"{number}{mark}|{row}" for number, row in enumerate(rows, 1)]
 
 
+def in_one_column(separator: str, *rows: str) -> list[str]:
+    return [row.replace("|", separator) for row in rows]
+
+
 def split_at(separator: str, *rows: str) -> list[str]:
     """Return the rows of a CSV file with semicolons as a program shows them that splits lines at another character."""
     lines = (";".join(f'"{cell}"' if "," in cell else cell for cell in row.split("|")) for row in rows)
@@ -62,6 +66,10 @@ class File(NamedTuple):
 
 
 NUMBERED = numbered(*ROWS)
+TOTALS = ["Laki-laki 12||", "Laki-laki|2|", "|Perempuan : 2|", "|Jumlah|4"]
+TWO_PAGES = ["No|" + HEADER, "|KELAS A 1||", "1|" + DEWI, "No|" + HEADER, "2|" + SAME, "||Total|2", "|Jumlah: 2||"]
+ODD_NIMS = ["22 000 186 203|Dewi|Solo", "22O00186204|Elsa|Solo", "l2000186205|Fajar|Solo", "A11.2020.1|Gita|Solo"]
+NAMES_FIRST = ["Dewi|22000186203|Godean", "Elsa|22000186204|Depok"]
 
 # Every kind of file. The options of CSV are its separator, its encoding and its line end.
 KINDS = (
@@ -82,21 +90,22 @@ FILES = {
     "a letterhead and signatures": File("xlsx", (*LETTERHEAD, HEADER, *ROWS, *SIGNATURES), "ABC", 2, 1, skipped=4),
     "columns that count and others": File("csv ;", ["No|" + HEADER, *NUMBERED], "BCD", 2, 1),
     "long titles": File("xlsx", ["Stambuk|NAMA LENGKAP MAHASISWA BARU|Alamat Lengkap sesuai KTP", *ROWS], "ABC", 2, 1),
-    "other words for the titles": File(
-        "csv ;", ["No. Urut|No. Induk Siswa|Nama Peserta Didik (sesuai akta)|Domisili", *NUMBERED], "BCD", 2, 1
+    "other words": File(
+        "csv ;", ["No. Urut|No. Induk Siswa|Nama Peserta Didik (akta)|Domisili", *NUMBERED], "BCD", 2, 1
     ),
     "titles with signs": File("csv ;", ["N.I.M.|Nama  Lengkap *|Alamat (sesuai KTP) :", *ROWS], "ABC", 2, 1),
-    "several titles that could be the NIM": File(
-        "csv ;", ["NISN|NIS|Alamat KTP|Nama|No. Mahasiswa|Alamat", "9|8|K|Dewi|22000186203|Solo"], "EDF", 1
-    ),
+    "several NIMs": File("csv ;", ["NISN|NIS|Alamat KTP|Nama|No. Mahasiswa|Alamat", "9|8|K|Dewi|2301|Solo"], "EDF", 1),
     "parents beside students": File(
         "csv ;",
-        ["NIM|Nama Ayah|Nama|Alamat Orang Tua|Alamat Tempat Tinggal|Alamat Email", "2301|Budi|Dewi|X|Y|d@x"],
+        [
+            "NIM|Nama Ayah|Nama Siswa|Alamat Orang Tua|Alamat Tempat Tinggal Siswa|Alamat Email",
+            "2301|Budi|Dewi|X|Y|d@x",
+        ],
         "ACE",
         1,
     ),
     "two rows of titles": File("xlsx", ["NOMOR||NAMA|ALAMAT", "URUT|INDUK||", *NUMBERED], "BCD", 2, 1),
-    "an address above the other titles": File("xlsx", ["No|Identitas||Alamat", "|NIM|Nama|", *NUMBERED], "BCD", 2, 1),
+    "an address above the others": File("xlsx", ["No|Identitas||Alamat", "|NIM|Nama|", *NUMBERED], "BCD", 2, 1),
     "parts of an address below its title": File(
         "xlsx", ["NIM|Nama|Alamat|", "||Jalan|Desa", *(row + "|Caturtunggal" for row in ROWS)], "ABC", 2, 1, skipped=1
     ),
@@ -113,81 +122,38 @@ FILES = {
     ),
     "two columns with one title": File("csv ;", ["NIM|Nama|Alamat|NIM", *ROWS], "ABC", says="ada dua (kolom A dan D)"),
     # ---- no titles
-    "pasted with numbers before the NIM": File(
-        "paste", numbered("22000186201|M. Rizal", "22000186203|Dewi"), "BC-", repair=1, says="nomor urut"
+    "pasted numbers": File(
+        "paste", ["1|22000186201|M. Rizal", "2|22000186203|Dewi"], "BC-", repair=1, says="nomor urut"
     ),
     "numbers before the NIM": File("csv ;", NUMBERED, "BCD", 2, 1, says="nomor urut"),
     "numbers with dots before the NIM": File("xlsx", numbered(*ROWS, mark="."), "BCD", 2, 1, says="nomor urut"),
-    "numbers that go on from another page": File(
-        "paste", [f"{number}|{row}" for number, row in enumerate(ROWS, 41)], "BCD", 2, 1, says="nomor urut"
-    ),
+    "numbers that go on": File("paste", numbered(*["x"] * 40, *ROWS)[40:], "BCD", 2, 1, says="nomor urut"),
     "numbers before a name only": File("paste", ["1|Dewi|Godean", "2|Elsa|Sleman"], "---", says="nomor urut"),
     "numbers before two columns that look like NIMs": File(
         "csv ;", ["1|22000186203|Dewi|3404010101010001", "2|22000186204|Elsa|34040101010102"], "---", says="nomor urut"
     ),
-    "names before the NIM": File(
-        "paste", ["Dewi|22000186203|Godean", "Elsa|22000186204|Depok"], "BAC", 2, says="kolom B"
-    ),
-    "names below the title NIM": File(
-        "xlsx", [HEADER, "Dewi|22000186203|Godean", "Elsa|22000186204|Depok"], "BAC", says="tertukar"
-    ),
+    "names before the NIM": File("paste", NAMES_FIRST, "BAC", 2, says="kolom B"),
+    "names below the title NIM": File("xlsx", [HEADER, *NAMES_FIRST], "BAC", says="tertukar"),
     "texts far to the right": File("csv ;", ["|" * 120 + "x|y"], "---", says="Judul kolom tidak"),
     "four columns that nothing tells apart": File("csv ;", ["a|b|c|d", "e|f|g|h"], "---", says="Judul kolom tidak"),
     # ---- CSV that a program has split at another character
     "our export split at commas": File("xlsx", split_at(",", HEADER, *ROWS), "ABC", 2, 1, says="satu kolom"),
-    **{
-        f"{separator!r} in one column": File(
-            "xlsx", [row.replace("|", separator) for row in (HEADER, *ROWS[:3])], "ABC", 1, 1, says="satu kolom"
-        )
-        for separator in ",;\t"
-    },
-    "semicolons in one column without titles": File(
-        "xlsx", [row.replace("|", ";") for row in ROWS[:3]], "ABC", 1, 1, says="satu kolom"
-    ),
-    "rows that cannot be put together": File(
-        "xlsx", [*split_at(",", HEADER, *ROWS), "22000186205;Fajar"], says="Teks ke Kolom"
-    ),
+    "commas in one column": File("xlsx", in_one_column(",", HEADER, *ROWS[:3]), "ABC", 1, 1, says="satu kolom"),
+    "semicolons in one column": File("xlsx", in_one_column(";", *ROWS[:3]), "ABC", 1, 1, says="satu kolom"),
+    "tabs in one column": File("xlsx", in_one_column("\t", HEADER, *ROWS), "ABC", 2, 1, says="satu kolom"),
+    "rows of both": File("xlsx", [*split_at(",", HEADER, *ROWS), "22000186205;Fajar"], says="Teks ke Kolom"),
     # ---- rows
-    "totals": File(
-        "csv ;",
-        [HEADER, *ROWS, "Laki-laki 12||", "Laki-laki|2|", "|Perempuan : 2|", "|Jumlah|4"],
-        "ABC",
-        2,
-        1,
-        skipped=4,
-    ),
-    "classes and titles on each page": File(
-        "csv ;", [HEADER, "KELAS X TKJ 1||", *ROWS[:3], HEADER, "Kelas X TKJ 2||", ELSA], "ABC", 2, 1, skipped=3
-    ),
-    "numbers that Excel has damaged": File(
-        "csv ;", [HEADER, "2,3E+10|Dewi|Godean", "####|Elsa|Depok", "|Fajar|Solo", DEWI], "ABC", 1, repair=3
-    ),
-    "a zero that Excel has removed": File(
-        "xlsx numbers", [HEADER, "22100008|Rizki Lestari|Sleman"], "ABC", 1, check=1, says="022100008"
-    ),
-    "NIMs with spaces and letters for digits": File(
-        "csv ;",
-        [HEADER, "22 000 186 203|D|S", "22O00186204|E|S", "l2000186205|F|S", "A11.2020.1|G|S"],
-        "ABC",
-        4,
-        check=3,
-    ),
+    "totals": File("csv ;", [HEADER, *ROWS, *TOTALS], "ABC", 2, 1, skipped=4),
+    "classes": File("csv ;", [HEADER, "KELAS X 1||", *ROWS[:3], HEADER, "Kelas X 2||", ELSA], "ABC", 2, 1, skipped=3),
+    "damaged numbers": File("csv ;", [HEADER, "2,3E+10|Dewi|S", "####|Elsa|S", "|Fajar|S", DEWI], "ABC", 1, repair=3),
+    "a removed zero": File("xlsx numbers", [HEADER, "22100008|Rizki Lestari|S"], "ABC", 1, check=1, says="022100008"),
+    "NIMs with spaces and letters for digits": File("csv ;", [HEADER, *ODD_NIMS], "ABC", 4, check=3),
     "names with spaces, and without letters": File(
         "csv ;", [HEADER, "22000186203| Dewi |Godean", "22000186204|-|Depok", "22000186205|Fajar|-"], "ABC", 3, check=2
     ),
-    "a row twice, and a NIM twice": File(
-        "csv ;", [HEADER, DEWI, DEWI, "22000186204|Elsa|A", "22000186204|Elsa|B"], "ABC", 1, repair=2, skipped=1
-    ),
-    "a name and an address missing": File(
-        "csv ;", [HEADER, "22000186203||", "22000186204|Elsa|Depok"], "ABC", 1, repair=1, says="Nama dan alamat kosong"
-    ),
-    "a title and a total on each page": File(
-        "csv ;",
-        ["No|" + HEADER, "|X 1||", "1|" + DEWI, "No|" + HEADER, "||Total|2", "|Jumlah: 2||"],
-        "BCD",
-        1,
-        skipped=4,
-    ),
+    "a row and a NIM twice": File("csv ;", [HEADER, DEWI, DEWI, ELSA, ELSA + "B"], "ABC", 1, repair=2, skipped=1),
+    "a NIM alone": File("csv ;", [HEADER, "2301||", ELSA], "ABC", 1, repair=1, says="Nama dan alamat kosong"),
+    "a title and a total on each page": File("csv ;", TWO_PAGES, "BCD", 1, skipped=4),
     "titles only": File("csv ;", [HEADER], "ABC", says="belum ada data"),
 }
 
