@@ -9,7 +9,7 @@ from starlette.types import ASGIApp
 from mahasiswa.settings import Settings
 from mahasiswa.sheets import SheetError
 from mahasiswa.store import Store
-from mahasiswa.web import bulk_delete, checks, downloads, history, lists, monitoring, students, transfers
+from mahasiswa.web import checks, downloads, history, lists, monitoring, previews, students
 from mahasiswa.web.list_cache import ListCache
 from mahasiswa.web.middleware import Middleware
 from mahasiswa.web.monitoring import Metrics
@@ -28,17 +28,17 @@ ROUTES: Mapping[str, Mapping[str, Handler]] = {
     "/mahasiswa/delete/:nim": {"POST": students.destroy},
     # Beyond the specification (docs/decisions.md).
     "/mahasiswa/nim/:nim": {"GET": students.choose_nim, "POST": students.change_nim},
-    "/mahasiswa/impor": {"GET": transfers.choose, "POST": transfers.preview},
-    "/mahasiswa/impor/simpan": {"POST": transfers.confirm},
+    "/mahasiswa/impor": {"GET": previews.choose_import, "POST": previews.preview_import},
+    "/mahasiswa/impor/simpan": {"POST": previews.confirm_import},
     "/mahasiswa/impor/templat.xlsx": {"GET": downloads.template},
     "/mahasiswa/ekspor.xlsx": {"GET": downloads.export_xlsx},
     "/mahasiswa/ekspor.csv": {"GET": downloads.export_csv},
     "/mahasiswa/cetak": {"GET": lists.print_list},
     "/mahasiswa/rekap": {"GET": checks.recap},
     "/mahasiswa/periksa": {"GET": checks.check, "POST": checks.tidy_all},
-    "/mahasiswa/hapus": {"GET": bulk_delete.choose, "POST": bulk_delete.preview},
-    "/mahasiswa/hapus/pilihan": {"POST": bulk_delete.preview_ticked},
-    "/mahasiswa/hapus/simpan": {"POST": bulk_delete.confirm},
+    "/mahasiswa/hapus": {"GET": previews.choose_deletion, "POST": previews.preview_deletion},
+    "/mahasiswa/hapus/pilihan": {"POST": previews.preview_ticked},
+    "/mahasiswa/hapus/simpan": {"POST": previews.confirm_deletion},
     "/sehat": {"GET": monitoring.health},
 }
 
@@ -46,7 +46,7 @@ ROUTES: Mapping[str, Mapping[str, Handler]] = {
 HISTORY_ROUTES: Mapping[str, Mapping[str, Handler]] = {
     "/mahasiswa/riwayat": {"GET": history.show},
     "/mahasiswa/riwayat/perubahan/:id": {"POST": history.undo},
-    "/mahasiswa/riwayat/kelompok/:id": {"GET": history.show_batch, "POST": history.undo_batch},
+    "/mahasiswa/riwayat/kelompok/:id": {"GET": history.show, "POST": history.undo},
 }
 
 

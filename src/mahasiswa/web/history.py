@@ -1,9 +1,8 @@
 """Handlers of the history: its pages with their search and filter, and the undo of one change or of a batch."""
 
-from collections.abc import Callable, Coroutine
 from datetime import date, datetime, time, timedelta, tzinfo
 from functools import partial
-from typing import Any, NamedTuple, Self, cast
+from typing import NamedTuple, Self, cast
 
 from starlette.datastructures import QueryParams
 from starlette.responses import Response
@@ -13,7 +12,7 @@ from mahasiswa.digits import whole_number
 from mahasiswa.record import digest_or_dash
 from mahasiswa.store import Query, Store
 from mahasiswa.store.errors import NotInHistory, UndoConflict
-from mahasiswa.store.history import Days, HistoryPage, ItemKind
+from mahasiswa.store.history import Days, ItemKind
 from mahasiswa.web.forms import read_form
 from mahasiswa.web.list_html import latest_change
 from mahasiswa.web.list_view import View
@@ -23,21 +22,20 @@ from mahasiswa.web.responses import rendered_in_thread
 from mahasiswa.work import SEARCH
 
 HISTORY_PATH = "/mahasiswa/riwayat"
-
-ID_MAX_DIGITS = 18
-"""Both engines count entries and batches with 64 bits."""
+BATCH_PATH = HISTORY_PATH + "/kelompok/"
+ID_MAX_DIGITS = 18  # both engines count entries and batches with 64 bits
 
 
 class HistoryView(NamedTuple):
     """One page of the history, or of one of its batches.
 
-    `page` has the search and the number of the page. `tanggal` is a day in ISO 8601, or empty.
+    `page` has the search and the number of the page. `tanggal` is the day of the filter.
     """
 
     page: View
     batch: int | None = None
     jenis: ItemKind | None = None
-    tanggal: str = ""
+    tanggal: date | None = None
 
     @classmethod
     def of(cls, parameters: QueryParams, batch: int | None) -> Self:
@@ -45,11 +43,11 @@ class HistoryView(NamedTuple):
         asked = View.of(parameters)
         jenis = cast("ItemKind | None", parameters.get("jenis"))
         try:
-            tanggal = date.fromisoformat(parameters.get("tanggal", "")).isoformat()
+            tanggal = date.fromisoformat(parameters.get("tanggal", ""))
         except ValueError:
-            tanggal = ""
-        if not "1970" < tanggal < "9999":  # a day must begin and end within the years of datetime, in every time zone
-            tanggal = ""
+            tanggal = None
+        if tanggal and not 1970 <= tanggal.year < 9999:  # it must end within the years of datetime, in every time zone
+            tanggal = None
         jenis = jenis if jenis in wording.KINDS else None
         return cls(View(Query(asked.query.cari), asked.halaman), batch, jenis, tanggal)
 
@@ -57,13 +55,13 @@ class HistoryView(NamedTuple):
         """The day of the filter in that time zone."""
         if not self.tanggal:
             return None
-        midnight = datetime.combine(date.fromisoformat(self.tanggal), time(), timezone)
+        midnight = datetime.combine(self.tanggal, time(), timezone)
         return midnight, midnight + timedelta(days=1)
 
     @property
     def path(self) -> str:
         """The path of the page."""
-        return HISTORY_PATH + ("" if self.batch is None else f"/kelompok/{self.batch}")
+        return HISTORY_PATH if self.batch is None else f"{BATCH_PATH}{self.batch}"
 
     @property
     def address(self) -> str:
@@ -82,44 +80,28 @@ class HistoryView(NamedTuple):
 
 
 async def show(request: Request, store: Store, pages: Pages) -> Response:
-    """GET /mahasiswa/riwayat: one page of the latest changes, newest first; a batch is one of them."""
-    return await _page(request, store, pages, None)
+    """GET /mahasiswa/riwayat: one page of the latest changes, newest first; a batch is one of them.
 
-
-async def show_batch(request: Request, store: Store, pages: Pages) -> Response:
-    """GET /mahasiswa/riwayat/kelompok/:id: one page of the changes of a batch."""
+    GET /mahasiswa/riwayat/kelompok/:id: one page of the changes of a batch.
+    """
     batch = _id(request.path)
-    if batch is None:
+    if batch is None and request.path != HISTORY_PATH:
         return pages.error("not in history")
-    return await _page(request, store, pages, batch)
+    return await _page(request, store, pages, HistoryView.of(request.query_params, batch))
 
 
 async def undo(request: Request, store: Store, pages: Pages) -> Response:
     """POST /mahasiswa/riwayat/perubahan/:id: restore a record as it was before that change.
 
-    `versi` comes from the page of a conflict. It is the digest of the record that the page showed and that is to be
-    overwritten, "-" if there was none.
+    POST /mahasiswa/riwayat/kelompok/:id: restore every record of a batch, or none.
+
+    `versi` and `sebagian` come from the page of a conflict. `versi` is the digest of the record that the page showed and
+    that is to be overwritten, "-" if there was none. With `sebagian`, only the records of a batch that have not changed
+    since are restored. The answer leads back to the page of the history or of the list in the URL's query, and without
+    one to the list.
     """
-    form = await read_form(request, ("versi",))
-    write = partial(store.undo, is_batch=False, versi=form.values["versi"] or None)
-    return await _undo(request, write, pages, is_batch=False)
-
-
-async def undo_batch(request: Request, store: Store, pages: Pages) -> Response:
-    """POST /mahasiswa/riwayat/kelompok/:id: restore every record of a batch, or none.
-
-    `sebagian` comes from the page of a conflict: restore only the records that have not changed since.
-    """
-    form = await read_form(request, ("sebagian",))
-    write = partial(store.undo, is_batch=True, only_unchanged=form.values["sebagian"] == "1")
-    return await _undo(request, write, pages, is_batch=True)
-
-
-async def _undo(
-    request: Request, write: Callable[[int], Coroutine[Any, Any, None]], pages: Pages, *, is_batch: bool
-) -> Response:
-    """The answer leads back to the page of the history or of the list in the URL's query, and without one to the list."""
-    change = _id(request.path)
+    form = (await read_form(request, ("versi", "sebagian"))).values
+    change, is_batch = _id(request.path), request.path.startswith(BATCH_PATH)
     if change is None:
         return pages.error("not in history")
     parameters = request.query_params
@@ -128,12 +110,13 @@ async def _undo(
         pages = pages.at(View.of(parameters).list_query)
     elif parameters:
         view = HistoryView.of(parameters, _id(parameters.get("kelompok", "")))
+    versi = None if is_batch else form["versi"] or None
     try:
-        await write(change)
+        await store.undo(change, is_batch=is_batch, versi=versi, only_unchanged=is_batch and form["sebagian"] == "1")
     except NotInHistory:
         return pages.error("not in history")
     except UndoConflict as conflict:
-        show = partial(
+        show_conflict = partial(
             pages.page,
             "undo_conflict.html",
             409,
@@ -143,27 +126,22 @@ async def _undo(
             back=pages.path(view.address if view else HISTORY_PATH),
             versi=digest_or_dash(conflict.conflicts[0].current),
         )
-        return await rendered_in_thread(request, SEARCH, show)
+        return await rendered_in_thread(request, SEARCH, show_conflict)
     return pages.redirect_to(view.address) if view else pages.redirect
 
 
-async def _page(request: Request, store: Store, pages: Pages, batch: int | None) -> Response:
-    view = HistoryView.of(request.query_params, batch)
-    found = await _read(store, pages, view)
-    if batch is not None and (found.head is None or found.head.is_silent):
-        return pages.error("not in history")
-    at_end = view._replace(page=view.page.with_total(found.total))
-    if at_end.page.halaman != view.page.halaman:  # past the end: show the last page
-        found = await _read(store, pages, at_end)
-    latest = latest_change(found.last, pages.when(found.last), "") if found.last else ""
-    show = partial(pages.page, "history.html", view=at_end, page=at_end.page, found=found, latest=latest)
-    return await rendered_in_thread(request, SEARCH, show)
-
-
-async def _read(store: Store, pages: Pages, view: HistoryView) -> HistoryPage:
+async def _page(request: Request, store: Store, pages: Pages, view: HistoryView) -> Response:
     page, days = view.page, view.days(pages.timezone)
     reader = store.reader(SEARCH)
-    return await reader.history(page.query.cari, view.batch, page.offset, page.per, kind=view.jenis, days=days)
+    found = await reader.history(page.query.cari, view.batch, page.offset, page.per, kind=view.jenis, days=days)
+    if view.batch is not None and (found.head is None or found.head.is_silent):
+        return pages.error("not in history")
+    view = view._replace(page=page.with_total(found.total))
+    if view.page.halaman != page.halaman:  # past the end: show the last page
+        return await _page(request, store, pages, view)
+    latest = latest_change(found.last, pages.when(found.last), "") if found.last else ""
+    show_page = partial(pages.page, "history.html", view=view, page=view.page, found=found, latest=latest)
+    return await rendered_in_thread(request, SEARCH, show_page)
 
 
 def _id(path: str) -> int | None:

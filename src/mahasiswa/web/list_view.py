@@ -1,4 +1,4 @@
-"""Search, sort order and paging of the list. All of their state is in the URL's query."""
+"""Search, sort order and paging of the list, and the layout of a printout. All of their state is in the URL's query."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -17,19 +17,12 @@ HOME_QUERY = "?halaman=1"
 """The URL query of the first page of all records. Our own links lead there, because it is short for any list."""
 
 DEFAULT_ROWS_PER_PAGE, MIN_ROWS_PER_PAGE, MAX_ROWS_PER_PAGE = 50, 10, 10_000
-
-OFFERED_ROWS_PER_PAGE = (50, 100, 500)
-"""The lengths that a page offers, besides all records if they are at most MAX_ROWS_PER_PAGE."""
-
+OFFERED_ROWS_PER_PAGE = (50, 100, 500)  # besides all records, if they are at most MAX_ROWS_PER_PAGE
 INLINE_ROWS = OFFERED_ROWS_PER_PAGE[-1]
 """Maximum rows of a page that is rendered on the event loop. A longer one is written to a file by a thread."""
 
-SEARCH_MAX_CHARACTERS = 255
-
-TITLE_MAX_CHARACTERS = 200
-
-EMPTY_COLUMNS_MAX = 31
-"""Maximum empty columns of a printout: one for each day of a month."""
+SEARCH_MAX_CHARACTERS, TITLE_MAX_CHARACTERS = 255, 200
+EMPTY_COLUMNS_MAX = 31  # of a printout: one for each day of a month
 
 DEFAULTS = {**Query()._asdict(), "halaman": 1, "per": DEFAULT_ROWS_PER_PAGE}
 
@@ -72,14 +65,19 @@ class View(NamedTuple):
         """Whether rows can be ticked: not on a page to print, whose form would be too long."""
         return self.total > 0 and self.per <= INLINE_ROWS
 
+    def at(self, halaman: int = 1, **changes: str) -> str:
+        """The URL query of another page, or of a page of another search: `changes` are parts of the Query.
+
+        It is rebuilt from the parsed values, so nothing else can be in it. It is never empty, because `/` alone is the
+        list of the specification.
+        """
+        query: Mapping[str, Any] = {**self.query._asdict(), **changes}
+        return _url_query({**query, "halaman": halaman, "per": self.per}) or HOME_QUERY
+
     @property
     def list_query(self) -> str:
-        """The URL query of this page. It is rebuilt from the parsed values, so nothing else can be in it."""
+        """The URL query of this page."""
         return self.at(self.halaman)
-
-    def at(self, halaman: int) -> str:
-        """The URL query of another page. It is never empty, because `/` alone is the list of the specification."""
-        return _url_query({**self.query._asdict(), "halaman": halaman, "per": self.per}) or HOME_QUERY
 
     def with_rows(self, per: int) -> str:
         """The URL query of the page with that many rows that has this page's first row."""
@@ -89,26 +87,6 @@ class View(NamedTuple):
     def everything(self) -> str:
         """The URL query of one page with everything that was found, or "" if that is too much for one page."""
         return self.with_rows(MAX_ROWS_PER_PAGE) if self.total <= MAX_ROWS_PER_PAGE else ""
-
-    @property
-    def without_search(self) -> str:
-        """The URL query of all records in the same order."""
-        return self._replace(query=self.query._replace(cari="", di="")).at(1)
-
-    def sorted_by(self, field: Field) -> str:
-        """The URL query of the first page in that order, or in the opposite order if it is sorted so already."""
-        reverse = field == self.query.urut and self.query.arah == "naik"
-        query = self.query._replace(urut=field, arah="turun" if reverse else "naik")
-        return self._replace(query=query).at(1)
-
-    @property
-    def anywhere(self) -> str:
-        """The URL query of the first page of the same search in all fields."""
-        return self._replace(query=self.query._replace(di="")).at(1)
-
-    def searching(self, cari: str) -> str:
-        """The URL query of the first page of another search in the same order."""
-        return self._replace(query=self.query._replace(cari=cari)).at(1)
 
     @property
     def kept_by_search(self) -> Mapping[str, Any]:

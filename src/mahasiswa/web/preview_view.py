@@ -14,60 +14,23 @@ T = TypeVar("T")
 Alert = Literal["", "changed", "repaired", "chosen"]
 """The reason to show a preview again: records have changed since, or a repair or a choice was not previewed yet."""
 
-FIRST_ROWS = 10
-"""Rows of a table that are visible at first. The others are folded."""
+FIRST_ROWS = 10  # of a table, which are visible at first; the others are folded
+FOLDED_MAX_ROWS = 500  # that are in the page although they are folded; more rows come when a person asks for them
+MAX_GROUPS = 100  # messages in one part of the page
+EXAMPLES = 10  # rows that a group of notices shows
+MAX_REPAIRED_ROWS = 100  # with inputs, each up to six, and rows of a group with a tick
+MAX_SPANS = 20  # numbers and ranges of rows before a message, which says how many other rows have it
+REPAIRED_MAX_BYTES = 20_000  # of texts to repair; as a form they are at most three times as long
 
-FOLDED_MAX_ROWS = 500
-"""Maximum rows of a table that are in the page although they are folded. More rows come when a person asks for them."""
-
-MAX_GROUPS = 100
-"""Maximum messages in one part of the page."""
-
-EXAMPLES = 10
-"""Rows that a group of notices shows."""
-
-MAX_REPAIRED_ROWS = 100
-"""Maximum rows that a page offers to repair at a time, and maximum rows of a group that have a tick. A row to repair has
-up to six fields."""
-
-MAX_SPANS = 20
-"""Maximum numbers and ranges of rows before a message. It says how many other rows have the message."""
-
-REPAIRED_MAX_BYTES = 20_000
-"""Maximum size of the texts that a page offers to repair. As a form they are at most three times as long."""
-
-PREVIEW_MAX_BYTES = 64 << 10
-PREVIEW_MAX_RATIO = 8
+PREVIEW_MAX_BYTES, PREVIEW_MAX_RATIO = 64 << 10, 8
 """The page is at most PREVIEW_MAX_BYTES and PREVIEW_MAX_RATIO times its form field. Otherwise a field of 132 bytes, which
 unpacks to many equal texts, could demand a page of 118 MB."""
 
-FIXED_BYTES = 24 << 10
-"""The part of PREVIEW_MAX_BYTES for everything that does not depend on the file."""
+FIXED_BYTES = 24 << 10  # the part of PREVIEW_MAX_BYTES for everything that does not depend on the file
 
-# Maximum bytes of markup in the templates.
-COLUMN_MARKUP = 150
-SHEET_MARKUP = 110
-GROUP_MARKUP = 60
-EXAMPLE_MARKUP = 90
-NEAR_MARKUP = 200
-REPAIR_MARKUP, REPAIR_NAMES = 700, 4  # a row to repair is named before its inputs and in the label of each
-ROW_MARKUP = 60
-CHANGED_ROW_MARKUP = 170
-
-
-class PageBudget:
-    """The bytes that are left for texts of the file and of the list in the page."""
-
-    def __init__(self, field: str) -> None:
-        self._left = PREVIEW_MAX_BYTES + (PREVIEW_MAX_RATIO - 1) * len(field) - FIXED_BYTES
-
-    def fits(self, markup: int, *texts: str) -> bool:
-        """Take the bytes of these texts and of their markup, if they are left."""
-        size = markup + sum(len(escape(text).encode()) for text in texts)
-        if size > self._left:
-            return False
-        self._left -= size
-        return True
+# Maximum bytes of markup in the templates. A row to repair is named before its inputs and in the label of each.
+COLUMN_MARKUP, SHEET_MARKUP, GROUP_MARKUP, EXAMPLE_MARKUP, NEAR_MARKUP = 150, 110, 60, 90, 200
+ROW_MARKUP, CHANGED_ROW_MARKUP, REPAIR_MARKUP, REPAIR_NAMES = 60, 170, 700, 4
 
 
 class Group(NamedTuple, Generic[T]):
@@ -85,7 +48,6 @@ class RowToRepair(NamedTuple):
     number: int
     cells: Sequence[str]
     can_be_ticked: bool
-    lacks_column: bool
 
 
 class Part(NamedTuple):
@@ -103,7 +65,7 @@ class PreviewView:
     """The page of a preview. `opened` names the part that is shown with its rows from `start` on.
 
     `absent` is the number of stored records that the file lacks, and `absentees` has the first of them if they are
-    shown. All parts share one PageBudget, so each part is made once, the most important one first.
+    shown. All parts share the bytes that are left in the page, so each part is made once, the most important one first.
     """
 
     def __init__(
@@ -128,37 +90,35 @@ class PreviewView:
         self.remarks = cleaned.remarks
         self.columns = list(zip(wording.HEADER, self.file.columns.of_fields, strict=True))
         self._opened, self._start = opened, start
-        self._budget = budget = PageBudget(data)
+        self._left = PREVIEW_MAX_BYTES + (PREVIEW_MAX_RATIO - 1) * len(data) - FIXED_BYTES
         titles = self.file.columns.titles
-        budget.fits(COLUMN_MARKUP * len(titles))
-        self.titles = [title if budget.fits(0, title, title, title) else "" for title in titles]
-        """The titles of the columns, blank if they do not fit."""
+        self._fits(COLUMN_MARKUP * len(titles))
+        self.titles = [title if self._fits(0, title, title, title) else "" for title in titles]
         self.read_sheets = self._names(self.file.read_sheets)
         self.kept_sheets = self._names(sheet.name for sheet in self.file.sheets)
         self.other_sheets = self._names(self.file.other_sheets)
-        self.noticed = self._noticed()
+        rows = sorted(chain(plan.new, plan.changed, plan.same), key=lambda planned: planned.number)
+        notices = ((notice, row.number, row) for row in rows for notice in row.notices)
+        self.noticed = self._groups(notices, self._fits_notice)
         self.repairs = self._repairs(cleaned)
         self.skipped = self._groups(
             ((row.problem, row.number, row) for row in plan.skipped),
-            lambda row, shown: shown < EXAMPLES and budget.fits(EXAMPLE_MARKUP, *row.cells),
+            lambda row, shown: shown < EXAMPLES and self._fits(EXAMPLE_MARKUP, *row.cells),
         )
         # The part that a person has opened takes all that the others leave.
         by_name = {name: self._part(name) for name in sorted(wording.PARTS, key=lambda name: name == opened)}
         self.parts = [by_name[name] for name in wording.PARTS]
-        self.absentees = [record for record in absentees if budget.fits(ROW_MARKUP, *record)]
+        self.absentees = [record for record in absentees if self._fits(ROW_MARKUP, *record)]
 
     @property
     def problem(self) -> str:
         """The reason why no row can be saved. It is empty if the list already has all records of the file."""
+        file, plan = self.file, self.plan
         if not self.total_rows:
-            is_template = self.file.read_sheets == [wording.TEMPLATE_SHEET] and self.file.columns.titles == list(
-                wording.HEADER
-            )
+            is_template = (file.read_sheets, file.columns.titles) == ([wording.TEMPLATE_SHEET], list(wording.HEADER))
             return wording.TEMPLATE_EMPTY if is_template else wording.NO_ROWS
-        plan = self.plan
-        if self.missing_column:
-            return self.missing_column
-        return "" if plan.new or plan.changed or plan.same or plan.doubted else wording.NO_ROW_TO_SAVE
+        has_row = plan.new or plan.changed or plan.same or plan.doubted
+        return self.missing_column or ("" if has_row else wording.NO_ROW_TO_SAVE)
 
     @property
     def missing_column(self) -> str:
@@ -182,40 +142,46 @@ class PreviewView:
         rows = len(self.plan.wrong) + len(self.plan.doubted) - sum(len(group.rows) for group in self.repairs)
         return rows - sum(row.problem in wording.MISSING_COLUMNS for row in self.plan.wrong)
 
+    def row(self, number: int) -> str:
+        """The name of a row in a table."""
+        names = self.file.read_sheets
+        return sheets.row_name(number, names) if len(names) > 1 else str(number)
+
+    def _fits(self, markup: int, *texts: str) -> bool:
+        """Take the bytes of these texts and of their markup from those that are left, if they are."""
+        size = markup + sum(len(escape(text).encode()) for text in texts)
+        is_fitting = size <= self._left
+        self._left -= size if is_fitting else 0
+        return is_fitting
+
     def _names(self, names: Iterable[str]) -> list[str]:
-        return [name for name in names if self._budget.fits(SHEET_MARKUP, name, name)]
+        return [name for name in names if self._fits(SHEET_MARKUP, name, name)]
 
-    def _noticed(self) -> list[Group[sheets.PlannedRow]]:
-        """The notices about rows that can be saved."""
-
-        def fits(planned: sheets.PlannedRow, shown: int) -> bool:
-            if near := planned.near:
-                return shown < MAX_REPAIRED_ROWS and self._budget.fits(NEAR_MARKUP, *planned.after, near.nim, near.nama)
-            return shown < EXAMPLES and self._budget.fits(EXAMPLE_MARKUP, *planned.after)
-
-        rows = sorted(chain(self.plan.new, self.plan.changed, self.plan.same), key=lambda planned: planned.number)
-        return self._groups(((notice, row.number, row) for row in rows for notice in row.notices), fits)
+    def _fits_notice(self, planned: sheets.PlannedRow, shown: int) -> bool:
+        if near := planned.near:
+            return shown < MAX_REPAIRED_ROWS and self._fits(NEAR_MARKUP, *planned.after, near.nim, near.nama)
+        return shown < EXAMPLES and self._fits(EXAMPLE_MARKUP, *planned.after)
 
     def _repairs(self, cleaned: sheets.CleanedFile) -> list[Group[RowToRepair]]:
         """The rows to repair. Only the first of them have inputs. Rows that lack a whole column have none."""
         left, size = MAX_REPAIRED_ROWS, 0
+        lacking = {row.number for row in self.plan.wrong if row.problem in wording.MISSING_COLUMNS}
 
         def fits(repair: RowToRepair, _shown: int) -> bool:
             nonlocal left, size
-            if repair.lacks_column:
+            if repair.number in lacking:
                 return False
             left -= 1
             size += sum(len(text.encode()) for text in repair.cells)
             texts = [*repair.cells, *[self.row(repair.number)] * REPAIR_NAMES]
-            return left >= 0 and size <= REPAIRED_MAX_BYTES and self._budget.fits(REPAIR_MARKUP, *texts)
+            return left >= 0 and size <= REPAIRED_MAX_BYTES and self._fits(REPAIR_MARKUP, *texts)
 
         cells_of = dict(cleaned.rows)
         problems = [(row.number, row.problem, False) for row in self.plan.wrong]
         problems += [(planned.number, wording.NO_DIGIT, True) for planned in self.plan.doubted]
         repairs = (
-            (problem, number, RowToRepair(number, texts, can_be_ticked, problem in wording.MISSING_COLUMNS))
+            (problem, number, RowToRepair(number, list(map(sheets.in_input, cells_of[number])), can_be_ticked))
             for number, problem, can_be_ticked in sorted(problems)
-            for texts in [list(map(sheets.in_input, cells_of[number]))]
         )
         return self._groups(repairs, fits)
 
@@ -224,23 +190,17 @@ class PreviewView:
 
         `fits` gets a row and the number of those of its group that are shown already.
         """
-        groups: dict[str, tuple[list[int], list[T]]] = {}
+        groups: dict[str, list[tuple[int, T]]] = {}
         for message, number, row in messages:
-            numbers, rows = groups.setdefault(message, ([], []))
-            numbers.append(number)
-            rows.append(row)
+            groups.setdefault(message, []).append((number, row))
         fitting: list[Group[T]] = []
-        for message, (row_numbers, rows) in islice(groups.items(), MAX_GROUPS):
-            spans = self._rows_named(row_numbers)
-            if self._budget.fits(GROUP_MARKUP, spans, message):
+        for message, numbered in islice(groups.items(), MAX_GROUPS):
+            numbers, rows = zip(*numbered, strict=True)
+            spans = self._rows_named(numbers)
+            if self._fits(GROUP_MARKUP, spans, message):
                 shown = [row for _, row in takewhile(lambda item: fits(item[1], item[0]), enumerate(rows))]
                 fitting.append(Group(spans, message, shown, len(rows) - len(shown)))
         return fitting
-
-    def row(self, number: int) -> str:
-        """The name of a row in a table."""
-        names = self.file.read_sheets
-        return sheets.row_name(number, names) if len(names) > 1 else str(number)
 
     def _rows_named(self, numbers: Iterable[int]) -> str:
         """Ascending numbers of rows, as a person would write them. Only MAX_SPANS of them stand in it."""
@@ -262,19 +222,15 @@ class PreviewView:
     def _part(self, name: str) -> Part:
         """The part `baru`, `berubah` or `sama`."""
         rows = {"baru": self.plan.new, "berubah": self.plan.changed, "sama": self.plan.same}[name]
-        visible = self._fitting(name, rows[: 0 if name == "sama" else FIRST_ROWS])
-        is_open = self._opened == name
-        start = min(max(self._start, len(visible)), len(rows)) if is_open else len(visible)
-        rest = rows[start:]
-        folded = self._fitting(name, rest) if is_open or len(rest) <= FOLDED_MAX_ROWS else []
-        return Part(name, len(rows), visible, folded, is_open, start + len(folded))
-
-    def _fitting(self, name: str, rows: Sequence[sheets.PlannedRow]) -> Sequence[sheets.PlannedRow]:
-        """The first rows, as far as they fit."""
 
         def fits(planned: sheets.PlannedRow) -> bool:
             before = (planned.before if name == "berubah" else None) or ()
             texts = (self.row(planned.number), *planned.after, *before)
-            return self._budget.fits(CHANGED_ROW_MARKUP if before else ROW_MARKUP, *texts)
+            return self._fits(CHANGED_ROW_MARKUP if before else ROW_MARKUP, *texts)
 
-        return list(takewhile(fits, rows))
+        visible = list(takewhile(fits, rows[: 0 if name == "sama" else FIRST_ROWS]))
+        is_open = self._opened == name
+        start = min(max(self._start, len(visible)), len(rows)) if is_open else len(visible)
+        rest = rows[start:]
+        folded = list(takewhile(fits, rest)) if is_open or len(rest) <= FOLDED_MAX_ROWS else []
+        return Part(name, len(rows), visible, folded, is_open, start + len(folded))
