@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from http.client import HTTPException, HTTPResponse
 from pathlib import Path
@@ -25,6 +25,7 @@ T = TypeVar("T")
 HOST = b"Host: localhost\r\n"
 CLOSE = b"Connection: close\r\n"
 FORM = b"Content-Type: " + URL_ENCODED.encode() + b"\r\n"
+PART = b'--x\r\nContent-Disposition: form-data; name="%b"%b\r\n\r\n%b\r\n--x--\r\n'
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc, which only Linux has")
 
@@ -182,6 +183,37 @@ def post(target: str, body: bytes, *headers: bytes) -> bytes:
     """Return the bytes of a request that posts a form."""
     length = b"Content-Length: %d\r\n" % len(body)
     return b"POST %b HTTP/1.1\r\n" % target.encode() + HOST + FORM + length + b"".join(headers) + b"\r\n" + body
+
+
+def get(target: str) -> bytes:
+    """Return the bytes of a request for a page, whose connection ends after it."""
+    return f"GET {target} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode()
+
+
+def upload(
+    body: bytes,
+    name: bytes = b"tempel",
+    filename: bytes = b"",
+    target: str = "/mahasiswa/impor",
+    parameters: str = "",
+) -> bytes:
+    """Return the bytes of a request that uploads one part of a form. `parameters` are added to its Content-Type."""
+    data = PART % (name, b'; filename="%b"' % filename if filename else b"", body)
+    kind = f"Content-Type: multipart/form-data; boundary=x{parameters}\r\n".encode()
+    return post(target, data, CLOSE).replace(FORM, kind, 1)
+
+
+def connected(service: Service, stack: ExitStack, request: bytes, *, linger: bytes = b"") -> socket.socket:
+    """Send a request on a connection whose receive buffer holds almost nothing of an answer."""
+    client = stack.enter_context(socket.socket())
+    client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    if linger:
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+    client.settimeout(60)
+    client.connect(("127.0.0.1", service.port))
+    with suppress(ConnectionError):
+        client.sendall(request)
+    return client
 
 
 def exchange(service: Service, data: bytes, seconds: float = 15.0) -> bytes:

@@ -17,18 +17,20 @@ from pathlib import Path
 import pytest
 from attack import (
     CLOSE,
-    FORM,
     HOST,
     Line,
     assert_log_is_sound,
     at_once,
     attacked,
     client_files,
+    connected,
     fill,
+    get,
     linux,
     memory,
     post,
     until,
+    upload,
     workers,
 )
 from harness import Service
@@ -41,8 +43,6 @@ from mahasiswa.work import BODIES_MAX_BYTES, EXPORT, SEARCH, WORKBOOK
 
 pytestmark = linux
 
-BOUNDARY = b"Content-Type: multipart/form-data; boundary=x\r\n"
-PART = b'--x\r\nContent-Disposition: form-data; name="%b"%b\r\n\r\n%b\r\n--x--\r\n'
 CONFIRM, DELETE = "/mahasiswa/impor/simpan", "/mahasiswa/hapus"
 MEGABYTE = 1 << 20
 
@@ -65,30 +65,8 @@ def abandon(service: Service, request: bytes) -> bytes:
     return b""
 
 
-def connected(service: Service, stack: ExitStack, request: bytes, *, linger: bytes = b"") -> socket.socket:
-    """Send a request on a connection whose receive buffer holds almost nothing of an answer."""
-    client = stack.enter_context(socket.socket())
-    client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-    if linger:
-        client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
-    client.settimeout(60)
-    client.connect(("127.0.0.1", service.port))
-    with suppress(ConnectionError):
-        client.sendall(request)
-    return client
-
-
-def get(target: str) -> bytes:
-    return f"GET {target} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode()
-
-
 def form(target: str, body: bytes) -> bytes:
     return post(target, body, CLOSE)
-
-
-def upload(body: bytes, name: bytes = b"tempel", filename: bytes = b"", target: str = "/mahasiswa/impor") -> bytes:
-    data = PART % (name, b'; filename="%b"' % filename if filename else b"", body)
-    return post(target, data, CLOSE).replace(FORM, BOUNDARY, 1)
 
 
 def pasted(nim: bytes) -> bytes:

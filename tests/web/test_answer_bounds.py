@@ -11,18 +11,20 @@ from threading import Event
 
 import pytest
 from attack import (
-    CLOSE,
     HOST,
     MEMORY_MAX_MB,
     Line,
     assert_says_nothing_was_saved,
     at_once,
     attacked,
+    connected,
     exchange,
+    get,
     linux,
     memory,
     open_files,
     until,
+    upload,
     workers,
 )
 from engines import ENGINES, empty_database, run_elsewhere
@@ -36,57 +38,37 @@ pytestmark = linux
 RECORDS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {count}) INSERT INTO mahasiswa "
 
 
-def slow_reader(service: Service, stack: ExitStack, target: str) -> socket.socket:
-    """Ask for a page with a receive buffer that holds almost nothing of it."""
-    reader = stack.enter_context(socket.socket())
-    reader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-    reader.settimeout(30)
-    reader.connect(("127.0.0.1", service.port))
-    reader.sendall(f"GET {target} HTTP/1.1\r\nHost: a\r\n\r\n".encode())
-    return reader
-
-
-def upload(content_type: str, body: bytes) -> bytes:
-    head = f"POST /mahasiswa/impor HTTP/1.1\r\nContent-Type: {content_type}\r\nContent-Length: {len(body)}\r\n"
-    return head.encode() + HOST + CLOSE + b"\r\n" + body
-
-
-def part(text: bytes) -> bytes:
-    return b'--xx\r\nContent-Disposition: form-data; name="tempel"\r\n\r\n' + text + b"\r\n--xx--\r\n"
+TABLE = b"NIM\tNama\tAlamat\n"
 
 
 @pytest.mark.parametrize("charset", ["punycode", "utf-7", "idna", "unicode_escape", "undefined", "utf-16"])
 def test_an_upload_cannot_choose_its_codec(service: Service, charset: str) -> None:
     """Its text is UTF-8. The codec punycode takes a minute for this one, and others raise errors of their own."""
-    body = part(b"a" * 400_000 + b"-" + b"kva" * 130_000)
+    request = upload(b"a" * 400_000 + b"-" + b"kva" * 130_000, parameters=f"; charset={charset}")
     with attacked(service):
-        answer = exchange(service, upload(f"multipart/form-data; boundary=xx; charset={charset}", body))
+        answer = exchange(service, request)
     assert answer.startswith(b"HTTP/1.1 400 ")
     assert b"Kolom NIM" in answer or b"Judul kolom" in answer or b"bukan" in answer
 
 
 def test_an_upload_that_is_not_utf_8_is_refused(service: Service) -> None:
     """A text, a name of a field and a name of a file are UTF-8."""
-    for body in (
-        part(b"NIM\tNama\tAlamat\n1\tJos\xe9\tSolo"),
-        part(b"1").replace(b"tempel", b"temp\xe9l"),
-        part(b"1").replace(b'"tempel"', b'"berkas"; filename="\xe9.csv"'),
+    for request in (
+        upload(TABLE + b"1\tJos\xe9\tSolo"),
+        upload(b"1", b"temp\xe9l"),
+        upload(b"1", b"berkas", b"\xe9.csv"),
     ):
-        answer = exchange(service, upload("multipart/form-data; boundary=xx", body))
-        assert answer.startswith(b"HTTP/1.1 400 "), body
+        answer = exchange(service, request)
+        assert answer.startswith(b"HTTP/1.1 400 "), request
         assert b"Permintaan tidak dapat dibaca" in answer
 
 
 @pytest.mark.torture
-@pytest.mark.parametrize("target", ["impor", "hapus"])
-@pytest.mark.parametrize(
-    "rows", [b"NIM\tNama\tAlamat\n" + b"1\tSiti\tSolo\n" * 1_200_000, b"1" * 15_000_000], ids=["rows", "a cell"]
-)
+@pytest.mark.parametrize("target", ["/mahasiswa/impor", "/mahasiswa/hapus"])
+@pytest.mark.parametrize("rows", [TABLE + b"1\tSiti\tSolo\n" * 1_200_000, b"1" * 15_000_000], ids=["rows", "a cell"])
 def test_pastes_of_16_mb_take_bounded_memory(service: Service, target: str, rows: bytes) -> None:
     """Python takes four bytes for each character of a text with an emoji. The page of the error does not show it again."""
-    request = upload("multipart/form-data; boundary=xx", part("🎓\n".encode() + rows)).replace(
-        b"impor", target.encode(), 1
-    )
+    request = upload("🎓\n".encode() + rows, target=target)
     answers: list[bytes] = []
     with attacked(service):
         at_once(7, lambda: answers.append(exchange(service, request, 60)))
@@ -97,8 +79,7 @@ def test_pastes_of_16_mb_take_bounded_memory(service: Service, target: str, rows
 
 def test_slow_uploads_do_not_keep_another_one_out(service: Service) -> None:
     """As many as may arrive at the same time send a byte now and then. The slowest one of them is refused."""
-    body = part(b"NIM\tNama\tAlamat\n1\tSiti\tSolo")
-    request = upload("multipart/form-data; boundary=xx", body)
+    request = upload(TABLE + b"1\tSiti\tSolo")
     with ExitStack() as stack:
         slow = [
             stack.enter_context(socket.create_connection(("127.0.0.1", service.port), 30))
@@ -116,8 +97,8 @@ def test_long_headers_are_refused_before_they_are_parsed(service: Service) -> No
     """A Content-Type of more than 1 KB and a query of more than 8 KB are 400."""
     with attacked(service):
         for _ in range(20):
-            semicolons = exchange(service, upload("multipart/form-data; " + '";' * 30_000, part(b"1")))
-            query = exchange(service, b"GET /?" + b"a&" * 30_000 + b" HTTP/1.1\r\n" + HOST + CLOSE + b"\r\n")
+            semicolons = exchange(service, upload(b"1", parameters="; " + '";' * 30_000))
+            query = exchange(service, get("/?" + "a&" * 30_000))
             assert semicolons.startswith(b"HTTP/1.1 400 ")
             assert query.startswith(b"HTTP/1.1 400 ")
 
@@ -143,9 +124,7 @@ def test_a_full_folder_for_temporary_files_is_a_page(tmp_path: Path, small_disk:
         for _ in range(3):
             for target in ("/mahasiswa/ekspor.csv", "/mahasiswa/ekspor.xlsx", "/?per=10000"):
                 assert_says_nothing_was_saved(line.get(target))
-        cells = b"NIM\tNama\tAlamat\n" + b"1\tSiti\tSolo\n" * 500_000
-        file = part(cells).replace(b'"tempel"', b'"berkas"; filename="a.csv"')
-        answer = exchange(service, upload("multipart/form-data; boundary=xx", file))
+        answer = exchange(service, upload(TABLE + b"1\tSiti\tSolo\n" * 500_000, b"berkas", b"a.csv"))
         assert answer.startswith(b"HTTP/1.1 503 ")
         assert b"belum tersimpan" in answer
         assert line.add("baru", "Siti", "Solo").status == 302
@@ -169,7 +148,7 @@ def test_slow_readers_take_bounded_memory(tmp_path: Path, target: str, clients: 
     with Service(tmp_path / "a.db", {"LOG_LEVEL": "error"}) as service:
         ask(tmp_path / "a.db", RECORDS.format(count=60_000) + records)
         with attacked(service), ExitStack() as stack:
-            readers = [slow_reader(service, stack, target) for _ in range(clients)]
+            readers = [connected(service, stack, get(target)) for _ in range(clients)]
             end = time.monotonic() + 20
             while time.monotonic() < end:
                 for reader in readers:
@@ -180,8 +159,10 @@ def test_slow_readers_take_bounded_memory(tmp_path: Path, target: str, clients: 
 
 
 @pytest.mark.torture
-@pytest.mark.parametrize("target", ["/", "/ HTTP/1.1\r\nConnection: close\r\nX:"], ids=["by the parser", "by the app"])
-def test_slow_readers_of_many_versions_of_the_list_take_bounded_memory(tmp_path: Path, target: str) -> None:
+@pytest.mark.parametrize(
+    "request_", [b"GET / HTTP/1.1\r\n" + HOST + b"\r\n", get("/")], ids=["by the parser", "by the app"]
+)
+def test_slow_readers_of_many_versions_of_the_list_take_bounded_memory(tmp_path: Path, request_: bytes) -> None:
     """The list is shared by its clients, but after each change it is another one. Clients of the oldest are cut off."""
     with Service(tmp_path / "a.db", {"LOG_LEVEL": "warning"}) as service, Line(service.port) as line:
         ask(tmp_path / "a.db", RECORDS.format(count=11_900) + "SELECT printf('%06d', i), 'Siti', 'Solo' FROM n")
@@ -190,8 +171,7 @@ def test_slow_readers_of_many_versions_of_the_list_take_bounded_memory(tmp_path:
                 # Each list is in another place of the memory, also if it is equal to the one before the last.
                 change = "add" if number % 2 == 0 else "delete/lagi"
                 assert line.post(f"/mahasiswa/{change}", nim="lagi", nama="Siti", alamat="Solo").status == 302
-                reader = slow_reader(service, stack, target)
-                assert reader.recv(12) == b"HTTP/1.1 200"
+                assert connected(service, stack, request_).recv(12) == b"HTTP/1.1 200"
         assert service.stderr().count("was cut off") >= 30
 
 
@@ -202,7 +182,7 @@ def test_the_slowest_readers_of_files_are_cut_off(tmp_path: Path) -> None:
         ask(tmp_path / "a.db", RECORDS.format(count=500) + "SELECT i, hex(zeroblob(1000)), 'Solo' FROM n")
         with attacked(service), ExitStack() as stack:
             for _ in range(SENT_FILES_MAX + 13):
-                assert slow_reader(service, stack, "/mahasiswa/ekspor.csv").recv(12) == b"HTTP/1.1 200"
+                assert connected(service, stack, get("/mahasiswa/ekspor.csv")).recv(12) == b"HTTP/1.1 200"
             until(lambda: service.stderr().count("was cut off") == 13)
             with Line(service.port) as line:
                 assert len(line.get("/mahasiswa/ekspor.csv").body) > 1_000_000
@@ -224,18 +204,18 @@ LONG_RECORDS = {
 
 @pytest.mark.torture
 @pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("target", ["mahasiswa/ekspor.csv", "?per=10000", "the same NIMs", "similar NIMs", "removals"])
+@pytest.mark.parametrize(
+    "target", ["/mahasiswa/ekspor.csv", "/?per=10000", "the same NIMs", "similar NIMs", "removals"]
+)
 def test_long_texts_of_many_records_take_bounded_memory(
     engine: str, target: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     """A record of 52 KB takes 208 KB of memory if one of its characters is an emoji."""
     count, statement = LONG_RECORDS[engine]
     rows = b"".join(b"%b%d\tSiti\tSolo\n" % (b"0" * (target == "similar NIMs"), n) for n in range(1, count))
-    asked = upload("multipart/form-data; boundary=xx", part(b"NIM\tNama\tAlamat\n" + rows))
-    if target == "removals":
-        asked = asked.replace(b"impor", b"hapus", 1)
-    elif "NIM" not in target:
-        asked = f"GET /{target} HTTP/1.1\r\n".encode() + HOST + CLOSE + b"\r\n"
+    asked = get(target)
+    if not target.startswith("/"):
+        asked = upload(TABLE + rows, target="/mahasiswa/hapus" if target == "removals" else "/mahasiswa/impor")
 
     def status() -> bytes:
         with socket.create_connection(("127.0.0.1", service.port), 60) as client:
