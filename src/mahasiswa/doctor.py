@@ -8,9 +8,8 @@ from mahasiswa import interrupt
 from mahasiswa.server import CannotStart, bind
 from mahasiswa.settings import Settings
 from mahasiswa.store.copies import age_seconds
-from mahasiswa.store.engines import backup_files, examine, examine_backup
+from mahasiswa.store.engines import Finding, backup_files, examine, examine_backup, good, wrong
 from mahasiswa.store.errors import StoreError
-from mahasiswa.store.findings import Finding, good, wrong
 
 BACKUP_DELAY_HOURS = 2  # Maximum time for a back-up after the newest one has the age of BACKUP_HOURS.
 

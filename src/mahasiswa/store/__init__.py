@@ -2,51 +2,23 @@
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
-from functools import wraps
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
 from types import MappingProxyType
-from typing import Any, Concatenate, ParamSpec
 
 from mahasiswa.record import Mahasiswa, Write, combine, digest, digest_or_dash
-from mahasiswa.store.engines import migrate as migrate
-from mahasiswa.store.engines import open_store as open_store
+from mahasiswa.store.engines import migrate, open_store
 from mahasiswa.store.errors import Changed, EditConflict, NotInHistory, Refused, UndoConflict
 from mahasiswa.store.history import UNDO_CONFLICTS_MAX, BatchKind, conflict_of
 from mahasiswa.store.reader import SLICE_RECORDS as SLICE_RECORDS
 from mahasiswa.store.reader import SNAPSHOT_MAX_BYTES as SNAPSHOT_MAX_BYTES
-from mahasiswa.store.reader import Found as Found
-from mahasiswa.store.reader import Query as Query
-from mahasiswa.store.reader import Reader as Reader
-from mahasiswa.store.reader import Snapshot as Snapshot
-from mahasiswa.store.reader import Steps as Steps
-from mahasiswa.store.reader import Suspicion as Suspicion
-from mahasiswa.store.reader import Version as Version
-from mahasiswa.store.reader import found
+from mahasiswa.store.reader import Found, Query, Reader, Snapshot, Steps, Suspicion, Version, found, in_transaction
 from mahasiswa.store.shared_sql import SharedSQL
 from mahasiswa.work import IMPORT, RECORD, Kind
 
 NO_REMOVALS: Mapping[str, str | None] = MappingProxyType({})
 
-P = ParamSpec("P")
-
-
-def _write(
-    kind: Kind,
-) -> Callable[
-    [Callable[Concatenate["Store", P], Steps[None]]], Callable[Concatenate["Store", P], Coroutine[Any, Any, None]]
-]:
-    """Do the steps of a change, of that kind of work, when it is called."""
-
-    def decorated(
-        steps: Callable[Concatenate["Store", P], Steps[None]],
-    ) -> Callable[Concatenate["Store", P], Coroutine[Any, Any, None]]:
-        @wraps(steps)
-        async def write(store: "Store", /, *args: P.args, **kwargs: P.kwargs) -> None:
-            await store.write(kind, lambda: steps(store, *args, **kwargs))
-
-        return write
-
-    return decorated
+__all__ = ["Found", "Query", "Reader", "Snapshot", "Store", "Suspicion", "Version", "migrate", "open_store"]
 
 
 class Store(ABC):
@@ -79,20 +51,20 @@ class Store(ABC):
         """`Reader.snapshot` without waiting, if that takes at most a few milliseconds; otherwise None."""
 
     @abstractmethod
-    async def write(self, kind: Kind, steps: Callable[[], Steps[None]]) -> None:
+    async def run(self, steps: Callable[[], Steps[None]], kind: Kind = RECORD) -> None:
         """Do these steps or none, in one transaction, also if the caller is cancelled. They may be done again."""
 
     @abstractmethod
     async def close(self) -> None:
         """Wait for running work, then close every connection."""
 
-    @_write(RECORD)
+    @in_transaction
     def add(self, nim: str | None, nama: str | None, alamat: str | None) -> Steps[None]:
         """Insert a record without changing its texts (specification 4.4.1)."""
         refuse_nul(nim, nama, alamat)
         yield self.sql.add, (nim, nama, alamat)
 
-    @_write(RECORD)
+    @in_transaction
     def update(self, nim: str, nama: str | None, alamat: str | None, versi: str | None = None) -> Steps[None]:
         """Set nama and alamat of the record with that nim, if it exists (specification 4.5).
 
@@ -114,7 +86,7 @@ class Store(ABC):
             refuse_nul(nim, *texts)
             yield self.sql.update, (*texts, nim)
 
-    @_write(RECORD)
+    @in_transaction
     def rename(self, old: str, nim: str | None) -> Steps[None]:
         """Give the record `old` another nim, as one batch of kind "nim"; raise Changed if it does not exist."""
         refuse_nul(nim)
@@ -123,15 +95,14 @@ class Store(ABC):
             raise Changed(old)
         yield self.sql.end_batch, ()
 
-    @_write(RECORD)
+    @in_transaction
     def delete(self, nim: str) -> Steps[None]:
         """Remove the record with that nim, if it exists (specification 4.6)."""
         yield self.sql.delete, (self.sql.array([nim]),)
 
-    @_write(IMPORT)
-    def write_all(
+    async def write_all(
         self, batch: BatchKind, writes: Sequence[Write] = (), removals: Mapping[str, str | None] = NO_REMOVALS
-    ) -> Steps[None]:
+    ) -> None:
         """Make all of these changes or none, as one batch of that kind.
 
         `removals` are the nims of records to remove, each with the digest of that record, or with None if it is to be
@@ -139,6 +110,9 @@ class Store(ABC):
 
         Raise Changed if a stored record does not match its digest, or if a nim would be changed twice.
         """
+        await self.run(lambda: self._write_all(batch, writes, removals), IMPORT)
+
+    def _write_all(self, batch: BatchKind, writes: Sequence[Write], removals: Mapping[str, str | None]) -> Steps[None]:
         # Ordered, so that two transactions which lock the same records cannot deadlock.
         nims = sorted({*(record.nim for record, _ in writes), *removals})
         stored = yield from found(self.sql, self.sql.find_locked, nims)
@@ -183,8 +157,8 @@ class Store(ABC):
         With `versi`, the record of an entry may be overwritten if it has this digest, or if it does not exist and `versi`
         is "-". The person has seen that state.
         """
-        kind = IMPORT if is_batch else RECORD
-        await self.write(kind, lambda: self._undo(item, versi, is_batch=is_batch, only_unchanged=only_unchanged))
+        steps = partial(self._undo, item, versi, is_batch=is_batch, only_unchanged=only_unchanged)
+        await self.run(steps, IMPORT if is_batch else RECORD)
 
     def _undo(self, item: int, versi: str | None, *, is_batch: bool, only_unchanged: bool) -> Steps[None]:
         yield self.sql.lock_history, ()
@@ -209,7 +183,7 @@ class Store(ABC):
             yield statement, (item,)
         yield self.sql.end_batch, ()
 
-    @_write(RECORD)
+    @in_transaction
     def purge(self) -> Steps[None]:
         """Remove at most 100 expired entries, unless some program did so within the last minute.
 

@@ -6,8 +6,7 @@ from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 from mahasiswa.store import shared_sql
-from mahasiswa.store.engines import Merged
-from mahasiswa.store.findings import Finding, good, wrong
+from mahasiswa.store.engines import Finding, Merged, good, wrong
 from mahasiswa.store.history import UNDOABLE_ROWS_MAX
 from mahasiswa.store.shared_sql import SharedSQL
 

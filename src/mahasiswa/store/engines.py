@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from mahasiswa.record import Incoming
 from mahasiswa.settings import DatabaseURL
-from mahasiswa.store.findings import Finding
 from mahasiswa.work import Slots
 
 if TYPE_CHECKING:
@@ -21,6 +20,21 @@ Check = Callable[[], bool]
 """Returns False, which lets SQLite go on if it is the progress handler, or raises to stop the work."""
 
 ENGINES = {"sqlite": "mahasiswa.store.sqlite.engine", "postgresql": "mahasiswa.store.postgres.engine"}
+
+
+class Finding(NamedTuple):
+    """One sentence about the installation. If something is wrong, a second sentence gives the remedy."""
+
+    text: str
+    is_good: bool
+
+
+def good(text: str) -> Finding:
+    return Finding(text, is_good=True)
+
+
+def wrong(text: str) -> Finding:
+    return Finding(text, is_good=False)
 
 
 class Merged(NamedTuple):

@@ -10,21 +10,7 @@ Reason = Literal["missing", "duplicate", "unaddressable", "too_long", "nul"]
 
 
 class StoreError(Exception):
-    """Base of all of them.
-
-    StoreError
-    ├── Refused       a constraint of the table refuses the record; nothing was done
-    ├── Changed       someone else changed the record meanwhile; nothing was done
-    ├── EditConflict  someone else changed the same field of the record meanwhile, or deleted it; nothing was done
-    ├── NotInHistory  the change that was to be undone is not in the history
-    ├── UndoConflict  records have changed since the change that was to be undone; nothing was done
-    ├── Unavailable   the database cannot be read or written now; nothing was done
-    │   ├── Locked       another program holds a lock; the change may be tried again
-    │   └── TookTooLong  a step of a web request was interrupted at its deadline; nothing was done
-    ├── TextsRemain   a record was forgotten, but files of the database still hold its texts
-    ├── Uncertain     the database did not say whether the change was made
-    └── Unusable      the database cannot be used at all; raised before the service starts
-    """
+    """Base of all of them. Nothing was done, unless the error says otherwise."""
 
 
 class Refused(StoreError):
@@ -32,8 +18,7 @@ class Refused(StoreError):
 
     def __init__(self, field: str, reason: Reason) -> None:
         super().__init__(f"{field}: {reason}")
-        self.field = field
-        self.reason = reason
+        self.field, self.reason = field, reason
 
 
 class Changed(StoreError):
@@ -49,9 +34,7 @@ class EditConflict(StoreError):
 
     def __init__(self, current: Mahasiswa | None, edited: Mahasiswa, before: Mahasiswa | None = None) -> None:
         super().__init__(edited.nim)
-        self.current = current
-        self.edited = edited
-        self.before = before
+        self.current, self.edited, self.before = current, edited, before
 
 
 class NotInHistory(StoreError):
@@ -66,21 +49,19 @@ class UndoConflict(StoreError):
 
     def __init__(self, conflicts: Sequence[Conflict], total: int, unchanged: int = 0) -> None:
         super().__init__(f"{total} records have changed since")
-        self.conflicts = conflicts
-        self.total = total
-        self.unchanged = unchanged
+        self.conflicts, self.total, self.unchanged = conflicts, total, unchanged
 
 
 class Unavailable(StoreError):
-    """The database cannot be read or written now; nothing was done."""
+    """The database cannot be read or written now."""
 
 
 class Locked(Unavailable):
-    """Another program holds a lock; nothing was done. A change whose deadline has not passed is tried again."""
+    """Another program holds a lock. A change whose deadline has not passed is tried again."""
 
 
 class TookTooLong(Unavailable):
-    """A step of a web request was interrupted at its deadline; nothing was done."""
+    """A step of a web request was interrupted at its deadline."""
 
 
 class TextsRemain(StoreError):

@@ -33,8 +33,7 @@ class GroupCommit(Generic[T]):
     def __init__(
         self, slots: Slots, commit: Callable[[Sequence[QueuedChange[T]]], Awaitable[Sequence[StoreError | None]]]
     ) -> None:
-        self._slots = slots
-        self._commit = commit
+        self._slots, self._commit = slots, commit
         self._queue: list[QueuedChange[T]] = []
         self._running: asyncio.Task[None] | None = None
 

@@ -2,20 +2,11 @@
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import (
-    AsyncGenerator,
-    Awaitable,
-    Callable,
-    Coroutine,
-    Generator,
-    Hashable,
-    Mapping,
-    Sequence,
-)
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Generator, Hashable, Mapping, Sequence
 from functools import wraps
 from itertools import chain
 from sys import getsizeof
-from typing import TYPE_CHECKING, Any, Concatenate, Literal, NamedTuple, ParamSpec, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Concatenate, Literal, NamedTuple, ParamSpec, Protocol, TypeAlias, TypeVar, cast
 
 from mahasiswa.record import Field, Mahasiswa, near_key, near_nims
 from mahasiswa.store import folding, nearest
@@ -96,16 +87,26 @@ Steps: TypeAlias = Generator[tuple[str, Sequence[object]], Sequence[Sequence[Any
 """Work on the database. Each step is an SQL statement with its parameters, and gets its rows."""
 
 
-def _read(
-    steps: Callable[Concatenate["Reader", P], Steps[T]],
-) -> Callable[Concatenate["Reader", P], Coroutine[Any, Any, T]]:
-    """Do the steps of a read when it is called."""
+class Runner(Protocol):
+    """A reader or the store."""
+
+    async def run(self, steps: Callable[[], Steps[Any]], /) -> Any:  # noqa: ANN401 - the result of the steps
+        """Do the steps in one transaction."""
+
+
+R = TypeVar("R", bound=Runner)
+
+
+def in_transaction(
+    steps: Callable[Concatenate[R, P], Steps[T]],
+) -> Callable[Concatenate[R, P], Coroutine[Any, Any, T]]:
+    """Do the steps of a read or of a change when it is called."""
 
     @wraps(steps)
-    async def read(reader: "Reader", /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return await reader.run(lambda: steps(reader, *args, **kwargs))
+    async def run(runner: R, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return cast("T", await runner.run(lambda: steps(runner, *args, **kwargs)))
 
-    return read
+    return run
 
 
 class Reader(ABC):
@@ -132,7 +133,7 @@ class Reader(ABC):
     def chunks(self, query: Query) -> AsyncGenerator[Sequence[Mahasiswa]]:
         """All records that a query finds at one moment. Do not wait for a client between chunks: a transaction is open."""
 
-    @_read
+    @in_transaction
     def find(self, nims: Sequence[str]) -> Steps[Mapping[str, Mahasiswa]]:
         """The records that exist among these nims, by nim."""
         return (yield from found(self.sql, self.sql.find, nims))
@@ -141,7 +142,7 @@ class Reader(ABC):
         """The record with that nim."""
         return (await self.find([nim])).get(nim)
 
-    @_read
+    @in_transaction
     def after(self, nim: str | None, limit: int) -> Steps[Sequence[Mahasiswa]]:
         """The next records after `nim` in the order of a snapshot, or the first ones if `nim` is None.
 
@@ -151,14 +152,14 @@ class Reader(ABC):
         rows = yield self.sql.within_bytes.format(records=records), [*start, limit, AFTER_MAX_BYTES]
         return list(map(Mahasiswa._make, rows))
 
-    @_read
+    @in_transaction
     def near(self, nims: Sequence[str], limit: int) -> Steps[Sequence[Mahasiswa]]:
         """At most `limit` records whose nim has the same `near_key` as one of these nims, unless that key is empty."""
         keys = sorted({near_key(nim) for nim in nims} - {""})
         rows = yield self.sql.near, (self.sql.array(keys), limit)
         return list((yield from found(self.sql, self.sql.find, [nim for (nim,) in rows])).values())
 
-    @_read
+    @in_transaction
     def search(self, query: Query, offset: int, limit: int) -> Steps[Found]:
         """At most `limit` of the records that a query finds, from `offset` on; none if `offset` is past the end.
 
@@ -190,13 +191,13 @@ class Reader(ABC):
         likely = await asyncio.to_thread(correct)
         return (await self._counted(likely, query.di))[:limit]
 
-    @_read
+    @in_transaction
     def _words(self) -> Steps[Sequence[str]]:
         """The words of names and addresses, the most frequent first."""
         rows = yield self.sql.words, ()
         return [word for (word,) in rows]
 
-    @_read
+    @in_transaction
     def _counted(self, searches: Sequence[str], di: Field | Literal[""]) -> Steps[Sequence[tuple[str, int]]]:
         """Each search with the number of records that it finds, without those that find none."""
         if not searches:
@@ -206,19 +207,19 @@ class Reader(ABC):
         rows = yield statement, list(chain.from_iterable(parameters for _, parameters in conditions))
         return [(cari, count) for cari, count in zip(searches, rows[0], strict=True) if count]
 
-    @_read
+    @in_transaction
     def prefixes(self, length: int, limit: int) -> Steps[Sequence[tuple[str, int]]]:
         """The beginnings of nims, folded and of that length, each with the number of its records; at most `limit`."""
         rows = yield self.sql.prefixes, (length, limit)
         return [(prefix, count) for prefix, count in rows]
 
-    @_read
+    @in_transaction
     def suspects(self, suspicion: Suspicion, limit: int) -> Steps[Found]:
         """At most `limit` records that may be wrong, similar ones together, and the number of all of them."""
         rows = yield self.sql.suspects[suspicion], (limit,)
         return Found(rows[0][0] if rows else 0, [Mahasiswa._make(row[1:]) for row in rows])
 
-    @_read
+    @in_transaction
     def history(
         self,
         cari: str,
@@ -255,7 +256,7 @@ class Reader(ABC):
         last = yield from last_item(self.sql)
         return HistoryPage(total, items, cast("Batch", item_of(heads[0])) if heads else None, last)
 
-    @_read
+    @in_transaction
     def entries_of(self, nim: str) -> Steps[Sequence[Entry]]:
         """All entries of the history with that nim, oldest first, also those of batches."""
         rows = yield self.sql.entries_of, (self.sql.array([nim]),)

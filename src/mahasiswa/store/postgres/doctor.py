@@ -7,9 +7,8 @@ from psycopg.errors import LockNotAvailable
 
 from mahasiswa.store import shared_sql
 from mahasiswa.store.commands import try_changes
-from mahasiswa.store.engines import Check
+from mahasiswa.store.engines import Check, Finding, good, wrong
 from mahasiswa.store.errors import Unusable
-from mahasiswa.store.findings import Finding, good, wrong
 from mahasiswa.store.postgres import sql
 from mahasiswa.store.postgres.pool import first_line, parameters
 from mahasiswa.store.postgres.schema import Connection, check_encoding, check_table

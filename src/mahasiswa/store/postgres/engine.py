@@ -13,9 +13,8 @@ import psycopg
 from mahasiswa.record import Incoming
 from mahasiswa.store import commands, refuse_nul
 from mahasiswa.store.copies import copies
-from mahasiswa.store.engines import Check, Merged, Restored
+from mahasiswa.store.engines import Check, Finding, Merged, Restored, good
 from mahasiswa.store.errors import TextsRemain, Unusable
-from mahasiswa.store.findings import Finding, good
 from mahasiswa.store.history import command_name
 from mahasiswa.store.postgres import sql
 from mahasiswa.store.postgres.doctor import examine  # noqa: F401 - `engines` calls it here

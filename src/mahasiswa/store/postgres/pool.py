@@ -11,15 +11,8 @@ from random import random
 from typing import Any, Self, TypeVar, cast, get_args
 
 import psycopg
+from psycopg import errors
 from psycopg.conninfo import conninfo_to_dict
-from psycopg.errors import (
-    DeadlockDetected,
-    Diagnostic,
-    NotNullViolation,
-    QueryCanceled,
-    ReadOnlySqlTransaction,
-    SerializationFailure,
-)
 from psycopg.pq import TransactionStatus
 from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout
 
@@ -144,7 +137,7 @@ class Pool:
                     with time_limit(db, deadline):
                         await _commit(db)
                     return result
-            except (SerializationFailure, DeadlockDetected) as error:
+            except (errors.SerializationFailure, errors.DeadlockDetected) as error:
                 if attempts == MAX_ATTEMPTS:
                     raise Unavailable(first_line(error)) from error
                 await asyncio.sleep(random() * 0.1)  # noqa: S311 - so that two transactions do not collide repeatedly
@@ -232,7 +225,7 @@ def commit_checked(db: psycopg.AsyncConnection[Any] | psycopg.Connection[Any]) -
     """Check the COMMIT of the block; raise Uncertain or Unavailable."""
     warnings = []
 
-    def keep_warning(notice: Diagnostic) -> None:  # a notice can only be read during the call
+    def keep_warning(notice: errors.Diagnostic) -> None:  # a notice can only be read during the call
         if notice.severity_nonlocalized == "WARNING":
             warnings.append(str(notice.message_primary))
 
@@ -252,7 +245,7 @@ def commit_checked(db: psycopg.AsyncConnection[Any] | psycopg.Connection[Any]) -
 
 def is_lost(error: psycopg.Error) -> bool:
     """Return whether the connection is useless: it broke, or it leads to a server that takes no writes."""
-    if isinstance(error, ReadOnlySqlTransaction):
+    if isinstance(error, errors.ReadOnlySqlTransaction):
         return True
     if error.diag.severity_nonlocalized:
         return error.diag.severity_nonlocalized in ("FATAL", "PANIC")
@@ -264,9 +257,9 @@ def translate(error: psycopg.Error) -> StoreError:
 
     The name of a constraint is field and reason, such as nim_too_long.
     """
-    if isinstance(error, NotNullViolation):
+    if isinstance(error, errors.NotNullViolation):
         return Refused(error.diag.column_name or "nim", "missing")
-    if isinstance(error, QueryCanceled):
+    if isinstance(error, errors.QueryCanceled):
         return TookTooLong(first_line(error))
     field, _, reason = (error.diag.constraint_name or "").partition("_")
     if reason in get_args(Reason):

@@ -15,7 +15,7 @@ from mahasiswa.store.postgres import sql
 from mahasiswa.store.postgres.add_batcher import AddBatcher
 from mahasiswa.store.postgres.pool import REQUEST_TIMEOUT_SECONDS, Connection, Pool, begin, run, time_limit, translate
 from mahasiswa.store.reader import SLICE_RECORDS, SNAPSHOT_MAX_BYTES, Query, Reader, Snapshot, Steps, last_item
-from mahasiswa.work import KINDS, LIST, Kind, Slots
+from mahasiswa.work import KINDS, LIST, RECORD, Kind, Slots
 
 # Records of a snapshot that one statement reads. Other requests get the event loop after them, 5 ms later.
 SNAPSHOT_ROWS = 5000
@@ -47,7 +47,7 @@ class PostgresStore(Store):
         # A text may be None: the constraints refuse it.
         await self._additions.add(Mahasiswa(cast("str", nim), cast("str", nama), cast("str", alamat)))
 
-    async def write(self, kind: Kind, steps: Callable[[], Steps[None]]) -> None:
+    async def run(self, steps: Callable[[], Steps[None]], kind: Kind = RECORD) -> None:
         task = asyncio.create_task(self.pool.write(kind, lambda db: _take(db, steps()), self.pool.deadline()))
         self._running.add(task)
         task.add_done_callback(self._running.discard)
@@ -82,8 +82,7 @@ class PostgresReader(Reader):
 
     def __init__(self, pool: Pool, kind: Kind, version: Callable[[], Awaitable[str | None]]) -> None:
         super().__init__(sql.SHARED, version)
-        self._pool = pool
-        self._kind = kind
+        self._pool, self._kind = pool, kind
 
     async def run(self, steps: Callable[[], Steps[T]]) -> T:
         deadline = self._pool.deadline()

@@ -17,7 +17,7 @@ from mahasiswa.store.engines import Check
 from mahasiswa.store.errors import Unavailable, Unusable
 from mahasiswa.store.sqlite.connection import folder_lock
 
-INTERRUPT_CHECK_STEPS = 100_000  # steps of SQLite between two checks for Ctrl-C: about a millisecond
+CHECK_STEPS = 100_000  # steps of SQLite between two checks for Ctrl-C: about a millisecond
 
 FREE_SPACE_FACTOR = 3
 """Minimum free space for a back-up with a name of its own, a restore or an upgrade, as a multiple of the database."""
@@ -137,7 +137,7 @@ def copy_database(origin: apsw.Connection, target: Path) -> None:
 def verify(path: Path, check: Check) -> None:
     """Raise apsw.Error if a copy is damaged or has no table mahasiswa."""
     with closing(apsw.Connection(str(path.absolute()), flags=apsw.SQLITE_OPEN_READONLY)) as db:
-        db.set_progress_handler(check, INTERRUPT_CHECK_STEPS)
+        db.set_progress_handler(check, CHECK_STEPS)
         check_integrity(db)
         db.execute(shared_sql.COUNT).get  # noqa: B018 - fails if the table is missing
 

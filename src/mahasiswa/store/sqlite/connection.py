@@ -112,7 +112,7 @@ def has_moved(db: apsw.Connection) -> bool:
     return bool(moved.value)
 
 
-def wal_identity(path: Path) -> tuple[int, int] | None:
+def wal_inode(path: Path) -> tuple[int, int] | None:
     """The device and inode of the file's write-ahead log, or None if it has none."""
     try:
         status = Path(f"{path}-wal").stat()
@@ -128,7 +128,7 @@ def remove_wal(path: Path, identity: tuple[int, int] | None) -> None:
     removes the log; the others find no log or another one, and leave it.
     """
     with folder_lock(path.parent):
-        if identity is not None and identity == wal_identity(path):
+        if identity is not None and identity == wal_inode(path):
             for suffix in ("-wal", "-shm"):
                 Path(f"{path}{suffix}").unlink(missing_ok=True)
 

@@ -11,17 +11,10 @@ import apsw
 
 from mahasiswa.store import shared_sql
 from mahasiswa.store.commands import try_changes
-from mahasiswa.store.engines import Check
+from mahasiswa.store.engines import Check, Finding, good, wrong
 from mahasiswa.store.errors import StoreError, Unusable
-from mahasiswa.store.findings import Finding, good, wrong
 from mahasiswa.store.sqlite import sql
-from mahasiswa.store.sqlite.backup import (
-    FREE_SPACE_FACTOR,
-    INTERRUPT_CHECK_STEPS,
-    backup_files,
-    check_integrity,
-    reason,
-)
+from mahasiswa.store.sqlite.backup import CHECK_STEPS, FREE_SPACE_FACTOR, backup_files, check_integrity, reason
 from mahasiswa.store.sqlite.connection import WAL_MAX_BYTES, connect
 from mahasiswa.store.sqlite.restore import open_to_read
 from mahasiswa.store.sqlite.schema import STEPS, known_version
@@ -40,7 +33,7 @@ def examine(path: Path, check: Check, *, quick: bool) -> Iterator[Finding]:
         raise Unusable(f"This user may not read and write {path}. Run this command as the user of the service")
     try:
         with closing(connect(path)) as db:
-            db.set_progress_handler(check, INTERRUPT_CHECK_STEPS)
+            db.set_progress_handler(check, CHECK_STEPS)
             for find in QUICK_CHECKS if quick else CHECKS:
                 yield from find(db, path)
     except (apsw.CorruptError, apsw.NotADBError) as error:
@@ -57,7 +50,7 @@ def examine_backup(file: Path, check: Check) -> Finding:
         return wrong(f"This user may not read {file}. Run this command as the user of the service.")
     try:
         with closing(open_to_read(file)) as db:
-            db.set_progress_handler(check, INTERRUPT_CHECK_STEPS)
+            db.set_progress_handler(check, CHECK_STEPS)
             check_integrity(db)
             known_version(db, file)
             count = db.execute(shared_sql.COUNT).get

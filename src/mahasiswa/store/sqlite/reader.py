@@ -12,20 +12,9 @@ from typing import Any, TypeVar, cast
 import apsw
 
 from mahasiswa.record import Mahasiswa
-from mahasiswa.store import folding
+from mahasiswa.store import Query, Snapshot, Version, folding
 from mahasiswa.store.errors import TookTooLong, Unavailable
-from mahasiswa.store.reader import (
-    READ_ROWS,
-    SLICE_RECORDS,
-    SNAPSHOT_MAX_BYTES,
-    Query,
-    Reader,
-    Snapshot,
-    Steps,
-    Version,
-    last_item,
-    size_with,
-)
+from mahasiswa.store.reader import READ_ROWS, SLICE_RECORDS, SNAPSHOT_MAX_BYTES, Reader, Steps, last_item, size_with
 from mahasiswa.store.sqlite import sql
 from mahasiswa.store.sqlite.connection import connect, savepoint
 from mahasiswa.work import STEP_TIMEOUT_SECONDS, Kind, Slots, ended
@@ -57,10 +46,7 @@ class SQLiteReader(Reader):
         report_damage: Callable[[apsw.Error], None],
     ) -> None:
         super().__init__(sql.SHARED, version)
-        self._path = path
-        self._kind = kind
-        self._slots = slots
-        self._report_damage = report_damage
+        self._path, self._kind, self._slots, self._report_damage = path, kind, slots, report_damage
         self._threads = ThreadPoolExecutor(kind.running, f"reader, {kind.name}")
         self._idle: list[apsw.Connection] = []
         self._is_closed = False

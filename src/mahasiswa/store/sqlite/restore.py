@@ -13,14 +13,7 @@ from mahasiswa.store.copies import free_name
 from mahasiswa.store.engines import Check, Restored
 from mahasiswa.store.errors import Unavailable, Unusable
 from mahasiswa.store.sqlite import sql
-from mahasiswa.store.sqlite.backup import (
-    INTERRUPT_CHECK_STEPS,
-    backup_beside,
-    check_integrity,
-    copy_database,
-    reason,
-    verify,
-)
+from mahasiswa.store.sqlite.backup import CHECK_STEPS, backup_beside, check_integrity, copy_database, reason, verify
 from mahasiswa.store.sqlite.commands import by_command, silent_batch
 from mahasiswa.store.sqlite.connection import connect, folder_lock, transaction
 from mahasiswa.store.sqlite.schema import STEPS, migrate
@@ -83,7 +76,7 @@ def _why_replaced(path: Path, check: Check) -> str:
         return "missing"
     try:
         with closing(apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)) as db:
-            db.set_progress_handler(check, INTERRUPT_CHECK_STEPS)
+            db.set_progress_handler(check, CHECK_STEPS)
             check_integrity(db)
             return "newer" if db.pragma("user_version") > len(STEPS) else ""
     except (apsw.CorruptError, apsw.NotADBError):
@@ -115,7 +108,7 @@ def _replace_records(path: Path, copy: Path, check: Check) -> Restored:
                 began = time.monotonic()
                 check()  # Ctrl-C may have come during the wait for the lock
                 # Ctrl-C interrupts the statements, but not the commit.
-                db.set_progress_handler(check, INTERRUPT_CHECK_STEPS)
+                db.set_progress_handler(check, CHECK_STEPS)
                 restored = _replace_in_transaction(db, path, saved, check)
                 db.set_progress_handler(None)
             return restored._replace(seconds=time.monotonic() - began)

@@ -11,22 +11,15 @@ from typing import NamedTuple, cast
 
 import apsw
 
-from mahasiswa.store import Snapshot, Steps, Store, Version
+from mahasiswa.store import Snapshot, Store, Version
 from mahasiswa.store.errors import Locked, StoreError, Unavailable, Unusable
 from mahasiswa.store.group_commit import GroupCommit, QueuedChange
 from mahasiswa.store.history import OLEH
+from mahasiswa.store.reader import Steps
 from mahasiswa.store.sqlite import sql
-from mahasiswa.store.sqlite.connection import (
-    connect,
-    has_moved,
-    refusal,
-    remove_wal,
-    savepoint,
-    transaction,
-    wal_identity,
-)
+from mahasiswa.store.sqlite.connection import connect, has_moved, refusal, remove_wal, savepoint, transaction, wal_inode
 from mahasiswa.store.sqlite.reader import SQLiteReader, read_snapshot, take
-from mahasiswa.work import IMPORT, KINDS, Kind, Slots
+from mahasiswa.work import IMPORT, KINDS, RECORD, Kind, Slots
 
 # Maximum size of a file whose list is read on the event loop: about 4,000 records with their history, which take 2 ms. As
 # many of the shortest records as fit, 30,000, take 12 ms.
@@ -50,8 +43,7 @@ class SQLiteStore(Store):
         readers = {kind: SQLiteReader(path, kind, slots, self.version, self._report_damage) for kind in KINDS}
         super().__init__(sql.SHARED, readers)
         self._open_readers = readers.values()
-        self._path = path
-        self._slots = slots
+        self._path, self._slots = path, slots
         self._writer = Writer(path, slots)
         # A connection that never writes, because data_version shows only the commits of other connections. It is used
         # on the event loop: its queries take a few microseconds, a switch to another thread takes a hundred.
@@ -59,7 +51,7 @@ class SQLiteStore(Store):
         self._watch.execute(sql.LONGER_THAN, (0,)).get  # noqa: B018 - the first read creates the write-ahead log
         self._watch.set_busy_timeout(0)
         self._version_cursor = self._watch.cursor()  # a new cursor for each query costs another half microsecond
-        self._wal_identity = wal_identity(path)
+        self._wal_inode = wal_inode(path)
         self._giving_up: asyncio.Task[None] | None = None  # of a file that was replaced, moved or removed
         self._is_damaged = False
 
@@ -87,7 +79,7 @@ class SQLiteStore(Store):
         except (apsw.Error, Unavailable):  # `snapshot` waits for a lock, and reports everything else
             return None
 
-    async def write(self, kind: Kind, steps: Callable[[], Steps[None]]) -> None:
+    async def run(self, steps: Callable[[], Steps[None]], kind: Kind = RECORD) -> None:
         self._check_file()
         if kind is not IMPORT:
             await self._writer.write(steps)
@@ -127,7 +119,7 @@ class SQLiteStore(Store):
     async def _give_up(self) -> None:
         """Move the acknowledged changes into the file that was moved. The next start must not find them in the log."""
         try:
-            await asyncio.to_thread(remove_wal, self._path, self._wal_identity)
+            await asyncio.to_thread(remove_wal, self._path, self._wal_inode)
         except (OSError, Unavailable) as error:
             log.error("%s-wal was not removed: %s; remove it before the start", self._path, error)  # noqa: TRY400
         await self._writer.close()
