@@ -7,11 +7,12 @@ import json
 import random
 import string
 import sys
+import time
 import zipfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import pytest
-from harness import Service
+from harness import URL_ENCODED, Service
 from spreadsheets import (
     HEADER,
     IMPORT,
@@ -90,6 +91,19 @@ def test_every_preview_can_be_confirmed_even_the_largest(importer: Importer) -> 
     assert len(rows) >= 500
     importer.save(importer.upload(csv(HEADER, *rows)))
     assert len(importer.records()) == len(rows)
+
+
+@pytest.mark.torture
+def test_a_slow_confirmation_has_the_time_that_its_bytes_need(importer: Importer) -> None:
+    """At 64 kbit/s it takes 15 seconds. A body has 10 seconds, and one more for each 4 KB."""
+
+    def pieces() -> Iterator[bytes]:
+        for _ in range(30):
+            time.sleep(0.5)
+            yield b"data=".ljust(4096, b"x")
+
+    answer = importer.site.client.post(SAVE, content=pieces(), headers={"content-type": URL_ENCODED})
+    assert importer.refused(answer) == wording.CONFIRMATION_DAMAGED
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux limits a process's memory")

@@ -363,7 +363,9 @@ def test_a_preview_shows_ten_new_rows_and_opens_the_others(importer: Importer) -
     few = importer.upload(csv(HEADER, *students(60)))
     assert len(few.tree.css("#baru > .scroll tbody tr")) == 10
     assert [row.nim for row in few.new] == nims[:60]
-    many = importer.upload(csv(HEADER, *students(3000)))
+    answer = importer.send(csv(HEADER, *students(3000)), "a.csv")
+    assert answer.num_bytes_downloaded <= 60_000, "1.2 seconds at 400 kbit/s"
+    many = importer.shown(answer)
     shown = many.new
     assert [row.nim for row in shown] == nims[:10]
     assert [button.text() for button in many.tree.css("#baru button")] == ["Tampilkan 2.990 baris lainnya"]

@@ -1,13 +1,11 @@
-"""Imports in a real browser, by keyboard, on a phone and on a slow network. test_panduan.py imports and downloads, too."""
+"""Imports in a real browser, by keyboard and on a phone. test_panduan.py imports and downloads, too."""
 
 import re
-import time
 
-import pytest
 from browser import PHONE, OpenWindow, Window
 from harness import Site
 from playwright.sync_api import FilePayload, expect
-from spreadsheets import HEADER, KEPT, Database, csv, students
+from spreadsheets import HEADER, KEPT, Database, csv
 
 
 def choose(window: Window, data: bytes) -> None:
@@ -99,40 +97,3 @@ def test_a_phone_shows_the_links_that_sort_the_list(open_window: OpenWindow, oth
     with window.leaving():
         link.tap()
     assert [cells[1] for cells in window.cells()] == sorted(nama for _, nama, _ in KEPT)
-
-
-def throttle(window: Window, kilobits_per_second: int) -> None:
-    """Limit the speed of the network in both directions. A round trip takes 0.4 s, as on a busy cell."""
-    session = window.page.context.new_cdp_session(window.page)
-    session.send("Network.enable")
-    bytes_per_second = kilobits_per_second * 1000 / 8
-    speeds = {"downloadThroughput": bytes_per_second, "uploadThroughput": bytes_per_second}
-    session.send("Network.emulateNetworkConditions", {"offline": False, "latency": 400, **speeds})
-
-
-@pytest.mark.torture
-def test_3000_rows_are_previewed_and_confirmed_on_a_slow_network(open_window: OpenWindow, site: Site) -> None:
-    """At 400 kbit/s, a phone shows ten rows two seconds after the answer began. At 64 kbit/s, it can still confirm."""
-    window = open_window(size=PHONE, is_mobile=True, has_touch=True)
-    file: FilePayload = {"name": "a.csv", "mimeType": "", "buffer": csv(HEADER, *students(3000))}
-    seconds = []
-    for _ in range(3):  # other programs may disturb some of them
-        window.open("/mahasiswa/impor")
-        throttle(window, 400)
-        window.page.get_by_label("Berkas").set_input_files([file])
-        with window.page.expect_response("**/mahasiswa/impor") as answer:
-            window.page.get_by_role("button", name="Lihat pratinjau").click(no_wait_after=True)
-        began = time.monotonic()
-        expect(window.page.locator("#baru tbody tr")).to_have_count(10)
-        seconds.append(time.monotonic() - began)
-        if seconds[-1] < 2:
-            break
-    assert min(seconds) < 2
-    answer.value.finished()
-    assert answer.value.request.sizes()["responseBodySize"] <= 60_000
-    throttle(window, 64)
-    with window.page.expect_response("**/mahasiswa/impor/simpan", timeout=60_000) as confirmed:
-        window.page.get_by_role("button", name="Simpan 3.000 mahasiswa baru").click(no_wait_after=True)
-    assert confirmed.value.status == 302
-    assert confirmed.value.request.sizes()["requestBodySize"] < 40_000
-    assert len(site.list().rows) == 3000
