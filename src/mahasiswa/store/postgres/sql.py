@@ -152,27 +152,21 @@ BEGIN
 END $$;
 REVOKE EXECUTE ON FUNCTION {{schema}}.mahasiswa_history_write() FROM PUBLIC
 """
-HISTORY_TRIGGERS = (
-    "mahasiswa_history_insert",
-    "mahasiswa_history_update",
-    "mahasiswa_history_delete",
-    "mahasiswa_history_truncate",
+_TRIGGERS = {
+    "insert": "AFTER INSERT ON {schema}.mahasiswa REFERENCING NEW TABLE AS new_rows",
+    "update": "AFTER UPDATE ON {schema}.mahasiswa REFERENCING OLD TABLE AS old_rows NEW TABLE AS new_rows",
+    "delete": "AFTER DELETE ON {schema}.mahasiswa REFERENCING OLD TABLE AS old_rows",
+    "truncate": "BEFORE TRUNCATE ON {schema}.mahasiswa",
+}
+HISTORY_TRIGGERS = [f"mahasiswa_history_{event}" for event in _TRIGGERS]
+_DROP_TRIGGERS = ";\n".join(f"DROP TRIGGER IF EXISTS {name} ON {{schema}}.mahasiswa" for name in HISTORY_TRIGGERS)
+START_HISTORY = _DROP_TRIGGERS + "".join(
+    f""";
+CREATE TRIGGER mahasiswa_history_{event} {rows}
+  FOR EACH STATEMENT EXECUTE FUNCTION {{schema}}.mahasiswa_history_{"refuse" if event == "truncate" else "write"}()"""
+    for event, rows in _TRIGGERS.items()
 )
-DROP_HISTORY_TRIGGERS = ";\n".join(
-    f"DROP TRIGGER IF EXISTS {name} ON {{schema}}.mahasiswa" for name in HISTORY_TRIGGERS
-)
-START_HISTORY = f"""{DROP_HISTORY_TRIGGERS};
-CREATE TRIGGER mahasiswa_history_insert AFTER INSERT ON {{schema}}.mahasiswa REFERENCING NEW TABLE AS new_rows
-  FOR EACH STATEMENT EXECUTE FUNCTION {{schema}}.mahasiswa_history_write();
-CREATE TRIGGER mahasiswa_history_update AFTER UPDATE ON {{schema}}.mahasiswa
-  REFERENCING OLD TABLE AS old_rows NEW TABLE AS new_rows
-  FOR EACH STATEMENT EXECUTE FUNCTION {{schema}}.mahasiswa_history_write();
-CREATE TRIGGER mahasiswa_history_delete AFTER DELETE ON {{schema}}.mahasiswa REFERENCING OLD TABLE AS old_rows
-  FOR EACH STATEMENT EXECUTE FUNCTION {{schema}}.mahasiswa_history_write();
-CREATE TRIGGER mahasiswa_history_truncate BEFORE TRUNCATE ON {{schema}}.mahasiswa
-  FOR EACH STATEMENT EXECUTE FUNCTION {{schema}}.mahasiswa_history_refuse()
-"""
-STOP_HISTORY = f"""{DROP_HISTORY_TRIGGERS};
+STOP_HISTORY = f"""{_DROP_TRIGGERS};
 TRUNCATE {{schema}}.mahasiswa_history
 """
 COUNT_HISTORY_TRIGGERS = """
