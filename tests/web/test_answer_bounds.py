@@ -37,7 +37,6 @@ pytestmark = linux
 
 RECORDS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {count}) INSERT INTO mahasiswa "
 
-
 TABLE = b"NIM\tNama\tAlamat\n"
 
 

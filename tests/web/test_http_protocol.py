@@ -6,6 +6,7 @@ import select
 import socket
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,34 +21,29 @@ class Sent(NamedTuple):
     mark: bytes = b""
 
 
-def get(target: str, mark: bytes, *headers: bytes, method: str = "GET", body: bytes = b"") -> Sent:
-    line = f"{method} {target} HTTP/1.1\r\n".encode()
-    return Sent(line + HOST + b"".join(headers) + b"\r\n" + body, mark)
-
-
-def add(number: int, framing: bytes, body: bytes, *headers: bytes) -> Sent:
-    """A form without its last fields, which is shown again with its NIM."""
-    return get(
-        f"/mahasiswa/add?n{number}x", b'value="n%dx"' % number, FORM, framing, *headers, method="POST", body=body
-    )
+def request(target: str, mark: bytes, *headers: bytes, method: str = "GET", body: bytes = b"") -> Sent:
+    return Sent(f"{method} {target} HTTP/1.1\r\n".encode() + HOST + b"".join(headers) + b"\r\n" + body, mark)
 
 
 def good(number: int, dice: random.Random) -> Sent:
     """Return a request that is answered. In most of them its number is a part of the answer."""
     mark = b"n%dx" % number
     search = f"/?cari={mark.decode()}"
+    delete = partial(request, f"/mahasiswa/delete/{mark.decode()}", b" 302 ", method="POST")
+    # A form without its last fields is shown again with its NIM.
+    add = partial(request, f"/mahasiswa/add?{mark.decode()}", b'value="%b"' % mark, FORM, method="POST")
     form = b"nim=" + mark + b"&x=" + b"y" * dice.choice((0, 1, 30_000))
     chunks = b"4\r\nnim=\r\n%x\r\n%b\r\n0\r\nX: y\r\n\r\n" % (len(mark), mark)
     long_header = b"X: " + b"y" * dice.randrange(5000) + b"\r\n"
     return dice.choice((
-        get("/", b"<h1>List Data Mahasiswa</h1>"),
-        get("/", b"", long_header, method="HEAD"),
-        get(search, mark),
-        get(search, mark, b"Connection: upgrade\r\nUpgrade: websocket\r\n"),
-        get(search, mark, b"Content-Length: 2\r\n", body=b"ab"),
-        get(f"/mahasiswa/delete/{mark.decode()}", b" 302 ", b"Content-Length: 2\r\n", method="POST", body=b"ab"),
-        add(number, b"Content-Length: %d\r\n" % len(form), form),
-        add(number, b"Transfer-Encoding: chunked\r\n", chunks),
+        request("/", b"<h1>List Data Mahasiswa</h1>"),
+        request("/", b"", long_header, method="HEAD"),
+        request(search, mark),
+        request(search, mark, b"Connection: upgrade\r\nUpgrade: websocket\r\n"),
+        request(search, mark, b"Content-Length: 2\r\n", body=b"ab"),
+        delete(b"Content-Length: 2\r\n", body=b"ab"),
+        add(b"Content-Length: %d\r\n" % len(form), body=form),
+        add(b"Transfer-Encoding: chunked\r\n", body=chunks),
     ))  # fmt: skip
 
 
@@ -67,37 +63,28 @@ BROKEN = (
 )
 
 
-class Answered(NamedTuple):
-    """The number of requests that were answered in order, and whether one was refused then.
+def answered(received: bytes, requests: Sequence[Sent]) -> tuple[int, bool, bool]:
+    """Assign the answers to the requests in order. Fail if one belongs to another request, or is cut off.
 
-    `closes` says that the last answer announces the end of the connection.
+    Return how many were answered, whether one was refused then, and whether the last answer announces the end of the
+    connection.
     """
-
-    requests: int
-    is_refused: bool
-    closes: bool
-
-
-def answered(received: bytes, requests: Sequence[Sent]) -> Answered:
-    """Assign the answers to the requests in order. Fail if one belongs to another request, or is cut off."""
     closes = False
     for number, (data, mark) in enumerate(requests):
         if not received:
-            return Answered(number, is_refused=False, closes=closes)
+            return number, False, closes
         head, end, rest = received.partition(b"\r\n\r\n")
         assert end, received
         closes = b"connection: close" in head.lower()
-        length = int(re.findall(rb"(?i)content-length: (\d+)", head)[0])
-        if data.startswith(b"HEAD"):
-            length = 0
+        length = 0 if data.startswith(b"HEAD") else int(re.findall(rb"(?i)content-length: (\d+)", head)[0])
         body, received = rest[:length], rest[length:]
         assert len(body) == length
         if int(head[9:12]) >= 400 and (not mark or mark not in body):
             assert not received, "an answer after a refusal"
-            return Answered(number, is_refused=True, closes=closes)
+            return number, True, closes
         assert mark in head + body, (mark, head, body)
     assert not received, "more answers than requests"
-    return Answered(len(requests), is_refused=False, closes=closes)
+    return len(requests), False, closes
 
 
 def exchange(port: int, pieces: Sequence[bytes]) -> bytes:
@@ -135,16 +122,16 @@ def test_streams_of_requests_are_answered_in_order(tmp_path: Path) -> None:
             expected = len(requests) + (not is_broken)
             if is_broken:
                 requests.append(Sent(dice.choice(BROKEN)))
-            requests.append(get("/?cari=akhir", b"akhir", CLOSE))
-            pieces = cut(dice, b"".join(request.data for request in requests))
-            got = answered(exchange(service.port, pieces), requests)
-            if got.closes and not got.is_refused and got.requests < len(requests):
-                last = requests[got.requests - 1].data
+            requests.append(request("/?cari=akhir", b"akhir", CLOSE))
+            pieces = cut(dice, b"".join(sent.data for sent in requests))
+            count, is_refused, closes = answered(exchange(service.port, pieces), requests)
+            if closes and not is_refused and count < len(requests):
+                last = requests[count - 1].data
                 assert b"Transfer-Encoding" in last or b"Content-Length" in last
             else:
-                assert (got.requests, got.is_refused) == (expected, is_broken), (number, pieces)
+                assert (count, is_refused) == (expected, is_broken), (number, pieces)
                 whole += 1
-            refused += got.is_refused
+            refused += is_refused
         assert refused > 20
         assert whole > 60
         assert_log_is_sound(service.stderr())
