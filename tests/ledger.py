@@ -28,8 +28,9 @@ class Ledger:
     is the last step that was acknowledged or that a page has shown. A page that is requested later shows it or a later one.
     """
 
-    def __init__(self, urls: Sequence[str]) -> None:
+    def __init__(self, urls: Sequence[str], pause_seconds: float = PAUSE_SECONDS) -> None:
         self.urls = urls
+        self._pause_seconds = pause_seconds
         self.pages = [0] * len(urls)
         self.stale: list[str] = []
         self.acknowledged: list[list[float]] = [[] for _ in urls]
@@ -83,7 +84,7 @@ class Ledger:
         while not self._over.is_set():
             with Site(self.urls[instance]) as site, suppress(httpx.TransportError):
                 site.client.timeout = 10
-                while not self._over.wait(PAUSE_SECONDS):
+                while not self._over.wait(self._pause_seconds):
                     work(site, instance, f"{name}-{next(numbers)}", dice)
 
     def _write(self, site: Site, instance: int, nim: str, dice: random.Random) -> None:
@@ -95,12 +96,13 @@ class Ledger:
             self._steps[nim].append(text)
             while (answer := change(site, nim, text, is_new=step == 1)).status_code != 302:
                 assert answer.status_code == 503, answer.text
-                if UNCERTAIN in answer.text or self._over.wait(PAUSE_SECONDS):
+                if UNCERTAIN in answer.text or self._over.wait(self._pause_seconds):
                     return
             with self._lock:
                 self._reached[nim] = step
             if step == 1:
                 self.acknowledged[instance].append(time.monotonic())
+                assert site.add(nim, "ditolak", "ditolak").status_code in (409, 503)
 
     def _read_list(self, site: Site, instance: int, _name: str, _dice: random.Random) -> None:
         reached = self._reached.copy()
@@ -134,13 +136,17 @@ def change(site: Site, nim: str, text: str | None, *, is_new: bool) -> httpx.Res
     """Send the addition, the edit or the deletion that leads to this text."""
     if text is None:
         return site.delete(nim)
-    return site.add(nim, text, "Solo") if is_new else site.edit(nim, text, "Solo")
+    return site.add(nim, text, text) if is_new else site.edit(nim, text, text)
 
 
 def rows(answer: httpx.Response) -> dict[str, str]:
-    """Return nim and nama of each row of the list page. It has thousands of rows, so no HTML parser reads it."""
+    """Return nim and nama of each row of the list page. It has thousands of rows, so no HTML parser reads it.
+
+    Fail if nama and alamat of a row are from two changes.
+    """
     assert answer.status_code == 200
-    found = re.findall(r"<tr><td>\d+</td><td>(.*?)</td><td>(.*?)</td>", answer.text)
-    shown = {unescape(nim): unescape(nama) for nim, nama in found}
+    found = re.findall(r"<tr><td>\d+</td><td>(.*?)</td><td>(.*?)</td><td>(.*?)</td>", answer.text)
+    assert all(nama == alamat for _, nama, alamat in found)
+    shown = {unescape(nim): unescape(nama) for nim, nama, _ in found}
     assert len(shown) == len(found)
     return shown

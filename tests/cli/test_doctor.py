@@ -6,7 +6,7 @@ import shutil
 import socket
 import time
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
@@ -17,7 +17,6 @@ from attack import until
 from harness import Service, StartError, free_port
 from operators import TWO, Operator, overwrite
 from postgres import execute, own_schema
-from spreadsheets import HEADER, csv
 from stores import ask, other_program, run_script
 
 from mahasiswa.settings import PostgresURL
@@ -93,9 +92,6 @@ def test_a_sound_installation_is_reported_as_such(kept: Operator) -> None:
     assert ask(kept.database, "SELECT count(*) FROM mahasiswa_history") == [(3,)]  # the import of two records
 
 
-# ---- faults of the database
-
-
 @pytest.mark.parametrize(
     ("sql", "doctor", "log", "status"),
     [
@@ -148,28 +144,42 @@ def test_damage_is_found_and_makes_the_service_unwell(kept: Operator) -> None:
     assert re.fullmatch("mahasiswa: .* is damaged .*\n", refusal(kept))
 
 
-@pytest.mark.parametrize(
-    ("sql", "found"),
-    [
-        ("CREATE TABLE lain (a)", "holds no list. Check DATABASE_URL"),
-        ("CREATE TABLE mahasiswa (nim, nama, alamat)", "that this program did not make"),
-        ("PRAGMA user_version = 99", "schema version 99"),
-    ],
-)
-def test_a_file_without_a_list_of_this_release_is_found(kept: Operator, sql: str, found: str) -> None:
-    if "user_version" not in sql:
-        kept.database.unlink()
-    run_script(kept.database, sql)
-    kept.database.chmod(0o600)
-    (line,) = problems(kept)
-    assert found in line
+def replaced(database: Path, sql: str) -> None:
+    """Replace a database by one of another program."""
+    database.unlink()
+    run_script(database, sql)
+    database.chmod(0o600)
 
 
-def test_a_missing_file_or_folder_is_found_and_not_created(kept: Operator) -> None:
-    kept.database.unlink()
+FAULTS: dict[str, tuple[Callable[[Path, Path], object], str]] = {
+    "a missing file": (lambda database, _: database.unlink(), r"mahasiswa\.db does not exist\. "),
+    "no list": (lambda database, _: replaced(database, "CREATE TABLE a (b)"), "holds no list. Check DATABASE_URL"),
+    "another program's list": (
+        lambda database, _: replaced(database, "CREATE TABLE mahasiswa (nim, nama, alamat)"),
+        "that this program did not make",
+    ),
+    "a newer version": (lambda database, _: run_script(database, "PRAGMA user_version = 99"), "schema version 99"),
+    "a damaged back-up": (lambda _, backup: overwrite(backup, 4096, 8192), "damaged.* Make another back-up now"),
+    "a back-up that is none": (lambda _, backup: backup.write_bytes(b"NIM;"), "Make another back-up now"),
+    "a back-up of a newer version": (
+        lambda _, backup: run_script(backup, "PRAGMA user_version = 99"),
+        "schema version 99.* Make another back-up now: mahasiswa backup",
+    ),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_file_that_cannot_be_used_is_found(kept: Operator, fault: str) -> None:
+    """Nothing is created."""
+    prepare, found = FAULTS[fault]
+    prepare(kept.database, backup_of(kept))
+    names = sorted(kept.folder.iterdir())
     (line,) = problems(kept)
-    assert line.startswith(f"{kept.database} does not exist. ")
-    assert not kept.database.exists()
+    assert re.search(found, line)
+    assert sorted(kept.folder.iterdir()) == names
+
+
+def test_a_missing_folder_is_found(kept: Operator) -> None:
     line, _ = problems(kept, DATABASE_URL="sqlite:////tidak/ada/a.db")
     assert line == "The folder /tidak/ada does not exist. Create it, or correct DATABASE_URL."
 
@@ -191,9 +201,6 @@ def test_a_full_disk_is_found(kept: Operator, small_disk: Path) -> None:
     shutil.copy(kept.database, small_disk / "a.db")
     line, *_ = problems(kept, DATABASE_URL=f"sqlite:///{small_disk}/a.db")
     assert re.fullmatch(r"Only .* Make room on that disk\.", line)
-
-
-# ---- the settings and the port
 
 
 def test_a_setting_that_is_misspelt_or_missing_is_found(kept: Operator) -> None:
@@ -224,9 +231,6 @@ def answer_once(listener: socket.socket) -> None:
         connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok")
 
 
-# ---- the back-ups
-
-
 def test_an_old_a_missing_and_a_future_backup_are_found(kept: Operator) -> None:
     """The limit is BACKUP_HOURS and two hours more. The database itself is never taken for a back-up."""
     kept.environment["BACKUP_DIR"] = str(kept.folder)
@@ -238,23 +242,6 @@ def test_an_old_a_missing_and_a_future_backup_are_found(kept: Operator) -> None:
     os.utime(file, (time.time() + 7200,) * 2)
     assert problems(kept) == [f"{kept.folder} holds no back-up. Make one now: mahasiswa backup"]
     assert problems(kept, BACKUP_DIR="") == ["No back-ups are made. Set BACKUP_DIR to a folder."]
-
-
-@pytest.mark.parametrize("damage", ["damaged", "no database", "a newer version"])
-def test_a_backup_that_cannot_be_restored_is_found(kept: Operator, damage: str) -> None:
-    file = backup_of(kept)
-    if damage == "a newer version":
-        run_script(file, "PRAGMA user_version = 99")
-    elif damage == "no database":
-        file.write_bytes(csv(HEADER, *TWO))
-    else:
-        overwrite(file, 4096, 8192)
-    (line,) = problems(kept)
-    assert line.startswith(f"{file} ")
-    assert line.endswith("Make another back-up now: mahasiswa backup")
-
-
-# ---- PostgreSQL
 
 
 @pytest.fixture(name="owner")
