@@ -35,11 +35,6 @@ def backups(operator: Operator) -> list[Path]:
     return []
 
 
-def service_of(operator: Operator) -> Service:
-    """Start a service with the database and the folder of the operator."""
-    return Service(operator.database, {"BACKUP_DIR": operator.environment["BACKUP_DIR"]})
-
-
 def test_a_backup_without_a_name_goes_to_the_folder_or_beside_the_database(kept: Operator) -> None:
     """The folder and the file are private. A list that did not change renews the file's time; a changed one is copied."""
     said = kept.done("backup")
@@ -87,7 +82,7 @@ def test_all_backups_of_two_days_and_the_last_of_each_day_for_sixty_days_are_kep
 
 def test_the_service_makes_a_backup_at_its_start_if_the_newest_one_is_old(kept: Operator) -> None:
     """In a process that ends. A younger one is left alone. The end of the service does not wait for a back-up."""
-    with service_of(kept) as service:
+    with Service(kept.database, {"BACKUP_DIR": kept.environment["BACKUP_DIR"]}) as service:
         until(lambda: len(backups(kept)) == 1 and NAME.fullmatch(backups(kept)[0].name) is not None)
         until(lambda: f"INFO back-up {backups(kept)[0]}: " in service.stderr())
         until(lambda: len(children(service.pid)) == 1)
@@ -133,7 +128,8 @@ def test_a_backup_that_fails_is_a_warning_of_the_service(
 ) -> None:
     """The service goes on. The command ends with exit code 1."""
     breaking(kept.folder / "cadangan")
-    with service_of(kept) as service, service.site() as site:
+    environment = {"BACKUP_DIR": kept.environment["BACKUP_DIR"]}
+    with Service(kept.database, environment) as service, service.site() as site:
         until(lambda: re.search(f" WARNING no back-?up was .*{said}", service.stderr()) is not None)
         assert site.get("/sehat").status_code == 200
     (line,) = kept.failed("backup")

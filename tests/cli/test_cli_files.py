@@ -36,9 +36,6 @@ def mode_of(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
 
 
-# ---- the database and its back-ups
-
-
 def test_only_the_owner_can_read_the_files_of_a_new_database(tmp_path: Path) -> None:
     """The mode of the database, the write-ahead log and its index is 0600 for any umask."""
     database = tmp_path / "mahasiswa.db"
@@ -90,9 +87,6 @@ def test_the_service_warns_of_a_database_that_every_user_can_read(
         said = rf".* WARNING Every user of this computer has rights on {database}, .* Run: chmod o= {database}\*\n"
         assert re.fullmatch(said if warned else "", service.stderr())
     assert mode_of(database) == mode
-
-
-# ---- mahasiswa backup
 
 
 def test_a_backup_follows_no_symbolic_link_of_a_name_that_can_be_guessed(operator: Operator) -> None:
@@ -163,9 +157,6 @@ def test_a_backup_to_a_full_disk_names_its_folder(operator: Operator, small_disk
     (line,) = operator.failed("backup", str(small_disk / "a.db"))
     assert line == f"mahasiswa: no backup was written to the folder {small_disk}: No space left on device"
     assert list(small_disk.iterdir()) == []
-
-
-# ---- mahasiswa export
 
 
 @pytest.mark.parametrize(

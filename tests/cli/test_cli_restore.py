@@ -143,9 +143,6 @@ def test_a_backup_in_wal_mode_is_restored_from_a_folder_that_may_not_be_written(
     assert [path.name for path in folder.iterdir()] == ["a.db"]
 
 
-# ---- refused
-
-
 DAMAGED = r"a\.db cannot be restored: .*(damaged|malformed).*"
 REFUSED: dict[str, tuple[Callable[[Path], object], str]] = {
     "a newer release": (
@@ -187,9 +184,6 @@ def test_a_restore_to_a_full_disk_changes_nothing(operator: Operator, small_disk
     assert line.endswith(": No space left on device")
     assert records_of(small_disk / "a.db") == rows
     assert {path.name for path in small_disk.iterdir()} <= {"a.db", "a.db-wal", "a.db-shm"}
-
-
-# ---- a database that is lost, empty, damaged, or of a newer release
 
 
 def lose(operator: Operator) -> None:

@@ -35,9 +35,6 @@ def files_in(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
 
 
-# ---- addresses
-
-
 def test_an_address_that_is_taken_or_of_another_machine_is_refused(tmp_path: Path) -> None:
     """Also if the other program has set SO_REUSEPORT. No file is created."""
     with socket.create_server(("127.0.0.1", 0), reuse_port=True) as other:
@@ -59,9 +56,6 @@ def test_a_port_of_another_instance_is_refused(tmp_path: Path, first: str | None
         assert not (tmp_path / "second.db").exists()
         for _ in range(20):
             assert site.list().nims == ["0001"]
-
-
-# ---- the file
 
 
 def migrated(folder: Path) -> Path:
@@ -128,9 +122,6 @@ def test_a_database_without_the_permissions_that_it_needs_is_refused(
 ) -> None:
     prepare(tmp_path)
     assert_refused(tmp_path, [path.partition("/")[0]], unprivileged, DATABASE_URL=f"sqlite:///{path}")
-
-
-# ---- the log of a start
 
 
 def test_a_warning_at_the_start_is_a_line_of_the_log(tmp_path: Path) -> None:

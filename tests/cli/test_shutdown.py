@@ -47,18 +47,6 @@ def test_a_request_in_flight_is_finished_before_the_end(tmp_path: Path, send: Se
             assert site.list().rows == [("1", "0001", "Siti", "Solo")]
 
 
-@pytest.mark.parametrize("workers", [1, 2])
-def test_workers_end_with_their_parent(tmp_path: Path, workers: int) -> None:
-    """If the main process is killed, its workers end too, and the service can start again on the same port."""
-    with Service(tmp_path / "mahasiswa.db", {"WORKERS": str(workers)}) as service:
-        orphans = children(service.pid)
-        assert len(orphans) == workers
-        os.kill(service.pid, signal.SIGKILL)
-        until(lambda: is_free(service.port))
-        until(lambda: not any(is_running(pid) for pid in orphans))
-        service.restart()
-
-
 def started(database: Path, port: int, workers: int = 1) -> "Popen[bytes]":
     """Start the service without waiting for an answer."""
     environment = {"HOST": "127.0.0.1", "PORT": f"{port}", "WORKERS": f"{workers}"}

@@ -90,11 +90,8 @@ REQUESTS: dict[str, tuple[int, Callable[[], bytes]]] = {
     "8 MB of brackets are confirmed": (4, lambda: form(CONFIRM, b"data=" + b"[" * 8_380_000)),
     "16 MB of line breaks are pasted to remove records": (2, lambda: removed(b"1" + b"\n" * 15 * MEGABYTE + b"2")),
     "10,000 long texts are pasted to remove records": (2, lambda: removed((b"'" * 1500 + b"\n") * 10_000)),
-    "8 MB of percent escapes are confirmed to remove records": (
-        4,
-        lambda: form(f"{DELETE}/simpan", b"nim=" + b"%2541" * 1_670_000 + b"+"),
-    ),
-    "8 MB of spaces are confirmed to remove records": (4, lambda: form(f"{DELETE}/simpan", b"nim=" + b"+" * 8_380_000)),
+    "8 MB of escapes confirm a removal": (4, lambda: form(f"{DELETE}/simpan", b"nim=" + b"%2541" * 1_670_000 + b"+")),
+    "8 MB of spaces confirm a removal": (4, lambda: form(f"{DELETE}/simpan", b"nim=" + b"+" * 8_380_000)),
     "exports are abandoned": (64, lambda: get("/mahasiswa/ekspor.xlsx")),
     "zip bombs are uploaded and abandoned": (8, lambda: upload(zip_bomb(), b"berkas", b"a.xlsx")),
 }
