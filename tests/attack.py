@@ -41,8 +41,8 @@ CONTROL = re.compile("[\0-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029]")
 """Characters that start a new line or control a terminal, except the line feed that ends a line of the log."""
 
 BYSTANDER_SECONDS, FACTOR = 1.0, 10
-"""Maximum time of an answer to somebody else during an attack; on a busy machine FACTOR times the slowest of 30 visits
-without an attack."""
+"""Maximum time of an answer to somebody else during an attack; on a busy machine FACTOR times the slowest of 60 visits
+before and after it."""
 
 MEMORY_MAX_MB = 400.0
 """Maximum memory of a worker, whatever clients do."""
@@ -102,7 +102,18 @@ class Bystander:
     def __init__(self, service: Service) -> None:
         self.service = service
         self.number = 0
-        self.limit = max(BYSTANDER_SECONDS, FACTOR * max(self.visit() for _ in range(30)))
+        self.usual = 0.0
+        self.look_around()
+
+    def look_around(self) -> None:
+        """Measure 30 visits without an attack."""
+        self.usual = max(self.usual, *(self.visit() for _ in range(30)))
+
+    def assert_in_time(self, worst: float) -> None:
+        """Check the slowest answer during an attack. The machine may be busier now than before it, so measure again."""
+        if worst > BYSTANDER_SECONDS:
+            self.look_around()
+        assert worst < max(BYSTANDER_SECONDS, FACTOR * self.usual), f"{worst:.3f} s, usually {self.usual:.3f} s"
 
     def visit(self) -> float:
         """Return the seconds of the slowest answer of one visit; every answer must be right."""
@@ -150,7 +161,7 @@ def attacked(service: Service) -> Iterator[None]:
             yield
         finally:
             over.set()
-    assert visiting.result() < bystander.limit, f"{visiting.result():.3f} s"
+    bystander.assert_in_time(visiting.result())
     assert watching.result() < MEMORY_MAX_MB, f"{watching.result():.0f} MB"
     until(lambda: client_files(worker) <= files, RELEASE_SECONDS)
     assert workers(service) == [worker]
