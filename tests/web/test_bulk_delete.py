@@ -187,9 +187,6 @@ def test_a_confirmation_that_no_preview_sends_removes_nothing(people: Site, body
     assert people.list().nims == NIMS
 
 
-# ---- a preview that is repaired
-
-
 def test_a_nim_that_was_not_found_is_corrected_in_the_preview(people: Site) -> None:
     """The others stay as they were. A correction that no preview has shown removes nothing."""
     preview = preview_of(people, "001\n999\n998\n2")
@@ -239,9 +236,6 @@ def test_records_that_an_import_lacks_are_led_to_the_bulk_delete(people: Site, o
     assert len(people.list().nims) == 5
     confirm(page, people)
     assert people.list().nims == ["001"]
-
-
-# ---- the form
 
 
 @pytest.mark.parametrize(

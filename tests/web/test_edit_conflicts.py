@@ -222,9 +222,6 @@ def test_a_refused_edit_keeps_its_version(siti: Site) -> None:
     assert stored(siti) == ("Orang lain", "Klaten")
 
 
-# ---- in a browser
-
-
 def cause_a_conflict(window: Window, site: Site, send: Callable[[], None]) -> None:
     """Open the form and type into it, change the record by another client, then send the form."""
     window.open(PATH)

@@ -174,9 +174,6 @@ def reason(page: Page, field: str) -> str:
     return " ".join(described.text().split())
 
 
-# ---- the body
-
-
 @pytest.mark.parametrize("target", [ADD, EDIT])
 @pytest.mark.parametrize(
     "headers",

@@ -89,9 +89,6 @@ def test_a_change_that_is_not_in_the_history_is_404(site: Site, path: str, numbe
     assert site.list().records == [SITI]
 
 
-# ---- an undo that would overwrite newer changes
-
-
 @pytest.fixture
 def changed(site: Site) -> list[Form]:
     """Change a record twice; return the buttons of its latest change, of the one before, and of its addition."""
@@ -134,9 +131,6 @@ def test_an_undo_that_would_add_or_remove_a_record_asks_too(site: Site, changed:
     assert page.texts("tbody td") == ["sudah dihapus", "Siti Aminah", "sudah dihapus", "Sleman"]
     assert_restored(nevertheless(page, site))
     assert site.list().records == [SITI]
-
-
-# ---- a part of an import
 
 
 def test_the_unchanged_rows_of_an_import_are_taken_back_together(site: Site, imported: str) -> None:
@@ -203,9 +197,6 @@ def test_one_row_of_an_import_is_taken_back(site: Site, imported: str) -> None:
     assert site.list().records == []
 
 
-# ---- a changed NIM
-
-
 def change_nim(site: Site, nim: str) -> Form:
     """Add SITI and give it another NIM; return the button that takes this back."""
     site.add(*SITI)
@@ -255,9 +246,6 @@ def test_an_older_change_of_a_nim_makes_no_second_record_and_removes_none(
     site.post(path, fields)
     assert site.submit(back).status_code == 409
     assert site.list().records == records
-
-
-# ---- a NIM that another record nearly has
 
 
 @pytest.mark.parametrize(
