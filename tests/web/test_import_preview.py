@@ -243,12 +243,6 @@ def test_a_large_file_is_asked_for_again_with_the_reason(importer: Importer) -> 
     assert importer.records()[0] == ("0", "Budi", "Solo")
 
 
-def test_messages_that_repeat_are_shown_once(importer: Importer) -> None:
-    rows = [("" if n in {4, 9} or 12 <= n <= 30 else str(n), f"Nama {n}", "Solo") for n in range(2, 40)]
-    (wrong,) = importer.upload(csv(HEADER, *rows)).wrong
-    assert wrong.startswith("Baris 4, 9, 12–30: NIM kosong atau")
-
-
 NEARLY = "NIM ini mirip dengan NIM yang sudah ada."
 LOST_ZEROS = f"{NEARLY} Mungkin angka nol di depannya hilang."
 
@@ -299,13 +293,14 @@ def test_a_nim_that_is_stored_as_it_is_gives_no_warning(importer: Importer, othe
 
 
 def test_long_lists_of_rows_end_with_the_number_of_the_others(importer: Importer) -> None:
-    """A NIM that begins with 0 has not lost its zeros. One that nearly is that of another row is pointed out."""
+    """A message that repeats is shown once. A NIM that begins with 0 has not lost its zeros."""
+    rows = (f"{'' if n in {4, 9} or 12 <= n <= 30 else n}|Nama {n}|Solo" for n in range(2, 40))
+    (wrong,) = importer.upload(table(*rows)).wrong
+    assert wrong.startswith("Baris 4, 9, 12–30: NIM kosong atau")
     assert importer.upload(table(*(f"0{n}|A|S" if n % 2 else f"{n:09}|A|S" for n in range(501)))).noticed == []
     (short,) = importer.upload(table(*(f"{n}|A|S" if n % 2 else f"{n:09}|A|S" for n in range(501)))).noticed
     assert " 39, 41 dan 230 baris lain: NIM ini lebih pendek" in short
     assert short.endswith(" dan 240 baris lain")
-    near = importer.upload(table("0012|Ani|Solo", "7|B|C", "12|Ani|Solo")).noticed
-    assert any("NIM 12 mirip dengan 0012 di baris 2." in text for text in near)
 
 
 def test_records_that_a_file_lacks_are_counted_and_listed(importer: Importer, other: Database) -> None:
@@ -376,9 +371,3 @@ def test_a_preview_shows_ten_new_rows_and_opens_the_others(importer: Importer) -
     assert [row.nim for row in shown] == nims
     beyond = importer.check_again(many, periksa="baru-99999")
     assert (len(beyond.new), beyond.tree.css("#baru button")) == (10, [])
-
-
-def test_a_file_without_rows_and_one_of_wrong_rows_only_are_told_apart(importer: Importer) -> None:
-    preview = importer.upload(table())
-    assert (preview.alert, preview.counts, preview.buttons) == (wording.NO_ROWS, {}, [])
-    assert importer.upload(table("|Ani|Solo")).alert == wording.NO_ROW_TO_SAVE

@@ -10,6 +10,8 @@ from typing import NamedTuple
 import pytest
 from spreadsheets import SAVE, Database, Importer, Preview, Record, by_libreoffice, by_openpyxl
 
+from mahasiswa import wording
+
 STORED: list[Record] = [
     ("022100008", "Rizki Lestari", "Jl. Kaliurang 5, Sleman"),
     ("22000186201", "M. Rizal", "Jl. Solo 1"),
@@ -154,7 +156,9 @@ FILES = {
     "a row and a NIM twice": File("csv ;", [HEADER, DEWI, DEWI, ELSA, ELSA + "B"], "ABC", 1, repair=2, skipped=1),
     "a NIM alone": File("csv ;", [HEADER, "2301||", ELSA], "ABC", 1, repair=1, says="Nama dan alamat kosong"),
     "a title and a total on each page": File("csv ;", TWO_PAGES, "BCD", 1, skipped=4),
-    "titles only": File("csv ;", [HEADER], "ABC", says="belum ada data"),
+    "nearly a NIM": File("csv ;", [HEADER, "0012|A|S", "7|B|S", "12|A|S"], "ABC", 3, check=1, says="mirip dengan 0012"),
+    "a wrong row only": File("csv ;", [HEADER, "|Ani|Solo"], "ABC", repair=1, says=wording.NO_ROW_TO_SAVE),
+    "titles only": File("csv ;", [HEADER], "ABC", says=wording.NO_ROWS),
 }
 
 

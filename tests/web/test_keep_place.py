@@ -72,17 +72,13 @@ def test_saving_leads_back_to_the_page(people: Site) -> None:
     assert not people.list().tree.css("tbody [id]")
 
 
-def test_deleting_leads_back_to_the_page(people: Site) -> None:
-    """The redirect of Delete leads to the page that was left, or to the last one if that page is empty now."""
+def test_deleting_and_adding_lead_back_to_the_page(people: Site) -> None:
+    """If a deletion empties the page, the last one is shown. A search shows the record that was missing from it."""
     last = "?cari=siti&halaman=3&per=10"
     for _ in range(5):
         answer = people.submit(people.page("/" + last).table[0].forms[0])
         assert (answer.status_code, answer.headers["location"], answer.content) == (302, "/" + last, b"")
     assert [row[0] for row in people.page("/" + last).rows] == [str(n) for n in range(11, 21)]
-
-
-def test_adding_leads_back_to_the_page(people: Site) -> None:
-    """A record that was missing from a search is added, and the search then shows it."""
     form = people.page(people.page("/?cari=Budi").target("Tambah Data")).record_form
     answer = people.submit(form, nim="99", nama="Budi", alamat="Solo")
     assert (answer.status_code, answer.headers["location"]) == (302, "/?cari=Budi#m-99")
