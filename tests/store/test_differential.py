@@ -26,29 +26,8 @@ TEXTS = st.text(st.sampled_from(LETTERS), max_size=6) | st.text(st.characters(ex
 WORDS = st.sampled_from(
     ["Siti", "siti", "SITI", "Nur'aini", "Élan", "élan", "100%", "a_b", "a.b", "[x]", "***=a", "(?i)a"]
 )
-NIMS = (
-    st.sampled_from(
-        [
-            "",
-            "1",
-            "01",
-            "a",
-            "A",
-            "é",
-            "É",
-            "e\u0301",
-            ".",
-            "..",
-            "a\0",
-            "\0",
-            "9" * 255,
-            "9" * 256,
-            "🎓" * 255,
-            "🎓" * 256,
-        ]
-    )
-    | TEXTS
-)
+ODD_NIMS = ["", "1", "01", "a", "A", "é", "É", "e\u0301", ".", "..", "a\0", "\0", "9" * 255, "9" * 256]
+NIMS = st.sampled_from([*ODD_NIMS, "🎓" * 255, "🎓" * 256]) | TEXTS
 VALUES = st.none() | WORDS | TEXTS
 STORABLE = (WORDS | TEXTS).map(lambda text: text.replace("\0", ""))
 OLDER = st.none() | STORABLE

@@ -294,5 +294,4 @@ async def test_an_import_says_how_long_other_programs_could_not_write(path: Path
         time.sleep(2)  # reading a file takes time
         yield from ((n, *record) for n, record in enumerate(many(1000)))
 
-    if True:
-        assert 0 < (merge(SQLiteURL(path), rows(), update=False, dry_run=False)).seconds < 2
+    assert 0 < (merge(SQLiteURL(path), rows(), update=False, dry_run=False)).seconds < 2
