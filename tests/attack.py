@@ -163,7 +163,7 @@ def attacked(service: Service) -> Iterator[None]:
             over.set()
     bystander.assert_in_time(visiting.result())
     assert watching.result() < MEMORY_MAX_MB, f"{watching.result():.0f} MB"
-    until(lambda: client_files(worker) <= files, RELEASE_SECONDS)
+    until(lambda: client_files(worker) <= files, RELEASE_SECONDS + FACTOR * bystander.usual)
     assert workers(service) == [worker]
 
 

@@ -5,6 +5,7 @@ import re
 import shutil
 import stat
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -56,11 +57,15 @@ def test_a_restore_brings_every_record_back(changed: Operator) -> None:
     assert changed.records() == TWO
     assert records_of(saved) == NOW
     assert changed.names() == {"cadangan.db", saved.name}
-    # Taken back at once: a second back-up within a second gets a name of its own.
+    # Taken back while the names of the next minutes exist, as the name of now does within a second: another one is chosen.
+    for seconds in range(300):
+        moment = datetime.now(UTC) + timedelta(seconds=seconds)
+        (changed.folder / f"mahasiswa.db.before-{moment:%Y%m%dT%H%M%SZ}").touch()
     changed.done("restore", str(saved))
     assert changed.records() == NOW
-    assert records_of(*(set(changed.folder.glob("mahasiswa.db.before-*")) - {saved})) == TWO
-    assert {stat.S_IMODE(path.stat().st_mode) for path in changed.folder.iterdir()} == {0o600}
+    (second_one,) = changed.folder.glob("mahasiswa.db.before-*Z-2")
+    assert records_of(second_one) == TWO
+    assert {stat.S_IMODE(path.stat().st_mode) for path in (saved, second_one, changed.database)} == {0o600}
 
 
 def test_a_running_service_shows_the_restored_list_and_its_line_of_the_history(changed: Operator) -> None:

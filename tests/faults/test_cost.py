@@ -50,7 +50,7 @@ RESET = struct.pack("ii", 1, 0)
 """With this SO_LINGER, closing a socket resets its connection."""
 
 
-def send(service: Service, request: bytes, seconds: float = 60.0) -> bytes:
+def send(service: Service, request: bytes, seconds: float = 300.0) -> bytes:
     """Send a request and return the beginning of the answer."""
     with socket.create_connection(("127.0.0.1", service.port), seconds) as connection:
         with suppress(ConnectionError):
