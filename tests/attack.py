@@ -52,8 +52,6 @@ RELEASE_SECONDS = 35.0
 
 
 class Answer(NamedTuple):
-    """The status, headers and body of a response."""
-
     status: int
     headers: Mapping[str, str]
     body: bytes
@@ -191,7 +189,6 @@ def additions(service: Service, clients: int = 4) -> Iterator[tuple[dict[str, fl
 
 
 def post(target: str, body: bytes, *headers: bytes) -> bytes:
-    """Return the bytes of a request that posts a form."""
     length = b"Content-Length: %d\r\n" % len(body)
     return b"POST %b HTTP/1.1\r\n" % target.encode() + HOST + FORM + length + b"".join(headers) + b"\r\n" + body
 
@@ -274,14 +271,12 @@ def fill(database: Path, count: int) -> None:
 
 
 def at_once(count: int, work: Callable[[], object]) -> None:
-    """Do the same in several threads."""
     with ThreadPoolExecutor(count) as threads:
         for job in [threads.submit(work) for _ in range(count)]:
             job.result()
 
 
 def workers(service: Service) -> list[int]:
-    """Return the process ids of the service's workers."""
     return list(map(int, Path(f"/proc/{service.pid}/task/{service.pid}/children").read_text().split()))
 
 
@@ -294,7 +289,6 @@ def memory(pid: int, line: str = "VmRSS") -> float:
 
 
 def open_files(pid: int) -> int:
-    """Return the number of files and connections that a process has open."""
     return len(list(Path(f"/proc/{pid}/fd").iterdir()))
 
 
@@ -318,7 +312,6 @@ def until(condition: Callable[[], T | None], seconds: float = 30.0) -> T:
 
 
 def is_free(port: int) -> bool:
-    """Return whether no program listens on a port of 127.0.0.1."""
     with suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
         return False
     return True

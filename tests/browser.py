@@ -96,12 +96,10 @@ class Window:
 
     @property
     def posts(self) -> list[str]:
-        """The paths of all POST requests so far."""
         return [target for method, target in map(str.split, self.requests) if method == "POST"]
 
     @property
     def rows(self) -> Locator:
-        """The rows of the list."""
         return self.page.locator("tbody tr")
 
     def open(self, path: str) -> int:
@@ -128,7 +126,6 @@ class Window:
         return rows
 
     def type(self, **fields: str) -> None:
-        """Type into fields of the form, replacing their values."""
         for name, value in fields.items():
             self.page.locator(f"input[name={name}]").fill(value)
 
@@ -158,7 +155,6 @@ class Window:
         return self._last.text()
 
     def style(self, selector: str, name: str) -> str:
-        """Return a computed property of the first element of a selector."""
         return str(self.page.locator(selector).first.evaluate("(e, name) => getComputedStyle(e)[name]", name))
 
     def style_sheet_applies(self) -> bool:
@@ -311,7 +307,6 @@ def luminance(colour: str) -> float:
 
 
 def _optional(request: pytest.FixtureRequest, name: str) -> Path | None:
-    """Return the value of a fixture, or None if it skips."""
     try:
         value: Path = request.getfixturevalue(name)
     except pytest.skip.Exception:

@@ -15,11 +15,12 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import httpx
 import psutil  # type: ignore[import-untyped]
 from attack import until
-from harness import SETTINGS
+from harness import without_settings
 from processes import Closing, end_with_parent, run
 
 PACKAGING = Path(__file__).parents[1] / "packaging" / "patroni"
@@ -49,6 +50,8 @@ echo ready
 exec env --ignore-signal=CHLD sleep infinity
 """
 
+UNSHARE = ("unshare", *NAMESPACES, "--fork", "--kill-child", "--mount-proc", "sh", "-c", START_HOST, "sh")
+
 
 class Host(Closing):
     """A host without programs. `folder` holds its own files and the output of its programs."""
@@ -59,15 +62,7 @@ class Host(Closing):
         self._programs: list[subprocess.Popen[bytes]] = []
         _write_files(name, folder)
         self._unshare = subprocess.Popen(
-            [
-                *("unshare", *NAMESPACES, "--fork", "--kill-child", "--mount-proc"),
-                "sh",
-                "-c",
-                START_HOST,
-                "sh",
-                folder,
-                name,
-            ],
+            [*UNSHARE, folder, name],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             preexec_fn=end_with_parent,  # noqa: PLW1509 - a single prctl call; nothing else ends it with killed tests
@@ -78,22 +73,15 @@ class Host(Closing):
             raise RuntimeError(f"{name} does not start")
         (self.pid,) = (child.pid for child in psutil.Process(self._unshare.pid).children())
 
-    def start(self, *command: str, user: str = "root", environment: Mapping[str, str] | None = None) -> None:
+    def start(self, *command: str, user: str = "root", environment: Mapping[str, str]) -> None:
         """Start a program. Its output goes to a file in the folder of the host."""
         with (self.folder / f"{Path(command[0]).name}.log").open("ab") as log:
-            program = subprocess.Popen(
-                [*self._enter(user), *command],
-                env={"PATH": os.environ["PATH"], **(environment or {})},
-                cwd="/",
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-            )
-        self._programs.append(program)
+            output: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": log, "stderr": log}
+            whole = {"PATH": os.environ["PATH"], **environment}
+            self._programs.append(subprocess.Popen([*self._enter(user), *command], env=whole, cwd="/", **output))
 
-    def run(self, *command: str, user: str, environment: Mapping[str, str] | None = None) -> str:
-        """Run a program to its end; return its output."""
-        return run(*self._enter(user), *command, cwd="/", env={"PATH": os.environ["PATH"], **(environment or {})})
+    def run(self, *command: str, environment: Mapping[str, str]) -> str:
+        return run(*self._enter("postgres"), *command, cwd="/", env={"PATH": os.environ["PATH"], **environment})
 
     def network(self, command: str) -> None:
         """Run `ip`. Only the network is the host's, so that it can name a process of another host."""
@@ -130,7 +118,6 @@ class Host(Closing):
             time.sleep(0.01)
 
     def close(self) -> None:
-        """End the host with all its processes."""
         self._unshare.kill()
         self._unshare.wait()
         self._wait_for_programs()
@@ -170,7 +157,7 @@ class Cluster(Closing):
             for name in DATABASE_HOSTS:
                 self.start_database(self.hosts[name])
             for name in SERVICE_HOSTS:
-                self.hosts[name].start("/usr/sbin/haproxy", "-db", "-f", "/etc/haproxy/haproxy.cfg")
+                self.hosts[name].start("/usr/sbin/haproxy", "-db", "-f", "/etc/haproxy/haproxy.cfg", environment={})
             self._hosts = stack.pop_all()
 
     def start_database(self, host: Host) -> None:
@@ -192,28 +179,25 @@ class Cluster(Closing):
 
     def create_database(self, primary: Host) -> None:
         """Create the role and an empty database, as docs/cluster.md tells."""
-        if not self.sql(primary, "SELECT rolname FROM pg_roles WHERE rolname = 'mahasiswa'").strip():
-            self.sql(primary, f"CREATE ROLE mahasiswa LOGIN PASSWORD '{PASSWORD}'")
         self.sql(primary, "DROP DATABASE IF EXISTS mahasiswa WITH (FORCE)")
+        self.sql(primary, "DROP ROLE IF EXISTS mahasiswa")
+        self.sql(primary, f"CREATE ROLE mahasiswa LOGIN PASSWORD '{PASSWORD}'")
         self.sql(primary, "CREATE DATABASE mahasiswa OWNER mahasiswa")
 
     def sql(self, host: Host, statements: str) -> str:
-        """Run SQL on a host as the superuser."""
-        return host.run("psql", "--no-psqlrc", "--tuples-only", "--command", statements, "postgres", user="postgres")
+        return host.run("psql", "--no-psqlrc", "--tuples-only", "--command", statements, "postgres", environment={})
 
     def start_services(self, address: str) -> list[str]:
         """Start the service on each of its hosts; return their addresses."""
-        inherited = {name: value for name, value in os.environ.items() if name not in SETTINGS}
+        environment = {**without_settings(), "DATABASE_URL": address, "LOG_LEVEL": "warning"}
         for name in SERVICE_HOSTS:
-            settings = {"DATABASE_URL": address, "LOG_LEVEL": "warning"}
-            self.hosts[name].start(sys.executable, "-m", "mahasiswa", environment={**inherited, **settings})
+            self.hosts[name].start(sys.executable, "-m", "mahasiswa", environment=environment)
         urls = [f"http://{address}:3000" for address in SERVICE_HOSTS.values()]
         for url in urls:
             until(partial(_is_ok, f"{url}/sehat"))
         return urls
 
     def stop_services(self) -> None:
-        """Stop the service on each of its hosts, HAProxy goes on."""
         for name in SERVICE_HOSTS:
             services = self.hosts[name].processes("mahasiswa")
             for process in services:
@@ -226,24 +210,20 @@ class Cluster(Closing):
         return until(self._primary, WHOLE_TIMEOUT_SECONDS)
 
     def wait_for_another(self, primary: Host) -> None:
-        """Wait until another database host says that it is the primary."""
         others = [f"http://{address}:8008/primary" for name, address in DATABASE_HOSTS.items() if name != primary.name]
         until(lambda: any(map(_is_ok, others)), 60)
 
     def close(self) -> None:
-        """End all hosts."""
         self._hosts.close()
 
     def _primary(self) -> Host | None:
         views = [_members(address) for address in DATABASE_HOSTS.values()]
         if views.count(views[0]) < len(views) or len(views[0]) < len(DATABASE_HOSTS):
             return None
-        roles = sorted(role for _, role, _, _ in views[0])
-        states = {state for _, _, state, _ in views[0]}
-        timelines = {timeline for _, _, _, timeline in views[0]}
-        if roles != ["leader", "replica", "sync_standby"] or not states <= {"running", "streaming"}:
+        roles, names, states, timelines = zip(*views[0], strict=True)
+        if roles != ("leader", "replica", "sync_standby") or not {*states} <= {"running", "streaming"}:
             return None
-        return self.hosts[min(views[0], key=lambda member: member[1])[0]] if len(timelines) == 1 else None
+        return self.hosts[names[0]] if len({*timelines}) == 1 else None
 
 
 # ---- faults: each returns a function that ends it
@@ -295,7 +275,7 @@ def without_patroni(cluster: Cluster, primary: Host) -> Callable[[], None]:
 def switched_over(_cluster: Cluster, primary: Host) -> Callable[[], None]:
     """Nothing is broken: the operator asks for another primary."""
     command = ("patronictl", "-c", "/etc/patroni/config.yml", "switchover", "--force")
-    primary.run(*command, user="postgres", environment=_variables(primary, "patroni_env.conf"))
+    primary.run(*command, environment=_variables(primary, "patroni_env.conf"))
     return lambda: None
 
 
@@ -321,12 +301,12 @@ def _variables(host: Host, file: str) -> dict[str, str]:
 
 
 def _members(address: str) -> list[tuple[str, str, str, int]]:
-    """Return name, role, state and timeline of each member, as the Patroni at this address knows them."""
+    """Return role, name, state and timeline of each member, as the Patroni at this address knows them."""
     try:
         members = httpx.get(f"http://{address}:8008/cluster", timeout=2, trust_env=False).json()["members"]
     except (httpx.HTTPError, ValueError, KeyError):
         return []
-    return sorted((each["name"], each["role"], each["state"], each.get("timeline", 0)) for each in members)
+    return sorted((each["role"], each["name"], each["state"], each.get("timeline", 0)) for each in members)
 
 
 def _is_ok(url: str) -> bool:

@@ -17,7 +17,6 @@ from spreadsheets import importer, other
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the options of this suite."""
     group = parser.getgroup("mahasiswa")
     group.addoption(
         "--base-url", default="", help="run tests/spec against the implementation at this address, not against our own"

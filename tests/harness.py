@@ -9,8 +9,9 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from pathlib import Path
+from typing import IO
 from urllib.parse import urlsplit
 
 import httpx
@@ -20,20 +21,7 @@ from visitor import URL_ENCODED, Form, Page, Row, Site, client
 from mahasiswa.settings import Settings
 
 # Most tests need both a service and a visitor, so they import all of it from here.
-__all__ = [
-    "SETTINGS",
-    "START_SECONDS",
-    "URL_ENCODED",
-    "Form",
-    "Page",
-    "Row",
-    "Service",
-    "Site",
-    "StartError",
-    "free_port",
-    "run_to_the_end",
-]
-
+__all__ = ["URL_ENCODED", "Form", "Page", "Row", "Service", "Site", "StartError", "free_port", "run_to_the_end"]
 SETTINGS = tuple(variable for variable, _ in Settings.declared())
 START_SECONDS = 30.0
 STOP_SECONDS = 10.0
@@ -73,15 +61,11 @@ class Service(Closing):
         self.port = int(port) if re.fullmatch("[0-9]{1,5}", port) and int(port) < 65536 else 0
         prefix = urlsplit(chosen.get("BASE_URL") or "").path.rstrip("/")
         self.url = f"http://127.0.0.1:{self.port}{prefix}"
-        inherited = {name: value for name, value in os.environ.items() if name not in SETTINGS}
-        self._environment = inherited | {name: value for name, value in chosen.items() if value is not None}
+        self._environment = without_settings() | {name: value for name, value in chosen.items() if value is not None}
         self._cwd = cwd
         self._command = command
         # Files, because a pipe that is not read fills up and blocks the process that writes to it.
-        with ExitStack() as files:
-            self._stdout = files.enter_context(tempfile.TemporaryFile())
-            self._stderr = files.enter_context(tempfile.TemporaryFile())
-            self._files = files.pop_all()
+        self._stdout, self._stderr = tempfile.TemporaryFile(), tempfile.TemporaryFile()  # noqa: SIM115 - until `close`
         self._start()
 
     @property
@@ -90,11 +74,9 @@ class Service(Closing):
         return self._process.pid
 
     def client(self) -> httpx.Client:
-        """Return an HTTP client for this service. It follows no redirect and uses no proxy."""
         return client(self.url)
 
-    def site(self) -> "Site":
-        """Return a visitor to this service."""
+    def site(self) -> Site:
         return Site(self.url)
 
     def raw(self, data: bytes, seconds: float = 5.0) -> bytes:
@@ -114,21 +96,15 @@ class Service(Closing):
         return received
 
     def stdout(self) -> str:
-        """Return the standard output of the service so far."""
-        return _written(self._stdout.fileno())
+        return _written(self._stdout)
 
     def stderr(self) -> str:
-        """Return the standard error of the service so far."""
-        return _written(self._stderr.fileno())
+        return _written(self._stderr)
 
     def stop(self) -> int:
         """End the service with SIGTERM and return its exit code."""
         self._process.terminate()
-        try:
-            return self._process.wait(STOP_SECONDS)
-        except subprocess.TimeoutExpired:
-            self.kill()
-            raise
+        return self._process.wait(STOP_SECONDS)
 
     def kill(self) -> None:
         """End the service and all its workers with SIGKILL, as abruptly as a power failure does."""
@@ -148,7 +124,8 @@ class Service(Closing):
         """Kill the service if it still runs, and close the files of its output."""
         if self._process.poll() is None:
             self.kill()
-        self._files.close()
+        self._stdout.close()
+        self._stderr.close()
 
     def _start(self) -> None:
         taken = self._listens()
@@ -169,8 +146,7 @@ class Service(Closing):
             raise
 
     def _wait_for_an_answer(self, pause: float) -> None:
-        path = urlsplit(self.url).path
-        request = f"GET {path}/ HTTP/1.1\r\nHost: 127.0.0.1:{self.port}\r\nConnection: close\r\n\r\n".encode()
+        request = f"GET {urlsplit(self.url).path}/ HTTP/1.0\r\nHost: 127.0.0.1:{self.port}\r\n\r\n".encode()
         deadline = time.monotonic() + START_SECONDS
         while time.monotonic() < deadline:
             with suppress(subprocess.TimeoutExpired):
@@ -199,11 +175,10 @@ def run_to_the_end(
 
     `before` is a command that runs the service, such as `setpriv`.
     """
-    inherited = {name: value for name, value in os.environ.items() if name not in SETTINGS}
     return subprocess.run(
         [*before, sys.executable, "-m", "mahasiswa"],
         cwd=folder,
-        env={**inherited, "PYTHONUTF8": "1", **environment},
+        env={**without_settings(), "PYTHONUTF8": "1", **environment},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         encoding="utf-8",
@@ -212,14 +187,18 @@ def run_to_the_end(
     )
 
 
+def without_settings() -> dict[str, str]:
+    """Return the environment variables of this process that are no settings of the service."""
+    return {name: value for name, value in os.environ.items() if name not in SETTINGS}
+
+
 def free_port() -> int:
-    """Return a port of 127.0.0.1 on which no program listens."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         port: int = listener.getsockname()[1]
         return port
 
 
-def _written(file: int) -> str:
+def _written(file: IO[bytes]) -> str:
     # The child process shares the file's offset: a seek here would change the place that it writes to.
-    return os.pread(file, os.fstat(file).st_size, 0).decode("utf-8", "replace")
+    return os.pread(file.fileno(), os.fstat(file.fileno()).st_size, 0).decode("utf-8", "replace")

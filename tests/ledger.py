@@ -43,7 +43,6 @@ class Ledger:
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Run the clients during the block."""
         works = [(self._write, 4), (self._read_list, 1), (self._read_record, 1)]
         clients = [
             partial(self._repeat, work, instance, f"{work.__name__}-{instance}-{number}")
@@ -74,7 +73,6 @@ class Ledger:
         return lost
 
     def check(self) -> None:
-        """Fail if a change was lost or a page was stale."""
         assert not self.lost(), self.lost()
         assert not self.stale, self.stale[:5]
 
@@ -133,7 +131,6 @@ class Ledger:
 
 
 def change(site: Site, nim: str, text: str | None, *, is_new: bool) -> httpx.Response:
-    """Send the addition, the edit or the deletion that leads to this text."""
     if text is None:
         return site.delete(nim)
     return site.add(nim, text, text) if is_new else site.edit(nim, text, text)

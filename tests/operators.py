@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from attack import until
-from harness import SETTINGS
+from harness import without_settings
 from spreadsheets import Record
 from stores import run_script
 
@@ -38,8 +38,7 @@ class Operator:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.database = folder / "mahasiswa.db"
-        inherited = {name: value for name, value in os.environ.items() if name not in SETTINGS}
-        self.environment = inherited | {"DATABASE_URL": f"sqlite:///{self.database}"}
+        self.environment = without_settings() | {"DATABASE_URL": f"sqlite:///{self.database}"}
         self.databases: list[str] = []
         """The databases that the last command said it used. They are left out of its standard error."""
 
@@ -109,7 +108,6 @@ class Operator:
         merge(SQLiteURL(self.database), rows, update=False, dry_run=False)
 
     def records(self) -> list[Record]:
-        """Return every record of the database."""
         return records_of(self.database)
 
     def names(self) -> set[str]:

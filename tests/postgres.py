@@ -49,7 +49,8 @@ class Server(Closing):
     def __init__(self, settings: Mapping[str, str] | None = None, *, standby_of: "Server | None" = None) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="mahasiswa-pg-"))
         self.port = free_port()
-        self._settings = {"max_connections": "200", "timezone": "UTC", **(settings or {})}
+        self._settings = {"max_connections": "200", "timezone": "UTC", "listen_addresses": "127.0.0.1"}
+        self._settings |= {"port": str(self.port), "unix_socket_directories": str(self.folder), **(settings or {})}
         self._process: subprocess.Popen[bytes] | None = None
         try:
             self.folder.chmod(0o755)
@@ -83,19 +84,10 @@ class Server(Closing):
 
     def start(self) -> None:
         """Start the server and wait until it takes connections. It ends with the thread that started it."""
-        settings = {
-            "listen_addresses": "127.0.0.1",
-            "port": str(self.port),
-            "unix_socket_directories": str(self.folder),
-            **self._settings,
-        }
+        options = (f"-c{name}={value}" for name, value in self._settings.items())
         with (self.folder / "log").open("ab") as log:
             self._process = start_as_server_user(
-                programs() / "postgres",
-                "-D",
-                str(self.folder / "data"),
-                *(f"-c{name}={value}" for name, value in settings.items()),
-                log=log.fileno(),
+                programs() / "postgres", "-D", str(self.folder / "data"), *options, log=log.fileno()
             )
         deadline = time.monotonic() + START_TIMEOUT_SECONDS
         while True:
@@ -108,13 +100,17 @@ class Server(Closing):
             else:
                 return
 
-    def stop(self) -> None:
-        """Stop the server as an operator does, without waiting for clients to disconnect."""
-        self._end(signal.SIGINT)
-
-    def crash(self) -> None:
-        """Stop the server at once, as `pg_ctl stop -m immediate` does. Unwritten changes are lost."""
-        self._end(signal.SIGQUIT)
+    def stop(self, how: signal.Signals = signal.SIGINT) -> None:
+        """Stop the server, as an operator does, without waiting for clients. With SIGQUIT it loses unwritten changes."""
+        if not self._process:
+            return
+        self._process.send_signal(how)
+        try:
+            self._process.wait(START_TIMEOUT_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise
+        self._process = None
 
     def kill(self) -> None:
         """Kill all processes of the server at once, as a power failure would."""
@@ -135,26 +131,13 @@ class Server(Closing):
         return processes
 
     def execute(self, statement: str) -> list[tuple[object, ...]]:
-        """Run a statement as an administrator and return its rows, if it has any."""
         return execute(self.url(), statement)
 
     def close(self) -> None:
-        """Stop the server if it runs, and remove its data."""
         try:
-            self._end(signal.SIGQUIT)
+            self.stop(signal.SIGQUIT)
         finally:
             shutil.rmtree(self.folder)
-
-    def _end(self, how: signal.Signals) -> None:
-        if not self._process:
-            return
-        self._process.send_signal(how)
-        try:
-            self._process.wait(START_TIMEOUT_SECONDS)
-        except subprocess.TimeoutExpired:
-            self.kill()
-            raise
-        self._process = None
 
 
 def execute(address: str, statements: str) -> list[tuple[object, ...]]:

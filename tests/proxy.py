@@ -20,7 +20,7 @@ class Proxy:
         self._writers: set[asyncio.StreamWriter] = set()
         self._running: set[asyncio.Task[None]] = set()
         self._flowing = asyncio.Event()
-        self._flowing.set()
+        self.hold(on=False)
 
     @asynccontextmanager
     async def listening(self) -> AsyncIterator[int]:
@@ -37,10 +37,7 @@ class Proxy:
 
     def hold(self, *, on: bool) -> None:
         """Keep the server's answers back, or let them through."""
-        if on:
-            self._flowing.clear()
-        else:
-            self._flowing.set()
+        (self._flowing.clear if on else self._flowing.set)()
 
     async def _connect(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if task := asyncio.current_task():
@@ -58,12 +55,10 @@ class Proxy:
             while piece := await reader.read(65536):
                 if asking:
                     self.sent += piece
-                    if self.cut == "question" and b"COMMIT\0" in piece:
-                        self._end()
                 else:
                     await self._flowing.wait()
-                    if self.cut == "answer" and b"COMMIT\0" in piece:  # the server's answer
-                        self._end()
+                if self.cut == ("question" if asking else "answer") and b"COMMIT\0" in piece:
+                    self._end()
                 writer.write(piece)
                 await writer.drain()
         writer.close()

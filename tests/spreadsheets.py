@@ -5,7 +5,6 @@ import io
 import json
 import random
 import shutil
-import struct
 import subprocess
 import sys
 import tempfile
@@ -19,7 +18,6 @@ from typing import Any, BinaryIO, NamedTuple, cast
 import httpx
 import openpyxl  # type: ignore[import-untyped]
 import pytest
-import xlsxwriter  # type: ignore[import-untyped]
 from harness import Page, Service, Site
 from processes import Closing
 from selectolax.lexbor import LexborNode
@@ -98,73 +96,43 @@ class Shown(NamedTuple):
 
 
 class Preview(Page):
-    """The page of a preview, as a person reads it."""
+    """The page of a preview, as a person reads it.
 
-    @property
-    def counts(self) -> dict[str, int]:
-        """The counts that are not zero, by name."""
-        names, numbers = (self.texts(f".summary {tag}") for tag in ("dt", "dd"))
-        counts = {name: int(number.replace(".", "")) for name, number in zip(names, numbers, strict=True)}
-        assert list(counts) == COUNTS
-        return {name: number for name, number in counts.items() if number}
+    `counts` are those that are not zero. `wrong` are the rows to correct, `skipped` those that were set aside, `noticed`
+    those to check: the row numbers, the reason, and the cells. `new` add a record, `same` do not change one. `buttons`
+    are those that write.
+    """
 
-    @property
-    def alert(self) -> str:
-        """The text of the alert, or an empty text."""
-        return " ".join(self.texts("[role=alert]"))
-
-    @property
-    def status(self) -> str:
-        """The text of the message that reports no error, or an empty text."""
-        return " ".join(self.texts("[role=status]"))
-
-    @property
-    def what_was_read(self) -> str:
-        """The file, the sheet, the number of rows, and which column became which."""
-        return " ".join(self.texts("main .note")[0].split())
-
-    @property
-    def wrong(self) -> list[str]:
-        """The rows to correct: the row numbers, the reason, and the cells as they are in the file."""
-        return [
+    def __init__(self, html: str, url: str) -> None:
+        super().__init__(html, url)
+        names, numbers = self.texts(".summary dt"), [int(text.replace(".", "")) for text in self.texts(".summary dd")]
+        assert names in ([], COUNTS)
+        self.counts = {name: number for name, number in zip(names, numbers, strict=True) if number}
+        self.alert = " ".join(self.texts("[role=alert]"))
+        self.status = " ".join(self.texts("[role=status]"))
+        self.what_was_read = " ".join(" ".join(self.texts("main .note")[:1]).split())
+        self.wrong = [
             " ".join([*group.css(".bad")[0].text().split(), " · ".join(filter(None, _values(group)))])
             for group in self.tree.css("#perbaiki li")
         ]
-
-    @property
-    def skipped(self) -> list[str]:
-        """The rows that were set aside: the row numbers and the reason, and the cells as they are in the file."""
-        return [" ".join(text.split()) for text in self.texts("#dilewati li")]
-
-    @property
-    def noticed(self) -> list[str]:
-        """The rows to check: the row number, the notice, and the cells as they will be written."""
-        return [" ".join(text.split()) for text in self.texts("#periksa li")]
-
-    @property
-    def changed(self) -> list[Shown]:
-        """The rows that change a record."""
-        rows = self.tree.css("#berubah tbody tr")
-        return [
-            Shown(int(number.text()), nim.text(), _lines(after), _lines(before))
-            for number, nim, before, after in (row.css("td") for row in rows)
-        ]
+        self.skipped = [" ".join(text.split()) for text in self.texts("#dilewati li")]
+        self.noticed = [" ".join(text.split()) for text in self.texts("#periksa li")]
+        attributes = [(node.text(), node.attributes) for node in self.tree.css("main form button[name=ada]")]
+        self.buttons = [Button(text, str(of.get("name")), str(of.get("value"))) for text, of in attributes]
 
     @property
     def new(self) -> list[Shown]:
-        """The rows that add a record."""
         return self._rows_of("baru")
 
     @property
     def same(self) -> list[Shown]:
-        """The rows of records that do not change."""
         return self._rows_of("sama")
 
     @property
-    def buttons(self) -> list[Button]:
-        """The buttons that write."""
-        attributes = [(node.text(), node.attributes) for node in self.tree.css("main form button[name=ada]")]
-        return [Button(text, str(of.get("name")), str(of.get("value"))) for text, of in attributes]
+    def changed(self) -> list[Shown]:
+        """The rows that change a record. Their texts must have no line break."""
+        rows = (row.css("td") for row in self.tree.css("#berubah tbody tr"))
+        return [Shown(int(no.text()), nim.text(), _lines(after), _lines(before)) for no, nim, before, after in rows]
 
     @property
     def data(self) -> str:
@@ -272,48 +240,33 @@ def csv(*rows: Sequence[str], separator: str = ";", encoding: str = "utf-8", end
     return "".join(separator.join(row) + end for row in rows).encode(encoding)
 
 
+# The parts of realistic records: first names, last names, streets and towns.
+PARTS = """
+Siti Budi Ani Agus Dewi Eko Fitri Galih Hendra Indah Joko Kartika Lestari Muhammad Nur Oktavia Putri Rizky Sri Taufik \
+Umar Vina Wahyu Yusuf Zahra Ahmad Aisyah Bagus Cahya Dian Endah Fajar Gilang Hesti Intan Jamal Kurnia Laila
+Aminah Santoso Wibowo Rahayu Hidayat Saputra Permata Nugroho Susanti Kurniawan Setiawan Wijaya Handayani Pratiwi \
+Maulana Ramadhan Puspita Anggraini Firmansyah Purnomo Suryani Hartono Widodo Safitri Gunawan Mulyani Prasetyo
+Kaliurang Malioboro Mawar Melati Anggrek Sudirman Diponegoro Pahlawan Veteran Merdeka Cendana Kenanga Magelang Solo \
+Wates Parangtritis Godean Palagan Affandi Gejayan
+Sleman Bantul Klaten Magelang Yogyakarta Wates Wonosari Surakarta Boyolali Purworejo
+"""
+
+
 def students(count: int) -> list[Record]:
     """Return realistic records, always the same."""
     chance = random.Random(7)
-    first_names, last_names, streets, towns = map(str.split, (FIRST_NAMES, LAST_NAMES, STREETS, TOWNS))
-    return [
-        (
-            f"{2300000000 + 7 * number}",
-            " ".join([chance.choice(first_names), chance.choice(first_names), chance.choice(last_names)]),
-            (
-                f"Jl. {chance.choice(streets)} No. {chance.randint(1, 200)}, RT {chance.randint(1, 12):02}"
-                f" RW {chance.randint(1, 9):02}, {chance.choice(towns)}"
-            ),
-        )
-        for number in range(count)
-    ]
+    first_names, last_names, streets, towns = (line.split() for line in PARTS.strip().splitlines())
+
+    def student(number: int) -> Record:
+        nama = " ".join(map(chance.choice, (first_names, first_names, last_names)))
+        street = f"Jl. {chance.choice(streets)} No. {chance.randint(1, 200)}"
+        rt_rw = f"RT {chance.randint(1, 12):02} RW {chance.randint(1, 9):02}"
+        return f"{2300000000 + 7 * number}", nama, f"{street}, {rt_rw}, {chance.choice(towns)}"
+
+    return list(map(student, range(count)))
 
 
-# The parts of realistic records.
-FIRST_NAMES = """
-Siti Budi Ani Agus Dewi Eko Fitri Galih Hendra Indah Joko Kartika Lestari Muhammad Nur Oktavia Putri
-Rizky Sri Taufik Umar Vina Wahyu Yusuf Zahra Ahmad Aisyah Bagus Cahya Dian Endah Fajar Gilang Hesti
-Intan Jamal Kurnia Laila
-"""
-LAST_NAMES = """
-Aminah Santoso Wibowo Rahayu Hidayat Saputra Permata Nugroho Susanti Kurniawan Setiawan Wijaya
-Handayani Pratiwi Maulana Ramadhan Puspita Anggraini Firmansyah Purnomo Suryani Hartono Widodo
-Safitri Gunawan Mulyani Prasetyo
-"""
-STREETS = """
-Kaliurang Malioboro Mawar Melati Anggrek Sudirman Diponegoro Pahlawan Veteran Merdeka Cendana
-Kenanga Magelang Solo Wates Parangtritis Godean Palagan Affandi Gejayan
-"""
-TOWNS = "Sleman Bantul Klaten Magelang Yogyakarta Wates Wonosari Surakarta Boyolali Purworejo"
-
-MIXED = csv(
-    HEADER,
-    ("1", "Ani", "Solo"),
-    ("2", "Budi S.", "Bantul"),
-    ("4", "Dewi", "Sleman"),
-    ("", "Eko", "Solo"),
-    ("5", "", "S"),
-)
+MIXED = csv(HEADER, KEPT[0], ("2", "Budi S.", "Bantul"), ("4", "Dewi", "Sleman"), ("", "Eko", "Solo"), ("5", "", "S"))
 """A file with an unchanged, a changed and a new record of KEPT, and two invalid rows."""
 
 
@@ -336,17 +289,6 @@ def by_openpyxl_sheets(
         workbook.worksheets[0][cell].number_format = number_format
     file = io.BytesIO()
     workbook.save(file)
-    return file.getvalue()
-
-
-def by_xlsxwriter(*rows: Sequence[str]) -> bytes:
-    """Return a workbook in which every cell is text."""
-    file = io.BytesIO()
-    with xlsxwriter.Workbook(file, {"strings_to_formulas": False, "strings_to_urls": False}) as workbook:
-        sheet = workbook.add_worksheet()
-        for number, row in enumerate(rows):
-            for column, text in enumerate(row):
-                sheet.write_string(number, column, text)
     return file.getvalue()
 
 
@@ -434,27 +376,6 @@ def billion_laughs(cell: bytes = text_cell(b"&a11;")) -> bytes:
     entities = b"".join(b'<!ENTITY a%d "%s">' % (n, b"&a%d;" % (n - 1) * 10) for n in range(1, 12))
     prologue = b'<!DOCTYPE worksheet [<!ENTITY a0 "ha">' + entities + b"]>"
     return with_sheet(sheet_xml(b"<row>" + cell * 3 + b"</row>", prologue=prologue))
-
-
-def compound_file(*names: str) -> bytes:
-    """Return the smallest OLE compound file with these streams: a header, a FAT sector and a directory sector."""
-    header = bytearray(512)
-    header[:8] = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
-    struct.pack_into("<HHHHH", header, 24, 0x3E, 3, 0xFFFE, 9, 6)
-    struct.pack_into("<IIIIIIIII", header, 44, 1, 1, 0, 4096, 0xFFFFFFFE, 0, 0xFFFFFFFE, 0, 0)
-    struct.pack_into("<108I", header, 80, *[0xFFFFFFFF] * 108)
-    header[76:80] = struct.pack("<I", 0)
-    fat = struct.pack("<128I", 0xFFFFFFFD, 0xFFFFFFFE, *[0xFFFFFFFF] * 126)
-    directory = b""
-    for index, name in enumerate(["Root Entry", *names]):
-        encoded = name.encode("utf-16-le")
-        entry = bytearray(128)
-        entry[: len(encoded)] = encoded
-        child = 1 if not index else 0xFFFFFFFF
-        struct.pack_into("<HBBIII", entry, 64, len(encoded) + 2, 2 if index else 5, 1, *[0xFFFFFFFF] * 2, child)
-        struct.pack_into("<I", entry, 116, 0xFFFFFFFE)
-        directory += bytes(entry)
-    return bytes(header) + fat + directory.ljust(512, b"\0")
 
 
 def cells_of(xlsx: bytes) -> list[list[Any]]:

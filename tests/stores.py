@@ -47,13 +47,8 @@ async def attempt(write: Awaitable[None]) -> tuple[str, str] | None:
     return None
 
 
-async def attempt_all(*writes: Awaitable[None]) -> list[tuple[str, str] | None]:
-    """Make several writes at the same time; return the result of each as `attempt` does."""
-    return await asyncio.gather(*map(attempt, writes))
-
-
-async def outcomes(*writes: Awaitable[None]) -> list[tuple[str, str] | str | None]:
-    """Make several writes at the same time, of which some may raise Unavailable: they give "unavailable"."""
+async def attempt_all(*writes: Awaitable[None]) -> list[tuple[str, str] | str | None]:
+    """Make several writes at the same time; return the results as `attempt` does, and "unavailable" for Unavailable."""
 
     async def outcome(write: Awaitable[None]) -> tuple[str, str] | str | None:
         try:

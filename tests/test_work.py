@@ -9,9 +9,9 @@ from mahasiswa.shared_task import SharedTask
 from mahasiswa.work import LIST, Slots
 
 
-async def turns(count: int = 5) -> None:
+async def turns() -> None:
     """Let all other tasks run until they wait."""
-    for _ in range(count):
+    for _ in range(5):
         await asyncio.sleep(0)
 
 

@@ -18,8 +18,6 @@ Fields = Mapping[str, str] | Sequence[tuple[str, str]]
 
 
 class Input(NamedTuple):
-    """An input of a form and its attributes."""
-
     name: str
     type: str
     value: str
@@ -67,47 +65,30 @@ class Row(NamedTuple):
 
 
 class Page:
-    """An HTML page as a browser reads it. Texts are exact, including white space and line ends."""
+    """An HTML page as a browser reads it. Texts are exact, including white space and line ends.
+
+    Only the texts of `headings` and of `columns`, the header cells of the table, are stripped. `stylesheets` are the
+    addresses as written in the page.
+    """
 
     def __init__(self, html: str, url: str) -> None:
-        self.html = html
-        self.url = url
-        self.tree = LexborHTMLParser(html)
-
-    @property
-    def title(self) -> str:
-        """The title of the document."""
-        return self.texts("head > title")[0]
-
-    @property
-    def headings(self) -> list[str]:
-        """The texts of all headings, stripped."""
-        return [text.strip() for text in self.texts("h1, h2, h3, h4, h5, h6")]
-
-    @property
-    def stylesheets(self) -> list[str]:
-        """The addresses of the style sheets, as written in the page."""
-        return [_attribute(node, "href") for node in self.tree.css("link[rel~=stylesheet]")]
+        self.html, self.url, self.tree = html, url, LexborHTMLParser(html)
+        self.title = " ".join(self.texts("head > title"))
+        self.headings = [text.strip() for text in self.texts("h1, h2, h3, h4, h5, h6")]
+        self.stylesheets = [_attribute(node, "href") for node in self.tree.css("link[rel~=stylesheet]")]
+        header = self.tree.css_first("table tr", strict=False)
+        self.columns = [cell.text().strip() for cell in header.css("th, td")] if header else []
 
     @property
     def links(self) -> list[Link]:
-        """Every link of the page."""
         return [self._link(node) for node in self.tree.css("a[href]")]
 
     @property
     def forms(self) -> list[Form]:
-        """Every form of the page."""
         return [self._form(node) for node in self.tree.css("form")]
 
     @property
-    def columns(self) -> list[str]:
-        """The header cells of the table, stripped."""
-        header = self.tree.css_first("table tr", strict=False)
-        return [cell.text().strip() for cell in header.css("th, td")] if header else []
-
-    @property
     def table(self) -> list[Row]:
-        """The rows of the table's body."""
         return [self._row(node) for node in self.tree.css("tbody > tr") if node.css("td")]
 
     @property
@@ -128,11 +109,9 @@ class Page:
 
     @property
     def records(self) -> list[tuple[str, ...]]:
-        """The records of the list as tuples (nim, nama, alamat)."""
         return [row.cells[1:4] for row in self.table]
 
     def texts(self, selector: str) -> list[str]:
-        """Return the texts of the elements that the selector finds."""
         return [node.text() for node in self.tree.css(selector)]
 
     def target(self, text: str) -> str:
@@ -176,7 +155,7 @@ class Site(Closing):
     """A visitor to any implementation of the specification at `url`.
 
     The path of `url`, if any, is put before every path of the specification. A target is sent exactly as it is given,
-    without normalisation.
+    without normalisation. Records are changed without opening a page first.
     """
 
     def __init__(self, url: str) -> None:
@@ -195,7 +174,6 @@ class Site(Closing):
         return self.client.request(method, "/", content=body, headers=named, extensions={"target": target.encode()})
 
     def get(self, target: str) -> httpx.Response:
-        """Request a target with GET."""
         return self.send("GET", target)
 
     def post(self, target: str, fields: Fields = ()) -> httpx.Response:
@@ -214,19 +192,15 @@ class Site(Closing):
         return self.post(form.target, form.values | typed)
 
     def list(self) -> Page:
-        """Return the list page."""
         return self.page(self.path("/"))
 
     def add(self, nim: str, nama: str, alamat: str) -> httpx.Response:
-        """Add a record without opening the page first."""
         return self.post(self.path("/mahasiswa/add"), {"nim": nim, "nama": nama, "alamat": alamat})
 
     def edit(self, nim: str, nama: str, alamat: str) -> httpx.Response:
-        """Edit a record without opening the page first."""
         return self.post(self.path("/mahasiswa/edit/", nim), {"nama": nama, "alamat": alamat})
 
     def delete(self, nim: str) -> httpx.Response:
-        """Delete a record without the browser's confirmation."""
         return self.post(self.path("/mahasiswa/delete/", nim))
 
     def close(self) -> None:

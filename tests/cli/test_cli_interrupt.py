@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from operators import COMMAND, MANY, Operator, records_of
-from spreadsheets import HEADER, by_xlsxwriter, csv
+from spreadsheets import HEADER, by_openpyxl, csv
 from stores import run_script
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has other terminals")
@@ -42,7 +42,7 @@ def test_an_interrupted_command_changes_nothing(filled: Operator, command: str) 
     if "a.csv" in command:
         filled.write("a.csv", csv(HEADER, *((f"x{n:07}", f"Nama {n}", f"Jalan Kaliurang {n}") for n in range(MANY))))
     elif "a.xlsx" in command:
-        filled.write("a.xlsx", by_xlsxwriter(HEADER, *((f"x{n:07}", "Nama", "Solo") for n in range(50_000))))
+        filled.write("a.xlsx", by_openpyxl(HEADER, *((f"x{n:07}", "Nama", "Solo") for n in range(50_000))))
     elif "restore" in command:
         filled.done("backup", "cadangan.db")
         run_script(filled.database, "UPDATE mahasiswa SET nama = 'Ani'")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from operators import COMMAND, COMMAND_SECONDS, TWO, Operator, records_of
-from spreadsheets import HEADER, Database, Record, by_xlsxwriter, cells_of, csv
+from spreadsheets import HEADER, Database, Record, by_openpyxl, cells_of, csv
 from stores import ask
 
 NO_SHEET = "Berkas ini bukan lembar kerja yang dapat dibaca."
@@ -114,7 +114,7 @@ def test_a_refused_import_writes_nothing(operator: Operator, reason: str) -> Non
 def test_an_import_by_command_has_no_limit_of_rows(operator: Operator) -> None:
     """The web takes 10,000 rows. The command takes more, also as a workbook."""
     rows = [(f"{n:05}", f"Nama {n}", "Solo") for n in range(12_000)]
-    said = operator.imported(operator.write("a.xlsx", by_xlsxwriter(HEADER, *rows)))
+    said = operator.imported(operator.write("a.xlsx", by_openpyxl(HEADER, *rows)))
     assert said == "written: 12000 new, 0 changed; left as they are: 0"
     assert operator.records() == rows
 

@@ -16,8 +16,9 @@ from pathlib import Path
 import pytest
 from attack import until
 from harness import Service, Site, free_port
-from installed import ROOT, blocks, do_what_staff_do, is_well, records, run
+from installed import ROOT, blocks, do_what_staff_do, is_well, records
 from packaging.requirements import Requirement
+from processes import run
 
 pytestmark = pytest.mark.torture
 
@@ -29,7 +30,6 @@ IMAGE_TOOLS = ("buildah", "mmdebstrap", "podman", "runc")
 
 
 def only(folder: Path, pattern: str) -> Path:
-    """Return the only file with this pattern."""
     (found,) = folder.glob(pattern)
     return found
 
@@ -48,14 +48,13 @@ def why_no_image() -> str:
     return f"needs {', '.join(missing)}" if missing else "" if os.geteuid() == 0 else "only root may build the image"
 
 
+in_repository = pytest.mark.skipif(not (ROOT / ".git").exists(), reason="this is no Git repository")
+
 # ---- the wheel and the sdist
 
 
 def test_the_wheel_serves_a_list_from_an_environment_of_its_own(built: Path, tmp_path: Path) -> None:
-    """In an empty environment outside the repository, the wheel keeps a list in the folder of its start.
-
-    It also says its version, completes commands and brings its manual page.
-    """
+    """It keeps its list in the folder of its start, says its version, completes commands and brings its manual page."""
     environment, elsewhere = tmp_path / "environment", tmp_path / "elsewhere"
     run(sys.executable, "-m", "venv", "--without-pip", environment)
     pip: list[str | Path] = [sys.executable, "-m", "pip", "--python", environment]
@@ -80,10 +79,9 @@ def test_the_wheel_serves_a_list_from_an_environment_of_its_own(built: Path, tmp
     assert {file.name for file in elsewhere.iterdir()} == {"mahasiswa.db"}
 
 
+@in_repository
 def test_the_sdist_holds_every_file_of_the_repository(built: Path, tmp_path: Path) -> None:
     """The sdist holds every tracked file, its tests of the documents pass, and it builds the same wheel."""
-    if not (ROOT / ".git").exists():
-        pytest.skip("this is no Git repository")
     tracked = run("git", "ls-files", "--cached", "--others", "--exclude-standard", cwd=ROOT).splitlines()
     with tarfile.open(only(built, "*.tar.gz")) as sdist:
         sdist.extractall(tmp_path, filter="data")
@@ -98,22 +96,13 @@ def test_the_sdist_holds_every_file_of_the_repository(built: Path, tmp_path: Pat
 def hatchling(*options: str | Path) -> list[str | Path]:
     """Return the command that builds as `make dist` does, but with another umask."""
     epoch = run("git", "log", "-1", "--format=%ct", cwd=ROOT).strip()
-    build: list[str | Path] = [
-        "env",
-        f"SOURCE_DATE_EPOCH={epoch}",
-        sys.executable,
-        "-m",
-        "hatchling",
-        "build",
-        *options,
-    ]
-    return ["sh", "-c", 'umask 077; exec "$@"', "sh", *build]
+    build = ["env", f"SOURCE_DATE_EPOCH={epoch}", sys.executable, "-m", "hatchling", "build"]
+    return ["sh", "-c", 'umask 077; exec "$@"', "sh", *build, *options]
 
 
+@in_repository
 def test_two_builds_are_equal_to_the_byte(built: Path, tmp_path: Path) -> None:
-    """The wheel and the sdist. So everybody can check that a published file was made from this source."""
-    if not (ROOT / ".git").exists():
-        pytest.skip("this is no Git repository")
+    """So everybody can check that a published wheel or sdist was made from this source."""
     run(*hatchling("-d", tmp_path), cwd=ROOT)
     for pattern in ("*.whl", "*.tar.gz"):
         assert only(tmp_path, pattern).read_bytes() == only(built, pattern).read_bytes()
@@ -135,7 +124,6 @@ def test_the_sbom_lists_exactly_the_locked_packages(built: Path) -> None:
 
 @pytest.fixture(scope="module")
 def image(built: Path) -> Path:
-    """Return the file with the image."""
     if reason := why_no_image():
         pytest.skip(reason)
     return only(built, "*.oci.tar")
@@ -176,7 +164,6 @@ class Podman:
         return run(*self._command, *arguments).strip()
 
     def refuses(self, *arguments: str) -> bool:
-        """Return whether a podman command fails."""
         return subprocess.run([*self._command, *arguments], capture_output=True, check=False).returncode != 0
 
 
@@ -191,10 +178,7 @@ def podman(image: Path) -> Iterator[Podman]:
 
 
 def test_a_container_keeps_its_records_with_a_read_only_root_and_no_capability(podman: Podman) -> None:
-    """It starts as docs/install.md says, twice. It serves every kind of change, backs up and ends with exit code 0.
-
-    After another start the records are there.
-    """
+    """It starts as docs/install.md says, twice, serves every kind of change, backs up, ends with 0, and starts again."""
     port = free_port()
     (block,) = blocks("install.md", "In a container")
     lines = block.replace("\\\n", "").splitlines()

@@ -6,7 +6,7 @@ import pytest
 
 from mahasiswa import sheets, wording
 from mahasiswa.record import NIM_MAX_CHARACTERS
-from mahasiswa.sheets.cells import BadCell, Cell, SheetRow
+from mahasiswa.sheets.cells import BadCell, Cell
 from mahasiswa.sheets.cleaning import RowResult, clean_all
 
 ROW, INVALID = sheets.CleanedRow, sheets.RejectedRow
@@ -99,58 +99,3 @@ def test_a_cell_that_few_files_can_hold_is_refused(nim: Cell, alamat: Cell, word
 def test_a_row_is_skipped_only_if_it_is_no_student(cells: tuple[Cell, Cell, Cell], reason: str | None) -> None:
     result = one(*cells)
     assert (getattr(result, "is_skipped", False), getattr(result, "problem", None)) == (reason is not None, reason)
-
-
-@pytest.mark.parametrize(
-    ("rows", "outcome"),
-    [
-        (
-            [
-                ("1", "A", "S"),
-                (None, "Mengetahui,", None),
-                (None, "Drs. Agus", "Siti"),
-                ("2", "B", "S"),
-                (None, "C", "S"),
-            ],
-            ["row", "skipped", "skipped", "row", "wrong"],
-        ),
-        (
-            [("1", "Ani", None), ("'1", "Ani", " "), (1, "Ani", None), ("2", "é", "S"), ("2", "é", "S")],
-            ["row", "skipped", "skipped", "row", "skipped"],
-        ),
-    ],
-    ids=["everything below a signature until a student follows", "rows that are identical after cleaning"],
-)
-def test_rows_are_skipped_because_of_rows_above(rows: list[tuple[Cell, Cell, Cell]], outcome: list[str]) -> None:
-    results = clean_all(enumerate(rows, 2))
-    assert [
-        "row" if isinstance(result, ROW) else "skipped" if result.is_skipped else "wrong" for result in results
-    ] == outcome
-
-
-@pytest.mark.parametrize("alamat", ["A", BadCell("error", "#N/A")], ids=["valid", "invalid for another reason"])
-def test_a_repeated_nim_makes_both_rows_invalid(alamat: Cell) -> None:
-    """Only a person can tell which one is right. Both problems name both rows."""
-    rows: list[SheetRow] = [(2, ("0123", "Ani", alamat)), (3, ("0124", "B", "B")), (9, ("'0123", "Ana", "A"))]
-    first, other, second = clean_all(rows)
-    assert isinstance(other, ROW)
-    assert isinstance(first, INVALID)
-    assert isinstance(second, INVALID)
-    assert (second.problem, second.twin) == (wording.NIM_TWICE.format(nim="0123", first="baris 2", second="baris 9"), 2)
-    assert alamat != "A" or first.problem == second.problem
-
-
-@pytest.mark.parametrize(
-    ("nims", "warned"),
-    [
-        (["0912345", "1012345", 912346, "X1"], [None, None, "NIM ini lebih pendek dari NIM lainnya (7 digit)", None]),
-        (["1", "12", "ABC"], [None, None, None]),  # of different lengths
-        (["12345.0"], ["berakhiran “.0”"]),
-    ],
-)
-def test_a_nim_that_lost_zeros_or_got_a_point_gets_a_warning(nims: list[Cell], warned: list[str | None]) -> None:
-    results = clean_all((number, (nim, "A", "A")) for number, nim in enumerate(nims, 2))
-    for nim, result, words in zip(nims, results, warned, strict=True):
-        assert isinstance(result, ROW)
-        assert result.nim == str(nim)
-        assert words in result.warnings[0] if words else result.warnings == ()

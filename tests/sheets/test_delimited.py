@@ -68,12 +68,6 @@ def test_windows_1252_is_found_late_in_a_long_csv_file() -> None:
         assert flat(table)[-1] == (200_002, "x", "Zoë", "A")
 
 
-def test_a_quote_that_never_ends_is_refused_in_a_huge_file() -> None:
-    data = b'NIM;Nama;Alamat\n1;Ani;"A\n' + b"2;Budi;B\n" * 50_000
-    with pytest.raises(sheets.SheetError, match=re.escape(wording.OPEN_QUOTE.format(row=2))):
-        rows_of(data)
-
-
 @pytest.mark.parametrize("quote", ["", '"'])
 @pytest.mark.parametrize("count", [1, 20])
 def test_a_csv_cell_over_131072_characters_is_refused(quote: str, count: int) -> None:

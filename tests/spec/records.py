@@ -1,19 +1,12 @@
 """Keeps track of the records that a test adds: their nims are unique, and they are deleted after the test."""
 
-from typing import NamedTuple
 from uuid import uuid4
 
 import httpx
 from harness import Page, Row, Site
 from processes import Closing
 
-
-class Record(NamedTuple):
-    """A record as a test added it."""
-
-    nim: str
-    nama: str
-    alamat: str
+from mahasiswa.record import Mahasiswa as Record
 
 
 class Records(Closing):
@@ -33,7 +26,6 @@ class Records(Closing):
         return nim
 
     def add(self, nama: str = "Siti Aminah", alamat: str = "Jalan Kaliurang 5") -> Record:
-        """Add a record with a new nim."""
         record = Record(self.new_nim(), nama, alamat)
         assert self._site.add(*record).status_code == 302
         return record
@@ -53,7 +45,6 @@ class Records(Closing):
         return Record(*texts(the_row(page, nim))[1:4])
 
     def edit_page(self, nim: str) -> Page:
-        """Return the edit page of this nim."""
         return self._site.page(self._site.path("/mahasiswa/edit/", nim))
 
     def stored(self, nim: str) -> Record:
@@ -74,5 +65,4 @@ def the_row(page: Page, nim: str) -> Row:
 
 
 def texts(row: Row) -> list[str]:
-    """Return the texts of a row's cells, stripped."""
     return [cell.strip() for cell in row.cells]

@@ -15,7 +15,7 @@ import apsw
 import httpx
 import pytest
 from harness import URL_ENCODED, Page, Service
-from stores import ask, contents, opened, other_program, outcomes, run_script
+from stores import ask, attempt_all, contents, opened, other_program, run_script
 
 from mahasiswa.settings import SQLiteURL
 from mahasiswa.store import Query, migrate, open_store
@@ -233,7 +233,7 @@ async def test_a_text_that_is_not_utf_8_is_named_as_the_cause(path: Path) -> Non
             with pytest.raises(Unavailable, match="another program has stored a text that is not UTF-8"):
                 await read
         writes = (store.add("0002", "Ani", "Solo"), store.update("0001", "Siti", "Solo", "versi"))
-        assert await outcomes(*writes, store.add("0003", "Ina", "Solo")) == [None, "unavailable", None]
+        assert await attempt_all(*writes, store.add("0003", "Ina", "Solo")) == [None, "unavailable", None]
 
 
 async def test_a_trigger_of_another_program_refuses_one_write_alone(path: Path) -> None:
@@ -244,7 +244,7 @@ async def test_a_trigger_of_another_program_refuses_one_write_alone(path: Path) 
     )
     async with opened(SQLiteURL(path)) as store:
         writes = [store.add("1", "Siti", "Solo"), store.add("2", "Ani", "x"), store.add("3", "Ina", "Solo")]
-        assert await outcomes(*writes) == [None, "unavailable", None]
+        assert await attempt_all(*writes) == [None, "unavailable", None]
     assert contents(path) == [("1", "Siti", "Solo"), ("3", "Ina", "Solo")]
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 import pytest
 from engines import ENGINES, empty_database
 from harness import Form, Page, Service, Site
-from spreadsheets import HEADER, Importer, by_xlsxwriter, csv
+from spreadsheets import HEADER, Importer, by_openpyxl, csv
 
 from mahasiswa.web.app import HISTORY_ROUTES, ROUTES
 
@@ -84,7 +84,7 @@ def change_nim(site: Site) -> None:
 def preview_import(site: Site) -> None:
     """Show the previews of a workbook, a CSV file and pasted cells, and refuse a file without a NIM."""
     importer, old, new = Importer(site), (added(site), "Ani Baru", "Solo"), (next(NIMS), "Ani", "Solo")
-    assert importer.upload(by_xlsxwriter(HEADER, new), "a.xlsx").counts == {"Baru": 1}
+    assert importer.upload(by_openpyxl(HEADER, new), "a.xlsx").counts == {"Baru": 1}
     assert importer.upload(csv(HEADER, old, new)).counts == {"Baru": 1, "Berubah": 1}
     assert importer.paste("\t".join(new)).counts == {"Baru": 1}
     assert importer.refused(importer.send(b"Nama;Alamat\nAni;Solo\n", "a.csv"))

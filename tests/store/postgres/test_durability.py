@@ -1,6 +1,7 @@
 """PostgreSQL: settings of the server by which a crash would lose acknowledged changes."""
 
 import re
+import signal
 
 import pytest
 from harness import Service
@@ -41,7 +42,7 @@ async def test_acknowledged_changes_survive_a_crash_although_the_role_commits_as
         async with opened(url) as store:
             await write_in_every_way(store, url)
             expected = await read_all(store)
-            server.crash()
+            server.stop(signal.SIGQUIT)
             server.start()
             assert await read_all(store) == expected
             assert len(expected) == 3

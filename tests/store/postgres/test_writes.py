@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import psycopg
 import pytest
 from postgres import execute, until
-from stores import SITI, attempt, attempt_all, opened, outcomes, read_all
+from stores import SITI, attempt, attempt_all, opened, read_all
 
 from mahasiswa.record import Mahasiswa, Write, digest
 from mahasiswa.settings import PostgresURL
@@ -49,7 +49,7 @@ async def test_a_constraint_that_someone_added_later_refuses_a_record_alone(url:
     """The program has no message for it, so the record is answered like a failure; its neighbours are stored."""
     execute(url.address, "ALTER TABLE mahasiswa ADD CONSTRAINT nama_terisi CHECK (nama <> '')")
     writes = [store.add("1", "Ani", "Solo"), store.add("2", "", "Solo"), store.add("3", "Ina", "Solo")]
-    assert await outcomes(*writes) == [None, "unavailable", None]
+    assert await attempt_all(*writes) == [None, "unavailable", None]
     assert [record.nim for record in await read_all(store)] == ["1", "3"]
 
 
