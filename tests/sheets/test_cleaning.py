@@ -99,3 +99,10 @@ def test_a_cell_that_few_files_can_hold_is_refused(nim: Cell, alamat: Cell, word
 def test_a_row_is_skipped_only_if_it_is_no_student(cells: tuple[Cell, Cell, Cell], reason: str | None) -> None:
     result = one(*cells)
     assert (getattr(result, "is_skipped", False), getattr(result, "problem", None)) == (reason is not None, reason)
+
+
+def test_a_nim_that_ends_in_point_zero_gets_a_warning() -> None:
+    result = one("12345.0")
+    assert isinstance(result, ROW)
+    assert result.nim == "12345.0"
+    assert "berakhiran “.0”" in result.warnings[0]
