@@ -2,12 +2,11 @@
 
 import re
 from collections.abc import Callable
-from pathlib import Path
 
 import httpx
 import pytest
 from form_answers import assert_page, post_raw
-from harness import Page, Service, Site
+from harness import Page, Site
 from spreadsheets import Database, Importer, Record, by_openpyxl, csv
 
 from mahasiswa.sheets import MAX_CONFIRMED_BYTES
@@ -266,12 +265,3 @@ def test_the_list_links_to_the_form(people: Site) -> None:
     assert form.enctype == "multipart/form-data"
     assert [node.attributes["name"] for node in page.tree.css("main textarea, main input")] == ["tempel", "berkas"]
     assert page.target("Batal") == "/?halaman=1"
-
-
-def test_without_a_history_the_preview_says_that_it_is_final(tmp_path: Path) -> None:
-    """With HISTORY_DAYS=0 nothing can be restored."""
-    with Service(tmp_path / "x.db", {"HISTORY_DAYS": "0"}) as service, service.site() as site:
-        site.add(*LIST[0])
-        (text,) = preview_of(site, "001").texts("main")
-    assert "Data yang dihapus tidak dapat dikembalikan." in text
-    assert "Riwayat" not in text

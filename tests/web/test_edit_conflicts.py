@@ -156,16 +156,6 @@ def test_a_conflict_shows_every_text_that_saving_would_change_and_saves_nothing(
     assert stored(siti) == typed
 
 
-def test_a_conflict_without_a_history_shows_two_texts(database: str) -> None:
-    """With HISTORY_DAYS=0 the column Semula is absent."""
-    with Service(database, {"HISTORY_DAYS": "0"}) as service, service.site() as site:
-        site.add(NIM, *SITI)
-        versi = version(site.page(PATH))
-        site.edit(NIM, "Siti Aminah", "Sleman")
-        head, *rows = compared(conflict(save(site, versi, "Siti Saya", "Sleman")))
-    assert (head[1:], rows) == (["Data terbaru", "Isian Anda"], [["Nama", "Siti Aminah", "Siti Saya"]])
-
-
 def test_a_second_change_by_another_program_is_a_second_conflict(siti: Site, service: Service) -> None:
     """If the record changes again before the conflict is answered, another conflict shows the newest texts."""
     versi = version(siti.page(PATH))

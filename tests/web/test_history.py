@@ -3,18 +3,14 @@
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from zoneinfo import ZoneInfo
 
-from attack import fill
 from engines import empty_list, run_elsewhere, service_on_each_engine
 from form_answers import assert_error, assert_page
 from harness import Page, Service, Site
 from naughty import NAUGHTY
 from selectolax.lexbor import LexborNode
 from spreadsheets import HEADER, Importer, Record, csv
-
-from mahasiswa.web.list_cache import PAGE_MAX_RECORDS
 
 # The fixtures, which pytest finds by these names.
 __all__ = ["empty_list", "service_on_each_engine"]
@@ -66,7 +62,7 @@ def test_the_line_above_the_list_tells_the_latest_change(site: Site) -> None:
 
     def check(change: Callable[[], object], said: str) -> None:
         change()
-        assert line(site.list()) == said
+        assert line(site.list()) == line(site.page("/?cari=siti")) == said
 
     check(lambda: site.add(*SITI), "Siti Aminah (2207) ditambah")
     check(lambda: undo_latest(site), "penambahan Siti Aminah (2207) dibatalkan")
@@ -77,18 +73,6 @@ def test_the_line_above_the_list_tells_the_latest_change(site: Site) -> None:
     check(lambda: undo_latest(site), "perubahan 120 mahasiswa dibatalkan")
     check(lambda: site.add("9" * 255, LONG_NAME, "Solo"), f"{LONG_NAME[:59]}… ({'9' * 39}…) ditambah")
     assert [node.attributes["href"] for node in site.list().tree.css("p.latest a")] == [HISTORY]
-
-
-def test_the_line_stands_on_a_searched_and_on_a_streamed_list(tmp_path: Path) -> None:
-    """Pages that the cache does not keep show the line, too."""
-    with Service(tmp_path / "mahasiswa.db") as service, service.site() as site:
-        site.add(*SITI)
-        assert line(site.page("/?cari=siti")) == line(site.page("/?halaman=1")) == line(site.list()) != ""
-        fill(tmp_path / "mahasiswa.db", PAGE_MAX_RECORDS)
-        site.add("baru", "Budi", "Solo")
-        answer = site.get("/")
-        assert "etag" not in answer.headers, "the list is too long to keep, so it is streamed"
-        assert line(Page(answer.text, site.origin)) == "Budi (baru) ditambah"
 
 
 def test_a_change_that_changes_nothing_leaves_the_page_as_it_was(site: Site) -> None:
@@ -211,7 +195,10 @@ def test_the_history_is_filtered_by_kind_and_day(site: Site) -> None:
 
 
 def test_without_days_there_is_no_history(database: str) -> None:
-    """HISTORY_DAYS=0 hides the line, the history and undo, and removes the entries. So it is before the first change."""
+    """HISTORY_DAYS=0 hides the line, the history and undo, and removes the entries. So it is before the first change.
+
+    A bulk delete says that it is final, and the page of an edit's conflict has no former texts.
+    """
 
     def assert_empty(site: Site) -> None:
         assert line(site.list()) == line(site.page("/?cari=x")) == ""
@@ -227,6 +214,12 @@ def test_without_days_there_is_no_history(database: str) -> None:
         for answer in (site.get(HISTORY), site.get(f"{HISTORY}/kelompok/1"), site.post(f"{HISTORY}/perubahan/1")):
             assert answer.status_code == 404
             assert_error(answer, site, "Periksa kembali tautannya.")
+        answer = site.client.post("/mahasiswa/hapus", files={"berkas": ("", b"")}, data={"tempel": "2207"})
+        assert "Data yang dihapus tidak dapat dikembalikan." in answer.text
+        assert not re.search("Riwayat", answer.text)
+        fields = {"nama": "Siti", "alamat": "Solo", "versi": "x"}
+        conflict = Page(site.post("/mahasiswa/edit/2207", fields).text, HISTORY)
+        assert conflict.texts("table.compare thead th")[1:] == ["Data terbaru", "Isian Anda"]
     with Service(database) as service, service.site() as site:
         assert_empty(site)
 
