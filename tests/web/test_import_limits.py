@@ -153,13 +153,6 @@ def test_a_file_that_is_not_a_spreadsheet_is_refused(importer: Importer, data: b
     assert importer.refused(importer.send(data, "daftar.xlsx")).startswith(words)
 
 
-def test_an_import_form_without_file_and_text_comes_back_with_a_message(importer: Importer) -> None:
-    for pasted in ("", " \r\n\t "):
-        words = importer.refused(importer.send(pasted=pasted))
-        assert words == "Pilih berkas atau tempel data dari Excel, lalu lanjutkan ke pratinjau."
-    assert importer.site.post(IMPORT, {}).status_code == 415
-
-
 # ---- the page that answers a preview's form, however small its field is packed
 
 PAGE_MAX_BYTES, PAGE_MAX_RATIO = 64 << 10, 8

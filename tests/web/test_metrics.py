@@ -76,19 +76,6 @@ def test_requests_are_counted_by_route_method_and_status(site: Site) -> None:
     assert 0 < after[f"request_seconds_sum,{route}"] < 20
 
 
-def test_each_worker_has_time_series_of_its_own(tmp_path: Path) -> None:
-    """With WORKERS=2, an answer shows one worker, and the label of each series names it."""
-    seen: set[str] = set()
-
-    def are_both_seen() -> bool:
-        with workers.site() as site:  # a new connection, which either worker may accept
-            seen.update(match[2] for match in SAMPLE.finditer(site.get("/metrics").text))
-        return len(seen) == 2
-
-    with Service(tmp_path / "a.db", {"METRICS": "1", "WORKERS": "2"}) as workers:
-        until(are_both_seen)
-
-
 def test_the_slots_and_the_queue_of_each_kind_of_work_are_shown(service: Service, site: Site) -> None:
     """With their maximum. This request itself is not among them.
 
@@ -132,9 +119,20 @@ def test_the_age_of_the_list_page_begins_anew_when_it_is_rendered(site: Site) ->
 
 
 def test_sizes_the_age_of_the_newest_backup_and_the_state_of_the_database_are_gauges(tmp_path: Path) -> None:
-    """A monitor warns before the disk is full, and if back-ups stop. A database that cannot be read is shown as down."""
-    kept = {"METRICS": "1", "BACKUP_DIR": str(tmp_path / "kept")}
-    with Service(tmp_path / "a.db", kept) as service, service.site() as site:
+    """A monitor warns before the disk is full, and if back-ups stop. A database that cannot be read is shown as down.
+
+    With WORKERS=2, an answer shows one worker, and the label of each series names it.
+    """
+    kept = {"METRICS": "1", "BACKUP_DIR": str(tmp_path / "kept"), "WORKERS": "2"}
+    seen: set[str] = set()
+    with Service(tmp_path / "a.db", kept) as two_workers, two_workers.site() as site:
+
+        def are_both_seen() -> bool:
+            with two_workers.site() as visitor:  # a new connection, which either worker may accept
+                seen.update(match[2] for match in SAMPLE.finditer(visitor.get("/metrics").text))
+            return len(seen) == 2
+
+        until(are_both_seen)
         site.add("1", "Siti", "Solo")
         until(lambda: "newest_backup_age_seconds" in samples(site))
         found = samples(site)
