@@ -35,7 +35,6 @@ class Store(ABC):
         self.sql = sql
 
     def reader(self, kind: Kind) -> Reader:
-        """The reads of that kind of work."""
         return self._readers[kind]
 
     @abstractmethod

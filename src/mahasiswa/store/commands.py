@@ -1,13 +1,13 @@
 """Imports rows, forgets a record and tries changes, on a connection of a command, in the same steps on both engines."""
 
 import secrets
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 from mahasiswa.store import shared_sql
 from mahasiswa.store.engines import Finding, Merged, good, wrong
-from mahasiswa.store.history import UNDOABLE_ROWS_MAX
+from mahasiswa.store.history import UNDOABLE_ROWS_MAX, BatchKind
 from mahasiswa.store.shared_sql import SharedSQL
 
 
@@ -18,8 +18,10 @@ class Database(Protocol):
         """Run a statement; return its rows."""
 
 
-Batch = Callable[[int, bool], AbstractContextManager[None]]
-"""Makes one batch of all changes of a block, from the number of its rows and whether it is silent."""
+class Batch(Protocol):
+    """Makes one batch of all changes of a block, in the name of the command. If it raises, the caller must roll back."""
+
+    def __call__(self, kind: BatchKind, rows: int, /, *, is_silent: bool) -> AbstractContextManager[None]: ...
 
 
 def merge(db: Database, batch: Batch, *, update: bool, dry_run: bool) -> Merged:
@@ -28,7 +30,7 @@ def merge(db: Database, batch: Batch, *, update: bool, dry_run: bool) -> Merged:
     incomplete = [number for (number,) in db.execute(shared_sql.INCOMPLETE)]
     written = total - existing + (changed if update else 0)
     if written and not incomplete and not dry_run:
-        with batch(written, total > UNDOABLE_ROWS_MAX):
+        with batch("import", written, is_silent=total > UNDOABLE_ROWS_MAX):
             if update:
                 db.execute(shared_sql.UPDATE)
             db.execute(shared_sql.INSERT)

@@ -47,7 +47,6 @@ class GroupCommit(Generic[T]):
         await answer
 
     async def close(self) -> None:
-        """Wait until the queue is empty."""
         if self._running:
             await self._running
 

@@ -119,7 +119,6 @@ def conflict_of(row: Sequence[Any]) -> Conflict:
 
 
 def record_of(nim: str, nama: str | None, alamat: str | None) -> Mahasiswa | None:
-    """A record, or None if its texts are NULL."""
     return None if nama is None or alamat is None else Mahasiswa(nim, nama, alamat)
 
 

@@ -32,7 +32,6 @@ class Vocabulary:
         self._read_at = -VOCABULARY_SECONDS
 
     def is_old(self, version: Hashable, *, is_found: bool) -> bool:
-        """Whether the words must be read again for a search."""
         is_recent = time.monotonic() - self._read_at < VOCABULARY_SECONDS
         return not (is_found and is_recent) and (version is None or version != self._version)
 

@@ -139,7 +139,6 @@ class Reader(ABC):
         return (yield from found(self.sql, self.sql.find, nims))
 
     async def get(self, nim: str) -> Mahasiswa | None:
-        """The record with that nim."""
         return (await self.find([nim])).get(nim)
 
     @in_transaction
@@ -193,7 +192,6 @@ class Reader(ABC):
 
     @in_transaction
     def _words(self) -> Steps[Sequence[str]]:
-        """The words of names and addresses, the most frequent first."""
         rows = yield self.sql.words, ()
         return [word for (word,) in rows]
 

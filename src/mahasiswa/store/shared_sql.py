@@ -282,7 +282,6 @@ AND NOT EXISTS (SELECT 1 FROM mahasiswa AS m WHERE m.nim = e.nim) ORDER BY e.nim
 
 
 def beginning(field: str) -> str:
-    """The expression of the beginning of a text, which is checked."""
     return f"substr({field}, 1, {folding.SEARCHED_CHARACTERS})"
 
 
@@ -316,7 +315,6 @@ def _suspects(near_key: str, untidy: str, p: str) -> Mapping[Suspicion, str]:
 
 
 def _sharing(key: str) -> str:
-    """The nims of records that share this key with another one."""
     return f"""
     WITH keys AS MATERIALIZED (SELECT nim, {key} AS key FROM mahasiswa)
     SELECT nim, key FROM keys WHERE key IN (SELECT key FROM keys WHERE key <> '' GROUP BY key HAVING count(*) > 1)"""

@@ -35,11 +35,9 @@ class AddBatcher:
         self._queue = GroupCommit(slots, self._commit)
 
     async def add(self, record: Mahasiswa) -> None:
-        """Add a record and wait until it is on disk; raise Busy, Refused, Unavailable or Uncertain."""
         await self._queue.write(Addition(record, OLEH.get()), REQUEST_TIMEOUT_SECONDS)
 
     async def close(self) -> None:
-        """Wait until the queue is empty."""
         await self._queue.close()
 
     async def _commit(self, batch: Sequence[QueuedChange[Addition]]) -> Sequence[StoreError | None]:

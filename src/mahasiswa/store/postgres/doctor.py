@@ -40,7 +40,6 @@ def _rights(db: Connection) -> Iterator[Finding]:
 
 
 def _changes(db: Connection) -> Iterator[Finding]:
-    """Add, edit and delete a record, and count the entries of the history. All of it is rolled back."""
     if db.execute(sql.IS_STANDBY).fetchone():
         yield wrong("The server is a standby, which takes no changes. Promote it, or correct DATABASE_URL.")
         return

@@ -15,7 +15,7 @@ from mahasiswa.store import commands, refuse_nul
 from mahasiswa.store.copies import copies
 from mahasiswa.store.engines import Check, Finding, Merged, Restored, good
 from mahasiswa.store.errors import TextsRemain, Unusable
-from mahasiswa.store.history import command_name
+from mahasiswa.store.history import BatchKind, command_name
 from mahasiswa.store.postgres import sql
 from mahasiswa.store.postgres.doctor import examine  # noqa: F401 - `engines` calls it here
 from mahasiswa.store.postgres.pool import commit_checked, first_line, parameters, translate
@@ -99,8 +99,8 @@ def _transaction(conninfo: str) -> Iterator[Connection]:
 
 
 @contextmanager
-def _batch(db: Connection, _rows: int, is_silent: bool) -> Iterator[None]:  # noqa: FBT001 - see commands.Batch
-    db.execute(sql.BEGIN_BATCH, ("import",))
+def _batch(db: Connection, kind: BatchKind, _rows: int, *, is_silent: bool) -> Iterator[None]:
+    db.execute(sql.BEGIN_BATCH, (kind,))
     if is_silent:
         db.execute(sql.SILENT)
     yield

@@ -97,15 +97,12 @@ class Pool:
         self._is_reachable = True
 
     async def open(self) -> None:
-        """Open the pool. The database need not be reachable."""
         await self._pool.open()
 
     async def close(self) -> None:
-        """Close every connection."""
         await self._pool.close()
 
     def deadline(self) -> float:
-        """Return the deadline of a step that begins now."""
         return time.monotonic() + REQUEST_TIMEOUT_SECONDS
 
     async def read(self, kind: Kind, work: Callable[[Connection], Awaitable[T]], deadline: float) -> T:

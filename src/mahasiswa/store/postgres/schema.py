@@ -65,7 +65,6 @@ def migrate(conninfo: str, history_days: int | None = None, *, create: bool = Tr
 
 
 def check_encoding(db: Connection) -> None:
-    """Raise Unusable unless the database has the encoding UTF8."""
     if (encoding := db.info.parameter_status("server_encoding")) != "UTF8":
         raise Unusable(f"the database has the encoding {encoding}; it must be UTF8")
 

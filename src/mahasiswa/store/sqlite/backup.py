@@ -38,20 +38,11 @@ def backup(source: Path, target: Path, check: Check) -> None:
         _write(origin, target, check, ".mahasiswa-")
 
 
-def backup_beside(source: Path, check: Check) -> Path:
-    """Write a back-up file beside the database before its records are replaced, and return its path; raise Unusable."""
-    saved = free_name(source.parent, f"{source.name}.before-")
-    backup(source, saved, check)
-    return saved
-
-
 def backup_files(source: Path, folder: Path) -> Sequence[Path]:
-    """See `engines.backup_files`."""
     return copies(folder, source.stem, SUFFIX)
 
 
 def backup_into(source: Path, kept_in: Path | None, check: Check, max_age_seconds: float) -> Path | None:
-    """See `engines.backup_into`."""
     folder = kept_in or source.parent
     target = free_name(folder, f"{source.stem}-", SUFFIX)
     with closing(_open(source)) as origin, _reported(target):
@@ -76,7 +67,6 @@ def backup_into(source: Path, kept_in: Path | None, check: Check, max_age_second
 
 @contextmanager
 def _reported(target: Path) -> Iterator[None]:
-    """Turn every error of a back-up into Unusable."""
     try:
         yield
     except FileExistsError as error:

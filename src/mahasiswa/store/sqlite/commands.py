@@ -29,7 +29,7 @@ def merge(path: Path, rows: Iterable[Incoming], *, update: bool, dry_run: bool) 
                 db.executemany(sql.ADD_INCOMING, rows)
             with transaction(db):
                 began = time.monotonic()
-                merged = commands.merge(db, partial(_batch, db), update=update, dry_run=dry_run)
+                merged = commands.merge(db, partial(batch, db), update=update, dry_run=dry_run)
             return merged._replace(seconds=time.monotonic() - began)
     except apsw.ConstraintError as error:
         raise refusal(error) from error
@@ -38,7 +38,6 @@ def merge(path: Path, rows: Iterable[Incoming], *, update: bool, dry_run: bool) 
 
 
 def forget(path: Path, nim: str) -> bool:
-    """See `engines.forget`."""
     try:
         with closing(connect(path)) as db:
             with transaction(db):
@@ -56,37 +55,21 @@ def forget(path: Path, nim: str) -> bool:
 
 
 @contextmanager
-def _batch(db: apsw.Connection, rows: int, is_silent: bool) -> Iterator[None]:  # noqa: FBT001 - see commands.Batch
-    with by_command(db):
-        if is_silent:
-            with silent_batch(db, "import", rows):
-                yield
-            return
-        db.execute(sql.BEGIN_BATCH, ("import",))
-        yield
-        db.execute(sql.END_BATCH)
-
-
-@contextmanager
-def by_command(db: apsw.Connection) -> Iterator[None]:
-    """Let the history have the command's name at all changes of the block. If it raises, the caller must roll back."""
-    db.execute(sql.SET_OLEH, (command_name(),))
-    yield
-    db.execute(sql.SET_OLEH, (None,))
-
-
-@contextmanager
-def silent_batch(db: apsw.Connection, kind: BatchKind, rows: int) -> Iterator[None]:
-    """Write one line about all changes of the block to the history. Entries for each row would double the time.
-
-    If it raises, the caller must roll back.
-    """
+def batch(db: apsw.Connection, kind: BatchKind, rows: int, *, is_silent: bool) -> Iterator[None]:
+    """See `commands.Batch`. A silent batch is one line in the history; entries for each row would double the time."""
     days = db.execute(shared_sql.DAYS).get
-    db.execute(sql.DROP_TRIGGERS)
+    db.execute(sql.SET_OLEH, (command_name(),))
+    if is_silent:
+        db.execute(sql.DROP_TRIGGERS)
+    else:
+        db.execute(sql.BEGIN_BATCH, (kind,))
     yield
-    if days:
+    if not is_silent:
+        db.execute(sql.END_BATCH)
+    elif days:
         db.execute(sql.CREATE_TRIGGERS)
         db.execute(sql.ADD_SILENT_BATCH, (kind, rows))
+    db.execute(sql.SET_OLEH, (None,))
 
 
 def _erase_traces(db: apsw.Connection) -> None:

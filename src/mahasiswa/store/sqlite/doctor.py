@@ -45,7 +45,6 @@ def examine(path: Path, check: Check, *, quick: bool) -> Iterator[Finding]:
 
 
 def examine_backup(file: Path, check: Check) -> Finding:
-    """Check that a back-up can be restored."""
     if not os.access(file, os.R_OK):
         return wrong(f"This user may not read {file}. Run this command as the user of the service.")
     try:
@@ -118,7 +117,6 @@ def _soundness(db: apsw.Connection, path: Path) -> Iterator[Finding]:
 
 
 def _changes(db: apsw.Connection, path: Path) -> Iterator[Finding]:
-    """Add, edit and delete a record, and count the entries of the history. All of it is rolled back."""
     db.execute("BEGIN IMMEDIATE")
     try:
         finding = try_changes(db, sql.SHARED, str(path))

@@ -94,7 +94,6 @@ class SQLiteReader(Reader):
 
     @asynccontextmanager
     async def _connection(self) -> AsyncIterator[apsw.Connection]:
-        """Hold a slot and a connection; raise Busy or Unavailable."""
         await self._version()
         async with self._slots.slot(self._kind):
             db = self._idle.pop() if self._idle else await self._connect()

@@ -13,8 +13,8 @@ from mahasiswa.store.copies import free_name
 from mahasiswa.store.engines import Check, Restored
 from mahasiswa.store.errors import Unavailable, Unusable
 from mahasiswa.store.sqlite import sql
-from mahasiswa.store.sqlite.backup import CHECK_STEPS, backup_beside, check_integrity, copy_database, reason, verify
-from mahasiswa.store.sqlite.commands import by_command, silent_batch
+from mahasiswa.store.sqlite.backup import CHECK_STEPS, backup, check_integrity, copy_database, reason, verify
+from mahasiswa.store.sqlite.commands import batch
 from mahasiswa.store.sqlite.connection import connect, folder_lock, transaction
 from mahasiswa.store.sqlite.schema import STEPS, migrate
 
@@ -116,8 +116,8 @@ def _replace_records(path: Path, copy: Path, check: Check) -> Restored:
         kept = f"; the records before are in {saved[0]}" if saved else ""
         raise Unusable(f"{path} could not be written: {reason(error)}; look at the list{kept}") from error
     except BaseException as error:
-        for backup in saved:
-            backup.unlink()  # nothing was changed
+        for before in saved:
+            before.unlink()  # nothing was changed
         if isinstance(error, apsw.Error):
             raise Unusable(f"nothing was restored: {reason(error)}") from error
         raise
@@ -127,9 +127,11 @@ def _replace_in_transaction(db: apsw.Connection, path: Path, saved: list[Path], 
     added, changed, removed, count = db.execute(sql.COMPARE_BACKUP).get
     if not (rows := added + changed + removed):
         return Restored(count, 0, 0, 0)
-    saved.append(backup_beside(path, check))  # under the lock, so that the back-up has every earlier change
+    before = free_name(path.parent, f"{path.name}.before-")
+    backup(path, before, check)  # under the lock, so that the back-up has every earlier change
+    saved.append(before)
     had_nothing = db.execute(sql.HAS_NOTHING).get
-    with by_command(db), silent_batch(db, "restore", rows):
+    with batch(db, "restore", rows, is_silent=True):
         db.execute(sql.RESTORE_BACKUP)
         if had_nothing:
             db.execute(sql.RESTORE_HISTORY)

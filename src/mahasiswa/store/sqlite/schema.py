@@ -22,7 +22,6 @@ log = logging.getLogger(__name__)
 
 
 def migrate(path: Path, history_days: int | None = None, *, create: bool = True) -> None:
-    """See `engines.migrate`."""
     with _exclusive(path, create=create) as db:
         version = known_version(db, path)
         if is_upgraded := 0 < version < len(STEPS):

@@ -140,7 +140,6 @@ class Writer:
         await self._changes.write(Change(steps, OLEH.get()))
 
     async def close(self) -> None:
-        """Make the queued changes, then close the connection."""
         await self._changes.close()
         self._is_closed = True
         await asyncio.to_thread(self._thread.shutdown)
@@ -196,7 +195,6 @@ class Writer:
 
 
 async def open_store(path: Path, slots: Slots) -> SQLiteStore:
-    """Open a file that exists; raise Unusable."""
     try:
         return SQLiteStore(path, slots)
     except Unavailable as error:
