@@ -40,16 +40,6 @@ def refused(answer: httpx.Response, status: int) -> dict[str, set[str]]:
     return links(Page(answer.text, "http://localhost/"))
 
 
-def test_the_list_without_a_query_carries_none(people: Site) -> None:
-    """On the list of the specification, and on its forms, no address has a query, and every change leads to `/`."""
-    for path in ("/", "/mahasiswa/add", f"/mahasiswa/edit/{SEGMENT}"):
-        found = links(people.page(path))
-        assert found.pop("Batal", {"/?halaman=1"}) == {"/?halaman=1"}
-        assert "?" not in "".join(address for addresses in found.values() for address in addresses)
-    for answer in (people.add("99", "A", "B"), people.edit("99", "A", "C"), people.delete("99")):
-        assert (answer.status_code, answer.headers["location"], answer.content) == (302, "/", b"")
-
-
 def test_saving_leads_back_to_the_page(people: Site) -> None:
     """Every row carries the query of its page to the edit page, whose redirect leads to the row on that page.
 

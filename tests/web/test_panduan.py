@@ -143,7 +143,6 @@ def _in_one_line(text: str) -> str:
 
 
 def start(reader: Reader) -> None:
-    """Follow the two links of the empty list, then see the filled list."""
     reader.open("/")
     reader.click("Tambah satu per satu", "Data Mahasiswa", "impor dari Excel")
     reader.fill_the_list()
@@ -151,7 +150,6 @@ def start(reader: Reader) -> None:
 
 
 def add_and_edit(reader: Reader) -> None:
-    """Add a record, edit it and delete it."""
     reader.click("Tambah Data")
     reader.window.type(nim="2300018009", nama="Galih Saputra", alamat="Jl. Affandi No. 9, Sleman")
     reader.take_picture("formulir.png", 400)
@@ -170,7 +168,6 @@ def add_and_edit(reader: Reader) -> None:
 
 
 def import_a_file(reader: Reader) -> None:
-    """Download the template, import a file with a wrong row, repair the row, and save."""
     reader.click("Impor")
     assert reader.download("Unduh templat Excel").startswith(b"PK")
     reader.preview(FILE)
@@ -186,7 +183,6 @@ def export(reader: Reader) -> None:
 
 
 def find(reader: Reader) -> None:
-    """Search by two words, by a name without its apostrophe, by misspelt names, and by a NIM; then sort the list."""
     reader.site.add("2300017001", "Agus Wibbowo", "Jalan Solo")
     searches = [("siti bantul", "2300018006"), ("nuraini", "2300018003"), ("wibowo", "2300018004"), ("nugroha",)]
     for text, *found in (*searches, ("jln solo", "2300017001", "2300018007")):
@@ -210,7 +206,6 @@ def find(reader: Reader) -> None:
 
 
 def undo(reader: Reader) -> None:
-    """Take back an import, a deletion, and an edit after which the record was edited again."""
     reader.click("Impor")
     reader.preview(FILE)
     reader.click("Simpan 3 mahasiswa baru saja")
@@ -249,7 +244,6 @@ def delete_many(reader: Reader) -> None:
 
 
 def print_the_list(reader: Reader) -> None:
-    """Show all hits of a search on one page, and print it; then print a class list."""
     for student in students(150):
         if "Sleman" in student[2]:
             reader.site.add(*student)
@@ -266,7 +260,6 @@ def print_the_list(reader: Reader) -> None:
 
 
 def check(reader: Reader) -> None:
-    """Look at records that may be wrong, and tidy their spaces."""
     reader.site.add("23O0018001", "Siti Aminah", STUDENTS[0][2])
     reader.site.add("2300018011", "Joko  Prasetyo ", "Jl. Kusumanegara No. 2, Yogyakarta")
     reader.open("/?halaman=1")

@@ -66,7 +66,7 @@ def test_the_whole_list_is_printed_as_a_table(open_window: OpenWindow, other: Da
 def test_all_hits_of_a_search_are_printed(window: Window, other: Database, tmp_path: Path) -> None:
     """The link "Cetak semua" shows a page whose print has every hit, the text of the search, and no links and buttons.
 
-    A page of 50 hits is printed as densely: its ticks are not printed.
+    A page of 50 hits is printed as densely: its ticks are not printed. A class list has its columns on each sheet.
     """
     other.fill(STUDENTS)
     window.open("/?cari=bantul")
@@ -80,20 +80,6 @@ def test_all_hits_of_a_search_are_printed(window: Window, other: Database, tmp_p
     assert f"Pencarian: “bantul”. {today()}" in text
     words = "Edit Delete Tambah Impor Riwayat Cari Hapus Unduh Terakhir Aksi versi Ctrl"
     assert [hidden for hidden in words.split() if hidden in text] == []
-
-
-def test_a_long_address_takes_more_lines_and_is_not_cut(window: Window, other: Database, tmp_path: Path) -> None:
-    """A long text is printed whole, and a row is never divided between two sheets."""
-    words = [f"kata{n:03}" for n in range(300)]
-    other.fill([(f"20/{n}", "Siti", " ".join(words)) for n in range(12)])
-    window.open("/")
-    for sheet in printed(window, tmp_path, A4):
-        assert [len(re.findall(word, sheet)) for word in words] == [len(rows(sheet))] * len(words)
-
-
-def test_a_class_list_is_printed(window: Window, other: Database, tmp_path: Path) -> None:
-    """It has its title, and its columns on each sheet. The form is not printed. test_panduan.py makes one in five clicks."""
-    other.fill(STUDENTS)
     window.open("/mahasiswa/cetak?cari=bantul&judul=Kelas+7A&kolom=16&tanpa=alamat")
     sheets = printed(window, tmp_path, A4)
     assert [row[1] for row in rows(*sheets)] == FOUND
@@ -103,3 +89,12 @@ def test_a_class_list_is_printed(window: Window, other: Database, tmp_path: Path
     first = sheets[0].split()
     assert first[:2] == ["Kelas", "7A"]
     assert not {"Judul", "Tampilkan", "Kembali", "Tanpa", "Ctrl+P."} & set(first)
+
+
+def test_a_long_address_takes_more_lines_and_is_not_cut(window: Window, other: Database, tmp_path: Path) -> None:
+    """A long text is printed whole, and a row is never divided between two sheets."""
+    words = [f"kata{n:03}" for n in range(300)]
+    other.fill([(f"20/{n}", "Siti", " ".join(words)) for n in range(12)])
+    window.open("/")
+    for sheet in printed(window, tmp_path, A4):
+        assert [len(re.findall(word, sheet)) for word in words] == [len(rows(sheet))] * len(words)

@@ -19,22 +19,33 @@ WEBSOCKET = b"Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-K
 
 # The bytes that are sent, and the status of each answer until the service closes the connection. The database refuses
 # the form BODY (400), because two fields are missing: this 400 shows that the form arrived completely.
+LENGTHS = (b"5, 5", b"+5", b"-5", b"0x5", b"9" * 23)
+TARGETS = (
+    b"/a\0b",
+    b"/a\x1b[2Jb",
+    b"/a\tb",
+    b"/a\x7fb",
+    b"/a b",
+    b"/a\xffb",
+    b"mahasiswa",
+    b"file:///etc/passwd",
+    b"http://localhost",
+)
+HEADERS = (HOST.strip(), b"Host: other", b"X: a\x01b", b"X: a\0b", b"X: a\rb", b": a", b"abc", b"X: a\r\n b")
+LINES = (b"CONNECT localhost:443 HTTP/1.1", b"GET / HTTP/1.2", b"GET / HTTP/2.0")
 CORPUS: Mapping[str, tuple[bytes, list[int]]] = {
+    **{f"the length {length!r}": (ADD + b"Content-Length: " + length + b"\r\n" + END + BODY, [400]) for length in LENGTHS},
+    **{f"the target {target!r}": (b"GET " + target + b" HTTP/1.1\r\n" + HOST + END, [400]) for target in TARGETS},
+    **{f"the header {header!r}": (GET + HOST + header + b"\r\n" + END, [400]) for header in HEADERS},
+    **{f"the line {line!r}": (line + b"\r\n" + HOST + END, [400]) for line in LINES},
     # Host
     "no Host": (GET + END, [400]),
     "an empty Host": (GET + b"Host:\r\n" + END, [400]),
-    "two Hosts": (GET + HOST + b"Host: other\r\n" + END, [400]),
-    "the same Host twice": (GET + HOST + HOST + END, [400]),
     "two Hosts in HTTP/1.0": (b"GET / HTTP/1.0\r\n" + HOST + HOST + b"\r\n", [400]),
     "no Host in HTTP/1.0": (b"GET / HTTP/1.0\r\n\r\n", [200]),
     # the length of a body
     "two lengths": (ADD + b"Content-Length: 5\r\nContent-Length: 6\r\n" + END + BODY, [400]),
     "the same length twice": (ADD + b"Content-Length: 5\r\nContent-Length: 5\r\n" + END + BODY, [400]),
-    "a list of lengths": (ADD + b"Content-Length: 5, 5\r\n" + END + BODY, [400]),
-    "a length with a sign": (ADD + b"Content-Length: +5\r\n" + END + BODY, [400]),
-    "a negative length": (ADD + b"Content-Length: -5\r\n" + END + BODY, [400]),
-    "a length in hexadecimal": (ADD + b"Content-Length: 0x5\r\n" + END + BODY, [400]),
-    "a length of 23 digits": (ADD + b"Content-Length: " + b"9" * 23 + b"\r\n" + END + BODY, [400]),
     "the greatest length": (ADD + b"Content-Length: 18446744073709551615\r\n" + END + BODY, [413]),
     "a length past the limit": (ADD + b"Content-Length: 65537\r\n" + END + BODY, [413]),
     "a length and chunks": (ADD + b"Content-Length: 5\r\n" + CHUNKED + END + SIZED + b"0\r\n\r\n", [400]),
@@ -56,26 +67,12 @@ CORPUS: Mapping[str, tuple[bytes, list[int]]] = {
     "chunks past the limit": (ADD + CHUNKED + END + (b"4000\r\n" + b"a" * 0x4000 + b"\r\n") * 5 + b"0\r\n\r\n", [413]),
     # the target
     "a query that is not UTF-8": (b"GET /?cari=%ff%zz HTTP/1.1\r\n" + HOST + END, [200]),
-    "NUL in the target": (b"GET /a\0b HTTP/1.1\r\n" + HOST + END, [400]),
-    "ESC in the target": (b"GET /a\x1b[2Jb HTTP/1.1\r\n" + HOST + END, [400]),
-    "a tab in the target": (b"GET /a\tb HTTP/1.1\r\n" + HOST + END, [400]),
-    "DEL in the target": (b"GET /a\x7fb HTTP/1.1\r\n" + HOST + END, [400]),
-    "a space in the target": (b"GET /a b HTTP/1.1\r\n" + HOST + END, [400]),
-    "a byte above ASCII in the target": (b"GET /a\xffb HTTP/1.1\r\n" + HOST + END, [400]),
-    "no slash": (b"GET mahasiswa HTTP/1.1\r\n" + HOST + END, [400]),
     "absolute form": (b"GET http://localhost/mahasiswa/add HTTP/1.1\r\n" + HOST + END, [200]),
-    "absolute form of another scheme": (b"GET file:///etc/passwd HTTP/1.1\r\n" + HOST + END, [400]),
     "asterisk form": (b"OPTIONS * HTTP/1.1\r\n" + HOST + END, [404]),
     "dots": (b"GET /../../etc/passwd HTTP/1.1\r\n" + HOST + END, [404]),
     "a target of 60 KB": (b"GET /" + b"a" * 60_000 + b" HTTP/1.1\r\n" + HOST + END, [404]),
     "a target of 70 KB": (b"GET /" + b"a" * 70_000 + b" HTTP/1.1\r\n" + HOST + END, [414]),
     # headers
-    "a control character in a header": (GET + HOST + b"X: a\x01b\r\n" + END, [400]),
-    "NUL in a header": (GET + HOST + b"X: a\0b\r\n" + END, [400]),
-    "CR in a header": (GET + HOST + b"X: a\rb\r\n" + END, [400]),
-    "a header without a name": (GET + HOST + b": a\r\n" + END, [400]),
-    "a header without a colon": (GET + HOST + b"abc\r\n" + END, [400]),
-    "a folded header": (GET + HOST + b"X: a\r\n b\r\n" + END, [400]),
     "a space before the first header": (GET + b" " + HOST + END, [400]),
     "bare LF": (b"GET / HTTP/1.1\nHost: localhost\nConnection: close\n\n", [400]),
     "a header of 60 KB": (GET + HOST + b"X: " + b"a" * 60_000 + b"\r\n" + END, [200]),
@@ -83,12 +80,9 @@ CORPUS: Mapping[str, tuple[bytes, list[int]]] = {
     "200 headers": (GET + HOST + b"".join(b"X%d: a\r\n" % n for n in range(200)) + END, [431]),
     "a header's name of 70 KB": (GET + HOST + b"a" * 70_000 + b": a\r\n" + END, [431]),
     # methods and versions
-    "CONNECT": (b"CONNECT localhost:443 HTTP/1.1\r\n" + HOST + END, [400]),
     "an unknown method": (b"FOO / HTTP/1.1\r\n" + HOST + END, [405]),
     "a method of 70 KB": (b"A" * 70_000 + b" / HTTP/1.1\r\n" + HOST + END, [414]),
     "HTTP/0.9": (b"GET /\r\n\r\n", [400]),
-    "HTTP/1.2": (b"GET / HTTP/1.2\r\n" + HOST + END, [400]),
-    "HTTP/2.0": (b"GET / HTTP/2.0\r\n" + HOST + END, [400]),
     "the preface of HTTP/2": (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", [400]),
     "an upgrade": (GET + HOST + b"Upgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQCAAAAAAIAAAAA\r\n" + END, [200]),
     "a WebSocket": (GET + HOST + WEBSOCKET + b"Connection: upgrade, close\r\n\r\n", [200]),
@@ -96,7 +90,6 @@ CORPUS: Mapping[str, tuple[bytes, list[int]]] = {
     "all 256 byte values": (bytes(range(256)) * 4, [400]),
     "an unknown expectation": (post("/mahasiswa/add", BODY, b"Expect: 200-ok\r\n", CLOSE), [400]),
     "empty lines first": (b"\r\n\r\n" + GET + HOST + END, [200]),
-    "absolute form without a path": (b"GET http://localhost HTTP/1.1\r\n" + HOST + END, [400]),
     # several requests at once
     "another method for the list": (b"PUT / HTTP/1.1\r\n" + HOST + b"\r\n" + GET + HOST + END, [405, 200]),
     "an upgrade and then a fault": (GET + HOST + WEBSOCKET + b"Connection: upgrade\r\n\r\n" + FAULT, [200, 400]),
@@ -124,6 +117,8 @@ def sized(head: bytes) -> bytes:
 HIDDEN: Mapping[str, tuple[bytes, list[int]]] = {
     "in a form": (sized(ADD), [400]),
     "in a body that is not read": (sized(b"POST /mahasiswa/delete/x HTTP/1.1\r\n" + HOST), [302]),
+    "in JSON that is not read": (sized(b"POST /mahasiswa/delete/x HTTP/1.1\r\n" + HOST + b"Content-Type: application/json\r\n"), [302]),
+    "nowhere, in a body that never comes": (b"POST /mahasiswa/delete/x HTTP/1.1\r\n" + HOST + b"Content-Length: 9\r\n\r\n", [302]),
     "in chunks that are not read": (b"POST /mahasiswa/delete/x HTTP/1.1\r\n" + HOST + CHUNKED + b"\r\n" + chunked(INNER), [302]),
     "in the body of a GET": (sized(GET + HOST), [200]),
     "in the chunks of a GET": (GET + HOST + CHUNKED + b"\r\n" + chunked(INNER), [200]),

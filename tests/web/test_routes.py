@@ -1,7 +1,5 @@
 """Paths and methods: which record a path selects, and the answers 400, 404 and 405."""
 
-import socket
-
 import pytest
 from form_answers import assert_error, assert_headers, parsed, two_records
 from harness import URL_ENCODED, Service, Site
@@ -23,18 +21,6 @@ ALLOWED = {
     "/mahasiswa/delete/": "POST",
     "/mahasiswa/riwayat/perubahan/1": "POST",
 }
-
-
-def test_a_delete_needs_no_body_and_ignores_one(site: Site, service: Service) -> None:
-    """It is answered even if the announced body is never sent."""
-    for body, kind in ((b"", "text/plain"), (b"nim=0001", URL_ENCODED), (b"{}", "application/json"), (b"\xff\0", "")):
-        site.add("3", "Ani", "Klaten")
-        answer = site.send("POST", "/mahasiswa/delete/3", body, **({"content_type": kind} if kind else {}))
-        assert (answer.status_code, answer.headers["location"], answer.content) == (302, "/", b""), body
-    site.add("3", "Ani", "Klaten")
-    with socket.create_connection(("127.0.0.1", service.port), 5) as connection:
-        connection.sendall(b"POST /mahasiswa/delete/3 HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n")
-        assert connection.recv(65536).startswith(b"HTTP/1.1 302 ")
 
 
 @pytest.mark.parametrize("method", ["GET", "HEAD", "POST", "PUT"])
