@@ -117,18 +117,17 @@ class Bystander:
         """Return the seconds of the slowest answer of one visit; every answer must be right."""
         self.number += 1
         nim = f"tamu-{self.number}"
-        requests: list[tuple[Callable[[Line], Answer], int]] = [
-            (lambda line: line.add(nim, "Siti", "Solo"), 302),
-            (lambda line: line.edit(nim, "Siti", "Bantul"), 302),
-            (lambda line: line.get("/"), 200),
-            (lambda line: line.get("/sehat"), 200),
-            (lambda line: line.delete(nim), 302),
-        ]
         worst = 0.0
         with Line(self.service.port) as line:
-            for request, status in requests:
+            for status, ask, *arguments in (
+                (302, line.add, nim, "Siti", "Solo"),
+                (302, line.edit, nim, "Siti", "Bantul"),
+                (200, line.get, "/"),
+                (200, line.get, "/sehat"),
+                (302, line.delete, nim),
+            ):
                 began = time.monotonic()
-                answer = request(line)
+                answer = ask(*arguments)
                 assert answer.status == status, answer
                 worst = max(worst, time.monotonic() - began)
         return worst
@@ -141,20 +140,15 @@ def attacked(service: Service) -> Iterator[None]:
     bystander = Bystander(service)
     files, over = client_files(worker), threading.Event()
 
-    def slowest() -> float:
-        times: list[float] = []
-        while len(times) < 5 or not over.is_set():
-            times.append(bystander.visit())
-        return max(times)
-
-    def most() -> float:
-        sizes = [memory(worker)]
-        while not over.wait(0.02):
-            sizes.append(memory(worker))
+    def largest(measure: Callable[[], float], pause: float) -> float:
+        sizes = [measure() for _ in range(5)]
+        while not over.wait(pause):
+            sizes.append(measure())
         return max(sizes)
 
     with ThreadPoolExecutor(2) as threads:
-        visiting, watching = threads.submit(slowest), threads.submit(most)
+        visiting = threads.submit(largest, bystander.visit, 0)
+        watching = threads.submit(largest, partial(memory, worker), 0.02)
         try:
             yield
         finally:
@@ -199,11 +193,7 @@ def get(target: str) -> bytes:
 
 
 def upload(
-    body: bytes,
-    name: bytes = b"tempel",
-    filename: bytes = b"",
-    target: str = "/mahasiswa/impor",
-    parameters: str = "",
+    body: bytes, name: bytes = b"tempel", filename: bytes = b"", target: str = "/mahasiswa/impor", parameters: str = ""
 ) -> bytes:
     """Return the bytes of a request that uploads one part of a form. `parameters` are added to its Content-Type."""
     data = PART % (name, b'; filename="%b"' % filename if filename else b"", body)
@@ -324,14 +314,12 @@ def assert_log_is_sound(text: str, allowed: Sequence[str] = ()) -> None:
     """
     assert not CONTROL.search(text)
     assert not text or text.endswith("\n")
+    known = ("not valid HTTP", "could not be read", "was not saved", "stop the service", *allowed)
     for line in text.splitlines():
         found = LOG_LINE.fullmatch(line)
         assert found, line[:300]
         assert len(line) < 4500, len(line)
-        assert not found["other"] or any(
-            word in line
-            for word in ("not valid HTTP", "could not be read", "was not saved", "stop the service", *allowed)
-        ), line[:300]
+        assert not found["other"] or any(word in line for word in known), line[:300]
         assert found["status"] not in ("500", "501", "502"), line[:300]
 
 

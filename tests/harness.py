@@ -15,7 +15,7 @@ from typing import IO
 from urllib.parse import urlsplit
 
 import httpx
-from processes import Closing
+from processes import Closing, finished
 from visitor import URL_ENCODED, Form, Page, Row, Site, client
 
 from mahasiswa.settings import Settings
@@ -175,16 +175,8 @@ def run_to_the_end(
 
     `before` is a command that runs the service, such as `setpriv`.
     """
-    return subprocess.run(
-        [*before, sys.executable, "-m", "mahasiswa"],
-        cwd=folder,
-        env={**without_settings(), "PYTHONUTF8": "1", **environment},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        encoding="utf-8",
-        timeout=START_SECONDS,
-        check=False,
-    )
+    environment = {**without_settings(), "PYTHONUTF8": "1", **environment}
+    return finished(*before, sys.executable, "-m", "mahasiswa", cwd=folder, env=environment, timeout=START_SECONDS)
 
 
 def without_settings() -> dict[str, str]:

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from attack import until
 from harness import without_settings
+from processes import finished
 from spreadsheets import Record
 from stores import run_script
 
@@ -47,16 +48,8 @@ class Operator:
 
         `before` is a command that runs it, such as `setpriv`.
         """
-        answer = subprocess.run(
-            [*before, *COMMAND, *arguments],
-            cwd=self.folder,
-            env=self.environment | environment,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            encoding="utf-8",
-            check=False,
-            timeout=COMMAND_SECONDS,
-        )
+        environment = self.environment | environment
+        answer = finished(*before, *COMMAND, *arguments, cwd=self.folder, env=environment, timeout=COMMAND_SECONDS)
         self.databases = SAID_DATABASE.findall(answer.stderr)
         answer.stderr = SAID_DATABASE.sub("", answer.stderr)
         return answer

@@ -29,13 +29,19 @@ class Closing(ABC):
         self.close()
 
 
+def finished(*command: str | Path, **options: Any) -> subprocess.CompletedProcess[str]:  # noqa: ANN401 - of subprocess
+    """Run a program to its end, whatever its exit code is. It reads nothing, and no stream is a terminal."""
+    options.setdefault("timeout", RUN_SECONDS)
+    done: subprocess.CompletedProcess[str] = subprocess.run(
+        command, stdin=subprocess.DEVNULL, capture_output=True, encoding="utf-8", check=False, **options
+    )
+    return done
+
+
 def run(*command: str | Path, **options: Any) -> str:  # noqa: ANN401 - those of subprocess
     """Run a program that must succeed; return its standard output."""
     inherited = {name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "PYTHONPATH")}
-    options.setdefault("env", inherited)
-    done: subprocess.CompletedProcess[str] = subprocess.run(
-        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=RUN_SECONDS, check=False, **options
-    )
+    done = finished(*command, **{"env": inherited, **options})
     assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
     return done.stdout
 

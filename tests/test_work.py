@@ -17,14 +17,13 @@ async def turns() -> None:
 
 async def test_callers_share_a_call_that_began_after_they_asked() -> None:
     """Callers that come while a call runs share the next call. A cancelled caller does not cancel it for the others."""
-    begun = 0
-    gates = [asyncio.Event() for _ in range(2)]
+    gate = asyncio.Event()
+    begun: list[float] = []
 
-    async def work(_asked: float) -> int:
-        nonlocal begun
-        begun += 1
-        number = begun
-        await gates[number - 1].wait()
+    async def work(asked: float) -> int:
+        begun.append(asked)
+        number = len(begun)
+        await gate.wait()
         return number
 
     shared = SharedTask(work)
@@ -32,32 +31,26 @@ async def test_callers_share_a_call_that_began_after_they_asked() -> None:
     await turns()
     later = [asyncio.create_task(shared.result()) for _ in range(3)]
     await turns()
-    assert begun == 1
+    assert len(begun) == 1
     later[0].cancel()
-    for gate in gates:
-        gate.set()
-    assert await first == 1
-    assert await asyncio.gather(*later[1:]) == [2, 2]
-    assert begun == 2
-    assert not shared.is_active
+    gate.set()
+    assert [await first, *await asyncio.gather(*later[1:])] == [1, 2, 2]
+    assert (len(begun), shared.is_active) == (2, False)
 
 
 async def test_an_error_of_shared_work_reaches_its_callers_and_no_log() -> None:
     """Every caller gets it. If all of them were cancelled, asyncio does not report it as never retrieved."""
     reported: list[object] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, context: reported.append(context))
-    gate = asyncio.Event()
 
     async def work(_asked: float) -> None:
-        await gate.wait()
+        await turns()
         raise ValueError
 
     shared = SharedTask(work)
     alone = asyncio.create_task(shared.result())
-    await turns()
+    await asyncio.sleep(0)
     alone.cancel()
-    await turns()
-    gate.set()
     await turns()
     with pytest.raises(ValueError):  # noqa: PT011 - the one above
         await shared.result()

@@ -26,20 +26,16 @@ def test_an_ordinary_row_is_not_changed(nim: str, text: str) -> None:
     assert one(nim, "Ani", text) == ROW(7, nim, "Ani", text)
 
 
-@pytest.mark.parametrize(
-    ("nim", "clean", "notes"),
-    [
-        ("'0123", "0123", [wording.APOSTROPHE_REMOVED]),
-        ("’0123", "0123", [wording.APOSTROPHE_REMOVED]),
-        (" 0123\t", "0123", [wording.SPACES_REMOVED]),
-        ("\u00a00123\u200b", "0123", [wording.SPACES_REMOVED]),
-        (" ' 0123", "0123", [wording.SPACES_REMOVED, wording.APOSTROPHE_REMOVED]),
-        (123, "123", []),
-        (123.0, "123", []),
-        (0.0, "0", []),
-        (999999999999999.0, "9" * 15, []),
-    ],
-)
+APOSTROPHE, SPACES = wording.APOSTROPHE_REMOVED, wording.SPACES_REMOVED
+CLEANED: list[tuple[Cell, str, list[str]]] = [
+    *((nim, "0123", [APOSTROPHE]) for nim in ("'0123", "’0123")),
+    *((nim, "0123", [SPACES]) for nim in (" 0123\t", "\u00a00123\u200b")),
+    (" ' 0123", "0123", [SPACES, APOSTROPHE]),
+    *((nim, f"{nim:.0f}", []) for nim in (123, 123.0, 0.0, 999999999999999.0)),
+]
+
+
+@pytest.mark.parametrize(("nim", "clean", "notes"), CLEANED)
 def test_a_nim_loses_spaces_and_apostrophes_and_a_number_becomes_digits(
     nim: Cell, clean: str, notes: list[str]
 ) -> None:
@@ -70,32 +66,25 @@ def test_a_cell_that_few_files_can_hold_is_refused(nim: Cell, alamat: Cell, word
     assert words in result.problem
 
 
-@pytest.mark.parametrize(
-    ("cells", "reason"),
-    [
-        (("NIM", "Nama", "Alamat"), wording.SKIPPED_HEADER),
-        (("Npm", "NAMA MAHASISWA", None), wording.SKIPPED_HEADER),
-        (("DAFTAR MAHASISWA", None, None), wording.SKIPPED_TITLE),
-        (("Kelas X IPA 1", " ", None), wording.SKIPPED_TITLE),
-        ((None, None, "Sleman, 12 Juli 2025"), wording.SKIPPED_TITLE),
-        (("Total", "45", None), wording.SKIPPED_TOTAL),
-        ((None, "Jumlah siswa: 45", 45), wording.SKIPPED_TOTAL),
-        (("Jumlah 45", None, None), wording.SKIPPED_TOTAL),
-        ((None, "Mengetahui,", None), wording.SKIPPED_SIGNATURE),
-        (("Kepala  Sekolah", None, "Wali Kelas"), wording.SKIPPED_SIGNATURE),
-        (("NIP. 19650101 199003 1 002", None, "NIP. 1970"), wording.SKIPPED_SIGNATURE),
-        (("NIP.19650101", "Ani", "Solo"), wording.SKIPPED_SIGNATURE),
-        (("Alamat", "Nama", "NIM"), None),
-        (("123", "Total Wijaya", "Jl. Kepala Sekolah"), None),
-        (("TAMU", "Ani", "Solo"), None),
-        (("NIP1", "Ani", "Solo"), None),
-        (("Totalindo", "Ani", "Solo"), None),
-        ((7, "Mengetahui", None), None),
-        (("7", None, None), None),
-        (("X IPA", "Ani", None), None),
-        (("TAMU", "Total", "Kepala Sekolah"), None),
+ROWS: dict[str | None, list[tuple[Cell, Cell, Cell]]] = {
+    wording.SKIPPED_HEADER: [("NIM", "Nama", "Alamat"), ("Npm", "NAMA MAHASISWA", None)],
+    wording.SKIPPED_TITLE: [
+        *(("DAFTAR MAHASISWA", None, None), ("Kelas X IPA 1", " ", None), (None, None, "Sleman, 12 Juli 2025"))
     ],
-)
+    wording.SKIPPED_TOTAL: [("Total", "45", None), (None, "Jumlah siswa: 45", 45), ("Jumlah 45", None, None)],
+    wording.SKIPPED_SIGNATURE: [
+        *((None, "Mengetahui,", None), ("Kepala  Sekolah", None, "Wali Kelas"), ("NIP.19650101", "Ani", "Solo")),
+        ("NIP. 19650101 199003 1 002", None, "NIP. 1970"),
+    ],
+    None: [
+        *(("Alamat", "Nama", "NIM"), ("123", "Total Wijaya", "Jl. Kepala Sekolah"), ("TAMU", "Ani", "Solo")),
+        *(("NIP1", "Ani", "Solo"), ("Totalindo", "Ani", "Solo"), (7, "Mengetahui", None), ("7", None, None)),
+        *(("X IPA", "Ani", None), ("TAMU", "Total", "Kepala Sekolah")),
+    ],
+}
+
+
+@pytest.mark.parametrize(("cells", "reason"), [(cells, reason) for reason, rows in ROWS.items() for cells in rows])
 def test_a_row_is_skipped_only_if_it_is_no_student(cells: tuple[Cell, Cell, Cell], reason: str | None) -> None:
     result = one(*cells)
     assert (getattr(result, "is_skipped", False), getattr(result, "problem", None)) == (reason is not None, reason)
