@@ -254,14 +254,3 @@ def test_cells_without_nims_are_refused(people: Site, pasted: str, reason: str) 
     page = assert_page(answer, people)
     assert reason in page.texts("[role=alert]")[0]
     assert page.texts("textarea")[0].strip() == pasted.strip()
-
-
-def test_the_list_links_to_the_form(people: Site) -> None:
-    """The page has one form with a text area and a file, and a way back to the list."""
-    assert CHOOSE in [link.target for link in people.list().links]
-    page = people.page(CHOOSE)
-    (form,) = page.forms
-    assert (form.method, form.target, form.submit) == ("post", CHOOSE, "Lihat pratinjau")
-    assert form.enctype == "multipart/form-data"
-    assert [node.attributes["name"] for node in page.tree.css("main textarea, main input")] == ["tempel", "berkas"]
-    assert page.target("Batal") == "/?halaman=1"

@@ -11,7 +11,7 @@ from threading import Barrier
 import httpx
 import pytest
 from browser import Window
-from engines import empty_list, run_elsewhere, service_on_each_engine
+from engines import empty_list, service_on_each_engine
 from harness import Page, Service, Site
 from playwright.sync_api import expect
 
@@ -154,18 +154,6 @@ def test_a_conflict_shows_every_text_that_saving_would_change_and_saves_nothing(
     assert version(page) == version(siti.page(PATH))
     assert siti.submit(form, versi=version(page)).status_code == 302
     assert stored(siti) == typed
-
-
-def test_a_second_change_by_another_program_is_a_second_conflict(siti: Site, service: Service) -> None:
-    """If the record changes again before the conflict is answered, another conflict shows the newest texts."""
-    versi = version(siti.page(PATH))
-    siti.edit(NIM, "Orang kedua", "Sleman")
-    second = conflict(save(siti, versi, "Saya", "Bantul"))
-    run_elsewhere(service.database, "UPDATE mahasiswa SET nama = 'Orang ketiga', alamat = 'Klaten'")
-    third = conflict(save(siti, version(second), "Saya", "Bantul"))
-    newest_and_typed = [row[-2:] for row in compared(third)[1:]]
-    assert newest_and_typed == [["Orang ketiga", "Saya"], ["Klaten", "Bantul"]]
-    assert stored(siti) == ("Orang ketiga", "Klaten")
 
 
 def test_one_of_the_concurrent_edits_of_each_field_is_saved(siti: Site, service: Service) -> None:

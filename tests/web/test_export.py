@@ -125,16 +125,6 @@ def test_a_download_has_a_type_a_name_and_a_length(awkward: Site, target: str, k
     assert head.headers.get("content-length", length) == length
 
 
-def test_the_next_download_has_a_new_record(awkward: Site, other: Database) -> None:
-    """A download is not cached. That of an empty list has only the header."""
-    before = awkward.get(CSV).content
-    awkward.add("99", "Zainab", "Solo")
-    assert awkward.get(CSV).content == before + b"99;Zainab;Solo\r\n"
-    other.fill([])
-    assert awkward.get(CSV).content == "\ufeffNIM;Nama;Alamat\r\n".encode()
-    assert texts_of(awkward.get(XLSX).content) == [HEADER]
-
-
 @pytest.mark.parametrize(
     ("query", "nims"),
     [
