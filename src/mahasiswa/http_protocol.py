@@ -273,7 +273,7 @@ class HttpProtocol(HttpToolsProtocol):
     def list_page_now(self) -> CachedResponse | None:
         """The response to a plain GET or HEAD of the list, if nothing has to be waited for."""
         if (
-            self.url != self.middleware.list_url
+            self.url != self.middleware.guard.list_url
             or self.body_left
             or self.scope["method"] not in ("GET", "HEAD")
             or self.parser.get_http_version() != "1.1"

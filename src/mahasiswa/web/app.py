@@ -9,12 +9,13 @@ from starlette.types import ASGIApp
 from mahasiswa.settings import Settings
 from mahasiswa.sheets import SheetError
 from mahasiswa.store import Store
-from mahasiswa.web import checks, downloads, history, lists, monitoring, previews, students
+from mahasiswa.web import checks, history, lists, monitoring, previews, students
 from mahasiswa.web.list_cache import ListCache
 from mahasiswa.web.middleware import Middleware
 from mahasiswa.web.monitoring import Metrics
 from mahasiswa.web.pages import Pages
 from mahasiswa.web.request import Request
+from mahasiswa.web.request_guard import RequestGuard
 from mahasiswa.work import Limits
 
 Handler = Callable[[Request, Store, Pages], Awaitable[Response]]
@@ -30,9 +31,9 @@ ROUTES: Mapping[str, Mapping[str, Handler]] = {
     "/mahasiswa/nim/:nim": {"GET": students.choose_nim, "POST": students.change_nim},
     "/mahasiswa/impor": {"GET": previews.choose_import, "POST": previews.preview_import},
     "/mahasiswa/impor/simpan": {"POST": previews.confirm_import},
-    "/mahasiswa/impor/templat.xlsx": {"GET": downloads.template},
-    "/mahasiswa/ekspor.xlsx": {"GET": downloads.export_xlsx},
-    "/mahasiswa/ekspor.csv": {"GET": downloads.export_csv},
+    "/mahasiswa/impor/templat.xlsx": {"GET": lists.template},
+    "/mahasiswa/ekspor.xlsx": {"GET": lists.export_xlsx},
+    "/mahasiswa/ekspor.csv": {"GET": lists.export_csv},
     "/mahasiswa/cetak": {"GET": lists.print_list},
     "/mahasiswa/rekap": {"GET": checks.recap},
     "/mahasiswa/periksa": {"GET": checks.check, "POST": checks.tidy_all},
@@ -80,4 +81,4 @@ def create_app(settings: Settings, store: Store, limits: Limits) -> ASGIApp:
         except SheetError as error:  # of a file, a pasted text or a preview
             return own.upload_form("hapus" if "/hapus" in route else "impor", str(error))
 
-    return Middleware(settings, cache, pages, limits, handle, metrics=metrics)
+    return Middleware(RequestGuard(settings), cache, pages, limits, handle, metrics)

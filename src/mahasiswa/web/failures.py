@@ -2,21 +2,14 @@
 
 import errno
 import logging
-from collections.abc import Mapping
 
 from mahasiswa.store.errors import TookTooLong, Unavailable, Uncertain
 from mahasiswa.web.request import Request
 from mahasiswa.wording import ProblemName
 from mahasiswa.work import PAGE_MAX_BYTES, Busy
 
-RESOURCE_PROBLEMS: Mapping[int | None, ProblemName] = {
-    errno.ENOSPC: "disk full",
-    errno.EDQUOT: "disk full",
-    errno.EMFILE: "busy",
-    errno.ENFILE: "busy",
-}
-"""The pages for errors of the operating system that are no fault of the program."""
-
+# Errors of the operating system that are no fault of the program.
+DISK_FULL, NO_FILE_DESCRIPTOR = (errno.ENOSPC, errno.EDQUOT), (errno.EMFILE, errno.ENFILE)
 WITHOUT_WRITE = ("/mahasiswa/impor", "/mahasiswa/hapus", "/mahasiswa/hapus/pilihan")  # POST to these only previews
 
 log = logging.getLogger(__name__)
@@ -37,13 +30,15 @@ def problem_of(request: Request, error: Exception) -> ProblemName:
     if isinstance(error, PageTooLong):
         log.warning("a page is longer than %d MB, so it was not sent", PAGE_MAX_BYTES >> 20)
         return "page too long"
-    if isinstance(error, TookTooLong):
-        log.warning("interrupted: %s", error)
-        return "search too long" if request.query_params.get("cari") and not request.list_query else "not read"
     if isinstance(error, Unavailable):
-        log.error("the database could not be read: %s", error)
-        return "not read"
-    problem = RESOURCE_PROBLEMS.get(error.errno) if isinstance(error, OSError) else None
-    reason = "the operating system refused" if problem else "an unexpected error"
-    log.error("%s: %s", reason, error, exc_info=None if problem else error)
-    return problem or "failed"
+        is_late = isinstance(error, TookTooLong)
+        reason = "interrupted" if is_late else "the database could not be read"
+        log.log(logging.WARNING if is_late else logging.ERROR, "%s: %s", reason, error)
+        is_search = is_late and request.query_params.get("cari") and not request.list_query
+        return "search too long" if is_search else "not read"
+    number = error.errno if isinstance(error, OSError) else None
+    if number in DISK_FULL + NO_FILE_DESCRIPTOR:
+        log.error("the operating system refused: %s", error)
+        return "disk full" if number in DISK_FULL else "busy"
+    log.error("an unexpected error", exc_info=error)
+    return "failed"

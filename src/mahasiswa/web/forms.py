@@ -1,25 +1,36 @@
-"""Reads the body of a form post: counts its bytes, sets deadlines, and decodes its fields without changing them."""
+"""Reads the body of a POST, a form or an upload: counts its bytes, sets deadlines, and decodes its texts unchanged."""
 
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+import re
+from collections import defaultdict
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from itertools import pairwise
 from typing import Literal, NamedTuple
 from urllib.parse import unquote_to_bytes
 
+from python_multipart.multipart import parse_options_header
+from starlette.datastructures import Headers, UploadFile
+from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.requests import ClientDisconnect
 
 from mahasiswa.pace import Pace
-from mahasiswa.sheets import MAX_CONFIRMED_BYTES
+from mahasiswa.sheets import MAX_CONFIRMED_BYTES, MAX_SHEETS, UPLOAD_MAX_BYTES
 from mahasiswa.web.request import Request
 from mahasiswa.wording import ProblemName
 from mahasiswa.work import IMPORT, Busy
 
 FORM_MAX_BYTES = 64 * 1024
-BODY_TIMEOUT_SECONDS = (
-    10.0  # maximum time without a byte of a body, and in which a client may be slower than pace.py allows
-)
+BODY_TIMEOUT_SECONDS = 10.0  # without a byte of a body, and in which a client may be slower than pace.py allows
 MAX_FIELDS = 1000  # of a form; a preview has 100 rows to repair with six fields each, and as many ticks
 DECODE_BYTES = 64 * 1024  # bytes that are decoded at a time: a larger piece would hold the GIL for too long
+
+CONTENT_TYPE_MAX_BYTES = 1024
+"""Maximum length of the header Content-Type of an upload. Parsing one of 64 KB takes the event loop 178 ms."""
+
+MAX_TEXTS = MAX_SHEETS + 5  # in an upload: the sheets and the columns that a person has chosen, and the pasted text
+
+# RFC 2046, section 5.1.1.
+is_boundary = re.compile(rb"[0-9A-Za-z'()+_,./:=? -]{0,69}[0-9A-Za-z'()+_,./:=?-]").fullmatch
 
 FormProblem = Literal["twice", "not_utf8"]
 
@@ -45,7 +56,9 @@ async def read_form(request: Request, fields: Sequence[str]) -> Form:
     form = Form({}, {})
     with request.limits.bodies.hold() as count:
         body = await _whole(body_of(request, FORM_MAX_BYTES, "too large", count))
-        for field, values in _sent(request, body, fields).items():
+        sent = _sent(request, body)
+        for field in fields:
+            values = sent[field]
             try:
                 form.values[field] = _decode(values[0]).decode() if values else None
             except UnicodeDecodeError:
@@ -56,7 +69,7 @@ async def read_form(request: Request, fields: Sequence[str]) -> Form:
     return form
 
 
-async def read_confirmation(request: Request, fields: Sequence[str]) -> Mapping[str, Sequence[str]]:
+async def read_confirmation(request: Request) -> Mapping[str, Sequence[str]]:
     """Read the form of a preview, or of ticked rows, and parse it in a thread. Return all values of each field, in order.
 
     Bytes that are not UTF-8 are replaced.
@@ -65,10 +78,45 @@ async def read_confirmation(request: Request, fields: Sequence[str]) -> Mapping[
         body = await _whole(body_of(request, MAX_CONFIRMED_BYTES, "confirmation too large", count))
 
         def parse() -> Mapping[str, Sequence[str]]:
-            sent = _sent(request, body, fields).items()
-            return {field: [_decode(value).decode(errors="replace") for value in values] for field, values in sent}
+            decoded: defaultdict[str, list[str]] = defaultdict(list)
+            for field, values in _sent(request, body).items():
+                decoded[field] = [_decode(value).decode(errors="replace") for value in values]
+            return decoded
 
         return await request.limits.slots.run(IMPORT, parse)
+
+
+@asynccontextmanager
+async def read_upload(request: Request) -> AsyncIterator[tuple[UploadFile | None, str, Mapping[str, Sequence[str]]]]:
+    """Read a multipart form, valid within the `with`: its file, its pasted text, and all other texts by name.
+
+    The file is spooled to disk. The pasted text has one character for each byte. Only the thread that reads it decodes
+    it, because a text of 16 MB takes 64 MB if one of its characters is an emoji. Raise BodyRefused, Busy.
+    """
+    with large_body(request) as count:
+        most = UPLOAD_MAX_BYTES
+        pieces = body_of(request, most + FORM_MAX_BYTES, "file too large", count)
+        # The client's charset would choose the codec of all texts. ISO 8859-1 keeps every byte, and UTF-8 is read below.
+        content_type = b'multipart/form-data; charset=latin-1; boundary="%b"' % _boundary(request)
+        headers = Headers(raw=[(b"content-type", content_type)])
+        try:
+            # The parser has a copy of the text, so no variable keeps it.
+            form = await MultiPartParser(headers, pieces, max_files=1, max_fields=MAX_TEXTS, max_part_size=most).parse()
+        except MultiPartException:
+            raise BodyRefused("bad request") from None
+        try:
+            file, pasted = form.get("berkas"), ""
+            texts: dict[str, list[str]] = {}
+            for name, value in form.multi_items():
+                if isinstance(value, str) and name == "tempel":
+                    pasted = value
+                elif isinstance(value, str):
+                    if len(value) > FORM_MAX_BYTES:
+                        raise BodyRefused("bad request")
+                    texts.setdefault(utf8(name), []).append(utf8(value))
+            yield file if isinstance(file, UploadFile) and file.filename else None, pasted, texts
+        finally:
+            await form.close()
 
 
 async def _whole(pieces: AsyncGenerator[bytes, None]) -> bytes:
@@ -78,7 +126,7 @@ async def _whole(pieces: AsyncGenerator[bytes, None]) -> bytes:
     return bytes(body)
 
 
-def _sent(request: Request, body: bytes, fields: Sequence[str]) -> Mapping[str, Sequence[bytes]]:
+def _sent(request: Request, body: bytes) -> Mapping[str, Sequence[bytes]]:
     """The values of each field as they were sent."""
     headers = request.first_headers
     content_type = headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
@@ -86,11 +134,10 @@ def _sent(request: Request, body: bytes, fields: Sequence[str]) -> Mapping[str, 
         raise BodyRefused("not a form")
     if body.count(b"&") > MAX_FIELDS:
         raise BodyRefused("bad request")
-    sent: dict[str, list[bytes]] = {field: [] for field in fields}
+    sent: defaultdict[str, list[bytes]] = defaultdict(list)
     for pair in body.split(b"&"):
         name, _, value = pair.partition(b"=")
-        if (values := sent.get(_decode(name).decode(errors="replace"))) is not None:
-            values.append(value)
+        sent[_decode(name).decode(errors="replace")].append(value)
     return sent
 
 
@@ -135,7 +182,7 @@ def large_body(request: Request) -> Iterator[Callable[[int], None]]:
 
 
 def body_of(
-    request: Request, max_bytes: int, too_large: ProblemName, count: Callable[[int], None], *, shown_limit: int = 0
+    request: Request, max_bytes: int, too_large: ProblemName, count: Callable[[int], None]
 ) -> AsyncGenerator[bytes, None]:
     """The body in pieces as they arrive, with deadlines and a limit; raise BodyRefused, ClientDisconnect and what `count` raises.
 
@@ -146,7 +193,7 @@ def body_of(
     header = headers.get(b"content-length", b"")
     length = int(header) if header.isdigit() and b"transfer-encoding" not in headers else None
     if (length or 0) > max_bytes:
-        raise BodyRefused(too_large, shown_limit or max_bytes)
+        raise BodyRefused(too_large, max_bytes)
 
     async def pieces() -> AsyncGenerator[bytes, None]:
         pace, received, more = Pace(BODY_TIMEOUT_SECONDS), 0, True
@@ -159,10 +206,31 @@ def body_of(
             if pace.is_too_slow(received):
                 raise BodyRefused("too slow")
             if received > max_bytes:
-                raise BodyRefused(too_large, shown_limit or max_bytes)
+                raise BodyRefused(too_large, max_bytes)
             count(len(piece))
             # Stop reading at Content-Length: waiting for the empty final message costs one more receive().
             more = message.get("more_body", False) and received != length
             yield piece
 
     return pieces()
+
+
+def _boundary(request: Request) -> bytes:
+    content_type = request.first_headers.get(b"content-type", b"")
+    if len(content_type) > CONTENT_TYPE_MAX_BYTES:
+        raise BodyRefused("bad request")
+    media_type, options = parse_options_header(content_type)
+    boundary = options.get(b"boundary", b"")
+    if media_type != b"multipart/form-data":
+        raise BodyRefused("not a form")
+    if not is_boundary(boundary):
+        raise BodyRefused("bad request")
+    return boundary
+
+
+def utf8(text: str) -> str:
+    """The text whose bytes are the characters of this one; raise BodyRefused."""
+    try:
+        return text.encode("latin-1").decode()
+    except UnicodeDecodeError:
+        raise BodyRefused("bad request") from None

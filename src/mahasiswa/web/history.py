@@ -1,6 +1,6 @@
 """Handlers of the history: its pages with their search and filter, and the undo of one change or of a batch."""
 
-from datetime import date, datetime, time, timedelta, tzinfo
+from datetime import date, datetime, time, timedelta
 from functools import partial
 from typing import NamedTuple, Self, cast
 
@@ -12,7 +12,7 @@ from mahasiswa.digits import whole_number
 from mahasiswa.record import digest_or_dash
 from mahasiswa.store import Query, Store
 from mahasiswa.store.errors import NotInHistory, UndoConflict
-from mahasiswa.store.history import Days, ItemKind
+from mahasiswa.store.history import ItemKind
 from mahasiswa.web.forms import read_form
 from mahasiswa.web.list_html import latest_change
 from mahasiswa.web.list_view import View
@@ -50,13 +50,6 @@ class HistoryView(NamedTuple):
             tanggal = None
         jenis = jenis if jenis in wording.KINDS else None
         return cls(View(Query(asked.query.cari), asked.halaman), batch, jenis, tanggal)
-
-    def days(self, timezone: tzinfo) -> Days | None:
-        """The day of the filter in that time zone."""
-        if not self.tanggal:
-            return None
-        midnight = datetime.combine(self.tanggal, time(), timezone)
-        return midnight, midnight + timedelta(days=1)
 
     @property
     def path(self) -> str:
@@ -131,8 +124,9 @@ async def undo(request: Request, store: Store, pages: Pages) -> Response:
 
 
 async def _page(request: Request, store: Store, pages: Pages, view: HistoryView) -> Response:
-    page, days = view.page, view.days(pages.timezone)
-    reader = store.reader(SEARCH)
+    page, reader = view.page, store.reader(SEARCH)
+    midnight = datetime.combine(view.tanggal, time(), pages.timezone) if view.tanggal else None
+    days = (midnight, midnight + timedelta(days=1)) if midnight else None
     found = await reader.history(page.query.cari, view.batch, page.offset, page.per, kind=view.jenis, days=days)
     if view.batch is not None and (found.head is None or found.head.is_silent):
         return pages.error("not in history")

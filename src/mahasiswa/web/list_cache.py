@@ -113,8 +113,8 @@ class ListCache:
         self._day = self._pages.day()  # before the date is rendered
         self._rows, self._page = rows or {}, None
         if rows is not None:
-            frame = self._pages.list_frame(snapshot.total, snapshot.last)
-            body = b"".join([frame.before, *rows.values(), frame.after])
-            texts = [self._pages.row.text, frame.before, frame.after, *(packed for _, packed in rows)]
+            before, after = self._pages.list_frame(snapshot.total, snapshot.last)
+            body = b"".join([before, *rows.values(), after])
+            texts = [self._pages.row.text, before, after, *(packed for _, packed in rows)]
             tag = hashlib.sha256(b"\0".join(texts)).hexdigest()[:32]  # they are shorter than the page
             self._page = CachedPage(body, tag, self._pages.headers)

@@ -1,26 +1,32 @@
-"""Handlers of the list: specification 4.1, its searches and pages, and the page to print it."""
+"""Handlers of the list: specification 4.1, its searches and pages, the page to print it, and its downloads."""
 
-from collections.abc import AsyncIterator, Iterator, Sequence
+import os
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import suppress
-from functools import partial
+from functools import cache, partial
+from io import BytesIO
 from itertools import chain, islice
+from typing import BinaryIO
 
 from starlette.responses import Response
 
+from mahasiswa import sheets
 from mahasiswa.record import Mahasiswa
 from mahasiswa.store import Query, Reader, Store
 from mahasiswa.store.errors import TookTooLong
 from mahasiswa.store.threads import in_thread
-from mahasiswa.web.list_html import BODY_ROWS, INLINE_MAX_CHARACTERS, format_bodies, printed_row, size_of
+from mahasiswa.web.list_html import BODY_ROWS, INLINE_MAX_CHARACTERS, format_bodies, printed_row, row_format, size_of
 from mahasiswa.web.list_view import INLINE_ROWS, MAX_ROWS_PER_PAGE, Printout, View, asks_for_view, query_of
 from mahasiswa.web.page_renderer import joined
 from mahasiswa.web.pages import Frame, Pages
 from mahasiswa.web.request import Request
-from mahasiswa.web.responses import FileStream, Stream, rendered_in_thread, unsent_file
+from mahasiswa.web.responses import Stream, chunks_of, rendered_in_thread, unsent_file
 from mahasiswa.work import EXPORT, LIST, SEARCH, Busy
 
 STREAM_ROWS = 1000  # maximum rows that are read and sent at a time; fewer if texts are long (store.AFTER_MAX_BYTES)
 SPELLINGS_OFFERED = 5  # maximum other spellings that a page offers
+
+XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 
 
 async def index(request: Request, store: Store, pages: Pages) -> Response:
@@ -34,13 +40,28 @@ async def index(request: Request, store: Store, pages: Pages) -> Response:
     records = await reader.after(None, STREAM_ROWS)
     # Another client may have added the first record, or deleted the last one, since the count.
     frame = pages.list_frame(max(found.total, len(records)) if records else 0, found.last)
-    return Stream(request, _stream(request, reader, pages, records, frame), pages.headers, "text/html")
+    return Stream(request, _stream(request, reader, pages, records, frame), pages.headers)
 
 
 async def print_list(request: Request, store: Store, pages: Pages) -> Response:
     """GET /mahasiswa/cetak: the records of a search on one page, with the title and the columns that paper needs."""
     view = View(query_of(request.query_params), per=MAX_ROWS_PER_PAGE)
     return await _long_page(request, view, store, pages, Printout.of(request.query_params))
+
+
+async def template(_request: Request, _store: Store, pages: Pages) -> Response:
+    """GET /mahasiswa/impor/templat.xlsx: an empty table that passes its own import."""
+    return Response(_template(), headers=_headers(pages, "templat-mahasiswa.xlsx"), media_type=XLSX)
+
+
+async def export_xlsx(request: Request, store: Store, pages: Pages) -> Response:
+    """GET /mahasiswa/ekspor.xlsx: all records, or those of a search, with every cell as text."""
+    return await _export(request, store, pages, "mahasiswa.xlsx", sheets.write_xlsx)
+
+
+async def export_csv(request: Request, store: Store, pages: Pages) -> Response:
+    """GET /mahasiswa/ekspor.csv: the same as CSV that an Indonesian Excel opens."""
+    return await _export(request, store, pages, "mahasiswa.csv", sheets.write_csv)
 
 
 async def _page(request: Request, view: View, store: Store, pages: Pages) -> Response:
@@ -53,9 +74,10 @@ async def _page(request: Request, view: View, store: Store, pages: Pages) -> Res
     shown = await _with_spellings(at_end, store)
 
     def render() -> Response:
-        frame = pages.list_frame(len(found.records), found.last, shown)
-        rows = format_bodies(pages.row_format(shown), found.records, shown.offset + 1)
-        body = joined(chain([frame.before], rows, [frame.after]))
+        before, after = pages.list_frame(len(found.records), found.last, shown)
+        row = row_format(pages.prefix, shown.list_query, is_ticked=shown.has_ticks)
+        rows = format_bodies(row, found.records, shown.offset + 1)
+        body = joined(chain([before], rows, [after]))
         return Response(body, headers=pages.headers, media_type="text/html")
 
     return await rendered_in_thread(request, SEARCH, render) if size > INLINE_MAX_CHARACTERS else render()
@@ -74,7 +96,7 @@ async def _long_page(
     request: Request, view: View, store: Store, pages: Pages, printout: Printout | None = None
 ) -> Response:
     """A page of up to MAX_ROWS_PER_PAGE rows, to print. Like an export, it is read at one moment, in bounded memory."""
-    row = printed_row(with_alamat=printout.with_alamat, empty=printout.kolom) if printout else pages.row_format(view)
+    row = printed_row(printout) if printout else row_format(pages.prefix, view.list_query)
 
     def write(records: Iterator[Mahasiswa]) -> View:
         total = 0
@@ -95,20 +117,47 @@ async def _long_page(
         else:
             latest = (await store.reader(LIST).snapshot(0)).last
             around = pages.list_frame(count, latest, await _with_spellings(at_end, store))
-        return FileStream(request, file, pages.headers, "text/html", around=around)
+        return Stream(request, chunks_of(file, *around), pages.headers, file=file)
 
 
 async def _stream(
     request: Request, reader: Reader, pages: Pages, records: Sequence[Mahasiswa], frame: Frame
 ) -> AsyncIterator[bytes]:
     """The page in chunks with one read each, so no transaction waits for a slow client."""
-    yield frame.before
+    before, after = frame
+    yield before
     first = 1
     while records:
         render = partial(b"".join, format_bodies(pages.row, records, first))
-        is_long = size_of(records) > INLINE_MAX_CHARACTERS
         # Hold no records while the client takes the page.
         first, last, records = first + len(records), records[-1].nim, ()
-        yield await request.limits.slots.run(LIST, render) if is_long else render()
+        yield await request.limits.slots.run(LIST, render)
         records = await reader.after(last, STREAM_ROWS)
-    yield frame.after
+    yield after
+
+
+async def _export(
+    request: Request, store: Store, pages: Pages, name: str, write: Callable[[Iterator[Mahasiswa], BinaryIO], int]
+) -> Response:
+    """Answer with a file. It is complete before its first byte is sent, so no transaction waits for a slow client."""
+    headers = _headers(pages, name)
+    media_type = "text/csv" if name.endswith(".csv") else XLSX
+    records_found = store.reader(EXPORT).chunks(query_of(request.query_params))
+    try:
+        with unsent_file() as file:
+            await in_thread(records_found, lambda records: write(records, file))
+            headers["content-length"] = str(file.seek(0, os.SEEK_END))
+            return Stream(request, chunks_of(file), headers, media_type, file)
+    except sheets.NotCarried as error:
+        return pages.error("not carried", text=str(error))
+
+
+@cache
+def _template() -> bytes:
+    file = BytesIO()
+    sheets.write_template(file)
+    return file.getvalue()
+
+
+def _headers(pages: Pages, name: str) -> dict[str, str]:
+    return {**pages.headers, **pages.not_stored, "content-disposition": f'attachment; filename="{name}"'}

@@ -4,6 +4,7 @@ import json
 import logging
 import time
 from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
 from typing import Any
 
 from starlette.requests import ClientDisconnect
@@ -11,7 +12,6 @@ from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from mahasiswa.record import NIM_MAX_CHARACTERS
-from mahasiswa.settings import Settings
 from mahasiswa.store.history import OLEH
 from mahasiswa.web.failures import problem_of
 from mahasiswa.web.forms import BodyRefused
@@ -31,26 +31,16 @@ METHOD_MAX_CHARACTERS, PATH_MAX_CHARACTERS = 20, 3200
 log = logging.getLogger(__name__)
 
 
+@dataclass
 class Middleware:
     """Answers every request; `handle` answers those that neither the guard nor the list cache answers."""
 
-    def __init__(
-        self,
-        settings: Settings,
-        cache: ListCache,
-        pages: Pages,
-        limits: Limits,
-        handle: Callable[[Request, Pages], Coroutine[Any, Any, Response]],
-        *,
-        metrics: Metrics | None,
-    ) -> None:
-        self.guard = RequestGuard(settings)
-        self.cache = cache
-        self.pages = pages
-        self.limits = limits
-        self.handle = handle
-        self.metrics = metrics
-        self.list_url = self.guard.prefix + b"/"
+    guard: RequestGuard
+    cache: ListCache
+    pages: Pages
+    limits: Limits
+    handle: Callable[[Request, Pages], Coroutine[Any, Any, Response]]
+    metrics: Metrics | None
 
     def list_page_now(self, scope: Scope) -> CachedResponse | None:
         """The answer to GET or HEAD of exactly the list, if nothing has to be waited for."""
@@ -101,7 +91,7 @@ class Middleware:
             response = pages.error(problem_of(request, error))
         if response.status_code == 503:
             response.headers["retry-after"] = str(RETRY_AFTER_SECONDS)
-        return response if isinstance(response, CachedResponse) else compressed(response, request.accept_encoding)
+        return response if isinstance(response, CachedResponse) else compressed(response, request)
 
     async def _answer(self, request: Request, pages: Pages) -> Response:
         if page := await self.cache.respond(request.scope, request.path):

@@ -5,6 +5,7 @@ import copy
 import hashlib
 import re
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from importlib import metadata, resources
 from typing import Self
 from urllib.parse import quote, urlsplit
@@ -20,7 +21,6 @@ from mahasiswa.store.history import Batch, Entry
 from mahasiswa.web.failures import PageTooLong
 from mahasiswa.web.list_html import CONFIRM, escaped, row_format, undo_name, verb
 from mahasiswa.web.list_view import HOME_QUERY, MAX_ROWS_PER_PAGE, OFFERED_ROWS_PER_PAGE
-from mahasiswa.web.responses import CachedPage
 from mahasiswa.wording import PROBLEMS, ProblemName
 from mahasiswa.work import PAGE_MAX_BYTES
 
@@ -46,7 +46,10 @@ class PageRenderer:
             trim_blocks=True,
             lstrip_blocks=True,
         )
-        style = _minified((resources.files("mahasiswa.web") / "templates" / "style.css").read_text("utf-8"))
+        sheet = (resources.files("mahasiswa.web") / "templates" / "style.css").read_text("utf-8")
+        style = re.sub(
+            r"/\*.*?\*/|\s+", " ", sheet, flags=re.DOTALL
+        )  # no string in it holds a comment or a run of spaces
         environment.globals |= {
             "style": Markup(style),  # noqa: S704 - the project's own file
             "cdn_url": settings.cdn_url,
@@ -72,7 +75,6 @@ class PageRenderer:
         for name in environment.list_templates(extensions=["html"]):
             environment.get_template(name)
         self._templates = environment
-        self._errors: dict[tuple[ProblemName, str, int, str], bytes] = {}
         self.row = row_format(self.prefix)
         self.headers = {
             "content-security-policy": _content_security_policy(style, settings.cdn_url),
@@ -110,27 +112,20 @@ class PageRenderer:
     def error(
         self, problem: ProblemName, headers: Mapping[str, str] | None = None, *, text: str = "", limit: int = 0
     ) -> Response:
-        """The page that reports a problem; `text` replaces its sentence, `limit` is in bytes.
-
-        A page without a text of its own is rendered once, because a thousand clients may get it in one moment.
-        """
+        """The page that reports a problem; `text` replaces its sentence, `limit` is in bytes."""
         status, heading, explanation = PROBLEMS[problem]
-        key = problem, text, limit, self.list_query
-        body = self._errors.get(key) or self.render(
-            "error.html", heading=heading, text=text or explanation.format(limit=wording.size(limit))
-        )
-        if not text and not self.list_query:
-            self._errors[key] = body
+        body = self._error(heading, text or explanation.format(limit=wording.size(limit)))
         return Response(body, status, {**self.headers, **(headers or {})}, "text/html")
+
+    @lru_cache(32)  # noqa: B019 - the renderer lives as long as the process
+    def _error(self, heading: str, text: str) -> bytes:
+        """The page is kept, because a thousand clients may get it in one moment."""
+        return self.render("error.html", heading=heading, text=text)
 
     def when(self, item: Entry | Batch) -> Markup:
         local = wording.moment(item.moment.astimezone(self.timezone), with_year=self.history_days > DAYS_WITHOUT_YEAR)
         iso = item.moment.isoformat(timespec="seconds")
         return Markup(f'<time datetime="{iso}">{local}</time>')  # noqa: S704 - no text of a person is in it
-
-    def cached(self, response: Response) -> CachedPage:
-        body = bytes(response.body)
-        return CachedPage(body, hashlib.sha256(body).hexdigest()[:32], self.headers)
 
     def page(
         self, template: str, status: int = 200, headers: Mapping[str, str] | None = None, **context: object
@@ -152,11 +147,6 @@ def joined(pieces: Iterable[bytes]) -> bytes:
             raise PageTooLong
         page.append(piece)
     return b"".join(page)
-
-
-def _minified(sheet: str) -> str:
-    """The style sheet without comments and runs of white space. No string in it holds either."""
-    return re.sub(r"/\*.*?\*/|\s+", " ", sheet, flags=re.DOTALL)
 
 
 def _content_security_policy(style: str, cdn_url: str) -> str:

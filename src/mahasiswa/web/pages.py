@@ -1,9 +1,10 @@
 """The pages that several handlers render, or that are rendered again after each change, for one set of settings."""
 
+import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from functools import cached_property
+from functools import cache, cached_property
 from types import MappingProxyType
 from typing import Literal, NamedTuple
 from urllib.parse import quote
@@ -15,7 +16,7 @@ from mahasiswa import wording
 from mahasiswa.record import Mahasiswa, digest
 from mahasiswa.store.errors import EditConflict
 from mahasiswa.store.history import Batch, Entry
-from mahasiswa.web.list_html import RowFormat, latest_change, row_format, row_fragment
+from mahasiswa.web.list_html import latest_change
 from mahasiswa.web.list_view import EMPTY_COLUMNS_MAX, TITLE_MAX_CHARACTERS, Printout, View
 from mahasiswa.web.page_renderer import PageRenderer
 from mahasiswa.web.preview_view import PreviewView
@@ -34,11 +35,8 @@ Values = Mapping[str, str | None]
 """The texts of a form by field; None for a field that was not sent."""
 
 
-class Frame(NamedTuple):
-    """A page before and after its rows."""
-
-    before: bytes
-    after: bytes
+Frame = tuple[bytes, bytes]
+"""A page before and after its rows."""
 
 
 class Reply(NamedTuple):
@@ -56,10 +54,7 @@ class Pages(PageRenderer):
     """The pages of the list, of one record, and of an upload."""
 
     def list_frame(self, count: int, latest: Entry | Batch | None, view: View | None = None) -> Frame:
-        """The list page around its `count` rows; without `view` the list of specification 4.1.
-
-        `latest` is the latest change.
-        """
+        """The list page around its `count` rows, with the latest change; without `view` the list of specification 4.1."""
         *before, _, after = self._frame(count, view) if view else self._frames[min(count, 1)]
         values = {
             b"total": wording.number(view.total if view else count),
@@ -67,7 +62,7 @@ class Pages(PageRenderer):
             b"today": self.today(),
         }
         before[1::2] = [values[name].encode() for name in before[1::2]]
-        return Frame(b"".join(before), after)
+        return b"".join(before), after
 
     def today(self) -> str:
         """The date as the pages show it."""
@@ -77,10 +72,6 @@ class Pages(PageRenderer):
         """The beginning and the end of today, as `time.time()` counts: outside of it the date on the list is wrong."""
         today = datetime.now(self.timezone).replace(hour=0, minute=0, second=0, microsecond=0)
         return today.timestamp(), (today + timedelta(days=1)).timestamp()
-
-    def row_format(self, view: View) -> RowFormat:
-        """The row of a page. Its links lead back to that page."""
-        return row_format(self.prefix, view.list_query, is_ticked=view.has_ticks)
 
     def print_frame(self, view: View, count: int, printout: Printout) -> Frame:
         """The page to print around its `count` rows."""
@@ -95,7 +86,7 @@ class Pages(PageRenderer):
             rows=SLOTS["rows"],
         )
         before, _, after = slot.split(page)
-        return Frame(before, after)
+        return before, after
 
     def latest(self, item: Entry | Batch | None, list_query: str) -> Markup:
         """The line that shows the latest change, with the warning of `twin`."""
@@ -109,10 +100,11 @@ class Pages(PageRenderer):
             return Markup()
         return Markup(self.render("twin.html", entry=item, list_query=list_query).decode())  # noqa: S704 - escaped
 
-    @cached_property
-    def empty_add_form(self) -> CachedPage:
-        """The form of specification 4.2 before anything is typed. No record is in it, so it is rendered once."""
-        return self.cached(self.add_form({}))
+    @cache  # noqa: B019 - it lives as long as the process
+    def empty_form(self, name: Literal["add"] | Purpose) -> CachedPage:
+        """The form of specification 4.2, or of an upload, before anything is typed. No record is in it, so it is kept."""
+        body = bytes((self.add_form({}) if name == "add" else self.upload_form(name)).body)
+        return CachedPage(body, hashlib.sha256(body).hexdigest()[:32], self.headers)
 
     def add_form(
         self,
@@ -130,12 +122,8 @@ class Pages(PageRenderer):
             return self.page("stored.html", 409, nim=values["nim"], again=again)
         return self._form("add", values, reply, again=again, twin=self.twin(latest, self.list_query))
 
-    def edit_form(self, record: Mahasiswa) -> Response:
+    def edit_form(self, nim: str, versi: str | None, values: Values, reply: Reply = NO_REPLY) -> Response:
         """The form of specification 4.3. Its button carries the digest of the record that it shows."""
-        return self.edit_again(record.nim, digest(record), record._asdict())
-
-    def edit_again(self, nim: str, versi: str | None, values: Values, reply: Reply = NO_REPLY) -> Response:
-        """The edit form with the texts that were typed."""
         return self._form("edit", {**values, "nim": nim}, reply, versi=versi)
 
     def changed(self, conflict: EditConflict) -> Response:
@@ -151,17 +139,13 @@ class Pages(PageRenderer):
 
     def saved(self, nim: str) -> Response:
         """302 to the list, or to the row of the record on the page of the list from which it was opened."""
-        return self.redirect_to(f"/{self.list_query}{row_fragment(nim)}") if self.list_query else self.redirect
+        # The fragment is exactly the id of the row's nim. A nim may hold spaces, so both stay percent-encoded.
+        return self.redirect_to(f"/{self.list_query}#m-{quote(nim, safe='')}") if self.list_query else self.redirect
 
     def add_another(self, nim: str) -> Response:
         """302 to an empty form that says that the record with this nim is saved."""
         query = f"{self.list_query}&" if self.list_query else "?"
         return self.redirect_to(f"/mahasiswa/add{query}lagi=1&nim={quote(nim, safe='')}")
-
-    @cached_property
-    def empty_upload_forms(self) -> dict[Purpose, CachedPage]:
-        """The forms before anything is chosen. No record is in them, so they are rendered once."""
-        return {"impor": self.cached(self.upload_form("impor")), "hapus": self.cached(self.upload_form("hapus"))}
 
     def upload_form(
         self, purpose: Purpose, message: str = "", status: int = 400, pasted: str = "", view: PreviewView | None = None

@@ -9,7 +9,7 @@ from markupsafe import escape
 from mahasiswa import sheets, wording
 from mahasiswa.record import Mahasiswa
 
-T = TypeVar("T")
+Row = TypeVar("Row", sheets.PlannedRow, sheets.RejectedRow)
 
 Alert = Literal["", "changed", "repaired", "chosen"]
 """The reason to show a preview again: records have changed since, or a repair or a choice was not previewed yet."""
@@ -33,21 +33,13 @@ COLUMN_MARKUP, SHEET_MARKUP, GROUP_MARKUP, EXAMPLE_MARKUP, NEAR_MARKUP = 150, 11
 ROW_MARKUP, CHANGED_ROW_MARKUP, REPAIR_MARKUP, REPAIR_NAMES = 60, 170, 700, 4
 
 
-class Group(NamedTuple, Generic[T]):
+class Group(NamedTuple, Generic[Row]):
     """Rows with the same message. Only the first `rows` are shown; `others` is the number of the rest."""
 
     numbers: str  # `Baris 4, 9, 12–30`, or `Kelas A, baris 4; Kelas B, baris 9`
     message: str
-    rows: Sequence[T]
+    rows: Sequence[Row]
     others: int
-
-
-class RowToRepair(NamedTuple):
-    """A row that a person can repair: the texts for its inputs, and whether a tick is enough."""
-
-    number: int
-    cells: Sequence[str]
-    can_be_ticked: bool
 
 
 class Part(NamedTuple):
@@ -98,11 +90,10 @@ class PreviewView:
         self.kept_sheets = self._names(sheet.name for sheet in self.file.sheets)
         self.other_sheets = self._names(self.file.other_sheets)
         rows = sorted(chain(plan.new, plan.changed, plan.same), key=lambda planned: planned.number)
-        notices = ((notice, row.number, row) for row in rows for notice in row.notices)
-        self.noticed = self._groups(notices, self._fits_notice)
+        self.noticed = self._groups(((notice, row) for row in rows for notice in row.notices), self._fits_notice)
         self.repairs = self._repairs(cleaned)
         self.skipped = self._groups(
-            ((row.problem, row.number, row) for row in plan.skipped),
+            ((row.problem, row) for row in plan.skipped),
             lambda row, shown: shown < EXAMPLES and self._fits(EXAMPLE_MARKUP, *row.cells),
         )
         # The part that a person has opened takes all that the others leave.
@@ -162,14 +153,13 @@ class PreviewView:
             return shown < MAX_REPAIRED_ROWS and self._fits(NEAR_MARKUP, *planned.after, near.nim, near.nama)
         return shown < EXAMPLES and self._fits(EXAMPLE_MARKUP, *planned.after)
 
-    def _repairs(self, cleaned: sheets.CleanedFile) -> list[Group[RowToRepair]]:
-        """The rows to repair. Only the first of them have inputs. Rows that lack a whole column have none."""
+    def _repairs(self, cleaned: sheets.CleanedFile) -> list[Group[sheets.RejectedRow]]:
+        """The rows to repair, with the texts for their inputs. Only the first ones have inputs, if no column is missing."""
         left, size = MAX_REPAIRED_ROWS, 0
-        lacking = {row.number for row in self.plan.wrong if row.problem in wording.MISSING_COLUMNS}
 
-        def fits(repair: RowToRepair, _shown: int) -> bool:
+        def fits(repair: sheets.RejectedRow, _shown: int) -> bool:
             nonlocal left, size
-            if repair.number in lacking:
+            if repair.problem in wording.MISSING_COLUMNS:
                 return False
             left -= 1
             size += sum(len(text.encode()) for text in repair.cells)
@@ -177,26 +167,25 @@ class PreviewView:
             return left >= 0 and size <= REPAIRED_MAX_BYTES and self._fits(REPAIR_MARKUP, *texts)
 
         cells_of = dict(cleaned.rows)
-        problems = [(row.number, row.problem, False) for row in self.plan.wrong]
-        problems += [(planned.number, wording.NO_DIGIT, True) for planned in self.plan.doubted]
-        repairs = (
-            (problem, number, RowToRepair(number, list(map(sheets.in_input, cells_of[number])), can_be_ticked))
-            for number, problem, can_be_ticked in sorted(problems)
-        )
-        return self._groups(repairs, fits)
+        problems = [(row.number, row.problem) for row in self.plan.wrong]
+        problems += [(planned.number, wording.NO_DIGIT) for planned in self.plan.doubted]
+        rows: list[tuple[str, sheets.RejectedRow]] = []
+        for number, problem in sorted(problems):
+            nim, nama, alamat = map(sheets.in_input, cells_of[number])
+            rows.append((problem, sheets.RejectedRow(number, problem, (nim, nama, alamat))))
+        return self._groups(rows, fits)
 
-    def _groups(self, messages: Iterable[tuple[str, int, T]], fits: Callable[[T, int], bool]) -> list[Group[T]]:
+    def _groups(self, messages: Iterable[tuple[str, Row]], fits: Callable[[Row, int], bool]) -> list[Group[Row]]:
         """The rows of each message, in the order of the first row of each, as far as they fit.
 
         `fits` gets a row and the number of those of its group that are shown already.
         """
-        groups: dict[str, list[tuple[int, T]]] = {}
-        for message, number, row in messages:
-            groups.setdefault(message, []).append((number, row))
-        fitting: list[Group[T]] = []
-        for message, numbered in islice(groups.items(), MAX_GROUPS):
-            numbers, rows = zip(*numbered, strict=True)
-            spans = self._rows_named(numbers)
+        groups: dict[str, list[Row]] = {}
+        for message, row in messages:
+            groups.setdefault(message, []).append(row)
+        fitting: list[Group[Row]] = []
+        for message, rows in islice(groups.items(), MAX_GROUPS):
+            spans = self._rows_named(row.number for row in rows)
             if self._fits(GROUP_MARKUP, spans, message):
                 shown = [row for _, row in takewhile(lambda item: fits(item[1], item[0]), enumerate(rows))]
                 fitting.append(Group(spans, message, shown, len(rows) - len(shown)))

@@ -1,8 +1,8 @@
 """Import and bulk delete: a preview of a file or of NIMs, which writes nothing, and the confirmation that writes all of it."""
 
-from collections.abc import Callable, Collection, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import accumulate, islice
+from itertools import accumulate, islice, repeat
 from threading import Event
 from typing import Any
 from urllib.parse import unquote
@@ -15,13 +15,12 @@ from mahasiswa.record import Mahasiswa, Write
 from mahasiswa.store import Query, Reader, Store
 from mahasiswa.store.errors import Changed, Refused
 from mahasiswa.store.threads import in_thread
-from mahasiswa.web.forms import read_confirmation
+from mahasiswa.web.forms import read_confirmation, read_upload, utf8
 from mahasiswa.web.list_view import query_of
 from mahasiswa.web.pages import Pages, Purpose
 from mahasiswa.web.preview_view import MAX_REPAIRED_ROWS, REPAIRED_MAX_BYTES, Alert, PreviewView
 from mahasiswa.web.request import Request
 from mahasiswa.web.responses import rendered_in_thread
-from mahasiswa.web.uploads import chosen, numbers, read_preview, read_upload, utf8
 from mahasiswa.work import IMPORT, WORKBOOK
 
 ALL_LOST_ZEROS = "nol"  # the value of the button that restores the zeros of all NIMs
@@ -36,7 +35,7 @@ person who sends a part again would lose the other rows."""
 
 async def choose_import(request: Request, _store: Store, pages: Pages) -> Response:
     """GET /mahasiswa/impor: the page to choose a file or to paste cells."""
-    return await pages.empty_upload_forms["impor"].respond(request.scope, request.limits.slots)
+    return await pages.empty_form("impor").respond(request.scope, request.limits.slots)
 
 
 async def preview_import(request: Request, store: Store, pages: Pages) -> Response:
@@ -49,7 +48,7 @@ async def confirm_import(request: Request, store: Store, pages: Pages) -> Respon
 
     If the form has a repair that no preview has shown yet, the answer is a new preview.
     """
-    sent, alert, cleaned = await read_preview(request)
+    sent, alert, cleaned = await _read_preview(request)
     opened = sent["periksa"][-1] if sent["periksa"] else ""
     if alert or opened or cleaned.columns_problem or sent["pakai[]"]:
         alert = alert or ("chosen" if sent["pakai[]"] or not opened else "")
@@ -77,7 +76,7 @@ async def choose_deletion(request: Request, store: Store, pages: Pages) -> Respo
     """GET /mahasiswa/hapus: the page to paste NIMs or to choose a file; with a search, the preview of its records."""
     query = query_of(request.query_params)
     if not query.cari:
-        return await pages.empty_upload_forms["hapus"].respond(request.scope, request.limits.slots)
+        return await pages.empty_form("hapus").respond(request.scope, request.limits.slots)
 
     def first_nims(records: Iterator[Mahasiswa]) -> list[str]:
         return [record.nim for record in islice(records, sheets.UPLOAD_MAX_ROWS + 1)]
@@ -90,7 +89,7 @@ async def choose_deletion(request: Request, store: Store, pages: Pages) -> Respo
 
 async def preview_ticked(request: Request, store: Store, pages: Pages) -> Response:
     """POST /mahasiswa/hapus/pilihan: the preview of the rows that a person has ticked on a page of the list."""
-    ticked = (await read_confirmation(request, ("nim[]",)))["nim[]"]
+    ticked = (await read_confirmation(request))["nim[]"]
     if not ticked:
         raise sheets.SheetError(wording.NO_ROWS_TICKED)
     file = sheets.file_of_nims(map(unquote, ticked))
@@ -109,7 +108,7 @@ async def confirm_deletion(request: Request, store: Store, pages: Pages) -> Resp
     since is left out, so a second click changes nothing. The preview of an import leads here to remove the records that
     its file lacks.
     """
-    sent, alert, cleaned = await read_preview(request)
+    sent, alert, cleaned = await _read_preview(request)
     if sent["periksa"][-1:] == ["sisa"]:
         others = await _absentees(store.reader(IMPORT), set(sheets.nims(cleaned)), sheets.UPLOAD_MAX_ROWS)
         cleaned, alert = sheets.file_of_nims(record.nim for record in others), ""
@@ -135,7 +134,7 @@ async def _preview_of_upload(
     async with read_upload(request) as (file, pasted, texts):
         if not file and (not pasted or pasted.isspace()):
             raise sheets.SheetError(wording.NOTHING_CHOSEN[purpose])
-        choice = chosen(texts.get("lembar", ()), texts.get("kolom[]", ()), nim_only=purpose == "hapus")
+        choice = _chosen(texts.get("lembar", ()), texts.get("kolom[]", ()), nim_only=purpose == "hapus")
         stop = Event()
 
         def read() -> sheets.CleanedFile:
@@ -181,7 +180,7 @@ async def _import_preview(
     def render() -> Response:
         shown, plan, stored = cleaned, sheets.compare(cleaned, existing, near), existing
         if meant:
-            rows = None if ALL_LOST_ZEROS in meant else numbers(meant)
+            rows = None if ALL_LOST_ZEROS in meant else _numbers(meant)
             shown = sheets.clean_again(sheets.with_stored_nims(cleaned, plan, rows))
             stored = {**existing, **{record.nim: record for record in near}}
             plan = sheets.compare(shown, stored, near)
@@ -252,3 +251,48 @@ async def _absentees(reader: Reader, in_file: Collection[str], most: int) -> lis
         found += [record for record in chunk if record.nim not in in_file]
         last = chunk[-1].nim
     return found[:most]
+
+
+async def _read_preview(request: Request) -> tuple[Mapping[str, Sequence[str]], Alert, sheets.CleanedFile]:
+    """Read a preview's form: its fields, the kind of the repairs in it, if any, and the rows with them.
+
+    Raise BodyRefused, Busy, SheetError.
+    """
+    sent = await read_confirmation(request)
+    return sent, *await request.limits.slots.run(IMPORT, partial(_repaired, sent))
+
+
+def _repaired(sent: Mapping[str, Sequence[str]]) -> tuple[Alert, sheets.CleanedFile]:
+    # A field that was sent twice did not come from the preview.
+    cleaned = sheets.clean_again(sheets.load(sent["data"][0] if len(sent["data"]) == 1 else ""))
+    file = cleaned.file
+    # The preview of a bulk delete has no inputs for Nama and Alamat.
+    columns = (sent[field] or repeat(None) for field in ("nim[]", "nama[]", "alamat[]"))
+    rows = zip(sent["baris[]"], *columns, strict=False)
+    repaired = sheets.repaired(
+        cleaned,
+        _chosen(sent["lembar"], sent["kolom[]"]),
+        {number: texts for row, *texts in rows for number in _numbers([row])}
+        | dict.fromkeys(_numbers(sent["lewati[]"]), sheets.LEFT_OUT),
+        _numbers(sent["benar[]"]),
+        fills_alamat=bool(sent["isi"]),
+    )
+    if repaired == file:
+        return "", cleaned
+    is_typed = (repaired.typed, repaired.accepted) != (file.typed, file.accepted)
+    return "repaired" if is_typed else "chosen", sheets.clean_again(repaired)
+
+
+def _chosen(names: Sequence[str], columns: Sequence[str], *, nim_only: bool = False) -> sheets.Choice:
+    """The sheets and the columns that a person has chosen. An invalid choice counts as none."""
+    names = [name for name in names if len(name) <= sheets.NAME_MAX_CHARACTERS]
+    of_fields = [whole_number(column) for column in columns]
+    if len(columns) != len(wording.HEADER) or any((column or 0) >= sheets.MAX_TITLES for column in of_fields):
+        return sheets.Choice(names, nim_only=nim_only)
+    nim, nama, alamat = of_fields
+    return sheets.Choice(names, (nim, nama, alamat), nim_only)
+
+
+def _numbers(texts: Iterable[str]) -> set[int]:
+    """The numbers of rows in a field that is sent several times."""
+    return {number for text in texts if (number := whole_number(text)) is not None}

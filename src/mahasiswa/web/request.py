@@ -28,20 +28,14 @@ class Request(StarletteRequest):
         super().__init__(scope, receive)
         self.path = scope["raw_path"][len(prefix) :].decode("latin-1") or "/"
         self.limits = limits
+        # Counts bytes of the answer, or of the records for it, in the budget of answers; raises Busy.
         self.count_answer: Callable[[int], None] = lambda _: None
-        """Counts bytes of the answer, or of the records for it, in the budget of answers; raises Busy."""
-        self.added_nim: str | None = None
-        """The nim of an addition, for the log; other changes have it in their path."""
+        self.added_nim: str | None = None  # for the log; other changes than an addition have it in their path
 
     @cached_property
     def first_headers(self) -> Mapping[bytes, bytes]:
         """The headers by lower-case name: the first of several with the same name."""
         return dict(reversed(self.scope["headers"]))
-
-    @property
-    def accept_encoding(self) -> bytes:
-        """The header Accept-Encoding, or b"" without it."""
-        return self.first_headers.get(b"accept-encoding", b"")
 
     @cached_property
     def nim(self) -> str | None:
@@ -81,9 +75,8 @@ class Request(StarletteRequest):
 
     async def sent(self) -> None:
         """Return when the client has taken all that was written, or when the connection is lost."""
-        if connection := self.scope.get("extensions", {}).get(
-            "mahasiswa.connection"
-        ):  # absent if a test calls the application
+        connection = self.scope.get("extensions", {}).get("mahasiswa.connection")
+        if connection:  # absent if a test calls the application
             await connection.flow.drain()
 
     def cut_off(self) -> None:

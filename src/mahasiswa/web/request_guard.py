@@ -28,6 +28,7 @@ class RequestGuard:
 
     def __init__(self, settings: Settings) -> None:
         self.prefix = settings.prefix.encode()
+        self.list_url = self.prefix + b"/"
         self.hosts = _allowed_hosts(settings) if settings.same_origin_only else None
         self._user_header = settings.user_header.lower().encode()
         self._trusted = settings.trusted_proxies
@@ -59,7 +60,7 @@ class RequestGuard:
             and self._is_same_origin(scope["method"], host, scope["headers"])
         ):
             return "other site"
-        if path != self.prefix and not path.startswith(self.prefix + b"/"):
+        if path != self.prefix and not path.startswith(self.list_url):
             return "no page"
         return None
 
@@ -80,24 +81,17 @@ class RequestGuard:
     def person(self, scope: Scope) -> str | None:
         """The name in USER_HEADER, or None. It is believed only from an address in TRUSTED_PROXIES."""
         value = dict(scope["headers"]).get(self._user_header) if self._user_header else None
-        if not value:
+        if not value or not scope["client"]:  # a client that is gone has no address
             return None
-        client = scope["client"][0] if scope["client"] else ""
-        if not self._is_trusted(client):
-            if not self._has_warned:
-                log.warning("the header of USER_HEADER is ignored: %s is not in TRUSTED_PROXIES", client)
-            self._has_warned = True
-            return None
-        text = "".join(filter(str.isprintable, value.decode(errors="replace"))).strip()
-        return text[:NAME_MAX_CHARACTERS] or None
-
-    def _is_trusted(self, client: str) -> bool:
-        try:
-            address = ipaddress.ip_address(client.partition("%")[0])
-        except ValueError:
-            return False
+        address = ipaddress.ip_address(scope["client"][0].partition("%")[0])
         address = getattr(address, "ipv4_mapped", None) or address
-        return any(address in network for network in self._trusted)
+        if any(address in network for network in self._trusted):
+            text = "".join(filter(str.isprintable, value.decode(errors="replace"))).strip()
+            return text[:NAME_MAX_CHARACTERS] or None
+        if not self._has_warned:
+            log.warning("the header of USER_HEADER is ignored: %s is not in TRUSTED_PROXIES", address)
+        self._has_warned = True
+        return None
 
 
 def _allowed_hosts(settings: Settings) -> frozenset[bytes]:

@@ -5,7 +5,7 @@ import os
 import re
 import tempfile
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from typing import BinaryIO, cast
 
@@ -15,54 +15,66 @@ from starlette.types import Receive, Scope, Send
 from mahasiswa.web.request import Request
 from mahasiswa.work import LIST, Kind, Slots
 
+# ISA-L takes 0.13 ms for the list of 1,000 records, zlib-ng (level 2) 0.20 ms and zlib 1 ms for 2 to 6% fewer bytes.
+# A higher level of zlib takes twice the time for 5% fewer bytes.
 try:
     from isal.isal_zlib import MAX_WBITS, compressobj
 
     GZIP_LEVEL = 1
-    """ISA-L takes 0.13 ms for the list of 1,000 records, zlib-ng (level 2) 0.20 ms and zlib 1 ms for 2 to 6% fewer bytes."""
 except ImportError:  # isal has no wheel for this machine
     from zlib import MAX_WBITS, compressobj  # type: ignore[assignment]
 
     GZIP_LEVEL = 4
-    """A higher level of zlib takes twice the time for 5% fewer bytes."""
 
 PIECE_BYTES = 64 * 1024  # of a stream; the next piece is written when the client has taken this one
 GZIP_MIN_BYTES = 1024  # a shorter page fits into one packet as it is
-INLINE_GZIP_MAX_BYTES = (
-    1024 * 1024
-)  # a longer one is compressed in a thread; this takes 0.5 ms with ISA-L, 10 ms with zlib
+INLINE_GZIP_MAX_BYTES = 1024 * 1024  # a longer page is compressed in a thread; 0.5 ms with ISA-L, 10 ms with zlib
 
 refuses_gzip = re.compile(rb"gzip\s*;\s*q=0(\.0*)?\s*(,|$)")
 
 
 @contextmanager
 def unsent_file() -> Iterator[BinaryIO]:
-    """A temporary file to fill and then to send with FileStream. If the block raises, the file is closed.
+    """A temporary file to fill and then to send with Stream. If the block raises, the file is closed.
 
     It is created by the first write, which a thread does when it has a slot. So a refused request costs no file.
     """
     file = cast("BinaryIO", tempfile.SpooledTemporaryFile(1))  # noqa: SIM115 - open until its last byte was sent
     try:
         yield file
+        file.flush()  # so a full disk is noticed before the answer
     except BaseException:
         file.close()
         raise
 
 
 class Stream(StreamingResponse):
-    """An answer whose body is made while it is sent. It raises Busy and ClientDisconnect.
+    """An answer whose body is made while it is sent, perhaps from a file, which is closed at the end.
 
-    A chunk counts in the budget of answers until the client has taken it. HEAD gets no chunk.
+    It raises Busy and ClientDisconnect. A chunk counts in the budget of answers until the client has taken it, and the
+    file among those that are being sent. HEAD gets no chunk.
     """
 
     def __init__(
-        self, request: Request, chunks: AsyncIterator[bytes], headers: Mapping[str, str], media_type: str
+        self,
+        request: Request,
+        chunks: AsyncIterator[bytes],
+        headers: Mapping[str, str],
+        media_type: str = "text/html",
+        file: BinaryIO | None = None,
     ) -> None:
         super().__init__(chunks, headers=headers, media_type=media_type)
-        self._request = request
+        self._request, self._file = request, file
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002 - the request has both
-        await self._request.while_connected(self.stream_response(send))
+        held, cut_off = self._request.limits.files, self._request.cut_off
+        with self._file or nullcontext():
+            if self._file:
+                held.hold(self, self._file.seek(0, os.SEEK_END), cut_off, self._file.tell)
+            try:
+                await self._request.while_connected(self.stream_response(send))
+            finally:
+                held.release(self, cut_off)
 
     async def stream_response(self, send: Send) -> None:
         """Send the head, each chunk in pieces, and the end."""
@@ -80,38 +92,13 @@ class Stream(StreamingResponse):
                 await self._request.sent()
 
 
-class FileStream(Stream):
-    """An answer that is a temporary file, between two texts. The file is closed after its last byte."""
-
-    def __init__(
-        self,
-        request: Request,
-        file: BinaryIO,
-        headers: Mapping[str, str],
-        media_type: str,
-        *,
-        around: tuple[bytes, bytes] = (b"", b""),
-    ) -> None:
-        super().__init__(request, self._chunks(*around), headers, media_type)
-        self._file = file
-        self.size = file.seek(0, os.SEEK_END)  # writes the buffer, so a full disk is noticed before the answer
-        file.seek(0)
-
-    async def stream_response(self, send: Send) -> None:
-        """Send the file. Count it among those that are being sent."""
-        held, cut_off = self._request.limits.files, self._request.cut_off
-        with self._file:
-            held.hold(self, self.size, cut_off, self._file.tell)
-            try:
-                await super().stream_response(send)
-            finally:
-                held.release(self, cut_off)
-
-    async def _chunks(self, before: bytes, after: bytes) -> AsyncIterator[bytes]:
-        yield before
-        while chunk := self._file.read(PIECE_BYTES):
-            yield chunk
-        yield after
+async def chunks_of(file: BinaryIO, before: bytes = b"", after: bytes = b"") -> AsyncIterator[bytes]:
+    """A file that was filled, between two texts."""
+    file.seek(0)
+    yield before
+    while chunk := file.read(PIECE_BYTES):
+        yield chunk
+    yield after
 
 
 class CachedResponse(Response):
@@ -171,8 +158,7 @@ class CachedPage:
 
 async def rendered_in_thread(request: Request, kind: Kind, render: Callable[[], Response]) -> Response:
     """Render and compress a page in a thread of this kind, because it may be long; raise Busy."""
-    accept_encoding = request.accept_encoding
-    return await request.limits.slots.run(kind, lambda: compressed(render(), accept_encoding))
+    return await request.limits.slots.run(kind, lambda: compressed(render(), request))
 
 
 def accepts_gzip(accept_encoding: bytes) -> bool:
@@ -186,12 +172,12 @@ def gzipped(body: bytes) -> bytes:
     return packer.compress(body) + packer.flush()
 
 
-def compressed(response: Response, accept_encoding: bytes) -> Response:
+def compressed(response: Response, request: Request) -> Response:
     """Compress a page with gzip if the client accepts it. A page that has the header Vary was through here already."""
     if response.media_type != "text/html" or "vary" in response.headers:
         return response
     response.headers.add_vary_header("Accept-Encoding")
-    if not accepts_gzip(accept_encoding):
+    if not accepts_gzip(request.first_headers.get(b"accept-encoding", b"")):
         return response
     if isinstance(response, StreamingResponse):
         response.body_iterator = _gzipped_stream(cast("AsyncIterator[bytes]", response.body_iterator))

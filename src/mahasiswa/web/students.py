@@ -6,7 +6,7 @@ from functools import partial
 
 from starlette.responses import Response
 
-from mahasiswa.record import Mahasiswa
+from mahasiswa.record import Mahasiswa, digest
 from mahasiswa.store import Store
 from mahasiswa.store.errors import Changed, EditConflict, Refused, Unavailable, Uncertain
 from mahasiswa.web.failures import problem_of
@@ -18,9 +18,9 @@ from mahasiswa.work import RECORD, Busy
 
 async def new(request: Request, store: Store, pages: Pages) -> Response:
     """GET /mahasiswa/add (specification 4.2). With `lagi=1`, after the record `nim` was added, for the next one."""
-    again = _wants_another(request)
+    again = request.query_params.get("lagi") == "1"
     if not (again or pages.list_query):
-        return await pages.empty_add_form.respond(request.scope, request.limits.slots)
+        return await pages.empty_form("add").respond(request.scope, request.limits.slots)
     stored = await store.reader(RECORD).get(request.query_params.get("nim", "")) if again else None
     latest = (await store.reader(RECORD).snapshot(0)).last if stored else None
     return pages.add_form({}, Reply(stored=stored), again=again, latest=latest)
@@ -29,18 +29,16 @@ async def new(request: Request, store: Store, pages: Pages) -> Response:
 async def edit(request: Request, store: Store, pages: Pages) -> Response:
     """GET /mahasiswa/edit/:nim (specification 4.3)."""
     record = await _record(request, store)
-    return pages.edit_form(record) if record else pages.error("no record")
+    return pages.edit_form(record.nim, digest(record), record._asdict()) if record else pages.error("no record")
 
 
 async def create(request: Request, store: Store, pages: Pages) -> Response:
     """POST /mahasiswa/add (specification 4.4). With `lagi=1` the redirect leads to an empty form."""
     form = await read_form(request, Mahasiswa._fields)
     request.added_nim = form.values["nim"]
-    again = _wants_another(request)
-    added = pages.add_another if again else pages.saved
-    return await _save(request, form, store, store.add, partial(pages.add_form, again=again)) or added(
-        request.added_nim or ""
-    )
+    again = request.query_params.get("lagi") == "1"
+    saved = (pages.add_another if again else pages.saved)(form.values["nim"] or "")
+    return await _save(request, store, form, store.add, show=partial(pages.add_form, again=again), saved=saved)
 
 
 async def update(request: Request, store: Store, pages: Pages) -> Response:
@@ -56,12 +54,9 @@ async def update(request: Request, store: Store, pages: Pages) -> Response:
         return pages.redirect
     versi = form.values.pop("versi")
     form.wrong.pop("versi", None)  # a malformed digest matches no record
-
-    async def write(nama: str | None, alamat: str | None) -> None:
-        await store.update(nim, nama, alamat, versi)
-
+    write, show = partial(store.update, nim, versi=versi), partial(pages.edit_form, nim, versi)
     try:
-        return await _save(request, form, store, write, partial(pages.edit_again, nim, versi)) or pages.saved(nim)
+        return await _save(request, store, form, write, show=show, saved=pages.saved(nim))
     except EditConflict as conflict:
         return pages.changed(conflict)
 
@@ -85,8 +80,8 @@ async def change_nim(request: Request, store: Store, pages: Pages) -> Response:
     nim = form.values["nim"]
     if record := await _record(request, store):
         with suppress(Changed):  # someone else has deleted it, or given it another nim
-            show = partial(pages.nim_form, record)
-            return await _save(request, form, store, partial(store.rename, record.nim), show) or pages.saved(nim or "")
+            show, saved = partial(pages.nim_form, record), pages.saved(nim or "")
+            return await _save(request, store, form, partial(store.rename, record.nim), show=show, saved=saved)
     # A second click on the button repeats a change that is made.
     return pages.saved(nim) if nim and await store.reader(RECORD).get(nim) else pages.error("no record")
 
@@ -95,34 +90,29 @@ async def _record(request: Request, store: Store) -> Mahasiswa | None:
     return None if request.nim is None else await store.reader(RECORD).get(request.nim)
 
 
-def _wants_another(request: Request) -> bool:
-    return request.query_params.get("lagi") == "1"
-
-
 async def _save(
     request: Request,
-    form: Form,
     store: Store,
+    form: Form,
     write: Callable[..., Awaitable[None]],
-    show_form: Callable[..., Response],
-) -> Response | None:
-    """Attempt the write. The database is the only validator; its refusal becomes the message of the form.
-
-    Return None if the write was made.
-    """
+    *,
+    show: Callable[..., Response],
+    saved: Response,
+) -> Response:
+    """Attempt the write; return `saved`. The database is the only validator; its refusal becomes the message of the form."""
     values, wrong = form
     if wrong:
-        return show_form(values, Reply(wrong))
+        return show(values, Reply(wrong))
     try:
         await write(**values)
     except Refused as refused:
         if refused.reason == "missing":
-            return show_form(values, Reply({field: "missing" for field, value in values.items() if value is None}))
+            return show(values, Reply({field: "missing" for field, value in values.items() if value is None}))
         reply = Reply({refused.field: refused.reason})
         if refused.reason == "duplicate":
             with suppress(Unavailable, Busy):  # then the form does not say whose nim it is
                 reply = reply._replace(stored=await store.reader(RECORD).get(values["nim"] or ""))
-        return show_form(values, reply)
+        return show(values, reply)
     except (Unavailable, Uncertain, Busy) as error:
-        return show_form(values, Reply(problem=problem_of(request, error)))
-    return None
+        return show(values, Reply(problem=problem_of(request, error)))
+    return saved
