@@ -78,10 +78,9 @@ async def read_confirmation(request: Request) -> Mapping[str, Sequence[str]]:
         body = await _whole(body_of(request, MAX_CONFIRMED_BYTES, "confirmation too large", count))
 
         def parse() -> Mapping[str, Sequence[str]]:
-            decoded: defaultdict[str, list[str]] = defaultdict(list)
-            for field, values in _sent(request, body).items():
-                decoded[field] = [_decode(value).decode(errors="replace") for value in values]
-            return decoded
+            sent = _sent(request, body).items()
+            texts = {field: [_decode(value).decode(errors="replace") for value in values] for field, values in sent}
+            return defaultdict(list, texts)
 
         return await request.limits.slots.run(IMPORT, parse)
 

@@ -13,7 +13,6 @@ from starlette.types import Receive, Scope, Send
 
 from mahasiswa.record import NIM_MAX_CHARACTERS
 from mahasiswa.store.history import OLEH
-from mahasiswa.web.failures import problem_of
 from mahasiswa.web.forms import BodyRefused
 from mahasiswa.web.list_cache import ListCache
 from mahasiswa.web.monitoring import Metrics
@@ -88,7 +87,7 @@ class Middleware:
             headers = {"connection": "close"} if refused.problem == "too slow" else None
             response = pages.error(refused.problem, headers, limit=refused.limit)
         except Exception as error:  # noqa: BLE001 - each one becomes a page and a line in the log
-            response = pages.error(problem_of(request, error))
+            response = pages.error(request.problem_of(error))
         if response.status_code == 503:
             response.headers["retry-after"] = str(RETRY_AFTER_SECONDS)
         return response if isinstance(response, CachedResponse) else compressed(response, request)
@@ -99,9 +98,8 @@ class Middleware:
             extensions["mahasiswa.shared"] = page.body  # http_protocol.py then lets the client be slow
             return page
         answer = self.handle(request, pages)
-        if request.method != "POST" and not request.path.startswith(
-            RECORD_PATHS
-        ):  # one record takes no time to abandon
+        # The pages of one record take no time to abandon. A handler of POST reads the body before it can do so.
+        if request.method != "POST" and not request.path.startswith(RECORD_PATHS):
             answer = request.while_connected(answer)
         response = await answer
         if not isinstance(response, CachedResponse | StreamingResponse):

@@ -1,6 +1,8 @@
-"""The request that handlers get: Starlette's, with its path still percent-encoded, and with the worker's limits."""
+"""The request that handlers get, with its path percent-encoded and the limits of the worker, and the problem of a failed one."""
 
 import asyncio
+import errno
+import logging
 from collections.abc import Callable, Coroutine, Mapping
 from functools import cached_property
 from typing import Any, TypeVar
@@ -10,12 +12,25 @@ from starlette.requests import ClientDisconnect
 from starlette.requests import Request as StarletteRequest
 from starlette.types import Receive, Scope
 
+from mahasiswa.store.errors import TookTooLong, Unavailable, Uncertain
 from mahasiswa.web.list_view import View, asks_for_view
-from mahasiswa.work import Limits
+from mahasiswa.wording import ProblemName
+from mahasiswa.work import PAGE_MAX_BYTES, Busy, Limits
 
 RECORD_PATHS = ("/mahasiswa/add", "/mahasiswa/edit/", "/mahasiswa/delete/", "/mahasiswa/nim/")
 
+WITHOUT_WRITE = ("/mahasiswa/impor", "/mahasiswa/hapus", "/mahasiswa/hapus/pilihan")  # POST to these only previews
+
+# Errors of the operating system that are no fault of the program.
+DISK_FULL, NO_FILE_DESCRIPTOR = (errno.ENOSPC, errno.EDQUOT), (errno.EMFILE, errno.ENFILE)
+
 T = TypeVar("T")
+
+log = logging.getLogger(__name__)
+
+
+class PageTooLong(Exception):
+    """A page would be longer than PAGE_MAX_BYTES."""
 
 
 class Request(StarletteRequest):
@@ -72,6 +87,30 @@ class Request(StarletteRequest):
             working.cancel()
             await asyncio.gather(working, return_exceptions=True)
             del working  # for the same reason as in work.ended
+
+    def problem_of(self, error: Exception) -> ProblemName:
+        """The problem to report for an error. Its reason is logged, with a traceback if it is a bug."""
+        if isinstance(error, Busy):
+            log.warning("busy: %s", error)
+            return "busy write" if self.method == "POST" else "busy"
+        if isinstance(error, Unavailable | Uncertain) and self.method == "POST" and self.path not in WITHOUT_WRITE:
+            log.error("a change was not saved: %s", error)
+            return "uncertain" if isinstance(error, Uncertain) else "not saved"
+        if isinstance(error, PageTooLong):
+            log.warning("a page is longer than %d MB, so it was not sent", PAGE_MAX_BYTES >> 20)
+            return "page too long"
+        if isinstance(error, Unavailable):
+            is_late = isinstance(error, TookTooLong)
+            reason = "interrupted" if is_late else "the database could not be read"
+            log.log(logging.WARNING if is_late else logging.ERROR, "%s: %s", reason, error)
+            is_search = is_late and self.query_params.get("cari") and not self.list_query
+            return "search too long" if is_search else "not read"
+        number = error.errno if isinstance(error, OSError) else None
+        if number in DISK_FULL + NO_FILE_DESCRIPTOR:
+            log.error("the operating system refused: %s", error)
+            return "disk full" if number in DISK_FULL else "busy"
+        log.error("an unexpected error", exc_info=error)
+        return "failed"
 
     async def sent(self) -> None:
         """Return when the client has taken all that was written, or when the connection is lost."""

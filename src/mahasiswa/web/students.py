@@ -9,7 +9,6 @@ from starlette.responses import Response
 from mahasiswa.record import Mahasiswa, digest
 from mahasiswa.store import Store
 from mahasiswa.store.errors import Changed, EditConflict, Refused, Unavailable, Uncertain
-from mahasiswa.web.failures import problem_of
 from mahasiswa.web.forms import Form, read_form
 from mahasiswa.web.pages import Pages, Reply
 from mahasiswa.web.request import Request
@@ -114,5 +113,5 @@ async def _save(
                 reply = reply._replace(stored=await store.reader(RECORD).get(values["nim"] or ""))
         return show(values, reply)
     except (Unavailable, Uncertain, Busy) as error:
-        return show(values, Reply(problem=problem_of(request, error)))
+        return show(values, Reply(problem=request.problem_of(error)))
     return saved
