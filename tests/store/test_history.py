@@ -1,7 +1,8 @@
 """The history and undo: each engine keeps the same promises."""
 
 import asyncio
-from collections.abc import Awaitable, Sequence
+import re
+from collections.abc import Sequence
 
 import pytest
 from stores import BUDI, SITI, age_history, attempt, opened, read_all, records_of
@@ -10,8 +11,8 @@ from mahasiswa.record import Mahasiswa, Write, digest
 from mahasiswa.settings import DatabaseURL
 from mahasiswa.store import Query, Store, migrate
 from mahasiswa.store.engines import forget, merge
-from mahasiswa.store.errors import Changed, NotInHistory, UndoConflict
-from mahasiswa.store.history import PURGE_ENTRIES, Batch, BatchKind, Conflict, Entry
+from mahasiswa.store.errors import Changed, EditConflict, NotInHistory
+from mahasiswa.store.history import PURGE_ENTRIES, UNDOABLE_ROWS_MAX, Batch, BatchKind, Entry
 from mahasiswa.work import LIST, SEARCH
 
 ANI = Mahasiswa("0003", "Ani", "Klaten")
@@ -58,13 +59,6 @@ def change(entry: Entry | Batch) -> Change:
 async def changes(store: Store, cari: str = "", batch: int | None = None) -> list[Change]:
     """Return the records before and after of entries, in the order of the history."""
     return list(map(change, await items(store, cari, batch)))
-
-
-async def conflict(undo: Awaitable[None]) -> UndoConflict:
-    """Return the conflict with which an undo must fail."""
-    with pytest.raises(UndoConflict) as raised:
-        await undo
-    return raised.value
 
 
 # ---- entries
@@ -172,6 +166,18 @@ async def test_an_import_that_is_refused_is_no_batch(store: Store) -> None:
     assert await changes(store) == [(None, ANI)]
 
 
+async def test_a_very_long_import_is_one_item_without_entries(store: Store, url: DatabaseURL) -> None:
+    """It says how many records changed, and cannot be undone. The next import has its entries again."""
+    merge(url, [(n, f"{n}", "Ina", "Solo") for n in range(UNDOABLE_ROWS_MAX + 1)], update=True, dry_run=False)
+    (item,) = await items(store)
+    assert item[2:6] == ("import", UNDOABLE_ROWS_MAX + 1, True, None)
+    assert await items(store, batch=item.id) == []
+    with pytest.raises(NotInHistory):
+        await store.undo(item.id, is_batch=True)
+    merge(url, [(1, "1", "Ani", "Solo")], update=True, dry_run=False)
+    await last_batch(store, "import", 1)
+
+
 async def test_a_nim_that_is_written_twice_in_one_import_is_refused(store: Store) -> None:
     """A batch has one entry for each nim, so that it can be undone."""
     with pytest.raises(Changed):
@@ -179,34 +185,7 @@ async def test_a_nim_that_is_written_twice_in_one_import_is_refused(store: Store
     assert await read_all(store) == []
 
 
-# ---- undo of one change
-
-
-async def test_an_undo_of_a_deletion_conflicts_with_a_new_record_of_that_nim(store: Store) -> None:
-    """After the person has seen it, it is overwritten as one change."""
-    await store.add(*SITI)
-    await store.delete(SITI.nim)
-    entry = await last_entry(store)
-    other = SITI._replace(nama="Ani")
-    await store.add(*other)
-    assert (await conflict(store.undo(entry.id, is_batch=False))).conflicts == [Conflict(entry, other)]
-    await store.undo(entry.id, is_batch=False, versi=digest(other))
-    assert await read_all(store) == [SITI]
-    assert (await last_batch(store, "undo", 1)).only
-
-
-# ---- undo of a batch
-
-
-async def test_a_batch_is_undone_as_a_whole(store: Store) -> None:
-    """New records go, changed records come back, and the undo can be undone."""
-    await store.add(*SITI)
-    changed = SITI._replace(nama="Siti")
-    await store.write_all("import", [Write(changed, digest(SITI)), Write(BUDI, None)])
-    await store.undo((await last_batch(store, "import", 2)).id, is_batch=True)
-    assert await read_all(store) == [SITI]
-    await store.undo((await last_batch(store, "undo", 2)).id, is_batch=True)
-    assert await read_all(store) == [changed, BUDI]
+# ---- undo
 
 
 async def test_a_bulk_delete_is_undone_as_a_whole(store: Store) -> None:
@@ -229,15 +208,41 @@ async def test_one_of_many_concurrent_undos_is_made(url: DatabaseURL) -> None:
         assert [type(item) for item in await items(second)] == [Batch, Entry, Entry]
 
 
+# ---- edits
+
+
+async def test_a_conflict_has_what_the_form_showed_only_if_the_history_has_it(store: Store, url: DatabaseURL) -> None:
+    """It is found behind later changes, but not for a form of another record or of texts that never were stored."""
+    await store.add(*SITI)
+    await store.add("0002", *SITI[1:])
+    for nama in ("Ani", "Budi", "Citra"):
+        await store.update(SITI.nim, nama, "Solo")
+    assert await shown_before(store, digest(SITI)) == SITI
+    assert await shown_before(store, digest(SITI._replace(nama="Ani", alamat="Solo"))) == (SITI.nim, "Ani", "Solo")
+    assert await shown_before(store, digest(SITI._replace(nama="Dewi"))) is None
+    await store.update("0002", "Ani", "Solo")
+    forget(url, SITI.nim)
+    await store.add(SITI.nim, "Eko", "Solo")
+    assert await shown_before(store, digest(SITI)) is None
+
+
+async def shown_before(store: Store, versi: str) -> Mahasiswa | None:
+    """Send an edit that must be a conflict; return the record that the form showed, as the error has it."""
+    with pytest.raises(EditConflict) as conflict:
+        await store.update(SITI.nim, "Saya", "Bantul", versi)
+    return conflict.value.before
+
+
 # ---- HISTORY_DAYS
 
 
-async def test_without_history_days_there_is_no_history(url: DatabaseURL) -> None:
-    """The old entries are removed, and changes and batches leave no new ones."""
+async def test_history_days_remove_the_history_and_create_it_again(url: DatabaseURL) -> None:
+    """With 0 days changes and batches leave no entries. A command keeps the days of the service. No number is given again."""
     async with opened(url) as store:
         await store.add(*SITI)
         entry = await last_entry(store)
     await asyncio.to_thread(migrate, url, 0)
+    await asyncio.to_thread(migrate, url)
     async with opened(url) as store:
         await store.add(*BUDI)
         await store.write_all("import", [Write(ANI, None), Write(SITI._replace(nama="Siti"), digest(SITI))])
@@ -245,32 +250,21 @@ async def test_without_history_days_there_is_no_history(url: DatabaseURL) -> Non
         await store.write_all("delete", removals=dict.fromkeys([BUDI.nim]))
         assert await items(store) == []
         assert (await store.reader(LIST).snapshot(10)).last is None
-        with pytest.raises(NotInHistory):
-            await store.undo(entry.id, is_batch=False)
-
-
-async def test_history_days_create_the_history_again(url: DatabaseURL) -> None:
-    """A number is never given again, so a page that is still open cannot undo another change."""
-    async with opened(url) as store:
-        await store.add(*SITI)
-        entry = await last_entry(store)
-    await asyncio.to_thread(migrate, url, 0)
     await asyncio.to_thread(migrate, url, 7)
+    await asyncio.to_thread(migrate, url)
     async with opened(url) as store:
-        await store.delete(SITI.nim)
-        assert await changes(store) == [(SITI, None)]
-        with pytest.raises(NotInHistory):
+        await store.delete(ANI.nim)
+        assert await changes(store) == [(ANI, None)]
+        with pytest.raises(NotInHistory):  # a page that is still open cannot undo another change
             await store.undo(entry.id, is_batch=False)
 
 
-async def test_migrating_without_days_keeps_those_of_the_database(url: DatabaseURL) -> None:
-    """A command does not change the setting of the service, in either direction."""
-    for days, kept in ((0, 0), (7, 1)):
-        await asyncio.to_thread(migrate, url, days)
-        await asyncio.to_thread(migrate, url)
-        async with opened(url) as store:
-            await store.add(f"{days}", "Siti", "Solo")
-            assert len(await items(store)) == kept
+def test_the_last_start_decides_the_days_and_says_so(url: DatabaseURL, caplog: pytest.LogCaptureFixture) -> None:
+    """One line has both numbers. The first start says nothing, nor does a start with the same days, nor a command."""
+    for days in (30, 7, 7, None, 0, 30):
+        migrate(url, days)
+    said = [set(re.findall(r"(?:was|is|now) (\d+)", message)) for message in caplog.messages]
+    assert said == [{"30", "7"}, {"7", "0"}, {"0", "30"}]
 
 
 # ---- expired entries
@@ -305,22 +299,15 @@ async def test_expired_entries_are_purged_in_slices_with_other_changes(url: Data
 
 
 async def test_an_entry_that_has_not_expired_is_not_purged(url: DatabaseURL) -> None:
-    """HISTORY_DAYS is 30 by default."""
-    async with opened(url) as store:
+    """HISTORY_DAYS is 30 by default. The version stays the same, so the list is not rendered again."""
+    async with opened(url) as store, opened(url) as other:
         await store.add(*SITI)
         await asyncio.to_thread(age_history, url, 29)
         await store.add(*BUDI)
-        await store.purge()
-        assert await changes(store) == [(None, BUDI), (None, SITI)]
-
-
-async def test_a_purge_without_expired_entries_keeps_the_version(url: DatabaseURL) -> None:
-    """The list is not rendered again."""
-    async with opened(url) as store, opened(url) as other:
-        await store.add(*SITI)
         before = await other.version()
         await store.purge()
         assert await other.version() == before
+        assert await changes(store) == [(None, BUDI), (None, SITI)]
 
 
 async def test_of_many_workers_one_purges_once_a_minute(url: DatabaseURL) -> None:
@@ -350,13 +337,8 @@ async def test_forgetting_removes_the_record_and_all_its_history(store: Store, u
     assert await changes(store) == [(None, BUDI)]
     assert not forget(url, SITI.nim)
     assert not forget(url, "00\0")
-
-
-async def test_a_deleted_record_can_still_be_forgotten(store: Store, url: DatabaseURL) -> None:
-    """Its history is all that there is of it."""
-    await store.add(*SITI)
-    await store.delete(SITI.nim)
-    assert forget(url, SITI.nim)
+    await store.delete(BUDI.nim)
+    assert forget(url, BUDI.nim)  # its history is all that there is of it
     assert await items(store) == []
 
 

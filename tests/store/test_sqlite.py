@@ -102,21 +102,6 @@ def test_opening_a_removed_file_is_unusable(path: Path) -> None:
 # ---- other programs at the same file
 
 
-def test_a_change_of_another_program_is_shown_at_once(path: Path) -> None:
-    """The list, the edit page and the refusal of a duplicate follow every commit of another program."""
-    with Service(path) as service, service.site() as site:
-        for number in range(5):
-            assert len(site.list().rows) == number
-            ask(path, f"INSERT INTO mahasiswa VALUES ('{number}', 'Siti', 'Solo')")
-            assert len(site.list().rows) == number + 1
-            assert site.get(site.path("/mahasiswa/edit/", f"{number}")).status_code == 200
-            assert site.add(f"{number}", "Ani", "Klaten").status_code == 409
-        ask(path, "UPDATE mahasiswa SET nama = 'Budi' WHERE nim = '3'")
-        assert site.list().row("3").cells[2] == "Budi"
-        ask(path, "DELETE FROM mahasiswa")
-        assert site.list().rows == []
-
-
 def test_a_write_waits_for_the_lock_of_another_program(path: Path) -> None:
     """While another program writes, changes wait and pages are read. When it commits, the changes are stored."""
     with (

@@ -3,7 +3,7 @@
 import asyncio
 import threading
 import time
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from pathlib import Path
 
 import apsw
@@ -12,12 +12,12 @@ from stores import SITI, ask, opened, other_program
 
 from mahasiswa.record import Mahasiswa
 from mahasiswa.settings import SQLiteURL
-from mahasiswa.store import Query, migrate, open_store
+from mahasiswa.store import Query, Store, migrate, open_store
 from mahasiswa.store.engines import merge
 from mahasiswa.store.errors import TookTooLong, Unavailable
 from mahasiswa.store.sqlite.reader import SQLiteReader
 from mahasiswa.store.threads import in_thread
-from mahasiswa.work import CHANGE, EXPORT, IMPORT, LIST, RECORD, SEARCH, STEP_TIMEOUT_SECONDS, Busy, Slots
+from mahasiswa.work import CHANGE, EXPORT, IMPORT, LIST, RECORD, SEARCH, STEP_TIMEOUT_SECONDS, Busy, Kind, Slots
 
 pytestmark = pytest.mark.torture
 
@@ -30,6 +30,27 @@ def path(tmp_path: Path) -> Path:
     """Return the path of an SQLite file with an empty table."""
     migrate(SQLiteURL(tmp_path / "mahasiswa.db"))
     return tmp_path / "mahasiswa.db"
+
+
+@pytest.fixture
+def slots() -> Slots:
+    """Return the slots of the store."""
+    return Slots()
+
+
+@pytest.fixture
+async def store(path: Path, slots: Slots) -> AsyncIterator[Store]:
+    """Return a store that is open on that file."""
+    store = await open_store(SQLiteURL(path), slots)
+    yield store
+    await store.close()
+
+
+def reader(store: Store, kind: Kind) -> SQLiteReader:
+    """Return the reads of a kind, which can run any query."""
+    pool = store.reader(kind)
+    assert isinstance(pool, SQLiteReader)
+    return pool
 
 
 def fill(path: Path, records: Sequence[tuple[str, str, str]]) -> None:
@@ -98,25 +119,19 @@ async def test_the_cost_of_a_search_grows_with_the_list(path: Path) -> None:
 # ---- deadlines
 
 
-async def test_a_query_that_takes_too_long_is_interrupted(path: Path) -> None:
+async def test_a_query_that_takes_too_long_is_interrupted(store: Store) -> None:
     """It raises TookTooLong soon after the deadline, and its thread and its connection can be used again."""
-    store = await open_store(SQLiteURL(path), Slots())
-    pool = store.reader(LIST)
-    assert isinstance(pool, SQLiteReader)
+    pool = reader(store, LIST)
     began = time.monotonic()
     with pytest.raises(TookTooLong, match="the list page"):
         await pool._read(endless)
     assert STEP_TIMEOUT_SECONDS <= time.monotonic() - began < STEP_TIMEOUT_SECONDS + STOP_SECONDS
     assert await pool._read(one) == 1
-    await store.close()
 
 
-async def test_the_deadline_of_a_query_includes_its_time_in_the_queue(path: Path) -> None:
+async def test_the_deadline_of_a_query_includes_its_time_in_the_queue(store: Store, slots: Slots) -> None:
     """A query that got its slot late is interrupted earlier. A query without a slot is Busy."""
-    slots = Slots()
-    store = await open_store(SQLiteURL(path), slots)
-    pool = store.reader(LIST)
-    assert isinstance(pool, SQLiteReader)
+    pool = reader(store, LIST)
     began = time.monotonic()
     async with slots.slot(LIST):
         late = asyncio.create_task(pool._read(endless))
@@ -126,12 +141,12 @@ async def test_the_deadline_of_a_query_includes_its_time_in_the_queue(path: Path
         await late
     assert time.monotonic() - began < STEP_TIMEOUT_SECONDS + STOP_SECONDS
     assert await waiting == 1
-    await store.close()
 
 
-async def test_a_change_of_a_request_does_not_wait_longer_than_the_deadline_for_a_lock(path: Path) -> None:
+async def test_a_change_of_a_request_does_not_wait_longer_than_the_deadline_for_a_lock(
+    path: Path, store: Store
+) -> None:
     """The change is refused as Unavailable, and it is not made later."""
-    store = await open_store(SQLiteURL(path), Slots())
     with other_program(path) as other:
         other("BEGIN IMMEDIATE")
         began = time.monotonic()
@@ -141,7 +156,6 @@ async def test_a_change_of_a_request_does_not_wait_longer_than_the_deadline_for_
         other("COMMIT")
     assert await store.reader(RECORD).get(SITI.nim) is None
     await store.add(*SITI)
-    await store.close()
 
 
 # ---- cancelled work
@@ -156,18 +170,15 @@ async def stop(task: "asyncio.Task[object]") -> None:
     assert time.monotonic() - began < STOP_SECONDS
 
 
-async def test_cancelled_queries_stop_and_free_their_threads(path: Path) -> None:
+async def test_cancelled_queries_stop_and_free_their_threads(store: Store) -> None:
     """When every thread of a kind runs an endless query and all are cancelled, the next queries run at once."""
-    store = await open_store(SQLiteURL(path), Slots())
-    pool = store.reader(SEARCH)
-    assert isinstance(pool, SQLiteReader)
+    pool = reader(store, SEARCH)
     for _ in range(3):
         running = [asyncio.create_task(pool._read(endless)) for _ in range(SEARCH.running)]
         await asyncio.sleep(0.2)
         for task in running:
             await stop(task)
     assert await asyncio.gather(*(pool._read(one) for _ in range(SEARCH.running))) == [1] * SEARCH.running
-    await store.close()
 
 
 async def test_a_cancelled_query_stops_waiting_for_the_lock_of_another_program(path: Path) -> None:
@@ -190,9 +201,8 @@ async def test_a_cancelled_query_stops_waiting_for_the_lock_of_another_program(p
     pool.close()
 
 
-async def test_a_cancelled_export_stops_and_frees_its_slot(path: Path) -> None:
+async def test_a_cancelled_export_stops_and_frees_its_slot(path: Path, store: Store) -> None:
     """Its thread has ended, its slot is free, and its connection no longer keeps the write-ahead log."""
-    store = await open_store(SQLiteURL(path), Slots())
     fill(path, many(50_000))
     for _ in range(EXPORT.running + 1):
         began, ended = threading.Event(), threading.Event()
@@ -212,16 +222,13 @@ async def test_a_cancelled_export_stops_and_frees_its_slot(path: Path) -> None:
     async with asyncio.timeout(STOP_SECONDS):
         assert await in_thread(store.reader(EXPORT).chunks(Query()), lambda records: sum(1 for _ in records)) == 50_000
     assert ask(path, "PRAGMA wal_checkpoint(TRUNCATE)") == [(0, 0, 0)]
-    await store.close()
 
 
 # ---- bounded and separate
 
 
-async def test_one_kind_of_work_does_not_wait_for_another(path: Path) -> None:
+async def test_one_kind_of_work_does_not_wait_for_another(store: Store, slots: Slots) -> None:
     """While every slot of one kind is taken, the other kinds are answered, and a full queue is Busy at once."""
-    slots = Slots()
-    store = await open_store(SQLiteURL(path), slots)
     await store.add(*SITI)
     works: dict[str, Callable[[], Awaitable[object]]] = {
         RECORD.name: lambda: store.reader(RECORD).get(SITI.nim),
@@ -249,13 +256,10 @@ async def test_one_kind_of_work_does_not_wait_for_another(path: Path) -> None:
                 await works[kind.name]()
         free.set()
         await asyncio.gather(*holding, *queue)
-    await store.close()
 
 
-async def test_a_short_list_of_long_texts_is_not_read_on_the_event_loop(path: Path) -> None:
+async def test_a_short_list_of_long_texts_is_not_read_on_the_event_loop(path: Path, store: Store, slots: Slots) -> None:
     """It waits for the list's own slot. Short texts are read at once."""
-    slots = Slots()
-    store = await open_store(SQLiteURL(path), slots)
     fill(path, [("1", "a", "b")])
     async with slots.slot(LIST):
         snapshot = store.snapshot_now(100)
@@ -267,12 +271,10 @@ async def test_a_short_list_of_long_texts_is_not_read_on_the_event_loop(path: Pa
         done, _ = await asyncio.wait([reading], timeout=0.3)
         assert not done
     assert (await reading).total == 10
-    await store.close()
 
 
-async def test_the_queue_of_changes_is_bounded(path: Path) -> None:
+async def test_the_queue_of_changes_is_bounded(path: Path, store: Store) -> None:
     """While another program holds the lock, further changes are Busy at once. Those in the queue are made."""
-    store = await open_store(SQLiteURL(path), Slots())
     with other_program(path) as other:
         other("BEGIN IMMEDIATE")
         first = asyncio.create_task(store.add("first", "Siti", "Solo"))
@@ -284,7 +286,6 @@ async def test_the_queue_of_changes_is_bounded(path: Path) -> None:
         other("COMMIT")
         await asyncio.gather(first, *queue)
     assert (await store.reader(SEARCH).search(Query(), 0, 0)).total == CHANGE.waiting
-    await store.close()
 
 
 async def test_an_import_says_how_long_other_programs_could_not_write(path: Path) -> None:

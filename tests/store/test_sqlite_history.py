@@ -8,7 +8,6 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from harness import Service
 from postgres import until
 from stores import age_history, ask, contents, other_program, run_script
 
@@ -16,11 +15,11 @@ from mahasiswa import worker
 from mahasiswa.record import Mahasiswa, Write
 from mahasiswa.settings import SQLiteURL
 from mahasiswa.store import Store, migrate, open_store
-from mahasiswa.store.engines import forget, merge
-from mahasiswa.store.errors import NotInHistory, TextsRemain
-from mahasiswa.store.history import UNDOABLE_ROWS_MAX, Batch, Entry
+from mahasiswa.store.engines import forget
+from mahasiswa.store.errors import TextsRemain
+from mahasiswa.store.history import Entry
 from mahasiswa.store.sqlite import commands
-from mahasiswa.work import LIST, RECORD, SEARCH, Slots
+from mahasiswa.work import LIST, RECORD, Slots
 
 ENTRIES = """
 SELECT nim, nama_before, alamat_before, nama_after, alamat_after FROM mahasiswa_history
@@ -151,21 +150,6 @@ async def test_a_text_of_another_program_that_is_not_utf_8_does_not_hide_the_his
 # ---- long imports
 
 
-async def test_a_very_long_import_is_one_entry_without_its_rows(path: Path, store: Store) -> None:
-    """It cannot be undone. The next change is in the history again."""
-    rows = [(number, f"a{number}", "Ina", "Bogor") for number in range(UNDOABLE_ROWS_MAX + 1)]
-    assert (merge(SQLiteURL(path), rows, update=False, dry_run=False)).new == len(rows)
-    last = (await store.reader(LIST).snapshot(0)).last
-    assert isinstance(last, Batch)
-    assert (last.kind, last.rows, last.is_silent, last.only) == ("import", len(rows), True, None)
-    assert ask(path, ENTRIES) == []
-    with pytest.raises(NotInHistory):
-        await store.undo(last.id, is_batch=True)
-    assert (await store.reader(SEARCH).history("", last.id, 0, 50))[:2] == (0, [])
-    await store.delete("1")
-    assert ask(path, ENTRIES) == [("1", "Siti", "Solo", None, None)]
-
-
 async def test_with_recursive_triggers_the_history_has_no_false_line(path: Path) -> None:
     """Replayed from the first entry on, the texts before each change are those that were stored, and the end is the list."""
     dice = random.Random(19)
@@ -203,22 +187,6 @@ def test_lost_triggers_are_created_again_at_the_next_start(path: Path) -> None:
     before = path.read_bytes()
     migrate(SQLiteURL(path))
     assert path.read_bytes() == before
-
-
-# ---- HISTORY_DAYS
-
-
-def test_the_last_start_decides_about_history_days_and_says_so(path: Path) -> None:
-    """One line names the file and both values. A start with the same value says nothing."""
-    for days, line in (("30", None), ("7", "was 30 and is 7"), ("7", None), ("0", "was 7 and is 0")):
-        with Service(path, {"HISTORY_DAYS": days}) as service, service.site() as site:
-            assert site.edit("1", f"Siti {days}", "Solo").status_code == 302
-            written = service.stderr()
-        assert ("HISTORY_DAYS of" in written) == bool(line)
-        assert (line or "") in written
-    assert ask(path, "SELECT count(*) FROM mahasiswa_history") == [(0,)]
-    triggers = "SELECT name FROM sqlite_schema WHERE type = 'trigger' AND name LIKE 'mahasiswa_history%'"
-    assert ask(path, triggers) == []
 
 
 # ---- expired entries

@@ -12,8 +12,8 @@ from stores import BUDI, SITI, age_history, opened, read_all
 from mahasiswa.settings import PostgresURL
 from mahasiswa.store import Query, Store, migrate
 from mahasiswa.store.engines import forget, merge
-from mahasiswa.store.errors import NotInHistory, TextsRemain, Unusable
-from mahasiswa.store.history import PURGE_ENTRIES, UNDOABLE_ROWS_MAX, Batch, Entry
+from mahasiswa.store.errors import TextsRemain, Unusable
+from mahasiswa.store.history import PURGE_ENTRIES, Batch, Entry
 from mahasiswa.store.postgres import engine
 from mahasiswa.work import LIST, SEARCH
 
@@ -134,15 +134,6 @@ def test_a_role_that_may_not_read_the_history_gets_the_statement_for_its_owner(c
 # ---- HISTORY_DAYS
 
 
-def test_the_last_start_decides_the_days_and_says_so(url: PostgresURL, caplog: pytest.LogCaptureFixture) -> None:
-    """The first start says nothing, nor does a start with the same days, nor a command."""
-    for days in (30, 7, 7, None, 0, 30):
-        migrate(url, days)
-    assert caplog.messages == [
-        f"HISTORY_DAYS is now {now} for every instance; it was {before}" for before, now in ((30, 7), (7, 0), (0, 30))
-    ]
-
-
 def test_without_history_the_table_has_no_trigger_of_it(url: PostgresURL) -> None:
     """No entry remains, and TRUNCATE, which the triggers refuse, is possible. Days above 0 create them again."""
     execute(url.address, "INSERT INTO mahasiswa VALUES ('1', 'Ani', 'Solo')")
@@ -168,19 +159,6 @@ def test_a_trigger_that_another_program_removed_is_created_again_at_the_start(ur
 
 
 # ---- batches
-
-
-async def test_an_import_of_more_than_100_000_rows_is_one_item_without_entries(url: PostgresURL, store: Store) -> None:
-    """It says how many records changed, and cannot be undone. The next import has its entries again."""
-    rows = [(number, f"{number}", "Siti", "Solo") for number in range(UNDOABLE_ROWS_MAX + 1)]
-    merge(url, rows, update=True, dry_run=False)
-    (item,) = (await store.reader(SEARCH).history("", None, 0, 10)).items
-    assert item[2:6] == ("import", len(rows), True, None)
-    assert execute(url.address, "SELECT count(*) FROM mahasiswa_history WHERE kind IS NULL") == [(0,)]
-    with pytest.raises(NotInHistory):
-        await store.undo(item.id, is_batch=True)
-    merge(url, [(1, "1", "Ani", "Solo")], update=True, dry_run=False)
-    assert (await store.reader(SEARCH).history("", None, 0, 1)).items[0][2:5] == ("import", 1, False)
 
 
 async def test_a_batch_is_not_undone_while_another_program_writes(url: PostgresURL, store: Store) -> None:
