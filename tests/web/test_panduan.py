@@ -281,18 +281,10 @@ def read_messages(reader: Reader) -> None:
     reader.texts += [PROBLEMS[name].text for name in outages]
 
 
-SECTIONS: dict[str, Callable[[Reader], None]] = {
-    "Pertama kali membuka": start,
-    "Menambah dan mengubah": add_and_edit,
-    "Mengimpor dari Excel": import_a_file,
-    "Mengunduh ke Excel": export,
-    "Mencari": find,
-    "Membatalkan perubahan": undo,
-    "Menghapus banyak data": delete_many,
-    "Mencetak": print_the_list,
-    "Memeriksa daftar": check,
-    "Jika muncul pesan": read_messages,
-}
+WALKS = [start, add_and_edit, import_a_file, export, find, undo, delete_many, print_the_list, check, read_messages]
+"""A walk for each section of the guide, in their order."""
+_, *PARTS = re.split("^## ", GUIDE.read_text("utf-8"), flags=re.MULTILINE)
+SECTIONS = {heading: body for heading, _, body in (part.partition("\n") for part in PARTS)}
 
 
 @pytest.fixture
@@ -302,26 +294,21 @@ def service(tmp_path: Path) -> Iterator[Service]:
         yield service
 
 
-@pytest.mark.parametrize("heading", SECTIONS)
+@pytest.mark.parametrize(("body", "walk"), [*zip(SECTIONS.values(), WALKS, strict=True)], ids=SECTIONS)
 def test_the_guide_quotes_texts_that_the_pages_show(
-    heading: str, open_window: OpenWindow, service: Service, tmp_path: Path, request: pytest.FixtureRequest
+    request: pytest.FixtureRequest, open_window: OpenWindow, tmp_path: Path, body: str, walk: Callable[[Reader], None]
 ) -> None:
     """Each section can be followed, and its bold words are links, buttons, labels or sentences of the pages."""
     makes_pictures = bool(request.config.getoption("screenshots"))
     window = open_window("answers" if makes_pictures else "unreachable", WINDOW)
-    with service.site() as site:
+    with Site(window.url) as site:
         reader = Reader(window, site, tmp_path, makes_pictures=makes_pictures)
-        if SECTIONS[heading] is not start:
+        if walk is not start:
             reader.fill_the_list()
-        SECTIONS[heading](reader)
-    quotes = [_in_one_line(quote) for quote in re.findall(r"\*\*(.+?)\*\*", sections()[heading], re.DOTALL)]
+        walk(reader)
+    quotes = [_in_one_line(quote) for quote in re.findall(r"\*\*(.+?)\*\*", body, re.DOTALL)]
     assert quotes
     assert [quote for quote in quotes if not reader.has_seen(quote)] == []
-
-
-def test_each_section_of_the_guide_is_followed_by_a_test() -> None:
-    """The headings of the guide are those of SECTIONS, in the same order."""
-    assert list(sections()) == list(SECTIONS)
 
 
 def test_the_guide_shows_each_picture_and_every_picture_is_small() -> None:
@@ -332,8 +319,3 @@ def test_the_guide_shows_each_picture_and_every_picture_is_small() -> None:
         picture = (PICTURES / name).read_bytes()
         assert len(picture) < PICTURE_MAX_BYTES, name
         assert picture[25] == 3, f"the colour type of {name} is not that of a palette"
-
-
-def sections() -> dict[str, str]:
-    _, *parts = re.split("^## ", GUIDE.read_text("utf-8"), flags=re.MULTILINE)
-    return {heading: body for heading, _, body in (part.partition("\n") for part in parts)}
