@@ -12,6 +12,7 @@ Use a Cleaner for rows that do not fit into memory. `xlsx_export` writes .xlsx.
 
 from mahasiswa.sheets.carried_file import (
     LEFT_OUT,
+    MAX_CONFIRMED_BYTES,
     CarriedFile,
     CleanedFile,
     clean_again,
@@ -24,7 +25,7 @@ from mahasiswa.sheets.cleaning import CleanedRow, Cleaner, NimCell, RejectedRow,
 from mahasiswa.sheets.csv_form import write_csv
 from mahasiswa.sheets.errors import NotCarried, SheetError, TooBig
 from mahasiswa.sheets.file_kind import kind_of
-from mahasiswa.sheets.form_field import MAX_CONFIRMED_BYTES, dump, load
+from mahasiswa.sheets.form_field import dump, load
 from mahasiswa.sheets.limits import COMMAND_LINE, UPLOAD_MAX_BYTES, UPLOAD_MAX_ROWS, WEB, Choice
 from mahasiswa.sheets.plan import (
     FoundRow,

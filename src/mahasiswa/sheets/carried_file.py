@@ -9,9 +9,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import NamedTuple, TypeAlias
 
+from mahasiswa import wording
 from mahasiswa.sheets.cells import Cell, FieldColumns, Sheet, SheetRow, cell_text, is_blank
 from mahasiswa.sheets.cleaning import RowResult, clean_all
 from mahasiswa.sheets.columns import Columns
+from mahasiswa.sheets.errors import SheetError
 from mahasiswa.sheets.limits import Choice
 from mahasiswa.sheets.reading import Table, table_of
 
@@ -19,6 +21,7 @@ Typed: TypeAlias = Sequence[str | None]
 """NIM, Nama and Alamat as a person typed them into a preview. None is a cell that was not changed."""
 
 LEFT_OUT: Typed = ("", "", "")  # a row that a person skips
+MAX_CONFIRMED_BYTES = 8 << 20  # the form that a browser sends back, and the JSON in its field
 VERSI_MAX_CHARACTERS = 32  # of the digest of all records that a preview would replace: 128 bits
 
 
@@ -58,11 +61,20 @@ class CleanedFile(NamedTuple):
 
 def clean_table(table: Table, name: str) -> CleanedFile:
     """Read and clean all rows of a file with this name. Raises SheetError."""
-    rows = list(table.rows)
+    rows, characters = [], 0
+    for row in table.rows:
+        rows.append(row)
+        characters += sum(len(cell) for cell in row[1] if isinstance(cell, str))
+        if characters > MAX_CONFIRMED_BYTES:  # with an emoji in each text, the rest of the file would take 120 MB
+            raise too_large()
     has_all_cells = bool(table.kept_sheets)
     kept = table.kept_sheets or [Sheet("", rows)]
     file = CarriedFile(name, table.sheets, kept, table.other_sheets, table.columns, has_all_cells)
     return CleanedFile(file, rows, clean_all(rows, table.sheets), table.columns_problem, table.remarks)
+
+
+def too_large() -> SheetError:
+    return SheetError(wording.CONFIRMATION_TOO_LARGE.format(limit=wording.size(MAX_CONFIRMED_BYTES)))
 
 
 def clean_again(file: CarriedFile) -> CleanedFile:

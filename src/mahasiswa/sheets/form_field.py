@@ -12,7 +12,7 @@ from itertools import accumulate, chain, pairwise, zip_longest
 from typing import Any
 
 from mahasiswa import wording
-from mahasiswa.sheets.carried_file import VERSI_MAX_CHARACTERS, CarriedFile, CleanedFile
+from mahasiswa.sheets.carried_file import MAX_CONFIRMED_BYTES, VERSI_MAX_CHARACTERS, CarriedFile, CleanedFile, too_large
 from mahasiswa.sheets.cells import (
     MAX_SHEETS,
     MAX_TITLES,
@@ -29,7 +29,6 @@ from mahasiswa.sheets.errors import SheetError
 from mahasiswa.sheets.limits import UPLOAD_MAX_ROWS
 from mahasiswa.sheets.reading import KEPT_MAX_CELLS
 
-MAX_CONFIRMED_BYTES = 8 << 20  # the form that a browser sends back, and the JSON in its field
 OTHER_FIELDS_BYTES = 64 << 10  # the part of MAX_CONFIRMED_BYTES that is left for the other fields of the form
 KEPT_MAX_CHARACTERS = 56 << 10  # of a field with all cells of a file; a phone at 400 kbit/s loads as much in a second
 
@@ -78,7 +77,7 @@ def dump(cleaned: CleanedFile) -> tuple[CarriedFile, str]:
         file = cleaned._replace(file=only_read).selected()
     field = _field_of(file)
     if len(field) + OTHER_FIELDS_BYTES > MAX_CONFIRMED_BYTES:
-        raise _too_large()
+        raise too_large()
     return file, field
 
 
@@ -93,7 +92,7 @@ def load(field: str) -> CarriedFile:
 def _field_of(file: CarriedFile) -> str:
     data = _json(_values_of(file))
     if len(data) > MAX_CONFIRMED_BYTES or _values_in(data) > MAX_JSON_VALUES:
-        raise _too_large()
+        raise too_large()
     return base64.urlsafe_b64encode(bz2.compress(data)).decode()
 
 
@@ -187,7 +186,3 @@ def _has_shape(value: Any, shape: Any) -> bool:  # noqa: ANN401 - a value of JSO
 def _steps(numbers: Iterable[int]) -> list[int]:
     """The difference of each ascending number to the one before it. Most are 1, which takes no room when it is packed."""
     return [number - before for before, number in pairwise(chain([0], numbers))]
-
-
-def _too_large() -> SheetError:
-    return SheetError(wording.CONFIRMATION_TOO_LARGE.format(limit=wording.size(MAX_CONFIRMED_BYTES)))
