@@ -123,13 +123,14 @@ def test_a_thousand_stalled_clients_do_not_delay_others(tmp_path: Path) -> None:
         unread = [Stalled(service, stack, data, reads=False) for data in READERS for _ in range(each)]
         assert len(unread) + sum(map(len, waiting.values())) >= 1000
         until(lambda: open_files(worker) > files + 1000)
-        bystander.visit()  # while a thousand requests arrive in one moment
+        bystander.visit()  # while a thousand requests arrive in one moment, which takes its time
+        bystander.worst = (0.0, 0.0)
 
         most = before
-        times: list[float] = []
+        visits = bystander.number
         # Count open files, because a client that does not read cannot see that its connection was closed.
         while any(waiting.values()) or open_files(worker) > files + 10:
-            times.append(bystander.visit())
+            bystander.visit()
             most = max(most, memory(worker))
             now = time.monotonic()
             assert now < began + UNREAD_SECONDS + LATENESS_SECONDS, "clients that do not read are still connected"
@@ -142,14 +143,14 @@ def test_a_thousand_stalled_clients_do_not_delay_others(tmp_path: Path) -> None:
                 waiting[name] = [client for client in clients if client not in closed]
                 last = deadline + LATENESS_SECONDS
                 assert all(now < client.began + last for client in waiting[name]), f"{name}: still connected"
-        assert len(times) > 20
+        assert bystander.number > visits + 20
         assert time.monotonic() > began + UNREAD_SECONDS - 1, "clients that do not read were disconnected too early"
 
         # A client that does not read may cost a buffer, but not the 2.5 MB of the list.
         assert most - before < 0.7 * len(unread), f"{most - before:.0f} MB"
         assert memory(worker) - before < 0.5 * len(unread), f"{memory(worker) - before:.0f} MB"
         assert workers(service) == [worker]
-        bystander.assert_in_time(max(times))
+        bystander.assert_in_time()
         assert_log_is_sound(service.stderr(), ["busy: "])
         until(lambda: service.stderr().count(" 408 ") == 2 * each + MAX_LARGE_BODIES)
 
