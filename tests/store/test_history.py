@@ -233,6 +233,24 @@ async def shown_before(store: Store, versi: str) -> Mahasiswa | None:
     return conflict.value.before
 
 
+async def test_concurrent_edits_of_different_fields_through_several_stores_are_both_kept(url: DatabaseURL) -> None:
+    """The comparison is part of the write's transaction, so one edit of each field is stored in every round."""
+    async with opened(url) as first, opened(url) as second:
+        await first.add(*SITI)
+        for turn in range(10):
+            (shown,) = await read_all(first)
+            edits = [(f"Orang {turn} {number}", shown.alamat) for number in range(4)]
+            edits += [(shown.nama, f"Kota {turn} {number}") for number in range(4)]
+            sent = [(texts, store) for texts in edits for store in (first, second)]
+            writes = [store.update(SITI.nim, *texts, digest(shown)) for texts, store in sent]
+            answers = await asyncio.gather(*writes, return_exceptions=True)
+            assert {type(answer) for answer in answers} == {type(None), EditConflict}
+            winners = {texts for (texts, _), answer in zip(sent, answers, strict=True) if answer is None}
+            (nama,) = {nama for nama, _ in winners} - {shown.nama}
+            (alamat,) = {alamat for _, alamat in winners} - {shown.alamat}
+            assert await read_all(second) == [(SITI.nim, nama, alamat)]
+
+
 # ---- HISTORY_DAYS
 
 
