@@ -108,6 +108,7 @@ async def _long_page(
 
     with unsent_file() as file:
         at_end = await in_thread(store.reader(EXPORT).chunks(view.query), write)
+        file.flush()  # so a full disk is noticed before the answer
         if at_end.halaman != view.halaman:  # past the end: show the last page
             file.close()
             return await _long_page(request, at_end, store, pages, printout)

@@ -42,7 +42,6 @@ def unsent_file() -> Iterator[BinaryIO]:
     file = cast("BinaryIO", tempfile.SpooledTemporaryFile(1))  # noqa: SIM115 - open until its last byte was sent
     try:
         yield file
-        file.flush()  # so a full disk is noticed before the answer
     except BaseException:
         file.close()
         raise
