@@ -38,11 +38,6 @@ def samples(site: Site) -> dict[str, float]:
     return found
 
 
-def test_without_the_setting_there_is_no_such_page(tmp_path: Path) -> None:
-    with Service(tmp_path / "a.db") as service, service.site() as site:
-        assert site.get("/metrics").status_code == 404
-
-
 def test_requests_are_counted_by_route_method_and_status(site: Site) -> None:
     """A list page that is sent from memory is counted too. No time series names a record or an unknown path.
 
