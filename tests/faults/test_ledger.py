@@ -13,7 +13,7 @@ from processes import children
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])
-@pytest.mark.parametrize("kills", [3, pytest.param(100, marks=pytest.mark.torture)])
+@pytest.mark.parametrize("kills", [3, pytest.param(60, marks=pytest.mark.torture)])
 def test_no_acknowledged_change_is_lost_when_the_service_is_killed(tmp_path: Path, workers: str, kills: int) -> None:
     """Every acknowledged change is shown then, no refused one is, none is incomplete, and the file is sound."""
     dice = random.Random(int(workers))
