@@ -18,7 +18,7 @@ from mahasiswa import interrupt, sheets, wording
 from mahasiswa.record import Incoming, Mahasiswa
 from mahasiswa.settings import DatabaseURL
 from mahasiswa.store import Query, Reader, migrate, open_store
-from mahasiswa.store.engines import Merged, forget, merge
+from mahasiswa.store.engines import Merged, merge
 from mahasiswa.store.errors import Refused, Unusable
 from mahasiswa.store.history import UNDOABLE_ROWS_MAX, Entry
 from mahasiswa.store.threads import in_thread
@@ -34,11 +34,7 @@ TOO_LONG_TO_UNDO = (
 
 
 class Failure(Exception):
-    """The command failed and changed nothing. `lines` are the reasons, for standard error."""
-
-    def __init__(self, lines: Sequence[str]) -> None:
-        super().__init__(*lines)
-        self.lines = lines
+    """The command failed and changed nothing. The text has the reasons, for standard error."""
 
 
 def import_file(url: DatabaseURL, file: Path, *, update: bool, dry_run: bool) -> tuple[Merged, Sequence[str]]:
@@ -54,7 +50,7 @@ def import_file(url: DatabaseURL, file: Path, *, update: bool, dry_run: bool) ->
         migrate(url)
         merged = merge(url, rows, update=update, dry_run=dry_run)
     if merged.incomplete:
-        raise Failure(_lines(file, ((row, wording.NEW_NEEDS_ONE) for row in merged.incomplete)))
+        raise Failure("\n".join(_lines(file, ((row, wording.NEW_NEEDS_ONE) for row in merged.incomplete))))
     remarks = [f"{file}: {remark}" for remark in table.remarks]
     return merged, [*remarks, *_lines(file, skipped), *_lines(file, cleaner.suspects().items())]
 
@@ -97,17 +93,8 @@ def copy_records(source: DatabaseURL, target: DatabaseURL) -> int:
     return _read(source, copy_all)
 
 
-def forget_record(url: DatabaseURL, nim: str) -> bool:
-    """Remove a record and all its history. Return False if there was neither. Raise StoreError or Interrupted."""
-    migrate(url, create=False)
-    return forget(url, nim)
-
-
 def show_record(url: DatabaseURL, nim: str) -> Iterator[str]:
-    """The lines that tell everything about a nim: its record, and each change of it. There are none if it is unknown.
-
-    Raise StoreError.
-    """
+    """The lines that tell everything about a nim: its record, and each change of it. There are none if it is unknown."""
 
     async def read(reader: Reader) -> tuple[Mahasiswa | None, Sequence[Entry]]:
         return await reader.get(nim), await reader.entries_of(nim)
@@ -146,11 +133,10 @@ def _incoming(
             if not invalid:
                 yield row.number, row.nim, row.nama, row.alamat
     if invalid:
-        raise Failure(_lines(file, invalid))
+        raise Failure("\n".join(_lines(file, invalid)))
 
 
 def _interruptible(items: Iterable[T]) -> Iterator[T]:
-    """The same items. Raise Interrupted after Ctrl-C."""
     for item in items:
         interrupt.check()
         yield item
@@ -180,18 +166,17 @@ def _read(url: DatabaseURL, work: Callable[[Reader], Awaitable[T]]) -> T:
 
 @contextmanager
 def _failures(file: Path) -> Iterator[None]:
-    """Turn every error of the file or the database into a Failure."""
     try:
         yield
     except Refused as error:
-        raise Failure([f"{file}: the database refuses a record ({error}); nothing was written"]) from error
+        raise Failure(f"{file}: the database refuses a record ({error}); nothing was written") from error
     except sheets.SheetError as error:
         interrupt.check()  # Ctrl-C also ends the child process that reads a workbook; that raises SheetError
-        raise Failure([f"{file}: {error}"]) from error
+        raise Failure(f"{file}: {error}") from error
     except BrokenPipeError:
         raise
     except OSError as error:
-        raise Failure([f"{file}: {error.strerror or error}"]) from error
+        raise Failure(f"{file}: {error.strerror or error}") from error
 
 
 @contextmanager
@@ -201,21 +186,21 @@ def _complete_file(file: Path) -> Iterator[BinaryIO]:
     A file that is replaced keeps its mode. If `file` is a symbolic link, the file that it leads to is replaced. A device
     or a named pipe is written to, never replaced.
     """
-    if file == Path("-"):
-        yield sys.stdout.buffer
-        sys.stdout.buffer.flush()
-        return
-    if file.exists() and not file.is_file():
-        with file.open("wb") as target:
+    try:
+        mode = file.stat().st_mode
+    except FileNotFoundError:
+        mode = None
+    to_stdout = file == Path("-")
+    if to_stdout or (mode is not None and not stat.S_ISREG(mode)):
+        with open(sys.stdout.fileno() if to_stdout else file, "wb", closefd=not to_stdout) as target:
             yield target
         return
     final = Path(os.path.realpath(file))
     unfinished = final.with_name(f".mahasiswa-{secrets.token_hex(8)}")
-    mode = stat.S_IMODE(final.stat().st_mode) if final.exists() else None
     try:
         with open(unfinished, "xb", opener=partial(os.open, mode=0o666 if mode is None else 0o600)) as target:
             if mode is not None:
-                unfinished.chmod(mode)
+                unfinished.chmod(stat.S_IMODE(mode))
             yield target
         unfinished.replace(final)
     except BaseException:

@@ -32,7 +32,7 @@ def _ended_early(interrupted: str = "nothing was written") -> Iterator[None]:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python writes the rest of its buffer at exit
         sys.exit(PIPE_CLOSED)
     except bulk.Failure as failure:
-        _fail("\n".join(failure.lines))
+        _fail(str(failure))
     except StoreError as error:
         _fail(f"mahasiswa: {error}")
 
@@ -215,7 +215,8 @@ def forget(nim: str) -> None:
     mahasiswa forget 20/456839/TK/50663
     """  # noqa: D301 - as above
     settings = _settings_and_database()
-    was_known = bulk.forget_record(settings.database_url, nim)
+    engines.migrate(settings.database_url, create=False)
+    was_known = engines.forget(settings.database_url, nim)
     click.echo(f"{nim}: {'the record and its history are removed' if was_known else 'no record and no history'}")
     for file in engines.backups_that_hold(settings.database_url, settings.backup_dir, nim):
         click.echo(f"{file} still holds the texts. Remove this file, or wait until it expires.")

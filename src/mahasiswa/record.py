@@ -27,11 +27,9 @@ class Write(NamedTuple):
     versi: str | None
 
 
+# A row of an import: its number in the file, then nim, nama and alamat. None keeps the text that is stored. It is a plain
+# tuple, because an import makes a million of them.
 Incoming: TypeAlias = tuple[int, str, str | None, str | None]
-"""A row of an import: its number in the file, then nim, nama and alamat. None keeps the text that is stored.
-
-A plain tuple, because an import makes a million of them.
-"""
 
 
 def digest(record: Mahasiswa) -> str:
@@ -82,9 +80,9 @@ def _without_line_breaks(text: str) -> str:
     return text.replace("\r", "").replace("\n", "")
 
 
+# Characters that people confuse in a nim, in lower case, for the SQL function `translate`. A character of NEAR_FROM is
+# replaced by the character of NEAR_TO at the same place, or removed if NEAR_TO is shorter.
 NEAR_FROM, NEAR_TO = "lio .-", "110"
-"""Characters that people confuse in a nim, in lower case, for the SQL function `translate`. A character of NEAR_FROM is
-replaced by the character of NEAR_TO at the same place, or removed if NEAR_TO is shorter."""
 
 
 def near_key(nim: str) -> str:

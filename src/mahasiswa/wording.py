@@ -6,11 +6,8 @@ A sentence with a value in it is for `str.format`. Its caller takes each limit f
 from datetime import datetime
 from typing import Literal, NamedTuple
 
-LABELS = {"nim": "NIM", "nama": "Nama", "alamat": "Alamat"}
-"""The names of a record's fields in every sentence, and the header of a spreadsheet."""
-
-HEADER = tuple(LABELS.values())
-
+LABELS = {"nim": "NIM", "nama": "Nama", "alamat": "Alamat"}  # in every sentence
+HEADER = tuple(LABELS.values())  # of a spreadsheet
 TEMPLATE_SHEET = "Mahasiswa"  # the name of the sheet in our workbooks
 
 
@@ -66,30 +63,19 @@ WEB_PAGE = (
 )
 DAMAGED = "Berkas ini rusak atau tidak lengkap. Buka di Excel, simpan sebagai .xlsx yang baru, lalu unggah lagi."
 PASSWORD = "Berkas ini dilindungi kata sandi. Buka di Excel, hapus kata sandinya, simpan, lalu unggah lagi."  # noqa: S105 - a sentence, not a password
-TOO_HEAVY = (
-    "Isi berkas ini terlalu banyak atau rumit untuk dibaca. Salin kolom NIM, Nama, dan Alamat ke berkas baru, "
-    "simpan sebagai .xlsx atau .csv, lalu unggah lagi."
-)
+TOO_HEAVY = "Isi berkas ini terlalu banyak atau rumit untuk dibaca. Salin kolom NIM, Nama, dan Alamat ke berkas baru, simpan sebagai .xlsx atau .csv, lalu unggah lagi."
 TOO_LARGE = "Ukuran berkas melebihi {limit}. Bagi menjadi beberapa berkas, lalu unggah satu per satu."
 TOO_MANY_ROWS = "Berkas ini berisi lebih dari {limit} baris. Bagi menjadi beberapa berkas, lalu unggah satu per satu."
 OPEN_QUOTE = 'Baris {row}: tanda kutip (“"”) dibuka tetapi tidak ditutup. Perbaiki barisnya, lalu unggah lagi.'
 CELL_OVER_LIMIT = "Baris {row}: isi salah satu selnya lebih dari {limit} karakter. Persingkat isinya, lalu unggah lagi."
-NO_NIM_COLUMN = "Kolom NIM tidak ditemukan. Beri judul NIM, Nama, dan Alamat pada baris pertama, lalu coba lagi."
-NO_OTHER_COLUMN = "Kolom Nama dan Alamat tidak ditemukan. Beri judul NIM, Nama, dan Alamat pada baris pertama."
-NO_HEADER = (
-    "Judul kolom tidak ditemukan. Beri judul NIM, Nama, dan Alamat pada baris pertama, "
-    "atau gunakan tepat tiga kolom dengan urutan itu."
-)
+_ADD_TITLES = "Beri judul NIM, Nama, dan Alamat pada baris pertama"
+NO_NIM_COLUMN = f"Kolom NIM tidak ditemukan. {_ADD_TITLES}, lalu coba lagi."
+NO_OTHER_COLUMN = f"Kolom Nama dan Alamat tidak ditemukan. {_ADD_TITLES}."
+NO_HEADER = f"Judul kolom tidak ditemukan. {_ADD_TITLES}, atau gunakan tepat tiga kolom dengan urutan itu."
 NO_NIM_HEADER = "Kolom NIM tidak ditemukan. Tempel NIM saja, satu per baris, atau beri judul NIM pada baris pertama."
 RESPLIT = "Isi beberapa kolom tergabung dalam satu kolom, jadi sudah dipisahkan lagi."
-NOT_RESPLIT = (
-    "Isi beberapa kolom tergabung dalam satu kolom, dan baris {row} tidak dapat dipisahkan dengan pasti. "
-    "Di Excel, pilih kolom A, klik Data, Teks ke Kolom, simpan sebagai .xlsx, lalu unggah lagi."
-)
-ROW_NUMBERS = (
-    "Kolom {first} tampaknya nomor urut, bukan NIM. Beri judul NIM, Nama, dan Alamat pada baris pertama, "
-    "atau pilih kolomnya."
-)
+NOT_RESPLIT = "Isi beberapa kolom tergabung dalam satu kolom, dan baris {row} tidak dapat dipisahkan dengan pasti. Di Excel, pilih kolom A, klik Data, Teks ke Kolom, simpan sebagai .xlsx, lalu unggah lagi."
+ROW_NUMBERS = "Kolom {first} tampaknya nomor urut, bukan NIM. " + _ADD_TITLES + ", atau pilih kolomnya."
 NIM_AFTER_NUMBERS = "Kolom {first} tampaknya nomor urut, jadi NIM dibaca dari kolom {nim}."
 NIM_AFTER_WORDS = "Kolom {first} tampaknya bukan NIM, jadi NIM dibaca dari kolom {nim}."
 SWAPPED = "Kolom NIM tampaknya tertukar: isinya bukan angka, sedangkan NIM ada di kolom lain. Periksa pilihan kolomnya."
@@ -106,15 +92,10 @@ IN_SHEET = "Lembar “{sheet}”: {problem}"
 
 ROW = "Baris {row}: {problem}"
 NIM_BLANK = "NIM kosong atau berisi kesalahan rumus (misalnya #N/A). Isi NIM-nya."  # an error in .xls comes as a blank
-NIM_ROUNDED = (
-    "NIM {text} sudah dibulatkan oleh Excel, jadi angka aslinya hilang. "
-    "Ubah format kolom NIM menjadi Teks, lalu ketik ulang NIM-nya."
-)
-NIM_TOO_MANY_DIGITS = (
-    "NIM ini berupa angka lebih dari {limit} digit, jadi digit terakhirnya sudah hilang. "
-    "Ubah format kolom NIM menjadi Teks, lalu ketik ulang NIM-nya."
-)
-NIM_NOT_WHOLE = "NIM {text} bukan bilangan bulat positif. Ubah format kolom NIM menjadi Teks, lalu ketik ulang NIM-nya."
+_TYPE_NIM = "Ubah format kolom NIM menjadi Teks, lalu ketik ulang NIM-nya."
+NIM_ROUNDED = "NIM {text} sudah dibulatkan oleh Excel, jadi angka aslinya hilang. " + _TYPE_NIM
+NIM_TOO_MANY_DIGITS = "NIM ini berupa angka lebih dari {limit} digit, jadi digit terakhirnya sudah hilang. " + _TYPE_NIM
+NIM_NOT_WHOLE = "NIM {text} bukan bilangan bulat positif. " + _TYPE_NIM
 NIM_UNADDRESSABLE = "NIM tidak boleh hanya “.” atau “..”. Isi NIM yang benar."
 NIM_TOO_LONG = "NIM lebih dari {limit} karakter. Periksa apakah kolomnya tertukar."
 NIM_TWICE = "NIM {nim} ada di {first} dan {second}. Hapus salah satunya."
@@ -148,20 +129,17 @@ NAMA_SPACES = "Nama ini diawali atau diakhiri spasi."
 NAMA_NO_LETTER = "Nama ini tidak berisi huruf."
 LINE_BREAKS = "Baris baru di dalam sel diganti dengan koma."
 NEAR_STORED = "NIM ini mirip dengan NIM yang sudah ada."
-LOST_ZEROS = f"{NEAR_STORED} Mungkin angka nol di depannya hilang."
+_ZEROS = "Mungkin angka nol di depannya hilang"
+LOST_ZEROS = f"{NEAR_STORED} {_ZEROS}."
 NEAR_RECORD = "NIM ini mirip dengan {nim} ({nama}) yang sudah ada."
 NEAR_IN_FILE = "NIM {nim} mirip dengan {other} di {row}."
 NO_DIGIT = "NIM ini tidak berisi angka. Centang jika memang benar, atau perbaiki."
 SPACES_REMOVED = "Spasi di awal atau akhir NIM dihapus."
 APOSTROPHE_REMOVED = "Tanda petik di awal NIM dihapus."
-SHORT_NIM = (
-    "NIM ini lebih pendek dari NIM lainnya ({length} digit). "
-    "Mungkin angka nol di depannya hilang; periksa sebelum menyimpan."
-)
+SHORT_NIM = "NIM ini lebih pendek dari NIM lainnya ({length} digit). " + _ZEROS + "; periksa sebelum menyimpan."
 DECIMAL_NIM = "NIM ini berakhiran “.0”. Mungkin itu ditambahkan program lain; periksa sebelum menyimpan."
 
-PARTS = {"berubah": "Berubah", "baru": "Baru", "sama": "Tidak berubah"}
-"""The parts of a preview's page that list records."""
+PARTS = {"berubah": "Berubah", "baru": "Baru", "sama": "Tidak berubah"}  # of a preview's page
 OTHER_ROWS = "dan {number} baris lain"
 
 # ---- the confirmation of an import
@@ -244,12 +222,9 @@ KINDS = {
     "restore": "Dipulihkan dari cadangan",
 }
 RESTORED = "Dikembalikan"  # the label of an undo that restored a deleted record
-
+# The lines of the kinds whose line is not the record and the label, and of an undo by its own change of the record.
 LATEST_LINES = {"nim": "NIM {who} diganti", "undo": "perubahan {who} dibatalkan"}
-"""The lines of the kinds whose line is not the record and the label."""
-
 LATEST_UNDO_LINES = {"add": "{who} dikembalikan", "delete": "penambahan {who} dibatalkan"}
-"""The line of an undo of one record, by its own change of the record."""
 
 UNDO = {
     "add": "Batalkan penambahan",

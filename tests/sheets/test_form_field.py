@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from spreadsheets import reading, students
 
 from mahasiswa import sheets, wording
+from mahasiswa.sheets.carried_file import KEPT_MAX_CHARACTERS, CarriedFile
 from mahasiswa.sheets.cells import SHEET_ROWS, BadCell, Cell, Sheet, Verbatim
 from mahasiswa.sheets.columns import Columns
-from mahasiswa.sheets.form_field import KEPT_MAX_CHARACTERS
 
 texts = st.text(st.characters(exclude_categories=["Cs"]))
 cells: st.SearchStrategy[Cell] = (
@@ -56,7 +56,7 @@ def test_a_file_comes_back_from_the_browser_unchanged(
         "fills_alamat": True,
         "versi": "v",
     }
-    file = sheets.CarriedFile(*parts, typed=typed, accepted=accepted, **marks)
+    file = CarriedFile(*parts, typed=typed, accepted=accepted, **marks)
     carried, field = sheets.dump(sheets.CleanedFile(file, [], []))
     assert carried == file
     assert set(field) <= set(string.ascii_letters + string.digits + "-_=")

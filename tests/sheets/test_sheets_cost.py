@@ -15,6 +15,7 @@ import pytest
 
 from mahasiswa import sheets
 from mahasiswa.record import Mahasiswa, digest
+from mahasiswa.sheets.carried_file import CarriedFile
 from mahasiswa.sheets.cells import CELL_MAX_CHARACTERS, Sheet, SheetRow
 from mahasiswa.sheets.cleaning import clean_all
 from mahasiswa.sheets.columns import IN_ORDER, Columns
@@ -42,7 +43,7 @@ FIELD_END = ']],[],[[0,1,2],["","",""]],true,[],[],[],[],false,""]'
 
 def carried(rows: list[SheetRow]) -> sheets.CleanedFile:
     """Clean these rows as those of a file."""
-    file = sheets.CarriedFile("", [""], [Sheet("", rows)], [], Columns(IN_ORDER, []), has_all_cells=False)
+    file = CarriedFile("", [""], [Sheet("", rows)], [], Columns(IN_ORDER, []), has_all_cells=False)
     return sheets.CleanedFile(file, rows, clean_all(rows))
 
 

@@ -1,34 +1,39 @@
 """Reads records from spreadsheets, and writes records to spreadsheets.
 
-    with read(file) as table:                       # or read_text(pasted)
-        cleaned = clean_table(table, name)          # each row: a CleanedRow or a RejectedRow
-    plan = compare(cleaned, existing)               # new, changed and unchanged records, and rows that are not written
-    file, field = dump(cleaned)                     # the file as a field of the browser's form
-    cleaned = clean_again(load(field))              # the field as the browser sends it back
-    changes = confirmed_writes(file, plan, update=True)
-
-Use a Cleaner for rows that do not fit into memory. `xlsx_export` writes .xlsx.
+with read(file) as table:               # or read_text(pasted)
+cleaned = clean_table(table, name)  # a Cleaner cleans rows that do not fit into memory
+plan = compare(cleaned, existing)
+file, field = dump(cleaned)             # the file as a field of the browser's form
+cleaned = clean_again(load(field))      # the field as the browser sends it back
+changes = confirmed_writes(file, plan, update=True)
 """
 
 from mahasiswa.sheets.carried_file import (
     LEFT_OUT,
     MAX_CONFIRMED_BYTES,
-    CarriedFile,
     CleanedFile,
     clean_again,
     clean_table,
-    in_input,
+    dump,
+    load,
     repaired,
 )
-from mahasiswa.sheets.cells import MAX_SHEETS, MAX_TITLES, NAME_MAX_CHARACTERS, SHEET_ROWS, row_name
-from mahasiswa.sheets.cleaning import CleanedRow, Cleaner, NimCell, RejectedRow, clean_nims
+from mahasiswa.sheets.cells import SHEET_ROWS, in_input, row_name
+from mahasiswa.sheets.cleaning import CleanedRow, Cleaner, RejectedRow, clean_nims
 from mahasiswa.sheets.csv_form import write_csv
 from mahasiswa.sheets.errors import NotCarried, SheetError, TooBig
 from mahasiswa.sheets.file_kind import kind_of
-from mahasiswa.sheets.form_field import dump, load
-from mahasiswa.sheets.limits import COMMAND_LINE, UPLOAD_MAX_BYTES, UPLOAD_MAX_ROWS, WEB, Choice
+from mahasiswa.sheets.limits import (
+    COMMAND_LINE,
+    MAX_SHEETS,
+    MAX_TITLES,
+    NAME_MAX_CHARACTERS,
+    UPLOAD_MAX_BYTES,
+    UPLOAD_MAX_ROWS,
+    WEB,
+    Choice,
+)
 from mahasiswa.sheets.plan import (
-    FoundRow,
     ImportPlan,
     PlannedRow,
     compare,

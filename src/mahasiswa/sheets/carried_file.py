@@ -1,28 +1,57 @@
-"""The file of a preview, which the browser carries, so that a person can repair and confirm it.
+"""The file of a preview, which the browser carries in a field of the form, so that a person can repair and confirm it.
 
 The service keeps nothing between two requests. The browser carries all cells of a small file. Of a larger file it
 carries only NIM, Nama and Alamat; to choose another column or sheet, a person must choose the file again.
+
+The field is JSON by columns, compressed with bz2, as URL-safe base64, which no browser alters. Row by row it would be a
+tenth longer. The browser may send anything, so every bound is checked before the work that it bounds.
 """
 
-import re
+import base64
+import bz2
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from typing import NamedTuple, TypeAlias
+from itertools import accumulate, chain, pairwise, zip_longest
+from typing import Any, NamedTuple, TypeAlias
 
 from mahasiswa import wording
-from mahasiswa.sheets.cells import Cell, FieldColumns, Sheet, SheetRow, cell_text, is_blank
+from mahasiswa.sheets.cells import ROW_MAX_CELLS, SHEET_ROWS, Sheet, SheetRow, from_json, in_input, is_blank, to_json
 from mahasiswa.sheets.cleaning import RowResult, clean_all
-from mahasiswa.sheets.columns import Columns
+from mahasiswa.sheets.columns import TITLE_MAX_CHARACTERS, TITLES, Columns
 from mahasiswa.sheets.errors import SheetError
-from mahasiswa.sheets.limits import Choice
-from mahasiswa.sheets.reading import Table, table_of
+from mahasiswa.sheets.limits import MAX_SHEETS, MAX_TITLES, NAME_MAX_CHARACTERS, UPLOAD_MAX_ROWS, Choice
+from mahasiswa.sheets.reading import KEPT_MAX_CELLS, Table, table_of
 
-Typed: TypeAlias = Sequence[str | None]
-"""NIM, Nama and Alamat as a person typed them into a preview. None is a cell that was not changed."""
-
-LEFT_OUT: Typed = ("", "", "")  # a row that a person skips
 MAX_CONFIRMED_BYTES = 8 << 20  # the form that a browser sends back, and the JSON in its field
+OTHER_FIELDS_BYTES = 64 << 10  # the part of MAX_CONFIRMED_BYTES that is left for the other fields of the form
+KEPT_MAX_CHARACTERS = 56 << 10  # of a field with all cells of a file; a phone at 400 kbit/s loads as much in a second
 VERSI_MAX_CHARACTERS = 32  # of the digest of all records that a preview would replace: 128 bits
+# Counted by the commas and brackets before them, also by those in texts. 8 MB of empty lists would take 170 MB of memory,
+# and no other thread would run while they are parsed.
+MAX_JSON_VALUES = 1 << 19
+
+# The shape of the JSON. A tuple is a list with a value of each shape. A list [shape, most] is a list of at most so many
+# values of one shape. A range is a whole number in it, a number is a text of at most so many characters, a frozenset is
+# a value of one of these shapes, and a type is a value of this type.
+_NUMBERS = range(1, MAX_SHEETS * SHEET_ROWS)
+_COLUMN = frozenset({None, range(ROW_MAX_CELLS)})
+_TYPED = frozenset({None, MAX_CONFIRMED_BYTES})
+_SHAPE = (
+    NAME_MAX_CHARACTERS,
+    [NAME_MAX_CHARACTERS, MAX_SHEETS],
+    [(NAME_MAX_CHARACTERS, [_NUMBERS, KEPT_MAX_CELLS], [list, ROW_MAX_CELLS]), MAX_SHEETS],
+    [NAME_MAX_CHARACTERS, MAX_SHEETS],
+    ((_COLUMN,) * len(TITLES), [TITLE_MAX_CHARACTERS, MAX_TITLES]),
+    bool,
+    [(_NUMBERS, *[_TYPED] * len(TITLES)), KEPT_MAX_CELLS],
+    *[[_NUMBERS, UPLOAD_MAX_ROWS]] * 3,
+    bool,
+    VERSI_MAX_CHARACTERS,
+)
+
+Typed: TypeAlias = Sequence[str | None]  # NIM, Nama and Alamat as a person typed them; None for a cell without a change
+LEFT_OUT: Typed = ("", "", "")  # a row that a person skips
 
 
 class CarriedFile(NamedTuple):
@@ -66,49 +95,36 @@ def clean_table(table: Table, name: str) -> CleanedFile:
         rows.append(row)
         characters += sum(len(cell) for cell in row[1] if isinstance(cell, str))
         if characters > MAX_CONFIRMED_BYTES:  # with an emoji in each text, the rest of the file would take 120 MB
-            raise too_large()
-    has_all_cells = bool(table.kept_sheets)
+            raise _too_large()
     kept = table.kept_sheets or [Sheet("", rows)]
-    file = CarriedFile(name, table.sheets, kept, table.other_sheets, table.columns, has_all_cells)
+    file = CarriedFile(name, table.sheets, kept, table.other_sheets, table.columns, bool(table.kept_sheets))
     return CleanedFile(file, rows, clean_all(rows, table.sheets), table.columns_problem, table.remarks)
-
-
-def too_large() -> SheetError:
-    return SheetError(wording.CONFIRMATION_TOO_LARGE.format(limit=wording.size(MAX_CONFIRMED_BYTES)))
 
 
 def clean_again(file: CarriedFile) -> CleanedFile:
     """Select the rows of a file as it is now, with its repairs, and clean them. Raises SheetError."""
     table = Table(file.columns, iter(file.sheets[0].rows))
     if file.has_all_cells:
-        table = _table_of(file, file.columns.of_fields)
+        table = _table_of(file, Choice(columns=file.columns.of_fields))
     rows = list(_with_typed(table.rows, file.typed))
     results = clean_all(rows, file.read_sheets)
     return CleanedFile(file._replace(columns=table.columns), rows, results, table.columns_problem, table.remarks)
 
 
-def _table_of(file: CarriedFile, columns: FieldColumns | None) -> Table:
-    return table_of(file.read_sheets, file.other_sheets, file.sheets, Choice(columns=columns))
+def _table_of(file: CarriedFile, choice: Choice) -> Table:
+    return table_of((file.read_sheets, file.other_sheets, iter(())), file.sheets, choice)
 
 
 def repaired(
-    cleaned: CleanedFile,
-    choice: Choice,
-    typed: Mapping[int, Typed],
-    accepted: AbstractSet[int] = frozenset(),
-    *,
-    fills_alamat: bool = False,
+    cleaned: CleanedFile, choice: Choice, typed: Mapping[int, Typed], accepted: AbstractSet[int], *, fills_alamat: bool
 ) -> CarriedFile:
-    """The file with a person's repairs: texts and ticks by the number of the row.
-
-    A text that equals the one in the preview is no change.
-    """
+    """The file with a person's texts and ticks, by the number of the row. A text as in the preview is no change."""
     file, rows = cleaned.file, dict(cleaned.rows)
     names = [sheet.name for sheet in file.sheets if sheet.name in choice.sheets]
     if file.has_all_cells and names and set(names) != set(file.read_sheets):
         sheets = sorted(file.sheets, key=lambda sheet: sheet.name not in names)
         file = CarriedFile(file.name, names, sheets, file.other_sheets, file.columns, has_all_cells=True)
-        return file._replace(columns=_table_of(file, None).columns)
+        return file._replace(columns=_table_of(file, Choice()).columns)
     if file.has_all_cells and choice.columns is not None:
         file = file._replace(columns=file.columns._replace(of_fields=choice.columns))
     changes = dict(file.typed)
@@ -116,18 +132,11 @@ def repaired(
         before = changes.get(number, (None, None, None))
         texts = zip(typed[number], rows[number], before, strict=True)
         new = tuple(old if text is None or text == in_input(cell) else text for text, cell, old in texts)
-        if typed[number] == LEFT_OUT or any(text is not None for text in new):
+        if new != (None, None, None) or typed[number] == LEFT_OUT:
             changes[number] = LEFT_OUT if typed[number] == LEFT_OUT else new
     return file._replace(
-        typed=changes,
-        accepted=file.accepted | (rows.keys() & accepted),
-        fills_alamat=file.fills_alamat or fills_alamat,
+        typed=changes, accepted=file.accepted | (rows.keys() & accepted), fills_alamat=file.fills_alamat or fills_alamat
     )
-
-
-def in_input(cell: Cell) -> str:
-    """A cell as the text of an input. Line breaks and NUL become spaces, because a browser would alter them."""
-    return re.sub(r"[\r\n\0]+", " ", cell_text(cell))
 
 
 def _with_typed(rows: Iterable[SheetRow], typed: Mapping[int, Typed]) -> Iterator[SheetRow]:
@@ -137,3 +146,131 @@ def _with_typed(rows: Iterable[SheetRow], typed: Mapping[int, Typed]) -> Iterato
         repaired_cells = [cell if text is None else text for text, cell in texts]
         if not is_blank(repaired_cells):
             yield number, repaired_cells
+
+
+def dump(cleaned: CleanedFile) -> tuple[CarriedFile, str]:
+    """Return the part of the file that fits into the field, and the field. Raises SheetError if it is too large."""
+    file = cleaned.file
+    if file.has_all_cells:
+        count = len(file.read_sheets)
+        others = [*file.other_sheets, *(sheet.name for sheet in file.sheets[count:])]
+        only_read = file._replace(sheets=file.sheets[:count], other_sheets=others)
+        for smaller in (file, only_read):
+            field = _field_of(smaller)
+            if len(field) <= KEPT_MAX_CHARACTERS:
+                return smaller, field
+        if cleaned.columns_problem:
+            raise SheetError(cleaned.columns_problem)
+        file = cleaned._replace(file=only_read).selected()
+    field = _field_of(file)
+    if len(field) + OTHER_FIELDS_BYTES > MAX_CONFIRMED_BYTES:
+        raise _too_large()
+    return file, field
+
+
+def load(field: str) -> CarriedFile:
+    """The file of a form field. Raises SheetError for anything that `dump` never makes."""
+    try:
+        return _file_of(base64.b64decode(field.encode("ascii"), altchars=b"-_", validate=True))
+    except (ValueError, OSError, EOFError, RecursionError) as error:
+        raise SheetError(wording.CONFIRMATION_DAMAGED) from error
+
+
+def _field_of(file: CarriedFile) -> str:
+    data = _json(_values_of(file))
+    if len(data) > MAX_CONFIRMED_BYTES or _values_in(data) > MAX_JSON_VALUES:
+        raise _too_large()
+    return base64.urlsafe_b64encode(bz2.compress(data)).decode()
+
+
+def _file_of(packed: bytes) -> CarriedFile:
+    unpacker = bz2.BZ2Decompressor()
+    data = unpacker.decompress(packed, MAX_CONFIRMED_BYTES)
+    if not unpacker.eof or unpacker.unused_data or _values_in(data) > MAX_JSON_VALUES:
+        raise ValueError("not a whole field")
+    values = json.loads(data)
+    if not _has_shape(values, _SHAPE):
+        raise ValueError("not the shape of a file")
+    plain: Any = CarriedFile(*values)
+    file = CarriedFile(*values)._replace(
+        sheets=[
+            Sheet(name, [*zip(accumulate(steps), zip(*columns, strict=True), strict=True)])
+            for name, steps, of_columns in plain.sheets
+            for columns in [[map(from_json, column) for column in of_columns]]
+        ],
+        columns=Columns(tuple(plain.columns[0]), plain.columns[1]),
+        typed={number: tuple(texts) for number, *texts in plain.typed},
+        accepted=frozenset(accumulate(plain.accepted)),
+        new=list(accumulate(plain.new)),
+        changed=list(accumulate(plain.changed)),
+    )
+    # Only JSON as `dump` writes it comes out the same: without objects, NaN, half characters and needless digits.
+    if not _is_consistent(file) or _json(_values_of(file)) != data:
+        raise ValueError("not a file of a preview")
+    return file
+
+
+def _json(values: object) -> bytes:
+    return json.dumps(values, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+
+
+def _values_in(data: bytes) -> int:
+    return data.count(b",") + data.count(b"[") + data.count(b"{")
+
+
+def _values_of(file: Any) -> list[object]:  # noqa: ANN401 - a CarriedFile, whose parts become values of JSON
+    """The parts of a file in their order: a sheet by columns, and ascending numbers by their steps."""
+    return list(
+        file._replace(
+            sheets=[
+                (
+                    name,
+                    _steps(number for number, _ in rows),
+                    [*zip_longest(*(map(to_json, row) for _, row in rows))],
+                )
+                for name, rows in file.sheets
+            ],
+            typed=[(number, *texts) for number, texts in sorted(file.typed.items())],
+            accepted=_steps(sorted(file.accepted)),
+            new=_steps(file.new),
+            changed=_steps(file.changed),
+        )
+    )
+
+
+def _is_consistent(file: CarriedFile) -> bool:
+    """Whether the parts of a file belong together, and its rows are not too many."""
+    names = [sheet.name for sheet in file.sheets]
+    rows = [row for sheet in file.sheets for row in sheet.rows]
+    if file.has_all_cells:
+        is_fitting = names[: len(file.read_sheets)] == file.read_sheets and len(rows) <= KEPT_MAX_CELLS
+    else:
+        is_fitting = (
+            len(names) == 1 and len(rows) <= UPLOAD_MAX_ROWS and all(len(row) == len(TITLES) for _, row in rows)
+        )
+    most_number = SHEET_ROWS * (1 if file.has_all_cells else len(file.read_sheets))
+    return is_fitting and bool(file.read_sheets) and all(number < most_number for number, _ in rows)
+
+
+def _has_shape(value: Any, shape: Any) -> bool:  # noqa: ANN401 - a value of JSON, and its shape
+    match shape:
+        case tuple():
+            return isinstance(value, list) and len(value) == len(shape) and all(map(_has_shape, value, shape))
+        case [each, most]:
+            return isinstance(value, list) and len(value) <= most and all(_has_shape(item, each) for item in value)
+        case range():
+            return type(value) is int and value in shape
+        case int():
+            return isinstance(value, str) and len(value) <= shape
+        case frozenset():
+            return any(_has_shape(value, option) for option in shape)
+    return value is None if shape is None else isinstance(value, shape)
+
+
+def _steps(numbers: Iterable[int]) -> list[int]:
+    """The difference of each ascending number to the one before it. Most are 1, which takes no room when it is packed."""
+    return [number - before for before, number in pairwise(chain([0], numbers))]
+
+
+def _too_large() -> SheetError:
+    return SheetError(wording.CONFIRMATION_TOO_LARGE.format(limit=wording.size(MAX_CONFIRMED_BYTES)))

@@ -14,17 +14,12 @@ from xml.etree import ElementTree as ET
 
 from mahasiswa.sheets.cells import BadCell
 
-Mark: TypeAlias = BadCell | int
-"""An error or a formula without a result, or the number of digits that a number is filled up to with zeros."""
-
-Marks: TypeAlias = dict[int, dict[int, Mark]]
-"""Marks by row and column, both counted from 0."""
+Mark: TypeAlias = BadCell | int  # an int is the number of digits that a number is filled up to with zeros
+Marks: TypeAlias = dict[int, dict[int, Mark]]  # by row and column, both counted from 0
 
 ERROR_MAX_CHARACTERS = 20
 ZERO_FORMAT_MAX_DIGITS = 64
-REPEATED_MAX_CELLS = (
-    1000  # of one cell of .ods, in each direction; more of them mean a column that is filled to its end
-)
+REPEATED_MAX_CELLS = 1000  # of one cell of .ods, in each direction; more are a column that is filled to its end
 REFERENCE_MAX_LETTERS = 4  # Excel's last column is XFD, and a number made of a million letters would take minutes
 READ_BYTES = 1 << 16
 
@@ -122,20 +117,18 @@ def _ods_marks(package: zipfile.ZipFile, sheet: str) -> Marks:
     if not _contains(package.open("content.xml"), _ODS_ERROR_OR_FORMULA_OR_ZERO):
         return {}
     marks: Marks = {}
-    inside = False
     number = 0
-    with package.open("content.xml") as part:
-        for event, element in ET.iterparse(part, ("start", "end")):  # noqa: S314 - as in `_ended`
-            if event == "start" and element.tag == _TABLE + "table":
-                inside, number = element.get(_TABLE + "name") == sheet, 0
-            elif event == "end" and element.tag == _TABLE + "table-row":
-                repeated = int(element.get(_TABLE + "number-rows-repeated", "1"))
-                row = _marks_of_ods_row(element) if inside else {}
-                if row:
-                    marks |= dict.fromkeys(range(number, number + min(repeated, REPEATED_MAX_CELLS)), row)
-                number += repeated
-                element.clear()
-    return marks
+    for tag, element in _ended(package.open("content.xml"), "table-row", "table"):
+        if tag == "table":
+            if element.get(_TABLE + "name") == sheet:
+                return marks
+            marks, number = {}, 0
+            continue
+        repeated = int(element.get(_TABLE + "number-rows-repeated", "1"))
+        if row := _marks_of_ods_row(element):
+            marks |= dict.fromkeys(range(number, number + min(repeated, REPEATED_MAX_CELLS)), row)
+        number += repeated
+    return {}
 
 
 def _marks_of_ods_row(row: ET.Element) -> dict[int, Mark]:
@@ -179,8 +172,6 @@ def _name(element: ET.Element) -> str:
 def _column_index(reference: str) -> int:
     """27 for `AB12`."""
     column = 0
-    for letter in reference[:REFERENCE_MAX_LETTERS]:
-        if not letter.isalpha():
-            break
+    for letter in re.match(f"[A-Za-z]{{0,{REFERENCE_MAX_LETTERS}}}", reference)[0]:  # type: ignore[index]  # it always matches
         column = column * 26 + ord(letter.upper()) - ord("A") + 1
     return column - 1

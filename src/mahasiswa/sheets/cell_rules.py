@@ -7,15 +7,7 @@ import re
 
 from mahasiswa import wording
 from mahasiswa.record import NIM_MAX_CHARACTERS, UNADDRESSABLE_NIMS, Field
-from mahasiswa.sheets.cells import (
-    CELL_MAX_CHARACTERS,
-    FIRST_INEXACT,
-    SPREADSHEET_DIGITS,
-    BadCell,
-    Cell,
-    Verbatim,
-    cell_text,
-)
+from mahasiswa.sheets.cells import CELL_MAX_CHARACTERS, EXACT_DIGITS, FIRST_INEXACT, BadCell, Cell, Verbatim, cell_text
 
 _ROUNDED = r"[+-]?[0-9]+(?:[.,][0-9]+[eE][+-]?|[eE][+-])[0-9]+"
 _DECIMAL = r"[0-9]+\.0"
@@ -44,14 +36,19 @@ _APOSTROPHES = "'’‘"
 _PROBLEMS = {"date": wording.DATE, "error": wording.ERROR, "formula": wording.FORMULA, "long": wording.TOO_LONG}
 
 
-def is_ordinary_text(cell: Cell) -> bool:
-    """Whether a text begins with a visible ASCII character after `#`, so it is neither blank nor `####`."""
-    return isinstance(cell, str) and "$" <= cell < "\x7f" and "\0" not in cell
-
-
-def is_ordinary_name(cell: Cell) -> bool:
-    """Whether an ordinary text also begins with a letter and does not end with a space."""
-    return is_ordinary_text(cell) and cell[0].isalpha() and not cell[-1].isspace()  # type: ignore[index]  # a text
+def is_ordinary(nim: Cell, nama: Cell, alamat: Cell) -> bool:
+    """Whether no rule concerns a row, because its texts begin with ordinary characters."""
+    return (
+        isinstance(nim, str)
+        and isinstance(nama, str)
+        and isinstance(alamat, str)
+        and is_ordinary_nim(nim) is not None
+        and "A" <= nama < "\x7f"
+        and nama[0].isalpha()
+        and not nama[-1].isspace()
+        and "$" <= alamat < "\x7f"  # neither blank nor `####`
+        and "\0" not in nama + alamat
+    )
 
 
 def warnings_about(nim: str, nama: str | None) -> tuple[str, ...]:
@@ -67,58 +64,49 @@ def warnings_about(nim: str, nama: str | None) -> tuple[str, ...]:
     return tuple(warning for warning, applies in warnings.items() if applies)
 
 
-def clean_nim(cell: Cell, problems: list[str], cleaned: list[str]) -> str:
-    """The NIM in a cell. Ignore the result if a problem was added. `cleaned` gets the characters that were removed."""
-    problem, nim = "", ""
+def clean_nim(cell: Cell) -> tuple[str, str, tuple[str, ...]]:
+    """The NIM in a cell, unless there is a problem; the problem or a blank text; and the characters that were removed."""
+    nim, problem = "", ""
+    removed: tuple[str, ...] = ()
     if isinstance(cell, str):
-        nim = cell if isinstance(cell, Verbatim) else _stripped(cell, cleaned)
+        bare = cell if isinstance(cell, Verbatim) else cell.strip(_SPACES)
+        nim = bare if isinstance(cell, Verbatim) else bare.lstrip(_APOSTROPHES + _SPACES)
+        checks = ((wording.SPACES_REMOVED, bare != cell), (wording.APOSTROPHE_REMOVED, nim != bare))
+        removed = tuple(notice for notice, applies in checks if applies)
         problem = _problem_of_nim(nim)
     elif cell is None:
         problem = wording.NIM_BLANK
     elif isinstance(cell, bool | BadCell):
         problem = _problem_of_kind("nim", cell)
     elif abs(cell) >= FIRST_INEXACT:
-        problem = wording.NIM_TOO_MANY_DIGITS.format(limit=SPREADSHEET_DIGITS)
+        problem = wording.NIM_TOO_MANY_DIGITS.format(limit=EXACT_DIGITS)
     elif cell < 0 or cell % 1:
         problem = wording.NIM_NOT_WHOLE.format(text=cell_text(cell))
     else:
         nim = str(int(cell))
-    if problem:
-        problems.append(problem)
-    return nim
+    return nim, problem, removed
 
 
-def clean_text(field: Field, cell: Cell, problems: list[str]) -> str | None:
-    """The text in a cell, unchanged. None if it is blank, or if a problem was added."""
+def clean_text(field: Field, cell: Cell) -> tuple[str | None, str]:
+    """The text in a cell, unchanged, or None if it is blank; and the problem or a blank text."""
     label = wording.LABELS[field]
+    text, problem = None, ""
     if isinstance(cell, str):
         if "\0" in cell:
-            problems.append(wording.NUL.format(field=label))
+            problem = wording.NUL.format(field=label)
         elif isinstance(cell, Verbatim):
-            return str(cell)
+            text = str(cell)
         elif _is_masked(cell):
-            problems.append(wording.MASKED.format(field=label))
+            problem = wording.MASKED.format(field=label)
         elif cell and not cell.isspace():
-            return cell
+            text = cell
     elif isinstance(cell, bool | BadCell):
-        problems.append(_problem_of_kind(field, cell))
-    elif cell is not None:
-        if abs(cell) < FIRST_INEXACT and not cell % 1:
-            return str(int(cell))
-        # The number does not tell whether it was written `10,5` or `10.50`.
-        problems.append(wording.NOT_TEXT.format(field=label, text=cell_text(cell)))
-    return None
-
-
-def _stripped(text: str, cleaned: list[str]) -> str:
-    """The text without spaces around it and apostrophes before it."""
-    bare = text.strip(_SPACES)
-    nim = bare.lstrip(_APOSTROPHES + _SPACES)
-    if bare != text:
-        cleaned.append(wording.SPACES_REMOVED)
-    if nim != bare:
-        cleaned.append(wording.APOSTROPHE_REMOVED)
-    return nim
+        problem = _problem_of_kind(field, cell)
+    elif cell is not None and abs(cell) < FIRST_INEXACT and not cell % 1:
+        text = str(int(cell))
+    elif cell is not None:  # the number does not tell whether it was written `10,5` or `10.50`
+        problem = wording.NOT_TEXT.format(field=label, text=cell_text(cell))
+    return text, problem
 
 
 def _problem_of_nim(nim: str) -> str:

@@ -8,25 +8,15 @@ from mahasiswa import wording
 from mahasiswa.sheets.errors import TooBig
 
 ROW_MAX_CELLS = 16_384  # as in Excel
-MAX_TITLES = 100  # columns among which a person can choose
-MAX_SHEETS = 200  # of a file, because a preview offers all of them
-NAME_MAX_CHARACTERS = 255  # of the name of a file or of a sheet; Excel's sheets have at most 31 characters
 INTEGER_MAX = 2**63 - 1  # python-calamine reads whole numbers of 64 bits
-SPREADSHEET_DIGITS = 15  # that a spreadsheet keeps of a number; a longer number has lost its last ones
-FIRST_INEXACT = 10**SPREADSHEET_DIGITS
-
-CELL_MAX_CHARACTERS = 131_072
-"""Maximum length of a text in a cell: four times what Excel holds, and the default limit of Python's CSV reader."""
-
-SHEET_ROWS = 1 << 21
-"""The number of a row is its number in Excel, at most 1,048,576, plus this for each sheet that is read before its own."""
+EXACT_DIGITS = 15  # that a spreadsheet keeps of a number; a longer number has lost its last ones
+FIRST_INEXACT = 10**EXACT_DIGITS
+CELL_MAX_CHARACTERS = 131_072  # four times what Excel holds, and the default limit of Python's CSV reader
+SHEET_ROWS = 1 << 21  # added to the number of a row, at most 1,048,576, for each sheet that is read before its own
 
 
 class BadCell(NamedTuple):
-    """A cell that is neither text nor a number.
-
-    `kind` is "date", "error", "formula" (without a result) or "long" (over CELL_MAX_CHARACTERS).
-    """
+    """A cell that is neither text nor a number. A formula is without a result, a long one over CELL_MAX_CHARACTERS."""
 
     kind: Literal["date", "error", "formula", "long"]
     text: str
@@ -40,14 +30,11 @@ class Verbatim(str):
 
 Cell: TypeAlias = str | int | float | bool | BadCell | None
 
+# The number of a row as Excel shows it, and its cells as they are in the file: all of them, or NIM, Nama and Alamat. It is
+# a plain tuple, because an import makes a million of them.
 SheetRow: TypeAlias = tuple[int, Sequence[Cell]]
-"""The number of a row as Excel shows it, and its cells as they are in the file: all of them, or NIM, Nama and Alamat.
 
-A plain tuple, because an import makes a million of them.
-"""
-
-FieldColumns: TypeAlias = tuple[int | None, int | None, int | None]
-"""The columns of NIM, Nama and Alamat, counted from 0. None is a field that the sheet lacks."""
+FieldColumns: TypeAlias = tuple[int | None, int | None, int | None]  # counted from 0; None for a field without a column
 
 
 class Sheet(NamedTuple):
@@ -83,16 +70,21 @@ def cell_text(cell: Cell) -> str:
         return "TRUE" if cell else "FALSE"
     if isinstance(cell, float):
         exact = cell.is_integer() and abs(cell) < FIRST_INEXACT
-        return str(int(cell)) if exact else f"{cell:.{SPREADSHEET_DIGITS}G}".replace(".", ",")
+        return str(int(cell)) if exact else f"{cell:.{EXACT_DIGITS}G}".replace(".", ",")
     return str(cell)
 
 
-def cell_to_json(cell: Cell) -> object:
+def in_input(cell: Cell) -> str:
+    """A cell as the text of an input. Line breaks and NUL become spaces, because a browser would alter them."""
+    return re.sub(r"[\r\n\0]+", " ", cell_text(cell))
+
+
+def to_json(cell: Cell) -> object:
     """A cell as a value for `json.dumps`. A BadCell becomes `[kind, text]`, a Verbatim `["verbatim", text]`."""
     return ["verbatim", cell] if isinstance(cell, Verbatim) else cell
 
 
-def cell_from_json(value: Any) -> Cell:  # noqa: ANN401 - a value of JSON
+def from_json(value: Any) -> Cell:  # noqa: ANN401 - a value of JSON
     """The cell of a value that `json.loads` returned. Raises ValueError if no cell has this value."""
     match value:
         case str() | bool() | float() | None:

@@ -12,14 +12,7 @@ from typing import NamedTuple, TypeAlias
 
 from mahasiswa import wording
 from mahasiswa.digits import is_digits
-from mahasiswa.sheets.cell_rules import (
-    clean_nim,
-    clean_text,
-    is_ordinary_name,
-    is_ordinary_nim,
-    is_ordinary_text,
-    warnings_about,
-)
+from mahasiswa.sheets.cell_rules import clean_nim, clean_text, is_ordinary, is_ordinary_nim, warnings_about
 from mahasiswa.sheets.cells import Cell, SheetRow, Verbatim, cell_text, has_digit, is_blank, row_name
 from mahasiswa.sheets.columns import HEADER_MAX_CHARACTERS, TITLES, is_repeated_header
 from mahasiswa.sheets.errors import SheetError
@@ -79,23 +72,17 @@ class Cleaner:
     def __init__(self, sheets: Sequence[str] = ()) -> None:
         self._name_of = partial(row_name, sheets=sheets)
         self._seen: dict[str, tuple[int, int]] = {}  # the number of the first row and the hash of its texts, by NIM
-        self._non_students = _NonStudents()
+        self._in_signatures = False
 
     def clean(self, rows: Iterable[SheetRow]) -> Iterator[RowResult]:
         """One result for each row. If an earlier row has the same NIM and other texts, the later row is invalid."""
-        seen, non_students = self._seen, self._non_students
+        seen = self._seen
         for row in rows:
             number, (nim, nama, alamat) = row
-            if (
-                isinstance(nim, str)
-                and nim not in seen
-                and is_ordinary_nim(nim)
-                and is_ordinary_name(nama)
-                and is_ordinary_text(alamat)
-            ):
-                seen[nim] = number, hash((nama, alamat))
-                non_students.in_signatures = False
-                yield CleanedRow(number, nim, nama, alamat)  # type: ignore[arg-type]  # both are str
+            if is_ordinary(nim, nama, alamat) and nim not in seen:
+                seen[nim] = number, hash((nama, alamat))  # type: ignore[index]  # all three are str
+                self._in_signatures = False
+                yield CleanedRow(number, nim, nama, alamat)  # type: ignore[arg-type]  # as above
             else:
                 yield self._clean_row(row)
 
@@ -122,26 +109,49 @@ class Cleaner:
         number, cells = row
         nim_cell, nama_cell, alamat_cell = cells
         shown_cells = cell_text(nim_cell), cell_text(nama_cell), cell_text(alamat_cell)
-        if reason := self._non_students.reason(cells):
+        if reason := self._reason_to_skip(cells):
             return RejectedRow(number, reason, shown_cells, is_skipped=True)
-        problems: list[str] = []
-        removed: list[str] = []
-        nim = clean_nim(nim_cell, problems, removed)
-        has_nim = not problems
-        nama = clean_text("nama", nama_cell, problems)
-        alamat = clean_text("alamat", alamat_cell, problems)
+        nim, nim_problem, removed = clean_nim(nim_cell)
+        nama, nama_problem = clean_text("nama", nama_cell)
+        alamat, alamat_problem = clean_text("alamat", alamat_cell)
+        problems = list(filter(None, (nim_problem, nama_problem, alamat_problem)))
         texts = _NO_TEXTS if problems else hash((nama, alamat))
         # A NIM counts even if the rest of its row is invalid: only a person can tell which of two rows is right.
-        first, first_texts = self._seen.setdefault(nim, (number, texts)) if has_nim else (number, texts)
-        if first != number and not problems and first_texts == texts:
+        first, first_texts = (number, texts) if nim_problem else self._seen.setdefault(nim, (number, texts))
+        is_repeated = first != number
+        if is_repeated and not problems and first_texts == texts:
             reason = wording.SKIPPED_REPETITION.format(row=self._name_of(first))
             return RejectedRow(number, reason, (nim, nama or "", alamat or ""), is_skipped=True)
-        if first != number:
+        if is_repeated:
             problems.append(self.twice(nim, first, number))
         if problems:
-            return RejectedRow(number, " ".join(problems), shown_cells, first if first != number else None)
+            return RejectedRow(number, " ".join(problems), shown_cells, first if is_repeated else None)
         uncleaned = str(nim_cell) if removed else ""
-        return CleanedRow(number, nim, nama, alamat, tuple(removed), warnings_about(nim, nama), uncleaned)
+        return CleanedRow(number, nim, nama, alamat, removed, warnings_about(nim, nama), uncleaned)
+
+    def _reason_to_skip(self, cells: Sequence[Cell]) -> str | None:
+        """The reason to skip a row, or None. Everything below `Mengetahui,` are signatures until a student follows."""
+        nim, *others = cells
+        if any(isinstance(cell, Verbatim) for cell in cells):
+            return None
+        if is_repeated_header(cells) or _are_column_numbers(cells):
+            return wording.SKIPPED_HEADER
+        text = _folded(nim)
+        is_alone = is_blank(others)
+        is_student = has_digit(text) and not is_alone and not _is_signature(text) and not _is_total(text)
+        if is_student or not (nim is None or isinstance(nim, str)):
+            self._in_signatures = False
+            return None
+        # A student's name or address may begin with these words, too, but then no cell is blank.
+        texts = [text, *(map(_folded, others) if is_blank((nim,)) or any(is_blank((cell,)) for cell in others) else ())]
+        if any(map(_is_signature, texts)):
+            self._in_signatures = True
+        if self._in_signatures and not (has_digit(text) and not _is_signature(text)):
+            return wording.SKIPPED_SIGNATURE
+        if any(map(_is_total, texts)):
+            return wording.SKIPPED_TOTAL
+        is_title = is_alone and " " in text and text[:1].isalpha()
+        return wording.SKIPPED_TITLE if is_title or is_blank(cells[:2]) else None
 
 
 def clean_all(rows: Iterable[SheetRow], sheets: Sequence[str] = ()) -> list[RowResult]:
@@ -164,12 +174,11 @@ def clean_nims(rows: Iterable[SheetRow]) -> list[NimCell]:
     """Each NIM once, at its first row. A row without a NIM is left out. Raises SheetError if that leaves none."""
     first: dict[str, NimCell] = {}
     for number, (cell, nama, _) in rows:
-        problems: list[str] = []
-        nim = clean_nim(cell, problems, [])
-        if not problems:
+        nim, problem, _ = clean_nim(cell)
+        if not problem:
             first.setdefault(nim, NimCell(number, nim, nama=cell_text(nama)))
         elif not is_blank((cell,)):
-            first.setdefault(cell_text(cell), NimCell(number, cell_text(cell), " ".join(problems)))
+            first.setdefault(cell_text(cell), NimCell(number, cell_text(cell), problem))
     if not first:
         raise SheetError(wording.NO_NIMS_READ)
     return list(first.values())
@@ -179,42 +188,9 @@ def is_kept(nim: str) -> bool:
     """Whether this NIM is imported unchanged, for any Nama and Alamat."""
     if is_ordinary_nim(nim):
         return True
-    problems: list[str] = []
-    kept = clean_nim(nim, problems, []) == nim and not problems
     folded = _folded(nim)
     is_skipped = is_repeated_header((nim, *TITLES[1:])) or _is_signature(folded) or _is_total(folded)
-    return kept and not is_skipped
-
-
-class _NonStudents:
-    """Decides row by row, because everything below `Mengetahui,` belongs to the signatures until a student follows."""
-
-    def __init__(self) -> None:
-        self.in_signatures = False
-
-    def reason(self, cells: Sequence[Cell]) -> str | None:
-        """The reason to skip a row, in Indonesian, or None for a row that may be a student."""
-        nim, *others = cells
-        if any(isinstance(cell, Verbatim) for cell in cells):
-            return None
-        if is_repeated_header(cells) or _are_column_numbers(cells):
-            return wording.SKIPPED_HEADER
-        text = _folded(nim)
-        is_alone = is_blank(others)
-        is_student = has_digit(text) and not is_alone and not _is_signature(text) and not _is_total(text)
-        if is_student or not (nim is None or isinstance(nim, str)):
-            self.in_signatures = False
-            return None
-        # A student's name or address may begin with these words, too, but then no cell is blank.
-        texts = [text, *(map(_folded, others) if is_blank((nim,)) or any(is_blank((cell,)) for cell in others) else ())]
-        if any(map(_is_signature, texts)):
-            self.in_signatures = True
-        if self.in_signatures and not (has_digit(text) and not _is_signature(text)):
-            return wording.SKIPPED_SIGNATURE
-        if any(map(_is_total, texts)):
-            return wording.SKIPPED_TOTAL
-        is_title = is_alone and " " in text and text[:1].isalpha()
-        return wording.SKIPPED_TITLE if is_title or is_blank(cells[:2]) else None
+    return clean_nim(nim) == (nim, "", ()) and not is_skipped
 
 
 def _are_column_numbers(cells: Sequence[Cell]) -> bool:

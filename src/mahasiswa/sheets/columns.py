@@ -7,17 +7,15 @@ from typing import NamedTuple
 
 from mahasiswa import wording
 from mahasiswa.record import Field
-from mahasiswa.sheets.cells import MAX_TITLES, Cell, FieldColumns, SheetRow, Verbatim, cell_text, has_digit, is_blank
+from mahasiswa.sheets.cells import Cell, FieldColumns, SheetRow, Verbatim, cell_text, has_digit, is_blank
 from mahasiswa.sheets.errors import ColumnsUnclear, SheetError
+from mahasiswa.sheets.limits import MAX_TITLES, Choice
 
 HEADER_WITHIN_ROWS = 25  # that are not blank: school files often begin with titles and a date
 HEADER_MAX_CHARACTERS = 100  # of a cell that can be a header; looking for names in a huge cell would only cost time
 TITLE_MAX_CHARACTERS = 30  # of a title in the choice of columns
 NIM_MIN_DIGITS, NIM_MAX_LENGTH = 5, 30  # of a cell that looks like a NIM, and at least half of it are digits
-
-TITLES = ("NIM", "Nama", "Alamat")
-"""The titles in our own files. An import recognises them, so they do not follow the wording of pages."""
-
+TITLES = ("NIM", "Nama", "Alamat")  # in our own files; an import recognises them, so they do not follow the wording
 IN_ORDER: FieldColumns = (0, 1, 2)
 _NO_COLUMN = 1 << 30  # past the end of every row, so each of its cells is blank
 
@@ -67,13 +65,7 @@ class Selection(NamedTuple):
     remarks: Sequence[str] = ()
 
 
-def select_columns(
-    rows: Iterable[SheetRow],
-    chosen: FieldColumns | None = None,
-    *,
-    nim_only: bool = False,
-    first_sheet: Columns | None = None,
-) -> Selection:
+def select_columns(rows: Iterable[SheetRow], choice: Choice, first_sheet: Columns | None = None) -> Selection:
     """The columns, and the NIM, Nama and Alamat of each row that is not blank.
 
     A person has chosen the columns, or the header names them, or the cells suggest them. With `nim_only` the header needs
@@ -82,12 +74,13 @@ def select_columns(
 
     Raises SheetError if the rows are all blank or too wide, and ColumnsUnclear if a column cannot be found.
     """
+    chosen, nim_only = choice.columns, choice.nim_only
     rows = iter(rows)
     numbered = list(islice((row for row in rows if not is_blank(row[1])), HEADER_WITHIN_ROWS))
     top = [row for _, row in numbered]
-    if not top and first_sheet:
-        return Selection(first_sheet, iter(()))
     if not top:
+        if first_sheet:
+            return Selection(first_sheet, iter(()))
         raise SheetError(wording.EMPTY)
     first, header = find_header(top, nim_only=nim_only)
     clue = header or next(filter(_is_clue, top), None)
@@ -106,7 +99,10 @@ def select_columns(
         of_fields = _columns_of(header, titles, top[first:])
     elif clue:
         problem = wording.NO_OTHER_COLUMN if _fields_in(clue) == {"nim"} else wording.NO_NIM_COLUMN
-        raise ColumnsUnclear(problem, titles, _with_nims(_first_columns(clue), top[top.index(clue) + 1 :]))
+        nim, nama, alamat = _first_columns(clue)
+        found = _ColumnTexts(top[top.index(clue) + 1 :]).nim
+        suggested = found if nim is None and found not in (nama, alamat) else nim
+        raise ColumnsUnclear(problem, titles, (suggested, nama, alamat))
     else:
         of_fields, remarks = _columns_by_cells(top, titles, nim_only=nim_only)
     if nim_only:
@@ -159,7 +155,7 @@ def _fields_in(row: Iterable[object]) -> set[Field]:
 
 def is_repeated_header(cells: Sequence[Cell]) -> bool:
     """Whether the three selected cells of a row are a header again, as in a sheet with a header on each printed page."""
-    return any(field == "nim" for field, _, _ in _headings(cells[:1])) and is_header(cells)
+    return "nim" in _fields_in(cells[:1]) and is_header(cells)
 
 
 def _selected(rows: Iterable[SheetRow], of_fields: FieldColumns) -> Iterator[SheetRow]:
@@ -202,7 +198,6 @@ def _columns_of(header: Sequence[Cell], titles: list[str], rows: Sequence[Sequen
 
 
 def _first_columns(header: Sequence[Cell]) -> FieldColumns:
-    """The first column for each field that the header names."""
     first = {field: column for field, _, column in reversed(_headings(header))}
     nim, nama, alamat = map(first.get, _ALIASES)
     return nim, nama, alamat
@@ -308,10 +303,3 @@ def _refuse_swapped(of_fields: FieldColumns, rows: Sequence[Sequence[Cell]], tit
         swapped = {nim: other, other: nim}
         first, second, third = (swapped.get(column, column) for column in of_fields)
         raise ColumnsUnclear(wording.SWAPPED, titles, (first, second, third))
-
-
-def _with_nims(of_fields: FieldColumns, rows: Sequence[Sequence[Cell]]) -> FieldColumns:
-    """The columns to suggest to a person. If the NIM has no column, the only one that looks like NIMs is suggested."""
-    nim, nama, alamat = of_fields
-    found = _ColumnTexts(rows).nim
-    return (found, nama, alamat) if nim is None and found not in of_fields else of_fields

@@ -16,9 +16,7 @@ from mahasiswa.sheets.cells import SheetRow, Verbatim, has_digit
 from mahasiswa.sheets.cleaning import is_kept
 from mahasiswa.sheets.columns import TITLES
 
-START = codecs.BOM_UTF8 + ";".join(TITLES).encode() + b"\r\n"
-"""The first bytes of each of our exports, by which an import recognises them."""
-
+START = codecs.BOM_UTF8 + ";".join(TITLES).encode() + b"\r\n"  # an import recognises our exports by it
 GUARD = "'"
 
 # The apostrophe is guarded like the rest, so that a guard differs from an apostrophe of the text. A program may drop
@@ -32,10 +30,7 @@ _needs_quotes = re.compile(r'[,;\t\r\n"]').search
 
 
 def write_csv(records: Iterable[Mahasiswa], file: BinaryIO) -> int:
-    """Write the records to a file, and return their number: UTF-8 with a byte order mark, `;` between cells, CRLF.
-
-    An Indonesian Excel opens it correctly, and our import reads it back unchanged.
-    """
+    """Write the records as UTF-8 with a byte order mark, `;` and CRLF, for an Indonesian Excel; return their number."""
     file.write(START)
     count = 0
     for record in records:

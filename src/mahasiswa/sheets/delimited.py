@@ -12,15 +12,7 @@ from threading import Event
 from typing import BinaryIO, TypeVar
 
 from mahasiswa import wording
-from mahasiswa.sheets.cells import (
-    CELL_MAX_CHARACTERS,
-    ROW_MAX_CELLS,
-    Cell,
-    SheetRow,
-    Verbatim,
-    cell_text,
-    is_blank,
-)
+from mahasiswa.sheets.cells import CELL_MAX_CHARACTERS, ROW_MAX_CELLS, Cell, SheetRow, Verbatim, cell_text, is_blank
 from mahasiswa.sheets.columns import HEADER_WITHIN_ROWS, TITLES, is_header
 from mahasiswa.sheets.csv_form import START, read_row
 from mahasiswa.sheets.errors import SheetError, Stopped, TooBig
@@ -234,8 +226,7 @@ def _pasted_rows(text: str) -> Iterator[SheetRow]:
         at = found.end()  # type: ignore[union-attr]  # as above
         row.append(cell)
         if len(cell) > CELL_MAX_CHARACTERS:
-            limit = wording.number(CELL_MAX_CHARACTERS)
-            raise SheetError(wording.CELL_OVER_LIMIT.format(row=number, limit=limit))
+            raise SheetError(wording.CELL_OVER_LIMIT.format(row=number, limit=wording.number(CELL_MAX_CHARACTERS)))
         if not text.startswith("\t", at):
             yield number, row
             number, row = number + 1, []

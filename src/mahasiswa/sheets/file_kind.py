@@ -2,7 +2,7 @@
 
 import codecs
 from functools import partial
-from typing import BinaryIO, Literal, TypeAlias
+from typing import BinaryIO, Literal
 
 from mahasiswa import wording
 from mahasiswa.sheets.errors import SheetError
@@ -12,14 +12,9 @@ STEP_BYTES = 1 << 18  # that one call of C code reads, because no other thread r
 
 _OTHER_KINDS = (b"%PDF", b"{\\rtf")  # documents without a NUL, which every other kind has
 
-Kind: TypeAlias = Literal["", "zip", "compound", "html"]
 
-
-def kind_of(file: BinaryIO) -> Kind:
-    """The kind of a file that is read in a process of its own; blank for every other file.
-
-    .xlsx and .ods are "zip", .xls is "compound", and so is any Office file with a password.
-    """
+def kind_of(file: BinaryIO) -> Literal["", "zip", "compound", "html"]:
+    """The kind of a file that is read in a process of its own, or a blank text. A locked Office file is "compound"."""
     start = _start_of(file)
     if start.startswith(b"PK\3\4"):
         return "zip"
@@ -50,13 +45,6 @@ def encoding_of(file: BinaryIO) -> str:
     finally:
         file.seek(0)
     return "utf-8-sig"
-
-
-def looks_like_workbook(file: BinaryIO) -> bool:
-    """Whether the names of a workbook's parts stand in a file, which may be damaged."""
-    file.seek(0)
-    data = file.read()
-    return any(part in data for part in (b"xl/", b"opendocument.spreadsheet", "Workbook".encode("utf-16-le")))
 
 
 def _start_of(file: BinaryIO) -> bytes:

@@ -1,7 +1,6 @@
 """Reads the tables of a web page, which many academic systems (SIAKAD) export under a name that ends in .xls."""
 
 import codecs
-from collections.abc import Iterator
 from html.parser import HTMLParser
 from typing import BinaryIO
 
@@ -12,27 +11,23 @@ from mahasiswa.sheets.file_kind import encoding_of
 from mahasiswa.wording import TOO_HEAVY
 
 FEED_CHARACTERS = 1 << 16
-UNFINISHED_MAX_CHARACTERS = (
-    1 << 18
-)  # of a tag or a comment, which the parser reads again with each piece that it is fed
+UNFINISHED_MAX_CHARACTERS = 1 << 18  # of a tag or a comment, which the parser reads again with each piece
 MAX_SPAN = 1000  # rows or columns of one cell, as in the HTML standard
 
 
-def html_rows(file: BinaryIO) -> Iterator[list[Cell]]:
+def html_rows(file: BinaryIO) -> list[list[Cell]]:
     """The rows of all tables of a page, in their order. Raises TooBig if a row or a tag is too long."""
     parser = _Tables()
     text = codecs.getreader(encoding_of(file))(file, "replace")
     while piece := text.read(FEED_CHARACTERS):
-        parser.unfinished += len(piece)
         parser.feed(piece)
-        if parser.unfinished > UNFINISHED_MAX_CHARACTERS:
+        if len(parser.rawdata) > UNFINISHED_MAX_CHARACTERS:
             raise TooBig(TOO_HEAVY)
-        yield from parser.take()
     # The parser keeps `A&B` at the end of a file that was cut, until a space follows. Its close() would give it, too,
     # but reads a tag that never ends in quadratic time: 6 s for 32 KB.
     parser.feed("\n")
     parser.end_row()
-    yield from parser.take()
+    return parser.rows
 
 
 class _Tables(HTMLParser):
@@ -40,29 +35,22 @@ class _Tables(HTMLParser):
 
     def __init__(self) -> None:
         super().__init__()
-        self.unfinished = 0  # characters that were fed since the last tag, comment or text that is complete
-        self._rows: list[list[Cell]] = []
+        self.rows: list[list[Cell]] = []
         self._row: list[Cell] | None = None
         self._texts: list[str] | None = None  # of the open cell
         self._length = 0
         self._columns = self._spanned_rows = 1
         self._spans: dict[int, int] = {}  # rows that a cell above still takes, by column
 
-    def take(self) -> list[list[Cell]]:
-        """The rows that are complete."""
-        rows, self._rows = self._rows, []
-        return rows
-
     def end_row(self) -> None:
         """Close the open row, if there is one. Its end tag may be left out."""
         self._end_cell()
         if self._row is not None:
             self._fill()
-            self._rows.append(self._row)
+            self.rows.append(self._row)
         self._row = None
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.unfinished = 0
         if tag == "table":
             self.end_row()
             self._spans.clear()
@@ -80,26 +68,16 @@ class _Tables(HTMLParser):
             self._texts.append("\n")
 
     def handle_endtag(self, tag: str) -> None:
-        self.unfinished = 0
         if tag in ("td", "th"):
             self._end_cell()
         elif tag in ("tr", "table"):
             self.end_row()
 
     def handle_data(self, data: str) -> None:
-        self.unfinished = 0
         if self._texts is not None and self._length <= CELL_MAX_CHARACTERS:
             self._length += len(data)
             # A line end of the source is a space. Only <br> breaks a line.
             self._texts.append(data.replace("\r", " ").replace("\n", " "))
-
-    def handle_comment(self, data: str) -> None:  # noqa: ARG002 - only its end matters
-        self.unfinished = 0
-
-    def handle_decl(self, decl: str) -> None:  # noqa: ARG002 - as above
-        self.unfinished = 0
-
-    handle_pi = unknown_decl = handle_comment
 
     def _end_cell(self) -> None:
         if self._texts is None or self._row is None:
@@ -125,5 +103,4 @@ class _Tables(HTMLParser):
 
 
 def _span(value: str | None) -> int:
-    """The value of `colspan` or `rowspan`, or 1 if it is invalid."""
     return min(whole_number(value or "") or 1, MAX_SPAN)

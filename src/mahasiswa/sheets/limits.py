@@ -7,31 +7,26 @@ from mahasiswa.sheets.cells import FieldColumns
 
 UPLOAD_MAX_BYTES = 16 << 20
 UPLOAD_MAX_ROWS = 10_000  # of a file or of pasted cells that a person previews
+MAX_TITLES = 100  # columns among which a person can choose
+MAX_SHEETS = 200  # of a file, because a preview offers all of them
+NAME_MAX_CHARACTERS = 255  # of the name of a file or of a sheet; Excel's sheets have at most 31 characters
 
 
 @dataclass(frozen=True)
 class ReadLimits:
-    """Limits for reading one file. None is no limit. The last three are for the process that reads a workbook."""
+    """Limits for reading one file: at first those of an upload. None is no limit."""
 
-    file_bytes: int | None
-    rows: int | None  # rows that are not blank
-    lines: int | None  # lines of a CSV file or of pasted cells, also blank ones
-    output_bytes: int | None  # maximum output of the process
-    memory_bytes: int
-    seconds: float
-    keeps_all_cells: bool = False  # all cells of a small file are kept, so that a person can choose other columns
+    file_bytes: int | None = UPLOAD_MAX_BYTES
+    rows: int | None = UPLOAD_MAX_ROWS  # that are not blank
+    lines: int | None = 1_048_576  # of a CSV file or of pasted cells, also blank ones; as in Excel
+    output_bytes: int | None = 32 << 20  # of the process that reads a workbook; the next two are for it, too
+    memory_bytes: int = 512 << 20
+    seconds: float = 20
+    keeps_all_cells: bool = True  # all cells of a small file are kept, so that a person can choose other columns
 
 
-WEB = ReadLimits(
-    file_bytes=UPLOAD_MAX_BYTES,
-    rows=UPLOAD_MAX_ROWS,
-    lines=1_048_576,  # as in Excel
-    output_bytes=32 << 20,
-    memory_bytes=512 << 20,
-    seconds=20,
-    keeps_all_cells=True,
-)
-COMMAND_LINE = ReadLimits(file_bytes=None, rows=None, lines=None, output_bytes=None, memory_bytes=2 << 30, seconds=600)
+WEB = ReadLimits()
+COMMAND_LINE = ReadLimits(None, None, None, None, memory_bytes=2 << 30, seconds=600, keeps_all_cells=False)
 
 
 @dataclass(frozen=True)

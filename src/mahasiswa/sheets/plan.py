@@ -72,11 +72,9 @@ def compare(cleaned: CleanedFile, existing: Mapping[str, Mahasiswa], near: Colle
                 continue
             notices = removed + ((similar,) if similar else warnings)
         stored = before or Mahasiswa(nim, "", "")
-        after = Mahasiswa(str(nim), _replacement(nama, stored.nama), _replacement(alamat, stored.alamat))
-        if after != before and any(
-            cell and text not in (cell, old)
-            for cell, text, old in zip((nama, alamat), after[1:], stored[1:], strict=True)
-        ):
+        texts = (nama, stored.nama), (alamat, stored.alamat)
+        after = Mahasiswa(str(nim), *(_replacement(cell, old) for cell, old in texts))
+        if after != before and any(pair[0] and text not in pair for pair, text in zip(texts, after[1:], strict=True)):
             notices += (wording.LINE_BREAKS,)
         planned = PlannedRow(number, before, after, notices, meant)
         if before is not None:
@@ -104,20 +102,16 @@ def with_shown_changes(file: CarriedFile, plan: ImportPlan) -> CarriedFile:
 
 
 def confirmed_writes(file: CarriedFile, plan: ImportPlan, *, update: bool) -> list[Write] | None:
-    """The changes to write after the preview that showed `file`. None if a record has changed since.
-
-    `plan` is a new comparison with the records that are stored now.
-    """
+    """The changes that the preview of `file` showed, by a new comparison; None if a record has changed since."""
     now = {planned.number: planned for planned in chain(plan.new, plan.changed, plan.same)}
-    new, changed = ([now[number] for number in numbers if number in now] for numbers in (file.new, file.changed))
-    if not update:
-        changed = []
-    elif len(changed) < len(file.changed):
+    shown = file.changed if update else ()
+    if not now.keys() >= {*file.new, *shown}:
         return None
+    new, changed = ([now[number] for number in numbers] for numbers in (file.new, shown))
     pending = [planned for planned in chain(new, changed) if planned.after != planned.before]
-    if len(new) == len(file.new) and not pending:  # a confirmation that is sent twice, as by a double click
+    if not pending:  # a confirmation that is sent twice, as by a double click
         return []
-    if len(new) < len(file.new) or any(planned.before for planned in new if planned.after != planned.before):
+    if any(planned.before for planned in new if planned.after != planned.before):
         return None
     if changed and (_versi(changed) != file.versi or not all(planned.before for planned in changed)):
         return None
@@ -125,7 +119,6 @@ def confirmed_writes(file: CarriedFile, plan: ImportPlan, *, update: bool) -> li
 
 
 def _problem_of_new(nama: str | None, alamat: str | None, columns: Columns) -> str:
-    """The reason why these texts make no new record."""
     _, nama_column, alamat_column = columns.of_fields
     if nama is None and nama_column is None:
         return wording.NO_NAMA_COLUMN
@@ -153,7 +146,6 @@ def _joined(text: str) -> str:
 
 
 def _versi(rows: Iterable[PlannedRow]) -> str:
-    """One digest of the records that these rows replace."""
     digests = (digest_or_dash(planned.before) for planned in rows)
     return hashlib.sha256(",".join(digests).encode()).hexdigest()[:VERSI_MAX_CHARACTERS]
 
@@ -201,10 +193,7 @@ def file_of_nims(nims: Iterable[str]) -> CleanedFile:
 def compare_nims(
     cells: Iterable[NimCell], existing: Mapping[str, Mahasiswa], near: Collection[Mahasiswa]
 ) -> tuple[list[FoundRow], list[NimCell]]:
-    """The rows whose NIM is stored, and the others, each with the likely reason.
-
-    `near` are stored records. One of them may be meant by a NIM that is not stored.
-    """
+    """The rows whose NIM is stored; and the others with the likely reason, such as a nearly equal NIM in `near`."""
     neighbours = Neighbours(near)
     found: list[FoundRow] = []
     missing: list[NimCell] = []

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import chain, islice
 from threading import Event
-from typing import BinaryIO, TypeAlias
+from typing import BinaryIO
 
 from mahasiswa import wording
 from mahasiswa.sheets.cells import SHEET_ROWS, Sheet, SheetRow, is_blank
@@ -13,12 +13,10 @@ from mahasiswa.sheets.columns import Columns, Selection, select_columns
 from mahasiswa.sheets.delimited import at_most, read_csv, read_pasted, rejoined
 from mahasiswa.sheets.errors import ColumnsUnclear, SheetError, TooBig
 from mahasiswa.sheets.file_kind import kind_of
-from mahasiswa.sheets.limits import NO_CHOICE, UPLOAD_MAX_ROWS, WEB, Choice, ReadLimits
-from mahasiswa.sheets.workbook import Workbook, read_workbook
+from mahasiswa.sheets.limits import NO_CHOICE, WEB, Choice, ReadLimits
+from mahasiswa.sheets.workbook import Rows, Workbook, read_workbook
 
 KEPT_MAX_CELLS, KEPT_MAX_CHARACTERS = 150_000, 1 << 20  # of all sheets that are kept; 3,000 rows of 20 columns fit
-
-_Rows: TypeAlias = tuple[str, Iterator[SheetRow]]  # the name of a sheet and its rows
 
 
 @dataclass(frozen=True)
@@ -26,9 +24,8 @@ class Table:
     """The rows of one or several sheets, read one by one, and the columns of the first sheet.
 
     A row of the sheet `sheets[n]` has the number that Excel shows, plus n times SHEET_ROWS. `kept_sheets` has all cells
-    of a small file; the sheets that are read come first. `other_sheets` are the names of the sheets that are neither read nor kept.
-    If the columns could not be found, `columns_problem` is the reason, and there are no rows. `remarks` are sentences
-    about the file.
+    of a small file; the sheets that are read come first. `other_sheets` are the names of the sheets that are neither read
+    nor kept. If the columns could not be found, `columns_problem` is the reason, and there are no rows.
     """
 
     columns: Columns
@@ -61,7 +58,7 @@ def read(
         raise TooBig(wording.TOO_LARGE.format(limit=wording.size(limits.file_bytes)))
     if not kind_of(file):
         with read_csv(file, max_lines=limits.lines, stop=stop) as rows:
-            yield _table(Workbook([""], [], iter([("", rows)])), limits, stop, choice)
+            yield _table(([""], [], iter([("", rows)])), limits, stop, choice)
         return
     with read_workbook(file, limits, choice, stop or Event()) as workbook:
         yield _table(workbook, limits, stop, choice)
@@ -70,20 +67,14 @@ def read(
 def read_text(text: str, limits: ReadLimits = WEB, stop: Event | None = None, choice: Choice = NO_CHOICE) -> Table:
     """The rows of cells that were pasted from a spreadsheet. Raises as `read` does."""
     rows = read_pasted(text, max_lines=limits.lines, stop=stop, nim_only=choice.nim_only)
-    return _table(Workbook([""], [], iter([("", rows)])), limits, stop, choice)
+    return _table(([""], [], iter([("", rows)])), limits, stop, choice)
 
 
 def table_of(
-    names: Sequence[str],
-    other_names: list[str],
-    kept: list[Sheet],
-    choice: Choice,
-    *,
-    max_rows: int | None = UPLOAD_MAX_ROWS,
-    stop: Event | None = None,
-    sheets: Iterable[_Rows] = (),
+    workbook: Workbook, kept: list[Sheet], choice: Choice, limits: ReadLimits = WEB, stop: Event | None = None
 ) -> Table:
-    """The rows of the sheets with these names: the first of those that have all their cells, or else of `sheets`."""
+    """The rows of the sheets to read: the first of those that are kept, or else all that the workbook has."""
+    names, others, sheets = workbook
     is_kept = len(kept) >= len(names)
     selections = _selections(islice(chain(kept, sheets), len(names)), choice)
     try:
@@ -92,10 +83,15 @@ def table_of(
         if not is_kept:
             raise
         unclear = Columns(choice.columns or error.of_fields, error.titles)
-        return Table(unclear, iter(()), names, other_names, kept, str(error))
-    rows = at_most(max_rows, _numbered(chain(first, selections)), stop)
+        return Table(unclear, iter(()), names, others, kept, str(error))
+    numbered = (
+        (index * SHEET_ROWS + number, cells)
+        for index, selection in enumerate(chain(first, selections))
+        for number, cells in selection.rows
+    )
+    rows = at_most(limits.rows, numbered, stop)
     remarks = tuple(dict.fromkeys(remark for selection in first for remark in selection.remarks))
-    return Table(first[0].columns, rows, names, other_names, kept if is_kept else [], remarks=remarks)
+    return Table(first[0].columns, rows, names, others, kept if is_kept else [], remarks=remarks)
 
 
 def _table(workbook: Workbook, limits: ReadLimits, stop: Event | None, choice: Choice) -> Table:
@@ -103,10 +99,10 @@ def _table(workbook: Workbook, limits: ReadLimits, stop: Event | None, choice: C
     kept, unfinished = _kept_sheets(sheets if limits.keeps_all_cells else ())
     if len(kept) >= len(names):
         others = [name for name in others if name not in {sheet.name for sheet in kept}]
-    return table_of(names, others, kept, choice, max_rows=limits.rows, stop=stop, sheets=chain(unfinished, sheets))
+    return table_of((names, others, chain(unfinished, sheets)), kept, choice, limits, stop)
 
 
-def _kept_sheets(sheets: Iterable[_Rows]) -> tuple[list[Sheet], list[_Rows]]:
+def _kept_sheets(sheets: Iterable[Rows]) -> tuple[list[Sheet], list[Rows]]:
     """The sheets that fit, without their blank rows. The second list has the first one that does not fit, with all its rows."""
     cells, characters = KEPT_MAX_CELLS, KEPT_MAX_CHARACTERS
     kept: list[Sheet] = []
@@ -132,7 +128,7 @@ def _selections(sheets: Iterable[tuple[str, Iterable[SheetRow]]], choice: Choice
     for name, cells in sheets:
         rows, remarks = rejoined(cells)
         try:
-            selection = select_columns(rows, choice.columns, nim_only=choice.nim_only, first_sheet=first)
+            selection = select_columns(rows, choice, first)
         except ColumnsUnclear as error:
             if first is None:
                 raise
@@ -140,8 +136,3 @@ def _selections(sheets: Iterable[tuple[str, Iterable[SheetRow]]], choice: Choice
             raise ColumnsUnclear(problem, first.titles, first.of_fields) from error
         first = first or selection.columns
         yield selection._replace(remarks=[*remarks, *selection.remarks])
-
-
-def _numbered(selections: Iterable[Selection]) -> Iterator[SheetRow]:
-    for index, selection in enumerate(selections):
-        yield from ((index * SHEET_ROWS + number, cells) for number, cells in selection.rows)

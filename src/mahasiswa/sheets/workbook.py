@@ -10,12 +10,12 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO, TypeAlias
 
 from mahasiswa import wording
-from mahasiswa.sheets.cells import SheetRow, cell_from_json
+from mahasiswa.sheets.cells import SheetRow, from_json
 from mahasiswa.sheets.errors import SheetError, Stopped, TooBig
 from mahasiswa.sheets.limits import Choice, ReadLimits
 
@@ -27,12 +27,9 @@ STOP_INTERVAL_SECONDS = 0.2  # between two checks whether the caller has set `st
 _CHILD_VARIABLES = ("PYTHONPATH", "PYTHONHOME", "PYTHONDONTWRITEBYTECODE", "PATH", "LD_LIBRARY_PATH")
 
 
-class Workbook(NamedTuple):
-    """The sheets of a workbook by their names: those that are to be read come first."""
-
-    names: list[str]
-    other_names: list[str]
-    sheets: Iterator[tuple[str, Iterator[SheetRow]]]  # each must be read before the next
+Rows: TypeAlias = tuple[str, Iterator[SheetRow]]  # the name of a sheet and its rows
+# The names of the sheets that are to be read, and of the others; and the sheets, each of which must be read before the next.
+Workbook: TypeAlias = tuple[Sequence[str], list[str], Iterator[Rows]]
 
 
 @contextmanager
@@ -42,14 +39,6 @@ def read_workbook(file: BinaryIO, limits: ReadLimits, choice: Choice, stop: thre
     The child process ends with this context, or soon after `stop` is set. `limits.seconds` limits only the time in which
     it is waited for. Raises SheetError, at once or while the rows are read, and Stopped after `stop` was set.
     """
-    with _child(file, limits, choice) as process:
-        messages = _messages(process, limits, stop)
-        head = next(messages)
-        yield Workbook(head["names"], head["others"], ((name, _rows(messages)) for name in messages))
-
-
-@contextmanager
-def _child(file: BinaryIO, limits: ReadLimits, choice: Choice) -> Iterator[subprocess.Popen[bytes]]:
     wanted = json.dumps([limits.keeps_all_cells, list(choice.sheets), choice.nim_only])
     # -P: take no module from the directory in which the service was started.
     command = (sys.executable, "-P", "-m", "mahasiswa.sheets.workbook_child")
@@ -59,7 +48,9 @@ def _child(file: BinaryIO, limits: ReadLimits, choice: Choice) -> Iterator[subpr
         command + arguments, stdin=file.fileno(), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment
     ) as process:
         try:
-            yield process
+            messages = _messages(process, limits, stop)
+            head = next(messages)
+            yield head["names"], head["others"], ((name, _rows(messages)) for name in messages)
         finally:
             process.kill()
 
@@ -111,7 +102,6 @@ def _lines(process: subprocess.Popen[bytes], limits: ReadLimits, stop: threading
 
 
 def _error_of_ended(process: subprocess.Popen[bytes], *, ready: bool) -> Exception:
-    """The error of a child that ended without a message."""
     code = process.wait()
     if code == 0 or (code == 1 and not ready):
         return RuntimeError(f"the process that reads workbooks did not work: exit code {code}")
@@ -122,4 +112,4 @@ def _error_of_ended(process: subprocess.Popen[bytes], *, ready: bool) -> Excepti
 def _rows(messages: Iterator[Any]) -> Iterator[SheetRow]:
     while batch := next(messages):
         for number, cells in batch:
-            yield number, list(map(cell_from_json, cells))
+            yield number, list(map(from_json, cells))

@@ -23,36 +23,21 @@ import zipfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from itertools import islice
-from typing import BinaryIO, TypeAlias
+from typing import BinaryIO
 
-from python_calamine import (
-    CalamineError,
-    CalamineSheet,
-    CalamineWorkbook,
-    PasswordError,
-    SheetTypeEnum,
-    SheetVisibleEnum,
-)
+import python_calamine as calamine
 
 from mahasiswa import wording
 from mahasiswa.sheets.cell_marks import Mark, Marks, cell_marks
-from mahasiswa.sheets.cells import (
-    CELL_MAX_CHARACTERS,
-    FIRST_INEXACT,
-    MAX_SHEETS,
-    NAME_MAX_CHARACTERS,
-    BadCell,
-    Cell,
-    SheetRow,
-    is_blank,
-)
+from mahasiswa.sheets.cells import CELL_MAX_CHARACTERS, FIRST_INEXACT, BadCell, Cell, SheetRow, is_blank
 from mahasiswa.sheets.columns import HEADER_WITHIN_ROWS, find_header
 from mahasiswa.sheets.errors import SheetError, TooBig
-from mahasiswa.sheets.file_kind import kind_of, looks_like_workbook
+from mahasiswa.sheets.file_kind import kind_of
 from mahasiswa.sheets.html_table import html_rows
+from mahasiswa.sheets.limits import MAX_SHEETS, NAME_MAX_CHARACTERS
 
-_Value: TypeAlias = int | float | str | bool | dt.time | dt.date | dt.datetime | dt.timedelta
 BATCH_SIZE = 1 << 16  # cells and characters without the last row; no other thread runs while a batch is decoded
+_PARTS = (b"xl/", b"opendocument.spreadsheet", "Workbook".encode("utf-16-le"))  # in a workbook, even if it is damaged
 
 
 def main() -> None:
@@ -65,6 +50,8 @@ def main() -> None:
             _read(file, memory_bytes, all_sheets=all_sheets, chosen=chosen, nim_only=nim_only)
     except SheetError as error:
         _send({"error": str(error), "too_big": isinstance(error, TooBig)})
+    except calamine.CalamineError:
+        _send({"error": wording.DAMAGED, "too_big": False})
     except MemoryError:
         _send({"error": wording.TOO_HEAVY, "too_big": True})
     else:
@@ -73,25 +60,28 @@ def main() -> None:
 
 def _limit(memory_bytes: int, seconds: int) -> None:
     os.nice(10)  # requests of others go first
-    for kind, limit in (
-        (resource.RLIMIT_AS, memory_bytes),
-        (resource.RLIMIT_CPU, seconds),
-        (resource.RLIMIT_CORE, 0),
-        (resource.RLIMIT_FSIZE, 0),
-    ):
+    limits = {
+        resource.RLIMIT_AS: memory_bytes,
+        resource.RLIMIT_CPU: seconds,
+        resource.RLIMIT_CORE: 0,
+        resource.RLIMIT_FSIZE: 0,
+    }
+    for kind, limit in limits.items():
         with contextlib.suppress(OSError, ValueError):  # macOS refuses some of them
             resource.setrlimit(kind, (limit, limit))
 
 
 def _read(file: BinaryIO, memory_bytes: int, *, all_sheets: bool, chosen: Sequence[str], nim_only: bool) -> None:
-    if kind_of(file) == "html":
+    kind = kind_of(file)
+    if kind == "html":
         rows: list[SheetRow] = list(enumerate(html_rows(file), 1))
         if not rows:
             raise SheetError(wording.WEB_PAGE)
         _send({"names": [""], "others": []})
         _send_sheet("", rows)
         return
-    _refuse_huge_archive(file, memory_bytes)
+    if kind == "zip":
+        _refuse_huge_archive(file, memory_bytes)
     workbook = _open(file)
     # This reads the XML of a sheet, which takes most of the time.
     sheet_of = cache(workbook.get_sheet_by_name)
@@ -100,71 +90,55 @@ def _read(file: BinaryIO, memory_bytes: int, *, all_sheets: bool, chosen: Sequen
     others = [name for name in visible if name not in names]
     _send({"names": names, "others": others})
     for name in names + others if all_sheets else names:
-        try:
-            rows_of_sheet = _numbered(sheet_of(name), cell_marks(file, name))
-        except CalamineError as error:
-            raise SheetError(wording.DAMAGED) from error
-        _send_sheet(name, rows_of_sheet)
+        _send_sheet(name, _numbered(sheet_of(name), cell_marks(file, name)))
 
 
-def _open(file: BinaryIO) -> CalamineWorkbook:
+def _open(file: BinaryIO) -> calamine.CalamineWorkbook:
     try:
-        return CalamineWorkbook.from_filelike(file)
-    except PasswordError as error:
-        raise SheetError(wording.PASSWORD) from error
-    except CalamineError as error:
-        if _is_encrypted(file):
+        return calamine.CalamineWorkbook.from_filelike(file)
+    except calamine.CalamineError as error:
+        file.seek(0)
+        data = file.read()
+        if isinstance(error, calamine.PasswordError) or "EncryptedPackage".encode("utf-16-le") in data:
             raise SheetError(wording.PASSWORD) from error
-        raise SheetError(wording.DAMAGED if looks_like_workbook(file) else wording.NOT_A_SPREADSHEET) from error
+        raise SheetError(
+            wording.DAMAGED if any(part in data for part in _PARTS) else wording.NOT_A_SPREADSHEET
+        ) from error
 
 
 def _refuse_huge_archive(file: BinaryIO, memory_bytes: int) -> None:
     """Check the sizes that a ZIP file declares. They may be false; then the limit of memory holds."""
-    if kind_of(file) == "zip":
-        with contextlib.suppress(zipfile.BadZipFile), zipfile.ZipFile(file) as package:
-            if sum(part.file_size for part in package.infolist()) > memory_bytes:
-                raise TooBig(wording.TOO_HEAVY)
+    with contextlib.suppress(zipfile.BadZipFile), zipfile.ZipFile(file) as package:
+        if sum(part.file_size for part in package.infolist()) > memory_bytes:
+            raise TooBig(wording.TOO_HEAVY)
     file.seek(0)
 
 
-def _is_encrypted(file: BinaryIO) -> bool:
-    """Whether the file has the format of a workbook that Office has encrypted."""
-    return kind_of(file) == "compound" and "EncryptedPackage".encode("utf-16-le") in file.read()
-
-
-def _visible_sheets(workbook: CalamineWorkbook) -> list[str]:
+def _visible_sheets(workbook: calamine.CalamineWorkbook) -> list[str]:
     """The names of the sheets that are not hidden. Raises TooBig if they are too many or too long."""
     names = [
         sheet.name
         for sheet in workbook.sheets_metadata
-        if sheet.typ == SheetTypeEnum.WorkSheet and sheet.visible == SheetVisibleEnum.Visible
+        if sheet.typ == calamine.SheetTypeEnum.WorkSheet and sheet.visible == calamine.SheetVisibleEnum.Visible
     ]
     if len(names) > MAX_SHEETS or any(len(name) > NAME_MAX_CHARACTERS for name in names):
         raise TooBig(wording.TOO_HEAVY)
     return names
 
 
-def _choose_sheet(names: Sequence[str], sheet_of: Callable[[str], CalamineSheet], *, nim_only: bool) -> str:
+def _choose_sheet(names: Sequence[str], sheet_of: Callable[[str], calamine.CalamineSheet], *, nim_only: bool) -> str:
     """The first sheet with a header, because the very first may hold instructions; otherwise the first with a cell."""
-    first = None
-    try:
-        for name in names:
-            sheet = sheet_of(name)
-            if not sheet.height:
-                continue
-            top = [list(map(_cell, row)) for row in islice(sheet.iter_rows(), HEADER_WITHIN_ROWS)]
-            if find_header(top, nim_only=nim_only)[1]:
-                return name
-            first = first or name
-    except CalamineError as error:
-        raise SheetError(wording.DAMAGED) from error
-    if first is None:
-        raise SheetError(wording.EMPTY)
-    return first
+    for name in names:
+        top = [list(map(_cell, row)) for row in islice(sheet_of(name).iter_rows(), HEADER_WITHIN_ROWS)]
+        if find_header(top, nim_only=nim_only)[1]:
+            return name
+    for name in names:
+        if sheet_of(name).height:
+            return name
+    raise SheetError(wording.EMPTY)
 
 
-def _numbered(sheet: CalamineSheet, marks: Marks) -> Iterator[tuple[int, list[Cell]]]:
-    """Each row with its number as Excel shows it."""
+def _numbered(sheet: calamine.CalamineSheet, marks: Marks) -> Iterator[tuple[int, list[Cell]]]:
     first_column = sheet.start[1] if sheet.start else 0
     for index, values in enumerate(sheet.iter_rows()):
         row = [value if type(value) is str and len(value) < CELL_MAX_CHARACTERS else _cell(value) for value in values]
@@ -174,7 +148,7 @@ def _numbered(sheet: CalamineSheet, marks: Marks) -> Iterator[tuple[int, list[Ce
         yield index + 1, row
 
 
-def _cell(value: _Value) -> Cell:
+def _cell(value: float | str | dt.time | dt.date | dt.timedelta) -> Cell:
     if isinstance(value, str):
         return BadCell("long", "") if len(value) > CELL_MAX_CHARACTERS else value
     if isinstance(value, int | float):

@@ -47,10 +47,7 @@ def write_xlsx(records: Iterable[Mahasiswa], file: BinaryIO) -> int:
 
 
 def write_template(file: BinaryIO) -> None:
-    """Write an empty table to fill in. Its columns are text, so Excel alters no NIM; each cell shows a hint.
-
-    There is no example row, because it would end up among the records.
-    """
+    """Write an empty table of text cells with hints. It has no example row, which would end up among the records."""
     with _new_sheet(file, TEMPLATE_COLUMN_CHARACTERS) as (sheet, _):
         for column, hint in enumerate(wording.TEMPLATE_HINTS):
             shown = {"validate": "any", "input_title": TITLES[column], "input_message": hint}
