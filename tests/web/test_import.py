@@ -139,7 +139,6 @@ def test_an_import_does_not_overwrite_a_change_since_the_preview(
 
 
 def test_an_import_writes_all_rows_or_none(importer: Importer, other: Database) -> None:
-    """If another program's trigger refuses one row, none is written, and the page says so."""
     other.fill(KEPT)
     other.run("CREATE TRIGGER no BEFORE INSERT ON mahasiswa WHEN NEW.nim = '8' BEGIN SELECT RAISE(ABORT, 'no'); END")
     try:
@@ -159,15 +158,10 @@ def altered(field: str, alter: Callable[[str], str]) -> str:
     return base64.urlsafe_b64encode(bz2.compress(text.encode())).decode()
 
 
-def genuine(importer: Importer) -> str:
-    """Return the field that the preview of one new record sends back."""
-    return importer.upload(csv(HEADER, ("1", "Ani", "Solo"))).data
-
-
 @pytest.mark.parametrize("form", ["", "ada=perbarui", "data=", "data={0}&data={0}", "data=%FF{0}", "data={1}"])
 def test_a_damaged_confirmation_is_refused(importer: Importer, form: str) -> None:
     """The page is the form again. The original would be written. `test_form_field.py` has many more damages."""
-    field = genuine(importer)
+    field = importer.upload(csv(HEADER, ("1", "Ani", "Solo"))).data
     body = form.format(field, altered(field, lambda text: text.replace("[1,1]", "[1,NaN]")))
     answer = importer.site.send("POST", SAVE, body.encode(), content_type=URL_ENCODED)
     assert importer.refused(answer) == wording.CONFIRMATION_DAMAGED
@@ -178,16 +172,15 @@ def test_a_damaged_confirmation_is_refused(importer: Importer, form: str) -> Non
 @pytest.mark.parametrize("nim", [".", "..", "9" * 256, "1\\n" + "2" * 254], ids=["dot", "dots", "long", "long lines"])
 def test_a_tampered_confirmation_writes_no_nim_that_is_refused(importer: Importer, nim: str) -> None:
     """Its cells are cleaned as those of a file are. A row that the preview has not shown as new is not written."""
-    field = altered(genuine(importer), lambda text: text.replace('"NIM","1"', f'"NIM","{nim}"'))
-    importer.shown(importer.site.post(SAVE, {"data": field}), 409)
+    field = importer.upload(csv(HEADER, ("1", "Ani", "Solo"))).data
+    tampered = altered(field, lambda text: text.replace('"NIM","1"', f'"NIM","{nim}"'))
+    importer.shown(importer.site.post(SAVE, {"data": tampered}), 409)
     assert importer.records() == []
 
 
-@pytest.mark.parametrize(
-    ("target", "kind"),
-    [(SAVE, "application/json"), (SAVE, "multipart/form-data"), (IMPORT, "application/json"), (IMPORT, URL_ENCODED)],
-)
-def test_an_import_that_is_not_a_form_is_refused(importer: Importer, target: str, kind: str) -> None:
-    answer = importer.site.send("POST", target, b'{"data": []}', content_type=kind)
-    assert answer.status_code in {400, 415}
-    assert "Kembali ke daftar" in answer.text or "Impor Data Mahasiswa" in answer.text
+@pytest.mark.parametrize("kind", ["application/json", "multipart/form-data", URL_ENCODED])
+def test_an_import_that_is_not_a_form_is_refused(importer: Importer, kind: str) -> None:
+    for target in (SAVE, IMPORT):
+        answer = importer.site.send("POST", target, b'{"data": []}', content_type=kind)
+        assert answer.status_code in {400, 415}
+        assert "Kembali ke daftar" in answer.text or "Impor Data Mahasiswa" in answer.text

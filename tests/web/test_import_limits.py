@@ -52,7 +52,6 @@ def test_an_import_takes_10000_rows_and_refuses_10001(importer: Importer) -> Non
 
 
 def test_an_import_takes_16_mib_and_refuses_a_larger_file(importer: Importer) -> None:
-    """One byte more is refused with a page, and so is a file that is far too large."""
     line = ("Ani", "Solo", "x" * 100_000)
     data = csv((*HEADER, "Lain"), *((f"{n:03}", *line) for n in range(167)))
     data += b"999;Budi;Solo;" + b"y" * ((16 << 20) - len(data) - 16) + b"\r\n"

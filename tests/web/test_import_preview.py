@@ -91,9 +91,11 @@ def test_markup_in_cells_is_shown_as_text_by_a_preview(importer: Importer, other
 
 # ---- cells that a spreadsheet has damaged
 
-ROUNDED = ("1,23457E+11", "1.23E+11", "1E+11", "2e+15", "2E-5")
 DAMAGED_ROWS: list[tuple[tuple[object, object, object], str]] = [
-    *(((nim, "A", "B"), f"NIM {nim} sudah dibulatkan oleh Excel") for nim in ROUNDED),
+    *(
+        ((nim, "A", "B"), f"NIM {nim} sudah dibulatkan")
+        for nim in ("1,23457E+11", "1.23E+11", "1E+11", "2e+15", "2E-5")
+    ),
     ((" '1,2E+12 ", "A", "B"), "NIM 1,2E+12 sudah dibulatkan oleh Excel"),
     *(((nim, "A", "B"), "NIM ini berupa angka lebih dari 15 digit") for nim in (10**15, 12345678901234567890.0)),
     ((12.5, "A", "B"), "NIM 12,5 bukan bilangan bulat positif"),
@@ -136,8 +138,6 @@ def test_a_damaged_cell_is_refused_with_advice(importer: Importer) -> None:
 
 # ---- a preview that is repaired
 
-REPAIRED = "Perbaikan Anda sudah diperiksa. Belum ada yang disimpan."
-
 
 @pytest.mark.parametrize("button", ["periksa", "ada"])
 def test_a_wrong_row_is_repaired_in_the_preview(importer: Importer, button: str) -> None:
@@ -146,7 +146,7 @@ def test_a_wrong_row_is_repaired_in_the_preview(importer: Importer, button: str)
     assert preview.counts == {"Baru": 1, "Perlu diperbaiki": 2}
     fields = [(name, value) for name, value in repaired(preview, nim=["120000000001", ""]) if name != "periksa"]
     again = importer.shown(importer.site.post(SAVE, [*fields, (button, "lewati")]))
-    assert again.status.startswith(REPAIRED)
+    assert again.status.startswith("Perbaikan Anda sudah diperiksa. Belum ada yang disimpan.")
     budi = (3, "120000000001", ("Budi", "Bantul"), None)
     assert again.new == [(2, "1", ("Ani", "Solo"), None), budi]
     assert again.wrong == ["Baris 4: NIM kosong atau berisi kesalahan rumus (misalnya #N/A). Isi NIM-nya. Eko · Sleman"]

@@ -19,7 +19,7 @@ WEBSOCKET = b"Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-K
 
 # The bytes that are sent, and the status of each answer until the service closes the connection. The database refuses
 # the form BODY (400), because two fields are missing: this 400 shows that the form arrived completely.
-LENGTHS = (b"5, 5", b"+5", b"-5", b"0x5", b"9" * 23)
+LENGTHS = (b"5\r\nContent-Length: 5", b"5\r\nContent-Length: 6", b"5, 5", b"+5", b"-5", b"0x5", b"9" * 23)
 TARGETS = (
     b"/a\0b",
     b"/a\x1b[2Jb",
@@ -44,8 +44,6 @@ CORPUS: Mapping[str, tuple[bytes, list[int]]] = {
     "two Hosts in HTTP/1.0": (b"GET / HTTP/1.0\r\n" + HOST + HOST + b"\r\n", [400]),
     "no Host in HTTP/1.0": (b"GET / HTTP/1.0\r\n\r\n", [200]),
     # the length of a body
-    "two lengths": (ADD + b"Content-Length: 5\r\nContent-Length: 6\r\n" + END + BODY, [400]),
-    "the same length twice": (ADD + b"Content-Length: 5\r\nContent-Length: 5\r\n" + END + BODY, [400]),
     "the greatest length": (ADD + b"Content-Length: 18446744073709551615\r\n" + END + BODY, [413]),
     "a length past the limit": (ADD + b"Content-Length: 65537\r\n" + END + BODY, [413]),
     "a length and chunks": (ADD + b"Content-Length: 5\r\n" + CHUNKED + END + SIZED + b"0\r\n\r\n", [400]),
@@ -150,7 +148,6 @@ def test_malformed_http_is_answered_once_and_never_with_5xx(answered: dict[str, 
 @linux
 @pytest.mark.usefixtures("answered")
 def test_malformed_http_stores_nothing_and_ends_no_worker(service: Service) -> None:
-    """After all malformed requests nothing is stored, the worker is the same, and the log holds only refusals."""
     assert isinstance(service.database, Path)
     assert holds(service.database) == {}
     before = workers(service)

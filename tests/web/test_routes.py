@@ -7,10 +7,6 @@ from harness import URL_ENCODED, Service, Site
 # The fixtures, which pytest finds by these names.
 __all__ = ["two_records"]
 
-NO_PAGE = "Periksa kembali tautannya."
-NO_RECORD = "Data mahasiswa tidak ditemukan. Mungkin sudah dihapus atau NIM-nya keliru."
-NO_METHOD = "Halaman ini tidak dapat dibuka dengan cara tersebut."
-
 ALLOWED = {
     "/": "GET, HEAD",
     "/mahasiswa/add": "GET, HEAD, POST",
@@ -45,7 +41,7 @@ def test_a_path_without_a_record_redirects_a_post_and_is_404_for_a_get(site: Sit
         assert_headers(answer)
     answer = site.get(edit)
     assert answer.status_code == 404
-    assert_error(answer, site, NO_RECORD)
+    assert_error(answer, site, "Data mahasiswa tidak ditemukan. Mungkin sudah dihapus atau NIM-nya keliru.")
 
 
 def test_the_nim_in_a_path_is_decoded_once(site: Site) -> None:
@@ -72,7 +68,7 @@ def test_another_method_of_a_known_path_is_405(service: Service, site: Site, met
                 path
             )
             if is_known and method != "HEAD":
-                assert_error(answer, site, NO_METHOD)
+                assert_error(answer, site, "Halaman ini tidak dapat dibuka dengan cara tersebut.")
 
 
 @pytest.mark.parametrize(
@@ -97,4 +93,4 @@ def test_a_similar_path_is_404(site: Site, target: str) -> None:
     """Paths are compared byte by byte: no slash is added, removed or merged, and nothing is redirected."""
     for answer in (site.get(target), site.post(target, {"nama": "Ani", "alamat": "Klaten"})):
         assert answer.status_code == 404
-        assert_error(answer, site, NO_PAGE)
+        assert_error(answer, site, "Periksa kembali tautannya.")

@@ -28,11 +28,8 @@ def who(service: Service, query: str = "") -> list[list[str]]:
 @pytest.mark.parametrize("host", ["127.0.0.1", "::"])
 def test_each_change_has_the_name_that_the_proxy_gives(tmp_path: Path, host: str) -> None:
     """The history shows it and finds it, the log has it. A service on all addresses sees the proxy as ::ffff:127.0.0.1."""
-    with (
-        Service(tmp_path / "a.db", NAMED | {"HOST": host}) as service,
-        service.site() as site,
-        service.client() as person,
-    ):
+    with Service(tmp_path / "a.db", NAMED | {"HOST": host}) as service, service.site() as site:
+        person = site.client
         names = {"1": "Siti Aminah", "2": "Bu\u00f1di \N{PEOPLE HUGGING}", "3": "x" * 300, "4": "."}
         for nim, name in names.items():
             headers = {b"X-Remote-User": name.encode()}
