@@ -19,18 +19,8 @@ from urllib.parse import urlsplit
 import pytest
 from engines import run_elsewhere
 from harness import Service
-from playwright.sync_api import (
-    Browser,
-    BrowserContext,
-    ConsoleMessage,
-    Dialog,
-    Locator,
-    Request,
-    Response,
-    Route,
-    expect,
-    sync_playwright,
-)
+from playwright import sync_api
+from playwright.sync_api import Browser, Locator, Response, expect
 from processes import run
 
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
@@ -77,13 +67,12 @@ class Window:
     errors and warnings of the console about scripts and policies.
     """
 
-    def __init__(self, context: BrowserContext, url: str) -> None:
-        self.url = url
+    def __init__(self, context: sync_api.BrowserContext, url: str) -> None:
+        self.url, self.answer = url, True
         self.requests: list[str] = []
         self.foreign: list[str] = []
         self.dialogs: list[str] = []
         self.problems: list[str] = []
-        self.answer = True
         self._last: Response | None = None
         context.set_default_timeout(TIMEOUT_MILLISECONDS)
         context.add_init_script(REPORT_VIOLATIONS)
@@ -164,7 +153,7 @@ class Window:
         # The link is the last element of every page. The document's "load" event would wait for the CDN.
         self.page.locator("link[rel=stylesheet]").wait_for(state="attached")
 
-    def _note_request(self, request: Request) -> None:
+    def _note_request(self, request: sync_api.Request) -> None:
         if request.url.startswith(self.url):
             parts = urlsplit(request.url)
             self.requests.append(f"{request.method} {parts.path}{'?' if parts.query else ''}{parts.query}")
@@ -175,11 +164,11 @@ class Window:
         if response.request.is_navigation_request():
             self._last = response
 
-    def _answer_dialog(self, dialog: Dialog) -> None:
+    def _answer_dialog(self, dialog: sync_api.Dialog) -> None:
         self.dialogs.append(f"{dialog.type}: {dialog.message}")
         (dialog.accept if self.answer else dialog.dismiss)()
 
-    def _note_problem(self, message: ConsoleMessage) -> None:
+    def _note_problem(self, message: sync_api.ConsoleMessage) -> None:
         # Tests request pages with status 404 and style sheets that do not arrive: these messages are expected.
         if message.type in {"error", "warning"} and not message.text.startswith("Failed to load resource"):
             self.problems.append(message.text)
@@ -223,7 +212,7 @@ def chromium() -> Iterator[Browser]:
     if not any(installed):
         pytest.skip(f"no browser is installed: none of {', '.join(CHROMIUM)} is on the PATH")
     is_root = hasattr(os, "geteuid") and os.geteuid() == 0
-    with sync_playwright() as playwright:
+    with sync_api.sync_playwright() as playwright:
         browser = playwright.chromium.launch(
             executable_path=next(filter(None, installed)), args=[*ARGUMENTS, *["--no-sandbox"] * is_root]
         )
@@ -314,7 +303,7 @@ def _optional(request: pytest.FixtureRequest, name: str) -> Path | None:
     return value
 
 
-def _deliver(sheet: bytes | None, route: Route) -> None:
+def _deliver(sheet: bytes | None, route: sync_api.Route) -> None:
     """Answer as the CDN would, or never answer if `sheet` is None."""
     if sheet is not None:
         route.fulfill(body=sheet, headers={"content-type": "text/css", "access-control-allow-origin": "*"})

@@ -57,8 +57,7 @@ class Host(Closing):
     """A host without programs. `folder` holds its own files and the output of its programs."""
 
     def __init__(self, name: str, folder: Path) -> None:
-        self.name = name
-        self.folder = folder
+        self.name, self.folder = name, folder
         self._programs: list[subprocess.Popen[bytes]] = []
         _write_files(name, folder)
         self._unshare = subprocess.Popen(

@@ -19,7 +19,7 @@ import httpx
 import openpyxl  # type: ignore[import-untyped]
 import pytest
 from harness import Page, Service, Site
-from processes import Closing
+from processes import Closing, run
 from selectolax.lexbor import LexborNode
 
 from mahasiswa import sheets
@@ -28,7 +28,6 @@ HEADER = ("NIM", "Nama", "Alamat")
 SHEET = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 IMPORT = "/mahasiswa/impor"
 SAVE = "/mahasiswa/impor/simpan"
-SOFFICE_SECONDS = 120.0
 
 COUNTS = ["Baru", "Berubah", "Tidak berubah", "Perlu diperbaiki", "Perlu diperiksa", "Dilewati"]
 """The names of a preview's counts, in their order."""
@@ -270,20 +269,17 @@ MIXED = csv(HEADER, KEPT[0], ("2", "Budi S.", "Bantul"), ("4", "Dewi", "Sleman")
 """A file with an unchanged, a changed and a new record of KEPT, and two invalid rows."""
 
 
-def by_openpyxl(*rows: Iterable[object], formats: Mapping[str, str] | None = None) -> bytes:
-    """Return a workbook. `formats` are number formats by cell."""
-    return by_openpyxl_sheets({"Sheet": rows}, formats)
-
-
-def by_openpyxl_sheets(
-    sheets: Mapping[str, Iterable[Iterable[object]]], formats: Mapping[str, str] | None = None
+def by_openpyxl(
+    *rows: Iterable[object],
+    formats: Mapping[str, str] | None = None,
+    several: Mapping[str, Iterable[Iterable[object]]] | None = None,
 ) -> bytes:
-    """Return a workbook of several sheets. `formats` are number formats of the first one by cell."""
+    """Return a workbook of one sheet, or of `several` by their names. `formats` are number formats by cell."""
     workbook = openpyxl.Workbook()
     workbook.remove(workbook.active)
-    for name, rows in sheets.items():
+    for name, rows_of_sheet in (several or {"Sheet": rows}).items():
         sheet = workbook.create_sheet(name)
-        for row in rows:
+        for row in rows_of_sheet:
             sheet.append(list(row))
     for cell, number_format in (formats or {}).items():
         workbook.worksheets[0][cell].number_format = number_format
@@ -292,14 +288,16 @@ def by_openpyxl_sheets(
     return file.getvalue()
 
 
+@cache
+def _libreoffice_profile() -> Path:
+    """A profile for all starts of LibreOffice, because a new one takes as long as a conversion."""
+    profile = tempfile.mkdtemp()
+    atexit.register(shutil.rmtree, profile)
+    return Path(profile)
+
+
 def by_libreoffice(
-    data: bytes,
-    ending: str,
-    folder: Path,
-    *,
-    filter_options: str = "",
-    source_ending: str = "xlsx",
-    input_filter: str = "",
+    data: bytes, ending: str, folder: Path, source_ending: str = "xlsx", input_filter: str = ""
 ) -> bytes:
     """Return a file as LibreOffice saves it with another ending. Skip the test if there is no LibreOffice."""
     soffice = shutil.which("soffice")
@@ -307,21 +305,10 @@ def by_libreoffice(
         pytest.skip("LibreOffice is not installed")
     source = folder / f"source.{source_ending}"
     source.write_bytes(data)
-    profile = f"-env:UserInstallation={_libreoffice_profile().as_uri()}"
-    target = f"{ending}:{filter_options}" if filter_options else ending
-    command = [soffice, profile, "--headless", "--convert-to", target, "--outdir", str(folder / "out"), str(source)]
-    if input_filter:
-        command.insert(-1, f"--infilter={input_filter}")
-    subprocess.run(command, check=True, capture_output=True, timeout=SOFFICE_SECONDS)
+    options = [f"-env:UserInstallation={_libreoffice_profile().as_uri()}", "--headless", "--convert-to", ending]
+    options += [f"--infilter={input_filter}"] * bool(input_filter)
+    run(soffice, *options, "--outdir", folder / "out", source)
     return (folder / "out" / f"source.{ending}").read_bytes()
-
-
-@cache
-def _libreoffice_profile() -> Path:
-    """A profile for all starts of LibreOffice, because a new one takes as long as a conversion."""
-    profile = tempfile.mkdtemp()
-    atexit.register(shutil.rmtree, profile)
-    return Path(profile)
 
 
 @contextmanager

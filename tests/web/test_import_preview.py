@@ -17,7 +17,6 @@ from spreadsheets import (
     Importer,
     Preview,
     by_openpyxl,
-    by_openpyxl_sheets,
     csv,
     repaired,
     students,
@@ -199,8 +198,8 @@ def test_other_sheets_or_all_of_them_are_chosen_in_the_preview(importer: Importe
     """Every row has the name of its sheet, and is repaired and saved like one of a single sheet."""
     other.fill([("006", "Fajar", "Solo")])
     solo = [("3", "Citra", "Solo"), ("", "Dewi", "Solo"), ("2", "Eko", "Solo"), ("6", "F", "S")]
-    file = by_openpyxl_sheets(
-        {
+    file = by_openpyxl(
+        several={
             "Petunjuk": [["Isi lembar berikut"]],
             "Kelas A": [HEADER, ("1", "Ani", "Solo"), ("2", "Budi", "Solo")],
             "Kelas B": [("Kelas B",), HEADER, *solo],
