@@ -50,7 +50,7 @@ BOXES = (
     (150, 880, 658, "store/engines.py", "at the start, the address of the database chooses sqlite/ or postgres/"),
     (150, 280, 740, "{sqlite,postgres}/store.py", "the version first, then the rows"),
     (450, 580, 740, "store/group_commit.py", "changes wait in a queue and become one batch"),
-    (450, 580, 822, "sqlite/store.py or postgres/add_batcher.py", "one transaction and one disk sync per batch (PostgreSQL: of additions)"),
+    (450, 580, 822, "sqlite/store.py or postgres/store.py", "one transaction and one disk sync per batch (PostgreSQL: of additions)"),
     (150, 880, 912, "mahasiswa.db or PostgreSQL", "the table mahasiswa: nim, nama, alamat, and their rules as named constraints"),
 )  # fmt: skip
 

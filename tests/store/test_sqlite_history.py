@@ -18,7 +18,7 @@ from mahasiswa.store import Store, migrate, open_store
 from mahasiswa.store.engines import forget
 from mahasiswa.store.errors import TextsRemain
 from mahasiswa.store.history import Entry
-from mahasiswa.store.sqlite import commands
+from mahasiswa.store.sqlite import engine
 from mahasiswa.work import LIST, RECORD, Slots
 
 ENTRIES = """
@@ -252,7 +252,7 @@ async def test_forgetting_names_the_files_if_a_reader_prevents_it(
     path: Path, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The record is removed at once. When the reader has ended, the same command removes its texts from the files."""
-    monkeypatch.setattr(commands, "CHECKPOINT_TIMEOUT_SECONDS", 0.3)
+    monkeypatch.setattr(engine, "CHECKPOINT_TIMEOUT_SECONDS", 0.3)
     await store.update("1", "rahasia", "Solo")
     with other_program(path) as other:
         other("BEGIN")

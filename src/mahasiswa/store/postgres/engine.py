@@ -17,9 +17,8 @@ from mahasiswa.store.engines import Check, Finding, Merged, Restored, good
 from mahasiswa.store.errors import TextsRemain, Unusable
 from mahasiswa.store.history import BatchKind, command_name
 from mahasiswa.store.postgres import sql
-from mahasiswa.store.postgres.doctor import examine  # noqa: F401 - `engines` calls it here
 from mahasiswa.store.postgres.pool import commit_checked, first_line, parameters, translate
-from mahasiswa.store.postgres.schema import migrate  # noqa: F401 - as above
+from mahasiswa.store.postgres.schema import examine, migrate  # noqa: F401 - `engines` calls them here
 from mahasiswa.store.postgres.store import open_store  # noqa: F401 - as above
 
 OLDER_TRANSACTIONS_TIMEOUT_SECONDS = 10.0

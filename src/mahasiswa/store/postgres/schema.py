@@ -1,4 +1,4 @@
-"""Creates and upgrades the table mahasiswa in PostgreSQL, with its history.
+"""Creates, upgrades and checks the table mahasiswa in PostgreSQL, with its history.
 
 The schema's version stands in a comment on the table. Each step of STEPS is the SQL that raises it by one. All steps
 that a table lacks are made in one transaction, by us or by the table's owner. To change the schema, add a step; never
@@ -8,6 +8,7 @@ change one that was released.
 import logging
 import re
 import time
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import psycopg
@@ -15,6 +16,8 @@ from psycopg.errors import LockNotAvailable
 
 from mahasiswa.settings import DEFAULT_HISTORY_DAYS
 from mahasiswa.store import shared_sql
+from mahasiswa.store.commands import try_changes
+from mahasiswa.store.engines import Check, Finding, good, wrong
 from mahasiswa.store.errors import Unusable
 from mahasiswa.store.postgres import sql
 from mahasiswa.store.postgres.pool import first_line, is_lost, parameters
@@ -51,7 +54,7 @@ def migrate(conninfo: str, history_days: int | None = None, *, create: bool = Tr
     while True:  # until the server has had time to start
         try:
             with psycopg.connect(**parameters(conninfo)) as db:
-                check_encoding(db)
+                _check_encoding(db)
                 # The database may have another default, and a row that was read before the lock must not be kept.
                 db.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
                 _make_ready(db, history_days)
@@ -64,15 +67,9 @@ def migrate(conninfo: str, history_days: int | None = None, *, create: bool = Tr
             time.sleep(0.2)
 
 
-def check_encoding(db: Connection) -> None:
+def _check_encoding(db: Connection) -> None:
     if (encoding := db.info.parameter_status("server_encoding")) != "UTF8":
         raise Unusable(f"the database has the encoding {encoding}; it must be UTF8")
-
-
-def check_table(db: Connection) -> None:
-    """Raise Unusable unless the table is one of this program, and its history can be read."""
-    if _history_days(db, _find_table(db)) is None:
-        raise Unusable("the table mahasiswa does not exist; start the service once, or correct DATABASE_URL")
 
 
 def _make_ready(db: Connection, wanted_days: int | None) -> None:
@@ -171,3 +168,65 @@ def _upgrade(db: Connection, table: Table, wanted_days: int | None) -> None:
     db.execute(script)
     if 0 < version < len(STEPS):
         log.info("upgraded the table mahasiswa to schema version %d", len(STEPS))
+
+
+# --- Checks, for the start of the service and for `mahasiswa doctor`
+
+
+def examine(conninfo: str, _check: Check, *, quick: bool) -> Iterator[Finding]:
+    """Check the tables, this role's rights and the server; raise Unusable if the service cannot work with them."""
+    try:
+        with psycopg.connect(**parameters(conninfo)) as db:
+            for check in QUICK_CHECKS if quick else CHECKS:
+                yield from check(db)
+    except psycopg.Error as error:
+        raise Unusable(f"PostgreSQL cannot be used: {first_line(error)}. Check DATABASE_URL and the server") from error
+
+
+def _schema(db: Connection) -> Iterator[Finding]:
+    _check_encoding(db)
+    if _history_days(db, _find_table(db)) is None:
+        raise Unusable("the table mahasiswa does not exist; start the service once, or correct DATABASE_URL")
+    present = {name for (name,) in db.execute(sql.CONSTRAINTS)}
+    if missing := {"nim_duplicate", "nim_too_long", "nim_unaddressable"} - present:
+        names = ", ".join(sorted(missing))
+        yield wrong(f"The table mahasiswa lacks the constraints {names}. Restore a back-up, or create them again.")
+
+
+def _rights(db: Connection) -> Iterator[Finding]:
+    if missing := [f"GRANT {rights} ON {table} TO {db.info.user}" for table, rights in db.execute(sql.MISSING_RIGHTS)]:
+        raise Unusable(f"The role {db.info.user} lacks rights. The owner of the tables must run: {'; '.join(missing)}")
+    yield from ()
+
+
+def _changes(db: Connection) -> Iterator[Finding]:
+    if db.execute(sql.IS_STANDBY).fetchone():
+        yield wrong("The server is a standby, which takes no changes. Promote it, or correct DATABASE_URL.")
+        return
+    try:
+        with db.transaction(force_rollback=True):
+            db.execute(sql.ALTER_LOCK_TIMEOUT)
+            finding = try_changes(db, sql.SHARED, "The table mahasiswa")
+    except LockNotAvailable:
+        yield wrong("Another program has locked the table mahasiswa. Try again when it has ended.")
+    else:
+        yield finding
+
+
+def _durability(db: Connection) -> Iterator[Finding]:
+    unsafe = [name for (name,) in db.execute(sql.UNSAFE_SETTINGS)]
+    for name in unsafe:
+        yield wrong(f"PostgreSQL runs with {name} = off: a crash of its host can destroy the list. Set it to on.")
+    if not unsafe:
+        yield good("PostgreSQL writes each change to the disk before it acknowledges it (fsync).")
+
+
+def _count(db: Connection) -> Iterator[Finding]:
+    (count,) = db.execute(shared_sql.COUNT).fetchall()[0]
+    yield good(f"The table mahasiswa holds {count} records.")
+
+
+Checks = Sequence[Callable[[Connection], Iterator[Finding]]]
+
+QUICK_CHECKS: Checks = (_schema, _rights, _changes, _durability)  # the checks at the start of the service
+CHECKS: Checks = (*QUICK_CHECKS, _count)

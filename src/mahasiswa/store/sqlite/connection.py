@@ -11,7 +11,10 @@ from typing import cast
 
 import apsw
 
+from mahasiswa.store import shared_sql
 from mahasiswa.store.errors import Reason, Refused, StoreError, Unavailable
+from mahasiswa.store.history import BatchKind, command_name
+from mahasiswa.store.sqlite import sql
 
 LOCK_TIMEOUT_SECONDS = 10.0
 """Maximum wait for a lock that another program holds. For a change it includes the time in the queue."""
@@ -154,3 +157,21 @@ def folder_lock(folder: Path) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
+
+
+@contextmanager
+def batch(db: apsw.Connection, kind: BatchKind, rows: int, *, is_silent: bool) -> Iterator[None]:
+    """See `commands.Batch`. A silent batch is one line in the history; entries for each row would double the time."""
+    days = db.execute(shared_sql.DAYS).get
+    db.execute(sql.SET_OLEH, (command_name(),))
+    if is_silent:
+        db.execute(sql.DROP_TRIGGERS)
+    else:
+        db.execute(sql.BEGIN_BATCH, (kind,))
+    yield
+    if not is_silent:
+        db.execute(sql.END_BATCH)
+    elif days:
+        db.execute(sql.CREATE_TRIGGERS)
+        db.execute(sql.ADD_SILENT_BATCH, (kind, rows))
+    db.execute(sql.SET_OLEH, (None,))

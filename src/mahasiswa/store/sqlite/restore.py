@@ -14,8 +14,7 @@ from mahasiswa.store.engines import Check, Restored
 from mahasiswa.store.errors import Unavailable, Unusable
 from mahasiswa.store.sqlite import sql
 from mahasiswa.store.sqlite.backup import CHECK_STEPS, backup, check_integrity, copy_database, reason, verify
-from mahasiswa.store.sqlite.commands import batch
-from mahasiswa.store.sqlite.connection import connect, folder_lock, transaction
+from mahasiswa.store.sqlite.connection import batch, connect, folder_lock, transaction
 from mahasiswa.store.sqlite.schema import STEPS, migrate
 
 
