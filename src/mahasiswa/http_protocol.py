@@ -22,33 +22,25 @@ from mahasiswa.work import Busy
 if TYPE_CHECKING:
     from mahasiswa.web.middleware import Middleware
 
-HEAD_TIMEOUT_SECONDS = 10.0
-"""Maximum time for the head of a request, counted from the connection or from the end of the last response."""
+HEAD_TIMEOUT_SECONDS = 10.0  # for the head of a request, from the connection or from the end of the last response
+CHECK_SECONDS = 1.0  # time between two checks of the deadlines of a connection
 
 WRITE_TIMEOUT_SECONDS = DRAIN_TIMEOUT_SECONDS = 30.0
 """Maximum time in which a client takes no byte of a response, and in which it may be slower than pace.py allows. Input
 after the last response is ignored as long, because a reset could take it from a client that still sends."""
-
-CHECK_SECONDS = 1.0
-"""Time between two checks of the deadlines of a connection."""
 
 INPUT_MAX_BYTES = 64 * 1024
 """Maximum bytes of a head, of a chunked body in a row without content (sizes, extensions and trailers), and of input that
 is kept. If more is kept, the connection is not read. The last read before that may have been 256 KB."""
 
 HEAD_MAX_HEADERS = 100
+PIECE_BYTES = 16 * 1024  # of a body that are parsed at a time; in chunks of one byte, they take 2 ms
+SHARED = "mahasiswa.shared"  # key in a scope's extensions of the response's body, if several clients share it
 head_end = re.compile(rb"\n\r?\n")  # the parser refuses line feeds alone
-
-PIECE_BYTES = 16 * 1024
-"""Maximum bytes of a body that are parsed at a time. In chunks of one byte, they take 2 ms."""
-
-SHARED = "mahasiswa.shared"
-"""The key in a scope's extensions of the body that several clients share, if the response is such a one."""
 
 log = logging.getLogger(__name__)
 
-waiting: "deque[HttpProtocol]" = deque()
-"""Connections that may go on to parse. One of them does in each turn of the event loop."""
+waiting: "deque[HttpProtocol]" = deque()  # may go on to parse; one of them does in each turn of the event loop
 
 
 class HttpProtocol(HttpToolsProtocol):

@@ -14,34 +14,19 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from threading import Event
 from typing import NamedTuple, TypeVar
 
-STEP_TIMEOUT_SECONDS = 5.0
-"""Maximum time of one step of a web request in the database, including its time in the queue."""
+STEP_TIMEOUT_SECONDS = 5.0  # of a step of a web request in the database, including its time in the queue
 
-BODIES_MAX_BYTES = 96 * 1024 * 1024
-"""Maximum bytes of request bodies in the memory of a worker."""
-
-FORMS_RESERVED_BYTES = 32 * 1024 * 1024
-"""The part of BODIES_MAX_BYTES for bodies of at most SMALL_BYTES: room for 512 forms of 64 KB."""
-
-MAX_LARGE_BODIES = 16
-"""Maximum number of large bodies, uploads and confirmations, that arrive at the same time."""
-
-ANSWERS_MAX_BYTES = 64 * 1024 * 1024
-"""Maximum bytes of answers that clients have not taken yet. An answer that all clients share does not count."""
-
-SMALL_ANSWERS_RESERVED_BYTES = 16 * 1024 * 1024
-"""The part of ANSWERS_MAX_BYTES for answers of at most SMALL_BYTES."""
-
+# Maximum bytes in the memory of a worker. The parts that are reserved are for things of at most SMALL_BYTES.
 SMALL_BYTES = 64 * 1024
+BODIES_MAX_BYTES = 96 * 1024 * 1024  # of request bodies
+FORMS_RESERVED_BYTES = 32 * 1024 * 1024  # room for 512 forms of 64 KB
+ANSWERS_MAX_BYTES = 64 * 1024 * 1024  # of answers that clients have not taken yet, without those that they share
+SMALL_ANSWERS_RESERVED_BYTES = 16 * 1024 * 1024
+SHARED_ANSWERS_MAX_BYTES = 64 * 1024 * 1024  # of versions of the list page that clients have not taken yet
+PAGE_MAX_BYTES = 16 * 1024 * 1024  # of a page, before it is compressed
 
-SHARED_ANSWERS_MAX_BYTES = 64 * 1024 * 1024
-"""Maximum bytes of the versions of the list page that clients have not taken yet. Each version counts once."""
-
-PAGE_MAX_BYTES = 16 * 1024 * 1024
-"""Maximum length of a page that is rendered in memory, before it is compressed."""
-
-SENT_FILES_MAX, SENT_FILES_MAX_BYTES = 32, 1024 * 1024 * 1024
-"""Maximum number and size of the temporary files that are being sent."""
+SENT_FILES_MAX, SENT_FILES_MAX_BYTES = 32, 1024 * 1024 * 1024  # temporary files that are being sent
+MAX_LARGE_BODIES = 16  # uploads and confirmations that arrive at the same time
 
 T = TypeVar("T")
 

@@ -33,11 +33,8 @@ GRACEFUL_SHUTDOWN_SECONDS = 3  # maximum time for the requests that run when SIG
 MAX_CONNECTIONS = 16_384  # those of stalled clients included; requests on further ones are answered 503
 BEAT_SECONDS = 1.0  # time between two signs to the main process that the event loop runs
 NO_TIMEOUT_SECONDS = 10**6  # disables uvicorn's timer of idle connections, because HttpProtocol has its own deadlines
+SWITCH_SECONDS = 0.0005  # a thread that computes keeps the GIL no longer; the event loop waits for it at each read
 M_MMAP_THRESHOLD, M_ARENA_MAX = -3, -8  # of mallopt(3)
-
-SWITCH_SECONDS = (
-    0.0005  # a thread that computes keeps the GIL no longer; the event loop waits for it at each read and write
-)
 
 log = logging.getLogger(__name__)
 
