@@ -72,10 +72,7 @@ class CarriedFile(NamedTuple):
 
 
 class CleanedFile(NamedTuple):
-    """A file with its rows, as they are in the file, and cleaned.
-
-    If the columns could not be found, there are no rows, and `columns_problem` is the reason.
-    """
+    """A file with its rows, as they are in the file, and cleaned. There are none if `columns_problem` has a reason."""
 
     file: CarriedFile
     rows: list[SheetRow]

@@ -31,10 +31,7 @@ COMMAND_LINE = ReadLimits(None, None, None, None, memory_bytes=2 << 30, seconds=
 
 @dataclass(frozen=True)
 class Choice:
-    """The sheets and the columns that a person has chosen. If there are none, the program finds them.
-
-    With `nim_only` no other column is needed, and Alamat is left blank.
-    """
+    """The sheets and the columns that a person has chosen, if any. With `nim_only` no other column is needed."""
 
     sheets: Sequence[str] = ()
     columns: FieldColumns | None = None

@@ -82,11 +82,8 @@ def _new_sheet(file: BinaryIO, widths: Sequence[int]) -> Iterator[tuple[Any, Any
 
 
 def _as_xml(text: str) -> str:
-    """A text as XML, which XlsxWriter writes as it is. Its own escapes are wrong if they follow each other.
-
-    Control characters become `_x0001_`, and so does the underscore of such a text. XlsxWriter would escape this once
-    more, so the underscore is `&#95;`.
-    """
+    """A text as XML, which XlsxWriter writes as it is. Its own escapes are wrong if they follow each other."""
+    # XlsxWriter would escape `_x0001_`, a control character, once more, so the underscore is `&#95;`.
     text = re.sub("_(?=x[0-9a-fA-F]{4}_)", "&#95;x005F&#95;", escape(text, quote=False))
     text = re.sub("[\x00-\x08\x0b-\x1f]", lambda match: f"&#95;x{ord(match[0]):04X}&#95;", text)
     return f'<r><t xml:space="preserve">{text}</t></r>'
