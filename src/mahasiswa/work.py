@@ -68,15 +68,11 @@ class Slots:
         self._waiting = dict.fromkeys(KINDS, 0)
         self._threads = {kind: ThreadPoolExecutor(kind.running, kind.name) for kind in KINDS}
 
-    def check(self, kind: Kind) -> None:
-        """Raise Busy if the queue is full."""
-        if self._free[kind].locked() and self._waiting[kind] >= kind.waiting:
-            raise self._busy(kind)
-
     @asynccontextmanager
     async def slot(self, kind: Kind, timeout_seconds: float | None = STEP_TIMEOUT_SECONDS) -> AsyncIterator[None]:
         """Hold one slot. Raise Busy at once if the queue is full, or later if no slot became free in time."""
-        self.check(kind)
+        if self._free[kind].locked() and self._waiting[kind] >= kind.waiting:
+            raise self._busy(kind)
         self._waiting[kind] += 1
         try:
             async with asyncio.timeout(timeout_seconds):

@@ -27,10 +27,7 @@ ID_MAX_DIGITS = 18  # both engines count entries and batches with 64 bits
 
 
 class HistoryView(NamedTuple):
-    """One page of the history, or of one of its batches.
-
-    `page` has the search and the number of the page. `tanggal` is the day of the filter.
-    """
+    """One page of the history, or of one of its batches. `page` has its search and number, `tanggal` is a day."""
 
     page: View
     batch: int | None = None
@@ -73,10 +70,7 @@ class HistoryView(NamedTuple):
 
 
 async def show(request: Request, store: Store, pages: Pages) -> Response:
-    """GET /mahasiswa/riwayat: one page of the latest changes, newest first; a batch is one of them.
-
-    GET /mahasiswa/riwayat/kelompok/:id: one page of the changes of a batch.
-    """
+    """GET /mahasiswa/riwayat, /mahasiswa/riwayat/kelompok/:id: one page of the latest changes, or of those of a batch."""
     batch = _id(request.path)
     if batch is None and request.path != HISTORY_PATH:
         return pages.error("not in history")
@@ -84,14 +78,11 @@ async def show(request: Request, store: Store, pages: Pages) -> Response:
 
 
 async def undo(request: Request, store: Store, pages: Pages) -> Response:
-    """POST /mahasiswa/riwayat/perubahan/:id: restore a record as it was before that change.
-
-    POST /mahasiswa/riwayat/kelompok/:id: restore every record of a batch, or none.
+    """POST /mahasiswa/riwayat/perubahan/:id: restore a record as it was before that change; `kelompok`: those of a batch.
 
     `versi` and `sebagian` come from the page of a conflict. `versi` is the digest of the record that the page showed and
     that is to be overwritten, "-" if there was none. With `sebagian`, only the records of a batch that have not changed
-    since are restored. The answer leads back to the page of the history or of the list in the URL's query, and without
-    one to the list.
+    since are restored. The answer leads back to the page in the URL's query, and without one to the list.
     """
     form = (await read_form(request, ("versi", "sebagian"))).values
     change, is_batch = _id(request.path), request.path.startswith(BATCH_PATH)

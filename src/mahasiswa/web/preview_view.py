@@ -1,6 +1,7 @@
 """Arranges the preview of an import for its page: parts with the changed records, and groups of rows with the same message."""
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from itertools import chain, groupby, islice, takewhile
 from typing import Generic, Literal, NamedTuple, TypeVar
 
@@ -49,10 +50,10 @@ class Part(NamedTuple):
     total: int
     visible: Sequence[sheets.PlannedRow]
     folded: Sequence[sheets.PlannedRow]
-    is_open: bool
     next: int
 
 
+@dataclass
 class PreviewView:
     """The page of a preview. `opened` names the part that is shown with its rows from `start` on.
 
@@ -60,29 +61,19 @@ class PreviewView:
     shown. All parts share the bytes that are left in the page, so each part is made once, the most important one first.
     """
 
-    def __init__(
-        self,
-        cleaned: sheets.CleanedFile,
-        plan: sheets.ImportPlan,
-        data: str,
-        *,
-        absent: int,
-        absentees: Sequence[Mahasiswa],
-        opened: str,
-        start: int,
-        alert: Alert,
-    ) -> None:
-        self.file = cleaned.file
-        self.plan = plan
-        self.data = data
-        self.absent = absent
-        self.alert: Alert = alert
-        self.total_rows = len(cleaned.results)
-        self.columns_problem = cleaned.columns_problem
-        self.remarks = cleaned.remarks
+    cleaned: sheets.CleanedFile
+    plan: sheets.ImportPlan
+    data: str
+    absent: int
+    absentees: Sequence[Mahasiswa]
+    opened: str
+    start: int
+    alert: Alert
+
+    def __post_init__(self) -> None:
+        plan, self.file = self.plan, self.cleaned.file
         self.columns = list(zip(wording.HEADER, self.file.columns.of_fields, strict=True))
-        self._opened, self._start = opened, start
-        self._left = PREVIEW_MAX_BYTES + (PREVIEW_MAX_RATIO - 1) * len(data) - FIXED_BYTES
+        self._left = PREVIEW_MAX_BYTES + (PREVIEW_MAX_RATIO - 1) * len(self.data) - FIXED_BYTES
         titles = self.file.columns.titles
         self._fits(COLUMN_MARKUP * len(titles))
         self.titles = [title if self._fits(0, title, title, title) else "" for title in titles]
@@ -91,21 +82,21 @@ class PreviewView:
         self.other_sheets = self._names(self.file.other_sheets)
         rows = sorted(chain(plan.new, plan.changed, plan.same), key=lambda planned: planned.number)
         self.noticed = self._groups(((notice, row) for row in rows for notice in row.notices), self._fits_notice)
-        self.repairs = self._repairs(cleaned)
+        self.repairs = self._repairs()
         self.skipped = self._groups(
             ((row.problem, row) for row in plan.skipped),
             lambda row, shown: shown < EXAMPLES and self._fits(EXAMPLE_MARKUP, *row.cells),
         )
         # The part that a person has opened takes all that the others leave.
-        by_name = {name: self._part(name) for name in sorted(wording.PARTS, key=lambda name: name == opened)}
+        by_name = {name: self._part(name) for name in sorted(wording.PARTS, key=lambda name: name == self.opened)}
         self.parts = [by_name[name] for name in wording.PARTS]
-        self.absentees = [record for record in absentees if self._fits(ROW_MARKUP, *record)]
+        self.absentees = [record for record in self.absentees if self._fits(ROW_MARKUP, *record)]
 
     @property
     def problem(self) -> str:
         """The reason why no row can be saved. It is empty if the list already has all records of the file."""
         file, plan = self.file, self.plan
-        if not self.total_rows:
+        if not self.cleaned.results:
             is_template = (file.read_sheets, file.columns.titles) == ([wording.TEMPLATE_SHEET], list(wording.HEADER))
             return wording.TEMPLATE_EMPTY if is_template else wording.NO_ROWS
         has_row = plan.new or plan.changed or plan.same or plan.doubted
@@ -153,7 +144,7 @@ class PreviewView:
             return shown < MAX_REPAIRED_ROWS and self._fits(NEAR_MARKUP, *planned.after, near.nim, near.nama)
         return shown < EXAMPLES and self._fits(EXAMPLE_MARKUP, *planned.after)
 
-    def _repairs(self, cleaned: sheets.CleanedFile) -> list[Group[sheets.RejectedRow]]:
+    def _repairs(self) -> list[Group[sheets.RejectedRow]]:
         """The rows to repair, with the texts for their inputs. Only the first ones have inputs, if no column is missing."""
         left, size = MAX_REPAIRED_ROWS, 0
 
@@ -166,7 +157,7 @@ class PreviewView:
             texts = [*repair.cells, *[self.row(repair.number)] * REPAIR_NAMES]
             return left >= 0 and size <= REPAIRED_MAX_BYTES and self._fits(REPAIR_MARKUP, *texts)
 
-        cells_of = dict(cleaned.rows)
+        cells_of = dict(self.cleaned.rows)
         problems = [(row.number, row.problem) for row in self.plan.wrong]
         problems += [(planned.number, wording.NO_DIGIT) for planned in self.plan.doubted]
         rows: list[tuple[str, sheets.RejectedRow]] = []
@@ -218,8 +209,8 @@ class PreviewView:
             return self._fits(CHANGED_ROW_MARKUP if before else ROW_MARKUP, *texts)
 
         visible = list(takewhile(fits, rows[: 0 if name == "sama" else FIRST_ROWS]))
-        is_open = self._opened == name
-        start = min(max(self._start, len(visible)), len(rows)) if is_open else len(visible)
+        is_open = self.opened == name
+        start = min(max(self.start, len(visible)), len(rows)) if is_open else len(visible)
         rest = rows[start:]
         folded = list(takewhile(fits, rest)) if is_open or len(rest) <= FOLDED_MAX_ROWS else []
-        return Part(name, len(rows), visible, folded, is_open, start + len(folded))
+        return Part(name, len(rows), visible, folded, start + len(folded))

@@ -195,8 +195,8 @@ async def _import_preview(
             start=whole_number(start) or 0,
             alert=alert,
         )
-        if view.columns_problem:
-            return pages.upload_form("impor", view.columns_problem, view=view)
+        if shown.columns_problem:
+            return pages.upload_form("impor", shown.columns_problem, view=view)
         status = 409 if alert == "changed" else 200
         return pages.page("preview.html", status, pages.not_stored, view=view, row_name=sheets.row_name)
 
