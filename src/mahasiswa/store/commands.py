@@ -1,27 +1,21 @@
 """Imports rows, forgets a record and tries changes, on a connection of a command, in the same steps on both engines."""
 
 import secrets
-from collections.abc import Iterable
+from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import Any, Protocol
+from typing import Any
 
 from mahasiswa.store import shared_sql
 from mahasiswa.store.engines import Finding, Merged, good, wrong
-from mahasiswa.store.history import UNDOABLE_ROWS_MAX, BatchKind
+from mahasiswa.store.history import UNDOABLE_ROWS_MAX
 from mahasiswa.store.shared_sql import SharedSQL
 
+# Makes one batch of all changes of a block, in the name of the command: of that kind, with that number of rows, and silent or
+# not. If the block raises, the caller must roll back.
+Batch = Callable[..., AbstractContextManager[None]]
 
-class Database(Protocol):
-    """A connection of either driver."""
-
-    def execute(self, statement: Any, parameters: Any = ..., /) -> Iterable[Any]:  # noqa: ANN401 - each has its types
-        """Run a statement; return its rows."""
-
-
-class Batch(Protocol):
-    """Makes one batch of all changes of a block, in the name of the command. If it raises, the caller must roll back."""
-
-    def __call__(self, kind: BatchKind, rows: int, /, *, is_silent: bool) -> AbstractContextManager[None]: ...
+# A connection of either driver.
+Database = Any
 
 
 def merge(db: Database, batch: Batch, *, update: bool, dry_run: bool) -> Merged:

@@ -5,7 +5,7 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import NamedTuple, cast
 
@@ -44,7 +44,11 @@ class SQLiteStore(Store):
         super().__init__(sql.SHARED, readers)
         self._open_readers = readers.values()
         self._path, self._slots = path, slots
-        self._writer = Writer(path, slots)
+        self._writer = connect(path)  # it is used on one thread
+        self._thread = ThreadPoolExecutor(1, "writer")
+        self._changes = GroupCommit(slots, self._commit)
+        self._oleh: str | None = None  # the name that the database has for the next changes
+        self._is_closed = False
         # A connection that never writes, because data_version shows only the commits of other connections. It is used
         # on the event loop: its queries take a few microseconds, a switch to another thread takes a hundred.
         self._watch = connect(path)
@@ -80,13 +84,9 @@ class SQLiteStore(Store):
             return None
 
     async def run(self, steps: Callable[[], Steps[None]], kind: Kind = RECORD) -> None:
-        self._check_file()
-        if kind is not IMPORT:
-            await self._writer.write(steps)
-            return
-        async with self._slots.slot(kind):
+        async with self._slots.slot(kind) if kind is IMPORT else nullcontext():
             self._check_file()
-            await self._writer.write(steps)
+            await self._changes.write(Change(steps, OLEH.get()))
 
     async def close(self) -> None:
         for reader in self._open_readers:
@@ -94,7 +94,7 @@ class SQLiteStore(Store):
         if self._giving_up:
             await self._giving_up
         else:
-            await self._writer.close()
+            await self._close_writer()
         self._watch.close()
 
     def _check_file(self) -> None:
@@ -122,33 +122,18 @@ class SQLiteStore(Store):
             await asyncio.to_thread(remove_wal, self._path, self._wal_inode)
         except (OSError, Unavailable) as error:
             log.error("%s-wal was not removed: %s; remove it before the start", self._path, error)  # noqa: TRY400
-        await self._writer.close()
+        await self._close_writer()
 
-
-class Writer:
-    """One connection on one thread. A change has the deadline of a step, which includes its time in the queue."""
-
-    def __init__(self, path: Path, slots: Slots) -> None:
-        self._db = connect(path)
-        self._thread = ThreadPoolExecutor(1, "writer")
-        self._changes = GroupCommit(slots, self._commit)
-        self._oleh: str | None = None  # the name that the database has for the next changes
-        self._is_closed = False
-
-    async def write(self, steps: Callable[[], Steps[None]]) -> None:
-        """Make a change and wait until it is on disk; raise what its steps raise, Refused, Busy or Unavailable."""
-        await self._changes.write(Change(steps, OLEH.get()))
-
-    async def close(self) -> None:
+    async def _close_writer(self) -> None:
         await self._changes.close()
         self._is_closed = True
         await asyncio.to_thread(self._thread.shutdown)
         # SQLite checkpoints at the last close, except for a file that was moved: its log would be left behind.
-        if has_moved(self._db):
+        if has_moved(self._writer):
             with suppress(apsw.Error):
-                self._db.set_busy_timeout(int(FINAL_CHECKPOINT_TIMEOUT_SECONDS * 1000))
-                self._db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_FULL)
-        self._db.close()
+                self._writer.set_busy_timeout(int(FINAL_CHECKPOINT_TIMEOUT_SECONDS * 1000))
+                self._writer.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_FULL)
+        self._writer.close()
 
     async def _commit(self, group: Sequence[QueuedChange[Change]]) -> Sequence[StoreError | None]:
         if self._is_closed:  # while the change waited in the queue
@@ -163,7 +148,7 @@ class Writer:
 
     def _transact(self, group: Sequence[QueuedChange[Change]]) -> Sequence[StoreError | None]:
         """Make the group's changes in one transaction. If it raises, nothing was stored."""
-        db = self._db
+        db = self._writer
         left = min(queued.deadline for queued in group) - time.monotonic()
         db.set_busy_timeout(max(0, int(left * 1000)))
         with transaction(db):
@@ -178,15 +163,15 @@ class Writer:
 
     def _set_oleh(self, oleh: str | None) -> None:
         if oleh != self._oleh:
-            self._db.execute(sql.SET_OLEH, (oleh,))
+            self._writer.execute(sql.SET_OLEH, (oleh,))
         self._oleh = oleh
 
     def _attempt(self, change: Change) -> StoreError | None:
         """Make one change. If it is refused, it is rolled back alone, so the rest of the group is not affected."""
         self._set_oleh(change.oleh)
         try:
-            with savepoint(self._db):
-                take(self._db, change.steps())
+            with savepoint(self._writer):
+                take(self._writer, change.steps())
         except StoreError as error:
             return error
         except apsw.ConstraintError as error:
