@@ -101,8 +101,9 @@ class Bystander:
     attack.
     """
 
-    def __init__(self, service: Service) -> None:
+    def __init__(self, service: Service, page: str = "/") -> None:
         self.service = service
+        self.page = page
         self.number = 0
         self.usual = self.worst = (0.0, 0.0)
         self.look_around()
@@ -133,7 +134,7 @@ class Bystander:
         times = []
         with Line(self.service.port) as line:
             for status, ask, *arguments in (
-                (200, line.get, "/"),
+                (200, line.get, self.page),
                 (302, line.add, nim, "Siti", "Solo"),
                 (302, line.edit, nim, "Siti", "Bantul"),
                 (200, line.get, "/sehat"),
@@ -147,10 +148,13 @@ class Bystander:
 
 
 @contextmanager
-def attacked(service: Service) -> Iterator[None]:
-    """Attack the service in the block: others are answered in time, memory is bounded, and files are closed afterwards."""
+def attacked(service: Service, page: str = "/") -> Iterator[None]:
+    """Attack the service in the block: others are answered in time, memory is bounded, and files are closed afterwards.
+
+    `page` is what a bystander looks at, if the list is so long that a busy machine needs minutes to send it.
+    """
     (worker,) = workers(service)
-    bystander = Bystander(service)
+    bystander = Bystander(service, page)
     files, over = client_files(worker), threading.Event()
     sizes: list[float] = []
 
