@@ -123,7 +123,7 @@ def _incoming(
     """
     invalid: list[tuple[int, str]] = []
     count = 0
-    for row in _interruptible(cleaner.clean(table)):
+    for row in _interruptible(cleaner.clean(table.rows)):
         if isinstance(row, sheets.RejectedRow):
             (skipped if row.is_skipped else invalid).append((row.number, row.problem))
         else:

@@ -21,11 +21,11 @@ def flat(rows: Iterable[SheetRow]) -> list[Row]:
 
 def rows_of(data: bytes) -> list[Row]:
     with reading(data) as table:
-        return flat(table)
+        return flat(table.rows)
 
 
 def pasted(text: str) -> list[Row]:
-    return flat(sheets.read_text(text))
+    return flat(sheets.read_text(text).rows)
 
 
 # A file that begins like our own export; Excel quotes fewer cells when it saves one again.
@@ -65,7 +65,7 @@ def test_windows_1252_is_found_late_in_a_long_csv_file() -> None:
     """The first byte that is not UTF-8 may come after megabytes of ASCII."""
     data = b"NIM;Nama;Alamat\n" + b"".join(b"%d;Nama;Alamat\n" % number for number in range(200_000)) + b"x;Zo\xeb;A\n"
     with reading(data, sheets.COMMAND_LINE) as table:
-        assert flat(table)[-1] == (200_002, "x", "Zoë", "A")
+        assert flat(table.rows)[-1] == (200_002, "x", "Zoë", "A")
 
 
 @pytest.mark.parametrize("quote", ["", '"'])
@@ -102,12 +102,12 @@ def test_reading_stops_when_it_is_told_to(separator: str) -> None:
     text = f"NIM{separator}Nama{separator}Alamat\n" + f"1{separator}Ani{separator}A\n" * 9_000
     stop = threading.Event()
     with reading(text.encode(), sheets.COMMAND_LINE, stop) as table:
-        next(iter(table))
+        next(table.rows)
         stop.set()
         with pytest.raises(Stopped):
-            list(table)
+            list(table.rows)
     with pytest.raises(Stopped):
-        list(sheets.read_text(text, sheets.COMMAND_LINE, stop))
+        list(sheets.read_text(text, sheets.COMMAND_LINE, stop).rows)
 
 
 HEAD = "<table><tr><th>NIM<th>Nama<th>Alamat"

@@ -54,7 +54,7 @@ def as_xlsx(rows: list[Mahasiswa]) -> bytes:
 def imported(data: bytes) -> list[Mahasiswa]:
     """The records that an import reads. No row may be invalid."""
     with reading(data) as table:
-        rows = clean_all(table)
+        rows = clean_all(table.rows)
     assert [row for row in rows if not isinstance(row, sheets.CleanedRow)] == []
     return [Mahasiswa(row.nim, row.nama or "", row.alamat or "") for row in rows if isinstance(row, sheets.CleanedRow)]
 

@@ -7,7 +7,7 @@ import base64
 import bz2
 import io
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
@@ -47,9 +47,9 @@ def carried(rows: list[SheetRow]) -> sheets.CleanedFile:
     return sheets.CleanedFile(file, rows, clean_all(rows))
 
 
-def imported(table: Iterable[SheetRow]) -> None:
+def imported(table: sheets.Table) -> None:
     """Do everything that a preview does with a table."""
-    cleaned = carried(list(table))
+    cleaned = carried(list(table.rows))
     plan = sheets.compare(cleaned, {}, [Mahasiswa("0", "Ani", "Solo")])
     _, field = sheets.dump(cleaned._replace(file=sheets.with_shown_changes(cleaned.file, plan)))
     sheets.clean_again(sheets.load(field))

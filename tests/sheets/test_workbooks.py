@@ -25,7 +25,7 @@ from mahasiswa.sheets.limits import ReadLimits
 
 def rows_of(data: bytes, limits: ReadLimits = sheets.WEB) -> list[RowResult]:
     with reading(data, limits) as table:
-        return clean_all(table)
+        return clean_all(table.rows)
 
 
 def test_results_of_formulas_and_zeros_of_number_formats_are_read() -> None:
@@ -66,7 +66,7 @@ def test_the_sheet_with_the_header_is_read_and_the_others_are_named() -> None:
     file = io.BytesIO()
     workbook.save(file)
     with reading(file.getvalue()) as table:
-        assert [(number, *cells) for number, cells in table] == [(2, "1", "Ani", "A")]
+        assert [(number, *cells) for number, cells in table.rows] == [(2, "1", "Ani", "A")]
         assert (table.sheets, table.other_sheets) == (["Kelas A"], [])
         assert [sheet.name for sheet in table.kept_sheets] == ["Kelas A", "Sheet", "Kelas B"]
     with reading(file.getvalue(), choice=sheets.Choice(["Sheet"])) as table:
@@ -101,7 +101,7 @@ from mahasiswa import sheets, wording
 from mahasiswa.sheets.cleaning import clean_all
 try:
     with open(sys.argv[1], "rb") as file, sheets.read(file) as table:
-        clean_all(table)
+        clean_all(table.rows)
 except sheets.SheetError as error:
     print(type(error).__name__, str(error) == wording.TOO_HEAVY)
 print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss << 10)
@@ -145,7 +145,7 @@ def test_the_deadline_counts_only_the_time_in_which_the_child_is_waited_for() ->
     """The time in which a database writes the rows does not count."""
     data = with_sheet(sheet_xml(HEADER_XML, *(b"<row>" + text_cell(b"%d" % n) * 3 + b"</row>" for n in range(5_000))))
     with reading(data, replace(sheets.WEB, seconds=1.5)) as table:
-        rows = iter(table)
+        rows = table.rows
         next(rows)
         busy = time.monotonic() + 2
         while time.monotonic() < busy:
@@ -160,7 +160,7 @@ def test_reading_a_workbook_stops_within_a_second() -> None:
 
     def read() -> None:
         with reading(data, sheets.COMMAND_LINE, stop) as table:
-            list(table)
+            list(table.rows)
 
     with ThreadPoolExecutor(1) as threads:
         job = threads.submit(read)
@@ -176,4 +176,4 @@ def test_a_workbook_that_is_too_large_to_be_kept_is_read_by_chosen_columns() -> 
     data = by_openpyxl((*HEADER, "Lain"), *((str(n), "Ani", "Solo", "x" * 2000) for n in range(600)))
     with reading(data, choice=sheets.Choice(columns=(0, 2, 1))) as table:
         assert table.kept_sheets == []
-        assert next(iter(table)) == (2, ("0", "Solo", "Ani"))
+        assert next(table.rows) == (2, ("0", "Solo", "Ani"))

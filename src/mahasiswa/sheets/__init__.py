@@ -1,12 +1,4 @@
-"""Reads records from spreadsheets, and writes records to spreadsheets.
-
-with read(file) as table:               # or read_text(pasted)
-cleaned = clean_table(table, name)  # a Cleaner cleans rows that do not fit into memory
-plan = compare(cleaned, existing)
-file, field = dump(cleaned)             # the file as a field of the browser's form
-cleaned = clean_again(load(field))      # the field as the browser sends it back
-changes = confirmed_writes(file, plan, update=True)
-"""
+"""Reads records from spreadsheets, and writes records to spreadsheets. docs/architecture.md shows the way of an import."""
 
 from mahasiswa.sheets.carried_file import (
     LEFT_OUT,

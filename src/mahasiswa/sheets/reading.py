@@ -36,11 +36,6 @@ class Table:
     columns_problem: str = ""
     remarks: tuple[str, ...] = ()
 
-    def __iter__(self) -> Iterator[SheetRow]:
-        if self.columns_problem:
-            raise SheetError(self.columns_problem)
-        return self.rows
-
 
 @contextmanager
 def read(

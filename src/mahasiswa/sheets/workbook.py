@@ -68,7 +68,11 @@ def _messages(process: subprocess.Popen[bytes], limits: ReadLimits, stop: thread
             ready = True
         else:
             yield message
-    raise _error_of_ended(process, ready=ready)
+    code = process.wait()
+    if code == 0 or (code == 1 and not ready):
+        raise RuntimeError(f"the process that reads workbooks did not work: exit code {code}")
+    # The parser failed on the file, or the system killed the child because of its memory or time.
+    raise SheetError(wording.DAMAGED) if code == 1 else TooBig(wording.TOO_HEAVY)
 
 
 def _lines(process: subprocess.Popen[bytes], limits: ReadLimits, stop: threading.Event) -> Iterator[bytearray]:
@@ -99,14 +103,6 @@ def _lines(process: subprocess.Popen[bytes], limits: ReadLimits, stop: threading
         if b"\n" in piece:
             *lines, unfinished = unfinished.split(b"\n")
             yield from lines
-
-
-def _error_of_ended(process: subprocess.Popen[bytes], *, ready: bool) -> Exception:
-    code = process.wait()
-    if code == 0 or (code == 1 and not ready):
-        return RuntimeError(f"the process that reads workbooks did not work: exit code {code}")
-    # The parser failed on the file, or the system killed the child because of its memory or time.
-    return SheetError(wording.DAMAGED) if code == 1 else TooBig(wording.TOO_HEAVY)
 
 
 def _rows(messages: Iterator[Any]) -> Iterator[SheetRow]:

@@ -85,7 +85,13 @@ def _read(file: BinaryIO, memory_bytes: int, *, all_sheets: bool, chosen: Sequen
     workbook = _open(file)
     # This reads the XML of a sheet, which takes most of the time.
     sheet_of = cache(workbook.get_sheet_by_name)
-    visible = _visible_sheets(workbook)
+    visible = [
+        sheet.name
+        for sheet in workbook.sheets_metadata
+        if (sheet.typ, sheet.visible) == (calamine.SheetTypeEnum.WorkSheet, calamine.SheetVisibleEnum.Visible)
+    ]
+    if len(visible) > MAX_SHEETS or any(len(name) > NAME_MAX_CHARACTERS for name in visible):
+        raise TooBig(wording.TOO_HEAVY)
     names = [name for name in visible if name in chosen] or [_choose_sheet(visible, sheet_of, nim_only=nim_only)]
     others = [name for name in visible if name not in names]
     _send({"names": names, "others": others})
@@ -112,18 +118,6 @@ def _refuse_huge_archive(file: BinaryIO, memory_bytes: int) -> None:
         if sum(part.file_size for part in package.infolist()) > memory_bytes:
             raise TooBig(wording.TOO_HEAVY)
     file.seek(0)
-
-
-def _visible_sheets(workbook: calamine.CalamineWorkbook) -> list[str]:
-    """The names of the sheets that are not hidden. Raises TooBig if they are too many or too long."""
-    names = [
-        sheet.name
-        for sheet in workbook.sheets_metadata
-        if sheet.typ == calamine.SheetTypeEnum.WorkSheet and sheet.visible == calamine.SheetVisibleEnum.Visible
-    ]
-    if len(names) > MAX_SHEETS or any(len(name) > NAME_MAX_CHARACTERS for name in names):
-        raise TooBig(wording.TOO_HEAVY)
-    return names
 
 
 def _choose_sheet(names: Sequence[str], sheet_of: Callable[[str], calamine.CalamineSheet], *, nim_only: bool) -> str:
