@@ -148,7 +148,6 @@ NOT_SPREADSHEETS = {
 
 @pytest.mark.parametrize(("data", "words"), NOT_SPREADSHEETS.values(), ids=NOT_SPREADSHEETS)
 def test_a_file_that_is_not_a_spreadsheet_is_refused(importer: Importer, data: bytes, words: str) -> None:
-    """The page says why, and for an open quote in which row."""
     assert importer.refused(importer.send(data, "daftar.xlsx")).startswith(words)
 
 

@@ -50,7 +50,6 @@ def test_a_preview_shows_what_an_import_would_write(importer: Importer, other: D
 
 
 def test_a_preview_writes_nothing(importer: Importer, other: Database, service: Service) -> None:
-    """The list and the files of the database do not change by a byte."""
     other.fill(KEPT)
     importer.upload(MIXED)  # the first use may still write
     assert isinstance(service.database, Path)
@@ -303,7 +302,6 @@ def test_long_lists_of_rows_end_with_the_number_of_the_others(importer: Importer
 
 
 def test_records_that_a_file_lacks_are_counted_and_listed(importer: Importer, other: Database) -> None:
-    """The records stay. They are shown when a person asks for them."""
     other.fill(KEPT)
     preview = importer.upload(table("2|Budi|Bantul", "4||"))
     assert "Ada di daftar, tidak ada di berkas: 2 mahasiswa" in preview.headings
@@ -313,7 +311,6 @@ def test_records_that_a_file_lacks_are_counted_and_listed(importer: Importer, ot
 
 
 def test_a_row_is_left_out_by_a_tick_or_by_emptying_its_inputs(importer: Importer) -> None:
-    """This removes one of two rows with the same NIM, as the page says."""
     first = importer.upload(table("1|Ani|Solo", "1|Ani S.|Solo"))
     emptied = importer.check_again(first, nim=["", "1"], nama=["", "Ani S."], alamat=["", "Solo"])
     ticked = importer.check_again(first, lewati="2")

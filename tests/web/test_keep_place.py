@@ -35,7 +35,6 @@ def links(page: Page) -> dict[str, set[str]]:
 
 
 def refused(answer: httpx.Response, status: int) -> dict[str, set[str]]:
-    """Return the links and forms of the page of a refusal."""
     assert answer.status_code == status
     return links(Page(answer.text, "http://localhost/"))
 

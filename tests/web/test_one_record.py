@@ -101,7 +101,6 @@ def test_a_wrong_nim_is_changed_on_one_page(site: Site) -> None:
     ],
 )
 def test_a_refused_nim_keeps_the_record_and_says_why(site: Site, nim: str | None, status: int, words: str) -> None:
-    """The constraints of the table refuse the new NIM as they refuse an addition, and nothing changes."""
     site.add(*SITI)
     site.add("2", "Rizki <i>", "Solo")
     page = refused(site.post(f"/mahasiswa/nim/{SITI[0]}", {"nim": nim} if nim else {}), site, status)
