@@ -16,9 +16,7 @@ from mahasiswa.web.request import Request
 from mahasiswa.web.responses import rendered_in_thread
 from mahasiswa.work import SEARCH
 
-PREFIX_LENGTHS = (2, 4)
-"""Characters of a NIM that a recap counts by: usually those of the year, and those of the year and a programme."""
-
+PREFIX_LENGTHS = (2, 4)  # characters that a recap counts by, usually those of the year, and of the year and a programme
 PREFIXES_MAX = 500  # beginnings of NIMs of one length that a recap shows
 SUSPECTS_MAX = 50  # records that a check shows for each suspicion
 TIDIED_MAX = 1000  # records that are tidied at once, so that long texts cannot fill the memory

@@ -24,9 +24,7 @@ BODY_TIMEOUT_SECONDS = 10.0  # without a byte of a body, and in which a client m
 MAX_FIELDS = 1000  # of a form; a preview has 100 rows to repair with six fields each, and as many ticks
 DECODE_BYTES = 64 * 1024  # bytes that are decoded at a time: a larger piece would hold the GIL for too long
 
-CONTENT_TYPE_MAX_BYTES = 1024
-"""Maximum length of the header Content-Type of an upload. Parsing one of 64 KB takes the event loop 178 ms."""
-
+CONTENT_TYPE_MAX_BYTES = 1024  # of an upload; parsing a header of 64 KB takes the event loop 178 ms
 MAX_TEXTS = MAX_SHEETS + 5  # in an upload: the sheets and the columns that a person has chosen, and the pasted text
 
 # RFC 2046, section 5.1.1.

@@ -22,8 +22,7 @@ SHOWN_NAMA_MAX_CHARACTERS, SHOWN_NIM_MAX_CHARACTERS = 60, 40  # of the latest ch
 NUL = b"\0"
 # `&` comes first. A bare CR would become LF in an HTML parser.
 ENTITIES = ((b"&", b"&amp;"), (b"<", b"&lt;"), (b">", b"&gt;"), (b'"', b"&#34;"), (b"'", b"&#39;"), (b"\r", b"&#13;"))
-LONG_CELL_BYTES, HUGE_CELL_BYTES = 100, 4096
-"""Cells of these lengths get <wbr>. It takes 38 ms for 1 MB on the event loop, so a longer cell gets none."""
+LONG_CELL_BYTES, HUGE_CELL_BYTES = 100, 4096  # cells of these lengths get <wbr>; 1 MB would take the event loop 38 ms
 
 INLINE_MAX_CHARACTERS = 64 * 1024
 """Maximum length of texts that are formatted on the event loop without a pause. Longer ones are formatted in a thread.

@@ -13,14 +13,10 @@ from mahasiswa.store import Query
 
 PARAMETERS = ("cari", "di", "urut", "arah", "halaman", "per")
 
-HOME_QUERY = "?halaman=1"
-"""The URL query of the first page of all records. Our own links lead there, because it is short for any list."""
-
+HOME_QUERY = "?halaman=1"  # our own links lead to the first page of all records, because it is short for any list
 DEFAULT_ROWS_PER_PAGE, MIN_ROWS_PER_PAGE, MAX_ROWS_PER_PAGE = 50, 10, 10_000
 OFFERED_ROWS_PER_PAGE = (50, 100, 500)  # besides all records, if they are at most MAX_ROWS_PER_PAGE
-INLINE_ROWS = OFFERED_ROWS_PER_PAGE[-1]
-"""Maximum rows of a page that is rendered on the event loop. A longer one is written to a file by a thread."""
-
+INLINE_ROWS = OFFERED_ROWS_PER_PAGE[-1]  # of a page that is rendered in memory; a thread writes a longer one to a file
 SEARCH_MAX_CHARACTERS, TITLE_MAX_CHARACTERS = 255, 200
 EMPTY_COLUMNS_MAX = 31  # of a printout: one for each day of a month
 

@@ -24,8 +24,7 @@ from mahasiswa.work import Busy, Limits
 
 CLIENT_DISCONNECTED = 499  # the status in the log if the client disconnected before its answer, as nginx writes it
 RETRY_AFTER_SECONDS = 2
-METHOD_MAX_CHARACTERS, PATH_MAX_CHARACTERS = 20, 3200
-"""Maximum length of each in a line of the log. A nim of 255 characters takes up to 3,060 characters in a path."""
+METHOD_MAX_CHARACTERS, PATH_MAX_CHARACTERS = 20, 3200  # in the log; a nim of 255 takes up to 3,060 in a path
 
 log = logging.getLogger(__name__)
 

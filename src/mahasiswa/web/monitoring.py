@@ -26,8 +26,7 @@ from mahasiswa.work import RECORD, Busy
 BOUNDS_SECONDS = (0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10.0, float("inf"))  # upper bounds of the buckets of durations
 TYPES = {"requests_total": "counter", "request_seconds": "histogram"}  # all others are gauges
 
-Sample = tuple[str, float, Mapping[str, object]]
-"""The name of a series, its value, and its labels."""
+Sample = tuple[str, float, Mapping[str, object]]  # the name of a series, its value, and its labels
 
 
 async def health(_request: Request, store: Store, pages: Pages) -> Response:

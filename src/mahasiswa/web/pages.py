@@ -28,15 +28,9 @@ SLOTS = {name: Markup(f"<!--{name}-->") for name in ("total", "latest", "today",
 
 slot = re.compile(rb"<!--(\w+)-->")
 
-Purpose = Literal["impor", "hapus"]
-"""The purpose of an upload, as in the path of its form."""
-
-Values = Mapping[str, str | None]
-"""The texts of a form by field; None for a field that was not sent."""
-
-
-Frame = tuple[bytes, bytes]
-"""A page before and after its rows."""
+Purpose = Literal["impor", "hapus"]  # of an upload, as in the path of its form
+Values = Mapping[str, str | None]  # the texts of a form by field; None for a field that was not sent
+Frame = tuple[bytes, bytes]  # a page before and after its rows
 
 
 class Reply(NamedTuple):
