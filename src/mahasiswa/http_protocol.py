@@ -7,9 +7,9 @@ import asyncio
 import logging
 import math
 import re
-import socket
 import struct
 from collections import deque
+from socket import SO_LINGER, SOL_SOCKET
 from typing import TYPE_CHECKING, Any, cast
 
 import httptools
@@ -152,7 +152,8 @@ class HttpProtocol(HttpToolsProtocol):
                 self.refuse(400)
             elif end := head_end.search(self.kept, 0, INPUT_MAX_BYTES):
                 self.parse(end.end())
-                self.parse_soon()  # needed if the parser found no head, as in the preface of HTTP/2
+                if self.in_head:  # the parser found no head, as in the preface of HTTP/2
+                    self.parse_soon()
             elif len(self.kept) >= INPUT_MAX_BYTES:
                 self.refuse(414 if self.kept.find(b"\n", 0, INPUT_MAX_BYTES) < 0 else 431)
         if self.wants_body and self.kept:
@@ -244,8 +245,7 @@ class HttpProtocol(HttpToolsProtocol):
     def cut_off(self) -> None:
         """Reset the connection. If it were closed, the kernel would keep up to 64 KB for a slow client, for minutes."""
         if not self.is_closing():
-            linger = struct.pack("ii", 1, 0)
-            self.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+            self.transport.get_extra_info("socket").setsockopt(SOL_SOCKET, SO_LINGER, struct.pack("ii", 1, 0))
         self.transport.abort()
 
     def refuse(self, status: int) -> None:
