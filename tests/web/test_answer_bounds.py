@@ -98,9 +98,8 @@ def test_a_worker_without_a_free_file_descriptor_answers_with_pages(tmp_path: Pa
         (worker,) = workers(service)
         assert line.get("/sehat").status == 200
         resource.prlimit(worker, resource.RLIMIT_NOFILE, (open_files(worker), 4096))
-        assert line.get("/tidak-ada").status == 404
-        assert line.get("/mahasiswa/edit/1").status == 404
-        assert line.get("/mahasiswa/ekspor.csv").status == 503
+        for path, status in {"/tidak-ada": 404, "/mahasiswa/edit/1": 404, "/mahasiswa/ekspor.csv": 503}.items():
+            assert line.get(path).status == status
         assert line.add("1", "Siti", "Solo").status == 302
         assert line.add("1", "Budi", "Solo").status == 409
         assert "Traceback" not in service.stderr()

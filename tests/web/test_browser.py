@@ -22,10 +22,7 @@ TEXTS = ["a/../b", "+ % & ; / ? # \" ' < > \\ = : @", "  spaces  \u200f12\u202e3
 
 
 def test_a_person_adds_edits_and_deletes_records(open_window: OpenWindow, service: Service) -> None:
-    """Pages are painted and usable while the CDN hangs. Nothing is sent if the question before a deletion is dismissed.
-
-    The records are still stored after a restart.
-    """
+    """Pages are usable while the CDN hangs. A deletion is sent after the question. All is stored after a restart."""
     window = open_window("hangs")
     page = window.page
     window.open("/")
@@ -72,8 +69,19 @@ def test_a_form_with_an_empty_field_is_not_sent(window: Window, site: Site) -> N
 def test_a_refresh_after_a_change_only_requests_the_list(open_window: OpenWindow, *, scripts: bool) -> None:
     """After each change the browser is at the list, and a refresh sends one GET. Without scripts it only does not ask."""
     window = open_window(java_script_enabled=scripts)
+
+    def edit() -> None:
+        window.page.get_by_role("link", name="Edit").click()
+        window.type(alamat="Klaten")
+        window.save()
+        expect(window.page.get_by_role("cell", name="Klaten")).to_be_visible()
+
+    def delete() -> None:
+        window.page.get_by_role("button", name="Delete").click()
+        expect(window.rows).to_have_count(0)
+
     window.open("/")
-    for change in (partial(window.add, *SITI), partial(edit_the_record, window), partial(delete_the_record, window)):
+    for change in (partial(window.add, *SITI), edit, delete):
         change()
         assert len(window.posts) == 1
         assert urlsplit(window.page.url).path == "/"
@@ -83,20 +91,6 @@ def test_a_refresh_after_a_change_only_requests_the_list(open_window: OpenWindow
         assert window.requests == ["GET /"]
         assert window.cells() == before
     assert window.dialogs == [CONFIRMATION] * scripts
-
-
-def edit_the_record(window: Window) -> None:
-    """Edit the only record of the list."""
-    window.page.get_by_role("link", name="Edit").click()
-    window.type(alamat="Klaten")
-    window.save()
-    expect(window.page.get_by_role("cell", name="Klaten")).to_be_visible()
-
-
-def delete_the_record(window: Window) -> None:
-    """Delete the only record of the list."""
-    window.page.get_by_role("button", name="Delete").click()
-    expect(window.rows).to_have_count(0)
 
 
 def test_a_duplicate_nim_can_be_corrected_in_the_form(window: Window, site: Site) -> None:
@@ -117,10 +111,7 @@ def test_a_duplicate_nim_can_be_corrected_in_the_form(window: Window, site: Site
 
 
 def test_any_text_is_edited_by_its_link_and_deleted_by_its_button(window: Window, site: Site) -> None:
-    """The browser keeps unusual texts exactly, also on an error page. Scripts in them never run.
-
-    The link and the button change only their own record.
-    """
+    """Unusual texts stay exact, also on an error page, scripts in them never run, and neighbours do not change."""
     neighbours = [["12 34", "Tetangga", "Solo"], ["a", "Tetangga", "Solo"], ["b", "Tetangga", "Solo"]]
     for record in neighbours:
         site.add(*record)
@@ -152,10 +143,7 @@ def test_any_text_is_edited_by_its_link_and_deleted_by_its_button(window: Window
 
 @pytest.mark.parametrize("network", ["answers", "unreachable"])
 def test_ten_records_are_added_with_forty_key_presses(network: Network, open_window: OpenWindow) -> None:
-    """Beside the texts, the keys lead to the form, from field to field, and back to the list, where they edit and delete.
-
-    The focus is visible at each stop, and each form begins with it in its first field.
-    """
+    """Keys lead from field to field and to the list, where they edit and delete. Each focus is visible."""
     window = open_window(network)
     page = window.page
     window.open("/")
@@ -211,13 +199,27 @@ def test_the_first_stop_of_the_keyboard_skips_to_the_table(window: Window, site:
     site.add(*SITI)
     window.open("/")
     skip = window.page.get_by_role("link", name="Langsung ke tabel")
-    box = skip.bounding_box()
-    assert box is not None
-    assert (box["width"], box["height"]) == (1, 1)
+    assert (window.style(".skip", "width"), window.style(".skip", "height")) == ("1px", "1px")
     assert tab(window) == "Langsung ke tabel"
     expect(skip).to_be_in_viewport(ratio=1)
     window.page.keyboard.press("Enter")
     assert tab(window) == "Edit"
+
+
+def test_a_deletion_is_taken_back_by_keyboard(window: Window, site: Site) -> None:
+    """Tab reaches the button of the latest change before those of older changes, and Enter presses it."""
+    site.add(*SITI)
+    site.delete(SITI[0])
+    window.open("/mahasiswa/riwayat")
+    window.page.get_by_role("button", name="Cari").focus()
+    assert tab_to(window, "Kembalikan data yang dihapus") <= 6  # past the links to other pages
+    button = window.page.get_by_role("button", name="Kembalikan data yang dihapus").first
+    expect(button).to_be_focused()
+    expect(button).to_have_accessible_description(re.compile("^Dihapus .*2207$"))
+    follow(window)
+    expect(window.page.locator("p.latest")).to_have_text(re.compile(r"^Terakhir: Siti Aminah \(2207\) dikembalikan .*"))
+    window.open("/")
+    assert window.cells() == [list(SITI)]
 
 
 def tab_to(window: Window, name: str) -> int:

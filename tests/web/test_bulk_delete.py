@@ -78,7 +78,6 @@ def missing(preview: Page) -> list[str]:
     return [" ".join(f"{row}: {nim} {why}".split()) for row, nim, why in named]
 
 
-ROWS = [("001",), ("20/4",), ("999",)]
 GIVEN: dict[str, str | bytes] = {
     "one a line": "001\n20/4\n999",
     "Windows line ends and blank lines": "\r\n001\r\n\r\n20/4\r\n999\r\n",
@@ -90,8 +89,8 @@ GIVEN: dict[str, str | bytes] = {
     "one line with commas": "001, 20/4, 999",
     "whole rows with a header": "No\tNPM\tNama\n1\t001\tAni\n2\t20/4\tDewi\n3\t999\tEko",
     "NIM, Nama and Alamat without a header": "001\tAni\tSolo\n20/4\tDewi\t\n999\tEko\tSolo",
-    "CSV without a header": csv(*ROWS),
-    "CSV with titles above the header": csv(("Daftar lulusan",), ("",), ("NIM",), *ROWS),
+    "CSV without a header": csv(("001",), ("20/4",), ("999",)),
+    "CSV with titles above the header": csv(("Daftar lulusan",), ("",), ("NIM",), ("001",), ("20/4",), ("999",)),
     "xlsx with other columns": by_openpyxl(("Nama", "NIM"), ("Ani", "001"), ("Dewi", "20/4"), ("Eko", "999")),
     "xlsx with numbers": by_openpyxl(("NIM",), (1,), ("20/4",), (999,), formats={"A2": "000", "A4": "000"}),
 }
@@ -109,16 +108,15 @@ def test_given_nims_are_shown_with_their_records(people: Site, given: str | byte
     assert people.list().nims == NIMS
 
 
-@pytest.mark.parametrize(
-    ("nim", "reason"),
-    [
-        ("1", "NIM ini mirip dengan 001 (Ani) yang sudah ada."),
-        ("0 0.2", "NIM ini mirip dengan 002 (Budi) yang sudah ada."),
-        ("003 999", "Jika ini beberapa NIM, tulis satu NIM per baris."),
-        ("2,30007E+14", "NIM 2,30007E+14 sudah dibulatkan oleh Excel"),
-    ],
-    ids=["lost zeros", "dots and spaces", "several NIMs in one line", "a number that a spreadsheet has rounded"],
-)
+ALMOST = {
+    "1": "NIM ini mirip dengan 001 (Ani) yang sudah ada.",
+    "0 0.2": "NIM ini mirip dengan 002 (Budi) yang sudah ada.",
+    "003 999": "Jika ini beberapa NIM, tulis satu NIM per baris.",
+    "2,30007E+14": "NIM 2,30007E+14 sudah dibulatkan oleh Excel",
+}
+
+
+@pytest.mark.parametrize(("nim", "reason"), ALMOST.items())
 def test_a_nim_that_was_not_found_shows_the_likely_reason(people: Site, nim: str, reason: str) -> None:
     """A record with almost the same NIM is shown, and is not removed. A preview that finds nothing has no button."""
     preview = preview_of(people, f"20/4\n{nim}")
@@ -237,16 +235,16 @@ def test_records_that_an_import_lacks_are_led_to_the_bulk_delete(people: Site, o
     assert people.list().nims == ["001"]
 
 
-@pytest.mark.parametrize(
-    ("pasted", "reason"),
-    [
-        ("", "Tempel NIM atau pilih berkas"),
-        (" \n ", "Tempel NIM atau pilih berkas"),
-        ("Nama\tAlamat\nAni\tSolo", "Kolom NIM tidak ditemukan"),
-        ("001\tAni\n002\tBudi", "Kolom NIM tidak ditemukan"),
-        ("NIM\n", "Tidak ada NIM yang terbaca"),
-    ],
-)
+REFUSED = {
+    "": "Tempel NIM atau pilih berkas",
+    " \n ": "Tempel NIM atau pilih berkas",
+    "Nama\tAlamat\nAni\tSolo": "Kolom NIM tidak ditemukan",
+    "001\tAni\n002\tBudi": "Kolom NIM tidak ditemukan",
+    "NIM\n": "Tidak ada NIM yang terbaca",
+}
+
+
+@pytest.mark.parametrize(("pasted", "reason"), REFUSED.items())
 def test_cells_without_nims_are_refused(people: Site, pasted: str, reason: str) -> None:
     """The page has the form again with the reason and the pasted text."""
     answer = send(people, pasted)

@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from browser import DESKTOP, NPM, PHONE, OpenWindow, Window, contrast, each_look, luminance
+from browser import DESKTOP, NPM, PHONE, OpenWindow, contrast, each_look, luminance
 from every_page import PAGES
 from harness import Page, Site
 
@@ -50,10 +50,7 @@ def sources() -> dict[str, str]:
 def test_every_page_fits_any_window_and_is_accessible(
     name: str, open_window: OpenWindow, site: Site, sources: dict[str, str], axe: Path | None
 ) -> None:
-    """Each page fits into windows of any width and has readable colours in light and dark mode; axe-core finds nothing.
-
-    Bootstrap and axe-core are left out if npm could not install them.
-    """
+    """Each page fits any window, has readable colours, and axe-core, if npm can install it, finds no fault."""
     # A mobile window uses the width that the page's viewport element sets.
     window = open_window("if possible", PHONE, is_mobile=True, has_touch=True)
     PAGES[name](window, site)
@@ -64,7 +61,11 @@ def test_every_page_fits_any_window_and_is_accessible(
     if axe:
         window.page.evaluate(axe.read_text("utf-8"))
     for look in each_look(window):
-        assert_fits(window, look)
+        for width in WIDTHS:
+            window.page.set_viewport_size({"width": width, "height": 667})
+            shown = window.page.evaluate("[innerWidth, document.documentElement.scrollWidth]")
+            assert shown == [width] * 2, f"{look}, {width} wide"
+            assert window.page.evaluate(TOO_WIDE) == [], f"{look}, {width} wide"
         for scheme in ("light", "dark"):
             window.page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
             for tag, background, text in window.page.evaluate(COLOURS):
@@ -75,25 +76,11 @@ def test_every_page_fits_any_window_and_is_accessible(
                 # Each size with each scheme, and each of them with and without the CDN.
                 size = PHONE if (scheme == "dark") == (look == "with the CDN") else DESKTOP
                 window.page.set_viewport_size({"width": size[0], "height": size[1]})
-                assert_accessible(window, f"{scheme}, {size[0]} wide, {look}", ALLOWED_UNDECIDED.get(name, set()))
+                found, where = window.page.evaluate(RUN_AXE), f"{scheme}, {size[0]} wide, {look}"
+                assert found["violations"] == [], where
+                assert set(found["undecided"]) <= ALLOWED_UNDECIDED.get(name, set()), where
+                assert {"color-contrast", "html-has-lang", "document-title"} <= set(found["passed"])
     assert set(window.foreign) == {BOOTSTRAP}
-
-
-def assert_fits(window: Window, look: str) -> None:
-    """Check that nothing stands outside of windows of any width."""
-    for width in WIDTHS:
-        window.page.set_viewport_size({"width": width, "height": 667})
-        shown = window.page.evaluate("[innerWidth, document.documentElement.scrollWidth]")
-        assert shown == [width] * 2, f"{look}, {width} wide"
-        assert window.page.evaluate(TOO_WIDE) == [], f"{look}, {width} wide"
-
-
-def assert_accessible(window: Window, where: str, undecided: set[str]) -> None:
-    """Check the page with axe-core."""
-    found = window.page.evaluate(RUN_AXE)
-    assert found["violations"] == [], where
-    assert set(found["undecided"]) <= undecided, where
-    assert {"color-contrast", "html-has-lang", "document-title"} <= set(found["passed"])
 
 
 def test_html_validate_finds_no_error_on_any_page(

@@ -1,11 +1,10 @@
 """Downloads: all records or those of a search, with unchanged texts, as CSV and as a workbook."""
 
 import re
-import sys
 from pathlib import Path
 
 import pytest
-from attack import fill
+from attack import fill, linux
 from harness import Page, Service, Site
 from naughty import NAUGHTY, NAUGHTY_NIMS
 from spreadsheets import (
@@ -184,7 +183,7 @@ def on_one_line(text: str) -> str:
 
 
 @pytest.mark.torture
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux tells a process's peak")
+@linux
 def test_100000_records_are_downloaded_in_bounded_memory(tmp_path: Path) -> None:
     """Both files are complete, and other requests are answered meanwhile."""
     with Service(tmp_path / "a.db") as service, service.site() as site:

@@ -9,7 +9,6 @@ from engines import empty_list, run_elsewhere, service_on_each_engine
 from form_answers import assert_error, assert_page
 from harness import Page, Service, Site
 from naughty import NAUGHTY
-from selectolax.lexbor import LexborNode
 from spreadsheets import HEADER, Importer, Record, csv
 
 # The fixtures, which pytest finds by these names.
@@ -24,13 +23,12 @@ MOMENT = r"\d{1,2} (?:Jan|Feb|Mar|Apr|Mei|Jun|Jul|Agu|Sep|Okt|Nov|Des) \d\d\.\d\
 
 def changes(page: Page) -> list[tuple[str, ...]]:
     """Return the rows of the history: the verb, the nim, and the texts before and after, or the summary of a batch."""
-
-    def both(cell: LexborNode) -> str:
-        return " | ".join(node.text() for node in cell.css("bdi, .hint")) or cell.text()
-
     cells = "td[data-label=Sebelum], td[data-label=Sesudah], td[colspan]"
     return [
-        (*(node.text() for node in row.css("td[id] strong, td[id] bdi")), *map(both, row.css(cells)))
+        (
+            *(node.text() for node in row.css("td[id] strong, td[id] bdi")),
+            *(" | ".join(part.text() for part in cell.css("bdi, .hint")) or cell.text() for cell in row.css(cells)),
+        )
         for row in page.tree.css("tbody tr")
     ]
 
@@ -194,11 +192,8 @@ def test_the_history_is_filtered_by_kind_and_day(site: Site) -> None:
         assert bool(changes(site.page(f"{HISTORY}?tanggal={tanggal}&cari=aminah"))) is is_shown
 
 
-def test_without_days_there_is_no_history(database: str) -> None:
-    """HISTORY_DAYS=0 hides the line, the history and undo, and removes the entries. So it is before the first change.
-
-    A bulk delete says that it is final, and the page of an edit's conflict has no former texts.
-    """
+def test_the_settings_decide_about_the_history_and_its_moments(database: str) -> None:
+    """HISTORY_DAYS=0 hides the line, the history, undo and former texts, and removes the entries."""
 
     def assert_empty(site: Site) -> None:
         assert line(site.list()) == line(site.page("/?cari=x")) == ""
@@ -220,18 +215,10 @@ def test_without_days_there_is_no_history(database: str) -> None:
         fields = {"nama": "Siti", "alamat": "Solo", "versi": "x"}
         conflict = Page(site.post("/mahasiswa/edit/2207", fields).text, HISTORY)
         assert conflict.texts("table.compare thead th")[1:] == ["Data terbaru", "Isian Anda"]
-    with Service(database) as service, service.site() as site:
-        assert_empty(site)
-
-
-def test_moments_are_shown_in_the_chosen_time_zone(database: str) -> None:
-    """With the year only if HISTORY_DAYS needs it: a history of a year has two days of each name.
-
-    test_wording.py tests the names of other zones.
-    """
     settings = {"TIMEZONE": "Asia/Makassar", "HISTORY_DAYS": "366"}
     with Service(database, settings) as service, service.site() as site:
-        site.add(*SITI)
-        for target in ("/", HISTORY):
+        assert_empty(site)
+        site.delete(SITI[0])
+        for target in ("/", HISTORY):  # moments are shown in the time zone, and with the year, which HISTORY_DAYS needs
             shown = site.page(target).texts("time")[0]
             assert re.fullmatch(MOMENT.replace("WIB", "WITA").replace(") ", ") 20[0-9]{2} "), shown)

@@ -7,6 +7,7 @@ import socket
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -64,11 +65,7 @@ BROKEN = (
 
 
 def answered(received: bytes, requests: Sequence[Sent]) -> tuple[int, bool, bool]:
-    """Assign the answers to the requests in order. Fail if one belongs to another request, or is cut off.
-
-    Return how many were answered, whether one was refused then, and whether the last answer announces the end of the
-    connection.
-    """
+    """Return how many requests were answered in order, whether one was refused, and whether the connection ends."""
     closes = False
     for number, (data, mark) in enumerate(requests):
         if not received:
@@ -103,16 +100,8 @@ def exchange(port: int, pieces: Sequence[bytes]) -> bytes:
     return received
 
 
-def cut(dice: random.Random, data: bytes) -> list[bytes]:
-    places = sorted(dice.sample(range(1, len(data)), min(len(data) - 1, dice.choice((0, 1, 3, 10)))))
-    return [data[start:end] for start, end in zip([0, *places], [*places, len(data)], strict=True)]
-
-
 def test_streams_of_requests_are_answered_in_order(tmp_path: Path) -> None:
-    """Each good request gets its own answer. A broken one gets one refusal after those, and then the connection ends.
-
-    The service may also end the connection after a chunked body, and after a body that its handler does not read.
-    """
+    """Each good request gets its own answer. A broken one gets one refusal, and then the connection ends."""
     dice = random.Random(1)
     refused = whole = 0
     with Service(tmp_path / "a.db", {"LOG_LEVEL": "warning"}) as service:
@@ -123,9 +112,11 @@ def test_streams_of_requests_are_answered_in_order(tmp_path: Path) -> None:
             if is_broken:
                 requests.append(Sent(dice.choice(BROKEN)))
             requests.append(request("/?cari=akhir", b"akhir", CLOSE))
-            pieces = cut(dice, b"".join(sent.data for sent in requests))
+            data = b"".join(sent.data for sent in requests)
+            cuts = [0, *sorted(dice.sample(range(1, len(data)), dice.choice((0, 1, 3, 10)))), len(data)]
+            pieces = [data[start:end] for start, end in pairwise(cuts)]
             count, is_refused, closes = answered(exchange(service.port, pieces), requests)
-            if closes and not is_refused and count < len(requests):
+            if closes and not is_refused and count < len(requests):  # after a body, chunked or not read
                 last = requests[count - 1].data
                 assert b"Transfer-Encoding" in last or b"Content-Length" in last
             else:

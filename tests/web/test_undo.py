@@ -98,10 +98,7 @@ def changed(site: Site) -> list[Form]:
 
 
 def test_an_undo_of_a_record_that_has_changed_since_shows_both_and_asks(site: Site, changed: list[Form]) -> None:
-    """“Tetap kembalikan” overwrites the present texts. If they change while the person decides, they are shown again.
-
-    A text that is not the digest of the present record overwrites nothing.
-    """
+    """“Tetap kembalikan” overwrites the texts that the page shows. Newer ones are asked about again."""
     for versi in ("-", "x", "0" * 22, "é", "x" * 10_000):
         assert site.submit(changed[1], versi=versi).status_code == 409
     first = refused(site.submit(changed[1]), site)
