@@ -35,7 +35,6 @@ def test_a_person_adds_edits_and_deletes_records(open_window: OpenWindow, servic
     assert window.cells() == [["1105", "Budi Santoso", "Bantul"], list(SITI)]
     page.get_by_role("row", name="Siti").get_by_role("link", name="Edit").click()
     expect(page.get_by_role("heading", name="Edit Data Mahasiswa")).to_be_visible()
-    assert page.get_by_label("NIM").input_value() == "2207"
     window.type(nama="Siti Aminah Putri", alamat="Klaten")
     window.save()
     for window.answer in (False, True):  # the answer to the question before a deletion
@@ -48,7 +47,6 @@ def test_a_person_adds_edits_and_deletes_records(open_window: OpenWindow, servic
     service.restart()
     window.open("/")
     assert window.cells() == [["2207", "Siti Aminah Putri", "Klaten"]]
-    expect(window.rows.locator("td").first).to_have_text("1")
 
 
 def test_a_form_with_an_empty_field_is_not_sent(window: Window, site: Site) -> None:
@@ -104,7 +102,6 @@ def test_a_duplicate_nim_can_be_corrected_in_the_form(window: Window, site: Site
     expect(nim).to_have_accessible_description(
         "NIM ini sudah terdaftar atas nama Siti. Periksa kembali, atau buka data dengan NIM ini."
     )
-    expect(window.page.locator("#" + str(nim.get_attribute("aria-describedby")))).to_be_visible()
     window.type(nim="20/4 6")
     window.save()
     assert window.cells() == [["20/4 5", "Siti", "Sleman"], ["20/4 6", ' "Budi" & <b>', "Bantul "]]

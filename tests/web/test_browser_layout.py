@@ -116,7 +116,6 @@ def test_bodies_that_are_not_on_the_screen_are_not_laid_out(open_window: OpenWin
         window = open_window(size=size)
         window.open("/")
         window.page.wait_for_load_state("load")
-        assert window.page.locator("table").count() == 1
         skipped = "bodies => bodies.map(body => body.rows[0].checkVisibility({contentVisibilityAuto: true}))"
         assert window.page.locator("tbody").evaluate_all(skipped) == [True, False, False, False, True, True]
         window.page.keyboard.press("End")
@@ -186,4 +185,3 @@ def test_a_phone_shows_a_twin_above_the_list_and_takes_it_back(open_window: Open
     with window.leaving():
         window.page.get_by_role("button", name="Batalkan penambahan").click()
     assert window.cells() == [list(SITI)]
-    assert window.page.url == window.url + "/?halaman=1"

@@ -132,14 +132,13 @@ def test_an_import_is_one_line_that_opens_page_by_page(site: Site) -> None:
     page = site.page(HISTORY)
     assert changes(page)[0] == ("Diimpor", "120 mahasiswa. Lihat rinciannya")
     target = next(link.target for link in page.links if link.text == "Lihat rinciannya")
-    first = page = assert_page(site.get(target), site)
-    shown = changes(first)
+    page = assert_page(site.get(target), site)
+    shown = changes(page)
     for _ in range(2):
         page = site.page(page.target("Berikutnya"))
         assert len(changes(page)) <= 50
         shown += changes(page)
     assert sorted(shown) == [("Ditambah", nim, "tidak ada", f"{nama} | {alamat}") for nim, nama, alamat in ROWS]
-    assert set(first.texts("tbody button")) == {"Batalkan penambahan"}
     import_all(site, SITI)
     assert changes(site.page(HISTORY))[0] == ("Diimpor", "2207", "tidak ada", "Siti Aminah | Sleman")
     found = site.page(f"{HISTORY}?cari=nama+77&jenis=import")
