@@ -2,7 +2,6 @@
 
 import os
 import signal
-import subprocess
 import sys
 from collections.abc import Generator, Iterator
 from pathlib import Path
@@ -13,6 +12,7 @@ from engines import ENGINES, empty_database
 from harness import Service
 from operators import filled, long_list, operator, unprivileged
 from postgres import QUICK, Server
+from processes import run
 from spreadsheets import importer, other
 
 
@@ -75,13 +75,13 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     """Mount a file system of 3 MB, or skip if this process may not."""
     folder = tmp_path / "small"
     folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", str(folder)]
     if sys.platform != "linux" or os.geteuid() != 0:
         pytest.skip("only root on Linux may mount a small file system")
-    mounted = subprocess.run(mount, capture_output=True, text=True, check=False)
-    if mounted.returncode:
-        pytest.skip(f"no file system may be mounted here: {mounted.stderr.strip()}")
+    try:
+        run("mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", folder)
+    except AssertionError as error:
+        pytest.skip(f"no file system may be mounted here: {error}")
     try:
         yield folder
     finally:
-        subprocess.run(["umount", str(folder)], check=True)
+        run("umount", folder)

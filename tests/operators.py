@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from attack import until
 from harness import without_settings
-from processes import finished
+from processes import finished, run
 from spreadsheets import Record
 from stores import run_script
 
@@ -135,15 +135,13 @@ def filled(operator: Operator, long_list: Path) -> Operator:
 @pytest.fixture
 def unprivileged() -> list[str]:
     """Return the start of a command that runs with file permissions enforced, which root would ignore."""
-    if sys.platform == "win32":
-        pytest.skip("Windows has other permissions")
     if os.geteuid() != 0:
         return []
     # Root still owns the files, but without these two capabilities their permissions apply to root.
     command = ["setpriv", "--bounding-set=-dac_override,-dac_read_search", "--"]
     try:
-        subprocess.run([*command, "true"], check=True, capture_output=True)
-    except (OSError, subprocess.CalledProcessError) as error:
+        run(*command, "true")
+    except (OSError, AssertionError) as error:
         pytest.skip(f"root's capabilities cannot be dropped here: {error}")
     return command
 

@@ -227,13 +227,6 @@ def importer(site: Site, other: Database) -> Importer:
     return Importer(site)
 
 
-def peak_memory(service: Service) -> int:
-    """Return the most memory that the service's one worker has ever held, in bytes (Linux only)."""
-    (worker,) = Path(f"/proc/{service.pid}/task/{service.pid}/children").read_text("ascii").split()
-    status = Path(f"/proc/{worker}/status").read_text("ascii")
-    return int(status.split("VmHWM:")[1].split()[0]) << 10
-
-
 def csv(*rows: Sequence[str], separator: str = ";", encoding: str = "utf-8", end: str = "\r\n") -> bytes:
     """Return a CSV file without quotes."""
     return "".join(separator.join(row) + end for row in rows).encode(encoding)

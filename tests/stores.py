@@ -6,9 +6,9 @@ import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
+from typing import Literal
 
 import psycopg
-import pytest
 from spreadsheets import Database
 
 from mahasiswa.record import Mahasiswa
@@ -31,32 +31,23 @@ async def opened(url: DatabaseURL) -> AsyncIterator[Store]:
         await store.close()
 
 
-async def refusal(write: Awaitable[None]) -> tuple[str, str]:
-    """Make a write that must be refused; return the field and the reason."""
-    with pytest.raises(Refused) as refused:
-        await write
-    return refused.value.field, refused.value.reason
+Outcome = tuple[str, str] | Literal["unavailable"] | None
 
 
-async def attempt(write: Awaitable[None]) -> tuple[str, str] | None:
-    """Make a write; return None if it is stored, or the field and the reason if it is refused."""
+async def attempt(write: Awaitable[None]) -> Outcome:
+    """Make a write; return None if it is stored, the field and the reason if it is refused, or "unavailable"."""
     try:
         await write
     except Refused as refused:
         return refused.field, refused.reason
+    except Unavailable:
+        return "unavailable"
     return None
 
 
-async def attempt_all(*writes: Awaitable[None]) -> list[tuple[str, str] | str | None]:
-    """Make several writes at the same time; return the results as `attempt` does, and "unavailable" for Unavailable."""
-
-    async def outcome(write: Awaitable[None]) -> tuple[str, str] | str | None:
-        try:
-            return await attempt(write)
-        except Unavailable:
-            return "unavailable"
-
-    return await asyncio.gather(*map(outcome, writes))
+async def attempt_all(*writes: Awaitable[None]) -> list[Outcome]:
+    """Make several writes at the same time."""
+    return await asyncio.gather(*map(attempt, writes))
 
 
 async def read_all(store: Store, at_most: int = 10_000) -> list[Mahasiswa]:

@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from stores import BUDI, SITI, attempt_all, opened, read_all, records_of, refusal
+from stores import BUDI, SITI, attempt, attempt_all, opened, read_all, records_of
 
 from mahasiswa.record import Mahasiswa
 from mahasiswa.settings import DatabaseURL
@@ -39,10 +39,12 @@ async def test_the_rules_of_the_table_refuse_a_record(store: Store) -> None:
     await store.add(*SITI)
     for reason, records in REFUSED.items():
         for nim, nama, alamat in records:
-            assert await refusal(store.add(nim, nama, alamat)) == reason
+            assert await attempt(store.add(nim, nama, alamat)) == reason
             if reason[0] != "nim":
-                assert await refusal(store.update(SITI.nim, nama, alamat)) == reason
-    assert (await refusal(store.add(None, None, None)))[1] == "missing"
+                assert await attempt(store.update(SITI.nim, nama, alamat)) == reason
+    refused = await attempt(store.add(None, None, None))
+    assert refused
+    assert refused[1] == "missing"
     await store.update("unknown", None, None)  # no rule applies if no record has the nim
     assert await read_all(store) == [Mahasiswa(*SITI)]
 

@@ -13,7 +13,7 @@ import pytest
 from harness import Service, Site, free_port
 from postgres import Server, at_port, start_as_server_user, until
 from proxy import Proxy
-from stores import SITI, attempt, opened, read_all, records_of, refusal
+from stores import SITI, attempt, opened, read_all, records_of
 
 from mahasiswa.record import Mahasiswa, Write, digest
 from mahasiswa.settings import PostgresURL
@@ -170,8 +170,8 @@ async def test_every_operation_works_through_a_pooler_in_transaction_mode(pooled
             nim = records[number].nim
             await store.update(nim, "Budi", "Solo")
             assert await store.reader(RECORD).get(nim) == (nim, "Budi", "Solo")
-            assert await refusal(store.add(nim, "x", "x")) == ("nim", "duplicate")
-            assert await refusal(store.add(f"x{nim}", None, "x")) == ("nama", "missing")
+            assert await attempt(store.add(nim, "x", "x")) == ("nim", "duplicate")
+            assert await attempt(store.add(f"x{nim}", None, "x")) == ("nama", "missing")
             snapshot = await store.reader(LIST).snapshot(1000)
             assert snapshot.version
             assert (nim, "Budi", "Solo") in records_of(snapshot)

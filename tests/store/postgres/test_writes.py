@@ -83,7 +83,7 @@ async def test_a_lock_delays_a_write_for_a_few_seconds_at_most(url: PostgresURL,
     with psycopg.connect(url.address) as other:
         other.execute("LOCK TABLE mahasiswa IN SHARE MODE")
         began = time.monotonic()
-        adding = asyncio.ensure_future(attempt(store.add(*SITI)))
+        adding = asyncio.ensure_future(store.add(*SITI))
         assert await read_all(store) == []
         with pytest.raises(Unavailable, match="lock timeout"):
             await adding
