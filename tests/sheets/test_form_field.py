@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from spreadsheets import reading, students
+from spreadsheets import HEADER, csv, reading, students
 
 from mahasiswa import sheets, wording
 from mahasiswa.sheets.carried_file import KEPT_MAX_CHARACTERS, CarriedFile
@@ -49,14 +49,16 @@ def test_a_file_comes_back_from_the_browser_unchanged(
     """The field has only characters that no browser alters or escapes."""
     sheet = Sheet("A", [(number, rows[number]) for number in sorted(rows)])
     parts = ("daftar", ["A"], [sheet, Sheet("B", [])], ["C"], Columns((0, None, 2), titles))
-    marks: dict[str, Any] = {
-        "has_all_cells": True,
-        "new": [2, 3, 9],
-        "changed": [4],
-        "fills_alamat": True,
-        "versi": "v",
-    }
-    file = CarriedFile(*parts, typed=typed, accepted=accepted, **marks)
+    file = CarriedFile(
+        *parts,
+        has_all_cells=True,
+        typed=typed,
+        accepted=accepted,
+        new=[2, 3],
+        changed=[4],
+        fills_alamat=True,
+        versi="v",
+    )
     carried, field = sheets.dump(sheets.CleanedFile(file, [], []))
     assert carried == file
     assert set(field) <= set(string.ascii_letters + string.digits + "-_=")
@@ -69,8 +71,7 @@ def test_a_file_comes_back_from_the_browser_unchanged(
 
 
 def test_3000_records_are_carried_in_less_than_33_kb() -> None:
-    data = "NIM;Nama;Alamat\n" + "".join(";".join(record) + "\n" for record in students(3000))
-    file, field = sheets.dump(cleaned(data.encode()))
+    file, field = sheets.dump(cleaned(csv(HEADER, *students(3000))))
     assert file.has_all_cells
     assert len(field) < 33_000
 
