@@ -192,8 +192,9 @@ def fetch(cursor: apsw.Cursor, limit: int | None = None) -> list[tuple[str, str,
     try:
         while limit is None or len(rows) < limit:
             step = list(islice(cursor, READ_ROWS))
-            size = size_with(size, step)
-            rows += step
+            if step:
+                size = size_with(size, step)
+                rows += step
             if len(step) < READ_ROWS:
                 break
     except (UnicodeDecodeError, Unavailable) as error:

@@ -17,7 +17,7 @@ from mahasiswa.store.group_commit import GroupCommit, QueuedChange
 from mahasiswa.store.history import OLEH
 from mahasiswa.store.reader import Steps
 from mahasiswa.store.sqlite import sql
-from mahasiswa.store.sqlite.connection import connect, has_moved, refusal, remove_wal, savepoint, transaction, wal_inode
+from mahasiswa.store.sqlite.connection import connect, has_moved, refusal, remove_wal, transaction, wal_inode
 from mahasiswa.store.sqlite.reader import SQLiteReader, read_snapshot, take
 from mahasiswa.work import IMPORT, KINDS, RECORD, Kind, Slots
 
@@ -170,12 +170,11 @@ class SQLiteStore(Store):
         """Make one change. If it is refused, it is rolled back alone, so the rest of the group is not affected."""
         self._set_oleh(change.oleh)
         try:
-            with savepoint(self._writer):
-                take(self._writer, change.steps())
-        except StoreError as error:
-            return error
-        except apsw.ConstraintError as error:
-            return refusal(error)
+            take(self._writer, change.steps())
+        except (StoreError, apsw.ConstraintError) as error:
+            with suppress(apsw.SQLError):  # there is no savepoint, unless a batch has begun
+                self._writer.execute(sql.ROLLBACK_BATCH)
+            return refusal(error) if isinstance(error, apsw.ConstraintError) else error
         return None
 
 
