@@ -137,6 +137,18 @@ def test_reading_a_workbook_has_a_deadline() -> None:
     assert time.monotonic() - began < 12
 
 
+def test_a_child_that_stands_still_is_given_up() -> None:
+    """It takes no processor time, so the system does not end it."""
+    others = psutil.Process().children()
+    with ThreadPoolExecutor(1) as thread:
+        reading_it = thread.submit(rows_of, zip_bomb(), replace(sheets.WEB, memory_bytes=4 << 30, seconds=2))
+        while not (started := [child for child in psutil.Process().children() if child not in others]):
+            assert not reading_it.done()
+        started[0].suspend()
+        with pytest.raises(sheets.TooBig, match=re.escape(wording.TOO_HEAVY)):
+            reading_it.result(30)
+
+
 def test_the_deadline_counts_only_the_time_in_which_the_child_is_waited_for() -> None:
     """The time in which a database writes the rows does not count."""
     data = with_sheet(sheet_xml(HEADER_XML, *(b"<row>" + text_cell(b"%d" % n) * 3 + b"</row>" for n in range(5_000))))
