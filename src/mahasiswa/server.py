@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from importlib import metadata
-from multiprocessing.connection import Connection, wait
+from multiprocessing.connection import wait
 from multiprocessing.process import BaseProcess
 
 from mahasiswa.logs import configure_logging, priority
@@ -144,7 +144,10 @@ def _replaceable(
     """Yield the index of each worker that ended, until a signal comes. Print the address when all workers accept."""
     is_announced = False
     now = time.monotonic()
-    while signalled not in (ready := wait([signalled, *_signs_of(workers)], CHECK_SECONDS)):
+    # They become readable when a worker ends, or when its event loop runs.
+    while signalled not in (
+        ready := wait([signalled, *(w.process.sentinel for w in workers), *(w.beats for w in workers)], CHECK_SECONDS)
+    ):
         before, now = now, time.monotonic()
         for index, worker in enumerate(workers):
             if worker.beats in ready:
@@ -178,13 +181,6 @@ def _notices(settings: Settings) -> Iterator[str]:
         yield "accepts forms of other sites; to refuse them, set SAME_ORIGIN_ONLY=1 and BASE_URL"
     if settings.backup_dir is None:
         yield "makes no back-ups; to have them, set BACKUP_DIR to a folder"
-
-
-def _signs_of(workers: Sequence[_Worker]) -> Iterator[int | Connection]:
-    """What becomes readable when a worker ends or its event loop runs."""
-    for worker in workers:
-        yield worker.process.sentinel
-        yield worker.beats
 
 
 def _end(workers: Sequence[BaseProcess]) -> None:

@@ -7,7 +7,7 @@ import socket
 from collections.abc import Callable, Mapping
 from difflib import SequenceMatcher
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeVar
 from urllib.parse import SplitResult, urlsplit
 from zoneinfo import ZoneInfo
 
@@ -17,6 +17,8 @@ BOOTSTRAP = "https://cdn.jsdelivr.net/npm/bootstrap@5.3.8/dist/css/bootstrap.min
 BOOTSTRAP_INTEGRITY = "sha384-sRIl4kxILFvY47J16cr9ZwB07vP4J8+LH7qKQnuqkuIAvNWLzeN8tE5YBujZqJLB"
 
 DEFAULT_HISTORY_DAYS = 30
+
+T = TypeVar("T")
 
 
 class SettingError(ValueError):
@@ -79,13 +81,14 @@ def _check_postgres(text: str) -> None:
         raise ValueError("postgresql://… with a number after the colon of a host")
 
 
-def _host(text: str) -> str:
-    if text == "localhost":
-        return "127.0.0.1"
-    try:
-        return str(ipaddress.ip_address(text))
-    except ValueError:
-        raise ValueError("an IP address to listen on, such as 127.0.0.1, 0.0.0.0 or ::") from None
+def _parsed(parse: Callable[[str], T], explanation: str) -> Callable[[str], T]:
+    def parsed(text: str) -> T:
+        try:
+            return parse(text)
+        except (KeyError, ValueError, OSError):  # OSError: a folder of the time zone database
+            raise ValueError(explanation) from None
+
+    return parsed
 
 
 def _number(low: int, high: int) -> Callable[[str], int]:
@@ -140,26 +143,17 @@ _log_level = _text("(?i)debug|info|warning|error", "debug, info, warning or erro
 _header_name = _text("[A-Za-z0-9-]*", "the name of a header, such as X-Remote-User, or nothing")
 
 
-def _switch(text: str) -> bool:
-    words = {"1": True, "true": True, "on": True, "yes": True, "0": False, "false": False, "off": False, "no": False}
-    try:
-        return words[text.lower()]
-    except KeyError:
-        raise ValueError("1 or 0") from None
-
-
-def _timezone(text: str) -> ZoneInfo:
-    try:
-        return ZoneInfo(text)
-    except (KeyError, ValueError, OSError):  # unknown, malformed, or a folder of the time zone database
-        raise ValueError("the name of a time zone, such as Asia/Jakarta, Asia/Makassar or Asia/Jayapura") from None
-
-
-def _networks(text: str) -> tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, ...]:
-    try:
-        return tuple(ipaddress.ip_network(part.strip()) for part in text.split(","))
-    except ValueError:
-        raise ValueError("IP addresses or networks with commas between them, such as 127.0.0.1,10.0.0.0/8") from None
+_WORDS = {"1": True, "true": True, "on": True, "yes": True, "0": False, "false": False, "off": False, "no": False}
+_switch = _parsed(lambda text: _WORDS[text.lower()], "1 or 0")
+_host = _parsed(
+    lambda text: str(ipaddress.ip_address("127.0.0.1" if text == "localhost" else text)),
+    "an IP address to listen on, such as 127.0.0.1, 0.0.0.0 or ::",
+)
+_timezone = _parsed(ZoneInfo, "the name of a time zone, such as Asia/Jakarta, Asia/Makassar or Asia/Jayapura")
+_networks = _parsed(
+    lambda text: tuple(ipaddress.ip_network(part.strip()) for part in text.split(",")),
+    "IP addresses or networks with commas between them, such as 127.0.0.1,10.0.0.0/8",
+)
 
 
 def _folder(text: str) -> Path | None:
