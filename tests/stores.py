@@ -1,6 +1,7 @@
 """Helpers for tests that use a store through its protocol, and for another program at the same SQLite file."""
 
 import asyncio
+import shutil
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 import psycopg
+import pytest
 from spreadsheets import Database
 
 from mahasiswa.record import Mahasiswa
@@ -87,6 +89,16 @@ def ask(path: Path, statement: str) -> list[tuple[object, ...]]:
 def contents(path: Path) -> list[tuple[object, ...]]:
     """Return the records in order of nim, as another program reads them."""
     return ask(path, "SELECT nim, nama, alamat FROM mahasiswa ORDER BY nim")
+
+
+def in_shell(path: Path, script: str) -> subprocess.CompletedProcess[str]:
+    """Run commands in the sqlite3 shell, or skip if it is not installed."""
+    shell = shutil.which("sqlite3")
+    if shell is None:
+        pytest.skip("the sqlite3 shell is not installed")
+    return subprocess.run(
+        [shell, "-bail", str(path)], input=script, capture_output=True, text=True, check=False, cwd=path.parent
+    )
 
 
 AGE_SQLITE = "UPDATE mahasiswa_history SET moment = strftime('%Y-%m-%dT%H:%M:%fZ', moment, '-{days} days')"

@@ -2,14 +2,12 @@
 
 import asyncio
 import random
-import shutil
-import subprocess
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 from postgres import until
-from stores import age_history, ask, contents, other_program, run_script
+from stores import age_history, ask, contents, in_shell, other_program, run_script
 
 from mahasiswa import worker
 from mahasiswa.record import Mahasiswa, Write
@@ -97,16 +95,6 @@ async def store(path: Path) -> AsyncIterator[Store]:
     store = await open_store(SQLiteURL(path), Slots())
     yield store
     await store.close()
-
-
-def in_shell(path: Path, script: str) -> subprocess.CompletedProcess[str]:
-    """Run commands in the sqlite3 shell, or skip if it is not installed."""
-    shell = shutil.which("sqlite3")
-    if shell is None:
-        pytest.skip("the sqlite3 shell is not installed")
-    return subprocess.run(
-        [shell, "-bail", str(path)], input=script, capture_output=True, text=True, check=False, cwd=path.parent
-    )
 
 
 def bytes_of(path: Path) -> bytes:
