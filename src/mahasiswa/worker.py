@@ -105,7 +105,7 @@ class _Server(uvicorn.Server):
 
 
 def _give_memory_back() -> None:
-    """Let glibc return memory that is free again: by itself it kept 480 MB after hostile imports, and so 70 MB."""
+    """Let glibc return free memory to the system. After hostile imports a worker keeps 70 MB instead of 480 MB."""
     if mallopt := getattr(ctypes.CDLL(None), "mallopt", None):  # absent without glibc
         mallopt(M_ARENA_MAX, 2)
         mallopt(M_MMAP_THRESHOLD, 128 * 1024)
