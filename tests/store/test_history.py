@@ -178,6 +178,17 @@ async def test_a_very_long_import_is_one_item_without_entries(store: Store, url:
     await last_batch(store, "import", 1)
 
 
+async def test_a_changed_nim_that_is_refused_is_no_batch(store: Store) -> None:
+    """Neither one that exists already nor that of an unknown record; the next change belongs to no batch."""
+    for record in (SITI, BUDI):
+        await store.add(*record)
+    assert await attempt(store.rename(SITI.nim, BUDI.nim)) == ("nim", "duplicate")
+    with pytest.raises(Changed):
+        await store.rename("0009", "0008")
+    await store.add(*ANI)
+    assert await changes(store) == [(None, ANI), (None, BUDI), (None, SITI)]
+
+
 async def test_a_nim_that_is_written_twice_in_one_import_is_refused(store: Store) -> None:
     """A batch has one entry for each nim, so that it can be undone."""
     with pytest.raises(Changed):
