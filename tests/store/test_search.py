@@ -36,7 +36,7 @@ CASES = {
     "123": "nuraini|nur\u2019aini|nur'aini|nur\u02bcaini|nur`aini|nur\u00b4aini|nur\u2018aini|NUR AINI",
     "4": "d'souza|dsouza|D\u2019SOUZA|jl kaliurang",
     "56": "cafe|CAFÉ|cafe\u0301",
-    "5": "nandu|ñandu|lodz|ŁÓDŹ",
+    "5": "nandu|ñandu|lodz|ŁÓDŹ|lodz,",
     "6": "al-amin|alamin|al\u2013amin|c:\\rumah",
     "7": "hasan baalawi|ḥasan bā\u02bfalawī|100%|[baru]|%",
     "8": "strasse|STRAẞE aesir|nguyen_trai|NGUYỄN|nguyễn_|_",
