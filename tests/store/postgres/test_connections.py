@@ -1,116 +1,79 @@
-"""PostgreSQL: lost connections, a server that stops, and a connection pooler."""
+"""PostgreSQL: lost connections, a server that stops, a connection pooler, and the version of the data."""
 
 import asyncio
 import random
 import re
 import shutil
-import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
-import httpx
 import pytest
-from harness import Service, Site, free_port
-from postgres import Server, at_port, start_as_server_user, until
+from harness import Service, free_port
+from ledger import Ledger
+from postgres import QUICK, Server, at_port, execute, start_as_server_user, until
 from proxy import Proxy
-from stores import SITI, attempt, opened, read_all, records_of
+from stores import BUDI, SITI, age_history, attempt, opened, read_all, records_of
 
 from mahasiswa.record import Mahasiswa, Write, digest
 from mahasiswa.settings import PostgresURL
 from mahasiswa.store import Query, Store, migrate
 from mahasiswa.store.engines import merge
-from mahasiswa.store.errors import Uncertain
+from mahasiswa.store.errors import Unavailable, Uncertain
 from mahasiswa.work import EXPORT, LIST, RECORD, SEARCH, STEP_TIMEOUT_SECONDS
 
-LATENESS_SECONDS = 5.0
-"""How much later a busy machine may be."""
+LATENESS_SECONDS = 5.0  # how much later a busy machine may be
 
 
-async def test_no_read_or_acknowledged_write_is_lost_when_connections_are_ended(server: Server, store: Store) -> None:
-    """An administrator ends every session twenty times; the pool replaces the connections."""
-    added: list[str] = []
-    uncertain: list[str] = []
-    done = asyncio.Event()
-
-    async def add(name: str) -> None:
-        number = 0
-        while not done.is_set():
-            number += 1
-            nim = f"{name}-{number}"
-            try:
-                await store.add(nim, "Siti", "Solo")
-                added.append(nim)
-            except Uncertain:
-                uncertain.append(nim)
-
-    async def read() -> None:
-        while not done.is_set():
-            before = set(added)
-            assert before <= {record.nim for record in await read_all(store)}
-
-    tasks = [asyncio.create_task(add(f"{number}")) for number in range(8)]
-    tasks += [asyncio.create_task(read()) for _ in range(2)]
-    for _ in range(20):
-        await asyncio.to_thread(
-            server.execute, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()"
-        )
-        so_far = len(added)
-        await until(lambda so_far=so_far: len(added) >= so_far + 20 or any(task.done() for task in tasks))  # type: ignore[misc]
-        assert not any(task.done() for task in tasks)
-    done.set()
-    await asyncio.gather(*tasks)
-    stored = {record.nim for record in await read_all(store)}
-    assert set(added) <= stored <= set(added) | set(uncertain)
+def test_nothing_is_lost_and_no_page_is_stale_when_connections_are_ended(server: Server, url: PostgresURL) -> None:
+    """Two services share a database. An administrator ends every session 20 times, and no read is lost."""
+    with Service(url.address) as first, Service(url.address) as second:
+        ledger = Ledger([first.url, second.url], pause_seconds=0)
+        with ledger.running():
+            for _ in range(20):
+                server.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()")
+                ledger.wait_for(10)
+        ledger.check()
+        for service in (first, second):
+            assert not re.search(r"GET .* 503", service.stderr())
 
 
 @pytest.mark.parametrize("how", ["stopped", "frozen"])
 def test_without_its_database_the_service_answers_503_and_recovers(server: Server, url: PostgresURL, how: str) -> None:
     """Every page and form is answered at the deadline of a step, and works again as soon as the database is back."""
-    with Service(url.address) as service:
+    requests: list[tuple[str, ...]] = [
+        ("get", path) for path in ("/", "/", "/?cari=Siti" if how == "stopped" else "/", "/mahasiswa/edit/0001")
+    ]
+    requests += [("add", "0002", "Budi", "Solo"), ("add", "0003", "Budi", "Solo")]
+    requests += [("edit", "0001", "Budi", "Solo"), ("delete", "0001")]
+
+    def ask(number: int) -> None:
+        time.sleep(0.05 * number)  # so that some requests arrive while others wait
+        name, *arguments = requests[number]
         with service.site() as site:
-            assert site.add(*SITI).status_code == 302
-            assert site.list().nims == ["0001"]
+            site.client.timeout = 30
+            began = time.monotonic()
+            answer = getattr(site, name)(*arguments)
+            assert time.monotonic() - began < STEP_TIMEOUT_SECONDS + LATENESS_SECONDS, name
+            assert (answer.status_code, "</html>" in answer.text) == (503, True), name
+
+    with Service(url.address) as service, service.site() as site:
+        assert site.add(*SITI).status_code == 302
+        assert site.list().nims == ["0001"]
         frozen = server.freeze() if how == "frozen" else []
         if how == "stopped":
             server.stop()
         try:
-            answers: list[tuple[int, float, str]] = []
-
-            def ask(question: Callable[[Site], httpx.Response]) -> None:
-                with service.site() as site:
-                    site.client.timeout = 30
-                    began = time.monotonic()
-                    answer = question(site)
-                    answers.append((answer.status_code, time.monotonic() - began, answer.text))
-
-            questions: list[Callable[[Site], httpx.Response]] = [
-                lambda site: site.get("/"),
-                lambda site: site.get("/"),
-                lambda site: site.get("/?cari=Siti") if how == "stopped" else site.get("/"),
-                lambda site: site.get("/mahasiswa/edit/0001"),
-                lambda site: site.add("0002", "Budi", "Solo"),
-                lambda site: site.add("0003", "Budi", "Solo"),
-                lambda site: site.edit("0001", "Budi", "Solo"),
-                lambda site: site.delete("0001"),
-            ]
-            threads = [threading.Thread(target=ask, args=(question,)) for question in questions]
-            for thread in threads:
-                thread.start()
-                time.sleep(0.05)  # so that some requests arrive while others wait
-            for thread in threads:
-                thread.join()
+            with ThreadPoolExecutor(len(requests)) as threads:
+                list(threads.map(ask, range(len(requests))))
         finally:
             for process in frozen:
                 process.resume()
             if how == "stopped":
                 server.start()
-        assert [status for status, _, _ in answers] == [503] * len(questions)
-        assert max(seconds for _, seconds, _ in answers) < STEP_TIMEOUT_SECONDS + LATENESS_SECONDS
-        assert all("</html>" in text for _, _, text in answers)
         began = time.monotonic()
-        with service.site() as site:
-            assert site.add("0004", "Ani", "Klaten").status_code == 302
-            assert site.list().nims == ["0001", "0004"]
+        assert site.add("0004", "Ani", "Klaten").status_code == 302
+        assert site.list().nims == ["0001", "0004"]
         assert time.monotonic() - began < LATENESS_SECONDS
         reason = "Connection refused" if how == "stopped" else "timeout"
         assert re.search(rf"the database cannot be reached: .*{reason}", service.stderr())
@@ -160,33 +123,83 @@ def pooled(server: Server) -> Iterator[PostgresURL]:
 async def test_every_operation_works_through_a_pooler_in_transaction_mode(pooled: PostgresURL) -> None:
     """Each transaction may reach another session of the server; two stores work at the same time."""
     migrate(pooled)
+    with Service(pooled.address) as service:
+        ledger = Ledger([service.url], pause_seconds=0)
+        with ledger.running():
+            ledger.wait_for(50)
+        ledger.check()
     async with opened(pooled) as first, opened(pooled) as second:
-        stores = [first, second]
-        records = [Mahasiswa(f"{number:04}", "Siti", "Solo") for number in range(400)]
-        await asyncio.gather(*(stores[number % 2].add(*record) for number, record in enumerate(records)))
 
         async def work(number: int) -> None:
-            store = stores[number % 2]
-            nim = records[number].nim
-            await store.update(nim, "Budi", "Solo")
-            assert await store.reader(RECORD).get(nim) == (nim, "Budi", "Solo")
-            assert await attempt(store.add(nim, "x", "x")) == ("nim", "duplicate")
-            assert await attempt(store.add(f"x{nim}", None, "x")) == ("nama", "missing")
+            store, record = (first, second)[number % 2], Mahasiswa(f"b{number:02}", "Budi", "Solo")
+            query = Query(record.nim, di="nim")
+            await store.add(*record)
+            assert await attempt(store.add(record.nim, "x", "x")) == ("nim", "duplicate")
+            assert await attempt(store.add(f"x{number}", None, "x")) == ("nama", "missing")
             snapshot = await store.reader(LIST).snapshot(1000)
             assert snapshot.version
-            assert (nim, "Budi", "Solo") in records_of(snapshot)
-            assert [record async for chunk in store.reader(EXPORT).chunks(Query(nim)) for record in chunk] == [
-                (nim, "Budi", "Solo")
-            ]
-            assert len((await store.reader(SEARCH).search(Query("S"), 10, 20)).records) == 20
-            await store.write_all(
-                "import", [Write(Mahasiswa(nim, "Ani", "Solo"), digest(Mahasiswa(nim, "Budi", "Solo")))]
-            )
-            await store.delete(nim)
+            assert record in records_of(snapshot)
+            assert [chunk async for chunk in store.reader(EXPORT).chunks(query)] == [[record]]
+            assert (await store.reader(SEARCH).search(query, 0, 1)).records == [record]
+            await store.write_all("import", [Write(record._replace(nama="Ani"), digest(record))])
+            await store.delete(record.nim)
+            assert await store.reader(RECORD).get(record.nim) is None
 
-        await asyncio.gather(*(work(number) for number in range(0, 400, 10)))
-        left = [record.nim for record in records if int(record.nim) % 10]
-        assert [record.nim for record in await read_all(first)] == left
+        await asyncio.gather(*map(work, range(40)))
         for number in range(3):
             merged = merge(pooled, [(1, f"x{number}", "Ani", "Klaten")], update=True, dry_run=False)
             assert merged[:4] == (1, 0, 0, [])
+
+
+# ---- the version of the data
+
+
+async def test_a_caller_never_receives_a_version_that_was_read_before_its_call(
+    server: Server, url: PostgresURL, store: Store
+) -> None:
+    """A hundred callers who come while a query is running share the next query, and it finds the latest version."""
+    proxy = Proxy(server.port)
+    async with proxy.listening() as port, opened(PostgresURL(at_port(url.address, port))) as delayed:
+        before = await delayed.version()
+        proxy.sent = b""
+        proxy.hold(on=True)
+        first = asyncio.ensure_future(delayed.version())
+        await until(lambda: b"pg_current_snapshot" in proxy.sent)
+        await store.add(*SITI)
+        later = [asyncio.ensure_future(delayed.version()) for _ in range(100)]
+        await asyncio.sleep(0)
+        proxy.hold(on=False)
+        assert {await version for version in later} == {await store.version()} != {before}
+        assert await first is not None
+        assert proxy.sent.count(b"pg_current_snapshot") == 2
+
+
+@pytest.mark.usefixtures("url")
+def test_a_service_without_the_right_to_read_its_version_asks_for_every_page(server: Server, clerk: str) -> None:
+    """Its list is right and is not cached."""
+    server.execute("REVOKE EXECUTE ON FUNCTION pg_control_checkpoint() FROM PUBLIC")
+    try:
+        with Service(clerk) as service, service.site() as site:
+            assert site.add(*SITI).status_code == 302
+            assert site.list().nims == ["0001"]
+            assert "etag" not in site.get("/").headers
+    finally:
+        server.execute("GRANT EXECUTE ON FUNCTION pg_control_checkpoint() TO PUBLIC")
+
+
+async def test_a_standby_can_be_read_without_a_version_and_not_written(server: Server, url: PostgresURL) -> None:
+    """It may lag behind, and its snapshots do not tell by how much. It keeps the days of its primary and purges nothing."""
+    execute(url.address, "INSERT INTO mahasiswa VALUES ('0001', 'Siti Aminah', 'Jalan Kaliurang 5')")
+    await asyncio.to_thread(age_history, url, 31)
+    with Server(QUICK, standby_of=server) as standby:
+        standby_url = PostgresURL(at_port(url.address, standby.port))
+        migrate(standby_url, 7)
+        async with opened(standby_url) as store:
+            assert await store.version() is None
+            snapshot = await store.reader(LIST).snapshot(10)
+            assert snapshot[:3] == (None, 1, ["\0".join(SITI).encode()])
+            assert snapshot.last
+            await store.purge()
+            assert (await store.reader(SEARCH).history("", None, 0, 10)).total == 1
+            with pytest.raises(Unavailable, match="read-only"):
+                await store.add(*BUDI)

@@ -28,11 +28,6 @@ READS: dict[str, Read] = {
 }
 
 
-async def coroutine(awaitable: Awaitable[object]) -> object:
-    """Await. A task needs a coroutine, and the protocol promises an awaitable only."""
-    return await awaitable
-
-
 @pytest.fixture
 def locked(url: PostgresURL) -> Iterator[None]:
     """Keep the tables locked by another program, so that every read waits for it until the end of the test."""
@@ -58,7 +53,7 @@ async def test_a_read_that_takes_too_long_is_interrupted_on_the_server(
 async def test_a_read_whose_client_has_gone_stops_on_the_server_within_a_second(server: Server, store: Store) -> None:
     """The cancelled task cancels its statement, and its connection and its slot are free again."""
     for read in [*READS.values()] * 3:  # more often than any kind of work has slots
-        reading = asyncio.create_task(coroutine(read(store)))
+        reading = asyncio.ensure_future(read(store))
         await until(lambda: server.execute(WAITING_FOR_A_LOCK))
         reading.cancel()
         began = time.monotonic()
@@ -71,13 +66,10 @@ async def test_a_read_whose_client_has_gone_stops_on_the_server_within_a_second(
 @pytest.mark.usefixtures("locked")
 async def test_slow_searches_keep_no_single_record_from_its_connection(server: Server, store: Store) -> None:
     """Searches beyond the queue are refused at once; waiting ones hold no connection of another kind."""
-    searches = [
-        asyncio.create_task(coroutine(store.reader(SEARCH).search(Query("Siti"), 0, 10)))
-        for _ in range(SEARCH.running + SEARCH.waiting)
-    ]
+    searches = [asyncio.ensure_future(READS["search"](store)) for _ in range(SEARCH.running + SEARCH.waiting)]
     await until(lambda: len(server.execute(WAITING_FOR_A_LOCK)) == SEARCH.running)
     with pytest.raises(Busy, match="searches"):
-        await store.reader(SEARCH).search(Query("Siti"), 0, 10)
+        await READS["search"](store)
     began = time.monotonic()
     assert await store.version()
     assert time.monotonic() - began < 3

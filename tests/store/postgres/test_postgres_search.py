@@ -27,14 +27,6 @@ def test_every_character_is_folded_as_in_python(url: PostgresURL) -> None:
     assert folded == {f"{number}": fold(f"{number}\n{text}\nSolo") for number, text in enumerate(texts)}
 
 
-async def test_a_search_looks_at_the_first_thousand_characters_of_each_text(store: Store) -> None:
-    """In a record and in the history alike."""
-    await store.add("1", "\u00e9" * 997 + "abc", "a" * 998 + "xyz")
-    for cari, total in {"eabc": 1, "axy": 1, "xyz": 0}.items():
-        assert (await store.reader(SEARCH).search(Query(cari), 0, 10)).total == total
-        assert (await store.reader(SEARCH).history(cari, None, 0, 10)).total == total
-
-
 async def test_a_search_of_one_day_ends_in_time_before_there_are_statistics(url: PostgresURL, store: Store) -> None:
     """PostgreSQL expects a single change of that day then, and must not fold all texts again for each of 12,000."""
     for _ in range(2):
