@@ -6,6 +6,7 @@ In a thread of the service a call of C code that takes long stops every other re
 import base64
 import bz2
 import io
+import os
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -183,9 +184,9 @@ def test_an_input_twice_as_long_costs_at_most_twice_as_much(
 
 
 def processor_seconds(step: Callable[[str], None], text: str) -> float:
-    """The best of three, because a busy machine is slow at times."""
+    """The best of five, because a busy machine is slow at times."""
     seconds: list[float] = []
-    while len(seconds) < 3 and not (seconds and seconds[-1] > 1):
+    while len(seconds) < 5 and not (seconds and seconds[-1] > 1):
         began = time.process_time()
         with suppress(sheets.SheetError):  # it does not matter whether the input is refused
             step(text)
@@ -230,7 +231,7 @@ HUGE: dict[str, Callable[[], object]] = {
 
 @pytest.mark.parametrize("work", HUGE.values(), ids=HUGE)
 def test_other_threads_run_while_a_thread_works_on_the_largest_input(work: Callable[[], object]) -> None:
-    """LONGEST_GAP_SECONDS is the longest time for which this thread may not run meanwhile."""
+    """LONGEST_GAP_SECONDS is the longest time for which this thread may not run meanwhile, on a machine with a free processor."""
     with ThreadPoolExecutor(1) as threads:
         longest, last = 0.0, time.monotonic()
         job = threads.submit(work)
@@ -240,4 +241,4 @@ def test_other_threads_run_while_a_thread_works_on_the_largest_input(work: Calla
             longest, last = max(longest, now - last), now
         with suppress(sheets.SheetError):
             job.result()
-    assert longest < LONGEST_GAP_SECONDS
+    assert longest < LONGEST_GAP_SECONDS * max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
