@@ -5,14 +5,12 @@ A client that sends no version gets exactly the specification.
 
 import re
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from threading import Barrier
 
 import httpx
 import pytest
 from browser import Window
 from engines import empty_list, service_on_each_engine
-from harness import Page, Service, Site
+from harness import Page, Site
 from playwright.sync_api import expect
 
 # The fixtures, which pytest finds by these names.
@@ -155,26 +153,6 @@ def test_a_conflict_shows_every_text_that_saving_would_change_and_saves_nothing(
     assert stored(siti) == typed
 
 
-def test_one_of_the_concurrent_edits_of_each_field_is_saved(siti: Site, service: Service) -> None:
-    """The version is compared inside the write's transaction, and no edit takes back one of the other field."""
-    versi = version(siti.page(PATH))
-    forms = [texts for n in range(6) for texts in ((f"Orang {n}", "Sleman"), ("Siti", f"Kota {n}"))]
-    barrier = Barrier(len(forms))
-
-    def send(texts: Texts) -> int:
-        with service.site() as site:
-            site.get("/mahasiswa/add")  # opens the connection before the barrier
-            barrier.wait(10)
-            return save(site, versi, *texts).status_code
-
-    with ThreadPoolExecutor(len(forms)) as threads:
-        answers = dict(zip(forms, threads.map(send, forms), strict=True))
-    assert sorted(answers.values()) == [302] * 2 + [409] * 10
-    saved = [texts for texts, status in answers.items() if status == 302]
-    assert stored(siti) == (saved[0][0], saved[1][1]) or stored(siti) == (saved[1][0], saved[0][1])
-    assert not {"Siti", "Sleman"} & set(stored(siti))
-
-
 def test_an_edit_with_an_invalid_version_is_a_conflict(siti: Site) -> None:
     """A text that is no version matches no text of the record, so each field that differs is a conflict."""
     halves = re.findall("." * 11, version(siti.page(PATH)))
@@ -229,16 +207,6 @@ def test_a_person_decides_a_conflict(window: Window, siti: Site) -> None:
     with window.leaving():
         page.get_by_role("button", name="Simpan isian saya").click()
     assert window.cells() == [[NIM, "Siti Saya", "Bantul Kota"]]
-
-
-def test_a_double_click_on_save_stores_an_addition_once_and_says_so(window: Window, siti: Site) -> None:
-    """The browser shows the answer to the second request: either that the record is stored, or the list."""
-    window.open("/mahasiswa/add")
-    window.type(nim="2", nama="Ani", alamat="Klaten")
-    window.page.get_by_role("button", name="Simpan", exact=True).dblclick()
-    said = window.page.get_by_text("Data ini sudah tersimpan.")
-    expect(said.or_(window.page.get_by_role("heading", name="List Data Mahasiswa"))).to_be_visible()
-    assert siti.list().records == [("2", "Ani", "Klaten"), (NIM, *SITI)]
 
 
 def test_a_browser_saves_another_field_and_leaves_unusual_texts_as_they_are(window: Window, siti: Site) -> None:

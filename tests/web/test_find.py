@@ -5,15 +5,13 @@ from urllib.parse import quote, urlencode
 
 import pytest
 from harness import Page, Site
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from spreadsheets import Database, Record
 
 PEOPLE = [
     ("01/A", "Émile Zola", "Jl. 100% Baru"),
     ("02/b", "andi", "Blok C_4"),
     ("03/C", "Budi", "C:\\rumah"),
-    ("04/d", "ANDINI", "Gang *Mawar*"),
+    ("04/d", "ANDINI", "gang *Mawar*"),
     ("05/e", "Ærø Ñandú", "Blok [A] no. 5?"),
     ("06/f", "Łukasz ÉMILE", "Jl. Anggrek"),
 ]
@@ -34,8 +32,8 @@ def people(site: Site, other: Database) -> Site:
 
 
 def many(count: int) -> list[Record]:
-    """Return records whose order by nama and by alamat differs from that by nim."""
-    return [(f"{n:06}", f"Nama {n * 7 % 1000:03}", f"Alamat {n * 13 % 1000:03}") for n in range(count)]
+    """Return records whose order by nama and by alamat differs from that by nim. Each nama occurs several times."""
+    return [(f"{n:06}", f"Nama {n * 7 % 50:03}", f"Alamat {n * 13 % 1000:03}") for n in range(count)]
 
 
 def find(site: Site, **query: str | int) -> Page:
@@ -136,17 +134,20 @@ def test_the_search_form_keeps_the_query(people: Site) -> None:
 
 
 def test_the_column_headers_sort_the_list(people: Site) -> None:
-    """Each header is a link that sorts by its column; the sorted column is marked, and its link reverses the order."""
+    """Each header is a link that sorts by its column; the sorted column is marked, and its link reverses the order.
+
+    The case of ASCII letters does not matter, and other letters follow by their code points.
+    """
     page = find(people, cari="a", per=10)
     assert page.columns == ["No", "NIM", "Nama", "Alamat", "Aksi"]
     assert sorts(page) == {"NIM": "ascending"}
-    found = page.nims
-    for column in ("Nama", "Alamat", "NIM"):
+    for column, order in (("Nama", "243516"), ("Alamat", "523416"), ("NIM", "123456")):
         page = follow(people, page, column)
         assert sorts(page) == {column: "ascending"}
+        assert "".join(nim[1] for nim in page.nims) == order
         back = follow(people, page, column)
         assert sorts(back) == {column: "descending"}
-        assert (back.nims, sorted(page.nims)) == (page.nims[::-1], found)
+        assert back.nims == page.nims[::-1]
         assert "per=10" in back.url
 
 
@@ -216,32 +217,3 @@ def test_all_hits_of_a_search_are_one_page_if_it_can_hold_them(site: Site, other
     assert last.rows == [(str(n), *record) for n, record in enumerate(records[10_000:], 10_001)]
     assert position(last) == "10.120 mahasiswa ditemukan, 10.001–10.120 ditampilkan"
     assert len(follow(site, last, "Sebelumnya").rows) == 10_000
-
-
-SHORT = st.text("aAbBéÉñÑøØčČžŽ" + "%_\\*?[]^-!" + "'\"&<>/ 0\r\n\t", max_size=6)
-RECORDS = st.lists(st.tuples(SHORT, SHORT, SHORT), max_size=25, unique_by=lambda record: record[0])
-FIELDS = ("nim", "nama", "alamat")
-PLAIN = str.maketrans("éñøčž", "enocz", "'-")
-
-
-@given(RECORDS, SHORT, st.tuples(st.sampled_from(FIELDS), st.sampled_from(["naik", "turun"])))
-@settings(max_examples=120, deadline=None)
-def test_search_and_sort_agree_with_a_model(
-    site: Site, other: Database, records: list[Record], cari: str, order: tuple[str, str]
-) -> None:
-    """A page of all hits has the records that a model in Python finds, in its order. test_search.py has more words."""
-    other.fill(records)
-    urut, arah = order
-    words = cari.lower().translate(PLAIN).split()
-    folded = {record: "\n".join(record).lower().translate(PLAIN) for record in records}
-    found = [record for record in records if all(word in folded[record] for word in words)]
-    if cari.strip() and not words:
-        found = []
-
-    def key(record: Record) -> tuple[str, str]:
-        text = record[FIELDS.index(urut)]
-        return (text if urut == "nim" else re.sub("[A-Z]", lambda letter: letter[0].lower(), text), record[0])
-
-    expected = sorted(found, key=key, reverse=arah == "turun")
-    rows = find(site, cari=cari, urut=urut, arah=arah, per=25).rows
-    assert rows == [(str(no), *record) for no, record in enumerate(expected, 1)]

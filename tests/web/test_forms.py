@@ -29,23 +29,14 @@ TWICE = "lebih dari sekali"
 
 REFUSED: dict[str, dict[str, str]] = {
     "nim=." + REST: {"nim": "tidak boleh"},
-    "nim=.." + REST: {"nim": "tidak boleh"},
-    "nim=" + "9" * 256 + REST: {"nim": "255 karakter"},
     "nim=" + "🎓" * 256 + REST: {"nim": "255 karakter"},
     "nim=12%0034" + REST: {"nim": "NUL"},
     "nim=3&nama=Ani%00&alamat=Klaten": {"nama": "NUL"},
-    "nim=3&nama=Ani&alamat=%00": {"alamat": "NUL"},
-    "nim=0001" + REST: {"nim": f"NIM ini sudah terdaftar atas nama Siti. {LOOK}"},
     "nim=20%2F2" + REST: {"nim": f"NIM ini sudah terdaftar atas nama Budi. {LOOK}"},
-    "nama=Ani&alamat=Klaten&lain=x": {"nim": MISSING["nim"]},
-    "nim=3&alamat=Klaten": {"nama": MISSING["nama"]},
     "nama=Ani": {"nim": MISSING["nim"], "alamat": MISSING["alamat"]},
     "lain=x": MISSING,
     "nim=%FF" + REST: {"nim": "UTF-8"},
-    "nim=3&nama=a%C3&alamat=Klaten": {"nama": "UTF-8"},
-    "nim=3&nama=Ani&alamat=%ED%A0%80": {"alamat": "UTF-8"},
     "nim=3&nama=Ani&alamat=%C0%AF": {"alamat": "UTF-8"},
-    "nim=3&nim=3" + REST: {"nim": TWICE},
     "nim=3&n%69m=4" + REST: {"nim": TWICE},
     "nim=3&nama=Ani&alamat=Klaten&nama=": {"nama": TWICE},
     "nim=3&nama=%FF&alamat=a&alamat=b": {"nama": "UTF-8", "alamat": TWICE},
@@ -53,7 +44,6 @@ REFUSED: dict[str, dict[str, str]] = {
 }
 REFUSED_EDITS: dict[str, dict[str, str]] = {
     "nama=Ani": {"alamat": MISSING["alamat"]},
-    "alamat=Klaten": {"nama": MISSING["nama"]},
     "nama=Ani%00&alamat=Klaten": {"nama": "NUL"},
     "nama=Ani&alamat=%FF": {"alamat": "UTF-8"},
     "nama=Ani&nama=Ani&alamat=Klaten": {"nama": TWICE},
@@ -71,14 +61,13 @@ def test_a_refused_add_shows_the_form_again(site: Site, body: str, wrong: dict[s
         assert page.target("buka data dengan NIM ini") == site.path("/mahasiswa/edit/", page.record_form.values["nim"])
 
 
-@pytest.mark.parametrize("nim", ["0001", "20/2"])
 @pytest.mark.parametrize(("body", "wrong"), REFUSED_EDITS.items(), ids=REFUSED_EDITS)
-def test_a_refused_edit_shows_the_form_again(site: Site, nim: str, body: str, wrong: dict[str, str]) -> None:
+def test_a_refused_edit_shows_the_form_again(site: Site, body: str, wrong: dict[str, str]) -> None:
     """The edit form of the same record explains the error and keeps the typed texts, and its nim stays read-only."""
-    target = site.path("/mahasiswa/edit/", nim)
+    target = "/mahasiswa/edit/20%2F2"
     answer = post_raw(site, target, body.encode())
     assert answer.status_code == 400
-    page = assert_refused(site, answer, target, f"nim={nim}&{body}", wrong)
+    page = assert_refused(site, answer, target, f"nim=20%2F2&{body}", wrong)
     assert [field.name for field in page.record_form.inputs if field.readonly] == ["nim"]
 
 
@@ -159,11 +148,7 @@ def test_an_edit_decodes_its_texts_once_and_takes_no_nim_from_the_body(site: Sit
 @pytest.mark.parametrize(
     "headers",
     [
-        {"content_type": "multipart/form-data; boundary=x"},
-        {"content_type": "application/json"},
-        {"content_type": "text/plain"},
-        {"content_type": "application/x-www-form-urlencodedx"},
-        {"content_type": ""},
+        *({"content_type": kind} for kind in ("multipart/form-data; boundary=x", "text/plain", f"{URL_ENCODED}x", "")),
         {},
         {"content_type": URL_ENCODED, "content_encoding": "gzip"},
     ],
