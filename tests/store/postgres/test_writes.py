@@ -1,18 +1,21 @@
-"""PostgreSQL: batches of additions, locks, deadlocks and concurrent changes."""
+"""PostgreSQL: batches of additions, locks, deadlocks, concurrent changes, and settings by which a crash would lose some."""
 
 import asyncio
 import gc
+import re
 import time
 from collections.abc import Sequence
 
 import psycopg
 import pytest
-from postgres import execute, until
-from stores import SITI, attempt, attempt_all, opened, read_all
+from harness import Service
+from postgres import Server, execute, until
+from stores import SITI, Outcome, attempt, attempt_all, opened, read_all
 
 from mahasiswa.record import Mahasiswa, Write, digest
 from mahasiswa.settings import PostgresURL
 from mahasiswa.store import Store
+from mahasiswa.store.engines import merge
 from mahasiswa.store.errors import Changed, Refused, Unavailable
 from mahasiswa.store.postgres.pool import MAX_ATTEMPTS
 from mahasiswa.work import RECORD
@@ -32,25 +35,19 @@ async def test_refused_additions_in_a_batch_leave_their_neighbours(store: Store,
     assert await read_all(store) == [good[number] for number in range(64) if number not in refused]
 
 
-async def test_of_equal_nims_in_a_batch_with_a_refused_addition_the_first_is_stored(store: Store) -> None:
-    """Isolating the refused addition keeps the order in which the others came."""
-    answers = await attempt_all(
-        store.add("1", None, "Solo"),
-        store.add("1", "Ani", "Solo"),
-        store.add("2", "Siti", "Solo"),
-        store.add("1", "Ina", "Solo"),
-        store.add("2", "Siti", "Solo"),
-    )
-    assert answers == [("nama", "missing"), None, None, ("nim", "duplicate"), ("nim", "duplicate")]
-    assert await read_all(store) == [("1", "Ani", "Solo"), ("2", "Siti", "Solo")]
-
-
-async def test_a_constraint_that_someone_added_later_refuses_a_record_alone(url: PostgresURL, store: Store) -> None:
-    """The program has no message for it, so the record is answered like a failure; its neighbours are stored."""
+async def test_a_batch_with_refused_additions_keeps_the_order(url: PostgresURL, store: Store) -> None:
+    """Of equal nims the first is stored. A constraint that someone added later has no message, so it is a failure."""
     execute(url.address, "ALTER TABLE mahasiswa ADD CONSTRAINT nama_terisi CHECK (nama <> '')")
-    writes = [store.add("1", "Ani", "Solo"), store.add("2", "", "Solo"), store.add("3", "Ina", "Solo")]
-    assert await attempt_all(*writes) == [None, "unavailable", None]
-    assert [record.nim for record in await read_all(store)] == ["1", "3"]
+    writes: dict[tuple[str, str | None, str], Outcome] = {
+        ("1", None, "Solo"): ("nama", "missing"),
+        ("1", "Ani", "Solo"): None,
+        ("2", "Siti", "Solo"): None,
+        ("1", "Ina", "Solo"): ("nim", "duplicate"),
+        ("3", "", "Solo"): "unavailable",
+        ("2", "Siti", ""): ("nim", "duplicate"),
+    }
+    assert await attempt_all(*(store.add(*write) for write in writes)) == [*writes.values()]
+    assert await read_all(store) == [("1", "Ani", "Solo"), ("2", "Siti", "Solo")]
 
 
 async def test_a_refused_addition_does_not_make_its_neighbours_wait_for_locks_of_others(
@@ -79,33 +76,21 @@ async def test_a_refused_addition_does_not_make_its_neighbours_wait_for_locks_of
 
 
 async def test_a_lock_delays_a_write_for_a_few_seconds_at_most(url: PostgresURL, store: Store) -> None:
-    """If a program locks the table, the write fails and nothing was done; reads are not delayed."""
+    """Then nothing was done. The oldest addition ends its batch; a younger one is tried again. Reads are not delayed."""
     with psycopg.connect(url.address) as other:
         other.execute("LOCK TABLE mahasiswa IN SHARE MODE")
         began = time.monotonic()
-        adding = asyncio.ensure_future(store.add(*SITI))
-        assert await read_all(store) == []
-        with pytest.raises(Unavailable, match="lock timeout"):
-            await adding
-        assert time.monotonic() - began < 10
-    assert await read_all(store) == []
-    await store.add(*SITI)
-
-
-async def test_an_addition_with_time_left_is_tried_again_when_its_batch_has_run_out_of_time(
-    url: PostgresURL, store: Store
-) -> None:
-    """The oldest addition of a batch ends the batch; a younger one is stored when the lock is released."""
-    with psycopg.connect(url.address) as other:
-        other.execute("LOCK TABLE mahasiswa IN SHARE MODE")
         first = asyncio.ensure_future(store.add("1", "Ani", "Solo"))
         await until(lambda: execute(url.address, SOMEONE_WAITS_FOR_A_LOCK))
         oldest = asyncio.ensure_future(store.add("2", "Ani", "Solo"))
+        assert await read_all(store) == []
         await asyncio.sleep(2)  # so that the next addition has a later deadline
         youngest = asyncio.ensure_future(store.add("3", "Ani", "Solo"))
-        for failed in (first, oldest):
-            with pytest.raises(Unavailable):
-                await failed
+        with pytest.raises(Unavailable, match="lock timeout"):
+            await first
+        with pytest.raises(Unavailable):
+            await oldest
+        assert time.monotonic() - began < 10
         assert not youngest.done()
     await youngest
     assert await read_all(store) == [("3", "Ani", "Solo")]
@@ -152,15 +137,18 @@ async def test_a_transaction_that_a_deadlock_ended_is_made_again(url: PostgresUR
     assert {record.nama for record in await read_all(store)} == {"Budi"}
 
 
+REFUSE = """
+CREATE SEQUENCE attempts;
+CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+  PERFORM nextval('attempts'), pg_sleep({seconds}); RAISE EXCEPTION 'refused' USING ERRCODE = '{code}'; END $$;
+CREATE TRIGGER refuse BEFORE INSERT OR DELETE ON mahasiswa FOR EACH STATEMENT EXECUTE FUNCTION refuse()
+"""
+
+
 @pytest.mark.parametrize("code", ["40001", "40P01"])
 async def test_a_transaction_that_always_collides_is_given_up(url: PostgresURL, store: Store, code: str) -> None:
     """After MAX_ATTEMPTS serialization failures or deadlocks, the write fails and nothing was done."""
-    execute(
-        url.address,
-        "CREATE SEQUENCE attempts; CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
-        f" PERFORM nextval('attempts'); RAISE EXCEPTION 'again' USING ERRCODE = '{code}'; END $$;"
-        " CREATE TRIGGER refuse BEFORE INSERT OR UPDATE ON mahasiswa FOR EACH ROW EXECUTE FUNCTION refuse()",
-    )
+    execute(url.address, REFUSE.format(seconds=0, code=code))
     with pytest.raises(Unavailable):
         await store.add(*SITI)
     assert execute(url.address, "SELECT last_value FROM attempts") == [(MAX_ATTEMPTS,)]
@@ -170,12 +158,7 @@ async def test_a_write_that_fails_after_its_client_has_gone_is_no_noise_in_the_l
     url: PostgresURL, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The write runs to its end. No caller is left to get its error, so asyncio would log it."""
-    execute(
-        url.address,
-        "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
-        " PERFORM pg_sleep(0.3); RAISE EXCEPTION 'refused'; END $$;"
-        " CREATE TRIGGER refuse BEFORE DELETE ON mahasiswa FOR EACH STATEMENT EXECUTE FUNCTION refuse()",
-    )
+    execute(url.address, REFUSE.format(seconds=0.3, code="P0001"))
     async with opened(url) as store:
         deleting = asyncio.ensure_future(attempt(store.delete("1")))
         await until(lambda: execute(url.address, "SELECT 1 FROM pg_stat_activity WHERE wait_event = 'PgSleep'"))
@@ -183,3 +166,56 @@ async def test_a_write_that_fails_after_its_client_has_gone_is_no_noise_in_the_l
     gc.collect()
     assert deleting.cancelled()
     assert "never retrieved" not in caplog.text
+
+
+# ---- settings by which a crash would lose acknowledged changes
+
+
+LOG_THE_SETTING = """
+CREATE TABLE settings (operation text, value text);
+CREATE FUNCTION log_setting() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+  INSERT INTO settings VALUES (TG_OP, current_setting('synchronous_commit')); RETURN NULL; END $$;
+CREATE TRIGGER log_setting AFTER INSERT OR UPDATE OR DELETE ON mahasiswa FOR EACH ROW EXECUTE FUNCTION log_setting()
+"""
+
+
+@pytest.mark.parametrize(
+    ("setting", "used"),
+    [("off", "on"), ("local", "on"), ("remote_write", "on"), ("on", "on"), ("remote_apply", "remote_apply")],
+)
+async def test_every_write_waits_for_the_disks_whatever_the_role_says(
+    server: Server, url: PostgresURL, setting: str, used: str
+) -> None:
+    """So no crash loses an acknowledged change. A weaker setting is replaced in each transaction, and a stronger one stays."""
+    execute(url.address, LOG_THE_SETTING)
+    server.execute(f"ALTER ROLE postgres SET synchronous_commit = {setting}")
+    ina = SITI._replace(nama="Ina")
+    try:
+        async with opened(url) as store:
+            await store.add(*SITI)
+            await store.update(*ina)
+            await store.rename(SITI.nim, "2")
+            await store.delete("2")
+            await store.write_all("import", [Write(SITI, None)])
+            await store.write_all("import", [Write(ina, digest(SITI))])
+            await store.write_all("delete", removals={SITI.nim: None})
+            for nama in ("Ani", "Ina"):
+                merge(url, [(1, SITI.nim, nama, "Solo")], update=True, dry_run=False)
+    finally:
+        server.execute("ALTER ROLE postgres RESET synchronous_commit")
+    operations = ["INSERT", "UPDATE", "UPDATE", "DELETE", "INSERT", "UPDATE", "DELETE", "INSERT", "UPDATE"]
+    assert execute(url.address, "TABLE settings") == [(operation, used) for operation in operations]
+
+
+@pytest.mark.parametrize(
+    ("settings", "warned"),
+    [({"fsync": "off", "full_page_writes": "off"}, ["fsync", "full_page_writes"]), ({}, [])],
+    ids=["unsafe", "safe"],
+)
+def test_the_service_warns_at_its_start_of_a_server_that_a_crash_can_destroy(
+    settings: dict[str, str], warned: list[str]
+) -> None:
+    """Each setting is one line, and the service starts. A server with safe settings is not warned of."""
+    with Server(settings) as server, Service(server.url(), {"WORKERS": "2"}) as service, service.site() as site:
+        assert site.add(*SITI).status_code == 302
+        assert re.findall(r"WARNING PostgreSQL runs with (\w+) = off", service.stderr()) == warned
