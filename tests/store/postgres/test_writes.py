@@ -102,22 +102,16 @@ async def test_of_two_who_write_the_same_records_one_is_told_that_they_changed(u
         for number in range(20):
             old: list[Mahasiswa | None] = [None] * 6
             for names in (("Siti", "Ani"), ("Budi", "Ina")):
-                writes = [
-                    [
-                        Write(Mahasiswa(f"{number}{letter}", name, "Solo"), digest(record) if record else None)
-                        for letter, record in zip("abcdef", old, strict=True)
-                    ]
-                    for name in names
-                ]
-                answers = await asyncio.gather(
-                    store.write_all("import", writes[0]),
-                    second.write_all("import", writes[1][::-1]),
-                    return_exceptions=True,
-                )
+                wanted = [[Mahasiswa(f"{number}{letter}", name, "Solo") for letter in "abcdef"] for name in names]
+                versions = [record and digest(record) for record in old]
+                writes = [list(map(Write, records, versions)) for records in wanted]
+                sent = (store.write_all("import", writes[0]), second.write_all("import", writes[1][::-1]))
+                answers = await asyncio.gather(*sent, return_exceptions=True)
                 assert {type(answer) for answer in answers} == {type(None), Changed}, answers
-                await store.write_all("import", writes[answers.index(None)])
-                old = [await second.reader(RECORD).get(f"{number}{letter}") for letter in "abcdef"]
-                assert {record.nama for record in old if record} == {names[answers.index(None)]}
+                winner = answers.index(None)
+                await store.write_all("import", writes[winner])
+                old = [await second.reader(RECORD).get(record.nim) for record in wanted[0]]
+                assert old == wanted[winner]
 
 
 async def test_a_transaction_that_a_deadlock_ended_is_made_again(url: PostgresURL, store: Store) -> None:
