@@ -4,7 +4,7 @@ import asyncio
 import shutil
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Literal
@@ -16,6 +16,7 @@ from spreadsheets import Database
 from mahasiswa.record import Mahasiswa
 from mahasiswa.settings import DatabaseURL, SQLiteURL
 from mahasiswa.store import Snapshot, Store, open_store
+from mahasiswa.store.engines import merge
 from mahasiswa.store.errors import Refused, Unavailable
 from mahasiswa.work import LIST, Slots
 
@@ -50,6 +51,12 @@ async def attempt(write: Awaitable[None]) -> Outcome:
 async def attempt_all(*writes: Awaitable[None]) -> list[Outcome]:
     """Make several writes at the same time."""
     return await asyncio.gather(*map(attempt, writes))
+
+
+def fill(url: DatabaseURL, records: Sequence[tuple[str, str, str]]) -> None:
+    """Import records that the list does not have."""
+    rows = [(number, *record) for number, record in enumerate(records, 2)]
+    assert merge(url, rows, update=False, dry_run=False).new == len(records)
 
 
 async def read_all(store: Store, at_most: int = 10_000) -> list[Mahasiswa]:

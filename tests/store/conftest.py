@@ -1,11 +1,12 @@
 """Fixtures for tests of the stores: an empty database of each engine, and a store that is open on it."""
 
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 from stores import opened
 
-from mahasiswa.settings import DatabaseURL, parse_database_url
+from mahasiswa.settings import DatabaseURL, SQLiteURL, parse_database_url
 from mahasiswa.store import Store, migrate
 
 
@@ -22,3 +23,10 @@ async def store(url: DatabaseURL) -> AsyncIterator[Store]:
     """Return a store that is open on the empty database, once for each engine."""
     async with opened(url) as store:
         yield store
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """Return the path of an SQLite file with an empty table."""
+    migrate(SQLiteURL(tmp_path / "mahasiswa.db"))
+    return tmp_path / "mahasiswa.db"
