@@ -1,7 +1,4 @@
-"""Two people edit the same record, on both engines. Changes of different fields are both kept; otherwise there is a conflict.
-
-A client that sends no version gets exactly the specification.
-"""
+"""Two people edit the same record, on both engines: changes of different fields are both kept, others are a conflict."""
 
 import re
 from collections.abc import Callable
@@ -9,12 +6,9 @@ from collections.abc import Callable
 import httpx
 import pytest
 from browser import Window
-from engines import empty_list, service_on_each_engine
+from engines import empty_list, service_on_each_engine  # noqa: F401 - fixtures
 from harness import Page, Site
 from playwright.sync_api import expect
-
-# The fixtures, which pytest finds by these names.
-__all__ = ["empty_list", "service_on_each_engine"]
 
 CHANGED = "Data ini sudah diubah orang lain sejak Anda membukanya. Pilih data mana yang dipakai."
 NIM = "20/1"
@@ -52,7 +46,7 @@ def conflict(answer: httpx.Response) -> Page:
 
 
 def compared(page: Page) -> list[list[str]]:
-    """Return the table of the conflict page: the headings of its columns, then for each field its label and its texts."""
+    """Return the cells of the conflict's table: headings, then each field's label and texts."""
     return [[cell.text() for cell in row.css("th, td")] for row in page.tree.css("table.compare tr")]
 
 

@@ -95,7 +95,7 @@ def test_the_list_without_a_query_is_that_of_the_specification(site: Site, other
 
 
 def test_a_search_without_a_match_shows_the_searched_text(people: Site) -> None:
-    """The page has the text, a hint and a link to all records. A search without letters does not find everything."""
+    """The page has the text, a hint and a link to all records."""
     page = find(people, cari='<b>"Zz"</b> & %', halaman=7)
     assert page.table == []
     hint = 'Tidak ada yang cocok dengan “<b>"Zz"</b> & %”. Coba satu kata saja, atau periksa ejaannya.'
@@ -103,11 +103,6 @@ def test_a_search_without_a_match_shows_the_searched_text(people: Site) -> None:
     assert not page.tree.css(".empty a")
     assert position(page) == "0 mahasiswa ditemukan"
     assert follow(people, page, "Hapus pencarian").rows == people.list().rows
-    for cari in ("-", ".", "'", "- .", "\u0301", "\udcff", "x" * 8_000, "%25"):
-        page = people.page("/?" + urlencode({"cari": cari}, errors="surrogateescape"))
-        assert page.columns == ["No", "NIM", "Nama", "Alamat", "Aksi"]
-        assert page.table == [], cari
-        assert page.texts(".empty")[0].startswith("Tidak ada yang cocok dengan “")
 
 
 def test_a_search_without_a_match_offers_the_nearest_names(site: Site, other: Database) -> None:
@@ -134,10 +129,7 @@ def test_the_search_form_keeps_the_query(people: Site) -> None:
 
 
 def test_the_column_headers_sort_the_list(people: Site) -> None:
-    """Each header is a link that sorts by its column; the sorted column is marked, and its link reverses the order.
-
-    The case of ASCII letters does not matter, and other letters follow by their code points.
-    """
+    """A second click reverses the order. The case of ASCII letters does not matter; others follow by code point."""
     page = find(people, cari="a", per=10)
     assert page.columns == ["No", "NIM", "Nama", "Alamat", "Aksi"]
     assert sorts(page) == {"NIM": "ascending"}

@@ -5,14 +5,11 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
-from engines import empty_list, run_elsewhere, service_on_each_engine
+from engines import empty_list, run_elsewhere, service_on_each_engine  # noqa: F401 - fixtures
 from form_answers import assert_error, assert_page
 from harness import Page, Service, Site
 from naughty import NAUGHTY
 from spreadsheets import HEADER, Importer, Record, csv
-
-# The fixtures, which pytest finds by these names.
-__all__ = ["empty_list", "service_on_each_engine"]
 
 HISTORY = "/mahasiswa/riwayat"
 SITI = ("2207", "Siti Aminah", "Sleman")
