@@ -7,7 +7,6 @@ import stat
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -34,11 +33,7 @@ def mode_of(path: Path) -> int:
 
 def test_only_the_owner_can_read_the_files_of_a_new_database(tmp_path: Path) -> None:
     """The mode of the database, the write-ahead log and its index is 0600 for any umask."""
-    database = tmp_path / "mahasiswa.db"
-    with (
-        Service(database, command=[*WIDE_UMASK, sys.executable, "-m", "mahasiswa"]) as service,
-        service.site() as site,
-    ):
+    with Service(tmp_path / "mahasiswa.db", command=[*WIDE_UMASK, *COMMAND]) as service, service.site() as site:
         site.add("0001", "Siti", "Solo")
         modes = {path.name: mode_of(path) for path in tmp_path.iterdir()}
     assert modes == dict.fromkeys(("mahasiswa.db", "mahasiswa.db-wal", "mahasiswa.db-shm"), 0o600)
@@ -56,33 +51,22 @@ def test_only_the_owner_can_read_what_a_command_creates(operator: Operator) -> N
     assert mode_of(operator.folder / "cadangan.db") == 0o600
 
 
-@pytest.fixture
-def public_folder() -> Iterator[Path]:
-    """Return an empty folder that every user can enter."""
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name).resolve()
-        folder.chmod(0o755)
-        if not all(parent.stat().st_mode & 0o001 for parent in folder.parents):
-            pytest.skip("the folder for temporary files is private")
-        yield folder
-
-
 @pytest.mark.parametrize(
     ("mode", "folder_mode", "warned"), [(0o644, 0o755, True), (0o640, 0o755, False), (0o644, 0o750, False)]
 )
-def test_the_service_warns_of_a_database_that_every_user_can_read(
-    public_folder: Path, mode: int, folder_mode: int, *, warned: bool
-) -> None:
+def test_the_service_warns_of_a_database_that_every_user_can_read(mode: int, folder_mode: int, *, warned: bool) -> None:
     """The line names the command that changes the mode. The mode stays, because a person may have chosen it."""
-    database = public_folder / "mahasiswa.db"
-    with Service(database) as service:
+    with tempfile.TemporaryDirectory() as folder, Service(Path(folder).resolve() / "a.db") as service:
+        database = Path(folder).resolve() / "a.db"
+        if not all(parent.stat().st_mode & 0o001 for parent in database.parent.parents):
+            pytest.skip("the folder for temporary files is private")
         assert service.stderr() == ""
         database.chmod(mode)
-        public_folder.chmod(folder_mode)
+        database.parent.chmod(folder_mode)
         service.restart()
         said = rf".* WARNING Every user of this computer has rights on {database}, .* Run: chmod o= {database}\*\n"
         assert re.fullmatch(said if warned else "", service.stderr())
-    assert mode_of(database) == mode
+        assert mode_of(database) == mode
 
 
 def test_a_backup_follows_no_symbolic_link_of_a_name_that_can_be_guessed(operator: Operator) -> None:

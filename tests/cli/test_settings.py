@@ -111,10 +111,7 @@ def test_a_wrong_value_ends_the_service_with_exit_code_2(tmp_path: Path, variabl
 
 
 def test_a_misspelt_setting_is_one_line_of_warning(tmp_path: Path) -> None:
-    """The line names both variables, and not the value. An empty value counts as unset.
-
-    The service starts, and warns of no variable of another program, although some resemble a setting.
-    """
+    """It names both variables, and not the value. No variable of another program is one. An empty value counts as unset."""
     slips = dict(slip.split("=") for slip in SLIPS.split())
     assert set(slips.values()) == set(DECLARED)
     others = dict.fromkeys(set(ORDINARY.split()) - os.environ.keys(), "1")
