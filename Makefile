@@ -27,9 +27,11 @@ test: .venv/dev.stamp
 	@echo 'Left out, because they take long (make test-all runs them):'
 	@grep -rl --include='test_*.py' 'mark\.torture' tests | sort | sed 's/^/  /'
 
-# The long tests run one at a time, because many of them measure the time of answers.
+# The long tests run one at a time, because many of them measure the time of answers. Those that fail run once more, because
+# another program may have taken the processors; the first failure stays in the output.
 test-all: test
-	@$(BIN)/python -m pytest -m torture $(ARGS)
+	@$(BIN)/python -m pytest -m torture $(ARGS) \
+	  || $(BIN)/python -m pytest -m torture --last-failed --last-failed-no-failures none $(ARGS)
 
 check: .venv/dev.stamp
 	@$(BIN)/ruff format --check
