@@ -42,7 +42,6 @@ def operator_with_a_backup(operator: Operator) -> Operator:
 
 
 def history_of(path: Path) -> list[tuple[object, ...]]:
-    """Return the history of a file."""
     return ask(path, "SELECT * FROM mahasiswa_history ORDER BY id")
 
 
@@ -192,7 +191,6 @@ def test_a_restore_to_a_full_disk_changes_nothing(operator: Operator, small_disk
 
 
 def lose(operator: Operator) -> None:
-    """Remove the database."""
     for path in operator.folder.glob("mahasiswa.db*"):
         path.unlink()
 

@@ -31,7 +31,6 @@ def problems(operator: Operator, before: Sequence[str] = (), **environment: str)
 
 
 def start(operator: Operator) -> Service:
-    """Start the service with the settings of the operator."""
     return Service(operator.environment["DATABASE_URL"], {"PORT": operator.environment["PORT"]})
 
 
@@ -61,7 +60,6 @@ def operator_with_a_backup(operator: Operator) -> Operator:
 
 
 def backup_of(operator: Operator) -> Path:
-    """Return the only back-up."""
     (file,) = (operator.folder / "cadangan").iterdir()
     return file
 
@@ -143,20 +141,9 @@ def test_damage_is_found_and_makes_the_service_unwell(kept: Operator) -> None:
     assert re.fullmatch("mahasiswa: .* is damaged .*\n", refusal(kept))
 
 
-def replaced(database: Path, sql: str) -> None:
-    """Replace a database by one of another program."""
-    database.unlink()
-    run_script(database, sql)
-    database.chmod(0o600)
-
-
 FAULTS: dict[str, tuple[Callable[[Path, Path], object], str]] = {
     "a missing file": (lambda database, _: database.unlink(), r"mahasiswa\.db does not exist\. "),
-    "no list": (lambda database, _: replaced(database, "CREATE TABLE a (b)"), "holds no list. Check DATABASE_URL"),
-    "another program's list": (
-        lambda database, _: replaced(database, "CREATE TABLE mahasiswa (nim, nama, alamat)"),
-        "that this program did not make",
-    ),
+    "no list": (lambda database, _: database.write_bytes(b""), "holds no list. Check DATABASE_URL"),
     "a newer version": (lambda database, _: run_script(database, "PRAGMA user_version = 99"), "schema version 99"),
     "a damaged back-up": (lambda _, backup: overwrite(backup, 4096, 8192), "damaged.* Make another back-up now"),
     "a back-up that is none": (lambda _, backup: backup.write_bytes(b"NIM;"), "Make another back-up now"),

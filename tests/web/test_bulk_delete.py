@@ -60,7 +60,6 @@ def counts(preview: Page) -> list[int]:
 
 
 def found(preview: Page) -> list[tuple[str, ...]]:
-    """Return the records that a preview shows."""
     return [tuple(cell.text() for cell in row.css("td")) for row in preview.tree.css("table tbody tr")]
 
 

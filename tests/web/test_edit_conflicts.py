@@ -40,7 +40,6 @@ def save(site: Site, versi: str, nama: str, alamat: str) -> httpx.Response:
 
 
 def conflict(answer: httpx.Response) -> Page:
-    """Return the page of a conflict."""
     assert answer.status_code == 409
     return Page(answer.text, f"http://localhost{PATH}")
 
@@ -51,7 +50,6 @@ def compared(page: Page) -> list[list[str]]:
 
 
 def stored(site: Site) -> tuple[str, ...]:
-    """Return the texts of the only record."""
     ((nim, *texts),) = site.list().records
     assert nim == NIM
     return tuple(texts)

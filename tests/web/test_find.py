@@ -37,7 +37,6 @@ def many(count: int) -> list[Record]:
 
 
 def find(site: Site, **query: str | int) -> Page:
-    """Return the list page for a query."""
     return site.page("/?" + urlencode(query))
 
 

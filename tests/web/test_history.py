@@ -31,7 +31,6 @@ def changes(page: Page) -> list[tuple[str, ...]]:
 
 
 def nims(page: Page) -> list[str]:
-    """Return the nims of the rows of the history."""
     return [nim for _, nim, *_ in changes(page)]
 
 
@@ -47,7 +46,6 @@ def undo_latest(site: Site) -> None:
 
 
 def import_all(site: Site, *records: Record) -> None:
-    """Import new records."""
     importer = Importer(site)
     importer.save(importer.upload(csv(HEADER, *records)))
 

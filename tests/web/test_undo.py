@@ -40,7 +40,6 @@ def assert_restored(answer: httpx.Response, target: str = f"{HISTORY}?halaman=1"
 
 
 def refused(answer: httpx.Response, site: Site) -> Page:
-    """Return the page of a conflict."""
     assert answer.status_code == 409
     return assert_page(answer, site)
 
