@@ -1,31 +1,34 @@
-"""The SQLite store: the files on the disk when a write returns, and other programs at the same file.
+"""The SQLite store: the files on the disk, other programs at the same file, and their changes in the history.
 
 Another program is always another process: Python's sqlite3 in this process would drop the locks of APSW.
 """
 
 import asyncio
+import random
 import time
-from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeoutError
+from functools import partial
 from pathlib import Path
 
 import apsw
 import httpx
 import pytest
-from harness import URL_ENCODED, Page, Service, Site
-from stores import ask, attempt_all, opened, other_program, run_script
+from harness import URL_ENCODED, Page, Service
+from postgres import until
+from stores import age_history, ask, attempt_all, contents, in_shell, opened, other_program, run_script
 
+from mahasiswa import worker
+from mahasiswa.record import Mahasiswa, Write
 from mahasiswa.settings import SQLiteURL
-from mahasiswa.store import open_store
+from mahasiswa.store import migrate, open_store
+from mahasiswa.store.engines import forget
 from mahasiswa.store.errors import Unusable
-from mahasiswa.work import STEP_TIMEOUT_SECONDS, Slots
+from mahasiswa.store.history import Entry
+from mahasiswa.work import LIST, STEP_TIMEOUT_SECONDS, Slots
 
 CHANGE_NOT_STORED = "Data belum tersimpan karena basis data sedang tidak dapat diakses."
 NOT_READ = "Data sedang tidak dapat ditampilkan. Cobalah beberapa saat lagi."
-
-Locked = tuple[Service, Site, Callable[[str], object], Callable[[str, bytes], Future[httpx.Response]]]
-
 REAL_DISK = apsw.vfs_names()[0]
 
 
@@ -83,11 +86,10 @@ def test_opening_a_removed_file_is_unusable(path: Path) -> None:
 # ---- other programs at the same file
 
 
-@pytest.fixture
-def locked(path: Path) -> Iterator[Locked]:
-    """Start a service with a record, and let another program lock its file.
+def test_a_write_waits_for_the_lock_of_another_program_until_its_deadline(path: Path) -> None:
+    """Meanwhile pages are read. After a commit in time the changes are stored.
 
-    Return also a function that runs a statement in that program, and one that sends a form from another thread.
+    After the deadline each change is answered 503 with the typed texts, and it is not made when the lock is released.
     """
     with (
         Service(path) as service,
@@ -96,59 +98,44 @@ def locked(path: Path) -> Iterator[Locked]:
         other_program(path) as other,
     ):
 
-        def send(target: str, body: bytes) -> Future[httpx.Response]:
+        def send(target: str, body: str) -> Future[httpx.Response]:
             headers = {"content-type": URL_ENCODED}
-            return threads.submit(
-                httpx.post, service.url + target, content=body, headers=headers, timeout=30, trust_env=False
-            )
+            post = partial(httpx.post, content=body, headers=headers, timeout=30, trust_env=False)
+            return threads.submit(post, service.url + target)
 
         site.add("0001", "Siti", "Solo")
         other("BEGIN IMMEDIATE")
-        yield service, site, other, send
+        add = send("/mahasiswa/add", "nim=0002&nama=Budi&alamat=Bantul")
+        edit = send("/mahasiswa/edit/0001", "nama=Siti+Baru&alamat=Solo")
+        waiting = [add, edit, send("/mahasiswa/add", "nim=0003&nama=Ani&alamat=Klaten")]
+        other("INSERT INTO mahasiswa VALUES ('0003', 'yang lain', '')")
+        for future in waiting:
+            with pytest.raises(FutureTimeoutError):
+                future.result(0.3)
+        assert site.list().records == [("0001", "Siti", "Solo")]
+        assert site.get(site.path("/mahasiswa/edit/", "0002")).status_code == 404
+        other("COMMIT")
+        assert [future.result(10).status_code for future in waiting] == [302, 302, 409]
+        stored = [("0001", "Siti Baru", "Solo"), ("0002", "Budi", "Bantul"), ("0003", "yang lain", "")]
+        assert site.list().records == stored
 
-
-def test_a_write_waits_for_the_lock_of_another_program(
-    locked: Locked,
-) -> None:
-    """While another program writes, changes wait and pages are read. When it commits, the changes are stored."""
-    _, site, other, send = locked
-    waiting = [
-        send("/mahasiswa/add", b"nim=0002&nama=Budi&alamat=Bantul"),
-        send("/mahasiswa/edit/0001", b"nama=Siti+Baru&alamat=Solo"),
-        send("/mahasiswa/add", b"nim=0003&nama=Ani&alamat=Klaten"),
-    ]
-    other("INSERT INTO mahasiswa VALUES ('0003', 'yang lain', '')")
-    for answer in waiting:
-        with pytest.raises(FutureTimeoutError):
-            answer.result(0.3)
-    assert site.list().records == [("0001", "Siti", "Solo")]
-    assert site.get(site.path("/mahasiswa/edit/", "0002")).status_code == 404
-    other("COMMIT")
-    assert [answer.result(10).status_code for answer in waiting] == [302, 302, 409]
-    assert site.list().records == [("0001", "Siti Baru", "Solo"), ("0002", "Budi", "Bantul"), ("0003", "yang lain", "")]
-
-
-def test_a_write_that_waited_too_long_for_a_lock_is_never_made(
-    locked: Locked,
-) -> None:
-    """Each such change is answered 503 with the typed texts, and it is not made when the lock is released."""
-    service, site, other, send = locked
-    began = time.monotonic()
-    add = send("/mahasiswa/add", b"nim=0002&nama=Budi&alamat=Bantul")
-    edit = send("/mahasiswa/edit/0001", b"nama=Siti+Baru&alamat=Klaten")
-    for future in (add, edit, send("/mahasiswa/delete/0001", b"")):
-        answer = future.result(20)
-        assert answer.status_code == 503
-        assert f"{CHANGE_NOT_STORED} Cobalah beberapa saat lagi." in answer.text
-    assert STEP_TIMEOUT_SECONDS - 1 < time.monotonic() - began < 15
-    values = [Page(future.result().text, service.url).record_form.values for future in (add, edit)]
-    assert values == [
-        {"nim": "0002", "nama": "Budi", "alamat": "Bantul"},
-        {"nim": "0001", "nama": "Siti Baru", "alamat": "Klaten"},
-    ]
-    other("ROLLBACK")
-    assert site.add("0003", "Ani", "Klaten").status_code == 302
-    assert site.list().records == [("0001", "Siti", "Solo"), ("0003", "Ani", "Klaten")]
+        other("BEGIN IMMEDIATE")
+        began = time.monotonic()
+        add = send("/mahasiswa/add", "nim=0004&nama=Ina&alamat=Bogor")
+        edit = send("/mahasiswa/edit/0001", "nama=Siti+Lagi&alamat=Klaten")
+        for future in (add, edit, send("/mahasiswa/delete/0001", "")):
+            answer = future.result(20)
+            assert answer.status_code == 503
+            assert f"{CHANGE_NOT_STORED} Cobalah beberapa saat lagi." in answer.text
+        assert STEP_TIMEOUT_SECONDS - 1 < time.monotonic() - began < 15
+        values = [Page(future.result().text, service.url).record_form.values for future in (add, edit)]
+        assert values == [
+            {"nim": "0004", "nama": "Ina", "alamat": "Bogor"},
+            {"nim": "0001", "nama": "Siti Lagi", "alamat": "Klaten"},
+        ]
+        other("ROLLBACK")
+        assert site.add("0005", "Eka", "Klaten").status_code == 302
+        assert site.list().records == [*stored, ("0005", "Eka", "Klaten")]
 
 
 def test_a_table_that_another_program_drops_and_creates_again(path: Path) -> None:
@@ -209,3 +196,168 @@ async def test_a_write_that_another_program_makes_impossible_fails_alone(path: P
         )
     assert outcomes == [None, "unavailable", "unavailable", None]
     assert ask(path, "SELECT nim FROM mahasiswa ORDER BY nim") == [("0",), ("1",), ("3",)]
+
+
+# ---- the history of changes of other programs
+
+
+OLD_RECORDS = [("1", "Siti", "Solo"), ("2", "Budi", "Bantul")]
+ENTRIES = """
+SELECT nim, nama_before || '/' || alamat_before, nama_after || '/' || alamat_after FROM mahasiswa_history
+WHERE kind IS NULL AND id > 2 ORDER BY id
+"""
+NEW, GONE = ("3", None, "Ina/Bogor"), ("1", "Siti/Solo", None)
+
+# Statements of the sqlite3 shell 3.40 on these records, and the entries after them. None: the statement is refused.
+OTHER_PROGRAMS: dict[str, list[tuple[str | None, ...]] | None] = {
+    "INSERT INTO mahasiswa VALUES ('3', 'Ina', 'Bogor');": [NEW],
+    "INSERT INTO mahasiswa VALUES (3, 'Ina', 'Bogor');": [NEW],
+    "INSERT INTO mahasiswa VALUES ('1', 'Ani', 'Klaten');": None,
+    "INSERT OR REPLACE INTO mahasiswa VALUES ('3', 'Ina', 'Bogor');": [NEW],
+    "INSERT OR REPLACE INTO mahasiswa VALUES ('1', 'Ani', 'Klaten');": [("1", None, "Ani/Klaten")],
+    "INSERT OR REPLACE INTO mahasiswa VALUES ('1', 'Ani', char(0));": None,
+    "PRAGMA recursive_triggers = ON; REPLACE INTO mahasiswa VALUES ('1', 'Ani', '');": [GONE, ("1", None, "Ani/")],
+    "INSERT OR IGNORE INTO mahasiswa VALUES ('1', 'Ani', 'Klaten');": [],
+    "INSERT INTO mahasiswa VALUES ('1', 'Ani', '') ON CONFLICT DO UPDATE SET nama = 'Ani';": [
+        ("1", "Siti/Solo", "Ani/Solo")
+    ],
+    "INSERT INTO mahasiswa VALUES ('3', 'Ina', 'Bogor') ON CONFLICT DO UPDATE SET nama = 'Ani';": [NEW],
+    "INSERT INTO mahasiswa VALUES ('1', 'Ani', 'Klaten') ON CONFLICT DO NOTHING;": [],
+    "UPDATE mahasiswa SET nama = 'Ani', alamat = '' WHERE nim = '1';": [("1", "Siti/Solo", "Ani/")],
+    "UPDATE mahasiswa SET nama = nama || '';": [],
+    "UPDATE mahasiswa SET nim = '3' WHERE nim = '1';": [GONE, ("3", None, "Siti/Solo")],
+    "UPDATE mahasiswa SET nim = '3', nama = 'Ani' WHERE nim = '1';": [GONE, ("3", None, "Ani/Solo")],
+    "UPDATE mahasiswa SET nim = '2' WHERE nim = '1';": None,
+    "UPDATE OR REPLACE mahasiswa SET nim = '2' WHERE nim = '1';": [GONE, ("2", None, "Siti/Solo")],
+    "UPDATE OR IGNORE mahasiswa SET nim = '2' WHERE nim = '1';": [],
+    "DELETE FROM mahasiswa WHERE nim = '1';": [GONE],
+    "DELETE FROM mahasiswa;": [GONE, ("2", "Budi/Bantul", None)],
+    "BEGIN; DELETE FROM mahasiswa; ROLLBACK;": [],
+    ".import --csv baru.csv mahasiswa": [NEW],
+}
+
+
+@pytest.fixture
+def listed(path: Path) -> Path:
+    """Return a file of the service with OLD_RECORDS."""
+    run_script(path, "INSERT INTO mahasiswa VALUES ('1', 'Siti', 'Solo'), ('2', 'Budi', 'Bantul')")
+    return path
+
+
+def bytes_of(path: Path) -> bytes:
+    """Return all bytes of a database, and of its files of the write-ahead log."""
+    return b"".join(file.read_bytes() for file in path.parent.glob(f"{path.name}*"))
+
+
+@pytest.mark.parametrize("script", OTHER_PROGRAMS)
+def test_a_change_of_the_sqlite3_shell_is_in_the_history(listed: Path, script: str) -> None:
+    """Each changed record is one entry with the texts before and after; a changed nim is two. A refused change is none."""
+    (listed.parent / "baru.csv").write_text("3,Ina,Bogor\n")
+    entries = OTHER_PROGRAMS[script]
+    ended = in_shell(listed, script)
+    assert (ended.returncode == 0) == (ended.stderr == "") == (entries is not None)
+    assert ask(listed, ENTRIES) == (entries or [])
+    assert entries or contents(listed) == OLD_RECORDS
+
+
+async def test_a_text_of_another_program_that_is_not_utf_8_does_not_hide_the_history(listed: Path) -> None:
+    """It is shown with replacement characters, and an undo restores its bytes."""
+    run_script(listed, "UPDATE mahasiswa SET nama = CAST(x'41ff' AS TEXT) WHERE nim = '1'")
+    async with opened(SQLiteURL(listed)) as store:
+        await store.update("1", "Ani", "Solo")
+        last = (await store.reader(LIST).snapshot(10)).last
+        assert isinstance(last, Entry)
+        assert last.before == Mahasiswa("1", "A\ufffd", "Solo")
+        await store.undo(last.id, is_batch=False)
+    assert ask(listed, "SELECT hex(nama) FROM mahasiswa WHERE nim = '1'") == [("41FF",)]
+
+
+async def test_with_recursive_triggers_the_history_has_no_false_line(listed: Path) -> None:
+    """Replayed from the first entry on, the texts before each change are those that were stored, and the end is the list."""
+    dice = random.Random(19)
+    scripts = [script for script, entries in OTHER_PROGRAMS.items() if entries is not None and script[0] not in ".B"]
+    script = "PRAGMA recursive_triggers = ON;" + "".join(dice.choices(scripts, k=2000))
+    # None may be refused, so that the script goes on.
+    run_script(listed, script.replace("INSERT INTO", "REPLACE INTO").replace("UPDATE maha", "UPDATE OR REPLACE maha"))
+    stored: dict[object, object] = {}
+    for nim, before, after in ask(listed, ENTRIES.replace("id > 2", "true")):
+        assert stored.pop(nim, None) == before
+        if after is not None:
+            stored[nim] = after
+    assert sorted(stored.items()) == [(nim, f"{nama}/{alamat}") for nim, nama, alamat in contents(listed)]
+
+
+def test_the_history_survives_a_dump_of_the_sqlite3_shell(listed: Path) -> None:
+    """The restored file has the same entries and goes on with new numbers."""
+    (listed.parent / "dump.sql").write_text(in_shell(listed, ".dump").stdout)
+    restored = listed.parent / "restored.db"
+    in_shell(restored, ".read dump.sql")
+    migrate(SQLiteURL(restored))
+    run_script(restored, "DELETE FROM mahasiswa WHERE nim = '1'")
+    for statement in ("SELECT * FROM mahasiswa_history WHERE id < 3", "SELECT * FROM sqlite_schema WHERE sql = ''"):
+        assert ask(restored, statement) == ask(listed, statement)
+    assert ask(restored, ENTRIES) == [("1", "Siti/Solo", None)]
+
+
+def test_lost_triggers_are_created_again_at_the_next_start(listed: Path) -> None:
+    """Another program may have removed them. A start that finds them writes nothing."""
+    run_script(listed, "DROP TRIGGER mahasiswa_history_delete; DELETE FROM mahasiswa WHERE nim = '1'")
+    migrate(SQLiteURL(listed))
+    run_script(listed, "DELETE FROM mahasiswa WHERE nim = '2'; PRAGMA wal_checkpoint(TRUNCATE)")
+    assert ask(listed, ENTRIES) == [("2", "Budi/Bantul", None)]
+    before = listed.read_bytes()
+    migrate(SQLiteURL(listed))
+    assert listed.read_bytes() == before
+
+
+async def test_a_worker_purges_without_other_changes_and_goes_on_after_a_failure(
+    listed: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """If a purge fails, the log says why. The next one removes the expired entries."""
+    monkeypatch.setattr(worker, "PURGE_SECONDS", 0.05)
+    age_history(SQLiteURL(listed), 31)
+    run_script(listed, "ALTER TABLE mahasiswa_history_state RENAME TO aside")
+    async with opened(SQLiteURL(listed)) as store, asyncio.timeout(10):
+        purging = asyncio.create_task(worker._purge_history(store))
+        await until(lambda: "expired entries of the history were not removed" in caplog.text)
+        run_script(listed, "ALTER TABLE aside RENAME TO mahasiswa_history_state")
+        await until(lambda: ask(listed, "SELECT count(*) FROM mahasiswa_history") == [(0,)])
+        purging.cancel()
+    assert contents(listed) == OLD_RECORDS
+
+
+# ---- forgotten texts
+
+
+async def test_a_forgotten_record_is_in_no_byte_of_the_files(listed: Path) -> None:
+    """Its present texts and those of earlier edits are gone, also if another program wrote them."""
+    migrate(SQLiteURL(listed), 0)
+    # Another program leaves removed texts in free space.
+    run_script(
+        listed,
+        "PRAGMA secure_delete = OFF;"
+        "WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n LIMIT 2000)"
+        "INSERT INTO mahasiswa SELECT printf('x%05d', n), 'Budi', 'rahasia-lama-' || n FROM n;"
+        "DELETE FROM mahasiswa WHERE nim > 'x'",
+    )
+    assert b"rahasia-lama-1500" in bytes_of(listed)
+    migrate(SQLiteURL(listed), 30)
+    nim, *texts = "00007/rahasia-nim", "rahasia-satu", "rahasia-dua" + "x" * 20_000, "rahasia-tiga"
+    async with opened(SQLiteURL(listed)) as store:
+        await store.write_all("import", [Write(Mahasiswa(nim, texts[0], "Solo"), None)])
+        for text in texts:
+            await store.update(nim, text, text)
+        await store.delete(nim)
+        assert forget(SQLiteURL(listed), nim)
+        assert b"rahasia" not in bytes_of(listed)
+    assert contents(listed) == OLD_RECORDS
+
+
+async def test_a_deleted_record_leaves_no_text_in_free_space(listed: Path) -> None:
+    """The connections of the service overwrite it, so that forgetting later is complete."""
+    migrate(SQLiteURL(listed), 0)
+    async with opened(SQLiteURL(listed)) as store:
+        records = [Mahasiswa(f"a{number}", f"rahasia-{number}", "Solo" * 100) for number in range(500)]
+        await asyncio.gather(*(store.add(*record) for record in records))
+        await store.write_all("delete", removals=dict.fromkeys(record.nim for record in records))
+    assert b"rahasia" not in bytes_of(listed)
