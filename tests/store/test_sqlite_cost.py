@@ -74,27 +74,24 @@ async def processor_seconds(work: Callable[[], Awaitable[object]]) -> float:
 # ---- searches
 
 
-async def test_long_texts_and_hostile_words_hardly_slow_a_search(path: Path, store: Store) -> None:
-    """A hundred texts of 64,000 mixed letters, ten words, and words that almost match everywhere."""
+async def test_the_cost_of_a_search_grows_with_the_list_and_hardly_with_its_texts(path: Path, store: Store) -> None:
+    """Eight times the records do not take 24 times the processor time.
 
-    async def seconds(cari: str) -> float:
-        return await processor_seconds(lambda: store.reader(SEARCH).search(Query(cari), 0, 50))
+    Nor do a hundred texts of 64,000 mixed letters, ten words, or words that almost match everywhere, take four times.
+    """
 
-    fill(SQLiteURL(path), many(10_000))
-    usual = await seconds("siti")
-    assert await seconds("s i t a m j l k u 5") < 4 * usual
+    async def seconds(query: Query, offset: int = 0) -> float:
+        return await processor_seconds(lambda: store.reader(SEARCH).search(query, offset, 50))
+
+    fill(SQLiteURL(path), many(80_000))
+    whole = await seconds(Query("5", "nama"), 10_000)
+    await asyncio.to_thread(ask, path, "DELETE FROM mahasiswa WHERE nim >= '0010000'")
+    assert whole < 24 * await seconds(Query("5", "nama"), 1_000)
+    usual = await seconds(Query("siti"))
+    assert await seconds(Query("s i t a m j l k u 5")) < 4 * usual
     fill(SQLiteURL(path), [(f"x{n}", "aéÀßđ’b中" * 8_000, "a" * 64_000) for n in range(100)])
     for cari in ("siti", "a" * 254 + "b", "b" + "a" * 254, "ñ" * 127 + "a" * 127 + "É"):
-        assert await seconds(cari) < 4 * usual
-
-
-async def test_the_cost_of_a_search_grows_with_the_list(path: Path, store: Store) -> None:
-    """Four times the records take four times the processor time, not sixteen times."""
-    fill(SQLiteURL(path), many(80_000))
-    whole = await processor_seconds(lambda: store.reader(SEARCH).search(Query("5", "nama"), 10_000, 50))
-    await asyncio.to_thread(ask, path, "DELETE FROM mahasiswa WHERE nim >= '0020000'")
-    quarter = await processor_seconds(lambda: store.reader(SEARCH).search(Query("5", "nama"), 10_000, 50))
-    assert whole < 12 * quarter
+        assert await seconds(Query(cari)) < 4 * usual
 
 
 # ---- deadlines and cancelled work
