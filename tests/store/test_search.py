@@ -4,8 +4,6 @@ import time
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from stores import fill, opened, run_script
 
 from mahasiswa.record import Mahasiswa
@@ -183,22 +181,6 @@ async def test_every_letter_is_folded_as_in_python(url: DatabaseURL) -> None:
                 continue
             expected = [number for number, line in enumerate(folded) if word in line or word in f"n{number}"]
             assert await nims(store, letter) == sorted(f"n{number}" for number in expected), ascii(letter)
-
-
-def test_a_text_is_folded_in_steps_as_at_once() -> None:
-    """No replacement is replaced again, so the engines may replace one letter after the other."""
-
-    @settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-    @given(st.text(st.sampled_from(LETTERS + "".join(folding.REPLACEMENTS)), max_size=20))
-    def compare(text: str) -> None:
-        folded = text
-        for letter, plain in folding.REPLACEMENTS.items():
-            folded = folded.replace(letter, plain)
-        for letter in folding.REMOVED_ASCII:
-            folded = folded.replace(letter, "")
-        assert "".join(letter.lower() if letter.isascii() else letter for letter in folded) == folding.fold(text)
-
-    compare()
 
 
 async def test_the_first_1000_characters_of_a_text_are_searched(store: Store) -> None:
