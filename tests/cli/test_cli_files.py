@@ -122,18 +122,15 @@ def test_a_backup_never_replaces_a_file_that_is_created_meanwhile(
     assert filled.names() - {"calls"} == {"cadangan.db"}
 
 
-def test_a_backup_that_cannot_be_written_names_its_folder(operator: Operator, unprivileged: list[str]) -> None:
+def test_a_backup_that_cannot_be_written_names_its_folder_and_leaves_nothing(
+    operator: Operator, unprivileged: list[str], small_disk: Path
+) -> None:
     """The line has the reason, and does not blame the database."""
-    operator.fill(TWO)
+    operator.fill([(f"{n:05}", "x" * 1000, "y" * 1000) for n in range(3000)])
     folder = operator.folder / "cadangan"
     folder.mkdir(0o500)
     (line,) = operator.failed("backup", "cadangan/a.db", before=unprivileged)
     assert line == f"mahasiswa: no backup was written to the folder {folder}: Permission denied"
-
-
-def test_a_backup_to_a_full_disk_names_its_folder(operator: Operator, small_disk: Path) -> None:
-    """Nothing is left on the disk."""
-    operator.fill([(f"{n:05}", "x" * 1000, "y" * 1000) for n in range(3000)])
     (line,) = operator.failed("backup", str(small_disk / "a.db"))
     assert line == f"mahasiswa: no backup was written to the folder {small_disk}: No space left on device"
     assert list(small_disk.iterdir()) == []

@@ -147,9 +147,9 @@ FAULTS: dict[str, tuple[Callable[[Path, Path], object], str]] = {
     "a newer version": (lambda database, _: run_script(database, "PRAGMA user_version = 99"), "schema version 99"),
     "a damaged back-up": (lambda _, backup: overwrite(backup, 4096, 8192), "damaged.* Make another back-up now"),
     "a back-up that is none": (lambda _, backup: backup.write_bytes(b"NIM;"), "Make another back-up now"),
-    "a back-up of a newer version": (
-        lambda _, backup: run_script(backup, "PRAGMA user_version = 99"),
-        "schema version 99.* Make another back-up now: mahasiswa backup",
+    "a newer back-up": (
+        lambda _, file: run_script(file, "PRAGMA user_version = 99"),
+        "n 99.* Make another back-up now",
     ),
 }
 
