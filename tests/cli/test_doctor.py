@@ -3,11 +3,11 @@
 import os
 import re
 import shutil
-import socket
 import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import cast
 
@@ -212,20 +212,12 @@ def test_a_setting_that_is_misspelt_or_missing_is_found(kept: Operator) -> None:
 
 def test_a_port_of_another_program_is_found(kept: Operator) -> None:
     """Also if that program answers as a web server does."""
-    with (
-        socket.create_server(("127.0.0.1", int(kept.environment["PORT"]))) as other,
-        ThreadPoolExecutor(1) as thread,
-    ):
-        thread.submit(answer_once, other)
+    address = ("127.0.0.1", int(kept.environment["PORT"]))
+    with HTTPServer(address, BaseHTTPRequestHandler) as other, ThreadPoolExecutor(1) as thread:
+        other.timeout = 60
+        thread.submit(other.handle_request)
         (line,) = problems(kept)
     assert line.startswith("Another program has the port: cannot listen on 127.0.0.1 port ")
-
-
-def answer_once(listener: socket.socket) -> None:
-    """Answer one request with a page of another program."""
-    with listener.accept()[0] as connection:
-        connection.recv(65536)
-        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok")
 
 
 def test_an_old_a_missing_and_a_future_backup_are_found(kept: Operator) -> None:
