@@ -18,8 +18,6 @@ from mahasiswa.work import LIST, SEARCH
 ANI = Mahasiswa("0003", "Ani", "Klaten")
 INA = Mahasiswa("0004", "Ina", "Solo")
 
-Change = tuple[Mahasiswa | None, Mahasiswa | None]
-
 
 async def items(store: Store, batch: int | None = None) -> Sequence[Entry | Batch]:
     """Return the items of the history, newest first, or the entries of a batch."""
@@ -44,13 +42,10 @@ async def last_batch(store: Store, kind: BatchKind, rows: int) -> Batch:
     return item
 
 
-async def changes(store: Store, batch: int | None = None) -> list[Change]:
-    """Return the records before and after of entries, in the order of the history."""
-    found: list[Change] = []
-    for entry in await items(store, batch):
-        assert isinstance(entry, Entry)
-        found.append((entry.before, entry.after))
-    return found
+async def changes(store: Store, batch: int | None = None) -> list[object]:
+    """Return the records before and after of each entry, and each batch, in the order of the history."""
+    found = await items(store, batch)
+    return [(item.before, item.after) if isinstance(item, Entry) else item for item in found]
 
 
 # ---- entries and batches

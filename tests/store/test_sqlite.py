@@ -303,9 +303,14 @@ async def test_a_worker_purges_without_other_changes_and_goes_on_after_a_failure
 # ---- forgotten texts
 
 
-async def test_a_forgotten_record_is_in_no_byte_of_the_files(listed: Path) -> None:
-    """Its present texts and those of earlier edits are gone, also if another program wrote them."""
+async def test_a_removed_text_is_in_no_byte_of_the_files(listed: Path) -> None:
+    """The service overwrites the texts of a deleted record. A forgotten one's are gone, also if another program wrote them."""
     migrate(SQLiteURL(listed), 0)
+    records = [Mahasiswa(f"a{number}", f"rahasia-{number}", "Solo" * 100) for number in range(500)]
+    async with opened(SQLiteURL(listed)) as store:
+        await asyncio.gather(*(store.add(*record) for record in records))
+        await store.write_all("delete", removals=dict.fromkeys(record.nim for record in records))
+    assert b"rahasia" not in bytes_of(listed)
     # Another program leaves removed texts in free space.
     run_script(
         listed,
@@ -316,22 +321,12 @@ async def test_a_forgotten_record_is_in_no_byte_of_the_files(listed: Path) -> No
     )
     assert b"rahasia-lama-1500" in bytes_of(listed)
     migrate(SQLiteURL(listed), 30)
-    nim, *texts = "00007/rahasia-nim", "rahasia-satu", "rahasia-dua" + "x" * 20_000, "rahasia-tiga"
+    nim = "00007/rahasia-nim"
     async with opened(SQLiteURL(listed)) as store:
-        await store.write_all("import", [Write(Mahasiswa(nim, texts[0], "Solo"), None)])
-        for text in texts:
+        await store.write_all("import", [Write(Mahasiswa(nim, "rahasia-satu", "Solo"), None)])
+        for text in ("rahasia-satu", "rahasia-dua" + "x" * 20_000, "rahasia-tiga"):
             await store.update(nim, text, text)
         await store.delete(nim)
         assert forget(SQLiteURL(listed), nim)
         assert b"rahasia" not in bytes_of(listed)
     assert contents(listed) == OLD_RECORDS
-
-
-async def test_a_deleted_record_leaves_no_text_in_free_space(listed: Path) -> None:
-    """The connections of the service overwrite it, so that forgetting later is complete."""
-    migrate(SQLiteURL(listed), 0)
-    async with opened(SQLiteURL(listed)) as store:
-        records = [Mahasiswa(f"a{number}", f"rahasia-{number}", "Solo" * 100) for number in range(500)]
-        await asyncio.gather(*(store.add(*record) for record in records))
-        await store.write_all("delete", removals=dict.fromkeys(record.nim for record in records))
-    assert b"rahasia" not in bytes_of(listed)

@@ -4,6 +4,7 @@ import asyncio
 import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 import apsw
@@ -61,16 +62,6 @@ def one(db: apsw.Connection) -> object:
     return db.execute("SELECT 1").get
 
 
-async def processor_seconds(work: Callable[[], Awaitable[object]]) -> float:
-    """Return the processor time of the cheapest of three runs, in all threads of this process."""
-    taken = []
-    for _ in range(3):
-        began = time.process_time()
-        await work()
-        taken.append(time.process_time() - began)
-    return min(taken)
-
-
 # ---- searches
 
 
@@ -81,7 +72,12 @@ async def test_the_cost_of_a_search_grows_with_the_list_and_hardly_with_its_text
     """
 
     async def seconds(query: Query, offset: int = 0) -> float:
-        return await processor_seconds(lambda: store.reader(SEARCH).search(query, offset, 50))
+        taken = []
+        for _ in range(3):
+            began = time.process_time()  # of all threads
+            await store.reader(SEARCH).search(query, offset, 50)
+            taken.append(time.process_time() - began)
+        return min(taken)
 
     fill(SQLiteURL(path), many(80_000))
     whole = await seconds(Query("5", "nama"), 10_000)
@@ -193,24 +189,18 @@ async def test_one_kind_of_work_does_not_wait_for_another(store: Store, slots: S
         IMPORT.name: lambda: store.reader(IMPORT).find([SITI.nim]),
     }
     for kind in (RECORD, LIST, SEARCH, EXPORT, IMPORT):
-        free = asyncio.Event()
-
-        async def hold() -> None:
-            async with slots.slot(kind):  # noqa: B023 - the tasks end in this turn of the loop
-                await free.wait()  # noqa: B023 - as above
-
-        holding = [asyncio.create_task(hold()) for _ in range(kind.running)]
-        await asyncio.sleep(0)
-        queue = [asyncio.ensure_future(works[kind.name]()) for _ in range(kind.waiting)]
-        await asyncio.sleep(0)
-        async with asyncio.timeout(STOP_SECONDS):
-            for name, work in works.items():
-                if name != kind.name:
-                    assert await work()
-            with pytest.raises(Busy, match=kind.name):
-                await works[kind.name]()
-        free.set()
-        await asyncio.gather(*holding, *queue)
+        async with AsyncExitStack() as held:
+            for _ in range(kind.running):
+                await held.enter_async_context(slots.slot(kind))
+            queue = [asyncio.ensure_future(works[kind.name]()) for _ in range(kind.waiting)]
+            await asyncio.sleep(0)
+            async with asyncio.timeout(STOP_SECONDS):
+                for name, work in works.items():
+                    if name != kind.name:
+                        assert await work()
+                with pytest.raises(Busy, match=kind.name):
+                    await works[kind.name]()
+        await asyncio.gather(*queue)
 
 
 async def test_a_short_list_of_long_texts_is_not_read_on_the_event_loop(path: Path, store: Store, slots: Slots) -> None:
