@@ -236,9 +236,6 @@ async def test_an_entry_that_has_not_expired_is_not_purged(url: DatabaseURL) -> 
         assert await changes(store) == [(None, BUDI), (None, SITI)]
 
 
-# ---- forget
-
-
 async def test_forgetting_removes_the_record_and_all_its_history(store: Store, url: DatabaseURL) -> None:
     """Others keep theirs. The deletion is no entry. The rest of a batch can be undone, and one without rows is removed."""
     fill(url, [SITI, BUDI])

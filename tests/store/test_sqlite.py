@@ -300,9 +300,6 @@ async def test_a_worker_purges_without_other_changes_and_goes_on_after_a_failure
     assert contents(listed) == OLD_RECORDS
 
 
-# ---- forgotten texts
-
-
 async def test_a_removed_text_is_in_no_byte_of_the_files(listed: Path) -> None:
     """The service overwrites the texts of a deleted record. A forgotten one's are gone, also if another program wrote them."""
     migrate(SQLiteURL(listed), 0)

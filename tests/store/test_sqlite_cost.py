@@ -62,9 +62,6 @@ def one(db: apsw.Connection) -> object:
     return db.execute("SELECT 1").get
 
 
-# ---- searches
-
-
 async def test_the_cost_of_a_search_grows_with_the_list_and_hardly_with_its_texts(path: Path, store: Store) -> None:
     """Eight times the records do not take 24 times the processor time.
 
@@ -88,9 +85,6 @@ async def test_the_cost_of_a_search_grows_with_the_list_and_hardly_with_its_text
     fill(SQLiteURL(path), [(f"x{n}", "aéÀßđ’b中" * 8_000, "a" * 64_000) for n in range(100)])
     for cari in ("siti", "a" * 254 + "b", "b" + "a" * 254, "ñ" * 127 + "a" * 127 + "É"):
         assert await seconds(Query(cari)) < 4 * usual
-
-
-# ---- deadlines and cancelled work
 
 
 async def test_a_query_that_takes_too_long_is_interrupted(store: Store, slots: Slots) -> None:
@@ -173,9 +167,6 @@ async def test_a_cancelled_export_stops_and_frees_its_slot(path: Path, store: St
     async with asyncio.timeout(STOP_SECONDS):
         assert await in_thread(store.reader(EXPORT).chunks(Query()), lambda records: sum(1 for _ in records)) == 50_000
     assert ask(path, "PRAGMA wal_checkpoint(TRUNCATE)") == [(0, 0, 0)]
-
-
-# ---- bounded and separate
 
 
 async def test_one_kind_of_work_does_not_wait_for_another(store: Store, slots: Slots) -> None:
