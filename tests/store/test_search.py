@@ -101,9 +101,6 @@ async def test_the_history_is_searched_in_the_same_way(people: Store) -> None:
             assert (await people.reader(SEARCH).history(cari, None, 0, 10)).total == 2 * bool(found), cari
 
 
-# ---- the nearest names
-
-
 OFFERED = {
     "nuraeni": "Nur\u2019Aini",
     "siti nuraeni": "Siti Nur\u2019Aini",
@@ -160,8 +157,6 @@ async def test_long_and_odd_names_do_not_make_the_nearest_names_expensive(
     await store.reader(SEARCH).spellings(Query("abcdefhg" * 4 + " bac cab bca"), 5, is_found=False)
     assert time.process_time() - began < 2
 
-
-# ---- the database folds as Python does
 
 # Also letters that have three cases, or whose other case is an ASCII letter or two letters.
 LETTERS = "aAiI'`.,- é\u00c9\u0301\u2019\u00a0ßẞæİıſ\u212a\u212bςΣǅǆǄ\u0345µμÿŸёЁ中🎓/%_\\"
