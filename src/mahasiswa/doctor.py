@@ -11,11 +11,11 @@ from mahasiswa.store.copies import age_seconds
 from mahasiswa.store.engines import Finding, backup_files, examine, examine_backup, good, wrong
 from mahasiswa.store.errors import StoreError
 
-BACKUP_DELAY_HOURS = 2  # Maximum time for a back-up after the newest one has the age of BACKUP_HOURS.
+BACKUP_DELAY_HOURS = 2  # maximum time for a back-up after the newest one has the age of BACKUP_HOURS
 
 ANSWER_TIMEOUT_SECONDS = 10.0
 
-TITLE = "Program Input Data Mahasiswa"  # The title of each page of the service (specification 1).
+TITLE = "Program Input Data Mahasiswa"  # the title of each page of the service (specification 1)
 
 
 def diagnose(settings: Settings, environ: Mapping[str, str]) -> Iterator[Finding]:

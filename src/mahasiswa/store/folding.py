@@ -6,7 +6,7 @@ The SQL of both engines is generated from the same table.
 import unicodedata
 from collections.abc import Sequence
 
-MAX_WORDS = 10  # Maximum words of a search, because each word costs a pass over every text. Further words are ignored.
+MAX_WORDS = 10  # words of a search, because each word costs a pass over every text; further words are ignored
 
 SEARCHED_CHARACTERS = 1000
 """Characters of each text that the search looks at. Without this limit, 100 texts of 64,000 mixed letters take 0.25 s."""
