@@ -2,6 +2,7 @@
 
 import gzip
 import html
+import http.client
 import itertools
 import json
 import re
@@ -126,17 +127,16 @@ class Client:
 def download(server: Server) -> tuple[float, int]:
     """Read the list page without keeping it; return the seconds to the first byte and the number of rows."""
     row = b"/mahasiswa/delete/"
-    request = f"GET / HTTP/1.1\r\nHost: {HOST}:{server.port}\r\nConnection: close\r\n\r\n"
-    with socket.create_connection((HOST, server.port), 120) as connection:
-        started = time.perf_counter()
-        connection.sendall(request.encode())
-        end = connection.recv(1 << 20)
-        first = time.perf_counter() - started
-        number = end.count(row)
-        end = end[-64:]
-        while piece := connection.recv(1 << 20):
-            number += (end + piece).count(row) - end.count(row)
-            end = (end + piece)[-64:]
+    connection = http.client.HTTPConnection(HOST, server.port, timeout=120)  # a chunk may end in the middle of a row
+    started = time.perf_counter()
+    connection.request("GET", "/")
+    response = connection.getresponse()
+    first = time.perf_counter() - started
+    number, end = 0, b""
+    while piece := response.read(1 << 20):
+        number += (end + piece).count(row) - end.count(row)
+        end = (end + piece)[-64:]
+    connection.close()
     return first, number
 
 

@@ -105,10 +105,10 @@ class _Server(uvicorn.Server):
 
 
 def _give_memory_back() -> None:
-    """Let glibc return free memory to the system. After hostile imports a worker keeps 70 MB instead of 480 MB."""
+    """Let glibc return free memory to the system: by itself it kept 480 MB after hostile imports."""
     if mallopt := getattr(ctypes.CDLL(None), "mallopt", None):  # absent without glibc
         mallopt(M_ARENA_MAX, 2)
-        mallopt(M_MMAP_THRESHOLD, 128 * 1024)
+        mallopt(M_MMAP_THRESHOLD, 4 << 20)  # with 128 KB, a list of 10,000 rows takes 2 ms longer
 
 
 async def _purge_history(store: Store) -> None:
