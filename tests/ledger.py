@@ -121,7 +121,7 @@ class Ledger:
             self._compare(nim, step, Page(answer.text, "").record_form.values["nama"] if is_there else None)
 
     def _compare(self, nim: str, reached: int, shown: str | None) -> None:
-        """Compare a page with what was reached before its request."""
+        """Check that a page shows the step `reached` before its request, or a later step."""
         with self._lock:
             steps = [step for step, text in enumerate(self._steps[nim]) if step >= reached and text == shown]
             if steps:

@@ -234,7 +234,7 @@ class HttpProtocol(HttpToolsProtocol):
         super().on_message_complete()
 
     def close(self) -> None:
-        """Send what was written, then end the connection. Until the client closes it too, its input is ignored."""
+        """Send the rest of the response, then close our side of the connection. Further input is ignored."""
         self.is_ended = True
         self.deadline = self.loop.time() + DRAIN_TIMEOUT_SECONDS
         self.kept.clear()

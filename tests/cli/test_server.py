@@ -83,7 +83,7 @@ FOREIGN = {
     "a view": "CREATE TABLE m (nim TEXT, nama TEXT, alamat TEXT); CREATE VIEW mahasiswa AS SELECT * FROM m",
 }
 
-# The path of the file, what is done to its folder before, and what the line says.
+# For each fault: the path of the file, a change of its folder before the start, and a part of the message.
 UNUSABLE: dict[str, tuple[str, Callable[[Path], object], str]] = {
     "in a missing folder": ("tidak/ada/a.db", lambda _: None, "the folder tidak/ada does not exist"),
     "below a file": ("berkas/a.db", lambda folder: (folder / "berkas").touch(), "berkas"),

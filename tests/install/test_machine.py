@@ -231,7 +231,7 @@ def test_a_wrong_setting_is_reported_once(kept: Machine) -> None:
 
 
 def test_commands_have_the_settings_and_the_user_of_the_service(kept: Machine) -> None:
-    """mahasiswa-run reads the file as systemd does, where a shell would cut an address at &. It ends with the code of the command."""
+    """mahasiswa-run reads the file of settings as systemd does; a shell would cut an address at &. It returns the exit code."""
     kept.run("mahasiswa-run backup")
     first = newest_backup(kept)
     assert records_of(first) == records(kept.site)

@@ -125,7 +125,7 @@ async def search(store: Store, query: Query, offset: int, limit: int) -> object:
 
 
 def model(records: dict[str, Mahasiswa], name: str, arguments: tuple[Any, ...]) -> dict[str, Mahasiswa]:
-    """What a dict would hold after an addition, an edit or a deletion that is not refused."""
+    """The records of a dict after an addition, an edit or a deletion that is not refused."""
     nim, *_ = arguments
     kept = {known: record for known, record in records.items() if known != nim}
     return kept | {nim: Mahasiswa(*arguments)} if name == "add" or (name == "update" and nim in records) else kept

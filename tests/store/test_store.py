@@ -104,7 +104,7 @@ async def test_one_of_many_additions_through_several_stores_succeeds(url: Databa
 
 
 async def test_closing_a_store_waits_for_a_thousand_concurrent_additions(url: DatabaseURL) -> None:
-    """None is lost or made twice. One that is cancelled may be made or not, and does not affect the others."""
+    """Each addition is stored exactly once. A cancelled addition may be stored, and does not affect the others."""
     nims = [f"{number:04}" for number in range(1000)]
     async with opened(url) as store:
         tasks = [asyncio.ensure_future(store.add(nim, "Siti", "Solo")) for nim in nims]

@@ -140,7 +140,7 @@ def test_any_text_is_edited_by_its_link_and_deleted_by_its_button(window: Window
 
 @pytest.mark.parametrize("network", ["answers", "unreachable"])
 def test_ten_records_are_added_with_forty_key_presses(network: Network, open_window: OpenWindow) -> None:
-    """Keys lead from field to field and to the list, where they edit and delete. Each focus is visible."""
+    """Tab and Enter reach every field and the list, and edit and delete records there. The focus is always visible."""
     window = open_window(network)
     page = window.page
     window.open("/")

@@ -35,7 +35,7 @@ def nims(page: Page) -> list[str]:
 
 
 def line(page: Page) -> str:
-    """Return what the line with the latest change says, without its moment; empty if there is no such line."""
+    """Return the text of the latest change without its moment, or an empty text if the page has no such line."""
     return re.sub(f"^Terakhir: (.*) {MOMENT} · Riwayat$", r"\1", "".join(page.texts("p.latest")))
 
 

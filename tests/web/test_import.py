@@ -1,4 +1,4 @@
-"""An import: pasted cells, the template, what a confirmation writes, and confirmations that are refused."""
+"""The import: pasted cells, the template, the records that a confirmation writes, and refused confirmations."""
 
 import base64
 import bz2

@@ -1,4 +1,4 @@
-"""Texts on pages: a browser reads exactly what was typed, and no text changes the structure of a page or a line of the log."""
+"""Texts on pages: a browser shows each text exactly. No text changes the structure of a page, or a line of the log."""
 
 import base64
 import hashlib
@@ -77,7 +77,7 @@ def assert_same_structure(answer: httpx.Response, usual: httpx.Response, status:
 @given(nim=NIMS.filter(str.strip), nama=TEXTS.filter(str.strip), alamat=TEXTS)  # a blank one has a warning
 @example(nim="a/../b", nama="\r\n\t\v\fx ", alamat="\n\n")
 def test_any_texts_come_back_unchanged_and_do_not_change_a_page(site: Site, nim: str, nama: str, alamat: str) -> None:
-    """The list and the edit page show exactly what was typed, and saving them changes nothing.
+    """The list and the edit page show each text exactly. Saving the edit page changes nothing.
 
     They, a search, the forms and the error pages have the same structure for hostile and for plain records.
     """

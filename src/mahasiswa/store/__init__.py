@@ -72,7 +72,7 @@ class Store(ABC):
         if the record does not exist.
         """
         texts = nama, alamat
-        # A change that is not based on the stored texts can overwrite one that is not UTF-8.
+        # Without `versi` the stored texts are not needed, so they need not be UTF-8.
         current = (yield from found(self.sql, self.sql.find_locked if versi else self.sql.find_raw, [nim])).get(nim)
         if versi and nama is not None and alamat is not None:
             edited = Mahasiswa(nim, nama, alamat)

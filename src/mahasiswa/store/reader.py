@@ -279,7 +279,7 @@ def last_item(sql: "SharedSQL") -> Steps[Entry | Batch | None]:
 
 
 def found(sql: "SharedSQL", statement: str, nims: Sequence[str]) -> Steps[Mapping[str, Mahasiswa]]:
-    """The records that exist among these nims, by nim. `statement` is one that finds records."""
+    """The stored records with these nims, by nim. `statement` is the SELECT, with the nims as its parameter."""
     records: dict[str, Mahasiswa] = {}
     size = 0
     for at in range(0, len(nims), FIND_NIMS):
