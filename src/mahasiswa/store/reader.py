@@ -12,6 +12,7 @@ from mahasiswa.record import Field, Mahasiswa, near_key, near_nims
 from mahasiswa.store import folding, nearest
 from mahasiswa.store.errors import Unavailable
 from mahasiswa.store.history import Batch, Days, Entry, HistoryPage, ItemKind, entry_of, item_of
+from mahasiswa.work import PAGE_MAX_BYTES
 
 if TYPE_CHECKING:
     from mahasiswa.store.shared_sql import SharedSQL
@@ -21,8 +22,7 @@ Version = Hashable
 
 SLICE_RECORDS = 100  # records of a slice of a snapshot
 
-SNAPSHOT_MAX_BYTES = 32 * 1024 * 1024
-"""Maximum bytes of all slices of a snapshot, so that long texts cannot fill the memory."""
+SNAPSHOT_MAX_BYTES = PAGE_MAX_BYTES  # of all slices of a snapshot, because a page of longer texts is not kept
 
 AFTER_MAX_BYTES = 64 * 1024  # bytes of texts after which `after` reads no further record
 
@@ -83,7 +83,8 @@ another length. "capitals": the name is in capitals, and most names are not."""
 P = ParamSpec("P")
 T = TypeVar("T")
 
-Steps: TypeAlias = Generator[tuple[str, Sequence[object]], Sequence[Sequence[Any]], T]
+Rows: TypeAlias = Sequence[Sequence[Any]]
+Steps: TypeAlias = Generator[tuple[str, Sequence[object]], Rows, T]
 """Work on the database. Each step is an SQL statement with its parameters, and gets its rows."""
 
 
@@ -139,16 +140,16 @@ class Reader(ABC):
         return (yield from found(self.sql, self.sql.find, nims))
 
     async def get(self, nim: str) -> Mahasiswa | None:
-        return (await self.find([nim])).get(nim)
+        rows = await self._rows(self.sql.find, [self.sql.array([nim])])
+        return next(map(Mahasiswa._make, rows), None)
 
-    @in_transaction
-    def after(self, nim: str | None, limit: int) -> Steps[Sequence[Mahasiswa]]:
+    async def after(self, nim: str | None, limit: int) -> Sequence[Mahasiswa]:
         """The next records after `nim` in the order of a snapshot, or the first ones if `nim` is None.
 
         At most `limit`, and no further one after AFTER_MAX_BYTES. It is empty if there are no more.
         """
         records, start = (self.sql.first, ()) if nim is None else (self.sql.after, (nim,))
-        rows = yield self.sql.within_bytes.format(records=records), [*start, limit, AFTER_MAX_BYTES]
+        rows = await self._rows(self.sql.within_bytes.format(records=records), [*start, limit, AFTER_MAX_BYTES])
         return list(map(Mahasiswa._make, rows))
 
     @in_transaction
@@ -180,41 +181,32 @@ class Reader(ABC):
             return []
         version = await self._version()
         is_old = self._vocabulary.is_old(version, is_found=is_found)
-        read = await self._words() if is_old else ()
+        read = await self._rows(self.sql.words, ()) if is_old else ()
 
         def correct() -> Sequence[str]:
             if is_old:
-                self._vocabulary.keep(version, read)
+                self._vocabulary.keep(version, (spelling for (spelling,) in read))
             return nearest.corrections(words, self._vocabulary.words, is_found=is_found)
 
         likely = await asyncio.to_thread(correct)
         return (await self._counted(likely, query.di))[:limit]
 
-    @in_transaction
-    def _words(self) -> Steps[Sequence[str]]:
-        rows = yield self.sql.words, ()
-        return [word for (word,) in rows]
-
-    @in_transaction
-    def _counted(self, searches: Sequence[str], di: Field | Literal[""]) -> Steps[Sequence[tuple[str, int]]]:
+    async def _counted(self, searches: Sequence[str], di: Field | Literal[""]) -> Sequence[tuple[str, int]]:
         """Each search with the number of records that it finds, without those that find none."""
         if not searches:
             return []
         conditions = [self.sql.condition(cari, di) for cari in searches]
         statement = self.sql.count_found([found for found, _ in conditions], di)
-        rows = yield statement, list(chain.from_iterable(parameters for _, parameters in conditions))
-        return [(cari, count) for cari, count in zip(searches, rows[0], strict=True) if count]
+        (counts,) = await self._rows(statement, [*chain.from_iterable(parameters for _, parameters in conditions)])
+        return [(cari, count) for cari, count in zip(searches, counts, strict=True) if count]
 
-    @in_transaction
-    def prefixes(self, length: int, limit: int) -> Steps[Sequence[tuple[str, int]]]:
+    async def prefixes(self, length: int, limit: int) -> Sequence[tuple[str, int]]:
         """The beginnings of nims, folded and of that length, each with the number of its records; at most `limit`."""
-        rows = yield self.sql.prefixes, (length, limit)
-        return [(prefix, count) for prefix, count in rows]
+        return [(prefix, count) for prefix, count in await self._rows(self.sql.prefixes, (length, limit))]
 
-    @in_transaction
-    def suspects(self, suspicion: Suspicion, limit: int) -> Steps[Found]:
+    async def suspects(self, suspicion: Suspicion, limit: int) -> Found:
         """At most `limit` records that may be wrong, similar ones together, and the number of all of them."""
-        rows = yield self.sql.suspects[suspicion], (limit,)
+        rows = await self._rows(self.sql.suspects[suspicion], (limit,))
         return Found(rows[0][0] if rows else 0, [Mahasiswa._make(row[1:]) for row in rows])
 
     @in_transaction
@@ -254,11 +246,14 @@ class Reader(ABC):
         last = yield from last_item(self.sql)
         return HistoryPage(total, items, cast("Batch", item_of(heads[0])) if heads else None, last)
 
-    @in_transaction
-    def entries_of(self, nim: str) -> Steps[Sequence[Entry]]:
+    async def entries_of(self, nim: str) -> Sequence[Entry]:
         """All entries of the history with that nim, oldest first, also those of batches."""
-        rows = yield self.sql.entries_of, (self.sql.array([nim]),)
-        return list(map(entry_of, rows))
+        return list(map(entry_of, await self._rows(self.sql.entries_of, [self.sql.array([nim])])))
+
+    @in_transaction
+    def _rows(self, statement: str, parameters: Sequence[object]) -> Steps[Rows]:
+        """The rows of a read that needs one statement only."""
+        return (yield statement, parameters)
 
     def _where(self, query: Query) -> tuple[str, Sequence[str]]:
         """The WHERE clause of a search, and its parameters; both are empty if nothing is searched."""

@@ -20,7 +20,7 @@ from mahasiswa.settings import PostgresURL
 from mahasiswa.store import Query, Store, migrate
 from mahasiswa.store.engines import merge
 from mahasiswa.store.errors import Unavailable, Uncertain
-from mahasiswa.work import EXPORT, LIST, SEARCH, STEP_TIMEOUT_SECONDS
+from mahasiswa.work import EXPORT, LIST, RECORD, SEARCH, STEP_TIMEOUT_SECONDS
 
 LATENESS_SECONDS = 5.0  # how much later a busy machine may be
 
@@ -92,6 +92,17 @@ async def test_a_connection_lost_at_the_commit_makes_the_write_uncertain(
                 await write
         assert await attempt(store.add(*SITI)) == (("nim", "duplicate") if lost == "answer" else None)
         assert await read_all(store) == [SITI]
+
+
+async def test_a_read_of_one_record_is_one_round_trip(server: Server, url: PostgresURL) -> None:
+    """The transaction begins and ends in the message of its statement."""
+    proxy = Proxy(server.port)
+    async with proxy.listening() as port, opened(PostgresURL(at_port(url.address, port))) as store:
+        await store.add(*SITI)  # the connection is open now
+        proxy.sent = b""
+        assert await store.reader(RECORD).get(SITI.nim) == SITI
+        first_length = 1 + int.from_bytes(proxy.sent[1:5])
+        assert proxy.sent[first_length:] == b""  # otherwise this is a second message
 
 
 @pytest.fixture

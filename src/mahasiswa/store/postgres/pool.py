@@ -1,7 +1,6 @@
 """The connection pool for PostgreSQL: slots, deadlines, retries, and the translation of database errors."""
 
 import asyncio
-import json
 import logging
 import socket
 import time
@@ -17,7 +16,6 @@ from psycopg.pq import TransactionStatus
 from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout
 
 from mahasiswa.store.errors import Reason, Refused, StoreError, TookTooLong, Unavailable, Uncertain
-from mahasiswa.store.history import OLEH
 from mahasiswa.store.postgres import sql
 from mahasiswa.store.reader import READ_ROWS, size_with
 from mahasiswa.work import DATABASE_CONNECTIONS, STEP_TIMEOUT_SECONDS, Kind, Slots
@@ -115,12 +113,10 @@ class Pool:
             except psycopg.Error as error:
                 await _pause_or_raise(error, deadline)
 
-    async def write(
-        self, kind: Kind, work: Callable[[Connection], Awaitable[T]], deadline: float, *, begins: bool = False
-    ) -> T:
-        """Call `work` in a transaction; call it again if nothing was done because of the connection or a deadlock.
+    async def write(self, kind: Kind, work: Callable[[Connection], Awaitable[T]], deadline: float) -> T:
+        """Call `work`, which begins a transaction with its first statement, then commit.
 
-        With `begins`, `work` begins the transaction itself, which saves a round trip.
+        Call it again if nothing was done because of the connection or a deadlock.
         """
         attempts = 0
         while True:
@@ -128,11 +124,10 @@ class Pool:
             try:
                 async with self.connection(kind, deadline) as db:
                     with time_limit(db, deadline):
-                        if not begins:
-                            await run(db, f"{begin(sql.BEGIN, deadline)}; {sql.NAME}", json.dumps(OLEH.get()))
                         result = await work(db)
-                    with time_limit(db, deadline):
-                        await _commit(db)
+                    if db.pgconn.transaction_status != TransactionStatus.IDLE:  # it is, if there was nothing to do
+                        with time_limit(db, deadline):
+                            await _commit(db)
                     return result
             except (errors.SerializationFailure, errors.DeadlockDetected) as error:
                 if attempts == MAX_ATTEMPTS:

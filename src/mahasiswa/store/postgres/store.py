@@ -28,7 +28,7 @@ from mahasiswa.store.postgres.pool import (
     time_limit,
     translate,
 )
-from mahasiswa.store.reader import SLICE_RECORDS, SNAPSHOT_MAX_BYTES, Query, Reader, Snapshot, Steps, last_item
+from mahasiswa.store.reader import SLICE_RECORDS, SNAPSHOT_MAX_BYTES, Query, Reader, Rows, Snapshot, Steps, last_item
 from mahasiswa.work import CHANGE, KINDS, LIST, RECORD, Busy, Kind, Slots
 
 # Records of a snapshot that one statement reads. Other requests get the event loop after them, 5 ms later.
@@ -72,7 +72,10 @@ class PostgresStore(Store):
         await self._additions.write(Addition(record, OLEH.get()), REQUEST_TIMEOUT_SECONDS)
 
     async def run(self, steps: Callable[[], Steps[None]], kind: Kind = RECORD) -> None:
-        task = asyncio.create_task(self.pool.write(kind, lambda db: _take(db, steps()), self.pool.deadline()))
+        deadline = self.pool.deadline()
+        begun = f"{begin(sql.BEGIN, deadline)}; {sql.NAME}; "
+        name = json.dumps(OLEH.get())
+        task = asyncio.create_task(self.pool.write(kind, lambda db: _take(db, steps(), begun, name), deadline))
         self._running.add(task)
         task.add_done_callback(self._running.discard)
         task.add_done_callback(retrieve_exception)
@@ -90,7 +93,7 @@ class PostgresStore(Store):
         deadline = min(queued.deadline for queued in batch)
         try:
             add = partial(_add_each, additions=additions, deadline=deadline)
-            return await self.pool.write(CHANGE, add, deadline, begins=True)
+            return await self.pool.write(CHANGE, add, deadline)
         except Busy as busy:
             return [TookTooLong(str(busy))] * len(batch)
         except (Refused, Uncertain) as error:
@@ -169,13 +172,18 @@ class PostgresReader(Reader):
     async def run(self, steps: Callable[[], Steps[T]]) -> T:
         deadline = self._pool.deadline()
         begun = f"{begin(sql.BEGIN_READING, deadline)}; "
-        return await self._pool.read(self._kind, lambda db: _take(db, steps(), first=begun), deadline)
+        return await self._pool.read(self._kind, lambda db: _take(db, steps(), begun), deadline)
+
+    async def _rows(self, statement: str, parameters: Sequence[object]) -> Rows:
+        # With its COMMIT in the same round trip: that of a read in steps takes another one.
+        deadline = self._pool.deadline()
+        whole = f"{begin(sql.BEGIN_READING, deadline)}; {statement}; {sql.COMMIT}"
+        return await self._pool.read(self._kind, lambda db: run(db, whole, *parameters), deadline)
 
     async def snapshot(self, at_most: int) -> Snapshot:
         async def read(db: Connection) -> Snapshot:
-            await db.execute(begin(sql.BEGIN_READING, deadline))
+            last = await _take(db, last_item(sql.SHARED), f"{begin(sql.BEGIN_READING, deadline)}; ")
             version = cast("str | None", await _value(db, sql.VERSION)) if is_known else None
-            last = await _take(db, last_item(sql.SHARED))
             if await _value(db, sql.IS_LONGER_THAN, at_most, SNAPSHOT_MAX_BYTES, at_most + 1):
                 return Snapshot(version, 0, None, last)
             return Snapshot(version, *await _slices(db), last)
@@ -203,14 +211,14 @@ class PostgresReader(Reader):
             raise translate(error) from error
 
 
-async def _take(db: Connection, steps: Steps[T], *, first: str = "") -> T:
+async def _take(db: Connection, steps: Steps[T], first: str, *first_parameters: object) -> T:
     """Do the steps on a connection. `first` are statements to run before, in the same round trip."""
     try:
         statement, parameters = next(steps)
+        rows = await run(db, first + statement, *first_parameters, *parameters)
         while True:
-            rows = await run(db, first + statement, *parameters)
-            first = ""
             statement, parameters = steps.send(rows)
+            rows = await run(db, statement, *parameters)
     except StopIteration as end:
         return cast("T", end.value)
 
