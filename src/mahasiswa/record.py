@@ -80,8 +80,8 @@ def _without_line_breaks(text: str) -> str:
     return text.replace("\r", "").replace("\n", "")
 
 
-# Characters that people confuse in a nim, in lower case, for the SQL function `translate`. A character of NEAR_FROM is
-# replaced by the character of NEAR_TO at the same place, or removed if NEAR_TO is shorter.
+# Characters that people confuse in a nim, in lower case. A character of NEAR_FROM is replaced by the character of NEAR_TO
+# at the same place, or removed if NEAR_TO is shorter.
 NEAR_FROM, NEAR_TO = "lio .-", "110"
 
 

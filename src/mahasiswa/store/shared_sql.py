@@ -3,9 +3,10 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import chain, zip_longest
 from typing import Literal
 
-from mahasiswa.record import Field
+from mahasiswa.record import NEAR_FROM, NEAR_TO, Field, Mahasiswa
 from mahasiswa.store import folding
 from mahasiswa.store.reader import Query, Suspicion
 
@@ -39,6 +40,17 @@ ORDER BY nim
 TEXTS = ("oleh", "nim", "nama_before", "alamat_before", "nama_after", "alamat_after")
 """The columns of an entry in which a search of the history looks."""
 
+
+def translated(text: str, letters: str, others: str = "") -> str:
+    """The expression of a text with these letters replaced, or removed if there are fewer others."""
+    for letter, other in zip_longest(letters, others, fillvalue=""):
+        quoted = letter.replace("'", "''")
+        text = f"replace({text}, '{quoted}', '{other}')"
+    return text
+
+
+FOLDED_ASCII = translated("lower(t)", folding.REMOVED_ASCII)
+NEAR_KEY = f"ltrim({translated('lower(nim)', NEAR_FROM, NEAR_TO)}, '0')"
 _IS_IN_CAPITALS = "nama = upper(nama) AND nama <> lower(nama)"
 
 
@@ -53,14 +65,9 @@ class SharedSQL:
     raw: Callable[[str], str]  # the expression that reads a text
     lock: str  # locks the records that are found
 
-    # The condition that finds every term of a search in the folded text `teks`, and its parameters.
-    condition: Callable[[str, Field | Literal[""]], tuple[str, Sequence[str]]]
-    line_feed: str
-    fold: str  # the folded text `t`
-    fence: str  # keeps the engine from folding a text again for each word
+    position: str  # the function that finds a text in another one
+    fold: str  # the text `t` folded, if it is not ASCII
     split: str  # the words of `teks`
-    near_key: str  # the expression of `record.near_key`
-    order_key: str  # the expression by which texts are ordered
     untidy: str  # selects the nims of texts with needless spaces
 
     begin_batch: str
@@ -72,7 +79,7 @@ class SharedSQL:
     recent: str  # the newest entries
     is_silent: str  # whether the batch i keeps no entries
     is_expired: str  # whether the item i is too old to be undone
-    is_purge_due: str  # whether something is expired, and no program has purged within the last minute
+    find_purge: str  # has a row if something is expired, and no program has purged within the last minute
     purge: str
 
     def __post_init__(self) -> None:
@@ -92,25 +99,43 @@ WHERE bytes_before < {p} ORDER BY nim
         self.find = f"{records} WHERE nim {is_any}"
         self.find_locked = f"{self.find} {self.lock}"
         self.find_raw = f"SELECT {raw('nim')}, {raw('nama')}, {raw('alamat')} FROM mahasiswa WHERE nim {is_any}"
-        self.near = f"SELECT nim FROM mahasiswa WHERE {self.near_key} {is_any} LIMIT {p}"
+        self.near = f"SELECT nim FROM mahasiswa WHERE {NEAR_KEY} {is_any} LIMIT {p}"
         self.add = f"INSERT INTO mahasiswa (nim, nama, alamat) VALUES ({p}, {p}, {p})"
         self.update = f"UPDATE mahasiswa SET nama = {p}, alamat = {p} WHERE nim = {p}"
         self.delete = f"DELETE FROM mahasiswa WHERE nim {is_any}"
         self.rename = f"UPDATE mahasiswa SET nim = {p} WHERE nim {is_any} RETURNING 1"
 
         # The text that a search reads, by the field in which it searches.
-        texts = {
-            "": ("nim", "nama", "alamat"),
-            "nim": ("replace(nim, ' ', '')",),
-            "nama": ("nama",),
-            "alamat": ("alamat",),
-        }
+        texts = {"": Mahasiswa._fields, "nim": ("replace(nim, ' ', '')",), "nama": ("nama",), "alamat": ("alamat",)}
         self.folded = {di: self._folded("nim, nama, alamat", "mahasiswa", text) for di, text in texts.items()}
         # The folded beginnings of nims, as a search of a nim finds them.
         self.prefixes = f"""
 SELECT substr(teks, 1, {p}) AS prefix, count(*) FROM {self.folded["nim"]} GROUP BY prefix ORDER BY prefix LIMIT {p}
 """
-        self.suspects = _suspects(self.near_key, self.untidy, p)
+        # For each suspicion the nims, and the key that similar records share.
+        suspects: Mapping[Suspicion, str] = {
+            "near": _sharing(NEAR_KEY),
+            "twins": _sharing(f"lower(trim({beginning('nama')})) || '|' || lower(trim({beginning('alamat')}))"),
+            "spaces": self.untidy,
+            "length": """
+SELECT nim, length(nim) AS key FROM mahasiswa WHERE length(nim) <> (
+  SELECT length FROM (SELECT length(nim) AS length, count(*) AS shared FROM mahasiswa GROUP BY length(nim)) AS lengths
+  WHERE shared * 10 >= (SELECT count(*) FROM mahasiswa) * 9
+)""",
+            "capitals": f"""
+SELECT nim, '' AS key FROM mahasiswa WHERE {_IS_IN_CAPITALS}
+AND (SELECT count(*) FROM mahasiswa WHERE {_IS_IN_CAPITALS}) * 2 < (SELECT count(*) FROM mahasiswa)""",
+        }
+        # At most so many of the records, and in each row the number of all of them.
+        self.suspects = {
+            suspicion: f"""
+WITH found AS MATERIALIZED ({select})
+SELECT (SELECT count(*) FROM found), nim, nama, alamat
+FROM (SELECT nim, key FROM found ORDER BY key, nim LIMIT {p}) AS first JOIN mahasiswa USING (nim)
+ORDER BY key, nim
+"""
+            for suspicion, select in suspects.items()
+        }
         # The words of the newest 100,000 names and 20,000 addresses, the most frequent first. Each bound keeps the time
         # below 0.3 s.
         self.words = f"""
@@ -186,7 +211,6 @@ WHERE {self.of_batch} AND (m.nama, m.alamat) IS NOT DISTINCT FROM (e.nama_after,
 SELECT {raw("nim")}, {raw("nama_before")}, {raw("alamat_before")} FROM {self.recent} AS recent
 WHERE nim {is_any} AND nama_before IS NOT NULL ORDER BY id DESC LIMIT 20
 """
-        self.find_purge = f"SELECT 1 FROM mahasiswa_history_state WHERE {self.is_purge_due}"
         # For the checks. On SQLite there is no index on nim.
         self.last_id = "SELECT coalesce(max(id), 0) FROM mahasiswa_history"
         self.count_entries_after = f"SELECT count(*) FROM mahasiswa_history WHERE id > {p} AND nim = {p}"
@@ -206,9 +230,16 @@ WHERE kind IS NOT NULL AND id IN (SELECT batch FROM mahasiswa_history WHERE nim 
         """Several nims as one parameter. Nims with NUL are left out, because no record has one."""
         return self.as_array([nim for nim in nims if "\0" not in nim])
 
+    def condition(self, cari: str, di: Field | Literal[""]) -> tuple[str, Sequence[str]]:
+        """The condition that finds every term of a search in the folded text `teks`, and its parameters."""
+        terms = folding.terms(cari, is_prefix=di == "nim")
+        finds = f"{self.position}(teks, {self.p}) {'= 1' if di == 'nim' else '> 0'}"
+        return " AND ".join(f"({' OR '.join([finds] * len(term))})" for term in terms) or "false", [*chain(*terms)]
+
     def found(self, where: str, query: Query) -> str:
         """Every record that a clause finds, or every record, in order."""
-        return f"SELECT nim, nama, alamat FROM {self._source(where, query)} {self._order(query)}"
+        source = f"{self.folded[query.di]} {where}" if where else "mahasiswa"
+        return f"SELECT nim, nama, alamat FROM {source} {self._order(query)}"
 
     def search(self, where: str, query: Query) -> str:
         """One page of the records that a clause finds. Each row also has the number of all records found.
@@ -218,7 +249,7 @@ WHERE kind IS NOT NULL AND id IN (SELECT batch FROM mahasiswa_history WHERE nim 
         """
         order = self._order(query)
         keys = "nim" if query.urut == "nim" else f"nim, {query.urut}"
-        with_found = f"WITH found AS MATERIALIZED (SELECT {keys} FROM {self._source(where, query)})" if where else ""
+        with_found = f"WITH found AS MATERIALIZED (SELECT {keys} FROM {self.folded[query.di]} {where})" if where else ""
         source = "found" if where else "mahasiswa"
         return f"""
 {with_found}
@@ -263,55 +294,23 @@ AND NOT EXISTS (SELECT 1 FROM mahasiswa AS m WHERE m.nim = e.nim) ORDER BY e.nim
         )
 
     def _folded(self, columns: str, source: str, texts: Sequence[str]) -> str:
-        """A table with these columns, and the beginnings of the texts folded as `teks`, with line feeds between them.
-
-        No word of a search contains a line feed.
-        """
-        t = f"concat_ws({self.line_feed}, {', '.join(map(beginning, texts))})"
-        unfolded = f"(SELECT {columns}, {t} AS t FROM {source} {self.fence}) AS unfolded"
-        return f"(SELECT {columns}, {self.fold} AS teks FROM {unfolded} {self.fence}) AS folded"
-
-    def _source(self, where: str, query: Query) -> str:
-        return f"{self.folded[query.di]} {where}" if where else "mahasiswa"
+        """A table with these columns, and the folded beginnings of the texts as `teks`, with line feeds between them."""
+        fence = "LIMIT 1000000000000"  # keeps the engine from folding a text again for each word
+        t = f"concat_ws('\n', {', '.join(map(beginning, texts))})"
+        unfolded = f"(SELECT {columns}, {t} AS t FROM {source} {fence}) AS unfolded"
+        # A text beyond ASCII takes up to ten times as long.
+        fold = f"CASE WHEN octet_length(t) = length(t) THEN {FOLDED_ASCII} ELSE {self.fold} END"
+        return f"(SELECT {columns}, {fold} AS teks FROM {unfolded} {fence}) AS folded"
 
     def _order(self, query: Query) -> str:
         """The order of a query. Equal texts are ordered by nim."""
         descending = " DESC" if query.arah == "turun" else ""
-        first = "" if query.urut == "nim" else f"{self.order_key.format(query.urut)}{descending}, "
+        first = "" if query.urut == "nim" else f"lower({query.urut}){descending}, "
         return f"ORDER BY {first}nim{descending}"
 
 
 def beginning(field: str) -> str:
     return f"substr({field}, 1, {folding.SEARCHED_CHARACTERS})"
-
-
-def _suspects(near_key: str, untidy: str, p: str) -> Mapping[Suspicion, str]:
-    """For each suspicion a statement with the parameter of a limit: the number of all, and a record, in each row.
-
-    `near_key` is the expression of `record.near_key`, and `untidy` selects the nims of texts with needless spaces.
-    """
-    found: Mapping[Suspicion, str] = {
-        "near": _sharing(near_key),
-        "twins": _sharing(f"lower(trim({beginning('nama')})) || '|' || lower(trim({beginning('alamat')}))"),
-        "spaces": untidy,
-        "length": """
-        SELECT nim, length(nim) AS key FROM mahasiswa WHERE length(nim) <> (
-          SELECT length FROM (SELECT length(nim) AS length, count(*) AS shared FROM mahasiswa GROUP BY length(nim)) AS lengths
-          WHERE shared * 10 >= (SELECT count(*) FROM mahasiswa) * 9
-        )""",
-        "capitals": f"""
-        SELECT nim, '' AS key FROM mahasiswa WHERE {_IS_IN_CAPITALS}
-        AND (SELECT count(*) FROM mahasiswa WHERE {_IS_IN_CAPITALS}) * 2 < (SELECT count(*) FROM mahasiswa)""",
-    }
-    return {
-        suspicion: f"""
-        WITH found AS MATERIALIZED ({select})
-        SELECT (SELECT count(*) FROM found), nim, nama, alamat
-        FROM (SELECT nim, key FROM found ORDER BY key, nim LIMIT {p}) AS first JOIN mahasiswa USING (nim)
-        ORDER BY key, nim
-        """
-        for suspicion, select in found.items()
-    }
 
 
 def _sharing(key: str) -> str:

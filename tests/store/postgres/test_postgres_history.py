@@ -106,7 +106,9 @@ def test_a_role_that_may_only_insert_can_insert_and_forge_nothing(server: Server
 async def test_a_role_that_owns_nothing_uses_the_list_and_the_whole_history(clerk: str, url: PostgresURL) -> None:
     """It needs rights on the tables of the history too. Only the end of `forget` needs the owner."""
     execute(url.address, "REVOKE ALL ON mahasiswa_history, mahasiswa_history_state FROM clerk")
-    with pytest.raises(Unusable, match=r"its owner must run: GRANT SELECT, UPDATE, DELETE ON .*\Z") as unusable:
+    with pytest.raises(
+        Unusable, match=r"the owner of the tables must run: GRANT SELECT, UPDATE, DELETE ON .*\Z"
+    ) as unusable:
         migrate(PostgresURL(clerk))
     execute(url.address, str(unusable.value).partition("must run: ")[2])
     migrate(PostgresURL(clerk), 7)

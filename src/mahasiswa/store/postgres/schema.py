@@ -127,13 +127,17 @@ def _history_days(db: Connection, table: Table) -> int | None:
     """Return HISTORY_DAYS as the database has it, or None if it has none yet."""
     if not _version(table):
         return None
-    if unreadable := [name for (name,) in db.execute(sql.UNREADABLE_TABLES)]:
-        raise Unusable(
-            "the history of the table mahasiswa cannot be read; its owner must run:"
-            f" GRANT SELECT, UPDATE, DELETE ON {', '.join(unreadable)} TO {db.info.user}"
-        )
+    _check_rights(db, "SELECT")
     days: int | None = db.execute(shared_sql.DAYS).fetchall()[0][0]
     return days
+
+
+def _check_rights(db: Connection, needed: str = "") -> None:
+    """Raise Unusable with all rights that this role lacks, if `needed` is one of them."""
+    missing = db.execute(sql.MISSING_RIGHTS).fetchall()
+    if any(needed in rights for _, rights in missing):
+        grants = "; ".join(f"GRANT {rights} ON {table} TO {db.info.user}" for table, rights in missing)
+        raise Unusable(f"the role {db.info.user} lacks rights; the owner of the tables must run: {grants}")
 
 
 def _has_triggers(db: Connection, history_days: int | None) -> bool:
@@ -194,8 +198,7 @@ def _schema(db: Connection) -> Iterator[Finding]:
 
 
 def _rights(db: Connection) -> Iterator[Finding]:
-    if missing := [f"GRANT {rights} ON {table} TO {db.info.user}" for table, rights in db.execute(sql.MISSING_RIGHTS)]:
-        raise Unusable(f"The role {db.info.user} lacks rights. The owner of the tables must run: {'; '.join(missing)}")
+    _check_rights(db)
     yield from ()
 
 

@@ -1,13 +1,11 @@
 """All SQL of the PostgreSQL engine. `%s` is a parameter of psycopg; `{...}` is filled in with other SQL of this file."""
 
 import json
-from collections.abc import Sequence
-from typing import Literal
 
-from mahasiswa.record import NEAR_FROM, NEAR_TO, NIM_MAX_CHARACTERS, Field
+from mahasiswa.record import NIM_MAX_CHARACTERS, Mahasiswa
 from mahasiswa.store import folding
 from mahasiswa.store.history import PURGE_ENTRIES, PURGE_SECONDS
-from mahasiswa.store.shared_sql import SharedSQL, beginning
+from mahasiswa.store.shared_sql import FOLDED_ASCII, TEXTS, SharedSQL, beginning
 
 # --- Schema ---
 
@@ -34,14 +32,18 @@ CONSTRAINTS = "SELECT conname FROM pg_constraint WHERE conrelid = to_regclass('m
 ALTER_LOCK_TIMEOUT = "SET LOCAL lock_timeout = '2s'"
 SCRIPT_OF_OWNER = f"BEGIN;\n{ALTER_LOCK_TIMEOUT};\n{{script}};\nCOMMIT;"
 
+
+def _no_statistics(*columns: str) -> str:
+    """Statistics hold samples of a column, which would keep texts of a forgotten record."""
+    return ", ".join(f"ALTER {column} SET STATISTICS 0" for column in columns)
+
+
 # A constraint is named <field>_<reason>, so that pool.translate reads the reason of a refusal from its name. The table
 # has no rule against NUL, because a text of PostgreSQL cannot hold one.
 #
 # A row of the history is an entry, or the head of a batch: it has the batch's kind, and the number of changed records.
 # `batch` is the id of the head, which is below those of its entries. `oleh` is the name of the person. Only the function
 # mahasiswa_history_write inserts.
-#
-# No statistics: their samples would keep texts of a forgotten record.
 CREATE = f"""
 CREATE TABLE {{schema}}.mahasiswa (
   nim text COLLATE "C" NOT NULL,
@@ -75,12 +77,8 @@ CREATE TABLE {{schema}}.mahasiswa_history_state (
 );
 INSERT INTO {{schema}}.mahasiswa_history_state (days) VALUES (NULL);
 
-ALTER TABLE {{schema}}.mahasiswa
-  ALTER nim SET STATISTICS 0, ALTER nama SET STATISTICS 0, ALTER alamat SET STATISTICS 0;
-ALTER TABLE {{schema}}.mahasiswa_history
-  ALTER kind SET STATISTICS 0, ALTER oleh SET STATISTICS 0, ALTER nim SET STATISTICS 0,
-  ALTER nama_before SET STATISTICS 0, ALTER alamat_before SET STATISTICS 0,
-  ALTER nama_after SET STATISTICS 0, ALTER alamat_after SET STATISTICS 0;
+ALTER TABLE {{schema}}.mahasiswa {_no_statistics(*Mahasiswa._fields)};
+ALTER TABLE {{schema}}.mahasiswa_history {_no_statistics("kind", *TEXTS)};
 
 CREATE OR REPLACE FUNCTION {{schema}}.mahasiswa_history_purge() RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = {{schema}}, pg_temp SET enable_seqscan = off AS $$
@@ -113,9 +111,9 @@ BEGIN
     batch_id := nextval('mahasiswa_history_id_seq');
   END IF;
   IF has_no_entries AND TG_OP = 'DELETE' THEN
-    changed := (SELECT count(*) FROM old_rows);
+    PERFORM FROM old_rows;
   ELSIF has_no_entries THEN
-    changed := (SELECT count(*) FROM new_rows);
+    PERFORM FROM new_rows;
   ELSIF TG_OP = 'INSERT' THEN
     INSERT INTO mahasiswa_history (moment, batch, oleh, nim, nama_after, alamat_after)
     SELECT now_here, batch_id, coalesce(everyone, names ->> nim), nim, nama, alamat FROM new_rows;
@@ -129,9 +127,7 @@ BEGIN
     FROM old_rows AS o FULL JOIN new_rows AS n USING (nim)
     WHERE (o.nama, o.alamat) IS DISTINCT FROM (n.nama, n.alamat);
   END IF;
-  IF changed IS NULL THEN
-    GET DIAGNOSTICS changed = ROW_COUNT;
-  END IF;
+  GET DIAGNOSTICS changed = ROW_COUNT;
   IF changed = 0 THEN
     RETURN NULL;
   END IF;
@@ -174,11 +170,6 @@ SELECT count(*) FROM pg_trigger WHERE tgrelid = to_regclass('mahasiswa') AND tgn
 """
 IS_STANDBY = "SELECT 1 WHERE pg_is_in_recovery()"
 SET_HISTORY_DAYS = "UPDATE {schema}.mahasiswa_history_state SET days = {days}"
-UNREADABLE_TABLES = """
-SELECT name FROM unnest(ARRAY['mahasiswa_history', 'mahasiswa_history_state']) AS name
-WHERE NOT has_table_privilege(to_regclass(name), 'SELECT')
-"""
-
 MISSING_RIGHTS = """
 SELECT name, string_agg(needed, ', ') FROM (VALUES
   ('mahasiswa', 'SELECT'), ('mahasiswa', 'INSERT'), ('mahasiswa', 'UPDATE'), ('mahasiswa', 'DELETE'),
@@ -258,10 +249,9 @@ SILENT = "SELECT set_config('mahasiswa.silent', 'on', true)"
 # The name of the person as a JSON text, or an object with the names of several persons by nim.
 NAME = "SELECT set_config('mahasiswa.oleh', %s, true)"
 
-
 # A standby cannot purge.
-_IS_PURGE_DUE = f"""
-NOT pg_is_in_recovery() AND purged <= now() - make_interval(secs => {PURGE_SECONDS})
+_IF_PURGE_IS_DUE = f"""
+WHERE NOT pg_is_in_recovery() AND purged <= now() - make_interval(secs => {PURGE_SECONDS})
 AND (SELECT moment FROM mahasiswa_history ORDER BY id LIMIT 1) < now() - make_interval(days => days)
 """
 
@@ -278,36 +268,6 @@ REWRITE = "CLUSTER mahasiswa USING nim_duplicate; CLUSTER mahasiswa_history USIN
 
 # --- Shared with SQLite ---
 
-STRPOS_MAX_CHARACTERS = 32
-"""Maximum length of a word that strpos looks for. It takes half the time of a regular expression or less, but in the
-worst case text times word: 2.2 s for 254 letters in 300 texts of 64,000. A regular expression takes 0.15 s."""
-
-
-def _condition(cari: str, di: Field | Literal[""]) -> tuple[str, Sequence[str]]:
-    conditions, parameters = [], []
-    for term in folding.terms(cari, is_prefix=di == "nim"):
-        alternatives = []
-        for word in term:
-            is_long = len(word) > STRPOS_MAX_CHARACTERS
-            contains = "teks ~ %s" if is_long else "strpos(teks, %s) > 0"
-            alternatives.append("starts_with(teks, %s)" if di == "nim" else contains)
-            # After ***= a regular expression is a plain text.
-            parameters.append(f"***={word}" if is_long and di != "nim" else word)
-        conditions.append(f"({' OR '.join(alternatives)})")
-    return " AND ".join(conditions) or "false", parameters
-
-
-# The text `t` folded as `folding.fold` does it. A text of ASCII letters needs only the calls of the first line. Another
-# one is folded letter by letter: 10,000 rows take 0.2 s, and translate() with the same letters takes 1.2 s.
-_FOLDED_ASCII = "lower(t)"
-for character in folding.REMOVED_ASCII:
-    _FOLDED_ASCII = f"replace({_FOLDED_ASCII}, $${character}$$, '')"
-_FOLDED = f"""
-CASE WHEN octet_length(t) = length(t) THEN {_FOLDED_ASCII} ELSE (
-  SELECT string_agg(CASE WHEN c > '~' THEN coalesce(jsonb '{json.dumps(folding.REPLACEMENTS, ensure_ascii=False)}' ->> c, c)
-    ELSE c END, '') FROM unnest(string_to_array({_FOLDED_ASCII}, NULL)) AS c
-) END
-"""
 _IS_UNTIDY = " OR ".join(
     f"{beginning(field)} ~ E'^ | $|  |[{folding.ODD_SPACES}{folding.UNSEEN}]'" for field in ("nim", "nama", "alamat")
 )
@@ -319,13 +279,13 @@ SHARED = SharedSQL(
     as_array=list,
     raw="{}".format,
     lock="ORDER BY nim FOR UPDATE",  # in order, so that two transactions which lock the same records cannot deadlock
-    condition=_condition,
-    line_feed="chr(10)",
-    fold=_FOLDED,
-    fence="OFFSET 0",
+    position="strpos",
+    # Letter by letter: 10,000 rows take 0.2 s, and translate() with the same letters takes 1.2 s.
+    fold=f"""(
+  SELECT string_agg(CASE WHEN c > '~' THEN coalesce(jsonb '{json.dumps(folding.REPLACEMENTS, ensure_ascii=False)}' ->> c, c)
+    ELSE c END, '') FROM unnest(string_to_array({FOLDED_ASCII}, NULL)) AS c
+)""",
     split="unnest(string_to_array(teks, ' ')) AS value",
-    near_key=f"ltrim(translate(lower(nim), '{NEAR_FROM}', '{NEAR_TO}'), '0')",
-    order_key="lower({})",
     untidy=f"SELECT nim, '' AS key FROM mahasiswa WHERE {_IS_UNTIDY}",
     begin_batch=BEGIN_BATCH,
     end_batch="",  # the setting ends with the transaction
@@ -346,7 +306,7 @@ FROM json_array_elements(%s::json) AS i (record) WHERE nim = record->>0""",
     is_silent="i.is_silent",
     # An expired change may be purged by the triggers of its own undo, so it is not undone.
     is_expired="(i.moment < (SELECT now() - make_interval(days => days) FROM mahasiswa_history_state))",
-    is_purge_due=_IS_PURGE_DUE,
+    find_purge=f"SELECT 1 FROM mahasiswa_history_state {_IF_PURGE_IS_DUE}",
     # Of several processes that purge at once, one locks the row; the others wait and then find that no purge is due.
-    purge=f"UPDATE mahasiswa_history_state SET purged = now() WHERE {_IS_PURGE_DUE} RETURNING mahasiswa_history_purge()",
+    purge=f"UPDATE mahasiswa_history_state SET purged = now() {_IF_PURGE_IS_DUE} RETURNING mahasiswa_history_purge()",
 )

@@ -1,12 +1,9 @@
 """The SQL of the SQLite engine. Only PRAGMAs, BEGIN, COMMIT, ROLLBACK and savepoints stand elsewhere."""
 
 import json
-from collections.abc import Sequence
 from datetime import UTC
-from itertools import chain, zip_longest
-from typing import Literal
 
-from mahasiswa.record import NEAR_FROM, NEAR_TO, NIM_MAX_CHARACTERS, Field
+from mahasiswa.record import NIM_MAX_CHARACTERS
 from mahasiswa.store import folding
 from mahasiswa.store.history import PURGE_ENTRIES, PURGE_SECONDS
 from mahasiswa.store.reader import SLICE_RECORDS
@@ -151,8 +148,8 @@ HAS_EXPIRED = f"SELECT {_EXPIRED} FROM mahasiswa_history ORDER BY id LIMIT 1"
 PURGE_EXPIRED = f"""
 DELETE FROM mahasiswa_history WHERE {_EXPIRED} AND id IN (SELECT id FROM mahasiswa_history ORDER BY id LIMIT {PURGE_ENTRIES})
 """
-_IS_PURGE_DUE = f"""
-(purged IS NULL OR purged <= strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-{PURGE_SECONDS} seconds')) AND ({HAS_EXPIRED})
+_IF_PURGE_IS_DUE = f"""
+WHERE (purged IS NULL OR purged <= strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-{PURGE_SECONDS} seconds')) AND ({HAS_EXPIRED})
 """
 
 # --- Reading
@@ -210,22 +207,6 @@ WHERE NOT EXISTS (SELECT 1 FROM main.mahasiswa AS m WHERE m.nim = k.nim) ORDER B
 
 # --- Shared with PostgreSQL
 
-
-def _condition(cari: str, di: Field | Literal[""]) -> tuple[str, Sequence[str]]:
-    # instr() takes linear time for any word. LIKE and GLOB do not: 300 records of 64 KB take a minute.
-    terms = folding.terms(cari, is_prefix=di == "nim")
-    found = f"instr(teks, ?) {'= 1' if di == 'nim' else '> 0'}"
-    return " AND ".join(f"({' OR '.join([found] * len(term))})" for term in terms) or "false", [*chain(*terms)]
-
-
-def _translated(text: str, letters: str, others: str = "") -> str:
-    """As PostgreSQL's function `translate`."""
-    for letter, other in zip_longest(letters, others, fillvalue=""):
-        quoted = letter.replace("'", "''")
-        text = f"replace({text}, '{quoted}', '{other}')"
-    return text
-
-
 # Texts are read as bytes, because another program may have stored a text that is not UTF-8. Reading it as text would fail,
 # and with it the whole page of the history. Only a text beyond ASCII is given to the function `fold` of a reading
 # connection. The fence keeps SQLite from copying the expression into the conditions: ten words in 100,000 records take
@@ -238,15 +219,9 @@ SHARED = SharedSQL(
     as_array=json.dumps,
     raw="CAST({} AS BLOB)".format,
     lock="",
-    condition=_condition,
-    line_feed="char(10)",
-    fold=f"""
-    CASE WHEN length(t) = octet_length(t) THEN {_translated("lower(t)", folding.REMOVED_ASCII)}
-    ELSE fold(CAST(t AS BLOB)) END""",
-    fence="LIMIT -1",
+    position="instr",  # it takes linear time for any word; LIKE and GLOB take a minute for 300 records of 64 KB
+    fold="fold(CAST(t AS BLOB))",
     split="""json_each('[' || replace(json_quote(teks), ' ', '","') || ']')""",
-    near_key=f"ltrim({_translated('lower(nim)', NEAR_FROM, NEAR_TO)}, '0')",
-    order_key="{} COLLATE NOCASE",
     # The texts of a record with U+0001 around each, so `instr` finds a space at an end too. GLOB takes long, so it reads
     # only texts beyond ASCII.
     untidy=f"""
@@ -267,7 +242,7 @@ UPDATE mahasiswa SET nama = value ->> 1, alamat = value ->> 2 FROM json_each(?) 
     recent="(SELECT * FROM mahasiswa_history ORDER BY id DESC LIMIT 1000)",  # because there is no index on nim
     is_silent="i.kind IS NOT NULL AND NOT EXISTS (SELECT 1 FROM mahasiswa_history AS s WHERE s.batch = i.id)",
     is_expired=f"i.{_EXPIRED}",
-    is_purge_due=_IS_PURGE_DUE,
+    find_purge=f"SELECT 1 FROM mahasiswa_history_state {_IF_PURGE_IS_DUE}",
     # It changes a row without any other change, and the writer removes expired entries after each change.
-    purge=f"UPDATE mahasiswa_history_state SET purged = {NOW} WHERE {_IS_PURGE_DUE}",
+    purge=f"UPDATE mahasiswa_history_state SET purged = {NOW} {_IF_PURGE_IS_DUE}",
 )
