@@ -46,6 +46,8 @@ def merge(conninfo: str, rows: Iterable[Incoming], *, update: bool, dry_run: boo
 
 def forget(conninfo: str, nim: str) -> bool:
     """See `engines.forget`. For an unknown nim too, rewrite the tables, because the command is repeated if that failed."""
+    if "\0" in nim:  # no text of PostgreSQL holds one
+        return False
     with _transaction(conninfo) as db:
         was_known = commands.forget(db, sql.SHARED, nim)
         ((transaction,),) = db.execute(sql.TRANSACTION_ID).fetchall()
