@@ -5,28 +5,41 @@ import logging.config
 import os
 import sys
 import time
+from contextlib import suppress
+from functools import cache, lru_cache
 
 PRIORITIES = {logging.ERROR: "<3>", logging.WARNING: "<4>", logging.INFO: "<6>", logging.DEBUG: "<7>"}
 
 
+@cache
 def priority(level: int) -> str:
     """The prefix of a line from which journald reads its level. Without journald it is empty."""
-    return PRIORITIES[level] if os.environ.get("JOURNAL_STREAM") and not sys.stderr.isatty() else ""
+    return PRIORITIES.get(level, "") if os.environ.get("JOURNAL_STREAM") and not sys.stderr.isatty() else ""
+
+
+def line(level: int, moment: float, text: str) -> str:
+    """`2026-11-20 17:21:46,742+0700 INFO text`, after a priority for journald. `moment` is in seconds since the epoch."""
+    second, zone = _second(int(moment))
+    entry = f"{second},{int(moment * 1000) % 1000:03d}{zone} {logging.getLevelName(level)} {text}"
+    prefix = priority(level)
+    return prefix + (entry.replace("\n", f"\n{prefix}") if prefix else entry)  # each line of a traceback has it
+
+
+@lru_cache(1)
+def _second(moment: int) -> tuple[str, str]:
+    at = time.localtime(moment)
+    return time.strftime("%Y-%m-%d %H:%M:%S", at), time.strftime("%z", at)
+
+
+def write_line(level: int, text: str) -> None:
+    """Write a line to the log. A LogRecord takes 15 us, a tenth of the time of an addition."""
+    with suppress(OSError):  # a full disk, for example; a handler of `logging` does the same
+        sys.stderr.write(line(level, time.time(), text) + "\n")
 
 
 class LineFormatter(logging.Formatter):
-    """`2026-11-20 17:21:46,742+0700 INFO message`, after a priority for journald."""
-
-    def __init__(self) -> None:
-        super().__init__("%(asctime)s %(levelname)s %(message)s")
-        self._priorities = {level: priority(level) for level in PRIORITIES}
-
     def format(self, record: logging.LogRecord) -> str:
-        prefix, text = self._priorities.get(record.levelno, ""), super().format(record)
-        return prefix + (text.replace("\n", f"\n{prefix}") if prefix else text)  # each line of a traceback has it
-
-    def formatTime(self, record: logging.LogRecord, datefmt: str | None = None) -> str:  # noqa: ARG002, N802 - logging's
-        return time.strftime(f"%Y-%m-%d %H:%M:%S,{int(record.msecs):03d}%z", time.localtime(record.created))
+        return line(record.levelno, record.created, super().format(record))
 
 
 def configure_logging(level: str) -> None:

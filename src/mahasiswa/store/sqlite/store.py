@@ -48,7 +48,6 @@ class SQLiteStore(Store):
         self._thread = ThreadPoolExecutor(1, "writer")
         self._changes = GroupCommit(slots, self._commit)
         self._oleh: str | None = None  # the name that the database has for the next changes
-        self._is_closed = False
         # A connection that never writes, because data_version shows only the commits of other connections. It is used
         # on the event loop: its queries take a few microseconds, a switch to another thread takes a hundred.
         self._watch = connect(path)
@@ -85,7 +84,6 @@ class SQLiteStore(Store):
 
     async def run(self, steps: Callable[[], Steps[None]], kind: Kind = RECORD) -> None:
         async with self._slots.slot(kind) if kind is IMPORT else nullcontext():
-            self._check_file()
             await self._changes.write(Change(steps, OLEH.get()))
 
     async def close(self) -> None:
@@ -126,7 +124,6 @@ class SQLiteStore(Store):
 
     async def _close_writer(self) -> None:
         await self._changes.close()
-        self._is_closed = True
         await asyncio.to_thread(self._thread.shutdown)
         # SQLite checkpoints at the last close, except for a file that was moved: its log would be left behind.
         if has_moved(self._writer):
@@ -136,14 +133,12 @@ class SQLiteStore(Store):
         self._writer.close()
 
     async def _commit(self, group: Sequence[QueuedChange[Change]]) -> Sequence[StoreError | None]:
-        if self._is_closed:  # while the change waited in the queue
-            raise Unavailable("the file was replaced or removed")
         try:
+            self._check_file()
             return await asyncio.get_running_loop().run_in_executor(self._thread, self._transact, group)
         except apsw.BusyError as error:
             return [Locked(str(error))] * len(group)
         except (apsw.Error, Unavailable) as error:
-            log.error("%d changes were not stored: %s", len(group), error)  # noqa: TRY400 - no traceback needed
             return [Unavailable(str(error))] * len(group)
 
     def _transact(self, group: Sequence[QueuedChange[Change]]) -> Sequence[StoreError | None]:
