@@ -22,7 +22,7 @@ from harness import Page, Service, Site
 from processes import Closing, run
 from selectolax.lexbor import LexborNode
 
-from mahasiswa import sheets
+from mahasiswa.sheets import public as sheets
 
 HEADER = ("NIM", "Nama", "Alamat")
 SHEET = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"

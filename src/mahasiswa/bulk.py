@@ -14,9 +14,10 @@ from typing import BinaryIO, TypeVar
 
 import click
 
-from mahasiswa import interrupt, sheets, wording
+from mahasiswa import interrupt, wording
 from mahasiswa.record import Incoming, Mahasiswa
 from mahasiswa.settings import DatabaseURL
+from mahasiswa.sheets import public as sheets
 from mahasiswa.store import Query, Reader, migrate, open_store
 from mahasiswa.store.engines import Merged, merge
 from mahasiswa.store.errors import Refused, Unusable

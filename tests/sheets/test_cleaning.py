@@ -4,8 +4,9 @@ from math import inf, nan
 
 import pytest
 
-from mahasiswa import sheets, wording
+from mahasiswa import wording
 from mahasiswa.record import NIM_MAX_CHARACTERS
+from mahasiswa.sheets import public as sheets
 from mahasiswa.sheets.cells import BadCell, Cell
 from mahasiswa.sheets.cleaning import RowResult, clean_all
 

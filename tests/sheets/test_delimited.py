@@ -7,7 +7,8 @@ from collections.abc import Iterable
 import pytest
 from spreadsheets import reading
 
-from mahasiswa import sheets, wording
+from mahasiswa import wording
+from mahasiswa.sheets import public as sheets
 from mahasiswa.sheets.cells import CELL_MAX_CHARACTERS, Cell, SheetRow
 from mahasiswa.sheets.errors import Stopped
 

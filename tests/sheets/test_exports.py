@@ -17,8 +17,9 @@ from hypothesis import strategies as st
 from naughty import NAUGHTY, NAUGHTY_NIMS
 from spreadsheets import reading
 
-from mahasiswa import sheets, wording
+from mahasiswa import wording
 from mahasiswa.record import UNADDRESSABLE_NIMS, Mahasiswa
+from mahasiswa.sheets import public as sheets
 from mahasiswa.sheets.cleaning import clean_all
 from mahasiswa.sheets.xlsx_export import SHEET_MAX_RECORDS
 

@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from spreadsheets import HEADER, csv, reading, students
 
-from mahasiswa import sheets, wording
+from mahasiswa import wording
+from mahasiswa.sheets import public as sheets
 from mahasiswa.sheets.carried_file import KEPT_MAX_CHARACTERS, CarriedFile
 from mahasiswa.sheets.cells import SHEET_ROWS, BadCell, Cell, Sheet, Verbatim
 from mahasiswa.sheets.columns import Columns

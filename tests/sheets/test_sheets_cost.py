@@ -14,8 +14,8 @@ from contextlib import suppress
 
 import pytest
 
-from mahasiswa import sheets
 from mahasiswa.record import Mahasiswa, digest
+from mahasiswa.sheets import public as sheets
 from mahasiswa.sheets.carried_file import CarriedFile
 from mahasiswa.sheets.cells import CELL_MAX_CHARACTERS, Sheet, SheetRow
 from mahasiswa.sheets.cleaning import clean_all

@@ -8,7 +8,6 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
 
 import openpyxl  # type: ignore[import-untyped]
@@ -17,7 +16,8 @@ import pytest
 import xlsxwriter  # type: ignore[import-untyped]
 from spreadsheets import HEADER, HEADER_XML, by_openpyxl, reading, sheet_xml, text_cell, with_sheet, zip_bomb
 
-from mahasiswa import sheets, wording
+from mahasiswa import wording
+from mahasiswa.sheets import public as sheets
 from mahasiswa.sheets.cleaning import RowResult, clean_all
 from mahasiswa.sheets.errors import Stopped
 from mahasiswa.sheets.limits import ReadLimits
@@ -93,7 +93,8 @@ def repeated_text() -> bytes:
 READ_AND_MEASURE = """
 import resource, sys
 from pathlib import Path
-from mahasiswa import sheets, wording
+from mahasiswa import wording
+from mahasiswa.sheets import public as sheets
 from mahasiswa.sheets.cleaning import clean_all
 try:
     with open(sys.argv[1], "rb") as file, sheets.read(file) as table:
@@ -133,7 +134,7 @@ def test_reading_a_workbook_has_a_deadline() -> None:
     data = zip_bomb()
     began = time.monotonic()
     with pytest.raises(sheets.TooBig, match=re.escape(wording.TOO_HEAVY)):
-        rows_of(data, replace(sheets.WEB, memory_bytes=4 << 30, seconds=0.3))
+        rows_of(data, sheets.WEB._replace(memory_bytes=4 << 30, seconds=0.3))
     assert time.monotonic() - began < 12
 
 
@@ -141,7 +142,7 @@ def test_a_child_that_stands_still_is_given_up() -> None:
     """It takes no processor time, so the system does not end it."""
     others = psutil.Process().children()
     with ThreadPoolExecutor(1) as thread:
-        reading_it = thread.submit(rows_of, zip_bomb(), replace(sheets.WEB, memory_bytes=4 << 30, seconds=2))
+        reading_it = thread.submit(rows_of, zip_bomb(), sheets.WEB._replace(memory_bytes=4 << 30, seconds=2))
         while not (started := [child for child in psutil.Process().children() if child not in others]):
             assert not reading_it.done()
         started[0].suspend()
@@ -152,7 +153,7 @@ def test_a_child_that_stands_still_is_given_up() -> None:
 def test_the_deadline_counts_only_the_time_in_which_the_child_is_waited_for() -> None:
     """The time in which a database writes the rows does not count."""
     data = with_sheet(sheet_xml(HEADER_XML, *(b"<row>" + text_cell(b"%d" % n) * 3 + b"</row>" for n in range(5_000))))
-    with reading(data, replace(sheets.WEB, seconds=1.5)) as table:
+    with reading(data, sheets.WEB._replace(seconds=1.5)) as table:
         rows = table.rows
         next(rows)
         busy = time.monotonic() + 2

@@ -8,7 +8,7 @@ from form_answers import assert_page, post_raw
 from harness import Page, Site
 from spreadsheets import Database, Importer, by_openpyxl, csv
 
-from mahasiswa.sheets import MAX_CONFIRMED_BYTES
+from mahasiswa.sheets.public import MAX_CONFIRMED_BYTES
 
 CHOOSE = "/mahasiswa/hapus"
 CONFIRM = "/mahasiswa/hapus/simpan"

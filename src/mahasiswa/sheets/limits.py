@@ -1,7 +1,7 @@
 """The limits for reading a file, and the choice of a person who reads it again."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from mahasiswa.sheets.cells import FieldColumns
 
@@ -12,8 +12,7 @@ MAX_SHEETS = 200  # of a file, because a preview offers all of them
 NAME_MAX_CHARACTERS = 255  # of the name of a file or of a sheet; Excel's sheets have at most 31 characters
 
 
-@dataclass(frozen=True)
-class ReadLimits:
+class ReadLimits(NamedTuple):
     """Limits for reading one file: at first those of an upload. None is no limit."""
 
     file_bytes: int | None = UPLOAD_MAX_BYTES
@@ -29,8 +28,7 @@ WEB = ReadLimits()
 COMMAND_LINE = ReadLimits(None, None, None, None, memory_bytes=2 << 30, seconds=600, keeps_all_cells=False)
 
 
-@dataclass(frozen=True)
-class Choice:
+class Choice(NamedTuple):
     """The sheets and the columns that a person has chosen, if any. With `nim_only` no other column is needed."""
 
     sheets: Sequence[str] = ()

@@ -7,7 +7,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp
 
 from mahasiswa.settings import Settings
-from mahasiswa.sheets import SheetError
+from mahasiswa.sheets.public import SheetError
 from mahasiswa.store import Store
 from mahasiswa.web import checks, history, lists, monitoring, previews, students
 from mahasiswa.web.list_cache import ListCache

@@ -14,7 +14,7 @@ from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.requests import ClientDisconnect
 
 from mahasiswa.pace import Pace
-from mahasiswa.sheets import MAX_CONFIRMED_BYTES, MAX_SHEETS, UPLOAD_MAX_BYTES
+from mahasiswa.sheets.public import MAX_CONFIRMED_BYTES, MAX_SHEETS, UPLOAD_MAX_BYTES
 from mahasiswa.web.request import Request
 from mahasiswa.wording import ProblemName
 from mahasiswa.work import IMPORT, Busy

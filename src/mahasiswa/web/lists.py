@@ -10,8 +10,8 @@ from typing import BinaryIO
 
 from starlette.responses import Response
 
-from mahasiswa import sheets
 from mahasiswa.record import Mahasiswa
+from mahasiswa.sheets import public as sheets
 from mahasiswa.store import Query, Reader, Store
 from mahasiswa.store.errors import TookTooLong
 from mahasiswa.store.threads import in_thread

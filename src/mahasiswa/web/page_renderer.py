@@ -14,9 +14,10 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 from starlette.responses import Response
 
-from mahasiswa import sheets, wording
+from mahasiswa import wording
 from mahasiswa.record import NIM_MAX_CHARACTERS, Mahasiswa
 from mahasiswa.settings import Settings
+from mahasiswa.sheets import public as sheets
 from mahasiswa.store.history import Batch, Entry
 from mahasiswa.web.list_html import CONFIRM, escaped, row_format, undo_name, verb
 from mahasiswa.web.list_view import HOME_QUERY, MAX_ROWS_PER_PAGE, OFFERED_ROWS_PER_PAGE

@@ -7,8 +7,9 @@ from typing import Generic, Literal, NamedTuple, TypeVar
 
 from markupsafe import escape
 
-from mahasiswa import sheets, wording
+from mahasiswa import wording
 from mahasiswa.record import Mahasiswa
+from mahasiswa.sheets import public as sheets
 
 Row = TypeVar("Row", sheets.PlannedRow, sheets.RejectedRow)
 

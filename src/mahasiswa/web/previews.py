@@ -9,9 +9,10 @@ from urllib.parse import unquote
 
 from starlette.responses import Response
 
-from mahasiswa import sheets, wording
+from mahasiswa import wording
 from mahasiswa.digits import whole_number
 from mahasiswa.record import Mahasiswa, Write
+from mahasiswa.sheets import public as sheets
 from mahasiswa.store import Query, Reader, Store
 from mahasiswa.store.errors import Changed, Refused
 from mahasiswa.store.threads import in_thread

@@ -1,0 +1,43 @@
+"""The names of this package that the rest of the program uses.
+
+They are not in `__init__`, because the child process that reads a workbook would take twice as long to import all of them.
+"""
+
+from mahasiswa.sheets.carried_file import (
+    LEFT_OUT,
+    MAX_CONFIRMED_BYTES,
+    CleanedFile,
+    clean_again,
+    clean_table,
+    dump,
+    load,
+    repaired,
+)
+from mahasiswa.sheets.cells import SHEET_ROWS, in_input, row_name
+from mahasiswa.sheets.cleaning import CleanedRow, Cleaner, RejectedRow, clean_nims
+from mahasiswa.sheets.csv_form import write_csv
+from mahasiswa.sheets.errors import NotCarried, SheetError, TooBig
+from mahasiswa.sheets.file_kind import kind_of
+from mahasiswa.sheets.limits import (
+    COMMAND_LINE,
+    MAX_SHEETS,
+    MAX_TITLES,
+    NAME_MAX_CHARACTERS,
+    UPLOAD_MAX_BYTES,
+    UPLOAD_MAX_ROWS,
+    WEB,
+    Choice,
+)
+from mahasiswa.sheets.plan import (
+    ImportPlan,
+    PlannedRow,
+    compare,
+    compare_nims,
+    confirmed_writes,
+    file_of_nims,
+    nims,
+    with_shown_changes,
+    with_stored_nims,
+)
+from mahasiswa.sheets.reading import Table, read, read_text
+from mahasiswa.sheets.xlsx_export import write_template, write_xlsx
