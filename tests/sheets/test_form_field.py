@@ -14,7 +14,7 @@ from spreadsheets import HEADER, csv, reading, students
 
 from mahasiswa import wording
 from mahasiswa.sheets import public as sheets
-from mahasiswa.sheets.carried_file import KEPT_MAX_CHARACTERS, CarriedFile
+from mahasiswa.sheets.carried_file import BZ2_LEVEL, KEPT_MAX_CHARACTERS, CarriedFile
 from mahasiswa.sheets.cells import SHEET_ROWS, BadCell, Cell, Sheet, Verbatim
 from mahasiswa.sheets.columns import Columns
 
@@ -90,7 +90,7 @@ def test_a_file_that_is_too_large_is_carried_with_the_columns_that_were_read() -
 
 
 def field_of(text: str) -> str:
-    return base64.urlsafe_b64encode(bz2.compress(text.encode())).decode()
+    return base64.urlsafe_b64encode(bz2.compress(text.encode(), BZ2_LEVEL)).decode()
 
 
 def json_of(field: str) -> str:
@@ -116,13 +116,19 @@ TAMPERED: dict[str, Callable[[str], str]] = {
     "a value less": lambda text: text.rpartition(",")[0] + "]",
     "a value more": lambda text: text[:-1] + ",1]",
     "a column less in a sheet": lambda text: text.replace(',["Alamat","Solo","Bantul"]', ',["Alamat","Solo"]'),
-    "a row twice": lambda text: text.replace("[1,1,1]", "[1,0,1]"),
-    "rows in another order": lambda text: text.replace("[1,1,1]", "[2,-1,1]"),
-    "a row more": lambda text: text.replace("[1,1,1]", "[1,1,1,1]"),
+    "a row twice": lambda text: text.replace("[[1,3]]", "[[1,1],[0,1],[1,1]]"),
+    "rows in another order": lambda text: text.replace("[[1,3]]", "[[2,1],[-1,1],[1,1]]"),
+    "a row more": lambda text: text.replace("[[1,3]]", "[[1,4]]"),
     # Python refuses to write a number of more than 4,300 digits, which the sum of two others may have.
-    "rows with a huge number": lambda text: text.replace("[1,1,1]", f"[1,{'9' * 4300},{'9' * 4300}]"),
-    "a row of a sheet that is not read": lambda text: text.replace("[1,1,1]", f"[1,1,{SHEET_ROWS}]"),
-    "a row that is true": lambda text: text.replace("[1,1,1]", "[true,1,1]"),
+    "rows with a huge number": lambda text: text.replace("[[1,3]]", f"[[1,1],[{'9' * 4300},2]]"),
+    "a row of a sheet that is not read": lambda text: text.replace("[[1,3]]", f"[[1,2],[{SHEET_ROWS},1]]"),
+    "a row that is true": lambda text: text.replace("[[1,3]]", "[[true,3]]"),
+    "rows in two runs that are one": lambda text: text.replace("[[1,3]]", "[[1,1],[1,2]]"),
+    "a run without a row": lambda text: text.replace("[[1,3]]", "[[1,3],[5,0]]"),
+    "a run of a billion rows": lambda text: text.replace("[[1,3]]", "[[1,1000000000]]"),
+    "a billion new rows": lambda text: text.replace(
+        "true,[],[],[]", f"true,[],[],[{'[1,99999],[2,99999],' * 5000}[1,1]]"
+    ),
     "a column that is a text": lambda text: text.replace("[0,1,2]", '[0,1,"2"]'),
     "a column beyond every sheet": lambda text: text.replace("[0,1,2]", "[0,1,99999]"),
     "a column less": lambda text: text.replace("[0,1,2]", "[0,1]"),

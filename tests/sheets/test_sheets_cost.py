@@ -96,7 +96,7 @@ def export(text: str) -> None:
 
 def sheet_of(count: int, cell: str) -> str:
     """The JSON of a form field with a sheet of this many equal cells."""
-    return f"{FIELD_START}[{','.join('1' * count)}],[[{','.join([cell] * count)}]]{FIELD_END}"
+    return f"{FIELD_START}[[1,{count}]],[[{','.join([cell] * count)}]]{FIELD_END}"
 
 
 STEPS: dict[str, tuple[Callable[[str], None], Callable[[int], str]]] = {
@@ -144,7 +144,7 @@ STEPS: dict[str, tuple[Callable[[str], None], Callable[[int], str]]] = {
     "our own export with quotes before guards": (upload, lambda n: EXPORT + "1;\",'" + '""' * (n // 2) + '=";x\r\n'),
     "a confirmation of separators": (confirm, lambda n: FIELD_START + "," * n),
     "a confirmation of lists": (confirm, lambda n: FIELD_START + "[" * n),
-    "a confirmation of row numbers": (confirm, lambda n: f"{FIELD_START}{[1] * (n // 3)}"),
+    "a confirmation of row numbers": (confirm, lambda n: f"{FIELD_START}{[[1, 1], [2, 1]] * (n // 16)}"),
     "a confirmation of digits": (confirm, lambda n: FIELD_START + "1" * n),
     "a confirmation of quotes": (confirm, lambda n: FIELD_START + '\\"' * (n // 2)),
     "a confirmation of cells": (confirm, lambda n: sheet_of(n // 4, "12")),

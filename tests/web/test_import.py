@@ -162,7 +162,7 @@ def altered(field: str, alter: Callable[[str], str]) -> str:
 def test_a_damaged_confirmation_is_refused(importer: Importer, form: str) -> None:
     """The page is the form again. The original would be written. `test_form_field.py` has many more damages."""
     field = importer.upload(csv(HEADER, ("1", "Ani", "Solo"))).data
-    body = form.format(field, altered(field, lambda text: text.replace("[1,1]", "[1,NaN]")))
+    body = form.format(field, altered(field, lambda text: text.replace("[[1,2]]", "[[1,NaN]]")))
     answer = importer.site.send("POST", SAVE, body.encode(), content_type=URL_ENCODED)
     assert importer.refused(answer) == wording.CONFIRMATION_DAMAGED
     assert importer.records() == []

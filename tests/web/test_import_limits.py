@@ -46,7 +46,7 @@ def test_an_import_takes_10000_rows_and_refuses_10001(importer: Importer) -> Non
     for answer, status in (
         (importer.send(csv(HEADER, *rows), "a.csv"), 413),
         (importer.send(by_openpyxl(HEADER, *rows), "a.xlsx"), 413),
-        (importer.site.post(SAVE, {"data": field(["", [1] * 10_002, columns], others=["B"])}), 400),
+        (importer.site.post(SAVE, {"data": field(["", [[1, 10_002]], columns], others=["B"])}), 400),
     ):
         assert importer.refused(answer, status).startswith("Berkas ini berisi lebih dari 10.000 baris.")
 
@@ -169,7 +169,7 @@ def nims(count: int) -> list[str]:
 def sheet(*columns: list[str]) -> list[object]:
     """Return a sheet of these columns, whose first row has the titles."""
     cells = [[title, *column] for title, column in zip([*HEADER, *TITLES], columns, strict=False)]
-    return ["", [1] * len(cells[0]), cells]
+    return ["", [[1, len(cells[0])]], cells]
 
 
 def equal(rows: int, nama: str, alamat: str) -> list[object]:

@@ -1,7 +1,7 @@
 """The cells of a sheet: their kinds, the text by which a person recognises one, and their form in JSON."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from mahasiswa import wording
@@ -57,7 +57,10 @@ def is_blank(cells: Sequence[Cell]) -> bool:
     """Whether no cell has a text, which a Verbatim always has. Raises TooBig if there are too many to look at."""
     if len(cells) > ROW_MAX_CELLS:
         raise TooBig(wording.TOO_HEAVY)
-    return all(cell is None or (type(cell) is str and (not cell or cell.isspace())) for cell in cells)
+    for cell in cells:  # noqa: SIM110 - `all` with a generator takes three times as long
+        if cell is not None and not (type(cell) is str and (not cell or cell.isspace())):
+            return False
+    return True
 
 
 def cell_text(cell: Cell) -> str:
@@ -79,13 +82,17 @@ def in_input(cell: Cell) -> str:
     return re.sub(r"[\r\n\0]+", " ", cell_text(cell))
 
 
-def to_json(cell: Cell) -> object:
-    """A cell as a value for `json.dumps`. A BadCell becomes `[kind, text]`, a Verbatim `["verbatim", text]`."""
-    return ["verbatim", cell] if isinstance(cell, Verbatim) else cell
+def to_json(cells: Iterable[Cell]) -> list[object]:
+    """Cells as values for `json.dumps`. A BadCell becomes `[kind, text]`, a Verbatim `["verbatim", text]`."""
+    return [["verbatim", cell] if type(cell) is Verbatim else cell for cell in cells]
 
 
-def from_json(value: Any) -> Cell:  # noqa: ANN401 - a value of JSON
-    """The cell of a value that `json.loads` returned. Raises ValueError if no cell has this value."""
+def from_json(values: Iterable[Any]) -> list[Cell]:
+    """The cells of values that `json.loads` returned. Raises ValueError if no cell has such a value."""
+    return [value if type(value) is str else _from_json(value) for value in values]
+
+
+def _from_json(value: Any) -> Cell:  # noqa: ANN401 - a value of JSON
     match value:
         case str() | bool() | float() | None:
             return value

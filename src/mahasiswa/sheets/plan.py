@@ -72,9 +72,8 @@ def compare(cleaned: CleanedFile, existing: Mapping[str, Mahasiswa], near: Colle
                 continue
             notices = removed + ((similar,) if similar else warnings)
         stored = before or Mahasiswa(nim, "", "")
-        texts = (nama, stored.nama), (alamat, stored.alamat)
-        after = Mahasiswa(str(nim), *(_replacement(cell, old) for cell, old in texts))
-        if after != before and any(pair[0] and text not in pair for pair, text in zip(texts, after[1:], strict=True)):
+        after = Mahasiswa(str(nim), _replacement(nama, stored.nama), _replacement(alamat, stored.alamat))
+        if after != before and (_is_joined(nama, stored.nama) or _is_joined(alamat, stored.alamat)):
             notices += (wording.LINE_BREAKS,)
         planned = PlannedRow(number, before, after, notices, meant)
         if before is not None:
@@ -137,11 +136,15 @@ def _replacement(cell: str | None, stored: str) -> str:
     return stored if joined != cell and joined == _joined(stored) else joined
 
 
+def _is_joined(cell: str | None, stored: str) -> bool:
+    return bool(cell) and _replacement(cell, stored) not in (cell, stored)
+
+
 def _joined(text: str) -> str:
     """The text on one line, because the specification's inputs are single-line (4.2.2)."""
-    first, *others = re.split(r"[\r\n]+", text)
-    if not others:
+    if "\n" not in text and "\r" not in text:
         return text
+    first, *others = re.split(r"[\r\n]+", text)
     return ", ".join(filter(None, (first.rstrip(), *map(str.strip, others[:-1]), others[-1].lstrip())))
 
 

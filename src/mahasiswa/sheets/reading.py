@@ -109,7 +109,7 @@ def _kept_sheets(sheets: Iterable[Rows]) -> tuple[list[Sheet], list[Rows]]:
                 continue
             taken.append((number, row))
             width = max(width, len(row))
-            characters -= sum(len(cell) for cell in row if isinstance(cell, str))
+            characters -= sum([len(cell) for cell in row if isinstance(cell, str)])
             if characters < 0 or width * len(taken) > cells:
                 return kept, [(name, chain(taken, rows))]
         cells -= width * len(taken)

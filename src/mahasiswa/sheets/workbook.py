@@ -108,4 +108,4 @@ def _lines(process: subprocess.Popen[bytes], limits: ReadLimits, stop: threading
 def _rows(messages: Iterator[Any]) -> Iterator[SheetRow]:
     while batch := next(messages):
         for number, cells in batch:
-            yield number, list(map(from_json, cells))
+            yield number, from_json(cells)

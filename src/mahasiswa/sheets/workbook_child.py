@@ -168,7 +168,7 @@ def _send_sheet(name: str, rows: Iterable[SheetRow]) -> None:
         if is_blank(row[1]):
             continue
         batch.append(row)
-        size += len(row[1]) + sum(len(cell) for cell in row[1] if isinstance(cell, str))
+        size += len(row[1]) + sum([len(cell) for cell in row[1] if isinstance(cell, str)])
         if size > BATCH_SIZE:
             _send(batch)
             batch, size = [], 0
