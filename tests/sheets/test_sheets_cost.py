@@ -26,7 +26,7 @@ from mahasiswa.sheets.html_table import html_rows
 pytestmark = pytest.mark.torture
 
 MEBIBYTE = 1 << 20
-SMALLEST_SECONDS = 0.01
+SMALLEST_SECONDS = 0.02
 """A shorter time cannot be compared, so the input is doubled until it takes longer."""
 
 NO_LONGER_SECONDS = 0.1
@@ -148,7 +148,8 @@ STEPS: dict[str, tuple[Callable[[str], None], Callable[[int], str]]] = {
     "a confirmation of digits": (confirm, lambda n: FIELD_START + "1" * n),
     "a confirmation of quotes": (confirm, lambda n: FIELD_START + '\\"' * (n // 2)),
     "a confirmation of cells": (confirm, lambda n: sheet_of(n // 4, "12")),
-    "line breaks in cells": (paste, lambda n: PASTED + '1\tA\t"' + "x\n \n" * (n // 4) + '"'),
+    "line breaks in cells": (paste, lambda n: PASTED + ('1\tA\t"' + "x\n \n" * 2500 + '"\n') * (n // 10_000)),
+    "line breaks in a cell": (clean_and_compare, lambda n: "x\n \n" * (n // 4)),
     "spaces and line breaks in cells": (clean_and_compare, lambda n: " " * n + "\n" + " " * n),
     "NIMs of zeros": (upload, lambda n: CSV + "".join(f"{'0' * (i % 250)}{i};A;B\n" for i in range(n // 150))),
     "rows of titles": (upload, lambda n: CSV + "DAFTAR MAHASISWA;;\nMengetahui,;Total;x\n" * (n // 40)),
@@ -174,24 +175,30 @@ STEPS: dict[str, tuple[Callable[[str], None], Callable[[int], str]]] = {
 def test_an_input_twice_as_long_costs_at_most_twice_as_much(
     step: Callable[[str], None], worst: Callable[[int], str]
 ) -> None:
-    """For inputs of n, 2n and 4n. The limits are twice as generous, because a busy machine is slow at times."""
+    """For inputs of n, 2n and 4n. The limits are twice as generous.
+
+    A busy machine is slow at times. So the three are measured in turn until their shortest times are within the limits.
+    """
     size = 20_000
-    while (once := processor_seconds(step, worst(size))) < SMALLEST_SECONDS and size < 2 * MEBIBYTE:
+    while processor_seconds(step, worst(size)) < SMALLEST_SECONDS and size < 2 * MEBIBYTE:
         size *= 2
-    twice, four_times = (processor_seconds(step, worst(size * factor)) for factor in (2, 4))
-    assert twice < 4 * once + NO_LONGER_SECONDS
-    assert four_times < 8 * once + NO_LONGER_SECONDS
+    inputs = [worst(size * factor) for factor in (1, 2, 4)]
+    once = twice = four_times = float("inf")
+    for _ in range(5):
+        measured = (processor_seconds(step, text) for text in inputs)
+        once, twice, four_times = map(min, measured, (once, twice, four_times))
+        if twice < 4 * once + NO_LONGER_SECONDS and four_times < 8 * once + NO_LONGER_SECONDS:
+            return
+    pytest.fail(
+        f"{once:.3f} s for {size:,} characters, {twice:.3f} s for twice and {four_times:.3f} s for four times as many"
+    )
 
 
 def processor_seconds(step: Callable[[str], None], text: str) -> float:
-    """The best of five, because a busy machine is slow at times."""
-    seconds: list[float] = []
-    while len(seconds) < 5 and not (seconds and seconds[-1] > 1):
-        began = time.process_time()
-        with suppress(sheets.SheetError):  # it does not matter whether the input is refused
-            step(text)
-        seconds.append(time.process_time() - began)
-    return min(seconds)
+    began = time.process_time()
+    with suppress(sheets.SheetError):  # it does not matter whether the input is refused
+        step(text)
+    return time.process_time() - began
 
 
 def preview_of_a_list_with_long_records() -> None:
