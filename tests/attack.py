@@ -2,6 +2,7 @@
 
 import os
 import re
+import resource
 import socket
 import sys
 import threading
@@ -18,7 +19,7 @@ from urllib.parse import quote, urlencode
 import httpx
 import pytest
 from harness import URL_ENCODED, Service
-from processes import Closing, working
+from processes import Closing, cannot, working
 from spreadsheets import Database
 
 T = TypeVar("T")
@@ -143,10 +144,10 @@ class Bystander:
 
 
 @contextmanager
-def attacked(service: Service, page: str = "/") -> Iterator[None]:
+def attacked(service: Service, page: str = "/") -> Iterator[Bystander]:
     """Attack the service in the block: others are answered in time, memory is bounded, and files are closed afterwards.
 
-    `page` is what a bystander looks at, if the list is so long that a busy machine needs minutes to send it.
+    Yield the bystander. `page` is what it looks at, if the list is so long that a busy machine needs minutes to send it.
     """
     (worker,) = workers(service)
     bystander = Bystander(service, page)
@@ -163,7 +164,7 @@ def attacked(service: Service, page: str = "/") -> Iterator[None]:
         visiting = threads.submit(repeat, bystander.visit, 0)
         watching = threads.submit(repeat, lambda: sizes.append(memory(worker)), 0.02)
         try:
-            yield
+            yield bystander
         finally:
             over.set()
     visiting.result()
@@ -291,6 +292,14 @@ def memory(pid: int, line: str = "VmRSS") -> float:
     found = re.search(rf"^{line}:\s*(\d+) kB", status, re.MULTILINE)
     assert found
     return int(found[1]) / 1024
+
+
+def allow_files(count: int) -> None:
+    """Let this process open as many files as it may. Skip the test if they are fewer than `count`."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard < count:
+        cannot(f"open {count} files", f"the limit is {hard}")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def open_files(pid: int) -> int:

@@ -21,7 +21,7 @@ import httpx
 import psutil  # type: ignore[import-untyped]
 from attack import until
 from harness import without_settings
-from processes import Closing, end_with_parent, run
+from processes import NAMESPACES, Closing, cannot, end_with_parent, run
 
 PACKAGING = Path(__file__).parents[1] / "packaging" / "patroni"
 PROGRAMS = ("/usr/bin/etcd", "/usr/bin/patroni", "/usr/sbin/haproxy", "/usr/lib/postgresql/15/bin/postgres", "ip")
@@ -32,7 +32,6 @@ DATABASE_HOSTS = {"db1": "192.0.2.11", "db2": "192.0.2.12", "db3": "192.0.2.13"}
 SERVICE_HOSTS = {"app1": "192.0.2.21", "app2": "192.0.2.22"}
 ADDRESSES = DATABASE_HOSTS | SERVICE_HOSTS
 
-NAMESPACES = ("--net", "--pid", "--ipc", "--mount", "--uts")
 WHOLE_TIMEOUT_SECONDS = 120.0
 MISSING_CARD = "02:00:00:00:00:01"
 """The hardware address of no network card."""
@@ -145,11 +144,15 @@ class Cluster(Closing):
         with ExitStack() as stack:
             self.switch = stack.enter_context(Host("switch", folder / "switch"))
             self.hosts = {name: stack.enter_context(Host(name, folder / name)) for name in ADDRESSES}
-            self.switch.network("link add name switch0 type bridge")
+            try:
+                self.switch.network("link add name switch0 type bridge")
+                for host in self.hosts.values():
+                    self.switch.network(f"link add name {host.name} type veth peer name eth0 netns {host.pid}")
+            except AssertionError as error:
+                cannot("connect hosts by a bridge", error)
             self.switch.network("link set switch0 up")
             self.switch.network("addr add 192.0.2.1/24 dev switch0")
             for host in self.hosts.values():
-                self.switch.network(f"link add name {host.name} type veth peer name eth0 netns {host.pid}")
                 self.switch.network(f"link set {host.name} master switch0 up")
                 host.network(f"addr add {ADDRESSES[host.name]}/24 dev eth0")
                 host.network("link set eth0 up")

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from attack import until
 from harness import without_settings
-from processes import finished, run
+from processes import cannot, finished, run
 from spreadsheets import Record
 from stores import run_script
 
@@ -142,7 +142,7 @@ def unprivileged() -> list[str]:
     try:
         run(*command, "true")
     except (OSError, AssertionError) as error:
-        pytest.skip(f"root's capabilities cannot be dropped here: {error}")
+        cannot("drop root's capabilities", error)
     return command
 
 

@@ -11,9 +11,15 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Event
-from typing import Any, Self
+from typing import Any, NoReturn, Self
+
+import pytest
 
 RUN_SECONDS = 600.0
+
+NAMESPACES = ("--net", "--pid", "--ipc", "--mount", "--uts")
+CANNOT = "this machine cannot "
+"""The start of a reason to skip a test that no Debian package mends. --nothing-skipped accepts these reasons only."""
 
 
 class Closing(ABC):
@@ -27,6 +33,19 @@ class Closing(ABC):
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def cannot(what: str, error: object = "only root may") -> NoReturn:
+    """Skip a test that needs a feature or a right that the kernel or the container does not give."""
+    pytest.skip(f"{CANNOT}{what}: {error}")
+
+
+def needs_namespaces() -> None:
+    """Skip a test that makes hosts or containers if this process can neither make namespaces nor mount a file system."""
+    try:
+        run("unshare", *NAMESPACES, "--fork", "--mount-proc", "mount", "-t", "tmpfs", "tmpfs", "/mnt")
+    except (OSError, AssertionError) as error:
+        cannot("make namespaces", error)
 
 
 def finished(*command: str | Path, **options: Any) -> subprocess.CompletedProcess[str]:  # noqa: ANN401 - of subprocess

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from harness import Service
 from operators import COMMAND, COMMAND_SECONDS, TWO, Operator, records_of
+from processes import cannot, finished
 from spreadsheets import HEADER, csv
 
 # The first makes a file readable by its owner only if the program asks for it.
@@ -59,7 +60,7 @@ def test_the_service_warns_of_a_database_that_every_user_can_read(mode: int, fol
     with tempfile.TemporaryDirectory() as folder, Service(Path(folder).resolve() / "a.db") as service:
         database = Path(folder).resolve() / "a.db"
         if not all(parent.stat().st_mode & 0o001 for parent in database.parent.parents):
-            pytest.skip("the folder for temporary files is private")
+            cannot("share a file", "the folder for temporary files is private")
         assert service.stderr() == ""
         database.chmod(mode)
         database.parent.chmod(folder_mode)
@@ -88,8 +89,8 @@ def without_hard_links(tmp_path: Path) -> list[str]:
     if strace is None:
         pytest.skip("strace is not installed")
     command = [strace, "-f", "-qq", "-o", str(tmp_path / "calls"), "-e", "inject=?link,linkat:error=EPERM"]
-    if subprocess.run([*command, "true"], capture_output=True, check=False).returncode:
-        pytest.skip("strace may not look at a program here")
+    if (done := finished(*command, "true")).returncode:
+        cannot("let strace look at a program", done.stderr)
     return command
 
 

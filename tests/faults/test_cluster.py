@@ -1,8 +1,6 @@
 """The cluster of docs/cluster.md survives the loss of a host: no acknowledged change is lost, and no page is stale."""
 
-import os
 import shutil
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 
@@ -10,12 +8,12 @@ import cluster as faults
 import pytest
 from cluster import PASSWORD, PROGRAMS, Cluster, Host
 from ledger import Ledger
+from processes import needs_namespaces
 
 PACKAGES = "patroni python3-etcd etcd-server etcd-client haproxy postgresql-15 iproute2"
 
 pytestmark = [
     pytest.mark.torture,
-    pytest.mark.skipif(sys.platform != "linux" or os.geteuid() != 0, reason="only root on Linux may make namespaces"),
     pytest.mark.skipif(
         not all(map(shutil.which, PROGRAMS)), reason=f"apt-get install --no-install-recommends {PACKAGES}"
     ),
@@ -29,6 +27,7 @@ Fault = Callable[[Cluster, Host], Callable[[], None]]
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """Start the cluster once. Every test leaves it whole. The test runs in the network of its switch."""
+    needs_namespaces()
     with Cluster(tmp_path_factory.mktemp("cluster")) as cluster, cluster.on_the_switch():
         yield cluster
 

@@ -10,10 +10,22 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from threading import Event
 
 import pytest
-from attack import FORM, HOST, Line, assert_log_is_sound, at_once, attacked, client_files, fill, linux, until, workers
+from attack import (
+    FORM,
+    HOST,
+    Line,
+    allow_files,
+    assert_log_is_sound,
+    at_once,
+    attacked,
+    client_files,
+    fill,
+    linux,
+    until,
+    workers,
+)
 from harness import Service
 
 from mahasiswa.http_protocol import WRITE_TIMEOUT_SECONDS
@@ -89,14 +101,30 @@ def test_a_thousand_clients_that_pipeline_and_read_nothing_take_bounded_memory(
     service: Service, request_: bytes
 ) -> None:
     """Requests that wait on their connection count in the budget of bodies. Beyond it connections are lost."""
-    with attacked(service), ExitStack() as stack:
+    allow_files(1500)
+    requests = memoryview(request_ * 10_000)
+    sent: dict[socket.socket, int] = {}
+    with attacked(service) as bystander, ExitStack() as stack:
+
+        def takes_more(connection: socket.socket) -> bool:
+            with suppress(OSError):  # its buffers are full, or the service has ended it
+                sent[connection] += connection.send(requests[sent[connection] % len(requests) :])
+                return True
+            return False
+
+        def are_full() -> bool:
+            """Return whether no connection takes more, although another user was answered since the last time."""
+            visits = bystander.number
+            until(lambda: bystander.number > visits + 1)
+            return sum(map(takes_more, sent)) == 0
+
         for _ in range(1000):
             connection = stack.enter_context(socket.create_connection(("127.0.0.1", service.port), 30))
             connection.settimeout(0)
-            with suppress(OSError):
-                while connection.send(request_ * 10_000):
-                    pass
-        Event().wait(3)  # the service goes on to answer what was sent
+            sent[connection] = 0
+            while takes_more(connection):
+                pass
+        until(are_full)
 
 
 def test_a_page_is_as_new_as_the_last_byte_of_its_request(service: Service, tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 import os
 import re
-import resource
 import socket
 import struct
 import sys
@@ -19,6 +18,7 @@ from attack import (
     CLOSE,
     HOST,
     Line,
+    allow_files,
     assert_log_is_sound,
     at_once,
     attacked,
@@ -34,7 +34,7 @@ from attack import (
     workers,
 )
 from harness import Service
-from processes import children
+from processes import cannot, children
 from spreadsheets import sheet_xml, with_sheet, zip_bomb
 from stores import ask
 
@@ -177,9 +177,8 @@ def test_forms_that_stop_before_their_last_byte_take_bounded_memory(service: Ser
     before = memory(worker)
     request = form("/mahasiswa/add", b"nim=" + b"1" * (FORM_MAX_BYTES - 4))[:-100]
     count = BODIES_MAX_BYTES // FORM_MAX_BYTES + 100
+    allow_files(count + 200)
     with ExitStack() as stack:
-        _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
         held: list[socket.socket] = []
         for number in range(count):
             held.append(connected(service, stack, request))
@@ -284,7 +283,7 @@ def control_group() -> Iterator[Path]:
         group.mkdir()
         (group / file).write_text(limit)
     except OSError as error:
-        pytest.skip(f"no control group can be made: {error}")
+        cannot("make a control group", error)
     yield group
     until(lambda: not (group / "cgroup.procs").read_text())
     group.rmdir()

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from attack import Line, linux, workers
 from harness import Service
+from processes import cannot
 
 ADDS = 25
 
@@ -50,7 +51,7 @@ def traced(pid: int, to: Path) -> Iterator[None]:
         assert process.stderr
         said = process.stderr.readline()
         if "attached" not in said:
-            pytest.skip(f"strace may not look at the service here: {said.strip()}")
+            cannot("let strace look at the service", said.strip())
         try:
             yield
         finally:

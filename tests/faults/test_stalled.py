@@ -17,6 +17,7 @@ from attack import (
     HOST,
     Bystander,
     Line,
+    allow_files,
     assert_log_is_sound,
     fill,
     holds,
@@ -108,6 +109,7 @@ class Stalled:
 def test_a_thousand_stalled_clients_do_not_delay_others(tmp_path: Path) -> None:
     """Stalled clients are disconnected at their deadlines, others are answered, and then all memory is free again."""
     each = 100
+    allow_files(1500)
     with Service(tmp_path / "a.db") as service, ExitStack() as stack:
         fill(tmp_path / "a.db", ROWS)
         (worker,) = workers(service)

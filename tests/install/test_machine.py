@@ -17,7 +17,7 @@ from attack import is_free, until
 from harness import Site
 from installed import ROOT, blocks, do_what_staff_do, is_well, records
 from operators import records_of
-from processes import children, run
+from processes import cannot, children, needs_namespaces, run
 from spreadsheets import Record
 
 PORTS = (80, 443, 3000)
@@ -109,7 +109,8 @@ def machine() -> Iterator[Machine]:
     if missing := [tool for tool in ("git", "mmdebstrap", "nsenter", "systemd-nspawn") if not shutil.which(tool)]:
         pytest.skip(f"needs {', '.join(missing)}")
     if os.geteuid() != 0:
-        pytest.skip("only root may boot a machine")
+        cannot("boot a machine")
+    needs_namespaces()
     if taken := [port for port in PORTS if not is_free(port)]:
         pytest.skip(f"another program listens on {taken}")
     with tempfile.TemporaryDirectory() as name, Site("http://127.0.0.1:3000") as site:
@@ -126,7 +127,10 @@ def machine() -> Iterator[Machine]:
             hosts.write(f"127.0.0.1 localhost {NAME}\n")
         machine = Machine(folder, site)
         try:
-            until(machine.is_up, BOOT_SECONDS)
+            try:
+                until(machine.is_up, BOOT_SECONDS)
+            except AssertionError as error:  # nothing of the service is in the machine yet
+                cannot("boot a machine", error)
             yield machine
         finally:
             machine.power_off()

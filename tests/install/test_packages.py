@@ -18,7 +18,7 @@ from attack import until
 from harness import Service, Site, free_port
 from installed import ROOT, blocks, do_what_staff_do, is_well, records
 from packaging.requirements import Requirement
-from processes import run
+from processes import CANNOT, needs_namespaces, run
 
 pytestmark = pytest.mark.torture
 
@@ -45,7 +45,13 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def why_no_image() -> str:
     """Return why no image can be built here, or an empty text."""
     missing = [tool for tool in IMAGE_TOOLS if not shutil.which(tool)]
-    return f"needs {', '.join(missing)}" if missing else "" if os.geteuid() == 0 else "only root may build the image"
+    return (
+        f"needs {', '.join(missing)}"
+        if missing
+        else ""
+        if os.geteuid() == 0
+        else f"{CANNOT}build the image: only root may"
+    )
 
 
 in_repository = pytest.mark.skipif(not (ROOT / ".git").exists(), reason="this is no Git repository")
@@ -154,6 +160,7 @@ def test_the_image_is_small_and_holds_no_shell(image: Path, tmp_path: Path) -> N
 @pytest.fixture
 def podman(image: Path) -> Iterator[Callable[..., str]]:
     """Load the image into a storage of its own, which is removed afterwards. Run a podman command that must succeed."""
+    needs_namespaces()
     with tempfile.TemporaryDirectory() as folder:  # not tmp_path: podman accepts no path of more than 50 characters
         places = (f"--root={folder}/storage", f"--runroot={folder}/run", f"--tmpdir={folder}/tmp")
         kinds = ("--storage-driver=vfs", "--runtime=runc", "--cgroup-manager=cgroupfs", "--events-backend=file")
