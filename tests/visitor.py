@@ -89,12 +89,12 @@ class Page:
 
     @property
     def table(self) -> list[Row]:
-        return [self._row(node) for node in self.tree.css("tbody > tr") if node.css("td")]
+        return [self._row(node) for node in self._table_rows()]
 
     @property
     def rows(self) -> list[tuple[str, ...]]:
         """The rows of the table's body as tuples (no, nim, nama, alamat)."""
-        return [row.cells[:4] for row in self.table]
+        return [_cells(node)[:4] for node in self._table_rows()]
 
     @property
     def record_form(self) -> Form:
@@ -105,11 +105,11 @@ class Page:
     @property
     def nims(self) -> list[str]:
         """The nims of all rows. A row with one cell, as some implementations show for an empty list, has no nim."""
-        return [nim for row in self.table for nim in row.cells[1:2]]
+        return [nim for node in self._table_rows() for nim in _cells(node)[1:2]]
 
     @property
     def records(self) -> list[tuple[str, ...]]:
-        return [row.cells[1:4] for row in self.table]
+        return [_cells(node)[1:4] for node in self._table_rows()]
 
     def texts(self, selector: str) -> list[str]:
         return [node.text() for node in self.tree.css(selector)]
@@ -121,13 +121,16 @@ class Page:
 
     def row(self, nim: str) -> Row:
         """Return the row of exactly this nim. Fail unless there is exactly one."""
-        found = [row for row in self.table if row.cells[1:2] == (nim,)]
+        found = [node for node in self._table_rows() if _cells(node)[1:2] == (nim,)]
         assert len(found) == 1, f"{nim!r} stands {len(found)} times in the list"
-        return found[0]
+        return self._row(found[0])
+
+    def _table_rows(self) -> list[LexborNode]:
+        return [node for node in self.tree.css("tbody > tr") if node.css_matches("td")]
 
     def _row(self, node: LexborNode) -> Row:
         return Row(
-            tuple(cell.text() for cell in node.css("td, th")),
+            _cells(node),
             tuple(self._link(link) for link in node.css("a[href]")),
             tuple(self._form(form) for form in node.css("form")),
         )
@@ -240,6 +243,10 @@ def browser_target(page_url: str, href: str) -> str:
     if dots in {".", ".."}:
         kept.append("")
     return quote("/" + "/".join(kept) + mark + query, safe="!#$%&'()*+,/:;=?@[\\]^|~")
+
+
+def _cells(row: LexborNode) -> tuple[str, ...]:
+    return tuple(cell.text() for cell in row.css("td, th"))
 
 
 def _attribute(node: LexborNode, name: str) -> str:

@@ -16,8 +16,7 @@ TEXTS = ("Siti", "Solo")
 GONE = "was replaced, moved or removed: stop the service, put the file right, start it"
 
 
-@pytest.mark.parametrize("workers", [1, 2])
-@pytest.mark.parametrize("fate", ["replaced", "moved", "removed"])
+@pytest.mark.parametrize(("fate", "workers"), [("replaced", 1), ("replaced", 2), ("moved", 2), ("removed", 2)])
 def test_a_file_that_is_gone_under_load_is_unavailable_until_the_next_start(
     tmp_path: Path, fate: str, workers: int
 ) -> None:

@@ -12,9 +12,10 @@ from ledger import Ledger
 from processes import children
 
 
-@pytest.mark.parametrize("workers", ["1", "2"])
-@pytest.mark.parametrize("kills", [3, pytest.param(60, marks=pytest.mark.torture)])
-def test_no_acknowledged_change_is_lost_when_the_service_is_killed(tmp_path: Path, workers: str, kills: int) -> None:
+@pytest.mark.parametrize(
+    ("kills", "workers"), [(3, "2"), *(pytest.param(60, workers, marks=pytest.mark.torture) for workers in "12")]
+)
+def test_no_acknowledged_change_is_lost_when_the_service_is_killed(tmp_path: Path, kills: int, workers: str) -> None:
     """Every acknowledged change is shown then, no refused one is, none is incomplete, and the file is sound."""
     dice = random.Random(int(workers))
     with Service(tmp_path / "a.db", {"WORKERS": workers, "LOG_LEVEL": "error"}) as service:

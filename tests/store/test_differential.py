@@ -178,11 +178,16 @@ def runner(postgres: str, tmp_path: Path) -> Iterator[tuple[asyncio.Runner, Stor
             runner.run(store.close())
 
 
-def test_both_engines_answer_the_same_operations_alike(runner: tuple[asyncio.Runner, Store, Store]) -> None:
+@pytest.mark.parametrize("examples", [30, pytest.param(300, marks=pytest.mark.torture)])
+def test_both_engines_answer_the_same_operations_alike(
+    runner: tuple[asyncio.Runner, Store, Store], examples: int
+) -> None:
     """After each operation they hold the same records in the same order. A refused one changes nothing."""
     loop, sqlite, postgres = runner
 
-    @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+    ignored = [HealthCheck.too_slow, HealthCheck.data_too_large]
+
+    @settings(max_examples=examples, deadline=None, suppress_health_check=ignored)
     @given(st.lists(operations(), min_size=5, max_size=20))
     def compare(steps: list[Operation]) -> None:
         loop.run(both(steps))

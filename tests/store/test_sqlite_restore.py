@@ -68,7 +68,8 @@ def at_work(port: int) -> Iterator[tuple[list[str | None], list[str]]]:
         yield lists, added
 
 
-def test_a_restore_that_is_killed_at_any_moment_leaves_one_of_the_two_lists(operator: Operator) -> None:
+@pytest.mark.parametrize("turns", [7, pytest.param(40, marks=pytest.mark.torture)])
+def test_a_restore_that_is_killed_at_any_moment_leaves_one_of_the_two_lists(operator: Operator, turns: int) -> None:
     """While the service reads and writes: every page and the file are the old list or the new one, never a mixture.
 
     Every acknowledged change is in the list or in a back-up of a replaced one, which is written under the restore's lock.
@@ -79,7 +80,7 @@ def test_a_restore_that_is_killed_at_any_moment_leaves_one_of_the_two_lists(oper
     stored = [LISTS["A"]]
     kept: set[str] = set()
     with Service(operator.database) as service, at_work(service.port) as (lists, added):
-        for turn in range(14):
+        for turn in range(turns):
             name = "AB"[(turn + 1) % 2]
             began = time.monotonic()
             with subprocess.Popen(

@@ -1,9 +1,10 @@
 """Imports in a real browser, by keyboard and on a phone. test_panduan.py imports and downloads, too."""
 
 import re
+from pathlib import Path
 
 from browser import PHONE, OpenWindow, Window
-from every_page import choose
+from every_page import choose, press
 from harness import Site
 from playwright.sync_api import expect
 from spreadsheets import KEPT, Database
@@ -35,9 +36,13 @@ def test_an_import_form_without_a_file_is_announced_to_assistive_technology(wind
     expect(window.page.get_by_label("Berkas")).to_have_accessible_description(re.compile(re.escape(words)))
 
 
-def test_a_browser_shows_the_page_for_a_file_that_is_too_large(window: Window) -> None:
+def test_a_browser_shows_the_page_for_a_file_that_is_too_large(window: Window, tmp_path: Path) -> None:
     """It does not show a lost connection instead."""
-    choose(window, "x" * (20 << 20))
+    file = tmp_path / "daftar.csv"
+    file.write_bytes(b"x" * (20 << 20))
+    window.open("/mahasiswa/impor")
+    window.page.locator("input[type=file]").set_input_files(file)
+    press(window, "Pratinjau")
     expect(window.page.get_by_text("Ukuran berkas melebihi 16 MB")).to_be_visible()
 
 
