@@ -53,7 +53,7 @@ async def read_form(request: Request, fields: Sequence[str]) -> Form:
     """Read an application/x-www-form-urlencoded body; raise BodyRefused, Busy. Other fields than `fields` are ignored."""
     form = Form({}, {})
     with request.limits.bodies.hold() as count:
-        body = await _whole(body_of(request, FORM_MAX_BYTES, "too large", count))
+        body = await Body(request, FORM_MAX_BYTES, "too large", count).whole()
         sent = _sent(request, body)
         for field in fields:
             values = sent[field]
@@ -73,7 +73,7 @@ async def read_confirmation(request: Request) -> Mapping[str, Sequence[str]]:
     Bytes that are not UTF-8 are replaced.
     """
     with large_body(request) as count:
-        body = await _whole(body_of(request, MAX_CONFIRMED_BYTES, "confirmation too large", count))
+        body = await Body(request, MAX_CONFIRMED_BYTES, "confirmation too large", count).whole()
 
         def parse() -> Mapping[str, Sequence[str]]:
             sent = _sent(request, body).items()
@@ -92,7 +92,7 @@ async def read_upload(request: Request) -> AsyncIterator[tuple[UploadFile | None
     """
     with large_body(request) as count:
         most = UPLOAD_MAX_BYTES
-        pieces = body_of(request, most + FORM_MAX_BYTES, "file too large", count)
+        pieces = Body(request, most + FORM_MAX_BYTES, "file too large", count).pieces()
         # The client's charset would choose the codec of all texts. ISO 8859-1 keeps every byte, and UTF-8 is read below.
         content_type = b'multipart/form-data; charset=latin-1; boundary="%b"' % _boundary(request)
         headers = Headers(raw=[(b"content-type", content_type)])
@@ -116,13 +116,6 @@ async def read_upload(request: Request) -> AsyncIterator[tuple[UploadFile | None
             await form.close()
 
 
-async def _whole(pieces: AsyncGenerator[bytes, None]) -> bytes:
-    body = bytearray()  # a list of tiny pieces would take far more memory than their bytes, which are counted
-    async for piece in pieces:
-        body += piece
-    return bytes(body)
-
-
 def _sent(request: Request, body: bytes) -> Mapping[str, Sequence[bytes]]:
     """The values of each field as they were sent."""
     headers = request.first_headers
@@ -141,8 +134,8 @@ def _sent(request: Request, body: bytes) -> Mapping[str, Sequence[bytes]]:
 def _decode(text: bytes) -> bytes:
     """The text without its percent-encoding, decoded in pieces that do not cut an escape into two."""
     text = text.replace(b"+", b" ")
-    if b"%" not in text:
-        return text
+    if len(text) <= DECODE_BYTES:
+        return unquote_to_bytes(text) if b"%" in text else text
     cuts = [0]
     while cuts[-1] < len(text):
         end = cuts[-1] + DECODE_BYTES
@@ -178,38 +171,47 @@ def large_body(request: Request) -> Iterator[Callable[[int], None]]:
             request.limits.uploads.release(count, refuse)
 
 
-def body_of(
-    request: Request, max_bytes: int, too_large: ProblemName, count: Callable[[int], None]
-) -> AsyncGenerator[bytes, None]:
-    """The body in pieces as they arrive, with deadlines and a limit; raise BodyRefused, ClientDisconnect and what `count` raises.
+class Body:
+    """A body that arrives in pieces, with deadlines and a limit.
 
-    While no byte arrives, HttpProtocol sends an empty message each second, so the deadlines need no timer. A timer took
-    a twentieth of the time of an addition.
+    It raises BodyRefused, ClientDisconnect and what `count`, which is called with the length of each piece, raises. While
+    no byte arrives, HttpProtocol sends an empty message each second, so the deadlines need no timer. A timer took a
+    twentieth of the time of an addition, and an asynchronous generator as much.
     """
-    headers = request.first_headers
-    header = headers.get(b"content-length", b"")
-    length = int(header) if header.isdigit() and b"transfer-encoding" not in headers else None
-    if (length or 0) > max_bytes:
-        raise BodyRefused(too_large, max_bytes)
 
-    async def pieces() -> AsyncGenerator[bytes, None]:
-        pace, received, more = Pace(BODY_TIMEOUT_SECONDS), 0, True
-        while more:
-            message = await request.receive()
-            if message["type"] == "http.disconnect":  # also if the body breaks HTTP's framing
-                raise ClientDisconnect
-            piece = message.get("body", b"")
-            received += len(piece)
-            if pace.is_too_slow(received):
-                raise BodyRefused("too slow")
-            if received > max_bytes:
-                raise BodyRefused(too_large, max_bytes)
-            count(len(piece))
-            # Stop reading at Content-Length: waiting for the empty final message costs one more receive().
-            more = message.get("more_body", False) and received != length
-            yield piece
+    def __init__(self, request: Request, max_bytes: int, too_large: ProblemName, count: Callable[[int], None]) -> None:
+        headers = request.first_headers
+        header = headers.get(b"content-length", b"")
+        self._length = int(header) if header.isdigit() and b"transfer-encoding" not in headers else None
+        if (self._length or 0) > max_bytes:
+            raise BodyRefused(too_large, max_bytes)
+        self._receive, self._max_bytes, self._too_large, self._count = request.receive, max_bytes, too_large, count
+        self._pace, self._received, self._has_more = Pace(BODY_TIMEOUT_SECONDS), 0, True
 
-    return pieces()
+    async def whole(self) -> bytes:
+        body = bytearray()  # a list of tiny pieces would take far more memory than their bytes, which are counted
+        while self._has_more:
+            body += await self._piece()
+        return bytes(body)
+
+    async def pieces(self) -> AsyncGenerator[bytes, None]:
+        while self._has_more:
+            yield await self._piece()
+
+    async def _piece(self) -> bytes:
+        message = await self._receive()
+        if message["type"] == "http.disconnect":  # also if the body breaks HTTP's framing
+            raise ClientDisconnect
+        piece: bytes = message.get("body", b"")
+        self._received += len(piece)
+        if self._pace.is_too_slow(self._received):
+            raise BodyRefused("too slow")
+        if self._received > self._max_bytes:
+            raise BodyRefused(self._too_large, self._max_bytes)
+        self._count(len(piece))
+        # Stop reading at Content-Length: waiting for the empty final message costs one more receive().
+        self._has_more = message.get("more_body", False) and self._received != self._length
+        return piece
 
 
 def _boundary(request: Request) -> bytes:

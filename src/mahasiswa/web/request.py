@@ -63,6 +63,11 @@ class Request(StarletteRequest):
         except UnicodeDecodeError:
             return None
 
+    @property
+    def adds_again(self) -> bool:
+        """Whether the form for the next record follows an addition."""
+        return b"lagi=1" in self.scope["query_string"].split(b"&")
+
     @cached_property
     def list_query(self) -> str:
         """The URL query of the list page from which a record was opened or deleted; empty for the plain list.

@@ -17,7 +17,7 @@ from mahasiswa.work import RECORD, Busy
 
 async def new(request: Request, store: Store, pages: Pages) -> Response:
     """GET /mahasiswa/add (specification 4.2). With `lagi=1`, after the record `nim` was added, for the next one."""
-    again = request.query_params.get("lagi") == "1"
+    again = request.adds_again
     if not (again or pages.list_query):
         return await pages.empty_form("add").respond(request.scope, request.limits.slots)
     stored = await store.reader(RECORD).get(request.query_params.get("nim", "")) if again else None
@@ -35,7 +35,7 @@ async def create(request: Request, store: Store, pages: Pages) -> Response:
     """POST /mahasiswa/add (specification 4.4). With `lagi=1` the redirect leads to an empty form."""
     form = await read_form(request, Mahasiswa._fields)
     request.added_nim = form.values["nim"]
-    again = request.query_params.get("lagi") == "1"
+    again = request.adds_again
     saved = (pages.add_another if again else pages.saved)(form.values["nim"] or "")
     return await _save(request, store, form, store.add, show=partial(pages.add_form, again=again), saved=saved)
 
