@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 from mahasiswa import interrupt
 from mahasiswa.server import CannotStart, bind
 from mahasiswa.settings import Settings
-from mahasiswa.store.copies import age_seconds
+from mahasiswa.store.backup_folder import age_seconds
 from mahasiswa.store.engines import Finding, backup_files, examine, examine_backup, good, wrong
 from mahasiswa.store.errors import StoreError
 

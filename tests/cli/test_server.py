@@ -170,7 +170,7 @@ def step(db, path):
     while not path.with_name("go").exists():
         time.sleep(0.01)
 
-schema.STEPS = (*schema.STEPS, step)
+schema.UPGRADES = (*schema.UPGRADES, step)
 from mahasiswa.cli import main
 main()
 """

@@ -88,7 +88,7 @@ def test_a_file_is_upgraded_by_the_steps_that_it_lacks(path: Path, monkeypatch: 
     assert ask(path, "PRAGMA user_version") == [(1,)]
     assert ask(path, "SELECT sql FROM sqlite_schema WHERE name = 'mahasiswa'") == [(TABLE,)]
     run_script(path, "INSERT INTO mahasiswa VALUES ('rusak', 'Siti', 'Solo')")
-    monkeypatch.setattr(schema, "STEPS", (*schema.STEPS, with_a_second_step))
+    monkeypatch.setattr(schema, "UPGRADES", (*schema.UPGRADES, with_a_second_step))
     with pytest.raises(Unusable, match="integer overflow"):
         migrate(SQLiteURL(path))
     assert ask(path, "PRAGMA user_version") == [(1,)]

@@ -6,8 +6,9 @@ import pytest
 from stores import BUDI, SITI, Outcome, attempt_all, fill, opened, read_all, records_of
 
 from mahasiswa.settings import DatabaseURL
-from mahasiswa.store import SLICE_RECORDS, SNAPSHOT_MAX_BYTES, Store
+from mahasiswa.store import SLICE_RECORDS, Store
 from mahasiswa.store.history import Entry
+from mahasiswa.store.reader import SNAPSHOT_MAX_BYTES
 from mahasiswa.work import IMPORT, LIST, RECORD
 
 

@@ -11,8 +11,7 @@ from mahasiswa.store.engines import migrate, open_store
 from mahasiswa.store.errors import Changed, EditConflict, NotInHistory, Refused, UndoConflict
 from mahasiswa.store.history import UNDO_CONFLICTS_MAX, BatchKind, conflict_of
 from mahasiswa.store.reader import SLICE_RECORDS as SLICE_RECORDS
-from mahasiswa.store.reader import SNAPSHOT_MAX_BYTES as SNAPSHOT_MAX_BYTES
-from mahasiswa.store.reader import Found, Query, Reader, Snapshot, Steps, Suspicion, Version, found, in_transaction
+from mahasiswa.store.reader import Found, Query, Reader, Snapshot, Steps, Suspicion, Version, by_nim, in_transaction
 from mahasiswa.store.shared_sql import SharedSQL
 from mahasiswa.work import IMPORT, RECORD, Kind
 
@@ -73,7 +72,7 @@ class Store(ABC):
         """
         texts = nama, alamat
         # Without `versi` the stored texts are not needed, so they need not be UTF-8.
-        current = (yield from found(self.sql, self.sql.find_locked if versi else self.sql.find_raw, [nim])).get(nim)
+        current = (yield from by_nim(self.sql, self.sql.find_locked if versi else self.sql.find_raw, [nim])).get(nim)
         if versi and nama is not None and alamat is not None:
             edited = Mahasiswa(nim, nama, alamat)
             edited, is_conflict = combine(current, edited, versi) if current else (edited, True)
@@ -114,7 +113,7 @@ class Store(ABC):
     def _write_all(self, batch: BatchKind, writes: Sequence[Write], removals: Mapping[str, str | None]) -> Steps[None]:
         # Ordered, so that two transactions which lock the same records cannot deadlock.
         nims = sorted({*(record.nim for record, _ in writes), *removals})
-        stored = yield from found(self.sql, self.sql.find_locked, nims)
+        stored = yield from by_nim(self.sql, self.sql.find_locked, nims)
         added: dict[str, Mahasiswa] = {}
         changed: dict[str, Mahasiswa] = {}
         for record, versi in writes:
@@ -136,7 +135,7 @@ class Store(ABC):
         yield self.sql.delete, (self.sql.array(removed),)
         new = yield self.sql.add_all, (as_json(added.values()),)
         if others := added.keys() - {nim for (nim,) in new}:  # added by someone meanwhile
-            stored = yield from found(self.sql, self.sql.find, sorted(others))
+            stored = yield from by_nim(self.sql, self.sql.find, sorted(others))
             for nim in others:
                 if stored.get(nim) != added[nim]:
                     raise Changed(nim)

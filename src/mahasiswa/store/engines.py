@@ -16,8 +16,8 @@ from mahasiswa.work import Slots
 if TYPE_CHECKING:
     from mahasiswa.store import Store
 
-Check = Callable[[], bool]
-"""Returns False, which lets SQLite go on if it is the progress handler, or raises to stop the work."""
+StopCheck = Callable[[], bool]
+"""Raises to stop the work, for example after Ctrl-C. Otherwise it returns False, as SQLite's progress handler must."""
 
 ENGINES = {"sqlite": "mahasiswa.store.sqlite.engine", "postgresql": "mahasiswa.store.postgres.engine"}
 
@@ -103,7 +103,7 @@ def forget(url: DatabaseURL, nim: str) -> bool:
     return cast("bool", _engine(url).forget(url.address, nim))
 
 
-def backup(url: DatabaseURL, to: Path, check: Check) -> None:
+def backup(url: DatabaseURL, to: Path, check: StopCheck) -> None:
     """Write a verified copy of the whole database to a file that does not exist yet; raise Unusable.
 
     `check` is called often, and may raise to stop the work. The same holds for `check` in the other functions.
@@ -111,17 +111,17 @@ def backup(url: DatabaseURL, to: Path, check: Check) -> None:
     _engine(url).backup(url.address, to, check)
 
 
-def backup_into(url: DatabaseURL, folder: Path | None, check: Check, max_age_seconds: float = 0.0) -> Path | None:
+def backup_into(url: DatabaseURL, folder: Path | None, check: StopCheck, max_age_seconds: float = 0.0) -> Path | None:
     """Write such a copy to a file of this folder whose name has the time, and return the file; raise Unusable.
 
     If the newest back-up is the same, that file gets the time now instead. With `max_age_seconds`, nothing is done if the
-    newest one is younger, and the result is None. Old back-ups of the folder are removed (`copies.expire`). Without a
+    newest one is younger, and the result is None. Old back-ups of the folder are removed (`backup_folder.expire`). Without a
     folder the file stands beside the database, and none is removed.
     """
     return cast("Path | None", _engine(url).backup_into(url.address, folder, check, max_age_seconds))
 
 
-def restore(url: DatabaseURL, file: Path, check: Check) -> Restored:
+def restore(url: DatabaseURL, file: Path, check: StopCheck) -> Restored:
     """Replace every record by those of a back-up file, in one transaction; raise Unusable.
 
     The history stays, and the restore is one silent batch in it. The present records are written to a back-up file first.
@@ -130,7 +130,7 @@ def restore(url: DatabaseURL, file: Path, check: Check) -> Restored:
     return cast("Restored", _engine(url).restore(url.address, file, check))
 
 
-def examine(url: DatabaseURL, check: Check, *, quick: bool = False) -> Iterator[Finding]:
+def examine(url: DatabaseURL, check: StopCheck, *, quick: bool = False) -> Iterator[Finding]:
     """Check the database; raise Unusable if the service cannot work with it. Nothing stays written to it.
 
     The start of the service makes the `quick` checks. `mahasiswa doctor` makes these, and those that read every record.
@@ -148,7 +148,7 @@ def backups_that_hold(url: DatabaseURL, folder: Path | None, nim: str) -> Sequen
     return cast("Sequence[Path]", _engine(url).backups_that_hold(url.address, folder, nim))
 
 
-def examine_backup(url: DatabaseURL, file: Path, check: Check) -> Finding:
+def examine_backup(url: DatabaseURL, file: Path, check: StopCheck) -> Finding:
     """Check that a back-up file can be restored."""
     return cast("Finding", _engine(url).examine_backup(file, check))
 

@@ -9,7 +9,7 @@ from sys import getsizeof
 from typing import TYPE_CHECKING, Any, Concatenate, Literal, NamedTuple, ParamSpec, Protocol, TypeAlias, TypeVar, cast
 
 from mahasiswa.record import Field, Mahasiswa, near_key, near_nims
-from mahasiswa.store import folding, nearest
+from mahasiswa.store import folding, spelling
 from mahasiswa.store.errors import Unavailable
 from mahasiswa.store.history import Batch, Days, Entry, HistoryPage, ItemKind, entry_of, item_of
 from mahasiswa.work import PAGE_MAX_BYTES
@@ -120,7 +120,7 @@ class Reader(ABC):
     def __init__(self, sql: "SharedSQL", version: Callable[[], Awaitable[Version | None]]) -> None:
         self._version = version
         self.sql = sql
-        self._vocabulary = nearest.Vocabulary()
+        self._vocabulary = spelling.Vocabulary()
 
     @abstractmethod
     async def run(self, steps: Callable[[], Steps[T]]) -> T:
@@ -137,7 +137,7 @@ class Reader(ABC):
     @in_transaction
     def find(self, nims: Sequence[str]) -> Steps[Mapping[str, Mahasiswa]]:
         """The records that exist among these nims, by nim."""
-        return (yield from found(self.sql, self.sql.find, nims))
+        return (yield from by_nim(self.sql, self.sql.find, nims))
 
     async def get(self, nim: str) -> Mahasiswa | None:
         rows = await self._rows(self.sql.find, [self.sql.array([nim])])
@@ -157,7 +157,7 @@ class Reader(ABC):
         """At most `limit` records whose nim has the same `near_key` as one of these nims, unless that key is empty."""
         keys = sorted({near_key(nim) for nim in nims} - {""})
         rows = yield self.sql.near, (self.sql.array(keys), limit)
-        return list((yield from found(self.sql, self.sql.find, [nim for (nim,) in rows])).values())
+        return list((yield from by_nim(self.sql, self.sql.find, [nim for (nim,) in rows])).values())
 
     @in_transaction
     def search(self, query: Query, offset: int, limit: int) -> Steps[Found]:
@@ -186,7 +186,7 @@ class Reader(ABC):
         def correct() -> Sequence[str]:
             if is_old:
                 self._vocabulary.keep(version, (spelling for (spelling,) in read))
-            return nearest.corrections(words, self._vocabulary.words, is_found=is_found)
+            return spelling.corrections(words, self._vocabulary.words, is_found=is_found)
 
         likely = await asyncio.to_thread(correct)
         return (await self._counted(likely, query.di))[:limit]
@@ -196,7 +196,7 @@ class Reader(ABC):
         if not searches:
             return []
         conditions = [self.sql.condition(cari, di) for cari in searches]
-        statement = self.sql.count_found([found for found, _ in conditions], di)
+        statement = self.sql.count_found([condition for condition, _ in conditions], di)
         (counts,) = await self._rows(statement, [*chain.from_iterable(parameters for _, parameters in conditions)])
         return [(cari, count) for cari, count in zip(searches, counts, strict=True) if count]
 
@@ -227,18 +227,18 @@ class Reader(ABC):
         any of its entries. `kind` and `days` are conditions on items.
         """
         sql = self.sql
-        found, words = self._where(Query(cari))
+        where_found, words = self._where(Query(cari))
         heads: Sequence[Sequence[Any]] = ()
         if batch is None:
-            where = sql.where_item_has(found) if found else ""
+            where = sql.where_item_has(where_found) if where_found else ""
             where += sql.is_of_kind * bool(kind) + sql.is_of_days * bool(days)
             parameters = [*words, *([kind] if kind else ()), *map(sql.moment, days or ())]
             ((total,),) = yield sql.count_items.format(where=where), parameters
             rows = yield sql.items.format(where=where), [*parameters, limit, offset]
             items: list[Entry | Batch] = list(map(item_of, rows))
         else:
-            where = sql.where_entry_has(found) if found else ""
-            parameters = [batch, batch, *words] if found else [batch]
+            where = sql.where_entry_has(where_found) if where_found else ""
+            parameters = [batch, batch, *words] if where_found else [batch]
             ((total,),) = yield sql.count_entries.format(where=where), parameters
             rows = yield sql.entries.format(where=where), [*parameters, limit, offset]
             items = list(map(entry_of, rows))
@@ -251,6 +251,11 @@ class Reader(ABC):
         return list(map(entry_of, await self._rows(self.sql.entries_of, [self.sql.array([nim])])))
 
     @in_transaction
+    def last(self) -> Steps[Entry | Batch | None]:
+        """The newest item of the history, as in Found."""
+        return (yield from last_item(self.sql))
+
+    @in_transaction
     def _rows(self, statement: str, parameters: Sequence[object]) -> Steps[Rows]:
         """The rows of a read that needs one statement only."""
         return (yield statement, parameters)
@@ -259,8 +264,8 @@ class Reader(ABC):
         """The WHERE clause of a search, and its parameters; both are empty if nothing is searched."""
         if not query.cari:
             return "", ()
-        found, parameters = self.sql.condition(query.cari, query.di)
-        return f"WHERE {found}", parameters
+        condition, parameters = self.sql.condition(query.cari, query.di)
+        return f"WHERE {condition}", parameters
 
 
 def last_item(sql: "SharedSQL") -> Steps[Entry | Batch | None]:
@@ -273,7 +278,7 @@ def last_item(sql: "SharedSQL") -> Steps[Entry | Batch | None]:
     return item
 
 
-def found(sql: "SharedSQL", statement: str, nims: Sequence[str]) -> Steps[Mapping[str, Mahasiswa]]:
+def by_nim(sql: "SharedSQL", statement: str, nims: Sequence[str]) -> Steps[Mapping[str, Mahasiswa]]:
     """The stored records with these nims, by nim. `statement` is the SELECT, with the nims as its parameter."""
     records: dict[str, Mahasiswa] = {}
     size = 0

@@ -236,7 +236,7 @@ WHERE kind IS NOT NULL AND id IN (SELECT batch FROM mahasiswa_history WHERE nim 
         finds = f"{self.position}(teks, {self.p}) {'= 1' if di == 'nim' else '> 0'}"
         return " AND ".join(f"({' OR '.join([finds] * len(term))})" for term in terms) or "false", [*chain(*terms)]
 
-    def found(self, where: str, query: Query) -> str:
+    def select_found(self, where: str, query: Query) -> str:
         """Every record that a clause finds, or every record, in order."""
         source = f"{self.folded[query.di]} {where}" if where else "mahasiswa"
         return f"SELECT nim, nama, alamat FROM {source} {self._order(query)}"
@@ -261,7 +261,7 @@ SELECT total, nim, nama, alamat FROM (SELECT count(*) AS total FROM {source}) AS
 
     def count_found(self, conditions: Iterable[str], di: Field | Literal[""]) -> str:
         """The number of records that each of these conditions finds. Each text is folded once."""
-        counts = ", ".join(f"count(*) FILTER (WHERE {found})" for found in conditions)
+        counts = ", ".join(f"count(*) FILTER (WHERE {condition})" for condition in conditions)
         return f"SELECT {counts} FROM {self.folded[di]}"
 
     def where_item_has(self, where: str) -> str:
@@ -295,10 +295,10 @@ AND NOT EXISTS (SELECT 1 FROM mahasiswa AS m WHERE m.nim = e.nim) ORDER BY e.nim
 
     def _folded(self, columns: str, source: str, texts: Sequence[str]) -> str:
         """A table with these columns, and the folded beginnings of the texts as `teks`, with line feeds between them."""
-        fence = "LIMIT 1000000000000"  # keeps the engine from folding a text again for each word
+        # Without a limit the engines would fold a text again for each word: ten words take 0.6 s instead of 0.11 s.
+        fence = "LIMIT 1000000000000"
         t = f"concat_ws('\n', {', '.join(map(beginning, texts))})"
         unfolded = f"(SELECT {columns}, {t} AS t FROM {source} {fence}) AS unfolded"
-        # A text beyond ASCII takes up to ten times as long.
         fold = f"CASE WHEN octet_length(t) = length(t) THEN {FOLDED_ASCII} ELSE {self.fold} END"
         return f"(SELECT {columns}, {fold} AS teks FROM {unfolded} {fence}) AS folded"
 

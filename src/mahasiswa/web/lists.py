@@ -116,7 +116,7 @@ async def _long_page(
         if printout:
             around = pages.print_frame(at_end, count, printout)
         else:
-            latest = (await store.reader(LIST).snapshot(0)).last
+            latest = await store.reader(LIST).last()
             around = pages.list_frame(count, latest, await _with_spellings(at_end, store))
         return Stream(request, chunks_of(file, *around), pages.headers, file=file)
 

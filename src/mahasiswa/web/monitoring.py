@@ -15,7 +15,7 @@ from starlette.responses import Response
 from mahasiswa import wording
 from mahasiswa.settings import Settings, SQLiteURL
 from mahasiswa.store import Store
-from mahasiswa.store.copies import age_seconds
+from mahasiswa.store.backup_folder import age_seconds
 from mahasiswa.store.engines import backup_files
 from mahasiswa.store.errors import StoreError
 from mahasiswa.web.list_cache import ListCache

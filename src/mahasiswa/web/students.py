@@ -21,7 +21,7 @@ async def new(request: Request, store: Store, pages: Pages) -> Response:
     if not (again or pages.list_query):
         return await pages.empty_form("add").respond(request.scope, request.limits.slots)
     stored = await store.reader(RECORD).get(request.query_params.get("nim", "")) if again else None
-    latest = (await store.reader(RECORD).snapshot(0)).last if stored else None
+    latest = await store.reader(RECORD).last() if stored else None
     return pages.add_form({}, Reply(stored=stored), again=again, latest=latest)
 
 

@@ -43,7 +43,7 @@ def test_the_table_itself_refuses_what_other_programs_write(url: PostgresURL) ->
 def second_step(url: PostgresURL, monkeypatch: pytest.MonkeyPatch) -> PostgresURL:
     """Return the address of a table of version 1 with a record, and let this program know a second step."""
     execute(url.address, "INSERT INTO mahasiswa VALUES ('0001', 'Siti Aminah', 'Jalan Kaliurang 5')")
-    monkeypatch.setattr(schema, "STEPS", (*schema.STEPS, SECOND_STEP))
+    monkeypatch.setattr(schema, "UPGRADES", (*schema.UPGRADES, SECOND_STEP))
     return url
 
 
@@ -92,7 +92,7 @@ def test_a_start_waits_two_seconds_for_the_table_if_it_needs_its_lock(
     with psycopg.connect(url.address) as other:
         other.execute("LOCK TABLE mahasiswa IN ACCESS EXCLUSIVE MODE")
         migrate(url)
-        monkeypatch.setattr(schema, "STEPS", (*schema.STEPS, SECOND_STEP))
+        monkeypatch.setattr(schema, "UPGRADES", (*schema.UPGRADES, SECOND_STEP))
         with pytest.raises(Unusable, match="the table mahasiswa is in use"):
             migrate(url)
     assert describe(url.address) == before

@@ -12,12 +12,12 @@ import psycopg
 
 from mahasiswa.record import Incoming
 from mahasiswa.store import commands, refuse_nul
-from mahasiswa.store.copies import copies
-from mahasiswa.store.engines import Check, Finding, Merged, Restored, good
+from mahasiswa.store.backup_folder import find_backups
+from mahasiswa.store.engines import Finding, Merged, Restored, StopCheck, good
 from mahasiswa.store.errors import TextsRemain, Unusable
 from mahasiswa.store.history import BatchKind, command_name
 from mahasiswa.store.postgres import sql
-from mahasiswa.store.postgres.pool import commit_checked, first_line, parameters, translate
+from mahasiswa.store.postgres.pool import commit_checked, connection_parameters, first_line, translate
 from mahasiswa.store.postgres.schema import examine, migrate  # noqa: F401 - `engines` calls them here
 from mahasiswa.store.postgres.store import open_store  # noqa: F401 - as above
 
@@ -51,22 +51,22 @@ def forget(conninfo: str, nim: str) -> bool:
     with _transaction(conninfo) as db:
         was_known = commands.forget(db, sql.SHARED, nim)
         ((transaction,),) = db.execute(sql.TRANSACTION_ID).fetchall()
-    with psycopg.connect(**parameters(conninfo)) as db:
+    with psycopg.connect(**connection_parameters(conninfo)) as db:
         _rewrite(db, transaction)
     return was_known
 
 
-def backup(_conninfo: str, _to: Path, _check: Check) -> None:
+def backup(_conninfo: str, _to: Path, _check: StopCheck) -> None:
     raise Unusable(
         "this is PostgreSQL: run systemctl start mahasiswa-pgdump, or pg_dump --format=custom --file=mahasiswa.dump"
     )
 
 
-def backup_into(conninfo: str, folder: Path | None, check: Check, _max_age_seconds: float) -> None:
+def backup_into(conninfo: str, folder: Path | None, check: StopCheck, _max_age_seconds: float) -> None:
     backup(conninfo, folder or Path(), check)
 
 
-def restore(_conninfo: str, _file: Path, _check: Check) -> Restored:
+def restore(_conninfo: str, _file: Path, _check: StopCheck) -> Restored:
     raise Unusable(
         "this is PostgreSQL: stop the service, then run"
         " pg_restore --clean --if-exists --single-transaction --dbname=URL mahasiswa.dump"
@@ -74,14 +74,14 @@ def restore(_conninfo: str, _file: Path, _check: Check) -> Restored:
 
 
 def backup_files(_conninfo: str, folder: Path) -> Sequence[Path]:
-    return copies(folder, "mahasiswa", ".dump")
+    return find_backups(folder, "mahasiswa", ".dump")
 
 
 def backups_that_hold(conninfo: str, folder: Path | None, _nim: str) -> Sequence[Path]:
     return backup_files(conninfo, folder) if folder else []
 
 
-def examine_backup(file: Path, _check: Check) -> Finding:
+def examine_backup(file: Path, _check: StopCheck) -> Finding:
     return good(f"Its contents were not checked. To check them: pg_restore --list {file}")
 
 
@@ -89,7 +89,7 @@ def examine_backup(file: Path, _check: Check) -> Finding:
 def _transaction(conninfo: str) -> Iterator[Connection]:
     """Commit the changes of the block, or none; raise Refused, Unavailable or Uncertain."""
     try:
-        with psycopg.connect(**parameters(conninfo)) as db:
+        with psycopg.connect(**connection_parameters(conninfo)) as db:
             db.execute(sql.BEGIN.format(milliseconds=0))
             db.execute(sql.NAME, (json.dumps(command_name()),))
             yield db

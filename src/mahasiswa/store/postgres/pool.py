@@ -43,7 +43,7 @@ log = logging.getLogger(__name__)
 logging.getLogger("psycopg.pool").setLevel(logging.ERROR)
 
 
-def parameters(conninfo: str) -> Mapping[str, Any]:
+def connection_parameters(conninfo: str) -> Mapping[str, Any]:
     """Return psycopg's connection parameters for an address that `settings` has accepted."""
     # No prepared statements: they belong to a connection, and a pooler may give it to another client.
     return {
@@ -84,7 +84,7 @@ class Pool:
     def __init__(self, conninfo: str, slots: Slots) -> None:
         self._slots = slots
         self._pool = AsyncConnectionPool(
-            kwargs=dict(parameters(conninfo)),
+            kwargs=dict(connection_parameters(conninfo)),
             connection_class=_Connection,
             min_size=0,
             max_size=DATABASE_CONNECTIONS,
@@ -185,7 +185,7 @@ def begin(statement: str, deadline: float) -> str:
     return statement.format(milliseconds=round(1000 * _seconds_left(deadline)))
 
 
-async def run(db: Connection, statements: str, *parameters: object) -> Sequence[tuple[Any, ...]]:
+async def execute(db: Connection, statements: str, *parameters: object) -> Sequence[tuple[Any, ...]]:
     """Run several statements in one round trip; return the rows of the last statement that has rows.
 
     Raise Unavailable if their texts would fill the memory.

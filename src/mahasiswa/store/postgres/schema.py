@@ -1,8 +1,8 @@
 """Creates, upgrades and checks the table mahasiswa in PostgreSQL, with its history.
 
-The schema's version stands in a comment on the table. Each step of STEPS is the SQL that raises it by one. All steps
-that a table lacks are made in one transaction, by us or by the table's owner. To change the schema, add a step; never
-change one that was released.
+The schema's version stands in a comment on the table. Each of UPGRADES is the SQL that raises it by one. All that a
+table lacks are made in one transaction, by us or by the table's owner. To change the schema, add one; never change one
+that was released.
 """
 
 import logging
@@ -17,16 +17,16 @@ from psycopg.errors import LockNotAvailable
 from mahasiswa.settings import DEFAULT_HISTORY_DAYS
 from mahasiswa.store import shared_sql
 from mahasiswa.store.commands import try_changes
-from mahasiswa.store.engines import Check, Finding, good, wrong
+from mahasiswa.store.engines import Finding, StopCheck, good, wrong
 from mahasiswa.store.errors import Unusable
 from mahasiswa.store.postgres import sql
-from mahasiswa.store.postgres.pool import first_line, is_lost, parameters
+from mahasiswa.store.postgres.pool import connection_parameters, first_line, is_lost
 
 START_TIMEOUT_SECONDS = 10.0
 """Maximum time to wait for a server that does not answer yet, perhaps because it is starting too."""
 
-STEPS = (sql.CREATE,)
-"""STEPS[n] is the SQL that makes version n + 1 of version n, with {schema} for the name of the schema."""
+UPGRADES = (sql.CREATE,)
+"""UPGRADES[n] is the SQL that makes version n + 1 of version n, with {schema} for the name of the schema."""
 
 DEVELOPMENT_COMMENT = "mahasiswa schema version "
 """The comment on a table of a version before the first release begins so."""
@@ -53,7 +53,7 @@ def migrate(conninfo: str, history_days: int | None = None, *, create: bool = Tr
     deadline = time.monotonic() + START_TIMEOUT_SECONDS
     while True:  # until the server has had time to start
         try:
-            with psycopg.connect(**parameters(conninfo)) as db:
+            with psycopg.connect(**connection_parameters(conninfo)) as db:
                 _check_encoding(db)
                 # The database may have another default, and a row that was read before the lock must not be kept.
                 db.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
@@ -92,7 +92,7 @@ def _find_table(db: Connection) -> Table:
 
 
 def _version(table: Table) -> int:
-    """Return the number of steps that were made, 0 if there is no table; raise Unusable if it is not of a release."""
+    """Return the version of the schema, 0 if there is no table; raise Unusable if it is not of a release."""
     if table.comment is None:
         return 0
     if table.comment.startswith(DEVELOPMENT_COMMENT):
@@ -106,17 +106,17 @@ def _version(table: Table) -> int:
             " mahasiswa import"
         )
     version = int(stored[1])
-    if version > len(STEPS):
+    if version > len(UPGRADES):
         raise Unusable(
             f"a newer release made the table mahasiswa: its schema version is {version}, and this release knows none"
-            f" above {len(STEPS)}; install the newer release"
+            f" above {len(UPGRADES)}; install the newer release"
         )
     return version
 
 
 def _is_current(db: Connection, table: Table, wanted_days: int | None) -> bool:
     """Return whether there is nothing to do. A standby cannot be changed, so its days may differ."""
-    if _version(table) != len(STEPS):
+    if _version(table) != len(UPGRADES):
         return False
     stored = _history_days(db, table)
     is_same = wanted_days in (None, stored) and _has_triggers(db, stored)
@@ -147,12 +147,12 @@ def _has_triggers(db: Connection, history_days: int | None) -> bool:
 
 
 def _upgrade(db: Connection, table: Table, wanted_days: int | None) -> None:
-    """Make the steps that the table lacks and set HISTORY_DAYS. If someone else owns the table, give them the SQL."""
+    """Upgrade the table and set HISTORY_DAYS. If someone else owns the table, give them the SQL."""
     version = _version(table)
     stored = _history_days(db, table)
     default = DEFAULT_HISTORY_DAYS if stored is None else stored
     history_days = default if wanted_days is None else wanted_days
-    statements = [*STEPS[version:]]
+    statements = [*UPGRADES[version:]]
     if statements:
         statements.append(sql.SET_VERSION)
     if stored is None or not _has_triggers(db, history_days):
@@ -161,26 +161,26 @@ def _upgrade(db: Connection, table: Table, wanted_days: int | None) -> None:
         statements.append(sql.START_HISTORY if history_days else sql.STOP_HISTORY)
     needs_owner = bool(statements)
     statements.append(sql.SET_HISTORY_DAYS)
-    values = {"schema": table.schema, "version": len(STEPS), "days": history_days}
+    values = {"schema": table.schema, "version": len(UPGRADES), "days": history_days}
     script = ";\n".join(statement.strip().format_map(values) for statement in statements)
     if needs_owner and not table.is_ours_to_alter:
         script = sql.SCRIPT_OF_OWNER.format(script=script)
         raise Unusable(f"the table mahasiswa belongs to {table.owner}, who must run this SQL:\n{script}")
-    if 0 < version < len(STEPS):
+    if 0 < version < len(UPGRADES):
         (count,) = db.execute(shared_sql.COUNT).fetchall()[0]
         log.info("upgrading %s records", f"{count:,}")
     db.execute(script)
-    if 0 < version < len(STEPS):
-        log.info("upgraded the table mahasiswa to schema version %d", len(STEPS))
+    if 0 < version < len(UPGRADES):
+        log.info("upgraded the table mahasiswa to schema version %d", len(UPGRADES))
 
 
 # --- Checks, for the start of the service and for `mahasiswa doctor`
 
 
-def examine(conninfo: str, _check: Check, *, quick: bool) -> Iterator[Finding]:
+def examine(conninfo: str, _check: StopCheck, *, quick: bool) -> Iterator[Finding]:
     """Check the tables, this role's rights and the server; raise Unusable if the service cannot work with them."""
     try:
-        with psycopg.connect(**parameters(conninfo)) as db:
+        with psycopg.connect(**connection_parameters(conninfo)) as db:
             for check in QUICK_CHECKS if quick else CHECKS:
                 yield from check(db)
     except psycopg.Error as error:

@@ -23,8 +23,8 @@ from mahasiswa.store.postgres.pool import (
     Connection,
     Pool,
     begin,
+    execute,
     first_line,
-    run,
     time_limit,
     translate,
 )
@@ -75,7 +75,7 @@ class PostgresStore(Store):
         deadline = self.pool.deadline()
         begun = f"{begin(sql.BEGIN, deadline)}; {sql.NAME}; "
         name = json.dumps(OLEH.get())
-        task = asyncio.create_task(self.pool.write(kind, lambda db: _take(db, steps(), begun, name), deadline))
+        task = asyncio.create_task(self.pool.write(kind, lambda db: _do_steps(db, steps(), begun, name), deadline))
         self._running.add(task)
         task.add_done_callback(self._running.discard)
         task.add_done_callback(retrieve_exception)
@@ -115,7 +115,8 @@ async def open_store(conninfo: str, slots: Slots) -> PostgresStore:
 async def _version(db: Connection) -> str | None:
     """Return the version, or None if this server cannot tell it. It takes no lock, so it needs no statement timeout."""
     try:
-        return cast("str | None", await _value(db, sql.VERSION))
+        ((version,),) = await execute(db, sql.VERSION)
+        return cast("str | None", version)
     except (errors.UndefinedFunction, errors.FeatureNotSupported, errors.InsufficientPrivilege):
         return None
 
@@ -154,7 +155,8 @@ async def _add(db: Connection, additions: Sequence[Addition], *, first: str = ""
     """Add the records. Of several with the same nim, the first is added. `first` are statements for the same round trip."""
     names = {record.nim: oleh for record, oleh in reversed(additions) if record.nim is not None}
     records = as_json([record for record, _ in additions])
-    added = {nim for (nim,) in await run(db, f"{first}{sql.NAME}; {sql.SHARED.add_all}", json.dumps(names), records)}
+    statements = f"{first}{sql.NAME}; {sql.SHARED.add_all}"
+    added = {nim for (nim,) in await execute(db, statements, json.dumps(names), records)}
     outcomes: list[StoreError | None] = []
     for record, _ in additions:
         outcomes.append(None if record.nim in added else Refused("nim", "duplicate"))
@@ -172,19 +174,20 @@ class PostgresReader(Reader):
     async def run(self, steps: Callable[[], Steps[T]]) -> T:
         deadline = self._pool.deadline()
         begun = f"{begin(sql.BEGIN_READING, deadline)}; "
-        return await self._pool.read(self._kind, lambda db: _take(db, steps(), begun), deadline)
+        return await self._pool.read(self._kind, lambda db: _do_steps(db, steps(), begun), deadline)
 
     async def _rows(self, statement: str, parameters: Sequence[object]) -> Rows:
         # With its COMMIT in the same round trip: that of a read in steps takes another one.
         deadline = self._pool.deadline()
         whole = f"{begin(sql.BEGIN_READING, deadline)}; {statement}; {sql.COMMIT}"
-        return await self._pool.read(self._kind, lambda db: run(db, whole, *parameters), deadline)
+        return await self._pool.read(self._kind, lambda db: execute(db, whole, *parameters), deadline)
 
     async def snapshot(self, at_most: int) -> Snapshot:
         async def read(db: Connection) -> Snapshot:
-            last = await _take(db, last_item(sql.SHARED), f"{begin(sql.BEGIN_READING, deadline)}; ")
-            version = cast("str | None", await _value(db, sql.VERSION)) if is_known else None
-            if await _value(db, sql.IS_LONGER_THAN, at_most, SNAPSHOT_MAX_BYTES, at_most + 1):
+            last = await _do_steps(db, last_item(sql.SHARED), f"{begin(sql.BEGIN_READING, deadline)}; ")
+            ((version,),) = await execute(db, sql.VERSION) if is_known else ((None,),)
+            ((is_longer,),) = await execute(db, sql.IS_LONGER_THAN, at_most, SNAPSHOT_MAX_BYTES, at_most + 1)
+            if is_longer:
                 return Snapshot(version, 0, None, last)
             return Snapshot(version, *await _slices(db), last)
 
@@ -195,12 +198,12 @@ class PostgresReader(Reader):
 
     async def chunks(self, query: Query) -> AsyncGenerator[Sequence[Mahasiswa]]:
         where, parameters = self._where(query)
-        statement = sql.DECLARE_CHUNKS.format(found=self.sql.found(where, query))
+        statement = sql.DECLARE_CHUNKS.format(found=self.sql.select_found(where, query))
         try:
             deadline = self._pool.deadline()
             async with self._pool.connection(self._kind, deadline) as db:
                 with time_limit(db, deadline):
-                    await run(db, f"{begin(sql.BEGIN_READING, deadline)}; {statement}", *parameters)
+                    await execute(db, f"{begin(sql.BEGIN_READING, deadline)}; {statement}", *parameters)
                 while True:
                     with time_limit(db, self._pool.deadline()):
                         chunk = await _records(db, sql.FETCH_CHUNK)
@@ -211,14 +214,14 @@ class PostgresReader(Reader):
             raise translate(error) from error
 
 
-async def _take(db: Connection, steps: Steps[T], first: str, *first_parameters: object) -> T:
+async def _do_steps(db: Connection, steps: Steps[T], first: str, *first_parameters: object) -> T:
     """Do the steps on a connection. `first` are statements to run before, in the same round trip."""
     try:
         statement, parameters = next(steps)
-        rows = await run(db, first + statement, *first_parameters, *parameters)
+        rows = await execute(db, first + statement, *first_parameters, *parameters)
         while True:
             statement, parameters = steps.send(rows)
-            rows = await run(db, statement, *parameters)
+            rows = await execute(db, statement, *parameters)
     except StopIteration as end:
         return cast("T", end.value)
 
@@ -241,8 +244,3 @@ async def _slices(db: Connection) -> tuple[int, Sequence[bytes]]:
 async def _records(db: Connection, statement: str, *parameters: object) -> list[Mahasiswa]:
     cursor = await db.execute(statement, parameters)
     return list(map(Mahasiswa._make, await cursor.fetchall()))
-
-
-async def _value(db: Connection, statement: str, *parameters: object) -> object:
-    row = await (await db.execute(statement, parameters)).fetchone()
-    return row[0] if row else None

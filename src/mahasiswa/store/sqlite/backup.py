@@ -12,8 +12,8 @@ from pathlib import Path
 import apsw
 
 from mahasiswa.store import shared_sql
-from mahasiswa.store.copies import age_seconds, copies, expire, free_name
-from mahasiswa.store.engines import Check
+from mahasiswa.store.backup_folder import age_seconds, expire, find_backups, free_name
+from mahasiswa.store.engines import StopCheck
 from mahasiswa.store.errors import Unavailable, Unusable
 from mahasiswa.store.sqlite.connection import folder_lock
 
@@ -25,7 +25,7 @@ FREE_SPACE_FACTOR = 3
 SUFFIX = ".db"  # the end of the name of a back-up that gets its name from the time
 
 
-def backup(source: Path, target: Path, check: Check) -> None:
+def backup(source: Path, target: Path, check: StopCheck) -> None:
     """Copy the database as it is at one moment to a new file that only its owner can read; raise Unusable.
 
     The target gets its name only when the copy is verified and on disk. An existing file is never replaced.
@@ -39,10 +39,10 @@ def backup(source: Path, target: Path, check: Check) -> None:
 
 
 def backup_files(source: Path, folder: Path) -> Sequence[Path]:
-    return copies(folder, source.stem, SUFFIX)
+    return find_backups(folder, source.stem, SUFFIX)
 
 
-def backup_into(source: Path, kept_in: Path | None, check: Check, max_age_seconds: float) -> Path | None:
+def backup_into(source: Path, kept_in: Path | None, check: StopCheck, max_age_seconds: float) -> Path | None:
     folder = kept_in or source.parent
     target = free_name(folder, f"{source.stem}-", SUFFIX)
     with closing(_open(source)) as origin, _reported(target):
@@ -88,7 +88,7 @@ def _open(source: Path) -> apsw.Connection:
     return origin
 
 
-def _write(origin: apsw.Connection, target: Path, check: Check, prefix: str, newest: Path | None = None) -> Path:
+def _write(origin: apsw.Connection, target: Path, check: StopCheck, prefix: str, newest: Path | None = None) -> Path:
     # A random name that did not exist, so that no other program can have put a symbolic link there.
     descriptor, name = tempfile.mkstemp(prefix=prefix, dir=target.parent)
     os.close(descriptor)
@@ -124,7 +124,7 @@ def copy_database(origin: apsw.Connection, target: Path) -> None:
         copy.close()
 
 
-def verify(path: Path, check: Check) -> None:
+def verify(path: Path, check: StopCheck) -> None:
     """Raise apsw.Error if a copy is damaged or has no table mahasiswa."""
     with closing(apsw.Connection(str(path.absolute()), flags=apsw.SQLITE_OPEN_READONLY)) as db:
         db.set_progress_handler(check, CHECK_STEPS)

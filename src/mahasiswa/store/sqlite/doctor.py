@@ -11,16 +11,16 @@ import apsw
 
 from mahasiswa.store import shared_sql
 from mahasiswa.store.commands import try_changes
-from mahasiswa.store.engines import Check, Finding, good, wrong
+from mahasiswa.store.engines import Finding, StopCheck, good, wrong
 from mahasiswa.store.errors import StoreError, Unusable
 from mahasiswa.store.sqlite import sql
 from mahasiswa.store.sqlite.backup import CHECK_STEPS, FREE_SPACE_FACTOR, backup_files, check_integrity, reason
 from mahasiswa.store.sqlite.connection import WAL_MAX_BYTES, connect
 from mahasiswa.store.sqlite.restore import open_to_read
-from mahasiswa.store.sqlite.schema import STEPS, known_version
+from mahasiswa.store.sqlite.schema import UPGRADES, known_version
 
 
-def examine(path: Path, check: Check, *, quick: bool) -> Iterator[Finding]:
+def examine(path: Path, check: StopCheck, *, quick: bool) -> Iterator[Finding]:
     """Check the file, its folder and its disk; raise Unusable if the service cannot work with them."""
     path = path.resolve()
     if not path.parent.is_dir():
@@ -44,7 +44,7 @@ def examine(path: Path, check: Check, *, quick: bool) -> Iterator[Finding]:
         raise Unusable(f"{path.parent} cannot be used: {error.strerror}. Check the disk") from error
 
 
-def examine_backup(file: Path, check: Check) -> Finding:
+def examine_backup(file: Path, check: StopCheck) -> Finding:
     if not os.access(file, os.R_OK):
         return wrong(f"This user may not read {file}. Run this command as the user of the service.")
     try:
@@ -107,7 +107,7 @@ def _schema(db: apsw.Connection, path: Path) -> Iterator[Finding]:
     version = known_version(db, path)
     if not version:
         raise Unusable(f"{path} holds no list. Check DATABASE_URL, or start the service for an empty list")
-    if version < len(STEPS):
+    if version < len(UPGRADES):
         yield good(f"{path} is of an older version. The service upgrades it when it starts.")
 
 

@@ -65,7 +65,7 @@ class SQLiteReader(Reader):
 
     async def chunks(self, query: Query) -> AsyncGenerator[Sequence[Mahasiswa]]:
         where, parameters = self._where(query)
-        statement = self.sql.found(where, query)
+        statement = self.sql.select_found(where, query)
         async with self._connection() as db:
             cursor = db.cursor()
 

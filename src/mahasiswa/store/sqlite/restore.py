@@ -9,16 +9,16 @@ from urllib.parse import quote
 import apsw
 
 from mahasiswa.store import shared_sql
-from mahasiswa.store.copies import free_name
-from mahasiswa.store.engines import Check, Restored
+from mahasiswa.store.backup_folder import free_name
+from mahasiswa.store.engines import Restored, StopCheck
 from mahasiswa.store.errors import Unavailable, Unusable
 from mahasiswa.store.sqlite import sql
 from mahasiswa.store.sqlite.backup import CHECK_STEPS, backup, check_integrity, copy_database, reason, verify
 from mahasiswa.store.sqlite.connection import batch, connect, folder_lock, transaction
-from mahasiswa.store.sqlite.schema import STEPS, migrate
+from mahasiswa.store.sqlite.schema import UPGRADES, migrate
 
 
-def restore(path: Path, file: Path, check: Check) -> Restored:
+def restore(path: Path, file: Path, check: StopCheck) -> Restored:
     """See `engines.restore`. Nothing is changed if it raises, and the tables of other programs stay.
 
     An empty database also gets the history of the back-up. The back-up itself is only read: a copy of it is verified and
@@ -45,7 +45,7 @@ def restore(path: Path, file: Path, check: Check) -> Restored:
         raise Unusable(f"nothing was restored: the folder {path.parent}: {reason(error)}") from error
 
 
-def _copy_verified(file: Path, copy: Path, check: Check) -> None:
+def _copy_verified(file: Path, copy: Path, check: StopCheck) -> None:
     copy.touch(mode=0o600)
     try:
         with closing(open_to_read(file)) as origin:
@@ -69,7 +69,7 @@ def open_to_read(file: Path) -> apsw.Connection:
     return apsw.Connection(name, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
 
 
-def _why_replaced(path: Path, check: Check) -> str:
+def _why_replaced(path: Path, check: StopCheck) -> str:
     """The reason why SQL cannot put the records into the file: "missing", "damaged" or "newer". It is empty if SQL can."""
     if not path.exists():
         return "missing"
@@ -77,7 +77,7 @@ def _why_replaced(path: Path, check: Check) -> str:
         with closing(apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)) as db:
             db.set_progress_handler(check, CHECK_STEPS)
             check_integrity(db)
-            return "newer" if db.pragma("user_version") > len(STEPS) else ""
+            return "newer" if db.pragma("user_version") > len(UPGRADES) else ""
     except (apsw.CorruptError, apsw.NotADBError):
         return "damaged"
     except apsw.Error as error:
@@ -98,7 +98,7 @@ def _replace_file(path: Path, copy: Path, why: str) -> Restored:
     return Restored(count, count, 0, 0, kept if kept.exists() else None, must_start=True)
 
 
-def _replace_records(path: Path, copy: Path, check: Check) -> Restored:
+def _replace_records(path: Path, copy: Path, check: StopCheck) -> Restored:
     saved: list[Path] = []
     try:
         with closing(connect(path)) as db:
@@ -122,7 +122,7 @@ def _replace_records(path: Path, copy: Path, check: Check) -> Restored:
         raise
 
 
-def _replace_in_transaction(db: apsw.Connection, path: Path, saved: list[Path], check: Check) -> Restored:
+def _replace_in_transaction(db: apsw.Connection, path: Path, saved: list[Path], check: StopCheck) -> Restored:
     added, changed, removed, count = db.execute(sql.COMPARE_BACKUP).get
     if not (rows := added + changed + removed):
         return Restored(count, 0, 0, 0)

@@ -1,8 +1,8 @@
 """Creates and upgrades the table mahasiswa and its history in an SQLite file.
 
-The schema's version stands in PRAGMA user_version. Each step of STEPS raises it by one, in one transaction. To change
-the schema, add a step; never change one that was released. The triggers of the history belong to no step: every start
-compares them with those of this release, and creates them again if they differ.
+The schema's version stands in PRAGMA user_version. Each of UPGRADES raises it by one, in one transaction. To change the
+schema, add one; never change one that was released. The triggers of the history belong to none: every start compares
+them with those of this release, and creates them again if they differ.
 """
 
 import logging
@@ -24,14 +24,14 @@ log = logging.getLogger(__name__)
 def migrate(path: Path, history_days: int | None = None, *, create: bool = True) -> None:
     with _exclusive(path, create=create) as db:
         version = known_version(db, path)
-        if is_upgraded := 0 < version < len(STEPS):
+        if is_upgraded := 0 < version < len(UPGRADES):
             log.info("upgrading %s records in %s", f"{db.execute(shared_sql.COUNT).get:,}", path)
-        for number, step in enumerate(STEPS[version:], version + 1):
+        for number, upgrade in enumerate(UPGRADES[version:], version + 1):
             with db:
-                step(db, path)
+                upgrade(db, path)
                 db.pragma("user_version", number)
         if is_upgraded:
-            log.info("upgraded %s to schema version %d", path, len(STEPS))
+            log.info("upgraded %s to schema version %d", path, len(UPGRADES))
         with db:
             _set_history_days(db, path, history_days)
         if db.execute("PRAGMA journal_mode = WAL").get != "wal":
@@ -52,9 +52,9 @@ def known_version(db: apsw.Connection, path: Path) -> int:
         raise Unusable(
             f"{path} was made by a development version; export it as CSV with that version, then import it into a new file"
         )
-    if version > len(STEPS):
+    if version > len(UPGRADES):
         raise Unusable(
-            f"{path} has schema version {version}, and this release knows only up to {len(STEPS)}: use a newer release"
+            f"{path} has schema version {version}, and this release knows only up to {len(UPGRADES)}: use a newer release"
         )
     if version and kind is None:
         raise Unusable(f"{path} has schema version {version}, but its table mahasiswa is missing")
@@ -62,7 +62,7 @@ def known_version(db: apsw.Connection, path: Path) -> int:
 
 
 def _create_tables(db: apsw.Connection, path: Path) -> None:
-    """Step 1: the records and their history. A file that `.dump` of the sqlite3 shell made has them, and no version."""
+    """Version 1: the records and their history. A file that `.dump` of the sqlite3 shell made has them, and no version."""
     for name, definition in sql.TABLES.items():
         stored = db.execute(sql.DESCRIBE_TABLE, (name,)).get
         if stored is None:
@@ -72,7 +72,7 @@ def _create_tables(db: apsw.Connection, path: Path) -> None:
     db.execute(sql.CREATE_HISTORY_INDEX)
 
 
-STEPS: Sequence[Callable[[apsw.Connection, Path], None]] = (_create_tables,)
+UPGRADES: Sequence[Callable[[apsw.Connection, Path], None]] = (_create_tables,)
 
 
 def _set_history_days(db: apsw.Connection, path: Path, days: int | None) -> None:

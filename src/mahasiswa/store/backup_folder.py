@@ -24,7 +24,7 @@ def free_name(folder: Path, prefix: str, suffix: str = "") -> Path:
     return folder / name
 
 
-def copies(folder: Path, stem: str, suffix: str) -> Sequence[Path]:
+def find_backups(folder: Path, stem: str, suffix: str) -> Sequence[Path]:
     """The back-ups with such names as `mahasiswa-20261120T101700Z.db`, newest first; raise OSError.
 
     The database itself never has such a name.
