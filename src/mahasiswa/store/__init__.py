@@ -49,8 +49,11 @@ class Store(ABC):
         """`Reader.snapshot` without waiting, if that takes at most a few milliseconds; otherwise None."""
 
     @abstractmethod
-    async def run(self, steps: Callable[[], Steps[None]], kind: Kind = RECORD) -> None:
-        """Do these steps or none, in one transaction, also if the caller is cancelled. They may be done again."""
+    async def run(self, steps: Callable[[], Steps[None]], kind: Kind = RECORD, *, is_batch: bool = False) -> None:
+        """Do these steps or none, in one transaction, also if the caller is cancelled. They may be done again.
+
+        Only the steps of a batch may make more than one change.
+        """
 
     @abstractmethod
     async def close(self) -> None:
@@ -84,9 +87,11 @@ class Store(ABC):
             refuse_nul(nim, *texts)
             yield self.sql.update, (*texts, nim)
 
-    @in_transaction
-    def rename(self, old: str, nim: str | None) -> Steps[None]:
+    async def rename(self, old: str, nim: str | None) -> None:
         """Give the record `old` another nim, as one batch of kind "nim"; raise Changed if it does not exist."""
+        await self.run(lambda: self._rename(old, nim), is_batch=True)
+
+    def _rename(self, old: str, nim: str | None) -> Steps[None]:
         refuse_nul(nim)
         yield self.sql.begin_batch, ("nim",)
         if not (yield self.sql.rename, (nim, self.sql.array([old]))):
@@ -108,7 +113,7 @@ class Store(ABC):
 
         Raise Changed if a stored record does not match its digest, or if a nim would be changed twice.
         """
-        await self.run(lambda: self._write_all(batch, writes, removals), IMPORT)
+        await self.run(lambda: self._write_all(batch, writes, removals), IMPORT, is_batch=True)
 
     def _write_all(self, batch: BatchKind, writes: Sequence[Write], removals: Mapping[str, str | None]) -> Steps[None]:
         # Ordered, so that two transactions which lock the same records cannot deadlock.
@@ -156,7 +161,7 @@ class Store(ABC):
         is "-". The person has seen that state.
         """
         steps = partial(self._undo, item, versi, is_batch=is_batch, only_unchanged=only_unchanged)
-        await self.run(steps, IMPORT if is_batch else RECORD)
+        await self.run(steps, IMPORT if is_batch else RECORD, is_batch=True)
 
     def _undo(self, item: int, versi: str | None, *, is_batch: bool, only_unchanged: bool) -> Steps[None]:
         yield self.sql.lock_history, ()

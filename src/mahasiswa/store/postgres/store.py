@@ -71,7 +71,7 @@ class PostgresStore(Store):
         record = Mahasiswa(cast("str", nim), cast("str", nama), cast("str", alamat))
         await self._additions.write(Addition(record, OLEH.get()), REQUEST_TIMEOUT_SECONDS)
 
-    async def run(self, steps: Callable[[], Steps[None]], kind: Kind = RECORD) -> None:
+    async def run(self, steps: Callable[[], Steps[None]], kind: Kind = RECORD, *, is_batch: bool = False) -> None:  # noqa: ARG002
         deadline = self.pool.deadline()
         begun = f"{begin(sql.BEGIN, deadline)}; {sql.NAME}; "
         name = json.dumps(OLEH.get())

@@ -115,10 +115,8 @@ INSERT INTO mahasiswa_history_state (only_row, days) VALUES (1, ?) ON CONFLICT D
 """
 CLEAR_HISTORY = "DELETE FROM mahasiswa_history"
 
-# The triggers read the batch from the table of the state. END_BATCH removes a batch without changes. Every other change is a
-# single statement, which needs no savepoint.
+# The triggers read the batch from the table of the state. END_BATCH removes a batch without changes.
 BEGIN_BATCH = f"""
-SAVEPOINT batch;
 INSERT INTO mahasiswa_history (moment, kind, rows, oleh) SELECT {NOW}, ?, 0, oleh FROM mahasiswa_history_state WHERE days > 0;
 UPDATE mahasiswa_history_state SET batch = last_insert_rowid() WHERE days > 0
 """
@@ -127,10 +125,8 @@ UPDATE mahasiswa_history SET rows = (
   SELECT count(*) FROM mahasiswa_history AS e WHERE e.batch = mahasiswa_history.id
 ) WHERE id = (SELECT batch FROM mahasiswa_history_state);
 DELETE FROM mahasiswa_history WHERE id = (SELECT batch FROM mahasiswa_history_state) AND rows = 0;
-UPDATE mahasiswa_history_state SET batch = NULL;
-RELEASE batch
+UPDATE mahasiswa_history_state SET batch = NULL
 """
-ROLLBACK_BATCH = "ROLLBACK TO batch; RELEASE batch"
 ADD_SILENT_BATCH = f"""
 INSERT INTO mahasiswa_history (moment, kind, rows, oleh) SELECT {NOW}, ?, ?, oleh FROM mahasiswa_history_state
 """

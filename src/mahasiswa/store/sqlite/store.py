@@ -17,7 +17,7 @@ from mahasiswa.store.group_commit import GroupCommit, QueuedChange
 from mahasiswa.store.history import OLEH
 from mahasiswa.store.reader import Steps
 from mahasiswa.store.sqlite import sql
-from mahasiswa.store.sqlite.connection import connect, has_moved, refusal, remove_wal, transaction, wal_inode
+from mahasiswa.store.sqlite.connection import connect, has_moved, refusal, remove_wal, savepoint, transaction, wal_inode
 from mahasiswa.store.sqlite.reader import SQLiteReader, read_snapshot, take
 from mahasiswa.work import IMPORT, KINDS, RECORD, Kind, Slots
 
@@ -30,10 +30,11 @@ log = logging.getLogger(__name__)
 
 
 class Change(NamedTuple):
-    """The steps of a change, and the name of the person who makes it."""
+    """The steps of a change, the name of the person who makes it, and whether the steps make several changes."""
 
     steps: Callable[[], Steps[None]]
     oleh: str | None
+    is_batch: bool
 
 
 class SQLiteStore(Store):
@@ -82,9 +83,9 @@ class SQLiteStore(Store):
         except (apsw.Error, Unavailable):  # `snapshot` waits for a lock, and reports everything else
             return None
 
-    async def run(self, steps: Callable[[], Steps[None]], kind: Kind = RECORD) -> None:
+    async def run(self, steps: Callable[[], Steps[None]], kind: Kind = RECORD, *, is_batch: bool = False) -> None:
         async with self._slots.slot(kind) if kind is IMPORT else nullcontext():
-            await self._changes.write(Change(steps, OLEH.get()))
+            await self._changes.write(Change(steps, OLEH.get(), is_batch))
 
     async def close(self) -> None:
         for reader in self._open_readers:
@@ -165,11 +166,12 @@ class SQLiteStore(Store):
         """Make one change. If it is refused, it is rolled back alone, so the rest of the group is not affected."""
         self._set_oleh(change.oleh)
         try:
-            take(self._writer, change.steps())
-        except (StoreError, apsw.ConstraintError) as error:
-            with suppress(apsw.SQLError):  # there is no savepoint, unless a batch has begun
-                self._writer.execute(sql.ROLLBACK_BATCH)
-            return refusal(error) if isinstance(error, apsw.ConstraintError) else error
+            with savepoint(self._writer) if change.is_batch else nullcontext():
+                take(self._writer, change.steps())
+        except apsw.ConstraintError as error:
+            return refusal(error)
+        except StoreError as error:
+            return error
         return None
 
 
