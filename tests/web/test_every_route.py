@@ -77,11 +77,14 @@ def change_nim(site: Site) -> None:
 
 
 def preview_import(site: Site) -> None:
-    """Show the previews of a workbook, a CSV file and pasted cells."""
+    """Show the previews of a workbook, a CSV file and pasted cells, and take a NIM of the list for one without zeros."""
     importer, old, new = Importer(site), (added(site), "Ani Baru", "Solo"), (next(NIMS), "Ani", "Solo")
     assert importer.upload(by_openpyxl(HEADER, new), "a.xlsx").counts == {"Baru": 1}
     assert importer.upload(csv(HEADER, old, new)).counts == {"Baru": 1, "Berubah": 1}
     assert importer.paste("\t".join(new)).counts == {"Baru": 1}
+    preview = importer.upload(csv(HEADER, ("5", "Nama 5", "École")))
+    assert "Pakai NIM yang sudah ada" in preview.html
+    assert importer.check_again(preview, pakai="nol").counts == {"Tidak berubah": 1}
 
 
 def confirm_import(site: Site) -> None:
@@ -102,11 +105,17 @@ def preview_deletion(site: Site) -> Page:
 
 
 def preview_ticked(site: Site) -> None:
-    """Tick the first rows of a page and show their preview."""
-    page = site.page("/?halaman=1&per=10")
+    """Tick two rows of a search, show their preview, and delete them."""
+    nims = {added(site) for _ in range(3)}
+    page = site.page("/?cari=baru&di=nim&per=500")
     ticks = [str(node.attributes["value"]) for node in page.tree.css("td [type=checkbox][form=pilih]")]
+    chosen = [("nim[]", tick) for nim, tick in zip(page.nims, ticks, strict=True) if nim in nims][:2]
     target = form_of(page, "Hapus yang dipilih").target
-    assert "Hapus 3 mahasiswa" in site.post(target, [("nim[]", tick) for tick in ticks[:3]]).text
+    preview = Page(site.post(target, chosen).text, site.origin + target)
+    assert "Hapus 2 mahasiswa" in preview.texts("button")
+    (form,) = preview.forms
+    assert site.submit(form).status_code == 302
+    assert len(nims & {*site.list().nims}) == 1
 
 
 def tidy(site: Site) -> None:
@@ -119,6 +128,10 @@ def tidy(site: Site) -> None:
 
 
 def confirm_deletion(site: Site) -> None:
+    """Show the removal of the records that a file lacks, and delete a record of a preview."""
+    missing = Importer(site).upload(csv(HEADER, ("20/1", "Siti Aminah", "Solo")))
+    shown = site.post("/mahasiswa/hapus/simpan", {"data": missing.data, "periksa": "sisa"})
+    assert f"Hapus {len(site.list().nims) - 1} mahasiswa" in shown.text
     (form,) = preview_deletion(site).forms
     before = site.list().nims
     assert site.submit(form).status_code == 302
