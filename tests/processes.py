@@ -37,7 +37,7 @@ class Closing(ABC):
 
 def cannot(what: str, error: object = "only root may") -> NoReturn:
     """Skip a test that needs a feature or a right that the kernel or the container does not give."""
-    pytest.skip(f"{CANNOT}{what}: {error}")
+    pytest.skip(f"{CANNOT}{what}: {' '.join(str(error).split())}")
 
 
 def needs_namespaces() -> None:

@@ -50,12 +50,21 @@ def operator_at_a_port(tmp_path: Path) -> Operator:
     return operator
 
 
-@pytest.fixture(name="kept")
-def operator_with_a_backup(operator: Operator) -> Operator:
-    """Run commands in a folder with two records, and a back-up of them in the folder `cadangan`."""
+@pytest.fixture(scope="module")
+def backed_up(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with two records, and a back-up of them in the folder `cadangan`."""
+    operator = Operator(tmp_path_factory.mktemp("kept"))
     operator.fill(TWO)
     operator.environment["BACKUP_DIR"] = str(operator.folder / "cadangan")
     operator.done("backup")
+    return operator.folder
+
+
+@pytest.fixture(name="kept")
+def operator_with_a_backup(operator: Operator, backed_up: Path) -> Operator:
+    """Run commands in a copy of that folder."""
+    shutil.copytree(backed_up, operator.folder, dirs_exist_ok=True)
+    operator.environment["BACKUP_DIR"] = str(operator.folder / "cadangan")
     return operator
 
 

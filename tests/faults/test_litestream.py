@@ -138,7 +138,7 @@ def test_the_list_of_a_moment_before_a_mistake_is_restored_while_the_service_run
         with additions(service, 2) as (acknowledged, _):
             time.sleep(2 * WORK_SECONDS)
             moment = datetime.now(UTC)
-            time.sleep(1)
+            until(lambda: max([*acknowledged.values()]) > moment.timestamp() + 1)
         run_script(database, "DELETE FROM mahasiswa")
         with additions(service, 2):
             time.sleep(2 * WORK_SECONDS)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import apsw
 import pytest
+from postgres import until
 from stores import SITI, ask, fill, other_program
 
 from mahasiswa.record import Mahasiswa
@@ -113,9 +114,16 @@ async def stop(task: "asyncio.Task[object]") -> None:
 async def test_cancelled_queries_stop_and_free_their_threads(store: Store) -> None:
     """When every thread of a kind runs an endless query and all are cancelled, the next queries run at once."""
     pool = reader(store, SEARCH)
+    begun = threading.Semaphore(0)
+
+    def begin(db: apsw.Connection) -> object:
+        begun.release()
+        return endless(db)
+
     for _ in range(3):
-        running = [asyncio.create_task(pool._read(endless)) for _ in range(SEARCH.running)]
-        await asyncio.sleep(0.2)
+        running = [asyncio.create_task(pool._read(begin)) for _ in range(SEARCH.running)]
+        for _ in running:
+            await asyncio.to_thread(begun.acquire)
         for task in running:
             await stop(task)
     assert await asyncio.gather(*(pool._read(count) for _ in range(SEARCH.running))) == [0] * SEARCH.running
@@ -206,18 +214,16 @@ async def test_a_short_list_of_long_texts_is_not_read_on_the_event_loop(path: Pa
     assert (await reading).total == 10
 
 
-async def test_the_queue_of_changes_is_bounded(path: Path, store: Store) -> None:
+async def test_the_queue_of_changes_is_bounded(path: Path, store: Store, slots: Slots) -> None:
     """While another program holds the lock, further changes are Busy at once. Those in the queue are made."""
     with other_program(path) as other:
         other("BEGIN IMMEDIATE")
-        first = asyncio.create_task(store.add("first", "Siti", "Solo"))
-        await asyncio.sleep(0.1)
-        queue = [asyncio.create_task(store.add(f"{n}", "Siti", "Solo")) for n in range(CHANGE.waiting - 1)]
-        await asyncio.sleep(0.1)
+        queue = [asyncio.create_task(store.add(f"{n}", "Siti", "Solo")) for n in range(CHANGE.waiting)]
+        await until(lambda: (CHANGE, 0, CHANGE.waiting) in slots.load())
         with pytest.raises(Busy, match="1000 waiting"):
             await store.add("one too many", "Siti", "Solo")
         other("COMMIT")
-        await asyncio.gather(first, *queue)
+        await asyncio.gather(*queue)
     assert (await store.reader(SEARCH).search(Query(), 0, 0)).total == CHANGE.waiting
 
 

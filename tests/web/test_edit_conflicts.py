@@ -179,6 +179,7 @@ def cause_a_conflict(window: Window, site: Site, send: Callable[[], None]) -> No
     assert stored(site) == ("Siti Aminah", "Klaten")
 
 
+@pytest.mark.parametrize("service", ["sqlite"], indirect=True)  # a browser sees no engine
 def test_a_person_decides_a_conflict(window: Window, siti: Site) -> None:
     """One link opens the form with the stored texts. The button saves those in the form. Enter sends the version, too."""
     page = window.page
@@ -201,6 +202,7 @@ def test_a_person_decides_a_conflict(window: Window, siti: Site) -> None:
     assert window.cells() == [[NIM, "Siti Saya", "Bantul Kota"]]
 
 
+@pytest.mark.parametrize("service", ["sqlite"], indirect=True)  # a browser sees no engine
 def test_a_browser_saves_another_field_and_leaves_unusual_texts_as_they_are(window: Window, siti: Site) -> None:
     """A browser removes line breaks from a field; a change of another field leaves them in the stored text."""
     for alamat in ("Ani\nBudi", "\r\nAni\r\n", "\tAni\t", "  Ani  ", "👩🏽‍🎓 e\u0301 \u00e9", "\x0b\x85\u2028"):

@@ -109,6 +109,7 @@ def test_a_refused_nim_keeps_the_record_and_says_why(site: Site, nim: str | None
     assert site.list().records == [("2", "Rizki <i>", "Solo"), SITI]
 
 
+@pytest.mark.parametrize("service", ["sqlite"], indirect=True)  # a browser sees no engine
 def test_a_browser_shows_the_row_that_was_edited(open_window: OpenWindow, site: Site) -> None:
     """After an edit from a paged list, the row is on the screen and marked, also if its NIM holds a space."""
     for nim in (ODD, *map(str, range(100, 130))):
