@@ -43,14 +43,13 @@ def forget(db: Database, sql: SharedSQL, nim: str) -> bool:
 def try_changes(db: Database, sql: SharedSQL, name: str) -> Finding:
     """Add, edit and delete a record, and count the entries of the history. The caller rolls it back."""
     nim = secrets.token_hex(16)
-    ((last,),) = db.execute(sql.last_id)
     for statement, parameters in (
         (sql.add, (nim, "", "")),
         (sql.update, ("a", "a", nim)),
         (sql.delete, (sql.array([nim]),)),
     ):
         db.execute(statement, parameters)
-    ((entries,),) = db.execute(sql.count_entries_after, (last, nim))
+    ((entries,),) = db.execute(sql.count_recent, (nim,))
     ((days,),) = db.execute(shared_sql.DAYS)
     if days and entries != 3:
         return wrong("The triggers of the history are missing or disabled. Restart the service: it creates them again.")

@@ -211,9 +211,7 @@ WHERE {self.of_batch} AND (m.nama, m.alamat) IS NOT DISTINCT FROM (e.nama_after,
 SELECT {raw("nim")}, {raw("nama_before")}, {raw("alamat_before")} FROM {self.recent} AS recent
 WHERE nim {is_any} AND nama_before IS NOT NULL ORDER BY id DESC LIMIT 20
 """
-        # For the checks. On SQLite there is no index on nim.
-        self.last_id = "SELECT coalesce(max(id), 0) FROM mahasiswa_history"
-        self.count_entries_after = f"SELECT count(*) FROM mahasiswa_history WHERE id > {p} AND nim = {p}"
+        self.count_recent = f"SELECT count(*) FROM {self.recent} AS recent WHERE nim = {p}"
         self.is_known = f"""
 SELECT EXISTS (SELECT 1 FROM mahasiswa WHERE nim {is_any}) OR EXISTS (SELECT 1 FROM mahasiswa_history WHERE nim {is_any})
 """

@@ -81,9 +81,6 @@ def _make_ready(db: Connection, wanted_days: int | None) -> None:
         db.execute(sql.ALTER_LOCK_TIMEOUT)
         table = _find_table(db)  # another process may have changed it before the lock
         if not _is_current(db, table, wanted_days):
-            stored = _history_days(db, table)
-            if stored is not None and wanted_days not in (None, stored):
-                log.warning("HISTORY_DAYS is now %s for every instance; it was %s", wanted_days, stored)
             _upgrade(db, table, wanted_days)
 
 
@@ -150,18 +147,20 @@ def _upgrade(db: Connection, table: Table, wanted_days: int | None) -> None:
     """Upgrade the table and set HISTORY_DAYS. If someone else owns the table, give them the SQL."""
     version = _version(table)
     stored = _history_days(db, table)
-    default = DEFAULT_HISTORY_DAYS if stored is None else stored
-    history_days = default if wanted_days is None else wanted_days
+    if wanted_days is None:
+        wanted_days = DEFAULT_HISTORY_DAYS if stored is None else stored
+    if stored not in (None, wanted_days):
+        log.warning("HISTORY_DAYS is now %s for every instance; it was %s", wanted_days, stored)
     statements = [*UPGRADES[version:]]
     if statements:
         statements.append(sql.SET_VERSION)
-    if stored is None or not _has_triggers(db, history_days):
-        if stored == history_days:
+    if stored is None or not _has_triggers(db, wanted_days):
+        if stored == wanted_days:
             log.warning("triggers of the history were missing or disabled, and are created again")
-        statements.append(sql.START_HISTORY if history_days else sql.STOP_HISTORY)
+        statements.append(sql.START_HISTORY if wanted_days else sql.STOP_HISTORY)
     needs_owner = bool(statements)
     statements.append(sql.SET_HISTORY_DAYS)
-    values = {"schema": table.schema, "version": len(UPGRADES), "days": history_days}
+    values = {"schema": table.schema, "version": len(UPGRADES), "days": wanted_days}
     script = ";\n".join(statement.strip().format_map(values) for statement in statements)
     if needs_owner and not table.is_ours_to_alter:
         script = sql.SCRIPT_OF_OWNER.format(script=script)

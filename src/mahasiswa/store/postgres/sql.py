@@ -192,11 +192,11 @@ WHERE current_setting('synchronous_commit') IN ('off', 'local', 'remote_write')
 # timeout of 0 is none. The settings end with the transaction, so they also work through a connection pooler.
 BEGIN = f"""
 BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL statement_timeout = {{milliseconds}};
-SET LOCAL lock_timeout = '4s'; SET LOCAL idle_in_transaction_session_timeout = '20s'; {SYNCHRONOUS_COMMIT}
+SET LOCAL lock_timeout = '4s'; SET LOCAL idle_in_transaction_session_timeout = '20s'; {SYNCHRONOUS_COMMIT};
 """
 BEGIN_READING = """
 BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL statement_timeout = {milliseconds};
-SET LOCAL idle_in_transaction_session_timeout = '60s'
+SET LOCAL idle_in_transaction_session_timeout = '60s';
 """
 COMMIT = "COMMIT"
 SHORTEN_LOCK_TIMEOUT = "SET LOCAL lock_timeout = '200ms'"

@@ -73,9 +73,12 @@ class PostgresStore(Store):
 
     async def run(self, steps: Callable[[], Steps[None]], kind: Kind = RECORD, *, is_batch: bool = False) -> None:  # noqa: ARG002
         deadline = self.pool.deadline()
-        begun = f"{begin(sql.BEGIN, deadline)}; {sql.NAME}; "
         name = json.dumps(OLEH.get())
-        task = asyncio.create_task(self.pool.write(kind, lambda db: _do_steps(db, steps(), begun, name), deadline))
+
+        def work(db: Connection) -> Awaitable[None]:
+            return _do_steps(db, steps(), f"{begin(sql.BEGIN, deadline)}{sql.NAME}; ", name)
+
+        task = asyncio.create_task(self.pool.write(kind, work, deadline))
         self._running.add(task)
         task.add_done_callback(self._running.discard)
         task.add_done_callback(retrieve_exception)
@@ -124,14 +127,13 @@ async def _version(db: Connection) -> str | None:
 async def _add_each(db: Connection, additions: Sequence[Addition], deadline: float) -> Sequence[StoreError | None]:
     """Add the records in a new transaction. If the table refuses some, isolate them in savepoints."""
     try:
-        return await _add(db, additions, first=f"{begin(sql.BEGIN, deadline)}; ")
+        return await _add(db, additions, first=begin(sql.BEGIN, deadline))
     except errors.IntegrityError:
         if len(additions) == 1:
             raise
     await db.rollback()
-    await db.execute(begin(sql.BEGIN, deadline))
     # A record that another program has locked is queued again, so that it does not delay its neighbours.
-    await db.execute(sql.SHORTEN_LOCK_TIMEOUT)
+    await execute(db, begin(sql.BEGIN, deadline) + sql.SHORTEN_LOCK_TIMEOUT)
     return await _add_halves(db, additions)
 
 
@@ -173,18 +175,24 @@ class PostgresReader(Reader):
 
     async def run(self, steps: Callable[[], Steps[T]]) -> T:
         deadline = self._pool.deadline()
-        begun = f"{begin(sql.BEGIN_READING, deadline)}; "
-        return await self._pool.read(self._kind, lambda db: _do_steps(db, steps(), begun), deadline)
+
+        def work(db: Connection) -> Awaitable[T]:
+            return _do_steps(db, steps(), begin(sql.BEGIN_READING, deadline))
+
+        return await self._pool.read(self._kind, work, deadline)
 
     async def _rows(self, statement: str, parameters: Sequence[object]) -> Rows:
         # With its COMMIT in the same round trip: that of a read in steps takes another one.
         deadline = self._pool.deadline()
-        whole = f"{begin(sql.BEGIN_READING, deadline)}; {statement}; {sql.COMMIT}"
-        return await self._pool.read(self._kind, lambda db: execute(db, whole, *parameters), deadline)
+
+        def work(db: Connection) -> Awaitable[Rows]:
+            return execute(db, f"{begin(sql.BEGIN_READING, deadline)}{statement}; {sql.COMMIT}", *parameters)
+
+        return await self._pool.read(self._kind, work, deadline)
 
     async def snapshot(self, at_most: int) -> Snapshot:
         async def read(db: Connection) -> Snapshot:
-            last = await _do_steps(db, last_item(sql.SHARED), f"{begin(sql.BEGIN_READING, deadline)}; ")
+            last = await _do_steps(db, last_item(sql.SHARED), begin(sql.BEGIN_READING, deadline))
             ((version,),) = await execute(db, sql.VERSION) if is_known else ((None,),)
             ((is_longer,),) = await execute(db, sql.IS_LONGER_THAN, at_most, SNAPSHOT_MAX_BYTES, at_most + 1)
             if is_longer:
@@ -203,7 +211,7 @@ class PostgresReader(Reader):
             deadline = self._pool.deadline()
             async with self._pool.connection(self._kind, deadline) as db:
                 with time_limit(db, deadline):
-                    await execute(db, f"{begin(sql.BEGIN_READING, deadline)}; {statement}", *parameters)
+                    await execute(db, f"{begin(sql.BEGIN_READING, deadline)}{statement}", *parameters)
                 while True:
                     with time_limit(db, self._pool.deadline()):
                         chunk = await _records(db, sql.FETCH_CHUNK)
