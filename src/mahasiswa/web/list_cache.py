@@ -95,11 +95,15 @@ class ListCache:
 
     def _formatted(self, slices: Sequence[bytes]) -> Rows | None:
         """The rows of all slices, of which only those that changed are formatted; None if the page is too long to keep."""
+        row = self._pages.row
+        markup = len(row.text) - 2 * len(row.values)  # of a row without its texts, whose places have two characters
+        if sum(map(len, slices)) + markup * SLICE_RECORDS * (len(slices) - 1) > PAGE_MAX_BYTES:
+            return None
         rows: Rows = {}
         length = 0
         for number, packed in enumerate(slices):
             kept = self._rows.get((number, packed))
-            rows[number, packed] = kept or format_rows(self._pages.row, packed, number * SLICE_RECORDS + 1)
+            rows[number, packed] = kept or format_rows(row, packed, number * SLICE_RECORDS + 1)
             length += len(rows[number, packed])
             if length > PAGE_MAX_BYTES:
                 return None
