@@ -174,25 +174,15 @@ class PostgresReader(Reader):
         self._pool, self._kind = pool, kind
 
     async def run(self, steps: Callable[[], Steps[T]]) -> T:
-        deadline = self._pool.deadline()
-
-        def work(db: Connection) -> Awaitable[T]:
-            return _do_steps(db, steps(), begin(sql.BEGIN_READING, deadline))
-
-        return await self._pool.read(self._kind, work, deadline)
+        return await self._read(lambda db, begun: _do_steps(db, steps(), begun))
 
     async def _rows(self, statement: str, parameters: Sequence[object]) -> Rows:
-        # With its COMMIT in the same round trip: that of a read in steps takes another one.
-        deadline = self._pool.deadline()
-
-        def work(db: Connection) -> Awaitable[Rows]:
-            return execute(db, f"{begin(sql.BEGIN_READING, deadline)}{statement}; {sql.COMMIT}", *parameters)
-
-        return await self._pool.read(self._kind, work, deadline)
+        # With its COMMIT in the same round trip: the end of a read in steps takes another one.
+        return await self._read(lambda db, begun: execute(db, f"{begun}{statement}; {sql.COMMIT}", *parameters))
 
     async def snapshot(self, at_most: int) -> Snapshot:
-        async def read(db: Connection) -> Snapshot:
-            last = await _do_steps(db, last_item(sql.SHARED), begin(sql.BEGIN_READING, deadline))
+        async def read(db: Connection, begun: str) -> Snapshot:
+            last = await _do_steps(db, last_item(sql.SHARED), begun)
             ((version,),) = await execute(db, sql.VERSION) if is_known else ((None,),)
             ((is_longer,),) = await execute(db, sql.IS_LONGER_THAN, at_most, SNAPSHOT_MAX_BYTES, at_most + 1)
             if is_longer:
@@ -201,8 +191,7 @@ class PostgresReader(Reader):
 
         # Ask before the transaction, because a server that cannot tell its version would abort it.
         is_known = await self._version() is not None
-        deadline = self._pool.deadline()
-        return await self._pool.read(self._kind, read, deadline)
+        return await self._read(read)
 
     async def chunks(self, query: Query) -> AsyncGenerator[Sequence[Mahasiswa]]:
         where, parameters = self._where(query)
@@ -220,6 +209,11 @@ class PostgresReader(Reader):
                     yield chunk
         except psycopg.Error as error:
             raise translate(error) from error
+
+    async def _read(self, work: Callable[[Connection, str], Awaitable[T]]) -> T:
+        """Call `work` with the statements that begin its transaction."""
+        deadline = self._pool.deadline()
+        return await self._pool.read(self._kind, lambda db: work(db, begin(sql.BEGIN_READING, deadline)), deadline)
 
 
 async def _do_steps(db: Connection, steps: Steps[T], first: str, *first_parameters: object) -> T:
