@@ -52,13 +52,14 @@ async def changes(store: Store, batch: int | None = None) -> list[object]:
 
 
 async def test_a_change_that_changes_nothing_leaves_no_entry(store: Store, url: DatabaseURL) -> None:
-    """Neither does a refused change, a deletion of an unknown nim, or a confirmation that is sent again."""
+    """Neither does a refused change, an empty batch, a deletion of an unknown nim, or a confirmation that is sent again."""
     await store.add(*SITI)
     await store.update(*SITI)
     await store.delete("0002")
     await store.write_all("import", [Write(SITI, None)])
     merge(url, [(1, *SITI)], update=True, dry_run=False)
     await store.write_all("delete", removals=dict.fromkeys(["0002"]))
+    await store.write_all("delete")
     assert await items(store) == [await newest(store)]
     await attempt_all(store.add(*BUDI), store.add(*SITI), store.add("..", "Ani", "Solo"), store.add(*ANI))
     assert sorted(await changes(store), key=str) == [(None, SITI), (None, BUDI), (None, ANI)]
