@@ -2,8 +2,8 @@
 
 import base64
 import hashlib
+import string
 from collections.abc import Sequence
-from string import ascii_lowercase, ascii_uppercase
 from typing import Literal, NamedTuple, TypeAlias
 
 Field = Literal["nim", "nama", "alamat"]
@@ -91,7 +91,7 @@ def near_key(nim: str) -> str:
     These are the case of ASCII letters, leading zeros, spaces, dots, dashes, l and I for 1, and O for 0. Two nims with
     the same key are probably the same one: a CSV file that a spreadsheet has saved loses zeros.
     """
-    return nim.translate(_ASCII_LOWER).translate(_NEAR).lstrip("0")
+    return nim.translate(_NEAR).lstrip("0")
 
 
 NEAR_NIMS_MAX = 20  # that one nim is compared with by key; a scan of all records would delay each page of the list
@@ -117,5 +117,10 @@ def near_nims(nim: str) -> Sequence[str]:
 _CONFUSED = (("0", "O"), ("1", "lI"))
 _DIGITS = str.maketrans("lIioO", "11100")
 _WITHOUT_SEPARATORS = str.maketrans("", "", " .-")
-_ASCII_LOWER = str.maketrans(ascii_uppercase, ascii_lowercase)
-_NEAR = str.maketrans(NEAR_FROM[: len(NEAR_TO)], NEAR_TO, NEAR_FROM[len(NEAR_TO) :])
+_CONFUSED_LETTERS, _SEPARATORS = NEAR_FROM[: len(NEAR_TO)], NEAR_FROM[len(NEAR_TO) :]
+# It has the digits, because a character that a table lacks takes str.translate four times as long.
+_NEAR = str.maketrans(
+    string.digits + string.ascii_uppercase + _CONFUSED_LETTERS + _CONFUSED_LETTERS.upper(),
+    string.digits + string.ascii_lowercase + NEAR_TO * 2,
+    _SEPARATORS,
+)

@@ -21,7 +21,8 @@ LETTER_FOR_DIGIT_MIN_DIGITS = 5  # of a NIM in which the letters O, o, l and I a
 # A NIM that begins with a digit and that no rule changes, refuses or takes for a title. Such a row takes 2 us, and any
 # other row 8 us, so an import of a million rows takes 6 s instead of 12.
 is_ordinary_nim = re.compile(
-    rf"(?!(?:{_ROUNDED}|{_DECIMAL}|{_LETTER_FOR_DIGIT})\Z)[0-9][0-9A-Za-z/._-]{{0,{NIM_MAX_CHARACTERS - 1}}}"
+    rf"[0-9]{{1,{NIM_MAX_CHARACTERS}}}"
+    rf"|(?!(?:{_ROUNDED}|{_DECIMAL}|{_LETTER_FOR_DIGIT})\Z)[0-9][0-9A-Za-z/._-]{{0,{NIM_MAX_CHARACTERS - 1}}}"
 ).fullmatch
 # A spreadsheet shows this instead of a number if the column is too narrow, and some programs copy the shown text.
 _is_masked = re.compile("##+").fullmatch

@@ -14,6 +14,7 @@ from mahasiswa.sheets.cells import Sheet, SheetRow, Verbatim, has_digit, row_nam
 from mahasiswa.sheets.cleaning import CleanedRow, NimCell, RejectedRow
 from mahasiswa.sheets.columns import IN_ORDER, Columns
 
+_NO_RECORD = Mahasiswa("", "", "")
 NAMA_MAX_CHARACTERS = 60  # of a name in a notice about another record
 
 
@@ -67,13 +68,14 @@ def compare(cleaned: CleanedFile, existing: Mapping[str, Mahasiswa], near: Colle
         else:
             if alamat is None and cleaned.file.fills_alamat:
                 alamat = wording.NO_ALAMAT
-            if problem := _problem_of_new(nama, alamat, cleaned.file.columns):
+            if (nama is None or alamat is None) and (problem := _problem_of_new(nama, alamat, cleaned.file.columns)):
                 plan.wrong.append(RejectedRow(number, problem, (nim, nama or "", alamat or "")))
                 continue
             notices = removed + ((similar,) if similar else warnings)
-        stored = before or Mahasiswa(nim, "", "")
+        stored = before or _NO_RECORD
         after = Mahasiswa(str(nim), _replacement(nama, stored.nama), _replacement(alamat, stored.alamat))
-        if after != before and (_is_joined(nama, stored.nama) or _is_joined(alamat, stored.alamat)):
+        is_new_text = after != before and (nama, alamat) != after[1:]
+        if is_new_text and (_is_joined(nama, stored.nama) or _is_joined(alamat, stored.alamat)):
             notices += (wording.LINE_BREAKS,)
         planned = PlannedRow(number, before, after, notices, meant)
         if before is not None:

@@ -139,7 +139,7 @@ class Store(ABC):
         yield self.sql.begin_batch, (batch,)
         yield self.sql.delete, (self.sql.array(removed),)
         new = yield self.sql.add_all, (as_json(added.values()),)
-        if others := added.keys() - {nim for (nim,) in new}:  # added by someone meanwhile
+        if self.sql.lock and (others := added.keys() - {nim for (nim,) in new}):  # added by someone meanwhile
             stored = yield from by_nim(self.sql, self.sql.find, sorted(others))
             for nim in others:
                 if stored.get(nim) != added[nim]:

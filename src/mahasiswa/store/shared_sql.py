@@ -63,7 +63,7 @@ class SharedSQL:
     is_any_row: str  # compares with any row of a SELECT, which is evaluated once
     as_array: Callable[[Sequence[str]], object]
     raw: Callable[[str], str]  # the expression that reads a text
-    lock: str  # locks the records that are found
+    lock: str  # locks the records that are found; blank if there is only one writer at a time
 
     position: str  # the function that finds a text in another one
     fold: str  # the text `t` folded, if it is not ASCII
@@ -72,7 +72,7 @@ class SharedSQL:
 
     begin_batch: str
     end_batch: str
-    add_all: str  # adds records, which are one JSON array of arrays, unless their nim exists; returns the nims
+    add_all: str  # adds records, which are one JSON array of arrays, unless their nim exists; returns the nims if there is a `lock`
     update_all: str
     lock_history: str  # keeps every other program from changing records and entries
     moment: Callable[[datetime], object]  # a moment as a parameter

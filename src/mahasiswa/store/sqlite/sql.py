@@ -229,7 +229,7 @@ OR instr(t, char(13)) OR (length(t) <> octet_length(t) AND t GLOB '*[{folding.OD
     begin_batch=BEGIN_BATCH,
     end_batch=END_BATCH,
     add_all="""
-INSERT INTO mahasiswa (nim, nama, alamat) SELECT value ->> 0, value ->> 1, value ->> 2 FROM json_each(?) RETURNING nim""",
+INSERT INTO mahasiswa (nim, nama, alamat) SELECT value ->> 0, value ->> 1, value ->> 2 FROM json_each(?)""",
     update_all="""
 UPDATE mahasiswa SET nama = value ->> 1, alamat = value ->> 2 FROM json_each(?) WHERE nim = value ->> 0""",
     lock_history="",  # BEGIN IMMEDIATE keeps other programs from writing
