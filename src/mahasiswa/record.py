@@ -2,8 +2,8 @@
 
 import base64
 import hashlib
-import string
 from collections.abc import Sequence
+from string import ascii_lowercase, ascii_uppercase, digits
 from typing import Literal, NamedTuple, TypeAlias
 
 Field = Literal["nim", "nama", "alamat"]
@@ -102,8 +102,8 @@ def near_nims(nim: str) -> Sequence[str]:
     key = near_key(nim)
     if not key:
         return ()
-    digits, plain = nim.translate(_DIGITS), nim.translate(_WITHOUT_SEPARATORS)
-    forms = [digits, plain, digits.translate(_WITHOUT_SEPARATORS), key, f"0{key}", f"00{key}", f"{nim} ", f" {nim}"]
+    numeric, plain = nim.translate(_DIGITS), nim.translate(_WITHOUT_SEPARATORS)
+    forms = [numeric, plain, numeric.translate(_WITHOUT_SEPARATORS), key, f"0{key}", f"00{key}", f"{nim} ", f" {nim}"]
     if nim.isascii():
         forms += [plain.upper(), key.upper(), nim.upper(), nim.lower()]
     for digit, letters in _CONFUSED:
@@ -117,10 +117,8 @@ def near_nims(nim: str) -> Sequence[str]:
 _CONFUSED = (("0", "O"), ("1", "lI"))
 _DIGITS = str.maketrans("lIioO", "11100")
 _WITHOUT_SEPARATORS = str.maketrans("", "", " .-")
-_CONFUSED_LETTERS, _SEPARATORS = NEAR_FROM[: len(NEAR_TO)], NEAR_FROM[len(NEAR_TO) :]
-# It has the digits, because a character that a table lacks takes str.translate four times as long.
+_ALIKE, _REMOVED = NEAR_FROM[: len(NEAR_TO)], NEAR_FROM[len(NEAR_TO) :]
+# It has the digits too, because str.translate takes four times as long for a character that its table lacks.
 _NEAR = str.maketrans(
-    string.digits + string.ascii_uppercase + _CONFUSED_LETTERS + _CONFUSED_LETTERS.upper(),
-    string.digits + string.ascii_lowercase + NEAR_TO * 2,
-    _SEPARATORS,
+    digits + ascii_uppercase + _ALIKE.upper() + _ALIKE, digits + ascii_lowercase + NEAR_TO * 2, _REMOVED
 )

@@ -12,7 +12,7 @@ import bz2
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from itertools import accumulate, chain, groupby, islice, pairwise, repeat, zip_longest
+from itertools import accumulate, chain, groupby, islice, pairwise, repeat, starmap, zip_longest
 from typing import Any, NamedTuple, TypeAlias
 
 from mahasiswa import wording
@@ -154,7 +154,7 @@ def dump(cleaned: CleanedFile) -> tuple[CarriedFile, str]:
         count = len(file.read_sheets)
         others = [*file.other_sheets, *(sheet.name for sheet in file.sheets[count:])]
         only_read = file._replace(sheets=file.sheets[:count], other_sheets=others)
-        for smaller in (file, only_read):
+        for smaller in (file, only_read) if others != file.other_sheets else (file,):
             field = _field_of(smaller)
             if len(field) <= KEPT_MAX_CHARACTERS:
                 return smaller, field
@@ -262,18 +262,14 @@ def _has_shape(value: Any, shape: Any) -> bool:  # noqa: ANN401 - a value of JSO
 
 
 def _runs(numbers: Iterable[int]) -> list[tuple[int, int]]:
-    """Ascending numbers as pairs: the difference to the number before, and how many numbers in a row have it.
-
-    Most differences are 1. bz2 takes twice as long for a text with `1,1,1,1` in it.
-    """
+    """Ascending numbers as pairs: a difference, and how often it follows. For `1,1,1,1` bz2 would take twice the time."""
     steps = (number - before for before, number in pairwise(chain([0], numbers)))
     return [(step, len([*same])) for step, same in groupby(steps)]
 
 
 def _numbers(runs: Sequence[tuple[int, int]]) -> Iterator[int]:
     """The numbers of `_runs`, at most KEPT_MAX_CELLS. A file with more numbers does not come out the same."""
-    steps = chain.from_iterable(repeat(step, count) for step, count in runs)
-    return islice(accumulate(steps), KEPT_MAX_CELLS)
+    return islice(accumulate(chain.from_iterable(starmap(repeat, runs))), KEPT_MAX_CELLS)
 
 
 def _too_large() -> SheetError:

@@ -74,8 +74,7 @@ def compare(cleaned: CleanedFile, existing: Mapping[str, Mahasiswa], near: Colle
             notices = removed + ((similar,) if similar else warnings)
         stored = before or _NO_RECORD
         after = Mahasiswa(str(nim), _replacement(nama, stored.nama), _replacement(alamat, stored.alamat))
-        is_new_text = after != before and (nama, alamat) != after[1:]
-        if is_new_text and (_is_joined(nama, stored.nama) or _is_joined(alamat, stored.alamat)):
+        if after != before and (after.nama not in (nama, stored.nama) or after.alamat not in (alamat, stored.alamat)):
             notices += (wording.LINE_BREAKS,)
         planned = PlannedRow(number, before, after, notices, meant)
         if before is not None:
@@ -136,10 +135,6 @@ def _replacement(cell: str | None, stored: str) -> str:
         return stored
     joined = _joined(cell)
     return stored if joined != cell and joined == _joined(stored) else joined
-
-
-def _is_joined(cell: str | None, stored: str) -> bool:
-    return bool(cell) and _replacement(cell, stored) not in (cell, stored)
 
 
 def _joined(text: str) -> str:
