@@ -49,7 +49,7 @@ echo ready
 exec env --ignore-signal=CHLD sleep infinity
 """
 
-UNSHARE = ("unshare", *NAMESPACES, "--fork", "--kill-child", "--mount-proc", "sh", "-c", START_HOST, "sh")
+UNSHARE = ("unshare", "--net", *NAMESPACES, "--fork", "--kill-child", "--mount-proc", "sh", "-c", START_HOST, "sh")
 
 
 class Host(Closing):
@@ -131,7 +131,7 @@ class Host(Closing):
     def _enter(self, user: str) -> list[str]:
         entry = pwd.getpwnam(user)
         as_user = (f"--setuid={entry.pw_uid}", f"--setgid={entry.pw_gid}")
-        return ["nsenter", f"--target={self.pid}", *NAMESPACES, *as_user, "--"]
+        return ["nsenter", f"--target={self.pid}", "--net", *NAMESPACES, *as_user, "--"]
 
 
 class Cluster(Closing):

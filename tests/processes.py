@@ -17,7 +17,7 @@ import pytest
 
 RUN_SECONDS = 600.0
 
-NAMESPACES = ("--net", "--pid", "--ipc", "--mount", "--uts")
+NAMESPACES = ("--pid", "--ipc", "--mount", "--uts")
 CANNOT = "this machine cannot "
 """The start of a reason to skip a test that no Debian package mends. --nothing-skipped accepts these reasons only."""
 
@@ -40,10 +40,10 @@ def cannot(what: str, error: object = "only root may") -> NoReturn:
     pytest.skip(f"{CANNOT}{what}: {' '.join(str(error).split())}")
 
 
-def needs_namespaces() -> None:
+def needs_namespaces(*more: str) -> None:
     """Skip a test that makes hosts or containers if this process can neither make namespaces nor mount a file system."""
     try:
-        run("unshare", *NAMESPACES, "--fork", "--mount-proc", "mount", "-t", "tmpfs", "tmpfs", "/mnt")
+        run("unshare", *NAMESPACES, *more, "--fork", "--mount-proc", "mount", "-t", "tmpfs", "tmpfs", "/mnt")
     except (OSError, AssertionError) as error:
         cannot("make namespaces", error)
 

@@ -27,7 +27,7 @@ Fault = Callable[[Cluster, Host], Callable[[], None]]
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """Start the cluster once. Every test leaves it whole. The test runs in the network of its switch."""
-    needs_namespaces()
+    needs_namespaces("--net")
     with Cluster(tmp_path_factory.mktemp("cluster")) as cluster, cluster.on_the_switch():
         yield cluster
 
