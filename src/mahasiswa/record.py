@@ -117,8 +117,6 @@ def near_nims(nim: str) -> Sequence[str]:
 _CONFUSED = (("0", "O"), ("1", "lI"))
 _DIGITS = str.maketrans("lIioO", "11100")
 _WITHOUT_SEPARATORS = str.maketrans("", "", " .-")
-_ALIKE, _REMOVED = NEAR_FROM[: len(NEAR_TO)], NEAR_FROM[len(NEAR_TO) :]
+_ALIKE, _GONE = NEAR_FROM[: len(NEAR_TO)], NEAR_FROM[len(NEAR_TO) :]
 # It has the digits too, because str.translate takes four times as long for a character that its table lacks.
-_NEAR = str.maketrans(
-    digits + ascii_uppercase + _ALIKE.upper() + _ALIKE, digits + ascii_lowercase + NEAR_TO * 2, _REMOVED
-)
+_NEAR = str.maketrans(digits + ascii_uppercase + _ALIKE.upper() + _ALIKE, digits + ascii_lowercase + NEAR_TO * 2, _GONE)

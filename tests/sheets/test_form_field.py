@@ -174,6 +174,13 @@ def test_a_field_that_was_cut_or_made_longer_is_damaged(end: str) -> None:
         sheets.load(FIELD + end if end else FIELD[: len(FIELD) // 2])
 
 
+def test_a_field_of_another_block_size_is_damaged() -> None:
+    """It could be half as long, and so demand a page that is twice as long as its field allows."""
+    packed = base64.urlsafe_b64encode(bz2.compress(json_of(FIELD).encode(), 9)).decode()
+    with pytest.raises(sheets.SheetError, match=wording.CONFIRMATION_DAMAGED):
+        sheets.load(packed)
+
+
 @pytest.mark.parametrize("unit", ["[],", '"ab",', "1,", "{},", "[[[[],"])
 def test_a_small_field_of_millions_of_values_is_refused_before_it_is_parsed(unit: str) -> None:
     """8 MB of JSON could become 170 MB of lists."""

@@ -16,7 +16,7 @@ import pytest
 
 from mahasiswa.record import Mahasiswa, digest
 from mahasiswa.sheets import public as sheets
-from mahasiswa.sheets.carried_file import CarriedFile
+from mahasiswa.sheets.carried_file import BZ2_LEVEL, CarriedFile
 from mahasiswa.sheets.cells import CELL_MAX_CHARACTERS, Sheet, SheetRow
 from mahasiswa.sheets.cleaning import clean_all
 from mahasiswa.sheets.columns import IN_ORDER, Columns
@@ -69,7 +69,7 @@ def confirm(text: str) -> None:
     """Read a form field that a browser sends back."""
     with suppress(sheets.SheetError):
         sheets.clean_again(sheets.load(text))
-    sheets.clean_again(sheets.load(base64.urlsafe_b64encode(bz2.compress(text.encode())).decode()))
+    sheets.clean_again(sheets.load(base64.urlsafe_b64encode(bz2.compress(text.encode(), BZ2_LEVEL)).decode()))
 
 
 def page(text: str) -> None:

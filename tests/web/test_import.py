@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from spreadsheets import HEADER, IMPORT, KEPT, MIXED, SAVE, SHEET, Database, Importer, csv
 
 from mahasiswa import wording
+from mahasiswa.sheets.carried_file import BZ2_LEVEL
 
 CHANGED = "Sebagian data sudah diubah orang lain sejak pratinjau. Belum ada yang disimpan. Periksa lagi, lalu simpan."
 
@@ -155,7 +156,7 @@ def test_an_import_writes_all_rows_or_none(importer: Importer, other: Database) 
 
 def altered(field: str, alter: Callable[[str], str]) -> str:
     text = alter(bz2.decompress(base64.urlsafe_b64decode(field)).decode("utf-8"))
-    return base64.urlsafe_b64encode(bz2.compress(text.encode())).decode()
+    return base64.urlsafe_b64encode(bz2.compress(text.encode(), BZ2_LEVEL)).decode()
 
 
 @pytest.mark.parametrize("form", ["", "ada=perbarui", "data=", "data={0}&data={0}", "data=%FF{0}", "data={1}"])
