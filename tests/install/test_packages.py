@@ -44,14 +44,9 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def why_no_image() -> str:
     """Return why no image can be built here, or an empty text."""
-    missing = [tool for tool in IMAGE_TOOLS if not shutil.which(tool)]
-    return (
-        f"needs {', '.join(missing)}"
-        if missing
-        else ""
-        if os.geteuid() == 0
-        else f"{CANNOT}build the image: only root may"
-    )
+    if missing := [tool for tool in IMAGE_TOOLS if not shutil.which(tool)]:
+        return f"needs {', '.join(missing)}"
+    return "" if os.geteuid() == 0 else f"{CANNOT}build the image: only root may"
 
 
 in_repository = pytest.mark.skipif(not (ROOT / ".git").exists(), reason="this is no Git repository")

@@ -48,9 +48,8 @@ class PageRenderer:
             lstrip_blocks=True,
         )
         sheet = (resources.files("mahasiswa.web") / "templates" / "style.css").read_text("utf-8")
-        style = re.sub(
-            r"/\*.*?\*/|\s+", " ", sheet, flags=re.DOTALL
-        )  # no string in it holds a comment or a run of spaces
+        # No string in it holds a comment or a run of spaces.
+        style = re.sub(r"/\*.*?\*/|\s+", " ", sheet, flags=re.DOTALL)
         environment.globals |= {
             "style": Markup(style),  # noqa: S704 - the project's own file
             "cdn_url": settings.cdn_url,
