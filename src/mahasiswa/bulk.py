@@ -110,6 +110,13 @@ def show_record(url: DatabaseURL, nim: str) -> Iterator[str]:
         yield f"  after: {_printable(entry.after) if entry.after else 'no record'}"
 
 
+def other_nims(url: DatabaseURL, nim: str) -> Sequence[str]:
+    """The nims from which or to which the record with that nim was changed."""
+    entries = _read(url, lambda reader: reader.entries_of(nim))
+    nims = {record.nim for entry in entries for record in (entry.before, entry.after) if record}
+    return [_printable([other]) for other in sorted(nims - {nim})]
+
+
 def _printable(texts: Iterable[str]) -> str:
     """The texts of a record in one line, with control characters escaped, because a terminal would obey them."""
     return " | ".join("".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in text) for text in texts)

@@ -208,6 +208,8 @@ def show(nim: str) -> None:
 def forget(nim: str) -> None:
     """Remove a person's record and all of its history, also from the free space of the database's files.
 
+    If the NIM was changed, the texts under the person's other NIMs remain, and the command names these NIMs.
+
     It cannot be undone. Back-ups, replicas, archives and logs still hold the texts: remove them there yourself. If a
     program that has the database open prevents the removal from its files, the exit code is 1, and the files are named.
 
@@ -215,9 +217,11 @@ def forget(nim: str) -> None:
     mahasiswa forget 20/456839/TK/50663
     """  # noqa: D301 - as above
     settings = _settings_and_database()
-    engines.migrate(settings.database_url, create=False)
+    others = bulk.other_nims(settings.database_url, nim)
     was_known = engines.forget(settings.database_url, nim)
     click.echo(f"{nim}: {'the record and its history are removed' if was_known else 'no record and no history'}")
+    for other in others:
+        click.echo(f"{other}: the same person had this NIM. See mahasiswa show, and run the command for it too.")
     for file in engines.backups_that_hold(settings.database_url, settings.backup_dir, nim):
         click.echo(f"{file} still holds the texts. Remove this file, or wait until it expires.")
     click.echo("Back-ups, replicas, archives and logs elsewhere keep what they have. Remove it from them yourself.")

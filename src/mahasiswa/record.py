@@ -68,7 +68,7 @@ def combine(stored: Mahasiswa, sent: Mahasiswa, versi: str) -> tuple[Mahasiswa, 
 
 
 _DIGEST_BYTES = 8
-_DIGEST_CHARACTERS = 11
+_DIGEST_CHARACTERS = 11  # of 8 bytes in base64 without padding
 
 
 def _digest(text: str) -> str:

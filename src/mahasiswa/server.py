@@ -77,10 +77,7 @@ class _Worker:
 
         self.beats, sender = forking.Pipe(duplex=False)
         self.process = forking.Process(target=worker.run, args=(settings, listener, os.getpid(), sender))
-        # The worker unblocks SIGTERM when it can handle it, so no signal is lost.
-        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
-        self.process.start()
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
+        _start(self.process)
         sender.close()
         self.accepts = False
         self.beat_at = time.monotonic()
@@ -99,13 +96,21 @@ class _Backups:
         if time.monotonic() > self._check_at and not any(process.is_alive() for process in self.running):
             self._check_at = time.monotonic() + BACKUP_CHECK_SECONDS
             self.running = [forking.Process(target=_back_up, args=(self._settings, os.getpid()))]
-            self.running[0].start()
+            _start(self.running[0])
+
+
+def _start(process: BaseProcess) -> None:
+    """Start a process that unblocks SIGTERM when it can handle it, so no signal is lost."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+    process.start()
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
 
 
 def _back_up(settings: Settings, parent: int) -> None:
     end_with(parent)
     signal.set_wakeup_fd(-1)  # inherited from the main process, as its handlers are
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # removes the unfinished file
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
     try:
         max_age = settings.backup_hours * 3600 - BACKUP_CHECK_SECONDS / 2
         made = backup_into(settings.database_url, settings.backup_dir, lambda: False, max_age)

@@ -256,7 +256,7 @@ class Settings:
     @property
     def takes_foreign_forms(self) -> bool:
         """Whether other computers reach the service, and forms of other sites are not refused."""
-        return not self.same_origin_only and self.host not in ("localhost", "127.0.0.1", "::1")
+        return not self.same_origin_only and self.host not in ("127.0.0.1", "::1")
 
     @property
     def prefix(self) -> str:

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Literal, NamedTuple
 
 LABELS = {"nim": "NIM", "nama": "Nama", "alamat": "Alamat"}  # in every sentence
-HEADER = tuple(LABELS.values())  # of a spreadsheet
+HEADER = tuple(LABELS.values())  # in the order of the fields
 TEMPLATE_SHEET = "Mahasiswa"  # the name of the sheet in our workbooks
 
 

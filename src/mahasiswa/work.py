@@ -228,7 +228,7 @@ class SlowClients:
 
 
 class Limits:
-    """What bounds the work of one worker process: slots, budgets, and the files that are being sent."""
+    """The limits of one worker process: slots, budgets, and the files, list pages and uploads of slow clients."""
 
     def __init__(self) -> None:
         self.slots = Slots()

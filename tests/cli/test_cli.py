@@ -151,6 +151,19 @@ def test_the_service_answers_during_an_import(beside: tuple[Operator, Site]) -> 
     assert site.page("/?cari=149999").nims == ["149999"]
 
 
+def test_forget_names_the_other_nims_of_a_person(beside: tuple[Operator, Site]) -> None:
+    """These are the NIMs before and after a change of it. Their history holds the same texts, which `show` prints."""
+    operator, site = beside
+    site.add("1", "Rahasia", "Solo")
+    assert site.post("/mahasiswa/nim/1", {"nim": "2"}).status_code == 302
+    assert "before: 1 | Rahasia | Solo" in operator.done("show", "2")
+    removed = "the record and its history are removed"
+    named = "1: the same person had this NIM. See mahasiswa show, and run the command for it too."
+    assert operator.done("forget", "2").splitlines() == [f"2: {removed}", named, ELSEWHERE]
+    assert operator.done("forget", "1").splitlines() == [f"1: {removed}", ELSEWHERE]
+    assert ask(operator.database, "SELECT nim FROM mahasiswa_history") == []
+
+
 def test_a_backup_while_the_service_writes_is_consistent(beside: tuple[Operator, Site]) -> None:
     """It is one file, it passes the integrity check, and it has every write acknowledged before the back-up began."""
     operator, site = beside

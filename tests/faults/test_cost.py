@@ -92,6 +92,7 @@ REQUESTS: dict[str, tuple[int, Callable[[], bytes]]] = {
     "10,000 long texts are pasted to remove records": (2, lambda: removed((b"'" * 1500 + b"\n") * 10_000)),
     "8 MB of escapes confirm a removal": (4, lambda: form(f"{DELETE}/simpan", b"nim=" + b"%2541" * 1_670_000 + b"+")),
     "8 MB of spaces confirm a removal": (4, lambda: form(f"{DELETE}/simpan", b"nim=" + b"+" * 8_380_000)),
+    "a form is asked for with queries of 60 KB": (64, lambda: get(f"/mahasiswa/add?{'a&' * 30_000}per=50")),
     "exports are abandoned": (64, lambda: get("/mahasiswa/ekspor.xlsx")),
     "zip bombs are uploaded and abandoned": (8, lambda: upload(zip_bomb(), b"berkas", b"a.xlsx")),
 }

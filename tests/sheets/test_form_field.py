@@ -14,7 +14,7 @@ from spreadsheets import HEADER, csv, reading, students
 
 from mahasiswa import wording
 from mahasiswa.sheets import public as sheets
-from mahasiswa.sheets.carried_file import BZ2_LEVEL, KEPT_MAX_CHARACTERS, CarriedFile
+from mahasiswa.sheets.carried_file import BZ2_LEVEL, FIELD_MAX_CHARACTERS, CarriedFile
 from mahasiswa.sheets.cells import SHEET_ROWS, BadCell, Cell, Sheet, Verbatim
 from mahasiswa.sheets.columns import Columns
 
@@ -83,7 +83,7 @@ def test_a_file_that_is_too_large_is_carried_with_the_columns_that_were_read() -
     file, field = sheets.dump(whole)
     assert (whole.file.has_all_cells, file.has_all_cells) == (True, False)
     assert sheets.clean_again(sheets.load(field)).results == whole.results
-    assert 2 * len(field) < 3 * KEPT_MAX_CHARACTERS
+    assert 2 * len(field) < 3 * FIELD_MAX_CHARACTERS
 
 
 # ---- a field that no preview sends

@@ -25,7 +25,7 @@ from mahasiswa.sheets.reading import KEPT_MAX_CELLS, Table, table_of
 
 MAX_CONFIRMED_BYTES = 8 << 20  # the form that a browser sends back, and the JSON in its field
 OTHER_FIELDS_BYTES = 64 << 10  # the part of MAX_CONFIRMED_BYTES that is left for the other fields of the form
-KEPT_MAX_CHARACTERS = 56 << 10  # of a field with all cells of a file; a phone at 400 kbit/s loads as much in a second
+FIELD_MAX_CHARACTERS = 56 << 10  # of a field with all cells of a file; a phone at 400 kbit/s loads as much in a second
 BZ2_LEVEL = 3  # 10,000 rows get 2% longer than with 9, and are packed in 0.7 and unpacked in 0.3 of its time
 VERSI_MAX_CHARACTERS = 32  # of the digest of all records that a preview would replace: 128 bits
 # Counted by the commas and brackets before them, also by those in texts. 8 MB of empty lists would take 170 MB of memory,
@@ -156,7 +156,7 @@ def dump(cleaned: CleanedFile) -> tuple[CarriedFile, str]:
         only_read = file._replace(sheets=file.sheets[:count], other_sheets=others)
         for smaller in (file, only_read) if others != file.other_sheets else (file,):
             field = _field_of(smaller)
-            if len(field) <= KEPT_MAX_CHARACTERS:
+            if len(field) <= FIELD_MAX_CHARACTERS:
                 return smaller, field
         if cleaned.columns_problem:
             raise SheetError(cleaned.columns_problem)

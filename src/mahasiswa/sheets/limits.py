@@ -13,7 +13,7 @@ NAME_MAX_CHARACTERS = 255  # of the name of a file or of a sheet; Excel's sheets
 
 
 class ReadLimits(NamedTuple):
-    """Limits for reading one file: at first those of an upload. None is no limit."""
+    """Limits for reading one file. The defaults are those of an upload. None is no limit."""
 
     file_bytes: int | None = UPLOAD_MAX_BYTES
     rows: int | None = UPLOAD_MAX_ROWS  # that are not blank

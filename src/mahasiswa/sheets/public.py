@@ -12,6 +12,7 @@ from mahasiswa.sheets.carried_file import (
 )
 from mahasiswa.sheets.cells import SHEET_ROWS, in_input, row_name
 from mahasiswa.sheets.cleaning import CleanedRow, Cleaner, RejectedRow, clean_nims
+from mahasiswa.sheets.columns import TITLES
 from mahasiswa.sheets.csv_form import write_csv
 from mahasiswa.sheets.errors import NotCarried, SheetError, TooBig
 from mahasiswa.sheets.file_kind import kind_of

@@ -23,8 +23,8 @@ __all__ = ["Found", "Query", "Reader", "Snapshot", "Store", "Suspicion", "Versio
 class Store(ABC):
     """A collection of records keyed by nim. When a write returns, it is on disk.
 
-    Writes raise Unavailable, Refused, Uncertain and Busy. A text that is None is missing, and the table's constraint
-    refuses it.
+    Writes raise Unavailable, Refused, Uncertain and Busy, and the errors that each method names. A text that is None is
+    missing, and the table's constraint refuses it.
 
     Triggers of the database keep a history of each change of any program, unless HISTORY_DAYS is 0.
     """
@@ -188,7 +188,7 @@ class Store(ABC):
 
     @in_transaction
     def purge(self) -> Steps[None]:
-        """Remove at most 100 expired entries, unless some program did so within the last minute.
+        """Remove at most PURGE_ENTRIES expired entries, unless some program did so within the last PURGE_SECONDS.
 
         If nothing is expired, the version does not change.
         """

@@ -42,7 +42,7 @@ class NotInHistory(StoreError):
 
 
 class UndoConflict(StoreError):
-    """Records have changed since the change that was to be undone. `conflicts` are at most 50 of the `total`.
+    """Records have changed since the change that was to be undone. `conflicts` are at most UNDO_CONFLICTS_MAX of the `total`.
 
     `unchanged` is the number of records that can be undone without the others.
     """

@@ -247,8 +247,12 @@ class Reader(ABC):
         return HistoryPage(total, items, cast("Batch", item_of(heads[0])) if heads else None, last)
 
     async def entries_of(self, nim: str) -> Sequence[Entry]:
-        """All entries of the history with that nim, oldest first, also those of batches."""
-        return list(map(entry_of, await self._rows(self.sql.entries_of, [self.sql.array([nim])])))
+        """All entries of the history with that nim, oldest first, also those of batches.
+
+        If the nim was changed, both entries of that change are among them.
+        """
+        nims = self.sql.array([nim])
+        return list(map(entry_of, await self._rows(self.sql.entries_of, [nims, nims])))
 
     @in_transaction
     def last(self) -> Steps[Entry | Batch | None]:

@@ -178,7 +178,11 @@ ORDER BY i.id DESC
         self.entries = f"""
 SELECT {entry} FROM mahasiswa_history AS e WHERE {self.in_batch} {{where}} ORDER BY e.nim LIMIT {p} OFFSET {p}
 """
-        self.entries_of = f"SELECT {entry} FROM mahasiswa_history AS e WHERE nim {is_any} ORDER BY id"
+        self.entries_of = f"""
+SELECT {entry} FROM mahasiswa_history AS e WHERE e.nim {is_any} OR e.batch IN (
+  SELECT o.batch FROM mahasiswa_history AS o JOIN mahasiswa_history AS head ON head.id = o.batch AND head.kind = 'nim'
+  WHERE o.nim {is_any}
+) ORDER BY e.id"""
         # The kind of a batch, "" for an entry. It is None for a silent batch, a batch that lacks an entry,
         # and an entry of a changed nim, because its two entries can only be undone together.
         self.undoable_kind = f"""

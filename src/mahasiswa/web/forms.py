@@ -122,7 +122,7 @@ def _sent(request: Request, body: bytes) -> Mapping[str, Sequence[bytes]]:
     content_type = headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
     if body and (content_type != b"application/x-www-form-urlencoded" or b"content-encoding" in headers):
         raise BodyRefused("not a form")
-    if body.count(b"&") > MAX_FIELDS:
+    if body.count(b"&") >= MAX_FIELDS:
         raise BodyRefused("bad request")
     sent: defaultdict[str, list[bytes]] = defaultdict(list)
     for pair in body.split(b"&"):

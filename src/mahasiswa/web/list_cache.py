@@ -17,7 +17,7 @@ from mahasiswa.work import LIST, PAGE_MAX_BYTES, Slots
 
 PAGE_MAX_RECORDS = 12_000
 """Maximum records of a page that is kept. A longer list is streamed by the route. After a change, a stream sends its first
-byte within 10 ms; a kept page of 45,000 records would send it after 60 to 150 ms, and this one after 30 to 60 ms."""
+byte within 10 ms; a kept page of 45,000 records would send it after 60 to 150 ms, and a page of so many records after 30 to 60 ms."""
 
 Rows = dict[tuple[int, bytes], bytes]
 """The formatted rows of each slice of a snapshot, by its place and its texts."""

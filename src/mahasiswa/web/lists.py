@@ -23,7 +23,7 @@ from mahasiswa.web.request import Request
 from mahasiswa.web.responses import Stream, chunks_of, rendered_in_thread, unsent_file
 from mahasiswa.work import EXPORT, LIST, SEARCH, Busy
 
-STREAM_ROWS = 1000  # maximum rows that are read and sent at a time; fewer if texts are long (store.AFTER_MAX_BYTES)
+STREAM_ROWS = 1000  # maximum rows that are read and sent at a time; fewer if texts are long (reader.AFTER_MAX_BYTES)
 SPELLINGS_OFFERED = 5  # maximum other spellings that a page offers
 
 XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"

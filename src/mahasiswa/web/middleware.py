@@ -23,7 +23,7 @@ from mahasiswa.web.request_guard import RequestGuard
 from mahasiswa.web.responses import CachedResponse, compressed
 from mahasiswa.work import Busy, Limits
 
-CLIENT_DISCONNECTED = 499  # the status in the log if the client disconnected before its answer, as nginx writes it
+CLIENT_DISCONNECTED = 499  # in the log, as nginx writes it: the client was gone, or cut off, before its answer ended
 RETRY_AFTER_SECONDS = 2
 METHOD_MAX_CHARACTERS, PATH_MAX_CHARACTERS = 20, 3200  # in the log; a nim of 255 takes up to 3,060 in a path
 
@@ -77,9 +77,10 @@ class Middleware:
                 self.metrics.observe(request.path, request.method, status, seconds)
 
     async def _respond(self, request: Request) -> Response:
-        pages = self.pages.at(request.list_query)
+        problem = self.guard.problem(request.scope)
+        # The query is parsed only if the guard found it short enough.
+        pages = self.pages if problem else self.pages.at(request.list_query)
         try:
-            problem = self.guard.problem(request.scope)
             response = pages.error(problem) if problem else await self._answer(request, pages)
         except ClientDisconnect:
             raise

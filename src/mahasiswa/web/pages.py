@@ -23,10 +23,10 @@ from mahasiswa.web.preview_view import PreviewView
 from mahasiswa.web.responses import CachedPage
 from mahasiswa.wording import PROBLEMS, ProblemName
 
-SLOTS = {name: Markup(f"<!--{name}-->") for name in ("total", "latest", "today", "rows")}  # noqa: S704 - these names
+PLACEHOLDERS = {name: Markup(f"<!--{name}-->") for name in ("total", "latest", "today", "rows")}  # noqa: S704 - these names
 """Marks in list.html for the parts that differ between versions of the data. No record can hold one: `<` is escaped."""
 
-slot = re.compile(rb"<!--(\w+)-->")
+placeholder = re.compile(rb"<!--(\w+)-->")
 
 Purpose = Literal["impor", "hapus"]  # of an upload, as in the path of its form
 Values = Mapping[str, str | None]  # the texts of a form by field; None for a field that was not sent
@@ -77,9 +77,9 @@ class Pages(PageRenderer):
             empty_columns_max=EMPTY_COLUMNS_MAX,
             title_max_characters=TITLE_MAX_CHARACTERS,
             today=self.today(),
-            rows=SLOTS["rows"],
+            rows=PLACEHOLDERS["rows"],
         )
-        before, _, after = slot.split(page)
+        before, _, after = placeholder.split(page)
         return before, after
 
     def latest(self, item: Entry | Batch | None, list_query: str) -> Markup:
@@ -159,10 +159,10 @@ class Pages(PageRenderer):
         )
 
     def _frame(self, count: int, view: View | None = None) -> list[bytes]:
-        """The list page without its rows, cut at the slots: its pieces and, between them, the names of the slots."""
+        """The list page without its rows, cut at the placeholders: its pieces and, between them, their names."""
         list_query = view.list_query if view else ""
-        page = self.render("list.html", count=count, view=view, list_query=list_query, **SLOTS)
-        return slot.split(page)
+        page = self.render("list.html", count=count, view=view, list_query=list_query, **PLACEHOLDERS)
+        return placeholder.split(page)
 
     @cached_property
     def _frames(self) -> Sequence[list[bytes]]:

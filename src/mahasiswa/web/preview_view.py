@@ -98,7 +98,7 @@ class PreviewView:
         """The reason why no row can be saved. It is empty if the list already has all records of the file."""
         file, plan = self.file, self.plan
         if not self.cleaned.results:
-            is_template = (file.read_sheets, file.columns.titles) == ([wording.TEMPLATE_SHEET], list(wording.HEADER))
+            is_template = (file.read_sheets, file.columns.titles) == ([wording.TEMPLATE_SHEET], list(sheets.TITLES))
             return wording.TEMPLATE_EMPTY if is_template else wording.NO_ROWS
         has_row = plan.new or plan.changed or plan.same or plan.doubted
         return self.missing_column or ("" if has_row else wording.NO_ROW_TO_SAVE)

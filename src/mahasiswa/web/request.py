@@ -41,7 +41,7 @@ class Request(StarletteRequest):
 
     def __init__(self, scope: Scope, receive: Receive, prefix: bytes, limits: Limits) -> None:
         super().__init__(scope, receive)
-        self.path = scope["raw_path"][len(prefix) :].decode("latin-1") or "/"
+        self.path = scope["raw_path"].removeprefix(prefix).decode("latin-1") or "/"
         self.limits = limits
         # Counts bytes of the answer, or of the records for it, in the budget of answers; raises Busy.
         self.count_answer: Callable[[int], None] = lambda _: None

@@ -39,7 +39,7 @@ Connection = psycopg.AsyncConnection[tuple[Any, ...]]
 T = TypeVar("T")
 
 log = logging.getLogger(__name__)
-# The pool warns at every attempt to connect, several times a second while the database is down. We log each change.
+# The pool warns at every attempt to connect, several times a second while the database is down. Pool logs when it is lost and when it is back.
 logging.getLogger("psycopg.pool").setLevel(logging.ERROR)
 
 

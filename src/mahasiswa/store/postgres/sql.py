@@ -1,4 +1,4 @@
-"""All SQL of the PostgreSQL engine. `%s` is a parameter of psycopg; `{...}` is filled in with other SQL of this file."""
+"""The SQL that only PostgreSQL understands; `shared_sql` has the rest. `%s` is a parameter of psycopg; `{...}` is filled in with other SQL of this file."""
 
 import json
 
@@ -269,7 +269,7 @@ REWRITE = "CLUSTER mahasiswa USING nim_duplicate; CLUSTER mahasiswa_history USIN
 # --- Shared with SQLite ---
 
 _IS_UNTIDY = " OR ".join(
-    f"{beginning(field)} ~ E'^ | $|  |[{folding.ODD_SPACES}{folding.UNSEEN}]'" for field in ("nim", "nama", "alamat")
+    f"{beginning(field)} ~ E'^ | $|  |[{folding.ODD_SPACES}{folding.UNSEEN}]'" for field in Mahasiswa._fields
 )
 SHARED = SharedSQL(
     p="%s",

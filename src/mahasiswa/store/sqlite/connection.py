@@ -17,7 +17,7 @@ from mahasiswa.store.history import BatchKind, command_name
 from mahasiswa.store.sqlite import sql
 
 LOCK_TIMEOUT_SECONDS = 10.0
-"""Maximum wait for a lock that another program holds. For a change it includes the time in the queue."""
+"""Maximum wait for a lock that another program holds. A change of the service waits until its own deadline."""
 
 LOCK_INTERVAL_SECONDS = 0.005  # time between two attempts to get a lock that another program holds
 

@@ -1,4 +1,4 @@
-"""The SQL of the SQLite engine. Only PRAGMAs, BEGIN, COMMIT, ROLLBACK and savepoints stand elsewhere."""
+"""The SQL that only SQLite understands; `shared_sql` has the rest. PRAGMAs, VACUUM and transactions stand where they are used."""
 
 import json
 from datetime import UTC
