@@ -63,7 +63,7 @@ def _new_sheet(file: BinaryIO, widths: Sequence[int]) -> Iterator[tuple[Any, Any
         sheet = workbook.add_worksheet(wording.TEMPLATE_SHEET)
         text_format = workbook.add_format({"num_format": "@"})
         bold_format = workbook.add_format({"num_format": "@", "bold": True})
-        with closing(sheet.row_data_fh):  # XlsxWriter leaves it open after an error
+        with closing(sheet.row_data_fh):  # undocumented, as dim_rowmax is; XlsxWriter leaves it open after an error
             for column, title in enumerate(TITLES):
                 sheet.write_string(0, column, title, bold_format)
             sheet.freeze_panes(1, 0)
