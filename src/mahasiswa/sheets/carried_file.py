@@ -140,11 +140,12 @@ def repaired(
 
 def _with_typed(rows: Iterable[SheetRow], typed: Mapping[int, Typed]) -> Iterator[SheetRow]:
     """The rows with the cells that a person has typed. A row whose cells were all cleared is left out."""
-    for number, cells in rows:
-        texts = zip(typed[number], cells, strict=True) if number in typed else None
-        repaired_cells = [cell if text is None else text for text, cell in texts] if texts else cells
-        if not is_blank(repaired_cells):
-            yield number, repaired_cells
+    for number, row in rows:
+        cells = row
+        if number in typed:
+            cells = [cell if text is None else text for text, cell in zip(typed[number], row, strict=True)]
+        if not is_blank(cells):
+            yield number, cells
 
 
 def dump(cleaned: CleanedFile) -> tuple[CarriedFile, str]:

@@ -39,7 +39,8 @@ Connection = psycopg.AsyncConnection[tuple[Any, ...]]
 T = TypeVar("T")
 
 log = logging.getLogger(__name__)
-# The pool warns at every attempt to connect, several times a second while the database is down. Pool logs when it is lost and when it is back.
+# psycopg warns at every attempt to connect, several times a second while the database is down. Pool logs when the
+# database is lost, and when it is back.
 logging.getLogger("psycopg.pool").setLevel(logging.ERROR)
 
 
