@@ -23,7 +23,7 @@ run: .venv/run.stamp
 	@exec $(BIN)/mahasiswa
 
 test: .venv/dev.stamp
-	@$(BIN)/python -m pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder $(ARGS)
+	@$(BIN)/python -m pytest --numprocesses 3 --max-worker-restart 0 --dist loadfile --no-loadscope-reorder $(ARGS)
 	@echo 'Left out, because they take long (make test-all runs them):'
 	@grep -rl --include='test_*.py' 'mark\.torture' tests | sort | sed 's/^/  /'
 
