@@ -1,8 +1,8 @@
 """Pages over the whole list on both engines: one field, ticks, recap, check, printout, and the removal of found records."""
 
 import pytest
-from engines import empty_list, service_on_each_engine
-from harness import Form, Page, Site
+from engines import empty_list, run_elsewhere, service_on_each_engine
+from harness import Form, Page, Service, Site
 from spreadsheets import Importer, csv
 
 # The fixtures, which pytest finds by these names.
@@ -165,3 +165,16 @@ def test_stray_spaces_are_tidied_as_one_batch_that_can_be_taken_back(site: Site)
     (undo,) = [form for form in site.page("/mahasiswa/riwayat").forms if form.submit == "Batalkan perapian (2 data)"]
     assert site.submit(undo).status_code == 302
     assert site.list().records == untidy
+
+
+def test_a_text_is_tidied_however_many_nims_have_spaces(service: Service, site: Site) -> None:
+    """Another program stored them. A single space is not needless, also as the last character that a check looks at."""
+    rows = [*((f" {n}", "Ani", "Solo") for n in range(1000)), ("x", "Budi ", "Solo"), ("y", "y" * 999 + " z", "Solo")]
+    run_elsewhere(service.database, f"INSERT INTO mahasiswa VALUES {', '.join(map(str, rows))}")
+    page = site.page("/mahasiswa/periksa")
+    assert "Spasi berlebih (1.001)" in page.headings
+    (form,) = [form for form in page.forms if form.submit == "Rapikan 1.000 data pertama"]
+    assert site.submit(form).status_code == 302
+    assert "Spasi berlebih (1.000)" in site.page("/mahasiswa/periksa").headings
+    assert site.list().row("x").cells[2] == "Budi"
+    run_elsewhere(service.database, "DELETE FROM mahasiswa")

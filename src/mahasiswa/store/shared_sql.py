@@ -68,7 +68,7 @@ class SharedSQL:
     position: str  # the function that finds a text in another one
     fold: str  # the text `t` folded, if it is not ASCII
     split: str  # the words of `teks`
-    untidy: str  # selects the nims of texts with needless spaces
+    has_odd_spaces: Callable[[str], str]  # whether a text has two spaces together, or a character that `tidy` replaces
 
     begin_batch: str
     end_batch: str
@@ -116,7 +116,9 @@ SELECT substr(teks, 1, {p}) AS prefix, count(*) FROM {self.folded["nim"]} GROUP 
         suspects: Mapping[Suspicion, str] = {
             "near": _sharing(NEAR_KEY),
             "twins": _sharing(f"lower(trim({beginning('nama')})) || '|' || lower(trim({beginning('alamat')}))"),
-            "spaces": self.untidy,
+            # Records with a name or an address to tidy come first, because nims are not tidied.
+            "spaces": f"""
+SELECT nim, NOT {self._is_untidy("nama", "alamat")} AS key FROM mahasiswa WHERE {self._is_untidy(*Mahasiswa._fields)}""",
             "length": """
 SELECT nim, length(nim) AS key FROM mahasiswa WHERE length(nim) <> (
   SELECT length FROM (SELECT length(nim) AS length, count(*) AS shared FROM mahasiswa GROUP BY length(nim)) AS lengths
@@ -303,6 +305,10 @@ AND NOT EXISTS (SELECT 1 FROM mahasiswa AS m WHERE m.nim = e.nim) ORDER BY e.nim
         unfolded = f"(SELECT {columns}, {t} AS t FROM {source} {fence}) AS unfolded"
         fold = f"CASE WHEN octet_length(t) = length(t) THEN {FOLDED_ASCII} ELSE {self.fold} END"
         return f"(SELECT {columns}, {fold} AS teks FROM {unfolded} {fence}) AS folded"
+
+    def _is_untidy(self, *fields: str) -> str:
+        """Whether texts have needless spaces. With a space before and after a text, a space at an end of it is double."""
+        return self.has_odd_spaces(" || '|' || ".join(beginning(f"' ' || {field} || ' '") for field in fields))
 
     def _order(self, query: Query) -> str:
         """The order of a query. Equal texts are ordered by nim."""

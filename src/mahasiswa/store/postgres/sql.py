@@ -5,7 +5,7 @@ import json
 from mahasiswa.record import NIM_MAX_CHARACTERS, Mahasiswa
 from mahasiswa.store import folding
 from mahasiswa.store.history import PURGE_ENTRIES, PURGE_SECONDS
-from mahasiswa.store.shared_sql import FOLDED_ASCII, TEXTS, SharedSQL, beginning
+from mahasiswa.store.shared_sql import FOLDED_ASCII, TEXTS, SharedSQL
 
 # --- Schema ---
 
@@ -268,9 +268,6 @@ REWRITE = "CLUSTER mahasiswa USING nim_duplicate; CLUSTER mahasiswa_history USIN
 
 # --- Shared with SQLite ---
 
-_IS_UNTIDY = " OR ".join(
-    f"{beginning(field)} ~ E'^ | $|  |[{folding.ODD_SPACES}{folding.UNSEEN}]'" for field in Mahasiswa._fields
-)
 SHARED = SharedSQL(
     p="%s",
     is_any="= ANY(%s)",
@@ -286,7 +283,7 @@ SHARED = SharedSQL(
     ELSE c END, '') FROM unnest(string_to_array({FOLDED_ASCII}, NULL)) AS c
 )""",
     split="unnest(string_to_array(teks, ' ')) AS value",
-    untidy=f"SELECT nim, '' AS key FROM mahasiswa WHERE {_IS_UNTIDY}",
+    has_odd_spaces=f"({{}} ~ '  |[{folding.ODD_SPACES}{folding.UNSEEN}]')".format,
     begin_batch=BEGIN_BATCH,
     end_batch="",  # the setting ends with the transaction
     # If a nim occurs twice, the first record is added. In order, as `lock` is.

@@ -7,7 +7,7 @@ from mahasiswa.record import NIM_MAX_CHARACTERS
 from mahasiswa.store import folding
 from mahasiswa.store.history import PURGE_ENTRIES, PURGE_SECONDS
 from mahasiswa.store.reader import SLICE_RECORDS
-from mahasiswa.store.shared_sql import SharedSQL, beginning
+from mahasiswa.store.shared_sql import SharedSQL
 
 # --- Schema
 
@@ -217,15 +217,11 @@ SHARED = SharedSQL(
     position="instr",  # it takes linear time for any word; LIKE and GLOB take a minute for 300 records of 64 KB
     fold="fold(CAST(t AS BLOB))",
     split="""json_each('[' || replace(json_quote(teks), ' ', '","') || ']')""",
-    # The texts of a record with U+0001 around each, so `instr` finds a space at an end too. GLOB takes long, so it reads
-    # only texts beyond ASCII.
-    untidy=f"""
-SELECT nim, '' AS key FROM (
-  SELECT nim, char(1) || nim || char(1) || {beginning("nama")} || char(1) || {beginning("alamat")} || char(1) AS t
-  FROM mahasiswa LIMIT -1
-)
-WHERE instr(t, char(1) || ' ') OR instr(t, ' ' || char(1)) OR instr(t, '  ') OR instr(t, char(9)) OR instr(t, char(10))
-OR instr(t, char(13)) OR (length(t) <> octet_length(t) AND t GLOB '*[{folding.ODD_SPACES}{folding.UNSEEN}]*')""",
+    # GLOB takes long, so it reads only texts beyond ASCII.
+    has_odd_spaces=f"""(
+  instr({{0}}, '  ') OR instr({{0}}, char(9)) OR instr({{0}}, char(10)) OR instr({{0}}, char(13))
+  OR (length({{0}}) <> octet_length({{0}}) AND {{0}} GLOB '*[{folding.ODD_SPACES}{folding.UNSEEN}]*')
+)""".format,
     begin_batch=BEGIN_BATCH,
     end_batch=END_BATCH,
     add_all="""
