@@ -209,7 +209,9 @@ def test_a_restore_into_an_empty_database_brings_the_history_back_while_the_serv
 LOSSES: dict[str, Callable[[Operator], object]] = {
     "missing": lose,
     "damaged": lambda operator: overwrite(operator.database, 0, 8192),
-    "newer": lambda operator: run_script(operator.database, "PRAGMA user_version = 99"),
+    "newer": lambda operator: run_script(
+        operator.database, "ALTER TABLE mahasiswa ADD COLUMN kelas TEXT; PRAGMA user_version = 2"
+    ),
 }
 
 
@@ -228,6 +230,19 @@ def test_a_restore_replaces_a_file_that_cannot_be_repaired_while_the_service_run
     assert len(kept) == (loss != "missing")
     if loss == "newer":
         assert records_of(kept[0]) == NOW
+
+
+@pytest.mark.parametrize(
+    ("table", "said"), [("lain", "has schema version 7, but its table"), ("mahasiswa", "holds a table mahasiswa that")]
+)
+def test_the_sound_file_of_another_program_is_not_replaced(changed: Operator, table: str, said: str) -> None:
+    """DATABASE_URL names it by mistake. Its version is that of the other program."""
+    lose(changed)
+    run_script(changed.database, f"CREATE TABLE {table} (nim); PRAGMA user_version = 7")
+    before = changed.database.read_bytes()
+    (line,) = changed.failed("restore", "cadangan.db")
+    assert line.startswith(f"mahasiswa: {changed.database} {said}")
+    assert (changed.names(), changed.database.read_bytes()) == ({"cadangan.db"}, before)
 
 
 def test_a_damaged_database_is_set_aside(changed: Operator) -> None:

@@ -125,7 +125,7 @@ def restore(url: DatabaseURL, file: Path, check: StopCheck) -> Restored:
     """Replace every record by those of a back-up file, in one transaction; raise Unusable.
 
     The history stays, and the restore is one silent batch in it. The present records are written to a back-up file first.
-    A file that cannot hold them is replaced by the back-up as a whole.
+    A file that is missing, damaged or of a newer release is replaced by the back-up as a whole.
     """
     return cast("Restored", _engine(url).restore(url.address, file, check))
 

@@ -15,7 +15,7 @@ from mahasiswa.store.errors import Unavailable, Unusable
 from mahasiswa.store.sqlite import sql
 from mahasiswa.store.sqlite.backup import CHECK_STEPS, backup, check_integrity, copy_database, reason, verify
 from mahasiswa.store.sqlite.connection import batch, connect, folder_lock, transaction
-from mahasiswa.store.sqlite.schema import UPGRADES, migrate
+from mahasiswa.store.sqlite.schema import is_newer, migrate
 
 
 def restore(path: Path, file: Path, check: StopCheck) -> Restored:
@@ -77,7 +77,7 @@ def _why_replaced(path: Path, check: StopCheck) -> str:
         with closing(apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)) as db:
             db.set_progress_handler(check, CHECK_STEPS)
             check_integrity(db)
-            return "newer" if db.pragma("user_version") > len(UPGRADES) else ""
+            return "newer" if is_newer(db) else ""
     except (apsw.CorruptError, apsw.NotADBError):
         return "damaged"
     except apsw.Error as error:

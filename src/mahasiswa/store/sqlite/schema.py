@@ -41,24 +41,28 @@ def migrate(path: Path, history_days: int | None = None, *, create: bool = True)
 def known_version(db: apsw.Connection, path: Path) -> int:
     """The version of the schema; raise Unusable if it is newer, or if the table is not the one of this program."""
     version: int = db.pragma("user_version")
+    if is_newer(db):
+        raise Unusable(
+            f"{path} has schema version {version}, and this release knows only up to {len(UPGRADES)}: use a newer release"
+        )
     kind, definition = next(db.execute(sql.DESCRIBE_MAHASISWA), (None, None))
     if kind and definition != sql.CREATE_MAHASISWA:
         raise Unusable(
             f"{path} holds a {kind} mahasiswa that this program did not make; export it as CSV with its own program, then"
             " run: mahasiswa import"
         )
-    # Versions before 1.0.0 counted from 1 to 3, and their history had no column `oleh`.
     if version and kind and not db.execute(sql.HAS_OLEH).get:
         raise Unusable(
             f"{path} was made by a development version; export it as CSV with that version, then import it into a new file"
         )
-    if version > len(UPGRADES):
-        raise Unusable(
-            f"{path} has schema version {version}, and this release knows only up to {len(UPGRADES)}: use a newer release"
-        )
     if version and kind is None:
         raise Unusable(f"{path} has schema version {version}, but its table mahasiswa is missing")
     return version
+
+
+def is_newer(db: apsw.Connection) -> bool:
+    """Whether a later release made the tables. The version alone may be that of another program."""
+    return bool(db.pragma("user_version") > len(UPGRADES) and db.execute(sql.HAS_OLEH).get)
 
 
 def _create_tables(db: apsw.Connection, path: Path) -> None:

@@ -71,6 +71,7 @@ CREATE TABLE mahasiswa_history_state (
 # Its keys are (batch, id): the items of the history (batch IS NULL) and the entries of a batch, each in order of id.
 CREATE_HISTORY_INDEX = "CREATE INDEX IF NOT EXISTS mahasiswa_history_batch ON mahasiswa_history (batch)"
 DESCRIBE_TABLE = "SELECT sql FROM sqlite_schema WHERE name = ?"
+# Each release has this column. Versions before 1.0.0, which counted from 1 to 3, had none.
 HAS_OLEH = "SELECT EXISTS (SELECT 1 FROM pragma_table_info('mahasiswa_history_state') WHERE name = 'oleh')"
 NOW = "strftime('%Y-%m-%dT%H:%M:%fZ', 'now')"
 
