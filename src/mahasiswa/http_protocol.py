@@ -1,6 +1,6 @@
 """HTTP/1.1 connections: uvicorn's httptools protocol with one request at a time, deadlines, limits, and the list page.
 
-uvicorn runs the application and frames its responses. This subclass parses no byte after the request that runs.
+uvicorn runs the application and frames the responses that are not fixed. This subclass parses no byte after the request that runs.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ import httptools
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from mahasiswa.pace import Pace
-from mahasiswa.web.responses import CachedResponse
+from mahasiswa.web.responses import FixedResponse
 from mahasiswa.work import Busy
 
 if TYPE_CHECKING:
@@ -227,7 +227,8 @@ class HttpProtocol(HttpToolsProtocol):
     def on_message_complete(self) -> None:
         self.body_left = 0
         if self.list_page:
-            self.write_list_page(self.list_page)
+            self.extensions = {SHARED: self.list_page.body}
+            self.write_fixed(self.list_page)
             return
         if not self.cycle.response_started:
             self.cycle.keep_alive = self.persists
@@ -262,7 +263,7 @@ class HttpProtocol(HttpToolsProtocol):
             self.transport.write(STATUS_LINE[status] + allow + b"content-length: 0\r\nconnection: close\r\n\r\n")
         self.close()
 
-    def list_page_now(self) -> CachedResponse | None:
+    def list_page_now(self) -> FixedResponse | None:
         """The response to a plain GET or HEAD of the list, if nothing has to be waited for."""
         if (
             self.url != self.middleware.guard.list_url
@@ -275,13 +276,21 @@ class HttpProtocol(HttpToolsProtocol):
         self.scope["raw_path"] = self.url
         return self.middleware.list_page_now(self.scope)  # type: ignore[arg-type]
 
-    def write_list_page(self, page: CachedResponse) -> None:
-        """Write the page, which completes the exchange."""
+    def write_now(self, response: FixedResponse) -> bool:
+        """Write the response of the cycle, unless uvicorn must wait, close the connection afterwards, or write nothing."""
+        cycle = self.cycle
+        is_possible: bool = cycle.keep_alive and not (cycle.disconnected or self.flow.write_paused)
+        if is_possible:
+            cycle.response_started = cycle.response_complete = True
+            self.write_fixed(response)
+        return is_possible
+
+    def write_fixed(self, response: FixedResponse) -> None:
+        """Write a response, which completes the exchange."""
         date = b"".join([b"%b: %b\r\n" % header for header in self.server_state.default_headers])
-        head = STATUS_LINE[page.status_code] + date + page.head
-        self.extensions = {SHARED: page.body}
-        self.written = len(page.body)
-        self.transport.writelines((head, page.body) if self.scope["method"] == "GET" else (head,))
+        head = STATUS_LINE[response.status_code] + date + response.head
+        self.written = len(response.body)
+        self.transport.writelines((head,) if self.scope["method"] == "HEAD" else (head, response.body))
         self.on_response_complete()
 
 

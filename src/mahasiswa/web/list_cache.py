@@ -12,7 +12,7 @@ from mahasiswa.store import SLICE_RECORDS, Snapshot, Store, Version
 from mahasiswa.web.list_html import INLINE_MAX_CHARACTERS, format_rows
 from mahasiswa.web.list_view import asks_for_view
 from mahasiswa.web.pages import Pages
-from mahasiswa.web.responses import CachedPage, CachedResponse
+from mahasiswa.web.responses import CachedPage, FixedResponse
 from mahasiswa.work import LIST, PAGE_MAX_BYTES, Slots
 
 PAGE_MAX_RECORDS = 12_000
@@ -43,7 +43,7 @@ class ListCache:
         self._rows: Rows = {}
         self._rendering = SharedTask(self._render)
 
-    def respond_now(self, scope: Scope) -> CachedResponse | None:
+    def respond_now(self, scope: Scope) -> FixedResponse | None:
         """The answer to GET or HEAD of exactly the list; None if something has to be waited for."""
         version = self._store.version_now()
         if version is None or not (self._is_current(version) or self._render_now()):
@@ -54,7 +54,7 @@ class ListCache:
         """Time since the page was rendered last, or since the start."""
         return time.monotonic() - self._rendered
 
-    async def respond(self, scope: Scope, path: str) -> CachedResponse | None:
+    async def respond(self, scope: Scope, path: str) -> FixedResponse | None:
         """The answer to a request for the list; None if it asks for something else, or if the page is not kept."""
         if path != "/" or scope["method"] not in ("GET", "HEAD") or asks_for_view(scope["query_string"]):
             return None

@@ -20,7 +20,7 @@ from mahasiswa.web.monitoring import Metrics
 from mahasiswa.web.pages import Pages
 from mahasiswa.web.request import RECORD_PATHS, Request
 from mahasiswa.web.request_guard import RequestGuard
-from mahasiswa.web.responses import CachedResponse, compressed
+from mahasiswa.web.responses import FixedResponse, compressed
 from mahasiswa.work import Busy, Limits
 
 CLIENT_DISCONNECTED = 499  # in the log, as nginx writes it: the client was gone, or cut off, before its answer ended
@@ -41,7 +41,7 @@ class Middleware:
     handle: Callable[[Request, Pages], Coroutine[Any, Any, Response]]
     metrics: Metrics | None
 
-    def list_page_now(self, scope: Scope) -> CachedResponse | None:
+    def list_page_now(self, scope: Scope) -> FixedResponse | None:
         """The answer to GET or HEAD of exactly the list, if nothing has to be waited for."""
         page = None if self.guard.problem(scope) else self.cache.respond_now(scope)
         if page and self.metrics:
@@ -60,7 +60,7 @@ class Middleware:
                 response = await self._respond(request)
                 status = response.status_code
                 await response(scope, receive, send)
-                if not isinstance(response, CachedResponse):
+                if not isinstance(response, FixedResponse):
                     await request.sent()
         except ClientDisconnect:
             status = CLIENT_DISCONNECTED
@@ -91,7 +91,7 @@ class Middleware:
             response = pages.error(request.problem_of(error))
         if response.status_code == 503:
             response.headers["retry-after"] = str(RETRY_AFTER_SECONDS)
-        return response if isinstance(response, CachedResponse) else compressed(response, request)
+        return response if isinstance(response, FixedResponse) else compressed(response, request)
 
     async def _answer(self, request: Request, pages: Pages) -> Response:
         if page := await self.cache.respond(request.scope, request.path):
@@ -103,7 +103,7 @@ class Middleware:
         if request.method != "POST" and not request.path.startswith(RECORD_PATHS):
             answer = request.while_connected(answer)
         response = await answer
-        if not isinstance(response, CachedResponse | StreamingResponse):
+        if not isinstance(response, FixedResponse | StreamingResponse):
             request.count_answer(len(response.body))
         return response
 

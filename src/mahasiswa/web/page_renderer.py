@@ -22,6 +22,7 @@ from mahasiswa.store.history import Batch, Entry
 from mahasiswa.web.list_html import CONFIRM, escaped, row_format, undo_name, verb
 from mahasiswa.web.list_view import HOME_QUERY, MAX_ROWS_PER_PAGE, OFFERED_ROWS_PER_PAGE
 from mahasiswa.web.request import PageTooLong
+from mahasiswa.web.responses import FixedResponse
 from mahasiswa.wording import PROBLEMS, ProblemName
 from mahasiswa.work import PAGE_MAX_BYTES
 
@@ -103,7 +104,7 @@ class PageRenderer:
 
     def redirect_to(self, path: str) -> Response:
         """302 to one of the routes, without a body (specification 7.5)."""
-        return Response(status_code=302, headers={"location": self.path(path), **self.headers})
+        return FixedResponse(b"", {"location": self.path(path), **self.headers}, 302)
 
     def record_path(self, action: str, nim: str) -> str:
         """The address of a record's `edit`, `nim` or `delete`. Everything is percent-encoded, so any nim is one segment."""

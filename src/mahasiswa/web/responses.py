@@ -100,12 +100,18 @@ async def chunks_of(file: BinaryIO, before: bytes = b"", after: bytes = b"") -> 
     yield after
 
 
-class CachedResponse(Response):
-    """A response that is made once. `head` holds its headers as they are sent, with the blank line."""
+class FixedResponse(Response):
+    """A response that nothing changes any more. `head` holds its headers as they are sent, with the blank line."""
 
     def __init__(self, body: bytes, headers: Mapping[str, str], status_code: int = 200) -> None:
         super().__init__(body, status_code, headers, "text/html" if status_code == 200 else None)
         self.head = b"".join([b"%b: %b\r\n" % header for header in self.raw_headers]) + b"\r\n"
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send it as it is if the connection allows that. uvicorn would check and join its headers each time."""
+        connection = scope.get("extensions", {}).get("mahasiswa.connection")  # absent if a test calls the application
+        if not (connection and connection.write_now(self)):
+            await super().__call__(scope, receive, send)
 
 
 class CachedPage:
@@ -118,9 +124,9 @@ class CachedPage:
         self._body = body
         self._tags = f'"{tag}"'.encode(), f'"{tag}-gzip"'.encode()
         self._headers = headers
-        self._responses: dict[tuple[bool, bool], CachedResponse] = {}
+        self._responses: dict[tuple[bool, bool], FixedResponse] = {}
 
-    def respond_now(self, scope: Scope) -> CachedResponse | None:
+    def respond_now(self, scope: Scope) -> FixedResponse | None:
         """The page, or 304 if the client has it already; None if a long page must be compressed first."""
         accept_encoding = known = b""
         for name, value in scope["headers"]:
@@ -135,22 +141,22 @@ class CachedPage:
             return response
         return self._make(wants_gzip=wants_gzip, is_known=is_known)
 
-    async def respond(self, scope: Scope, slots: Slots) -> CachedResponse:
+    async def respond(self, scope: Scope, slots: Slots) -> FixedResponse:
         """The same, after a long page was compressed in a thread; raise Busy."""
         while (response := self.respond_now(scope)) is None:
             await slots.run(LIST, partial(self._make, wants_gzip=True, is_known=False))
         return response
 
-    def _make(self, *, wants_gzip: bool, is_known: bool) -> CachedResponse:
+    def _make(self, *, wants_gzip: bool, is_known: bool) -> FixedResponse:
         if response := self._responses.get((wants_gzip, is_known)):  # an earlier request waited for it too
             return response
         headers = {**self._headers, "etag": self._tags[wants_gzip].decode(), "vary": "Accept-Encoding"}
         if is_known:
-            response = CachedResponse(b"", headers, 304)
+            response = FixedResponse(b"", headers, 304)
         elif wants_gzip:
-            response = CachedResponse(gzipped(self._body), {**headers, "content-encoding": "gzip"})
+            response = FixedResponse(gzipped(self._body), {**headers, "content-encoding": "gzip"})
         else:
-            response = CachedResponse(self._body, headers)
+            response = FixedResponse(self._body, headers)
         self._responses[wants_gzip, is_known] = response
         return response
 
