@@ -217,11 +217,10 @@ def forget(nim: str) -> None:
     mahasiswa forget 20/456839/TK/50663
     """  # noqa: D301 - as above
     settings = _settings_and_database()
-    others = bulk.other_nims(settings.database_url, nim)
+    for other in bulk.other_nims(settings.database_url, nim):
+        click.echo(f"{other}: the same person had this NIM. See mahasiswa show, and run the command for it too.")
     was_known = engines.forget(settings.database_url, nim)
     click.echo(f"{nim}: {'the record and its history are removed' if was_known else 'no record and no history'}")
-    for other in others:
-        click.echo(f"{other}: the same person had this NIM. See mahasiswa show, and run the command for it too.")
     for file in engines.backups_that_hold(settings.database_url, settings.backup_dir, nim):
         click.echo(f"{file} still holds the texts. Remove this file, or wait until it expires.")
     click.echo("Back-ups, replicas, archives and logs elsewhere keep what they have. Remove it from them yourself.")
