@@ -186,7 +186,7 @@ SUSPECTS = [
     *(("00O1", "Nama 1", LONG[2]), LONG, (LONG[0][1:], *LONG[1:])),
     *(("0099", " Siti\u00a0 ", "Solo\u200b"), ("0098", "SITI", "Solo")),
 ]
-TWINS = [(nim, *SITI[1:]) for nim in (LONG[0], "0" + "9" * 254, "9" * 254)]
+NEAR_NIMS = [(nim, *SITI[1:]) for nim in (LONG[0], "0" + "9" * 254, "9" * 254)]
 PRINTOUT = f"/mahasiswa/cetak?cari=0&judul={LONG[1][:200]}&kolom=99"
 IMPORT_AGAIN = table((LONG[0], "Budi", "Bantul"), ("3", "Citra", "Klaten"))
 
@@ -216,7 +216,7 @@ PAGES: dict[str, Show] = {
         button="Simpan dan tambah lagi",
         sees="[role=status]",
     ),
-    "twin": show("/?halaman=1", 200, *TWINS, sees="text=Batalkan penambahan"),
+    "near_nim": show("/?halaman=1", 200, *NEAR_NIMS, sees="text=Batalkan penambahan"),
     "deleted": show(
         *(EDIT_LONG, 200, LONG),
         typed={"nama": LONG[1] + "s"},

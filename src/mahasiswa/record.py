@@ -21,10 +21,10 @@ class Mahasiswa(NamedTuple):
 
 
 class Write(NamedTuple):
-    """A record to write. `versi` is the digest of the stored record that it replaces, or None for a new record."""
+    """A record to write. `expected` is the digest of the stored record that it replaces, or None for a new record."""
 
     record: Mahasiswa
-    versi: str | None
+    expected: str | None
 
 
 # A row of an import: its number in the file, then nim, nama and alamat. None keeps the text that is stored. It is a plain
@@ -45,15 +45,15 @@ def digest_or_dash(record: Mahasiswa | None) -> str:
     return digest(record) if record else "-"
 
 
-def combine(stored: Mahasiswa, sent: Mahasiswa, versi: str) -> tuple[Mahasiswa, bool]:
+def combine(stored: Mahasiswa, sent: Mahasiswa, expected: str) -> tuple[Mahasiswa, bool]:
     """Combine the record that an edit form sent with the stored one; return it, and whether there is a conflict.
 
-    `versi` is the digest of the record that the form showed. A field that the form did not change keeps the stored
+    `expected` is the digest of the record that the form showed. A field that the form did not change keeps the stored
     text. A field that the form and someone else changed to different texts is a conflict and has the form's text.
     """
     texts = []
     is_conflict = False
-    shown = versi[:_DIGEST_CHARACTERS], versi[_DIGEST_CHARACTERS:]
+    shown = expected[:_DIGEST_CHARACTERS], expected[_DIGEST_CHARACTERS:]
     for stored_text, sent_text, shown_digest in zip(stored[1:], sent[1:], shown, strict=True):
         if sent_text in (stored_text, _without_line_breaks(stored_text)):
             texts.append(stored_text)

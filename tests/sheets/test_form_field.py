@@ -58,7 +58,7 @@ def test_a_file_comes_back_from_the_browser_unchanged(
         new=[2, 3],
         changed=[4],
         fills_alamat=True,
-        versi="v",
+        replaced_digest="v",
     )
     carried, field = sheets.dump(sheets.CleanedFile(file, [], []))
     assert carried == file

@@ -208,7 +208,7 @@ def preview_of_a_list_with_long_records() -> None:
     plan = sheets.compare(cleaned, stored)
     changes = sheets.confirmed_writes(sheets.with_shown_changes(cleaned.file, plan), plan, update=True)
     assert changes
-    assert [write.versi for write in changes] == [digest(stored[str(n)]) for n in range(300)]
+    assert [write.expected for write in changes] == [digest(stored[str(n)]) for n in range(300)]
 
 
 HUGE: dict[str, Callable[[], object]] = {

@@ -174,13 +174,13 @@ def test_a_phone_shows_a_change_side_by_side_with_a_large_button(open_window: Op
         assert before[1] == after[1]
 
 
-def test_a_phone_shows_a_twin_above_the_list_and_takes_it_back(open_window: OpenWindow, site: Site) -> None:
+def test_a_phone_shows_a_warning_above_the_list_and_takes_it_back(open_window: OpenWindow, site: Site) -> None:
     """The warning stands above the first row, below the line that names the new record. One touch removes the record."""
     site.add(*SITI)
     site.add("22O7", *SITI[1:])
     window = open_window(size=PHONE)
     window.open("/?halaman=1")
-    tops = [window.page.evaluate(RECTANGLE, part)[1] for part in ("p.latest", ".twin", "tbody tr")]
+    tops = [window.page.evaluate(RECTANGLE, part)[1] for part in ("p.latest", ".warning", "tbody tr")]
     assert tops == sorted(tops)
     with window.leaving():
         window.page.get_by_role("button", name="Batalkan penambahan").click()

@@ -1,4 +1,4 @@
-"""Taking changes back by HTTP on either engine: each kind of change, conflicts, a part of an import, a NIM, a twin."""
+"""Taking changes back by HTTP on either engine: each kind of change, conflicts, a part of an import, a NIM, near NIMs."""
 
 import httpx
 import pytest
@@ -238,28 +238,28 @@ def test_an_older_change_of_a_nim_makes_no_second_record_and_removes_none(
         *(("23000703", "23.000-703"), ("H1A020045", "h1a 020 045")),
     ],
 )
-def test_an_addition_that_may_be_a_twin_is_named_at_once(site: Site, stored: str, typed: str) -> None:
+def test_an_addition_that_may_be_a_duplicate_is_named_at_once(site: Site, stored: str, typed: str) -> None:
     """The list names the other record and offers to edit, to change the NIM, and to take the addition back."""
     site.add(stored, "Rizki <b>", "Solo")
     site.add(typed, "Rizki", "Solo")
     for target in ("/", "/?cari=rizki"):
-        assert site.page(target).texts(".twin span")[0] == f"NIM ini mirip dengan {stored} (Rizki <b>)."
+        assert site.page(target).texts(".warning span")[0] == f"NIM ini mirip dengan {stored} (Rizki <b>)."
     page = site.page("/?cari=rizki&per=10")
     (form,) = [form for form in page.forms if form.submit == "Batalkan penambahan"]
     path = site.path("/mahasiswa/nim/", typed)
     assert f"{path}?cari=rizki&per=10" in [link.target for link in page.links if link.text == "Ganti NIM"]
     assert site.page(path).record_form.values["nim"] == typed
-    assert site.page(f"/mahasiswa/add?lagi=1&nim={path.rpartition('/')[2]}").tree.css(".twin")
+    assert site.page(f"/mahasiswa/add?lagi=1&nim={path.rpartition('/')[2]}").tree.css(".warning")
     assert_restored(site.submit(form), "/?cari=rizki&per=10")
     assert site.list().records == [(stored, "Rizki <b>", "Solo")]
-    assert not site.list().tree.css(".twin")
+    assert not site.list().tree.css(".warning")
 
 
 def test_a_usual_addition_has_no_warning_and_a_blank_one_has(site: Site) -> None:
-    """Neighbouring NIMs are no twins. A NIM or a name of spaces is said to be empty."""
+    """Neighbouring NIMs are not near. A NIM or a name of spaces is said to be empty."""
     for nim in ("2300018001", "2300018002", "230001800", "0", "00", "-"):
         site.add(nim, "Siti", "Solo")
-        assert not site.list().tree.css(".twin"), nim
+        assert not site.list().tree.css(".warning"), nim
     for nim, nama in (("  ", "Siti"), ("3", " ")):
         site.add(nim, nama, "Solo")
-        assert site.list().texts(".twin span")[0] == "NIM atau nama data ini kosong."
+        assert site.list().texts(".warning span")[0] == "NIM atau nama data ini kosong."

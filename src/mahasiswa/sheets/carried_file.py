@@ -27,7 +27,7 @@ MAX_CONFIRMED_BYTES = 8 << 20  # the form that a browser sends back, and the JSO
 OTHER_FIELDS_BYTES = 64 << 10  # the part of MAX_CONFIRMED_BYTES that is left for the other fields of the form
 FIELD_MAX_CHARACTERS = 56 << 10  # of a field with all cells of a file; a phone at 400 kbit/s loads as much in a second
 BZ2_LEVEL = 3  # 10,000 rows get 2% longer than with 9, and are packed in 0.7 and unpacked in 0.3 of its time
-VERSI_MAX_CHARACTERS = 32  # of the digest of all records that a preview would replace: 128 bits
+REPLACED_DIGEST_MAX_CHARACTERS = 32  # of the digest of all records that a preview would replace: 128 bits
 # Counted by the commas and brackets before them, also by those in texts. 8 MB of empty lists would take 170 MB of memory,
 # and no other thread would run while they are parsed.
 MAX_JSON_VALUES = 1 << 19
@@ -49,7 +49,7 @@ _SHAPE = (
     [(_NUMBERS, *[_TYPED] * len(TITLES)), KEPT_MAX_CELLS],
     *[_RUNS] * 3,
     bool,
-    VERSI_MAX_CHARACTERS,
+    REPLACED_DIGEST_MAX_CHARACTERS,
 )
 
 Typed: TypeAlias = Sequence[str | None]  # NIM, Nama and Alamat as a person typed them; None for a cell without a change
@@ -70,7 +70,7 @@ class CarriedFile(NamedTuple):
     new: Sequence[int] = ()  # rows that the preview has shown as new records, and as changed ones
     changed: Sequence[int] = ()
     fills_alamat: bool = False  # new records get "-", because the file has no such column
-    versi: str = ""  # one digest of the records that the changed rows replace
+    replaced_digest: str = ""  # one digest of the records that the changed rows replace
 
 
 class CleanedFile(NamedTuple):

@@ -45,7 +45,7 @@ class RejectedRow(NamedTuple):
     number: int  # as Excel shows it
     problem: str  # the fault and its correction, or the reason to skip the row, in Indonesian
     cells: tuple[str, str, str]  # NIM, Nama and Alamat as they are in the file
-    twin: int | None = None  # the number of the first row with the same NIM
+    repeats: int | None = None  # the number of the first row with the same NIM
     is_skipped: bool = False
 
 
@@ -159,11 +159,11 @@ def clean_all(rows: Iterable[SheetRow], sheets: Sequence[str] = ()) -> list[RowR
     cleaner = Cleaner(sheets)
     results = list(cleaner.clean(rows))
     suspects = cleaner.suspects()
-    twins = {result.twin: result.number for result in results if isinstance(result, RejectedRow) and result.twin}
+    repeated = {row.repeats: row.number for row in results if isinstance(row, RejectedRow) and row.repeats}
     # Some problems are known only after the last row of the file.
     for index, row in enumerate(results):
-        if isinstance(row, CleanedRow) and row.number in twins:
-            problem = cleaner.twice(row.nim, row.number, twins[row.number])
+        if isinstance(row, CleanedRow) and row.number in repeated:
+            problem = cleaner.twice(row.nim, row.number, repeated[row.number])
             results[index] = RejectedRow(row.number, problem, (row.nim, row.nama or "", row.alamat or ""))
         elif isinstance(row, CleanedRow) and row.number in suspects:
             results[index] = row._replace(warnings=(*row.warnings, suspects[row.number]))

@@ -116,7 +116,7 @@ def find_header(top: Sequence[Sequence[Cell]], *, nim_only: bool) -> tuple[int, 
     `top` are the first rows of a sheet that are not blank.
     """
     pairs = [
-        (index, _joined(upper, lower))
+        (index, _combined_titles(upper, lower))
         for index, (upper, lower) in enumerate(pairwise(top), 2)
         if not any(has_digit(cell_text(cell)) for cell in lower)  # a student's row has one in the NIM
     ]
@@ -127,7 +127,7 @@ def find_header(top: Sequence[Sequence[Cell]], *, nim_only: bool) -> tuple[int, 
     return next((pair for pair in pairs if is_header(pair[1], nim_only=nim_only)), (0, None))
 
 
-def _joined(upper: Sequence[Cell], lower: Sequence[Cell]) -> list[Cell]:
+def _combined_titles(upper: Sequence[Cell], lower: Sequence[Cell]) -> list[Cell]:
     """The titles of two rows. A title of the upper row also belongs to the blank cells beside it, as in `Data Ayah`."""
     titles: list[Cell] = []
     group = ""

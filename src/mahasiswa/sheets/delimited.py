@@ -72,7 +72,7 @@ def rejoined(rows: Iterable[SheetRow]) -> tuple[Iterator[SheetRow], Sequence[str
     top = list(islice(rows, HEADER_WITHIN_ROWS))
     all_rows = chain(top, rows)
     for separator in _SEPARATORS:
-        lines = [_joined(row) for _, row in top if _is_packed(row, separator)]
+        lines = [_line_of(row) for _, row in top if _is_packed(row, separator)]
         split = [cells for line in lines if (cells := _split(line, separator))]
         is_list = any(map(is_header, split)) or {len(cells) for cells in split} == {len(TITLES)}
         if is_list and len(lines) * 2 > len(top) and len(split) * 2 > len(lines):
@@ -86,7 +86,7 @@ def _resplit_rows(rows: Iterable[SheetRow], separator: str) -> Iterator[SheetRow
         if not _is_packed(row, separator) and sum(not is_blank((cell,)) for cell in row) < 2:
             yield number, row  # a title or a total
             continue
-        line = _joined(row)
+        line = _line_of(row)
         cells = _split(line, separator)
         if not cells or len(cells) != (width or len(cells)):
             raise SheetError(wording.NOT_RESPLIT.format(row=number))
@@ -101,7 +101,7 @@ def _is_packed(row: Sequence[Cell], separator: str) -> bool:
     return isinstance(first, str) and separator in first and (separator == ";" or is_blank(row[1:]))
 
 
-def _joined(row: Sequence[Cell]) -> str:
+def _line_of(row: Sequence[Cell]) -> str:
     """The line of a row. A number has lost the space that stood before it."""
     texts = [str(cell) if isinstance(cell, str) else cell and f" {cell_text(cell)}" for cell in row]
     while texts and not texts[-1]:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from mahasiswa import wording
 from mahasiswa.record import NIM_MAX_CHARACTERS, Mahasiswa, Write, digest, digest_or_dash, near_key
-from mahasiswa.sheets.carried_file import VERSI_MAX_CHARACTERS, CarriedFile, CleanedFile
+from mahasiswa.sheets.carried_file import REPLACED_DIGEST_MAX_CHARACTERS, CarriedFile, CleanedFile
 from mahasiswa.sheets.cells import Sheet, SheetRow, Verbatim, has_digit, row_name
 from mahasiswa.sheets.cleaning import CleanedRow, NimCell, RejectedRow
 from mahasiswa.sheets.columns import IN_ORDER, Columns
@@ -98,7 +98,7 @@ def with_stored_nims(cleaned: CleanedFile, plan: ImportPlan, numbers: AbstractSe
 def with_shown_changes(file: CarriedFile, plan: ImportPlan) -> CarriedFile:
     """The file with the changes that the preview shows, so that a confirmation writes only these."""
     new, changed = ([planned.number for planned in rows] for rows in (plan.new, plan.changed))
-    return file._replace(new=new, changed=changed, versi=_versi(plan.changed))
+    return file._replace(new=new, changed=changed, replaced_digest=_digest_of(plan.changed))
 
 
 def confirmed_writes(file: CarriedFile, plan: ImportPlan, *, update: bool) -> list[Write] | None:
@@ -113,7 +113,7 @@ def confirmed_writes(file: CarriedFile, plan: ImportPlan, *, update: bool) -> li
         return []
     if any(planned.before for planned in new if planned.after != planned.before):
         return None
-    if changed and (_versi(changed) != file.versi or not all(planned.before for planned in changed)):
+    if changed and (_digest_of(changed) != file.replaced_digest or not all(planned.before for planned in changed)):
         return None
     return [Write(planned.after, digest(planned.before) if planned.before else None) for planned in pending]
 
@@ -133,11 +133,11 @@ def _replacement(cell: str | None, stored: str) -> str:
     """The text that replaces a stored one. A line break of the cell becomes a comma, unless the stored text has it too."""
     if cell is None:
         return stored
-    joined = _joined(cell)
-    return stored if joined != cell and joined == _joined(stored) else joined
+    joined = _on_one_line(cell)
+    return stored if joined != cell and joined == _on_one_line(stored) else joined
 
 
-def _joined(text: str) -> str:
+def _on_one_line(text: str) -> str:
     """The text on one line, because the specification's inputs are single-line (4.2.2)."""
     if "\n" not in text and "\r" not in text:
         return text
@@ -145,9 +145,9 @@ def _joined(text: str) -> str:
     return ", ".join(filter(None, (first.rstrip(), *map(str.strip, others[:-1]), others[-1].lstrip())))
 
 
-def _versi(rows: Iterable[PlannedRow]) -> str:
+def _digest_of(rows: Iterable[PlannedRow]) -> str:
     digests = (digest_or_dash(planned.before) for planned in rows)
-    return hashlib.sha256(",".join(digests).encode()).hexdigest()[:VERSI_MAX_CHARACTERS]
+    return hashlib.sha256(",".join(digests).encode()).hexdigest()[:REPLACED_DIGEST_MAX_CHARACTERS]
 
 
 class Neighbours:

@@ -11,13 +11,13 @@ from mahasiswa.store.engines import migrate, open_store
 from mahasiswa.store.errors import Changed, EditConflict, NotInHistory, Refused, UndoConflict
 from mahasiswa.store.history import UNDO_CONFLICTS_MAX, BatchKind, conflict_of
 from mahasiswa.store.reader import SLICE_RECORDS as SLICE_RECORDS
-from mahasiswa.store.reader import Found, Query, Reader, Snapshot, Steps, Suspicion, Version, by_nim, in_transaction
+from mahasiswa.store.reader import Hits, Query, Reader, Snapshot, Steps, Suspicion, Version, by_nim, in_transaction
 from mahasiswa.store.shared_sql import SharedSQL
 from mahasiswa.work import IMPORT, RECORD, Kind
 
 NO_REMOVALS: Mapping[str, str | None] = MappingProxyType({})
 
-__all__ = ["Found", "Query", "Reader", "Snapshot", "Store", "Suspicion", "Version", "migrate", "open_store"]
+__all__ = ["Hits", "Query", "Reader", "Snapshot", "Store", "Suspicion", "Version", "migrate", "open_store"]
 
 
 class Store(ABC):
@@ -66,22 +66,22 @@ class Store(ABC):
         yield self.sql.add, (nim, nama, alamat)
 
     @in_transaction
-    def update(self, nim: str, nama: str | None, alamat: str | None, versi: str | None = None) -> Steps[None]:
+    def update(self, nim: str, nama: str | None, alamat: str | None, expected: str | None = None) -> Steps[None]:
         """Set nama and alamat of the record with that nim, if it exists (specification 4.5).
 
-        With `versi`, the digest of the record that the form showed, only the fields that the form changed are set.
+        With `expected`, the digest of the record that the form showed, only the fields that the form changed are set.
         If someone else has changed one of these since, to another text, raise EditConflict (see `record.combine`); also
         if the record does not exist.
         """
         texts = nama, alamat
-        # Without `versi` the stored texts are not needed, so they need not be UTF-8.
-        current = (yield from by_nim(self.sql, self.sql.find_locked if versi else self.sql.find_raw, [nim])).get(nim)
-        if versi and nama is not None and alamat is not None:
+        # Without `expected` the stored texts are not needed, so they need not be UTF-8.
+        current = (yield from by_nim(self.sql, self.sql.find_locked if expected else self.sql.find_raw, [nim])).get(nim)
+        if expected and nama is not None and alamat is not None:
             edited = Mahasiswa(nim, nama, alamat)
-            edited, is_conflict = combine(current, edited, versi) if current else (edited, True)
+            edited, is_conflict = combine(current, edited, expected) if current else (edited, True)
             if is_conflict:
                 recent = map(Mahasiswa._make, (yield self.sql.recent_before, (self.sql.array([nim]),)))
-                raise EditConflict(current, edited, next((old for old in recent if digest(old) == versi), None))
+                raise EditConflict(current, edited, next((old for old in recent if digest(old) == expected), None))
             texts = edited.nama, edited.alamat
         if current:
             refuse_nul(nim, *texts)
@@ -121,20 +121,20 @@ class Store(ABC):
         stored = yield from by_nim(self.sql, self.sql.find_locked, nims)
         added: dict[str, Mahasiswa] = {}
         changed: dict[str, Mahasiswa] = {}
-        for record, versi in writes:
+        for record, expected in writes:
             written = added.get(record.nim) or changed.get(record.nim)
             current = written or stored.get(record.nim)
             if current == record:  # a double click sends the same confirmation twice
                 continue
-            if written or versi != (digest(current) if current else None):
+            if written or expected != (digest(current) if current else None):
                 raise Changed(record.nim)
             refuse_nul(*record)
             (changed if current else added)[record.nim] = record
         removed = [nim for nim in removals if nim in stored]
         if not (added or changed or removed):
             return
-        for nim, versi in removals.items():
-            if versi and versi != (digest(stored[nim]) if nim in stored else None):
+        for nim, expected in removals.items():
+            if expected and expected != (digest(stored[nim]) if nim in stored else None):
                 raise Changed(nim)
         yield self.sql.begin_batch, (batch,)
         yield self.sql.delete, (self.sql.array(removed),)
@@ -147,7 +147,9 @@ class Store(ABC):
         yield self.sql.update_all, (as_json(changed.values()),)
         yield self.sql.end_batch, ()
 
-    async def undo(self, item: int, *, is_batch: bool, versi: str | None = None, only_unchanged: bool = False) -> None:
+    async def undo(
+        self, item: int, *, is_batch: bool, expected: str | None = None, only_unchanged: bool = False
+    ) -> None:
         """Restore the record of an entry, or all records of a batch, as a batch of kind "undo".
 
         All records are restored, or none. A record that is already as it was before the change counts as restored. Raise
@@ -157,13 +159,13 @@ class Store(ABC):
         With `only_unchanged`, the records of a batch that have changed since are left alone. A batch of kind "nim" is
         restored as a whole only, as a batch of the same kind; its entries alone are not in the history.
 
-        With `versi`, the record of an entry may be overwritten if it has this digest, or if it does not exist and `versi`
-        is "-". The person has seen that state.
+        With `expected`, the record of an entry may be overwritten if it has this digest, or if it does not exist and
+        `expected` is "-". The person has seen that state.
         """
-        steps = partial(self._undo, item, versi, is_batch=is_batch, only_unchanged=only_unchanged)
+        steps = partial(self._undo, item, expected, is_batch=is_batch, only_unchanged=only_unchanged)
         await self.run(steps, IMPORT if is_batch else RECORD, is_batch=True)
 
-    def _undo(self, item: int, versi: str | None, *, is_batch: bool, only_unchanged: bool) -> Steps[None]:
+    def _undo(self, item: int, expected: str | None, *, is_batch: bool, only_unchanged: bool) -> Steps[None]:
         yield self.sql.lock_history, ()
         kinds = yield self.sql.undoable_kind, (item,)
         if not kinds or bool(kinds[0][0]) != is_batch:
@@ -177,7 +179,7 @@ class Store(ABC):
             statement = self.sql.conflicts.format(where=where, half_undone=half_undone)
             rows = yield statement, (item, UNDO_CONFLICTS_MAX)
             conflicts = [conflict_of(row) for _, *row in rows]
-            overwrite = bool(conflicts) and not is_batch and versi == digest_or_dash(conflicts[0].current)
+            overwrite = bool(conflicts) and not is_batch and expected == digest_or_dash(conflicts[0].current)
             if conflicts and not overwrite:
                 ((unchanged,),) = (yield self.sql.count_unchanged, (item,)) if is_divisible else [(0,)]
                 raise UndoConflict(conflicts, rows[0][0], unchanged)

@@ -35,7 +35,7 @@ OLEH: ContextVar[str | None] = ContextVar("oleh", default=None)
 class Entry(NamedTuple):
     """The change of one record. `before` is None for an addition, `after` is None for a deletion. `moment` is in UTC.
 
-    `twin` is another record with the same `near_key`. Only the newest item has it, if it is an addition. `oleh` is the
+    `near` is another record with the same `near_key`. Only the newest item has it, if it is an addition. `oleh` is the
     name of the person, or None if it is not known.
     """
 
@@ -43,7 +43,7 @@ class Entry(NamedTuple):
     moment: datetime
     before: Mahasiswa | None
     after: Mahasiswa | None
-    twin: Mahasiswa | None = None
+    near: Mahasiswa | None = None
     oleh: str | None = None
 
     @property

@@ -63,7 +63,7 @@ class Query(NamedTuple):
     di: Field | Literal[""] = ""
 
 
-class Found(NamedTuple):
+class Hits(NamedTuple):
     """One page of the records that a query finds, the number of all of them, and the newest item of the history.
 
     All are of one moment. `last` is None if there is no history.
@@ -74,10 +74,10 @@ class Found(NamedTuple):
     last: Entry | Batch | None = None
 
 
-Suspicion = Literal["near", "twins", "spaces", "length", "capitals"]
-"""The reason why a record may be wrong. "near": another nim is nearly the same. "twins": another record has the same name
-and address. "spaces": a text holds needless spaces or characters that cannot be seen. "length": nearly all nims have
-another length. "capitals": the name is in capitals, and most names are not."""
+Suspicion = Literal["near", "duplicates", "spaces", "length", "capitals"]
+"""The reason why a record may be wrong. "near": another nim is nearly the same. "duplicates": another record has the same
+name and address. "spaces": a text holds needless spaces or characters that cannot be seen. "length": nearly all nims
+have another length. "capitals": the name is in capitals, and most names are not."""
 
 
 P = ParamSpec("P")
@@ -160,7 +160,7 @@ class Reader(ABC):
         return list((yield from by_nim(self.sql, self.sql.find, [nim for (nim,) in rows])).values())
 
     @in_transaction
-    def search(self, query: Query, offset: int, limit: int) -> Steps[Found]:
+    def search(self, query: Query, offset: int, limit: int) -> Steps[Hits]:
         """At most `limit` of the records that a query finds, from `offset` on; none if `offset` is past the end.
 
         With `limit` 0, which takes a few milliseconds if there is no `cari`, the result is the number of all of them.
@@ -169,7 +169,7 @@ class Reader(ABC):
         where, parameters = self._where(query)
         rows = yield self.sql.search(where, query), [*parameters, limit, offset]
         last = yield from last_item(self.sql)
-        return Found(rows[0][0], [Mahasiswa._make(row[1:]) for row in rows if row[1] is not None], last)
+        return Hits(rows[0][0], [Mahasiswa._make(row[1:]) for row in rows if row[1] is not None], last)
 
     async def spellings(self, query: Query, limit: int, *, is_found: bool) -> Sequence[tuple[str, int]]:
         """At most `limit` other spellings of a search, of words in the list, with the number of records that each finds.
@@ -204,10 +204,10 @@ class Reader(ABC):
         """The beginnings of nims, folded and of that length, each with the number of its records; at most `limit`."""
         return [(prefix, count) for prefix, count in await self._rows(self.sql.prefixes, (length, limit))]
 
-    async def suspects(self, suspicion: Suspicion, limit: int) -> Found:
+    async def suspects(self, suspicion: Suspicion, limit: int) -> Hits:
         """At most `limit` records that may be wrong, similar ones together, and the number of all of them."""
         rows = await self._rows(self.sql.suspects[suspicion], (limit,))
-        return Found(rows[0][0] if rows else 0, [Mahasiswa._make(row[1:]) for row in rows])
+        return Hits(rows[0][0] if rows else 0, [Mahasiswa._make(row[1:]) for row in rows])
 
     @in_transaction
     def history(
@@ -256,7 +256,7 @@ class Reader(ABC):
 
     @in_transaction
     def last(self) -> Steps[Entry | Batch | None]:
-        """The newest item of the history, as in Found."""
+        """The newest item of the history, as in Hits."""
         return (yield from last_item(self.sql))
 
     @in_transaction
@@ -273,12 +273,12 @@ class Reader(ABC):
 
 
 def last_item(sql: "SharedSQL") -> Steps[Entry | Batch | None]:
-    """The newest item of the history, or None if there is none. If it added a record, it has the record's twin."""
+    """The newest item of the history, or None if there is none. If it added a record, it has `near`, too."""
     rows = yield sql.last_item, (1, 0)
     item = item_of(rows[0]) if rows else None
     if isinstance(item, Entry) and item.before is None and item.after and (nims := near_nims(item.after.nim)):
-        twins = yield sql.find_raw, [sql.array(nims)]
-        return item._replace(twin=next(map(Mahasiswa._make, twins), None))
+        near = yield sql.find_raw, [sql.array(nims)]
+        return item._replace(near=next(map(Mahasiswa._make, near), None))
     return item
 
 

@@ -115,7 +115,7 @@ SELECT substr(teks, 1, {p}) AS prefix, count(*) FROM {self.folded["nim"]} GROUP 
         # For each suspicion the nims, and the key that similar records share.
         suspects: Mapping[Suspicion, str] = {
             "near": _sharing(NEAR_KEY),
-            "twins": _sharing(f"lower(trim({beginning('nama')})) || '|' || lower(trim({beginning('alamat')}))"),
+            "duplicates": _sharing(f"lower(trim({beginning('nama')})) || '|' || lower(trim({beginning('alamat')}))"),
             # Records with a name or an address to tidy come first, because nims are not tidied.
             "spaces": f"""
 SELECT nim, NOT {self._is_untidy("nama", "alamat")} AS key FROM mahasiswa WHERE {self._is_untidy(*Mahasiswa._fields)}""",

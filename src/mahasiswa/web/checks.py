@@ -7,7 +7,7 @@ from typing import get_args
 from starlette.responses import Response
 
 from mahasiswa.record import Write, digest
-from mahasiswa.store import Found, Query, Store, Suspicion, folding
+from mahasiswa.store import Hits, Query, Store, Suspicion, folding
 from mahasiswa.store.errors import Changed
 from mahasiswa.web.list_html import CONFIRM, size_of
 from mahasiswa.web.list_view import View
@@ -37,7 +37,7 @@ async def recap(_request: Request, store: Store, pages: Pages) -> Response:
 
 async def check(request: Request, store: Store, pages: Pages, *, was_changed: bool = False) -> Response:
     """GET /mahasiswa/periksa: records that may be wrong. Nothing is refused because of it (specification 7.1)."""
-    found: dict[Suspicion, Found] = {}
+    found: dict[Suspicion, Hits] = {}
     for suspicion in get_args(Suspicion):
         found[suspicion] = await store.reader(SEARCH).suspects(suspicion, SUSPECTS_MAX)
         request.count_answer(size_of(found[suspicion].records))

@@ -53,7 +53,7 @@ async def read_form(request: Request, fields: Sequence[str]) -> Form:
     """Read an application/x-www-form-urlencoded body; raise BodyRefused, Busy. Other fields than `fields` are ignored."""
     form = Form({}, {})
     with request.limits.bodies.hold() as count:
-        body = await Body(request, FORM_MAX_BYTES, "too large", count).whole()
+        body = await Body(request, FORM_MAX_BYTES, "too large", count).read()
         sent = _sent(request, body)
         for field in fields:
             values = sent[field]
@@ -73,7 +73,7 @@ async def read_confirmation(request: Request) -> Mapping[str, Sequence[str]]:
     Bytes that are not UTF-8 are replaced.
     """
     with large_body(request) as count:
-        body = await Body(request, MAX_CONFIRMED_BYTES, "confirmation too large", count).whole()
+        body = await Body(request, MAX_CONFIRMED_BYTES, "confirmation too large", count).read()
 
         def parse() -> Mapping[str, Sequence[str]]:
             sent = _sent(request, body).items()
@@ -188,7 +188,7 @@ class Body:
         self._receive, self._max_bytes, self._too_large, self._count = request.receive, max_bytes, too_large, count
         self._pace, self._received, self._has_more = Pace(BODY_TIMEOUT_SECONDS), 0, True
 
-    async def whole(self) -> bytes:
+    async def read(self) -> bytes:
         body = bytearray()  # a list of tiny pieces would take far more memory than their bytes, which are counted
         while self._has_more:
             body += await self._piece()

@@ -96,7 +96,7 @@ async def undo(request: Request, store: Store, pages: Pages) -> Response:
         view = HistoryView.of(parameters, _id(parameters.get("kelompok", "")))
     versi = None if is_batch else form["versi"] or None
     try:
-        await store.undo(change, is_batch=is_batch, versi=versi, only_unchanged=is_batch and form["sebagian"] == "1")
+        await store.undo(change, is_batch=is_batch, expected=versi, only_unchanged=is_batch and form["sebagian"] == "1")
     except NotInHistory:
         return pages.error("not in history")
     except UndoConflict as conflict:

@@ -83,16 +83,16 @@ class Pages(PageRenderer):
         return before, after
 
     def latest(self, item: Entry | Batch | None, list_query: str) -> Markup:
-        """The line that shows the latest change, with the warning of `twin`."""
+        """The line that shows the latest change, with its warning."""
         if item is None:
             return Markup()
-        return latest_change(item, self.when(item), self.path("/mahasiswa/riwayat")) + self.twin(item, list_query)
+        return latest_change(item, self.when(item), self.path("/mahasiswa/riwayat")) + self.warning(item, list_query)
 
-    def twin(self, item: Entry | Batch | None, list_query: str) -> Markup:
+    def warning(self, item: Entry | Batch | None, list_query: str) -> Markup:
         """A warning if the latest change added a record whose nim another one nearly has, or which is blank."""
-        if not isinstance(item, Entry) or not (item.twin or item.is_blank):
+        if not isinstance(item, Entry) or not (item.near or item.is_blank):
             return Markup()
-        return Markup(self.render("twin.html", entry=item, list_query=list_query).decode())  # noqa: S704 - escaped
+        return Markup(self.render("warning.html", entry=item, list_query=list_query).decode())  # noqa: S704 - escaped
 
     @cache  # noqa: B019 - it lives as long as the process
     def empty_form(self, name: Literal["add"] | Purpose) -> CachedPage:
@@ -110,11 +110,11 @@ class Pages(PageRenderer):
     ) -> Response:
         """The form of specification 4.2. If `again` is true, Enter saves and leads to another empty form.
 
-        Then `reply` may have the record that was saved before, and `latest` the latest change, because it may have a twin.
+        Then `reply` may have the record that was saved before, and `latest` the latest change, which may need a warning.
         """
         if reply.wrong and reply.stored == tuple(values.values()):  # a second click on the button repeats an addition
             return self.page("stored.html", 409, nim=values["nim"], again=again)
-        return self._form("add", values, reply, again=again, twin=self.twin(latest, self.list_query))
+        return self._form("add", values, reply, again=again, warning=self.warning(latest, self.list_query))
 
     def edit_form(self, nim: str, versi: str | None, values: Values, reply: Reply = NO_REPLY) -> Response:
         """The form of specification 4.3. Its button carries the digest of the record that it shows."""
@@ -173,7 +173,7 @@ class Pages(PageRenderer):
         status, _, alert = PROBLEMS[reply.problem] if reply.problem else (200, "", "")
         if reply.wrong:
             status = 409 if "duplicate" in reply.wrong.values() else 400
-        absent = dict.fromkeys(("versi", "conflict", "record", "again", "twin"))
+        absent = dict.fromkeys(("versi", "conflict", "record", "again", "warning"))
         values = {field: values.get(field) for field in Mahasiswa._fields}
         context = absent | reply._asdict() | context
         return self.page("form.html", status, None, kind=kind, values=values, alert=alert, **context)

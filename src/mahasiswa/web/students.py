@@ -53,7 +53,7 @@ async def update(request: Request, store: Store, pages: Pages) -> Response:
         return pages.redirect
     versi = form.values.pop("versi")
     form.wrong.pop("versi", None)  # a malformed digest matches no record
-    write, show = partial(store.update, nim, versi=versi), partial(pages.edit_form, nim, versi)
+    write, show = partial(store.update, nim, expected=versi), partial(pages.edit_form, nim, versi)
     try:
         return await _save(request, store, form, write, show=show, saved=pages.saved(nim))
     except EditConflict as conflict:
