@@ -1,6 +1,7 @@
 """HTTP/1.1 connections: uvicorn's httptools protocol with one request at a time, deadlines, limits, and the list page.
 
-uvicorn runs the application and frames the responses that are not fixed. This subclass parses no byte after the request that runs.
+uvicorn runs the application and frames the responses that are not fixed. This subclass parses no byte after the request
+that runs.
 """
 
 import asyncio
