@@ -63,13 +63,13 @@ class Line(Closing):
     """A kept-alive connection for requests one after another, faster than an HTTP client library."""
 
     def __init__(self, port: int, seconds: float = 30.0) -> None:
-        self._socket = socket.create_connection(("127.0.0.1", port), seconds)
-        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.socket = socket.create_connection(("127.0.0.1", port), seconds)
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def ask(self, request: bytes) -> Answer:
         """Send a request and read its answer. Raise OSError if the connection ends before the answer is complete."""
-        self._socket.sendall(request)
-        response = HTTPResponse(self._socket)
+        self.socket.sendall(request)
+        response = HTTPResponse(self.socket)
         try:
             response.begin()
             headers = {name.lower(): value for name, value in response.getheaders()}
@@ -93,7 +93,7 @@ class Line(Closing):
         return self.ask(post(target, urlencode(fields).encode()))
 
     def close(self) -> None:
-        self._socket.close()
+        self.socket.close()
 
 
 class Bystander:

@@ -10,7 +10,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
@@ -112,8 +111,7 @@ class Host(Closing):
             with suppress(psutil.NoSuchProcess):
                 process.kill()
         self._wait_for_programs()
-        while self.processes():
-            time.sleep(0.01)
+        until(lambda: not self.processes())
 
     def close(self) -> None:
         self._unshare.kill()
@@ -124,7 +122,7 @@ class Host(Closing):
 
     def _wait_for_programs(self) -> None:
         for program in self._programs:
-            program.send_signal(signal.SIGCONT)  # nsenter suspends itself with its child, but does not see it end then
+            program.kill()  # nsenter may suspend itself with its child, also after the child's end
             program.wait()
         self._programs.clear()
 

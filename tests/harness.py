@@ -25,6 +25,8 @@ __all__ = ["URL_ENCODED", "Form", "Page", "Row", "Service", "Site", "StartError"
 SETTINGS = tuple(variable for variable, _ in Settings.declared())
 START_SECONDS = 30.0
 STOP_SECONDS = 10.0
+RUN = os.getppid() + int(os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:])
+PORTS = iter(range(10_000 + RUN % 11 * 1000, 32_000))  # another start for each process of pytest-xdist
 
 
 class StartError(Exception):
@@ -71,7 +73,7 @@ class Service(Closing):
     @property
     def pid(self) -> int:
         """The id of the main process, which is also the id of the process group."""
-        return self._process.pid
+        return self.process.pid
 
     def client(self) -> httpx.Client:
         return client(self.url)
@@ -103,33 +105,33 @@ class Service(Closing):
 
     def stop(self) -> int:
         """End the service with SIGTERM and return its exit code."""
-        self._process.terminate()
-        return self._process.wait(STOP_SECONDS)
+        self.process.terminate()
+        return self.process.wait(STOP_SECONDS)
 
     def kill(self) -> None:
         """End the service and all its workers with SIGKILL, as abruptly as a power failure does."""
         with suppress(ProcessLookupError):
             os.killpg(self.pid, signal.SIGKILL)
-        self._process.wait()
+        self.process.wait()
         self._wait_for_the_port()
 
     def restart(self) -> None:
         """Start the service again on the same port and database. Stop it first if it still runs."""
-        if self._process.poll() is None:
+        if self.process.poll() is None:
             self.stop()
         self._wait_for_the_port()
         self._start()
 
     def close(self) -> None:
         """Kill the service if it still runs, and close the files of its output."""
-        if self._process.poll() is None:
+        if self.process.poll() is None:
             self.kill()
         self._stdout.close()
         self._stderr.close()
 
     def _start(self) -> None:
         taken = self._listens()
-        self._process = subprocess.Popen(
+        self.process = subprocess.Popen(
             self._command,
             cwd=self._cwd,
             env=self._environment,
@@ -150,7 +152,7 @@ class Service(Closing):
         deadline = time.monotonic() + START_SECONDS
         while time.monotonic() < deadline:
             with suppress(subprocess.TimeoutExpired):
-                raise StartError(self._process.wait(pause), self.stderr())
+                raise StartError(self.process.wait(pause), self.stderr())
             with suppress(OSError):
                 if time.monotonic() < deadline and self.raw(request).startswith(b"HTTP/"):
                     return
@@ -185,10 +187,11 @@ def without_settings() -> dict[str, str]:
 
 
 def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port: int = listener.getsockname()[1]
-        return port
+    """Return a port that was not returned before. The system gives none of PORTS to another program by itself."""
+    for port in PORTS:
+        with suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            return port
+    raise RuntimeError("every port is taken")
 
 
 def _written(file: IO[bytes]) -> str:

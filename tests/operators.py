@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from attack import until
 from harness import without_settings
-from processes import cannot, finished, run
+from processes import cannot, finished, run, started
 from spreadsheets import Record
 from stores import run_script
 
@@ -73,16 +73,7 @@ class Operator:
 
     def interrupted(self, *arguments: str, at: Callable[[], bool]) -> tuple[int, str, list[str]]:
         """Run a command and press Ctrl-C when `at` says so; return its exit code, its output and its errors."""
-        with subprocess.Popen(
-            [*COMMAND, *arguments],
-            cwd=self.folder,
-            env=self.environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            encoding="utf-8",
-            start_new_session=True,
-        ) as process:
+        with started(*COMMAND, *arguments, cwd=self.folder, env=self.environment, encoding="utf-8") as process:
             until(lambda: process.poll() is not None or at(), COMMAND_SECONDS)
             os.killpg(process.pid, signal.SIGINT)  # a terminal signals each process of the command
             output, errors = process.communicate(timeout=COMMAND_SECONDS)

@@ -10,7 +10,7 @@ import tempfile
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -118,17 +118,20 @@ class Server(Closing):
             return
         processes = self.freeze()  # so that none of them sees another one die
         for process in processes:
-            process.kill()
+            with suppress(psutil.NoSuchProcess):
+                process.kill()
         self._process.wait()
         self._process = None
         psutil.wait_procs(processes, START_TIMEOUT_SECONDS)
 
     def freeze(self) -> list[psutil.Process]:
         """Suspend all processes of the server and return them. It accepts connections but answers nothing."""
-        processes = [psutil.Process(self.pid), *psutil.Process(self.pid).children(recursive=True)]
+        (postmaster := psutil.Process(self.pid)).suspend()  # first, so that it starts no other one meanwhile
+        processes = postmaster.children(recursive=True)
         for process in processes:
-            process.suspend()
-        return processes
+            with suppress(psutil.NoSuchProcess):
+                process.suspend()
+        return [postmaster, *processes]
 
     def execute(self, statement: str) -> list[tuple[object, ...]]:
         return execute(self.url(), statement)
@@ -162,8 +165,9 @@ def at_port(address: str, port: int) -> str:
 
 async def until(condition: Callable[[], object]) -> None:
     """Wait until a condition holds that another process changes."""
-    while not condition():  # noqa: ASYNC110 - no event tells it
-        await asyncio.sleep(0.001)
+    async with asyncio.timeout(START_TIMEOUT_SECONDS):
+        while not condition():  # noqa: ASYNC110 - no event tells it
+            await asyncio.sleep(0.001)
 
 
 @contextmanager

@@ -8,14 +8,15 @@ import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from threading import Event
+from threading import Event, Timer
 from typing import Any, NoReturn, Self
 
 import pytest
 
-RUN_SECONDS = 600.0
+RUN_SECONDS = 400.0
+"""Less than faulthandler_timeout in pyproject.toml, so a program that hangs fails one test only."""
 
 NAMESPACES = ("--pid", "--ipc", "--mount", "--uts")
 CANNOT = "this machine cannot "
@@ -63,6 +64,27 @@ def run(*command: str | Path, **options: Any) -> str:  # noqa: ANN401 - those of
     done = finished(*command, **{"env": inherited, **options})
     assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
     return done.stdout
+
+
+@contextmanager
+def started(*command: str | Path, **options: Any) -> Iterator[subprocess.Popen[Any]]:  # noqa: ANN401 - of subprocess
+    """Start a program in a process group of its own, which is killed at the end of the block, or after two minutes.
+
+    So nothing in the block waits for ever for the program, such as a read of its output.
+    """
+    options = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
+    with subprocess.Popen(command, start_new_session=True, **options) as process:
+
+        def kill() -> None:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+
+        (timer := Timer(120, kill)).start()
+        try:
+            yield process
+        finally:
+            timer.cancel()
+            kill()
 
 
 @contextmanager

@@ -62,7 +62,7 @@ async def test_an_error_of_shared_work_reaches_its_callers_and_no_log() -> None:
 async def test_a_slot_is_kept_until_its_thread_has_ended() -> None:
     """A caller that is cancelled twice, as at shutdown, waits for its thread, and so does the next one for the slot."""
     slots, stop, gate = Slots(), Event(), Event()
-    working = asyncio.create_task(slots.run(LIST, gate.wait, stop))
+    working = asyncio.create_task(slots.run(LIST, lambda: gate.wait(30), stop))
     await turns()
     for _ in range(2):
         await turns()

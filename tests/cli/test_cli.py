@@ -2,7 +2,6 @@
 
 import re
 import sqlite3
-import subprocess
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 from harness import Service, Site
 from operators import COMMAND, TWO, Operator
-from processes import working
+from processes import started, working
 from spreadsheets import HEADER, Database, csv
 from stores import ask, other_program
 
@@ -120,9 +119,7 @@ def test_the_service_answers_during_an_import(beside: tuple[Operator, Site]) -> 
     rows = [(f"{n:06}", f"Nama {n}", "Jalan Kaliurang 5, Sleman") for n in range(150_000)]
     name = operator.write("a.csv", csv(HEADER, *rows))
     added: list[str] = []
-    with subprocess.Popen(
-        [*COMMAND, "import", name], cwd=operator.folder, env=operator.environment, stdout=subprocess.PIPE
-    ) as process:
+    with started(*COMMAND, "import", name, cwd=operator.folder, env=operator.environment) as process:
         while process.poll() is None:
             nim = f"x{len(added)}"
             assert site.add(nim, "Zainab", "Solo").status_code == 302

@@ -4,15 +4,15 @@ import os
 import re
 import shutil
 import stat
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
 import pytest
+from attack import until
 from harness import Service
 from operators import COMMAND, COMMAND_SECONDS, TWO, Operator, records_of
-from processes import cannot, finished
+from processes import cannot, finished, started
 from spreadsheets import HEADER, csv
 
 # The first makes a file readable by its owner only if the program asks for it.
@@ -112,9 +112,8 @@ def test_a_backup_never_replaces_a_file_that_is_created_meanwhile(
     """Another program creates a file of that name while the copy is made."""
     target = filled.folder / "cadangan.db"
     command = [*([] if links else without_hard_links), *COMMAND, "backup", target.name]
-    with subprocess.Popen(command, cwd=filled.folder, env=filled.environment, stderr=subprocess.PIPE) as process:
-        while not any(filled.folder.glob(".mahasiswa-*")):
-            assert process.poll() is None
+    with started(*command, cwd=filled.folder, env=filled.environment) as process:
+        until(lambda: any(filled.folder.glob(".mahasiswa-*")))
         target.write_bytes(b"penting")
         _, said = process.communicate(timeout=COMMAND_SECONDS)
     assert process.returncode == 1

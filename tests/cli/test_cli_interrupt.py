@@ -1,14 +1,15 @@
 """Ctrl-C while a command runs: one line, exit code 130, and nothing was written."""
 
 import signal
-import subprocess
 import sys
 from collections.abc import Callable
 from contextlib import suppress
+from glob import glob
 from pathlib import Path
 
 import pytest
 from operators import COMMAND, MANY, Operator, records_of
+from processes import started
 from spreadsheets import HEADER, by_openpyxl, csv
 from stores import run_script
 
@@ -17,10 +18,10 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has oth
 
 def is_read(file: Path) -> bool:
     """Return whether a process has read a part of a file."""
-    for opened in Path("/proc").glob("[0-9]*/fd/*"):
+    for opened in glob("/proc/[0-9]*/fd/*"):  # noqa: PTH207 - Path.glob fails if a process ends meanwhile
         with suppress(OSError):  # a process has ended, or closed the file
-            if opened.readlink() == file:
-                position = Path(str(opened).replace("/fd/", "/fdinfo/")).read_text().split()[1]
+            if Path(opened).readlink() == file:
+                position = Path(opened.replace("/fd/", "/fdinfo/")).read_text().split()[1]
                 return int(position) > 100_000
     return False
 
@@ -61,9 +62,7 @@ def test_an_interrupted_command_changes_nothing(filled: Operator, command: str) 
 
 def test_an_interrupted_export_to_standard_output_says_that_it_is_incomplete(filled: Operator) -> None:
     """The line is on standard error."""
-    with subprocess.Popen(
-        [*COMMAND, "export", "-"], env=filled.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    ) as process:
+    with started(*COMMAND, "export", "-", env=filled.environment) as process:
         assert process.stdout
         assert process.stderr
         process.stdout.readline()

@@ -4,17 +4,16 @@ import os
 import signal
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import AbstractContextManager, closing
 from pathlib import Path
-from subprocess import Popen
 
 import pytest
 from attack import is_free, until
 from harness import START_SECONDS, URL_ENCODED, Service, free_port
-from processes import children, is_running
+from operators import COMMAND
+from processes import children, is_running, started
 from stores import other_program
 
 from mahasiswa.server import SHUTDOWN_SECONDS, SILENT_SECONDS
@@ -44,23 +43,17 @@ def test_a_request_in_flight_is_finished_before_the_end(tmp_path: Path, send: Se
                 connection.sendall(letter.encode())
                 time.sleep(0.05)
             assert connection.recv(65536).startswith(b"HTTP/1.1 302 ")
-            assert service._process.wait(END_SECONDS) == 0
+            assert service.process.wait(END_SECONDS) == 0
         assert service.stderr() == ""
         service.restart()
         with service.site() as site:
             assert site.list().rows == [("1", "0001", "Siti", "Solo")]
 
 
-def started(database: Path, port: int, workers: int = 1) -> "Popen[bytes]":
+def starting(database: Path, port: int, workers: int = 1) -> AbstractContextManager[subprocess.Popen[bytes]]:
     """Start the service without waiting for an answer."""
     environment = {"HOST": "127.0.0.1", "PORT": f"{port}", "WORKERS": f"{workers}"}
-    return Popen(
-        [sys.executable, "-m", "mahasiswa"],
-        env={**os.environ, **environment, "DATABASE_URL": f"sqlite:///{database}"},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        start_new_session=True,
-    )
+    return started(*COMMAND, env={**os.environ, **environment, "DATABASE_URL": f"sqlite:///{database}"})
 
 
 @pytest.mark.parametrize("workers", [1, 2])
@@ -68,7 +61,7 @@ def test_sigterm_ends_a_service_that_has_just_started(tmp_path: Path, workers: i
     """The address is printed when requests are accepted. SIGTERM is not lost then, nor while the workers start."""
     port = free_port()
     for _ in range(2):
-        with started(tmp_path / "a.db", port, workers) as process:
+        with starting(tmp_path / "a.db", port, workers) as process:
             assert process.stdout
             assert process.stdout.readline().startswith(b"mahasiswa ")
             with socket.create_connection(("127.0.0.1", port), END_SECONDS) as connection:
@@ -77,7 +70,7 @@ def test_sigterm_ends_a_service_that_has_just_started(tmp_path: Path, workers: i
             process.terminate()
             assert process.wait(SHUTDOWN_SECONDS - 1) == 0
         # This time without waiting for the address: the signal comes while the worker starts.
-        with started(tmp_path / "a.db", port, workers) as process:
+        with starting(tmp_path / "a.db", port, workers) as process:
             until(lambda pid=process.pid: not is_free(port) and bool(children(pid)))  # type: ignore[misc]
             process.terminate()
             assert process.wait(SHUTDOWN_SECONDS - 1) in (0, -signal.SIGTERM)
@@ -88,7 +81,7 @@ def test_a_signal_ends_a_service_that_waits_for_a_locked_database(tmp_path: Path
     """While another program holds a lock, SIGTERM or Ctrl-C ends the start at once, silently, and leaves no process."""
     with other_program(tmp_path / "a.db") as execute:
         execute("BEGIN EXCLUSIVE")
-        with started(tmp_path / "a.db", free_port()) as process:
+        with starting(tmp_path / "a.db", free_port()) as process:
             until(lambda: bool(children(process.pid)))
             waiting = children(process.pid)
             send(process.pid, number)

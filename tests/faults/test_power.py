@@ -3,7 +3,6 @@
 import re
 import shutil
 import signal
-import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,7 +10,7 @@ from pathlib import Path
 import pytest
 from attack import Line, linux, workers
 from harness import Service
-from processes import cannot
+from processes import cannot, started
 
 ADDS = 25
 
@@ -47,7 +46,7 @@ def traced(pid: int, to: Path) -> Iterator[None]:
     strace = shutil.which("strace") or pytest.skip("strace is not installed")
     calls = "trace=pwrite64,write,writev,sendto,sendmsg,fsync,fdatasync"
     command = [strace, "-f", "-y", "-s", "16", "-e", calls, "-e", "signal=none", "-o", str(to), "-p", str(pid)]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+    with started(*command, text=True) as process:
         assert process.stderr
         said = process.stderr.readline()
         if "attached" not in said:
@@ -56,7 +55,7 @@ def traced(pid: int, to: Path) -> Iterator[None]:
             yield
         finally:
             process.send_signal(signal.SIGINT)
-            process.communicate()
+            process.communicate(timeout=30)
 
 
 def calls(trace: str) -> Iterator[tuple[str, str]]:

@@ -123,7 +123,7 @@ async def test_cancelled_queries_stop_and_free_their_threads(store: Store) -> No
     for _ in range(3):
         running = [asyncio.create_task(pool._read(begin)) for _ in range(SEARCH.running)]
         for _ in running:
-            await asyncio.to_thread(begun.acquire)
+            assert await asyncio.to_thread(begun.acquire, timeout=30)
         for task in running:
             await stop(task)
     assert await asyncio.gather(*(pool._read(count) for _ in range(SEARCH.running))) == [0] * SEARCH.running
@@ -164,7 +164,7 @@ async def test_a_cancelled_export_stops_and_frees_its_slot(path: Path, store: St
 
     for _ in range(EXPORT.running + 1):
         export = asyncio.create_task(in_thread(store.reader(EXPORT).chunks(Query(urut="nama")), write))
-        await asyncio.to_thread(began.wait)
+        assert await asyncio.to_thread(began.wait, 30)
         await stop(export)
         assert ended.is_set()
         began.clear()

@@ -13,7 +13,7 @@ import pytest
 from attack import Line, assert_log_is_sound, holds
 from harness import Service
 from operators import COMMAND, Operator, records_of
-from processes import working
+from processes import started, working
 from stores import run_script
 
 # Each list has records that the other one lacks, and some nims with other texts.
@@ -83,12 +83,8 @@ def test_a_restore_that_is_killed_at_any_moment_leaves_one_of_the_two_lists(oper
         for turn in range(turns):
             name = "AB"[(turn + 1) % 2]
             began = time.monotonic()
-            with subprocess.Popen(
-                [*COMMAND, "restore", f"{name}.db"],
-                cwd=operator.folder,
-                env=operator.environment,
-                stdout=subprocess.PIPE,
-            ) as process:
+            command = (*COMMAND, "restore", f"{name}.db")
+            with started(*command, cwd=operator.folder, env=operator.environment) as process:
                 if turn % 5:
                     with suppress(subprocess.TimeoutExpired):
                         process.wait(dice.uniform(0.3, 1) * seconds)

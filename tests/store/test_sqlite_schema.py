@@ -1,6 +1,7 @@
 """The schema of an SQLite file: created, upgraded, and refused if it is not this program's."""
 
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 from textwrap import dedent
 
@@ -105,17 +106,13 @@ def test_a_file_is_upgraded_by_the_steps_that_it_lacks(path: Path, monkeypatch: 
 def test_two_services_that_start_at_once_create_the_tables_once(path: Path) -> None:
     """Each of them shows a record that the other one stores. Other tables in the file are left alone."""
     run_script(path, "CREATE TABLE dosen (nip TEXT PRIMARY KEY); INSERT INTO dosen VALUES ('1')")
-    with ThreadPoolExecutor() as threads:
-        starting = [threads.submit(Service, path) for _ in range(2)]
-    services = [start.result() for start in starting]
-    try:
+    with ExitStack() as stack:
+        with ThreadPoolExecutor() as threads:
+            services = [*map(stack.enter_context, threads.map(Service, [path] * 2))]
         for number, service in enumerate(services):
             with service.site() as site:
                 assert site.add(f"{number}", "Siti", "Solo").status_code == 302
                 assert site.list().nims == [f"{n}" for n in range(number + 1)]
-    finally:
-        for service in services:
-            service.close()
     assert ask(path, "SELECT * FROM dosen") == [("1",)]
 
 

@@ -243,7 +243,7 @@ def test_a_disconnected_client_ends_its_stream(tmp_path: Path) -> None:
             client.get("/")
         whole = seconds_spent() - before
         for _ in range(10):
-            with socket.create_connection(("127.0.0.1", service.port)) as connection:
+            with socket.create_connection(("127.0.0.1", service.port), 30) as connection:
                 connection.sendall(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
                 assert connection.recv(100_000)
         assert 0.1 < whole > seconds_spent() - before - whole

@@ -2,14 +2,13 @@
 
 import re
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
 from attack import is_free, until
 from harness import Service, free_port
 from operators import COMMAND
-from processes import run
+from processes import run, started
 from visitor import client
 
 NGINX_CONF = Path(__file__).parents[2] / "packaging" / "nginx" / "mahasiswa.conf"
@@ -96,12 +95,9 @@ def test_nginx_overwrites_the_name_that_a_client_sends(tmp_path: Path) -> None:
     with Service(tmp_path / "a.db", NAMED) as service:
         settings = NGINX.format(folder=tmp_path, service=service.port, port=port, location=location)
         (tmp_path / "nginx.conf").write_text(settings)
-        with subprocess.Popen([program, "-c", tmp_path / "nginx.conf", "-e", tmp_path / "errors"]) as nginx:
-            try:
-                until(lambda: not is_free(port))
-                with client(f"http://127.0.0.1:{port}") as visitor:
-                    for nim, names in (("1", {}), ("2", {"X-Remote-User": "Rektor"})):
-                        visitor.post("/mahasiswa/add", data={"nim": nim, **ANI}, headers=names, auth=("tu", "rahasia"))
-            finally:
-                nginx.terminate()
+        with started(program, "-c", tmp_path / "nginx.conf", "-e", tmp_path / "errors"):
+            until(lambda: not is_free(port))
+            with client(f"http://127.0.0.1:{port}") as visitor:
+                for nim, names in (("1", {}), ("2", {"X-Remote-User": "Rektor"})):
+                    visitor.post("/mahasiswa/add", data={"nim": nim, **ANI}, headers=names, auth=("tu", "rahasia"))
         assert who(service) == [["tu", "2"], ["tu", "1"]]

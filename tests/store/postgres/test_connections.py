@@ -126,7 +126,7 @@ def pooled(server: Server) -> Iterator[PostgresURL]:
     try:
         yield PostgresURL(f"postgresql://postgres@127.0.0.1:{port}/{name}")
     finally:
-        process.terminate()
+        process.kill()
         process.wait()
         server.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
