@@ -61,9 +61,10 @@ def main(context: click.Context) -> None:
 @main.command()
 def serve() -> None:
     """Start the service. SIGTERM or Ctrl-C stops it."""
-    settings = _settings()
     try:
-        server.serve(settings)
+        server.serve(Settings.from_environment(os.environ))
+    except SettingError as error:
+        _fail(f"mahasiswa: {error}", 2)
     except server.CannotStart as error:
         _fail(f"mahasiswa: {error}")
 
@@ -278,8 +279,8 @@ def _say_database(url: DatabaseURL) -> None:
 
 
 def _settings() -> Settings:
-    for name, setting in Settings.misspelt(os.environ):
-        _say(f"mahasiswa: {name} is not a setting and is ignored; did you mean {setting}?", logging.WARNING)
+    for notice in Settings.misspelt(os.environ):
+        _say(f"mahasiswa: {notice}", logging.WARNING)
     try:
         return Settings.from_environment(os.environ)
     except SettingError as error:

@@ -21,8 +21,7 @@ TITLE = "Program Input Data Mahasiswa"  # the title of each page of the service 
 def diagnose(settings: Settings, environ: Mapping[str, str]) -> Iterator[Finding]:
     """Check everything that can be checked while the service runs."""
     misspelt = Settings.misspelt(environ)
-    for name, setting in misspelt:
-        yield wrong(f"{name} is not a setting and is ignored. If you mean {setting}, rename it.")
+    yield from map(wrong, misspelt)
     if not misspelt:
         yield good(f"The settings can be used. People open {settings.base_url}/")
     if settings.takes_foreign_forms:

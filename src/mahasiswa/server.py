@@ -47,6 +47,8 @@ class CannotStart(Exception):
 def serve(settings: Settings) -> None:
     """Answer requests until SIGTERM or Ctrl-C; raise CannotStart."""
     configure_logging(settings.log_level)
+    for notice in Settings.misspelt(os.environ):
+        log.warning("%s", notice)
     listener = bind(settings.host, settings.port)
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # until the workers start, it ends both processes without a traceback
     making_ready = forking.Process(target=_make_ready, args=(settings, os.getpid()))

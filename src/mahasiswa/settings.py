@@ -242,11 +242,11 @@ class Settings:
         return [(field.name.upper(), field) for field in dataclasses.fields(cls)]
 
     @classmethod
-    def misspelt(cls, environ: Mapping[str, str]) -> list[tuple[str, str]]:
-        """The variables in `environ` that are no setting but were probably meant as one, each with that setting."""
+    def misspelt(cls, environ: Mapping[str, str]) -> list[str]:
+        """A sentence for each variable in `environ` that is no setting but was probably meant as one."""
         settings = [variable for variable, _ in cls.declared()]
         return [
-            (name, setting)
+            f"{name} is not a setting and is ignored. If you mean {setting}, rename it."
             for name, value in environ.items()
             if value and name not in settings
             for setting in settings
