@@ -3,6 +3,7 @@
 import fcntl
 import os
 import re
+import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -95,6 +96,32 @@ def test_the_service_makes_a_backup_at_its_start_if_the_newest_one_is_old(kept: 
             service.restart()
             until(lambda: len(children(service.pid)) == 1)
             until(lambda count=count: len(backups(kept)) == count)  # type: ignore[misc]
+        assert service.stop() == 0
+
+
+# The service, whose third child process makes a back-up and gets SIGTERM before it runs anything of ours.
+TERMINATED = """
+import os, pathlib, signal
+from mahasiswa.cli import main
+forks = []
+def begin():
+    if len(forks) == 3:
+        pathlib.Path("begun").touch()
+        os.kill(os.getpid(), signal.SIGTERM)
+os.register_at_fork(before=lambda: forks.append(1), after_in_child=begin)
+main()
+"""
+
+
+def test_sigterm_ends_a_backup_that_has_just_begun(kept: Operator) -> None:
+    """It leaves no file. The service, from which the process has inherited its handlers, goes on."""
+    environment = {"BACKUP_DIR": kept.environment["BACKUP_DIR"]}
+    command = [sys.executable, "-c", TERMINATED]
+    with Service(kept.database, environment, cwd=kept.folder, command=command) as service, service.site() as site:
+        until((kept.folder / "begun").exists)
+        until(lambda: len(children(service.pid)) == 1)
+        assert (backups(kept), service.stderr()) == ([], "")
+        assert site.list().records == TWO
         assert service.stop() == 0
 
 

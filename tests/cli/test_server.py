@@ -14,6 +14,7 @@ from attack import LOG_LINE, is_free, until
 from harness import START_SECONDS, Service, StartError, free_port, run_to_the_end
 from operators import overwrite
 from processes import children
+from spreadsheets import HEADER, Importer, by_openpyxl
 from stores import run_script
 
 from mahasiswa.settings import SQLiteURL
@@ -158,6 +159,33 @@ def test_under_systemd_the_service_says_when_it_is_ready_and_outlives_a_hang_up(
             assert [line[:3] for line in service.stderr().splitlines()] == ["<6>", "<3>", "<4>"]
     ended = run_to_the_end({"PORT": "x", "JOURNAL_STREAM": "8:1"}, tmp_path)
     assert ended.stderr.startswith("<3>mahasiswa: PORT must be ")
+
+
+# The service, which writes the name of each module that it imports to a file.
+IMPORTS = """
+import sys
+log = open(sys.argv.pop(), "a", buffering=1)
+sys.addaudithook(lambda event, about: event == "import" and print(about[0], file=log))
+from mahasiswa.cli import main
+main()
+"""
+
+
+def test_the_first_requests_of_a_worker_import_no_modules(tmp_path: Path) -> None:
+    """All other requests would wait for an import. Only codecs of Python, which are small, are imported late."""
+    names = tmp_path / "names"
+    with (
+        Service(tmp_path / "a.db", command=[sys.executable, "-c", IMPORTS, str(names)]) as service,
+        service.site() as site,
+    ):
+        at_start = names.read_text().split()
+        importer = Importer(site)
+        importer.save(importer.upload(by_openpyxl(HEADER, ("1", "Ani", "Solo")), "a.xlsx"))
+        for path in ("/?cari=ani", "/mahasiswa/edit/1", "/mahasiswa/riwayat", "/mahasiswa/ekspor.xlsx"):
+            assert site.get(path).status_code == 200
+        later = names.read_text().split()[len(at_start) :]
+    assert "mahasiswa.worker" in at_start
+    assert [name for name in later if not name.startswith("encodings.")] == []
 
 
 # A release whose second step of the schema waits for a file.
