@@ -160,15 +160,9 @@ def attacked(service: Service, page: str = "/") -> Iterator[Bystander]:
         while not over.wait(pause):
             work()
 
-    with ThreadPoolExecutor(2) as threads:
-        visiting = threads.submit(repeat, bystander.visit, 0)
-        watching = threads.submit(repeat, lambda: sizes.append(memory(worker)), 0.02)
-        try:
-            yield bystander
-        finally:
-            over.set()
-    visiting.result()
-    watching.result()
+    watch = partial(repeat, lambda: sizes.append(memory(worker)), 0.02)
+    with working([partial(repeat, bystander.visit, 0), watch], over):
+        yield bystander
     bystander.assert_in_time()
     assert max(sizes) < MEMORY_MAX_MB, f"{max(sizes):.0f} MB"
     until(lambda: client_files(worker) <= files, RELEASE_SECONDS + FACTOR * max(bystander.usual))
@@ -323,12 +317,6 @@ def until(condition: Callable[[], T | None], seconds: float = 30.0) -> T:
         assert time.monotonic() < deadline, f"the condition did not hold within {seconds:g} seconds"
         time.sleep(0.01)
     return result
-
-
-def is_free(port: int) -> bool:
-    with suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
-        return False
-    return True
 
 
 def assert_log_is_sound(text: str, allowed: Sequence[str] = ()) -> None:

@@ -236,10 +236,8 @@ def node_modules(request: pytest.FixtureRequest) -> Path:
                 run(npm, "ci", cwd=copy)
             except AssertionError as error:
                 pytest.skip(f"npm could not install the packages of tests/npm: {error}")
-            with suppress(OSError):  # another run was faster
-                copy.replace(
-                    place
-                )  # the folder gets its name when it is complete, because two runs may install at once
+            with suppress(OSError):  # another run was faster: the folder gets its name when it is complete
+                copy.replace(place)
     return place / "node_modules"
 
 
@@ -296,11 +294,10 @@ def luminance(colour: str) -> float:
 
 
 def _optional(request: pytest.FixtureRequest, name: str) -> Path | None:
-    try:
+    with suppress(pytest.skip.Exception):
         value: Path = request.getfixturevalue(name)
-    except pytest.skip.Exception:
-        return None
-    return value
+        return value
+    return None
 
 
 def _deliver(sheet: bytes | None, route: sync_api.Route) -> None:

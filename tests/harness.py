@@ -63,7 +63,7 @@ class Service(Closing):
         self.port = int(port) if re.fullmatch("[0-9]{1,5}", port) and int(port) < 65536 else 0
         prefix = urlsplit(chosen.get("BASE_URL") or "").path.rstrip("/")
         self.url = f"http://127.0.0.1:{self.port}{prefix}"
-        self._environment = without_settings() | {name: value for name, value in chosen.items() if value is not None}
+        self.environment = without_settings() | {name: value for name, value in chosen.items() if value is not None}
         self._cwd = cwd
         self._command = command
         # Files, because a pipe that is not read fills up and blocks the process that writes to it.
@@ -130,11 +130,11 @@ class Service(Closing):
         self._stderr.close()
 
     def _start(self) -> None:
-        taken = self._listens()
+        taken = not is_free(self.port)
         self.process = subprocess.Popen(
             self._command,
             cwd=self._cwd,
-            env=self._environment,
+            env=self.environment,
             stdin=subprocess.DEVNULL,
             stdout=self._stdout,
             stderr=self._stderr,
@@ -161,13 +161,8 @@ class Service(Closing):
     def _wait_for_the_port(self) -> None:
         """Wait for the workers. A worker that is killed while it writes to the disk ends later than the main process."""
         deadline = time.monotonic() + STOP_SECONDS
-        while self._listens() and time.monotonic() < deadline:
+        while not is_free(self.port) and time.monotonic() < deadline:
             time.sleep(0.01)
-
-    def _listens(self) -> bool:
-        with suppress(OSError), socket.create_connection(("127.0.0.1", self.port), 1):
-            return True
-        return False
 
 
 def run_to_the_end(
@@ -184,6 +179,13 @@ def run_to_the_end(
 def without_settings() -> dict[str, str]:
     """Return the environment variables of this process that are no settings of the service."""
     return {name: value for name, value in os.environ.items() if name not in SETTINGS}
+
+
+def is_free(port: int, address: str = "127.0.0.1") -> bool:
+    """Return whether no program listens on a port."""
+    with suppress(OSError), socket.create_connection((address, port), 5):
+        return False
+    return True
 
 
 def free_port() -> int:

@@ -3,6 +3,7 @@
 import csv
 import io
 import re
+from contextlib import suppress
 from pathlib import Path
 
 import httpx
@@ -17,10 +18,9 @@ IMPORTED: list[Record] = [(f"{nim:05}", "Siti Aminah", "Jalan Kaliurang " * 20) 
 
 
 def is_well(site: Site) -> bool:
-    try:
+    with suppress(httpx.TransportError):
         return site.get("/sehat").status_code == 200
-    except httpx.TransportError:
-        return False
+    return False
 
 
 def do_what_staff_do(site: Site) -> list[Record]:

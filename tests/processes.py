@@ -100,7 +100,7 @@ def working(work: Sequence[Callable[[], object]], stop: Event) -> Iterator[Calla
         finally:
             stop.set()
         for job in jobs:
-            job.result(30)
+            job.result(120)
 
 
 def end_with_parent() -> None:

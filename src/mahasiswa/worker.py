@@ -83,7 +83,7 @@ async def _serve(settings: Settings, listener: socket.socket, beats: "Connection
     await run_in_threadpool(gc.collect)
     gc.freeze()
     gc.set_threshold(GARBAGE_OBJECTS)
-    purging = asyncio.create_task(_purge_history(store))
+    purging = asyncio.create_task(purge_history(store))
     try:
         await _Server(config, beats).serve(sockets=[listener])
     finally:
@@ -115,7 +115,7 @@ def _give_memory_back() -> None:
         mallopt(M_MMAP_THRESHOLD, 4 << 20)  # with 128 KB, a list of 10,000 rows takes 2 ms longer
 
 
-async def _purge_history(store: Store) -> None:
+async def purge_history(store: Store) -> None:
     """Remove expired entries also if nothing is changed. Of all workers on one database the first one purges."""
     while True:
         await asyncio.sleep(PURGE_SECONDS)

@@ -101,14 +101,13 @@ def test_the_service_makes_a_backup_at_its_start_if_the_newest_one_is_old(kept: 
 
 # The service, whose third child process makes a back-up and gets SIGTERM before it runs anything of ours.
 TERMINATED = """
-import os, pathlib, signal
+import os, signal
 from mahasiswa.cli import main
 forks = []
-def begin():
-    if len(forks) == 3:
-        pathlib.Path("begun").touch()
-        os.kill(os.getpid(), signal.SIGTERM)
-os.register_at_fork(before=lambda: forks.append(1), after_in_child=begin)
+os.register_at_fork(
+    after_in_parent=lambda: forks.append(print("forked", flush=True)),
+    after_in_child=lambda: len(forks) == 2 and os.kill(os.getpid(), signal.SIGTERM),
+)
 main()
 """
 
@@ -116,9 +115,11 @@ main()
 def test_sigterm_ends_a_backup_that_has_just_begun(kept: Operator) -> None:
     """It leaves no file. The service, from which the process has inherited its handlers, goes on."""
     environment = {"BACKUP_DIR": kept.environment["BACKUP_DIR"]}
-    command = [sys.executable, "-c", TERMINATED]
-    with Service(kept.database, environment, cwd=kept.folder, command=command) as service, service.site() as site:
-        until((kept.folder / "begun").exists)
+    with (
+        Service(kept.database, environment, command=[sys.executable, "-c", TERMINATED]) as service,
+        service.site() as site,
+    ):
+        until(lambda: service.stdout().count("forked") == 3)
         until(lambda: len(children(service.pid)) == 1)
         assert (backups(kept), service.stderr()) == ([], "")
         assert site.list().records == TWO

@@ -10,8 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from attack import LOG_LINE, is_free, until
-from harness import START_SECONDS, Service, StartError, free_port, run_to_the_end
+from attack import LOG_LINE, until
+from harness import START_SECONDS, Service, StartError, free_port, is_free, run_to_the_end
 from operators import overwrite
 from processes import children
 from spreadsheets import HEADER, Importer, by_openpyxl

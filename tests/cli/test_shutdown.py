@@ -10,8 +10,8 @@ from contextlib import AbstractContextManager, closing
 from pathlib import Path
 
 import pytest
-from attack import is_free, until
-from harness import START_SECONDS, URL_ENCODED, Service, free_port
+from attack import until
+from harness import START_SECONDS, URL_ENCODED, Service, free_port, is_free
 from operators import COMMAND
 from processes import children, is_running, started
 from stores import other_program
@@ -37,9 +37,7 @@ def test_a_request_in_flight_is_finished_before_the_end(tmp_path: Path, send: Se
             for _ in range(count):
                 send(service.pid, number)
                 until(lambda: is_free(service.port))
-            for (
-                letter
-            ) in "&alamat=Solo":  # a slow client, so the service handles each signal before the end of the form
+            for letter in "&alamat=Solo":  # slowly, so that the service handles each signal before the end of the form
                 connection.sendall(letter.encode())
                 time.sleep(0.05)
             assert connection.recv(65536).startswith(b"HTTP/1.1 302 ")

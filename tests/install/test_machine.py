@@ -10,11 +10,12 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from attack import is_free, until
-from harness import Site
+from attack import until
+from harness import Site, is_free
 from installed import ROOT, blocks, do_what_staff_do, is_well, records
 from operators import records_of
 from processes import cannot, children, needs_namespaces, run
@@ -83,10 +84,9 @@ class Machine:
             self._process.kill()
 
     def is_up(self) -> bool:
-        try:
+        with suppress(AssertionError, ValueError):
             return self.run("systemctl is-system-running || true").strip() in ("running", "degraded")
-        except (AssertionError, ValueError):
-            return False
+        return False
 
 
 def repository(folder: Path) -> None:

@@ -292,7 +292,7 @@ async def test_a_worker_purges_without_other_changes_and_goes_on_after_a_failure
     age_history(SQLiteURL(listed), 31)
     run_script(listed, "ALTER TABLE mahasiswa_history_state RENAME TO aside")
     async with opened(SQLiteURL(listed)) as store, asyncio.timeout(10):
-        purging = asyncio.create_task(worker._purge_history(store))
+        purging = asyncio.create_task(worker.purge_history(store))
         await until(lambda: "expired entries of the history were not removed" in caplog.text)
         run_script(listed, "ALTER TABLE aside RENAME TO mahasiswa_history_state")
         await until(lambda: ask(listed, "SELECT count(*) FROM mahasiswa_history") == [(0,)])

@@ -93,9 +93,9 @@ async def test_a_query_that_takes_too_long_is_interrupted(store: Store, slots: S
     pool = reader(store, LIST)
     began = time.monotonic()
     async with slots.slot(LIST):
-        late = asyncio.create_task(pool._read(endless))
+        late = asyncio.create_task(pool.query(endless))
         await asyncio.sleep(STOP_SECONDS)
-    waiting = asyncio.create_task(pool._read(count))
+    waiting = asyncio.create_task(pool.query(count))
     with pytest.raises(TookTooLong, match="the list page"):
         await late
     assert STEP_TIMEOUT_SECONDS <= time.monotonic() - began < STEP_TIMEOUT_SECONDS + STOP_SECONDS
@@ -121,12 +121,12 @@ async def test_cancelled_queries_stop_and_free_their_threads(store: Store) -> No
         return endless(db)
 
     for _ in range(3):
-        running = [asyncio.create_task(pool._read(begin)) for _ in range(SEARCH.running)]
+        running = [asyncio.create_task(pool.query(begin)) for _ in range(SEARCH.running)]
         for _ in running:
             assert await asyncio.to_thread(begun.acquire, timeout=30)
         for task in running:
             await stop(task)
-    assert await asyncio.gather(*(pool._read(count) for _ in range(SEARCH.running))) == [0] * SEARCH.running
+    assert await asyncio.gather(*(pool.query(count) for _ in range(SEARCH.running))) == [0] * SEARCH.running
 
 
 async def test_a_cancelled_query_stops_waiting_for_the_lock_of_another_program(path: Path) -> None:
@@ -141,11 +141,11 @@ async def test_a_cancelled_query_stops_waiting_for_the_lock_of_another_program(p
         other("BEGIN IMMEDIATE")
         other("INSERT INTO mahasiswa VALUES ('1', '', '')")
         other("COMMIT")
-        running = asyncio.create_task(pool._read(count))
+        running = asyncio.create_task(pool.query(count))
         done, _ = await asyncio.wait([running], timeout=0.5)
         assert not done
         await stop(running)
-    assert await pool._read(count) == 1
+    assert await pool.query(count) == 1
     pool.close()
 
 

@@ -5,8 +5,8 @@ import shutil
 from pathlib import Path
 
 import pytest
-from attack import is_free, until
-from harness import Service, free_port
+from attack import until
+from harness import Service, free_port, is_free
 from operators import COMMAND
 from processes import run, started
 from visitor import client
@@ -44,7 +44,7 @@ def test_each_change_has_the_name_that_the_proxy_gives(tmp_path: Path, host: str
         assert 'POST /mahasiswa/add "1" by "Siti Aminah" 302' in service.stderr()
         assert "POST /mahasiswa/delete/3 302" in service.stderr()
         assert "Wati" in site.page(site.page("/mahasiswa/edit/2").target("Riwayat data ini")).html
-        shown = run(*COMMAND, "show", "2", env=service._environment)
+        shown = run(*COMMAND, "show", "2", env=service.environment)
         assert re.findall(r"UTC(?:, by (.*))?", shown) == [names["2"], "Wati"]
         assert shown.startswith("now: 2 | Ina | Solo\n")
 

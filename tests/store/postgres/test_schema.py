@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import psycopg
 import pytest
+from attack import at_once
 from harness import Service, StartError
 from postgres import Server, describe, execute
 from stores import SITI
@@ -55,9 +56,7 @@ def migrate_eight_times(address: str) -> None:
         barrier.wait()
         migrate(PostgresURL(address))
 
-    with ThreadPoolExecutor(8) as threads:
-        for started in [threads.submit(start) for _ in range(8)]:
-            started.result()
+    at_once(8, start)
 
 
 def test_of_many_starts_one_creates_the_table(address: str) -> None:

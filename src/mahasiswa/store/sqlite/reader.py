@@ -56,12 +56,12 @@ class SQLiteReader(Reader):
             with savepoint(db):
                 return take(db, steps())
 
-        return await self._read(read)
+        return await self.query(read)
 
     async def snapshot(self, at_most: int) -> Snapshot:
         # Read the version before the records: then the records are of that version or of a later one.
         version = await self._version()
-        return await self._read(lambda db: read_snapshot(db, version, at_most))
+        return await self.query(lambda db: read_snapshot(db, version, at_most))
 
     async def chunks(self, query: Query) -> AsyncGenerator[Sequence[Mahasiswa]]:
         where, parameters = self._where(query)
@@ -86,7 +86,7 @@ class SQLiteReader(Reader):
         while self._idle:
             self._idle.pop().close()
 
-    async def _read(self, query: Callable[[apsw.Connection], T]) -> T:
+    async def query(self, query: Callable[[apsw.Connection], T]) -> T:
         """Run one query; raise Busy, TookTooLong or Unavailable. The deadline includes the time in the queue."""
         deadline = _deadline()
         async with self._connection() as db:
