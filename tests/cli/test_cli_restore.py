@@ -210,7 +210,7 @@ LOSSES: dict[str, Callable[[Operator], object]] = {
     "missing": lose,
     "damaged": lambda operator: overwrite(operator.database, 0, 8192),
     "newer": lambda operator: run_script(
-        operator.database, "ALTER TABLE mahasiswa ADD COLUMN kelas TEXT; PRAGMA user_version = 2"
+        operator.database, "ALTER TABLE mahasiswa ADD kelas TEXT; PRAGMA user_version = 2"
     ),
 }
 
@@ -232,16 +232,14 @@ def test_a_restore_replaces_a_file_that_cannot_be_repaired_while_the_service_run
         assert records_of(kept[0]) == NOW
 
 
-@pytest.mark.parametrize(
-    ("table", "said"), [("lain", "has schema version 7, but its table"), ("mahasiswa", "holds a table mahasiswa that")]
-)
-def test_the_sound_file_of_another_program_is_not_replaced(changed: Operator, table: str, said: str) -> None:
+@pytest.mark.parametrize("table", ["lain", "mahasiswa"])
+def test_the_sound_file_of_another_program_is_not_replaced(changed: Operator, table: str) -> None:
     """DATABASE_URL names it by mistake. Its version is that of the other program."""
     lose(changed)
     run_script(changed.database, f"CREATE TABLE {table} (nim); PRAGMA user_version = 7")
     before = changed.database.read_bytes()
     (line,) = changed.failed("restore", "cadangan.db")
-    assert line.startswith(f"mahasiswa: {changed.database} {said}")
+    assert re.match(f"mahasiswa: {changed.database} (has schema version 7, but its|holds a) table mahasiswa ", line)
     assert (changed.names(), changed.database.read_bytes()) == ({"cadangan.db"}, before)
 
 

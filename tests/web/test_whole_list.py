@@ -171,9 +171,7 @@ def test_a_text_is_tidied_however_many_nims_have_spaces(service: Service, site: 
     """Another program stored them. A single space is not needless, also as the last character that a check looks at."""
     rows = [*((f" {n}", "Ani", "Solo") for n in range(1000)), ("x", "Budi ", "Solo"), ("y", "y" * 999 + " z", "Solo")]
     run_elsewhere(service.database, f"INSERT INTO mahasiswa VALUES {', '.join(map(str, rows))}")
-    page = site.page("/mahasiswa/periksa")
-    assert "Spasi berlebih (1.001)" in page.headings
-    (form,) = [form for form in page.forms if form.submit == "Rapikan 1.000 data pertama"]
+    (form,) = [form for form in site.page("/mahasiswa/periksa").forms if form.submit == "Rapikan 1.000 data pertama"]
     assert site.submit(form).status_code == 302
     assert "Spasi berlebih (1.000)" in site.page("/mahasiswa/periksa").headings
     assert site.list().row("x").cells[2] == "Budi"
