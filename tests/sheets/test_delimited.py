@@ -26,7 +26,7 @@ def rows_of(data: bytes) -> list[Row]:
 
 
 def pasted(text: str) -> list[Row]:
-    return flat(sheets.read_text(text).rows)
+    return flat(sheets.read_text(text.encode()).rows)
 
 
 # A file that begins like our own export; Excel quotes fewer cells when it saves one again.
@@ -108,7 +108,7 @@ def test_reading_stops_when_it_is_told_to(separator: str) -> None:
         with pytest.raises(Stopped):
             list(table.rows)
     with pytest.raises(Stopped):
-        list(sheets.read_text(text, sheets.COMMAND_LINE, stop).rows)
+        list(sheets.read_text(text.encode(), sheets.COMMAND_LINE, stop).rows)
 
 
 HEAD = "<table><tr><th>NIM<th>Nama<th>Alamat"
@@ -138,3 +138,11 @@ def test_quotes_in_pasted_cells_take_linear_time() -> None:
     with pytest.raises(sheets.SheetError, match=re.escape(wording.CELL_OVER_LIMIT.format(row=2, limit="131.072"))):
         pasted("2301\tAni\tA\n2302\tBudi\t" + '"a' * 500_000)
     assert len(pasted("\n".join(['"2301\tAni\t"A'] * 10_000))) == 10_000
+
+
+@pytest.mark.parametrize("character", ["a", "é", "€", "😀"])
+def test_a_pasted_cell_may_have_131072_characters_of_any_length(character: str) -> None:
+    cell = character * CELL_MAX_CHARACTERS
+    assert pasted(f'NIM\tNama\tAlamat\n1\t{cell}\t"\t{cell[1:]}"\n') == [(2, "1", cell, "\t" + cell[1:])]
+    with pytest.raises(sheets.SheetError, match=re.escape(wording.CELL_OVER_LIMIT.format(row=2, limit="131.072"))):
+        pasted(f"NIM\tNama\tAlamat\n1\ta{cell}\tSolo\n")

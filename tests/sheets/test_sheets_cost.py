@@ -57,7 +57,7 @@ def imported(table: sheets.Table) -> None:
 
 
 def paste(text: str) -> None:
-    imported(sheets.read_text(text))
+    imported(sheets.read_text(text.encode()))
 
 
 def upload(text: str) -> None:

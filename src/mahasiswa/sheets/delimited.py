@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from itertools import chain, islice
+from itertools import chain, filterfalse, islice
 from threading import Event
 from typing import BinaryIO, TypeVar
 
@@ -38,11 +38,9 @@ def read_csv(file: BinaryIO, *, max_lines: int | None, stop: Event | None) -> It
     is_export = encoding == "utf-8-sig" and file.read(len(START)) == START
     file.seek(0)
     text = io.TextIOWrapper(file, encoding=encoding, newline="")
-    # A line that is too long comes in parts.
-    lines = at_most(max_lines, iter(partial(text.readline, ROW_MAX_CHARACTERS), ""), stop)
     try:
         sample = text.read(SAMPLE_BYTES)
-        text.seek(0)
+        lines = at_most(max_lines, _lines(text), stop)
         yield _export_rows(lines) if is_export else _rows(lines, sample)
     except UnicodeDecodeError as error:  # also while the rows are read
         raise SheetError(wording.NOT_A_SPREADSHEET) from error
@@ -50,16 +48,21 @@ def read_csv(file: BinaryIO, *, max_lines: int | None, stop: Event | None) -> It
         text.detach()
 
 
-def read_pasted(text: str, *, max_lines: int | None, stop: Event | None, nim_only: bool) -> Iterator[SheetRow]:
-    """The rows of cells pasted from Excel, or of pasted CSV. Raises as `read_csv` does.
+def read_pasted(data: bytes, *, max_lines: int | None, stop: Event | None, nim_only: bool) -> Iterator[SheetRow]:
+    """The rows of cells pasted from Excel, or of pasted CSV, in valid UTF-8. Raises as `read_csv` does.
 
-    With `nim_only` several lines are cells, because a NIM that Excel shows as `2,3E+14` has a comma of its own.
+    With `nim_only` several lines are cells, because a NIM that Excel shows as `2,3E+14` has a comma of its own. Each
+    line or cell is decoded alone, because a text of 16 MB takes 64 MB if one of its characters is an emoji.
     """
-    if not text or text.isspace():
+    text = io.TextIOWrapper(io.BytesIO(data), encoding="utf-8", newline="")
+    filled = filterfalse(str.isspace, at_most(max_lines, _lines(text), stop))
+    if not any(filled):
         raise SheetError(wording.EMPTY_PASTE)
-    if "\t" in text or (nim_only and not _is_one_line(text)):
-        return at_most(max_lines, _pasted_rows(text), stop)
-    return _rows(at_most(max_lines, _lines(text), stop), text[:SAMPLE_BYTES])
+    if b"\t" in data or (nim_only and any(filled)):
+        return at_most(max_lines, _pasted_rows(data), stop)
+    text.seek(0)
+    sample = text.read(SAMPLE_BYTES)
+    return _rows(at_most(max_lines, _lines(text), stop), sample)
 
 
 def rejoined(rows: Iterable[SheetRow]) -> tuple[Iterator[SheetRow], Sequence[str]]:
@@ -129,16 +132,10 @@ def at_most(most: int | None, items: Iterable[T], stop: Event | None = None) -> 
         yield item
 
 
-_is_one_line = re.compile(r"\s*+[^\r\n]*+\s*+").fullmatch
-_LINE = re.compile(r"[^\r\n]*+(?:\r\n?|\n)?")
-
-
-def _lines(text: str) -> Iterator[str]:
-    """The lines of a text. A line that is too long comes in parts."""
-    at = 0
-    while line := _LINE.match(text, at, at + ROW_MAX_CHARACTERS)[0]:  # type: ignore[index]  # it always matches
-        at += len(line)
-        yield line
+def _lines(text: io.TextIOWrapper) -> Iterator[str]:
+    """The lines of a whole text. A line that is too long comes in parts."""
+    text.seek(0)
+    return iter(partial(text.readline, ROW_MAX_CHARACTERS), "")
 
 
 def _rows(lines: Iterator[str], sample: str) -> Iterator[SheetRow]:
@@ -208,30 +205,34 @@ def _separator(sample: str) -> str:
 
 # Excel puts a copied cell in quotes only if it holds a line break, a tab or a quote. Any other quote is the text's own. Both
 # patterns end at a length, because no other thread runs meanwhile.
-_quoted_cell = re.compile(rf'"((?:[^"]|""){{0,{2 * CELL_MAX_CHARACTERS}}}+)"(?=[\t\r\n]|\Z)').match
-_plain_cell = re.compile(rf"[^\t\r\n]{{0,{CELL_MAX_CHARACTERS + 1}}}+").match
-_needs_quotes = re.compile(r'[\t\r\n]|""').search
+_QUOTE = ord('"')
+_CELL_MAX_BYTES = 4 * CELL_MAX_CHARACTERS  # in UTF-8
+_quoted_cell = re.compile(rb'"((?:[^"]|""){0,%d}+)"(?=[\t\r\n]|\Z)' % (2 * _CELL_MAX_BYTES)).match
+_plain_cell = re.compile(rb"[^\t\r\n]{0,%d}+[\x80-\xbf]*+" % (_CELL_MAX_BYTES + 1)).match  # ends with a whole character
+_needs_quotes = re.compile(rb'[\t\r\n]|""').search
 
 
-def _pasted_rows(text: str) -> Iterator[SheetRow]:
+def _pasted_rows(data: bytes) -> Iterator[SheetRow]:
     number, at = 1, 0
     row: list[Cell] = []
-    while at < len(text):
-        found = _quoted_cell(text, at)
+    while at < len(data):
+        found = _quoted_cell(data, at) if data[at] == _QUOTE else None
         if found and _needs_quotes(found[1]):
-            cell = found[1].replace('""', '"').replace("\r\n", "\n").replace("\r", "\n")
+            cell = found[1].replace(b'""', b'"').replace(b"\r\n", b"\n").replace(b"\r", b"\n").decode()
         else:
-            found = _plain_cell(text, at)
-            cell = found[0]  # type: ignore[index]  # it always matches
+            found = _plain_cell(data, at)
+            cell = found[0].decode()  # type: ignore[index]  # it always matches
         at = found.end()  # type: ignore[union-attr]  # as above
         row.append(cell)
         if len(cell) > CELL_MAX_CHARACTERS:
             raise SheetError(wording.CELL_OVER_LIMIT.format(row=number, limit=wording.number(CELL_MAX_CHARACTERS)))
-        if not text.startswith("\t", at):
+        if data.startswith(b"\t", at):
+            at += 1
+            if len(row) > ROW_MAX_CELLS:
+                raise TooBig(wording.TOO_HEAVY)
+        else:
             yield number, row
             number, row = number + 1, []
-        elif len(row) > ROW_MAX_CELLS:
-            raise TooBig(wording.TOO_HEAVY)
-        at += 2 if text.startswith("\r\n", at) else 1
+            at += 2 if data.startswith(b"\r\n", at) else 1
     if row:
         yield number, row

@@ -35,16 +35,22 @@ def encoding_of(file: BinaryIO) -> str:
         raise SheetError(wording.EMPTY)
     if b"\0" in start or start.startswith(_OTHER_KINDS):
         raise SheetError(wording.NOT_A_SPREADSHEET)
+    return "utf-8-sig" if is_utf8(file) else "windows-1252"
+
+
+def is_utf8(file: BinaryIO) -> bool:
+    """Whether all of the file is valid UTF-8. It is decoded in pieces, so the text never takes much memory."""
+    file.seek(0)
     decoder = codecs.getincrementaldecoder("utf-8")()
     try:
         for piece in iter(partial(file.read, STEP_BYTES), b""):
             decoder.decode(piece)
         decoder.decode(b"", final=True)
     except UnicodeDecodeError:
-        return "windows-1252"
+        return False
     finally:
         file.seek(0)
-    return "utf-8-sig"
+    return True
 
 
 def _start_of(file: BinaryIO) -> bytes:

@@ -15,7 +15,7 @@ from mahasiswa.sheets.cleaning import CleanedRow, Cleaner, RejectedRow, clean_ni
 from mahasiswa.sheets.columns import TITLES
 from mahasiswa.sheets.csv_form import write_csv
 from mahasiswa.sheets.errors import NotCarried, SheetError, TooBig
-from mahasiswa.sheets.file_kind import kind_of
+from mahasiswa.sheets.file_kind import is_utf8, kind_of
 from mahasiswa.sheets.limits import (
     COMMAND_LINE,
     MAX_SHEETS,

@@ -59,9 +59,9 @@ def read(
         yield _table(workbook, limits, stop, choice)
 
 
-def read_text(text: str, limits: ReadLimits = WEB, stop: Event | None = None, choice: Choice = NO_CHOICE) -> Table:
-    """The rows of cells that were pasted from a spreadsheet. Raises as `read` does."""
-    rows = read_pasted(text, max_lines=limits.lines, stop=stop, nim_only=choice.nim_only)
+def read_text(data: bytes, limits: ReadLimits = WEB, stop: Event | None = None, choice: Choice = NO_CHOICE) -> Table:
+    """The rows of cells that were pasted from a spreadsheet, in valid UTF-8. Raises as `read` does."""
+    rows = read_pasted(data, max_lines=limits.lines, stop=stop, nim_only=choice.nim_only)
     return _table(([""], [], iter([("", rows)])), limits, stop, choice)
 
 

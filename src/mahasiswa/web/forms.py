@@ -4,6 +4,7 @@ import re
 from collections import defaultdict
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
+from io import BytesIO
 from itertools import pairwise
 from typing import Literal, NamedTuple
 from urllib.parse import unquote_to_bytes
@@ -14,7 +15,7 @@ from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.requests import ClientDisconnect
 
 from mahasiswa.pace import Pace
-from mahasiswa.sheets.public import MAX_CONFIRMED_BYTES, MAX_SHEETS, UPLOAD_MAX_BYTES
+from mahasiswa.sheets.public import MAX_CONFIRMED_BYTES, MAX_SHEETS, UPLOAD_MAX_BYTES, is_utf8
 from mahasiswa.web.request import Request
 from mahasiswa.wording import ProblemName
 from mahasiswa.work import IMPORT, Busy
@@ -87,8 +88,7 @@ async def read_confirmation(request: Request) -> Mapping[str, Sequence[str]]:
 async def read_upload(request: Request) -> AsyncIterator[tuple[UploadFile | None, str, Mapping[str, Sequence[str]]]]:
     """Read a multipart form, valid within the `with`: its file, its pasted text, and all other texts by name.
 
-    The file is spooled to disk. The pasted text has one character for each byte. Only the thread that reads it decodes
-    it, because a text of 16 MB takes 64 MB if one of its characters is an emoji. Raise BodyRefused, Busy.
+    The file is spooled to disk. The pasted text has one character for each byte. Raise BodyRefused, Busy.
     """
     with large_body(request) as count:
         most = UPLOAD_MAX_BYTES
@@ -227,9 +227,14 @@ def _boundary(request: Request) -> bytes:
     return boundary
 
 
+def utf8_bytes(text: str) -> bytes:
+    """The bytes that are the characters of this text; raise BodyRefused if they are not UTF-8."""
+    data = text.encode("latin-1")
+    if not is_utf8(BytesIO(data)):
+        raise BodyRefused("bad request")
+    return data
+
+
 def utf8(text: str) -> str:
     """The text whose bytes are the characters of this one; raise BodyRefused."""
-    try:
-        return text.encode("latin-1").decode()
-    except UnicodeDecodeError:
-        raise BodyRefused("bad request") from None
+    return utf8_bytes(text).decode()

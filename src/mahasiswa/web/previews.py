@@ -16,7 +16,7 @@ from mahasiswa.sheets import public as sheets
 from mahasiswa.store import Query, Reader, Store
 from mahasiswa.store.errors import Changed, Refused
 from mahasiswa.store.threads import in_thread
-from mahasiswa.web.forms import read_confirmation, read_upload, utf8
+from mahasiswa.web.forms import read_confirmation, read_upload, utf8, utf8_bytes
 from mahasiswa.web.list_view import query_of
 from mahasiswa.web.pages import Pages, Purpose
 from mahasiswa.web.preview_view import MAX_REPAIRED_ROWS, REPAIRED_MAX_BYTES, Alert, PreviewView
@@ -140,7 +140,7 @@ async def _preview_of_upload(
 
         def read() -> sheets.CleanedFile:
             if not file:
-                return sheets.clean_table(sheets.read_text(utf8(pasted), sheets.WEB, stop, choice), "")
+                return sheets.clean_table(sheets.read_text(utf8_bytes(pasted), sheets.WEB, stop, choice), "")
             name = utf8(file.filename or "")[: sheets.NAME_MAX_CHARACTERS]
             with sheets.read(file.file, sheets.WEB, stop, choice) as table:
                 return sheets.clean_table(table, name)
