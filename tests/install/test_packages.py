@@ -165,9 +165,7 @@ def podman(image: Path) -> Iterator[Callable[..., str]]:
         podman("rm", "--force", "--all")
 
 
-def test_a_container_keeps_its_records_with_a_read_only_root_and_no_capability(
-    podman: Callable[..., str],
-) -> None:
+def test_a_container_keeps_its_records_with_a_read_only_root_and_no_capability(podman: Callable[..., str]) -> None:
     """It starts as docs/install.md says, twice, serves every kind of change, backs up, ends with 0, and starts again."""
     port = free_port()
     (block,) = blocks("install.md", "In a container")

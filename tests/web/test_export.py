@@ -7,15 +7,7 @@ import pytest
 from attack import fill, linux, memory, workers
 from harness import Page, Service, Site
 from naughty import NAUGHTY, NAUGHTY_NIMS
-from spreadsheets import (
-    HEADER,
-    SHEET,
-    Database,
-    Importer,
-    Record,
-    by_libreoffice,
-    cells_of,
-)
+from spreadsheets import HEADER, SHEET, Database, Importer, Record, by_libreoffice, cells_of
 
 XLSX, CSV = "/mahasiswa/ekspor.xlsx", "/mahasiswa/ekspor.csv"
 
@@ -80,8 +72,7 @@ def test_libreoffice_sees_no_formula_in_a_download(site: Site, other: Database, 
 
 
 @pytest.mark.parametrize(
-    ("target", "kind", "name"),
-    [(CSV, "text/csv; charset=utf-8", "mahasiswa.csv"), (XLSX, SHEET, "mahasiswa.xlsx")],
+    ("target", "kind", "name"), [(CSV, "text/csv; charset=utf-8", "mahasiswa.csv"), (XLSX, SHEET, "mahasiswa.xlsx")]
 )
 def test_a_download_has_a_type_a_name_and_a_length(awkward: Site, target: str, kind: str, name: str) -> None:
     """HEAD has the same headers, but may leave out the length. Nothing is cached."""

@@ -106,14 +106,7 @@ def test_a_client_that_disconnects_in_a_body_is_logged_as_499(service: Service, 
 def test_no_page_reveals_the_software_or_its_paths(service: Service, tmp_path: Path) -> None:
     """No page has a version but our own, the name of a library, a path of the machine or a traceback."""
     words = ["Traceback", "File ", ".py", "uvicorn", "httptools", "starlette", "sqlite", "apsw", "/work"]
-    requests = [
-        ("GET", "/"),
-        ("GET", "/sehat"),
-        ("GET", "/x"),
-        ("PUT", "/"),
-        ("GET", "/%zz"),
-        ("POST", "/mahasiswa/add"),
-    ]
+    requests = map(str.split, ("GET /", "GET /sehat", "GET /x", "PUT /", "GET /%zz", "POST /mahasiswa/add"))
     with service.site() as site:
         answers = [site.send(method, target) for method, target in requests]
     for answer in answers:
