@@ -25,8 +25,8 @@ __all__ = ["URL_ENCODED", "Form", "Page", "Row", "Service", "Site", "StartError"
 SETTINGS = tuple(variable for variable, _ in Settings.declared())
 START_SECONDS = 30.0
 STOP_SECONDS = 10.0
-RUN = os.getppid() + int(os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:])
-PORTS = iter(range(10_000 + RUN % 11 * 1000, 32_000))  # another start for each process of pytest-xdist
+WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:])
+PORTS = iter(range(10_000 + (37 * os.getppid() + 3000 * WORKER) % 20_000, 32_000))  # each run has its own start
 
 
 class StartError(Exception):
