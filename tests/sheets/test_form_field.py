@@ -143,6 +143,7 @@ TAMPERED: dict[str, Callable[[str], str]] = {
     "a digest of another length": lambda text: text.replace(',""]', f',"{"0" * 33}"]'),
     "a number instead of true": lambda text: text.replace('false,""]', '0,""]'),
     "a typed number": lambda text: text.replace("true,[]", "true,[[2,1,null,null]]"),
+    "text of 2 MB that takes 8 MB in memory": lambda text: text.replace("Ani", "🎓" + "x" * (2 << 20)),
     "a typed text more": lambda text: text.replace("true,[]", 'true,[[2,"a","b","c","d"]]'),
 }
 

@@ -65,7 +65,7 @@ def test_an_import_takes_16_mib_and_refuses_a_larger_file(importer: Importer) ->
 
 
 def test_a_confirmation_over_8_mib_is_refused(importer: Importer) -> None:
-    """The page names the limit, which holds for the form as it is sent and for its unpacked contents.
+    """The page names the limit, which holds for the form as it is sent, its unpacked contents, and their memory.
 
     A file whose confirmation would be longer is refused before its preview.
     """
@@ -76,7 +76,9 @@ def test_a_confirmation_over_8_mib_is_refused(importer: Importer) -> None:
     assert len(bomb) < 1 << 12
     long = csv(HEADER, *((str(n), "é" * 500, "é" * 500) for n in range(5000)), encoding="windows-1252")
     assert importer.refused(importer.site.post(SAVE, {"data": bomb})) == wording.CONFIRMATION_DAMAGED
-    assert importer.refused(importer.send(long, "a.csv")).startswith("Isi pratinjau ini melebihi 8 MB. Bagi berkasnya")
+    wide = csv(HEADER, *((str(n), "🎓" + "x" * 5000, "Solo") for n in range(500)))
+    for data in (long, wide):
+        assert importer.refused(importer.send(data, "a.csv")).startswith("Isi pratinjau ini melebihi 8 MB. Bagi berkas")
 
 
 @pytest.mark.torture

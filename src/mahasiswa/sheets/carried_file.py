@@ -13,6 +13,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from itertools import accumulate, chain, groupby, islice, pairwise, repeat, starmap, zip_longest
+from sys import getsizeof
 from typing import Any, NamedTuple, TypeAlias
 
 from mahasiswa import wording
@@ -23,7 +24,7 @@ from mahasiswa.sheets.errors import SheetError
 from mahasiswa.sheets.limits import MAX_SHEETS, MAX_TITLES, NAME_MAX_CHARACTERS, UPLOAD_MAX_ROWS, Choice
 from mahasiswa.sheets.reading import KEPT_MAX_CELLS, Table, table_of
 
-MAX_CONFIRMED_BYTES = 8 << 20  # the form that a browser sends back, and the JSON in its field
+MAX_CONFIRMED_BYTES = 8 << 20  # the form that a browser sends back, and the JSON in its field, also in memory
 OTHER_FIELDS_BYTES = 64 << 10  # the part of MAX_CONFIRMED_BYTES that is left for the other fields of the form
 FIELD_MAX_CHARACTERS = 56 << 10  # of a field with all cells of a file; a phone at 400 kbit/s loads as much in a second
 BZ2_LEVEL = 3  # 10,000 rows get 2% longer than with 9, and are packed in 0.7 and unpacked in 0.3 of its time
@@ -89,11 +90,11 @@ class CleanedFile(NamedTuple):
 
 def clean_table(table: Table, name: str) -> CleanedFile:
     """Read and clean all rows of a file with this name. Raises SheetError."""
-    rows, characters = [], 0
+    rows, size = [], 0
     for row in table.rows:
         rows.append(row)
-        characters += sum([len(cell) for cell in row[1] if isinstance(cell, str)])
-        if characters > MAX_CONFIRMED_BYTES:  # with an emoji in each text, the rest of the file would take 120 MB
+        size += sum(map(getsizeof, row[1]))  # a text takes four bytes for each character if one of them is an emoji
+        if size > MAX_CONFIRMED_BYTES:
             raise _too_large()
     kept = table.kept_sheets or [Sheet("", rows)]
     file = CarriedFile(name, table.sheets, kept, table.other_sheets, table.columns, bool(table.kept_sheets))
@@ -178,7 +179,7 @@ def load(field: str) -> CarriedFile:
 
 def _field_of(file: CarriedFile) -> str:
     data = _json(_values_of(file))
-    if len(data) > MAX_CONFIRMED_BYTES or _has_too_many_values(data):
+    if len(data) > MAX_CONFIRMED_BYTES or _takes_too_much_memory(data):
         raise _too_large()
     return base64.urlsafe_b64encode(bz2.compress(data, BZ2_LEVEL)).decode()
 
@@ -187,7 +188,7 @@ def _file_of(packed: bytes) -> CarriedFile:
     unpacker = bz2.BZ2Decompressor()
     data = unpacker.decompress(packed, MAX_CONFIRMED_BYTES)
     # Larger blocks could pack the same texts into half of the field, whose length bounds the page.
-    if packed[:4] != b"BZh%d" % BZ2_LEVEL or not unpacker.eof or unpacker.unused_data or _has_too_many_values(data):
+    if packed[:4] != b"BZh%d" % BZ2_LEVEL or not unpacker.eof or unpacker.unused_data or _takes_too_much_memory(data):
         raise ValueError("not a whole field")
     values = json.loads(data)
     if not _has_shape(values, _SHAPE):
@@ -214,8 +215,9 @@ def _json(values: object) -> bytes:
     return json.dumps(values, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
 
 
-def _has_too_many_values(data: bytes) -> bool:
-    return data.count(b",") + data.count(b"[") + data.count(b"{") > MAX_JSON_VALUES
+def _takes_too_much_memory(data: bytes) -> bool:
+    values = data.count(b",") + data.count(b"[") + data.count(b"{")
+    return values > MAX_JSON_VALUES or getsizeof(data.decode()) > MAX_CONFIRMED_BYTES
 
 
 def _values_of(file: Any) -> list[object]:  # noqa: ANN401 - a CarriedFile, whose parts become values of JSON
