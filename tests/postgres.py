@@ -10,7 +10,7 @@ import tempfile
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -118,8 +118,7 @@ class Server(Closing):
             return
         processes = self.freeze()  # so that none of them sees another one die
         for process in processes:
-            with suppress(psutil.NoSuchProcess):
-                process.kill()
+            process.kill()
         self._process.wait()
         self._process = None
         psutil.wait_procs(processes, START_TIMEOUT_SECONDS)
@@ -129,9 +128,8 @@ class Server(Closing):
         (postmaster := psutil.Process(self.pid)).suspend()  # first, so that it starts no other one meanwhile
         processes = postmaster.children(recursive=True)
         for process in processes:
-            with suppress(psutil.NoSuchProcess):
-                process.suspend()
-        return [postmaster, *processes]
+            process.suspend()
+        return [*processes, postmaster]  # last, because it frees the ids of children that have ended
 
     def execute(self, statement: str) -> list[tuple[object, ...]]:
         return execute(self.url(), statement)
