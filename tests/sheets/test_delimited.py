@@ -145,4 +145,4 @@ def test_a_pasted_cell_may_have_131072_characters_of_any_length(character: str) 
     cell = character * CELL_MAX_CHARACTERS
     assert pasted(f'NIM\tNama\tAlamat\n1\t{cell}\t"\t{cell[1:]}"\n') == [(2, "1", cell, "\t" + cell[1:])]
     with pytest.raises(sheets.SheetError, match=re.escape(wording.CELL_OVER_LIMIT.format(row=2, limit="131.072"))):
-        pasted(f"NIM\tNama\tAlamat\n1\ta{cell}\tSolo\n")
+        pasted(f"NIM\tNama\tAlamat\n1\taa{cell}\tSolo\n")
