@@ -74,7 +74,7 @@ class Database(Closing):
 
     def close(self) -> None:
         """End the other program, which releases its locks."""
-        self.process.communicate()
+        self.process.communicate(timeout=60)
 
 
 class Button(NamedTuple):
