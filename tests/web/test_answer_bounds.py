@@ -205,6 +205,7 @@ def test_long_texts_one_after_another_take_bounded_memory(
         "the same NIMs": (2, upload(TABLE + b"".join(nims))),
         "similar NIMs": (2, upload(TABLE + b"0" + b"0".join(nims))),
         "removals": (2, upload(TABLE + b"".join(nims), target="/mahasiswa/hapus")),
+        "removals at the same time": (10, upload(TABLE + b"".join(nims[:150]), target="/mahasiswa/hapus")),
         "long names": (7, upload(TABLE + b"".join(long_names))),
         "many rows": (7, upload(TABLE + "1\tS🎓\tSolo\n".encode() * 900_000)),
     }
@@ -220,7 +221,7 @@ def test_long_texts_one_after_another_take_bounded_memory(
     with (
         empty_database(engine, tmp_path, request) as database,
         Service(database, {"HISTORY_DAYS": "0"}) as service,
-        ThreadPoolExecutor(7) as threads,
+        ThreadPoolExecutor(10) as threads,
     ):
         run_elsewhere(tmp_path / "mahasiswa.db" if engine == "sqlite" else database, statement)
         (worker,) = workers(service)

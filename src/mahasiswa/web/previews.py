@@ -15,6 +15,7 @@ from mahasiswa.record import Mahasiswa, Write
 from mahasiswa.sheets import public as sheets
 from mahasiswa.store import Query, Reader, Store
 from mahasiswa.store.errors import Changed, Refused
+from mahasiswa.store.reader import size_with
 from mahasiswa.store.threads import in_thread
 from mahasiswa.web.forms import read_confirmation, read_upload, utf8, utf8_bytes
 from mahasiswa.web.list_view import query_of
@@ -174,7 +175,7 @@ async def _import_preview(
     part, _, start = opened.partition("-")
     nims = sheets.nims(cleaned)
     reader = store.reader(IMPORT)
-    existing, near = await _existing_and_near(reader, nims)
+    existing, near = await _existing_and_near(request, reader, nims)
     total = (await reader.search(Query(), 0, 0)).total
     others = await _absentees(reader, set(nims), ABSENTEES_MAX_ROWS) if part == "sisa" else []
 
@@ -210,7 +211,9 @@ async def _deletion_preview(
     if cleaned.columns_problem:
         raise sheets.SheetError(cleaned.columns_problem)
     cells = await request.limits.slots.run(IMPORT, partial(sheets.clean_nims, cleaned.rows))
-    existing, near = await _existing_and_near(store.reader(IMPORT), [cell.nim for cell in cells if not cell.problem])
+    existing, near = await _existing_and_near(
+        request, store.reader(IMPORT), [cell.nim for cell in cells if not cell.problem]
+    )
 
     def render() -> Response:
         found, missing = sheets.compare_nims(cells, existing, near)
@@ -236,12 +239,18 @@ async def _deletion_preview(
 
 
 async def _existing_and_near(
-    reader: Reader, nims: Sequence[str]
+    request: Request, reader: Reader, nims: Sequence[str]
 ) -> tuple[Mapping[str, Mahasiswa], Sequence[Mahasiswa]]:
-    """The records with these NIMs. For the NIMs without a record, also the records with a similar NIM."""
+    """The records with these NIMs. For the NIMs without a record, also the records with a similar NIM.
+
+    They count in the budget of answers, because a preview that waits for a thread keeps them; raise Busy.
+    """
     existing = await reader.find(nims)
+    request.count_answer(size_with(0, list(existing.values())))
     unknown = [nim for nim in nims if nim not in existing]
-    return existing, await reader.near(unknown, NEAR_MAX_RECORDS) if unknown else ()
+    near = await reader.near(unknown, NEAR_MAX_RECORDS) if unknown else ()
+    request.count_answer(size_with(0, near))
+    return existing, near
 
 
 async def _absentees(reader: Reader, in_file: Collection[str], most: int) -> list[Mahasiswa]:
