@@ -1,9 +1,11 @@
 """Browser tests of the layout of the list, the forms and the history: phones, screen readers, text browsers, and print."""
 
 import shutil
+from functools import partial
 
 import pytest
-from browser import DESKTOP, PHONE, OpenWindow, contrast, each_look, luminance
+from attack import until
+from browser import DESKTOP, PHONE, OpenWindow, Window, contrast, each_look, luminance
 from every_page import LONG, SITI, add_many
 from harness import Service, Site
 from playwright.sync_api import expect
@@ -118,9 +120,13 @@ def test_bodies_that_are_not_on_the_screen_are_not_laid_out(open_window: OpenWin
         window.page.wait_for_load_state("load")
         skipped = "bodies => bodies.map(body => body.rows[0].checkVisibility({contentVisibilityAuto: true}))"
         assert window.page.locator("tbody").evaluate_all(skipped) == [True, False, False, False, True, True]
-        window.page.keyboard.press("End")
-        # The rows that were skipped may be a few pixels higher than their estimate.
-        expect(window.rows.last).to_be_in_viewport(ratio=0.5)
+        until(partial(is_end_shown_by_key, window))
+
+
+def is_end_shown_by_key(window: Window) -> bool:
+    """Press End. The browser scrolls in steps, and rows that it lays out meanwhile change the height, so it may stop early."""
+    window.page.keyboard.press("End")
+    return bool(window.rows.last.evaluate("row => row.getBoundingClientRect().top < innerHeight"))
 
 
 def test_a_long_name_does_not_ruin_the_table_of_a_text_browser(service: Service, site: Site) -> None:
