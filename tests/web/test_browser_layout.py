@@ -121,6 +121,7 @@ def test_bodies_that_are_not_on_the_screen_are_not_laid_out(open_window: OpenWin
         skipped = "bodies => bodies.map(body => body.rows[0].checkVisibility({contentVisibilityAuto: true}))"
         assert window.page.locator("tbody").evaluate_all(skipped) == [True, False, False, False, True, True]
         until(partial(is_end_shown_by_key, window))
+        expect(window.rows.last).to_be_in_viewport(ratio=0.5)
 
 
 def is_end_shown_by_key(window: Window) -> bool:

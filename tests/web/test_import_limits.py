@@ -78,7 +78,8 @@ def test_a_confirmation_over_8_mib_is_refused(importer: Importer) -> None:
     assert importer.refused(importer.site.post(SAVE, {"data": bomb})) == wording.CONFIRMATION_DAMAGED
     wide = csv(HEADER, *((str(n), "🎓" + "x" * 5000, "Solo") for n in range(500)))
     for data in (long, wide):
-        assert importer.refused(importer.send(data, "a.csv")).startswith("Isi pratinjau ini melebihi 8 MB. Bagi berkas")
+        said = importer.refused(importer.send(data, "a.csv"))
+        assert said.startswith("Isi pratinjau ini melebihi 8 MB. Bagi berkasnya")
 
 
 @pytest.mark.torture

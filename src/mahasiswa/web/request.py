@@ -119,14 +119,18 @@ class Request(StarletteRequest):
 
     async def sent(self) -> None:
         """Return when the client has taken all that was written, or when the connection is lost."""
-        connection = self.scope.get("extensions", {}).get("mahasiswa.connection")
-        if connection:  # absent if a test calls the application
+        if connection := connection_of(self.scope):
             await connection.flow.drain()
 
     def cut_off(self) -> None:
         """Close the connection at once, because others need the room of its answer."""
-        self.scope["extensions"]["mahasiswa.connection"].cut_off()
+        connection_of(self.scope).cut_off()
 
     async def _disconnected(self) -> None:
         while (await self.receive())["type"] != "http.disconnect":
             pass
+
+
+def connection_of(scope: Scope) -> Any:  # noqa: ANN401 - the HttpProtocol, whose module imports this package
+    """The connection of a request, or None if a test calls the application."""
+    return scope.get("extensions", {}).get("mahasiswa.connection")
