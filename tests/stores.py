@@ -17,7 +17,7 @@ from mahasiswa.record import Mahasiswa
 from mahasiswa.settings import DatabaseURL, SQLiteURL
 from mahasiswa.store import Snapshot, Store, open_store
 from mahasiswa.store.engines import merge
-from mahasiswa.store.errors import Refused, Unavailable
+from mahasiswa.store.store_errors import Refused, Unavailable
 from mahasiswa.work import LIST, Slots
 
 SITI = Mahasiswa("0001", "Siti Aminah", "Jalan Kaliurang 5")

@@ -20,8 +20,8 @@ from mahasiswa.settings import DatabaseURL
 from mahasiswa.sheets import public as sheets
 from mahasiswa.store import Query, Reader, migrate, open_store
 from mahasiswa.store.engines import Merged, merge
-from mahasiswa.store.errors import Refused, Unusable
-from mahasiswa.store.history import UNDOABLE_ROWS_MAX, Entry
+from mahasiswa.store.history_items import UNDOABLE_ROWS_MAX, Entry
+from mahasiswa.store.store_errors import Refused, Unusable
 from mahasiswa.store.threads import in_thread
 from mahasiswa.work import EXPORT, Slots
 

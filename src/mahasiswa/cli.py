@@ -15,7 +15,7 @@ from mahasiswa.doctor import diagnose
 from mahasiswa.logs import priority
 from mahasiswa.settings import DatabaseURL, SettingError, Settings, parse_database_url
 from mahasiswa.store import engines
-from mahasiswa.store.errors import StoreError
+from mahasiswa.store.store_errors import StoreError
 
 INTERRUPTED, PIPE_CLOSED = 130, 141  # as a shell reports a program that SIGINT or SIGPIPE has ended
 

@@ -9,7 +9,7 @@ from mahasiswa.server import CannotStart, bind
 from mahasiswa.settings import Settings
 from mahasiswa.store.backup_folder import age_seconds
 from mahasiswa.store.engines import Finding, backup_files, examine, examine_backup, good, wrong
-from mahasiswa.store.errors import StoreError
+from mahasiswa.store.store_errors import StoreError
 
 BACKUP_DELAY_HOURS = 2  # maximum time for a back-up after the newest one has the age of BACKUP_HOURS
 

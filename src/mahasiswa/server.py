@@ -19,7 +19,7 @@ from mahasiswa.logs import configure_logging, priority
 from mahasiswa.parent import end_with
 from mahasiswa.settings import Settings
 from mahasiswa.store.engines import backup_into, examine, migrate
-from mahasiswa.store.errors import StoreError, Unusable
+from mahasiswa.store.store_errors import StoreError, Unusable
 
 SHUTDOWN_SECONDS = 4.5  # maximum time for the workers after SIGTERM; the service promises to end within 5 seconds
 RESTART_SECONDS = 0.5  # minimum time between two starts of a worker, so that a failing one keeps no processor busy

@@ -17,8 +17,8 @@ from mahasiswa.logs import configure_logging
 from mahasiswa.parent import end_with
 from mahasiswa.settings import Settings
 from mahasiswa.store import Store, open_store
-from mahasiswa.store.errors import StoreError
-from mahasiswa.store.history import PURGE_SECONDS
+from mahasiswa.store.history_items import PURGE_SECONDS
+from mahasiswa.store.store_errors import StoreError
 from mahasiswa.web.app import create_app
 from mahasiswa.work import Busy, Limits
 

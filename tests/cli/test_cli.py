@@ -15,7 +15,7 @@ from spreadsheets import HEADER, Database, csv
 from stores import ask, other_program
 
 from mahasiswa.cli import main
-from mahasiswa.store.history import UNDOABLE_ROWS_MAX
+from mahasiswa.store.history_items import UNDOABLE_ROWS_MAX
 
 ELSEWHERE = "Back-ups, replicas, archives and logs elsewhere keep what they have. Remove it from them yourself."
 

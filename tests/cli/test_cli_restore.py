@@ -16,7 +16,7 @@ from stores import ask, run_script
 
 from mahasiswa.settings import SQLiteURL
 from mahasiswa.store.engines import backup
-from mahasiswa.store.history import command_name
+from mahasiswa.store.history_items import command_name
 
 NOW: list[Record] = [("1", "Ani", "Solo"), ("3", "Citra", "Bantul")]
 RESTART = "Start or restart the service now: systemctl restart mahasiswa"

@@ -191,7 +191,7 @@ def test_the_first_requests_of_a_worker_import_no_modules(tmp_path: Path) -> Non
 # A release whose second step of the schema waits for a file.
 UPGRADE = """
 import time
-from mahasiswa.store.sqlite import schema
+from mahasiswa.store.sqlite import sqlite_schema as schema
 
 def step(db, path):
     path.with_name("begun").touch()

@@ -15,7 +15,7 @@ from stores import opened
 
 from mahasiswa.settings import SQLiteURL
 from mahasiswa.store import migrate
-from mahasiswa.store.errors import Unavailable
+from mahasiswa.store.store_errors import Unavailable
 
 REAL_DISK = apsw.vfs_names()[0]
 

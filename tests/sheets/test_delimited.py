@@ -10,7 +10,7 @@ from spreadsheets import reading
 from mahasiswa import wording
 from mahasiswa.sheets import public as sheets
 from mahasiswa.sheets.cells import CELL_MAX_CHARACTERS, Cell, SheetRow
-from mahasiswa.sheets.errors import Stopped
+from mahasiswa.sheets.sheet_errors import Stopped
 
 Row = tuple[int, Cell, Cell, Cell]
 """The number of a row, and its NIM, Nama and Alamat."""

@@ -19,8 +19,8 @@ from spreadsheets import HEADER, HEADER_XML, by_openpyxl, reading, sheet_xml, te
 from mahasiswa import wording
 from mahasiswa.sheets import public as sheets
 from mahasiswa.sheets.cleaning import RowResult, clean_all
-from mahasiswa.sheets.errors import Stopped
 from mahasiswa.sheets.limits import ReadLimits
+from mahasiswa.sheets.sheet_errors import Stopped
 
 
 def rows_of(data: bytes, limits: ReadLimits = sheets.WEB) -> list[RowResult]:

@@ -17,7 +17,7 @@ from mahasiswa.record import Incoming, Mahasiswa, Write, digest
 from mahasiswa.settings import DatabaseURL, parse_database_url
 from mahasiswa.store import Query, Store, migrate, open_store
 from mahasiswa.store.engines import merge as import_rows
-from mahasiswa.store.errors import Changed, EditConflict, Refused
+from mahasiswa.store.store_errors import Changed, EditConflict, Refused
 from mahasiswa.work import EXPORT, RECORD, SEARCH, Slots
 
 # Letters with another case, and characters that a language or a lenient comparison takes for the same.

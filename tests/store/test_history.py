@@ -11,8 +11,8 @@ from mahasiswa.record import Mahasiswa, Write, digest
 from mahasiswa.settings import DatabaseURL
 from mahasiswa.store import Query, Store, migrate
 from mahasiswa.store.engines import forget, merge
-from mahasiswa.store.errors import Changed, EditConflict, NotInHistory, Refused
-from mahasiswa.store.history import PURGE_ENTRIES, UNDOABLE_ROWS_MAX, Batch, BatchKind, Entry
+from mahasiswa.store.history_items import PURGE_ENTRIES, UNDOABLE_ROWS_MAX, Batch, BatchKind, Entry
+from mahasiswa.store.store_errors import Changed, EditConflict, NotInHistory, Refused
 from mahasiswa.work import LIST, SEARCH
 
 ANI = Mahasiswa("0003", "Ani", "Klaten")

@@ -10,7 +10,7 @@ from mahasiswa.record import Mahasiswa, Write
 from mahasiswa.settings import DatabaseURL
 from mahasiswa.store import Store
 from mahasiswa.store.engines import merge
-from mahasiswa.store.history import OLEH, Batch, command_name
+from mahasiswa.store.history_items import OLEH, Batch, command_name
 from mahasiswa.work import RECORD, SEARCH
 
 

@@ -9,7 +9,7 @@ from stores import fill, opened, run_script
 from mahasiswa.record import Mahasiswa
 from mahasiswa.settings import DatabaseURL, SQLiteURL
 from mahasiswa.store import Query, Store, folding
-from mahasiswa.store.history import Entry
+from mahasiswa.store.history_items import Entry
 from mahasiswa.work import EXPORT, SEARCH
 
 PEOPLE = [

@@ -22,8 +22,8 @@ from mahasiswa.record import Mahasiswa, Write
 from mahasiswa.settings import SQLiteURL
 from mahasiswa.store import migrate, open_store
 from mahasiswa.store.engines import forget
-from mahasiswa.store.errors import Unusable
-from mahasiswa.store.history import Entry
+from mahasiswa.store.history_items import Entry
+from mahasiswa.store.store_errors import Unusable
 from mahasiswa.work import LIST, STEP_TIMEOUT_SECONDS, Slots
 
 CHANGE_NOT_STORED = "Data belum tersimpan karena basis data sedang tidak dapat diakses."

@@ -16,8 +16,8 @@ from mahasiswa.record import Mahasiswa
 from mahasiswa.settings import SQLiteURL
 from mahasiswa.store import Query, Store, open_store
 from mahasiswa.store.engines import merge
-from mahasiswa.store.errors import TookTooLong
-from mahasiswa.store.sqlite.reader import SQLiteReader
+from mahasiswa.store.sqlite.sqlite_reader import SQLiteReader
+from mahasiswa.store.store_errors import TookTooLong
 from mahasiswa.store.threads import in_thread
 from mahasiswa.work import CHANGE, EXPORT, IMPORT, LIST, RECORD, SEARCH, STEP_TIMEOUT_SECONDS, Busy, Kind, Slots
 

@@ -12,8 +12,8 @@ from stores import ask, contents, in_shell, run_script
 
 from mahasiswa.settings import SQLiteURL
 from mahasiswa.store import migrate
-from mahasiswa.store.errors import Unusable
-from mahasiswa.store.sqlite import schema
+from mahasiswa.store.sqlite import sqlite_schema as schema
+from mahasiswa.store.store_errors import Unusable
 
 # Written out here, so that a test fails if the program's own copy is changed.
 TABLE = """\

@@ -7,7 +7,7 @@ from stores import BUDI, SITI, Outcome, attempt_all, fill, opened, read_all, rec
 
 from mahasiswa.settings import DatabaseURL
 from mahasiswa.store import SLICE_RECORDS, Store
-from mahasiswa.store.history import Entry
+from mahasiswa.store.history_items import Entry
 from mahasiswa.store.reader import SNAPSHOT_MAX_BYTES
 from mahasiswa.work import IMPORT, LIST, RECORD
 

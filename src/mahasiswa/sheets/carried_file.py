@@ -20,9 +20,9 @@ from mahasiswa import wording
 from mahasiswa.sheets.cells import ROW_MAX_CELLS, SHEET_ROWS, Sheet, SheetRow, from_json, in_input, is_blank, to_json
 from mahasiswa.sheets.cleaning import RowResult, clean_all
 from mahasiswa.sheets.columns import TITLE_MAX_CHARACTERS, TITLES, Columns
-from mahasiswa.sheets.errors import SheetError
 from mahasiswa.sheets.limits import MAX_SHEETS, MAX_TITLES, NAME_MAX_CHARACTERS, UPLOAD_MAX_ROWS, Choice
 from mahasiswa.sheets.reading import KEPT_MAX_CELLS, Table, table_of
+from mahasiswa.sheets.sheet_errors import SheetError
 
 MAX_CONFIRMED_BYTES = 8 << 20  # the form that a browser sends back, and the JSON in its field, also in memory
 OTHER_FIELDS_BYTES = 64 << 10  # the part of MAX_CONFIRMED_BYTES that is left for the other fields of the form

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from mahasiswa import wording
-from mahasiswa.sheets.errors import TooBig
+from mahasiswa.sheets.sheet_errors import TooBig
 
 ROW_MAX_CELLS = 16_384  # as in Excel
 INTEGER_MAX = 2**63 - 1  # python-calamine reads whole numbers of 64 bits

@@ -15,7 +15,7 @@ from mahasiswa.digits import is_digits
 from mahasiswa.sheets.cell_rules import clean_nim, clean_text, is_ordinary, is_ordinary_nim, warnings_about
 from mahasiswa.sheets.cells import Cell, SheetRow, Verbatim, cell_text, has_digit, is_blank, row_name
 from mahasiswa.sheets.columns import HEADER_MAX_CHARACTERS, TITLES, is_repeated_header
-from mahasiswa.sheets.errors import SheetError
+from mahasiswa.sheets.sheet_errors import SheetError
 
 _is_total = re.compile(
     r"(?:sub\s?-?total|total|jumlah|rata-rata|keterangan|catatan|dicetak|laki-laki|perempuan)\b"

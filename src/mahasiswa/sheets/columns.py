@@ -8,8 +8,8 @@ from typing import NamedTuple
 from mahasiswa import wording
 from mahasiswa.record import Field
 from mahasiswa.sheets.cells import Cell, FieldColumns, SheetRow, Verbatim, cell_text, has_digit, is_blank
-from mahasiswa.sheets.errors import ColumnsUnclear, SheetError
 from mahasiswa.sheets.limits import MAX_TITLES, Choice
+from mahasiswa.sheets.sheet_errors import ColumnsUnclear, SheetError
 
 HEADER_WITHIN_ROWS = 25  # that are not blank: school files often begin with titles and a date
 HEADER_MAX_CHARACTERS = 100  # of a cell that can be a header; looking for names in a huge cell would only cost time

@@ -15,8 +15,8 @@ from mahasiswa import wording
 from mahasiswa.sheets.cells import CELL_MAX_CHARACTERS, ROW_MAX_CELLS, Cell, SheetRow, Verbatim, cell_text, is_blank
 from mahasiswa.sheets.columns import HEADER_WITHIN_ROWS, TITLES, is_header
 from mahasiswa.sheets.csv_form import START, read_row
-from mahasiswa.sheets.errors import SheetError, Stopped, TooBig
 from mahasiswa.sheets.file_kind import SAMPLE_BYTES, encoding_of
+from mahasiswa.sheets.sheet_errors import SheetError, Stopped, TooBig
 
 T = TypeVar("T")
 

@@ -5,7 +5,7 @@ from functools import partial
 from typing import BinaryIO, Literal
 
 from mahasiswa import wording
-from mahasiswa.sheets.errors import SheetError
+from mahasiswa.sheets.sheet_errors import SheetError
 
 SAMPLE_BYTES = 1 << 16
 STEP_BYTES = 1 << 18  # that one call of C code reads, because no other thread runs meanwhile

@@ -6,8 +6,8 @@ from typing import BinaryIO
 
 from mahasiswa.digits import whole_number
 from mahasiswa.sheets.cells import CELL_MAX_CHARACTERS, ROW_MAX_CELLS, BadCell, Cell
-from mahasiswa.sheets.errors import TooBig
 from mahasiswa.sheets.file_kind import encoding_of
+from mahasiswa.sheets.sheet_errors import TooBig
 from mahasiswa.wording import TOO_HEAVY
 
 FEED_CHARACTERS = 1 << 16

@@ -14,7 +14,6 @@ from mahasiswa.sheets.cells import SHEET_ROWS, in_input, row_name
 from mahasiswa.sheets.cleaning import CleanedRow, Cleaner, RejectedRow, clean_nims
 from mahasiswa.sheets.columns import TITLES
 from mahasiswa.sheets.csv_form import write_csv
-from mahasiswa.sheets.errors import NotCarried, SheetError, TooBig
 from mahasiswa.sheets.file_kind import is_utf8, kind_of
 from mahasiswa.sheets.limits import (
     COMMAND_LINE,
@@ -38,4 +37,5 @@ from mahasiswa.sheets.plan import (
     with_stored_nims,
 )
 from mahasiswa.sheets.reading import Table, read, read_text
+from mahasiswa.sheets.sheet_errors import NotCarried, SheetError, TooBig
 from mahasiswa.sheets.xlsx_export import write_template, write_xlsx

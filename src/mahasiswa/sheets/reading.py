@@ -11,9 +11,9 @@ from mahasiswa import wording
 from mahasiswa.sheets.cells import SHEET_ROWS, Sheet, SheetRow, is_blank
 from mahasiswa.sheets.columns import Columns, Selection, select_columns
 from mahasiswa.sheets.delimited import at_most, read_csv, read_pasted, rejoined
-from mahasiswa.sheets.errors import ColumnsUnclear, SheetError, TooBig
 from mahasiswa.sheets.file_kind import kind_of
 from mahasiswa.sheets.limits import NO_CHOICE, WEB, Choice, ReadLimits
+from mahasiswa.sheets.sheet_errors import ColumnsUnclear, SheetError, TooBig
 from mahasiswa.sheets.workbook import Rows, Workbook, read_workbook
 
 KEPT_MAX_CELLS, KEPT_MAX_CHARACTERS = 150_000, 1 << 20  # of all sheets that are kept; 3,000 rows of 20 columns fit

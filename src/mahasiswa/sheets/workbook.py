@@ -16,8 +16,8 @@ from typing import Any, BinaryIO, TypeAlias
 
 from mahasiswa import wording
 from mahasiswa.sheets.cells import SheetRow, from_json
-from mahasiswa.sheets.errors import SheetError, Stopped, TooBig
 from mahasiswa.sheets.limits import Choice, ReadLimits
+from mahasiswa.sheets.sheet_errors import SheetError, Stopped, TooBig
 
 LINE_MAX_BYTES = 8 << 20
 READ_BYTES = 1 << 16

@@ -31,10 +31,10 @@ from mahasiswa import wording
 from mahasiswa.sheets.cell_marks import Mark, Marks, cell_marks
 from mahasiswa.sheets.cells import CELL_MAX_CHARACTERS, FIRST_INEXACT, BadCell, Cell, SheetRow, is_blank
 from mahasiswa.sheets.columns import HEADER_WITHIN_ROWS, find_header
-from mahasiswa.sheets.errors import SheetError, TooBig
 from mahasiswa.sheets.file_kind import kind_of
 from mahasiswa.sheets.html_table import html_rows
 from mahasiswa.sheets.limits import MAX_SHEETS, NAME_MAX_CHARACTERS
+from mahasiswa.sheets.sheet_errors import SheetError, TooBig
 
 BATCH_SIZE = 1 << 16  # cells and characters without the last row; no other thread runs while a batch is decoded
 _PARTS = (b"xl/", b"opendocument.spreadsheet", "Workbook".encode("utf-16-le"))  # in a workbook, even if it is damaged

@@ -15,7 +15,7 @@ from xlsxwriter.exceptions import FileCreateError  # type: ignore[import-untyped
 from mahasiswa import wording
 from mahasiswa.record import Mahasiswa
 from mahasiswa.sheets.columns import TITLES
-from mahasiswa.sheets.errors import NotCarried
+from mahasiswa.sheets.sheet_errors import NotCarried
 
 CELL_MAX_UTF16_UNITS = 32_767  # as in Excel, which counts a character outside the basic plane as two
 SHEET_MAX_RECORDS = 1_048_575  # 1,048,576 rows of an Excel sheet without the header

@@ -8,11 +8,11 @@ from types import MappingProxyType
 
 from mahasiswa.record import Mahasiswa, Write, combine, digest, digest_or_dash
 from mahasiswa.store.engines import migrate, open_store
-from mahasiswa.store.errors import Changed, EditConflict, NotInHistory, Refused, UndoConflict
-from mahasiswa.store.history import UNDO_CONFLICTS_MAX, BatchKind, conflict_of
+from mahasiswa.store.history_items import UNDO_CONFLICTS_MAX, BatchKind, conflict_of
 from mahasiswa.store.reader import SLICE_RECORDS as SLICE_RECORDS
 from mahasiswa.store.reader import Hits, Query, Reader, Snapshot, Steps, Suspicion, Version, by_nim, in_transaction
 from mahasiswa.store.shared_sql import SharedSQL
+from mahasiswa.store.store_errors import Changed, EditConflict, NotInHistory, Refused, UndoConflict
 from mahasiswa.work import IMPORT, RECORD, Kind
 
 NO_REMOVALS: Mapping[str, str | None] = MappingProxyType({})

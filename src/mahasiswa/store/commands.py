@@ -7,7 +7,7 @@ from typing import Any
 
 from mahasiswa.store import shared_sql
 from mahasiswa.store.engines import Finding, Merged, good, wrong
-from mahasiswa.store.history import UNDOABLE_ROWS_MAX
+from mahasiswa.store.history_items import UNDOABLE_ROWS_MAX
 from mahasiswa.store.shared_sql import SharedSQL
 
 # Makes one batch of all changes of a block, in the name of the command: of that kind, with that number of rows, and silent or

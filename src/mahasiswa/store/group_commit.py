@@ -6,7 +6,7 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Generic, NamedTuple, TypeVar
 
-from mahasiswa.store.errors import Locked, StoreError, Unavailable
+from mahasiswa.store.store_errors import Locked, StoreError, Unavailable
 from mahasiswa.work import CHANGE, STEP_TIMEOUT_SECONDS, Slots
 
 log = logging.getLogger(__name__)

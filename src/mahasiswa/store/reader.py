@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Concatenate, Literal, NamedTuple, ParamSp
 
 from mahasiswa.record import Field, Mahasiswa, near_key, near_nims
 from mahasiswa.store import folding, spelling
-from mahasiswa.store.errors import Unavailable
-from mahasiswa.store.history import Batch, Days, Entry, HistoryPage, ItemKind, entry_of, item_of
+from mahasiswa.store.history_items import Batch, Days, Entry, HistoryPage, ItemKind, entry_of, item_of
+from mahasiswa.store.store_errors import Unavailable
 from mahasiswa.work import PAGE_MAX_BYTES
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from starlette.responses import Response
 
 from mahasiswa.record import Write, digest
 from mahasiswa.store import Hits, Query, Store, Suspicion, folding
-from mahasiswa.store.errors import Changed
+from mahasiswa.store.store_errors import Changed
 from mahasiswa.web.list_html import CONFIRM, size_of
 from mahasiswa.web.list_view import View
 from mahasiswa.web.pages import Pages

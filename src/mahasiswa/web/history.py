@@ -11,8 +11,8 @@ from mahasiswa import wording
 from mahasiswa.digits import whole_number
 from mahasiswa.record import digest_or_dash
 from mahasiswa.store import Query, Store
-from mahasiswa.store.errors import NotInHistory, UndoConflict
-from mahasiswa.store.history import ItemKind
+from mahasiswa.store.history_items import ItemKind
+from mahasiswa.store.store_errors import NotInHistory, UndoConflict
 from mahasiswa.web.forms import read_form
 from mahasiswa.web.list_html import latest_change
 from mahasiswa.web.list_view import View

@@ -12,7 +12,7 @@ from markupsafe import Markup, escape
 
 from mahasiswa import wording
 from mahasiswa.store import SLICE_RECORDS
-from mahasiswa.store.history import Batch, Entry
+from mahasiswa.store.history_items import Batch, Entry
 from mahasiswa.web.list_view import Printout
 
 CONFIRM = f"return confirm('{wording.CONFIRM_DELETION}')"  # specification 4.1.5

@@ -13,7 +13,7 @@ from starlette.responses import Response
 from mahasiswa.record import Mahasiswa
 from mahasiswa.sheets import public as sheets
 from mahasiswa.store import Query, Reader, Store
-from mahasiswa.store.errors import TookTooLong
+from mahasiswa.store.store_errors import TookTooLong
 from mahasiswa.store.threads import in_thread
 from mahasiswa.web.list_html import BODY_ROWS, INLINE_MAX_CHARACTERS, format_bodies, printed_row, row_format, size_of
 from mahasiswa.web.list_view import INLINE_ROWS, MAX_ROWS_PER_PAGE, Printout, View, asks_for_view, query_of

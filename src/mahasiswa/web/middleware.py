@@ -13,7 +13,7 @@ from starlette.types import Receive, Scope, Send
 
 from mahasiswa.logs import write_line
 from mahasiswa.record import NIM_MAX_CHARACTERS
-from mahasiswa.store.history import OLEH
+from mahasiswa.store.history_items import OLEH
 from mahasiswa.web.forms import BodyRefused
 from mahasiswa.web.list_cache import ListCache
 from mahasiswa.web.monitoring import Metrics

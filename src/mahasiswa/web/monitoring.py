@@ -17,7 +17,7 @@ from mahasiswa.settings import Settings, SQLiteURL
 from mahasiswa.store import Store
 from mahasiswa.store.backup_folder import age_seconds
 from mahasiswa.store.engines import backup_files
-from mahasiswa.store.errors import StoreError
+from mahasiswa.store.store_errors import StoreError
 from mahasiswa.web.list_cache import ListCache
 from mahasiswa.web.pages import Pages
 from mahasiswa.web.request import Request

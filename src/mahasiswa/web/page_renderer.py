@@ -18,7 +18,7 @@ from mahasiswa import wording
 from mahasiswa.record import NIM_MAX_CHARACTERS, Mahasiswa
 from mahasiswa.settings import Settings
 from mahasiswa.sheets import public as sheets
-from mahasiswa.store.history import Batch, Entry
+from mahasiswa.store.history_items import Batch, Entry
 from mahasiswa.web.list_html import CONFIRM, escaped, row_format, undo_name, verb
 from mahasiswa.web.list_view import HOME_QUERY, MAX_ROWS_PER_PAGE, OFFERED_ROWS_PER_PAGE
 from mahasiswa.web.request import PageTooLong

@@ -14,8 +14,8 @@ from starlette.responses import Response
 
 from mahasiswa import wording
 from mahasiswa.record import Mahasiswa, digest
-from mahasiswa.store.errors import EditConflict
-from mahasiswa.store.history import Batch, Entry
+from mahasiswa.store.history_items import Batch, Entry
+from mahasiswa.store.store_errors import EditConflict
 from mahasiswa.web.list_html import latest_change
 from mahasiswa.web.list_view import EMPTY_COLUMNS_MAX, TITLE_MAX_CHARACTERS, Printout, View
 from mahasiswa.web.page_renderer import PageRenderer

@@ -14,8 +14,8 @@ from mahasiswa.digits import whole_number
 from mahasiswa.record import Mahasiswa, Write
 from mahasiswa.sheets import public as sheets
 from mahasiswa.store import Query, Reader, Store
-from mahasiswa.store.errors import Changed, Refused
 from mahasiswa.store.reader import size_with
+from mahasiswa.store.store_errors import Changed, Refused
 from mahasiswa.store.threads import in_thread
 from mahasiswa.web.forms import read_confirmation, read_upload, utf8, utf8_bytes
 from mahasiswa.web.list_view import query_of

@@ -12,7 +12,7 @@ from starlette.requests import ClientDisconnect
 from starlette.requests import Request as StarletteRequest
 from starlette.types import Receive, Scope
 
-from mahasiswa.store.errors import TookTooLong, Unavailable, Uncertain
+from mahasiswa.store.store_errors import TookTooLong, Unavailable, Uncertain
 from mahasiswa.web.list_view import View, asks_for_view
 from mahasiswa.wording import ProblemName
 from mahasiswa.work import PAGE_MAX_BYTES, Busy, Limits

@@ -8,7 +8,7 @@ from starlette.responses import Response
 
 from mahasiswa.record import Mahasiswa, digest
 from mahasiswa.store import Store
-from mahasiswa.store.errors import Changed, EditConflict, Refused, Unavailable, Uncertain
+from mahasiswa.store.store_errors import Changed, EditConflict, Refused, Unavailable, Uncertain
 from mahasiswa.web.forms import Form, read_form
 from mahasiswa.web.pages import Pages, Reply
 from mahasiswa.web.request import Request

@@ -19,7 +19,7 @@ from mahasiswa.record import Mahasiswa, Write, digest
 from mahasiswa.settings import PostgresURL
 from mahasiswa.store import Query, Store, migrate
 from mahasiswa.store.engines import merge
-from mahasiswa.store.errors import Unavailable, Uncertain
+from mahasiswa.store.store_errors import Unavailable, Uncertain
 from mahasiswa.work import EXPORT, LIST, RECORD, SEARCH, STEP_TIMEOUT_SECONDS
 
 LATENESS_SECONDS = 5.0  # how much later a busy machine may be

@@ -12,9 +12,9 @@ from stores import BUDI, SITI, age_history, opened, read_all
 from mahasiswa.settings import PostgresURL
 from mahasiswa.store import Query, Store, migrate
 from mahasiswa.store.engines import forget, merge
-from mahasiswa.store.errors import TextsRemain, Unusable
-from mahasiswa.store.history import PURGE_ENTRIES, Batch, Entry
+from mahasiswa.store.history_items import PURGE_ENTRIES, Batch, Entry
 from mahasiswa.store.postgres import engine
+from mahasiswa.store.store_errors import TextsRemain, Unusable
 from mahasiswa.work import LIST, SEARCH
 
 ENTRIES = "SELECT nim, nama_before, alamat_before, nama_after, alamat_after FROM mahasiswa_history ORDER BY id"

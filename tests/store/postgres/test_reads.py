@@ -14,9 +14,9 @@ from stores import SITI, attempt, read_all
 from mahasiswa.record import Mahasiswa
 from mahasiswa.settings import PostgresURL
 from mahasiswa.store import Query, Store
-from mahasiswa.store.errors import TookTooLong, Uncertain
 from mahasiswa.store.folding import SEARCHED_CHARACTERS, fold
-from mahasiswa.store.postgres import sql
+from mahasiswa.store.postgres import postgres_sql as sql
+from mahasiswa.store.store_errors import TookTooLong, Uncertain
 from mahasiswa.work import CHANGE, EXPORT, LIST, RECORD, SEARCH, STEP_TIMEOUT_SECONDS, Busy
 
 WAITING_FOR_A_LOCK = "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'"

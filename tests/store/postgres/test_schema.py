@@ -13,8 +13,8 @@ from stores import SITI
 
 from mahasiswa.settings import PostgresURL, parse_database_url
 from mahasiswa.store import migrate
-from mahasiswa.store.errors import Unusable
-from mahasiswa.store.postgres import schema
+from mahasiswa.store.postgres import postgres_schema as schema
+from mahasiswa.store.store_errors import Unusable
 
 SECOND_STEP = "ALTER TABLE {schema}.mahasiswa ADD COLUMN kelas text; GRANT SELECT ON {schema}.mahasiswa TO PUBLIC"
 

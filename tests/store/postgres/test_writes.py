@@ -16,8 +16,8 @@ from mahasiswa.record import Mahasiswa, Write, digest
 from mahasiswa.settings import PostgresURL
 from mahasiswa.store import Store
 from mahasiswa.store.engines import merge
-from mahasiswa.store.errors import Changed, Refused, Unavailable
 from mahasiswa.store.postgres.pool import MAX_ATTEMPTS
+from mahasiswa.store.store_errors import Changed, Refused, Unavailable
 from mahasiswa.work import RECORD
 
 SOMEONE_WAITS_FOR_A_LOCK = "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'"

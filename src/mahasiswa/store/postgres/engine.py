@@ -14,12 +14,12 @@ from mahasiswa.record import Incoming
 from mahasiswa.store import commands, refuse_nul
 from mahasiswa.store.backup_folder import find_backups
 from mahasiswa.store.engines import Finding, Merged, Restored, StopCheck, good
-from mahasiswa.store.errors import TextsRemain, Unusable
-from mahasiswa.store.history import BatchKind, command_name
-from mahasiswa.store.postgres import sql
+from mahasiswa.store.history_items import BatchKind, command_name
+from mahasiswa.store.postgres import postgres_sql as sql
 from mahasiswa.store.postgres.pool import commit_checked, connection_parameters, first_line, translate
-from mahasiswa.store.postgres.schema import examine, migrate  # noqa: F401 - `engines` calls them here
+from mahasiswa.store.postgres.postgres_schema import examine, migrate  # noqa: F401 - `engines` calls them here
 from mahasiswa.store.postgres.store import open_store  # noqa: F401 - as above
+from mahasiswa.store.store_errors import TextsRemain, Unusable
 
 OLDER_TRANSACTIONS_TIMEOUT_SECONDS = 10.0
 """Maximum time to wait for older transactions, because a table keeps the rows that they can still see."""

@@ -14,10 +14,9 @@ from psycopg import errors
 from mahasiswa.record import Mahasiswa
 from mahasiswa.shared_task import SharedTask, retrieve_exception
 from mahasiswa.store import Store, as_json, refuse_nul
-from mahasiswa.store.errors import Locked, Refused, StoreError, TookTooLong, Unavailable, Uncertain
 from mahasiswa.store.group_commit import GroupCommit, QueuedChange
-from mahasiswa.store.history import OLEH
-from mahasiswa.store.postgres import sql
+from mahasiswa.store.history_items import OLEH
+from mahasiswa.store.postgres import postgres_sql as sql
 from mahasiswa.store.postgres.pool import (
     REQUEST_TIMEOUT_SECONDS,
     Connection,
@@ -29,6 +28,7 @@ from mahasiswa.store.postgres.pool import (
     translate,
 )
 from mahasiswa.store.reader import SLICE_RECORDS, SNAPSHOT_MAX_BYTES, Query, Reader, Rows, Snapshot, Steps, last_item
+from mahasiswa.store.store_errors import Locked, Refused, StoreError, TookTooLong, Unavailable, Uncertain
 from mahasiswa.work import CHANGE, KINDS, LIST, RECORD, Busy, Kind, Slots
 
 # Records of a snapshot that one statement reads. Other requests get the event loop after them, 5 ms later.

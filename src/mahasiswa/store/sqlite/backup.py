@@ -14,8 +14,8 @@ import apsw
 from mahasiswa.store import shared_sql
 from mahasiswa.store.backup_folder import age_seconds, expire, find_backups, free_name
 from mahasiswa.store.engines import StopCheck
-from mahasiswa.store.errors import Unavailable, Unusable
 from mahasiswa.store.sqlite.connection import folder_lock
+from mahasiswa.store.store_errors import Unavailable, Unusable
 
 CHECK_STEPS = 100_000  # steps of SQLite between two checks for Ctrl-C: about a millisecond
 

@@ -12,9 +12,9 @@ from typing import cast
 import apsw
 
 from mahasiswa.store import shared_sql
-from mahasiswa.store.errors import Reason, Refused, StoreError, Unavailable
-from mahasiswa.store.history import BatchKind, command_name
-from mahasiswa.store.sqlite import sql
+from mahasiswa.store.history_items import BatchKind, command_name
+from mahasiswa.store.sqlite import sqlite_sql as sql
+from mahasiswa.store.store_errors import Reason, Refused, StoreError, Unavailable
 
 LOCK_TIMEOUT_SECONDS = 10.0
 """Maximum wait for a lock that another program holds. A change of the service waits until its own deadline."""

@@ -12,12 +12,12 @@ import apsw
 from mahasiswa.store import shared_sql
 from mahasiswa.store.commands import try_changes
 from mahasiswa.store.engines import Finding, StopCheck, good, wrong
-from mahasiswa.store.errors import StoreError, Unusable
-from mahasiswa.store.sqlite import sql
+from mahasiswa.store.sqlite import sqlite_sql as sql
 from mahasiswa.store.sqlite.backup import CHECK_STEPS, FREE_SPACE_FACTOR, backup_files, check_integrity, reason
 from mahasiswa.store.sqlite.connection import WAL_MAX_BYTES, connect
 from mahasiswa.store.sqlite.restore import open_to_read
-from mahasiswa.store.sqlite.schema import UPGRADES, known_version
+from mahasiswa.store.sqlite.sqlite_schema import UPGRADES, known_version
+from mahasiswa.store.store_errors import StoreError, Unusable
 
 
 def examine(path: Path, check: StopCheck, *, quick: bool) -> Iterator[Finding]:

@@ -11,14 +11,14 @@ import apsw
 from mahasiswa.record import Incoming
 from mahasiswa.store import commands
 from mahasiswa.store.engines import Merged
-from mahasiswa.store.errors import TextsRemain, Unavailable
-from mahasiswa.store.sqlite import sql
+from mahasiswa.store.sqlite import sqlite_sql as sql
 from mahasiswa.store.sqlite.backup import backup, backup_files, backup_into  # noqa: F401 - `engines` calls them here
 from mahasiswa.store.sqlite.connection import batch, connect, refusal, savepoint, transaction
 from mahasiswa.store.sqlite.doctor import backups_that_hold, examine, examine_backup  # noqa: F401 - as above
 from mahasiswa.store.sqlite.restore import restore  # noqa: F401 - as above
-from mahasiswa.store.sqlite.schema import migrate  # noqa: F401 - as above
+from mahasiswa.store.sqlite.sqlite_schema import migrate  # noqa: F401 - as above
 from mahasiswa.store.sqlite.store import open_store  # noqa: F401 - as above
+from mahasiswa.store.store_errors import TextsRemain, Unavailable
 
 CHECKPOINT_TIMEOUT_SECONDS = 10  # maximum wait for the readers of the write-ahead log after a record was forgotten
 CHECKPOINT_INTERVAL_SECONDS = 0.1

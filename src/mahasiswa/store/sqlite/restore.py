@@ -11,11 +11,11 @@ import apsw
 from mahasiswa.store import shared_sql
 from mahasiswa.store.backup_folder import free_name
 from mahasiswa.store.engines import Restored, StopCheck
-from mahasiswa.store.errors import Unavailable, Unusable
-from mahasiswa.store.sqlite import sql
+from mahasiswa.store.sqlite import sqlite_sql as sql
 from mahasiswa.store.sqlite.backup import CHECK_STEPS, backup, check_integrity, copy_database, reason, verify
 from mahasiswa.store.sqlite.connection import batch, connect, folder_lock, transaction
-from mahasiswa.store.sqlite.schema import is_newer, migrate
+from mahasiswa.store.sqlite.sqlite_schema import is_newer, migrate
+from mahasiswa.store.store_errors import Unavailable, Unusable
 
 
 def restore(path: Path, file: Path, check: StopCheck) -> Restored:

@@ -12,13 +12,13 @@ from typing import NamedTuple, cast
 import apsw
 
 from mahasiswa.store import Snapshot, Store, Version
-from mahasiswa.store.errors import Locked, StoreError, Unavailable, Unusable
 from mahasiswa.store.group_commit import GroupCommit, QueuedChange
-from mahasiswa.store.history import OLEH
+from mahasiswa.store.history_items import OLEH
 from mahasiswa.store.reader import Steps
-from mahasiswa.store.sqlite import sql
+from mahasiswa.store.sqlite import sqlite_sql as sql
 from mahasiswa.store.sqlite.connection import connect, has_moved, refusal, remove_wal, savepoint, transaction, wal_inode
-from mahasiswa.store.sqlite.reader import SQLiteReader, read_snapshot, take
+from mahasiswa.store.sqlite.sqlite_reader import SQLiteReader, read_snapshot, take
+from mahasiswa.store.store_errors import Locked, StoreError, Unavailable, Unusable
 from mahasiswa.work import IMPORT, KINDS, RECORD, Kind, Slots
 
 # Maximum size of a file whose list is read on the event loop: about 4,000 records with their history, which take 2 ms. As

@@ -13,10 +13,10 @@ import apsw
 
 from mahasiswa.record import Mahasiswa
 from mahasiswa.store import Query, Snapshot, Version, folding
-from mahasiswa.store.errors import TookTooLong, Unavailable
 from mahasiswa.store.reader import READ_ROWS, SLICE_RECORDS, SNAPSHOT_MAX_BYTES, Reader, Steps, last_item, size_with
-from mahasiswa.store.sqlite import sql
+from mahasiswa.store.sqlite import sqlite_sql as sql
 from mahasiswa.store.sqlite.connection import connect, savepoint
+from mahasiswa.store.store_errors import TookTooLong, Unavailable
 from mahasiswa.work import STEP_TIMEOUT_SECONDS, Kind, Slots, ended
 
 CHUNK_RECORDS = 100  # records of a long read that are handed on at a time: the texts of 2,000 could take 480 MB

@@ -18,9 +18,9 @@ from mahasiswa.settings import DEFAULT_HISTORY_DAYS
 from mahasiswa.store import shared_sql
 from mahasiswa.store.commands import try_changes
 from mahasiswa.store.engines import Finding, StopCheck, good, wrong
-from mahasiswa.store.errors import Unusable
-from mahasiswa.store.postgres import sql
+from mahasiswa.store.postgres import postgres_sql as sql
 from mahasiswa.store.postgres.pool import connection_parameters, first_line, is_lost
+from mahasiswa.store.store_errors import Unusable
 
 START_TIMEOUT_SECONDS = 10.0
 """Maximum time to wait for a server that does not answer yet, perhaps because it is starting too."""

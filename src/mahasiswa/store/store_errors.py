@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from mahasiswa.record import Mahasiswa
-from mahasiswa.store.history import Conflict
+from mahasiswa.store.history_items import Conflict
 
 Reason = Literal["missing", "duplicate", "unaddressable", "too_long", "nul"]
 

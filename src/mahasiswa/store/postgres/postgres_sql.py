@@ -4,7 +4,7 @@ import json
 
 from mahasiswa.record import NIM_MAX_CHARACTERS, Mahasiswa
 from mahasiswa.store import folding
-from mahasiswa.store.history import PURGE_ENTRIES, PURGE_SECONDS
+from mahasiswa.store.history_items import PURGE_ENTRIES, PURGE_SECONDS
 from mahasiswa.store.shared_sql import FOLDED_ASCII, TEXTS, SharedSQL
 
 # --- Schema ---

@@ -5,7 +5,7 @@ from datetime import UTC
 
 from mahasiswa.record import NIM_MAX_CHARACTERS
 from mahasiswa.store import folding
-from mahasiswa.store.history import PURGE_ENTRIES, PURGE_SECONDS
+from mahasiswa.store.history_items import PURGE_ENTRIES, PURGE_SECONDS
 from mahasiswa.store.reader import SLICE_RECORDS
 from mahasiswa.store.shared_sql import SharedSQL
 

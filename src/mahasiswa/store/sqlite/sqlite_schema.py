@@ -14,9 +14,9 @@ import apsw
 
 from mahasiswa.settings import DEFAULT_HISTORY_DAYS
 from mahasiswa.store import shared_sql
-from mahasiswa.store.errors import Unavailable, Unusable
-from mahasiswa.store.sqlite import sql
+from mahasiswa.store.sqlite import sqlite_sql as sql
 from mahasiswa.store.sqlite.connection import LOCK_TIMEOUT_SECONDS, SECURE_DELETE, folder_lock, open_failure
+from mahasiswa.store.store_errors import Unavailable, Unusable
 
 log = logging.getLogger(__name__)
 
