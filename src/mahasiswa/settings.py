@@ -140,7 +140,11 @@ def _cdn_url(text: str) -> str:
 
 _integrity = _text(r"(sha(256|384|512)-[A-Za-z0-9+/]+={0,2})?", "a hash such as sha384-…, or nothing")
 _log_level = _text("(?i)debug|info|warning|error", "debug, info, warning or error")
-_header_name = _text("[A-Za-z0-9-]*", "the name of a header, such as X-Remote-User, or nothing")
+# The history would hold the passwords that these headers carry.
+_header_name = _text(
+    "(?i)(?!(?:authorization|cookie|proxy-authorization)$)[a-z0-9-]*",
+    "the name of a header without passwords, such as X-Remote-User, or nothing",
+)
 
 
 _WORDS = {"1": True, "true": True, "on": True, "yes": True, "0": False, "false": False, "off": False, "no": False}

@@ -42,7 +42,7 @@ WRONG = {
     "HISTORY_DAYS": ["-1", "36501", "30 days", "1.5"],
     "TIMEZONE": ["WIB", "Asia", "Asia/Bandung", "/etc/localtime", "../UTC", "+07:00"],
     "METRICS": ["2", "maybe", "-"],
-    "USER_HEADER": ["X Remote User", "X-Remote-User:", "é"],
+    "USER_HEADER": ["X Remote User", "X-Remote-User:", "é", "Authorization", "cookie", "PROXY-authorization"],
     "TRUSTED_PROXIES": ["localhost", "10.0.0.0/33", "10.0.0.1/8/8", "10.0.0.1;10.0.0.2"],
     "BACKUP_HOURS": ["0", "721", "24h", "0.5"],
     "LOG_LEVEL": ["loud", "1", "info "],
