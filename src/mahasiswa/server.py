@@ -175,19 +175,22 @@ def _replaceable(
         if not is_announced and all(worker.accepts for worker in workers):
             is_announced = True
             _notify_systemd()
-            for notice in _notices(settings):
-                print(f"mahasiswa {notice}", flush=True)  # noqa: T201
+            for notice in _notices(settings, in_terminal=sys.stdout.isatty()):
+                print(notice, flush=True)  # noqa: T201
         if is_announced:
             backups.check()
 
 
-def _notices(settings: Settings) -> Iterator[str]:
-    """The lines for the operator at the start."""
-    yield f"{metadata.version('mahasiswa')}: {settings.base_url}/  (Ctrl-C stops it)"
-    if settings.takes_foreign_forms:
-        yield "accepts forms of other sites; to refuse them, set SAME_ORIGIN_ONLY=1 and BASE_URL"
+def _notices(settings: Settings, *, in_terminal: bool) -> Iterator[str]:
+    """The lines for the operator at the start; a terminal gets at most four."""
+    yield f"mahasiswa {metadata.version('mahasiswa')}: {settings.base_url}/"
+    yield f"The records are in {settings.database_url}"
     if settings.backup_dir is None:
-        yield "makes no back-ups; to have them, set BACKUP_DIR to a folder"
+        yield "No back-ups are made. To have them, set BACKUP_DIR to a folder."
+    if in_terminal:
+        yield "Ctrl-C stops the service."
+    elif settings.takes_foreign_forms:
+        yield "Forms of other sites are accepted. To refuse them, set SAME_ORIGIN_ONLY=1 and BASE_URL."
 
 
 def _end(workers: Sequence[BaseProcess]) -> None:

@@ -216,7 +216,7 @@ def test_a_setting_that_is_misspelt_or_missing_is_found(kept: Operator) -> None:
     assert found in problems(kept, HOST="0.0.0.0")
     assert found not in kept.run("doctor", HOST="0.0.0.0", SAME_ORIGIN_ONLY="1").stdout
     with Service(kept.database, {"HOST": "0.0.0.0"}) as service:
-        until(lambda: "accepts forms of other sites" in service.stdout())
+        until(lambda: "Forms of other sites are accepted" in service.stdout())
 
 
 def test_a_port_of_another_program_is_found(kept: Operator) -> None:

@@ -1,6 +1,7 @@
 """Settings: each one works, and each wrong value is refused in one line."""
 
 import os
+import pty
 import re
 import socket
 import sys
@@ -10,8 +11,9 @@ from pathlib import Path
 
 import pytest
 from attack import LOG_LINE, until
-from harness import Service, is_free, run_to_the_end
-from processes import cannot, run
+from harness import STOP_SECONDS, Service, free_port, is_free, run_to_the_end, without_settings
+from operators import COMMAND
+from processes import cannot, run, started
 
 from mahasiswa.settings import SettingError, Settings
 
@@ -143,14 +145,38 @@ def test_the_service_listens_only_on_host(tmp_path: Path, host: str | None, addr
 
 
 @pytest.mark.parametrize(
-    ("given", "shown"), [(None, "http://localhost:{}/ "), ("https://a.id/ti/", "https://a.id/ti/ ")]
+    ("given", "shown"), [(None, "http://localhost:{}/\n"), ("https://a.id/ti/", "https://a.id/ti/\n")]
 )
 def test_the_service_prints_its_version_and_the_address(tmp_path: Path, given: str | None, shown: str) -> None:
     """It is BASE_URL, or has the PORT. The first line on standard output has it, and standard error is empty."""
     with Service(tmp_path / "mahasiswa.db", {"BASE_URL": given}) as service:
-        until(lambda: "makes no back-ups; to have them, set BACKUP_DIR" in service.stdout())
+        until(lambda: "No back-ups are made. To have them, set BACKUP_DIR" in service.stdout())
         assert service.stdout().startswith(f"mahasiswa {version('mahasiswa')}: {shown.format(service.port)}")
         assert service.stderr() == ""
+
+
+def test_the_first_start_in_a_terminal_shows_four_short_lines(tmp_path: Path) -> None:
+    """The address, where the records are, that no back-ups are made, and how to stop. There is no other output."""
+    screen, terminal = pty.openpty()
+    address = {"HOST": "127.0.0.1", "PORT": str(free_port())}
+    with (
+        os.fdopen(screen, "rb", 0) as shown,
+        started(*COMMAND, cwd=tmp_path, env=without_settings() | address, stdout=terminal, stderr=terminal) as service,
+    ):
+        os.close(terminal)
+        text = b""
+        while b"Ctrl-C" not in text:
+            text += shown.read(4096)
+        service.terminate()
+        service.wait(STOP_SECONDS)
+        with suppress(OSError):  # the terminal has no other end
+            text += shown.read()
+    assert text.decode().splitlines() == [
+        f"mahasiswa {version('mahasiswa')}: http://localhost:{address['PORT']}/",
+        f"The records are in {tmp_path}/mahasiswa.db",
+        "No back-ups are made. To have them, set BACKUP_DIR to a folder.",
+        "Ctrl-C stops the service.",
+    ]
 
 
 @pytest.mark.parametrize(
