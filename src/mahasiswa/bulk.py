@@ -4,8 +4,10 @@ import asyncio
 import gc
 import os
 import secrets
+import shutil
 import stat
 import sys
+import tempfile
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -45,7 +47,7 @@ def import_file(url: DatabaseURL, file: Path, *, update: bool, dry_run: bool) ->
     """
     cleaner = sheets.Cleaner()
     skipped: list[tuple[int, str]] = []
-    with _failures(file), file.open("rb") as source, sheets.read(source, sheets.COMMAND_LINE) as table:
+    with _failures(file), _source(file) as source, sheets.read(source, sheets.COMMAND_LINE) as table:
         rows = _incoming(cleaner, file, table, skipped)
         gc.disable()  # a million rows make no cycles, and searching them for cycles takes a tenth of the time
         migrate(url)
@@ -185,6 +187,18 @@ def _failures(file: Path) -> Iterator[None]:
         raise
     except OSError as error:
         raise Failure(f"{file}: {error.strerror or error}") from error
+
+
+@contextmanager
+def _source(file: Path) -> Iterator[BinaryIO]:
+    """A file to read. `-` is standard input, which is copied first, because a workbook is not read from front to back."""
+    if file != Path("-"):
+        with file.open("rb") as source:
+            yield source
+        return
+    with tempfile.TemporaryFile() as copy:
+        shutil.copyfileobj(sys.stdin.buffer, copy)
+        yield copy
 
 
 @contextmanager

@@ -6,17 +6,21 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NoReturn, cast
+from typing import Any, NoReturn, cast
 
 import click
 
 from mahasiswa import bulk, interrupt, server
+from mahasiswa.administrator import note, process_user
 from mahasiswa.doctor import diagnose
 from mahasiswa.logs import priority
 from mahasiswa.settings import DatabaseURL, SettingError, Settings, parse_database_url
 from mahasiswa.store import engines
 from mahasiswa.store.store_errors import StoreError
 
+STANDARD_STREAM = Path("-")
+BACKUPS = "/var/lib/mahasiswa-backup"  # of an installation as in docs/install.md
+COPY_TO_RESTORE = f"install -o {{user}} -m 600 {{file}} {BACKUPS}/"
 INTERRUPTED, PIPE_CLOSED = 130, 141  # as a shell reports a program that SIGINT or SIGPIPE has ended
 
 
@@ -69,8 +73,27 @@ def serve() -> None:
         _fail(f"mahasiswa: {error}")
 
 
+class _FileToRead(click.Path):
+    """A file that exists and that this user may read. `remedy` is the command for a user who may read it."""
+
+    def __init__(self, remedy: str, *, allow_dash: bool = False) -> None:
+        super().__init__(exists=True, dir_okay=False, allow_dash=allow_dash, path_type=Path)
+        self._remedy = remedy
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> Any:  # type: ignore[override] # noqa: ANN401
+        user = process_user()
+        try:
+            if value == "-" or not Path(value).is_file() or os.access(value, os.R_OK):
+                return super().convert(value, param, ctx)
+        except PermissionError:  # of a folder
+            pass
+        command = self._remedy.format(file=value, name=Path(value).name, user=user)
+        message = f"{value}: the user {user} may not read it. As a user who may, type: {command}"
+        raise click.BadParameter(message, ctx, param)
+
+
 @main.command("import")
-@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("file", type=_FileToRead("mahasiswa-run import - < {file}", allow_dash=True))
 @click.option(
     "--existing",
     type=click.Choice(["skip", "update"]),
@@ -81,13 +104,13 @@ def serve() -> None:
 @click.option("--dry-run", is_flag=True, help="Report the changes, and write nothing.")
 @_ended_early()
 def import_(file: Path, existing: str, *, dry_run: bool) -> None:
-    """Import the records of a spreadsheet: xlsx, xls, ods or csv.
+    """Import the records of a spreadsheet: xlsx, xls, ods or csv. With - they are read from standard input.
 
     If any row is wrong, nothing is written, and the wrong rows are listed.
 
     \b
     mahasiswa import mahasiswa.xlsx --dry-run
-    mahasiswa import mahasiswa.csv --existing update
+    mahasiswa import - --existing update < mahasiswa.csv
     DATABASE_URL=sqlite:////srv/mahasiswa.db mahasiswa import daftar.ods
     """  # noqa: D301 - click's mark for a paragraph that it must not wrap
     url = _settings_and_database().database_url
@@ -98,6 +121,8 @@ def import_(file: Path, existing: str, *, dry_run: bool) -> None:
     same = merged.same if existing == "update" else merged.same + merged.changed
     changed = merged.changed if existing == "update" else 0
     click.echo(f"{done}: {merged.new} new, {changed} changed; left as they are: {same}")
+    if (merged.new or changed) and not dry_run:
+        note(f"import of {file} into {url}: {merged.new} new, {changed} changed")
     _say_locked(merged.seconds)
 
 
@@ -112,7 +137,7 @@ def export(file: Path) -> None:
     mahasiswa export mahasiswa.xlsx
     mahasiswa export - | gzip > mahasiswa.csv.gz
     """  # noqa: D301 - as above
-    to_stdout = file == Path("-")
+    to_stdout = file == STANDARD_STREAM
     if not to_stdout and file.suffix.lower() not in (".xlsx", ".csv"):
         _fail(f"mahasiswa: {file}: the name must end in .xlsx or .csv", 2)
     url = _settings_and_database().database_url
@@ -144,7 +169,7 @@ def backup(file: Path | None) -> None:
 
 
 @main.command()
-@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("file", type=_FileToRead(f"{COPY_TO_RESTORE} && mahasiswa-run restore {BACKUPS}/{{name}}"))
 @_ended_early("nothing was changed")
 def restore(file: Path) -> None:
     """Replace all records by those of a back-up. The service may run meanwhile.
@@ -164,6 +189,7 @@ def restore(file: Path) -> None:
         return
     differences = f"{restored.added} added, {restored.changed} changed, {restored.removed} removed"
     click.echo(f"{restored.records} records restored from {file}: {differences}")
+    note(f"restore of {url} from {file}: {differences}")
     if restored.backup:
         click.echo(f"the list as it was before: {restored.backup}")
     if restored.must_start:
@@ -221,6 +247,8 @@ def forget(nim: str) -> None:
     for other in bulk.other_nims(settings.database_url, nim):
         click.echo(f"{other}: the same person had this NIM. See mahasiswa show, and run the command for it too.")
     was_known = engines.forget(settings.database_url, nim)
+    if was_known:
+        note(f"forget: a record and its history were removed from {settings.database_url}")
     click.echo(f"{nim}: {'the record and its history are removed' if was_known else 'no record and no history'}")
     for file in engines.backups_that_hold(settings.database_url, settings.backup_dir, nim):
         click.echo(f"{file} still holds the texts. Remove this file, or wait until it expires.")
@@ -246,7 +274,9 @@ def copy(source: str | None, target: str | None) -> None:
     urls = _url("--from", source), _url("--to", target)
     for url in urls:
         _say_database(url)
-    click.echo(f"{bulk.copy_records(*urls)} records copied")
+    count = bulk.copy_records(*urls)
+    click.echo(f"{count} records copied")
+    note(f"copy of {count} records from {urls[0]} to {urls[1]}")
 
 
 def _url(option: str, text: str | None) -> DatabaseURL:

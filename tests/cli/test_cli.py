@@ -1,7 +1,9 @@
 """Every command: wrong use, exit codes and help; `mahasiswa forget`; and commands while the service runs."""
 
 import re
+import socket
 import sqlite3
+import subprocess
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,12 +11,15 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 from harness import Service, Site
-from operators import COMMAND, TWO, Operator
-from processes import started, working
-from spreadsheets import HEADER, Database, csv
+from operators import COMMAND, COMMAND_SECONDS, TWO, Operator
+from processes import needs_namespaces, started, working
+from spreadsheets import HEADER, Database, by_openpyxl, csv
 from stores import ask, other_program
 
+from mahasiswa.administrator import process_user
 from mahasiswa.cli import main
+from mahasiswa.settings import SQLiteURL
+from mahasiswa.store import migrate
 from mahasiswa.store.history_items import UNDOABLE_ROWS_MAX
 
 ELSEWHERE = "Back-ups, replicas, archives and logs elsewhere keep what they have. Remove it from them yourself."
@@ -69,6 +74,83 @@ def test_the_help_of_each_command_shows_how_to_call_it() -> None:
         shown = CliRunner().invoke(main, [name, "--help"]).output
         assert re.search(rf"(?m)^  mahasiswa {name}\b", shown), name
         assert f"  {name} " in CliRunner().invoke(main, ["--help"]).output
+
+
+@pytest.mark.parametrize("command", ["import", "restore"])
+@pytest.mark.parametrize("locked", ["a.csv", "."])
+def test_a_file_that_may_not_be_read_is_no_missing_file(
+    operator: Operator, unprivileged: list[str], command: str, locked: str
+) -> None:
+    """The line names the user, and the command for a user who may read the file; also if its folder may not be entered."""
+    (operator.folder / "milik").mkdir()
+    operator.write("milik/a.csv", csv(HEADER, *TWO))
+    (operator.folder / "milik" / locked).chmod(0)
+    line = operator.failed(command, "milik/a.csv", code=2, before=unprivileged)[-1]
+    assert f"milik/a.csv: the user {process_user()} may not read it." in line
+    assert line.endswith(
+        {
+            "import": "type: mahasiswa-run import - < milik/a.csv",
+            "restore": f"type: install -o {process_user()} -m 600 milik/a.csv /var/lib/mahasiswa-backup/"
+            " && mahasiswa-run restore /var/lib/mahasiswa-backup/a.csv",
+        }[command]
+    )
+
+
+@pytest.mark.parametrize("data", [csv(HEADER, *TWO), by_openpyxl(HEADER, *TWO)], ids=["csv", "xlsx"])
+def test_an_import_reads_standard_input(operator: Operator, data: bytes) -> None:
+    ended = subprocess.run(
+        [*COMMAND, "import", "-"],
+        input=data,
+        capture_output=True,
+        check=True,
+        timeout=COMMAND_SECONDS,
+        env=operator.environment,
+    )
+    assert b"written: 2 new" in ended.stdout
+    assert operator.records() == TWO
+
+
+# Gives a command a /dev of its own, in which /dev/log is the socket of a journal.
+WITH_JOURNAL = """
+mount -t tmpfs none /mnt && touch /mnt/null /mnt/urandom /mnt/log && mount --bind /dev/null /mnt/null &&
+mount --bind /dev/urandom /mnt/urandom && mount --bind "$1" /mnt/log && mount --rbind /mnt /dev && shift && exec "$@"
+"""
+
+
+@pytest.mark.parametrize("days", [30, 0])
+def test_a_command_that_changes_records_names_the_administrator(operator: Operator, days: int) -> None:
+    """In one line of the journal and in the history. Of a person who is forgotten, neither has the NIM.
+
+    A command that changes nothing writes no line. Without a history, the journal has it alone.
+    """
+    needs_namespaces()
+    migrate(SQLiteURL(operator.database), days)
+    name = operator.write("a.csv", csv(HEADER, *TWO))
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as journal:
+        journal.bind(str(operator.folder / "log"))
+        journal.settimeout(COMMAND_SECONDS)
+        before = ["unshare", "--mount", "sh", "-c", WITH_JOURNAL, "sh", str(operator.folder / "log")]
+
+        def noted(*arguments: str) -> str:
+            answer = operator.run(*arguments, before=before, SUDO_USER="ani")
+            assert answer.returncode == 0, answer.stderr
+            return re.sub(r"^<\d+>.*? mahasiswa: ", "", journal.recv(4096).decode())
+
+        operator.done("backup", "b.db")
+        operator.run("import", name, "--dry-run", before=before)
+        into = f"{operator.database}: 2 new, 0 changed, by command: ani"
+        assert noted("import", name) == f"import of {name} into {into}"
+        left = f"forget: a record and its history were removed from {operator.database}, by command: ani"
+        assert noted("forget", "1") == left
+        restored = f"restore of {operator.database} from b.db: 0 added, 0 changed, 1 removed, by command: ani"
+        assert noted("restore", "b.db") == restored
+        copied = f"copy of 0 records from {operator.database} to {operator.folder / 'c.db'}, by command: ani"
+        assert noted("copy", "--to", f"sqlite:///{operator.folder / 'c.db'}") == copied
+    history = ask(
+        operator.database, "SELECT kind, rows, oleh, nim FROM mahasiswa_history WHERE batch IS NULL ORDER BY id"
+    )
+    kinds = ("import", 1), ("delete", 1), ("restore", 1)
+    assert history == [(*kind, "command: ani", None) for kind in kinds if days]
 
 
 # ---- the history

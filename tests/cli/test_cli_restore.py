@@ -14,9 +14,9 @@ from operators import TWO, Operator, overwrite, records_of
 from spreadsheets import HEADER, Record, csv
 from stores import ask, run_script
 
+from mahasiswa.administrator import command_name
 from mahasiswa.settings import SQLiteURL
 from mahasiswa.store.engines import backup
-from mahasiswa.store.history_items import command_name
 
 NOW: list[Record] = [("1", "Ani", "Solo"), ("3", "Citra", "Bantul")]
 RESTART = "Start or restart the service now: systemctl restart mahasiswa"

@@ -172,6 +172,13 @@ def test_nginx_asks_for_a_password_and_names_the_person_in_the_history(installed
     shown = installed.run(f"mahasiswa-run show {NIM}")
     assert "tu" in shown
     assert "palsu" not in shown
+    # A file that only root may read is imported by a command of the service's user, in the name of the administrator.
+    installed.run("printf 'NIM;Nama;Alamat\\n7;Ani;Solo\\n' > /root/a.csv && chmod 600 /root/a.csv")
+    assert "mahasiswa-run import - < /root/a.csv" in installed.run("mahasiswa-run import /root/a.csv 2>&1 || true")
+    installed.run("SUDO_USER=ani mahasiswa-run import - < /root/a.csv")
+    assert "1 new, 0 changed, by command: ani" in installed.run("journalctl --identifier=mahasiswa --lines=1")
+    assert "command: ani" in installed.run("mahasiswa-run show 7")
+    installed.run("mahasiswa-run forget 7")
 
 
 @pytest.fixture(scope="module")

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import pytest
 from stores import BUDI, SITI, age_history, attempt, attempt_all, fill, opened, read_all
 
+from mahasiswa.administrator import command_name
 from mahasiswa.record import Mahasiswa, Write, digest
 from mahasiswa.settings import DatabaseURL
 from mahasiswa.store import Query, Store, migrate
@@ -238,7 +239,10 @@ async def test_an_entry_that_has_not_expired_is_not_purged(url: DatabaseURL) -> 
 
 
 async def test_forgetting_removes_the_record_and_all_its_history(store: Store, url: DatabaseURL) -> None:
-    """Others keep theirs. The deletion is no entry. The rest of a batch can be undone, and one without rows is removed."""
+    """Others keep theirs. A silent batch says that a command has removed a record, and has no text of it.
+
+    The rest of another batch can be undone, and a batch without rows is removed.
+    """
     fill(url, [SITI, BUDI])
     await store.update(*SITI._replace(nama="Siti"))
     await store.delete(SITI.nim)
@@ -247,11 +251,12 @@ async def test_forgetting_removes_the_record_and_all_its_history(store: Store, u
     assert await read_all(store) == [BUDI]
     assert not forget(url, SITI.nim)
     assert not forget(url, "00\0")
-    batch = await last_batch(store, "import", 1)
+    forgotten, batch = await items(store)
+    assert forgotten[2:] == ("delete", 1, True, None, command_name())
+    assert isinstance(batch, Batch)
     assert batch.only
     assert (batch.only.before, batch.only.after) == (None, BUDI)
-    assert await items(store) == [batch]
     await store.undo(batch.id, is_batch=True)
     assert await read_all(store) == []
     assert forget(url, BUDI.nim)  # its history is all that there is of it
-    assert await items(store) == []
+    assert await items(store) == [forgotten]

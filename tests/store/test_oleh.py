@@ -6,11 +6,12 @@ from collections.abc import Awaitable
 from engines import run_elsewhere
 from stores import SITI, attempt, read_all
 
+from mahasiswa.administrator import command_name
 from mahasiswa.record import Mahasiswa, Write
 from mahasiswa.settings import DatabaseURL
 from mahasiswa.store import Store
 from mahasiswa.store.engines import merge
-from mahasiswa.store.history_items import OLEH, Batch, command_name
+from mahasiswa.store.history_items import OLEH, Batch
 from mahasiswa.work import RECORD, SEARCH
 
 

@@ -31,10 +31,15 @@ def merge(db: Database, batch: Batch, *, update: bool, dry_run: bool) -> Merged:
     return Merged(total - existing, changed, existing - changed, incomplete)
 
 
-def forget(db: Database, sql: SharedSQL, nim: str) -> bool:
-    """Remove the record with that nim and its history. Return False if there was neither."""
+def forget(db: Database, batch: Batch, sql: SharedSQL, nim: str) -> bool:
+    """Remove the record with that nim and its history. Return False if there was neither.
+
+    If there was a record, the history has a silent batch for it, which names only the administrator.
+    """
     nims = sql.array([nim])
     ((was_known,),) = db.execute(sql.is_known, (nims, nims))
+    with batch("delete", len(list(db.execute(sql.find_raw, (nims,)))), is_silent=True):
+        db.execute(sql.delete, (nims,))
     for statement in sql.forget:
         db.execute(statement, (nims,))
     return bool(was_known)

@@ -1,7 +1,5 @@
 """The types of the history: entries, batches, conflicts of an undo, and the name of the person who makes a change."""
 
-import getpass
-import os
 from collections.abc import Sequence
 from contextvars import ContextVar
 from datetime import UTC, datetime
@@ -120,14 +118,6 @@ def conflict_of(row: Sequence[Any]) -> Conflict:
 
 def record_of(nim: str, nama: str | None, alamat: str | None) -> Mahasiswa | None:
     return None if nama is None or alamat is None else Mahasiswa(nim, nama, alamat)
-
-
-def command_name() -> str:
-    """The name under which a command changes records, such as "command: root"."""
-    try:
-        return f"command: {getpass.getuser()}"
-    except (KeyError, OSError):  # in a container, a user may have no name
-        return f"command: {os.getuid()}"
 
 
 def _utc(moment: datetime | str) -> datetime:

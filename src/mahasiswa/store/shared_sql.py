@@ -221,9 +221,8 @@ WHERE nim {is_any} AND nama_before IS NOT NULL ORDER BY id DESC LIMIT 20
         self.is_known = f"""
 SELECT EXISTS (SELECT 1 FROM mahasiswa WHERE nim {is_any}) OR EXISTS (SELECT 1 FROM mahasiswa_history WHERE nim {is_any})
 """
-        # The deletion writes an entry too. A batch that loses an entry has one row less, so that the rest can be undone.
+        # A batch that loses an entry has one row less, so that the rest can be undone.
         self.forget = (
-            self.delete,
             f"""
 UPDATE mahasiswa_history SET rows = rows - 1
 WHERE kind IS NOT NULL AND id IN (SELECT batch FROM mahasiswa_history WHERE nim {is_any})""",

@@ -10,11 +10,12 @@ from typing import Any
 
 import psycopg
 
+from mahasiswa.administrator import command_name
 from mahasiswa.record import Incoming
 from mahasiswa.store import commands, refuse_nul
 from mahasiswa.store.backup_folder import find_backups
 from mahasiswa.store.engines import Finding, Merged, Restored, StopCheck, good
-from mahasiswa.store.history_items import BatchKind, command_name
+from mahasiswa.store.history_items import BatchKind
 from mahasiswa.store.postgres import postgres_sql as sql
 from mahasiswa.store.postgres.pool import commit_checked, connection_parameters, first_line, translate
 from mahasiswa.store.postgres.postgres_schema import examine, migrate  # noqa: F401 - `engines` calls them here
@@ -49,7 +50,7 @@ def forget(conninfo: str, nim: str) -> bool:
     if "\0" in nim:  # no text of PostgreSQL holds one
         return False
     with _transaction(conninfo) as db:
-        was_known = commands.forget(db, sql.SHARED, nim)
+        was_known = commands.forget(db, partial(_batch, db), sql.SHARED, nim)
         ((transaction,),) = db.execute(sql.TRANSACTION_ID).fetchall()
     with psycopg.connect(**connection_parameters(conninfo)) as db:
         _rewrite(db, transaction)

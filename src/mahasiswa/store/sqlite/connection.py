@@ -11,8 +11,9 @@ from typing import cast
 
 import apsw
 
+from mahasiswa.administrator import command_name, process_user
 from mahasiswa.store import shared_sql
-from mahasiswa.store.history_items import BatchKind, command_name
+from mahasiswa.store.history_items import BatchKind
 from mahasiswa.store.sqlite import sqlite_sql as sql
 from mahasiswa.store.store_errors import Reason, Refused, StoreError, Unavailable
 
@@ -48,7 +49,7 @@ def open_failure(path: Path) -> str:
         if path.is_dir():
             return "it is a folder"
         if path.exists() and not os.access(path, os.R_OK | os.W_OK):
-            return "it may not be read and written"
+            return f"the user {process_user()} may not read and write it"
     except OSError as error:  # also if this process has too many open files
         return f"the folder {folder}: {error.strerror}"
     return f"no file can be made in the folder {folder}"

@@ -45,7 +45,7 @@ def forget(path: Path, nim: str) -> bool:
     try:
         with closing(connect(path)) as db:
             with transaction(db):
-                was_known = commands.forget(db, sql.SHARED, nim)
+                was_known = commands.forget(db, partial(batch, db), sql.SHARED, nim)
             try:
                 _erase_traces(db)
             except apsw.Error as error:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import apsw
 
+from mahasiswa.administrator import process_user
 from mahasiswa.settings import DEFAULT_HISTORY_DAYS
 from mahasiswa.store import shared_sql
 from mahasiswa.store.sqlite import sqlite_sql as sql
@@ -124,6 +125,8 @@ def _exclusive(path: Path, *, create: bool) -> Iterator[apsw.Connection]:
         raise Unusable(f"{path} is not an SQLite database") from None
     except apsw.Error as error:
         raise Unusable(f"{path} cannot be used: {error}") from error
+    except PermissionError as error:
+        raise Unusable(f"{path} cannot be opened: the user {process_user()} may not enter its folder") from error
     except OSError as error:
         raise Unusable(f"{path} cannot be opened: {error.strerror}") from error
 

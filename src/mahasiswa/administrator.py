@@ -1,0 +1,30 @@
+"""The administrator who runs a command: the name for the history, and the line about the command in the journal."""
+
+import os
+import pwd
+import syslog
+
+
+def process_user() -> str:
+    """The name of the user whose rights this process has."""
+    try:
+        return pwd.getpwuid(os.geteuid()).pw_name
+    except KeyError:  # in a container, a user may have no name
+        return str(os.geteuid())
+
+
+def command_name() -> str:
+    """The name under which a command changes records, such as "command: ani".
+
+    It is the person who has used sudo, or who has logged in. `mahasiswa-run` passes that name in SUDO_USER.
+    """
+    try:
+        return f"command: {os.environ.get('SUDO_USER') or os.getlogin()}"
+    except OSError:  # the process has no login, as in a timer
+        return f"command: {process_user()}"
+
+
+def note(text: str) -> None:
+    """Write a line about a change to the journal of the machine, if there is one, with the name of the administrator."""
+    syslog.openlog("mahasiswa")
+    syslog.syslog(syslog.LOG_NOTICE, f"{text}, by {command_name()}")
