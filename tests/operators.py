@@ -18,8 +18,7 @@ from spreadsheets import Record
 from stores import run_script
 
 from mahasiswa.settings import SQLiteURL
-from mahasiswa.store import migrate
-from mahasiswa.store.engines import merge
+from mahasiswa.store.engines import engine_of
 
 COMMAND = [sys.executable, "-m", "mahasiswa"]
 COMMAND_SECONDS = 60.0
@@ -87,9 +86,9 @@ class Operator:
     def fill(self, records: Sequence[Record]) -> None:
         """Replace the database by one with these records."""
         self.database.unlink(missing_ok=True)
-        migrate(SQLiteURL(self.database))
+        engine_of(SQLiteURL(self.database)).migrate()
         rows = [(number, *record) for number, record in enumerate(records, 1)]
-        merge(SQLiteURL(self.database), rows, update=False, dry_run=False)
+        engine_of(SQLiteURL(self.database)).merge(rows, update=False, dry_run=False)
 
     def records(self) -> list[Record]:
         return records_of(self.database)
@@ -111,7 +110,7 @@ def operator(tmp_path: Path) -> Operator:
 def long_list(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a database with MANY records."""
     path = tmp_path_factory.mktemp("long") / "mahasiswa.db"
-    migrate(SQLiteURL(path))
+    engine_of(SQLiteURL(path)).migrate()
     run_script(path, FILL)
     return path
 

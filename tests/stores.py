@@ -15,8 +15,8 @@ from spreadsheets import Database
 
 from mahasiswa.record import Mahasiswa
 from mahasiswa.settings import DatabaseURL, SQLiteURL
-from mahasiswa.store import Snapshot, Store, open_store
-from mahasiswa.store.engines import merge
+from mahasiswa.store import Snapshot, Store
+from mahasiswa.store.engines import engine_of
 from mahasiswa.store.store_errors import Refused, Unavailable
 from mahasiswa.work import LIST, Slots
 
@@ -27,7 +27,7 @@ BUDI = Mahasiswa("0002", "Budi", "Bantul")
 @asynccontextmanager
 async def opened(url: DatabaseURL) -> AsyncIterator[Store]:
     """Open a store, and close it at the end."""
-    store = await open_store(url, Slots())
+    store = await engine_of(url).open_store(Slots())
     try:
         yield store
     finally:
@@ -56,7 +56,7 @@ async def attempt_all(*writes: Awaitable[None]) -> list[Outcome]:
 def fill(url: DatabaseURL, records: Sequence[tuple[str, str, str]]) -> None:
     """Import records that the list does not have."""
     rows = [(number, *record) for number, record in enumerate(records, 2)]
-    assert merge(url, rows, update=False, dry_run=False).new == len(records)
+    assert engine_of(url).merge(rows, update=False, dry_run=False).new == len(records)
 
 
 async def read_all(store: Store, at_most: int = 10_000) -> list[Mahasiswa]:

@@ -20,8 +20,8 @@ from mahasiswa import interrupt, wording
 from mahasiswa.record import Incoming, Mahasiswa
 from mahasiswa.settings import DatabaseURL
 from mahasiswa.sheets import public as sheets
-from mahasiswa.store import Query, Reader, migrate, open_store
-from mahasiswa.store.engines import Merged, merge
+from mahasiswa.store import Query, Reader
+from mahasiswa.store.engines import Merged, engine_of
 from mahasiswa.store.history_items import UNDOABLE_ROWS_MAX, Entry
 from mahasiswa.store.store_errors import Refused, Unusable
 from mahasiswa.store.threads import in_thread
@@ -50,8 +50,8 @@ def import_file(url: DatabaseURL, file: Path, *, update: bool, dry_run: bool) ->
     with _failures(file), _source(file) as source, sheets.read(source, sheets.COMMAND_LINE) as table:
         rows = _incoming(cleaner, file, table, skipped)
         gc.disable()  # a million rows make no cycles, and searching them for cycles takes a tenth of the time
-        migrate(url)
-        merged = merge(url, rows, update=update, dry_run=dry_run)
+        engine_of(url).migrate()
+        merged = engine_of(url).merge(rows, update=update, dry_run=dry_run)
     if merged.incomplete:
         raise Failure("\n".join(_lines(file, ((row, wording.NEW_NEEDS_ONE) for row in merged.incomplete))))
     remarks = [f"{file}: {remark}" for remark in table.remarks]
@@ -85,12 +85,12 @@ def copy_records(source: DatabaseURL, target: DatabaseURL) -> int:
     async def copy_all(reader: Reader) -> int:
         def write(records: Iterator[Mahasiswa]) -> int:
             rows = ((number, *record) for number, record in enumerate(_interruptible(records), 1))
-            return merge(target, rows, update=False, dry_run=False).new
+            return engine_of(target).merge(rows, update=False, dry_run=False).new
 
         return await in_thread(reader.chunks(Query()), write)
 
-    migrate(source, create=False)
-    migrate(target)
+    engine_of(source).migrate(create=False)
+    engine_of(target).migrate()
     if _read(target, count):
         raise Unusable("the database to copy to holds records already")  # the copied ones could not be told apart
     return _read(source, copy_all)
@@ -163,14 +163,14 @@ def _read(url: DatabaseURL, work: Callable[[Reader], Awaitable[T]]) -> T:
     """Open an existing database, and return the result of `work` on its reader."""
 
     async def read() -> T:
-        store = await open_store(url, Slots())
+        store = await engine_of(url).open_store(Slots())
         try:
             return await work(store.reader(EXPORT))
         finally:
             await store.close()
 
     gc.disable()  # as in an import
-    migrate(url, create=False)
+    engine_of(url).migrate(create=False)
     return asyncio.run(read())
 
 

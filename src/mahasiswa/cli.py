@@ -15,7 +15,7 @@ from mahasiswa.administrator import note, process_user
 from mahasiswa.doctor import diagnose
 from mahasiswa.logs import priority
 from mahasiswa.settings import DatabaseURL, SettingError, Settings, parse_database_url
-from mahasiswa.store import engines
+from mahasiswa.store.engines import engine_of
 from mahasiswa.store.store_errors import StoreError
 
 STANDARD_STREAM = Path("-")
@@ -162,9 +162,9 @@ def backup(file: Path | None) -> None:
     """  # noqa: D301 - as above
     settings = _settings_and_database()
     if file is None:
-        file = cast("Path", engines.backup_into(settings.database_url, settings.backup_dir, interrupt.check))
+        file = cast("Path", engine_of(settings.database_url).backup_into(settings.backup_dir, interrupt.check))
     else:
-        engines.backup(settings.database_url, file, interrupt.check)
+        engine_of(settings.database_url).backup(file, interrupt.check)
     click.echo(f"{file}: {file.stat().st_size} bytes, verified")
 
 
@@ -183,7 +183,7 @@ def restore(file: Path) -> None:
     mahasiswa restore mahasiswa-2026-11-20.db
     """  # noqa: D301 - as above
     url = _settings_and_database().database_url
-    restored = engines.restore(url, file, interrupt.check)
+    restored = engine_of(url).restore(file, interrupt.check)
     if not (restored.must_start or restored.backup):
         click.echo(f"{restored.records} records are as in {file}; nothing was changed")
         return
@@ -246,11 +246,11 @@ def forget(nim: str) -> None:
     settings = _settings_and_database()
     for other in bulk.other_nims(settings.database_url, nim):
         click.echo(f"{other}: the same person had this NIM. See mahasiswa show, and run the command for it too.")
-    was_known = engines.forget(settings.database_url, nim)
+    was_known = engine_of(settings.database_url).forget(nim)
     if was_known:
         note(f"forget: a record and its history were removed from {settings.database_url}")
     click.echo(f"{nim}: {'the record and its history are removed' if was_known else 'no record and no history'}")
-    for file in engines.backups_that_hold(settings.database_url, settings.backup_dir, nim):
+    for file in engine_of(settings.database_url).backups_that_hold(settings.backup_dir, nim):
         click.echo(f"{file} still holds the texts. Remove this file, or wait until it expires.")
     click.echo("Back-ups, replicas, archives and logs elsewhere keep what they have. Remove it from them yourself.")
 

@@ -8,7 +8,7 @@ from mahasiswa import interrupt
 from mahasiswa.server import CannotStart, bind
 from mahasiswa.settings import Settings
 from mahasiswa.store.backup_folder import age_seconds
-from mahasiswa.store.engines import Finding, backup_files, examine, examine_backup, good, wrong
+from mahasiswa.store.engines import Finding, engine_of, good, wrong
 from mahasiswa.store.store_errors import StoreError
 
 BACKUP_DELAY_HOURS = 2  # maximum time for a back-up after the newest one has the age of BACKUP_HOURS
@@ -28,7 +28,7 @@ def diagnose(settings: Settings, environ: Mapping[str, str]) -> Iterator[Finding
         yield wrong("Other sites can send forms through a visitor's browser. Set SAME_ORIGIN_ONLY=1.")
     yield _port(settings)
     try:
-        yield from examine(settings.database_url, interrupt.check)
+        yield from engine_of(settings.database_url).examine(interrupt.check)
     except StoreError as error:
         yield wrong(f"{error}.")
     yield from _newest_backup(settings)
@@ -64,7 +64,7 @@ def _newest_backup(settings: Settings) -> Iterator[Finding]:
         yield wrong("No back-ups are made. Set BACKUP_DIR to a folder.")
         return
     try:
-        newest = next(iter(backup_files(settings.database_url, folder)), None)
+        newest = next(iter(engine_of(settings.database_url).backup_files(folder)), None)
         hours = age_seconds(newest) / 3600 if newest else 0.0
     except OSError as error:
         yield wrong(f"The folder of the back-ups {folder} cannot be read: {error.strerror}.")
@@ -77,4 +77,4 @@ def _newest_backup(settings: Settings) -> Iterator[Finding]:
         yield wrong(f"{age}. Find out why no newer one was made: journalctl -u mahasiswa -p warning")
     else:
         yield good(f"{age}.")
-    yield examine_backup(settings.database_url, newest, interrupt.check)
+    yield engine_of(settings.database_url).examine_backup(newest, interrupt.check)

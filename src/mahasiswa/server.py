@@ -18,7 +18,7 @@ from multiprocessing.process import BaseProcess
 from mahasiswa.logs import configure_logging, priority
 from mahasiswa.parent import end_with
 from mahasiswa.settings import Settings
-from mahasiswa.store.engines import backup_into, examine, migrate
+from mahasiswa.store.engines import engine_of
 from mahasiswa.store.store_errors import StoreError, Unusable
 
 SHUTDOWN_SECONDS = 4.5  # maximum time for the workers after SIGTERM; the service promises to end within 5 seconds
@@ -115,7 +115,7 @@ def _back_up(settings: Settings, parent: int) -> None:
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
     try:
         max_age = settings.backup_hours * 3600 - BACKUP_CHECK_SECONDS / 2
-        made = backup_into(settings.database_url, settings.backup_dir, lambda: False, max_age)
+        made = engine_of(settings.database_url).backup_into(settings.backup_dir, lambda: False, max_age)
     except Unusable as error:
         log.warning("%s", error)
         sys.exit(1)
@@ -236,8 +236,8 @@ def _make_ready(settings: Settings, parent: int) -> None:
     """Run in a process of its own, because no handle of SQLite may be open when the workers are forked."""
     end_with(parent)
     try:
-        migrate(settings.database_url, settings.history_days)
-        for finding in examine(settings.database_url, lambda: False, quick=True):
+        engine_of(settings.database_url).migrate(settings.history_days)
+        for finding in engine_of(settings.database_url).examine(lambda: False, quick=True):
             if not finding.is_good:
                 log.warning("%s", finding.text)
     except StoreError as error:

@@ -16,7 +16,8 @@ from mahasiswa.http_protocol import HttpProtocol
 from mahasiswa.logs import configure_logging
 from mahasiswa.parent import end_with
 from mahasiswa.settings import Settings
-from mahasiswa.store import Store, open_store
+from mahasiswa.store import Store
+from mahasiswa.store.engines import engine_of
 from mahasiswa.store.history_items import PURGE_SECONDS
 from mahasiswa.store.store_errors import StoreError
 from mahasiswa.web.app import create_app
@@ -63,7 +64,7 @@ def run(settings: Settings, listener: socket.socket, parent: int, beats: "Connec
 
 async def _serve(settings: Settings, listener: socket.socket, beats: "Connection[bytes, None]") -> None:
     limits = Limits()
-    store = await open_store(settings.database_url, limits.slots)
+    store = await engine_of(settings.database_url).open_store(limits.slots)
     config = uvicorn.Config(
         create_app(settings, store, limits),
         http=HttpProtocol,

@@ -19,7 +19,7 @@ from stores import ask, other_program
 from mahasiswa.administrator import process_user
 from mahasiswa.cli import main
 from mahasiswa.settings import SQLiteURL
-from mahasiswa.store import migrate
+from mahasiswa.store.engines import engine_of
 from mahasiswa.store.history_items import UNDOABLE_ROWS_MAX
 
 ELSEWHERE = "Back-ups, replicas, archives and logs elsewhere keep what they have. Remove it from them yourself."
@@ -124,7 +124,7 @@ def test_a_command_that_changes_records_names_the_administrator(operator: Operat
     A command that changes nothing writes no line. Without a history, the journal has it alone.
     """
     needs_namespaces()
-    migrate(SQLiteURL(operator.database), days)
+    engine_of(SQLiteURL(operator.database)).migrate(days)
     name = operator.write("a.csv", csv(HEADER, *TWO))
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as journal:
         journal.bind(str(operator.folder / "log"))

@@ -16,7 +16,7 @@ from stores import ask, run_script
 
 from mahasiswa.administrator import command_name
 from mahasiswa.settings import SQLiteURL
-from mahasiswa.store.engines import backup
+from mahasiswa.store.engines import engine_of
 
 NOW: list[Record] = [("1", "Ani", "Solo"), ("3", "Citra", "Bantul")]
 RESTART = "Start or restart the service now: systemctl restart mahasiswa"
@@ -36,7 +36,7 @@ def operator_with_a_backup(operator: Operator) -> Operator:
     """Run commands in a folder with a back-up of TWO, and a list that holds NOW since."""
     operator.fill([("1", "Ani", "Sleman"), TWO[1]])
     run_script(operator.database, "UPDATE mahasiswa SET alamat = 'Solo' WHERE nim = '1'")
-    backup(SQLiteURL(operator.database), operator.folder / "cadangan.db", lambda: False)
+    engine_of(SQLiteURL(operator.database)).backup(operator.folder / "cadangan.db", lambda: False)
     run_script(operator.database, f"DELETE FROM mahasiswa WHERE nim = '2'; INSERT INTO mahasiswa VALUES {NOW[1]}")
     return operator
 

@@ -19,7 +19,7 @@ from postgres import execute, own_schema
 from stores import ask, other_program, run_script
 
 from mahasiswa.settings import PostgresURL
-from mahasiswa.store import migrate
+from mahasiswa.store.engines import engine_of
 
 
 def problems(operator: Operator, before: Sequence[str] = (), **environment: str) -> list[str]:
@@ -246,7 +246,7 @@ def test_an_old_a_missing_and_a_future_backup_are_found(kept: Operator) -> None:
 def operator_with_tables(operator: Operator, postgres: str) -> Iterator[Operator]:
     """Run commands as the role that owns the tables."""
     with own_schema(postgres) as url:
-        migrate(PostgresURL(url))
+        engine_of(PostgresURL(url)).migrate()
         operator.environment["DATABASE_URL"] = url
         yield operator
 

@@ -18,7 +18,7 @@ from spreadsheets import HEADER, Importer, by_openpyxl
 from stores import run_script
 
 from mahasiswa.settings import SQLiteURL
-from mahasiswa.store import migrate
+from mahasiswa.store.engines import engine_of
 
 
 def assert_refused(folder: Path, words: Sequence[str], before: Sequence[str] = (), **environment: str) -> None:
@@ -61,7 +61,7 @@ def test_a_port_of_another_instance_is_refused(tmp_path: Path, first: str | None
 
 def migrated(folder: Path) -> Path:
     """Create an empty list; return its path."""
-    migrate(SQLiteURL(folder / "a.db"))
+    engine_of(SQLiteURL(folder / "a.db")).migrate()
     return folder / "a.db"
 
 

@@ -14,7 +14,7 @@ from harness import Service
 from stores import opened
 
 from mahasiswa.settings import SQLiteURL
-from mahasiswa.store import migrate
+from mahasiswa.store.engines import engine_of
 from mahasiswa.store.store_errors import Unavailable
 
 REAL_DISK = apsw.vfs_names()[0]
@@ -109,7 +109,7 @@ def test_an_addition_is_stored_or_unavailable_if_the_disk_fails_at_any_call(
         assert nims(path) == stored | {"sesudah"}
         return disk.calls >= at
 
-    migrate(SQLiteURL(tmp_path / "empty.db"))
+    engine_of(SQLiteURL(tmp_path / "empty.db")).migrate()
     with failing_disk() as disk:
         for at in range(1, 1000):
             path = tmp_path / f"{at}.db"

@@ -7,14 +7,15 @@ import pytest
 from stores import opened
 
 from mahasiswa.settings import DatabaseURL, SQLiteURL, parse_database_url
-from mahasiswa.store import Store, migrate
+from mahasiswa.store import Store
+from mahasiswa.store.engines import engine_of
 
 
 @pytest.fixture
 def url(database: str) -> DatabaseURL:
     """Return the address of an empty database with its table, once for each engine."""
     url = parse_database_url(database)
-    migrate(url)
+    engine_of(url).migrate()
     return url
 
 
@@ -28,5 +29,5 @@ async def store(url: DatabaseURL) -> AsyncIterator[Store]:
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     """Return the path of an SQLite file with an empty table."""
-    migrate(SQLiteURL(tmp_path / "mahasiswa.db"))
+    engine_of(SQLiteURL(tmp_path / "mahasiswa.db")).migrate()
     return tmp_path / "mahasiswa.db"

@@ -15,8 +15,8 @@ from postgres import own_schema
 
 from mahasiswa.record import Incoming, Mahasiswa, Write, digest
 from mahasiswa.settings import DatabaseURL, parse_database_url
-from mahasiswa.store import Query, Store, migrate, open_store
-from mahasiswa.store.engines import merge as import_rows
+from mahasiswa.store import Query, Store
+from mahasiswa.store.engines import engine_of
 from mahasiswa.store.store_errors import Changed, EditConflict, Refused
 from mahasiswa.work import EXPORT, RECORD, SEARCH, Slots
 
@@ -103,7 +103,7 @@ async def write_all(store: Store, wanted: Sequence[tuple[Mahasiswa, bool]]) -> N
 
 async def merge(store: Store, incoming: Sequence[Incoming], update: bool, dry_run: bool) -> object:  # noqa: FBT001 - drawn
     """Import rows, and leave out the time."""
-    return import_rows(URLS[store], incoming, update=update, dry_run=dry_run)._replace(seconds=0)
+    return engine_of(URLS[store]).merge(incoming, update=update, dry_run=dry_run)._replace(seconds=0)
 
 
 async def read_all(store: Store, query: Query) -> list[Mahasiswa]:
@@ -170,8 +170,8 @@ def runner(postgres: str, tmp_path: Path) -> Iterator[tuple[asyncio.Runner, Stor
     with own_schema(postgres) as address, asyncio.Runner() as runner:
         opened = []
         for url in map(parse_database_url, (f"sqlite:///{tmp_path}/a.db", address)):
-            migrate(url)
-            opened.append(runner.run(open_store(url, Slots())))
+            engine_of(url).migrate()
+            opened.append(runner.run(engine_of(url).open_store(Slots())))
             URLS[opened[-1]] = url
         yield runner, opened[0], opened[1]
         for store in opened:

@@ -10,8 +10,8 @@ from stores import BUDI, SITI, age_history, attempt, attempt_all, fill, opened, 
 from mahasiswa.administrator import command_name
 from mahasiswa.record import Mahasiswa, Write, digest
 from mahasiswa.settings import DatabaseURL
-from mahasiswa.store import Query, Store, migrate
-from mahasiswa.store.engines import forget, merge
+from mahasiswa.store import Query, Store
+from mahasiswa.store.engines import engine_of
 from mahasiswa.store.history_items import PURGE_ENTRIES, UNDOABLE_ROWS_MAX, Batch, BatchKind, Entry
 from mahasiswa.store.store_errors import Changed, EditConflict, NotInHistory, Refused
 from mahasiswa.work import LIST, SEARCH
@@ -58,7 +58,7 @@ async def test_a_change_that_changes_nothing_leaves_no_entry(store: Store, url: 
     await store.update(*SITI)
     await store.delete("0002")
     await store.write_all("import", [Write(SITI, None)])
-    merge(url, [(1, *SITI)], update=True, dry_run=False)
+    engine_of(url).merge([(1, *SITI)], update=True, dry_run=False)
     await store.write_all("delete", removals=dict.fromkeys(["0002"]))
     await store.write_all("delete")
     assert await items(store) == [await newest(store)]
@@ -77,9 +77,9 @@ async def test_an_import_and_a_bulk_delete_are_one_batch_each(store: Store, url:
     assert len(await items(store)) == 3
     assert await changes(store, first.id) == [(SITI, siti), (None, BUDI)]
     rows = [(1, *INA), (2, SITI.nim, None, "Solo")]
-    merge(url, rows, update=True, dry_run=True)
+    engine_of(url).merge(rows, update=True, dry_run=True)
     assert await newest(store) == first
-    merge(url, rows, update=True, dry_run=False)
+    engine_of(url).merge(rows, update=True, dry_run=False)
     assert await changes(store, (await last_batch(store, "import", 2)).id) == [(siti, changed), (None, INA)]
     await store.write_all("delete", removals=dict.fromkeys([BUDI.nim, "0009", SITI.nim, "00\0", "0003\0"]))
     assert await changes(store, (await last_batch(store, "delete", 2)).id) == [(changed, None), (BUDI, None)]
@@ -113,7 +113,7 @@ async def test_a_very_long_import_is_one_item_without_entries(store: Store, url:
     assert await items(store, batch=item.id) == []
     with pytest.raises(NotInHistory):
         await store.undo(item.id, is_batch=True)
-    merge(url, [(1, "1", "Ani", "Solo")], update=True, dry_run=False)
+    engine_of(url).merge([(1, "1", "Ani", "Solo")], update=True, dry_run=False)
     await last_batch(store, "import", 1)
 
 
@@ -147,7 +147,7 @@ async def test_a_conflict_has_what_the_form_showed_only_if_the_history_has_it(st
     assert await shown_before("Ani", "Solo") == (SITI.nim, "Ani", "Solo")
     assert await shown_before("Dewi", "Solo") is None
     await store.update("0002", "Ani", "Solo")
-    forget(url, SITI.nim)
+    engine_of(url).forget(SITI.nim)
     await store.add(SITI.nim, "Eko", "Solo")
     assert await shown_before(*SITI[1:]) is None
 
@@ -177,8 +177,8 @@ async def test_history_days_remove_the_history_and_create_it_again(url: Database
     """With 0 days changes and batches leave no entries. A command keeps the days of the service. No number is given again."""
 
     async def start(days: int) -> None:
-        await asyncio.to_thread(migrate, url, days)
-        await asyncio.to_thread(migrate, url)  # as a command does
+        await asyncio.to_thread(engine_of(url).migrate, days)
+        await asyncio.to_thread(engine_of(url).migrate)  # as a command does
 
     async with opened(url) as store:
         await store.add(*SITI)
@@ -201,7 +201,7 @@ async def test_history_days_remove_the_history_and_create_it_again(url: Database
 def test_the_last_start_decides_the_days_and_says_so(url: DatabaseURL, caplog: pytest.LogCaptureFixture) -> None:
     """One line has both numbers. The first start says nothing, nor does a start with the same days, nor a command."""
     for days in (30, 7, 7, None, 0, 30):
-        migrate(url, days)
+        engine_of(url).migrate(days)
     said = [set(re.findall(r"(?:was|is|now) (\d+)", message)) for message in caplog.messages]
     assert said == [{"30", "7"}, {"7", "0"}, {"0", "30"}]
 
@@ -247,10 +247,10 @@ async def test_forgetting_removes_the_record_and_all_its_history(store: Store, u
     await store.update(*SITI._replace(nama="Siti"))
     await store.delete(SITI.nim)
     await store.add(*SITI)
-    assert forget(url, SITI.nim)
+    assert engine_of(url).forget(SITI.nim)
     assert await read_all(store) == [BUDI]
-    assert not forget(url, SITI.nim)
-    assert not forget(url, "00\0")
+    assert not engine_of(url).forget(SITI.nim)
+    assert not engine_of(url).forget("00\0")
     forgotten, batch = await items(store)
     assert forgotten[2:] == ("delete", 1, True, None, command_name())
     assert isinstance(batch, Batch)
@@ -258,5 +258,5 @@ async def test_forgetting_removes_the_record_and_all_its_history(store: Store, u
     assert (batch.only.before, batch.only.after) == (None, BUDI)
     await store.undo(batch.id, is_batch=True)
     assert await read_all(store) == []
-    assert forget(url, BUDI.nim)  # its history is all that there is of it
+    assert engine_of(url).forget(BUDI.nim)  # its history is all that there is of it
     assert await items(store) == [forgotten]

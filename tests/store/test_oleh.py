@@ -10,7 +10,7 @@ from mahasiswa.administrator import command_name
 from mahasiswa.record import Mahasiswa, Write
 from mahasiswa.settings import DatabaseURL
 from mahasiswa.store import Store
-from mahasiswa.store.engines import merge
+from mahasiswa.store.engines import engine_of
 from mahasiswa.store.history_items import OLEH, Batch
 from mahasiswa.work import RECORD, SEARCH
 
@@ -58,7 +58,7 @@ async def test_batches_have_a_name(store: Store, url: DatabaseURL) -> None:
     await by(None, store.add("4", "Ani", "Solo"))
     page = await store.reader(SEARCH).history("eko", None, 0, 10)
     await by("Rini", store.undo(page.items[0].id, is_batch=True))
-    merge(url, [(1, "5", "Ani", "Solo"), (2, "6", "Ani", "Solo")], update=False, dry_run=False)
+    engine_of(url).merge([(1, "5", "Ani", "Solo"), (2, "6", "Ani", "Solo")], update=False, dry_run=False)
     await by(siti, store.write_all("delete", removals={"4": None, "5": None}))
     await by(wati, store.add("7", "Ani", "Solo"))
     expected = [("import", siti), ("1", budi), ("2", wati), ("nim", "Eko"), ("4", None), ("nim", "Rini")]

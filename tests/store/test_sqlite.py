@@ -20,8 +20,7 @@ from stores import age_history, ask, attempt_all, contents, in_shell, opened, ot
 from mahasiswa import worker
 from mahasiswa.record import Mahasiswa, Write
 from mahasiswa.settings import SQLiteURL
-from mahasiswa.store import migrate, open_store
-from mahasiswa.store.engines import forget
+from mahasiswa.store.engines import engine_of
 from mahasiswa.store.history_items import Entry
 from mahasiswa.store.store_errors import Unusable
 from mahasiswa.work import LIST, STEP_TIMEOUT_SECONDS, Slots
@@ -53,7 +52,7 @@ def test_opening_a_removed_file_is_unusable(path: Path) -> None:
     """A worker that starts after the file was removed does not create an empty one."""
     path.unlink()
     with pytest.raises(Unusable):
-        asyncio.run(open_store(SQLiteURL(path), Slots()))
+        asyncio.run(engine_of(SQLiteURL(path)).open_store(Slots()))
     assert not path.exists()
 
 
@@ -266,7 +265,7 @@ def test_the_history_survives_a_dump_of_the_sqlite3_shell(listed: Path) -> None:
     (listed.parent / "dump.sql").write_text(in_shell(listed, ".dump").stdout)
     restored = listed.parent / "restored.db"
     in_shell(restored, ".read dump.sql")
-    migrate(SQLiteURL(restored))
+    engine_of(SQLiteURL(restored)).migrate()
     run_script(restored, "DELETE FROM mahasiswa WHERE nim = '1'")
     for statement in ("SELECT * FROM mahasiswa_history WHERE id < 3", "SELECT * FROM sqlite_schema WHERE sql = ''"):
         assert ask(restored, statement) == ask(listed, statement)
@@ -276,11 +275,11 @@ def test_the_history_survives_a_dump_of_the_sqlite3_shell(listed: Path) -> None:
 def test_lost_triggers_are_created_again_at_the_next_start(listed: Path) -> None:
     """Another program may have removed them. A start that finds them writes nothing."""
     run_script(listed, "DROP TRIGGER mahasiswa_history_delete; DELETE FROM mahasiswa WHERE nim = '1'")
-    migrate(SQLiteURL(listed))
+    engine_of(SQLiteURL(listed)).migrate()
     run_script(listed, "DELETE FROM mahasiswa WHERE nim = '2'; PRAGMA wal_checkpoint(TRUNCATE)")
     assert ask(listed, ENTRIES) == [("2", "Budi/Bantul", None)]
     before = listed.read_bytes()
-    migrate(SQLiteURL(listed))
+    engine_of(SQLiteURL(listed)).migrate()
     assert listed.read_bytes() == before
 
 
@@ -302,7 +301,7 @@ async def test_a_worker_purges_without_other_changes_and_goes_on_after_a_failure
 
 async def test_a_removed_text_is_in_no_byte_of_the_files(listed: Path) -> None:
     """The service overwrites the texts of a deleted record. A forgotten one's are gone, also if another program wrote them."""
-    migrate(SQLiteURL(listed), 0)
+    engine_of(SQLiteURL(listed)).migrate(0)
     records = [Mahasiswa(f"a{number}", f"rahasia-{number}", "Solo" * 100) for number in range(500)]
     async with opened(SQLiteURL(listed)) as store:
         await asyncio.gather(*(store.add(*record) for record in records))
@@ -317,13 +316,13 @@ async def test_a_removed_text_is_in_no_byte_of_the_files(listed: Path) -> None:
         "DELETE FROM mahasiswa WHERE nim > 'x'",
     )
     assert b"rahasia-lama-1500" in bytes_of(listed)
-    migrate(SQLiteURL(listed), 30)
+    engine_of(SQLiteURL(listed)).migrate(30)
     nim = "00007/rahasia-nim"
     async with opened(SQLiteURL(listed)) as store:
         await store.write_all("import", [Write(Mahasiswa(nim, "rahasia-satu", "Solo"), None)])
         for text in ("rahasia-satu", "rahasia-dua" + "x" * 20_000, "rahasia-tiga"):
             await store.update(nim, text, text)
         await store.delete(nim)
-        assert forget(SQLiteURL(listed), nim)
+        assert engine_of(SQLiteURL(listed)).forget(nim)
         assert b"rahasia" not in bytes_of(listed)
     assert contents(listed) == OLD_RECORDS

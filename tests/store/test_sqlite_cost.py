@@ -14,8 +14,8 @@ from stores import SITI, ask, fill, other_program
 
 from mahasiswa.record import Mahasiswa
 from mahasiswa.settings import SQLiteURL
-from mahasiswa.store import Query, Store, open_store
-from mahasiswa.store.engines import merge
+from mahasiswa.store import Query, Store
+from mahasiswa.store.engines import engine_of
 from mahasiswa.store.sqlite.sqlite_reader import SQLiteReader
 from mahasiswa.store.store_errors import TookTooLong
 from mahasiswa.store.threads import in_thread
@@ -36,7 +36,7 @@ def slots() -> Slots:
 @pytest.fixture
 async def store(path: Path, slots: Slots) -> AsyncIterator[Store]:
     """Return a store that is open on that file."""
-    store = await open_store(SQLiteURL(path), slots)
+    store = await engine_of(SQLiteURL(path)).open_store(slots)
     yield store
     await store.close()
 
@@ -234,4 +234,4 @@ async def test_an_import_says_how_long_other_programs_could_not_write(path: Path
         time.sleep(2)  # reading a file takes time
         yield from ((n, *record) for n, record in enumerate(many(1000)))
 
-    assert 0 < merge(SQLiteURL(path), rows(), update=False, dry_run=False).seconds < 2
+    assert 0 < engine_of(SQLiteURL(path)).merge(rows(), update=False, dry_run=False).seconds < 2

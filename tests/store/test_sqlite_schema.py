@@ -11,7 +11,7 @@ from harness import Service
 from stores import ask, contents, in_shell, run_script
 
 from mahasiswa.settings import SQLiteURL
-from mahasiswa.store import migrate
+from mahasiswa.store.engines import engine_of
 from mahasiswa.store.sqlite import sqlite_schema as schema
 from mahasiswa.store.store_errors import Unusable
 
@@ -85,21 +85,21 @@ def with_a_second_step(db: apsw.Connection, _: Path) -> None:
 def test_a_file_is_upgraded_by_the_steps_that_it_lacks(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each step is made once and raises the version. A step that fails changes nothing. A file of no bytes has no step."""
     path.touch()
-    migrate(SQLiteURL(path))
+    engine_of(SQLiteURL(path)).migrate()
     assert ask(path, "PRAGMA user_version") == [(1,)]
     assert ask(path, "SELECT sql FROM sqlite_schema WHERE name = 'mahasiswa'") == [(TABLE,)]
     run_script(path, "INSERT INTO mahasiswa VALUES ('rusak', 'Siti', 'Solo')")
     monkeypatch.setattr(schema, "UPGRADES", (*schema.UPGRADES, with_a_second_step))
     with pytest.raises(Unusable, match="integer overflow"):
-        migrate(SQLiteURL(path))
+        engine_of(SQLiteURL(path)).migrate()
     assert ask(path, "PRAGMA user_version") == [(1,)]
     assert ask(path, "SELECT name FROM sqlite_schema WHERE name = 'mahasiswa_kelas'") == []
     run_script(path, "UPDATE mahasiswa SET nim = '1'")
     for _ in range(2):
-        migrate(SQLiteURL(path))
+        engine_of(SQLiteURL(path)).migrate()
     assert ask(path, "PRAGMA user_version") == [(2,)]
     assert ask(path, "SELECT nim FROM mahasiswa_kelas") == [("1",)]
-    migrate(SQLiteURL(path.with_name("new.db")))
+    engine_of(SQLiteURL(path.with_name("new.db"))).migrate()
     assert ask(path.with_name("new.db"), "PRAGMA user_version") == [(2,)]
 
 
@@ -120,11 +120,11 @@ def test_two_services_that_start_at_once_create_the_tables_once(path: Path) -> N
 def test_a_file_that_is_not_of_this_release_is_refused(path: Path, script: str, said: str) -> None:
     """One line says how to go on, and no byte changes."""
     if "CREATE" not in script:
-        migrate(SQLiteURL(path))
+        engine_of(SQLiteURL(path)).migrate()
     run_script(path, f"{script}; PRAGMA wal_checkpoint(TRUNCATE)")
     before = path.read_bytes()
     with pytest.raises(Unusable) as refused:
-        migrate(SQLiteURL(path))
+        engine_of(SQLiteURL(path)).migrate()
     assert str(refused.value).endswith(said)
     assert "\n" not in str(refused.value)
     assert path.read_bytes() == before
@@ -169,7 +169,7 @@ BROKEN_RULES = {
 
 def test_the_sqlite3_shell_cannot_break_a_rule(path: Path) -> None:
     """The rules stand in the file, so they bind every program."""
-    migrate(SQLiteURL(path))
+    engine_of(SQLiteURL(path)).migrate()
     for values, rule in BROKEN_RULES.items():
         assert rule in in_shell(path, f"INSERT INTO mahasiswa VALUES ({values});").stderr
     assert contents(path) == []

@@ -24,7 +24,8 @@ from spreadsheets import Database
 from stores import opened
 
 from mahasiswa.settings import Settings
-from mahasiswa.store import Store, migrate
+from mahasiswa.store import Store
+from mahasiswa.store.engines import engine_of
 from mahasiswa.web.app import create_app
 from mahasiswa.web.list_cache import PAGE_MAX_RECORDS
 from mahasiswa.web.responses import CachedPage
@@ -185,7 +186,7 @@ async def client_of(settings: Settings, store: Store) -> AsyncIterator[httpx.Asy
 async def test_the_streamed_list_equals_the_cached_one(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """If the store cannot tell its version, as a standby of PostgreSQL, the same bytes are streamed."""
     settings = Settings.from_environment({"DATABASE_URL": database})
-    migrate(settings.database_url)
+    engine_of(settings.database_url).migrate()
     async with opened(settings.database_url) as store:
         await asyncio.gather(*(store.add(f"{n}/é<{n % 7}", "Nur'aini & \r\n", "") for n in range(400)))
         async with client_of(settings, store) as client:
@@ -201,7 +202,7 @@ async def test_the_streamed_list_equals_the_cached_one(database: str, monkeypatc
 async def test_the_list_is_rendered_again_on_another_day(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The page holds the date, which is shown on paper, so a page of yesterday is not sent."""
     settings = Settings.from_environment({"DATABASE_URL": f"sqlite:///{tmp_path / 'a.db'}"})
-    migrate(settings.database_url)
+    engine_of(settings.database_url).migrate()
     day = datetime(2026, 12, 31, 23, 59, tzinfo=settings.timezone)
 
     class Clock(datetime):

@@ -1,4 +1,4 @@
-"""The class Store: the changes of records, which each engine makes in transactions of its own. `engines` opens one."""
+"""The class Store: the changes of records, which each engine makes in transactions of its own. An Engine opens one."""
 
 import json
 from abc import ABC, abstractmethod
@@ -7,17 +7,17 @@ from functools import partial
 from types import MappingProxyType
 
 from mahasiswa.record import Mahasiswa, Write, combine, digest, digest_or_dash
-from mahasiswa.store.engines import migrate, open_store
 from mahasiswa.store.history_items import UNDO_CONFLICTS_MAX, BatchKind, conflict_of
+from mahasiswa.store.queries import Query, Suspicion
 from mahasiswa.store.reader import SLICE_RECORDS as SLICE_RECORDS
-from mahasiswa.store.reader import Hits, Query, Reader, Snapshot, Steps, Suspicion, Version, by_nim, in_transaction
+from mahasiswa.store.reader import Hits, Reader, Snapshot, Steps, Version, by_nim, in_transaction
 from mahasiswa.store.shared_sql import SharedSQL
 from mahasiswa.store.store_errors import Changed, EditConflict, NotInHistory, Refused, UndoConflict
 from mahasiswa.work import IMPORT, RECORD, Kind
 
 NO_REMOVALS: Mapping[str, str | None] = MappingProxyType({})
 
-__all__ = ["Hits", "Query", "Reader", "Snapshot", "Store", "Suspicion", "Version", "migrate", "open_store"]
+__all__ = ["Hits", "Query", "Reader", "Snapshot", "Store", "Suspicion", "Version"]
 
 
 class Store(ABC):

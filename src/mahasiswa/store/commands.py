@@ -1,9 +1,9 @@
 """Imports rows, forgets a record and tries changes, on a connection of a command, in the same steps on both engines."""
 
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import Any, Protocol
 
 from mahasiswa.store import shared_sql
 from mahasiswa.store.engines import Finding, Merged, good, wrong
@@ -14,12 +14,16 @@ from mahasiswa.store.shared_sql import SharedSQL
 # not. If the block raises, the caller must roll back.
 Batch = Callable[..., AbstractContextManager[None]]
 
-# A connection of either driver.
-Database = Any
+
+class Database(Protocol):
+    """A connection of either driver."""
+
+    def execute(self, statement: str, parameters: Sequence[Any] = (), /) -> Iterable[Sequence[Any]]:
+        """Run one statement; return its rows."""
 
 
 def merge(db: Database, batch: Batch, *, update: bool, dry_run: bool) -> Merged:
-    """Merge the rows of the table `incoming` into the records. See `engines.merge`."""
+    """Merge the rows of the table `incoming` into the records. See `Engine.merge`."""
     ((total, existing, changed),) = db.execute(shared_sql.COMPARE)
     incomplete = [number for (number,) in db.execute(shared_sql.INCOMPLETE)]
     written = total - existing + (changed if update else 0)

@@ -1,25 +1,17 @@
-"""Chooses the engine of a database by the scheme of its address: creates, opens, backs up, restores and checks it.
+"""The class Engine: creates, opens, backs up, restores and checks a database. `engine_of` chooses it by the address."""
 
-Each engine has a module with functions of the same names and parameters. They get the address of the database in place of
-its URL: the path of the SQLite file, or the text that libpq reads.
-"""
-
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import NamedTuple
 
 from mahasiswa.record import Incoming
-from mahasiswa.settings import DatabaseURL
+from mahasiswa.settings import DatabaseURL, SQLiteURL
+from mahasiswa.store import Store
 from mahasiswa.work import Slots
-
-if TYPE_CHECKING:
-    from mahasiswa.store import Store
 
 StopCheck = Callable[[], bool]
 """Raises to stop the work, for example after Ctrl-C. Otherwise it returns False, as SQLite's progress handler must."""
-
-ENGINES = {"sqlite": "mahasiswa.store.sqlite.engine", "postgresql": "mahasiswa.store.postgres.engine"}
 
 
 class Finding(NamedTuple):
@@ -68,91 +60,90 @@ class Restored(NamedTuple):
     """Time for which other programs could not write."""
 
 
-def migrate(url: DatabaseURL, history_days: int | None = None, *, create: bool = True) -> None:
-    """Create the tables, or upgrade those of an earlier version of this program; raise Unusable.
+class Engine(ABC):
+    """One database. Each method makes connections of its own and closes them, except those of the store."""
 
-    `history_days` is the setting HISTORY_DAYS, which is written into the database: 0 removes the triggers and the
-    history. None, as for a command, keeps the value of the database; a new database gets DEFAULT_HISTORY_DAYS.
-    With `create=False`, an SQLite file that does not exist is an error.
+    @abstractmethod
+    def migrate(self, history_days: int | None = None, *, create: bool = True) -> None:
+        """Create the tables, or upgrade those of an earlier version of this program; raise Unusable.
 
-    All handles are closed when it returns. The service calls it in a process of its own, because no handle of SQLite
-    may be open when the workers are forked.
-    """
-    _engine(url).migrate(url.address, history_days, create=create)
+        `history_days` is the setting HISTORY_DAYS, which is written into the database: 0 removes the triggers and the
+        history. None, as for a command, keeps the value of the database; a new database gets DEFAULT_HISTORY_DAYS.
+        With `create=False`, an SQLite file that does not exist is an error.
 
+        All handles are closed when it returns. The service calls it in a process of its own, because no handle of SQLite
+        may be open when the workers are forked.
+        """
 
-async def open_store(url: DatabaseURL, slots: Slots) -> "Store":
-    """Open a database that `migrate` has made ready; raise Unusable."""
-    return cast("Store", await _engine(url).open_store(url.address, slots))
+    @abstractmethod
+    async def open_store(self, slots: Slots) -> Store:
+        """Open a database that `migrate` has made ready; raise Unusable."""
 
+    @abstractmethod
+    def merge(self, rows: Iterable[Incoming], *, update: bool, dry_run: bool) -> Merged:
+        """Import any number of rows, each nim at most once, all or none. With `update`, existing records may change.
 
-def merge(url: DatabaseURL, rows: Iterable[Incoming], *, update: bool, dry_run: bool) -> Merged:
-    """Import any number of rows, each nim at most once, all or none. With `update`, existing records may change.
+        The history has them as one batch of kind "import". More than UNDOABLE_ROWS_MAX rows make a silent batch. Raise
+        Unavailable, Refused or Uncertain.
+        """
 
-    The history has them as one batch of kind "import". More than UNDOABLE_ROWS_MAX rows make a silent batch. Raise
-    Unavailable, Refused or Uncertain.
-    """
-    return cast("Merged", _engine(url).merge(url.address, rows, update=update, dry_run=dry_run))
+    @abstractmethod
+    def forget(self, nim: str) -> bool:
+        """Remove the record with that nim and all its history. Return False if there was neither.
 
+        Raise Unavailable, or TextsRemain if old copies of the texts could not be removed from the database's files.
+        """
 
-def forget(url: DatabaseURL, nim: str) -> bool:
-    """Remove the record with that nim and all its history. Return False if there was neither.
+    @abstractmethod
+    def backup(self, to: Path, check: StopCheck) -> None:
+        """Write a verified copy of the whole database to a file that does not exist yet; raise Unusable.
 
-    Raise Unavailable, or TextsRemain if old copies of the texts could not be removed from the database's files.
-    """
-    return cast("bool", _engine(url).forget(url.address, nim))
+        `check` is called often, and may raise to stop the work. The same holds for `check` in the other functions.
+        """
 
+    @abstractmethod
+    def backup_into(self, folder: Path | None, check: StopCheck, max_age_seconds: float = 0.0) -> Path | None:
+        """Write such a copy to a file of this folder whose name has the time, and return the file; raise Unusable.
 
-def backup(url: DatabaseURL, to: Path, check: StopCheck) -> None:
-    """Write a verified copy of the whole database to a file that does not exist yet; raise Unusable.
+        If the newest back-up is the same, that file gets the time now instead. With `max_age_seconds`, nothing is done if
+        the newest one is younger, and the result is None. Old back-ups of the folder are removed (`backup_folder.expire`).
+        Without a folder the file stands beside the database, and none is removed.
+        """
 
-    `check` is called often, and may raise to stop the work. The same holds for `check` in the other functions.
-    """
-    _engine(url).backup(url.address, to, check)
+    @abstractmethod
+    def restore(self, file: Path, check: StopCheck) -> Restored:
+        """Replace every record by those of a back-up file, in one transaction; raise Unusable.
 
+        The history stays, and the restore is one silent batch in it. The present records are written to a back-up file
+        first. A file that is missing, damaged or of a newer release is replaced by the back-up as a whole.
+        """
 
-def backup_into(url: DatabaseURL, folder: Path | None, check: StopCheck, max_age_seconds: float = 0.0) -> Path | None:
-    """Write such a copy to a file of this folder whose name has the time, and return the file; raise Unusable.
+    @abstractmethod
+    def examine(self, check: StopCheck, *, quick: bool = False) -> Iterator[Finding]:
+        """Check the database; raise Unusable if the service cannot work with it. Nothing stays written to it.
 
-    If the newest back-up is the same, that file gets the time now instead. With `max_age_seconds`, nothing is done if the
-    newest one is younger, and the result is None. Old back-ups of the folder are removed (`backup_folder.expire`). Without a
-    folder the file stands beside the database, and none is removed.
-    """
-    return cast("Path | None", _engine(url).backup_into(url.address, folder, check, max_age_seconds))
+        The start of the service makes the `quick` checks. `mahasiswa doctor` makes these, and those that read every record.
+        """
 
+    @abstractmethod
+    def backup_files(self, folder: Path) -> Sequence[Path]:
+        """The back-ups of this database in a folder, newest first; raise OSError."""
 
-def restore(url: DatabaseURL, file: Path, check: StopCheck) -> Restored:
-    """Replace every record by those of a back-up file, in one transaction; raise Unusable.
+    @abstractmethod
+    def backups_that_hold(self, folder: Path | None, nim: str) -> Sequence[Path]:
+        """The back-ups in this folder and beside the database that hold that nim, or that cannot be read."""
 
-    The history stays, and the restore is one silent batch in it. The present records are written to a back-up file first.
-    A file that is missing, damaged or of a newer release is replaced by the back-up as a whole.
-    """
-    return cast("Restored", _engine(url).restore(url.address, file, check))
-
-
-def examine(url: DatabaseURL, check: StopCheck, *, quick: bool = False) -> Iterator[Finding]:
-    """Check the database; raise Unusable if the service cannot work with it. Nothing stays written to it.
-
-    The start of the service makes the `quick` checks. `mahasiswa doctor` makes these, and those that read every record.
-    """
-    yield from _engine(url).examine(url.address, check, quick=quick)
-
-
-def backup_files(url: DatabaseURL, folder: Path) -> Sequence[Path]:
-    """The back-ups of this database in a folder, newest first; raise OSError."""
-    return cast("Sequence[Path]", _engine(url).backup_files(url.address, folder))
-
-
-def backups_that_hold(url: DatabaseURL, folder: Path | None, nim: str) -> Sequence[Path]:
-    """The back-ups in this folder and beside the database that hold that nim, or that cannot be read."""
-    return cast("Sequence[Path]", _engine(url).backups_that_hold(url.address, folder, nim))
+    @abstractmethod
+    def examine_backup(self, file: Path, check: StopCheck) -> Finding:
+        """Check that a back-up file can be restored."""
 
 
-def examine_backup(url: DatabaseURL, file: Path, check: StopCheck) -> Finding:
-    """Check that a back-up file can be restored."""
-    return cast("Finding", _engine(url).examine_backup(file, check))
+def engine_of(url: DatabaseURL) -> Engine:
+    """The engine of an address. It is imported only if it is chosen: SQLite alone needs no psycopg."""
+    if isinstance(url, SQLiteURL):
+        from mahasiswa.store.sqlite.engine import SQLiteEngine  # noqa: PLC0415 - see above
 
+        return SQLiteEngine(url.address)
+    from mahasiswa.store.postgres.engine import PostgresEngine  # noqa: PLC0415 - see above
 
-def _engine(url: DatabaseURL) -> Any:  # noqa: ANN401 - a module, chosen at run time
-    # An engine is imported only if it is chosen: SQLite alone needs no psycopg.
-    return import_module(ENGINES[url.scheme])
+    return PostgresEngine(url.address)

@@ -6,16 +6,15 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Gene
 from functools import wraps
 from itertools import chain
 from sys import getsizeof
-from typing import TYPE_CHECKING, Any, Concatenate, Literal, NamedTuple, ParamSpec, Protocol, TypeAlias, TypeVar, cast
+from typing import Any, Concatenate, Literal, NamedTuple, ParamSpec, Protocol, TypeAlias, TypeVar, cast
 
 from mahasiswa.record import Field, Mahasiswa, near_key, near_nims
 from mahasiswa.store import folding, spelling
 from mahasiswa.store.history_items import Batch, Days, Entry, HistoryPage, ItemKind, entry_of, item_of
+from mahasiswa.store.queries import Query, Suspicion
+from mahasiswa.store.shared_sql import SharedSQL
 from mahasiswa.store.store_errors import Unavailable
 from mahasiswa.work import PAGE_MAX_BYTES
-
-if TYPE_CHECKING:
-    from mahasiswa.store.shared_sql import SharedSQL
 
 Version = Hashable
 """A value that changes with every commit of any program. It means nothing outside the store that returned it."""
@@ -51,18 +50,6 @@ class Snapshot(NamedTuple):
     last: Entry | Batch | None = None
 
 
-class Query(NamedTuple):
-    """A search and the order of its records. It finds records that have every word of `cari` in any field (`folding`).
-
-    `di` is the one field that is searched. A nim is found if it begins with `cari`, without its spaces.
-    """
-
-    cari: str = ""
-    urut: Field = "nim"
-    arah: Literal["naik", "turun"] = "naik"
-    di: Field | Literal[""] = ""
-
-
 class Hits(NamedTuple):
     """One page of the records that a query finds, the number of all of them, and the newest item of the history.
 
@@ -72,12 +59,6 @@ class Hits(NamedTuple):
     total: int
     records: Sequence[Mahasiswa]
     last: Entry | Batch | None = None
-
-
-Suspicion = Literal["near", "duplicates", "spaces", "length", "capitals"]
-"""The reason why a record may be wrong. "near": another nim is nearly the same. "duplicates": another record has the same
-name and address. "spaces": a text holds needless spaces or characters that cannot be seen. "length": nearly all nims
-have another length. "capitals": the name is in capitals, and most names are not."""
 
 
 P = ParamSpec("P")
@@ -117,7 +98,7 @@ class Reader(ABC):
     that waits for a read is cancelled, the read stops within a second.
     """
 
-    def __init__(self, sql: "SharedSQL", version: Callable[[], Awaitable[Version | None]]) -> None:
+    def __init__(self, sql: SharedSQL, version: Callable[[], Awaitable[Version | None]]) -> None:
         self._version = version
         self.sql = sql
         self._vocabulary = spelling.Vocabulary()
@@ -272,7 +253,7 @@ class Reader(ABC):
         return f"WHERE {condition}", parameters
 
 
-def last_item(sql: "SharedSQL") -> Steps[Entry | Batch | None]:
+def last_item(sql: SharedSQL) -> Steps[Entry | Batch | None]:
     """The newest item of the history, or None if there is none. If it added a record, it has `near`, too."""
     rows = yield sql.last_item, (1, 0)
     item = item_of(rows[0]) if rows else None
@@ -282,7 +263,7 @@ def last_item(sql: "SharedSQL") -> Steps[Entry | Batch | None]:
     return item
 
 
-def by_nim(sql: "SharedSQL", statement: str, nims: Sequence[str]) -> Steps[Mapping[str, Mahasiswa]]:
+def by_nim(sql: SharedSQL, statement: str, nims: Sequence[str]) -> Steps[Mapping[str, Mahasiswa]]:
     """The stored records with these nims, by nim. `statement` is the SELECT, with the nims as its parameter."""
     records: dict[str, Mahasiswa] = {}
     size = 0

@@ -8,7 +8,7 @@ from typing import Literal
 
 from mahasiswa.record import NEAR_FROM, NEAR_TO, Field, Mahasiswa
 from mahasiswa.store import folding
-from mahasiswa.store.reader import Query, Suspicion
+from mahasiswa.store.queries import Query, Suspicion
 
 COUNT = "SELECT count(*) FROM mahasiswa"
 DAYS = "SELECT days FROM mahasiswa_history_state"

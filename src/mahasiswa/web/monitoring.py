@@ -16,7 +16,7 @@ from mahasiswa import wording
 from mahasiswa.settings import Settings, SQLiteURL
 from mahasiswa.store import Store
 from mahasiswa.store.backup_folder import age_seconds
-from mahasiswa.store.engines import backup_files
+from mahasiswa.store.engines import engine_of
 from mahasiswa.store.store_errors import StoreError
 from mahasiswa.web.list_cache import ListCache
 from mahasiswa.web.pages import Pages
@@ -104,7 +104,7 @@ class Metrics:
                 sizes["database_wal_bytes"] = Path(f"{url.address}-wal").stat().st_size
             if folder:
                 with suppress(OSError, StopIteration):
-                    sizes["newest_backup_age_seconds"] = age_seconds(next(iter(backup_files(url, folder))))
+                    sizes["newest_backup_age_seconds"] = age_seconds(next(iter(engine_of(url).backup_files(folder))))
         return sizes
 
 

@@ -6,7 +6,7 @@ import pytest
 from postgres import QUICK, Server, own_schema
 
 from mahasiswa.settings import PostgresURL
-from mahasiswa.store import migrate
+from mahasiswa.store.engines import engine_of
 
 
 @pytest.fixture(scope="session")
@@ -27,7 +27,7 @@ def address(server: Server) -> Iterator[str]:
 def url(address: str) -> PostgresURL:
     """Return the same with the table; the fixture `store` opens it."""
     url = PostgresURL(address)
-    migrate(url)
+    engine_of(url).migrate()
     return url
 
 

@@ -17,8 +17,8 @@ from stores import BUDI, SITI, age_history, attempt, opened, read_all
 
 from mahasiswa.record import Mahasiswa, Write, digest
 from mahasiswa.settings import PostgresURL
-from mahasiswa.store import Query, Store, migrate
-from mahasiswa.store.engines import merge
+from mahasiswa.store import Query, Store
+from mahasiswa.store.engines import engine_of
 from mahasiswa.store.store_errors import Unavailable, Uncertain
 from mahasiswa.work import EXPORT, LIST, RECORD, SEARCH, STEP_TIMEOUT_SECONDS
 
@@ -133,7 +133,7 @@ def pooled(server: Server) -> Iterator[PostgresURL]:
 
 async def test_every_operation_works_through_a_pooler_in_transaction_mode(pooled: PostgresURL) -> None:
     """Each transaction may reach another session of the server; two stores work at the same time."""
-    migrate(pooled)
+    engine_of(pooled).migrate()
     with Service(pooled.address) as service:
         ledger = Ledger([service.url], pause_seconds=0)
         with ledger.running():
@@ -153,7 +153,7 @@ async def test_every_operation_works_through_a_pooler_in_transaction_mode(pooled
 
         await asyncio.gather(*map(work, range(40)))
         for number in range(3):
-            merged = merge(pooled, [(1, f"x{number}", "Ani", "Klaten")], update=True, dry_run=False)
+            merged = engine_of(pooled).merge([(1, f"x{number}", "Ani", "Klaten")], update=True, dry_run=False)
             assert merged[:4] == (1, 0, 0, [])
 
 
@@ -199,7 +199,7 @@ async def test_a_standby_can_be_read_without_a_version_and_not_written(server: S
     await asyncio.to_thread(age_history, url, 31)
     with Server(QUICK, standby_of=server) as standby:
         standby_url = PostgresURL(at_port(url.address, standby.port))
-        migrate(standby_url, 7)
+        engine_of(standby_url).migrate(7)
         async with opened(standby_url) as store:
             assert await store.version() is None
             snapshot = await store.reader(LIST).snapshot(10)

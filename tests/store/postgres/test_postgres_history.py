@@ -11,8 +11,8 @@ from stores import BUDI, SITI, age_history, opened, read_all
 
 from mahasiswa.administrator import command_name
 from mahasiswa.settings import PostgresURL
-from mahasiswa.store import Query, Store, migrate
-from mahasiswa.store.engines import forget, merge
+from mahasiswa.store import Query, Store
+from mahasiswa.store.engines import engine_of
 from mahasiswa.store.history_items import PURGE_ENTRIES, Batch, Entry
 from mahasiswa.store.postgres import engine
 from mahasiswa.store.store_errors import TextsRemain, Unusable
@@ -108,11 +108,11 @@ async def test_a_role_that_owns_nothing_uses_the_list_and_the_whole_history(cler
     """It needs rights on the tables of the history too. Only the end of `forget` needs the owner."""
     execute(url.address, "REVOKE ALL ON mahasiswa_history, mahasiswa_history_state FROM clerk")
     with pytest.raises(Unusable, match=r"must run: GRANT SELECT, UPDATE, DELETE ON .*\Z") as unusable:
-        migrate(PostgresURL(clerk))
+        engine_of(PostgresURL(clerk)).migrate()
     execute(url.address, str(unusable.value).partition("must run: ")[2])
-    migrate(PostgresURL(clerk), 7)
+    engine_of(PostgresURL(clerk)).migrate(7)
     async with opened(PostgresURL(clerk)) as store:
-        merge(PostgresURL(clerk), [(1, *SITI), (2, *BUDI)], update=False, dry_run=False)
+        engine_of(PostgresURL(clerk)).merge([(1, *SITI), (2, *BUDI)], update=False, dry_run=False)
         (batch,) = (await store.reader(SEARCH).history("", None, 0, 10)).items
         await store.undo(batch.id, is_batch=True)
         assert await read_all(store) == []
@@ -120,10 +120,10 @@ async def test_a_role_that_owns_nothing_uses_the_list_and_the_whole_history(cler
         await store.purge()
         assert (await store.reader(LIST).snapshot(0)).last is None
         await store.add(*SITI)
-        merge(PostgresURL(clerk), [(1, SITI.nim, "Siti", None)], update=True, dry_run=False)
+        engine_of(PostgresURL(clerk)).merge([(1, SITI.nim, "Siti", None)], update=True, dry_run=False)
         assert await read_all(store) == [SITI._replace(nama="Siti")]
         with pytest.raises(TextsRemain, match=r"the owner of the table must run: VACUUM"):
-            forget(PostgresURL(clerk), SITI.nim)
+            engine_of(PostgresURL(clerk)).forget(SITI.nim)
         assert [item.oleh for item in (await store.reader(SEARCH).history("", None, 0, 10)).items] == [command_name()]
     assert execute(url.address, "SELECT days FROM mahasiswa_history_state") == [(7,)]
 
@@ -137,13 +137,13 @@ def test_without_history_the_table_has_no_trigger_of_it(url: PostgresURL) -> Non
     with pytest.raises(psycopg.errors.FeatureNotSupported, match="use DELETE FROM mahasiswa"):
         execute(url.address, "TRUNCATE mahasiswa")
     with_history = describe(url.address)
-    migrate(url, 0)
+    engine_of(url).migrate(0)
     assert "trigger" not in {kind for kind, _, _ in describe(url.address)}
     assert execute(url.address, "TRUNCATE mahasiswa; SELECT count(*) FROM mahasiswa_history") == [(0,)]
-    migrate(url, 30)
+    engine_of(url).migrate(30)
     assert describe(url.address) == with_history
     execute(url.address, "DROP TRIGGER mahasiswa_history_delete ON mahasiswa")
-    migrate(url, 30)  # another program removed it: the history has a gap, but goes on
+    engine_of(url).migrate(30)  # another program removed it: the history has a gap, but goes on
     assert describe(url.address) == with_history
 
 
@@ -152,7 +152,7 @@ def test_without_history_the_table_has_no_trigger_of_it(url: PostgresURL) -> Non
 
 async def test_a_batch_is_not_undone_while_another_program_writes(url: PostgresURL, store: Store) -> None:
     """It waits for the end of the other transaction, and then finds its change."""
-    merge(url, [(1, *SITI), (2, *BUDI)], update=False, dry_run=False)
+    engine_of(url).merge([(1, *SITI), (2, *BUDI)], update=False, dry_run=False)
     (batch,) = (await store.reader(SEARCH).history("", None, 0, 10)).items
     with psycopg.connect(url.address) as other:
         other.execute("INSERT INTO mahasiswa VALUES ('3', 'Ani', 'Solo')")
@@ -179,8 +179,8 @@ async def test_a_purge_does_not_wait_for_another_one(url: PostgresURL, store: St
 
 async def test_any_program_that_changes_records_purges(url: PostgresURL, store: Store) -> None:
     """A statement with any number of rows removes one slice."""
-    merge(
-        url, [(number, f"{number}", "Siti", "Solo") for number in range(2 * PURGE_ENTRIES)], update=False, dry_run=False
+    engine_of(url).merge(
+        [(number, f"{number}", "Siti", "Solo") for number in range(2 * PURGE_ENTRIES)], update=False, dry_run=False
     )
     await asyncio.to_thread(age_history, url, 31)
     execute(url.address, "INSERT INTO mahasiswa VALUES ('a', 'Ani', 'Solo'), ('b', 'Ani', 'Solo')")
@@ -218,10 +218,10 @@ async def test_a_forgotten_record_is_in_no_file_of_the_tables(server: Server, ur
         return {text for text in (b"rahasia", "nama l\u00e1in".encode(), b"nama lain", b"nim-050") if text in stored}
 
     assert left() > {b"rahasia", b"nim-050"}
-    assert forget(url, "nim-050")
+    assert engine_of(url).forget("nim-050")
     assert left() == set()
     files = execute(url.address, FILES)
-    assert not forget(url, "nim-050\0")
+    assert not engine_of(url).forget("nim-050\0")
     assert execute(url.address, FILES) == files  # no text holds a NUL, so no table is written anew
 
 
@@ -241,7 +241,7 @@ async def test_forgetting_does_not_wait_long_for_another_program(
     with psycopg.connect(url.address) as other:
         other.execute(f"SET TRANSACTION ISOLATION LEVEL {isolation}; SELECT FROM mahasiswa".encode())
         with pytest.raises(TextsRemain, match=HINDRANCES[isolation].format(pid=other.info.backend_pid)):
-            forget(url, SITI.nim)
+            engine_of(url).forget(SITI.nim)
         assert await read_all(store) == []
         assert [item.oleh for item in (await store.reader(SEARCH).history("", None, 0, 10)).items] == [command_name()]
-    assert not forget(url, SITI.nim)  # and the same command removes the rest later
+    assert not engine_of(url).forget(SITI.nim)  # and the same command removes the rest later

@@ -12,7 +12,7 @@ from postgres import Server, describe, execute
 from stores import SITI
 
 from mahasiswa.settings import PostgresURL, parse_database_url
-from mahasiswa.store import migrate
+from mahasiswa.store.engines import engine_of
 from mahasiswa.store.postgres import postgres_schema as schema
 from mahasiswa.store.store_errors import Unusable
 
@@ -54,7 +54,7 @@ def migrate_eight_times(address: str) -> None:
 
     def start() -> None:
         barrier.wait()
-        migrate(PostgresURL(address))
+        engine_of(PostgresURL(address)).migrate()
 
     at_once(8, start)
 
@@ -76,10 +76,10 @@ def test_a_user_who_may_not_upgrade_gets_the_script_for_the_owner(clerk: str, se
     """Nothing changes until the owner runs the script; then the user can start."""
     before = describe(second_step.address)
     with pytest.raises(Unusable, match="belongs to postgres, who must run this SQL:") as unusable:
-        migrate(PostgresURL(clerk))
+        engine_of(PostgresURL(clerk)).migrate()
     assert describe(second_step.address) == before
     execute(second_step.address, str(unusable.value).partition("SQL:")[2])
-    migrate(PostgresURL(clerk))
+    engine_of(PostgresURL(clerk)).migrate()
     assert describe(second_step.address) > before - {("comment", "", "schema 1 of mahasiswa")}
 
 
@@ -90,10 +90,10 @@ def test_a_start_waits_two_seconds_for_the_table_if_it_needs_its_lock(
     before = describe(url.address)
     with psycopg.connect(url.address) as other:
         other.execute("LOCK TABLE mahasiswa IN ACCESS EXCLUSIVE MODE")
-        migrate(url)
+        engine_of(url).migrate()
         monkeypatch.setattr(schema, "UPGRADES", (*schema.UPGRADES, SECOND_STEP))
         with pytest.raises(Unusable, match="the table mahasiswa is in use"):
-            migrate(url)
+            engine_of(url).migrate()
     assert describe(url.address) == before
 
 
@@ -142,7 +142,7 @@ def test_the_password_is_in_no_message(monkeypatch: pytest.MonkeyPatch, hosts: s
     monkeypatch.setattr(schema, "START_TIMEOUT_SECONDS", 0.1)
     url = parse_database_url(f"postgresql://u:rahasia@{hosts}/d")
     with pytest.raises(Unusable) as unusable:
-        migrate(url)
+        engine_of(url).migrate()
     assert not re.search(r"rah|asia|\n", f"{unusable.value}{url!r}")
 
 
@@ -150,7 +150,7 @@ def test_a_server_that_is_starting_is_waited_for(server: Server, address: str) -
     """The service and its database may start at the same time."""
     server.stop()
     with ThreadPoolExecutor() as threads:
-        migrating = threads.submit(migrate, PostgresURL(address))
+        migrating = threads.submit(engine_of(PostgresURL(address)).migrate)
         with pytest.raises(TimeoutError):
             migrating.result(0.5)
         server.start()

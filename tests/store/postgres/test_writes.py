@@ -15,7 +15,7 @@ from stores import SITI, Outcome, attempt, attempt_all, opened, read_all
 from mahasiswa.record import Mahasiswa, Write, digest
 from mahasiswa.settings import PostgresURL
 from mahasiswa.store import Store
-from mahasiswa.store.engines import merge
+from mahasiswa.store.engines import engine_of
 from mahasiswa.store.postgres.pool import MAX_ATTEMPTS
 from mahasiswa.store.store_errors import Changed, Refused, Unavailable
 from mahasiswa.work import RECORD
@@ -194,7 +194,7 @@ async def test_every_write_waits_for_the_disks_whatever_the_role_says(
             await store.write_all("import", [Write(ina, digest(SITI))])
             await store.write_all("delete", removals={SITI.nim: None})
             for nama in ("Ani", "Ina"):
-                merge(url, [(1, SITI.nim, nama, "Solo")], update=True, dry_run=False)
+                engine_of(url).merge([(1, SITI.nim, nama, "Solo")], update=True, dry_run=False)
     finally:
         server.execute("ALTER ROLE postgres RESET synchronous_commit")
     operations = ["INSERT", "UPDATE", "UPDATE", "DELETE", "INSERT", "UPDATE", "DELETE", "INSERT", "UPDATE"]

@@ -1,4 +1,4 @@
-"""The functions of `store.engines` for PostgreSQL. An import and `forget` have a connection of their own."""
+"""The Engine for PostgreSQL. An import and `forget` have a connection of their own."""
 
 import json
 import time
@@ -14,13 +14,14 @@ from mahasiswa.administrator import command_name
 from mahasiswa.record import Incoming
 from mahasiswa.store import commands, refuse_nul
 from mahasiswa.store.backup_folder import find_backups
-from mahasiswa.store.engines import Finding, Merged, Restored, StopCheck, good
+from mahasiswa.store.engines import Engine, Finding, Merged, Restored, StopCheck, good
 from mahasiswa.store.history_items import BatchKind
+from mahasiswa.store.postgres import postgres_schema
 from mahasiswa.store.postgres import postgres_sql as sql
 from mahasiswa.store.postgres.pool import commit_checked, connection_parameters, first_line, translate
-from mahasiswa.store.postgres.postgres_schema import examine, migrate  # noqa: F401 - `engines` calls them here
-from mahasiswa.store.postgres.store import open_store  # noqa: F401 - as above
+from mahasiswa.store.postgres.store import PostgresStore
 from mahasiswa.store.store_errors import TextsRemain, Unusable
+from mahasiswa.work import Slots
 
 OLDER_TRANSACTIONS_TIMEOUT_SECONDS = 10.0
 """Maximum time to wait for older transactions, because a table keeps the rows that they can still see."""
@@ -30,60 +31,69 @@ REMAIN = "the record and its history are removed, but the files of the tables st
 Connection = psycopg.Connection[tuple[Any, ...]]
 
 
-def merge(conninfo: str, rows: Iterable[Incoming], *, update: bool, dry_run: bool) -> Merged:
-    """See `engines.merge`. A dry run refuses a text with NUL too, because it cannot be copied to the server."""
-    with _transaction(conninfo) as db:
-        db.execute(sql.CREATE_INCOMING)
-        with db.cursor().copy(sql.COPY_INCOMING) as copy:
-            for row in rows:
-                refuse_nul(*row[1:])
-                copy.write_row(row)
-        if not dry_run:
-            db.execute(sql.LOCK_TABLE)
-        locked = time.monotonic()
-        merged = commands.merge(db, partial(_batch, db), update=update, dry_run=dry_run)
-    return merged if dry_run else merged._replace(seconds=time.monotonic() - locked)
+class PostgresEngine(Engine):
+    def __init__(self, conninfo: str) -> None:
+        self._conninfo = conninfo
 
+    def migrate(self, history_days: int | None = None, *, create: bool = True) -> None:
+        postgres_schema.migrate(self._conninfo, history_days)
 
-def forget(conninfo: str, nim: str) -> bool:
-    """See `engines.forget`. For an unknown nim too, rewrite the tables, because the command is repeated if that failed."""
-    if "\0" in nim:  # no text of PostgreSQL holds one
-        return False
-    with _transaction(conninfo) as db:
-        was_known = commands.forget(db, partial(_batch, db), sql.SHARED, nim)
-        ((transaction,),) = db.execute(sql.TRANSACTION_ID).fetchall()
-    with psycopg.connect(**connection_parameters(conninfo)) as db:
-        _rewrite(db, transaction)
-    return was_known
+    async def open_store(self, slots: Slots) -> PostgresStore:
+        """See Engine. The database need not be reachable."""
+        store = PostgresStore(self._conninfo, slots)
+        await store.pool.open()
+        return store
 
+    def examine(self, check: StopCheck, *, quick: bool = False) -> Iterator[Finding]:
+        return postgres_schema.examine(self._conninfo, quick=quick)
 
-def backup(_conninfo: str, _to: Path, _check: StopCheck) -> None:
-    raise Unusable(
-        "this is PostgreSQL: run systemctl start mahasiswa-pgdump, or pg_dump --format=custom --file=mahasiswa.dump"
-    )
+    def merge(self, rows: Iterable[Incoming], *, update: bool, dry_run: bool) -> Merged:
+        """See Engine. A dry run refuses a text with NUL too, because it cannot be copied to the server."""
+        with _transaction(self._conninfo) as db:
+            db.execute(sql.CREATE_INCOMING)
+            with db.cursor().copy(sql.COPY_INCOMING) as copy:
+                for row in rows:
+                    refuse_nul(*row[1:])
+                    copy.write_row(row)
+            if not dry_run:
+                db.execute(sql.LOCK_TABLE)
+            locked = time.monotonic()
+            merged = commands.merge(db, partial(_batch, db), update=update, dry_run=dry_run)
+        return merged if dry_run else merged._replace(seconds=time.monotonic() - locked)
 
+    def forget(self, nim: str) -> bool:
+        """See Engine. For an unknown nim too, rewrite the tables, because the command is repeated if that failed."""
+        if "\0" in nim:  # no text of PostgreSQL holds one
+            return False
+        with _transaction(self._conninfo) as db:
+            was_known = commands.forget(db, partial(_batch, db), sql.SHARED, nim)
+            ((transaction,),) = db.execute(sql.TRANSACTION_ID).fetchall()
+        with psycopg.connect(**connection_parameters(self._conninfo)) as db:
+            _rewrite(db, transaction)
+        return was_known
 
-def backup_into(conninfo: str, folder: Path | None, check: StopCheck, _max_age_seconds: float) -> None:
-    backup(conninfo, folder or Path(), check)
+    def backup(self, to: Path, check: StopCheck) -> None:
+        raise Unusable(
+            "this is PostgreSQL: run systemctl start mahasiswa-pgdump, or pg_dump --format=custom --file=mahasiswa.dump"
+        )
 
+    def backup_into(self, folder: Path | None, check: StopCheck, max_age_seconds: float = 0.0) -> None:
+        self.backup(folder or Path(), check)
 
-def restore(_conninfo: str, _file: Path, _check: StopCheck) -> Restored:
-    raise Unusable(
-        "this is PostgreSQL: stop the service, then run"
-        " pg_restore --clean --if-exists --single-transaction --dbname=URL mahasiswa.dump"
-    )
+    def restore(self, file: Path, check: StopCheck) -> Restored:
+        raise Unusable(
+            "this is PostgreSQL: stop the service, then run"
+            " pg_restore --clean --if-exists --single-transaction --dbname=URL mahasiswa.dump"
+        )
 
+    def backup_files(self, folder: Path) -> Sequence[Path]:
+        return find_backups(folder, "mahasiswa", ".dump")
 
-def backup_files(_conninfo: str, folder: Path) -> Sequence[Path]:
-    return find_backups(folder, "mahasiswa", ".dump")
+    def backups_that_hold(self, folder: Path | None, nim: str) -> Sequence[Path]:
+        return self.backup_files(folder) if folder else []
 
-
-def backups_that_hold(conninfo: str, folder: Path | None, _nim: str) -> Sequence[Path]:
-    return backup_files(conninfo, folder) if folder else []
-
-
-def examine_backup(file: Path, _check: StopCheck) -> Finding:
-    return good(f"Its contents were not checked. To check them: pg_restore --list {file}")
+    def examine_backup(self, file: Path, check: StopCheck) -> Finding:
+        return good(f"Its contents were not checked. To check them: pg_restore --list {file}")
 
 
 @contextmanager

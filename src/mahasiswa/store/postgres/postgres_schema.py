@@ -17,7 +17,7 @@ from psycopg.errors import LockNotAvailable
 from mahasiswa.settings import DEFAULT_HISTORY_DAYS
 from mahasiswa.store import shared_sql
 from mahasiswa.store.commands import try_changes
-from mahasiswa.store.engines import Finding, StopCheck, good, wrong
+from mahasiswa.store.engines import Finding, good, wrong
 from mahasiswa.store.postgres import postgres_sql as sql
 from mahasiswa.store.postgres.pool import connection_parameters, first_line, is_lost
 from mahasiswa.store.store_errors import Unusable
@@ -48,8 +48,8 @@ class Table(NamedTuple):
     is_ours_to_alter: bool
 
 
-def migrate(conninfo: str, history_days: int | None = None, *, create: bool = True) -> None:  # noqa: ARG001 - for SQLite
-    """See `engines.migrate`. If nothing is to be changed, it works with the right to read alone, and on a standby."""
+def migrate(conninfo: str, history_days: int | None = None) -> None:
+    """See `Engine.migrate`. If nothing is to be changed, it works with the right to read alone, and on a standby."""
     deadline = time.monotonic() + START_TIMEOUT_SECONDS
     while True:  # until the server has had time to start
         try:
@@ -176,7 +176,7 @@ def _upgrade(db: Connection, table: Table, wanted_days: int | None) -> None:
 # --- Checks, for the start of the service and for `mahasiswa doctor`
 
 
-def examine(conninfo: str, _check: StopCheck, *, quick: bool) -> Iterator[Finding]:
+def examine(conninfo: str, *, quick: bool) -> Iterator[Finding]:
     """Check the tables, this role's rights and the server; raise Unusable if the service cannot work with them."""
     try:
         with psycopg.connect(**connection_parameters(conninfo)) as db:

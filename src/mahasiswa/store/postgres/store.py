@@ -27,7 +27,8 @@ from mahasiswa.store.postgres.pool import (
     time_limit,
     translate,
 )
-from mahasiswa.store.reader import SLICE_RECORDS, SNAPSHOT_MAX_BYTES, Query, Reader, Rows, Snapshot, Steps, last_item
+from mahasiswa.store.queries import Query
+from mahasiswa.store.reader import SLICE_RECORDS, SNAPSHOT_MAX_BYTES, Reader, Rows, Snapshot, Steps, last_item
 from mahasiswa.store.store_errors import Locked, Refused, StoreError, TookTooLong, Unavailable, Uncertain
 from mahasiswa.work import CHANGE, KINDS, LIST, RECORD, Busy, Kind, Slots
 
@@ -106,13 +107,6 @@ class PostgresStore(Store):
                 return [error] * len(batch)
             # The earliest deadline ended the batch. Additions with a later one use the time that they have left.
             return [Locked(str(error))] * len(batch)
-
-
-async def open_store(conninfo: str, slots: Slots) -> PostgresStore:
-    """Open the store. The database need not be reachable."""
-    store = PostgresStore(conninfo, slots)
-    await store.pool.open()
-    return store
 
 
 async def _version(db: Connection) -> str | None:

@@ -1,7 +1,7 @@
-"""The functions of `store.engines` for an SQLite file. An import and `forget` have a connection of their own."""
+"""The Engine for an SQLite file. An import and `forget` have a connection of their own."""
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -10,52 +10,81 @@ import apsw
 
 from mahasiswa.record import Incoming
 from mahasiswa.store import commands
-from mahasiswa.store.engines import Merged
+from mahasiswa.store.engines import Engine, Finding, Merged, Restored, StopCheck
+from mahasiswa.store.sqlite import backup, doctor, sqlite_schema
 from mahasiswa.store.sqlite import sqlite_sql as sql
-from mahasiswa.store.sqlite.backup import backup, backup_files, backup_into  # noqa: F401 - `engines` calls them here
 from mahasiswa.store.sqlite.connection import batch, connect, refusal, savepoint, transaction
-from mahasiswa.store.sqlite.doctor import backups_that_hold, examine, examine_backup  # noqa: F401 - as above
-from mahasiswa.store.sqlite.restore import restore  # noqa: F401 - as above
-from mahasiswa.store.sqlite.sqlite_schema import migrate  # noqa: F401 - as above
-from mahasiswa.store.sqlite.store import open_store  # noqa: F401 - as above
+from mahasiswa.store.sqlite.restore import restore
+from mahasiswa.store.sqlite.store import SQLiteStore, open_store
 from mahasiswa.store.store_errors import TextsRemain, Unavailable
+from mahasiswa.work import Slots
 
 CHECKPOINT_TIMEOUT_SECONDS = 10  # maximum wait for the readers of the write-ahead log after a record was forgotten
 CHECKPOINT_INTERVAL_SECONDS = 0.1
 
 
-def merge(path: Path, rows: Iterable[Incoming], *, update: bool, dry_run: bool) -> Merged:
-    """See `engines.merge`. The file is locked only after all rows were read."""
-    try:
-        with closing(connect(path)) as db:
-            with savepoint(db):
-                db.execute(sql.CREATE_INCOMING)
-                db.executemany(sql.ADD_INCOMING, rows)
-            with transaction(db):
-                began = time.monotonic()
-                merged = commands.merge(db, partial(batch, db), update=update, dry_run=dry_run)
-            return merged._replace(seconds=time.monotonic() - began)
-    except apsw.ConstraintError as error:
-        raise refusal(error) from error
-    except apsw.Error as error:
-        raise Unavailable(str(error)) from error
+class SQLiteEngine(Engine):
+    def __init__(self, path: Path) -> None:
+        self._path = path
 
+    def migrate(self, history_days: int | None = None, *, create: bool = True) -> None:
+        sqlite_schema.migrate(self._path, history_days, create=create)
 
-def forget(path: Path, nim: str) -> bool:
-    try:
-        with closing(connect(path)) as db:
-            with transaction(db):
-                was_known = commands.forget(db, partial(batch, db), sql.SHARED, nim)
-            try:
-                _erase_traces(db)
-            except apsw.Error as error:
-                raise TextsRemain(
-                    f"the record and its history are removed, but {path} and {path}-wal still hold the texts ({error});"
-                    " stop every program that has the file open, such as Litestream, then run the command again"
-                ) from error
-    except apsw.Error as error:
-        raise Unavailable(str(error)) from error
-    return was_known
+    async def open_store(self, slots: Slots) -> SQLiteStore:
+        return open_store(self._path, slots)
+
+    def merge(self, rows: Iterable[Incoming], *, update: bool, dry_run: bool) -> Merged:
+        """See Engine. The file is locked only after all rows were read."""
+        try:
+            with closing(connect(self._path)) as db:
+                with savepoint(db):
+                    db.execute(sql.CREATE_INCOMING)
+                    db.executemany(sql.ADD_INCOMING, rows)
+                with transaction(db):
+                    began = time.monotonic()
+                    merged = commands.merge(db, partial(batch, db), update=update, dry_run=dry_run)
+                return merged._replace(seconds=time.monotonic() - began)
+        except apsw.ConstraintError as error:
+            raise refusal(error) from error
+        except apsw.Error as error:
+            raise Unavailable(str(error)) from error
+
+    def forget(self, nim: str) -> bool:
+        try:
+            with closing(connect(self._path)) as db:
+                with transaction(db):
+                    was_known = commands.forget(db, partial(batch, db), sql.SHARED, nim)
+                try:
+                    _erase_traces(db)
+                except apsw.Error as error:
+                    raise TextsRemain(
+                        f"the record and its history are removed, but {self._path} and {self._path}-wal still hold the texts ({error});"
+                        " stop every program that has the file open, such as Litestream, then run the command again"
+                    ) from error
+        except apsw.Error as error:
+            raise Unavailable(str(error)) from error
+        return was_known
+
+    def backup(self, to: Path, check: StopCheck) -> None:
+        backup.backup(self._path, to, check)
+
+    def backup_into(self, folder: Path | None, check: StopCheck, max_age_seconds: float = 0.0) -> Path | None:
+        return backup.backup_into(self._path, folder, check, max_age_seconds)
+
+    def restore(self, file: Path, check: StopCheck) -> Restored:
+        return restore(self._path, file, check)
+
+    def examine(self, check: StopCheck, *, quick: bool = False) -> Iterator[Finding]:
+        return doctor.examine(self._path, check, quick=quick)
+
+    def backup_files(self, folder: Path) -> Sequence[Path]:
+        return backup.backup_files(self._path, folder)
+
+    def backups_that_hold(self, folder: Path | None, nim: str) -> Sequence[Path]:
+        return doctor.backups_that_hold(self._path, folder, nim)
+
+    def examine_backup(self, file: Path, check: StopCheck) -> Finding:
+        return doctor.examine_backup(file, check)
 
 
 def _erase_traces(db: apsw.Connection) -> None:

@@ -19,7 +19,7 @@ from mahasiswa.store.store_errors import Unavailable, Unusable
 
 
 def restore(path: Path, file: Path, check: StopCheck) -> Restored:
-    """See `engines.restore`. Nothing is changed if it raises, and the tables of other programs stay.
+    """See `Engine.restore`. Nothing is changed if it raises, and the tables of other programs stay.
 
     An empty database also gets the history of the back-up. The back-up itself is only read: a copy of it is verified and
     upgraded in a private folder beside the database. The copy replaces a file that is missing, damaged or of a newer

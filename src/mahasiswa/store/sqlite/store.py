@@ -175,7 +175,7 @@ class SQLiteStore(Store):
         return None
 
 
-async def open_store(path: Path, slots: Slots) -> SQLiteStore:
+def open_store(path: Path, slots: Slots) -> SQLiteStore:
     try:
         return SQLiteStore(path, slots)
     except Unavailable as error:
