@@ -1,6 +1,7 @@
 # make run      start the service on http://localhost:3000
 # make test     run the tests of every rule and page, in about six minutes
-# make test-all run the long tests too, in about forty minutes: attacks, kills, clusters, packages, machines
+# make test-long run the long tests and those of root, in about forty minutes: attacks, kills, clusters, packages, machines
+# make test-all run both
 # make check    check style, types, the order of the layers, and known vulnerabilities
 # make dist     build the wheel, its constraints, the sdist and the SBOM of an installation into dist/
 # make image    build the container image into dist/, as root on Debian, with buildah and mmdebstrap
@@ -17,21 +18,24 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 INSTALL := $(PIP) install
 
-.PHONY: run test test-all check conform dist image bench lock clean
+.PHONY: run test test-all test-long check conform dist image bench lock clean
 
 run: .venv/run.stamp
 	@exec $(BIN)/mahasiswa
 
 test: .venv/dev.stamp
 	@$(BIN)/python -m pytest --numprocesses 3 --max-worker-restart 0 --dist loadfile --no-loadscope-reorder $(ARGS)
-	@echo 'Left out, because they take long (make test-all runs them):'
+	@echo 'Left out, because they take long (make test-long runs them):'
 	@grep -rl --include='test_*.py' 'mark\.torture' tests | sort | sed 's/^/  /'
 
-# The long tests run one at a time, because many of them measure the time of answers. Those that fail run once more, because
-# another program may have taken the processors; the first failure stays in the output.
 test-all: test
-	@$(BIN)/python -m pytest -m torture $(ARGS) \
-	  || $(BIN)/python -m pytest -m torture --last-failed --last-failed-no-failures none $(ARGS)
+	@$(MAKE) test-long
+
+# The long tests run one at a time, because many of them measure the time of answers. Those that fail run once more, because
+# another program may have taken the processors; the first failure stays in the output. The tests of root are fifteen seconds.
+LONG := $(BIN)/python -m pytest -m "torture or root"
+test-long: .venv/dev.stamp
+	@$(LONG) $(ARGS) || $(LONG) --last-failed --last-failed-no-failures none $(ARGS)
 
 check: .venv/dev.stamp
 	@$(BIN)/ruff format --check

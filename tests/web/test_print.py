@@ -3,7 +3,10 @@
 import re
 import shutil
 from datetime import datetime
+from html import unescape
+from operator import attrgetter
 from pathlib import Path
+from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -15,6 +18,9 @@ from mahasiswa import wording
 
 A4 = ("210mm", "297mm")
 F4 = ("215mm", "330mm")
+LINE_MAX_POINTS = 3
+"""Words of one line may begin at different heights, because digits and bold letters have boxes of their own."""
+
 ADDRESSES = (
     "Jl. Kaliurang KM 5 No. 12, Caturtunggal, Depok, Sleman",
     "Perum Griya Asri Blok C4, RT 03/RW 11, Kasihan, Bantul",
@@ -25,19 +31,47 @@ STUDENTS = [(f"20/{456000 + n}/TK/{50000 + n}", f"Siti Nur Rahmawati {n}", ADDRE
 FOUND = [nim for nim, _, alamat in STUDENTS if "Bantul" in alamat]
 
 
-def printed(window: Window, folder: Path, paper: tuple[str, str]) -> list[str]:
-    """Print the page of a window; return the text of each sheet of paper, with its layout."""
+class Word(NamedTuple):
+    """A word on paper, with its edges in points from the left and the upper edge of the sheet."""
+
+    left: float
+    top: float
+    right: float
+    text: str
+
+
+class Sheet:
+    """A sheet of paper: the words of each line from left to right, and all of them as one text."""
+
+    def __init__(self, words: list[Word]) -> None:
+        self.lines: list[list[Word]] = []
+        for word in sorted(words, key=attrgetter("top")):
+            if not self.lines or word.top - self.lines[-1][0].top > LINE_MAX_POINTS:
+                self.lines.append([])
+            self.lines[-1].append(word)
+        for line in self.lines:
+            line.sort()
+        self.texts = [" ".join(word.text for word in line) for line in self.lines]
+        self.text = "\n".join(self.texts)
+
+
+def printed(window: Window, folder: Path, paper: tuple[str, str]) -> list[Sheet]:
+    """Print the page of a window; return its sheets of paper. `-bbox` depends on no font and on no guess of columns."""
     pdftotext = shutil.which("pdftotext")
     if pdftotext is None:
         pytest.skip("pdftotext is not installed (Debian: poppler-utils)")
     window.page.wait_for_load_state("load")
     window.page.pdf(path=folder / "daftar.pdf", width=paper[0], height=paper[1])
-    return run(pdftotext, "-layout", folder / "daftar.pdf", "-").split("\f")[:-1]
+    pages = run(pdftotext, "-bbox", folder / "daftar.pdf", "-").split("<page ")[1:]
+    words = [
+        re.findall(r'<word xMin="(.+?)" yMin="(.+?)" xMax="(.+?)" yMax=".+?">(.*?)</word>', page) for page in pages
+    ]
+    return [Sheet([Word(float(x), float(y), float(end), unescape(text)) for x, y, end, text in page]) for page in words]
 
 
-def rows(*sheets: str) -> list[list[str]]:
+def rows(*sheets: Sheet) -> list[list[str]]:
     """Return the words of each row of the tables on sheets."""
-    return [row.split() for row in re.findall(r"^ *\d+ +20/.*$", "\n".join(sheets), re.MULTILINE)]
+    return [line.split() for sheet in sheets for line in sheet.texts if re.match(r"\d+ 20/", line)]
 
 
 def today() -> str:
@@ -56,11 +90,13 @@ def test_the_whole_list_is_printed_as_a_table(open_window: OpenWindow, other: Da
         assert all(len(rows(sheet)) >= 35 for sheet in sheets[:-1]), look
         assert [row[:2] for row in rows(*sheets)] == [[str(n), nim] for n, (nim, _, _) in enumerate(STUDENTS, 1)]
         for number, sheet in enumerate(sheets, 1):
-            assert re.search(r"^ *No +NIM +Nama +Alamat$", sheet, re.MULTILINE)
-            assert f"Halaman {number} dari {len(sheets)}" in sheet
-        title, line = [text.strip() for text in sheets[0].splitlines() if text.strip()][:2]
+            assert "No NIM Nama Alamat" in sheet.texts
+            assert f"Halaman {number} dari {len(sheets)}" in sheet.text
+        title, line = sheets[0].texts[:2]
         assert title == "List Data Mahasiswa"
-        assert re.split(" {2,}", line) in [["300 mahasiswa", day] for day in (before, today())]
+        assert line in [f"300 mahasiswa {day}" for day in (before, today())]
+        _, unit, day, *_ = sheets[0].lines[1]
+        assert day.left - unit.right > 100  # the number is on the left, and the date on the right
 
 
 def test_all_hits_of_a_search_are_printed(window: Window, other: Database, tmp_path: Path) -> None:
@@ -75,7 +111,7 @@ def test_all_hits_of_a_search_are_printed(window: Window, other: Database, tmp_p
         window.page.get_by_role("link", name="Cetak semua").click()
     sheets = printed(window, tmp_path, A4)
     assert [row[1] for row in rows(*sheets)] == FOUND
-    text = "\n".join(sheets)
+    text = "\n".join(sheet.text for sheet in sheets)
     assert "100 mahasiswa ditemukan" in text
     assert f"Pencarian: “bantul”. {today()}" in text
     words = "Edit Delete Tambah Impor Riwayat Cari Hapus Unduh Terakhir Aksi versi Ctrl"
@@ -85,8 +121,8 @@ def test_all_hits_of_a_search_are_printed(window: Window, other: Database, tmp_p
     assert [row[1] for row in rows(*sheets)] == FOUND
     assert all(len(rows(sheet)) >= 35 for sheet in sheets[:-1])
     for sheet in sheets:
-        assert re.search(r"^ *No +NIM +Nama +1 +2 .* 15 +16$", sheet, re.MULTILINE)
-    first = sheets[0].split()
+        assert f"No NIM Nama {' '.join(map(str, range(1, 17)))}" in sheet.texts
+    first = sheets[0].text.split()
     assert first[:2] == ["Kelas", "7A"]
     assert not {"Judul", "Tampilkan", "Kembali", "Tanpa", "Ctrl+P."} & set(first)
 
@@ -97,4 +133,4 @@ def test_a_long_address_takes_more_lines_and_is_not_cut(window: Window, other: D
     other.fill([(f"20/{n}", "Siti", " ".join(words)) for n in range(12)])
     window.open("/")
     for sheet in printed(window, tmp_path, A4):
-        assert [len(re.findall(word, sheet)) for word in words] == [len(rows(sheet))] * len(words)
+        assert [sheet.text.count(word) for word in words] == [len(rows(sheet))] * len(words)

@@ -1,0 +1,61 @@
+"""A bare Debian 13 with the packages that README.md names: `make run` serves a list, and `make test` passes for its user."""
+
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from harness import Service, free_port
+from installed import ROOT, do_what_staff_do
+from processes import cannot, needs_namespaces, run
+
+pytestmark = pytest.mark.torture
+
+PACKAGES = "ca-certificates git make procps python3-venv"  # an installed Debian has ca-certificates and procps
+PYTHON = "3.13"
+TEST_SECONDS = 1500.0
+
+
+@pytest.fixture(scope="module")
+def debian() -> Iterator[list[str]]:
+    """Make the Debian, with a clone of our repository and its packages of Python. Return how its user runs a command."""
+    if missing := [tool for tool in ("git", "mmdebstrap", "systemd-nspawn") if not shutil.which(tool)]:
+        pytest.skip(f"needs {', '.join(missing)}")
+    if os.geteuid() != 0:
+        cannot("enter another Debian")
+    needs_namespaces()
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        root, wheels = folder / "root", folder / "wheels"
+        download = (sys.executable, "-m", "pip", "download", "--quiet", "--dest", wheels, "--require-hashes")
+        locks = (f"-r{ROOT}/requirements.txt", f"-r{ROOT}/requirements-build.txt", f"-r{ROOT}/requirements-dev.txt")
+        run(*download, "--python-version", PYTHON, "--only-binary=:all:", *locks)
+        run("mmdebstrap", "--quiet", "--variant=minbase", f"--include={PACKAGES}", "trixie", root)
+        run("git", "clone", "--quiet", ROOT, root / "mahasiswa")
+        run("chroot", root, "useradd", "--create-home", "staf")
+        run("chroot", root, "chown", "--recursive", "staf", "/mahasiswa")
+        enter = ["systemd-nspawn", "--quiet", "--register=no", "--keep-unit", "--as-pid2", "--console=pipe"]
+        enter += [f"--directory={root}", f"--bind-ro={wheels}:/wheels", "--user=staf", "--chdir=/mahasiswa"]
+        yield [*enter, "--setenv=PIP_NO_INDEX=1", "--setenv=PIP_FIND_LINKS=/wheels"]
+
+
+def test_make_run_serves_a_list_on_a_bare_debian_13(debian: list[str]) -> None:
+    """It installs the locked packages for Python 3.13, and staff add, edit, delete, import and export."""
+    run(*debian, "make", ".venv/run.stamp")
+    port = free_port()
+    settings = [f"--setenv=PORT={port}", "--setenv=HOST=127.0.0.1"]
+    with (
+        Service("", {"PORT": str(port)}, command=[*debian, *settings, "make", "run"]) as service,
+        service.site() as site,
+    ):
+        do_what_staff_do(site)
+
+
+def test_make_test_passes_on_a_bare_debian_13(debian: list[str]) -> None:
+    """Tests that need a program of another package are skipped, and no test needs the network."""
+    said = run(*debian, "--private-network", "make", "test", timeout=TEST_SECONDS)
+    assert " passed, " in said
+    assert " failed" not in said
