@@ -10,7 +10,7 @@ from harness import Service, Site
 from postgres import own_schema
 from stores import run_script
 
-from mahasiswa.settings import SQLiteURL, parse_database_url
+from mahasiswa.settings import DatabaseURL, SQLiteURL, parse_database_url
 
 ENGINES = ["sqlite", "postgres"]
 
@@ -25,9 +25,10 @@ def empty_database(engine: str, folder: Path, request: pytest.FixtureRequest) ->
             yield url
 
 
-def run_elsewhere(database: Path | str, statement: str) -> None:
-    """Let another program run one statement in a database, which is given as a service has it."""
-    url = SQLiteURL(database) if isinstance(database, Path) else parse_database_url(database)
+def run_elsewhere(database: DatabaseURL | Path | str, statement: str) -> None:
+    """Let another program run one statement in a database, which may be given as a service has it."""
+    url = SQLiteURL(database) if isinstance(database, Path) else database
+    url = parse_database_url(url) if isinstance(url, str) else url
     if isinstance(url, SQLiteURL):
         run_script(url.address, statement)
         return

@@ -110,7 +110,7 @@ def test_a_sound_installation_is_reported_as_such(kept: Operator) -> None:
         (
             "DROP TRIGGER mahasiswa_history_insert",
             "The triggers of the history are missing or disabled. Restart the service",
-            "triggers of the history of .* were missing or changed, and are created again",
+            "triggers of .* were missing or changed, and are created again",
             200,
         ),
         ("", "mahasiswa.db-wal has 302 MB", "mahasiswa.db-wal has 302 MB", 200),
@@ -289,7 +289,7 @@ def test_disabled_triggers_are_created_again_by_the_start_of_the_owner(owner: Op
     execute(url, "ALTER TABLE mahasiswa DISABLE TRIGGER ALL; ALTER TABLE mahasiswa DROP CONSTRAINT nim_too_long")
     assert any("lacks the constraints nim_too_long" in line for line in problems(owner))
     with start(owner) as service, service.site() as site:
-        assert "triggers of the history were missing or disabled, and are created again" in service.stderr()
+        assert "triggers were missing or disabled, and are created again" in service.stderr()
         assert site.add("1", "Siti", "Solo").status_code == 302
     assert execute(url, "SELECT count(*) FROM mahasiswa_history") == [(1,)]
 

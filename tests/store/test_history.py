@@ -2,14 +2,18 @@
 
 import asyncio
 import re
+import subprocess
 from collections.abc import Sequence
+from pathlib import Path
 
+import psycopg
 import pytest
+from engines import run_elsewhere
 from stores import BUDI, SITI, age_history, attempt, attempt_all, fill, opened, read_all
 
 from mahasiswa.administrator import command_name
 from mahasiswa.record import Mahasiswa, Write, digest
-from mahasiswa.settings import DatabaseURL
+from mahasiswa.settings import DatabaseURL, SQLiteURL
 from mahasiswa.store import Query, Store
 from mahasiswa.store.engines import engine_of
 from mahasiswa.store.history_items import PURGE_ENTRIES, UNDOABLE_ROWS_MAX, Batch, BatchKind, Entry
@@ -103,6 +107,45 @@ async def test_an_import_or_a_changed_nim_that_is_refused_is_no_batch(store: Sto
         await store.rename("0009", "0008")
     await store.add(*ANI)
     assert await changes(store) == [(None, ANI), (None, BUDI), (None, SITI)]
+
+
+@pytest.mark.parametrize("days", [30, 0])
+def test_no_program_can_change_a_nim(url: DatabaseURL, days: int) -> None:
+    """Also without a history. The start adds the trigger if it is missing. The same nim again is no change."""
+    engine_of(url).migrate(days)
+    run_elsewhere(url, "INSERT INTO mahasiswa VALUES ('1', 'Ani', 'Solo'), ('2', 'Budi', 'Bantul')")
+    run_elsewhere(url, "UPDATE mahasiswa SET nim = nim, nama = 'Ina' WHERE nim = '1'")
+    run_elsewhere(url, f"DROP TRIGGER mahasiswa_nim{'' if isinstance(url, SQLiteURL) else ' ON mahasiswa'}")
+    engine_of(url).migrate()
+    for statement in (
+        "UPDATE mahasiswa SET nim = '3' WHERE nim = '1'",
+        "UPDATE mahasiswa SET nim = '0' || nim",
+        "INSERT INTO mahasiswa VALUES ('1', 'a', 'b') ON CONFLICT (nim) DO UPDATE SET nim = '4'",
+    ):
+        with pytest.raises((psycopg.Error, subprocess.CalledProcessError)):
+            run_elsewhere(url, statement)
+    assert engine_of(url).merge([(1, "1", "Ina", "Solo"), (2, *BUDI)], update=True, dry_run=True)[:3] == (1, 0, 1)
+
+
+@pytest.mark.parametrize("days", [30, 0])
+async def test_every_store_of_a_database_has_the_same_key_and_another_database_has_another_one(
+    url: DatabaseURL, days: int, tmp_path: Path
+) -> None:
+    """It has 32 bytes, and stays. The start adds it to a database without one, whose HISTORY_DAYS stay."""
+    run_elsewhere(url, "ALTER TABLE mahasiswa_history_state DROP COLUMN signing_key")
+    run_elsewhere(url, "UPDATE mahasiswa_history_state SET days = 7")
+    other = SQLiteURL(tmp_path / "other.db")
+    await asyncio.to_thread(engine_of(other).migrate)
+    keys = []
+    for opening, new_days in ((url, None), (url, days), (other, days)):
+        await asyncio.to_thread(engine_of(opening).migrate, new_days)
+        async with opened(opening) as store:
+            if new_days is None:
+                await store.add(*SITI)
+                assert (await store.reader(LIST).last()) is not None
+            keys.append(await store.signing_key())
+    assert [len(key) for key in keys] == [32] * 3
+    assert keys[0] == keys[1] != keys[2]
 
 
 async def test_a_very_long_import_is_one_item_without_entries(store: Store, url: DatabaseURL) -> None:

@@ -94,7 +94,7 @@ def test_a_file_is_upgraded_by_the_steps_that_it_lacks(path: Path, monkeypatch: 
         engine_of(SQLiteURL(path)).migrate()
     assert ask(path, "PRAGMA user_version") == [(1,)]
     assert ask(path, "SELECT name FROM sqlite_schema WHERE name = 'mahasiswa_kelas'") == []
-    run_script(path, "UPDATE mahasiswa SET nim = '1'")
+    run_script(path, "DELETE FROM mahasiswa; INSERT INTO mahasiswa VALUES ('1', 'Siti', 'Solo')")
     for _ in range(2):
         engine_of(SQLiteURL(path)).migrate()
     assert ask(path, "PRAGMA user_version") == [(2,)]

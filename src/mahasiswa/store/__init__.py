@@ -31,6 +31,7 @@ class Store(ABC):
 
     def __init__(self, sql: SharedSQL, readers: Mapping[Kind, Reader]) -> None:
         self._readers = readers
+        self._signing_key = b""
         self.sql = sql
 
     def reader(self, kind: Kind) -> Reader:
@@ -54,6 +55,15 @@ class Store(ABC):
 
         Only the steps of a batch may make more than one change.
         """
+
+    async def signing_key(self) -> bytes:
+        """The key of 32 random bytes that every worker and instance of this database has.
+
+        It is read once. Raise Unavailable, Busy.
+        """
+        if not self._signing_key:
+            self._signing_key = await self._readers[RECORD].signing_key()
+        return self._signing_key
 
     @abstractmethod
     async def close(self) -> None:
@@ -88,14 +98,21 @@ class Store(ABC):
             yield self.sql.update, (*texts, nim)
 
     async def rename(self, old: str, nim: str | None) -> None:
-        """Give the record `old` another nim, as one batch of kind "nim"; raise Changed if it does not exist."""
+        """Replace the record `old` by one with another nim and the same texts, as one batch of kind "nim".
+
+        Raise Changed if it does not exist.
+        """
         await self.run(lambda: self._rename(old, nim), is_batch=True)
 
     def _rename(self, old: str, nim: str | None) -> Steps[None]:
         refuse_nul(nim)
+        if nim == old:
+            return
+        nims = self.sql.array([old])
         yield self.sql.begin_batch, ("nim",)
-        if not (yield self.sql.rename, (nim, self.sql.array([old]))):
+        if not (yield self.sql.add_renamed, (nim, nims)):
             raise Changed(old)
+        yield self.sql.delete, (nims,)
         yield self.sql.end_batch, ()
 
     @in_transaction

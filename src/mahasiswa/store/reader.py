@@ -12,7 +12,7 @@ from mahasiswa.record import Field, Mahasiswa, near_key, near_nims
 from mahasiswa.store import folding, spelling
 from mahasiswa.store.history_items import Batch, Days, Entry, HistoryPage, ItemKind, entry_of, item_of
 from mahasiswa.store.queries import Query, Suspicion
-from mahasiswa.store.shared_sql import SharedSQL
+from mahasiswa.store.shared_sql import SIGNING_KEY, SharedSQL
 from mahasiswa.store.store_errors import Unavailable
 from mahasiswa.work import PAGE_MAX_BYTES
 
@@ -180,6 +180,10 @@ class Reader(ABC):
         statement = self.sql.count_found([condition for condition, _ in conditions], di)
         (counts,) = await self._rows(statement, [*chain.from_iterable(parameters for _, parameters in conditions)])
         return [(cari, count) for cari, count in zip(searches, counts, strict=True) if count]
+
+    async def signing_key(self) -> bytes:
+        ((key,),) = await self._rows(SIGNING_KEY, ())
+        return bytes.fromhex(key)
 
     async def prefixes(self, length: int, limit: int) -> Sequence[tuple[str, int]]:
         """The beginnings of nims, folded and of that length, each with the number of its records; at most `limit`."""

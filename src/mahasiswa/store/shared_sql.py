@@ -12,6 +12,7 @@ from mahasiswa.store.queries import Query, Suspicion
 
 COUNT = "SELECT count(*) FROM mahasiswa"
 DAYS = "SELECT days FROM mahasiswa_history_state"
+SIGNING_KEY = "SELECT signing_key FROM mahasiswa_history_state"
 
 # The rows of an imported file are in the temporary table `incoming`.
 INCOMPLETE = """
@@ -103,7 +104,8 @@ WHERE bytes_before < {p} ORDER BY nim
         self.add = f"INSERT INTO mahasiswa (nim, nama, alamat) VALUES ({p}, {p}, {p})"
         self.update = f"UPDATE mahasiswa SET nama = {p}, alamat = {p} WHERE nim = {p}"
         self.delete = f"DELETE FROM mahasiswa WHERE nim {is_any}"
-        self.rename = f"UPDATE mahasiswa SET nim = {p} WHERE nim {is_any} RETURNING 1"
+        self.add_renamed = f"""
+INSERT INTO mahasiswa (nim, nama, alamat) SELECT {p}, nama, alamat FROM mahasiswa WHERE nim {is_any} {self.lock} RETURNING 1"""
 
         # The text that a search reads, by the field in which it searches.
         texts = {"": Mahasiswa._fields, "nim": ("replace(nim, ' ', '')",), "nama": ("nama",), "alamat": ("alamat",)}

@@ -197,7 +197,7 @@ async def test_every_write_waits_for_the_disks_whatever_the_role_says(
                 engine_of(url).merge([(1, SITI.nim, nama, "Solo")], update=True, dry_run=False)
     finally:
         server.execute("ALTER ROLE postgres RESET synchronous_commit")
-    operations = ["INSERT", "UPDATE", "UPDATE", "DELETE", "INSERT", "UPDATE", "DELETE", "INSERT", "UPDATE"]
+    operations = ["INSERT", "UPDATE", "INSERT", "DELETE", "DELETE", "INSERT", "UPDATE", "DELETE", "INSERT", "UPDATE"]
     assert execute(url.address, "TABLE settings") == [(operation, used) for operation in operations]
 
 

@@ -116,7 +116,7 @@ def _is_current(db: Connection, table: Table, wanted_days: int | None) -> bool:
     if _version(table) != len(UPGRADES):
         return False
     stored = _history_days(db, table)
-    is_same = wanted_days in (None, stored) and _has_triggers(db, stored)
+    is_same = wanted_days in (None, stored) and _is_complete(db, stored)
     return is_same or bool(db.execute(sql.IS_STANDBY).fetchone())
 
 
@@ -137,10 +137,10 @@ def _check_rights(db: Connection, needed: str = "") -> None:
         raise Unusable(f"the role {db.info.user} lacks rights; the owner of the tables must run: {grants}")
 
 
-def _has_triggers(db: Connection, history_days: int | None) -> bool:
-    """Return whether the triggers of the history are those that these days need: all of them, or none."""
-    count = db.execute(sql.COUNT_HISTORY_TRIGGERS, ([*sql.HISTORY_TRIGGERS],)).fetchall()[0][0]
-    return bool(count == (len(sql.HISTORY_TRIGGERS) if history_days else 0))
+def _is_complete(db: Connection, history_days: int | None) -> bool:
+    """Return whether the key exists, and the triggers are those that these days need."""
+    parts = {name for (name,) in db.execute(sql.FIND_PARTS)}
+    return parts == {*sql.PARTS, *(sql.HISTORY_TRIGGERS if history_days else ())}
 
 
 def _upgrade(db: Connection, table: Table, wanted_days: int | None) -> None:
@@ -154,10 +154,10 @@ def _upgrade(db: Connection, table: Table, wanted_days: int | None) -> None:
     statements = [*UPGRADES[version:]]
     if statements:
         statements.append(sql.SET_VERSION)
-    if stored is None or not _has_triggers(db, wanted_days):
+    if stored is None or not _is_complete(db, wanted_days):
         if stored == wanted_days:
-            log.warning("triggers of the history were missing or disabled, and are created again")
-        statements.append(sql.START_HISTORY if wanted_days else sql.STOP_HISTORY)
+            log.warning("triggers were missing or disabled, and are created again")
+        statements += [sql.ADD_PARTS, sql.START_HISTORY if wanted_days else sql.STOP_HISTORY]
     needs_owner = bool(statements)
     statements.append(sql.SET_HISTORY_DAYS)
     values = {"schema": table.schema, "version": len(UPGRADES), "days": wanted_days}

@@ -121,10 +121,9 @@ BEGIN
     INSERT INTO mahasiswa_history (moment, batch, oleh, nim, nama_before, alamat_before)
     SELECT now_here, batch_id, everyone, nim, nama, alamat FROM old_rows;
   ELSE
-    -- A changed nim gives two rows: one without texts before, one without texts after.
     INSERT INTO mahasiswa_history (moment, batch, oleh, nim, nama_before, alamat_before, nama_after, alamat_after)
     SELECT now_here, batch_id, everyone, nim, o.nama, o.alamat, n.nama, n.alamat
-    FROM old_rows AS o FULL JOIN new_rows AS n USING (nim)
+    FROM old_rows AS o JOIN new_rows AS n USING (nim)
     WHERE (o.nama, o.alamat) IS DISTINCT FROM (n.nama, n.alamat);
   END IF;
   GET DIAGNOSTICS changed = ROW_COUNT;
@@ -148,6 +147,21 @@ BEGIN
 END $$;
 REVOKE EXECUTE ON FUNCTION {{schema}}.mahasiswa_history_write() FROM PUBLIC
 """
+# The start adds these if they are missing. Specification 2.2: a nim never changes. The table refuses it without a history
+# too. The key (Store.signing_key) is hexadecimal; two UUIDs have 244 random bits.
+ADD_PARTS = """
+CREATE OR REPLACE FUNCTION {schema}.mahasiswa_nim_refuse() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  RAISE EXCEPTION 'a nim never changes; delete the record and add it with the other nim'
+  USING ERRCODE = 'feature_not_supported';
+END $$;
+DROP TRIGGER IF EXISTS mahasiswa_nim ON {schema}.mahasiswa;
+CREATE TRIGGER mahasiswa_nim BEFORE UPDATE OF nim ON {schema}.mahasiswa
+  FOR EACH ROW WHEN (NEW.nim <> OLD.nim) EXECUTE FUNCTION {schema}.mahasiswa_nim_refuse();
+ALTER TABLE {schema}.mahasiswa_history_state ADD COLUMN IF NOT EXISTS signing_key text NOT NULL
+  DEFAULT replace(gen_random_uuid()::text || gen_random_uuid()::text, '-', '')
+"""
+PARTS = ("mahasiswa_nim", "signing_key")
 _TRIGGERS = {
     "insert": "AFTER INSERT ON {schema}.mahasiswa REFERENCING NEW TABLE AS new_rows",
     "update": "AFTER UPDATE ON {schema}.mahasiswa REFERENCING OLD TABLE AS old_rows NEW TABLE AS new_rows",
@@ -165,8 +179,11 @@ CREATE TRIGGER mahasiswa_history_{event} {rows}
 STOP_HISTORY = f"""{_DROP_TRIGGERS};
 TRUNCATE {{schema}}.mahasiswa_history
 """
-COUNT_HISTORY_TRIGGERS = """
-SELECT count(*) FROM pg_trigger WHERE tgrelid = to_regclass('mahasiswa') AND tgname = ANY(%s) AND tgenabled <> 'D'
+# Our triggers that are enabled, and the column of the key.
+FIND_PARTS = """
+SELECT tgname FROM pg_trigger WHERE tgrelid = to_regclass('mahasiswa') AND tgname ~ '^mahasiswa_(nim|history_.*)$' AND tgenabled <> 'D'
+UNION ALL
+SELECT attname FROM pg_attribute WHERE attrelid = to_regclass('mahasiswa_history_state') AND attname = 'signing_key'
 """
 IS_STANDBY = "SELECT 1 WHERE pg_is_in_recovery()"
 SET_HISTORY_DAYS = "UPDATE {schema}.mahasiswa_history_state SET days = {days}"

@@ -1,11 +1,12 @@
 """Creates and upgrades the table mahasiswa and its history in an SQLite file.
 
 The schema's version stands in PRAGMA user_version. Each of UPGRADES raises it by one, in one transaction. To change the
-schema, add one; never change one that was released. The triggers of the history belong to none: every start compares
-them with those of this release, and creates them again if they differ.
+schema, add one; never change one that was released. The triggers belong to none: every start compares them with those
+of this release, and creates them again if they differ.
 """
 
 import logging
+import secrets
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
@@ -18,6 +19,9 @@ from mahasiswa.store import shared_sql
 from mahasiswa.store.sqlite import sqlite_sql as sql
 from mahasiswa.store.sqlite.connection import LOCK_TIMEOUT_SECONDS, SECURE_DELETE, folder_lock, open_failure
 from mahasiswa.store.store_errors import Unavailable, Unusable
+
+OLEH = "oleh"
+"""A column that the state has in each release. Development versions, which counted from 1 to 3, had none."""
 
 log = logging.getLogger(__name__)
 
@@ -52,7 +56,7 @@ def known_version(db: apsw.Connection, path: Path) -> int:
             f"{path} holds a {kind} mahasiswa that this program did not make; export it as CSV with its own program, then"
             " run: mahasiswa import"
         )
-    if version and kind and not db.execute(sql.HAS_OLEH).get:
+    if version and kind and not db.execute(sql.HAS_STATE_COLUMN, (OLEH,)).get:
         raise Unusable(
             f"{path} was made by a development version; export it as CSV with that version, then import it into a new file"
         )
@@ -63,7 +67,7 @@ def known_version(db: apsw.Connection, path: Path) -> int:
 
 def is_newer(db: apsw.Connection) -> bool:
     """Whether a later release made the tables. The version alone may be that of another program."""
-    return bool(db.pragma("user_version") > len(UPGRADES) and db.execute(sql.HAS_OLEH).get)
+    return bool(db.pragma("user_version") > len(UPGRADES) and db.execute(sql.HAS_STATE_COLUMN, (OLEH,)).get)
 
 
 def _create_tables(db: apsw.Connection, path: Path) -> None:
@@ -86,18 +90,24 @@ def _set_history_days(db: apsw.Connection, path: Path, days: int | None) -> None
     Nothing is written if nothing changes, because every commit is a new version of the list.
     """
     stored = db.execute(shared_sql.DAYS).get
+    is_new = stored is None
+    if not db.execute(sql.HAS_STATE_COLUMN, ("signing_key",)).get:  # a version shortly before 1.0.0 made it
+        db.execute(f"{sql.DROP_STATE}; {sql.TABLES['mahasiswa_history_state']}")
+        is_new = True
     if days is None:
         days = DEFAULT_HISTORY_DAYS if stored is None else stored
     if stored not in (None, days):
         log.warning("HISTORY_DAYS of %s was %d and is %d from now on", path, stored, days)
-    if stored != days:
+    if is_new:
+        db.execute(sql.CREATE_STATE, (days, secrets.token_hex(32)))
+    elif stored != days:
         db.execute(sql.SET_DAYS, (days,))
-    if dict(db.execute(sql.STORED_TRIGGERS)) != (sql.HISTORY_TRIGGERS if days else {}):
+    needed = sql.NIM_TRIGGER | (sql.HISTORY_TRIGGERS if days else {})
+    if (triggers := dict(db.execute(sql.STORED_TRIGGERS))) != needed:
         if stored == days:
-            log.warning("triggers of the history of %s were missing or changed, and are created again", path)
-        db.execute(sql.DROP_TRIGGERS)
-        if days:
-            db.execute(sql.CREATE_TRIGGERS)
+            log.warning("triggers of %s were missing or changed, and are created again", path)
+        for statement in [*map(sql.DROP_TRIGGER.format, triggers), *needed.values()]:
+            db.execute(statement)
     if stored != days == 0:
         db.execute(sql.CLEAR_HISTORY)
 

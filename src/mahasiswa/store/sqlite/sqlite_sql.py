@@ -57,22 +57,24 @@ CREATE TABLE mahasiswa_history (
   alamat_after TEXT,
   oleh TEXT
 ) STRICT""",
-    # One row: HISTORY_DAYS, the last purge, and the batch and the person to which the next changes belong. A transaction
-    # that sets these two sets them to NULL before it ends, so the changes of another program have neither.
+    # One row: HISTORY_DAYS, the last purge, the key of Store.signing_key, and the batch and the person to which the next
+    # changes belong. A transaction that sets these two sets them to NULL before it ends, so the changes of another program
+    # have neither.
     "mahasiswa_history_state": """\
 CREATE TABLE mahasiswa_history_state (
   only_row INTEGER PRIMARY KEY CHECK (only_row = 1),
   days INTEGER NOT NULL,
   batch INTEGER,
   purged TEXT,
-  oleh TEXT
+  oleh TEXT,
+  signing_key TEXT NOT NULL
 ) STRICT""",
 }
 # Its keys are (batch, id): the items of the history (batch IS NULL) and the entries of a batch, each in order of id.
 CREATE_HISTORY_INDEX = "CREATE INDEX IF NOT EXISTS mahasiswa_history_batch ON mahasiswa_history (batch)"
 DESCRIBE_TABLE = "SELECT sql FROM sqlite_schema WHERE name = ?"
-# Each release has this column. Versions before 1.0.0, which counted from 1 to 3, had none.
-HAS_OLEH = "SELECT EXISTS (SELECT 1 FROM pragma_table_info('mahasiswa_history_state') WHERE name = 'oleh')"
+HAS_STATE_COLUMN = "SELECT EXISTS (SELECT 1 FROM pragma_table_info('mahasiswa_history_state') WHERE name = ?)"
+DROP_STATE = "DROP TABLE mahasiswa_history_state"
 NOW = "strftime('%Y-%m-%dT%H:%M:%fZ', 'now')"
 
 _INSERT_ENTRY = f"""\
@@ -81,8 +83,7 @@ INSERT INTO mahasiswa_history (batch, oleh, moment, nim, nama_before, alamat_bef
 _INSERT_ADDITION = f"{_INSERT_ENTRY} NEW.nim, NULL, NULL, NEW.nama, NEW.alamat FROM mahasiswa_history_state;"
 _INSERT_DELETION = f"{_INSERT_ENTRY} OLD.nim, OLD.nama, OLD.alamat, NULL, NULL FROM mahasiswa_history_state;"
 
-# A changed nim is a deletion and an addition. No event has two triggers that could both apply, because SQLite does not
-# define their order. INSERT OR REPLACE of another program fires no DELETE trigger, unless recursive_triggers is on.
+# INSERT OR REPLACE of another program fires no DELETE trigger, unless recursive_triggers is on.
 HISTORY_TRIGGERS = {
     "mahasiswa_history_insert": f"""\
 CREATE TRIGGER mahasiswa_history_insert AFTER INSERT ON mahasiswa
@@ -91,15 +92,9 @@ BEGIN
 END""",
     "mahasiswa_history_update": f"""\
 CREATE TRIGGER mahasiswa_history_update AFTER UPDATE ON mahasiswa
-WHEN NEW.nim = OLD.nim AND (NEW.nama <> OLD.nama OR NEW.alamat <> OLD.alamat)
+WHEN NEW.nama <> OLD.nama OR NEW.alamat <> OLD.alamat
 BEGIN
   {_INSERT_ENTRY} OLD.nim, OLD.nama, OLD.alamat, NEW.nama, NEW.alamat FROM mahasiswa_history_state;
-END""",
-    "mahasiswa_history_update_nim": f"""\
-CREATE TRIGGER mahasiswa_history_update_nim AFTER UPDATE ON mahasiswa WHEN NEW.nim <> OLD.nim
-BEGIN
-  {_INSERT_DELETION}
-  {_INSERT_ADDITION}
 END""",
     "mahasiswa_history_delete": f"""\
 CREATE TRIGGER mahasiswa_history_delete AFTER DELETE ON mahasiswa
@@ -107,13 +102,23 @@ BEGIN
   {_INSERT_DELETION}
 END""",
 }
-STORED_TRIGGERS = "SELECT name, sql FROM sqlite_schema WHERE type = 'trigger' AND name LIKE 'mahasiswa_history_%'"
-DROP_TRIGGERS = "; ".join(f"DROP TRIGGER IF EXISTS {name}" for name in HISTORY_TRIGGERS)
+# Specification 2.2: a nim never changes. The table refuses it without a history too.
+NIM_TRIGGER = {
+    "mahasiswa_nim": """\
+CREATE TRIGGER mahasiswa_nim BEFORE UPDATE OF nim ON mahasiswa WHEN NEW.nim <> OLD.nim
+BEGIN
+  SELECT RAISE(ABORT, 'a nim never changes; delete the record and add it with the other nim');
+END"""
+}
+STORED_TRIGGERS = """
+SELECT name, sql FROM sqlite_schema WHERE type = 'trigger' AND (name LIKE 'mahasiswa_history_%' OR name = 'mahasiswa_nim')
+"""
+DROP_TRIGGER = "DROP TRIGGER {}"
+DROP_TRIGGERS = "; ".join(map(DROP_TRIGGER.format, HISTORY_TRIGGERS))
 CREATE_TRIGGERS = ";\n".join(HISTORY_TRIGGERS.values())
 
-SET_DAYS = """
-INSERT INTO mahasiswa_history_state (only_row, days) VALUES (1, ?) ON CONFLICT DO UPDATE SET days = excluded.days
-"""
+CREATE_STATE = "INSERT INTO mahasiswa_history_state (only_row, days, signing_key) VALUES (1, ?, ?)"
+SET_DAYS = "UPDATE mahasiswa_history_state SET days = ?"
 CLEAR_HISTORY = "DELETE FROM mahasiswa_history"
 
 # The triggers read the batch from the table of the state. END_BATCH removes a batch without changes.
