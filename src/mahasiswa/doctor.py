@@ -10,6 +10,7 @@ from mahasiswa.settings import Settings
 from mahasiswa.store.backup_folder import age_seconds
 from mahasiswa.store.engines import Finding, engine_of, good, wrong
 from mahasiswa.store.store_errors import StoreError
+from mahasiswa.web.routes import HEALTH_PATH
 
 BACKUP_DELAY_HOURS = 2  # maximum time for a back-up after the newest one has the age of BACKUP_HOURS
 
@@ -45,7 +46,7 @@ def _port(settings: Settings) -> Finding:
     host = {"0.0.0.0": "127.0.0.1", "::": "127.0.0.1"}.get(settings.host, settings.host)  # noqa: S104
     connection = http.client.HTTPConnection(host, settings.port, timeout=ANSWER_TIMEOUT_SECONDS)
     try:
-        connection.request("GET", f"{settings.prefix}/sehat", headers={"Host": urlsplit(settings.base_url).netloc})
+        connection.request("GET", settings.prefix + HEALTH_PATH, headers={"Host": urlsplit(settings.base_url).netloc})
         answer = connection.getresponse()
         if TITLE not in answer.read().decode(errors="replace"):
             return taken

@@ -9,9 +9,9 @@ from engines import ENGINES, empty_database
 from harness import Form, Page, Service, Site
 from spreadsheets import HEADER, Importer, by_openpyxl, csv
 
-from mahasiswa.web.app import HISTORY_ROUTES, ROUTES
+from mahasiswa.web.app import HANDLERS
+from mahasiswa.web.routes import ROUTES
 
-ROUTE_TABLE = {**ROUTES, **HISTORY_ROUTES, "/metrics": {"GET": None}}
 NIMS = (f"baru{number}" for number in itertools.count())
 
 PAGES: Mapping[str, str] = {
@@ -202,15 +202,16 @@ def site(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 def routes(targets: Iterable[str]) -> set[str]:
     """Return the routes of these targets."""
-    patterns = {route: re.sub(":[a-z]+", "[^/]+", route) for route in ROUTE_TABLE}
+    patterns = {route: re.sub(":[a-z]+", "[^/]+", route) for route in {route.path for route in ROUTES}}
     paths = [target.partition("?")[0] for target in targets]
     return {route for path in paths for route, pattern in patterns.items() if re.fullmatch(pattern, path)}
 
 
 def test_no_route_is_missing_in_the_lists() -> None:
-    """A new route fails this test until it has an entry."""
-    assert {path for path, methods in ROUTE_TABLE.items() if "GET" in methods} == routes(PAGES)
-    assert {path for path, methods in ROUTE_TABLE.items() if "POST" in methods} == FORMS.keys()
+    """A new route fails this test until it has an entry and a handler. No handler is without a route."""
+    assert {route.path for route in ROUTES if route.method == "GET"} == routes(PAGES)
+    assert {route.path for route in ROUTES if route.method == "POST"} == FORMS.keys()
+    assert {f"{route.method} {route.path}" for route in ROUTES} == {*HANDLERS, "GET /metrics"}
 
 
 @pytest.mark.parametrize(("target", "text"), PAGES.items())

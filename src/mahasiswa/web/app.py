@@ -1,4 +1,4 @@
-"""The route table, and the function that wires the application together."""
+"""The handler of each route, and the function that wires the application together."""
 
 import tempfile
 from collections.abc import Awaitable, Callable, Mapping
@@ -16,39 +16,41 @@ from mahasiswa.web.monitoring import Metrics
 from mahasiswa.web.pages import Pages
 from mahasiswa.web.request import Request
 from mahasiswa.web.request_guard import RequestGuard
+from mahasiswa.web.routes import ROUTES, Router
 from mahasiswa.work import Limits
 
 Handler = Callable[[Request, Store, Pages], Awaitable[Response]]
 
-# Not Starlette's router: it and its layers took a fifth of the time of an addition.
-ROUTES: Mapping[str, Mapping[str, Handler]] = {
-    # The six routes of the specification, section 4.
-    "/": {"GET": lists.index},
-    "/mahasiswa/add": {"GET": students.new, "POST": students.create},
-    "/mahasiswa/edit/:nim": {"GET": students.edit, "POST": students.update},
-    "/mahasiswa/delete/:nim": {"POST": students.destroy},
-    # Beyond the specification (docs/decisions.md).
-    "/mahasiswa/nim/:nim": {"GET": students.choose_nim, "POST": students.change_nim},
-    "/mahasiswa/impor": {"GET": previews.choose_import, "POST": previews.preview_import},
-    "/mahasiswa/impor/simpan": {"POST": previews.confirm_import},
-    "/mahasiswa/impor/templat.xlsx": {"GET": lists.template},
-    "/mahasiswa/ekspor.xlsx": {"GET": lists.export_xlsx},
-    "/mahasiswa/ekspor.csv": {"GET": lists.export_csv},
-    "/mahasiswa/cetak": {"GET": lists.print_list},
-    "/mahasiswa/rekap": {"GET": checks.recap},
-    "/mahasiswa/periksa": {"GET": checks.check, "POST": checks.tidy_all},
-    "/mahasiswa/hapus": {"GET": previews.choose_deletion, "POST": previews.preview_deletion},
-    "/mahasiswa/hapus/pilihan": {"POST": previews.preview_ticked},
-    "/mahasiswa/hapus/simpan": {"POST": previews.confirm_deletion},
-    "/sehat": {"GET": monitoring.health},
+HANDLERS: Mapping[str, Handler] = {
+    "GET /": lists.index,
+    "GET /mahasiswa/add": students.new,
+    "GET /mahasiswa/edit/:nim": students.edit,
+    "POST /mahasiswa/add": students.create,
+    "POST /mahasiswa/edit/:nim": students.update,
+    "POST /mahasiswa/delete/:nim": students.destroy,
+    "GET /mahasiswa/nim/:nim": students.choose_nim,
+    "POST /mahasiswa/nim/:nim": students.change_nim,
+    "GET /mahasiswa/impor": previews.choose_import,
+    "POST /mahasiswa/impor": previews.preview_import,
+    "POST /mahasiswa/impor/simpan": previews.confirm_import,
+    "GET /mahasiswa/impor/templat.xlsx": lists.template,
+    "GET /mahasiswa/ekspor.xlsx": lists.export_xlsx,
+    "GET /mahasiswa/ekspor.csv": lists.export_csv,
+    "GET /mahasiswa/cetak": lists.print_list,
+    "GET /mahasiswa/rekap": checks.recap,
+    "GET /mahasiswa/periksa": checks.check,
+    "POST /mahasiswa/periksa": checks.tidy_all,
+    "GET /mahasiswa/hapus": previews.choose_deletion,
+    "POST /mahasiswa/hapus": previews.preview_deletion,
+    "POST /mahasiswa/hapus/pilihan": previews.preview_ticked,
+    "POST /mahasiswa/hapus/simpan": previews.confirm_deletion,
+    "GET /mahasiswa/riwayat": history.show,
+    "POST /mahasiswa/riwayat/perubahan/:id": history.undo,
+    "GET /mahasiswa/riwayat/kelompok/:id": history.show,
+    "POST /mahasiswa/riwayat/kelompok/:id": history.undo,
+    "GET /sehat": monitoring.health,
 }
-
-# Only if there is a history (HISTORY_DAYS).
-HISTORY_ROUTES: Mapping[str, Mapping[str, Handler]] = {
-    "/mahasiswa/riwayat": {"GET": history.show},
-    "/mahasiswa/riwayat/perubahan/:id": {"POST": history.undo},
-    "/mahasiswa/riwayat/kelompok/:id": {"GET": history.show, "POST": history.undo},
-}
+"""The handler of each route in routes.py. The one of /metrics is made with its counters."""
 
 
 def create_app(settings: Settings, store: Store, limits: Limits) -> ASGIApp:
@@ -56,29 +58,19 @@ def create_app(settings: Settings, store: Store, limits: Limits) -> ASGIApp:
     tempfile.gettempdir()  # looks for a folder that is not full, so it must not look for the first time when all are
     pages = Pages(settings)
     cache = ListCache(store, pages, limits.slots)
-    table = {**ROUTES, **(HISTORY_ROUTES if settings.history_days else {})}
-    by_folder = {route.partition(":")[0]: route for route in table if ":" in route}
-
-    def match(path: str) -> str | None:
-        """The route that matches a raw path: the path itself, or one whose last segment is a parameter."""
-        return path if path in table else by_folder.get(path[: path.rfind("/") + 1])
-
-    metrics = Metrics(settings, match, cache) if settings.metrics else None
-    if metrics:
-        table["/metrics"] = {"GET": metrics.show}
+    metrics = Metrics(settings, cache) if settings.metrics else None
+    handlers = {**HANDLERS, **({"GET /metrics": metrics.show} if metrics else {})}
+    by_route = {route: handlers[f"{route.method} {route.path}"] for route in ROUTES if route.exists(settings)}
 
     async def handle(request: Request, own: Pages) -> Response:
-        route = match(request.path)
-        if route is None:
+        if not request.methods:
             return own.error("no page")
-        methods = table[route]
-        handler = methods.get("GET" if request.method == "HEAD" else request.method)
-        if handler is None:
-            allowed = {*methods, "HEAD"} if "GET" in methods else methods
+        if request.route is None:
+            allowed = {*request.methods, "HEAD"} if "GET" in request.methods else request.methods
             return own.error("method", {"allow": ", ".join(sorted(allowed))})
         try:
-            return await handler(request, store, own)
+            return await by_route[request.route](request, store, own)
         except SheetError as error:  # of a file, a pasted text or a preview
-            return own.upload_form("hapus" if "/hapus" in route else "impor", str(error))
+            return own.upload_form(request.route.purpose, str(error))
 
-    return Middleware(RequestGuard(settings), cache, pages, limits, handle, metrics)
+    return Middleware(Router(settings), RequestGuard(settings), cache, pages, limits, handle, metrics)

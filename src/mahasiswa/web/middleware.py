@@ -18,10 +18,11 @@ from mahasiswa.web.forms import BodyRefused
 from mahasiswa.web.list_cache import ListCache
 from mahasiswa.web.monitoring import Metrics
 from mahasiswa.web.pages import Pages
-from mahasiswa.web.request import RECORD_PATHS, Request
+from mahasiswa.web.request import Request
 from mahasiswa.web.request_guard import RequestGuard
 from mahasiswa.web.responses import FixedResponse, compressed
-from mahasiswa.work import Busy, Limits
+from mahasiswa.web.routes import Router
+from mahasiswa.work import CHANGE, RECORD, Busy, Limits
 
 CLIENT_DISCONNECTED = 499  # in the log, as nginx writes it: the client was gone, or cut off, before its answer ended
 RETRY_AFTER_SECONDS = 2
@@ -34,6 +35,7 @@ log = logging.getLogger(__name__)
 class Middleware:
     """Answers every request; `handle` answers those that neither the guard nor the list cache answers."""
 
+    router: Router
     guard: RequestGuard
     cache: ListCache
     pages: Pages
@@ -51,7 +53,7 @@ class Middleware:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one HTTP request."""
         began = time.perf_counter()
-        request = Request(scope, receive, self.guard.prefix, self.limits)
+        request = Request(scope, receive, self.guard.prefix, self.router, self.limits)
         OLEH.set(self.guard.person(scope))  # each request is a task, so no other request has this name
         status = 500
         try:
@@ -74,7 +76,8 @@ class Middleware:
             seconds = time.perf_counter() - began
             log_request(request, status, seconds)
             if self.metrics:
-                self.metrics.observe(request.path, request.method, status, seconds)
+                route = next(iter(request.methods.values()), None)
+                self.metrics.observe(route.path if route else "other", request.method, status, seconds)
 
     async def _respond(self, request: Request) -> Response:
         problem = self.guard.problem(request.scope)
@@ -99,8 +102,8 @@ class Middleware:
             extensions["mahasiswa.shared"] = page.body  # http_protocol.py then lets the client be slow
             return page
         answer = self.handle(request, pages)
-        # The pages of one record take no time to abandon. A handler of POST reads the body before it can do so.
-        if request.method != "POST" and not request.path.startswith(RECORD_PATHS):
+        # The pages of one record take no time to abandon. A handler reads the body before it can do so.
+        if request.route and not request.route.body and request.route.kind not in (RECORD, CHANGE):
             answer = request.while_connected(answer)
         response = await answer
         if not isinstance(response, FixedResponse | StreamingResponse):

@@ -5,7 +5,7 @@ import re
 import shutil
 from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from itertools import groupby
 from pathlib import Path
@@ -39,17 +39,15 @@ async def health(_request: Request, store: Store, pages: Pages) -> Response:
 class Metrics:
     """The counters of one worker. Its process id is a label, because each worker counts for itself."""
 
-    def __init__(self, settings: Settings, route_of: Callable[[str], str | None], cache: ListCache) -> None:
+    def __init__(self, settings: Settings, cache: ListCache) -> None:
         self._settings = settings
-        self._route_of = route_of
         self._cache = cache
         self._requests: Counter[tuple[str, str, int]] = Counter()
         self._durations: Counter[tuple[str, float]] = Counter()
         self._seconds: defaultdict[str, float] = defaultdict(float)
 
-    def observe(self, path: str, method: str, status: int, seconds: float) -> None:
+    def observe(self, route: str, method: str, status: int, seconds: float) -> None:
         """Count a request. Every unknown path is the route `other`, so no client can add a time series."""
-        route = self._route_of(path) or "other"
         self._requests[route, method, status] += 1
         self._durations[route, BOUNDS_SECONDS[bisect_left(BOUNDS_SECONDS, seconds)]] += 1
         self._seconds[route] += seconds

@@ -21,6 +21,7 @@ from mahasiswa.web.list_view import EMPTY_COLUMNS_MAX, TITLE_MAX_CHARACTERS, Pri
 from mahasiswa.web.page_renderer import PageRenderer
 from mahasiswa.web.preview_view import PreviewView
 from mahasiswa.web.responses import CachedPage
+from mahasiswa.web.routes import Purpose
 from mahasiswa.wording import PROBLEMS, ProblemName
 
 PLACEHOLDERS = {name: Markup(f"<!--{name}-->") for name in ("total", "latest", "today", "rows")}  # noqa: S704 - these names
@@ -28,7 +29,6 @@ PLACEHOLDERS = {name: Markup(f"<!--{name}-->") for name in ("total", "latest", "
 
 placeholder = re.compile(rb"<!--(\w+)-->")
 
-Purpose = Literal["impor", "hapus"]  # of an upload, as in the path of its form
 Values = Mapping[str, str | None]  # the texts of a form by field; None for a field that was not sent
 Frame = tuple[bytes, bytes]  # a page before and after its rows
 

@@ -19,10 +19,11 @@ from mahasiswa.store.store_errors import Changed, Refused
 from mahasiswa.store.threads import in_thread
 from mahasiswa.web.forms import read_confirmation, read_upload, utf8, utf8_bytes
 from mahasiswa.web.list_view import query_of
-from mahasiswa.web.pages import Pages, Purpose
+from mahasiswa.web.pages import Pages
 from mahasiswa.web.preview_view import MAX_REPAIRED_ROWS, REPAIRED_MAX_BYTES, Alert, PreviewView
 from mahasiswa.web.request import Request
 from mahasiswa.web.responses import rendered_in_thread
+from mahasiswa.web.routes import Purpose
 from mahasiswa.work import IMPORT, WORKBOOK
 
 ALL_LOST_ZEROS = "nol"  # the value of the button that restores the zeros of all NIMs

@@ -14,12 +14,9 @@ from starlette.types import Receive, Scope
 
 from mahasiswa.store.store_errors import TookTooLong, Unavailable, Uncertain
 from mahasiswa.web.list_view import View, asks_for_view
+from mahasiswa.web.routes import Router
 from mahasiswa.wording import ProblemName
 from mahasiswa.work import PAGE_MAX_BYTES, Busy, Limits
-
-RECORD_PATHS = ("/mahasiswa/add", "/mahasiswa/edit/", "/mahasiswa/delete/", "/mahasiswa/nim/")
-
-WITHOUT_WRITE = ("/mahasiswa/impor", "/mahasiswa/hapus", "/mahasiswa/hapus/pilihan")  # POST to these only previews
 
 # Errors of the operating system that are no fault of the program.
 DISK_FULL, NO_FILE_DESCRIPTOR = (errno.ENOSPC, errno.EDQUOT), (errno.EMFILE, errno.ENFILE)
@@ -34,14 +31,16 @@ class PageTooLong(Exception):
 
 
 class Request(StarletteRequest):
-    """An HTTP request within the prefix of BASE_URL.
+    """An HTTP request within the prefix of BASE_URL, and its route.
 
-    `path` is the raw path without that prefix: a nim may hold an encoded slash, so only the route decodes its segment.
+    `path` is the raw path without that prefix: a nim may hold an encoded slash, so only the handler decodes its segment.
     """
 
-    def __init__(self, scope: Scope, receive: Receive, prefix: bytes, limits: Limits) -> None:
+    def __init__(self, scope: Scope, receive: Receive, prefix: bytes, router: Router, limits: Limits) -> None:
         super().__init__(scope, receive)
         self.path = scope["raw_path"].removeprefix(prefix).decode("latin-1") or "/"
+        self.methods = router.methods(self.path)
+        self.route = self.methods.get("GET" if self.method == "HEAD" else self.method)
         self.limits = limits
         # Counts bytes of the answer, or of the records for it, in the budget of answers; raises Busy.
         self.count_answer: Callable[[int], None] = lambda _: None
@@ -74,7 +73,7 @@ class Request(StarletteRequest):
 
         It is rebuilt from the parsed parameters of this request, because links carry them to the pages of a record.
         """
-        if not self.path.startswith(RECORD_PATHS) or not asks_for_view(self.scope["query_string"]):
+        if not (self.route and self.route.keeps_view) or not asks_for_view(self.scope["query_string"]):
             return ""
         return View.of(self.query_params).list_query
 
@@ -98,7 +97,7 @@ class Request(StarletteRequest):
         if isinstance(error, Busy):
             log.warning("busy: %s", error)
             return "busy write" if self.method == "POST" else "busy"
-        if isinstance(error, Unavailable | Uncertain) and self.method == "POST" and self.path not in WITHOUT_WRITE:
+        if isinstance(error, Unavailable | Uncertain) and self.route and self.route.writes:
             log.error("a change was not saved: %s", error)
             return "uncertain" if isinstance(error, Uncertain) else "not saved"
         if isinstance(error, PageTooLong):

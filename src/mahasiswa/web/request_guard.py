@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 from starlette.types import Scope
 
 from mahasiswa.settings import Settings
+from mahasiswa.web.routes import HEALTH_PATH
 from mahasiswa.wording import ProblemName
 
 malformed_escape = re.compile(rb"%(?![0-9A-Fa-f]{2})")
@@ -27,6 +28,7 @@ class RequestGuard:
     def __init__(self, settings: Settings) -> None:
         self.prefix = settings.prefix.encode()
         self.list_url = self.prefix + b"/"
+        self.health_url = self.prefix + HEALTH_PATH.encode()
         self.hosts = _allowed_hosts(settings) if settings.same_origin_only else None
         self._user_header = settings.user_header.lower().encode()
         self._trusted = settings.trusted_proxies
@@ -54,7 +56,7 @@ class RequestGuard:
             return "bad request"
         # A load balancer asks for /sehat by an address. No record and no Host is on that page.
         if self.hosts and not (
-            (host.lower() in self.hosts or path == self.prefix + b"/sehat")
+            (host.lower() in self.hosts or path == self.health_url)
             and self._is_same_origin(scope["method"], host, scope["headers"])
         ):
             return "other site"
