@@ -63,7 +63,7 @@ async def test_a_change_that_changes_nothing_leaves_no_entry(store: Store, url: 
     await store.delete("0002")
     await store.write_all("import", [Write(SITI, None)])
     engine_of(url).merge([(1, *SITI)], update=True, dry_run=False)
-    await store.write_all("delete", removals=dict.fromkeys(["0002"]))
+    await store.write_all("delete", removals=["0002"])
     await store.write_all("delete")
     assert await items(store) == [await newest(store)]
     await attempt_all(store.add(*BUDI), store.add(*SITI), store.add("..", "Ani", "Solo"), store.add(*ANI))
@@ -85,7 +85,7 @@ async def test_an_import_and_a_bulk_delete_are_one_batch_each(store: Store, url:
     assert await newest(store) == first
     engine_of(url).merge(rows, update=True, dry_run=False)
     assert await changes(store, (await last_batch(store, "import", 2)).id) == [(siti, changed), (None, INA)]
-    await store.write_all("delete", removals=dict.fromkeys([BUDI.nim, "0009", SITI.nim, "00\0", "0003\0"]))
+    await store.write_all("delete", removals=[BUDI.nim, "0009", SITI.nim, "00\0", "0003\0"])
     assert await changes(store, (await last_batch(store, "delete", 2)).id) == [(changed, None), (BUDI, None)]
     assert await read_all(store) == [ANI, INA]
 
@@ -230,7 +230,7 @@ async def test_history_days_remove_the_history_and_create_it_again(url: Database
     async with opened(url) as store:
         await store.write_all("import", [Write(ANI, None), Write(SITI._replace(nama="Siti"), digest(SITI))])
         fill(url, [INA])
-        await store.write_all("delete", removals=dict.fromkeys([INA.nim]))
+        await store.write_all("delete", removals=[INA.nim])
         assert await items(store) == []
         assert (await store.reader(LIST).snapshot(10)).last is None
     await start(7)

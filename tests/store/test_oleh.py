@@ -59,7 +59,7 @@ async def test_batches_have_a_name(store: Store, url: DatabaseURL) -> None:
     page = await store.reader(SEARCH).history("eko", None, 0, 10)
     await by("Rini", store.undo(page.items[0].id, is_batch=True))
     engine_of(url).merge([(1, "5", "Ani", "Solo"), (2, "6", "Ani", "Solo")], update=False, dry_run=False)
-    await by(siti, store.write_all("delete", removals={"4": None, "5": None}))
+    await by(siti, store.write_all("delete", removals=["4", "5"]))
     await by(wati, store.add("7", "Ani", "Solo"))
     expected = [("import", siti), ("1", budi), ("2", wati), ("nim", "Eko"), ("4", None), ("nim", "Rini")]
     assert await names(store) == [*expected, ("import", command_name()), ("delete", siti), ("7", wati)]

@@ -91,7 +91,7 @@ async def test_a_search_finds_what_people_mean(people: Store, di: str, found: st
 
 async def test_the_history_is_searched_in_the_same_way(people: Store) -> None:
     """A search finds an entry by its texts before and after: of an import, and of a deletion of the same records."""
-    await people.write_all("delete", removals=dict.fromkeys(record.nim for record in PEOPLE))
+    await people.write_all("delete", removals=[record.nim for record in PEOPLE])
     batches = (await people.reader(SEARCH).history("", None, 0, 10)).items
     for found, caris in CASES.items():
         for cari in caris.split("|"):

@@ -305,7 +305,7 @@ async def test_a_removed_text_is_in_no_byte_of_the_files(listed: Path) -> None:
     records = [Mahasiswa(f"a{number}", f"rahasia-{number}", "Solo" * 100) for number in range(500)]
     async with opened(SQLiteURL(listed)) as store:
         await asyncio.gather(*(store.add(*record) for record in records))
-        await store.write_all("delete", removals=dict.fromkeys(record.nim for record in records))
+        await store.write_all("delete", removals=[record.nim for record in records])
     assert b"rahasia" not in bytes_of(listed)
     # Another program leaves removed texts in free space.
     run_script(

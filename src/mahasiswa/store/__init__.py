@@ -4,7 +4,6 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
-from types import MappingProxyType
 
 from mahasiswa.record import Mahasiswa, Write, combine, digest, digest_or_dash
 from mahasiswa.store.history_items import UNDO_CONFLICTS_MAX, BatchKind, conflict_of
@@ -14,8 +13,6 @@ from mahasiswa.store.reader import Hits, Reader, Snapshot, Steps, Version, by_ni
 from mahasiswa.store.shared_sql import SharedSQL
 from mahasiswa.store.store_errors import Changed, EditConflict, NotInHistory, Refused, UndoConflict
 from mahasiswa.work import IMPORT, RECORD, Kind
-
-NO_REMOVALS: Mapping[str, str | None] = MappingProxyType({})
 
 __all__ = ["Hits", "Query", "Reader", "Snapshot", "Store", "Suspicion", "Version"]
 
@@ -120,49 +117,34 @@ class Store(ABC):
         """Remove the record with that nim, if it exists (specification 4.6)."""
         yield self.sql.delete, (self.sql.array([nim]),)
 
-    async def write_all(
-        self, batch: BatchKind, writes: Sequence[Write] = (), removals: Mapping[str, str | None] = NO_REMOVALS
-    ) -> None:
+    async def write_all(self, batch: BatchKind, writes: Sequence[Write] = (), removals: Collection[str] = ()) -> None:
         """Make all of these changes or none, as one batch of that kind.
 
-        `removals` are the nims of records to remove, each with the digest of that record, or with None if it is to be
-        removed whatever it holds. A record that is already as it is to be is left alone.
+        `removals` are the nims of records to remove. A record that is already as it is to be is left alone.
 
         Raise Changed if a stored record does not match its digest, or if a nim would be changed twice.
         """
         await self.run(lambda: self._write_all(batch, writes, removals), IMPORT, is_batch=True)
 
-    def _write_all(self, batch: BatchKind, writes: Sequence[Write], removals: Mapping[str, str | None]) -> Steps[None]:
+    def _write_all(self, batch: BatchKind, writes: Sequence[Write], removals: Collection[str]) -> Steps[None]:
         # Ordered, so that two transactions which lock the same records cannot deadlock.
         nims = sorted({*(record.nim for record, _ in writes), *removals})
         stored = yield from by_nim(self.sql, self.sql.find_locked, nims)
-        added: dict[str, Mahasiswa] = {}
-        changed: dict[str, Mahasiswa] = {}
-        for record, expected in writes:
-            written = added.get(record.nim) or changed.get(record.nim)
-            current = written or stored.get(record.nim)
-            if current == record:  # a double click sends the same confirmation twice
-                continue
-            if written or expected != (digest(current) if current else None):
-                raise Changed(record.nim)
-            refuse_nul(*record)
-            (changed if current else added)[record.nim] = record
+        records = _unless_changed(writes, stored)
+        added = {nim: record for nim, record in records.items() if nim not in stored}
+        changed = [record for nim, record in records.items() if stored.get(nim, record) != record]
         removed = [nim for nim in removals if nim in stored]
         if not (added or changed or removed):
             return
-        for nim, expected in removals.items():
-            if expected and expected != (digest(stored[nim]) if nim in stored else None):
-                raise Changed(nim)
         yield self.sql.begin_batch, (batch,)
         yield self.sql.delete, (self.sql.array(removed),)
         new = yield self.sql.add_all, (as_json(added.values()),)
-        if self.sql.lock and (others := added.keys() - {nim for (nim,) in new}):  # added by someone meanwhile
-            stored = yield from by_nim(self.sql, self.sql.find, sorted(others))
-            for nim in others:
-                if stored.get(nim) != added[nim]:
-                    raise Changed(nim)
-        yield self.sql.update_all, (as_json(changed.values()),)
+        yield self.sql.update_all, (as_json(changed),)
         yield self.sql.end_batch, ()
+        others = sorted(added.keys() - {nim for (nim,) in new})  # another transaction added them meanwhile
+        stored = yield from by_nim(self.sql, self.sql.find, others)
+        if differing := [nim for nim in others if stored.get(nim) != added[nim]]:
+            raise Changed(differing[0])
 
     async def undo(
         self, item: int, *, is_batch: bool, expected: str | None = None, only_unchanged: bool = False
@@ -213,6 +195,22 @@ class Store(ABC):
         """
         if (yield self.sql.find_purge, ()):
             yield self.sql.purge, ()
+
+
+def _unless_changed(writes: Sequence[Write], stored: Mapping[str, Mahasiswa]) -> Mapping[str, Mahasiswa]:
+    """The records to write, by nim; raise Changed or Refused.
+
+    A stored record may be as it is to be, because a double click sends the same confirmation twice.
+    """
+    records: dict[str, Mahasiswa] = {}
+    for record, expected in writes:
+        current = stored.get(record.nim)
+        is_expected = current == record or expected == (digest(current) if current else None)
+        if not is_expected or records.get(record.nim, record) != record:
+            raise Changed(record.nim)
+        refuse_nul(*record)
+        records[record.nim] = record
+    return records
 
 
 def refuse_nul(nim: str | None, nama: str | None = "", alamat: str | None = "") -> None:

@@ -73,7 +73,7 @@ class SharedSQL:
 
     begin_batch: str
     end_batch: str
-    add_all: str  # adds records, which are one JSON array of arrays, unless their nim exists; returns the nims if there is a `lock`
+    add_all: str  # adds records, which are one JSON array of arrays, unless another transaction has; returns their nims
     update_all: str
     lock_history: str  # keeps every other program from changing records and entries
     moment: Callable[[datetime], object]  # a moment as a parameter
@@ -84,8 +84,15 @@ class SharedSQL:
     purge: str
 
     def __post_init__(self) -> None:
+        self._write_records()
+        self._write_searches()
+        self._write_suspicions()
+        self._write_history()
+        self._write_undo()
+
+    def _write_records(self) -> None:
         p, is_any, raw = self.p, self.is_any, self.raw
-        # Records. Both engines order UTF-8 by bytes, which is the order of code points.
+        # Both engines order UTF-8 by bytes, which is the order of code points.
         records = "SELECT nim, nama, alamat FROM mahasiswa"
         self.first = f"{records} ORDER BY nim LIMIT {p}"
         self.after = f"{records} WHERE nim > {p} ORDER BY nim LIMIT {p}"
@@ -107,6 +114,8 @@ WHERE bytes_before < {p} ORDER BY nim
         self.add_renamed = f"""
 INSERT INTO mahasiswa (nim, nama, alamat) SELECT {p}, nama, alamat FROM mahasiswa WHERE nim {is_any} {self.lock} RETURNING 1"""
 
+    def _write_searches(self) -> None:
+        p = self.p
         # The text that a search reads, by the field in which it searches.
         texts = {"": Mahasiswa._fields, "nim": ("replace(nim, ' ', '')",), "nama": ("nama",), "alamat": ("alamat",)}
         self.folded = {di: self._folded("nim, nama, alamat", "mahasiswa", text) for di, text in texts.items()}
@@ -114,6 +123,17 @@ INSERT INTO mahasiswa (nim, nama, alamat) SELECT {p}, nama, alamat FROM mahasisw
         self.prefixes = f"""
 SELECT substr(teks, 1, {p}) AS prefix, count(*) FROM {self.folded["nim"]} GROUP BY prefix ORDER BY prefix LIMIT {p}
 """
+        # The words of the newest 100,000 names and 20,000 addresses, the most frequent first. Each bound keeps the time
+        # below 0.3 s.
+        self.words = f"""
+SELECT value FROM (
+  SELECT substr(nama, 1, 100) AS teks FROM (SELECT nama FROM mahasiswa ORDER BY nim DESC LIMIT 100000) AS names
+  UNION ALL SELECT substr(alamat, 1, 100) FROM (SELECT alamat FROM mahasiswa ORDER BY nim DESC LIMIT 20000) AS addresses
+) AS newest CROSS JOIN {self.split}
+GROUP BY value ORDER BY count(*) DESC, value DESC LIMIT 10000
+"""
+
+    def _write_suspicions(self) -> None:
         # For each suspicion the nims, and the key that similar records share.
         suspects: Mapping[Suspicion, str] = {
             "near": _sharing(NEAR_KEY),
@@ -135,23 +155,14 @@ AND (SELECT count(*) FROM mahasiswa WHERE {_IS_IN_CAPITALS}) * 2 < (SELECT count
             suspicion: f"""
 WITH found AS MATERIALIZED ({select})
 SELECT (SELECT count(*) FROM found), nim, nama, alamat
-FROM (SELECT nim, key FROM found ORDER BY key, nim LIMIT {p}) AS first JOIN mahasiswa USING (nim)
+FROM (SELECT nim, key FROM found ORDER BY key, nim LIMIT {self.p}) AS first JOIN mahasiswa USING (nim)
 ORDER BY key, nim
 """
             for suspicion, select in suspects.items()
         }
-        # The words of the newest 100,000 names and 20,000 addresses, the most frequent first. Each bound keeps the time
-        # below 0.3 s.
-        self.words = f"""
-SELECT value FROM (
-  SELECT substr(nama, 1, 100) AS teks FROM (SELECT nama FROM mahasiswa ORDER BY nim DESC LIMIT 100000) AS names
-  UNION ALL SELECT substr(alamat, 1, 100) FROM (SELECT alamat FROM mahasiswa ORDER BY nim DESC LIMIT 20000) AS addresses
-) AS newest CROSS JOIN {self.split}
-GROUP BY value ORDER BY count(*) DESC, value DESC LIMIT 10000
-"""
 
-        # The history.
-        entry = ", ".join(["e.id", "e.moment", *(raw(f"e.{text}") for text in TEXTS)])
+    def _write_history(self) -> None:
+        p, raw, entry = self.p, self.raw, self._entry()
         # An item is an entry that belongs to no batch, or the head of a batch. Beside it stands its entry, also that of
         # a batch of one record. If a batch changed a nim, that is the addition, and the old nim stands beside it.
         self.items = f"""
@@ -183,10 +194,13 @@ ORDER BY i.id DESC
 SELECT {entry} FROM mahasiswa_history AS e WHERE {self.in_batch} {{where}} ORDER BY e.nim LIMIT {p} OFFSET {p}
 """
         self.entries_of = f"""
-SELECT {entry} FROM mahasiswa_history AS e WHERE e.nim {is_any} OR e.batch IN (
+SELECT {entry} FROM mahasiswa_history AS e WHERE e.nim {self.is_any} OR e.batch IN (
   SELECT o.batch FROM mahasiswa_history AS o JOIN mahasiswa_history AS head ON head.id = o.batch AND head.kind = 'nim'
-  WHERE o.nim {is_any}
+  WHERE o.nim {self.is_any}
 ) ORDER BY e.id"""
+
+    def _write_undo(self) -> None:
+        p, is_any, raw = self.p, self.is_any, self.raw
         # The kind of a batch, "" for an entry. It is None for a silent batch, a batch that lacks an entry,
         # and an entry of a changed nim, because its two entries can only be undone together.
         self.undoable_kind = f"""
@@ -200,7 +214,7 @@ END
         # Entries whose record differs from the texts after the change and from those before it; and the number of all.
         # With `half_undone`, also entries whose record is as before the change, if that of another entry is as after it.
         self.conflicts = f"""
-SELECT count(*) OVER (), {entry}, {raw("m.nama")}, {raw("m.alamat")}
+SELECT count(*) OVER (), {self._entry()}, {raw("m.nama")}, {raw("m.alamat")}
 FROM mahasiswa_history AS e LEFT JOIN mahasiswa AS m ON m.nim = e.nim
 WHERE {{where}}
 AND (m.nama, m.alamat) IS DISTINCT FROM (e.nama_after, e.alamat_after)
@@ -230,6 +244,10 @@ UPDATE mahasiswa_history SET rows = rows - 1
 WHERE kind IS NOT NULL AND id IN (SELECT batch FROM mahasiswa_history WHERE nim {is_any})""",
             f"DELETE FROM mahasiswa_history WHERE nim {is_any} OR rows = 0",
         )
+
+    def _entry(self) -> str:
+        """The columns of an entry `e`, as `history_items.entry_of` reads them."""
+        return ", ".join(["e.id", "e.moment", *(self.raw(f"e.{text}") for text in TEXTS)])
 
     def array(self, nims: Iterable[str]) -> object:
         """Several nims as one parameter. Nims with NUL are left out, because no record has one."""

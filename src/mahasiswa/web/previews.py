@@ -119,7 +119,7 @@ async def confirm_deletion(request: Request, store: Store, pages: Pages) -> Resp
         shown = set(cleaned.file.new)
         cells = await request.limits.slots.run(IMPORT, partial(sheets.clean_nims, cleaned.rows))
         nims = [cell.nim for cell in cells if cell.number in shown and not cell.problem]
-        await store.write_all("delete", removals=dict.fromkeys(nims))
+        await store.write_all("delete", removals=nims)
         return pages.redirect
     return await request.while_connected(_deletion_preview(request, store, pages, cleaned, alert))
 

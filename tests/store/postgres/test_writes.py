@@ -192,7 +192,7 @@ async def test_every_write_waits_for_the_disks_whatever_the_role_says(
             await store.delete("2")
             await store.write_all("import", [Write(SITI, None)])
             await store.write_all("import", [Write(ina, digest(SITI))])
-            await store.write_all("delete", removals={SITI.nim: None})
+            await store.write_all("delete", removals=[SITI.nim])
             for nama in ("Ani", "Ina"):
                 engine_of(url).merge([(1, SITI.nim, nama, "Solo")], update=True, dry_run=False)
     finally:

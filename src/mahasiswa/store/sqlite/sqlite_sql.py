@@ -231,7 +231,8 @@ SHARED = SharedSQL(
     begin_batch=BEGIN_BATCH,
     end_batch=END_BATCH,
     add_all="""
-INSERT INTO mahasiswa (nim, nama, alamat) SELECT value ->> 0, value ->> 1, value ->> 2 FROM json_each(?)""",
+INSERT INTO mahasiswa (nim, nama, alamat) SELECT value ->> 0, value ->> 1, value ->> 2 FROM json_each(?)
+RETURNING nim""",
     update_all="""
 UPDATE mahasiswa SET nama = value ->> 1, alamat = value ->> 2 FROM json_each(?) WHERE nim = value ->> 0""",
     lock_history="",  # BEGIN IMMEDIATE keeps other programs from writing
