@@ -192,9 +192,9 @@ def test_4_7_2_routes_do_not_overlap(site: Site, records: Records) -> None:
     assert [records.listed(each) for each in (nim, "add")] == [None, None]
 
 
-@pytest.mark.parametrize("form", ["0{}", "{}e1", "a b {}", "{}é学🎓"])
+@pytest.mark.parametrize("form", ["0{}", "{}e1", "a b {}", "{}é学🎓", "%2541{}", "{}+%"])
 def test_4_7_3_path_parameter_is_text(site: Site, records: Records, form: str) -> None:
-    """The path parameter is the nim as text: leading zeros are kept, and percent-encoded UTF-8 is decoded."""
+    """The path parameter is the nim as text: leading zeros are kept, and percent-encoded UTF-8 is decoded, once."""
     nim = records.new_nim(form)
     site.add(nim, "Siti", "Solo")
     assert records.stored(nim) == (nim, "Siti", "Solo")
