@@ -133,7 +133,7 @@ def test_the_map_names_every_module() -> None:
     for line in source.partition("\ntests/")[0].splitlines():
         below, rest = re.findall(r"^ {2,4}(\w+/)? *(.*)", line)[0]
         if below:
-            folder = below if line.startswith("  " + below) else f"{folder.split('/')[0]}/{below}"
+            folder = below if line.startswith("  " + below) else f"{folder.partition('/')[0]}/{below}"
         for entry in rest.split(";  "):
             names = re.match(r"\w+(?=  )|\w+/?(, \w+/?)*(?=:|$)", entry)
             listed |= {folder + name for name in names[0].split(", ") if not name.endswith("/")} if names else {entry}
