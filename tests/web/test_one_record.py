@@ -81,12 +81,13 @@ def test_a_wrong_nim_is_changed_on_one_page(site: Site) -> None:
         answer = site.submit(form, nim=ODD)
         assert (answer.status_code, answer.headers["location"], answer.content) == (302, "/", b"")
         assert site.list().records == [(ODD, "Siti A.", "Klaten")]
-    for gone in (site.get(form.target), site.submit(form, nim="9")):
+    site.add("9", "Budi", "Solo")
+    for gone in (site.get(form.target), site.submit(form, nim="9")):  # the NIM 9 is that of somebody else
         assert gone.status_code == 404
         assert_error(gone, site, "Data mahasiswa tidak ditemukan.")
     form = site.page(f"/mahasiswa/nim/{SEGMENT}?cari=siti").record_form
     assert site.submit(form).headers["location"] == f"/?cari=siti#m-{SEGMENT}"  # the same NIM
-    assert site.list().records == [(ODD, "Siti A.", "Klaten")]
+    assert site.list().records == [(ODD, "Siti A.", "Klaten"), ("9", "Budi", "Solo")]
     assert site.submit(form, nim="9/").headers["location"] == "/?cari=siti#m-9%2F"
 
 
@@ -124,6 +125,28 @@ def test_a_browser_shows_the_row_that_was_edited(open_window: OpenWindow, site: 
     expect(row).to_contain_text("Siti Baru")
     expect(row).to_be_in_viewport()
     assert window.page.url == f"{window.url}/?cari=siti#m-{SEGMENT}"
+
+
+def test_an_edit_of_a_record_whose_nim_was_changed_is_saved_under_the_new_nim(site: Site) -> None:
+    """The page names the newest NIM and offers to save there. A field that the form did not change keeps its new text."""
+    site.add(*SITI)
+    page = site.page("/mahasiswa/edit/2300018001?cari=siti")
+    versi = str(page.tree.css("button[name=versi]")[0].attributes["value"])
+    for old, new in ((SITI[0], "20/1"), ("20%2F1", ODD)):
+        site.post(f"/mahasiswa/nim/{old}", {"nim": new})
+    site.edit(ODD, SITI[1], "Klaten")
+    answer = refused(site.submit(page.record_form, nama="Siti A.", versi=versi), site)
+    alert = f"NIM data ini sudah diganti menjadi {ODD}, jadi perubahan Anda belum disimpan."
+    assert answer.texts("[role=alert]") == [alert]
+    form = answer.record_form
+    assert (form.submit, form.target) == (f"Simpan di {ODD}", f"/mahasiswa/edit/{SEGMENT}?cari=siti")
+    assert site.submit(form, versi=versi).headers["location"] == f"/?cari=siti#m-{SEGMENT}"
+    assert site.list().records == [(ODD, "Siti A.", "Klaten")]
+    site.delete(ODD)
+    assert (
+        "dihapus orang lain"
+        in refused(site.submit(page.record_form, nama="S", versi=versi), site).texts("[role=alert]")[0]
+    )
 
 
 def test_an_edit_of_a_deleted_record_is_not_lost(site: Site) -> None:

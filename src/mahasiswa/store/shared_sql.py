@@ -77,7 +77,7 @@ class SharedSQL:
     update_all: str
     lock_history: str  # keeps every other program from changing records and entries
     moment: Callable[[datetime], object]  # a moment as a parameter
-    recent: str  # the newest entries
+    recent: str  # the ids and nims of the newest entries
     is_silent: str  # whether the batch i keeps no entries
     is_expired: str  # whether the item i is too old to be undone
     find_purge: str  # has a row if something is expired, and no program has purged within the last minute
@@ -229,9 +229,18 @@ ORDER BY e.nim LIMIT {p}
 SELECT count(*) FROM mahasiswa_history AS e LEFT JOIN mahasiswa AS m ON m.nim = e.nim
 WHERE {self.of_batch} AND (m.nama, m.alamat) IS NOT DISTINCT FROM (e.nama_after, e.alamat_after)
 """
+        # The ids are chosen first, because an entry may have long texts.
+        newest = f"SELECT id FROM {self.recent} AS recent WHERE nim {is_any} ORDER BY id DESC LIMIT"
         self.recent_before = f"""
-SELECT {raw("nim")}, {raw("nama_before")}, {raw("alamat_before")} FROM {self.recent} AS recent
-WHERE nim {is_any} AND nama_before IS NOT NULL ORDER BY id DESC LIMIT 20
+SELECT {raw("nim")}, {raw("nama_before")}, {raw("alamat_before")} FROM mahasiswa_history
+WHERE id IN ({newest} 20) AND nama_before IS NOT NULL ORDER BY id DESC
+"""
+        # The other nim, if the newest change of a nim replaced it.
+        self.new_nim = f"""
+SELECT {raw("added.nim")} FROM mahasiswa_history AS removed
+JOIN mahasiswa_history AS head ON head.id = removed.batch AND head.kind = 'nim'
+JOIN mahasiswa_history AS added ON added.batch = head.id AND added.nama_after IS NOT NULL
+WHERE removed.id = ({newest} 1) AND removed.nama_after IS NULL
 """
         self.count_recent = f"SELECT count(*) FROM {self.recent} AS recent WHERE nim = {p}"
         self.is_known = f"""

@@ -175,5 +175,6 @@ class Pages(PageRenderer):
             status = 409 if "duplicate" in reply.wrong.values() else 400
         absent = dict.fromkeys(("versi", "conflict", "record", "again", "warning"))
         values = {field: values.get(field) for field in Mahasiswa._fields}
+        alert = alert.replace("{nim}", values["nim"] or "")
         context = absent | reply._asdict() | context
         return self.page("form.html", status, None, kind=kind, values=values, alert=alert, **context)

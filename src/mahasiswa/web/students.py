@@ -44,8 +44,8 @@ async def update(request: Request, store: Store, pages: Pages) -> Response:
     """POST /mahasiswa/edit/:nim (specification 4.5). A nim in the body is ignored (4.5.1).
 
     Our own form sends `versi`, the digest of the record that it showed. Then only the fields that the form changed are
-    written. If someone else has changed one of them since, or has deleted the record, nothing is written, and the page
-    of the conflict follows. A client that sends no `versi` gets exactly the specification's behaviour.
+    written. If someone else has changed one of them since, or has deleted the record or changed its nim, nothing is
+    written, and the page of the conflict follows. A client that sends no `versi` gets exactly the specification's behaviour.
     """
     nim = request.nim
     form = await read_form(request, ("nama", "alamat", "versi"))
@@ -57,6 +57,10 @@ async def update(request: Request, store: Store, pages: Pages) -> Response:
     try:
         return await _save(request, store, form, write, show=show, saved=pages.saved(nim))
     except EditConflict as conflict:
+        with suppress(Unavailable, Busy):  # then the page says only that the record is gone
+            renamed = None if conflict.current else await store.reader(RECORD).renamed(nim)
+            if renamed:
+                return pages.edit_form(renamed.nim, versi, form.values, Reply(problem="renamed"))
         return pages.changed(conflict)
 
 
@@ -82,7 +86,8 @@ async def change_nim(request: Request, store: Store, pages: Pages) -> Response:
             show, saved = partial(pages.nim_form, record), pages.saved(nim or "")
             return await _save(request, store, form, partial(store.rename, record.nim), show=show, saved=saved)
     # A second click on the button repeats a change that is made.
-    return pages.saved(nim) if nim and await store.reader(RECORD).get(nim) else pages.error("no record")
+    is_done = nim is not None and request.nim is not None and await store.reader(RECORD).new_nim(request.nim) == nim
+    return pages.saved(nim or "") if is_done else pages.error("no record")
 
 
 async def _record(request: Request, store: Store) -> Mahasiswa | None:

@@ -237,7 +237,7 @@ RETURNING nim""",
 UPDATE mahasiswa SET nama = value ->> 1, alamat = value ->> 2 FROM json_each(?) WHERE nim = value ->> 0""",
     lock_history="",  # BEGIN IMMEDIATE keeps other programs from writing
     moment=lambda moment: moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S"),  # before it are only earlier moments
-    recent="(SELECT * FROM mahasiswa_history ORDER BY id DESC LIMIT 1000)",  # because there is no index on nim
+    recent="(SELECT id, nim FROM mahasiswa_history ORDER BY id DESC LIMIT 1000)",  # because there is no index on nim
     is_silent="i.kind IS NOT NULL AND NOT EXISTS (SELECT 1 FROM mahasiswa_history AS s WHERE s.batch = i.id)",
     is_expired=f"i.{_EXPIRED}",
     find_purge=f"SELECT 1 FROM mahasiswa_history_state {_IF_PURGE_IS_DUE}",
