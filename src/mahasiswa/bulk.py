@@ -3,7 +3,6 @@
 import asyncio
 import gc
 import os
-import secrets
 import shutil
 import stat
 import sys
@@ -25,6 +24,7 @@ from mahasiswa.store.engines import Merged, engine_of
 from mahasiswa.store.history_items import UNDOABLE_ROWS_MAX, Entry
 from mahasiswa.store.store_errors import Refused, Unusable
 from mahasiswa.store.threads import in_thread
+from mahasiswa.unfinished import unfinished
 from mahasiswa.work import EXPORT, Slots
 
 T = TypeVar("T")
@@ -218,13 +218,10 @@ def _complete_file(file: Path) -> Iterator[BinaryIO]:
             yield target
         return
     final = Path(os.path.realpath(file))
-    unfinished = final.with_name(f".mahasiswa-{secrets.token_hex(8)}")
-    try:
-        with open(unfinished, "xb", opener=partial(os.open, mode=0o666 if mode is None else 0o600)) as target:
+    with unfinished(final.parent) as folder:
+        copy = folder / final.name
+        with open(copy, "xb", opener=partial(os.open, mode=0o666 if mode is None else 0o600)) as target:
             if mode is not None:
-                unfinished.chmod(stat.S_IMODE(mode))
+                copy.chmod(stat.S_IMODE(mode))
             yield target
-        unfinished.replace(final)
-    except BaseException:
-        unfinished.unlink(missing_ok=True)
-        raise
+        copy.replace(final)

@@ -13,7 +13,7 @@ import click
 from mahasiswa import bulk, interrupt, server
 from mahasiswa.administrator import note, process_user
 from mahasiswa.doctor import diagnose
-from mahasiswa.logs import priority
+from mahasiswa.logs import configure_logging, priority
 from mahasiswa.settings import DatabaseURL, SettingError, Settings, parse_database_url
 from mahasiswa.store.engines import engine_of
 from mahasiswa.store.store_errors import StoreError
@@ -162,6 +162,7 @@ def backup(file: Path | None) -> None:
     """  # noqa: D301 - as above
     settings = _settings_and_database()
     if file is None:
+        configure_logging(settings.log_level)  # each back-up that is removed is a line of the log
         file = cast("Path", engine_of(settings.database_url).backup_into(settings.backup_dir, interrupt.check))
     else:
         engine_of(settings.database_url).backup(file, interrupt.check)

@@ -2,12 +2,14 @@
 
 import http.client
 from collections.abc import Iterator, Mapping
+from datetime import datetime
+from pathlib import Path
 from urllib.parse import urlsplit
 
 from mahasiswa import interrupt
 from mahasiswa.server import CannotStart, bind
-from mahasiswa.settings import Settings
-from mahasiswa.store.backup_folder import age_seconds
+from mahasiswa.settings import Settings, SQLiteURL
+from mahasiswa.store.backup_folder import age_seconds, read_outcome
 from mahasiswa.store.engines import Finding, engine_of, good, wrong
 from mahasiswa.store.store_errors import StoreError
 from mahasiswa.web.routes import HEALTH_PATH
@@ -29,7 +31,7 @@ def diagnose(settings: Settings, environ: Mapping[str, str]) -> Iterator[Finding
         yield wrong("Other sites can send forms through a visitor's browser. Set SAME_ORIGIN_ONLY=1.")
     yield _port(settings)
     try:
-        yield from engine_of(settings.database_url).examine(interrupt.check)
+        yield from engine_of(settings.database_url).examine(settings.backup_dir, interrupt.check)
     except StoreError as error:
         yield wrong(f"{error}.")
     yield from _newest_backup(settings)
@@ -64,6 +66,8 @@ def _newest_backup(settings: Settings) -> Iterator[Finding]:
     if folder is None:
         yield wrong("No back-ups are made. Set BACKUP_DIR to a folder.")
         return
+    if isinstance(settings.database_url, SQLiteURL):
+        yield from _last_attempt(settings.database_url.address)
     try:
         newest = next(iter(engine_of(settings.database_url).backup_files(folder)), None)
         hours = age_seconds(newest) / 3600 if newest else 0.0
@@ -79,3 +83,17 @@ def _newest_backup(settings: Settings) -> Iterator[Finding]:
     else:
         yield good(f"{age}.")
     yield engine_of(settings.database_url).examine_backup(newest, interrupt.check)
+
+
+def _last_attempt(database: Path) -> Iterator[Finding]:
+    """Report the service's own last back-up: it may be unable to write where this command can."""
+    try:
+        last = read_outcome(database)
+    except (OSError, ValueError) as error:
+        yield wrong(f"The outcome of the service's last back-up, beside {database}, cannot be read: {error}.")
+        return
+    at = datetime.fromtimestamp(last.moment).astimezone()
+    if last.problem:
+        yield wrong(f"The service's last back-up failed at {at:%Y-%m-%d %H:%M}: {last.problem}.")
+    elif last.moment:
+        yield good(f"The service could write to the folder of the back-ups at {at:%Y-%m-%d %H:%M}.")

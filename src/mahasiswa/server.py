@@ -17,7 +17,8 @@ from multiprocessing.process import BaseProcess
 
 from mahasiswa.logs import configure_logging, priority
 from mahasiswa.parent import end_with
-from mahasiswa.settings import Settings
+from mahasiswa.settings import Settings, SQLiteURL
+from mahasiswa.store.backup_folder import write_outcome
 from mahasiswa.store.engines import engine_of
 from mahasiswa.store.store_errors import StoreError, Unusable
 
@@ -113,14 +114,19 @@ def _back_up(settings: Settings, parent: int) -> None:
     signal.set_wakeup_fd(-1)  # inherited from the main process, as its handlers are
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # removes the unfinished file
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
+    problem = ""
     try:
         max_age = settings.backup_hours * 3600 - BACKUP_CHECK_SECONDS / 2
-        made = engine_of(settings.database_url).backup_into(settings.backup_dir, lambda: False, max_age)
+        if made := engine_of(settings.database_url).backup_into(settings.backup_dir, lambda: False, max_age):
+            log.info("back-up %s: %d bytes, verified", made, made.stat().st_size)
     except Unusable as error:
-        log.warning("%s", error)
-        sys.exit(1)
-    if made:
-        log.info("back-up %s: %d bytes, verified", made, made.stat().st_size)
+        problem = str(error)
+        log.error("%s", problem)  # noqa: TRY400 - a traceback tells the operator nothing
+    if isinstance(settings.database_url, SQLiteURL):
+        try:
+            write_outcome(settings.database_url.address, problem)
+        except OSError as error:
+            log.error("the outcome of the back-up could not be noted: %s", error.strerror)  # noqa: TRY400 - as above
 
 
 def _wakened_by_signals() -> socket.socket:
@@ -237,8 +243,8 @@ def _make_ready(settings: Settings, parent: int) -> None:
     end_with(parent)
     try:
         engine_of(settings.database_url).migrate(settings.history_days)
-        for finding in engine_of(settings.database_url).examine(lambda: False, quick=True):
+        for finding in engine_of(settings.database_url).examine(settings.backup_dir, lambda: False, quick=True):
             if not finding.is_good:
-                log.warning("%s", finding.text)
+                log.error("%s", finding.text)
     except StoreError as error:
         sys.exit(f"{priority(logging.ERROR)}mahasiswa: {error}")

@@ -3,6 +3,7 @@
 import fcntl
 import os
 import re
+import shutil
 import sys
 import time
 from collections.abc import Callable
@@ -12,8 +13,8 @@ from pathlib import Path
 import pytest
 from attack import until
 from harness import Service, free_port, run_to_the_end
-from operators import TWO, Operator, records_of
-from processes import children
+from operators import COMMAND, TWO, Operator, records_of
+from processes import children, started
 from stores import run_script
 
 NAME = re.compile(r"mahasiswa-\d{8}T\d{6}Z(-2)?\.db")
@@ -56,29 +57,104 @@ def test_a_backup_without_a_name_goes_to_the_folder_or_beside_the_database(kept:
     assert NAME.fullmatch(beside)
 
 
-def test_all_backups_of_two_days_and_the_last_of_each_day_for_sixty_days_are_kept(kept: Operator) -> None:
-    """Files with other names stay, and so does the newest back-up, however old it is."""
+def test_old_backups_are_removed_by_days_that_have_one_and_never_if_they_hold_much_more(kept: Operator) -> None:
+    """All of the two newest such days stay, the last one of each of 60, and the three newest that are twice as large.
+
+    Each removal is a line of the log. The files that restores leave follow the same rule, and other files stay.
+    """
     folder = kept.folder / "cadangan"
     folder.mkdir(0o700)
-    midnight = time.time() // DAY * DAY
-    ages = {
-        "mahasiswa-20260101T000000Z.db": (midnight - 70 * DAY, False),
-        "mahasiswa-20260102T000000Z.db": (midnight - 10 * DAY + HOUR, False),
-        "mahasiswa-20260102T010000Z.db": (midnight - 10 * DAY + 2 * HOUR, True),
-        "mahasiswa-20260103T000000Z.db": (time.time() - 30 * HOUR, True),
-        "mahasiswa-20260103T000100Z.db": (time.time() - 30 * HOUR + 60, True),
-        "mahasiswa.db": (0, True),
-        "mahasiswa-akhir-tahun.db": (0, True),
-        "lain-20260101T000000Z.db": (0, True),
-    }
-    for name, (moment, _) in ages.items():
-        (folder / name).touch()
-        os.utime(folder / name, (moment, moment))
+    larger = kept.folder / "besar"
+    kept.fill([(nim, "A", "B") for nim in "12345"])
+    kept.done("backup", str(larger))
+    kept.fill(TWO)
+
+    def put(name: str, days: int, hour: int, *, is_larger: bool = False) -> Path:
+        file = kept.folder / name.format(f"20200101T0{hour:02}{days:03}Z")
+        shutil.copy(larger, file) if is_larger else file.touch()
+        os.utime(file, ((time.time() // DAY - days) * DAY + hour * HOUR,) * 2)
+        return file
+
+    daily, before = "cadangan/mahasiswa-{}.db", "mahasiswa.db.before-{}"
+    stays = {put(daily, 100, hour) for hour in (1, 2)} | {put(daily, day, 2) for day in range(101, 159)}
+    goes = {put(daily, day, 1) for day in range(101, 159)} | {put(daily, 300, 1)}
+    stays |= {put(daily, day, 0, is_larger=True) for day in (150, 400, 401)}
+    goes |= {put(daily, day, 0, is_larger=True) for day in (402, 403)}
+    stays |= {put(before, day, 2) for day in (100, 200, 300)} | {put(before, 200, 1)}
+    goes |= {put(before, 300, 1)}
+    for other in ("mahasiswa.db", "mahasiswa-akhir-tahun.db", "lain-20260101T000000Z.db"):
+        stays.add(put(f"cadangan/{other}", 500, 1))
+    answer = kept.run("backup")
+    assert answer.returncode == 0
+    assert not {file for file in stays if not file.exists()}
+    assert not {file for file in goes if file.exists()}
+    removed = re.findall("INFO removed the old back-up (.*)", answer.stderr)
+    assert sorted(removed) == sorted(map(str, goes))
+    assert len(removed) == len(answer.stderr.splitlines())
+
+
+def test_an_empty_list_never_takes_the_place_of_backups_with_records(kept: Operator) -> None:
+    """A database that was moved away is not backed up. The log and `doctor` name the file to restore, which heals it."""
     kept.done("backup")
-    names = {path.name for path in backups(kept)}
-    for name, (_, is_kept) in ages.items():
-        assert (name in names) == is_kept, name
-    assert len(names - ages.keys()) == 1
+    (file,) = backups(kept)
+    os.utime(file, (time.time() - 80 * DAY,) * 2)
+    kept.database.unlink()
+    said = f"he list and its history are empty, but {file} holds 2 records. To have them back: mahasiswa restore {file}"
+    environment = {"BACKUP_DIR": kept.environment["BACKUP_DIR"]}
+    with Service(kept.database, environment) as service:
+        until(lambda: f" ERROR no back-up was made: t{said}" in service.stderr())
+        assert f" ERROR T{said}" in service.stderr()
+        assert backups(kept) == [file]
+        assert f"WRONG  T{said}" in kept.run("doctor").stdout
+        kept.done("restore", str(file))
+        service.restart()
+        until(lambda: f"INFO back-up {file.parent}" in service.stderr())
+    assert records_of(kept.database) == TWO
+    assert said not in kept.run("doctor").stdout
+
+
+def test_doctor_reports_that_the_service_cannot_write_where_the_command_can(
+    kept: Operator, unprivileged: list[str]
+) -> None:
+    """Also while the newest back-up is young. The next success of the service clears it."""
+    kept.done("backup")
+    folder = kept.folder / "cadangan"
+    folder.chmod(0o500)
+    environment = {"BACKUP_DIR": str(folder)}
+    failed = "WRONG  The service's last back-up failed at "
+    with Service(kept.database, environment, command=[*unprivileged, *COMMAND]) as service:
+        until(lambda: " ERROR no backup was written to the folder" in service.stderr())
+        until(lambda: failed in kept.run("doctor").stdout)
+        assert f"{folder}: Permission denied" in kept.run("doctor").stdout
+        folder.chmod(0o700)
+        service.restart()
+        until(lambda: "ok     The service could write to the folder of the back-ups at " in kept.run("doctor").stdout)
+    assert failed not in kept.run("doctor").stdout
+
+
+def test_the_copy_of_a_killed_command_is_named_and_removed_after_an_hour(filled: Operator) -> None:
+    """Whatever characters the database's name has. A folder whose program still works is left alone."""
+    filled.database = filled.database.rename(filled.folder / "maha[1].db")
+    filled.environment |= {
+        "DATABASE_URL": f"sqlite:///{filled.database}",
+        "BACKUP_DIR": str(filled.folder / "cadangan"),
+    }
+    with started(*COMMAND, "backup", cwd=filled.folder, env=filled.environment) as process:
+        until(lambda: any(filled.folder.glob("cadangan/.mahasiswa-*/*.db")))
+        process.kill()
+    (left,) = filled.folder.glob("cadangan/.mahasiswa-*")
+    said = f"{left} still holds the texts. Remove this file, or wait until it expires."
+    assert filled.done("forget", "0000001").splitlines()[1:-1] == [said]
+    assert f"{left} was left by a program that was killed" in filled.run("doctor").stdout
+    filled.done("backup")
+    assert left.exists()
+    os.utime(left, (time.time() - 2 * HOUR,) * 2)
+    with (left / "lock").open("rb") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        filled.done("backup")
+        assert left.exists()
+    filled.done("backup")
+    assert not left.exists()
 
 
 def test_the_service_makes_a_backup_at_its_start_if_the_newest_one_is_old(kept: Operator) -> None:
@@ -151,14 +227,14 @@ def test_a_service_does_not_wait_for_ever_for_a_locked_folder(tmp_path: Path) ->
     ],
     ids=["no folder", "a missing folder", "locked"],
 )
-def test_a_backup_that_fails_is_a_warning_of_the_service(
+def test_a_backup_that_fails_is_an_error_of_the_service(
     kept: Operator, breaking: Callable[[Path], object], said: str
 ) -> None:
     """The service goes on. The command ends with exit code 1."""
     breaking(kept.folder / "cadangan")
     environment = {"BACKUP_DIR": kept.environment["BACKUP_DIR"]}
     with Service(kept.database, environment) as service, service.site() as site:
-        until(lambda: re.search(f" WARNING no back-?up was .*{said}", service.stderr()) is not None)
+        until(lambda: re.search(f" ERROR no back-?up was .*{said}", service.stderr()) is not None)
         assert site.get("/sehat").status_code == 200
     (line,) = kept.failed("backup")
     assert said in line
@@ -174,12 +250,14 @@ def test_no_backup_is_made_without_room_for_three(kept: Operator, small_disk: Pa
 
 
 def test_forget_names_the_backups_that_still_hold_the_person(kept: Operator) -> None:
-    """Also those that a restore has left beside the database, and none that does not hold the person."""
+    """Also those that a restore has left beside the database, and no file that this program did not make."""
     kept.done("backup")
     (file,) = backups(kept)
     run_script(kept.database, "DELETE FROM mahasiswa WHERE nim = '1'")
     kept.done("restore", str(file))
     (before,) = kept.folder.glob("mahasiswa.db.before-*")
+    shutil.copy(kept.database, kept.write("mahasiswa-ekspor.db", b""))
+    kept.write("mahasiswa.service", b"1")
     assert kept.done("forget", "1").splitlines()[1:-1] == [
         f"{path} still holds the texts. Remove this file, or wait until it expires." for path in sorted((file, before))
     ]

@@ -65,7 +65,7 @@ def test_the_service_warns_of_a_database_that_every_user_can_read(mode: int, fol
         database.chmod(mode)
         database.parent.chmod(folder_mode)
         service.restart()
-        said = rf".* WARNING Every user of this computer has rights on {database}, .* Run: chmod o= {database}\*\n"
+        said = rf".* ERROR Every user of this computer has rights on {database}, .* Run: chmod o= {database}\*\n"
         assert re.fullmatch(said if warned else "", service.stderr())
         assert mode_of(database) == mode
 

@@ -30,7 +30,7 @@ def is_read(file: Path) -> bool:
 COMMANDS: dict[str, Callable[[Path], bool]] = {
     "import a.csv": lambda folder: is_read(folder / "a.csv"),
     "import a.xlsx": lambda folder: is_read(folder / "a.xlsx"),  # by a child process
-    "export keluar.csv": lambda folder: any(file.stat().st_size for file in folder.glob(".mahasiswa-*")),
+    "export keluar.csv": lambda folder: any(file.stat().st_size for file in folder.glob(".mahasiswa-*/*")),
     "copy --to sqlite:///lain.db": lambda folder: (folder / "lain.db").exists(),
     "backup b.db": lambda folder: any(folder.glob(".mahasiswa-*")),
     "restore cadangan.db": lambda folder: any(folder.glob("mahasiswa.db.before-*")),

@@ -1,18 +1,38 @@
-"""The back-ups in a folder: their names, the age of the newest, and how long each is kept."""
+"""The back-ups in a folder: their names and ages, which of them can be removed, and how the service's last one ended."""
 
+import json
 import os
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from itertools import count
+from itertools import count, islice
 from pathlib import Path
+from typing import NamedTuple
 
-ALL_KEPT_SECONDS = 2 * 24 * 3600  # maximum age up to which every back-up is kept
-DAILY_KEPT_SECONDS = 60 * 24 * 3600  # maximum age up to which the last back-up of each day is kept
+DAY_SECONDS = 24 * 3600
+ALL_KEPT_DAYS = 2  # newest days that have a back-up and keep all of theirs
+DAILY_KEPT_DAYS = 60  # newest days that have a back-up and keep their last one
+LARGER_KEPT = 3  # newest back-ups that are kept because they hold more than twice as many records as the newest one
 
 CLOCK_TOLERANCE_SECONDS = 360
 """Maximum time by which a back-up may be newer than now. A later one was made with a wrong clock, and does not count."""
+
+OUTCOME_BYTES = 4096
+PROBLEM_MAX_CHARACTERS = 900
+
+
+class Outcome(NamedTuple):
+    """How the service's last attempt to make a back-up ended. Times are in seconds since the epoch.
+
+    `problem` is empty if it succeeded. `succeeded` is the time of the last attempt that did, or 0. `failures` counts the
+    others since the first start.
+    """
+
+    moment: float = 0.0
+    problem: str = ""
+    succeeded: float = 0.0
+    failures: int = 0
 
 
 def free_name(folder: Path, prefix: str, suffix: str = "") -> Path:
@@ -24,12 +44,12 @@ def free_name(folder: Path, prefix: str, suffix: str = "") -> Path:
     return folder / name
 
 
-def find_backups(folder: Path, stem: str, suffix: str) -> Sequence[Path]:
-    """The back-ups with such names as `mahasiswa-20261120T101700Z.db`, newest first; raise OSError.
+def find_backups(folder: Path, prefix: str, suffix: str = "") -> Sequence[Path]:
+    """The files with such names as `free_name` makes, such as `mahasiswa-20261120T101700Z.db`, newest first; raise OSError.
 
     The database itself never has such a name.
     """
-    pattern = re.compile(rf"{re.escape(stem)}-\d{{8}}T\d{{6}}Z(-\d+)?{re.escape(suffix)}")
+    pattern = re.compile(rf"{re.escape(prefix)}\d{{8}}T\d{{6}}Z(-\d+)?{re.escape(suffix)}")
     latest = time.time() + CLOCK_TOLERANCE_SECONDS
     times = {file: file.stat().st_mtime for file in folder.iterdir() if pattern.fullmatch(file.name)}
     return sorted((file for file in times if times[file] <= latest), key=times.__getitem__, reverse=True)
@@ -40,12 +60,48 @@ def age_seconds(file: Path) -> float:
     return max(0.0, time.time() - file.stat().st_mtime)
 
 
-def expire(newest_first: Sequence[Path]) -> None:
-    """Remove old back-ups: all are kept for two days, the last one of each day for 60 days, and the newest for ever."""
-    days: set[float] = set()
-    for file in newest_first[1:]:
-        age, day = age_seconds(file), file.stat().st_mtime // (24 * 3600)
-        if age > DAILY_KEPT_SECONDS or (age > ALL_KEPT_SECONDS and day in days):
-            file.unlink()
-        elif age > ALL_KEPT_SECONDS:
-            days.add(day)
+def expired(newest_first: Sequence[Path], records: Callable[[Path], int]) -> Sequence[Path]:
+    """The back-ups that can be removed. Age alone removes none: only days that have a back-up count.
+
+    `records` counts the records of a file, 0 if it cannot be read. A list that was lost or emptied is soon the newest
+    back-up, so the last larger ones are kept for ever.
+    """
+    by_day: dict[float, list[Path]] = {}
+    for file in newest_first:
+        by_day.setdefault(file.stat().st_mtime // DAY_SECONDS, []).append(file)
+    days = list(by_day.values())
+    old = [file for day in days[ALL_KEPT_DAYS:DAILY_KEPT_DAYS] for file in day[1:]]
+    old += [file for day in days[DAILY_KEPT_DAYS:] for file in day]
+    if not old:
+        return []
+    newest, *others = newest_first
+    twice = 2 * records(newest)
+    larger = set(islice((file for file in others if records(file) > twice), LARGER_KEPT))
+    return [file for file in old if file not in larger]
+
+
+def read_outcome(database: Path) -> Outcome:
+    """How the last attempt of the service that uses this SQLite file ended. Without one, all fields are empty; raise OSError."""
+    try:
+        return Outcome(*json.loads(_outcome_file(database).read_bytes()))
+    except FileNotFoundError:
+        return Outcome()
+
+
+def write_outcome(database: Path, problem: str) -> None:
+    """Note the outcome beside the database; raise OSError."""
+    last = read_outcome(database)
+    now = time.time()
+    outcome = Outcome(
+        now, problem[:PROBLEM_MAX_CHARACTERS], last.succeeded if problem else now, last.failures + bool(problem)
+    )
+    # The same bytes are written in place, so it works on a full disk too, and a reader sees the old or the new text.
+    descriptor = os.open(_outcome_file(database), os.O_WRONLY | os.O_CREAT, 0o600)
+    try:
+        os.pwrite(descriptor, json.dumps(outcome, ensure_ascii=False).encode().ljust(OUTCOME_BYTES), 0)
+    finally:
+        os.close(descriptor)
+
+
+def _outcome_file(database: Path) -> Path:
+    return database.with_name(f"{database.name}.last-backup")

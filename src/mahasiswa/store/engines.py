@@ -106,7 +106,7 @@ class Engine(ABC):
         """Write such a copy to a file of this folder whose name has the time, and return the file; raise Unusable.
 
         If the newest back-up is the same, that file gets the time now instead. With `max_age_seconds`, nothing is done if
-        the newest one is younger, and the result is None. Old back-ups of the folder are removed (`backup_folder.expire`).
+        the newest one is younger, and the result is None. Old back-ups of the folder are removed (`backup_folder.expired`).
         Without a folder the file stands beside the database, and none is removed.
         """
 
@@ -119,10 +119,10 @@ class Engine(ABC):
         """
 
     @abstractmethod
-    def examine(self, check: StopCheck, *, quick: bool = False) -> Iterator[Finding]:
+    def examine(self, folder: Path | None, check: StopCheck, *, quick: bool = False) -> Iterator[Finding]:
         """Check the database; raise Unusable if the service cannot work with it. Nothing stays written to it.
 
-        The start of the service makes the `quick` checks. `mahasiswa doctor` makes these, and those that read every record.
+        `folder` is that of the back-ups. The start of the service makes the `quick` checks. `mahasiswa doctor` makes these, and those that read every record.
         """
 
     @abstractmethod
@@ -131,7 +131,10 @@ class Engine(ABC):
 
     @abstractmethod
     def backups_that_hold(self, folder: Path | None, nim: str) -> Sequence[Path]:
-        """The back-ups in this folder and beside the database that hold that nim, or that cannot be read."""
+        """The back-ups in this folder and beside the database that hold that nim, or that cannot be read.
+
+        Also the folders that killed programs have left there.
+        """
 
     @abstractmethod
     def examine_backup(self, file: Path, check: StopCheck) -> Finding:

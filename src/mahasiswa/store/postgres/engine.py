@@ -44,7 +44,7 @@ class PostgresEngine(Engine):
         await store.pool.open()
         return store
 
-    def examine(self, check: StopCheck, *, quick: bool = False) -> Iterator[Finding]:
+    def examine(self, folder: Path | None, check: StopCheck, *, quick: bool = False) -> Iterator[Finding]:
         return postgres_schema.examine(self._conninfo, quick=quick)
 
     def merge(self, rows: Iterable[Incoming], *, update: bool, dry_run: bool) -> Merged:
@@ -87,7 +87,7 @@ class PostgresEngine(Engine):
         )
 
     def backup_files(self, folder: Path) -> Sequence[Path]:
-        return find_backups(folder, "mahasiswa", ".dump")
+        return find_backups(folder, "mahasiswa-", ".dump")
 
     def backups_that_hold(self, folder: Path | None, nim: str) -> Sequence[Path]:
         return self.backup_files(folder) if folder else []

@@ -2,20 +2,24 @@
 
 import errno
 import filecmp
+import logging
 import os
 import shutil
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
+from itertools import chain
 from pathlib import Path
+from urllib.parse import quote
 
 import apsw
 
 from mahasiswa.store import shared_sql
-from mahasiswa.store.backup_folder import age_seconds, expire, find_backups, free_name
+from mahasiswa.store.backup_folder import age_seconds, expired, find_backups, free_name
 from mahasiswa.store.engines import StopCheck
+from mahasiswa.store.sqlite import sqlite_sql as sql
 from mahasiswa.store.sqlite.connection import folder_lock
 from mahasiswa.store.store_errors import Unavailable, Unusable
+from mahasiswa.unfinished import unfinished
 
 CHECK_STEPS = 100_000  # steps of SQLite between two checks for Ctrl-C: about a millisecond
 
@@ -23,6 +27,11 @@ FREE_SPACE_FACTOR = 3
 """Minimum free space for a back-up with a name of its own, a restore or an upgrade, as a multiple of the database."""
 
 SUFFIX = ".db"  # the end of the name of a back-up that gets its name from the time
+
+REPLACED = ("before", "damaged", "newer")
+"""The kinds of files that a restore leaves beside the database: `mahasiswa.db.before-20261120T101700Z`, for example."""
+
+log = logging.getLogger(__name__)
 
 
 def backup(source: Path, target: Path, check: StopCheck) -> None:
@@ -35,11 +44,16 @@ def backup(source: Path, target: Path, check: StopCheck) -> None:
             raise FileExistsError
         if not target.parent.is_dir():
             raise Unusable(f"the folder {target.parent} does not exist")
-        _write(origin, target, check, ".mahasiswa-")
+        _write(origin, target, check)
 
 
 def backup_files(source: Path, folder: Path) -> Sequence[Path]:
-    return find_backups(folder, source.stem, SUFFIX)
+    return find_backups(folder, f"{source.stem}-", SUFFIX)
+
+
+def files_beside(source: Path) -> Sequence[Sequence[Path]]:
+    """For each kind of REPLACED the files that restores have left beside the database, newest first; raise OSError."""
+    return [find_backups(source.parent, f"{source.name}.{kind}-") for kind in REPLACED]
 
 
 def backup_into(source: Path, kept_in: Path | None, check: StopCheck, max_age_seconds: float) -> Path | None:
@@ -49,20 +63,65 @@ def backup_into(source: Path, kept_in: Path | None, check: StopCheck, max_age_se
         with suppress(FileExistsError):
             folder.mkdir(mode=0o700)
         with folder_lock(folder):  # two services may keep one folder
+            if problem := lost_records(origin, source, kept_in):
+                raise Unusable(f"no back-up was made: {problem}")
             newest = next(iter(backup_files(source, folder)), None)
             if newest and age_seconds(newest) < max_age_seconds:
-                return None
-            for leftover in folder.glob(f".{source.stem}-*Z*{SUFFIX}.*"):  # of a back-up that was killed
-                leftover.unlink()
+                # Proves that the next one could be written. Under systemd the service may have a read-only view of the disk.
+                with unfinished(folder):
+                    return None
             needed = FREE_SPACE_FACTOR * origin.pragma("page_count") * origin.pragma("page_size")
             if (free := shutil.disk_usage(folder).free) < needed:
                 raise Unusable(
                     f"no back-up was made: only {free >> 20} MB are free for {folder}, not {needed >> 20} MB"
                 )
-            made = _write(origin, target, check, f".{target.name}.", newest)
+            made = _write(origin, target, check, newest)
             if kept_in:
-                expire(backup_files(source, folder))
+                _remove_expired([backup_files(source, folder), *files_beside(source)])
     return made
+
+
+def lost_records(db: apsw.Connection, path: Path, folder: Path | None) -> str:
+    """A sentence about the newest file that holds records although the list and its history are empty, or nothing.
+
+    A back-up of such a list would be the first step to the loss of the others; raise OSError.
+    """
+    if not db.execute(sql.IS_EMPTY).get:
+        return ""
+    near = [*backup_files(path, path.parent), *chain.from_iterable(files_beside(path))]
+    for file in [*(backup_files(path, folder) if folder and folder.is_dir() else ()), *near]:
+        if number := count_records(file):
+            return (
+                f"the list and its history are empty, but {file} holds {number} records. To have them back:"
+                f" mahasiswa restore {file}. To begin anew, move the back-ups to another folder"
+            )
+    return ""
+
+
+def count_records(file: Path) -> int:
+    """The number of records in a back-up, 0 if it cannot be read."""
+    try:
+        with closing(open_to_read(file)) as db:
+            return int(db.execute(shared_sql.COUNT).get)
+    except apsw.Error:
+        return 0
+
+
+def _remove_expired(kinds: Sequence[Sequence[Path]]) -> None:
+    for files in kinds:
+        for file in expired(files, count_records):
+            for suffix in ("", "-wal", "-shm"):
+                Path(f"{file}{suffix}").unlink(missing_ok=True)
+            log.info("removed the old back-up %s", file)
+
+
+def open_to_read(file: Path) -> apsw.Connection:
+    """Open a back-up without writing to it or to its folder; raise apsw.Error."""
+    # To read a file in WAL mode, SQLite must create files in its folder, unless the file is opened as immutable. That is
+    # safe if the file has no log, because then no other program has it open.
+    has_log = any(Path(f"{file}-{suffix}").exists() for suffix in ("wal", "journal"))
+    name = f"file:{quote(str(file.absolute()))}?mode=ro{'' if has_log else '&immutable=1'}"
+    return apsw.Connection(name, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
 
 
 @contextmanager
@@ -88,27 +147,22 @@ def _open(source: Path) -> apsw.Connection:
     return origin
 
 
-def _write(origin: apsw.Connection, target: Path, check: StopCheck, prefix: str, newest: Path | None = None) -> Path:
-    # A random name that did not exist, so that no other program can have put a symbolic link there.
-    descriptor, name = tempfile.mkstemp(prefix=prefix, dir=target.parent)
-    os.close(descriptor)
-    unfinished = Path(name)
-    try:
-        copy_database(origin, unfinished)
-        if newest and filecmp.cmp(unfinished, newest, shallow=False):
+def _write(origin: apsw.Connection, target: Path, check: StopCheck, newest: Path | None = None) -> Path:
+    with unfinished(target.parent) as private:
+        copy = private / target.name
+        copy.touch(mode=0o600)
+        copy_database(origin, copy)
+        if newest and filecmp.cmp(copy, newest, shallow=False):
             os.utime(newest)
             return newest
-        verify(unfinished, check)
-        _rename(unfinished, target)
-        folder = os.open(target.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
-        return target
+        verify(copy, check)
+        _rename(copy, target)
+    folder = os.open(target.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
     finally:
-        for leftover in target.parent.glob(f"{unfinished.name}*"):  # also SQLite's own files beside it
-            leftover.unlink()
+        os.close(folder)
+    return target
 
 
 def copy_database(origin: apsw.Connection, target: Path) -> None:
@@ -139,15 +193,15 @@ def check_integrity(db: apsw.Connection) -> None:
         raise apsw.CorruptError(f"the file is damaged: {' '.join(result.split())}")
 
 
-def _rename(unfinished: Path, target: Path) -> None:
+def _rename(copy: Path, target: Path) -> None:
     """Rename a file; raise FileExistsError if the new name exists, even if it was created a moment ago."""
     try:
-        os.link(unfinished, target)  # a rename would replace an existing file
+        os.link(copy, target)  # a rename would replace an existing file
     except FileExistsError:
         raise
     except OSError:  # FAT and exFAT have no hard links, so create the name first: O_EXCL replaces nothing either
         os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-        unfinished.replace(target)
+        copy.replace(target)
 
 
 def reason(error: apsw.Error | OSError) -> str:

@@ -1,10 +1,10 @@
 """Checks an SQLite file and its back-ups, for the start of the service and for `mahasiswa doctor`."""
 
-import glob
 import os
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
+from itertools import chain
 from pathlib import Path
 
 import apsw
@@ -13,14 +13,23 @@ from mahasiswa.store import shared_sql
 from mahasiswa.store.commands import try_changes
 from mahasiswa.store.engines import Finding, StopCheck, good, wrong
 from mahasiswa.store.sqlite import sqlite_sql as sql
-from mahasiswa.store.sqlite.backup import CHECK_STEPS, FREE_SPACE_FACTOR, backup_files, check_integrity, reason
+from mahasiswa.store.sqlite.backup import (
+    CHECK_STEPS,
+    FREE_SPACE_FACTOR,
+    backup_files,
+    check_integrity,
+    files_beside,
+    lost_records,
+    open_to_read,
+    reason,
+)
 from mahasiswa.store.sqlite.connection import WAL_MAX_BYTES, connect
-from mahasiswa.store.sqlite.restore import open_to_read
 from mahasiswa.store.sqlite.sqlite_schema import UPGRADES, known_version
 from mahasiswa.store.store_errors import StoreError, Unusable
+from mahasiswa.unfinished import leftovers
 
 
-def examine(path: Path, check: StopCheck, *, quick: bool) -> Iterator[Finding]:
+def examine(path: Path, folder: Path | None, check: StopCheck, *, quick: bool) -> Iterator[Finding]:
     """Check the file, its folder and its disk; raise Unusable if the service cannot work with them."""
     path = path.resolve()
     if not path.parent.is_dir():
@@ -36,6 +45,9 @@ def examine(path: Path, check: StopCheck, *, quick: bool) -> Iterator[Finding]:
             db.set_progress_handler(check, CHECK_STEPS)
             for find in QUICK_CHECKS if quick else CHECKS:
                 yield from find(db, path)
+            if problem := lost_records(db, path, folder):
+                yield wrong(f"{problem[0].upper()}{problem[1:]}.")
+        yield from _other_files(path, folder)
     except (apsw.CorruptError, apsw.NotADBError) as error:
         raise Unusable(f"{path} is damaged ({error}). Restore a back-up: mahasiswa restore FILE") from error
     except apsw.Error as error:
@@ -60,10 +72,22 @@ def examine_backup(file: Path, check: StopCheck) -> Finding:
 
 
 def backups_that_hold(path: Path, folder: Path | None, nim: str) -> Sequence[Path]:
-    """The back-ups that hold that nim, or that cannot be read. A restore leaves them beside the database."""
-    beside = {path.with_name(f"{path.name}{suffix}") for suffix in ("", "-wal", "-shm")}
-    files = {*path.parent.glob(f"{glob.escape(path.stem)}*"), *((folder and backup_files(path, folder)) or ())}
-    return sorted(file for file in files - beside if file.is_file() and _may_hold(file, nim))
+    """The back-ups that hold that nim, or that cannot be read, and the folders that killed programs have left."""
+    files = {*backup_files(path, path.parent), *chain.from_iterable(files_beside(path))}
+    if folder and folder.is_dir():
+        files |= {*backup_files(path, folder)}
+    return [*sorted(file for file in files if _may_hold(file, nim)), *_left(path, folder)]
+
+
+def _left(path: Path, folder: Path | None) -> Sequence[Path]:
+    return [left for place in {path.parent, folder or path.parent} if place.is_dir() for left in leftovers(place)]
+
+
+def _other_files(path: Path, folder: Path | None) -> Iterator[Finding]:
+    for file in chain.from_iterable(files_beside(path)):
+        yield good(f"{file} was left by a restore. It is removed as old back-ups are.")
+    for left in _left(path, folder):
+        yield good(f"{left} was left by a program that was killed. The next start or back-up removes it after an hour.")
 
 
 def _may_hold(file: Path, nim: str) -> bool:
@@ -72,7 +96,7 @@ def _may_hold(file: Path, nim: str) -> bool:
             nims = sql.SHARED.array([nim])
             return bool(db.execute(sql.SHARED.is_known, (nims, nims)).get)
     except apsw.Error:
-        return not file.name.endswith(("-wal", "-shm"))
+        return True
 
 
 def _free_space(_db: apsw.Connection, path: Path) -> Iterator[Finding]:

@@ -74,8 +74,8 @@ class SQLiteEngine(Engine):
     def restore(self, file: Path, check: StopCheck) -> Restored:
         return restore(self._path, file, check)
 
-    def examine(self, check: StopCheck, *, quick: bool = False) -> Iterator[Finding]:
-        return doctor.examine(self._path, check, quick=quick)
+    def examine(self, folder: Path | None, check: StopCheck, *, quick: bool = False) -> Iterator[Finding]:
+        return doctor.examine(self._path, folder, check, quick=quick)
 
     def backup_files(self, folder: Path) -> Sequence[Path]:
         return backup.backup_files(self._path, folder)

@@ -1,10 +1,8 @@
 """Replaces the records of the SQLite file by those of a back-up, in one transaction, also while the service runs."""
 
-import tempfile
 import time
 from contextlib import closing, suppress
 from pathlib import Path
-from urllib.parse import quote
 
 import apsw
 
@@ -12,10 +10,19 @@ from mahasiswa.store import shared_sql
 from mahasiswa.store.backup_folder import free_name
 from mahasiswa.store.engines import Restored, StopCheck
 from mahasiswa.store.sqlite import sqlite_sql as sql
-from mahasiswa.store.sqlite.backup import CHECK_STEPS, backup, check_integrity, copy_database, reason, verify
+from mahasiswa.store.sqlite.backup import (
+    CHECK_STEPS,
+    backup,
+    check_integrity,
+    copy_database,
+    open_to_read,
+    reason,
+    verify,
+)
 from mahasiswa.store.sqlite.connection import batch, connect, folder_lock, transaction
 from mahasiswa.store.sqlite.sqlite_schema import is_newer, migrate
 from mahasiswa.store.store_errors import Unavailable, Unusable
+from mahasiswa.unfinished import unfinished
 
 
 def restore(path: Path, file: Path, check: StopCheck) -> Restored:
@@ -32,8 +39,8 @@ def restore(path: Path, file: Path, check: StopCheck) -> Restored:
         raise Unusable(f"{file} is the database itself")
     try:
         # Not in the folder for temporary files: it may be small, and it is another disk.
-        with tempfile.TemporaryDirectory(prefix=".mahasiswa-", dir=path.parent) as folder:
-            copy = Path(folder) / "copy.db"
+        with unfinished(path.parent) as folder:
+            copy = folder / "copy.db"
             _copy_verified(file, copy, check)
             if why := _why_replaced(path, check):
                 return _replace_file(path, copy, why)
@@ -58,15 +65,6 @@ def _copy_verified(file: Path, copy: Path, check: StopCheck) -> None:
         raise Unusable(f"{file} cannot be restored: {reason(error)}") from error
     except Unusable as error:
         raise Unusable(str(error).replace(str(copy), str(file))) from error
-
-
-def open_to_read(file: Path) -> apsw.Connection:
-    """Open a back-up without writing to it or to its folder; raise apsw.Error."""
-    # To read a file in WAL mode, SQLite must create files in its folder, unless the file is opened as immutable. That is
-    # safe if the file has no log, because then no other program has it open.
-    has_log = any(Path(f"{file}-{suffix}").exists() for suffix in ("wal", "journal"))
-    name = f"file:{quote(str(file.absolute()))}?mode=ro{'' if has_log else '&immutable=1'}"
-    return apsw.Connection(name, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
 
 
 def _why_replaced(path: Path, check: StopCheck) -> str:

@@ -19,6 +19,7 @@ from mahasiswa.store import shared_sql
 from mahasiswa.store.sqlite import sqlite_sql as sql
 from mahasiswa.store.sqlite.connection import LOCK_TIMEOUT_SECONDS, SECURE_DELETE, folder_lock, open_failure
 from mahasiswa.store.store_errors import Unavailable, Unusable
+from mahasiswa.unfinished import remove_leftovers
 
 OLEH = "oleh"
 """A column that the state has in each release. Development versions, which counted from 1 to 3, had none."""
@@ -122,6 +123,7 @@ def _exclusive(path: Path, *, create: bool) -> Iterator[apsw.Connection]:
             raise Unusable(f"{path} does not exist")
         # Switching to a write-ahead log needs the file alone, and SQLite's busy timeout does not cover it.
         with folder_lock(path.parent):
+            remove_leftovers(path.parent)
             if create:
                 _create_private(path)
             with closing(apsw.Connection(str(path.absolute()))) as db:

@@ -183,6 +183,7 @@ ADD_INCOMING = "INSERT INTO incoming (number, nim, nama, alamat) VALUES (?, ?, ?
 # --- Restoring
 
 # The history of the back-up is restored only into a database that has neither records nor a history.
+IS_EMPTY = "SELECT NOT EXISTS (SELECT 1 FROM mahasiswa) AND NOT EXISTS (SELECT 1 FROM mahasiswa_history)"
 HAS_NOTHING = """
 SELECT days > 0 AND NOT EXISTS (SELECT 1 FROM main.mahasiswa) AND NOT EXISTS (SELECT 1 FROM main.mahasiswa_history)
 FROM main.mahasiswa_history_state
