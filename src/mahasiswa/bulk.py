@@ -9,6 +9,7 @@ import sys
 import tempfile
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from datetime import datetime, timedelta, tzinfo
 from functools import partial
 from pathlib import Path
 from typing import BinaryIO, TypeVar
@@ -21,7 +22,8 @@ from mahasiswa.settings import DatabaseURL
 from mahasiswa.sheets import public as sheets
 from mahasiswa.store import Query, Reader
 from mahasiswa.store.engines import Merged, engine_of
-from mahasiswa.store.history_items import UNDOABLE_ROWS_MAX, Entry
+from mahasiswa.store.history_items import UNDOABLE_ROWS_MAX, Batch, Entry
+from mahasiswa.store.reader import Biography
 from mahasiswa.store.store_errors import Refused, Unusable
 from mahasiswa.store.threads import in_thread
 from mahasiswa.unfinished import unfinished
@@ -96,25 +98,52 @@ def copy_records(source: DatabaseURL, target: DatabaseURL) -> int:
     return _read(source, copy_all)
 
 
-def show_record(url: DatabaseURL, nim: str) -> Iterator[str]:
-    """The lines that tell everything about a nim: its record, and each change of it. There are none if it is unknown."""
+def show_record(url: DatabaseURL, nim: str, timezone: tzinfo) -> tuple[Sequence[str], str]:
+    """The texts that tell all about a nim: its record, and each change of it. There are none if it is unknown.
 
-    async def read(reader: Reader) -> tuple[Mahasiswa | None, Sequence[Entry]]:
-        return await reader.get(nim), await reader.entries_of(nim)
+    The second part of the result says from which day on the history is kept.
+    """
+    about = _read(url, lambda reader: reader.biography(nim))
+    changed: list[tuple[Entry | Batch, str]] = [
+        (entry, f"before: {_state(entry.before)}\n  after: {_state(entry.after)}") for entry in about.entries
+    ]
+    changed += _silent_changes(about, nim)
+    now = [f"now: {_state(about.record)}"] if about.record or changed else []
+    since = datetime.now(timezone) - timedelta(days=about.days)
+    kept = f"The history is kept from {since:%Y-%m-%d} on." if about.days else "No history is kept: HISTORY_DAYS is 0."
+    changes = (f"{_made(item, timezone)}\n  {text}" for item, text in sorted(changed, key=lambda change: change[0].id))
+    return [*now, *changes], kept
 
-    record, entries = _read(url, read)
-    if record:
-        yield f"now: {_printable(record)}"
-    for entry in entries:
-        by = f", by {_printable([entry.oleh])}" if entry.oleh else ""
-        yield f"{entry.moment:%Y-%m-%d %H:%M:%S} UTC{by}"
-        yield f"  before: {_printable(entry.before) if entry.before else 'no record'}"
-        yield f"  after: {_printable(entry.after) if entry.after else 'no record'}"
+
+def _made(item: Entry | Batch, timezone: tzinfo) -> str:
+    by = f", by {_printable([item.oleh])}" if item.oleh else ""
+    return f"{item.moment.astimezone(timezone):%Y-%m-%d %H:%M:%S %Z}{by}"
+
+
+def _state(record: Mahasiswa | None) -> str:
+    return _printable(record) if record else "no record"
+
+
+def _silent_changes(about: Biography, nim: str) -> Iterator[tuple[Batch, str]]:
+    """The batches without entries that have changed a record, or may have, and their effect on it.
+
+    A batch that stands alone between two entries has changed the record if the first entry left another state than the
+    second one found. In other cases the history cannot tell.
+    """
+    own = [entry for entry in about.entries if nim in {state.nim for state in (entry.before, entry.after) if state}]
+    earlier = [sum(entry.id < batch.id for entry in own) for batch in about.silent]
+    for batch, count in zip(about.silent, earlier, strict=True):
+        source = "a restore" if batch.kind == "restore" else "an import"
+        after = own[count].before if count < len(own) else about.record
+        if count == 0 or earlier.count(count) > 1:
+            yield batch, f"perhaps changed by {source}"
+        elif (before := own[count - 1].after) != after:
+            yield batch, f"{'removed' if after is None else 'changed' if before else 'added'} by {source}"
 
 
 def other_nims(url: DatabaseURL, nim: str) -> Sequence[str]:
     """The nims from which or to which the record with that nim was changed."""
-    entries = _read(url, lambda reader: reader.entries_of(nim))
+    entries = _read(url, lambda reader: reader.biography(nim)).entries
     nims = {record.nim for entry in entries for record in (entry.before, entry.after) if record}
     return [_printable([other]) for other in sorted(nims - {nim})]
 

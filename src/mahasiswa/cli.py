@@ -219,15 +219,19 @@ def doctor() -> None:
 @click.argument("nim")
 @_ended_early("the output is incomplete")
 def show(nim: str) -> None:
-    """Show a person's record and each change of it that the history holds, with the name of the person who made it.
+    """Show a person's record and each change of it that the history holds, with its time (TIMEZONE) and who made it.
+
+    A restore, and an import of more than 100,000 rows, keep no single changes. They are shown if they have changed the
+    record, or perhaps have.
 
     \b
     mahasiswa show 20/456839/TK/50663
     """  # noqa: D301 - as above
-    url = _settings_and_database().database_url
-    if not (lines := list(bulk.show_record(url, nim))):
-        _fail(f"{nim}: no record and no history")
-    click.echo("\n".join(lines))
+    settings = _settings_and_database()
+    lines, kept = bulk.show_record(settings.database_url, nim, settings.timezone)
+    if not lines:
+        _fail(f"{nim}: no record and no history. {kept}")
+    click.echo("\n".join([*lines, kept]))
 
 
 @main.command()

@@ -1,4 +1,4 @@
-"""The log of the service: one line per entry on standard error, with time and level."""
+"""The log of the service: one line per entry on standard error, with level, and time in the time zone of the pages."""
 
 import logging
 import logging.config
@@ -6,8 +6,10 @@ import os
 import sys
 import time
 from contextlib import suppress
+from datetime import UTC, datetime, tzinfo
 from functools import cache, lru_cache
 
+_timezone: tzinfo = UTC
 PRIORITIES = {logging.ERROR: "<3>", logging.WARNING: "<4>", logging.INFO: "<6>", logging.DEBUG: "<7>"}
 
 
@@ -27,8 +29,8 @@ def line(level: int, moment: float, text: str) -> str:
 
 @lru_cache(1)
 def _second(moment: int) -> tuple[str, str]:
-    at = time.localtime(moment)
-    return time.strftime("%Y-%m-%d %H:%M:%S", at), time.strftime("%z", at)
+    at = datetime.fromtimestamp(moment, _timezone)
+    return f"{at:%Y-%m-%d %H:%M:%S}", f"{at:%z}"
 
 
 def write_line(level: int, text: str) -> None:
@@ -42,8 +44,10 @@ class LineFormatter(logging.Formatter):
         return line(record.levelno, record.created, super().format(record))
 
 
-def configure_logging(level: str) -> None:
+def configure_logging(level: str, timezone: tzinfo) -> None:
     """Log to standard error. `level` is one of LOG_LEVEL's values."""
+    global _timezone  # noqa: PLW0603 - a process has one log
+    _timezone = timezone
     handler = {"class": "logging.StreamHandler", "formatter": "line", "stream": "ext://sys.stderr"}
     logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False  # no line shows them
     logging.config.dictConfig({

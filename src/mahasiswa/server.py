@@ -47,7 +47,7 @@ class CannotStart(Exception):
 
 def serve(settings: Settings) -> None:
     """Answer requests until SIGTERM or Ctrl-C; raise CannotStart."""
-    configure_logging(settings.log_level)
+    configure_logging(settings.log_level, settings.timezone)
     for notice in Settings.misspelt(os.environ):
         log.warning("%s", notice)
     listener = bind(settings.host, settings.port)

@@ -56,7 +56,7 @@ def run(settings: Settings, listener: socket.socket, parent: int, beats: "Connec
     # A terminal sends SIGINT and SIGHUP to all of its processes, and then the main process sends SIGTERM to the workers. A
     # second signal would make them drop running requests.
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGHUP})
-    configure_logging(settings.log_level)
+    configure_logging(settings.log_level, settings.timezone)
     sys.setswitchinterval(SWITCH_SECONDS)
     with asyncio.Runner(loop_factory=new_event_loop) as runner:
         runner.run(_serve(settings, listener, beats))

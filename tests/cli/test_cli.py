@@ -6,7 +6,9 @@ import sqlite3
 import subprocess
 import threading
 from collections.abc import Iterator
+from datetime import date, datetime, timedelta
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import pytest
 from click.testing import CliRunner
@@ -154,6 +156,33 @@ def test_a_command_that_changes_records_names_the_administrator(operator: Operat
 
 
 # ---- the history
+
+
+def test_show_tells_what_a_restore_has_done_to_a_record(operator: Operator) -> None:
+    """Its single changes are not kept, so two states are compared. Of two restores in a row, one may have changed it."""
+    operator.fill(TWO)
+    operator.done("backup", "b.db")
+    operator.imported(
+        "--existing", "update", operator.write("a.csv", csv(HEADER, ("1", "Ina", "Solo"), ("3", "Eko", "Solo")))
+    )
+    operator.run("restore", "b.db", SUDO_USER="ani", TIMEZONE="Asia/Makassar")
+
+    def shown(nim: str) -> list[str]:
+        text = operator.run("show", nim, TIMEZONE="Asia/Makassar").stdout
+        since = re.search(r"\nThe history is kept from (.*) on\.\n$", text)
+        assert since
+        assert date.fromisoformat(since[1]) == (datetime.now(ZoneInfo("Asia/Makassar")) - timedelta(days=30)).date()
+        now = re.search(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d WITA, by command: ani\n  (.*)", text)
+        return [text.splitlines()[0], *(now.groups() if now else ())]
+
+    assert shown("1") == ["now: 1 | Ani | Solo", "changed by a restore"]
+    assert shown("2") == ["now: 2 | Budi | Bantul"]
+    assert shown("3") == ["now: no record", "removed by a restore"]
+    assert shown("9") == ["now: no record", "perhaps changed by a restore"]
+    (before,) = operator.folder.glob("*.before-*")
+    operator.done("restore", before.name)
+    assert shown("3") == ["now: 3 | Eko | Solo", "perhaps changed by a restore"]
+    assert operator.done("show", "3").count("perhaps changed by a restore") == 2
 
 
 def test_forget_removes_a_record_and_its_history(operator: Operator) -> None:

@@ -198,6 +198,10 @@ def newest_backup(machine: Machine) -> Path:
 def test_staff_work_with_a_service_that_runs_in_its_sandbox(kept: Machine) -> None:
     """The service has no capability and a read-only root, and adds, imports and exports all the same."""
     do_what_staff_do(kept.site)
+    refused = kept.site.get("/tidak-ada")
+    show, find = blocks("keep.md", "Answer a complaint")
+    assert "The history is kept from " in kept.run(show.replace("NIM", "1"))
+    assert "/tidak-ada 404 " in kept.run(find.replace("NUMBER", refused.headers["x-request-id"]))
     kept.run(f"systemd-analyze security --threshold={EXPOSURE_MAX_PERCENT} {UNIT}")
     process = f"/proc/{kept.property('MainPID')}"
     status = kept.run(f"cat {process}/status").splitlines()

@@ -63,6 +63,6 @@ async def test_batches_have_a_name(store: Store, url: DatabaseURL) -> None:
     await by(wati, store.add("7", "Ani", "Solo"))
     expected = [("import", siti), ("1", budi), ("2", wati), ("nim", "Eko"), ("4", None), ("nim", "Rini")]
     assert await names(store) == [*expected, ("import", command_name()), ("delete", siti), ("7", wati)]
-    makers = [entry.oleh for entry in await store.reader(RECORD).entries_of("1")]
+    makers = [entry.oleh for entry in (await store.reader(RECORD).biography("1")).entries]
     assert makers == [siti, budi, "Eko", "Eko", "Rini", "Rini"]  # a change of a nim has two entries
-    assert await store.reader(RECORD).entries_of("9") == []
+    assert not (await store.reader(RECORD).biography("9")).entries

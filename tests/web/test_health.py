@@ -84,6 +84,41 @@ def test_the_log_has_changes_and_refusals_but_no_personal_texts(
     assert f"a change was not saved: {tmp_path}/a.db" in text
 
 
+FORWARDED = {
+    None: "127.0.0.1",
+    "192.0.2.1, 203.0.113.9, 10.0.0.7": "203.0.113.9",
+    "::ffff:203.0.113.9": "203.0.113.9",
+    "10.0.0.8,10.0.0.7": "10.0.0.8",
+    "203.0.113.9, <script>": "127.0.0.1",
+}
+"""X-Forwarded-For, and the address of the client if only 10.0.0.0/8 and this computer are proxies."""
+
+
+def test_an_answer_has_the_number_and_the_log_the_address_of_its_request(tmp_path: Path) -> None:
+    """A change has the number as a header, an error page as a text too, also if it is compressed. A page has none.
+
+    A client cannot choose its address, because only the part that a trusted proxy has added is believed. The log has the
+    time zone of the pages.
+    """
+    proxies = {"TRUSTED_PROXIES": "127.0.0.1,10.0.0.0/8", "TIMEZONE": "Asia/Jayapura"}
+    with Service(tmp_path / "a.db", proxies) as service, service.site() as site:
+        answers = []
+        for forwarded in FORWARDED:
+            headers = {} if forwarded is None else {"X-Forwarded-For": forwarded}
+            for _ in range(2):
+                form = {"nim": "1", "nama": "Ani", "alamat": forwarded or ""}
+                answers.append(site.client.post("/mahasiswa/add", data=form, headers=headers))
+        numbers = [answer.headers["x-request-id"] for answer in answers]
+        for answer, number in zip(answers[1:], numbers[1:], strict=True):
+            assert Page(answer.text, service.url).texts("footer")[0].endswith(f"Nomor permintaan: {number}")
+        assert "x-request-id" not in site.get("/").headers
+        until(lambda: len(service.stderr().splitlines()) >= len(answers))
+        logged = [match for line in service.stderr().splitlines() if (match := LOG_LINE.fullmatch(line))]
+    assert [match["number"] for match in logged] == numbers
+    assert [match["address"] for match in logged] == [address for address in FORWARDED.values() for _ in range(2)]
+    assert all("+0900 " in match[0] for match in logged)
+
+
 @pytest.mark.parametrize(
     ("path", "rest"),
     [

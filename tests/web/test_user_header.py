@@ -45,7 +45,7 @@ def test_each_change_has_the_name_that_the_proxy_gives(tmp_path: Path, host: str
         assert "POST /mahasiswa/delete/3 302" in service.stderr()
         assert "Wati" in site.page(site.page("/mahasiswa/edit/2").target("Riwayat data ini")).html
         shown = run(*COMMAND, "show", "2", env=service.environment)
-        assert re.findall(r"UTC(?:, by (.*))?", shown) == [names["2"], "Wati"]
+        assert re.findall(r"WIB(?:, by (.*))?", shown) == [names["2"], "Wati"]
         assert shown.startswith("now: 2 | Ina | Solo\n")
 
 

@@ -63,6 +63,19 @@ class Hits(NamedTuple):
     last: Entry | Batch | None = None
 
 
+class Biography(NamedTuple):
+    """A record, and its entries in the history, oldest first, also those of batches; all of one moment.
+
+    If the nim was changed, both entries of that change are among them. `silent` are the restores and the imports that
+    keep no entries. `days` is HISTORY_DAYS.
+    """
+
+    record: Mahasiswa | None
+    entries: Sequence[Entry]
+    silent: Sequence[Batch]
+    days: int
+
+
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -233,13 +246,15 @@ class Reader(ABC):
         last = yield from last_item(self.sql)
         return HistoryPage(total, items, cast("Batch", item_of(heads[0])) if heads else None, last)
 
-    async def entries_of(self, nim: str) -> Sequence[Entry]:
-        """All entries of the history with that nim, oldest first, also those of batches.
-
-        If the nim was changed, both entries of that change are among them.
-        """
+    @in_transaction
+    def biography(self, nim: str) -> Steps[Biography]:
+        """All that is known of the record with that nim."""
+        record = (yield from by_nim(self.sql, self.sql.find, [nim])).get(nim)
         nims = self.sql.array([nim])
-        return list(map(entry_of, await self._rows(self.sql.entries_of, [nims, nims])))
+        entries = list(map(entry_of, (yield self.sql.entries_of, [nims, nims])))
+        silent = [cast("Batch", item_of(row)) for row in (yield self.sql.silent, ())]
+        ((days,),) = yield self.sql.days, ()
+        return Biography(record, entries, silent, days)
 
     async def new_nim(self, nim: str) -> str | None:
         """The nim that replaced this one, or None if the newest change of this one was another."""

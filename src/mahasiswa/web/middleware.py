@@ -2,9 +2,11 @@
 
 import json
 import logging
+import secrets
 import time
-from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
+from collections.abc import Callable, Coroutine, Iterator
+from dataclasses import dataclass, field
+from itertools import count
 from typing import Any
 
 from starlette.requests import ClientDisconnect
@@ -42,6 +44,8 @@ class Middleware:
     limits: Limits
     handle: Callable[[Request, Pages], Coroutine[Any, Any, Response]]
     metrics: Metrics | None
+    numbers: Iterator[int] = field(default_factory=lambda: count(secrets.randbelow(10**8)))
+    """Of requests. Each worker begins at another number."""
 
     def list_page_now(self, scope: Scope) -> FixedResponse | None:
         """The answer to GET or HEAD of exactly the list, if nothing has to be waited for."""
@@ -54,6 +58,7 @@ class Middleware:
         """Answer one HTTP request."""
         began = time.perf_counter()
         request = Request(scope, receive, self.guard.prefix, self.router, self.limits)
+        request.number = f"{next(self.numbers) % 10**8:08}"
         OLEH.set(self.guard.person(scope))  # each request is a task, so no other request has this name
         status = 500
         try:
@@ -74,7 +79,7 @@ class Middleware:
             raise
         finally:
             seconds = time.perf_counter() - began
-            log_request(request, status, seconds)
+            log_request(request, self.guard, status, seconds)
             if self.metrics:
                 route = next(iter(request.methods.values()), None)
                 self.metrics.observe(route.path if route else "other", request.method, status, seconds)
@@ -94,7 +99,13 @@ class Middleware:
             response = pages.error(request.problem_of(error))
         if response.status_code == 503:
             response.headers["retry-after"] = str(RETRY_AFTER_SECONDS)
-        return response if isinstance(response, FixedResponse) else compressed(response, request)
+        if not isinstance(response, FixedResponse):
+            response = compressed(response, request)
+        elif request.method == "POST":
+            return response.with_number(request.number)
+        if request.method == "POST" or response.status_code >= 400:
+            response.headers["x-request-id"] = request.number
+        return response
 
     async def _answer(self, request: Request, pages: Pages) -> Response:
         if page := await self.cache.respond(request.scope, request.path):
@@ -111,8 +122,8 @@ class Middleware:
         return response
 
 
-def log_request(request: Request, status: int, seconds: float) -> None:
-    """Log a request that changed something or was refused, not a page that was read.
+def log_request(request: Request, guard: RequestGuard, status: int, seconds: float) -> None:
+    """Log a request that changed something or was refused, not a page that was read, with its address and its number.
 
     The path is logged as it was sent, percent-encoded and without its query; a nim is quoted as JSON in ASCII. So a
     client can put neither a line break nor an escape sequence into the log, and a long text is cut.
@@ -125,7 +136,8 @@ def log_request(request: Request, status: int, seconds: float) -> None:
     nim = "" if request.added_nim is None else f" {_quoted(request.added_nim, NIM_MAX_CHARACTERS)}"
     oleh = OLEH.get()
     who = "" if oleh is None else f" by {_quoted(oleh, len(oleh))}"
-    write_line(level, f"{method[:METHOD_MAX_CHARACTERS]} {path}{nim}{who} {status} {seconds * 1000:.1f} ms")
+    sender = f"{guard.address(request.scope)} {request.number}"
+    write_line(level, f"{method[:METHOD_MAX_CHARACTERS]} {path}{nim}{who} {status} {seconds * 1000:.1f} ms {sender}")
 
 
 def _quoted(text: str, maximum: int) -> str:

@@ -22,13 +22,15 @@ from mahasiswa.store.history_items import Batch, Entry
 from mahasiswa.web.list_html import CONFIRM, escaped, row_format, undo_name, verb
 from mahasiswa.web.list_view import HOME_QUERY, MAX_ROWS_PER_PAGE, OFFERED_ROWS_PER_PAGE
 from mahasiswa.web.request import PageTooLong
-from mahasiswa.web.responses import FixedResponse
+from mahasiswa.web.responses import NUMBER_MARK, FixedResponse
 from mahasiswa.wording import PROBLEMS, ProblemName
 from mahasiswa.work import PAGE_MAX_BYTES
 
 DAYS_WITHOUT_YEAR = 330
 """Maximum HISTORY_DAYS for which a moment is unique without its year. A moment is never shown as "today", because the
 list page may be kept for days."""
+
+number_mark = Markup(NUMBER_MARK.decode())  # noqa: S704 - our own mark
 
 
 class PageRenderer:
@@ -121,7 +123,7 @@ class PageRenderer:
     @lru_cache(32)  # noqa: B019 - the renderer lives as long as the process
     def _error(self, heading: str, text: str) -> bytes:
         """The page is kept, because a thousand clients may get it in one moment."""
-        return self.render("error.html", heading=heading, text=text)
+        return self.render("error.html", number_mark=number_mark, heading=heading, text=text)
 
     def when(self, item: Entry | Batch) -> Markup:
         local = wording.moment(item.moment.astimezone(self.timezone), with_year=self.history_days > DAYS_WITHOUT_YEAR)
@@ -131,10 +133,12 @@ class PageRenderer:
     def page(
         self, template: str, status: int = 200, headers: Mapping[str, str] | None = None, **context: object
     ) -> Response:
-        return Response(self.render(template, **context), status, {**self.headers, **(headers or {})}, "text/html")
+        body = self.render(template, number_mark=number_mark if status >= 400 else "", **context)
+        return Response(body, status, {**self.headers, **(headers or {})}, "text/html")
 
     def render(self, template: str, **context: object) -> bytes:
-        pieces = self._templates.get_template(template).generate({"list_query": self.list_query, **context})
+        shared = {"list_query": self.list_query, "number_mark": ""}
+        pieces = self._templates.get_template(template).generate({**shared, **context})
         return joined(map(str.encode, pieces))
 
 

@@ -1,9 +1,10 @@
-"""Rejects ambiguous requests and, optionally, cross-site ones, and tells who sent a request."""
+"""Rejects ambiguous requests and, optionally, cross-site ones, and tells who sent a request, and from which address."""
 
 import ipaddress
 import logging
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 from urllib.parse import urlsplit
 
 from starlette.types import Scope
@@ -11,6 +12,8 @@ from starlette.types import Scope
 from mahasiswa.settings import Settings
 from mahasiswa.web.routes import HEALTH_PATH
 from mahasiswa.wording import ProblemName
+
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 malformed_escape = re.compile(rb"%(?![0-9A-Fa-f]{2})")
 
@@ -83,15 +86,40 @@ class RequestGuard:
         value = dict(scope["headers"]).get(self._user_header) if self._user_header else None
         if not value or not scope["client"]:  # a client that is gone has no address
             return None
-        address = ipaddress.ip_address(scope["client"][0].partition("%")[0])
-        address = getattr(address, "ipv4_mapped", None) or address
-        if any(address in network for network in self._trusted):
+        address = _address(scope["client"][0])
+        if self._is_trusted(address):
             text = "".join(filter(str.isprintable, value.decode(errors="replace"))).strip()
             return text[:NAME_MAX_CHARACTERS] or None
         if not self._has_warned:
             log.warning("the header of USER_HEADER is ignored: %s is not in TRUSTED_PROXIES", address)
         self._has_warned = True
         return None
+
+    def address(self, scope: Scope) -> str:
+        """The address of the client: the last one in X-Forwarded-For that is no proxy's, if a trusted proxy sent it."""
+        forwarded = b",".join([value for name, value in scope["headers"] if name == b"x-forwarded-for"])
+        return self._sender(scope["client"][0], forwarded) if scope["client"] else "-"
+
+    @lru_cache(100)  # noqa: B019 - as long as the process; it saves 4 us, a twentieth of an addition
+    def _sender(self, peer: str, forwarded: bytes) -> str:
+        address = _address(peer)
+        for text in reversed(forwarded.decode("latin-1").split(",")):
+            if not self._is_trusted(address):
+                break
+            try:
+                address = _address(text.strip())
+            except ValueError:  # the header is absent, or a proxy has written no address
+                break
+        return str(address)
+
+    def _is_trusted(self, address: Address) -> bool:
+        return any(address in network for network in self._trusted)
+
+
+def _address(text: str) -> Address:
+    """An address without its zone; raise ValueError. An IPv4 address may be written as IPv6."""
+    address = ipaddress.ip_address(text.partition("%")[0])
+    return getattr(address, "ipv4_mapped", None) or address
 
 
 def _allowed_hosts(settings: Settings) -> frozenset[bytes]:

@@ -113,7 +113,7 @@ END"""
 STORED_TRIGGERS = """
 SELECT name, sql FROM sqlite_schema WHERE type = 'trigger' AND (name LIKE 'mahasiswa_history_%' OR name = 'mahasiswa_nim')
 """
-DROP_TRIGGER = "DROP TRIGGER {}"
+DROP_TRIGGER = "DROP TRIGGER IF EXISTS {}"
 DROP_TRIGGERS = "; ".join(map(DROP_TRIGGER.format, HISTORY_TRIGGERS))
 CREATE_TRIGGERS = ";\n".join(HISTORY_TRIGGERS.values())
 
