@@ -1,18 +1,21 @@
 """Imports rows, forgets a record and tries changes, on a connection of a command, in the same steps on both engines."""
 
 import secrets
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 from mahasiswa.store import shared_sql
 from mahasiswa.store.engines import Finding, Merged, good, wrong
-from mahasiswa.store.history_items import UNDOABLE_ROWS_MAX
+from mahasiswa.store.history_items import UNDOABLE_ROWS_MAX, BatchKind
 from mahasiswa.store.shared_sql import SharedSQL
 
-# Makes one batch of all changes of a block, in the name of the command: of that kind, with that number of rows, and silent or
-# not. If the block raises, the caller must roll back.
-Batch = Callable[..., AbstractContextManager[None]]
+
+class Recorder(Protocol):
+    """Records all changes of a block as one batch, in the name of the command. If it raises, the caller must roll back."""
+
+    def __call__(self, kind: BatchKind, rows: int, /, *, is_silent: bool) -> AbstractContextManager[None]:
+        """`rows` is the number of changed records, which a silent batch shows."""
 
 
 class Database(Protocol):
@@ -22,27 +25,27 @@ class Database(Protocol):
         """Run one statement; return its rows."""
 
 
-def merge(db: Database, batch: Batch, *, update: bool, dry_run: bool) -> Merged:
+def merge(db: Database, recorded: Recorder, *, update: bool, dry_run: bool) -> Merged:
     """Merge the rows of the table `incoming` into the records. See `Engine.merge`."""
     ((total, existing, changed),) = db.execute(shared_sql.COMPARE)
     incomplete = [number for (number,) in db.execute(shared_sql.INCOMPLETE)]
     written = total - existing + (changed if update else 0)
     if written and not incomplete and not dry_run:
-        with batch("import", written, is_silent=total > UNDOABLE_ROWS_MAX):
+        with recorded("import", written, is_silent=total > UNDOABLE_ROWS_MAX):
             if update:
                 db.execute(shared_sql.UPDATE)
             db.execute(shared_sql.INSERT)
     return Merged(total - existing, changed, existing - changed, incomplete)
 
 
-def forget(db: Database, batch: Batch, sql: SharedSQL, nim: str) -> bool:
+def forget(db: Database, recorded: Recorder, sql: SharedSQL, nim: str) -> bool:
     """Remove the record with that nim and its history. Return False if there was neither.
 
     If there was a record, the history has a silent batch for it, which names only the administrator.
     """
     nims = sql.array([nim])
     ((was_known,),) = db.execute(sql.is_known, (nims, nims))
-    with batch("delete", len(list(db.execute(sql.find_raw, (nims,)))), is_silent=True):
+    with recorded("delete", len(list(db.execute(sql.find_raw, (nims,)))), is_silent=True):
         db.execute(sql.delete, (nims,))
     for statement in sql.forget:
         db.execute(statement, (nims,))

@@ -1,4 +1,4 @@
-"""Group commit: a queue of changes that are committed in batches, one transaction and one disk sync per batch."""
+"""Group commit: a queue of changes that are committed in groups, one transaction and one disk sync per group."""
 
 import asyncio
 import logging
@@ -23,9 +23,9 @@ class QueuedChange(NamedTuple, Generic[T]):
 
 
 class GroupCommit(Generic[T]):
-    """Collects changes while one batch is written to the disk; they become the next batch.
+    """Collects changes while one group is written to the disk; they become the next group.
 
-    `commit` makes a batch durable. It returns for each change None if it is stored, otherwise the error. If it raises,
+    `commit` makes a group durable. It returns for each change None if it is stored, otherwise the error. If it raises,
     nothing was stored. A change that is Locked is queued again until its deadline. A change whose deadline has passed
     is not started.
     """
@@ -52,8 +52,8 @@ class GroupCommit(Generic[T]):
 
     async def _run(self) -> None:
         while self._queue:
-            batch, self._queue = self._queue, []
-            for queued, outcome in zip(batch, await self._outcomes(batch), strict=True):
+            group, self._queue = self._queue, []
+            for queued, outcome in zip(group, await self._outcomes(group), strict=True):
                 if isinstance(outcome, Locked) and queued.deadline > time.monotonic():
                     self._queue.append(queued)
                     continue
@@ -66,12 +66,12 @@ class GroupCommit(Generic[T]):
                     queued.answer.set_exception(outcome)
         self._running = None
 
-    async def _outcomes(self, batch: Sequence[QueuedChange[T]]) -> Sequence[StoreError | None]:
+    async def _outcomes(self, group: Sequence[QueuedChange[T]]) -> Sequence[StoreError | None]:
         now = time.monotonic()
-        in_time = [queued for queued in batch if queued.deadline > now]
+        in_time = [queued for queued in group if queued.deadline > now]
         try:
             outcomes = iter(await self._commit(in_time) if in_time else ())
         except Exception as error:
             log.exception("%d changes were not stored", len(in_time))
             outcomes = iter([Unavailable(str(error))] * len(in_time))
-        return [next(outcomes) if queued.deadline > now else Unavailable("no time was left") for queued in batch]
+        return [next(outcomes) if queued.deadline > now else Unavailable("no time was left") for queued in group]

@@ -58,7 +58,7 @@ class PostgresEngine(Engine):
             if not dry_run:
                 db.execute(sql.LOCK_TABLE)
             locked = time.monotonic()
-            merged = commands.merge(db, partial(_batch, db), update=update, dry_run=dry_run)
+            merged = commands.merge(db, partial(_recorded, db), update=update, dry_run=dry_run)
         return merged if dry_run else merged._replace(seconds=time.monotonic() - locked)
 
     def forget(self, nim: str) -> bool:
@@ -66,7 +66,7 @@ class PostgresEngine(Engine):
         if "\0" in nim:  # no text of PostgreSQL holds one
             return False
         with _transaction(self._conninfo) as db:
-            was_known = commands.forget(db, partial(_batch, db), sql.SHARED, nim)
+            was_known = commands.forget(db, partial(_recorded, db), sql.SHARED, nim)
             ((transaction,),) = db.execute(sql.TRANSACTION_ID).fetchall()
         with psycopg.connect(**connection_parameters(self._conninfo)) as db:
             _rewrite(db, transaction)
@@ -111,7 +111,7 @@ def _transaction(conninfo: str) -> Iterator[Connection]:
 
 
 @contextmanager
-def _batch(db: Connection, kind: BatchKind, _rows: int, *, is_silent: bool) -> Iterator[None]:
+def _recorded(db: Connection, kind: BatchKind, _rows: int, *, is_silent: bool) -> Iterator[None]:
     db.execute(sql.BEGIN_BATCH, (kind,))
     if is_silent:
         db.execute(sql.SILENT)

@@ -92,21 +92,21 @@ class PostgresStore(Store):
         await self._versions.close()
         await self.pool.close()
 
-    async def _commit_additions(self, batch: Sequence[QueuedChange[Addition]]) -> Sequence[StoreError | None]:
-        additions = [queued.change for queued in batch]
-        deadline = min(queued.deadline for queued in batch)
+    async def _commit_additions(self, group: Sequence[QueuedChange[Addition]]) -> Sequence[StoreError | None]:
+        additions = [queued.change for queued in group]
+        deadline = min(queued.deadline for queued in group)
         try:
             add = partial(_add_each, additions=additions, deadline=deadline)
             return await self.pool.write(CHANGE, add, deadline)
         except Busy as busy:
-            return [TookTooLong(str(busy))] * len(batch)
+            return [TookTooLong(str(busy))] * len(group)
         except (Refused, Uncertain) as error:
-            return [error] * len(batch)
+            return [error] * len(group)
         except Unavailable as error:
             if time.monotonic() < deadline - TIMER_RESOLUTION_SECONDS:
-                return [error] * len(batch)
-            # The earliest deadline ended the batch. Additions with a later one use the time that they have left.
-            return [Locked(str(error))] * len(batch)
+                return [error] * len(group)
+            # The earliest deadline ended the group. Additions with a later one use the time that they have left.
+            return [Locked(str(error))] * len(group)
 
 
 async def _version(db: Connection) -> str | None:

@@ -161,8 +161,8 @@ def folder_lock(folder: Path) -> Iterator[None]:
 
 
 @contextmanager
-def batch(db: apsw.Connection, kind: BatchKind, rows: int, *, is_silent: bool) -> Iterator[None]:
-    """See `commands.Batch`. A silent batch is one line in the history; entries for each row would double the time."""
+def recorded(db: apsw.Connection, kind: BatchKind, rows: int, *, is_silent: bool) -> Iterator[None]:
+    """See `commands.Recorder`. A silent batch is one line in the history; entries for each row would double the time."""
     days = db.execute(shared_sql.DAYS).get
     db.execute(sql.SET_OLEH, (command_name(),))
     if is_silent:

@@ -13,7 +13,7 @@ from mahasiswa.store import commands
 from mahasiswa.store.engines import Engine, Finding, Merged, Restored, StopCheck
 from mahasiswa.store.sqlite import backup, doctor, sqlite_schema
 from mahasiswa.store.sqlite import sqlite_sql as sql
-from mahasiswa.store.sqlite.connection import batch, connect, refusal, savepoint, transaction
+from mahasiswa.store.sqlite.connection import connect, recorded, refusal, savepoint, transaction
 from mahasiswa.store.sqlite.restore import restore
 from mahasiswa.store.sqlite.store import SQLiteStore, open_store
 from mahasiswa.store.store_errors import TextsRemain, Unavailable
@@ -42,7 +42,7 @@ class SQLiteEngine(Engine):
                     db.executemany(sql.ADD_INCOMING, rows)
                 with transaction(db):
                     began = time.monotonic()
-                    merged = commands.merge(db, partial(batch, db), update=update, dry_run=dry_run)
+                    merged = commands.merge(db, partial(recorded, db), update=update, dry_run=dry_run)
                 return merged._replace(seconds=time.monotonic() - began)
         except apsw.ConstraintError as error:
             raise refusal(error) from error
@@ -53,7 +53,7 @@ class SQLiteEngine(Engine):
         try:
             with closing(connect(self._path)) as db:
                 with transaction(db):
-                    was_known = commands.forget(db, partial(batch, db), sql.SHARED, nim)
+                    was_known = commands.forget(db, partial(recorded, db), sql.SHARED, nim)
                 try:
                     _erase_traces(db)
                 except apsw.Error as error:

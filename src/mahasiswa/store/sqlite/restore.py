@@ -19,7 +19,7 @@ from mahasiswa.store.sqlite.backup import (
     reason,
     verify,
 )
-from mahasiswa.store.sqlite.connection import batch, connect, folder_lock, transaction
+from mahasiswa.store.sqlite.connection import connect, folder_lock, recorded, transaction
 from mahasiswa.store.sqlite.sqlite_schema import is_newer, migrate
 from mahasiswa.store.store_errors import Unavailable, Unusable
 from mahasiswa.unfinished import unfinished
@@ -128,7 +128,7 @@ def _replace_in_transaction(db: apsw.Connection, path: Path, saved: list[Path], 
     backup(path, before, check)  # under the lock, so that the back-up has every earlier change
     saved.append(before)
     had_nothing = db.execute(sql.HAS_NOTHING).get
-    with batch(db, "restore", rows, is_silent=True):
+    with recorded(db, "restore", rows, is_silent=True):
         db.execute(sql.RESTORE_BACKUP)
         if had_nothing:
             db.execute(sql.RESTORE_HISTORY)
