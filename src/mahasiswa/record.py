@@ -80,16 +80,19 @@ def _without_line_breaks(text: str) -> str:
     return text.replace("\r", "").replace("\n", "")
 
 
+INVISIBLE = "\u00ad\u200b\u200c\u200d\u200e\u200f\u2060\ufeff"
+"""Characters that cannot be seen, which are copied along from web pages and chats, for every part of the program."""
+
 # Characters that people confuse in a nim, in lower case. A character of NEAR_FROM is replaced by the character of NEAR_TO
 # at the same place, or removed if NEAR_TO is shorter.
-NEAR_FROM, NEAR_TO = "lio .-", "110"
+NEAR_FROM, NEAR_TO = "lio .-" + INVISIBLE, "110"
 
 
 def near_key(nim: str) -> str:
     """The nim without the differences that people overlook. The engines' SQL does the same.
 
-    These are the case of ASCII letters, leading zeros, spaces, dots, dashes, l and I for 1, and O for 0. Two nims with
-    the same key are probably the same one: a CSV file that a spreadsheet has saved loses zeros.
+    These are the case of ASCII letters, leading zeros, spaces, dots, dashes, invisible characters, l and I for 1, and O
+    for 0. Two nims with the same key are probably the same one: a CSV file that a spreadsheet has saved loses zeros.
     """
     return nim.translate(_NEAR).lstrip("0")
 

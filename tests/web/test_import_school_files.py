@@ -82,6 +82,8 @@ FILES = {
     **{kind: File(kind, (HEADER, *ROWS), "ABC", 2, 1) for kind in KINDS},
     "big-endian UTF-16": File("csv ; utf-16-be", ("\ufeff" + HEADER, *ROWS), "ABC", 2, 1),
     "a line that names the separator": File("csv ;", ("sep=;", HEADER, *ROWS), "ABC", 2, 1),
+    "a line that names a space as the separator": File("csv ;", ("sep= ", HEADER, *ROWS), "ABC", 2, 1),
+    "a line that names a bar": File("csv |", ("sep=|", HEADER, *ROWS), "ABC", 2, 1),
     "pasted without titles": File("paste", ROWS, "ABC", 2, 1),
     "pasted without the last cell": File("paste", (SAME, "22000186203|Dewi|"), "ABC", repair=1, says="Alamat kosong"),
     "ods": File("ods", (HEADER, *ROWS, *OF_EXCEL), "ABC", 2, 1, 2),
@@ -135,6 +137,8 @@ FILES = {
         "csv ;", ["1|22000186203|Dewi|3404010101010001", "2|22000186204|Elsa|34040101010102"], "---", says="nomor urut"
     ),
     "names before the NIM": File("paste", NAMES_FIRST, "BAC", 2, says="kolom B"),
+    "a class before the NIM": File("paste", ["7A|22000186203|Dewi"], "BC-", repair=1, says="NIM dibaca dari kolom B"),
+    "classes before the NIM": File("paste", [f"10|{row}" for row in ROWS], "BCD", 2, 1, says="tampaknya bukan NIM"),
     "names below the title NIM": File("xlsx", [HEADER, *NAMES_FIRST], "BAC", says="tertukar"),
     "texts far to the right": File("csv ;", ["|" * 120 + "x|y"], "---", says="Judul kolom tidak"),
     "four columns that nothing tells apart": File("csv ;", ["a|b|c|d", "e|f|g|h"], "---", says="Judul kolom tidak"),

@@ -6,7 +6,7 @@ The rules report damage that a spreadsheet did, and never guess a repair.
 import re
 
 from mahasiswa import wording
-from mahasiswa.record import NIM_MAX_CHARACTERS, UNADDRESSABLE_NIMS, Field
+from mahasiswa.record import INVISIBLE, NIM_MAX_CHARACTERS, UNADDRESSABLE_NIMS, Field
 from mahasiswa.sheets.cells import CELL_MAX_CHARACTERS, EXACT_DIGITS, FIRST_INEXACT, BadCell, Cell, Verbatim, cell_text
 
 _ROUNDED = r"[+-]?[0-9]+(?:[.,][0-9]+[eE][+-]?|[eE][+-])[0-9]+"
@@ -27,11 +27,9 @@ is_ordinary_nim = re.compile(
 # A spreadsheet shows this instead of a number if the column is too narrow, and some programs copy the shown text.
 _is_masked = re.compile("##+").fullmatch
 
-# White space, and the invisible characters that are copied along from web pages and chats.
-_INVISIBLE = "\u200b\u200c\u200d\u200e\u200f\u2060\ufeff"
 # Every white space character of Unicode is below U+3001. str.strip() takes linear time, and a pattern for the spaces at
 # the end of a text takes quadratic time.
-_SPACES = "".join(filter(str.isspace, map(chr, range(0x3001)))) + _INVISIBLE
+_SPACES = "".join(filter(str.isspace, map(chr, range(0x3001)))) + INVISIBLE
 _APOSTROPHES = "'’‘"
 
 _PROBLEMS = {"date": wording.DATE, "error": wording.ERROR, "formula": wording.FORMULA, "long": wording.TOO_LONG}

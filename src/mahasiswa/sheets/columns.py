@@ -6,6 +6,7 @@ from itertools import chain, islice, pairwise, zip_longest
 from typing import NamedTuple
 
 from mahasiswa import wording
+from mahasiswa.digits import is_digits
 from mahasiswa.record import Field
 from mahasiswa.sheets.cells import Cell, FieldColumns, SheetRow, Verbatim, cell_text, has_digit, is_blank
 from mahasiswa.sheets.limits import MAX_TITLES, Choice
@@ -248,6 +249,16 @@ class _ColumnTexts:
         like_nims = [index for index in self.filled if index not in self.counting and self._looks_like_nims(index)]
         self.nim = like_nims[0] if len(like_nims) == 1 else None  # the only column that looks like NIMs
 
+    def is_of_ids(self, index: int) -> bool:
+        """Whether a column could be short NIMs: different numbers. The names of classes have a letter or repeat."""
+        column = self._texts[index]
+        return len(set(column)) == len(column) and all(map(is_digits, column))
+
+    def is_of_names(self, index: int) -> bool:
+        """Whether a column could be the names: words of which most differ."""
+        column = self._texts[index]
+        return self.is_of_words(index) and len(set(column)) * 2 > len(column)
+
     def is_of_words(self, index: int) -> bool:
         """Whether most cells of a column have no digit."""
         column = self._texts[index]
@@ -280,8 +291,12 @@ def _columns_by_cells(
     filled = columns.filled or [MAX_TITLES]  # all texts may stand further to the right
     first, width = filled[0], filled[-1] + 1
     counts = first in columns.counting and not (nim_only and width == 1)
-    if columns.nim is not None and (nim_only or counts or (columns.nim != first and columns.is_of_words(first))):
-        others = [index for index in filled if index != columns.nim and index not in columns.counting]
+    if columns.nim is not None and (nim_only or counts or (columns.nim != first and not columns.is_of_ids(first))):
+        others = [
+            index
+            for index in filled
+            if index not in (columns.nim, *columns.counting) and (index > columns.nim or columns.is_of_names(index))
+        ]
         if len(others) < len(TITLES):
             nama, alamat, *_ = (*others, None, None)
             remark = wording.NIM_AFTER_NUMBERS if counts else wording.NIM_AFTER_WORDS

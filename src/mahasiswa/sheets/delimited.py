@@ -140,10 +140,11 @@ def _lines(text: io.TextIOWrapper) -> Iterator[str]:
 
 def _rows(lines: Iterator[str], sample: str) -> Iterator[SheetRow]:
     # Excel reads a first line `sep=;` as an instruction, and does not count it as a row.
-    instruction = re.match(r"sep=(.)\r?\n", sample, re.IGNORECASE)
+    instruction = re.match(r"sep=(.?)\r?\n", sample, re.IGNORECASE)
     if instruction:
         next(lines)
-    separator = instruction[1] if instruction else _separator(sample)
+        sample = sample[instruction.end() :]
+    separator = instruction[1] if instruction and instruction[1] in {*_SEPARATORS, "|"} else _separator(sample)
     return ((number, cells) for number, cells, _ in _csv_rows(lines, separator))
 
 

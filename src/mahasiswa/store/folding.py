@@ -6,6 +6,8 @@ The SQL of both engines is generated from the same table.
 import unicodedata
 from collections.abc import Sequence
 
+from mahasiswa.record import INVISIBLE
+
 MAX_WORDS = 10  # words of a search, because each word costs a pass over every text; further words are ignored
 
 SEARCHED_CHARACTERS = 1000
@@ -18,8 +20,7 @@ STREET_MEANS = ("jl", "jalan")
 
 # Escapes, because these characters look alike or cannot be seen.
 APOSTROPHES = "\u00b4\u02b9\u02bb\u02bc\u02bd\u02be\u02bf\u02c8\u2018\u2019\u201a\u201b\u2032\ua78c\uff07"
-HYPHENS = "\u00ad\u2010\u2011\u2012\u2013\u2014\u2015\u2212"
-INVISIBLE = "\u200b\u200c\u200d\u2060\ufeff"
+HYPHENS = "\u2010\u2011\u2012\u2013\u2014\u2015\u2212"
 COMBINING_MARKS = (
     "\u0300\u0301\u0302\u0303\u0304\u0306\u0307\u0308\u0309\u030a\u030b\u030c\u031b\u0323\u0326\u0327\u0328\u032e\u0331"
 )
@@ -67,8 +68,7 @@ def fold(text: str) -> str:
 
 # A line break, a tab or another kind of space.
 ODD_SPACES = "".join(space for space in map(chr, range(0x3001)) if space.isspace() and space != " ")
-UNSEEN = INVISIBLE + "\u00ad"
-_SEEN = str.maketrans(dict.fromkeys(UNSEEN, ""))
+_SEEN = str.maketrans(dict.fromkeys(INVISIBLE, ""))
 
 
 def tidy(text: str) -> str:

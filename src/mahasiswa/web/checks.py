@@ -6,7 +6,7 @@ from typing import get_args
 
 from starlette.responses import Response
 
-from mahasiswa.record import Write, digest
+from mahasiswa.record import INVISIBLE, Write, digest
 from mahasiswa.store import Hits, Query, Store, Suspicion, folding
 from mahasiswa.store.store_errors import Changed
 from mahasiswa.web.list_html import CONFIRM, size_of
@@ -21,7 +21,7 @@ PREFIXES_MAX = 500  # beginnings of NIMs of one length that a recap shows
 SUSPECTS_MAX = 50  # records that a check shows for each suspicion
 TIDIED_MAX = 1000  # records that are tidied at once, so that long texts cannot fill the memory
 
-odd_spaces = re.compile(f"^ +| +$|(?<= ) +|[{folding.ODD_SPACES}{folding.UNSEEN}]")
+odd_spaces = re.compile(f"^ +| +$|(?<= ) +|[{folding.ODD_SPACES}{INVISIBLE}]")
 
 
 async def recap(_request: Request, store: Store, pages: Pages) -> Response:

@@ -2,7 +2,7 @@
 
 import json
 
-from mahasiswa.record import NIM_MAX_CHARACTERS, Mahasiswa
+from mahasiswa.record import INVISIBLE, NIM_MAX_CHARACTERS, Mahasiswa
 from mahasiswa.store import folding
 from mahasiswa.store.history_items import PURGE_ENTRIES, PURGE_SECONDS
 from mahasiswa.store.shared_sql import FOLDED_ASCII, TEXTS, SharedSQL
@@ -300,7 +300,7 @@ SHARED = SharedSQL(
     ELSE c END, '') FROM unnest(string_to_array({FOLDED_ASCII}, NULL)) AS c
 )""",
     split="unnest(string_to_array(teks, ' ')) AS value",
-    has_odd_spaces=f"({{}} ~ '  |[{folding.ODD_SPACES}{folding.UNSEEN}]')".format,
+    has_odd_spaces=f"({{}} ~ '  |[{folding.ODD_SPACES}{INVISIBLE}]')".format,
     begin_batch=BEGIN_BATCH,
     end_batch="",  # the setting ends with the transaction
     # If a nim occurs twice, the first record is added. In order, as `lock` is.

@@ -3,7 +3,7 @@
 import json
 from datetime import UTC
 
-from mahasiswa.record import NIM_MAX_CHARACTERS
+from mahasiswa.record import INVISIBLE, NIM_MAX_CHARACTERS
 from mahasiswa.store import folding
 from mahasiswa.store.history_items import PURGE_ENTRIES, PURGE_SECONDS
 from mahasiswa.store.reader import SLICE_RECORDS
@@ -227,7 +227,7 @@ SHARED = SharedSQL(
     # GLOB takes long, so it reads only texts beyond ASCII.
     has_odd_spaces=f"""(
   instr({{0}}, '  ') OR instr({{0}}, char(9)) OR instr({{0}}, char(10)) OR instr({{0}}, char(13))
-  OR (length({{0}}) <> octet_length({{0}}) AND {{0}} GLOB '*[{folding.ODD_SPACES}{folding.UNSEEN}]*')
+  OR (length({{0}}) <> octet_length({{0}}) AND {{0}} GLOB '*[{folding.ODD_SPACES}{INVISIBLE}]*')
 )""".format,
     begin_batch=BEGIN_BATCH,
     end_batch=END_BATCH,
