@@ -17,13 +17,15 @@ import httptools
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from mahasiswa.pace import Pace
-from mahasiswa.web.responses import FixedResponse
+from mahasiswa.web.connection import KEY, Connection
 from mahasiswa.work import Busy
 
 if TYPE_CHECKING:
     from mahasiswa.web.middleware import Middleware
+    from mahasiswa.web.responses import FixedResponse
 
 HEAD_TIMEOUT_SECONDS = 10.0  # for the head of a request, from the connection or from the end of the last response
+BODY_TIMEOUT_SECONDS = 10.0  # without a byte of a body, and in which a client may be slower than pace.py allows
 CHECK_SECONDS = 1.0  # time between two checks of the deadlines of a connection
 
 WRITE_TIMEOUT_SECONDS = DRAIN_TIMEOUT_SECONDS = 30.0
@@ -36,7 +38,6 @@ is kept. If more is kept, the connection is not read. The last read before that 
 
 HEAD_MAX_HEADERS = 100
 PIECE_BYTES = 16 * 1024  # of a body that are parsed at a time; in chunks of one byte, they take 2 ms
-SHARED = "mahasiswa.shared"  # key in a scope's extensions of the response's body, if several clients share it
 head_end = re.compile(rb"\n\r?\n")  # the parser refuses line feeds alone
 
 log = logging.getLogger(__name__)
@@ -48,7 +49,8 @@ class HttpProtocol(HttpToolsProtocol):
     """A connection. It waits for a head (`in_head`), or runs one request, or has ended and ignores its input.
 
     `kept` has the bytes that were not parsed yet. `body_left` is the length of the rest of the body, infinite if it is
-    chunked; `wants_body` says that the application waits for it. `written` is the length of the response so far.
+    chunked; `wants_body` says that the application waits for it. `written` is the length of the response so far, and
+    `shared` its body, if several clients share it.
     """
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -60,16 +62,17 @@ class HttpProtocol(HttpToolsProtocol):
         self.kept = bytearray()
         self.held_bytes = self.framing_bytes = 0
         self.pace: Pace | None = None
-        self.body_left = 0.0
-        self.wants_body = self.is_ended = self.is_waiting = False
-        self.extensions: dict[str, Any] = {}
+        self.body_left, self.body_bytes, self.body_pace = 0.0, 0, Pace(BODY_TIMEOUT_SECONDS)
+        self.body_is_late = self.wants_body = self.is_ended = self.is_waiting = False
+        self.shared: bytes | None = None
         self.timer = self.loop.call_later(CHECK_SECONDS, self.check_deadlines)
         self.await_head()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.timer.cancel()
         # Release the response before the garbage collector finds this connection.
-        self.middleware.limits.shared_answers.release(self.extensions.pop(SHARED, None), self.cut_off)
+        self.middleware.limits.shared_answers.release(self.shared, self.cut_off)
+        self.shared = None
         self.close()
         super().connection_lost(exc)
 
@@ -82,18 +85,18 @@ class HttpProtocol(HttpToolsProtocol):
     def pause_writing(self) -> None:
         super().pause_writing()
         self.pace = self.pace or Pace(WRITE_TIMEOUT_SECONDS)
-        if page := self.extensions.get(SHARED):
-            self.middleware.limits.shared_answers.hold(page, len(page), self.cut_off)
+        if self.shared:
+            self.middleware.limits.shared_answers.hold(self.shared, len(self.shared), self.cut_off)
 
     def resume_writing(self) -> None:
         super().resume_writing()
-        self.middleware.limits.shared_answers.release(self.extensions.get(SHARED), self.cut_off)
+        self.middleware.limits.shared_answers.release(self.shared, self.cut_off)
         self.on_response_complete()
 
     def on_response_complete(self) -> None:
         """Wait for the next request if the client has taken the whole response to this one."""
         if (self.cycle is None or self.cycle.response_complete) and not self.flow.write_paused:
-            self.extensions.pop(SHARED, None)  # which an idle connection must not keep in memory
+            self.shared = None  # which an idle connection must not keep in memory
             if not self.is_ended:
                 self.await_head()
 
@@ -101,12 +104,12 @@ class HttpProtocol(HttpToolsProtocol):
         """Close a connection whose client is too slow. While a response is unsent, no head is waited for."""
         if self.flow.write_paused:
             taken = self.written - self.transport.get_write_buffer_size()
-            if self.pace and self.pace.is_too_slow(taken, has_minimum=SHARED not in self.extensions):
+            if self.pace and self.pace.is_too_slow(taken, has_minimum=self.shared is None):
                 self.cut_off()
         elif self.loop.time() > self.deadline:
             self.transport.close()
-        if self.wants_body:
-            self.cycle.message_event.set()  # an empty message, so that the handler checks the deadline of the body
+        if self.wants_body and self.body_pace.is_too_slow(self.body_bytes):
+            self.give_body_up()
         self.timer = self.loop.call_later(CHECK_SECONDS, self.check_deadlines)
 
     def write(self, data: bytes) -> None:
@@ -206,6 +209,10 @@ class HttpProtocol(HttpToolsProtocol):
                 raise ValueError
             super().on_header(name, value)
 
+    def on_body(self, body: bytes) -> None:
+        self.body_bytes += len(body)
+        super().on_body(body)
+
     def on_headers_complete(self) -> None:
         self.scope["method"] = self.parser.get_method().decode("ascii")
         if self.scope["method"] == "CONNECT" or not self.in_head:  # the second is a request after a chunked body
@@ -217,7 +224,10 @@ class HttpProtocol(HttpToolsProtocol):
         if self.list_page is None:
             super().on_headers_complete()
             self.cycle.transport = self  # type: ignore[assignment] # its methods write(), close() and is_closing()
-            self.extensions = self.scope["extensions"] = {"mahasiswa.connection": cast("Any", self)}
+            connection: Connection = self
+            self.scope["extensions"] = {KEY: cast("Any", connection)}
+            if self.body_left:
+                self.body_pace, self.body_bytes = Pace(BODY_TIMEOUT_SECONDS), 0
             # A response before the end of the body, or to a chunked request, is the last one of its connection.
             self.persists = self.cycle.keep_alive and self.body_left < math.inf
             self.cycle.keep_alive = False
@@ -228,8 +238,8 @@ class HttpProtocol(HttpToolsProtocol):
     def on_message_complete(self) -> None:
         self.body_left = 0
         if self.list_page:
-            self.extensions = {SHARED: self.list_page.body}
-            self.write_fixed(self.list_page)
+            self.share(self.list_page.body)
+            self.write_fixed(self.list_page.status_code, self.list_page.head, self.list_page.body)
             return
         if not self.cycle.response_started:
             self.cycle.keep_alive = self.persists
@@ -264,7 +274,7 @@ class HttpProtocol(HttpToolsProtocol):
             self.transport.write(STATUS_LINE[status] + allow + b"content-length: 0\r\nconnection: close\r\n\r\n")
         self.close()
 
-    def list_page_now(self) -> FixedResponse | None:
+    def list_page_now(self) -> "FixedResponse | None":
         """The response to a plain GET or HEAD of the list, if nothing has to be waited for."""
         if (
             self.url != self.middleware.guard.list_url
@@ -277,21 +287,31 @@ class HttpProtocol(HttpToolsProtocol):
         self.scope["raw_path"] = self.url
         return self.middleware.list_page_now(self.scope)  # type: ignore[arg-type]
 
-    def write_now(self, response: FixedResponse) -> bool:
+    def give_body_up(self) -> None:
+        self.body_is_late = True
+        self.cycle.message_event.set()
+
+    async def drain(self) -> None:
+        await self.flow.drain()
+
+    def share(self, body: bytes) -> None:
+        self.shared = body
+
+    def write_now(self, status: int, head: bytes, body: bytes) -> bool:
         """Write the response of the cycle, unless uvicorn must wait, close the connection afterwards, or write nothing."""
         cycle = self.cycle
         is_possible: bool = cycle.keep_alive and not (cycle.disconnected or self.flow.write_paused)
         if is_possible:
             cycle.response_started = cycle.response_complete = True
-            self.write_fixed(response)
+            self.write_fixed(status, head, body)
         return is_possible
 
-    def write_fixed(self, response: FixedResponse) -> None:
+    def write_fixed(self, status: int, head: bytes, body: bytes) -> None:
         """Write a response, which completes the exchange."""
         date = b"".join([b"%b: %b\r\n" % header for header in self.server_state.default_headers])
-        head = STATUS_LINE[response.status_code] + date + response.head
-        self.written = len(response.body)
-        self.transport.writelines((head,) if self.scope["method"] == "HEAD" else (head, response.body))
+        head = STATUS_LINE[status] + date + head
+        self.written = len(body)
+        self.transport.writelines((head,) if self.scope["method"] == "HEAD" else (head, body))
         self.on_response_complete()
 
 

@@ -4,6 +4,7 @@ import random
 import re
 import select
 import socket
+import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
@@ -13,6 +14,26 @@ from typing import NamedTuple
 
 from attack import CLOSE, FORM, HOST, assert_log_is_sound
 from harness import Service
+
+OTHER_SERVER = """
+import asyncio, os, uvicorn
+from mahasiswa.logs import configure_logging
+from mahasiswa.settings import Settings
+from mahasiswa.store.engines import engine_of
+from mahasiswa.web.app import create_app
+from mahasiswa.work import Limits
+
+async def serve():
+    settings, limits = Settings.from_environment(os.environ), Limits()
+    configure_logging(settings.log_level, settings.timezone)
+    engine = engine_of(settings.database_url)
+    engine.migrate()
+    store = await engine.open_store(limits.slots)
+    app = create_app(settings, store, limits)
+    await uvicorn.Server(uvicorn.Config(app, settings.host, settings.port, http="h11", lifespan="off")).serve()
+
+asyncio.run(serve())
+"""
 
 
 class Sent(NamedTuple):
@@ -126,3 +147,14 @@ def test_streams_of_requests_are_answered_in_order(tmp_path: Path) -> None:
         assert refused > 20
         assert whole > 60
         assert_log_is_sound(service.stderr())
+
+
+def test_another_asgi_server_runs_the_application_without_our_limits(tmp_path: Path) -> None:
+    """Every kind of answer is complete: kept, streamed, a file, a redirect. The log says once that limits are missing."""
+    with Service(tmp_path / "a.db", command=(sys.executable, "-c", OTHER_SERVER)) as service, service.site() as site:
+        assert site.add("20/1", "Siti Aminah", "Solo").status_code == 302
+        assert site.add("20/1", "Ani", "Solo").status_code == 409
+        assert site.list().nims == ["20/1"]
+        for target in ("/?per=10000", "/mahasiswa/ekspor.csv", "/mahasiswa/cetak"):
+            assert "Siti Aminah" in site.get(target).text
+        assert service.stderr().count("slow clients are not limited") == 1

@@ -1,4 +1,4 @@
-"""Reads the body of a POST, a form or an upload: counts its bytes, sets deadlines, and decodes its texts unchanged."""
+"""Reads the body of a POST, a form or an upload: counts its bytes, and decodes its texts unchanged."""
 
 import re
 from collections import defaultdict
@@ -14,14 +14,12 @@ from starlette.datastructures import Headers, UploadFile
 from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.requests import ClientDisconnect
 
-from mahasiswa.pace import Pace
 from mahasiswa.sheets.public import MAX_CONFIRMED_BYTES, MAX_SHEETS, UPLOAD_MAX_BYTES, is_utf8
 from mahasiswa.web.request import Request
 from mahasiswa.wording import ProblemName
 from mahasiswa.work import IMPORT, Busy
 
 FORM_MAX_BYTES = 64 * 1024
-BODY_TIMEOUT_SECONDS = 10.0  # without a byte of a body, and in which a client may be slower than pace.py allows
 MAX_FIELDS = 1000  # of a form; a preview has 100 rows to repair with six fields each, and as many ticks
 DECODE_BYTES = 64 * 1024  # bytes that are decoded at a time: a larger piece would hold the GIL for too long
 
@@ -162,6 +160,8 @@ def large_body(request: Request) -> Iterator[Callable[[int], None]]:
     def refuse() -> None:
         nonlocal is_refused
         is_refused = True
+        if request.connection:
+            request.connection.give_body_up()
 
     with request.limits.bodies.hold() as count_bytes:
         request.limits.uploads.hold(count, 0, refuse, lambda: received)
@@ -172,11 +172,10 @@ def large_body(request: Request) -> Iterator[Callable[[int], None]]:
 
 
 class Body:
-    """A body that arrives in pieces, with deadlines and a limit.
+    """A body that arrives in pieces, with a limit.
 
-    It raises BodyRefused, ClientDisconnect and what `count`, which is called with the length of each piece, raises. While
-    no byte arrives, HttpProtocol sends an empty message each second, so the deadlines need no timer. A timer took a
-    twentieth of the time of an addition, and an asynchronous generator as much.
+    It raises BodyRefused, ClientDisconnect and what `count`, which is called with the length of each piece, raises. An
+    asynchronous generator alone took a twentieth of the time of an addition.
     """
 
     def __init__(self, request: Request, max_bytes: int, too_large: ProblemName, count: Callable[[int], None]) -> None:
@@ -185,8 +184,8 @@ class Body:
         self._length = int(header) if header.isdigit() and b"transfer-encoding" not in headers else None
         if (self._length or 0) > max_bytes:
             raise BodyRefused(too_large, max_bytes)
-        self._receive, self._max_bytes, self._too_large, self._count = request.receive, max_bytes, too_large, count
-        self._pace, self._received, self._has_more = Pace(BODY_TIMEOUT_SECONDS), 0, True
+        self._request, self._max_bytes, self._too_large, self._count = request, max_bytes, too_large, count
+        self._received, self._has_more = 0, True
 
     async def read(self) -> bytes:
         body = bytearray()  # a list of tiny pieces would take far more memory than their bytes, which are counted
@@ -199,16 +198,16 @@ class Body:
             yield await self._piece()
 
     async def _piece(self) -> bytes:
-        message = await self._receive()
+        message = await self._request.receive()
         if message["type"] == "http.disconnect":  # also if the body breaks HTTP's framing
             raise ClientDisconnect
         piece: bytes = message.get("body", b"")
         self._received += len(piece)
-        if self._pace.is_too_slow(self._received):
-            raise BodyRefused("too slow")
         if self._received > self._max_bytes:
             raise BodyRefused(self._too_large, self._max_bytes)
         self._count(len(piece))
+        if self._request.connection and self._request.connection.body_is_late:
+            raise BodyRefused("too slow")
         # Stop reading at Content-Length: waiting for the empty final message costs one more receive().
         self._has_more = message.get("more_body", False) and self._received != self._length
         return piece

@@ -13,6 +13,7 @@ from starlette.requests import Request as StarletteRequest
 from starlette.types import Receive, Scope
 
 from mahasiswa.store.store_errors import TookTooLong, Unavailable, Uncertain
+from mahasiswa.web.connection import connection_of
 from mahasiswa.web.list_view import View, asks_for_view
 from mahasiswa.web.routes import Router
 from mahasiswa.wording import ProblemName
@@ -41,6 +42,7 @@ class Request(StarletteRequest):
         self.path = scope["raw_path"].removeprefix(prefix).decode("latin-1") or "/"
         self.methods = router.methods(self.path)
         self.route = self.methods.get("GET" if self.method == "HEAD" else self.method)
+        self.connection = connection_of(scope)
         self.limits = limits
         # Counts bytes of the answer, or of the records for it, in the budget of answers; raises Busy.
         self.count_answer: Callable[[int], None] = lambda _: None
@@ -118,19 +120,10 @@ class Request(StarletteRequest):
         return "failed"
 
     async def sent(self) -> None:
-        """Return when the client has taken all that was written, or when the connection is lost."""
-        if connection := connection_of(self.scope):
-            await connection.flow.drain()
-
-    def cut_off(self) -> None:
-        """Close the connection at once, because others need the room of its answer."""
-        connection_of(self.scope).cut_off()
+        """Return when the client has taken all that was written. Without a connection of ours, return at once."""
+        if self.connection:
+            await self.connection.drain()
 
     async def _disconnected(self) -> None:
         while (await self.receive())["type"] != "http.disconnect":
             pass
-
-
-def connection_of(scope: Scope) -> Any:  # noqa: ANN401 - the HttpProtocol, whose module imports this package
-    """The connection of a request, or None if a test calls the application."""
-    return scope.get("extensions", {}).get("mahasiswa.connection")

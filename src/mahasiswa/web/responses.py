@@ -12,7 +12,8 @@ from typing import BinaryIO, cast
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from mahasiswa.web.request import Request, connection_of
+from mahasiswa.web.connection import connection_of
+from mahasiswa.web.request import Request
 from mahasiswa.work import LIST, Kind, Slots
 
 # ISA-L takes 0.13 ms for the list of 1,000 records, zlib-ng (level 2) 0.20 ms and zlib 1 ms for 2 to 6% fewer bytes.
@@ -68,14 +69,15 @@ class Stream(StreamingResponse):
         self._request, self._file = request, file
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002 - the request has both
-        held, cut_off = self._request.limits.files, self._request.cut_off
+        held, connection = self._request.limits.files, self._request.connection
         with self._file or nullcontext():
-            if self._file:
-                held.hold(self, self._file.seek(0, os.SEEK_END), cut_off, self._file.tell)
+            if self._file and connection:
+                held.hold(self, self._file.seek(0, os.SEEK_END), connection.cut_off, self._file.tell)
             try:
                 await self._request.while_connected(self.stream_response(send))
             finally:
-                held.release(self, cut_off)
+                if connection:
+                    held.release(self, connection.cut_off)
 
     async def stream_response(self, send: Send) -> None:
         """Send the head, each chunk in pieces, and the end."""
@@ -105,6 +107,8 @@ async def chunks_of(file: BinaryIO, before: bytes = b"", after: bytes = b"") -> 
 class FixedResponse(Response):
     """A response that nothing changes any more. `head` holds its headers as they are sent, with the blank line."""
 
+    body: bytes
+
     def __init__(self, body: bytes, headers: Mapping[str, str], status_code: int = 200) -> None:
         super().__init__(body, status_code, headers, "text/html" if status_code == 200 else None)
         self.head = b"".join([b"%b: %b\r\n" % header for header in self.raw_headers]) + b"\r\n"
@@ -112,7 +116,7 @@ class FixedResponse(Response):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send it as it is if the connection allows that. uvicorn would check and join its headers each time."""
         connection = connection_of(scope)
-        if not (connection and connection.write_now(self)):
+        if not (connection and connection.write_now(self.status_code, self.head, self.body)):
             await super().__call__(scope, receive, send)
 
     def with_number(self, number: str) -> "FixedResponse":

@@ -1,0 +1,35 @@
+"""The connection of a request, as the web needs it beyond ASGI. HttpProtocol is one; another ASGI server has none."""
+
+from typing import Protocol, cast
+
+from starlette.types import Scope
+
+KEY = "mahasiswa.connection"  # in the extensions of a scope
+
+
+class Connection(Protocol):
+    """Limits slow clients, and writes complete responses at once."""
+
+    @property
+    def body_is_late(self) -> bool:
+        """Whether the client sends the body too slowly. Then a waiting `receive` returns."""
+
+    def give_body_up(self) -> None:
+        """Let the body be late now, because others need its room."""
+
+    async def drain(self) -> None:
+        """Return when the client has taken all that was written, or when the connection is lost."""
+
+    def cut_off(self) -> None:
+        """Close the connection at once, because others need the room of its answer."""
+
+    def share(self, body: bytes) -> None:
+        """Let the client be slow with this body, because all clients share it."""
+
+    def write_now(self, status: int, head: bytes, body: bytes) -> bool:
+        """Write a complete response. Return False if the server must write it by `send`."""
+
+
+def connection_of(scope: Scope) -> Connection | None:
+    """The connection of a request, or None if another ASGI server has received it."""
+    return cast("Connection | None", scope.get("extensions", {}).get(KEY))
