@@ -162,7 +162,7 @@ def backup(file: Path | None) -> None:
     """  # noqa: D301 - as above
     settings = _settings_and_database()
     if file is None:
-        configure_logging(settings.log_level)  # each back-up that is removed is a line of the log
+        configure_logging(settings.log_level, settings.timezone)  # each back-up that is removed is a line of the log
         file = cast("Path", engine_of(settings.database_url).backup_into(settings.backup_dir, interrupt.check))
     else:
         engine_of(settings.database_url).backup(file, interrupt.check)
