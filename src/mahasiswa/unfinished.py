@@ -2,15 +2,16 @@
 
 import fcntl
 import os
+import re
+import secrets
 import shutil
 import stat
-import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-PREFIX = ".mahasiswa-"
+NAME = re.compile(r"\.mahasiswa-[0-9a-f]{32}")  # so long that no folder of a person has such a name
 LOCK = "lock"  # the file in the folder that is locked while the folder is in use
 
 LEFT_SECONDS = 3600
@@ -24,9 +25,14 @@ def unfinished(folder: Path) -> Iterator[Path]:
     Its lock says that it is in use. Folders that killed programs have left are removed first.
     """
     remove_leftovers(folder)
-    with tempfile.TemporaryDirectory(prefix=PREFIX, dir=folder) as name, Path(name, LOCK).open("wb") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield Path(name)
+    private = folder / f".mahasiswa-{secrets.token_hex(16)}"
+    private.mkdir(mode=0o700)
+    try:
+        with (private / LOCK).open("wb") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield private
+    finally:
+        shutil.rmtree(private)
 
 
 def remove_leftovers(folder: Path) -> None:
@@ -38,7 +44,7 @@ def remove_leftovers(folder: Path) -> None:
 
 def leftovers(folder: Path) -> Sequence[Path]:
     """The folders of `unfinished` whose program was killed. They may hold copies of all records. Raise OSError."""
-    return sorted(entry for entry in folder.glob(f"{PREFIX}*") if _is_left(entry))
+    return sorted(entry for entry in folder.iterdir() if NAME.fullmatch(entry.name) and _is_left(entry))
 
 
 def _is_left(entry: Path) -> bool:

@@ -64,14 +64,15 @@ def test_old_backups_are_removed_by_days_that_have_one_and_never_if_they_hold_mu
     """
     folder = kept.folder / "cadangan"
     folder.mkdir(0o700)
-    larger = kept.folder / "besar"
+    larger, small = kept.folder / "besar", kept.folder / "kecil"
     kept.fill([(nim, "A", "B") for nim in "12345"])
     kept.done("backup", str(larger))
     kept.fill(TWO)
+    kept.done("backup", str(small))
 
     def put(name: str, days: int, hour: int, *, is_larger: bool = False) -> Path:
         file = kept.folder / name.format(f"20200101T0{hour:02}{days:03}Z")
-        shutil.copy(larger, file) if is_larger else file.touch()
+        shutil.copy(larger if is_larger else small, file)
         os.utime(file, ((time.time() // DAY - days) * DAY + hour * HOUR,) * 2)
         return file
 
@@ -82,6 +83,11 @@ def test_old_backups_are_removed_by_days_that_have_one_and_never_if_they_hold_mu
     goes |= {put(daily, day, 0, is_larger=True) for day in (402, 403)}
     stays |= {put(before, day, 2) for day in (100, 200, 300)} | {put(before, 200, 1)}
     goes |= {put(before, 300, 1)}
+    for day, hour in ((120, 3), (130, 3), (600, 3)):  # cannot be read: they stay, and the others of their day stay too
+        damaged = put(daily, day, hour)
+        damaged.write_bytes(b"SQLite format 3" + bytes(9000))
+        os.utime(damaged, ((time.time() // DAY - day) * DAY + hour * HOUR,) * 2)
+        stays.add(damaged)
     for other in ("mahasiswa.db", "mahasiswa-akhir-tahun.db", "lain-20260101T000000Z.db"):
         stays.add(put(f"cadangan/{other}", 500, 1))
     answer = kept.run("backup")
@@ -133,7 +139,7 @@ def test_doctor_reports_that_the_service_cannot_write_where_the_command_can(
 
 
 def test_the_copy_of_a_killed_command_is_named_and_removed_after_an_hour(filled: Operator) -> None:
-    """Whatever characters the database's name has. A folder whose program still works is left alone."""
+    """Whatever characters the database's name has. A folder whose program still works, and a person's own, are left alone."""
     filled.database = filled.database.rename(filled.folder / "maha[1].db")
     filled.environment |= {
         "DATABASE_URL": f"sqlite:///{filled.database}",
@@ -143,6 +149,9 @@ def test_the_copy_of_a_killed_command_is_named_and_removed_after_an_hour(filled:
         until(lambda: any(filled.folder.glob("cadangan/.mahasiswa-*/*.db")))
         process.kill()
     (left,) = filled.folder.glob("cadangan/.mahasiswa-*")
+    own = filled.folder / "cadangan" / ".mahasiswa-cadangan"
+    own.mkdir()
+    os.utime(own, (0, 0))
     said = f"{left} still holds the texts. Remove this file, or wait until it expires."
     assert filled.done("forget", "0000001").splitlines()[1:-1] == [said]
     assert f"{left} was left by a program that was killed" in filled.run("doctor").stdout
@@ -154,7 +163,7 @@ def test_the_copy_of_a_killed_command_is_named_and_removed_after_an_hour(filled:
         filled.done("backup")
         assert left.exists()
     filled.done("backup")
-    assert not left.exists()
+    assert (left.exists(), own.exists()) == (False, True)
 
 
 def test_the_service_makes_a_backup_at_its_start_if_the_newest_one_is_old(kept: Operator) -> None:

@@ -60,24 +60,29 @@ def age_seconds(file: Path) -> float:
     return max(0.0, time.time() - file.stat().st_mtime)
 
 
-def expired(newest_first: Sequence[Path], records: Callable[[Path], int]) -> Sequence[Path]:
+def expired(newest_first: Sequence[Path], records: Callable[[Path], int | None]) -> Sequence[Path]:
     """The back-ups that can be removed. Age alone removes none: only days that have a back-up count.
 
-    `records` counts the records of a file, 0 if it cannot be read. A list that was lost or emptied is soon the newest
-    back-up, so the last larger ones are kept for ever.
+    `records` counts the records of a file, None if it cannot be read. Such a file stays, and is no reason to remove another
+    one. A list that was lost or emptied is soon the newest back-up, so the last larger ones are kept for ever.
     """
+    if not _old(newest_first):  # so that most back-ups read no other one
+        return []
+    counts = {file: number for file in newest_first if (number := records(file)) is not None}
+    newest = next(iter(counts.values()), 0)
+    larger = set(islice((file for file, number in counts.items() if number > 2 * newest), LARGER_KEPT))
+    return [file for file in _old(list(counts)) if file not in larger]
+
+
+def _old(newest_first: Sequence[Path]) -> Sequence[Path]:
     by_day: dict[float, list[Path]] = {}
     for file in newest_first:
         by_day.setdefault(file.stat().st_mtime // DAY_SECONDS, []).append(file)
     days = list(by_day.values())
-    old = [file for day in days[ALL_KEPT_DAYS:DAILY_KEPT_DAYS] for file in day[1:]]
-    old += [file for day in days[DAILY_KEPT_DAYS:] for file in day]
-    if not old:
-        return []
-    newest, *others = newest_first
-    twice = 2 * records(newest)
-    larger = set(islice((file for file in others if records(file) > twice), LARGER_KEPT))
-    return [file for file in old if file not in larger]
+    return [
+        *(file for day in days[ALL_KEPT_DAYS:DAILY_KEPT_DAYS] for file in day[1:]),
+        *(file for day in days[DAILY_KEPT_DAYS:] for file in day),
+    ]
 
 
 def read_outcome(database: Path) -> Outcome:

@@ -98,13 +98,13 @@ def lost_records(db: apsw.Connection, path: Path, folder: Path | None) -> str:
     return ""
 
 
-def count_records(file: Path) -> int:
-    """The number of records in a back-up, 0 if it cannot be read."""
+def count_records(file: Path) -> int | None:
+    """The number of records in a back-up, None if it cannot be read."""
     try:
         with closing(open_to_read(file)) as db:
             return int(db.execute(shared_sql.COUNT).get)
     except apsw.Error:
-        return 0
+        return None
 
 
 def _remove_expired(kinds: Sequence[Sequence[Path]]) -> None:
