@@ -1,18 +1,30 @@
 """`/metrics`: counters for Prometheus, only with METRICS=1."""
 
 import re
+import shutil
+import subprocess
+import time
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from importlib.metadata import version
 from pathlib import Path
 
+import httpx
 import pytest
 from attack import until
-from harness import Service, Site
+from harness import Service, Site, free_port
+from processes import started
 from spreadsheets import Database
 
 from mahasiswa.work import KINDS, RECORD
 
-SAMPLE = re.compile(r'mahasiswa_([a-z_]+)\{worker="(\d+)"((?:,[a-z]+="[^"\\\n]*")*)\} ([0-9.e+-]+)')
+SAMPLE = re.compile(r'(?:mahasiswa_)?([a-z_]+)\{worker="(\d+)"((?:,[a-z]+="[^"\\\n]*")*)\} ([0-9.e+-]+)')
+PROCESS = "cpu_seconds_total open_fds max_fds resident_memory_bytes virtual_memory_bytes start_time_seconds"
+PROMETHEUS = """
+global: {{scrape_interval: 1s}}
+scrape_configs: [{{job_name: mahasiswa, static_configs: [{{targets: ["127.0.0.1:{port}"]}}]}}]
+"""
 
 
 @pytest.fixture(scope="module")
@@ -22,15 +34,15 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 
 
 def samples(site: Site) -> dict[str, float]:
-    """Return every sample by its name and its labels, without the worker. Each line must be one sample or a type."""
+    """Return every sample by its name and its labels, without the worker. Each other line must describe a metric."""
     answer = site.get("/metrics")
     assert answer.status_code == 200
     assert answer.headers["content-type"].startswith("text/plain; version=0.0.4")
     found = {}
-    types = re.findall(r"(?m)^# TYPE mahasiswa_([a-z_]+) (?:counter|gauge|histogram)$", answer.text)
-    assert len(types) == len(set(types)) == answer.text.count("# TYPE ")
+    described = re.findall(r"(?m)^# HELP (\w+) [A-Z1].{9,}\.\n# TYPE (\w+) (?:counter|gauge|histogram)$", answer.text)
+    assert len(described) == len(set(described)) == answer.text.count("# TYPE ") == answer.text.count("# HELP ")
     for line in answer.text.splitlines():
-        if not line.startswith("# TYPE "):
+        if not line.startswith("# "):
             match = SAMPLE.fullmatch(line)
             assert match, line
             assert match[1] + match[3] not in found, line
@@ -116,6 +128,8 @@ def test_the_age_of_the_list_page_begins_anew_when_it_is_rendered(site: Site) ->
 def test_sizes_the_age_of_the_newest_backup_and_the_state_of_the_database_are_gauges(tmp_path: Path) -> None:
     """A monitor warns before the disk is full, and if back-ups stop. A database that cannot be read is shown as down.
 
+    A back-up that the service could not make is counted.
+
     With WORKERS=2, an answer shows one worker, and the label of each series names it.
     """
     kept = {"METRICS": "1", "BACKUP_DIR": str(tmp_path / "kept"), "WORKERS": "2"}
@@ -135,6 +149,51 @@ def test_sizes_the_age_of_the_newest_backup_and_the_state_of_the_database_are_ga
         assert found["database_wal_bytes"] == (tmp_path / "a.db-wal").stat().st_size > 0
         assert found["disk_free_bytes"] > 1 << 20
         assert found["newest_backup_age_seconds"] < 60
+        until(lambda: "backup_last_success_timestamp_seconds" in samples(site))
+        assert 0 < time.time() - samples(site)["backup_last_success_timestamp_seconds"] < 60
+        assert samples(site)["backup_failures_total"] == 0
         assert found["database_up"] == 1
         (tmp_path / "a.db").rename(tmp_path / "away")
         assert samples(site)["database_up"] == 0
+    (tmp_path / "no folder").touch()
+    failing = {"METRICS": "1", "BACKUP_DIR": f"{tmp_path}/no folder"}
+    with Service(tmp_path / "b.db", failing) as service, service.site() as site:
+        until(lambda: samples(site)["backup_failures_total"] == 1)
+        assert "backup_last_success_timestamp_seconds" not in samples(site)
+
+
+def test_prometheus_reads_the_counters(tmp_path: Path) -> None:
+    """Promtool finds no fault, and a real Prometheus scrapes the service by its address, also with SAME_ORIGIN_ONLY.
+
+    The version, and the families that dashboards expect of each process, are among the series.
+    """
+    if not (shutil.which("prometheus") and shutil.which("promtool")):
+        pytest.skip("prometheus is not installed")
+    closed = {
+        "METRICS": "1",
+        "SAME_ORIGIN_ONLY": "1",
+        "BASE_URL": "https://kampus.example",
+        "BACKUP_DIR": str(tmp_path),
+    }
+    with Service(tmp_path / "a.db", closed) as service, service.client() as monitor:
+        assert monitor.get("/").status_code == 403
+        checked = subprocess.run(
+            ["promtool", "check", "metrics"], input=monitor.get("/metrics").content, capture_output=True, check=False
+        )
+        assert (checked.returncode, checked.stdout, checked.stderr) == (0, b"", b"")
+        (tmp_path / "prometheus.yml").write_text(PROMETHEUS.format(port=service.port), "ascii")
+        address = f"127.0.0.1:{free_port()}"
+        options = ("--config.file=prometheus.yml", "--storage.tsdb.path=tsdb", f"--web.listen-address={address}")
+
+        def scraped() -> dict[str, dict[str, str]]:
+            with suppress(httpx.TransportError):
+                answer = httpx.get(f"http://{address}/api/v1/query", params={"query": '{job="mahasiswa"}'})
+                series = answer.json()["data"]["result"] if answer.status_code == 200 else []
+                return {one["metric"]["__name__"]: one["metric"] for one in series}
+            return {}
+
+        with started("prometheus", *options, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL):
+            until(lambda: "mahasiswa_build_info" in scraped(), 60)
+            found = scraped()
+    assert found["mahasiswa_build_info"]["version"] == version("mahasiswa")
+    assert found.keys() > {f"process_{name}" for name in PROCESS.split()}

@@ -89,13 +89,13 @@ def test_the_allowed_host_names_come_from_base_url(
 
 
 def test_a_load_balancer_asks_for_sehat_by_any_host_name(guarded: Service) -> None:
-    """HAProxy and others ask by an address or without a Host. HTTP/1.1 needs one, and the counters stay guarded."""
+    """HAProxy and others ask by an address or without a Host. HTTP/1.1 needs one. No other page is open to any host."""
     for request, host, expected in (
         ("GET /siswa/sehat HTTP/1.0", None, 200),
         ("GET /siswa/sehat HTTP/1.1", "10.0.0.7:3000", 200),
         ("GET /siswa/sehat HTTP/1.1", None, 400),
         ("GET /siswa/sehat HTTP/1.1", f"{NAME}\r\nHost: {NAME}", 400),
-        ("GET /siswa/metrics HTTP/1.0", None, 403),
+        ("GET /siswa/metrics HTTP/1.0", None, 404),  # without METRICS
         ("GET /siswa/mahasiswa/add HTTP/1.0", None, 403),
     ):
         assert status(guarded, request, Host=host) == expected, (request, host)

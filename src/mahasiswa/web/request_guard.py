@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from starlette.types import Scope
 
 from mahasiswa.settings import Settings
-from mahasiswa.web.routes import HEALTH_PATH
+from mahasiswa.web.routes import HEALTH_PATH, METRICS_PATH
 from mahasiswa.wording import ProblemName
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
@@ -31,7 +31,7 @@ class RequestGuard:
     def __init__(self, settings: Settings) -> None:
         self.prefix = settings.prefix.encode()
         self.list_url = self.prefix + b"/"
-        self.health_url = self.prefix + HEALTH_PATH.encode()
+        self.monitor_urls = tuple(self.prefix + path.encode() for path in (HEALTH_PATH, METRICS_PATH))
         self.hosts = _allowed_hosts(settings) if settings.same_origin_only else None
         self._user_header = settings.user_header.lower().encode()
         self._trusted = settings.trusted_proxies
@@ -57,9 +57,9 @@ class RequestGuard:
             or (self._user_header and sum(name == self._user_header for name, _ in scope["headers"]) > 1)
         ):
             return "bad request"
-        # A load balancer asks for /sehat by an address. No record and no Host is on that page.
+        # A load balancer and Prometheus ask by an address. No record and no Host is in their answers.
         if self.hosts and not (
-            (host.lower() in self.hosts or path == self.health_url)
+            (host.lower() in self.hosts or path in self.monitor_urls)
             and self._is_same_origin(scope["method"], host, scope["headers"])
         ):
             return "other site"

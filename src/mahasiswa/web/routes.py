@@ -31,7 +31,7 @@ class Route(NamedTuple):
         return self.needs is None or bool(getattr(settings, self.needs))
 
 
-HEALTH_PATH = "/sehat"
+HEALTH_PATH, METRICS_PATH = "/sehat", "/metrics"
 
 ROUTES = (
     # The six routes of the specification, section 4.
@@ -63,7 +63,7 @@ ROUTES = (
     Route("GET", "/mahasiswa/riwayat/kelompok/:id", SEARCH, needs="history_days"),
     Route("POST", "/mahasiswa/riwayat/kelompok/:id", CHANGE, writes=True, body="fields", needs="history_days"),
     Route("GET", HEALTH_PATH, RECORD),
-    Route("GET", "/metrics", RECORD, needs="metrics"),
+    Route("GET", METRICS_PATH, RECORD, needs="metrics"),
 )
 
 
