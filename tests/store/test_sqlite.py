@@ -111,6 +111,21 @@ def test_a_write_waits_for_the_lock_of_another_program_until_its_deadline(path: 
         assert site.list().records == [*stored, ("0005", "Eka", "Klaten")]
 
 
+def test_a_write_that_waited_for_a_lock_while_the_file_was_replaced_is_unavailable(path: Path) -> None:
+    """The file was still in its place when the write began to wait, and its records would be lost with the old file."""
+    with Service(path) as service, ThreadPoolExecutor() as threads, other_program(path) as other:
+        other("BEGIN IMMEDIATE")
+        form = {"nim": "1", "nama": "Siti", "alamat": "Solo"}
+        adding = threads.submit(httpx.post, f"{service.url}/mahasiswa/add", data=form, timeout=30, trust_env=False)
+        with pytest.raises(FutureTimeoutError):
+            adding.result(0.3)
+        replacement = path.with_name("new.db")
+        engine_of(SQLiteURL(replacement)).migrate()
+        replacement.replace(path)
+        other("COMMIT")
+        assert adding.result(30).status_code == 503
+
+
 def test_a_table_that_another_program_drops_and_creates_again(path: Path) -> None:
     """Without the table every page answers 503. With it the service goes on, and the rules still apply."""
     with Service(path) as service, service.site() as site:
@@ -323,6 +338,7 @@ async def test_a_removed_text_is_in_no_byte_of_the_files(listed: Path) -> None:
         for text in ("rahasia-satu", "rahasia-dua" + "x" * 20_000, "rahasia-tiga"):
             await store.update(nim, text, text)
         await store.delete(nim)
+        assert b"rahasia" in listed.with_name(f"{listed.name}-wal").read_bytes()
         assert engine_of(SQLiteURL(listed)).forget(nim)
         assert b"rahasia" not in bytes_of(listed)
     assert contents(listed) == OLD_RECORDS

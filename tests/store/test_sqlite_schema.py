@@ -103,6 +103,23 @@ def test_a_file_is_upgraded_by_the_steps_that_it_lacks(path: Path, monkeypatch: 
     assert ask(path.with_name("new.db"), "PRAGMA user_version") == [(2,)]
 
 
+def test_no_other_program_writes_during_a_step_of_an_upgrade(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So no step works on records that it has read before a change, and none fails because of one."""
+    engine_of(SQLiteURL(path)).migrate()
+    meanwhile: list[object] = []
+
+    def step(db: apsw.Connection, path: Path) -> None:
+        assert db.execute("SELECT count(*) FROM mahasiswa").get == 0
+        insert = "PRAGMA busy_timeout = 0; INSERT INTO mahasiswa VALUES ('1', 'Siti', 'Solo')"
+        meanwhile.append(in_shell(path, insert).stderr)
+        with_a_second_step(db, path)
+
+    monkeypatch.setattr(schema, "UPGRADES", (*schema.UPGRADES, step))
+    engine_of(SQLiteURL(path)).migrate()
+    assert "database is locked" in str(meanwhile)
+    assert ask(path, "PRAGMA user_version") == [(2,)]
+
+
 def test_two_services_that_start_at_once_create_the_tables_once(path: Path) -> None:
     """Each of them shows a record that the other one stores. Other tables in the file are left alone."""
     run_script(path, "CREATE TABLE dosen (nip TEXT PRIMARY KEY); INSERT INTO dosen VALUES ('1')")

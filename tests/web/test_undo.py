@@ -255,6 +255,14 @@ def test_an_addition_that_may_be_a_duplicate_is_named_at_once(site: Site, stored
     assert not site.list().tree.css(".warning")
 
 
+@pytest.mark.parametrize(("place", "letter", "is_named"), [(7, "I", True), (8, "l", False)])
+def test_a_duplicate_is_looked_for_under_20_nims_only(site: Site, place: int, letter: str, *, is_named: bool) -> None:
+    """Each page of the list looks for them. A NIM of 255 digits has hundreds of forms; the 20th has I as its 8th letter."""
+    site.add("1" * place + letter + "1" * (254 - place), "Rizki", "Solo")
+    site.add("1" * 255, "Rizki", "Bantul")
+    assert bool(site.list().tree.css(".warning")) == is_named
+
+
 def test_a_usual_addition_has_no_warning_and_a_blank_one_has(site: Site) -> None:
     """Neighbouring NIMs are not near. A NIM or a name of spaces is said to be empty."""
     for nim in ("2300018001", "2300018002", "230001800", "0", "00", "-"):
