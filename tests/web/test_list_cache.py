@@ -213,8 +213,11 @@ async def test_the_list_is_rendered_again_on_another_day(tmp_path: Path, monkeyp
             rendered.append(day)
             return cls.fromtimestamp(day.timestamp(), tz)
 
+    def clock() -> float:
+        return day.timestamp()
+
     monkeypatch.setattr("mahasiswa.web.pages.datetime", Clock)
-    monkeypatch.setattr("mahasiswa.web.list_cache.time.time", lambda: (day + timedelta()).timestamp())
+    monkeypatch.setattr("mahasiswa.web.list_cache.time.time", clock)
     async with opened(settings.database_url) as store, client_of(settings, store) as client:
         first = await client.get("/")
         day += timedelta(seconds=59)
