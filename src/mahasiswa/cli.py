@@ -16,7 +16,7 @@ from mahasiswa.doctor import diagnose
 from mahasiswa.logs import configure_logging, priority
 from mahasiswa.settings import DatabaseURL, SettingError, Settings, parse_database_url
 from mahasiswa.store.engines import engine_of
-from mahasiswa.store.store_errors import StoreError
+from mahasiswa.store.store_errors import NotInHistory, StoreError, UndoConflict
 
 STANDARD_STREAM = Path("-")
 BACKUPS = "/var/lib/mahasiswa-backup"  # of an installation as in docs/install.md
@@ -232,6 +232,31 @@ def show(nim: str) -> None:
     if not lines:
         _fail(f"{nim}: no record and no history. {kept}")
     click.echo("\n".join([*lines, kept]))
+
+
+@main.command()
+@click.argument("number", type=click.IntRange(1))
+@click.option("--unchanged", is_flag=True, help="Leave alone the records of NUMBER that have changed since.")
+@_ended_early("nothing was changed")
+def undo(number: int, *, unchanged: bool) -> None:
+    """Take back a change or a batch of any length. The page of the history gives its NUMBER.
+
+    On that page people take back at most 10,000 records at once. It can be taken back again in the same way.
+
+    \b
+    mahasiswa undo 4711
+    """  # noqa: D301 - as above
+    url = _settings_and_database().database_url
+    try:
+        count = engine_of(url).undo(number, only_unchanged=unchanged)
+    except NotInHistory:
+        _fail(f"mahasiswa: {number} cannot be undone: the history does not hold it, or not as a whole")
+    except UndoConflict as conflict:
+        _fail(
+            f"mahasiswa: {conflict}; nothing was changed. To restore the {conflict.unchanged} others, add --unchanged"
+        )
+    click.echo(f"{count} records are as before change {number}")
+    note(f"undo of change {number} in {url}: {count} records")
 
 
 @main.command()

@@ -168,7 +168,7 @@ EDIT, DELETE, TICK = "Edit", "Delete", "Pilih"
 # ---- pages that report a problem
 
 ProblemName = Literal[
-    "bad request", "other site", "no record", "no page", "not in history", "changed", "deleted", "renamed", "method", "too slow", "too large",
+    "bad request", "other site", "no record", "no page", "not in history", "changed", "deleted", "renamed", "undo too long", "method", "too slow", "too large",
     "confirmation too large", "file too large", "not carried", "not a form", "failed", "not saved", "uncertain", "not read",
     "busy", "busy write", "search too long", "page too long", "disk full",
 ]  # fmt: skip
@@ -191,6 +191,7 @@ PROBLEMS: dict[ProblemName, Problem] = {
     "changed": Problem(409, "", "Data ini sudah diubah orang lain sejak Anda membukanya. Pilih data mana yang dipakai."),
     "deleted": Problem(409, "", "Data ini sudah dihapus orang lain, jadi perubahan Anda belum disimpan."),
     "renamed": Problem(409, "", "NIM data ini sudah diganti menjadi {nim}, jadi perubahan Anda belum disimpan."),
+    "undo too long": Problem(413, "Terlalu banyak data", ""),
     "method": Problem(405, "Cara akses tidak didukung", "Halaman ini tidak dapat dibuka dengan cara tersebut."),
     "too slow": Problem(408, "Waktu pengiriman habis", "Data tidak diterima lengkap pada waktunya, jadi belum disimpan. Periksa koneksi internet, lalu kirim lagi."),
     "too large": Problem(413, "Kiriman terlalu besar", "Data yang dikirim terlalu besar (maksimal {limit})."),
@@ -237,6 +238,7 @@ UNDO = {
     "undo": "Ulangi perubahan",
     "restore": "Batalkan pemulihan",
 }
+UNDO_TOO_LONG = "Lebih dari {limit} data. Minta pengelola menjalankan: mahasiswa undo {id}"
 UNDO_BATCH = "{name} ({rows} data)"
 
 # ---- bulk delete

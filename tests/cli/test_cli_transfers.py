@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from harness import Service
 from operators import TWO, Operator, records_of
 from spreadsheets import HEADER, Database, Record, by_openpyxl, cells_of, csv
 from stores import ask
@@ -49,6 +50,32 @@ def test_import_skips_existing_records_unless_told_to_update(
     assert operator.imported(operator.write("a", csv(HEADER, *rows, separator="\t")), *options) == said
     assert operator.records() == records
     assert (operator.database.read_bytes() == before) == ("--dry-run" in options)
+
+
+def test_a_long_import_is_undone_by_a_command(operator: Operator, database: str) -> None:
+    """The page of the history names the command, because people undo at most 10,000 records there."""
+    operator.environment["DATABASE_URL"] = database
+    operator.imported(operator.write("a.csv", csv(HEADER, *((f"{n:05}", "Ani", "Solo") for n in range(10_001)))))
+    with Service(database) as service, service.site() as site:
+        page = site.page("/mahasiswa/riwayat")
+        (number,) = re.findall(
+            r"Lebih dari 10\.000 data\. Minta pengelola menjalankan: mahasiswa undo (\d+)", page.texts("main")[0]
+        )
+        assert not [form for form in page.forms if form.method == "post"]
+        refused = site.post(f"/mahasiswa/riwayat/kelompok/{number}")
+        assert (refused.status_code, f"mahasiswa undo {number}" in refused.text) == (413, True)
+        site.edit("00007", "Ina", "Solo")
+        answer = operator.run("undo", number)
+        said = (
+            "mahasiswa: 1 records have changed since; nothing was changed. To restore the 10000 others, add --unchanged"
+        )
+        assert (answer.returncode, answer.stderr.splitlines()[-1]) == (1, said)
+        assert operator.done("undo", number, "--unchanged") == f"10000 records are as before change {number}\n"
+        assert site.list().records == [("00007", "Ina", "Solo")]
+        answer = operator.run("undo", str(int(number) + 100_000))
+        assert (answer.returncode, "the history does not hold it" in answer.stderr) == (1, True)
+        undo = site.page("/mahasiswa/riwayat").texts("tbody td[id]")[0].replace("Dibatalkan", "Dibatalkan ")
+        assert {"Dibatalkan", "command:"} <= {*undo.split()}
 
 
 def test_an_import_reports_the_rows_that_it_sets_aside_or_doubts(operator: Operator) -> None:

@@ -3,15 +3,14 @@
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import partial
 
 from mahasiswa.record import Mahasiswa, Write, combine, digest, digest_or_dash
-from mahasiswa.store.history_items import UNDO_CONFLICTS_MAX, BatchKind, conflict_of
+from mahasiswa.store.history_items import UNDO_CONFLICTS_MAX, UNDO_ROWS_MAX, BatchKind, conflict_of
 from mahasiswa.store.queries import Query, Suspicion
 from mahasiswa.store.reader import SLICE_RECORDS as SLICE_RECORDS
 from mahasiswa.store.reader import Hits, Reader, Snapshot, Steps, Version, by_nim, in_transaction
 from mahasiswa.store.shared_sql import SharedSQL
-from mahasiswa.store.store_errors import Changed, EditConflict, NotInHistory, Refused, UndoConflict
+from mahasiswa.store.store_errors import BatchTooLong, Changed, EditConflict, NotInHistory, Refused, UndoConflict
 from mahasiswa.work import IMPORT, RECORD, Kind
 
 __all__ = ["Hits", "Query", "Reader", "Snapshot", "Store", "Suspicion", "Version"]
@@ -47,7 +46,7 @@ class Store(ABC):
         """`Reader.snapshot` without waiting, if that takes at most a few milliseconds; otherwise None."""
 
     @abstractmethod
-    async def run(self, steps: Callable[[], Steps[None]], kind: Kind = RECORD, *, is_batch: bool = False) -> None:
+    async def run(self, steps: Callable[[], Steps[object]], kind: Kind = RECORD, *, is_batch: bool = False) -> None:
         """Do these steps or none, in one transaction, also if the caller is cancelled. They may be done again.
 
         Only the steps of a batch may make more than one change.
@@ -153,7 +152,7 @@ class Store(ABC):
 
         All records are restored, or none. A record that is already as it was before the change counts as restored. Raise
         UndoConflict if a record has changed since. Raise NotInHistory if there is no such item, if the batch is silent,
-        or if some of its entries have expired.
+        or if some of its entries have expired. Raise BatchTooLong if it has more than UNDO_ROWS_MAX rows.
 
         With `only_unchanged`, the records of a batch that have changed since are left alone. A batch of kind "nim" is
         restored as a whole only, as a batch of the same kind; its entries alone are not in the history.
@@ -161,31 +160,20 @@ class Store(ABC):
         With `expected`, the record of an entry may be overwritten if it has this digest, or if it does not exist and
         `expected` is "-". The person has seen that state.
         """
-        steps = partial(self._undo, item, expected, is_batch=is_batch, only_unchanged=only_unchanged)
-        await self.run(steps, IMPORT if is_batch else RECORD, is_batch=True)
 
-    def _undo(self, item: int, expected: str | None, *, is_batch: bool, only_unchanged: bool) -> Steps[None]:
-        yield self.sql.lock_history, ()
-        kinds = yield self.sql.undoable_kind, (item,)
-        if not kinds or bool(kinds[0][0]) != is_batch:
-            raise NotInHistory(str(item))
-        where = self.sql.of_batch if is_batch else self.sql.of_entry
-        is_divisible = kinds[0][0] != "nim"
-        overwrite = False
-        if not (only_unchanged and is_divisible):
-            # Both records of a changed nim must be as the change left them. Otherwise two records would remain, or none.
-            half_undone = "" if is_divisible else self.sql.half_undone
-            statement = self.sql.conflicts.format(where=where, half_undone=half_undone)
-            rows = yield statement, (item, UNDO_CONFLICTS_MAX)
-            conflicts = [conflict_of(row) for _, *row in rows]
-            overwrite = bool(conflicts) and not is_batch and expected == digest_or_dash(conflicts[0].current)
-            if conflicts and not overwrite:
-                ((unchanged,),) = (yield self.sql.count_unchanged, (item,)) if is_divisible else [(0,)]
-                raise UndoConflict(conflicts, rows[0][0], unchanged)
-        yield self.sql.begin_batch, ("undo" if is_divisible else "nim",)
-        for statement in self.sql.restore(where, overwrite=overwrite):
-            yield statement, (item,)
-        yield self.sql.end_batch, ()
+        def steps() -> Steps[int]:
+            found = yield self.sql.undoable, (item,)
+            if found and bool(found[0][0]) != is_batch:
+                raise NotInHistory(str(item))
+            if found and is_batch and found[0][1] > UNDO_ROWS_MAX:
+                raise BatchTooLong(str(item))
+            return (yield from undo(self.sql, item, expected, only_unchanged=only_unchanged))
+
+        kind = IMPORT if is_batch else RECORD
+        try:
+            await self.run(steps, kind, is_batch=True)
+        except Refused:  # someone has added the nim meanwhile, so now it is a conflict
+            await self.run(steps, kind, is_batch=True)
 
     @in_transaction
     def purge(self) -> Steps[None]:
@@ -195,6 +183,37 @@ class Store(ABC):
         """
         if (yield self.sql.find_purge, ()):
             yield self.sql.purge, ()
+
+
+def undo(sql: SharedSQL, item: int, expected: str | None = None, *, only_unchanged: bool = False) -> Steps[int]:
+    """The steps of `Store.undo`, for any number of rows. Their result is the number of restored records."""
+    # Look before any lock, so that an undo that is not possible waits for nobody.
+    found = yield sql.undoable, (item,)
+    if not found:
+        raise NotInHistory(str(item))
+    kind, rows = found[0]
+    yield (sql.lock_all, ()) if kind else (sql.lock_record, (item,))
+    if not (yield f"{sql.undoable} {sql.lock_item}", (item,)):  # it has expired meanwhile
+        raise NotInHistory(str(item))
+    where = sql.of_batch if kind else sql.of_entry
+    is_divisible = kind != "nim"
+    overwrite = False
+    if not (only_unchanged and is_divisible):
+        # Both records of a changed nim must be as the change left them. Otherwise two records would remain, or none.
+        half_undone = "" if is_divisible else sql.half_undone
+        conflicting = yield sql.conflicts.format(where=where, half_undone=half_undone), (item, UNDO_CONFLICTS_MAX)
+        conflicts = [conflict_of(row) for _, *row in conflicting]
+        overwrite = bool(conflicts) and not kind and expected == digest_or_dash(conflicts[0].current)
+        if conflicts and not overwrite:
+            ((unchanged,),) = (yield sql.count_unchanged, (item,)) if is_divisible else [(0,)]
+            raise UndoConflict(conflicts, conflicting[0][0], unchanged)
+    elif rows is not None:
+        ((rows,),) = yield sql.count_unchanged, (item,)
+    yield sql.begin_batch, ("undo" if is_divisible else "nim",)
+    for statement in sql.restore(where, overwrite=overwrite):
+        yield statement, (item,)
+    yield sql.end_batch, ()
+    return rows or 1
 
 
 def _unless_changed(writes: Sequence[Write], stored: Mapping[str, Mahasiswa]) -> Mapping[str, Mahasiswa]:

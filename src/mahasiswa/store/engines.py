@@ -88,6 +88,14 @@ class Engine(ABC):
         """
 
     @abstractmethod
+    def undo(self, number: int, *, only_unchanged: bool) -> int:
+        """Undo the entry or the batch with that number, of any length; return the number of restored records.
+
+        With `only_unchanged`, records of a batch that have changed since are left alone. Raise NotInHistory,
+        UndoConflict, Unavailable or Uncertain.
+        """
+
+    @abstractmethod
     def forget(self, nim: str) -> bool:
         """Remove the record with that nim and all its history. Return False if there was neither.
 

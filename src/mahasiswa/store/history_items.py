@@ -10,6 +10,9 @@ from mahasiswa.record import Mahasiswa
 UNDOABLE_ROWS_MAX = 100_000
 """Maximum rows of an import that the history keeps one by one. A longer one, by command, is a silent batch."""
 
+UNDO_ROWS_MAX = 10_000
+"""Maximum rows of a batch that a web request undoes. It is the number of rows that it imports."""
+
 UNDO_CONFLICTS_MAX = 50  # maximum conflicts that an undo names
 
 PURGE_ENTRIES = 100

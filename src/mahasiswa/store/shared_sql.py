@@ -75,7 +75,8 @@ class SharedSQL:
     end_batch: str
     add_all: str  # adds records, which are one JSON array of arrays, unless another transaction has; returns their nims
     update_all: str
-    lock_history: str  # keeps every other program from changing records and entries
+    lock_all: str  # keeps every other program from changing records and entries
+    lock_item: str  # the end of a SELECT that keeps the item i from being removed
     moment: Callable[[datetime], object]  # a moment as a parameter
     recent: str  # the ids and nims of the newest entries
     is_silent: str  # whether the batch i keeps no entries
@@ -205,15 +206,17 @@ WHERE i.kind IN ('import', 'restore') AND {self.is_silent} ORDER BY i.id"""
 
     def _write_undo(self) -> None:
         p, is_any, raw = self.p, self.is_any, self.raw
-        # The kind of a batch, "" for an entry. It is None for a silent batch, a batch that lacks an entry,
+        # The kind of a batch, "" for an entry, and its rows. There is no row for a silent batch, a batch that lacks an entry,
         # and an entry of a changed nim, because its two entries can only be undone together.
-        self.undoable_kind = f"""
-SELECT coalesce(i.kind, '') FROM mahasiswa_history AS i LEFT JOIN mahasiswa_history AS head ON head.id = i.batch
+        self.undoable = f"""
+SELECT coalesce(i.kind, ''), i.rows FROM mahasiswa_history AS i LEFT JOIN mahasiswa_history AS head ON head.id = i.batch
 WHERE i.id = {p} AND NOT {self.is_expired} AND CASE WHEN i.kind IS NOT NULL
   THEN i.rows = (SELECT count(*) FROM mahasiswa_history AS e WHERE e.batch = i.id)
   ELSE i.batch IS NULL OR head.kind <> 'nim'
 END
 """
+        self.lock_record = f"""
+SELECT nim FROM mahasiswa WHERE nim = (SELECT nim FROM mahasiswa_history WHERE id = {p}) {self.lock}"""
         self.of_entry, self.of_batch = f"e.id = {p}", f"e.batch = {p}"
         # Entries whose record differs from the texts after the change and from those before it; and the number of all.
         # With `half_undone`, also entries whose record is as before the change, if that of another entry is as after it.

@@ -41,6 +41,10 @@ class NotInHistory(StoreError):
     """The change is not in the history: it has expired, was forgotten, or never was there."""
 
 
+class BatchTooLong(StoreError):
+    """A web request undoes at most UNDO_ROWS_MAX rows. The command `mahasiswa undo` undoes more."""
+
+
 class UndoConflict(StoreError):
     """Records have changed since the change that was to be undone. `conflicts` are at most UNDO_CONFLICTS_MAX of the `total`.
 

@@ -11,8 +11,8 @@ from mahasiswa import wording
 from mahasiswa.digits import whole_number
 from mahasiswa.record import digest_or_dash
 from mahasiswa.store import Query, Store
-from mahasiswa.store.history_items import ItemKind
-from mahasiswa.store.store_errors import NotInHistory, UndoConflict
+from mahasiswa.store.history_items import UNDO_ROWS_MAX, ItemKind
+from mahasiswa.store.store_errors import BatchTooLong, NotInHistory, UndoConflict
 from mahasiswa.web.forms import read_form
 from mahasiswa.web.list_html import latest_change
 from mahasiswa.web.list_view import View
@@ -99,6 +99,10 @@ async def undo(request: Request, store: Store, pages: Pages) -> Response:
         await store.undo(change, is_batch=is_batch, expected=versi, only_unchanged=is_batch and form["sebagian"] == "1")
     except NotInHistory:
         return pages.error("not in history")
+    except BatchTooLong:
+        return pages.error(
+            "undo too long", text=wording.UNDO_TOO_LONG.format(limit=wording.number(UNDO_ROWS_MAX), id=change)
+        )
     except UndoConflict as conflict:
         show_conflict = partial(
             pages.page,
@@ -125,7 +129,9 @@ async def _page(request: Request, store: Store, pages: Pages, view: HistoryView)
     if view.page.halaman != page.halaman:  # past the end: show the last page
         return await _page(request, store, pages, view)
     latest = latest_change(found.last, pages.when(found.last), "") if found.last else ""
-    show_page = partial(pages.page, "history.html", view=view, page=view.page, found=found, latest=latest)
+    show_page = partial(
+        pages.page, "history.html", view=view, page=view.page, found=found, latest=latest, undo_rows_max=UNDO_ROWS_MAX
+    )
     return await rendered_in_thread(request, SEARCH, show_page)
 
 

@@ -12,7 +12,7 @@ from mahasiswa.store.engines import engine_of
 @pytest.fixture(scope="session")
 def server() -> Iterator[Server]:
     """Start a server that only these tests use, so that they may stop it."""
-    with Server({**QUICK, "deadlock_timeout": "300ms"}) as server:
+    with Server(QUICK) as server:
         yield server
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import random
 import re
 import time
 from collections.abc import Sequence
@@ -17,9 +18,10 @@ from mahasiswa.settings import PostgresURL
 from mahasiswa.store import Store
 from mahasiswa.store.engines import engine_of
 from mahasiswa.store.postgres.pool import MAX_ATTEMPTS
-from mahasiswa.store.store_errors import Changed, Refused, Unavailable
-from mahasiswa.work import RECORD
+from mahasiswa.store.store_errors import Changed, NotInHistory, Refused, Unavailable
+from mahasiswa.work import RECORD, SEARCH
 
+DEADLOCKS = "SELECT sum(deadlocks) FROM pg_stat_database"
 SOMEONE_WAITS_FOR_A_LOCK = "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
 
 
@@ -213,3 +215,57 @@ def test_the_service_warns_at_its_start_of_a_server_that_a_crash_can_destroy(
     with Server(settings) as server, Service(server.url(), {"WORKERS": "2"}) as service, service.site() as site:
         assert site.add(*SITI).status_code == 302
         assert re.findall(r"WARNING PostgreSQL runs with (\w+) = off", service.stderr()) == warned
+
+
+# ---- undo beside other transactions
+
+
+async def test_an_undo_makes_nobody_wait_for_a_lock_of_another_program(url: PostgresURL, store: Store) -> None:
+    """An unknown item is looked for without a lock, and one entry locks its own record. A batch gives up soon."""
+    await store.write_all("import", [Write(SITI, None), Write(SITI._replace(nim="2"), None)])
+    await store.add("3", "Ani", "Solo")
+    entry, batch = (await store.reader(SEARCH).history("", None, 0, 10)).items
+    began = time.monotonic()
+    with psycopg.connect(url.address) as other:
+        other.execute("UPDATE mahasiswa SET nama = 'Siti' WHERE nim = '2'")
+        for is_batch in (True, False):
+            with pytest.raises(NotInHistory):
+                await store.undo(batch.id + 1000, is_batch=is_batch)
+        await store.undo(entry.id, is_batch=False)
+        undoing = asyncio.ensure_future(attempt(store.undo(batch.id, is_batch=True)))
+        await until(lambda: execute(url.address, SOMEONE_WAITS_FOR_A_LOCK))
+        assert await attempt(store.add("4", "Ani", "Solo")) is None
+        assert await undoing == "unavailable"
+    assert time.monotonic() - began < 3  # each of two attempts waits 0.3 s; a lock of others is waited for for 4 s
+    assert [record.nim for record in await read_all(store)] == [SITI.nim, "2", "4"]
+
+
+async def test_edits_and_undos_of_one_record_at_the_same_time_cause_no_deadlock(
+    url: PostgresURL, server: Server
+) -> None:
+    """They lock the record first, then what the history has of it; an undo of a batch locks the table before both."""
+    before = server.execute(DEADLOCKS)
+    async with opened(url) as store, opened(url) as second:
+        await store.write_all("import", [Write(SITI, None)])
+        for _ in range(20):
+            edited = SITI._replace(nama="Siti")
+            await store.update(*edited)
+            edit, *_, batch = (await store.reader(SEARCH).history("", None, 0, 100)).items
+            work = [
+                *(store.update(SITI.nim, f"Ani {n}", "Solo", digest(edited)) for n in range(4)),
+                *(second.undo(edit.id, is_batch=False) for _ in range(3)),
+                *(second.undo(batch.id, is_batch=True) for _ in range(2)),
+            ]
+            random.shuffle(work)
+            await asyncio.gather(*work, return_exceptions=True)
+            await store.delete(SITI.nim)
+            await store.add(*SITI)
+    # A backend reports its deadlocks when it ends.
+    await until(
+        lambda: (
+            not server.execute(
+                "SELECT 1 FROM pg_stat_activity WHERE query LIKE '%mahasiswa%' AND pid <> pg_backend_pid()"
+            )
+        )
+    )
+    assert server.execute(DEADLOCKS) == before

@@ -12,7 +12,7 @@ import psycopg
 
 from mahasiswa.administrator import command_name
 from mahasiswa.record import Incoming
-from mahasiswa.store import commands, refuse_nul
+from mahasiswa.store import commands, refuse_nul, undo
 from mahasiswa.store.backup_folder import find_backups
 from mahasiswa.store.engines import Engine, Finding, Merged, Restored, StopCheck, good
 from mahasiswa.store.history_items import BatchKind
@@ -60,6 +60,18 @@ class PostgresEngine(Engine):
             locked = time.monotonic()
             merged = commands.merge(db, partial(_recorded, db), update=update, dry_run=dry_run)
         return merged if dry_run else merged._replace(seconds=time.monotonic() - locked)
+
+    def undo(self, number: int, *, only_unchanged: bool) -> int:
+        with _transaction(self._conninfo) as db:
+            steps = undo(sql.SHARED, number, only_unchanged=only_unchanged)
+            try:
+                statement, parameters = next(steps)
+                while True:
+                    cursor = psycopg.ClientCursor(db)
+                    cursor.execute(statement, parameters)
+                    statement, parameters = steps.send(cursor.fetchall() if cursor.description else [])
+            except StopIteration as end:
+                return int(end.value)
 
     def forget(self, nim: str) -> bool:
         """See Engine. For an unknown nim too, rewrite the tables, because the command is repeated if that failed."""

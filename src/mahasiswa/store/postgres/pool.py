@@ -24,6 +24,7 @@ REQUEST_TIMEOUT_SECONDS = STEP_TIMEOUT_SECONDS - 0.5
 """Maximum time for a request to get a slot, a connection and its answer, so that its page is sent in time."""
 
 SERVER_DELAY_SECONDS = 0.1  # time after a deadline for the server to report that it has interrupted the statement
+LOCK_RETRY_SECONDS = 1.0  # time in which a lock timeout is a short one, after which a transaction is made again
 MAX_ATTEMPTS = 5  # maximum attempts to make a transaction that fails with a serialization failure or a deadlock
 
 # Defaults for parameters that the address does not set. They detect a host that disappeared, so that the next one is tried.
@@ -117,9 +118,10 @@ class Pool:
     async def write(self, kind: Kind, work: Callable[[Connection], Awaitable[T]], deadline: float) -> T:
         """Call `work`, which begins a transaction with its first statement, then commit.
 
-        Call it again if nothing was done because of the connection or a deadlock.
+        Call it again if nothing was done because of the connection, a deadlock, or, once, a short lock timeout.
         """
         attempts = 0
+        soon = time.monotonic() + LOCK_RETRY_SECONDS
         while True:
             attempts += 1
             try:
@@ -135,6 +137,8 @@ class Pool:
                     raise Unavailable(first_line(error)) from error
                 await asyncio.sleep(random() * 0.1)  # noqa: S311 - so that two transactions do not collide repeatedly
             except psycopg.Error as error:
+                if isinstance(error, errors.LockNotAvailable) and attempts == 1 and time.monotonic() < soon:
+                    continue  # a short lock timeout has let the others pass
                 await _pause_or_raise(error, deadline)
 
     @asynccontextmanager

@@ -207,9 +207,10 @@ WHERE current_setting('synchronous_commit') IN ('off', 'local', 'remote_write')
 # READ COMMITTED, because the database may have another default. The lock timeout is shorter than a request's, so the
 # request can still say that nothing was done. If our host disappears, the idle timeout releases its locks. A statement
 # timeout of 0 is none. The settings end with the transaction, so they also work through a connection pooler.
+LOCK_TIMEOUT = "SET LOCAL lock_timeout = '4s'"
 BEGIN = f"""
 BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL statement_timeout = {{milliseconds}};
-SET LOCAL lock_timeout = '4s'; SET LOCAL idle_in_transaction_session_timeout = '20s'; {SYNCHRONOUS_COMMIT};
+{LOCK_TIMEOUT}; SET LOCAL idle_in_transaction_session_timeout = '20s'; {SYNCHRONOUS_COMMIT};
 """
 BEGIN_READING = """
 BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL statement_timeout = {milliseconds};
@@ -254,8 +255,9 @@ CREATE TEMP TABLE incoming (
 ) ON COMMIT DROP
 """
 COPY_INCOMING = "COPY incoming (number, nim, nama, alamat) FROM STDIN"
-# Other transactions can read but not write, so the comparison stays true until the commit.
-LOCK_TABLE = "LOCK TABLE mahasiswa IN SHARE ROW EXCLUSIVE MODE"
+# Other transactions can read but not write, so the comparison stays true until the commit. They cannot lock a record
+# either, because a transaction that locks one before it writes would cause a deadlock.
+LOCK_TABLE = "LOCK TABLE mahasiswa IN EXCLUSIVE MODE"
 
 # --- History ---
 
@@ -313,8 +315,11 @@ RETURNING nim""",
     update_all="""
 UPDATE mahasiswa SET nama = record->>1, alamat = record->>2
 FROM json_array_elements(%s::json) AS i (record) WHERE nim = record->>0""",
-    # No process may purge entries during an undo, and no record may change after the search for conflicts.
-    lock_history="LOCK TABLE mahasiswa, mahasiswa_history IN SHARE ROW EXCLUSIVE MODE",
+    # No process may purge entries during an undo, and no record may change after the search for conflicts. Changes of
+    # others queue behind this lock, so it must give up soon.
+    lock_all=f"""
+SET LOCAL lock_timeout = '300ms'; LOCK TABLE mahasiswa, mahasiswa_history IN EXCLUSIVE MODE; {LOCK_TIMEOUT}""",
+    lock_item="FOR UPDATE OF i",
     moment=lambda moment: moment,
     recent="mahasiswa_history",
     is_silent="i.is_silent",

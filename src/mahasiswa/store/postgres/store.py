@@ -72,11 +72,11 @@ class PostgresStore(Store):
         record = Mahasiswa(cast("str", nim), cast("str", nama), cast("str", alamat))
         await self._additions.write(Addition(record, OLEH.get()), REQUEST_TIMEOUT_SECONDS)
 
-    async def run(self, steps: Callable[[], Steps[None]], kind: Kind = RECORD, *, is_batch: bool = False) -> None:  # noqa: ARG002
+    async def run(self, steps: Callable[[], Steps[object]], kind: Kind = RECORD, *, is_batch: bool = False) -> None:  # noqa: ARG002
         deadline = self.pool.deadline()
         name = json.dumps(OLEH.get())
 
-        def work(db: Connection) -> Awaitable[None]:
+        def work(db: Connection) -> Awaitable[object]:
             return _do_steps(db, steps(), f"{begin(sql.BEGIN, deadline)}{sql.NAME}; ", name)
 
         task = asyncio.create_task(self.pool.write(kind, work, deadline))

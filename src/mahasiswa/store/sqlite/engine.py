@@ -8,13 +8,15 @@ from pathlib import Path
 
 import apsw
 
+from mahasiswa.administrator import command_name
 from mahasiswa.record import Incoming
-from mahasiswa.store import commands
+from mahasiswa.store import commands, undo
 from mahasiswa.store.engines import Engine, Finding, Merged, Restored, StopCheck
 from mahasiswa.store.sqlite import backup, doctor, sqlite_schema
 from mahasiswa.store.sqlite import sqlite_sql as sql
 from mahasiswa.store.sqlite.connection import connect, recorded, refusal, savepoint, transaction
 from mahasiswa.store.sqlite.restore import restore
+from mahasiswa.store.sqlite.sqlite_reader import take
 from mahasiswa.store.sqlite.store import SQLiteStore, open_store
 from mahasiswa.store.store_errors import TextsRemain, Unavailable
 from mahasiswa.work import Slots
@@ -46,6 +48,16 @@ class SQLiteEngine(Engine):
                 return merged._replace(seconds=time.monotonic() - began)
         except apsw.ConstraintError as error:
             raise refusal(error) from error
+        except apsw.Error as error:
+            raise Unavailable(str(error)) from error
+
+    def undo(self, number: int, *, only_unchanged: bool) -> int:
+        try:
+            with closing(connect(self._path)) as db, transaction(db):
+                db.execute(sql.SET_OLEH, (command_name(),))
+                count = take(db, undo(sql.SHARED, number, only_unchanged=only_unchanged))
+                db.execute(sql.SET_OLEH, (None,))
+                return count
         except apsw.Error as error:
             raise Unavailable(str(error)) from error
 

@@ -236,7 +236,8 @@ INSERT INTO mahasiswa (nim, nama, alamat) SELECT value ->> 0, value ->> 1, value
 RETURNING nim""",
     update_all="""
 UPDATE mahasiswa SET nama = value ->> 1, alamat = value ->> 2 FROM json_each(?) WHERE nim = value ->> 0""",
-    lock_history="",  # BEGIN IMMEDIATE keeps other programs from writing
+    lock_all="",  # BEGIN IMMEDIATE keeps other programs from writing
+    lock_item="",
     moment=lambda moment: moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S"),  # before it are only earlier moments
     recent="(SELECT id, nim FROM mahasiswa_history ORDER BY id DESC LIMIT 1000)",  # because there is no index on nim
     is_silent="i.kind IS NOT NULL AND NOT EXISTS (SELECT 1 FROM mahasiswa_history AS s WHERE s.batch = i.id)",

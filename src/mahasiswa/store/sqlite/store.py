@@ -32,7 +32,7 @@ log = logging.getLogger(__name__)
 class Change(NamedTuple):
     """The steps of a change, the name of the person who makes it, and whether the steps make several changes."""
 
-    steps: Callable[[], Steps[None]]
+    steps: Callable[[], Steps[object]]
     oleh: str | None
     is_batch: bool
 
@@ -83,7 +83,7 @@ class SQLiteStore(Store):
         except (apsw.Error, Unavailable):  # `snapshot` waits for a lock, and reports everything else
             return None
 
-    async def run(self, steps: Callable[[], Steps[None]], kind: Kind = RECORD, *, is_batch: bool = False) -> None:
+    async def run(self, steps: Callable[[], Steps[object]], kind: Kind = RECORD, *, is_batch: bool = False) -> None:
         async with self._slots.slot(kind) if kind is IMPORT else nullcontext():
             await self._changes.write(Change(steps, OLEH.get(), is_batch))
 
