@@ -76,7 +76,10 @@ class Request(StarletteRequest):
 
         It is rebuilt from the parsed parameters of this request, because links carry them to the pages of a record.
         """
-        if not (self.route and self.route.keeps_view) or not asks_for_view(self.scope["query_string"]):
+        # The page of a method that the path does not have keeps the place too.
+        if not any(route.keeps_view for route in self.methods.values()) or not asks_for_view(
+            self.scope["query_string"]
+        ):
             return ""
         return View.of(self.query_params).list_query
 
