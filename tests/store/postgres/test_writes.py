@@ -214,7 +214,7 @@ def test_the_service_warns_at_its_start_of_a_server_that_a_crash_can_destroy(
     """Each setting is one line, and the service starts. A server with safe settings is not warned of."""
     with Server(settings) as server, Service(server.url(), {"WORKERS": "2"}) as service, service.site() as site:
         assert site.add(*SITI).status_code == 302
-        assert re.findall(r"WARNING PostgreSQL runs with (\w+) = off", service.stderr()) == warned
+        assert re.findall(r"ERROR PostgreSQL runs with (\w+) = off", service.stderr()) == warned
 
 
 # ---- undo beside other transactions
