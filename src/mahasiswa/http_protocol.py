@@ -29,12 +29,15 @@ BODY_TIMEOUT_SECONDS = 10.0  # without a byte of a body, and in which a client m
 CHECK_SECONDS = 1.0  # time between two checks of the deadlines of a connection
 
 WRITE_TIMEOUT_SECONDS = DRAIN_TIMEOUT_SECONDS = 30.0
-"""Maximum time in which a client takes no byte of a response, and in which it may be slower than pace.py allows. Input
-after the last response is ignored as long, because a reset could take it from a client that still sends."""
+"""Maximum time in which a client takes no byte of a response, and in which it may be slower than pace.py allows.
+
+After the last response, the connection reads and ignores input for the same time. A reset could delete that response
+before the client has read it.
+"""
 
 INPUT_MAX_BYTES = 64 * 1024
-"""Maximum bytes of a head, of a chunked body in a row without content (sizes, extensions and trailers), and of input that
-is kept. If more is kept, the connection is not read. The last read before that may have been 256 KB."""
+"""Maximum bytes of three things: a head, the framing of a chunked body between two contents (sizes, extensions and
+trailers), and the input that a connection keeps. A connection that keeps more is not read. Its last read may add 256 KB."""
 
 HEAD_MAX_HEADERS = 100
 PIECE_BYTES = 16 * 1024  # of a body that are parsed at a time; in chunks of one byte, they take 2 ms

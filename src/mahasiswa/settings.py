@@ -169,10 +169,11 @@ def _every_address() -> str:
 
 
 def _is_slip(name: str, setting: str) -> bool:
-    """Whether a name is a setting's with one letter wrong, or with its letters in another order, or without its last word.
+    """Whether a name is probably a setting that was misspelt.
 
-    A name that contains a setting's belongs to another program, as HOSTNAME and PORTS do, and so does a name with a digit.
-    Many names differ from a setting of four letters in one letter, so for such a setting this is no slip.
+    A slip is one wrong letter, letters in another order, or a missing last word. A name that contains the whole name of a
+    setting belongs to another program, as HOSTNAME does. A name with a digit does so too. One wrong letter counts only in
+    a setting of more than four letters, because many names differ from PORT in one letter.
     """
     if setting in name or any(map(str.isdigit, name)):
         return False

@@ -190,8 +190,9 @@ class _Held(NamedTuple):
 class SlowClients:
     """Counts the things that slow clients hold: files, versions of the list page, which clients share, and uploads.
 
-    After each change the list page is another one, so slow clients can hold many versions. If there is no room for
-    another thing, the clients of the slowest one are cut off; of versions of the list, those of the oldest.
+    Each change makes another version of the list page, so slow clients can hold many versions. If a further thing has no
+    room, the clients of the slowest thing are cut off. Nothing counts the bytes of list pages that were sent, so the oldest
+    version counts as the slowest.
     """
 
     def __init__(self, name: str, max_things: float, max_bytes: int) -> None:

@@ -163,8 +163,9 @@ def _csv_rows(lines: Iterator[str], separator: str, first: int = 1) -> Iterator[
 
     def collected() -> Iterator[str]:
         size = 0
-        # If a quote never ends, Python's reader returns the rest of the file as one cell. We add a last line: if it is
-        # in that cell, no row equals it. The reader's strict mode would refuse other files that Excel reads.
+        # If a quote never ends, Python's reader returns the rest of the file as one cell. So the line _END is added to
+        # the file. If no row consists of this line, it is within a cell, and a quote has no end. The strict mode of the
+        # reader would refuse other files that Excel reads.
         for line in chain(lines, [_END]):
             size = size + len(line) if row_lines else len(line)
             row_lines.append(line)

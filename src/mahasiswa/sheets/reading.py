@@ -98,7 +98,7 @@ def _table(workbook: Workbook, limits: ReadLimits, stop: Event | None, choice: C
 
 
 def _kept_sheets(sheets: Iterable[Rows]) -> tuple[list[Sheet], list[Rows]]:
-    """The sheets that fit, without their blank rows; and the first sheet that does not fit, with all its rows, if there is one."""
+    """The sheets that fit, without their blank rows, and in a second list the first sheet that does not fit, if any."""
     cells, characters = KEPT_MAX_CELLS, KEPT_MAX_CHARACTERS
     kept: list[Sheet] = []
     for name, rows in sheets:

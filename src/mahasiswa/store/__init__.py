@@ -47,7 +47,9 @@ class Store(ABC):
 
     @abstractmethod
     async def run(self, steps: Callable[[], Steps[object]], kind: Kind = RECORD, *, is_batch: bool = False) -> None:
-        """Do these steps or none, in one transaction, also if the caller is cancelled. They may be done again.
+        """Do all of these steps or none, in one transaction. A cancelled caller does not stop them.
+
+        After a failure that may pass, the steps are done again from their beginning.
 
         Only the steps of a batch may make more than one change.
         """

@@ -68,7 +68,7 @@ class SharedSQL:
 
     position: str  # the function that finds a text in another one
     fold: str  # the text `t` folded, if it is not ASCII
-    split: str  # the words of `teks`
+    split: str  # the words of `folded_text`
     has_odd_spaces: Callable[[str], str]  # whether a text has two spaces together, or a character that `tidy` replaces
 
     begin_batch: str
@@ -122,13 +122,13 @@ INSERT INTO mahasiswa (nim, nama, alamat) SELECT {p}, nama, alamat FROM mahasisw
         self.folded = {di: self._folded("nim, nama, alamat", "mahasiswa", text) for di, text in texts.items()}
         # The folded beginnings of nims, as a search of a nim finds them.
         self.prefixes = f"""
-SELECT substr(teks, 1, {p}) AS prefix, count(*) FROM {self.folded["nim"]} GROUP BY prefix ORDER BY prefix LIMIT {p}
+SELECT substr(folded_text, 1, {p}) AS prefix, count(*) FROM {self.folded["nim"]} GROUP BY prefix ORDER BY prefix LIMIT {p}
 """
         # The words of the newest 100,000 names and 20,000 addresses, the most frequent first. Each bound keeps the time
         # below 0.3 s.
         self.words = f"""
 SELECT value FROM (
-  SELECT substr(nama, 1, 100) AS teks FROM (SELECT nama FROM mahasiswa ORDER BY nim DESC LIMIT 100000) AS names
+  SELECT substr(nama, 1, 100) AS folded_text FROM (SELECT nama FROM mahasiswa ORDER BY nim DESC LIMIT 100000) AS names
   UNION ALL SELECT substr(alamat, 1, 100) FROM (SELECT alamat FROM mahasiswa ORDER BY nim DESC LIMIT 20000) AS addresses
 ) AS newest CROSS JOIN {self.split}
 GROUP BY value ORDER BY count(*) DESC, value DESC LIMIT 10000
@@ -164,8 +164,9 @@ ORDER BY key, nim
 
     def _write_history(self) -> None:
         p, raw, entry = self.p, self.raw, self._entry()
-        # An item is an entry that belongs to no batch, or the head of a batch. Beside it stands its entry, also that of
-        # a batch of one record. If a batch changed a nim, that is the addition, and the old nim stands beside it.
+        # An item is an entry without a batch, or the head of a batch. Its row ends with the columns of one entry: of the
+        # item itself, or of the only entry of the batch. If the batch changed a nim, these columns are those of the
+        # addition, and the column before them is the old nim. Other batches have NULL there.
         self.items = f"""
 SELECT i.id, i.moment, i.kind, i.rows, {self.is_silent}, {raw("i.oleh")},
   CASE WHEN i.kind = 'nim' THEN (
@@ -218,8 +219,9 @@ END
         self.lock_record = f"""
 SELECT nim FROM mahasiswa WHERE nim = (SELECT nim FROM mahasiswa_history WHERE id = {p}) {self.lock}"""
         self.of_entry, self.of_batch = f"e.id = {p}", f"e.batch = {p}"
-        # Entries whose record differs from the texts after the change and from those before it; and the number of all.
-        # With `half_undone`, also entries whose record is as before the change, if that of another entry is as after it.
+        # The entries whose record differs both from its texts after the change and from its texts before the change, and
+        # the number of such entries. `half_undone` adds the entries of a batch that was undone in part: the record of
+        # this entry is as before the change, and the record of another entry is as after the change.
         self.conflicts = f"""
 SELECT count(*) OVER (), {self._entry()}, {raw("m.nama")}, {raw("m.alamat")}
 FROM mahasiswa_history AS e LEFT JOIN mahasiswa AS m ON m.nim = e.nim
@@ -270,9 +272,9 @@ WHERE kind IS NOT NULL AND id IN (SELECT batch FROM mahasiswa_history WHERE nim 
         return self.as_array([nim for nim in nims if "\0" not in nim])
 
     def condition(self, cari: str, di: Field | Literal[""]) -> tuple[str, Sequence[str]]:
-        """The condition that finds every term of a search in the folded text `teks`, and its parameters."""
+        """The condition that finds every term of a search in the folded text `folded_text`, and its parameters."""
         terms = folding.terms(cari, is_prefix=di == "nim")
-        finds = f"{self.position}(teks, {self.p}) {'= 1' if di == 'nim' else '> 0'}"
+        finds = f"{self.position}(folded_text, {self.p}) {'= 1' if di == 'nim' else '> 0'}"
         return " AND ".join(f"({' OR '.join([finds] * len(term))})" for term in terms) or "false", [*chain(*terms)]
 
     def select_found(self, where: str, query: Query) -> str:
@@ -333,13 +335,13 @@ AND NOT EXISTS (SELECT 1 FROM mahasiswa AS m WHERE m.nim = e.nim) ORDER BY e.nim
         )
 
     def _folded(self, columns: str, source: str, texts: Sequence[str]) -> str:
-        """A table with these columns, and the folded beginnings of the texts as `teks`, with line feeds between them."""
+        """A table with these columns, and the folded beginnings of the texts as `folded_text`, with line feeds between them."""
         # Without a limit the engines would fold a text again for each word: ten words take 0.6 s instead of 0.11 s.
         fence = "LIMIT 1000000000000"
         t = f"concat_ws('\n', {', '.join(map(beginning, texts))})"
         unfolded = f"(SELECT {columns}, {t} AS t FROM {source} {fence}) AS unfolded"
         fold = f"CASE WHEN octet_length(t) = length(t) THEN {FOLDED_ASCII} ELSE {self.fold} END"
-        return f"(SELECT {columns}, {fold} AS teks FROM {unfolded} {fence}) AS folded"
+        return f"(SELECT {columns}, {fold} AS folded_text FROM {unfolded} {fence}) AS folded"
 
     def _is_untidy(self, *fields: str) -> str:
         """Whether texts have needless spaces. With a space before and after a text, a space at an end of it is double."""

@@ -70,7 +70,7 @@ class HistoryView(NamedTuple):
 
 
 async def show(request: Request, store: Store, pages: Pages) -> Response:
-    """GET /mahasiswa/riwayat, /mahasiswa/riwayat/kelompok/:id: one page of the latest changes, or of those of a batch."""
+    """GET /mahasiswa/riwayat, /mahasiswa/riwayat/kelompok/:id: one page of the latest changes, or of the changes of a batch."""
     batch = _id(request.path)
     if batch is None and request.path != HISTORY_PATH:
         return pages.error("not in history")

@@ -92,7 +92,7 @@ class PageRenderer:
         self.redirect = self.redirect_to("/")
 
     def at(self, list_query: str) -> Self:
-        """The pages of a record that was opened from a page of the list with this URL query, which they lead back to."""
+        """Pages whose links and redirects lead back to the page of the list with this URL query."""
         if not list_query:
             return self
         pages = copy.copy(self)

@@ -34,7 +34,10 @@ Frame = tuple[bytes, bytes]  # a page before and after its rows
 
 
 class Reply(NamedTuple):
-    """The answer in a form: by field the reason of a refusal, a problem of the form, and the record that has the nim."""
+    """What a form says about an attempt. `wrong` has the reason of the refusal for each field.
+
+    `problem` is a problem of the whole form. `stored` is the record that has the nim already.
+    """
 
     wrong: Mapping[str, str] = MappingProxyType({})
     problem: ProblemName | None = None

@@ -25,8 +25,8 @@ MAX_SPANS = 20  # numbers and ranges of rows before a message, which says how ma
 REPAIRED_MAX_BYTES = 20_000  # of texts to repair; as a form they are at most three times as long
 
 PREVIEW_MAX_BYTES, PREVIEW_MAX_RATIO = 64 << 10, 8
-"""The page is at most PREVIEW_MAX_BYTES and PREVIEW_MAX_RATIO times its form field. Otherwise a field of 132 bytes, which
-unpacks to many equal texts, could demand a page of 118 MB."""
+"""Maximum size of the page: PREVIEW_MAX_BYTES, and in addition PREVIEW_MAX_RATIO times the size of its form field. Without
+this bound, a field of 132 bytes, which unpacks to many equal texts, could demand a page of 118 MB."""
 
 FIXED_BYTES = 24 << 10  # the part of PREVIEW_MAX_BYTES for everything that does not depend on the file
 

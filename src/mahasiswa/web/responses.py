@@ -105,7 +105,7 @@ async def chunks_of(file: BinaryIO, before: bytes = b"", after: bytes = b"") -> 
 
 
 class FixedResponse(Response):
-    """A response that nothing changes any more. `head` holds its headers as they are sent, with the blank line."""
+    """A response that is complete when it is made. `head` has its headers as bytes, with the blank line after them."""
 
     body: bytes
 

@@ -147,7 +147,9 @@ def test_every_character_is_folded_as_in_python(url: PostgresURL) -> None:
         with db.cursor().copy("COPY mahasiswa FROM STDIN") as copy:
             for number, text in enumerate(texts):
                 copy.write_row((f"{number}", text, "Solo"))
-        folded: dict[str, str] = dict(db.execute(f"SELECT nim, teks FROM {sql.SHARED.folded['']}".encode()).fetchall())
+        folded: dict[str, str] = dict(
+            db.execute(f"SELECT nim, folded_text FROM {sql.SHARED.folded['']}".encode()).fetchall()
+        )
     assert folded == {f"{number}": fold(f"{number}\n{text}\nSolo") for number, text in enumerate(texts)}
 
 

@@ -301,7 +301,7 @@ SHARED = SharedSQL(
   SELECT string_agg(CASE WHEN c > '~' THEN coalesce(jsonb '{json.dumps(folding.REPLACEMENTS, ensure_ascii=False)}' ->> c, c)
     ELSE c END, '') FROM unnest(string_to_array({FOLDED_ASCII}, NULL)) AS c
 )""",
-    split="unnest(string_to_array(teks, ' ')) AS value",
+    split="unnest(string_to_array(folded_text, ' ')) AS value",
     has_odd_spaces=f"({{}} ~ '  |[{folding.ODD_SPACES}{INVISIBLE}]')".format,
     begin_batch=BEGIN_BATCH,
     end_batch="",  # the setting ends with the transaction

@@ -58,8 +58,8 @@ CREATE TABLE mahasiswa_history (
   oleh TEXT
 ) STRICT""",
     # One row: HISTORY_DAYS, the last purge, the key of Store.signing_key, and the batch and the person to which the next
-    # changes belong. A transaction that sets these two sets them to NULL before it ends, so the changes of another program
-    # have neither.
+    # changes belong. A transaction sets the batch and the person, and sets both to NULL before it ends. So the changes of
+    # another program have no batch and no person.
     "mahasiswa_history_state": """\
 CREATE TABLE mahasiswa_history_state (
   only_row INTEGER PRIMARY KEY CHECK (only_row = 1),
@@ -223,7 +223,7 @@ SHARED = SharedSQL(
     lock="",
     position="instr",  # it takes linear time for any word; LIKE and GLOB take a minute for 300 records of 64 KB
     fold="fold(CAST(t AS BLOB))",
-    split="""json_each('[' || replace(json_quote(teks), ' ', '","') || ']')""",
+    split="""json_each('[' || replace(json_quote(folded_text), ' ', '","') || ']')""",
     # GLOB takes long, so it reads only texts beyond ASCII.
     has_odd_spaces=f"""(
   instr({{0}}, '  ') OR instr({{0}}, char(9)) OR instr({{0}}, char(10)) OR instr({{0}}, char(13))
