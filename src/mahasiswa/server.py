@@ -50,6 +50,8 @@ def serve(settings: Settings) -> None:
     configure_logging(settings.log_level, settings.timezone)
     for notice in Settings.misspelt(os.environ):
         log.warning("%s", notice)
+    if settings.takes_foreign_forms and not sys.stdout.isatty():
+        log.warning("Forms of other sites are accepted. To refuse them, set SAME_ORIGIN_ONLY=1 and BASE_URL.")
     listener = bind(settings.host, settings.port)
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # until the workers start, it ends both processes without a traceback
     making_ready = forking.Process(target=_make_ready, args=(settings, os.getpid()))
@@ -195,8 +197,6 @@ def _notices(settings: Settings, *, in_terminal: bool) -> Iterator[str]:
         yield "No back-ups are made. To have them, set BACKUP_DIR to a folder."
     if in_terminal:
         yield "Ctrl-C stops the service."
-    elif settings.takes_foreign_forms:
-        yield "Forms of other sites are accepted. To refuse them, set SAME_ORIGIN_ONLY=1 and BASE_URL."
 
 
 def _end(workers: Sequence[BaseProcess]) -> None:

@@ -260,8 +260,9 @@ class Settings:
 
     @property
     def takes_foreign_forms(self) -> bool:
-        """Whether other computers reach the service, and forms of other sites are not refused."""
-        return not self.same_origin_only and self.host not in ("127.0.0.1", "::1")
+        """Whether other computers reach the service, perhaps through a proxy, and forms of other sites are not refused."""
+        local = "127.0.0.1", "::1", "localhost"
+        return not self.same_origin_only and (self.host not in local or urlsplit(self.base_url).hostname not in local)
 
     @property
     def prefix(self) -> str:

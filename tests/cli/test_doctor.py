@@ -209,14 +209,15 @@ def test_a_full_disk_is_found(kept: Operator, small_disk: Path) -> None:
 
 
 def test_a_setting_that_is_misspelt_or_missing_is_found(kept: Operator) -> None:
-    """Forms of other sites are accepted if other computers reach the service. The start says so, too."""
+    """Forms of other sites are accepted if other computers reach the service, also by a proxy. The log says so, too."""
     answer = kept.run("doctor", PROT="80")
     assert "WRONG  PROT is not a setting and is ignored. If you mean PORT, rename it." in answer.stdout
     found = "Other sites can send forms through a visitor's browser. Set SAME_ORIGIN_ONLY=1."
-    assert found in problems(kept, HOST="0.0.0.0")
-    assert found not in kept.run("doctor", HOST="0.0.0.0", SAME_ORIGIN_ONLY="1").stdout
-    with Service(kept.database, {"HOST": "0.0.0.0"}) as service:
-        until(lambda: "Forms of other sites are accepted" in service.stdout())
+    for reached in ({"HOST": "0.0.0.0"}, {"BASE_URL": "https://kampus.example"}):
+        assert found in problems(kept, **reached)
+        assert found not in kept.run("doctor", **reached, SAME_ORIGIN_ONLY="1").stdout
+        with Service(kept.database, reached) as service:
+            assert " WARNING Forms of other sites are accepted. To refuse them, set " in service.stderr()
 
 
 def test_a_port_of_another_program_is_found(kept: Operator) -> None:
