@@ -10,7 +10,7 @@ import pytest
 from browser import axe, chromium, node_modules, open_window, window
 from engines import ENGINES, empty_database
 from harness import Service
-from operators import filled, long_list, operator, unprivileged
+from operators import filled, long_list, no_low_ports, operator, unprivileged
 from postgres import QUICK, Server
 from processes import CANNOT, ONLY_ROOT, cannot, run
 from spreadsheets import importer, other

@@ -136,6 +136,14 @@ def unprivileged() -> list[str]:
     return command
 
 
+@pytest.fixture
+def no_low_ports() -> list[str]:
+    """Return the start of a command that may not listen on a port below 1024."""
+    if int(Path("/proc/sys/net/ipv4/ip_unprivileged_port_start").read_text()) <= 80:
+        cannot("forbid a port below 1024", OSError("net.ipv4.ip_unprivileged_port_start permits it"))
+    return ["setpriv", "--bounding-set=-net_bind_service", "--"] if os.geteuid() == 0 else []
+
+
 def overwrite(path: Path, begin: int = 0, end: int | None = None) -> None:
     """Overwrite a part of a file, which another process may have open."""
     with path.open("r+b") as file:

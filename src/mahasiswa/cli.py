@@ -68,9 +68,9 @@ def serve() -> None:
     try:
         server.serve(Settings.from_environment(os.environ))
     except SettingError as error:
-        _fail(f"mahasiswa: {error}", 2)
+        _fail(f"mahasiswa: {error}", server.IN_VAIN)
     except server.CannotStart as error:
-        _fail(f"mahasiswa: {error}")
+        _fail(f"mahasiswa: {error}", error.exit_code)
 
 
 class _FileToRead(click.Path):

@@ -20,7 +20,7 @@ from mahasiswa.parent import end_with
 from mahasiswa.settings import Settings, SQLiteURL
 from mahasiswa.store.backup_folder import write_outcome
 from mahasiswa.store.engines import engine_of
-from mahasiswa.store.store_errors import StoreError, Unusable
+from mahasiswa.store.store_errors import NeedsRepair, StoreError, Unusable
 
 SHUTDOWN_SECONDS = 4.5  # maximum time for the workers after SIGTERM; the service promises to end within 5 seconds
 RESTART_SECONDS = 0.5  # minimum time between two starts of a worker, so that a failing one keeps no processor busy
@@ -41,8 +41,20 @@ log = logging.getLogger(__name__)
 forking = multiprocessing.get_context("fork")  # a forked worker need not import everything again
 
 
+FAILED, IN_VAIN = 1, 2
+"""Exit codes of a start that failed: for a fault that may pass, and for one that a restart cannot heal.
+
+systemd starts the service again after the first one only (RestartPreventExitStatus).
+"""
+
+
 class CannotStart(Exception):
-    """The service cannot start. The text is one line for the operator."""
+    """The service cannot listen on its port because of `cause`. The text is one line for the operator."""
+
+    def __init__(self, host: str, port: int, cause: OSError) -> None:
+        super().__init__(f"cannot listen on {host} port {port}: {cause.strerror}")
+        self.cause = cause
+        self.exit_code = IN_VAIN if isinstance(cause, PermissionError) else FAILED
 
 
 def serve(settings: Settings) -> None:
@@ -50,19 +62,17 @@ def serve(settings: Settings) -> None:
     configure_logging(settings.log_level, settings.timezone)
     for notice in Settings.misspelt(os.environ):
         log.warning("%s", notice)
-    if settings.takes_foreign_forms and not sys.stdout.isatty():
-        log.warning("Forms of other sites are accepted. To refuse them, set SAME_ORIGIN_ONLY=1 and BASE_URL.")
     listener = bind(settings.host, settings.port)
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # until the workers start, it ends both processes without a traceback
     making_ready = forking.Process(target=_make_ready, args=(settings, os.getpid()))
     making_ready.start()
     making_ready.join()
-    if making_ready.exitcode:
-        sys.exit(1)  # the process has printed the reason
+    if making_ready.exitcode:  # the process has printed the reason, unless a signal has ended it
+        sys.exit(max(FAILED, making_ready.exitcode))
     try:
         listener.listen(BACKLOG)  # until now, connections were refused, so that no client waits for the database
     except OSError as error:  # two programs may bind a port on which none listens yet
-        raise _no_port(settings.host, settings.port, error) from error
+        raise CannotStart(settings.host, settings.port, error) from error
     listener.settimeout(0)
     _raise_open_files()
     signalled = _wakened_by_signals()
@@ -221,12 +231,8 @@ def bind(host: str, port: int) -> socket.socket:
             listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, UNSENT_MAX_BYTES)
         listener.bind((host, port))
     except OSError as error:
-        raise _no_port(host, port, error) from error
+        raise CannotStart(host, port, error) from error
     return listener
-
-
-def _no_port(host: str, port: int, error: OSError) -> CannotStart:
-    return CannotStart(f"cannot listen on {host} port {port}: {error.strerror}")
 
 
 def _raise_open_files() -> None:
@@ -246,5 +252,8 @@ def _make_ready(settings: Settings, parent: int) -> None:
         for finding in engine_of(settings.database_url).examine(settings.backup_dir, lambda: False, quick=True):
             if not finding.is_good:
                 log.error("%s", finding.text)
+        if settings.takes_foreign_forms and not sys.stdout.isatty():  # a terminal shows four lines
+            log.warning("Forms of other sites are accepted. To refuse them, set SAME_ORIGIN_ONLY=1 and BASE_URL.")
     except StoreError as error:
-        sys.exit(f"{priority(logging.ERROR)}mahasiswa: {error}")
+        print(f"{priority(logging.ERROR)}mahasiswa: {error}", file=sys.stderr)  # noqa: T201
+        sys.exit(IN_VAIN if isinstance(error, NeedsRepair) else FAILED)

@@ -1,4 +1,7 @@
-"""Starting: the service refuses a port or a database that it cannot use, in one line and with exit code 1."""
+"""Starting: the service refuses a port or a database that it cannot use, in one line.
+
+The exit code is 2 if a restart cannot heal it, and 1 if it may pass.
+"""
 
 import os
 import re
@@ -21,11 +24,13 @@ from mahasiswa.settings import SQLiteURL
 from mahasiswa.store.engines import engine_of
 
 
-def assert_refused(folder: Path, words: Sequence[str], before: Sequence[str] = (), **environment: str) -> None:
+def assert_refused(
+    folder: Path, words: Sequence[str], before: Sequence[str] = (), code: int = 1, **environment: str
+) -> None:
     """Check that the service does not start, that its one line of error has these words, and that no file changes."""
     files = files_in(folder)
     ended = run_to_the_end({"HOST": "127.0.0.1", "PORT": str(free_port()), **environment}, folder, before)
-    assert (ended.returncode, ended.stdout) == (1, "")
+    assert (ended.returncode, ended.stdout) == (code, "")
     assert re.fullmatch(r"mahasiswa: [^\n]{15,}\n", ended.stderr), ended.stderr
     assert all(word in ended.stderr for word in words), ended.stderr
     assert files_in(folder) == files
@@ -43,6 +48,10 @@ def test_an_address_that_is_taken_or_of_another_machine_is_refused(tmp_path: Pat
         assert_refused(tmp_path, ["127.0.0.1", port], PORT=port)
     # No machine has an address in 192.0.2.0/24, which is reserved for documentation.
     assert_refused(tmp_path, ["192.0.2.123"], HOST="192.0.2.123")
+
+
+def test_a_port_that_this_user_may_not_use_is_refused(tmp_path: Path, no_low_ports: list[str]) -> None:
+    assert_refused(tmp_path, ["port 80: Permission denied"], no_low_ports, code=2, PORT="80")
 
 
 @pytest.mark.parametrize(("first", "second"), [(None, None), (None, "127.0.0.1"), ("127.0.0.1", None)])
@@ -93,7 +102,7 @@ UNUSABLE: dict[str, tuple[str, Callable[[Path], object], str]] = {
     "in a folder that takes no file": ("/proc/a.db", lambda _: None, "no file can be made in the folder /proc"),
     "a folder": ("a.db", lambda folder: (folder / "a.db").mkdir(), "a.db cannot be opened: it is a folder"),
     "another file": ("a.db", lambda folder: (folder / "a.db").write_bytes(b"NIM;" * 999), "not an SQLite database"),
-    "damaged": ("a.db", lambda folder: overwrite(migrated(folder), 100), "a.db"),
+    "damaged": ("a.db", lambda folder: overwrite(migrated(folder), 100), "is damaged"),
     **{name: ("a.db", run_script_in(script), "mahasiswa import") for name, script in FOREIGN.items()},
 }
 
@@ -104,7 +113,8 @@ def test_a_database_that_cannot_be_used_is_refused_and_left_unchanged(
 ) -> None:
     """The service creates its file but no folder, so a mistyped path does not start an empty list."""
     prepare(tmp_path)
-    assert_refused(tmp_path, [words, path[:3]], DATABASE_URL=f"sqlite:///{path}")
+    code = 2 if words in ("not an SQLite database", "is damaged", "mahasiswa import") else 1
+    assert_refused(tmp_path, [words, path[:3]], code=code, DATABASE_URL=f"sqlite:///{path}")
 
 
 FORBIDDEN: dict[str, tuple[str, Callable[[Path], None]]] = {

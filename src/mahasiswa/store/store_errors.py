@@ -81,3 +81,7 @@ class Uncertain(StoreError):
 
 class Unusable(StoreError):
     """The database cannot be used. The text is one line for the operator."""
+
+
+class NeedsRepair(Unusable):
+    """An operator must change the database or the program first, so a restart of the service is in vain."""

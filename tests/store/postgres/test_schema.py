@@ -123,12 +123,12 @@ REFUSED = {
 def test_a_table_that_is_not_of_this_version_is_refused_in_one_line(
     url: PostgresURL, statements: str, reason: str
 ) -> None:
-    """The service ends with exit code 1, the line says what to do, and nothing changes."""
+    """The service ends with exit code 2, the line says what to do, and nothing changes."""
     execute(url.address, statements)
     before = describe(url.address)
     with pytest.raises(StartError) as refused:
         Service(url.address)
-    assert refused.value.code == 1
+    assert refused.value.code == 2
     assert re.fullmatch(f"mahasiswa: {reason}\n", refused.value.stderr)
     assert describe(url.address) == before
 

@@ -20,7 +20,7 @@ from mahasiswa.store.commands import try_changes
 from mahasiswa.store.engines import Finding, good, wrong
 from mahasiswa.store.postgres import postgres_sql as sql
 from mahasiswa.store.postgres.pool import connection_parameters, first_line, is_lost
-from mahasiswa.store.store_errors import Unusable
+from mahasiswa.store.store_errors import NeedsRepair, Unusable
 
 START_TIMEOUT_SECONDS = 10.0
 """Maximum time to wait for a server that does not answer yet, perhaps because it is starting too."""
@@ -69,7 +69,7 @@ def migrate(conninfo: str, history_days: int | None = None) -> None:
 
 def _check_encoding(db: Connection) -> None:
     if (encoding := db.info.parameter_status("server_encoding")) != "UTF8":
-        raise Unusable(f"the database has the encoding {encoding}; it must be UTF8")
+        raise NeedsRepair(f"the database has the encoding {encoding}; it must be UTF8")
 
 
 def _make_ready(db: Connection, wanted_days: int | None) -> None:
@@ -93,18 +93,18 @@ def _version(table: Table) -> int:
     if table.comment is None:
         return 0
     if table.comment.startswith(DEVELOPMENT_COMMENT):
-        raise Unusable(
+        raise NeedsRepair(
             "a development version made the table mahasiswa; export it with the version that made it, then run this"
             " version on an empty database: mahasiswa import"
         )
     if not (stored := re.fullmatch(r"schema (\d{1,9}) of mahasiswa", table.comment)):
-        raise Unusable(
+        raise NeedsRepair(
             "another program made the table mahasiswa; export it as CSV with its own program, rename it, then run:"
             " mahasiswa import"
         )
     version = int(stored[1])
     if version > len(UPGRADES):
-        raise Unusable(
+        raise NeedsRepair(
             f"a newer release made the table mahasiswa: its schema version is {version}, and this release knows none"
             f" above {len(UPGRADES)}; install the newer release"
         )

@@ -24,8 +24,8 @@ from mahasiswa.store.sqlite.backup import (
     reason,
 )
 from mahasiswa.store.sqlite.connection import WAL_MAX_BYTES, connect
-from mahasiswa.store.sqlite.sqlite_schema import UPGRADES, known_version
-from mahasiswa.store.store_errors import StoreError, Unusable
+from mahasiswa.store.sqlite.sqlite_schema import UPGRADES, damage, known_version
+from mahasiswa.store.store_errors import NeedsRepair, StoreError, Unusable
 from mahasiswa.unfinished import leftovers
 
 
@@ -49,7 +49,7 @@ def examine(path: Path, folder: Path | None, check: StopCheck, *, quick: bool) -
                 yield wrong(f"{problem[0].upper()}{problem[1:]}.")
         yield from _other_files(path, folder)
     except (apsw.CorruptError, apsw.NotADBError) as error:
-        raise Unusable(f"{path} is damaged ({error}). Restore a back-up: mahasiswa restore FILE") from error
+        raise NeedsRepair(damage(path, error)) from error
     except apsw.Error as error:
         raise Unusable(f"{path} cannot be used: {error}. Check DATABASE_URL, and who has the file open") from error
     except OSError as error:

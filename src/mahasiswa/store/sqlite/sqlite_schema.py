@@ -18,7 +18,7 @@ from mahasiswa.settings import DEFAULT_HISTORY_DAYS
 from mahasiswa.store import shared_sql
 from mahasiswa.store.sqlite import sqlite_sql as sql
 from mahasiswa.store.sqlite.connection import LOCK_TIMEOUT_SECONDS, SECURE_DELETE, folder_lock, open_failure
-from mahasiswa.store.store_errors import Unavailable, Unusable
+from mahasiswa.store.store_errors import NeedsRepair, Unavailable, Unusable
 from mahasiswa.unfinished import remove_leftovers
 
 OLEH = "oleh"
@@ -48,22 +48,28 @@ def known_version(db: apsw.Connection, path: Path) -> int:
     """The version of the schema; raise Unusable if it is newer, or if the table is not the one of this program."""
     version: int = db.pragma("user_version")
     if is_newer(db):
-        raise Unusable(
+        raise NeedsRepair(
             f"{path} has schema version {version}, and this release knows only up to {len(UPGRADES)}: use a newer release"
         )
     kind, definition = next(db.execute(sql.DESCRIBE_MAHASISWA), (None, None))
     if kind and definition != sql.CREATE_MAHASISWA:
-        raise Unusable(
+        raise NeedsRepair(
             f"{path} holds a {kind} mahasiswa that this program did not make; export it as CSV with its own program, then"
             " run: mahasiswa import"
         )
     if version and kind and not db.execute(sql.HAS_STATE_COLUMN, (OLEH,)).get:
-        raise Unusable(
+        raise NeedsRepair(
             f"{path} was made by a development version; export it as CSV with that version, then import it into a new file"
         )
     if version and kind is None:
-        raise Unusable(f"{path} has schema version {version}, but its table mahasiswa is missing")
+        raise NeedsRepair(f"{path} has schema version {version}, but its table mahasiswa is missing")
     return version
+
+
+def damage(path: Path, error: apsw.Error) -> str:
+    if isinstance(error, apsw.NotADBError):
+        return f"{path} is not an SQLite database. Correct DATABASE_URL, or restore a back-up: mahasiswa restore FILE"
+    return f"{path} is damaged ({error}). Restore a back-up: mahasiswa restore FILE"
 
 
 def is_newer(db: apsw.Connection) -> bool:
@@ -78,7 +84,7 @@ def _create_tables(db: apsw.Connection, path: Path) -> None:
         if stored is None:
             db.execute(definition)
         elif stored != definition:
-            raise Unusable(f"{path} holds a table {name} that this program did not make; rename it")
+            raise NeedsRepair(f"{path} holds a table {name} that this program did not make; rename it")
     db.execute(sql.CREATE_HISTORY_INDEX)
 
 
@@ -133,8 +139,8 @@ def _exclusive(path: Path, *, create: bool) -> Iterator[apsw.Connection]:
         raise Unusable(str(error)) from error
     except apsw.CantOpenError as error:
         raise Unusable(f"{path} cannot be opened: {open_failure(path)}") from error
-    except apsw.NotADBError:
-        raise Unusable(f"{path} is not an SQLite database") from None
+    except (apsw.CorruptError, apsw.NotADBError) as error:
+        raise NeedsRepair(damage(path, error)) from error
     except apsw.Error as error:
         raise Unusable(f"{path} cannot be used: {error}") from error
     except PermissionError as error:
@@ -150,7 +156,7 @@ def _check(db: apsw.Connection, path: Path) -> None:
     if db.readonly("main"):
         raise Unusable(f"{path} cannot be written")
     if (encoding := db.pragma("encoding")) != "UTF-8":  # its order would not be that of code points
-        raise Unusable(f"{path} has the encoding {encoding}; it must be UTF-8")
+        raise NeedsRepair(f"{path} has the encoding {encoding}; it must be UTF-8")
 
 
 def _create_private(path: Path) -> None:
