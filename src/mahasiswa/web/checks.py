@@ -10,7 +10,7 @@ from mahasiswa.record import INVISIBLE, Write, digest
 from mahasiswa.store import Hits, Query, Store, Suspicion, folding
 from mahasiswa.store.store_errors import Changed
 from mahasiswa.web.list_html import CONFIRM, size_of
-from mahasiswa.web.list_view import View
+from mahasiswa.web.list_query import ListQuery
 from mahasiswa.web.pages import Pages
 from mahasiswa.web.request import Request
 from mahasiswa.web.responses import rendered_in_thread
@@ -29,7 +29,7 @@ async def recap(_request: Request, store: Store, pages: Pages) -> Response:
     reader = store.reader(SEARCH)
     counts = {length: await reader.prefixes(length, PREFIXES_MAX + 1) for length in PREFIX_LENGTHS}
     groups = {
-        length: [(prefix.upper(), count, View(Query(prefix, di="nim"))) for prefix, count in prefixes]
+        length: [(prefix.upper(), count, ListQuery(Query(prefix, di="nim"))) for prefix, count in prefixes]
         for length, prefixes in counts.items()
     }
     return pages.page("recap.html", groups=groups, most=PREFIXES_MAX)
@@ -50,7 +50,7 @@ async def check(request: Request, store: Store, pages: Pages, *, was_changed: bo
         tidied_max=TIDIED_MAX,
         was_changed=was_changed,
         confirm=CONFIRM,
-        search_for=lambda nim: View(Query(nim, di="nim")).at(1),
+        search_for=lambda nim: ListQuery(Query(nim, di="nim")).at(1),
         marked=lambda text: odd_spaces.sub("\u2423", text),
     )
     return await rendered_in_thread(request, SEARCH, show)

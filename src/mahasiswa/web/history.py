@@ -15,7 +15,7 @@ from mahasiswa.store.history_items import UNDO_ROWS_MAX, ItemKind
 from mahasiswa.store.store_errors import BatchTooLong, NotInHistory, UndoConflict
 from mahasiswa.web.forms import read_form
 from mahasiswa.web.list_html import latest_change
-from mahasiswa.web.list_view import View
+from mahasiswa.web.list_query import ListQuery
 from mahasiswa.web.pages import Pages
 from mahasiswa.web.request import Request
 from mahasiswa.web.responses import rendered_in_thread
@@ -26,10 +26,10 @@ BATCH_PATH = HISTORY_PATH + "/kelompok/"
 ID_MAX_DIGITS = 18  # both engines count entries and batches with 64 bits
 
 
-class HistoryView(NamedTuple):
+class HistoryQuery(NamedTuple):
     """One page of the history, or of one of its batches. `page` has its search and number, `tanggal` is a day."""
 
-    page: View
+    page: ListQuery
     batch: int | None = None
     jenis: ItemKind | None = None
     tanggal: date | None = None
@@ -37,7 +37,7 @@ class HistoryView(NamedTuple):
     @classmethod
     def of(cls, parameters: QueryParams, batch: int | None) -> Self:
         """Read a URL's query. An invalid value is replaced by its default."""
-        asked = View.of(parameters)
+        asked = ListQuery.of(parameters)
         jenis = cast("ItemKind | None", parameters.get("jenis"))
         try:
             tanggal = date.fromisoformat(parameters.get("tanggal", ""))
@@ -46,7 +46,7 @@ class HistoryView(NamedTuple):
         if tanggal and not 1970 <= tanggal.year < 9999:  # it must end within the years of datetime, in every time zone
             tanggal = None
         jenis = jenis if jenis in wording.KINDS else None
-        return cls(View(Query(asked.query.cari), asked.halaman), batch, jenis, tanggal)
+        return cls(ListQuery(Query(asked.query.cari), asked.halaman), batch, jenis, tanggal)
 
     @property
     def path(self) -> str:
@@ -74,7 +74,7 @@ async def show(request: Request, store: Store, pages: Pages) -> Response:
     batch = _id(request.path)
     if batch is None and request.path != HISTORY_PATH:
         return pages.error("not in history")
-    return await _page(request, store, pages, HistoryView.of(request.query_params, batch))
+    return await _page(request, store, pages, HistoryQuery.of(request.query_params, batch))
 
 
 async def undo(request: Request, store: Store, pages: Pages) -> Response:
@@ -91,9 +91,9 @@ async def undo(request: Request, store: Store, pages: Pages) -> Response:
     parameters = request.query_params
     view = None
     if "daftar" in parameters:  # the button stood above a page of the list
-        pages = pages.at(View.of(parameters).list_query)
+        pages = pages.at(ListQuery.of(parameters).list_query)
     elif parameters:
-        view = HistoryView.of(parameters, _id(parameters.get("kelompok", "")))
+        view = HistoryQuery.of(parameters, _id(parameters.get("kelompok", "")))
     versi = None if is_batch else form["versi"] or None
     try:
         await store.undo(change, is_batch=is_batch, expected=versi, only_unchanged=is_batch and form["sebagian"] == "1")
@@ -118,7 +118,7 @@ async def undo(request: Request, store: Store, pages: Pages) -> Response:
     return pages.redirect_to(view.address) if view else pages.redirect
 
 
-async def _page(request: Request, store: Store, pages: Pages, view: HistoryView) -> Response:
+async def _page(request: Request, store: Store, pages: Pages, view: HistoryQuery) -> Response:
     page, reader = view.page, store.reader(SEARCH)
     midnight = datetime.combine(view.tanggal, time(), pages.timezone) if view.tanggal else None
     days = (midnight, midnight + timedelta(days=1)) if midnight else None

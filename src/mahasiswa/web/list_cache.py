@@ -10,7 +10,7 @@ from starlette.types import Scope
 from mahasiswa.shared_task import SharedTask
 from mahasiswa.store import SLICE_RECORDS, Snapshot, Store, Version
 from mahasiswa.web.list_html import INLINE_MAX_CHARACTERS, format_rows
-from mahasiswa.web.list_view import asks_for_view
+from mahasiswa.web.list_query import is_list_query
 from mahasiswa.web.pages import Pages
 from mahasiswa.web.responses import CachedPage, FixedResponse
 from mahasiswa.work import LIST, PAGE_MAX_BYTES, Slots
@@ -56,7 +56,7 @@ class ListCache:
 
     async def respond(self, scope: Scope, path: str) -> FixedResponse | None:
         """The answer to a request for the list; None if it asks for something else, or if the page is not kept."""
-        if path != "/" or scope["method"] not in ("GET", "HEAD") or asks_for_view(scope["query_string"]):
+        if path != "/" or scope["method"] not in ("GET", "HEAD") or is_list_query(scope["query_string"]):
             return None
         version = await self._store.version()
         if version is None:

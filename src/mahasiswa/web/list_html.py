@@ -13,7 +13,7 @@ from markupsafe import Markup, escape
 from mahasiswa import wording
 from mahasiswa.store import SLICE_RECORDS
 from mahasiswa.store.history_items import Batch, Entry
-from mahasiswa.web.list_view import Printout
+from mahasiswa.web.list_query import Printout
 
 CONFIRM = f"return confirm('{wording.CONFIRM_DELETION}')"  # specification 4.1.5
 BODY_ROWS = SLICE_RECORDS  # rows in one body of the table

@@ -16,7 +16,7 @@ from mahasiswa.store import Query, Reader, Store
 from mahasiswa.store.store_errors import TookTooLong
 from mahasiswa.store.threads import in_thread
 from mahasiswa.web.list_html import BODY_ROWS, INLINE_MAX_CHARACTERS, format_bodies, printed_row, row_format, size_of
-from mahasiswa.web.list_view import INLINE_ROWS, MAX_ROWS_PER_PAGE, Printout, View, asks_for_view, query_of
+from mahasiswa.web.list_query import INLINE_ROWS, MAX_ROWS_PER_PAGE, ListQuery, Printout, is_list_query, query_of
 from mahasiswa.web.page_renderer import joined
 from mahasiswa.web.pages import Frame, Pages
 from mahasiswa.web.request import Request
@@ -31,8 +31,8 @@ XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 
 async def index(request: Request, store: Store, pages: Pages) -> Response:
     """GET / (specification 4.1), if the list cache does not answer it: one page of a search, or the list as a stream."""
-    if asks_for_view(request.scope["query_string"]):
-        view = View.of(request.query_params)
+    if is_list_query(request.scope["query_string"]):
+        view = ListQuery.of(request.query_params)
         page = _page if view.per <= INLINE_ROWS else _long_page
         return await page(request, view, store, pages)
     reader = store.reader(LIST)
@@ -45,7 +45,7 @@ async def index(request: Request, store: Store, pages: Pages) -> Response:
 
 async def print_list(request: Request, store: Store, pages: Pages) -> Response:
     """GET /mahasiswa/cetak: the records of a search on one page, with the title and the columns that paper needs."""
-    view = View(query_of(request.query_params), per=MAX_ROWS_PER_PAGE)
+    view = ListQuery(query_of(request.query_params), per=MAX_ROWS_PER_PAGE)
     return await _long_page(request, view, store, pages, Printout.of(request.query_params))
 
 
@@ -64,7 +64,7 @@ async def export_csv(request: Request, store: Store, pages: Pages) -> Response:
     return await _export(request, store, pages, "mahasiswa.csv", sheets.write_csv)
 
 
-async def _page(request: Request, view: View, store: Store, pages: Pages) -> Response:
+async def _page(request: Request, view: ListQuery, store: Store, pages: Pages) -> Response:
     found = await store.reader(SEARCH).search(view.query, view.offset, view.per)
     at_end = view.with_total(found.total)
     if at_end.halaman != view.halaman:  # past the end: show the last page
@@ -83,7 +83,7 @@ async def _page(request: Request, view: View, store: Store, pages: Pages) -> Res
     return await rendered_in_thread(request, SEARCH, render) if size > INLINE_MAX_CHARACTERS else render()
 
 
-async def _with_spellings(view: View, store: Store) -> View:
+async def _with_spellings(view: ListQuery, store: Store) -> ListQuery:
     """The first page of a search with other searches to offer. If there is no slot or time for them, it has none."""
     if view.query.cari and view.halaman == 1:
         with suppress(Busy, TookTooLong):
@@ -93,12 +93,12 @@ async def _with_spellings(view: View, store: Store) -> View:
 
 
 async def _long_page(
-    request: Request, view: View, store: Store, pages: Pages, printout: Printout | None = None
+    request: Request, view: ListQuery, store: Store, pages: Pages, printout: Printout | None = None
 ) -> Response:
     """A page of up to MAX_ROWS_PER_PAGE rows, to print. Like an export, it is read at one moment, in bounded memory."""
     row = printed_row(printout) if printout else row_format(pages.prefix, view.list_query)
 
-    def write(records: Iterator[Mahasiswa]) -> View:
+    def write(records: Iterator[Mahasiswa]) -> ListQuery:
         total = 0
         while chunk := list(islice(records, BODY_ROWS)):
             wanted = chunk[max(0, view.offset - total) : max(0, view.offset + view.per - total)]

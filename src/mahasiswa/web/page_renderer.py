@@ -20,7 +20,7 @@ from mahasiswa.settings import Settings
 from mahasiswa.sheets import public as sheets
 from mahasiswa.store.history_items import Batch, Entry
 from mahasiswa.web.list_html import CONFIRM, escaped, row_format, undo_name, verb
-from mahasiswa.web.list_view import HOME_QUERY, MAX_ROWS_PER_PAGE, OFFERED_ROWS_PER_PAGE
+from mahasiswa.web.list_query import HOME_QUERY, MAX_ROWS_PER_PAGE, OFFERED_ROWS_PER_PAGE
 from mahasiswa.web.request import PageTooLong
 from mahasiswa.web.responses import NUMBER_MARK, FixedResponse
 from mahasiswa.wording import PROBLEMS, ProblemName

@@ -17,7 +17,7 @@ from mahasiswa.record import Mahasiswa, digest
 from mahasiswa.store.history_items import Batch, Entry
 from mahasiswa.store.store_errors import EditConflict
 from mahasiswa.web.list_html import latest_change
-from mahasiswa.web.list_view import EMPTY_COLUMNS_MAX, TITLE_MAX_CHARACTERS, Printout, View
+from mahasiswa.web.list_query import EMPTY_COLUMNS_MAX, TITLE_MAX_CHARACTERS, ListQuery, Printout
 from mahasiswa.web.page_renderer import PageRenderer
 from mahasiswa.web.preview_view import PreviewView
 from mahasiswa.web.responses import CachedPage
@@ -50,7 +50,7 @@ NO_REPLY = Reply()
 class Pages(PageRenderer):
     """The pages of the list, of one record, and of an upload."""
 
-    def list_frame(self, count: int, latest: Entry | Batch | None, view: View | None = None) -> Frame:
+    def list_frame(self, count: int, latest: Entry | Batch | None, view: ListQuery | None = None) -> Frame:
         """The list page around its `count` rows, with the latest change; without `view` the list of specification 4.1."""
         *before, _, after = self._frame(count, view) if view else self._frames[min(count, 1)]
         values = {
@@ -70,7 +70,7 @@ class Pages(PageRenderer):
         today = datetime.now(self.timezone).replace(hour=0, minute=0, second=0, microsecond=0)
         return today.timestamp(), (today + timedelta(days=1)).timestamp()
 
-    def print_frame(self, view: View, count: int, printout: Printout) -> Frame:
+    def print_frame(self, view: ListQuery, count: int, printout: Printout) -> Frame:
         """The page to print around its `count` rows."""
         page = self.render(
             "print.html",
@@ -161,7 +161,7 @@ class Pages(PageRenderer):
             view=view,
         )
 
-    def _frame(self, count: int, view: View | None = None) -> list[bytes]:
+    def _frame(self, count: int, view: ListQuery | None = None) -> list[bytes]:
         """The list page without its rows, cut at the placeholders: its pieces and, between them, their names."""
         list_query = view.list_query if view else ""
         page = self.render("list.html", count=count, view=view, list_query=list_query, **PLACEHOLDERS)

@@ -18,7 +18,7 @@ from mahasiswa.store.reader import size_with
 from mahasiswa.store.store_errors import Changed, Refused
 from mahasiswa.store.threads import in_thread
 from mahasiswa.web.forms import read_confirmation, read_upload, utf8, utf8_bytes
-from mahasiswa.web.list_view import query_of
+from mahasiswa.web.list_query import query_of
 from mahasiswa.web.pages import Pages
 from mahasiswa.web.preview_view import MAX_REPAIRED_ROWS, REPAIRED_MAX_BYTES, Alert, PreviewView
 from mahasiswa.web.request import Request

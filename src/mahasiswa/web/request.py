@@ -14,7 +14,7 @@ from starlette.types import Receive, Scope
 
 from mahasiswa.store.store_errors import TookTooLong, Unavailable, Uncertain
 from mahasiswa.web.connection import connection_of
-from mahasiswa.web.list_view import View, asks_for_view
+from mahasiswa.web.list_query import ListQuery, is_list_query
 from mahasiswa.web.routes import Router
 from mahasiswa.wording import ProblemName
 from mahasiswa.work import PAGE_MAX_BYTES, Busy, Limits
@@ -77,11 +77,11 @@ class Request(StarletteRequest):
         It is rebuilt from the parsed parameters of this request, because links carry them to the pages of a record.
         """
         # The page of a method that the path does not have keeps the place too.
-        if not any(route.keeps_view for route in self.methods.values()) or not asks_for_view(
+        if not any(route.keeps_query for route in self.methods.values()) or not is_list_query(
             self.scope["query_string"]
         ):
             return ""
-        return View.of(self.query_params).list_query
+        return ListQuery.of(self.query_params).list_query
 
     async def while_connected(self, work: Coroutine[Any, Any, T]) -> T:
         """Do work after the body was read. If the client disconnects, cancel the work and raise ClientDisconnect."""

@@ -13,7 +13,7 @@ class Route(NamedTuple):
     """A method and a path, which is also the label of the route in metrics. `:nim` and `:id` stand for one segment.
 
     `kind` is the work that the route mainly does. `body` says which function of forms.py reads the body. `purpose` is
-    the form that a refused file leads back to. A page of a record `keeps_view`, the query of the list page that led to
+    the form that a refused file leads back to. A page of a record `keeps_query`, the query of the list page that led to
     it. `needs` is the setting without which the route does not exist.
     """
 
@@ -23,7 +23,7 @@ class Route(NamedTuple):
     writes: bool = False
     body: Literal["", "fields", "preview", "upload"] = ""
     purpose: Purpose = "impor"
-    keeps_view: bool = False
+    keeps_query: bool = False
     needs: Literal["history_days", "metrics"] | None = None
 
     def exists(self, settings: Settings) -> bool:
@@ -36,14 +36,14 @@ HEALTH_PATH, METRICS_PATH = "/sehat", "/metrics"
 ROUTES = (
     # The six routes of the specification, section 4.
     Route("GET", "/", LIST),
-    Route("GET", "/mahasiswa/add", RECORD, keeps_view=True),
-    Route("GET", "/mahasiswa/edit/:nim", RECORD, keeps_view=True),
-    Route("POST", "/mahasiswa/add", CHANGE, writes=True, body="fields", keeps_view=True),
-    Route("POST", "/mahasiswa/edit/:nim", CHANGE, writes=True, body="fields", keeps_view=True),
-    Route("POST", "/mahasiswa/delete/:nim", CHANGE, writes=True, keeps_view=True),
+    Route("GET", "/mahasiswa/add", RECORD, keeps_query=True),
+    Route("GET", "/mahasiswa/edit/:nim", RECORD, keeps_query=True),
+    Route("POST", "/mahasiswa/add", CHANGE, writes=True, body="fields", keeps_query=True),
+    Route("POST", "/mahasiswa/edit/:nim", CHANGE, writes=True, body="fields", keeps_query=True),
+    Route("POST", "/mahasiswa/delete/:nim", CHANGE, writes=True, keeps_query=True),
     # Beyond the specification (docs/decisions.md).
-    Route("GET", "/mahasiswa/nim/:nim", RECORD, keeps_view=True),
-    Route("POST", "/mahasiswa/nim/:nim", CHANGE, writes=True, body="fields", keeps_view=True),
+    Route("GET", "/mahasiswa/nim/:nim", RECORD, keeps_query=True),
+    Route("POST", "/mahasiswa/nim/:nim", CHANGE, writes=True, body="fields", keeps_query=True),
     Route("GET", "/mahasiswa/impor", IMPORT),
     Route("POST", "/mahasiswa/impor", IMPORT, body="upload"),
     Route("POST", "/mahasiswa/impor/simpan", IMPORT, writes=True, body="preview"),

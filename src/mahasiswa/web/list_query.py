@@ -23,7 +23,7 @@ EMPTY_COLUMNS_MAX = 31  # of a printout: one for each day of a month
 DEFAULTS = {**Query()._asdict(), "halaman": 1, "per": DEFAULT_ROWS_PER_PAGE}
 
 
-class View(NamedTuple):
+class ListQuery(NamedTuple):
     """One page of the records that a query finds. `halaman` counts from 1, `total` is the number of records found.
 
     `spellings` are other searches to offer, each with the number of records that it finds.
@@ -36,13 +36,13 @@ class View(NamedTuple):
     spellings: Sequence[tuple[str, int]] = ()
 
     @classmethod
-    def of(cls, parameters: QueryParams) -> "View":
+    def of(cls, parameters: QueryParams) -> "ListQuery":
         """Read a URL's query. An invalid value is replaced by its default."""
         per = min(max(_whole(parameters, "per", DEFAULT_ROWS_PER_PAGE), MIN_ROWS_PER_PAGE), MAX_ROWS_PER_PAGE)
         return cls(query_of(parameters), max(1, _whole(parameters, "halaman", 1)), per)
 
-    def with_total(self, total: int) -> "View":
-        """This view of `total` records, on its last page if it was past the end."""
+    def with_total(self, total: int) -> "ListQuery":
+        """This query of `total` records, on its last page if it was past the end."""
         view = self._replace(total=total)
         return view._replace(halaman=min(self.halaman, view.last))
 
@@ -110,7 +110,7 @@ class Printout(NamedTuple):
         return cls(judul, parameters.get("tanpa") != "alamat", min(kolom, EMPTY_COLUMNS_MAX))
 
 
-def asks_for_view(query_string: bytes) -> bool:
+def is_list_query(query_string: bytes) -> bool:
     """Whether a URL's query holds one of PARAMETERS. Every other query, such as `utm_source=…`, asks for the list."""
     return bool(query_string) and any(
         name in PARAMETERS for name, _ in parse_qsl(query_string.decode("latin-1"), keep_blank_values=True)
