@@ -1,0 +1,134 @@
+"""Lists and histories that are dear to read or to change: others wait for none of them, whatever kind of work they ask for."""
+
+import os
+import re
+import time
+from collections.abc import Sequence
+from functools import partial
+from itertools import product
+from threading import Event
+
+import pytest
+from attack import CLOSE, Line, at_once, exchange, get, linux, post
+from engines import run_elsewhere
+from harness import Service
+from processes import working
+from stores import fill
+
+from mahasiswa.settings import SQLiteURL, parse_database_url
+from mahasiswa.store.engines import engine_of
+
+pytestmark = linux
+
+MOMENT = {"sqlite": "strftime('%Y-%m-%dT%H:%M:%fZ', 'now')", "postgresql": "now()"}
+TEXT = {"sqlite": "replace(hex(zeroblob(15500)), '00', 'aéB ')", "postgresql": "repeat('aéB ', 15500)"}
+ROWS = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {count}) INSERT INTO"
+ENTRY = "mahasiswa_history (moment, nim, nama_before, alamat_before, nama_after, alamat_after) SELECT {moment},"
+
+# How another program makes the records or the history beside SITI. The others are imported.
+DATA = {
+    "long texts": f"{ROWS.format(count=150)} mahasiswa SELECT 'x' || i, {{text}} || i, {{text}} FROM n",
+    "equal names": f"{ROWS.format(count=10_000)} mahasiswa SELECT 'x' || i, 'Budi', 'Solo' FROM n",
+    "nearly equal NIMs": "",
+    "a million entries": f"{ROWS.format(count=1_000_000)} {ENTRY} 'x' || i, 'a', 'b', 'c', 'd' FROM n",
+    "entries of long texts": f"{ROWS.format(count=1000)} {ENTRY} 'x' || i, {{text}}, 'b', {{text}}, 'd' FROM n",
+    "a batch of 10,000": "",
+}
+
+# The dear requests, and the kind of work that they wait for in the queue.
+ATTACKS = {
+    "GET /?cari=zzz+yyy": "search",
+    "GET /?urut=nama&halaman=2": "search",
+    "GET /mahasiswa/riwayat?cari=zzz": "search",
+    "GET /mahasiswa/riwayat?halaman=300": "search",
+    "GET /mahasiswa/periksa": "search",
+    "GET /mahasiswa/rekap": "search",
+    "GET /mahasiswa/ekspor.csv": "",
+    "GET /mahasiswa/cetak?cari=a": "",
+    "POST /mahasiswa/edit/0 nama=Ani&alamat=Solo&versi=0": "record",
+    "POST /mahasiswa/nim/0 nim=0": "record",
+    "POST /mahasiswa/periksa": "",
+    "POST /mahasiswa/riwayat/kelompok/": "",  # the newest batch, which is taken back, and then taken back again
+}
+
+# What others ask for meanwhile. The list is the longest that is kept, or its first page.
+BYSTANDERS = {"record": "/mahasiswa/edit/0", "list": "/?per=50", "search": "/?cari=siti&per=10", "addition": ""}
+CLIENTS, SMALL_CLIENTS = 4, 64  # that attack at once; a request for one record takes less of a client
+LIMIT_SECONDS, FACTOR = 1.0, 10  # as attack.Bystander has them
+SAMPLE = [("entries of long texts", 8), ("a batch of 10,000", 11)]  # each with the number of its dearest attack
+
+
+def prepare(data: str, database: str) -> None:
+    """Fill a database, which does not exist yet."""
+    url = parse_database_url(database)
+    engine_of(url).migrate()
+    scheme = "sqlite" if isinstance(url, SQLiteURL) else "postgresql"
+    run_elsewhere(url, "INSERT INTO mahasiswa VALUES ('0', 'Siti', 'Solo')")
+    if DATA[data]:
+        run_elsewhere(url, DATA[data].format(text=TEXT[scheme], moment=MOMENT[scheme]))
+    elif data == "nearly equal NIMs":
+        fill(url, [("1" + "".join(letters), "Siti", "Solo") for letters in product("0O", repeat=13)])
+    else:
+        fill(url, [(f"{number:05}", f"Siti {number}", "Solo") for number in range(10_000)])
+
+
+def visit(service: Service, kind: str, number: int) -> float:
+    """Return the seconds until one request of that kind is answered rightly."""
+    with Line(service.port) as line:
+        began = time.monotonic()
+        answer = line.get(BYSTANDERS[kind]) if BYSTANDERS[kind] else line.add(f"tamu-{number}", "Siti", "Solo")
+        assert answer.status == (200 if BYSTANDERS[kind] else 302), (kind, answer)
+        return time.monotonic() - began
+
+
+def waits(service: Service, attack: str, seconds: float) -> dict[str, tuple[float, float]]:
+    """Attack from several clients at once; return the slowest visit of each other kind, before and during it."""
+    method, target, *body = attack.split(" ")
+    kinds = [kind for kind in BYSTANDERS if kind != ATTACKS[attack]]
+    numbers = iter(range(time.monotonic_ns(), 1 << 63))
+    usual = {kind: max(visit(service, kind, next(numbers)) for _ in range(5)) for kind in kinds}
+    worst, over = dict.fromkeys(kinds, 0.0), Event()
+
+    def watch(kind: str) -> None:
+        while not over.is_set():
+            worst[kind] = max(worst[kind], visit(service, kind, next(numbers)))
+
+    def send() -> None:
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            batch = b""
+            if target.endswith("kelompok/"):
+                (batch,) = re.findall(rb"kelompok/(\d+)", exchange(service, get("/mahasiswa/riwayat"), 30))[:1] or [
+                    b"1"
+                ]
+            address = target + batch.decode()
+            exchange(service, get(address) if method == "GET" else post(address, "".join(body).encode(), CLOSE), 30)
+
+    with working([partial(watch, kind) for kind in kinds], over):
+        at_once(SMALL_CLIENTS if ATTACKS[attack] == "record" else CLIENTS, send)
+    return {kind: (usual[kind], worst[kind]) for kind in kinds}
+
+
+def assert_others_wait_for_none(data: str, database: str, attacks: Sequence[str], seconds: float) -> None:
+    prepare(data, database)
+    with Service(database, {"LOG_LEVEL": "error"}) as service:
+        for attack in attacks:
+            for kind, (usual, worst) in waits(service, attack, seconds).items():
+                limit = max(LIMIT_SECONDS * max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1)), FACTOR * usual)
+                print(f"{data} | {attack} | {kind} | {usual * 1000:.0f} ms | {worst * 1000:.0f} ms")  # noqa: T201 - the table of `-s`
+                assert worst < limit, (
+                    f"{attack}: {kind} waits {worst:.3f} s, usually {usual:.3f} s, limit {limit:.3f} s"
+                )
+
+
+@pytest.mark.parametrize(("data", "attack"), SAMPLE)
+def test_the_dearest_changes_delay_nobody(data: str, attack: int, database: str) -> None:
+    """A sample of the long test below."""
+    assert_others_wait_for_none(data, database, [list(ATTACKS)[attack]], 1.0)
+
+
+@pytest.mark.torture
+@pytest.mark.parametrize("data", DATA)
+def test_no_list_and_no_history_delays_others(data: str, database: str) -> None:
+    """Each route that reads or changes it is asked for by several clients at once. Only its own kind of work waits for it."""
+    assert_others_wait_for_none(data, database, list(ATTACKS), 2.0)
