@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NoReturn, cast
+from typing import NoReturn, cast
 
 import click
 
@@ -19,8 +19,11 @@ from mahasiswa.store.engines import engine_of
 from mahasiswa.store.store_errors import NotInHistory, StoreError, UndoConflict
 
 STANDARD_STREAM = Path("-")
-BACKUPS = "/var/lib/mahasiswa-backup"  # of an installation as in docs/install.md
-COPY_TO_RESTORE = f"install -o {{user}} -m 600 {{file}} {BACKUPS}/"
+READ_FILE = click.Path(dir_okay=False, readable=False, path_type=Path)
+REMEDIES = {
+    "import": "mahasiswa-run import - < {file}",
+    "restore": "install -o {user} -m 600 {file} /var/lib/mahasiswa && mahasiswa-run restore /var/lib/mahasiswa/{name}",
+}
 INTERRUPTED, PIPE_CLOSED = 130, 141  # as a shell reports a program that SIGINT or SIGPIPE has ended
 
 
@@ -73,27 +76,22 @@ def serve() -> None:
         _fail(f"mahasiswa: {error}", error.exit_code)
 
 
-class _FileToRead(click.Path):
-    """A file that exists and that this user may read. `remedy` is the command for a user who may read it."""
-
-    def __init__(self, remedy: str, *, allow_dash: bool = False) -> None:
-        super().__init__(exists=True, dir_okay=False, allow_dash=allow_dash, path_type=Path)
-        self._remedy = remedy
-
-    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> Any:  # type: ignore[override] # noqa: ANN401
-        user = process_user()
-        try:
-            if value == "-" or not Path(value).is_file() or os.access(value, os.R_OK):
-                return super().convert(value, param, ctx)
-        except PermissionError:  # of a folder
-            pass
-        command = self._remedy.format(file=value, name=Path(value).name, user=user)
-        message = f"{value}: the user {user} may not read it. As a user who may, type: {command}"
-        raise click.BadParameter(message, ctx, param)
+def _readable(context: click.Context, _parameter: click.Parameter, file: Path) -> Path:
+    """Check that this user may read the file of an argument; raise BadParameter with the command for a user who may."""
+    try:
+        if file == STANDARD_STREAM or os.access(file, os.R_OK):
+            return file
+        file.stat()
+    except PermissionError:  # of a folder
+        pass
+    except OSError as error:
+        raise click.BadParameter(f"{file}: {error.strerror}") from None
+    command = REMEDIES[str(context.info_name)].format(user=process_user(), file=file, name=file.name)
+    raise click.BadParameter(f"{file}: the user {process_user()} may not read it. As a user who may, type: {command}")
 
 
 @main.command("import")
-@click.argument("file", type=_FileToRead("mahasiswa-run import - < {file}", allow_dash=True))
+@click.argument("file", type=READ_FILE, callback=_readable)
 @click.option(
     "--existing",
     type=click.Choice(["skip", "update"]),
@@ -170,7 +168,7 @@ def backup(file: Path | None) -> None:
 
 
 @main.command()
-@click.argument("file", type=_FileToRead(f"{COPY_TO_RESTORE} && mahasiswa-run restore {BACKUPS}/{{name}}"))
+@click.argument("file", type=READ_FILE, callback=_readable)
 @_ended_early("nothing was changed")
 def restore(file: Path) -> None:
     """Replace all records by those of a back-up. The service may run meanwhile.
