@@ -2,18 +2,24 @@
 
 import os
 import shlex
+import shutil
 import subprocess
+import sys
+import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from configparser import RawConfigParser
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from harness import Service
 from operators import TWO, Operator
 from postgres import execute, programs
+from processes import run
 
-UNIT = Path(__file__).parents[2] / "packaging" / "systemd" / "mahasiswa-pgdump.service"
+ROOT = Path(__file__).parents[2]
+UNIT = ROOT / "packaging" / "systemd" / "mahasiswa-pgdump.service"
 READ = "SELECT nim, nama, alamat FROM mahasiswa ORDER BY nim", "SELECT * FROM mahasiswa_history ORDER BY id"
 
 
@@ -29,12 +35,13 @@ def databases(postgres: str) -> Iterator[tuple[str, str]]:
         execute(postgres, f"DROP DATABASE {name} WITH (FORCE)")
 
 
-def run_line(name: str, folder: Path, environment: dict[str, str]) -> None:
-    """Run a line of the unit as systemd does."""
+def run_line(name: str, folder: Path, environment: dict[str, str]) -> str:
+    """Run a line of the unit as systemd does; return its output."""
     unit = RawConfigParser(strict=False)
     unit.read(UNIT, "utf-8")
     line = unit["Service"][name].replace("$$", "$").replace("%%", "%")
-    subprocess.run(shlex.split(line), cwd=folder, env=environment, check=True)
+    line = line.replace("/srv/mahasiswa/app/.venv/bin/python", sys.executable).replace("/srv/mahasiswa/app", str(ROOT))
+    return run(*shlex.split(line), cwd=folder, env=environment)
 
 
 def test_the_file_of_the_unit_is_restored_into_a_second_database(databases: tuple[str, str], tmp_path: Path) -> None:
@@ -50,11 +57,6 @@ def test_the_file_of_the_unit_is_restored_into_a_second_database(databases: tupl
         run_line("ExecStart", folder, environment)
     expected = [execute(first, statement) for statement in READ]
     (dump,) = folder.iterdir()
-    old = folder / "mahasiswa-20200101T000000Z.dump"
-    old.write_bytes(b"")
-    os.utime(old, (0, 0))
-    run_line("ExecStartPost", folder, environment)
-    assert list(folder.iterdir()) == [dump]
 
     operator = Operator(tmp_path)
     operator.environment |= {"DATABASE_URL": second, "BACKUP_DIR": str(folder)}
@@ -71,3 +73,37 @@ def test_the_file_of_the_unit_is_restored_into_a_second_database(databases: tupl
         assert site.list().nims == ["1", "2"]
         assert site.delete("1").status_code == 302
     assert len(execute(second, READ[1])) == len(expected[1]) + 1
+
+
+def test_the_last_dumps_with_records_are_kept_although_the_list_is_empty_for_61_days(
+    databases: tuple[str, str], tmp_path: Path
+) -> None:
+    """Age alone removes none. Later the last dump of each of 60 days stays, and three that hold more records."""
+    url, _ = databases
+    environment = {**os.environ, "PATH": f"{programs()}:{os.environ['PATH']}", "DATABASE_URL": url}
+
+    def dump(name: str) -> Path:
+        run_line("ExecStart", tmp_path, environment)
+        (made,) = tmp_path.glob("mahasiswa-*.dump")
+        return made.rename(tmp_path / name)
+
+    def copies(of: Path, days: Iterable[float]) -> set[Path]:
+        """Put a dump into the folder with the names and times of days ago."""
+        made = set()
+        for moment in (time.time() // 86400 * 86400 + 3600 - day * 86400 for day in days):
+            made.add(file := tmp_path / f"mahasiswa-{datetime.fromtimestamp(moment, UTC):%Y%m%dT%H%M%SZ}.dump")
+            shutil.copy(of, file)
+            os.utime(file, (moment, moment))
+        return made
+
+    with Service(url) as service, service.site() as site:
+        site.add(*TWO[0])
+        full = dump("full")
+        site.delete(TWO[0][0])
+        empty = dump("empty")
+    good = copies(full, (400, 401, 402))
+    assert run_line("ExecStartPost", tmp_path, environment) == ""
+    older, daily, earlier = copies(full, (403,)), copies(empty, range(60)), copies(empty, (2.02,))
+    removed = run_line("ExecStartPost", tmp_path, environment)
+    assert {Path(line.removeprefix("removed the old back-up ")) for line in removed.splitlines()} == older | earlier
+    assert set(tmp_path.iterdir()) == {full, empty} | good | daily
