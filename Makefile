@@ -4,6 +4,7 @@
 # make test-all run both
 # make check    check style, types, the order of the layers, and known vulnerabilities
 # make dist     build the wheel, its constraints, the sdist and the SBOM of an installation into dist/
+# make install  as root under systemd: copy the units, their commands, the manual page and the completion
 # make image    build the container image into dist/, as root on Debian, with buildah and mmdebstrap
 # make bench    measure the speed of the service and of its peers
 # make conform  run the tests of the specification against the implementation at URL
@@ -18,7 +19,7 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 INSTALL := $(PIP) install
 
-.PHONY: run test test-all test-long check conform dist image bench lock clean
+.PHONY: run test test-all test-long check conform dist image install bench lock clean
 
 run: .venv/run.stamp
 	@exec $(BIN)/mahasiswa
@@ -64,6 +65,13 @@ dist: .venv/dev.stamp
 image: dist
 	@PYTHON=$(BIN)/python packaging/image/build.sh $(DIST)/*.whl $(DIST)
 	@ls $(DIST)/*.oci.tar
+
+install: .venv/run.stamp
+	@install -m 644 packaging/systemd/*.service packaging/systemd/*.timer /etc/systemd/system/
+	@install -m 755 packaging/systemd/mahasiswa-run packaging/systemd/mahasiswa-upgrade /usr/local/bin/
+	@install -D -m 644 packaging/man/mahasiswa.1 -t /usr/local/share/man/man1
+	@install -D -m 644 packaging/completion/mahasiswa-run -t /usr/local/share/bash-completion/completions
+	@systemctl daemon-reload
 
 bench: .venv/dev.stamp
 	@$(BIN)/python bench/run.py $(ARGS)
