@@ -29,5 +29,3 @@ NAUGHTY = [
     *(unit * (255 // len(unit)) for unit in ("x", "é", "😀", '"', "'", ",=", ";'", '""\n', "\r\n")),
 ]
 """Each of them can be stored as a text. NUL, and half a surrogate pair, cannot."""
-
-NAUGHTY_NIMS = [text for text in dict.fromkeys(NAUGHTY) if len(text) <= 255]

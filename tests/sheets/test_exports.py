@@ -1,5 +1,6 @@
 """Records that are exported are read by other programs, and imported again without any change to their texts."""
 
+import csv
 import io
 import os
 import re
@@ -14,13 +15,14 @@ import openpyxl  # type: ignore[import-untyped]
 import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
-from naughty import NAUGHTY, NAUGHTY_NIMS
+from naughty import NAUGHTY
 from spreadsheets import reading
 
 from mahasiswa import wording
-from mahasiswa.record import UNADDRESSABLE_NIMS, Mahasiswa
+from mahasiswa.record import Mahasiswa
 from mahasiswa.sheets import public as sheets
 from mahasiswa.sheets.cleaning import clean_all
+from mahasiswa.sheets.csv_form import unguarded
 from mahasiswa.sheets.xlsx_export import SHEET_MAX_RECORDS
 
 ROWS = [Mahasiswa("007", "=1+1", "1.23E+11" + "x" * 40), Mahasiswa("12345678901234567890", "http://a.b", "A")]
@@ -28,7 +30,6 @@ FORMULA = re.compile('(?:^|[,;\t\r\n])"*[=+@＝＋－＠-]')
 
 any_text = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=12)
 any_text = any_text | st.text("',;=+-@\t\r\n\"aé １＝", max_size=12) | st.sampled_from(NAUGHTY)
-any_nim = (any_text | st.sampled_from(NAUGHTY_NIMS)).filter(lambda nim: nim not in UNADDRESSABLE_NIMS)
 # The texts and nims that an import does not clean or refuse.
 clean_text = any_text.filter(str.strip)
 clean_nim = (st.text("0123456789", min_size=1, max_size=20) | clean_text).filter(
@@ -66,20 +67,25 @@ def sheet_of(data: bytes) -> Any:  # noqa: ANN401 - a class of an untyped librar
     return sheet
 
 
-@given(records(any_nim, any_text))
-@example([Mahasiswa(nim, text, text) for nim, text in zip(NAUGHTY_NIMS, NAUGHTY, strict=False)])
-@example(
-    [Mahasiswa("NIM", "Nama", "Alamat"), Mahasiswa(" 1", "", " "), Mahasiswa("1", "\r", "\n"), Mahasiswa("", "a", "b")]
-)
-@example([Mahasiswa("1", "Budi,=1+1,x", "Budi\t=1+1"), Mahasiswa("2", "a;b\r\n3;c", "d"), Mahasiswa("3,", "'=", ",'=")])
-@settings(max_examples=300, deadline=None)
-def test_any_records_come_back_from_csv_unchanged(rows: list[Mahasiswa]) -> None:
-    """A NIM is not cleaned, and a blank text is not a cell without a text: nothing differs, in any list.
+@given(any_text)
+@example("'\"'=")
+@example(",\t\t\r\r\n=")
+@settings(max_examples=1000, deadline=None)
+def test_the_rule_of_csv_inverts_itself_for_any_text(text: str) -> None:
+    """No separator or quote stands before a formula, so no program sees one, wherever it splits a line."""
+    data = as_csv([Mahasiswa("1", text, text)]).decode("utf-8-sig")
+    assert not FORMULA.search(data)
+    _, row = csv.reader(io.StringIO(data, newline=""), delimiter=";")
+    assert list(map(unguarded, row)) == ["1", text, text]
 
-    No separator or quote stands before a formula, so no program sees one, wherever it splits a line.
-    """
+
+@given(records(clean_nim, clean_text))
+@example([Mahasiswa("1", "Budi,=1+1,x", "Budi\t=1+1"), Mahasiswa("2", "a;b\r\n3;c", "d"), Mahasiswa("3,", "'=", ",'=")])
+@settings(max_examples=100, deadline=None)
+def test_records_exported_as_csv_are_imported_unchanged(rows: list[Mahasiswa]) -> None:
+    """If the cleaning leaves their texts alone. A row of numbers may be those of columns."""
+    assume(not any(row.nama.isdigit() for row in rows))
     assert imported(as_csv(rows)) == rows
-    assert not FORMULA.search(as_csv(rows).decode("utf-8-sig"))
 
 
 @given(records(clean_nim, clean_text))

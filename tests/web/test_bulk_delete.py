@@ -151,8 +151,6 @@ def test_ten_thousand_records_are_removed_at_once(people: Site, other: Database)
 def test_an_export_names_the_records_to_remove_whatever_their_nims_are(site: Site, other: Database, kind: str) -> None:
     """Every record of the list is in its own export, so a bulk delete by that file empties the list."""
     nims = ["%", "%2F", "+", "a b", "~", "a\r\nb", "=1", "é", "👩🏽‍🎓", '<b>&amp;"', "\u202e", "NIM"]
-    if kind == "csv":  # a workbook cannot tell an empty NIM from a blank cell, or an apostrophe from the mark of a text
-        nims += ["", " ", "\r", "'1"]
     other.fill([(nim, "Ani", "Solo") for nim in nims])
     preview = preview_of(site, site.get(f"/mahasiswa/ekspor.{kind}").content)
     assert (counts(preview), missing(preview)) == ([len(nims), 0], [])
@@ -163,7 +161,7 @@ def test_an_export_names_the_records_to_remove_whatever_their_nims_are(site: Sit
 
 @pytest.mark.parametrize("body", ["nim=001", "data=", "data=DATA&data=DATA", "data=%FFDATA", "data=DATAx"])
 def test_a_confirmation_that_no_preview_sends_removes_nothing(people: Site, body: str) -> None:
-    """`test_form_field.py` has many more damages."""
+    """The page asks for the NIMs again."""
     data = preview_of(people, "001").forms[0].values["data"]
     answer = post_raw(people, CONFIRM, body.replace("DATA", data.replace("=", "%3D")).encode())
     assert answer.status_code == 400

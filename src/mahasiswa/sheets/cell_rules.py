@@ -7,7 +7,7 @@ import re
 
 from mahasiswa import wording
 from mahasiswa.record import INVISIBLE, NIM_MAX_CHARACTERS, UNADDRESSABLE_NIMS, Field
-from mahasiswa.sheets.cells import CELL_MAX_CHARACTERS, EXACT_DIGITS, FIRST_INEXACT, BadCell, Cell, Verbatim, cell_text
+from mahasiswa.sheets.cells import CELL_MAX_CHARACTERS, EXACT_DIGITS, FIRST_INEXACT, BadCell, Cell, cell_text
 
 _ROUNDED = r"[+-]?[0-9]+(?:[.,][0-9]+[eE][+-]?|[eE][+-])[0-9]+"
 _DECIMAL = r"[0-9]+\.0"
@@ -68,8 +68,8 @@ def clean_nim(cell: Cell) -> tuple[str, str, tuple[str, ...]]:
     nim, problem = "", ""
     removed: tuple[str, ...] = ()
     if isinstance(cell, str):
-        bare = cell if isinstance(cell, Verbatim) else cell.strip(_SPACES)
-        nim = bare if isinstance(cell, Verbatim) else bare.lstrip(_APOSTROPHES + _SPACES)
+        bare = cell.strip(_SPACES)
+        nim = bare.lstrip(_APOSTROPHES + _SPACES)
         checks = ((wording.SPACES_REMOVED, bare != cell), (wording.APOSTROPHE_REMOVED, nim != bare))
         removed = tuple(notice for notice, applies in checks if applies)
         problem = _problem_of_nim(nim)
@@ -93,8 +93,6 @@ def clean_text(field: Field, cell: Cell) -> tuple[str | None, str]:
     if isinstance(cell, str):
         if "\0" in cell:
             problem = wording.NUL.format(field=label)
-        elif isinstance(cell, Verbatim):
-            text = str(cell)
         elif _is_masked(cell):
             problem = wording.MASKED.format(field=label)
         elif cell and not cell.isspace():
@@ -118,13 +116,12 @@ def _problem_of_nim(nim: str) -> str:
         problem = wording.NIM_UNADDRESSABLE
     elif "\0" in nim:
         problem = wording.NUL.format(field=wording.LABELS["nim"])
-    elif not isinstance(nim, Verbatim):
-        if not nim:
-            problem = wording.NIM_BLANK
-        elif _is_masked(nim):
-            problem = wording.NIM_MASKED
-        elif _is_rounded(nim):
-            problem = wording.NIM_ROUNDED.format(text=nim)
+    elif not nim:
+        problem = wording.NIM_BLANK
+    elif _is_masked(nim):
+        problem = wording.NIM_MASKED
+    elif _is_rounded(nim):
+        problem = wording.NIM_ROUNDED.format(text=nim)
     return problem
 
 

@@ -8,7 +8,6 @@ from mahasiswa import wording
 from mahasiswa.sheets.sheet_errors import TooBig
 
 ROW_MAX_CELLS = 16_384  # as in Excel
-INTEGER_MAX = 2**63 - 1  # python-calamine reads whole numbers of 64 bits
 EXACT_DIGITS = 15  # that a spreadsheet keeps of a number; a longer number has lost its last ones
 FIRST_INEXACT = 10**EXACT_DIGITS
 CELL_MAX_CHARACTERS = 131_072  # four times what Excel holds, and the default limit of Python's CSV reader
@@ -20,12 +19,6 @@ class BadCell(NamedTuple):
 
     kind: Literal["date", "error", "formula", "long"]
     text: str
-
-
-class Verbatim(str):
-    """A text that our own export marked: it is imported as it is, even if it is blank."""
-
-    __slots__ = ()
 
 
 Cell: TypeAlias = str | int | float | bool | BadCell | None
@@ -54,11 +47,11 @@ def row_name(number: int, sheets: Sequence[str] = ()) -> str:
 
 
 def is_blank(cells: Sequence[Cell]) -> bool:
-    """Whether no cell has a text, which a Verbatim always has. Raises TooBig if there are too many to look at."""
+    """Whether no cell has a text. Raises TooBig if there are too many to look at."""
     if len(cells) > ROW_MAX_CELLS:
         raise TooBig(wording.TOO_HEAVY)
-    for cell in cells:  # noqa: SIM110 - `all` with a generator takes three times as long
-        if cell is not None and not (type(cell) is str and (not cell or cell.isspace())):
+    for cell in cells:
+        if cell is not None and not (isinstance(cell, str) and (not cell or cell.isspace())):
             return False
     return True
 
@@ -82,24 +75,6 @@ def in_input(cell: Cell) -> str:
     return re.sub(r"[\r\n\0]+", " ", cell_text(cell))
 
 
-def to_json(cells: Iterable[Cell]) -> list[object]:
-    """Cells as values for `json.dumps`. A BadCell becomes `[kind, text]`, a Verbatim `["verbatim", text]`."""
-    return [["verbatim", cell] if type(cell) is Verbatim else cell for cell in cells]
-
-
 def from_json(values: Iterable[Any]) -> list[Cell]:
-    """The cells of values that `json.loads` returned. Raises ValueError if no cell has such a value."""
-    return [value if type(value) is str else _from_json(value) for value in values]
-
-
-def _from_json(value: Any) -> Cell:  # noqa: ANN401 - a value of JSON
-    match value:
-        case str() | bool() | float() | None:
-            return value
-        case int() if abs(value) <= INTEGER_MAX:
-            return value
-        case ["verbatim", str(text)]:
-            return Verbatim(text)
-        case ["date" | "error" | "formula" | "long" as kind, str(text)]:
-            return BadCell(kind, text)
-    raise ValueError("not a cell")
+    """Cells that JSON carried. It knows a BadCell only as a list."""
+    return [BadCell(*value) if type(value) is list else value for value in values]

@@ -5,17 +5,25 @@ Rows that are not students, such as totals and signatures, and repetitions of a 
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
+from sys import getsizeof
 from typing import NamedTuple, TypeAlias
 
 from mahasiswa import wording
 from mahasiswa.digits import is_digits
-from mahasiswa.sheets.cell_rules import clean_nim, clean_text, is_ordinary, is_ordinary_nim, warnings_about
-from mahasiswa.sheets.cells import Cell, SheetRow, Verbatim, cell_text, has_digit, is_blank, row_name
-from mahasiswa.sheets.columns import HEADER_MAX_CHARACTERS, TITLES, is_repeated_header
+from mahasiswa.record import NIM_MAX_CHARACTERS
+from mahasiswa.sheets.carried_file import LEFT_OUT, CarriedFile, Typed
+from mahasiswa.sheets.cell_rules import clean_nim, clean_text, is_ordinary, warnings_about
+from mahasiswa.sheets.cells import Cell, Sheet, SheetRow, cell_text, has_digit, in_input, is_blank, row_name
+from mahasiswa.sheets.columns import HEADER_MAX_CHARACTERS, is_repeated_header
+from mahasiswa.sheets.limits import Choice
+from mahasiswa.sheets.reading import Table, table_of
 from mahasiswa.sheets.sheet_errors import SheetError
+from mahasiswa.sheets.signed_field import MAX_CONFIRMED_BYTES, too_large
 
 _is_total = re.compile(
     r"(?:sub\s?-?total|total|jumlah|rata-rata|keterangan|catatan|dicetak|laki-laki|perempuan)\b"
@@ -47,15 +55,6 @@ class RejectedRow(NamedTuple):
     cells: tuple[str, str, str]  # NIM, Nama and Alamat as they are in the file
     repeats: int | None = None  # the number of the first row with the same NIM
     is_skipped: bool = False
-
-
-class NimCell(NamedTuple):
-    """The NIM in a row of a list of NIMs. If a spreadsheet has damaged it, `problem` says so in Indonesian."""
-
-    number: int  # as Excel shows it
-    nim: str  # the text of the cell if there is a problem
-    problem: str = ""
-    nama: str = ""  # blank if the file has no names
 
 
 RowResult: TypeAlias = CleanedRow | RejectedRow
@@ -109,7 +108,9 @@ class Cleaner:
         number, cells = row
         nim_cell, nama_cell, alamat_cell = cells
         shown_cells = cell_text(nim_cell), cell_text(nama_cell), cell_text(alamat_cell)
-        if reason := self._reason_to_skip(cells):
+        reason = _reason_to_skip(cells, in_signatures=self._in_signatures)
+        self._in_signatures = bool(reason) and (self._in_signatures or reason == wording.SKIPPED_SIGNATURE)
+        if reason:
             return RejectedRow(number, reason, shown_cells, is_skipped=True)
         nim, nim_problem, removed = clean_nim(nim_cell)
         nama, nama_problem = clean_text("nama", nama_cell)
@@ -129,29 +130,26 @@ class Cleaner:
         uncleaned = str(nim_cell) if removed else ""
         return CleanedRow(number, nim, nama, alamat, removed, warnings_about(nim, nama), uncleaned)
 
-    def _reason_to_skip(self, cells: Sequence[Cell]) -> str | None:
-        """The reason to skip a row, or None. Everything below `Mengetahui,` are signatures until a student follows."""
-        nim, *others = cells
-        if any(isinstance(cell, Verbatim) for cell in cells):
-            return None
-        if is_repeated_header(cells) or _are_column_numbers(cells):
-            return wording.SKIPPED_HEADER
-        text = _folded(nim)
-        is_alone = is_blank(others)
-        is_student = has_digit(text) and not is_alone and not _is_signature(text) and not _is_total(text)
-        if is_student or not (nim is None or isinstance(nim, str)):
-            self._in_signatures = False
-            return None
-        # A student's name or address may begin with these words, too, but then no cell is blank.
-        texts = [text, *(map(_folded, others) if is_blank((nim,)) or any(is_blank((cell,)) for cell in others) else ())]
-        if any(map(_is_signature, texts)):
-            self._in_signatures = True
-        if self._in_signatures and not (has_digit(text) and not _is_signature(text)):
-            return wording.SKIPPED_SIGNATURE
-        if any(map(_is_total, texts)):
-            return wording.SKIPPED_TOTAL
-        is_title = is_alone and " " in text and text[:1].isalpha()
-        return wording.SKIPPED_TITLE if is_title or is_blank(cells[:2]) else None
+
+def _reason_to_skip(cells: Sequence[Cell], *, in_signatures: bool) -> str:
+    """The reason to skip a row, or a blank text. Everything below `Mengetahui,` are signatures until a student follows."""
+    nim, *others = cells
+    if is_repeated_header(cells) or _are_column_numbers(cells):
+        return wording.SKIPPED_HEADER
+    text = _folded(nim)
+    is_alone = is_blank(others)
+    if nim is not None and not isinstance(nim, str):
+        return ""
+    if has_digit(text) and not is_alone and not _is_signature(text) and not _is_total(text):
+        return ""
+    # A student's name or address may begin with these words, too, but then no cell is blank.
+    texts = [text, *(map(_folded, others) if is_blank((nim,)) or any(is_blank((cell,)) for cell in others) else ())]
+    if (in_signatures and not has_digit(text)) or any(map(_is_signature, texts)):
+        return wording.SKIPPED_SIGNATURE
+    if any(map(_is_total, texts)):
+        return wording.SKIPPED_TOTAL
+    is_title = is_alone and " " in text and text[:1].isalpha()
+    return wording.SKIPPED_TITLE if is_title or is_blank(cells[:2]) else ""
 
 
 def clean_all(rows: Iterable[SheetRow], sheets: Sequence[str] = ()) -> list[RowResult]:
@@ -170,27 +168,98 @@ def clean_all(rows: Iterable[SheetRow], sheets: Sequence[str] = ()) -> list[RowR
     return results
 
 
-def clean_nims(rows: Iterable[SheetRow]) -> list[NimCell]:
-    """Each NIM once, at its first row. A row without a NIM is left out. Raises SheetError if that leaves none."""
-    first: dict[str, NimCell] = {}
-    for number, (cell, nama, _) in rows:
-        nim, problem, _ = clean_nim(cell)
-        if not problem:
-            first.setdefault(nim, NimCell(number, nim, nama=cell_text(nama)))
-        elif not is_blank((cell,)):
-            first.setdefault(cell_text(cell), NimCell(number, cell_text(cell), problem))
-    if not first:
-        raise SheetError(wording.NO_NIMS_READ)
-    return list(first.values())
+@dataclass(frozen=True)
+class CleanedFile:
+    """A file with its rows, as they are in the file, and cleaned. There are none if `columns_problem` has a reason."""
+
+    file: CarriedFile
+    rows: list[SheetRow]
+    results: list[RowResult]
+    columns_problem: str = ""
+    remarks: Sequence[str] = ()  # sentences about the file
+
+    def versions(self, file: CarriedFile) -> Iterator[CarriedFile]:
+        """What a preview can carry of the file, from all of it to its NIM, Nama and Alamat. Raises SheetError."""
+        if file.has_all_cells:
+            yield file
+            count = len(file.read_sheets)
+            others = [*file.other_sheets, *(sheet.name for sheet in file.sheets[count:])]
+            yield file._replace(sheets=file.sheets[:count], other_sheets=others)
+            if self.columns_problem:
+                raise SheetError(self.columns_problem)
+            file = file._replace(sheets=[Sheet("", self.rows)], other_sheets=others, has_all_cells=False, typed={})
+        yield file
+
+    def nims(self) -> list[str]:
+        """The NIMs of all rows, also of rows that cannot be written. A cleaned NIM is there twice: cleaned, and as in the file."""
+        found: list[str] = []
+        for row in self.results:
+            if isinstance(row, CleanedRow):
+                found += (row.nim, row.uncleaned) if row.cleaned else (row.nim,)
+            elif not row.is_skipped:
+                found.append(row.cells[0])
+        return [nim for nim in found if len(nim) <= NIM_MAX_CHARACTERS]
 
 
-def is_kept(nim: str) -> bool:
-    """Whether this NIM is imported unchanged, for any Nama and Alamat."""
-    if is_ordinary_nim(nim):
-        return True
-    folded = _folded(nim)
-    is_skipped = is_repeated_header((nim, *TITLES[1:])) or _is_signature(folded) or _is_total(folded)
-    return clean_nim(nim) == (nim, "", ()) and not is_skipped
+def clean_table(table: Table, name: str) -> CleanedFile:
+    """Read and clean all rows of a file with this name. Raises SheetError."""
+    rows, size = [], 0
+    for row in table.rows:
+        rows.append(row)
+        size += sum(map(getsizeof, row[1]))  # a text takes four bytes for each character if one of them is an emoji
+        if size > MAX_CONFIRMED_BYTES:
+            raise too_large()
+    kept = table.kept_sheets or [Sheet("", rows)]
+    file = CarriedFile(name, table.sheets, kept, table.other_sheets, table.columns, bool(table.kept_sheets))
+    return CleanedFile(file, rows, clean_all(rows, table.sheets), table.columns_problem, table.remarks)
+
+
+def clean_again(file: CarriedFile) -> CleanedFile:
+    """Select the rows of a file as it is now, with its repairs, and clean them. Raises SheetError."""
+    table = Table(file.columns, iter(file.sheets[0].rows))
+    if file.has_all_cells:
+        table = _table_of(file, Choice(columns=file.columns.of_fields))
+    rows = list(_with_typed(table.rows, file.typed))
+    results = clean_all(rows, file.read_sheets)
+    return CleanedFile(file._replace(columns=table.columns), rows, results, table.columns_problem, table.remarks)
+
+
+def repaired(
+    cleaned: CleanedFile, choice: Choice, typed: Mapping[int, Typed], accepted: AbstractSet[int], *, fills_alamat: bool
+) -> CarriedFile:
+    """The file with a person's texts and ticks, by the number of the row. A text as in the preview is no change."""
+    file, rows = cleaned.file, dict(cleaned.rows)
+    names = [sheet.name for sheet in file.sheets if sheet.name in choice.sheets]
+    if file.has_all_cells and names and set(names) != set(file.read_sheets):
+        sheets = sorted(file.sheets, key=lambda sheet: sheet.name not in names)
+        file = CarriedFile(file.name, names, sheets, file.other_sheets, file.columns, has_all_cells=True)
+        return file._replace(columns=_table_of(file, Choice()).columns)
+    if file.has_all_cells and choice.columns is not None:
+        file = file._replace(columns=file.columns._replace(of_fields=choice.columns))
+    changes = dict(file.typed)
+    for number in typed.keys() & rows.keys():
+        before = changes.get(number, (None, None, None))
+        texts = zip(typed[number], rows[number], before, strict=True)
+        new = tuple(old if text is None or text == in_input(cell) else text for text, cell, old in texts)
+        if new != (None, None, None):
+            changes[number] = LEFT_OUT if typed[number] == LEFT_OUT else new
+    return file._replace(
+        typed=changes, accepted=file.accepted | (rows.keys() & accepted), fills_alamat=file.fills_alamat or fills_alamat
+    )
+
+
+def _table_of(file: CarriedFile, choice: Choice) -> Table:
+    return table_of((file.read_sheets, file.other_sheets, iter(())), file.sheets, choice)
+
+
+def _with_typed(rows: Iterable[SheetRow], typed: Mapping[int, Typed]) -> Iterator[SheetRow]:
+    """The rows with the cells that a person has typed. A row whose cells were all cleared is left out."""
+    for number, row in rows:
+        cells = row
+        if number in typed:
+            cells = [cell if text is None else text for text, cell in zip(typed[number], row, strict=True)]
+        if not is_blank(cells):
+            yield number, cells
 
 
 def _are_column_numbers(cells: Sequence[Cell]) -> bool:

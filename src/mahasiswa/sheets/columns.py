@@ -8,7 +8,7 @@ from typing import NamedTuple
 from mahasiswa import wording
 from mahasiswa.digits import is_digits
 from mahasiswa.record import Field
-from mahasiswa.sheets.cells import Cell, FieldColumns, SheetRow, Verbatim, cell_text, has_digit, is_blank
+from mahasiswa.sheets.cells import Cell, FieldColumns, SheetRow, cell_text, has_digit, is_blank
 from mahasiswa.sheets.limits import MAX_TITLES, Choice
 from mahasiswa.sheets.sheet_errors import ColumnsUnclear, SheetError
 
@@ -16,7 +16,6 @@ HEADER_WITHIN_ROWS = 25  # that are not blank: school files often begin with tit
 HEADER_MAX_CHARACTERS = 100  # of a cell that can be a header; looking for names in a huge cell would only cost time
 TITLE_MAX_CHARACTERS = 30  # of a title in the choice of columns
 NIM_MIN_DIGITS, NIM_MAX_LENGTH = 5, 30  # of a cell that looks like a NIM, and at least half of it are digits
-TITLES = ("NIM", "Nama", "Alamat")  # in our own files; an import recognises them, so they do not follow the wording
 IN_ORDER: FieldColumns = (0, 1, 2)
 _NO_COLUMN = 1 << 30  # past the end of every row, so each of its cells is blank
 
@@ -66,6 +65,16 @@ class Selection(NamedTuple):
     remarks: Sequence[str] = ()
 
 
+class _Top(NamedTuple):
+    """The first rows of a sheet that are not blank, and where its titles are."""
+
+    rows: list[Sequence[Cell]]
+    header: Sequence[Cell] | None  # the titles that name the columns
+    clue: Sequence[Cell] | None  # the header, or else a row that is probably the titles
+    first: int  # the index of the first row below the header
+    titles: list[str]
+
+
 def select_columns(rows: Iterable[SheetRow], choice: Choice, first_sheet: Columns | None = None) -> Selection:
     """The columns, and the NIM, Nama and Alamat of each row that is not blank.
 
@@ -75,40 +84,47 @@ def select_columns(rows: Iterable[SheetRow], choice: Choice, first_sheet: Column
 
     Raises SheetError if the rows are all blank or too wide, and ColumnsUnclear if a column cannot be found.
     """
-    chosen, nim_only = choice.columns, choice.nim_only
     rows = iter(rows)
     numbered = list(islice((row for row in rows if not is_blank(row[1])), HEADER_WITHIN_ROWS))
-    top = [row for _, row in numbered]
-    if not top:
-        if first_sheet:
-            return Selection(first_sheet, iter(()))
+    if not numbered and first_sheet:
+        return Selection(first_sheet, iter(()))
+    if not numbered:
         raise SheetError(wording.EMPTY)
-    first, header = find_header(top, nim_only=nim_only)
-    clue = header or next(filter(_is_clue, top), None)
-    if header is None and chosen is not None and clue:
-        first = top.index(clue) + 1
-    titles = _titles(clue or top[0])
-    if nim_only and header is None and len(top) == 1:
-        cells: list[SheetRow] = [(n, (cell, None, None)) for n, cell in enumerate(top[0], 1) if not is_blank((cell,))]
-        return Selection(Columns((0, None, None), titles), iter(cells))
-    remarks: Sequence[str] = ()
-    if chosen is not None:
-        of_fields = _checked(chosen, titles)
-    elif first_sheet and (header is None or titles == first_sheet.titles):
-        of_fields = first_sheet.of_fields
-    elif header is not None:
-        of_fields = _columns_of(header, titles, top[first:])
-    elif clue:
-        problem = wording.NO_OTHER_COLUMN if _fields_in(clue) == {"nim"} else wording.NO_NIM_COLUMN
-        nim, nama, alamat = _first_columns(clue)
-        found = _ColumnTexts(top[top.index(clue) + 1 :]).nim
-        suggested = found if nim is None and found not in (nama, alamat) else nim
-        raise ColumnsUnclear(problem, titles, (suggested, nama, alamat))
-    else:
-        of_fields, remarks = _columns_by_cells(top, titles, nim_only=nim_only)
-    if nim_only:
+    top = _top_of([row for _, row in numbered], choice)
+    if choice.nim_only and top.header is None and len(top.rows) == 1:
+        cells: list[SheetRow] = [
+            (n, (cell, None, None)) for n, cell in enumerate(top.rows[0], 1) if not is_blank((cell,))
+        ]
+        return Selection(Columns((0, None, None), top.titles), iter(cells))
+    of_fields, remarks = _columns_found(top, choice, first_sheet)
+    if choice.nim_only:
         of_fields = (*of_fields[:2], None)
-    return Selection(Columns(of_fields, titles), _selected(chain(numbered[first:], rows), of_fields), remarks)
+    return Selection(Columns(of_fields, top.titles), _selected(chain(numbered[top.first :], rows), of_fields), remarks)
+
+
+def _top_of(rows: list[Sequence[Cell]], choice: Choice) -> _Top:
+    first, header = find_header(rows, nim_only=choice.nim_only)
+    clue = header or next(filter(_is_clue, rows), None)
+    if header is None and choice.columns is not None and clue:
+        first = rows.index(clue) + 1
+    return _Top(rows, header, clue, first, _titles(clue or rows[0]))
+
+
+def _columns_found(top: _Top, choice: Choice, first_sheet: Columns | None) -> tuple[FieldColumns, Sequence[str]]:
+    """The column of each field, and remarks that tell a person how they were found. Raises ColumnsUnclear."""
+    if choice.columns is not None:
+        return _checked(choice.columns, top.titles), ()
+    if first_sheet and (top.header is None or top.titles == first_sheet.titles):
+        return first_sheet.of_fields, ()
+    if top.header is not None:
+        return _columns_of(top.header, top.titles, top.rows[top.first :]), ()
+    if top.clue is None:
+        return _columns_by_cells(top.rows, top.titles, nim_only=choice.nim_only)
+    problem = wording.NO_OTHER_COLUMN if _fields_in(top.clue) == {"nim"} else wording.NO_NIM_COLUMN
+    nim, nama, alamat = _first_columns(top.clue)
+    found = _ColumnTexts(top.rows[top.rows.index(top.clue) + 1 :]).nim
+    suggested = found if nim is None and found not in (nama, alamat) else nim
+    raise ColumnsUnclear(problem, top.titles, (suggested, nama, alamat))
 
 
 def find_header(top: Sequence[Sequence[Cell]], *, nim_only: bool) -> tuple[int, Sequence[Cell] | None]:
@@ -193,8 +209,7 @@ def _columns_of(header: Sequence[Cell], titles: list[str], rows: Sequence[Sequen
         if field not in best or rank < best[field][0]:
             best[field] = (rank, column)
     nim, nama, alamat = (best[field][1] if field in best else None for field in _ALIASES)
-    if not isinstance(header[0], Verbatim):  # as in our own CSV, whose columns are right
-        _refuse_swapped((nim, nama, alamat), rows, titles)
+    _refuse_swapped((nim, nama, alamat), rows, titles)
     return nim, nama, alamat
 
 
@@ -208,7 +223,7 @@ def _titles(row: Sequence[Cell]) -> list[str]:
     """The texts of a row by which a person recognises its columns."""
     texts = (cell[:TITLE_MAX_CHARACTERS] if isinstance(cell, str) else "" for cell in row[:MAX_TITLES])
     titles = [" ".join(text.split()) for text in texts]
-    return titles + [""] * (len(TITLES) - len(titles))
+    return titles + [""] * (len(wording.HEADER) - len(titles))
 
 
 def _headings(row: Iterable[object]) -> list[tuple[Field, int, int]]:
@@ -289,25 +304,23 @@ def _columns_by_cells(
     """
     columns = _ColumnTexts(rows)
     filled = columns.filled or [MAX_TITLES]  # all texts may stand further to the right
-    first, width = filled[0], filled[-1] + 1
-    counts = first in columns.counting and not (nim_only and width == 1)
-    if columns.nim is not None and (nim_only or counts or (columns.nim != first and not columns.is_of_ids(first))):
-        others = [
-            index
-            for index in filled
-            if index not in (columns.nim, *columns.counting) and (index > columns.nim or columns.is_of_names(index))
-        ]
-        if len(others) < len(TITLES):
+    first, nim, width = filled[0], columns.nim, filled[-1] + 1
+    is_single = nim_only and width == 1
+    counts = first in columns.counting and not is_single
+    if nim is not None and (nim_only or counts or (nim != first and not columns.is_of_ids(first))):
+        others = [column for column in filled if column > nim or columns.is_of_names(column)]
+        others = [column for column in others if column not in (nim, *columns.counting)]
+        if len(others) < len(wording.HEADER):
             nama, alamat, *_ = (*others, None, None)
             remark = wording.NIM_AFTER_NUMBERS if counts else wording.NIM_AFTER_WORDS
-            letters = {"first": wording.column_letter(first), "nim": wording.column_letter(columns.nim)}
-            return (columns.nim, nama, alamat), [remark.format(**letters)] if columns.nim != first else []
-    suggested = columns.nim, None, None
+            letters = {"first": wording.column_letter(first), "nim": wording.column_letter(nim)}
+            return (nim, nama, alamat), [remark.format(**letters)] if nim != first else []
+    if not counts and (is_single or width == len(wording.HEADER)):
+        return IN_ORDER, []
+    problem = wording.NO_NIM_HEADER if nim_only else wording.NO_HEADER
     if counts and not nim_only:
-        raise ColumnsUnclear(wording.ROW_NUMBERS.format(first=wording.column_letter(first)), titles, suggested)
-    if counts or (width != len(TITLES) and not (nim_only and width == 1)):
-        raise ColumnsUnclear(wording.NO_NIM_HEADER if nim_only else wording.NO_HEADER, titles, suggested)
-    return IN_ORDER, []
+        problem = wording.ROW_NUMBERS.format(first=wording.column_letter(first))
+    raise ColumnsUnclear(problem, titles, (nim, None, None))
 
 
 def _refuse_swapped(of_fields: FieldColumns, rows: Sequence[Sequence[Cell]], titles: list[str]) -> None:

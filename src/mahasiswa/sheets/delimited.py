@@ -12,9 +12,9 @@ from threading import Event
 from typing import BinaryIO, TypeVar
 
 from mahasiswa import wording
-from mahasiswa.sheets.cells import CELL_MAX_CHARACTERS, ROW_MAX_CELLS, Cell, SheetRow, Verbatim, cell_text, is_blank
-from mahasiswa.sheets.columns import HEADER_WITHIN_ROWS, TITLES, is_header
-from mahasiswa.sheets.csv_form import START, read_row
+from mahasiswa.sheets.cells import CELL_MAX_CHARACTERS, ROW_MAX_CELLS, Cell, SheetRow, cell_text, is_blank
+from mahasiswa.sheets.columns import HEADER_WITHIN_ROWS, is_header
+from mahasiswa.sheets.csv_form import unguarded
 from mahasiswa.sheets.file_kind import SAMPLE_BYTES, encoding_of
 from mahasiswa.sheets.sheet_errors import SheetError, Stopped, TooBig
 
@@ -35,13 +35,11 @@ def read_csv(file: BinaryIO, *, max_lines: int | None, stop: Event | None) -> It
     Raises SheetError, at once or while the rows are read, and Stopped after `stop` was set.
     """
     encoding = encoding_of(file)
-    is_export = encoding == "utf-8-sig" and file.read(len(START)) == START
-    file.seek(0)
     text = io.TextIOWrapper(file, encoding=encoding, newline="")
     try:
         sample = text.read(SAMPLE_BYTES)
         lines = at_most(max_lines, _lines(text), stop)
-        yield _export_rows(lines) if is_export else _rows(lines, sample)
+        yield _rows(lines, sample)
     except UnicodeDecodeError as error:  # also while the rows are read
         raise SheetError(wording.NOT_A_SPREADSHEET) from error
     finally:
@@ -77,14 +75,14 @@ def rejoined(rows: Iterable[SheetRow]) -> tuple[Iterator[SheetRow], Sequence[str
     for separator in _SEPARATORS:
         lines = [_line_of(row) for _, row in top if _is_packed(row, separator)]
         split = [cells for line in lines if (cells := _split(line, separator))]
-        is_list = any(map(is_header, split)) or {len(cells) for cells in split} == {len(TITLES)}
+        is_list = any(map(is_header, split)) or {len(cells) for cells in split} == {len(wording.HEADER)}
         if is_list and len(lines) * 2 > len(top) and len(split) * 2 > len(lines):
             return _resplit_rows(all_rows, separator), [wording.RESPLIT]
     return all_rows, ()
 
 
 def _resplit_rows(rows: Iterable[SheetRow], separator: str) -> Iterator[SheetRow]:
-    width, is_export = 0, False
+    width = 0
     for number, row in rows:
         if not _is_packed(row, separator) and sum(not is_blank((cell,)) for cell in row) < 2:
             yield number, row  # a title or a total
@@ -93,9 +91,8 @@ def _resplit_rows(rows: Iterable[SheetRow], separator: str) -> Iterator[SheetRow
         cells = _split(line, separator)
         if not cells or len(cells) != (width or len(cells)):
             raise SheetError(wording.NOT_RESPLIT.format(row=number))
-        is_export = is_export if width else cells == list(TITLES)
         width = len(cells)
-        yield read_row(number, cells, [line + "\r\n"]) if is_export else (number, cells)
+        yield number, list(map(unguarded, cells))
 
 
 def _is_packed(row: Sequence[Cell], separator: str) -> bool:
@@ -145,20 +142,11 @@ def _rows(lines: Iterator[str], sample: str) -> Iterator[SheetRow]:
         next(lines)
         sample = sample[instruction.end() :]
     separator = instruction[1] if instruction and instruction[1] in {*_SEPARATORS, "|"} else _separator(sample)
-    return ((number, cells) for number, cells, _ in _csv_rows(lines, separator))
+    return _csv_rows(lines, separator)
 
 
-def _export_rows(lines: Iterator[str]) -> Iterator[SheetRow]:
-    """The rows of our own export, which another program may have changed."""
-    next(lines)
-    yield 1, tuple(map(Verbatim, TITLES))
-    for number, cells, row_lines in _csv_rows(lines, ";", 2):
-        if cells and (cells[0] or not is_blank(cells)):
-            yield read_row(number, cells, row_lines)
-
-
-def _csv_rows(lines: Iterator[str], separator: str, first: int = 1) -> Iterator[tuple[int, list[str], Sequence[str]]]:
-    """Each row: its number, its cells and its lines. A cell with line breaks belongs to one row, as in Excel."""
+def _csv_rows(lines: Iterator[str], separator: str) -> Iterator[SheetRow]:
+    """The rows of CSV, without the guards of an export. A cell with line breaks belongs to one row, as in Excel."""
     row_lines: list[str] = []
 
     def collected() -> Iterator[str]:
@@ -173,12 +161,12 @@ def _csv_rows(lines: Iterator[str], separator: str, first: int = 1) -> Iterator[
             if size >= ROW_MAX_CHARACTERS:
                 raise TooBig(wording.TOO_HEAVY)
 
-    number = first - 1
+    number = 0
     try:
-        for number, cells in enumerate(csv.reader(collected(), delimiter=separator), first):
+        for number, cells in enumerate(csv.reader(collected(), delimiter=separator), 1):
             if cells == [_END]:
                 return
-            yield number, cells, row_lines
+            yield number, list(map(unguarded, cells)) if any("'" in cell for cell in cells) else cells
             row_lines.clear()
     except csv.Error as error:
         # A cell is too long. If the number of quotes is odd, the reason is a quote that never ends.

@@ -19,9 +19,12 @@ def html_rows(file: BinaryIO) -> list[list[Cell]]:
     """The rows of all tables of a page, in their order. Raises TooBig if a row or a tag is too long."""
     parser = _Tables()
     text = codecs.getreader(encoding_of(file))(file, "replace")
+    unfinished = 0
     while piece := text.read(FEED_CHARACTERS):
+        before = parser.getpos()
         parser.feed(piece)
-        if len(parser.rawdata) > UNFINISHED_MAX_CHARACTERS:
+        unfinished = unfinished + len(piece) if parser.getpos() == before else 0
+        if unfinished > UNFINISHED_MAX_CHARACTERS:
             raise TooBig(TOO_HEAVY)
     # The parser keeps `A&B` at the end of a file that was cut, until a space follows. Its close() would give it, too,
     # but reads a tag that never ends in quadratic time: 6 s for 32 KB.

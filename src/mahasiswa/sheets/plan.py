@@ -1,4 +1,4 @@
-"""Compares the rows of a file with the stored records: the changes of an import, or the records of a bulk delete."""
+"""Compares the rows of a file with the stored records: the changes of an import."""
 
 import hashlib
 import re
@@ -8,14 +8,13 @@ from itertools import chain
 from typing import NamedTuple
 
 from mahasiswa import wording
-from mahasiswa.record import NIM_MAX_CHARACTERS, Mahasiswa, Write, digest, digest_or_dash, near_key
-from mahasiswa.sheets.carried_file import REPLACED_DIGEST_MAX_CHARACTERS, CarriedFile, CleanedFile
-from mahasiswa.sheets.cells import Sheet, SheetRow, Verbatim, has_digit, row_name
-from mahasiswa.sheets.cleaning import CleanedRow, NimCell, RejectedRow
-from mahasiswa.sheets.columns import IN_ORDER, Columns
+from mahasiswa.record import Mahasiswa, Write, digest, digest_or_dash, near_key
+from mahasiswa.sheets.carried_file import CarriedFile
+from mahasiswa.sheets.cells import has_digit, row_name
+from mahasiswa.sheets.cleaning import CleanedFile, CleanedRow, RejectedRow
+from mahasiswa.sheets.columns import Columns
 
 _NO_RECORD = Mahasiswa("", "", "")
-NAMA_MAX_CHARACTERS = 60  # of a name in a notice about another record
 
 
 class PlannedRow(NamedTuple):
@@ -39,14 +38,6 @@ class ImportPlan(NamedTuple):
     skipped: list[RejectedRow]
 
 
-class FoundRow(NamedTuple):
-    """A row of the file whose NIM is stored. `nama` is the beginning of the name in the file if it is another one."""
-
-    number: int
-    record: Mahasiswa
-    nama: str = ""
-
-
 def compare(cleaned: CleanedFile, existing: Mapping[str, Mahasiswa], near: Collection[Mahasiswa] = ()) -> ImportPlan:
     """Sort the rows into new, changed and unchanged records, and rows that are not written.
 
@@ -55,44 +46,46 @@ def compare(cleaned: CleanedFile, existing: Mapping[str, Mahasiswa], near: Colle
     plan = ImportPlan([], [], [], [], [], [])
     neighbours = Neighbours(near, cleaned.file.read_sheets)
     for row in cleaned.results:
-        if isinstance(row, RejectedRow):
-            (plan.skipped if row.is_skipped else plan.wrong).append(row)
-            continue
-        number, nim, nama, alamat, removed, warnings, uncleaned = row
-        if removed and uncleaned in existing:  # a record has the NIM as it stands in the file
-            nim, removed = uncleaned, ()
-        similar, meant = neighbours.look(number, nim)
-        before = existing.get(nim)
-        if before is not None:
-            notices, meant = removed, None
-        else:
-            if alamat is None and cleaned.file.fills_alamat:
-                alamat = wording.NO_ALAMAT
-            if (nama is None or alamat is None) and (problem := _problem_of_new(nama, alamat, cleaned.file.columns)):
-                plan.wrong.append(RejectedRow(number, problem, (nim, nama or "", alamat or "")))
-                continue
-            notices = removed + ((similar,) if similar else warnings)
-        stored = before or _NO_RECORD
-        after = Mahasiswa(str(nim), _replacement(nama, stored.nama), _replacement(alamat, stored.alamat))
-        if after != before and (after.nama not in (nama, stored.nama) or after.alamat not in (alamat, stored.alamat)):
-            notices += (wording.LINE_BREAKS,)
-        planned = PlannedRow(number, before, after, notices, meant)
-        if before is not None:
-            (plan.same if after == before else plan.changed).append(planned)
-        elif number not in cleaned.file.accepted and not isinstance(nim, Verbatim) and not has_digit(nim):
+        planned = _planned(row, cleaned.file, existing, neighbours) if isinstance(row, CleanedRow) else row
+        if isinstance(planned, RejectedRow):
+            (plan.skipped if planned.is_skipped else plan.wrong).append(planned)
+        elif planned.before is not None:
+            (plan.same if planned.after == planned.before else plan.changed).append(planned)
+        elif planned.number not in cleaned.file.accepted and not has_digit(planned.after.nim):
             plan.doubted.append(planned)
         else:
             plan.new.append(planned)
     return plan
 
 
-def with_stored_nims(cleaned: CleanedFile, plan: ImportPlan, numbers: AbstractSet[int] | None) -> CarriedFile:
-    """The file with the NIMs that are probably meant in these rows, or in every row that may have lost zeros."""
-    typed = dict(cleaned.file.typed)
-    for number, *_, notices, near in plan.new:
-        if near and (wording.LOST_ZEROS in notices if numbers is None else number in numbers):
-            typed[number] = (near.nim, *typed.get(number, (None, None, None))[1:])
-    return cleaned.file._replace(typed=typed)
+def _planned(
+    row: CleanedRow, file: CarriedFile, existing: Mapping[str, Mahasiswa], neighbours: "Neighbours"
+) -> PlannedRow | RejectedRow:
+    """The record that a row would make, or the row with the reason why it cannot make one."""
+    nim, nama, alamat, notices = row.nim, row.nama, row.alamat, row.cleaned
+    if notices and row.uncleaned in existing:  # a record has the NIM as it stands in the file
+        nim, notices = row.uncleaned, ()
+    similar, meant = neighbours.look(row.number, nim)
+    before = existing.get(nim)
+    if before is None:
+        alamat = wording.NO_ALAMAT if alamat is None and file.fills_alamat else alamat
+        if problem := _problem_of_new(nama, alamat, file.columns):
+            return RejectedRow(row.number, problem, (nim, nama or "", alamat or ""))
+        notices += (similar,) if similar else row.warnings
+    stored = before or _NO_RECORD
+    after = Mahasiswa(nim, _replacement(nama, stored.nama), _replacement(alamat, stored.alamat))
+    if after != before and (after.nama not in (nama, stored.nama) or after.alamat not in (alamat, stored.alamat)):
+        notices += (wording.LINE_BREAKS,)
+    return PlannedRow(row.number, before, after, notices, None if before else meant)
+
+
+def nims_meant(plan: ImportPlan, numbers: AbstractSet[int] | None) -> dict[int, str]:
+    """The stored NIMs that are probably meant in these rows, or in every row that may have lost zeros."""
+    return {
+        row.number: row.near.nim
+        for row in plan.new
+        if row.near and (wording.LOST_ZEROS in row.notices if numbers is None else row.number in numbers)
+    }
 
 
 def with_shown_changes(file: CarriedFile, plan: ImportPlan) -> CarriedFile:
@@ -147,7 +140,7 @@ def _on_one_line(text: str) -> str:
 
 def _digest_of(rows: Iterable[PlannedRow]) -> str:
     digests = (digest_or_dash(planned.before) for planned in rows)
-    return hashlib.sha256(",".join(digests).encode()).hexdigest()[:REPLACED_DIGEST_MAX_CHARACTERS]
+    return hashlib.sha256(",".join(digests).encode()).hexdigest()
 
 
 class Neighbours:
@@ -170,48 +163,3 @@ class Neighbours:
         if other != nim:
             return wording.NEAR_IN_FILE.format(nim=nim, other=other, row=row_name(row, self._sheets)), None
         return "", None
-
-
-def nims(cleaned: CleanedFile) -> list[str]:
-    """The NIMs of all rows, also of rows that cannot be written. A cleaned NIM is there twice: cleaned, and as in the file."""
-    found: list[str] = []
-    for row in cleaned.results:
-        if isinstance(row, CleanedRow):
-            found += (row.nim, row.uncleaned) if row.cleaned else (row.nim,)
-        elif not row.is_skipped:
-            found.append(row.cells[0])
-    return [nim for nim in found if len(nim) <= NIM_MAX_CHARACTERS]
-
-
-def file_of_nims(nims: Iterable[str]) -> CleanedFile:
-    """A file of these NIMs, which are taken as they are."""
-    rows: list[SheetRow] = [(number, (Verbatim(nim), None, None)) for number, nim in enumerate(nims, 1)]
-    file = CarriedFile("", [""], [Sheet("", rows)], [], Columns(IN_ORDER, []), has_all_cells=False)
-    return CleanedFile(file, rows, [])
-
-
-def compare_nims(
-    cells: Iterable[NimCell], existing: Mapping[str, Mahasiswa], near: Collection[Mahasiswa]
-) -> tuple[list[FoundRow], list[NimCell]]:
-    """The rows whose NIM is stored; and the others with the likely reason, such as a nearly equal NIM in `near`."""
-    neighbours = Neighbours(near)
-    found: list[FoundRow] = []
-    missing: list[NimCell] = []
-    for cell in cells:
-        if cell.problem:
-            missing.append(cell)
-        elif record := existing.get(cell.nim):
-            is_other = cell.nama and _letters(cell.nama) != _letters(record.nama)
-            found.append(FoundRow(cell.number, record, cell.nama[:NAMA_MAX_CHARACTERS] if is_other else ""))
-        else:
-            message, meant = neighbours.look(cell.number, cell.nim)
-            if meant:
-                message = wording.NEAR_RECORD.format(nim=meant.nim, nama=meant.nama[:NAMA_MAX_CHARACTERS])
-            elif not message and len(cell.nim.split()) > 1:
-                message = wording.SEVERAL_NIMS
-            missing.append(cell._replace(problem=message))
-    return found, missing
-
-
-def _letters(text: str) -> str:
-    return "".join(filter(str.isalnum, text.casefold()))

@@ -1,19 +1,18 @@
 """The names of this package for the rest of the program. In `__init__` they would double the start of workbook_child."""
 
-from mahasiswa.sheets.carried_file import (
-    LEFT_OUT,
-    MAX_CONFIRMED_BYTES,
-    CleanedFile,
-    clean_again,
-    clean_table,
-    dump,
-    load,
-    repaired,
-)
+from mahasiswa.sheets.carried_file import LEFT_OUT, CarriedFile, dump, load
 from mahasiswa.sheets.cells import SHEET_ROWS, in_input, row_name
-from mahasiswa.sheets.cleaning import CleanedRow, Cleaner, RejectedRow, clean_nims
-from mahasiswa.sheets.columns import TITLES
+from mahasiswa.sheets.cleaning import CleanedFile, CleanedRow, Cleaner, RejectedRow, clean_again, clean_table, repaired
 from mahasiswa.sheets.csv_form import write_csv
+from mahasiswa.sheets.deletion import (
+    NimCell,
+    clean_nims,
+    compare_nims,
+    dump_deletion,
+    load_deletion,
+    nims_of,
+    repaired_nims,
+)
 from mahasiswa.sheets.file_kind import is_utf8, kind_of
 from mahasiswa.sheets.limits import (
     COMMAND_LINE,
@@ -25,17 +24,8 @@ from mahasiswa.sheets.limits import (
     WEB,
     Choice,
 )
-from mahasiswa.sheets.plan import (
-    ImportPlan,
-    PlannedRow,
-    compare,
-    compare_nims,
-    confirmed_writes,
-    file_of_nims,
-    nims,
-    with_shown_changes,
-    with_stored_nims,
-)
+from mahasiswa.sheets.plan import ImportPlan, PlannedRow, compare, confirmed_writes, nims_meant, with_shown_changes
 from mahasiswa.sheets.reading import Table, read, read_text
 from mahasiswa.sheets.sheet_errors import NotCarried, SheetError, TooBig
+from mahasiswa.sheets.signed_field import MAX_CONFIRMED_BYTES
 from mahasiswa.sheets.xlsx_export import write_template, write_xlsx

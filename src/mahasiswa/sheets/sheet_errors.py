@@ -2,7 +2,9 @@
 
 
 class SheetError(ValueError):
-    """A file, pasted cells or a confirmation cannot be read."""
+    """A file, pasted cells or a confirmation cannot be read. `pasted` is the text that its page shows again."""
+
+    pasted = ""
 
 
 class Stopped(Exception):

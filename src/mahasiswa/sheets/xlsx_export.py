@@ -14,7 +14,6 @@ from xlsxwriter.exceptions import FileCreateError  # type: ignore[import-untyped
 
 from mahasiswa import wording
 from mahasiswa.record import Mahasiswa
-from mahasiswa.sheets.columns import TITLES
 from mahasiswa.sheets.sheet_errors import NotCarried
 
 CELL_MAX_UTF16_UNITS = 32_767  # as in Excel, which counts a character outside the basic plane as two
@@ -31,7 +30,7 @@ def write_xlsx(records: Iterable[Mahasiswa], file: BinaryIO) -> int:
 
     Raises OSError, and NotCarried if Excel cannot hold a text or so many records. Nothing is written to the file then.
     """
-    widths = [COLUMN_MIN_CHARACTERS] * len(TITLES)
+    widths = [COLUMN_MIN_CHARACTERS] * len(wording.HEADER)
     number = 0
     with _new_sheet(file, widths) as (sheet, text_format):
         for number, record in enumerate(records, 1):
@@ -50,7 +49,7 @@ def write_template(file: BinaryIO) -> None:
     """Write an empty table of text cells with hints. It has no example row, which would end up among the records."""
     with _new_sheet(file, TEMPLATE_COLUMN_CHARACTERS) as (sheet, _):
         for column, hint in enumerate(wording.TEMPLATE_HINTS):
-            shown = {"validate": "any", "input_title": TITLES[column], "input_message": hint}
+            shown = {"validate": "any", "input_title": wording.HEADER[column], "input_message": hint}
             sheet.data_validation(1, column, SHEET_MAX_RECORDS, column, shown)
 
 
@@ -64,7 +63,7 @@ def _new_sheet(file: BinaryIO, widths: Sequence[int]) -> Iterator[tuple[Any, Any
         text_format = workbook.add_format({"num_format": "@"})
         bold_format = workbook.add_format({"num_format": "@", "bold": True})
         with closing(sheet.row_data_fh):  # undocumented, as dim_rowmax is; XlsxWriter leaves it open after an error
-            for column, title in enumerate(TITLES):
+            for column, title in enumerate(wording.HEADER):
                 sheet.write_string(0, column, title, bold_format)
             sheet.freeze_panes(1, 0)
             # Otherwise Excel marks each NIM with a green corner, because it is a number stored as text.
@@ -72,7 +71,7 @@ def _new_sheet(file: BinaryIO, widths: Sequence[int]) -> Iterator[tuple[Any, Any
             yield sheet, text_format
             for column, width in enumerate(widths):
                 sheet.set_column(column, column, width, text_format)
-            sheet.autofilter(0, 0, sheet.dim_rowmax, len(TITLES) - 1)
+            sheet.autofilter(0, 0, sheet.dim_rowmax, len(wording.HEADER) - 1)
             try:
                 workbook.close()
             except FileCreateError as error:

@@ -189,7 +189,7 @@ class Store(ABC):
 
 def undo(sql: SharedSQL, item: int, expected: str | None = None, *, only_unchanged: bool = False) -> Steps[int]:
     """The steps of `Store.undo`, for any number of rows. Their result is the number of restored records."""
-    # Look before any lock, so that an undo that is impossible does not wait for other programs.
+    # Look before any lock, so that an undo that is not possible waits for nobody.
     found = yield sql.undoable, (item,)
     if not found:
         raise NotInHistory(str(item))

@@ -272,7 +272,7 @@ WHERE kind IS NOT NULL AND id IN (SELECT batch FROM mahasiswa_history WHERE nim 
         return self.as_array([nim for nim in nims if "\0" not in nim])
 
     def condition(self, cari: str, di: Field | Literal[""]) -> tuple[str, Sequence[str]]:
-        """The condition that finds every term of a search in `folded_text`, and its parameters."""
+        """The condition that finds every term of a search in the folded text `folded_text`, and its parameters."""
         terms = folding.terms(cari, is_prefix=di == "nim")
         finds = f"{self.position}(folded_text, {self.p}) {'= 1' if di == 'nim' else '> 0'}"
         return " AND ".join(f"({' OR '.join([finds] * len(term))})" for term in terms) or "false", [*chain(*terms)]

@@ -7,7 +7,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp
 
 from mahasiswa.settings import Settings
-from mahasiswa.sheets.public import SheetError
+from mahasiswa.sheets.public import SheetError, TooBig
 from mahasiswa.store import Store
 from mahasiswa.web import checks, history, lists, monitoring, previews, students
 from mahasiswa.web.list_cache import ListCache
@@ -71,6 +71,8 @@ def create_app(settings: Settings, store: Store, limits: Limits) -> ASGIApp:
         try:
             return await by_route[request.route](request, store, own)
         except SheetError as error:  # of a file, a pasted text or a preview
-            return own.upload_form(request.route.purpose, str(error))
+            return own.upload_form(
+                request.route.purpose, str(error), 413 if isinstance(error, TooBig) else 400, error.pasted
+            )
 
     return Middleware(Router(settings), RequestGuard(settings), cache, pages, limits, handle, metrics)

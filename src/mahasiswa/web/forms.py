@@ -82,12 +82,17 @@ async def read_confirmation(request: Request) -> Mapping[str, Sequence[str]]:
         return await request.limits.slots.run(IMPORT, parse)
 
 
-@asynccontextmanager
-async def read_upload(request: Request) -> AsyncIterator[tuple[UploadFile | None, str, Mapping[str, Sequence[str]]]]:
-    """Read a multipart form, valid within the `with`: its file, its pasted text, and all other texts by name.
+class Upload(NamedTuple):
+    """A multipart form. Its file is spooled to disk. The pasted text has one character for each byte."""
 
-    The file is spooled to disk. The pasted text has one character for each byte. Raise BodyRefused, Busy.
-    """
+    file: UploadFile | None
+    pasted: str
+    texts: Mapping[str, Sequence[str]]  # all others, by name
+
+
+@asynccontextmanager
+async def read_upload(request: Request) -> AsyncIterator[Upload]:
+    """Read a multipart form, valid within the `with`. Raise BodyRefused, Busy."""
     with large_body(request) as count:
         most = UPLOAD_MAX_BYTES
         pieces = Body(request, most + FORM_MAX_BYTES, "file too large", count).pieces()
@@ -109,7 +114,7 @@ async def read_upload(request: Request) -> AsyncIterator[tuple[UploadFile | None
                     if len(value) > FORM_MAX_BYTES:
                         raise BodyRefused("bad request")
                     texts.setdefault(utf8(name), []).append(utf8(value))
-            yield file if isinstance(file, UploadFile) and file.filename else None, pasted, texts
+            yield Upload(file if isinstance(file, UploadFile) and file.filename else None, pasted, texts)
         finally:
             await form.close()
 

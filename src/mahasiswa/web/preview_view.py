@@ -1,15 +1,18 @@
-"""Arranges the preview of an import for its page: parts with the changed records, and groups of rows with the same message."""
+"""Arranges previews for their pages: parts with the changed records, and groups of rows with the same message.
 
-from collections.abc import Callable, Iterable, Sequence
+Maximum rows and maximum characters of a text bound each page.
+"""
+
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import chain, groupby, islice, takewhile
+from functools import cached_property
+from itertools import accumulate, chain, groupby, islice
 from typing import Generic, Literal, NamedTuple, TypeVar
-
-from markupsafe import escape
 
 from mahasiswa import wording
 from mahasiswa.record import Mahasiswa
 from mahasiswa.sheets import public as sheets
+from mahasiswa.sheets.deletion import Deletion, FoundRow
 
 Row = TypeVar("Row", sheets.PlannedRow, sheets.RejectedRow)
 
@@ -17,22 +20,13 @@ Alert = Literal["", "changed", "repaired", "chosen"]
 """The reason to show a preview again: records have changed since, or a repair or a choice was not previewed yet."""
 
 FIRST_ROWS = 10  # of a table, which are visible at first; the others are folded
-FOLDED_MAX_ROWS = 500  # that are in the page although they are folded; more rows come when a person asks for them
+PAGE_ROWS = 500  # of one part, also if they are folded; more rows come when a person asks for them
 MAX_GROUPS = 100  # messages in one part of the page
 EXAMPLES = 10  # rows that a group of notices shows
 MAX_REPAIRED_ROWS = 100  # with inputs, each up to six, and rows of a group with a tick
-MAX_SPANS = 20  # numbers and ranges of rows before a message, which says how many other rows have it
 REPAIRED_MAX_BYTES = 20_000  # of texts to repair; as a form they are at most three times as long
-
-PREVIEW_MAX_BYTES, PREVIEW_MAX_RATIO = 64 << 10, 8
-"""Maximum size of the page: PREVIEW_MAX_BYTES, and in addition PREVIEW_MAX_RATIO times the size of its form field. Without
-this bound, a field of 132 bytes, which unpacks to many equal texts, could demand a page of 118 MB."""
-
-FIXED_BYTES = 24 << 10  # the part of PREVIEW_MAX_BYTES for everything that does not depend on the file
-
-# Maximum bytes of markup in the templates. A row to repair is named before its inputs and in the label of each.
-COLUMN_MARKUP, SHEET_MARKUP, GROUP_MARKUP, EXAMPLE_MARKUP, NEAR_MARKUP = 150, 110, 60, 90, 200
-ROW_MARKUP, CHANGED_ROW_MARKUP, REPAIR_MARKUP, REPAIR_NAMES = 60, 170, 700, 4
+MAX_SPANS = 20  # numbers and ranges of rows before a message, which says how many other rows have it
+TEXT_MAX_CHARACTERS = 200  # of a text that the page only shows
 
 
 class Group(NamedTuple, Generic[Row]):
@@ -54,14 +48,15 @@ class Part(NamedTuple):
     next: int
 
 
-@dataclass
+@dataclass(frozen=True)
 class PreviewView:
-    """The page of a preview. `opened` names the part that is shown with its rows from `start` on.
+    """The page of a preview of an import. `opened` names the part that is shown with its rows from `start` on.
 
-    `absent` is the number of stored records that the file lacks, and `absentees` has the first of them if they are
-    shown. All parts share the bytes that are left in the page, so each part is made once, the most important one first.
+    `file` is the part of the cleaned file that the field `data` carries. `absent` is the number of stored records that
+    the file lacks, and `absentees` has the first of them if they are shown.
     """
 
+    file: sheets.CarriedFile
     cleaned: sheets.CleanedFile
     plan: sheets.ImportPlan
     data: str
@@ -71,34 +66,22 @@ class PreviewView:
     start: int
     alert: Alert
 
-    def __post_init__(self) -> None:
-        plan, self.file = self.plan, self.cleaned.file
-        self.columns = list(zip(wording.HEADER, self.file.columns.of_fields, strict=True))
-        self._left = PREVIEW_MAX_BYTES + (PREVIEW_MAX_RATIO - 1) * len(self.data) - FIXED_BYTES
-        titles = self.file.columns.titles
-        self._fits(COLUMN_MARKUP * len(titles))
-        self.titles = [title if self._fits(0, title, title, title) else "" for title in titles]
-        self.read_sheets = self._names(self.file.read_sheets)
-        self.kept_sheets = self._names(sheet.name for sheet in self.file.sheets)
-        self.other_sheets = self._names(self.file.other_sheets)
-        rows = sorted(chain(plan.new, plan.changed, plan.same), key=lambda planned: planned.number)
-        self.noticed = self._groups(((notice, row) for row in rows for notice in row.notices), self._fits_notice)
-        self.repairs = self._repairs()
-        self.skipped = self._groups(
-            ((row.problem, row) for row in plan.skipped),
-            lambda row, shown: shown < EXAMPLES and self._fits(EXAMPLE_MARKUP, *row.cells),
-        )
-        # The part that a person has opened takes all that the others leave.
-        by_name = {name: self._part(name) for name in sorted(wording.PARTS, key=lambda name: name == self.opened)}
-        self.parts = [by_name[name] for name in wording.PARTS]
-        self.absentees = [record for record in self.absentees if self._fits(ROW_MARKUP, *record)]
+    @property
+    def columns(self) -> list[tuple[str, int | None]]:
+        """The label of each field and its column."""
+        return list(zip(wording.HEADER, self.file.columns.of_fields, strict=True))
+
+    @property
+    def kept_sheets(self) -> list[str]:
+        """The names of the sheets among which a person can choose without the file."""
+        return [sheet.name for sheet in self.file.sheets]
 
     @property
     def problem(self) -> str:
         """The reason why no row can be saved. It is empty if the list already has all records of the file."""
         file, plan = self.file, self.plan
         if not self.cleaned.results:
-            is_template = (file.read_sheets, file.columns.titles) == ([wording.TEMPLATE_SHEET], list(sheets.TITLES))
+            is_template = (file.read_sheets, file.columns.titles) == ([wording.TEMPLATE_SHEET], list(wording.HEADER))
             return wording.TEMPLATE_EMPTY if is_template else wording.NO_ROWS
         has_row = plan.new or plan.changed or plan.same or plan.doubted
         return self.missing_column or ("" if has_row else wording.NO_ROW_TO_SAVE)
@@ -130,58 +113,62 @@ class PreviewView:
         names = self.file.read_sheets
         return sheets.row_name(number, names) if len(names) > 1 else str(number)
 
-    def _fits(self, markup: int, *texts: str) -> bool:
-        """Take the bytes of these texts and of their markup from those that are left, if they are."""
-        size = markup + sum(len(escape(text).encode()) for text in texts)
-        is_fitting = size <= self._left
-        self._left -= size if is_fitting else 0
-        return is_fitting
+    @property
+    def shown_absentees(self) -> list[Mahasiswa]:
+        """The absentees as the page shows them."""
+        return [Mahasiswa(*map(cut, record)) for record in self.absentees]
 
-    def _names(self, names: Iterable[str]) -> list[str]:
-        return [name for name in names if self._fits(SHEET_MARKUP, name, name)]
+    @cached_property
+    def noticed(self) -> list[Group[sheets.PlannedRow]]:
+        """The rows to check by their notices, with a tick beside those whose NIM is probably meant to be another."""
+        rows = sorted(chain(self.plan.new, self.plan.changed, self.plan.same), key=lambda planned: planned.number)
+        return [
+            group._replace(rows=list(map(_cut, group.rows)))
+            for group in self._groups((notice, row) for row in rows for notice in row.notices)
+        ]
 
-    def _fits_notice(self, planned: sheets.PlannedRow, shown: int) -> bool:
-        if near := planned.near:
-            return shown < MAX_REPAIRED_ROWS and self._fits(NEAR_MARKUP, *planned.after, near.nim, near.nama)
-        return shown < EXAMPLES and self._fits(EXAMPLE_MARKUP, *planned.after)
+    @cached_property
+    def skipped(self) -> list[Group[sheets.RejectedRow]]:
+        """The rows that are skipped, by their reasons."""
+        groups = self._groups((row.problem, row) for row in self.plan.skipped)
+        return [group._replace(rows=[_cut_cells(row) for row in group.rows]) for group in groups]
 
-    def _repairs(self) -> list[Group[sheets.RejectedRow]]:
+    @cached_property
+    def repairs(self) -> list[Group[sheets.RejectedRow]]:
         """The rows to repair, with the texts for their inputs. Only the first ones have inputs, if no column is missing."""
-        left, size = MAX_REPAIRED_ROWS, 0
-
-        def fits(repair: sheets.RejectedRow, _shown: int) -> bool:
-            nonlocal left, size
-            if repair.problem in wording.MISSING_COLUMNS:
-                return False
-            left -= 1
-            size += sum(len(text.encode()) for text in repair.cells)
-            texts = [*repair.cells, *[self.row(repair.number)] * REPAIR_NAMES]
-            return left >= 0 and size <= REPAIRED_MAX_BYTES and self._fits(REPAIR_MARKUP, *texts)
-
         cells_of = dict(self.cleaned.rows)
         problems = [(row.number, row.problem) for row in self.plan.wrong]
         problems += [(planned.number, wording.NO_DIGIT) for planned in self.plan.doubted]
-        rows: list[tuple[str, sheets.RejectedRow]] = []
+        rows = []
         for number, problem in sorted(problems):
             nim, nama, alamat = map(sheets.in_input, cells_of[number])
-            rows.append((problem, sheets.RejectedRow(number, problem, (nim, nama, alamat))))
-        return self._groups(rows, fits)
+            rows.append(sheets.RejectedRow(number, problem, (nim, nama, alamat)))
+        repairable = [row for row in rows if row.problem not in wording.MISSING_COLUMNS]
+        inputs = fitting("".join(row.cells) for row in repairable)
+        last = repairable[inputs - 1].number if inputs else 0
+        return [
+            group._replace(rows=shown, others=group.others + len(group.rows) - len(shown))
+            for group in self._groups(((row.problem, row) for row in rows), most=MAX_REPAIRED_ROWS)
+            for shown in [[row for row in group.rows if row.number <= last and row in repairable]]
+        ]
 
-    def _groups(self, messages: Iterable[tuple[str, Row]], fits: Callable[[Row, int], bool]) -> list[Group[Row]]:
-        """The rows of each message, in the order of the first row of each, as far as they fit.
+    @cached_property
+    def parts(self) -> list[Part]:
+        """The parts of the changes, in the order of the page."""
+        rows = {"berubah": self.plan.changed, "baru": self.plan.new, "sama": self.plan.same}
+        return [self._part(name, rows[name]) for name in wording.PARTS]
 
-        `fits` gets a row and the number of those of its group that are shown already.
-        """
+    def _groups(self, messages: Iterable[tuple[str, Row]], most: int = 0) -> list[Group[Row]]:
+        """The rows of each message, in the order of the first row of each. A row with a tick or an input is no example."""
         groups: dict[str, list[Row]] = {}
         for message, row in messages:
             groups.setdefault(message, []).append(row)
-        fitting: list[Group[Row]] = []
+        found = []
         for message, rows in islice(groups.items(), MAX_GROUPS):
-            spans = self._rows_named(row.number for row in rows)
-            if self._fits(GROUP_MARKUP, spans, message):
-                shown = [row for _, row in takewhile(lambda item: fits(item[1], item[0]), enumerate(rows))]
-                fitting.append(Group(spans, message, shown, len(rows) - len(shown)))
-        return fitting
+            has_ticks = isinstance(rows[0], sheets.PlannedRow) and rows[0].near
+            shown = rows[: most or (MAX_REPAIRED_ROWS if has_ticks else EXAMPLES)]
+            found.append(Group(self._rows_named(row.number for row in rows), message, shown, len(rows) - len(shown)))
+        return found
 
     def _rows_named(self, numbers: Iterable[int]) -> str:
         """Ascending numbers of rows, as a person would write them. Only MAX_SPANS of them stand in it."""
@@ -200,18 +187,51 @@ class PreviewView:
         others = sum(last - first + 1 for first, last in spans[MAX_SPANS:])
         return "; ".join(parts) + (f" {wording.OTHER_ROWS.format(number=wording.number(others))}" if others else "")
 
-    def _part(self, name: str) -> Part:
-        """The part `baru`, `berubah` or `sama`."""
-        rows = {"baru": self.plan.new, "berubah": self.plan.changed, "sama": self.plan.same}[name]
-
-        def fits(planned: sheets.PlannedRow) -> bool:
-            before = (planned.before if name == "berubah" else None) or ()
-            texts = (self.row(planned.number), *planned.after, *before)
-            return self._fits(CHANGED_ROW_MARKUP if before else ROW_MARKUP, *texts)
-
-        visible = list(takewhile(fits, rows[: 0 if name == "sama" else FIRST_ROWS]))
+    def _part(self, name: str, rows: Sequence[sheets.PlannedRow]) -> Part:
+        visible = rows[: 0 if name == "sama" else FIRST_ROWS]
         is_open = self.opened == name
         start = min(max(self.start, len(visible)), len(rows)) if is_open else len(visible)
-        rest = rows[start:]
-        folded = list(takewhile(fits, rest)) if is_open or len(rest) <= FOLDED_MAX_ROWS else []
-        return Part(name, len(rows), visible, folded, start + len(folded))
+        folded = rows[start : start + PAGE_ROWS] if is_open or len(rows) - start <= PAGE_ROWS else []
+        return Part(name, len(rows), list(map(_cut, visible)), list(map(_cut, folded)), start + len(folded))
+
+
+@dataclass(frozen=True)
+class DeletionView:
+    """The page of a preview of a bulk delete."""
+
+    deletion: Deletion
+    data: str
+    alert: Alert
+    most: int = MAX_REPAIRED_ROWS
+
+    @property
+    def renamed(self) -> list[FoundRow]:
+        """The rows with another name than the stored record."""
+        return [row for row in self.deletion.found if row.nama]
+
+    @property
+    def missing(self) -> list[tuple[int, str, str]]:
+        """The number, the text and the reason of each row that was not found, as far as they have inputs."""
+        rows = [(cell.number, sheets.in_input(cell.nim), reason) for cell, reason in self.deletion.missing]
+        return rows[: fitting(text for _, text, _ in rows)]
+
+
+def fitting(texts: Iterable[str]) -> int:
+    """The number of rows with these texts that get inputs."""
+    sizes = accumulate(len(text.encode()) for text in islice(texts, MAX_REPAIRED_ROWS))
+    return sum(size <= REPAIRED_MAX_BYTES for size in sizes)
+
+
+def cut(text: str) -> str:
+    """A text as a page shows it."""
+    return text if len(text) <= TEXT_MAX_CHARACTERS else f"{text[:TEXT_MAX_CHARACTERS]}…"
+
+
+def _cut_cells(row: sheets.RejectedRow) -> sheets.RejectedRow:
+    nim, nama, alamat = map(cut, row.cells)
+    return row._replace(cells=(nim, nama, alamat))
+
+
+def _cut(planned: sheets.PlannedRow) -> sheets.PlannedRow:
+    before, after = planned.before, planned.after
+    return planned._replace(before=before and Mahasiswa(*map(cut, before)), after=Mahasiswa(*map(cut, after)))

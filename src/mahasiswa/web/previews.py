@@ -1,10 +1,10 @@
 """Import and bulk delete: a preview of a file or of NIMs, which writes nothing, and the confirmation that writes all of it."""
 
-from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
-from itertools import accumulate, islice, repeat
+from itertools import islice
 from threading import Event
-from typing import Any
 from urllib.parse import unquote
 
 from starlette.responses import Response
@@ -15,12 +15,12 @@ from mahasiswa.record import Mahasiswa, Write
 from mahasiswa.sheets import public as sheets
 from mahasiswa.store import Query, Reader, Store
 from mahasiswa.store.reader import size_with
-from mahasiswa.store.store_errors import Changed, Refused
+from mahasiswa.store.store_errors import Changed
 from mahasiswa.store.threads import in_thread
-from mahasiswa.web.forms import read_confirmation, read_upload, utf8, utf8_bytes
+from mahasiswa.web.forms import Upload, read_confirmation, read_upload, utf8, utf8_bytes
 from mahasiswa.web.list_query import query_of
 from mahasiswa.web.pages import Pages
-from mahasiswa.web.preview_view import MAX_REPAIRED_ROWS, REPAIRED_MAX_BYTES, Alert, PreviewView
+from mahasiswa.web.preview_view import Alert, DeletionView, PreviewView
 from mahasiswa.web.request import Request
 from mahasiswa.web.responses import rendered_in_thread
 from mahasiswa.web.routes import Purpose
@@ -43,7 +43,10 @@ async def choose_import(request: Request, _store: Store, pages: Pages) -> Respon
 
 async def preview_import(request: Request, store: Store, pages: Pages) -> Response:
     """POST /mahasiswa/impor: a preview of the changes. Nothing is written or kept."""
-    return await _preview_of_upload(request, pages, "impor", partial(_import_preview, request, store, pages))
+    async with read_upload(request) as upload:
+        with _repeating(upload.pasted):
+            cleaned = await _cleaned(request, upload, "impor")
+            return await request.while_connected(_import_preview(request, store, pages, cleaned))
 
 
 async def confirm_import(request: Request, store: Store, pages: Pages) -> Response:
@@ -51,13 +54,14 @@ async def confirm_import(request: Request, store: Store, pages: Pages) -> Respon
 
     If the form has a repair that no preview has shown yet, the answer is a new preview.
     """
-    sent, alert, cleaned = await _read_preview(request)
+    sent, key = await read_confirmation(request), await store.signing_key()
+    alert, cleaned = await request.limits.slots.run(IMPORT, partial(_repaired, sent, key))
     opened = sent["periksa"][-1] if sent["periksa"] else ""
     if alert or opened or cleaned.columns_problem or sent["pakai[]"]:
         alert = alert or ("chosen" if sent["pakai[]"] or not opened else "")
         again = _import_preview(request, store, pages, cleaned, opened=opened, alert=alert, meant=sent["pakai[]"])
         return await request.while_connected(again)
-    existing = await store.reader(IMPORT).find(sheets.nims(cleaned))
+    existing = await store.reader(IMPORT).find(cleaned.nims())
 
     def changes() -> list[Write]:
         plan = sheets.compare(cleaned, existing)
@@ -70,8 +74,6 @@ async def confirm_import(request: Request, store: Store, pages: Pages) -> Respon
         await store.write_all("import", await request.limits.slots.run(IMPORT, changes))
     except Changed:  # a record has changed since the preview, so nothing is written
         return await _import_preview(request, store, pages, cleaned, alert="changed")
-    except Refused:
-        raise sheets.SheetError(wording.CONFIRMATION_DAMAGED) from None
     return pages.redirect
 
 
@@ -87,7 +89,7 @@ async def choose_deletion(request: Request, store: Store, pages: Pages) -> Respo
     nims = await in_thread(store.reader(IMPORT).chunks(query), first_nims)
     if len(nims) > sheets.UPLOAD_MAX_ROWS:
         raise sheets.SheetError(wording.TOO_MANY_FOUND.format(limit=wording.number(sheets.UPLOAD_MAX_ROWS)))
-    return await _deletion_preview(request, store, pages, sheets.file_of_nims(nims))
+    return await _deletion_preview(request, store, pages, sheets.nims_of(nims))
 
 
 async def preview_ticked(request: Request, store: Store, pages: Pages) -> Response:
@@ -95,13 +97,19 @@ async def preview_ticked(request: Request, store: Store, pages: Pages) -> Respon
     ticked = (await read_confirmation(request))["nim[]"]
     if not ticked:
         raise sheets.SheetError(wording.NO_ROWS_TICKED)
-    file = sheets.file_of_nims(map(unquote, ticked))
-    return await request.while_connected(_deletion_preview(request, store, pages, file))
+    cells = sheets.nims_of(map(unquote, ticked))
+    return await request.while_connected(_deletion_preview(request, store, pages, cells))
 
 
 async def preview_deletion(request: Request, store: Store, pages: Pages) -> Response:
     """POST /mahasiswa/hapus: the records with these NIMs, and the NIMs without a record. Nothing is written or kept."""
-    return await _preview_of_upload(request, pages, "hapus", partial(_deletion_preview, request, store, pages))
+    async with read_upload(request) as upload:
+        with _repeating(upload.pasted):
+            cleaned = await _cleaned(request, upload, "hapus")
+            if cleaned.columns_problem:
+                raise sheets.SheetError(cleaned.columns_problem)
+            cells = await request.limits.slots.run(IMPORT, partial(sheets.clean_nims, cleaned.rows))
+            return await request.while_connected(_deletion_preview(request, store, pages, cells))
 
 
 async def confirm_deletion(request: Request, store: Store, pages: Pages) -> Response:
@@ -111,52 +119,56 @@ async def confirm_deletion(request: Request, store: Store, pages: Pages) -> Resp
     since is left out, so a second click changes nothing. The preview of an import leads here to remove the records that
     its file lacks.
     """
-    sent, alert, cleaned = await _read_preview(request)
+    sent, key = await read_confirmation(request), await store.signing_key()
+    run = partial(request.limits.slots.run, IMPORT)
     if sent["periksa"][-1:] == ["sisa"]:
-        others = await _absentees(store.reader(IMPORT), set(sheets.nims(cleaned)), sheets.UPLOAD_MAX_ROWS)
-        cleaned, alert = sheets.file_of_nims(record.nim for record in others), ""
-    elif not alert and not sent["periksa"]:
-        shown = set(cleaned.file.new)
-        cells = await request.limits.slots.run(IMPORT, partial(sheets.clean_nims, cleaned.rows))
-        nims = [cell.nim for cell in cells if cell.number in shown and not cell.problem]
-        await store.write_all("delete", removals=nims)
+        _, cleaned = await run(partial(_repaired, sent, key))
+        others = await _absentees(store.reader(IMPORT), set(cleaned.nims()), sheets.UPLOAD_MAX_ROWS)
+        cells = sheets.nims_of(record.nim for record in others)
+        return await request.while_connected(_deletion_preview(request, store, pages, cells))
+    found, missing = await run(partial(sheets.load_deletion, _field(sent), key))
+    shown = sorted(found + missing)
+    numbers = (number for text in sent["baris[]"] for number in [whole_number(text)])
+    typed = {number: nim for number, nim in zip(numbers, sent["nim[]"], strict=False) if number is not None}
+    cells = await run(partial(sheets.repaired_nims, shown, typed, _numbers(sent["lewati[]"])))
+    if cells == shown and not sent["periksa"]:
+        await store.write_all("delete", removals=dict.fromkeys(cell.nim for cell in found))
         return pages.redirect
-    return await request.while_connected(_deletion_preview(request, store, pages, cleaned, alert))
+    again = _deletion_preview(request, store, pages, cells, alert="repaired" if cells != shown else "")
+    return await request.while_connected(again)
 
 
-async def _preview_of_upload(
-    request: Request,
-    pages: Pages,
-    purpose: Purpose,
-    preview: Callable[[sheets.CleanedFile], Coroutine[Any, Any, Response]],
-) -> Response:
-    """Read the file of an upload, or else its pasted text, in a thread, and show its preview.
+async def _cleaned(request: Request, upload: Upload, purpose: Purpose) -> sheets.CleanedFile:
+    """The file of an upload, or else its pasted text, which is read in a thread. Raise SheetError, Busy."""
+    file, pasted, texts = upload
+    if not file and (not pasted or pasted.isspace()):
+        raise sheets.SheetError(wording.NOTHING_CHOSEN[purpose])
+    choice = _chosen(texts.get("lembar", ()), texts.get("kolom[]", ()), nim_only=purpose == "hapus")
+    stop = Event()
 
-    If it cannot be read, show the form again with the reason and the pasted text.
-    """
-    async with read_upload(request) as (file, pasted, texts):
-        if not file and (not pasted or pasted.isspace()):
-            raise sheets.SheetError(wording.NOTHING_CHOSEN[purpose])
-        choice = _chosen(texts.get("lembar", ()), texts.get("kolom[]", ()), nim_only=purpose == "hapus")
-        stop = Event()
+    def read() -> sheets.CleanedFile:
+        if not file:
+            return sheets.clean_table(sheets.read_text(utf8_bytes(pasted), sheets.WEB, stop, choice), "")
+        name = utf8(file.filename or "")[: sheets.NAME_MAX_CHARACTERS]
+        with sheets.read(file.file, sheets.WEB, stop, choice) as table:
+            return sheets.clean_table(table, name)
 
-        def read() -> sheets.CleanedFile:
-            if not file:
-                return sheets.clean_table(sheets.read_text(utf8_bytes(pasted), sheets.WEB, stop, choice), "")
-            name = utf8(file.filename or "")[: sheets.NAME_MAX_CHARACTERS]
-            with sheets.read(file.file, sheets.WEB, stop, choice) as table:
-                return sheets.clean_table(table, name)
+    kind = WORKBOOK if file and sheets.kind_of(file.file) else IMPORT
+    return await request.while_connected(request.limits.slots.run(kind, read, stop))
 
-        kind = WORKBOOK if file and sheets.kind_of(file.file) else IMPORT
-        try:
-            cleaned = await request.while_connected(request.limits.slots.run(kind, read, stop))
-            return await request.while_connected(preview(cleaned))
-        except sheets.SheetError as error:
-            status = 413 if isinstance(error, sheets.TooBig) else 400
-            if len(pasted) <= REPEATED_MAX_BYTES:
-                return pages.upload_form(purpose, str(error), status, utf8(pasted))
-            not_repeated = wording.PASTE_NOT_REPEATED.format(limit=wording.size(REPEATED_MAX_BYTES))
-            return pages.upload_form(purpose, f"{error} {not_repeated}", status)
+
+@contextmanager
+def _repeating(pasted: str) -> Iterator[None]:
+    """Add a pasted text to the SheetError that refuses it, so that its page shows the text again."""
+    try:
+        yield
+    except sheets.SheetError as error:
+        if len(pasted) <= REPEATED_MAX_BYTES:
+            error.pasted = utf8(pasted)
+        else:
+            limit = wording.size(REPEATED_MAX_BYTES)
+            error.args = (f"{error} {wording.PASTE_NOT_REPEATED.format(limit=limit)}",)
+        raise
 
 
 async def _import_preview(
@@ -174,7 +186,8 @@ async def _import_preview(
     `meant` are the rows whose NIM is replaced by the similar one that is stored, or ALL_LOST_ZEROS.
     """
     part, _, start = opened.partition("-")
-    nims = sheets.nims(cleaned)
+    key = await store.signing_key()
+    nims = cleaned.nims()
     reader = store.reader(IMPORT)
     existing, near = await _existing_and_near(request, reader, nims)
     total = (await reader.search(Query(), 0, 0)).total
@@ -183,21 +196,12 @@ async def _import_preview(
     def render() -> Response:
         shown, plan, stored = cleaned, sheets.compare(cleaned, existing, near), existing
         if meant:
-            rows = None if ALL_LOST_ZEROS in meant else _numbers(meant)
-            shown = sheets.clean_again(sheets.with_stored_nims(cleaned, plan, rows))
-            stored = {**existing, **{record.nim: record for record in near}}
+            nims = sheets.nims_meant(plan, None if ALL_LOST_ZEROS in meant else _numbers(meant))
+            shown, stored = sheets.clean_again(cleaned.file.with_nims(nims)), {**existing, **{r.nim: r for r in near}}
             plan = sheets.compare(shown, stored, near)
-        file, data = sheets.dump(shown._replace(file=sheets.with_shown_changes(shown.file, plan)))
-        view = PreviewView(
-            shown._replace(file=file),
-            plan,
-            data,
-            absent=total - len(stored.keys() & sheets.nims(shown)),
-            absentees=others,
-            opened=part,
-            start=whole_number(start) or 0,
-            alert=alert,
-        )
+        file, data = sheets.dump(shown.versions(sheets.with_shown_changes(shown.file, plan)), key)
+        absent = total - len(stored.keys() & shown.nims())
+        view = PreviewView(file, shown, plan, data, absent, others, part, whole_number(start) or 0, alert)
         if shown.columns_problem:
             return pages.upload_form("impor", shown.columns_problem, view=view)
         status = 409 if alert == "changed" else 200
@@ -207,34 +211,16 @@ async def _import_preview(
 
 
 async def _deletion_preview(
-    request: Request, store: Store, pages: Pages, cleaned: sheets.CleanedFile, alert: Alert = ""
+    request: Request, store: Store, pages: Pages, cells: Sequence[sheets.NimCell], alert: Alert = ""
 ) -> Response:
-    if cleaned.columns_problem:
-        raise sheets.SheetError(cleaned.columns_problem)
-    cells = await request.limits.slots.run(IMPORT, partial(sheets.clean_nims, cleaned.rows))
-    existing, near = await _existing_and_near(
-        request, store.reader(IMPORT), [cell.nim for cell in cells if not cell.problem]
-    )
+    nims = [cell.nim for cell in cells if not cell.problem]
+    existing, near = await _existing_and_near(request, store.reader(IMPORT), nims)
+    key = await store.signing_key()
 
     def render() -> Response:
-        found, missing = sheets.compare_nims(cells, existing, near)
-        file = cleaned.selected() if cleaned.file.has_all_cells else cleaned.file
-        _, data = sheets.dump(sheets.CleanedFile(file._replace(new=[row.number for row in found]), [], []))
-        in_input = {number: sheets.in_input(cells[0]) for number, cells in cleaned.rows}
-        texts = [in_input[cell.number] for cell in missing]
-        sizes = accumulate(len(text.encode()) for text in texts[:MAX_REPAIRED_ROWS])
-        return pages.page(
-            "bulk_delete.html",
-            200,
-            pages.not_stored,
-            found=found,
-            renamed=[row for row in found if row.nama],
-            missing=list(zip(texts, missing, strict=True)),
-            inputs=sum(size <= REPAIRED_MAX_BYTES for size in sizes),
-            most=MAX_REPAIRED_ROWS,
-            data=data,
-            alert=alert,
-        )
+        deletion = sheets.compare_nims(cells, existing, near)
+        data = sheets.dump_deletion(deletion, key)
+        return pages.page("bulk_delete.html", 200, pages.not_stored, view=DeletionView(deletion, data, alert))
 
     return await rendered_in_thread(request, IMPORT, render)
 
@@ -264,22 +250,16 @@ async def _absentees(reader: Reader, in_file: Collection[str], most: int) -> lis
     return found[:most]
 
 
-async def _read_preview(request: Request) -> tuple[Mapping[str, Sequence[str]], Alert, sheets.CleanedFile]:
-    """Read a preview's form: its fields, the kind of the repairs in it, if any, and the rows with them.
-
-    Raise BodyRefused, Busy, SheetError.
-    """
-    sent = await read_confirmation(request)
-    return sent, *await request.limits.slots.run(IMPORT, partial(_repaired, sent))
+def _field(sent: Mapping[str, Sequence[str]]) -> str:
+    """The signed field of a preview. A field that was sent twice did not come from it."""
+    return sent["data"][0] if len(sent["data"]) == 1 else ""
 
 
-def _repaired(sent: Mapping[str, Sequence[str]]) -> tuple[Alert, sheets.CleanedFile]:
-    # A field that was sent twice did not come from the preview.
-    cleaned = sheets.clean_again(sheets.load(sent["data"][0] if len(sent["data"]) == 1 else ""))
+def _repaired(sent: Mapping[str, Sequence[str]], key: bytes) -> tuple[Alert, sheets.CleanedFile]:
+    """The rows of a preview's form with its repairs, and their kind, if there are any. Raise SheetError."""
+    cleaned = sheets.clean_again(sheets.load(_field(sent), key))
     file = cleaned.file
-    # The preview of a bulk delete has no inputs for Nama and Alamat.
-    columns = (sent[field] or repeat(None) for field in ("nim[]", "nama[]", "alamat[]"))
-    rows = zip(sent["baris[]"], *columns, strict=False)
+    rows = zip(sent["baris[]"], sent["nim[]"], sent["nama[]"], sent["alamat[]"], strict=False)
     repaired = sheets.repaired(
         cleaned,
         _chosen(sent["lembar"], sent["kolom[]"]),

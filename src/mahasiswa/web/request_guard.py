@@ -101,7 +101,7 @@ class RequestGuard:
         forwarded = b",".join([value for name, value in scope["headers"] if name == b"x-forwarded-for"])
         return self._sender(scope["client"][0], forwarded[-FORWARDED_MAX_BYTES:]) if scope["client"] else "-"
 
-    @lru_cache(100)  # noqa: B019 - it lives as long as the process, and saves 4 us of 80 us of an addition
+    @lru_cache(100)  # noqa: B019 - as long as the process; it saves 4 us, a twentieth of an addition
     def _sender(self, peer: str, forwarded: bytes) -> str:
         address = _address(peer)
         for text in reversed(forwarded.decode("latin-1").split(",")):

@@ -24,7 +24,7 @@ REQUEST_TIMEOUT_SECONDS = STEP_TIMEOUT_SECONDS - 0.5
 """Maximum time for a request to get a slot, a connection and its answer, so that its page is sent in time."""
 
 SERVER_DELAY_SECONDS = 0.1  # time after a deadline for the server to report that it has interrupted the statement
-LOCK_RETRY_SECONDS = 1.0  # maximum time until a lock timeout after which a transaction is retried
+LOCK_RETRY_SECONDS = 1.0  # time in which a lock timeout is a short one, after which a transaction is made again
 MAX_ATTEMPTS = 5  # maximum attempts to make a transaction that fails with a serialization failure or a deadlock
 
 # Defaults for parameters that the address does not set. They detect a host that disappeared, so that the next one is tried.
