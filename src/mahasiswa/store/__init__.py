@@ -3,6 +3,7 @@
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
 
 from mahasiswa.record import Mahasiswa, Write, combine, digest, digest_or_dash
 from mahasiswa.store.history_items import UNDO_CONFLICTS_MAX, UNDO_ROWS_MAX, BatchKind, conflict_of
@@ -162,15 +163,7 @@ class Store(ABC):
         With `expected`, the record of an entry may be overwritten if it has this digest, or if it does not exist and
         `expected` is "-". The person has seen that state.
         """
-
-        def steps() -> Steps[int]:
-            found = yield self.sql.undoable, (item,)
-            if found and bool(found[0][0]) != is_batch:
-                raise NotInHistory(str(item))
-            if found and is_batch and found[0][1] > UNDO_ROWS_MAX:
-                raise BatchTooLong(str(item))
-            return (yield from undo(self.sql, item, expected, only_unchanged=only_unchanged))
-
+        steps = partial(undo, self.sql, item, expected, is_batch=is_batch, only_unchanged=only_unchanged)
         kind = IMPORT if is_batch else RECORD
         try:
             await self.run(steps, kind, is_batch=True)
@@ -187,13 +180,19 @@ class Store(ABC):
             yield self.sql.purge, ()
 
 
-def undo(sql: SharedSQL, item: int, expected: str | None = None, *, only_unchanged: bool = False) -> Steps[int]:
-    """The steps of `Store.undo`, for any number of rows. Their result is the number of restored records."""
+def undo(
+    sql: SharedSQL, item: int, expected: str | None = None, *, only_unchanged: bool, is_batch: bool | None = None
+) -> Steps[int]:
+    """The steps of `Store.undo`. Without `is_batch`, undo an entry, or a batch of any length.
+
+    Their result is the number of restored records.
+    """
     # Look before any lock, so that an undo that is not possible waits for nobody.
-    found = yield sql.undoable, (item,)
-    if not found:
+    ((kind, rows),) = (yield sql.undoable, (item,)) or [(None, None)]
+    if kind is None or is_batch not in (None, kind != ""):
         raise NotInHistory(str(item))
-    kind, rows = found[0]
+    if is_batch and rows > UNDO_ROWS_MAX:
+        raise BatchTooLong(str(item))
     yield (sql.lock_all, ()) if kind else (sql.lock_record, (item,))
     if not (yield f"{sql.undoable} {sql.lock_item}", (item,)):  # it has expired meanwhile
         raise NotInHistory(str(item))

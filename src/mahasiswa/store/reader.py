@@ -31,8 +31,6 @@ READ_MAX_BYTES = 32 * 1024 * 1024
 FIND_NIMS = 500
 """Maximum nims whose records one statement reads, because psycopg holds the whole answer of a statement: up to 32 MB."""
 
-NIM_CHANGES_MAX = 5  # changes of one nim that `renamed` follows
-
 READ_ROWS = 20  # rows of a read whose memory is counted at a time
 
 
@@ -260,16 +258,6 @@ class Reader(ABC):
         """The nim that replaced this one, or None if the newest change of this one was another."""
         rows = await self._rows(self.sql.new_nim, [self.sql.array([nim])])
         return next((new for (new,) in rows), None)
-
-    async def renamed(self, nim: str) -> Mahasiswa | None:
-        """The record that had this nim before its nim was changed, at most NIM_CHANGES_MAX times."""
-        for _ in range(NIM_CHANGES_MAX):
-            new = await self.new_nim(nim)
-            record = None if new is None else await self.get(new)
-            if new is None or record:
-                return record
-            nim = new
-        return None
 
     @in_transaction
     def last(self) -> Steps[Entry | Batch | None]:

@@ -58,9 +58,9 @@ async def update(request: Request, store: Store, pages: Pages) -> Response:
         return await _save(request, store, form, write, show=show, saved=pages.saved(nim))
     except EditConflict as conflict:
         with suppress(Unavailable, Busy):  # then the page says only that the record is gone
-            renamed = None if conflict.current else await store.reader(RECORD).renamed(nim)
-            if renamed:
-                return pages.edit_form(renamed.nim, versi, form.values, Reply(problem="renamed"))
+            new = None if conflict.current else await store.reader(RECORD).new_nim(nim)
+            if new is not None and await store.reader(RECORD).get(new):
+                return pages.edit_form(new, versi, form.values, Reply(problem="renamed"))
         return pages.changed(conflict)
 
 
