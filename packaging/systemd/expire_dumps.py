@@ -7,8 +7,8 @@ from pathlib import Path
 from mahasiswa.store.backup_folder import expired, find_backups
 
 
-def records(dump: Path) -> int:
-    """Return how many records a dump holds, 0 if pg_restore cannot read it. It writes each record as a line."""
+def records(dump: Path) -> int | None:
+    """Return how many records a dump holds, None if pg_restore cannot read it. It writes each record as a line."""
     count, is_record = 0, False
     command = ["pg_restore", "--data-only", "--table=mahasiswa", "--file=-", str(dump)]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as restore:  # noqa: S603 - all of it is ours
@@ -16,7 +16,7 @@ def records(dump: Path) -> int:
             is_record = is_record and line != b"\\.\n"
             count += is_record
             is_record = is_record or line.startswith(b"COPY ")
-    return 0 if restore.returncode else count
+    return None if restore.returncode else count
 
 
 if __name__ == "__main__":
