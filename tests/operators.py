@@ -8,6 +8,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -158,3 +159,14 @@ def records_of(path: Path) -> list[Record]:
         return db.execute("SELECT nim, nama, alamat FROM mahasiswa ORDER BY nim").fetchall()
     finally:
         db.close()
+
+
+def use_up(folder: Path) -> Path:
+    """Fill a disk to the last byte; return the file that takes the room."""
+    filler = folder / "filler"
+    with filler.open("wb", buffering=0) as file:
+        for size in (65536, 1):
+            with suppress(OSError):
+                while file.write(b"x" * size):
+                    pass
+    return filler

@@ -7,10 +7,14 @@ import syslog
 
 def process_user() -> str:
     """The name of the user whose rights this process has."""
+    return user_name(os.geteuid())
+
+
+def user_name(uid: int) -> str:
     try:
-        return pwd.getpwuid(os.geteuid()).pw_name
+        return pwd.getpwuid(uid).pw_name
     except KeyError:  # in a container, a user may have no name
-        return str(os.geteuid())
+        return str(uid)
 
 
 def command_name() -> str:

@@ -194,7 +194,7 @@ def restore(file: Path) -> None:
     if restored.must_start:
         click.echo("Start or restart the service now: systemctl restart mahasiswa")
     _say_locked(restored.seconds)
-    click.echo("A person who was forgotten after that back-up is in the list again. Run mahasiswa forget again.")
+    click.echo("If a person was forgotten after that back-up, forget them again: mahasiswa forget NIM")
 
 
 @main.command()

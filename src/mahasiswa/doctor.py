@@ -1,12 +1,16 @@
 """Checks the settings, the port, the database and the back-ups, and names each fault with its remedy."""
 
+import errno
 import http.client
+import ipaddress
+import os
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from mahasiswa import interrupt
+from mahasiswa.administrator import process_user
 from mahasiswa.server import CannotStart, bind
 from mahasiswa.settings import Settings, SQLiteURL
 from mahasiswa.store.backup_folder import age_seconds, read_outcome
@@ -17,6 +21,13 @@ from mahasiswa.web.routes import HEALTH_PATH
 BACKUP_DELAY_HOURS = 2  # maximum time for a back-up after the newest one has the age of BACKUP_HOURS
 
 ANSWER_TIMEOUT_SECONDS = 10.0
+
+NO_PORT = {
+    errno.EADDRINUSE: ("Another program has the port", "End it, or change PORT"),
+    errno.EADDRNOTAVAIL: ("This computer does not have the address of HOST", "Correct HOST, or connect the network"),
+    errno.EACCES: (f"The user {process_user()} may not use the port", "Set PORT to 1024 or more, behind a proxy"),
+}
+"""For each error of the port its cause and its remedy."""
 
 TITLE = "Program Input Data Mahasiswa"  # the title of each page of the service (specification 1)
 
@@ -29,6 +40,7 @@ def diagnose(settings: Settings, environ: Mapping[str, str]) -> Iterator[Finding
         yield good(f"The settings can be used. People open {settings.base_url}/")
     if settings.takes_foreign_forms:
         yield wrong("Other sites can send forms through a visitor's browser. Set SAME_ORIGIN_ONLY=1.")
+    yield from _proxies(settings)
     yield _port(settings)
     try:
         yield from engine_of(settings.database_url).examine(settings.backup_dir, interrupt.check)
@@ -37,12 +49,26 @@ def diagnose(settings: Settings, environ: Mapping[str, str]) -> Iterator[Finding
     yield from _newest_backup(settings)
 
 
+def _proxies(settings: Settings) -> Iterator[Finding]:
+    host = ipaddress.ip_address(settings.host)
+    if host.is_loopback and not any(host in network for network in settings.trusted_proxies):
+        yield wrong(
+            f"TRUSTED_PROXIES lacks {host}. With HOST={host} each proxy has that address, so USER_HEADER and"
+            f" X-Forwarded-For are not believed. Add {host}."
+        )
+    if settings.user_header and not all(network.prefixlen for network in settings.trusted_proxies):
+        yield wrong("TRUSTED_PROXIES has every address, so anyone can give any name. Name the proxies alone.")
+
+
 def _port(settings: Settings) -> Finding:
     """Find out whether the port is free, or whether the service answers on it."""
     try:
         bind(settings.host, settings.port).close()
     except CannotStart as error:
-        taken = wrong(f"Another program has the port: {error}. End it, or change PORT.")
+        cause, remedy = NO_PORT.get(error.cause.errno or 0, ("The port cannot be used", "Correct HOST and PORT"))
+        fault = wrong(f"{cause}: {error}. {remedy}.")
+        if error.cause.errno == errno.EADDRNOTAVAIL:
+            return fault
     else:
         return good(f"The service does not run. Port {settings.port} is free.")
     host = {"0.0.0.0": "127.0.0.1", "::": "127.0.0.1"}.get(settings.host, settings.host)  # noqa: S104
@@ -51,9 +77,9 @@ def _port(settings: Settings) -> Finding:
         connection.request("GET", settings.prefix + HEALTH_PATH, headers={"Host": urlsplit(settings.base_url).netloc})
         answer = connection.getresponse()
         if TITLE not in answer.read().decode(errors="replace"):
-            return taken
+            return fault
     except (OSError, http.client.HTTPException):
-        return taken
+        return fault
     finally:
         connection.close()
     if answer.status != 200:
@@ -68,21 +94,25 @@ def _newest_backup(settings: Settings) -> Iterator[Finding]:
         return
     if isinstance(settings.database_url, SQLiteURL):
         yield from _last_attempt(settings.database_url.address)
+    engine = engine_of(settings.database_url)
     try:
-        newest = next(iter(engine_of(settings.database_url).backup_files(folder)), None)
+        newest = next(iter(engine.backup_files(folder)), None)
         hours = age_seconds(newest) / 3600 if newest else 0.0
+        if future := engine.backup_files(folder, from_future=True):
+            yield wrong(f"{future[0]} has a time in the future. Correct the clock, then run: touch {future[0]}")
     except OSError as error:
         yield wrong(f"The folder of the back-ups {folder} cannot be read: {error.strerror}.")
         return
     if newest is None:
-        yield wrong(f"{folder} holds no back-up. Make one now: mahasiswa backup")
+        if not future:
+            yield wrong(f"{folder} holds no back-up. {engine.backup_remedy(folder)}")
         return
     age = f"The newest back-up, {newest}, is {hours:.1f} hours old"
     if hours > settings.backup_hours + BACKUP_DELAY_HOURS:
         yield wrong(f"{age}. Find out why no newer one was made: journalctl -u mahasiswa -p warning")
     else:
         yield good(f"{age}.")
-    yield engine_of(settings.database_url).examine_backup(newest, interrupt.check)
+    yield engine.examine_backup(newest, interrupt.check)
 
 
 def _last_attempt(database: Path) -> Iterator[Finding]:
@@ -94,6 +124,8 @@ def _last_attempt(database: Path) -> Iterator[Finding]:
         return
     at = datetime.fromtimestamp(last.moment).astimezone()
     if last.problem:
-        yield wrong(f"The service's last back-up failed at {at:%Y-%m-%d %H:%M}: {last.problem}.")
+        is_protected = os.strerror(errno.EROFS) in last.problem  # such as a folder on another disk, by systemd
+        remedy = " Add the folder to ReadWritePaths= of the unit (docs/keep.md, Back up)." if is_protected else ""
+        yield wrong(f"The service's last back-up failed at {at:%Y-%m-%d %H:%M}: {last.problem}.{remedy}")
     elif last.moment:
         yield good(f"The service could write to the folder of the back-ups at {at:%Y-%m-%d %H:%M}.")

@@ -20,7 +20,7 @@ from mahasiswa.store.engines import engine_of
 
 NOW: list[Record] = [("1", "Ani", "Solo"), ("3", "Citra", "Bantul")]
 RESTART = "Start or restart the service now: systemctl restart mahasiswa"
-REMARK = "A person who was forgotten after that back-up is in the list again. Run mahasiswa forget again."
+REMARK = "If a person was forgotten after that back-up, forget them again: mahasiswa forget NIM"
 
 # A table that another program keeps by triggers, as a search does.
 SIDE_TABLE = """

@@ -1,12 +1,15 @@
 """The checks of the start and of `mahasiswa doctor`: for each fault of a real database, what both say, and /sehat."""
 
 import os
+import pwd
 import re
 import shutil
+import sqlite3
 import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import cast
@@ -14,10 +17,12 @@ from typing import cast
 import pytest
 from attack import until
 from harness import Service, StartError, free_port
-from operators import TWO, Operator, overwrite
+from operators import TWO, Operator, overwrite, use_up
 from postgres import execute, own_schema
+from processes import cannot
 from stores import ask, other_program, run_script
 
+from mahasiswa.administrator import process_user
 from mahasiswa.settings import PostgresURL
 from mahasiswa.store.engines import engine_of
 
@@ -98,6 +103,13 @@ def test_a_sound_installation_is_reported_as_such(kept: Operator) -> None:
     assert ask(kept.database, "SELECT count(*) FROM mahasiswa_history") == [(3,)]  # the import of two records
 
 
+LARGE_CHANGE = """
+CREATE TABLE lain (a);
+WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n LIMIT 70) INSERT INTO lain SELECT zeroblob(1000000) FROM n
+"""
+LONG_LOG = "mahasiswa.db-wal has 67 MB, because a program reads without end"
+
+
 @pytest.mark.parametrize(
     ("sql", "doctor", "log", "status"),
     [
@@ -113,7 +125,7 @@ def test_a_sound_installation_is_reported_as_such(kept: Operator) -> None:
             "triggers of .* were missing or changed, and are created again",
             200,
         ),
-        ("", "mahasiswa.db-wal has 302 MB", "mahasiswa.db-wal has 302 MB", 200),
+        ("", LONG_LOG, LONG_LOG, 200),
     ],
     ids=["a text that is not UTF-8", "triggers", "a long log"],
 )
@@ -123,9 +135,9 @@ def test_a_fault_of_the_file_is_found_and_the_service_says_what_it_does(
     """The doctor names it, the service starts, its log names it too, and /sehat is 200. The list may be 503."""
     with other_program(kept.database) as execute:
         execute(sql or "BEGIN")
-        if not sql:  # the other program reads, so the log stays as long as it is made
+        if not sql:  # the other program reads, so the log cannot be copied into the file
             execute("SELECT count(*) FROM mahasiswa")
-            os.truncate(f"{kept.database}-wal", 302 << 20)
+            run_script(kept.database, LARGE_CHANGE)
         (line,) = problems(kept)
         assert re.search(doctor, line)
         with start(kept) as service, service.site() as site:
@@ -154,11 +166,11 @@ FAULTS: dict[str, tuple[Callable[[Path, Path], object], str]] = {
     "a missing file": (lambda database, _: database.unlink(), r"mahasiswa\.db does not exist\. "),
     "no list": (lambda database, _: database.write_bytes(b""), "holds no list. Check DATABASE_URL"),
     "a newer version": (lambda database, _: run_script(database, "PRAGMA user_version = 99"), "schema version 99"),
-    "a damaged back-up": (lambda _, backup: overwrite(backup, 4096, 8192), "damaged.* Make another back-up now"),
-    "a back-up that is none": (lambda _, backup: backup.write_bytes(b"NIM;"), "Make another back-up now"),
+    "a damaged back-up": (lambda _, backup: overwrite(backup, 4096, 8192), "damaged.* Make one now: mahasiswa backup"),
+    "a back-up that is none": (lambda _, backup: backup.write_bytes(b"NIM;"), "Make one now: mahasiswa backup"),
     "a newer back-up": (
         lambda _, file: run_script(file, "PRAGMA user_version = 99"),
-        "n 99.* Make another back-up now",
+        "n 99.* Make one now: mahasiswa backup",
     ),
 }
 
@@ -189,7 +201,7 @@ def test_a_database_that_cannot_be_reached_is_found(operator: Operator, url: str
     assert operator.databases == [shown]
 
 
-def test_a_user_without_rights_is_told_to_be_the_user_of_the_service(kept: Operator, unprivileged: list[str]) -> None:
+def test_a_user_without_rights_is_told_who_has_them(kept: Operator, unprivileged: list[str]) -> None:
     backup_of(kept).chmod(0)
     kept.database.chmod(0o400)
     kept.folder.chmod(0o500)
@@ -197,15 +209,31 @@ def test_a_user_without_rights_is_told_to_be_the_user_of_the_service(kept: Opera
         folder, backup = problems(kept, before=unprivileged)
     finally:
         kept.folder.chmod(0o700)
-    assert folder.startswith(f"This user may not write to {kept.folder}. Run this command as the user of the service")
-    assert backup == f"This user may not read {backup_of(kept)}. Run this command as the user of the service."
-    assert problems(kept, before=unprivileged)[0].startswith(f"This user may not read and write {kept.database}.")
+    user = process_user()
+    assert folder == f"{kept.folder} belongs to {user}, who may not use it. Run: chmod u+rwx {kept.folder}."
+    assert backup == f"{backup_of(kept)} belongs to {user}, who may not use it. Run: chmod u+rw {backup_of(kept)}."
+    assert f"Run: chmod u+rw {kept.database}." in problems(kept, before=unprivileged)[0]
+    if os.geteuid() != 0:
+        cannot("give a file to another user")
+    for path, said in ((kept.database, f"As root, run: chown root: {kept.database}*."), (kept.folder, "as nobody.")):
+        os.chown(path, pwd.getpwnam("nobody").pw_uid, 0)
+        line = problems(kept, before=unprivileged)[0]
+        assert line.startswith(f"{path} belongs to nobody")
+        assert line.endswith(said)
 
 
 def test_a_full_disk_is_found(kept: Operator, small_disk: Path) -> None:
     shutil.copy(kept.database, small_disk / "a.db")
     line, *_ = problems(kept, DATABASE_URL=f"sqlite:///{small_disk}/a.db")
     assert re.fullmatch(r"Only .* Make room on that disk\.", line)
+    run_script(kept.database, "INSERT INTO mahasiswa VALUES ('3', 'x', printf('%.*c', 1200000, 'x'))")
+    (line,) = problems(kept, BACKUP_DIR=str(small_disk))
+    assert re.fullmatch(
+        rf"{small_disk} holds no back-up\. Make room for one: only \d MB are free for .*, not \d MB\.", line
+    )
+    use_up(small_disk)
+    said = f"The disk of {small_disk}/a.db is full. Make room on it."
+    assert said in problems(kept, DATABASE_URL=f"sqlite:///{small_disk}/a.db")
 
 
 def test_a_setting_that_is_misspelt_or_missing_is_found(kept: Operator) -> None:
@@ -230,6 +258,54 @@ def test_a_port_of_another_program_is_found(kept: Operator) -> None:
     assert line.startswith("Another program has the port: cannot listen on 127.0.0.1 port ")
 
 
+def test_a_port_that_cannot_be_used_has_another_cause(kept: Operator, no_low_ports: list[str]) -> None:
+    # No machine has an address in 192.0.2.0/24, which is reserved for documentation.
+    said = (
+        f"This computer does not have the address of HOST: cannot listen on 192.0.2.1 port {kept.environment['PORT']}:"
+        " Cannot assign requested address. Correct HOST, or connect the network."
+    )
+    assert problems(kept, HOST="192.0.2.1")[1:] == [said]
+    (line,) = problems(kept, before=no_low_ports, PORT="80")
+    assert line.startswith(f"The user {process_user()} may not use the port: cannot listen on 127.0.0.1 port 80: ")
+
+
+def test_proxies_that_are_not_or_too_widely_trusted_are_found(kept: Operator) -> None:
+    """A proxy of a service at 127.0.0.1 has that address itself."""
+    (line,) = problems(kept, TRUSTED_PROXIES="10.0.0.0/8, ::1")
+    assert re.match("TRUSTED_PROXIES lacks 127.0.0.1. .* Add 127.0.0.1.", line)
+    (line,) = problems(kept, TRUSTED_PROXIES="0.0.0.0/0", USER_HEADER="X-Remote-User")
+    assert line == "TRUSTED_PROXIES has every address, so anyone can give any name. Name the proxies alone."
+
+
+def test_a_sound_list_that_looks_unusual_is_no_fault(kept: Operator) -> None:
+    """The log is long after a large change, while the service has it open. A copy of `.dump` has no version yet."""
+    with start(kept):
+        run_script(kept.database, LARGE_CHANGE)
+        assert "mahasiswa.db-wal has 67 MB after a large change. The next change shortens it." in kept.done("doctor")
+    run_script(kept.database, "DROP TABLE lain")
+    with closing(sqlite3.connect(kept.database)) as db:
+        script = "".join(db.iterdump())
+    kept.database.unlink()
+    run_script(kept.database, script)
+    kept.database.chmod(0o600)
+    assert f"{kept.database} is of an older version. The service upgrades it" in kept.done("doctor")
+
+
+def test_a_backup_of_the_other_engine_is_named_as_such(owner: Operator) -> None:
+    """And PostgreSQL without a dump gets its own command."""
+    owner.database.write_bytes(b"SQLite format 3\0")
+    (line,) = owner.failed("restore", str(owner.database))
+    assert line.endswith(f": mahasiswa copy --from sqlite:///{owner.database}")
+    (owner.folder / "a.dump").write_bytes(b"PGDMP\1")
+    (line,) = owner.failed("restore", "a.dump", DATABASE_URL=f"sqlite:///{owner.folder}/a.db")
+    assert line.endswith(
+        "a.dump is not an SQLite database; it is a dump of PostgreSQL: restore it there with pg_restore"
+    )
+    (owner.folder / "cadangan").mkdir()
+    said = "holds no back-up. Make one now: systemctl start mahasiswa-pgdump"
+    assert any(said in line for line in problems(owner, BACKUP_DIR=str(owner.folder / "cadangan")))
+
+
 def test_an_old_a_missing_and_a_future_backup_are_found(kept: Operator) -> None:
     """The limit is BACKUP_HOURS and two hours more. The database itself is never taken for a back-up."""
     kept.environment["BACKUP_DIR"] = str(kept.folder)
@@ -238,7 +314,9 @@ def test_an_old_a_missing_and_a_future_backup_are_found(kept: Operator) -> None:
     assert "is 25.0 hours old" in kept.done("doctor")
     os.utime(file, (time.time() - 27 * 3600,) * 2)
     assert re.match(r"The newest back-up, .* is 27.0 hours old. Find out why", problems(kept)[0])
-    os.utime(file, (time.time() + 7200,) * 2)
+    os.utime(file, (time.time() + 24 * 3600,) * 2)
+    assert problems(kept) == [f"{file} has a time in the future. Correct the clock, then run: touch {file}"]
+    file.unlink()
     assert problems(kept) == [f"{kept.folder} holds no back-up. Make one now: mahasiswa backup"]
     assert problems(kept, BACKUP_DIR="") == ["No back-ups are made. Set BACKUP_DIR to a folder."]
 

@@ -11,6 +11,7 @@ import apsw
 import pytest
 from attack import Line, assert_log_is_sound, assert_says_nothing_was_saved, holds
 from harness import Service
+from operators import use_up
 from stores import opened
 
 from mahasiswa.settings import SQLiteURL
@@ -136,17 +137,6 @@ def nims(path: Path) -> set[str]:
 
 
 # ---- a disk that is full
-
-
-def use_up(folder: Path) -> Path:
-    """Fill a disk to the last byte; return the file that takes the room."""
-    filler = folder / "filler"
-    with filler.open("wb", buffering=0) as file:
-        for size in (65536, 1):
-            with suppress(OSError):
-                while file.write(b"x" * size):
-                    pass
-    return filler
 
 
 def test_changes_on_a_full_disk_are_answered_503(small_disk: Path) -> None:

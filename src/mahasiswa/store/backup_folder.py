@@ -44,15 +44,17 @@ def free_name(folder: Path, prefix: str, suffix: str = "") -> Path:
     return folder / name
 
 
-def find_backups(folder: Path, prefix: str, suffix: str = "") -> Sequence[Path]:
+def find_backups(folder: Path, prefix: str, suffix: str = "", *, from_future: bool = False) -> Sequence[Path]:
     """The files with such names as `free_name` makes, such as `mahasiswa-20261120T101700Z.db`, newest first; raise OSError.
 
-    The database itself never has such a name.
+    The database itself never has such a name. Files from the future are left out, or are the only ones.
     """
     pattern = re.compile(rf"{re.escape(prefix)}\d{{8}}T\d{{6}}Z(-\d+)?{re.escape(suffix)}")
     latest = time.time() + CLOCK_TOLERANCE_SECONDS
     times = {file: file.stat().st_mtime for file in folder.iterdir() if pattern.fullmatch(file.name)}
-    return sorted((file for file in times if times[file] <= latest), key=times.__getitem__, reverse=True)
+    return sorted(
+        (file for file in times if (times[file] > latest) == from_future), key=times.__getitem__, reverse=True
+    )
 
 
 def age_seconds(file: Path) -> float:

@@ -134,8 +134,15 @@ class Engine(ABC):
         """
 
     @abstractmethod
-    def backup_files(self, folder: Path) -> Sequence[Path]:
-        """The back-ups of this database in a folder, newest first; raise OSError."""
+    def backup_files(self, folder: Path, *, from_future: bool = False) -> Sequence[Path]:
+        """The back-ups of this database in a folder, newest first; raise OSError.
+
+        Those of a wrong clock have a time in the future. They count for nothing, and are listed only on demand.
+        """
+
+    @abstractmethod
+    def backup_remedy(self, folder: Path) -> str:
+        """A sentence with the command that makes a back-up, or with the reason why there is no room for one."""
 
     @abstractmethod
     def backups_that_hold(self, folder: Path | None, nim: str) -> Sequence[Path]:

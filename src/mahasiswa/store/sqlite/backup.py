@@ -47,8 +47,8 @@ def backup(source: Path, target: Path, check: StopCheck) -> None:
         _write(origin, target, check)
 
 
-def backup_files(source: Path, folder: Path) -> Sequence[Path]:
-    return find_backups(folder, f"{source.stem}-", SUFFIX)
+def backup_files(source: Path, folder: Path, *, from_future: bool = False) -> Sequence[Path]:
+    return find_backups(folder, f"{source.stem}-", SUFFIX, from_future=from_future)
 
 
 def files_beside(source: Path) -> Sequence[Sequence[Path]]:
@@ -70,15 +70,18 @@ def backup_into(source: Path, kept_in: Path | None, check: StopCheck, max_age_se
                 # Proves that the next one could be written. Under systemd the service may have a read-only view of the disk.
                 with unfinished(folder):
                     return None
-            needed = FREE_SPACE_FACTOR * origin.pragma("page_count") * origin.pragma("page_size")
-            if (free := shutil.disk_usage(folder).free) < needed:
-                raise Unusable(
-                    f"no back-up was made: only {free >> 20} MB are free for {folder}, not {needed >> 20} MB"
-                )
+            if problem := lack_of_room(folder, origin.pragma("page_count") * origin.pragma("page_size")):
+                raise Unusable(f"no back-up was made: {problem}")
             made = _write(origin, target, check, newest)
             if kept_in:
                 _remove_expired([backup_files(source, folder), *files_beside(source)])
     return made
+
+
+def lack_of_room(folder: Path, database_bytes: int) -> str:
+    """A sentence about a disk that is too full for a back-up, or nothing; raise OSError."""
+    needed, free = FREE_SPACE_FACTOR * database_bytes, shutil.disk_usage(folder).free
+    return f"only {free >> 20} MB are free for {folder}, not {needed >> 20} MB" if free < needed else ""
 
 
 def lost_records(db: apsw.Connection, path: Path, folder: Path | None) -> str:

@@ -89,14 +89,17 @@ class SQLiteEngine(Engine):
     def examine(self, folder: Path | None, check: StopCheck, *, quick: bool = False) -> Iterator[Finding]:
         return doctor.examine(self._path, folder, check, quick=quick)
 
-    def backup_files(self, folder: Path) -> Sequence[Path]:
-        return backup.backup_files(self._path, folder)
+    def backup_files(self, folder: Path, *, from_future: bool = False) -> Sequence[Path]:
+        return backup.backup_files(self._path, folder, from_future=from_future)
+
+    def backup_remedy(self, folder: Path) -> str:
+        return doctor.backup_remedy(self._path, folder)
 
     def backups_that_hold(self, folder: Path | None, nim: str) -> Sequence[Path]:
         return doctor.backups_that_hold(self._path, folder, nim)
 
     def examine_backup(self, file: Path, check: StopCheck) -> Finding:
-        return doctor.examine_backup(file, check)
+        return doctor.examine_backup(self._path, file, check)
 
 
 def _erase_traces(db: apsw.Connection) -> None:
