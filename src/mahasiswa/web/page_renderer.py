@@ -15,7 +15,7 @@ from markupsafe import Markup
 from starlette.responses import Response
 
 from mahasiswa import wording
-from mahasiswa.record import NIM_MAX_CHARACTERS, Mahasiswa
+from mahasiswa.record import NIM_MAX_CHARACTERS
 from mahasiswa.settings import Settings
 from mahasiswa.sheets import public as sheets
 from mahasiswa.store.history_items import Batch, Entry
@@ -70,7 +70,7 @@ class PageRenderer:
             "nim_max_characters": NIM_MAX_CHARACTERS,
             "max_size": wording.size(sheets.UPLOAD_MAX_BYTES),
             "max_rows": sheets.UPLOAD_MAX_ROWS,
-            "columns": list(zip(Mahasiswa._fields, wording.HEADER, strict=True)),
+            "columns": list(wording.LABELS.items()),
         }
         environment.filters |= {"verb": verb, "undo_name": undo_name, "when": self.when}
         environment.tests["batch"] = lambda item: isinstance(item, Batch)
