@@ -7,6 +7,7 @@
 # make install  as root under systemd: copy the units, their commands, the manual page and the completion
 # make image    build the container image into dist/, as root on Debian, with buildah and mmdebstrap
 # make bench    measure the speed of the service and of its peers
+# make mutants  change the source at 100 random places, and list the changes that no test finds; three hours
 # make conform  run the tests of the specification against the implementation at URL
 # make lock     update the lock files: what the service needs, what its build needs, and everything for developers
 # The environment is in .venv. It is updated if a lock file changes. GNU make 3.81 (macOS) is enough.
@@ -19,7 +20,7 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 INSTALL := $(PIP) install
 
-.PHONY: run test test-all test-long check conform dist image install bench lock clean
+.PHONY: run test test-all test-long check mutants conform dist image install bench lock clean
 
 run: .venv/run.stamp
 	@exec $(BIN)/mahasiswa
@@ -46,6 +47,10 @@ check: .venv/dev.stamp
 	@$(BIN)/pip-audit --progress-spinner off --require-hashes --disable-pip -r requirements.txt >.venv/audit.txt 2>&1 \
 	  || ! grep 'known vulnerabilit.* in ' .venv/audit.txt || { cat .venv/audit.txt; exit 1; }
 	@if grep -q 'could not be audited\|rror' .venv/audit.txt; then echo 'pip-audit could not reach its database, so nothing was audited'; fi
+
+# Example: make mutants SEED=7 COUNT=10
+mutants: .venv/dev.stamp
+	@$(BIN)/python tests/mutants.py $(or $(SEED),1) $(or $(COUNT),100)
 
 # Example: make conform URL=http://localhost:3000
 conform: .venv/dev.stamp
