@@ -14,7 +14,7 @@ import httpx
 import pytest
 from attack import until
 from harness import Service, Site, free_port
-from processes import started
+from processes import run, started
 from spreadsheets import Database
 
 from mahasiswa.work import KINDS, RECORD
@@ -197,3 +197,18 @@ def test_prometheus_reads_the_counters(tmp_path: Path) -> None:
             found = scraped()
     assert found["mahasiswa_build_info"]["version"] == version("mahasiswa")
     assert found.keys() > {f"process_{name}" for name in PROCESS.split()}
+
+
+def test_each_alert_fires_if_its_fault_is_there_and_names_counters_that_exist(tmp_path: Path) -> None:
+    """The rules of packaging/prometheus pass their own tests, and the service has every series that they read."""
+    folder = Path(__file__).parents[2] / "packaging" / "prometheus"
+    if not shutil.which("promtool"):
+        pytest.skip("prometheus is not installed")
+    run("promtool", "test", "rules", "mahasiswa.test.yml", cwd=folder)
+    named = set(re.findall(r"mahasiswa_(\w+)", (folder / "mahasiswa.rules.yml").read_text("utf-8")))
+    (tmp_path / "backup").mkdir()
+    with (
+        Service(tmp_path / "a.db", {"METRICS": "1", "BACKUP_DIR": f"{tmp_path}/backup"}) as service,
+        service.site() as site,
+    ):
+        until(lambda: named <= {sample.partition(",")[0] for sample in samples(site)})
