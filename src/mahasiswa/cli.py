@@ -4,7 +4,7 @@ import logging
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NoReturn, cast
 
@@ -17,6 +17,7 @@ from mahasiswa.logs import configure_logging, priority
 from mahasiswa.settings import DatabaseURL, SettingError, Settings, parse_database_url
 from mahasiswa.store.engines import engine_of
 from mahasiswa.store.store_errors import NotInHistory, StoreError, UndoConflict
+from mahasiswa.unfinished import remove_leftovers
 
 STANDARD_STREAM = Path("-")
 READ_FILE = click.Path(dir_okay=False, readable=False, path_type=Path)
@@ -205,7 +206,7 @@ def doctor() -> None:
     Run it as the user of the service, and with its settings. The service may run meanwhile. The exit code is 1 if
     something is wrong.
     """
-    settings = _settings_and_database()
+    settings = _settings_and_database(writes=False)
     is_good = True
     for finding in diagnose(settings, os.environ):
         click.echo(f"{'ok   ' if finding.is_good else 'WRONG'}  {finding.text}")
@@ -279,7 +280,7 @@ def forget(nim: str) -> None:
         note(f"forget: a record and its history were removed from {settings.database_url}")
     click.echo(f"{nim}: {'the record and its history are removed' if was_known else 'no record and no history'}")
     for file in engine_of(settings.database_url).backups_that_hold(settings.backup_dir, nim):
-        click.echo(f"{file} still holds the texts. Remove this file, or wait until it expires.")
+        click.echo(f"{file} still holds the texts. Remove it, or wait until it expires.")
     click.echo("Back-ups, replicas, archives and logs elsewhere keep what they have. Remove it from them yourself.")
 
 
@@ -325,9 +326,12 @@ def _say_locked(seconds: float) -> None:
         click.echo(f"the list could not be changed for {max(seconds, 0.1):.1f} s")
 
 
-def _settings_and_database() -> Settings:
+def _settings_and_database(*, writes: bool = True) -> Settings:
     settings = _settings()
     _say_database(settings.database_url)
+    if settings.backup_dir and writes:
+        with suppress(OSError):  # a folder that cannot be used; `doctor` reports it
+            remove_leftovers(settings.backup_dir)
     return settings
 
 

@@ -5,7 +5,7 @@ import http.client
 import ipaddress
 import os
 from collections.abc import Iterator, Mapping
-from datetime import datetime
+from datetime import datetime, tzinfo
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -93,7 +93,7 @@ def _newest_backup(settings: Settings) -> Iterator[Finding]:
         yield wrong("No back-ups are made. Set BACKUP_DIR to a folder.")
         return
     if isinstance(settings.database_url, SQLiteURL):
-        yield from _last_attempt(settings.database_url.address)
+        yield from _last_attempt(settings.database_url.address, settings.timezone)
     engine = engine_of(settings.database_url)
     try:
         newest = next(iter(engine.backup_files(folder)), None)
@@ -115,14 +115,14 @@ def _newest_backup(settings: Settings) -> Iterator[Finding]:
     yield engine.examine_backup(newest, interrupt.check)
 
 
-def _last_attempt(database: Path) -> Iterator[Finding]:
+def _last_attempt(database: Path, timezone: tzinfo) -> Iterator[Finding]:
     """Report the service's own last back-up: it may be unable to write where this command can."""
     try:
         last = read_outcome(database)
     except (OSError, ValueError) as error:
         yield wrong(f"The outcome of the service's last back-up, beside {database}, cannot be read: {error}.")
         return
-    at = datetime.fromtimestamp(last.moment).astimezone()
+    at = datetime.fromtimestamp(last.moment, timezone)
     if last.problem:
         is_protected = os.strerror(errno.EROFS) in last.problem  # such as a folder on another disk, by systemd
         remedy = " Add the folder to ReadWritePaths= of the unit (docs/keep.md, Back up)." if is_protected else ""

@@ -14,7 +14,7 @@ import pytest
 from attack import until
 from harness import Service, free_port, run_to_the_end
 from operators import COMMAND, TWO, Operator, records_of
-from processes import children, started
+from processes import children, needs_namespaces, started
 from stores import run_script
 
 NAME = re.compile(r"mahasiswa-\d{8}T\d{6}Z(-2)?\.db")
@@ -138,6 +138,23 @@ def test_doctor_reports_that_the_service_cannot_write_where_the_command_can(
     assert failed not in kept.run("doctor").stdout
 
 
+# Runs a program to which a folder is read-only, as to a unit of systemd with ProtectSystem=strict.
+PROTECTED = ["unshare", "--mount", "sh", "-ec", 'mount --bind "$0" "$0"; mount -o remount,bind,ro "$0"; exec "$@"']
+
+
+@pytest.mark.root
+def test_doctor_names_the_setting_of_the_unit_for_a_folder_on_another_disk(kept: Operator) -> None:
+    """The command succeeds there, because it runs outside of the unit's sandbox."""
+    needs_namespaces()
+    kept.done("backup")
+    folder = kept.environment["BACKUP_DIR"]
+    said = f"{folder}: Read-only file system. Add the folder to ReadWritePaths= of the unit (docs/keep.md, Back up).\n"
+    with Service(kept.database, {"BACKUP_DIR": folder}, command=[*PROTECTED, folder, *COMMAND]):
+        until(lambda: said in kept.run("doctor").stdout)
+        kept.done("backup")
+        assert said in kept.run("doctor").stdout
+
+
 def test_the_copy_of_a_killed_command_is_named_and_removed_after_an_hour(filled: Operator) -> None:
     """Whatever characters the database's name has. A folder whose program still works, and a person's own, are left alone."""
     filled.database = filled.database.rename(filled.folder / "maha[1].db")
@@ -152,7 +169,7 @@ def test_the_copy_of_a_killed_command_is_named_and_removed_after_an_hour(filled:
     own = filled.folder / "cadangan" / ".mahasiswa-cadangan"
     own.mkdir()
     os.utime(own, (0, 0))
-    said = f"{left} still holds the texts. Remove this file, or wait until it expires."
+    said = f"{left} still holds the texts. Remove it, or wait until it expires."
     assert filled.done("forget", "0000001").splitlines()[1:-1] == [said]
     assert f"{left} was left by a program that was killed" in filled.run("doctor").stdout
     filled.done("backup")
@@ -162,7 +179,7 @@ def test_the_copy_of_a_killed_command_is_named_and_removed_after_an_hour(filled:
         fcntl.flock(lock, fcntl.LOCK_EX)
         filled.done("backup")
         assert left.exists()
-    filled.done("backup")
+    filled.done("export", "a.csv")
     assert (left.exists(), own.exists()) == (False, True)
 
 
@@ -267,7 +284,8 @@ def test_forget_names_the_backups_that_still_hold_the_person(kept: Operator) -> 
     (before,) = kept.folder.glob("mahasiswa.db.before-*")
     shutil.copy(kept.database, kept.write("mahasiswa-ekspor.db", b""))
     kept.write("mahasiswa.service", b"1")
+    log = kept.folder / kept.write("mahasiswa.db.missing-20260101T000000Z-wal", b"1")
     assert kept.done("forget", "1").splitlines()[1:-1] == [
-        f"{path} still holds the texts. Remove this file, or wait until it expires." for path in sorted((file, before))
+        f"{path} still holds the texts. Remove it, or wait until it expires." for path in sorted((file, before, log))
     ]
     assert not [line for line in kept.done("forget", "9").splitlines() if str(file) in line]

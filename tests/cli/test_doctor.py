@@ -213,8 +213,14 @@ def test_a_user_without_rights_is_told_who_has_them(kept: Operator, unprivileged
     assert folder == f"{kept.folder} belongs to {user}, who may not use it. Run: chmod u+rwx {kept.folder}."
     assert backup == f"{backup_of(kept)} belongs to {user}, who may not use it. Run: chmod u+rw {backup_of(kept)}."
     assert f"Run: chmod u+rw {kept.database}." in problems(kept, before=unprivileged)[0]
+
+
+@pytest.mark.root
+def test_a_database_of_another_user_is_found(kept: Operator, unprivileged: list[str]) -> None:
+    """The owner of the folder is the user of the service, so only the file changes its owner."""
     if os.geteuid() != 0:
         cannot("give a file to another user")
+    kept.database.chmod(0o400)
     for path, said in ((kept.database, f"As root, run: chown root: {kept.database}*."), (kept.folder, "as nobody.")):
         os.chown(path, pwd.getpwnam("nobody").pw_uid, 0)
         line = problems(kept, before=unprivileged)[0]

@@ -11,12 +11,14 @@ import apsw
 
 from mahasiswa.administrator import process_user, user_name
 from mahasiswa.store import shared_sql
+from mahasiswa.store.backup_folder import find_backups
 from mahasiswa.store.commands import try_changes
 from mahasiswa.store.engines import Finding, StopCheck, good, wrong
 from mahasiswa.store.sqlite import sqlite_sql as sql
 from mahasiswa.store.sqlite.backup import (
     CHECK_STEPS,
     FREE_SPACE_FACTOR,
+    REPLACED,
     backup_files,
     check_integrity,
     files_beside,
@@ -106,6 +108,8 @@ def examine_backup(path: Path, file: Path, check: StopCheck) -> Finding:
 def backups_that_hold(path: Path, folder: Path | None, nim: str) -> Sequence[Path]:
     """The back-ups that hold that nim, or that cannot be read, and the folders that killed programs have left."""
     files = {*backup_files(path, path.parent), *chain.from_iterable(files_beside(path))}
+    for kind in (*REPLACED, "missing"):  # a restore keeps the log of a damaged or missing file too
+        files |= {*find_backups(path.parent, f"{path.name}.{kind}-", "-wal")}
     if folder and folder.is_dir():
         files |= {*backup_files(path, folder)}
     return [*sorted(file for file in files if _may_hold(file, nim)), *_left(path, folder)]
