@@ -15,7 +15,7 @@ NAME = re.compile(r"\.mahasiswa-[0-9a-f]{32}")  # so long that no folder of a pe
 LOCK = "lock"  # the file in the folder that is locked while the folder is in use
 
 LEFT_SECONDS = 3600
-"""Minimum age of a folder that is removed although no process holds its lock, because it is locked after it was made."""
+"""Minimum age of a folder that is removed because no process holds its lock. A younger folder may have no lock yet."""
 
 
 @contextmanager

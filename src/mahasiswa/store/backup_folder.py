@@ -66,9 +66,9 @@ def expired(newest_first: Sequence[Path], records: Callable[[Path], int | None])
     """The back-ups that can be removed. Age alone removes none: only days that have a back-up count.
 
     `records` counts the records of a file, None if it cannot be read. Such a file stays, and is no reason to remove another
-    one. A list that was lost or emptied is soon the newest back-up, so the last larger ones are kept for ever.
+    file. If a list is lost or emptied, its newest back-up is small, so the last larger back-ups are kept for ever.
     """
-    if not _old(newest_first):  # so that most back-ups read no other one
+    if not _old(newest_first):  # then no file must be read
         return []
     counts = {file: number for file in newest_first if (number := records(file)) is not None}
     newest = next(iter(counts.values()), 0)

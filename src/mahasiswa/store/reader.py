@@ -255,7 +255,7 @@ class Reader(ABC):
         return Biography(record, entries, silent, days)
 
     async def new_nim(self, nim: str) -> str | None:
-        """The nim that replaced this one, or None if the newest change of this one was another."""
+        """The nim that replaced this nim, or None if the newest change of this nim is no replacement."""
         rows = await self._rows(self.sql.new_nim, [self.sql.array([nim])])
         return next((new for (new,) in rows), None)
 

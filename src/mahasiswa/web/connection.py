@@ -15,13 +15,13 @@ class Connection(Protocol):
         """Whether the client sends the body too slowly. Then a waiting `receive` returns."""
 
     def give_body_up(self) -> None:
-        """Let the body be late now, because others need its room."""
+        """Treat the body as late from now on, because other requests need its room."""
 
     async def drain(self) -> None:
         """Return when the client has taken all that was written, or when the connection is lost."""
 
     def cut_off(self) -> None:
-        """Close the connection at once, because others need the room of its answer."""
+        """Close the connection at once, because other requests need the room of its answer."""
 
     def share(self, body: bytes) -> None:
         """Let the client be slow with this body, because all clients share it."""

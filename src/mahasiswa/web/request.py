@@ -76,7 +76,7 @@ class Request(StarletteRequest):
 
         It is rebuilt from the parsed parameters of this request, because links carry them to the pages of a record.
         """
-        # The page of a method that the path does not have keeps the place too.
+        # An error page about a wrong method also leads back to that page of the list.
         if not any(route.keeps_query for route in self.methods.values()) or not is_list_query(
             self.scope["query_string"]
         ):
