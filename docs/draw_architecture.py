@@ -43,7 +43,7 @@ BOXES = (
     (150, 880, 256, "web/request_guard.py", "refuses ambiguous requests and, if SAME_ORIGIN_ONLY=1, requests from other sites"),
     (150, 280, 360, "web/list_cache.py", "version unchanged: page from memory"),
     (450, 580, 360, "web/routes.py, app.py", "the route table: method and path lead to a handler, also for every other GET"),
-    (200, 230, 464, "list_html.py, templates/", "render the changed rows"),
+    (200, 230, 464, "list_html.py, templates/", "render the rows"),
     (450, 280, 464, "web/students.py, forms.py", "read the form, attempt the write"),
     (750, 280, 464, "web/previews.py", "preview first; confirmation writes"),
     (750, 230, 564, "sheets/", "read, clean, compare"),

@@ -18,7 +18,7 @@ from mahasiswa.settings import DatabaseURL, SQLiteURL
 from mahasiswa.store import Snapshot, Store
 from mahasiswa.store.engines import engine_of
 from mahasiswa.store.store_errors import Refused, Unavailable
-from mahasiswa.work import LIST, Slots
+from mahasiswa.work import Slots
 
 SITI = Mahasiswa("0001", "Siti Aminah", "Jalan Kaliurang 5")
 BUDI = Mahasiswa("0002", "Budi", "Bantul")
@@ -61,13 +61,13 @@ def fill(url: DatabaseURL, records: Sequence[tuple[str, str, str]]) -> None:
 
 async def read_all(store: Store, at_most: int = 10_000) -> list[Mahasiswa]:
     """Return every record, in order of nim."""
-    return records_of(await store.reader(LIST).snapshot(at_most))
+    return records_of(await store.snapshot(at_most))
 
 
 def records_of(snapshot: Snapshot) -> list[Mahasiswa]:
     """Return the records of a snapshot that has them."""
-    assert snapshot.slices is not None
-    cells = [cell for packed in snapshot.slices for cell in packed.decode().split("\0")]
+    assert snapshot.packed is not None
+    cells = snapshot.packed.decode().split("\0") if snapshot.packed else []
     assert len(cells) == 3 * snapshot.total
     return list(map(Mahasiswa, cells[::3], cells[1::3], cells[2::3]))
 

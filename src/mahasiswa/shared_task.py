@@ -27,11 +27,6 @@ class SharedTask(Generic[T]):
         self._running: asyncio.Task[T] | None = None
         self._next: asyncio.Task[T] | None = None
 
-    @property
-    def is_active(self) -> bool:
-        """Whether a call is running or planned."""
-        return self._next is not None or (self._running is not None and not self._running.done())
-
     async def result(self) -> T:
         """Return the result, or raise what `work` raises."""
         if self._next is None:
@@ -45,7 +40,7 @@ class SharedTask(Generic[T]):
             await asyncio.wait(tasks)
 
     async def _work_after(self, previous: asyncio.Task[T] | None, asked: float) -> T:
-        if previous:
+        if previous and not previous.done():
             await asyncio.wait([previous])
         self._running, self._next = self._next, None  # a later caller needs another call
         return await self._work(asked)

@@ -116,7 +116,7 @@ LONG_LOG = "mahasiswa.db-wal has 67 MB, because a program reads without end"
         (
             "INSERT INTO mahasiswa VALUES ('7', CAST(x'61ff' AS TEXT), 'Solo')",
             "A text of the record '7' is not UTF-8. Correct it",
-            "could not be read: another program has stored a text that is not UTF-8 in the record '7'",
+            "could not be read: another program has stored a text that is not UTF-8; mahasiswa doctor names the record",
             503,
         ),
         (

@@ -34,7 +34,7 @@ async def items(store: Store, batch: int | None = None) -> Sequence[Entry | Batc
 async def newest(store: Store) -> Entry | Batch:
     """Return the newest item, which a snapshot and a search must have as well."""
     item = (await items(store))[0]
-    assert (await store.reader(LIST).snapshot(0)).last == item
+    assert (await store.snapshot(0)).last == item
     assert (await store.reader(SEARCH).search(Query(), 0, 1)).last == item
     return item
 
@@ -232,7 +232,7 @@ async def test_history_days_remove_the_history_and_create_it_again(url: Database
         fill(url, [INA])
         await store.write_all("delete", removals=[INA.nim])
         assert await items(store) == []
-        assert (await store.reader(LIST).snapshot(10)).last is None
+        assert (await store.snapshot(10)).last is None
     await start(7)
     async with opened(url) as store:
         await store.delete(ANI.nim)

@@ -23,7 +23,7 @@ from mahasiswa.settings import SQLiteURL
 from mahasiswa.store.engines import engine_of
 from mahasiswa.store.history_items import Entry
 from mahasiswa.store.store_errors import Unusable
-from mahasiswa.work import LIST, STEP_TIMEOUT_SECONDS, Slots
+from mahasiswa.work import STEP_TIMEOUT_SECONDS, Slots
 
 CHANGE_NOT_STORED = "Data belum tersimpan karena basis data sedang tidak dapat diakses."
 NOT_READ = "Data sedang tidak dapat ditampilkan. Cobalah beberapa saat lagi."
@@ -253,7 +253,7 @@ async def test_a_text_of_another_program_that_is_not_utf_8_does_not_hide_the_his
     run_script(listed, "UPDATE mahasiswa SET nama = CAST(x'41ff' AS TEXT) WHERE nim = '1'")
     async with opened(SQLiteURL(listed)) as store:
         await store.update("1", "Ani", "Solo")
-        last = (await store.reader(LIST).snapshot(10)).last
+        last = (await store.snapshot(10)).last
         assert isinstance(last, Entry)
         assert last.before == Mahasiswa("1", "A\ufffd", "Solo")
         await store.undo(last.id, is_batch=False)

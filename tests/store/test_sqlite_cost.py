@@ -203,12 +203,9 @@ async def test_a_short_list_of_long_texts_is_not_read_on_the_event_loop(path: Pa
     """It waits for the list's own slot. Short texts are read at once."""
     fill(SQLiteURL(path), [("1", "a", "b")])
     async with slots.slot(LIST):
-        snapshot = store.snapshot_now(100)
-        assert snapshot
-        assert snapshot.slices == [b"1\0a\0b"]
+        assert (await store.snapshot(100)).packed == b"1\0a\0b"
         fill(SQLiteURL(path), [(f"1{n}", "a" * 60_000, "b") for n in range(9)])
-        assert store.snapshot_now(100) is None
-        reading = asyncio.create_task(store.reader(LIST).snapshot(100))
+        reading = asyncio.create_task(store.snapshot(100))
         done, _ = await asyncio.wait([reading], timeout=0.3)
         assert not done
     assert (await reading).total == 10

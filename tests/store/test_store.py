@@ -6,7 +6,7 @@ import pytest
 from stores import BUDI, SITI, Outcome, attempt_all, fill, opened, read_all, records_of
 
 from mahasiswa.settings import DatabaseURL
-from mahasiswa.store import SLICE_RECORDS, Store
+from mahasiswa.store import Store
 from mahasiswa.store.history_items import Entry
 from mahasiswa.store.reader import SNAPSHOT_MAX_BYTES
 from mahasiswa.work import IMPORT, LIST, RECORD
@@ -121,22 +121,20 @@ async def test_closing_a_store_waits_for_a_thousand_concurrent_additions(url: Da
         assert stored == sorted(set(stored))
 
 
-async def test_a_snapshot_holds_every_record_in_slices_or_none(store: Store, url: DatabaseURL) -> None:
-    """All slices but the last are full. There is none with more records than asked for, or with too many bytes."""
-    assert (await store.reader(LIST).snapshot(0)).slices == []
+async def test_a_snapshot_holds_every_record_or_none(store: Store, url: DatabaseURL) -> None:
+    """It has none if there are more records than asked for, or too many bytes."""
+    assert (await store.snapshot(0)).packed == b""
     rows = [(f"{number * 7919 % 5237:04}{'é' * (number % 3)}", f"\x01{number}", "Solo") for number in range(5237)]
     fill(url, rows)
     for at_most, is_read in [(0, False), (1, False), (5236, False), (5237, True), (10_000, True)]:
-        snapshot = await store.reader(LIST).snapshot(at_most)
-        assert (snapshot.slices is not None) == is_read
+        snapshot = await store.snapshot(at_most)
+        assert (snapshot.packed is not None) == is_read
     assert records_of(snapshot) == sorted(rows)
-    sizes = [packed.count(b"\0") // 3 + 1 for packed in snapshot.slices or ()]
-    assert sizes == [SLICE_RECORDS] * 52 + [37]
     long = [(f"x{number}", "Siti", "x" * 60_000) for number in range(SNAPSHOT_MAX_BYTES // 60_000 + 1)]
     fill(url, long[:-3])
-    assert (await store.reader(LIST).snapshot(10_000)).total == len(rows + long[:-3])
+    assert len(await read_all(store)) == len(rows + long[:-3])
     fill(url, long[-3:])
-    assert (await store.reader(LIST).snapshot(10_000)).slices is None
+    assert (await store.snapshot(10_000)).packed is None
 
 
 async def test_a_returned_write_is_read_by_every_store_with_a_new_version(url: DatabaseURL) -> None:
@@ -159,7 +157,7 @@ async def test_a_returned_write_is_read_by_every_store_with_a_new_version(url: D
                     if version is None:
                         pytest.skip("this database cannot tell its version")
                     assert version not in versions
-                    assert (await store.reader(LIST).snapshot(10)).version == await store.version() == version
+                    assert (await store.snapshot(10)).version == await store.version() == version
                     versions.append(version)
 
 
@@ -174,7 +172,7 @@ async def test_a_snapshot_is_of_one_moment_and_never_older_than_its_version(url:
         await first.add("", "Siti", "Solo")
         writing = asyncio.create_task(write(first))
         while not writing.done():
-            snapshot = await second.reader(LIST).snapshot(10_000)
+            snapshot = await second.snapshot(10_000)
             assert isinstance(snapshot.last, Entry)
             assert snapshot.last.after == records_of(snapshot)[-1]
             await asyncio.sleep(0)  # let the writer run, because reading a short list does not

@@ -211,7 +211,7 @@ def test_no_route_is_missing_in_the_lists() -> None:
     """A new route fails this test until it has an entry and a handler. No handler is without a route."""
     assert {route.path for route in ROUTES if route.method == "GET"} == routes(PAGES)
     assert {route.path for route in ROUTES if route.method == "POST"} == FORMS.keys()
-    assert {f"{route.method} {route.path}" for route in ROUTES} == {*HANDLERS, "GET /metrics"}
+    assert {f"{route.method} {route.path}" for route in ROUTES} == {*HANDLERS, "GET /", "GET /metrics"}
 
 
 @pytest.mark.parametrize(("target", "text"), PAGES.items())

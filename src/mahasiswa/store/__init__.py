@@ -8,7 +8,6 @@ from functools import partial
 from mahasiswa.record import Mahasiswa, Write, combine, digest, digest_or_dash
 from mahasiswa.store.history_items import UNDO_CONFLICTS_MAX, UNDO_ROWS_MAX, BatchKind, conflict_of
 from mahasiswa.store.queries import Query, Suspicion
-from mahasiswa.store.reader import SLICE_RECORDS as SLICE_RECORDS
 from mahasiswa.store.reader import Hits, Reader, Snapshot, Steps, Version, by_nim, in_transaction
 from mahasiswa.store.shared_sql import SharedSQL
 from mahasiswa.store.store_errors import BatchTooLong, Changed, EditConflict, NotInHistory, Refused, UndoConflict
@@ -43,8 +42,8 @@ class Store(ABC):
         """The same without waiting; None if the caller must wait for the database."""
 
     @abstractmethod
-    def snapshot_now(self, at_most: int) -> Snapshot | None:
-        """`Reader.snapshot` without waiting, if that takes at most a few milliseconds; otherwise None."""
+    async def snapshot(self, at_most: int) -> Snapshot:
+        """Every record, if there are at most `at_most`, read as work of the kind LIST."""
 
     @abstractmethod
     async def run(self, steps: Callable[[], Steps[object]], kind: Kind = RECORD, *, is_batch: bool = False) -> None:

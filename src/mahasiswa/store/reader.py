@@ -19,9 +19,7 @@ from mahasiswa.work import PAGE_MAX_BYTES
 Version = Hashable
 """A value that changes with every commit of any program. It means nothing outside the store that returned it."""
 
-SLICE_RECORDS = 100  # records of a slice of a snapshot
-
-SNAPSHOT_MAX_BYTES = PAGE_MAX_BYTES  # of all slices of a snapshot, because a page of longer texts is not kept
+SNAPSHOT_MAX_BYTES = PAGE_MAX_BYTES  # of all texts of a snapshot, because a page of longer texts is not kept
 
 AFTER_MAX_BYTES = 64 * 1024  # bytes of texts after which `after` reads no further record
 
@@ -35,10 +33,10 @@ READ_ROWS = 20  # rows of a read whose memory is counted at a time
 
 
 class Snapshot(NamedTuple):
-    """All records at one moment, in slices of SLICE_RECORDS; the last slice may have fewer.
+    """All records at one moment, ordered by the code points of nim.
 
-    A slice is UTF-8: nim, nama and alamat of each record, with NUL between all of them. `slices` is None if there are
-    more than the caller asked for, or if they are longer than SNAPSHOT_MAX_BYTES. `total` is the number of records in the slices.
+    `packed` is UTF-8: nim, nama and alamat of each record, with NUL between all of them. It is None if there are more
+    records than the caller asked for, or if they are longer than SNAPSHOT_MAX_BYTES; then `total` is 0.
 
     The records are at least as new as `version`, which is None if the database cannot tell its version. `last` is the
     newest item of the history at that moment, or None if there is no history.
@@ -46,7 +44,7 @@ class Snapshot(NamedTuple):
 
     version: Version | None
     total: int
-    slices: Sequence[bytes] | None
+    packed: bytes | None
     last: Entry | Batch | None = None
 
 
@@ -119,10 +117,6 @@ class Reader(ABC):
     @abstractmethod
     async def run(self, steps: Callable[[], Steps[T]]) -> T:
         """Do the steps in one transaction that only reads. They may be done again if the connection breaks."""
-
-    @abstractmethod
-    async def snapshot(self, at_most: int) -> Snapshot:
-        """Every record, ordered by the code points of nim; no slices instead of more than `at_most` records."""
 
     @abstractmethod
     def chunks(self, query: Query) -> AsyncGenerator[Sequence[Mahasiswa]]:

@@ -2,6 +2,7 @@
 
 import tempfile
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 
 from starlette.responses import Response
 from starlette.types import ASGIApp
@@ -22,7 +23,6 @@ from mahasiswa.work import Limits
 Handler = Callable[[Request, Store, Pages], Awaitable[Response]]
 
 HANDLERS: Mapping[str, Handler] = {
-    "GET /": lists.index,
     "GET /mahasiswa/add": students.new,
     "GET /mahasiswa/edit/:nim": students.edit,
     "POST /mahasiswa/add": students.create,
@@ -50,7 +50,7 @@ HANDLERS: Mapping[str, Handler] = {
     "POST /mahasiswa/riwayat/kelompok/:id": history.undo,
     "GET /sehat": monitoring.health,
 }
-"""The handler of each route in routes.py. The one of /metrics is made with its counters."""
+"""The handlers of the routes in routes.py. Those of the list and of /metrics need more, so create_app adds them."""
 
 
 def create_app(settings: Settings, store: Store, limits: Limits) -> ASGIApp:
@@ -59,7 +59,9 @@ def create_app(settings: Settings, store: Store, limits: Limits) -> ASGIApp:
     pages = Pages(settings)
     cache = ListCache(store, pages, limits.slots)
     metrics = Metrics(settings, cache) if settings.metrics else None
-    handlers = {**HANDLERS, **({"GET /metrics": metrics.show} if metrics else {})}
+    handlers: dict[str, Handler] = {**HANDLERS, "GET /": partial(lists.index, cache)}
+    if metrics:
+        handlers["GET /metrics"] = metrics.show
     by_route = {route: handlers[f"{route.method} {route.path}"] for route in ROUTES if route.exists(settings)}
 
     async def handle(request: Request, own: Pages) -> Response:

@@ -11,12 +11,11 @@ from typing import NamedTuple
 from markupsafe import Markup, escape
 
 from mahasiswa import wording
-from mahasiswa.store import SLICE_RECORDS
 from mahasiswa.store.history_items import Batch, Entry
 from mahasiswa.web.list_query import Printout
 
 CONFIRM = f"return confirm('{wording.CONFIRM_DELETION}')"  # specification 4.1.5
-BODY_ROWS = SLICE_RECORDS  # rows in one body of the table
+BODY_ROWS = 100  # rows in one body of the table
 SHOWN_NAMA_MAX_CHARACTERS, SHOWN_NIM_MAX_CHARACTERS = 60, 40  # of the latest change
 
 NUL = b"\0"
@@ -26,7 +25,9 @@ LONG_CELL_BYTES, HUGE_CELL_BYTES = 100, 4096  # cells of these lengths get <wbr>
 
 INLINE_MAX_CHARACTERS = 64 * 1024
 """Maximum length of texts that are formatted on the event loop without a pause. Longer ones are formatted in a thread.
-It takes at most 3 ms. The texts of 1,000 usual records are about as long."""
+With at most INLINE_MAX_ROWS it takes at most 3 ms. The texts of 1,000 usual records are about as long."""
+
+INLINE_MAX_ROWS = 1000
 
 # A browser without style sheets, such as w3m, breaks a word only at <wbr>, so one long word would make the table wider
 # than any screen. Letters beyond ASCII are left alone, because <wbr> between two of them could change how they look.
@@ -81,19 +82,27 @@ def size_of(records: Sequence[tuple[str, str, str]]) -> int:
     return sum(map(len, chain.from_iterable(records)))
 
 
-def format_rows(row: RowFormat, packed: bytes, first: int) -> bytes:
-    """The rows of records, numbered from `first`, as one body of the table. `packed` has their cells with NUL between them.
+def packed(records: Sequence[tuple[str, str, str]]) -> bytes:
+    """The cells of records with NUL between them, which no record holds."""
+    return "\0".join(chain.from_iterable(records)).encode()
+
+
+def format_bodies(row: RowFormat, packed: bytes, first: int) -> Iterator[bytes]:
+    """The rows of packed records, numbered from `first`, in bodies of BODY_ROWS.
 
     The page has several bodies, because a browser does not lay out those that are not on its screen (style.css). With
     10,000 rows on a phone, a letter typed into the search field takes 12 ms instead of 72. The templates escape by the
     same rules; here each rule is applied to all cells at once.
     """
     if not packed:
-        return b""
-    nims = packed.split(NUL)[::3]
-    for character, entity in ENTITIES:
-        packed = packed.replace(character, entity)
+        return
     cells = packed.split(NUL)
+    nims = cells[::3]
+    html = packed
+    for character, entity in ENTITIES:
+        html = html.replace(character, entity)
+    if html != packed:
+        cells = html.split(NUL)
     long_cells = enumerate(cells) if max(map(len, cells)) >= LONG_CELL_BYTES else ()
     for at, cell in long_cells:
         if LONG_CELL_BYTES <= len(cell) < HUGE_CELL_BYTES:
@@ -106,14 +115,9 @@ def format_rows(row: RowFormat, packed: bytes, first: int) -> bytes:
         "path": _path_segments(nims),
     }
     columns = [values[name] for name in row.values]
-    return b"<tbody>\n%b</tbody>\n" % b"".join([row.text % texts for texts in zip(*columns, strict=True)])
-
-
-def format_bodies(row: RowFormat, records: Sequence[tuple[str, str, str]], first: int) -> Iterator[bytes]:
-    """The rows of records, numbered from `first`, in bodies of BODY_ROWS."""
-    for at in range(0, len(records), BODY_ROWS):
-        packed = "\0".join(chain.from_iterable(records[at : at + BODY_ROWS])).encode()  # no record holds a NUL
-        yield format_rows(row, packed, first + at)
+    for at in range(0, len(nims), BODY_ROWS):
+        body = zip(*(column[at : at + BODY_ROWS] for column in columns), strict=True)
+        yield b"<tbody>\n%b</tbody>\n" % b"".join([row.text % texts for texts in body])
 
 
 def _path_segments(nims: Sequence[bytes]) -> Sequence[bytes]:

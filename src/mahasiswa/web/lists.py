@@ -15,7 +15,16 @@ from mahasiswa.sheets import public as sheets
 from mahasiswa.store import Query, Reader, Store
 from mahasiswa.store.store_errors import TookTooLong
 from mahasiswa.store.threads import in_thread
-from mahasiswa.web.list_html import BODY_ROWS, INLINE_MAX_CHARACTERS, format_bodies, printed_row, row_format, size_of
+from mahasiswa.web.list_cache import ListCache
+from mahasiswa.web.list_html import (
+    BODY_ROWS,
+    INLINE_MAX_CHARACTERS,
+    format_bodies,
+    packed,
+    printed_row,
+    row_format,
+    size_of,
+)
 from mahasiswa.web.list_query import INLINE_ROWS, MAX_ROWS_PER_PAGE, ListQuery, Printout, is_list_query, query_of
 from mahasiswa.web.page_renderer import joined
 from mahasiswa.web.pages import Frame, Pages
@@ -29,12 +38,16 @@ SPELLINGS_OFFERED = 5  # maximum other spellings that a page offers
 XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 
 
-async def index(request: Request, store: Store, pages: Pages) -> Response:
-    """GET / (specification 4.1), if the list cache does not answer it: one page of a search, or the list as a stream."""
+async def index(cache: ListCache, request: Request, store: Store, pages: Pages) -> Response:
+    """GET / (specification 4.1): the kept page, one page of a search, or a list too long to keep as a stream."""
     if is_list_query(request.scope["query_string"]):
         view = ListQuery.of(request.query_params)
-        page = _page if view.per <= INLINE_ROWS else _long_page
-        return await page(request, view, store, pages)
+        show = _page if view.per <= INLINE_ROWS else _long_page
+        return await request.while_connected(show(request, view, store, pages))
+    if page := await cache.respond(request.scope):
+        if request.connection:
+            request.connection.share(page.body)
+        return page
     reader = store.reader(LIST)
     found = await reader.search(Query(), 0, 0)
     records = await reader.after(None, STREAM_ROWS)
@@ -76,7 +89,7 @@ async def _page(request: Request, view: ListQuery, store: Store, pages: Pages) -
     def render() -> Response:
         before, after = pages.list_frame(len(found.records), found.last, shown)
         row = row_format(pages.prefix, shown.list_query, is_ticked=shown.has_ticks)
-        rows = format_bodies(row, found.records, shown.offset + 1)
+        rows = format_bodies(row, packed(found.records), shown.offset + 1)
         body = joined(chain([before], rows, [after]))
         return Response(body, headers=pages.headers, media_type="text/html")
 
@@ -102,7 +115,7 @@ async def _long_page(
         total = 0
         while chunk := list(islice(records, BODY_ROWS)):
             wanted = chunk[max(0, view.offset - total) : max(0, view.offset + view.per - total)]
-            file.writelines(format_bodies(row, wanted, max(view.offset, total) + 1))
+            file.writelines(format_bodies(row, packed(wanted), max(view.offset, total) + 1))
             total += len(chunk)
         return view.with_total(total)
 
@@ -129,7 +142,7 @@ async def _stream(
     yield before
     first = 1
     while records:
-        render = partial(b"".join, format_bodies(pages.row, records, first))
+        render = partial(b"".join, format_bodies(pages.row, packed(records), first))
         # Hold no records while the client takes the page.
         first, last, records = first + len(records), records[-1].nim, ()
         yield await request.limits.slots.run(LIST, render)

@@ -20,7 +20,7 @@ from mahasiswa.settings import PostgresURL
 from mahasiswa.store import Query, Store
 from mahasiswa.store.engines import engine_of
 from mahasiswa.store.store_errors import Unavailable, Uncertain
-from mahasiswa.work import EXPORT, LIST, RECORD, SEARCH, STEP_TIMEOUT_SECONDS
+from mahasiswa.work import EXPORT, RECORD, SEARCH, STEP_TIMEOUT_SECONDS
 
 LATENESS_SECONDS = 5.0  # how much later a busy machine may be
 
@@ -146,7 +146,7 @@ async def test_every_operation_works_through_a_pooler_in_transaction_mode(pooled
             query = Query(record.nim, di="nim")
             await store.add(*record)
             assert await attempt(store.add(f"x{number}", None, "x")) == ("nama", "missing")
-            assert (await store.reader(LIST).snapshot(1000)).version
+            assert (await store.snapshot(1000)).version
             assert [chunk async for chunk in store.reader(EXPORT).chunks(query)] == [[record]]
             assert (await store.reader(SEARCH).search(query, 0, 1)).records == [record]
             await store.write_all("import", [Write(record._replace(nama="Ani"), digest(record))])
@@ -202,8 +202,8 @@ async def test_a_standby_can_be_read_without_a_version_and_not_written(server: S
         engine_of(standby_url).migrate(7)
         async with opened(standby_url) as store:
             assert await store.version() is None
-            snapshot = await store.reader(LIST).snapshot(10)
-            assert snapshot[:3] == (None, 1, ["\0".join(SITI).encode()])
+            snapshot = await store.snapshot(10)
+            assert snapshot[:3] == (None, 1, "\0".join(SITI).encode())
             assert snapshot.last
             await store.purge()
             assert (await store.reader(SEARCH).history("", None, 0, 10)).total == 1

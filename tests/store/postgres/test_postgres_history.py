@@ -16,7 +16,7 @@ from mahasiswa.store.engines import engine_of
 from mahasiswa.store.history_items import PURGE_ENTRIES, Batch, Entry
 from mahasiswa.store.postgres import engine
 from mahasiswa.store.store_errors import TextsRemain, Unusable
-from mahasiswa.work import LIST, SEARCH
+from mahasiswa.work import SEARCH
 
 ENTRIES = "SELECT nim, nama_before, alamat_before, nama_after, alamat_after FROM mahasiswa_history ORDER BY id"
 
@@ -114,7 +114,7 @@ async def test_a_role_that_owns_nothing_uses_the_list_and_the_whole_history(cler
         assert await read_all(store) == []
         await asyncio.to_thread(age_history, url, 8)
         await store.purge()
-        assert (await store.reader(LIST).snapshot(0)).last is None
+        assert (await store.snapshot(0)).last is None
         await store.add(*SITI)
         engine_of(PostgresURL(clerk)).merge([(1, SITI.nim, "Siti", None)], update=True, dry_run=False)
         assert await read_all(store) == [SITI._replace(nama="Siti")]

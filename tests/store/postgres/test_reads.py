@@ -17,7 +17,7 @@ from mahasiswa.store import Query, Store
 from mahasiswa.store.folding import SEARCHED_CHARACTERS, fold
 from mahasiswa.store.postgres import postgres_sql as sql
 from mahasiswa.store.store_errors import TookTooLong, Uncertain
-from mahasiswa.work import CHANGE, EXPORT, LIST, RECORD, SEARCH, STEP_TIMEOUT_SECONDS, Busy
+from mahasiswa.work import CHANGE, EXPORT, RECORD, SEARCH, STEP_TIMEOUT_SECONDS, Busy
 
 WAITING_FOR_A_LOCK = "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
 
@@ -25,7 +25,7 @@ Read = Callable[[Store], Awaitable[object]]
 
 READS: dict[str, Read] = {
     "get": lambda store: store.reader(RECORD).get("1"),
-    "snapshot": lambda store: store.reader(LIST).snapshot(10),
+    "snapshot": lambda store: store.snapshot(10),
     "search": lambda store: store.reader(SEARCH).search(Query("Siti"), 0, 10),
     "chunks": lambda store: anext(store.reader(EXPORT).chunks(Query("Siti"))),
 }
@@ -129,7 +129,7 @@ async def test_a_snapshot_of_long_texts_is_given_up_before_they_are_read(url: Po
     execute(url.address, "INSERT INTO mahasiswa SELECT i, repeat('a', 50000), '' FROM generate_series(1, 800) AS i")
     tracemalloc.start()
     try:
-        assert (await store.reader(LIST).snapshot(10_000)).slices is None
+        assert (await store.snapshot(10_000)).packed is None
         assert tracemalloc.get_traced_memory()[1] < 10 * 1024 * 1024
     finally:
         tracemalloc.stop()

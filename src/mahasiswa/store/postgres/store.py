@@ -28,7 +28,7 @@ from mahasiswa.store.postgres.pool import (
     translate,
 )
 from mahasiswa.store.queries import Query
-from mahasiswa.store.reader import SLICE_RECORDS, SNAPSHOT_MAX_BYTES, Reader, Rows, Snapshot, Steps, last_item
+from mahasiswa.store.reader import SNAPSHOT_MAX_BYTES, Reader, Rows, Snapshot, Steps, last_item
 from mahasiswa.store.store_errors import Locked, Refused, StoreError, TookTooLong, Unavailable, Uncertain
 from mahasiswa.work import CHANGE, KINDS, LIST, RECORD, Busy, Kind, Slots
 
@@ -62,8 +62,20 @@ class PostgresStore(Store):
     def version_now(self) -> None:
         """Return None, because PostgreSQL can tell its version only by a query."""
 
-    def snapshot_now(self, at_most: int) -> None:
-        """Return None, because the records come from another process."""
+    async def snapshot(self, at_most: int) -> Snapshot:
+        deadline = self.pool.deadline()
+        # Ask before the transaction, because a server that cannot tell its version would abort it.
+        is_known = await self.version() is not None
+
+        async def read(db: Connection) -> Snapshot:
+            last = await _do_steps(db, last_item(sql.SHARED), begin(sql.BEGIN_READING, deadline))
+            ((version,),) = await execute(db, sql.VERSION) if is_known else ((None,),)
+            ((is_longer,),) = await execute(db, sql.IS_LONGER_THAN, at_most, SNAPSHOT_MAX_BYTES, at_most + 1)
+            records = [] if is_longer else await _all_records(db)
+            packed = None if is_longer else "\0".join(chain.from_iterable(records)).encode()
+            return Snapshot(version, len(records), packed, last)
+
+        return await self.pool.read(LIST, read, deadline)
 
     async def add(self, nim: str | None, nama: str | None, alamat: str | None) -> None:
         refuse_nul(nim, nama, alamat)
@@ -174,19 +186,6 @@ class PostgresReader(Reader):
         # With its COMMIT in the same round trip: the end of a read in steps takes another one.
         return await self._read(lambda db, begun: execute(db, f"{begun}{statement}; {sql.COMMIT}", *parameters))
 
-    async def snapshot(self, at_most: int) -> Snapshot:
-        async def read(db: Connection, begun: str) -> Snapshot:
-            last = await _do_steps(db, last_item(sql.SHARED), begun)
-            ((version,),) = await execute(db, sql.VERSION) if is_known else ((None,),)
-            ((is_longer,),) = await execute(db, sql.IS_LONGER_THAN, at_most, SNAPSHOT_MAX_BYTES, at_most + 1)
-            if is_longer:
-                return Snapshot(version, 0, None, last)
-            return Snapshot(version, *await _slices(db), last)
-
-        # Ask before the transaction, because a server that cannot tell its version would abort it.
-        is_known = await self._version() is not None
-        return await self._read(read)
-
     async def chunks(self, query: Query) -> AsyncGenerator[Sequence[Mahasiswa]]:
         where, parameters = self._where(query)
         statement = sql.DECLARE_CHUNKS.format(found=self.sql.select_found(where, query))
@@ -222,19 +221,12 @@ async def _do_steps(db: Connection, steps: Steps[T], first: str, *first_paramete
         return cast("T", end.value)
 
 
-async def _slices(db: Connection) -> tuple[int, Sequence[bytes]]:
-    """The number of all records and their slices, as a snapshot has them."""
-    slices: list[bytes] = []
-    total = 0
-    read = await _records(db, sql.SHARED.first, SNAPSHOT_ROWS)
-    while read:
-        total += len(read)
-        slices += [
-            "\0".join(chain.from_iterable(read[at : at + SLICE_RECORDS])).encode()
-            for at in range(0, len(read), SLICE_RECORDS)
-        ]
-        read = await _records(db, sql.SHARED.after, read[-1].nim, SNAPSHOT_ROWS) if len(read) == SNAPSHOT_ROWS else []
-    return total, slices
+async def _all_records(db: Connection) -> list[Mahasiswa]:
+    read = found = await _records(db, sql.SHARED.first, SNAPSHOT_ROWS)
+    while len(read) == SNAPSHOT_ROWS:
+        read = await _records(db, sql.SHARED.after, read[-1].nim, SNAPSHOT_ROWS)
+        found += read
+    return found
 
 
 async def _records(db: Connection, statement: str, *parameters: object) -> list[Mahasiswa]:

@@ -13,7 +13,7 @@ import apsw
 
 from mahasiswa.record import Mahasiswa
 from mahasiswa.store import Query, Snapshot, Version, folding
-from mahasiswa.store.reader import READ_ROWS, SLICE_RECORDS, SNAPSHOT_MAX_BYTES, Reader, Steps, last_item, size_with
+from mahasiswa.store.reader import READ_ROWS, SNAPSHOT_MAX_BYTES, Reader, Steps, last_item, size_with
 from mahasiswa.store.sqlite import sqlite_sql as sql
 from mahasiswa.store.sqlite.connection import connect, savepoint
 from mahasiswa.store.store_errors import TookTooLong, Unavailable
@@ -57,11 +57,6 @@ class SQLiteReader(Reader):
                 return take(db, steps())
 
         return await self.query(read)
-
-    async def snapshot(self, at_most: int) -> Snapshot:
-        # Read the version before the records: then the records are of that version or of a later one.
-        version = await self._version()
-        return await self.query(lambda db: read_snapshot(db, version, at_most))
 
     async def chunks(self, query: Query) -> AsyncGenerator[Sequence[Mahasiswa]]:
         where, parameters = self._where(query)
@@ -157,32 +152,16 @@ def take(db: apsw.Connection, steps: Steps[T]) -> T:
 
 
 def read_snapshot(db: apsw.Connection, version: Version | None, at_most: int) -> Snapshot:
-    with db:
+    with savepoint(db):
         last = take(db, last_item(sql.SHARED))
-        none = Snapshot(version, 0, None, last)
-        if db.execute(sql.LONGER_THAN, (at_most,)).get:
-            return none
-        slices: list[bytes] = []
-        size = records = 0
-        packed, end, count = next(db.execute(sql.FIRST_SLICE))
-        while count:
-            slices.append(_utf8(packed))
-            records += count
-            size += len(packed)
-            if size > SNAPSHOT_MAX_BYTES:
-                return none
-            packed, end, count = next(db.execute(sql.NEXT_SLICE, (end,))) if count == SLICE_RECORDS else (b"", b"", 0)
-    return Snapshot(version, records, slices, last)
-
-
-def _utf8(packed: bytes) -> bytes:
-    try:
-        packed.decode()
-    except UnicodeDecodeError as error:
-        before = packed[: error.start].split(b"\0")
-        nim = packed.split(b"\0")[(len(before) - 1) // 3 * 3].decode(errors="replace")
-        raise Unavailable(f"another program has stored a text that is not UTF-8 in the record {nim!r}") from error
-    return packed
+        if db.execute(sql.IS_LONGER_THAN, (at_most + 1, at_most, SNAPSHOT_MAX_BYTES)).get:
+            return Snapshot(version, 0, None, last)
+        packed, total = next(db.execute(sql.PACKED))
+        try:
+            packed.decode()
+        except UnicodeDecodeError as error:
+            raise Unavailable(NOT_UTF8) from error
+        return Snapshot(version, total, packed, last)
 
 
 def fetch(cursor: apsw.Cursor, limit: int | None = None) -> list[tuple[str, str, str]]:

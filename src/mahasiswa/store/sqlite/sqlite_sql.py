@@ -6,7 +6,6 @@ from datetime import UTC
 from mahasiswa.record import INVISIBLE, NIM_MAX_CHARACTERS
 from mahasiswa.store import folding
 from mahasiswa.store.history_items import PURGE_ENTRIES, PURGE_SECONDS
-from mahasiswa.store.reader import SLICE_RECORDS
 from mahasiswa.store.shared_sql import SharedSQL
 
 # --- Schema
@@ -156,19 +155,17 @@ WHERE (purged IS NULL OR purged <= strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-{PURG
 
 # --- Reading
 
-# A slice of a snapshot, its last nim and the number of its records. It takes 2.7 us for ten records; a row for each of
-# them takes 3.5 us. A nim is read and given as bytes, because another program may have stored a nim in another encoding.
-_SLICE = (
-    "CAST(group_concat(nim || char(0) || nama || char(0) || alamat, char(0)) AS BLOB), CAST(max(nim) AS BLOB), count(*)"
-)
-FIRST_SLICE = f"SELECT {_SLICE} FROM (SELECT nim, nama, alamat FROM mahasiswa ORDER BY nim LIMIT {SLICE_RECORDS})"
-NEXT_SLICE = f"""
-SELECT {_SLICE} FROM (
-  SELECT nim, nama, alamat FROM mahasiswa WHERE nim > CAST(? AS TEXT) ORDER BY nim LIMIT {SLICE_RECORDS}
-)
+# All records as one text, and their number. It takes 1.5 ms for 10,000 records; a row for each of them takes 2.6 ms.
+PACKED = """
+SELECT CAST(coalesce(group_concat(nim || char(0) || nama || char(0) || alamat, char(0)), '') AS BLOB), count(*)
+FROM (SELECT nim, nama, alamat FROM mahasiswa ORDER BY nim)
 """
 ALL_AS_BYTES = "SELECT CAST(nim AS BLOB), CAST(nama AS BLOB), CAST(alamat AS BLOB) FROM mahasiswa"
-LONGER_THAN = "SELECT EXISTS (SELECT 1 FROM mahasiswa ORDER BY nim LIMIT 1 OFFSET ?)"
+# Whether there are too many records, or too many bytes in them, for a snapshot. It takes 0.4 ms for 10,000 records.
+IS_LONGER_THAN = """
+SELECT count(*) > ?2 OR sum(octet_length(nim) + octet_length(nama) + octet_length(alamat) + 3) > ?3
+FROM (SELECT nim, nama, alamat FROM mahasiswa LIMIT ?1)
+"""
 
 # --- Importing
 

@@ -19,7 +19,7 @@ from mahasiswa.store.sqlite import sqlite_sql as sql
 from mahasiswa.store.sqlite.connection import connect, has_moved, refusal, remove_wal, savepoint, transaction, wal_inode
 from mahasiswa.store.sqlite.sqlite_reader import SQLiteReader, read_snapshot, take
 from mahasiswa.store.store_errors import Locked, StoreError, Unavailable, Unusable
-from mahasiswa.work import IMPORT, KINDS, RECORD, Kind, Slots
+from mahasiswa.work import IMPORT, KINDS, LIST, RECORD, Kind, Slots
 
 # Maximum size of a file whose list is read on the event loop: about 4,000 records with their history, which take 2 ms. As
 # many of the shortest records as fit, 30,000, take 12 ms.
@@ -43,7 +43,7 @@ class SQLiteStore(Store):
     def __init__(self, path: Path, slots: Slots) -> None:
         readers = {kind: SQLiteReader(path, kind, slots, self.version, self._report_damage) for kind in KINDS}
         super().__init__(sql.SHARED, readers)
-        self._open_readers = readers.values()
+        self._open_readers, self._list_reader = readers.values(), readers[LIST]
         self._path, self._slots = path, slots
         self._writer = connect(path)  # it is used on one thread
         self._thread = ThreadPoolExecutor(1, "writer")
@@ -52,7 +52,7 @@ class SQLiteStore(Store):
         # A connection that never writes, because data_version shows only the commits of other connections. It is used
         # on the event loop: its queries take a few microseconds, a switch to another thread takes a hundred.
         self._watch = connect(path)
-        self._watch.execute(sql.LONGER_THAN, (0,)).get  # noqa: B018 - the first read creates the write-ahead log
+        self._watch.execute(sql.IS_LONGER_THAN, (1, 0, 0)).get  # noqa: B018 - the first read creates the write-ahead log
         self._watch.set_busy_timeout(0)
         self._version_cursor = self._watch.cursor()  # a new cursor for each query costs another half microsecond
         self._wal_inode = wal_inode(path)
@@ -71,17 +71,13 @@ class SQLiteStore(Store):
         except apsw.Error:  # locked, or cannot be read: the read of the records will report the reason
             return None
 
-    def snapshot_now(self, at_most: int) -> Snapshot | None:
-        version = self.version_now()
-        if version is None:
-            return None
-        db = self._watch
-        try:
-            if db.pragma("page_count") * db.pragma("page_size") > SHORT_LIST_FILE_BYTES:
-                return None
-            return read_snapshot(db, version, at_most)
-        except (apsw.Error, Unavailable):  # `snapshot` waits for a lock, and reports everything else
-            return None
+    async def snapshot(self, at_most: int) -> Snapshot:
+        # Read the version before the records: then the records are of that version or of a later one.
+        version = await self.version()
+        with suppress(apsw.Error, Unavailable):  # a thread waits for a lock, and reports everything else
+            if self._watch.pragma("page_count") * self._watch.pragma("page_size") <= SHORT_LIST_FILE_BYTES:
+                return read_snapshot(self._watch, version, at_most)
+        return await self._list_reader.query(lambda db: read_snapshot(db, version, at_most))
 
     async def run(self, steps: Callable[[], Steps[object]], kind: Kind = RECORD, *, is_batch: bool = False) -> None:
         async with self._slots.slot(kind) if kind is IMPORT else nullcontext():
