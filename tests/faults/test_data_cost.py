@@ -21,7 +21,10 @@ from mahasiswa.store.engines import engine_of
 pytestmark = linux
 
 MOMENT = {"sqlite": "strftime('%Y-%m-%dT%H:%M:%fZ', 'now')", "postgresql": "now()"}
-TEXT = {"sqlite": "replace(hex(zeroblob(15500)), '00', 'aéB ')", "postgresql": "repeat('aéB ', 15500)"}
+TEXT = {
+    "sqlite": "replace(hex(zeroblob(16000)), '0', 'a') || replace(hex(zeroblob(7500)), '00', 'aéB ')",
+    "postgresql": "repeat('a', 32000) || repeat('aéB ', 7500)",
+}
 ROWS = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {count}) INSERT INTO"
 ENTRY = "mahasiswa_history (moment, nim, nama_before, alamat_before, nama_after, alamat_after) SELECT {moment},"
 
@@ -37,7 +40,9 @@ DATA = {
 
 # The dear requests, and the kind of work that they wait for in the queue.
 ATTACKS = {
-    "GET /?cari=zzz+yyy": "search",
+    "GET /": "list",
+    "GET /?per=500": "search",
+    f"GET /?cari=zzz+{'a' * 240}b": "search",  # it nearly matches everywhere in the long texts
     "GET /?urut=nama&halaman=2": "search",
     "GET /mahasiswa/riwayat?cari=zzz": "search",
     "GET /mahasiswa/riwayat?halaman=300": "search",
@@ -55,7 +60,7 @@ ATTACKS = {
 BYSTANDERS = {"record": "/mahasiswa/edit/0", "list": "/?per=50", "search": "/?cari=siti&per=10", "addition": ""}
 CLIENTS, SMALL_CLIENTS = 4, 64  # that attack at once; a request for one record takes less of a client
 LIMIT_SECONDS, FACTOR = 1.0, 10  # as attack.Bystander has them
-SAMPLE = [("entries of long texts", 8), ("a batch of 10,000", 11)]  # each with the number of its dearest attack
+SAMPLE = [("entries of long texts", 10), ("a batch of 10,000", 13)]  # each with the number of its dearest attack
 
 
 def prepare(data: str, database: str) -> None:
