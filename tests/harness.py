@@ -15,7 +15,7 @@ from typing import IO
 from urllib.parse import urlsplit
 
 import httpx
-from processes import Closing, finished
+from processes import Closing, finished, forked
 from visitor import URL_ENCODED, Form, Page, Row, Site, client
 
 from mahasiswa.settings import Settings
@@ -173,6 +173,8 @@ def run_to_the_end(
     `before` is a command that runs the service, such as `setpriv`.
     """
     environment = {**without_settings(), "PYTHONUTF8": "1", **environment}
+    if not before:
+        return forked(cwd=folder, env=environment)
     return finished(*before, sys.executable, "-m", "mahasiswa", cwd=folder, env=environment, timeout=START_SECONDS)
 
 

@@ -1,6 +1,5 @@
 """The command line as an operator uses it: real commands, their exit codes, their output and the files they write."""
 
-import json
 import os
 import re
 import shutil
@@ -8,17 +7,14 @@ import signal
 import sqlite3
 import subprocess
 import sys
-import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from functools import cache
 from pathlib import Path
-from threading import Timer
 
 import pytest
 from attack import until
 from harness import without_settings
-from processes import cannot, finished, run, started
+from processes import cannot, finished, forked, run, started
 from spreadsheets import Record
 from stores import run_script
 
@@ -35,51 +31,6 @@ FILL = f"""
 WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers LIMIT {MANY})
 INSERT INTO mahasiswa SELECT printf('%07d', n), 'Nama ' || n, 'Jalan Kaliurang ' || n FROM numbers
 """
-
-
-# Imports the command line once, then runs each command in a fork, as Python would start it: a start takes 0.25 s.
-FORKS = """
-import gc, json, os, sys
-import mahasiswa.store.postgres.engine, mahasiswa.store.sqlite.engine
-from mahasiswa.cli import main
-gc.freeze()  # a collection would copy each page of the memory
-for line in sys.stdin:
-    *arguments, folder, environment, output, errors = json.loads(line)
-    if (pid := os.fork()) == 0:
-        os.chdir(folder)
-        os.environ.clear()
-        os.environ.update(environment)
-        for number, name in enumerate((os.devnull, output, errors)):
-            os.dup2(os.open(name, os.O_RDWR), number)
-        sys.stdin, sys.stdout, sys.stderr = open(0), open(1, "w"), open(2, "w", errors="backslashreplace")
-        sys.argv = ["mahasiswa", *arguments]
-        main()
-    print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), flush=True)
-"""
-
-
-@cache
-def forks() -> subprocess.Popen[str]:
-    """Start the program that forks. It ends with this process, because its standard input ends."""
-    pipe = subprocess.PIPE
-    return subprocess.Popen([sys.executable, "-c", FORKS], stdin=pipe, stdout=pipe, text=True, start_new_session=True)
-
-
-def forked(*arguments: str, cwd: Path, env: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
-    """Run `mahasiswa` in a fork to its end."""
-    process = forks()
-    assert process.stdin
-    assert process.stdout
-    with tempfile.NamedTemporaryFile() as output, tempfile.NamedTemporaryFile() as errors:
-        process.stdin.write(json.dumps([*arguments, str(cwd), dict(env), output.name, errors.name]) + "\n")
-        process.stdin.flush()
-        timer = Timer(COMMAND_SECONDS, os.killpg, (process.pid, signal.SIGKILL))
-        timer.start()
-        try:
-            code = int(process.stdout.readline())
-        finally:
-            timer.cancel()
-        return subprocess.CompletedProcess(arguments, code, output.read().decode(), errors.read().decode())
 
 
 class Operator:

@@ -1,14 +1,17 @@
 """Runs programs and threads, and lists processes by `ps`, which macOS has as well."""
 
 import ctypes
+import json
 import os
 import signal
 import subprocess
 import sys
+import tempfile
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from threading import Event, Timer
 from typing import Any, NoReturn, Self
@@ -18,6 +21,7 @@ import pytest
 RUN_SECONDS = 400.0
 """Less than faulthandler_timeout in pyproject.toml, so a program that hangs fails one test only."""
 
+FORK_SECONDS = 60.0
 NAMESPACES = ("--pid", "--ipc", "--mount", "--uts")
 CANNOT = "this machine cannot "
 """The start of a reason to skip a test that no Debian package mends. --nothing-skipped accepts these reasons only."""
@@ -65,6 +69,51 @@ def run(*command: str | Path, **options: Any) -> str:  # noqa: ANN401 - those of
     done = finished(*command, **{"env": inherited, **options})
     assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
     return done.stdout
+
+
+# Imports the command line once, then runs each command in a fork, as Python would start it: a start takes 0.25 s.
+FORKS = """
+import gc, json, os, sys
+import mahasiswa.store.postgres.engine, mahasiswa.store.sqlite.engine
+from mahasiswa.cli import main
+gc.freeze()  # a collection would copy each page of the memory
+for line in sys.stdin:
+    *arguments, folder, environment, output, errors = json.loads(line)
+    if (pid := os.fork()) == 0:
+        os.chdir(folder)
+        os.environ.clear()
+        os.environ.update(environment)
+        for number, name in enumerate((os.devnull, output, errors)):
+            os.dup2(os.open(name, os.O_RDWR), number)
+        sys.stdin, sys.stdout, sys.stderr = open(0), open(1, "w"), open(2, "w", errors="backslashreplace")
+        sys.argv = ["mahasiswa", *arguments]
+        main()
+    print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), flush=True)
+"""
+
+
+@cache
+def forks() -> subprocess.Popen[str]:
+    """Start the program that forks. It ends with this process, because its standard input ends."""
+    pipe = subprocess.PIPE
+    return subprocess.Popen([sys.executable, "-c", FORKS], stdin=pipe, stdout=pipe, text=True, start_new_session=True)
+
+
+def forked(*arguments: str, cwd: Path, env: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
+    """Run `mahasiswa` in a fork to its end."""
+    process = forks()
+    assert process.stdin
+    assert process.stdout
+    with tempfile.NamedTemporaryFile() as output, tempfile.NamedTemporaryFile() as errors:
+        process.stdin.write(json.dumps([*arguments, str(cwd), dict(env), output.name, errors.name]) + "\n")
+        process.stdin.flush()
+        timer = Timer(FORK_SECONDS, os.killpg, (process.pid, signal.SIGKILL))
+        timer.start()
+        try:
+            code = int(process.stdout.readline())
+        finally:
+            timer.cancel()
+        return subprocess.CompletedProcess(arguments, code, output.read().decode(), errors.read().decode())
 
 
 @contextmanager
