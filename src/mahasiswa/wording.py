@@ -57,6 +57,8 @@ EMPTY_PASTE = "Belum ada data yang ditempel. Salin sel dari Excel, lalu tempel d
 PASTE_NOT_REPEATED = (
     "Teks yang ditempel lebih dari {limit}, jadi tidak ditampilkan lagi di sini. Tempel lagi setelah diperbaiki."
 )
+PICTURE = "Berkas ini gambar. Ketik datanya di Excel, atau mintalah berkas Excel-nya, lalu unggah lagi."
+PDF = "Berkas ini PDF. Mintalah berkas Excel-nya, atau salin tabelnya ke Excel, lalu unggah lagi."
 NOT_A_SPREADSHEET = "Berkas ini bukan lembar kerja yang dapat dibaca. Gunakan berkas .xlsx, .xls, .ods, atau .csv."
 WEB_PAGE = (
     "Isi berkas ini halaman web atau XML, bukan lembar kerja. Buka di Excel, simpan sebagai .xlsx, lalu unggah lagi."
@@ -98,7 +100,7 @@ NIM_TOO_MANY_DIGITS = "NIM ini berupa angka lebih dari {limit} digit, jadi digit
 NIM_NOT_WHOLE = "NIM {text} bukan bilangan bulat positif. " + _TYPE_NIM
 NIM_UNADDRESSABLE = "NIM tidak boleh hanya “.” atau “..”. Isi NIM yang benar."
 NIM_TOO_LONG = "NIM lebih dari {limit} karakter. Periksa apakah kolomnya tertukar."
-NIM_TWICE = "NIM {nim} ada di {first} dan {second}. Hapus salah satunya."
+NIM_TWICE = "NIM {nim} ada di {first} dan {second}. Hanya satu yang dapat disimpan."
 NIM_MASKED = "NIM berisi “####”, bukan angka aslinya. Lebarkan kolomnya di Excel, lalu salin lagi; atau ketik NIM-nya."
 MASKED = "{field} berisi “####”, bukan isi aslinya. Lebarkan kolomnya di Excel, lalu salin lagi; atau ketik isinya."
 NUL = "{field} berisi karakter NUL yang tidak dapat disimpan. Ketik ulang isinya."
@@ -125,9 +127,17 @@ SKIPPED_REPETITION = "Sama persis dengan {row}, jadi dihitung sekali."
 
 NIM_SPACES = "NIM ini berisi spasi di tengahnya. Periksa sebelum menyimpan."
 NIM_LETTERS = "NIM ini berisi huruf O, I, atau l di antara angka. Mungkin maksudnya angka 0 atau 1."
-NAMA_SPACES = "Nama ini diawali atau diakhiri spasi."
+SPACES_TIDIED = "Spasi yang berlebih di nama atau alamat dirapikan."
+JOINED_CELLS = "Alamat ini terpisah di beberapa sel, jadi sudah digabung lagi."
+MORE_CELLS = "Baris ini punya lebih banyak sel daripada judul kolom. Periksa apakah isinya bergeser."
+OTHER_NAME = "Nama lain: nama di berkas berbeda sama sekali dari nama di daftar. Mungkin NIM atau namanya bergeser."
+JOINED_COLUMNS = "{field} digabung dari kolom {columns}."
+SECOND_TABLE = (
+    "Ada tabel lain mulai kolom {column} yang tidak dibaca. Pindahkan isinya ke bawah tabel pertama, lalu unggah lagi."
+)
 NAMA_NO_LETTER = "Nama ini tidak berisi huruf."
 LINE_BREAKS = "Baris baru di dalam sel diganti dengan koma."
+NAMA_LINE_BREAKS = "Baris baru di dalam nama diganti dengan spasi."
 NEAR_STORED = "NIM ini mirip dengan NIM yang sudah ada."
 _ZEROS = "Mungkin angka nol di depannya hilang"
 LOST_ZEROS = f"{NEAR_STORED} {_ZEROS}."
@@ -137,6 +147,7 @@ NO_DIGIT = "NIM ini tidak berisi angka. Centang jika memang benar, atau perbaiki
 SPACES_REMOVED = "Spasi di awal atau akhir NIM dihapus."
 APOSTROPHE_REMOVED = "Tanda petik di awal NIM dihapus."
 SHORT_NIM = "NIM ini lebih pendek dari NIM lainnya ({length} digit). " + _ZEROS + "; periksa sebelum menyimpan."
+LONG_NIM = "NIM ini lebih panjang dari NIM lainnya ({length} digit). Periksa sebelum menyimpan."
 DECIMAL_NIM = "NIM ini berakhiran “.0”. Mungkin itu ditambahkan program lain; periksa sebelum menyimpan."
 
 PARTS = {"berubah": "Berubah", "baru": "Baru", "sama": "Tidak berubah"}  # of a preview's page

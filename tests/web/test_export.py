@@ -156,7 +156,7 @@ EXPORTED = {
 def test_a_download_of_any_texts_is_imported_unchanged(
     site: Site, other: Database, target: str, records: list[Record]
 ) -> None:
-    """Into the same list it changes nothing, and into an empty one it brings all back. A line break becomes a comma."""
+    """Into the same list it changes nothing, and into an empty one it brings all back. Texts are tidied."""
     other.fill(records)
     data = site.get(target).content
     importer = Importer(site)
@@ -167,12 +167,13 @@ def test_a_download_of_any_texts_is_imported_unchanged(
         other.fill([])
     importer.save(preview)
     stored = {nim: (nama, alamat) for nim, nama, alamat in other.run("SELECT * FROM mahasiswa")}
-    assert stored == {nim: (on_one_line(nama), on_one_line(alamat)) for nim, nama, alamat in records}
+    assert stored == {nim: (tidied(nama, " "), tidied(alamat, ", ")) for nim, nama, alamat in records}
 
 
-def on_one_line(text: str) -> str:
-    """Return the text as an import stores it: each line break, with the spaces around it, is a comma."""
-    return re.sub(r"^, |, $", "", re.sub(r"\s*[\r\n]+\s*", ", ", text)) if re.search(r"[\r\n]", text) else text
+def tidied(text: str, separator: str) -> str:
+    """Return the text as an import stores it: without needless spaces, and with the separator for each line break."""
+    lines = (re.sub(" +", " ", line).strip(" ") for line in re.split(r"[\r\n]+", text))
+    return separator.join(filter(None, lines))
 
 
 @pytest.mark.torture

@@ -119,14 +119,14 @@ def letter() -> bytes:
 
 
 NOT_SPREADSHEETS = {
-    "a picture": (b"\x89PNG\r\n\x1a\n" + bytes(200), NO_SHEET),
+    "a picture": (b"\x89PNG\r\n\x1a\n" + bytes(200), wording.PICTURE),
     "a zip": (b"PK\3\4" + bytes(100), NO_SHEET),
     "a web page": (b"<!doctype html><p>NIM", "Isi berkas ini halaman web atau XML"),
     "half a workbook": (by_openpyxl(HEADER, ("1", "Ani", "Solo"))[:-900], "Berkas ini rusak"),
     "0 bytes": (b"", wording.EMPTY_FILE),
     "spaces": (b" \r\n \r\n", "Berkas ini kosong."),
     "an open quote": (b'NIM;Nama;Alamat\r\n1;"Ani;Solo\r\n2;Budi;Solo\r\n', 'Baris 2: tanda kutip (“"”) dibuka'),
-    "a document": (b"%PDF-1.7\n\0\1\2", NO_SHEET),
+    "a document": (b"%PDF-1.7\n\0\1\2", wording.PDF),
     "half a character of UTF-16": (b"\xff\xfea\0\x00\xd8b\0", NO_SHEET),
     "a byte that Windows-1252 lacks": (b"NIM;Nama;Alamat\n1;A;\x81\n", NO_SHEET),
     "a byte order mark": (b"\xef\xbb\xbf", "Berkas ini kosong."),

@@ -162,6 +162,46 @@ FILES = {
     "a title and a total on each page": File("csv ;", TWO_PAGES, "BCD", 1, skipped=4),
     "nearly a NIM": File("csv ;", [HEADER, "0012|A|S", "7|B|S", "12|A|S"], "ABC", 3, check=1, says="mirip dengan 0012"),
     "a wrong row only": File("csv ;", [HEADER, "|Ani|Solo"], "ABC", repair=1, says=wording.NO_ROW_TO_SAVE),
+    # ---- mistakes that nobody sees
+    "an address with a comma": File(
+        "csv , plain",
+        ["NIM,Nama,Alamat", "2401,Nur Aini,Gg. Mawar II, Bantul"],
+        *("ABC", 1),
+        check=1,
+        says="Gg. Mawar II, Bantul",
+    ),
+    "more cells than titles": File(
+        "csv ;", ["NIM|Alamat|Nama", "2401|Solo|Ani|x"], "ACB", 1, check=1, says="lebih banyak sel"
+    ),
+    "a total beside the numbers": File("csv ;", ["No|" + HEADER, "1|" + DEWI, "Jumlah|20||"], "BCD", 1, skipped=1),
+    "a total with its number first": File("csv ;", [HEADER, DEWI, "20|Total|", "8|Laki-laki: 8|"], "ABC", 1, skipped=2),
+    "an address in several columns": File(
+        "csv ;",
+        ["NIM|Nama Depan|Nama Belakang|Jalan|Kelurahan|Kecamatan|Kab/Kota", "2401|Nur|Aini|Jl. A 5|Bener||Yogya"],
+        *("ABD", 1),
+        says="Jl. A 5, Bener, Yogya",
+    ),
+    "a second table": File(
+        "csv ;", [HEADER + "||" + HEADER, DEWI + "||22000186204|Elsa|Depok"], "ABC", 1, says="tabel lain mulai kolom E"
+    ),
+    "a NIM that is too long": File(
+        "csv ;",
+        [HEADER, *(f"23010{n}|Ani|Solo" for n in range(10, 29)), "23010299|B|S"],
+        *("ABC", 20),
+        check=1,
+        says="lebih panjang",
+    ),
+    "spaces and line breaks": File(
+        "csv ; plain",
+        [HEADER.replace("|", ";"), '2401;" Nur  Aini ";"Gg. 2\n Solo"'],
+        "ABC",
+        1,
+        check=1,
+        says="Gg. 2, Solo",
+    ),
+    "lines of a chat": File(
+        "paste", ["22000186203 Nur Aini, Gg. Mawar II, Bantul", "22000186205 Budi, Solo"], "ABC", 2
+    ),
     "titles only": File("csv ;", [HEADER], "ABC", says=wording.NO_ROWS),
 }
 
@@ -178,6 +218,8 @@ def content(file: File, folder: Path) -> bytes:
     rows = [row.split("|") for row in file.rows]
     if kind == "csv":
         separator, encoding, end = (*options, *("", "utf-8", "\r\n")[len(options) :])
+        if encoding == "plain":
+            return "".join(line + end for line in file.rows).encode()
         lines = (separator.join(f'"{cell}"' if separator in cell else cell for cell in row) for row in rows)
         return "".join(line + end for line in lines).encode(encoding)
     if kind == "html":

@@ -57,7 +57,6 @@ def warnings_about(nim: str, nama: str | None) -> tuple[str, ...]:
         wording.DECIMAL_NIM: _is_decimal(nim),
         wording.NIM_SPACES: any(map(str.isspace, nim)),
         wording.NIM_LETTERS: _has_letter_for_digit(nim) and sum(map(str.isdecimal, nim)) >= LETTER_FOR_DIGIT_MIN_DIGITS,
-        wording.NAMA_SPACES: name != name.strip(),
         wording.NAMA_NO_LETTER: not any(map(str.isalpha, name)),
     }
     return tuple(warning for warning, applies in warnings.items() if applies)

@@ -19,15 +19,13 @@ from mahasiswa.record import NIM_MAX_CHARACTERS
 from mahasiswa.sheets.carried_file import LEFT_OUT, CarriedFile, Typed
 from mahasiswa.sheets.cell_rules import clean_nim, clean_text, is_ordinary, warnings_about
 from mahasiswa.sheets.cells import Cell, Sheet, SheetRow, cell_text, has_digit, in_input, is_blank, row_name
-from mahasiswa.sheets.columns import HEADER_MAX_CHARACTERS, is_repeated_header
+from mahasiswa.sheets.columns import HEADER_MAX_CHARACTERS, is_repeated_header, is_total
 from mahasiswa.sheets.limits import Choice
 from mahasiswa.sheets.reading import Table, table_of
 from mahasiswa.sheets.sheet_errors import SheetError
 from mahasiswa.sheets.signed_field import MAX_CONFIRMED_BYTES, too_large
 
-_is_total = re.compile(
-    r"(?:sub\s?-?total|total|jumlah|rata-rata|keterangan|catatan|dicetak|laki-laki|perempuan)\b"
-).match
+_is_only_total = re.compile(r"(?:sub\s?-?total|total|jumlah|rata-rata|laki-laki|perempuan)[\s:=0-9]*").fullmatch
 _column_number = re.compile(r"\(?([0-9]{1,2})\)?").fullmatch
 _is_signature = re.compile(
     r"(?:mengetahui|menyetujui|mengesahkan|kepala (?:sekolah|madrasah|program|jurusan|tata|bagian)|wali kelas|dekan"
@@ -45,6 +43,7 @@ class CleanedRow(NamedTuple):
     cleaned: tuple[str, ...] = ()  # the characters removed from the NIM, in Indonesian
     warnings: tuple[str, ...] = ()  # reasons to check the row, in Indonesian
     uncleaned: str = ""  # the NIM as it is in the file, if characters were removed
+    noted: tuple[str, ...] = ()  # how its cells were read, in Indonesian
 
 
 class RejectedRow(NamedTuple):
@@ -77,8 +76,8 @@ class Cleaner:
         """One result for each row. If an earlier row has the same NIM and other texts, the later row is invalid."""
         seen = self._seen
         for row in rows:
-            number, (nim, nama, alamat) = row
-            if is_ordinary(nim, nama, alamat) and nim not in seen:
+            number, (nim, nama, alamat, *notes) = row
+            if is_ordinary(nim, nama, alamat) and nim not in seen and not (notes and notes[0]):
                 seen[nim] = number, hash((nama, alamat))  # type: ignore[index]  # all three are str
                 self._in_signatures = False
                 yield CleanedRow(number, nim, nama, alamat)  # type: ignore[arg-type]  # as above
@@ -90,23 +89,26 @@ class Cleaner:
         return wording.NIM_TWICE.format(nim=nim, first=self._name_of(first), second=self._name_of(second))
 
     def suspects(self) -> dict[int, str]:
-        """Warnings by row number about NIMs that may have lost leading zeros. Call it after the last row.
+        """Warnings by row number about NIMs that may have lost or won digits. Call it after the last row.
 
-        If most NIMs that are all digits have the same length, a shorter one may have been a number in a spreadsheet.
+        If most NIMs that are all digits have the same length, a shorter one may have been a number in a spreadsheet. If
+        nine tenths of them have it, a longer one may be a mistake.
         """
         lengths = Counter(len(nim) for nim in self._seen if is_digits(nim))
         (usual, count), *others = lengths.most_common() or [(0, 0)]
         if not others or count * 2 <= lengths.total():
             return {}
+        longer = count * 10 >= lengths.total() * 9
         return {
-            number: wording.SHORT_NIM.format(length=usual)
+            number: (wording.SHORT_NIM if len(nim) < usual else wording.LONG_NIM).format(length=usual)
             for nim, (number, _) in self._seen.items()
-            if len(nim) < usual and is_digits(nim) and nim[0] != "0"
+            if is_digits(nim) and ((len(nim) < usual and nim[0] != "0") or (longer and len(nim) > usual))
         }
 
     def _clean_row(self, row: SheetRow) -> RowResult:
         number, cells = row
-        nim_cell, nama_cell, alamat_cell = cells
+        nim_cell, nama_cell, alamat_cell, *notes = cells
+        cells = cells[: len(wording.HEADER)]
         shown_cells = cell_text(nim_cell), cell_text(nama_cell), cell_text(alamat_cell)
         reason = _reason_to_skip(cells, in_signatures=self._in_signatures)
         self._in_signatures = bool(reason) and (self._in_signatures or reason == wording.SKIPPED_SIGNATURE)
@@ -128,7 +130,8 @@ class Cleaner:
         if problems:
             return RejectedRow(number, " ".join(problems), shown_cells, first if is_repeated else None)
         uncleaned = str(nim_cell) if removed else ""
-        return CleanedRow(number, nim, nama, alamat, removed, warnings_about(nim, nama), uncleaned)
+        noted = tuple(note for note in notes if isinstance(note, str))
+        return CleanedRow(number, nim, nama, alamat, removed, warnings_about(nim, nama), uncleaned, noted)
 
 
 def _reason_to_skip(cells: Sequence[Cell], *, in_signatures: bool) -> str:
@@ -138,15 +141,16 @@ def _reason_to_skip(cells: Sequence[Cell], *, in_signatures: bool) -> str:
         return wording.SKIPPED_HEADER
     text = _folded(nim)
     is_alone = is_blank(others)
-    if nim is not None and not isinstance(nim, str):
-        return ""
-    if has_digit(text) and not is_alone and not _is_signature(text) and not _is_total(text):
+    if any(map(_is_only_total, map(_folded, others))) and any(is_blank((cell,)) for cell in cells):
+        return wording.SKIPPED_TOTAL
+    is_student = has_digit(text) and not is_alone and not _is_signature(text) and not is_total(text)
+    if is_student or (nim is not None and not isinstance(nim, str)):
         return ""
     # A student's name or address may begin with these words, too, but then no cell is blank.
     texts = [text, *(map(_folded, others) if is_blank((nim,)) or any(is_blank((cell,)) for cell in others) else ())]
     if (in_signatures and not has_digit(text)) or any(map(_is_signature, texts)):
         return wording.SKIPPED_SIGNATURE
-    if any(map(_is_total, texts)):
+    if any(map(is_total, texts)):
         return wording.SKIPPED_TOTAL
     is_title = is_alone and " " in text and text[:1].isalpha()
     return wording.SKIPPED_TITLE if is_title or is_blank(cells[:2]) else ""
@@ -239,7 +243,7 @@ def repaired(
     changes = dict(file.typed)
     for number in typed.keys() & rows.keys():
         before = changes.get(number, (None, None, None))
-        texts = zip(typed[number], rows[number], before, strict=True)
+        texts = zip(typed[number], rows[number], before, strict=False)
         new = tuple(old if text is None or text == in_input(cell) else text for text, cell, old in texts)
         if new != (None, None, None):
             changes[number] = LEFT_OUT if typed[number] == LEFT_OUT else new
@@ -257,7 +261,7 @@ def _with_typed(rows: Iterable[SheetRow], typed: Mapping[int, Typed]) -> Iterato
     for number, row in rows:
         cells = row
         if number in typed:
-            cells = [cell if text is None else text for text, cell in zip(typed[number], row, strict=True)]
+            cells = [cell if text is None else text for text, cell in zip(typed[number], row, strict=False)]
         if not is_blank(cells):
             yield number, cells
 

@@ -44,6 +44,9 @@ _is_of_others = re.compile(
     r"|smk|sma|slta|kampus|universitas|perguruan|instansi|perusahaan|kantor|email|mail|surel|web|website|panggilan|prodi"
     r"|program|studi|jurusan|fakultas|kelas|jalan|dusun|desa|kelurahan|kecamatan|kota|kabupaten|provinsi|bank)\b"
 ).search
+is_total = re.compile(
+    r"\s*(?:sub\s?-?total|total|jumlah|rata-rata|keterangan|catatan|dicetak|laki-laki|perempuan)\b", re.IGNORECASE
+).match
 _BY_WORDS = 100  # more than any rank of an alias
 
 _row_number = re.compile(r"([0-9]{1,3})[.)]?").fullmatch
@@ -99,7 +102,13 @@ def select_columns(rows: Iterable[SheetRow], choice: Choice, first_sheet: Column
     of_fields, remarks = _columns_found(top, choice, first_sheet)
     if choice.nim_only:
         of_fields = (*of_fields[:2], None)
-    return Selection(Columns(of_fields, top.titles), _selected(chain(numbered[top.first :], rows), of_fields), remarks)
+    parts = _parts_of(of_fields, top.titles)
+    remarks = [*remarks, *(_joined_remark(of_fields.index(column), parts[column]) for column in parts)]
+    width = _width(top.header) if top.header else 0
+    if width and top.first < len(top.rows) and not any(map(has_digit, map(cell_text, top.rows[top.first]))):
+        width = max(width, _width(top.rows[top.first]))  # probably a second row of titles
+    selected = _selected(chain(numbered[top.first :], rows), of_fields, parts, width)
+    return Selection(Columns(of_fields, top.titles), selected, remarks)
 
 
 def _top_of(rows: list[Sequence[Cell]], choice: Choice) -> _Top:
@@ -175,7 +184,42 @@ def is_repeated_header(cells: Sequence[Cell]) -> bool:
     return "nim" in _fields_in(cells[:1]) and is_header(cells)
 
 
-def _selected(rows: Iterable[SheetRow], of_fields: FieldColumns) -> Iterator[SheetRow]:
+def _width(row: Sequence[Cell]) -> int:
+    return max((column for column, cell in enumerate(row, 1) if not is_blank((cell,))), default=0)
+
+
+_is_address_part = re.compile(
+    r"(?:(?:jalan|jl|rt|rw|dusun|desa|kelurahan|kecamatan|kota|kabupaten|kab|provinsi|kode pos)\b\W*)+"
+).fullmatch
+_is_name_part = re.compile(r"nama (?:depan|tengah|belakang)").fullmatch
+
+
+def _parts_of(of_fields: FieldColumns, titles: Sequence[str]) -> dict[int, list[int]]:
+    """The columns that make up a name or an address that stands in several, by the first of them."""
+    parts = {}
+    for column, is_part in zip(of_fields[1:], (_is_name_part, _is_address_part), strict=True):
+        if column is not None and column < len(titles) and is_part(titles[column].casefold()):
+            parts[column] = [index for index, title in enumerate(titles) if is_part(title.casefold())]
+    return {column: indexes for column, indexes in parts.items() if len(indexes) > 1}
+
+
+def _joined_remark(field: int, columns: Sequence[int]) -> str:
+    letters = ", ".join(map(wording.column_letter, columns))
+    return wording.JOINED_COLUMNS.format(field=wording.HEADER[field], columns=letters)
+
+
+def second_table(titles: Sequence[str]) -> int | None:
+    """The first column of a second table beside the first one: NIM and Nama stand twice in the titles."""
+    nims, names = (
+        [c for f, rank, c in _headings(titles) if f == field and rank < _BY_WORDS] for field in ("nim", "nama")
+    )
+    return nims[1] if len(nims) > 1 and len(names) > 1 and nims[1] > names[0] and names[1] > nims[1] else None
+
+
+def _selected(
+    rows: Iterable[SheetRow], of_fields: FieldColumns, parts: Mapping[int, Sequence[int]], width: int
+) -> Iterator[SheetRow]:
+    """NIM, Nama and Alamat of each row, and a notice if it has more cells than the `width` of its titles."""
     columns = a, b, c = [_NO_COLUMN if column is None else column for column in of_fields]
     for number, row in rows:
         try:
@@ -183,8 +227,23 @@ def _selected(rows: Iterable[SheetRow], of_fields: FieldColumns) -> Iterator[She
         except IndexError:
             # A CSV file may leave out the blank cells at the end of a row.
             nim, nama, alamat = (row[column] if column < len(row) else None for column in columns)
-        if nim or not is_blank((nim, nama, alamat)):
+        if parts:
+            nama, alamat = (_joined(row, parts[at]) if at in parts else cell for at, cell in ((b, nama), (c, alamat)))
+        if nim is not None and is_blank((nama, alamat)) and (total := next(filter(is_total, map(cell_text, row)), "")):
+            nim = total  # the word stands in another column, such as that of the row numbers
+        if width and len(row) > width and not is_blank(row[width : width + 1]):
+            is_last = c == width - 1
+            alamat = _joined(row, range(c, len(row))) if is_last else alamat
+            yield number, (nim, nama, alamat, wording.JOINED_CELLS if is_last else wording.MORE_CELLS)
+        elif nim or not is_blank((nim, nama, alamat)):
             yield number, (nim, nama, alamat)
+
+
+def _joined(row: Sequence[Cell], columns: Iterable[int]) -> Cell:
+    """The texts of several cells of a row as one."""
+    cells = [row[column] for column in columns if column < len(row) and not is_blank((row[column],))]
+    separator = ", " if len(cells) > 1 else ""
+    return separator.join(cell_text(cell).strip() for cell in cells) if separator else next(iter(cells), None)
 
 
 def _checked(chosen: FieldColumns, titles: list[str]) -> FieldColumns:
@@ -201,14 +260,22 @@ def _checked(chosen: FieldColumns, titles: list[str]) -> FieldColumns:
 def _columns_of(header: Sequence[Cell], titles: list[str], rows: Sequence[Sequence[Cell]]) -> FieldColumns:
     """The best column for each field. Raises ColumnsUnclear if two are equally good, or if the rows contradict them."""
     best: dict[Field, tuple[int, int]] = {}
+    second = second_table(titles)
     for field, rank, column in _headings(header):
+        is_part = field in best and column < len(titles) and _is_name_part(titles[column].casefold())
+        if is_part or (second is not None and column >= second):
+            continue
         if field in best and best[field][0] == rank:
-            first, second = wording.column_letter(best[field][1]), wording.column_letter(column)
-            problem = wording.TWO_COLUMNS.format(field=wording.LABELS[field], first=first, second=second)
+            letters = {"first": wording.column_letter(best[field][1]), "second": wording.column_letter(column)}
+            problem = wording.TWO_COLUMNS.format(field=wording.LABELS[field], **letters)
             raise ColumnsUnclear(problem, titles, _first_columns(header))
         if field not in best or rank < best[field][0]:
             best[field] = (rank, column)
     nim, nama, alamat = (best[field][1] if field in best else None for field in _ALIASES)
+    if nama is None:
+        nama = next((c for c, title in enumerate(titles) if _is_name_part(title.casefold())), None)
+    if alamat is None:
+        alamat = next((c for c, title in enumerate(titles) if _is_address_part(title.casefold())), None)
     _refuse_swapped((nim, nama, alamat), rows, titles)
     return nim, nama, alamat
 

@@ -47,7 +47,7 @@ def nims_of(nims: Iterable[str]) -> list[NimCell]:
 def clean_nims(rows: Iterable[SheetRow]) -> list[NimCell]:
     """Each NIM of a file once, at its first row. A row without a NIM is left out. Raises SheetError if that leaves none."""
     return _each_once(
-        _nim_cell(number, cell, cell_text(nama)) for number, (cell, nama, _) in rows if not is_blank((cell,))
+        _nim_cell(number, cell, cell_text(nama)) for number, (cell, nama, *_) in rows if not is_blank((cell,))
     )
 
 

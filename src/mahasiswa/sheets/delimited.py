@@ -60,7 +60,25 @@ def read_pasted(data: bytes, *, max_lines: int | None, stop: Event | None, nim_o
         return at_most(max_lines, _pasted_rows(data), stop)
     text.seek(0)
     sample = text.read(SAMPLE_BYTES)
-    return _rows(at_most(max_lines, _lines(text), stop), sample)
+    lines = at_most(max_lines, _lines(text), stop)
+    filled_lines = [line for line in sample.splitlines() if line.strip()]
+    if not any(is_header(re.split("[,;]", line)) for line in filled_lines) and (
+        2 * sum(map(bool, map(_chat_line, filled_lines))) > len(filled_lines)
+    ):
+        return _chat_rows(lines)
+    return _rows(lines, sample)
+
+
+# A NIM with five digits, a space, a name, and the first comma before the address.
+_chat_line = re.compile(
+    r"\W{0,9}((?=(?:\D{0,9}\d){5})[\w./-]{5,40})\s+-?\s*([^,;\t\r\n]{1,200})[,;]\s*(\S[^\r\n]*)"
+).match
+
+
+def _chat_rows(lines: Iterator[str]) -> Iterator[SheetRow]:
+    for number, line in enumerate(lines, 1):
+        found = _chat_line(line)
+        yield number, [text.strip() for text in found.groups()] if found else [line.strip()]
 
 
 def rejoined(rows: Iterable[SheetRow]) -> tuple[Iterator[SheetRow], Sequence[str]]:

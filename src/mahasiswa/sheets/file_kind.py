@@ -10,7 +10,8 @@ from mahasiswa.sheets.sheet_errors import SheetError
 SAMPLE_BYTES = 1 << 16
 STEP_BYTES = 1 << 18  # that one call of C code reads, because no other thread runs meanwhile
 
-_OTHER_KINDS = (b"%PDF", b"{\\rtf")  # documents without a NUL, which every other kind has
+_PICTURES = (b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"BM", b"II*\0", b"MM\0*")
+_OTHER_KINDS = b"{\\rtf"  # a document without a NUL, which every other kind has
 
 
 def kind_of(file: BinaryIO) -> Literal["", "zip", "compound", "html"]:
@@ -33,6 +34,10 @@ def encoding_of(file: BinaryIO) -> str:
         return "utf-16"
     if not start.strip():
         raise SheetError(wording.EMPTY)
+    if start.startswith(b"%PDF"):
+        raise SheetError(wording.PDF)
+    if (start.startswith(_PICTURES) and b"\0" in start) or start[4:8] == b"ftyp" or start[8:12] == b"WEBP":
+        raise SheetError(wording.PICTURE)
     if b"\0" in start or start.startswith(_OTHER_KINDS):
         raise SheetError(wording.NOT_A_SPREADSHEET)
     return "utf-8-sig" if is_utf8(file) else "windows-1252"

@@ -27,6 +27,9 @@ class PlannedRow(NamedTuple):
     near: Mahasiswa | None = None  # the stored record whose NIM is probably meant
 
 
+OTHER_NAMES_MIN, OTHER_NAMES_PART = 3, 10  # changed rows with another name, and one in so many, that need a tick
+
+
 class ImportPlan(NamedTuple):
     """The changes that a file would make, in the order of its rows."""
 
@@ -36,6 +39,12 @@ class ImportPlan(NamedTuple):
     wrong: list[RejectedRow]
     doubted: list[PlannedRow]  # new records whose NIM has no digit, until a person says that it is right
     skipped: list[RejectedRow]
+
+    @property
+    def needs_tick(self) -> bool:
+        """Whether so many names belong to others that a person must tick that they are right."""
+        others = sum(wording.OTHER_NAME in row.notices for row in self.changed)
+        return others >= OTHER_NAMES_MIN and others * OTHER_NAMES_PART >= len(self.changed)
 
 
 def compare(cleaned: CleanedFile, existing: Mapping[str, Mahasiswa], near: Collection[Mahasiswa] = ()) -> ImportPlan:
@@ -73,9 +82,13 @@ def _planned(
             return RejectedRow(row.number, problem, (nim, nama or "", alamat or ""))
         notices += (similar,) if similar else row.warnings
     stored = before or _NO_RECORD
-    after = Mahasiswa(nim, _replacement(nama, stored.nama), _replacement(alamat, stored.alamat))
-    if after != before and (after.nama not in (nama, stored.nama) or after.alamat not in (alamat, stored.alamat)):
-        notices += (wording.LINE_BREAKS,)
+    after = Mahasiswa(nim, _replacement(nama, stored.nama, " "), _replacement(alamat, stored.alamat, ", "))
+    if after != before:
+        notices += row.noted + _changes_of(nama, after.nama, stored.nama, wording.NAMA_LINE_BREAKS)
+        notices += _changes_of(alamat, after.alamat, stored.alamat, wording.LINE_BREAKS)
+    if before and before.nama != after.nama and _have_no_common_word(before.nama, after.nama):
+        notices += (wording.OTHER_NAME,)
+    notices = tuple(dict.fromkeys(notices))
     return PlannedRow(row.number, before, after, notices, None if before else meant)
 
 
@@ -122,20 +135,30 @@ def _problem_of_new(nama: str | None, alamat: str | None, columns: Columns) -> s
     return wording.NEW_NEEDS_ALAMAT if alamat is None else ""
 
 
-def _replacement(cell: str | None, stored: str) -> str:
-    """The text that replaces a stored one. A line break of the cell becomes a comma, unless the stored text has it too."""
+def _replacement(cell: str | None, stored: str, separator: str) -> str:
+    """The text that replaces a stored one, tidied, unless the stored text has the same line breaks and spaces."""
     if cell is None:
         return stored
-    joined = _on_one_line(cell)
-    return stored if joined != cell and joined == _on_one_line(stored) else joined
+    tidied = _tidied(cell, separator)
+    return stored if tidied == _tidied(stored, separator) else tidied
 
 
-def _on_one_line(text: str) -> str:
-    """The text on one line, because the specification's inputs are single-line (4.2.2)."""
-    if "\n" not in text and "\r" not in text:
-        return text
-    first, *others = re.split(r"[\r\n]+", text)
-    return ", ".join(filter(None, (first.rstrip(), *map(str.strip, others[:-1]), others[-1].lstrip())))
+def _tidied(text: str, separator: str) -> str:
+    """The text on one line, because the specification's inputs are single-line (4.2.2), with single spaces."""
+    lines = (" ".join(line.split(" ")).strip(" ") for line in re.split(r"[\r\n]+", re.sub(" {2,}", " ", text)))
+    return separator.join(filter(None, lines))
+
+
+def _changes_of(cell: str | None, after: str, stored: str, line_breaks: str) -> tuple[str, ...]:
+    """The notices about a text that was tidied."""
+    if cell is None or after in (cell, stored):
+        return ()
+    return (line_breaks,) if "\n" in cell or "\r" in cell else (wording.SPACES_TIDIED,)
+
+
+def _have_no_common_word(first: str, second: str) -> bool:
+    words, others = (set(re.findall(r"\w{2,}", name.casefold())) for name in (first, second))
+    return bool(words) and bool(others) and not words & others
 
 
 def _digest_of(rows: Iterable[PlannedRow]) -> str:

@@ -3,6 +3,7 @@
 from mahasiswa.sheets.carried_file import LEFT_OUT, CarriedFile, dump, load
 from mahasiswa.sheets.cells import SHEET_ROWS, in_input, row_name
 from mahasiswa.sheets.cleaning import CleanedFile, CleanedRow, Cleaner, RejectedRow, clean_again, clean_table, repaired
+from mahasiswa.sheets.columns import second_table
 from mahasiswa.sheets.csv_form import write_csv
 from mahasiswa.sheets.deletion import (
     NimCell,

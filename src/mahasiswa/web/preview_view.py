@@ -16,7 +16,7 @@ from mahasiswa.sheets.deletion import Deletion, FoundRow
 
 Row = TypeVar("Row", sheets.PlannedRow, sheets.RejectedRow)
 
-Alert = Literal["", "changed", "repaired", "chosen"]
+Alert = Literal["", "changed", "names", "repaired", "chosen"]
 """The reason to show a preview again: records have changed since, or a repair or a choice was not previewed yet."""
 
 FIRST_ROWS = 10  # of a table, which are visible at first; the others are folded
@@ -53,7 +53,7 @@ class PreviewView:
     """The page of a preview of an import. `opened` names the part that is shown with its rows from `start` on.
 
     `file` is the part of the cleaned file that the field `data` carries. `absent` is the number of stored records that
-    the file lacks, and `absentees` has the first of them if they are shown.
+    the file lacks, of `total`, and `absentees` has the first of them if they are shown.
     """
 
     file: sheets.CarriedFile
@@ -61,6 +61,7 @@ class PreviewView:
     plan: sheets.ImportPlan
     data: str
     absent: int
+    total: int
     absentees: Sequence[Mahasiswa]
     opened: str
     start: int
@@ -89,7 +90,27 @@ class PreviewView:
     @property
     def missing_column(self) -> str:
         """The message about a column without which no new record can be made, or a blank text."""
+        if self.alert == "changed":  # a record is gone, and no column would bring it back
+            return ""
         return next((row.problem for row in self.plan.wrong if row.problem in wording.MISSING_COLUMNS), "")
+
+    @property
+    def unread_sheets(self) -> int:
+        """The number of sheets that were not read."""
+        others = len(self.file.other_sheets)
+        return others + len(self.file.sheets) - len(self.file.read_sheets) if self.file.has_all_cells else others
+
+    @property
+    def second_table(self) -> str:
+        """The sentence about a second table beside the one that was read, or a blank text."""
+        column = sheets.second_table(self.file.columns.titles)
+        return "" if column is None else wording.SECOND_TABLE.format(column=wording.column_letter(column))
+
+    @property
+    def offers_absentees(self) -> bool:
+        """Whether the file is so complete that a person may want to delete the records that it lacks."""
+        has_doubt = self.plan.wrong or self.plan.doubted or self.checked_rows
+        return bool(self.cleaned.results) and not has_doubt and 0 < 2 * self.absent <= self.total
 
     @property
     def has_choice(self) -> bool:
@@ -141,7 +162,7 @@ class PreviewView:
         problems += [(planned.number, wording.NO_DIGIT) for planned in self.plan.doubted]
         rows = []
         for number, problem in sorted(problems):
-            nim, nama, alamat = map(sheets.in_input, cells_of[number])
+            nim, nama, alamat = map(sheets.in_input, cells_of[number][: len(wording.HEADER)])
             rows.append(sheets.RejectedRow(number, problem, (nim, nama, alamat)))
         repairable = [row for row in rows if row.problem not in wording.MISSING_COLUMNS]
         inputs = fitting("".join(row.cells) for row in repairable)

@@ -36,6 +36,10 @@ REPEATED_MAX_BYTES = 1 << 20
 person who sends a part again would lose the other rows."""
 
 
+class NotTicked(Exception):
+    """Many names belong to others, and no person has ticked that they are right."""
+
+
 async def choose_import(request: Request, _store: Store, pages: Pages) -> Response:
     """GET /mahasiswa/impor: the page to choose a file or to paste cells."""
     return await pages.empty_form("impor").respond(request.scope, request.limits.slots)
@@ -65,13 +69,18 @@ async def confirm_import(request: Request, store: Store, pages: Pages) -> Respon
 
     def changes() -> list[Write]:
         plan = sheets.compare(cleaned, existing)
-        writes = sheets.confirmed_writes(cleaned.file, plan, update=sent["ada"][-1:] == ["perbarui"])
+        update = sent["ada"][-1:] == ["perbarui"]
+        if update and plan.needs_tick and not sent["yakin"]:
+            raise NotTicked
+        writes = sheets.confirmed_writes(cleaned.file, plan, update=update)
         if writes is None:
             raise Changed
         return writes
 
     try:
         await store.write_all("import", await request.limits.slots.run(IMPORT, changes))
+    except NotTicked:
+        return await _import_preview(request, store, pages, cleaned, alert="names")
     except Changed:  # a record has changed since the preview, so nothing is written
         return await _import_preview(request, store, pages, cleaned, alert="changed")
     return pages.redirect
@@ -201,7 +210,7 @@ async def _import_preview(
             plan = sheets.compare(shown, stored, near)
         file, data = sheets.dump(shown.versions(sheets.with_shown_changes(shown.file, plan)), key)
         absent = total - len(stored.keys() & shown.nims())
-        view = PreviewView(file, shown, plan, data, absent, others, part, whole_number(start) or 0, alert)
+        view = PreviewView(file, shown, plan, data, absent, total, others, part, whole_number(start) or 0, alert)
         if shown.columns_problem:
             return pages.upload_form("impor", shown.columns_problem, view=view)
         status = 409 if alert == "changed" else 200
@@ -260,9 +269,10 @@ def _repaired(sent: Mapping[str, Sequence[str]], key: bytes) -> tuple[Alert, she
     cleaned = sheets.clean_again(sheets.load(_field(sent), key))
     file = cleaned.file
     rows = zip(sent["baris[]"], sent["nim[]"], sent["nama[]"], sent["alamat[]"], strict=False)
+    names = [sheet.name for sheet in file.sheets] if sent["semua"] else sent["lembar"]
     repaired = sheets.repaired(
         cleaned,
-        _chosen(sent["lembar"], sent["kolom[]"]),
+        _chosen(names, sent["kolom[]"]),
         {number: texts for row, *texts in rows for number in _numbers([row])}
         | dict.fromkeys(_numbers(sent["lewati[]"]), sheets.LEFT_OUT),
         _numbers(sent["benar[]"]),
