@@ -36,7 +36,7 @@ def pytest_configure() -> None:
 
 @pytest.hookimpl(tryfirst=True)  # before the tests are selected by their marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests that mount a file system: `make test-long` runs them as root."""
+    """Mark the tests that mount a file system, like those that make namespaces: `make test-long` runs them as root."""
     for item in items:
         if "small_disk" in getattr(item, "fixturenames", ()):
             item.add_marker("root")
@@ -46,13 +46,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Report a skipped test as failed if --nothing-skipped is given, unless this machine cannot run it.
 
-    A test that only root can run must be one of those that `make test-long` runs.
+    A test that only root can run, or that makes namespaces, must be one of those that `make test-long` runs.
     """
     report = yield
     if report.skipped and not hasattr(report, "wasxfail") and item.config.getoption("nothing_skipped"):
         reason = str(report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr)
+        needs_root = ONLY_ROOT in reason or "not permitted" in reason
         is_run_by_root = item.get_closest_marker("root") or item.get_closest_marker("torture")
-        if CANNOT not in reason or (ONLY_ROOT in reason and not is_run_by_root):
+        if CANNOT not in reason or (needs_root and not is_run_by_root):
             report.outcome = "failed"
             report.longrepr = f"skipped, which --nothing-skipped forbids: {reason}"
     return report
