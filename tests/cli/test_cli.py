@@ -6,7 +6,8 @@ import sqlite3
 import subprocess
 import threading
 from collections.abc import Iterator
-from datetime import date, datetime, timedelta
+from datetime import datetime, timedelta
+from itertools import pairwise
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
@@ -160,12 +161,11 @@ def test_show_tells_what_a_restore_has_done_to_a_record(operator: Operator) -> N
     operator.run("restore", "b.db", SUDO_USER="ani", TIMEZONE="Asia/Makassar")
 
     def shown(nim: str) -> list[str]:
-        text = operator.run("show", nim, TIMEZONE="Asia/Makassar").stdout
-        since = re.search(r"\nThe history is kept from (.*) on\.\n$", text)
-        assert since
-        assert date.fromisoformat(since[1]) == (datetime.now(ZoneInfo("Asia/Makassar")) - timedelta(days=30)).date()
-        now = re.search(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d WITA, by command: ani\n  (.*)", text)
-        return [text.splitlines()[0], *(now.groups() if now else ())]
+        first, *changes, kept = operator.run("show", nim, TIMEZONE="Asia/Makassar").stdout.splitlines()
+        since = datetime.now(ZoneInfo("Asia/Makassar")) - timedelta(days=30)
+        assert kept == f"The history is kept from {since:%Y-%m-%d} on."
+        at = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d WITA, by command: ani").fullmatch
+        return [first, *(change.strip() for line, change in pairwise(changes) if at(line))]
 
     assert shown("1") == ["now: 1 | Ani | Solo", "changed by a restore"]
     assert shown("2") == ["now: 2 | Budi | Bantul"]
