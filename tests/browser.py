@@ -41,6 +41,7 @@ NPM = Path(__file__).parent / "npm"
 TIMEOUT_MILLISECONDS = 30_000
 DESKTOP = (1280, 800)
 PHONE = (375, 667)
+LAPTOP, TALL_PHONE = (1366, 768), (390, 844)
 CONFIRMATION = "confirm: Apakah Anda yakin ingin menghapus data ini?"
 """The entry in `Window.dialogs` for the question before a deletion."""
 
@@ -104,7 +105,9 @@ class Window:
 
     def row(self, nim: str) -> Locator:
         """Return the row of exactly this nim. Playwright's own text locators would trim the nim."""
-        nims = self.page.locator("tbody td:nth-child(2)").evaluate_all("cells => cells.map(cell => cell.textContent)")
+        nims = self.page.locator("tbody tr > :nth-child(2)").evaluate_all(
+            "cells => cells.map(cell => cell.textContent)"
+        )
         assert nims.count(nim) == 1, f"{nim!r} stands {nims.count(nim)} times in the list: {nims!r}"
         return self.rows.nth(nims.index(nim))
 
@@ -262,6 +265,18 @@ def axe(request: pytest.FixtureRequest) -> Path | None:
     """Return the path of axe-core, or None if npm cannot install it."""
     node_modules = _optional(request, "node_modules")
     return node_modules / "axe-core" / "axe.min.js" if node_modules else None
+
+
+def in_window(locator: Locator) -> bool:
+    """Return whether a person sees the whole element without scrolling: inside the window, and covered by nothing."""
+    return bool(
+        locator.evaluate("""element => {
+          const box = element.getBoundingClientRect();
+          const isInside = box.width && box.top >= 0 && box.left >= 0 && box.bottom <= innerHeight && box.right <= innerWidth;
+          const shown = document.elementFromPoint(box.x + box.width / 2, box.y + box.height / 2);
+          return Boolean(isInside && shown && (element.contains(shown) || shown.contains(element)));
+        }""")
+    )
 
 
 def each_look(window: Window) -> Iterator[str]:

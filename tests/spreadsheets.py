@@ -192,7 +192,9 @@ class Importer:
     def save(self, preview: Preview, text: str = "Simpan") -> None:
         """Press the button; the response must be the redirect to the list."""
         answer = self.press(preview, text)
-        assert (answer.status_code, answer.headers["location"]) == (302, self.site.path("/")), answer.text
+        assert (answer.status_code, answer.headers["location"]) == (302, self.site.path("/") + "?halaman=1"), (
+            answer.text
+        )
         assert not answer.content
 
     def records(self) -> list[Record]:

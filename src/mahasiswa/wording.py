@@ -174,6 +174,7 @@ TEMPLATE_HINTS = (
 # ---- the forms of a record, and its deletion
 
 CONFIRM_DELETION = "Apakah Anda yakin ingin menghapus data ini?"  # specification 4.1.5
+CONFIRM_NAMED_DELETION = "Apakah Anda yakin ingin menghapus data {nama} ({nim})?"
 EDIT, DELETE, TICK = "Edit", "Delete", "Pilih"
 
 # ---- pages that report a problem

@@ -1,11 +1,23 @@
 """Browser tests of the layout of the list, the forms and the history: phones, screen readers, text browsers, and print."""
 
+import re
 import shutil
 from functools import partial
 
 import pytest
 from attack import until
-from browser import DESKTOP, PHONE, OpenWindow, Window, contrast, each_look, luminance
+from browser import (
+    DESKTOP,
+    LAPTOP,
+    PHONE,
+    TALL_PHONE,
+    OpenWindow,
+    Window,
+    contrast,
+    each_look,
+    in_window,
+    luminance,
+)
 from every_page import LONG, SITI, add_many
 from harness import Service, Site
 from playwright.sync_api import expect
@@ -35,7 +47,7 @@ def test_a_phone_shows_all_cells_and_large_buttons(open_window: OpenWindow, site
 
 
 def test_a_phone_shows_the_first_hit_of_a_search_in_the_upper_half(open_window: OpenWindow, site: Site) -> None:
-    """With the searched text, other spellings and several pages above it too, with and without the CDN."""
+    """With the latest change, the searched text and several pages above it too, with and without the CDN."""
     add_many(site, 60)
     site.add("9", "Namma", "Solo")
     window = open_window("if possible", (390, 844), is_mobile=True, has_touch=True)
@@ -92,8 +104,8 @@ def test_parts_stand_at_the_same_place_on_every_page(open_window: OpenWindow, si
         for _ in each_look(window):
             headings.add(tuple(window.page.evaluate(RECTANGLE, "h1")[:2]))
             for column in range(1, 6 if window.page.locator("table").count() else 0):
-                for cell in ("th", "tbody tr:last-child td"):
-                    x, _, width, _ = window.page.evaluate(RECTANGLE, f"{cell}:nth-child({column})")
+                for row in ("thead tr", "tbody tr:last-child"):
+                    x, _, width, _ = window.page.evaluate(RECTANGLE, f"{row} > :nth-child({column})")
                     columns.add((column, x, width))
             for file in window.page.locator("[type=file]").all():
                 buttons.add((file.evaluate(script, names), *window.page.evaluate(RECTANGLE, "[type=file]")))
@@ -179,6 +191,124 @@ def test_a_phone_shows_a_change_side_by_side_with_a_large_button(open_window: Op
         assert window.page.evaluate(RECTANGLE, "td.act button")[3] >= 44
         before, after = (window.page.evaluate(RECTANGLE, f"td[data-label={name}]") for name in ("Sebelum", "Sesudah"))
         assert before[1] == after[1]
+
+
+@pytest.mark.parametrize("size", [LAPTOP, TALL_PHONE])
+def test_the_confirmation_of_a_change_is_in_the_window(
+    open_window: OpenWindow, other: Database, size: tuple[int, int]
+) -> None:
+    """With 10,000 records it stands above everything that scrolls, after an addition with its warning and its buttons.
+
+    The changed row is on the screen too, below the confirmation.
+    """
+    other.fill([(f"{number:05}", f"Nama {number}", "Jalan Kaliurang 5, Sleman") for number in range(10_000)])
+    window = open_window("if possible", size)
+    page = window.page
+    confirmation, warning = page.locator(".latest"), page.locator(".warning")
+
+    def change(path: str, row: int, nim: str = "", nama: str = "Siti Aminah") -> None:
+        window.open(path)
+        with window.leaving():
+            (window.rows.nth(row) if row else page).get_by_role("link", name="Edit" if row else "Tambah Data").click()
+        window.type(**({"nama": nama} if row else {"nim": nim, "nama": nama, "alamat": "Solo"}))
+        with window.leaving():
+            page.keyboard.press("Enter")
+        page.wait_for_load_state("load")
+
+    for path, place in (("/?halaman=3", 2), ("/?per=500", 90), ("/?halaman=200&urut=nama", 3)):
+        change(path, place, nama="Siti Aminah")
+        expect(confirmation).to_have_text(re.compile(r"^Terakhir: Siti Aminah \(\d+\) diubah"))
+        assert in_window(confirmation), path
+        if "urut" not in path:
+            target = page.locator("tr:has(:target)")
+            expect(target).to_contain_text("Siti Aminah")
+            assert in_window(target.locator("td").last), path
+    for path, nim in (("/?per=500", "O7001"), ("/?cari=O7002", "O7002"), ("/?halaman=1", "O7003"), ("/", "O7004")):
+        change(path, 0, nim)
+        for part in (confirmation, warning.locator("span"), *warning.locator("a, button").all()):
+            assert in_window(part), (path, part)
+        for look in each_look(window):
+            assert contrast(window.style(".warning", "color"), window.style(".warning", "backgroundColor")) >= 4.5, look
+            assert window.style(".warning", "backgroundColor") != window.style(".latest", "backgroundColor")
+    for path in ("/?halaman=200", "/?cari=099"):
+        window.open(path)
+        with window.leaving():
+            window.rows.nth(40).get_by_role("button", name="Delete").click()
+        expect(confirmation).to_contain_text("dihapus")
+        assert in_window(confirmation), path
+    window.open("/?halaman=1")
+    change("/?cari=O7003", 0, "07O03")
+    with window.leaving():
+        page.get_by_role("button", name="Batalkan penambahan").click()
+    expect(confirmation).to_contain_text("penambahan Siti Aminah (07O03) dibatalkan")
+    assert in_window(confirmation)
+    assert "confirm: Apakah Anda yakin ingin menghapus data Nama" in window.dialogs[0]
+
+
+@pytest.mark.parametrize("size", [LAPTOP, TALL_PHONE])
+def test_the_buttons_of_both_forms_of_an_addition_stand_in_one_order(
+    open_window: OpenWindow, size: tuple[int, int]
+) -> None:
+    """Enter presses the usual one: on the form for one record "Simpan", on the next one "Simpan dan tambah lagi"."""
+    window = open_window("if possible", size)
+    window.open("/mahasiswa/add?halaman=1")
+    seen = [window.page.locator("form .btn:visible").all_text_contents()[:2]]
+    for button in window.page.locator("form .btn:visible").all():
+        assert in_window(button)
+    for number in range(2):
+        window.type(nim=str(number), nama="Siti", alamat="Solo")
+        with window.leaving():
+            window.page.keyboard.press("Enter")
+        if number == 0:
+            assert window.page.url.endswith("/?halaman=1#m-0")
+            window.open("/mahasiswa/add?halaman=1&lagi=1")
+            seen.append(window.page.locator("form .btn:visible").all_text_contents()[:2])
+    assert "lagi=1&nim=1" in window.page.url
+    assert seen == [["Simpan", "Simpan dan tambah lagi"]] * 2
+    assert in_window(window.page.get_by_text("Siti (1) tersimpan."))
+
+
+def test_a_phone_reaches_the_links_without_passing_the_list(open_window: OpenWindow, site: Site) -> None:
+    """One touch shows the downloads, the printout, the recap, the check and the other pages. A tick has 24 pixels."""
+    add_many(site, 60)
+    window = open_window("if possible", TALL_PHONE, is_mobile=True, has_touch=True)
+    for path in ("/", "/?halaman=1", "/?cari=nama"):
+        window.open(path)
+        window.page.get_by_text("Lainnya").tap()
+        names = ["Unduh Excel", "Unduh CSV", "Siapkan cetakan", "Rekap NIM", "Periksa daftar"]
+        for name in [*names, *["Berikutnya", "Terakhir"] * (path != "/")]:
+            link = window.page.get_by_role("link", name=name).first
+            assert in_window(link), (path, name)
+            assert (link.bounding_box() or {"height": 0})["height"] >= 44
+    size = window.page.get_by_role("checkbox").first.bounding_box()
+    assert size
+    assert (size["width"], size["height"]) == (24, 24)
+
+
+def test_no_word_that_fits_on_a_line_of_a_phone_is_broken(open_window: OpenWindow, site: Site) -> None:
+    """On each page with names, also with two texts beside each other."""
+    nama = "Kusumawardhani Wirahadikusumah"
+    for nim in ("2300018001", "2300018002", "2300018003"):
+        site.add(nim, nama, "Jalan Kaliurang Ngaglik")
+    site.edit("2300018001", nama, "Condongcatur Depok")
+    window = open_window("if possible", TALL_PHONE, is_mobile=True)
+    broken = """() => {
+      const walker = document.createTreeWalker(document.querySelector("main"), NodeFilter.SHOW_TEXT), found = [];
+      for (let node; node = walker.nextNode();)
+        for (const word of node.data.matchAll(/Kusumawardhani|Wirahadikusumah|Condongcatur/g)) {
+          const range = new Range();
+          range.setStart(node, word.index);
+          range.setEnd(node, word.index + word[0].length);
+          found.push(new Set([...range.getClientRects()].map(box => box.top)).size);
+        }
+      return found;
+    }"""
+    for path in ("/", "/?halaman=1", "/mahasiswa/riwayat", "/mahasiswa/cetak", "/mahasiswa/periksa"):
+        window.open(path)
+        for look in each_look(window):
+            lines = window.page.evaluate(broken)
+            assert lines, path
+            assert set(lines) <= {0, 1}, (path, look)
 
 
 def test_a_phone_shows_a_warning_above_the_list_and_takes_it_back(open_window: OpenWindow, site: Site) -> None:

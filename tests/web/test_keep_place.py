@@ -57,7 +57,7 @@ def test_saving_leads_back_to_the_page(people: Site) -> None:
     assert (answer.status_code, target, fragment, answer.content) == (302, "/" + PLACE, f"m-{SEGMENT}", b"")
     page = people.page(target)
     assert page.row(NIM).cells[3] == "Klaten"
-    assert [cell.attributes.get("id") for cell in page.tree.css("[role=rowheader]")].count(fragment) == 1
+    assert [cell.attributes.get("id") for cell in page.tree.css("tbody th[scope=row]")].count(fragment) == 1
     assert not people.list().tree.css("tbody [id]")
 
 

@@ -9,7 +9,7 @@ from starlette.responses import Response
 from mahasiswa.record import INVISIBLE, Write, digest
 from mahasiswa.store import Hits, Query, Store, Suspicion, folding
 from mahasiswa.store.store_errors import Changed
-from mahasiswa.web.list_html import CONFIRM, size_of
+from mahasiswa.web.list_html import size_of
 from mahasiswa.web.list_query import ListQuery
 from mahasiswa.web.pages import Pages
 from mahasiswa.web.request import Request
@@ -49,7 +49,6 @@ async def check(request: Request, store: Store, pages: Pages, *, was_changed: bo
         found=found,
         tidied_max=TIDIED_MAX,
         was_changed=was_changed,
-        confirm=CONFIRM,
         search_for=lambda nim: ListQuery(Query(nim, di="nim")).at(1),
         marked=lambda text: odd_spaces.sub("\u2423", text),
     )

@@ -115,7 +115,7 @@ async def undo(request: Request, store: Store, pages: Pages) -> Response:
             versi=digest_or_dash(conflict.conflicts[0].current),
         )
         return await rendered_in_thread(request, SEARCH, show_conflict)
-    return pages.redirect_to(view.address) if view else pages.redirect
+    return pages.redirect_to(view.address) if view else pages.redirect_home
 
 
 async def _page(request: Request, store: Store, pages: Pages, view: HistoryQuery) -> Response:

@@ -15,6 +15,11 @@ from mahasiswa.store.history_items import Batch, Entry
 from mahasiswa.web.list_query import Printout
 
 CONFIRM = f"return confirm('{wording.CONFIRM_DELETION}')"  # specification 4.1.5
+CONFIRM_NAMED = "return confirm(this.dataset.tanya)"  # on our own pages, which name the student in `data-tanya`
+TRIM = "this.value=this.value.trim()"
+"""Removes outer spaces in the browser, because the service stores what it gets (specification 4.4.1)."""
+
+HANDLERS = (CONFIRM, CONFIRM_NAMED, TRIM)  # all inline code of the pages
 BODY_ROWS = 100  # rows in one body of the table
 SHOWN_NAMA_MAX_CHARACTERS, SHOWN_NIM_MAX_CHARACTERS = 60, 40  # of the latest change
 
@@ -49,7 +54,7 @@ class RowFormat(NamedTuple):
 
     @classmethod
     def of(cls, html: str) -> "RowFormat":
-        """Read places such as `{nim}`. `{path}` is the nim as a path segment."""
+        """Read places such as `{nim}`. `{path}` is the nim as a path segment; in an attribute, texts are `{said_…}`."""
         text = place.sub(lambda name: "%d" if name[1] == "number" else "%b", html.replace("%", "%%"))
         return cls(text.encode(), place.findall(html))
 
@@ -57,16 +62,21 @@ class RowFormat(NamedTuple):
 def row_format(prefix: str, list_query: str = "", *, is_ticked: bool = False) -> RowFormat:
     """The row of the list of specification 4.1, or of a page with this URL query, to which its links lead back.
 
-    On a page its nim has an id, and names its controls. With `is_ticked` it has a tick for the form of the page.
+    On a page its nim has an id, and names its controls, and the question before a deletion names the student. With
+    `is_ticked` it has a tick for the form of the page.
     """
     query = escape(list_query)
-    named, header = (' aria-describedby="m-{path}"', ' role="rowheader" id="m-{path}"') if query else ("", "")
+    named, nim, ask = "", "<td>{nim}</td>", f'onsubmit="{CONFIRM}"'
+    if query:
+        named, nim = ' aria-describedby="m-{path}"', '<th scope="row" id="m-{path}">{nim}</th>'
+        asked = wording.CONFIRM_NAMED_DELETION.format(nama="{said_nama}", nim="{said_nim}")
+        ask = f'data-tanya="{asked}" onsubmit="{CONFIRM_NAMED}"'
     tick = f'<input type="checkbox" form="pilih" name="nim[]" value="{{path}}" aria-label="{wording.TICK}"{named}>'
     return RowFormat.of(
         f"<tr><td>{tick if is_ticked else ''}{{number}}</td>"
-        f"<td{header}>{{nim}}</td><td>{{nama}}</td><td>{{alamat}}</td>"
+        f"{nim}<td>{{nama}}</td><td>{{alamat}}</td>"
         f'<td><a href="{prefix}/mahasiswa/edit/{{path}}{query}"{named}>{wording.EDIT}</a>'
-        f'<form method="POST" action="{prefix}/mahasiswa/delete/{{path}}{query}" onsubmit="{CONFIRM}">'
+        f'<form method="POST" action="{prefix}/mahasiswa/delete/{{path}}{query}" {ask}>'
         f'<button type="submit"{named}>{wording.DELETE}</button></form></td></tr>\n'
     )
 
@@ -74,7 +84,7 @@ def row_format(prefix: str, list_query: str = "", *, is_ticked: bool = False) ->
 def printed_row(printout: Printout) -> RowFormat:
     """The row of a printout, with its empty cells at the end."""
     others = "<td>{alamat}</td>" * printout.with_alamat + "<td></td>" * printout.kolom
-    return RowFormat.of(f'<tr><td>{{number}}</td><td role="rowheader">{{nim}}</td><td>{{nama}}</td>{others}</tr>\n')
+    return RowFormat.of(f'<tr><td>{{number}}</td><th scope="row">{{nim}}</th><td>{{nama}}</td>{others}</tr>\n')
 
 
 def size_of(records: Sequence[tuple[str, str, str]]) -> int:
@@ -103,6 +113,7 @@ def format_bodies(row: RowFormat, packed: bytes, first: int) -> Iterator[bytes]:
         html = html.replace(character, entity)
     if html != packed:
         cells = html.split(NUL)
+    said_nims, said_names = cells[::3], cells[1::3]
     long_cells = enumerate(cells) if max(map(len, cells)) >= LONG_CELL_BYTES else ()
     for at, cell in long_cells:
         if LONG_CELL_BYTES <= len(cell) < HUGE_CELL_BYTES:
@@ -113,6 +124,8 @@ def format_bodies(row: RowFormat, packed: bytes, first: int) -> Iterator[bytes]:
         "nama": cells[1::3],
         "alamat": cells[2::3],
         "path": _path_segments(nims),
+        "said_nim": said_nims,
+        "said_nama": said_names,
     }
     columns = [values[name] for name in row.values]
     for at in range(0, len(nims), BODY_ROWS):

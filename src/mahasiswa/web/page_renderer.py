@@ -19,7 +19,7 @@ from mahasiswa.record import NIM_MAX_CHARACTERS
 from mahasiswa.settings import Settings
 from mahasiswa.sheets import public as sheets
 from mahasiswa.store.history_items import Batch, Entry
-from mahasiswa.web.list_html import CONFIRM, escaped, row_format, undo_name, verb
+from mahasiswa.web.list_html import CONFIRM_NAMED, HANDLERS, TRIM, escaped, row_format, undo_name, verb
 from mahasiswa.web.list_query import HOME_QUERY, MAX_ROWS_PER_PAGE, OFFERED_ROWS_PER_PAGE
 from mahasiswa.web.request import PageTooLong
 from mahasiswa.web.responses import NUMBER_MARK, FixedResponse
@@ -59,6 +59,8 @@ class PageRenderer:
             "cdn_integrity": settings.cdn_integrity,
             "number": wording.number,
             "wording": wording,
+            "confirm_named": CONFIRM_NAMED,
+            "trim": TRIM,
             "version": metadata.version("mahasiswa"),
             "lengths": OFFERED_ROWS_PER_PAGE,
             "max_length": MAX_ROWS_PER_PAGE,
@@ -90,6 +92,7 @@ class PageRenderer:
         }
         self.not_stored = {"cache-control": "no-store"}
         self.redirect = self.redirect_to("/")
+        self.redirect_home = self.redirect_to("/" + HOME_QUERY)
 
     def at(self, list_query: str) -> Self:
         """Pages whose links and redirects lead back to the page of the list with this URL query."""
@@ -97,7 +100,7 @@ class PageRenderer:
             return self
         pages = copy.copy(self)
         pages.list_query = list_query
-        pages.redirect = self.redirect_to("/" + list_query)
+        pages.redirect = pages.redirect_home = self.redirect_to("/" + list_query)
         return pages
 
     def path(self, path: str) -> str:
@@ -155,13 +158,13 @@ def joined(pieces: Iterable[bytes]) -> bytes:
 
 
 def _content_security_policy(style: str, cdn_url: str) -> str:
-    """Allow the inline sheet, the CDN's sheet and the one inline handler, which needs 'unsafe-hashes' beside its hash."""
+    """Allow the inline sheet, the CDN's sheet and the inline handlers, which need 'unsafe-hashes' beside their hashes."""
     cdn = urlsplit(cdn_url)
     return "; ".join([
         "default-src 'none'",
         f"style-src {_hash(style)} {cdn.scheme}://{cdn.netloc}",
         f"font-src {cdn.scheme}://{cdn.netloc}",
-        f"script-src 'unsafe-hashes' {_hash(CONFIRM)}",
+        f"script-src 'unsafe-hashes' {' '.join(map(_hash, HANDLERS))}",
         "img-src data:",
         "form-action 'self'",
         "base-uri 'none'",

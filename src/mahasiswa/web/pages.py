@@ -86,10 +86,11 @@ class Pages(PageRenderer):
         return before, after
 
     def latest(self, item: Entry | Batch | None, list_query: str) -> Markup:
-        """The line that shows the latest change, with its warning."""
+        """The latest change with its warning. They stay in the window if the URL's fragment leads to a row (style.css)."""
         if item is None:
             return Markup()
-        return latest_change(item, self.when(item), self.path("/mahasiswa/riwayat")) + self.warning(item, list_query)
+        line = latest_change(item, self.when(item), self.path("/mahasiswa/riwayat"))
+        return Markup('<div class="news">{}{}</div>').format(line, self.warning(item, list_query))
 
     def warning(self, item: Entry | Batch | None, list_query: str) -> Markup:
         """A warning if the latest change added a record whose nim another one nearly has, or which is blank."""
@@ -115,8 +116,11 @@ class Pages(PageRenderer):
 
         Then `reply` may have the record that was saved before, and `latest` the latest change, which may need a warning.
         """
-        if reply.wrong and reply.stored == tuple(values.values()):  # a second click on the button repeats an addition
-            return self.page("stored.html", 409, nim=values["nim"], again=again)
+        if (
+            reply.wrong and reply.stored and reply.stored == tuple(values.values())
+        ):  # a second click on the button repeats an addition
+            nim = reply.stored.nim
+            return self.add_another(nim) if again else self.page("stored.html", 409, nim=nim)
         return self._form("add", values, reply, again=again, warning=self.warning(latest, self.list_query))
 
     def edit_form(self, nim: str, versi: str | None, values: Values, reply: Reply = NO_REPLY) -> Response:
@@ -135,7 +139,7 @@ class Pages(PageRenderer):
         return self._form("nim", {**record._asdict(), **values}, reply, record=record)
 
     def saved(self, nim: str) -> Response:
-        """302 to the list, or to the row of the record on the page of the list from which it was opened."""
+        """302 to the row of the record on the page of the list from which it was opened; else to the list."""
         # The fragment is exactly the id of the row's nim. A nim may hold spaces, so both stay percent-encoded.
         return self.redirect_to(f"/{self.list_query}#m-{quote(nim, safe='')}") if self.list_query else self.redirect
 

@@ -83,7 +83,7 @@ async def confirm_import(request: Request, store: Store, pages: Pages) -> Respon
         return await _import_preview(request, store, pages, cleaned, alert="names")
     except Changed:  # a record has changed since the preview, so nothing is written
         return await _import_preview(request, store, pages, cleaned, alert="changed")
-    return pages.redirect
+    return pages.redirect_home
 
 
 async def choose_deletion(request: Request, store: Store, pages: Pages) -> Response:
@@ -142,7 +142,7 @@ async def confirm_deletion(request: Request, store: Store, pages: Pages) -> Resp
     cells = await run(partial(sheets.repaired_nims, shown, typed, _numbers(sent["lewati[]"])))
     if cells == shown and not sent["periksa"]:
         await store.write_all("delete", removals=dict.fromkeys(cell.nim for cell in found))
-        return pages.redirect
+        return pages.redirect_home
     again = _deletion_preview(request, store, pages, cells, alert="repaired" if cells != shown else "")
     return await request.while_connected(again)
 
