@@ -104,6 +104,7 @@ def test_the_last_dumps_with_records_are_kept_although_the_list_is_empty_for_61_
     good = copies(full, (400, 401, 402))
     assert run_line("ExecStartPost", tmp_path, environment) == ""
     older, daily, earlier = copies(full, (403,)), copies(empty, range(60)), copies(empty, (2.02,))
+    torn = copies(UNIT, (500,))  # a file that cannot be read stays
     removed = run_line("ExecStartPost", tmp_path, environment)
     assert {Path(line.removeprefix("removed the old back-up ")) for line in removed.splitlines()} == older | earlier
-    assert set(tmp_path.iterdir()) == {full, empty} | good | daily
+    assert set(tmp_path.iterdir()) == {full, empty} | good | daily | torn
