@@ -116,6 +116,7 @@ NEW_NEEDS_BOTH = "Nama dan alamat kosong. Mahasiswa baru harus punya keduanya."
 NEW_NEEDS_ONE = "Nama atau alamat kosong. Mahasiswa baru harus punya keduanya."
 NO_NAMA_COLUMN = "Kolom Nama tidak ditemukan. Pilih kolomnya."
 NO_ALAMAT_COLUMN = "Kolom Alamat tidak ditemukan. Pilih kolomnya, atau isi semua dengan “-”."
+GONE = "Data ini sudah dihapus orang lain sejak pratinjau, jadi tidak ada yang diperbarui."
 MISSING_COLUMNS = (NO_NAMA_COLUMN, NO_ALAMAT_COLUMN)
 NO_ALAMAT = "-"
 

@@ -112,6 +112,8 @@ STEPS: dict[str, tuple[Callable[[str], None], Callable[[int], str]]] = {
         paste,
         lambda n: "\n".join(["nama nim/" * 11 + "\tx alamat nim" * 9000] * (n // 99_000)),
     ),
+    "pasted lines of a chat": (paste, lambda n: "22000186203 Ani, Solo\n" * (n // 22)),
+    "a pasted line of a chat": (paste, lambda n: "12345" + " " * n + "-, x\n" + "12345 A" + " " * n),
     "pasted separators": (paste, lambda n: ";" * n),
     "pasted line ends": (paste, lambda n: CSV + "\r" * n),
     "separators in CSV": (upload, lambda n: ";" * n),

@@ -316,6 +316,17 @@ def test_records_that_a_file_lacks_are_counted_and_listed(importer: Importer, ot
         assert not importer.upload(table(*doubtful)).tree.css("#sisa")
 
 
+def test_a_stale_preview_without_names_does_not_ask_for_them(importer: Importer, other: Database) -> None:
+    """The record was deleted meanwhile, and no other choice of columns would bring it back."""
+    other.fill(KEPT)
+    preview = importer.upload(table("1|Jl. Baru", "2|Jl. Lama", titles="NIM|Alamat"))
+    other.fill(KEPT[1:])
+    stale = importer.shown(importer.press(preview, "perbarui"), 409)
+    assert stale.alert.startswith("Sebagian data sudah diubah orang lain")
+    assert [line.split(" 1 ·")[0] for line in stale.wrong] == [f"Baris 2: {wording.GONE}"]
+    assert "Kolom Nama tidak ditemukan" not in stale.html
+
+
 def test_names_that_belong_to_others_are_written_only_after_a_tick(importer: Importer, other: Database) -> None:
     """As in a file whose names are shifted by one row. Two such names, or other spellings, need no tick."""
     people = [(f"230{n}", nama, "Solo") for n, nama in enumerate(["Ani Sari", "Budi", "Citra", "Dewi", "Eko P."])]

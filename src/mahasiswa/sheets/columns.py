@@ -229,7 +229,7 @@ def _selected(
             nim, nama, alamat = (row[column] if column < len(row) else None for column in columns)
         if parts:
             nama, alamat = (_joined(row, parts[at]) if at in parts else cell for at, cell in ((b, nama), (c, alamat)))
-        if nim is not None and is_blank((nama, alamat)) and (total := next(filter(is_total, map(cell_text, row)), "")):
+        if not (nama or alamat) and nim is not None and (total := next(filter(is_total, map(cell_text, row)), "")):
             nim = total  # the word stands in another column, such as that of the row numbers
         if width and len(row) > width and not is_blank(row[width : width + 1]):
             is_last = c == width - 1

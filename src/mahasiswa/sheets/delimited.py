@@ -71,7 +71,7 @@ def read_pasted(data: bytes, *, max_lines: int | None, stop: Event | None, nim_o
 
 # A NIM with five digits, a space, a name, and the first comma before the address.
 _chat_line = re.compile(
-    r"\W{0,9}((?=(?:\D{0,9}\d){5})[\w./-]{5,40})\s+-?\s*([^,;\t\r\n]{1,200})[,;]\s*(\S[^\r\n]*)"
+    r"\W{0,9}((?=(?:\D{0,9}\d){5})[\w./-]{5,40})\s{1,9}-?\s{0,9}([^,;\t\r\n]{1,200})[,;]\s{0,9}(\S[^\r\n]*)"
 ).match
 
 

@@ -158,7 +158,8 @@ class PreviewView:
     def repairs(self) -> list[Group[sheets.RejectedRow]]:
         """The rows to repair, with the texts for their inputs. Only the first ones have inputs, if no column is missing."""
         cells_of = dict(self.cleaned.rows)
-        problems = [(row.number, row.problem) for row in self.plan.wrong]
+        gone = set(self.cleaned.file.changed) if self.alert == "changed" else set()
+        problems = [(row.number, wording.GONE if row.number in gone else row.problem) for row in self.plan.wrong]
         problems += [(planned.number, wording.NO_DIGIT) for planned in self.plan.doubted]
         rows = []
         for number, problem in sorted(problems):
