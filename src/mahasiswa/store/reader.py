@@ -159,22 +159,22 @@ class Reader(ABC):
         last = yield from last_item(self.sql)
         return Hits(rows[0][0], [Mahasiswa._make(row[1:]) for row in rows if row[1] is not None], last)
 
-    async def spellings(self, query: Query, limit: int, *, is_found: bool) -> Sequence[tuple[str, int]]:
+    async def spellings(self, query: Query, limit: int) -> Sequence[tuple[str, int]]:
         """At most `limit` other spellings of a search, of words in the list, with the number of records that each finds.
 
-        Each finds a record, and the most similar one comes first. If `is_found`, only those that are very similar.
+        Each finds a record, and the most similar one comes first.
         """
         words = folding.words(query.cari)
         if query.di == "nim" or not words:
             return []
         version = await self._version()
-        is_old = self._vocabulary.is_old(version, is_found=is_found)
+        is_old = self._vocabulary.is_old(version)
         read = await self._rows(self.sql.words, ()) if is_old else ()
 
         def correct() -> Sequence[str]:
             if is_old:
                 self._vocabulary.keep(version, (spelling for (spelling,) in read))
-            return spelling.corrections(words, self._vocabulary.words, is_found=is_found)
+            return spelling.corrections(words, self._vocabulary.words)
 
         likely = await asyncio.to_thread(correct)
         return (await self._counted(likely, query.di))[:limit]

@@ -9,9 +9,8 @@ from operator import contains
 
 from mahasiswa.store.folding import fold
 
-# Similarities are ratios of difflib. With a minimum of 0.6, `bandung` would become `endang`. If the search found records,
-# most words are right, and `siti` is no misspelt `sita`.
-MIN_SIMILARITY, FOUND_SIMILARITY = 0.7, 0.85
+# Similarities are ratios of difflib. With a minimum of 0.6, `bandung` would become `endang`.
+MIN_SIMILARITY = 0.7
 UNKNOWN_SIMILARITY = 0.5  # the similarity that an uncorrected word has if the list has no such word
 JOINED_SIMILARITY = 0.95  # the similarity of two words of the list to the word of a search that joins them
 MAX_WORD_CHARACTERS = 32  # maximum length of a word that is compared, because difflib is quadratic
@@ -19,8 +18,6 @@ MAX_CORRECTED_WORDS = 4  # maximum words of a search that are corrected; the oth
 MAX_CORRECTIONS = 6  # maximum corrections of one search, because each may cost a search that finds nothing
 COMPARISON_TIMEOUT_SECONDS = 0.1  # after it the rarer words, which come last, are left out
 COMPARED_WORDS = 100  # words of the list that are compared between two looks at the clock
-# Maximum age of the words of an older version, if the search found records. To read them takes 0.2 s for 100,000 records.
-VOCABULARY_SECONDS = 60.0
 
 
 class Vocabulary:
@@ -29,11 +26,9 @@ class Vocabulary:
     def __init__(self) -> None:
         self.words: Mapping[str, str] = {}
         self._version: Hashable = None
-        self._read_at = -VOCABULARY_SECONDS
 
-    def is_old(self, version: Hashable, *, is_found: bool) -> bool:
-        is_recent = time.monotonic() - self._read_at < VOCABULARY_SECONDS
-        return not (is_found and is_recent) and (version is None or version != self._version)
+    def is_old(self, version: Hashable) -> bool:
+        return version is None or version != self._version
 
     def keep(self, version: Hashable, spellings: Iterable[str]) -> None:
         """Keep the folded words of a version, each with its usual spelling. The most frequent of `spellings` come first.
@@ -48,19 +43,17 @@ class Vocabulary:
             for word, spelling in words.items()
             if 1 < len(word) <= MAX_WORD_CHARACTERS and not any(map(str.isdigit, word))
         }
-        self._version, self._read_at = version, time.monotonic()
+        self._version = version
 
 
-def corrections(words: Sequence[str], known: Mapping[str, str], *, is_found: bool) -> Sequence[str]:
+def corrections(words: Sequence[str], known: Mapping[str, str]) -> Sequence[str]:
     """Searches that resemble the folded words of a search, the most similar first. They need not find anything.
 
-    If the search `is_found`, they are very similar. A search that contains every word of the given one is left out, because
-    it finds no other records.
+    A search that contains every word of the given one is left out, because it finds no other records.
     """
     deadline = time.monotonic() + COMPARISON_TIMEOUT_SECONDS
     words = words[:MAX_CORRECTED_WORDS]
-    minimum = FOUND_SIMILARITY if is_found else MIN_SIMILARITY
-    choices = [_alternatives(word, known, minimum, deadline) for word in words]
+    choices = [_alternatives(word, known, deadline) for word in words]
     searches = {tuple(word for _, word in choice): prod(worth for worth, _ in choice) for choice in product(*choices)}
     likely = sorted(searches, key=searches.__getitem__, reverse=True)
     others = (search for search in likely if not all(map(contains, search, words)))
@@ -70,7 +63,7 @@ def corrections(words: Sequence[str], known: Mapping[str, str], *, is_found: boo
     ]
 
 
-def _alternatives(word: str, known: Mapping[str, str], minimum: float, deadline: float) -> Sequence[tuple[float, str]]:
+def _alternatives(word: str, known: Mapping[str, str], deadline: float) -> Sequence[tuple[float, str]]:
     """The word itself, the words that it joins, and at most three similar words, each with its similarity."""
     itself = 1.0 if any(word in other for other in known) else UNKNOWN_SIMILARITY, word
     if len(word) > MAX_WORD_CHARACTERS:
@@ -85,6 +78,6 @@ def _alternatives(word: str, known: Mapping[str, str], minimum: float, deadline:
     for at in range(0, len(others), COMPARED_WORDS):
         if time.monotonic() > deadline:
             break
-        similar += get_close_matches(word, others[at : at + COMPARED_WORDS], 3, minimum)
+        similar += get_close_matches(word, others[at : at + COMPARED_WORDS], 3, MIN_SIMILARITY)
     ratios = ((SequenceMatcher(None, other, word).ratio(), other) for other in similar)
     return [itself, *joined[:2], *sorted(ratios, reverse=True)[:3]]

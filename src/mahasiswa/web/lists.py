@@ -97,10 +97,10 @@ async def _page(request: Request, view: ListQuery, store: Store, pages: Pages) -
 
 
 async def _with_spellings(view: ListQuery, store: Store) -> ListQuery:
-    """The first page of a search with other searches to offer. If there is no slot or time for them, it has none."""
-    if view.query.cari and view.halaman == 1:
+    """A search that finds nothing, with other searches to offer. If there is no slot or time for them, it has none."""
+    if view.query.cari and not view.total:
         with suppress(Busy, TookTooLong):
-            found = await store.reader(SEARCH).spellings(view.query, SPELLINGS_OFFERED, is_found=view.total > 0)
+            found = await store.reader(SEARCH).spellings(view.query, SPELLINGS_OFFERED)
             return view._replace(spellings=found)
     return view
 
