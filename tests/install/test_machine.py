@@ -41,8 +41,9 @@ pytestmark = pytest.mark.torture
 class Machine:
     """A Debian, booted by systemd-nspawn, with our repository at /repository and packages of Python at /wheels."""
 
-    def __init__(self, folder: Path, site: Site) -> None:
-        self.root = folder / "root"
+    def __init__(self, folder: Path, site: Site, root: str = "root") -> None:
+        self.root = folder / root
+        self.folder = folder
         self.repository = folder / "repository"
         self.site = site
         self._process = subprocess.Popen(
@@ -74,6 +75,9 @@ class Machine:
     def restart_with(self, *settings: str) -> None:
         self.in_root("/etc/mahasiswa.env").write_text("\n".join(settings), "utf-8")
         self.run("systemctl restart mahasiswa")
+
+    def boot(self) -> None:
+        until(self.is_up, BOOT_SECONDS)
 
     def power_off(self) -> None:
         """Shut the machine down: systemd-nspawn tells its init about SIGTERM."""
@@ -135,10 +139,11 @@ def machine() -> Iterator[Machine]:
         repository(folder / "repository")
         with (folder / "root" / "etc" / "hosts").open("a") as hosts:
             hosts.write(f"127.0.0.1 localhost {NAME}\n")
+        run("cp", "--archive", "--reflink=auto", folder / "root", folder / "other")
         machine = Machine(folder, site)
         try:
             try:
-                until(machine.is_up, BOOT_SECONDS)
+                machine.boot()
             except AssertionError as error:  # nothing of the service is in the machine yet
                 cannot("boot a machine", error)
             yield machine
@@ -408,6 +413,42 @@ def test_forgetting_a_person_twice_leaves_nothing_and_takes_nothing_else(kept: M
     for _ in range(2):
         kept.run(block.replace("NIM", NIM))
         assert records(kept.site) == others
+
+
+def test_the_list_and_its_history_move_to_another_machine(kept: Machine) -> None:
+    """A second machine is booted, and has the records and the history of the first one. The same commands twice."""
+    (install,), (leave, arrive) = blocks("install.md", "With systemd"), blocks("keep.md", "Move to another machine")
+    expected, shown = records(kept.site), kept.run("mahasiswa-run show 1").splitlines()
+    assert len(shown) > 2
+    for _ in range(2):
+        kept.run(leave)
+    other = Machine(kept.folder, kept.site, "other")
+    try:
+        other.boot()
+        shutil.copy(kept.in_root("/etc/mahasiswa.env"), other.in_root("/etc/mahasiswa.env"))
+        file = newest_backup(kept)
+        shutil.copy(file, other.in_root("/root"))
+        other.run(install.replace("ADDRESS", "/repository"))
+        for _ in range(2):
+            other.run(arrive.replace("FILE", file.name))
+            assert records(other.site) == expected
+            assert set(shown) - set(other.run("mahasiswa-run show 1").splitlines()) == set()
+    finally:
+        other.power_off()
+    kept.run("systemctl enable --now mahasiswa mahasiswa-doctor.timer")
+
+
+def test_a_copy_to_another_database_that_is_refused_leaves_the_service_running_with_the_old_one(kept: Machine) -> None:
+    """The first copy is done, and the settings name the new database. The second one is refused."""
+    (block,) = blocks("cluster.md", "Move from SQLite to PostgreSQL, and back")
+    expected = records(kept.site)
+    address = "sqlite:////var/lib/mahasiswa/new.db"
+    for _ in range(2):
+        kept.run(f"install -o mahasiswa -m 600 /dev/stdin /var/lib/mahasiswa/new.url <<< {address}")
+        said = kept.run(f"set +e\n{block}\nsystemctl is-active mahasiswa; grep -c {address} /etc/mahasiswa.env")
+        assert said.splitlines()[-2:] == ["active", "1"]
+        assert records(kept.site) == expected
+    kept.restart_with(DIRECT)
 
 
 def test_uninstalling_leaves_the_back_ups_to_root(kept: Machine) -> None:
