@@ -90,7 +90,7 @@ def _old(newest_first: Sequence[Path]) -> Sequence[Path]:
 def read_outcome(database: Path) -> Outcome:
     """How the last attempt of the service that uses this SQLite file ended. Without one, all fields are empty; raise OSError."""
     try:
-        return Outcome(*json.loads(_outcome_file(database).read_bytes()))
+        return Outcome(*json.loads(_outcome_file(database).read_bytes() or b"[]"))  # it is empty when it is created
     except FileNotFoundError:
         return Outcome()
 
