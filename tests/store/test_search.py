@@ -130,6 +130,16 @@ async def test_the_nearest_names_are_offered(people: Store) -> None:
             assert len(await nims(people, text)) == count > 0, text
 
 
+async def test_a_name_is_found_by_its_sound(store: Store, url: DatabaseURL) -> None:
+    """Each spelling of a name leads to the other one, before names that only look like it."""
+    pairs = "riski Rizky/mohamad Muhammad/djoko Joko/soesilo Susilo/jogja Yogya/tjahyo Cahyo/syarif Sarif/khalid Halid"
+    names = [pair.split() for pair in pairs.split("/")]
+    fill(url, [(str(number), name, "Solo") for number, (_, name) in enumerate(names)])
+    for spelling, name in names:
+        offered = await store.reader(SEARCH).spellings(Query(spelling), 3)
+        assert offered[:1] == [(name, 1)], spelling
+
+
 @pytest.mark.parametrize(
     "name", ["ab" * 32_000, "ab " * 21_000, "abcdefgh" * 4 + " " + "hgfedcba" * 4, '"\\" [] \\\\ {"a":']
 )

@@ -109,7 +109,7 @@ def test_a_search_without_a_match_offers_the_nearest_names(site: Site, other: Da
     """Each name is a link to a search in the same order, which finds it. Markup in a name is escaped."""
     other.fill([*PEOPLE, ("1", "<b>nuraini&", "x")])
     page = find(site, cari="emille zolla", urut="nama", per=10)
-    assert page.texts(".empty")[0].endswith("periksa ejaannya. Mungkin maksud Anda: Émile Zola.")
+    assert page.texts(".empty")[0].endswith("periksa ejaannya. Mungkin maksud Anda: Émile Zola (1).")
     assert page.target("Émile Zola") == "/?cari=%C3%89mile+Zola&urut=nama&per=10"
     assert follow(site, page, "Émile Zola").nims == ["01/A"]
     (link,) = find(site, cari="bnuraeni").tree.css(".empty a")

@@ -174,7 +174,7 @@ class Reader(ABC):
         def correct() -> Sequence[str]:
             if is_old:
                 self._vocabulary.keep(version, (spelling for (spelling,) in read))
-            return spelling.corrections(words, self._vocabulary.words)
+            return spelling.corrections(words, self._vocabulary.words, self._vocabulary.sounds)
 
         likely = await asyncio.to_thread(correct)
         return (await self._counted(likely, query.di))[:limit]

@@ -1,5 +1,6 @@
 """Corrects the words of a search, by the words of the names and addresses in the list."""
 
+import re
 import time
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from difflib import SequenceMatcher, get_close_matches
@@ -12,6 +13,12 @@ from mahasiswa.store.folding import fold
 # Similarities are ratios of difflib. With a minimum of 0.6, `bandung` would become `endang`.
 MIN_SIMILARITY = 0.7
 UNKNOWN_SIMILARITY = 0.5  # the similarity that an uncorrected word has if the list has no such word
+# Spellings of one sound, in this order. A sound is no word: it is only compared.
+SOUNDS = (
+    *(("dj", "j"), ("tj", "c"), ("sy", "s"), ("kh", "h"), ("ph", "f"), ("th", "t"), ("oe", "u")),
+    *(("z", "s"), ("y", "i"), ("j", "i"), ("v", "f"), ("o", "u")),
+)
+doubled = re.compile(r"(.)\1+")
 JOINED_SIMILARITY = 0.95  # the similarity of two words of the list to the word of a search that joins them
 MAX_WORD_CHARACTERS = 32  # maximum length of a word that is compared, because difflib is quadratic
 MAX_CORRECTED_WORDS = 4  # maximum words of a search that are corrected; the others are left out, to find more
@@ -25,6 +32,7 @@ class Vocabulary:
 
     def __init__(self) -> None:
         self.words: Mapping[str, str] = {}
+        self.sounds: Mapping[str, str] = {}
         self._version: Hashable = None
 
     def is_old(self, version: Hashable) -> bool:
@@ -43,17 +51,18 @@ class Vocabulary:
             for word, spelling in words.items()
             if 1 < len(word) <= MAX_WORD_CHARACTERS and not any(map(str.isdigit, word))
         }
+        self.sounds = {word: sound(word) for word in self.words}
         self._version = version
 
 
-def corrections(words: Sequence[str], known: Mapping[str, str]) -> Sequence[str]:
+def corrections(words: Sequence[str], known: Mapping[str, str], sounds: Mapping[str, str]) -> Sequence[str]:
     """Searches that resemble the folded words of a search, the most similar first. They need not find anything.
 
     A search that contains every word of the given one is left out, because it finds no other records.
     """
     deadline = time.monotonic() + COMPARISON_TIMEOUT_SECONDS
     words = words[:MAX_CORRECTED_WORDS]
-    choices = [_alternatives(word, known, deadline) for word in words]
+    choices = [_alternatives(word, known, sounds, deadline) for word in words]
     searches = {tuple(word for _, word in choice): prod(worth for worth, _ in choice) for choice in product(*choices)}
     likely = sorted(searches, key=searches.__getitem__, reverse=True)
     others = (search for search in likely if not all(map(contains, search, words)))
@@ -63,7 +72,16 @@ def corrections(words: Sequence[str], known: Mapping[str, str]) -> Sequence[str]
     ]
 
 
-def _alternatives(word: str, known: Mapping[str, str], deadline: float) -> Sequence[tuple[float, str]]:
+def sound(word: str) -> str:
+    """The sound of a folded word. Indonesian names are written in many ways: riski and rizky, djoko and joko."""
+    for spelling, other in SOUNDS:
+        word = word.replace(spelling, other)
+    return doubled.sub(r"\1", word)
+
+
+def _alternatives(
+    word: str, known: Mapping[str, str], sounds: Mapping[str, str], deadline: float
+) -> Sequence[tuple[float, str]]:
     """The word itself, the words that it joins, and at most three similar words, each with its similarity."""
     itself = 1.0 if any(word in other for other in known) else UNKNOWN_SIMILARITY, word
     if len(word) > MAX_WORD_CHARACTERS:
@@ -73,6 +91,8 @@ def _alternatives(word: str, known: Mapping[str, str], deadline: float) -> Seque
         for at in range(2, len(word) - 1)
         if word[:at] in known and word[at:] in known
     ]
+    key = sound(word)
+    alike = [(1.0, other) for other, its_sound in sounds.items() if its_sound == key and other != word]
     similar: list[str] = []
     others = [other for other in known if other != word]
     for at in range(0, len(others), COMPARED_WORDS):
@@ -80,4 +100,5 @@ def _alternatives(word: str, known: Mapping[str, str], deadline: float) -> Seque
             break
         similar += get_close_matches(word, others[at : at + COMPARED_WORDS], 3, MIN_SIMILARITY)
     ratios = ((SequenceMatcher(None, other, word).ratio(), other) for other in similar)
-    return [itself, *joined[:2], *sorted(ratios, reverse=True)[:3]]
+    nearest = [part for part in sorted(ratios, reverse=True) if (1.0, part[1]) not in alike]
+    return [itself, *alike[:3], *joined[:2], *nearest[:3]]
