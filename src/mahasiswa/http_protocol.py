@@ -40,6 +40,7 @@ INPUT_MAX_BYTES = 64 * 1024
 trailers), and the input that a connection keeps. A connection that keeps more is not read. Its last read may add 256 KB."""
 
 HEAD_MAX_HEADERS = 100
+PATH_MAX_BYTES = 3200  # besides the prefix of BASE_URL; a nim of 255 characters takes at most 3,060
 PIECE_BYTES = 16 * 1024  # of a body that are parsed at a time; in chunks of one byte, they take 2 ms
 head_end = re.compile(rb"\n\r?\n")  # the parser refuses line feeds alone
 
@@ -63,7 +64,7 @@ class HttpProtocol(HttpToolsProtocol):
         self.is_closing = transport.is_closing  # uvicorn calls it, as it calls write() and close()
         self.middleware = cast("Middleware", self.config.loaded_app)
         self.kept = bytearray()
-        self.held_bytes = self.framing_bytes = 0
+        self.held_bytes = self.framing_bytes = self.searched_bytes = 0
         self.pace: Pace | None = None
         self.body_left, self.body_bytes, self.body_pace = 0.0, 0, Pace(BODY_TIMEOUT_SECONDS)
         self.body_is_late = self.wants_body = self.is_ended = self.is_waiting = False
@@ -154,15 +155,18 @@ class HttpProtocol(HttpToolsProtocol):
         """Parse a head with the first piece of its body, so that no form waits behind long ones, or the next piece."""
         if self.in_head:
             if self.kept.startswith((b"\r", b"\n")):  # empty lines before the head
-                self.kept = self.kept.lstrip(b"\r\n")
+                self.kept, self.searched_bytes = self.kept.lstrip(b"\r\n"), 0
             if self.kept and not self.kept[:1].isalpha():  # TLS, for example
                 self.refuse(400)
-            elif end := head_end.search(self.kept, 0, INPUT_MAX_BYTES):
+            # The last two bytes may begin the end, so the search goes on there.
+            elif end := head_end.search(self.kept, max(0, self.searched_bytes - 2), INPUT_MAX_BYTES):
                 self.parse(end.end())
                 if self.in_head:  # the parser found no head, as in the preface of HTTP/2
                     self.parse_soon()
             elif len(self.kept) >= INPUT_MAX_BYTES:
                 self.refuse(414 if self.kept.find(b"\n", 0, INPUT_MAX_BYTES) < 0 else 431)
+            else:
+                self.searched_bytes = len(self.kept)
         if self.wants_body and self.kept:
             self.parse(int(min(len(self.kept), PIECE_BYTES, self.body_left)))
 
@@ -170,6 +174,7 @@ class HttpProtocol(HttpToolsProtocol):
         """Feed the parser, whose callbacks begin a request or give it a part of its body."""
         piece = bytes(self.kept[:count])
         del self.kept[:count]
+        self.searched_bytes = 0
         if not self.in_head:
             self.wants_body = False
             self.body_left -= count
@@ -179,10 +184,10 @@ class HttpProtocol(HttpToolsProtocol):
         except httptools.HttpParserUpgrade:
             pass  # no other protocol is spoken, so HTTP/1.1 goes on
         except httptools.HttpParserCallbackError as error:
-            # Too many headers, or a target that is no URL, is not ASCII, or has no path. Anything else is a bug.
+            # Too many headers, or a target that is too long, or that is no URL, is not ASCII, or has no path. Anything else is a bug.
             if not isinstance(error.__context__, (ValueError, httptools.HttpParserError, AttributeError)):
                 raise
-            self.refuse(431 if len(self.headers) >= HEAD_MAX_HEADERS else 400)
+            self.refuse(431 if len(self.headers) >= HEAD_MAX_HEADERS else 414 if self.is_path_too_long() else 400)
         except httptools.HttpParserError as error:
             self.refuse(405 if isinstance(error, httptools.HttpParserInvalidMethodError) else 400)
         else:
@@ -218,7 +223,8 @@ class HttpProtocol(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         self.scope["method"] = self.parser.get_method().decode("ascii")
-        if self.scope["method"] == "CONNECT" or not self.in_head:  # the second is a request after a chunked body
+        # The second is a request after a chunked body. uvicorn would decode the path on the event loop.
+        if self.scope["method"] == "CONNECT" or not self.in_head or self.is_path_too_long():
             raise ValueError
         headers = dict(self.headers)
         self.body_left = math.inf if b"transfer-encoding" in headers else int(headers.get(b"content-length", 0))
@@ -276,6 +282,9 @@ class HttpProtocol(HttpToolsProtocol):
             allow = b"allow: GET, HEAD, POST\r\n" if status == 405 else b""
             self.transport.write(STATUS_LINE[status] + allow + b"content-length: 0\r\nconnection: close\r\n\r\n")
         self.close()
+
+    def is_path_too_long(self) -> bool:
+        return len(self.url.partition(b"?")[0]) > len(self.middleware.guard.prefix) + PATH_MAX_BYTES
 
     def list_page_now(self) -> "FixedResponse | None":
         """The response to a plain GET or HEAD of the list, if nothing has to be waited for."""

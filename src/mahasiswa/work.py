@@ -43,13 +43,14 @@ class Kind(NamedTuple):
 
 RECORD = Kind("single records", 4, 1000)
 LIST = Kind("the list page", 1, 1000)
+PAGE = Kind("pages of the list", 1, 100)
 SEARCH = Kind("searches", 2, 32)
 EXPORT = Kind("exports", 2, 8)
 WORKBOOK = Kind("workbooks", 2, 8)
 IMPORT = Kind("pasted cells, CSV and confirmations", 2, 8)
 CHANGE = Kind("changes", 1, 1000)
 
-KINDS = (RECORD, LIST, SEARCH, EXPORT, WORKBOOK, IMPORT, CHANGE)
+KINDS = (RECORD, LIST, PAGE, SEARCH, EXPORT, WORKBOOK, IMPORT, CHANGE)
 
 DATABASE_CONNECTIONS = sum(kind.running for kind in KINDS if kind is not WORKBOOK)
 """Maximum connections of a worker to PostgreSQL. Each kind has its share; workbooks are read without the database."""

@@ -64,11 +64,16 @@ CORPUS: Mapping[str, tuple[bytes, list[int]]] = {
     "chunks with bare LF": (ADD + CHUNKED + END + b"5\nnim=r\n0\n\n", [400]),
     "chunks past the limit": (ADD + CHUNKED + END + (b"4000\r\n" + b"a" * 0x4000 + b"\r\n") * 5 + b"0\r\n\r\n", [413]),
     # the target
-    "a query that is not UTF-8": (b"GET /?cari=%ff%zz HTTP/1.1\r\n" + HOST + END, [200]),
+    "a query that is not UTF-8": (b"GET /?cari=%ff HTTP/1.1\r\n" + HOST + END, [200]),
+    "a malformed escape in a query": (b"GET /?cari=%zz HTTP/1.1\r\n" + HOST + END, [400]),
+    "20 parameters": (b"GET /?" + b"&a" * 19 + b" HTTP/1.1\r\n" + HOST + END, [200]),
+    "21 parameters": (b"GET /?" + b"&a" * 20 + b" HTTP/1.1\r\n" + HOST + END, [400]),
+    "a path as long as a NIM needs": (b"GET /" + b"a" * 3199 + b" HTTP/1.1\r\n" + HOST + END, [404]),
+    "a path that is longer": (b"GET /" + b"a" * 3200 + b" HTTP/1.1\r\n" + HOST + END, [414]),
     "absolute form": (b"GET http://localhost/mahasiswa/add HTTP/1.1\r\n" + HOST + END, [200]),
     "asterisk form": (b"OPTIONS * HTTP/1.1\r\n" + HOST + END, [404]),
     "dots": (b"GET /../../etc/passwd HTTP/1.1\r\n" + HOST + END, [404]),
-    "a target of 60 KB": (b"GET /" + b"a" * 60_000 + b" HTTP/1.1\r\n" + HOST + END, [404]),
+    "a target of 60 KB": (b"GET /" + b"a" * 60_000 + b" HTTP/1.1\r\n" + HOST + END, [414]),
     "a target of 70 KB": (b"GET /" + b"a" * 70_000 + b" HTTP/1.1\r\n" + HOST + END, [414]),
     # headers
     "a space before the first header": (GET + b" " + HOST + END, [400]),

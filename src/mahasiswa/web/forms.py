@@ -17,10 +17,12 @@ from starlette.requests import ClientDisconnect
 from mahasiswa.sheets.public import MAX_CONFIRMED_BYTES, MAX_SHEETS, UPLOAD_MAX_BYTES, is_utf8
 from mahasiswa.web.request import Request
 from mahasiswa.wording import ProblemName
-from mahasiswa.work import IMPORT, Busy
+from mahasiswa.work import IMPORT, RECORD, Busy
 
 FORM_MAX_BYTES = 64 * 1024
-MAX_FIELDS = 1000  # of a form; a preview has 100 rows to repair with six fields each, and as many ticks
+INLINE_FORM_MAX_BYTES = 8 * 1024  # a longer form is decoded in a thread; 64 KB of `%41` take 10 ms
+MAX_FIELDS = 20  # of a form for one record
+MAX_REPAIRS = 1000  # fields of the form of a preview, or of ticks; a preview has 100 rows to repair with six fields each, and as many ticks
 DECODE_BYTES = 64 * 1024  # bytes that are decoded at a time: a larger piece would hold the GIL for too long
 
 CONTENT_TYPE_MAX_BYTES = 1024  # of an upload; parsing a header of 64 KB takes the event loop 178 ms
@@ -53,16 +55,23 @@ async def read_form(request: Request, fields: Sequence[str]) -> Form:
     form = Form({}, {})
     with request.limits.bodies.hold() as count:
         body = await Body(request, FORM_MAX_BYTES, "too large", count).read()
-        sent = _sent(request, body)
-        for field in fields:
-            values = sent[field]
-            try:
-                form.values[field] = _decode(values[0]).decode() if values else None
-            except UnicodeDecodeError:
-                form.values[field] = _decode(values[0]).decode(errors="replace")
-                form.wrong[field] = "not_utf8"
-            if len(values) > 1:
-                form.wrong[field] = "twice"
+
+        def parse() -> None:
+            sent = _sent(request, body, MAX_FIELDS)
+            for field in fields:
+                values = sent[field]
+                try:
+                    form.values[field] = _decode(values[0]).decode() if values else None
+                except UnicodeDecodeError:
+                    form.values[field] = _decode(values[0]).decode(errors="replace")
+                    form.wrong[field] = "not_utf8"
+                if len(values) > 1:
+                    form.wrong[field] = "twice"
+
+        if len(body) > INLINE_FORM_MAX_BYTES:
+            await request.limits.slots.run(RECORD, parse)
+        else:
+            parse()
     return form
 
 
@@ -75,7 +84,7 @@ async def read_confirmation(request: Request) -> Mapping[str, Sequence[str]]:
         body = await Body(request, MAX_CONFIRMED_BYTES, "confirmation too large", count).read()
 
         def parse() -> Mapping[str, Sequence[str]]:
-            sent = _sent(request, body).items()
+            sent = _sent(request, body, MAX_REPAIRS).items()
             texts = {field: [_decode(value).decode(errors="replace") for value in values] for field, values in sent}
             return defaultdict(list, texts)
 
@@ -119,13 +128,13 @@ async def read_upload(request: Request) -> AsyncIterator[Upload]:
             await form.close()
 
 
-def _sent(request: Request, body: bytes) -> Mapping[str, Sequence[bytes]]:
+def _sent(request: Request, body: bytes, max_fields: int) -> Mapping[str, Sequence[bytes]]:
     """The values of each field as they were sent."""
     headers = request.first_headers
     content_type = headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
     if body and (content_type != b"application/x-www-form-urlencoded" or b"content-encoding" in headers):
         raise BodyRefused("not a form")
-    if body.count(b"&") >= MAX_FIELDS:
+    if body.count(b"&") >= max_fields:
         raise BodyRefused("bad request")
     sent: defaultdict[str, list[bytes]] = defaultdict(list)
     for pair in body.split(b"&"):

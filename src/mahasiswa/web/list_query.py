@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, cast
-from urllib.parse import parse_qsl, urlencode
+from urllib.parse import urlencode
 
 from starlette.datastructures import QueryParams
 
@@ -110,11 +110,9 @@ class Printout(NamedTuple):
         return cls(judul, parameters.get("tanpa") != "alamat", min(kolom, EMPTY_COLUMNS_MAX))
 
 
-def is_list_query(query_string: bytes) -> bool:
+def is_list_query(parameters: QueryParams) -> bool:
     """Whether a URL's query holds one of PARAMETERS. Every other query, such as `utm_source=…`, asks for the list."""
-    return bool(query_string) and any(
-        name in PARAMETERS for name, _ in parse_qsl(query_string.decode("latin-1"), keep_blank_values=True)
-    )
+    return any(name in PARAMETERS for name in parameters)
 
 
 def query_of(parameters: QueryParams) -> Query:

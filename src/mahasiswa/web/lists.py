@@ -30,7 +30,7 @@ from mahasiswa.web.page_renderer import joined
 from mahasiswa.web.pages import Frame, Pages
 from mahasiswa.web.request import Request
 from mahasiswa.web.responses import Stream, chunks_of, rendered_in_thread, unsent_file
-from mahasiswa.work import EXPORT, LIST, SEARCH, Busy
+from mahasiswa.work import EXPORT, LIST, PAGE, SEARCH, Busy
 
 STREAM_ROWS = 1000  # maximum rows that are read and sent at a time; fewer if texts are long (reader.AFTER_MAX_BYTES)
 SPELLINGS_OFFERED = 5  # maximum other spellings that a page offers
@@ -40,7 +40,7 @@ XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 
 async def index(cache: ListCache, request: Request, store: Store, pages: Pages) -> Response:
     """GET / (specification 4.1): the kept page, one page of a search, or a list too long to keep as a stream."""
-    if is_list_query(request.scope["query_string"]):
+    if is_list_query(request.query_params):
         view = ListQuery.of(request.query_params)
         show = _page if view.per <= INLINE_ROWS else _long_page
         return await request.while_connected(show(request, view, store, pages))
@@ -78,7 +78,8 @@ async def export_csv(request: Request, store: Store, pages: Pages) -> Response:
 
 
 async def _page(request: Request, view: ListQuery, store: Store, pages: Pages) -> Response:
-    found = await store.reader(SEARCH).search(view.query, view.offset, view.per)
+    kind = SEARCH if view.query.cari else PAGE
+    found = await store.reader(kind).search(view.query, view.offset, view.per)
     at_end = view.with_total(found.total)
     if at_end.halaman != view.halaman:  # past the end: show the last page
         return await _page(request, at_end, store, pages)
@@ -93,7 +94,7 @@ async def _page(request: Request, view: ListQuery, store: Store, pages: Pages) -
         body = joined(chain([before], rows, [after]))
         return Response(body, headers=pages.headers, media_type="text/html")
 
-    return await rendered_in_thread(request, SEARCH, render) if size > INLINE_MAX_CHARACTERS else render()
+    return await rendered_in_thread(request, kind, render) if size > INLINE_MAX_CHARACTERS else render()
 
 
 async def _with_spellings(view: ListQuery, store: Store) -> ListQuery:

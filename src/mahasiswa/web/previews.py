@@ -66,6 +66,7 @@ async def confirm_import(request: Request, store: Store, pages: Pages) -> Respon
         again = _import_preview(request, store, pages, cleaned, opened=opened, alert=alert, meant=sent["pakai[]"])
         return await request.while_connected(again)
     existing = await store.reader(IMPORT).find(cleaned.nims())
+    request.count_answer(size_with(0, list(existing.values())))
 
     def changes() -> list[Write]:
         plan = sheets.compare(cleaned, existing)

@@ -77,11 +77,9 @@ class Request(StarletteRequest):
         It is rebuilt from the parsed parameters of this request, because links carry them to the pages of a record.
         """
         # An error page about a wrong method also leads back to that page of the list.
-        if not any(route.keeps_query for route in self.methods.values()) or not is_list_query(
-            self.scope["query_string"]
-        ):
-            return ""
-        return ListQuery.of(self.query_params).list_query
+        keeps_query = self.scope["query_string"] and any(route.keeps_query for route in self.methods.values())
+        has_query = keeps_query and is_list_query(self.query_params)
+        return ListQuery.of(self.query_params).list_query if has_query else ""
 
     async def while_connected(self, work: Coroutine[Any, Any, T]) -> T:
         """Do work after the body was read. If the client disconnects, cancel the work and raise ClientDisconnect."""
