@@ -264,10 +264,14 @@ def test_a_duplicate_is_looked_for_under_20_nims_only(site: Site, place: int, le
 
 
 def test_a_usual_addition_has_no_warning_and_a_blank_one_has(site: Site) -> None:
-    """Neighbouring NIMs are not near. A NIM or a name of spaces is said to be empty."""
+    """Neighbouring NIMs are not near. A text of spaces is named, and so is a NIM that seems to be a name."""
     for nim in ("2300018001", "2300018002", "230001800", "0", "00", "-"):
         site.add(nim, "Siti", "Solo")
         assert not site.list().tree.css(".warning"), nim
-    for nim, nama in (("  ", "Siti"), ("3", " ")):
-        site.add(nim, nama, "Solo")
-        assert site.list().texts(".warning span")[0] == "NIM atau nama data ini kosong."
+    swapped = "NIM “Siti” tidak berisi angka. Apakah NIM dan Nama tertukar?"
+    for nim, nama, alamat, sentence in (
+        *(("  ", "Siti", "Solo", "NIM data ini kosong."), ("3", " ", "Solo", "Nama data ini kosong.")),
+        *(("4", "Siti", " ", "Alamat data ini kosong."), ("Siti", "23001", "Solo", swapped)),
+    ):
+        site.add(nim, nama, alamat)
+        assert site.list().texts(".warning span") == [sentence]

@@ -39,8 +39,9 @@ def test_each_change_has_the_name_that_the_proxy_gives(tmp_path: Path, host: str
         assert who(service) == expected
         assert who(service, "?cari=siti+aminah") == [["Siti Aminah", "1"]]
         (undo,) = [form.action for form in site.page(f"{HISTORY}?cari=siti+aminah").forms if "perubahan" in form.action]
-        person.post(undo, headers={"X-Remote-User": "Eko"})
-        assert who(service)[0] == ["Eko", "1"]
+        person.post(undo, headers={"X-Remote-User": "command: eko"})  # as a command of the machine writes it
+        assert who(service)[0] == ["eko", "1"]
+        assert "oleh perintah " in site.page(HISTORY).html
         assert 'POST /mahasiswa/add "1" by "Siti Aminah" 302' in service.stderr()
         assert "POST /mahasiswa/delete/3 302" in service.stderr()
         assert "Wati" in site.page(site.page("/mahasiswa/edit/2").target("Riwayat data ini")).html

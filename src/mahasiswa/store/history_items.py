@@ -53,10 +53,14 @@ class Entry(NamedTuple):
 
     @property
     def is_blank(self) -> bool:
-        """Whether it added a record without a nim or a nama."""
-        return (
-            self.before is None and self.after is not None and not (self.after.nim.strip() and self.after.nama.strip())
-        )
+        """Whether it added a record with a blank text."""
+        return self.before is None and self.after is not None and not all(map(str.strip, self.after))
+
+    @property
+    def is_swapped(self) -> bool:
+        """Whether it added a record whose nim has no digit, and whose nama has at least five."""
+        added = self.after if self.before is None else None
+        return added is not None and not any(map(str.isdigit, added.nim)) and sum(map(str.isdigit, added.nama)) >= 5
 
 
 class Batch(NamedTuple):
