@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 from attack import until
 from harness import Site, is_free
-from installed import ROOT, blocks, do_what_staff_do, is_well, records
+from installed import NO_START, OTHER_TABLES, ROOT, SCHEMA, blocks, do_what_staff_do, is_well, records
 from operators import records_of
 from processes import cannot, children, needs_namespaces, run
 from spreadsheets import Record
@@ -330,9 +330,6 @@ INSTALLED = {
     "packaging/systemd/mahasiswa.service": "/etc/systemd/system/mahasiswa.service",
     "packaging/systemd/mahasiswa-run": "/usr/local/bin/mahasiswa-run",
 }
-SCHEMA = "src/mahasiswa/store/sqlite/sqlite_schema.py"
-OTHER_TABLES = "UPGRADES = *UPGRADES, lambda db, _: db.execute('ALTER TABLE mahasiswa_history ADD COLUMN lain TEXT')\n"
-NO_START = "_migrate = migrate\ndef migrate(*a, **b):\n    _migrate(*a, **b)\n    raise SystemExit('broken')\n"
 NO_BUILD = {"requirements.txt": f"tidak-ada-di-sini==1 --hash=sha256:{'0' * 64}\n"}
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from attack import until
 from harness import Service, Site, free_port
-from installed import ROOT, blocks, do_what_staff_do, is_well, records
+from installed import NO_START, OTHER_TABLES, ROOT, SCHEMA, blocks, do_what_staff_do, is_well, records
 from packaging.requirements import Requirement
 from processes import CANNOT, needs_namespaces, run
 
@@ -159,21 +159,33 @@ def podman(image: Path) -> Iterator[Callable[..., str]]:
     with tempfile.TemporaryDirectory() as folder:  # not tmp_path: podman accepts no path of more than 50 characters
         places = (f"--root={folder}/storage", f"--runroot={folder}/run", f"--tmpdir={folder}/tmp")
         kinds = ("--storage-driver=vfs", "--runtime=runc", "--cgroup-manager=cgroupfs", "--events-backend=file")
-        podman = partial(run, "podman", *places, *kinds)
+        program = Path(folder, "podman")  # for scripts, and for containers that these make
+        program.write_text(
+            f"""#!/bin/sh\n[ "$1" != run ] || {{ shift; set -- run {" ".join(LIMITS)} "$@"; }}\n"""
+            f"""exec {shutil.which("podman")} {" ".join([*places, *kinds])} "$@"\n"""
+        )
+        program.chmod(0o755)
+        podman = partial(run, program)
         podman("load", "--quiet", "--input", str(image))
         yield podman
         podman("rm", "--force", "--all")
 
 
-def test_a_container_keeps_its_records_with_a_read_only_root_and_no_capability(podman: Callable[..., str]) -> None:
-    """It starts as docs/install.md says, twice, serves every kind of change, backs up, ends with 0, and starts again."""
-    port = free_port()
+def commands(port: int) -> tuple[list[str], list[str]]:
+    """Return the arguments of podman by which docs/install.md starts the container, here on this port, and checks it."""
     (block,) = blocks("install.md", "In a container")
     lines = block.replace("\\\n", "").splitlines()
     start, check = (shlex.split(line)[1:] for line in lines if line.startswith(("podman run ", "podman exec ")))
     published = start.index("--publish")
-    start[published : published + 2] = ["--network", "host", *LIMITS]
+    start[published : published + 2] = ["--network", "host"]
     start[-1:-1] = ["--env", f"PORT={port}", "--env", f"BASE_URL=http://127.0.0.1:{port}"]
+    return start, check
+
+
+def test_a_container_keeps_its_records_with_a_read_only_root_and_no_capability(podman: Callable[..., str]) -> None:
+    """It starts as docs/install.md says, twice, serves every kind of change, backs up, ends with 0, and starts again."""
+    port = free_port()
+    start, check = commands(port)
     with Site(f"http://127.0.0.1:{port}") as site:
         for _ in range(2):
             podman(*start)
@@ -192,4 +204,42 @@ def test_a_container_keeps_its_records_with_a_read_only_root_and_no_capability(p
         assert podman("inspect", "--format", "{{.State.ExitCode}}", "mahasiswa") == "0\n"
         podman("start", "mahasiswa")
         until(lambda: is_well(site))
+        assert records(site) == stored
+
+
+def test_a_failed_upgrade_of_a_container_leaves_the_old_image_and_rolling_back_restores_its_list(
+    podman: Callable[..., str], tmp_path: Path
+) -> None:
+    """The next images are missing, do not start after they changed the tables, and work. Nothing of the list is lost."""
+    module = f"/usr/lib/python3/dist-packages/{SCHEMA.removeprefix('src/')}"
+    for name, change in (("broken", OTHER_TABLES + NO_START), ("next", OTHER_TABLES)):
+        (tmp_path / "module.py").write_text((ROOT / SCHEMA).read_text("utf-8") + change)
+        (tmp_path / "empty").touch()  # the compiled module of the image, which Python would prefer
+        compiled = f"{Path(module).parent}/__pycache__/{Path(module).stem}.cpython-311.pyc"
+        lines = f"FROM localhost/mahasiswa:{version('mahasiswa')}", f"COPY module.py {module}", f"COPY empty {compiled}"
+        (tmp_path / "Containerfile").write_text("\n".join(lines))
+        podman("build", "--quiet", "--isolation=chroot", "--tag", f"mahasiswa:{name}", str(tmp_path))
+    script, path = ROOT / "packaging" / "image" / "upgrade.sh", Path(podman.args[0]).parent  # type: ignore[attr-defined]
+
+    def upgrade(*arguments: str) -> str:
+        """Run the script of docs/install.md; return what it says last."""
+        return run("sh", "-c", f'PATH={path}:$PATH; exec "$@" 2>&1', "sh", script, *arguments).splitlines()[-1]
+
+    port = free_port()
+    with Site(f"http://127.0.0.1:{port}") as site:
+        podman(*commands(port)[0])
+        until(lambda: is_well(site))
+        stored = do_what_staff_do(site)
+        for image, said in (("tidak-ada", "nothing was changed"), ("mahasiswa:broken", "(?s)is put back.* runs")):
+            with pytest.raises(AssertionError, match=said):
+                upgrade(image)
+            assert records(site) == stored
+        said = upgrade("mahasiswa:next")
+        old, file = said.rpartition("upgrade.sh ")[2].split()
+        assert records(site) == stored
+        assert site.add("later", "Siti", "Solo").status_code == 302
+        with pytest.raises(AssertionError, match="is put back"):
+            upgrade(old)  # which refuses the changed tables
+        assert len(records(site)) == len(stored) + 1
+        upgrade(old, file)
         assert records(site) == stored
