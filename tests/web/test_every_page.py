@@ -33,7 +33,7 @@ TOO_WIDE = """() => [...document.body.querySelectorAll("main, main *")].filter(e
   return left < 0 || right > innerWidth;
 }).map(element => element.outerHTML.slice(0, 80))"""
 COLOURS = """() => [...document.querySelectorAll(
-  "body, th, select, input:not([type=hidden], [type=checkbox], [type=radio])")].map(element => {
+  "body, th:not([scope=row]), select, input:not([type=hidden], [type=checkbox], [type=radio])")].map(element => {
   const {backgroundColor, color} = getComputedStyle(element);
   return [element.tagName, backgroundColor, color];
 })"""
