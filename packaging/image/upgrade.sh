@@ -3,20 +3,20 @@
 # With FILE, a back-up of the folder /backup, the list is exported to /backup first, and IMAGE restores FILE: to roll back.
 # If anything fails, the container before runs on with its list.
 set -eu
-image=$1 file=${2:-}
+image=$1 file=${2:-} backup=
 say() { echo "upgrade.sh: $*" >&2; }
 
-# `mahasiswa doctor` in the container says when the service answers.
+# `mahasiswa doctor` in the container says when the service answers. The start may upgrade a long list, which takes minutes.
 answers() {
-  for _ in $(seq 60); do
+  while [ "$(podman inspect --format '{{.State.Running}}' mahasiswa)" = true ]; do
     ! podman exec mahasiswa mahasiswa doctor 2>/dev/null | grep -q 'The service answers on port' || return 0
-    [ "$(podman inspect --format '{{.State.Running}}' mahasiswa)" = true ] || return 1
     sleep 1
   done
   return 1
 }
 
-restore() { podman run --rm --volumes-from mahasiswa "$1" restore "$2"; }
+# Runs a command with an image while the container stands, so no change comes between a back-up and its use.
+stopped() { podman run --rm --volumes-from mahasiswa "$@"; }
 
 put_back() {
   set +e
@@ -30,7 +30,7 @@ put_back() {
   # If the new image has changed the tables, the old one refuses them, and the list has no later change than the back-up.
   if [ "$file" ] || ! answers; then
     podman stop mahasiswa >/dev/null
-    restore "$old" "$backup"
+    [ ! "$backup" ] || stopped "$old" restore "$backup"
     podman start mahasiswa >/dev/null
   fi
   answers && say "$old runs." || say "$old does not run either: podman logs mahasiswa"
@@ -48,12 +48,12 @@ $image
 END
 podman image exists "$image" || { say "there is no image $image. $old runs on, and nothing was changed."; exit 1; }
 
-backup=$(podman exec mahasiswa mahasiswa backup) && backup=${backup%%: *}
-[ ! "$file" ] || podman exec mahasiswa mahasiswa export "/backup/before-$(date +%s).csv"
 trap 'exit 1' HUP INT TERM
 trap put_back EXIT
 podman stop mahasiswa >/dev/null
-[ ! "$file" ] || restore "$image" "$file"
+backup=$(stopped "$old" backup) && backup=${backup%%: *}
+[ ! "$file" ] || stopped "$old" export "/backup/before-$(date +%s).csv"
+[ ! "$file" ] || stopped "$image" restore "$file"
 podman rename mahasiswa mahasiswa-before
 "$@" >/dev/null
 answers
