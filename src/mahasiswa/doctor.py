@@ -25,7 +25,7 @@ ANSWER_TIMEOUT_SECONDS = 10.0
 NO_PORT = {
     errno.EADDRINUSE: ("Another program has the port", "End it, or change PORT"),
     errno.EADDRNOTAVAIL: ("This computer does not have the address of HOST", "Correct HOST, or connect the network"),
-    errno.EACCES: (f"The user {process_user()} may not use the port", "Set PORT to 1024 or more, behind a proxy"),
+    errno.EACCES: ("The user {user} may not use the port", "Set PORT to 1024 or more, behind a proxy"),
 }
 """For each error of the port its cause and its remedy."""
 
@@ -66,7 +66,7 @@ def _port(settings: Settings) -> Finding:
         bind(settings.host, settings.port).close()
     except CannotStart as error:
         cause, remedy = NO_PORT.get(error.cause.errno or 0, ("The port cannot be used", "Correct HOST and PORT"))
-        fault = wrong(f"{cause}: {error}. {remedy}.")
+        fault = wrong(f"{cause.format(user=process_user())}: {error}. {remedy}.")
         if error.cause.errno == errno.EADDRNOTAVAIL:
             return fault
     else:
