@@ -75,7 +75,7 @@ def test_a_long_import_is_undone_by_a_command(operator: Operator, database: str)
         answer = operator.run("undo", str(int(number) + 100_000))
         assert (answer.returncode, "the history does not hold it" in answer.stderr) == (1, True)
         undo = site.page("/mahasiswa/riwayat").texts("tbody td[id]")[0].replace("Dibatalkan", "Dibatalkan ")
-        assert {"Dibatalkan", "command:"} <= {*undo.split()}
+        assert {"Dibatalkan", "perintah"} <= {*undo.split()}
 
 
 def test_an_import_reports_the_rows_that_it_sets_aside_or_doubts(operator: Operator) -> None:

@@ -1,5 +1,6 @@
 """The import: pasted cells, the template, the records that a confirmation writes, and refused confirmations."""
 
+import re
 from io import BytesIO
 from pathlib import Path
 
@@ -56,7 +57,11 @@ def test_an_import_works_below_the_path_of_base_url(tmp_path: Path) -> None:
 # ---- any file and any list
 
 NIM = st.text("0123456789/A", min_size=3, max_size=5).filter(lambda nim: nim.strip("/A"))
-TEXT = st.text('aé;,"<\t =-', max_size=6).map(lambda text: f"N{text}N")
+TEXT = (
+    st.text('aé;,"<\t =-', max_size=6)
+    .map(lambda text: f"N{text}N")
+    .filter(lambda text: not re.search("[ \t]{2}", text))
+)
 ROWS = st.dictionaries(NIM, st.tuples(TEXT, TEXT), max_size=12)
 
 

@@ -73,8 +73,12 @@ def assert_same_structure(answer: httpx.Response, usual: httpx.Response, status:
 
 
 @attacks
-@given(nim=NIMS.filter(str.strip), nama=TEXTS.filter(str.strip), alamat=TEXTS)  # a blank one has a warning
-@example(nim="a/../b", nama="\r\n\t\v\fx ", alamat="\n\n")
+@given(
+    nim=NIMS.filter(str.strip).map(lambda nim: f"1{nim[:254]}"),
+    nama=TEXTS.filter(str.strip),
+    alamat=TEXTS.filter(str.strip),
+)  # no warning
+@example(nim="1a/../b", nama="\r\n\t\v\fx ", alamat="\n\n-")
 def test_any_texts_come_back_unchanged_and_do_not_change_a_page(site: Site, nim: str, nama: str, alamat: str) -> None:
     """The list and the edit page show each text exactly. Saving the edit page changes nothing.
 
@@ -230,7 +234,7 @@ def test_lines_of_the_log_have_a_limited_length(service: Service, size: int, sta
     nim = b"".join(b"%%%02x" % (1 + n % 30) for n in range(size // 3))
     for request, expected in (
         (post("/mahasiswa/add", b"nim=" + nim + b"&nama=a&alamat=b", CLOSE), status),
-        (b"GET /%b HTTP/1.1\r\n" % nim + HOST + CLOSE + b"\r\n", 404),
+        (b"GET /%b HTTP/1.1\r\n" % nim + HOST + CLOSE + b"\r\n", 404 if size < 3200 else 414),
         (b"A" * size + b" / HTTP/1.1\r\n" + HOST + CLOSE + b"\r\n", 405),
     ):
         assert statuses(exchange(service, request)) == [expected]

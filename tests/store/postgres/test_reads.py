@@ -106,11 +106,18 @@ async def test_a_commit_that_waits_for_the_standby_is_not_interrupted(
     try:
         server.execute("SELECT pg_reload_conf()")
         await until(lambda: server.execute("SHOW synchronous_standby_names") == [("nobody",)])
+        nims = map(str, range(1000))
+
+        async def add_until_one_waits() -> None:  # the server's checkpointer reads the setting a moment later
+            for nim in nims:
+                await store.add(nim, "Siti", "Solo")
+
         with pytest.raises(Uncertain):
-            await store.add(*SITI)
+            await add_until_one_waits()
+        added = int(next(nims)) - 1
         assert server.execute("SELECT 1 FROM pg_stat_activity WHERE wait_event = 'SyncRep'")
-        assert execute(url.address, "SELECT count(*) FROM mahasiswa") == [(0,)]
-        deleting = asyncio.ensure_future(store.delete(SITI.nim))
+        assert execute(url.address, "SELECT count(*) FROM mahasiswa") == [(added,)]
+        deleting = asyncio.ensure_future(store.delete("0"))
 
         def is_cancelled() -> bool:
             server.execute("SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'")
