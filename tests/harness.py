@@ -25,6 +25,7 @@ __all__ = ["URL_ENCODED", "Form", "Page", "Row", "Service", "Site", "StartError"
 SETTINGS = tuple(variable for variable, _ in Settings.declared())
 START_SECONDS = 30.0
 STOP_SECONDS = 10.0
+PROBE_SECONDS = 1.0  # in which another test, which looks for a free port, ends to try this one
 WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:])
 PORTS = iter(range(10_000 + (37 * os.getppid() + 3000 * WORKER) % 20_000, 32_000))  # each run has its own start
 
@@ -119,7 +120,7 @@ class Service(Closing):
         """Start the service again on the same port and database. Stop it first if it still runs."""
         if self.process.poll() is None:
             self.stop()
-        self._wait_for_the_port()
+        self._wait_for_the_port(STOP_SECONDS)
         self._start()
 
     def close(self) -> None:
@@ -130,7 +131,7 @@ class Service(Closing):
         self._stderr.close()
 
     def _start(self) -> None:
-        taken = not is_free(self.port)
+        taken = not self._wait_for_the_port(PROBE_SECONDS)
         self.process = subprocess.Popen(
             self._command,
             cwd=self._cwd,
@@ -158,11 +159,15 @@ class Service(Closing):
                     return
         raise TimeoutError(f"the service at {self.url} neither answered nor ended; standard error:\n{self.stderr()}")
 
-    def _wait_for_the_port(self) -> None:
-        """Wait for the workers. A worker that is killed while it writes to the disk ends later than the main process."""
-        deadline = time.monotonic() + STOP_SECONDS
-        while not is_free(self.port) and time.monotonic() < deadline:
+    def _wait_for_the_port(self, seconds: float) -> bool:
+        """Wait for the workers, and return whether the port is free.
+
+        A worker that is killed while it writes to the disk ends later than the main process.
+        """
+        deadline = time.monotonic() + seconds
+        while not (free := is_free(self.port)) and time.monotonic() < deadline:
             time.sleep(0.01)
+        return free
 
 
 def run_to_the_end(
