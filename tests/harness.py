@@ -114,7 +114,7 @@ class Service(Closing):
         with suppress(ProcessLookupError):
             os.killpg(self.pid, signal.SIGKILL)
         self.process.wait()
-        self._wait_for_the_port()
+        self._wait_for_the_port(STOP_SECONDS)
 
     def restart(self) -> None:
         """Start the service again on the same port and database. Stop it first if it still runs."""
