@@ -1,6 +1,7 @@
 """A bare Debian 13 with the packages that README.md names: `make run` serves a list, and `make test` passes for its user."""
 
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -58,4 +59,4 @@ def test_make_test_passes_on_a_bare_debian_13(debian: list[str]) -> None:
     """Tests that need a program of another package are skipped, and no test needs the network."""
     said = run(*debian, "--private-network", "make", "test", timeout=TEST_SECONDS)
     assert " passed, " in said
-    assert " failed" not in said
+    assert not re.search(r"\d failed", said)
