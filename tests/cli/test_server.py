@@ -156,6 +156,7 @@ def test_under_systemd_the_service_says_when_it_is_ready_and_outlives_a_hang_up(
         with Service(tmp_path / "a.db", environment) as service, service.site() as site:
             assert systemd.recv(100) == b"READY=1"
             assert site.add("1", "Siti", "Solo").status_code == 302
+            until(service.stderr)  # the line of the addition follows its answer
             os.killpg(service.pid, signal.SIGHUP)
             # The main process has handled the signal when it replaces a worker.
             (killed,) = children(service.pid)
