@@ -56,7 +56,7 @@ ATTACKS = {
     "POST /mahasiswa/riwayat/kelompok/": "",  # the newest batch, which is taken back, and then taken back again
 }
 
-# What others ask for meanwhile. The list is the longest that is kept, or its first page.
+# The requests of the bystanders. The list is the longest that is kept, or its first page.
 BYSTANDERS = {"record": "/mahasiswa/edit/0", "list": "/?per=50", "search": "/?cari=siti&per=10", "addition": ""}
 CLIENTS, SMALL_CLIENTS = 4, 64  # that attack at once; a request for one record takes less of a client
 LIMIT_SECONDS, FACTOR = 1.0, 10  # as attack.Bystander has them

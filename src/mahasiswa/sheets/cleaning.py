@@ -183,7 +183,7 @@ class CleanedFile:
     remarks: Sequence[str] = ()  # sentences about the file
 
     def versions(self, file: CarriedFile) -> Iterator[CarriedFile]:
-        """What a preview can carry of the file, from all of it to its NIM, Nama and Alamat. Raises SheetError."""
+        """The parts of the file that a preview can carry: all of it, or only NIM, Nama and Alamat. Raise SheetError."""
         if file.has_all_cells:
             yield file
             count = len(file.read_sheets)

@@ -186,7 +186,7 @@ def undo(
 
     Their result is the number of restored records.
     """
-    # Look before any lock, so that an undo that is not possible waits for nobody.
+    # Look before any lock, so that an impossible undo waits for no other program.
     ((kind, rows),) = (yield sql.undoable, (item,)) or [(None, None)]
     if kind is None or is_batch not in (None, kind != ""):
         raise NotInHistory(str(item))

@@ -34,7 +34,7 @@ Frame = tuple[bytes, bytes]  # a page before and after its rows
 
 
 class Reply(NamedTuple):
-    """What a form says about an attempt. `wrong` has the reason of the refusal for each field.
+    """The message of a form about an attempt. `wrong` has the reason of the refusal for each field.
 
     `problem` is a problem of the whole form. `stored` is the record that has the nim already.
     """
