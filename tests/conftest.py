@@ -10,10 +10,21 @@ import pytest
 from browser import axe, chromium, node_modules, open_window, window
 from engines import ENGINES, empty_database
 from harness import Service
+from hypothesis import HealthCheck, settings
 from operators import filled, long_list, no_low_ports, operator, unprivileged
 from postgres import QUICK, Server
 from processes import CANNOT, ONLY_ROOT, cannot, run
 from spreadsheets import importer, other
+
+# Examples may be slow to make: the machine may be busy, and Hypothesis's tables of Unicode are made at their first use.
+settings.register_profile(
+    "busy",
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large],
+    derandomize="CI" in os.environ,
+    print_blob=True,
+)
+settings.load_profile("busy")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

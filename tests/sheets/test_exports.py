@@ -76,7 +76,7 @@ def sheet_of(data: bytes) -> Any:  # noqa: ANN401 - a class of an untyped librar
 @given(any_text)
 @example("'\"'=")
 @example(",\t\t\r\r\n=")
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=1000)
 def test_the_rule_of_csv_inverts_itself_for_any_text(text: str) -> None:
     """No separator or quote stands before a formula, so no program sees one, wherever it splits a line."""
     data = as_csv([Mahasiswa("1", text, text)]).decode("utf-8-sig")
@@ -87,7 +87,7 @@ def test_the_rule_of_csv_inverts_itself_for_any_text(text: str) -> None:
 
 @given(records(clean_nim, clean_text))
 @example([Mahasiswa("1", "Budi,=1+1,x", "Budi\t=1+1"), Mahasiswa("2", "a;b\r\n3;c", "d"), Mahasiswa("3,", "'=", ",'=")])
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_records_exported_as_csv_are_imported_unchanged(rows: list[Mahasiswa]) -> None:
     """If the cleaning leaves their texts alone. A row may look like titles or a total."""
     assume(are_students(rows))
@@ -96,7 +96,7 @@ def test_records_exported_as_csv_are_imported_unchanged(rows: list[Mahasiswa]) -
 
 @given(records(clean_nim, clean_text))
 @example([Mahasiswa("1", "_x005F_x0041_", "<r>&</r>"), Mahasiswa("=1", "a\r\nb\rc\td", " \x01_x0001_ ")])
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 def test_records_exported_as_xlsx_are_imported_unchanged(rows: list[Mahasiswa]) -> None:
     """U+FFFE and U+FFFF are refused, because XML cannot hold them. A row may look like titles or a total."""
     assume(are_students(rows))

@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary
 
 import pytest
 import stores
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from postgres import own_schema
 
@@ -185,9 +185,7 @@ def test_both_engines_answer_the_same_operations_alike(
     """After each operation they hold the same records in the same order. A refused one changes nothing."""
     loop, sqlite, postgres = runner
 
-    ignored = [HealthCheck.too_slow, HealthCheck.data_too_large]
-
-    @settings(max_examples=examples, deadline=None, suppress_health_check=ignored)
+    @settings(max_examples=examples)
     @given(st.lists(operations(), min_size=5, max_size=20))
     def compare(steps: list[Operation]) -> None:
         loop.run(both(steps))

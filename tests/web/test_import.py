@@ -66,7 +66,7 @@ ROWS = st.dictionaries(NIM, st.tuples(TEXT, TEXT), max_size=12)
 
 
 @given(ROWS, ROWS, st.booleans())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_an_import_writes_what_a_model_of_it_writes(
     site: Site, other: Database, stored: dict[str, tuple[str, str]], file: dict[str, tuple[str, str]], update: object
 ) -> None:

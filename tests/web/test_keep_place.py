@@ -128,7 +128,7 @@ def test_only_known_parameters_with_parsed_values_ride_along(people: Site, query
 
 
 @given(st.text(max_size=40), st.integers(-1, 10**12), st.integers(-1, 10**12))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_a_place_leads_to_itself(site: Site, cari: str, halaman: int, per: int) -> None:
     """For any query the redirect is one header line below `/`. A request with its query gets the same redirect."""
     query = urlencode({"cari": cari, "halaman": halaman, "per": per}, errors="replace")

@@ -10,7 +10,7 @@ import httpx
 import pytest
 from attack import CLOSE, CONTROL, HOST, assert_log_is_sound, exchange, post, statuses
 from harness import Page, Service, Site
-from hypothesis import HealthCheck, assume, example, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from naughty import NAUGHTY
 
@@ -37,9 +37,7 @@ HEADERS = ("User-Agent", "Referer", "Cookie", "Accept", "Accept-Language", "Acce
            "X-Forwarded-Proto", "Forwarded", "X-Original-URL", "X-Rewrite-URL", "X-HTTP-Method-Override", "Origin", "Sec-Fetch-Site",
            "If-None-Match", "If-Modified-Since", "Authorization", "Content-Type", "Expect-CT", "TE", "Via", "X" * 200)  # fmt: skip
 
-attacks = settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much]
-)
+attacks = settings(max_examples=40)
 
 
 @pytest.fixture(scope="module")
