@@ -179,7 +179,7 @@ FILES = {
         "csv ;",
         ["NIM|Nama Depan|Nama Belakang|Jalan|Kelurahan|Kecamatan|Kab/Kota", "2401|Nur|Aini|Jl. A 5|Bener||Yogya"],
         *("ABD", 1),
-        says="Jl. A 5, Bener, Yogya",
+        says="Nur AiniJl. A 5, Bener, Yogya",
     ),
     "a second table": File(
         "csv ;", [HEADER + "||" + HEADER, DEWI + "||22000186204|Elsa|Depok"], "ABC", 1, says="tabel lain mulai kolom E"

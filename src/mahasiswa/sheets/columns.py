@@ -228,22 +228,22 @@ def _selected(
             # A CSV file may leave out the blank cells at the end of a row.
             nim, nama, alamat = (row[column] if column < len(row) else None for column in columns)
         if parts:
-            nama, alamat = (_joined(row, parts[at]) if at in parts else cell for at, cell in ((b, nama), (c, alamat)))
+            nama = _joined(row, parts[b], " ") if b in parts else nama
+            alamat = _joined(row, parts[c], ", ") if c in parts else alamat
         if not (nama or alamat) and nim is not None and (total := next(filter(is_total, map(cell_text, row)), "")):
             nim = total  # the word stands in another column, such as that of the row numbers
         if width and len(row) > width and not is_blank(row[width : width + 1]):
             is_last = c == width - 1
-            alamat = _joined(row, range(c, len(row))) if is_last else alamat
+            alamat = _joined(row, range(c, len(row)), ", ") if is_last else alamat
             yield number, (nim, nama, alamat, wording.JOINED_CELLS if is_last else wording.MORE_CELLS)
         elif nim or not is_blank((nim, nama, alamat)):
             yield number, (nim, nama, alamat)
 
 
-def _joined(row: Sequence[Cell], columns: Iterable[int]) -> Cell:
-    """The texts of several cells of a row as one."""
+def _joined(row: Sequence[Cell], columns: Iterable[int], separator: str) -> Cell:
+    """The texts of several cells of a row as one. A single cell stays as it is."""
     cells = [row[column] for column in columns if column < len(row) and not is_blank((row[column],))]
-    separator = ", " if len(cells) > 1 else ""
-    return separator.join(cell_text(cell).strip() for cell in cells) if separator else next(iter(cells), None)
+    return separator.join(cell_text(cell).strip() for cell in cells) if len(cells) > 1 else next(iter(cells), None)
 
 
 def _checked(chosen: FieldColumns, titles: list[str]) -> FieldColumns:
