@@ -102,7 +102,7 @@ NEAR_NIMS_MAX = 20  # that one nim is compared with by key; a scan of all record
 
 def near_nims(nim: str) -> Sequence[str]:
     """At most NEAR_NIMS_MAX other nims with the same `near_key`: those that people type, or that spreadsheets make."""
-    key = near_key(nim)
+    key, typed, nim = near_key(nim), nim, nim.strip()
     if not key:
         return ()
     numeric, plain = nim.translate(_DIGITS), nim.translate(_WITHOUT_SEPARATORS)
@@ -114,7 +114,7 @@ def near_nims(nim: str) -> Sequence[str]:
         while at >= 0:
             forms += [nim[:at] + letter + nim[at + 1 :] for letter in letters]
             at = nim.find(digit, at + 1)
-    return [form for form in dict.fromkeys(forms) if form != nim][:NEAR_NIMS_MAX]
+    return [form for form in dict.fromkeys(forms) if form != typed][:NEAR_NIMS_MAX]
 
 
 _CONFUSED = (("0", "O"), ("1", "lI"))

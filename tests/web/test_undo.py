@@ -234,6 +234,7 @@ def test_an_older_change_of_a_nim_makes_no_second_record_and_removes_none(
     [
         *(("23000186002", typed) for typed in ("23000186002 ", " 23000186002", "23O00186002", "23000l86002")),
         *((stored, "23000186002") for stored in (" 23000186002", "23000186002 ", "23000I86002", "23O00186002")),
+        *((" 23000703", "23000703 "), ("23000703 ", " 23000703")),
         *(("0230000703", "230000703"), ("230000703", "00230000703")),
         *(("23000703", "23.000-703"), ("H1A020045", "h1a 020 045")),
     ],
@@ -243,7 +244,9 @@ def test_an_addition_that_may_be_a_duplicate_is_named_at_once(site: Site, stored
     site.add(stored, "Rizki <b>", "Solo")
     site.add(typed, "Rizki", "Solo")
     for target in ("/", "/?cari=rizki"):
-        assert site.page(target).texts(".warning span")[0] == f"NIM ini mirip dengan {stored} (Rizki <b>)."
+        nims = [nim.replace(" ", "␣") if nim.strip() != nim else nim for nim in (typed, stored)]
+        beginning = f"NIM {f'“{nims[0]}”' if '␣' in nims[0] else 'ini'} mirip dengan {nims[1]}"
+        assert site.page(target).texts(".warning span")[0] == f"{beginning} (Rizki <b>)."
     page = site.page("/?cari=rizki&per=10")
     (form,) = [form for form in page.forms if form.submit == "Batalkan penambahan"]
     path = site.path("/mahasiswa/nim/", typed)

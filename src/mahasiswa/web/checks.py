@@ -1,12 +1,11 @@
 """Handlers that look at the whole list: the recap of NIMs, and the check for records that may be wrong."""
 
-import re
 from functools import partial
 from typing import get_args
 
 from starlette.responses import Response
 
-from mahasiswa.record import INVISIBLE, Write, digest
+from mahasiswa.record import Write, digest
 from mahasiswa.store import Hits, Query, Store, Suspicion, folding
 from mahasiswa.store.store_errors import Changed
 from mahasiswa.web.list_html import size_of
@@ -20,8 +19,6 @@ PREFIX_LENGTHS = (2, 4)  # characters that a recap counts by, usually those of t
 PREFIXES_MAX = 500  # beginnings of NIMs of one length that a recap shows
 SUSPECTS_MAX = 50  # records that a check shows for each suspicion
 TIDIED_MAX = 1000  # records that are tidied at once, so that long texts cannot fill the memory
-
-odd_spaces = re.compile(f"^ +| +$|(?<= ) +|[{folding.ODD_SPACES}{INVISIBLE}]")
 
 
 async def recap(_request: Request, store: Store, pages: Pages) -> Response:
@@ -50,7 +47,6 @@ async def check(request: Request, store: Store, pages: Pages, *, was_changed: bo
         tidied_max=TIDIED_MAX,
         was_changed=was_changed,
         search_for=lambda nim: ListQuery(Query(nim, di="nim")).at(1),
-        marked=lambda text: odd_spaces.sub("\u2423", text),
     )
     return await rendered_in_thread(request, SEARCH, show)
 

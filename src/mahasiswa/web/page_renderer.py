@@ -15,9 +15,10 @@ from markupsafe import Markup
 from starlette.responses import Response
 
 from mahasiswa import wording
-from mahasiswa.record import NIM_MAX_CHARACTERS
+from mahasiswa.record import INVISIBLE, NIM_MAX_CHARACTERS
 from mahasiswa.settings import Settings
 from mahasiswa.sheets import public as sheets
+from mahasiswa.store.folding import ODD_SPACES
 from mahasiswa.store.history_items import Batch, Entry
 from mahasiswa.web.list_html import CONFIRM_NAMED, HANDLERS, TRIM, escaped, row_format, undo_name, verb
 from mahasiswa.web.list_query import HOME_QUERY, MAX_ROWS_PER_PAGE, OFFERED_ROWS_PER_PAGE
@@ -31,6 +32,13 @@ DAYS_WITHOUT_YEAR = 330
 list page may be kept for days."""
 
 number_mark = Markup(NUMBER_MARK.decode())  # noqa: S704 - our own mark
+
+odd_spaces = re.compile(f"^ +| +$|(?<= ) +|[{ODD_SPACES}{INVISIBLE}]")
+
+
+def marked(text: str) -> str:
+    """The text with a sign for each needless space and each character that cannot be seen."""
+    return odd_spaces.sub("\u2423", text)
 
 
 class PageRenderer:
@@ -74,7 +82,7 @@ class PageRenderer:
             "max_rows": sheets.UPLOAD_MAX_ROWS,
             "columns": list(wording.LABELS.items()),
         }
-        environment.filters |= {"verb": verb, "undo_name": undo_name, "when": self.when}
+        environment.filters |= {"verb": verb, "undo_name": undo_name, "when": self.when, "marked": marked}
         environment.tests["batch"] = lambda item: isinstance(item, Batch)
         # Load every template now: a process without a free file descriptor must still answer with a page.
         for name in environment.list_templates(extensions=["html"]):
