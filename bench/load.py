@@ -192,6 +192,6 @@ def rows_of(page: bytes) -> tuple[list[str], list[Row]]:
     """Return the row numbers and the records of a page."""
     cells = [
         html.unescape(re.sub(r"<[^>]*>", "", cell))
-        for cell in re.findall(r"<td[^>]*>(.*?)</td>", page.decode(), re.DOTALL)
+        for cell in re.findall(r"<(?:td|th scope=.row.)[^>]*>(.*?)</t[dh]>", page.decode(), re.DOTALL)
     ]
     return cells[::5], [Row(*row) for row in zip(cells[1::5], cells[2::5], cells[3::5], strict=True)]

@@ -188,7 +188,8 @@ class CleanedFile:
             yield file
             count = len(file.read_sheets)
             others = [*file.other_sheets, *(sheet.name for sheet in file.sheets[count:])]
-            yield file._replace(sheets=file.sheets[:count], other_sheets=others)
+            if others != file.other_sheets:
+                yield file._replace(sheets=file.sheets[:count], other_sheets=others)
             if self.columns_problem:
                 raise SheetError(self.columns_problem)
             file = file._replace(sheets=[Sheet("", self.rows)], other_sheets=others, has_all_cells=False, typed={})

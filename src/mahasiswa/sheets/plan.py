@@ -145,7 +145,7 @@ def _replacement(cell: str | None, stored: str, separator: str) -> str:
 
 def _tidied(text: str, separator: str) -> str:
     """The text on one line, because the specification's inputs are single-line (4.2.2), with single spaces."""
-    lines = (" ".join(line.split(" ")).strip(" ") for line in re.split(r"[\r\n]+", re.sub(" {2,}", " ", text)))
+    lines = (" ".join(filter(None, line.split(" "))) for line in text.replace("\r", "\n").split("\n"))
     return separator.join(filter(None, lines))
 
 

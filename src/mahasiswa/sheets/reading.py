@@ -16,7 +16,7 @@ from mahasiswa.sheets.limits import NO_CHOICE, WEB, Choice, ReadLimits
 from mahasiswa.sheets.sheet_errors import ColumnsUnclear, SheetError, TooBig
 from mahasiswa.sheets.workbook import Rows, Workbook, read_workbook
 
-KEPT_MAX_CELLS, KEPT_MAX_CHARACTERS = 150_000, 1 << 20  # of all sheets that are kept; 3,000 rows of 20 columns fit
+KEPT_MAX_CELLS, KEPT_MAX_CHARACTERS = 150_000, 600_000  # of all sheets that are kept; 3,000 rows of 20 columns fit
 
 
 @dataclass(frozen=True)
