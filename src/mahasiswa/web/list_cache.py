@@ -51,15 +51,15 @@ class ListCache:
 
     async def respond(self, scope: Scope) -> FixedResponse | None:
         """The same, after the page was rendered if it was not current; None if the list is too long to keep."""
-        version = await self._store.version()
-        if version is None:
-            return None
-        page = self._page if self._is_current(version) else await self._rendering.result()
+        page = await self._rendering.result()
         return await page.respond(scope, self._slots) if page else None
 
     async def _render(self, _asked: float) -> CachedPage | None:
         """Render the page, unless it is current: a short one at once, a long one in a thread."""
-        if self._is_current(await self._store.version()):
+        version = await self._store.version()
+        if version is None:
+            return None
+        if self._is_current(version):
             return self._page
         snapshot = await self._store.snapshot(PAGE_MAX_RECORDS)
         if snapshot.version is None:
@@ -81,6 +81,6 @@ class ListCache:
     def _rendered_page(self, packed: bytes, total: int, last: Entry | Batch | None) -> CachedPage:
         before, after = self._pages.list_frame(total, last)
         body = joined(chain([before], format_bodies(self._pages.row, packed, 1), [after]))
-        texts = self._pages.row.text, before, after, packed  # which are shorter than the page
+        texts = *self._pages.row, before, after, packed  # which are shorter than the page
         tag = hashlib.sha256(b"\0".join(texts)).hexdigest()[:32]
         return CachedPage(body, tag, self._pages.headers)

