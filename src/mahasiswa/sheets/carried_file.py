@@ -89,5 +89,6 @@ def _ranges(numbers: Iterable[int]) -> list[tuple[int, int]]:
     return [*ranges, (start, stop)]
 
 
-def _numbers(ranges: Iterable[tuple[int, int]]) -> Iterator[int]:
+def _numbers(ranges: Iterable[Any]) -> Iterator[int]:
+    """The numbers of ranges as `_ranges` makes them."""
     return chain.from_iterable(range(start, stop) for start, stop in ranges)
