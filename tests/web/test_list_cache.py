@@ -29,8 +29,7 @@ from mahasiswa.store import Store
 from mahasiswa.store.engines import engine_of
 from mahasiswa.web.app import create_app
 from mahasiswa.web.list_cache import PAGE_MAX_RECORDS
-from mahasiswa.web.responses import CachedPage
-from mahasiswa.work import LIST, Busy, Limits, Slots
+from mahasiswa.work import Limits
 
 
 @pytest.fixture(params=["1", "2"], ids=["one worker", "two workers"])
@@ -140,19 +139,6 @@ def test_a_page_of_old_and_new_parts_shows_every_record(site: Site, other: Datab
             site.add(nim, *texts)
             records[nim] = texts
         check()
-
-
-async def test_a_long_page_is_compressed_after_the_queue_was_full() -> None:
-    slots = Slots()
-    page = CachedPage(random.Random(1).randbytes(2 * 1024 * 1024), "tag", {})
-    scope = {"headers": [(b"accept-encoding", b"gzip")]}
-    async with slots.slot(LIST):
-        queue = [asyncio.create_task(slots.run(LIST, int)) for _ in range(LIST.waiting)]
-        await asyncio.sleep(0)
-        with pytest.raises(Busy):
-            await page.respond(scope, slots)
-    await asyncio.gather(*queue)
-    assert (await page.respond(scope, slots)).status_code == 200
 
 
 def test_pages_are_compressed_on_a_machine_without_isal() -> None:

@@ -47,12 +47,12 @@ class ListCache:
     def respond_now(self, scope: Scope) -> FixedResponse | None:
         """The answer to GET or HEAD of exactly the list; None if the page is not kept, or not current."""
         version = self._store.version_now()
-        return self._page.respond_now(scope) if self._page and self._is_current(version) else None
+        return self._page.respond(scope) if self._page and self._is_current(version) else None
 
     async def respond(self, scope: Scope) -> FixedResponse | None:
         """The same, after the page was rendered if it was not current; None if the list is too long to keep."""
         page = await self._rendering.result()
-        return await page.respond(scope, self._slots) if page else None
+        return page.respond(scope) if page else None
 
     async def _render(self, _asked: float) -> CachedPage | None:
         """Render the page, unless it is current: a short one at once, a long one in a thread."""

@@ -42,7 +42,7 @@ class NotTicked(Exception):
 
 async def choose_import(request: Request, _store: Store, pages: Pages) -> Response:
     """GET /mahasiswa/impor: the page to choose a file or to paste cells."""
-    return await pages.empty_form("impor").respond(request.scope, request.limits.slots)
+    return pages.empty_form("impor").respond(request.scope)
 
 
 async def preview_import(request: Request, store: Store, pages: Pages) -> Response:
@@ -91,7 +91,7 @@ async def choose_deletion(request: Request, store: Store, pages: Pages) -> Respo
     """GET /mahasiswa/hapus: the page to paste NIMs or to choose a file; with a search, the preview of its records."""
     query = query_of(request.query_params)
     if not query.cari:
-        return await pages.empty_form("hapus").respond(request.scope, request.limits.slots)
+        return pages.empty_form("hapus").respond(request.scope)
 
     def first_nims(records: Iterator[Mahasiswa]) -> list[str]:
         return [record.nim for record in islice(records, sheets.UPLOAD_MAX_ROWS + 1)]

@@ -19,7 +19,7 @@ async def new(request: Request, store: Store, pages: Pages) -> Response:
     """GET /mahasiswa/add (specification 4.2). With `lagi=1`, after the record `nim` was added, for the next one."""
     again = request.adds_again
     if not (again or pages.list_query):
-        return await pages.empty_form("add").respond(request.scope, request.limits.slots)
+        return pages.empty_form("add").respond(request.scope)
     stored = await store.reader(RECORD).get(request.query_params.get("nim", "")) if again else None
     latest = await store.reader(RECORD).last() if stored else None
     return pages.add_form({}, Reply(stored=stored), again=again, latest=latest)
