@@ -435,14 +435,14 @@ def test_the_list_and_its_history_move_to_another_machine(kept: Machine) -> None
     kept.run("systemctl enable --now mahasiswa mahasiswa-doctor.timer")
 
 
-def test_a_copy_to_another_database_that_is_refused_leaves_the_service_running_with_the_old_one(kept: Machine) -> None:
-    """The first copy is done, and the settings name the new database. The second one is refused."""
+def test_a_copy_that_is_refused_leaves_the_service_running_with_the_old_database(kept: Machine, database: str) -> None:
+    """The first copy is done, to SQLite or PostgreSQL, and the settings name the new database. The second one is refused."""
     (block,) = blocks("cluster.md", "Move from SQLite to PostgreSQL, and back")
     expected = records(kept.site)
-    address = "sqlite:////var/lib/mahasiswa/new.db"
+    address = database if database.startswith("postgresql:") else "sqlite:////var/lib/mahasiswa/new.db"
     for _ in range(2):
-        kept.run(f"install -o mahasiswa -m 600 /dev/stdin /var/lib/mahasiswa/new.url <<< {address}")
-        said = kept.run(f"set +e\n{block}\nsystemctl is-active mahasiswa; grep -c {address} /etc/mahasiswa.env")
+        kept.run(f"install -o mahasiswa -m 600 /dev/stdin /var/lib/mahasiswa/new.url <<< '{address}'")
+        said = kept.run(f"set +e\n{block}\nsystemctl is-active mahasiswa; grep -cF '{address}' /etc/mahasiswa.env")
         assert said.splitlines()[-2:] == ["active", "1"]
         assert records(kept.site) == expected
     kept.restart_with(DIRECT)

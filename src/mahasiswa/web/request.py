@@ -102,7 +102,7 @@ class Request(StarletteRequest):
             log.warning("busy: %s", error)
             return "busy write" if self.method == "POST" else "busy"
         if isinstance(error, Unavailable | Uncertain) and self.route and self.route.writes:
-            log.error("a change was not saved: %s", error)
+            log.error("a change was not saved: %s (request %s)", error, self.number)
             return "uncertain" if isinstance(error, Uncertain) else "not saved"
         if isinstance(error, PageTooLong):
             log.warning("a page is longer than %d MB, so it was not sent", PAGE_MAX_BYTES >> 20)
@@ -117,7 +117,7 @@ class Request(StarletteRequest):
         if number in DISK_FULL + NO_FILE_DESCRIPTOR:
             log.error("the operating system refused: %s", error)
             return "disk full" if number in DISK_FULL else "busy"
-        log.error("an unexpected error", exc_info=error)
+        log.error("an unexpected error (request %s)", self.number, exc_info=error)
         return "failed"
 
     async def sent(self) -> None:
