@@ -8,7 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from threading import Event
+from urllib.parse import quote
 
+import psycopg
 import pytest
 from attack import (
     HOST,
@@ -23,12 +25,14 @@ from attack import (
     linux,
     memory,
     open_files,
+    post,
     until,
     upload,
     workers,
 )
 from engines import ENGINES, empty_database, run_elsewhere
 from harness import Service
+from spreadsheets import HEADER, Importer, csv
 from stores import ask
 
 from mahasiswa.work import MAX_LARGE_BODIES, SENT_FILES_MAX
@@ -193,6 +197,37 @@ def test_the_slowest_readers_of_files_are_cut_off(tmp_path: Path) -> None:
             assert service.stderr().count("was cut off") == sum(map(is_reset, readers)) == 14
 
 
+def test_a_confirmation_without_room_for_its_form_and_its_records_is_busy(tmp_path: Path) -> None:
+    """Both count in the budget of answers, which slow readers of long pages hold. Nothing is saved until they have gone."""
+    with Service(tmp_path / "a.db") as service, service.site() as site:
+        ask(
+            tmp_path / "a.db",
+            f"{RECORDS.format(count=150)} SELECT i, hex(zeroblob(30000)), hex(zeroblob(30000)) FROM n",
+        )
+        preview = Importer(site).upload(csv(HEADER, *[(str(nim), "Ani", "Solo") for nim in range(1, 151)]))
+        update = {"data": preview.data, "ada": "perbarui", "yakin": "1"}
+        forms = {"/mahasiswa/hapus/simpan": {"data": "x" * 8_000_000}, "/mahasiswa/impor/simpan": update}
+        with ExitStack() as stack:
+            while connected(service, stack, get("/?halaman=1&per=50")).recv(12) == b"HTTP/1.1 200":
+                pass
+            for target, fields in forms.items():
+                assert "Layanan sedang sibuk. Cobalah beberapa saat lagi. Belum ada" in site.post(target, fields).text
+        until(lambda: [site.post(*form).status_code for form in forms.items()] == [400, 302])
+
+
+@pytest.mark.parametrize("attack", [get("/?cari=a"), get("/mahasiswa/rekap"), post("/mahasiswa/periksa", b"")])
+def test_work_ends_when_its_client_leaves(tmp_path: Path, request: pytest.FixtureRequest, attack: bytes) -> None:
+    """Also a change that looks for its records. Another program holds the table, so the work would take five seconds."""
+    with empty_database("postgres", tmp_path, request) as database, Service(database) as service:
+        with psycopg.connect(database) as other, psycopg.connect(database) as third:
+            other.execute("LOCK TABLE mahasiswa IN ACCESS EXCLUSIVE MODE")
+            with socket.create_connection(("127.0.0.1", service.port)) as client:
+                client.sendall(attack)
+                until(lambda: third.execute("SELECT 1 FROM pg_locks WHERE NOT granted").fetchall())
+            until(lambda: "127.0.0.1" in service.stderr())
+        assert " 499 " in service.stderr()
+
+
 # How many records a service has, and the statement that writes them. The driver of PostgreSQL holds a whole answer.
 LONG_RECORDS = {
     "sqlite": (
@@ -241,6 +276,10 @@ def test_long_texts_one_after_another_take_bounded_memory(
     ):
         run_elsewhere(tmp_path / "mahasiswa.db" if engine == "sqlite" else database, statement)
         (worker,) = workers(service)
+        with service.site() as site:
+            lacking = Importer(site).upload(csv(HEADER, ("baru", "Siti", "Solo"))).data.encode()
+        for target in ("/mahasiswa/hapus/simpan", "/mahasiswa/impor/simpan"):
+            attacks[f"what a file lacks, {target}"] = 2, post(target, b"periksa=sisa&data=" + quote(lacking).encode())
         for name, (clients, attack) in attacks.items():
             assert set(threads.map(status, [attack] * clients)) <= {b"200", b"400", b"413", b"503"}, name
             assert memory(worker, "VmHWM") < MEMORY_MAX_MB, name

@@ -63,6 +63,10 @@ CORPUS: Mapping[str, tuple[bytes, list[int]]] = {
     "a chunk longer than its size": (ADD + CHUNKED + END + b"3\r\nnim=r\r\n0\r\n\r\n", [400]),
     "chunks with bare LF": (ADD + CHUNKED + END + b"5\nnim=r\n0\n\n", [400]),
     "chunks past the limit": (ADD + CHUNKED + END + (b"4000\r\n" + b"a" * 0x4000 + b"\r\n") * 5 + b"0\r\n\r\n", [413]),
+    "20 fields": (post("/mahasiswa/edit/x", b"nama=Ani&alamat=Solo" + b"&x" * 18, CLOSE), [302]),
+    "21 fields": (post("/mahasiswa/edit/x", b"nama=Ani&alamat=Solo" + b"&x" * 19, CLOSE), [400]),
+    "1,000 ticks": (post("/mahasiswa/hapus/pilihan", b"&".join([b"nim[]=1"] * 1000), CLOSE), [200]),
+    "1,001 ticks": (post("/mahasiswa/hapus/pilihan", b"&".join([b"nim[]=1"] * 1001), CLOSE), [400]),
     # the target
     "a query that is not UTF-8": (b"GET /?cari=%ff HTTP/1.1\r\n" + HOST + END, [200]),
     "a malformed escape in a query": (b"GET /?cari=%zz HTTP/1.1\r\n" + HOST + END, [400]),

@@ -82,6 +82,7 @@ async def read_confirmation(request: Request) -> Mapping[str, Sequence[str]]:
     """
     with large_body(request) as count:
         body = await Body(request, MAX_CONFIRMED_BYTES, "confirmation too large", count).read()
+        request.count_answer(len(body))  # its texts are kept until the answer
 
         def parse() -> Mapping[str, Sequence[str]]:
             sent = _sent(request, body, MAX_REPAIRS).items()

@@ -133,8 +133,7 @@ async def confirm_deletion(request: Request, store: Store, pages: Pages) -> Resp
     run = partial(request.limits.slots.run, IMPORT)
     if sent["periksa"][-1:] == ["sisa"]:
         _, cleaned = await run(partial(_repaired, sent, key))
-        others = await _absentees(store.reader(IMPORT), set(cleaned.nims()), sheets.UPLOAD_MAX_ROWS)
-        cells = sheets.nims_of(record.nim for record in others)
+        cells = sheets.nims_of(await _absentees(store.reader(IMPORT), set(cleaned.nims()), sheets.UPLOAD_MAX_ROWS))
         return await request.while_connected(_deletion_preview(request, store, pages, cells))
     found, missing = await run(partial(sheets.load_deletion, _field(sent), key))
     shown = sorted(found + missing)
@@ -201,7 +200,9 @@ async def _import_preview(
     reader = store.reader(IMPORT)
     existing, near = await _existing_and_near(request, reader, nims)
     total = (await reader.search(Query(), 0, 0)).total
-    others = await _absentees(reader, set(nims), ABSENTEES_MAX_ROWS) if part == "sisa" else []
+    absent_nims = await _absentees(reader, set(nims), ABSENTEES_MAX_ROWS) if part == "sisa" else []
+    others = sorted((await reader.find(absent_nims)).values())
+    request.count_answer(size_with(0, others))
 
     def render() -> Response:
         shown, plan, stored = cleaned, sheets.compare(cleaned, existing, near), existing
@@ -250,12 +251,12 @@ async def _existing_and_near(
     return existing, near
 
 
-async def _absentees(reader: Reader, in_file: Collection[str], most: int) -> list[Mahasiswa]:
-    """The first stored records that the file lacks. Besides them it reads at most as many records as the file has rows."""
-    found: list[Mahasiswa] = []
+async def _absentees(reader: Reader, in_file: Collection[str], most: int) -> list[str]:
+    """The first stored NIMs that the file lacks. Their records may have long texts, so they are not kept."""
+    found: list[str] = []
     last: str | None = None
     while len(found) < most and (chunk := await reader.after(last, CHUNK_RECORDS)):
-        found += [record for record in chunk if record.nim not in in_file]
+        found += [record.nim for record in chunk if record.nim not in in_file]
         last = chunk[-1].nim
     return found[:most]
 
