@@ -1,16 +1,15 @@
 """For monitors: the health check, and the counters and the state of this worker in Prometheus' text format (METRICS=1)."""
 
 import os
-import re
 import resource
 import shutil
 import time
 from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from importlib import metadata
-from itertools import groupby
+from itertools import chain
 from pathlib import Path
 
 from starlette.responses import Response
@@ -24,46 +23,16 @@ from mahasiswa.store.store_errors import StoreError
 from mahasiswa.web.list_cache import ListCache
 from mahasiswa.web.pages import Pages
 from mahasiswa.web.request import Request
-from mahasiswa.work import RECORD, Busy
+from mahasiswa.work import RECORD, Busy, Limits
 
 BOUNDS_SECONDS = (0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10.0, float("inf"))  # upper bounds of the buckets of durations
 
+HISTOGRAM = "mahasiswa_request_seconds"
+
 VERSION = metadata.version("mahasiswa")
 
-# The kind and the meaning of each metric.
-FAMILIES = {
-    "mahasiswa_requests_total": ("counter", "Requests by route, method and status."),
-    "mahasiswa_request_seconds": (
-        "histogram",
-        "Durations of requests by route. A list page from memory counts as 0 s.",
-    ),
-    "mahasiswa_work_running": ("gauge", "Work of each kind that runs."),
-    "mahasiswa_work_running_max": ("gauge", "Maximum work of each kind that runs at the same time."),
-    "mahasiswa_work_waiting": ("gauge", "Work of each kind that waits."),
-    "mahasiswa_work_waiting_max": ("gauge", "Maximum work of each kind that may wait."),
-    "mahasiswa_request_bodies_bytes": ("gauge", "Request bodies in memory."),
-    "mahasiswa_answers_bytes": ("gauge", "Answers that clients have not taken yet."),
-    "mahasiswa_list_page_age_seconds": ("gauge", "Time since the list page was rendered."),
-    "mahasiswa_database_up": ("gauge", "1 if the database answers a read, otherwise 0."),
-    "mahasiswa_database_bytes": ("gauge", "Size of the SQLite file."),
-    "mahasiswa_database_wal_bytes": ("gauge", "Size of the write-ahead log of the SQLite file."),
-    "mahasiswa_disk_free_bytes": ("gauge", "Free space beside the SQLite file."),
-    "mahasiswa_newest_backup_age_seconds": ("gauge", "Age of the newest back-up in BACKUP_DIR."),
-    "mahasiswa_backup_last_success_timestamp_seconds": (
-        "gauge",
-        "Time of the last back-up of the service that succeeded.",
-    ),
-    "mahasiswa_backup_failures_total": ("counter", "Back-ups of the service that failed."),
-    "mahasiswa_build_info": ("gauge", "1, with the version of the service."),
-    "process_cpu_seconds_total": ("counter", "Processor time of the worker."),
-    "process_resident_memory_bytes": ("gauge", "Resident memory of the worker."),
-    "process_virtual_memory_bytes": ("gauge", "Virtual memory of the worker."),
-    "process_open_fds": ("gauge", "Open files of the worker."),
-    "process_max_fds": ("gauge", "Maximum open files of the worker."),
-    "process_start_time_seconds": ("gauge", "Start of the worker."),
-}
-
-Sample = tuple[str, float, Mapping[str, object]]  # the name of a series, its value, and its labels
+Sample = tuple[str, float, Mapping[str, object]]  # the end of the name of a series, its value, and its labels
+Gauge = tuple[str, str, float]  # the name and the meaning of a metric of one series, and its value
 
 
 async def health(_request: Request, store: Store, pages: Pages) -> Response:
@@ -98,75 +67,79 @@ class Metrics:
         except (StoreError, Busy):
             is_up = 0
         text = ""
-        for family, samples in groupby(sorted(self._samples(request, is_up), key=_family), _family):
-            kind, meaning = FAMILIES[family]
-            text += f"# HELP {family} {meaning}\n# TYPE {family} {kind}\n"
-            for name, value, labels in samples:
+        for name, meaning, samples in self._families(request.limits, is_up):
+            kind = "counter" if name.endswith("_total") else "gauge"
+            text += f"# HELP {name} {meaning}\n# TYPE {name} {'histogram' if name == HISTOGRAM else kind}\n"
+            for end, value, labels in samples:
                 pairs = ",".join(f'{label}="{shown}"' for label, shown in {"worker": os.getpid(), **labels}.items())
-                text += f"{name}{{{pairs}}} {value:.15g}\n"
+                text += f"{name}{end}{{{pairs}}} {value:.15g}\n"
         return Response(text, headers=pages.headers, media_type="text/plain; version=0.0.4")
 
-    def _samples(self, request: Request, is_up: int) -> Iterator[Sample]:
-        for (route, method, status), count in self._requests.items():
-            yield "mahasiswa_requests_total", count, {"route": route, "method": method, "status": status}
+    def _families(self, limits: Limits, is_up: int) -> Iterator[tuple[str, str, Iterable[Sample]]]:
+        """The name and the meaning of each metric, and its series."""
+        requests = [
+            ("", count, {"route": route, "method": method, "status": status})
+            for (route, method, status), count in self._requests.items()
+        ]
+        yield "mahasiswa_requests_total", "Requests by route, method and status.", requests
+        yield HISTOGRAM, "Durations of requests by route. A list page from memory counts as 0 s.", self._histogram()
+        kinds, running, waiting = zip(*limits.slots.load(), strict=True)
+        for name, meaning, values in (
+            ("running", "Work of each kind that runs.", running),
+            ("running_max", "Maximum work of each kind that runs at the same time.", [kind.running for kind in kinds]),
+            ("waiting", "Work of each kind that waits.", waiting),
+            ("waiting_max", "Maximum work of each kind that may wait.", [kind.waiting for kind in kinds]),
+        ):
+            work = [("", value, {"kind": kind.name}) for kind, value in zip(kinds, values, strict=True)]
+            yield f"mahasiswa_work_{name}", meaning, work
+        for name, meaning, value in chain(self._state(limits, is_up), self._process()):
+            yield name, meaning, [("", value, {})]
+        yield "mahasiswa_build_info", "1, with the version of the service.", [("", 1, {"version": VERSION})]
+
+    def _histogram(self) -> Iterator[Sample]:
         for route, seconds in self._seconds.items():
             count = 0
             for bound in BOUNDS_SECONDS:
                 count += self._durations[route, bound]
-                name = "+Inf" if bound == BOUNDS_SECONDS[-1] else bound
-                yield "mahasiswa_request_seconds_bucket", count, {"route": route, "le": name}
-            yield "mahasiswa_request_seconds_count", count, {"route": route}
-            yield "mahasiswa_request_seconds_sum", seconds, {"route": route}
-        limits = request.limits
-        for kind, running, waiting in limits.slots.load():
-            work = {"running": running, "running_max": kind.running, "waiting": waiting, "waiting_max": kind.waiting}
-            yield from ((f"mahasiswa_work_{name}", value, {"kind": kind.name}) for name, value in work.items())
-        gauges = {
-            "request_bodies_bytes": limits.bodies.in_memory,
-            "answers_bytes": limits.answers.in_memory,
-            "list_page_age_seconds": self._cache.age_seconds(),
-            "database_up": is_up,
-            **self._sizes(),
-        }
-        yield from ((f"mahasiswa_{name}", value, {}) for name, value in gauges.items())
-        yield "mahasiswa_build_info", 1, {"version": VERSION}
-        yield from ((f"process_{name}", value, {}) for name, value in self._process().items())
+                yield "_bucket", count, {"route": route, "le": "+Inf" if bound == BOUNDS_SECONDS[-1] else bound}
+            yield "_count", count, {"route": route}
+            yield "_sum", seconds, {"route": route}
 
-    def _sizes(self) -> Mapping[str, float]:
-        """The files of an SQLite database, the room beside them, and the state of its back-ups."""
+    def _state(self, limits: Limits, is_up: int) -> Iterator[Gauge]:
+        """The memory that counts in budgets, the database with its files, and the state of its back-ups."""
         url, folder = self._settings.database_url, self._settings.backup_dir
-        sizes: dict[str, float] = {}
-        if isinstance(url, SQLiteURL):
-            with suppress(OSError):  # a file that is missing has no size
-                sizes["database_bytes"] = url.address.stat().st_size
-                sizes["disk_free_bytes"] = shutil.disk_usage(url.address.parent).free
-                sizes["database_wal_bytes"] = Path(f"{url.address}-wal").stat().st_size
-            if folder:
-                with suppress(OSError, StopIteration):
-                    sizes["newest_backup_age_seconds"] = age_seconds(next(iter(engine_of(url).backup_files(folder))))
-                with suppress(OSError, ValueError):
-                    last = read_outcome(url.address)
-                    sizes["backup_failures_total"] = last.failures
-                    if last.succeeded:
-                        sizes["backup_last_success_timestamp_seconds"] = last.succeeded
-        return sizes
+        yield "mahasiswa_request_bodies_bytes", "Request bodies in memory.", limits.bodies.in_memory
+        yield "mahasiswa_answers_bytes", "Answers that clients have not taken yet.", limits.answers.in_memory
+        yield "mahasiswa_list_page_age_seconds", "Time since the list page was rendered.", self._cache.age_seconds()
+        yield "mahasiswa_database_up", "1 if the database answers a read, otherwise 0.", is_up
+        if not isinstance(url, SQLiteURL):
+            return
+        with suppress(OSError):  # a file that is missing has no size
+            yield "mahasiswa_database_bytes", "Size of the SQLite file.", url.address.stat().st_size
+            free = shutil.disk_usage(url.address.parent).free
+            yield "mahasiswa_disk_free_bytes", "Free space beside the SQLite file.", free
+            size = Path(f"{url.address}-wal").stat().st_size
+            yield "mahasiswa_database_wal_bytes", "Size of the write-ahead log of the SQLite file.", size
+        if folder:
+            with suppress(OSError, StopIteration):
+                age = age_seconds(next(iter(engine_of(url).backup_files(folder))))
+                yield "mahasiswa_newest_backup_age_seconds", "Age of the newest back-up in BACKUP_DIR.", age
+            with suppress(OSError, ValueError):
+                last, name = read_outcome(url.address), "mahasiswa_backup_last_success_timestamp_seconds"
+                yield "mahasiswa_backup_failures_total", "Back-ups of the service that failed.", last.failures
+                if last.succeeded:
+                    yield name, "Time of the last back-up of the service that succeeded.", last.succeeded
 
-    def _process(self) -> Mapping[str, float]:
+    def _process(self) -> Iterator[Gauge]:
         """The processor time, the memory and the files of this worker, as all exporters of Prometheus name them."""
-        used = resource.getrusage(resource.RUSAGE_SELF)
-        values = {
-            "cpu_seconds_total": used.ru_utime + used.ru_stime,
-            "max_fds": resource.getrlimit(resource.RLIMIT_NOFILE)[0],
-            "start_time_seconds": self._started,
-        }
+        yield "process_cpu_seconds_total", "Processor time of the worker.", time.process_time()
+        files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        yield "process_max_fds", "Maximum open files of the worker.", files
+        yield "process_start_time_seconds", "Start of the worker.", self._started
         with suppress(OSError):  # only Linux has this folder
             virtual, resident, *_ = map(int, Path("/proc/self/statm").read_text("ascii").split())
-            values["virtual_memory_bytes"] = virtual * resource.getpagesize()
-            values["resident_memory_bytes"] = resident * resource.getpagesize()
-            values["open_fds"] = len(os.listdir("/proc/self/fd"))  # noqa: PTH208 - no Path for each file
-        return values
-
-
-def _family(sample: Sample) -> str:
-    """The metric of a series. The three series of a histogram are one metric."""
-    return re.sub("(?<=_request_seconds)_(bucket|count|sum)$", "", sample[0])
+            page = resource.getpagesize()
+            yield "process_virtual_memory_bytes", "Virtual memory of the worker.", virtual * page
+            yield "process_resident_memory_bytes", "Resident memory of the worker.", resident * page
+            count = len(os.listdir("/proc/self/fd"))  # noqa: PTH208 - no Path for each file
+            yield "process_open_fds", "Open files of the worker.", count
