@@ -53,7 +53,7 @@ async def check(request: Request, store: Store, pages: Pages, *, was_changed: bo
 
 async def tidy_all(request: Request, store: Store, pages: Pages) -> Response:
     """POST /mahasiswa/periksa: remove needless spaces from names and addresses, as one batch. A body is not read."""
-    found = await store.reader(SEARCH).suspects("spaces", TIDIED_MAX)
+    found = await request.while_connected(store.reader(SEARCH).suspects("spaces", TIDIED_MAX))
     request.count_answer(size_of(found.records))
     tidied = [
         (record, record._replace(nama=folding.tidy(record.nama), alamat=folding.tidy(record.alamat)))

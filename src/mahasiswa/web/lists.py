@@ -43,7 +43,7 @@ async def index(cache: ListCache, request: Request, store: Store, pages: Pages) 
     if is_list_query(request.query_params):
         view = ListQuery.of(request.query_params)
         show = _page if view.per <= INLINE_ROWS else _long_page
-        return await request.while_connected(show(request, view, store, pages))
+        return await show(request, view, store, pages)
     if page := await cache.respond(request.scope):
         if request.connection:
             request.connection.share(page.body)

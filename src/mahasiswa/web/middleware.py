@@ -24,7 +24,7 @@ from mahasiswa.web.request import Request
 from mahasiswa.web.request_guard import RequestGuard
 from mahasiswa.web.responses import FixedResponse, compressed
 from mahasiswa.web.routes import Router
-from mahasiswa.work import CHANGE, LIST, RECORD, Busy, Limits
+from mahasiswa.work import Busy, Limits
 
 CLIENT_DISCONNECTED = 499  # in the log, as nginx writes it: the client was gone, or cut off, before its answer ended
 RETRY_AFTER_SECONDS = 2
@@ -113,8 +113,8 @@ class Middleware:
 
     async def _answer(self, request: Request, pages: Pages) -> Response:
         answer = self.handle(request, pages)
-        # The pages of one record, and the kept list, take no time to abandon. A handler that reads a body abandons itself.
-        if request.route and not request.route.body and request.route.kind not in (RECORD, LIST, CHANGE):
+        # The kept list takes no time to abandon. The handler of a POST abandons its reads itself.
+        if request.method != "POST" and (request.path != "/" or request.scope["query_string"]):
             answer = request.while_connected(answer)
         response = await answer
         if not isinstance(response, FixedResponse | StreamingResponse):

@@ -1,10 +1,9 @@
-"""The table of routes: for each method and path its kind of work, whether it writes, and how its body is read."""
+"""The table of routes: for each method and path whether it writes, and how its body is read."""
 
 from collections.abc import Mapping
 from typing import Literal, NamedTuple
 
 from mahasiswa.settings import Settings
-from mahasiswa.work import CHANGE, EXPORT, IMPORT, LIST, RECORD, SEARCH, Kind
 
 Purpose = Literal["impor", "hapus"]  # of an upload, as in the path of its form
 
@@ -12,14 +11,13 @@ Purpose = Literal["impor", "hapus"]  # of an upload, as in the path of its form
 class Route(NamedTuple):
     """A method and a path, which is also the label of the route in metrics. `:nim` and `:id` stand for one segment.
 
-    `kind` is the work that the route mainly does. `body` says which function of forms.py reads the body. `purpose` is
-    the form that a refused file leads back to. A page of a record `keeps_query`, the query of the list page that led to
-    it. `needs` is the setting without which the route does not exist.
+    `body` says which function of forms.py reads the body. `purpose` is the form that a refused file leads back to. A
+    page of a record `keeps_query`, the query of the list page that led to it. `needs` is the setting without which the
+    route does not exist.
     """
 
     method: Literal["GET", "POST"]
     path: str
-    kind: Kind
     writes: bool = False
     body: Literal["", "fields", "preview", "upload"] = ""
     purpose: Purpose = "impor"
@@ -35,35 +33,35 @@ HEALTH_PATH, METRICS_PATH = "/sehat", "/metrics"
 
 ROUTES = (
     # The six routes of the specification, section 4.
-    Route("GET", "/", LIST),
-    Route("GET", "/mahasiswa/add", RECORD, keeps_query=True),
-    Route("GET", "/mahasiswa/edit/:nim", RECORD, keeps_query=True),
-    Route("POST", "/mahasiswa/add", CHANGE, writes=True, body="fields", keeps_query=True),
-    Route("POST", "/mahasiswa/edit/:nim", CHANGE, writes=True, body="fields", keeps_query=True),
-    Route("POST", "/mahasiswa/delete/:nim", CHANGE, writes=True, keeps_query=True),
+    Route("GET", "/"),
+    Route("GET", "/mahasiswa/add", keeps_query=True),
+    Route("GET", "/mahasiswa/edit/:nim", keeps_query=True),
+    Route("POST", "/mahasiswa/add", writes=True, body="fields", keeps_query=True),
+    Route("POST", "/mahasiswa/edit/:nim", writes=True, body="fields", keeps_query=True),
+    Route("POST", "/mahasiswa/delete/:nim", writes=True, keeps_query=True),
     # Beyond the specification (docs/decisions.md).
-    Route("GET", "/mahasiswa/nim/:nim", RECORD, keeps_query=True),
-    Route("POST", "/mahasiswa/nim/:nim", CHANGE, writes=True, body="fields", keeps_query=True),
-    Route("GET", "/mahasiswa/impor", IMPORT),
-    Route("POST", "/mahasiswa/impor", IMPORT, body="upload"),
-    Route("POST", "/mahasiswa/impor/simpan", IMPORT, writes=True, body="preview"),
-    Route("GET", "/mahasiswa/impor/templat.xlsx", EXPORT),
-    Route("GET", "/mahasiswa/ekspor.xlsx", EXPORT),
-    Route("GET", "/mahasiswa/ekspor.csv", EXPORT),
-    Route("GET", "/mahasiswa/cetak", EXPORT),
-    Route("GET", "/mahasiswa/rekap", SEARCH),
-    Route("GET", "/mahasiswa/periksa", SEARCH),
-    Route("POST", "/mahasiswa/periksa", SEARCH, writes=True),
-    Route("GET", "/mahasiswa/hapus", IMPORT, purpose="hapus"),
-    Route("POST", "/mahasiswa/hapus", IMPORT, body="upload", purpose="hapus"),
-    Route("POST", "/mahasiswa/hapus/pilihan", IMPORT, body="preview", purpose="hapus"),
-    Route("POST", "/mahasiswa/hapus/simpan", IMPORT, writes=True, body="preview", purpose="hapus"),
-    Route("GET", "/mahasiswa/riwayat", SEARCH, needs="history_days"),
-    Route("POST", "/mahasiswa/riwayat/perubahan/:id", CHANGE, writes=True, body="fields", needs="history_days"),
-    Route("GET", "/mahasiswa/riwayat/kelompok/:id", SEARCH, needs="history_days"),
-    Route("POST", "/mahasiswa/riwayat/kelompok/:id", CHANGE, writes=True, body="fields", needs="history_days"),
-    Route("GET", HEALTH_PATH, RECORD),
-    Route("GET", METRICS_PATH, RECORD, needs="metrics"),
+    Route("GET", "/mahasiswa/nim/:nim", keeps_query=True),
+    Route("POST", "/mahasiswa/nim/:nim", writes=True, body="fields", keeps_query=True),
+    Route("GET", "/mahasiswa/impor"),
+    Route("POST", "/mahasiswa/impor", body="upload"),
+    Route("POST", "/mahasiswa/impor/simpan", writes=True, body="preview"),
+    Route("GET", "/mahasiswa/impor/templat.xlsx"),
+    Route("GET", "/mahasiswa/ekspor.xlsx"),
+    Route("GET", "/mahasiswa/ekspor.csv"),
+    Route("GET", "/mahasiswa/cetak"),
+    Route("GET", "/mahasiswa/rekap"),
+    Route("GET", "/mahasiswa/periksa"),
+    Route("POST", "/mahasiswa/periksa", writes=True),
+    Route("GET", "/mahasiswa/hapus", purpose="hapus"),
+    Route("POST", "/mahasiswa/hapus", body="upload", purpose="hapus"),
+    Route("POST", "/mahasiswa/hapus/pilihan", body="preview", purpose="hapus"),
+    Route("POST", "/mahasiswa/hapus/simpan", writes=True, body="preview", purpose="hapus"),
+    Route("GET", "/mahasiswa/riwayat", needs="history_days"),
+    Route("POST", "/mahasiswa/riwayat/perubahan/:id", writes=True, body="fields", needs="history_days"),
+    Route("GET", "/mahasiswa/riwayat/kelompok/:id", needs="history_days"),
+    Route("POST", "/mahasiswa/riwayat/kelompok/:id", writes=True, body="fields", needs="history_days"),
+    Route("GET", HEALTH_PATH),
+    Route("GET", METRICS_PATH, needs="metrics"),
 )
 
 
