@@ -186,7 +186,7 @@ def test_a_body_over_64_kib_is_refused(site: Site, service: Service, target: str
     ("target", "host", "expected"),
     [
         (ADD, "a", (413, TOO_LARGE)),
-        ("/mahasiswa/impor", "a", (413, "melebihi 16 MB")),
+        ("/mahasiswa/impor", "a", (415, NO_FORM)),
         ("/tidak/ada", "a", (404, "Halaman tidak ditemukan")),
         ("/sehat", "a", (405, "tidak dapat dibuka dengan cara tersebut")),
         (ADD, "", (400, "Alamat atau data yang dikirim rusak")),

@@ -36,10 +36,6 @@ REPEATED_MAX_BYTES = 1 << 20
 person who sends a part again would lose the other rows."""
 
 
-class NotTicked(Exception):
-    """Many names belong to others, and no person has ticked that they are right."""
-
-
 async def choose_import(request: Request, _store: Store, pages: Pages) -> Response:
     """GET /mahasiswa/impor: the page to choose a file or to paste cells."""
     return pages.empty_form("impor").respond(request.scope)
@@ -68,23 +64,20 @@ async def confirm_import(request: Request, store: Store, pages: Pages) -> Respon
     existing = await store.reader(IMPORT).find(cleaned.nims())
     request.count_answer(size_with(0, list(existing.values())))
 
-    def changes() -> list[Write]:
+    def changes() -> tuple[Alert, Sequence[Write]]:
         plan = sheets.compare(cleaned, existing)
         update = sent["ada"][-1:] == ["perbarui"]
         if update and plan.needs_tick and not sent["yakin"]:
-            raise NotTicked
+            return "names", ()
         writes = sheets.confirmed_writes(cleaned.file, plan, update=update)
-        if writes is None:
-            raise Changed
-        return writes
+        return ("changed", ()) if writes is None else ("", writes)
 
+    alert, writes = await request.limits.slots.run(IMPORT, changes)
     try:
-        await store.write_all("import", await request.limits.slots.run(IMPORT, changes))
-    except NotTicked:
-        return await _import_preview(request, store, pages, cleaned, alert="names")
-    except Changed:  # a record has changed since the preview, so nothing is written
-        return await _import_preview(request, store, pages, cleaned, alert="changed")
-    return pages.redirect_home
+        await store.write_all("import", writes)
+    except Changed:  # a record has changed since it was read, so nothing is written
+        alert = "changed"
+    return await _import_preview(request, store, pages, cleaned, alert=alert) if alert else pages.redirect_home
 
 
 async def choose_deletion(request: Request, store: Store, pages: Pages) -> Response:
@@ -93,10 +86,10 @@ async def choose_deletion(request: Request, store: Store, pages: Pages) -> Respo
     if not query.cari:
         return pages.empty_form("hapus").respond(request.scope)
 
-    def first_nims(records: Iterator[Mahasiswa]) -> list[str]:
-        return [record.nim for record in islice(records, sheets.UPLOAD_MAX_ROWS + 1)]
-
-    nims = await in_thread(store.reader(IMPORT).chunks(query), first_nims)
+    nims = await in_thread(
+        store.reader(IMPORT).chunks(query),
+        lambda records: [record.nim for record in islice(records, sheets.UPLOAD_MAX_ROWS + 1)],
+    )
     if len(nims) > sheets.UPLOAD_MAX_ROWS:
         raise sheets.SheetError(wording.TOO_MANY_FOUND.format(limit=wording.number(sheets.UPLOAD_MAX_ROWS)))
     return await _deletion_preview(request, store, pages, sheets.nims_of(nims))
@@ -135,10 +128,11 @@ async def confirm_deletion(request: Request, store: Store, pages: Pages) -> Resp
         _, cleaned = await run(partial(_repaired, sent, key))
         cells = sheets.nims_of(await _absentees(store.reader(IMPORT), set(cleaned.nims()), sheets.UPLOAD_MAX_ROWS))
         return await request.while_connected(_deletion_preview(request, store, pages, cells))
-    found, missing = await run(partial(sheets.load_deletion, _field(sent), key))
+    found, missing = await run(partial(sheets.load_deletion, "".join(sent["data"]), key))
     shown = sorted(found + missing)
-    numbers = (number for text in sent["baris[]"] for number in [whole_number(text)])
-    typed = {number: nim for number, nim in zip(numbers, sent["nim[]"], strict=False) if number is not None}
+    typed = {
+        number: nim for row, nim in zip(sent["baris[]"], sent["nim[]"], strict=False) for number in _numbers([row])
+    }
     cells = await run(partial(sheets.repaired_nims, shown, typed, _numbers(sent["lewati[]"])))
     if cells == shown and not sent["periksa"]:
         await store.write_all("delete", removals=dict.fromkeys(cell.nim for cell in found))
@@ -261,14 +255,9 @@ async def _absentees(reader: Reader, in_file: Collection[str], most: int) -> lis
     return found[:most]
 
 
-def _field(sent: Mapping[str, Sequence[str]]) -> str:
-    """The signed field of a preview. A field that was sent twice did not come from it."""
-    return sent["data"][0] if len(sent["data"]) == 1 else ""
-
-
 def _repaired(sent: Mapping[str, Sequence[str]], key: bytes) -> tuple[Alert, sheets.CleanedFile]:
     """The rows of a preview's form with its repairs, and their kind, if there are any. Raise SheetError."""
-    cleaned = sheets.clean_again(sheets.load(_field(sent), key))
+    cleaned = sheets.clean_again(sheets.load("".join(sent["data"]), key))
     file = cleaned.file
     rows = zip(sent["baris[]"], sent["nim[]"], sent["nama[]"], sent["alamat[]"], strict=False)
     names = [sheet.name for sheet in file.sheets] if sent["semua"] else sent["lembar"]
