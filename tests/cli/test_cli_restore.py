@@ -159,7 +159,7 @@ REFUSED: dict[str, tuple[Callable[[Path], object], str]] = {
     "empty": (lambda file: file.write_bytes(b""), r"a\.db cannot be restored: no such table: mahasiswa"),
     "another program's": (
         lambda file: run_script(file, "DROP TABLE mahasiswa; CREATE TABLE mahasiswa (nim, nama, alamat)"),
-        r"a\.db holds a table mahasiswa that this program did not make; export it as CSV .* mahasiswa import",
+        r"a\.db holds a table mahasiswa that no release made; export it as CSV .* mahasiswa import",
     ),
 }
 

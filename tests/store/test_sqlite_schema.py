@@ -28,13 +28,7 @@ CREATE TABLE mahasiswa (
     CONSTRAINT alamat_nul CHECK (instr(alamat, char(0)) = 0)
 ) STRICT, WITHOUT ROWID"""
 
-# Before 1.0.0, the versions 1 to 3 had no history or another one. The number may be that of a released schema.
-DEVELOPMENT = (
-    "",
-    "CREATE TABLE mahasiswa_history (id INTEGER PRIMARY KEY, moment TEXT NOT NULL, nim TEXT) STRICT",
-    "CREATE TABLE mahasiswa_history (id INTEGER PRIMARY KEY, nim TEXT); CREATE TABLE mahasiswa_cari (nim TEXT)",
-)
-FOREIGN = "mahasiswa that this program did not make; export it as CSV with its own program, then run: mahasiswa import"
+FOREIGN = "mahasiswa that no release made; export it as CSV with its own program, then run: mahasiswa import"
 
 # How another program makes the file, or changes that of the service, and the end of the line that refuses it.
 REFUSED = {
@@ -43,13 +37,7 @@ REFUSED = {
     "a view of nothing": ("CREATE VIEW mahasiswa AS SELECT * FROM nowhere", f" view {FOREIGN}"),
     "an index": ("CREATE TABLE m (nim TEXT, nama TEXT); CREATE INDEX mahasiswa ON m (nama)", f" index {FOREIGN}"),
     "a version of another": ("CREATE TABLE mahasiswa (nim TEXT); PRAGMA user_version = 1", f" table {FOREIGN}"),
-    **{
-        f"development version {version}": (
-            f"{TABLE}; {history}; PRAGMA user_version = {version}",
-            " was made by a development version; export it as CSV with that version, then import it into a new file",
-        )
-        for version, history in enumerate(DEVELOPMENT, 1)
-    },
+    "a development version": (f"{TABLE}; PRAGMA user_version = 3", f" table {FOREIGN}"),
     "a name of ours": (
         "CREATE TABLE mahasiswa_history (x)",
         " holds a table mahasiswa_history that this program did not make; rename it",

@@ -106,15 +106,15 @@ REFUSED = {
     ),
     "a development version": (
         "COMMENT ON TABLE mahasiswa IS 'mahasiswa schema version 3'",
-        r"a development version made the table mahasiswa; export it with the version that made it, .* mahasiswa import",
+        r"no release made the table mahasiswa; export it as CSV with its own program, .* mahasiswa import",
     ),
     "another program": (
         "DROP TABLE mahasiswa; CREATE TABLE mahasiswa (nim text PRIMARY KEY, nama text NOT NULL, alamat text NOT NULL)",
-        r"another program made the table mahasiswa; export it as CSV with its own program, .* mahasiswa import",
+        r"no release made the table mahasiswa; export it as CSV with its own program, .* mahasiswa import",
     ),
     "a view": (
         "DROP TABLE mahasiswa; CREATE VIEW mahasiswa AS SELECT '1' AS nim, '2' AS nama, '3' AS alamat",
-        r"another program made the table mahasiswa; .* mahasiswa import",
+        r"no release made the table mahasiswa; .* mahasiswa import",
     ),
 }
 

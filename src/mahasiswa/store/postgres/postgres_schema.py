@@ -8,7 +8,7 @@ that was released.
 import logging
 import re
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import psycopg
@@ -27,9 +27,6 @@ START_TIMEOUT_SECONDS = 10.0
 
 UPGRADES = (sql.CREATE,)
 """UPGRADES[n] is the SQL that makes version n + 1 of version n, with {schema} for the name of the schema."""
-
-DEVELOPMENT_COMMENT = "mahasiswa schema version "
-"""The comment on a table of a version before the first release begins so."""
 
 log = logging.getLogger(__name__)
 
@@ -92,14 +89,9 @@ def _version(table: Table) -> int:
     """Return the version of the schema, 0 if there is no table; raise Unusable if it is not of a release."""
     if table.comment is None:
         return 0
-    if table.comment.startswith(DEVELOPMENT_COMMENT):
-        raise NeedsRepair(
-            "a development version made the table mahasiswa; export it with the version that made it, then run this"
-            " version on an empty database: mahasiswa import"
-        )
     if not (stored := re.fullmatch(r"schema (\d{1,9}) of mahasiswa", table.comment)):
         raise NeedsRepair(
-            "another program made the table mahasiswa; export it as CSV with its own program, rename it, then run:"
+            "no release made the table mahasiswa; export it as CSV with its own program, rename it, then run:"
             " mahasiswa import"
         )
     version = int(stored[1])
@@ -137,10 +129,13 @@ def _check_rights(db: Connection, needed: str = "") -> None:
         raise Unusable(f"the role {db.info.user} lacks rights; the owner of the tables must run: {grants}")
 
 
+def _triggers(history_days: int | None) -> Mapping[str, str]:
+    return sql.NIM_TRIGGER | (sql.HISTORY_TRIGGERS if history_days else {})
+
+
 def _is_complete(db: Connection, history_days: int | None) -> bool:
-    """Return whether the key exists, and the triggers are those that these days need."""
-    parts = {name for (name,) in db.execute(sql.FIND_PARTS)}
-    return parts == {*sql.PARTS, *(sql.HISTORY_TRIGGERS if history_days else ())}
+    """Return whether the triggers are those that these days need."""
+    return {name for (name,) in db.execute(sql.ENABLED_TRIGGERS)} == _triggers(history_days).keys()
 
 
 def _upgrade(db: Connection, table: Table, wanted_days: int | None) -> None:
@@ -157,7 +152,10 @@ def _upgrade(db: Connection, table: Table, wanted_days: int | None) -> None:
     if stored is None or not _is_complete(db, wanted_days):
         if stored == wanted_days:
             log.warning("triggers were missing or disabled, and are created again")
-        statements += [sql.ADD_PARTS, sql.START_HISTORY if wanted_days else sql.STOP_HISTORY]
+        statements += sql.DROP_TRIGGERS
+        statements += [f"CREATE TRIGGER {name} {rest.strip()}" for name, rest in _triggers(wanted_days).items()]
+        if not wanted_days:
+            statements.append(sql.CLEAR_HISTORY)
     needs_owner = bool(statements)
     statements.append(sql.SET_HISTORY_DAYS)
     values = {"schema": table.schema, "version": len(UPGRADES), "days": wanted_days}

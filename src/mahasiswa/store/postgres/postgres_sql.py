@@ -73,7 +73,9 @@ CREATE UNIQUE INDEX mahasiswa_history_batches ON {{schema}}.mahasiswa_history (b
 CREATE TABLE {{schema}}.mahasiswa_history_state (
   only_row boolean PRIMARY KEY DEFAULT true CHECK (only_row),
   days integer,
-  purged timestamptz NOT NULL DEFAULT '-infinity'
+  purged timestamptz NOT NULL DEFAULT '-infinity',
+  -- Store.signing_key, in hexadecimal: two UUIDs have 244 random bits.
+  signing_key text NOT NULL DEFAULT replace(gen_random_uuid()::text || gen_random_uuid()::text, '-', '')
 );
 INSERT INTO {{schema}}.mahasiswa_history_state (days) VALUES (NULL);
 
@@ -145,45 +147,33 @@ BEGIN
   RAISE EXCEPTION 'TRUNCATE would leave no trace in the history of mahasiswa; use DELETE FROM mahasiswa'
   USING ERRCODE = 'feature_not_supported';
 END $$;
-REVOKE EXECUTE ON FUNCTION {{schema}}.mahasiswa_history_write() FROM PUBLIC
-"""
-# The start adds these if they are missing. Specification 2.2: a nim never changes. The table refuses it without a history
-# too. The key (Store.signing_key) is hexadecimal; two UUIDs have 244 random bits.
-ADD_PARTS = """
-CREATE OR REPLACE FUNCTION {schema}.mahasiswa_nim_refuse() RETURNS trigger LANGUAGE plpgsql AS $$
+REVOKE EXECUTE ON FUNCTION {{schema}}.mahasiswa_history_write() FROM PUBLIC;
+
+CREATE OR REPLACE FUNCTION {{schema}}.mahasiswa_nim_refuse() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   RAISE EXCEPTION 'a nim never changes; delete the record and add it with the other nim'
   USING ERRCODE = 'feature_not_supported';
-END $$;
-DROP TRIGGER IF EXISTS mahasiswa_nim ON {schema}.mahasiswa;
-CREATE TRIGGER mahasiswa_nim BEFORE UPDATE OF nim ON {schema}.mahasiswa
-  FOR EACH ROW WHEN (NEW.nim <> OLD.nim) EXECUTE FUNCTION {schema}.mahasiswa_nim_refuse();
-ALTER TABLE {schema}.mahasiswa_history_state ADD COLUMN IF NOT EXISTS signing_key text NOT NULL
-  DEFAULT replace(gen_random_uuid()::text || gen_random_uuid()::text, '-', '')
+END $$
 """
-PARTS = ("mahasiswa_nim", "signing_key")
-_TRIGGERS = {
-    "insert": "AFTER INSERT ON {schema}.mahasiswa REFERENCING NEW TABLE AS new_rows",
-    "update": "AFTER UPDATE ON {schema}.mahasiswa REFERENCING OLD TABLE AS old_rows NEW TABLE AS new_rows",
-    "delete": "AFTER DELETE ON {schema}.mahasiswa REFERENCING OLD TABLE AS old_rows",
-    "truncate": "BEFORE TRUNCATE ON {schema}.mahasiswa",
+_WRITE = "FOR EACH STATEMENT EXECUTE FUNCTION {schema}.mahasiswa_history_write()"
+HISTORY_TRIGGERS = {
+    "mahasiswa_history_insert": f"AFTER INSERT ON {{schema}}.mahasiswa REFERENCING NEW TABLE AS new_rows {_WRITE}",
+    "mahasiswa_history_update": f"""
+AFTER UPDATE ON {{schema}}.mahasiswa REFERENCING OLD TABLE AS old_rows NEW TABLE AS new_rows {_WRITE}""",
+    "mahasiswa_history_delete": f"AFTER DELETE ON {{schema}}.mahasiswa REFERENCING OLD TABLE AS old_rows {_WRITE}",
+    "mahasiswa_history_truncate": """
+BEFORE TRUNCATE ON {schema}.mahasiswa FOR EACH STATEMENT EXECUTE FUNCTION {schema}.mahasiswa_history_refuse()""",
 }
-HISTORY_TRIGGERS = [f"mahasiswa_history_{event}" for event in _TRIGGERS]
-_DROP_TRIGGERS = ";\n".join(f"DROP TRIGGER IF EXISTS {name} ON {{schema}}.mahasiswa" for name in HISTORY_TRIGGERS)
-START_HISTORY = _DROP_TRIGGERS + "".join(
-    f""";
-CREATE TRIGGER mahasiswa_history_{event} {rows}
-  FOR EACH STATEMENT EXECUTE FUNCTION {{schema}}.mahasiswa_history_{"refuse" if event == "truncate" else "write"}()"""
-    for event, rows in _TRIGGERS.items()
-)
-STOP_HISTORY = f"""{_DROP_TRIGGERS};
-TRUNCATE {{schema}}.mahasiswa_history
-"""
-# Our triggers that are enabled, and the column of the key.
-FIND_PARTS = """
+# Specification 2.2: a nim never changes. The table refuses it without a history too.
+NIM_TRIGGER = {
+    "mahasiswa_nim": """
+BEFORE UPDATE OF nim ON {schema}.mahasiswa
+  FOR EACH ROW WHEN (NEW.nim <> OLD.nim) EXECUTE FUNCTION {schema}.mahasiswa_nim_refuse()"""
+}
+DROP_TRIGGERS = [f"DROP TRIGGER IF EXISTS {name} ON {{schema}}.mahasiswa" for name in HISTORY_TRIGGERS | NIM_TRIGGER]
+CLEAR_HISTORY = "TRUNCATE {schema}.mahasiswa_history"
+ENABLED_TRIGGERS = """
 SELECT tgname FROM pg_trigger WHERE tgrelid = to_regclass('mahasiswa') AND tgname ~ '^mahasiswa_(nim|history_.*)$' AND tgenabled <> 'D'
-UNION ALL
-SELECT attname FROM pg_attribute WHERE attrelid = to_regclass('mahasiswa_history_state') AND attname = 'signing_key'
 """
 IS_STANDBY = "SELECT 1 WHERE pg_is_in_recovery()"
 SET_HISTORY_DAYS = "UPDATE {schema}.mahasiswa_history_state SET days = {days}"

@@ -21,9 +21,6 @@ from mahasiswa.store.sqlite.connection import LOCK_TIMEOUT_SECONDS, SECURE_DELET
 from mahasiswa.store.store_errors import NeedsRepair, Unavailable, Unusable
 from mahasiswa.unfinished import remove_leftovers
 
-OLEH = "oleh"
-"""A column that the state has in each release. Development versions, which counted from 1 to 3, had none."""
-
 log = logging.getLogger(__name__)
 
 
@@ -52,14 +49,10 @@ def known_version(db: apsw.Connection, path: Path) -> int:
             f"{path} has schema version {version}, and this release knows only up to {len(UPGRADES)}: use a newer release"
         )
     kind, definition = next(db.execute(sql.DESCRIBE_MAHASISWA), (None, None))
-    if kind and definition != sql.CREATE_MAHASISWA:
+    if kind and (definition != sql.CREATE_MAHASISWA or (version and not db.execute(sql.HAS_STATE).get)):
         raise NeedsRepair(
-            f"{path} holds a {kind} mahasiswa that this program did not make; export it as CSV with its own program, then"
+            f"{path} holds a {kind} mahasiswa that no release made; export it as CSV with its own program, then"
             " run: mahasiswa import"
-        )
-    if version and kind and not db.execute(sql.HAS_STATE_COLUMN, (OLEH,)).get:
-        raise NeedsRepair(
-            f"{path} was made by a development version; export it as CSV with that version, then import it into a new file"
         )
     if version and kind is None:
         raise NeedsRepair(f"{path} has schema version {version}, but its table mahasiswa is missing")
@@ -74,7 +67,7 @@ def damage(path: Path, error: apsw.Error) -> str:
 
 def is_newer(db: apsw.Connection) -> bool:
     """Whether a later release made the tables. The version alone may be that of another program."""
-    return bool(db.pragma("user_version") > len(UPGRADES) and db.execute(sql.HAS_STATE_COLUMN, (OLEH,)).get)
+    return bool(db.pragma("user_version") > len(UPGRADES) and db.execute(sql.HAS_STATE).get)
 
 
 def _create_tables(db: apsw.Connection, path: Path) -> None:
@@ -97,17 +90,12 @@ def _set_history_days(db: apsw.Connection, path: Path, days: int | None) -> None
     Nothing is written if nothing changes, because every commit is a new version of the list.
     """
     stored = db.execute(shared_sql.DAYS).get
-    is_new = stored is None
-    if not db.execute(sql.HAS_STATE_COLUMN, ("signing_key",)).get:  # a version shortly before 1.0.0 made it
-        db.execute(f"{sql.DROP_STATE}; {sql.TABLES['mahasiswa_history_state']}")
-        is_new = True
     if days is None:
         days = DEFAULT_HISTORY_DAYS if stored is None else stored
-    if stored not in (None, days):
-        log.warning("HISTORY_DAYS of %s was %d and is %d from now on", path, stored, days)
-    if is_new:
+    if stored is None:
         db.execute(sql.CREATE_STATE, (days, secrets.token_hex(32)))
     elif stored != days:
+        log.warning("HISTORY_DAYS of %s was %d and is %d from now on", path, stored, days)
         db.execute(sql.SET_DAYS, (days,))
     needed = sql.NIM_TRIGGER | (sql.HISTORY_TRIGGERS if days else {})
     if (triggers := dict(db.execute(sql.STORED_TRIGGERS))) != needed:

@@ -72,8 +72,7 @@ CREATE TABLE mahasiswa_history_state (
 # Its keys are (batch, id): the items of the history (batch IS NULL) and the entries of a batch, each in order of id.
 CREATE_HISTORY_INDEX = "CREATE INDEX IF NOT EXISTS mahasiswa_history_batch ON mahasiswa_history (batch)"
 DESCRIBE_TABLE = "SELECT sql FROM sqlite_schema WHERE name = ?"
-HAS_STATE_COLUMN = "SELECT EXISTS (SELECT 1 FROM pragma_table_info('mahasiswa_history_state') WHERE name = ?)"
-DROP_STATE = "DROP TABLE mahasiswa_history_state"
+HAS_STATE = "SELECT EXISTS (SELECT 1 FROM pragma_table_info('mahasiswa_history_state') WHERE name = 'signing_key')"
 NOW = "strftime('%Y-%m-%dT%H:%M:%fZ', 'now')"
 
 _INSERT_ENTRY = f"""\
