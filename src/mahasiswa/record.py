@@ -97,6 +97,7 @@ def near_key(nim: str) -> str:
     return nim.translate(_NEAR).lstrip("0")
 
 
+SLIPS_MAX_LENGTH = 30  # of a nim whose slips are looked for: 640 of them
 NEAR_NIMS_MAX = 20  # that one nim is compared with by key; a scan of all records would delay each page of the list
 
 
@@ -115,6 +116,18 @@ def near_nims(nim: str) -> Sequence[str]:
             forms += [nim[:at] + letter + nim[at + 1 :] for letter in letters]
             at = nim.find(digit, at + 1)
     return [form for form in dict.fromkeys(forms) if form != typed][:NEAR_NIMS_MAX]
+
+
+def slips(nim: str) -> Sequence[str]:
+    """The nims that differ from this one in one digit, have one more or one less, or two neighbours exchanged."""
+    if len(nim) > SLIPS_MAX_LENGTH:
+        return ()
+    forms = [nim[:at] + nim[at + 1 : at + 2] + nim[at : at + 1] + nim[at + 2 :] for at in range(len(nim) - 1)]
+    forms += [
+        nim[:at] + digit + nim[at + skipped :] for at in range(len(nim) + 1) for digit in digits for skipped in (1, 0)
+    ]
+    forms += [nim[:at] + nim[at + 1 :] for at in range(len(nim))]
+    return [form for form in dict.fromkeys(forms) if form != nim]
 
 
 _CONFUSED = (("0", "O"), ("1", "lI"))

@@ -117,6 +117,24 @@ def test_a_search_without_a_match_offers_the_nearest_names(site: Site, other: Da
     assert site.page("/?cari=%3Cb%3Enuraini%26").nims == ["1"]
 
 
+OFFERED = {
+    "RT03": "rt 03 (1)", "km5 kaliurang": "km 5 kaliurang (1)", "NIM 2300180001": "2300180001 (1)",
+    "nama riski": "riski (1)", "siti tambakbayan": "siti (2)", "djoko": "Joko (1)", "mohamad": "Muhammad (1)",
+    "2300180010": "2300180001 (1)", "230018001": "2300180001 (1)", "999": "",
+}
+
+
+@pytest.mark.parametrize("cari", OFFERED)
+def test_a_search_without_a_match_offers_searches_that_find_something(site: Site, other: Database, cari: str) -> None:
+    """Letters and digits apart, without a title or the word that finds nothing, another spelling, or a NIM of one slip."""
+    first, second = ("2300180001", "Siti Riski", "RT 03"), ("2400190002", "Siti Joko", "Km. 5 Kaliurang")
+    other.fill([first, second, ("2500", "Muhammad", "Solo")])
+    (empty,) = find(site, cari=cari).texts(".empty")
+    offered = empty.partition("Mungkin maksud Anda: ")[2]
+    assert offered.startswith(OFFERED[cari]) if OFFERED[cari] else not offered
+    assert ("ejaan" in empty, "Periksa angkanya." in empty) == (not cari.isdigit(), cari.isdigit())
+
+
 def test_the_search_form_keeps_the_query(people: Site) -> None:
     """The search form holds the text, the order and the page length, and starts again at the first page."""
     page = find(people, cari="é\"' <&>", urut="nama", arah="turun", per=10, halaman=3)

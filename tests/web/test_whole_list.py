@@ -51,7 +51,7 @@ def test_a_search_of_one_field_goes_along_to_every_use_of_it(students: Site) -> 
 def test_nothing_found_in_one_field_offers_all_fields_and_other_spellings(students: Site) -> None:
     """One word is not told to try one word. Other spellings have their number. A search with hits has none."""
     empty = students.page("/?cari=2300&di=nama")
-    assert empty.texts(".empty")[0].endswith("“2300”. Periksa ejaannya. Cari di semua kolom")
+    assert empty.texts(".empty")[0].endswith("“2300”. Periksa angkanya. Cari di semua kolom")
     assert follow(students, empty, "Cari di semua kolom").nims == ["23.00190002", "2300180001", "2400200005"]
     assert "Coba satu kata saja, atau periksa" in students.page("/?cari=siti+makassar").html
     found = students.page("/?cari=muhamad")

@@ -8,7 +8,7 @@ from itertools import chain
 from sys import getsizeof
 from typing import Any, Concatenate, Literal, NamedTuple, ParamSpec, Protocol, TypeAlias, TypeVar, cast
 
-from mahasiswa.record import Field, Mahasiswa, near_key, near_nims
+from mahasiswa.record import Field, Mahasiswa, near_key, near_nims, slips
 from mahasiswa.store import folding, spelling
 from mahasiswa.store.history_items import Batch, Days, Entry, HistoryPage, ItemKind, entry_of, item_of
 from mahasiswa.store.queries import Query, Suspicion
@@ -160,11 +160,14 @@ class Reader(ABC):
         return Hits(rows[0][0], [Mahasiswa._make(row[1:]) for row in rows if row[1] is not None], last)
 
     async def spellings(self, query: Query, limit: int) -> Sequence[tuple[str, int]]:
-        """At most `limit` other spellings of a search, of words in the list, with the number of records that each finds.
+        """At most `limit` other searches that resemble one without a hit, with the number of records that each finds.
 
-        Each finds a record, and the most similar one comes first.
+        For a search without letters these are nims. Otherwise they have other words of the list, or parts of the search.
         """
         words = folding.words(query.cari)
+        if not any(map(str.isalpha, query.cari)):
+            nims = await self.find(slips("".join(query.cari.split())))
+            return await self._counted(list(nims)[:limit], query.di)
         if query.di == "nim" or not words:
             return []
         version = await self._version()
@@ -176,8 +179,7 @@ class Reader(ABC):
                 self._vocabulary.keep(version, (spelling for (spelling,) in read))
             return spelling.corrections(words, self._vocabulary.words, self._vocabulary.sounds)
 
-        likely = await asyncio.to_thread(correct)
-        return (await self._counted(likely, query.di))[:limit]
+        return (await self._counted(await asyncio.to_thread(correct), query.di))[:limit]
 
     async def _counted(self, searches: Sequence[str], di: Field | Literal[""]) -> Sequence[tuple[str, int]]:
         """Each search with the number of records that it finds, without those that find none."""

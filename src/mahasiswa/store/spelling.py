@@ -8,6 +8,7 @@ from itertools import islice, product
 from math import prod
 from operator import contains
 
+from mahasiswa.record import Mahasiswa
 from mahasiswa.store.folding import fold
 
 # Similarities are ratios of difflib. With a minimum of 0.6, `bandung` would become `endang`.
@@ -18,6 +19,7 @@ SOUNDS = (
     *(("dj", "j"), ("tj", "c"), ("sy", "s"), ("kh", "h"), ("ph", "f"), ("th", "t"), ("oe", "u")),
     *(("z", "s"), ("y", "i"), ("j", "i"), ("v", "f"), ("o", "u")),
 )
+letters_or_digits = re.compile("[0-9]+|[^0-9]+").findall
 doubled = re.compile(r"(.)\1+")
 JOINED_SIMILARITY = 0.95  # the similarity of two words of the list to the word of a search that joins them
 MAX_WORD_CHARACTERS = 32  # maximum length of a word that is compared, because difflib is quadratic
@@ -58,18 +60,22 @@ class Vocabulary:
 def corrections(words: Sequence[str], known: Mapping[str, str], sounds: Mapping[str, str]) -> Sequence[str]:
     """Searches that resemble the folded words of a search, the most similar first. They need not find anything.
 
-    A search that contains every word of the given one is left out, because it finds no other records.
+    They have letters and digits apart and no titles of columns, or similar words, or one word less. A search that contains
+    every word of the given one is left out, because it finds no other records.
     """
     deadline = time.monotonic() + COMPARISON_TIMEOUT_SECONDS
+    given = " ".join(words)
+    words = [word for word in words if word not in Mahasiswa._fields] or words
+    apart = " ".join(part for word in words for part in letters_or_digits(word))
     words = words[:MAX_CORRECTED_WORDS]
+    shorter = [" ".join([*words[:at], *words[at + 1 :]]) for at in range(len(words))] if len(words) > 1 else []
     choices = [_alternatives(word, known, sounds, deadline) for word in words]
     searches = {tuple(word for _, word in choice): prod(worth for worth, _ in choice) for choice in product(*choices)}
     likely = sorted(searches, key=searches.__getitem__, reverse=True)
     others = (search for search in likely if not all(map(contains, search, words)))
-    return [
-        " ".join(known.get(part, part) for word in search for part in word.split())
-        for search in islice(others, MAX_CORRECTIONS)
-    ]
+    similar = (" ".join(known.get(part, part) for word in search for part in word.split()) for search in others)
+    searches_offered = dict.fromkeys([apart, " ".join(words), *islice(similar, MAX_CORRECTIONS), *shorter])
+    return [search for search in searches_offered if search != given]
 
 
 def sound(word: str) -> str:

@@ -47,6 +47,11 @@ class ListQuery(NamedTuple):
         return view._replace(halaman=min(self.halaman, view.last))
 
     @property
+    def has_no_letter(self) -> bool:
+        """Whether a person searches for digits, which have no spelling."""
+        return not any(map(str.isalpha, self.query.cari))
+
+    @property
     def last(self) -> int:
         """The number of the last page."""
         return max(1, math.ceil(self.total / self.per))
