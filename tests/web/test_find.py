@@ -118,9 +118,16 @@ def test_a_search_without_a_match_offers_the_nearest_names(site: Site, other: Da
 
 
 OFFERED = {
-    "RT03": "rt 03 (1)", "km5 kaliurang": "km 5 kaliurang (1)", "NIM 2300180001": "2300180001 (1)",
-    "nama riski": "riski (1)", "siti tambakbayan": "siti (2)", "djoko": "Joko (1)", "mohamad": "Muhammad (1)",
-    "2300180010": "2300180001 (1)", "230018001": "2300180001 (1)", "999": "",
+    "RT03": "rt 03 (1)",
+    "km5 kaliurang": "km 5 kaliurang (1)",
+    "NIM 2300180001": "2300180001 (1)",
+    "nama riski": "riski (1)",
+    "siti tambakbayan": "siti (2)",
+    "djoko": "Joko (1)",
+    "mohamad": "Muhammad (1)",
+    "2300180010": "2300180001 (1)",
+    "230018001": "2300180001 (1)",
+    "999": "",
 }
 
 
