@@ -19,7 +19,7 @@ from mahasiswa.store.store_errors import EditConflict
 from mahasiswa.web.list_html import latest_change
 from mahasiswa.web.list_query import EMPTY_COLUMNS_MAX, TITLE_MAX_CHARACTERS, ListQuery, Printout
 from mahasiswa.web.page_renderer import PageRenderer
-from mahasiswa.web.preview_view import PreviewView
+from mahasiswa.web.preview_page import PreviewPage
 from mahasiswa.web.responses import CachedPage
 from mahasiswa.web.routes import Purpose
 from mahasiswa.wording import PROBLEMS, ProblemName
@@ -149,20 +149,25 @@ class Pages(PageRenderer):
         return self.redirect_to(f"/mahasiswa/add{query}lagi=1&nim={quote(nim, safe='')}")
 
     def upload_form(
-        self, purpose: Purpose, message: str = "", status: int = 400, pasted: str = "", view: PreviewView | None = None
+        self,
+        purpose: Purpose,
+        message: str = "",
+        status: int = 400,
+        pasted: str = "",
+        preview: PreviewPage | None = None,
     ) -> Response:
         """The page to choose a file or to paste cells, with a message about the last attempt.
 
-        With `view`, which is a preview without its columns, a person can choose these.
+        With a `preview` without its columns, a person can choose these.
         """
         return self.page(
             "upload.html",
             status if message else 200,
-            self.not_stored if view else None,
+            self.not_stored if preview else None,
             purpose=purpose,
             message=message,
             pasted=pasted,
-            view=view,
+            preview=preview,
         )
 
     def _frame(self, count: int, view: ListQuery | None = None) -> list[bytes]:

@@ -20,7 +20,7 @@ from mahasiswa.store.threads import in_thread
 from mahasiswa.web.forms import Upload, read_confirmation, read_upload, utf8, utf8_bytes
 from mahasiswa.web.list_query import query_of
 from mahasiswa.web.pages import Pages
-from mahasiswa.web.preview_view import Alert, DeletionView, PreviewView
+from mahasiswa.web.preview_page import Alert, PreviewPage, shown_missing
 from mahasiswa.web.request import Request
 from mahasiswa.web.responses import rendered_in_thread
 from mahasiswa.web.routes import Purpose
@@ -206,11 +206,11 @@ async def _import_preview(
             plan = sheets.compare(shown, stored, near)
         file, data = sheets.dump(shown.versions(sheets.with_shown_changes(shown.file, plan)), key)
         absent = total - len(stored.keys() & shown.nims())
-        view = PreviewView(file, shown, plan, data, absent, total, others, part, whole_number(start) or 0, alert)
+        preview = PreviewPage(file, shown, plan, data, absent, total, others, part, whole_number(start) or 0, alert)
         if shown.columns_problem:
-            return pages.upload_form("impor", shown.columns_problem, view=view)
+            return pages.upload_form("impor", shown.columns_problem, preview=preview)
         status = 409 if alert == "changed" else 200
-        return pages.page("preview.html", status, pages.not_stored, view=view, row_name=sheets.row_name)
+        return pages.page("preview.html", status, pages.not_stored, preview=preview, row_name=sheets.row_name)
 
     return await rendered_in_thread(request, IMPORT, render)
 
@@ -225,7 +225,10 @@ async def _deletion_preview(
     def render() -> Response:
         deletion = sheets.compare_nims(cells, existing, near)
         data = sheets.dump_deletion(deletion, key)
-        return pages.page("bulk_delete.html", 200, pages.not_stored, view=DeletionView(deletion, data, alert))
+        missing = shown_missing(deletion)
+        return pages.page(
+            "bulk_delete.html", 200, pages.not_stored, deletion=deletion, data=data, alert=alert, missing=missing
+        )
 
     return await rendered_in_thread(request, IMPORT, render)
 

@@ -12,7 +12,7 @@ from typing import Generic, Literal, NamedTuple, TypeVar
 from mahasiswa import wording
 from mahasiswa.record import Mahasiswa
 from mahasiswa.sheets import public as sheets
-from mahasiswa.sheets.deletion import Deletion, FoundRow
+from mahasiswa.sheets.deletion import Deletion
 
 Row = TypeVar("Row", sheets.PlannedRow, sheets.RejectedRow)
 
@@ -26,7 +26,6 @@ EXAMPLES = 10  # rows that a group of notices shows
 MAX_REPAIRED_ROWS = 100  # with inputs, each up to six, and rows of a group with a tick
 REPAIRED_MAX_BYTES = 20_000  # of texts to repair; as a form they are at most three times as long
 MAX_SPANS = 20  # numbers and ranges of rows before a message, which says how many other rows have it
-TEXT_MAX_CHARACTERS = 200  # of a text that the page only shows
 
 
 class Group(NamedTuple, Generic[Row]):
@@ -49,7 +48,7 @@ class Part(NamedTuple):
 
 
 @dataclass(frozen=True)
-class PreviewView:
+class PreviewPage:
     """The page of a preview of an import. `opened` names the part that is shown with its rows from `start` on.
 
     `file` is the part of the cleaned file that the field `data` carries. `absent` is the number of stored records that
@@ -134,25 +133,16 @@ class PreviewView:
         names = self.file.read_sheets
         return sheets.row_name(number, names) if len(names) > 1 else str(number)
 
-    @property
-    def shown_absentees(self) -> list[Mahasiswa]:
-        """The absentees as the page shows them."""
-        return [Mahasiswa(*map(cut, record)) for record in self.absentees]
-
     @cached_property
     def noticed(self) -> list[Group[sheets.PlannedRow]]:
         """The rows to check by their notices, with a tick beside those whose NIM is probably meant to be another."""
         rows = sorted(chain(self.plan.new, self.plan.changed, self.plan.same), key=lambda planned: planned.number)
-        return [
-            group._replace(rows=list(map(_cut, group.rows)))
-            for group in self._groups((notice, row) for row in rows for notice in row.notices)
-        ]
+        return self._groups((notice, row) for row in rows for notice in row.notices)
 
     @cached_property
     def skipped(self) -> list[Group[sheets.RejectedRow]]:
         """The rows that are skipped, by their reasons."""
-        groups = self._groups((row.problem, row) for row in self.plan.skipped)
-        return [group._replace(rows=[_cut_cells(row) for row in group.rows]) for group in groups]
+        return self._groups((row.problem, row) for row in self.plan.skipped)
 
     @cached_property
     def repairs(self) -> list[Group[sheets.RejectedRow]]:
@@ -166,13 +156,9 @@ class PreviewView:
             nim, nama, alamat = map(sheets.in_input, cells_of[number][: len(wording.HEADER)])
             rows.append(sheets.RejectedRow(number, problem, (nim, nama, alamat)))
         repairable = [row for row in rows if row.problem not in wording.MISSING_COLUMNS]
-        inputs = fitting("".join(row.cells) for row in repairable)
-        last = repairable[inputs - 1].number if inputs else 0
-        return [
-            group._replace(rows=shown, others=group.others + len(group.rows) - len(shown))
-            for group in self._groups(((row.problem, row) for row in rows), most=MAX_REPAIRED_ROWS)
-            for shown in [[row for row in group.rows if row.number <= last and row in repairable]]
-        ]
+        inputs = {row.number for row in repairable[: fitting("".join(row.cells) for row in repairable)]}
+        groups = self._groups(((row.problem, row) for row in rows), MAX_REPAIRED_ROWS)
+        return [group._replace(rows=[row for row in group.rows if row.number in inputs]) for group in groups]
 
     @cached_property
     def parts(self) -> list[Part]:
@@ -214,46 +200,16 @@ class PreviewView:
         is_open = self.opened == name
         start = min(max(self.start, len(visible)), len(rows)) if is_open else len(visible)
         folded = rows[start : start + PAGE_ROWS] if is_open or len(rows) - start <= PAGE_ROWS else []
-        return Part(name, len(rows), list(map(_cut, visible)), list(map(_cut, folded)), start + len(folded))
+        return Part(name, len(rows), visible, folded, start + len(folded))
 
 
-@dataclass(frozen=True)
-class DeletionView:
-    """The page of a preview of a bulk delete."""
-
-    deletion: Deletion
-    data: str
-    alert: Alert
-    most: int = MAX_REPAIRED_ROWS
-
-    @property
-    def renamed(self) -> list[FoundRow]:
-        """The rows with another name than the stored record."""
-        return [row for row in self.deletion.found if row.nama]
-
-    @property
-    def missing(self) -> list[tuple[int, str, str]]:
-        """The number, the text and the reason of each row that was not found, as far as they have inputs."""
-        rows = [(cell.number, sheets.in_input(cell.nim), reason) for cell, reason in self.deletion.missing]
-        return rows[: fitting(text for _, text, _ in rows)]
+def shown_missing(deletion: Deletion) -> list[tuple[int, str, str]]:
+    """The number, the text and the reason of each row that was not found, as far as they have inputs."""
+    rows = [(cell.number, sheets.in_input(cell.nim), reason) for cell, reason in deletion.missing]
+    return rows[: fitting(text for _, text, _ in rows)]
 
 
 def fitting(texts: Iterable[str]) -> int:
     """The number of rows with these texts that get inputs."""
     sizes = accumulate(len(text.encode()) for text in islice(texts, MAX_REPAIRED_ROWS))
     return sum(size <= REPAIRED_MAX_BYTES for size in sizes)
-
-
-def cut(text: str) -> str:
-    """A text as a page shows it."""
-    return text if len(text) <= TEXT_MAX_CHARACTERS else f"{text[:TEXT_MAX_CHARACTERS]}…"
-
-
-def _cut_cells(row: sheets.RejectedRow) -> sheets.RejectedRow:
-    nim, nama, alamat = map(cut, row.cells)
-    return row._replace(cells=(nim, nama, alamat))
-
-
-def _cut(planned: sheets.PlannedRow) -> sheets.PlannedRow:
-    before, after = planned.before, planned.after
-    return planned._replace(before=before and Mahasiswa(*map(cut, before)), after=Mahasiswa(*map(cut, after)))
