@@ -144,7 +144,7 @@ async def test_a_very_long_import_is_one_item_without_entries(store: Store, url:
     """It says how many records changed, and cannot be undone. The next import has its entries again."""
     fill(url, [(f"{number}", "Ina", "Solo") for number in range(UNDOABLE_ROWS_MAX + 1)])
     (item,) = await items(store)
-    assert item[2:6] == ("import", UNDOABLE_ROWS_MAX + 1, True, None)
+    assert item[2:6] == ("import", UNDOABLE_ROWS_MAX + 1, True, True)
     assert await items(store, batch=item.id) == []
     with pytest.raises(NotInHistory):
         await store.undo(item.id, is_batch=True)
@@ -287,7 +287,7 @@ async def test_forgetting_removes_the_record_and_all_its_history(store: Store, u
     assert not engine_of(url).forget(SITI.nim)
     assert not engine_of(url).forget("00\0")
     forgotten, batch = await items(store)
-    assert forgotten[2:] == ("delete", 1, True, None, command_name())
+    assert forgotten[2:] == ("delete", 1, True, False, None, command_name())
     assert isinstance(batch, Batch)
     assert batch.only
     assert (batch.only.before, batch.only.after) == (None, BUDI)

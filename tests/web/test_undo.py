@@ -178,6 +178,35 @@ def test_one_row_of_an_import_is_taken_back(site: Site, imported: str) -> None:
     assert site.list().records == [FORMER]
 
 
+def test_a_batch_that_was_taken_back_has_no_button(site: Site, imported: str) -> None:
+    """After a part of it was taken back, its page says how many records are left."""
+    _, row, *_ = buttons(site.page(imported))
+    assert_restored(site.submit(row), f"{imported}?halaman=1")
+    assert "59 dari 60 data masih dapat dikembalikan." in site.page(imported).html
+    whole, *_ = buttons(site.page(imported))
+    assert_restored(site.submit(whole), f"{imported}?halaman=1")
+    assert [form.submit for form in buttons(site.page(imported)) if "data)" in form.submit] == []
+    redo_both = ["Ulangi perubahan (59 data)", "Ulangi perubahan (1 data)"]
+    assert [form.submit for form in buttons(site.page(HISTORY))][:3] == [*redo_both, "Batalkan penambahan"]
+
+
+def test_the_history_of_one_nim_has_its_line_of_an_import_and_of_a_bulk_delete(site: Site, imported: str) -> None:
+    """Both texts, a button for that record alone, and a link to the batch."""
+    preview = site.post("/mahasiswa/hapus/pilihan", [("nim[]", "03"), ("nim[]", "04")])
+    form = next(form for form in Page(preview.text, str(preview.url)).forms if form.target == "/mahasiswa/hapus/simpan")
+    assert site.submit(form).status_code == 302
+    target = f"{HISTORY}?cari=03"
+    page = site.page(target)
+    assert [row.css("td strong")[0].text() for row in page.tree.css("tbody tr")][:2] == ["Dihapus", "Diimpor"]
+    assert page.texts("td[data-label=Sebelum]")[:2] == ["Nama 3Solo", "tidak ada"]
+    links = [link.text for link in page.links if link.text.startswith("Lihat semua")]
+    assert links[:2] == ["Lihat semua 2 data", "Lihat semua 60 data"]
+    deleted, *_ = buttons(page)
+    assert deleted.submit == "Kembalikan data yang dihapus"
+    assert_restored(site.submit(deleted), f"{target}&halaman=1")
+    assert ("03" in site.list().nims, "04" in site.list().nims) == (True, False)
+
+
 def change_nim(site: Site, nim: str) -> Form:
     """Add SITI and give it another NIM; return the button that takes this back."""
     site.add(*SITI)

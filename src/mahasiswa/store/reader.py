@@ -218,17 +218,18 @@ class Reader(ABC):
 
         Without `batch`: the entries that belong to no batch, and the batches, each as one item. With `batch`: the
         entries of that batch. `cari` finds an entry as it finds a record, in the texts before and after, and a batch by
-        any of its entries. `kind` and `days` are conditions on items.
+        any of its entries. If it is a nim, a batch has the entry of that nim. `kind` and `days` are conditions on items.
         """
         sql = self.sql
         where_found, words = self._where(Query(cari))
         heads: Sequence[Sequence[Any]] = ()
+        left = 0
         if batch is None:
             where = sql.where_item_has(where_found) if where_found else ""
             where += sql.is_of_kind * bool(kind) + sql.is_of_days * bool(days)
             parameters = [*words, *([kind] if kind else ()), *map(sql.moment, days or ())]
             ((total,),) = yield sql.count_items.format(where=where), parameters
-            rows = yield sql.items.format(where=where), [*parameters, limit, offset]
+            rows = yield sql.items.format(where=where), [*parameters, limit, offset, cari.replace("\0", "")]
             items: list[Entry | Batch] = list(map(item_of, rows))
         else:
             where = sql.where_entry_has(where_found) if where_found else ""
@@ -237,8 +238,9 @@ class Reader(ABC):
             rows = yield sql.entries.format(where=where), [*parameters, limit, offset]
             items = list(map(entry_of, rows))
             heads = yield sql.head, (batch, 1, 0)
+            ((left,),) = yield sql.count_unchanged, (batch,)
         last = yield from last_item(self.sql)
-        return HistoryPage(total, items, cast("Batch", item_of(heads[0])) if heads else None, last)
+        return HistoryPage(total, items, cast("Batch", item_of(heads[0])) if heads else None, left, last)
 
     @in_transaction
     def biography(self, nim: str) -> Steps[Biography]:

@@ -8,6 +8,7 @@ from typing import Literal
 
 from mahasiswa.record import NEAR_FROM, NEAR_TO, Field, Mahasiswa
 from mahasiswa.store import folding
+from mahasiswa.store.history_items import UNDO_ROWS_MAX
 from mahasiswa.store.queries import Query, Suspicion
 
 COUNT = "SELECT count(*) FROM mahasiswa"
@@ -166,9 +167,9 @@ ORDER BY key, nim
         p, raw, entry = self.p, self.raw, self._entry()
         # An item is an entry without a batch, or the head of a batch. Its row ends with the columns of one entry: of the
         # item itself, or of the only entry of the batch. If the batch changed a nim, these columns are those of the
-        # addition, and the column before them is the old nim. Other batches have NULL there.
-        self.items = f"""
-SELECT i.id, i.moment, i.kind, i.rows, {self.is_silent}, {raw("i.oleh")},
+        # addition, and the column before them is the old nim. Other batches have NULL there, or the entry that `line` finds.
+        items = f"""
+SELECT i.id, i.moment, i.kind, i.rows, {self.is_silent}, {{is_left}}, {raw("i.oleh")},
   CASE WHEN i.kind = 'nim' THEN (
     SELECT {raw("nim")} FROM mahasiswa_history WHERE batch = i.id AND nama_after IS NULL LIMIT 1
   ) END, {entry}
@@ -179,12 +180,20 @@ LEFT JOIN mahasiswa_history AS e ON e.id = CASE
     SELECT id FROM mahasiswa_history WHERE batch = i.id AND nama_after IS NOT NULL LIMIT 1
   )
   WHEN i.rows = 1 THEN (SELECT id FROM mahasiswa_history WHERE batch = i.id)
+  {{line}}
 END
 ORDER BY i.id DESC
 """
+        is_unchanged = "(m.nama, m.alamat) IS NOT DISTINCT FROM (e.nama_after, e.alamat_after)"
+        unchanged = f"FROM mahasiswa_history AS e LEFT JOIN mahasiswa AS m ON m.nim = e.nim WHERE e.batch = {{}} AND {is_unchanged}"
+        self.count_unchanged = f"SELECT count(*) {unchanged.format(p)}"
+        is_left = f"i.rows > {UNDO_ROWS_MAX} OR EXISTS (SELECT 1 {unchanged.format('i.id')})"
+        line = f"WHEN i.kind <> 'nim' THEN (SELECT id FROM mahasiswa_history WHERE batch = i.id AND nim = {p} LIMIT 1)"
+        self.items = items.format(is_left=is_left, line=line, where="{where}")
+        items = items.format(is_left="true", line="", where="{where}")
         self.count_items = "SELECT count(*) FROM mahasiswa_history WHERE batch IS NULL {where}"
-        self.last_item = self.items.format(where="")
-        self.head = self.items.format(where=f"AND id = {p} AND kind IS NOT NULL")
+        self.last_item = items.format(where="")
+        self.head = items.format(where=f"AND id = {p} AND kind IS NOT NULL")
         self.is_of_kind = f""" AND coalesce(
   kind, CASE WHEN nama_before IS NULL THEN 'add' WHEN nama_after IS NULL THEN 'delete' ELSE 'edit' END
 ) = {p}"""
@@ -201,7 +210,7 @@ SELECT {entry} FROM mahasiswa_history AS e WHERE e.nim {self.is_any} OR e.batch 
   WHERE o.nim {self.is_any}
 ) ORDER BY e.id"""
         self.silent = f"""
-SELECT i.id, i.moment, i.kind, i.rows, true, {self.raw("i.oleh")}, NULL, NULL FROM mahasiswa_history AS i
+SELECT i.id, i.moment, i.kind, i.rows, true, true, {self.raw("i.oleh")}, NULL, NULL FROM mahasiswa_history AS i
 WHERE i.kind IN ('import', 'restore') AND {self.is_silent} ORDER BY i.id"""
         self.days = DAYS
 
@@ -234,10 +243,6 @@ ORDER BY e.nim LIMIT {p}
   SELECT 1 FROM mahasiswa_history AS o LEFT JOIN mahasiswa AS r ON r.nim = o.nim
   WHERE o.batch = e.batch AND (r.nama, r.alamat) IS NOT DISTINCT FROM (o.nama_after, o.alamat_after)
 )"""
-        self.count_unchanged = f"""
-SELECT count(*) FROM mahasiswa_history AS e LEFT JOIN mahasiswa AS m ON m.nim = e.nim
-WHERE {self.of_batch} AND (m.nama, m.alamat) IS NOT DISTINCT FROM (e.nama_after, e.alamat_after)
-"""
         # The ids are chosen first, because an entry may have long texts.
         newest = f"SELECT id FROM {self.recent} AS recent WHERE nim {is_any} ORDER BY id DESC LIMIT"
         self.recent_before = f"""
