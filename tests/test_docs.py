@@ -10,7 +10,7 @@ import pytest
 
 from mahasiswa.cli import main
 from mahasiswa.settings import Settings
-from mahasiswa.web.routes import ROUTES
+from mahasiswa.web.app import ROUTES
 from mahasiswa.work import DATABASE_CONNECTIONS, KINDS
 
 ROOT = Path(__file__).parents[1]

@@ -44,8 +44,8 @@ from spreadsheets import Importer, sheet_xml, with_sheet, zip_bomb
 from stores import ask
 
 import mahasiswa.web
+from mahasiswa.web.app import ROUTES
 from mahasiswa.web.forms import FORM_MAX_BYTES
-from mahasiswa.web.routes import ROUTES
 from mahasiswa.work import BODIES_MAX_BYTES, EXPORT, SEARCH, WORKBOOK, Kind
 
 pytestmark = linux

@@ -1,56 +1,52 @@
-"""The handler of each route, and the function that wires the application together."""
+"""The table of routes, and the function that wires the application together."""
 
 import tempfile
-from collections.abc import Awaitable, Callable, Mapping
-from functools import partial
 
-from starlette.responses import Response
 from starlette.types import ASGIApp
 
 from mahasiswa.settings import Settings
-from mahasiswa.sheets.public import SheetError, TooBig
 from mahasiswa.store import Store
 from mahasiswa.web import checks, history, lists, monitoring, previews, students
 from mahasiswa.web.list_cache import ListCache
 from mahasiswa.web.middleware import Middleware
 from mahasiswa.web.monitoring import Metrics
 from mahasiswa.web.pages import Pages
-from mahasiswa.web.request import Request
 from mahasiswa.web.request_guard import RequestGuard
-from mahasiswa.web.routes import ROUTES, Router
+from mahasiswa.web.routes import HEALTH_PATH, METRICS_PATH, Route, Router
 from mahasiswa.work import Limits
 
-Handler = Callable[[Request, Store, Pages], Awaitable[Response]]
-
-HANDLERS: Mapping[str, Handler] = {
-    "GET /mahasiswa/add": students.new,
-    "GET /mahasiswa/edit/:nim": students.edit,
-    "POST /mahasiswa/add": students.create,
-    "POST /mahasiswa/edit/:nim": students.update,
-    "POST /mahasiswa/delete/:nim": students.destroy,
-    "GET /mahasiswa/nim/:nim": students.choose_nim,
-    "POST /mahasiswa/nim/:nim": students.change_nim,
-    "GET /mahasiswa/impor": previews.choose_import,
-    "POST /mahasiswa/impor": previews.preview_import,
-    "POST /mahasiswa/impor/simpan": previews.confirm_import,
-    "GET /mahasiswa/impor/templat.xlsx": lists.template,
-    "GET /mahasiswa/ekspor.xlsx": lists.export_xlsx,
-    "GET /mahasiswa/ekspor.csv": lists.export_csv,
-    "GET /mahasiswa/cetak": lists.print_list,
-    "GET /mahasiswa/rekap": checks.recap,
-    "GET /mahasiswa/periksa": checks.check,
-    "POST /mahasiswa/periksa": checks.tidy_all,
-    "GET /mahasiswa/hapus": previews.choose_deletion,
-    "POST /mahasiswa/hapus": previews.preview_deletion,
-    "POST /mahasiswa/hapus/pilihan": previews.preview_ticked,
-    "POST /mahasiswa/hapus/simpan": previews.confirm_deletion,
-    "GET /mahasiswa/riwayat": history.show,
-    "POST /mahasiswa/riwayat/perubahan/:id": history.undo,
-    "GET /mahasiswa/riwayat/kelompok/:id": history.show,
-    "POST /mahasiswa/riwayat/kelompok/:id": history.undo,
-    "GET /sehat": monitoring.health,
-}
-"""The handlers of the routes in routes.py. Those of the list and of /metrics need more, so create_app adds them."""
+ROUTES = (
+    # The six routes of the specification, section 4.
+    Route("GET", "/", lists.index),
+    Route("GET", "/mahasiswa/add", students.new, keeps_query=True),
+    Route("GET", "/mahasiswa/edit/:nim", students.edit, keeps_query=True),
+    Route("POST", "/mahasiswa/add", students.create, writes=True, body="fields", keeps_query=True),
+    Route("POST", "/mahasiswa/edit/:nim", students.update, writes=True, body="fields", keeps_query=True),
+    Route("POST", "/mahasiswa/delete/:nim", students.destroy, writes=True, keeps_query=True),
+    # Beyond the specification (docs/decisions.md).
+    Route("GET", "/mahasiswa/nim/:nim", students.choose_nim, keeps_query=True),
+    Route("POST", "/mahasiswa/nim/:nim", students.change_nim, writes=True, body="fields", keeps_query=True),
+    Route("GET", "/mahasiswa/impor", previews.choose_import),
+    Route("POST", "/mahasiswa/impor", previews.preview_import, body="upload"),
+    Route("POST", "/mahasiswa/impor/simpan", previews.confirm_import, writes=True, body="preview"),
+    Route("GET", "/mahasiswa/impor/templat.xlsx", lists.template),
+    Route("GET", "/mahasiswa/ekspor.xlsx", lists.export_xlsx),
+    Route("GET", "/mahasiswa/ekspor.csv", lists.export_csv),
+    Route("GET", "/mahasiswa/cetak", lists.print_list),
+    Route("GET", "/mahasiswa/rekap", checks.recap),
+    Route("GET", "/mahasiswa/periksa", checks.check),
+    Route("POST", "/mahasiswa/periksa", checks.tidy_all, writes=True),
+    Route("GET", "/mahasiswa/hapus", previews.choose_deletion, purpose="hapus"),
+    Route("POST", "/mahasiswa/hapus", previews.preview_deletion, body="upload", purpose="hapus"),
+    Route("POST", "/mahasiswa/hapus/pilihan", previews.preview_ticked, body="preview", purpose="hapus"),
+    Route("POST", "/mahasiswa/hapus/simpan", previews.confirm_deletion, writes=True, body="preview", purpose="hapus"),
+    Route("GET", "/mahasiswa/riwayat", history.show, needs="history_days"),
+    Route("POST", "/mahasiswa/riwayat/perubahan/:id", history.undo, writes=True, body="fields", needs="history_days"),
+    Route("GET", "/mahasiswa/riwayat/kelompok/:id", history.show, needs="history_days"),
+    Route("POST", "/mahasiswa/riwayat/kelompok/:id", history.undo, writes=True, body="fields", needs="history_days"),
+    Route("GET", HEALTH_PATH, monitoring.health),
+    Route("GET", METRICS_PATH, monitoring.show, needs="metrics"),
+)
 
 
 def create_app(settings: Settings, store: Store, limits: Limits) -> ASGIApp:
@@ -59,22 +55,5 @@ def create_app(settings: Settings, store: Store, limits: Limits) -> ASGIApp:
     pages = Pages(settings)
     cache = ListCache(store, pages, limits.slots)
     metrics = Metrics(settings, cache) if settings.metrics else None
-    handlers: dict[str, Handler] = {**HANDLERS, "GET /": partial(lists.index, cache)}
-    if metrics:
-        handlers["GET /metrics"] = metrics.show
-    by_route = {route: handlers[f"{route.method} {route.path}"] for route in ROUTES if route.exists(settings)}
-
-    async def handle(request: Request, own: Pages) -> Response:
-        if not request.methods:
-            return own.error("no page")
-        if request.route is None:
-            allowed = {*request.methods, "HEAD"} if "GET" in request.methods else request.methods
-            return own.error("method", {"allow": ", ".join(sorted(allowed))})
-        try:
-            return await by_route[request.route](request, store, own)
-        except SheetError as error:  # of a file, a pasted text or a preview
-            return own.upload_form(
-                request.route.purpose, str(error), 413 if isinstance(error, TooBig) else 400, error.pasted
-            )
-
-    return Middleware(Router(settings), RequestGuard(settings), cache, pages, limits, handle, metrics)
+    router = Router(route for route in ROUTES if route.exists(settings))
+    return Middleware(router, RequestGuard(settings), store, cache, pages, limits, metrics)

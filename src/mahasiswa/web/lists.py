@@ -15,7 +15,6 @@ from mahasiswa.sheets import public as sheets
 from mahasiswa.store import Query, Reader, Store
 from mahasiswa.store.store_errors import TookTooLong
 from mahasiswa.store.threads import in_thread
-from mahasiswa.web.list_cache import ListCache
 from mahasiswa.web.list_html import (
     BODY_ROWS,
     INLINE_MAX_CHARACTERS,
@@ -38,13 +37,13 @@ SPELLINGS_OFFERED = 5  # maximum other spellings that a page offers
 XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 
 
-async def index(cache: ListCache, request: Request, store: Store, pages: Pages) -> Response:
+async def index(request: Request, store: Store, pages: Pages) -> Response:
     """GET / (specification 4.1): the kept page, one page of a search, or a list too long to keep as a stream."""
     if is_list_query(request.query_params):
         view = ListQuery.of(request.query_params)
         show = _page if view.per <= INLINE_ROWS else _long_page
         return await show(request, view, store, pages)
-    if page := await cache.respond(request.scope):
+    if page := await request.service.cache.respond(request.scope):
         if request.connection:
             request.connection.share(page.body)
         return page

@@ -4,10 +4,9 @@ import json
 import logging
 import secrets
 import time
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import count
-from typing import Any
 
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response, StreamingResponse
@@ -15,6 +14,8 @@ from starlette.types import Receive, Scope, Send
 
 from mahasiswa.logs import write_line
 from mahasiswa.record import NIM_MAX_CHARACTERS
+from mahasiswa.sheets.public import SheetError, TooBig
+from mahasiswa.store import Store
 from mahasiswa.store.history_items import OLEH
 from mahasiswa.web.forms import BodyRefused
 from mahasiswa.web.list_cache import ListCache
@@ -28,21 +29,20 @@ from mahasiswa.work import Busy, Limits
 
 CLIENT_DISCONNECTED = 499  # in the log, as nginx writes it: the client was gone, or cut off, before its answer ended
 RETRY_AFTER_SECONDS = 2
-METHOD_MAX_CHARACTERS, PATH_MAX_CHARACTERS = 20, 3200  # in the log; a nim of 255 takes up to 3,060 in a path
 
 log = logging.getLogger(__name__)
 
 
 @dataclass
 class Middleware:
-    """Answers every request; `handle` answers those that neither the guard nor the list cache answers."""
+    """Answers every request, and has what all handlers share."""
 
     router: Router
     guard: RequestGuard
+    store: Store
     cache: ListCache
     pages: Pages
     limits: Limits
-    handle: Callable[[Request, Pages], Coroutine[Any, Any, Response]]
     metrics: Metrics | None
     numbers: Iterator[int] = field(default_factory=lambda: count(secrets.randbelow(10**8)))
     """Of requests. Each worker begins at another number."""
@@ -58,7 +58,7 @@ class Middleware:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one HTTP request."""
         began = time.perf_counter()
-        request = Request(scope, receive, self.guard.prefix, self.router, self.limits)
+        request = Request(scope, receive, self)
         request.number = f"{next(self.numbers) % 10**8:08}"
         if not (request.connection or self.has_warned):
             log.warning("this ASGI server is not the one of the command mahasiswa, so slow clients are not limited")
@@ -112,11 +112,20 @@ class Middleware:
         return response
 
     async def _answer(self, request: Request, pages: Pages) -> Response:
-        answer = self.handle(request, pages)
+        if not request.methods:
+            return pages.error("no page")
+        if request.route is None:
+            allowed = {*request.methods, "HEAD"} if "GET" in request.methods else request.methods
+            return pages.error("method", {"allow": ", ".join(sorted(allowed))})
+        answer = request.route.handler(request, self.store, pages)
         # The kept list takes no time to abandon. The handler of a POST abandons its reads itself.
         if request.method != "POST" and (request.path != "/" or request.scope["query_string"]):
             answer = request.while_connected(answer)
-        response = await answer
+        try:
+            response = await answer
+        except SheetError as error:  # of a file, a pasted text or a preview
+            status = 413 if isinstance(error, TooBig) else 400
+            response = pages.upload_form(request.route.purpose, str(error), status, error.pasted)
         if not isinstance(response, FixedResponse | StreamingResponse):
             request.count_answer(len(response.body))
         return response
@@ -132,14 +141,13 @@ def log_request(request: Request, guard: RequestGuard, status: int, seconds: flo
     level = logging.INFO if status < 400 else logging.WARNING if status < 500 else logging.ERROR
     if (status < 400 and method != "POST") or not log.isEnabledFor(level):
         return
-    path = _quoted(request.scope["raw_path"].decode("latin-1"), PATH_MAX_CHARACTERS)[1:-1]
-    nim = "" if request.added_nim is None else f" {_quoted(request.added_nim, NIM_MAX_CHARACTERS)}"
+    path = _quoted(request.scope["raw_path"].decode("latin-1"))[1:-1]  # HttpProtocol bounds its length
+    nim = "" if request.added_nim is None else f" {_quoted(request.added_nim[:NIM_MAX_CHARACTERS])}"
     oleh = OLEH.get()
-    who = "" if oleh is None else f" by {_quoted(oleh, len(oleh))}"
+    who = "" if oleh is None else f" by {_quoted(oleh)}"
     sender = f"{guard.address(request.scope)} {request.number}"
-    write_line(level, f"{method[:METHOD_MAX_CHARACTERS]} {path}{nim}{who} {status} {seconds * 1000:.1f} ms {sender}")
+    write_line(level, f"{method} {path}{nim}{who} {status} {seconds * 1000:.1f} ms {sender}")
 
 
-def _quoted(text: str, maximum: int) -> str:
-    shown = json.dumps(text if len(text) <= maximum else text[:maximum] + "...")
-    return shown.replace("\x7f", "\\u007f")
+def _quoted(text: str) -> str:
+    return json.dumps(text).replace("\x7f", "\\u007f")

@@ -11,6 +11,7 @@ from contextlib import suppress
 from importlib import metadata
 from itertools import chain
 from pathlib import Path
+from typing import cast
 
 from starlette.responses import Response
 
@@ -42,6 +43,17 @@ async def health(_request: Request, store: Store, pages: Pages) -> Response:
     return pages.page("error.html", heading=heading, text=text)
 
 
+async def show(request: Request, store: Store, pages: Pages) -> Response:
+    """GET /metrics."""
+    try:
+        await store.reader(RECORD).get("")
+        is_up = 1
+    except (StoreError, Busy):
+        is_up = 0
+    metrics = cast("Metrics", request.service.metrics)  # without it there is no such route
+    return Response(metrics.text(request.limits, is_up), headers=pages.headers, media_type="text/plain; version=0.0.4")
+
+
 class Metrics:
     """The counters of one worker. Its process id is a label, because each worker counts for itself."""
 
@@ -59,21 +71,16 @@ class Metrics:
         self._durations[route, BOUNDS_SECONDS[bisect_left(BOUNDS_SECONDS, seconds)]] += 1
         self._seconds[route] += seconds
 
-    async def show(self, request: Request, store: Store, pages: Pages) -> Response:
-        """GET /metrics."""
-        try:
-            await store.reader(RECORD).get("")
-            is_up = 1
-        except (StoreError, Busy):
-            is_up = 0
+    def text(self, limits: Limits, is_up: int) -> str:
+        """All metrics as Prometheus reads them. `is_up` is 1 if the database answers."""
         text = ""
-        for name, meaning, samples in self._families(request.limits, is_up):
+        for name, meaning, samples in self._families(limits, is_up):
             kind = "counter" if name.endswith("_total") else "gauge"
             text += f"# HELP {name} {meaning}\n# TYPE {name} {'histogram' if name == HISTOGRAM else kind}\n"
             for end, value, labels in samples:
                 pairs = ",".join(f'{label}="{shown}"' for label, shown in {"worker": os.getpid(), **labels}.items())
                 text += f"{name}{end}{{{pairs}}} {value:.15g}\n"
-        return Response(text, headers=pages.headers, media_type="text/plain; version=0.0.4")
+        return text
 
     def _families(self, limits: Limits, is_up: int) -> Iterator[tuple[str, str, Iterable[Sample]]]:
         """The name and the meaning of each metric, and its series."""

@@ -5,7 +5,7 @@ import errno
 import logging
 from collections.abc import Callable, Coroutine, Mapping
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import unquote_to_bytes
 
 from starlette.requests import ClientDisconnect
@@ -15,9 +15,11 @@ from starlette.types import Receive, Scope
 from mahasiswa.store.store_errors import TookTooLong, Unavailable, Uncertain
 from mahasiswa.web.connection import connection_of
 from mahasiswa.web.list_query import ListQuery, is_list_query
-from mahasiswa.web.routes import Router
 from mahasiswa.wording import ProblemName
-from mahasiswa.work import PAGE_MAX_BYTES, Busy, Limits
+from mahasiswa.work import PAGE_MAX_BYTES, Busy
+
+if TYPE_CHECKING:
+    from mahasiswa.web.middleware import Middleware
 
 # Errors of the operating system that are no fault of the program.
 DISK_FULL, NO_FILE_DESCRIPTOR = (errno.ENOSPC, errno.EDQUOT), (errno.EMFILE, errno.ENFILE)
@@ -37,13 +39,13 @@ class Request(StarletteRequest):
     `path` is the raw path without that prefix: a nim may hold an encoded slash, so only the handler decodes its segment.
     """
 
-    def __init__(self, scope: Scope, receive: Receive, prefix: bytes, router: Router, limits: Limits) -> None:
+    def __init__(self, scope: Scope, receive: Receive, service: "Middleware") -> None:
         super().__init__(scope, receive)
-        self.path = scope["raw_path"].removeprefix(prefix).decode("latin-1") or "/"
-        self.methods = router.methods(self.path)
+        self.service, self.limits = service, service.limits
+        self.path = scope["raw_path"].removeprefix(service.guard.prefix).decode("latin-1") or "/"
+        self.methods = service.router.methods(self.path)
         self.route = self.methods.get("GET" if self.method == "HEAD" else self.method)
         self.connection = connection_of(scope)
-        self.limits = limits
         # Counts bytes of the answer, or of the records for it, in the budget of answers; raises Busy.
         self.count_answer: Callable[[int], None] = lambda _: None
         self.number = ""  # short, and in the log, so that a person can say which request failed

@@ -1,11 +1,21 @@
-"""The table of routes: for each method and path whether it writes, and how its body is read."""
+"""Routes: the handler of each method and path, whether it writes, and how its body is read. The table is in app.py."""
 
-from collections.abc import Mapping
-from typing import Literal, NamedTuple
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from mahasiswa.settings import Settings
 
+if TYPE_CHECKING:
+    from starlette.responses import Response
+
+    from mahasiswa.store import Store
+    from mahasiswa.web.pages import Pages
+    from mahasiswa.web.request import Request
+
+HEALTH_PATH, METRICS_PATH = "/sehat", "/metrics"
+
 Purpose = Literal["impor", "hapus"]  # of an upload, as in the path of its form
+Handler: TypeAlias = "Callable[[Request, Store, Pages], Coroutine[Any, Any, Response]]"
 
 
 class Route(NamedTuple):
@@ -18,6 +28,7 @@ class Route(NamedTuple):
 
     method: Literal["GET", "POST"]
     path: str
+    handler: Handler
     writes: bool = False
     body: Literal["", "fields", "preview", "upload"] = ""
     purpose: Purpose = "impor"
@@ -29,50 +40,13 @@ class Route(NamedTuple):
         return self.needs is None or bool(getattr(settings, self.needs))
 
 
-HEALTH_PATH, METRICS_PATH = "/sehat", "/metrics"
-
-ROUTES = (
-    # The six routes of the specification, section 4.
-    Route("GET", "/"),
-    Route("GET", "/mahasiswa/add", keeps_query=True),
-    Route("GET", "/mahasiswa/edit/:nim", keeps_query=True),
-    Route("POST", "/mahasiswa/add", writes=True, body="fields", keeps_query=True),
-    Route("POST", "/mahasiswa/edit/:nim", writes=True, body="fields", keeps_query=True),
-    Route("POST", "/mahasiswa/delete/:nim", writes=True, keeps_query=True),
-    # Beyond the specification (docs/decisions.md).
-    Route("GET", "/mahasiswa/nim/:nim", keeps_query=True),
-    Route("POST", "/mahasiswa/nim/:nim", writes=True, body="fields", keeps_query=True),
-    Route("GET", "/mahasiswa/impor"),
-    Route("POST", "/mahasiswa/impor", body="upload"),
-    Route("POST", "/mahasiswa/impor/simpan", writes=True, body="preview"),
-    Route("GET", "/mahasiswa/impor/templat.xlsx"),
-    Route("GET", "/mahasiswa/ekspor.xlsx"),
-    Route("GET", "/mahasiswa/ekspor.csv"),
-    Route("GET", "/mahasiswa/cetak"),
-    Route("GET", "/mahasiswa/rekap"),
-    Route("GET", "/mahasiswa/periksa"),
-    Route("POST", "/mahasiswa/periksa", writes=True),
-    Route("GET", "/mahasiswa/hapus", purpose="hapus"),
-    Route("POST", "/mahasiswa/hapus", body="upload", purpose="hapus"),
-    Route("POST", "/mahasiswa/hapus/pilihan", body="preview", purpose="hapus"),
-    Route("POST", "/mahasiswa/hapus/simpan", writes=True, body="preview", purpose="hapus"),
-    Route("GET", "/mahasiswa/riwayat", needs="history_days"),
-    Route("POST", "/mahasiswa/riwayat/perubahan/:id", writes=True, body="fields", needs="history_days"),
-    Route("GET", "/mahasiswa/riwayat/kelompok/:id", needs="history_days"),
-    Route("POST", "/mahasiswa/riwayat/kelompok/:id", writes=True, body="fields", needs="history_days"),
-    Route("GET", HEALTH_PATH),
-    Route("GET", METRICS_PATH, needs="metrics"),
-)
-
-
 class Router:
     """Finds the route of a request. Starlette's router took a fifth of the time of an addition."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, routes: Iterable[Route]) -> None:
         self._methods: dict[str, dict[str, Route]] = {}
-        for route in ROUTES:
-            if route.exists(settings):
-                self._methods.setdefault(route.path, {})[route.method] = route
+        for route in routes:
+            self._methods.setdefault(route.path, {})[route.method] = route
         self._by_folder = {path.partition(":")[0]: path for path in self._methods if ":" in path}
 
     def methods(self, path: str) -> Mapping[str, Route]:
