@@ -95,12 +95,12 @@ FOREIGN = {
 
 # For each fault: the path of the file, a change of its folder before the start, and a part of the message.
 UNUSABLE: dict[str, tuple[str, Callable[[Path], object], str]] = {
-    "in a missing folder": ("tidak/ada/a.db", lambda _: None, "the folder tidak/ada does not exist"),
+    "in a missing folder": ("tidak/ada/a.db", lambda _: None, "tidak/ada does not exist. Create it"),
     "below a file": ("berkas/a.db", lambda folder: (folder / "berkas").touch(), "berkas"),
     "in a folder with a too long name": ("a" * 300 + "/a.db", lambda _: None, "aaa"),
     "with a too long name": ("a" * 300, lambda _: None, "aaa"),
-    "in a folder that takes no file": ("/proc/a.db", lambda _: None, "no file can be made in the folder /proc"),
-    "a folder": ("a.db", lambda folder: (folder / "a.db").mkdir(), "a.db cannot be opened: it is a folder"),
+    "in a folder that takes no file": ("/proc/a.db", lambda _: None, "/proc/a.db"),
+    "a folder": ("a.db", lambda folder: (folder / "a.db").mkdir(), "a.db is a folder"),
     "another file": ("a.db", lambda folder: (folder / "a.db").write_bytes(b"NIM;" * 999), "not an SQLite database"),
     "damaged": ("a.db", lambda folder: overwrite(migrated(folder), 100), "is damaged"),
     **{name: ("a.db", run_script_in(script), "mahasiswa import") for name, script in FOREIGN.items()},
@@ -132,7 +132,7 @@ def test_a_database_without_the_permissions_that_it_needs_is_refused(
     tmp_path: Path, unprivileged: list[str], path: str, prepare: Callable[[Path], None]
 ) -> None:
     prepare(tmp_path)
-    assert_refused(tmp_path, [path.partition("/")[0]], unprivileged, DATABASE_URL=f"sqlite:///{path}")
+    assert_refused(tmp_path, [str(tmp_path)], unprivileged, DATABASE_URL=f"sqlite:///{path}")
 
 
 def test_a_warning_at_the_start_is_a_line_of_the_log(tmp_path: Path) -> None:
@@ -202,9 +202,11 @@ def test_the_first_requests_of_a_worker_import_no_modules(tmp_path: Path) -> Non
 # A release whose second step of the schema waits for a file.
 UPGRADE = """
 import time
+from pathlib import Path
 from mahasiswa.store.sqlite import sqlite_schema as schema
 
-def step(db, path):
+def step(db):
+    path = Path(db.filename)
     path.with_name("begun").touch()
     while not path.with_name("go").exists():
         time.sleep(0.01)

@@ -1,6 +1,5 @@
 """Writes a verified copy of the SQLite file while the service runs and writes."""
 
-import errno
 import filecmp
 import logging
 import os
@@ -18,6 +17,7 @@ from mahasiswa.store.backup_folder import age_seconds, expired, find_backups, fr
 from mahasiswa.store.engines import StopCheck
 from mahasiswa.store.sqlite import sqlite_sql as sql
 from mahasiswa.store.sqlite.connection import folder_lock
+from mahasiswa.store.sqlite.sqlite_errors import reason, usable
 from mahasiswa.store.store_errors import Unavailable, Unusable
 from mahasiswa.unfinished import unfinished
 
@@ -140,13 +140,11 @@ def _reported(target: Path) -> Iterator[None]:
 
 
 def _open(source: Path) -> apsw.Connection:
-    try:
+    with usable(source):
         if not source.exists():
             raise Unusable(f"{source} does not exist")
         origin = apsw.Connection(str(source.absolute()), flags=apsw.SQLITE_OPEN_READWRITE)
         origin.pragma("schema_version")  # the first read of the file: later errors are about the target
-    except (apsw.Error, OSError) as error:
-        raise Unusable(f"{source} cannot be used: {reason(error)}") from error
     return origin
 
 
@@ -205,18 +203,3 @@ def _rename(copy: Path, target: Path) -> None:
     except OSError:  # FAT and exFAT have no hard links, so create the name first: O_EXCL replaces nothing either
         os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
         copy.replace(target)
-
-
-def reason(error: apsw.Error | OSError) -> str:
-    """The reason why a copy could not be written."""
-    # SQLite's own texts say "database or disk is full" for the disk of the copy, and sometimes "not an error".
-    match error:
-        case apsw.CorruptError() if str(error) == "not an error":
-            return "the file is damaged"
-        case apsw.FullError():
-            return os.strerror(errno.ENOSPC)
-        case apsw.IOError():
-            return os.strerror(errno.EIO)
-        case OSError():
-            return error.strerror or str(error)
-    return str(error)

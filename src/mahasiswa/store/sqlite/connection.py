@@ -11,10 +11,11 @@ from typing import cast
 
 import apsw
 
-from mahasiswa.administrator import command_name, process_user
+from mahasiswa.administrator import command_name
 from mahasiswa.store import shared_sql
 from mahasiswa.store.history_items import BatchKind
 from mahasiswa.store.sqlite import sqlite_sql as sql
+from mahasiswa.store.sqlite.sqlite_errors import access_problem
 from mahasiswa.store.store_errors import Reason, Refused, StoreError, Unavailable
 
 LOCK_TIMEOUT_SECONDS = 10.0
@@ -34,25 +35,11 @@ def connect(path: Path) -> apsw.Connection:
     try:
         db = apsw.Connection(str(path.absolute()), flags=apsw.SQLITE_OPEN_READWRITE)
     except apsw.CantOpenError as error:
-        raise Unavailable(f"{path} cannot be opened: {open_failure(path)}") from error
+        raise Unavailable(access_problem(path) or f"{path} cannot be opened") from error
     db.set_busy_timeout(int(LOCK_TIMEOUT_SECONDS * 1000))
     db.execute(f"PRAGMA synchronous = FULL; PRAGMA trusted_schema = OFF; PRAGMA journal_size_limit = {WAL_MAX_BYTES}")
     db.execute(SECURE_DELETE)
     return db
-
-
-def open_failure(path: Path) -> str:
-    """The reason why SQLite cannot open a file. It is not opened here, because closing it would drop SQLite's locks."""
-    folder = path.absolute().parent
-    try:
-        os.close(os.open(folder, os.O_RDONLY))
-        if path.is_dir():
-            return "it is a folder"
-        if path.exists() and not os.access(path, os.R_OK | os.W_OK):
-            return f"the user {process_user()} may not read and write it"
-    except OSError as error:  # also if this process has too many open files
-        return f"the folder {folder}: {error.strerror}"
-    return f"no file can be made in the folder {folder}"
 
 
 def refusal(error: apsw.ConstraintError) -> StoreError:

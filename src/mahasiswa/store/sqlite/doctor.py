@@ -9,7 +9,6 @@ from pathlib import Path
 
 import apsw
 
-from mahasiswa.administrator import process_user, user_name
 from mahasiswa.store import shared_sql
 from mahasiswa.store.backup_folder import find_backups
 from mahasiswa.store.commands import try_changes
@@ -22,24 +21,24 @@ from mahasiswa.store.sqlite.backup import (
     backup_files,
     check_integrity,
     files_beside,
-    lack_of_room,
     lost_records,
     open_to_read,
-    reason,
 )
 from mahasiswa.store.sqlite.connection import WAL_MAX_BYTES, connect
-from mahasiswa.store.sqlite.sqlite_schema import UPGRADES, damage, known_version
-from mahasiswa.store.store_errors import NeedsRepair, StoreError, Unusable
+from mahasiswa.store.sqlite.sqlite_errors import access_problem, forbidden, reason, usable
+from mahasiswa.store.sqlite.sqlite_schema import UPGRADES, known_version
+from mahasiswa.store.store_errors import StoreError, Unusable
 from mahasiswa.unfinished import leftovers
-
-FULL_BYTES = 1 << 20  # a disk with less free space is full: SQLite needs some room for its log
 
 
 def examine(path: Path, folder: Path | None, check: StopCheck, *, quick: bool) -> Iterator[Finding]:
     """Check the file, its folder and its disk; raise Unusable if the service cannot work with them."""
     path = path.resolve()
-    _check_access(path)
-    try:
+    if problem := access_problem(path):
+        raise Unusable(problem)
+    if not path.exists():
+        raise Unusable(f"{path} does not exist. Start the service for an empty list, or run: mahasiswa restore FILE")
+    with usable(path):
         with closing(connect(path)) as db:
             db.set_progress_handler(check, CHECK_STEPS)
             for find in QUICK_CHECKS if quick else CHECKS:
@@ -47,52 +46,11 @@ def examine(path: Path, folder: Path | None, check: StopCheck, *, quick: bool) -
             if problem := lost_records(db, path, folder):
                 yield wrong(f"{problem[0].upper()}{problem[1:]}.")
         yield from _other_files(path, folder)
-    except (apsw.CorruptError, apsw.NotADBError) as error:
-        raise NeedsRepair(damage(path, error)) from error
-    except (apsw.FullError, apsw.IOError) as error:  # on a full disk, SQLite cannot make its log either
-        is_full = shutil.disk_usage(path.parent).free < FULL_BYTES
-        why = "is full. Make room on it" if is_full else f"has an error ({reason(error)}). Read: journalctl -k"
-        raise Unusable(f"The disk of {path} {why}") from error
-    except apsw.Error as error:
-        raise Unusable(f"{path} cannot be used: {error}. Check DATABASE_URL, and who has the file open") from error
-    except OSError as error:
-        raise Unusable(f"{path.parent} cannot be used: {error.strerror}. Check the disk") from error
 
 
-def _check_access(path: Path) -> None:
-    try:
-        if not path.parent.is_dir():
-            raise Unusable(f"The folder {path.parent} does not exist. Create it, or correct DATABASE_URL")
-        if not os.access(path.parent, os.R_OK | os.W_OK | os.X_OK):
-            raise Unusable(_forbidden(path.parent))
-        if not path.exists():
-            raise Unusable(
-                f"{path} does not exist. Start the service for an empty list, or run: mahasiswa restore FILE"
-            )
-        if not os.access(path, os.R_OK | os.W_OK):
-            raise Unusable(_forbidden(path))
-    except PermissionError as error:
-        raise Unusable(f"The user {process_user()} may not enter the folder of {path}. Run it as its owner") from error
-
-
-def _forbidden(path: Path) -> str:
-    """The sentence about a file or a folder that this user may not use. The folder's owner is the user of the service."""
-    user, owner = process_user(), user_name(path.stat().st_uid)
-    if user != owner and path.is_file() and os.access(path.parent, os.W_OK):
-        return f"{path} belongs to {owner}, so {user} may not use it. As root, run: chown {user}: {path}*"
-    if user != owner:
-        return f"{path} belongs to {owner}, and {user} may not use it. Run this command as {owner}"
-    return f"{path} belongs to {user}, who may not use it. Run: chmod u+{'rw' if path.is_file() else 'rwx'} {path}"
-
-
-def backup_remedy(path: Path, folder: Path) -> str:
-    problem = lack_of_room(folder, path.stat().st_size if path.exists() else 0)
-    return f"Make room for one: {problem}." if problem else "Make one now: mahasiswa backup"
-
-
-def examine_backup(path: Path, file: Path, check: StopCheck) -> Finding:
+def examine_backup(file: Path, check: StopCheck) -> Finding:
     if not os.access(file, os.R_OK):
-        return wrong(f"{_forbidden(file)}.")
+        return wrong(f"{forbidden(file)}.")
     try:
         with closing(open_to_read(file)) as db:
             db.set_progress_handler(check, CHECK_STEPS)
@@ -101,7 +59,7 @@ def examine_backup(path: Path, file: Path, check: StopCheck) -> Finding:
             count = db.execute(shared_sql.COUNT).get
     except (apsw.Error, StoreError) as error:
         why = str(error) if isinstance(error, StoreError) else f"{file} cannot be restored: {reason(error)}"
-        return wrong(f"{why}. {backup_remedy(path, file.parent)}")
+        return wrong(f"{why}. Make one now: mahasiswa backup")
     return good(f"{file} is sound and holds {count} records.")
 
 
@@ -172,7 +130,7 @@ def _log_size(db: apsw.Connection, path: Path) -> Iterator[Finding]:
 
 def _schema(db: apsw.Connection, path: Path) -> Iterator[Finding]:
     version = known_version(db, path)
-    if not version and not db.execute(sql.DESCRIBE_MAHASISWA).get:
+    if not version and not db.execute(sql.STORED_TABLES).get:
         raise Unusable(f"{path} holds no list. Check DATABASE_URL, or start the service for an empty list")
     if version < len(UPGRADES):
         yield good(f"{path} is of an older version. The service upgrades it when it starts.")

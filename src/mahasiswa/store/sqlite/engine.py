@@ -16,8 +16,9 @@ from mahasiswa.store.sqlite import backup, doctor, sqlite_schema
 from mahasiswa.store.sqlite import sqlite_sql as sql
 from mahasiswa.store.sqlite.connection import connect, recorded, refusal, savepoint, transaction
 from mahasiswa.store.sqlite.restore import restore
+from mahasiswa.store.sqlite.sqlite_errors import usable
 from mahasiswa.store.sqlite.sqlite_reader import take
-from mahasiswa.store.sqlite.store import SQLiteStore, open_store
+from mahasiswa.store.sqlite.store import SQLiteStore
 from mahasiswa.store.store_errors import TextsRemain, Unavailable
 from mahasiswa.work import Slots
 
@@ -26,6 +27,8 @@ CHECKPOINT_INTERVAL_SECONDS = 0.1
 
 
 class SQLiteEngine(Engine):
+    backup_command = "mahasiswa backup"
+
     def __init__(self, path: Path) -> None:
         self._path = path
 
@@ -33,7 +36,8 @@ class SQLiteEngine(Engine):
         sqlite_schema.migrate(self._path, history_days, create=create)
 
     async def open_store(self, slots: Slots) -> SQLiteStore:
-        return open_store(self._path, slots)
+        with usable(self._path):
+            return SQLiteStore(self._path, slots)
 
     def merge(self, rows: Iterable[Incoming], *, update: bool, dry_run: bool) -> Merged:
         """See Engine. The file is locked only after all rows were read."""
@@ -92,14 +96,11 @@ class SQLiteEngine(Engine):
     def backup_files(self, folder: Path, *, from_future: bool = False) -> Sequence[Path]:
         return backup.backup_files(self._path, folder, from_future=from_future)
 
-    def backup_remedy(self, folder: Path) -> str:
-        return doctor.backup_remedy(self._path, folder)
-
     def backups_that_hold(self, folder: Path | None, nim: str) -> Sequence[Path]:
         return doctor.backups_that_hold(self._path, folder, nim)
 
     def examine_backup(self, file: Path, check: StopCheck) -> Finding:
-        return doctor.examine_backup(self._path, file, check)
+        return doctor.examine_backup(file, check)
 
 
 def _erase_traces(db: apsw.Connection) -> None:

@@ -16,10 +16,10 @@ from mahasiswa.store.sqlite.backup import (
     check_integrity,
     copy_database,
     open_to_read,
-    reason,
     verify,
 )
 from mahasiswa.store.sqlite.connection import connect, folder_lock, recorded, transaction
+from mahasiswa.store.sqlite.sqlite_errors import access_problem, reason
 from mahasiswa.store.sqlite.sqlite_schema import is_newer, migrate
 from mahasiswa.store.store_errors import Unavailable, Unusable
 from mahasiswa.unfinished import unfinished
@@ -33,8 +33,6 @@ def restore(path: Path, file: Path, check: StopCheck) -> Restored:
     release.
     """
     path = path.resolve()  # SQLite keeps its write-ahead log beside the file that a symbolic link leads to
-    if not path.parent.is_dir():
-        raise Unusable(f"the folder {path.parent} does not exist")
     if path.exists() and file.exists() and path.samefile(file):
         raise Unusable(f"{file} is the database itself")
     try:
@@ -48,8 +46,8 @@ def restore(path: Path, file: Path, check: StopCheck) -> Restored:
             return _replace_records(path, copy, check)
     except Unavailable as error:
         raise Unusable(f"nothing was restored: {error}") from error
-    except OSError as error:
-        raise Unusable(f"nothing was restored: the folder {path.parent}: {reason(error)}") from error
+    except (apsw.Error, OSError) as error:
+        raise Unusable(f"nothing was restored: {access_problem(path) or reason(error)}") from error
 
 
 def _copy_verified(file: Path, copy: Path, check: StopCheck) -> None:
@@ -60,16 +58,11 @@ def _copy_verified(file: Path, copy: Path, check: StopCheck) -> None:
         verify(copy, check)
         migrate(copy)
     except apsw.NotADBError:
-        raise Unusable(f"{file} is not an SQLite database{_hint(file)}") from None
+        raise Unusable(f"{file} is not an SQLite database") from None
     except apsw.Error as error:
         raise Unusable(f"{file} cannot be restored: {reason(error)}") from error
     except Unusable as error:
         raise Unusable(str(error).replace(str(copy), str(file))) from error
-
-
-def _hint(file: Path) -> str:
-    with file.open("rb") as opened:
-        return "; it is a dump of PostgreSQL: restore it there with pg_restore" if opened.read(5) == b"PGDMP" else ""
 
 
 def _why_replaced(path: Path, check: StopCheck) -> str:
@@ -83,8 +76,6 @@ def _why_replaced(path: Path, check: StopCheck) -> str:
             return "newer" if is_newer(db) else ""
     except (apsw.CorruptError, apsw.NotADBError):
         return "damaged"
-    except apsw.Error as error:
-        raise Unusable(f"nothing was restored: {path} cannot be read: {error}") from error
 
 
 def _replace_file(path: Path, copy: Path, why: str) -> Restored:
@@ -117,11 +108,9 @@ def _replace_records(path: Path, copy: Path, check: StopCheck) -> Restored:
     except apsw.IOError as error:  # if only its sync failed, the transaction is in the write-ahead log
         kept = f"; the records before are in {saved[0]}" if saved else ""
         raise Unusable(f"{path} could not be written: {reason(error)}; look at the list{kept}") from error
-    except BaseException as error:
+    except BaseException:
         for before in saved:
             before.unlink()  # nothing was changed
-        if isinstance(error, apsw.Error):
-            raise Unusable(f"nothing was restored: {reason(error)}") from error
         raise
 
 

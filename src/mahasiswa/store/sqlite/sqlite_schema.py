@@ -13,12 +13,12 @@ from pathlib import Path
 
 import apsw
 
-from mahasiswa.administrator import process_user
 from mahasiswa.settings import DEFAULT_HISTORY_DAYS
 from mahasiswa.store import shared_sql
 from mahasiswa.store.sqlite import sqlite_sql as sql
-from mahasiswa.store.sqlite.connection import LOCK_TIMEOUT_SECONDS, SECURE_DELETE, folder_lock, open_failure
-from mahasiswa.store.store_errors import NeedsRepair, Unavailable, Unusable
+from mahasiswa.store.sqlite.connection import LOCK_TIMEOUT_SECONDS, SECURE_DELETE, folder_lock
+from mahasiswa.store.sqlite.sqlite_errors import access_problem, usable
+from mahasiswa.store.store_errors import NeedsRepair, Unusable
 from mahasiswa.unfinished import remove_leftovers
 
 log = logging.getLogger(__name__)
@@ -31,7 +31,7 @@ def migrate(path: Path, history_days: int | None = None, *, create: bool = True)
             log.info("upgrading %s records in %s", f"{db.execute(shared_sql.COUNT).get:,}", path)
         for number, upgrade in enumerate(UPGRADES[version:], version + 1):
             with db:
-                upgrade(db, path)
+                upgrade(db)
                 db.pragma("user_version", number)
         if is_upgraded:
             log.info("upgraded %s to schema version %d", path, len(UPGRADES))
@@ -48,21 +48,17 @@ def known_version(db: apsw.Connection, path: Path) -> int:
         raise NeedsRepair(
             f"{path} has schema version {version}, and this release knows only up to {len(UPGRADES)}: use a newer release"
         )
-    kind, definition = next(db.execute(sql.DESCRIBE_MAHASISWA), (None, None))
-    if kind and (definition != sql.CREATE_MAHASISWA or (version and not db.execute(sql.HAS_STATE).get)):
-        raise NeedsRepair(
-            f"{path} holds a {kind} mahasiswa that no release made; export it as CSV with its own program, then"
-            " run: mahasiswa import"
-        )
-    if version and kind is None:
-        raise NeedsRepair(f"{path} has schema version {version}, but its table mahasiswa is missing")
+    present = set()
+    for name, kind, definition in db.execute(sql.STORED_TABLES):
+        if definition != sql.TABLES[name]:
+            raise NeedsRepair(
+                f"{path} holds a {kind} {name} that no release made; export it as CSV with its own program, then"
+                " run: mahasiswa import"
+            )
+        present.add(name)
+    if version and (missing := sql.TABLES.keys() - present):
+        raise NeedsRepair(f"{path} has schema version {version}, but its table {min(missing)} is missing")
     return version
-
-
-def damage(path: Path, error: apsw.Error) -> str:
-    if isinstance(error, apsw.NotADBError):
-        return f"{path} is not an SQLite database. Correct DATABASE_URL, or restore a back-up: mahasiswa restore FILE"
-    return f"{path} is damaged ({error}). Restore a back-up: mahasiswa restore FILE"
 
 
 def is_newer(db: apsw.Connection) -> bool:
@@ -70,18 +66,14 @@ def is_newer(db: apsw.Connection) -> bool:
     return bool(db.pragma("user_version") > len(UPGRADES) and db.execute(sql.HAS_STATE).get)
 
 
-def _create_tables(db: apsw.Connection, path: Path) -> None:
+def _create_tables(db: apsw.Connection) -> None:
     """Version 1: the records and their history. A file that `.dump` of the sqlite3 shell made has them, and no version."""
-    for name, definition in sql.TABLES.items():
-        stored = db.execute(sql.DESCRIBE_TABLE, (name,)).get
-        if stored is None:
-            db.execute(definition)
-        elif stored != definition:
-            raise NeedsRepair(f"{path} holds a table {name} that this program did not make; rename it")
+    for definition in sql.TABLES.values():
+        db.execute(definition.replace("TABLE", "TABLE IF NOT EXISTS", 1))
     db.execute(sql.CREATE_HISTORY_INDEX)
 
 
-UPGRADES: Sequence[Callable[[apsw.Connection, Path], None]] = (_create_tables,)
+UPGRADES: Sequence[Callable[[apsw.Connection], None]] = (_create_tables,)
 
 
 def _set_history_days(db: apsw.Connection, path: Path, days: int | None) -> None:
@@ -109,10 +101,8 @@ def _set_history_days(db: apsw.Connection, path: Path, days: int | None) -> None
 
 @contextmanager
 def _exclusive(path: Path, *, create: bool) -> Iterator[apsw.Connection]:
-    """Open the file, and perhaps create it, under the lock of its folder; translate every error to Unusable."""
-    try:
-        if not path.parent.is_dir():
-            raise Unusable(f"the folder {path.parent} does not exist")
+    """Open the file, and perhaps create it, under the lock of its folder; raise Unusable."""
+    with usable(path):
         if not create and not path.exists():
             raise Unusable(f"{path} does not exist")
         # Switching to a write-ahead log needs the file alone, and SQLite's busy timeout does not cover it.
@@ -123,18 +113,6 @@ def _exclusive(path: Path, *, create: bool) -> Iterator[apsw.Connection]:
             with closing(apsw.Connection(str(path.absolute()))) as db:
                 _check(db, path)
                 yield db
-    except Unavailable as error:
-        raise Unusable(str(error)) from error
-    except apsw.CantOpenError as error:
-        raise Unusable(f"{path} cannot be opened: {open_failure(path)}") from error
-    except (apsw.CorruptError, apsw.NotADBError) as error:
-        raise NeedsRepair(damage(path, error)) from error
-    except apsw.Error as error:
-        raise Unusable(f"{path} cannot be used: {error}") from error
-    except PermissionError as error:
-        raise Unusable(f"{path} cannot be opened: the user {process_user()} may not enter its folder") from error
-    except OSError as error:
-        raise Unusable(f"{path} cannot be opened: {error.strerror}") from error
 
 
 def _check(db: apsw.Connection, path: Path) -> None:
@@ -142,7 +120,7 @@ def _check(db: apsw.Connection, path: Path) -> None:
     db.transaction_mode = "IMMEDIATE"
     db.execute(SECURE_DELETE)
     if db.readonly("main"):
-        raise Unusable(f"{path} cannot be written")
+        raise Unusable(access_problem(path) or f"{path} cannot be written")
     if (encoding := db.pragma("encoding")) != "UTF-8":  # its order would not be that of code points
         raise NeedsRepair(f"{path} has the encoding {encoding}; it must be UTF-8")
 

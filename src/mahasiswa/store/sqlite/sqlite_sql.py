@@ -28,10 +28,6 @@ CREATE TABLE mahasiswa (
     CONSTRAINT alamat_nul CHECK (instr(alamat, char(0)) = 0)
 ) STRICT, WITHOUT ROWID"""
 
-DESCRIBE_MAHASISWA = """
-SELECT coalesce((SELECT type FROM pragma_table_list('mahasiswa') WHERE schema = 'main'), type), sql
-FROM sqlite_schema WHERE name = 'mahasiswa' COLLATE NOCASE AND type <> 'trigger'
-"""
 # --- The history
 
 # Triggers write it, so it has the changes of every program.
@@ -71,7 +67,9 @@ CREATE TABLE mahasiswa_history_state (
 }
 # Its keys are (batch, id): the items of the history (batch IS NULL) and the entries of a batch, each in order of id.
 CREATE_HISTORY_INDEX = "CREATE INDEX IF NOT EXISTS mahasiswa_history_batch ON mahasiswa_history (batch)"
-DESCRIBE_TABLE = "SELECT sql FROM sqlite_schema WHERE name = ?"
+STORED_TABLES = (
+    f"SELECT lower(name), type, sql FROM sqlite_schema WHERE lower(name) IN {tuple(TABLES)} AND type <> 'trigger'"
+)
 HAS_STATE = "SELECT EXISTS (SELECT 1 FROM pragma_table_info('mahasiswa_history_state') WHERE name = 'signing_key')"
 NOW = "strftime('%Y-%m-%dT%H:%M:%fZ', 'now')"
 

@@ -18,7 +18,7 @@ from mahasiswa.store.reader import Steps
 from mahasiswa.store.sqlite import sqlite_sql as sql
 from mahasiswa.store.sqlite.connection import connect, has_moved, refusal, remove_wal, savepoint, transaction, wal_inode
 from mahasiswa.store.sqlite.sqlite_reader import SQLiteReader, read_snapshot, take
-from mahasiswa.store.store_errors import Locked, StoreError, Unavailable, Unusable
+from mahasiswa.store.store_errors import Locked, StoreError, Unavailable
 from mahasiswa.work import IMPORT, KINDS, LIST, RECORD, Kind, Slots
 
 # Maximum size of a file whose list is read on the event loop: about 4,000 records with their history, which take 2 ms. As
@@ -169,12 +169,3 @@ class SQLiteStore(Store):
         except StoreError as error:
             return error
         return None
-
-
-def open_store(path: Path, slots: Slots) -> SQLiteStore:
-    try:
-        return SQLiteStore(path, slots)
-    except Unavailable as error:
-        raise Unusable(str(error)) from error
-    except apsw.Error as error:
-        raise Unusable(f"{path} cannot be opened: {error}") from error

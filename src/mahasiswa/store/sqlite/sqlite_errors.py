@@ -1,0 +1,81 @@
+"""Translates the errors of SQLite and of its files to sentences for the operator, with the remedy."""
+
+import errno
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import apsw
+
+from mahasiswa.administrator import process_user, user_name
+from mahasiswa.store.store_errors import NeedsRepair, Unavailable, Unusable
+
+FULL_BYTES = 1 << 20  # a disk with less free space is full: SQLite needs some room for its log
+
+
+@contextmanager
+def usable(path: Path) -> Iterator[None]:
+    """Raise Unusable for every error in the use of a database file."""
+    try:
+        yield
+    except Unavailable as error:
+        raise Unusable(str(error)) from error
+    except apsw.NotADBError as error:
+        raise NeedsRepair(
+            f"{path} is not an SQLite database. Correct DATABASE_URL, or restore a back-up: mahasiswa restore FILE"
+        ) from error
+    except apsw.CorruptError as error:
+        raise NeedsRepair(f"{path} is damaged ({error}). Restore a back-up: mahasiswa restore FILE") from error
+    except (apsw.Error, OSError) as error:
+        if problem := access_problem(path):
+            raise Unusable(problem) from error
+        if shutil.disk_usage(path.parent).free < FULL_BYTES:  # SQLite cannot make its log either
+            raise Unusable(f"The disk of {path} is full. Make room on it") from error
+        raise Unusable(f"{path} cannot be used: {reason(error)}. Check who has the file open, and its disk") from error
+
+
+def access_problem(path: Path) -> str:
+    """The reason why this user cannot use a database file, with the remedy, or nothing if none is found.
+
+    The file is not opened here, because closing it would drop SQLite's locks.
+    """
+    path = path.absolute()
+    folder = path.parent
+    try:
+        if not folder.is_dir():
+            return f"The folder {folder} does not exist. Create it, or correct DATABASE_URL"
+        if not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
+            return forbidden(folder)
+        if path.is_dir():
+            return f"{path} is a folder. Correct DATABASE_URL"
+        if path.exists() and not os.access(path, os.R_OK | os.W_OK):
+            return forbidden(path)
+    except OSError as error:
+        return f"{path} cannot be used by {process_user()}: {error.strerror}. Correct DATABASE_URL, or run this as its owner"
+    return ""
+
+
+def forbidden(path: Path) -> str:
+    """The sentence about a file or a folder that this user may not use."""
+    user, owner = process_user(), user_name(path.stat().st_uid)
+    if user == owner:
+        return f"{path} belongs to {user}, who may not use it. Run: chmod u+rwX {path}"
+    return (
+        f"{path} belongs to {owner}, so {user} may not use it. Run this as {owner}, or as root: chown {user}: {path}*"
+    )
+
+
+def reason(error: apsw.Error | OSError) -> str:
+    # SQLite's own texts say "database or disk is full" for the disk of the copy, and sometimes "not an error".
+    match error:
+        case apsw.CorruptError() if str(error) == "not an error":
+            return "the file is damaged"
+        case apsw.FullError():
+            return os.strerror(errno.ENOSPC)
+        case apsw.IOError():
+            return os.strerror(errno.EIO)
+        case OSError():
+            return error.strerror or str(error)
+    return str(error)
