@@ -100,7 +100,7 @@ async def preview_ticked(request: Request, store: Store, pages: Pages) -> Respon
     ticked = (await read_confirmation(request))["nim[]"]
     if not ticked:
         raise sheets.SheetError(wording.NO_ROWS_TICKED)
-    cells = sheets.nims_of(map(unquote, ticked))
+    cells = await request.limits.slots.run(IMPORT, lambda: sheets.nims_of(map(unquote, ticked)))
     return await request.while_connected(_deletion_preview(request, store, pages, cells))
 
 
