@@ -4,7 +4,6 @@ import os
 import re
 import resource
 import socket
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,7 +16,6 @@ from typing import NamedTuple, TypeVar
 from urllib.parse import quote, urlencode
 
 import httpx
-import pytest
 from harness import URL_ENCODED, Service
 from processes import Closing, cannot, working
 from spreadsheets import Database
@@ -28,8 +26,6 @@ HOST = b"Host: localhost\r\n"
 CLOSE = b"Connection: close\r\n"
 FORM = b"Content-Type: " + URL_ENCODED.encode() + b"\r\n"
 PART = b'--x\r\nContent-Disposition: form-data; name="%b"%b\r\n\r\n%b\r\n--x--\r\n'
-
-linux = pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc, which only Linux has")
 
 # The only lines that the service may write to standard error: one for each change and each refused request, and warnings.
 LOG_LINE = re.compile(
@@ -96,6 +92,13 @@ class Line(Closing):
         self.socket.close()
 
 
+def assert_waits_not_long(worst: float, usual: float) -> None:
+    """Check the seconds of an answer. If other programs wait for the processors too, each of them takes longer."""
+    busy = max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
+    limit = max(BYSTANDER_SECONDS * busy, FACTOR * usual)
+    assert worst < limit, f"{worst:.3f} s, usually {usual:.3f} s, limit {limit:.3f} s"
+
+
 class Bystander:
     """Another user, who adds and edits records, looks at the list and probes the service, one after the other.
 
@@ -117,11 +120,9 @@ class Bystander:
         self.worst = self._visit(self.worst)
 
     def assert_in_time(self) -> None:
-        """Check the visits during an attack. If other programs wait for the processors too, each of them takes longer."""
-        busy = max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
+        """Check the visits during an attack."""
         for worst, usual in zip(self.worst, self.usual, strict=True):
-            limit = max(BYSTANDER_SECONDS * busy, FACTOR * usual)
-            assert worst < limit, f"{worst:.3f} s, usually {usual:.3f} s, limit {limit:.3f} s"
+            assert_waits_not_long(worst, usual)
 
     def _visit(self, slowest: tuple[float, float]) -> tuple[float, float]:
         """Return the seconds of the slowest answer and of the slowest list up to now; every answer must be right."""
@@ -222,18 +223,6 @@ def connected(service: Service, stack: ExitStack, request: bytes, *, linger: byt
     with suppress(ConnectionError):
         client.sendall(request)
     return client
-
-
-def exchange(service: Service, data: bytes, seconds: float = 15.0) -> bytes:
-    """Send bytes and return everything received. Fail unless the service closes the connection within `seconds`."""
-    received = b""
-    with socket.create_connection(("127.0.0.1", service.port), seconds) as connection:
-        with suppress(ConnectionResetError, BrokenPipeError):
-            connection.sendall(data)
-        with suppress(ConnectionResetError):
-            while part := connection.recv(65536):
-                received += part
-    return received
 
 
 def statuses(answers: bytes) -> list[int]:

@@ -7,7 +7,6 @@ import ctypes
 import os
 import pwd
 import shutil
-import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -105,26 +104,21 @@ class Host(Closing):
             frozen += more
         return frozen
 
-    def kill(self) -> None:
-        """Kill every process but process 1. They are suspended first, so that none sees another one die."""
-        for process in self.freeze():
+    def kill(self, program: str = "") -> None:
+        """Kill these processes. They are suspended first, so that none sees another one die."""
+        for process in self.freeze(program):
             with suppress(psutil.NoSuchProcess):
                 process.kill()
-        self._wait_for_programs()
-        until(lambda: not self.processes())
+        until(lambda: not self.processes(program))
 
     def close(self) -> None:
         self._unshare.kill()
         self._unshare.wait()
-        self._wait_for_programs()
-        assert self._unshare.stdout
-        self._unshare.stdout.close()
-
-    def _wait_for_programs(self) -> None:
         for program in self._programs:
             program.kill()  # nsenter may suspend itself with its child, also after the child's end
             program.wait()
-        self._programs.clear()
+        assert self._unshare.stdout
+        self._unshare.stdout.close()
 
     def _enter(self, user: str) -> list[str]:
         entry = pwd.getpwnam(user)
@@ -199,11 +193,7 @@ class Cluster(Closing):
 
     def stop_services(self) -> None:
         for name in SERVICE_HOSTS:
-            services = self.hosts[name].processes("mahasiswa")
-            for process in services:
-                with suppress(psutil.NoSuchProcess):
-                    process.send_signal(signal.SIGTERM)
-            psutil.wait_procs(services, 15)
+            self.hosts[name].kill("mahasiswa")
 
     def wait_until_whole(self) -> Host:
         """Wait until all database hosts agree that one is the primary and the others follow; return the primary."""
@@ -265,11 +255,6 @@ def frozen(_cluster: Cluster, primary: Host, program: str = "") -> Callable[[], 
                 process.resume()
 
     return thaw
-
-
-def without_patroni(cluster: Cluster, primary: Host) -> Callable[[], None]:
-    """Patroni stands still. Its PostgreSQL goes on, also when another host was promoted."""
-    return frozen(cluster, primary, "/usr/bin/patroni ")
 
 
 def switched_over(_cluster: Cluster, primary: Host) -> Callable[[], None]:

@@ -105,13 +105,7 @@ def show_preview(window: Window, site: Site) -> None:
     """Show rows of every kind, with all sections open. A file with a row in doubt offers no deletion."""
     for record in [SITI, LONG, ("3", "Citra", "Klaten"), ("77", "Zainab", "Klaten"), ("088", "Gita", "Klaten")]:
         site.add(*record)
-    rows = [
-        SITI,
-        (LONG[0], LONG[1], LONG[2] + "y"),
-        ("3", "", "Bantul"),
-        ("'004", "Dewi", LONG[2]),
-        ("1E+5", *LONG[1:]),
-    ]
+    rows = [SITI, (*LONG[:2], LONG[2] + "y"), ("3", "", "Bantul"), ("'004", "Dewi", LONG[2]), ("1E+5", *LONG[1:])]
     rows += [("3", "Citra", "Klaten"), ("TAMU", "Eko", "Solo"), ("2.207", "Siti", "Solo"), ("88", "Gita", LONG[2])]
     choose(window, table(*rows, ("Total", "", "9")))
     for summary in window.page.locator("summary").all():

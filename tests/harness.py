@@ -82,21 +82,15 @@ class Service(Closing):
     def site(self) -> Site:
         return Site(self.url)
 
-    def raw(self, data: bytes, seconds: float = 5.0) -> bytes:
-        """Send bytes unchanged. Return everything received until the connection ends or `seconds` have passed."""
-        received = b""
-        with (
-            socket.create_connection(("127.0.0.1", self.port), seconds) as connection,
-            suppress(TimeoutError, ConnectionResetError),
-        ):
-            connection.sendall(data)
-            deadline = time.monotonic() + seconds
-            while (left := deadline - time.monotonic()) > 0:
-                connection.settimeout(left)
-                if not (part := connection.recv(65536)):
-                    break
-                received += part
-        return received
+    def raw(self, data: bytes, seconds: float = 15.0) -> bytes:
+        """Send bytes unchanged; return everything received. Raise TimeoutError unless the service closes the connection."""
+        received = []
+        with socket.create_connection(("127.0.0.1", self.port), seconds) as connection, suppress(ConnectionError):
+            with suppress(ConnectionError):
+                connection.sendall(data)
+            while part := connection.recv(65536):
+                received.append(part)
+        return b"".join(received)
 
     def stdout(self) -> str:
         return _written(self._stdout)

@@ -1,6 +1,6 @@
 """`make mutants`: changes the source at random places, one at a time, and lists the changes that no test of `make test` finds.
 
-Each mutant is tested by the tests of its topic, and by all tests if it survives. Only a test that fails twice counts. The
+Each mutant is tested by the tests of its folder, and by all tests if it survives. Only a test that fails twice counts. The
 work is done in a clone of the last commit with an environment of its own.
 """
 
@@ -20,24 +20,6 @@ from typing import Any, NamedTuple, cast
 
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "mahasiswa"
-
-TOPICS = {
-    "cli|bulk|administrator|interrupt": "cli/test_cli*.py web/test_export.py",
-    ".*doctor": "cli/test_doctor.py cli/test_backups.py",
-    "server|worker|parent|logs|settings|digits": "cli/test_s*.py cli/test_base_url.py web/test_health.py",
-    "http_protocol|pace": "web/test_http_protocol.py web/test_raw.py faults/test_connections.py faults/test_stalled.py",
-    "work|shared_task|wording|record": "test_*.py web/test_forms.py web/test_undo.py web/test_whole_list.py",
-    "sheets/.*": "sheets web/test_import*.py web/test_export.py web/test_bulk_delete.py",
-    "store/(.*backup.*|sqlite/restore)": "cli/test_backups.py cli/test_cli_restore.py cli/test_cli_files.py",
-    "store/postgres/.*": "store/postgres store/test_store.py store/test_history.py store/test_search.py",
-    "store/.*": "store/test_*.py cli/test_cli_transfers.py web/test_edit_conflicts.py web/test_undo.py",
-    "web/history": "web/test_history.py web/test_undo.py web/test_keep_place.py",
-    "web/students": "web/test_forms.py web/test_edit_conflicts.py web/test_one_record.py web/test_undo.py spec",
-    "web/(preview.*|forms)": "web/test_import*.py web/test_bulk_delete.py web/test_forms.py web/test_answer_bounds.py",
-    "web/(list.*|checks|page.*)": "web/test_list_cache.py web/test_find.py web/test_whole_list.py web/test_pages.py spec",
-    ".*": "web/test_routes.py web/test_every_route.py web/test_metrics.py web/test_same_origin.py web/test_user_header.py spec",
-}
-"""Modules, as a regular expression, and their tests. The first one that matches counts."""
 
 PAIRS: list[tuple[type[ast.AST], type[ast.AST]]] = [
     *((ast.Lt, ast.LtE), (ast.Gt, ast.GtE), (ast.Eq, ast.NotEq), (ast.In, ast.NotIn), (ast.Is, ast.IsNot)),
@@ -120,10 +102,10 @@ def killer(folder: Path, tests: Sequence[str]) -> str:
     return first if first and failing(folder, [first] if "::" in first else tests) else ""
 
 
-def topic(path: Path) -> list[str]:
-    module = str((ROOT / path).relative_to(SOURCE).with_suffix(""))
-    patterns = next(tests for modules, tests in TOPICS.items() if re.fullmatch(modules, module)).split()
-    return [str(file.relative_to(ROOT)) for each in patterns for file in sorted((ROOT / "tests").glob(each))]
+def nearest(path: Path) -> list[str]:
+    """Return the folder of the tests of a module, and the tests of connections for those that have none."""
+    folder = ROOT / "tests" / path.parts[2]
+    return [f"tests/{folder.name}"] if folder.is_dir() else ["tests/cli", "tests/web", "tests/faults"]
 
 
 def main() -> None:
@@ -135,12 +117,12 @@ def main() -> None:
         folder = Path(name) / "clone"
         subprocess.run(["git", "clone", "--quiet", ROOT, folder], check=True)
         subprocess.run(["make", "--silent", ".venv/dev.stamp"], cwd=folder, check=True)
-        if broken := killer(folder, sorted({test for mutant in sample for test in topic(mutant.path)})):
+        if broken := killer(folder, sorted({test for mutant in sample for test in nearest(mutant.path)})):
             raise SystemExit(f"without a mutant, {broken} fails")
         for number, (path, start, end, after) in enumerate(sample, 1):
             began, source = time.monotonic(), (folder / path).read_bytes()
             (folder / path).write_bytes(source[:start] + after.encode() + source[end:])
-            found = killer(folder, topic(path)) or killer(folder, []) or "SURVIVES"
+            found = killer(folder, nearest(path)) or killer(folder, []) or "SURVIVES"
             (folder / path).write_bytes(source)
             before, line = source[start:end].decode(), source.count(b"\n", 0, start) + 1
             print(f"{number}. {found} ({time.monotonic() - began:.0f} s)")

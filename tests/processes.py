@@ -1,4 +1,4 @@
-"""Runs programs and threads, and lists processes by `ps`, which macOS has as well."""
+"""Runs programs and threads, and lists processes."""
 
 import ctypes
 import json
@@ -16,6 +16,7 @@ from pathlib import Path
 from threading import Event, Timer
 from typing import Any, NoReturn, Self
 
+import psutil  # type: ignore[import-untyped]
 import pytest
 
 RUN_SECONDS = 400.0
@@ -155,21 +156,18 @@ def working(work: Sequence[Callable[[], object]], stop: Event) -> Iterator[Calla
 
 def end_with_parent() -> None:
     """Let this process end with the thread that started it. Call it between fork and exec (`preexec_fn`)."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(1, signal.SIGQUIT)  # PR_SET_PDEATHSIG
+    ctypes.CDLL(None).prctl(1, signal.SIGQUIT)  # PR_SET_PDEATHSIG
 
 
 def children(pid: int) -> list[int]:
     """Return the living processes whose parent is `pid`."""
-    return [child for child, parent in _living() if parent == pid]
+    with suppress(psutil.NoSuchProcess):
+        return [child.pid for child in psutil.Process(pid).children() if is_running(child.pid)]
+    return []
 
 
 def is_running(pid: int) -> bool:
-    """Return whether there is a living process with this id."""
-    return any(pid == other for other, _ in _living())
-
-
-def _living() -> Iterator[tuple[int, int]]:
-    for pid, parent, state in map(str.split, run("ps", "-A", "-o", "pid=,ppid=,stat=").splitlines()):
-        if not state.startswith("Z"):  # a zombie has ended, but its parent has not waited for it
-            yield int(pid), int(parent)
+    """Return whether there is a living process with this id. A zombie has ended, but its parent has not waited for it."""
+    with suppress(psutil.NoSuchProcess):
+        return bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
+    return False

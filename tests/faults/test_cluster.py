@@ -3,6 +3,7 @@
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from functools import partial
 
 import cluster as faults
 import pytest
@@ -37,7 +38,7 @@ FAULTS: dict[str, Fault] = {
     "the primary's host is unplugged": faults.unplugged,
     "the primary is cut off from etcd and its peers": faults.partitioned,
     "everything on the primary's host freezes, later thaws": faults.frozen,
-    "Patroni alone freezes, PostgreSQL goes on": faults.without_patroni,
+    "Patroni alone freezes, PostgreSQL goes on": partial(faults.frozen, program="/usr/bin/patroni "),
     "planned switchover": faults.switched_over,
 }
 

@@ -31,7 +31,6 @@ from attack import (
     connected,
     fill,
     get,
-    linux,
     memory,
     post,
     until,
@@ -48,28 +47,11 @@ from mahasiswa.web.app import ROUTES
 from mahasiswa.web.forms import FORM_MAX_BYTES
 from mahasiswa.work import BODIES_MAX_BYTES, EXPORT, SEARCH, WORKBOOK, Kind
 
-pytestmark = linux
-
 CONFIRM, DELETE = "/mahasiswa/impor/simpan", "/mahasiswa/hapus"
 MEGABYTE = 1 << 20
 
 RESET = struct.pack("ii", 1, 0)
 """With this SO_LINGER, closing a socket resets its connection."""
-
-
-def send(service: Service, request: bytes, seconds: float = 300.0) -> bytes:
-    """Send a request and return the beginning of the answer."""
-    with socket.create_connection(("127.0.0.1", service.port), seconds) as connection:
-        with suppress(ConnectionError):
-            connection.sendall(request)
-        return connection.recv(4096)
-
-
-def abandon(service: Service, request: bytes) -> bytes:
-    """Send a request and disconnect after half a second, without reading the answer."""
-    with suppress(TimeoutError):
-        send(service, request, 0.5)
-    return b""
 
 
 def form(target: str, body: bytes) -> bytes:
@@ -80,18 +62,12 @@ def pasted(nim: bytes) -> bytes:
     return upload(b"NIM\tNama\tAlamat\r\n" + nim + b"\tAni\tSolo\r\n")
 
 
-def removed(nims: bytes) -> bytes:
-    return upload(nims, target=DELETE)
-
-
+removed = partial(upload, target=DELETE)
 REQUESTS: dict[str, tuple[int, Callable[[], bytes]]] = {
     "a NIM with 80,000 spaces inside is pasted": (2, lambda: pasted(b"x" + b" " * 80_000 + b"x")),
-    "a NIM of 200,000 apostrophes is pasted": (2, lambda: pasted(b"'" * 200_000)),
     "16 MB of emoji are pasted": (2, lambda: pasted("🎓".encode() * (15 * MEGABYTE // 4))),
-    "8 MB of separators are confirmed": (4, lambda: form(CONFIRM, b"a&" * (4 * MEGABYTE - 1))),
-    "a million fields are confirmed": (2, lambda: form(CONFIRM, b"&".join(b"%d" % n for n in range(1_000_000)))),
-    "8 MB of lists are confirmed": (4, lambda: form(CONFIRM, b"data=[" + b"[]," * 2_790_000 + b"[]]")),
     "8 MB of brackets are confirmed": (4, lambda: form(CONFIRM, b"data=" + b"[" * 8_380_000)),
+    "a million fields are confirmed": (2, lambda: form(CONFIRM, b"&".join(b"%d" % n for n in range(1_000_000)))),
     "16 MB of line breaks are pasted to remove records": (2, lambda: removed(b"1" + b"\n" * 15 * MEGABYTE + b"2")),
     "10,000 long texts are pasted to remove records": (2, lambda: removed((b"'" * 1500 + b"\n") * 10_000)),
     "exports are abandoned": (64, lambda: get("/mahasiswa/ekspor.xlsx")),
@@ -117,9 +93,14 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 def test_expensive_requests_do_not_delay_others(service: Service, name: str) -> None:
     """While the worst input of a route is worked on, others are answered in time."""
     count, request = REQUESTS[name]
-    client = abandon if name.endswith("abandoned") else send
+    is_abandoned = name.endswith("abandoned")
+
+    def send() -> None:
+        with suppress(*[TimeoutError] * is_abandoned):
+            service.raw(request(), 0.5 if is_abandoned else 300)
+
     with attacked(service):
-        at_once(count, lambda: client(service, request()))
+        at_once(count, send)
 
 
 @pytest.mark.torture
@@ -188,9 +169,9 @@ def test_a_full_queue_is_answered_503_with_retry_after(service: Service, kind: K
     others: list[bytes] = []
 
     def ask() -> None:
-        answers.append(send(service, get(target)))
+        answers.append(service.raw(get(target), 300))
         if answers[-1].startswith(b"HTTP/1.1 503"):
-            others.append(send(service, get(other))[:12])
+            others.append(service.raw(get(other), 300)[:12])
 
     at_once(3 * (kind.running + kind.waiting), ask)
     assert set(others) == {b"HTTP/1.1 200"}
@@ -263,8 +244,7 @@ def control_group() -> Iterator[Path]:
 def test_all_loads_at_once_fit_into_the_memory_of_the_unit(tmp_path: Path, control_group: Path) -> None:
     """The kernel kills no process of a service that has the MemoryMax= of its unit."""
     start = f"echo $$ >{control_group}/cgroup.procs; exec {sys.executable} -m mahasiswa"
-    texts = ("16 MB of emoji are pasted", "8 MB of lists are confirmed", "8 MB of separators are confirmed")
-    requests = [*(REQUESTS[text][1]() for text in texts * 2), *[upload(zip_bomb(), b"berkas", b"a.xlsx")] * 4]
+    loads = [*REQUESTS.values()][1:3] * 3 + [*REQUESTS.values()][-1:] * 4
     with Service(tmp_path / "a.db", {"LOG_LEVEL": "error"}, command=("sh", "-c", start)) as service:
         ask(
             tmp_path / "a.db",
@@ -275,8 +255,8 @@ def test_all_loads_at_once_fit_into_the_memory_of_the_unit(tmp_path: Path, contr
         with attacked(service, "/?halaman=1"), ExitStack() as stack:
             for target in ("/", "/?per=500", "/?per=10000", "/mahasiswa/riwayat", "/mahasiswa/ekspor.csv") * 8:
                 connected(service, stack, get(target))
-            with ThreadPoolExecutor(len(requests)) as clients:
-                list(clients.map(partial(send, service), requests))
+            with ThreadPoolExecutor(len(loads)) as clients:
+                list(clients.map(service.raw, [request() for _, request in loads], [300] * len(loads)))
         counted = control_group / "memory.events"
         counted = counted if counted.exists() else control_group / "memory.oom_control"
         assert "oom_kill 0" in counted.read_text().splitlines()
@@ -310,12 +290,8 @@ def with_header(name: str, value: bytes, body: bytes = b"") -> bytes:
     return method + b" HTTP/1.1\r\n" + HOST + CLOSE + name.encode() + b": " + value + b"\r\n\r\n" + body
 
 
-def with_query(path: str, query: bytes) -> bytes:
-    return b"GET " + path.encode() + b"?" + query + b" HTTP/1.1\r\n" + HOST + CLOSE + b"\r\n"
-
-
-def with_parameter(path: str, name: str, value: bytes) -> bytes:
-    return with_query(path, name.encode() + b"=" + value)
+def with_target(before: str, end: bytes) -> bytes:
+    return b"GET " + before.encode() + end + b" HTTP/1.1\r\n" + HOST + CLOSE + b"\r\n"
 
 
 def with_field(path: str, name: str, value: bytes) -> bytes:
@@ -323,15 +299,12 @@ def with_field(path: str, name: str, value: bytes) -> bytes:
 
 
 PARTS: dict[str, tuple[int, Callable[[bytes], bytes]]] = {
-    "path": (60_000, lambda fill: b"GET /" + fill + b" HTTP/1.1\r\n" + HOST + CLOSE + b"\r\n"),
-    "nim": (3_000, lambda fill: b"GET /mahasiswa/edit/" + fill + b" HTTP/1.1\r\n" + HOST + CLOSE + b"\r\n"),
-    "query of the form": (8_000, partial(with_query, "/mahasiswa/add")),
-    "query after a search": (8_000, lambda fill: with_query("/mahasiswa/add", b"cari=x" + fill)),
+    "path": (60_000, partial(with_target, "/")),
+    "nim": (3_000, partial(with_target, "/mahasiswa/edit/")),
+    "query of the form": (8_000, partial(with_target, "/mahasiswa/add?")),
+    "query after a search": (8_000, partial(with_target, "/mahasiswa/add?cari=x")),
     **{f"header {name}": (60_000, partial(with_header, name)) for name in sorted(HEADERS)},
-    **{
-        f"parameter {name}": (8_000, partial(with_parameter, path, name))
-        for name, path in QUERIES.items()
-    },
+    **{f"parameter {name}": (8_000, partial(with_target, f"{path}?{name}=")) for name, path in QUERIES.items()},
     **{
         f"body of {route.path}": (FORM_MAX_BYTES, partial(form, route.path.replace(":nim", "1").replace(":id", "1")))
         for route in ROUTES
@@ -353,6 +326,7 @@ PARTS: dict[str, tuple[int, Callable[[bytes], bytes]]] = {
         if route.body == "upload"
     },
     **{f"part {name}": (FORM_MAX_BYTES, partial(upload, name=name.encode())) for name in UPLOADED},
+    "a NIM that is pasted": (2 * MEGABYTE, pasted),
     "CSV file": (2 * MEGABYTE, lambda fill: upload(fill, b"berkas", b"a.csv")),
     "name of a part": (4_000, lambda fill: upload(b"1", fill)),
     "name of a file": (4_000, lambda fill: upload(b"1\t2\t3", b"berkas", fill)),
@@ -393,7 +367,7 @@ class Measured(NamedTuple):
         dearest: list[float] = []
         while len(dearest) < 3 and min(dearest, default=99.0) > CALLBACK_MAX_MS:
             at = self.costs.stat().st_size
-            at_once(3, lambda: send(self.service, data))
+            at_once(3, lambda: self.service.raw(data, 300))
             dearest.append(
                 max((float(line.split()[0]) for line in self.costs.read_text()[at:].splitlines()), default=0.0)
             )

@@ -8,14 +8,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from attack import Line, linux, workers
+from attack import Line, workers
 from harness import Service
 from processes import cannot, started
 
 ADDS = 25
 
 
-@linux
 def test_a_change_is_on_the_disk_before_its_answer_leaves(tmp_path: Path) -> None:
     """The system calls show a sync of the log after its last write, and only then the 302."""
     with Service(tmp_path / "a.db", {"WORKERS": "1"}) as service, Line(service.port) as line:

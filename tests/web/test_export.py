@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
-from attack import fill, linux, memory, workers
+from attack import fill, memory, workers
 from harness import Page, Service, Site
 from naughty import NAUGHTY
 from spreadsheets import HEADER, SHEET, Database, Importer, Record, by_libreoffice, cells_of
@@ -177,7 +177,6 @@ def tidied(text: str, separator: str) -> str:
 
 
 @pytest.mark.torture
-@linux
 def test_100000_records_are_downloaded_in_bounded_memory(tmp_path: Path) -> None:
     """Both files are complete, and other requests are answered meanwhile."""
     with Service(tmp_path / "a.db") as service, service.site() as site:

@@ -7,7 +7,6 @@ from urllib.parse import parse_qsl
 
 import httpx
 import pytest
-from attack import exchange
 from form_answers import ADD, KEPT, assert_error, assert_form, assert_page, parsed, post_raw, two_records
 from harness import URL_ENCODED, Page, Service, Site
 from spreadsheets import Database
@@ -177,7 +176,7 @@ def test_a_body_over_64_kib_is_refused(site: Site, service: Service, target: str
     chunks = b"".join(b"3e8\r\n%s\r\n" % body[start : start + 1000] for start in range(0, LIMIT - 1000, 1000))
     chunks += b"%x\r\n%s\r\n0\r\n\r\n" % (len(body) % 1000, body[-(len(body) % 1000) :])
     for framed in (b"Content-Length: %d\r\n\r\n" % len(body) + body, b"Transfer-Encoding: chunked\r\n\r\n" + chunks):
-        answer = parsed(exchange(service, head(target) + framed))
+        answer = parsed(service.raw(head(target) + framed))
         assert answer.status_code == 413
         assert_error(answer, site, TOO_LARGE)
 
@@ -197,14 +196,14 @@ def test_a_client_that_sends_its_whole_body_first_gets_the_refusal(
 ) -> None:
     """The service reads the rest of a refused body, so that the client receives the page instead of a reset."""
     size = 32 << 20
-    answer = parsed(exchange(service, head(target, f"Content-Length: {size}", host=host) + b"\r\n" + bytes(size), 30))
+    answer = parsed(service.raw(head(target, f"Content-Length: {size}", host=host) + b"\r\n" + bytes(size), 30))
     assert answer.status_code == expected[0]
     assert_error(answer, site, expected[1])
 
 
 def test_the_first_of_two_content_types_counts(site: Site, service: Service) -> None:
     """If a request has two Content-Type headers, the service uses the first one, as proxies do."""
-    answer = parsed(exchange(service, head(ADD, "Content-Type: text/plain", "Content-Length: 5") + b"\r\nnim=3"))
+    answer = parsed(service.raw(head(ADD, "Content-Type: text/plain", "Content-Length: 5") + b"\r\nnim=3"))
     assert answer.status_code == 415
     assert_error(answer, site, NO_FORM)
 

@@ -17,7 +17,7 @@ from typing import Self
 import httpx
 import psutil  # type: ignore[import-untyped]
 import pytest
-from attack import fill, linux, until, workers
+from attack import fill, until, workers
 from engines import run_elsewhere
 from harness import Page, Service, Site
 from processes import run
@@ -222,7 +222,6 @@ async def test_the_list_is_rendered_again_on_another_day(tmp_path: Path, monkeyp
 
 
 @pytest.mark.torture
-@linux
 def test_a_disconnected_client_ends_its_stream(tmp_path: Path) -> None:
     """The service stops rendering for a client that disconnects: ten of them cost less than one complete page."""
     with Service(tmp_path / "a.db") as service:

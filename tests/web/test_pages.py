@@ -8,7 +8,7 @@ from urllib.parse import quote, quote_from_bytes
 
 import httpx
 import pytest
-from attack import CLOSE, CONTROL, HOST, assert_log_is_sound, exchange, post, statuses
+from attack import CLOSE, CONTROL, HOST, assert_log_is_sound, post, statuses
 from harness import Page, Service, Site
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
@@ -220,7 +220,7 @@ def test_no_line_of_the_log_can_be_forged(service: Service, site: Site, between:
     assert [site.add(nim, "Siti", "Solo").status_code for _ in range(2)] == [302, 409]
     assert site.delete(nim).status_code == 302
     site.get(f"/palsu{quote(between, safe='')}{quote(FORGED)}")
-    exchange(service, f"GET /palsu{between}{FORGED} HTTP/1.1\r\n".encode() + HOST + CLOSE + b"\r\n")
+    service.raw(f"GET /palsu{between}{FORGED} HTTP/1.1\r\n".encode() + HOST + CLOSE + b"\r\n")
     assert not re.search(f"(?m)^{FORGED}", service.stderr())
     assert not CONTROL.search(service.stderr())
 
@@ -235,5 +235,5 @@ def test_lines_of_the_log_have_a_limited_length(service: Service, size: int, sta
         (b"GET /%b HTTP/1.1\r\n" % nim + HOST + CLOSE + b"\r\n", 404 if size < 3200 else 414),
         (b"A" * size + b" / HTTP/1.1\r\n" + HOST + CLOSE + b"\r\n", 405),
     ):
-        assert statuses(exchange(service, request)) == [expected]
+        assert statuses(service.raw(request)) == [expected]
     assert len(service.stderr()) - before < 3 * 4500
