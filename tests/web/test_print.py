@@ -74,6 +74,16 @@ def rows(*sheets: Sheet) -> list[list[str]]:
     return [line.split() for sheet in sheets for line in sheet.texts if re.match(r"\d+ 20/", line)]
 
 
+def is_landscape(window: Window, folder: Path) -> bool:
+    """Whether the page asks for paper in landscape."""
+    window.page.pdf(path=folder / "asked.pdf", prefer_css_page_size=True)
+    size = re.search(
+        r'<page width="([0-9.]+)" height="([0-9.]+)"', run("pdftotext", "-bbox", folder / "asked.pdf", "-")
+    )
+    assert size
+    return float(size[1]) > float(size[2])
+
+
 def today() -> str:
     """Return the date in the default time zone of the service, as “21 November 2026”."""
     return wording.date(datetime.now(ZoneInfo("Asia/Jakarta")))
@@ -116,15 +126,18 @@ def test_all_hits_of_a_search_are_printed(window: Window, other: Database, tmp_p
     assert f"Pencarian: “bantul”. {today()}" in text
     words = "Edit Delete Tambah Impor Riwayat Cari Hapus Unduh Terakhir Aksi versi Ctrl"
     assert [hidden for hidden in words.split() if hidden in text] == []
-    window.open("/mahasiswa/cetak?cari=bantul&judul=Kelas+7A&kolom=16&tanpa=alamat")
-    sheets = printed(window, tmp_path, A4)
-    assert [row[1] for row in rows(*sheets)] == FOUND
-    assert all(len(rows(sheet)) >= 35 for sheet in sheets[:-1])
-    for sheet in sheets:
-        assert f"No NIM Nama {' '.join(map(str, range(1, 17)))}" in sheet.texts
-    first = sheets[0].text.split()
-    assert first[:2] == ["Kelas", "7A"]
-    assert not {"Judul", "Tampilkan", "Kembali", "Tanpa", "Ctrl+P."} & set(first)
+    for columns, rows_min in ((10, 35), (16, 20)):  # more than 10 columns are printed in landscape
+        window.open(f"/mahasiswa/cetak?cari=bantul&judul=Kelas+7A&kolom={columns}&tanpa=alamat&kota=Sleman&nama=Agus")
+        sheets = printed(window, tmp_path, A4)
+        assert [row[1] for row in rows(*sheets)] == FOUND
+        assert all(len(rows(sheet)) >= rows_min for sheet in sheets[:-1])
+        for sheet in sheets:
+            assert f"No NIM Nama {' '.join(map(str, range(1, columns + 1)))}" in sheet.texts
+        first = sheets[0].text.split()
+        assert first[:2] == ["Kelas", "7A"]
+        assert not {"Judul", "Tampilkan", "Kembali", "Tanpa", "Ctrl+P."} & set(first)
+        assert f"Sleman, {today()}" in sheets[-1].texts
+        assert is_landscape(window, tmp_path) == (columns == 16)
 
 
 def test_a_long_address_takes_more_lines_and_is_not_cut(window: Window, other: Database, tmp_path: Path) -> None:

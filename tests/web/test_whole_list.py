@@ -104,9 +104,15 @@ def test_a_printout_has_the_title_and_the_columns_that_were_chosen(students: Sit
     assert page.table[0].cells == ("1", "23.00190002", "Nuraini", "Jalan Parangtritis, Bantul", "", "", "")
     (form,) = [form for form in page.forms if "judul" in form.values]
     assert form.values == {
-        "cari": "23", "urut": "nama", "arah": "naik", "di": "nim", "judul": "Kelas <b>", "kolom": "3", "tanpa": "alamat",
+        "cari": "23", "urut": "nama", "arah": "naik", "di": "nim", "judul": "Kelas <b>", "kolom": "1, 2, 3", "tanpa": "alamat",
+        "kota": "", "nama": "",
     }  # fmt: skip
-    without = students.page("/mahasiswa/cetak?tanpa=alamat&kolom=-1&judul=%00")
+    titled = students.page("/mahasiswa/cetak?cari=23&kolom=Hadir,+Tanda+tangan,&kota=Sleman&nama=Drs.+Agus")
+    assert titled.columns[4:] == ["Hadir", "Tanda tangan", ""]
+    city, name = titled.texts(".signature p")
+    assert (city.startswith("Sleman, "), name) == (True, "Drs. Agus")
+    assert len(students.page(titled.target("Cetak seluruh daftar")).rows) == len(STUDENTS)
+    without = students.page("/mahasiswa/cetak?tanpa=alamat&kolom=&judul=%00")
     assert (without.headings, without.columns) == (["Daftar Mahasiswa"], ["No", "NIM", "Nama"])
     assert len(without.rows) == len(STUDENTS)
     assert len(students.page("/mahasiswa/cetak?kolom=999999999999").columns) == 4 + 31

@@ -74,7 +74,7 @@ def row_format(prefix: str, list_query: str = "", *, is_ticked: bool = False) ->
 
 def printed_row(printout: Printout) -> RowFormat:
     """The row of a printout, with its empty cells at the end."""
-    others = "<td>{alamat}</td>" * printout.with_alamat + "<td></td>" * printout.kolom
+    others = "<td>{alamat}</td>" * printout.with_alamat + "<td></td>" * len(printout.kolom)
     return _row(f'<tr><td>{{number}}</td><th scope="row">{{nim}}</th><td>{{nama}}</td>{others}</tr>\n')
 
 

@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 
 from starlette.datastructures import QueryParams
 
-from mahasiswa.digits import NUMBER_MAX_DIGITS, whole_number
+from mahasiswa.digits import NUMBER_MAX_DIGITS, is_digits, whole_number
 from mahasiswa.record import Field, Mahasiswa
 from mahasiswa.store import Query
 
@@ -19,6 +19,7 @@ OFFERED_ROWS_PER_PAGE = (50, 100, 500)  # besides all records, if they are at mo
 INLINE_ROWS = OFFERED_ROWS_PER_PAGE[-1]  # of a page that is rendered in memory; a thread writes a longer one to a file
 SEARCH_MAX_CHARACTERS, TITLE_MAX_CHARACTERS = 255, 200
 EMPTY_COLUMNS_MAX = 31  # of a printout: one for each day of a month
+PORTRAIT_COLUMNS_MAX = 10  # empty columns that fit beside names and addresses on upright paper
 
 DEFAULTS = {**Query()._asdict(), "halaman": 1, "per": DEFAULT_ROWS_PER_PAGE}
 
@@ -101,18 +102,33 @@ class ListQuery(NamedTuple):
 
 
 class Printout(NamedTuple):
-    """The layout of a printed list: its title, whether addresses stand in it, and how many empty columns follow."""
+    """The layout of a printed list: its title, whether addresses stand in it, and the titles of empty columns.
+
+    `kota` and `nama` are the city and the person of the signature below the list, if any.
+    """
 
     judul: str = ""
     with_alamat: bool = True
-    kolom: int = 0
+    kolom: Sequence[str] = ()
+    kota: str = ""
+    nama: str = ""
 
     @classmethod
     def of(cls, parameters: QueryParams) -> "Printout":
         """Read a URL's query. An invalid value is replaced by its default."""
-        judul = parameters.get("judul", "").replace("\0", "").strip()[:TITLE_MAX_CHARACTERS]
-        kolom = _whole(parameters, "kolom", 0)
-        return cls(judul, parameters.get("tanpa") != "alamat", min(kolom, EMPTY_COLUMNS_MAX))
+        judul, kota, nama, kolom = (
+            parameters.get(name, "").replace("\0", "").strip()[:TITLE_MAX_CHARACTERS]
+            for name in ("judul", "kota", "nama", "kolom")
+        )
+        titles = [title.strip() for title in kolom.split(",")] if kolom else []
+        if is_digits(kolom):
+            titles = [str(column) for column in range(1, min(_whole(parameters, "kolom", 0), EMPTY_COLUMNS_MAX) + 1)]
+        return cls(judul, parameters.get("tanpa") != "alamat", titles[:EMPTY_COLUMNS_MAX], kota, nama)
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether so many columns need paper in landscape."""
+        return len(self.kolom) > PORTRAIT_COLUMNS_MAX
 
 
 def is_list_query(parameters: QueryParams) -> bool:

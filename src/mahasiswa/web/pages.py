@@ -17,7 +17,7 @@ from mahasiswa.record import Mahasiswa, digest
 from mahasiswa.store.history_items import Batch, Entry
 from mahasiswa.store.store_errors import EditConflict
 from mahasiswa.web.list_html import latest_change
-from mahasiswa.web.list_query import EMPTY_COLUMNS_MAX, TITLE_MAX_CHARACTERS, ListQuery, Printout
+from mahasiswa.web.list_query import TITLE_MAX_CHARACTERS, ListQuery, Printout
 from mahasiswa.web.page_renderer import PageRenderer
 from mahasiswa.web.preview_page import PreviewPage
 from mahasiswa.web.responses import CachedPage
@@ -77,7 +77,6 @@ class Pages(PageRenderer):
             count=count,
             view=view,
             printout=printout,
-            empty_columns_max=EMPTY_COLUMNS_MAX,
             title_max_characters=TITLE_MAX_CHARACTERS,
             today=self.today(),
             rows=PLACEHOLDERS["rows"],
