@@ -89,11 +89,11 @@ async def undo(request: Request, store: Store, pages: Pages) -> Response:
     if change is None:
         return pages.error("not in history")
     parameters = request.query_params
-    view = None
+    query = None
     if "daftar" in parameters:  # the button stood above a page of the list
         pages = pages.at(ListQuery.of(parameters).list_query)
     elif parameters:
-        view = HistoryQuery.of(parameters, _id(parameters.get("kelompok", "")))
+        query = HistoryQuery.of(parameters, _id(parameters.get("kelompok", "")))
     versi = None if is_batch else form["versi"] or None
     try:
         await store.undo(change, is_batch=is_batch, expected=versi, only_unchanged=is_batch and form["sebagian"] == "1")
@@ -110,27 +110,27 @@ async def undo(request: Request, store: Store, pages: Pages) -> Response:
             409,
             conflict=conflict,
             is_batch=is_batch,
-            address=pages.path(request.path) + (view.origin if view else ""),
-            back=pages.path(view.address if view else HISTORY_PATH),
+            address=pages.path(request.path) + (query.origin if query else ""),
+            back=pages.path(query.address if query else HISTORY_PATH),
             versi=digest_or_dash(conflict.conflicts[0].current),
         )
         return await rendered_in_thread(request, SEARCH, show_conflict)
-    return pages.redirect_to(view.address) if view else pages.redirect_home
+    return pages.redirect_to(query.address) if query else pages.redirect_home
 
 
-async def _page(request: Request, store: Store, pages: Pages, view: HistoryQuery) -> Response:
-    page, reader = view.page, store.reader(SEARCH)
-    midnight = datetime.combine(view.tanggal, time(), pages.timezone) if view.tanggal else None
+async def _page(request: Request, store: Store, pages: Pages, query: HistoryQuery) -> Response:
+    page, reader = query.page, store.reader(SEARCH)
+    midnight = datetime.combine(query.tanggal, time(), pages.timezone) if query.tanggal else None
     days = (midnight, midnight + timedelta(days=1)) if midnight else None
-    found = await reader.history(page.query.cari, view.batch, page.offset, page.per, kind=view.jenis, days=days)
-    if view.batch is not None and (found.head is None or found.head.is_silent):
+    found = await reader.history(page.query.cari, query.batch, page.offset, page.per, kind=query.jenis, days=days)
+    if query.batch is not None and (found.head is None or found.head.is_silent):
         return pages.error("not in history")
-    view = view._replace(page=page.with_total(found.total))
-    if view.page.halaman != page.halaman:  # past the end: show the last page
-        return await _page(request, store, pages, view)
+    query = query._replace(page=page.with_total(found.total))
+    if query.page.halaman != page.halaman:  # past the end: show the last page
+        return await _page(request, store, pages, query)
     latest = latest_change(found.last, pages.when(found.last), "") if found.last else ""
     show_page = partial(
-        pages.page, "history.html", view=view, page=view.page, found=found, latest=latest, undo_rows_max=UNDO_ROWS_MAX
+        pages.page, "history.html", query=query, found=found, latest=latest, undo_rows_max=UNDO_ROWS_MAX
     )
     return await rendered_in_thread(request, SEARCH, show_page)
 

@@ -44,8 +44,8 @@ class ListQuery(NamedTuple):
 
     def with_total(self, total: int) -> "ListQuery":
         """This query of `total` records, on its last page if it was past the end."""
-        view = self._replace(total=total)
-        return view._replace(halaman=min(self.halaman, view.last))
+        page = self._replace(total=total)
+        return page._replace(halaman=min(self.halaman, page.last))
 
     @property
     def has_no_letter(self) -> bool:

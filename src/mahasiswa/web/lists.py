@@ -40,9 +40,9 @@ XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 async def index(request: Request, store: Store, pages: Pages) -> Response:
     """GET / (specification 4.1): the kept page, one page of a search, or a list too long to keep as a stream."""
     if is_list_query(request.query_params):
-        view = ListQuery.of(request.query_params)
-        show = _page if view.per <= INLINE_ROWS else _long_page
-        return await show(request, view, store, pages)
+        asked = ListQuery.of(request.query_params)
+        show = _page if asked.per <= INLINE_ROWS else _long_page
+        return await show(request, asked, store, pages)
     if page := await request.service.cache.respond(request.scope):
         if request.connection:
             request.connection.share(page.body)
@@ -57,8 +57,8 @@ async def index(request: Request, store: Store, pages: Pages) -> Response:
 
 async def print_list(request: Request, store: Store, pages: Pages) -> Response:
     """GET /mahasiswa/cetak: the records of a search on one page, with the title and the columns that paper needs."""
-    view = ListQuery(query_of(request.query_params), per=MAX_ROWS_PER_PAGE)
-    return await _long_page(request, view, store, pages, Printout.of(request.query_params))
+    page = ListQuery(query_of(request.query_params), per=MAX_ROWS_PER_PAGE)
+    return await _long_page(request, page, store, pages, Printout.of(request.query_params))
 
 
 async def template(_request: Request, _store: Store, pages: Pages) -> Response:
@@ -76,11 +76,11 @@ async def export_csv(request: Request, store: Store, pages: Pages) -> Response:
     return await _export(request, store, pages, "mahasiswa.csv", sheets.write_csv)
 
 
-async def _page(request: Request, view: ListQuery, store: Store, pages: Pages) -> Response:
-    kind = SEARCH if view.query.cari else PAGE
-    found = await store.reader(kind).search(view.query, view.offset, view.per)
-    at_end = view.with_total(found.total)
-    if at_end.halaman != view.halaman:  # past the end: show the last page
+async def _page(request: Request, page: ListQuery, store: Store, pages: Pages) -> Response:
+    kind = SEARCH if page.query.cari else PAGE
+    found = await store.reader(kind).search(page.query, page.offset, page.per)
+    at_end = page.with_total(found.total)
+    if at_end.halaman != page.halaman:  # past the end: show the last page
         return await _page(request, at_end, store, pages)
     size = size_of(found.records)
     request.count_answer(size)
@@ -96,36 +96,36 @@ async def _page(request: Request, view: ListQuery, store: Store, pages: Pages) -
     return await rendered_in_thread(request, kind, render) if size > INLINE_MAX_CHARACTERS else render()
 
 
-async def _with_spellings(view: ListQuery, store: Store) -> ListQuery:
+async def _with_spellings(page: ListQuery, store: Store) -> ListQuery:
     """A search that finds nothing, with other searches to offer. If there is no slot or time for them, it has none."""
-    if view.query.cari and not view.total:
+    if page.query.cari and not page.total:
         with suppress(Busy, TookTooLong):
-            found = await store.reader(SEARCH).spellings(view.query, SPELLINGS_OFFERED)
-            return view._replace(spellings=found)
-    return view
+            found = await store.reader(SEARCH).spellings(page.query, SPELLINGS_OFFERED)
+            return page._replace(spellings=found)
+    return page
 
 
 async def _long_page(
-    request: Request, view: ListQuery, store: Store, pages: Pages, printout: Printout | None = None
+    request: Request, page: ListQuery, store: Store, pages: Pages, printout: Printout | None = None
 ) -> Response:
     """A page of up to MAX_ROWS_PER_PAGE rows, to print. Like an export, it is read at one moment, in bounded memory."""
-    row = printed_row(printout) if printout else row_format(pages.prefix, view.list_query)
+    row = printed_row(printout) if printout else row_format(pages.prefix, page.list_query)
 
     def write(records: Iterator[Mahasiswa]) -> ListQuery:
         total = 0
         while chunk := list(islice(records, BODY_ROWS)):
-            wanted = chunk[max(0, view.offset - total) : max(0, view.offset + view.per - total)]
-            file.writelines(format_bodies(row, packed(wanted), max(view.offset, total) + 1))
+            wanted = chunk[max(0, page.offset - total) : max(0, page.offset + page.per - total)]
+            file.writelines(format_bodies(row, packed(wanted), max(page.offset, total) + 1))
             total += len(chunk)
-        return view.with_total(total)
+        return page.with_total(total)
 
     with unsent_file() as file:
-        at_end = await in_thread(store.reader(EXPORT).chunks(view.query), write)
+        at_end = await in_thread(store.reader(EXPORT).chunks(page.query), write)
         file.flush()  # so a full disk is noticed before the answer
-        if at_end.halaman != view.halaman:  # past the end: show the last page
+        if at_end.halaman != page.halaman:  # past the end: show the last page
             file.close()
             return await _long_page(request, at_end, store, pages, printout)
-        count = min(view.per, at_end.total - view.offset)
+        count = min(page.per, at_end.total - page.offset)
         if printout:
             around = pages.print_frame(at_end, count, printout)
         else:

@@ -50,12 +50,12 @@ NO_REPLY = Reply()
 class Pages(PageRenderer):
     """The pages of the list, of one record, and of an upload."""
 
-    def list_frame(self, count: int, latest: Entry | Batch | None, view: ListQuery | None = None) -> Frame:
-        """The list page around its `count` rows, with the latest change; without `view` the list of specification 4.1."""
-        *before, _, after = self._frame(count, view) if view else self._frames[min(count, 1)]
+    def list_frame(self, count: int, latest: Entry | Batch | None, page: ListQuery | None = None) -> Frame:
+        """The list page around its `count` rows, with the latest change; without `page` the list of specification 4.1."""
+        *before, _, after = self._frame(count, page) if page else self._frames[min(count, 1)]
         values = {
-            b"total": wording.number(view.total if view else count),
-            b"latest": self.latest(latest, view.list_query if view else ""),
+            b"total": wording.number(page.total if page else count),
+            b"latest": self.latest(latest, page.list_query if page else ""),
             b"today": self.today(),
         }
         before[1::2] = [values[name].encode() for name in before[1::2]]
@@ -70,18 +70,18 @@ class Pages(PageRenderer):
         today = datetime.now(self.timezone).replace(hour=0, minute=0, second=0, microsecond=0)
         return today.timestamp(), (today + timedelta(days=1)).timestamp()
 
-    def print_frame(self, view: ListQuery, count: int, printout: Printout) -> Frame:
+    def print_frame(self, page: ListQuery, count: int, printout: Printout) -> Frame:
         """The page to print around its `count` rows."""
-        page = self.render(
+        html = self.render(
             "print.html",
             count=count,
-            view=view,
+            page=page,
             printout=printout,
             title_max_characters=TITLE_MAX_CHARACTERS,
             today=self.today(),
             rows=PLACEHOLDERS["rows"],
         )
-        before, _, after = placeholder.split(page)
+        before, _, after = placeholder.split(html)
         return before, after
 
     def latest(self, item: Entry | Batch | None, list_query: str) -> Markup:
@@ -169,11 +169,11 @@ class Pages(PageRenderer):
             preview=preview,
         )
 
-    def _frame(self, count: int, view: ListQuery | None = None) -> list[bytes]:
+    def _frame(self, count: int, page: ListQuery | None = None) -> list[bytes]:
         """The list page without its rows, cut at the placeholders: its pieces and, between them, their names."""
-        list_query = view.list_query if view else ""
-        page = self.render("list.html", count=count, view=view, list_query=list_query, **PLACEHOLDERS)
-        return placeholder.split(page)
+        list_query = page.list_query if page else ""
+        html = self.render("list.html", count=count, page=page, list_query=list_query, **PLACEHOLDERS)
+        return placeholder.split(html)
 
     @cached_property
     def _frames(self) -> Sequence[list[bytes]]:
