@@ -43,11 +43,10 @@ CONFIRMATION = "confirm: Apakah Anda yakin ingin menghapus data ini?"
 
 expect.set_options(timeout=TIMEOUT_MILLISECONDS)
 
-Network = Literal["answers", "if possible", "unreachable", "hangs"]
+Network = Literal["answers", "unreachable", "hangs"]
 """How the CDN behaves when a page requests the style sheet.
 
-It answers with Bootstrap from its npm package. If npm cannot install it, a test that needs an answer is skipped, and "if
-possible" means "unreachable".
+It answers with Bootstrap from its npm package. If npm cannot install it, a test that needs an answer is skipped.
 """
 
 REPORT_VIOLATIONS = """
@@ -190,8 +189,6 @@ class OpenWindow:
         **options: Any,  # noqa: ANN401 - those of Playwright's `Browser.new_context`
     ) -> Window:
         """Open a window on the service at `url`. `sheet` is the CDN's style sheet."""
-        if network == "if possible":
-            network = "answers" if _optional(self._request, "node_modules") else "unreachable"
         if network == "answers":
             sheet = sheet or bootstrap(self._request.getfixturevalue("node_modules"))
         options = {"viewport": {"width": size[0], "height": size[1]}, "reduced_motion": "reduce", **options}
@@ -255,13 +252,6 @@ def window(open_window: OpenWindow) -> Window:
     return open_window()
 
 
-@pytest.fixture(scope="module")
-def axe(request: pytest.FixtureRequest) -> Path | None:
-    """Return the path of axe-core, or None if npm cannot install it."""
-    node_modules = _optional(request, "node_modules")
-    return node_modules / "axe-core" / "axe.min.js" if node_modules else None
-
-
 def in_window(locator: Locator) -> bool:
     """Return whether a person sees the whole element without scrolling: inside the window, and covered by nothing."""
     return bool(
@@ -275,11 +265,11 @@ def in_window(locator: Locator) -> bool:
 
 
 def each_look(window: Window) -> Iterator[str]:
-    """Yield while the page has the CDN's style sheet, if it could get it, and again when it has lost it."""
+    """Yield while the page has the CDN's style sheet, and again when it has lost it."""
     window.page.wait_for_load_state("load")
-    if window.style_sheet_applies():
-        yield "with the CDN"
-        window.page.evaluate("document.querySelector('link[rel=stylesheet]').sheet.disabled = true")
+    assert window.style_sheet_applies()
+    yield "with the CDN"
+    window.page.evaluate("document.querySelector('link[rel=stylesheet]').sheet.disabled = true")
     assert not window.style_sheet_applies()
     yield "without the CDN"
 
@@ -301,13 +291,6 @@ def luminance(colour: str) -> float:
     channels = [int(part) / 255 for part in colour.removeprefix("rgb(").removesuffix(")").split(",")]
     linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in channels]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
-
-
-def _optional(request: pytest.FixtureRequest, name: str) -> Path | None:
-    with suppress(pytest.skip.Exception):
-        value: Path = request.getfixturevalue(name)
-        return value
-    return None
 
 
 def _deliver(sheet: bytes | None, route: sync_api.Route) -> None:

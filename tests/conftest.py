@@ -7,7 +7,7 @@ from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
-from browser import axe, chromium, node_modules, open_window, window
+from browser import chromium, node_modules, open_window, window
 from engines import ENGINES, empty_database
 from harness import Service
 from hypothesis import HealthCheck, settings

@@ -16,7 +16,7 @@ import time
 from collections.abc import Iterator, Sequence
 from copy import copy
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "mahasiswa"
@@ -28,13 +28,8 @@ PAIRS: list[tuple[type[ast.AST], type[ast.AST]]] = [
 OPPOSITES = dict(PAIRS) | {second: first for first, second in PAIRS}
 
 
-class Mutant(NamedTuple):
-    """A file, and the bytes from `start` to `end` that the text `after` replaces."""
-
-    path: Path
-    start: int
-    end: int
-    after: str
+Mutant = tuple[Path, int, int, str]
+"""A file, and the bytes from the first number to the second one that the text replaces."""
 
 
 def changed(node: ast.AST) -> ast.AST | None:
@@ -60,28 +55,17 @@ def changed(node: ast.AST) -> ast.AST | None:
     return cast("ast.AST", other)
 
 
-def nodes(node: ast.AST) -> Iterator[ast.AST]:
-    """Yield a node and those below it, without annotations and formatted texts."""
-    yield node
-    for name, value in ast.iter_fields(node):
-        for child in value if isinstance(value, list) else [value]:
-            if (
-                isinstance(child, ast.AST)
-                and not isinstance(child, ast.JoinedStr)
-                and name not in ("annotation", "returns")
-            ):
-                yield from nodes(child)
-
-
 def mutants_of(path: Path) -> Iterator[Mutant]:
-    lines = path.read_bytes().splitlines(keepends=True)
-    for node in nodes(ast.parse(path.read_bytes())):
-        if other := changed(node):
+    lines, tree = path.read_bytes().splitlines(keepends=True), ast.parse(path.read_bytes())
+    # Python 3.11 does not know the places of the parts of a formatted text.
+    formatted = {part for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in ast.walk(node)}
+    for node in ast.walk(tree):
+        if node not in formatted and (other := changed(node)):
             place: Any = node.test if isinstance(node, ast.If | ast.IfExp | ast.While) else node
             start = sum(map(len, lines[: place.lineno - 1])) + place.col_offset
             end = sum(map(len, lines[: place.end_lineno - 1])) + place.end_col_offset
             after = f"({ast.unparse(other)})" if isinstance(other, ast.expr) else ast.unparse(other)
-            yield Mutant(path.relative_to(ROOT), start, end, after)
+            yield path.relative_to(ROOT), start, end, after
 
 
 def failing(folder: Path, tests: Sequence[str]) -> str:
@@ -117,7 +101,7 @@ def main() -> None:
         folder = Path(name) / "clone"
         subprocess.run(["git", "clone", "--quiet", ROOT, folder], check=True)
         subprocess.run(["make", "--silent", ".venv/dev.stamp"], cwd=folder, check=True)
-        if broken := killer(folder, sorted({test for mutant in sample for test in nearest(mutant.path)})):
+        if broken := killer(folder, sorted({test for mutant in sample for test in nearest(mutant[0])})):
             raise SystemExit(f"without a mutant, {broken} fails")
         for number, (path, start, end, after) in enumerate(sample, 1):
             began, source = time.monotonic(), (folder / path).read_bytes()

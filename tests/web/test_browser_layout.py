@@ -50,7 +50,7 @@ def test_a_phone_shows_the_first_hit_of_a_search_in_the_upper_half(open_window: 
     """With the latest change, the searched text and several pages above it too, with and without the CDN."""
     add_many(site, 60)
     site.add("9", "Namma", "Solo")
-    window = open_window("if possible", (390, 844), is_mobile=True, has_touch=True)
+    window = open_window("answers", (390, 844), is_mobile=True, has_touch=True)
     for path in ("/?cari=nama", "/?cari=namma", "/?halaman=1"):
         window.open(path)
         for look in each_look(window):
@@ -73,7 +73,7 @@ def test_each_row_of_a_page_has_five_titles_and_named_buttons(open_window: OpenW
 def test_a_nim_with_slashes_stands_on_one_line(open_window: OpenWindow, site: Site) -> None:
     """At 1280 and at 768 pixels, a NIM of 18 characters is not broken."""
     site.add(SLASHES, "Siti", "Solo")
-    window = open_window("if possible")
+    window = open_window("answers")
     window.open("/")
     lines = "cell => { const r = new Range(); r.selectNodeContents(cell); return r.getClientRects().length; }"
     for _ in each_look(window):
@@ -84,7 +84,7 @@ def test_a_nim_with_slashes_stands_on_one_line(open_window: OpenWindow, site: Si
 
 def test_forced_colours_keep_the_rule_under_the_header(open_window: OpenWindow) -> None:
     """With forced colours the header of the table keeps the line below it."""
-    window = open_window("if possible", forced_colors="active")
+    window = open_window("answers", forced_colors="active")
     window.open("/")
     for _ in each_look(window):
         assert [window.style("th", f"borderBottom{name}") for name in ("Style", "Width")] == ["solid", "2px"]
@@ -98,7 +98,7 @@ def test_parts_stand_at_the_same_place_on_every_page(open_window: OpenWindow, si
     headings, columns, buttons = set(), set(), set()
     names = ["paddingTop", "paddingLeft", "borderTopWidth", "borderInlineEndWidth", "fontSize"]
     script = "(e, names) => names.map(name => getComputedStyle(e, '::file-selector-button')[name]).join()"
-    window = open_window("if possible")
+    window = open_window("answers")
     for path in ("/", "/?cari=nama&urut=nama", "/?halaman=2&per=10", "/mahasiswa/add", "/mahasiswa/impor", "/x"):
         window.open(path)
         for _ in each_look(window):
@@ -157,7 +157,7 @@ def test_a_long_name_does_not_ruin_the_table_of_a_text_browser(service: Service,
 def test_the_printed_list_has_no_buttons(open_window: OpenWindow, site: Site) -> None:
     """Black on white, also in dark mode, without links and their column. test_print.py tests the rows and the header."""
     add_many(site, 3)
-    window = open_window("if possible")
+    window = open_window("answers")
     window.open("/")
     is_hidden = "elements => elements.every(element => !element.checkVisibility())"
     for _ in each_look(window):
@@ -172,7 +172,7 @@ def test_the_printed_list_has_no_buttons(open_window: OpenWindow, site: Site) ->
 def test_the_history_prints_without_buttons(open_window: OpenWindow, site: Site) -> None:
     """On paper the history is a table with its texts; nothing that needs a click is printed."""
     site.add(SLASHES, *SITI[1:])
-    window = open_window("if possible")
+    window = open_window("answers")
     window.open("/mahasiswa/riwayat")
     for _ in each_look(window):
         window.page.emulate_media(media="print")
@@ -185,7 +185,7 @@ def test_a_phone_shows_a_change_side_by_side_with_a_large_button(open_window: Op
     """The texts before and after stand beside each other, and a finger can hit the button."""
     site.add(*LONG)
     site.edit(LONG[0], "Siti", "Sleman")
-    window = open_window("if possible", (360, 640))
+    window = open_window("answers", (360, 640))
     window.open("/mahasiswa/riwayat")
     for _ in each_look(window):
         assert window.page.evaluate(RECTANGLE, "td.act button")[3] >= 44
@@ -202,7 +202,7 @@ def test_the_confirmation_of_a_change_is_in_the_window(
     The changed row is on the screen too, below the confirmation.
     """
     other.fill([(f"{number:05}", f"Nama {number}", "Jalan Kaliurang 5, Sleman") for number in range(10_000)])
-    window = open_window("if possible", size)
+    window = open_window("answers", size)
     page = window.page
     confirmation, warning = page.locator(".latest"), page.locator(".warning")
 
@@ -250,7 +250,7 @@ def test_the_buttons_of_both_forms_of_an_addition_stand_in_one_order(
     open_window: OpenWindow, size: tuple[int, int]
 ) -> None:
     """Enter presses the usual one: on the form for one record "Simpan", on the next one "Simpan dan tambah lagi"."""
-    window = open_window("if possible", size)
+    window = open_window("answers", size)
     window.open("/mahasiswa/add?halaman=1")
     seen = [window.page.locator("form .btn:visible").all_text_contents()[:2]]
     for button in window.page.locator("form .btn:visible").all():
@@ -271,7 +271,7 @@ def test_the_buttons_of_both_forms_of_an_addition_stand_in_one_order(
 def test_a_phone_reaches_the_links_without_passing_the_list(open_window: OpenWindow, site: Site) -> None:
     """One touch shows the downloads, the printout, the recap, the check and the other pages. A tick has 24 pixels."""
     add_many(site, 60)
-    window = open_window("if possible", TALL_PHONE, is_mobile=True, has_touch=True)
+    window = open_window("answers", TALL_PHONE, is_mobile=True, has_touch=True)
     for path in ("/", "/?halaman=1", "/?cari=nama"):
         window.open(path)
         window.page.get_by_text("Lainnya").tap()
@@ -291,7 +291,7 @@ def test_no_word_that_fits_on_a_line_of_a_phone_is_broken(open_window: OpenWindo
     for nim in ("2300018001", "2300018002", "2300018003"):
         site.add(nim, nama, "Jalan Kaliurang Ngaglik")
     site.edit("2300018001", nama, "Condongcatur Depok")
-    window = open_window("if possible", TALL_PHONE, is_mobile=True)
+    window = open_window("answers", TALL_PHONE, is_mobile=True)
     broken = """() => {
       const walker = document.createTreeWalker(document.querySelector("main"), NodeFilter.SHOW_TEXT), found = [];
       for (let node; node = walker.nextNode();)
