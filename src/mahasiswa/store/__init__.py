@@ -27,7 +27,6 @@ class Store(ABC):
 
     def __init__(self, sql: SharedSQL, readers: Mapping[Kind, Reader]) -> None:
         self._readers = readers
-        self._signing_key = b""
         self.sql = sql
 
     def reader(self, kind: Kind) -> Reader:
@@ -55,13 +54,8 @@ class Store(ABC):
         """
 
     async def signing_key(self) -> bytes:
-        """The key of 32 random bytes that every worker and instance of this database has.
-
-        It is read once. Raise Unavailable, Busy.
-        """
-        if not self._signing_key:
-            self._signing_key = await self._readers[RECORD].signing_key()
-        return self._signing_key
+        """The key of 32 random bytes that every worker and instance of this database has; raise Unavailable, Busy."""
+        return await self._readers[RECORD].signing_key()
 
     @abstractmethod
     async def close(self) -> None:

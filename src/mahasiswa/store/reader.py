@@ -6,13 +6,13 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Gene
 from functools import wraps
 from itertools import chain
 from sys import getsizeof
-from typing import Any, Concatenate, Literal, NamedTuple, ParamSpec, Protocol, TypeAlias, TypeVar, cast
+from typing import Any, Concatenate, Literal, NamedTuple, ParamSpec, TypeAlias, TypeVar, cast
 
 from mahasiswa.record import Field, Mahasiswa, near_key, near_nims, slips
 from mahasiswa.store import folding, spelling
 from mahasiswa.store.history_items import Batch, Days, Entry, HistoryPage, ItemKind, entry_of, item_of
 from mahasiswa.store.queries import Query, Suspicion
-from mahasiswa.store.shared_sql import SIGNING_KEY, SharedSQL
+from mahasiswa.store.shared_sql import DAYS, SIGNING_KEY, SharedSQL
 from mahasiswa.store.store_errors import Unavailable
 from mahasiswa.work import PAGE_MAX_BYTES
 
@@ -73,6 +73,7 @@ class Biography(NamedTuple):
 
 
 P = ParamSpec("P")
+R = TypeVar("R")
 T = TypeVar("T")
 
 Rows: TypeAlias = Sequence[Sequence[Any]]
@@ -80,24 +81,14 @@ Steps: TypeAlias = Generator[tuple[str, Sequence[object]], Rows, T]
 """Work on the database. Each step is an SQL statement with its parameters, and gets its rows."""
 
 
-class Runner(Protocol):
-    """A reader or the store."""
-
-    async def run(self, steps: Callable[[], Steps[Any]], /) -> Any:  # noqa: ANN401 - the result of the steps
-        """Do the steps in one transaction."""
-
-
-R = TypeVar("R", bound=Runner)
-
-
 def in_transaction(
     steps: Callable[Concatenate[R, P], Steps[T]],
 ) -> Callable[Concatenate[R, P], Coroutine[Any, Any, T]]:
-    """Do the steps of a read or of a change when it is called."""
+    """Do the steps of a read or of a change by `run` of the reader or of the store."""
 
     @wraps(steps)
     async def run(runner: R, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return cast("T", await runner.run(lambda: steps(runner, *args, **kwargs)))
+        return cast("T", await cast("Any", runner).run(lambda: steps(runner, *args, **kwargs)))
 
     return run
 
@@ -249,7 +240,7 @@ class Reader(ABC):
         nims = self.sql.array([nim])
         entries = list(map(entry_of, (yield self.sql.entries_of, [nims, nims])))
         silent = [cast("Batch", item_of(row)) for row in (yield self.sql.silent, ())]
-        ((days,),) = yield self.sql.days, ()
+        ((days,),) = yield DAYS, ()
         return Biography(record, entries, silent, days)
 
     async def new_nim(self, nim: str) -> str | None:

@@ -212,7 +212,6 @@ SELECT {entry} FROM mahasiswa_history AS e WHERE e.nim {self.is_any} OR e.batch 
         self.silent = f"""
 SELECT i.id, i.moment, i.kind, i.rows, true, true, {self.raw("i.oleh")}, NULL, NULL FROM mahasiswa_history AS i
 WHERE i.kind IN ('import', 'restore') AND {self.is_silent} ORDER BY i.id"""
-        self.days = DAYS
 
     def _write_undo(self) -> None:
         p, is_any, raw = self.p, self.is_any, self.raw

@@ -129,8 +129,8 @@ class Pool:
                     with time_limit(db, deadline):
                         result = await work(db)
                     if db.pgconn.transaction_status != TransactionStatus.IDLE:  # it is, if there was nothing to do
-                        with time_limit(db, deadline):
-                            await _commit(db)
+                        with time_limit(db, deadline), commit_checked(db):
+                            await db.execute(sql.COMMIT)
                     return result
             except (errors.SerializationFailure, errors.DeadlockDetected) as error:
                 if attempts == MAX_ATTEMPTS:
@@ -173,10 +173,8 @@ class Pool:
             if db.pgconn.transaction_status in (TransactionStatus.INTRANS, TransactionStatus.INERROR):
                 with time_limit(db, time.monotonic() + REQUEST_TIMEOUT_SECONDS), suppress(psycopg.Error):
                     await db.rollback()
-            if db.pgconn.transaction_status != TransactionStatus.IDLE:
-                await db.close()
         finally:
-            await self._pool.putconn(db)
+            await self._pool.putconn(db)  # closes a connection that is not idle
 
     async def _reconnect(self, pool: AsyncConnectionPool["_Connection"]) -> None:
         """Keep trying while a request waits. The pool's own retries would double their pause each time."""
@@ -209,17 +207,9 @@ async def execute(db: Connection, statements: str, *parameters: object) -> Seque
             return rows
 
 
-async def _commit(db: Connection) -> None:
-    """Commit; raise Uncertain if the answer is lost, or does not mean that the commit will last."""
-    with commit_checked(db):
-        cursor = await db.execute(sql.COMMIT)
-        if cursor.statusmessage != sql.COMMIT:
-            raise Unavailable(f"COMMIT was answered by {cursor.statusmessage}")
-
-
 @contextmanager
 def commit_checked(db: psycopg.AsyncConnection[Any] | psycopg.Connection[Any]) -> Iterator[None]:
-    """Check the COMMIT of the block; raise Uncertain or Unavailable."""
+    """Raise Uncertain if the answer to the COMMIT of the block is lost, or does not mean that the commit will last."""
     warnings = []
 
     def keep_warning(notice: errors.Diagnostic) -> None:  # a notice can only be read during the call

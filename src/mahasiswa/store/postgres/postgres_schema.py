@@ -188,15 +188,11 @@ def _schema(db: Connection) -> Iterator[Finding]:
     _check_encoding(db)
     if _history_days(db, _find_table(db)) is None:
         raise Unusable("the table mahasiswa does not exist; start the service once, or correct DATABASE_URL")
+    _check_rights(db)
     present = {name for (name,) in db.execute(sql.CONSTRAINTS)}
     if missing := {"nim_duplicate", "nim_too_long", "nim_unaddressable"} - present:
         names = ", ".join(sorted(missing))
         yield wrong(f"The table mahasiswa lacks the constraints {names}. Restore a back-up, or create them again.")
-
-
-def _rights(db: Connection) -> Iterator[Finding]:
-    _check_rights(db)
-    yield from ()
 
 
 def _changes(db: Connection) -> Iterator[Finding]:
@@ -228,5 +224,5 @@ def _count(db: Connection) -> Iterator[Finding]:
 
 Checks = Sequence[Callable[[Connection], Iterator[Finding]]]
 
-QUICK_CHECKS: Checks = (_schema, _rights, _changes, _durability)  # the checks at the start of the service
+QUICK_CHECKS: Checks = (_schema, _changes, _durability)  # the checks at the start of the service
 CHECKS: Checks = (*QUICK_CHECKS, _count)

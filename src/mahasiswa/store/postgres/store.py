@@ -29,7 +29,7 @@ from mahasiswa.store.postgres.pool import (
 )
 from mahasiswa.store.queries import Query
 from mahasiswa.store.reader import SNAPSHOT_MAX_BYTES, Reader, Rows, Snapshot, Steps, last_item
-from mahasiswa.store.store_errors import Locked, Refused, StoreError, TookTooLong, Unavailable, Uncertain
+from mahasiswa.store.store_errors import Locked, Refused, StoreError, TookTooLong, Unavailable
 from mahasiswa.work import CHANGE, KINDS, LIST, RECORD, Busy, Kind, Slots
 
 # Records of a snapshot that one statement reads. Other requests get the event loop after them, 5 ms later.
@@ -112,13 +112,10 @@ class PostgresStore(Store):
             return await self.pool.write(CHANGE, add, deadline)
         except Busy as busy:
             return [TookTooLong(str(busy))] * len(group)
-        except (Refused, Uncertain) as error:
-            return [error] * len(group)
-        except Unavailable as error:
-            if time.monotonic() < deadline - TIMER_RESOLUTION_SECONDS:
-                return [error] * len(group)
-            # The earliest deadline ended the group. Additions with a later one use the time that they have left.
-            return [Locked(str(error))] * len(group)
+        except StoreError as error:
+            # If the earliest deadline ended the group, additions with a later one use the time that they have left.
+            is_late = isinstance(error, Unavailable) and time.monotonic() >= deadline - TIMER_RESOLUTION_SECONDS
+            return [Locked(str(error)) if is_late else error] * len(group)
 
 
 async def _version(db: Connection) -> str | None:

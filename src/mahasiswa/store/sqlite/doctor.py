@@ -78,8 +78,6 @@ def _left(path: Path, folder: Path | None) -> Sequence[Path]:
 
 
 def _other_files(path: Path, folder: Path | None) -> Iterator[Finding]:
-    for file in chain.from_iterable(files_beside(path)):
-        yield good(f"{file} was left by a restore. It is removed as old back-ups are.")
     for left in _left(path, folder):
         yield good(f"{left} was left by a program that was killed. The next start or back-up removes it after an hour.")
 
