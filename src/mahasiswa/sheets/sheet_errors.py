@@ -2,9 +2,7 @@
 
 
 class SheetError(ValueError):
-    """A file, pasted cells or a confirmation cannot be read. `pasted` is the text that its page shows again."""
-
-    pasted = ""
+    """A file, pasted cells or a confirmation cannot be read."""
 
 
 class Stopped(Exception):

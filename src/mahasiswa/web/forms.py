@@ -123,6 +123,7 @@ async def read_upload(request: Request) -> AsyncIterator[Upload]:
                     if len(value) > FORM_MAX_BYTES:
                         raise BodyRefused("bad request")
                     texts.setdefault(utf8(name), []).append(utf8(value))
+            request.pasted = pasted
             yield Upload(file if isinstance(file, UploadFile) and file.filename else None, pasted, texts)
         finally:
             await form.close()

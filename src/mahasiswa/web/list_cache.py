@@ -35,7 +35,7 @@ class ListCache:
         self._slots = slots
         self._pages = pages
         self._version: Version | None = None
-        self._day = (0.0, 0.0)
+        self._today = ""
         self._rendered = time.monotonic()
         self._page: CachedPage | None = None
         self._rendering = SharedTask(self._render)
@@ -64,19 +64,18 @@ class ListCache:
         snapshot = await self._store.snapshot(PAGE_MAX_RECORDS)
         if snapshot.version is None:
             return None
-        page, day = None, self._pages.day()
+        page, today = None, self._pages.today()
         if snapshot.packed is not None:
             is_short = len(snapshot.packed) <= INLINE_MAX_CHARACTERS and snapshot.total <= INLINE_MAX_ROWS
             with suppress(PageTooLong):
                 render = partial(self._rendered_page, snapshot.packed, snapshot.total, snapshot.last)
                 page = render() if is_short else await self._slots.run(LIST, render)
         # The page is kept under the version of its records, which may be later than the version that was asked for.
-        self._version, self._day, self._page, self._rendered = snapshot.version, day, page, time.monotonic()
+        self._version, self._today, self._page, self._rendered = snapshot.version, today, page, time.monotonic()
         return page
 
     def _is_current(self, version: Version | None) -> bool:
-        first, end = self._day
-        return version is not None and version == self._version and first <= time.time() < end
+        return version is not None and version == self._version and self._today == self._pages.today()
 
     def _rendered_page(self, packed: bytes, total: int, last: Entry | Batch | None) -> CachedPage:
         before, after = self._pages.list_frame(total, last)

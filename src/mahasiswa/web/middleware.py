@@ -12,12 +12,13 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
+from mahasiswa import wording
 from mahasiswa.logs import write_line
 from mahasiswa.record import NIM_MAX_CHARACTERS
 from mahasiswa.sheets.public import SheetError, TooBig
 from mahasiswa.store import Store
 from mahasiswa.store.history_items import OLEH
-from mahasiswa.web.forms import BodyRefused
+from mahasiswa.web.forms import BodyRefused, utf8
 from mahasiswa.web.list_cache import ListCache
 from mahasiswa.web.monitoring import Metrics
 from mahasiswa.web.pages import Pages
@@ -29,6 +30,10 @@ from mahasiswa.work import Busy, Limits
 
 CLIENT_DISCONNECTED = 499  # in the log, as nginx writes it: the client was gone, or cut off, before its answer ended
 RETRY_AFTER_SECONDS = 2
+
+REPEATED_MAX_BYTES = 1 << 20
+"""Maximum length of a pasted text that the page of an error shows again. A longer one is left out whole, because a
+person who sends a part again would lose the other rows."""
 
 log = logging.getLogger(__name__)
 
@@ -124,8 +129,12 @@ class Middleware:
         try:
             response = await answer
         except SheetError as error:  # of a file, a pasted text or a preview
+            message, pasted = str(error), request.pasted
+            if len(pasted) > REPEATED_MAX_BYTES:
+                message += f" {wording.PASTE_NOT_REPEATED.format(limit=wording.size(REPEATED_MAX_BYTES))}"
+                pasted = ""
             status = 413 if isinstance(error, TooBig) else 400
-            response = pages.upload_form(request.route.purpose, str(error), status, error.pasted)
+            response = pages.upload_form(request.route.purpose, message, status, utf8(pasted))
         if not isinstance(response, FixedResponse | StreamingResponse):
             request.count_answer(len(response.body))
         return response

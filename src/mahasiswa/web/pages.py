@@ -3,7 +3,7 @@
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import cache, cached_property
 from types import MappingProxyType
 from typing import Literal, NamedTuple
@@ -64,11 +64,6 @@ class Pages(PageRenderer):
     def today(self) -> str:
         """The date as the pages show it."""
         return wording.date(datetime.now(self.timezone))
-
-    def day(self) -> tuple[float, float]:
-        """The beginning and the end of today, as `time.time()` counts: outside of it the date on the list is wrong."""
-        today = datetime.now(self.timezone).replace(hour=0, minute=0, second=0, microsecond=0)
-        return today.timestamp(), (today + timedelta(days=1)).timestamp()
 
     def print_frame(self, page: ListQuery, count: int, printout: Printout) -> Frame:
         """The page to print around its `count` rows."""

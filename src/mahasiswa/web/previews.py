@@ -1,7 +1,6 @@
 """Import and bulk delete: a preview of a file or of NIMs, which writes nothing, and the confirmation that writes all of it."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import islice
 from threading import Event
@@ -31,10 +30,6 @@ ABSENTEES_MAX_ROWS = 1000  # records that are listed because the file lacks them
 NEAR_MAX_RECORDS = 20_000  # stored records that are compared with unknown NIMs because their NIM looks the same
 CHUNK_RECORDS = 1000
 
-REPEATED_MAX_BYTES = 1 << 20
-"""Maximum length of a pasted text that the page of an error shows again. A longer one is left out whole, because a
-person who sends a part again would lose the other rows."""
-
 
 async def choose_import(request: Request, _store: Store, pages: Pages) -> Response:
     """GET /mahasiswa/impor: the page to choose a file or to paste cells."""
@@ -44,9 +39,8 @@ async def choose_import(request: Request, _store: Store, pages: Pages) -> Respon
 async def preview_import(request: Request, store: Store, pages: Pages) -> Response:
     """POST /mahasiswa/impor: a preview of the changes. Nothing is written or kept."""
     async with read_upload(request) as upload:
-        with _repeating(upload.pasted):
-            cleaned = await _cleaned(request, upload, "impor")
-            return await request.while_connected(_import_preview(request, store, pages, cleaned))
+        cleaned = await _cleaned(request, upload, "impor")
+        return await request.while_connected(_import_preview(request, store, pages, cleaned))
 
 
 async def confirm_import(request: Request, store: Store, pages: Pages) -> Response:
@@ -107,12 +101,11 @@ async def preview_ticked(request: Request, store: Store, pages: Pages) -> Respon
 async def preview_deletion(request: Request, store: Store, pages: Pages) -> Response:
     """POST /mahasiswa/hapus: the records with these NIMs, and the NIMs without a record. Nothing is written or kept."""
     async with read_upload(request) as upload:
-        with _repeating(upload.pasted):
-            cleaned = await _cleaned(request, upload, "hapus")
-            if cleaned.columns_problem:
-                raise sheets.SheetError(cleaned.columns_problem)
-            cells = await request.limits.slots.run(IMPORT, partial(sheets.clean_nims, cleaned.rows))
-            return await request.while_connected(_deletion_preview(request, store, pages, cells))
+        cleaned = await _cleaned(request, upload, "hapus")
+        if cleaned.columns_problem:
+            raise sheets.SheetError(cleaned.columns_problem)
+        cells = await request.limits.slots.run(IMPORT, partial(sheets.clean_nims, cleaned.rows))
+        return await request.while_connected(_deletion_preview(request, store, pages, cells))
 
 
 async def confirm_deletion(request: Request, store: Store, pages: Pages) -> Response:
@@ -158,20 +151,6 @@ async def _cleaned(request: Request, upload: Upload, purpose: Purpose) -> sheets
 
     kind = WORKBOOK if file and sheets.kind_of(file.file) else IMPORT
     return await request.while_connected(request.limits.slots.run(kind, read, stop))
-
-
-@contextmanager
-def _repeating(pasted: str) -> Iterator[None]:
-    """Add a pasted text to the SheetError that refuses it, so that its page shows the text again."""
-    try:
-        yield
-    except sheets.SheetError as error:
-        if len(pasted) <= REPEATED_MAX_BYTES:
-            error.pasted = utf8(pasted)
-        else:
-            limit = wording.size(REPEATED_MAX_BYTES)
-            error.args = (f"{error} {wording.PASTE_NOT_REPEATED.format(limit=limit)}",)
-        raise
 
 
 async def _import_preview(

@@ -49,6 +49,7 @@ class Request(StarletteRequest):
         # Counts bytes of the answer, or of the records for it, in the budget of answers; raises Busy.
         self.count_answer: Callable[[int], None] = lambda _: None
         self.number = ""  # short, and in the log, so that a person can say which request failed
+        self.pasted = ""  # of an upload, so that the page of its error shows it again; one character for each byte
         self.added_nim: str | None = None  # for the log; other changes than an addition have it in their path
 
     @cached_property
