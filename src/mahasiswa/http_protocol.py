@@ -247,7 +247,7 @@ class HttpProtocol(HttpToolsProtocol):
     def on_message_complete(self) -> None:
         self.body_left = 0
         if self.list_page:
-            self.share(self.list_page.body)
+            self.shared = self.list_page.body
             self.write_fixed(self.list_page.status_code, self.list_page.head, self.list_page.body)
             return
         if not self.cycle.response_started:
@@ -306,12 +306,9 @@ class HttpProtocol(HttpToolsProtocol):
     async def drain(self) -> None:
         await self.flow.drain()
 
-    def share(self, body: bytes) -> None:
-        self.shared = body
-
     def write_now(self, status: int, head: bytes, body: bytes) -> bool:
         """Write the response of the cycle, unless uvicorn must wait, close the connection afterwards, or write nothing."""
-        cycle = self.cycle
+        cycle, self.shared = self.cycle, body
         is_possible: bool = cycle.keep_alive and not (cycle.disconnected or self.flow.write_paused)
         if is_possible:
             cycle.response_started = cycle.response_complete = True

@@ -23,11 +23,11 @@ class Connection(Protocol):
     def cut_off(self) -> None:
         """Close the connection at once, because other requests need the room of its answer."""
 
-    def share(self, body: bytes) -> None:
-        """Let the client be slow with this body, because all clients share it."""
-
     def write_now(self, status: int, head: bytes, body: bytes) -> bool:
-        """Write a complete response. Return False if the server must write it by `send`."""
+        """Write a complete response. Return False if the server must write it by `send`.
+
+        The client may be slow with this body, because other clients share it.
+        """
 
 
 def connection_of(scope: Scope) -> Connection | None:

@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from io import BytesIO
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 from urllib.parse import unquote_to_bytes
 
 from python_multipart.multipart import parse_options_header
@@ -30,8 +30,6 @@ MAX_TEXTS = MAX_SHEETS + 5  # in an upload: the sheets and the columns that a pe
 # RFC 2046, section 5.1.1.
 is_boundary = re.compile(rb"[0-9A-Za-z'()+_,./:=? -]{0,69}[0-9A-Za-z'()+_,./:=?-]").fullmatch
 
-FormProblem = Literal["twice", "not_utf8"]
-
 
 class BodyRefused(Exception):
     """The body cannot be read as a form. `problem` names the page that says so, `limit` is the limit in bytes, if any."""
@@ -46,7 +44,7 @@ class Form(NamedTuple):
     """The requested fields. `values` has each text, or None if it was not sent; `wrong` has the problems of texts."""
 
     values: dict[str, str | None]
-    wrong: dict[str, FormProblem]
+    wrong: dict[str, str]
 
 
 async def read_form(request: Request, fields: Sequence[str]) -> Form:

@@ -44,8 +44,6 @@ async def index(request: Request, store: Store, pages: Pages) -> Response:
         show = _page if asked.per <= INLINE_ROWS else _long_page
         return await show(request, asked, store, pages)
     if page := await request.service.cache.respond(request.scope):
-        if request.connection:
-            request.connection.share(page.body)
         return page
     reader = store.reader(LIST)
     found = await reader.search(Query(), 0, 0)

@@ -128,11 +128,6 @@ class PreviewPage:
         rows = len(self.plan.wrong) + len(self.plan.doubted) - sum(len(group.rows) for group in self.repairs)
         return rows - sum(row.problem in wording.MISSING_COLUMNS for row in self.plan.wrong)
 
-    def row(self, number: int) -> str:
-        """The name of a row in a table."""
-        names = self.file.read_sheets
-        return sheets.row_name(number, names) if len(names) > 1 else str(number)
-
     @cached_property
     def noticed(self) -> list[Group[sheets.PlannedRow]]:
         """The rows to check by their notices, with a tick beside those whose NIM is probably meant to be another."""
