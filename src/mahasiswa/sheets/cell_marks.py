@@ -8,7 +8,7 @@ Only the child process that reads a workbook may do so, because the XML may be m
 import posixpath
 import re
 import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import IO, BinaryIO, TypeAlias
 from xml.etree import ElementTree as ET
 
@@ -21,15 +21,13 @@ ERROR_MAX_CHARACTERS = 20
 ZERO_FORMAT_MAX_DIGITS = 64
 REPEATED_MAX_CELLS = 1000  # of one cell of .ods, in each direction; more are a column that is filled to its end
 REFERENCE_MAX_LETTERS = 4  # Excel's last column is XFD, and a number made of a million letters would take minutes
-READ_BYTES = 1 << 16
 
 _TABLE = "{urn:oasis:names:tc:opendocument:xmlns:table:1.0}"
 _OFFICE = "{urn:oasis:names:tc:opendocument:xmlns:office:1.0}"
 _CALCEXT = "{urn:org:documentfoundation:names:experimental:calc:xmlns:calcext:1.0}"
-# Each pattern begins with a fixed text, which `re` finds ten times as fast as one pattern with alternatives.
+# `re` finds these a hundred times as fast as a parser, because each begins with a fixed text.
 _XLSX_ERROR_OR_FORMULA = (rb"""t=["']e["']""", rb"<f[\s>/]", rb":f[\s>/]")
 _ODS_ERROR_OR_FORMULA_OR_ZERO = (rb"""value-type=["']error["']""", rb":formula=", rb":p>0[0-9]")
-_PATTERN_MAX_BYTES = 64
 
 
 def cell_marks(file: BinaryIO, sheet: str) -> Marks:
@@ -48,21 +46,11 @@ def cell_marks(file: BinaryIO, sheet: str) -> Marks:
         return {}
 
 
-def _contains(part: IO[bytes], patterns: Sequence[bytes]) -> bool:
-    """Whether one of the patterns occurs in a part. This search is a hundred times faster than a parser."""
-    tail = b""
-    with part:
-        while chunk := part.read(READ_BYTES):
-            if any(re.search(pattern, tail + chunk) for pattern in patterns):
-                return True
-            tail = chunk[-_PATTERN_MAX_BYTES:]
-    return False
-
-
 def _xlsx_marks(package: zipfile.ZipFile, sheet: str) -> Marks:
     path = _path_of_sheet(package, sheet)
     zero_formats = _zero_formats(package)
-    if not zero_formats and not _contains(package.open(path), _XLSX_ERROR_OR_FORMULA):
+    xml = package.read(path)
+    if not zero_formats and not any(re.search(pattern, xml) for pattern in _XLSX_ERROR_OR_FORMULA):
         return {}
     marks: Marks = {}
     number = -1
@@ -115,7 +103,8 @@ def _zero_formats(package: zipfile.ZipFile) -> dict[str, int]:
 
 
 def _ods_marks(package: zipfile.ZipFile, sheet: str) -> Marks:
-    if not _contains(package.open("content.xml"), _ODS_ERROR_OR_FORMULA_OR_ZERO):
+    xml = package.read("content.xml")
+    if not any(re.search(pattern, xml) for pattern in _ODS_ERROR_OR_FORMULA_OR_ZERO):
         return {}
     marks: Marks = {}
     number = 0

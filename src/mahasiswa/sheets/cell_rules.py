@@ -64,67 +64,51 @@ def warnings_about(nim: str, nama: str | None) -> tuple[str, ...]:
 
 def clean_nim(cell: Cell) -> tuple[str, str, tuple[str, ...]]:
     """The NIM in a cell, unless there is a problem; the problem or a blank text; and the characters that were removed."""
-    nim, problem = "", ""
-    removed: tuple[str, ...] = ()
-    if isinstance(cell, str):
-        bare = cell.strip(_SPACES)
-        nim = bare.lstrip(_APOSTROPHES + _SPACES)
-        checks = ((wording.SPACES_REMOVED, bare != cell), (wording.APOSTROPHE_REMOVED, nim != bare))
-        removed = tuple(notice for notice, applies in checks if applies)
-        problem = _problem_of_nim(nim)
-    elif cell is None:
-        problem = wording.NIM_BLANK
-    elif isinstance(cell, bool | BadCell):
-        problem = _problem_of_kind("nim", cell)
-    elif abs(cell) >= FIRST_INEXACT:
-        problem = wording.NIM_TOO_MANY_DIGITS.format(limit=EXACT_DIGITS)
-    elif cell < 0 or cell % 1:
-        problem = wording.NIM_NOT_WHOLE.format(text=cell_text(cell))
-    else:
-        nim = str(int(cell))
-    return nim, problem, removed
+    text, problem = _text_of("nim", cell)
+    bare = text.strip(_SPACES)
+    nim = bare.lstrip(_APOSTROPHES + _SPACES)
+    checks = ((wording.SPACES_REMOVED, bare != text), (wording.APOSTROPHE_REMOVED, nim != bare))
+    return nim, problem or _problem_of_nim(nim), tuple(notice for notice, applies in checks if applies)
 
 
 def clean_text(field: Field, cell: Cell) -> tuple[str | None, str]:
     """The text in a cell, unchanged, or None if it is blank; and the problem or a blank text."""
-    label = wording.LABELS[field]
-    text, problem = None, ""
-    if isinstance(cell, str):
-        if "\0" in cell:
-            problem = wording.NUL.format(field=label)
-        elif _is_masked(cell):
-            problem = wording.MASKED.format(field=label)
-        elif cell and not cell.isspace():
-            text = cell
-    elif isinstance(cell, bool | BadCell):
-        problem = _problem_of_kind(field, cell)
-    elif cell is not None and abs(cell) < FIRST_INEXACT and not cell % 1:
-        text = str(int(cell))
-    elif cell is not None:  # the number does not tell whether it was written `10,5` or `10.50`
-        problem = wording.NOT_TEXT.format(field=label, text=cell_text(cell))
-    return text, problem
+    text, problem = _text_of(field, cell)
+    if "\0" in text:
+        problem = wording.NUL.format(field=wording.LABELS[field])
+    elif _is_masked(text):
+        problem = wording.MASKED.format(field=wording.LABELS[field])
+    return None if not text or text.isspace() else text, problem
+
+
+def _text_of(field: Field, cell: Cell) -> tuple[str, str]:
+    """The text of a cell, or a blank text and the problem."""
+    if cell is None or isinstance(cell, str):
+        return cell or "", ""
+    if isinstance(cell, BadCell):
+        problem = _PROBLEMS[cell.kind]
+    elif isinstance(cell, bool):
+        problem = wording.BOOLEAN
+    elif abs(cell) < FIRST_INEXACT and not cell % 1 and (cell >= 0 or field != "nim"):
+        return str(int(cell)), ""
+    elif field != "nim":  # the number does not tell whether it was written `10,5` or `10.50`
+        problem = wording.NOT_TEXT
+    else:
+        problem = wording.NIM_TOO_MANY_DIGITS if abs(cell) >= FIRST_INEXACT else wording.NIM_NOT_WHOLE
+    limit = wording.number(CELL_MAX_CHARACTERS if isinstance(cell, BadCell) else EXACT_DIGITS)
+    return "", problem.format(field=wording.LABELS[field], text=cell_text(cell), limit=limit)
 
 
 def _problem_of_nim(nim: str) -> str:
     """The reason why no record can have this NIM, or to believe that a spreadsheet has damaged it."""
-    problem = ""
     # Test the length first: for a NIM of 100,000 characters the other tests would only cost time.
     if len(nim) > NIM_MAX_CHARACTERS:
-        problem = wording.NIM_TOO_LONG.format(limit=NIM_MAX_CHARACTERS)
-    elif nim in UNADDRESSABLE_NIMS:
-        problem = wording.NIM_UNADDRESSABLE
-    elif "\0" in nim:
-        problem = wording.NUL.format(field=wording.LABELS["nim"])
-    elif not nim:
-        problem = wording.NIM_BLANK
-    elif _is_masked(nim):
-        problem = wording.NIM_MASKED
-    elif _is_rounded(nim):
-        problem = wording.NIM_ROUNDED.format(text=nim)
-    return problem
-
-
-def _problem_of_kind(field: Field, cell: BadCell | bool) -> str:  # noqa: FBT001 - a cell that is a boolean
-    template = _PROBLEMS[cell.kind] if isinstance(cell, BadCell) else wording.BOOLEAN
-    limit = wording.number(CELL_MAX_CHARACTERS)
-    return template.format(field=wording.LABELS[field], text=cell_text(cell), limit=limit)
+        return wording.NIM_TOO_LONG.format(limit=NIM_MAX_CHARACTERS)
+    problems = {
+        wording.NIM_UNADDRESSABLE: nim in UNADDRESSABLE_NIMS,
+        wording.NUL.format(field=wording.LABELS["nim"]): "\0" in nim,
+        wording.NIM_BLANK: not nim,
+        wording.NIM_MASKED: _is_masked(nim),
+        wording.NIM_ROUNDED.format(text=nim): _is_rounded(nim),
+    }
+    return next((problem for problem, applies in problems.items() if applies), "")

@@ -19,11 +19,11 @@ from mahasiswa.record import NIM_MAX_CHARACTERS
 from mahasiswa.sheets.carried_file import LEFT_OUT, CarriedFile, Typed
 from mahasiswa.sheets.cell_rules import clean_nim, clean_text, is_ordinary, warnings_about
 from mahasiswa.sheets.cells import Cell, Sheet, SheetRow, cell_text, has_digit, in_input, is_blank, row_name
-from mahasiswa.sheets.columns import HEADER_MAX_CHARACTERS, is_repeated_header, is_total
 from mahasiswa.sheets.limits import Choice
 from mahasiswa.sheets.reading import Table, table_of
 from mahasiswa.sheets.sheet_errors import SheetError
 from mahasiswa.sheets.signed_field import MAX_CONFIRMED_BYTES, too_large
+from mahasiswa.sheets.titles import HEADER_MAX_CHARACTERS, is_header, is_total
 
 _is_only_total = re.compile(r"(?:sub\s?-?total|total|jumlah|rata-rata|laki-laki|perempuan)[\s:=0-9]*").fullmatch
 _column_number = re.compile(r"\(?([0-9]{1,2})\)?").fullmatch
@@ -137,7 +137,7 @@ class Cleaner:
 def _reason_to_skip(cells: Sequence[Cell], *, in_signatures: bool) -> str:
     """The reason to skip a row, or a blank text. Everything below `Mengetahui,` are signatures until a student follows."""
     nim, *others = cells
-    if is_repeated_header(cells) or _are_column_numbers(cells):
+    if (is_header(cells[:1], nim_only=True) and is_header(cells)) or _are_column_numbers(cells):
         return wording.SKIPPED_HEADER
     text = _folded(nim)
     is_alone = is_blank(others)
@@ -188,8 +188,6 @@ class CleanedFile:
             yield file
             count = len(file.read_sheets)
             others = [*file.other_sheets, *(sheet.name for sheet in file.sheets[count:])]
-            if others != file.other_sheets:
-                yield file._replace(sheets=file.sheets[:count], other_sheets=others)
             if self.columns_problem:
                 raise SheetError(self.columns_problem)
             file = file._replace(sheets=[Sheet("", self.rows)], other_sheets=others, has_all_cells=False, typed={})

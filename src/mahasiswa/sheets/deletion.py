@@ -24,18 +24,10 @@ class NimCell(NamedTuple):
     nama: str = ""  # blank if the file has no names
 
 
-class FoundRow(NamedTuple):
-    """A row of the file whose NIM is stored. `nama` is the beginning of the name in the file if it is another one."""
-
-    number: int
-    record: Mahasiswa
-    nama: str = ""
-
-
 class Deletion(NamedTuple):
     """The rows of a list of NIMs that were found among the stored records, and the others with the likely reason."""
 
-    found: list[FoundRow]
+    found: list[tuple[NimCell, Mahasiswa]]  # a cell has the beginning of its name only if the record has another one
     missing: list[tuple[NimCell, str]]
 
 
@@ -59,8 +51,9 @@ def compare_nims(cells: Iterable[NimCell], existing: Mapping[str, Mahasiswa], ne
         if cell.problem:
             deletion.missing.append((cell, cell.problem))
         elif record := existing.get(cell.nim):
-            is_other = cell.nama and _letters(cell.nama) != _letters(record.nama)
-            deletion.found.append(FoundRow(cell.number, record, cell.nama[:NAMA_MAX_CHARACTERS] if is_other else ""))
+            is_other = _letters(cell.nama) != _letters(record.nama)
+            shown = cell._replace(nama=cell.nama[:NAMA_MAX_CHARACTERS] if is_other else "")
+            deletion.found.append((shown, record))
         else:
             message, meant = neighbours.look(cell.number, cell.nim)
             if meant:
@@ -73,13 +66,13 @@ def compare_nims(cells: Iterable[NimCell], existing: Mapping[str, Mahasiswa], ne
 
 def dump_deletion(deletion: Deletion, key: bytes) -> str:
     """The field of a preview, with the NIMs that it shows. Raises SheetError if it is too large."""
-    found = [(row.number, row.record.nim, "", row.nama) for row in deletion.found]
-    return pack([found, [cell for cell, _ in deletion.missing]], "deletion 1", key)
+    found, missing = ([cell for cell, _ in rows] for rows in (deletion.found, deletion.missing))
+    return pack([found, missing], "deletion 2", key)
 
 
 def load_deletion(field: str, key: bytes) -> tuple[list[NimCell], list[NimCell]]:
     """The rows that a preview has shown as found, and the others. Raises SheetError as `load` does."""
-    found, missing = unpack(field, "deletion 1", key)
+    found, missing = unpack(field, "deletion 2", key)
     return [NimCell(*cell) for cell in found], [NimCell(*cell) for cell in missing]
 
 

@@ -7,66 +7,53 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from itertools import chain, filterfalse, islice
-from threading import Event
-from typing import BinaryIO, TypeVar
+from itertools import chain, islice
+from typing import BinaryIO
 
 from mahasiswa import wording
 from mahasiswa.sheets.cells import CELL_MAX_CHARACTERS, ROW_MAX_CELLS, Cell, SheetRow, cell_text, is_blank
-from mahasiswa.sheets.columns import HEADER_WITHIN_ROWS, is_header
 from mahasiswa.sheets.csv_form import unguarded
 from mahasiswa.sheets.file_kind import SAMPLE_BYTES, encoding_of
-from mahasiswa.sheets.sheet_errors import SheetError, Stopped, TooBig
-
-T = TypeVar("T")
+from mahasiswa.sheets.sheet_errors import SheetError, TooBig
+from mahasiswa.sheets.titles import HEADER_WITHIN_ROWS, is_header
 
 SAMPLE_ROWS = 100
 ROW_MAX_CHARACTERS = 1 << 20  # of CSV, because one call splits it into cells, in 15 ms
-CHECK_LINES = 16  # lines or rows between two checks whether the caller has set `stop`
 
 _SEPARATORS = ";\t,"
 _END = "\0the end of the file\0"
 
 
 @contextmanager
-def read_csv(file: BinaryIO, *, max_lines: int | None, stop: Event | None) -> Iterator[Iterator[SheetRow]]:
+def read_csv(file: BinaryIO) -> Iterator[Iterator[SheetRow]]:
     """The rows of a seekable CSV file, in bounded memory. The file stays open.
 
-    Raises SheetError, at once or while the rows are read, and Stopped after `stop` was set.
+    Raises SheetError, at once or while the rows are read.
     """
-    encoding = encoding_of(file)
-    text = io.TextIOWrapper(file, encoding=encoding, newline="")
+    text = io.TextIOWrapper(file, encoding=encoding_of(file), newline="")
     try:
         sample = text.read(SAMPLE_BYTES)
-        lines = at_most(max_lines, _lines(text), stop)
-        yield _rows(lines, sample)
+        yield _rows(_lines(text), sample)
     except UnicodeDecodeError as error:  # also while the rows are read
         raise SheetError(wording.NOT_A_SPREADSHEET) from error
     finally:
         text.detach()
 
 
-def read_pasted(data: bytes, *, max_lines: int | None, stop: Event | None, nim_only: bool) -> Iterator[SheetRow]:
+def read_pasted(data: bytes, *, nim_only: bool) -> Iterator[SheetRow]:
     """The rows of cells pasted from Excel, or of pasted CSV, in valid UTF-8. Raises as `read_csv` does.
 
     With `nim_only` several lines are cells, because a NIM that Excel shows as `2,3E+14` has a comma of its own. Each
     line or cell is decoded alone, because a text of 16 MB takes 64 MB if one of its characters is an emoji.
     """
+    if b"\t" in data or (nim_only and re.search(rb"[\r\n]", data.strip())):
+        return _pasted_rows(data)
     text = io.TextIOWrapper(io.BytesIO(data), encoding="utf-8", newline="")
-    filled = filterfalse(str.isspace, at_most(max_lines, _lines(text), stop))
-    if not any(filled):
-        raise SheetError(wording.EMPTY_PASTE)
-    if b"\t" in data or (nim_only and any(filled)):
-        return at_most(max_lines, _pasted_rows(data), stop)
-    text.seek(0)
     sample = text.read(SAMPLE_BYTES)
-    lines = at_most(max_lines, _lines(text), stop)
-    filled_lines = [line for line in sample.splitlines() if line.strip()]
-    if not any(is_header(re.split("[,;]", line)) for line in filled_lines) and (
-        2 * sum(map(bool, map(_chat_line, filled_lines))) > len(filled_lines)
-    ):
-        return _chat_rows(lines)
-    return _rows(lines, sample)
+    filled = [line for line in sample.splitlines() if line.strip()]
+    has_header = any(is_header(re.split("[,;]", line)) for line in filled)
+    is_chat = not has_header and 2 * sum(map(bool, map(_chat_line, filled))) > len(filled)
+    return _chat_rows(_lines(text)) if is_chat else _rows(_lines(text), sample)
 
 
 # A NIM with five digits, a space, a name, and the first comma before the address.
@@ -127,24 +114,13 @@ def _line_of(row: Sequence[Cell]) -> str:
     return ",".join(text or "" for text in texts)
 
 
-def _split(line: str, separator: str) -> list[str] | None:
-    if len(line) > ROW_MAX_CHARACTERS:
-        return None
+def _split(line: str, separator: str) -> list[str]:
+    """The cells of a line of CSV, or an empty list if it is none."""
     try:
-        (cells,) = csv.reader([line], delimiter=separator, strict=True)
+        (cells,) = csv.reader([line[: ROW_MAX_CHARACTERS + 1]], delimiter=separator, strict=True)
     except (csv.Error, ValueError):
-        return None
-    return cells
-
-
-def at_most(most: int | None, items: Iterable[T], stop: Event | None = None) -> Iterator[T]:
-    """The same lines or rows. Raises TooBig if there are more, and Stopped after `stop` was set."""
-    for count, item in enumerate(items, 1):
-        if most is not None and count > most:
-            raise TooBig(wording.TOO_MANY_ROWS.format(limit=wording.number(most)))
-        if stop is not None and not count % CHECK_LINES and stop.is_set():
-            raise Stopped
-        yield item
+        return []
+    return cells if len(line) <= ROW_MAX_CHARACTERS else []
 
 
 def _lines(text: io.TextIOWrapper) -> Iterator[str]:
@@ -154,17 +130,13 @@ def _lines(text: io.TextIOWrapper) -> Iterator[str]:
 
 
 def _rows(lines: Iterator[str], sample: str) -> Iterator[SheetRow]:
+    """The rows of CSV, without the guards of an export. A cell with line breaks belongs to one row, as in Excel."""
     # Excel reads a first line `sep=;` as an instruction, and does not count it as a row.
     instruction = re.match(r"sep=(.?)\r?\n", sample, re.IGNORECASE)
     if instruction:
         next(lines)
         sample = sample[instruction.end() :]
     separator = instruction[1] if instruction and instruction[1] in {*_SEPARATORS, "|"} else _separator(sample)
-    return _csv_rows(lines, separator)
-
-
-def _csv_rows(lines: Iterator[str], separator: str) -> Iterator[SheetRow]:
-    """The rows of CSV, without the guards of an export. A cell with line breaks belongs to one row, as in Excel."""
     row_lines: list[str] = []
 
     def collected() -> Iterator[str]:
@@ -212,35 +184,33 @@ def _separator(sample: str) -> str:
 
 
 # Excel puts a copied cell in quotes only if it holds a line break, a tab or a quote. Any other quote is the text's own. Both
-# patterns end at a length, because no other thread runs meanwhile.
-_QUOTE = ord('"')
+# patterns of a cell end at a length, because no other thread runs meanwhile. The second one ends with a whole character.
 _CELL_MAX_BYTES = 4 * CELL_MAX_CHARACTERS  # in UTF-8
-_quoted_cell = re.compile(rb'"((?:[^"]|""){0,%d}+)"(?=[\t\r\n]|\Z)' % (2 * _CELL_MAX_BYTES)).match
-_plain_cell = re.compile(rb"[^\t\r\n]{0,%d}+[\x80-\xbf]*+" % (_CELL_MAX_BYTES + 1)).match  # ends with a whole character
+_pasted_cell = re.compile(
+    rb'(?:"((?:[^"]|""){0,%d}+)"(?=[\t\r\n]|\Z)|[^\t\r\n]{0,%d}+[\x80-\xbf]*+)'
+    % (2 * _CELL_MAX_BYTES, _CELL_MAX_BYTES + 1)
+).match
 _needs_quotes = re.compile(rb'[\t\r\n]|""').search
+_line_end = re.compile(rb"\r\n|[\r\n]|\Z").match
 
 
 def _pasted_rows(data: bytes) -> Iterator[SheetRow]:
     number, at = 1, 0
     row: list[Cell] = []
-    while at < len(data):
-        found = _quoted_cell(data, at) if data[at] == _QUOTE else None
-        if found and _needs_quotes(found[1]):
-            cell = found[1].replace(b'""', b'"').replace(b"\r\n", b"\n").replace(b"\r", b"\n").decode()
-        else:
-            found = _plain_cell(data, at)
-            cell = found[0].decode()  # type: ignore[index]  # it always matches
-        at = found.end()  # type: ignore[union-attr]  # as above
-        row.append(cell)
+    while at < len(data) or row:
+        found = _pasted_cell(data, at)
+        text, quoted = found[0], found[1]  # type: ignore[index]  # it always matches
+        at += len(text)
+        if quoted and _needs_quotes(quoted):
+            text = quoted.replace(b'""', b'"').replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        row.append(cell := text.decode())
         if len(cell) > CELL_MAX_CHARACTERS:
             raise SheetError(wording.CELL_OVER_LIMIT.format(row=number, limit=wording.number(CELL_MAX_CHARACTERS)))
-        if data.startswith(b"\t", at):
-            at += 1
-            if len(row) > ROW_MAX_CELLS:
-                raise TooBig(wording.TOO_HEAVY)
-        else:
+        if len(row) > ROW_MAX_CELLS:
+            raise TooBig(wording.TOO_HEAVY)
+        if end := _line_end(data, at):
             yield number, row
             number, row = number + 1, []
-            at += 2 if data.startswith(b"\r\n", at) else 1
-    if row:
-        yield number, row
+            at = end.end()
+        else:
+            at += 1  # a tab

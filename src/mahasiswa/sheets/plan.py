@@ -82,10 +82,11 @@ def _planned(
             return RejectedRow(row.number, problem, (nim, nama or "", alamat or ""))
         notices += (similar,) if similar else row.warnings
     stored = before or _NO_RECORD
-    after = Mahasiswa(nim, _replacement(nama, stored.nama, " "), _replacement(alamat, stored.alamat, ", "))
+    new_nama, nama_notices = _replacement(nama, stored.nama, " ", wording.NAMA_LINE_BREAKS)
+    new_alamat, alamat_notices = _replacement(alamat, stored.alamat, ", ", wording.LINE_BREAKS)
+    after = Mahasiswa(nim, new_nama, new_alamat)
     if after != before:
-        notices += row.noted + _changes_of(nama, after.nama, stored.nama, wording.NAMA_LINE_BREAKS)
-        notices += _changes_of(alamat, after.alamat, stored.alamat, wording.LINE_BREAKS)
+        notices += (*row.noted, *nama_notices, *alamat_notices)
     if before and before.nama != after.nama and _have_no_common_word(before.nama, after.nama):
         notices += (wording.OTHER_NAME,)
     notices = tuple(dict.fromkeys(notices))
@@ -135,25 +136,21 @@ def _problem_of_new(nama: str | None, alamat: str | None, columns: Columns) -> s
     return wording.NEW_NEEDS_ALAMAT if alamat is None else ""
 
 
-def _replacement(cell: str | None, stored: str, separator: str) -> str:
-    """The text that replaces a stored one, tidied, unless the stored text has the same line breaks and spaces."""
-    if cell is None:
-        return stored
-    tidied = _tidied(cell, separator)
-    return stored if tidied == _tidied(stored, separator) else tidied
+def _replacement(cell: str | None, stored: str, separator: str, line_breaks: str) -> tuple[str, Sequence[str]]:
+    """The text that replaces a stored one, and a notice if it was tidied.
+
+    The stored text stays if the cell is blank, or differs only in its line breaks and spaces.
+    """
+    if cell is None or (tidied := _tidied(cell, separator)) == _tidied(stored, separator):
+        return stored, ()
+    notice = line_breaks if "\n" in cell or "\r" in cell else wording.SPACES_TIDIED
+    return tidied, (notice,) if tidied != cell else ()
 
 
 def _tidied(text: str, separator: str) -> str:
     """The text on one line, because the specification's inputs are single-line (4.2.2), with single spaces."""
     lines = (" ".join(filter(None, line.split(" "))) for line in text.replace("\r", "\n").split("\n"))
     return separator.join(filter(None, lines))
-
-
-def _changes_of(cell: str | None, after: str, stored: str, line_breaks: str) -> tuple[str, ...]:
-    """The notices about a text that was tidied."""
-    if cell is None or after in (cell, stored):
-        return ()
-    return (line_breaks,) if "\n" in cell or "\r" in cell else (wording.SPACES_TIDIED,)
 
 
 def _have_no_common_word(first: str, second: str) -> bool:

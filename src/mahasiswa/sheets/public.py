@@ -3,7 +3,6 @@
 from mahasiswa.sheets.carried_file import LEFT_OUT, CarriedFile, dump, load
 from mahasiswa.sheets.cells import SHEET_ROWS, in_input, row_name
 from mahasiswa.sheets.cleaning import CleanedFile, CleanedRow, Cleaner, RejectedRow, clean_again, clean_table, repaired
-from mahasiswa.sheets.columns import second_table
 from mahasiswa.sheets.csv_form import write_csv
 from mahasiswa.sheets.deletion import (
     NimCell,
@@ -29,4 +28,5 @@ from mahasiswa.sheets.plan import ImportPlan, PlannedRow, compare, confirmed_wri
 from mahasiswa.sheets.reading import Table, read, read_text
 from mahasiswa.sheets.sheet_errors import NotCarried, SheetError, TooBig
 from mahasiswa.sheets.signed_field import MAX_CONFIRMED_BYTES
+from mahasiswa.sheets.titles import second_table
 from mahasiswa.sheets.xlsx_export import write_template, write_xlsx

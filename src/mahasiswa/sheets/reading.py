@@ -10,10 +10,10 @@ from typing import BinaryIO
 from mahasiswa import wording
 from mahasiswa.sheets.cells import SHEET_ROWS, Sheet, SheetRow, is_blank
 from mahasiswa.sheets.columns import Columns, Selection, select_columns
-from mahasiswa.sheets.delimited import at_most, read_csv, read_pasted, rejoined
+from mahasiswa.sheets.delimited import read_csv, read_pasted, rejoined
 from mahasiswa.sheets.file_kind import kind_of
 from mahasiswa.sheets.limits import NO_CHOICE, WEB, Choice, ReadLimits
-from mahasiswa.sheets.sheet_errors import ColumnsUnclear, SheetError, TooBig
+from mahasiswa.sheets.sheet_errors import ColumnsUnclear, SheetError, Stopped, TooBig
 from mahasiswa.sheets.workbook import Rows, Workbook, read_workbook
 
 KEPT_MAX_CELLS, KEPT_MAX_CHARACTERS = 150_000, 600_000  # of all sheets that are kept; 3,000 rows of 20 columns fit
@@ -51,18 +51,17 @@ def read(
         raise SheetError(wording.EMPTY_FILE)
     if limits.file_bytes is not None and size > limits.file_bytes:
         raise TooBig(wording.TOO_LARGE.format(limit=wording.size(limits.file_bytes)))
-    if not kind_of(file):
-        with read_csv(file, max_lines=limits.lines, stop=stop) as rows:
-            yield _table(([""], [], iter([("", rows)])), limits, stop, choice)
-        return
-    with read_workbook(file, limits, choice, stop or Event()) as workbook:
-        yield _table(workbook, limits, stop, choice)
+    if kind_of(file):
+        with read_workbook(file, limits, choice, stop or Event()) as workbook:
+            yield _table(workbook, limits, stop, choice)
+    else:
+        with read_csv(file) as rows:
+            yield _table_of_rows(rows, limits, stop, choice)
 
 
 def read_text(data: bytes, limits: ReadLimits = WEB, stop: Event | None = None, choice: Choice = NO_CHOICE) -> Table:
     """The rows of cells that were pasted from a spreadsheet, in valid UTF-8. Raises as `read` does."""
-    rows = read_pasted(data, max_lines=limits.lines, stop=stop, nim_only=choice.nim_only)
-    return _table(([""], [], iter([("", rows)])), limits, stop, choice)
+    return _table_of_rows(read_pasted(data, nim_only=choice.nim_only), limits, stop, choice)
 
 
 def table_of(
@@ -84,9 +83,23 @@ def table_of(
         for index, selection in enumerate(chain(first, selections))
         for number, cells in selection.rows
     )
-    rows = at_most(limits.rows, numbered, stop)
+    rows = _at_most(limits.rows, numbered, stop)
     remarks = tuple(dict.fromkeys(remark for selection in first for remark in selection.remarks))
     return Table(first[0].columns, rows, names, others, kept if is_kept else [], remarks=remarks)
+
+
+def _table_of_rows(rows: Iterator[SheetRow], limits: ReadLimits, stop: Event | None, choice: Choice) -> Table:
+    return _table(([""], [], iter([("", _at_most(limits.lines, rows, stop))])), limits, stop, choice)
+
+
+def _at_most(most: int | None, rows: Iterator[SheetRow], stop: Event | None) -> Iterator[SheetRow]:
+    """The same rows. Raises TooBig if there are more, and Stopped after `stop` was set."""
+    for count, row in enumerate(rows, 1):
+        if most is not None and count > most:
+            raise TooBig(wording.TOO_MANY_ROWS.format(limit=wording.number(most)))
+        if stop is not None and stop.is_set():
+            raise Stopped
+        yield row
 
 
 def _table(workbook: Workbook, limits: ReadLimits, stop: Event | None, choice: Choice) -> Table:

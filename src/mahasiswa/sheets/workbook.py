@@ -19,7 +19,6 @@ from mahasiswa.sheets.cells import SheetRow, from_json
 from mahasiswa.sheets.limits import Choice, ReadLimits
 from mahasiswa.sheets.sheet_errors import SheetError, Stopped, TooBig
 
-LINE_MAX_BYTES = 8 << 20
 READ_BYTES = 1 << 16
 STOP_INTERVAL_SECONDS = 0.2  # between two checks whether the caller has set `stop`
 
@@ -56,27 +55,22 @@ def read_workbook(file: BinaryIO, limits: ReadLimits, choice: Choice, stop: thre
 
 
 def _messages(process: subprocess.Popen[bytes], limits: ReadLimits, stop: threading.Event) -> Iterator[Any]:
-    """The child's messages between "ready" and "end". Its error is raised here."""
-    ready = False
+    """The child's messages before "end". Its error is raised here."""
     for line in _lines(process, limits, stop):
         message = json.loads(line)
         if message == "end":
             return
         if isinstance(message, dict) and "error" in message:
             raise (TooBig if message["too_big"] else SheetError)(message["error"])
-        if message == "ready":
-            ready = True
-        else:
-            yield message
+        yield message
     code = process.wait()
-    if code == 0 or (code == 1 and not ready):
+    if code >= 0:
         raise RuntimeError(f"the process that reads workbooks did not work: exit code {code}")
-    # The parser failed on the file, or the system killed the child because of its memory or time.
-    raise SheetError(wording.DAMAGED) if code == 1 else TooBig(wording.TOO_HEAVY)
+    raise TooBig(wording.TOO_HEAVY)  # the system killed the child because of its memory or time
 
 
 def _lines(process: subprocess.Popen[bytes], limits: ReadLimits, stop: threading.Event) -> Iterator[bytearray]:
-    """The lines of the child. Raises Stopped, and TooBig if they are too long or take too long."""
+    """The lines of the child. Raises Stopped, and TooBig if there are too many bytes or they take too long."""
     pipe = process.stdout
     assert pipe is not None  # noqa: S101 - because of stdout=PIPE
     poll = select.poll()  # select.select() refuses descriptors above 1023
@@ -98,7 +92,7 @@ def _lines(process: subprocess.Popen[bytes], limits: ReadLimits, stop: threading
             return
         total += len(piece)
         unfinished += piece
-        if len(unfinished) > LINE_MAX_BYTES or (limits.output_bytes is not None and total > limits.output_bytes):
+        if limits.output_bytes is not None and total > limits.output_bytes:
             raise TooBig(wording.TOO_HEAVY)
         if b"\n" in piece:
             *lines, unfinished = unfinished.split(b"\n")

@@ -4,10 +4,9 @@ The first arguments are limits: bytes of memory and seconds of CPU time. CHOICE 
 the sheets that a person has chosen, and whether only NIMs are read. Standard input is the workbook, a file. Standard output
 is one message a line, JSON in ASCII:
 
-- `"ready"`, when Python has started;
 - `{"names": ["…"], "others": ["…"]}`: the sheets that are to be read, and the others;
 - for each sheet its name, lists of rows `[number, [cell, …]]` without the blank ones, and an empty list;
-- `"end"` instead of a name, or at any time after `"ready"` `{"error": "…", "too_big": false}` instead of all the rest.
+- `"end"` instead of a name, or at any time `{"error": "…", "too_big": false}` instead of all the rest.
 
 A cell is a string, a number, a boolean, null, or `[kind, text]` for a BadCell. The tables of a web page are one sheet.
 """
@@ -30,13 +29,14 @@ import python_calamine as calamine
 from mahasiswa import wording
 from mahasiswa.sheets.cell_marks import Mark, Marks, cell_marks
 from mahasiswa.sheets.cells import CELL_MAX_CHARACTERS, FIRST_INEXACT, BadCell, Cell, SheetRow, is_blank
-from mahasiswa.sheets.columns import HEADER_WITHIN_ROWS, find_header
 from mahasiswa.sheets.file_kind import kind_of
 from mahasiswa.sheets.html_table import html_rows
 from mahasiswa.sheets.limits import MAX_SHEETS, NAME_MAX_CHARACTERS
 from mahasiswa.sheets.sheet_errors import SheetError, TooBig
+from mahasiswa.sheets.titles import HEADER_WITHIN_ROWS, find_titles, is_header
 
-BATCH_SIZE = 1 << 16  # cells and characters without the last row; no other thread runs while a batch is decoded
+BATCH_ROWS = 50  # of one message; no other thread of the service runs while it is decoded
+_as_json = json.JSONEncoder(separators=(",", ":")).encode
 _PARTS = (b"xl/", b"opendocument.spreadsheet", "Workbook".encode("utf-16-le"))  # in a workbook, even if it is damaged
 
 
@@ -44,16 +44,15 @@ def main() -> None:
     memory_bytes, seconds = map(int, sys.argv[1:3])
     all_sheets, chosen, nim_only = json.loads(sys.argv[3])
     _limit(memory_bytes, seconds)
-    _send("ready")
     try:
         with os.fdopen(0, "rb") as file:
             _read(file, memory_bytes, all_sheets=all_sheets, chosen=chosen, nim_only=nim_only)
     except SheetError as error:
         _send({"error": str(error), "too_big": isinstance(error, TooBig)})
-    except calamine.CalamineError:
-        _send({"error": wording.DAMAGED, "too_big": False})
     except MemoryError:
         _send({"error": wording.TOO_HEAVY, "too_big": True})
+    except BaseException:  # noqa: BLE001 - calamine also panics on some damaged files
+        _send({"error": wording.DAMAGED, "too_big": False})
     else:
         _send("end")
 
@@ -124,7 +123,7 @@ def _choose_sheet(names: Sequence[str], sheet_of: Callable[[str], calamine.Calam
     """The first sheet with a header, because the very first may hold instructions; otherwise the first with a cell."""
     for name in names:
         top = [list(map(_cell, row)) for row in islice(sheet_of(name).iter_rows(), HEADER_WITHIN_ROWS)]
-        if find_header(top, nim_only=nim_only)[1]:
+        if is_header(find_titles(top, nim_only=nim_only)[1], nim_only=nim_only):
             return name
     for name in names:
         if sheet_of(name).height:
@@ -162,24 +161,14 @@ def _marked(cell: Cell, mark: Mark) -> Cell:
 
 def _send_sheet(name: str, rows: Iterable[SheetRow]) -> None:
     _send(name)
-    batch: list[SheetRow] = []
-    size = 0
-    for row in rows:
-        if is_blank(row[1]):
-            continue
-        batch.append(row)
-        size += len(row[1]) + sum([len(cell) for cell in row[1] if isinstance(cell, str)])
-        if size > BATCH_SIZE:
-            _send(batch)
-            batch, size = [], 0
-    if batch:
+    filled = (row for row in rows if not is_blank(row[1]))
+    while batch := list(islice(filled, BATCH_ROWS)):
         _send(batch)
     _send([])
 
 
 def _send(message: object) -> None:
-    sys.stdout.write(json.dumps(message, separators=(",", ":")) + "\n")
-    sys.stdout.flush()
+    sys.stdout.write(_as_json(message) + "\n")
 
 
 if __name__ == "__main__":
