@@ -5,7 +5,6 @@ import copy
 import hashlib
 import re
 from collections.abc import Iterable, Mapping
-from functools import lru_cache
 from importlib import metadata, resources
 from typing import Self
 from urllib.parse import quote, urlsplit
@@ -128,13 +127,8 @@ class PageRenderer:
     ) -> Response:
         """The page that reports a problem; `text` replaces its sentence, `limit` is in bytes."""
         status, heading, explanation = PROBLEMS[problem]
-        body = self._error(heading, text or explanation.format(limit=wording.size(limit)))
-        return Response(body, status, {**self.headers, **(headers or {})}, "text/html")
-
-    @lru_cache(32)  # noqa: B019 - the renderer lives as long as the process
-    def _error(self, heading: str, text: str) -> bytes:
-        """The page is kept, because a thousand clients may get it in one moment."""
-        return self.render("error.html", number_mark=number_mark, heading=heading, text=text)
+        sentence = text or explanation.format(limit=wording.size(limit))
+        return self.page("error.html", status, headers, heading=heading, text=sentence)
 
     def when(self, item: Entry | Batch) -> Markup:
         local = wording.moment(item.moment.astimezone(self.timezone), with_year=self.history_days > DAYS_WITHOUT_YEAR)

@@ -67,16 +67,6 @@ class PreviewPage:
     alert: Alert
 
     @property
-    def columns(self) -> list[tuple[str, int | None]]:
-        """The label of each field and its column."""
-        return list(zip(wording.HEADER, self.file.columns.of_fields, strict=True))
-
-    @property
-    def kept_sheets(self) -> list[str]:
-        """The names of the sheets among which a person can choose without the file."""
-        return [sheet.name for sheet in self.file.sheets]
-
-    @property
     def problem(self) -> str:
         """The reason why no row can be saved. It is empty if the list already has all records of the file."""
         file, plan = self.file, self.plan
