@@ -4,7 +4,7 @@ import ctypes
 import fcntl
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import cast
@@ -103,23 +103,24 @@ def has_moved(db: apsw.Connection) -> bool:
     return bool(moved.value)
 
 
-def wal_inode(path: Path) -> tuple[int, int] | None:
-    """The device and inode of the file's write-ahead log, or None if it has none."""
-    try:
-        status = Path(f"{path}-wal").stat()
-    except FileNotFoundError:
-        return None
-    return status.st_dev, status.st_ino
+def log_inodes(path: Path) -> list[tuple[int, int]]:
+    """The device and inode of the file's write-ahead log, and those of its index, as far as they exist."""
+    found = []
+    for suffix in ("-wal", "-shm"):
+        with suppress(FileNotFoundError):
+            status = Path(f"{path}{suffix}").stat()
+            found.append((status.st_dev, status.st_ino))
+    return found
 
 
-def remove_wal(path: Path, identity: tuple[int, int] | None) -> None:
+def remove_wal(path: Path, inodes: Sequence[tuple[int, int]]) -> None:
     """Remove the write-ahead log of a file that was replaced. SQLite would apply it to the new file.
 
     Call it while that log is still open, because its inode cannot be reused until then. Of several workers the first
     removes the log; the others find no log or another one, and leave it.
     """
     with folder_lock(path.parent):
-        if identity is not None and identity == wal_inode(path):
+        if inodes and inodes == log_inodes(path):
             for suffix in ("-wal", "-shm"):
                 Path(f"{path}{suffix}").unlink(missing_ok=True)
 

@@ -16,7 +16,15 @@ from mahasiswa.store.group_commit import GroupCommit, QueuedChange
 from mahasiswa.store.history_items import OLEH
 from mahasiswa.store.reader import Steps
 from mahasiswa.store.sqlite import sqlite_sql as sql
-from mahasiswa.store.sqlite.connection import connect, has_moved, refusal, remove_wal, savepoint, transaction, wal_inode
+from mahasiswa.store.sqlite.connection import (
+    connect,
+    has_moved,
+    log_inodes,
+    refusal,
+    remove_wal,
+    savepoint,
+    transaction,
+)
 from mahasiswa.store.sqlite.sqlite_reader import SQLiteReader, read_snapshot, take
 from mahasiswa.store.store_errors import Locked, StoreError, Unavailable
 from mahasiswa.work import IMPORT, KINDS, LIST, RECORD, Kind, Slots
@@ -55,7 +63,7 @@ class SQLiteStore(Store):
         self._watch.execute(sql.PACKED, (1,)).get  # noqa: B018 - the first read creates the write-ahead log
         self._watch.set_busy_timeout(0)
         self._version_cursor = self._watch.cursor()  # a new cursor for each query costs another half microsecond
-        self._wal_inode = wal_inode(path)
+        self._log_inodes = log_inodes(path)
         self._giving_up: asyncio.Task[None] | None = None  # of a file that was replaced, moved or removed
         self._is_damaged = False
 
@@ -93,18 +101,19 @@ class SQLiteStore(Store):
         self._watch.close()
 
     def _check_file(self) -> None:
-        """Raise Unavailable if the file was replaced, moved or removed, also if another file is in its place by now.
+        """Raise Unavailable if the file or its log is gone, also if another one is in its place by now.
 
         It also raises if a read has found damage, because a change could make the damage worse.
         """
+        reason = f"{self._path} or its log was replaced, moved or removed"
         if self._giving_up is None:
-            if not has_moved(self._watch):
+            if not has_moved(self._watch) and log_inodes(self._path) == self._log_inodes:
                 if self._is_damaged:
                     raise Unavailable(f"{self._path} is damaged")
                 return
-            log.error("%s was replaced, moved or removed: stop the service, put the file right, start it", self._path)
+            log.error("%s: stop the service, put the file right, start it", reason)
             self._giving_up = asyncio.create_task(self._give_up())
-        raise Unavailable(f"{self._path} was replaced, moved or removed")
+        raise Unavailable(reason)
 
     def _report_damage(self, error: apsw.Error) -> None:
         if not self._is_damaged:
@@ -114,7 +123,7 @@ class SQLiteStore(Store):
     async def _give_up(self) -> None:
         """Move the acknowledged changes into the file that was moved. The next start must not find them in the log."""
         try:
-            await asyncio.to_thread(remove_wal, self._path, self._wal_inode)
+            await asyncio.to_thread(remove_wal, self._path, self._log_inodes)
         except (OSError, Unavailable) as error:
             log.error("%s-wal was not removed: %s; remove it before the start", self._path, error)  # noqa: TRY400
         await self._close_writer()
@@ -122,8 +131,8 @@ class SQLiteStore(Store):
     async def _close_writer(self) -> None:
         await self._changes.close()
         await asyncio.to_thread(self._thread.shutdown)
-        # SQLite checkpoints at the last close, except for a file that was moved: its log would be left behind.
-        if has_moved(self._writer):
+        # SQLite checkpoints at the last close, except for a file that was moved. A kill would lose a log that was removed.
+        if self._giving_up or has_moved(self._writer):
             with suppress(apsw.Error):
                 self._writer.set_busy_timeout(int(FINAL_CHECKPOINT_TIMEOUT_SECONDS * 1000))
                 self._writer.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_FULL)
