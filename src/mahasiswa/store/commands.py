@@ -1,68 +1,86 @@
-"""Imports rows, forgets a record and tries changes, on a connection of a command, in the same steps on both engines."""
+"""Imports rows, forgets a record and tries changes for a command, in the same steps on both engines."""
 
 import secrets
-from collections.abc import Iterable, Sequence
-from contextlib import AbstractContextManager
-from typing import Any, Protocol
+from collections.abc import Sequence
 
-from mahasiswa.store import shared_sql
 from mahasiswa.store.engines import Finding, Merged, good, wrong
 from mahasiswa.store.history_items import UNDOABLE_ROWS_MAX, BatchKind
-from mahasiswa.store.shared_sql import SharedSQL
+from mahasiswa.store.reader import Steps
+from mahasiswa.store.shared_sql import DAYS, SharedSQL
+
+# The rows of an imported file are in the temporary table `incoming`.
+INCOMPLETE = """
+SELECT number FROM incoming AS i
+WHERE (nama IS NULL OR alamat IS NULL) AND NOT EXISTS (SELECT 1 FROM mahasiswa AS m WHERE m.nim = i.nim)
+ORDER BY number
+"""
+COMPARE = """
+SELECT count(*), count(m.nim), count(*) FILTER (
+  WHERE coalesce(i.nama, m.nama) <> m.nama OR coalesce(i.alamat, m.alamat) <> m.alamat
+)
+FROM incoming AS i LEFT JOIN mahasiswa AS m ON m.nim = i.nim
+"""
+UPDATE = """
+UPDATE mahasiswa AS m SET nama = coalesce(i.nama, m.nama), alamat = coalesce(i.alamat, m.alamat)
+FROM incoming AS i
+WHERE i.nim = m.nim AND (coalesce(i.nama, m.nama) <> m.nama OR coalesce(i.alamat, m.alamat) <> m.alamat)
+"""
+INSERT = """
+INSERT INTO mahasiswa (nim, nama, alamat)
+SELECT nim, nama, alamat FROM incoming AS i
+WHERE NOT EXISTS (SELECT 1 FROM mahasiswa AS m WHERE m.nim = i.nim)
+ORDER BY nim
+"""
 
 
-class Recorder(Protocol):
-    """Records all changes of a block as one batch, in the name of the command. If it raises, the caller must roll back."""
-
-    def __call__(self, kind: BatchKind, rows: int, /, *, is_silent: bool) -> AbstractContextManager[None]:
-        """`rows` is the number of changed records, which a silent batch shows."""
-
-
-class Database(Protocol):
-    """A connection of either driver."""
-
-    def execute(self, statement: str, parameters: Sequence[Any] = (), /) -> Iterable[Sequence[Any]]:
-        """Run one statement; return its rows."""
-
-
-def merge(db: Database, recorded: Recorder, *, update: bool, dry_run: bool) -> Merged:
+def merge(sql: SharedSQL, *, update: bool, dry_run: bool) -> Steps[Merged]:
     """Merge the rows of the table `incoming` into the records. See `Engine.merge`."""
-    ((total, existing, changed),) = db.execute(shared_sql.COMPARE)
-    incomplete = [number for (number,) in db.execute(shared_sql.INCOMPLETE)]
+    ((total, existing, changed),) = yield COMPARE, ()
+    incomplete = [number for (number,) in (yield INCOMPLETE, ())]
     written = total - existing + (changed if update else 0)
     if written and not incomplete and not dry_run:
-        with recorded("import", written, is_silent=total > UNDOABLE_ROWS_MAX):
-            if update:
-                db.execute(shared_sql.UPDATE)
-            db.execute(shared_sql.INSERT)
+        statements = (UPDATE, INSERT) if update else (INSERT,)
+        yield from recorded(sql, "import", statements, (), written if total > UNDOABLE_ROWS_MAX else None)
     return Merged(total - existing, changed, existing - changed, incomplete)
 
 
-def forget(db: Database, recorded: Recorder, sql: SharedSQL, nim: str) -> bool:
+def forget(sql: SharedSQL, nim: str) -> Steps[bool]:
     """Remove the record with that nim and its history. Return False if there was neither.
 
     If there was a record, the history has a silent batch for it, which names only the administrator.
     """
     nims = sql.array([nim])
-    ((was_known,),) = db.execute(sql.is_known, (nims, nims))
-    with recorded("delete", len(list(db.execute(sql.find_raw, (nims,)))), is_silent=True):
-        db.execute(sql.delete, (nims,))
+    ((was_known,),) = yield sql.is_known, (nims, nims)
+    records = yield sql.find_raw, (nims,)
+    yield from recorded(sql, "delete", (sql.delete,), (nims,), len(records))
     for statement in sql.forget:
-        db.execute(statement, (nims,))
+        yield statement, (nims,)
     return bool(was_known)
 
 
-def try_changes(db: Database, sql: SharedSQL, name: str) -> Finding:
+def recorded(
+    sql: SharedSQL, kind: BatchKind, statements: Sequence[str], parameters: Sequence[object], silent_rows: int | None
+) -> Steps[None]:
+    """Make the changes of these statements one batch. With `silent_rows` it keeps no entries and shows that number.
+
+    Entries for each row would double the time.
+    """
+    ((days,),) = yield DAYS, ()
+    is_silent = days and silent_rows is not None
+    yield (sql.begin_silent.format(kind=kind), ()) if is_silent else (sql.begin_batch, (kind,))
+    for statement in statements:
+        yield statement, parameters
+    yield (sql.end_silent.format(kind=kind, rows=silent_rows) if is_silent else sql.end_batch), ()
+
+
+def try_changes(sql: SharedSQL, name: str) -> Steps[Finding]:
     """Add, edit and delete a record, and count the entries of the history. The caller rolls it back."""
     nim = secrets.token_hex(16)
-    for statement, parameters in (
-        (sql.add, (nim, "", "")),
-        (sql.update, ("a", "a", nim)),
-        (sql.delete, (sql.array([nim]),)),
-    ):
-        db.execute(statement, parameters)
-    ((entries,),) = db.execute(sql.count_recent, (nim,))
-    ((days,),) = db.execute(shared_sql.DAYS)
+    yield sql.add, (nim, "", "")
+    yield sql.update, ("a", "a", nim)
+    yield sql.delete, (sql.array([nim]),)
+    ((entries,),) = yield sql.count_recent, (nim,)
+    ((days,),) = yield DAYS, ()
     if days and entries != 3:
         return wrong("The triggers of the history are missing or disabled. Restart the service: it creates them again.")
     return good(f"{name} takes changes.")

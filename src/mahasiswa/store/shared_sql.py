@@ -15,30 +15,6 @@ COUNT = "SELECT count(*) FROM mahasiswa"
 DAYS = "SELECT days FROM mahasiswa_history_state"
 SIGNING_KEY = "SELECT signing_key FROM mahasiswa_history_state"
 
-# The rows of an imported file are in the temporary table `incoming`.
-INCOMPLETE = """
-SELECT number FROM incoming AS i
-WHERE (nama IS NULL OR alamat IS NULL) AND NOT EXISTS (SELECT 1 FROM mahasiswa AS m WHERE m.nim = i.nim)
-ORDER BY number
-"""
-COMPARE = """
-SELECT count(*), count(m.nim), count(*) FILTER (
-  WHERE coalesce(i.nama, m.nama) <> m.nama OR coalesce(i.alamat, m.alamat) <> m.alamat
-)
-FROM incoming AS i LEFT JOIN mahasiswa AS m ON m.nim = i.nim
-"""
-UPDATE = """
-UPDATE mahasiswa AS m SET nama = coalesce(i.nama, m.nama), alamat = coalesce(i.alamat, m.alamat)
-FROM incoming AS i
-WHERE i.nim = m.nim AND (coalesce(i.nama, m.nama) <> m.nama OR coalesce(i.alamat, m.alamat) <> m.alamat)
-"""
-INSERT = """
-INSERT INTO mahasiswa (nim, nama, alamat)
-SELECT nim, nama, alamat FROM incoming AS i
-WHERE NOT EXISTS (SELECT 1 FROM mahasiswa AS m WHERE m.nim = i.nim)
-ORDER BY nim
-"""
-
 TEXTS = ("oleh", "nim", "nama_before", "alamat_before", "nama_after", "alamat_after")
 """The columns of an entry in which a search of the history looks."""
 
@@ -74,6 +50,8 @@ class SharedSQL:
 
     begin_batch: str
     end_batch: str
+    begin_silent: str  # a batch that keeps no entries
+    end_silent: str
     add_all: str  # adds records, which are one JSON array of arrays, unless another transaction has; returns their nims
     update_all: str
     lock_all: str  # keeps every other program from changing records and entries

@@ -4,7 +4,6 @@ import json
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +14,9 @@ from mahasiswa.record import Incoming
 from mahasiswa.store import commands, refuse_nul, undo
 from mahasiswa.store.backup_folder import find_backups
 from mahasiswa.store.engines import Engine, Finding, Merged, Restored, StopCheck, good
-from mahasiswa.store.history_items import BatchKind
 from mahasiswa.store.postgres import postgres_schema
 from mahasiswa.store.postgres import postgres_sql as sql
-from mahasiswa.store.postgres.pool import commit_checked, connection_parameters, first_line, translate
+from mahasiswa.store.postgres.pool import commit_checked, connection_parameters, do_steps, first_line, translate
 from mahasiswa.store.postgres.store import PostgresStore
 from mahasiswa.store.store_errors import TextsRemain, Unusable
 from mahasiswa.work import Slots
@@ -60,27 +58,19 @@ class PostgresEngine(Engine):
             if not dry_run:
                 db.execute(sql.LOCK_TABLE)
             locked = time.monotonic()
-            merged = commands.merge(db, partial(_recorded, db), update=update, dry_run=dry_run)
+            merged = do_steps(db, commands.merge(sql.SHARED, update=update, dry_run=dry_run))
         return merged if dry_run else merged._replace(seconds=time.monotonic() - locked)
 
     def undo(self, number: int, *, only_unchanged: bool) -> int:
         with _transaction(self._conninfo) as db:
-            steps = undo(sql.SHARED, number, only_unchanged=only_unchanged)
-            try:
-                statement, parameters = next(steps)
-                while True:
-                    cursor = psycopg.ClientCursor(db)
-                    cursor.execute(statement, parameters)
-                    statement, parameters = steps.send(cursor.fetchall() if cursor.description else [])
-            except StopIteration as end:
-                return int(end.value)
+            return do_steps(db, undo(sql.SHARED, number, only_unchanged=only_unchanged))
 
     def forget(self, nim: str) -> bool:
         """See Engine. For an unknown nim too, rewrite the tables, because the command is repeated if that failed."""
         if "\0" in nim:  # no text of PostgreSQL holds one
             return False
         with _transaction(self._conninfo) as db:
-            was_known = commands.forget(db, partial(_recorded, db), sql.SHARED, nim)
+            was_known = do_steps(db, commands.forget(sql.SHARED, nim))
             ((transaction,),) = db.execute(sql.TRANSACTION_ID).fetchall()
         with psycopg.connect(**connection_parameters(self._conninfo)) as db:
             _rewrite(db, transaction)
@@ -122,14 +112,6 @@ def _transaction(conninfo: str) -> Iterator[Connection]:
                 db.execute(sql.COMMIT)
     except psycopg.Error as error:
         raise translate(error) from error
-
-
-@contextmanager
-def _recorded(db: Connection, kind: BatchKind, _rows: int, *, is_silent: bool) -> Iterator[None]:
-    db.execute(sql.BEGIN_BATCH, (kind,))
-    if is_silent:
-        db.execute(sql.SILENT)
-    yield
 
 
 def _rewrite(db: Connection, transaction: str) -> None:

@@ -16,7 +16,7 @@ from psycopg.pq import TransactionStatus
 from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout
 
 from mahasiswa.store.postgres import postgres_sql as sql
-from mahasiswa.store.reader import READ_ROWS, size_with
+from mahasiswa.store.reader import READ_ROWS, Steps, size_with
 from mahasiswa.store.store_errors import Reason, Refused, StoreError, TookTooLong, Unavailable, Uncertain
 from mahasiswa.work import DATABASE_CONNECTIONS, STEP_TIMEOUT_SECONDS, Kind, Slots
 
@@ -205,6 +205,18 @@ async def execute(db: Connection, statements: str, *parameters: object) -> Seque
                 rows += step
         if not cursor.nextset():
             return rows
+
+
+def do_steps(db: psycopg.Connection[Any], steps: Steps[T]) -> T:
+    """Do the steps on the connection of a command."""
+    try:
+        statement, parameters = next(steps)
+        while True:
+            cursor = psycopg.ClientCursor(db)
+            cursor.execute(statement, parameters)
+            statement, parameters = steps.send(cursor.fetchall() if cursor.description else [])
+    except StopIteration as end:
+        return cast("T", end.value)
 
 
 @contextmanager

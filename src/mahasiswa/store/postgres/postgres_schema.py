@@ -19,7 +19,7 @@ from mahasiswa.store import shared_sql
 from mahasiswa.store.commands import try_changes
 from mahasiswa.store.engines import Finding, good, wrong
 from mahasiswa.store.postgres import postgres_sql as sql
-from mahasiswa.store.postgres.pool import connection_parameters, first_line, is_lost
+from mahasiswa.store.postgres.pool import connection_parameters, do_steps, first_line, is_lost
 from mahasiswa.store.store_errors import NeedsRepair, Unusable
 
 START_TIMEOUT_SECONDS = 10.0
@@ -202,7 +202,7 @@ def _changes(db: Connection) -> Iterator[Finding]:
     try:
         with db.transaction(force_rollback=True):
             db.execute(sql.ALTER_LOCK_TIMEOUT)
-            finding = try_changes(db, sql.SHARED, "The table mahasiswa")
+            finding = do_steps(db, try_changes(sql.SHARED, "The table mahasiswa"))
     except LockNotAvailable:
         yield wrong("Another program has locked the table mahasiswa. Try again when it has ended.")
     else:

@@ -251,10 +251,8 @@ LOCK_TABLE = "LOCK TABLE mahasiswa IN EXCLUSIVE MODE"
 
 # --- History ---
 
-# The triggers read these until the end of the transaction: its changes are one batch of this kind, and the batch keeps
-# no entries.
+# The triggers read these until the end of the transaction: its changes are one batch of this kind.
 BEGIN_BATCH = "SELECT set_config('mahasiswa.batch', %s, true)"
-SILENT = "SELECT set_config('mahasiswa.silent', 'on', true)"
 # The name of the person as a JSON text, or an object with the names of several persons by nim.
 NAME = "SELECT set_config('mahasiswa.oleh', %s, true)"
 
@@ -295,6 +293,8 @@ SHARED = SharedSQL(
     has_odd_spaces=f"({{}} ~ '  |[{folding.ODD_SPACES}{INVISIBLE}]')".format,
     begin_batch=BEGIN_BATCH,
     end_batch="",  # the setting ends with the transaction
+    begin_silent="SET LOCAL mahasiswa.batch = '{kind}'; SET LOCAL mahasiswa.silent = 'on'",
+    end_silent="",
     # If a nim occurs twice, the first record is added. In order, as `lock` is.
     add_all="""
 INSERT INTO mahasiswa (nim, nama, alamat)

@@ -11,10 +11,6 @@ from typing import cast
 
 import apsw
 
-from mahasiswa.administrator import command_name
-from mahasiswa.store import shared_sql
-from mahasiswa.store.history_items import BatchKind
-from mahasiswa.store.sqlite import sqlite_sql as sql
 from mahasiswa.store.sqlite.sqlite_errors import access_problem
 from mahasiswa.store.store_errors import Reason, Refused, StoreError, Unavailable
 
@@ -146,21 +142,3 @@ def folder_lock(folder: Path) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
-
-
-@contextmanager
-def recorded(db: apsw.Connection, kind: BatchKind, rows: int, *, is_silent: bool) -> Iterator[None]:
-    """See `commands.Recorder`. A silent batch is one line in the history; entries for each row would double the time."""
-    days = db.execute(shared_sql.DAYS).get
-    db.execute(sql.SET_OLEH, (command_name(),))
-    if is_silent:
-        db.execute(sql.DROP_TRIGGERS)
-    else:
-        db.execute(sql.BEGIN_BATCH, (kind,))
-    yield
-    if not is_silent:
-        db.execute(sql.END_BATCH)
-    elif days:
-        db.execute(sql.CREATE_TRIGGERS)
-        db.execute(sql.ADD_SILENT_BATCH, (kind, rows))
-    db.execute(sql.SET_OLEH, (None,))

@@ -26,6 +26,7 @@ from mahasiswa.store.sqlite.backup import (
 )
 from mahasiswa.store.sqlite.connection import WAL_MAX_BYTES, connect
 from mahasiswa.store.sqlite.sqlite_errors import access_problem, forbidden, reason, usable
+from mahasiswa.store.sqlite.sqlite_reader import take
 from mahasiswa.store.sqlite.sqlite_schema import UPGRADES, known_version
 from mahasiswa.store.store_errors import StoreError, Unusable
 from mahasiswa.unfinished import leftovers
@@ -142,7 +143,7 @@ def _soundness(db: apsw.Connection, path: Path) -> Iterator[Finding]:
 def _changes(db: apsw.Connection, path: Path) -> Iterator[Finding]:
     db.execute("BEGIN IMMEDIATE")
     try:
-        finding = try_changes(db, sql.SHARED, str(path))
+        finding = take(db, try_changes(sql.SHARED, str(path)))
     finally:
         db.execute("ROLLBACK")
     yield finding

@@ -3,21 +3,19 @@
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
-from functools import partial
 from pathlib import Path
 
 import apsw
 
-from mahasiswa.administrator import command_name
 from mahasiswa.record import Incoming
 from mahasiswa.store import commands, undo
 from mahasiswa.store.engines import Engine, Finding, Merged, Restored, StopCheck
 from mahasiswa.store.sqlite import backup, doctor, sqlite_schema
 from mahasiswa.store.sqlite import sqlite_sql as sql
-from mahasiswa.store.sqlite.connection import connect, recorded, refusal, savepoint, transaction
+from mahasiswa.store.sqlite.connection import connect, refusal, savepoint, transaction
 from mahasiswa.store.sqlite.restore import restore
 from mahasiswa.store.sqlite.sqlite_errors import usable
-from mahasiswa.store.sqlite.sqlite_reader import take
+from mahasiswa.store.sqlite.sqlite_reader import take, take_named
 from mahasiswa.store.sqlite.store import SQLiteStore
 from mahasiswa.store.store_errors import TextsRemain, Unavailable
 from mahasiswa.work import Slots
@@ -48,7 +46,8 @@ class SQLiteEngine(Engine):
                     db.executemany(sql.ADD_INCOMING, rows)
                 with transaction(db):
                     began = time.monotonic()
-                    merged = commands.merge(db, partial(recorded, db), update=update, dry_run=dry_run)
+                    steps = commands.merge(sql.SHARED, update=update, dry_run=dry_run)
+                    merged = (take if dry_run else take_named)(db, steps)
                 return merged._replace(seconds=time.monotonic() - began)
         except apsw.ConstraintError as error:
             raise refusal(error) from error
@@ -58,10 +57,7 @@ class SQLiteEngine(Engine):
     def undo(self, number: int, *, only_unchanged: bool) -> int:
         try:
             with closing(connect(self._path)) as db, transaction(db):
-                db.execute(sql.SET_OLEH, (command_name(),))
-                count = take(db, undo(sql.SHARED, number, only_unchanged=only_unchanged))
-                db.execute(sql.SET_OLEH, (None,))
-                return count
+                return take_named(db, undo(sql.SHARED, number, only_unchanged=only_unchanged))
         except apsw.Error as error:
             raise Unavailable(str(error)) from error
 
@@ -69,7 +65,7 @@ class SQLiteEngine(Engine):
         try:
             with closing(connect(self._path)) as db:
                 with transaction(db):
-                    was_known = commands.forget(db, partial(recorded, db), sql.SHARED, nim)
+                    was_known = take_named(db, commands.forget(sql.SHARED, nim))
                 try:
                     _erase_traces(db)
                 except apsw.Error as error:

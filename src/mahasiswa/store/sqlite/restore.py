@@ -8,6 +8,7 @@ import apsw
 
 from mahasiswa.store import shared_sql
 from mahasiswa.store.backup_folder import free_name
+from mahasiswa.store.commands import recorded
 from mahasiswa.store.engines import Restored, StopCheck
 from mahasiswa.store.sqlite import sqlite_sql as sql
 from mahasiswa.store.sqlite.backup import (
@@ -18,8 +19,9 @@ from mahasiswa.store.sqlite.backup import (
     open_to_read,
     verify,
 )
-from mahasiswa.store.sqlite.connection import connect, folder_lock, recorded, transaction
+from mahasiswa.store.sqlite.connection import connect, folder_lock, transaction
 from mahasiswa.store.sqlite.sqlite_errors import access_problem, reason
+from mahasiswa.store.sqlite.sqlite_reader import take_named
 from mahasiswa.store.sqlite.sqlite_schema import is_newer, migrate
 from mahasiswa.store.store_errors import Unavailable, Unusable
 from mahasiswa.unfinished import unfinished
@@ -122,8 +124,6 @@ def _replace_in_transaction(db: apsw.Connection, path: Path, saved: list[Path], 
     backup(path, before, check)  # under the lock, so that the back-up has every earlier change
     saved.append(before)
     had_nothing = db.execute(sql.HAS_NOTHING).get
-    with recorded(db, "restore", rows, is_silent=True):
-        db.execute(sql.RESTORE_BACKUP)
-        if had_nothing:
-            db.execute(sql.RESTORE_HISTORY)
+    statements = [sql.RESTORE_BACKUP, *([sql.RESTORE_HISTORY] if had_nothing else [])]
+    take_named(db, recorded(sql.SHARED, "restore", statements, (), rows))
     return Restored(count, added, changed, removed, saved[0])

@@ -11,6 +11,7 @@ from typing import Any, TypeVar, cast
 
 import apsw
 
+from mahasiswa.administrator import command_name
 from mahasiswa.record import Mahasiswa
 from mahasiswa.store import Query, Snapshot, Version, folding
 from mahasiswa.store.reader import READ_ROWS, SNAPSHOT_MAX_BYTES, Reader, Steps, last_item, size_with
@@ -149,6 +150,14 @@ def take(db: apsw.Connection, steps: Steps[T]) -> T:
             statement, parameters = steps.send(decoded)
     except StopIteration as end:
         return cast("T", end.value)
+
+
+def take_named(db: apsw.Connection, steps: Steps[T]) -> T:
+    """Do the steps in the name of the command."""
+    db.execute(sql.SET_OLEH, (command_name(),))
+    result = take(db, steps)
+    db.execute(sql.SET_OLEH, (None,))
+    return result
 
 
 def read_snapshot(db: apsw.Connection, version: Version | None, at_most: int) -> Snapshot:

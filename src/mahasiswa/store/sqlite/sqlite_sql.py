@@ -129,8 +129,10 @@ UPDATE mahasiswa_history SET rows = (
 DELETE FROM mahasiswa_history WHERE id = (SELECT batch FROM mahasiswa_history_state) AND rows = 0;
 UPDATE mahasiswa_history_state SET batch = NULL
 """
-ADD_SILENT_BATCH = f"""
-INSERT INTO mahasiswa_history (moment, kind, rows, oleh) SELECT {NOW}, ?, ?, oleh FROM mahasiswa_history_state
+# One line in the history. The triggers of the records are away meanwhile.
+END_SILENT = f"""
+{CREATE_TRIGGERS};
+INSERT INTO mahasiswa_history (moment, kind, rows, oleh) SELECT {NOW}, '{{kind}}', {{rows}}, oleh FROM mahasiswa_history_state
 """
 # It adds 2 us to a change of a group. To write the name into the new entries afterwards would add 4 us.
 SET_OLEH = "UPDATE mahasiswa_history_state SET oleh = ?"
@@ -220,6 +222,8 @@ SHARED = SharedSQL(
 )""".format,
     begin_batch=BEGIN_BATCH,
     end_batch=END_BATCH,
+    begin_silent=DROP_TRIGGERS,
+    end_silent=END_SILENT,
     add_all="""
 INSERT INTO mahasiswa (nim, nama, alamat) SELECT value ->> 0, value ->> 1, value ->> 2 FROM json_each(?)
 RETURNING nim""",
