@@ -266,13 +266,14 @@ def test_an_older_change_of_a_nim_makes_no_second_record_and_removes_none(
         *((stored, "23000186002") for stored in (" 23000186002", "23000186002 ", "23000I86002", "23O00186002")),
         *((" 23000703", "23000703 "), ("23000703 ", " 23000703")),
         *(("0230000703", "230000703"), ("230000703", "00230000703")),
+        *(("23000703", typed) for typed in ("23000704", "2300703", "230007031", "23000730")),
         *(("23000703", "23.000-703"), ("H1A020045", "h1a 020 045")),
     ],
 )
 def test_an_addition_that_may_be_a_duplicate_is_named_at_once(site: Site, stored: str, typed: str) -> None:
     """The list names the other record and offers to edit, to change the NIM, and to take the addition back."""
     site.add(stored, "Rizki <b>", "Solo")
-    site.add(typed, "Rizki", "Solo")
+    site.add(typed, "Rizki <b>", "Solo")
     for target in ("/", "/?cari=rizki"):
         nims = [nim.replace(" ", "␣") if nim.strip() != nim else nim for nim in (typed, stored)]
         beginning = f"NIM {f'“{nims[0]}”' if '␣' in nims[0] else 'ini'} mirip dengan {nims[1]}"
@@ -296,10 +297,25 @@ def test_a_duplicate_is_looked_for_under_20_nims_only(site: Site, place: int, le
     assert bool(site.list().tree.css(".warning")) == is_named
 
 
+def test_an_addition_with_the_name_and_address_of_another_record_is_named(site: Site) -> None:
+    """Letter for letter. Another address, or a NIM that is one slip away from a record with another name, is usual."""
+    site.add("2300018001", "Siti", "Solo")
+    for nim, nama, alamat in (
+        ("2400017002", "Siti", "Bantul"),
+        ("2300018002", "Budi", "Solo"),
+        ("2500016003", "siti", "Solo"),
+    ):
+        site.add(nim, nama, alamat)
+        assert not site.list().tree.css(".warning"), nim
+    site.add("2600015004", "Siti", "Solo")
+    assert site.list().texts(".warning span") == ["Nama dan alamatnya sama dengan 2300018001."]
+    assert "Batalkan penambahan" in site.list().texts(".warning button")
+
+
 def test_a_usual_addition_has_no_warning_and_a_blank_one_has(site: Site) -> None:
     """Neighbouring NIMs are not near. A text of spaces is named, and so is a NIM that seems to be a name."""
     for nim in ("2300018001", "2300018002", "230001800", "0", "00", "-"):
-        site.add(nim, "Siti", "Solo")
+        site.add(nim, f"Siti {nim}", "Solo")
         assert not site.list().tree.css(".warning"), nim
     swapped = "NIM “Siti” tidak berisi angka. Apakah NIM dan Nama tertukar?"
     for nim, nama, alamat, sentence in (

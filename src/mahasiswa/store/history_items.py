@@ -36,8 +36,9 @@ OLEH: ContextVar[str | None] = ContextVar("oleh", default=None)
 class Entry(NamedTuple):
     """The change of one record. `before` is None for an addition, `after` is None for a deletion. `moment` is in UTC.
 
-    `near` is another record with the same `near_key`. Only the newest item has it, if it is an addition. `oleh` is the
-    name of the person, or None if it is not known.
+    Only the newest item has `near` or `twin`, if it is an addition. `near` is another record with the same `near_key`, or
+    with the same name and one slip in the nim. `twin` is one with the same name and address. `oleh` is the name of the
+    person, or None if it is not known.
     """
 
     id: int
@@ -45,6 +46,7 @@ class Entry(NamedTuple):
     before: Mahasiswa | None
     after: Mahasiswa | None
     near: Mahasiswa | None = None
+    twin: Mahasiswa | None = None
     oleh: str | None = None
 
     @property

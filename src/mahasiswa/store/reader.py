@@ -267,13 +267,19 @@ class Reader(ABC):
 
 
 def last_item(sql: SharedSQL) -> Steps[Entry | Batch | None]:
-    """The newest item of the history, or None if there is none. If it added a record, it has `near`, too."""
+    """The newest item of the history, or None if there is none. If it added a record, it has `near` or `twin`, too."""
     rows = yield sql.last_item, (1, 0)
     item = item_of(rows[0]) if rows else None
-    if isinstance(item, Entry) and item.before is None and item.after and (nims := near_nims(item.after.nim)):
-        near = yield sql.find_raw, [sql.array(nims)]
-        return item._replace(near=next(map(Mahasiswa._make, near), None))
-    return item
+    if not (isinstance(item, Entry) and item.before is None and item.after):
+        return item
+    nim, nama, alamat = item.after
+    nims = near_nims(nim)
+    rows = yield sql.find_raw, [sql.array([*nims, *slips(nim)])]
+    found = next((other for other in map(Mahasiswa._make, rows) if other.nim in nims or other.nama == nama), None)
+    if found:
+        return item._replace(near=found)
+    rows = yield sql.twin, (nama, alamat, nim)
+    return item._replace(twin=next(map(Mahasiswa._make, rows), None))
 
 
 def by_nim(sql: SharedSQL, statement: str, nims: Sequence[str]) -> Steps[Mapping[str, Mahasiswa]]:

@@ -88,7 +88,7 @@ class Pages(PageRenderer):
 
     def warning(self, item: Entry | Batch | None, list_query: str) -> Markup:
         """A warning if the latest change added a record whose nim another one nearly has, or which has a blank text."""
-        if not isinstance(item, Entry) or not (item.near or item.is_blank or item.is_swapped):
+        if not isinstance(item, Entry) or not (item.near or item.twin or item.is_blank or item.is_swapped):
             return Markup()
         return Markup(self.render("warning.html", entry=item, list_query=list_query).decode())  # noqa: S704 - escaped
 
