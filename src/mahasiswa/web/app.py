@@ -55,5 +55,5 @@ def create_app(settings: Settings, store: Store, limits: Limits) -> ASGIApp:
     pages = Pages(settings)
     cache = ListCache(store, pages, limits.slots)
     metrics = Metrics(settings, cache) if settings.metrics else None
-    router = Router(route for route in ROUTES if route.exists(settings))
+    router = Router(route for route in ROUTES if route.needs is None or getattr(settings, route.needs))
     return Middleware(router, RequestGuard(settings), store, cache, pages, limits, metrics)

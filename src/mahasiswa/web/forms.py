@@ -16,7 +16,7 @@ from starlette.requests import ClientDisconnect
 from mahasiswa.sheets.public import MAX_CONFIRMED_BYTES, MAX_SHEETS, UPLOAD_MAX_BYTES, is_utf8
 from mahasiswa.web.request import Request
 from mahasiswa.wording import ProblemName
-from mahasiswa.work import IMPORT, RECORD, Busy
+from mahasiswa.work import IMPORT, RECORD
 
 FORM_MAX_BYTES = 64 * 1024
 INLINE_FORM_MAX_BYTES = 8 * 1024  # a longer form is decoded in a thread; 64 KB of `%41` take 10 ms
@@ -155,27 +155,21 @@ def large_body(request: Request) -> Iterator[Callable[[int], None]]:
 
     If too many arrive at the same time, the slowest one is refused, so slow clients cannot keep others out.
     """
-    received, is_refused = 0, False
+    received, connection = 0, request.connection
 
     def count(new: int) -> None:
         nonlocal received
-        if is_refused:
-            raise Busy("uploads: this one was the slowest")
         received += new
         count_bytes(new)
 
-    def refuse() -> None:
-        nonlocal is_refused
-        is_refused = True
-        if request.connection:
-            request.connection.give_body_up()
-
     with request.limits.bodies.hold() as count_bytes:
-        request.limits.uploads.hold(count, 0, refuse, lambda: received)
+        if connection:
+            request.limits.uploads.hold(count, 0, connection.give_body_up, lambda: received)
         try:
             yield count
         finally:
-            request.limits.uploads.release(count, refuse)
+            if connection:
+                request.limits.uploads.release(count, connection.give_body_up)
 
 
 async def read_pieces(

@@ -3,8 +3,6 @@
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
-from mahasiswa.settings import Settings
-
 if TYPE_CHECKING:
     from starlette.responses import Response
 
@@ -34,10 +32,6 @@ class Route(NamedTuple):
     purpose: Purpose = "impor"
     keeps_query: bool = False
     needs: Literal["history_days", "metrics"] | None = None
-
-    def exists(self, settings: Settings) -> bool:
-        """Whether the service has this route with these settings."""
-        return self.needs is None or bool(getattr(settings, self.needs))
 
 
 class Router:
