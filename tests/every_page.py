@@ -179,7 +179,7 @@ SUSPECTS = [
     *(("0099", " Siti\u00a0 ", "Solo\u200b"), ("0098", "SITI", "Solo")),
 ]
 NEAR_NIMS = [(nim, *SITI[1:]) for nim in (LONG[0], "0" + "9" * 254, "9" * 254)]
-PRINTOUT = f"/mahasiswa/cetak?cari=0&judul={LONG[1][:200]}&kolom=99"
+PRINTOUT = f"/mahasiswa/cetak?cari=0&judul={LONG[1][:200]}&kolom=99&kota=Sleman&nama={LONG[1]}"
 IMPORT_AGAIN = table((LONG[0], "Budi", "Bantul"), ("3", "Citra", "Klaten"))
 
 PAGES: dict[str, Show] = {
