@@ -268,6 +268,7 @@ def by_openpyxl(
     *rows: Iterable[object],
     formats: Mapping[str, str] | None = None,
     several: Mapping[str, Iterable[Iterable[object]]] | None = None,
+    hidden: str = "",
 ) -> bytes:
     """Return a workbook of one sheet, or of `several` by their names. `formats` are number formats by cell."""
     workbook = openpyxl.Workbook()
@@ -276,6 +277,8 @@ def by_openpyxl(
         sheet = workbook.create_sheet(name)
         for row in rows_of_sheet:
             sheet.append(list(row))
+        if name == hidden:
+            sheet.sheet_state = "hidden"
     for cell, number_format in (formats or {}).items():
         workbook.worksheets[0][cell].number_format = number_format
     file = io.BytesIO()

@@ -44,11 +44,6 @@ def test_a_nim_loses_spaces_and_apostrophes_and_a_number_becomes_digits(
     assert one(nim) == ROW(7, clean, "Ani", "Jl. A", tuple(notes), uncleaned=str(nim) if notes else "")
 
 
-@pytest.mark.parametrize("blank", [None, "", "  ", "\u00a0", "\n"])
-def test_a_blank_nama_or_alamat_is_none(blank: str | None) -> None:
-    assert one("1", blank, blank) == ROW(7, "1", None, None)
-
-
 @pytest.mark.parametrize(
     ("nim", "alamat", "words"),
     [
@@ -89,10 +84,3 @@ ROWS: dict[str | None, list[tuple[Cell, Cell, Cell]]] = {
 def test_a_row_is_skipped_only_if_it_is_no_student(cells: tuple[Cell, Cell, Cell], reason: str | None) -> None:
     result = one(*cells)
     assert (getattr(result, "is_skipped", False), getattr(result, "problem", None)) == (reason is not None, reason)
-
-
-def test_a_nim_that_ends_in_point_zero_gets_a_warning() -> None:
-    result = one("12345.0")
-    assert isinstance(result, ROW)
-    assert result.nim == "12345.0"
-    assert "berakhiran “.0”" in result.warnings[0]

@@ -118,14 +118,6 @@ def test_excel_marks_no_cell_as_a_number_stored_as_text() -> None:
     assert ignored.attrib == {"sqref": f"A1:C{SHEET_MAX_RECORDS + 1}", "numberStoredAsText": "1"}
 
 
-def test_another_program_reads_the_same_texts() -> None:
-    """Openpyxl leaves the escapes of the format to its caller. An import reads workbooks with another library."""
-    texts = ["\x01\x1f\r\n\t", "_x0001_", "_x005F_x0041_", "  a  ", "<r>&amp;</r>]]>", "a\x7f\x85\u2028b", "<r>&</r>"]
-    sheet = sheet_of(as_xlsx([Mahasiswa(str(number), text, text) for number, text in enumerate(texts)]))
-    cells = [re.sub("_x([0-9A-F]{4})_", lambda found: chr(int(found[1], 16)), cell.value) for cell in sheet["B"]]
-    assert cells == ["Nama", *texts]
-
-
 def test_more_records_than_an_excel_sheet_holds_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """The limit is lowered, because a million rows take five seconds to write."""
     assert SHEET_MAX_RECORDS == 2**20 - 1

@@ -5,11 +5,10 @@ import string
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from spreadsheets import HEADER, csv, reading, students
 
 from mahasiswa import wording
 from mahasiswa.sheets import public as sheets
-from mahasiswa.sheets.carried_file import FIELD_MAX_CHARACTERS, CarriedFile
+from mahasiswa.sheets.carried_file import CarriedFile
 from mahasiswa.sheets.cells import SHEET_ROWS, BadCell, Cell, Sheet, SheetRow
 from mahasiswa.sheets.columns import Columns
 
@@ -29,11 +28,6 @@ SHEET = Sheet("", [(1, ["1", "Ani", "Solo"])])
 FILE = CarriedFile("daftar.csv", [""], [SHEET], [], Columns((0, 1, 2), []), has_all_cells=True)
 
 
-def cleaned(data: bytes) -> sheets.CleanedFile:
-    with reading(data) as table:
-        return sheets.clean_table(table, "daftar.csv")
-
-
 @given(
     st.dictionaries(st.integers(1, SHEET_ROWS - 1), st.lists(cells, min_size=1, max_size=4), max_size=6),
     st.dictionaries(st.integers(1, 9999), st.tuples(*[st.none() | texts] * 3), max_size=3),
@@ -48,17 +42,8 @@ def test_a_file_comes_back_from_the_browser_unchanged(
 ) -> None:
     """The field has only characters that no browser alters or escapes."""
     sheet = Sheet("A", [(number, rows[number]) for number in sorted(rows)])
-    parts = ("daftar", ["A"], [sheet, Sheet("B", [])], ["C"], Columns((0, None, 2), titles))
-    file = CarriedFile(
-        *parts,
-        has_all_cells=True,
-        typed=typed,
-        accepted=accepted,
-        new=[2, 3],
-        changed=[4],
-        fills_alamat=True,
-        replaced_digest="v",
-    )
+    file = FILE._replace(sheets=[sheet, Sheet("B", [])], other_sheets=["C"], columns=Columns((0, None, 2), titles))
+    file = file._replace(typed=typed, accepted=accepted, new=[2, 3], changed=[4], replaced_digest="v")
     carried, field = sheets.dump([file], KEY)
     assert carried == file
     assert set(field) <= set(string.ascii_letters + string.digits + "-_=")
@@ -67,22 +52,6 @@ def test_a_file_comes_back_from_the_browser_unchanged(
     padded: list[SheetRow] = [(number, (*cells, *[None] * (width - len(cells)))) for number, cells in sheet.rows]
     assert loaded == file._replace(sheets=[Sheet("A", padded), Sheet("B", [])])
     assert [list(map(type, row)) for _, row in loaded.sheets[0].rows] == [list(map(type, row)) for _, row in padded]
-
-
-def test_3000_records_are_carried_in_less_than_33_kb() -> None:
-    whole = cleaned(csv(HEADER, *students(3000)))
-    file, field = sheets.dump(whole.versions(whole.file), KEY)
-    assert file.has_all_cells
-    assert len(field) < 33_000
-
-
-def test_a_file_that_is_too_large_is_carried_with_the_columns_that_were_read() -> None:
-    rows = "".join(f"{n};Ani {n};Solo;{n * 7919 % 99991}{n * 104729 % 99991}\n" for n in range(9000))
-    whole = cleaned(("NIM;Nama;Alamat;Lain\n" + rows).encode())
-    file, field = sheets.dump(whole.versions(whole.file), KEY)
-    assert (whole.file.has_all_cells, file.has_all_cells) == (True, False)
-    assert sheets.clean_again(sheets.load(field, KEY)).results == whole.results
-    assert 2 * len(field) < 3 * FIELD_MAX_CHARACTERS
 
 
 def test_a_field_that_the_service_has_not_made_for_this_purpose_is_refused() -> None:

@@ -46,14 +46,6 @@ def test_the_template_passes_its_own_import_empty_and_filled_in(importer: Import
     assert importer.records() == [("00012", "Ani", "Solo")]
 
 
-def test_an_import_works_below_the_path_of_base_url(tmp_path: Path) -> None:
-    with Service(tmp_path / "a.db", {"BASE_URL": "http://localhost:3000/ti"}) as service, service.site() as site:
-        importer = Importer(site)
-        assert {link.target[:4] for link in site.page("/ti/mahasiswa/impor").links} == {"/ti/"}
-        importer.save(importer.upload(csv(HEADER, ("1", "Ani", "Solo"))))
-        assert importer.records() == [("1", "Ani", "Solo")]
-
-
 # ---- any file and any list
 
 NIM = st.text("0123456789/A", min_size=3, max_size=5).filter(lambda nim: nim.strip("/A"))
@@ -177,11 +169,3 @@ def test_a_preview_is_confirmed_at_every_service_of_its_database_and_at_no_other
     with Service(tmp_path / "a.db", options) as service, service.site() as site:
         assert site.post(SAVE, {"data": field}).status_code == 302
         assert Importer(site).records() == [("1", "Ani", "Solo")]
-
-
-@pytest.mark.parametrize("kind", ["application/json", "multipart/form-data", URL_ENCODED])
-def test_an_import_that_is_not_a_form_is_refused(importer: Importer, kind: str) -> None:
-    for target in (SAVE, IMPORT):
-        answer = importer.site.send("POST", target, b'{"data": []}', content_type=kind)
-        assert answer.status_code in {400, 415}
-        assert "Kembali ke daftar" in answer.text or "Impor Data Mahasiswa" in answer.text
