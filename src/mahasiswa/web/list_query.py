@@ -116,10 +116,8 @@ class Printout(NamedTuple):
     @classmethod
     def of(cls, parameters: QueryParams) -> "Printout":
         """Read a URL's query. An invalid value is replaced by its default."""
-        judul, kota, nama, kolom = (
-            parameters.get(name, "").replace("\0", "").strip()[:TITLE_MAX_CHARACTERS]
-            for name in ("judul", "kota", "nama", "kolom")
-        )
+        judul, kota = _line(parameters.get("judul", "")), _line(parameters.get("kota", ""))
+        nama, kolom = _line(parameters.get("nama", "")), _line(parameters.get("kolom", ""))
         titles = [title.strip() for title in kolom.split(",")] if kolom else []
         if is_digits(kolom):
             titles = [str(column) for column in range(1, min(_whole(parameters, "kolom", 0), EMPTY_COLUMNS_MAX) + 1)]
@@ -138,7 +136,7 @@ def is_list_query(parameters: QueryParams) -> bool:
 
 def query_of(parameters: QueryParams) -> Query:
     """Read `cari`, `di`, `urut` and `arah`. An invalid value is replaced by its default."""
-    cari = parameters.get("cari", "").replace("\0", "").strip()[:SEARCH_MAX_CHARACTERS]
+    cari = _line(parameters.get("cari", ""), SEARCH_MAX_CHARACTERS)
     urut, di = parameters.get("urut", ""), parameters.get("di", "")
     return Query(
         cari,
@@ -155,6 +153,10 @@ def _url_query(parameters: Mapping[str, Any]) -> str:
 
 def _without_defaults(parameters: Mapping[str, Any]) -> Mapping[str, Any]:
     return {name: value for name, value in parameters.items() if value != DEFAULTS[name]}
+
+
+def _line(text: str, maximum: int = TITLE_MAX_CHARACTERS) -> str:
+    return text.replace("\0", "").strip()[:maximum]
 
 
 def _whole(parameters: QueryParams, name: str, default: int) -> int:
