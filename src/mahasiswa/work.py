@@ -72,14 +72,16 @@ class Slots:
     @asynccontextmanager
     async def slot(self, kind: Kind, timeout_seconds: float | None = STEP_TIMEOUT_SECONDS) -> AsyncIterator[None]:
         """Hold one slot. Raise Busy at once if the queue is full, or later if no slot became free in time."""
-        self.count_waiting(kind, 1)
+        if self._free[kind].locked() and self._waiting[kind] >= kind.waiting:
+            raise self._busy(kind)
+        self._waiting[kind] += 1
         try:
             async with asyncio.timeout(timeout_seconds):
                 await self._free[kind].acquire()
         except TimeoutError:
             raise self._busy(kind) from None
         finally:
-            self.count_waiting(kind, -1)
+            self._waiting[kind] -= 1
         self._running[kind] += 1
         try:
             yield
