@@ -64,7 +64,7 @@ class Operator:
         return answer.stdout
 
     def imported(self, *arguments: str) -> str:
-        """Run `mahasiswa import`, which must succeed; return its first line."""
+        """Run `mahasiswa import`, which must succeed; return its first line. The second one is about the time."""
         return self.done("import", *arguments).splitlines()[0]
 
     def failed(self, *arguments: str, code: int = 1, before: Sequence[str] = (), **environment: str) -> list[str]:

@@ -122,6 +122,7 @@ def import_(file: Path, existing: str, *, dry_run: bool) -> None:
     click.echo(f"{done}: {merged.new} new, {changed} changed; left as they are: {same}")
     if (merged.new or changed) and not dry_run:
         note(f"import of {file} into {url}: {merged.new} new, {changed} changed")
+    _say_locked(merged.seconds)
 
 
 @main.command()
@@ -193,6 +194,7 @@ def restore(file: Path) -> None:
         click.echo(f"the list as it was before: {restored.backup}")
     if restored.must_start:
         click.echo("Start or restart the service now: systemctl restart mahasiswa")
+    _say_locked(restored.seconds)
     click.echo("If a person was forgotten after that back-up, forget them again: mahasiswa forget NIM")
 
 
@@ -317,6 +319,11 @@ def _url(option: str, text: str | None) -> DatabaseURL:
         _fail(f"mahasiswa: {option}: {text[1:]}: {error.strerror}", 2)
     except ValueError as error:
         _fail(f"mahasiswa: {option} must be {error} or @FILE", 2)
+
+
+def _say_locked(seconds: float) -> None:
+    if seconds:
+        click.echo(f"the list could not be changed for {max(seconds, 0.1):.1f} s")
 
 
 def _settings_and_database(*, writes: bool = True) -> Settings:

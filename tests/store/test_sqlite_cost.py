@@ -222,3 +222,13 @@ async def test_the_queue_of_changes_is_bounded(path: Path, store: Store, slots: 
         other("COMMIT")
         await asyncio.gather(*queue)
     assert (await store.reader(SEARCH).search(Query(), 0, 0)).total == CHANGE.waiting
+
+
+async def test_an_import_says_how_long_other_programs_could_not_write(path: Path) -> None:
+    """The time in which the rows of the file are read does not count."""
+
+    def rows() -> Iterator[tuple[int, str, str, str]]:
+        time.sleep(2)  # reading a file takes time
+        yield from ((n, *record) for n, record in enumerate(many(1000)))
+
+    assert 0 < engine_of(SQLiteURL(path)).merge(rows(), update=False, dry_run=False).seconds < 2

@@ -39,6 +39,8 @@ class Merged(NamedTuple):
     changed: int
     same: int
     incomplete: Sequence[int]
+    seconds: float = 0.0
+    """Time for which other programs could not write. Reading the rows of the import does not count."""
 
 
 class Restored(NamedTuple):
@@ -54,6 +56,8 @@ class Restored(NamedTuple):
     removed: int
     backup: Path | None = None
     must_start: bool = False
+    seconds: float = 0.0
+    """Time for which other programs could not write."""
 
 
 class Engine(ABC):
@@ -67,7 +71,10 @@ class Engine(ABC):
 
         `history_days` is the setting HISTORY_DAYS, which is written into the database: 0 removes the triggers and the
         history. None, as for a command, keeps the value of the database; a new database gets DEFAULT_HISTORY_DAYS.
-        With `create=False`, an SQLite file that does not exist is an error. All handles are closed when it returns.
+        With `create=False`, an SQLite file that does not exist is an error.
+
+        All handles are closed when it returns. The service calls it in a process of its own, because no handle of SQLite
+        may be open when the workers are forked.
         """
 
     @abstractmethod

@@ -57,7 +57,9 @@ class PostgresEngine(Engine):
                     copy.write_row(row)
             if not dry_run:
                 db.execute(sql.LOCK_TABLE)
-            return do_steps(db, commands.merge(sql.SHARED, update=update, dry_run=dry_run))
+            locked = time.monotonic()
+            merged = do_steps(db, commands.merge(sql.SHARED, update=update, dry_run=dry_run))
+        return merged if dry_run else merged._replace(seconds=time.monotonic() - locked)
 
     def undo(self, number: int, *, only_unchanged: bool) -> int:
         with _transaction(self._conninfo) as db:

@@ -45,8 +45,10 @@ class SQLiteEngine(Engine):
                     db.execute(sql.CREATE_INCOMING)
                     db.executemany(sql.ADD_INCOMING, rows)
                 with transaction(db):
+                    began = time.monotonic()
                     steps = commands.merge(sql.SHARED, update=update, dry_run=dry_run)
-                    return (take if dry_run else take_named)(db, steps)
+                    merged = (take if dry_run else take_named)(db, steps)
+                return merged._replace(seconds=time.monotonic() - began)
         except apsw.ConstraintError as error:
             raise refusal(error) from error
         except apsw.Error as error:

@@ -1,5 +1,6 @@
 """Replaces the records of the SQLite file by those of a back-up, in one transaction, also while the service runs."""
 
+import time
 from contextlib import closing, suppress
 from pathlib import Path
 
@@ -99,12 +100,13 @@ def _replace_records(path: Path, copy: Path, check: StopCheck) -> Restored:
         with closing(connect(path)) as db:
             db.execute(sql.ATTACH_BACKUP, (str(copy),))
             with transaction(db):
+                began = time.monotonic()
                 check()  # Ctrl-C may have come during the wait for the lock
                 # Ctrl-C interrupts the statements, but not the commit.
                 db.set_progress_handler(check, CHECK_STEPS)
                 restored = _replace_in_transaction(db, path, saved, check)
                 db.set_progress_handler(None)
-            return restored
+            return restored._replace(seconds=time.monotonic() - began)
     except apsw.IOError as error:  # if only its sync failed, the transaction is in the write-ahead log
         kept = f"; the records before are in {saved[0]}" if saved else ""
         raise Unusable(f"{path} could not be written: {reason(error)}; look at the list{kept}") from error
