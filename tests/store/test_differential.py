@@ -45,42 +45,33 @@ Operation = tuple[str, tuple[Any, ...]]
 
 
 @st.composite
-def operations(draw: st.DrawFn) -> Operation:
-    """The name of a function or method to call, and its arguments."""
-    operation: Operation = draw(
-        st.one_of(
-            st.tuples(st.just("add"), st.tuples(st.none() | NIMS, VALUES, VALUES)),
-            st.tuples(st.just("update"), st.tuples(NIMS, STORABLE, VALUES)),
-            st.tuples(st.just("update"), st.tuples(NIMS, VALUES, VALUES, st.just("another version"))),
-            st.tuples(st.just("edit"), st.tuples(NIMS, VALUES, VALUES, st.tuples(OLDER, OLDER))),
-            st.tuples(st.just("delete"), st.tuples(NIMS)),
-            st.tuples(st.just("get"), st.tuples(NIMS)),
-            st.tuples(st.just("find"), st.tuples(st.lists(NIMS, max_size=5))),
-            st.tuples(
-                st.just("after"), st.tuples(st.none() | NIMS.map(lambda nim: nim.replace("\0", "")), st.integers(1, 3))
-            ),
-            st.tuples(st.just("search"), st.tuples(QUERIES, st.integers(0, 3), st.integers(0, 5))),
-            st.tuples(st.just("all"), st.tuples(QUERIES)),
-            st.tuples(
-                st.just("write_all"),
-                st.tuples(
-                    st.lists(
-                        st.tuples(st.builds(Mahasiswa, NIMS, STORABLE, STORABLE | TEXTS), st.booleans()), max_size=4
-                    )
-                ),
-            ),
-            st.tuples(st.just("merge"), st.tuples(rows(), st.booleans(), st.booleans())),
-        )
-    )
-    return operation
-
-
-@st.composite
 def rows(draw: st.DrawFn) -> list[Incoming]:
     """The rows of a cleaned file, in which each nim occurs once."""
     nims = draw(st.lists(NIMS.map(lambda nim: nim.replace("\0", "")), unique=True, max_size=6))
     texts = st.none() | STORABLE
     return [(number, nim, draw(texts), draw(texts)) for number, nim in enumerate(nims, 2)]
+
+
+def calls(name: str, *arguments: st.SearchStrategy[Any]) -> st.SearchStrategy[Operation]:
+    """The name of a function or method to call, and its arguments."""
+    return st.tuples(st.just(name), st.tuples(*arguments))
+
+
+WRITES = st.lists(st.tuples(st.builds(Mahasiswa, NIMS, STORABLE, STORABLE | TEXTS), st.booleans()), max_size=4)
+OPERATIONS = st.one_of(
+    calls("add", st.none() | NIMS, VALUES, VALUES),
+    calls("update", NIMS, STORABLE, VALUES),
+    calls("update", NIMS, VALUES, VALUES, st.just("another version")),
+    calls("edit", NIMS, VALUES, VALUES, st.tuples(OLDER, OLDER)),
+    calls("delete", NIMS),
+    calls("get", NIMS),
+    calls("find", st.lists(NIMS, max_size=5)),
+    calls("after", st.none() | NIMS.map(lambda nim: nim.replace("\0", "")), st.integers(1, 3)),
+    calls("search", QUERIES, st.integers(0, 3), st.integers(0, 5)),
+    calls("all", QUERIES),
+    calls("write_all", WRITES),
+    calls("merge", rows(), st.booleans(), st.booleans()),
+)
 
 
 async def edit(
@@ -186,7 +177,7 @@ def test_both_engines_answer_the_same_operations_alike(
     loop, sqlite, postgres = runner
 
     @settings(max_examples=examples)
-    @given(st.lists(operations(), min_size=5, max_size=20))
+    @given(st.lists(OPERATIONS, min_size=5, max_size=20))
     def compare(steps: list[Operation]) -> None:
         loop.run(both(steps))
 

@@ -186,12 +186,6 @@ async def test_every_letter_is_folded_as_in_python(url: DatabaseURL) -> None:
             assert [record.nim for record in found] == sorted(f"n{number}" for number in expected), ascii(letter)
 
 
-def test_no_replacement_is_replaced_again() -> None:
-    """So the engines may replace one letter after the other."""
-    for letter, plain in folding.REPLACEMENTS.items():
-        assert (len(letter), folding.fold(plain)) == (1, plain), letter
-
-
 async def test_the_first_1000_characters_of_a_text_are_searched(store: Store) -> None:
     """Also of texts beyond ASCII, and in the history."""
     for number, letter in enumerate("aé"):

@@ -4,7 +4,6 @@ Another program is always another process: Python's sqlite3 in this process woul
 """
 
 import asyncio
-import random
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeoutError
@@ -126,26 +125,6 @@ def test_a_write_that_waited_for_a_lock_while_the_file_was_replaced_is_unavailab
         assert adding.result(30).status_code == 503
 
 
-def test_a_table_that_another_program_drops_and_creates_again(path: Path) -> None:
-    """Without the table every page answers 503. With it the service goes on, and the rules still apply."""
-    with Service(path) as service, service.site() as site:
-        site.add("0001", "Siti", "Solo")
-        ((definition,),) = ask(path, "SELECT sql FROM sqlite_schema WHERE name = 'mahasiswa'")
-        ask(path, "DROP TABLE mahasiswa")
-        for answer in (site.get(site.path("/")), site.get(site.path("/mahasiswa/edit/", "0001"))):
-            assert answer.status_code == 503
-            assert NOT_READ in answer.text
-        for answer in (site.add("0002", "Budi", "Bantul"), site.edit("0001", "Ani", "Solo"), site.delete("0001")):
-            assert answer.status_code == 503
-            assert CHANGE_NOT_STORED in answer.text
-        ask(path, str(definition))
-        assert site.list().rows == []
-        assert site.add("..", "Budi", "Bantul").status_code == 400
-        assert site.add("0002", "Bu\0di", "Bantul").status_code == 400
-        assert site.add("0002", "Budi", "Bantul").status_code == 302
-        assert site.list().nims == ["0002"]
-
-
 def test_a_text_of_another_program_that_is_not_utf_8_makes_its_pages_unavailable(path: Path) -> None:
     """The list and that record answer 503. Other records are read and changed, and an edit or a deletion mends it."""
     with Service(path) as service, service.site() as site:
@@ -258,21 +237,6 @@ async def test_a_text_of_another_program_that_is_not_utf_8_does_not_hide_the_his
         assert last.before == Mahasiswa("1", "A\ufffd", "Solo")
         await store.undo(last.id, is_batch=False)
     assert ask(listed, "SELECT hex(nama) FROM mahasiswa WHERE nim = '1'") == [("41FF",)]
-
-
-async def test_with_recursive_triggers_the_history_has_no_false_line(listed: Path) -> None:
-    """Replayed from the first entry on, the texts before each change are those that were stored, and the end is the list."""
-    dice = random.Random(19)
-    scripts = [script for script, entries in OTHER_PROGRAMS.items() if entries is not None and script[0] not in ".B"]
-    script = "PRAGMA recursive_triggers = ON;" + "".join(dice.choices(scripts, k=2000))
-    # None may be refused, so that the script goes on.
-    run_script(listed, script.replace("INSERT INTO", "REPLACE INTO").replace("UPDATE maha", "UPDATE OR REPLACE maha"))
-    stored: dict[object, object] = {}
-    for nim, before, after in ask(listed, ENTRIES.replace("id > 2", "true")):
-        assert stored.pop(nim, None) == before
-        if after is not None:
-            stored[nim] = after
-    assert sorted(stored.items()) == [(nim, f"{nama}/{alamat}") for nim, nama, alamat in contents(listed)]
 
 
 def test_the_history_survives_a_dump_of_the_sqlite3_shell(listed: Path) -> None:

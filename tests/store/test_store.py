@@ -11,31 +11,12 @@ from mahasiswa.store.history_items import Entry
 from mahasiswa.store.reader import SNAPSHOT_MAX_BYTES
 from mahasiswa.work import IMPORT, LIST, RECORD
 
+ASCII_NIMS = "! 0 00 10 100 2 A Z a aB ab z ~ ... ./ /.."
+
 
 async def test_records_are_ordered_by_code_point(store: Store) -> None:
     """Not by a language, by UTF-16 or by the value of digits. `after` reads all in any batches, from any nim on."""
-    nims = [
-        "",
-        " ",
-        "!",
-        "0",
-        "00",
-        "10",
-        "100",
-        "2",
-        "A",
-        "Z",
-        "a",
-        "aB",
-        "ab",
-        "z",
-        "~",
-        "...",
-        "./",
-        "/..",
-        " .",
-        "．",
-    ]
+    nims = ["", " ", " .", *ASCII_NIMS.split(), "．"]
     nims += ["é", "e\u0301", "\u00df", "ss", "ı", "İ", "٠", "ꦗ", "\ue000", "\ufeff", "\uffff", "Ａ", "😀", "🎓", "\U0010ffff"]  # fmt: skip
     nims += [letter * 255 for letter in "9é🎓\u0301\x01%"]
     expected = [(nim, nim * 20, nim) for nim in sorted(nims)]

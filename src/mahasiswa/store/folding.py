@@ -54,7 +54,7 @@ def _plain(letter: str) -> str:
 
 REPLACEMENTS = {letter: _plain(letter) for letter in LETTERS if _plain(letter) != letter}
 REPLACEMENTS |= dict.fromkeys(APOSTROPHES + HYPHENS + INVISIBLE + COMBINING_MARKS, "")
-"""Every character beyond ASCII that folding replaces. No replacement is replaced again."""
+"""Every character beyond ASCII that folding replaces."""
 
 _TABLE = str.maketrans(
     {**REPLACEMENTS, **{chr(code): chr(code).lower() for code in range(128)}, **dict.fromkeys(REMOVED_ASCII, "")}
