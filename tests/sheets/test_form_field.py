@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mahasiswa import wording
+from mahasiswa.sheets import deletion
 from mahasiswa.sheets import public as sheets
 from mahasiswa.sheets.carried_file import CarriedFile
 from mahasiswa.sheets.cells import SHEET_ROWS, BadCell, Cell, Sheet, SheetRow
@@ -60,12 +61,12 @@ def test_a_field_that_the_service_has_not_made_for_this_purpose_is_refused() -> 
     The last characters of base64 hold bits that mean nothing, so another character there is the same field.
     """
     _, field = sheets.dump([FILE], KEY)
-    deletion = sheets.dump_deletion(sheets.compare_nims([sheets.NimCell(1, "1")], {}, []), KEY)
-    assert sheets.load_deletion(deletion, KEY) == ([], [sheets.NimCell(1, "1")])
+    of_deletion = deletion.dump_deletion(deletion.compare_nims([deletion.NimCell(1, "1")], {}, []), KEY)
+    assert deletion.load_deletion(of_deletion, KEY) == ([], [deletion.NimCell(1, "1")])
     altered = [field[:at] + ("A" if field[at] != "A" else "B") + field[at + 1 :] for at in range(0, len(field) - 4, 7)]
-    others = sheets.dump([FILE], b"x" * 32)[1], deletion, "", field[:-4], field + "AAAA", field + "*", "é"
+    others = sheets.dump([FILE], b"x" * 32)[1], of_deletion, "", field[:-4], field + "AAAA", field + "*", "é"
     for other in (*altered, *others):
         with pytest.raises(sheets.SheetError, match=wording.CONFIRMATION_DAMAGED):
             sheets.load(other, KEY)
     with pytest.raises(sheets.SheetError, match=wording.CONFIRMATION_DAMAGED):
-        sheets.load_deletion(field, KEY)
+        deletion.load_deletion(field, KEY)

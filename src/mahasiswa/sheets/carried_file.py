@@ -23,8 +23,8 @@ class CarriedFile(NamedTuple):
 
     name: str  # of the file; blank for pasted cells
     read_sheets: Sequence[str]  # the names of the sheets that are read; one blank name for CSV
-    sheets: list[Sheet]  # those that are read come first; without all cells, one of all NIMs, names and addresses
-    other_sheets: list[str]  # the names of the sheets whose cells are not here
+    sheets: Sequence[Sheet]  # those that are read come first; without all cells, one of all NIMs, names and addresses
+    other_sheets: Sequence[str]  # the names of the sheets whose cells are not here
     columns: Columns
     has_all_cells: bool
     typed: Mapping[int, Typed] = {}  # by the number of the row
@@ -62,7 +62,7 @@ def dump(versions: Iterable[CarriedFile], key: bytes) -> tuple[CarriedFile, str]
 def load(field: str, key: bytes) -> CarriedFile:
     """The file of a form field. Raises SheetError for a field that `dump` has not made."""
     file = CarriedFile(*unpack(field, "import 2", key))
-    sheets: list[Any] = file.sheets
+    sheets: Sequence[Any] = file.sheets
     (nim, nama, alamat), titles = file.columns
     return file._replace(
         sheets=[

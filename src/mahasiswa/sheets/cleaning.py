@@ -7,7 +7,6 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from sys import getsizeof
@@ -19,8 +18,9 @@ from mahasiswa.record import NIM_MAX_CHARACTERS
 from mahasiswa.sheets.carried_file import LEFT_OUT, CarriedFile, Typed
 from mahasiswa.sheets.cell_rules import clean_nim, clean_text, is_ordinary, warnings_about
 from mahasiswa.sheets.cells import Cell, Sheet, SheetRow, cell_text, has_digit, in_input, is_blank, row_name
+from mahasiswa.sheets.columns import Table
 from mahasiswa.sheets.limits import Choice
-from mahasiswa.sheets.reading import Table, table_of
+from mahasiswa.sheets.reading import table_of
 from mahasiswa.sheets.sheet_errors import SheetError
 from mahasiswa.sheets.signed_field import MAX_CONFIRMED_BYTES, too_large
 from mahasiswa.sheets.titles import HEADER_MAX_CHARACTERS, is_header, is_total
@@ -172,8 +172,7 @@ def clean_all(rows: Iterable[SheetRow], sheets: Sequence[str] = ()) -> list[RowR
     return results
 
 
-@dataclass(frozen=True)
-class CleanedFile:
+class CleanedFile(NamedTuple):
     """A file with its rows, as they are in the file, and cleaned. There are none if `columns_problem` has a reason."""
 
     file: CarriedFile
@@ -186,8 +185,7 @@ class CleanedFile:
         """The parts of the file that a preview can carry: all of it, or only NIM, Nama and Alamat. Raise SheetError."""
         if file.has_all_cells:
             yield file
-            count = len(file.read_sheets)
-            others = [*file.other_sheets, *(sheet.name for sheet in file.sheets[count:])]
+            others = [*file.other_sheets, *(sheet.name for sheet in file.sheets[len(file.read_sheets) :])]
             if self.columns_problem:
                 raise SheetError(self.columns_problem)
             file = file._replace(sheets=[Sheet("", self.rows)], other_sheets=others, has_all_cells=False, typed={})
@@ -195,13 +193,8 @@ class CleanedFile:
 
     def nims(self) -> list[str]:
         """The NIMs of all rows, also of rows that cannot be written. A cleaned NIM is there twice: cleaned, and as in the file."""
-        found: list[str] = []
-        for row in self.results:
-            if isinstance(row, CleanedRow):
-                found += (row.nim, row.uncleaned) if row.cleaned else (row.nim,)
-            elif not row.is_skipped:
-                found.append(row.cells[0])
-        return [nim for nim in found if len(nim) <= NIM_MAX_CHARACTERS]
+        found = [(row.nim, row.uncleaned) if isinstance(row, CleanedRow) else row.cells[:1] for row in self.results]
+        return [nim for nims in found for nim in nims if 0 < len(nim) <= NIM_MAX_CHARACTERS]
 
 
 def clean_table(table: Table, name: str) -> CleanedFile:

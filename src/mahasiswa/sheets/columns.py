@@ -9,7 +9,7 @@ from mahasiswa import wording
 from mahasiswa.digits import is_digits
 from mahasiswa.record import Field
 from mahasiswa.sheets import titles as of_titles
-from mahasiswa.sheets.cells import Cell, FieldColumns, SheetRow, cell_text, has_digit, is_blank
+from mahasiswa.sheets.cells import Cell, FieldColumns, Sheet, SheetRow, cell_text, has_digit, is_blank
 from mahasiswa.sheets.limits import MAX_TITLES, Choice
 from mahasiswa.sheets.sheet_errors import ColumnsUnclear, SheetError
 
@@ -29,12 +29,22 @@ class Columns(NamedTuple):
     titles: list[str]
 
 
-class Selection(NamedTuple):
-    """The columns and the rows of a sheet. `remarks` are sentences that tell a person how they were found."""
+class Table(NamedTuple):
+    """The rows of one or several sheets, read one by one, and the columns of the first sheet.
+
+    A row of the sheet `sheets[n]` has the number that Excel shows, plus n times SHEET_ROWS. `kept_sheets` has all cells
+    of a small file; the sheets that are read come first. `other_sheets` are the names of the sheets that are neither read
+    nor kept. If the columns could not be found, `columns_problem` is the reason, and there are no rows. `remarks` are
+    sentences that tell a person how the columns were found.
+    """
 
     columns: Columns
     rows: Iterator[SheetRow]
     remarks: Sequence[str] = ()
+    sheets: Sequence[str] = ("",)
+    other_sheets: Sequence[str] = ()
+    kept_sheets: Sequence[Sheet] = ()
+    columns_problem: str = ""
 
 
 class _Top(NamedTuple):
@@ -47,7 +57,7 @@ class _Top(NamedTuple):
     titles: list[str]
 
 
-def select_columns(rows: Iterable[SheetRow], choice: Choice, first_sheet: Columns | None = None) -> Selection:
+def select_columns(rows: Iterable[SheetRow], choice: Choice, first_sheet: Columns | None = None) -> Table:
     """The columns, and the NIM, Nama and Alamat of each row that is not blank.
 
     A person has chosen the columns, or the header names them, or the cells suggest them. With `nim_only` the header needs
@@ -59,13 +69,13 @@ def select_columns(rows: Iterable[SheetRow], choice: Choice, first_sheet: Column
     rows = iter(rows)
     numbered = list(islice((row for row in rows if not is_blank(row[1])), of_titles.HEADER_WITHIN_ROWS))
     if not numbered and first_sheet:
-        return Selection(first_sheet, iter(()))
+        return Table(first_sheet, iter(()))
     if not numbered:
         raise SheetError(wording.EMPTY)
     top = _top_of([row for _, row in numbered], nim_only=choice.nim_only)
     if choice.nim_only and not top.is_complete and len(top.rows) == 1:
         cells = [(cell, None, None) for cell in top.rows[0] if not is_blank((cell,))]
-        return Selection(Columns((0, None, None), top.titles), enumerate(cells, 1))
+        return Table(Columns((0, None, None), top.titles), enumerate(cells, 1))
     of_fields, remarks = _columns_found(top, choice, first_sheet)
     if choice.nim_only:
         of_fields = (*of_fields[:2], None)
@@ -79,7 +89,7 @@ def select_columns(rows: Iterable[SheetRow], choice: Choice, first_sheet: Column
     if width and below < len(top.rows) and not any(map(has_digit, map(cell_text, top.rows[below]))):
         width = max(width, _width(top.rows[below]))  # probably a second row of titles
     selected = _selected(chain(numbered[below:], rows), of_fields, parts, width)
-    return Selection(Columns(of_fields, top.titles), selected, remarks)
+    return Table(Columns(of_fields, top.titles), selected, remarks)
 
 
 def _top_of(rows: list[Sequence[Cell]], *, nim_only: bool) -> _Top:

@@ -2,14 +2,13 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from itertools import chain, islice
 from threading import Event
 from typing import BinaryIO
 
 from mahasiswa import wording
 from mahasiswa.sheets.cells import SHEET_ROWS, Sheet, SheetRow, is_blank
-from mahasiswa.sheets.columns import Columns, Selection, select_columns
+from mahasiswa.sheets.columns import Columns, Table, select_columns
 from mahasiswa.sheets.delimited import read_csv, read_pasted, rejoined
 from mahasiswa.sheets.file_kind import kind_of
 from mahasiswa.sheets.limits import NO_CHOICE, WEB, Choice, ReadLimits
@@ -17,24 +16,6 @@ from mahasiswa.sheets.sheet_errors import ColumnsUnclear, SheetError, Stopped, T
 from mahasiswa.sheets.workbook import Rows, Workbook, read_workbook
 
 KEPT_MAX_CELLS, KEPT_MAX_CHARACTERS = 150_000, 600_000  # of all sheets that are kept; 3,000 rows of 20 columns fit
-
-
-@dataclass(frozen=True)
-class Table:
-    """The rows of one or several sheets, read one by one, and the columns of the first sheet.
-
-    A row of the sheet `sheets[n]` has the number that Excel shows, plus n times SHEET_ROWS. `kept_sheets` has all cells
-    of a small file; the sheets that are read come first. `other_sheets` are the names of the sheets that are neither read
-    nor kept. If the columns could not be found, `columns_problem` is the reason, and there are no rows.
-    """
-
-    columns: Columns
-    rows: Iterator[SheetRow]
-    sheets: Sequence[str] = ("",)
-    other_sheets: list[str] = field(default_factory=list)
-    kept_sheets: list[Sheet] = field(default_factory=list)
-    columns_problem: str = ""
-    remarks: tuple[str, ...] = ()
 
 
 @contextmanager
@@ -65,7 +46,7 @@ def read_text(data: bytes, limits: ReadLimits = WEB, stop: Event | None = None, 
 
 
 def table_of(
-    workbook: Workbook, kept: list[Sheet], choice: Choice, limits: ReadLimits = WEB, stop: Event | None = None
+    workbook: Workbook, kept: Sequence[Sheet], choice: Choice, limits: ReadLimits = WEB, stop: Event | None = None
 ) -> Table:
     """The rows of the sheets to read: the first of those that are kept, or else all that the workbook has."""
     names, others, sheets = workbook
@@ -77,7 +58,7 @@ def table_of(
         if not is_kept:
             raise
         unclear = Columns(choice.columns or error.of_fields, error.titles)
-        return Table(unclear, iter(()), names, others, kept, str(error))
+        return Table(unclear, iter(()), (), names, others, kept, str(error))
     numbered = (
         (index * SHEET_ROWS + number, cells)
         for index, selection in enumerate(chain(first, selections))
@@ -85,7 +66,7 @@ def table_of(
     )
     rows = _at_most(limits.rows, numbered, stop)
     remarks = tuple(dict.fromkeys(remark for selection in first for remark in selection.remarks))
-    return Table(first[0].columns, rows, names, others, kept if is_kept else [], remarks=remarks)
+    return Table(first[0].columns, rows, remarks, names, others, kept if is_kept else [])
 
 
 def _table_of_rows(rows: Iterator[SheetRow], limits: ReadLimits, stop: Event | None, choice: Choice) -> Table:
@@ -130,7 +111,7 @@ def _kept_sheets(sheets: Iterable[Rows]) -> tuple[list[Sheet], list[Rows]]:
     return kept, []
 
 
-def _selections(sheets: Iterable[tuple[str, Iterable[SheetRow]]], choice: Choice) -> Iterator[Selection]:
+def _selections(sheets: Iterable[tuple[str, Iterable[SheetRow]]], choice: Choice) -> Iterator[Table]:
     """The columns and the rows of each sheet. A sheet with the titles of the first one, or without any, has its columns."""
     first: Columns | None = None
     for name, cells in sheets:

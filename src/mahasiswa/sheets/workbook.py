@@ -28,7 +28,7 @@ _CHILD_VARIABLES = ("PYTHONPATH", "PYTHONHOME", "PYTHONDONTWRITEBYTECODE", "PATH
 
 Rows: TypeAlias = tuple[str, Iterator[SheetRow]]  # the name of a sheet and its rows
 # The names of the sheets that are to be read, and of the others; and the sheets, each of which must be read before the next.
-Workbook: TypeAlias = tuple[Sequence[str], list[str], Iterator[Rows]]
+Workbook: TypeAlias = tuple[Sequence[str], Sequence[str], Iterator[Rows]]
 
 
 @contextmanager
@@ -38,13 +38,13 @@ def read_workbook(file: BinaryIO, limits: ReadLimits, choice: Choice, stop: thre
     The child process ends with this context, or soon after `stop` is set. `limits.seconds` limits only the time in which
     it is waited for. Raises SheetError, at once or while the rows are read, and Stopped after `stop` was set.
     """
-    wanted = json.dumps([limits.keeps_all_cells, list(choice.sheets), choice.nim_only])
     # -P: take no module from the directory in which the service was started.
     command = (sys.executable, "-P", "-m", "mahasiswa.sheets.workbook_child")
-    arguments = (str(limits.memory_bytes), str(int(limits.seconds) + 1), wanted)
+    limited = (limits.memory_bytes, int(limits.seconds) + 1, limits.keeps_all_cells)
+    arguments = json.dumps([*limited, list(choice.sheets), choice.nim_only])
     environment = {name: os.environ[name] for name in _CHILD_VARIABLES if name in os.environ}
-    with subprocess.Popen(  # noqa: S603 - our own module, with two numbers and JSON
-        command + arguments, stdin=file.fileno(), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment
+    with subprocess.Popen(  # noqa: S603 - our own module, with JSON
+        (*command, arguments), stdin=file.fileno(), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment
     ) as process:
         try:
             messages = _messages(process, limits, stop)

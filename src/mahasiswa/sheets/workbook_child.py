@@ -1,7 +1,7 @@
-"""The child process that reads one workbook: `python -m mahasiswa.sheets.workbook_child MEMORY SECONDS CHOICE`.
+"""The child process that reads one workbook: `python -m mahasiswa.sheets.workbook_child ARGUMENTS`.
 
-The first arguments are limits: bytes of memory and seconds of CPU time. CHOICE is JSON: whether all sheets are wanted,
-the sheets that a person has chosen, and whether only NIMs are read. Standard input is the workbook, a file. Standard output
+ARGUMENTS is a list in JSON: the maximum bytes of memory and seconds of CPU time, whether all sheets are wanted, the sheets
+that a person has chosen, and whether only NIMs are read. Standard input is the workbook, a file. Standard output
 is one message a line, JSON in ASCII:
 
 - `{"names": ["…"], "others": ["…"]}`: the sheets that are to be read, and the others;
@@ -41,8 +41,7 @@ _PARTS = (b"xl/", b"opendocument.spreadsheet", "Workbook".encode("utf-16-le"))  
 
 
 def main() -> None:
-    memory_bytes, seconds = map(int, sys.argv[1:3])
-    all_sheets, chosen, nim_only = json.loads(sys.argv[3])
+    memory_bytes, seconds, all_sheets, chosen, nim_only = json.loads(sys.argv[1])
     _limit(memory_bytes, seconds)
     try:
         with os.fdopen(0, "rb") as file:

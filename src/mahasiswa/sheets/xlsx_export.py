@@ -38,10 +38,13 @@ def write_xlsx(records: Iterable[Mahasiswa], file: BinaryIO) -> int:
                 raise NotCarried(wording.TOO_MANY_FOR_EXCEL.format(limit=wording.number(SHEET_MAX_RECORDS)))
             for column, text in enumerate(record):
                 widths[column] = min(max(widths[column], len(text) + 2), COLUMN_MAX_CHARACTERS)
-                if _is_not_carried(text):
-                    raise _not_carried(wording.CELL_NOT_CARRIED, column, record)
-                if sheet.write_string(number, column, _as_xml(text) if _has_control(text) else text, text_format):
-                    raise _not_carried(wording.CELL_TOO_LONG, column, record)
+                written = _as_xml(text) if _has_control(text) else text
+                problem = wording.CELL_NOT_CARRIED if _is_not_carried(text) else ""
+                if not problem and sheet.write_string(number, column, written, text_format):
+                    problem = wording.CELL_TOO_LONG
+                if problem:
+                    field, limit = wording.HEADER[column], wording.number(CELL_MAX_UTF16_UNITS)
+                    raise NotCarried(problem.format(field=field, nim=record.nim[:40], limit=limit))
     return number
 
 
@@ -86,8 +89,3 @@ def _as_xml(text: str) -> str:
     text = re.sub("_(?=x[0-9a-fA-F]{4}_)", "&#95;x005F&#95;", escape(text, quote=False))
     text = re.sub("[\x00-\x08\x0b-\x1f]", lambda match: f"&#95;x{ord(match[0]):04X}&#95;", text)
     return f'<r><t xml:space="preserve">{text}</t></r>'
-
-
-def _not_carried(problem: str, column: int, record: Mahasiswa) -> NotCarried:
-    limit = wording.number(CELL_MAX_UTF16_UNITS)
-    return NotCarried(problem.format(field=wording.HEADER[column], nim=record.nim[:40], limit=limit))

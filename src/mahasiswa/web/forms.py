@@ -13,7 +13,8 @@ from starlette.datastructures import Headers, UploadFile
 from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.requests import ClientDisconnect
 
-from mahasiswa.sheets.public import MAX_CONFIRMED_BYTES, MAX_SHEETS, UPLOAD_MAX_BYTES, is_utf8
+from mahasiswa.sheets.limits import MAX_SHEETS
+from mahasiswa.sheets.public import MAX_CONFIRMED_BYTES, UPLOAD_MAX_BYTES, is_utf8
 from mahasiswa.web.request import Request
 from mahasiswa.wording import ProblemName
 from mahasiswa.work import IMPORT, RECORD

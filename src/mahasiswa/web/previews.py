@@ -11,7 +11,9 @@ from starlette.responses import Response
 from mahasiswa import wording
 from mahasiswa.digits import whole_number
 from mahasiswa.record import Mahasiswa, Write
+from mahasiswa.sheets import deletion
 from mahasiswa.sheets import public as sheets
+from mahasiswa.sheets.limits import MAX_TITLES
 from mahasiswa.store import Query, Reader, Store
 from mahasiswa.store.reader import size_with
 from mahasiswa.store.store_errors import Changed
@@ -86,7 +88,7 @@ async def choose_deletion(request: Request, store: Store, pages: Pages) -> Respo
     )
     if len(nims) > sheets.UPLOAD_MAX_ROWS:
         raise sheets.SheetError(wording.TOO_MANY_FOUND.format(limit=wording.number(sheets.UPLOAD_MAX_ROWS)))
-    return await _deletion_preview(request, store, pages, sheets.nims_of(nims))
+    return await _deletion_preview(request, store, pages, deletion.nims_of(nims))
 
 
 async def preview_ticked(request: Request, store: Store, pages: Pages) -> Response:
@@ -94,7 +96,7 @@ async def preview_ticked(request: Request, store: Store, pages: Pages) -> Respon
     ticked = (await read_confirmation(request))["nim[]"]
     if not ticked:
         raise sheets.SheetError(wording.NO_ROWS_TICKED)
-    cells = await request.limits.slots.run(IMPORT, lambda: sheets.nims_of(map(unquote, ticked)))
+    cells = await request.limits.slots.run(IMPORT, lambda: deletion.nims_of(map(unquote, ticked)))
     return await request.while_connected(_deletion_preview(request, store, pages, cells))
 
 
@@ -104,7 +106,7 @@ async def preview_deletion(request: Request, store: Store, pages: Pages) -> Resp
         cleaned = await _cleaned(request, upload, "hapus")
         if cleaned.columns_problem:
             raise sheets.SheetError(cleaned.columns_problem)
-        cells = await request.limits.slots.run(IMPORT, partial(sheets.clean_nims, cleaned.rows))
+        cells = await request.limits.slots.run(IMPORT, partial(deletion.clean_nims, cleaned.rows))
         return await request.while_connected(_deletion_preview(request, store, pages, cells))
 
 
@@ -119,14 +121,14 @@ async def confirm_deletion(request: Request, store: Store, pages: Pages) -> Resp
     run = partial(request.limits.slots.run, IMPORT)
     if sent["periksa"][-1:] == ["sisa"]:
         _, cleaned = await run(partial(_repaired, sent, key))
-        cells = sheets.nims_of(await _absentees(store.reader(IMPORT), set(cleaned.nims()), sheets.UPLOAD_MAX_ROWS))
+        cells = deletion.nims_of(await _absentees(store.reader(IMPORT), set(cleaned.nims()), sheets.UPLOAD_MAX_ROWS))
         return await request.while_connected(_deletion_preview(request, store, pages, cells))
-    found, missing = await run(partial(sheets.load_deletion, "".join(sent["data"]), key))
+    found, missing = await run(partial(deletion.load_deletion, "".join(sent["data"]), key))
     shown = sorted(found + missing)
     typed = {
         number: nim for row, nim in zip(sent["baris[]"], sent["nim[]"], strict=False) for number in _numbers([row])
     }
-    cells = await run(partial(sheets.repaired_nims, shown, typed, _numbers(sent["lewati[]"])))
+    cells = await run(partial(deletion.repaired_nims, shown, typed, _numbers(sent["lewati[]"])))
     if cells == shown and not sent["periksa"]:
         await store.write_all("delete", removals=dict.fromkeys(cell.nim for cell in found))
         return pages.redirect_home
@@ -195,18 +197,18 @@ async def _import_preview(
 
 
 async def _deletion_preview(
-    request: Request, store: Store, pages: Pages, cells: Sequence[sheets.NimCell], alert: Alert = ""
+    request: Request, store: Store, pages: Pages, cells: Sequence[deletion.NimCell], alert: Alert = ""
 ) -> Response:
     nims = [cell.nim for cell in cells if not cell.problem]
     existing, near = await _existing_and_near(request, store.reader(IMPORT), nims)
     key = await store.signing_key()
 
     def render() -> Response:
-        deletion = sheets.compare_nims(cells, existing, near)
-        data = sheets.dump_deletion(deletion, key)
-        missing = shown_missing(deletion)
+        compared = deletion.compare_nims(cells, existing, near)
+        data = deletion.dump_deletion(compared, key)
+        missing = shown_missing(compared)
         return pages.page(
-            "bulk_delete.html", 200, pages.not_stored, deletion=deletion, data=data, alert=alert, missing=missing
+            "bulk_delete.html", 200, pages.not_stored, deletion=compared, data=data, alert=alert, missing=missing
         )
 
     return await rendered_in_thread(request, IMPORT, render)
@@ -261,7 +263,7 @@ def _chosen(names: Sequence[str], columns: Sequence[str], *, nim_only: bool = Fa
     """The sheets and the columns that a person has chosen. An invalid choice counts as none."""
     names = [name for name in names if len(name) <= sheets.NAME_MAX_CHARACTERS]
     of_fields = [whole_number(column) for column in columns]
-    if len(columns) != len(wording.HEADER) or any((column or 0) >= sheets.MAX_TITLES for column in of_fields):
+    if len(columns) != len(wording.HEADER) or any((column or 0) >= MAX_TITLES for column in of_fields):
         return sheets.Choice(names, nim_only=nim_only)
     nim, nama, alamat = of_fields
     return sheets.Choice(names, (nim, nama, alamat), nim_only)
