@@ -211,9 +211,7 @@ async def read_body(request: Request, max_bytes: int, too_large: ProblemName, co
 
 def _boundary(request: Request) -> bytes:
     content_type = request.first_headers.get(b"content-type", b"")
-    if len(content_type) > CONTENT_TYPE_MAX_BYTES:
-        raise BodyRefused("bad request")
-    media_type, options = parse_options_header(content_type)
+    media_type, options = parse_options_header(content_type[:CONTENT_TYPE_MAX_BYTES])
     boundary = options.get(b"boundary", b"")
     if media_type != b"multipart/form-data":
         raise BodyRefused("not a form")

@@ -123,10 +123,9 @@ class Metrics:
             return
         with suppress(OSError):  # a file that is missing has no size
             yield "mahasiswa_database_bytes", "Size of the SQLite file.", url.address.stat().st_size
-            free = shutil.disk_usage(url.address.parent).free
-            yield "mahasiswa_disk_free_bytes", "Free space beside the SQLite file.", free
-            size = Path(f"{url.address}-wal").stat().st_size
-            yield "mahasiswa_database_wal_bytes", "Size of the write-ahead log of the SQLite file.", size
+            yield "mahasiswa_disk_free_bytes", "Free space beside the file.", shutil.disk_usage(url.address.parent).free
+            wal = Path(f"{url.address}-wal")
+            yield "mahasiswa_database_wal_bytes", "Size of the write-ahead log of the SQLite file.", wal.stat().st_size
         if folder:
             with suppress(OSError, StopIteration):
                 age = age_seconds(next(iter(engine_of(url).backup_files(folder))))
@@ -140,8 +139,7 @@ class Metrics:
     def _process(self) -> Iterator[Gauge]:
         """The processor time, the memory and the files of this worker, as all exporters of Prometheus name them."""
         yield "process_cpu_seconds_total", "Processor time of the worker.", time.process_time()
-        files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-        yield "process_max_fds", "Maximum open files of the worker.", files
+        yield "process_max_fds", "Maximum open files.", resource.getrlimit(resource.RLIMIT_NOFILE)[0]
         yield "process_start_time_seconds", "Start of the worker.", self._started
         with suppress(OSError):  # only Linux has this folder
             virtual, resident, *_ = map(int, Path("/proc/self/statm").read_text("ascii").split())
