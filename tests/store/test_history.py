@@ -18,7 +18,7 @@ from mahasiswa.store import Query, Store
 from mahasiswa.store.engines import engine_of
 from mahasiswa.store.history_items import PURGE_ENTRIES, UNDOABLE_ROWS_MAX, Batch, BatchKind, Entry
 from mahasiswa.store.store_errors import Changed, EditConflict, NotInHistory, Refused
-from mahasiswa.work import SEARCH
+from mahasiswa.work import LIST, SEARCH
 
 ANI = Mahasiswa("0003", "Ani", "Klaten")
 INA = Mahasiswa("0004", "Ina", "Solo")
@@ -127,14 +127,22 @@ def test_no_program_can_change_a_nim(url: DatabaseURL, days: int) -> None:
     assert engine_of(url).merge([(1, "1", "Ina", "Solo"), (2, *BUDI)], update=True, dry_run=True)[:3] == (1, 0, 1)
 
 
+@pytest.mark.parametrize("days", [30, 0])
 async def test_every_store_of_a_database_has_the_same_key_and_another_database_has_another_one(
-    url: DatabaseURL, tmp_path: Path
+    url: DatabaseURL, days: int, tmp_path: Path
 ) -> None:
-    """It has 32 bytes, and stays, also without a history."""
+    """It has 32 bytes, and stays. The start adds it to a database without one, whose HISTORY_DAYS stay."""
+    run_elsewhere(url, "ALTER TABLE mahasiswa_history_state DROP COLUMN signing_key")
+    run_elsewhere(url, "UPDATE mahasiswa_history_state SET days = 7")
+    other = SQLiteURL(tmp_path / "other.db")
+    await asyncio.to_thread(engine_of(other).migrate)
     keys = []
-    for opening, days in ((url, 30), (url, 0), (SQLiteURL(tmp_path / "other.db"), 0)):
-        await asyncio.to_thread(engine_of(opening).migrate, days)
+    for opening, new_days in ((url, None), (url, days), (other, days)):
+        await asyncio.to_thread(engine_of(opening).migrate, new_days)
         async with opened(opening) as store:
+            if new_days is None:
+                await store.add(*SITI)
+                assert (await store.reader(LIST).last()) is not None
             keys.append(await store.signing_key())
     assert [len(key) for key in keys] == [32] * 3
     assert keys[0] == keys[1] != keys[2]

@@ -134,8 +134,8 @@ def _triggers(history_days: int | None) -> Mapping[str, str]:
 
 
 def _is_complete(db: Connection, history_days: int | None) -> bool:
-    """Return whether the triggers are those that these days need."""
-    return {name for (name,) in db.execute(sql.ENABLED_TRIGGERS)} == _triggers(history_days).keys()
+    """Return whether the key exists, and the triggers are those that these days need."""
+    return {name for (name,) in db.execute(sql.FIND_PARTS)} == {*_triggers(history_days), "signing_key"}
 
 
 def _upgrade(db: Connection, table: Table, wanted_days: int | None) -> None:
@@ -152,7 +152,7 @@ def _upgrade(db: Connection, table: Table, wanted_days: int | None) -> None:
     if stored is None or not _is_complete(db, wanted_days):
         if stored == wanted_days:
             log.warning("triggers were missing or disabled, and are created again")
-        statements += sql.DROP_TRIGGERS
+        statements += [sql.ADD_PARTS, *sql.DROP_TRIGGERS]
         statements += [f"CREATE TRIGGER {name} {rest.strip()}" for name, rest in _triggers(wanted_days).items()]
         if not wanted_days:
             statements.append(sql.CLEAR_HISTORY)

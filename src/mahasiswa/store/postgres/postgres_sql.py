@@ -73,9 +73,7 @@ CREATE UNIQUE INDEX mahasiswa_history_batches ON {{schema}}.mahasiswa_history (b
 CREATE TABLE {{schema}}.mahasiswa_history_state (
   only_row boolean PRIMARY KEY DEFAULT true CHECK (only_row),
   days integer,
-  purged timestamptz NOT NULL DEFAULT '-infinity',
-  -- Store.signing_key, in hexadecimal: two UUIDs have 244 random bits.
-  signing_key text NOT NULL DEFAULT replace(gen_random_uuid()::text || gen_random_uuid()::text, '-', '')
+  purged timestamptz NOT NULL DEFAULT '-infinity'
 );
 INSERT INTO {{schema}}.mahasiswa_history_state (days) VALUES (NULL);
 
@@ -147,13 +145,18 @@ BEGIN
   RAISE EXCEPTION 'TRUNCATE would leave no trace in the history of mahasiswa; use DELETE FROM mahasiswa'
   USING ERRCODE = 'feature_not_supported';
 END $$;
-REVOKE EXECUTE ON FUNCTION {{schema}}.mahasiswa_history_write() FROM PUBLIC;
-
-CREATE OR REPLACE FUNCTION {{schema}}.mahasiswa_nim_refuse() RETURNS trigger LANGUAGE plpgsql AS $$
+REVOKE EXECUTE ON FUNCTION {{schema}}.mahasiswa_history_write() FROM PUBLIC
+"""
+# The start adds these if they are missing, as they are in a database that a version before 1.0.0 made. The key
+# (Store.signing_key) is hexadecimal; two UUIDs have 244 random bits.
+ADD_PARTS = """
+CREATE OR REPLACE FUNCTION {schema}.mahasiswa_nim_refuse() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   RAISE EXCEPTION 'a nim never changes; delete the record and add it with the other nim'
   USING ERRCODE = 'feature_not_supported';
-END $$
+END $$;
+ALTER TABLE {schema}.mahasiswa_history_state ADD COLUMN IF NOT EXISTS signing_key text NOT NULL
+  DEFAULT replace(gen_random_uuid()::text || gen_random_uuid()::text, '-', '')
 """
 _WRITE = "FOR EACH STATEMENT EXECUTE FUNCTION {schema}.mahasiswa_history_write()"
 HISTORY_TRIGGERS = {
@@ -172,8 +175,11 @@ BEFORE UPDATE OF nim ON {schema}.mahasiswa
 }
 DROP_TRIGGERS = [f"DROP TRIGGER IF EXISTS {name} ON {{schema}}.mahasiswa" for name in HISTORY_TRIGGERS | NIM_TRIGGER]
 CLEAR_HISTORY = "TRUNCATE {schema}.mahasiswa_history"
-ENABLED_TRIGGERS = """
+# Our triggers that are enabled, and the column of the key.
+FIND_PARTS = """
 SELECT tgname FROM pg_trigger WHERE tgrelid = to_regclass('mahasiswa') AND tgname ~ '^mahasiswa_(nim|history_.*)$' AND tgenabled <> 'D'
+UNION ALL
+SELECT attname FROM pg_attribute WHERE attrelid = to_regclass('mahasiswa_history_state') AND attname = 'signing_key'
 """
 IS_STANDBY = "SELECT 1 WHERE pg_is_in_recovery()"
 SET_HISTORY_DAYS = "UPDATE {schema}.mahasiswa_history_state SET days = {days}"

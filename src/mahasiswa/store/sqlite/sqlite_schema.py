@@ -50,7 +50,8 @@ def known_version(db: apsw.Connection, path: Path) -> int:
         )
     present = set()
     for name, kind, definition in db.execute(sql.STORED_TABLES):
-        if definition != sql.TABLES[name]:
+        # The state of a version before 1.0.0 has no key. It gets one at the start.
+        if definition != sql.TABLES[name] and (name != sql.STATE or db.execute(sql.HAS_KEY).get):
             raise NeedsRepair(
                 f"{path} holds a {kind} {name} that no release made; export it as CSV with its own program, then"
                 " run: mahasiswa import"
@@ -63,7 +64,7 @@ def known_version(db: apsw.Connection, path: Path) -> int:
 
 def is_newer(db: apsw.Connection) -> bool:
     """Whether a later release made the tables. The version alone may be that of another program."""
-    return bool(db.pragma("user_version") > len(UPGRADES) and db.execute(sql.HAS_STATE).get)
+    return bool(db.pragma("user_version") > len(UPGRADES) and db.execute(sql.HAS_KEY).get)
 
 
 def _create_tables(db: apsw.Connection) -> None:
@@ -82,12 +83,15 @@ def _set_history_days(db: apsw.Connection, path: Path, days: int | None) -> None
     Nothing is written if nothing changes, because every commit is a new version of the list.
     """
     stored = db.execute(shared_sql.DAYS).get
+    if not (has_key := db.execute(sql.HAS_KEY).get):
+        db.execute(f"DROP TABLE {sql.STATE}; {sql.TABLES[sql.STATE]}")
     if days is None:
         days = DEFAULT_HISTORY_DAYS if stored is None else stored
-    if stored is None:
+    if stored not in (None, days):
+        log.warning("HISTORY_DAYS of %s was %d and is %d from now on", path, stored, days)
+    if stored is None or not has_key:
         db.execute(sql.CREATE_STATE, (days, secrets.token_hex(32)))
     elif stored != days:
-        log.warning("HISTORY_DAYS of %s was %d and is %d from now on", path, stored, days)
         db.execute(sql.SET_DAYS, (days,))
     needed = sql.NIM_TRIGGER | (sql.HISTORY_TRIGGERS if days else {})
     if (triggers := dict(db.execute(sql.STORED_TRIGGERS))) != needed:

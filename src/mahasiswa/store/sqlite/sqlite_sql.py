@@ -70,7 +70,8 @@ CREATE_HISTORY_INDEX = "CREATE INDEX IF NOT EXISTS mahasiswa_history_batch ON ma
 STORED_TABLES = (
     f"SELECT lower(name), type, sql FROM sqlite_schema WHERE lower(name) IN {tuple(TABLES)} AND type <> 'trigger'"
 )
-HAS_STATE = "SELECT EXISTS (SELECT 1 FROM pragma_table_info('mahasiswa_history_state') WHERE name = 'signing_key')"
+STATE = "mahasiswa_history_state"
+HAS_KEY = "SELECT EXISTS (SELECT 1 FROM pragma_table_info('mahasiswa_history_state') WHERE name = 'signing_key')"
 NOW = "strftime('%Y-%m-%dT%H:%M:%fZ', 'now')"
 
 _INSERT_ENTRY = f"""\
