@@ -2,17 +2,18 @@
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Generator, Hashable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Hashable, Mapping, Sequence
 from functools import wraps
 from itertools import chain
 from sys import getsizeof
 from typing import Any, Concatenate, Literal, NamedTuple, ParamSpec, TypeAlias, TypeVar, cast
 
 from mahasiswa.record import Field, Mahasiswa, near_key, near_nims, slips
-from mahasiswa.store import folding, spelling
+from mahasiswa.store import folding
 from mahasiswa.store.history_items import Batch, Days, Entry, HistoryPage, ItemKind, entry_of, item_of
 from mahasiswa.store.queries import Query, Suspicion
 from mahasiswa.store.shared_sql import DAYS, SIGNING_KEY, SharedSQL
+from mahasiswa.store.spelling import corrections
 from mahasiswa.store.store_errors import Unavailable
 from mahasiswa.work import PAGE_MAX_BYTES
 
@@ -100,10 +101,8 @@ class Reader(ABC):
     that waits for a read is cancelled, the read stops within a second.
     """
 
-    def __init__(self, sql: SharedSQL, version: Callable[[], Awaitable[Version | None]]) -> None:
-        self._version = version
+    def __init__(self, sql: SharedSQL) -> None:
         self.sql = sql
-        self._vocabulary = spelling.Vocabulary()
 
     @abstractmethod
     async def run(self, steps: Callable[[], Steps[T]]) -> T:
@@ -161,16 +160,9 @@ class Reader(ABC):
             return await self._counted(list(nims)[:limit], query.di)
         if query.di == "nim" or not words:
             return []
-        version = await self._version()
-        is_old = self._vocabulary.is_old(version)
-        read = await self._rows(self.sql.words, ()) if is_old else ()
-
-        def correct() -> Sequence[str]:
-            if is_old:
-                self._vocabulary.keep(version, (spelling for (spelling,) in read))
-            return spelling.corrections(words, self._vocabulary.words, self._vocabulary.sounds)
-
-        return (await self._counted(await asyncio.to_thread(correct), query.di))[:limit]
+        spellings = [spelling for (spelling,) in await self._rows(self.sql.words, ())]
+        likely = await asyncio.to_thread(corrections, words, spellings)
+        return (await self._counted(likely, query.di))[:limit]
 
     async def _counted(self, searches: Sequence[str], di: Field | Literal[""]) -> Sequence[tuple[str, int]]:
         """Each search with the number of records that it finds, without those that find none."""

@@ -2,7 +2,7 @@
 
 import re
 import time
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import SequenceMatcher, get_close_matches
 from itertools import islice, product
 from math import prod
@@ -29,40 +29,20 @@ COMPARISON_TIMEOUT_SECONDS = 0.1  # after it the rarer words, which come last, a
 COMPARED_WORDS = 100  # words of the list that are compared between two looks at the clock
 
 
-class Vocabulary:
-    """The words of the list, as they were read last."""
-
-    def __init__(self) -> None:
-        self.words: Mapping[str, str] = {}
-        self.sounds: Mapping[str, str] = {}
-        self._version: Hashable = None
-
-    def is_old(self, version: Hashable) -> bool:
-        return version is None or version != self._version
-
-    def keep(self, version: Hashable, spellings: Iterable[str]) -> None:
-        """Keep the folded words of a version, each with its usual spelling. The most frequent of `spellings` come first.
-
-        A word with a digit is left out, because people do not search for it by its sound.
-        """
-        words: dict[str, str] = {}
-        for part in (part for spelling in spellings for part in spelling.split()):
-            words.setdefault(fold(part), part.strip(",;"))
-        self.words = {
-            word: spelling
-            for word, spelling in words.items()
-            if 1 < len(word) <= MAX_WORD_CHARACTERS and not any(map(str.isdigit, word))
-        }
-        self.sounds = {word: sound(word) for word in self.words}
-        self._version = version
-
-
-def corrections(words: Sequence[str], known: Mapping[str, str], sounds: Mapping[str, str]) -> Sequence[str]:
+def corrections(words: Sequence[str], spellings: Iterable[str]) -> Sequence[str]:
     """Searches that resemble the folded words of a search, the most similar first. They need not find anything.
 
-    They have letters and digits apart and no titles of columns, or similar words, or one word less. A search that contains
-    every word of the given one is left out, because it finds no other records.
+    `spellings` are the words of the list, the most frequent first. The searches have letters and digits apart and no titles
+    of columns, or similar words, or one word less. A search that contains every word of the given one is left out, because
+    it finds no other records.
     """
+    known: dict[str, str] = {}  # the folded words, each with its usual spelling
+    for part in (part for spelling in spellings for part in spelling.split()):
+        word = fold(part)
+        # People do not search for a word with a digit by its sound.
+        if 1 < len(word) <= MAX_WORD_CHARACTERS and not any(map(str.isdigit, word)):
+            known.setdefault(word, part.strip(",;"))
+    sounds = {word: sound(word) for word in known}
     deadline = time.monotonic() + COMPARISON_TIMEOUT_SECONDS
     given = " ".join(words)
     words = [word for word in words if word not in Mahasiswa._fields] or words

@@ -51,7 +51,7 @@ class PostgresStore(Store):
 
     def __init__(self, conninfo: str, slots: Slots) -> None:
         self.pool = Pool(conninfo, slots)
-        super().__init__(sql.SHARED, {kind: PostgresReader(self.pool, kind, self.version) for kind in KINDS})
+        super().__init__(sql.SHARED, {kind: PostgresReader(self.pool, kind) for kind in KINDS})
         self._versions = SharedTask(lambda asked: self.pool.read(LIST, _version, asked + REQUEST_TIMEOUT_SECONDS))
         self._additions = GroupCommit(slots, self._commit_additions)
         self._running: set[asyncio.Task[Any]] = set()
@@ -170,10 +170,10 @@ async def _add(db: Connection, additions: Sequence[Addition], *, first: str = ""
 
 
 class PostgresReader(Reader):
-    """Reads of one kind of work, with its own share of the connections. `version` is the store's method."""
+    """Reads of one kind of work, with its own share of the connections."""
 
-    def __init__(self, pool: Pool, kind: Kind, version: Callable[[], Awaitable[str | None]]) -> None:
-        super().__init__(sql.SHARED, version)
+    def __init__(self, pool: Pool, kind: Kind) -> None:
+        super().__init__(sql.SHARED)
         self._pool, self._kind = pool, kind
 
     async def run(self, steps: Callable[[], Steps[T]]) -> T:

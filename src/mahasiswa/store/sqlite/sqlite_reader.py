@@ -46,8 +46,9 @@ class SQLiteReader(Reader):
         version: Callable[[], Awaitable[Version | None]],
         report_damage: Callable[[apsw.Error], None],
     ) -> None:
-        super().__init__(sql.SHARED, version)
-        self._path, self._kind, self._slots, self._report_damage = path, kind, slots, report_damage
+        super().__init__(sql.SHARED)
+        self._path, self._kind, self._slots = path, kind, slots
+        self._version, self._report_damage = version, report_damage
         self._threads = ThreadPoolExecutor(kind.running, f"reader, {kind.name}")
         self._idle: list[apsw.Connection] = []
         self._is_closed = False
