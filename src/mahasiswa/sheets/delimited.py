@@ -78,10 +78,9 @@ def rejoined(rows: Iterable[SheetRow]) -> tuple[Iterator[SheetRow], Sequence[str
     top = list(islice(rows, HEADER_WITHIN_ROWS))
     all_rows = chain(top, rows)
     for separator in _SEPARATORS:
-        lines = [_line_of(row) for _, row in top if _is_packed(row, separator)]
-        split = [cells for line in lines if (cells := _split(line, separator))]
+        split = [cells for _, row in top if (cells := _cells_in(row, separator))]
         is_list = any(map(is_header, split)) or {len(cells) for cells in split} == {len(wording.HEADER)}
-        if is_list and len(lines) * 2 > len(top) and len(split) * 2 > len(lines):
+        if is_list and len(split) * 2 > len(top):
             return _resplit_rows(all_rows, separator), [wording.RESPLIT]
     return all_rows, ()
 
@@ -89,35 +88,30 @@ def rejoined(rows: Iterable[SheetRow]) -> tuple[Iterator[SheetRow], Sequence[str
 def _resplit_rows(rows: Iterable[SheetRow], separator: str) -> Iterator[SheetRow]:
     width = 0
     for number, row in rows:
-        if not _is_packed(row, separator) and sum(not is_blank((cell,)) for cell in row) < 2:
+        cells = _cells_in(row, separator)
+        if not cells and sum(not is_blank((cell,)) for cell in row) < 2:
             yield number, row  # a title or a total
             continue
-        line = _line_of(row)
-        cells = _split(line, separator)
         if not cells or len(cells) != (width or len(cells)):
             raise SheetError(wording.NOT_RESPLIT.format(row=number))
         width = len(cells)
         yield number, list(map(unguarded, cells))
 
 
-def _is_packed(row: Sequence[Cell], separator: str) -> bool:
-    """Whether the first cell holds several cells. A comma says so only if no other cell has a text."""
+def _cells_in(row: Sequence[Cell], separator: str) -> list[str]:
+    """The cells of a row whose first cell holds several, or an empty list.
+
+    A comma says so only if no other cell has a text. A number has lost the space that stood before it.
+    """
     first = row[0] if row else None
-    return isinstance(first, str) and separator in first and (separator == ";" or is_blank(row[1:]))
-
-
-def _line_of(row: Sequence[Cell]) -> str:
-    """The line of a row. A number has lost the space that stood before it."""
-    texts = [str(cell) if isinstance(cell, str) else cell and f" {cell_text(cell)}" for cell in row]
-    while texts and not texts[-1]:
+    if not isinstance(first, str) or separator not in first or (separator != ";" and not is_blank(row[1:])):
+        return []
+    texts = [cell if isinstance(cell, str) else cell and f" {cell_text(cell)}" for cell in row]
+    while not texts[-1]:
         texts.pop()
-    return ",".join(text or "" for text in texts)
-
-
-def _split(line: str, separator: str) -> list[str]:
-    """The cells of a line of CSV, or an empty list if it is none."""
+    line = ",".join(text or "" for text in texts)[: ROW_MAX_CHARACTERS + 1]
     try:
-        (cells,) = csv.reader([line[: ROW_MAX_CHARACTERS + 1]], delimiter=separator, strict=True)
+        (cells,) = csv.reader([line], delimiter=separator, strict=True)
     except (csv.Error, ValueError):
         return []
     return cells if len(line) <= ROW_MAX_CHARACTERS else []

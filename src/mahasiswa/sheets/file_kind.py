@@ -14,13 +14,11 @@ _PICTURES = (b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"BM", b"II*\0", b"MM\0*")
 _OTHER_KINDS = b"{\\rtf"  # a document without a NUL, which every other kind has
 
 
-def kind_of(file: BinaryIO) -> Literal["", "zip", "compound", "html"]:
-    """The kind of a file that is read in a process of its own, or a blank text. A locked Office file is "compound"."""
+def kind_of(file: BinaryIO) -> Literal["", "workbook", "html"]:
+    """The kind of a file that is read in a process of its own, or a blank text."""
     start = _start_of(file)
-    if start.startswith(b"PK\3\4"):
-        return "zip"
-    if start.startswith(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"):
-        return "compound"
+    if start.startswith((b"PK\3\4", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1")):
+        return "workbook"
     if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         start = start[: len(start) & ~1].decode("utf-16", "replace").encode("ascii", "replace")
     start = start.removeprefix(codecs.BOM_UTF8).lstrip()

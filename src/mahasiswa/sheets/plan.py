@@ -87,7 +87,8 @@ def _planned(
     after = Mahasiswa(nim, new_nama, new_alamat)
     if after != before:
         notices += (*row.noted, *nama_notices, *alamat_notices)
-    if before and before.nama != after.nama and _have_no_common_word(before.nama, after.nama):
+    words, others = (set(re.findall(r"\w{2,}", name.casefold())) for name in (stored.nama, after.nama))
+    if words and others and not words & others:
         notices += (wording.OTHER_NAME,)
     notices = tuple(dict.fromkeys(notices))
     return PlannedRow(row.number, before, after, notices, None if before else meant)
@@ -151,11 +152,6 @@ def _tidied(text: str, separator: str) -> str:
     """The text on one line, because the specification's inputs are single-line (4.2.2), with single spaces."""
     lines = (" ".join(filter(None, line.split(" "))) for line in text.replace("\r", "\n").split("\n"))
     return separator.join(filter(None, lines))
-
-
-def _have_no_common_word(first: str, second: str) -> bool:
-    words, others = (set(re.findall(r"\w{2,}", name.casefold())) for name in (first, second))
-    return bool(words) and bool(others) and not words & others
 
 
 def _digest_of(rows: Iterable[PlannedRow]) -> str:

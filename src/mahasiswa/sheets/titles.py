@@ -14,22 +14,16 @@ HEADER_WITHIN_ROWS = 25  # that are not blank: school files often begin with tit
 HEADER_MAX_CHARACTERS = 100  # of a cell that can be a header; looking for names in a huge cell would only cost time
 
 # Only lower case letters count: `No. Mahasiswa *` is `nomahasiswa`. If a sheet has several of them, the first one wins.
-ALIASES: Mapping[Field, str] = {
-    "nim": (
-        "nim npm nimmahasiswa npmmahasiswa nomorindukmahasiswa nomorpokokmahasiswa noindukmahasiswa nopokokmahasiswa "
-        "nomormahasiswa nomahasiswa nomormhs nomhs nrp nipd nis nomorinduksiswa noinduksiswa nomorinduk noinduk nisn"
-    ),
-    "nama": ("nama namalengkap namamahasiswa namalengkapmahasiswa namamhs namasiswa namalengkapsiswa namapesertadidik"),
-    "alamat": (
-        "alamat alamatlengkap alamatrumah alamatmahasiswa alamatmhs alamatsiswa alamattinggal alamattempattinggal "
-        "alamatdomisili alamatsekarang alamatasal alamatktp"
-    ),
+_ALIASES: Mapping[Field, str] = {
+    "nim": "nim npm nomahasiswa nomormahasiswa nomhs nomormhs nrp nipd nis noinduk nomorinduk nomorindukmahasiswa nisn",
+    "nama": "nama namalengkap namamahasiswa namasiswa namapesertadidik",
+    "alamat": "alamat alamatlengkap alamatrumah alamattinggal alamatdomisili",
 }
-_RANKS = {alias: (field, rank) for field, aliases in ALIASES.items() for rank, alias in enumerate(aliases.split())}
+_RANKS = {alias: (field, rank) for field, aliases in _ALIASES.items() for rank, alias in enumerate(aliases.split())}
 
 # A title such as `NAMA LENGKAP MAHASISWA BARU` is known by one of these words, if no word says that it is about others.
 _WORDS: Mapping[str, Field] = {
-    **dict.fromkeys(("nim", "npm", "nrp", "nis", "nipd", "nisn", "stambuk", "induk"), "nim"),
+    **dict.fromkeys(("nim", "npm", "nrp", "nis", "nipd", "nisn", "stambuk", "induk", "pokok"), "nim"),
     "nama": "nama",
     **dict.fromkeys(("alamat", "domisili"), "alamat"),
 }
@@ -97,7 +91,10 @@ def find_titles(top: Sequence[Sequence[Cell]], *, nim_only: bool) -> tuple[int, 
     if headers:
         near = [header for header in headers if header[0] <= headers[0][0] + 1]
         return max(near, key=lambda header: len(fields_in(header[1])))
-    return next((candidate for candidate in candidates if _are_probably_titles(candidate[1])), (0, ()))
+    for index, row in candidates:
+        if len(fields_in(row)) > 1 or any(heading.rank < BY_WORDS for heading in headings(row)):
+            return index, row  # probably titles
+    return 0, ()
 
 
 def _combined_titles(upper: Sequence[Cell], lower: Sequence[Cell]) -> list[Cell]:
@@ -109,10 +106,6 @@ def _combined_titles(upper: Sequence[Cell], lower: Sequence[Cell]) -> list[Cell]
         group = own or group
         titles.append(own if is_blank((below,)) else f"{group} {cell_text(below)}")
     return titles
-
-
-def _are_probably_titles(row: Iterable[object]) -> bool:
-    return len(fields_in(row)) > 1 or any(heading.rank < BY_WORDS for heading in headings(row))
 
 
 def is_header(row: Iterable[object], *, nim_only: bool = False) -> bool:

@@ -18,7 +18,6 @@ import math
 import os
 import resource
 import sys
-import zipfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from itertools import islice
@@ -45,7 +44,7 @@ def main() -> None:
     _limit(memory_bytes, seconds)
     try:
         with os.fdopen(0, "rb") as file:
-            _read(file, memory_bytes, all_sheets=all_sheets, chosen=chosen, nim_only=nim_only)
+            _read(file, all_sheets=all_sheets, chosen=chosen, nim_only=nim_only)
     except SheetError as error:
         _send({"error": str(error), "too_big": isinstance(error, TooBig)})
     except MemoryError:
@@ -69,17 +68,14 @@ def _limit(memory_bytes: int, seconds: int) -> None:
             resource.setrlimit(kind, (limit, limit))
 
 
-def _read(file: BinaryIO, memory_bytes: int, *, all_sheets: bool, chosen: Sequence[str], nim_only: bool) -> None:
-    kind = kind_of(file)
-    if kind == "html":
+def _read(file: BinaryIO, *, all_sheets: bool, chosen: Sequence[str], nim_only: bool) -> None:
+    if kind_of(file) == "html":
         rows: list[SheetRow] = list(enumerate(html_rows(file), 1))
         if not rows:
             raise SheetError(wording.WEB_PAGE)
         _send({"names": [""], "others": []})
         _send_sheet("", rows)
         return
-    if kind == "zip":
-        _refuse_huge_archive(file, memory_bytes)
     workbook = _open(file)
     # This reads the XML of a sheet, which takes most of the time.
     sheet_of = cache(workbook.get_sheet_by_name)
@@ -108,14 +104,6 @@ def _open(file: BinaryIO) -> calamine.CalamineWorkbook:
         raise SheetError(
             wording.DAMAGED if any(part in data for part in _PARTS) else wording.NOT_A_SPREADSHEET
         ) from error
-
-
-def _refuse_huge_archive(file: BinaryIO, memory_bytes: int) -> None:
-    """Check the sizes that a ZIP file declares. They may be false; then the limit of memory holds."""
-    with contextlib.suppress(zipfile.BadZipFile), zipfile.ZipFile(file) as package:
-        if sum(part.file_size for part in package.infolist()) > memory_bytes:
-            raise TooBig(wording.TOO_HEAVY)
-    file.seek(0)
 
 
 def _choose_sheet(names: Sequence[str], sheet_of: Callable[[str], calamine.CalamineSheet], *, nim_only: bool) -> str:
