@@ -14,7 +14,6 @@ from contextlib import contextmanager
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
-from urllib.parse import quote, urlencode
 
 import psutil  # type: ignore[import-untyped]
 import psycopg
@@ -58,7 +57,7 @@ class Server(Closing):
                 shutil.chown(self.folder, user)
             data = str(self.folder / "data")
             if standby_of:
-                source = standby_of.url(application_name="standby")
+                source = f"{standby_of.url()}?application_name=standby"
                 _run("pg_basebackup", "-D", data, "-d", source, "--write-recovery-conf", "--no-sync", "-c", "fast")
             else:
                 # In this locale letters beyond ASCII have cases, as on most servers, but not in "C".
@@ -69,12 +68,9 @@ class Server(Closing):
             self.close()
             raise
 
-    def url(self, user: str = "postgres", password: str = "", **parameters: str) -> str:
+    def url(self) -> str:
         """Return the address of the database `postgres`."""
-        who = quote(user, safe="") + (f":{quote(password, safe='')}" if password else "")
-        return f"postgresql://{who}@127.0.0.1:{self.port}/postgres" + (
-            "?" + urlencode(parameters, quote_via=quote) if parameters else ""
-        )
+        return f"postgresql://postgres@127.0.0.1:{self.port}/postgres"
 
     @property
     def pid(self) -> int:
@@ -148,6 +144,11 @@ def execute(address: str, statements: str) -> list[tuple[object, ...]]:
         while cursor.nextset():
             pass
         return cursor.fetchall() if cursor.description else []
+
+
+def awaited_locks(address: str) -> int:
+    """Return how many sessions of the server wait for a lock."""
+    return len(execute(address, "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'"))
 
 
 def describe(address: str) -> set[tuple[object, ...]]:

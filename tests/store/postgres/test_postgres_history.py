@@ -6,7 +6,7 @@ import string
 
 import psycopg
 import pytest
-from postgres import Server, describe, execute, until
+from postgres import Server, awaited_locks, describe, execute, until
 from stores import BUDI, SITI, age_history, opened, read_all
 
 from mahasiswa.administrator import command_name
@@ -153,7 +153,7 @@ async def test_a_batch_is_not_undone_while_another_program_writes(url: PostgresU
     with psycopg.connect(url.address) as other:
         other.execute("INSERT INTO mahasiswa VALUES ('3', 'Ani', 'Solo')")
         undoing = asyncio.ensure_future(store.undo(batch.id, is_batch=True))
-        await until(lambda: execute(url.address, "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'"))
+        await until(lambda: awaited_locks(url.address))
         assert not undoing.done()
     await undoing
     assert await read_all(store) == [("3", "Ani", "Solo")]

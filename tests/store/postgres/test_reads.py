@@ -8,18 +8,14 @@ from datetime import UTC, datetime, timedelta
 
 import psycopg
 import pytest
-from postgres import Server, execute, until
+from postgres import Server, awaited_locks, execute, until
 from stores import SITI, attempt, read_all
 
 from mahasiswa.record import Mahasiswa
 from mahasiswa.settings import PostgresURL
 from mahasiswa.store import Query, Store
-from mahasiswa.store.folding import SEARCHED_CHARACTERS, fold
-from mahasiswa.store.postgres import postgres_sql as sql
 from mahasiswa.store.store_errors import TookTooLong, Uncertain
 from mahasiswa.work import CHANGE, EXPORT, RECORD, SEARCH, STEP_TIMEOUT_SECONDS, Busy
-
-WAITING_FOR_A_LOCK = "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
 
 Read = Callable[[Store], Awaitable[object]]
 
@@ -49,7 +45,7 @@ async def test_a_read_that_takes_too_long_is_interrupted_on_the_server(
     with pytest.raises(TookTooLong):
         await read(store)
     assert time.monotonic() - began < STEP_TIMEOUT_SECONDS
-    assert not server.execute(WAITING_FOR_A_LOCK)
+    assert not awaited_locks(server.url())
 
 
 @pytest.mark.usefixtures("locked")
@@ -57,12 +53,12 @@ async def test_a_read_whose_client_has_gone_stops_on_the_server_within_a_second(
     """The cancelled task cancels its statement, and its connection and its slot are free again."""
     for read in [*READS.values()] * 3:  # more often than any kind of work has slots
         reading = asyncio.ensure_future(read(store))
-        await until(lambda: server.execute(WAITING_FOR_A_LOCK))
+        await until(lambda: awaited_locks(server.url()))
         reading.cancel()
         began = time.monotonic()
         with pytest.raises(asyncio.CancelledError):
             await reading
-        await until(lambda: not server.execute(WAITING_FOR_A_LOCK))
+        await until(lambda: not awaited_locks(server.url()))
         assert time.monotonic() - began < 3
 
 
@@ -70,13 +66,13 @@ async def test_a_read_whose_client_has_gone_stops_on_the_server_within_a_second(
 async def test_slow_searches_keep_no_single_record_from_its_connection(server: Server, store: Store) -> None:
     """Searches beyond the queue are refused at once; waiting ones hold no connection of another kind."""
     searches = [asyncio.ensure_future(READS["search"](store)) for _ in range(SEARCH.running + SEARCH.waiting)]
-    await until(lambda: len(server.execute(WAITING_FOR_A_LOCK)) == SEARCH.running)
+    await until(lambda: awaited_locks(server.url()) == SEARCH.running)
     with pytest.raises(Busy, match="searches"):
         await READS["search"](store)
     began = time.monotonic()
     assert await store.version()
     assert time.monotonic() - began < 3
-    assert len(server.execute(WAITING_FOR_A_LOCK)) == SEARCH.running
+    assert awaited_locks(server.url()) == SEARCH.running
     ended = await asyncio.gather(*searches, return_exceptions=True)
     assert {type(error) for error in ended} == {TookTooLong, Busy}
     assert time.monotonic() - began < STEP_TIMEOUT_SECONDS
@@ -88,7 +84,7 @@ async def test_a_hundred_additions_need_one_slot(url: PostgresURL, store: Store)
     with psycopg.connect(url.address) as other:
         other.execute("LOCK TABLE mahasiswa IN SHARE MODE")
         first = asyncio.create_task(attempt(store.add(*SITI)))
-        await until(lambda: execute(url.address, WAITING_FOR_A_LOCK))
+        await until(lambda: awaited_locks(url.address))
         adding = [asyncio.create_task(attempt(store.add(*record))) for record in records if record.nim != SITI.nim]
         adding.append(asyncio.create_task(attempt(store.add("x", "Siti", "Solo"))))
         await asyncio.sleep(0)  # every addition is queued now
@@ -145,21 +141,6 @@ async def test_a_snapshot_of_long_texts_is_given_up_before_they_are_read(url: Po
 # ---- the search
 
 
-def test_every_character_is_folded_as_in_python(url: PostgresURL) -> None:
-    """All characters of Unicode but surrogates and NUL, in texts of the length that the search looks at."""
-    step = SEARCHED_CHARACTERS
-    letters = [chr(code) for code in range(1, 0x110000) if not 0xD800 <= code < 0xE000]
-    texts = ["".join(letters[at : at + step]) for at in range(0, len(letters), step)]
-    with psycopg.connect(url.address) as db:
-        with db.cursor().copy("COPY mahasiswa FROM STDIN") as copy:
-            for number, text in enumerate(texts):
-                copy.write_row((f"{number}", text, "Solo"))
-        folded: dict[str, str] = dict(
-            db.execute(f"SELECT nim, folded_text FROM {sql.SHARED.folded['']}".encode()).fetchall()
-        )
-    assert folded == {f"{number}": fold(f"{number}\n{text}\nSolo") for number, text in enumerate(texts)}
-
-
 async def test_a_search_of_one_day_ends_in_time_before_there_are_statistics(url: PostgresURL, store: Store) -> None:
     """PostgreSQL expects a single change of that day then, and must not fold all texts again for each of 12,000."""
     for _ in range(2):
@@ -169,13 +150,7 @@ async def test_a_search_of_one_day_ends_in_time_before_there_are_statistics(url:
     assert (await store.reader(SEARCH).history("siti", None, 0, 10, days=days)).total == 12_000
 
 
-SEARCHES = {"long": "b" + "a" * 253, "accented": "b" + "é" * 253, "reversed": "é" * 253 + "b", "short": "b" + "a" * 31}
-
-
-@pytest.mark.parametrize("cari", SEARCHES.values(), ids=SEARCHES)
-async def test_the_searched_text_does_not_decide_the_time_of_a_search(
-    url: PostgresURL, store: Store, cari: str
-) -> None:
+async def test_the_searched_text_does_not_decide_the_time_of_a_search(url: PostgresURL, store: Store) -> None:
     """The worst text to look for takes at most a few times as long as a single letter; with ILIKE 60 times."""
     texts = "repeat('a', 1000), repeat('é', 1000) FROM generate_series(1, 1000) AS i"
     execute(url.address, f"INSERT INTO mahasiswa SELECT i, {texts}")
@@ -185,9 +160,10 @@ async def test_the_searched_text_does_not_decide_the_time_of_a_search(
         assert (await store.reader(SEARCH).search(Query(cari), 0, 10)).total == 0
         return time.monotonic() - began
 
-    worst, letter = await seconds(cari), await seconds("z")
-    for _ in range(20):  # other programs may disturb some of the searches
-        if worst < 10 * letter + 0.05:
-            return
-        worst, letter = min(worst, await seconds(cari)), min(letter, await seconds("z"))
-    pytest.fail(f"{worst:.3f} s, for a single letter {letter:.3f} s")
+    for cari in ("b" + "a" * 253, "b" + "é" * 253, "é" * 253 + "b", "b" + "a" * 31):
+        worst, letter = await seconds(cari), await seconds("z")
+        for _ in range(20):  # other programs may disturb some of the searches
+            worst, letter = min(worst, await seconds(cari)), min(letter, await seconds("z"))
+            if worst < 10 * letter + 0.05:
+                break
+        assert worst < 10 * letter + 0.05, ascii(cari)

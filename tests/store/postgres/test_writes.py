@@ -10,7 +10,7 @@ from functools import partial
 import psycopg
 import pytest
 from harness import Service
-from postgres import Server, execute, until
+from postgres import Server, awaited_locks, execute, until
 from stores import SITI, Outcome, attempt, attempt_all, opened, read_all
 
 from mahasiswa.record import Mahasiswa, Write, digest
@@ -20,8 +20,6 @@ from mahasiswa.store.engines import engine_of
 from mahasiswa.store.postgres.pool import MAX_ATTEMPTS
 from mahasiswa.store.store_errors import Changed, NotInHistory, Refused, Unavailable
 from mahasiswa.work import RECORD, SEARCH
-
-SOMEONE_WAITS_FOR_A_LOCK = "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
 
 
 @pytest.mark.parametrize("refused", [[0], [63], [31, 32], [0, 5, 6, 40, 63], range(64)], ids=str)
@@ -82,7 +80,7 @@ async def test_a_lock_delays_a_write_for_a_few_seconds_at_most(url: PostgresURL,
         other.execute("LOCK TABLE mahasiswa IN SHARE MODE")
         began = time.monotonic()
         first = asyncio.ensure_future(store.add("1", "Ani", "Solo"))
-        await until(lambda: execute(url.address, SOMEONE_WAITS_FOR_A_LOCK))
+        await until(lambda: awaited_locks(url.address))
         oldest = asyncio.ensure_future(store.add("2", "Ani", "Solo"))
         assert await read_all(store) == []
         await asyncio.sleep(2)  # so that the next addition has a later deadline
@@ -124,7 +122,7 @@ async def test_a_transaction_that_a_deadlock_ended_is_made_again(url: PostgresUR
         other.execute("SELECT FROM mahasiswa WHERE nim = 'b' FOR UPDATE")
         writes = [Write(record._replace(nama="Budi"), digest(record)) for record in records]
         writing = asyncio.ensure_future(store.write_all("import", writes))
-        await until(lambda: execute(url.address, SOMEONE_WAITS_FOR_A_LOCK))
+        await until(lambda: awaited_locks(url.address))
         # This waits for our lock, and we wait for its lock: it proceeds when our transaction is rolled back.
         await asyncio.to_thread(other.execute, "SELECT FROM mahasiswa WHERE nim = 'a' FOR UPDATE")
         assert not writing.done()
@@ -232,7 +230,7 @@ async def test_an_undo_makes_nobody_wait_for_a_lock_of_another_program(url: Post
                 await store.undo(batch.id + 1000, is_batch=is_batch)
         await store.undo(entry.id, is_batch=False)
         undoing = asyncio.ensure_future(attempt(store.undo(batch.id, is_batch=True)))
-        await until(lambda: execute(url.address, SOMEONE_WAITS_FOR_A_LOCK))
+        await until(lambda: awaited_locks(url.address))
         assert await attempt(store.add("4", "Ani", "Solo")) is None
         assert await undoing == "unavailable"
     assert time.monotonic() - began < 3  # each of two attempts waits 0.3 s; a lock of others is waited for for 4 s
@@ -253,7 +251,7 @@ async def test_a_change_that_waits_for_a_record_locks_nothing_of_its_history(
     with psycopg.connect(url.address) as other:
         other.execute("SELECT FROM mahasiswa FOR UPDATE")
         changing = asyncio.ensure_future(edit() if is_batch is None else undo())
-        await until(lambda: changing.done() or execute(url.address, SOMEONE_WAITS_FOR_A_LOCK))
+        await until(lambda: changing.done() or awaited_locks(url.address))
         other.execute("LOCK TABLE mahasiswa_history IN ROW EXCLUSIVE MODE NOWAIT")
         other.execute("SELECT FROM mahasiswa_history FOR UPDATE NOWAIT")
     await asyncio.gather(changing, return_exceptions=True)
