@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from attack import CLOSE, FORM, HOST, assert_log_is_sound
 from harness import Service
+from web.test_raw import CORPUS
 
 OTHER_SERVER = """
 import asyncio, os, uvicorn
@@ -69,20 +70,7 @@ def good(number: int, dice: random.Random) -> Sent:
     ))  # fmt: skip
 
 
-BROKEN = (
-    b"GET / HTTP/1.1\r\n" + HOST + b"X : y\r\n\r\n",
-    b"GET / HTTP/1.1\r\n" + HOST + b"X: a\0b\r\n\r\n",
-    b"GET / HTTP/1.1\r\n" + HOST + b"Content-Length: x\r\n\r\n",
-    b"GET / HTTP/1.1\r\n" + HOST + b"Content-Length: 2\r\nContent-Length: 3\r\n\r\nabc",
-    b"GET / HTTP/1.1\r\n" + HOST + b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
-    b"POST /mahasiswa/add HTTP/1.1\r\n" + HOST + FORM + b"Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n",
-    b"GET / HTTP/2.0\r\n" + HOST + b"\r\n",
-    b"GET / a HTTP/1.1\r\n" + HOST + b"\r\n",
-    b"CONNECT a:80 HTTP/1.1\r\n" + HOST + b"\r\n",
-    b"CONNECT a:80 HTTP/1.1\r\n" + HOST + b"Upgrade: websocket\r\nConnection: upgrade\r\n\r\n\0\0\0\0",
-    b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\0\r\n\r\n",
-    b"\0\r\n\r\n",
-)
+BROKEN = [data for data, statuses in CORPUS.values() if statuses == [400] and len(data) < 5000]
 
 
 def answered(received: bytes, requests: Sequence[Sent]) -> tuple[int, bool, bool]:
