@@ -89,6 +89,7 @@ FILES = {
     "big-endian UTF-16": File("csv ; utf-16-be", ("\ufeff" + HEADER, *ROWS), "ABC", 2, 1),
     "a line that names the separator": File("csv ;", ("sep=;", HEADER, *ROWS), "ABC", 2, 1),
     "a line that names a space as the separator": File("csv ;", ("sep= ", HEADER, *ROWS), "ABC", 2, 1),
+    "bars": File("csv |", (HEADER, *ROWS), "ABC", 2, 1),
     "a line that names a bar": File("csv |", ("sep=|", HEADER, *ROWS), "ABC", 2, 1),
     "pasted without titles": File("paste", ROWS, "ABC", 2, 1),
     "pasted without the last cell": File("paste", (SAME, "22000186203|Dewi|"), "ABC", repair=1, says="Alamat kosong"),

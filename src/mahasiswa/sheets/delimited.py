@@ -172,7 +172,7 @@ def _separator(sample: str) -> str:
         return any(map(is_header, rows)), max(widths.values(), default=0)
 
     try:
-        return max(_SEPARATORS, key=score)
+        return max(f"{_SEPARATORS}|", key=score)
     except csv.Error:
         return _SEPARATORS[0]
 
