@@ -84,7 +84,7 @@ def test_a_sound_installation_is_reported_as_such(kept: Operator) -> None:
     said = [
         "The settings can be used",
         f"Port {kept.environment['PORT']} is free",
-        "MB are free",
+        "A restore and an upgrade have room in",
         "Only the owner and its group have rights",
         "mahasiswa.db takes changes",
         "mahasiswa.db is sound and holds 2 records",
@@ -230,7 +230,7 @@ def test_a_database_of_another_user_is_found(kept: Operator, unprivileged: list[
 def test_a_full_disk_is_found(kept: Operator, small_disk: Path) -> None:
     shutil.copy(kept.database, small_disk / "a.db")
     line, *_ = problems(kept, DATABASE_URL=f"sqlite:///{small_disk}/a.db")
-    assert re.fullmatch(r"Only .* Make room on that disk\.", line)
+    assert re.fullmatch(r"A restore or an upgrade may fail: only .* Make room on that disk\.", line)
     run_script(kept.database, "INSERT INTO mahasiswa VALUES ('3', 'x', printf('%.*c', 1200000, 'x'))")
     use_up(small_disk)
     said = f"The disk of {small_disk}/a.db is full. Make room on it."

@@ -1,7 +1,6 @@
 """Checks an SQLite file and its back-ups, for the start of the service and for `mahasiswa doctor`."""
 
 import os
-import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, suppress
 from itertools import chain
@@ -16,11 +15,11 @@ from mahasiswa.store.engines import Finding, StopCheck, good, wrong
 from mahasiswa.store.sqlite import sqlite_sql as sql
 from mahasiswa.store.sqlite.backup import (
     CHECK_STEPS,
-    FREE_SPACE_FACTOR,
     REPLACED,
     backup_files,
     check_integrity,
     files_beside,
+    lack_of_room,
     lost_records,
     open_to_read,
 )
@@ -93,13 +92,10 @@ def _may_hold(file: Path, nim: str) -> bool:
 
 
 def _free_space(_db: apsw.Connection, path: Path) -> Iterator[Finding]:
-    needed = FREE_SPACE_FACTOR * path.stat().st_size + WAL_MAX_BYTES
-    free = shutil.disk_usage(path.parent).free
-    text = f"{free >> 20} MB are free for {path.parent}"
-    if free < needed:
-        yield wrong(f"Only {text}; a restore or an upgrade may need {needed >> 20} MB. Make room on that disk.")
+    if problem := lack_of_room(path.parent, path.stat().st_size + WAL_MAX_BYTES):
+        yield wrong(f"A restore or an upgrade may fail: {problem}. Make room on that disk.")
     else:
-        yield good(f"{text}.")
+        yield good(f"A restore and an upgrade have room in {path.parent}.")
 
 
 def _modes(_db: apsw.Connection, path: Path) -> Iterator[Finding]:

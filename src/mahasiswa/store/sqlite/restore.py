@@ -123,7 +123,7 @@ def _replace_in_transaction(db: apsw.Connection, path: Path, saved: list[Path], 
     before = free_name(path.parent, f"{path.name}.before-")
     backup(path, before, check)  # under the lock, so that the back-up has every earlier change
     saved.append(before)
-    had_nothing = db.execute(sql.HAS_NOTHING).get
+    had_nothing = db.execute(sql.IS_EMPTY).get
     statements = [sql.RESTORE_BACKUP, *([sql.RESTORE_HISTORY] if had_nothing else [])]
     take_named(db, recorded(sql.SHARED, "restore", statements, (), rows))
     return Restored(count, added, changed, removed, saved[0])

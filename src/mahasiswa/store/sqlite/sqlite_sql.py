@@ -175,12 +175,10 @@ ADD_INCOMING = "INSERT INTO incoming (number, nim, nama, alamat) VALUES (?, ?, ?
 # --- Restoring
 
 # The history of the back-up is restored only into a database that has neither records nor a history.
-IS_EMPTY = "SELECT NOT EXISTS (SELECT 1 FROM mahasiswa) AND NOT EXISTS (SELECT 1 FROM mahasiswa_history)"
-HAS_NOTHING = """
-SELECT days > 0 AND NOT EXISTS (SELECT 1 FROM main.mahasiswa) AND NOT EXISTS (SELECT 1 FROM main.mahasiswa_history)
-FROM main.mahasiswa_history_state
+IS_EMPTY = "SELECT NOT EXISTS (SELECT 1 FROM main.mahasiswa) AND NOT EXISTS (SELECT 1 FROM main.mahasiswa_history)"
+RESTORE_HISTORY = """
+INSERT INTO main.mahasiswa_history SELECT * FROM kept.mahasiswa_history WHERE (SELECT days FROM main.mahasiswa_history_state) > 0
 """
-RESTORE_HISTORY = "INSERT INTO main.mahasiswa_history SELECT * FROM kept.mahasiswa_history"
 
 # The records of the back-up are in the attached database `kept`. Only records that differ are written.
 ATTACH_BACKUP = "ATTACH ? AS kept"
