@@ -50,7 +50,6 @@ def test_a_nim_loses_spaces_and_apostrophes_and_a_number_becomes_digits(
         (inf, "A", "NIM ini berupa angka lebih dari 15 digit"),
         (nan, "A", "bukan bilangan bulat positif"),
         (BadCell("long", ""), "A", "terlalu panjang"),
-        ("x" * (NIM_MAX_CHARACTERS + 1), "A", "lebih dari 255 karakter"),
         ("1\0", "A", "karakter NUL"),
         ("1", "a\0", "Alamat berisi karakter NUL"),
     ],

@@ -37,7 +37,6 @@ def test_the_template_passes_its_own_import_empty_and_filled_in(importer: Import
     assert (preview.alert, preview.counts, preview.buttons) == (wording.TEMPLATE_EMPTY, {}, [])
     workbook = openpyxl.load_workbook(BytesIO(answer.content))
     assert [cell.value for cell in workbook.active[1]] == list(HEADER)
-    assert {workbook.active.column_dimensions[column].width > 15 for column in "ABC"} == {True}
     for column, text in enumerate(("00012", "Ani", "Solo"), 1):
         workbook.active.cell(2, column, text)
     file = BytesIO()

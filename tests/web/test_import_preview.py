@@ -241,12 +241,9 @@ def test_a_large_file_is_asked_for_again_with_the_reason(importer: Importer) -> 
     assert importer.records()[0] == ("0", "Budi", "Solo")
 
 
-NEARLY = "NIM ini mirip dengan NIM yang sudah ada."
-LOST_ZEROS = f"{NEARLY} Mungkin angka nol di depannya hilang."
-
-
 @pytest.mark.parametrize(
-    ("nim", "other_nim", "words"), [("23OOOO7O3", "0230000703", LOST_ZEROS), ("a11.202O", "A11-2020", NEARLY)]
+    ("nim", "other_nim", "words"),
+    [("23OOOO7O3", "0230000703", wording.LOST_ZEROS), ("a11.202O", "A11-2020", wording.NEAR_STORED)],
 )
 def test_a_nim_that_is_nearly_a_stored_one_can_become_that_one(
     importer: Importer, other: Database, nim: str, other_nim: str, words: str
@@ -269,7 +266,9 @@ def test_one_button_restores_all_lost_zeros(importer: Importer, other: Database)
     rows = [(nim, f"{nama} S.", alamat) for nim, nama, alamat in students(300)]
     preview = importer.upload(csv(HEADER, *rows, ("9.99", "Eko", "Solo"), ("7", "Eko", "Solo")))
     (lost, short) = preview.noticed
-    assert lost.startswith(f"Baris 2–301: {LOST_ZEROS} Pakai NIM yang sudah ada untuk semua baris ini {rows[0][0]} · ")
+    assert lost.startswith(
+        f"Baris 2–301: {wording.LOST_ZEROS} Pakai NIM yang sudah ada untuk semua baris ini {rows[0][0]} · "
+    )
     assert lost.endswith("dan 200 baris lain")
     assert short.startswith("Baris 303: NIM ini lebih pendek dari NIM lainnya (10 digit).")
     again = importer.shown(importer.site.post(SAVE, {"data": preview.data, "pakai[]": "nol"}))

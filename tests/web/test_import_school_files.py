@@ -130,7 +130,6 @@ FILES = {
     "the title NIM far to the right again": File(
         "xlsx", ["NIM|" + "x|" * 26 + "NIM|Nama", "2301" + "|" * 28], "AAC-", says="Kolom NIM ada dua (kolom A dan AB)"
     ),
-    "two columns with one title": File("csv ;", ["NIM|Nama|Alamat|NIM", *ROWS], "ABC", says="ada dua (kolom A dan D)"),
     # ---- no titles
     "pasted numbers": File(
         "paste", ["1|22000186201|M. Rizal", "2|22000186203|Dewi"], "BC-", repair=1, says="nomor urut"

@@ -18,7 +18,7 @@ from mahasiswa.record import NIM_MAX_CHARACTERS
 from mahasiswa.sheets.carried_file import LEFT_OUT, CarriedFile, Typed
 from mahasiswa.sheets.cell_rules import clean_nim, clean_text, is_ordinary, warnings_about
 from mahasiswa.sheets.cells import Cell, Sheet, SheetRow, cell_text, has_digit, in_input, is_blank, row_name
-from mahasiswa.sheets.columns import Table
+from mahasiswa.sheets.columns import NOT_FOUND, Table
 from mahasiswa.sheets.limits import Choice
 from mahasiswa.sheets.reading import table_of
 from mahasiswa.sheets.sheet_errors import SheetError
@@ -214,7 +214,9 @@ def clean_again(file: CarriedFile) -> CleanedFile:
     """Select the rows of a file as it is now, with its repairs, and clean them. Raises SheetError."""
     table = Table(file.columns, iter(file.sheets[0].rows))
     if file.has_all_cells:
-        table = _table_of(file, Choice(columns=file.columns.of_fields))
+        is_found = any(column is not None for column in file.columns.of_fields)
+        choice = Choice(columns=file.columns.of_fields if is_found else None)
+        table = table_of((file.read_sheets, file.other_sheets, iter(())), file.sheets, choice)
     rows = list(_with_typed(table.rows, file.typed))
     results = clean_all(rows, file.read_sheets)
     return CleanedFile(file._replace(columns=table.columns), rows, results, table.columns_problem, table.remarks)
@@ -228,8 +230,7 @@ def repaired(
     names = [sheet.name for sheet in file.sheets if sheet.name in choice.sheets]
     if file.has_all_cells and names and set(names) != set(file.read_sheets):
         sheets = sorted(file.sheets, key=lambda sheet: sheet.name not in names)
-        file = CarriedFile(file.name, names, sheets, file.other_sheets, file.columns, has_all_cells=True)
-        return file._replace(columns=_table_of(file, Choice()).columns)
+        return CarriedFile(file.name, names, sheets, file.other_sheets, NOT_FOUND, has_all_cells=True)
     if file.has_all_cells and choice.columns is not None:
         file = file._replace(columns=file.columns._replace(of_fields=choice.columns))
     changes = dict(file.typed)
@@ -242,10 +243,6 @@ def repaired(
     return file._replace(
         typed=changes, accepted=file.accepted | (rows.keys() & accepted), fills_alamat=file.fills_alamat or fills_alamat
     )
-
-
-def _table_of(file: CarriedFile, choice: Choice) -> Table:
-    return table_of((file.read_sheets, file.other_sheets, iter(())), file.sheets, choice)
 
 
 def _with_typed(rows: Iterable[SheetRow], typed: Mapping[int, Typed]) -> Iterator[SheetRow]:

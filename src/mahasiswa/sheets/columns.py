@@ -29,6 +29,9 @@ class Columns(NamedTuple):
     titles: list[str]
 
 
+NOT_FOUND = Columns((None, None, None), [])
+
+
 class Table(NamedTuple):
     """The rows of one or several sheets, read one by one, and the columns of the first sheet.
 
@@ -218,12 +221,11 @@ def _nim_column(texts: Sequence[Sequence[str]]) -> int | None:
 
 
 def _are_nims(column: Sequence[str]) -> bool:
-    return bool(column) and _differ(column) and sum(map(_looks_like_nim, column)) * 10 >= len(column) * 9
+    def is_like_a_nim(text: str) -> bool:
+        digits = len(re.findall("[0-9]", text))
+        return digits >= NIM_MIN_DIGITS and len(text) <= min(NIM_MAX_LENGTH, 2 * digits) and not _is_date(text)
 
-
-def _looks_like_nim(text: str) -> bool:
-    digits = len(re.findall("[0-9]", text))
-    return digits >= NIM_MIN_DIGITS and len(text) <= min(NIM_MAX_LENGTH, 2 * digits) and not _is_date(text)
+    return bool(column) and _differ(column) and sum(map(is_like_a_nim, column)) * 10 >= len(column) * 9
 
 
 def _differ(column: Sequence[str]) -> bool:

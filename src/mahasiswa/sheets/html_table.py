@@ -49,7 +49,7 @@ class _Tables(HTMLParser):
         """Close the open row, if there is one. Its end tag may be left out."""
         self._end_cell()
         if self._row is not None:
-            self._fill()
+            self._fill(self._row)
             self.rows.append(self._row)
         self._row = None
 
@@ -65,8 +65,8 @@ class _Tables(HTMLParser):
             if self._row is None:
                 self._row = []
             self._texts, self._length = [], 0
-            spans = dict(attrs)
-            self._columns, self._spanned_rows = _span(spans.get("colspan")), _span(spans.get("rowspan"))
+            spans = {name: min(whole_number(value or "") or 1, MAX_SPAN) for name, value in attrs}
+            self._columns, self._spanned_rows = spans.get("colspan", 1), spans.get("rowspan", 1)
         elif tag == "br" and self._texts is not None:
             self._texts.append("\n")
 
@@ -85,7 +85,7 @@ class _Tables(HTMLParser):
     def _end_cell(self) -> None:
         if self._texts is None or self._row is None:
             return
-        self._fill()
+        self._fill(self._row)
         column = len(self._row)
         if column + self._columns > ROW_MAX_CELLS:
             raise TooBig(TOO_HEAVY)
@@ -97,13 +97,8 @@ class _Tables(HTMLParser):
             self._spans |= dict.fromkeys(range(column, column + self._columns), self._spanned_rows - 1)
         self._texts = None
 
-    def _fill(self) -> None:
+    def _fill(self, row: list[Cell]) -> None:
         """Put blank cells where a cell of a row above spans this row."""
-        assert self._row is not None  # noqa: S101 - both callers know it
-        while left := self._spans.get(len(self._row), 0):
-            self._spans[len(self._row)] = left - 1
-            self._row.append(None)
-
-
-def _span(value: str | None) -> int:
-    return min(whole_number(value or "") or 1, MAX_SPAN)
+        while left := self._spans.get(len(row), 0):
+            self._spans[len(row)] = left - 1
+            row.append(None)
