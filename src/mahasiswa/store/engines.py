@@ -11,7 +11,7 @@ from mahasiswa.store import Store
 from mahasiswa.work import Slots
 
 StopCheck = Callable[[], bool]
-"""Raises to stop the work, for example after Ctrl-C. Otherwise it returns False, as SQLite's progress handler must."""
+"""It is called often. It raises to stop the work, as after Ctrl-C, or returns False, as SQLite's progress handler must."""
 
 
 class Finding(NamedTuple):
@@ -91,11 +91,7 @@ class Engine(ABC):
 
     @abstractmethod
     def undo(self, number: int, *, only_unchanged: bool) -> int:
-        """Undo the entry or the batch with that number, of any length; return the number of restored records.
-
-        With `only_unchanged`, records of a batch that have changed since are left alone. Raise NotInHistory,
-        UndoConflict, Unavailable or Uncertain.
-        """
+        """See `Store.undo`. The batch may have any length. Return the number of restored records."""
 
     @abstractmethod
     def forget(self, nim: str) -> bool:
@@ -106,10 +102,7 @@ class Engine(ABC):
 
     @abstractmethod
     def backup(self, to: Path, check: StopCheck) -> None:
-        """Write a verified copy of the whole database to a file that does not exist yet; raise Unusable.
-
-        `check` is called often, and may raise to stop the work. The same holds for `check` in the other functions.
-        """
+        """Write a verified copy of the whole database to a file that does not exist yet; raise Unusable."""
 
     @abstractmethod
     def backup_into(self, folder: Path | None, check: StopCheck, max_age_seconds: float = 0.0) -> Path | None:

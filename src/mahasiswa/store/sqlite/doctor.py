@@ -158,7 +158,5 @@ def _texts(db: apsw.Connection, _path: Path) -> Iterator[Finding]:
 
 Checks = Sequence[Callable[[apsw.Connection, Path], Iterator[Finding]]]
 
-QUICK_CHECKS: Checks = (_schema, _free_space, _modes, _log_size, _changes)
-"""The checks at the start of the service. `mahasiswa doctor` also makes those that read the whole file."""
-
+QUICK_CHECKS: Checks = (_schema, _free_space, _modes, _log_size, _changes)  # the checks at the start of the service
 CHECKS: Checks = (*QUICK_CHECKS, _soundness, _texts)
