@@ -209,7 +209,13 @@ def test_other_sheets_or_all_of_them_are_chosen_in_the_preview(importer: Importe
     assert preview.what_was_read.endswith("Lembar lain tidak dibaca.")
     assert [row.nim for row in preview.new] == ["1", "2"]
     assert "lembar (sheet) “Kelas B”" in importer.check_again(preview, lembar="Kelas B").what_was_read
-    assert "3 lembar, 1 dibaca." in " ".join(preview.texts(".actions"))
+    again = importer.check_again(preview)
+    assert [page.texts("button[name=semua]") for page in (preview, again)] == [["Baca semua lembar"]] * 2
+    assert "3 lembar, 1 dibaca." in " ".join(again.texts(".actions"))
+    of_6000 = [HEADER, *((str(n), "A", "B") for n in range(6000))]
+    long = importer.check_again(importer.upload(by_openpyxl(several={"A": of_6000, "B": of_6000}), "a.xlsx"))
+    assert "2 lembar, 1 dibaca." in " ".join(long.texts(".actions"))
+    assert long.texts("button[name=semua]") == []
     every_sheet = importer.site.post(SAVE, {"data": preview.data, "semua": "1"})
     assert "lembar (sheet) “Kelas A”, “Petunjuk”, “Kelas B”" in importer.shown(every_sheet).what_was_read
     every = importer.check_again(preview, lembar=["Kelas A", "Kelas B"])

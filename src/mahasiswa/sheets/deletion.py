@@ -78,14 +78,13 @@ def load_deletion(field: str, key: bytes) -> tuple[list[NimCell], list[NimCell]]
 
 def repaired_nims(cells: Iterable[NimCell], typed: Mapping[int, str], skipped: AbstractSet[int]) -> list[NimCell]:
     """The rows with the NIMs that a person has typed, by the number of the row, without the rows that are skipped."""
-    repaired = []
-    for cell in cells:
-        nim = typed.get(cell.number, "")
-        if cell.number in typed and nim != in_input(cell.nim):
-            repaired += [_nim_cell(cell.number, nim, cell.nama)] if nim.strip() else []
-        elif cell.number not in skipped:
-            repaired.append(cell)
-    return _each_once(repaired)
+    shown = {cell: in_input(cell.nim) for cell in cells}
+    wanted = {cell: "" if cell.number in skipped else typed.get(cell.number, nim) for cell, nim in shown.items()}
+    return _each_once(
+        cell if nim == shown[cell] else _nim_cell(cell.number, nim, cell.nama)
+        for cell, nim in wanted.items()
+        if nim.strip()
+    )
 
 
 def _nim_cell(number: int, cell: Cell, nama: str) -> NimCell:

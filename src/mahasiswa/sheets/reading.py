@@ -37,12 +37,13 @@ def read(
             yield _table(workbook, limits, stop, choice)
     else:
         with read_csv(file) as rows:
-            yield _table_of_rows(rows, limits, stop, choice)
+            yield _table(([""], [], iter([("", rows)])), limits, stop, choice)
 
 
 def read_text(data: bytes, limits: ReadLimits = WEB, stop: Event | None = None, choice: Choice = NO_CHOICE) -> Table:
     """The rows of cells that were pasted from a spreadsheet, in valid UTF-8. Raises as `read` does."""
-    return _table_of_rows(read_pasted(data, nim_only=choice.nim_only), limits, stop, choice)
+    rows = read_pasted(data, nim_only=choice.nim_only)
+    return _table(([""], [], iter([("", rows)])), limits, stop, choice)
 
 
 def table_of(
@@ -69,10 +70,6 @@ def table_of(
     return Table(first[0].columns, rows, remarks, names, others, kept if is_kept else [])
 
 
-def _table_of_rows(rows: Iterator[SheetRow], limits: ReadLimits, stop: Event | None, choice: Choice) -> Table:
-    return _table(([""], [], iter([("", _at_most(limits.lines, rows, stop))])), limits, stop, choice)
-
-
 def _at_most(most: int | None, rows: Iterator[SheetRow], stop: Event | None) -> Iterator[SheetRow]:
     """The same rows. Raises TooBig if there are more, and Stopped after `stop` was set."""
     for count, row in enumerate(rows, 1):
@@ -84,7 +81,8 @@ def _at_most(most: int | None, rows: Iterator[SheetRow], stop: Event | None) -> 
 
 
 def _table(workbook: Workbook, limits: ReadLimits, stop: Event | None, choice: Choice) -> Table:
-    names, others, sheets = workbook
+    names, others, all_sheets = workbook
+    sheets = ((name, _at_most(limits.lines, rows, stop)) for name, rows in all_sheets)
     kept, unfinished = _kept_sheets(sheets if limits.keeps_all_cells else ())
     if len(kept) >= len(names):
         others = [name for name in others if name not in {sheet.name for sheet in kept}]

@@ -90,6 +90,12 @@ class PreviewPage:
         return others + len(self.file.sheets) - len(self.file.read_sheets) if self.file.has_all_cells else others
 
     @property
+    def offers_all_sheets(self) -> bool:
+        """Whether the page carries a sheet that was not read, and all of them together are not too long."""
+        others = self.file.sheets[len(self.file.read_sheets) :] if self.file.has_all_cells else ()
+        return bool(others) and sum(len(sheet.rows) for sheet in self.file.sheets) <= sheets.UPLOAD_MAX_ROWS
+
+    @property
     def second_table(self) -> str:
         """The sentence about a second table beside the one that was read, or a blank text."""
         column = sheets.second_table(self.file.columns.titles)
