@@ -242,13 +242,6 @@ WHERE removed.id = ({newest} 1) AND removed.nama_after IS NULL
         self.is_known = f"""
 SELECT EXISTS (SELECT 1 FROM mahasiswa WHERE nim {is_any}) OR EXISTS (SELECT 1 FROM mahasiswa_history WHERE nim {is_any})
 """
-        # A batch that loses an entry has one row less, so that the rest can be undone.
-        self.forget = (
-            f"""
-UPDATE mahasiswa_history SET rows = rows - 1
-WHERE kind IS NOT NULL AND id IN (SELECT batch FROM mahasiswa_history WHERE nim {is_any})""",
-            f"DELETE FROM mahasiswa_history WHERE nim {is_any} OR rows = 0",
-        )
 
     def _entry(self) -> str:
         """The columns of an entry `e`, as `history_items.entry_of` reads them."""
