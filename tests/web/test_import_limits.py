@@ -7,18 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 from harness import URL_ENCODED
-from spreadsheets import (
-    HEADER,
-    IMPORT,
-    SAVE,
-    Database,
-    Importer,
-    Preview,
-    billion_laughs,
-    by_openpyxl,
-    csv,
-    with_sheet,
-)
+from spreadsheets import HEADER, IMPORT, SAVE, Database, Importer, Preview, billion_laughs, by_openpyxl, csv, with_sheet
 
 from mahasiswa import wording
 

@@ -7,20 +7,7 @@ from pathlib import Path
 
 import pytest
 from harness import Service
-from spreadsheets import (
-    HEADER,
-    IMPORT,
-    KEPT,
-    MIXED,
-    SAVE,
-    Database,
-    Importer,
-    Preview,
-    by_openpyxl,
-    csv,
-    repaired,
-    students,
-)
+from spreadsheets import HEADER, KEPT, MIXED, SAVE, Database, Importer, Preview, by_openpyxl, csv, repaired, students
 
 from mahasiswa import wording
 
@@ -241,7 +228,9 @@ def test_a_large_file_is_asked_for_again_with_the_reason(importer: Importer) -> 
     data = table(*(f"{n}|Ani|Solo|Budi|{'x' * 500}" for n in range(3000)), titles="NIM|Nama|Alamat|Ayah|Lain")
     assert "terlalu besar untuk disimpan di halaman ini" in importer.upload(data).html
     chosen = {"kolom[]": ["0", "3", "2"], "lembar": ""}
-    again = importer.shown(importer.site.client.post(IMPORT, files={"berkas": ("a.csv", data)}, data=chosen))
+    again = importer.shown(
+        importer.site.client.post("/mahasiswa/impor", files={"berkas": ("a.csv", data)}, data=chosen)
+    )
     assert again.what_was_read.endswith("NIM = kolom A, Nama = kolom D, Alamat = kolom C.")
     importer.save(again)
     assert importer.records()[0] == ("0", "Budi", "Solo")
