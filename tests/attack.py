@@ -197,9 +197,9 @@ def post(target: str, body: bytes, *headers: bytes) -> bytes:
     return b"POST %b HTTP/1.1\r\n" % target.encode() + HOST + FORM + length + b"".join(headers) + b"\r\n" + body
 
 
-def get(target: str) -> bytes:
-    """Return the bytes of a request for a page, whose connection ends after it."""
-    return f"GET {target} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode()
+def get(target: str, rest: bytes = b"") -> bytes:
+    """Return the bytes of a request for a page, whose connection ends after it. `rest` is the end of the target."""
+    return b"GET %b%b HTTP/1.1\r\n%b%b\r\n" % (target.encode(), rest, HOST, CLOSE)
 
 
 def upload(

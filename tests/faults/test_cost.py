@@ -283,21 +283,17 @@ def with_header(name: str, value: bytes, body: bytes = b"") -> bytes:
     return method + b" HTTP/1.1\r\n" + HOST + CLOSE + name.encode() + b": " + value + b"\r\n\r\n" + body
 
 
-def with_target(before: str, end: bytes) -> bytes:
-    return b"GET " + before.encode() + end + b" HTTP/1.1\r\n" + HOST + CLOSE + b"\r\n"
-
-
 def with_field(path: str, name: str, value: bytes) -> bytes:
     return form(path, SIGNED * (path == CONFIRM and name != "data") + b"&" + name.encode() + b"=" + value)
 
 
 PARTS: dict[str, tuple[int, Callable[[bytes], bytes]]] = {
-    "path": (60_000, partial(with_target, "/")),
-    "nim": (3_000, partial(with_target, "/mahasiswa/edit/")),
-    "query of the form": (8_000, partial(with_target, "/mahasiswa/add?")),
-    "query after a search": (8_000, partial(with_target, "/mahasiswa/add?cari=x")),
+    "path": (60_000, partial(get, "/")),
+    "nim": (3_000, partial(get, "/mahasiswa/edit/")),
+    "query of the form": (8_000, partial(get, "/mahasiswa/add?")),
+    "query after a search": (8_000, partial(get, "/mahasiswa/add?cari=x")),
     **{f"header {name}": (60_000, partial(with_header, name)) for name in sorted(HEADERS)},
-    **{f"parameter {name}": (8_000, partial(with_target, f"{path}?{name}=")) for name, path in QUERIES.items()},
+    **{f"parameter {name}": (8_000, partial(get, f"{path}?{name}=")) for name, path in QUERIES.items()},
     **{
         f"body of {route.path}": (FORM_MAX_BYTES, partial(form, route.path.replace(":nim", "1").replace(":id", "1")))
         for route in ROUTES

@@ -22,6 +22,7 @@ from attack import (
     memory,
     open_files,
     until,
+    upload,
     workers,
 )
 from harness import Service
@@ -46,9 +47,6 @@ POST_FORM = b"POST /mahasiswa/add HTTP/1.1\r\n" + HOST + FORM
 ADD_FORM = b"GET /mahasiswa/add HTTP/1.1\r\n" + HOST + b"\r\n"
 BIG_LIST = b"GET / HTTP/1.1\r\n" + HOST + b"\r\n"
 
-MULTIPART = b"Content-Type: multipart/form-data; boundary=x\r\n"
-FILE_PART = b'--x\r\nContent-Disposition: form-data; name="berkas"; filename="a.xlsx"\r\n\r\n'
-
 # For each phase: the bytes sent before the client stalls, the starts of the answer, and the deadline in seconds.
 PHASES = {
     "says nothing": (b"", (b"",), HEAD_SECONDS),
@@ -56,17 +54,9 @@ PHASES = {
     "half a head": (b"GET / HTTP/1.1\r\n" + HOST + b"X: ", (b"",), HEAD_SECONDS),
     "nothing after an answer": (ADD_FORM, (b"HTTP/1.1 200",), HEAD_SECONDS),
     "half a body": (POST_FORM + b"Content-Length: 50000\r\n\r\nnim=1", (b"HTTP/1.1 408",), BODY_SECONDS),
-    "half of too large a body": (
-        POST_FORM + b"Content-Length: 5000000\r\n\r\nnim=1",
-        (b"HTTP/1.1 413",),
-        DRAIN_SECONDS,
-    ),
+    "half of too large a body": (POST_FORM + b"Content-Length: 5000000\r\n\r\n1", (b"HTTP/1.1 413",), DRAIN_SECONDS),
     "half a chunk": (POST_FORM + b"Transfer-Encoding: chunked\r\n\r\nff\r\nnim=", (b"HTTP/1.1 408",), BODY_SECONDS),
-    "half a file": (
-        b"POST /mahasiswa/impor HTTP/1.1\r\n" + HOST + MULTIPART + b"Content-Length: 90000\r\n\r\n" + FILE_PART,
-        (b"HTTP/1.1 408",),  # the slowest are refused at once if more arrive than may at the same time
-        BODY_SECONDS,
-    ),
+    "half a file": (upload(bytes(90_000), b"berkas", b"a.xlsx")[:300], (b"HTTP/1.1 408",), BODY_SECONDS),
 }
 # The requests of clients that read nothing: a long list, many answers, a file.
 READERS = (BIG_LIST, BIG_LIST * 20, ADD_FORM * 500, b"GET /mahasiswa/ekspor.csv HTTP/1.1\r\n" + HOST + b"\r\n")
