@@ -8,7 +8,7 @@ that was released.
 import logging
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 import psycopg
@@ -222,7 +222,5 @@ def _count(db: Connection) -> Iterator[Finding]:
     yield good(f"The table mahasiswa holds {count} records.")
 
 
-Checks = Sequence[Callable[[Connection], Iterator[Finding]]]
-
-QUICK_CHECKS: Checks = (_schema, _changes, _durability)  # the checks at the start of the service
-CHECKS: Checks = (*QUICK_CHECKS, _count)
+QUICK_CHECKS = (_schema, _changes, _durability)  # the checks at the start of the service
+CHECKS = (*QUICK_CHECKS, _count)

@@ -1,7 +1,7 @@
 """Checks an SQLite file and its back-ups, for the start of the service and for `mahasiswa doctor`."""
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing, suppress
 from itertools import chain
 from pathlib import Path
@@ -156,7 +156,5 @@ def _texts(db: apsw.Connection, _path: Path) -> Iterator[Finding]:
             return
 
 
-Checks = Sequence[Callable[[apsw.Connection, Path], Iterator[Finding]]]
-
-QUICK_CHECKS: Checks = (_schema, _free_space, _modes, _log_size, _changes)  # the checks at the start of the service
-CHECKS: Checks = (*QUICK_CHECKS, _soundness, _texts)
+QUICK_CHECKS = (_schema, _free_space, _modes, _log_size, _changes)  # the checks at the start of the service
+CHECKS = (*QUICK_CHECKS, _soundness, _texts)
