@@ -12,6 +12,7 @@ from mahasiswa.sheets import titles as of_titles
 from mahasiswa.sheets.cells import Cell, FieldColumns, Sheet, SheetRow, cell_text, has_digit, is_blank
 from mahasiswa.sheets.limits import MAX_TITLES, Choice
 from mahasiswa.sheets.sheet_errors import ColumnsUnclear, SheetError
+from mahasiswa.sheets.titles import is_total
 
 TITLE_MAX_CHARACTERS = 30  # of a title in the choice of columns
 NIM_MIN_DIGITS, NIM_MAX_LENGTH = 5, 30  # of a cell that looks like a NIM, and at least half of it are digits
@@ -187,11 +188,7 @@ def _selected(
         if parts:
             nama = _joined(row, parts[b], " ") if b in parts else nama
             alamat = _joined(row, parts[c], ", ") if c in parts else alamat
-        if (
-            not (nama or alamat)
-            and nim is not None
-            and (total := next(filter(of_titles.is_total, map(cell_text, row)), ""))
-        ):
+        if not (nama or alamat) and nim is not None and (total := next(filter(is_total, map(cell_text, row)), "")):
             nim = total  # the word stands in another column, such as that of the row numbers
         if width and len(row) > width and not is_blank(row[width : width + 1]):
             is_last = c == width - 1
