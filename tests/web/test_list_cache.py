@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 from datetime import datetime, timedelta, tzinfo
 from functools import partial
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import httpx
 import psutil  # type: ignore[import-untyped]
@@ -28,6 +28,7 @@ from mahasiswa.store import Store
 from mahasiswa.store.engines import engine_of
 from mahasiswa.web.app import create_app
 from mahasiswa.web.list_cache import PAGE_MAX_RECORDS
+from mahasiswa.web.pages import Pages
 from mahasiswa.work import Limits
 
 
@@ -160,7 +161,7 @@ async def test_the_streamed_list_equals_the_cached_one(database: str, monkeypatc
 
 
 async def test_the_list_is_rendered_again_on_another_day(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The page holds the date, which is shown on paper, so a page of yesterday is not sent."""
+    """The page holds the date, which is shown on paper, so a page of yesterday is not sent. One of today is not made again."""
     settings = Settings.from_environment({"DATABASE_URL": f"sqlite:///{tmp_path / 'a.db'}"})
     engine_of(settings.database_url).migrate()
     day = datetime(2026, 12, 31, 23, 59, tzinfo=settings.timezone)
@@ -170,11 +171,20 @@ async def test_the_list_is_rendered_again_on_another_day(tmp_path: Path, monkeyp
         def now(cls, tz: tzinfo | None = None) -> Self:
             return cls.fromtimestamp(day.timestamp(), tz)
 
+    rendered: list[datetime] = []
+    render = Pages.list_frame
+
+    def noted(*arguments: Any) -> Any:  # noqa: ANN401 - those of list_frame
+        rendered.append(day)
+        return render(*arguments)
+
     monkeypatch.setattr("mahasiswa.web.pages.datetime", Clock)
+    monkeypatch.setattr(Pages, "list_frame", noted)
     async with opened(settings.database_url) as store, client_of(settings, store) as client:
         first = await client.get("/")
         day += timedelta(seconds=59)
         second = await client.get("/", headers={"if-none-match": first.headers["etag"]})
+        assert day not in rendered
         day += timedelta(seconds=1)
         third = await client.get("/", headers={"if-none-match": first.headers["etag"]})
         day -= timedelta(days=1)  # the clock was ahead, and is put right

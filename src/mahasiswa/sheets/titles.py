@@ -15,9 +15,15 @@ HEADER_MAX_CHARACTERS = 100  # of a cell that can be a header; looking for names
 
 # Only lower case letters count: `No. Mahasiswa *` is `nomahasiswa`. If a sheet has several of them, the first one wins.
 _ALIASES: Mapping[Field, str] = {
-    "nim": "nim npm nomahasiswa nomormahasiswa nomhs nomormhs nrp nipd nis noinduk nomorinduk nomorindukmahasiswa nisn",
-    "nama": "nama namalengkap namamahasiswa namasiswa namapesertadidik",
-    "alamat": "alamat alamatlengkap alamatrumah alamattinggal alamatdomisili",
+    "nim": (
+        "nim npm nimmahasiswa npmmahasiswa nomorindukmahasiswa nomorpokokmahasiswa noindukmahasiswa nopokokmahasiswa "
+        "nomormahasiswa nomahasiswa nomormhs nomhs nrp nipd nis nomorinduksiswa noinduksiswa nomorinduk noinduk nisn"
+    ),
+    "nama": "nama namalengkap namamahasiswa namalengkapmahasiswa namamhs namasiswa namalengkapsiswa namapesertadidik",
+    "alamat": (
+        "alamat alamatlengkap alamatrumah alamatmahasiswa alamatmhs alamatsiswa alamattinggal alamattempattinggal "
+        "alamatdomisili alamatsekarang alamatasal alamatktp"
+    ),
 }
 _RANKS = {alias: (field, rank) for field, aliases in _ALIASES.items() for rank, alias in enumerate(aliases.split())}
 
