@@ -42,6 +42,7 @@ class Kind(NamedTuple):
 
 
 RECORD = Kind("single records", 4, 1000)
+EDIT = Kind("edits and deletions", 4, 1000)
 LIST = Kind("the list page", 1, 1000)
 PAGE = Kind("pages of the list", 1, 100)
 SEARCH = Kind("searches", 2, 32)
@@ -50,7 +51,7 @@ WORKBOOK = Kind("workbooks", 2, 8)
 IMPORT = Kind("pasted cells, CSV and confirmations", 2, 8)
 CHANGE = Kind("changes", 1, 1000)
 
-KINDS = (RECORD, LIST, PAGE, SEARCH, EXPORT, WORKBOOK, IMPORT, CHANGE)
+KINDS = (RECORD, EDIT, LIST, PAGE, SEARCH, EXPORT, WORKBOOK, IMPORT, CHANGE)
 
 DATABASE_CONNECTIONS = sum(kind.running for kind in KINDS if kind is not WORKBOOK)
 """Maximum connections of a worker to PostgreSQL. Each kind has its share; workbooks are read without the database."""

@@ -11,7 +11,7 @@ from mahasiswa.store.queries import Query, Suspicion
 from mahasiswa.store.reader import Hits, Reader, Snapshot, Steps, Version, by_nim, in_transaction
 from mahasiswa.store.shared_sql import SharedSQL
 from mahasiswa.store.store_errors import BatchTooLong, Changed, EditConflict, NotInHistory, Refused, UndoConflict
-from mahasiswa.work import IMPORT, RECORD, Kind
+from mahasiswa.work import EDIT, IMPORT, RECORD, Kind
 
 __all__ = ["Hits", "Query", "Reader", "Snapshot", "Store", "Suspicion", "Version"]
 
@@ -45,7 +45,7 @@ class Store(ABC):
         """Every record, if there are at most `at_most`, read as work of the kind LIST."""
 
     @abstractmethod
-    async def run(self, steps: Callable[[], Steps[object]], kind: Kind = RECORD, *, is_batch: bool = False) -> None:
+    async def run(self, steps: Callable[[], Steps[object]], kind: Kind = EDIT, *, is_batch: bool = False) -> None:
         """Do all of these steps or none, in one transaction. A cancelled caller does not stop them.
 
         After a failure that may pass, the steps are done again from their beginning.
@@ -157,7 +157,7 @@ class Store(ABC):
         `expected` is "-". The person has seen that state.
         """
         steps = partial(undo, self.sql, item, expected, is_batch=is_batch, only_unchanged=only_unchanged)
-        kind = IMPORT if is_batch else RECORD
+        kind = IMPORT if is_batch else EDIT
         try:
             await self.run(steps, kind, is_batch=True)
         except Refused:  # someone has added the nim meanwhile, so now it is a conflict

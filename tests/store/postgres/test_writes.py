@@ -19,7 +19,7 @@ from mahasiswa.store import Store
 from mahasiswa.store.engines import engine_of
 from mahasiswa.store.postgres.pool import MAX_ATTEMPTS
 from mahasiswa.store.store_errors import Changed, NotInHistory, Refused, Unavailable
-from mahasiswa.work import RECORD, SEARCH
+from mahasiswa.work import RECORD, SEARCH, STEP_TIMEOUT_SECONDS
 
 
 @pytest.mark.parametrize("refused", [[0], [63], [31, 32], [0, 5, 6, 40, 63], range(64)], ids=str)
@@ -235,6 +235,18 @@ async def test_an_undo_makes_nobody_wait_for_a_lock_of_another_program(url: Post
         assert await undoing == "unavailable"
     assert time.monotonic() - began < 3  # each of two attempts waits 0.3 s; a lock of others is waited for for 4 s
     assert [record.nim for record in await read_all(store)] == [SITI.nim, "2", "4"]
+
+
+async def test_edits_that_wait_for_another_program_delay_no_read(url: PostgresURL, store: Store) -> None:
+    """It has locked one record. The page of another record, and the health check, do not wait for the edits."""
+    await store.add(*SITI)
+    with psycopg.connect(url.address) as other:
+        other.execute("SELECT FROM mahasiswa FOR UPDATE")
+        edits = [asyncio.ensure_future(store.update(SITI.nim, f"{number}", "Solo")) for number in range(20)]
+        await until(lambda: awaited_locks(url.address))
+        async with asyncio.timeout(STEP_TIMEOUT_SECONDS / 2):
+            assert await store.reader(RECORD).get("9") is None
+    await asyncio.gather(*edits, return_exceptions=True)
 
 
 @pytest.mark.parametrize("is_batch", [None, False, True], ids=["an edit", "an undo of it", "an undo of its import"])

@@ -30,7 +30,7 @@ from mahasiswa.store.postgres.pool import (
 from mahasiswa.store.queries import Query
 from mahasiswa.store.reader import SNAPSHOT_MAX_BYTES, Reader, Rows, Snapshot, Steps, last_item
 from mahasiswa.store.store_errors import Locked, Refused, StoreError, TookTooLong, Unavailable
-from mahasiswa.work import CHANGE, KINDS, LIST, RECORD, Busy, Kind, Slots
+from mahasiswa.work import CHANGE, EDIT, KINDS, LIST, Busy, Kind, Slots
 
 # Records of a snapshot that one statement reads. Other requests get the event loop after them, 5 ms later.
 SNAPSHOT_ROWS = 5000
@@ -84,7 +84,7 @@ class PostgresStore(Store):
         record = Mahasiswa(cast("str", nim), cast("str", nama), cast("str", alamat))
         await self._additions.write(Addition(record, OLEH.get()), REQUEST_TIMEOUT_SECONDS)
 
-    async def run(self, steps: Callable[[], Steps[object]], kind: Kind = RECORD, *, is_batch: bool = False) -> None:  # noqa: ARG002
+    async def run(self, steps: Callable[[], Steps[object]], kind: Kind = EDIT, *, is_batch: bool = False) -> None:  # noqa: ARG002
         deadline = self.pool.deadline()
         name = json.dumps(OLEH.get())
 

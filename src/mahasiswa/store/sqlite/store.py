@@ -27,7 +27,7 @@ from mahasiswa.store.sqlite.connection import (
 )
 from mahasiswa.store.sqlite.sqlite_reader import SQLiteReader, read_snapshot, take
 from mahasiswa.store.store_errors import Locked, StoreError, Unavailable
-from mahasiswa.work import IMPORT, KINDS, LIST, RECORD, Kind, Slots
+from mahasiswa.work import EDIT, IMPORT, KINDS, LIST, Kind, Slots
 
 # Maximum size of a file whose list is read on the event loop: about 4,000 records with their history, which take 2 ms. As
 # many of the shortest records as fit, 30,000, take 12 ms.
@@ -87,7 +87,7 @@ class SQLiteStore(Store):
                 return read_snapshot(self._watch, version, at_most)
         return await self._list_reader.query(lambda db: read_snapshot(db, version, at_most))
 
-    async def run(self, steps: Callable[[], Steps[object]], kind: Kind = RECORD, *, is_batch: bool = False) -> None:
+    async def run(self, steps: Callable[[], Steps[object]], kind: Kind = EDIT, *, is_batch: bool = False) -> None:
         async with self._slots.slot(kind) if kind is IMPORT else nullcontext():
             await self._changes.write(Change(steps, OLEH.get(), is_batch))
 
