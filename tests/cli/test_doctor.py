@@ -220,11 +220,12 @@ def test_a_database_of_another_user_is_found(kept: Operator, unprivileged: list[
     if os.geteuid() != 0:
         cannot("give a file to another user")
     kept.database.chmod(0o400)
-    for path in (kept.database, kept.folder):
+    remedies = {kept.database: f"as root: chown root: {kept.database}*", kept.folder: "correct DATABASE_URL"}
+    for path, remedy in remedies.items():
         os.chown(path, pwd.getpwnam("nobody").pw_uid, 0)
         line = problems(kept, before=unprivileged)[0]
         assert line.startswith(f"{path} belongs to nobody")
-        assert line.endswith(f" Run this as nobody, or as root: chown root: {path}*.")
+        assert line.endswith(f" Run this as nobody, or {remedy}.")
 
 
 def test_a_full_disk_is_found(kept: Operator, small_disk: Path) -> None:

@@ -99,7 +99,7 @@ UNUSABLE: dict[str, tuple[str, Callable[[Path], object], str]] = {
     "below a file": ("berkas/a.db", lambda folder: (folder / "berkas").touch(), "berkas"),
     "in a folder with a too long name": ("a" * 300 + "/a.db", lambda _: None, "aaa"),
     "with a too long name": ("a" * 300, lambda _: None, "aaa"),
-    "in a folder that takes no file": ("/proc/a.db", lambda _: None, "/proc/a.db"),
+    "in a folder that takes no file": ("/proc/a.db", lambda _: None, "/proc"),
     "a folder": ("a.db", lambda folder: (folder / "a.db").mkdir(), "a.db is a folder"),
     "another file": ("a.db", lambda folder: (folder / "a.db").write_bytes(b"NIM;" * 999), "not an SQLite database"),
     "damaged": ("a.db", lambda folder: overwrite(migrated(folder), 100), "is damaged"),

@@ -62,9 +62,8 @@ def forbidden(path: Path) -> str:
     user, owner = process_user(), user_name(path.stat().st_uid)
     if user == owner:
         return f"{path} belongs to {user}, who may not use it. Run: chmod u+rwX {path}"
-    return (
-        f"{path} belongs to {owner}, so {user} may not use it. Run this as {owner}, or as root: chown {user}: {path}*"
-    )
+    remedy = "correct DATABASE_URL" if path.is_dir() else f"as root: chown {user}: {path}*"
+    return f"{path} belongs to {owner}, so {user} may not use it. Run this as {owner}, or {remedy}"
 
 
 def reason(error: apsw.Error | OSError) -> str:
