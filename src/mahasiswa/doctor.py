@@ -105,7 +105,7 @@ def _newest_backup(settings: Settings) -> Iterator[Finding]:
         return
     if newest is None:
         if not future:
-            yield wrong(f"{folder} holds no back-up. Make one now: {engine.backup_command}")
+            yield wrong(f"{folder} holds no back-up. {engine.backup_remedy(folder)}")
         return
     age = f"The newest back-up, {newest}, is {hours:.1f} hours old"
     if hours > settings.backup_hours + BACKUP_DELAY_HOURS:

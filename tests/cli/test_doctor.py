@@ -233,6 +233,10 @@ def test_a_full_disk_is_found(kept: Operator, small_disk: Path) -> None:
     line, *_ = problems(kept, DATABASE_URL=f"sqlite:///{small_disk}/a.db")
     assert re.fullmatch(r"A restore or an upgrade may fail: only .* Make room on that disk\.", line)
     run_script(kept.database, "INSERT INTO mahasiswa VALUES ('3', 'x', printf('%.*c', 1200000, 'x'))")
+    (line,) = problems(kept, BACKUP_DIR=str(small_disk))
+    assert re.fullmatch(
+        rf"{small_disk} holds no back-up\. Make room for one: only \d MB are free for .*, not \d MB\.", line
+    )
     use_up(small_disk)
     said = f"The disk of {small_disk}/a.db is full. Make room on it."
     assert said in problems(kept, DATABASE_URL=f"sqlite:///{small_disk}/a.db")
@@ -293,7 +297,16 @@ def test_a_sound_list_that_looks_unusual_is_no_fault(kept: Operator) -> None:
     assert f"{kept.database} is of an older version. The service upgrades it" in kept.done("doctor")
 
 
-def test_postgresql_without_a_dump_gets_its_own_command(owner: Operator) -> None:
+def test_a_backup_of_the_other_engine_is_named_as_such(owner: Operator) -> None:
+    """And PostgreSQL without a dump gets its own command."""
+    owner.database.write_bytes(b"SQLite format 3\0")
+    (line,) = owner.failed("restore", str(owner.database))
+    assert line.endswith(f": mahasiswa copy --from sqlite:///{owner.database}")
+    (owner.folder / "a.dump").write_bytes(b"PGDMP\1")
+    (line,) = owner.failed("restore", "a.dump", DATABASE_URL=f"sqlite:///{owner.folder}/a.db")
+    assert line.endswith(
+        "a.dump is not an SQLite database; it is a dump of PostgreSQL: restore it there with pg_restore"
+    )
     (owner.folder / "cadangan").mkdir()
     said = "holds no back-up. Make one now: systemctl start mahasiswa-pgdump"
     assert any(said in line for line in problems(owner, BACKUP_DIR=str(owner.folder / "cadangan")))

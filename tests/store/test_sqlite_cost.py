@@ -3,12 +3,14 @@
 import asyncio
 import threading
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 import apsw
 import pytest
-from stores import ask, fill, other_program
+from postgres import until
+from stores import SITI, ask, fill, other_program
 
 from mahasiswa.record import Mahasiswa
 from mahasiswa.settings import SQLiteURL
@@ -17,7 +19,7 @@ from mahasiswa.store.engines import engine_of
 from mahasiswa.store.sqlite.sqlite_reader import SQLiteReader
 from mahasiswa.store.store_errors import TookTooLong
 from mahasiswa.store.threads import in_thread
-from mahasiswa.work import EXPORT, LIST, SEARCH, STEP_TIMEOUT_SECONDS, Kind, Slots
+from mahasiswa.work import CHANGE, EXPORT, IMPORT, LIST, RECORD, SEARCH, STEP_TIMEOUT_SECONDS, Busy, Kind, Slots
 
 pytestmark = pytest.mark.torture
 
@@ -172,6 +174,31 @@ async def test_a_cancelled_export_stops_and_frees_its_slot(path: Path, store: St
     assert ask(path, "PRAGMA wal_checkpoint(TRUNCATE)") == [(0, 0, 0)]
 
 
+async def test_one_kind_of_work_does_not_wait_for_another(store: Store, slots: Slots) -> None:
+    """While every slot of one kind is taken, the other kinds are answered, and a full queue is Busy at once."""
+    await store.add(*SITI)
+    works: dict[str, Callable[[], Awaitable[object]]] = {
+        RECORD.name: lambda: store.reader(RECORD).get(SITI.nim),
+        LIST.name: lambda: store.reader(LIST).after(None, 10),
+        SEARCH.name: lambda: store.reader(SEARCH).search(Query("siti"), 0, 10),
+        EXPORT.name: lambda: in_thread(store.reader(EXPORT).chunks(Query()), list),
+        IMPORT.name: lambda: store.reader(IMPORT).find([SITI.nim]),
+    }
+    for kind in (RECORD, LIST, SEARCH, EXPORT, IMPORT):
+        async with AsyncExitStack() as held:
+            for _ in range(kind.running):
+                await held.enter_async_context(slots.slot(kind))
+            queue = [asyncio.ensure_future(works[kind.name]()) for _ in range(kind.waiting)]
+            await asyncio.sleep(0)
+            async with asyncio.timeout(STOP_SECONDS):
+                for name, work in works.items():
+                    if name != kind.name:
+                        assert await work()
+                with pytest.raises(Busy, match=kind.name):
+                    await works[kind.name]()
+        await asyncio.gather(*queue)
+
+
 async def test_a_short_list_of_long_texts_is_not_read_on_the_event_loop(path: Path, store: Store, slots: Slots) -> None:
     """It waits for the list's own slot. Short texts are read at once."""
     fill(SQLiteURL(path), [("1", "a", "b")])
@@ -182,6 +209,19 @@ async def test_a_short_list_of_long_texts_is_not_read_on_the_event_loop(path: Pa
         done, _ = await asyncio.wait([reading], timeout=0.3)
         assert not done
     assert (await reading).total == 10
+
+
+async def test_the_queue_of_changes_is_bounded(path: Path, store: Store, slots: Slots) -> None:
+    """While another program holds the lock, further changes are Busy at once. Those in the queue are made."""
+    with other_program(path) as other:
+        other("BEGIN IMMEDIATE")
+        queue = [asyncio.create_task(store.add(f"{n}", "Siti", "Solo")) for n in range(CHANGE.waiting)]
+        await until(lambda: (CHANGE, 0, CHANGE.waiting) in slots.load())
+        with pytest.raises(Busy, match="1000 waiting"):
+            await store.add("one too many", "Siti", "Solo")
+        other("COMMIT")
+        await asyncio.gather(*queue)
+    assert (await store.reader(SEARCH).search(Query(), 0, 0)).total == CHANGE.waiting
 
 
 async def test_an_import_says_how_long_other_programs_could_not_write(path: Path) -> None:

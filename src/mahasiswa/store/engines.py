@@ -63,8 +63,6 @@ class Restored(NamedTuple):
 class Engine(ABC):
     """One database. Each method makes connections of its own and closes them, except those of the store."""
 
-    backup_command: str
-
     @abstractmethod
     def migrate(self, history_days: int | None = None, *, create: bool = True) -> None:
         """Create the tables, or upgrade those of an earlier version of this program; raise Unusable.
@@ -134,6 +132,10 @@ class Engine(ABC):
 
         Those of a wrong clock have a time in the future. They count for nothing, and are listed only on demand.
         """
+
+    @abstractmethod
+    def backup_remedy(self, folder: Path) -> str:
+        """A sentence with the command that makes a back-up, or with the reason why there is no room for one."""
 
     @abstractmethod
     def backups_that_hold(self, folder: Path | None, nim: str) -> Sequence[Path]:

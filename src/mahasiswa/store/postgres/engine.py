@@ -28,10 +28,10 @@ REMAIN = "the record and its history are removed, but the files of the tables st
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 
+SQLITE_HEADER = b"SQLite format 3\0"
+
 
 class PostgresEngine(Engine):
-    backup_command = "systemctl start mahasiswa-pgdump"
-
     def __init__(self, conninfo: str) -> None:
         self._conninfo = conninfo
 
@@ -78,13 +78,20 @@ class PostgresEngine(Engine):
 
     def backup(self, to: Path, check: StopCheck) -> None:
         raise Unusable(
-            f"this is PostgreSQL: run {self.backup_command}, or pg_dump --format=custom --file=mahasiswa.dump"
+            "this is PostgreSQL: run systemctl start mahasiswa-pgdump, or pg_dump --format=custom --file=mahasiswa.dump"
         )
 
     def backup_into(self, folder: Path | None, check: StopCheck, max_age_seconds: float = 0.0) -> None:
         self.backup(folder or Path(), check)
 
     def restore(self, file: Path, check: StopCheck) -> Restored:
+        with file.open("rb") as opened:
+            is_of_sqlite = opened.read(len(SQLITE_HEADER)) == SQLITE_HEADER
+        if is_of_sqlite:
+            raise Unusable(
+                f"{file} is a back-up of SQLite, and this is PostgreSQL. To bring its records into an empty database:"
+                f" mahasiswa copy --from sqlite:///{file.absolute()}"
+            )
         raise Unusable(
             "this is PostgreSQL: stop the service, then run"
             " pg_restore --clean --if-exists --single-transaction --dbname=URL mahasiswa.dump"
@@ -92,6 +99,9 @@ class PostgresEngine(Engine):
 
     def backup_files(self, folder: Path, *, from_future: bool = False) -> Sequence[Path]:
         return find_backups(folder, "mahasiswa-", ".dump", from_future=from_future)
+
+    def backup_remedy(self, folder: Path) -> str:
+        return "Make one now: systemctl start mahasiswa-pgdump"
 
     def backups_that_hold(self, folder: Path | None, nim: str) -> Sequence[Path]:
         return self.backup_files(folder) if folder else []

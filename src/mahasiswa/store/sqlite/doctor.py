@@ -91,6 +91,12 @@ def _may_hold(file: Path, nim: str) -> bool:
         return True
 
 
+def backup_remedy(path: Path, folder: Path) -> str:
+    """See `Engine.backup_remedy`."""
+    problem = lack_of_room(folder, path.stat().st_size if path.exists() else 0)
+    return f"Make room for one: {problem}." if problem else "Make one now: mahasiswa backup"
+
+
 def _free_space(_db: apsw.Connection, path: Path) -> Iterator[Finding]:
     if problem := lack_of_room(path.parent, path.stat().st_size + WAL_MAX_BYTES):
         yield wrong(f"A restore or an upgrade may fail: {problem}. Make room on that disk.")

@@ -25,8 +25,6 @@ CHECKPOINT_INTERVAL_SECONDS = 0.1
 
 
 class SQLiteEngine(Engine):
-    backup_command = "mahasiswa backup"
-
     def __init__(self, path: Path) -> None:
         self._path = path
 
@@ -91,6 +89,9 @@ class SQLiteEngine(Engine):
 
     def backup_files(self, folder: Path, *, from_future: bool = False) -> Sequence[Path]:
         return backup.backup_files(self._path, folder, from_future=from_future)
+
+    def backup_remedy(self, folder: Path) -> str:
+        return doctor.backup_remedy(self._path, folder)
 
     def backups_that_hold(self, folder: Path | None, nim: str) -> Sequence[Path]:
         return doctor.backups_that_hold(self._path, folder, nim)

@@ -60,11 +60,16 @@ def _copy_verified(file: Path, copy: Path, check: StopCheck) -> None:
         verify(copy, check)
         migrate(copy)
     except apsw.NotADBError:
-        raise Unusable(f"{file} is not an SQLite database") from None
+        raise Unusable(f"{file} is not an SQLite database{_hint(file)}") from None
     except apsw.Error as error:
         raise Unusable(f"{file} cannot be restored: {reason(error)}") from error
     except Unusable as error:
         raise Unusable(str(error).replace(str(copy), str(file))) from error
+
+
+def _hint(file: Path) -> str:
+    with file.open("rb") as opened:
+        return "; it is a dump of PostgreSQL: restore it there with pg_restore" if opened.read(5) == b"PGDMP" else ""
 
 
 def _why_replaced(path: Path, check: StopCheck) -> str:
