@@ -18,7 +18,7 @@ IMPORTED: list[Record] = [(f"{nim:05}", "Siti Aminah", "Jalan Kaliurang " * 20 +
 
 
 SCHEMA = "src/mahasiswa/store/sqlite/sqlite_schema.py"
-OTHER_TABLES = "UPGRADES = *UPGRADES, lambda db, _: db.execute('ALTER TABLE mahasiswa_history ADD COLUMN lain TEXT')\n"
+OTHER_TABLES = "UPGRADES = *UPGRADES, lambda db: db.execute('ALTER TABLE mahasiswa_history ADD COLUMN lain TEXT')\n"
 NO_START = "_migrate = migrate\ndef migrate(*a, **b):\n    _migrate(*a, **b)\n    raise SystemExit('broken')\n"
 """A module, and texts at its end that make a next version: it changes the tables, and it does not start."""
 

@@ -66,7 +66,8 @@ def path(tmp_path: Path) -> Path:
 
 
 def with_a_second_step(db: apsw.Connection) -> None:
-    """A step of a later release, which also changes records. It fails if a record has the nim "rusak"."""
+    """A step of a later release, which alters a table and copies records. It fails if a record has the nim "rusak"."""
+    db.execute("ALTER TABLE mahasiswa_history ADD COLUMN lain TEXT")
     db.execute("CREATE TABLE mahasiswa_kelas (nim TEXT PRIMARY KEY)")
     db.execute(
         "INSERT INTO mahasiswa_kelas SELECT iif(nim = 'rusak', NULL + abs(-9223372036854775808), nim) FROM mahasiswa"

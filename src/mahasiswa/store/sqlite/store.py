@@ -68,8 +68,9 @@ class SQLiteStore(Store):
         self._is_damaged = False
 
     async def version(self) -> Version | None:
-        self._check_file()
-        return self.version_now()
+        if (version := self.version_now()) is None:
+            self._check_file()
+        return version
 
     def version_now(self) -> Version | None:
         if self._giving_up or self._is_damaged or has_moved(self._watch):
