@@ -1,6 +1,5 @@
 """Cache of the list page: rendered once per version of the data, then served from memory."""
 
-import hashlib
 import time
 from contextlib import suppress
 from functools import partial
@@ -80,6 +79,4 @@ class ListCache:
     def _rendered_page(self, packed: bytes, total: int, last: Entry | Batch | None) -> CachedPage:
         before, after = self._pages.list_frame(total, last)
         body = joined(chain([before], format_bodies(self._pages.row, packed, 1), [after]))
-        texts = *self._pages.row, before, after, packed  # which are shorter than the page
-        tag = hashlib.sha256(b"\0".join(texts)).hexdigest()[:32]
-        return CachedPage(body, tag, self._pages.headers)
+        return CachedPage(body, self._pages.headers)

@@ -2,6 +2,7 @@
 
 import asyncio
 import copy
+import hashlib
 import os
 import re
 import tempfile
@@ -127,13 +128,12 @@ class FixedResponse(Response):
 
 
 class CachedPage:
-    """A page that is rendered once and sent many times: plain, with gzip, or as 304 to a client that has it.
+    """A page that is rendered once and sent many times: plain, with gzip, or as 304 to a client that has it."""
 
-    `tag` must differ for different pages.
-    """
-
-    def __init__(self, body: bytes, tag: str, headers: Mapping[str, str]) -> None:
-        self._plain, self._gzipped = (f'"{tag}"'.encode(), body), (f'"{tag}-gzip"'.encode(), gzipped(body))
+    def __init__(self, body: bytes, headers: Mapping[str, str]) -> None:
+        packed = gzipped(body)
+        tag = hashlib.sha256(packed).hexdigest()[:32]  # of fewer bytes than the page has
+        self._plain, self._gzipped = (f'"{tag}"'.encode(), body), (f'"{tag}-gzip"'.encode(), packed)
         self._headers = {**headers, "vary": "Accept-Encoding"}
         self._responses: dict[tuple[bool, bool], FixedResponse] = {}
 
