@@ -15,6 +15,7 @@ from mahasiswa.sheets.cleaning import CleanedFile, CleanedRow, RejectedRow
 from mahasiswa.sheets.columns import Columns
 
 _NO_RECORD = Mahasiswa("", "", "")
+untidy = re.compile(r"[\r\n]|  |^ | \Z")
 
 
 class PlannedRow(NamedTuple):
@@ -87,9 +88,9 @@ def _planned(
     after = Mahasiswa(nim, new_nama, new_alamat)
     if after != before:
         notices += (*row.noted, *nama_notices, *alamat_notices)
-    words, others = (set(re.findall(r"\w{2,}", name.casefold())) for name in (stored.nama, after.nama))
-    if words and others and not words & others:
-        notices += (wording.OTHER_NAME,)
+    if before:
+        words, others = (set(re.findall(r"\w{2,}", name.casefold())) for name in (before.nama, after.nama))
+        notices += (wording.OTHER_NAME,) * bool(words and others and not words & others)
     notices = tuple(dict.fromkeys(notices))
     return PlannedRow(row.number, before, after, notices, None if before else meant)
 
@@ -150,6 +151,8 @@ def _replacement(cell: str | None, stored: str, separator: str, line_breaks: str
 
 def _tidied(text: str, separator: str) -> str:
     """The text on one line, because the specification's inputs are single-line (4.2.2), with single spaces."""
+    if not untidy.search(text):
+        return text
     lines = (" ".join(filter(None, line.split(" "))) for line in text.replace("\r", "\n").split("\n"))
     return separator.join(filter(None, lines))
 
