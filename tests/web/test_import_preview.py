@@ -354,6 +354,7 @@ def test_a_missing_column_is_named_once_and_can_be_filled(importer: Importer, ot
     assert [text.strip() for text in preview.wrong] == [f"Baris 3–243: {preview.alert}"]
     assert "open" in preview.tree.css("details")[0].attributes
     assert preview.tree.css(".repair") == []
+    assert "dapat diperbaiki setelah ini" not in preview.html
     filled = importer.shown(importer.site.post(SAVE, {"data": preview.data, "isi": "alamat"}))
     assert filled.wrong == ["Baris 243: Nama kosong. Mahasiswa baru harus punya nama. 999"]
     assert filled.counts == {"Baru": 240, "Berubah": 1, "Perlu diperbaiki": 1}
