@@ -6,7 +6,6 @@ Rows that are not students, such as totals and signatures, and repetitions of a 
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from functools import partial
 from itertools import pairwise
 from sys import getsizeof
@@ -223,7 +222,7 @@ def clean_again(file: CarriedFile) -> CleanedFile:
 
 
 def repaired(
-    cleaned: CleanedFile, choice: Choice, typed: Mapping[int, Typed], accepted: AbstractSet[int], *, fills_alamat: bool
+    cleaned: CleanedFile, choice: Choice, typed: Mapping[int, Typed], accepted: Iterable[int], *, fills_alamat: bool
 ) -> CarriedFile:
     """The file with a person's texts and ticks, by the number of the row. A text as in the preview is no change."""
     file, rows = cleaned.file, dict(cleaned.rows)

@@ -1,7 +1,6 @@
 """A bulk delete: a list of NIMs, compared with the stored records, which the browser carries like an import."""
 
 from collections.abc import Collection, Iterable, Mapping
-from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
 from mahasiswa import wording
@@ -76,7 +75,7 @@ def load_deletion(field: str, key: bytes) -> tuple[list[NimCell], list[NimCell]]
     return [NimCell(*cell) for cell in found], [NimCell(*cell) for cell in missing]
 
 
-def repaired_nims(cells: Iterable[NimCell], typed: Mapping[int, str], skipped: AbstractSet[int]) -> list[NimCell]:
+def repaired_nims(cells: Iterable[NimCell], typed: Mapping[int, str], skipped: Collection[int]) -> list[NimCell]:
     """The rows with the NIMs that a person has typed, by the number of the row, without the rows that are skipped."""
     shown = {cell: in_input(cell.nim) for cell in cells}
     wanted = {cell: "" if cell.number in skipped else typed.get(cell.number, nim) for cell, nim in shown.items()}

@@ -3,7 +3,6 @@
 import hashlib
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from itertools import chain
 from typing import NamedTuple
 
@@ -94,7 +93,7 @@ def _planned(
     return PlannedRow(row.number, before, after, notices, None if before else meant)
 
 
-def nims_meant(plan: ImportPlan, numbers: AbstractSet[int] | None) -> dict[int, str]:
+def nims_meant(plan: ImportPlan, numbers: Collection[int] | None) -> dict[int, str]:
     """The stored NIMs that are probably meant in these rows, or in every row that may have lost zeros."""
     return {
         row.number: row.near.nim
