@@ -13,8 +13,6 @@ from mahasiswa.sheets.cells import has_digit, row_name
 from mahasiswa.sheets.cleaning import CleanedFile, CleanedRow, RejectedRow
 from mahasiswa.sheets.columns import Columns
 
-_NO_RECORD = Mahasiswa("", "", "")
-
 
 class PlannedRow(NamedTuple):
     """A row of the file with the record that it would make. `before` is None if there is no such record yet."""
@@ -80,7 +78,7 @@ def _planned(
         if problem := _problem_of_new(nama, alamat, file.columns):
             return RejectedRow(row.number, problem, (nim, nama or "", alamat or ""))
         notices += (similar,) if similar else row.warnings
-    stored = before or _NO_RECORD
+    stored = before or Mahasiswa("", "", "")
     new_nama, nama_notices = _replacement(nama, stored.nama, " ", wording.NAMA_LINE_BREAKS)
     new_alamat, alamat_notices = _replacement(alamat, stored.alamat, ", ", wording.LINE_BREAKS)
     after = Mahasiswa(nim, new_nama, new_alamat)
