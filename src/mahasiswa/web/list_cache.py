@@ -1,6 +1,5 @@
 """Cache of the list page: rendered once per version of the data, then served from memory."""
 
-import hashlib
 import time
 from contextlib import suppress
 from functools import partial
@@ -81,5 +80,4 @@ class ListCache:
         before, after = self._pages.list_frame(total, last)
         body = joined(chain([before], format_bodies(self._pages.row, packed, 1), [after]))
         texts = *self._pages.row, before, after, packed  # which are shorter than the page
-        tag = hashlib.sha256(b"\0".join(texts)).hexdigest()[:32]
-        return CachedPage(body, tag, self._pages.headers)
+        return CachedPage(body, b"\0".join(texts), self._pages.headers)

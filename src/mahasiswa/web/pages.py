@@ -1,6 +1,5 @@
 """The pages that several handlers render, or that are rendered again after each change, for one set of settings."""
 
-import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -96,7 +95,7 @@ class Pages(PageRenderer):
     def empty_form(self, name: Literal["add"] | Purpose) -> CachedPage:
         """The form of specification 4.2, or of an upload, before anything is typed. No record is in it, so it is kept."""
         body = bytes((self.add_form({}) if name == "add" else self.upload_form(name)).body)
-        return CachedPage(body, hashlib.sha256(body).hexdigest()[:32], self.headers)
+        return CachedPage(body, body, self.headers)
 
     def add_form(
         self,

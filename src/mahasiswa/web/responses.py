@@ -2,6 +2,7 @@
 
 import asyncio
 import copy
+import hashlib
 import os
 import re
 import tempfile
@@ -129,10 +130,11 @@ class FixedResponse(Response):
 class CachedPage:
     """A page that is rendered once and sent many times: plain, with gzip, or as 304 to a client that has it.
 
-    `tag` must differ for different pages.
+    `source` must differ for different pages. Its digest is the tag.
     """
 
-    def __init__(self, body: bytes, tag: str, headers: Mapping[str, str]) -> None:
+    def __init__(self, body: bytes, source: bytes, headers: Mapping[str, str]) -> None:
+        tag = hashlib.sha256(source).hexdigest()[:32]
         self._plain, self._gzipped = (f'"{tag}"'.encode(), body), (f'"{tag}-gzip"'.encode(), gzipped(body))
         self._headers = {**headers, "vary": "Accept-Encoding"}
         self._responses: dict[tuple[bool, bool], FixedResponse] = {}
