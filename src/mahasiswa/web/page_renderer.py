@@ -23,7 +23,6 @@ from mahasiswa.web.list_html import CONFIRM_NAMED, HANDLERS, TRIM, escaped, row_
 from mahasiswa.web.list_query import HOME_QUERY, MAX_ROWS_PER_PAGE, OFFERED_ROWS_PER_PAGE
 from mahasiswa.web.request import PageTooLong
 from mahasiswa.web.responses import NUMBER_MARK, FixedResponse
-from mahasiswa.wording import PROBLEMS, ProblemName
 from mahasiswa.work import PAGE_MAX_BYTES
 
 DAYS_WITHOUT_YEAR = 330
@@ -123,10 +122,10 @@ class PageRenderer:
         return self.path(f"/mahasiswa/{action}/{quote(nim, safe='')}")
 
     def error(
-        self, problem: ProblemName, headers: Mapping[str, str] | None = None, *, text: str = "", limit: int = 0
+        self, problem: wording.ProblemName, headers: Mapping[str, str] | None = None, *, text: str = "", limit: int = 0
     ) -> Response:
         """The page that reports a problem; `text` replaces its sentence, `limit` is in bytes."""
-        status, heading, explanation = PROBLEMS[problem]
+        status, heading, explanation = wording.PROBLEMS[problem]
         sentence = text or explanation.format(limit=wording.size(limit))
         return self.page("error.html", status, headers, heading=heading, text=sentence)
 

@@ -21,7 +21,6 @@ from mahasiswa.web.page_renderer import PageRenderer
 from mahasiswa.web.preview_page import PreviewPage
 from mahasiswa.web.responses import CachedPage
 from mahasiswa.web.routes import Purpose
-from mahasiswa.wording import PROBLEMS, ProblemName
 
 PLACEHOLDERS = {name: Markup(f"<!--{name}-->") for name in ("total", "latest", "today", "rows")}  # noqa: S704 - these names
 """Marks in list.html for the parts that differ between versions of the data. No record can hold one: `<` is escaped."""
@@ -39,7 +38,7 @@ class Reply(NamedTuple):
     """
 
     wrong: Mapping[str, str] = MappingProxyType({})
-    problem: ProblemName | None = None
+    problem: wording.ProblemName | None = None
     stored: Mahasiswa | None = None
 
 
@@ -109,9 +108,8 @@ class Pages(PageRenderer):
 
         Then `reply` may have the record that was saved before, and `latest` the latest change, which may need a warning.
         """
-        if (
-            reply.wrong and reply.stored and reply.stored == tuple(values.values())
-        ):  # a second click on the button repeats an addition
+        # A second click on the button repeats an addition.
+        if reply.wrong and reply.stored and reply.stored == tuple(values.values()):
             nim = reply.stored.nim
             return self.add_another(nim) if again else self.page("stored.html", 409, nim=nim)
         return self._form("add", values, reply, again=again, warning=self.warning(latest, self.list_query))
@@ -175,7 +173,7 @@ class Pages(PageRenderer):
         return [self._frame(0), self._frame(1)]
 
     def _form(self, kind: str, values: Values, reply: Reply, **context: object) -> Response:
-        status, _, alert = PROBLEMS[reply.problem] if reply.problem else (200, "", "")
+        status, _, alert = wording.PROBLEMS[reply.problem] if reply.problem else (200, "", "")
         if reply.wrong:
             status = 409 if "duplicate" in reply.wrong.values() else 400
         absent = dict.fromkeys(("versi", "conflict", "record", "again", "warning"))
