@@ -70,7 +70,6 @@ class PageRenderer:
             "version": metadata.version("mahasiswa"),
             "lengths": OFFERED_ROWS_PER_PAGE,
             "max_length": MAX_ROWS_PER_PAGE,
-            "has_history": settings.history_days > 0,
             "history_days": settings.history_days,
             "path": self.path,
             "home": self.path("/") + HOME_QUERY,
