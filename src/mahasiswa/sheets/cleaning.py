@@ -57,8 +57,6 @@ class RejectedRow(NamedTuple):
 
 RowResult: TypeAlias = CleanedRow | RejectedRow
 
-_NO_TEXTS = -1  # no hash has this value
-
 
 class Cleaner:
     """Cleans rows one by one. It remembers each NIM, its row and a hash of its texts: 230 MB for a million rows.
@@ -117,7 +115,7 @@ class Cleaner:
         nama, nama_problem = clean_text("nama", nama_cell)
         alamat, alamat_problem = clean_text("alamat", alamat_cell)
         problems = list(filter(None, (nim_problem, nama_problem, alamat_problem)))
-        texts = _NO_TEXTS if problems else hash((nama, alamat))
+        texts = -1 if problems else hash((nama, alamat))  # no hash is -1
         # A NIM counts even if the rest of its row is invalid: only a person can tell which of two rows is right.
         first, first_texts = (number, texts) if nim_problem else self._seen.setdefault(nim, (number, texts))
         is_repeated = first != number
@@ -239,9 +237,8 @@ def repaired(
         new = tuple(old if text is None or text == in_input(cell) else text for text, cell, old in texts)
         if new != (None, None, None):
             changes[number] = LEFT_OUT if typed[number] == LEFT_OUT else new
-    return file._replace(
-        typed=changes, accepted=file.accepted | (rows.keys() & accepted), fills_alamat=file.fills_alamat or fills_alamat
-    )
+    fills_alamat = fills_alamat or file.fills_alamat
+    return file._replace(typed=changes, accepted=file.accepted | (rows.keys() & accepted), fills_alamat=fills_alamat)
 
 
 def _with_typed(rows: Iterable[SheetRow], typed: Mapping[int, Typed]) -> Iterator[SheetRow]:

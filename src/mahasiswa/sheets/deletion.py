@@ -37,9 +37,8 @@ def nims_of(nims: Iterable[str]) -> list[NimCell]:
 
 def clean_nims(rows: Iterable[SheetRow]) -> list[NimCell]:
     """Each NIM of a file once, at its first row. A row without a NIM is left out. Raises SheetError if that leaves none."""
-    return _each_once(
-        _nim_cell(number, cell, cell_text(nama)) for number, (cell, nama, *_) in rows if not is_blank((cell,))
-    )
+    filled = (row for row in rows if not is_blank(row[1][:1]))
+    return _each_once(_nim_cell(number, cell, cell_text(nama)) for number, (cell, nama, *_) in filled)
 
 
 def compare_nims(cells: Iterable[NimCell], existing: Mapping[str, Mahasiswa], near: Collection[Mahasiswa]) -> Deletion:
