@@ -45,12 +45,8 @@ def dump(versions: Iterable[CarriedFile], key: bytes) -> tuple[CarriedFile, str]
     for file in versions:
         # By columns, a tenth shorter than by rows.
         columns = [
-            (
-                sheet.name,
-                ranges_of(number for number, _ in sheet.rows),
-                list(zip_longest(*(cells for _, cells in sheet.rows))),
-            )
-            for sheet in file.sheets
+            (name, ranges_of(number for number, _ in rows), list(zip_longest(*(cells for _, cells in rows))))
+            for name, rows in file.sheets
         ]
         shown = map(ranges_of, (sorted(file.accepted), file.new, file.changed))
         field = pack([*file[:2], columns, *file[3:7], *shown, *file[10:]], "import 2", key)
