@@ -20,7 +20,7 @@ from mahasiswa.sheets import public as sheets
 from mahasiswa.store.folding import ODD_SPACES
 from mahasiswa.store.history_items import Batch, Entry
 from mahasiswa.web.list_html import CONFIRM_NAMED, HANDLERS, TRIM, escaped, row_format, undo_name, verb
-from mahasiswa.web.list_query import HOME_QUERY, MAX_ROWS_PER_PAGE, OFFERED_ROWS_PER_PAGE
+from mahasiswa.web.list_query import HOME_QUERY, MAX_ROWS_PER_PAGE, OFFERED_ROWS_PER_PAGE, TITLE_MAX_CHARACTERS
 from mahasiswa.web.request import PageTooLong
 from mahasiswa.web.responses import NUMBER_MARK, FixedResponse
 from mahasiswa.work import PAGE_MAX_BYTES
@@ -75,6 +75,7 @@ class PageRenderer:
             "home": self.path("/") + HOME_QUERY,
             "record_path": self.record_path,
             "nim_max_characters": NIM_MAX_CHARACTERS,
+            "title_max_characters": TITLE_MAX_CHARACTERS,
             "max_size": wording.size(sheets.UPLOAD_MAX_BYTES),
             "max_rows": sheets.UPLOAD_MAX_ROWS,
             "columns": list(wording.LABELS.items()),

@@ -16,7 +16,7 @@ from mahasiswa.record import Mahasiswa, digest
 from mahasiswa.store.history_items import Batch, Entry
 from mahasiswa.store.store_errors import EditConflict
 from mahasiswa.web.list_html import latest_change
-from mahasiswa.web.list_query import TITLE_MAX_CHARACTERS, ListQuery, Printout
+from mahasiswa.web.list_query import ListQuery, Printout
 from mahasiswa.web.page_renderer import PageRenderer
 from mahasiswa.web.preview_page import PreviewPage
 from mahasiswa.web.responses import CachedPage
@@ -66,13 +66,7 @@ class Pages(PageRenderer):
     def print_frame(self, page: ListQuery, count: int, printout: Printout) -> Frame:
         """The page to print around its `count` rows."""
         html = self.render(
-            "print.html",
-            count=count,
-            page=page,
-            printout=printout,
-            title_max_characters=TITLE_MAX_CHARACTERS,
-            today=self.today(),
-            rows=PLACEHOLDERS["rows"],
+            "print.html", count=count, page=page, printout=printout, today=self.today(), rows=PLACEHOLDERS["rows"]
         )
         before, _, after = placeholder.split(html)
         return before, after
@@ -151,15 +145,9 @@ class Pages(PageRenderer):
 
         With a `preview` without its columns, a person can choose these.
         """
-        return self.page(
-            "upload.html",
-            status if message else 200,
-            self.not_stored if preview else None,
-            purpose=purpose,
-            message=message,
-            pasted=pasted,
-            preview=preview,
-        )
+        headers = self.not_stored if preview else None
+        context = {"purpose": purpose, "message": message, "pasted": pasted, "preview": preview}
+        return self.page("upload.html", status if message else 200, headers, **context)
 
     def _frame(self, count: int, page: ListQuery | None = None) -> list[bytes]:
         """The list page without its rows, cut at the placeholders: its pieces and, between them, their names."""
