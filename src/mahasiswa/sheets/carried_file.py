@@ -45,14 +45,10 @@ def dump(versions: Iterable[CarriedFile], key: bytes) -> tuple[CarriedFile, str]
     for file in versions:
         # By columns, a tenth shorter than by rows.
         columns = [
-            (
-                sheet.name,
-                _ranges(number for number, _ in sheet.rows),
-                list(zip_longest(*(cells for _, cells in sheet.rows))),
-            )
-            for sheet in file.sheets
+            (name, ranges_of(number for number, _ in rows), list(zip_longest(*(cells for _, cells in rows))))
+            for name, rows in file.sheets
         ]
-        shown = map(_ranges, (sorted(file.accepted), file.new, file.changed))
+        shown = map(ranges_of, (sorted(file.accepted), file.new, file.changed))
         field = pack([*file[:2], columns, *file[3:7], *shown, *file[10:]], "import 2", key)
         if not file.has_all_cells or len(field) <= FIELD_MAX_CHARACTERS:
             return file, field
@@ -77,7 +73,7 @@ def load(field: str, key: bytes) -> CarriedFile:
     )
 
 
-def _ranges(numbers: Iterable[int]) -> list[tuple[int, int]]:
+def ranges_of(numbers: Iterable[int]) -> list[tuple[int, int]]:
     """Ascending numbers as ranges. bz2 packs a file of 10,000 rows in 40 ms with them, and in 90 ms with steps of one."""
     runs = (list(run) for _, run in groupby(enumerate(numbers), lambda pair: pair[1] - pair[0]))
     return [(run[0][1], run[-1][1] + 1) for run in runs]

@@ -59,8 +59,7 @@ def _xlsx_marks(package: zipfile.ZipFile, sheet: str) -> Marks:
         column = -1
         for cell in row:
             column = _column_index(cell.attrib["r"]) if "r" in cell.attrib else column + 1
-            mark = _xlsx_mark(cell, zero_formats)
-            if mark is not None:
+            if (mark := _xlsx_mark(cell, zero_formats)) is not None:
                 marks.setdefault(number, {})[column] = mark
     return marks
 
@@ -126,8 +125,7 @@ def _marks_of_ods_row(row: ET.Element) -> dict[int, Mark]:
     column = 0
     for cell in row:
         repeated = int(cell.get(_TABLE + "number-columns-repeated", "1"))
-        mark = _ods_mark(cell)
-        if mark is not None:
+        if (mark := _ods_mark(cell)) is not None:
             marks |= dict.fromkeys(range(column, column + min(repeated, REPEATED_MAX_CELLS)), mark)
         column += repeated
     return marks

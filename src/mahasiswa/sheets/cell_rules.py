@@ -52,12 +52,11 @@ def is_ordinary(nim: Cell, nama: Cell, alamat: Cell) -> bool:
 
 def warnings_about(nim: str, nama: str | None) -> tuple[str, ...]:
     """The reasons to check a row that can be written, in Indonesian."""
-    name = "A" if nama is None else nama
     warnings = {
         wording.DECIMAL_NIM: _is_decimal(nim),
         wording.NIM_SPACES: any(map(str.isspace, nim)),
         wording.NIM_LETTERS: _has_letter_for_digit(nim) and sum(map(str.isdecimal, nim)) >= LETTER_FOR_DIGIT_MIN_DIGITS,
-        wording.NAMA_NO_LETTER: not any(map(str.isalpha, name)),
+        wording.NAMA_NO_LETTER: nama is not None and not any(map(str.isalpha, nama)),
     }
     return tuple(warning for warning, applies in warnings.items() if applies)
 

@@ -6,7 +6,6 @@ Rows that are not students, such as totals and signatures, and repetitions of a 
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from functools import partial
 from itertools import pairwise
 from sys import getsizeof
@@ -57,8 +56,6 @@ class RejectedRow(NamedTuple):
 
 
 RowResult: TypeAlias = CleanedRow | RejectedRow
-
-_NO_TEXTS = -1  # no hash has this value
 
 
 class Cleaner:
@@ -118,7 +115,7 @@ class Cleaner:
         nama, nama_problem = clean_text("nama", nama_cell)
         alamat, alamat_problem = clean_text("alamat", alamat_cell)
         problems = list(filter(None, (nim_problem, nama_problem, alamat_problem)))
-        texts = _NO_TEXTS if problems else hash((nama, alamat))
+        texts = -1 if problems else hash((nama, alamat))  # no hash is -1
         # A NIM counts even if the rest of its row is invalid: only a person can tell which of two rows is right.
         first, first_texts = (number, texts) if nim_problem else self._seen.setdefault(nim, (number, texts))
         is_repeated = first != number
@@ -223,7 +220,7 @@ def clean_again(file: CarriedFile) -> CleanedFile:
 
 
 def repaired(
-    cleaned: CleanedFile, choice: Choice, typed: Mapping[int, Typed], accepted: AbstractSet[int], *, fills_alamat: bool
+    cleaned: CleanedFile, choice: Choice, typed: Mapping[int, Typed], accepted: Iterable[int], *, fills_alamat: bool
 ) -> CarriedFile:
     """The file with a person's texts and ticks, by the number of the row. A text as in the preview is no change."""
     file, rows = cleaned.file, dict(cleaned.rows)
@@ -240,9 +237,8 @@ def repaired(
         new = tuple(old if text is None or text == in_input(cell) else text for text, cell, old in texts)
         if new != (None, None, None):
             changes[number] = LEFT_OUT if typed[number] == LEFT_OUT else new
-    return file._replace(
-        typed=changes, accepted=file.accepted | (rows.keys() & accepted), fills_alamat=file.fills_alamat or fills_alamat
-    )
+    fills_alamat = fills_alamat or file.fills_alamat
+    return file._replace(typed=changes, accepted=file.accepted | (rows.keys() & accepted), fills_alamat=fills_alamat)
 
 
 def _with_typed(rows: Iterable[SheetRow], typed: Mapping[int, Typed]) -> Iterator[SheetRow]:

@@ -130,10 +130,10 @@ def _checked(chosen: FieldColumns, titles: list[str]) -> FieldColumns:
     """The columns that a person has chosen. Raises ColumnsUnclear if they cannot be used."""
     nim, nama, alamat = chosen
     if nim is None or (nama is None and alamat is None):
-        raise ColumnsUnclear(wording.COLUMN_NOT_CHOSEN, titles)
+        raise ColumnsUnclear(wording.COLUMN_NOT_CHOSEN, titles, chosen)
     given = [column for column in chosen if column is not None]
     if len(set(given)) < len(given):
-        raise ColumnsUnclear(wording.COLUMN_CHOSEN_TWICE, titles)
+        raise ColumnsUnclear(wording.COLUMN_CHOSEN_TWICE, titles, chosen)
     return chosen
 
 

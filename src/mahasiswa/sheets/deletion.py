@@ -1,7 +1,6 @@
 """A bulk delete: a list of NIMs, compared with the stored records, which the browser carries like an import."""
 
 from collections.abc import Collection, Iterable, Mapping
-from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
 from mahasiswa import wording
@@ -38,9 +37,8 @@ def nims_of(nims: Iterable[str]) -> list[NimCell]:
 
 def clean_nims(rows: Iterable[SheetRow]) -> list[NimCell]:
     """Each NIM of a file once, at its first row. A row without a NIM is left out. Raises SheetError if that leaves none."""
-    return _each_once(
-        _nim_cell(number, cell, cell_text(nama)) for number, (cell, nama, *_) in rows if not is_blank((cell,))
-    )
+    filled = (row for row in rows if not is_blank(row[1][:1]))
+    return _each_once(_nim_cell(number, cell, cell_text(nama)) for number, (cell, nama, *_) in filled)
 
 
 def compare_nims(cells: Iterable[NimCell], existing: Mapping[str, Mahasiswa], near: Collection[Mahasiswa]) -> Deletion:
@@ -76,7 +74,7 @@ def load_deletion(field: str, key: bytes) -> tuple[list[NimCell], list[NimCell]]
     return [NimCell(*cell) for cell in found], [NimCell(*cell) for cell in missing]
 
 
-def repaired_nims(cells: Iterable[NimCell], typed: Mapping[int, str], skipped: AbstractSet[int]) -> list[NimCell]:
+def repaired_nims(cells: Iterable[NimCell], typed: Mapping[int, str], skipped: Collection[int]) -> list[NimCell]:
     """The rows with the NIMs that a person has typed, by the number of the row, without the rows that are skipped."""
     shown = {cell: in_input(cell.nim) for cell in cells}
     wanted = {cell: "" if cell.number in skipped else typed.get(cell.number, nim) for cell, nim in shown.items()}

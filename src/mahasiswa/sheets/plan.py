@@ -3,7 +3,6 @@
 import hashlib
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from itertools import chain
 from typing import NamedTuple
 
@@ -14,7 +13,6 @@ from mahasiswa.sheets.cells import has_digit, row_name
 from mahasiswa.sheets.cleaning import CleanedFile, CleanedRow, RejectedRow
 from mahasiswa.sheets.columns import Columns
 
-_NO_RECORD = Mahasiswa("", "", "")
 untidy = re.compile(r"[\r\n]|  |^ | \Z")
 
 
@@ -82,7 +80,7 @@ def _planned(
         if problem := _problem_of_new(nama, alamat, file.columns):
             return RejectedRow(row.number, problem, (nim, nama or "", alamat or ""))
         notices += (similar,) if similar else row.warnings
-    stored = before or _NO_RECORD
+    stored = before or Mahasiswa("", "", "")
     new_nama, nama_notices = _replacement(nama, stored.nama, " ", wording.NAMA_LINE_BREAKS)
     new_alamat, alamat_notices = _replacement(alamat, stored.alamat, ", ", wording.LINE_BREAKS)
     after = Mahasiswa(nim, new_nama, new_alamat)
@@ -95,7 +93,7 @@ def _planned(
     return PlannedRow(row.number, before, after, notices, None if before else meant)
 
 
-def nims_meant(plan: ImportPlan, numbers: AbstractSet[int] | None) -> dict[int, str]:
+def nims_meant(plan: ImportPlan, numbers: Collection[int] | None) -> dict[int, str]:
     """The stored NIMs that are probably meant in these rows, or in every row that may have lost zeros."""
     return {
         row.number: row.near.nim

@@ -1,6 +1,6 @@
 """The names of this package for the rest of the program. In `__init__` they would double the start of workbook_child."""
 
-from mahasiswa.sheets.carried_file import LEFT_OUT, CarriedFile, dump, load
+from mahasiswa.sheets.carried_file import LEFT_OUT, CarriedFile, dump, load, ranges_of
 from mahasiswa.sheets.cells import SHEET_ROWS, in_input, row_name
 from mahasiswa.sheets.cleaning import CleanedFile, CleanedRow, Cleaner, RejectedRow, clean_again, clean_table, repaired
 from mahasiswa.sheets.columns import Table

@@ -58,8 +58,7 @@ def table_of(
     except ColumnsUnclear as error:
         if not is_kept:
             raise
-        unclear = Columns(choice.columns or error.of_fields, error.titles)
-        return Table(unclear, iter(()), (), names, others, kept, str(error))
+        return Table(Columns(error.of_fields, error.titles), iter(()), (), names, others, kept, str(error))
     numbered = (
         (index * SHEET_ROWS + number, cells)
         for index, selection in enumerate(chain(first, selections))

@@ -35,7 +35,6 @@ from mahasiswa.sheets.sheet_errors import SheetError, TooBig
 from mahasiswa.sheets.titles import HEADER_WITHIN_ROWS, find_titles, is_header
 
 BATCH_ROWS = 50  # of one message; no other thread of the service runs while it is decoded
-_as_json = json.JSONEncoder(separators=(",", ":")).encode
 _PARTS = (b"xl/", b"opendocument.spreadsheet", "Workbook".encode("utf-16-le"))  # in a workbook, even if it is damaged
 
 
@@ -101,9 +100,8 @@ def _open(file: BinaryIO) -> calamine.CalamineWorkbook:
         data = file.read()
         if isinstance(error, calamine.PasswordError) or "EncryptedPackage".encode("utf-16-le") in data:
             raise SheetError(wording.PASSWORD) from error
-        raise SheetError(
-            wording.DAMAGED if any(part in data for part in _PARTS) else wording.NOT_A_SPREADSHEET
-        ) from error
+        problem = wording.DAMAGED if any(part in data for part in _PARTS) else wording.NOT_A_SPREADSHEET
+        raise SheetError(problem) from error
 
 
 def _choose_sheet(names: Sequence[str], sheet_of: Callable[[str], calamine.CalamineSheet], *, nim_only: bool) -> str:
@@ -133,9 +131,7 @@ def _cell(value: float | str | dt.time | dt.date | dt.timedelta) -> Cell:
         return BadCell("long", "") if len(value) > CELL_MAX_CHARACTERS else value
     if isinstance(value, int | float):
         return value if math.isfinite(value) else BadCell("error", "#NUM!")
-    if isinstance(value, dt.timedelta):
-        return BadCell("date", str(value))
-    return BadCell("date", value.isoformat())
+    return BadCell("date", str(value) if isinstance(value, dt.timedelta) else value.isoformat())
 
 
 def _marked(cell: Cell, mark: Mark) -> Cell:
@@ -155,7 +151,7 @@ def _send_sheet(name: str, rows: Iterable[SheetRow]) -> None:
 
 
 def _send(message: object) -> None:
-    sys.stdout.write(_as_json(message) + "\n")
+    sys.stdout.write(json.dumps(message, separators=(",", ":")) + "\n")
 
 
 if __name__ == "__main__":

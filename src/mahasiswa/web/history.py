@@ -100,11 +100,10 @@ async def undo(request: Request, store: Store, pages: Pages) -> Response:
     except NotInHistory:
         return pages.error("not in history")
     except BatchTooLong:
-        return pages.error(
-            "undo too long", text=wording.UNDO_TOO_LONG.format(limit=wording.number(UNDO_ROWS_MAX), id=change)
-        )
+        text = wording.UNDO_TOO_LONG.format(limit=wording.number(UNDO_ROWS_MAX), id=change)
+        return pages.error("undo too long", text=text)
     except UndoConflict as conflict:
-        show_conflict = partial(
+        render = partial(
             pages.page,
             "undo_conflict.html",
             409,
@@ -114,7 +113,7 @@ async def undo(request: Request, store: Store, pages: Pages) -> Response:
             back=pages.path(query.address if query else HISTORY_PATH),
             versi=digest_or_dash(conflict.conflicts[0].current),
         )
-        return await rendered_in_thread(request, SEARCH, show_conflict)
+        return await rendered_in_thread(request, SEARCH, render)
     return pages.redirect_to(query.address) if query else pages.redirect_home
 
 
@@ -129,10 +128,8 @@ async def _page(request: Request, store: Store, pages: Pages, query: HistoryQuer
     if query.page.halaman != page.halaman:  # past the end: show the last page
         return await _page(request, store, pages, query)
     latest = latest_change(found.last, pages.when(found.last), "") if found.last else ""
-    show_page = partial(
-        pages.page, "history.html", query=query, found=found, latest=latest, undo_rows_max=UNDO_ROWS_MAX
-    )
-    return await rendered_in_thread(request, SEARCH, show_page)
+    render = partial(pages.page, "history.html", query=query, found=found, latest=latest, undo_rows_max=UNDO_ROWS_MAX)
+    return await rendered_in_thread(request, SEARCH, render)
 
 
 def _id(path: str) -> int | None:

@@ -11,8 +11,6 @@ from mahasiswa.digits import NUMBER_MAX_DIGITS, is_digits, whole_number
 from mahasiswa.record import Field, Mahasiswa
 from mahasiswa.store import Query
 
-PARAMETERS = ("cari", "di", "urut", "arah", "halaman", "per")
-
 HOME_QUERY = "?halaman=1"  # our own links lead to the first page of all records, because it is short for any list
 DEFAULT_ROWS_PER_PAGE, MIN_ROWS_PER_PAGE, MAX_ROWS_PER_PAGE = 50, 10, 10_000
 OFFERED_ROWS_PER_PAGE = (50, 100, 500)  # besides all records, if they are at most MAX_ROWS_PER_PAGE
@@ -130,8 +128,8 @@ class Printout(NamedTuple):
 
 
 def is_list_query(parameters: QueryParams) -> bool:
-    """Whether a URL's query holds one of PARAMETERS. Every other query, such as `utm_source=…`, asks for the list."""
-    return any(name in PARAMETERS for name in parameters)
+    """Whether a URL's query holds one of DEFAULTS. Every other query, such as `utm_source=…`, asks for the list."""
+    return any(name in DEFAULTS for name in parameters)
 
 
 def query_of(parameters: QueryParams) -> Query:

@@ -15,15 +15,7 @@ from mahasiswa.sheets import public as sheets
 from mahasiswa.store import Query, Reader, Store
 from mahasiswa.store.store_errors import TookTooLong
 from mahasiswa.store.threads import in_thread
-from mahasiswa.web.list_html import (
-    BODY_ROWS,
-    INLINE_MAX_CHARACTERS,
-    format_bodies,
-    packed,
-    printed_row,
-    row_format,
-    size_of,
-)
+from mahasiswa.web import list_html
 from mahasiswa.web.list_query import INLINE_ROWS, MAX_ROWS_PER_PAGE, ListQuery, Printout, is_list_query, query_of
 from mahasiswa.web.page_renderer import joined
 from mahasiswa.web.pages import Frame, Pages
@@ -80,18 +72,18 @@ async def _page(request: Request, page: ListQuery, store: Store, pages: Pages) -
     at_end = page.with_total(found.total)
     if at_end.halaman != page.halaman:  # past the end: show the last page
         return await _page(request, at_end, store, pages)
-    size = size_of(found.records)
+    size = list_html.size_of(found.records)
     request.count_answer(size)
     shown = await _with_spellings(at_end, store)
 
     def render() -> Response:
         before, after = pages.list_frame(len(found.records), found.last, shown)
-        row = row_format(pages.prefix, shown.list_query, is_ticked=shown.has_ticks)
-        rows = format_bodies(row, packed(found.records), shown.offset + 1)
+        row = list_html.row_format(pages.prefix, shown.list_query, is_ticked=shown.has_ticks)
+        rows = list_html.format_bodies(row, list_html.packed(found.records), shown.offset + 1)
         body = joined(chain([before], rows, [after]))
         return Response(body, headers=pages.headers, media_type="text/html")
 
-    return await rendered_in_thread(request, kind, render) if size > INLINE_MAX_CHARACTERS else render()
+    return await rendered_in_thread(request, kind, render) if size > list_html.INLINE_MAX_CHARACTERS else render()
 
 
 async def _with_spellings(page: ListQuery, store: Store) -> ListQuery:
@@ -107,13 +99,13 @@ async def _long_page(
     request: Request, page: ListQuery, store: Store, pages: Pages, printout: Printout | None = None
 ) -> Response:
     """A page of up to MAX_ROWS_PER_PAGE rows, to print. Like an export, it is read at one moment, in bounded memory."""
-    row = printed_row(printout) if printout else row_format(pages.prefix, page.list_query)
+    row = list_html.printed_row(printout) if printout else list_html.row_format(pages.prefix, page.list_query)
 
     def write(records: Iterator[Mahasiswa]) -> ListQuery:
         total = 0
-        while chunk := list(islice(records, BODY_ROWS)):
+        while chunk := list(islice(records, list_html.BODY_ROWS)):
             wanted = chunk[max(0, page.offset - total) : max(0, page.offset + page.per - total)]
-            file.writelines(format_bodies(row, packed(wanted), max(page.offset, total) + 1))
+            file.writelines(list_html.format_bodies(row, list_html.packed(wanted), max(page.offset, total) + 1))
             total += len(chunk)
         return page.with_total(total)
 
@@ -140,7 +132,7 @@ async def _stream(
     yield before
     first = 1
     while records:
-        render = partial(b"".join, format_bodies(pages.row, packed(records), first))
+        render = partial(b"".join, list_html.format_bodies(pages.row, list_html.packed(records), first))
         # Hold no records while the client takes the page.
         first, last, records = first + len(records), records[-1].nim, ()
         yield await request.limits.slots.run(LIST, render)

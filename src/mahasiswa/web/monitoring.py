@@ -45,11 +45,10 @@ async def health(_request: Request, store: Store, pages: Pages) -> Response:
 
 async def show(request: Request, store: Store, pages: Pages) -> Response:
     """GET /metrics."""
-    try:
+    is_up = 0
+    with suppress(StoreError, Busy):
         await store.reader(RECORD).get("")
         is_up = 1
-    except (StoreError, Busy):
-        is_up = 0
     metrics = cast("Metrics", request.service.metrics)  # without it there is no such route
     return Response(metrics.text(request.limits, is_up), headers=pages.headers, media_type="text/plain; version=0.0.4")
 

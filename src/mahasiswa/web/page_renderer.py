@@ -20,10 +20,9 @@ from mahasiswa.sheets import public as sheets
 from mahasiswa.store.folding import ODD_SPACES
 from mahasiswa.store.history_items import Batch, Entry
 from mahasiswa.web.list_html import CONFIRM_NAMED, HANDLERS, TRIM, escaped, row_format, undo_name, verb
-from mahasiswa.web.list_query import HOME_QUERY, MAX_ROWS_PER_PAGE, OFFERED_ROWS_PER_PAGE
+from mahasiswa.web.list_query import HOME_QUERY, MAX_ROWS_PER_PAGE, OFFERED_ROWS_PER_PAGE, TITLE_MAX_CHARACTERS
 from mahasiswa.web.request import PageTooLong
 from mahasiswa.web.responses import NUMBER_MARK, FixedResponse
-from mahasiswa.wording import PROBLEMS, ProblemName
 from mahasiswa.work import PAGE_MAX_BYTES
 
 DAYS_WITHOUT_YEAR = 330
@@ -71,12 +70,12 @@ class PageRenderer:
             "version": metadata.version("mahasiswa"),
             "lengths": OFFERED_ROWS_PER_PAGE,
             "max_length": MAX_ROWS_PER_PAGE,
-            "has_history": settings.history_days > 0,
             "history_days": settings.history_days,
             "path": self.path,
             "home": self.path("/") + HOME_QUERY,
             "record_path": self.record_path,
             "nim_max_characters": NIM_MAX_CHARACTERS,
+            "title_max_characters": TITLE_MAX_CHARACTERS,
             "max_size": wording.size(sheets.UPLOAD_MAX_BYTES),
             "max_rows": sheets.UPLOAD_MAX_ROWS,
             "columns": list(wording.LABELS.items()),
@@ -123,10 +122,10 @@ class PageRenderer:
         return self.path(f"/mahasiswa/{action}/{quote(nim, safe='')}")
 
     def error(
-        self, problem: ProblemName, headers: Mapping[str, str] | None = None, *, text: str = "", limit: int = 0
+        self, problem: wording.ProblemName, headers: Mapping[str, str] | None = None, *, text: str = "", limit: int = 0
     ) -> Response:
         """The page that reports a problem; `text` replaces its sentence, `limit` is in bytes."""
-        status, heading, explanation = PROBLEMS[problem]
+        status, heading, explanation = wording.PROBLEMS[problem]
         sentence = text or explanation.format(limit=wording.size(limit))
         return self.page("error.html", status, headers, heading=heading, text=sentence)
 

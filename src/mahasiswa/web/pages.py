@@ -16,12 +16,11 @@ from mahasiswa.record import Mahasiswa, digest
 from mahasiswa.store.history_items import Batch, Entry
 from mahasiswa.store.store_errors import EditConflict
 from mahasiswa.web.list_html import latest_change
-from mahasiswa.web.list_query import TITLE_MAX_CHARACTERS, ListQuery, Printout
+from mahasiswa.web.list_query import ListQuery, Printout
 from mahasiswa.web.page_renderer import PageRenderer
 from mahasiswa.web.preview_page import PreviewPage
 from mahasiswa.web.responses import CachedPage
 from mahasiswa.web.routes import Purpose
-from mahasiswa.wording import PROBLEMS, ProblemName
 
 PLACEHOLDERS = {name: Markup(f"<!--{name}-->") for name in ("total", "latest", "today", "rows")}  # noqa: S704 - these names
 """Marks in list.html for the parts that differ between versions of the data. No record can hold one: `<` is escaped."""
@@ -39,7 +38,7 @@ class Reply(NamedTuple):
     """
 
     wrong: Mapping[str, str] = MappingProxyType({})
-    problem: ProblemName | None = None
+    problem: wording.ProblemName | None = None
     stored: Mahasiswa | None = None
 
 
@@ -67,13 +66,7 @@ class Pages(PageRenderer):
     def print_frame(self, page: ListQuery, count: int, printout: Printout) -> Frame:
         """The page to print around its `count` rows."""
         html = self.render(
-            "print.html",
-            count=count,
-            page=page,
-            printout=printout,
-            title_max_characters=TITLE_MAX_CHARACTERS,
-            today=self.today(),
-            rows=PLACEHOLDERS["rows"],
+            "print.html", count=count, page=page, printout=printout, today=self.today(), rows=PLACEHOLDERS["rows"]
         )
         before, _, after = placeholder.split(html)
         return before, after
@@ -109,9 +102,8 @@ class Pages(PageRenderer):
 
         Then `reply` may have the record that was saved before, and `latest` the latest change, which may need a warning.
         """
-        if (
-            reply.wrong and reply.stored and reply.stored == tuple(values.values())
-        ):  # a second click on the button repeats an addition
+        # A second click on the button repeats an addition.
+        if reply.wrong and reply.stored and reply.stored == tuple(values.values()):
             nim = reply.stored.nim
             return self.add_another(nim) if again else self.page("stored.html", 409, nim=nim)
         return self._form("add", values, reply, again=again, warning=self.warning(latest, self.list_query))
@@ -153,15 +145,9 @@ class Pages(PageRenderer):
 
         With a `preview` without its columns, a person can choose these.
         """
-        return self.page(
-            "upload.html",
-            status if message else 200,
-            self.not_stored if preview else None,
-            purpose=purpose,
-            message=message,
-            pasted=pasted,
-            preview=preview,
-        )
+        headers = self.not_stored if preview else None
+        context = {"purpose": purpose, "message": message, "pasted": pasted, "preview": preview}
+        return self.page("upload.html", status if message else 200, headers, **context)
 
     def _frame(self, count: int, page: ListQuery | None = None) -> list[bytes]:
         """The list page without its rows, cut at the placeholders: its pieces and, between them, their names."""
@@ -175,7 +161,7 @@ class Pages(PageRenderer):
         return [self._frame(0), self._frame(1)]
 
     def _form(self, kind: str, values: Values, reply: Reply, **context: object) -> Response:
-        status, _, alert = PROBLEMS[reply.problem] if reply.problem else (200, "", "")
+        status, _, alert = wording.PROBLEMS[reply.problem] if reply.problem else (200, "", "")
         if reply.wrong:
             status = 409 if "duplicate" in reply.wrong.values() else 400
         absent = dict.fromkeys(("versi", "conflict", "record", "again", "warning"))

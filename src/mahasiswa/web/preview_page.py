@@ -171,19 +171,14 @@ class PreviewPage:
 
     def _rows_named(self, numbers: Iterable[int]) -> str:
         """Ascending numbers of rows, as a person would write them. Only MAX_SPANS of them stand in it."""
-        spans: list[list[int]] = []
-        for number in numbers:
-            if spans and number == spans[-1][1] + 1:
-                spans[-1][1] = number
-            else:
-                spans.append([number, number])
+        spans = sheets.ranges_of(numbers)
         names = self.file.read_sheets
         parts = []
         for sheet, of_sheet in groupby(spans[:MAX_SPANS], lambda span: span[0] // sheets.SHEET_ROWS):
-            rows = [(first % sheets.SHEET_ROWS, last - first) for first, last in of_sheet]
+            rows = [(first % sheets.SHEET_ROWS, end - first - 1) for first, end in of_sheet]
             texts = ", ".join(f"{first}–{first + more}" if more else str(first) for first, more in rows)
             parts.append(f"{names[sheet]}, baris {texts}" if len(names) > 1 else f"Baris {texts}")
-        others = sum(last - first + 1 for first, last in spans[MAX_SPANS:])
+        others = sum(end - first for first, end in spans[MAX_SPANS:])
         return "; ".join(parts) + (f" {wording.OTHER_ROWS.format(number=wording.number(others))}" if others else "")
 
     def _part(self, name: str, rows: Sequence[sheets.PlannedRow]) -> Part:

@@ -125,9 +125,8 @@ async def confirm_deletion(request: Request, store: Store, pages: Pages) -> Resp
         return await request.while_connected(_deletion_preview(request, store, pages, cells))
     found, missing = await run(partial(deletion.load_deletion, "".join(sent["data"]), key))
     shown = sorted(found + missing)
-    typed = {
-        number: nim for row, nim in zip(sent["baris[]"], sent["nim[]"], strict=False) for number in _numbers([row])
-    }
+    rows = zip(sent["baris[]"], sent["nim[]"], strict=False)
+    typed = {number: nim for row, nim in rows for number in _numbers([row])}
     cells = await run(partial(deletion.repaired_nims, shown, typed, _numbers(sent["lewati[]"])))
     if cells == shown and not sent["periksa"]:
         await store.write_all("delete", removals=dict.fromkeys(cell.nim for cell in found))
@@ -245,14 +244,10 @@ def _repaired(sent: Mapping[str, Sequence[str]], key: bytes) -> tuple[Alert, she
     file = cleaned.file
     rows = zip(sent["baris[]"], sent["nim[]"], sent["nama[]"], sent["alamat[]"], strict=False)
     names = [sheet.name for sheet in file.sheets] if sent["semua"] else sent["lembar"]
-    repaired = sheets.repaired(
-        cleaned,
-        _chosen(names, sent["kolom[]"]),
-        {number: texts for row, *texts in rows for number in _numbers([row])}
-        | dict.fromkeys(_numbers(sent["lewati[]"]), sheets.LEFT_OUT),
-        _numbers(sent["benar[]"]),
-        fills_alamat=bool(sent["isi"]),
-    )
+    typed: dict[int, Sequence[str | None]] = {number: texts for row, *texts in rows for number in _numbers([row])}
+    typed |= dict.fromkeys(_numbers(sent["lewati[]"]), sheets.LEFT_OUT)
+    choice, accepted = _chosen(names, sent["kolom[]"]), _numbers(sent["benar[]"])
+    repaired = sheets.repaired(cleaned, choice, typed, accepted, fills_alamat=bool(sent["isi"]))
     if repaired == file:
         return "", cleaned
     is_typed = (repaired.typed, repaired.accepted) != (file.typed, file.accepted)

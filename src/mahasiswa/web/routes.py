@@ -1,7 +1,7 @@
 """Routes: the handler of each method and path, whether it writes, and how its body is read. The table is in app.py."""
 
 from collections.abc import Callable, Coroutine, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 if TYPE_CHECKING:
     from starlette.responses import Response
@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 HEALTH_PATH, METRICS_PATH = "/sehat", "/metrics"
 
 Purpose = Literal["impor", "hapus"]  # of an upload, as in the path of its form
-Handler: TypeAlias = "Callable[[Request, Store, Pages], Coroutine[Any, Any, Response]]"
 
 
 class Route(NamedTuple):
@@ -26,7 +25,7 @@ class Route(NamedTuple):
 
     method: Literal["GET", "POST"]
     path: str
-    handler: Handler
+    handler: "Callable[[Request, Store, Pages], Coroutine[Any, Any, Response]]"
     writes: bool = False
     body: Literal["", "fields", "preview", "upload"] = ""
     purpose: Purpose = "impor"
