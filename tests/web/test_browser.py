@@ -108,9 +108,7 @@ def test_a_duplicate_nim_can_be_corrected_in_the_form(window: Window, site: Site
 
 
 @pytest.mark.parametrize("scripts", [True, False], ids=["scripts", "no scripts"])
-def test_a_browser_removes_the_outer_spaces_that_a_person_types(
-    open_window: OpenWindow, site: Site, *, scripts: bool
-) -> None:
+def test_a_browser_removes_outer_spaces_of_typed_texts(open_window: OpenWindow, site: Site, *, scripts: bool) -> None:
     """A text that the person does not change is stored as it was. Without scripts every text is stored as it was typed."""
     site.add(" 1", " Siti ", "Solo ")
     window = open_window(java_script_enabled=scripts)

@@ -6,19 +6,8 @@ from functools import partial
 
 import pytest
 from attack import until
-from browser import (
-    DESKTOP,
-    LAPTOP,
-    PHONE,
-    TALL_PHONE,
-    OpenWindow,
-    Window,
-    contrast,
-    each_look,
-    in_window,
-    luminance,
-)
-from every_page import LONG, SITI, add_many
+from browser import DESKTOP, LAPTOP, PHONE, TALL_PHONE, OpenWindow, Window, contrast, each_look, in_window, luminance
+from every_page import LONG, SITI, add_many, press
 from harness import Service, Site
 from playwright.sync_api import expect
 from processes import run
@@ -154,9 +143,13 @@ def test_a_long_name_does_not_ruin_the_table_of_a_text_browser(service: Service,
     assert "Siti Aminah" in shown
 
 
-def test_the_printed_list_has_no_buttons(open_window: OpenWindow, site: Site) -> None:
-    """Black on white, also in dark mode, without links and their column. test_print.py tests the rows and the header."""
+def test_a_printed_list_or_history_has_no_buttons(open_window: OpenWindow, site: Site) -> None:
+    """Black on white, also in dark mode, without links and their column. test_print.py tests the rows and the header.
+
+    On paper the history is a table with its texts; nothing that needs a click is printed.
+    """
     add_many(site, 3)
+    site.add(SLASHES, *SITI[1:])
     window = open_window("answers")
     window.open("/")
     is_hidden = "elements => elements.every(element => !element.checkVisibility())"
@@ -167,15 +160,8 @@ def test_the_printed_list_has_no_buttons(open_window: OpenWindow, site: Site) ->
             assert window.style("body", "backgroundColor") == "rgb(255, 255, 255)"
             for text in ["h1", "th", "td"]:
                 assert luminance(window.style(text, "color")) < 0.05
-
-
-def test_the_history_prints_without_buttons(open_window: OpenWindow, site: Site) -> None:
-    """On paper the history is a table with its texts; nothing that needs a click is printed."""
-    site.add(SLASHES, *SITI[1:])
-    window = open_window("answers")
     window.open("/mahasiswa/riwayat")
     for _ in each_look(window):
-        window.page.emulate_media(media="print")
         for name in ("button", "search", "navigation"):
             expect(window.page.get_by_role(name).first).to_be_hidden()
         expect(window.rows.first).to_contain_text(SLASHES)
@@ -199,24 +185,25 @@ def test_the_confirmation_of_a_change_is_in_the_window(
 ) -> None:
     """With 10,000 records it stands above everything that scrolls, after an addition with its warning and its buttons.
 
-    The changed row is on the screen too, below the confirmation.
+    The changed row is on the screen too, below the confirmation. The warning stands between the confirmation and the
+    first row, and its button removes the new record.
     """
     other.fill([(f"{number:05}", f"Nama {number}", "Jalan Kaliurang 5, Sleman") for number in range(10_000)])
     window = open_window("answers", size)
     page = window.page
     confirmation, warning = page.locator(".latest"), page.locator(".warning")
 
-    def change(path: str, row: int, nim: str = "", nama: str = "Siti Aminah") -> None:
+    def change(path: str, row: int, nim: str = "") -> None:
         window.open(path)
         with window.leaving():
             (window.rows.nth(row) if row else page).get_by_role("link", name="Edit" if row else "Tambah Data").click()
-        window.type(**({"nama": nama} if row else {"nim": nim, "nama": nama, "alamat": "Solo"}))
+        window.type(nama="Siti Aminah", **({} if row else {"nim": nim, "alamat": "Solo"}))
         with window.leaving():
             page.keyboard.press("Enter")
         page.wait_for_load_state("load")
 
     for path, place in (("/?halaman=3", 2), ("/?per=500", 90), ("/?halaman=200&urut=nama", 3)):
-        change(path, place, nama="Siti Aminah")
+        change(path, place)
         expect(confirmation).to_have_text(re.compile(r"^Terakhir: Siti Aminah \(\d+\) diubah"))
         assert in_window(confirmation), path
         if "urut" not in path:
@@ -230,41 +217,38 @@ def test_the_confirmation_of_a_change_is_in_the_window(
         for look in each_look(window):
             assert contrast(window.style(".warning", "color"), window.style(".warning", "backgroundColor")) >= 4.5, look
             assert window.style(".warning", "backgroundColor") != window.style(".latest", "backgroundColor")
+    window.open("/?halaman=1")
+    for look in each_look(window):
+        tops = [page.evaluate(RECTANGLE, part)[1] for part in ("p.latest", ".warning", "tbody tr")]
+        assert tops == sorted(tops), look
     for path in ("/?halaman=200", "/?cari=099"):
         window.open(path)
         with window.leaving():
             window.rows.nth(40).get_by_role("button", name="Delete").click()
         expect(confirmation).to_contain_text("dihapus")
         assert in_window(confirmation), path
-    window.open("/?halaman=1")
-    change("/?cari=O7003", 0, "07O03")
-    with window.leaving():
-        page.get_by_role("button", name="Batalkan penambahan").click()
+    change("/?cari=07O", 0, "07O03")
+    press(window, "Batalkan penambahan")
     expect(confirmation).to_contain_text("penambahan Siti Aminah (07O03) dibatalkan")
     assert in_window(confirmation)
+    assert window.cells() == []
     assert "confirm: Apakah Anda yakin ingin menghapus data Nama" in window.dialogs[0]
 
 
 @pytest.mark.parametrize("size", [LAPTOP, TALL_PHONE])
-def test_the_buttons_of_both_forms_of_an_addition_stand_in_one_order(
-    open_window: OpenWindow, size: tuple[int, int]
-) -> None:
+def test_the_buttons_of_both_addition_forms_stand_in_one_order(open_window: OpenWindow, size: tuple[int, int]) -> None:
     """Enter presses the usual one: on the form for one record "Simpan", on the next one "Simpan dan tambah lagi"."""
     window = open_window("answers", size)
-    window.open("/mahasiswa/add?halaman=1")
-    seen = [window.page.locator("form .btn:visible").all_text_contents()[:2]]
-    for button in window.page.locator("form .btn:visible").all():
-        assert in_window(button)
-    for number in range(2):
-        window.type(nim=str(number), nama="Siti", alamat="Solo")
+    for query, target in (("", "/?halaman=1#m-0"), ("&lagi=1", "/mahasiswa/add?halaman=1&lagi=1&nim=1")):
+        window.open(f"/mahasiswa/add?halaman=1{query}")
+        buttons = window.page.locator("form .btn:visible")
+        assert buttons.all_text_contents()[:2] == ["Simpan", "Simpan dan tambah lagi"]
+        for button in buttons.all():
+            assert in_window(button)
+        window.type(nim=target[-1], nama="Siti", alamat="Solo")
         with window.leaving():
             window.page.keyboard.press("Enter")
-        if number == 0:
-            assert window.page.url.endswith("/?halaman=1#m-0")
-            window.open("/mahasiswa/add?halaman=1&lagi=1")
-            seen.append(window.page.locator("form .btn:visible").all_text_contents()[:2])
-    assert "lagi=1&nim=1" in window.page.url
-    assert seen == [["Simpan", "Simpan dan tambah lagi"]] * 2
+        assert window.page.url == window.url + target
     assert in_window(window.page.get_by_text("Siti (1) tersimpan."))
 
 
@@ -309,16 +293,3 @@ def test_no_word_that_fits_on_a_line_of_a_phone_is_broken(open_window: OpenWindo
             lines = window.page.evaluate(broken)
             assert lines, path
             assert set(lines) <= {0, 1}, (path, look)
-
-
-def test_a_phone_shows_a_warning_above_the_list_and_takes_it_back(open_window: OpenWindow, site: Site) -> None:
-    """The warning stands above the first row, below the line that names the new record. One touch removes the record."""
-    site.add(*SITI)
-    site.add("22O7", *SITI[1:])
-    window = open_window(size=PHONE)
-    window.open("/?halaman=1")
-    tops = [window.page.evaluate(RECTANGLE, part)[1] for part in ("p.latest", ".warning", "tbody tr")]
-    assert tops == sorted(tops)
-    with window.leaving():
-        window.page.get_by_role("button", name="Batalkan penambahan").click()
-    assert window.cells() == [list(SITI)]

@@ -94,20 +94,19 @@ def test_the_list_without_a_query_is_that_of_the_specification(site: Site, other
         assert page.target("Unduh CSV") == "/mahasiswa/ekspor.csv"
 
 
-def test_a_search_without_a_match_shows_the_searched_text(people: Site) -> None:
-    """The page has the text, a hint and a link to all records."""
-    page = find(people, cari='<b>"Zz"</b> & %', halaman=7)
+def test_a_search_without_a_match_shows_its_text_and_offers_the_nearest_names(site: Site, other: Database) -> None:
+    """It has a hint and a link to all records. Each name is a link to a search in the same order, which finds it.
+
+    Markup in a text or a name is escaped.
+    """
+    other.fill([*PEOPLE, ("1", "<b>nuraini&", "x")])
+    page = find(site, cari='<b>"Zz"</b> & %', halaman=7)
     assert page.table == []
     hint = 'Tidak ada yang cocok dengan “<b>"Zz"</b> & %”. Coba satu kata saja, atau periksa ejaannya.'
     assert page.texts(".empty") == [hint]
     assert not page.tree.css(".empty a")
     assert position(page) == "0 mahasiswa ditemukan"
-    assert follow(people, page, "Hapus pencarian").rows == people.list().rows
-
-
-def test_a_search_without_a_match_offers_the_nearest_names(site: Site, other: Database) -> None:
-    """Each name is a link to a search in the same order, which finds it. Markup in a name is escaped."""
-    other.fill([*PEOPLE, ("1", "<b>nuraini&", "x")])
+    assert follow(site, page, "Hapus pencarian").rows == site.list().rows
     page = find(site, cari="emille zolla", urut="nama", per=10)
     assert page.texts(".empty")[0].endswith("periksa ejaannya. Mungkin maksud Anda: Émile Zola (1).")
     assert page.target("Émile Zola") == "/?cari=%C3%89mile+Zola&urut=nama&per=10"

@@ -5,7 +5,6 @@ import socket
 import time
 from urllib.parse import parse_qsl
 
-import httpx
 import pytest
 from form_answers import ADD, KEPT, assert_error, assert_form, assert_page, parsed, post_raw, two_records
 from harness import URL_ENCODED, Page, Service, Site
@@ -14,7 +13,7 @@ from spreadsheets import Database
 # The fixtures, which pytest finds by these names.
 __all__ = ["two_records"]
 
-EDIT = "/mahasiswa/edit/0001"
+EDIT, BUDI = "/mahasiswa/edit/0001", "/mahasiswa/edit/20%2F2"
 BODY = b"nim=3&nama=Ani&alamat=Klaten"
 LIMIT = 64 * 1024
 TOO_LARGE = "Data yang dikirim terlalu besar (maksimal 64 KB)."
@@ -49,36 +48,29 @@ REFUSED_EDITS: dict[str, dict[str, str]] = {
 }
 
 
-@pytest.mark.parametrize(("body", "wrong"), REFUSED.items(), ids=lambda value: ascii(value)[:24])
-def test_a_refused_add_shows_the_form_again(site: Site, body: str, wrong: dict[str, str]) -> None:
-    """The form has a message beside each wrong field and keeps the typed texts. A duplicate links to its record."""
-    answer = post_raw(site, ADD, body.encode("utf-8", "surrogateescape"))
+@pytest.mark.parametrize(
+    ("target", "body", "wrong"),
+    [(target, *row) for target, rows in ((ADD, REFUSED), (BUDI, REFUSED_EDITS)) for row in rows.items()],
+    ids=lambda value: ascii(value)[:24],
+)
+def test_a_refused_form_is_shown_again(site: Site, target: str, body: str, wrong: dict[str, str]) -> None:
+    """It has a message beside each wrong field and keeps the typed texts, of a field that came twice the first.
+
+    A duplicate links to its record. The nim of an edit form stays read-only.
+    """
+    answer = post_raw(site, target, body.encode("utf-8", "surrogateescape"))
     is_duplicate = LOOK in wrong.get("nim", "")
     assert answer.status_code == (409 if is_duplicate else 400)
-    page = assert_refused(site, answer, ADD, body, wrong)
-    if is_duplicate:
-        assert page.target("buka data dengan NIM ini") == site.path("/mahasiswa/edit/", page.record_form.values["nim"])
-
-
-@pytest.mark.parametrize(("body", "wrong"), REFUSED_EDITS.items(), ids=REFUSED_EDITS)
-def test_a_refused_edit_shows_the_form_again(site: Site, body: str, wrong: dict[str, str]) -> None:
-    """The edit form of the same record explains the error and keeps the typed texts, and its nim stays read-only."""
-    target = "/mahasiswa/edit/20%2F2"
-    answer = post_raw(site, target, body.encode())
-    assert answer.status_code == 400
-    page = assert_refused(site, answer, target, f"nim=20%2F2&{body}", wrong)
-    assert [field.name for field in page.record_form.inputs if field.readonly] == ["nim"]
-
-
-def assert_refused(site: Site, answer: httpx.Response, target: str, body: str, wrong: dict[str, str]) -> Page:
-    """Check the messages of a refused form, and that it has the typed texts, of a field that came twice the first."""
-    page = assert_form(site, answer, f"{'Tambah' if target == ADD else 'Edit'} Data Mahasiswa", target, list(wrong))
+    heading, readonly = ("Tambah Data Mahasiswa", []) if target == ADD else ("Edit Data Mahasiswa", ["nim"])
+    page = assert_form(site, answer, heading, target, list(wrong))
     for field, words in wrong.items():
         assert words in reason(page, field)
-    body = body.replace("%00", "\ufffd").replace("\udcff", "\ufffd")
+    body = ("" if target == ADD else "nim=20%2F2&") + body.replace("%00", "\ufffd").replace("\udcff", "\ufffd")
     typed = dict(reversed(parse_qsl(body, keep_blank_values=True)))
     assert page.record_form.values == {field: typed.get(field, "") for field in ("nim", "nama", "alamat")}
-    return page
+    assert [field.name for field in page.record_form.inputs if field.readonly] == readonly
+    if is_duplicate:
+        assert page.target("buka data dengan NIM ini") == site.path("/mahasiswa/edit/", page.record_form.values["nim"])
 
 
 def reason(page: Page, field: str) -> str:

@@ -82,9 +82,7 @@ def test_an_import_writes_what_a_model_of_it_writes(
 
 
 @pytest.mark.parametrize("ada", ["", "hapus", "lewati", "perbarui"])
-def test_an_import_updates_existing_records_only_if_it_is_told_to(
-    importer: Importer, other: Database, ada: str
-) -> None:
+def test_an_import_updates_existing_records_only_if_told_to(importer: Importer, other: Database, ada: str) -> None:
     """Otherwise it skips them, and they may have changed meanwhile. A second click is no conflict."""
     other.fill(KEPT)
     preview = importer.upload(MIXED)

@@ -71,6 +71,7 @@ NUMBERED = numbered(*ROWS)
 TOTALS = ["Laki-laki 12||", "Laki-laki|2|", "|Perempuan : 2|", "|Jumlah|4"]
 TWO_PAGES = ["No|" + HEADER, "|KELAS A 1||", "1|" + DEWI, "No|" + HEADER, "2|" + SAME, "||Total|2", "|Jumlah: 2||"]
 ODD_NIMS = [
+    HEADER,
     "22 000 186 203|Dewi|Solo",
     "22O00186204|Elsa|Solo",
     "l2000186205|Fajar|Solo",
@@ -78,6 +79,14 @@ ODD_NIMS = [
     "9.0|A|B",
 ]
 NAMES_FIRST = ["Dewi|22000186203|Godean", "Elsa|22000186204|Depok"]
+PARENTS = [
+    "NIM|Nama Ayah|Nama Siswa|Alamat Orang Tua|Alamat Tempat Tinggal Siswa|Alamat Email",
+    "2301|Budi|Dewi|X|Y|d@x",
+]
+PARTS = ["NIM|Nama Depan|Nama Belakang|Jalan|Kelurahan|Kecamatan|Kab/Kota", "2401|Nur|Aini|Jl. A 5|Bener||Yogya"]
+ONE_LONG_NIM = [HEADER, *(f"23010{n}|Ani|Solo" for n in range(10, 29)), "23010299|B|S"]
+UNQUOTED_COMMA = ["NIM,Nama,Alamat", "2401,Nur Aini,Gg. Mawar II, Bantul"]
+UNTIDY = [HEADER.replace("|", ";"), '2401;" Nur  Aini ";"Gg. 2\n Solo"']
 
 # Every kind of file. The options of CSV are its separator, its encoding and its line end.
 KINDS = (
@@ -105,15 +114,7 @@ FILES = {
     ),
     "titles with signs": File("csv ;", ["N.I.M.|Nama  Lengkap *|Alamat (sesuai KTP) :", *ROWS], "ABC", 2, 1),
     "several NIMs": File("csv ;", ["NISN|NIS|Alamat KTP|Nama|No. Mahasiswa|Alamat", "9|8|K|Dewi|2301|Solo"], "EDF", 1),
-    "parents beside students": File(
-        "csv ;",
-        [
-            "NIM|Nama Ayah|Nama Siswa|Alamat Orang Tua|Alamat Tempat Tinggal Siswa|Alamat Email",
-            "2301|Budi|Dewi|X|Y|d@x",
-        ],
-        "ACE",
-        1,
-    ),
+    "parents beside students": File("csv ;", PARENTS, "ACE", 1),
     "two rows of titles": File("xlsx", ["NOMOR||NAMA|ALAMAT", "URUT|INDUK||", *NUMBERED], "BCD", 2, 1),
     "an address above the others": File("xlsx", ["No|Identitas||Alamat", "|NIM|Nama|", *NUMBERED], "BCD", 2, 1),
     "parts of an address below its title": File(
@@ -158,9 +159,7 @@ FILES = {
     "classes": File("csv ;", [HEADER, "KELAS X 1||", *ROWS[:3], HEADER, "Kelas X 2||", ELSA], "ABC", 2, 1, skipped=3),
     "damaged numbers": File("csv ;", [HEADER, "2,3E+10|Dewi|S", "####|Elsa|S", "|Fajar|S", DEWI], "ABC", 1, repair=3),
     "a removed zero": File("xlsx numbers", [HEADER, "22100008|Rizki Lestari|S"], "ABC", 1, check=1, says="022100008"),
-    "NIMs with spaces and letters for digits": File(
-        "csv ;", [HEADER, *ODD_NIMS], "ABC", 5, check=4, says="berakhiran “.0”"
-    ),
+    "NIMs with spaces and letters for digits": File("csv ;", ODD_NIMS, "ABC", 5, check=4, says="berakhiran “.0”"),
     "names with spaces, and without letters": File(
         "csv ;", [HEADER, "22000186203| Dewi |Godean", "22000186204|-|Depok", "22000186205|Fajar|-"], "ABC", 3, check=2
     ),
@@ -170,42 +169,18 @@ FILES = {
     "nearly a NIM": File("csv ;", [HEADER, "0012|A|S", "7|B|S", "12|A|S"], "ABC", 3, check=1, says="mirip dengan 0012"),
     "a wrong row only": File("csv ;", [HEADER, "|Ani|Solo"], "ABC", repair=1, says=wording.NO_ROW_TO_SAVE),
     # ---- mistakes that nobody sees
-    "an address with a comma": File(
-        "csv , plain",
-        ["NIM,Nama,Alamat", "2401,Nur Aini,Gg. Mawar II, Bantul"],
-        *("ABC", 1),
-        check=1,
-        says="Gg. Mawar II, Bantul",
-    ),
+    "an address with a comma": File("csv , plain", UNQUOTED_COMMA, "ABC", 1, check=1, says="Gg. Mawar II, Bantul"),
     "more cells than titles": File(
         "csv ;", ["NIM|Alamat|Nama", "2401|Solo|Ani|x"], "ACB", 1, check=1, says="lebih banyak sel"
     ),
     "a total beside the numbers": File("csv ;", ["No|" + HEADER, "1|" + DEWI, "Jumlah|20||"], "BCD", 1, skipped=1),
     "a total with its number first": File("csv ;", [HEADER, DEWI, "20|Total|", "8|Laki-laki: 8|"], "ABC", 1, skipped=2),
-    "an address in several columns": File(
-        "csv ;",
-        ["NIM|Nama Depan|Nama Belakang|Jalan|Kelurahan|Kecamatan|Kab/Kota", "2401|Nur|Aini|Jl. A 5|Bener||Yogya"],
-        *("ABD", 1),
-        says="Nur AiniJl. A 5, Bener, Yogya",
-    ),
+    "an address in several columns": File("csv ;", PARTS, "ABD", 1, says="Nur AiniJl. A 5, Bener, Yogya"),
     "a second table": File(
         "csv ;", [HEADER + "||" + HEADER, DEWI + "||22000186204|Elsa|Depok"], "ABC", 1, says="tabel lain mulai kolom E"
     ),
-    "a NIM that is too long": File(
-        "csv ;",
-        [HEADER, *(f"23010{n}|Ani|Solo" for n in range(10, 29)), "23010299|B|S"],
-        *("ABC", 20),
-        check=1,
-        says="lebih panjang",
-    ),
-    "spaces and line breaks": File(
-        "csv ; plain",
-        [HEADER.replace("|", ";"), '2401;" Nur  Aini ";"Gg. 2\n Solo"'],
-        "ABC",
-        1,
-        check=1,
-        says="Gg. 2, Solo",
-    ),
+    "a NIM that is too long": File("csv ;", ONE_LONG_NIM, "ABC", 20, check=1, says="lebih panjang"),
+    "spaces and line breaks": File("csv ; plain", UNTIDY, "ABC", 1, check=1, says="Gg. 2, Solo"),
     "lines of a chat": File(
         "paste", ["22000186203 Nur Aini, Gg. Mawar II, Bantul", "22000186205 Budi, Solo"], "ABC", 2
     ),

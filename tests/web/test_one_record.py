@@ -3,13 +3,10 @@
 import httpx
 import pytest
 from browser import OpenWindow
-from engines import empty_list, service_on_each_engine
+from engines import empty_list, service_on_each_engine  # noqa: F401 - fixtures
 from form_answers import assert_error, assert_page
 from harness import Page, Site
 from playwright.sync_api import expect
-
-# The fixtures, which pytest finds by these names.
-__all__ = ["empty_list", "service_on_each_engine"]
 
 SITI = ("2300018001", "Siti Aminah", "Sleman")
 ODD = "20 3/é#&"
@@ -146,10 +143,8 @@ def test_an_edit_of_a_record_whose_nim_was_changed_is_saved_under_the_new_nim(si
     assert site.submit(form, versi=versi).headers["location"] == f"/?cari=siti#m-{SEGMENT}"
     assert site.list().records == [(ODD, "Siti A.", "Klaten")]
     site.delete(ODD)
-    assert (
-        "dihapus orang lain"
-        in refused(site.submit(page.record_form, nama="S", versi=versi), site).texts("[role=alert]")[0]
-    )
+    answer = refused(site.submit(page.record_form, nama="S", versi=versi), site)
+    assert "dihapus orang lain" in answer.texts("[role=alert]")[0]
 
 
 def test_an_edit_of_a_deleted_record_is_not_lost(site: Site) -> None:

@@ -63,25 +63,14 @@ def printed(window: Window, folder: Path, paper: tuple[str, str]) -> list[Sheet]
     window.page.wait_for_load_state("load")
     window.page.pdf(path=folder / "daftar.pdf", width=paper[0], height=paper[1])
     pages = run(pdftotext, "-bbox", folder / "daftar.pdf", "-").split("<page ")[1:]
-    words = [
-        re.findall(r'<word xMin="(.+?)" yMin="(.+?)" xMax="(.+?)" yMax=".+?">(.*?)</word>', page) for page in pages
-    ]
+    pattern = r'<word xMin="(.+?)" yMin="(.+?)" xMax="(.+?)" yMax=".+?">(.*?)</word>'
+    words = [re.findall(pattern, page) for page in pages]
     return [Sheet([Word(float(x), float(y), float(end), unescape(text)) for x, y, end, text in page]) for page in words]
 
 
 def rows(*sheets: Sheet) -> list[list[str]]:
     """Return the words of each row of the tables on sheets."""
     return [line.split() for sheet in sheets for line in sheet.texts if re.match(r"\d+ 20/", line)]
-
-
-def is_landscape(window: Window, folder: Path) -> bool:
-    """Whether the page asks for paper in landscape."""
-    window.page.pdf(path=folder / "asked.pdf", prefer_css_page_size=True)
-    size = re.search(
-        r'<page width="([0-9.]+)" height="([0-9.]+)"', run("pdftotext", "-bbox", folder / "asked.pdf", "-")
-    )
-    assert size
-    return float(size[1]) > float(size[2])
 
 
 def today() -> str:
@@ -137,7 +126,10 @@ def test_all_hits_of_a_search_are_printed(window: Window, other: Database, tmp_p
         assert first[:2] == ["Kelas", "7A"]
         assert not {"Judul", "Tampilkan", "Kembali", "Tanpa", "Ctrl+P."} & set(first)
         assert f"Sleman, {today()}" in sheets[-1].texts
-        assert is_landscape(window, tmp_path) == (columns == 16)
+        window.page.pdf(path=tmp_path / "asked.pdf", prefer_css_page_size=True)
+        asked = run("pdftotext", "-bbox", tmp_path / "asked.pdf", "-")
+        width, height = map(float, re.findall(r'<page width="(.+?)" height="(.+?)"', asked)[0])
+        assert (width > height) == (columns == 16)
 
 
 def test_a_long_address_takes_more_lines_and_is_not_cut(window: Window, other: Database, tmp_path: Path) -> None:

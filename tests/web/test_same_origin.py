@@ -109,10 +109,8 @@ OTHER_SITE = """<!doctype html><title>Hadiah</title><form method="POST" action="
 def test_a_form_of_another_site_is_refused_with_same_origin_only(open_window: OpenWindow, tmp_path: Path) -> None:
     with Service(tmp_path / "a.db", {"SAME_ORIGIN_ONLY": "1"}) as service, service.site() as site:
         window = open_window(url=service.url)
-        window.page.route(
-            "http://jahat.example/",
-            lambda route: route.fulfill(body=OTHER_SITE.format(service.url), content_type="text/html"),
-        )
+        html = OTHER_SITE.format(service.url)
+        window.page.route("http://jahat.example/", lambda route: route.fulfill(body=html, content_type="text/html"))
         window.page.goto("http://jahat.example/")
         with window.leaving():
             window.page.get_by_role("button", name="Ambil hadiah").click()

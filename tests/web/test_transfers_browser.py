@@ -8,11 +8,7 @@ from every_page import choose, press
 from harness import Site
 from playwright.sync_api import expect
 from spreadsheets import KEPT, Database
-
-
-def enter(window: Window) -> None:
-    with window.leaving():
-        window.page.keyboard.press("Enter")
+from web.test_browser import follow
 
 
 def test_a_confirmation_carries_every_text_unchanged(window: Window) -> None:
@@ -20,16 +16,14 @@ def test_a_confirmation_carries_every_text_unchanged(window: Window) -> None:
     texts = ("007", "A\r\nB\rC\nD\tE", " \"'<>&amp;+%20 漢字 👩🏽‍🎓 ")
     cells = "\t".join('"' + text.replace('"', '""') + '"' for text in texts)
     choose(window, f"NIM\tNama\tAlamat\r\n{cells}\r\n")
-    with window.leaving():
-        window.page.get_by_role("button", name="Simpan 1 mahasiswa baru").click()
+    press(window, "Simpan 1 mahasiswa baru")
     assert window.cells() == [[texts[0], "A B C D\tE", texts[2].strip(" ")]]
 
 
 def test_an_import_form_without_a_file_is_announced_to_assistive_technology(window: Window) -> None:
     """The message is an alert, has the focus, and describes the file field."""
     window.open("/mahasiswa/impor")
-    with window.leaving():
-        window.page.get_by_role("button", name="Pratinjau").click()
+    press(window, "Pratinjau")
     words = "Pilih berkas atau tempel data dari Excel, lalu lanjutkan ke pratinjau."
     expect(window.page.get_by_role("alert")).to_have_text(words)
     expect(window.page.get_by_role("alert")).to_be_focused()
@@ -55,23 +49,23 @@ def test_search_sorting_paging_and_import_work_by_keyboard(open_window: OpenWind
     window.open("/?per=10")
     page.get_by_role("searchbox").focus()
     page.keyboard.type("nama")
-    enter(window)
+    follow(window)
     assert window.requests[-1] == "GET /?cari=nama&di=&per=10"
     for name in ("Berikutnya", "Alamat", "Impor"):
         page.get_by_role("link", name=name, exact=True).first.focus()
-        enter(window)
+        follow(window)
     page.get_by_label("Berkas").focus()
     page.keyboard.press("Tab")  # past the template
     page.keyboard.press("Tab")
     page.keyboard.insert_text("230077\tAni\tSolo\n\tEko\tSleman")
     page.keyboard.press("Tab")
-    enter(window)
+    follow(window)
     page.get_by_label("NIM, baris 2").fill("230078")
-    enter(window)
+    follow(window)
     assert page.locator(".summary dd").first.inner_text() == "2"
     assert len(site.list().rows) == 12
     page.get_by_role("button", name="Simpan 2 mahasiswa baru").focus()
-    enter(window)
+    follow(window)
     expect(window.rows).to_have_count(14)
 
 

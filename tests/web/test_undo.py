@@ -3,12 +3,13 @@
 import httpx
 import pytest
 from engines import empty_list, run_elsewhere, service_on_each_engine  # noqa: F401 - fixtures
-from form_answers import assert_error, assert_page
+from form_answers import assert_error
 from harness import Form, Page, Service, Site
 from selectolax.lexbor import LexborNode
 from spreadsheets import HEADER, Importer, csv
+from web.test_history import HISTORY
+from web.test_one_record import refused
 
-HISTORY = "/mahasiswa/riwayat"
 SITI = ("2300018001", "Siti Aminah", "Sleman")
 FORMER = ("00", "Nama", "Bantul")
 ROWS = [(f"{number:02}", f"Nama {number}", "Solo") for number in range(60)]
@@ -37,11 +38,6 @@ def latest(site: Site, target: str = "/") -> str:
 def assert_restored(answer: httpx.Response, target: str = f"{HISTORY}?halaman=1") -> None:
     """Check that the answer is the redirect to the page of the history that the button stood on."""
     assert (answer.status_code, answer.headers["location"], answer.content) == (302, target, b"")
-
-
-def refused(answer: httpx.Response, site: Site) -> Page:
-    assert answer.status_code == 409
-    return assert_page(answer, site)
 
 
 def nevertheless(page: Page, site: Site) -> httpx.Response:
@@ -165,29 +161,25 @@ def test_the_unchanged_rows_of_an_import_are_taken_back_together(site: Site, ser
 
 
 def test_one_row_of_an_import_is_taken_back(site: Site, imported: str) -> None:
-    """Each row has a button, which leads back to its page. The rest can still be taken back as a whole."""
+    """Each row has a button, which leads back to its page. The rest can still be taken back as a whole.
+
+    The page says how many records are left. A batch that was taken back has no button there.
+    """
     site.edit("51", "Nama Baru", "Solo")
     second = f"{imported}?halaman=2"
     _, first_row, second_row, *_ = buttons(site.page(second))
     assert first_row.submit == "Batalkan penambahan"
     assert_restored(site.submit(first_row), second)
     assert latest(site, second) == "Terakhir: penambahan Nama 50 (50) dibatalkan"
+    assert "58 dari 60 data masih dapat dikembalikan." in site.page(imported).html
     assert_restored(nevertheless(refused(site.submit(second_row), site), site), second)
     whole, *_ = buttons(site.page(imported))
     assert_restored(site.submit(whole), f"{imported}?halaman=1")
     assert site.list().records == [FORMER]
-
-
-def test_a_batch_that_was_taken_back_has_no_button(site: Site, imported: str) -> None:
-    """After a part of it was taken back, its page says how many records are left."""
-    _, row, *_ = buttons(site.page(imported))
-    assert_restored(site.submit(row), f"{imported}?halaman=1")
-    assert "59 dari 60 data masih dapat dikembalikan." in site.page(imported).html
-    whole, *_ = buttons(site.page(imported))
-    assert_restored(site.submit(whole), f"{imported}?halaman=1")
     assert [form.submit for form in buttons(site.page(imported)) if "data)" in form.submit] == []
-    redo_both = ["Ulangi perubahan (59 data)", "Ulangi perubahan (1 data)"]
-    assert [form.submit for form in buttons(site.page(HISTORY))][:3] == [*redo_both, "Batalkan penambahan"]
+    redo = ["Ulangi perubahan (58 data)", *["Ulangi perubahan (1 data)"] * 2]
+    others = ["Batalkan perubahan", "Batalkan penambahan"]
+    assert [form.submit for form in buttons(site.page(HISTORY))][:5] == [*redo, *others]
 
 
 @pytest.mark.usefixtures("imported")
@@ -300,13 +292,9 @@ def test_a_duplicate_is_looked_for_under_20_nims_only(site: Site, place: int, le
 def test_an_addition_with_the_name_and_address_of_another_record_is_named(site: Site) -> None:
     """Letter for letter. Another address, or a NIM that is one slip away from a record with another name, is usual."""
     site.add("2300018001", "Siti", "Solo")
-    for nim, nama, alamat in (
-        ("2400017002", "Siti", "Bantul"),
-        ("2300018002", "Budi", "Solo"),
-        ("2500016003", "siti", "Solo"),
-    ):
-        site.add(nim, nama, alamat)
-        assert not site.list().tree.css(".warning"), nim
+    for record in (("2400017002", "Siti", "Bantul"), ("2300018002", "Budi", "Solo"), ("2500016003", "siti", "Solo")):
+        site.add(*record)
+        assert not site.list().tree.css(".warning"), record
     site.add("2600015004", "Siti", "Solo")
     assert site.list().texts(".warning span") == ["Nama dan alamatnya sama dengan 2300018001."]
     assert "Batalkan penambahan" in site.list().texts(".warning button")

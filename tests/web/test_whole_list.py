@@ -1,12 +1,10 @@
 """Pages over the whole list on both engines: one field, ticks, recap, check, printout, and the removal of found records."""
 
 import pytest
-from engines import empty_list, run_elsewhere, service_on_each_engine
+from engines import empty_list, run_elsewhere, service_on_each_engine  # noqa: F401 - fixtures
 from harness import Form, Page, Service, Site
-from spreadsheets import Importer, csv
-
-# The fixtures, which pytest finds by these names.
-__all__ = ["empty_list", "service_on_each_engine"]
+from web.test_find import follow
+from web.test_history import import_all
 
 STUDENTS = [
     ("2300180001", "Siti Aminah", "Jl. Kaliurang No. 5, Sleman"),
@@ -20,13 +18,8 @@ STUDENTS = [
 
 @pytest.fixture
 def students(site: Site) -> Site:
-    importer = Importer(site)
-    importer.save(importer.upload(csv(("NIM", "Nama", "Alamat"), *STUDENTS)))
+    import_all(site, *STUDENTS)
     return site
-
-
-def follow(site: Site, page: Page, text: str) -> Page:
-    return site.page(page.target(text))
 
 
 def removal(preview: Page) -> Form:
@@ -130,8 +123,7 @@ SUSPECTS = {
 def test_the_check_lists_records_that_may_be_wrong(site: Site) -> None:
     """Each is listed with its reason and can be edited, renamed and removed there; a right list has none."""
     usual = [(f"25001800{n:02}", f"Nama {n}", f"Jl. Mawar No. {n}") for n in range(60)]
-    importer = Importer(site)
-    importer.save(importer.upload(csv(("NIM", "Nama", "Alamat"), *usual)))
+    import_all(site, *usual)
     assert "Tidak ada yang janggal." in site.page("/mahasiswa/periksa").html
     for record in (
         *("2300190001|Ani|Solo", "230019000l|Budi|Solo", "2300190001 |Joko|Solo"),
@@ -142,9 +134,7 @@ def test_the_check_lists_records_that_may_be_wrong(site: Site) -> None:
         site.add(*record.split("|"))
     page = follow(site, site.page("/?halaman=1"), "Periksa daftar")
     found = {
-        section.css("h2")[0].text().rpartition(" (")[0]: sorted(
-            cell.text() for cell in section.css("tbody th[scope=row]")
-        )
+        section.css("h2")[0].text().rpartition(" (")[0]: sorted(cell.text() for cell in section.css("th[scope=row]"))
         for section in page.tree.css("section")
     }
     assert found == {heading: sorted(nim.replace(" ", "␣") for nim in nims) for heading, nims in SUSPECTS.items()}
