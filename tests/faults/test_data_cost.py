@@ -1,6 +1,5 @@
 """Lists and histories that are dear to read or to change: others wait for none of them, whatever kind of work they ask for."""
 
-import re
 import time
 from collections.abc import Sequence
 from functools import partial
@@ -11,8 +10,9 @@ import pytest
 from attack import CLOSE, Line, assert_waits_not_long, at_once, get, post
 from engines import run_elsewhere
 from harness import Service
+from postgres import execute
 from processes import working
-from stores import fill
+from stores import ask, fill
 
 from mahasiswa.settings import SQLiteURL, parse_database_url
 from mahasiswa.store.engines import engine_of
@@ -82,6 +82,16 @@ def visit(service: Service, kind: str, number: int) -> float:
         return time.monotonic() - began
 
 
+NEWEST = "SELECT coalesce(max(batch), 1) FROM (SELECT batch FROM mahasiswa_history ORDER BY id DESC LIMIT 20000) AS e"
+
+
+def newest(service: Service) -> object:
+    """Return the number of the newest batch. To read it from the page of the history would make the attack a search."""
+    url = parse_database_url(str(service.database))
+    ((number,),) = ask(url.address, NEWEST) if isinstance(url, SQLiteURL) else execute(url.address, NEWEST)
+    return number
+
+
 def waits(service: Service, attack: str, seconds: float) -> dict[str, tuple[float, float]]:
     """Attack from several clients at once; return the slowest visit of each other kind, before and during it."""
     method, target, *body = attack.split(" ")
@@ -97,10 +107,7 @@ def waits(service: Service, attack: str, seconds: float) -> dict[str, tuple[floa
     def send() -> None:
         end = time.monotonic() + seconds
         while time.monotonic() < end:
-            batch = b""
-            if target.endswith("kelompok/"):
-                (batch,) = re.findall(rb"kelompok/(\d+)", service.raw(get("/mahasiswa/riwayat"), 30))[:1] or [b"1"]
-            address = target + batch.decode()
+            address = f"{target}{newest(service) if target.endswith('kelompok/') else ''}"
             service.raw(get(address) if method == "GET" else post(address, "".join(body).encode(), CLOSE), 30)
 
     with working([partial(watch, kind) for kind in kinds], over):
