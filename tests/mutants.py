@@ -1,7 +1,8 @@
 """`make mutants`: changes the source at random places, one at a time, and lists the changes that no test of `make test` finds.
 
-Each mutant is tested by the tests of its folder, and by all tests if it survives. Only a test that fails twice counts. The
-work is done in a clone of the last commit with an environment of its own.
+Each mutant is tested by the tests of its topic. Those that survive are put into the source together and tested by all tests,
+then by halves until each is found or survives. Only a test that fails twice counts. The work is done in a clone of the last
+commit with an environment of its own.
 """
 
 import ast
@@ -12,9 +13,10 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from copy import copy
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, cast
 
@@ -27,6 +29,14 @@ PAIRS: list[tuple[type[ast.AST], type[ast.AST]]] = [
 ]
 OPPOSITES = dict(PAIRS) | {second: first for first, second in PAIRS}
 
+
+TOPICS = {
+    "sheets": "tests/sheets tests/web/test_import.py tests/web/test_import_preview.py tests/web/test_bulk_delete.py",
+    "store": "tests/store tests/web/test_undo.py tests/cli/test_backups.py tests/cli/test_cli_restore.py",
+    "web": "tests/spec tests/web --ignore-glob=*browser* --ignore-glob=*every_page* --ignore-glob=*panduan*",
+    "": "tests/spec tests/test_work.py tests/cli tests/web/test_raw.py tests/web/test_metrics.py",
+}
+"""For each folder of the source, and for the modules outside these folders, the tests that are tried first."""
 
 Mutant = tuple[Path, int, int, str]
 """A file, and the bytes from the first number to the second one that the text replaces."""
@@ -71,7 +81,9 @@ def mutants_of(path: Path) -> Iterator[Mutant]:
 def failing(folder: Path, tests: Sequence[str]) -> str:
     """Run tests in the clone until one fails; return its name, or an empty text."""
     command = [".venv/bin/python", "-m", "pytest", "-qx", "-n3", "--max-worker-restart=0", "--dist=loadfile", *tests]
-    with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, text=True, start_new_session=True) as process:
+    with subprocess.Popen(
+        command, cwd=folder / "tests", stdout=subprocess.PIPE, text=True, start_new_session=True
+    ) as process:
         try:
             said, _ = process.communicate(timeout=1200)
         except subprocess.TimeoutExpired:
@@ -86,10 +98,35 @@ def killer(folder: Path, tests: Sequence[str]) -> str:
     return first if first and failing(folder, [first] if "::" in first else tests) else ""
 
 
-def nearest(path: Path) -> list[str]:
-    """Return the folder of the tests of a module, and the tests of connections for those that have none."""
-    folder = ROOT / "tests" / path.parts[2]
-    return [f"tests/{folder.name}"] if folder.is_dir() else ["tests/cli", "tests/web", "tests/faults"]
+@contextmanager
+def changed_source(folder: Path, mutants: Sequence[Mutant]) -> Iterator[None]:
+    sources = {path: (folder / path).read_bytes() for path, *_ in mutants}
+    for path, start, end, after in sorted(mutants, key=itemgetter(1), reverse=True):
+        source = (folder / path).read_bytes()
+        (folder / path).write_bytes(source[:start] + after.encode() + source[end:])
+    try:
+        yield
+    finally:
+        for path, source in sources.items():
+            (folder / path).write_bytes(source)
+
+
+def tell(mutant: Mutant, outcome: str) -> None:
+    (path, start, end, after), source = mutant, (ROOT / mutant[0]).read_bytes()
+    line, before = source.count(b"\n", 0, start) + 1, source[start:end].decode()
+    print(f"{outcome}\n    {path}:{line}: {before}  ->  {after}", flush=True)
+
+
+def test_by_all(folder: Path, mutants: Sequence[Mutant]) -> None:
+    """Test these mutants together, and halve them until each one that is found is alone."""
+    with changed_source(folder, mutants):
+        found = killer(folder, [])
+    if not found or len(mutants) == 1:
+        for mutant in mutants:
+            tell(mutant, found or "SURVIVES")
+        return
+    test_by_all(folder, mutants[: len(mutants) // 2])
+    test_by_all(folder, mutants[len(mutants) // 2 :])
 
 
 def main() -> None:
@@ -101,16 +138,16 @@ def main() -> None:
         folder = Path(name) / "clone"
         subprocess.run(["git", "clone", "--quiet", ROOT, folder], check=True)
         subprocess.run(["make", "--silent", ".venv/dev.stamp"], cwd=folder, check=True)
-        if broken := killer(folder, sorted({test for mutant in sample for test in nearest(mutant[0])})):
+        if broken := killer(folder, []):
             raise SystemExit(f"without a mutant, {broken} fails")
-        for number, (path, start, end, after) in enumerate(sample, 1):
-            began, source = time.monotonic(), (folder / path).read_bytes()
-            (folder / path).write_bytes(source[:start] + after.encode() + source[end:])
-            found = killer(folder, nearest(path)) or killer(folder, []) or "SURVIVES"
-            (folder / path).write_bytes(source)
-            before, line = source[start:end].decode(), source.count(b"\n", 0, start) + 1
-            print(f"{number}. {found} ({time.monotonic() - began:.0f} s)")
-            print(f"    {path}:{line}: {before}  ->  {after}", flush=True)
+        left = []
+        for mutant in sample:
+            tests = TOPICS.get(mutant[0].parts[2], TOPICS[""])
+            with changed_source(folder, [mutant]):
+                found = killer(folder, tests.split())
+            tell(mutant, found) if found else left.append(mutant)
+        print(f"{len(left)} are left for all tests", flush=True)
+        test_by_all(folder, left)
 
 
 main()
