@@ -81,9 +81,7 @@ def mutants_of(path: Path) -> Iterator[Mutant]:
 def failing(folder: Path, tests: Sequence[str]) -> str:
     """Run tests in the clone until one fails; return its name, or an empty text."""
     command = [".venv/bin/python", "-m", "pytest", "-qx", "-n3", "--max-worker-restart=0", "--dist=loadfile", *tests]
-    with subprocess.Popen(
-        command, cwd=folder / "tests", stdout=subprocess.PIPE, text=True, start_new_session=True
-    ) as process:
+    with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, text=True, start_new_session=True) as process:
         try:
             said, _ = process.communicate(timeout=1200)
         except subprocess.TimeoutExpired:
