@@ -284,7 +284,8 @@ class HttpProtocol(HttpToolsProtocol):
         self.close()
 
     def is_path_too_long(self) -> bool:
-        return len(self.url.partition(b"?")[0]) > len(self.middleware.guard.prefix) + PATH_MAX_BYTES
+        longest = len(self.middleware.guard.prefix) + PATH_MAX_BYTES
+        return len(self.url) > longest and len(self.url.partition(b"?")[0]) > longest
 
     def list_page_now(self) -> "FixedResponse | None":
         """The response to a plain GET or HEAD of the list, if nothing has to be waited for."""
@@ -317,8 +318,8 @@ class HttpProtocol(HttpToolsProtocol):
 
     def write_fixed(self, status: int, head: bytes, body: bytes) -> None:
         """Write a response, which completes the exchange."""
-        date = b"".join([b"%b: %b\r\n" % header for header in self.server_state.default_headers])
-        head = STATUS_LINE[status] + date + head
+        ((name, date),) = self.server_state.default_headers
+        head = b"%b%b: %b\r\n%b" % (STATUS_LINE[status], name, date, head)
         self.written = len(body)
         self.transport.writelines((head,) if self.scope["method"] == "HEAD" else (head, body))
         self.on_response_complete()
