@@ -18,10 +18,7 @@ def user_name(uid: int) -> str:
 
 
 def command_name() -> str:
-    """The name under which a command changes records, such as "command: ani".
-
-    It is the person who has used sudo, or who has logged in. `mahasiswa-run` passes that name in SUDO_USER.
-    """
+    """The name of the person for the history, such as "command: ani". `mahasiswa-run` passes it in SUDO_USER."""
     try:
         return f"command: {os.environ.get('SUDO_USER') or os.getlogin()}"
     except OSError:  # the process has no login, as in a timer

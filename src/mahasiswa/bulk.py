@@ -43,10 +43,7 @@ class Failure(Exception):
 
 
 def import_file(url: DatabaseURL, file: Path, *, update: bool, dry_run: bool) -> tuple[Merged, Sequence[str]]:
-    """Import the rows of a spreadsheet, all or none. Return the counts and the warnings.
-
-    Raise Failure or Interrupted. Nothing is written then.
-    """
+    """Import a spreadsheet, all rows or none; return the counts and the warnings. Raise Failure or Interrupted."""
     cleaner = sheets.Cleaner()
     skipped: list[tuple[int, str]] = []
     with _failures(file), _source(file) as source, sheets.read(source, sheets.COMMAND_LINE) as table:
@@ -61,10 +58,7 @@ def import_file(url: DatabaseURL, file: Path, *, update: bool, dry_run: bool) ->
 
 
 def export_file(url: DatabaseURL, file: Path) -> int:
-    """Write every record to a file and return their number. The file gets its name when it is complete.
-
-    Raise Failure, Interrupted, or BrokenPipeError if the reader of standard output has gone.
-    """
+    """Write every record to a file; return their number. Raise Failure, Interrupted, or BrokenPipeError of a pipe."""
     write = sheets.write_xlsx if file.suffix.lower() == ".xlsx" else sheets.write_csv
 
     async def export(reader: Reader) -> int:
@@ -76,10 +70,7 @@ def export_file(url: DatabaseURL, file: Path) -> int:
 
 
 def copy_records(source: DatabaseURL, target: DatabaseURL) -> int:
-    """Copy every record of one database to another, empty one, all or none. Return their number.
-
-    Raise StoreError or Interrupted. Nothing is written then.
-    """
+    """Copy all records to another, empty database, or none; return their number. Raise StoreError or Interrupted."""
 
     async def count(reader: Reader) -> int:
         return (await reader.search(Query(), 0, 0)).total
@@ -99,10 +90,7 @@ def copy_records(source: DatabaseURL, target: DatabaseURL) -> int:
 
 
 def show_record(url: DatabaseURL, nim: str, timezone: tzinfo) -> tuple[Sequence[str], str]:
-    """The texts that tell all about a nim: its record, and each change of it. There are none if it is unknown.
-
-    The second part of the result says from which day on the history is kept.
-    """
+    """All texts about a nim, none if it is unknown, and the sentence about the days that the history keeps."""
     about = _read(url, lambda reader: reader.biography(nim))
     changed: list[tuple[Entry | Batch, str]] = [
         (entry, f"before: {_state(entry.before)}\n  after: {_state(entry.after)}") for entry in about.entries
@@ -156,10 +144,7 @@ def _printable(texts: Iterable[str]) -> str:
 def _incoming(
     cleaner: sheets.Cleaner, file: Path, table: sheets.Table, skipped: list[tuple[int, str]]
 ) -> Iterator[Incoming]:
-    """The clean rows. If any row is invalid, raise Failure at the end, so that all of them are listed at once.
-
-    The number and the reason of each row that is skipped are appended to `skipped`.
-    """
+    """The clean rows; raise Failure after the last one if any is invalid. What is skipped is appended to `skipped`."""
     invalid: list[tuple[int, str]] = []
     count = 0
     for row in _interruptible(cleaner.clean(table.rows)):

@@ -22,10 +22,7 @@ def listen() -> None:
 
 
 def check() -> bool:
-    """Raise Interrupted after Ctrl-C. Otherwise return False, which lets SQLite go on if this is its progress handler.
-
-    Do not call it after a change may have been stored.
-    """
+    """Raise Interrupted after Ctrl-C, unless a change may be stored. False lets SQLite's progress handler go on."""
     if _pressed.is_set():
         raise Interrupted
     return False

@@ -42,10 +42,7 @@ forking = multiprocessing.get_context("fork")  # a forked worker need not import
 
 
 FAILED, IN_VAIN = 1, 2
-"""Exit codes of a start that failed: for a fault that may pass, and for one that a restart cannot heal.
-
-systemd starts the service again after the first one only (RestartPreventExitStatus).
-"""
+"""Exit codes of a start: for a fault that may pass, so systemd tries again, and for one that no restart heals."""
 
 
 class CannotStart(Exception):

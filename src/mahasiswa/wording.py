@@ -226,31 +226,20 @@ PROBLEMS: dict[ProblemName, Problem] = {
 # ---- the history
 
 HISTORY, LATEST = "Riwayat", "Terakhir"
-KINDS = {
-    "add": "Ditambah",
-    "edit": "Diubah",
-    "delete": "Dihapus",
-    "import": "Diimpor",
-    "nim": "NIM diganti",
-    "tidy": "Dirapikan",
-    "undo": "Dibatalkan",
-    "restore": "Dipulihkan dari cadangan",
+CHANGES = {  # the label of each kind of change, and the button that takes it back
+    "add": ("Ditambah", "Batalkan penambahan"),
+    "edit": ("Diubah", "Batalkan perubahan"),
+    "delete": ("Dihapus", "Kembalikan data yang dihapus"),
+    "import": ("Diimpor", "Batalkan impor"),
+    "nim": ("NIM diganti", "Batalkan penggantian NIM"),
+    "tidy": ("Dirapikan", "Batalkan perapian"),
+    "undo": ("Dibatalkan", "Ulangi perubahan"),
+    "restore": ("Dipulihkan dari cadangan", "Batalkan pemulihan"),
 }
 RESTORED = "Dikembalikan"  # the label of an undo that restored a deleted record
 # The lines of the kinds whose line is not the record and the label, and of an undo by its own change of the record.
 LATEST_LINES = {"nim": "NIM {who} diganti", "undo": "perubahan {who} dibatalkan"}
 LATEST_UNDO_LINES = {"add": "{who} dikembalikan", "delete": "penambahan {who} dibatalkan"}
-
-UNDO = {
-    "add": "Batalkan penambahan",
-    "edit": "Batalkan perubahan",
-    "delete": "Kembalikan data yang dihapus",
-    "import": "Batalkan impor",
-    "nim": "Batalkan penggantian NIM",
-    "tidy": "Batalkan perapian",
-    "undo": "Ulangi perubahan",
-    "restore": "Batalkan pemulihan",
-}
 UNDO_TOO_LONG = "Lebih dari {limit} data. Minta pengelola menjalankan: mahasiswa undo {id}"
 UNDO_BATCH = "{name} ({rows} data)"
 

@@ -121,10 +121,7 @@ async def ended(
     timeout_seconds: float | None = None,
     interval_seconds: float | None = None,
 ) -> T:
-    """Return the result of work in a thread. At the timeout, or if the caller is cancelled, `stop` it; wait for its end.
-
-    `stop` is called again after each interval.
-    """
+    """The result of work in a thread, which is stopped at the timeout or if the caller is cancelled, until it ends."""
     try:
         await asyncio.wait([running], timeout=timeout_seconds)
     finally:
@@ -168,10 +165,7 @@ class Budget:
             self.in_memory -= taken
 
     def keep(self, count: int, *, is_small: bool) -> None:
-        """Count bytes, which may take `reserved_bytes` if they are of something small. Raise Busy.
-
-        A negative count gives them back.
-        """
+        """Count bytes, or give them back if negative. Only small things may take `reserved_bytes`. Raise Busy."""
         if count > 0 and self.in_memory + count > self._max_bytes - (0 if is_small else self._reserved_bytes):
             raise Busy(f"{self._name}: {self.in_memory >> 20} MB")
         self.in_memory += count

@@ -31,10 +31,7 @@ _ODS_ERROR_OR_FORMULA_OR_ZERO = (rb"""value-type=["']error["']""", rb":formula="
 
 
 def cell_marks(file: BinaryIO, sheet: str) -> Marks:
-    """The marks of a sheet by name. There are none if the file is not .xlsx or .ods.
-
-    calamine has read the file already. A fault in it that only this second reading finds is no reason to refuse it.
-    """
+    """The marks of each sheet of a .xlsx or .ods file. calamine has read it, so a fault found here refuses nothing."""
     try:
         with zipfile.ZipFile(file) as package:
             if "xl/workbook.xml" in package.namelist():

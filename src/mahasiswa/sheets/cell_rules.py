@@ -1,7 +1,4 @@
-"""The rules for a single cell of an import: its text, or the reason why it cannot be imported.
-
-The rules report damage that a spreadsheet did, and never guess a repair.
-"""
+"""The rules for one cell of an import. They report damage that a spreadsheet did, and never guess a repair."""
 
 import re
 

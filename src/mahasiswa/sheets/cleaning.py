@@ -59,10 +59,7 @@ RowResult: TypeAlias = CleanedRow | RejectedRow
 
 
 class Cleaner:
-    """Cleans rows one by one. It remembers each NIM, its row and a hash of its texts: 230 MB for a million rows.
-
-    `sheets` are the names of the sheets that are read, for sentences about another row.
-    """
+    """Cleans rows one by one, and remembers their NIMs and a hash: 230 MB for a million. `sheets` are those read."""
 
     def __init__(self, sheets: Sequence[str] = ()) -> None:
         self._name_of = partial(row_name, sheets=sheets)

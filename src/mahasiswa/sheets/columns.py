@@ -244,10 +244,7 @@ def _counts(column: Sequence[str]) -> bool:
 def _columns_by_cells(
     texts: Sequence[Sequence[str]], titles: list[str], *, nim_only: bool
 ) -> tuple[FieldColumns, list[str]]:
-    """The columns of a sheet without titles, and a remark if they are not the first three.
-
-    A column that counts the rows is never taken for the NIM, except as the only one. Raises ColumnsUnclear.
-    """
+    """The columns of a sheet without titles, and a remark about them. A column that counts rows is never the NIM."""
     filled = [index for index, column in enumerate(texts) if column] or [0]  # all may stand further to the right
     first, nim, width = filled[0], _nim_column(texts), filled[-1] + 1
     is_single = nim_only and width == 1

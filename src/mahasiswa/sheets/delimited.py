@@ -26,10 +26,7 @@ _END = "\0the end of the file\0"
 
 @contextmanager
 def read_csv(file: BinaryIO) -> Iterator[Iterator[SheetRow]]:
-    """The rows of a seekable CSV file, in bounded memory. The file stays open.
-
-    Raises SheetError, at once or while the rows are read.
-    """
+    """The rows of a seekable CSV file, in bounded memory. Raises SheetError, at once or while rows are read."""
     text = io.TextIOWrapper(file, encoding=encoding_of(file), newline="")
     try:
         sample = text.read(SAMPLE_BYTES)
@@ -99,10 +96,7 @@ def _resplit_rows(rows: Iterable[SheetRow], separator: str) -> Iterator[SheetRow
 
 
 def _cells_in(row: Sequence[Cell], separator: str) -> list[str]:
-    """The cells of a row whose first cell holds several, or an empty list.
-
-    A comma says so only if no other cell has a text. A number has lost the space that stood before it.
-    """
+    """The cells of a row whose first cell holds several, or an empty list. A comma counts only in a row of one cell."""
     first = row[0] if row else None
     if not isinstance(first, str) or separator not in first or (separator != ";" and not is_blank(row[1:])):
         return []

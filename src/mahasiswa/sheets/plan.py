@@ -47,10 +47,7 @@ class ImportPlan(NamedTuple):
 
 
 def compare(cleaned: CleanedFile, existing: Mapping[str, Mahasiswa], near: Collection[Mahasiswa] = ()) -> ImportPlan:
-    """Sort the rows into new, changed and unchanged records, and rows that are not written.
-
-    A blank cell keeps the record's text. `near` are stored records whose NIM may be the same as that of a new one.
-    """
+    """Sort the rows by what they do to the stored records. `near` are stored records whose NIM may be the same."""
     plan = ImportPlan([], [], [], [], [], [])
     neighbours = Neighbours(near, cleaned.file.read_sheets)
     for row in cleaned.results:
@@ -137,10 +134,7 @@ def _problem_of_new(nama: str | None, alamat: str | None, columns: Columns) -> s
 
 
 def _replacement(cell: str | None, stored: str, separator: str, line_breaks: str) -> tuple[str, Sequence[str]]:
-    """The text that replaces a stored one, and a notice if it was tidied.
-
-    The stored text stays if the cell is blank, or differs only in its line breaks and spaces.
-    """
+    """The text that replaces a stored one, which stays if the cell is blank or differs only in spaces, and a notice."""
     if cell is None or (tidied := _tidied(cell, separator)) == _tidied(stored, separator):
         return stored, ()
     notice = line_breaks if "\n" in cell or "\r" in cell else wording.SPACES_TIDIED

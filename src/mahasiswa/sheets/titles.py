@@ -83,10 +83,7 @@ def _field_and_rank(cell: str) -> tuple[Field, int] | None:
 
 
 def find_titles(top: Sequence[Sequence[Cell]], *, nim_only: bool) -> tuple[int, Sequence[Cell]]:
-    """The index of the first row below the titles, and the titles, which may stand in two rows; (0, ()) without any.
-
-    They may lack a column that is needed. `top` are the first rows of a sheet that are not blank.
-    """
+    """The index of the first row below the titles, and the titles, of up to two rows; (0, ()) without any in `top`."""
     pairs = [
         (index, _combined_titles(upper, lower))
         for index, (upper, lower) in enumerate(pairwise(top), 2)

@@ -1,7 +1,4 @@
-"""Reads a workbook in a child process, so that a malicious one can exhaust neither memory nor time.
-
-`workbook_child` describes the messages of the child process.
-"""
+"""Reads a workbook in a child process, whose memory and time are bounded. `workbook_child` has its messages."""
 
 import json
 import os

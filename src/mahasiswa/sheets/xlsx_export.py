@@ -26,10 +26,7 @@ _has_control = re.compile("[\x00-\x08\x0b-\x1f]|_x[0-9a-fA-F]{4}|^<r>").search  
 
 
 def write_xlsx(records: Iterable[Mahasiswa], file: BinaryIO) -> int:
-    """Write the records to a file, in constant memory, and return their number.
-
-    Raises OSError, and NotCarried if Excel cannot hold a text or so many records. Nothing is written to the file then.
-    """
+    """Write the records, in constant memory; return their number. Raises OSError, or NotCarried before it writes."""
     widths = [COLUMN_MIN_CHARACTERS] * len(wording.HEADER)
     number = 0
     with _new_sheet(file, widths) as (sheet, text_format):

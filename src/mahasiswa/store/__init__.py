@@ -90,10 +90,7 @@ class Store(ABC):
             yield self.sql.update, (*texts, nim)
 
     async def rename(self, old: str, nim: str | None) -> None:
-        """Replace the record `old` by one with another nim and the same texts, as one batch of kind "nim".
-
-        Raise Changed if it does not exist.
-        """
+        """Put a record with another nim and the same texts in the place of `old`, as one batch; raise Changed."""
         await self.run(lambda: self._rename(old, nim), is_batch=True)
 
     def _rename(self, old: str, nim: str | None) -> Steps[None]:
@@ -165,10 +162,7 @@ class Store(ABC):
 
     @in_transaction
     def purge(self) -> Steps[None]:
-        """Remove at most PURGE_ENTRIES expired entries, unless some program did so within the last PURGE_SECONDS.
-
-        If nothing is expired, the version does not change.
-        """
+        """Remove some expired entries, once in PURGE_SECONDS. Without any, the version does not change."""
         if (yield self.sql.find_purge, ()):
             yield self.sql.purge, ()
 
@@ -176,10 +170,7 @@ class Store(ABC):
 def undo(
     sql: SharedSQL, item: int, expected: str | None = None, *, only_unchanged: bool, is_batch: bool | None = None
 ) -> Steps[int]:
-    """The steps of `Store.undo`. Without `is_batch`, undo an entry, or a batch of any length.
-
-    Their result is the number of restored records.
-    """
+    """The steps of `Store.undo` for an entry, or a batch of any length. Their result is the number of records."""
     # Look before any lock, so that an impossible undo waits for no other program.
     ((kind, rows),) = (yield sql.undoable, (item,)) or [(None, None)]
     if kind is None or is_batch not in (None, kind != ""):
@@ -211,10 +202,7 @@ def undo(
 
 
 def _unless_changed(writes: Sequence[Write], stored: Mapping[str, Mahasiswa]) -> Mapping[str, Mahasiswa]:
-    """The records to write, by nim; raise Changed or Refused.
-
-    A stored record may be as it is to be, because a double click sends the same confirmation twice.
-    """
+    """The records to write, by nim; raise Changed or Refused. After a double click they may be as they are to be."""
     records: dict[str, Mahasiswa] = {}
     for record, expected in writes:
         current = stored.get(record.nim)

@@ -52,10 +52,7 @@ def merge(sql: SharedSQL, *, update: bool, dry_run: bool) -> Steps[Merged]:
 
 
 def forget(sql: SharedSQL, nim: str) -> Steps[bool]:
-    """Remove the record with that nim and its history. Return False if there was neither.
-
-    If there was a record, the history has a silent batch for it, which names only the administrator.
-    """
+    """Remove the record with that nim and its history; return False if there was neither. A silent batch names who."""
     nims = sql.array([nim])
     ((was_known,),) = yield sql.is_known, (nims, nims)
     records = yield sql.find_raw, (nims,)
@@ -68,10 +65,7 @@ def forget(sql: SharedSQL, nim: str) -> Steps[bool]:
 def recorded(
     sql: SharedSQL, kind: BatchKind, statements: Sequence[str], parameters: Sequence[object], silent_rows: int | None
 ) -> Steps[None]:
-    """Make the changes of these statements one batch. With `silent_rows` it keeps no entries and shows that number.
-
-    Entries for each row would double the time.
-    """
+    """Make these changes one batch. With `silent_rows` it has no entries, whose writing would double the time."""
     ((days,),) = yield DAYS, ()
     is_silent = days and silent_rows is not None
     yield (sql.begin_silent.format(kind=kind), ()) if is_silent else (sql.begin_batch, (kind,))

@@ -93,10 +93,7 @@ class Engine(ABC):
 
     @abstractmethod
     def forget(self, nim: str) -> bool:
-        """Remove the record with that nim and all its history. Return False if there was neither.
-
-        Raise Unavailable, or TextsRemain if old copies of the texts could not be removed from the database's files.
-        """
+        """Remove a record and its history; return False if there was neither. Raise Unavailable or TextsRemain."""
 
     @abstractmethod
     def backup(self, to: Path, check: StopCheck) -> None:
@@ -128,10 +125,7 @@ class Engine(ABC):
 
     @abstractmethod
     def backup_files(self, folder: Path, *, from_future: bool = False) -> Sequence[Path]:
-        """The back-ups of this database in a folder, newest first; raise OSError.
-
-        Those of a wrong clock have a time in the future. They count for nothing, and are listed only on demand.
-        """
+        """The back-ups in a folder, newest first; raise OSError. Those of a wrong clock come from the future."""
 
     @abstractmethod
     def backup_remedy(self, folder: Path) -> str:

@@ -1,7 +1,4 @@
-"""Folds texts for the search: letter case, accents, apostrophes, dots, commas and hyphens do not matter.
-
-The SQL of both engines is generated from the same table.
-"""
+"""Folds texts for a search: letter case, accents and punctuation do not matter. SQL is made from the same table."""
 
 import unicodedata
 from collections.abc import Sequence
@@ -26,20 +23,8 @@ COMBINING_MARKS = (
 )
 
 # Letters that are no plain letter with a mark.
-SPECIAL = {
-    "æ": "ae",
-    "ð": "d",
-    "đ": "d",
-    "ħ": "h",
-    "ı": "i",
-    "ł": "l",
-    "ø": "o",
-    "œ": "oe",
-    "ß": "ss",
-    "ſ": "s",
-    "ŧ": "t",
-}
-SPECIAL |= {"þ": "th", "\u00b5": "μ", "ς": "σ", "ґ": "г"}
+SPECIAL_LETTERS, PLAIN_LETTERS = "æðđħıłøœßſŧþ\u00b5ςґ", "ae d d h i l o oe ss s t th μ σ г"
+SPECIAL = dict(zip(SPECIAL_LETTERS, PLAIN_LETTERS.split(), strict=True))
 
 # The letters of European languages, of Vietnamese, and of transliterated Chinese, Arabic and Sanskrit, and two signs.
 LETTERS = map(
@@ -84,10 +69,7 @@ def words(cari: str) -> Sequence[str]:
 
 
 def terms(cari: str, *, is_prefix: bool = False) -> Sequence[Sequence[str]]:
-    """The terms of a search. A text is found if it contains one of the words of each term; none if nothing is found.
-
-    A prefix is one word, in which spaces do not matter either.
-    """
+    """The terms of a search, each a list of words of which a text needs one. A prefix is one word without spaces."""
     if is_prefix:
         return [(word,) for word in words("".join(cari.split()))]
     return [STREET_MEANS if word in STREET else (word,) for word in words(cari)]

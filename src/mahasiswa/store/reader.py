@@ -50,10 +50,7 @@ class Snapshot(NamedTuple):
 
 
 class Hits(NamedTuple):
-    """One page of the records that a query finds, the number of all of them, and the newest item of the history.
-
-    All are of one moment. `last` is None if there is no history.
-    """
+    """One page of the records of a query, their number, and the newest item of the history, all of one moment."""
 
     total: int
     records: Sequence[Mahasiswa]
@@ -82,9 +79,7 @@ Steps: TypeAlias = Generator[tuple[str, Sequence[object]], Rows, T]
 """Work on the database. Each step is an SQL statement with its parameters, and gets its rows."""
 
 
-def in_transaction(
-    steps: Callable[Concatenate[R, P], Steps[T]],
-) -> Callable[Concatenate[R, P], Coroutine[Any, Any, T]]:
+def in_transaction(steps: Callable[Concatenate[R, P], Steps[T]]) -> Callable[Concatenate[R, P], Coroutine[Any, Any, T]]:
     """Do the steps of a read or of a change by `run` of the reader or of the store."""
 
     @wraps(steps)
@@ -122,10 +117,7 @@ class Reader(ABC):
         return next(map(Mahasiswa._make, rows), None)
 
     async def after(self, nim: str | None, limit: int) -> Sequence[Mahasiswa]:
-        """The next records after `nim` in the order of a snapshot, or the first ones if `nim` is None.
-
-        At most `limit`, and no further one after AFTER_MAX_BYTES. It is empty if there are no more.
-        """
+        """At most `limit` records after `nim` in the order of a snapshot, but no further one after AFTER_MAX_BYTES."""
         records, start = (self.sql.first, ()) if nim is None else (self.sql.after, (nim,))
         rows = await self._rows(self.sql.within_bytes.format(records=records), [*start, limit, AFTER_MAX_BYTES])
         return list(map(Mahasiswa._make, rows))

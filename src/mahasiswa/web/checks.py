@@ -38,17 +38,14 @@ async def check(request: Request, store: Store, pages: Pages, *, was_changed: bo
     for suspicion in get_args(Suspicion):
         found[suspicion] = await store.reader(SEARCH).suspects(suspicion, SUSPECTS_MAX)
         request.count_answer(size_of(found[suspicion].records))
-    show = partial(
-        pages.page,
-        "check.html",
-        409 if was_changed else 200,
-        pages.not_stored,
-        found=found,
-        tidied_max=TIDIED_MAX,
-        was_changed=was_changed,
-        search_for=lambda nim: ListQuery(Query(nim, di="nim")).at(1),
-    )
+    status = 409 if was_changed else 200
+    values = {"found": found, "tidied_max": TIDIED_MAX, "was_changed": was_changed, "search_for": _search_for}
+    show = partial(pages.page, "check.html", status, pages.not_stored, **values)
     return await rendered_in_thread(request, SEARCH, show)
+
+
+def _search_for(nim: str) -> str:
+    return ListQuery(Query(nim, di="nim")).at(1)
 
 
 async def tidy_all(request: Request, store: Store, pages: Pages) -> Response:

@@ -74,10 +74,7 @@ async def read_form(request: Request, fields: Sequence[str]) -> Form:
 
 
 async def read_confirmation(request: Request) -> Mapping[str, Sequence[str]]:
-    """Read the form of a preview, or of ticked rows, and parse it in a thread. Return all values of each field, in order.
-
-    Bytes that are not UTF-8 are replaced.
-    """
+    """Read the form of a preview or of ticked rows in a thread: all values of each field. Wrong bytes are replaced."""
     with large_body(request) as count:
         body = await read_body(request, MAX_CONFIRMED_BYTES, "confirmation too large", count)
         request.count_answer(len(body))  # its texts are kept until the answer
@@ -152,10 +149,7 @@ def _decode(text: bytes) -> bytes:
 
 @contextmanager
 def large_body(request: Request) -> Iterator[Callable[[int], None]]:
-    """Count an upload or a confirmation. Yield the function that counts the bytes that arrive; it raises Busy.
-
-    If too many arrive at the same time, the slowest one is refused, so slow clients cannot keep others out.
-    """
+    """Count an upload: yield the function that counts its bytes and raises Busy. If many arrive, the slowest ends."""
     received, connection = 0, request.connection
 
     def count(new: int) -> None:
@@ -176,10 +170,7 @@ def large_body(request: Request) -> Iterator[Callable[[int], None]]:
 async def read_pieces(
     request: Request, max_bytes: int, too_large: ProblemName, count: Callable[[int], None]
 ) -> AsyncGenerator[bytes, None]:
-    """The pieces of a body as they arrive.
-
-    Raise BodyRefused, ClientDisconnect and what `count`, which is called with the length of each piece, raises.
-    """
+    """The pieces of a body as they arrive. Raise BodyRefused, ClientDisconnect and what `count` of a length raises."""
     header = request.first_headers.get(b"content-length", b"")
     length = int(header) if header.isdigit() and b"transfer-encoding" not in request.first_headers else None
     if (length or 0) > max_bytes:

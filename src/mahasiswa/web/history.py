@@ -2,7 +2,7 @@
 
 from datetime import date, datetime, time, timedelta
 from functools import partial
-from typing import NamedTuple, Self, cast
+from typing import Any, NamedTuple, Self, cast
 
 from starlette.datastructures import QueryParams
 from starlette.responses import Response
@@ -45,7 +45,7 @@ class HistoryQuery(NamedTuple):
             tanggal = None
         if tanggal and not 1970 <= tanggal.year < 9999:  # it must end within the years of datetime, in every time zone
             tanggal = None
-        jenis = jenis if jenis in wording.KINDS else None
+        jenis = jenis if jenis in wording.CHANGES else None
         return cls(ListQuery(Query(asked.query.cari), asked.halaman), batch, jenis, tanggal)
 
     @property
@@ -103,16 +103,12 @@ async def undo(request: Request, store: Store, pages: Pages) -> Response:
         text = wording.UNDO_TOO_LONG.format(limit=wording.number(UNDO_ROWS_MAX), id=change)
         return pages.error("undo too long", text=text)
     except UndoConflict as conflict:
-        render = partial(
-            pages.page,
-            "undo_conflict.html",
-            409,
-            conflict=conflict,
-            is_batch=is_batch,
-            address=pages.path(request.path) + (query.origin if query else ""),
-            back=pages.path(query.address if query else HISTORY_PATH),
-            versi=digest_or_dash(conflict.conflicts[0].current),
-        )
+        values: dict[str, Any] = {
+            "address": pages.path(request.path) + (query.origin if query else ""),
+            "back": pages.path(query.address if query else HISTORY_PATH),
+            "versi": digest_or_dash(conflict.conflicts[0].current),
+        }
+        render = partial(pages.page, "undo_conflict.html", 409, conflict=conflict, is_batch=is_batch, **values)
         return await rendered_in_thread(request, SEARCH, render)
     return pages.redirect_to(query.address) if query else pages.redirect_home
 

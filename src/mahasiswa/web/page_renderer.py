@@ -47,38 +47,22 @@ class PageRenderer:
         self.list_query = ""
         self.timezone = settings.timezone
         self.history_days = settings.history_days
-        environment = Environment(
-            loader=PackageLoader("mahasiswa.web"),
-            autoescape=True,
-            undefined=StrictUndefined,
-            auto_reload=False,
-            finalize=escaped,
-            trim_blocks=True,
-            lstrip_blocks=True,
-        )
+        loader = PackageLoader("mahasiswa.web")
+        environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, finalize=escaped)
+        environment.trim_blocks = environment.lstrip_blocks = True
         style, pages_style = map(_style_sheet, ("style.css", "pages.css"))
-        environment.globals |= {
-            "style": style,
-            "pages_style": pages_style,
-            "cdn_url": settings.cdn_url,
-            "cdn_integrity": settings.cdn_integrity,
-            "number": wording.number,
-            "wording": wording,
-            "confirm_named": CONFIRM_NAMED,
-            "trim": TRIM,
-            "version": metadata.version("mahasiswa"),
-            "lengths": OFFERED_ROWS_PER_PAGE,
-            "max_length": MAX_ROWS_PER_PAGE,
-            "history_days": settings.history_days,
-            "path": self.path,
-            "home": self.path("/") + HOME_QUERY,
-            "record_path": self.record_path,
-            "nim_max_characters": NIM_MAX_CHARACTERS,
-            "title_max_characters": TITLE_MAX_CHARACTERS,
-            "max_size": wording.size(sheets.UPLOAD_MAX_BYTES),
-            "max_rows": sheets.UPLOAD_MAX_ROWS,
-            "columns": list(wording.LABELS.items()),
-        }
+        known = environment.globals
+        known.update(
+            style=style, pages_style=pages_style, cdn_url=settings.cdn_url, cdn_integrity=settings.cdn_integrity
+        )
+        known.update(path=self.path, record_path=self.record_path, home=self.path("/") + HOME_QUERY)
+        known.update(wording=wording, number=wording.number, columns=list(wording.LABELS.items()))
+        known.update(confirm_named=CONFIRM_NAMED, trim=TRIM, nim_max_characters=NIM_MAX_CHARACTERS)
+        known.update(
+            lengths=OFFERED_ROWS_PER_PAGE, max_length=MAX_ROWS_PER_PAGE, title_max_characters=TITLE_MAX_CHARACTERS
+        )
+        known.update(max_size=wording.size(sheets.UPLOAD_MAX_BYTES), max_rows=sheets.UPLOAD_MAX_ROWS)
+        known.update(history_days=settings.history_days, version=metadata.version("mahasiswa"))
         environment.filters |= {"verb": verb, "undo_name": undo_name, "when": self.when, "marked": marked}
         environment.tests["batch"] = lambda item: isinstance(item, Batch)
         # Load every template now: a process without a free file descriptor must still answer with a page.

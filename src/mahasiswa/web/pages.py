@@ -91,12 +91,7 @@ class Pages(PageRenderer):
         return CachedPage(bytes(form.body), self.headers)
 
     def add_form(
-        self,
-        values: Values,
-        reply: Reply = NO_REPLY,
-        *,
-        again: bool = False,
-        latest: Entry | Batch | None = None,
+        self, values: Values, reply: Reply = NO_REPLY, *, again: bool = False, latest: Entry | Batch | None = None
     ) -> Response:
         """The form of specification 4.2. If `again` is true, Enter saves and leads to another empty form.
 
@@ -141,10 +136,7 @@ class Pages(PageRenderer):
         pasted: str = "",
         preview: PreviewPage | None = None,
     ) -> Response:
-        """The page to choose a file or to paste cells, with a message about the last attempt.
-
-        With a `preview` without its columns, a person can choose these.
-        """
+        """The page of a file or of pasted cells, with the fault of the last attempt. A `preview` offers its columns."""
         headers = self.not_stored if preview else None
         context = {"purpose": purpose, "message": message, "pasted": pasted, "preview": preview}
         return self.page("upload.html", status if message else 200, headers, **context)

@@ -1,7 +1,4 @@
-"""Arranges previews for their pages: parts with the changed records, and groups of rows with the same message.
-
-Maximum rows and maximum characters of a text bound each page.
-"""
+"""Arranges previews for their pages, which are bounded by their rows and by the length of each text."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

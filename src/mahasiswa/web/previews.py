@@ -46,10 +46,7 @@ async def preview_import(request: Request, store: Store, pages: Pages) -> Respon
 
 
 async def confirm_import(request: Request, store: Store, pages: Pages) -> Response:
-    """POST /mahasiswa/impor/simpan: write the rows of the preview, all or none; or preview them again, repaired.
-
-    If the form has a repair that no preview has shown yet, the answer is a new preview.
-    """
+    """POST /mahasiswa/impor/simpan: write the previewed rows, all or none. New repairs are first previewed again."""
     sent, key = await read_confirmation(request), await store.signing_key()
     alert, cleaned = await request.limits.slots.run(IMPORT, partial(_repaired, sent, key))
     opened = sent["periksa"][-1] if sent["periksa"] else ""
@@ -216,10 +213,7 @@ async def _deletion_preview(
 async def _existing_and_near(
     request: Request, reader: Reader, nims: Sequence[str]
 ) -> tuple[Mapping[str, Mahasiswa], Sequence[Mahasiswa]]:
-    """The records with these NIMs. For the NIMs without a record, also the records with a similar NIM.
-
-    They count in the budget of answers, because a preview that waits for a thread keeps them; raise Busy.
-    """
+    """The records with these NIMs, and those near the other NIMs. They count as answers, which may raise Busy."""
     existing = await reader.find(nims)
     request.count_answer(size_with(0, list(existing.values())))
     unknown = [nim for nim in nims if nim not in existing]

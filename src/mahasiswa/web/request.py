@@ -59,10 +59,7 @@ class Request(StarletteRequest):
 
     @cached_property
     def nim(self) -> str | None:
-        """The last segment of the path, decoded once (specification 4.7.3); None if it is not UTF-8.
-
-        No record has such a nim. The empty text is a nim like any other.
-        """
+        """The last segment of the path, decoded once (specification 4.7.3); None if it is not UTF-8, as no nim is."""
         try:
             return unquote_to_bytes(self.path.rpartition("/")[2].encode("latin-1")).decode()
         except UnicodeDecodeError:
@@ -75,10 +72,7 @@ class Request(StarletteRequest):
 
     @cached_property
     def list_query(self) -> str:
-        """The URL query of the list page from which a record was opened or deleted; empty for the plain list.
-
-        It is rebuilt from the parsed parameters of this request, because links carry them to the pages of a record.
-        """
+        """The query of the list from which a record was opened, rebuilt from its parameters; empty without one."""
         # An error page about a wrong method also leads back to that page of the list.
         keeps_query = self.scope["query_string"] and any(route.keeps_query for route in self.methods.values())
         has_query = keeps_query and is_list_query(self.query_params)

@@ -38,10 +38,7 @@ refuses_gzip = re.compile(rb"gzip\s*;\s*q=0(\.0*)?\s*(,|$)")
 
 @contextmanager
 def unsent_file() -> Iterator[BinaryIO]:
-    """A temporary file to fill and then to send with Stream. If the block raises, the file is closed.
-
-    It is created by the first write, which a thread does when it has a slot. So a refused request costs no file.
-    """
+    """A temporary file for Stream, closed if the block raises. The first write creates it, so waiting costs none."""
     file = cast("BinaryIO", tempfile.SpooledTemporaryFile(1))  # noqa: SIM115 - open until its last byte was sent
     try:
         yield file
@@ -167,10 +164,7 @@ def gzipped(body: bytes) -> bytes:
 
 
 def compressed(response: Response, request: Request) -> Response:
-    """Compress a page with gzip if the client accepts it, after an error page got the number of its request.
-
-    A page that has the header Vary was through here already.
-    """
+    """Compress a page unless the client refuses; an error page gets its number first. With Vary it is done already."""
     if response.media_type != "text/html" or "vary" in response.headers:
         return response
     response.headers.add_vary_header("Accept-Encoding")

@@ -28,13 +28,9 @@ LOCK_RETRY_SECONDS = 1.0  # time in which a lock timeout is a short one, after w
 MAX_ATTEMPTS = 5  # maximum attempts to make a transaction that fails with a serialization failure or a deadlock
 
 # Defaults for parameters that the address does not set. They detect a host that disappeared, so that the next one is tried.
-CONNECTION_DEFAULTS = {
-    "connect_timeout": "2",
-    "keepalives_idle": "30",
-    "keepalives_interval": "5",
-    "keepalives_count": "3",
-    "tcp_user_timeout": "5000",
-}
+CONNECTION_DEFAULTS = (
+    "connect_timeout=2 keepalives_idle=30 keepalives_interval=5 keepalives_count=3 tcp_user_timeout=5000"
+)
 
 Connection = psycopg.AsyncConnection[tuple[Any, ...]]
 T = TypeVar("T")
@@ -48,13 +44,8 @@ logging.getLogger("psycopg.pool").setLevel(logging.ERROR)
 def connection_parameters(conninfo: str) -> Mapping[str, Any]:
     """Return psycopg's connection parameters for an address that `settings` has accepted."""
     # No prepared statements: they belong to a connection, and a pooler may give it to another client.
-    return {
-        **CONNECTION_DEFAULTS,
-        **conninfo_to_dict(conninfo),
-        "client_encoding": "utf8",
-        "autocommit": True,
-        "prepare_threshold": None,
-    }
+    ours = {"client_encoding": "utf8", "autocommit": True, "prepare_threshold": None}
+    return {**conninfo_to_dict(CONNECTION_DEFAULTS), **conninfo_to_dict(conninfo), **ours}
 
 
 def first_line(error: BaseException) -> str:
@@ -116,10 +107,7 @@ class Pool:
                 await _pause_or_raise(error, deadline)
 
     async def write(self, kind: Kind, work: Callable[[Connection], Awaitable[T]], deadline: float) -> T:
-        """Call `work`, which begins a transaction with its first statement, then commit.
-
-        Call it again if nothing was done because of the connection, a deadlock, or, once, a short lock timeout.
-        """
+        """Call `work`, which begins a transaction, then commit. Try again if nothing was done, as after a deadlock."""
         attempts = 0
         soon = time.monotonic() + LOCK_RETRY_SECONDS
         while True:
@@ -189,10 +177,7 @@ def begin(statement: str, deadline: float) -> str:
 
 
 async def execute(db: Connection, statements: str, *parameters: object) -> Sequence[tuple[Any, ...]]:
-    """Run several statements in one round trip; return the rows of the last statement that has rows.
-
-    Raise Unavailable if their texts would fill the memory.
-    """
+    """Run several statements in one round trip; return the rows of the last one that has rows. Raise Unavailable."""
     # On the server's side, parameters are possible in a single statement only.
     cursor = psycopg.AsyncClientCursor(db)
     await cursor.execute(statements, parameters)
@@ -252,10 +237,7 @@ def is_lost(error: psycopg.Error) -> bool:
 
 
 def translate(error: psycopg.Error) -> StoreError:
-    """Return Refused if a constraint of the table refuses a record, otherwise TookTooLong or Unavailable.
-
-    The name of a constraint is field and reason, such as nim_too_long.
-    """
+    """Refused if a constraint, named by field and reason, refuses a record; otherwise TookTooLong or Unavailable."""
     if isinstance(error, errors.NotNullViolation):
         return Refused(error.diag.column_name or "nim", "missing")
     if isinstance(error, errors.QueryCanceled):

@@ -34,10 +34,7 @@ Connection = psycopg.Connection[tuple[Any, ...]]
 
 
 class Table(NamedTuple):
-    """The object that `mahasiswa` names in the database, as sql.FIND_TABLE describes it. Names are quoted for SQL.
-
-    `comment` is None if there is none yet.
-    """
+    """The object that `mahasiswa` names, as sql.FIND_TABLE describes it, with its names quoted for SQL."""
 
     schema: str
     comment: str | None

@@ -7,12 +7,11 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import cast
 
 import apsw
 
 from mahasiswa.store.sqlite.sqlite_errors import access_problem
-from mahasiswa.store.store_errors import Reason, Refused, StoreError, Unavailable
+from mahasiswa.store.store_errors import Unavailable
 
 LOCK_TIMEOUT_SECONDS = 10.0
 """Maximum wait for a lock that another program holds. A change of the service waits until its own deadline."""
@@ -41,26 +40,9 @@ def connect(path: Path) -> apsw.Connection:
     return db
 
 
-def refusal(error: apsw.ConstraintError) -> StoreError:
-    """Translate the error of a constraint, whose name or column gives the field and the reason."""
-    match str(error).partition(" constraint failed: "):
-        case "CHECK", _, constraint:
-            field, _, reason = constraint.partition("_")
-            return Refused(field, cast("Reason", reason))
-        case "NOT NULL", _, column:
-            return Refused(column.removeprefix("mahasiswa."), "missing")
-        case "UNIQUE", _, _:
-            return Refused("nim", "duplicate")
-    return Unavailable(str(error))  # another program's trigger
-
-
 @contextmanager
 def savepoint(db: apsw.Connection) -> Iterator[None]:
-    """Make all changes of the block or none.
-
-    SQLite has rolled back everything by itself if the disk is full. `with db` would then raise its own error, "no such
-    savepoint", in place of that reason.
-    """
+    """Make all changes of the block or none. After a full disk `with db` would raise an error that hides the reason."""
     db.execute("SAVEPOINT block")
     try:
         yield

@@ -12,9 +12,9 @@ from mahasiswa.store import commands, undo
 from mahasiswa.store.engines import Engine, Finding, Merged, Restored, StopCheck
 from mahasiswa.store.sqlite import backup, doctor, sqlite_schema
 from mahasiswa.store.sqlite import sqlite_sql as sql
-from mahasiswa.store.sqlite.connection import connect, refusal, savepoint, transaction
+from mahasiswa.store.sqlite.connection import connect, savepoint, transaction
 from mahasiswa.store.sqlite.restore import restore
-from mahasiswa.store.sqlite.sqlite_errors import usable
+from mahasiswa.store.sqlite.sqlite_errors import refusal, usable
 from mahasiswa.store.sqlite.sqlite_reader import take, take_named
 from mahasiswa.store.sqlite.store import SQLiteStore
 from mahasiswa.store.store_errors import TextsRemain, Unavailable
@@ -101,10 +101,7 @@ class SQLiteEngine(Engine):
 
 
 def _erase_traces(db: apsw.Connection) -> None:
-    """Rewrite the file without its free space, and empty the write-ahead log; raise apsw.Error if that is prevented.
-
-    Other programs may have removed texts without secure_delete. These texts are still in the free space.
-    """
+    """Rewrite the file without its free space, which may hold removed texts, and empty the log; raise apsw.Error."""
     db.execute("VACUUM")
     # Many short attempts: other writers wait for as long as one attempt takes.
     db.set_busy_timeout(int(CHECKPOINT_INTERVAL_SECONDS * 1000))

@@ -6,11 +6,12 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import cast
 
 import apsw
 
 from mahasiswa.administrator import process_user, user_name
-from mahasiswa.store.store_errors import NeedsRepair, Unavailable, Unusable
+from mahasiswa.store.store_errors import NeedsRepair, Reason, Refused, StoreError, Unavailable, Unusable
 
 FULL_BYTES = 1 << 20  # a disk with less free space is full: SQLite needs some room for its log
 
@@ -37,10 +38,7 @@ def usable(path: Path) -> Iterator[None]:
 
 
 def access_problem(path: Path) -> str:
-    """The reason why this user cannot use a database file, with the remedy, or nothing if none is found.
-
-    The file is not opened here, because closing it would drop SQLite's locks.
-    """
+    """Why this user cannot use a file, with the remedy, or nothing. Opening it here would drop SQLite's locks."""
     path = path.absolute()
     folder = path.parent
     try:
@@ -78,3 +76,16 @@ def reason(error: apsw.Error | OSError) -> str:
         case OSError():
             return error.strerror or str(error)
     return str(error)
+
+
+def refusal(error: apsw.ConstraintError) -> StoreError:
+    """Translate the error of a constraint, whose name or column gives the field and the reason."""
+    match str(error).partition(" constraint failed: "):
+        case "CHECK", _, constraint:
+            field, _, reason = constraint.partition("_")
+            return Refused(field, cast("Reason", reason))
+        case "NOT NULL", _, column:
+            return Refused(column.removeprefix("mahasiswa."), "missing")
+        case "UNIQUE", _, _:
+            return Refused("nim", "duplicate")
+    return Unavailable(str(error))  # another program's trigger

@@ -78,10 +78,7 @@ UPGRADES: Sequence[Callable[[apsw.Connection], None]] = (_create_tables,)
 
 
 def _set_history_days(db: apsw.Connection, path: Path, days: int | None) -> None:
-    """Store the days, and create the triggers; with 0 days remove the triggers and the history.
-
-    Nothing is written if nothing changes, because every commit is a new version of the list.
-    """
+    """Store the days, and create or remove the triggers. Without a difference nothing is committed."""
     stored = db.execute(shared_sql.DAYS).get
     if not (has_key := db.execute(sql.HAS_KEY).get):
         db.execute(f"DROP TABLE {sql.STATE}; {sql.TABLES[sql.STATE]}")

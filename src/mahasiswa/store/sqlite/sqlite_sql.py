@@ -11,7 +11,7 @@ from mahasiswa.store.shared_sql import SharedSQL
 # --- Schema
 
 # Every rule of a record stands here and nowhere else. A CHECK constraint is named `<field>_<reason>`, so that
-# `connection.refusal` reads the form's message from it. A file keeps the text of each CREATE TABLE, and `schema`
+# `sqlite_errors.refusal` reads the form's message from it. A file keeps the text of each CREATE TABLE, and `schema`
 # recognises the tables by it: any change of these texts, or of the maximum length, needs another of its UPGRADES.
 #
 # The rules and the triggers use only SQL that SQLite 3.40 (Debian 12) knows, so that its shell can read and write the

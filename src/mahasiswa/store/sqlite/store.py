@@ -16,15 +16,8 @@ from mahasiswa.store.group_commit import GroupCommit, QueuedChange
 from mahasiswa.store.history_items import OLEH
 from mahasiswa.store.reader import Steps
 from mahasiswa.store.sqlite import sqlite_sql as sql
-from mahasiswa.store.sqlite.connection import (
-    connect,
-    has_moved,
-    log_inodes,
-    refusal,
-    remove_wal,
-    savepoint,
-    transaction,
-)
+from mahasiswa.store.sqlite.connection import connect, has_moved, log_inodes, remove_wal, savepoint, transaction
+from mahasiswa.store.sqlite.sqlite_errors import refusal
 from mahasiswa.store.sqlite.sqlite_reader import SQLiteReader, read_snapshot, take
 from mahasiswa.store.store_errors import Locked, StoreError, Unavailable
 from mahasiswa.work import EDIT, IMPORT, KINDS, LIST, Kind, Slots
