@@ -51,8 +51,7 @@ def configure_logging(level: str, timezone: tzinfo) -> None:
     handler = {"class": "logging.StreamHandler", "formatter": "line", "stream": "ext://sys.stderr"}
     logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False  # no line shows them
     logging.config.dictConfig({
-        "version": 1,
-        "disable_existing_loggers": False,
+        "version": 1, "disable_existing_loggers": False,
         "formatters": {"line": {"()": LineFormatter}},
         "handlers": {"stderr": handler},
         "root": {"handlers": ["stderr"], "level": "WARNING"},

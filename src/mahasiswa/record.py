@@ -33,10 +33,7 @@ Incoming: TypeAlias = tuple[int, str, str | None, str | None]
 
 
 def digest(record: Mahasiswa) -> str:
-    """One digest for each text that can change: 11 characters for nama, then 11 for alamat, in URL-safe base64.
-
-    Line breaks do not count, because a browser removes them from the text of a single-line input.
-    """
+    """A digest of nama, then one of alamat: 11 characters each, without line breaks, which a browser removes."""
     return _digest(record.nama) + _digest(record.alamat)
 
 

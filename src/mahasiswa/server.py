@@ -139,10 +139,7 @@ def _back_up(settings: Settings, parent: int) -> None:
 
 
 def _wakened_by_signals() -> socket.socket:
-    """Return a socket that becomes readable after SIGTERM, after Ctrl-C, or when the terminal is closed.
-
-    Under systemd there is no terminal, and a rotation of logs sends SIGHUP. So SIGHUP is ignored there.
-    """
+    """A socket that becomes readable after SIGTERM, Ctrl-C, or SIGHUP, which systemd sends when it rotates logs."""
     signalled, wake = socket.socketpair()
     wake.settimeout(0)
     signal.set_wakeup_fd(wake.detach())

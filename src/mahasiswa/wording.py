@@ -166,11 +166,8 @@ CELL_TOO_LONG = (
 )
 CELL_NOT_CARRIED = "{field} untuk NIM {nim} berisi karakter yang tidak dapat disimpan di Excel. Perbaiki isinya, atau unduh sebagai CSV."
 TOO_MANY_FOR_EXCEL = "Datanya melebihi {limit} baris, batas Excel. Persempit pencarian, atau unduh sebagai CSV."
-TEMPLATE_HINTS = (
-    "Ketik NIM apa adanya. Kolom ini berformat Teks, jadi nol di depan dan angka panjang tidak berubah.",
-    "Nama lengkap mahasiswa.",
-    "Alamat lengkap mahasiswa.",
-)
+_NIM_HINT = "Ketik NIM apa adanya. Kolom ini berformat Teks, jadi nol di depan dan angka panjang tidak berubah."
+TEMPLATE_HINTS = (_NIM_HINT, "Nama lengkap mahasiswa.", "Alamat lengkap mahasiswa.")
 
 # ---- the forms of a record, and its deletion
 

@@ -97,11 +97,7 @@ class Slots:
         self._waiting[kind] += count
 
     async def run(self, kind: Kind, function: Callable[[], T], stop: Event | None = None) -> T:
-        """Call a function in a thread of this kind; raise Busy.
-
-        If the caller is cancelled, `stop` is set, and the slot is kept until the function returns, so the threads stay
-        bounded.
-        """
+        """Call a function in a thread of this kind; raise Busy. If the caller is cancelled, set `stop` and wait."""
         async with self.slot(kind):
             loop = asyncio.get_running_loop()
             return await ended(loop.run_in_executor(self._threads[kind], function), stop.set if stop else lambda: None)
@@ -137,10 +133,7 @@ async def ended(
 
 
 class Budget:
-    """Counts bytes in the memory of a worker: of request bodies as they arrive, or of answers until they are taken.
-
-    Everything longer than SMALL_BYTES leaves `reserved_bytes` free, so small forms and pages always find room.
-    """
+    """Counts bytes of bodies or of answers. What is longer than SMALL_BYTES leaves `reserved_bytes` free."""
 
     def __init__(self, name: str, max_bytes: int, reserved_bytes: int) -> None:
         self._name = name

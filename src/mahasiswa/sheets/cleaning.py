@@ -1,7 +1,4 @@
-"""Turns the rows of a sheet into records, and says which rows cannot be written and why.
-
-Rows that are not students, such as totals and signatures, and repetitions of a whole row are skipped.
-"""
+"""Turns rows into records, and says why others are not written: wrong rows, rows of no student, and repetitions."""
 
 import re
 from collections import Counter

@@ -28,11 +28,8 @@ _ALIASES: Mapping[Field, str] = {
 _RANKS = {alias: (field, rank) for field, aliases in _ALIASES.items() for rank, alias in enumerate(aliases.split())}
 
 # A title such as `NAMA LENGKAP MAHASISWA BARU` is known by one of these words, if no word says that it is about others.
-_WORDS: Mapping[str, Field] = {
-    **dict.fromkeys(("nim", "npm", "nrp", "nis", "nipd", "nisn", "stambuk", "induk", "pokok"), "nim"),
-    "nama": "nama",
-    **dict.fromkeys(("alamat", "domisili"), "alamat"),
-}
+_NIMS = ("nim", "npm", "nrp", "nis", "nipd", "nisn", "stambuk", "induk", "pokok")
+_WORDS: Mapping[str, Field] = {**dict.fromkeys(_NIMS, "nim"), "nama": "nama", "alamat": "alamat", "domisili": "alamat"}
 _is_of_others = re.compile(
     r"\b(?:ayah|bapak|ibu|ortu|orang|orangtua|wali|suami|istri|dosen|pembimbing|guru|kepala|pegawai|kependudukan|sekolah|smp"
     r"|smk|sma|slta|kampus|universitas|perguruan|instansi|perusahaan|kantor|email|mail|surel|web|website|panggilan|prodi"

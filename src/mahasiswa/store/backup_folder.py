@@ -52,9 +52,8 @@ def find_backups(folder: Path, prefix: str, suffix: str = "", *, from_future: bo
     pattern = re.compile(rf"{re.escape(prefix)}\d{{8}}T\d{{6}}Z(-\d+)?{re.escape(suffix)}")
     latest = time.time() + CLOCK_TOLERANCE_SECONDS
     times = {file: file.stat().st_mtime for file in folder.iterdir() if pattern.fullmatch(file.name)}
-    return sorted(
-        (file for file in times if (times[file] > latest) == from_future), key=times.__getitem__, reverse=True
-    )
+    shown = (file for file in times if (times[file] > latest) == from_future)
+    return sorted(shown, key=times.__getitem__, reverse=True)
 
 
 def age_seconds(file: Path) -> float:

@@ -133,10 +133,7 @@ class Engine(ABC):
 
     @abstractmethod
     def backups_that_hold(self, folder: Path | None, nim: str) -> Sequence[Path]:
-        """The back-ups in this folder and beside the database that hold that nim, or that cannot be read.
-
-        Also the folders that killed programs have left there.
-        """
+        """The back-ups here or beside the database with that nim, or unreadable, and what killed programs have left."""
 
     @abstractmethod
     def examine_backup(self, file: Path, check: StopCheck) -> Finding:

@@ -46,10 +46,7 @@ class BatchTooLong(StoreError):
 
 
 class UndoConflict(StoreError):
-    """Records have changed since the change that was to be undone. `conflicts` are at most UNDO_CONFLICTS_MAX of the `total`.
-
-    `unchanged` is the number of records that can be undone without the others.
-    """
+    """Records have changed since. `conflicts` are the first of `total`; `unchanged` records could be undone."""
 
     def __init__(self, conflicts: Sequence[Conflict], total: int, unchanged: int = 0) -> None:
         super().__init__(f"{total} records have changed since")
@@ -73,10 +70,7 @@ class TextsRemain(StoreError):
 
 
 class Uncertain(StoreError):
-    """The connection broke during the commit: the change may or may not have been made.
-
-    It is safe to repeat an addition: if the first attempt was stored, the second is refused as a duplicate.
-    """
+    """The connection broke during the commit. An addition may be repeated, because a second one is a duplicate."""
 
 
 class Unusable(StoreError):

@@ -24,10 +24,7 @@ class Connection(Protocol):
         """Close the connection at once, because other requests need the room of its answer."""
 
     def write_now(self, status: int, head: bytes, body: bytes) -> bool:
-        """Write a complete response. Return False if the server must write it by `send`.
-
-        The client may be slow with this body, because other clients share it.
-        """
+        """Write a complete response, whose body other clients share; False if the server must write it by `send`."""
 
 
 def connection_of(scope: Scope) -> Connection | None:

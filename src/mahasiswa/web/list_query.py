@@ -23,10 +23,7 @@ DEFAULTS = {**Query()._asdict(), "halaman": 1, "per": DEFAULT_ROWS_PER_PAGE}
 
 
 class ListQuery(NamedTuple):
-    """One page of the records that a query finds. `halaman` counts from 1, `total` is the number of records found.
-
-    `spellings` are other searches to offer, each with the number of records that it finds.
-    """
+    """One page of a query, counted from 1, of `total` records. `spellings` are other searches with their numbers."""
 
     query: Query
     halaman: int = 1
@@ -66,11 +63,7 @@ class ListQuery(NamedTuple):
         return self.total > 0 and self.per <= INLINE_ROWS
 
     def at(self, halaman: int = 1, **changes: str) -> str:
-        """The URL query of another page, or of a page of another search: `changes` are parts of the Query.
-
-        It is rebuilt from the parsed values, so nothing else can be in it. It is never empty, because `/` alone is the
-        list of the specification.
-        """
+        """The URL query of another page or search, rebuilt from parsed values. Never empty: `/` is the whole list."""
         query: Mapping[str, Any] = {**self.query._asdict(), **changes}
         return _url_query({**query, "halaman": halaman, "per": self.per}) or HOME_QUERY
 
@@ -100,10 +93,7 @@ class ListQuery(NamedTuple):
 
 
 class Printout(NamedTuple):
-    """The layout of a printed list: its title, whether addresses stand in it, and the titles of empty columns.
-
-    `kota` and `nama` are the city and the person of the signature below the list, if any.
-    """
+    """The layout of a printed list. `kota` and `nama` stand in the signature below it, if they are not blank."""
 
     judul: str = ""
     with_alamat: bool = True

@@ -32,10 +32,7 @@ Frame = tuple[bytes, bytes]  # a page before and after its rows
 
 
 class Reply(NamedTuple):
-    """The message of a form about an attempt. `wrong` has the reason of the refusal for each field.
-
-    `problem` is a problem of the whole form. `stored` is the record that has the nim already.
-    """
+    """The message of a form: the reason for each `wrong` field, a `problem` of the form, and who has the nim."""
 
     wrong: Mapping[str, str] = MappingProxyType({})
     problem: wording.ProblemName | None = None

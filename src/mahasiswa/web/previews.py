@@ -78,7 +78,6 @@ async def choose_deletion(request: Request, store: Store, pages: Pages) -> Respo
     query = query_of(request.query_params)
     if not query.cari:
         return pages.empty_form("hapus").respond(request.scope)
-
     nims = await in_thread(
         store.reader(IMPORT).chunks(query),
         lambda records: [record.nim for record in islice(records, sheets.UPLOAD_MAX_ROWS + 1)],
@@ -201,11 +200,12 @@ async def _deletion_preview(
 
     def render() -> Response:
         compared = deletion.compare_nims(cells, existing, near)
-        data = deletion.dump_deletion(compared, key)
-        missing = shown_missing(compared)
-        return pages.page(
-            "bulk_delete.html", 200, pages.not_stored, deletion=compared, data=data, alert=alert, missing=missing
-        )
+        shown = {
+            "deletion": compared,
+            "data": deletion.dump_deletion(compared, key),
+            "missing": shown_missing(compared),
+        }
+        return pages.page("bulk_delete.html", 200, pages.not_stored, alert=alert, **shown)
 
     return await rendered_in_thread(request, IMPORT, render)
 

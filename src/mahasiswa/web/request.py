@@ -34,10 +34,7 @@ class PageTooLong(Exception):
 
 
 class Request(StarletteRequest):
-    """An HTTP request within the prefix of BASE_URL, and its route.
-
-    `path` is the raw path without that prefix: a nim may hold an encoded slash, so only the handler decodes its segment.
-    """
+    """An HTTP request and its route. `path` is raw, without the prefix of BASE_URL: handlers decode its segment."""
 
     def __init__(self, scope: Scope, receive: Receive, service: "Middleware") -> None:
         super().__init__(scope, receive)

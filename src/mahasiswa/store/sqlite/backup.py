@@ -35,10 +35,7 @@ log = logging.getLogger(__name__)
 
 
 def backup(source: Path, target: Path, check: StopCheck) -> None:
-    """Copy the database as it is at one moment to a new file that only its owner can read; raise Unusable.
-
-    The target gets its name only when the copy is verified and on disk. An existing file is never replaced.
-    """
+    """Copy the database to a new private file, which gets its name when it is verified and on disk; raise Unusable."""
     with closing(_open(source)) as origin, _reported(target):
         if os.path.lexists(target):
             raise FileExistsError
@@ -85,10 +82,8 @@ def lack_of_room(folder: Path, database_bytes: int) -> str:
 
 
 def lost_records(db: apsw.Connection, path: Path, folder: Path | None) -> str:
-    """A sentence about the newest file that holds records although the list and its history are empty, or nothing.
-
-    A back-up of such a list would be the first step to the loss of the others; raise OSError.
-    """
+    """A sentence about the newest file with records, if this list and its history are empty; raise OSError."""
+    # A back-up of a list that was emptied would be the first step to the loss of the others.
     if not db.execute(sql.IS_EMPTY).get:
         return ""
     near = [*backup_files(path, path.parent), *chain.from_iterable(files_beside(path))]

@@ -55,11 +55,7 @@ def savepoint(db: apsw.Connection) -> Iterator[None]:
 
 @contextmanager
 def transaction(db: apsw.Connection) -> Iterator[None]:
-    """Make all changes of the block or none, and commit them; raise Unavailable if the file was replaced.
-
-    SQLite may have rolled back by itself, as after an interrupt. `with db` would then raise its own error in place of
-    that one.
-    """
+    """Make and commit all changes of the block, or none; raise Unavailable if the file was replaced."""
     db.execute("BEGIN IMMEDIATE")
     try:
         if has_moved(db):
@@ -108,10 +104,7 @@ def remove_wal(path: Path, inodes: Sequence[tuple[int, int]]) -> None:
 
 @contextmanager
 def folder_lock(folder: Path) -> Iterator[None]:
-    """Hold an exclusive lock on a folder, against other processes of this program; raise Unavailable.
-
-    It waits in the calling thread, so never call it on the event loop.
-    """
+    """Lock a folder against other processes of this program; raise Unavailable. It waits in the calling thread."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         deadline = time.monotonic() + LOCK_TIMEOUT_SECONDS

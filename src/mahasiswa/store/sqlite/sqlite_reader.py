@@ -27,25 +27,16 @@ INTERRUPT_INTERVAL_SECONDS = 0.05
 
 NOT_UTF8 = "another program has stored a text that is not UTF-8; mahasiswa doctor names the record"
 
+Asks = Callable[[], Awaitable[Version | None]]
+Reports = Callable[[apsw.Error], None]
 A = TypeVar("A")
 T = TypeVar("T")
 
 
 class SQLiteReader(Reader):
-    """See Reader. Each step has a deadline, which includes its time in the queue.
+    """See Reader. Each deadline includes the time in the queue. `version` raises Unavailable for a bad file."""
 
-    `version` is the store's method, which raises Unavailable if the file was replaced or is damaged. `report_damage` is
-    called if a read finds damage.
-    """
-
-    def __init__(
-        self,
-        path: Path,
-        kind: Kind,
-        slots: Slots,
-        version: Callable[[], Awaitable[Version | None]],
-        report_damage: Callable[[apsw.Error], None],
-    ) -> None:
+    def __init__(self, path: Path, kind: Kind, slots: Slots, version: Asks, report_damage: Reports) -> None:
         super().__init__(sql.SHARED)
         self._path, self._kind, self._slots = path, kind, slots
         self._version, self._report_damage = version, report_damage

@@ -96,10 +96,7 @@ class SQLiteStore(Store):
         self._watch.close()
 
     def _check_file(self) -> None:
-        """Raise Unavailable if the file or its log is gone, also if another one is in its place by now.
-
-        It also raises if a read has found damage, because a change could make the damage worse.
-        """
+        """Raise Unavailable if the file or its log is gone, or damaged: a change could make the damage worse."""
         reason = f"{self._path} or its log was replaced, moved or removed"
         if self._giving_up is None:
             if not has_moved(self._watch) and log_inodes(self._path) == self._log_inodes:
