@@ -171,10 +171,7 @@ def attacked(service: Service, page: str = "/", *, releases: bool = True) -> Ite
 
 @contextmanager
 def additions(service: Service, clients: int = 4) -> Iterator[tuple[dict[str, float], set[str]]]:
-    """Add records without pause during the block. A connection that breaks is opened again.
-
-    Yield the time at which each nim was acknowledged, and the nims of all records that may be stored.
-    """
+    """Add records during the block; yield when each nim was acknowledged, and all nims that may be stored."""
     stop = threading.Event()
     acknowledged: dict[str, float] = {}
     sent: set[str] = set()
@@ -308,10 +305,7 @@ def until(condition: Callable[[], T | None], seconds: float = 30.0) -> T:
 
 
 def assert_log_is_sound(text: str, allowed: Sequence[str] = ()) -> None:
-    """Check that each line has a form that the service writes, and that the text holds no control characters.
-
-    Another line must be about malformed HTTP, a read that failed, or contain one of the `allowed` words.
-    """
+    """Check that each line is one that the service writes, is about malformed HTTP, or has an `allowed` word."""
     assert not CONTROL.search(text)
     assert not text or text.endswith("\n")
     known = ("not valid HTTP", "could not be read", "was not saved", "stop the service", *allowed)

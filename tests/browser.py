@@ -44,10 +44,7 @@ CONFIRMATION = "confirm: Apakah Anda yakin ingin menghapus data ini?"
 expect.set_options(timeout=TIMEOUT_MILLISECONDS)
 
 Network = Literal["answers", "unreachable", "hangs"]
-"""How the CDN behaves when a page requests the style sheet.
-
-It answers with Bootstrap from its npm package. If npm cannot install it, a test that needs an answer is skipped.
-"""
+"""How the CDN behaves when a page requests the style sheet. To answer, it needs Bootstrap from npm."""
 
 REPORT_VIOLATIONS = """
 document.addEventListener("securitypolicyviolation", event =>

@@ -127,10 +127,7 @@ class Host(Closing):
 
 
 class Cluster(Closing):
-    """Three hosts with etcd, Patroni and PostgreSQL, and two with HAProxy, all on one switch.
-
-    This process must be on the switch, see `on_the_switch`, to reach them.
-    """
+    """Three hosts with etcd, Patroni and PostgreSQL, and two with HAProxy, on the switch of `on_the_switch`."""
 
     def __init__(self, folder: Path) -> None:
         with ExitStack() as stack:

@@ -55,10 +55,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Report a skipped test as failed if --nothing-skipped is given, unless this machine cannot run it.
-
-    A test that only root can run, or that makes namespaces, must be one of those that `make test-long` runs.
-    """
+    """Fail a skipped test with --nothing-skipped, unless this machine cannot run it and `make test-long` does."""
     report = yield
     if report.skipped and not hasattr(report, "wasxfail") and item.config.getoption("nothing_skipped"):
         reason = str(report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr)

@@ -30,10 +30,7 @@ def show(
     button: str = "",
     sees: str = "main",
 ) -> Show:
-    """Return a function that adds records and opens a path, which must answer this status, or the preview of a file.
-
-    It then types, lets somebody else change the list, and presses a button. The page must then have `sees`.
-    """
+    """Return a function that adds records, opens a path or a file's preview, types, and presses a button."""
 
     def open_it(window: Window, site: Site) -> None:
         for record in records:

@@ -154,10 +154,7 @@ class Service(Closing):
         raise TimeoutError(f"the service at {self.url} neither answered nor ended; standard error:\n{self.stderr()}")
 
     def _wait_for_the_port(self, seconds: float) -> bool:
-        """Wait for the workers, and return whether the port is free.
-
-        A worker that is killed while it writes to the disk ends later than the main process.
-        """
+        """Wait for the workers, which may end after the main process; return whether the port is free."""
         deadline = time.monotonic() + seconds
         while not (free := is_free(self.port)) and time.monotonic() < deadline:
             time.sleep(0.01)
@@ -167,10 +164,7 @@ class Service(Closing):
 def run_to_the_end(
     environment: Mapping[str, str], folder: Path, before: Sequence[str] = ()
 ) -> subprocess.CompletedProcess[str]:
-    """Run a service that must refuse to start, with its working directory in `folder`; return its output.
-
-    `before` is a command that runs the service, such as `setpriv`.
-    """
+    """Run a service that must refuse to start, in `folder`, by a command `before` it; return its output."""
     environment = {**without_settings(), "PYTHONUTF8": "1", **environment}
     if not before:
         return forked(cwd=folder, env=environment)

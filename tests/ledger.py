@@ -137,10 +137,7 @@ def change(site: Site, nim: str, text: str | None, *, is_new: bool) -> httpx.Res
 
 
 def rows(answer: httpx.Response) -> dict[str, str]:
-    """Return nim and nama of each row of the list page. It has thousands of rows, so no HTML parser reads it.
-
-    Fail if nama and alamat of a row are from two changes.
-    """
+    """Return nim and nama of each row of a long list page. Fail if nama and alamat of a row are of two changes."""
     assert answer.status_code == 200
     found = re.findall(r"<tr><td>\d+</td><td>(.*?)</td><td>(.*?)</td><td>(.*?)</td>", answer.text)
     assert all(nama == alamat for _, nama, alamat in found)

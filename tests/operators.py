@@ -44,10 +44,7 @@ class Operator:
         """The databases that the last command said it used. They are left out of its standard error."""
 
     def run(self, *arguments: str, before: Sequence[str] = (), **environment: str) -> subprocess.CompletedProcess[str]:
-        """Run `mahasiswa` with these arguments and further variables. No stream is a terminal.
-
-        `before` is a command that runs it, such as `setpriv`.
-        """
+        """Run `mahasiswa` without a terminal, with these arguments and variables, by a command `before` it."""
         environment = self.environment | environment
         if before:
             answer = finished(*before, *COMMAND, *arguments, cwd=self.folder, env=environment, timeout=COMMAND_SECONDS)

@@ -171,10 +171,7 @@ async def until(condition: Callable[[], object]) -> None:
 
 @contextmanager
 def own_schema(url: str) -> Iterator[str]:
-    """Return an address that leads to a new schema of a database; drop the schema at the end.
-
-    Creating a schema takes a hundredth of the time of a database, and needs fewer rights.
-    """
+    """Return an address of a new schema, which is dropped at the end. A database would take a hundred times as long."""
     name = f"test_{uuid.uuid4().hex}"
     with psycopg.connect(url, autocommit=True) as db:
         db.execute(f"CREATE SCHEMA {name}".encode())

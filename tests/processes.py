@@ -119,10 +119,7 @@ def forked(*arguments: str, cwd: Path, env: Mapping[str, str]) -> subprocess.Com
 
 @contextmanager
 def started(*command: str | Path, **options: Any) -> Iterator[subprocess.Popen[Any]]:  # noqa: ANN401 - of subprocess
-    """Start a program in a process group of its own, which is killed at the end of the block, or after two minutes.
-
-    So nothing in the block waits for ever for the program, such as a read of its output.
-    """
+    """Start a program in a process group, which is killed at the end of the block, or after two minutes."""
     options = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
     with subprocess.Popen(command, start_new_session=True, **options) as process:
 
@@ -140,10 +137,7 @@ def started(*command: str | Path, **options: Any) -> Iterator[subprocess.Popen[A
 
 @contextmanager
 def working(work: Sequence[Callable[[], object]], stop: Event) -> Iterator[Callable[[], bool]]:
-    """Run functions in threads during the block, until `stop` is set at its end. Raise the error of a function.
-
-    Yield whether one of them has ended.
-    """
+    """Run functions in threads until `stop` is set at the end of the block. Yield whether one has ended."""
     with ThreadPoolExecutor(len(work)) as threads:
         jobs = [threads.submit(function) for function in work]
         try:

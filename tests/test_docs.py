@@ -124,10 +124,7 @@ def test_the_specification_lists_every_route() -> None:
 
 
 def test_the_map_names_every_module() -> None:
-    """The map in docs/architecture.md has each module in its folder, and no other.
-
-    An entry is `name  text`, `name, name: text` or `name, name`. Entries are divided by a semicolon and two spaces.
-    """
+    """Each module is in its folder, and no other. An entry is `name text`, `name, name: text` or `name, name`."""
     _, _, source = (ROOT / "docs" / "architecture.md").read_text("utf-8").partition("src/mahasiswa/\n")
     folder, listed = "", set()
     for line in source.partition("\ntests/")[0].splitlines():

@@ -217,10 +217,7 @@ def client(url: str) -> httpx.Client:
 
 
 def browser_target(page_url: str, href: str) -> str:
-    """Return the request target of a link by the rules of the URL standard, or the whole URL of another site.
-
-    Dot segments are resolved, including percent-encoded ones. Slashes are not merged and nothing is decoded.
-    """
+    """Return the target of a link by the URL standard, which resolves dot segments, or another site's whole URL."""
     page = urlsplit(page_url)
     origin = f"{page.scheme}://{page.netloc}"
     href = re.sub(r"[\t\n\r]", "", href.strip("".join(map(chr, range(33))))).partition("#")[0]

@@ -58,10 +58,7 @@ def test_a_backup_without_a_name_goes_to_the_folder_or_beside_the_database(kept:
 
 
 def test_old_backups_are_removed_by_days_that_have_one_and_never_if_they_hold_much_more(kept: Operator) -> None:
-    """All of the two newest such days stay, the last one of each of 60, and the three newest that are twice as large.
-
-    Each removal is a line of the log. The files that restores leave follow the same rule, and other files stay.
-    """
+    """The two newest such days stay whole, 60 with their last one, and three that are twice as large. Others stay."""
     folder = kept.folder / "cadangan"
     folder.mkdir(0o700)
     larger, small = kept.folder / "besar", kept.folder / "kecil"

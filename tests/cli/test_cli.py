@@ -114,10 +114,7 @@ mount --bind /dev/urandom /mnt/urandom && mount --bind "$1" /mnt/log && mount --
 @pytest.mark.root
 @pytest.mark.parametrize("days", [30, 0])
 def test_a_command_that_changes_records_names_the_administrator(operator: Operator, days: int) -> None:
-    """In one line of the journal and in the history. Of a person who is forgotten, neither has the NIM.
-
-    A command that changes nothing writes no line. Without a history, the journal has it alone.
-    """
+    """In a line of the journal and in the history, unless nothing changes. No NIM of a person who is forgotten."""
     needs_namespaces()
     engine_of(SQLiteURL(operator.database)).migrate(days)
     name = operator.write("a.csv", csv(HEADER, *TWO))

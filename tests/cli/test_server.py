@@ -1,7 +1,4 @@
-"""Starting: the service refuses a port or a database that it cannot use, in one line.
-
-The exit code is 2 if a restart cannot heal it, and 1 if it may pass.
-"""
+"""Starting: the service refuses what it cannot use in one line, with exit code 2 if no restart can heal it."""
 
 import os
 import re
@@ -145,10 +142,7 @@ def test_a_warning_at_the_start_is_a_line_of_the_log(tmp_path: Path) -> None:
 
 
 def test_under_systemd_the_service_says_when_it_is_ready_and_outlives_a_hang_up(tmp_path: Path) -> None:
-    """SIGHUP, which a rotation of logs sends, ends nothing. Each line of the log has its priority for journald.
-
-    The main process replaces a worker that was killed, and the new one shows all records.
-    """
+    """SIGHUP ends nothing, each line of the log has its priority for journald, and a killed worker is replaced."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as systemd:
         systemd.bind(str(tmp_path / "notify"))
         systemd.settimeout(START_SECONDS)

@@ -86,10 +86,7 @@ def machine(tmp_path: Path) -> Path:
 def test_what_was_acknowledged_two_seconds_before_the_loss_of_the_machine_is_in_the_copy(
     machine: Path, tmp_path: Path
 ) -> None:
-    """Under load, with forced checkpoints, and after restarts of the service and of Litestream, also by SIGKILL.
-
-    On a new machine with the restored list, Litestream goes on with the same copy.
-    """
+    """Under load, checkpoints, restarts and SIGKILL. On a new machine, it goes on with the same copy."""
     database, copy = machine / "mahasiswa.db", tmp_path / "salinan"
     with Service(database, {"LOG_LEVEL": "error"}) as service, Litestream(database, copy) as litestream:
         with additions(service, 2) as (acknowledged, _):

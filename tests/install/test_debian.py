@@ -55,10 +55,7 @@ def test_make_run_serves_a_list_on_a_bare_debian_13(debian: list[str]) -> None:
 
 
 def test_make_test_passes_on_a_bare_debian_13(debian: list[str]) -> None:
-    """Tests that need a program of another package are skipped, and no test needs the network.
-
-    A test that fails runs once more, as in `make test-long`, because another program may have taken the processors.
-    """
+    """Without the network. A test that fails runs once more, because another program may have the processors."""
     again = "ARGS=--last-failed --last-failed-no-failures none"
     said = run(*debian, "--private-network", "sh", "-c", f"make test || make test '{again}'", timeout=TEST_SECONDS)
     assert " passed, " in said

@@ -82,10 +82,7 @@ def test_the_wheel_serves_a_list_from_an_environment_of_its_own(built: Path, tmp
 
 @in_repository
 def test_the_sdist_holds_every_file_of_the_repository(built: Path, tmp_path: Path) -> None:
-    """Its tests of the documents pass. A second build is equal to the byte, and so is the wheel that the sdist builds.
-
-    So everybody can check that a published wheel or sdist was made from this source.
-    """
+    """Its tests of the documents pass. So everybody can check from which source a published wheel was made."""
     tracked = run("git", "ls-files", "--cached", "--others", "--exclude-standard", cwd=ROOT).splitlines()
     with tarfile.open(only(built, "*.tar.gz")) as sdist:
         sdist.extractall(tmp_path, filter="data")

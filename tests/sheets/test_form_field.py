@@ -56,10 +56,7 @@ def test_a_file_comes_back_from_the_browser_unchanged(
 
 
 def test_a_field_that_the_service_has_not_made_for_this_purpose_is_refused() -> None:
-    """Every byte is signed, also that the field is of an import and not of a bulk delete.
-
-    The last characters of base64 hold bits that mean nothing, so another character there is the same field.
-    """
+    """Every byte and the purpose are signed. The last characters of base64 hold bits that mean nothing."""
     _, field = sheets.dump([FILE], KEY)
     of_deletion = deletion.dump_deletion(deletion.compare_nims([deletion.NimCell(1, "1")], {}, []), KEY)
     assert deletion.load_deletion(of_deletion, KEY) == ([], [deletion.NimCell(1, "1")])

@@ -1,7 +1,4 @@
-"""The cost of an import and of an export is linear in the input, and other threads run meanwhile.
-
-In a thread of the service a call of C code that takes long stops every other request: it holds the interpreter's lock.
-"""
+"""Import and export are linear in their input, and no call of C code holds the interpreter's lock for long."""
 
 import io
 import os
@@ -121,10 +118,7 @@ STEPS: dict[str, tuple[Callable[[str], None], Callable[[int], str]]] = {
 def test_an_input_twice_as_long_costs_at_most_twice_as_much(
     step: Callable[[str], None], worst: Callable[[int], str]
 ) -> None:
-    """For inputs of n, 2n and 4n. The limits are twice as generous.
-
-    A busy machine is slow at times. So the three are measured in turn until their shortest times are within the limits.
-    """
+    """For n, 2n and 4n, measured in turn until the shortest times are within limits twice as generous."""
     size = 20_000
     while processor_seconds(step, worst(size)) < SMALLEST_SECONDS and size < 2 * MEBIBYTE:
         size *= 2

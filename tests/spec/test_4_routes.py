@@ -58,10 +58,7 @@ def test_4_1_4_every_record_is_a_row_with_its_position_nim_nama_alamat(site: Sit
 
 
 def test_4_1_5_row_has_an_edit_link_and_a_delete_form(site: Site, records: Records) -> None:
-    """The last cell holds a link Edit to the edit page, and a POST form to the delete route with a button Delete.
-
-    The page contains the question that the browser asks. The form deletes the record also without it.
-    """
+    """The last cell holds Edit and a form with Delete, whose question a browser asks, and which works without it."""
     nim = records.add().nim
     row = the_row(site.list(), nim)
     (link,), (form,) = row.links, row.forms
@@ -82,10 +79,7 @@ def test_4_1_6_no_records_no_rows(site: Site, foreign_url: str) -> None:
 
 
 def test_4_2_2_add_form_has_three_required_text_inputs(site: Site, records: Records) -> None:
-    """The POST form has only the empty text inputs nim, nama and alamat, each required and editable, and the button Simpan.
-
-    Sent, it adds a record with the typed texts.
-    """
+    """The POST form has nim, nama and alamat, empty, required and editable, and Simpan, which adds the texts."""
     page = site.page(site.path("/mahasiswa/add"))
     assert "Tambah Data Mahasiswa" in page.headings
     assert not page.tree.css("form textarea, form select")
@@ -101,10 +95,7 @@ def test_4_2_2_add_form_has_three_required_text_inputs(site: Site, records: Reco
 
 
 def test_4_3_2_edit_form_has_three_required_text_inputs(site: Site, records: Records) -> None:
-    """The POST form has only the pre-filled, required text inputs nim, nama and alamat of the record in the path.
-
-    Only nim is read-only, and no input is disabled, so a browser sends all three.
-    """
+    """The POST form has the record's nim, nama and alamat. Only nim is read-only, and a browser sends all three."""
     for added in (records.add("Siti", "Solo"), records.add("Budi", "Bantul")):
         page = records.edit_page(added.nim)
         assert "Edit Data Mahasiswa" in page.headings

@@ -56,10 +56,7 @@ def test_7_3_a_missing_field_makes_the_insert_fail(
 
 
 def test_7_5_successful_posts_answer_302_without_a_body(site: Site, records: Records) -> None:
-    """Add, edit and delete answer 302 Found with Location: / and no body, even if edit and delete find no record.
-
-    The edit of an unknown record creates none, and a deletion needs neither a body nor a content type.
-    """
+    """302 Found with Location: / and no body, also for an unknown record, which neither creates. No body is needed."""
     nim, unknown = records.new_nim(), records.new_nim()
     answers = [site.add(nim, "Siti", "Solo")]
     for each in (nim, unknown):

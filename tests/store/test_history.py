@@ -282,10 +282,7 @@ async def test_an_entry_that_has_not_expired_is_not_purged(url: DatabaseURL) -> 
 
 
 async def test_forgetting_removes_the_record_and_all_its_history(store: Store, url: DatabaseURL) -> None:
-    """Others keep theirs. A silent batch says that a command has removed a record, and has no text of it.
-
-    The rest of another batch can be undone, and a batch without rows is removed.
-    """
+    """Others keep theirs. A silent batch tells it without a text. The rest of another batch can be undone."""
     fill(url, [SITI, BUDI])
     await store.update(*SITI._replace(nama="Siti"))
     await store.delete(SITI.nim)

@@ -1,7 +1,4 @@
-"""The SQLite store: the files on the disk, other programs at the same file, and their changes in the history.
-
-Another program is always another process: Python's sqlite3 in this process would drop the locks of APSW.
-"""
+"""The SQLite store: its files, and other programs. Each is a process, because sqlite3 here would drop locks."""
 
 import asyncio
 import time
@@ -59,10 +56,7 @@ def test_opening_a_removed_file_is_unusable(path: Path) -> None:
 
 
 def test_a_write_waits_for_the_lock_of_another_program_until_its_deadline(path: Path) -> None:
-    """Meanwhile pages are read. After a commit in time the changes are stored.
-
-    After the deadline each change is answered 503, and it is not made when the lock is released.
-    """
+    """Pages are read meanwhile. Before the deadline changes are stored; after it they are 503, and never made."""
     with (
         Service(path) as service,
         service.site() as site,

@@ -64,10 +64,7 @@ def count(db: apsw.Connection) -> object:
 
 
 async def test_the_cost_of_a_search_grows_with_the_list_and_hardly_with_its_texts(path: Path, store: Store) -> None:
-    """Eight times the records do not take 24 times the processor time.
-
-    Nor do a hundred texts of 64,000 mixed letters, ten words, or words that almost match everywhere, take four times.
-    """
+    """Eight times the records take less than 24 times the processor time, also with long texts and near matches."""
 
     async def seconds(query: Query, offset: int = 0) -> float:
         taken = []

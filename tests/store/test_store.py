@@ -48,10 +48,7 @@ REFUSED: dict[tuple[str, str], list[tuple[str | None, str | None, str | None]]] 
 
 
 async def test_the_rules_of_the_table_refuse_a_record_alone(store: Store) -> None:
-    """The refusal names the field and the reason, of an addition and of an edit. The others of its group are stored.
-
-    A nim with a NUL finds no record, above all not the record named by the part before the NUL.
-    """
+    """The refusal names field and reason; others of the group are stored. A nim with a NUL finds no record."""
     await store.add(*SITI)
     await store.add(*BUDI)
     # No rule applies if no record has the nim.

@@ -154,10 +154,7 @@ def test_slow_readers_of_many_versions_of_the_list_take_bounded_memory(tmp_path:
 
 
 def test_the_slowest_readers_of_files_are_cut_off(tmp_path: Path) -> None:
-    """Of 45 clients that read nothing of an export, 32 are waited for, and others get theirs at once.
-
-    The connections of the slowest are reset. If they were closed, the kernel would keep the rest of an answer for minutes.
-    """
+    """Of 45 clients that read nothing of an export, 32 are waited for. The connections of the slowest are reset."""
     with Service(tmp_path / "a.db", {"LOG_LEVEL": "warning"}) as service:
         ask(tmp_path / "a.db", RECORDS.format(count=500) + "SELECT i, hex(zeroblob(1000)), 'Solo' FROM n")
         with attacked(service), ExitStack() as stack:

@@ -144,10 +144,7 @@ def test_a_long_name_does_not_ruin_the_table_of_a_text_browser(service: Service,
 
 
 def test_a_printed_list_or_history_has_no_buttons(open_window: OpenWindow, site: Site) -> None:
-    """Black on white, also in dark mode, without links and their column. test_print.py tests the rows and the header.
-
-    On paper the history is a table with its texts; nothing that needs a click is printed.
-    """
+    """Black on white, also in dark mode. The history is a table; nothing that needs a click is printed."""
     add_many(site, 3)
     site.add(SLASHES, *SITI[1:])
     window = open_window("answers")

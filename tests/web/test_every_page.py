@@ -52,10 +52,7 @@ def sources() -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def phone(request: pytest.FixtureRequest, chromium: Browser, service: Service) -> Iterator[Window]:
-    """Open a mobile window, which uses the width that the viewport element of a page sets.
-
-    All pages share it, because opening a window takes longer than showing a page.
-    """
+    """Open a mobile window, which uses the viewport that a page sets, once for all pages."""
     with ExitStack() as stack:
         yield OpenWindow(request, chromium, service.url, stack)("answers", PHONE, is_mobile=True, has_touch=True)
 

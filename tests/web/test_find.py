@@ -95,10 +95,7 @@ def test_the_list_without_a_query_is_that_of_the_specification(site: Site, other
 
 
 def test_a_search_without_a_match_shows_its_text_and_offers_the_nearest_names(site: Site, other: Database) -> None:
-    """It has a hint and a link to all records. Each name is a link to a search in the same order, which finds it.
-
-    Markup in a text or a name is escaped.
-    """
+    """It has a hint, a link to all records, and links with other names to searches that find them, all escaped."""
     other.fill([*PEOPLE, ("1", "<b>nuraini&", "x")])
     page = find(site, cari='<b>"Zz"</b> & %', halaman=7)
     assert page.table == []

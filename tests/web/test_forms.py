@@ -54,10 +54,7 @@ REFUSED_EDITS: dict[str, dict[str, str]] = {
     ids=lambda value: ascii(value)[:24],
 )
 def test_a_refused_form_is_shown_again(site: Site, target: str, body: str, wrong: dict[str, str]) -> None:
-    """It has a message beside each wrong field and keeps the typed texts, of a field that came twice the first.
-
-    A duplicate links to its record. The nim of an edit form stays read-only.
-    """
+    """A message stands beside each wrong field, and the typed texts stay. A duplicate links to its record."""
     answer = post_raw(site, target, body.encode("utf-8", "surrogateescape"))
     is_duplicate = LOOK in wrong.get("nim", "")
     assert answer.status_code == (409 if is_duplicate else 400)

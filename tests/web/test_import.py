@@ -113,10 +113,7 @@ MEANWHILE = {
 def test_an_import_does_not_overwrite_a_change_since_the_preview(
     importer: Importer, other: Database, statement: str, shown: list[tuple[str, object, tuple[str, str]]]
 ) -> None:
-    """Nothing is written. A new preview compares the file with the list of now, and can be confirmed.
-
-    A cell that was blank in the file is still blank, so the record keeps its newest text.
-    """
+    """A new preview compares the file with the list of now. A blank cell is still blank, so the newest text stays."""
     other.fill(KEPT)
     preview = importer.upload(csv(HEADER, ("2", *BUDI), ("3", "Citra A.", ""), ("4", *DEWI)))
     other.run(statement)

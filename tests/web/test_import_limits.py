@@ -40,10 +40,7 @@ def test_an_import_takes_16_mib_and_refuses_a_larger_file(importer: Importer) ->
 
 
 def test_a_confirmation_over_8_mib_is_refused(importer: Importer) -> None:
-    """The page names the limit, which holds for the form as it is sent and for its unpacked contents.
-
-    A file whose confirmation would be longer is refused before its preview.
-    """
+    """The page names the limit of the form as sent and unpacked. A file that would exceed it gets no preview."""
     answer = importer.site.post(SAVE, {"data": "x" * (8 << 20)})
     assert answer.status_code == 413
     assert "8 MB" in Preview(answer.text, IMPORT).tree.css("main p")[0].text()

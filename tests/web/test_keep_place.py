@@ -40,10 +40,7 @@ def refused(answer: httpx.Response, status: int) -> dict[str, set[str]]:
 
 
 def test_saving_leads_back_to_the_page(people: Site) -> None:
-    """Every row carries the query of its page to the edit page, whose redirect leads to the row on that page.
-
-    The row's id and the fragment are the same text, so a browser finds the row of any NIM.
-    """
+    """Every row carries its page's query to the edit page, whose redirect leads to the row by its id, for any NIM."""
     page = people.page("/" + PLACE)
     segments = [quote(nim, safe="") for nim in page.nims]
     assert len(segments) == 10

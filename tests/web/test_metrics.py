@@ -51,10 +51,7 @@ def samples(site: Site) -> dict[str, float]:
 
 
 def test_requests_are_counted_by_route_method_and_status(site: Site) -> None:
-    """A list page that is sent from memory is counted too. No time series names a record or an unknown path.
-
-    Each bucket of the durations holds the ones before it. The last one, and the count, are the number of requests.
-    """
+    """Also a list page from memory. No series names a record or an unknown path. Buckets hold those before them."""
     site.get("/tidak/ada/0")
     before = samples(site)
     site.add("0001", "Siti", "Solo")
@@ -86,10 +83,7 @@ def test_requests_are_counted_by_route_method_and_status(site: Site) -> None:
 
 
 def test_the_slots_and_the_queue_of_each_kind_of_work_are_shown(service: Service, site: Site) -> None:
-    """With their maximum. This request itself is not among them.
-
-    While another program holds the lock, the first group commit waits for it, and later additions wait for the next.
-    """
+    """With their maximum, without this request. A first group commit waits for a lock, and additions for the next."""
     found = samples(site)
     for kind in KINDS:
         assert found[f'work_running_max,kind="{kind.name}"'] == kind.running

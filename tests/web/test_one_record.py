@@ -27,10 +27,7 @@ def refused(answer: httpx.Response, site: Site, status: int = 409) -> Page:
 
 
 def test_one_addition_leads_to_the_next(site: Site) -> None:
-    """The second button answers with an empty form that confirms the stored record, and there Enter does it again.
-
-    Enter presses the first button of a form, which is hidden there: a person sees the same order on both forms.
-    """
+    """The second button leads to an empty form that confirms it, where Enter does it again. The order stays."""
     save, save_and_go_on = ("Simpan", "/mahasiswa/add"), ("Simpan dan tambah lagi", "/mahasiswa/add?lagi=1")
     assert buttons(site.page("/mahasiswa/add")) == [save, save_and_go_on]
     answer = site.post("/mahasiswa/add?lagi=1", dict(zip(("nim", "nama", "alamat"), SITI, strict=True)))
@@ -67,10 +64,7 @@ def test_the_next_addition_keeps_any_nim_the_place_and_a_refused_form(site: Site
 
 
 def test_a_wrong_nim_is_changed_on_one_page(site: Site) -> None:
-    """The edit page leads to the form. It shows the record, its NIM can be typed, and the texts stay.
-
-    From a searched list, the redirect leads to the row under its new NIM.
-    """
+    """The edit page leads to the form, and the redirect to the row under its new NIM, in its search."""
     site.add(*SITI)
     page = site.page(site.page("/mahasiswa/edit/2300018001").target("Ganti NIM"))
     assert page.headings == ["Ganti NIM"]

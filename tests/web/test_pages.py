@@ -78,10 +78,7 @@ def assert_same_structure(answer: httpx.Response, usual: httpx.Response, status:
 )  # no warning
 @example(nim="1a/../b", nama="\r\n\t\v\fx ", alamat="\n\n-")
 def test_any_texts_come_back_unchanged_and_do_not_change_a_page(site: Site, nim: str, nama: str, alamat: str) -> None:
-    """The list and the edit page show each text exactly. Saving the edit page changes nothing.
-
-    They, a search, the forms and the error pages have the same structure for hostile and for plain records.
-    """
+    """The list and the edit page show each text exactly. No page has another structure for hostile records."""
     pages = []
     for texts in (("1", "Siti", "Solo"), (nim, nama, alamat)):
         target = site.path("/mahasiswa/edit/", texts[0])
@@ -172,10 +169,7 @@ def test_hostile_uploads_put_no_script_into_the_preview(site: Site, text: str, f
 
 
 def test_inline_code_is_that_of_the_policy_and_every_input_has_a_label(site: Site) -> None:
-    """The policy has the hashes of the inline sheets and handlers. Ids are unique, and references to them resolve.
-
-    The list has only the sheet that it needs.
-    """
+    """The policy has their hashes, and the list only the sheet that it needs. Ids are unique, references resolve."""
     site.add("0001", "Siti", "Solo")
     targets = ("/", "/?halaman=1", "/mahasiswa/add", "/mahasiswa/edit/0001", "/nowhere")
     answers = [*map(site.get, targets), *map(site.post, targets[2:4]), site.add("0001", "Ani", "Solo")]

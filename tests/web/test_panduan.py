@@ -103,10 +103,7 @@ class Reader:
         assert [nim for nim, _, _ in self.window.cells()] == [*nims]
 
     def take_picture(self, name: str, height: int = 0) -> None:
-        """Store a picture of the upper part of the page, or of its first sheet of paper if no height is given.
-
-        The footer of a page is not in it, because it would change with every version.
-        """
+        """Store a picture of the upper part of a page, or of its first sheet of paper, without the footer."""
         if not self._makes_pictures:
             return
         self.page.wait_for_load_state("load")

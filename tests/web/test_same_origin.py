@@ -53,10 +53,7 @@ def status(service: Service, request: str, **headers: str | None) -> int:
 
 @pytest.mark.parametrize(("method", "usual"), METHODS.items())
 def test_cross_site_requests_are_refused_as_in_go(guarded: Service, method: str, usual: int) -> None:
-    """For all combinations of Sec-Fetch-Site and Origin the decision is that of Go's CrossOriginProtection.
-
-    A Host other than that of BASE_URL is always refused, because another site's name may resolve to our address.
-    """
+    """The decision is that of Go's CrossOriginProtection. A Host other than that of BASE_URL is always refused."""
     path = "/siswa/mahasiswa/add" if method in ("GET", "HEAD") else "/siswa/mahasiswa/delete/x"
     request = f"{method} {path} HTTP/1.1"
     for site, origin in product(SITES, ORIGINS):

@@ -161,10 +161,7 @@ def test_the_unchanged_rows_of_an_import_are_taken_back_together(site: Site, ser
 
 
 def test_one_row_of_an_import_is_taken_back(site: Site, imported: str) -> None:
-    """Each row has a button, which leads back to its page. The rest can still be taken back as a whole.
-
-    The page says how many records are left. A batch that was taken back has no button there.
-    """
+    """Each row has a button, which leads back to its page. The page says how many records are left to take back."""
     site.edit("51", "Nama Baru", "Solo")
     second = f"{imported}?halaman=2"
     _, first_row, second_row, *_ = buttons(site.page(second))

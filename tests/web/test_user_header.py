@@ -51,10 +51,7 @@ def test_each_change_has_the_name_that_the_proxy_gives(tmp_path: Path, host: str
 
 
 def test_the_header_is_believed_from_trusted_addresses_only(tmp_path: Path) -> None:
-    """Elsewhere it is ignored, and the log says so once. A request with two of them is refused.
-
-    Without the setting, the header is one like any other.
-    """
+    """Elsewhere it is ignored, and the log says so once. Two of them are refused. Without the setting it is nothing."""
     trusted = NAMED | {"TRUSTED_PROXIES": "10.0.0.0/8, ::1"}
     with Service(tmp_path / "a.db", trusted) as service, service.client() as person:
         for nim in "12":
