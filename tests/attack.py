@@ -1,30 +1,19 @@
-"""Helpers of the tests that attack the service: raw sockets, its processes in /proc, and a check of its log."""
+"""Helpers of the tests that attack the service: another user meanwhile, the memory, the records, and a check of its log."""
 
 import os
 import re
-import resource
-import socket
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from functools import partial
-from http.client import HTTPException, HTTPResponse
 from pathlib import Path
-from typing import NamedTuple, TypeVar
-from urllib.parse import quote, urlencode
 
-from harness import URL_ENCODED, Service
-from processes import Closing, cannot, working
+from harness import Service
+from processes import children, client_files, memory, until, working
+from sockets import Answer, Line
 from spreadsheets import Database
-
-T = TypeVar("T")
-
-HOST = b"Host: localhost\r\n"
-CLOSE = b"Connection: close\r\n"
-FORM = b"Content-Type: " + URL_ENCODED.encode() + b"\r\n"
-PART = b'--x\r\nContent-Disposition: form-data; name="%b"%b\r\n\r\n%b\r\n--x--\r\n'
 
 # The only lines that the service may write to standard error: one for each change and each refused request, and warnings.
 LOG_LINE = re.compile(
@@ -46,49 +35,6 @@ MEMORY_MAX_MB = 400.0
 
 RELEASE_SECONDS = 35.0
 """Maximum time after an attack until its connections and temporary files are closed."""
-
-
-class Answer(NamedTuple):
-    status: int
-    headers: Mapping[str, str]
-    body: bytes
-
-
-class Line(Closing):
-    """A kept-alive connection for requests one after another, faster than an HTTP client library."""
-
-    def __init__(self, port: int, seconds: float = 30.0) -> None:
-        self.socket = socket.create_connection(("127.0.0.1", port), seconds)
-        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-
-    def ask(self, request: bytes) -> Answer:
-        """Send a request and read its answer. Raise OSError if the connection ends before the answer is complete."""
-        self.socket.sendall(request)
-        response = HTTPResponse(self.socket)
-        try:
-            response.begin()
-            headers = {name.lower(): value for name, value in response.getheaders()}
-            return Answer(response.status, headers, response.read())
-        except HTTPException as broken:
-            raise ConnectionResetError from broken
-
-    def get(self, path: str) -> Answer:
-        return self.ask(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
-
-    def add(self, nim: str, nama: str, alamat: str) -> Answer:
-        return self.post("/mahasiswa/add", nim=nim, nama=nama, alamat=alamat)
-
-    def edit(self, nim: str, nama: str, alamat: str) -> Answer:
-        return self.post(f"/mahasiswa/edit/{quote(nim, safe='')}", nama=nama, alamat=alamat)
-
-    def delete(self, nim: str) -> Answer:
-        return self.post(f"/mahasiswa/delete/{quote(nim, safe='')}")
-
-    def post(self, target: str, **fields: str) -> Answer:
-        return self.ask(post(target, urlencode(fields).encode()))
-
-    def close(self) -> None:
-        self.socket.close()
 
 
 def assert_waits_not_long(worst: float, usual: float) -> None:
@@ -149,7 +95,7 @@ def attacked(service: Service, page: str = "/", *, releases: bool = True) -> Ite
 
     Without `releases`, files may be closed by the garbage collector, as asyncio leaves some. Yield the bystander. `page` is what it looks at, if the list is so long that a busy machine needs minutes to send it.
     """
-    (worker,) = workers(service)
+    (worker,) = children(service.pid)
     bystander = Bystander(service, page)
     files, over = client_files(worker), threading.Event()
     sizes: list[float] = []
@@ -166,7 +112,7 @@ def attacked(service: Service, page: str = "/", *, releases: bool = True) -> Ite
     bystander.assert_in_time()
     assert max(sizes) < MEMORY_MAX_MB, f"{max(sizes):.0f} MB"
     until(lambda: not releases or client_files(worker) <= files, RELEASE_SECONDS + FACTOR * max(bystander.usual))
-    assert workers(service) == [worker]
+    assert children(service.pid) == [worker]
 
 
 @contextmanager
@@ -189,59 +135,6 @@ def additions(service: Service, clients: int = 4) -> Iterator[tuple[dict[str, fl
         yield acknowledged, sent
 
 
-def post(target: str, body: bytes, *headers: bytes) -> bytes:
-    length = b"Content-Length: %d\r\n" % len(body)
-    return b"POST %b HTTP/1.1\r\n" % target.encode() + HOST + FORM + length + b"".join(headers) + b"\r\n" + body
-
-
-def get(target: str, rest: bytes = b"") -> bytes:
-    """Return the bytes of a request for a page, whose connection ends after it. `rest` is the end of the target."""
-    return b"GET %b%b HTTP/1.1\r\n%b%b\r\n" % (target.encode(), rest, HOST, CLOSE)
-
-
-def upload(
-    body: bytes, name: bytes = b"tempel", filename: bytes = b"", target: str = "/mahasiswa/impor", parameters: str = ""
-) -> bytes:
-    """Return the bytes of a request that uploads one part of a form. `parameters` are added to its Content-Type."""
-    data = PART % (name, b'; filename="%b"' % filename if filename else b"", body)
-    kind = f"Content-Type: multipart/form-data; boundary=x{parameters}\r\n".encode()
-    return post(target, data, CLOSE).replace(FORM, kind, 1)
-
-
-def connected(service: Service, stack: ExitStack, request: bytes, *, linger: bytes = b"") -> socket.socket:
-    """Send a request on a connection whose receive buffer holds almost nothing of an answer."""
-    client = stack.enter_context(socket.socket())
-    client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-    if linger:
-        client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
-    client.settimeout(60)
-    client.connect(("127.0.0.1", service.port))
-    with suppress(ConnectionError):
-        client.sendall(request)
-    return client
-
-
-def statuses(answers: bytes) -> list[int]:
-    """Return the status of each response in a stream of responses. Each one must have the length that it announces."""
-    found = []
-    while answers:
-        assert answers.startswith((b"HTTP/1.1 ", b"HTTP/1.0 ")), answers[:80]
-        head, end, rest = answers.partition(b"\r\n\r\n")
-        assert end, head
-        found.append(int(head[9:12]))
-        if found[-1] == 100:
-            answers = rest
-            continue
-        length = re.search(rb"(?im)^content-length: *(\d+)\r?$", head)
-        if length:
-            assert len(rest) >= int(length[1]), "an answer is shorter than it says"
-            answers = rest[int(length[1]) :]
-        else:
-            assert not rest or b"transfer-encoding: chunked" in head.lower(), head
-            _, _, answers = rest.partition(b"0\r\n\r\n")
-    return found
-
-
 def holds(database: Path) -> dict[str, tuple[str, str]]:
     """Return every record of a database as another program reads it. Fail if its integrity check does."""
     with Database(database) as other:
@@ -259,49 +152,6 @@ def at_once(count: int, work: Callable[[], object]) -> None:
     with ThreadPoolExecutor(count) as threads:
         for job in [threads.submit(work) for _ in range(count)]:
             job.result()
-
-
-def workers(service: Service) -> list[int]:
-    return list(map(int, Path(f"/proc/{service.pid}/task/{service.pid}/children").read_text().split()))
-
-
-def memory(pid: int, line: str = "VmRSS") -> float:
-    """Return the resident memory of a process, in MB. The line VmHWM has the most that it has ever had."""
-    status = Path(f"/proc/{pid}/status").read_text()
-    found = re.search(rf"^{line}:\s*(\d+) kB", status, re.MULTILINE)
-    assert found
-    return int(found[1]) / 1024
-
-
-def allow_files(count: int) -> None:
-    """Let this process open as many files as it may. Skip the test if they are fewer than `count`."""
-    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if hard < count:
-        cannot(f"open {count} files", f"the limit is {hard}")
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-
-
-def open_files(pid: int) -> int:
-    return len(list(Path(f"/proc/{pid}/fd").iterdir()))
-
-
-def client_files(pid: int) -> int:
-    """Return the number of connections and temporary files of a process. The database's files stay open, so they do not count."""
-    found = 0
-    for file in Path(f"/proc/{pid}/fd").iterdir():
-        with suppress(FileNotFoundError):
-            name = str(file.readlink())
-            found += name.startswith("socket:") or name.endswith(" (deleted)")
-    return found
-
-
-def until(condition: Callable[[], T | None], seconds: float = 30.0) -> T:
-    """Wait until the condition returns something true, and return it. Fail if it does not within `seconds`."""
-    deadline = time.monotonic() + seconds
-    while not (result := condition()):
-        assert time.monotonic() < deadline, f"the condition did not hold within {seconds:g} seconds"
-        time.sleep(0.01)
-    return result
 
 
 def assert_log_is_sound(text: str, allowed: Sequence[str] = ()) -> None:

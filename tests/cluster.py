@@ -17,9 +17,8 @@ from typing import Any
 
 import httpx
 import psutil  # type: ignore[import-untyped]
-from attack import until
 from harness import without_settings
-from processes import NAMESPACES, Closing, cannot, end_with_parent, run
+from processes import NAMESPACES, Closing, cannot, end_with_parent, run, until
 
 PACKAGING = Path(__file__).parents[1] / "packaging" / "patroni"
 PROGRAMS = ("/usr/bin/etcd", "/usr/bin/patroni", "/usr/sbin/haproxy", "/usr/lib/postgresql/15/bin/postgres", "ip")

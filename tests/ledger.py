@@ -11,8 +11,7 @@ from functools import partial
 from html import unescape
 
 import httpx
-from attack import until
-from processes import working
+from processes import until, working
 from visitor import Page, Site
 
 PAUSE_SECONDS = 0.03

@@ -12,9 +12,8 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from attack import until
 from harness import without_settings
-from processes import cannot, finished, forked, run, started
+from processes import cannot, finished, forked, run, started, until
 from spreadsheets import Record
 from stores import run_script
 

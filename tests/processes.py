@@ -1,12 +1,15 @@
-"""Runs programs and threads, and lists processes."""
+"""Runs programs and threads, lists processes with their memory and files, and waits for conditions."""
 
 import ctypes
 import json
 import os
+import re
+import resource
 import signal
 import subprocess
 import sys
 import tempfile
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -14,10 +17,12 @@ from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from threading import Event, Timer
-from typing import Any, NoReturn, Self
+from typing import Any, NoReturn, Self, TypeVar
 
 import psutil  # type: ignore[import-untyped]
 import pytest
+
+T = TypeVar("T")
 
 RUN_SECONDS = 400.0
 """Less than faulthandler_timeout in pyproject.toml, so a program that hangs fails one test only."""
@@ -165,3 +170,42 @@ def is_running(pid: int) -> bool:
     with suppress(psutil.NoSuchProcess):
         return bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
     return False
+
+
+def memory(pid: int, line: str = "VmRSS") -> float:
+    """Return the resident memory of a process, in MB. The line VmHWM has the most that it has ever had."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    found = re.search(rf"^{line}:\s*(\d+) kB", status, re.MULTILINE)
+    assert found
+    return int(found[1]) / 1024
+
+
+def allow_files(count: int) -> None:
+    """Let this process open as many files as it may. Skip the test if they are fewer than `count`."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard < count:
+        cannot(f"open {count} files", f"the limit is {hard}")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+def open_files(pid: int) -> int:
+    return len(list(Path(f"/proc/{pid}/fd").iterdir()))
+
+
+def client_files(pid: int) -> int:
+    """Return the number of connections and temporary files of a process. The database's files stay open, so they do not count."""
+    found = 0
+    for file in Path(f"/proc/{pid}/fd").iterdir():
+        with suppress(FileNotFoundError):
+            name = str(file.readlink())
+            found += name.startswith("socket:") or name.endswith(" (deleted)")
+    return found
+
+
+def until(condition: Callable[[], T | None], seconds: float = 30.0) -> T:
+    """Wait until the condition returns something true, and return it. Fail if it does not within `seconds`."""
+    deadline = time.monotonic() + seconds
+    while not (result := condition()):
+        assert time.monotonic() < deadline, f"the condition did not hold within {seconds:g} seconds"
+        time.sleep(0.01)
+    return result

@@ -11,10 +11,9 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from attack import until
 from harness import Service, free_port, run_to_the_end
 from operators import COMMAND, TWO, Operator, records_of
-from processes import children, needs_namespaces, started
+from processes import children, needs_namespaces, started, until
 from stores import run_script
 
 NAME = re.compile(r"mahasiswa-\d{8}T\d{6}Z(-2)?\.db")

@@ -9,10 +9,9 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from attack import until
 from harness import Service
 from operators import COMMAND, COMMAND_SECONDS, TWO, Operator, records_of
-from processes import cannot, finished, started
+from processes import cannot, finished, started, until
 from spreadsheets import HEADER, csv
 
 # The first makes a file readable by its owner only if the program asks for it.

@@ -15,11 +15,10 @@ from pathlib import Path
 from typing import cast
 
 import pytest
-from attack import until
 from harness import Service, StartError, free_port
 from operators import TWO, Operator, overwrite, use_up
 from postgres import execute, own_schema
-from processes import cannot
+from processes import cannot, until
 from stores import ask, other_program, run_script
 
 from mahasiswa.administrator import process_user

@@ -10,10 +10,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from attack import LOG_LINE, until
+from attack import LOG_LINE
 from harness import START_SECONDS, Service, StartError, free_port, is_free, run_to_the_end
 from operators import overwrite
-from processes import children
+from processes import children, until
 from spreadsheets import HEADER, Importer, by_openpyxl
 from stores import run_script
 

@@ -10,10 +10,10 @@ from importlib.metadata import version
 from pathlib import Path
 
 import pytest
-from attack import LOG_LINE, until
+from attack import LOG_LINE
 from harness import Service, free_port, is_free, run_to_the_end, without_settings
 from operators import COMMAND
-from processes import cannot, run, started
+from processes import cannot, run, started, until
 
 from mahasiswa.settings import SettingError, Settings
 

@@ -10,10 +10,9 @@ from contextlib import AbstractContextManager, closing
 from pathlib import Path
 
 import pytest
-from attack import until
 from harness import START_SECONDS, URL_ENCODED, Service, free_port, is_free
 from operators import COMMAND
-from processes import children, is_running, started
+from processes import children, is_running, started, until
 from stores import other_program
 
 from mahasiswa.server import SHUTDOWN_SECONDS, SILENT_SECONDS

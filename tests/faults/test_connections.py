@@ -10,20 +10,10 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import pytest
-from attack import (
-    FORM,
-    HOST,
-    Line,
-    allow_files,
-    assert_log_is_sound,
-    at_once,
-    attacked,
-    client_files,
-    fill,
-    until,
-    workers,
-)
+from attack import assert_log_is_sound, at_once, attacked, fill
 from harness import Service
+from processes import allow_files, children, client_files, until
+from sockets import FORM, HOST, Line
 from stores import other_program
 
 from mahasiswa.http_protocol import WRITE_TIMEOUT_SECONDS
@@ -128,7 +118,7 @@ def test_a_page_is_as_new_as_the_last_byte_of_its_request(service: Service, tmp_
     The worker is stopped while 100 requests arrive, so they are one turn. It answers the first one long before it reads
     the last one. This test fails if the version of the data is asked once per turn.
     """
-    (worker,) = workers(service)
+    (worker,) = children(service.pid)
     with other_program(tmp_path / "a.db") as execute, ExitStack() as stack:
         for number in range(3):
             lines = [stack.enter_context(Line(service.port)) for _ in range(101)]
@@ -155,7 +145,7 @@ def test_a_client_takes_4_kb_a_second_of_an_answer_that_is_not_shared(tmp_path: 
             reader.connect(("127.0.0.1", service.port))
             reader.sendall(EXPORT)
             speeds[reader] = speed
-        (worker,) = workers(service)
+        (worker,) = children(service.pid)
         until(lambda: client_files(worker) >= 2 * len(speeds))
         began = time.monotonic()
         lost: dict[int, float] = {}

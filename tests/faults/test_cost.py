@@ -19,27 +19,10 @@ from urllib.parse import urlencode
 
 import psutil  # type: ignore[import-untyped]
 import pytest
-from attack import (
-    CLOSE,
-    FORM,
-    HOST,
-    Line,
-    allow_files,
-    assert_log_is_sound,
-    at_once,
-    attacked,
-    client_files,
-    connected,
-    fill,
-    get,
-    memory,
-    post,
-    until,
-    upload,
-    workers,
-)
+from attack import assert_log_is_sound, at_once, attacked, fill
 from harness import Service
-from processes import cannot, children
+from processes import allow_files, cannot, children, client_files, memory, until
+from sockets import CLOSE, FORM, HOST, Line, connected, get, post, upload
 from spreadsheets import Importer, sheet_xml, with_sheet, zip_bomb
 from stores import ask
 
@@ -83,9 +66,9 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     path = tmp_path_factory.mktemp("cost") / "a.db"
     with Service(path) as service:
         fill(path, 3000)
-        before = workers(service)
+        before = children(service.pid)
         yield service
-        assert workers(service) == before
+        assert children(service.pid) == before
         assert_log_is_sound(service.stderr(), ["busy: ", "interrupted: "])
 
 
@@ -117,7 +100,7 @@ def test_bodies_that_stop_before_their_last_byte_take_bounded_memory(service: Se
 @pytest.mark.torture
 def test_forms_that_stop_before_their_last_byte_take_bounded_memory(service: Service) -> None:
     """Thousands of forms without their last byte: those beyond the budget are refused, and later ones are stored again."""
-    (worker,) = workers(service)
+    (worker,) = children(service.pid)
     before = memory(worker)
     request = form("/mahasiswa/add", b"nim=" + b"1" * (FORM_MAX_BYTES - 4))[:-100]
     count = BODIES_MAX_BYTES // FORM_MAX_BYTES + 100
@@ -189,7 +172,7 @@ def test_clients_that_abort_in_any_phase_leave_nothing_behind(tmp_path: Path) ->
     }
     with Service(tmp_path / "a.db", {"METRICS": "1", "LOG_LEVEL": "warning"}) as service, Line(service.port) as line:
         fill(tmp_path / "a.db", 30_000)
-        (worker,) = workers(service)
+        (worker,) = children(service.pid)
         assert line.get("/").status == 200
         files = client_files(worker)
 
@@ -403,7 +386,7 @@ def test_no_part_with_any_filler_is_dear_for_the_event_loop(measured: Measured) 
 
 def test_a_head_that_comes_byte_by_byte_is_searched_once(measured: Measured) -> None:
     """After 60 KB of line feeds, each further byte costs as little as in a short head."""
-    (worker,) = map(psutil.Process, workers(measured.service))
+    (worker,) = map(psutil.Process, children(measured.service.pid))
     spent = []
     for sent in (b"", b"\nx" * 30_000):
         with socket.create_connection(("127.0.0.1", measured.service.port)) as client:

@@ -7,11 +7,12 @@ from itertools import product
 from threading import Event
 
 import pytest
-from attack import CLOSE, Line, assert_waits_not_long, at_once, get, post
+from attack import assert_waits_not_long, at_once
 from engines import run_elsewhere
 from harness import Service
 from postgres import execute
 from processes import working
+from sockets import CLOSE, Line, get, post
 from stores import ask, fill
 
 from mahasiswa.settings import SQLiteURL, parse_database_url

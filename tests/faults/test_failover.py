@@ -5,10 +5,10 @@ import time
 from contextlib import ExitStack
 
 import pytest
-from attack import until
 from harness import Service
 from ledger import Ledger
 from postgres import Server
+from processes import until
 
 pytestmark = pytest.mark.torture
 

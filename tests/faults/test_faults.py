@@ -9,9 +9,10 @@ from pathlib import Path
 
 import apsw
 import pytest
-from attack import Line, assert_log_is_sound, assert_says_nothing_was_saved, holds
+from attack import assert_log_is_sound, assert_says_nothing_was_saved, holds
 from harness import Service
 from operators import use_up
+from sockets import Line
 from stores import opened
 
 from mahasiswa.settings import SQLiteURL

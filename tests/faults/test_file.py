@@ -5,9 +5,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from attack import Line, additions, assert_log_is_sound, assert_says_nothing_was_saved, holds, until
+from attack import additions, assert_log_is_sound, assert_says_nothing_was_saved, holds
 from harness import Service
 from operators import Operator
+from processes import until
+from sockets import Line
 from spreadsheets import Database
 
 from mahasiswa.store.sqlite.connection import WAL_MAX_BYTES

@@ -9,10 +9,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from attack import Line, additions, holds, until
+from attack import additions, holds
 from harness import Service
 from operators import Operator, records_of
-from processes import Closing, run
+from processes import Closing, run, until
+from sockets import Line
 from stores import ask, other_program, run_script
 
 CONFIGURATION = Path(__file__).parents[2] / "packaging" / "litestream.yml"

@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from attack import Line, workers
 from harness import Service
-from processes import cannot, started
+from processes import cannot, children, started
+from sockets import Line
 
 ADDS = 25
 
@@ -19,7 +19,7 @@ def test_a_change_is_on_the_disk_before_its_answer_leaves(tmp_path: Path) -> Non
     """The system calls show a sync of the log after its last write, and only then the 302."""
     with Service(tmp_path / "a.db", {"WORKERS": "1"}) as service, Line(service.port) as line:
         assert line.add("pertama", "Siti", "Solo").status == 302
-        with traced(workers(service)[0], tmp_path / "calls"):
+        with traced(children(service.pid)[0], tmp_path / "calls"):
             for n in range(ADDS):
                 assert line.add(f"{n}", "Siti", "Solo").status == 302
             assert line.edit("0", "Budi", "Bantul").status == 302

@@ -10,23 +10,10 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from attack import (
-    FORM,
-    HOST,
-    Bystander,
-    Line,
-    allow_files,
-    assert_log_is_sound,
-    fill,
-    holds,
-    memory,
-    open_files,
-    until,
-    upload,
-    workers,
-)
+from attack import Bystander, assert_log_is_sound, fill, holds
 from harness import Service
-from processes import working
+from processes import allow_files, children, memory, open_files, until, working
+from sockets import FORM, HOST, Line, upload
 from web.test_raw import CORPUS
 
 from mahasiswa.web.list_cache import PAGE_MAX_RECORDS
@@ -96,7 +83,7 @@ def test_a_thousand_stalled_clients_do_not_delay_others(tmp_path: Path) -> None:
     allow_files(1500)
     with Service(tmp_path / "a.db") as service, ExitStack() as stack:
         fill(tmp_path / "a.db", ROWS)
-        (worker,) = workers(service)
+        (worker,) = children(service.pid)
         with Line(service.port) as line:
             for path in ("/", "/?cari=1", "/mahasiswa/ekspor.csv"):
                 assert line.get(path).status == 200
@@ -135,7 +122,7 @@ def test_a_thousand_stalled_clients_do_not_delay_others(tmp_path: Path) -> None:
         # A client that does not read may cost a buffer, but not the 2.5 MB of the list.
         assert most - before < 0.7 * len(unread), f"{most - before:.0f} MB"
         assert memory(worker) - before < 0.5 * len(unread), f"{memory(worker) - before:.0f} MB"
-        assert workers(service) == [worker]
+        assert children(service.pid) == [worker]
         bystander.assert_in_time()
         assert_log_is_sound(service.stderr(), ["busy: "])
         until(lambda: service.stderr().count(" 408 ") == 3 * each)
@@ -146,7 +133,7 @@ def test_clients_that_do_not_read_take_little_of_the_kernels_memory(tmp_path: Pa
     """The kernel holds at most 2 MB of the answer to each of them, and the service holds the page once."""
     with Service(tmp_path / "a.db") as service, ExitStack() as stack:
         fill(tmp_path / "a.db", PAGE_MAX_RECORDS - 100)
-        (worker,) = workers(service)
+        (worker,) = children(service.pid)
         with Line(service.port) as line:
             assert len(line.get("/").body) > 3_000_000
         held, before = memory(worker), buffered_megabytes()
@@ -168,7 +155,7 @@ def test_sigterm_does_not_wait_for_stalled_clients(tmp_path: Path) -> None:
     """The service ends within 5 seconds, with exit code 0, long before the clients have to be gone."""
     with Service(tmp_path / "a.db") as service, ExitStack() as stack:
         fill(tmp_path / "a.db", ROWS)
-        (worker,) = workers(service)
+        (worker,) = children(service.pid)
         files = open_files(worker)
         everyone = [*(data for data, _, _ in PHASES.values()), *READERS] * 10
         for data in everyone:
@@ -204,7 +191,7 @@ def test_memory_and_open_files_stay_level(tmp_path: Path) -> None:
     samples = []
     with Service(tmp_path / "a.db") as service:
         fill(tmp_path / "a.db", 1500)
-        (worker,) = workers(service)
+        (worker,) = children(service.pid)
         with working([partial(visit, service, number, done, stop) for number in range(CLIENTS)], stop) as has_ended:
             while sum(done) < VISITS and not has_ended():
                 samples.append((memory(worker), open_files(worker)))
@@ -216,7 +203,7 @@ def test_memory_and_open_files_stay_level(tmp_path: Path) -> None:
         assert max(files for _, files in late) < max(files for _, files in warm) + 30
         # All abandoned connections are closed: about 60 files are the service's own.
         until(lambda: open_files(worker) <= 60)
-        assert workers(service) == [worker]
+        assert children(service.pid) == [worker]
         assert_log_is_sound(service.stderr(), ["busy: "])
         assert len(holds(tmp_path / "a.db")) >= 1500
 

@@ -16,11 +16,10 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from attack import until
 from harness import Site, is_free
 from installed import NO_START, OTHER_TABLES, ROOT, SCHEMA, blocks, do_what_staff_do, is_well, records
 from operators import records_of
-from processes import cannot, children, needs_namespaces, run
+from processes import cannot, children, needs_namespaces, run, until
 from spreadsheets import Record
 
 PORTS = (80, 443, 3000)

@@ -14,11 +14,10 @@ from importlib.metadata import version
 from pathlib import Path
 
 import pytest
-from attack import until
 from harness import Service, Site, free_port
 from installed import NO_START, OTHER_TABLES, ROOT, SCHEMA, blocks, do_what_staff_do, is_well, records
 from packaging.requirements import Requirement
-from processes import CANNOT, needs_namespaces, run
+from processes import CANNOT, needs_namespaces, run, until
 
 pytestmark = pytest.mark.torture
 

@@ -10,10 +10,11 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from attack import Line, assert_log_is_sound, holds
+from attack import assert_log_is_sound, holds
 from harness import Service
 from operators import COMMAND, Operator, records_of
 from processes import started, working
+from sockets import Line
 from stores import run_script
 
 # Each list has records that the other one lacks, and some nims with other texts.

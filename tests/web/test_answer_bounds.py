@@ -12,24 +12,11 @@ from urllib.parse import quote
 
 import psycopg
 import pytest
-from attack import (
-    HOST,
-    MEMORY_MAX_MB,
-    Line,
-    assert_says_nothing_was_saved,
-    at_once,
-    attacked,
-    connected,
-    get,
-    memory,
-    open_files,
-    post,
-    until,
-    upload,
-    workers,
-)
+from attack import MEMORY_MAX_MB, assert_says_nothing_was_saved, at_once, attacked
 from engines import empty_database, run_elsewhere
 from harness import Service
+from processes import children, memory, open_files, until
+from sockets import HOST, Line, connected, get, post, upload
 from spreadsheets import HEADER, Importer, csv
 from stores import ask
 
@@ -85,7 +72,7 @@ def test_slow_uploads_do_not_keep_another_one_out(service: Service) -> None:
 def test_a_worker_without_a_free_file_descriptor_answers_with_pages(tmp_path: Path) -> None:
     """Nothing that a page needs is read when it is asked for. An export is refused, and a record is saved."""
     with Service(tmp_path / "a.db") as service, Line(service.port) as line:
-        (worker,) = workers(service)
+        (worker,) = children(service.pid)
         assert line.get("/sehat").status == 200
         resource.prlimit(worker, resource.RLIMIT_NOFILE, (open_files(worker), 4096))
         for path, status in {"/tidak-ada": 404, "/mahasiswa/edit/1": 404, "/mahasiswa/ekspor.csv": 503}.items():
@@ -230,7 +217,7 @@ def test_long_texts_one_after_another_take_bounded_memory(
         ThreadPoolExecutor(10) as threads,
     ):
         run_elsewhere(tmp_path / "mahasiswa.db" if engine == "sqlite" else database, statement)
-        (worker,) = workers(service)
+        (worker,) = children(service.pid)
         with service.site() as site:
             lacking = Importer(site).upload(csv(HEADER, ("baru", "Siti", "Solo"))).data.encode()
         for target in ("/mahasiswa/hapus/simpan", "/mahasiswa/impor/simpan"):

@@ -5,12 +5,11 @@ import shutil
 from functools import partial
 
 import pytest
-from attack import until
 from browser import DESKTOP, LAPTOP, PHONE, TALL_PHONE, OpenWindow, Window, contrast, each_look, in_window, luminance
 from every_page import LONG, SITI, add_many, press
 from harness import Service, Site
 from playwright.sync_api import expect
-from processes import run
+from processes import run, until
 from spreadsheets import Database
 
 SLASHES = "20/456830/TK/50660"

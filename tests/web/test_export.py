@@ -4,9 +4,10 @@ import re
 from pathlib import Path
 
 import pytest
-from attack import fill, memory, workers
+from attack import fill
 from harness import Page, Service, Site
 from naughty import NAUGHTY
+from processes import children, memory
 from spreadsheets import HEADER, SHEET, Database, Importer, Record, by_libreoffice, cells_of
 
 XLSX, CSV = "/mahasiswa/ekspor.xlsx", "/mahasiswa/ekspor.csv"
@@ -183,7 +184,7 @@ def test_100000_records_are_downloaded_in_bounded_memory(tmp_path: Path) -> None
         site.add("1", "Ani", "Solo")
         for target in (CSV, XLSX):
             site.get(target)
-        (worker,) = workers(service)
+        (worker,) = children(service.pid)
         before = memory(worker, "VmHWM")
         fill(tmp_path / "a.db", 100_000)
         with site.client.stream("GET", CSV) as answer:

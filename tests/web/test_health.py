@@ -6,10 +6,12 @@ from importlib.metadata import version
 from pathlib import Path
 
 import pytest
-from attack import FORM, HOST, LOG_LINE, assert_log_is_sound, until
+from attack import LOG_LINE, assert_log_is_sound
 from form_answers import assert_page
 from harness import Page, Service
+from processes import until
 from selectolax.lexbor import LexborHTMLParser
+from sockets import FORM, HOST
 
 LogLine = tuple[str, str, str, str | None, int]
 """The level, method, path, nim and status in a line of the log. Each line also has the duration."""

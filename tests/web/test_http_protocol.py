@@ -12,8 +12,9 @@ from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-from attack import CLOSE, FORM, HOST, assert_log_is_sound
+from attack import assert_log_is_sound
 from harness import Service
+from sockets import CLOSE, FORM, HOST
 from web.test_raw import CORPUS
 
 OTHER_SERVER = """

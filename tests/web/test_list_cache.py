@@ -17,10 +17,10 @@ from unittest.mock import create_autospec
 import httpx
 import psutil  # type: ignore[import-untyped]
 import pytest
-from attack import fill, until, workers
+from attack import fill
 from engines import run_elsewhere
 from harness import Page, Service, Site
-from processes import run
+from processes import children, run, until
 from spreadsheets import Database
 from stores import opened
 
@@ -196,7 +196,7 @@ def test_a_disconnected_client_ends_its_stream(tmp_path: Path) -> None:
     """The service stops rendering for a client that disconnects: ten of them cost less than one complete page."""
     with Service(tmp_path / "a.db") as service:
         fill(tmp_path / "a.db", 200_000)
-        worker = psutil.Process(workers(service)[0])
+        worker = psutil.Process(children(service.pid)[0])
 
         def seconds_spent() -> float:
             """Return the processor time of the worker, when it is idle."""

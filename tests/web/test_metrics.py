@@ -12,9 +12,8 @@ from pathlib import Path
 
 import httpx
 import pytest
-from attack import until
 from harness import Service, Site, free_port
-from processes import run, started
+from processes import run, started, until
 from spreadsheets import Database
 
 from mahasiswa.work import KINDS, RECORD

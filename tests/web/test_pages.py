@@ -8,11 +8,12 @@ from urllib.parse import quote, quote_from_bytes
 
 import httpx
 import pytest
-from attack import CLOSE, CONTROL, HOST, assert_log_is_sound, post, statuses
+from attack import CONTROL, assert_log_is_sound
 from harness import Page, Service, Site
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from naughty import NAUGHTY
+from sockets import CLOSE, HOST, post, statuses
 
 # Besides the texts that programs often damage: markup, entities, templates, header lines, log lines and terminal escapes.
 HOSTILE = [

@@ -99,7 +99,7 @@ def test_the_whole_list_is_printed_as_a_table(open_window: OpenWindow, other: Da
 
 
 def test_all_hits_of_a_search_are_printed(window: Window, other: Database, tmp_path: Path) -> None:
-    """"Cetak semua" prints every hit and the search, without links and ticks. Class lists have titles on each sheet."""
+    """The page has every hit and the search, without links and ticks. A class list has titles on each sheet."""
     other.fill(STUDENTS)
     window.open("/?cari=bantul")
     assert len(rows(printed(window, tmp_path, A4)[0])) >= 35

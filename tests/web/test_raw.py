@@ -5,8 +5,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from attack import CLOSE, FORM, HOST, Line, assert_log_is_sound, holds, post, statuses, upload, workers
+from attack import assert_log_is_sound, holds
 from harness import Service
+from processes import children
+from sockets import CLOSE, FORM, HOST, Line, post, statuses, upload
 
 END = CLOSE + b"\r\n"
 GET = b"GET / HTTP/1.1\r\n"
@@ -154,9 +156,9 @@ def test_malformed_http_is_answered_once_and_never_with_5xx(answered: dict[str, 
 def test_malformed_http_stores_nothing_and_ends_no_worker(service: Service) -> None:
     assert isinstance(service.database, Path)
     assert holds(service.database) == {}
-    before = workers(service)
+    before = children(service.pid)
     with Line(service.port) as line:
         assert line.add("1", "Siti", "Solo").status == line.delete("1").status == 302
-    assert workers(service) == before
+    assert children(service.pid) == before
     assert service.stderr().count("\n") > 40
     assert_log_is_sound(service.stderr())

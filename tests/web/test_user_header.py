@@ -5,10 +5,9 @@ import shutil
 from pathlib import Path
 
 import pytest
-from attack import until
 from harness import Service, free_port, is_free
 from operators import COMMAND
-from processes import run, started
+from processes import run, started, until
 from visitor import client
 
 NGINX_CONF = Path(__file__).parents[2] / "packaging" / "nginx" / "mahasiswa.conf"
