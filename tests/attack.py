@@ -61,11 +61,9 @@ class Bystander:
             self.usual = self._visit(self.usual)
 
     def visit(self) -> None:
-        """Measure a visit during an attack."""
         self.worst = self._visit(self.worst)
 
     def assert_in_time(self) -> None:
-        """Check the visits during an attack."""
         for worst, usual in zip(self.worst, self.usual, strict=True):
             assert_waits_not_long(worst, usual)
 

@@ -114,7 +114,6 @@ class Window:
             self.page.locator(f"input[name={name}]").fill(value)
 
     def save(self) -> None:
-        """Press "Simpan" and wait for the next page."""
         with self.leaving():
             self.page.get_by_role("button", name="Simpan", exact=True).click()
 
@@ -134,7 +133,6 @@ class Window:
         self._wait_until_read()
 
     def source(self) -> str:
-        """Return the HTML of the page as the service sent it."""
         assert self._last is not None
         return self._last.text()
 
@@ -200,7 +198,6 @@ class OpenWindow:
 
 @pytest.fixture(scope="module")
 def chromium() -> Iterator[Browser]:
-    """Start the installed Chromium. Skip the test if there is none."""
     installed = next(filter(None, map(shutil.which, CHROMIUM)), None)
     if not installed:
         pytest.skip(f"no browser is installed: none of {', '.join(CHROMIUM)} is on the PATH")
@@ -291,6 +288,5 @@ def luminance(colour: str) -> float:
 
 
 def _deliver(sheet: bytes | None, route: sync_api.Route) -> None:
-    """Answer as the CDN would, or never answer if `sheet` is None."""
     if sheet is not None:
         route.fulfill(body=sheet, headers={"content-type": "text/css", "access-control-allow-origin": "*"})

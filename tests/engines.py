@@ -40,7 +40,6 @@ def run_elsewhere(database: DatabaseURL | Path | str, statement: str) -> None:
 def service_on_each_engine(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Service]:
-    """Start a service on each engine."""
     folder = tmp_path_factory.mktemp("engine")
     with empty_database(request.param, folder, request) as database, Service(database) as service:
         yield service
@@ -48,7 +47,6 @@ def service_on_each_engine(
 
 @pytest.fixture(name="site")
 def empty_list(service: Service) -> Iterator[Site]:
-    """Visit the service, starting with an empty list."""
     with service.site() as site:
         for nim in site.list().nims:
             site.delete(nim)

@@ -50,7 +50,6 @@ def show(
 
 
 def press(window: Window, button: str) -> None:
-    """Press a button, and wait for the next page."""
     with window.leaving():
         window.page.get_by_role("button", name=button).first.click()
 
@@ -110,7 +109,6 @@ def show_preview(window: Window, site: Site) -> None:
 
 
 def show_bulk_delete_preview(window: Window, site: Site) -> None:
-    """Show found, missing and damaged NIMs."""
     site.add(*SITI)
     site.add(*LONG)
     add_many(site, 12)
@@ -126,7 +124,6 @@ def show_bulk_delete_preview(window: Window, site: Site) -> None:
 
 
 def show_history(window: Window, site: Site) -> None:
-    """Show changes of every kind, and pages after them."""
     add_many(site, 45)
     site.add(*LONG)
     site.edit(LONG[0], "Siti", LONG[2] + "y")
@@ -145,13 +142,11 @@ def show_history(window: Window, site: Site) -> None:
 
 
 def show_batch(window: Window, _site: Site) -> None:
-    """Show the changes of an import."""
     open_an_import(window, 8)
     expect(window.page.get_by_role("button", name="Batalkan impor (8 data)")).to_be_visible()
 
 
 def show_undo_conflict(window: Window, site: Site) -> None:
-    """Take back a change of a record that has changed since."""
     site.delete(LONG[0])
     site.add(*LONG)
     site.edit(LONG[0], "Siti", LONG[2])
@@ -162,7 +157,6 @@ def show_undo_conflict(window: Window, site: Site) -> None:
 
 
 def show_batch_conflict(window: Window, site: Site) -> None:
-    """Take back an import of which some records have changed since."""
     nims = open_an_import(window, 10)
     site.delete(nims[0])
     for nim in nims[1:5]:

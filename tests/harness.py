@@ -99,7 +99,6 @@ class Service(Closing):
         return _written(self._stderr)
 
     def stop(self) -> int:
-        """End the service with SIGTERM and return its exit code."""
         self.process.terminate()
         return self.process.wait(STOP_SECONDS)
 
@@ -177,7 +176,6 @@ def without_settings() -> dict[str, str]:
 
 
 def is_free(port: int, address: str = "127.0.0.1") -> bool:
-    """Return whether no program listens on a port."""
     with suppress(OSError), socket.create_connection((address, port), 5):
         return False
     return True

@@ -45,12 +45,10 @@ def do_what_staff_do(site: Site) -> list[Record]:
 
 
 def records(site: Site) -> list[Record]:
-    """Return every record, from the export."""
     _, *rows = csv.reader(io.StringIO(site.get("/mahasiswa/ekspor.csv").text), delimiter=";")
     return sorted((nim, nama, alamat) for nim, nama, alamat in rows)
 
 
 def blocks(document: str, heading: str) -> list[str]:
-    """Return the blocks of commands below a heading of a document."""
     _, text = (ROOT / "docs" / document).read_text("utf-8").split(f"\n## {heading}\n")
     return re.findall(r"```sh\n(.+?)```", text.partition("\n## ")[0], re.DOTALL)

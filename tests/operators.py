@@ -79,12 +79,10 @@ class Operator:
         return process.returncode, output, [line for line in errors.splitlines() if not line.startswith("database: ")]
 
     def write(self, name: str, data: bytes) -> str:
-        """Write a file into the folder; return its name."""
         (self.folder / name).write_bytes(data)
         return name
 
     def fill(self, records: Sequence[Record]) -> None:
-        """Replace the database by one with these records."""
         self.database.unlink(missing_ok=True)
         engine_of(SQLiteURL(self.database)).migrate()
         rows = [(number, *record) for number, record in enumerate(records, 1)]
@@ -102,13 +100,11 @@ class Operator:
 
 @pytest.fixture
 def operator(tmp_path: Path) -> Operator:
-    """Run commands in an empty folder."""
     return Operator(tmp_path)
 
 
 @pytest.fixture(scope="module")
 def long_list(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a database with MANY records."""
     path = tmp_path_factory.mktemp("long") / "mahasiswa.db"
     engine_of(SQLiteURL(path)).migrate()
     run_script(path, FILL)
@@ -117,7 +113,6 @@ def long_list(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def filled(operator: Operator, long_list: Path) -> Operator:
-    """Run commands in a folder with a long list."""
     shutil.copy(long_list, operator.database)
     return operator
 
@@ -145,7 +140,6 @@ def no_low_ports() -> list[str]:
 
 
 def overwrite(path: Path, begin: int = 0, end: int | None = None) -> None:
-    """Overwrite a part of a file, which another process may have open."""
     with path.open("r+b") as file:
         file.seek(begin)
         file.write(b"\xff" * ((end or path.stat().st_size) - begin))
@@ -161,7 +155,6 @@ def records_of(path: Path) -> list[Record]:
 
 
 def use_up(folder: Path) -> Path:
-    """Fill a disk to the last byte; return the file that takes the room."""
     filler = folder / "filler"
     with filler.open("wb", buffering=0) as file:
         for size in (65536, 1):

@@ -69,12 +69,10 @@ class Server(Closing):
             raise
 
     def url(self) -> str:
-        """Return the address of the database `postgres`."""
         return f"postgresql://postgres@127.0.0.1:{self.port}/postgres"
 
     @property
     def pid(self) -> int:
-        """The process id of the postmaster."""
         assert self._process
         return self._process.pid
 
@@ -147,7 +145,6 @@ def execute(address: str, statements: str) -> list[tuple[object, ...]]:
 
 
 def awaited_locks(address: str) -> int:
-    """Return how many sessions of the server wait for a lock."""
     return len(execute(address, "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'"))
 
 
@@ -157,13 +154,11 @@ def describe(address: str) -> set[tuple[object, ...]]:
 
 
 def at_port(address: str, port: int) -> str:
-    """Return the same address on another port."""
     head, _, rest = address.partition("@127.0.0.1:")
     return f"{head}@127.0.0.1:{port}/{rest.partition('/')[2]}"
 
 
 async def until(condition: Callable[[], object]) -> None:
-    """Wait until a condition holds that another process changes."""
     async with asyncio.timeout(START_TIMEOUT_SECONDS):
         while not condition():  # noqa: ASYNC110 - no event tells it
             await asyncio.sleep(0.001)

@@ -70,7 +70,6 @@ def finished(*command: str | Path, **options: Any) -> subprocess.CompletedProces
 
 
 def run(*command: str | Path, **options: Any) -> str:  # noqa: ANN401 - those of subprocess
-    """Run a program that must succeed; return its standard output."""
     inherited = {name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "PYTHONPATH")}
     done = finished(*command, **{"env": inherited, **options})
     assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
@@ -106,7 +105,6 @@ def forks() -> subprocess.Popen[str]:
 
 
 def forked(*arguments: str, cwd: Path, env: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
-    """Run `mahasiswa` in a fork to its end."""
     process = forks()
     assert process.stdin
     assert process.stdout
@@ -159,7 +157,6 @@ def end_with_parent() -> None:
 
 
 def children(pid: int) -> list[int]:
-    """Return the living processes whose parent is `pid`."""
     with suppress(psutil.NoSuchProcess):
         return [child.pid for child in psutil.Process(pid).children() if is_running(child.pid)]
     return []

@@ -57,7 +57,6 @@ class Database(Closing):
             self.run(statement)
 
     def run(self, statement: str, *values: str) -> list[tuple[Any, ...]]:
-        """Run one statement and commit it; return its rows."""
         assert self.process.stdin
         assert self.process.stdout
         self.process.stdin.write(json.dumps([statement, *values]) + "\n")
@@ -65,7 +64,6 @@ class Database(Closing):
         return list(map(tuple, json.loads(self.process.stdout.readline())))
 
     def fill(self, records: Iterable[Sequence[str]]) -> None:
-        """Replace all records."""
         self.run("DELETE FROM mahasiswa")
         self.run(
             "INSERT INTO mahasiswa (nim, nama, alamat) SELECT value ->> 0, value ->> 1, value ->> 2 FROM json_each(?)",
@@ -73,7 +71,6 @@ class Database(Closing):
         )
 
     def close(self) -> None:
-        """End the other program, which releases its locks."""
         self.process.communicate(timeout=60)
 
 
@@ -146,8 +143,6 @@ class Preview(Page):
 
 
 class Importer:
-    """A person who imports through the pages."""
-
     def __init__(self, site: Site) -> None:
         self.site = site
 
@@ -163,7 +158,6 @@ class Importer:
         return self.shown(self.send(data, name))
 
     def paste(self, text: str) -> Preview:
-        """Send pasted cells; the response must be a preview."""
         return self.shown(self.send(pasted=text))
 
     def refused(self, answer: httpx.Response, status: int = 400) -> str:
@@ -173,7 +167,6 @@ class Importer:
         return page.alert
 
     def shown(self, answer: httpx.Response, status: int = 200) -> Preview:
-        """Return a response as a preview; it must be one."""
         assert answer.status_code == status, Preview(answer.text, str(answer.url)).alert
         page = Preview(answer.text, str(answer.url))
         assert page.headings[0] == "Pratinjau Impor"
@@ -190,7 +183,6 @@ class Importer:
         return self.shown(self.site.post(SAVE, repaired(preview, **fields)))
 
     def save(self, preview: Preview, text: str = "Simpan") -> None:
-        """Press the button; the response must be the redirect to the list."""
         answer = self.press(preview, text)
         assert (answer.status_code, answer.headers["location"]) == (302, self.site.path("/") + "?halaman=1"), (
             answer.text
@@ -198,7 +190,6 @@ class Importer:
         assert not answer.content
 
     def records(self) -> list[Record]:
-        """Return every record that the list shows."""
         return [(nim, nama, alamat) for _, nim, nama, alamat in self.site.list().rows]
 
 
@@ -216,7 +207,6 @@ def repaired(preview: Preview, **fields: str | Sequence[str]) -> list[tuple[str,
 
 @pytest.fixture(scope="module")
 def other(service: Service) -> Iterator[Database]:
-    """Open the database of the module's service in another program."""
     assert isinstance(service.database, Path)
     with Database(service.database) as database:
         yield database
@@ -224,13 +214,11 @@ def other(service: Service) -> Iterator[Database]:
 
 @pytest.fixture
 def importer(site: Site, other: Database) -> Importer:
-    """Import into an empty list."""
     other.fill([])
     return Importer(site)
 
 
 def csv(*rows: Sequence[str], separator: str = ";", encoding: str = "utf-8", end: str = "\r\n") -> bytes:
-    """Return a CSV file without quotes."""
     return "".join(separator.join(row) + end for row in rows).encode(encoding)
 
 
@@ -311,7 +299,6 @@ def by_libreoffice(
 
 @contextmanager
 def reading(data: bytes, *arguments: Any, **options: Any) -> Iterator[sheets.Table]:  # noqa: ANN401 - those of `read`
-    """Read the table of a file with this content."""
     with tempfile.TemporaryFile() as file:
         file.write(data)
         with sheets.read(cast("BinaryIO", file), *arguments, **options) as table:
@@ -327,7 +314,6 @@ def sheet_xml(*rows: bytes, prologue: bytes = b"") -> Iterator[bytes]:
 
 
 def text_cell(text: bytes) -> bytes:
-    """Return the XML of a cell with this text."""
     return b'<c t="inlineStr"><is><t xml:space="preserve">' + text + b"</t></is></c>"
 
 
@@ -364,7 +350,6 @@ def billion_laughs(cell: bytes = text_cell(b"&a11;")) -> bytes:
 
 
 def cells_of(xlsx: bytes) -> list[list[Any]]:
-    """Return the cells of a workbook's one sheet, read by openpyxl."""
     workbook = openpyxl.load_workbook(io.BytesIO(xlsx))
     (sheet,) = workbook.worksheets
     return [list(row) for row in sheet.iter_rows()]
@@ -375,11 +360,9 @@ def _value(row: LexborNode, name: str) -> str:
 
 
 def _values(group: LexborNode) -> list[str]:
-    """The texts of the inputs of all rows of a group."""
     return [_value(row, name) for row in group.css(".repair") for name in ("nim[]", "nama[]", "alamat[]")]
 
 
 def _lines(cell: LexborNode) -> tuple[str, str]:
-    """The two texts of a cell, which stand one above the other."""
     nama, alamat = cell.text(separator="\n").strip("\n").split("\n")
     return nama, alamat

@@ -26,7 +26,6 @@ BUDI = Mahasiswa("0002", "Budi", "Bantul")
 
 @asynccontextmanager
 async def opened(url: DatabaseURL) -> AsyncIterator[Store]:
-    """Open a store, and close it at the end."""
     store = await engine_of(url).open_store(Slots())
     try:
         yield store
@@ -49,7 +48,6 @@ async def attempt(write: Awaitable[None]) -> Outcome:
 
 
 async def attempt_all(*writes: Awaitable[None]) -> list[Outcome]:
-    """Make several writes at the same time."""
     return await asyncio.gather(*map(attempt, writes))
 
 
@@ -60,12 +58,10 @@ def fill(url: DatabaseURL, records: Sequence[tuple[str, str, str]]) -> None:
 
 
 async def read_all(store: Store, at_most: int = 10_000) -> list[Mahasiswa]:
-    """Return every record, in order of nim."""
     return records_of(await store.snapshot(at_most))
 
 
 def records_of(snapshot: Snapshot) -> list[Mahasiswa]:
-    """Return the records of a snapshot that has them."""
     assert snapshot.packed is not None
     cells = snapshot.packed.decode().split("\0") if snapshot.packed else []
     assert len(cells) == 3 * snapshot.total
@@ -88,13 +84,11 @@ def run_script(path: Path, script: str) -> None:
 
 
 def ask(path: Path, statement: str) -> list[tuple[object, ...]]:
-    """Run one statement in another program; return its rows."""
     with other_program(path) as execute:
         return execute(statement)
 
 
 def contents(path: Path) -> list[tuple[object, ...]]:
-    """Return the records in order of nim, as another program reads them."""
     return ask(path, "SELECT nim, nama, alamat FROM mahasiswa ORDER BY nim")
 
 

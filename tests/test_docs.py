@@ -41,7 +41,6 @@ def names_of_tests(path: Path) -> frozenset[str]:
 
 
 def headings(document: Path) -> set[str]:
-    """Return the anchors of a document's headings, as GitHub makes them."""
     texts = re.findall(r"^#+ (.+)$", document.read_text("utf-8"), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", text.lower()).replace(" ", "-") for text in texts}
 

@@ -11,7 +11,6 @@ from mahasiswa.work import LIST, Slots
 
 
 async def turns() -> None:
-    """Let all other tasks run until they wait."""
     for _ in range(5):
         await asyncio.sleep(0)
 

@@ -225,7 +225,6 @@ def test_sigterm_ends_a_backup_that_has_just_begun(kept: Operator) -> None:
 
 
 def locked(folder: Path) -> None:
-    """Lock the folder as another program does."""
     folder.mkdir(0o700, exist_ok=True)
     fcntl.flock(os.open(folder, os.O_RDONLY), fcntl.LOCK_EX)
 

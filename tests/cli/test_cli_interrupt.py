@@ -17,7 +17,6 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has oth
 
 
 def is_read(file: Path) -> bool:
-    """Return whether a process has read a part of a file."""
     for opened in glob("/proc/[0-9]*/fd/*"):  # noqa: PTH207 - Path.glob fails if a process ends meanwhile
         with suppress(OSError):  # a process has ended, or closed the file
             if Path(opened).readlink() == file:

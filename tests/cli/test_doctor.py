@@ -48,7 +48,6 @@ def refusal(operator: Operator, code: int) -> str:
 
 @pytest.fixture(name="operator")
 def operator_at_a_port(tmp_path: Path) -> Operator:
-    """Run commands in an empty folder, with a port that no program has."""
     operator = Operator(tmp_path)
     operator.environment |= {"HOST": "127.0.0.1", "PORT": str(free_port())}
     return operator
@@ -66,7 +65,6 @@ def backed_up(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(name="kept")
 def operator_with_a_backup(operator: Operator, backed_up: Path) -> Operator:
-    """Run commands in a copy of that folder."""
     shutil.copytree(backed_up, operator.folder, dirs_exist_ok=True)
     operator.environment["BACKUP_DIR"] = str(operator.folder / "cadangan")
     return operator
@@ -328,7 +326,6 @@ def test_an_old_a_missing_and_a_future_backup_are_found(kept: Operator) -> None:
 
 @pytest.fixture(name="owner")
 def operator_with_tables(operator: Operator, postgres: str) -> Iterator[Operator]:
-    """Run commands as the role that owns the tables."""
     with own_schema(postgres) as url:
         engine_of(PostgresURL(url)).migrate()
         operator.environment["DATABASE_URL"] = url

@@ -66,7 +66,6 @@ def test_a_port_of_another_instance_is_refused(tmp_path: Path, first: str | None
 
 
 def migrated(folder: Path) -> Path:
-    """Create an empty list; return its path."""
     engine_of(SQLiteURL(folder / "a.db")).migrate()
     return folder / "a.db"
 

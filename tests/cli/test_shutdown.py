@@ -48,7 +48,6 @@ def test_a_request_in_flight_is_finished_before_the_end(tmp_path: Path, send: Se
 
 
 def starting(database: Path, port: int, workers: int = 1) -> AbstractContextManager[subprocess.Popen[bytes]]:
-    """Start the service without waiting for an answer."""
     environment = {"HOST": "127.0.0.1", "PORT": f"{port}", "WORKERS": f"{workers}"}
     return started(*COMMAND, env={**os.environ, **environment, "DATABASE_URL": f"sqlite:///{database}"})
 

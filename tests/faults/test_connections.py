@@ -43,7 +43,6 @@ def pour(service: Service, head: bytes, endless: bytes, seconds: float, *, reads
 
 @pytest.fixture
 def service(tmp_path: Path) -> Iterator[Service]:
-    """Start a service with 3,000 records."""
     with Service(tmp_path / "a.db", {"LOG_LEVEL": "warning"}) as service:
         fill(tmp_path / "a.db", 3000)
         yield service

@@ -200,7 +200,6 @@ def test_clients_that_abort_in_any_phase_leave_nothing_behind(tmp_path: Path) ->
 
 @pytest.fixture
 def control_group() -> Iterator[Path]:
-    """Make a control group with MemoryMax= of the systemd unit."""
     unit = Path(__file__).parents[2] / "packaging" / "systemd" / "mahasiswa.service"
     (limit,) = re.findall(r"(?m)^MemoryMax=(\d+M)$", unit.read_text("utf-8"))
     root = Path("/sys/fs/cgroup/memory")  # version 1

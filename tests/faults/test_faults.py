@@ -88,7 +88,6 @@ def test_an_addition_is_stored_or_unavailable_if_the_disk_fails_at_any_call(
     """This holds for the n-th call of each kind, for every n. The next addition after the failure is stored."""
 
     async def attack(path: Path, at: int) -> bool:
-        """Return whether the call that fails was reached."""
         stored = {"0", "1"}
         async with opened(SQLiteURL(path)) as store:
             with closing(apsw.Connection(str(path))) as db:
@@ -131,7 +130,6 @@ def after_a_crash(path: Path) -> set[str]:
 
 
 def nims(path: Path) -> set[str]:
-    """Return the nims of a database, which must be sound."""
     with closing(apsw.Connection(str(path), vfs=REAL_DISK)) as db:
         assert db.execute("PRAGMA integrity_check").get == "ok"
         return {nim for (nim,) in db.execute("SELECT nim FROM mahasiswa")}

@@ -51,7 +51,6 @@ class Litestream(Closing):
         self._process = subprocess.Popen(command, stdout=self._log, stderr=self._log, umask=0o077)
 
     def end(self, number: int = signal.SIGTERM) -> None:
-        """End the program."""
         self._process.send_signal(number)
         self._process.wait(20)
 
@@ -66,20 +65,17 @@ class Litestream(Closing):
         return {nim for nim, _, _ in records_of(self.restore(folder / f"{time.monotonic_ns()}.db"))} == nims
 
     def close(self) -> None:
-        """Kill the program if it still runs."""
         if self._process.poll() is None:
             self.end(signal.SIGKILL)
         self._log.close()
 
 
 def before(moment: float, acknowledged: dict[str, float]) -> set[str]:
-    """Return the nims that were acknowledged before a moment."""
     return {nim for nim, at in acknowledged.items() if at < moment}
 
 
 @pytest.fixture
 def machine(tmp_path: Path) -> Path:
-    """Return the folder that will be lost."""
     (tmp_path / "mesin").mkdir()
     return tmp_path / "mesin"
 

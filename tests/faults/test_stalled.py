@@ -64,7 +64,6 @@ class Stalled:
         self.socket.settimeout(0)
 
     def is_closed(self) -> bool:
-        """Return whether the service has closed the connection."""
         try:
             while part := self.socket.recv(65536):
                 self.received += part

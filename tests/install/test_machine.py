@@ -206,7 +206,6 @@ def kept(installed: Machine) -> Machine:
 
 
 def newest_backup(machine: Machine) -> Path:
-    """Return the newest back-up of the service, by the time in its name."""
     return max(machine.in_root("/var/lib/mahasiswa-backup").glob("mahasiswa-*.db"))
 
 
@@ -375,7 +374,6 @@ def test_a_failed_upgrade_leaves_the_old_version_and_rolling_back_restores_the_o
 
 
 def copied(machine: Machine, name: str) -> list[Record]:
-    """Return the records in Litestream's copy."""
     database = "/var/lib/mahasiswa/mahasiswa.db"
     litestream = "litestream restore -config /etc/mahasiswa-litestream.yml"
     machine.run(f"rm -f {name}*; {litestream} -o {name} {database} || true")

@@ -42,7 +42,6 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def why_no_image() -> str:
-    """Return why no image can be built here, or an empty text."""
     if missing := [tool for tool in IMAGE_TOOLS if not shutil.which(tool)]:
         return f"needs {', '.join(missing)}"
     return "" if os.geteuid() == 0 else f"{CANNOT}build the image: only root may"

@@ -25,7 +25,6 @@ READ = "SELECT nim, nama, alamat FROM mahasiswa ORDER BY nim", "SELECT * FROM ma
 
 @pytest.fixture
 def databases(postgres: str) -> Iterator[tuple[str, str]]:
-    """Return the addresses of two empty databases."""
     names = [f"dump_{uuid.uuid4().hex}" for _ in range(2)]
     for name in names:
         execute(postgres, f"CREATE DATABASE {name}")
@@ -36,7 +35,6 @@ def databases(postgres: str) -> Iterator[tuple[str, str]]:
 
 
 def run_line(name: str, folder: Path, environment: dict[str, str]) -> str:
-    """Run a line of the unit as systemd does; return its output."""
     unit = RawConfigParser(strict=False)
     unit.read(UNIT, "utf-8")
     line = unit["Service"][name].replace("$$", "$").replace("%%", "%")

@@ -60,7 +60,6 @@ def are_students(rows: list[Mahasiswa]) -> bool:
 
 
 def imported(data: bytes) -> list[Mahasiswa]:
-    """The records that an import reads. No row may be invalid."""
     with reading(data) as table:
         rows = clean_all(table.rows)
     assert [row for row in rows if not isinstance(row, sheets.CleanedRow)] == []
@@ -68,7 +67,6 @@ def imported(data: bytes) -> list[Mahasiswa]:
 
 
 def sheet_of(data: bytes) -> Any:  # noqa: ANN401 - a class of an untyped library
-    """The one sheet of a workbook, as openpyxl reads it."""
     (sheet,) = openpyxl.load_workbook(io.BytesIO(data)).worksheets
     return sheet
 

@@ -36,7 +36,6 @@ KEY = bytes(32)
 
 
 def carried(rows: list[SheetRow]) -> sheets.CleanedFile:
-    """Clean these rows as those of a file."""
     file = CarriedFile("", [""], [Sheet("", rows)], [], Columns(IN_ORDER, []), has_all_cells=False)
     return sheets.CleanedFile(file, rows, clean_all(rows))
 
@@ -59,7 +58,6 @@ def upload(text: str) -> None:
 
 
 def page(text: str) -> None:
-    """Read the tables of a web page."""
     for _ in html_rows(io.BytesIO(text.encode())):
         pass
 

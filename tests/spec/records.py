@@ -21,7 +21,6 @@ class Records(Closing):
         return self.forget(form.format(uuid4().hex))
 
     def forget(self, nim: str) -> str:
-        """Delete the record of this nim after the test."""
         self._nims.append(nim)
         return nim
 

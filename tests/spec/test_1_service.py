@@ -9,7 +9,6 @@ from spec.records import Records, the_row
 
 
 def pages(site: Site, records: Records) -> dict[str, Page]:
-    """Return the three pages by the element that holds their content."""
     targets = [site.path("/"), site.path("/mahasiswa/add"), site.path("/mahasiswa/edit/", records.add().nim)]
     return dict(zip(("table", 'form[action*="add"]', 'form[action*="edit"]'), map(site.page, targets), strict=True))
 

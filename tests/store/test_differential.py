@@ -93,12 +93,10 @@ async def write_all(store: Store, wanted: Sequence[tuple[Mahasiswa, bool]]) -> N
 
 
 async def merge(store: Store, incoming: Sequence[Incoming], update: bool, dry_run: bool) -> object:  # noqa: FBT001 - drawn
-    """Import rows, and leave out the time."""
     return engine_of(URLS[store]).merge(incoming, update=update, dry_run=dry_run)._replace(seconds=0)
 
 
 async def read_all(store: Store, query: Query) -> list[Mahasiswa]:
-    """Every record that a query finds, as one list."""
     return list(chain.from_iterable([chunk async for chunk in store.reader(EXPORT).chunks(query)]))
 
 
@@ -144,7 +142,6 @@ def ask(store: Store, name: str, *arguments: Any) -> Awaitable[object]:  # noqa:
 
 
 async def outcome(store: Store, name: str, arguments: tuple[Any, ...]) -> object:
-    """The answer of a store, or its reason for a refusal."""
     try:
         return await ask(store, name, *arguments)
     except Refused as refused:
@@ -157,7 +154,6 @@ async def outcome(store: Store, name: str, arguments: tuple[Any, ...]) -> object
 
 @pytest.fixture
 def runner(postgres: str, tmp_path: Path) -> Iterator[tuple[asyncio.Runner, Store, Store]]:
-    """Open a store on each engine, both empty."""
     with own_schema(postgres) as address, asyncio.Runner() as runner:
         opened = []
         for url in map(parse_database_url, (f"sqlite:///{tmp_path}/a.db", address)):

@@ -29,27 +29,23 @@ STOP_SECONDS = 2.0
 
 @pytest.fixture
 def slots() -> Slots:
-    """Return the slots of the store."""
     return Slots()
 
 
 @pytest.fixture
 async def store(path: Path, slots: Slots) -> AsyncIterator[Store]:
-    """Return a store that is open on that file."""
     store = await engine_of(SQLiteURL(path)).open_store(slots)
     yield store
     await store.close()
 
 
 def reader(store: Store, kind: Kind) -> SQLiteReader:
-    """Return the reads of a kind, which can run any query."""
     pool = store.reader(kind)
     assert isinstance(pool, SQLiteReader)
     return pool
 
 
 def many(count: int) -> list[tuple[str, str, str]]:
-    """Return records of the usual length."""
     return [(f"{n:07}", f"Siti Aminah {n}", "Jalan Kaliurang 5, Yogyakarta") for n in range(count)]
 
 
@@ -100,7 +96,6 @@ async def test_a_query_that_takes_too_long_is_interrupted(store: Store, slots: S
 
 
 async def stop(task: "asyncio.Task[object]") -> None:
-    """Cancel a task, and check that it ends soon."""
     began = time.monotonic()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):

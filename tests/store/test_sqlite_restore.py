@@ -41,7 +41,6 @@ def operator(tmp_path: Path) -> Operator:
 
 
 def shown(port: int) -> str | None:
-    """Return which list the page shows now; None if it is neither."""
     with Line(port) as line:
         body = line.get("/").body
     return SIZES.get((body.count(b"<td>Nama A<"), body.count(b"<td>Nama B<")))

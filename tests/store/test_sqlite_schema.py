@@ -58,7 +58,6 @@ REFUSED = {
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """Return where a database may be created."""
     return tmp_path / "mahasiswa.db"
 
 

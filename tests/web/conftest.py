@@ -8,6 +8,5 @@ from harness import Service, Site
 
 @pytest.fixture(scope="module")
 def site(service: Service) -> Iterator[Site]:
-    """Visit the module's service."""
     with service.site() as site:
         yield site

@@ -255,7 +255,6 @@ def tab(window: Window, key: str = "Tab") -> str:
 
 
 def follow(window: Window) -> None:
-    """Press Enter and wait for the next page."""
     with window.leaving():
         window.page.keyboard.press("Enter")
 

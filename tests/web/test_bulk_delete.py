@@ -18,7 +18,6 @@ NIMS = [nim for nim, *_ in LIST]
 
 @pytest.fixture
 def people(site: Site, other: Database) -> Site:
-    """Visit the service with LIST."""
     other.fill(LIST)
     return site
 
@@ -31,7 +30,6 @@ def send(site: Site, given: str | bytes) -> httpx.Response:
 
 
 def preview_of(site: Site, given: str | bytes) -> Page:
-    """Send the form; the answer must be a preview."""
     answer = send(site, given)
     page = assert_page(answer, site)
     assert (answer.status_code, page.headings[0]) == (200, "Hapus Banyak Data"), answer.text
@@ -40,7 +38,6 @@ def preview_of(site: Site, given: str | bytes) -> Page:
 
 
 def confirm(preview: Page, site: Site) -> None:
-    """Press the button of a preview; the answer must be the redirect."""
     (form,) = preview.forms
     assert (form.method, form.target) == ("post", CONFIRM)
     answer = site.post(CONFIRM, {"data": form.values["data"]})

@@ -21,13 +21,11 @@ Texts = tuple[str, str]
 
 @pytest.fixture
 def siti(site: Site) -> Site:
-    """Visit a list with the one record Siti."""
     site.add(NIM, *SITI)
     return site
 
 
 def version(page: Page) -> str:
-    """Return the version in the button of the edit form."""
     (button,) = page.tree.css("form button[type=submit]")
     assert button.attributes["name"] == "versi"
     return str(button.attributes["value"])

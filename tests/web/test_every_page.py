@@ -46,7 +46,6 @@ ALLOWED_UNDECIDED = {"empty_list": {"th-has-data-cells"}, "no_match": {"th-has-d
 
 @pytest.fixture(scope="module")
 def sources() -> dict[str, str]:
-    """Return the HTML of the pages that were shown so far."""
     return {}
 
 

@@ -104,7 +104,6 @@ def preview_deletion(site: Site) -> Page:
 
 
 def preview_ticked(site: Site) -> None:
-    """Tick two rows of a search, show their preview, and delete them."""
     nims = {added(site) for _ in range(3)}
     page = site.page("/?cari=baru&di=nim&per=500")
     ticks = [str(node.attributes["value"]) for node in page.tree.css("td [type=checkbox][form=pilih]")]
@@ -118,7 +117,6 @@ def preview_ticked(site: Site) -> None:
 
 
 def tidy(site: Site) -> None:
-    """Tidy the spaces of a record by the button of the check."""
     nim = next(NIMS)
     site.add(nim, " Ani  Sari", "Jl. Mawar\u00a0\u200bNo. 5 ")
     form = form_of(site.page("/mahasiswa/periksa"), "Rapikan semua")
@@ -168,25 +166,21 @@ FORMS: Mapping[str, Callable[[Site], object]] = {
 
 
 def added(site: Site) -> str:
-    """Add a record and return its nim."""
     nim = next(NIMS)
     assert site.add(nim, "Ani", "Solo").status_code == 302
     return nim
 
 
 def form_of(page: Page, submit: str) -> Form:
-    """Return the first form of a page whose button has this text."""
     return next(form for form in page.forms if form.submit == submit)
 
 
 def batch_of(site: Site) -> str:
-    """Return the address of the latest batch of the history."""
     return next(link.target for link in site.page("/mahasiswa/riwayat").links if "/kelompok/" in link.target)
 
 
 @pytest.fixture(scope="module", params=ENGINES)
 def site(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    """Visit a service with a record and an import of twenty."""
     with (
         empty_database(request.param, tmp_path_factory.mktemp("routes"), request) as database,
         Service(database, {"METRICS": "1"}) as service,
@@ -200,7 +194,6 @@ def site(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 
 def routes(targets: Iterable[str]) -> set[str]:
-    """Return the routes of these targets."""
     patterns = {route: re.sub(":[a-z]+", "[^/]+", route) for route in {route.path for route in ROUTES}}
     paths = [target.partition("?")[0] for target in targets]
     return {route for path in paths for route, pattern in patterns.items() if re.fullmatch(pattern, path)}

@@ -37,7 +37,6 @@ def texts_of(xlsx: bytes) -> list[tuple[str, ...]]:
 
 @pytest.fixture
 def awkward(site: Site, other: Database) -> Site:
-    """Open a list of awkward texts."""
     other.fill(AWKWARD)
     return site
 

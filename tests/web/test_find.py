@@ -26,7 +26,6 @@ per=%FF&halaman=%ED%A0%80 cari cari=%0d%0a
 
 @pytest.fixture
 def people(site: Site, other: Database) -> Site:
-    """Visit the service with PEOPLE in its list."""
     other.fill(PEOPLE)
     return site
 
@@ -57,7 +56,6 @@ def sorts(page: Page) -> dict[str, str]:
 
 
 def link_texts(page: Page) -> list[str]:
-    """Return the texts of the page's links, except those of the rows."""
     return [link.text for link in page.links if link.text != "Edit"]
 
 

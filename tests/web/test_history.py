@@ -40,7 +40,6 @@ def line(page: Page) -> str:
 
 
 def undo_latest(site: Site) -> None:
-    """Press the first button of the history."""
     button = next(form for form in site.page(HISTORY).forms if form.method == "post")
     assert site.submit(button).status_code == 302
 

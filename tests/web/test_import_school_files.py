@@ -37,7 +37,6 @@ COUNTED = ("Baru", "Berubah", "Perlu diperbaiki", "Perlu diperiksa", "Dilewati")
 
 
 def numbered(*rows: str, mark: str = "") -> list[str]:
-    """Return the rows with a column before them that counts them."""
     return [f"{number}{mark}|{row}" for number, row in enumerate(rows, 1)]
 
 
@@ -189,7 +188,6 @@ FILES = {
 
 
 def cell_of(text: str) -> object:
-    """Return the cell that Excel makes of a typed text."""
     if re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", text):
         return dt.date.fromisoformat(text)
     return int(text) if text.isdecimal() else text or None

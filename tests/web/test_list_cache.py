@@ -199,7 +199,6 @@ def test_a_disconnected_client_ends_its_stream(tmp_path: Path) -> None:
         worker = psutil.Process(children(service.pid)[0])
 
         def seconds_spent() -> float:
-            """Return the processor time of the worker, when it is idle."""
             until(lambda: worker.cpu_percent(0.5) == 0)
             return float(sum(worker.cpu_times()[:2]))
 

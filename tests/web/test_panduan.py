@@ -127,7 +127,6 @@ class Reader:
         return quote in self.labels
 
     def read(self) -> None:
-        """Keep the labels and the text of the page."""
         self.labels |= {_in_one_line(label) for label in self.page.evaluate(LABELS)}
         self.texts.append(_in_one_line(self.page.locator("body").inner_text()))
 

@@ -69,7 +69,6 @@ def printed(window: Window, folder: Path, paper: tuple[str, str]) -> list[Sheet]
 
 
 def rows(*sheets: Sheet) -> list[list[str]]:
-    """Return the words of each row of the tables on sheets."""
     return [line.split() for sheet in sheets for line in sheet.texts if re.match(r"\d+ 20/", line)]
 
 

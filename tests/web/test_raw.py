@@ -114,7 +114,6 @@ def chunked(body: bytes) -> bytes:
 
 
 def sized(head: bytes) -> bytes:
-    """Return a request whose body is INNER, with its Content-Length."""
     return head + b"Content-Length: %d\r\n\r\n" % len(INNER) + INNER
 
 

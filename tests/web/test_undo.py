@@ -25,7 +25,6 @@ def imported(site: Site) -> str:
 
 
 def buttons(page: Page) -> list[Form]:
-    """Return the forms of the buttons that take something back."""
     return [form for form in page.forms if form.method == "post"]
 
 
@@ -41,7 +40,6 @@ def assert_restored(answer: httpx.Response, target: str = f"{HISTORY}?halaman=1"
 
 
 def nevertheless(page: Page, site: Site) -> httpx.Response:
-    """Press “Tetap kembalikan” on the page of a conflict."""
     (button,), (form,) = page.tree.css("main form button[name=versi]"), buttons(page)
     assert (form.submit, form.inputs) == ("Tetap kembalikan", ())
     return site.submit(form, versi=str(button.attributes["value"]))

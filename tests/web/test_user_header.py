@@ -17,7 +17,6 @@ NAMED = {"USER_HEADER": "X-Remote-User"}
 
 
 def who(service: Service, query: str = "") -> list[list[str]]:
-    """Return the names and nims in each row of the history."""
     with service.site() as site:
         rows = site.page(HISTORY + query).tree.css("tbody tr")
     return [[node.text() for node in row.css("td[id] bdi")] for row in rows]

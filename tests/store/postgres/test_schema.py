@@ -49,7 +49,6 @@ def second_step(url: PostgresURL, monkeypatch: pytest.MonkeyPatch) -> PostgresUR
 
 
 def migrate_eight_times(address: str) -> None:
-    """Start eight times at once."""
     barrier = threading.Barrier(8)
 
     def start() -> None:
