@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, cast
 
 ROOT = Path(__file__).parents[1]
+MAX_SECONDS, TOO_LONG = 600, "they take too long"
 SOURCE = ROOT / "src" / "mahasiswa"
 
 PAIRS: list[tuple[type[ast.AST], type[ast.AST]]] = [
@@ -28,7 +29,6 @@ PAIRS: list[tuple[type[ast.AST], type[ast.AST]]] = [
     *((ast.And, ast.Or), (ast.Add, ast.Sub), (ast.Mult, ast.FloorDiv)),
 ]
 OPPOSITES = dict(PAIRS) | {second: first for first, second in PAIRS}
-
 
 TOPICS = {
     "sheets": "tests/sheets tests/web/test_import.py tests/web/test_import_preview.py tests/web/test_bulk_delete.py",
@@ -38,8 +38,7 @@ TOPICS = {
 }
 """For each folder of the source, and for the modules outside these folders, the tests that are tried first."""
 
-Mutant = tuple[Path, int, int, str]
-"""A file, and the bytes from the first number to the second one that the text replaces."""
+Mutant = tuple[Path, int, int, str]  # a file, and the bytes from the first number to the second that the text replaces
 
 
 def changed(node: ast.AST) -> ast.AST | None:
@@ -83,17 +82,17 @@ def failing(folder: Path, tests: Sequence[str]) -> str:
     command = [".venv/bin/python", "-m", "pytest", "-qx", "-n3", "--max-worker-restart=0", "--dist=loadfile", *tests]
     with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, text=True, start_new_session=True) as process:
         try:
-            said, _ = process.communicate(timeout=1200)
+            said, _ = process.communicate(timeout=MAX_SECONDS)
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
-            return "they take too long"
+            return TOO_LONG
     name = re.search(r"^(?:FAILED|ERROR) (.+?)(?: - |$)", said, re.MULTILINE)
     return "" if process.returncode == 0 else name[1] if name else said[-500:]
 
 
 def killer(folder: Path, tests: Sequence[str]) -> str:
     first = failing(folder, tests)
-    return first if first and failing(folder, [first] if "::" in first else tests) else ""
+    return first if first == TOO_LONG or (first and failing(folder, [first] if "::" in first else tests)) else ""
 
 
 @contextmanager
