@@ -24,15 +24,9 @@ from playwright.sync_api import Browser, Locator, Response, expect
 from processes import run
 
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-ARGUMENTS = (
-    "--disable-gpu",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    # No test may reach another machine, so no other name is resolved.
-    "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1",
-    "--no-proxy-server",
-)
+SWITCHES = "--disable-gpu --disable-background-networking --disable-component-update --disable-sync --no-proxy-server"
+# No test may reach another machine, so no other name is resolved.
+ARGUMENTS = (*SWITCHES.split(), "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1")
 NPM = Path(__file__).parent / "npm"
 TIMEOUT_MILLISECONDS = 30_000
 DESKTOP = (1280, 800)

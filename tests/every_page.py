@@ -16,7 +16,17 @@ ADD, EDIT_LONG, HISTORY = "/mahasiswa/add", f"/mahasiswa/edit/{LONG[0]}", "/maha
 STORED = {"nim": SITI[0], "nama": SITI[1], "alamat": SITI[2]}
 TYPED = {"nim": LONG[0], "nama": LONG[1], "alamat": SITI[2]}
 
+RENAMED = {"nama": LONG[1] + "s"}
+
 Show = Callable[[Window, Site], None]
+
+
+def deleted(site: Site) -> None:
+    site.delete(LONG[0])
+
+
+def changed(site: Site) -> None:
+    site.edit(LONG[0], LONG[1] + "y", LONG[2])
 
 
 def show(
@@ -112,13 +122,8 @@ def show_bulk_delete_preview(window: Window, site: Site) -> None:
     site.add(*SITI)
     site.add(*LONG)
     add_many(site, 12)
-    rows = [
-        SITI[:2],
-        (LONG[0], LONG[1] + "y"),
-        ("x" * 255, "Eko"),
-        ("1E+15", ""),
-        *((f"{n:04}", "") for n in range(12)),
-    ]
+    rows = [SITI[:2], (LONG[0], LONG[1] + "y"), ("x" * 255, "Eko"), ("1E+15", "")]
+    rows += [(f"{n:04}", "") for n in range(12)]
     preview_deletion(window, "NIM\tNama\n" + "\n".join(map("\t".join, rows)))
     window.page.locator("summary").click()
 
@@ -171,6 +176,8 @@ SUSPECTS = [
 ]
 NEAR_NIMS = [(nim, *SITI[1:]) for nim in (LONG[0], "0" + "9" * 254, "9" * 254)]
 PRINTOUT = f"/mahasiswa/cetak?cari=0&judul={LONG[1][:200]}&kolom=99&kota=Sleman&nama={LONG[1]}"
+FOUND = "cari=a&urut=nama&arah=turun&per=10&halaman=2"
+NO_ADDRESSES = "NIM;Nama;Telepon\n1;Ani;0812\n2;Budi;0813\n"
 IMPORT_AGAIN = table((LONG[0], "Budi", "Bantul"), ("3", "Citra", "Klaten"))
 
 PAGES: dict[str, Show] = {
@@ -192,38 +199,18 @@ PAGES: dict[str, Show] = {
     "bulk_delete_of_nothing": lambda window, _: preview_deletion(window, UNKNOWN),
     "duplicate": show(ADD, 200, LONG, typed=TYPED, button="Simpan", sees="[aria-invalid]"),
     "stored": show(ADD, 200, SITI, typed=STORED, button="Simpan", sees="text=Lihat datanya"),
-    "next": show(
-        *(ADD, 200),
-        typed=TYPED,
-        meanwhile=lambda site: site.delete(LONG[0]),
-        button="Simpan dan tambah lagi",
-        sees="[role=status]",
-    ),
+    "next": show(ADD, 200, typed=TYPED, meanwhile=deleted, button="Simpan dan tambah lagi", sees="[role=status]"),
     "near_nim": show("/?halaman=1", 200, *NEAR_NIMS, sees="text=Batalkan penambahan"),
     "deleted": show(
-        *(EDIT_LONG, 200, LONG),
-        typed={"nama": LONG[1] + "s"},
-        meanwhile=lambda site: site.delete(LONG[0]),
-        button="Simpan",
-        sees="text=Tambahkan sebagai data baru",
+        EDIT_LONG, 200, LONG, typed=RENAMED, meanwhile=deleted, button="Simpan", sees="text=Tambahkan sebagai"
     ),
     "incomplete": show_incomplete,
-    "found": show(
-        "/?cari=a&urut=nama&arah=turun&per=10&halaman=2", 200, LONG, count=25, sees="role=link[name=Berikutnya]"
-    ),
+    "found": show(f"/?{FOUND}", 200, LONG, count=25, sees="role=link[name=Berikutnya]"),
     "import_refused": show("", 400, file="Nama;Alamat\nSiti;Sleman\n", sees="[role=alert]"),
     "preview": show_preview,
     "preview_of_nothing": show("", 200, SITI, file=table(SITI), sees="text=Kembali ke impor"),
-    "preview_without_addresses": show(
-        "", 200, file="NIM;Nama;Telepon\n1;Ani;0812\n2;Budi;0813\n", sees="text=Isi semua dengan"
-    ),
-    "preview_again": show(
-        *("", 200, LONG),
-        file=IMPORT_AGAIN,
-        meanwhile=lambda site: site.edit(LONG[0], LONG[1], "Klaten"),
-        button="Perbarui",
-        sees="[role=alert]",
-    ),
+    "preview_without_addresses": show("", 200, file=NO_ADDRESSES, sees="text=Isi semua dengan"),
+    "preview_again": show("", 200, LONG, file=IMPORT_AGAIN, meanwhile=changed, button="Perbarui", sees="[role=alert]"),
     "recap": show("/mahasiswa/rekap", 200, SITI, LONG, ("-", "Ani", "Solo")),
     "checks": show("/mahasiswa/periksa", 200, *SUSPECTS, count=40, sees="h2 >> nth=4"),
     "no_suspects": show("/mahasiswa/periksa", 200, SITI),
@@ -232,11 +219,7 @@ PAGES: dict[str, Show] = {
     "bulk_delete_refused": lambda window, _: preview_deletion(window, "Nama\tAlamat\nSiti\tSleman"),  # 400
     "bulk_delete_preview": show_bulk_delete_preview,
     "changed": show(
-        *(EDIT_LONG, 200, LONG),
-        typed={"nama": LONG[1] + "s"},
-        meanwhile=lambda site: site.edit(LONG[0], LONG[1] + "y", LONG[2]),
-        button="Simpan",
-        sees="text=Gunakan data terbaru",
+        EDIT_LONG, 200, LONG, typed=RENAMED, meanwhile=changed, button="Simpan", sees="text=Gunakan data terbaru"
     ),
     "history": show_history,
     "batch": show_batch,

@@ -20,12 +20,9 @@ TEST_FILE = r"(?:[a-z]+/)?test_\w+\.py"
 
 # The documents describe these defaults in words, because they are an address, a hash, or made of other settings.
 DEFAULTS_IN_WORDS = {
-    "BASE_URL": "`http://localhost:PORT`",
-    "CDN_URL": "Bootstrap",
-    "CDN_INTEGRITY": "Bootstrap",
-    "BACKUP_DIR": "none",
+    "BASE_URL": "`http://localhost:PORT`", "CDN_URL": "Bootstrap", "CDN_INTEGRITY": "Bootstrap", "BACKUP_DIR": "none",
     "USER_HEADER": "none",
-}
+}  # fmt: skip
 
 
 def name_of(document: Path) -> str:

@@ -148,19 +148,17 @@ def test_a_backup_in_wal_mode_is_restored_from_a_folder_that_may_not_be_written(
 
 
 DAMAGED = r"a\.db cannot be restored: .*(damaged|malformed).*"
+NEWER = r"a\.db has schema version 99, .* only up to \d+: use a newer release"
+FOREIGN = r"a\.db holds a table mahasiswa that no release made; export it as CSV .* mahasiswa import"
+OTHER_TABLE = "DROP TABLE mahasiswa; CREATE TABLE mahasiswa (nim, nama, alamat)"
+NEWER_TABLE = "ALTER TABLE mahasiswa ADD kelas TEXT; PRAGMA user_version = 2"
 REFUSED: dict[str, tuple[Callable[[Path], object], str]] = {
-    "a newer release": (
-        lambda file: run_script(file, "PRAGMA user_version = 99"),
-        r"a\.db has schema version 99, .* only up to \d+: use a newer release",
-    ),
+    "a newer release": (lambda file: run_script(file, "PRAGMA user_version = 99"), NEWER),
     "overwritten": (lambda file: overwrite(file, 4096, 8192), DAMAGED),
     "cut off": (lambda file: file.write_bytes(file.read_bytes()[:4096]), DAMAGED),
     "no database": (lambda file: file.write_bytes(csv(HEADER, *TWO)), r"a\.db is not an SQLite database"),
     "empty": (lambda file: file.write_bytes(b""), r"a\.db cannot be restored: no such table: mahasiswa"),
-    "another program's": (
-        lambda file: run_script(file, "DROP TABLE mahasiswa; CREATE TABLE mahasiswa (nim, nama, alamat)"),
-        r"a\.db holds a table mahasiswa that no release made; export it as CSV .* mahasiswa import",
-    ),
+    "another program's": (lambda file: run_script(file, OTHER_TABLE), FOREIGN),
 }
 
 
@@ -209,9 +207,7 @@ def test_a_restore_into_an_empty_database_brings_the_history_back_while_the_serv
 LOSSES: dict[str, Callable[[Operator], object]] = {
     "missing": lose,
     "damaged": lambda operator: overwrite(operator.database, 0, 8192),
-    "newer": lambda operator: run_script(
-        operator.database, "ALTER TABLE mahasiswa ADD kelas TEXT; PRAGMA user_version = 2"
-    ),
+    "newer": lambda operator: run_script(operator.database, NEWER_TABLE),
 }
 
 

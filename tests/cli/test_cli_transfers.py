@@ -28,25 +28,23 @@ def test_records_are_imported_and_exported_on_either_engine(operator: Operator, 
     assert (operator.folder / "c.csv").read_bytes() == b"\xef\xbb\xbf" + csv(HEADER, quoted, *changed[2:])
 
 
-@pytest.mark.parametrize(
-    ("options", "said", "records"),
-    [
-        ([], "written: 1 new, 0 changed; left as they are: 2", [*TWO, ("3", "Citra", "Klaten")]),
-        (
-            ["--existing=update"],
-            "written: 1 new, 1 changed; left as they are: 1",
-            [TWO[0], ("2", "Budi", "Sleman"), ("3", "Citra", "Klaten")],
-        ),
-        (["--dry-run", "--existing", "update"], "would be written: 1 new, 1 changed; left as they are: 1", TWO),
-    ],
-)
+CITRA = ("3", "Citra", "Klaten")
+BOTH = "written: 1 new, 1 changed; left as they are: 1"
+OPTIONS = [
+    ([], "written: 1 new, 0 changed; left as they are: 2", [*TWO, CITRA]),
+    (["--existing=update"], BOTH, [TWO[0], ("2", "Budi", "Sleman"), CITRA]),
+    (["--dry-run", "--existing", "update"], f"would be {BOTH}", TWO),
+]
+
+
+@pytest.mark.parametrize(("options", "said", "records"), OPTIONS)
 def test_import_skips_existing_records_unless_told_to_update(
     operator: Operator, options: list[str], said: str, records: list[Record]
 ) -> None:
     """A dry run reports the same and changes no byte. A blank cell keeps the text. The name needs no ending."""
     operator.fill(TWO)
     before = operator.database.read_bytes()
-    rows = [("1", "Ani", "Solo"), ("2", "", "Sleman"), ("3", "Citra", "Klaten"), ("", "", "")]
+    rows = [("1", "Ani", "Solo"), ("2", "", "Sleman"), CITRA, ("", "", "")]
     assert operator.imported(operator.write("a", csv(HEADER, *rows, separator="\t")), *options) == said
     assert operator.records() == records
     assert (operator.database.read_bytes() == before) == ("--dry-run" in options)
@@ -95,26 +93,21 @@ def test_an_import_reports_the_rows_that_it_sets_aside_or_doubts(operator: Opera
 
 
 WRONG_ROWS = [("3", "C", "K"), ("", "Dewi", "S"), ("4", "E", "S"), ("1,2E+11", "F", "S"), ("4", "G", "S")]
+WRONG = [
+    "Baris 3: NIM kosong atau berisi kesalahan rumus (misalnya #N/A)",
+    "Baris 5: NIM 1,2E+11 sudah dibulatkan oleh Excel, jadi angka aslinya hilang",
+    "Baris 6: NIM 4 ada di baris 4 dan baris 6",
+]
+MANY_WRONG = [*(f"Baris {n}: " for n in range(2, 102)), "and 150 more rows"]
+LACKING = "Baris 3: Nama atau alamat kosong. Mahasiswa baru harus punya keduanya."
 REFUSED: dict[str, tuple[list[str], bytes, list[str]]] = {
-    "wrong rows": (
-        ["--existing", "update"],
-        csv(HEADER, *WRONG_ROWS),
-        [
-            "Baris 3: NIM kosong atau berisi kesalahan rumus (misalnya #N/A)",
-            "Baris 5: NIM 1,2E+11 sudah dibulatkan oleh Excel, jadi angka aslinya hilang",
-            "Baris 6: NIM 4 ada di baris 4 dan baris 6",
-        ],
-    ),
+    "wrong rows": (["--existing", "update"], csv(HEADER, *WRONG_ROWS), WRONG),
     "a new record without a text": (
         [],
         csv(HEADER, ("9", "Zainab", "Solo"), ("8", "", "Solo"), ("1", "", "")),
-        ["Baris 3: Nama atau alamat kosong. Mahasiswa baru harus punya keduanya."],
+        [LACKING],
     ),
-    "more than 100 wrong rows": (
-        ["--dry-run"],
-        csv(HEADER, *(("", f"Nama {n}", "x") for n in range(250))),
-        [*(f"Baris {n}: " for n in range(2, 102)), "and 150 more rows"],
-    ),
+    "more than 100 wrong rows": (["--dry-run"], csv(HEADER, *(("", f"Nama {n}", "x") for n in range(250))), MANY_WRONG),
     "no sheet": ([], b"PK\3\4" + bytes(100), ["Berkas ini bukan lembar kerja yang dapat dibaca."]),
     "no NIM": ([], b"Nama;Alamat\r\nAni;Solo\r\n", ["Kolom NIM tidak ditemukan."]),
 }

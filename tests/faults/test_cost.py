@@ -265,10 +265,17 @@ def with_header(name: str, value: bytes, body: bytes = b"") -> bytes:
     return method + b" HTTP/1.1\r\n" + HOST + CLOSE + name.encode() + b": " + value + b"\r\n\r\n" + body
 
 
+def in_chunks(value: bytes) -> bytes:
+    chunks = b"%x\r\n%b\r\n0\r\n\r\n" % (len(value), value)
+    return with_header("transfer-encoding", b"chunked\r\n" + FORM[:-2], chunks)
+
+
 def with_field(path: str, name: str, value: bytes) -> bytes:
     return form(path, SIGNED * (path == CONFIRM and name != "data") + b"&" + name.encode() + b"=" + value)
 
 
+LONGEST = {path: MEGABYTE if path == CONFIRM else FORM_MAX_BYTES - 20 for path in FIELDS.values()}
+PATHS = {body: [route.path for route in ROUTES if route.body == body] for body in ("fields", "preview", "upload")}
 PARTS: dict[str, tuple[int, Callable[[bytes], bytes]]] = {
     "path": (60_000, partial(get, "/")),
     "nim": (3_000, partial(get, "/mahasiswa/edit/")),
@@ -276,35 +283,17 @@ PARTS: dict[str, tuple[int, Callable[[bytes], bytes]]] = {
     "query after a search": (8_000, partial(get, "/mahasiswa/add?cari=x")),
     **{f"header {name}": (60_000, partial(with_header, name)) for name in sorted(HEADERS)},
     **{f"parameter {name}": (8_000, partial(get, f"{path}?{name}=")) for name, path in QUERIES.items()},
-    **{
-        f"body of {route.path}": (FORM_MAX_BYTES, partial(form, route.path.replace(":nim", "1").replace(":id", "1")))
-        for route in ROUTES
-        if route.body == "fields"
-    },
-    **{
-        f"field {name}": (MEGABYTE if path == CONFIRM else FORM_MAX_BYTES - 20, partial(with_field, path, name))
-        for name, path in FIELDS.items()
-    },
-    **{
-        f"data of {route.path}": (8 * MEGABYTE - 99, partial(with_field, route.path, "data"))
-        for route in ROUTES
-        if route.body == "preview"
-    },
+    **{f"body of {path}": (FORM_MAX_BYTES, partial(form, re.sub(":(nim|id)", "1", path))) for path in PATHS["fields"]},
+    **{f"field {name}": (LONGEST[path], partial(with_field, path, name)) for name, path in FIELDS.items()},
+    **{f"data of {path}": (8 * MEGABYTE - 99, partial(with_field, path, "data")) for path in PATHS["preview"]},
     "1,000 ticks": (8_000, lambda fill: form("/mahasiswa/hapus/pilihan", b"&".join([b"nim[]=" + fill] * 1000))),
-    **{
-        f"body of {route.path}": (2 * MEGABYTE, partial(upload, target=route.path))
-        for route in ROUTES
-        if route.body == "upload"
-    },
+    **{f"body of {path}": (2 * MEGABYTE, partial(upload, target=path)) for path in PATHS["upload"]},
     **{f"part {name}": (FORM_MAX_BYTES, partial(upload, name=name.encode())) for name in UPLOADED},
     "a NIM that is pasted": (2 * MEGABYTE, pasted),
     "CSV file": (2 * MEGABYTE, lambda fill: upload(fill, b"berkas", b"a.csv")),
     "name of a part": (4_000, lambda fill: upload(b"1", fill)),
     "name of a file": (4_000, lambda fill: upload(b"1\t2\t3", b"berkas", fill)),
-    "chunked body": (
-        FORM_MAX_BYTES,
-        lambda fill: with_header("transfer-encoding", b"chunked\r\n" + FORM[:-2], b"%x\r\n%b\r\n0\r\n\r\n" % (len(fill), fill)),
-    ),
+    "chunked body": (FORM_MAX_BYTES, in_chunks),
 }  # fmt: skip
 """The parts of a request, each with the largest size that is let in, or above it, and the request with such a part."""
 

@@ -124,12 +124,8 @@ URLS: WeakKeyDictionary[Store, DatabaseURL] = WeakKeyDictionary()
 """The address of each open store."""
 
 EXTRAS: dict[str, Callable[..., Awaitable[object]]] = {
-    "edit": edit,
-    "write_all": write_all,
-    "merge": merge,
-    "all": read_all,
-    "search": search,
-}
+    "edit": edit, "write_all": write_all, "merge": merge, "all": read_all, "search": search,
+}  # fmt: skip
 
 
 def ask(store: Store, name: str, *arguments: Any) -> Awaitable[object]:  # noqa: ANN401 - drawn

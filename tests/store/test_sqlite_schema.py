@@ -166,13 +166,10 @@ def test_the_sqlite3_shell_reads_and_writes_a_file_of_the_service(path: Path) ->
 
 
 BROKEN_RULES = {
-    "NULL, 'Siti', 'Solo'": "mahasiswa.nim",
-    "'0001', 'Siti', NULL": "mahasiswa.alamat",
-    "'..', 'Siti', 'Solo'": "nim_unaddressable",
-    "printf('%0256d', 7), 'Siti', 'Solo'": "nim_too_long",
-    "'0001', 'Si' || char(0), 'Solo'": "nama_nul",
-    "'0001', 'Siti', x'53'": "mahasiswa.alamat",
-}
+    "NULL, 'Siti', 'Solo'": "mahasiswa.nim", "'0001', 'Siti', NULL": "mahasiswa.alamat",
+    "'..', 'Siti', 'Solo'": "nim_unaddressable", "printf('%0256d', 7), 'Siti', 'Solo'": "nim_too_long",
+    "'0001', 'Si' || char(0), 'Solo'": "nama_nul", "'0001', 'Siti', x'53'": "mahasiswa.alamat",
+}  # fmt: skip
 
 
 def test_the_sqlite3_shell_cannot_break_a_rule(path: Path) -> None:

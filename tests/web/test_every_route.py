@@ -14,34 +14,19 @@ from mahasiswa.web.app import ROUTES
 NIMS = (f"baru{number}" for number in itertools.count())
 
 PAGES: Mapping[str, str] = {
-    "/": "Siti Aminah",
-    "/?cari=kaliurang+SITI": "Siti Aminah",
-    "/?cari=%C3%89cole&urut=nama&arah=turun": "École",
-    "/?cari=tidak+ada": "Tidak ada",
-    "/?urut=alamat&halaman=2&per=10": "Nama 15",
-    "/?per=500": "Nama 15",
-    "/mahasiswa/add": "Simpan",
-    "/mahasiswa/edit/20%2F1": "Siti Aminah",
-    "/mahasiswa/nim/20%2F1": "Siti Aminah",
-    "/mahasiswa/impor": "berkas",
-    "/mahasiswa/impor/templat.xlsx": "PK",
-    "/mahasiswa/ekspor.xlsx": "PK",
-    "/mahasiswa/ekspor.xlsx?cari=siti": "PK",
-    "/mahasiswa/ekspor.csv": "20/1;Siti Aminah;Jalan Kaliurang 5",
-    "/mahasiswa/ekspor.csv?cari=siti": "20/1;Siti Aminah;Jalan Kaliurang 5",
-    "/mahasiswa/hapus": "Lihat pratinjau",
-    "/mahasiswa/hapus?cari=nama+1&di=nama": "Hapus 11 mahasiswa",
-    "/mahasiswa/hapus?cari=%00": "Lihat pratinjau",
-    "/mahasiswa/rekap": "/mahasiswa/hapus?cari=20&amp;di=nim",
-    "/mahasiswa/periksa": "Panjang NIM berbeda",
+    "/": "Siti Aminah", "/?cari=kaliurang+SITI": "Siti Aminah", "/?cari=%C3%89cole&urut=nama&arah=turun": "École",
+    "/?cari=tidak+ada": "Tidak ada", "/?urut=alamat&halaman=2&per=10": "Nama 15", "/?per=500": "Nama 15",
+    "/mahasiswa/add": "Simpan", "/mahasiswa/edit/20%2F1": "Siti Aminah", "/mahasiswa/nim/20%2F1": "Siti Aminah",
+    "/mahasiswa/impor": "berkas", "/mahasiswa/impor/templat.xlsx": "PK", "/mahasiswa/ekspor.xlsx": "PK",
+    "/mahasiswa/ekspor.xlsx?cari=siti": "PK", "/mahasiswa/ekspor.csv": "20/1;Siti Aminah;Jalan Kaliurang 5",
+    "/mahasiswa/ekspor.csv?cari=siti": "20/1;Siti Aminah;Jalan Kaliurang 5", "/mahasiswa/hapus": "Lihat pratinjau",
+    "/mahasiswa/hapus?cari=nama+1&di=nama": "Hapus 11 mahasiswa", "/mahasiswa/hapus?cari=%00": "Lihat pratinjau",
+    "/mahasiswa/rekap": "/mahasiswa/hapus?cari=20&amp;di=nim", "/mahasiswa/periksa": "Panjang NIM berbeda",
     "/mahasiswa/cetak": "Siti Aminah",
-    "/mahasiswa/cetak?judul=Kelas+7A&kolom=2&tanpa=alamat&cari=20&di=nim": "<h1>Kelas 7A</h1>",
-    "/sehat": "",
-    "/metrics": "mahasiswa_",
-    "/mahasiswa/riwayat": "Siti Aminah",
-    "/mahasiswa/riwayat?cari=siti": "Siti Aminah",
+    "/mahasiswa/cetak?judul=Kelas+7A&kolom=2&tanpa=alamat&cari=20&di=nim": "<h1>Kelas 7A</h1>", "/sehat": "",
+    "/metrics": "mahasiswa_", "/mahasiswa/riwayat": "Siti Aminah", "/mahasiswa/riwayat?cari=siti": "Siti Aminah",
     "/mahasiswa/riwayat/kelompok/BATCH": "Nama 15",
-}
+}  # fmt: skip
 """The targets of GET, and a text that the answer holds. BATCH is the number of the latest batch."""
 
 
@@ -149,19 +134,12 @@ def undo_batch(site: Site) -> None:
 
 
 FORMS: Mapping[str, Callable[[Site], object]] = {
-    "/mahasiswa/add": add,
-    "/mahasiswa/edit/:nim": edit,
-    "/mahasiswa/delete/:nim": delete,
-    "/mahasiswa/nim/:nim": change_nim,
-    "/mahasiswa/impor": preview_import,
-    "/mahasiswa/impor/simpan": confirm_import,
-    "/mahasiswa/hapus": preview_deletion,
-    "/mahasiswa/periksa": tidy,
-    "/mahasiswa/hapus/pilihan": preview_ticked,
-    "/mahasiswa/hapus/simpan": confirm_deletion,
-    "/mahasiswa/riwayat/perubahan/:id": undo,
+    "/mahasiswa/add": add, "/mahasiswa/edit/:nim": edit, "/mahasiswa/delete/:nim": delete,
+    "/mahasiswa/nim/:nim": change_nim, "/mahasiswa/impor": preview_import, "/mahasiswa/impor/simpan": confirm_import,
+    "/mahasiswa/hapus": preview_deletion, "/mahasiswa/periksa": tidy, "/mahasiswa/hapus/pilihan": preview_ticked,
+    "/mahasiswa/hapus/simpan": confirm_deletion, "/mahasiswa/riwayat/perubahan/:id": undo,
     "/mahasiswa/riwayat/kelompok/:id": undo_batch,
-}
+}  # fmt: skip
 """For each route of POST: a function that sends its form as a browser does."""
 
 

@@ -29,13 +29,8 @@ def test_a_days_tasks_work_in_firefox(service: Service, node_modules: Path, tmp_
     environment = {**os.environ, "NODE_PATH": str(node_modules), "HOME": str(tmp_path)}
     said = json.loads(run("node", script, firefox, service.url, spreadsheet, pdf, env=environment))
     assert said["shown"] == {
-        "add": [SITI],
-        "search": [SITI],
-        "edit": [MOVED],
-        "delete": [],
-        "undo": [MOVED],
-        "import": [MOVED, ANI],
-    }
+        "add": [SITI], "search": [SITI], "edit": [MOVED], "delete": [], "undo": [MOVED], "import": [MOVED, ANI],
+    }  # fmt: skip
     assert said["questions"] == [wording.CONFIRM_NAMED_DELETION.format(nama=MOVED[1], nim=MOVED[0])]
     printed = run("pdftotext", pdf, "-").split()
     assert {"Hadir", MOVED[0], *ANI} <= set(printed)

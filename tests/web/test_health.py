@@ -43,16 +43,12 @@ def lines(service: Service) -> list[LogLine]:
 
 LEVELS = ["INFO", "WARNING", "ERROR"]
 LOG: list[LogLine] = [
-    ("INFO", "POST", "/mahasiswa/add", '"20/1"', 302),
-    ("WARNING", "POST", "/mahasiswa/add", '"20/1"', 409),
-    ("WARNING", "POST", "/mahasiswa/add", None, 400),
-    ("INFO", "POST", "/mahasiswa/edit/20%2F1", None, 302),
-    ("INFO", "POST", "/mahasiswa/delete/20%2F1", None, 302),
-    ("WARNING", "GET", "/tidak-ada", None, 404),
-    ("WARNING", "GET", "/mahasiswa/edit/hilang", None, 404),
-    ("ERROR", "POST", "/mahasiswa/add", '"1"', 503),
+    ("INFO", "POST", "/mahasiswa/add", '"20/1"', 302), ("WARNING", "POST", "/mahasiswa/add", '"20/1"', 409),
+    ("WARNING", "POST", "/mahasiswa/add", None, 400), ("INFO", "POST", "/mahasiswa/edit/20%2F1", None, 302),
+    ("INFO", "POST", "/mahasiswa/delete/20%2F1", None, 302), ("WARNING", "GET", "/tidak-ada", None, 404),
+    ("WARNING", "GET", "/mahasiswa/edit/hilang", None, 404), ("ERROR", "POST", "/mahasiswa/add", '"1"', 503),
     ("ERROR", "GET", "/sehat", None, 503),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -86,12 +82,9 @@ def test_the_log_has_changes_and_refusals_but_no_personal_texts(
 
 
 FORWARDED = {
-    None: "127.0.0.1",
-    "192.0.2.1, 203.0.113.9, 10.0.0.7": "203.0.113.9",
-    "::ffff:203.0.113.9": "203.0.113.9",
-    "10.0.0.8,10.0.0.7": "10.0.0.8",
-    "203.0.113.9, <script>": "127.0.0.1",
-}
+    None: "127.0.0.1", "192.0.2.1, 203.0.113.9, 10.0.0.7": "203.0.113.9", "::ffff:203.0.113.9": "203.0.113.9",
+    "10.0.0.8,10.0.0.7": "10.0.0.8", "203.0.113.9, <script>": "127.0.0.1",
+}  # fmt: skip
 """X-Forwarded-For, and the address of the client if only 10.0.0.0/8 and this computer are proxies."""
 
 

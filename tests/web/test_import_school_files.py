@@ -70,13 +70,9 @@ NUMBERED = numbered(*ROWS)
 TOTALS = ["Laki-laki 12||", "Laki-laki|2|", "|Perempuan : 2|", "|Jumlah|4"]
 TWO_PAGES = ["No|" + HEADER, "|KELAS A 1||", "1|" + DEWI, "No|" + HEADER, "2|" + SAME, "||Total|2", "|Jumlah: 2||"]
 ODD_NIMS = [
-    HEADER,
-    "22 000 186 203|Dewi|Solo",
-    "22O00186204|Elsa|Solo",
-    "l2000186205|Fajar|Solo",
-    "A11.2020.1|Gita|Solo",
+    HEADER, "22 000 186 203|Dewi|Solo", "22O00186204|Elsa|Solo", "l2000186205|Fajar|Solo", "A11.2020.1|Gita|Solo",
     "9.0|A|B",
-]
+]  # fmt: skip
 NAMES_FIRST = ["Dewi|22000186203|Godean", "Elsa|22000186204|Depok"]
 PARENTS = [
     "NIM|Nama Ayah|Nama Siswa|Alamat Orang Tua|Alamat Tempat Tinggal Siswa|Alamat Email",

@@ -63,14 +63,11 @@ def test_requests_are_counted_by_route_method_and_status(site: Site) -> None:
     after = samples(site)
     counted = {name: after[name] - before.get(name, 0) for name in after if name.startswith("requests_total")}
     assert {name.partition(",")[2]: count for name, count in counted.items() if count} == {
-        'route="/mahasiswa/add",method="POST",status="302"': 1,
-        'route="/mahasiswa/add",method="POST",status="409"': 1,
+        'route="/mahasiswa/add",method="POST",status="302"': 1, 'route="/mahasiswa/add",method="POST",status="409"': 1,
         'route="/mahasiswa/edit/:nim",method="GET",status="200"': 1,
-        'route="/mahasiswa/edit/:nim",method="GET",status="404"': 2,
-        'route="/",method="GET",status="200"': 7,
-        'route="/metrics",method="GET",status="200"': 1,
-        'route="other",method="GET",status="404"': 3,
-    }
+        'route="/mahasiswa/edit/:nim",method="GET",status="404"': 2, 'route="/",method="GET",status="200"': 7,
+        'route="/metrics",method="GET",status="200"': 1, 'route="other",method="GET",status="404"': 3,
+    }  # fmt: skip
     assert {series for series in after if "other" in series} == {series for series in before if "other" in series}
     route = 'route="/mahasiswa/edit/:nim"'
     buckets = [count for name, count in after.items() if name.startswith(f"request_seconds_bucket,{route}")]

@@ -8,15 +8,10 @@ from harness import URL_ENCODED, Service, Site
 __all__ = ["two_records"]
 
 ALLOWED = {
-    "/": "GET, HEAD",
-    "/mahasiswa/add": "GET, HEAD, POST",
-    "/mahasiswa/edit/0001": "GET, HEAD, POST",
-    "/mahasiswa/edit/20%2F2": "GET, HEAD, POST",
-    "/mahasiswa/edit/": "GET, HEAD, POST",
-    "/mahasiswa/delete/0001": "POST",
-    "/mahasiswa/delete/": "POST",
-    "/mahasiswa/riwayat/perubahan/1": "POST",
-}
+    "/": "GET, HEAD", "/mahasiswa/add": "GET, HEAD, POST", "/mahasiswa/edit/0001": "GET, HEAD, POST",
+    "/mahasiswa/edit/20%2F2": "GET, HEAD, POST", "/mahasiswa/edit/": "GET, HEAD, POST",
+    "/mahasiswa/delete/0001": "POST", "/mahasiswa/delete/": "POST", "/mahasiswa/riwayat/perubahan/1": "POST",
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("method", ["GET", "HEAD", "POST", "PUT"])

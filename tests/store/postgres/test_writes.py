@@ -38,13 +38,10 @@ async def test_a_batch_with_refused_additions_keeps_the_order(url: PostgresURL, 
     """Of equal nims the first is stored. A constraint that someone added later has no message, so it is a failure."""
     execute(url.address, "ALTER TABLE mahasiswa ADD CONSTRAINT nama_terisi CHECK (nama <> '')")
     writes: dict[tuple[str, str | None, str], Outcome] = {
-        ("1", None, "Solo"): ("nama", "missing"),
-        ("1", "Ani", "Solo"): None,
-        ("2", "Siti", "Solo"): None,
-        ("1", "Ina", "Solo"): ("nim", "duplicate"),
-        ("3", "", "Solo"): "unavailable",
+        ("1", None, "Solo"): ("nama", "missing"), ("1", "Ani", "Solo"): None, ("2", "Siti", "Solo"): None,
+        ("1", "Ina", "Solo"): ("nim", "duplicate"), ("3", "", "Solo"): "unavailable",
         ("2", "Siti", ""): ("nim", "duplicate"),
-    }
+    }  # fmt: skip
     assert await attempt_all(*(store.add(*write) for write in writes)) == [*writes.values()]
     assert await read_all(store) == [("1", "Ani", "Solo"), ("2", "Siti", "Solo")]
 
