@@ -213,8 +213,6 @@ class Cluster(Closing):
 
 
 # ---- faults: each returns a function that ends it
-
-
 def killed(cluster: Cluster, primary: Host) -> Callable[[], None]:
     """All programs of the primary's host are killed, as if it had no power."""
     primary.kill()

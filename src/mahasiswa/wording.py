@@ -50,7 +50,6 @@ def column_letter(column: int) -> str:
 
 
 # ---- a whole file, or all pasted cells
-
 EMPTY_FILE = "Berkas ini kosong (0 byte). Pilih berkas lain."
 EMPTY = "Berkas ini kosong. Pilih berkas yang berisi data mahasiswa."
 EMPTY_PASTE = "Belum ada data yang ditempel. Salin sel dari Excel, lalu tempel di sini."
@@ -91,7 +90,6 @@ NO_ROW_TO_SAVE = "Tidak ada baris yang dapat disimpan. Periksa kolomnya, atau pe
 IN_SHEET = "Lembar “{sheet}”: {problem}"
 
 # ---- one row of a file
-
 ROW = "Baris {row}: {problem}"
 NIM_BLANK = "NIM kosong atau berisi kesalahan rumus (misalnya #N/A). Isi NIM-nya."  # an error in .xls comes as a blank
 _TYPE_NIM = "Ubah format kolom NIM menjadi Teks, lalu ketik ulang NIM-nya."
@@ -155,12 +153,10 @@ PARTS = {"berubah": "Berubah", "baru": "Baru", "sama": "Tidak berubah"}  # of a 
 OTHER_ROWS = "dan {number} baris lain"
 
 # ---- the confirmation of an import
-
 CONFIRMATION_DAMAGED = "Isi pratinjau ini tidak lengkap atau berubah. Ulangi dari awal."
 CONFIRMATION_TOO_LARGE = "Isi pratinjau ini melebihi {limit}. Bagi berkasnya menjadi beberapa bagian."
 
 # ---- downloads
-
 CELL_TOO_LONG = (
     "{field} untuk NIM {nim} lebih dari {limit} karakter, batas sel Excel. Persingkat isinya, atau unduh sebagai CSV."
 )
@@ -170,13 +166,11 @@ _NIM_HINT = "Ketik NIM apa adanya. Kolom ini berformat Teks, jadi nol di depan d
 TEMPLATE_HINTS = (_NIM_HINT, "Nama lengkap mahasiswa.", "Alamat lengkap mahasiswa.")
 
 # ---- the forms of a record, and its deletion
-
 CONFIRM_DELETION = "Apakah Anda yakin ingin menghapus data ini?"  # specification 4.1.5
 CONFIRM_NAMED_DELETION = "Apakah Anda yakin ingin menghapus data {nama} ({nim})?"
 EDIT, DELETE, TICK = "Edit", "Delete", "Pilih"
 
 # ---- pages that report a problem
-
 ProblemName = Literal[
     "bad request", "other site", "no record", "no page", "not in history", "changed", "deleted", "renamed", "undo too long", "method", "too slow", "too large",
     "confirmation too large", "file too large", "not carried", "not a form", "failed", "not saved", "uncertain", "not read",
@@ -221,7 +215,6 @@ PROBLEMS: dict[ProblemName, Problem] = {
 }  # fmt: skip
 
 # ---- the history
-
 HISTORY, LATEST = "Riwayat", "Terakhir"
 CHANGES = {  # the label of each kind of change, and the button that takes it back
     "add": ("Ditambah", "Batalkan penambahan"),
@@ -241,7 +234,6 @@ UNDO_TOO_LONG = "Lebih dari {limit} data. Minta pengelola menjalankan: mahasiswa
 UNDO_BATCH = "{name} ({rows} data)"
 
 # ---- bulk delete
-
 SEVERAL_NIMS = "Jika ini beberapa NIM, tulis satu NIM per baris."
 NO_ROWS_TICKED = "Belum ada baris yang dicentang. Centang dulu barisnya di daftar, atau tempel NIM di sini."
 TOO_MANY_FOUND = "Pencarian ini menemukan lebih dari {limit} mahasiswa. Persempit pencariannya, lalu coba lagi."

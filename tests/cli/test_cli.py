@@ -146,8 +146,6 @@ def test_a_command_that_changes_records_names_the_administrator(operator: Operat
 
 
 # ---- the history
-
-
 def test_show_tells_what_a_restore_has_done_to_a_record(operator: Operator) -> None:
     """Its single changes are not kept, so two states are compared. Of two restores in a row, one may have changed it."""
     operator.fill(TWO)
@@ -214,8 +212,6 @@ def test_an_import_that_cannot_be_undone_says_so_before_it_writes(operator: Oper
 
 
 # ---- while the service runs
-
-
 @pytest.fixture
 def beside(service: Service, other: Database, tmp_path: Path) -> Iterator[tuple[Operator, Site]]:
     """Run commands in an empty folder with the database of a running service, whose list is empty."""

@@ -93,13 +93,10 @@ def test_every_wrong_value_is_refused_in_one_line() -> None:
             assert re.fullmatch(rf"{variable} must be [^\n]{{5,}}, not {re.escape(shown)}", str(refused.value))
 
 
-@pytest.mark.parametrize(
-    ("variable", "value"),
-    [
-        ("CDN_URL", os.fsdecode(b"https://cdn.example/\xff.css")),
-        ("DATABASE_URL", "postgresql://siti:rah@sia@localhost/mahasiswa"),
-    ],
-)
+ODD_SHEET, ODD_DATABASE = os.fsdecode(b"https://cdn.example/\xff.css"), "postgresql://siti:rah@sia@localhost/mahasiswa"
+
+
+@pytest.mark.parametrize(("variable", "value"), [("CDN_URL", ODD_SHEET), ("DATABASE_URL", ODD_DATABASE)])
 def test_a_wrong_value_ends_the_service_with_exit_code_2(tmp_path: Path, variable: str, value: str) -> None:
     """So systemd does not start it again and again. The line comes before other problems, and no file is created."""
     with socket.create_server(("127.0.0.1", 0)) as other:
@@ -119,10 +116,8 @@ def test_a_misspelt_setting_is_a_warning_in_the_log(tmp_path: Path) -> None:
     with Service(tmp_path / "mahasiswa.db", dict.fromkeys(slips, "rahasia") | {"POTR": ""} | others) as service:
         lines = service.stderr().splitlines()
     assert all(map(LOG_LINE.fullmatch, lines))
-    assert {line.partition(" WARNING ")[2] for line in lines} == {
-        f"{written} is not a setting and is ignored. If you mean {meant}, rename it."
-        for written, meant in slips.items()
-    }
+    warning = "{} is not a setting and is ignored. If you mean {}, rename it."
+    assert {line.partition(" WARNING ")[2] for line in lines} == {warning.format(*slip) for slip in slips.items()}
 
 
 def test_values_that_mean_the_same() -> None:
@@ -173,15 +168,15 @@ def test_the_first_start_in_a_terminal_shows_four_short_lines(tmp_path: Path) ->
     ]
 
 
-@pytest.mark.parametrize(
-    ("url", "path"),
-    [
-        (None, "mahasiswa.db"),
-        ("sqlite:///arsip/data siswa.sqlite3", "arsip/data siswa.sqlite3"),
-        ("sqlite:////{folder}/mutlak.db", "mutlak.db"),
-        ("sqlite:///?mode=memory", "?mode=memory"),
-    ],
-)
+PLACES = {
+    None: "mahasiswa.db",
+    "sqlite:///arsip/data siswa.sqlite3": "arsip/data siswa.sqlite3",
+    "sqlite:////{folder}/mutlak.db": "mutlak.db",
+    "sqlite:///?mode=memory": "?mode=memory",
+}
+
+
+@pytest.mark.parametrize(("url", "path"), PLACES.items())
 def test_database_url_is_the_path_of_the_file(tmp_path: Path, url: str | None, path: str) -> None:
     """After three slashes the path is relative to the working directory, after four it is absolute."""
     (tmp_path / "arsip").mkdir()

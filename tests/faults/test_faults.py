@@ -136,8 +136,6 @@ def nims(path: Path) -> set[str]:
 
 
 # ---- a disk that is full
-
-
 def test_changes_on_a_full_disk_are_answered_503(small_disk: Path) -> None:
     """The page says that nothing was saved and keeps the typed texts. With room again the service goes on by itself."""
     database = small_disk / "a.db"

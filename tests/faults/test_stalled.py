@@ -166,7 +166,6 @@ def test_sigterm_does_not_wait_for_stalled_clients(tmp_path: Path) -> None:
 
 
 # ---- for long
-
 CLIENTS, VISITS, NIMS = 4, 6000, 50
 """All clients together make these visits, each of up to seven requests. Each changes a few NIMs again and again."""
 

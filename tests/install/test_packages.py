@@ -49,9 +49,8 @@ def why_no_image() -> str:
 
 in_repository = pytest.mark.skipif(not (ROOT / ".git").exists(), reason="this is no Git repository")
 
+
 # ---- the wheel and the sdist
-
-
 def test_the_wheel_serves_a_list_from_an_environment_of_its_own(built: Path, tmp_path: Path) -> None:
     """It keeps its list in the folder of its start, says its version, completes commands and brings its manual page."""
     environment, elsewhere = tmp_path / "environment", tmp_path / "elsewhere"
@@ -113,8 +112,6 @@ def test_the_sbom_lists_exactly_the_locked_packages(built: Path) -> None:
 
 
 # ---- the container image
-
-
 @pytest.fixture(scope="module")
 def image(built: Path) -> Path:
     if reason := why_no_image():

@@ -44,16 +44,17 @@ def test_a_nim_loses_spaces_and_apostrophes_and_a_number_becomes_digits(
     assert one(nim) == ROW(7, clean, "Ani", "Jl. A", tuple(notes), uncleaned=str(nim) if notes else "")
 
 
-@pytest.mark.parametrize(
-    ("nim", "alamat", "words"),
-    [
-        (inf, "A", "NIM ini berupa angka lebih dari 15 digit"),
-        (nan, "A", "bukan bilangan bulat positif"),
+ODD_CELLS: list[tuple[Cell, Cell, str]] = [
+    *((inf, "A", "NIM ini berupa angka lebih dari 15 digit"), (nan, "A", "bukan bilangan bulat positif")),
+    *(
         (BadCell("long", ""), "A", "terlalu panjang"),
         ("1\0", "A", "karakter NUL"),
         ("1", "a\0", "Alamat berisi karakter NUL"),
-    ],
-)
+    ),
+]
+
+
+@pytest.mark.parametrize(("nim", "alamat", "words"), ODD_CELLS)
 def test_a_cell_that_few_files_can_hold_is_refused(nim: Cell, alamat: Cell, words: str) -> None:
     result = one(nim, "Ani", alamat)
     assert isinstance(result, INVALID)

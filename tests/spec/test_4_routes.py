@@ -6,9 +6,8 @@ import pytest
 from harness import URL_ENCODED, Service, Site, free_port
 from spec.records import Records, texts, the_row
 
+
 # ---- 4, paths and payload
-
-
 def test_4_0_paths_are_relative_to_base_url(own_database: str) -> None:
     """The path of BASE_URL is the prefix of every route, link, form action and redirect."""
     port = free_port()
@@ -36,8 +35,6 @@ def test_4_0_payload_is_url_encoded(site: Site, records: Records) -> None:
 
 
 # ---- 4.1 to 4.3: the pages
-
-
 def test_4_1_2_list_page_has_heading_and_add_link(site: Site) -> None:
     """The heading comes first, then the link to the add page, then the table with its five columns."""
     page = site.list()
@@ -110,8 +107,6 @@ def test_4_3_2_edit_form_has_three_required_text_inputs(site: Site, records: Rec
 
 
 # ---- 4.4 to 4.6: the changes
-
-
 @pytest.mark.parametrize(
     "text",
     [
@@ -154,8 +149,6 @@ def test_4_6_1_delete_removes_the_record(site: Site, records: Records) -> None:
 
 
 # ---- 4.7: routing
-
-
 @pytest.mark.parametrize("path", ["/mahasiswa/delete/", "/mahasiswa/edit/"])
 @pytest.mark.parametrize("method", ["GET", "PUT", "PATCH", "DELETE"])
 def test_4_7_1_a_route_matches_only_its_own_method(site: Site, records: Records, method: str, path: str) -> None:

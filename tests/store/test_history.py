@@ -54,8 +54,6 @@ async def changes(store: Store, batch: int | None = None) -> list[object]:
 
 
 # ---- entries and batches
-
-
 async def test_a_change_that_changes_nothing_leaves_no_entry(store: Store, url: DatabaseURL) -> None:
     """Neither does a refused change, an empty batch, a deletion of an unknown nim, or a confirmation that is sent again."""
     await store.add(*SITI)
@@ -161,8 +159,6 @@ async def test_a_very_long_import_is_one_item_without_entries(store: Store, url:
 
 
 # ---- undo and edits
-
-
 async def test_one_of_many_concurrent_undos_is_made(url: DatabaseURL) -> None:
     """The others find the record as it was before, so there is one undo in the history."""
     async with opened(url) as first, opened(url) as second:
@@ -214,8 +210,6 @@ async def test_concurrent_edits_of_different_fields_through_several_stores_are_b
 
 
 # ---- HISTORY_DAYS and expired entries
-
-
 async def test_history_days_remove_the_history_and_create_it_again(url: DatabaseURL) -> None:
     """With 0 days changes and batches leave no entries. A command keeps the days of the service. No number is given again."""
 

@@ -26,8 +26,6 @@ NOT_READ = "Data sedang tidak dapat ditampilkan. Cobalah beberapa saat lagi."
 
 
 # ---- the files on the disk
-
-
 def test_a_file_without_a_write_ahead_log_gets_one_at_the_start(path: Path) -> None:
     """A file that another program switched to a rollback journal is switched back."""
     assert ask(path, "PRAGMA journal_mode = DELETE") == [("delete",)]
@@ -53,8 +51,6 @@ def test_opening_a_removed_file_is_unusable(path: Path) -> None:
 
 
 # ---- other programs at the same file
-
-
 def test_a_write_waits_for_the_lock_of_another_program_until_its_deadline(path: Path) -> None:
     """Pages are read meanwhile. Before the deadline changes are stored; after it they are 503, and never made."""
     with (
@@ -158,8 +154,6 @@ async def test_a_write_that_another_program_makes_impossible_fails_alone(path: P
 
 
 # ---- the history of changes of other programs
-
-
 OLD_RECORDS = [("1", "Siti", "Solo"), ("2", "Budi", "Bantul")]
 ENTRIES = """
 SELECT nim, nama_before || '/' || alamat_before, nama_after || '/' || alamat_after FROM mahasiswa_history

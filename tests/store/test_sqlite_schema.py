@@ -62,8 +62,6 @@ def path(tmp_path: Path) -> Path:
 
 
 # ---- the steps of an upgrade
-
-
 def with_a_second_step(db: apsw.Connection) -> None:
     """A step of a later release, which alters a table and copies records. It fails if a record has the nim "rusak"."""
     db.execute("ALTER TABLE mahasiswa_history ADD COLUMN lain TEXT")
@@ -140,8 +138,6 @@ def test_a_file_that_is_not_of_this_release_is_refused(path: Path, script: str, 
 
 
 # ---- Debian's sqlite3 shell, whose SQLite 3.40 is older than the service's
-
-
 def test_the_sqlite3_shell_reads_and_writes_a_file_of_the_service(path: Path) -> None:
     """It imports CSV, inserts, updates and deletes while the service runs, and the service shows every change."""
     path.with_name("baru.csv").write_text("0003,Ani,Klaten\n0004,Ina,Sleman\n")

@@ -46,7 +46,6 @@ def test_the_template_passes_its_own_import_empty_and_filled_in(importer: Import
 
 
 # ---- any file and any list
-
 NIM = st.text("0123456789/A", min_size=3, max_size=5).filter(lambda nim: nim.strip("/A"))
 TEXT = (
     st.text('aé;,"<\t =-', max_size=6)
@@ -79,8 +78,6 @@ def test_an_import_writes_what_a_model_of_it_writes(
 
 
 # ---- changed between preview and confirmation
-
-
 @pytest.mark.parametrize("ada", ["", "hapus", "lewati", "perbarui"])
 def test_an_import_updates_existing_records_only_if_told_to(importer: Importer, other: Database, ada: str) -> None:
     """Otherwise it skips them, and they may have changed meanwhile. A second click is no conflict."""
@@ -139,8 +136,6 @@ def test_an_import_writes_all_rows_or_none(importer: Importer, other: Database) 
 
 
 # ---- a confirmation that no preview sends
-
-
 @pytest.mark.parametrize("form", ["", "ada=perbarui", "data=", "data={0}&data={0}", "data=%FF{0}", "data={1}"])
 def test_a_damaged_confirmation_is_refused(importer: Importer, form: str) -> None:
     """The page asks for the file again. The original would be written."""

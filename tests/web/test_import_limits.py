@@ -104,7 +104,6 @@ def test_a_file_that_is_not_a_spreadsheet_is_refused(importer: Importer, data: b
 
 
 # ---- the page of a preview, whatever the file holds
-
 PAGE_MAX_BYTES = 4 << 20
 
 MARK = "'"

@@ -72,7 +72,6 @@ def test_markup_in_cells_is_shown_as_text_by_a_preview(importer: Importer, other
 
 
 # ---- cells that a spreadsheet has damaged
-
 ROUNDED = ("1,23457E+11", "1.23E+11", "1E+11", "2e+15", "2E-5")
 DAMAGED_ROWS: list[tuple[tuple[object, object, object], str]] = [
     *(((nim, "A", "B"), f"NIM {nim} sudah dibulatkan") for nim in ROUNDED),
@@ -112,8 +111,6 @@ def test_a_damaged_cell_is_refused_with_advice(importer: Importer) -> None:
 
 
 # ---- a preview that is repaired
-
-
 @pytest.mark.parametrize("button", ["periksa", "ada"])
 def test_a_wrong_row_is_repaired_in_the_preview(importer: Importer, button: str) -> None:
     """The row's cells are inputs. The answer is a preview of the repair, also if the button that saves was pressed."""

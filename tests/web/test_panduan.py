@@ -136,8 +136,6 @@ def _in_one_line(text: str) -> str:
 
 
 # ---- the sections of the guide. Except in the first one, the list has STUDENTS.
-
-
 def start(reader: Reader) -> None:
     reader.open("/")
     reader.click("Tambah satu per satu", "Data Mahasiswa", "impor dari Excel")

@@ -158,8 +158,6 @@ async def test_every_operation_works_through_a_pooler_in_transaction_mode(pooled
 
 
 # ---- the version of the data
-
-
 async def test_a_caller_never_receives_a_version_that_was_read_before_its_call(
     server: Server, url: PostgresURL, store: Store
 ) -> None:

@@ -20,30 +20,26 @@ from mahasiswa.work import SEARCH
 
 ENTRIES = "SELECT nim, nama_before, alamat_before, nama_after, alamat_after FROM mahasiswa_history ORDER BY id"
 
+UPSERT = """
+INSERT INTO mahasiswa VALUES ('1', 'Ina', 'Klaten'), ('3', 'Ina', 'Solo'), ('2', 'Budi', 'Bantul')
+ON CONFLICT (nim) DO UPDATE SET nama = excluded.nama, alamat = excluded.alamat"""
+MERGE = """
+MERGE INTO mahasiswa AS m USING (VALUES ('1'), ('2'), ('3')) AS v (nim) ON m.nim = v.nim
+WHEN MATCHED AND m.nim = '1' THEN DELETE WHEN MATCHED THEN UPDATE SET nama = 'Bud'
+WHEN NOT MATCHED THEN INSERT VALUES (v.nim, 'Ina', 'Solo')"""
+SAVEPOINT = "BEGIN; SAVEPOINT s; DELETE FROM mahasiswa; ROLLBACK TO s; DELETE FROM mahasiswa WHERE nim = '2'; COMMIT"
+BANTUL = ("Budi", "Bantul")
 # Each case begins with the records 1 (Ani, Solo) and 2 (Budi, Bantul).
 CASES: dict[str, tuple[str, list[tuple[object, ...]]]] = {
-    "upsert": (
-        (
-            "INSERT INTO mahasiswa VALUES ('1', 'Ina', 'Klaten'), ('3', 'Ina', 'Solo'), ('2', 'Budi', 'Bantul')"
-            " ON CONFLICT (nim) DO UPDATE SET nama = excluded.nama, alamat = excluded.alamat"
-        ),
-        [("1", "Ani", "Solo", "Ina", "Klaten"), ("3", None, None, "Ina", "Solo")],
-    ),
+    "upsert": (UPSERT, [("1", "Ani", "Solo", "Ina", "Klaten"), ("3", None, None, "Ina", "Solo")]),
     "update": ("UPDATE mahasiswa SET alamat = 'Solo'", [("2", "Budi", "Bantul", "Budi", "Solo")]),
     "update that changes nothing": ("UPDATE mahasiswa SET nama = nama", []),
     "copy": ("COPY mahasiswa FROM PROGRAM 'echo 3,Ina,Solo' (FORMAT csv)", [("3", None, None, "Ina", "Solo")]),
     "merge": (
-        (
-            "MERGE INTO mahasiswa AS m USING (VALUES ('1'), ('2'), ('3')) AS v (nim) ON m.nim = v.nim"
-            " WHEN MATCHED AND m.nim = '1' THEN DELETE WHEN MATCHED THEN UPDATE SET nama = 'Bud'"
-            " WHEN NOT MATCHED THEN INSERT VALUES (v.nim, 'Ina', 'Solo')"
-        ),
-        [("1", "Ani", "Solo", None, None), ("2", "Budi", "Bantul", "Bud", "Bantul"), ("3", None, None, "Ina", "Solo")],
+        MERGE,
+        [("1", "Ani", "Solo", None, None), ("2", *BANTUL, "Bud", "Bantul"), ("3", None, None, "Ina", "Solo")],
     ),
-    "a savepoint that is rolled back": (
-        "BEGIN; SAVEPOINT s; DELETE FROM mahasiswa; ROLLBACK TO s; DELETE FROM mahasiswa WHERE nim = '2'; COMMIT",
-        [("2", "Budi", "Bantul", None, None)],
-    ),
+    "a savepoint that is rolled back": (SAVEPOINT, [("2", *BANTUL, None, None)]),
 }
 
 
@@ -71,8 +67,6 @@ async def test_another_program_can_make_its_changes_one_batch(url: PostgresURL, 
 
 
 # ---- rights
-
-
 FORGED = """
 CREATE TEMP TABLE forged (nim text, nama text, alamat text);
 CREATE TRIGGER forge AFTER INSERT ON forged REFERENCING NEW TABLE AS new_rows
@@ -125,8 +119,6 @@ async def test_a_role_that_owns_nothing_uses_the_list_and_the_whole_history(cler
 
 
 # ---- HISTORY_DAYS
-
-
 def test_without_history_the_table_has_no_trigger_of_it(url: PostgresURL) -> None:
     """No entry remains, and TRUNCATE, which the triggers refuse, is possible. Days above 0 create them again."""
     execute(url.address, "INSERT INTO mahasiswa VALUES ('1', 'Ani', 'Solo')")
@@ -144,8 +136,6 @@ def test_without_history_the_table_has_no_trigger_of_it(url: PostgresURL) -> Non
 
 
 # ---- batches
-
-
 async def test_a_batch_is_not_undone_while_another_program_writes(url: PostgresURL, store: Store) -> None:
     """It waits for the end of the other transaction, and then finds its change."""
     engine_of(url).merge([(1, *SITI), (2, *BUDI)], update=False, dry_run=False)
@@ -160,8 +150,6 @@ async def test_a_batch_is_not_undone_while_another_program_writes(url: PostgresU
 
 
 # ---- purge and forget
-
-
 async def test_a_purge_does_not_wait_for_another_one(url: PostgresURL, store: Store) -> None:
     """A change skips the expired entries that another transaction is about to remove."""
     for number in range(3):

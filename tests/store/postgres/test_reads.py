@@ -139,8 +139,6 @@ async def test_a_snapshot_of_long_texts_is_given_up_before_they_are_read(url: Po
 
 
 # ---- the search
-
-
 async def test_a_search_of_one_day_ends_in_time_before_there_are_statistics(url: PostgresURL, store: Store) -> None:
     """PostgreSQL expects a single change of that day then, and must not fold all texts again for each of 12,000."""
     for _ in range(2):

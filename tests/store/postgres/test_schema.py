@@ -38,8 +38,6 @@ def test_the_table_itself_refuses_what_other_programs_write(url: PostgresURL) ->
 
 
 # ---- steps
-
-
 @pytest.fixture
 def second_step(url: PostgresURL, monkeypatch: pytest.MonkeyPatch) -> PostgresURL:
     """Return the address of a table of version 1 with a record, and let this program know a second step."""
@@ -97,20 +95,14 @@ def test_a_start_waits_two_seconds_for_the_table_if_it_needs_its_lock(
 
 
 # ---- tables that are refused
-
+NEWER = r"a newer release .* schema version is 7, and this release knows none above 1; install the newer release"
+FOREIGN = r"no release made the table mahasiswa; export it as CSV with its own program, .* mahasiswa import"
+TABLE = "CREATE TABLE mahasiswa (nim text PRIMARY KEY, nama text NOT NULL, alamat text NOT NULL)"
+VIEW = "CREATE VIEW mahasiswa AS SELECT '1' AS nim, '2' AS nama, '3' AS alamat"
 REFUSED = {
-    "a newer schema": (
-        "COMMENT ON TABLE mahasiswa IS 'schema 7 of mahasiswa'",
-        r"a newer release .* schema version is 7, and this release knows none above 1; install the newer release",
-    ),
-    "another program": (
-        "DROP TABLE mahasiswa; CREATE TABLE mahasiswa (nim text PRIMARY KEY, nama text NOT NULL, alamat text NOT NULL)",
-        r"no release made the table mahasiswa; export it as CSV with its own program, .* mahasiswa import",
-    ),
-    "a view": (
-        "DROP TABLE mahasiswa; CREATE VIEW mahasiswa AS SELECT '1' AS nim, '2' AS nama, '3' AS alamat",
-        r"no release made the table mahasiswa; .* mahasiswa import",
-    ),
+    "a newer schema": ("COMMENT ON TABLE mahasiswa IS 'schema 7 of mahasiswa'", NEWER),
+    "another program": (f"DROP TABLE mahasiswa; {TABLE}", FOREIGN),
+    "a view": (f"DROP TABLE mahasiswa; {VIEW}", FOREIGN),
 }
 
 
@@ -129,8 +121,6 @@ def test_a_table_that_is_not_of_this_version_is_refused_in_one_line(
 
 
 # ---- the server
-
-
 @pytest.mark.parametrize("hosts", ["127.0.0.1:1", "127.0.0.1:1,127.0.0.1:2", "nowhere.invalid"])
 def test_the_password_is_in_no_message(monkeypatch: pytest.MonkeyPatch, hosts: str) -> None:
     """Neither a wrong address nor an unreachable server makes an error show it."""

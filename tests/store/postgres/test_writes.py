@@ -159,8 +159,6 @@ async def test_a_write_that_fails_after_its_client_has_gone_is_no_noise_in_the_l
 
 
 # ---- settings by which a crash would lose acknowledged changes
-
-
 LOG_THE_SETTING = """
 CREATE TABLE settings (operation text, value text);
 CREATE FUNCTION log_setting() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
@@ -212,8 +210,6 @@ def test_the_service_warns_at_its_start_of_a_server_that_a_crash_can_destroy(
 
 
 # ---- undo beside other transactions
-
-
 async def test_an_undo_makes_nobody_wait_for_a_lock_of_another_program(url: PostgresURL, store: Store) -> None:
     """An unknown item is looked for without a lock, and one entry locks its own record. A batch gives up soon."""
     await store.write_all("import", [Write(SITI, None), Write(SITI._replace(nim="2"), None)])
