@@ -17,13 +17,9 @@ from processes import CANNOT, ONLY_ROOT, cannot, run
 from spreadsheets import importer, other
 
 # Examples may be slow to make: the machine may be busy, and Hypothesis's tables of Unicode are made at their first use.
-settings.register_profile(
-    "busy",
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large],
-    derandomize="CI" in os.environ,
-    print_blob=True,
-)
+SLOW = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large]
+IN_CI = "CI" in os.environ
+settings.register_profile("busy", deadline=None, suppress_health_check=SLOW, derandomize=IN_CI, print_blob=True)
 settings.load_profile("busy")
 
 

@@ -322,11 +322,8 @@ HEADER_XML = b"<row>" + b"".join(text_cell(name.encode()) for name in HEADER) + 
 
 def with_sheet(parts: Iterable[bytes]) -> bytes:
     """Return a workbook whose first sheet is this XML, valid or not."""
-    file = io.BytesIO()
-    with (
-        zipfile.ZipFile(io.BytesIO(by_openpyxl(HEADER))) as source,
-        zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as target,
-    ):
+    usual, file = io.BytesIO(by_openpyxl(HEADER)), io.BytesIO()
+    with zipfile.ZipFile(usual) as source, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as target:
         for name in source.namelist():
             if name == "xl/worksheets/sheet1.xml":
                 with target.open(name, "w") as part:

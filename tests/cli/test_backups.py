@@ -154,10 +154,8 @@ def test_doctor_names_the_setting_of_the_unit_for_a_folder_on_another_disk(kept:
 def test_the_copy_of_a_killed_command_is_named_and_removed_after_an_hour(filled: Operator) -> None:
     """Whatever characters the database's name has. A folder whose program still works, and a person's own, are left alone."""
     filled.database = filled.database.rename(filled.folder / "maha[1].db")
-    filled.environment |= {
-        "DATABASE_URL": f"sqlite:///{filled.database}",
-        "BACKUP_DIR": str(filled.folder / "cadangan"),
-    }
+    filled.environment["DATABASE_URL"] = f"sqlite:///{filled.database}"
+    filled.environment["BACKUP_DIR"] = str(filled.folder / "cadangan")
     with started(*COMMAND, "backup", cwd=filled.folder, env=filled.environment) as process:
         until(lambda: any(filled.folder.glob("cadangan/.mahasiswa-*/*.db")))
         process.kill()
@@ -213,10 +211,8 @@ main()
 def test_sigterm_ends_a_backup_that_has_just_begun(kept: Operator) -> None:
     """It leaves no file. The service, from which the process has inherited its handlers, goes on."""
     environment = {"BACKUP_DIR": kept.environment["BACKUP_DIR"]}
-    with (
-        Service(kept.database, environment, command=[sys.executable, "-c", TERMINATED]) as service,
-        service.site() as site,
-    ):
+    command = [sys.executable, "-c", TERMINATED]
+    with Service(kept.database, environment, command=command) as service, service.site() as site:
         until(lambda: service.stdout().count("forked") == 3)
         until(lambda: len(children(service.pid)) == 1)
         assert (backups(kept), service.stderr()) == ([], "")

@@ -178,10 +178,8 @@ main()
 def test_the_first_requests_of_a_worker_import_no_modules(tmp_path: Path) -> None:
     """All other requests would wait for an import. Only codecs of Python, which are small, are imported late."""
     names = tmp_path / "names"
-    with (
-        Service(tmp_path / "a.db", command=[sys.executable, "-c", IMPORTS, str(names)]) as service,
-        service.site() as site,
-    ):
+    command = [sys.executable, "-c", IMPORTS, str(names)]
+    with Service(tmp_path / "a.db", command=command) as service, service.site() as site:
         at_start = names.read_text().split()
         importer = Importer(site)
         importer.save(importer.upload(by_openpyxl(HEADER, ("1", "Ani", "Solo")), "a.xlsx"))

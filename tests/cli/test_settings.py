@@ -151,10 +151,8 @@ def test_the_first_start_in_a_terminal_shows_four_short_lines(tmp_path: Path) ->
     """The address, where the records are, that no back-ups are made, and how to stop. There is no other output."""
     screen, terminal = pty.openpty()
     environment = without_settings() | {"HOST": "127.0.0.1", "PORT": str(free_port())}
-    with (
-        os.fdopen(screen, "rb", 0) as shown,
-        started(*COMMAND, cwd=tmp_path, env=environment, stdout=terminal, stderr=terminal) as service,
-    ):
+    options = {"cwd": tmp_path, "env": environment, "stdout": terminal, "stderr": terminal}
+    with os.fdopen(screen, "rb", 0) as shown, started(*COMMAND, **options) as service:
         os.close(terminal)
         lines = [shown.readline().decode().rstrip() for _ in range(4)]
         service.terminate()

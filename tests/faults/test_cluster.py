@@ -13,12 +13,8 @@ from processes import needs_namespaces
 
 PACKAGES = "patroni python3-etcd etcd-server etcd-client haproxy postgresql-15 iproute2"
 
-pytestmark = [
-    pytest.mark.torture,
-    pytest.mark.skipif(
-        not all(map(shutil.which, PROGRAMS)), reason=f"apt-get install --no-install-recommends {PACKAGES}"
-    ),
-]
+INSTALL = f"apt-get install --no-install-recommends {PACKAGES}"
+pytestmark = [pytest.mark.torture, pytest.mark.skipif(not all(map(shutil.which, PROGRAMS)), reason=INSTALL)]
 
 HAPROXY = f"postgresql://mahasiswa:{PASSWORD}@127.0.0.1/mahasiswa"
 

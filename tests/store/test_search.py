@@ -185,11 +185,9 @@ async def test_the_first_1000_characters_of_a_text_are_searched(store: Store) ->
 
 async def test_a_search_finds_what_another_program_writes(path: Path) -> None:
     """Nothing is derived from the records, so nothing can be out of date. A text that is not UTF-8 hides no other."""
-    run_script(
-        path,
-        "INSERT INTO mahasiswa VALUES ('1', 'Nur\u2019aini', 'Klaten'), ('2', 'José', CAST(x'41ff' AS TEXT));"
-        "INSERT OR REPLACE INTO mahasiswa VALUES ('1', 'Ána', 'Bantul')",
-    )
+    records = "('1', 'Nur\u2019aini', 'Klaten'), ('2', 'José', CAST(x'41ff' AS TEXT))"
+    replaced = "INSERT OR REPLACE INTO mahasiswa VALUES ('1', 'Ána', 'Bantul')"
+    run_script(path, f"INSERT INTO mahasiswa VALUES {records}; {replaced}")
     async with opened(SQLiteURL(path)) as store:
         assert [await nims(store, cari) for cari in ("ana bantul", "nuraini")] == [["1"], []]
         assert (await store.reader(SEARCH).search(Query("jose"), 0, 0)).total == 1

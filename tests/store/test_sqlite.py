@@ -118,16 +118,13 @@ def test_a_text_of_another_program_that_is_not_utf_8_makes_its_pages_unavailable
     with Service(path) as service, service.site() as site:
         for nim in ("0001", "0002", "0003"):
             site.add(nim, "Siti", "Solo")
-        for target, texts in (
-            ("/mahasiswa/edit/0002", {"nama": "Budi", "alamat": "Solo"}),
-            ("/mahasiswa/delete/0002", {}),
-        ):
+        edit = ("/mahasiswa/edit/0002", {"nama": "Budi", "alamat": "Solo"})
+        for target, texts in (edit, ("/mahasiswa/delete/0002", {})):
             ask(path, "UPDATE mahasiswa SET nama = CAST(x'41ff' AS TEXT) WHERE nim = '0002'")
             for page in ("/", "/?cari=0002", "/?urut=nama", "/mahasiswa/edit/0002", "/mahasiswa/ekspor.csv"):
                 assert site.get(page).status_code == 503
-            assert (
-                site.post("/mahasiswa/edit/0002", {"nama": "Siti", "alamat": "Solo", "versi": "x"}).status_code == 503
-            )
+            old = {"nama": "Siti", "alamat": "Solo", "versi": "x"}
+            assert site.post("/mahasiswa/edit/0002", old).status_code == 503
             assert site.get("/mahasiswa/edit/0001").status_code == 200
             assert site.edit("0001", "Siti", "Solo").status_code == 302
             assert site.post(target, texts).status_code == 302
@@ -137,19 +134,14 @@ def test_a_text_of_another_program_that_is_not_utf_8_makes_its_pages_unavailable
 
 async def test_a_write_that_another_program_makes_impossible_fails_alone(path: Path) -> None:
     """The other writes of its group are stored. A trigger refuses one, and another one reads a text that is not UTF-8."""
-    run_script(
-        path,
-        "CREATE TRIGGER aturan BEFORE INSERT ON mahasiswa WHEN NEW.alamat = 'x' BEGIN SELECT RAISE(ABORT, 'no'); END;"
-        "INSERT INTO mahasiswa VALUES ('0', CAST(x'41ff' AS TEXT), 'Solo')",
+    trigger = (
+        "CREATE TRIGGER aturan BEFORE INSERT ON mahasiswa WHEN NEW.alamat = 'x' BEGIN SELECT RAISE(ABORT, 'no'); END"
     )
+    run_script(path, f"{trigger}; INSERT INTO mahasiswa VALUES ('0', CAST(x'41ff' AS TEXT), 'Solo')")
     async with opened(SQLiteURL(path)) as store:
-        outcomes = await attempt_all(
-            store.add("1", "Siti", "Solo"),
-            store.add("2", "Ani", "x"),
-            store.update("0", "Siti", "Solo", "versi"),
-            store.add("3", "Ina", "Solo"),
-        )
-    assert outcomes == [None, "unavailable", "unavailable", None]
+        additions = (store.add("1", "Siti", "Solo"), store.add("2", "Ani", "x"), store.add("3", "Ina", "Solo"))
+        outcomes = await attempt_all(*additions, store.update("0", "Siti", "Solo", "versi"))
+    assert outcomes == [None, "unavailable", None, "unavailable"]
     assert ask(path, "SELECT nim FROM mahasiswa ORDER BY nim") == [("0",), ("1",), ("3",)]
 
 
@@ -264,6 +256,14 @@ async def test_a_worker_purges_without_other_changes_and_goes_on_after_a_failure
     assert contents(listed) == OLD_RECORDS
 
 
+# Another program leaves removed texts in free space.
+LEAVES_TEXTS = """
+PRAGMA secure_delete = OFF;
+WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n LIMIT 2000)
+INSERT INTO mahasiswa SELECT printf('x%05d', n), 'Budi', 'rahasia-lama-' || n FROM n; DELETE FROM mahasiswa WHERE nim > 'x'
+"""
+
+
 async def test_a_removed_text_is_in_no_byte_of_the_files(listed: Path) -> None:
     """The service overwrites the texts of a deleted record. A forgotten one's are gone, also if another program wrote them."""
     engine_of(SQLiteURL(listed)).migrate(0)
@@ -272,14 +272,7 @@ async def test_a_removed_text_is_in_no_byte_of_the_files(listed: Path) -> None:
         await asyncio.gather(*(store.add(*record) for record in records))
         await store.write_all("delete", removals=[record.nim for record in records])
     assert b"rahasia" not in bytes_of(listed)
-    # Another program leaves removed texts in free space.
-    run_script(
-        listed,
-        "PRAGMA secure_delete = OFF;"
-        "WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n LIMIT 2000)"
-        "INSERT INTO mahasiswa SELECT printf('x%05d', n), 'Budi', 'rahasia-lama-' || n FROM n;"
-        "DELETE FROM mahasiswa WHERE nim > 'x'",
-    )
+    run_script(listed, LEAVES_TEXTS)
     assert b"rahasia-lama-1500" in bytes_of(listed)
     engine_of(SQLiteURL(listed)).migrate(30)
     nim = "00007/rahasia-nim"

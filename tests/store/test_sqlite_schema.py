@@ -31,28 +31,21 @@ CREATE TABLE mahasiswa (
 FOREIGN = "mahasiswa that no release made; export it as CSV with its own program, then run: mahasiswa import"
 
 # How another program makes the file, or changes that of the service, and the end of the line that refuses it.
+MISSING = " has schema version 1, but its table"
+NEWER = " has schema version 99, and this release knows only up to 1: use a newer release"
 REFUSED = {
     "our table and a column": (f"{TABLE}; ALTER TABLE mahasiswa ADD COLUMN kelas TEXT", f" table {FOREIGN}"),
     "another case": ('CREATE TABLE "Mahasiswa" (nim TEXT PRIMARY KEY, nama TEXT, alamat TEXT)', f" table {FOREIGN}"),
     "a view of nothing": ("CREATE VIEW mahasiswa AS SELECT * FROM nowhere", f" view {FOREIGN}"),
     "an index": ("CREATE TABLE m (nim TEXT, nama TEXT); CREATE INDEX mahasiswa ON m (nama)", f" index {FOREIGN}"),
     "a version of another": ("CREATE TABLE mahasiswa (nim TEXT); PRAGMA user_version = 1", f" table {FOREIGN}"),
-    "a development version": (
-        f"{TABLE}; PRAGMA user_version = 1",
-        " has schema version 1, but its table mahasiswa_history is missing",
-    ),
-    "a name of ours": (
-        "CREATE TABLE mahasiswa_history (x)",
-        f" table {FOREIGN.replace('mahasiswa', 'mahasiswa_history', 1)}",
-    ),
+    "a development version": (f"{TABLE}; PRAGMA user_version = 1", f"{MISSING} mahasiswa_history is missing"),
+    "a name of ours": ("CREATE TABLE mahasiswa_history (x)", f" table {FOREIGN.replace('siswa', 'siswa_history', 1)}"),
     # SQLite orders UTF-16 by its bytes, which is not the order of code points.
     "UTF-16": ("PRAGMA encoding = 'UTF-16le'; CREATE TABLE a (b)", " has the encoding UTF-16le; it must be UTF-8"),
-    "a newer release": (
-        "PRAGMA user_version = 99",
-        " has schema version 99, and this release knows only up to 1: use a newer release",
-    ),
+    "a newer release": ("PRAGMA user_version = 99", NEWER),
     # An empty list in place of the lost one would hide the loss.
-    "a dropped table": ("DROP TABLE mahasiswa", " has schema version 1, but its table mahasiswa is missing"),
+    "a dropped table": ("DROP TABLE mahasiswa", f"{MISSING} mahasiswa is missing"),
 }
 
 

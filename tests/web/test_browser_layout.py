@@ -104,11 +104,9 @@ def test_the_inputs_of_a_record_help_a_touch_keyboard(site: Site) -> None:
     """Nama and alamat begin words with capitals, a NIM is typed as it is, and nothing is corrected or validated."""
     names = ("autocapitalize", "inputmode", "spellcheck", "enterkeyhint", "pattern")
     inputs = site.page("/mahasiswa/add").tree.css("input[type=text]")
-    assert [[node.attributes.get(name) for name in names] for node in inputs] == [
-        ["off", "text", "false", "next", None],
-        ["words", None, "false", "next", None],
-        ["words", None, "false", "done", None],
-    ]
+    nim, nama, alamat = ([node.attributes.get(name) for name in names] for node in inputs)
+    assert nim == ["off", "text", "false", "next", None]
+    assert (nama, alamat) == (["words", None, "false", "next", None], ["words", None, "false", "done", None])
 
 
 def test_bodies_that_are_not_on_the_screen_are_not_laid_out(open_window: OpenWindow, other: Database) -> None:

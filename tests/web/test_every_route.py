@@ -159,9 +159,10 @@ def batch_of(site: Site) -> str:
 
 @pytest.fixture(scope="module", params=ENGINES)
 def site(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    folder, environment = tmp_path_factory.mktemp("routes"), {"METRICS": "1"}
     with (
-        empty_database(request.param, tmp_path_factory.mktemp("routes"), request) as database,
-        Service(database, {"METRICS": "1"}) as service,
+        empty_database(request.param, folder, request) as url,
+        Service(url, environment) as service,
         service.site() as site,
     ):
         importer = Importer(site)
