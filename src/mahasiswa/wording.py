@@ -3,7 +3,7 @@
 A sentence with a value in it is for `str.format`. Its caller takes each limit from the constant that sets it.
 """
 
-from datetime import datetime
+import datetime as dt
 from typing import Literal, NamedTuple
 
 LABELS = {"nim": "NIM", "nama": "Nama", "alamat": "Alamat"}  # in every sentence
@@ -26,7 +26,7 @@ MONTHS = (
 )  # fmt: skip
 
 
-def moment(local: datetime, *, with_year: bool) -> str:
+def moment(local: dt.datetime, *, with_year: bool) -> str:
     """A moment in its time zone as “21 Nov 10.32 WIB”, with the year as “21 Nov 2026 10.32 WIB”."""
     year = f" {local.year}" if with_year else ""
     zone = local.tzname() or ""
@@ -34,7 +34,7 @@ def moment(local: datetime, *, with_year: bool) -> str:
     return f"{local.day} {MONTHS[local.month - 1][:3]}{year} {local.hour:02}.{local.minute:02} {zone}"
 
 
-def date(day: datetime) -> str:
+def date(day: dt.date) -> str:
     """A date as “21 November 2026”."""
     return f"{day.day} {MONTHS[day.month - 1]} {day.year}"
 

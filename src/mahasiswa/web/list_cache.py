@@ -2,6 +2,7 @@
 
 import time
 from contextlib import suppress
+from datetime import date
 from functools import partial
 from itertools import chain
 
@@ -34,7 +35,7 @@ class ListCache:
         self._slots = slots
         self._pages = pages
         self._version: Version | None = None
-        self._today = ""
+        self._today = date.min
         self._rendered = time.monotonic()
         self._page: CachedPage | None = None
         self._rendering = SharedTask(self._render)

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import date, datetime
 from functools import cache, cached_property
 from types import MappingProxyType
 from typing import Literal, NamedTuple
@@ -51,19 +51,24 @@ class Pages(PageRenderer):
         values = {
             b"total": wording.number(page.total if page else count),
             b"latest": self.latest(latest, page.list_query if page else ""),
-            b"today": self.today(),
+            b"today": wording.date(self.today()),
         }
         before[1::2] = [values[name].encode() for name in before[1::2]]
         return b"".join(before), after
 
-    def today(self) -> str:
-        """The date as the pages show it."""
-        return wording.date(datetime.now(self.timezone))
+    def today(self) -> date:
+        """The date in the time zone of the pages."""
+        return datetime.now(self.timezone).date()
 
     def print_frame(self, page: ListQuery, count: int, printout: Printout) -> Frame:
         """The page to print around its `count` rows."""
         html = self.render(
-            "print.html", count=count, page=page, printout=printout, today=self.today(), rows=PLACEHOLDERS["rows"]
+            "print.html",
+            count=count,
+            page=page,
+            printout=printout,
+            today=wording.date(self.today()),
+            rows=PLACEHOLDERS["rows"],
         )
         before, _, after = placeholder.split(html)
         return before, after

@@ -26,6 +26,7 @@ from mahasiswa.work import EDIT, IMPORT, KINDS, LIST, Kind, Slots
 # many of the shortest records as fit, 30,000, take 12 ms.
 SHORT_LIST_FILE_BYTES = 1024 * 1024
 FINAL_CHECKPOINT_TIMEOUT_SECONDS = 1.0
+NOTICE_SECONDS = 1.0  # for which the kept list may be shown after its file was replaced, moved or removed
 
 log = logging.getLogger(__name__)
 
@@ -60,14 +61,15 @@ class SQLiteStore(Store):
         self._log_inodes = log_inodes(path)
         self._giving_up: asyncio.Task[None] | None = None  # of a file that was replaced, moved or removed
         self._is_damaged = False
+        self._notice_loss()
 
     async def version(self) -> Version | None:
-        if (version := self.version_now()) is None:
+        if self._is_damaged or self._giving_up or has_moved(self._watch):
             self._check_file()
-        return version
+        return self.version_now()
 
     def version_now(self) -> Version | None:
-        if self._giving_up or self._is_damaged or has_moved(self._watch):
+        if self._giving_up or self._is_damaged:
             return None
         try:
             return cast("int", self._pragmas.execute("PRAGMA data_version").get)
@@ -93,7 +95,15 @@ class SQLiteStore(Store):
             await self._giving_up
         else:
             await self._close_writer()
+        self._noticing.cancel()
         self._watch.close()
+
+    def _notice_loss(self) -> None:
+        """Ask each second whether the file is gone: the kept list asks only for the version, which takes half the time."""
+        if has_moved(self._watch):
+            with suppress(Unavailable):
+                self._check_file()
+        self._noticing = asyncio.get_running_loop().call_later(NOTICE_SECONDS, self._notice_loss)
 
     def _check_file(self) -> None:
         """Raise Unavailable if the file or its log is gone, or damaged: a change could make the damage worse."""
