@@ -55,15 +55,11 @@ def combine(stored: Mahasiswa, sent: Mahasiswa, expected: str) -> tuple[Mahasisw
     is_conflict = False
     shown = expected[:_DIGEST_CHARACTERS], expected[_DIGEST_CHARACTERS:]
     for stored_text, sent_text, shown_digest in zip(stored[1:], sent[1:], shown, strict=True):
-        if sent_text in (stored_text, _without_line_breaks(stored_text)):
-            texts.append(stored_text)
-        elif shown_digest == _digest(stored_text):
-            texts.append(sent_text)
-        elif shown_digest == _digest(sent_text):
-            texts.append(stored_text)
-        else:
-            texts.append(sent_text)
-            is_conflict = True
+        is_changed = shown_digest != _digest(stored_text)  # by someone else
+        is_same = sent_text in (stored_text, _without_line_breaks(stored_text))
+        keeps_stored = is_same or (is_changed and shown_digest == _digest(sent_text))
+        texts.append(stored_text if keeps_stored else sent_text)
+        is_conflict |= is_changed and not keeps_stored
     return Mahasiswa(stored.nim, *texts), is_conflict
 
 

@@ -82,9 +82,7 @@ Steps: TypeAlias = Generator[tuple[str, Sequence[object]], Rows, T]
 """Work on the database. Each step is an SQL statement with its parameters, and gets its rows."""
 
 
-def in_transaction(
-    steps: Callable[Concatenate[R, P], Steps[T]],
-) -> Callable[Concatenate[R, P], Coroutine[Any, Any, T]]:
+def in_transaction(steps: Callable[Concatenate[R, P], Steps[T]]) -> Callable[Concatenate[R, P], Coroutine[Any, Any, T]]:
     """Do the steps of a read or of a change by `run` of the reader or of the store."""
 
     @wraps(steps)

@@ -11,14 +11,7 @@ from mahasiswa.store.backup_folder import free_name
 from mahasiswa.store.commands import recorded
 from mahasiswa.store.engines import Restored, StopCheck
 from mahasiswa.store.sqlite import sqlite_sql as sql
-from mahasiswa.store.sqlite.backup import (
-    CHECK_STEPS,
-    backup,
-    check_integrity,
-    copy_database,
-    open_to_read,
-    verify,
-)
+from mahasiswa.store.sqlite.backup import CHECK_STEPS, backup, check_integrity, copy_database, open_to_read, verify
 from mahasiswa.store.sqlite.connection import connect, folder_lock, transaction
 from mahasiswa.store.sqlite.sqlite_errors import access_problem, reason
 from mahasiswa.store.sqlite.sqlite_reader import take_named
