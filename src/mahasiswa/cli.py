@@ -48,9 +48,7 @@ def _ended_early(interrupted: str = "nothing was written") -> Iterator[None]:
 def _settings_help() -> str:
     lines = ["\b", "Settings (environment variables):"]
     for variable, field in Settings.declared():
-        default = field.metadata["default"]
-        shown = (default() if callable(default) else default) or "none"
-        lines.append(f"  {variable:<17} {field.metadata['help']} [{shown}]")
+        lines.append(f"  {variable:<17} {field.metadata['help']} [{field.metadata['default'] or 'none'}]")
     return "\n".join(lines)
 
 
