@@ -12,17 +12,8 @@ from mahasiswa.store import shared_sql
 from mahasiswa.store.backup_folder import find_backups
 from mahasiswa.store.commands import try_changes
 from mahasiswa.store.engines import Finding, StopCheck, good, wrong
+from mahasiswa.store.sqlite import backup
 from mahasiswa.store.sqlite import sqlite_sql as sql
-from mahasiswa.store.sqlite.backup import (
-    CHECK_STEPS,
-    REPLACED,
-    backup_files,
-    check_integrity,
-    files_beside,
-    lack_of_room,
-    lost_records,
-    open_to_read,
-)
 from mahasiswa.store.sqlite.connection import WAL_MAX_BYTES, connect
 from mahasiswa.store.sqlite.sqlite_errors import access_problem, forbidden, reason, usable
 from mahasiswa.store.sqlite.sqlite_reader import take
@@ -40,10 +31,10 @@ def examine(path: Path, folder: Path | None, check: StopCheck, *, quick: bool) -
         raise Unusable(f"{path} does not exist. Start the service for an empty list, or run: mahasiswa restore FILE")
     with usable(path):
         with closing(connect(path)) as db:
-            db.set_progress_handler(check, CHECK_STEPS)
+            db.set_progress_handler(check, backup.CHECK_STEPS)
             for find in QUICK_CHECKS if quick else CHECKS:
                 yield from find(db, path)
-            if problem := lost_records(db, path, folder):
+            if problem := backup.lost_records(db, path, folder):
                 yield wrong(f"{problem[0].upper()}{problem[1:]}.")
         yield from _other_files(path, folder)
 
@@ -52,9 +43,9 @@ def examine_backup(file: Path, check: StopCheck) -> Finding:
     if not os.access(file, os.R_OK):
         return wrong(f"{forbidden(file)}.")
     try:
-        with closing(open_to_read(file)) as db:
-            db.set_progress_handler(check, CHECK_STEPS)
-            check_integrity(db)
+        with closing(backup.open_to_read(file)) as db:
+            db.set_progress_handler(check, backup.CHECK_STEPS)
+            backup.check_integrity(db)
             known_version(db, file)
             count = db.execute(shared_sql.COUNT).get
     except (apsw.Error, StoreError) as error:
@@ -65,11 +56,11 @@ def examine_backup(file: Path, check: StopCheck) -> Finding:
 
 def backups_that_hold(path: Path, folder: Path | None, nim: str) -> Sequence[Path]:
     """The back-ups that hold that nim, or that cannot be read, and the folders that killed programs have left."""
-    files = {*backup_files(path, path.parent), *chain.from_iterable(files_beside(path))}
-    for kind in (*REPLACED, "missing"):  # a restore keeps the log of a damaged or missing file too
+    files = {*backup.backup_files(path, path.parent), *chain.from_iterable(backup.files_beside(path))}
+    for kind in (*backup.REPLACED, "missing"):  # a restore keeps the log of a damaged or missing file too
         files |= {*find_backups(path.parent, f"{path.name}.{kind}-", "-wal")}
     if folder and folder.is_dir():
-        files |= {*backup_files(path, folder)}
+        files |= {*backup.backup_files(path, folder)}
     return [*sorted(file for file in files if _may_hold(file, nim)), *_left(path, folder)]
 
 
@@ -84,7 +75,7 @@ def _other_files(path: Path, folder: Path | None) -> Iterator[Finding]:
 
 def _may_hold(file: Path, nim: str) -> bool:
     try:
-        with closing(open_to_read(file)) as db:
+        with closing(backup.open_to_read(file)) as db:
             nims = sql.SHARED.array([nim])
             return bool(db.execute(sql.SHARED.is_known, (nims, nims)).get)
     except apsw.Error:
@@ -93,12 +84,12 @@ def _may_hold(file: Path, nim: str) -> bool:
 
 def backup_remedy(path: Path, folder: Path) -> str:
     """See `Engine.backup_remedy`."""
-    problem = lack_of_room(folder, path.stat().st_size if path.exists() else 0)
+    problem = backup.lack_of_room(folder, path.stat().st_size if path.exists() else 0)
     return f"Make room for one: {problem}." if problem else "Make one now: mahasiswa backup"
 
 
 def _free_space(_db: apsw.Connection, path: Path) -> Iterator[Finding]:
-    if problem := lack_of_room(path.parent, path.stat().st_size + WAL_MAX_BYTES):
+    if problem := backup.lack_of_room(path.parent, path.stat().st_size + WAL_MAX_BYTES):
         yield wrong(f"A restore or an upgrade may fail: {problem}. Make room on that disk.")
     else:
         yield good(f"A restore and an upgrade have room in {path.parent}.")
@@ -138,7 +129,7 @@ def _schema(db: apsw.Connection, path: Path) -> Iterator[Finding]:
 
 
 def _soundness(db: apsw.Connection, path: Path) -> Iterator[Finding]:
-    check_integrity(db)
+    backup.check_integrity(db)
     yield good(f"{path} is sound and holds {db.execute(shared_sql.COUNT).get} records.")
 
 
