@@ -249,9 +249,8 @@ def undo(number: int, *, unchanged: bool) -> None:
     except NotInHistory:
         _fail(f"mahasiswa: {number} cannot be undone: the history does not hold it, or not as a whole")
     except UndoConflict as conflict:
-        _fail(
-            f"mahasiswa: {conflict}; nothing was changed. To restore the {conflict.unchanged} others, add --unchanged"
-        )
+        remedy = f"To restore the {conflict.unchanged} others, add --unchanged"
+        _fail(f"mahasiswa: {conflict}; nothing was changed. {remedy}")
     click.echo(f"{count} records are as before change {number}")
     note(f"undo of change {number} in {url}: {count} records")
 
@@ -310,9 +309,8 @@ def _url(option: str, text: str | None) -> DatabaseURL:
     if text is None:
         return _settings().database_url
     try:
-        if text.startswith("@"):
-            return parse_database_url(Path(text[1:]).read_text("utf-8", "surrogateescape").strip())
-        return parse_database_url(text)
+        is_file = text.startswith("@")
+        return parse_database_url(Path(text[1:]).read_text("utf-8", "surrogateescape").strip() if is_file else text)
     except OSError as error:
         _fail(f"mahasiswa: {option}: {text[1:]}: {error.strerror}", 2)
     except ValueError as error:

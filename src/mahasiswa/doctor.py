@@ -22,12 +22,11 @@ BACKUP_DELAY_HOURS = 2  # maximum time for a back-up after the newest one has th
 
 ANSWER_TIMEOUT_SECONDS = 10.0
 
-NO_PORT = {
+NO_PORT = {  # for each error of the port its cause and its remedy
     errno.EADDRINUSE: ("Another program has the port", "End it, or change PORT"),
     errno.EADDRNOTAVAIL: ("This computer does not have the address of HOST", "Correct HOST, or connect the network"),
     errno.EACCES: ("The user {user} may not use the port", "Set PORT to 1024 or more, behind a proxy"),
 }
-"""For each error of the port its cause and its remedy."""
 
 TITLE = "Program Input Data Mahasiswa"  # the title of each page of the service (specification 1)
 

@@ -237,11 +237,9 @@ def bind(host: str, port: int) -> socket.socket:
 
 def _raise_open_files() -> None:
     """Raise the limit of open files to the system's maximum, because each connection is an open file."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    try:
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with suppress(ValueError):  # macOS refuses an unlimited number
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    except ValueError:  # macOS refuses an unlimited number
-        log.debug("the limit of open files stays at %d", soft)
 
 
 def _make_ready(settings: Settings, parent: int) -> None:

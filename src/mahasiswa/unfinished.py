@@ -8,7 +8,7 @@ import shutil
 import stat
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 NAME = re.compile(r"\.mahasiswa-[0-9a-f]{32}")  # so long that no folder of a person has such a name
@@ -52,10 +52,8 @@ def _is_left(entry: Path) -> bool:
     if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid():
         return False
     try:
-        with Path(entry, LOCK).open("rb") as lock:
+        with suppress(FileNotFoundError), Path(entry, LOCK).open("rb") as lock:  # killed early, it has made no lock
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
-    except FileNotFoundError:  # it was killed before it made the lock
-        return True
     return True

@@ -149,8 +149,7 @@ class Budget:
         self._name = name
         self._max_bytes = max_bytes
         self._reserved_bytes = reserved_bytes
-        self.in_memory = 0
-        """Bytes that are counted now."""
+        self.in_memory = 0  # bytes that are counted now
 
     @contextmanager
     def hold(self) -> Iterator[Callable[[int], None]]:

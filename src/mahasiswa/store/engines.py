@@ -39,8 +39,7 @@ class Merged(NamedTuple):
     changed: int
     same: int
     incomplete: Sequence[int]
-    seconds: float = 0.0
-    """Time for which other programs could not write. Reading the rows of the import does not count."""
+    seconds: float = 0.0  # for which other programs could not write, without the time of reading the rows
 
 
 class Restored(NamedTuple):
@@ -56,8 +55,7 @@ class Restored(NamedTuple):
     removed: int
     backup: Path | None = None
     must_start: bool = False
-    seconds: float = 0.0
-    """Time for which other programs could not write."""
+    seconds: float = 0.0  # for which other programs could not write
 
 
 class Engine(ABC):

@@ -168,15 +168,12 @@ def _write(origin: apsw.Connection, target: Path, check: StopCheck, newest: Path
 
 def copy_database(origin: apsw.Connection, target: Path) -> None:
     """Copy an open database to a file as it is at one moment; raise apsw.Error."""
-    copy = apsw.Connection(str(target.absolute()))
-    try:
+    with closing(apsw.Connection(str(target.absolute()))) as copy:
         copy.execute("PRAGMA locking_mode = EXCLUSIVE")  # needs no shared memory, which some file systems lack
         # In a single step the copy is of one moment. With a write-ahead log it blocks no writer.
         with copy.backup("main", origin, "main") as work:
             work.step(-1)
         copy.execute("PRAGMA synchronous = FULL; PRAGMA journal_mode = DELETE")
-    finally:
-        copy.close()
 
 
 def verify(path: Path, check: StopCheck) -> None:

@@ -36,7 +36,9 @@ def examine(path: Path, folder: Path | None, check: StopCheck, *, quick: bool) -
                 yield from find(db, path)
             if problem := backup.lost_records(db, path, folder):
                 yield wrong(f"{problem[0].upper()}{problem[1:]}.")
-        yield from _other_files(path, folder)
+        removal = "The next start or back-up removes it after an hour."
+        for left in _left(path, folder):
+            yield good(f"{left} was left by a program that was killed. {removal}")
 
 
 def examine_backup(file: Path, check: StopCheck) -> Finding:
@@ -66,11 +68,6 @@ def backups_that_hold(path: Path, folder: Path | None, nim: str) -> Sequence[Pat
 
 def _left(path: Path, folder: Path | None) -> Sequence[Path]:
     return [left for place in {path.parent, folder or path.parent} if place.is_dir() for left in leftovers(place)]
-
-
-def _other_files(path: Path, folder: Path | None) -> Iterator[Finding]:
-    for left in _left(path, folder):
-        yield good(f"{left} was left by a program that was killed. The next start or back-up removes it after an hour.")
 
 
 def _may_hold(file: Path, nim: str) -> bool:
@@ -147,9 +144,8 @@ def _texts(db: apsw.Connection, _path: Path) -> Iterator[Finding]:
         try:
             b"".join(row).decode()
         except UnicodeDecodeError:
-            yield wrong(
-                f"A text of the record {row[0].decode(errors='replace')!r} is not UTF-8. Correct it with sqlite3."
-            )
+            nim = row[0].decode(errors="replace")
+            yield wrong(f"A text of the record {nim!r} is not UTF-8. Correct it with sqlite3.")
             return
 
 

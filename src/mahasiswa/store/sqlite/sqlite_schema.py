@@ -112,8 +112,9 @@ def _exclusive(path: Path, *, create: bool) -> Iterator[apsw.Connection]:
         # Switching to a write-ahead log needs the file alone, and SQLite's busy timeout does not cover it.
         with folder_lock(path.parent):
             remove_leftovers(path.parent)
-            if create:
-                _create_private(path)
+            if create:  # SQLite gives the mode of the file to the write-ahead log
+                with suppress(OSError):  # the file exists; if it cannot be created, SQLite says so next
+                    path.resolve().touch(mode=0o600, exist_ok=False)
             with closing(apsw.Connection(str(path.absolute()))) as db:
                 _check(db, path)
                 yield db
@@ -127,9 +128,3 @@ def _check(db: apsw.Connection, path: Path) -> None:
         raise Unusable(access_problem(path) or f"{path} cannot be written")
     if (encoding := db.pragma("encoding")) != "UTF-8":  # its order would not be that of code points
         raise NeedsRepair(f"{path} has the encoding {encoding}; it must be UTF-8")
-
-
-def _create_private(path: Path) -> None:
-    """Create an empty file that only its owner can read. SQLite gives its mode to the write-ahead log."""
-    with suppress(OSError):  # it exists; if it cannot be created, SQLite says so next
-        path.resolve().touch(mode=0o600, exist_ok=False)

@@ -77,15 +77,13 @@ NOW = "strftime('%Y-%m-%dT%H:%M:%fZ', 'now')"
 _INSERT_ENTRY = f"""\
 INSERT INTO mahasiswa_history (batch, oleh, moment, nim, nama_before, alamat_before, nama_after, alamat_after)
   SELECT batch, oleh, {NOW},"""
-_INSERT_ADDITION = f"{_INSERT_ENTRY} NEW.nim, NULL, NULL, NEW.nama, NEW.alamat FROM mahasiswa_history_state;"
-_INSERT_DELETION = f"{_INSERT_ENTRY} OLD.nim, OLD.nama, OLD.alamat, NULL, NULL FROM mahasiswa_history_state;"
 
 # INSERT OR REPLACE of another program fires no DELETE trigger, unless recursive_triggers is on.
 HISTORY_TRIGGERS = {
     "mahasiswa_history_insert": f"""\
 CREATE TRIGGER mahasiswa_history_insert AFTER INSERT ON mahasiswa
 BEGIN
-  {_INSERT_ADDITION}
+  {_INSERT_ENTRY} NEW.nim, NULL, NULL, NEW.nama, NEW.alamat FROM mahasiswa_history_state;
 END""",
     "mahasiswa_history_update": f"""\
 CREATE TRIGGER mahasiswa_history_update AFTER UPDATE ON mahasiswa
@@ -96,7 +94,7 @@ END""",
     "mahasiswa_history_delete": f"""\
 CREATE TRIGGER mahasiswa_history_delete AFTER DELETE ON mahasiswa
 BEGIN
-  {_INSERT_DELETION}
+  {_INSERT_ENTRY} OLD.nim, OLD.nama, OLD.alamat, NULL, NULL FROM mahasiswa_history_state;
 END""",
 }
 # Specification 2.2: a nim never changes. The table refuses it without a history too.
@@ -136,9 +134,8 @@ INSERT INTO mahasiswa_history (moment, kind, rows, oleh) SELECT {NOW}, '{{kind}}
 # It adds 2 us to a change of a group. To write the name into the new entries afterwards would add 4 us.
 SET_OLEH = "UPDATE mahasiswa_history_state SET oleh = ?"
 
-_EXPIRED = (
-    "moment < strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-' || (SELECT days FROM mahasiswa_history_state) || ' days')"
-)
+_DAYS_AGO = "'-' || (SELECT days FROM mahasiswa_history_state) || ' days'"
+_EXPIRED = f"moment < strftime('%Y-%m-%dT%H:%M:%fZ', 'now', {_DAYS_AGO})"
 
 # --- Purging and forgetting
 
