@@ -160,9 +160,9 @@ def backup(file: Path | None) -> None:
     settings = _settings_and_database()
     if file is None:
         configure_logging(settings.log_level, settings.timezone)  # each back-up that is removed is a line of the log
-        file = cast("Path", engine_of(settings.database_url).backup_into(settings.backup_dir, interrupt.check))
+        file = cast("Path", engine_of(settings.database_url).backup_into(settings.backup_dir))
     else:
-        engine_of(settings.database_url).backup(file, interrupt.check)
+        engine_of(settings.database_url).backup(file)
     click.echo(f"{file}: {file.stat().st_size} bytes, verified")
 
 
@@ -181,7 +181,7 @@ def restore(file: Path) -> None:
     mahasiswa restore mahasiswa-2026-11-20.db
     """  # noqa: D301 - as above
     url = _settings_and_database().database_url
-    restored = engine_of(url).restore(file, interrupt.check)
+    restored = engine_of(url).restore(file)
     if not (restored.must_start or restored.backup):
         click.echo(f"{restored.records} records are as in {file}; nothing was changed")
         return

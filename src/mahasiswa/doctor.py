@@ -9,7 +9,6 @@ from datetime import datetime, tzinfo
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from mahasiswa import interrupt
 from mahasiswa.administrator import process_user
 from mahasiswa.server import CannotStart, bind
 from mahasiswa.settings import Settings, SQLiteURL
@@ -42,7 +41,7 @@ def diagnose(settings: Settings, environ: Mapping[str, str]) -> Iterator[Finding
     yield from _proxies(settings)
     yield _port(settings)
     try:
-        yield from engine_of(settings.database_url).examine(settings.backup_dir, interrupt.check)
+        yield from engine_of(settings.database_url).examine(settings.backup_dir)
     except StoreError as error:
         yield wrong(f"{error}.")
     yield from _newest_backup(settings)
@@ -111,7 +110,7 @@ def _newest_backup(settings: Settings) -> Iterator[Finding]:
         yield wrong(f"{age}. Find out why no newer one was made: journalctl -u mahasiswa -p warning")
     else:
         yield good(f"{age}.")
-    yield engine.examine_backup(newest, interrupt.check)
+    yield engine.examine_backup(newest)
 
 
 def _last_attempt(database: Path, timezone: tzinfo) -> Iterator[Finding]:

@@ -107,10 +107,8 @@ def near_nims(nim: str) -> Sequence[str]:
     if nim.isascii():
         forms += [plain.upper(), key.upper(), nim.upper(), nim.lower()]
     for digit, letters in _CONFUSED:
-        at = nim.find(digit)
-        while at >= 0:
-            forms += [nim[:at] + letter + nim[at + 1 :] for letter in letters]
-            at = nim.find(digit, at + 1)
+        places = (at for at, character in enumerate(nim) if character == digit)
+        forms += [nim[:at] + letter + nim[at + 1 :] for at in places for letter in letters]
     return [form for form in dict.fromkeys(forms) if form != typed][:NEAR_NIMS_MAX]
 
 
@@ -118,11 +116,10 @@ def slips(nim: str) -> Sequence[str]:
     """The nims that differ from this one in one digit, have one more or one less, or two neighbours exchanged."""
     if len(nim) > SLIPS_MAX_LENGTH:
         return ()
-    forms = [nim[:at] + nim[at + 1 : at + 2] + nim[at : at + 1] + nim[at + 2 :] for at in range(len(nim) - 1)]
-    forms += [
-        nim[:at] + digit + nim[at + skipped :] for at in range(len(nim) + 1) for digit in digits for skipped in (1, 0)
-    ]
-    forms += [nim[:at] + nim[at + 1 :] for at in range(len(nim))]
+    parts = [(nim[:at], nim[at:]) for at in range(len(nim) + 1)]
+    forms = [before + after[1:2] + after[:1] + after[2:] for before, after in parts]
+    forms += [before + digit + after[skipped:] for before, after in parts for digit in digits for skipped in (1, 0)]
+    forms += [before + after[1:] for before, after in parts]
     return [form for form in dict.fromkeys(forms) if form != nim]
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from difflib import SequenceMatcher
 from pathlib import Path
-from typing import Any, ClassVar, Self, TypeVar
+from typing import Any, Self, TypeVar
 from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo
 
@@ -17,6 +17,7 @@ from mahasiswa.digits import whole_number
 BOOTSTRAP = "https://cdn.jsdelivr.net/npm/bootstrap@5.3.8/dist/css/bootstrap.min.css"
 BOOTSTRAP_INTEGRITY = "sha384-sRIl4kxILFvY47J16cr9ZwB07vP4J8+LH7qKQnuqkuIAvNWLzeN8tE5YBujZqJLB"
 
+DATABASE_FORMS = "sqlite:///file.db, sqlite:////absolute/path.db or postgresql://…"
 DEFAULT_HISTORY_DAYS = 30
 
 T = TypeVar("T")
@@ -30,7 +31,6 @@ class SettingError(ValueError):
 class SQLiteURL:
     """`sqlite:///relative.db` or `sqlite:////absolute.db`."""
 
-    scheme: ClassVar = "sqlite"
     address: Path
 
     def __str__(self) -> str:
@@ -41,7 +41,6 @@ class SQLiteURL:
 class PostgresURL:
     """`postgresql://…`, as libpq reads it. It may hold a password, so only the hosts and the name are shown."""
 
-    scheme: ClassVar = "postgresql"
     address: str = dataclasses.field(repr=False)
 
     def __str__(self) -> str:
@@ -61,7 +60,7 @@ def parse_database_url(text: str) -> DatabaseURL:
     elif text.startswith(("postgresql://", "postgres://")):
         _check_postgres(text)
         return PostgresURL(text)
-    raise ValueError("sqlite:///file.db, sqlite:////absolute/path.db or postgresql://…")
+    raise ValueError(DATABASE_FORMS)
 
 
 def _check_postgres(text: str) -> None:
@@ -174,9 +173,7 @@ class Settings:
     host: str = _setting(_host, _EVERY_ADDRESS, "address to listen on; :: answers IPv4 too")
     port: int = _setting(_number(1, 65535), "3000", "TCP port to listen on")
     database_url: DatabaseURL = _setting(
-        parse_database_url,
-        "sqlite:///mahasiswa.db",
-        "where the records are: sqlite:///file.db, sqlite:////absolute/path.db or postgresql://…",
+        parse_database_url, "sqlite:///mahasiswa.db", f"where the records are: {DATABASE_FORMS}"
     )
     base_url: str = _setting(
         _base_url,

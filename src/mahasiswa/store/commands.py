@@ -14,19 +14,16 @@ SELECT number FROM incoming AS i
 WHERE (nama IS NULL OR alamat IS NULL) AND NOT EXISTS (SELECT 1 FROM mahasiswa AS m WHERE m.nim = i.nim)
 ORDER BY number"""
 COMPARE = """
-SELECT count(*), count(m.nim), count(*) FILTER (
-  WHERE coalesce(i.nama, m.nama) <> m.nama OR coalesce(i.alamat, m.alamat) <> m.alamat
-)
+SELECT count(*), count(m.nim),
+  count(*) FILTER (WHERE coalesce(i.nama, m.nama) <> m.nama OR coalesce(i.alamat, m.alamat) <> m.alamat)
 FROM incoming AS i LEFT JOIN mahasiswa AS m ON m.nim = i.nim"""
 UPDATE = """
 UPDATE mahasiswa AS m SET nama = coalesce(i.nama, m.nama), alamat = coalesce(i.alamat, m.alamat)
 FROM incoming AS i
 WHERE i.nim = m.nim AND (coalesce(i.nama, m.nama) <> m.nama OR coalesce(i.alamat, m.alamat) <> m.alamat)"""
 INSERT = """
-INSERT INTO mahasiswa (nim, nama, alamat)
-SELECT nim, nama, alamat FROM incoming AS i
-WHERE NOT EXISTS (SELECT 1 FROM mahasiswa AS m WHERE m.nim = i.nim)
-ORDER BY nim"""
+INSERT INTO mahasiswa (nim, nama, alamat) SELECT nim, nama, alamat FROM incoming AS i
+WHERE NOT EXISTS (SELECT 1 FROM mahasiswa AS m WHERE m.nim = i.nim) ORDER BY nim"""
 # A batch that loses an entry has one row less, so that the rest can be undone.
 FORGET = (
     """

@@ -13,7 +13,7 @@ from mahasiswa.administrator import command_name
 from mahasiswa.record import Incoming
 from mahasiswa.store import commands, refuse_nul, undo
 from mahasiswa.store.backup_folder import find_backups
-from mahasiswa.store.engines import Engine, Finding, Merged, Restored, StopCheck, good
+from mahasiswa.store.engines import Engine, Finding, Merged, Restored, good
 from mahasiswa.store.postgres import postgres_schema
 from mahasiswa.store.postgres import postgres_sql as sql
 from mahasiswa.store.postgres.pool import commit_checked, connection_parameters, do_steps, first_line, translate
@@ -44,7 +44,7 @@ class PostgresEngine(Engine):
         await store.pool.open()
         return store
 
-    def examine(self, folder: Path | None, check: StopCheck, *, quick: bool = False) -> Iterator[Finding]:
+    def examine(self, folder: Path | None, *, quick: bool = False) -> Iterator[Finding]:
         return postgres_schema.examine(self._conninfo, quick=quick)
 
     def merge(self, rows: Iterable[Incoming], *, update: bool, dry_run: bool) -> Merged:
@@ -76,15 +76,15 @@ class PostgresEngine(Engine):
             _rewrite(db, transaction)
         return was_known
 
-    def backup(self, to: Path, check: StopCheck) -> None:
+    def backup(self, to: Path) -> None:
         raise Unusable(
             "this is PostgreSQL: run systemctl start mahasiswa-pgdump, or pg_dump --format=custom --file=mahasiswa.dump"
         )
 
-    def backup_into(self, folder: Path | None, check: StopCheck, max_age_seconds: float = 0.0) -> None:
-        self.backup(folder or Path(), check)
+    def backup_into(self, folder: Path | None, max_age_seconds: float = 0.0) -> None:
+        self.backup(folder or Path())
 
-    def restore(self, file: Path, check: StopCheck) -> Restored:
+    def restore(self, file: Path) -> Restored:
         with file.open("rb") as opened:
             is_of_sqlite = opened.read(len(SQLITE_HEADER)) == SQLITE_HEADER
         if is_of_sqlite:
@@ -106,7 +106,7 @@ class PostgresEngine(Engine):
     def backups_that_hold(self, folder: Path | None, nim: str) -> Sequence[Path]:
         return self.backup_files(folder) if folder else []
 
-    def examine_backup(self, file: Path, check: StopCheck) -> Finding:
+    def examine_backup(self, file: Path) -> Finding:
         return good(f"Its contents were not checked. To check them: pg_restore --list {file}")
 
 

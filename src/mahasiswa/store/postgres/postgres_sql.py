@@ -60,10 +60,8 @@ CREATE TABLE {{schema}}.mahasiswa_history (
   is_silent boolean,
   oleh text COLLATE "C",
   nim text COLLATE "C",
-  nama_before text COLLATE "C",
-  alamat_before text COLLATE "C",
-  nama_after text COLLATE "C",
-  alamat_after text COLLATE "C"
+  nama_before text COLLATE "C", alamat_before text COLLATE "C",
+  nama_after text COLLATE "C", alamat_after text COLLATE "C"
 );
 CREATE INDEX mahasiswa_history_nim ON {{schema}}.mahasiswa_history (nim, id);
 CREATE INDEX mahasiswa_history_items ON {{schema}}.mahasiswa_history (id) WHERE batch IS NULL;
@@ -233,10 +231,7 @@ FETCH_CHUNK = "FETCH 100 FROM chunks"
 # Rows are copied into this table first, so that `mahasiswa` is locked only while they are merged.
 CREATE_INCOMING = """
 CREATE TEMP TABLE incoming (
-  number integer NOT NULL,
-  nim text COLLATE "C" NOT NULL,
-  nama text COLLATE "C",
-  alamat text COLLATE "C"
+  number integer NOT NULL, nim text COLLATE "C" NOT NULL, nama text COLLATE "C", alamat text COLLATE "C"
 ) ON COMMIT DROP"""
 COPY_INCOMING = "COPY incoming (number, nim, nama, alamat) FROM STDIN"
 # Other transactions can read but not write, so the comparison stays true until the commit. They cannot lock a record

@@ -12,9 +12,9 @@ from urllib.parse import quote
 
 import apsw
 
+from mahasiswa import interrupt
 from mahasiswa.store import shared_sql
 from mahasiswa.store.backup_folder import age_seconds, expired, find_backups, free_name
-from mahasiswa.store.engines import StopCheck
 from mahasiswa.store.sqlite import sqlite_sql as sql
 from mahasiswa.store.sqlite.connection import folder_lock
 from mahasiswa.store.sqlite.sqlite_errors import reason, usable
@@ -34,7 +34,7 @@ REPLACED = ("before", "damaged", "newer")
 log = logging.getLogger(__name__)
 
 
-def backup(source: Path, target: Path, check: StopCheck) -> None:
+def backup(source: Path, target: Path) -> None:
     """Copy the database as it is at one moment to a new file that only its owner can read; raise Unusable.
 
     The target gets its name only when the copy is verified and on disk. An existing file is never replaced.
@@ -44,7 +44,7 @@ def backup(source: Path, target: Path, check: StopCheck) -> None:
             raise FileExistsError
         if not target.parent.is_dir():
             raise Unusable(f"the folder {target.parent} does not exist")
-        _write(origin, target, check)
+        _write(origin, target)
 
 
 def backup_files(source: Path, folder: Path, *, from_future: bool = False) -> Sequence[Path]:
@@ -56,7 +56,7 @@ def files_beside(source: Path) -> Sequence[Sequence[Path]]:
     return [find_backups(source.parent, f"{source.name}.{kind}-") for kind in REPLACED]
 
 
-def backup_into(source: Path, kept_in: Path | None, check: StopCheck, max_age_seconds: float) -> Path | None:
+def backup_into(source: Path, kept_in: Path | None, max_age_seconds: float) -> Path | None:
     folder = kept_in or source.parent
     target = free_name(folder, f"{source.stem}-", SUFFIX)
     with closing(_open(source)) as origin, _reported(target):
@@ -72,7 +72,7 @@ def backup_into(source: Path, kept_in: Path | None, check: StopCheck, max_age_se
                     return None
             if problem := lack_of_room(folder, origin.pragma("page_count") * origin.pragma("page_size")):
                 raise Unusable(f"no back-up was made: {problem}")
-            made = _write(origin, target, check, newest)
+            made = _write(origin, target, newest)
             if kept_in:
                 _remove_expired([backup_files(source, folder), *files_beside(source)])
     return made
@@ -148,7 +148,7 @@ def _open(source: Path) -> apsw.Connection:
     return origin
 
 
-def _write(origin: apsw.Connection, target: Path, check: StopCheck, newest: Path | None = None) -> Path:
+def _write(origin: apsw.Connection, target: Path, newest: Path | None = None) -> Path:
     with unfinished(target.parent) as private:
         copy = private / target.name
         copy.touch(mode=0o600)
@@ -156,7 +156,7 @@ def _write(origin: apsw.Connection, target: Path, check: StopCheck, newest: Path
         if newest and filecmp.cmp(copy, newest, shallow=False):
             os.utime(newest)
             return newest
-        verify(copy, check)
+        verify(copy)
         _rename(copy, target)
     folder = os.open(target.parent, os.O_RDONLY)
     try:
@@ -176,10 +176,10 @@ def copy_database(origin: apsw.Connection, target: Path) -> None:
         copy.execute("PRAGMA synchronous = FULL; PRAGMA journal_mode = DELETE")
 
 
-def verify(path: Path, check: StopCheck) -> None:
+def verify(path: Path) -> None:
     """Raise apsw.Error if a copy is damaged or has no table mahasiswa."""
     with closing(apsw.Connection(str(path.absolute()), flags=apsw.SQLITE_OPEN_READONLY)) as db:
-        db.set_progress_handler(check, CHECK_STEPS)
+        db.set_progress_handler(interrupt.check, CHECK_STEPS)
         check_integrity(db)
         db.execute(shared_sql.COUNT).get  # noqa: B018 - fails if the table is missing
 

@@ -44,10 +44,9 @@ def migrate(path: Path, history_days: int | None = None, *, create: bool = True)
 def known_version(db: apsw.Connection, path: Path) -> int:
     """The version of the schema; raise Unusable if it is newer, or if the table is not the one of this program."""
     version: int = db.pragma("user_version")
+    has = f"{path} has schema version {version}"
     if is_newer(db):
-        raise NeedsRepair(
-            f"{path} has schema version {version}, and this release knows only up to {len(UPGRADES)}: use a newer release"
-        )
+        raise NeedsRepair(f"{has}, and this release knows only up to {len(UPGRADES)}: use a newer release")
     present = set()
     for name, kind, definition in db.execute(sql.STORED_TABLES):
         # An upgrade may have altered the tables of the history, and a version before 1.0.0 had no key in the state.
@@ -58,7 +57,7 @@ def known_version(db: apsw.Connection, path: Path) -> int:
             )
         present.add(name)
     if version and (missing := sql.TABLES.keys() - present):
-        raise NeedsRepair(f"{path} has schema version {version}, but its table {min(missing)} is missing")
+        raise NeedsRepair(f"{has}, but its table {min(missing)} is missing")
     return version
 
 

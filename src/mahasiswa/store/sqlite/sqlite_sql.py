@@ -67,9 +67,8 @@ CREATE TABLE mahasiswa_history_state (
 }
 # Its keys are (batch, id): the items of the history (batch IS NULL) and the entries of a batch, each in order of id.
 CREATE_HISTORY_INDEX = "CREATE INDEX IF NOT EXISTS mahasiswa_history_batch ON mahasiswa_history (batch)"
-STORED_TABLES = (
-    f"SELECT lower(name), type, sql FROM sqlite_schema WHERE lower(name) IN {tuple(TABLES)} AND type <> 'trigger'"
-)
+STORED_TABLES = f"""
+SELECT lower(name), type, sql FROM sqlite_schema WHERE lower(name) IN {tuple(TABLES)} AND type <> 'trigger'"""
 STATE = "mahasiswa_history_state"
 HAS_KEY = "SELECT EXISTS (SELECT 1 FROM pragma_table_info('mahasiswa_history_state') WHERE name = 'signing_key')"
 NOW = "strftime('%Y-%m-%dT%H:%M:%fZ', 'now')"

@@ -15,16 +15,8 @@ from mahasiswa.store import Snapshot, Store, Version
 from mahasiswa.store.group_commit import GroupCommit, QueuedChange
 from mahasiswa.store.history_items import OLEH
 from mahasiswa.store.reader import Steps
+from mahasiswa.store.sqlite import connection
 from mahasiswa.store.sqlite import sqlite_sql as sql
-from mahasiswa.store.sqlite.connection import (
-    connect,
-    has_moved,
-    log_inodes,
-    refusal,
-    remove_wal,
-    savepoint,
-    transaction,
-)
 from mahasiswa.store.sqlite.sqlite_reader import SQLiteReader, read_snapshot, take
 from mahasiswa.store.store_errors import Locked, StoreError, Unavailable
 from mahasiswa.work import EDIT, IMPORT, KINDS, LIST, Kind, Slots
@@ -52,18 +44,18 @@ class SQLiteStore(Store):
         super().__init__(sql.SHARED, readers)
         self._open_readers, self._list_reader = readers.values(), readers[LIST]
         self._path, self._slots = path, slots
-        self._writer = connect(path)  # it is used on one thread
+        self._writer = connection.connect(path)  # it is used on one thread
         self._thread = ThreadPoolExecutor(1, "writer")
         self._changes = GroupCommit(slots, self._commit)
         self._oleh: str | None = None  # the name that the database has for the next changes
         # A connection that never writes, because data_version shows only the commits of other connections. It is used
         # on the event loop: its queries take a few microseconds, a switch to another thread takes a hundred.
-        self._watch = connect(path)
+        self._watch = connection.connect(path)
         self._watch.execute(sql.PACKED, (1,)).get  # noqa: B018 - the first read creates the write-ahead log
         self._watch.set_busy_timeout(0)
         self._short_list_pages = SHORT_LIST_FILE_BYTES // self._watch.pragma("page_size")
         self._pragmas = self._watch.cursor()  # which takes 2 us; Connection.pragma compiles its statement each time
-        self._log_inodes = log_inodes(path)
+        self._log_inodes = connection.log_inodes(path)
         self._giving_up: asyncio.Task[None] | None = None  # of a file that was replaced, moved or removed
         self._is_damaged = False
 
@@ -73,7 +65,7 @@ class SQLiteStore(Store):
         return version
 
     def version_now(self) -> Version | None:
-        if self._giving_up or self._is_damaged or has_moved(self._watch):
+        if self._giving_up or self._is_damaged or connection.has_moved(self._watch):
             return None
         try:
             return cast("int", self._pragmas.execute("PRAGMA data_version").get)
@@ -108,7 +100,7 @@ class SQLiteStore(Store):
         """
         reason = f"{self._path} or its log was replaced, moved or removed"
         if self._giving_up is None:
-            if not has_moved(self._watch) and log_inodes(self._path) == self._log_inodes:
+            if not connection.has_moved(self._watch) and connection.log_inodes(self._path) == self._log_inodes:
                 if self._is_damaged:
                     raise Unavailable(f"{self._path} is damaged")
                 return
@@ -124,7 +116,7 @@ class SQLiteStore(Store):
     async def _give_up(self) -> None:
         """Move the acknowledged changes into the file that was moved. The next start must not find them in the log."""
         try:
-            await asyncio.to_thread(remove_wal, self._path, self._log_inodes)
+            await asyncio.to_thread(connection.remove_wal, self._path, self._log_inodes)
         except (OSError, Unavailable) as error:
             log.error("%s-wal was not removed: %s; remove it before the start", self._path, error)  # noqa: TRY400
         await self._close_writer()
@@ -133,7 +125,7 @@ class SQLiteStore(Store):
         await self._changes.close()
         await asyncio.to_thread(self._thread.shutdown)
         # SQLite checkpoints at the last close, except for a file that was moved. A kill would lose a log that was removed.
-        if self._giving_up or has_moved(self._writer):
+        if self._giving_up or connection.has_moved(self._writer):
             with suppress(apsw.Error):
                 self._writer.set_busy_timeout(int(FINAL_CHECKPOINT_TIMEOUT_SECONDS * 1000))
                 self._writer.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_FULL)
@@ -153,7 +145,7 @@ class SQLiteStore(Store):
         db = self._writer
         left = min(queued.deadline for queued in group) - time.monotonic()
         db.set_busy_timeout(max(0, int(left * 1000)))
-        with transaction(db):
+        with connection.transaction(db):
             self._oleh = None
             changes_before = db.total_changes()
             outcomes = [self._attempt(queued.change) for queued in group]
@@ -172,10 +164,10 @@ class SQLiteStore(Store):
         """Make one change. If it is refused, it is rolled back alone, so the rest of the group is not affected."""
         self._set_oleh(change.oleh)
         try:
-            with savepoint(self._writer):
+            with connection.savepoint(self._writer):
                 take(self._writer, change.steps())
         except apsw.ConstraintError as error:
-            return refusal(error)
+            return connection.refusal(error)
         except StoreError as error:
             return error
         return None
