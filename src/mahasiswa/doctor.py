@@ -50,10 +50,8 @@ def diagnose(settings: Settings, environ: Mapping[str, str]) -> Iterator[Finding
 def _proxies(settings: Settings) -> Iterator[Finding]:
     host = ipaddress.ip_address(settings.host)
     if host.is_loopback and not any(host in network for network in settings.trusted_proxies):
-        yield wrong(
-            f"TRUSTED_PROXIES lacks {host}. With HOST={host} each proxy has that address, so USER_HEADER and"
-            f" X-Forwarded-For are not believed. Add {host}."
-        )
+        fault = f"TRUSTED_PROXIES lacks {host}. With HOST={host} each proxy has that address"
+        yield wrong(f"{fault}, so USER_HEADER and X-Forwarded-For are not believed. Add {host}.")
     if settings.user_header and not all(network.prefixlen for network in settings.trusted_proxies):
         yield wrong("TRUSTED_PROXIES has every address, so anyone can give any name. Name the proxies alone.")
 

@@ -123,10 +123,8 @@ _base_url = _parsed(
 _integrity = _text(r"(sha(256|384|512)-[A-Za-z0-9+/]+={0,2})?", "a hash such as sha384-…, or nothing")
 _log_level = _text("(?i)debug|info|warning|error", "debug, info, warning or error")
 # The history would hold the passwords that these headers carry.
-_header_name = _text(
-    "(?i)(?!(?:authorization|cookie|proxy-authorization)$)[a-z0-9-]*",
-    "the name of a header without passwords, such as X-Remote-User, or nothing",
-)
+_WITHOUT_PASSWORDS = "(?i)(?!(?:authorization|cookie|proxy-authorization)$)[a-z0-9-]*"
+_header_name = _text(_WITHOUT_PASSWORDS, "the name of a header without passwords, such as X-Remote-User, or nothing")
 
 
 _WORDS = {"1": True, "true": True, "on": True, "yes": True, "0": False, "false": False, "off": False, "no": False}

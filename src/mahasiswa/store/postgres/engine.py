@@ -5,7 +5,6 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import psycopg
 
@@ -25,10 +24,6 @@ OLDER_TRANSACTIONS_TIMEOUT_SECONDS = 10.0
 """Maximum time to wait for older transactions, because a table keeps the rows that they can still see."""
 
 REMAIN = "the record and its history are removed, but the files of the tables still hold the texts"
-
-Connection = psycopg.Connection[tuple[Any, ...]]
-
-SQLITE_HEADER = b"SQLite format 3\0"
 
 
 class PostgresEngine(Engine):
@@ -77,25 +72,20 @@ class PostgresEngine(Engine):
         return was_known
 
     def backup(self, to: Path) -> None:
-        raise Unusable(
-            "this is PostgreSQL: run systemctl start mahasiswa-pgdump, or pg_dump --format=custom --file=mahasiswa.dump"
-        )
+        command = "pg_dump --format=custom --file=mahasiswa.dump"
+        raise Unusable(f"this is PostgreSQL: run systemctl start mahasiswa-pgdump, or {command}")
 
     def backup_into(self, folder: Path | None, max_age_seconds: float = 0.0) -> None:
         self.backup(folder or Path())
 
     def restore(self, file: Path) -> Restored:
         with file.open("rb") as opened:
-            is_of_sqlite = opened.read(len(SQLITE_HEADER)) == SQLITE_HEADER
+            is_of_sqlite = opened.read(16) == b"SQLite format 3\0"
         if is_of_sqlite:
-            raise Unusable(
-                f"{file} is a back-up of SQLite, and this is PostgreSQL. To bring its records into an empty database:"
-                f" mahasiswa copy --from sqlite:///{file.absolute()}"
-            )
-        raise Unusable(
-            "this is PostgreSQL: stop the service, then run"
-            " pg_restore --clean --if-exists --single-transaction --dbname=URL mahasiswa.dump"
-        )
+            remedy = f"To bring its records into an empty database: mahasiswa copy --from sqlite:///{file.absolute()}"
+            raise Unusable(f"{file} is a back-up of SQLite, and this is PostgreSQL. {remedy}")
+        command = "pg_restore --clean --if-exists --single-transaction --dbname=URL mahasiswa.dump"
+        raise Unusable(f"this is PostgreSQL: stop the service, then run {command}")
 
     def backup_files(self, folder: Path, *, from_future: bool = False) -> Sequence[Path]:
         return find_backups(folder, "mahasiswa-", ".dump", from_future=from_future)
@@ -111,7 +101,7 @@ class PostgresEngine(Engine):
 
 
 @contextmanager
-def _transaction(conninfo: str) -> Iterator[Connection]:
+def _transaction(conninfo: str) -> Iterator[postgres_schema.Connection]:
     """Commit the changes of the block, or none; raise Refused, Unavailable or Uncertain."""
     try:
         with psycopg.connect(**connection_parameters(conninfo)) as db:
@@ -124,15 +114,14 @@ def _transaction(conninfo: str) -> Iterator[Connection]:
         raise translate(error) from error
 
 
-def _rewrite(db: Connection, transaction: str) -> None:
+def _rewrite(db: postgres_schema.Connection, transaction: str) -> None:
     """Remove the rows that a committed transaction has deleted from the tables' files; raise TextsRemain."""
     deadline = time.monotonic() + OLDER_TRANSACTIONS_TIMEOUT_SECONDS
     while older := db.execute(sql.FIND_OLDER_TRANSACTIONS, (transaction,)).fetchall():
         if time.monotonic() > deadline:
-            pids = ", ".join(str(pid) for (pid,) in older)
-            raise TextsRemain(
-                f"{REMAIN}: the server processes {pids} still see them; end these, then run: {sql.VACUUM}"
-            )
+            seen_by = ", ".join(str(pid) for (pid,) in older)
+            remedy = f"end these, then run: {sql.VACUUM}"
+            raise TextsRemain(f"{REMAIN}: the server processes {seen_by} still see them; {remedy}")
         time.sleep(0.1)
     try:
         with db.transaction():

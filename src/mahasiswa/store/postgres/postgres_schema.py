@@ -90,16 +90,12 @@ def _version(table: Table) -> int:
     if table.comment is None:
         return 0
     if not (stored := re.fullmatch(r"schema (\d{1,9}) of mahasiswa", table.comment)):
-        raise NeedsRepair(
-            "no release made the table mahasiswa; export it as CSV with its own program, rename it, then run:"
-            " mahasiswa import"
-        )
+        remedy = "export it as CSV with its own program, rename it, then run: mahasiswa import"
+        raise NeedsRepair(f"no release made the table mahasiswa; {remedy}")
     version = int(stored[1])
     if version > len(UPGRADES):
-        raise NeedsRepair(
-            f"a newer release made the table mahasiswa: its schema version is {version}, and this release knows none"
-            f" above {len(UPGRADES)}; install the newer release"
-        )
+        fault = f"its schema version is {version}, and this release knows none above {len(UPGRADES)}"
+        raise NeedsRepair(f"a newer release made the table mahasiswa: {fault}; install the newer release")
     return version
 
 

@@ -94,10 +94,8 @@ def lost_records(db: apsw.Connection, path: Path, folder: Path | None) -> str:
     near = [*backup_files(path, path.parent), *chain.from_iterable(files_beside(path))]
     for file in [*(backup_files(path, folder) if folder and folder.is_dir() else ()), *near]:
         if number := count_records(file):
-            return (
-                f"the list and its history are empty, but {file} holds {number} records. To have them back:"
-                f" mahasiswa restore {file}. To begin anew, move the back-ups to another folder"
-            )
+            remedy = f"To have them back: mahasiswa restore {file}. To begin anew, move the back-ups to another folder"
+            return f"the list and its history are empty, but {file} holds {number} records. {remedy}"
     return ""
 
 

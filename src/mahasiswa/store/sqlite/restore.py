@@ -25,8 +25,7 @@ def restore(path: Path, file: Path) -> Restored:
     """See `Engine.restore`. Nothing is changed if it raises, and the tables of other programs stay.
 
     An empty database also gets the history of the back-up. The back-up itself is only read: a copy of it is verified and
-    upgraded in a private folder beside the database. The copy replaces a file that is missing, damaged or of a newer
-    release.
+    upgraded in a private folder beside the database.
     """
     path = path.resolve()  # SQLite keeps its write-ahead log beside the file that a symbolic link leads to
     if path.exists() and file.exists() and path.samefile(file):

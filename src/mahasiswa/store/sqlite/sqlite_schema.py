@@ -51,10 +51,8 @@ def known_version(db: apsw.Connection, path: Path) -> int:
     for name, kind, definition in db.execute(sql.STORED_TABLES):
         # An upgrade may have altered the tables of the history, and a version before 1.0.0 had no key in the state.
         if definition != sql.TABLES[name] and (name == "mahasiswa" or not version):
-            raise NeedsRepair(
-                f"{path} holds a {kind} {name} that no release made; export it as CSV with its own program, then"
-                " run: mahasiswa import"
-            )
+            remedy = "export it as CSV with its own program, then run: mahasiswa import"
+            raise NeedsRepair(f"{path} holds a {kind} {name} that no release made; {remedy}")
         present.add(name)
     if version and (missing := sql.TABLES.keys() - present):
         raise NeedsRepair(f"{has}, but its table {min(missing)} is missing")
