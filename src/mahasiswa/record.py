@@ -63,13 +63,12 @@ def combine(stored: Mahasiswa, sent: Mahasiswa, expected: str) -> tuple[Mahasisw
     return Mahasiswa(stored.nim, *texts), is_conflict
 
 
-_DIGEST_BYTES = 8
 _DIGEST_CHARACTERS = 11  # of 8 bytes in base64 without padding
 
 
 def _digest(text: str) -> str:
     shown = _without_line_breaks(text).encode("utf-8", "surrogatepass")
-    return base64.urlsafe_b64encode(hashlib.sha256(shown).digest()[:_DIGEST_BYTES]).rstrip(b"=").decode()
+    return base64.urlsafe_b64encode(hashlib.sha256(shown).digest()[:8]).rstrip(b"=").decode()
 
 
 def _without_line_breaks(text: str) -> str:

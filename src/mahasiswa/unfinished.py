@@ -13,9 +13,7 @@ from pathlib import Path
 
 NAME = re.compile(r"\.mahasiswa-[0-9a-f]{32}")  # so long that no folder of a person has such a name
 LOCK = "lock"  # the file in the folder that is locked while the folder is in use
-
-LEFT_SECONDS = 3600
-"""Minimum age of a folder that is removed because no process holds its lock. A younger folder may have no lock yet."""
+LEFT_SECONDS = 3600  # minimum age of a folder without a lock that is removed: a younger one may not have it yet
 
 
 @contextmanager

@@ -211,7 +211,6 @@ class SlowClients:
         self._held[id(thing)].clients.add(cut_off)
 
     def release(self, thing: object, cut_off: Callable[[], None]) -> None:
-        """Forget that this client holds the thing, if it does."""
         if held := self._held.get(id(thing)):
             held.clients.discard(cut_off)
             if not held.clients:

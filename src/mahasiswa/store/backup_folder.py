@@ -14,9 +14,7 @@ DAY_SECONDS = 24 * 3600
 ALL_KEPT_DAYS = 2  # newest days that have a back-up and keep all of theirs
 DAILY_KEPT_DAYS = 60  # newest days that have a back-up and keep their last one
 LARGER_KEPT = 3  # newest back-ups that are kept because they hold more than twice as many records as the newest one
-
-CLOCK_TOLERANCE_SECONDS = 360
-"""Maximum time by which a back-up may be newer than now. A later one was made with a wrong clock, and does not count."""
+CLOCK_TOLERANCE_SECONDS = 360  # a back-up that is newer than now by more was made with a wrong clock: it does not count
 
 OUTCOME_BYTES = 4096
 PROBLEM_MAX_CHARACTERS = 900

@@ -12,9 +12,7 @@ UNDOABLE_ROWS_MAX = 100_000
 
 UNDO_ROWS_MAX = 10_000  # maximum rows of a batch that a web request undoes: the number of rows that it imports
 UNDO_CONFLICTS_MAX = 50  # maximum conflicts that an undo names
-
-PURGE_ENTRIES = 100
-"""Maximum expired entries that one transaction removes. With 500, other changes wait up to 19 ms longer."""
+PURGE_ENTRIES = 100  # maximum expired entries that a transaction removes; 500 would delay other changes by up to 19 ms
 
 PURGE_SECONDS = 60
 """Minimum time between two purges that no other change has caused, because each is a new version of the list."""

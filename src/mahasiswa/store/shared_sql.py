@@ -172,9 +172,8 @@ ORDER BY i.id DESC"""
         self.count_items = "SELECT count(*) FROM mahasiswa_history WHERE batch IS NULL {where}"
         self.last_item = items.format(where="")
         self.head = items.format(where=f"AND id = {p} AND kind IS NOT NULL")
-        self.is_of_kind = f""" AND coalesce(
-  kind, CASE WHEN nama_before IS NULL THEN 'add' WHEN nama_after IS NULL THEN 'delete' ELSE 'edit' END
-) = {p}"""
+        self.is_of_kind = f""" AND {p} = coalesce(
+  kind, CASE WHEN nama_before IS NULL THEN 'add' WHEN nama_after IS NULL THEN 'delete' ELSE 'edit' END)"""
         self.is_of_days = f" AND moment >= {p} AND moment < {p}"
         # A batch whose head was purged has entries for a while, which are not shown.
         self.in_batch = f"batch = (SELECT id FROM mahasiswa_history WHERE id = {p} AND kind IS NOT NULL)"
@@ -228,6 +227,11 @@ SELECT {raw("added.nim")} FROM mahasiswa_history AS removed
 JOIN mahasiswa_history AS head ON head.id = removed.batch AND head.kind = 'nim'
 JOIN mahasiswa_history AS added ON added.batch = head.id AND added.nama_after IS NOT NULL
 WHERE removed.id = ({newest} 1) AND removed.nama_after IS NULL"""
+        # A batch that loses an entry has one row less, so that the rest can be undone.
+        self.leave_batches = f"""
+UPDATE mahasiswa_history SET rows = rows - 1
+WHERE kind IS NOT NULL AND id IN (SELECT batch FROM mahasiswa_history WHERE nim {is_any})"""
+        self.delete_entries = f"DELETE FROM mahasiswa_history WHERE nim {is_any} OR rows = 0"
         self.count_recent = f"SELECT count(*) FROM {self.recent} AS recent WHERE nim = {p}"
         self.is_known = f"""
 SELECT EXISTS (SELECT 1 FROM mahasiswa WHERE nim {is_any}) OR EXISTS (SELECT 1 FROM mahasiswa_history WHERE nim {is_any})

@@ -22,11 +22,8 @@ from mahasiswa.store.postgres import postgres_sql as sql
 from mahasiswa.store.postgres.pool import connection_parameters, do_steps, first_line, is_lost
 from mahasiswa.store.store_errors import NeedsRepair, Unusable
 
-START_TIMEOUT_SECONDS = 10.0
-"""Maximum time to wait for a server that does not answer yet, perhaps because it is starting too."""
-
-UPGRADES = (sql.CREATE,)
-"""UPGRADES[n] is the SQL that makes version n + 1 of version n, with {schema} for the name of the schema."""
+START_TIMEOUT_SECONDS = 10.0  # maximum time to wait for a server that does not answer, because it may be starting too
+UPGRADES = (sql.CREATE,)  # UPGRADES[n] makes version n + 1 of version n, with {schema} for the name of the schema
 
 log = logging.getLogger(__name__)
 

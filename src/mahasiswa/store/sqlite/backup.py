@@ -22,10 +22,7 @@ from mahasiswa.store.store_errors import Unavailable, Unusable
 from mahasiswa.unfinished import unfinished
 
 CHECK_STEPS = 100_000  # steps of SQLite between two checks for Ctrl-C: about a millisecond
-
-FREE_SPACE_FACTOR = 3
-"""Minimum free space for a back-up with a name of its own, a restore or an upgrade, as a multiple of the database."""
-
+FREE_SPACE_FACTOR = 3  # minimum free space for a back-up, a restore or an upgrade, as a multiple of the database
 SUFFIX = ".db"  # the end of the name of a back-up that gets its name from the time
 
 REPLACED = ("before", "damaged", "newer")
