@@ -34,7 +34,7 @@ def page() -> Iterator[str]:
     yield ".SH ENVIRONMENT"
     for variable, field in Settings.declared():
         default = field.metadata["default"]
-        given = "" if callable(default) else f" [{default or 'none'}]"  # that one depends on the computer
+        given = "" if variable == "HOST" else f" [{default or 'none'}]"  # that one depends on the computer
         yield from (".TP", f"\\fB{variable}\\fR", escaped(field.metadata["help"] + given))
 
 

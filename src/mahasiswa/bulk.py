@@ -61,32 +61,22 @@ def export_file(url: DatabaseURL, file: Path) -> int:
     """Write every record to a file; return their number. Raise Failure, Interrupted, or BrokenPipeError of a pipe."""
     write = sheets.write_xlsx if file.suffix.lower() == ".xlsx" else sheets.write_csv
 
-    async def export(reader: Reader) -> int:
-        with _complete_file(file) as target:
-            return await in_thread(reader.chunks(Query()), lambda records: write(_interruptible(records), target))
-
-    with _failures(file):
-        return _read(url, export)
+    with _failures(file), _complete_file(file) as target:
+        return _read_all(url, lambda records: write(records, target))
 
 
 def copy_records(source: DatabaseURL, target: DatabaseURL) -> int:
     """Copy all records to another, empty database, or none; return their number. Raise StoreError or Interrupted."""
 
-    async def count(reader: Reader) -> int:
-        return (await reader.search(Query(), 0, 0)).total
-
-    async def copy_all(reader: Reader) -> int:
-        def write(records: Iterator[Mahasiswa]) -> int:
-            rows = ((number, *record) for number, record in enumerate(_interruptible(records), 1))
-            return engine_of(target).merge(rows, update=False, dry_run=False).new
-
-        return await in_thread(reader.chunks(Query()), write)
+    def merge(records: Iterator[Mahasiswa]) -> int:
+        rows = ((number, *record) for number, record in enumerate(records, 1))
+        return engine_of(target).merge(rows, update=False, dry_run=False).new
 
     engine_of(source).migrate(create=False)
     engine_of(target).migrate()
-    if _read(target, count):
+    if _read(target, lambda reader: reader.search(Query(), 0, 0)).total:
         raise Unusable("the database to copy to holds records already")  # the copied ones could not be told apart
-    return _read(source, copy_all)
+    return _read_all(source, merge)
 
 
 def show_record(url: DatabaseURL, nim: str, timezone: tzinfo) -> tuple[Sequence[str], str]:
@@ -188,6 +178,11 @@ def _read(url: DatabaseURL, work: Callable[[Reader], Awaitable[T]]) -> T:
     return asyncio.run(read())
 
 
+def _read_all(url: DatabaseURL, work: Callable[[Iterator[Mahasiswa]], T]) -> T:
+    """The same with all records."""
+    return _read(url, lambda reader: in_thread(reader.chunks(Query()), lambda records: work(_interruptible(records))))
+
+
 @contextmanager
 def _failures(file: Path) -> Iterator[None]:
     try:
@@ -206,13 +201,11 @@ def _failures(file: Path) -> Iterator[None]:
 @contextmanager
 def _source(file: Path) -> Iterator[BinaryIO]:
     """A file to read. `-` is standard input, which is copied first, because a workbook is not read from front to back."""
-    if file != Path("-"):
-        with file.open("rb") as source:
-            yield source
-        return
-    with tempfile.TemporaryFile() as copy:
-        shutil.copyfileobj(sys.stdin.buffer, copy)
-        yield copy
+    is_stdin = file == Path("-")
+    with tempfile.TemporaryFile() if is_stdin else file.open("rb") as source:
+        if is_stdin:
+            shutil.copyfileobj(sys.stdin.buffer, source)
+        yield source
 
 
 @contextmanager

@@ -48,9 +48,7 @@ def _ended_early(interrupted: str = "nothing was written") -> Iterator[None]:
 def _settings_help() -> str:
     lines = ["\b", "Settings (environment variables):"]
     for variable, field in Settings.declared():
-        default = field.metadata["default"]
-        shown = (default() if callable(default) else default) or "none"
-        lines.append(f"  {variable:<17} {field.metadata['help']} [{shown}]")
+        lines.append(f"  {variable:<17} {field.metadata['help']} [{field.metadata['default'] or 'none'}]")
     return "\n".join(lines)
 
 
@@ -162,9 +160,9 @@ def backup(file: Path | None) -> None:
     settings = _settings_and_database()
     if file is None:
         configure_logging(settings.log_level, settings.timezone)  # each back-up that is removed is a line of the log
-        file = cast("Path", engine_of(settings.database_url).backup_into(settings.backup_dir, interrupt.check))
+        file = cast("Path", engine_of(settings.database_url).backup_into(settings.backup_dir))
     else:
-        engine_of(settings.database_url).backup(file, interrupt.check)
+        engine_of(settings.database_url).backup(file)
     click.echo(f"{file}: {file.stat().st_size} bytes, verified")
 
 
@@ -183,7 +181,7 @@ def restore(file: Path) -> None:
     mahasiswa restore mahasiswa-2026-11-20.db
     """  # noqa: D301 - as above
     url = _settings_and_database().database_url
-    restored = engine_of(url).restore(file, interrupt.check)
+    restored = engine_of(url).restore(file)
     if not (restored.must_start or restored.backup):
         click.echo(f"{restored.records} records are as in {file}; nothing was changed")
         return
@@ -251,9 +249,8 @@ def undo(number: int, *, unchanged: bool) -> None:
     except NotInHistory:
         _fail(f"mahasiswa: {number} cannot be undone: the history does not hold it, or not as a whole")
     except UndoConflict as conflict:
-        _fail(
-            f"mahasiswa: {conflict}; nothing was changed. To restore the {conflict.unchanged} others, add --unchanged"
-        )
+        remedy = f"To restore the {conflict.unchanged} others, add --unchanged"
+        _fail(f"mahasiswa: {conflict}; nothing was changed. {remedy}")
     click.echo(f"{count} records are as before change {number}")
     note(f"undo of change {number} in {url}: {count} records")
 
@@ -312,9 +309,8 @@ def _url(option: str, text: str | None) -> DatabaseURL:
     if text is None:
         return _settings().database_url
     try:
-        if text.startswith("@"):
-            return parse_database_url(Path(text[1:]).read_text("utf-8", "surrogateescape").strip())
-        return parse_database_url(text)
+        is_file = text.startswith("@")
+        return parse_database_url(Path(text[1:]).read_text("utf-8", "surrogateescape").strip() if is_file else text)
     except OSError as error:
         _fail(f"mahasiswa: {option}: {text[1:]}: {error.strerror}", 2)
     except ValueError as error:

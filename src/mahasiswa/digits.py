@@ -4,7 +4,6 @@ NUMBER_MAX_DIGITS = 9  # Python refuses to convert thousands of them
 
 
 def is_digits(text: str) -> bool:
-    """Whether a text consists of ASCII digits."""
     return text.isascii() and text.isdigit()
 
 

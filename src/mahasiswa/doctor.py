@@ -9,7 +9,6 @@ from datetime import datetime, tzinfo
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from mahasiswa import interrupt
 from mahasiswa.administrator import process_user
 from mahasiswa.server import CannotStart, bind
 from mahasiswa.settings import Settings, SQLiteURL
@@ -22,12 +21,11 @@ BACKUP_DELAY_HOURS = 2  # maximum time for a back-up after the newest one has th
 
 ANSWER_TIMEOUT_SECONDS = 10.0
 
-NO_PORT = {
+NO_PORT = {  # for each error of the port its cause and its remedy
     errno.EADDRINUSE: ("Another program has the port", "End it, or change PORT"),
     errno.EADDRNOTAVAIL: ("This computer does not have the address of HOST", "Correct HOST, or connect the network"),
     errno.EACCES: ("The user {user} may not use the port", "Set PORT to 1024 or more, behind a proxy"),
 }
-"""For each error of the port its cause and its remedy."""
 
 TITLE = "Program Input Data Mahasiswa"  # the title of each page of the service (specification 1)
 
@@ -43,7 +41,7 @@ def diagnose(settings: Settings, environ: Mapping[str, str]) -> Iterator[Finding
     yield from _proxies(settings)
     yield _port(settings)
     try:
-        yield from engine_of(settings.database_url).examine(settings.backup_dir, interrupt.check)
+        yield from engine_of(settings.database_url).examine(settings.backup_dir)
     except StoreError as error:
         yield wrong(f"{error}.")
     yield from _newest_backup(settings)
@@ -52,10 +50,8 @@ def diagnose(settings: Settings, environ: Mapping[str, str]) -> Iterator[Finding
 def _proxies(settings: Settings) -> Iterator[Finding]:
     host = ipaddress.ip_address(settings.host)
     if host.is_loopback and not any(host in network for network in settings.trusted_proxies):
-        yield wrong(
-            f"TRUSTED_PROXIES lacks {host}. With HOST={host} each proxy has that address, so USER_HEADER and"
-            f" X-Forwarded-For are not believed. Add {host}."
-        )
+        fault = f"TRUSTED_PROXIES lacks {host}. With HOST={host} each proxy has that address"
+        yield wrong(f"{fault}, so USER_HEADER and X-Forwarded-For are not believed. Add {host}.")
     if settings.user_header and not all(network.prefixlen for network in settings.trusted_proxies):
         yield wrong("TRUSTED_PROXIES has every address, so anyone can give any name. Name the proxies alone.")
 
@@ -112,7 +108,7 @@ def _newest_backup(settings: Settings) -> Iterator[Finding]:
         yield wrong(f"{age}. Find out why no newer one was made: journalctl -u mahasiswa -p warning")
     else:
         yield good(f"{age}.")
-    yield engine.examine_backup(newest, interrupt.check)
+    yield engine.examine_backup(newest)
 
 
 def _last_attempt(database: Path, timezone: tzinfo) -> Iterator[Finding]:

@@ -1,7 +1,6 @@
 """The log of the service: one line per entry on standard error, with level, and time in the time zone of the pages."""
 
 import logging
-import logging.config
 import os
 import sys
 import time
@@ -48,18 +47,12 @@ def configure_logging(level: str, timezone: tzinfo) -> None:
     """Log to standard error. `level` is one of LOG_LEVEL's values."""
     global _timezone  # noqa: PLW0603 - a process has one log
     _timezone = timezone
-    handler = {"class": "logging.StreamHandler", "formatter": "line", "stream": "ext://sys.stderr"}
+    handler = logging.StreamHandler()
+    handler.setFormatter(LineFormatter())
+    logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
     logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False  # no line shows them
-    logging.config.dictConfig({
-        "version": 1, "disable_existing_loggers": False,
-        "formatters": {"line": {"()": LineFormatter}},
-        "handlers": {"stderr": handler},
-        "root": {"handlers": ["stderr"], "level": "WARNING"},
-        "loggers": {
-            "mahasiswa": {"level": level.upper()},
-            # uvicorn reports a request that was cut off at shutdown as an error. The middleware logs all other errors.
-            "uvicorn.error": {"level": "CRITICAL"},
-            # It warns of every malformed body. The request log has a line for the refusal already.
-            "python_multipart": {"level": "ERROR"},
-        },
-    })  # fmt: skip
+    logging.getLogger("mahasiswa").setLevel(level.upper())
+    # uvicorn reports a request that was cut off at shutdown as an error. The middleware logs all other errors.
+    logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)
+    # It warns of every malformed body. The request log has a line for the refusal already.
+    logging.getLogger("python_multipart").setLevel(logging.ERROR)

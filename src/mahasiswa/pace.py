@@ -2,8 +2,7 @@
 
 import time
 
-MIN_BYTES_PER_SECOND = 4 * 1024
-"""Minimum average speed of a client, when its timeout has passed."""
+MIN_BYTES_PER_SECOND = 4 * 1024  # minimum average speed of a client, when its timeout has passed
 
 
 class Pace:

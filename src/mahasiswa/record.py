@@ -52,25 +52,20 @@ def combine(stored: Mahasiswa, sent: Mahasiswa, expected: str) -> tuple[Mahasisw
     is_conflict = False
     shown = expected[:_DIGEST_CHARACTERS], expected[_DIGEST_CHARACTERS:]
     for stored_text, sent_text, shown_digest in zip(stored[1:], sent[1:], shown, strict=True):
-        if sent_text in (stored_text, _without_line_breaks(stored_text)):
-            texts.append(stored_text)
-        elif shown_digest == _digest(stored_text):
-            texts.append(sent_text)
-        elif shown_digest == _digest(sent_text):
-            texts.append(stored_text)
-        else:
-            texts.append(sent_text)
-            is_conflict = True
+        is_changed = shown_digest != _digest(stored_text)  # by someone else
+        is_same = sent_text in (stored_text, _without_line_breaks(stored_text))
+        keeps_stored = is_same or (is_changed and shown_digest == _digest(sent_text))
+        texts.append(stored_text if keeps_stored else sent_text)
+        is_conflict |= is_changed and not keeps_stored
     return Mahasiswa(stored.nim, *texts), is_conflict
 
 
-_DIGEST_BYTES = 8
 _DIGEST_CHARACTERS = 11  # of 8 bytes in base64 without padding
 
 
 def _digest(text: str) -> str:
     shown = _without_line_breaks(text).encode("utf-8", "surrogatepass")
-    return base64.urlsafe_b64encode(hashlib.sha256(shown).digest()[:_DIGEST_BYTES]).rstrip(b"=").decode()
+    return base64.urlsafe_b64encode(hashlib.sha256(shown).digest()[:8]).rstrip(b"=").decode()
 
 
 def _without_line_breaks(text: str) -> str:
@@ -108,10 +103,8 @@ def near_nims(nim: str) -> Sequence[str]:
     if nim.isascii():
         forms += [plain.upper(), key.upper(), nim.upper(), nim.lower()]
     for digit, letters in _CONFUSED:
-        at = nim.find(digit)
-        while at >= 0:
-            forms += [nim[:at] + letter + nim[at + 1 :] for letter in letters]
-            at = nim.find(digit, at + 1)
+        places = (at for at, character in enumerate(nim) if character == digit)
+        forms += [nim[:at] + letter + nim[at + 1 :] for at in places for letter in letters]
     return [form for form in dict.fromkeys(forms) if form != typed][:NEAR_NIMS_MAX]
 
 
@@ -119,11 +112,10 @@ def slips(nim: str) -> Sequence[str]:
     """The nims that differ from this one in one digit, have one more or one less, or two neighbours exchanged."""
     if len(nim) > SLIPS_MAX_LENGTH:
         return ()
-    forms = [nim[:at] + nim[at + 1 : at + 2] + nim[at : at + 1] + nim[at + 2 :] for at in range(len(nim) - 1)]
-    forms += [
-        nim[:at] + digit + nim[at + skipped :] for at in range(len(nim) + 1) for digit in digits for skipped in (1, 0)
-    ]
-    forms += [nim[:at] + nim[at + 1 :] for at in range(len(nim))]
+    parts = [(nim[:at], nim[at:]) for at in range(len(nim) + 1)]
+    forms = [before + after[1:2] + after[:1] + after[2:] for before, after in parts]
+    forms += [before + digit + after[skipped:] for before, after in parts for digit in digits for skipped in (1, 0)]
+    forms += [before + after[1:] for before, after in parts]
     return [form for form in dict.fromkeys(forms) if form != nim]
 
 

@@ -100,7 +100,7 @@ class _Backups:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._check_at = 0.0 if settings.backup_dir and settings.database_url.scheme == "sqlite" else math.inf
+        self._check_at = 0.0 if settings.backup_dir and isinstance(settings.database_url, SQLiteURL) else math.inf
         self.running: list[BaseProcess] = []
 
     def check(self) -> None:
@@ -126,7 +126,7 @@ def _back_up(settings: Settings, parent: int) -> None:
     problem = ""
     try:
         max_age = settings.backup_hours * 3600 - BACKUP_CHECK_SECONDS / 2
-        if made := engine_of(settings.database_url).backup_into(settings.backup_dir, lambda: False, max_age):
+        if made := engine_of(settings.database_url).backup_into(settings.backup_dir, max_age):
             log.info("back-up %s: %d bytes, verified", made, made.stat().st_size)
     except Unusable as error:
         problem = str(error)
@@ -231,11 +231,9 @@ def bind(host: str, port: int) -> socket.socket:
 
 def _raise_open_files() -> None:
     """Raise the limit of open files to the system's maximum, because each connection is an open file."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    try:
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with suppress(ValueError):  # macOS refuses an unlimited number
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    except ValueError:  # macOS refuses an unlimited number
-        log.debug("the limit of open files stays at %d", soft)
 
 
 def _make_ready(settings: Settings, parent: int) -> None:
@@ -243,7 +241,7 @@ def _make_ready(settings: Settings, parent: int) -> None:
     end_with(parent)
     try:
         engine_of(settings.database_url).migrate(settings.history_days)
-        for finding in engine_of(settings.database_url).examine(settings.backup_dir, lambda: False, quick=True):
+        for finding in engine_of(settings.database_url).examine(settings.backup_dir, quick=True):
             if not finding.is_good:
                 log.error("%s", finding.text)
         if settings.takes_foreign_forms and not sys.stdout.isatty():  # a terminal shows four lines

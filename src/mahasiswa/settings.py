@@ -5,10 +5,11 @@ import ipaddress
 import re
 import socket
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from difflib import SequenceMatcher
 from pathlib import Path
-from typing import Any, ClassVar, Self, TypeVar
-from urllib.parse import SplitResult, urlsplit
+from typing import Any, Self, TypeVar
+from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo
 
 from mahasiswa.digits import whole_number
@@ -16,6 +17,7 @@ from mahasiswa.digits import whole_number
 BOOTSTRAP = "https://cdn.jsdelivr.net/npm/bootstrap@5.3.8/dist/css/bootstrap.min.css"
 BOOTSTRAP_INTEGRITY = "sha384-sRIl4kxILFvY47J16cr9ZwB07vP4J8+LH7qKQnuqkuIAvNWLzeN8tE5YBujZqJLB"
 
+DATABASE_FORMS = "sqlite:///file.db, sqlite:////absolute/path.db or postgresql://…"
 DEFAULT_HISTORY_DAYS = 30
 
 T = TypeVar("T")
@@ -29,7 +31,6 @@ class SettingError(ValueError):
 class SQLiteURL:
     """`sqlite:///relative.db` or `sqlite:////absolute.db`."""
 
-    scheme: ClassVar = "sqlite"
     address: Path
 
     def __str__(self) -> str:
@@ -40,7 +41,6 @@ class SQLiteURL:
 class PostgresURL:
     """`postgresql://…`, as libpq reads it. It may hold a password, so only the hosts and the name are shown."""
 
-    scheme: ClassVar = "postgresql"
     address: str = dataclasses.field(repr=False)
 
     def __str__(self) -> str:
@@ -60,7 +60,7 @@ def parse_database_url(text: str) -> DatabaseURL:
     elif text.startswith(("postgresql://", "postgres://")):
         _check_postgres(text)
         return PostgresURL(text)
-    raise ValueError("sqlite:///file.db, sqlite:////absolute/path.db or postgresql://…")
+    raise ValueError(DATABASE_FORMS)
 
 
 def _check_postgres(text: str) -> None:
@@ -81,73 +81,54 @@ def _check_postgres(text: str) -> None:
         raise ValueError("postgresql://… with a number after the colon of a host")
 
 
-def _parsed(parse: Callable[[str], T], explanation: str) -> Callable[[str], T]:
+def _parsed(parse: Callable[[str], T | None], explanation: str) -> Callable[[str], T]:
     def parsed(text: str) -> T:
-        try:
-            return parse(text)
-        except (KeyError, ValueError, OSError):  # OSError: a folder of the time zone database
-            raise ValueError(explanation) from None
+        with suppress(KeyError, ValueError, OSError):  # OSError: a folder of the time zone database
+            if (value := parse(text)) is not None:
+                return value
+        raise ValueError(explanation)
 
     return parsed
 
 
 def _number(low: int, high: int) -> Callable[[str], int]:
-    def parse(text: str) -> int:
+    def parse(text: str) -> int | None:
         number = whole_number(text)
-        if number is None or not low <= number <= high:
-            raise ValueError(f"a whole number from {low} to {high}")
-        return number
+        return number if number in range(low, high + 1) else None
 
-    return parse
+    return _parsed(parse, f"a whole number from {low} to {high}")
 
 
 def _text(pattern: str, explanation: str) -> Callable[[str], str]:
-    def parse(text: str) -> str:
-        if not re.fullmatch(pattern, text):
-            raise ValueError(explanation)
-        return text
-
-    return parse
+    return _parsed(lambda text: text if re.fullmatch(pattern, text) else None, explanation)
 
 
-def _web_address(text: str) -> SplitResult | None:
-    """Split an http(s) address that may be put into a header; None if the text is not such an address."""
-    if not re.fullmatch(r"https?://[A-Za-z0-9.\-\[\]:]+(/[A-Za-z0-9.\-_~/@+%=]*(\?[A-Za-z0-9.\-_~/@+%=&]*)?)?", text):
-        return None
-    try:
-        parts = urlsplit(text)
-        valid = bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        return None
-    return parts if valid else None
+def _web_address(text: str) -> str | None:
+    """An http(s) address that may be put into a header. Any other text is None or raises ValueError."""
+    pattern = r"https?://[A-Za-z0-9.\-\[\]:]+(/[A-Za-z0-9.\-_~/@+%=]*(\?[A-Za-z0-9.\-_~/@+%=&]*)?)?"
+    parts = urlsplit(text)
+    return text if re.fullmatch(pattern, text) and parts.hostname and parts.port != 0 else None
 
 
-def _base_url(text: str) -> str:
-    parts = _web_address(text)
-    path = parts.path.rstrip("/") if parts else "%"
-    if "%" in path or "?" in text or any(segment in ("", ".", "..") for segment in path.split("/")[1:]):
-        raise ValueError(
-            "the address people open, such as http://localhost:3000 or https://kampus.example/mahasiswa-ti"
-        )
-    return text.rstrip("/")
+def _plain_address(text: str) -> str | None:
+    path = urlsplit(text).path.rstrip("/")
+    is_plain = "%" not in path and "?" not in text and not {"", ".", ".."}.intersection(path.split("/")[1:])
+    return text.rstrip("/") if is_plain and _web_address(text) else None
 
 
-def _cdn_url(text: str) -> str:
-    if _web_address(text) is None:
-        raise ValueError("the http(s) address of a style sheet")
-    return text
-
-
+_cdn_url = _parsed(_web_address, "the http(s) address of a style sheet")
+_base_url = _parsed(
+    _plain_address, "the address people open, such as http://localhost:3000 or https://kampus.example/mahasiswa-ti"
+)
 _integrity = _text(r"(sha(256|384|512)-[A-Za-z0-9+/]+={0,2})?", "a hash such as sha384-…, or nothing")
 _log_level = _text("(?i)debug|info|warning|error", "debug, info, warning or error")
 # The history would hold the passwords that these headers carry.
-_header_name = _text(
-    "(?i)(?!(?:authorization|cookie|proxy-authorization)$)[a-z0-9-]*",
-    "the name of a header without passwords, such as X-Remote-User, or nothing",
-)
+_WITHOUT_PASSWORDS = "(?i)(?!(?:authorization|cookie|proxy-authorization)$)[a-z0-9-]*"
+_header_name = _text(_WITHOUT_PASSWORDS, "the name of a header without passwords, such as X-Remote-User, or nothing")
 
 
 _WORDS = {"1": True, "true": True, "on": True, "yes": True, "0": False, "false": False, "off": False, "no": False}
+_EVERY_ADDRESS = "::" if socket.has_dualstack_ipv6() else "0.0.0.0"  # noqa: S104
 _switch = _parsed(lambda text: _WORDS[text.lower()], "1 or 0")
 _host = _parsed(
     lambda text: str(ipaddress.ip_address("127.0.0.1" if text == "localhost" else text)),
@@ -162,10 +143,6 @@ _networks = _parsed(
 
 def _folder(text: str) -> Path | None:
     return Path(text).absolute() if text else None
-
-
-def _every_address() -> str:
-    return "::" if socket.has_dualstack_ipv6() else "0.0.0.0"  # noqa: S104
 
 
 def _is_slip(name: str, setting: str) -> bool:
@@ -183,7 +160,7 @@ def _is_slip(name: str, setting: str) -> bool:
     return is_one_letter_off or sorted(written) == sorted(meant) or ("_" in name and setting.startswith(f"{name}_"))
 
 
-def _setting(parse: Callable[[str], Any], default: str | Callable[[], str], explanation: str) -> Any:  # noqa: ANN401 - as field()
+def _setting(parse: Callable[[str], Any], default: str, explanation: str) -> Any:  # noqa: ANN401 - as field()
     return dataclasses.field(metadata={"parse": parse, "default": default, "help": explanation})
 
 
@@ -191,12 +168,10 @@ def _setting(parse: Callable[[str], Any], default: str | Callable[[], str], expl
 class Settings:
     """All settings. A field's name in capitals is its environment variable."""
 
-    host: str = _setting(_host, _every_address, "address to listen on; :: answers IPv4 too")
+    host: str = _setting(_host, _EVERY_ADDRESS, "address to listen on; :: answers IPv4 too")
     port: int = _setting(_number(1, 65535), "3000", "TCP port to listen on")
     database_url: DatabaseURL = _setting(
-        parse_database_url,
-        "sqlite:///mahasiswa.db",
-        "where the records are: sqlite:///file.db, sqlite:////absolute/path.db or postgresql://…",
+        parse_database_url, "sqlite:///mahasiswa.db", f"where the records are: {DATABASE_FORMS}"
     )
     base_url: str = _setting(
         _base_url,
@@ -231,8 +206,7 @@ class Settings:
             given.setdefault("BASE_URL", f"http://localhost:{given['PORT']}")
         values = {}
         for variable, field in cls.declared():
-            default = field.metadata["default"]
-            text = given[variable] if variable in given else default() if callable(default) else default
+            text = given.get(variable, field.metadata["default"])
             try:
                 values[field.name] = field.metadata["parse"](text)
             except ValueError as error:

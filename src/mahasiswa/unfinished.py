@@ -8,14 +8,12 @@ import shutil
 import stat
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 NAME = re.compile(r"\.mahasiswa-[0-9a-f]{32}")  # so long that no folder of a person has such a name
 LOCK = "lock"  # the file in the folder that is locked while the folder is in use
-
-LEFT_SECONDS = 3600
-"""Minimum age of a folder that is removed because no process holds its lock. A younger folder may have no lock yet."""
+LEFT_SECONDS = 3600  # minimum age of a folder without a lock that is removed: a younger one may not have it yet
 
 
 @contextmanager
@@ -52,10 +50,8 @@ def _is_left(entry: Path) -> bool:
     if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid():
         return False
     try:
-        with Path(entry, LOCK).open("rb") as lock:
+        with suppress(FileNotFoundError), Path(entry, LOCK).open("rb") as lock:  # killed early, it has made no lock
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
-    except FileNotFoundError:  # it was killed before it made the lock
-        return True
     return True

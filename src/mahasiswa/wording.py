@@ -41,12 +41,8 @@ def date(day: dt.date) -> str:
 
 def column_letter(column: int) -> str:
     """Excel's name for a column that is counted from 0: A, B, …, Z, AA."""
-    name = ""
-    column += 1
-    while column:
-        column, rest = divmod(column - 1, 26)
-        name = chr(ord("A") + rest) + name
-    return name
+    before = column_letter(column // 26 - 1) if column >= 26 else ""
+    return before + chr(ord("A") + column % 26)
 
 
 # ---- a whole file, or all pasted cells

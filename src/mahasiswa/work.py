@@ -139,8 +139,7 @@ class Budget:
         self._name = name
         self._max_bytes = max_bytes
         self._reserved_bytes = reserved_bytes
-        self.in_memory = 0
-        """Bytes that are counted now."""
+        self.in_memory = 0  # bytes that are counted now
 
     @contextmanager
     def hold(self) -> Iterator[Callable[[int], None]]:
@@ -199,7 +198,6 @@ class SlowClients:
         self._held[id(thing)].clients.add(cut_off)
 
     def release(self, thing: object, cut_off: Callable[[], None]) -> None:
-        """Forget that this client holds the thing, if it does."""
         if held := self._held.get(id(thing)):
             held.clients.discard(cut_off)
             if not held.clients:

@@ -36,7 +36,7 @@ def operator_with_a_backup(operator: Operator) -> Operator:
     """Run commands in a folder with a back-up of TWO, and a list that holds NOW since."""
     operator.fill([("1", "Ani", "Sleman"), TWO[1]])
     run_script(operator.database, "UPDATE mahasiswa SET alamat = 'Solo' WHERE nim = '1'")
-    engine_of(SQLiteURL(operator.database)).backup(operator.folder / "cadangan.db", lambda: False)
+    engine_of(SQLiteURL(operator.database)).backup(operator.folder / "cadangan.db")
     run_script(operator.database, f"DELETE FROM mahasiswa WHERE nim = '2'; INSERT INTO mahasiswa VALUES {NOW[1]}")
     return operator
 

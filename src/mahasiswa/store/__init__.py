@@ -45,12 +45,10 @@ class Store(ABC):
         """Every record, if there are at most `at_most`, read as work of the kind LIST."""
 
     @abstractmethod
-    async def run(self, steps: Callable[[], Steps[object]], kind: Kind = EDIT, *, is_batch: bool = False) -> None:
+    async def run(self, steps: Callable[[], Steps[object]], kind: Kind = EDIT) -> None:
         """Do all of these steps or none, in one transaction. A cancelled caller does not stop them.
 
         After a failure that may pass, the steps are done again from their beginning.
-
-        Only the steps of a batch may make more than one change.
         """
 
     async def signing_key(self) -> bytes:
@@ -89,11 +87,9 @@ class Store(ABC):
             refuse_nul(nim, *texts)
             yield self.sql.update, (*texts, nim)
 
-    async def rename(self, old: str, nim: str | None) -> None:
+    @in_transaction
+    def rename(self, old: str, nim: str | None) -> Steps[None]:
         """Put a record with another nim and the same texts in the place of `old`, as one batch; raise Changed."""
-        await self.run(lambda: self._rename(old, nim), is_batch=True)
-
-    def _rename(self, old: str, nim: str | None) -> Steps[None]:
         refuse_nul(nim)
         if nim == old:
             return
@@ -116,7 +112,7 @@ class Store(ABC):
 
         Raise Changed if a stored record does not match its digest, or if a nim would be changed twice.
         """
-        await self.run(lambda: self._write_all(batch, writes, removals), IMPORT, is_batch=True)
+        await self.run(lambda: self._write_all(batch, writes, removals), IMPORT)
 
     def _write_all(self, batch: BatchKind, writes: Sequence[Write], removals: Collection[str]) -> Steps[None]:
         # Ordered, so that two transactions which lock the same records cannot deadlock.
@@ -156,9 +152,9 @@ class Store(ABC):
         steps = partial(undo, self.sql, item, expected, is_batch=is_batch, only_unchanged=only_unchanged)
         kind = IMPORT if is_batch else EDIT
         try:
-            await self.run(steps, kind, is_batch=True)
+            await self.run(steps, kind)
         except Refused:  # someone has added the nim meanwhile, so now it is a conflict
-            await self.run(steps, kind, is_batch=True)
+            await self.run(steps, kind)
 
     @in_transaction
     def purge(self) -> Steps[None]:

@@ -6,7 +6,7 @@ import re
 import time
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from itertools import count, islice
+from itertools import chain, count, groupby, islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,9 +14,7 @@ DAY_SECONDS = 24 * 3600
 ALL_KEPT_DAYS = 2  # newest days that have a back-up and keep all of theirs
 DAILY_KEPT_DAYS = 60  # newest days that have a back-up and keep their last one
 LARGER_KEPT = 3  # newest back-ups that are kept because they hold more than twice as many records as the newest one
-
-CLOCK_TOLERANCE_SECONDS = 360
-"""Maximum time by which a back-up may be newer than now. A later one was made with a wrong clock, and does not count."""
+CLOCK_TOLERANCE_SECONDS = 360  # a back-up that is newer than now by more was made with a wrong clock: it does not count
 
 OUTCOME_BYTES = 4096
 PROBLEM_MAX_CHARACTERS = 900
@@ -52,8 +50,8 @@ def find_backups(folder: Path, prefix: str, suffix: str = "", *, from_future: bo
     pattern = re.compile(rf"{re.escape(prefix)}\d{{8}}T\d{{6}}Z(-\d+)?{re.escape(suffix)}")
     latest = time.time() + CLOCK_TOLERANCE_SECONDS
     times = {file: file.stat().st_mtime for file in folder.iterdir() if pattern.fullmatch(file.name)}
-    shown = (file for file in times if (times[file] > latest) == from_future)
-    return sorted(shown, key=times.__getitem__, reverse=True)
+    wanted = (file for file in times if (times[file] > latest) == from_future)
+    return sorted(wanted, key=times.__getitem__, reverse=True)
 
 
 def age_seconds(file: Path) -> float:
@@ -76,14 +74,9 @@ def expired(newest_first: Sequence[Path], records: Callable[[Path], int | None])
 
 
 def _old(newest_first: Sequence[Path]) -> Sequence[Path]:
-    by_day: dict[float, list[Path]] = {}
-    for file in newest_first:
-        by_day.setdefault(file.stat().st_mtime // DAY_SECONDS, []).append(file)
-    days = list(by_day.values())
-    return [
-        *(file for day in days[ALL_KEPT_DAYS:DAILY_KEPT_DAYS] for file in day[1:]),
-        *(file for day in days[DAILY_KEPT_DAYS:] for file in day),
-    ]
+    days = [list(day) for _, day in groupby(newest_first, lambda file: file.stat().st_mtime // DAY_SECONDS)]
+    extra = (file for day in days[ALL_KEPT_DAYS:DAILY_KEPT_DAYS] for file in day[1:])
+    return [*extra, *chain(*days[DAILY_KEPT_DAYS:])]
 
 
 def read_outcome(database: Path) -> Outcome:
@@ -98,9 +91,8 @@ def write_outcome(database: Path, problem: str) -> None:
     """Note the outcome beside the database; raise OSError."""
     last = read_outcome(database)
     now = time.time()
-    outcome = Outcome(
-        now, problem[:PROBLEM_MAX_CHARACTERS], last.succeeded if problem else now, last.failures + bool(problem)
-    )
+    succeeded = last.succeeded if problem else now
+    outcome = Outcome(now, problem[:PROBLEM_MAX_CHARACTERS], succeeded, last.failures + bool(problem))
     # The same bytes are written in place, so it works on a full disk too, and a reader sees the old or the new text.
     descriptor = os.open(_outcome_file(database), os.O_WRONLY | os.O_CREAT, 0o600)
     try:

@@ -12,32 +12,18 @@ from mahasiswa.store.shared_sql import DAYS, SharedSQL
 INCOMPLETE = """
 SELECT number FROM incoming AS i
 WHERE (nama IS NULL OR alamat IS NULL) AND NOT EXISTS (SELECT 1 FROM mahasiswa AS m WHERE m.nim = i.nim)
-ORDER BY number
-"""
+ORDER BY number"""
 COMPARE = """
-SELECT count(*), count(m.nim), count(*) FILTER (
-  WHERE coalesce(i.nama, m.nama) <> m.nama OR coalesce(i.alamat, m.alamat) <> m.alamat
-)
-FROM incoming AS i LEFT JOIN mahasiswa AS m ON m.nim = i.nim
-"""
+SELECT count(*), count(m.nim),
+  count(*) FILTER (WHERE coalesce(i.nama, m.nama) <> m.nama OR coalesce(i.alamat, m.alamat) <> m.alamat)
+FROM incoming AS i LEFT JOIN mahasiswa AS m ON m.nim = i.nim"""
 UPDATE = """
 UPDATE mahasiswa AS m SET nama = coalesce(i.nama, m.nama), alamat = coalesce(i.alamat, m.alamat)
 FROM incoming AS i
-WHERE i.nim = m.nim AND (coalesce(i.nama, m.nama) <> m.nama OR coalesce(i.alamat, m.alamat) <> m.alamat)
-"""
+WHERE i.nim = m.nim AND (coalesce(i.nama, m.nama) <> m.nama OR coalesce(i.alamat, m.alamat) <> m.alamat)"""
 INSERT = """
-INSERT INTO mahasiswa (nim, nama, alamat)
-SELECT nim, nama, alamat FROM incoming AS i
-WHERE NOT EXISTS (SELECT 1 FROM mahasiswa AS m WHERE m.nim = i.nim)
-ORDER BY nim
-"""
-# A batch that loses an entry has one row less, so that the rest can be undone.
-FORGET = (
-    """
-UPDATE mahasiswa_history SET rows = rows - 1
-WHERE kind IS NOT NULL AND id IN (SELECT batch FROM mahasiswa_history WHERE nim {is_any})""",
-    "DELETE FROM mahasiswa_history WHERE nim {is_any} OR rows = 0",
-)
+INSERT INTO mahasiswa (nim, nama, alamat) SELECT nim, nama, alamat FROM incoming AS i
+WHERE NOT EXISTS (SELECT 1 FROM mahasiswa AS m WHERE m.nim = i.nim) ORDER BY nim"""
 
 
 def merge(sql: SharedSQL, *, update: bool, dry_run: bool) -> Steps[Merged]:
@@ -57,8 +43,8 @@ def forget(sql: SharedSQL, nim: str) -> Steps[bool]:
     ((was_known,),) = yield sql.is_known, (nims, nims)
     records = yield sql.find_raw, (nims,)
     yield from recorded(sql, "delete", (sql.delete,), (nims,), len(records))
-    for statement in FORGET:
-        yield statement.format(is_any=sql.is_any), (nims,)
+    yield sql.leave_batches, (nims,)
+    yield sql.delete_entries, (nims,)
     return bool(was_known)
 
 

@@ -1,7 +1,7 @@
 """The class Engine: creates, opens, backs up, restores and checks a database. `engine_of` chooses it by the address."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -9,9 +9,6 @@ from mahasiswa.record import Incoming
 from mahasiswa.settings import DatabaseURL, SQLiteURL
 from mahasiswa.store import Store
 from mahasiswa.work import Slots
-
-StopCheck = Callable[[], bool]
-"""It is called often. It raises to stop the work, as after Ctrl-C, or returns False, as SQLite's progress handler must."""
 
 
 class Finding(NamedTuple):
@@ -39,8 +36,7 @@ class Merged(NamedTuple):
     changed: int
     same: int
     incomplete: Sequence[int]
-    seconds: float = 0.0
-    """Time for which other programs could not write. Reading the rows of the import does not count."""
+    seconds: float = 0.0  # for which other programs could not write, without the time of reading the rows
 
 
 class Restored(NamedTuple):
@@ -56,8 +52,7 @@ class Restored(NamedTuple):
     removed: int
     backup: Path | None = None
     must_start: bool = False
-    seconds: float = 0.0
-    """Time for which other programs could not write."""
+    seconds: float = 0.0  # for which other programs could not write
 
 
 class Engine(ABC):
@@ -96,11 +91,11 @@ class Engine(ABC):
         """Remove a record and its history; return False if there was neither. Raise Unavailable or TextsRemain."""
 
     @abstractmethod
-    def backup(self, to: Path, check: StopCheck) -> None:
+    def backup(self, to: Path) -> None:
         """Write a verified copy of the whole database to a file that does not exist yet; raise Unusable."""
 
     @abstractmethod
-    def backup_into(self, folder: Path | None, check: StopCheck, max_age_seconds: float = 0.0) -> Path | None:
+    def backup_into(self, folder: Path | None, max_age_seconds: float = 0.0) -> Path | None:
         """Write such a copy to a file of this folder whose name has the time, and return the file; raise Unusable.
 
         If the newest back-up is the same, that file gets the time now instead. With `max_age_seconds`, nothing is done if
@@ -109,7 +104,7 @@ class Engine(ABC):
         """
 
     @abstractmethod
-    def restore(self, file: Path, check: StopCheck) -> Restored:
+    def restore(self, file: Path) -> Restored:
         """Replace every record by those of a back-up file, in one transaction; raise Unusable.
 
         The history stays, and the restore is one silent batch in it. The present records are written to a back-up file
@@ -117,7 +112,7 @@ class Engine(ABC):
         """
 
     @abstractmethod
-    def examine(self, folder: Path | None, check: StopCheck, *, quick: bool = False) -> Iterator[Finding]:
+    def examine(self, folder: Path | None, *, quick: bool = False) -> Iterator[Finding]:
         """Check the database; raise Unusable if the service cannot work with it. Nothing stays written to it.
 
         `folder` is that of the back-ups. The start of the service makes the `quick` checks. `mahasiswa doctor` makes these, and those that read every record.
@@ -136,7 +131,7 @@ class Engine(ABC):
         """The back-ups here or beside the database with that nim, or unreadable, and what killed programs have left."""
 
     @abstractmethod
-    def examine_backup(self, file: Path, check: StopCheck) -> Finding:
+    def examine_backup(self, file: Path) -> Finding:
         """Check that a back-up file can be restored."""
 
 

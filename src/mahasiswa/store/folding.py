@@ -23,13 +23,11 @@ COMBINING_MARKS = (
 )
 
 # Letters that are no plain letter with a mark.
-SPECIAL_LETTERS, PLAIN_LETTERS = "æðđħıłøœßſŧþ\u00b5ςґ", "ae d d h i l o oe ss s t th μ σ г"
-SPECIAL = dict(zip(SPECIAL_LETTERS, PLAIN_LETTERS.split(), strict=True))
+SPECIAL = {"æ": "ae", "ð": "d", "đ": "d", "ħ": "h", "ı": "i", "ł": "l", "ø": "o", "œ": "oe", "ß": "ss", "ſ": "s"}
+SPECIAL |= {"ŧ": "t", "þ": "th", "\u00b5": "μ", "ς": "σ", "ґ": "г"}
 
 # The letters of European languages, of Vietnamese, and of transliterated Chinese, Arabic and Sanskrit, and two signs.
-LETTERS = map(
-    chr, (0xB5, *range(0xC0, 0x250), *range(0x386, 0x460), 0x490, 0x491, *range(0x1E00, 0x1F00), 0x212A, 0x212B)
-)
+_CODES = 0xB5, *range(0xC0, 0x250), *range(0x386, 0x460), 0x490, 0x491, *range(0x1E00, 0x1F00), 0x212A, 0x212B
 
 
 def _plain(letter: str) -> str:
@@ -37,13 +35,12 @@ def _plain(letter: str) -> str:
     return "".join(SPECIAL.get(part, part) for part in parts if not unicodedata.combining(part))
 
 
-REPLACEMENTS = {letter: _plain(letter) for letter in LETTERS if _plain(letter) != letter}
+REPLACEMENTS = {letter: _plain(letter) for letter in map(chr, _CODES) if _plain(letter) != letter}
 REPLACEMENTS |= dict.fromkeys(APOSTROPHES + HYPHENS + INVISIBLE + COMBINING_MARKS, "")
 """Every character beyond ASCII that folding replaces."""
 
-_TABLE = str.maketrans(
-    {**REPLACEMENTS, **{chr(code): chr(code).lower() for code in range(128)}, **dict.fromkeys(REMOVED_ASCII, "")}
-)
+_ASCII = {chr(code): chr(code).lower() for code in range(128)}
+_TABLE = str.maketrans(REPLACEMENTS | _ASCII | dict.fromkeys(REMOVED_ASCII, ""))
 
 
 def fold(text: str) -> str:

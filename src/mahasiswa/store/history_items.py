@@ -10,24 +10,16 @@ from mahasiswa.record import Mahasiswa
 UNDOABLE_ROWS_MAX = 100_000
 """Maximum rows of an import that the history keeps one by one. A longer one, by command, is a silent batch."""
 
-UNDO_ROWS_MAX = 10_000
-"""Maximum rows of a batch that a web request undoes. It is the number of rows that it imports."""
-
+UNDO_ROWS_MAX = 10_000  # maximum rows of a batch that a web request undoes: the number of rows that it imports
 UNDO_CONFLICTS_MAX = 50  # maximum conflicts that an undo names
-
-PURGE_ENTRIES = 100
-"""Maximum expired entries that one transaction removes. With 500, other changes wait up to 19 ms longer."""
+PURGE_ENTRIES = 100  # maximum expired entries that a transaction removes; 500 would delay other changes by up to 19 ms
 
 PURGE_SECONDS = 60
 """Minimum time between two purges that no other change has caused, because each is a new version of the list."""
 
 BatchKind = Literal["import", "delete", "undo", "restore", "nim", "tidy"]
-ItemKind = Literal["add", "edit"] | BatchKind
-"""The kind of an entry ("add", "edit", "delete") or of a batch."""
-
-Days = tuple[datetime, datetime]
-"""The first moment of some days, and the first one after them."""
-
+ItemKind = Literal["add", "edit"] | BatchKind  # the kind of an entry ("add", "edit", "delete") or of a batch
+Days = tuple[datetime, datetime]  # the first moment of some days, and the first one after them
 
 OLEH: ContextVar[str | None] = ContextVar("oleh", default=None)
 """The name of the person who makes the changes of this request. The store writes it into the history."""

@@ -21,15 +21,9 @@ Version = Hashable
 """A value that changes with every commit of any program. It means nothing outside the store that returned it."""
 
 SNAPSHOT_MAX_BYTES = PAGE_MAX_BYTES  # of all texts of a snapshot, because a page of longer texts is not kept
-
 AFTER_MAX_BYTES = 64 * 1024  # bytes of texts after which `after` reads no further record
-
-READ_MAX_BYTES = 32 * 1024 * 1024
-"""Maximum memory of the rows that one read returns. A record has up to 240 KB, so 10,000 could take 2.4 GB."""
-
-FIND_NIMS = 500
-"""Maximum nims whose records one statement reads, because psycopg holds the whole answer of a statement: up to 32 MB."""
-
+READ_MAX_BYTES = 32 * 1024 * 1024  # of the rows that one read returns, because 10,000 records could take 2.4 GB
+FIND_NIMS = 500  # nims whose records one statement reads, because psycopg holds its whole answer: up to 32 MB
 READ_ROWS = 20  # rows of a read whose memory is counted at a time
 
 

@@ -82,16 +82,14 @@ SELECT nim, nama, alamat FROM (
   SELECT *, sum(bytes) OVER (ORDER BY nim ROWS UNBOUNDED PRECEDING) - bytes AS bytes_before
   FROM (SELECT *, octet_length(nama) + octet_length(alamat) AS bytes FROM ({{records}}) AS records) AS measured
 ) AS counted
-WHERE bytes_before < {p} ORDER BY nim
-"""
+WHERE bytes_before < {p} ORDER BY nim"""
         self.find = f"{records} WHERE nim {is_any}"
         self.find_locked = f"{self.find} {self.lock}"
         self.find_raw = f"SELECT {raw('nim')}, {raw('nama')}, {raw('alamat')} FROM mahasiswa WHERE nim {is_any}"
         # Among so many records it takes 20 ms. A longer read would delay the page after each addition.
         self.twin = f"""
 SELECT {raw("nim")}, {raw("nama")}, {raw("alamat")} FROM (SELECT * FROM mahasiswa ORDER BY nim DESC LIMIT 100000) AS newest
-WHERE nama = {p} AND alamat = {p} AND nim <> {p} LIMIT 1
-"""
+WHERE nama = {p} AND alamat = {p} AND nim <> {p} LIMIT 1"""
         self.near = f"SELECT nim FROM mahasiswa WHERE {NEAR_KEY} {is_any} LIMIT {p}"
         self.add = f"INSERT INTO mahasiswa (nim, nama, alamat) VALUES ({p}, {p}, {p})"
         self.update = f"UPDATE mahasiswa SET nama = {p}, alamat = {p} WHERE nim = {p}"
@@ -115,8 +113,7 @@ SELECT value FROM (
   SELECT substr(nama, 1, 100) AS folded_text FROM (SELECT nama FROM mahasiswa ORDER BY nim DESC LIMIT 100000) AS names
   UNION ALL SELECT substr(alamat, 1, 100) FROM (SELECT alamat FROM mahasiswa ORDER BY nim DESC LIMIT 20000) AS addresses
 ) AS newest CROSS JOIN {self.split}
-GROUP BY value ORDER BY count(*) DESC, value DESC LIMIT 10000
-"""
+GROUP BY value ORDER BY count(*) DESC, value DESC LIMIT 10000"""
 
     def _write_suspicions(self) -> None:
         # For each suspicion the nims, and the key that similar records share.
@@ -141,8 +138,7 @@ AND (SELECT count(*) FROM mahasiswa WHERE {_IS_IN_CAPITALS}) * 2 < (SELECT count
 WITH found AS MATERIALIZED ({select})
 SELECT (SELECT count(*) FROM found), nim, nama, alamat
 FROM (SELECT nim, key FROM found ORDER BY key, nim LIMIT {self.p}) AS first JOIN mahasiswa USING (nim)
-ORDER BY key, nim
-"""
+ORDER BY key, nim"""
             for suspicion, select in suspects.items()
         }
 
@@ -165,8 +161,7 @@ LEFT JOIN mahasiswa_history AS e ON e.id = CASE
   WHEN i.rows = 1 THEN (SELECT id FROM mahasiswa_history WHERE batch = i.id)
   {{line}}
 END
-ORDER BY i.id DESC
-"""
+ORDER BY i.id DESC"""
         is_unchanged = "(m.nama, m.alamat) IS NOT DISTINCT FROM (e.nama_after, e.alamat_after)"
         unchanged = f"FROM mahasiswa_history AS e LEFT JOIN mahasiswa AS m ON m.nim = e.nim WHERE e.batch = {{}} AND {is_unchanged}"
         self.count_unchanged = f"SELECT count(*) {unchanged.format(p)}"
@@ -177,16 +172,14 @@ ORDER BY i.id DESC
         self.count_items = "SELECT count(*) FROM mahasiswa_history WHERE batch IS NULL {where}"
         self.last_item = items.format(where="")
         self.head = items.format(where=f"AND id = {p} AND kind IS NOT NULL")
-        self.is_of_kind = f""" AND coalesce(
-  kind, CASE WHEN nama_before IS NULL THEN 'add' WHEN nama_after IS NULL THEN 'delete' ELSE 'edit' END
-) = {p}"""
+        self.is_of_kind = f""" AND {p} = coalesce(
+  kind, CASE WHEN nama_before IS NULL THEN 'add' WHEN nama_after IS NULL THEN 'delete' ELSE 'edit' END)"""
         self.is_of_days = f" AND moment >= {p} AND moment < {p}"
         # A batch whose head was purged has entries for a while, which are not shown.
         self.in_batch = f"batch = (SELECT id FROM mahasiswa_history WHERE id = {p} AND kind IS NOT NULL)"
         self.count_entries = f"SELECT count(*) FROM mahasiswa_history WHERE {self.in_batch} {{where}}"
         self.entries = f"""
-SELECT {entry} FROM mahasiswa_history AS e WHERE {self.in_batch} {{where}} ORDER BY e.nim LIMIT {p} OFFSET {p}
-"""
+SELECT {entry} FROM mahasiswa_history AS e WHERE {self.in_batch} {{where}} ORDER BY e.nim LIMIT {p} OFFSET {p}"""
         self.entries_of = f"""
 SELECT {entry} FROM mahasiswa_history AS e WHERE e.nim {self.is_any} OR e.batch IN (
   SELECT o.batch FROM mahasiswa_history AS o JOIN mahasiswa_history AS head ON head.id = o.batch AND head.kind = 'nim'
@@ -205,8 +198,7 @@ SELECT coalesce(i.kind, ''), i.rows FROM mahasiswa_history AS i LEFT JOIN mahasi
 WHERE i.id = {p} AND NOT {self.is_expired} AND CASE WHEN i.kind IS NOT NULL
   THEN i.rows = (SELECT count(*) FROM mahasiswa_history AS e WHERE e.batch = i.id)
   ELSE i.batch IS NULL OR head.kind <> 'nim'
-END
-"""
+END"""
         self.lock_record = f"""
 SELECT nim FROM mahasiswa WHERE nim = (SELECT nim FROM mahasiswa_history WHERE id = {p}) {self.lock}"""
         self.of_entry, self.of_batch = f"e.id = {p}", f"e.batch = {p}"
@@ -219,8 +211,7 @@ FROM mahasiswa_history AS e LEFT JOIN mahasiswa AS m ON m.nim = e.nim
 WHERE {{where}}
 AND (m.nama, m.alamat) IS DISTINCT FROM (e.nama_after, e.alamat_after)
 AND ((m.nama, m.alamat) IS DISTINCT FROM (e.nama_before, e.alamat_before) {{half_undone}})
-ORDER BY e.nim LIMIT {p}
-"""
+ORDER BY e.nim LIMIT {p}"""
         self.half_undone = """OR EXISTS (
   SELECT 1 FROM mahasiswa_history AS o LEFT JOIN mahasiswa AS r ON r.nim = o.nim
   WHERE o.batch = e.batch AND (r.nama, r.alamat) IS NOT DISTINCT FROM (o.nama_after, o.alamat_after)
@@ -229,15 +220,18 @@ ORDER BY e.nim LIMIT {p}
         newest = f"SELECT id FROM {self.recent} AS recent WHERE nim {is_any} ORDER BY id DESC LIMIT"
         self.recent_before = f"""
 SELECT {raw("nim")}, {raw("nama_before")}, {raw("alamat_before")} FROM mahasiswa_history
-WHERE id IN ({newest} 20) AND nama_before IS NOT NULL ORDER BY id DESC
-"""
+WHERE id IN ({newest} 20) AND nama_before IS NOT NULL ORDER BY id DESC"""
         # The other nim, if the newest change of a nim replaced it.
         self.new_nim = f"""
 SELECT {raw("added.nim")} FROM mahasiswa_history AS removed
 JOIN mahasiswa_history AS head ON head.id = removed.batch AND head.kind = 'nim'
 JOIN mahasiswa_history AS added ON added.batch = head.id AND added.nama_after IS NOT NULL
-WHERE removed.id = ({newest} 1) AND removed.nama_after IS NULL
-"""
+WHERE removed.id = ({newest} 1) AND removed.nama_after IS NULL"""
+        # A batch that loses an entry has one row less, so that the rest can be undone.
+        self.leave_batches = f"""
+UPDATE mahasiswa_history SET rows = rows - 1
+WHERE kind IS NOT NULL AND id IN (SELECT batch FROM mahasiswa_history WHERE nim {is_any})"""
+        self.delete_entries = f"DELETE FROM mahasiswa_history WHERE nim {is_any} OR rows = 0"
         self.count_recent = f"SELECT count(*) FROM {self.recent} AS recent WHERE nim = {p}"
         self.is_known = f"""
 SELECT EXISTS (SELECT 1 FROM mahasiswa WHERE nim {is_any}) OR EXISTS (SELECT 1 FROM mahasiswa_history WHERE nim {is_any})
@@ -277,8 +271,7 @@ SELECT EXISTS (SELECT 1 FROM mahasiswa WHERE nim {is_any}) OR EXISTS (SELECT 1 F
 SELECT total, nim, nama, alamat FROM (SELECT count(*) AS total FROM {source}) AS counted LEFT JOIN (
   SELECT nim, nama, alamat FROM mahasiswa
   WHERE nim IN (SELECT nim FROM {source} {order} LIMIT {self.p} OFFSET {self.p})
-) AS page ON true {order}
-"""
+) AS page ON true {order}"""
 
     def count_found(self, conditions: Iterable[str], di: Field | Literal[""]) -> str:
         """The number of records that each of these conditions finds. Each text is folded once."""

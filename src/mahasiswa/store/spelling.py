@@ -15,10 +15,7 @@ from mahasiswa.store.folding import fold
 MIN_SIMILARITY = 0.7
 UNKNOWN_SIMILARITY = 0.5  # the similarity that an uncorrected word has if the list has no such word
 # Spellings of one sound, in this order. A sound is no word: it is only compared.
-SOUNDS = (
-    *(("dj", "j"), ("tj", "c"), ("sy", "s"), ("kh", "h"), ("ph", "f"), ("th", "t"), ("oe", "u")),
-    *(("z", "s"), ("y", "i"), ("j", "i"), ("v", "f"), ("o", "u")),
-)
+SOUNDS = re.findall("([a-z]+)=([a-z])", "dj=j tj=c sy=s kh=h ph=f th=t oe=u z=s y=i j=i v=f o=u")
 letters_or_digits = re.compile("[0-9]+|[^0-9]+").findall
 doubled = re.compile(r"(.)\1+")
 JOINED_SIMILARITY = 0.95  # the similarity of two words of the list to the word of a search that joins them
@@ -72,11 +69,8 @@ def _alternatives(
     itself = 1.0 if any(word in other for other in known) else UNKNOWN_SIMILARITY, word
     if len(word) > MAX_WORD_CHARACTERS:
         return [itself]
-    joined = [
-        (JOINED_SIMILARITY, f"{word[:at]} {word[at:]}")
-        for at in range(2, len(word) - 1)
-        if word[:at] in known and word[at:] in known
-    ]
+    pairs = ((word[:at], word[at:]) for at in range(2, len(word) - 1))
+    joined = [(JOINED_SIMILARITY, " ".join(pair)) for pair in pairs if known.keys() >= {*pair}]
     key = sound(word)
     alike = [(1.0, other) for other, its_sound in sounds.items() if its_sound == key and other != word]
     similar: list[str] = []

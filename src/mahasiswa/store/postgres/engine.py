@@ -5,7 +5,6 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import psycopg
 
@@ -13,7 +12,7 @@ from mahasiswa.administrator import command_name
 from mahasiswa.record import Incoming
 from mahasiswa.store import commands, refuse_nul, undo
 from mahasiswa.store.backup_folder import find_backups
-from mahasiswa.store.engines import Engine, Finding, Merged, Restored, StopCheck, good
+from mahasiswa.store.engines import Engine, Finding, Merged, Restored, good
 from mahasiswa.store.postgres import postgres_schema
 from mahasiswa.store.postgres import postgres_sql as sql
 from mahasiswa.store.postgres.pool import commit_checked, connection_parameters, do_steps, first_line, translate
@@ -25,10 +24,6 @@ OLDER_TRANSACTIONS_TIMEOUT_SECONDS = 10.0
 """Maximum time to wait for older transactions, because a table keeps the rows that they can still see."""
 
 REMAIN = "the record and its history are removed, but the files of the tables still hold the texts"
-
-Connection = psycopg.Connection[tuple[Any, ...]]
-
-SQLITE_HEADER = b"SQLite format 3\0"
 
 
 class PostgresEngine(Engine):
@@ -44,7 +39,7 @@ class PostgresEngine(Engine):
         await store.pool.open()
         return store
 
-    def examine(self, folder: Path | None, check: StopCheck, *, quick: bool = False) -> Iterator[Finding]:
+    def examine(self, folder: Path | None, *, quick: bool = False) -> Iterator[Finding]:
         return postgres_schema.examine(self._conninfo, quick=quick)
 
     def merge(self, rows: Iterable[Incoming], *, update: bool, dry_run: bool) -> Merged:
@@ -76,26 +71,21 @@ class PostgresEngine(Engine):
             _rewrite(db, transaction)
         return was_known
 
-    def backup(self, to: Path, check: StopCheck) -> None:
-        raise Unusable(
-            "this is PostgreSQL: run systemctl start mahasiswa-pgdump, or pg_dump --format=custom --file=mahasiswa.dump"
-        )
+    def backup(self, to: Path) -> None:
+        command = "pg_dump --format=custom --file=mahasiswa.dump"
+        raise Unusable(f"this is PostgreSQL: run systemctl start mahasiswa-pgdump, or {command}")
 
-    def backup_into(self, folder: Path | None, check: StopCheck, max_age_seconds: float = 0.0) -> None:
-        self.backup(folder or Path(), check)
+    def backup_into(self, folder: Path | None, max_age_seconds: float = 0.0) -> None:
+        self.backup(folder or Path())
 
-    def restore(self, file: Path, check: StopCheck) -> Restored:
+    def restore(self, file: Path) -> Restored:
         with file.open("rb") as opened:
-            is_of_sqlite = opened.read(len(SQLITE_HEADER)) == SQLITE_HEADER
+            is_of_sqlite = opened.read(16) == b"SQLite format 3\0"
         if is_of_sqlite:
-            raise Unusable(
-                f"{file} is a back-up of SQLite, and this is PostgreSQL. To bring its records into an empty database:"
-                f" mahasiswa copy --from sqlite:///{file.absolute()}"
-            )
-        raise Unusable(
-            "this is PostgreSQL: stop the service, then run"
-            " pg_restore --clean --if-exists --single-transaction --dbname=URL mahasiswa.dump"
-        )
+            remedy = f"To bring its records into an empty database: mahasiswa copy --from sqlite:///{file.absolute()}"
+            raise Unusable(f"{file} is a back-up of SQLite, and this is PostgreSQL. {remedy}")
+        command = "pg_restore --clean --if-exists --single-transaction --dbname=URL mahasiswa.dump"
+        raise Unusable(f"this is PostgreSQL: stop the service, then run {command}")
 
     def backup_files(self, folder: Path, *, from_future: bool = False) -> Sequence[Path]:
         return find_backups(folder, "mahasiswa-", ".dump", from_future=from_future)
@@ -106,12 +96,12 @@ class PostgresEngine(Engine):
     def backups_that_hold(self, folder: Path | None, nim: str) -> Sequence[Path]:
         return self.backup_files(folder) if folder else []
 
-    def examine_backup(self, file: Path, check: StopCheck) -> Finding:
+    def examine_backup(self, file: Path) -> Finding:
         return good(f"Its contents were not checked. To check them: pg_restore --list {file}")
 
 
 @contextmanager
-def _transaction(conninfo: str) -> Iterator[Connection]:
+def _transaction(conninfo: str) -> Iterator[postgres_schema.Connection]:
     """Commit the changes of the block, or none; raise Refused, Unavailable or Uncertain."""
     try:
         with psycopg.connect(**connection_parameters(conninfo)) as db:
@@ -124,15 +114,14 @@ def _transaction(conninfo: str) -> Iterator[Connection]:
         raise translate(error) from error
 
 
-def _rewrite(db: Connection, transaction: str) -> None:
+def _rewrite(db: postgres_schema.Connection, transaction: str) -> None:
     """Remove the rows that a committed transaction has deleted from the tables' files; raise TextsRemain."""
     deadline = time.monotonic() + OLDER_TRANSACTIONS_TIMEOUT_SECONDS
     while older := db.execute(sql.FIND_OLDER_TRANSACTIONS, (transaction,)).fetchall():
         if time.monotonic() > deadline:
-            pids = ", ".join(str(pid) for (pid,) in older)
-            raise TextsRemain(
-                f"{REMAIN}: the server processes {pids} still see them; end these, then run: {sql.VACUUM}"
-            )
+            seen_by = ", ".join(str(pid) for (pid,) in older)
+            remedy = f"end these, then run: {sql.VACUUM}"
+            raise TextsRemain(f"{REMAIN}: the server processes {seen_by} still see them; {remedy}")
         time.sleep(0.1)
     try:
         with db.transaction():

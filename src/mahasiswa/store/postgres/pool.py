@@ -28,9 +28,7 @@ LOCK_RETRY_SECONDS = 1.0  # time in which a lock timeout is a short one, after w
 MAX_ATTEMPTS = 5  # maximum attempts to make a transaction that fails with a serialization failure or a deadlock
 
 # Defaults for parameters that the address does not set. They detect a host that disappeared, so that the next one is tried.
-CONNECTION_DEFAULTS = (
-    "connect_timeout=2 keepalives_idle=30 keepalives_interval=5 keepalives_count=3 tcp_user_timeout=5000"
-)
+DEFAULTS = "connect_timeout=2 keepalives_idle=30 keepalives_interval=5 keepalives_count=3 tcp_user_timeout=5000"
 
 Connection = psycopg.AsyncConnection[tuple[Any, ...]]
 T = TypeVar("T")
@@ -44,8 +42,8 @@ logging.getLogger("psycopg.pool").setLevel(logging.ERROR)
 def connection_parameters(conninfo: str) -> Mapping[str, Any]:
     """Return psycopg's connection parameters for an address that `settings` has accepted."""
     # No prepared statements: they belong to a connection, and a pooler may give it to another client.
-    ours = {"client_encoding": "utf8", "autocommit": True, "prepare_threshold": None}
-    return {**conninfo_to_dict(CONNECTION_DEFAULTS), **conninfo_to_dict(conninfo), **ours}
+    fixed = {"client_encoding": "utf8", "autocommit": True, "prepare_threshold": None}
+    return conninfo_to_dict(DEFAULTS) | conninfo_to_dict(conninfo) | fixed
 
 
 def first_line(error: BaseException) -> str:

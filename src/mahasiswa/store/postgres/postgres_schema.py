@@ -22,11 +22,8 @@ from mahasiswa.store.postgres import postgres_sql as sql
 from mahasiswa.store.postgres.pool import connection_parameters, do_steps, first_line, is_lost
 from mahasiswa.store.store_errors import NeedsRepair, Unusable
 
-START_TIMEOUT_SECONDS = 10.0
-"""Maximum time to wait for a server that does not answer yet, perhaps because it is starting too."""
-
-UPGRADES = (sql.CREATE,)
-"""UPGRADES[n] is the SQL that makes version n + 1 of version n, with {schema} for the name of the schema."""
+START_TIMEOUT_SECONDS = 10.0  # maximum time to wait for a server that does not answer, because it may be starting too
+UPGRADES = (sql.CREATE,)  # UPGRADES[n] makes version n + 1 of version n, with {schema} for the name of the schema
 
 log = logging.getLogger(__name__)
 
@@ -87,16 +84,12 @@ def _version(table: Table) -> int:
     if table.comment is None:
         return 0
     if not (stored := re.fullmatch(r"schema (\d{1,9}) of mahasiswa", table.comment)):
-        raise NeedsRepair(
-            "no release made the table mahasiswa; export it as CSV with its own program, rename it, then run:"
-            " mahasiswa import"
-        )
+        remedy = "export it as CSV with its own program, rename it, then run: mahasiswa import"
+        raise NeedsRepair(f"no release made the table mahasiswa; {remedy}")
     version = int(stored[1])
     if version > len(UPGRADES):
-        raise NeedsRepair(
-            f"a newer release made the table mahasiswa: its schema version is {version}, and this release knows none"
-            f" above {len(UPGRADES)}; install the newer release"
-        )
+        fault = f"its schema version is {version}, and this release knows none above {len(UPGRADES)}"
+        raise NeedsRepair(f"a newer release made the table mahasiswa: {fault}; install the newer release")
     return version
 
 

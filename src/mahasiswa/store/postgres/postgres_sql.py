@@ -13,16 +13,14 @@ from mahasiswa.store.shared_sql import FOLDED_ASCII, TEXTS, SharedSQL
 LOCK_SCHEMA = "SELECT pg_advisory_xact_lock(5207110482153)"
 
 UNSAFE_SETTINGS = """
-SELECT name FROM unnest(ARRAY['fsync', 'full_page_writes']) AS name WHERE current_setting(name) = 'off'
-"""
+SELECT name FROM unnest(ARRAY['fsync', 'full_page_writes']) AS name WHERE current_setting(name) = 'off'"""
 
 # Its schema, its comment, its owner, and whether we may alter it.
 FIND_TABLE = """
 SELECT quote_ident(n.nspname), coalesce(obj_description(c.oid, 'pg_class'), ''), quote_ident(pg_get_userbyid(c.relowner)),
   pg_has_role(c.relowner, 'USAGE')
 FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
-WHERE c.oid = to_regclass('mahasiswa')
-"""
+WHERE c.oid = to_regclass('mahasiswa')"""
 # The same for a table that does not exist yet.
 NEW_TABLE = "SELECT quote_ident(current_schema()), NULL, quote_ident(current_user), true"
 SET_VERSION = "COMMENT ON TABLE {schema}.mahasiswa IS 'schema {version} of mahasiswa'"
@@ -62,10 +60,8 @@ CREATE TABLE {{schema}}.mahasiswa_history (
   is_silent boolean,
   oleh text COLLATE "C",
   nim text COLLATE "C",
-  nama_before text COLLATE "C",
-  alamat_before text COLLATE "C",
-  nama_after text COLLATE "C",
-  alamat_after text COLLATE "C"
+  nama_before text COLLATE "C", alamat_before text COLLATE "C",
+  nama_after text COLLATE "C", alamat_after text COLLATE "C"
 );
 CREATE INDEX mahasiswa_history_nim ON {{schema}}.mahasiswa_history (nim, id);
 CREATE INDEX mahasiswa_history_items ON {{schema}}.mahasiswa_history (id) WHERE batch IS NULL;
@@ -145,8 +141,7 @@ BEGIN
   RAISE EXCEPTION 'TRUNCATE would leave no trace in the history of mahasiswa; use DELETE FROM mahasiswa'
   USING ERRCODE = 'feature_not_supported';
 END $$;
-REVOKE EXECUTE ON FUNCTION {{schema}}.mahasiswa_history_write() FROM PUBLIC
-"""
+REVOKE EXECUTE ON FUNCTION {{schema}}.mahasiswa_history_write() FROM PUBLIC"""
 # The start adds these if they are missing, as they are in a database that a version before 1.0.0 made. The key
 # (Store.signing_key) is hexadecimal; two UUIDs have 244 random bits.
 ADD_PARTS = """
@@ -156,8 +151,7 @@ BEGIN
   USING ERRCODE = 'feature_not_supported';
 END $$;
 ALTER TABLE {schema}.mahasiswa_history_state ADD COLUMN IF NOT EXISTS signing_key text NOT NULL
-  DEFAULT replace(gen_random_uuid()::text || gen_random_uuid()::text, '-', '')
-"""
+  DEFAULT replace(gen_random_uuid()::text || gen_random_uuid()::text, '-', '')"""
 _WRITE = "FOR EACH STATEMENT EXECUTE FUNCTION {schema}.mahasiswa_history_write()"
 HISTORY_TRIGGERS = {
     "mahasiswa_history_insert": f"AFTER INSERT ON {{schema}}.mahasiswa REFERENCING NEW TABLE AS new_rows {_WRITE}",
@@ -179,8 +173,7 @@ CLEAR_HISTORY = "TRUNCATE {schema}.mahasiswa_history"
 FIND_PARTS = """
 SELECT tgname FROM pg_trigger WHERE tgrelid = to_regclass('mahasiswa') AND tgname ~ '^mahasiswa_(nim|history_.*)$' AND tgenabled <> 'D'
 UNION ALL
-SELECT attname FROM pg_attribute WHERE attrelid = to_regclass('mahasiswa_history_state') AND attname = 'signing_key'
-"""
+SELECT attname FROM pg_attribute WHERE attrelid = to_regclass('mahasiswa_history_state') AND attname = 'signing_key'"""
 IS_STANDBY = "SELECT 1 WHERE pg_is_in_recovery()"
 SET_HISTORY_DAYS = "UPDATE {schema}.mahasiswa_history_state SET days = {days}"
 MISSING_RIGHTS = """
@@ -188,8 +181,7 @@ SELECT name, string_agg(needed, ', ') FROM (VALUES
   ('mahasiswa', 'SELECT'), ('mahasiswa', 'INSERT'), ('mahasiswa', 'UPDATE'), ('mahasiswa', 'DELETE'),
   ('mahasiswa_history', 'SELECT'), ('mahasiswa_history', 'UPDATE'), ('mahasiswa_history', 'DELETE'),
   ('mahasiswa_history_state', 'SELECT'), ('mahasiswa_history_state', 'UPDATE')
-) AS r (name, needed) WHERE NOT has_table_privilege(to_regclass(name), needed) GROUP BY name ORDER BY name
-"""
+) AS r (name, needed) WHERE NOT has_table_privilege(to_regclass(name), needed) GROUP BY name ORDER BY name"""
 
 # --- Transactions ---
 
@@ -198,20 +190,17 @@ SELECT name, string_agg(needed, ', ') FROM (VALUES
 # `remote_apply` is stronger and stays.
 SYNCHRONOUS_COMMIT = """
 SELECT set_config('synchronous_commit', 'on', true)
-WHERE current_setting('synchronous_commit') IN ('off', 'local', 'remote_write')
-"""
+WHERE current_setting('synchronous_commit') IN ('off', 'local', 'remote_write')"""
 # READ COMMITTED, because the database may have another default. The lock timeout is shorter than a request's, so the
 # request can still say that nothing was done. If our host disappears, the idle timeout releases its locks. A statement
 # timeout of 0 is none. The settings end with the transaction, so they also work through a connection pooler.
 LOCK_TIMEOUT = "SET LOCAL lock_timeout = '4s'"
 BEGIN = f"""
 BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL statement_timeout = {{milliseconds}};
-{LOCK_TIMEOUT}; SET LOCAL idle_in_transaction_session_timeout = '20s'; {SYNCHRONOUS_COMMIT};
-"""
+{LOCK_TIMEOUT}; SET LOCAL idle_in_transaction_session_timeout = '20s'; {SYNCHRONOUS_COMMIT};"""
 BEGIN_READING = """
 BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL statement_timeout = {milliseconds};
-SET LOCAL idle_in_transaction_session_timeout = '60s';
-"""
+SET LOCAL idle_in_transaction_session_timeout = '60s';"""
 COMMIT = "COMMIT"
 SHORTEN_LOCK_TIMEOUT = "SET LOCAL lock_timeout = '200ms'"
 
@@ -224,16 +213,14 @@ SHORTEN_LOCK_TIMEOUT = "SET LOCAL lock_timeout = '200ms'"
 VERSION = """
 SELECT CASE WHEN NOT pg_is_in_recovery() THEN concat_ws(
   ' ', pg_current_snapshot(), extract(epoch FROM pg_postmaster_start_time()), (pg_control_checkpoint()).checkpoint_lsn
-) END
-"""
+) END"""
 
 # --- Reading ---
 
 # Whether there are too many records, or too many bytes in them, for a snapshot. It takes 0.7 ms for 10,000 records.
 IS_LONGER_THAN = """
 SELECT count(*) > %s OR sum(octet_length(nim) + octet_length(nama) + octet_length(alamat) + 3) > %s
-FROM (SELECT nim, nama, alamat FROM mahasiswa LIMIT %s) AS m
-"""
+FROM (SELECT nim, nama, alamat FROM mahasiswa LIMIT %s) AS m"""
 
 # The texts of 2,000 records could take 480 MB.
 DECLARE_CHUNKS = "DECLARE chunks NO SCROLL CURSOR FOR {found}"
@@ -244,12 +231,8 @@ FETCH_CHUNK = "FETCH 100 FROM chunks"
 # Rows are copied into this table first, so that `mahasiswa` is locked only while they are merged.
 CREATE_INCOMING = """
 CREATE TEMP TABLE incoming (
-  number integer NOT NULL,
-  nim text COLLATE "C" NOT NULL,
-  nama text COLLATE "C",
-  alamat text COLLATE "C"
-) ON COMMIT DROP
-"""
+  number integer NOT NULL, nim text COLLATE "C" NOT NULL, nama text COLLATE "C", alamat text COLLATE "C"
+) ON COMMIT DROP"""
 COPY_INCOMING = "COPY incoming (number, nim, nama, alamat) FROM STDIN"
 # Other transactions can read but not write, so the comparison stays true until the commit. They cannot lock a record
 # either, because a transaction that locks one before it writes would cause a deadlock.
@@ -265,8 +248,7 @@ NAME = "SELECT set_config('mahasiswa.oleh', %s, true)"
 # A standby cannot purge.
 _IF_PURGE_IS_DUE = f"""
 WHERE NOT pg_is_in_recovery() AND purged <= now() - make_interval(secs => {PURGE_SECONDS})
-AND (SELECT moment FROM mahasiswa_history ORDER BY id LIMIT 1) < now() - make_interval(days => days)
-"""
+AND (SELECT moment FROM mahasiswa_history ORDER BY id LIMIT 1) < now() - make_interval(days => days)"""
 
 TRANSACTION_ID = "SELECT pg_current_xact_id()::xid::text"
 # Transactions that still see the rows that a given transaction has deleted. VACUUM keeps these rows until they end.

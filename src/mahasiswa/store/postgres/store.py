@@ -84,7 +84,7 @@ class PostgresStore(Store):
         record = Mahasiswa(cast("str", nim), cast("str", nama), cast("str", alamat))
         await self._additions.write(Addition(record, OLEH.get()), REQUEST_TIMEOUT_SECONDS)
 
-    async def run(self, steps: Callable[[], Steps[object]], kind: Kind = EDIT, *, is_batch: bool = False) -> None:  # noqa: ARG002
+    async def run(self, steps: Callable[[], Steps[object]], kind: Kind = EDIT) -> None:
         deadline = self.pool.deadline()
         name = json.dumps(OLEH.get())
 

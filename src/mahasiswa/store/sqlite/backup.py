@@ -12,9 +12,9 @@ from urllib.parse import quote
 
 import apsw
 
+from mahasiswa import interrupt
 from mahasiswa.store import shared_sql
 from mahasiswa.store.backup_folder import age_seconds, expired, find_backups, free_name
-from mahasiswa.store.engines import StopCheck
 from mahasiswa.store.sqlite import sqlite_sql as sql
 from mahasiswa.store.sqlite.connection import folder_lock
 from mahasiswa.store.sqlite.sqlite_errors import reason, usable
@@ -22,10 +22,7 @@ from mahasiswa.store.store_errors import Unavailable, Unusable
 from mahasiswa.unfinished import unfinished
 
 CHECK_STEPS = 100_000  # steps of SQLite between two checks for Ctrl-C: about a millisecond
-
-FREE_SPACE_FACTOR = 3
-"""Minimum free space for a back-up with a name of its own, a restore or an upgrade, as a multiple of the database."""
-
+FREE_SPACE_FACTOR = 3  # minimum free space for a back-up, a restore or an upgrade, as a multiple of the database
 SUFFIX = ".db"  # the end of the name of a back-up that gets its name from the time
 
 REPLACED = ("before", "damaged", "newer")
@@ -34,14 +31,14 @@ REPLACED = ("before", "damaged", "newer")
 log = logging.getLogger(__name__)
 
 
-def backup(source: Path, target: Path, check: StopCheck) -> None:
+def backup(source: Path, target: Path) -> None:
     """Copy the database to a new private file, which gets its name when it is verified and on disk; raise Unusable."""
     with closing(_open(source)) as origin, _reported(target):
         if os.path.lexists(target):
             raise FileExistsError
         if not target.parent.is_dir():
             raise Unusable(f"the folder {target.parent} does not exist")
-        _write(origin, target, check)
+        _write(origin, target)
 
 
 def backup_files(source: Path, folder: Path, *, from_future: bool = False) -> Sequence[Path]:
@@ -53,7 +50,7 @@ def files_beside(source: Path) -> Sequence[Sequence[Path]]:
     return [find_backups(source.parent, f"{source.name}.{kind}-") for kind in REPLACED]
 
 
-def backup_into(source: Path, kept_in: Path | None, check: StopCheck, max_age_seconds: float) -> Path | None:
+def backup_into(source: Path, kept_in: Path | None, max_age_seconds: float) -> Path | None:
     folder = kept_in or source.parent
     target = free_name(folder, f"{source.stem}-", SUFFIX)
     with closing(_open(source)) as origin, _reported(target):
@@ -69,7 +66,7 @@ def backup_into(source: Path, kept_in: Path | None, check: StopCheck, max_age_se
                     return None
             if problem := lack_of_room(folder, origin.pragma("page_count") * origin.pragma("page_size")):
                 raise Unusable(f"no back-up was made: {problem}")
-            made = _write(origin, target, check, newest)
+            made = _write(origin, target, newest)
             if kept_in:
                 _remove_expired([backup_files(source, folder), *files_beside(source)])
     return made
@@ -89,10 +86,8 @@ def lost_records(db: apsw.Connection, path: Path, folder: Path | None) -> str:
     near = [*backup_files(path, path.parent), *chain.from_iterable(files_beside(path))]
     for file in [*(backup_files(path, folder) if folder and folder.is_dir() else ()), *near]:
         if number := count_records(file):
-            return (
-                f"the list and its history are empty, but {file} holds {number} records. To have them back:"
-                f" mahasiswa restore {file}. To begin anew, move the back-ups to another folder"
-            )
+            remedy = f"To have them back: mahasiswa restore {file}. To begin anew, move the back-ups to another folder"
+            return f"the list and its history are empty, but {file} holds {number} records. {remedy}"
     return ""
 
 
@@ -143,7 +138,7 @@ def _open(source: Path) -> apsw.Connection:
     return origin
 
 
-def _write(origin: apsw.Connection, target: Path, check: StopCheck, newest: Path | None = None) -> Path:
+def _write(origin: apsw.Connection, target: Path, newest: Path | None = None) -> Path:
     with unfinished(target.parent) as private:
         copy = private / target.name
         copy.touch(mode=0o600)
@@ -151,7 +146,7 @@ def _write(origin: apsw.Connection, target: Path, check: StopCheck, newest: Path
         if newest and filecmp.cmp(copy, newest, shallow=False):
             os.utime(newest)
             return newest
-        verify(copy, check)
+        verify(copy)
         _rename(copy, target)
     folder = os.open(target.parent, os.O_RDONLY)
     try:
@@ -163,21 +158,18 @@ def _write(origin: apsw.Connection, target: Path, check: StopCheck, newest: Path
 
 def copy_database(origin: apsw.Connection, target: Path) -> None:
     """Copy an open database to a file as it is at one moment; raise apsw.Error."""
-    copy = apsw.Connection(str(target.absolute()))
-    try:
+    with closing(apsw.Connection(str(target.absolute()))) as copy:
         copy.execute("PRAGMA locking_mode = EXCLUSIVE")  # needs no shared memory, which some file systems lack
         # In a single step the copy is of one moment. With a write-ahead log it blocks no writer.
         with copy.backup("main", origin, "main") as work:
             work.step(-1)
         copy.execute("PRAGMA synchronous = FULL; PRAGMA journal_mode = DELETE")
-    finally:
-        copy.close()
 
 
-def verify(path: Path, check: StopCheck) -> None:
+def verify(path: Path) -> None:
     """Raise apsw.Error if a copy is damaged or has no table mahasiswa."""
     with closing(apsw.Connection(str(path.absolute()), flags=apsw.SQLITE_OPEN_READONLY)) as db:
-        db.set_progress_handler(check, CHECK_STEPS)
+        db.set_progress_handler(interrupt.check, CHECK_STEPS)
         check_integrity(db)
         db.execute(shared_sql.COUNT).get  # noqa: B018 - fails if the table is missing
 

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import apsw
 
+from mahasiswa import interrupt
 from mahasiswa.store import shared_sql
 from mahasiswa.store.backup_folder import find_backups
 from mahasiswa.store.commands import try_changes
-from mahasiswa.store.engines import Finding, StopCheck, good, wrong
+from mahasiswa.store.engines import Finding, good, wrong
 from mahasiswa.store.sqlite import backup
 from mahasiswa.store.sqlite import sqlite_sql as sql
 from mahasiswa.store.sqlite.connection import WAL_MAX_BYTES, connect
@@ -22,7 +23,7 @@ from mahasiswa.store.store_errors import StoreError, Unusable
 from mahasiswa.unfinished import leftovers
 
 
-def examine(path: Path, folder: Path | None, check: StopCheck, *, quick: bool) -> Iterator[Finding]:
+def examine(path: Path, folder: Path | None, *, quick: bool) -> Iterator[Finding]:
     """Check the file, its folder and its disk; raise Unusable if the service cannot work with them."""
     path = path.resolve()
     if problem := access_problem(path):
@@ -31,20 +32,22 @@ def examine(path: Path, folder: Path | None, check: StopCheck, *, quick: bool) -
         raise Unusable(f"{path} does not exist. Start the service for an empty list, or run: mahasiswa restore FILE")
     with usable(path):
         with closing(connect(path)) as db:
-            db.set_progress_handler(check, backup.CHECK_STEPS)
+            db.set_progress_handler(interrupt.check, backup.CHECK_STEPS)
             for find in QUICK_CHECKS if quick else CHECKS:
                 yield from find(db, path)
             if problem := backup.lost_records(db, path, folder):
                 yield wrong(f"{problem[0].upper()}{problem[1:]}.")
-        yield from _other_files(path, folder)
+        removal = "The next start or back-up removes it after an hour."
+        for left in _left(path, folder):
+            yield good(f"{left} was left by a program that was killed. {removal}")
 
 
-def examine_backup(file: Path, check: StopCheck) -> Finding:
+def examine_backup(file: Path) -> Finding:
     if not os.access(file, os.R_OK):
         return wrong(f"{forbidden(file)}.")
     try:
         with closing(backup.open_to_read(file)) as db:
-            db.set_progress_handler(check, backup.CHECK_STEPS)
+            db.set_progress_handler(interrupt.check, backup.CHECK_STEPS)
             backup.check_integrity(db)
             known_version(db, file)
             count = db.execute(shared_sql.COUNT).get
@@ -66,11 +69,6 @@ def backups_that_hold(path: Path, folder: Path | None, nim: str) -> Sequence[Pat
 
 def _left(path: Path, folder: Path | None) -> Sequence[Path]:
     return [left for place in {path.parent, folder or path.parent} if place.is_dir() for left in leftovers(place)]
-
-
-def _other_files(path: Path, folder: Path | None) -> Iterator[Finding]:
-    for left in _left(path, folder):
-        yield good(f"{left} was left by a program that was killed. The next start or back-up removes it after an hour.")
 
 
 def _may_hold(file: Path, nim: str) -> bool:
@@ -109,15 +107,14 @@ def _log_size(db: apsw.Connection, path: Path) -> Iterator[Finding]:
     """The log also stays long after a large import, until the next change. Only a reader keeps it from being copied."""
     log = Path(f"{path}-wal")
     if log.exists() and (size := log.stat().st_size) > WAL_MAX_BYTES:
+        large = f"{log} has {size >> 20} MB"
         in_log = copied = 0
         with suppress(apsw.BusyError):  # another program is copying it just now
             in_log, copied = db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
         if copied < in_log:
-            yield wrong(
-                f"{log} has {size >> 20} MB, because a program reads without end. Find it and end it: fuser -v {path}"
-            )
+            yield wrong(f"{large}, because a program reads without end. Find it and end it: fuser -v {path}")
         else:
-            yield good(f"{log} has {size >> 20} MB after a large change. The next change shortens it.")
+            yield good(f"{large} after a large change. The next change shortens it.")
 
 
 def _schema(db: apsw.Connection, path: Path) -> Iterator[Finding]:
@@ -147,9 +144,8 @@ def _texts(db: apsw.Connection, _path: Path) -> Iterator[Finding]:
         try:
             b"".join(row).decode()
         except UnicodeDecodeError:
-            yield wrong(
-                f"A text of the record {row[0].decode(errors='replace')!r} is not UTF-8. Correct it with sqlite3."
-            )
+            nim = row[0].decode(errors="replace")
+            yield wrong(f"A text of the record {nim!r} is not UTF-8. Correct it with sqlite3.")
             return
 
 

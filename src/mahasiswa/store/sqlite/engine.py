@@ -9,7 +9,7 @@ import apsw
 
 from mahasiswa.record import Incoming
 from mahasiswa.store import commands, undo
-from mahasiswa.store.engines import Engine, Finding, Merged, Restored, StopCheck
+from mahasiswa.store.engines import Engine, Finding, Merged, Restored
 from mahasiswa.store.sqlite import backup, doctor, sqlite_schema
 from mahasiswa.store.sqlite import sqlite_sql as sql
 from mahasiswa.store.sqlite.connection import connect, savepoint, transaction
@@ -75,17 +75,17 @@ class SQLiteEngine(Engine):
             raise Unavailable(str(error)) from error
         return was_known
 
-    def backup(self, to: Path, check: StopCheck) -> None:
-        backup.backup(self._path, to, check)
+    def backup(self, to: Path) -> None:
+        backup.backup(self._path, to)
 
-    def backup_into(self, folder: Path | None, check: StopCheck, max_age_seconds: float = 0.0) -> Path | None:
-        return backup.backup_into(self._path, folder, check, max_age_seconds)
+    def backup_into(self, folder: Path | None, max_age_seconds: float = 0.0) -> Path | None:
+        return backup.backup_into(self._path, folder, max_age_seconds)
 
-    def restore(self, file: Path, check: StopCheck) -> Restored:
-        return restore(self._path, file, check)
+    def restore(self, file: Path) -> Restored:
+        return restore(self._path, file)
 
-    def examine(self, folder: Path | None, check: StopCheck, *, quick: bool = False) -> Iterator[Finding]:
-        return doctor.examine(self._path, folder, check, quick=quick)
+    def examine(self, folder: Path | None, *, quick: bool = False) -> Iterator[Finding]:
+        return doctor.examine(self._path, folder, quick=quick)
 
     def backup_files(self, folder: Path, *, from_future: bool = False) -> Sequence[Path]:
         return backup.backup_files(self._path, folder, from_future=from_future)
@@ -96,8 +96,8 @@ class SQLiteEngine(Engine):
     def backups_that_hold(self, folder: Path | None, nim: str) -> Sequence[Path]:
         return doctor.backups_that_hold(self._path, folder, nim)
 
-    def examine_backup(self, file: Path, check: StopCheck) -> Finding:
-        return doctor.examine_backup(file, check)
+    def examine_backup(self, file: Path) -> Finding:
+        return doctor.examine_backup(file)
 
 
 def _erase_traces(db: apsw.Connection) -> None:

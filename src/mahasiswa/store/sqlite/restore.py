@@ -6,10 +6,11 @@ from pathlib import Path
 
 import apsw
 
+from mahasiswa import interrupt
 from mahasiswa.store import shared_sql
 from mahasiswa.store.backup_folder import free_name
 from mahasiswa.store.commands import recorded
-from mahasiswa.store.engines import Restored, StopCheck
+from mahasiswa.store.engines import Restored
 from mahasiswa.store.sqlite import sqlite_sql as sql
 from mahasiswa.store.sqlite.backup import CHECK_STEPS, backup, check_integrity, copy_database, open_to_read, verify
 from mahasiswa.store.sqlite.connection import connect, folder_lock, transaction
@@ -20,12 +21,11 @@ from mahasiswa.store.store_errors import Unavailable, Unusable
 from mahasiswa.unfinished import unfinished
 
 
-def restore(path: Path, file: Path, check: StopCheck) -> Restored:
+def restore(path: Path, file: Path) -> Restored:
     """See `Engine.restore`. Nothing is changed if it raises, and the tables of other programs stay.
 
     An empty database also gets the history of the back-up. The back-up itself is only read: a copy of it is verified and
-    upgraded in a private folder beside the database. The copy replaces a file that is missing, damaged or of a newer
-    release.
+    upgraded in a private folder beside the database.
     """
     path = path.resolve()  # SQLite keeps its write-ahead log beside the file that a symbolic link leads to
     if path.exists() and file.exists() and path.samefile(file):
@@ -34,23 +34,23 @@ def restore(path: Path, file: Path, check: StopCheck) -> Restored:
         # Not in the folder for temporary files: it may be small, and it is another disk.
         with unfinished(path.parent) as folder:
             copy = folder / "copy.db"
-            _copy_verified(file, copy, check)
-            if why := _why_replaced(path, check):
+            _copy_verified(file, copy)
+            if why := _why_replaced(path):
                 return _replace_file(path, copy, why)
             migrate(path)
-            return _replace_records(path, copy, check)
+            return _replace_records(path, copy)
     except Unavailable as error:
         raise Unusable(f"nothing was restored: {error}") from error
     except (apsw.Error, OSError) as error:
         raise Unusable(f"nothing was restored: {access_problem(path) or reason(error)}") from error
 
 
-def _copy_verified(file: Path, copy: Path, check: StopCheck) -> None:
+def _copy_verified(file: Path, copy: Path) -> None:
     copy.touch(mode=0o600)
     try:
         with closing(open_to_read(file)) as origin:
             copy_database(origin, copy)
-        verify(copy, check)
+        verify(copy)
         migrate(copy)
     except apsw.NotADBError:
         raise Unusable(f"{file} is not an SQLite database{_hint(file)}") from None
@@ -65,13 +65,13 @@ def _hint(file: Path) -> str:
         return "; it is a dump of PostgreSQL: restore it there with pg_restore" if opened.read(5) == b"PGDMP" else ""
 
 
-def _why_replaced(path: Path, check: StopCheck) -> str:
+def _why_replaced(path: Path) -> str:
     """The reason why SQL cannot put the records into the file: "missing", "damaged" or "newer". It is empty if SQL can."""
     if not path.exists():
         return "missing"
     try:
         with closing(apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)) as db:
-            db.set_progress_handler(check, CHECK_STEPS)
+            db.set_progress_handler(interrupt.check, CHECK_STEPS)
             check_integrity(db)
             return "newer" if is_newer(db) else ""
     except (apsw.CorruptError, apsw.NotADBError):
@@ -92,17 +92,17 @@ def _replace_file(path: Path, copy: Path, why: str) -> Restored:
     return Restored(count, count, 0, 0, kept if kept.exists() else None, must_start=True)
 
 
-def _replace_records(path: Path, copy: Path, check: StopCheck) -> Restored:
+def _replace_records(path: Path, copy: Path) -> Restored:
     saved: list[Path] = []
     try:
         with closing(connect(path)) as db:
             db.execute(sql.ATTACH_BACKUP, (str(copy),))
             with transaction(db):
                 began = time.monotonic()
-                check()  # Ctrl-C may have come during the wait for the lock
+                interrupt.check()  # Ctrl-C may have come during the wait for the lock
                 # Ctrl-C interrupts the statements, but not the commit.
-                db.set_progress_handler(check, CHECK_STEPS)
-                restored = _replace_in_transaction(db, path, saved, check)
+                db.set_progress_handler(interrupt.check, CHECK_STEPS)
+                restored = _replace_in_transaction(db, path, saved)
                 db.set_progress_handler(None)
             return restored._replace(seconds=time.monotonic() - began)
     except apsw.IOError as error:  # if only its sync failed, the transaction is in the write-ahead log
@@ -114,12 +114,12 @@ def _replace_records(path: Path, copy: Path, check: StopCheck) -> Restored:
         raise
 
 
-def _replace_in_transaction(db: apsw.Connection, path: Path, saved: list[Path], check: StopCheck) -> Restored:
+def _replace_in_transaction(db: apsw.Connection, path: Path, saved: list[Path]) -> Restored:
     added, changed, removed, count = db.execute(sql.COMPARE_BACKUP).get
     if not (rows := added + changed + removed):
         return Restored(count, 0, 0, 0)
     before = free_name(path.parent, f"{path.name}.before-")
-    backup(path, before, check)  # under the lock, so that the back-up has every earlier change
+    backup(path, before)  # under the lock, so that the back-up has every earlier change
     saved.append(before)
     had_nothing = db.execute(sql.IS_EMPTY).get
     statements = [sql.RESTORE_BACKUP, *([sql.RESTORE_HISTORY] if had_nothing else [])]

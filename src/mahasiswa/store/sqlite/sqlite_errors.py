@@ -24,9 +24,8 @@ def usable(path: Path) -> Iterator[None]:
     except Unavailable as error:
         raise Unusable(str(error)) from error
     except apsw.NotADBError as error:
-        raise NeedsRepair(
-            f"{path} is not an SQLite database. Correct DATABASE_URL, or restore a back-up: mahasiswa restore FILE"
-        ) from error
+        remedy = "Correct DATABASE_URL, or restore a back-up: mahasiswa restore FILE"
+        raise NeedsRepair(f"{path} is not an SQLite database. {remedy}") from error
     except apsw.CorruptError as error:
         raise NeedsRepair(f"{path} is damaged ({error}). Restore a back-up: mahasiswa restore FILE") from error
     except (apsw.Error, OSError) as error:

@@ -44,21 +44,18 @@ def migrate(path: Path, history_days: int | None = None, *, create: bool = True)
 def known_version(db: apsw.Connection, path: Path) -> int:
     """The version of the schema; raise Unusable if it is newer, or if the table is not the one of this program."""
     version: int = db.pragma("user_version")
+    has = f"{path} has schema version {version}"
     if is_newer(db):
-        raise NeedsRepair(
-            f"{path} has schema version {version}, and this release knows only up to {len(UPGRADES)}: use a newer release"
-        )
+        raise NeedsRepair(f"{has}, and this release knows only up to {len(UPGRADES)}: use a newer release")
     present = set()
     for name, kind, definition in db.execute(sql.STORED_TABLES):
         # An upgrade may have altered the tables of the history, and a version before 1.0.0 had no key in the state.
         if definition != sql.TABLES[name] and (name == "mahasiswa" or not version):
-            raise NeedsRepair(
-                f"{path} holds a {kind} {name} that no release made; export it as CSV with its own program, then"
-                " run: mahasiswa import"
-            )
+            remedy = "export it as CSV with its own program, then run: mahasiswa import"
+            raise NeedsRepair(f"{path} holds a {kind} {name} that no release made; {remedy}")
         present.add(name)
     if version and (missing := sql.TABLES.keys() - present):
-        raise NeedsRepair(f"{path} has schema version {version}, but its table {min(missing)} is missing")
+        raise NeedsRepair(f"{has}, but its table {min(missing)} is missing")
     return version
 
 
@@ -109,8 +106,9 @@ def _exclusive(path: Path, *, create: bool) -> Iterator[apsw.Connection]:
         # Switching to a write-ahead log needs the file alone, and SQLite's busy timeout does not cover it.
         with folder_lock(path.parent):
             remove_leftovers(path.parent)
-            if create:
-                _create_private(path)
+            if create:  # SQLite gives the mode of the file to the write-ahead log
+                with suppress(OSError):  # the file exists; if it cannot be created, SQLite says so next
+                    path.resolve().touch(mode=0o600, exist_ok=False)
             with closing(apsw.Connection(str(path.absolute()))) as db:
                 _check(db, path)
                 yield db
@@ -124,9 +122,3 @@ def _check(db: apsw.Connection, path: Path) -> None:
         raise Unusable(access_problem(path) or f"{path} cannot be written")
     if (encoding := db.pragma("encoding")) != "UTF-8":  # its order would not be that of code points
         raise NeedsRepair(f"{path} has the encoding {encoding}; it must be UTF-8")
-
-
-def _create_private(path: Path) -> None:
-    """Create an empty file that only its owner can read. SQLite gives its mode to the write-ahead log."""
-    with suppress(OSError):  # it exists; if it cannot be created, SQLite says so next
-        path.resolve().touch(mode=0o600, exist_ok=False)

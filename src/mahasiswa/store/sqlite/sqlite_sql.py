@@ -67,9 +67,8 @@ CREATE TABLE mahasiswa_history_state (
 }
 # Its keys are (batch, id): the items of the history (batch IS NULL) and the entries of a batch, each in order of id.
 CREATE_HISTORY_INDEX = "CREATE INDEX IF NOT EXISTS mahasiswa_history_batch ON mahasiswa_history (batch)"
-STORED_TABLES = (
-    f"SELECT lower(name), type, sql FROM sqlite_schema WHERE lower(name) IN {tuple(TABLES)} AND type <> 'trigger'"
-)
+STORED_TABLES = f"""
+SELECT lower(name), type, sql FROM sqlite_schema WHERE lower(name) IN {tuple(TABLES)} AND type <> 'trigger'"""
 STATE = "mahasiswa_history_state"
 HAS_KEY = "SELECT EXISTS (SELECT 1 FROM pragma_table_info('mahasiswa_history_state') WHERE name = 'signing_key')"
 NOW = "strftime('%Y-%m-%dT%H:%M:%fZ', 'now')"
@@ -77,15 +76,13 @@ NOW = "strftime('%Y-%m-%dT%H:%M:%fZ', 'now')"
 _INSERT_ENTRY = f"""\
 INSERT INTO mahasiswa_history (batch, oleh, moment, nim, nama_before, alamat_before, nama_after, alamat_after)
   SELECT batch, oleh, {NOW},"""
-_INSERT_ADDITION = f"{_INSERT_ENTRY} NEW.nim, NULL, NULL, NEW.nama, NEW.alamat FROM mahasiswa_history_state;"
-_INSERT_DELETION = f"{_INSERT_ENTRY} OLD.nim, OLD.nama, OLD.alamat, NULL, NULL FROM mahasiswa_history_state;"
 
 # INSERT OR REPLACE of another program fires no DELETE trigger, unless recursive_triggers is on.
 HISTORY_TRIGGERS = {
     "mahasiswa_history_insert": f"""\
 CREATE TRIGGER mahasiswa_history_insert AFTER INSERT ON mahasiswa
 BEGIN
-  {_INSERT_ADDITION}
+  {_INSERT_ENTRY} NEW.nim, NULL, NULL, NEW.nama, NEW.alamat FROM mahasiswa_history_state;
 END""",
     "mahasiswa_history_update": f"""\
 CREATE TRIGGER mahasiswa_history_update AFTER UPDATE ON mahasiswa
@@ -96,7 +93,7 @@ END""",
     "mahasiswa_history_delete": f"""\
 CREATE TRIGGER mahasiswa_history_delete AFTER DELETE ON mahasiswa
 BEGIN
-  {_INSERT_DELETION}
+  {_INSERT_ENTRY} OLD.nim, OLD.nama, OLD.alamat, NULL, NULL FROM mahasiswa_history_state;
 END""",
 }
 # Specification 2.2: a nim never changes. The table refuses it without a history too.
@@ -121,15 +118,13 @@ CLEAR_HISTORY = "DELETE FROM mahasiswa_history"
 # The triggers read the batch from the table of the state. END_BATCH removes a batch without changes.
 BEGIN_BATCH = f"""
 INSERT INTO mahasiswa_history (moment, kind, rows, oleh) SELECT {NOW}, ?, 0, oleh FROM mahasiswa_history_state WHERE days > 0;
-UPDATE mahasiswa_history_state SET batch = last_insert_rowid() WHERE days > 0
-"""
+UPDATE mahasiswa_history_state SET batch = last_insert_rowid() WHERE days > 0"""
 END_BATCH = """
 UPDATE mahasiswa_history SET rows = (
   SELECT count(*) FROM mahasiswa_history AS e WHERE e.batch = mahasiswa_history.id
 ) WHERE id = (SELECT batch FROM mahasiswa_history_state);
 DELETE FROM mahasiswa_history WHERE id = (SELECT batch FROM mahasiswa_history_state) AND rows = 0;
-UPDATE mahasiswa_history_state SET batch = NULL
-"""
+UPDATE mahasiswa_history_state SET batch = NULL"""
 # One line in the history. The triggers of the records are away meanwhile.
 END_SILENT = f"""
 {CREATE_TRIGGERS};
@@ -138,9 +133,8 @@ INSERT INTO mahasiswa_history (moment, kind, rows, oleh) SELECT {NOW}, '{{kind}}
 # It adds 2 us to a change of a group. To write the name into the new entries afterwards would add 4 us.
 SET_OLEH = "UPDATE mahasiswa_history_state SET oleh = ?"
 
-_EXPIRED = (
-    "moment < strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-' || (SELECT days FROM mahasiswa_history_state) || ' days')"
-)
+_DAYS_AGO = "'-' || (SELECT days FROM mahasiswa_history_state) || ' days'"
+_EXPIRED = f"moment < strftime('%Y-%m-%dT%H:%M:%fZ', 'now', {_DAYS_AGO})"
 
 # --- Purging and forgetting
 
@@ -158,8 +152,7 @@ WHERE (purged IS NULL OR purged <= strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-{PURG
 # The first records as one text, and their number. It takes 1.5 ms for 10,000 records; a row for each of them takes 2.6 ms.
 PACKED = """
 SELECT CAST(coalesce(group_concat(nim || char(0) || nama || char(0) || alamat, char(0)), '') AS BLOB), count(*)
-FROM (SELECT nim, nama, alamat FROM mahasiswa ORDER BY nim LIMIT ?)
-"""
+FROM (SELECT nim, nama, alamat FROM mahasiswa ORDER BY nim LIMIT ?)"""
 ALL_AS_BYTES = "SELECT CAST(nim AS BLOB), CAST(nama AS BLOB), CAST(alamat AS BLOB) FROM mahasiswa"
 
 # --- Importing
@@ -168,8 +161,7 @@ ALL_AS_BYTES = "SELECT CAST(nim AS BLOB), CAST(nama AS BLOB), CAST(alamat AS BLO
 # tables has no name and is removed with the connection, so its old texts need not be overwritten.
 CREATE_INCOMING = """
 CREATE TEMP TABLE incoming (number INTEGER NOT NULL PRIMARY KEY, nim TEXT NOT NULL, nama TEXT, alamat TEXT);
-PRAGMA temp.secure_delete = OFF
-"""
+PRAGMA temp.secure_delete = OFF"""
 ADD_INCOMING = "INSERT INTO incoming (number, nim, nama, alamat) VALUES (?, ?, ?, ?)"
 
 # --- Restoring
@@ -188,15 +180,13 @@ SELECT
   (SELECT count(*) FROM kept.mahasiswa AS k JOIN main.mahasiswa AS m USING (nim)
    WHERE m.nama <> k.nama OR m.alamat <> k.alamat),
   (SELECT count(*) FROM main.mahasiswa AS m WHERE NOT EXISTS (SELECT 1 FROM kept.mahasiswa AS k WHERE k.nim = m.nim)),
-  (SELECT count(*) FROM kept.mahasiswa)
-"""
+  (SELECT count(*) FROM kept.mahasiswa)"""
 RESTORE_BACKUP = """
 DELETE FROM main.mahasiswa WHERE NOT EXISTS (SELECT 1 FROM kept.mahasiswa AS k WHERE k.nim = mahasiswa.nim);
 UPDATE main.mahasiswa SET nama = k.nama, alamat = k.alamat FROM kept.mahasiswa AS k
 WHERE k.nim = mahasiswa.nim AND (k.nama <> mahasiswa.nama OR k.alamat <> mahasiswa.alamat);
 INSERT INTO main.mahasiswa (nim, nama, alamat) SELECT nim, nama, alamat FROM kept.mahasiswa AS k
-WHERE NOT EXISTS (SELECT 1 FROM main.mahasiswa AS m WHERE m.nim = k.nim) ORDER BY nim
-"""
+WHERE NOT EXISTS (SELECT 1 FROM main.mahasiswa AS m WHERE m.nim = k.nim) ORDER BY nim"""
 
 # --- Shared with PostgreSQL
 

@@ -32,11 +32,10 @@ log = logging.getLogger(__name__)
 
 
 class Change(NamedTuple):
-    """The steps of a change, the name of the person who makes it, and whether the steps make several changes."""
+    """The steps of a change, and the name of the person who makes it."""
 
     steps: Callable[[], Steps[object]]
     oleh: str | None
-    is_batch: bool
 
 
 class SQLiteStore(Store):
@@ -84,9 +83,9 @@ class SQLiteStore(Store):
                 return read_snapshot(self._watch, version, at_most)
         return await self._list_reader.query(lambda db: read_snapshot(db, version, at_most))
 
-    async def run(self, steps: Callable[[], Steps[object]], kind: Kind = EDIT, *, is_batch: bool = False) -> None:
+    async def run(self, steps: Callable[[], Steps[object]], kind: Kind = EDIT) -> None:
         async with self._slots.slot(kind) if kind is IMPORT else nullcontext():
-            await self._changes.write(Change(steps, OLEH.get(), is_batch))
+            await self._changes.write(Change(steps, OLEH.get()))
 
     async def close(self) -> None:
         for reader in self._open_readers:
@@ -173,7 +172,7 @@ class SQLiteStore(Store):
         """Make one change. If it is refused, it is rolled back alone, so the rest of the group is not affected."""
         self._set_oleh(change.oleh)
         try:
-            with savepoint(self._writer) if change.is_batch else nullcontext():
+            with savepoint(self._writer):
                 take(self._writer, change.steps())
         except apsw.ConstraintError as error:
             return refusal(error)
