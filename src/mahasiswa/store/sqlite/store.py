@@ -26,7 +26,6 @@ from mahasiswa.work import EDIT, IMPORT, KINDS, LIST, Kind, Slots
 # many of the shortest records as fit, 30,000, take 12 ms.
 SHORT_LIST_FILE_BYTES = 1024 * 1024
 FINAL_CHECKPOINT_TIMEOUT_SECONDS = 1.0
-NOTICE_SECONDS = 1.0  # for which the kept list may be shown after its file was replaced, moved or removed
 
 log = logging.getLogger(__name__)
 
@@ -59,16 +58,18 @@ class SQLiteStore(Store):
         self._pragmas = self._watch.cursor()  # which takes 2 us; Connection.pragma compiles its statement each time
         self._log_inodes = log_inodes(path)
         self._giving_up: asyncio.Task[None] | None = None  # of a file that was replaced, moved or removed
-        self._is_damaged = False
-        self._notice_loss()
+        self._is_damaged = self._is_gone = False
+        self._loop, self._asked_at = asyncio.get_running_loop(), 0.0
 
     async def version(self) -> Version | None:
-        if self._is_damaged or self._giving_up or has_moved(self._watch):
+        if (version := self.version_now()) is None:
             self._check_file()
-        return self.version_now()
+        return version
 
     def version_now(self) -> Version | None:
-        if self._giving_up or self._is_damaged:
+        if (now := self._loop.time()) != self._asked_at:  # uvloop's time has steps of a millisecond
+            self._asked_at, self._is_gone = now, has_moved(self._watch)
+        if self._is_gone or self._giving_up or self._is_damaged:
             return None
         try:
             return cast("int", self._pragmas.execute("PRAGMA data_version").get)
@@ -94,15 +95,7 @@ class SQLiteStore(Store):
             await self._giving_up
         else:
             await self._close_writer()
-        self._noticing.cancel()
         self._watch.close()
-
-    def _notice_loss(self) -> None:
-        """Ask each second whether the file is gone: the kept list asks only for the version, which takes half the time."""
-        if has_moved(self._watch):
-            with suppress(Unavailable):
-                self._check_file()
-        self._noticing = asyncio.get_running_loop().call_later(NOTICE_SECONDS, self._notice_loss)
 
     def _check_file(self) -> None:
         """Raise Unavailable if the file or its log is gone, or damaged: a change could make the damage worse."""
