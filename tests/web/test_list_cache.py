@@ -21,6 +21,7 @@ from attack import fill
 from engines import run_elsewhere
 from harness import Page, Service, Site
 from processes import children, run, until
+from sockets import get
 from spreadsheets import Database
 from stores import opened
 
@@ -118,6 +119,14 @@ def test_a_list_of_any_length_shows_every_record(site: Site, other: Database, si
 def test_pages_are_compressed_on_a_machine_without_isal() -> None:
     compress = "import gzip, sys; sys.modules['isal'] = None; from mahasiswa.web.responses import gzipped"
     run(sys.executable, "-c", f"{compress}; assert gzip.decompress(gzipped(b'a' * 100_000)) == b'a' * 100_000")
+
+
+def test_requests_that_come_during_a_rendering_get_its_page(service: Service, other: Database) -> None:
+    """A page that is streamed has no ETag."""
+    other.fill([(f"{n:05}", "Nama", "Alamat") for n in range(5000)])
+    with ThreadPoolExecutor(8) as clients:
+        answers = list(clients.map(service.raw, [get("/")] * 8))
+    assert [b"\r\netag: " in answer[:2000] for answer in answers] == [True] * 8
 
 
 def test_a_list_too_long_for_the_cache_is_streamed(database: str) -> None:
