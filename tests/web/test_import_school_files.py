@@ -88,6 +88,7 @@ KINDS = (
     *("csv ;", "csv ,", "csv \t", "csv ; utf-8 \n", "csv , utf-8 \r", "csv ; utf-8-sig", "csv ; windows-1252"),
     *("csv \t utf-16", "paste", "paste ;", "xlsx", "xlsx numbers", "html"),
 )
+CHAT = ["22000186203 Nur Aini, Gg. Mawar II, Bantul", "22000186205 Budi, Solo"]
 FILES = {
     **{kind: File(kind, (HEADER, *ROWS), "ABC", 2, 1) for kind in KINDS},
     "big-endian UTF-16": File("csv ; utf-16-be", ("\ufeff" + HEADER, *ROWS), "ABC", 2, 1),
@@ -133,6 +134,7 @@ FILES = {
     "numbers before the NIM": File("csv ;", NUMBERED, "BCD", 2, 1, says="nomor urut"),
     "numbers with dots before the NIM": File("xlsx", numbered(*ROWS, mark="."), "BCD", 2, 1, says="nomor urut"),
     "numbers that go on": File("paste", numbered(*["x"] * 40, *ROWS)[40:], "BCD", 2, 1, says="nomor urut"),
+    "numbers before four columns": File("csv ;", numbered(f"{DEWI}|7A", f"{ELSA}|7B"), "B--", says="nomor urut"),
     "numbers before a name only": File("paste", ["1|Dewi|Godean", "2|Elsa|Sleman"], "---", says="nomor urut"),
     "numbers before two columns that look like NIMs": File(
         "csv ;", ["1|22000186203|Dewi|3404010101010001", "2|22000186204|Elsa|34040101010102"], "---", says="nomor urut"
@@ -176,9 +178,7 @@ FILES = {
     ),
     "a NIM that is too long": File("csv ;", ONE_LONG_NIM, "ABC", 20, check=1, says="lebih panjang"),
     "spaces and line breaks": File("csv ; plain", UNTIDY, "ABC", 1, check=1, says="Gg. 2, Solo"),
-    "lines of a chat": File(
-        "paste", ["22000186203 Nur Aini, Gg. Mawar II, Bantul", "22000186205 Budi, Solo"], "ABC", 2
-    ),
+    "lines of a chat": File("paste", CHAT, "ABC", 2),
     "titles only": File("csv ;", [HEADER], "ABC", says=wording.NO_ROWS),
 }
 
