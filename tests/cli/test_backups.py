@@ -165,10 +165,10 @@ def test_the_copy_of_a_killed_command_is_named_and_removed_after_an_hour(filled:
     os.utime(own, (0, 0))
     said = f"{left} still holds the texts. Remove it, or wait until it expires."
     assert filled.done("forget", "0000001").splitlines()[1:-1] == [said]
-    assert f"{left} was left by a program that was killed" in filled.run("doctor").stdout
     filled.done("backup")
     assert left.exists()
     os.utime(left, (time.time() - 2 * HOUR,) * 2)
+    assert f"{left} was left by a program that was killed" in filled.run("doctor").stdout
     with (left / "lock").open("rb") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         filled.done("backup")
