@@ -44,9 +44,20 @@ class Load(NamedTuple):
 
 def wrk(server: Server, connections: int, seconds: int, mode: str, tag: str = "") -> Load:
     """Load a server in one of the modes of wrk.lua; raise Failed if any answer was an error."""
-    command = ["wrk", "-t1", f"-c{connections}", f"-d{seconds}s", "--timeout", "30s", "-s", str(BENCH / "wrk.lua")]
+    command = [
+        "wrk",
+        "-t1",
+        f"-c{connections}",
+        f"-d{seconds}s",
+        "--timeout",
+        "30s",
+        "-s",
+        str(BENCH / "wrk.lua"),
+    ]
     before, own = processor_seconds(server.pid), _children_seconds()
-    done = subprocess.run([*command, server.url, "--", mode, tag], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [*command, server.url, "--", mode, tag], capture_output=True, text=True, check=False
+    )
     used, own = processor_seconds(server.pid) - before, _children_seconds() - own
     lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
     if done.returncode or not lines:
@@ -55,7 +66,13 @@ def wrk(server: Server, connections: int, seconds: int, mode: str, tag: str = ""
     number, length = seen["requests"], seen["seconds"]
     if seen["errors"] or not number:
         raise Failed(f"{server.peer.name}: {seen['errors']} errors in {number} requests")
-    return Load(number, seen["redirects"], number / length, used / number * 1e6, own / length > FULL > used / length)
+    return Load(
+        number,
+        seen["redirects"],
+        number / length,
+        used / number * 1e6,
+        own / length > FULL > used / length,
+    )
 
 
 def _children_seconds() -> float:
@@ -114,7 +131,9 @@ class Client:
         assert self._connection
         received = self._connection.recv_into(view)
         if not received:
-            raise Failed(f"{self._server.peer.name} closed the connection in the middle of an answer")
+            raise Failed(
+                f"{self._server.peer.name} closed the connection in the middle of an answer"
+            )
         return received
 
     def close(self) -> None:
@@ -127,7 +146,8 @@ class Client:
 def download(server: Server) -> tuple[float, int]:
     """Read the list page without keeping it; return the seconds to the first byte and the number of rows."""
     row = b"/mahasiswa/delete/"
-    connection = http.client.HTTPConnection(HOST, server.port, timeout=120)  # a chunk may end in the middle of a row
+    # A chunk may end in the middle of a row.
+    connection = http.client.HTTPConnection(HOST, server.port, timeout=120)
     started = time.perf_counter()
     connection.request("GET", "/")
     response = connection.getresponse()
@@ -162,7 +182,9 @@ def _form(answer: httpx.Response, selector: str) -> LexborNode:
     """Return the last form of a page that matches."""
     forms = LexborHTMLParser(answer.text).css(selector)
     if answer.status_code != 200 or not forms:
-        raise Failed(f"{answer.request.method} {answer.url} answered {answer.status_code} without the form")
+        raise Failed(
+            f"{answer.request.method} {answer.url} answered {answer.status_code} without the form"
+        )
     return forms[-1]
 
 
@@ -171,7 +193,11 @@ def _fields(form: LexborNode) -> dict[str, list[str]]:
     fields: dict[str, list[str]] = {}
     pressed = form.css("button.btn-primary, input[type=submit]")[:1]
     for field in [*form.css("input[type=hidden], input[checked], select"), *pressed]:
-        value = field if field.tag != "select" else (field.css("option[selected]") or field.css("option"))[0]
+        value = (
+            field
+            if field.tag != "select"
+            else (field.css("option[selected]") or field.css("option"))[0]
+        )
         if name := field.attributes.get("name"):
             fields.setdefault(name, []).append(value.attributes.get("value") or "")
     return fields
@@ -183,7 +209,9 @@ def check_page(server: Server, expected: Sequence[Row]) -> bytes:
     numbers, shown = rows_of(answer.content)
     if answer.status_code != 200 or not answer.content.rstrip().endswith(b"</html>"):
         raise Failed(f"{server.peer.name}: GET / answered {answer.status_code}")
-    if numbers != [str(number + 1) for number in range(len(expected))] or sorted(shown) != sorted(expected):
+    if numbers != [str(number + 1) for number in range(len(expected))] or sorted(shown) != sorted(
+        expected
+    ):
         raise Failed(f"{server.peer.name}: the list does not show the records of the store")
     return answer.content
 
@@ -192,6 +220,10 @@ def rows_of(page: bytes) -> tuple[list[str], list[Row]]:
     """Return the row numbers and the records of a page."""
     cells = [
         html.unescape(re.sub(r"<[^>]*>", "", cell))
-        for cell in re.findall(r"<(?:td|th scope=.row.)[^>]*>(.*?)</t[dh]>", page.decode(), re.DOTALL)
+        for cell in re.findall(
+            r"<(?:td|th scope=.row.)[^>]*>(.*?)</t[dh]>", page.decode(), re.DOTALL
+        )
     ]
-    return cells[::5], [Row(*row) for row in zip(cells[1::5], cells[2::5], cells[3::5], strict=True)]
+    return cells[::5], [
+        Row(*row) for row in zip(cells[1::5], cells[2::5], cells[3::5], strict=True)
+    ]

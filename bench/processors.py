@@ -39,5 +39,7 @@ def peak_memory_mb(pid: int) -> float:
     for member in family(pid):
         with contextlib.suppress(OSError):
             status = Path(f"/proc/{member}/status").read_text()
-            peaks += [int(kilobytes) * 1024 / 1e6 for kilobytes in re.findall(r"VmHWM:\s+(\d+)", status)]
+            peaks += [
+                int(kilobytes) * 1024 / 1e6 for kilobytes in re.findall(r"VmHWM:\s+(\d+)", status)
+            ]
     return max(peaks)

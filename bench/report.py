@@ -36,7 +36,9 @@ class Cell:
 
     def __str__(self) -> str:
         """The median with its marks, and the processor time per request."""
-        marks = ("*" if self.is_held else "") + ("~" if max(self.values) > NOISY * min(self.values) else "")
+        marks = ("*" if self.is_held else "") + (
+            "~" if max(self.values) > NOISY * min(self.values) else ""
+        )
         time = f" ({figure(statistics.median(self.processor_us))} us)" if self.processor_us else ""
         return figure(statistics.median(self.values)) + time + marks
 
@@ -100,7 +102,10 @@ def figure(value: float) -> str:
 def as_markdown(lines: Sequence[Line]) -> str:
     """Format the lines as one table. A column is shown for each peer that has a figure."""
     peers = list(dict.fromkeys(peer for line in lines for peer in line.cells))
-    table = [["work", "unit", *peers, "mahasiswa against its goal"], ["---", "---", *["---:"] * len(peers), "---"]]
+    table = [
+        ["work", "unit", *peers, "mahasiswa against its goal"],
+        ["---", "---", *["---:"] * len(peers), "---"],
+    ]
     for line in lines:
         cells = [str(line.cells[peer]) if peer in line.cells else "" for peer in peers]
         cells = [cell.replace("~", "\\~").replace("*", "\\*") for cell in cells]

@@ -25,11 +25,15 @@ MARKS = ("<!-- results: written by bench/run.py -->\n", "<!-- end of results -->
 def main() -> None:
     """Read the command line, measure, and print. A complete run also replaces the results in README.md."""
     parser = argparse.ArgumentParser(description="Measure the service and its peers side by side.")
-    parser.add_argument("works", nargs="*", metavar="WORK", help=f"one of: {', '.join(WORKS)}; all if left out")
+    parser.add_argument(
+        "works", nargs="*", metavar="WORK", help=f"one of: {', '.join(WORKS)}; all if left out"
+    )
     parser.add_argument("--rounds", type=int, default=3, help="how often each figure is measured")
     options = parser.parse_args()
     if unknown := set(options.works) - set(WORKS):
-        parser.error(f"unknown work: {', '.join(sorted(unknown))}; the works are {', '.join(WORKS)}")
+        parser.error(
+            f"unknown work: {', '.join(sorted(unknown))}; the works are {', '.join(WORKS)}"
+        )
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
         prepare.build()
@@ -63,11 +67,19 @@ def main() -> None:
 
 def machine() -> list[str]:
     """Describe the machine, because the figures depend on its processors, memory, disk and versions."""
-    names = [line.partition(":")[2].strip() for line in _read("/proc/cpuinfo") if line.startswith("model name")]
+    names = [
+        line.partition(":")[2].strip()
+        for line in _read("/proc/cpuinfo")
+        if line.startswith("model name")
+    ]
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9
     model = f"{len(names)} x {names[0] if names else platform.machine()}"
     tools = [f"Python {platform.python_version()}", f"Node {_version('node', '--version')}"]
-    tools += [_version("nginx", "-v"), _version("wrk", "-v"), f"sqlite3 shell {_version('sqlite3', '-version')[:6]}"]
+    tools += [
+        _version("nginx", "-v"),
+        _version("wrk", "-v"),
+        f"sqlite3 shell {_version('sqlite3', '-version')[:6]}",
+    ]
     return [
         f"{time.strftime('%Y-%m-%d')}: {model}, {memory:.0f} GB, Linux {platform.release()}",
         f"server on processor {processors.SERVER}, load generator on processor {processors.LOAD}",
@@ -83,7 +95,12 @@ def _read(path: str) -> list[str]:
 def _version(tool: str, option: str) -> str:
     program = shutil.which(tool, path=f"{os.environ['PATH']}:/usr/sbin") or tool
     done = subprocess.run([program, option], capture_output=True, text=True, check=False)
-    return (done.stdout + done.stderr).splitlines()[0].removeprefix("nginx version: ").partition(" Copyright")[0]
+    return (
+        (done.stdout + done.stderr)
+        .splitlines()[0]
+        .removeprefix("nginx version: ")
+        .partition(" Copyright")[0]
+    )
 
 
 def _disk() -> float:

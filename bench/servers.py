@@ -79,9 +79,14 @@ class Server:
         """Wait until it answers the list page; raise Failed."""
         give_up = time.monotonic() + START_SECONDS
         while time.monotonic() < give_up and self._process.poll() is None:
-            with contextlib.suppress(OSError), socket.create_connection((HOST, self.port), START_SECONDS) as connection:
+            with (
+                contextlib.suppress(OSError),
+                socket.create_connection((HOST, self.port), START_SECONDS) as connection,
+            ):
                 # A server that listens may not be ready: gunicorn listens before it loads the application.
-                connection.sendall(f"GET / HTTP/1.1\r\nHost: {HOST}:{self.port}\r\nConnection: close\r\n\r\n".encode())
+                connection.sendall(
+                    f"GET / HTTP/1.1\r\nHost: {HOST}:{self.port}\r\nConnection: close\r\n\r\n".encode()
+                )
                 if connection.recv(1 << 20).startswith(b"HTTP/1.1 200 "):
                     return
             time.sleep(0.01)
@@ -93,7 +98,8 @@ class Server:
         try:
             self._process.wait(END_SECONDS)
         except subprocess.TimeoutExpired:
-            for pid in processors.family(self.pid):  # gunicorn's worker would go on with its request
+            # Gunicorn's worker would go on with its request.
+            for pid in processors.family(self.pid):
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
             self._process.wait()
@@ -107,7 +113,10 @@ def _ours(_port: int, store: str) -> Command:
 def _express(journal: str) -> Callable[[int, str], Command]:
     def start(_port: int, store: str) -> Command:
         node = {"NODE_ENV": "production", "NODE_PATH": f"{BUILD}/express/node_modules"}
-        return Command(["node", f"{BENCH}/peers/express/server.js"], {**node, "DATABASE": store, "JOURNAL": journal})
+        return Command(
+            ["node", f"{BENCH}/peers/express/server.js"],
+            {**node, "DATABASE": store, "JOURNAL": journal},
+        )
 
     return start
 
@@ -121,7 +130,9 @@ def _django(port: int, store: str) -> Command:
         "600",
         "--no-control-socket",
     ]
-    return Command([*command, "--chdir", f"{BENCH}/peers/django", "app:application"], {"DATABASE": store})
+    return Command(
+        [*command, "--chdir", f"{BENCH}/peers/django", "app:application"], {"DATABASE": store}
+    )
 
 
 def nginx(page: bytes) -> Peer:

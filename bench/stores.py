@@ -16,9 +16,38 @@ sys.path.append(str(ROOT / "tests"))
 from postgres import Server as PostgresServer
 
 FIRST = ("Siti", "Budi", "Dewi", "Agus", "Putri", "Muhammad", "Nur", "Rizky", "Ayu", "Sa'adah")
-LAST = ("Rahmawati", "Santoso", "Lestari", "Wijaya", "Hidayat", "Pratama", "Nugroho", "Siregar", "Simanjuntak")
-STREETS = ("Merdeka", "Sudirman", "Diponegoro", "Gajah Mada", "Ahmad Yani", "Cendrawasih", "Kaliurang", "Melati")
-TOWNS = ("Bandung", "Yogyakarta", "Surabaya", "Medan", "Makassar", "Semarang", "Malang", "Padang", "Denpasar")
+LAST = (
+    "Rahmawati",
+    "Santoso",
+    "Lestari",
+    "Wijaya",
+    "Hidayat",
+    "Pratama",
+    "Nugroho",
+    "Siregar",
+    "Simanjuntak",
+)
+STREETS = (
+    "Merdeka",
+    "Sudirman",
+    "Diponegoro",
+    "Gajah Mada",
+    "Ahmad Yani",
+    "Cendrawasih",
+    "Kaliurang",
+    "Melati",
+)
+TOWNS = (
+    "Bandung",
+    "Yogyakarta",
+    "Surabaya",
+    "Medan",
+    "Makassar",
+    "Semarang",
+    "Malang",
+    "Padang",
+    "Denpasar",
+)
 
 TABLE = "CREATE TABLE mahasiswa (nim TEXT NOT NULL PRIMARY KEY, nama TEXT NOT NULL, alamat TEXT NOT NULL)"
 
@@ -82,7 +111,9 @@ class SQLiteStore:
     def fill(self, records: Iterator[Row]) -> None:
         """Add records in one transaction, and empty the WAL."""
         with self._db:
-            self._db.executemany("INSERT INTO mahasiswa (nim, nama, alamat) VALUES (?, ?, ?)", records)
+            self._db.executemany(
+                "INSERT INTO mahasiswa (nim, nama, alamat) VALUES (?, ?, ?)", records
+            )
         self._db.pragma("wal_checkpoint(TRUNCATE)")
 
     def count(self) -> int:

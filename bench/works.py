@@ -43,7 +43,12 @@ def running(number: int, *peers: Peer) -> Iterator[Running]:
 
 def list_page(rounds: int, number: int, connections: int, *goals: Goal) -> list[Line]:
     """Measure GET / while nothing is written."""
-    line = Line(f"GET /, {number:,} rows, {connections} connections", "requests/s", goals, less_is_better=False)
+    line = Line(
+        f"GET /, {number:,} rows, {connections} connections",
+        "requests/s",
+        goals,
+        less_is_better=False,
+    )
     expected = list(rows(number))
     with running(number, OURS, OURS_POSTGRES, EXPRESS) as started, contextlib.ExitStack() as stack:
         page = load.check_page(started[0][1], expected)
@@ -60,7 +65,9 @@ def list_page(rounds: int, number: int, connections: int, *goals: Goal) -> list[
 def after_write(rounds: int, number: int, times: float) -> list[Line]:
     """Measure the first GET / after another program has committed a change."""
     goal = Goal(times, EXPRESS.name)
-    line = Line(f"GET / as Chrome asks, right after another program's write, {number:,} rows", "ms", [goal])
+    line = Line(
+        f"GET / as Chrome asks, right after another program's write, {number:,} rows", "ms", [goal]
+    )
     with running(number, OURS, EXPRESS) as started:
         for turn in range(1 + rounds):
             for peer, server, store in started:
@@ -70,7 +77,9 @@ def after_write(rounds: int, number: int, times: float) -> list[Line]:
                     store.rewrite(sample * 7 % number, alamat)
                     answer = client.get(encoding=load.CHROME)
                     if answer.status != 200 or alamat.encode() not in answer.body:
-                        raise Failed(f"{peer} answered {answer.status} without the change that was just written")
+                        raise Failed(
+                            f"{peer} answered {answer.status} without the change that was just written"
+                        )
                     taken.append(answer.last * 1000)
                 client.close()
                 if turn:  # the first turn warms up
@@ -81,7 +90,12 @@ def after_write(rounds: int, number: int, times: float) -> list[Line]:
 def additions(rounds: int) -> list[Line]:
     """Measure POST /mahasiswa/add. Each answer must be a redirect, and each acknowledged record must be stored."""
     goals = [Goal(10, EXPRESS.name), Goal(3.7, EXPRESS_WAL.name)]
-    line = Line("POST /mahasiswa/add, 64 connections, each durable", "requests/s", goals, less_is_better=False)
+    line = Line(
+        "POST /mahasiswa/add, 64 connections, each durable",
+        "requests/s",
+        goals,
+        less_is_better=False,
+    )
     with running(0, OURS, OURS_POSTGRES, EXPRESS, EXPRESS_WAL) as started:
         for turn in range(1 + rounds):
             for peer, server, store in started:
@@ -89,8 +103,13 @@ def additions(rounds: int) -> list[Line]:
                 seen = load.wrk(server, 64, 1 if turn == 0 else 2, "add", f"{turn:03d}")
                 added = store.count() - before
                 # When wrk stops, each connection may have one request in flight.
-                if seen.redirects != seen.requests or not seen.requests <= added <= seen.requests + 64:
-                    raise Failed(f"{peer}: {seen.requests} answers, {seen.redirects} redirects, {added} records")
+                if (
+                    seen.redirects != seen.requests
+                    or not seen.requests <= added <= seen.requests + 64
+                ):
+                    raise Failed(
+                        f"{peer}: {seen.requests} answers, {seen.redirects} redirects, {added} records"
+                    )
                 if turn:  # the first turn warms up
                     line.add_load(peer, seen)
     return [line]
@@ -99,8 +118,13 @@ def additions(rounds: int) -> list[Line]:
 def spreadsheet(rounds: int, number: int = 10_000) -> list[Line]:
     """Measure the import of a workbook by the browser's forms: preview and confirmation."""
     goals = [Goal(2), Goal(30, DJANGO.name)]
-    line = Line(f"import of {number:,} rows of xlsx by a browser: preview and confirmation", "s", goals)
-    forms = {OURS: ("/mahasiswa/impor", "/impor/simpan"), DJANGO: ("/admin/app/mahasiswa/import/", "/process_import/")}
+    line = Line(
+        f"import of {number:,} rows of xlsx by a browser: preview and confirmation", "s", goals
+    )
+    forms = {
+        OURS: ("/mahasiswa/impor", "/impor/simpan"),
+        DJANGO: ("/admin/app/mahasiswa/import/", "/process_import/"),
+    }
     with fresh_folder("spreadsheet") as folder:
         file = folder / "mahasiswa.xlsx"
         with xlsxwriter.Workbook(file) as workbook:
@@ -119,14 +143,22 @@ def spreadsheet(rounds: int, number: int = 10_000) -> list[Line]:
     return [line]
 
 
-def search(rounds: int, beyond_ascii: float, limit_ms: float, limit_postgres_ms: float) -> list[Line]:
+def search(
+    rounds: int, beyond_ascii: float, limit_ms: float, limit_postgres_ms: float
+) -> list[Line]:
     """Measure searched and sorted pages of 100,000 records. The figure of a round is that of the slowest page."""
     goals = [Goal(limit_ms), Goal(limit_postgres_ms, ours=OURS_POSTGRES.name)]
-    line = Line(f"search of 100,000 records, {beyond_ascii:.0%} beyond ASCII: slowest of five pages", "ms", goals)
+    line = Line(
+        f"search of 100,000 records, {beyond_ascii:.0%} beyond ASCII: slowest of five pages",
+        "ms",
+        goals,
+    )
     records = list(rows(100_000, beyond_ascii))
     words = ("rahmawati", "siti melati 22", "a i u e o an ra ma ti 2", "zzzz")
     pages = {f"/?cari={each.replace(' ', '+')}": _found(records, each) for each in words}
-    pages["/?urut=nama&halaman=1000"] = sorted(records, key=lambda row: (row.nama.lower(), row.nim))[49_950:50_000]
+    pages["/?urut=nama&halaman=1000"] = sorted(
+        records, key=lambda row: (row.nama.lower(), row.nim)
+    )[49_950:50_000]
     for peer in (OURS, OURS_POSTGRES):
         with serving(peer, iter(records)) as (server, _):
             for turn in range(1 + rounds):
@@ -134,7 +166,9 @@ def search(rounds: int, beyond_ascii: float, limit_ms: float, limit_postgres_ms:
                 for path, expected in pages.items():
                     answer = client.get(path)
                     if answer.status != 200 or load.rows_of(answer.body)[1] != expected:
-                        raise Failed(f"{peer.name}: {path} answered {answer.status} without the expected records")
+                        raise Failed(
+                            f"{peer.name}: {path} answered {answer.status} without the expected records"
+                        )
                     slowest = max(slowest, answer.last)
                 client.close()
                 if turn:  # the first turn warms up
@@ -166,14 +200,20 @@ def long_list(rounds: int, number: int) -> list[Line]:
 
 def import_csv(rounds: int, number: int = 1_000_000) -> list[Line]:
     """Measure `mahasiswa import` of a CSV file, and the sqlite3 shell with a table of its own."""
-    line = Line(f"import of {number:,} rows of CSV by command", "s", [Goal(6, SQLITE3, is_maximum=True)])
+    line = Line(
+        f"import of {number:,} rows of CSV by command", "s", [Goal(6, SQLITE3, is_maximum=True)]
+    )
     memory = Line("the same: peak memory", "MB", [Goal(450)])
     with fresh_folder("import") as folder:
         source = folder / "mahasiswa.csv"
         with source.open("w", newline="") as file:
             csv.writer(file).writerows([Row._fields, *rows(number)])
         # With WAL and synchronous=FULL both wait for the disk alike.
-        prepare = ["PRAGMA journal_mode = WAL", "PRAGMA synchronous = FULL", f"{TABLE} STRICT, WITHOUT ROWID"]
+        prepare = [
+            "PRAGMA journal_mode = WAL",
+            "PRAGMA synchronous = FULL",
+            f"{TABLE} STRICT, WITHOUT ROWID",
+        ]
         shell = [*prepare, f'.import --csv --skip 1 "{source}" mahasiswa']
         for turn in range(rounds):
             ours, plain = folder / f"{turn}.db", folder / f"{turn}-plain.db"
@@ -193,11 +233,17 @@ def import_csv(rounds: int, number: int = 1_000_000) -> list[Line]:
 def _run(words: list[str], database: Path) -> tuple[float, float]:
     """Run a command on the server's processor; return its seconds and its peak memory in MB."""
     command = ["taskset", "--cpu-list", str(processors.SERVER), *words]
-    environment = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8", "DATABASE_URL": f"sqlite:///{database}"}
+    environment = {
+        "PATH": os.environ["PATH"],
+        "LANG": "C.UTF-8",
+        "DATABASE_URL": f"sqlite:///{database}",
+    }
     log, peak = database.with_suffix(".log"), 0.0
     with log.open("w") as output:
         started = time.perf_counter()
-        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=environment)
+        process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=environment
+        )
         while process.poll() is None:
             peak = max(peak, processors.peak_memory_mb(process.pid))
             time.sleep(0.02)
@@ -208,9 +254,15 @@ def _run(words: list[str], database: Path) -> tuple[float, float]:
 
 
 WORKS: dict[str, Callable[[int], list[Line]]] = {
-    "get-12": lambda rounds: list_page(rounds, 12, 64, Goal(0.35, NGINX, by_processor=True), Goal(9, EXPRESS.name)),
-    "get-1000": lambda rounds: list_page(rounds, 1000, 32, Goal(0.55, NGINX), Goal(40, EXPRESS.name)),
-    "get-10000": lambda rounds: list_page(rounds, 10_000, 8, Goal(1.1, NGINX), Goal(40, EXPRESS.name)),
+    "get-12": lambda rounds: list_page(
+        rounds, 12, 64, Goal(0.35, NGINX, by_processor=True), Goal(9, EXPRESS.name)
+    ),
+    "get-1000": lambda rounds: list_page(
+        rounds, 1000, 32, Goal(0.55, NGINX), Goal(40, EXPRESS.name)
+    ),
+    "get-10000": lambda rounds: list_page(
+        rounds, 10_000, 8, Goal(1.1, NGINX), Goal(40, EXPRESS.name)
+    ),
     "after-write-12": lambda rounds: after_write(rounds, 12, 0.85),
     "after-write-1000": lambda rounds: after_write(rounds, 1000, 2.5),
     "after-write-10000": lambda rounds: after_write(rounds, 10_000, 2.5),

@@ -54,7 +54,11 @@ BOXES = (
     (150, 880, 912, "mahasiswa.db or PostgreSQL", "the table mahasiswa: nim, nama, alamat, and their rules as named constraints"),
 )  # fmt: skip
 
-ANSWERS = ("200 with the page, or 304", "302 after the sync, or the form again", "the preview; once confirmed, 302")
+ANSWERS = (
+    "200 with the page, or 304",
+    "302 after the sync, or the form again",
+    "the preview; once confirmed, 302",
+)
 
 # x and y of the start, x and y of the head
 ARROWS = (
@@ -90,17 +94,27 @@ def draw() -> str:
         f'<rect class="paper" width="{WIDTH}" height="{HEIGHT}" rx="8"/>',
     ]
     for name, top, bottom in BANDS:
-        parts.append(f'<rect class="band" x="16" y="{top}" width="{WIDTH - 32}" height="{bottom - top}" rx="6"/>')
+        parts.append(
+            f'<rect class="band" x="16" y="{top}" width="{WIDTH - 32}" height="{bottom - top}" rx="6"/>'
+        )
         parts.append(f'<text class="layer" x="32" y="{(top + bottom) / 2 + 5}">{name}</text>')
     for x, name in zip(MIDDLES, LANES, strict=True):
         parts.append(f'<text class="title" x="{x}" y="36" text-anchor="middle">{name}</text>')
     for left, width, top, file, note in BOXES:
         middle = left + width // 2
-        parts.append(f'<rect class="box" x="{left}" y="{top}" width="{width}" height="{BOX_HEIGHT}" rx="6"/>')
-        parts.append(f'<text class="file" x="{middle}" y="{top + 24}" text-anchor="middle">{escape(file)}</text>')
-        parts.append(f'<text class="note" x="{middle}" y="{top + 43}" text-anchor="middle">{escape(note)}</text>')
+        parts.append(
+            f'<rect class="box" x="{left}" y="{top}" width="{width}" height="{BOX_HEIGHT}" rx="6"/>'
+        )
+        parts.append(
+            f'<text class="file" x="{middle}" y="{top + 24}" text-anchor="middle">{escape(file)}</text>'
+        )
+        parts.append(
+            f'<text class="note" x="{middle}" y="{top + 43}" text-anchor="middle">{escape(note)}</text>'
+        )
     for left, middle, answer in zip(LANE_X, MIDDLES, ANSWERS, strict=True):
-        parts.append(f'<rect class="answer" x="{left}" y="1012" width="{LANE_WIDTH}" height="40" rx="20"/>')
+        parts.append(
+            f'<rect class="answer" x="{left}" y="1012" width="{LANE_WIDTH}" height="40" rx="20"/>'
+        )
         parts.append(f'<text x="{middle}" y="1037" text-anchor="middle">{escape(answer)}</text>')
     parts.append('<text class="layer" x="32" y="1037">answer</text>')
     parts += [f'<path class="arrow" d="M{x1} {y1} L{x2} {y2}"/>' for x1, y1, x2, y2 in ARROWS]

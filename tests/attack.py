@@ -109,7 +109,10 @@ def attacked(service: Service, page: str = "/", *, releases: bool = True) -> Ite
         yield bystander
     bystander.assert_in_time()
     assert max(sizes) < MEMORY_MAX_MB, f"{max(sizes):.0f} MB"
-    until(lambda: not releases or client_files(worker) <= files, RELEASE_SECONDS + FACTOR * max(bystander.usual))
+    until(
+        lambda: not releases or client_files(worker) <= files,
+        RELEASE_SECONDS + FACTOR * max(bystander.usual),
+    )
     assert children(service.pid) == [worker]
 
 

@@ -131,10 +131,18 @@ class Window:
         return self._last.text()
 
     def style(self, selector: str, name: str) -> str:
-        return str(self.page.locator(selector).first.evaluate("(e, name) => getComputedStyle(e)[name]", name))
+        return str(
+            self.page.locator(selector).first.evaluate(
+                "(e, name) => getComputedStyle(e)[name]", name
+            )
+        )
 
     def style_sheet_applies(self) -> bool:
-        return bool(self.page.evaluate("getComputedStyle(document.documentElement).getPropertyValue('--bs-blue')"))
+        return bool(
+            self.page.evaluate(
+                "getComputedStyle(document.documentElement).getPropertyValue('--bs-blue')"
+            )
+        )
 
     def _wait_until_read(self) -> None:
         # The link is the last element of every page. The document's "load" event would wait for the CDN.
@@ -143,7 +151,9 @@ class Window:
     def _note_request(self, request: sync_api.Request) -> None:
         if request.url.startswith(self.url):
             parts = urlsplit(request.url)
-            self.requests.append(f"{request.method} {parts.path}{'?' if parts.query else ''}{parts.query}")
+            self.requests.append(
+                f"{request.method} {parts.path}{'?' if parts.query else ''}{parts.query}"
+            )
         elif not request.url.startswith("data:"):
             self.foreign.append(request.url)
 
@@ -157,14 +167,18 @@ class Window:
 
     def _note_problem(self, message: sync_api.ConsoleMessage) -> None:
         # Tests request pages with status 404 and style sheets that do not arrive: these messages are expected.
-        if message.type in {"error", "warning"} and not message.text.startswith("Failed to load resource"):
+        if message.type in {"error", "warning"} and not message.text.startswith(
+            "Failed to load resource"
+        ):
             self.problems.append(message.text)
 
 
 class OpenWindow:
     """Opens windows on the service of the module. They are closed with `stack`."""
 
-    def __init__(self, request: pytest.FixtureRequest, chromium: Browser, url: str, stack: ExitStack) -> None:
+    def __init__(
+        self, request: pytest.FixtureRequest, chromium: Browser, url: str, stack: ExitStack
+    ) -> None:
         self.windows: list[Window] = []
         self._request, self._chromium, self._url, self._stack = request, chromium, url, stack
 
@@ -180,7 +194,11 @@ class OpenWindow:
         """Open a window on the service at `url`. `sheet` is the CDN's style sheet."""
         if network == "answers":
             sheet = sheet or bootstrap(self._request.getfixturevalue("node_modules"))
-        options = {"viewport": {"width": size[0], "height": size[1]}, "reduced_motion": "reduce", **options}
+        options = {
+            "viewport": {"width": size[0], "height": size[1]},
+            "reduced_motion": "reduce",
+            **options,
+        }
         context = self._chromium.new_context(**options)
         self._stack.callback(context.close)
         url = url or self._url
@@ -219,13 +237,16 @@ def node_modules(request: pytest.FixtureRequest) -> Path:
                 run(npm, "ci", cwd=copy)
             except AssertionError as error:
                 pytest.skip(f"npm could not install the packages of tests/npm: {error}")
-            with suppress(OSError):  # another run was faster: the folder gets its name when it is complete
+            # Another run was faster: the folder gets its name when it is complete.
+            with suppress(OSError):
                 copy.replace(place)
     return place / "node_modules"
 
 
 @pytest.fixture
-def open_window(request: pytest.FixtureRequest, chromium: Browser, service: Service) -> Iterator[OpenWindow]:
+def open_window(
+    request: pytest.FixtureRequest, chromium: Browser, service: Service
+) -> Iterator[OpenWindow]:
     """Empty the list, and return a function that opens windows. No console of a window may report a problem."""
     run_elsewhere(service.database, "DELETE FROM mahasiswa")
     with ExitStack() as stack:
@@ -276,11 +297,17 @@ def contrast(one: str, other: str) -> float:
 def luminance(colour: str) -> float:
     """Return the relative luminance of a computed colour, from 0 (black) to 1 (white), by WCAG 2.2."""
     assert colour.startswith("rgb("), f"{colour} is not opaque"
-    channels = [int(part) / 255 for part in colour.removeprefix("rgb(").removesuffix(")").split(",")]
-    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in channels]
+    channels = [
+        int(part) / 255 for part in colour.removeprefix("rgb(").removesuffix(")").split(",")
+    ]
+    linear = [
+        part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in channels
+    ]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
 def _deliver(sheet: bytes | None, route: sync_api.Route) -> None:
     if sheet is not None:
-        route.fulfill(body=sheet, headers={"content-type": "text/css", "access-control-allow-origin": "*"})
+        route.fulfill(
+            body=sheet, headers={"content-type": "text/css", "access-control-allow-origin": "*"}
+        )

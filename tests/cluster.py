@@ -21,7 +21,13 @@ from harness import without_settings
 from processes import NAMESPACES, Closing, cannot, end_with_parent, run, until
 
 PACKAGING = Path(__file__).parents[1] / "packaging" / "patroni"
-PROGRAMS = ("/usr/bin/etcd", "/usr/bin/patroni", "/usr/sbin/haproxy", "/usr/lib/postgresql/15/bin/postgres", "ip")
+PROGRAMS = (
+    "/usr/bin/etcd",
+    "/usr/bin/patroni",
+    "/usr/sbin/haproxy",
+    "/usr/lib/postgresql/15/bin/postgres",
+    "ip",
+)
 PASSWORD = "secret"
 
 # Addresses that are reserved for documents (RFC 5737). They exist in the namespaces only, and no route leads out.
@@ -46,7 +52,18 @@ echo ready
 exec env --ignore-signal=CHLD sleep infinity
 """
 
-UNSHARE = ("unshare", "--net", *NAMESPACES, "--fork", "--kill-child", "--mount-proc", "sh", "-c", START_HOST, "sh")
+UNSHARE = (
+    "unshare",
+    "--net",
+    *NAMESPACES,
+    "--fork",
+    "--kill-child",
+    "--mount-proc",
+    "sh",
+    "-c",
+    START_HOST,
+    "sh",
+)
 
 
 class Host(Closing):
@@ -73,10 +90,17 @@ class Host(Closing):
         with (self.folder / f"{Path(command[0]).name}.log").open("ab") as log:
             output: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": log, "stderr": log}
             whole = {"PATH": os.environ["PATH"], **environment}
-            self._programs.append(subprocess.Popen([*self._enter(user), *command], env=whole, cwd="/", **output))
+            self._programs.append(
+                subprocess.Popen([*self._enter(user), *command], env=whole, cwd="/", **output)
+            )
 
     def run(self, *command: str, environment: Mapping[str, str]) -> str:
-        return run(*self._enter("postgres"), *command, cwd="/", env={"PATH": os.environ["PATH"], **environment})
+        return run(
+            *self._enter("postgres"),
+            *command,
+            cwd="/",
+            env={"PATH": os.environ["PATH"], **environment},
+        )
 
     def network(self, command: str) -> None:
         """Run `ip`. Only the network is the host's, so that it can name a process of another host."""
@@ -88,8 +112,15 @@ class Host(Closing):
         found = []
         for process in psutil.process_iter():
             with suppress(psutil.Error, OSError):  # it has ended meanwhile
-                is_here = Path(f"/proc/{process.pid}/ns/pid").stat().st_ino == own and process.pid != self.pid
-                if is_here and program in " ".join(process.cmdline()) and process.status() != psutil.STATUS_ZOMBIE:
+                is_here = (
+                    Path(f"/proc/{process.pid}/ns/pid").stat().st_ino == own
+                    and process.pid != self.pid
+                )
+                if (
+                    is_here
+                    and program in " ".join(process.cmdline())
+                    and process.status() != psutil.STATUS_ZOMBIE
+                ):
                     found.append(process)
         return found
 
@@ -131,11 +162,15 @@ class Cluster(Closing):
     def __init__(self, folder: Path) -> None:
         with ExitStack() as stack:
             self.switch = stack.enter_context(Host("switch", folder / "switch"))
-            self.hosts = {name: stack.enter_context(Host(name, folder / name)) for name in ADDRESSES}
+            self.hosts = {
+                name: stack.enter_context(Host(name, folder / name)) for name in ADDRESSES
+            }
             try:
                 self.switch.network("link add name switch0 type bridge")
                 for host in self.hosts.values():
-                    self.switch.network(f"link add name {host.name} type veth peer name eth0 netns {host.pid}")
+                    self.switch.network(
+                        f"link add name {host.name} type veth peer name eth0 netns {host.pid}"
+                    )
             except AssertionError as error:
                 cannot("connect hosts by a bridge", error)
             self.switch.network("link set switch0 up")
@@ -147,7 +182,9 @@ class Cluster(Closing):
             for name in DATABASE_HOSTS:
                 self.start_database(self.hosts[name])
             for name in SERVICE_HOSTS:
-                self.hosts[name].start("/usr/sbin/haproxy", "-db", "-f", "/etc/haproxy/haproxy.cfg", environment={})
+                self.hosts[name].start(
+                    "/usr/sbin/haproxy", "-db", "-f", "/etc/haproxy/haproxy.cfg", environment={}
+                )
             self._hosts = stack.pop_all()
 
     def start_database(self, host: Host) -> None:
@@ -155,12 +192,17 @@ class Cluster(Closing):
         settings = {"ETCD_DATA_DIR": "/var/lib/etcd/default", **_variables(host, "etcd")}
         host.start("/usr/bin/etcd", user="etcd", environment=settings)
         variables = _variables(host, "patroni_env.conf")
-        host.start("/usr/bin/patroni", "/etc/patroni/config.yml", user="postgres", environment=variables)
+        host.start(
+            "/usr/bin/patroni", "/etc/patroni/config.yml", user="postgres", environment=variables
+        )
 
     @contextmanager
     def on_the_switch(self) -> Iterator[None]:
         """Move this thread, and the threads and processes that it starts, to the network of the switch."""
-        with Path("/proc/thread-self/ns/net").open() as before, Path(f"/proc/{self.switch.pid}/ns/net").open() as there:
+        with (
+            Path("/proc/thread-self/ns/net").open() as before,
+            Path(f"/proc/{self.switch.pid}/ns/net").open() as there,
+        ):
             _set_network(there.fileno())
             try:
                 yield
@@ -175,7 +217,15 @@ class Cluster(Closing):
         self.sql(primary, "CREATE DATABASE mahasiswa OWNER mahasiswa")
 
     def sql(self, host: Host, statements: str) -> str:
-        return host.run("psql", "--no-psqlrc", "--tuples-only", "--command", statements, "postgres", environment={})
+        return host.run(
+            "psql",
+            "--no-psqlrc",
+            "--tuples-only",
+            "--command",
+            statements,
+            "postgres",
+            environment={},
+        )
 
     def start_services(self, address: str) -> list[str]:
         """Start the service on each of its hosts; return their addresses."""
@@ -196,7 +246,11 @@ class Cluster(Closing):
         return until(self._primary, WHOLE_TIMEOUT_SECONDS)
 
     def wait_for_another(self, primary: Host) -> None:
-        others = [f"http://{address}:8008/primary" for name, address in DATABASE_HOSTS.items() if name != primary.name]
+        others = [
+            f"http://{address}:8008/primary"
+            for name, address in DATABASE_HOSTS.items()
+            if name != primary.name
+        ]
         until(lambda: any(map(_is_ok, others)), 60)
 
     def close(self) -> None:
@@ -207,7 +261,10 @@ class Cluster(Closing):
         if views.count(views[0]) < len(views) or len(views[0]) < len(DATABASE_HOSTS):
             return None
         roles, names, states, timelines = zip(*views[0], strict=True)
-        if roles != ("leader", "replica", "sync_standby") or not {*states} <= {"running", "streaming"}:
+        if roles != ("leader", "replica", "sync_standby") or not {*states} <= {
+            "running",
+            "streaming",
+        }:
             return None
         return self.hosts[names[0]] if len({*timelines}) == 1 else None
 
@@ -230,7 +287,9 @@ def partitioned(cluster: Cluster, primary: Host) -> Callable[[], None]:
     others = [cluster.hosts[name] for name in DATABASE_HOSTS if name != primary.name]
     pairs = [(primary, other) for other in others] + [(other, primary) for other in others]
     for host, other in pairs:  # packets go to a network card that does not exist
-        host.network(f"neigh replace {ADDRESSES[other.name]} lladdr {MISSING_CARD} nud permanent dev eth0")
+        host.network(
+            f"neigh replace {ADDRESSES[other.name]} lladdr {MISSING_CARD} nud permanent dev eth0"
+        )
 
     def reconnect() -> None:
         for host, other in pairs:
@@ -261,15 +320,27 @@ def switched_over(_cluster: Cluster, primary: Host) -> Callable[[], None]:
 def _write_files(name: str, folder: Path) -> None:
     """Write the files of a host: those of packaging/patroni with its name and the password, and empty folders."""
     hosts = "".join(f"{address} {host}\n" for host, address in ADDRESSES.items())
-    for path in ("etc/patroni", "etc/haproxy", "run/postgresql", "var/lib/etcd", "var/lib/postgresql"):
+    for path in (
+        "etc/patroni",
+        "etc/haproxy",
+        "run/postgresql",
+        "var/lib/etcd",
+        "var/lib/postgresql",
+    ):
         (folder / path).mkdir(parents=True)
     (folder / "etc/hosts").write_text(f"127.0.0.1 localhost\n{hosts}")
     shutil.copy(PACKAGING / "config.yml", folder / "etc/patroni")
     shutil.copy(PACKAGING / "haproxy.cfg", folder / "etc/haproxy")
     for file in ("etcd", "patroni_env.conf"):
-        text = (PACKAGING / file).read_text().replace("@HOST@", name).replace("@PASSWORD@", PASSWORD)
+        text = (
+            (PACKAGING / file).read_text().replace("@HOST@", name).replace("@PASSWORD@", PASSWORD)
+        )
         (folder / "etc" / file).write_text(text)
-    for path, user in (("run/postgresql", "postgres"), ("var/lib/postgresql", "postgres"), ("var/lib/etcd", "etcd")):
+    for path, user in (
+        ("run/postgresql", "postgres"),
+        ("var/lib/postgresql", "postgres"),
+        ("var/lib/etcd", "etcd"),
+    ):
         shutil.chown(folder / path, user)
 
 
@@ -282,10 +353,14 @@ def _variables(host: Host, file: str) -> dict[str, str]:
 def _members(address: str) -> list[tuple[str, str, str, int]]:
     """Return role, name, state and timeline of each member, as the Patroni at this address knows them."""
     try:
-        members = httpx.get(f"http://{address}:8008/cluster", timeout=2, trust_env=False).json()["members"]
+        members = httpx.get(f"http://{address}:8008/cluster", timeout=2, trust_env=False).json()[
+            "members"
+        ]
     except (httpx.HTTPError, ValueError, KeyError):
         return []
-    return sorted((each["role"], each["name"], each["state"], each.get("timeline", 0)) for each in members)
+    return sorted(
+        (each["role"], each["name"], each["state"], each.get("timeline", 0)) for each in members
+    )
 
 
 def _is_ok(url: str) -> bool:
@@ -295,5 +370,6 @@ def _is_ok(url: str) -> bool:
 
 
 def _set_network(file: int) -> None:
-    if ctypes.CDLL(None, use_errno=True).setns(file, 0x40000000):  # CLONE_NEWNET; os.setns begins with Python 3.12
+    # CLONE_NEWNET; os.setns begins with Python 3.12.
+    if ctypes.CDLL(None, use_errno=True).setns(file, 0x40000000):
         raise OSError(ctypes.get_errno(), "setns")

@@ -19,18 +19,26 @@ from spreadsheets import importer, other
 # Examples may be slow to make: the machine may be busy, and Hypothesis's tables of Unicode are made at their first use.
 SLOW = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large]
 IN_CI = "CI" in os.environ
-settings.register_profile("busy", deadline=None, suppress_health_check=SLOW, derandomize=IN_CI, print_blob=True)
+settings.register_profile(
+    "busy", deadline=None, suppress_health_check=SLOW, derandomize=IN_CI, print_blob=True
+)
 settings.load_profile("busy")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("mahasiswa")
     group.addoption(
-        "--base-url", default="", help="run tests/spec against the implementation at this address, not against our own"
+        "--base-url",
+        default="",
+        help="run tests/spec against the implementation at this address, not against our own",
     )
-    group.addoption("--screenshots", action="store_true", help="make the pictures of docs/panduan.md again")
     group.addoption(
-        "--nothing-skipped", action="store_true", help="fail each test that lacks a tool of a Debian package"
+        "--screenshots", action="store_true", help="make the pictures of docs/panduan.md again"
+    )
+    group.addoption(
+        "--nothing-skipped",
+        action="store_true",
+        help="fail each test that lacks a tool of a Debian package",
     )
 
 
@@ -50,10 +58,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+def pytest_runtest_makereport(
+    item: pytest.Item,
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Fail a skipped test with --nothing-skipped, unless this machine cannot run it and `make test-long` does."""
     report = yield
-    if report.skipped and not hasattr(report, "wasxfail") and item.config.getoption("nothing_skipped"):
+    if (
+        report.skipped
+        and not hasattr(report, "wasxfail")
+        and item.config.getoption("nothing_skipped")
+    ):
         reason = str(report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr)
         needs_root = ONLY_ROOT in reason or "not permitted" in reason
         is_run_by_root = item.get_closest_marker("root") or item.get_closest_marker("torture")

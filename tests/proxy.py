@@ -47,10 +47,13 @@ class Proxy:
             answers, questions = await asyncio.open_connection("127.0.0.1", self._target)
             self._writers |= {writer, questions}
             await asyncio.gather(
-                self._forward(reader, questions, asking=True), self._forward(answers, writer, asking=False)
+                self._forward(reader, questions, asking=True),
+                self._forward(answers, writer, asking=False),
             )
 
-    async def _forward(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, asking: bool) -> None:
+    async def _forward(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, asking: bool
+    ) -> None:
         with suppress(OSError):
             while piece := await reader.read(65536):
                 if asking:

@@ -62,7 +62,15 @@ class Line(Closing):
 
 def post(target: str, body: bytes, *headers: bytes) -> bytes:
     length = b"Content-Length: %d\r\n" % len(body)
-    return b"POST %b HTTP/1.1\r\n" % target.encode() + HOST + FORM + length + b"".join(headers) + b"\r\n" + body
+    return (
+        b"POST %b HTTP/1.1\r\n" % target.encode()
+        + HOST
+        + FORM
+        + length
+        + b"".join(headers)
+        + b"\r\n"
+        + body
+    )
 
 
 def get(target: str, rest: bytes = b"") -> bytes:
@@ -71,7 +79,11 @@ def get(target: str, rest: bytes = b"") -> bytes:
 
 
 def upload(
-    body: bytes, name: bytes = b"tempel", filename: bytes = b"", target: str = "/mahasiswa/impor", parameters: str = ""
+    body: bytes,
+    name: bytes = b"tempel",
+    filename: bytes = b"",
+    target: str = "/mahasiswa/impor",
+    parameters: str = "",
 ) -> bytes:
     """Return the bytes of a request that uploads one part of a form. `parameters` are added to its Content-Type."""
     data = PART % (name, b'; filename="%b"' % filename if filename else b"", body)
@@ -79,7 +91,9 @@ def upload(
     return post(target, data, CLOSE).replace(FORM, kind, 1)
 
 
-def connected(service: Service, stack: ExitStack, request: bytes, *, linger: bytes = b"") -> socket.socket:
+def connected(
+    service: Service, stack: ExitStack, request: bytes, *, linger: bytes = b""
+) -> socket.socket:
     """Send a request on a connection whose receive buffer holds almost nothing of an answer."""
     client = stack.enter_context(socket.socket())
     client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)

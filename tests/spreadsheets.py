@@ -52,7 +52,9 @@ class Database(Closing):
 
     def __init__(self, path: Path, *statements: str) -> None:
         command = [sys.executable, "-ISc", OTHER_PROGRAM, str(path)]
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
         for statement in statements:
             self.run(statement)
 
@@ -101,20 +103,29 @@ class Preview(Page):
 
     def __init__(self, html: str, url: str) -> None:
         super().__init__(html, url)
-        names, numbers = self.texts(".summary dt"), [int(text.replace(".", "")) for text in self.texts(".summary dd")]
+        names, numbers = (
+            self.texts(".summary dt"),
+            [int(text.replace(".", "")) for text in self.texts(".summary dd")],
+        )
         assert names in ([], COUNTS)
         self.counts = {name: number for name, number in zip(names, numbers, strict=True) if number}
         self.alert = " ".join(self.texts("[role=alert]"))
         self.status = " ".join(self.texts("[role=status]"))
         self.what_was_read = " ".join(" ".join(self.texts("main .note")[:1]).split())
         self.wrong = [
-            " ".join([*group.css(".bad")[0].text().split(), " · ".join(filter(None, _values(group)))])
+            " ".join(
+                [*group.css(".bad")[0].text().split(), " · ".join(filter(None, _values(group)))]
+            )
             for group in self.tree.css("#perbaiki li")
         ]
         self.skipped = [" ".join(text.split()) for text in self.texts("#dilewati li")]
         self.noticed = [" ".join(text.split()) for text in self.texts("#periksa li")]
-        attributes = [(node.text(), node.attributes) for node in self.tree.css("main form button[name=ada]")]
-        self.buttons = [Button(text, str(of.get("name")), str(of.get("value"))) for text, of in attributes]
+        attributes = [
+            (node.text(), node.attributes) for node in self.tree.css("main form button[name=ada]")
+        ]
+        self.buttons = [
+            Button(text, str(of.get("name")), str(of.get("value"))) for text, of in attributes
+        ]
 
     @property
     def new(self) -> list[Shown]:
@@ -128,7 +139,10 @@ class Preview(Page):
     def changed(self) -> list[Shown]:
         """The rows that change a record. Their texts must have no line break."""
         rows = (row.css("td") for row in self.tree.css("#berubah tbody tr"))
-        return [Shown(int(no.text()), nim.text(), _lines(after), _lines(before)) for no, nim, before, after in rows]
+        return [
+            Shown(int(no.text()), nim.text(), _lines(after), _lines(before))
+            for no, nim, before, after in rows
+        ]
 
     @property
     def data(self) -> str:
@@ -138,7 +152,9 @@ class Preview(Page):
         return str(field.attributes["value"])
 
     def _rows_of(self, part: str) -> list[Shown]:
-        cells = [[cell.text() for cell in row.css("td")] for row in self.tree.css(f"#{part} tbody tr")]
+        cells = [
+            [cell.text() for cell in row.css("td")] for row in self.tree.css(f"#{part} tbody tr")
+        ]
         return [Shown(int(number), nim, (nama, alamat)) for number, nim, nama, alamat in cells]
 
 
@@ -174,7 +190,11 @@ class Importer:
 
     def press(self, preview: Preview, text: str) -> httpx.Response:
         """Press a button that writes, by its value or by the beginning of its text; return the response."""
-        (button,) = [button for button in preview.buttons if button.value == text or button.text.startswith(text)]
+        (button,) = [
+            button
+            for button in preview.buttons
+            if button.value == text or button.text.startswith(text)
+        ]
         (form,) = [form for form in preview.forms if "data" in form.values]
         return self.site.post(form.target, {"data": preview.data, button.name: button.value})
 
@@ -184,9 +204,10 @@ class Importer:
 
     def save(self, preview: Preview, text: str = "Simpan") -> None:
         answer = self.press(preview, text)
-        assert (answer.status_code, answer.headers["location"]) == (302, self.site.path("/") + "?halaman=1"), (
-            answer.text
-        )
+        assert (answer.status_code, answer.headers["location"]) == (
+            302,
+            self.site.path("/") + "?halaman=1",
+        ), answer.text
         assert not answer.content
 
     def records(self) -> list[Record]:
@@ -197,7 +218,9 @@ def repaired(preview: Preview, **fields: str | Sequence[str]) -> list[tuple[str,
     """Return the fields that "Periksa lagi" sends. `fields` replace those with the same name."""
     sent = [("data", preview.data), ("periksa", "1")]
     for row in preview.tree.css("#perbaiki .repair"):
-        sent += [(f"{name}[]", _value(row, f"{name}[]")) for name in ("baris", "nim", "nama", "alamat")]
+        sent += [
+            (f"{name}[]", _value(row, f"{name}[]")) for name in ("baris", "nim", "nama", "alamat")
+        ]
     sent = [(name, value) for name, value in sent if name.removesuffix("[]") not in fields]
     for field, values in fields.items():
         name = field if field in {"lembar", "periksa"} else f"{field}[]"
@@ -218,7 +241,9 @@ def importer(site: Site, other: Database) -> Importer:
     return Importer(site)
 
 
-def csv(*rows: Sequence[str], separator: str = ";", encoding: str = "utf-8", end: str = "\r\n") -> bytes:
+def csv(
+    *rows: Sequence[str], separator: str = ";", encoding: str = "utf-8", end: str = "\r\n"
+) -> bytes:
     return "".join(separator.join(row) + end for row in rows).encode(encoding)
 
 
@@ -248,7 +273,14 @@ def students(count: int) -> list[Record]:
     return list(map(student, range(count)))
 
 
-MIXED = csv(HEADER, KEPT[0], ("2", "Budi S.", "Bantul"), ("4", "Dewi", "Sleman"), ("", "Eko", "Solo"), ("5", "", "S"))
+MIXED = csv(
+    HEADER,
+    KEPT[0],
+    ("2", "Budi S.", "Bantul"),
+    ("4", "Dewi", "Sleman"),
+    ("", "Eko", "Solo"),
+    ("5", "", "S"),
+)
 """A file with an unchanged, a changed and a new record of KEPT, and two invalid rows."""
 
 
@@ -291,7 +323,12 @@ def by_libreoffice(
         pytest.skip("LibreOffice is not installed")
     source = folder / f"source.{source_ending}"
     source.write_bytes(data)
-    options = [f"-env:UserInstallation={_libreoffice_profile().as_uri()}", "--headless", "--convert-to", ending]
+    options = [
+        f"-env:UserInstallation={_libreoffice_profile().as_uri()}",
+        "--headless",
+        "--convert-to",
+        ending,
+    ]
     options += [f"--infilter={input_filter}"] * bool(input_filter)
     run(soffice, *options, "--outdir", folder / "out", source)
     return (folder / "out" / f"source.{ending}").read_bytes()
@@ -323,7 +360,10 @@ HEADER_XML = b"<row>" + b"".join(text_cell(name.encode()) for name in HEADER) + 
 def with_sheet(parts: Iterable[bytes]) -> bytes:
     """Return a workbook whose first sheet is this XML, valid or not."""
     usual, file = io.BytesIO(by_openpyxl(HEADER)), io.BytesIO()
-    with zipfile.ZipFile(usual) as source, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as target:
+    with (
+        zipfile.ZipFile(usual) as source,
+        zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as target,
+    ):
         for name in source.namelist():
             if name == "xl/worksheets/sheet1.xml":
                 with target.open(name, "w") as part:
@@ -357,7 +397,11 @@ def _value(row: LexborNode, name: str) -> str:
 
 
 def _values(group: LexborNode) -> list[str]:
-    return [_value(row, name) for row in group.css(".repair") for name in ("nim[]", "nama[]", "alamat[]")]
+    return [
+        _value(row, name)
+        for row in group.css(".repair")
+        for name in ("nim[]", "nama[]", "alamat[]")
+    ]
 
 
 def _lines(cell: LexborNode) -> tuple[str, str]:

@@ -68,7 +68,9 @@ def records_of(snapshot: Snapshot) -> list[Mahasiswa]:
     return list(map(Mahasiswa, cells[::3], cells[1::3], cells[2::3]))
 
 
-SCRIPT_RUNNER = "import sqlite3, sys; sqlite3.connect(sys.argv[1], timeout=30).executescript(sys.argv[2])"
+SCRIPT_RUNNER = (
+    "import sqlite3, sys; sqlite3.connect(sys.argv[1], timeout=30).executescript(sys.argv[2])"
+)
 
 
 @contextmanager
@@ -98,11 +100,18 @@ def in_shell(path: Path, script: str) -> subprocess.CompletedProcess[str]:
     if shell is None:
         pytest.skip("the sqlite3 shell is not installed")
     return subprocess.run(
-        [shell, "-bail", str(path)], input=script, capture_output=True, text=True, check=False, cwd=path.parent
+        [shell, "-bail", str(path)],
+        input=script,
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=path.parent,
     )
 
 
-AGE_SQLITE = "UPDATE mahasiswa_history SET moment = strftime('%Y-%m-%dT%H:%M:%fZ', moment, '-{days} days')"
+AGE_SQLITE = (
+    "UPDATE mahasiswa_history SET moment = strftime('%Y-%m-%dT%H:%M:%fZ', moment, '-{days} days')"
+)
 AGE_POSTGRES = "UPDATE mahasiswa_history SET moment = moment - interval '{days} days'"
 
 

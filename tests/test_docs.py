@@ -14,7 +14,11 @@ from mahasiswa.web.app import ROUTES
 from mahasiswa.work import DATABASE_CONNECTIONS, KINDS
 
 ROOT = Path(__file__).parents[1]
-DOCUMENTS = [*sorted(ROOT.glob("*.md")), *sorted(ROOT.glob("docs/*.md")), ROOT / "bench" / "README.md"]
+DOCUMENTS = [
+    *sorted(ROOT.glob("*.md")),
+    *sorted(ROOT.glob("docs/*.md")),
+    ROOT / "bench" / "README.md",
+]
 SPECIFICATION = ROOT / "docs" / "specification.md"
 TEST_FILE = r"(?:[a-z]+/)?test_\w+\.py"
 
@@ -34,7 +38,9 @@ every_document = pytest.mark.parametrize("document", DOCUMENTS, ids=name_of)
 
 @cache
 def names_of_tests(path: Path) -> frozenset[str]:
-    return frozenset(re.findall(r"^(?:async )?def (test_\w+)", path.read_text("utf-8"), re.MULTILINE))
+    return frozenset(
+        re.findall(r"^(?:async )?def (test_\w+)", path.read_text("utf-8"), re.MULTILINE)
+    )
 
 
 def headings(document: Path) -> set[str]:
@@ -44,7 +50,11 @@ def headings(document: Path) -> set[str]:
 
 def settings_table(document: str) -> dict[str, str]:
     """Return the variables in a document's table of settings, each with the default that it shows."""
-    return dict(re.findall(r"^\| `([A-Z_]+)` \|.*\| (.*) \|$", (ROOT / document).read_text("utf-8"), re.MULTILINE))
+    return dict(
+        re.findall(
+            r"^\| `([A-Z_]+)` \|.*\| (.*) \|$", (ROOT / document).read_text("utf-8"), re.MULTILINE
+        )
+    )
 
 
 @pytest.mark.parametrize("readme", ["README.md", "README.id.md"])
@@ -69,7 +79,9 @@ def test_the_documents_name_every_command() -> None:
 @every_document
 def test_every_link_leads_to_a_file_and_a_heading(document: Path) -> None:
     """Every relative link of a document leads to an existing file and, after `#`, to a heading of it."""
-    for in_markdown, in_html in re.findall(r"\]\(([^)\s]+)\)|(?:src|href)=\"([^\"]+)\"", document.read_text("utf-8")):
+    for in_markdown, in_html in re.findall(
+        r"\]\(([^)\s]+)\)|(?:src|href)=\"([^\"]+)\"", document.read_text("utf-8")
+    ):
         path, _, heading = (in_markdown or in_html).partition("#")
         if re.match("[a-z]+:", path):
             continue
@@ -100,7 +112,9 @@ def test_the_specification_names_exactly_the_numbered_tests() -> None:
 
 def test_every_rule_that_the_code_cites_is_in_the_specification() -> None:
     """Each number after the word "specification" in src and tests is a heading or a rule of docs/specification.md."""
-    rules = set(re.findall(r"^(?:#+|\|) (\d(?:\.\d)*)\b", SPECIFICATION.read_text("utf-8"), re.MULTILINE))
+    rules = set(
+        re.findall(r"^(?:#+|\|) (\d(?:\.\d)*)\b", SPECIFICATION.read_text("utf-8"), re.MULTILINE)
+    )
     citation = re.compile(r"(?i)specification(?:, sections?)? ((?:\d(?:\.\d)*(?:, | and )?)+)")
     cited = {
         (name_of(file), number)
@@ -121,23 +135,38 @@ def test_the_specification_lists_every_route() -> None:
 
 def test_the_map_names_every_module() -> None:
     """Each module is in its folder, and no other. An entry is `name text`, `name, name: text` or `name, name`."""
-    _, _, source = (ROOT / "docs" / "architecture.md").read_text("utf-8").partition("src/mahasiswa/\n")
+    _, _, source = (
+        (ROOT / "docs" / "architecture.md").read_text("utf-8").partition("src/mahasiswa/\n")
+    )
     folder, listed = "", set()
     for line in source.partition("\ntests/")[0].splitlines():
         below, rest = re.findall(r"^ {2,4}(\w+/)? *(.*)", line)[0]
         if below:
-            folder = below if line.startswith("  " + below) else f"{folder.partition('/')[0]}/{below}"
+            folder = (
+                below if line.startswith("  " + below) else f"{folder.partition('/')[0]}/{below}"
+            )
         for entry in rest.split(";  "):
             names = re.match(r"\w+(?=  )|\w+/?(, \w+/?)*(?=:|$)", entry)
-            listed |= {folder + name for name in names[0].split(", ") if not name.endswith("/")} if names else {entry}
+            listed |= (
+                {folder + name for name in names[0].split(", ") if not name.endswith("/")}
+                if names
+                else {entry}
+            )
     files = [file.relative_to(ROOT / "src" / "mahasiswa") for file in (ROOT / "src").rglob("*.py")]
-    modules = {str(file.with_suffix("")) for file in files if file.name != "__init__.py" or file.parent.name == "store"}
+    modules = {
+        str(file.with_suffix(""))
+        for file in files
+        if file.name != "__init__.py" or file.parent.name == "store"
+    }
     assert sorted(listed ^ modules) == []
 
 
 @pytest.mark.parametrize(
     ("script", "made"),
-    [("docs/draw_architecture.py", "architecture.svg"), ("packaging/man/make_page.py", "mahasiswa.1")],
+    [
+        ("docs/draw_architecture.py", "architecture.svg"),
+        ("packaging/man/make_page.py", "mahasiswa.1"),
+    ],
 )
 def test_a_file_is_what_its_script_makes(script: str, made: str, tmp_path: Path) -> None:
     """Running the script changes nothing: the picture shows its text, and the manual page shows the program's help."""

@@ -23,15 +23,38 @@ NEW_YEAR = datetime(2026, 12, 31, 17, 5, tzinfo=UTC)
         ("UTC", "31 Des 17.05 UTC"),
     ],
 )
-def test_a_moment_is_shown_in_its_time_zone_with_the_name_of_the_zone(zone: str, shown: str) -> None:
+def test_a_moment_is_shown_in_its_time_zone_with_the_name_of_the_zone(
+    zone: str, shown: str
+) -> None:
     """Indonesian zones are WIB, WITA and WIT; a zone without a name of its own shows its distance from UTC."""
     assert moment(NEW_YEAR.astimezone(ZoneInfo(zone)), with_year=False) == shown
 
 
 def test_months_years_and_summer_time() -> None:
     """The abbreviations of the months are Indonesian. Year and name of the zone are those of the moment in the zone."""
-    months = [moment(datetime(2026, month, 9, tzinfo=UTC), with_year=False).split()[1] for month in range(1, 13)]
-    assert months == ["Jan", "Feb", "Mar", "Apr", "Mei", "Jun", "Jul", "Agu", "Sep", "Okt", "Nov", "Des"]
-    assert moment(NEW_YEAR.astimezone(ZoneInfo("Asia/Jakarta")), with_year=True) == "1 Jan 2027 00.05 WIB"
+    months = [
+        moment(datetime(2026, month, 9, tzinfo=UTC), with_year=False).split()[1]
+        for month in range(1, 13)
+    ]
+    assert months == [
+        "Jan",
+        "Feb",
+        "Mar",
+        "Apr",
+        "Mei",
+        "Jun",
+        "Jul",
+        "Agu",
+        "Sep",
+        "Okt",
+        "Nov",
+        "Des",
+    ]
+    assert (
+        moment(NEW_YEAR.astimezone(ZoneInfo("Asia/Jakarta")), with_year=True)
+        == "1 Jan 2027 00.05 WIB"
+    )
     summer = datetime(2026, 7, 1, 12, tzinfo=UTC)
-    assert moment(summer.astimezone(ZoneInfo("Europe/Berlin")), with_year=False) == "1 Jul 14.00 CEST"
+    assert (
+        moment(summer.astimezone(ZoneInfo("Europe/Berlin")), with_year=False) == "1 Jul 14.00 CEST"
+    )

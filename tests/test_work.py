@@ -52,7 +52,8 @@ async def test_an_error_of_shared_work_reaches_its_callers_and_no_log() -> None:
     alone.cancel()
     await turns()
     del alone, shared
-    gc.collect()  # asyncio reports the exception of a task that is collected before anybody has awaited it
+    # Asyncio reports the exception of a task that is collected before anybody has awaited it.
+    gc.collect()
     assert reported == []
     with pytest.raises(ValueError):  # noqa: PT011 - the one above
         await SharedTask(work).result()

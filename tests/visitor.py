@@ -45,7 +45,9 @@ class Form(NamedTuple):
     @property
     def values(self) -> dict[str, str]:
         """The fields that a browser sends if nothing is typed."""
-        return {field.name: field.value for field in self.inputs if field.name and not field.disabled}
+        return {
+            field.name: field.value for field in self.inputs if field.name and not field.disabled
+        }
 
 
 class Link(NamedTuple):
@@ -75,7 +77,9 @@ class Page:
         self.html, self.url, self.tree = html, url, LexborHTMLParser(html)
         self.title = " ".join(self.texts("head > title"))
         self.headings = [text.strip() for text in self.texts("h1, h2, h3, h4, h5, h6")]
-        self.stylesheets = [_attribute(node, "href") for node in self.tree.css("link[rel~=stylesheet]")]
+        self.stylesheets = [
+            _attribute(node, "href") for node in self.tree.css("link[rel~=stylesheet]")
+        ]
         header = self.tree.css_first("table tr", strict=False)
         self.columns = [cell.text().strip() for cell in header.css("th, td")] if header else []
 
@@ -141,7 +145,9 @@ class Page:
 
     def _form(self, node: LexborNode) -> Form:
         action = _attribute(node, "action")
-        buttons = [button.text().strip() for button in node.css("button:not([type]), button[type=submit]")]
+        buttons = [
+            button.text().strip() for button in node.css("button:not([type]), button[type=submit]")
+        ]
         buttons += [_attribute(button, "value") for button in node.css("input[type=submit]")]
         return Form(
             (_attribute(node, "method") or "get").lower(),
@@ -171,10 +177,14 @@ class Site(Closing):
         """Return the request target of a path of the specification; the nim is percent-encoded and appended."""
         return self.prefix + path + ("" if nim is None else quote(nim, safe=""))
 
-    def send(self, method: str, target: str, body: bytes | None = None, **headers: str) -> httpx.Response:
+    def send(
+        self, method: str, target: str, body: bytes | None = None, **headers: str
+    ) -> httpx.Response:
         """Send one request. In the name of a header, `_` stands for `-`."""
         named = {name.replace("_", "-"): value for name, value in headers.items()}
-        return self.client.request(method, "/", content=body, headers=named, extensions={"target": target.encode()})
+        return self.client.request(
+            method, "/", content=body, headers=named, extensions={"target": target.encode()}
+        )
 
     def get(self, target: str) -> httpx.Response:
         return self.send("GET", target)
@@ -213,7 +223,13 @@ class Site(Closing):
 def client(url: str) -> httpx.Client:
     """Return an HTTP client that follows no redirect and uses no proxy."""
     is_https = url.startswith("https:")
-    return httpx.Client(base_url=url, follow_redirects=False, trust_env=False, timeout=TIMEOUT_SECONDS, verify=is_https)
+    return httpx.Client(
+        base_url=url,
+        follow_redirects=False,
+        trust_env=False,
+        timeout=TIMEOUT_SECONDS,
+        verify=is_https,
+    )
 
 
 def browser_target(page_url: str, href: str) -> str:

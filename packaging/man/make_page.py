@@ -19,7 +19,10 @@ def page() -> Iterator[str]:
     yield f'.TH MAHASISWA 1 "" "mahasiswa {metadata.version("mahasiswa")}"'
     summary, _, *description = paragraphs(main)
     yield from (".SH NAME", f"mahasiswa \\- {summary[0].lower()}{summary[1:].rstrip('.')}")
-    yield from (".SH SYNOPSIS", "\\fBmahasiswa\\fR [\\fICOMMAND\\fR [\\fIOPTIONS\\fR] [\\fIARGUMENTS\\fR]]")
+    yield from (
+        ".SH SYNOPSIS",
+        "\\fBmahasiswa\\fR [\\fICOMMAND\\fR [\\fIOPTIONS\\fR] [\\fIARGUMENTS\\fR]]",
+    )
     yield ".SH DESCRIPTION"
     yield from description
     yield ".SH COMMANDS"
@@ -34,7 +37,8 @@ def page() -> Iterator[str]:
     yield ".SH ENVIRONMENT"
     for variable, field in Settings.declared():
         default = field.metadata["default"]
-        given = "" if variable == "HOST" else f" [{default or 'none'}]"  # that one depends on the computer
+        # That one depends on the computer.
+        given = "" if variable == "HOST" else f" [{default or 'none'}]"
         yield from (".TP", f"\\fB{variable}\\fR", escaped(field.metadata["help"] + given))
 
 

@@ -42,17 +42,26 @@ class Failure(Exception):
     """The command failed and changed nothing. The text has the reasons, for standard error."""
 
 
-def import_file(url: DatabaseURL, file: Path, *, update: bool, dry_run: bool) -> tuple[Merged, Sequence[str]]:
+def import_file(
+    url: DatabaseURL, file: Path, *, update: bool, dry_run: bool
+) -> tuple[Merged, Sequence[str]]:
     """Import a spreadsheet, all rows or none; return the counts and the warnings. Raise Failure or Interrupted."""
     cleaner = sheets.Cleaner()
     skipped: list[tuple[int, str]] = []
-    with _failures(file), _source(file) as source, sheets.read(source, sheets.COMMAND_LINE) as table:
+    with (
+        _failures(file),
+        _source(file) as source,
+        sheets.read(source, sheets.COMMAND_LINE) as table,
+    ):
         rows = _incoming(cleaner, file, table, skipped)
-        gc.disable()  # a million rows make no cycles, and searching them for cycles takes a tenth of the time
+        # A million rows make no cycles, and searching them for cycles takes a tenth of the time.
+        gc.disable()
         engine_of(url).migrate()
         merged = engine_of(url).merge(rows, update=update, dry_run=dry_run)
     if merged.incomplete:
-        raise Failure("\n".join(_lines(file, ((row, wording.NEW_NEEDS_ONE) for row in merged.incomplete))))
+        raise Failure(
+            "\n".join(_lines(file, ((row, wording.NEW_NEEDS_ONE) for row in merged.incomplete)))
+        )
     remarks = [f"{file}: {remark}" for remark in table.remarks]
     return merged, [*remarks, *_lines(file, skipped), *_lines(file, cleaner.suspects().items())]
 
@@ -75,7 +84,8 @@ def copy_records(source: DatabaseURL, target: DatabaseURL) -> int:
     engine_of(source).migrate(create=False)
     engine_of(target).migrate()
     if _read(target, lambda reader: reader.search(Query(), 0, 0)).total:
-        raise Unusable("the database to copy to holds records already")  # the copied ones could not be told apart
+        # The copied ones could not be told apart.
+        raise Unusable("the database to copy to holds records already")
     return _read_all(source, merge)
 
 
@@ -83,13 +93,21 @@ def show_record(url: DatabaseURL, nim: str, timezone: tzinfo) -> tuple[Sequence[
     """All texts about a nim, none if it is unknown, and the sentence about the days that the history keeps."""
     about = _read(url, lambda reader: reader.biography(nim))
     changed: list[tuple[Entry | Batch, str]] = [
-        (entry, f"before: {_state(entry.before)}\n  after: {_state(entry.after)}") for entry in about.entries
+        (entry, f"before: {_state(entry.before)}\n  after: {_state(entry.after)}")
+        for entry in about.entries
     ]
     changed += _silent_changes(about, nim)
     now = [f"now: {_state(about.record)}"] if about.record or changed else []
     since = datetime.now(timezone) - timedelta(days=about.days)
-    kept = f"The history is kept from {since:%Y-%m-%d} on." if about.days else "No history is kept: HISTORY_DAYS is 0."
-    changes = (f"{_made(item, timezone)}\n  {text}" for item, text in sorted(changed, key=lambda change: change[0].id))
+    kept = (
+        f"The history is kept from {since:%Y-%m-%d} on."
+        if about.days
+        else "No history is kept: HISTORY_DAYS is 0."
+    )
+    changes = (
+        f"{_made(item, timezone)}\n  {text}"
+        for item, text in sorted(changed, key=lambda change: change[0].id)
+    )
     return [*now, *changes], kept
 
 
@@ -108,7 +126,11 @@ def _silent_changes(about: Biography, nim: str) -> Iterator[tuple[Batch, str]]:
     A batch that stands alone between two entries has changed the record if the first entry left another state than the
     second one found. In other cases the history cannot tell.
     """
-    own = [entry for entry in about.entries if nim in {state.nim for state in (entry.before, entry.after) if state}]
+    own = [
+        entry
+        for entry in about.entries
+        if nim in {state.nim for state in (entry.before, entry.after) if state}
+    ]
     earlier = [sum(entry.id < batch.id for entry in own) for batch in about.silent]
     for batch, count in zip(about.silent, earlier, strict=True):
         source = "a restore" if batch.kind == "restore" else "an import"
@@ -116,7 +138,10 @@ def _silent_changes(about: Biography, nim: str) -> Iterator[tuple[Batch, str]]:
         if count == 0 or earlier.count(count) > 1:
             yield batch, f"perhaps changed by {source}"
         elif (before := own[count - 1].after) != after:
-            yield batch, f"{'removed' if after is None else 'changed' if before else 'added'} by {source}"
+            yield (
+                batch,
+                f"{'removed' if after is None else 'changed' if before else 'added'} by {source}",
+            )
 
 
 def other_nims(url: DatabaseURL, nim: str) -> Sequence[str]:
@@ -128,7 +153,9 @@ def other_nims(url: DatabaseURL, nim: str) -> Sequence[str]:
 
 def _printable(texts: Iterable[str]) -> str:
     """The texts of a record in one line, with control characters escaped, because a terminal would obey them."""
-    return " | ".join("".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in text) for text in texts)
+    return " | ".join(
+        "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in text) for text in texts
+    )
 
 
 def _incoming(
@@ -180,7 +207,12 @@ def _read(url: DatabaseURL, work: Callable[[Reader], Awaitable[T]]) -> T:
 
 def _read_all(url: DatabaseURL, work: Callable[[Iterator[Mahasiswa]], T]) -> T:
     """The same with all records."""
-    return _read(url, lambda reader: in_thread(reader.chunks(Query()), lambda records: work(_interruptible(records))))
+    return _read(
+        url,
+        lambda reader: in_thread(
+            reader.chunks(Query()), lambda records: work(_interruptible(records))
+        ),
+    )
 
 
 @contextmanager
@@ -188,9 +220,12 @@ def _failures(file: Path) -> Iterator[None]:
     try:
         yield
     except Refused as error:
-        raise Failure(f"{file}: the database refuses a record ({error}); nothing was written") from error
+        raise Failure(
+            f"{file}: the database refuses a record ({error}); nothing was written"
+        ) from error
     except sheets.SheetError as error:
-        interrupt.check()  # Ctrl-C also ends the child process that reads a workbook; that raises SheetError
+        # Ctrl-C also ends the child process that reads a workbook; that raises SheetError.
+        interrupt.check()
         raise Failure(f"{file}: {error}") from error
     except BrokenPipeError:
         raise
@@ -221,13 +256,17 @@ def _complete_file(file: Path) -> Iterator[BinaryIO]:
         mode = None
     to_stdout = file == Path("-")
     if to_stdout or (mode is not None and not stat.S_ISREG(mode)):
-        with open(sys.stdout.fileno() if to_stdout else file, "wb", closefd=not to_stdout) as target:
+        with open(
+            sys.stdout.fileno() if to_stdout else file, "wb", closefd=not to_stdout
+        ) as target:
             yield target
         return
     final = Path(os.path.realpath(file))
     with unfinished(final.parent) as folder:
         copy = folder / final.name
-        with open(copy, "xb", opener=partial(os.open, mode=0o666 if mode is None else 0o600)) as target:
+        with open(
+            copy, "xb", opener=partial(os.open, mode=0o666 if mode is None else 0o600)
+        ) as target:
             if mode is not None:
                 copy.chmod(stat.S_IMODE(mode))
             yield target

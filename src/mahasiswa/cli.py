@@ -37,7 +37,8 @@ def _ended_early(interrupted: str = "nothing was written") -> Iterator[None]:
     except interrupt.Interrupted:
         _fail(f"mahasiswa: interrupted; {interrupted}", INTERRUPTED)
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python writes the rest of its buffer at exit
+        # Python writes the rest of its buffer at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(PIPE_CLOSED)
     except bulk.Failure as failure:
         _fail(str(failure))
@@ -48,11 +49,17 @@ def _ended_early(interrupted: str = "nothing was written") -> Iterator[None]:
 def _settings_help() -> str:
     lines = ["\b", "Settings (environment variables):"]
     for variable, field in Settings.declared():
-        lines.append(f"  {variable:<17} {field.metadata['help']} [{field.metadata['default'] or 'none'}]")
+        lines.append(
+            f"  {variable:<17} {field.metadata['help']} [{field.metadata['default'] or 'none'}]"
+        )
     return "\n".join(lines)
 
 
-@click.group(invoke_without_command=True, epilog=_settings_help(), context_settings={"max_content_width": 120})
+@click.group(
+    invoke_without_command=True,
+    epilog=_settings_help(),
+    context_settings={"max_content_width": 120},
+)
 @click.version_option(package_name="mahasiswa")
 @click.pass_context
 def main(context: click.Context) -> None:
@@ -85,8 +92,12 @@ def _readable(context: click.Context, _parameter: click.Parameter, file: Path) -
         pass
     except OSError as error:
         raise click.BadParameter(f"{file}: {error.strerror}") from None
-    command = REMEDIES[str(context.info_name)].format(user=process_user(), file=file, name=file.name)
-    raise click.BadParameter(f"{file}: the user {process_user()} may not read it. As a user who may, type: {command}")
+    command = REMEDIES[str(context.info_name)].format(
+        user=process_user(), file=file, name=file.name
+    )
+    raise click.BadParameter(
+        f"{file}: the user {process_user()} may not read it. As a user who may, type: {command}"
+    )
 
 
 @main.command("import")
@@ -159,7 +170,8 @@ def backup(file: Path | None) -> None:
     """  # noqa: D301 - as above
     settings = _settings_and_database()
     if file is None:
-        configure_logging(settings.log_level, settings.timezone)  # each back-up that is removed is a line of the log
+        # Each back-up that is removed is a line of the log.
+        configure_logging(settings.log_level, settings.timezone)
         file = cast("Path", engine_of(settings.database_url).backup_into(settings.backup_dir))
     else:
         engine_of(settings.database_url).backup(file)
@@ -193,7 +205,9 @@ def restore(file: Path) -> None:
     if restored.must_start:
         click.echo("Start or restart the service now: systemctl restart mahasiswa")
     _say_locked(restored.seconds)
-    click.echo("If a person was forgotten after that back-up, forget them again: mahasiswa forget NIM")
+    click.echo(
+        "If a person was forgotten after that back-up, forget them again: mahasiswa forget NIM"
+    )
 
 
 @main.command()
@@ -233,7 +247,9 @@ def show(nim: str) -> None:
 
 @main.command()
 @click.argument("number", type=click.IntRange(1))
-@click.option("--unchanged", is_flag=True, help="Leave alone the records of NUMBER that have changed since.")
+@click.option(
+    "--unchanged", is_flag=True, help="Leave alone the records of NUMBER that have changed since."
+)
 @_ended_early("nothing was changed")
 def undo(number: int, *, unchanged: bool) -> None:
     """Take back a change or a batch of any length. The page of the history gives its NUMBER.
@@ -247,7 +263,9 @@ def undo(number: int, *, unchanged: bool) -> None:
     try:
         count = engine_of(url).undo(number, only_unchanged=unchanged)
     except NotInHistory:
-        _fail(f"mahasiswa: {number} cannot be undone: the history does not hold it, or not as a whole")
+        _fail(
+            f"mahasiswa: {number} cannot be undone: the history does not hold it, or not as a whole"
+        )
     except UndoConflict as conflict:
         remedy = f"To restore the {conflict.unchanged} others, add --unchanged"
         _fail(f"mahasiswa: {conflict}; nothing was changed. {remedy}")
@@ -271,19 +289,27 @@ def forget(nim: str) -> None:
     """  # noqa: D301 - as above
     settings = _settings_and_database()
     for other in bulk.other_nims(settings.database_url, nim):
-        click.echo(f"{other}: the same person had this NIM. See mahasiswa show, and run the command for it too.")
+        click.echo(
+            f"{other}: the same person had this NIM. See mahasiswa show, and run the command for it too."
+        )
     was_known = engine_of(settings.database_url).forget(nim)
     if was_known:
         note(f"forget: a record and its history were removed from {settings.database_url}")
-    click.echo(f"{nim}: {'the record and its history are removed' if was_known else 'no record and no history'}")
+    click.echo(
+        f"{nim}: {'the record and its history are removed' if was_known else 'no record and no history'}"
+    )
     for file in engine_of(settings.database_url).backups_that_hold(settings.backup_dir, nim):
         click.echo(f"{file} still holds the texts. Remove it, or wait until it expires.")
-    click.echo("Back-ups, replicas, archives and logs elsewhere keep what they have. Remove it from them yourself.")
+    click.echo(
+        "Back-ups, replicas, archives and logs elsewhere keep what they have. Remove it from them yourself."
+    )
 
 
 @main.command()
 @click.option("--from", "source", metavar="URL", help="The database with the records.")
-@click.option("--to", "target", metavar="URL", help="The database to copy them to. It must hold no records.")
+@click.option(
+    "--to", "target", metavar="URL", help="The database to copy them to. It must hold no records."
+)
 @_ended_early()
 def copy(source: str | None, target: str | None) -> None:
     """Copy all records from one database to another, for example from SQLite to PostgreSQL.
@@ -310,7 +336,9 @@ def _url(option: str, text: str | None) -> DatabaseURL:
         return _settings().database_url
     try:
         is_file = text.startswith("@")
-        return parse_database_url(Path(text[1:]).read_text("utf-8", "surrogateescape").strip() if is_file else text)
+        return parse_database_url(
+            Path(text[1:]).read_text("utf-8", "surrogateescape").strip() if is_file else text
+        )
     except OSError as error:
         _fail(f"mahasiswa: {option}: {text[1:]}: {error.strerror}", 2)
     except ValueError as error:

@@ -17,14 +17,21 @@ from mahasiswa.store.engines import Finding, engine_of, good, wrong
 from mahasiswa.store.store_errors import StoreError
 from mahasiswa.web.routes import HEALTH_PATH
 
-BACKUP_DELAY_HOURS = 2  # maximum time for a back-up after the newest one has the age of BACKUP_HOURS
+# Maximum time for a back-up after the newest one has the age of BACKUP_HOURS.
+BACKUP_DELAY_HOURS = 2
 
 ANSWER_TIMEOUT_SECONDS = 10.0
 
 NO_PORT = {  # for each error of the port its cause and its remedy
     errno.EADDRINUSE: ("Another program has the port", "End it, or change PORT"),
-    errno.EADDRNOTAVAIL: ("This computer does not have the address of HOST", "Correct HOST, or connect the network"),
-    errno.EACCES: ("The user {user} may not use the port", "Set PORT to 1024 or more, behind a proxy"),
+    errno.EADDRNOTAVAIL: (
+        "This computer does not have the address of HOST",
+        "Correct HOST, or connect the network",
+    ),
+    errno.EACCES: (
+        "The user {user} may not use the port",
+        "Set PORT to 1024 or more, behind a proxy",
+    ),
 }
 
 TITLE = "Program Input Data Mahasiswa"  # the title of each page of the service (specification 1)
@@ -37,7 +44,9 @@ def diagnose(settings: Settings, environ: Mapping[str, str]) -> Iterator[Finding
     if not misspelt:
         yield good(f"The settings can be used. People open {settings.base_url}/")
     if settings.takes_foreign_forms:
-        yield wrong("Other sites can send forms through a visitor's browser. Set SAME_ORIGIN_ONLY=1.")
+        yield wrong(
+            "Other sites can send forms through a visitor's browser. Set SAME_ORIGIN_ONLY=1."
+        )
     yield from _proxies(settings)
     yield _port(settings)
     try:
@@ -53,7 +62,9 @@ def _proxies(settings: Settings) -> Iterator[Finding]:
         fault = f"TRUSTED_PROXIES lacks {host}. With HOST={host} each proxy has that address"
         yield wrong(f"{fault}, so USER_HEADER and X-Forwarded-For are not believed. Add {host}.")
     if settings.user_header and not all(network.prefixlen for network in settings.trusted_proxies):
-        yield wrong("TRUSTED_PROXIES has every address, so anyone can give any name. Name the proxies alone.")
+        yield wrong(
+            "TRUSTED_PROXIES has every address, so anyone can give any name. Name the proxies alone."
+        )
 
 
 def _port(settings: Settings) -> Finding:
@@ -61,7 +72,9 @@ def _port(settings: Settings) -> Finding:
     try:
         bind(settings.host, settings.port).close()
     except CannotStart as error:
-        cause, remedy = NO_PORT.get(error.cause.errno or 0, ("The port cannot be used", "Correct HOST and PORT"))
+        cause, remedy = NO_PORT.get(
+            error.cause.errno or 0, ("The port cannot be used", "Correct HOST and PORT")
+        )
         fault = wrong(f"{cause.format(user=process_user())}: {error}. {remedy}.")
         if error.cause.errno == errno.EADDRNOTAVAIL:
             return fault
@@ -70,7 +83,11 @@ def _port(settings: Settings) -> Finding:
     host = {"0.0.0.0": "127.0.0.1", "::": "127.0.0.1"}.get(settings.host, settings.host)  # noqa: S104
     connection = http.client.HTTPConnection(host, settings.port, timeout=ANSWER_TIMEOUT_SECONDS)
     try:
-        connection.request("GET", settings.prefix + HEALTH_PATH, headers={"Host": urlsplit(settings.base_url).netloc})
+        connection.request(
+            "GET",
+            settings.prefix + HEALTH_PATH,
+            headers={"Host": urlsplit(settings.base_url).netloc},
+        )
         answer = connection.getresponse()
         if TITLE not in answer.read().decode(errors="replace"):
             return fault
@@ -79,7 +96,9 @@ def _port(settings: Settings) -> Finding:
     finally:
         connection.close()
     if answer.status != 200:
-        return wrong(f"The service answers {answer.status} at /sehat. Read its log: journalctl -u mahasiswa")
+        return wrong(
+            f"The service answers {answer.status} at /sehat. Read its log: journalctl -u mahasiswa"
+        )
     return good(f"The service answers on port {settings.port}.")
 
 
@@ -95,7 +114,9 @@ def _newest_backup(settings: Settings) -> Iterator[Finding]:
         newest = next(iter(engine.backup_files(folder)), None)
         hours = age_seconds(newest) / 3600 if newest else 0.0
         if future := engine.backup_files(folder, from_future=True):
-            yield wrong(f"{future[0]} has a time in the future. Correct the clock, then run: touch {future[0]}")
+            yield wrong(
+                f"{future[0]} has a time in the future. Correct the clock, then run: touch {future[0]}"
+            )
     except OSError as error:
         yield wrong(f"The folder of the back-ups {folder} cannot be read: {error.strerror}.")
         return
@@ -105,7 +126,9 @@ def _newest_backup(settings: Settings) -> Iterator[Finding]:
         return
     age = f"The newest back-up, {newest}, is {hours:.1f} hours old"
     if hours > settings.backup_hours + BACKUP_DELAY_HOURS:
-        yield wrong(f"{age}. Find out why no newer one was made: journalctl -u mahasiswa -p warning")
+        yield wrong(
+            f"{age}. Find out why no newer one was made: journalctl -u mahasiswa -p warning"
+        )
     else:
         yield good(f"{age}.")
     yield engine.examine_backup(newest)
@@ -116,12 +139,21 @@ def _last_attempt(database: Path, timezone: tzinfo) -> Iterator[Finding]:
     try:
         last = read_outcome(database)
     except (OSError, ValueError) as error:
-        yield wrong(f"The outcome of the service's last back-up, beside {database}, cannot be read: {error}.")
+        yield wrong(
+            f"The outcome of the service's last back-up, beside {database}, cannot be read: {error}."
+        )
         return
     at = datetime.fromtimestamp(last.moment, timezone)
     if last.problem:
-        is_protected = os.strerror(errno.EROFS) in last.problem  # such as a folder on another disk, by systemd
-        remedy = " Add the folder to ReadWritePaths= of the unit (docs/keep.md, Back up)." if is_protected else ""
-        yield wrong(f"The service's last back-up failed at {at:%Y-%m-%d %H:%M}: {last.problem}.{remedy}")
+        # Such as a folder on another disk, by systemd.
+        is_protected = os.strerror(errno.EROFS) in last.problem
+        remedy = (
+            " Add the folder to ReadWritePaths= of the unit (docs/keep.md, Back up)."
+            if is_protected
+            else ""
+        )
+        yield wrong(
+            f"The service's last back-up failed at {at:%Y-%m-%d %H:%M}: {last.problem}.{remedy}"
+        )
     elif last.moment:
         yield good(f"The service could write to the folder of the back-ups at {at:%Y-%m-%d %H:%M}.")

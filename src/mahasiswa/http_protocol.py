@@ -24,8 +24,10 @@ if TYPE_CHECKING:
     from mahasiswa.web.middleware import Middleware
     from mahasiswa.web.responses import FixedResponse
 
-HEAD_TIMEOUT_SECONDS = 10.0  # for the head of a request, from the connection or from the end of the last response
-BODY_TIMEOUT_SECONDS = 10.0  # without a byte of a body, and in which a client may be slower than pace.py allows
+# For the head of a request, from the connection or from the end of the last response.
+HEAD_TIMEOUT_SECONDS = 10.0
+# Without a byte of a body, and in which a client may be slower than pace.py allows.
+BODY_TIMEOUT_SECONDS = 10.0
 CHECK_SECONDS = 1.0  # time between two checks of the deadlines of a connection
 
 WRITE_TIMEOUT_SECONDS = DRAIN_TIMEOUT_SECONDS = 30.0
@@ -41,12 +43,14 @@ trailers), and the input that a connection keeps. A connection that keeps more i
 
 HEAD_MAX_HEADERS = 100
 PATH_MAX_BYTES = 3200  # besides the prefix of BASE_URL; a nim of 255 characters takes at most 3,060
-PIECE_BYTES = 16 * 1024  # of a body that are parsed at a time; in chunks of one byte, they take 2 ms
+# Of a body that are parsed at a time; in chunks of one byte, they take 2 ms.
+PIECE_BYTES = 16 * 1024
 head_end = re.compile(rb"\n\r?\n")  # the parser refuses line feeds alone
 
 log = logging.getLogger(__name__)
 
-waiting: "deque[HttpProtocol]" = deque()  # may go on to parse; one of them does in each turn of the event loop
+# May go on to parse; one of them does in each turn of the event loop.
+waiting: "deque[HttpProtocol]" = deque()
 
 
 class HttpProtocol(HttpToolsProtocol):
@@ -84,7 +88,8 @@ class HttpProtocol(HttpToolsProtocol):
         super().shutdown()
         self.persists = False
         if self.cycle:
-            self.cycle.transport = self.transport  # the process ends, so ignore no input before the close
+            # The process ends, so ignore no input before the close.
+            self.cycle.transport = self.transport
 
     def pause_writing(self) -> None:
         super().pause_writing()
@@ -135,7 +140,8 @@ class HttpProtocol(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         if self.is_ended:
-            self.transport.pause_reading()  # until the next turn, because libuv would read up to 8 MB in this one
+            # Until the next turn, because libuv would read up to 8 MB in this one.
+            self.transport.pause_reading()
             self.loop.call_soon(self.transport.resume_reading)
             return
         self.kept += data
@@ -159,7 +165,9 @@ class HttpProtocol(HttpToolsProtocol):
             if self.kept and not self.kept[:1].isalpha():  # TLS, for example
                 self.refuse(400)
             # The last two bytes may begin the end, so the search goes on there.
-            elif end := head_end.search(self.kept, max(0, self.searched_bytes - 2), INPUT_MAX_BYTES):
+            elif end := head_end.search(
+                self.kept, max(0, self.searched_bytes - 2), INPUT_MAX_BYTES
+            ):
                 self.parse(end.end())
                 if self.in_head:  # the parser found no head, as in the preface of HTTP/2
                     self.parse_soon()
@@ -178,16 +186,25 @@ class HttpProtocol(HttpToolsProtocol):
         if not self.in_head:
             self.wants_body = False
             self.body_left -= count
-            self.cycle.message_event.set()  # also if the piece has no content, so that the application asks again
+            # Also if the piece has no content, so that the application asks again.
+            self.cycle.message_event.set()
         try:
             self.parser.feed_data(piece)
         except httptools.HttpParserUpgrade:
             pass  # no other protocol is spoken, so HTTP/1.1 goes on
         except httptools.HttpParserCallbackError as error:
             # Too many headers, or a target that is too long, or that is no URL, is not ASCII, or has no path. Anything else is a bug.
-            if not isinstance(error.__context__, (ValueError, httptools.HttpParserError, AttributeError)):
+            if not isinstance(
+                error.__context__, (ValueError, httptools.HttpParserError, AttributeError)
+            ):
                 raise
-            self.refuse(431 if len(self.headers) >= HEAD_MAX_HEADERS else 414 if self.is_path_too_long() else 400)
+            self.refuse(
+                431
+                if len(self.headers) >= HEAD_MAX_HEADERS
+                else 414
+                if self.is_path_too_long()
+                else 400
+            )
         except httptools.HttpParserError as error:
             self.refuse(405 if isinstance(error, httptools.HttpParserInvalidMethodError) else 400)
         else:
@@ -201,7 +218,9 @@ class HttpProtocol(HttpToolsProtocol):
         if held != self.held_bytes:
             try:
                 # Pipelined requests, which are no body, never take the room that is reserved for forms.
-                self.middleware.limits.bodies.keep(held - self.held_bytes, is_small=self.body_left > 0)
+                self.middleware.limits.bodies.keep(
+                    held - self.held_bytes, is_small=self.body_left > 0
+                )
                 self.held_bytes = held
             except Busy as busy:
                 log.warning("busy: %s", busy)
@@ -227,7 +246,9 @@ class HttpProtocol(HttpToolsProtocol):
         if self.scope["method"] == "CONNECT" or not self.in_head or self.is_path_too_long():
             raise ValueError
         headers = dict(self.headers)
-        self.body_left = math.inf if b"transfer-encoding" in headers else int(headers.get(b"content-length", 0))
+        self.body_left = (
+            math.inf if b"transfer-encoding" in headers else int(headers.get(b"content-length", 0))
+        )
         self.framing_bytes = 0
         self.list_page = self.list_page_now()
         if self.list_page is None:
@@ -266,7 +287,9 @@ class HttpProtocol(HttpToolsProtocol):
     def cut_off(self) -> None:
         """Reset the connection. If it were closed, the kernel would keep up to 64 KB for a slow client, for minutes."""
         if not self.is_closing():
-            self.transport.get_extra_info("socket").setsockopt(SOL_SOCKET, SO_LINGER, struct.pack("ii", 1, 0))
+            self.transport.get_extra_info("socket").setsockopt(
+                SOL_SOCKET, SO_LINGER, struct.pack("ii", 1, 0)
+            )
         self.transport.abort()
 
     def refuse(self, status: int) -> None:
@@ -278,9 +301,13 @@ class HttpProtocol(HttpToolsProtocol):
             self.cycle.disconnected = True
             self.cycle.message_event.set()
         if self.in_head or not self.cycle.response_started:
-            log.warning("a request that is not valid HTTP/1.1, or too large, was refused: %d", status)
+            log.warning(
+                "a request that is not valid HTTP/1.1, or too large, was refused: %d", status
+            )
             allow = b"allow: GET, HEAD, POST\r\n" if status == 405 else b""
-            self.transport.write(STATUS_LINE[status] + allow + b"content-length: 0\r\nconnection: close\r\n\r\n")
+            self.transport.write(
+                STATUS_LINE[status] + allow + b"content-length: 0\r\nconnection: close\r\n\r\n"
+            )
         self.close()
 
     def is_path_too_long(self) -> bool:

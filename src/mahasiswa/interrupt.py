@@ -17,7 +17,8 @@ def listen() -> None:
         _pressed.set()
         signal.signal(signal.SIGINT, signal.SIG_DFL)
 
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # a shell lets its background jobs ignore Ctrl-C
+    # A shell lets its background jobs ignore Ctrl-C.
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, note)
 
 

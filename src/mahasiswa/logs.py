@@ -9,13 +9,22 @@ from datetime import UTC, datetime, tzinfo
 from functools import cache, lru_cache
 
 _timezone: tzinfo = UTC
-PRIORITIES = {logging.ERROR: "<3>", logging.WARNING: "<4>", logging.INFO: "<6>", logging.DEBUG: "<7>"}
+PRIORITIES = {
+    logging.ERROR: "<3>",
+    logging.WARNING: "<4>",
+    logging.INFO: "<6>",
+    logging.DEBUG: "<7>",
+}
 
 
 @cache
 def priority(level: int) -> str:
     """The prefix of a line from which journald reads its level. Without journald it is empty."""
-    return PRIORITIES.get(level, "") if os.environ.get("JOURNAL_STREAM") and not sys.stderr.isatty() else ""
+    return (
+        PRIORITIES.get(level, "")
+        if os.environ.get("JOURNAL_STREAM") and not sys.stderr.isatty()
+        else ""
+    )
 
 
 def line(level: int, moment: float, text: str) -> str:
@@ -23,7 +32,8 @@ def line(level: int, moment: float, text: str) -> str:
     second, zone = _second(int(moment))
     entry = f"{second},{int(moment * 1000) % 1000:03d}{zone} {logging.getLevelName(level)} {text}"
     prefix = priority(level)
-    return prefix + (entry.replace("\n", f"\n{prefix}") if prefix else entry)  # each line of a traceback has it
+    # Each line of a traceback has it.
+    return prefix + (entry.replace("\n", f"\n{prefix}") if prefix else entry)
 
 
 @lru_cache(1)
@@ -50,7 +60,8 @@ def configure_logging(level: str, timezone: tzinfo) -> None:
     handler = logging.StreamHandler()
     handler.setFormatter(LineFormatter())
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
-    logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False  # no line shows them
+    # No line shows them.
+    logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
     logging.getLogger("mahasiswa").setLevel(level.upper())
     # uvicorn reports a request that was cut off at shutdown as an error. The middleware logs all other errors.
     logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)

@@ -8,8 +8,10 @@ from typing import Literal, NamedTuple, TypeAlias
 
 Field = Literal["nim", "nama", "alamat"]
 
-NIM_MAX_CHARACTERS = 255  # in code points; a link to a longer one would not fit into every browser's address bar
-UNADDRESSABLE_NIMS = (".", "..")  # a browser resolves them as steps in a path, even percent-encoded (URL Standard)
+# In code points; a link to a longer one would not fit into every browser's address bar.
+NIM_MAX_CHARACTERS = 255
+# A browser resolves them as steps in a path, even percent-encoded (URL Standard).
+UNADDRESSABLE_NIMS = (".", "..")
 
 
 class Mahasiswa(NamedTuple):
@@ -90,7 +92,8 @@ def near_key(nim: str) -> str:
 
 
 SLIPS_MAX_LENGTH = 30  # of a nim whose slips are looked for: 640 of them
-NEAR_NIMS_MAX = 20  # that one nim is compared with by key; a scan of all records would delay each page of the list
+# That one nim is compared with by key; a scan of all records would delay each page of the list.
+NEAR_NIMS_MAX = 20
 
 
 def near_nims(nim: str) -> Sequence[str]:
@@ -99,7 +102,16 @@ def near_nims(nim: str) -> Sequence[str]:
     if not key:
         return ()
     numeric, plain = nim.translate(_DIGITS), nim.translate(_WITHOUT_SEPARATORS)
-    forms = [numeric, plain, numeric.translate(_WITHOUT_SEPARATORS), key, f"0{key}", f"00{key}", f"{nim} ", f" {nim}"]
+    forms = [
+        numeric,
+        plain,
+        numeric.translate(_WITHOUT_SEPARATORS),
+        key,
+        f"0{key}",
+        f"00{key}",
+        f"{nim} ",
+        f" {nim}",
+    ]
     if nim.isascii():
         forms += [plain.upper(), key.upper(), nim.upper(), nim.lower()]
     for digit, letters in _CONFUSED:
@@ -114,7 +126,12 @@ def slips(nim: str) -> Sequence[str]:
         return ()
     parts = [(nim[:at], nim[at:]) for at in range(len(nim) + 1)]
     forms = [before + after[1:2] + after[:1] + after[2:] for before, after in parts]
-    forms += [before + digit + after[skipped:] for before, after in parts for digit in digits for skipped in (1, 0)]
+    forms += [
+        before + digit + after[skipped:]
+        for before, after in parts
+        for digit in digits
+        for skipped in (1, 0)
+    ]
     forms += [before + after[1:] for before, after in parts]
     return [form for form in dict.fromkeys(forms) if form != nim]
 
@@ -124,4 +141,8 @@ _DIGITS = str.maketrans("lIioO", "11100")
 _WITHOUT_SEPARATORS = str.maketrans("", "", " .-")
 _ALIKE, _GONE = NEAR_FROM[: len(NEAR_TO)], NEAR_FROM[len(NEAR_TO) :]
 # It has the digits too, because str.translate takes four times as long for a character that its table lacks.
-_NEAR = str.maketrans(digits + ascii_uppercase + _ALIKE.upper() + _ALIKE, digits + ascii_lowercase + NEAR_TO * 2, _GONE)
+_NEAR = str.maketrans(
+    digits + ascii_uppercase + _ALIKE.upper() + _ALIKE,
+    digits + ascii_lowercase + NEAR_TO * 2,
+    _GONE,
+)

@@ -22,17 +22,21 @@ from mahasiswa.store.backup_folder import write_outcome
 from mahasiswa.store.engines import engine_of
 from mahasiswa.store.store_errors import NeedsRepair, StoreError, Unusable
 
-SHUTDOWN_SECONDS = 4.5  # maximum time for the workers after SIGTERM; the service promises to end within 5 seconds
-RESTART_SECONDS = 0.5  # minimum time between two starts of a worker, so that a failing one keeps no processor busy
+# Maximum time for the workers after SIGTERM; the service promises to end within 5 seconds.
+SHUTDOWN_SECONDS = 4.5
+# Minimum time between two starts of a worker, so that a failing one keeps no processor busy.
+RESTART_SECONDS = 0.5
 CHECK_SECONDS = 1.0  # time between two checks of the workers
 SILENT_SECONDS = 30.0  # a worker whose event loop does not run for so long is killed and replaced
-BACKUP_CHECK_SECONDS = 3600.0  # time between two checks of the newest back-up, and before a failed one is tried again
+# Time between two checks of the newest back-up, and before a failed one is tried again.
+BACKUP_CHECK_SECONDS = 3600.0
 BACKLOG = 4096  # maximum connections that wait to be accepted
 
 # The kernel's buffer of each connection, which Linux doubles. By itself it grows to 4 MB for a client that does not read.
 # A list of 3 MB is sent 20% faster with this buffer, because it stays in the processor's cache.
 SEND_BUFFER_BYTES = 512 * 1024
-UNSENT_MAX_BYTES = 64 * 1024  # that the kernel takes before it can send them, so a worker sees how fast a client reads
+# That the kernel takes before it can send them, so a worker sees how fast a client reads.
+UNSENT_MAX_BYTES = 64 * 1024
 
 NOTIFY_SOCKET = "NOTIFY_SOCKET"  # systemd's variable with the socket of Type=notify
 
@@ -60,14 +64,16 @@ def serve(settings: Settings) -> None:
     for notice in Settings.misspelt(os.environ):
         log.warning("%s", notice)
     listener = bind(settings.host, settings.port)
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # until the workers start, it ends both processes without a traceback
+    # Until the workers start, it ends both processes without a traceback.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     making_ready = forking.Process(target=_make_ready, args=(settings, os.getpid()))
     making_ready.start()
     making_ready.join()
     if making_ready.exitcode:  # the process has printed the reason, unless a signal has ended it
         sys.exit(max(FAILED, making_ready.exitcode))
     try:
-        listener.listen(BACKLOG)  # until now, connections were refused, so that no client waits for the database
+        # Until now, connections were refused, so that no client waits for the database.
+        listener.listen(BACKLOG)
     except OSError as error:  # two programs may bind a port on which none listens yet
         raise CannotStart(settings.host, settings.port, error) from error
     listener.settimeout(0)
@@ -88,7 +94,9 @@ class _Worker:
         from mahasiswa import worker  # noqa: PLC0415 - slow to import, and not needed if the service cannot start
 
         self.beats, sender = forking.Pipe(duplex=False)
-        self.process = forking.Process(target=worker.run, args=(settings, listener, os.getpid(), sender))
+        self.process = forking.Process(
+            target=worker.run, args=(settings, listener, os.getpid(), sender)
+        )
         _start(self.process)
         sender.close()
         self.accepts = False
@@ -100,12 +108,18 @@ class _Backups:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._check_at = 0.0 if settings.backup_dir and isinstance(settings.database_url, SQLiteURL) else math.inf
+        self._check_at = (
+            0.0
+            if settings.backup_dir and isinstance(settings.database_url, SQLiteURL)
+            else math.inf
+        )
         self.running: list[BaseProcess] = []
 
     def check(self) -> None:
         """Start the process if it is time, and if the last one has ended."""
-        if time.monotonic() > self._check_at and not any(process.is_alive() for process in self.running):
+        if time.monotonic() > self._check_at and not any(
+            process.is_alive() for process in self.running
+        ):
             self._check_at = time.monotonic() + BACKUP_CHECK_SECONDS
             self.running = [forking.Process(target=_back_up, args=(self._settings, os.getpid()))]
             _start(self.running[0])
@@ -145,7 +159,9 @@ def _wakened_by_signals() -> socket.socket:
     signal.set_wakeup_fd(wake.detach())
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: None)  # the wake-up is enough
-    signal.signal(signal.SIGHUP, signal.SIG_IGN if os.environ.get(NOTIFY_SOCKET) else lambda *_: None)
+    signal.signal(
+        signal.SIGHUP, signal.SIG_IGN if os.environ.get(NOTIFY_SOCKET) else lambda *_: None
+    )
     return signalled
 
 
@@ -165,7 +181,10 @@ def _replaceable(
     now = time.monotonic()
     # They become readable when a worker ends, or when its event loop runs.
     while signalled not in (
-        ready := wait([signalled, *(w.process.sentinel for w in workers), *(w.beats for w in workers)], CHECK_SECONDS)
+        ready := wait(
+            [signalled, *(w.process.sentinel for w in workers), *(w.beats for w in workers)],
+            CHECK_SECONDS,
+        )
     ):
         before, now = now, time.monotonic()
         for index, worker in enumerate(workers):
@@ -181,7 +200,10 @@ def _replaceable(
                 worker.process.kill()
                 worker.beat_at = now
             if worker.process.exitcode is not None:
-                log.error("a worker ended with exit code %s; another one is started", worker.process.exitcode)
+                log.error(
+                    "a worker ended with exit code %s; another one is started",
+                    worker.process.exitcode,
+                )
                 wait([signalled], RESTART_SECONDS)
                 yield index
         if not is_announced and all(worker.accepts for worker in workers):
@@ -245,7 +267,9 @@ def _make_ready(settings: Settings, parent: int) -> None:
             if not finding.is_good:
                 log.error("%s", finding.text)
         if settings.takes_foreign_forms and not sys.stdout.isatty():  # a terminal shows four lines
-            log.warning("Forms of other sites are accepted. To refuse them, set SAME_ORIGIN_ONLY=1 and BASE_URL.")
+            log.warning(
+                "Forms of other sites are accepted. To refuse them, set SAME_ORIGIN_ONLY=1 and BASE_URL."
+            )
     except StoreError as error:
         print(f"{priority(logging.ERROR)}mahasiswa: {error}", file=sys.stderr)  # noqa: T201
         sys.exit(IN_VAIN if isinstance(error, NeedsRepair) else FAILED)

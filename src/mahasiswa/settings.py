@@ -71,12 +71,16 @@ def _check_postgres(text: str) -> None:
         from psycopg import ProgrammingError  # noqa: PLC0415 - SQLite alone needs no psycopg
         from psycopg.conninfo import conninfo_to_dict  # noqa: PLC0415 - as above
     except ImportError as error:
-        raise ValueError(f"an SQLite file, unless mahasiswa[postgres] is installed ({error})") from None
+        raise ValueError(
+            f"an SQLite file, unless mahasiswa[postgres] is installed ({error})"
+        ) from None
     try:
         urlsplit(text)
         given = conninfo_to_dict(text)
     except (ProgrammingError, ValueError):
-        raise ValueError("postgresql://… with parameters that libpq knows, and with %25 for each % in it") from None
+        raise ValueError(
+            "postgresql://… with parameters that libpq knows, and with %25 for each % in it"
+        ) from None
     if not re.fullmatch("[0-9,]*", str(given.get("port", ""))):
         raise ValueError("postgresql://… with a number after the colon of a host")
 
@@ -112,29 +116,49 @@ def _web_address(text: str) -> str | None:
 
 def _plain_address(text: str) -> str | None:
     path = urlsplit(text).path.rstrip("/")
-    is_plain = "%" not in path and "?" not in text and not {"", ".", ".."}.intersection(path.split("/")[1:])
+    is_plain = (
+        "%" not in path
+        and "?" not in text
+        and not {"", ".", ".."}.intersection(path.split("/")[1:])
+    )
     return text.rstrip("/") if is_plain and _web_address(text) else None
 
 
 _cdn_url = _parsed(_web_address, "the http(s) address of a style sheet")
 _base_url = _parsed(
-    _plain_address, "the address people open, such as http://localhost:3000 or https://kampus.example/mahasiswa-ti"
+    _plain_address,
+    "the address people open, such as http://localhost:3000 or https://kampus.example/mahasiswa-ti",
 )
-_integrity = _text(r"(sha(256|384|512)-[A-Za-z0-9+/]+={0,2})?", "a hash such as sha384-…, or nothing")
+_integrity = _text(
+    r"(sha(256|384|512)-[A-Za-z0-9+/]+={0,2})?", "a hash such as sha384-…, or nothing"
+)
 _log_level = _text("(?i)debug|info|warning|error", "debug, info, warning or error")
 # The history would hold the passwords that these headers carry.
 _WITHOUT_PASSWORDS = "(?i)(?!(?:authorization|cookie|proxy-authorization)$)[a-z0-9-]*"
-_header_name = _text(_WITHOUT_PASSWORDS, "the name of a header without passwords, such as X-Remote-User, or nothing")
+_header_name = _text(
+    _WITHOUT_PASSWORDS, "the name of a header without passwords, such as X-Remote-User, or nothing"
+)
 
 
-_WORDS = {"1": True, "true": True, "on": True, "yes": True, "0": False, "false": False, "off": False, "no": False}
+_WORDS = {
+    "1": True,
+    "true": True,
+    "on": True,
+    "yes": True,
+    "0": False,
+    "false": False,
+    "off": False,
+    "no": False,
+}
 _EVERY_ADDRESS = "::" if socket.has_dualstack_ipv6() else "0.0.0.0"  # noqa: S104
 _switch = _parsed(lambda text: _WORDS[text.lower()], "1 or 0")
 _host = _parsed(
     lambda text: str(ipaddress.ip_address("127.0.0.1" if text == "localhost" else text)),
     "an IP address to listen on, such as 127.0.0.1, 0.0.0.0 or ::",
 )
-_timezone = _parsed(ZoneInfo, "the name of a time zone, such as Asia/Jakarta, Asia/Makassar or Asia/Jayapura")
+_timezone = _parsed(
+    ZoneInfo, "the name of a time zone, such as Asia/Jakarta, Asia/Makassar or Asia/Jayapura"
+)
 _networks = _parsed(
     lambda text: tuple(ipaddress.ip_network(part.strip()) for part in text.split(",")),
     "IP addresses or networks with commas between them, such as 127.0.0.1,10.0.0.0/8",
@@ -157,7 +181,11 @@ def _is_slip(name: str, setting: str) -> bool:
     written, meant = name.upper().replace("_", ""), setting.replace("_", "")
     equal = sum(block.size for block in SequenceMatcher(None, written, meant).get_matching_blocks())
     is_one_letter_off = len(meant) > 4 and len(written) + len(meant) - 2 * equal <= 2
-    return is_one_letter_off or sorted(written) == sorted(meant) or ("_" in name and setting.startswith(f"{name}_"))
+    return (
+        is_one_letter_off
+        or sorted(written) == sorted(meant)
+        or ("_" in name and setting.startswith(f"{name}_"))
+    )
 
 
 def _setting(parse: Callable[[str], Any], default: str, explanation: str) -> Any:  # noqa: ANN401 - as field()
@@ -179,19 +207,33 @@ class Settings:
         "address people open (PORT in it); its path, if any, stands before every link",
     )
     cdn_url: str = _setting(_cdn_url, BOOTSTRAP, "style sheet the pages load")
-    cdn_integrity: str = _setting(_integrity, BOOTSTRAP_INTEGRITY, "its hash; none if only CDN_URL is set")
-    workers: int = _setting(_number(1, 64), "1", "processes that answer requests")
-    log_level: str = _setting(_log_level, "info", "debug, info (changes and refusals), warning (refusals) or error")
-    same_origin_only: bool = _setting(_switch, "0", "1 refuses a POST that a browser says comes from another site")
-    history_days: int = _setting(
-        _number(0, 36500), str(DEFAULT_HISTORY_DAYS), "days for which a change can be undone; 0 keeps no history"
+    cdn_integrity: str = _setting(
+        _integrity, BOOTSTRAP_INTEGRITY, "its hash; none if only CDN_URL is set"
     )
-    timezone: ZoneInfo = _setting(_timezone, "Asia/Jakarta", "time zone of the moments that the pages show")
+    workers: int = _setting(_number(1, 64), "1", "processes that answer requests")
+    log_level: str = _setting(
+        _log_level, "info", "debug, info (changes and refusals), warning (refusals) or error"
+    )
+    same_origin_only: bool = _setting(
+        _switch, "0", "1 refuses a POST that a browser says comes from another site"
+    )
+    history_days: int = _setting(
+        _number(0, 36500),
+        str(DEFAULT_HISTORY_DAYS),
+        "days for which a change can be undone; 0 keeps no history",
+    )
+    timezone: ZoneInfo = _setting(
+        _timezone, "Asia/Jakarta", "time zone of the moments that the pages show"
+    )
     metrics: bool = _setting(_switch, "0", "1 shows counters for Prometheus at /metrics")
-    backup_dir: Path | None = _setting(_folder, "", "folder in which the service keeps back-ups of an SQLite file")
+    backup_dir: Path | None = _setting(
+        _folder, "", "folder in which the service keeps back-ups of an SQLite file"
+    )
     backup_hours: int = _setting(_number(1, 720), "24", "hours between two of these back-ups")
 
-    user_header: str = _setting(_header_name, "", "header in which a proxy names the person, for the history")
+    user_header: str = _setting(
+        _header_name, "", "header in which a proxy names the person, for the history"
+    )
     trusted_proxies: tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, ...] = _setting(
         _networks, "127.0.0.1,::1", "addresses of the proxies whose USER_HEADER is believed"
     )
@@ -236,7 +278,9 @@ class Settings:
     def takes_foreign_forms(self) -> bool:
         """Whether other computers reach the service, perhaps through a proxy, and forms of other sites are not refused."""
         local = "127.0.0.1", "::1", "localhost"
-        return not self.same_origin_only and (self.host not in local or urlsplit(self.base_url).hostname not in local)
+        return not self.same_origin_only and (
+            self.host not in local or urlsplit(self.base_url).hostname not in local
+        )
 
     @property
     def prefix(self) -> str:

@@ -13,7 +13,8 @@ from pathlib import Path
 
 NAME = re.compile(r"\.mahasiswa-[0-9a-f]{32}")  # so long that no folder of a person has such a name
 LOCK = "lock"  # the file in the folder that is locked while the folder is in use
-LEFT_SECONDS = 3600  # minimum age of a folder without a lock that is removed: a younger one may not have it yet
+# Minimum age of a folder without a lock that is removed: a younger one may not have it yet.
+LEFT_SECONDS = 3600
 
 
 @contextmanager
@@ -42,7 +43,9 @@ def remove_leftovers(folder: Path) -> None:
 
 def leftovers(folder: Path) -> Sequence[Path]:
     """The folders of `unfinished` whose program was killed. They may hold copies of all records. Raise OSError."""
-    return sorted(entry for entry in folder.iterdir() if NAME.fullmatch(entry.name) and _is_left(entry))
+    return sorted(
+        entry for entry in folder.iterdir() if NAME.fullmatch(entry.name) and _is_left(entry)
+    )
 
 
 def _is_left(entry: Path) -> bool:
@@ -50,7 +53,8 @@ def _is_left(entry: Path) -> bool:
     if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid():
         return False
     try:
-        with suppress(FileNotFoundError), Path(entry, LOCK).open("rb") as lock:  # killed early, it has made no lock
+        # Killed early, it has made no lock.
+        with suppress(FileNotFoundError), Path(entry, LOCK).open("rb") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return False

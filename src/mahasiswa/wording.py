@@ -30,8 +30,11 @@ def moment(local: dt.datetime, *, with_year: bool) -> str:
     """A moment in its time zone as “21 Nov 10.32 WIB”, with the year as “21 Nov 2026 10.32 WIB”."""
     year = f" {local.year}" if with_year else ""
     zone = local.tzname() or ""
-    zone = zone if zone.isalpha() else f"UTC{zone}"  # most zones without a name of their own are called “+08”
-    return f"{local.day} {MONTHS[local.month - 1][:3]}{year} {local.hour:02}.{local.minute:02} {zone}"
+    # Most zones without a name of their own are called “+08”.
+    zone = zone if zone.isalpha() else f"UTC{zone}"
+    return (
+        f"{local.day} {MONTHS[local.month - 1][:3]}{year} {local.hour:02}.{local.minute:02} {zone}"
+    )
 
 
 def date(day: dt.date) -> str:
@@ -49,48 +52,64 @@ def column_letter(column: int) -> str:
 EMPTY_FILE = "Berkas ini kosong (0 byte). Pilih berkas lain."
 EMPTY = "Berkas ini kosong. Pilih berkas yang berisi data mahasiswa."
 EMPTY_PASTE = "Belum ada data yang ditempel. Salin sel dari Excel, lalu tempel di sini."
-PASTE_NOT_REPEATED = (
-    "Teks yang ditempel lebih dari {limit}, jadi tidak ditampilkan lagi di sini. Tempel lagi setelah diperbaiki."
+PASTE_NOT_REPEATED = "Teks yang ditempel lebih dari {limit}, jadi tidak ditampilkan lagi di sini. Tempel lagi setelah diperbaiki."
+PICTURE = (
+    "Berkas ini gambar. Ketik datanya di Excel, atau mintalah berkas Excel-nya, lalu unggah lagi."
 )
-PICTURE = "Berkas ini gambar. Ketik datanya di Excel, atau mintalah berkas Excel-nya, lalu unggah lagi."
 PDF = "Berkas ini PDF. Mintalah berkas Excel-nya, atau salin tabelnya ke Excel, lalu unggah lagi."
-NOT_A_SPREADSHEET = "Berkas ini bukan lembar kerja yang dapat dibaca. Gunakan berkas .xlsx, .xls, .ods, atau .csv."
-WEB_PAGE = (
-    "Isi berkas ini halaman web atau XML, bukan lembar kerja. Buka di Excel, simpan sebagai .xlsx, lalu unggah lagi."
+NOT_A_SPREADSHEET = (
+    "Berkas ini bukan lembar kerja yang dapat dibaca. Gunakan berkas .xlsx, .xls, .ods, atau .csv."
 )
+WEB_PAGE = "Isi berkas ini halaman web atau XML, bukan lembar kerja. Buka di Excel, simpan sebagai .xlsx, lalu unggah lagi."
 DAMAGED = "Berkas ini rusak atau tidak lengkap. Buka di Excel, simpan sebagai .xlsx yang baru, lalu unggah lagi."
 PASSWORD = "Berkas ini dilindungi kata sandi. Buka di Excel, hapus kata sandinya, simpan, lalu unggah lagi."  # noqa: S105 - a sentence, not a password
 TOO_HEAVY = "Isi berkas ini terlalu banyak atau rumit untuk dibaca. Salin kolom NIM, Nama, dan Alamat ke berkas baru, simpan sebagai .xlsx atau .csv, lalu unggah lagi."
-TOO_LARGE = "Ukuran berkas melebihi {limit}. Bagi menjadi beberapa berkas, lalu unggah satu per satu."
+TOO_LARGE = (
+    "Ukuran berkas melebihi {limit}. Bagi menjadi beberapa berkas, lalu unggah satu per satu."
+)
 TOO_MANY_ROWS = "Berkas ini berisi lebih dari {limit} baris. Bagi menjadi beberapa berkas, lalu unggah satu per satu."
 OPEN_QUOTE = 'Baris {row}: tanda kutip (“"”) dibuka tetapi tidak ditutup. Perbaiki barisnya, lalu unggah lagi.'
 CELL_OVER_LIMIT = "Baris {row}: isi salah satu selnya lebih dari {limit} karakter. Persingkat isinya, lalu unggah lagi."
 _ADD_TITLES = "Beri judul NIM, Nama, dan Alamat pada baris pertama"
 NO_NIM_COLUMN = f"Kolom NIM tidak ditemukan. {_ADD_TITLES}, lalu coba lagi."
 NO_OTHER_COLUMN = f"Kolom Nama dan Alamat tidak ditemukan. {_ADD_TITLES}."
-NO_HEADER = f"Judul kolom tidak ditemukan. {_ADD_TITLES}, atau gunakan tepat tiga kolom dengan urutan itu."
+NO_HEADER = (
+    f"Judul kolom tidak ditemukan. {_ADD_TITLES}, atau gunakan tepat tiga kolom dengan urutan itu."
+)
 NO_NIM_HEADER = "Kolom NIM tidak ditemukan. Tempel NIM saja, satu per baris, atau beri judul NIM pada baris pertama."
 RESPLIT = "Isi beberapa kolom tergabung dalam satu kolom, jadi sudah dipisahkan lagi."
 NOT_RESPLIT = "Isi beberapa kolom tergabung dalam satu kolom, dan baris {row} tidak dapat dipisahkan dengan pasti. Di Excel, pilih kolom A, klik Data, Teks ke Kolom, simpan sebagai .xlsx, lalu unggah lagi."
-ROW_NUMBERS = "Kolom {first} tampaknya nomor urut, bukan NIM. " + _ADD_TITLES + ", atau pilih kolomnya."
+ROW_NUMBERS = (
+    "Kolom {first} tampaknya nomor urut, bukan NIM. " + _ADD_TITLES + ", atau pilih kolomnya."
+)
 NIM_AFTER_NUMBERS = "Kolom {first} tampaknya nomor urut, jadi NIM dibaca dari kolom {nim}."
 NIM_AFTER_WORDS = "Kolom {first} tampaknya bukan NIM, jadi NIM dibaca dari kolom {nim}."
 SWAPPED = "Kolom NIM tampaknya tertukar: isinya bukan angka, sedangkan NIM ada di kolom lain. Periksa pilihan kolomnya."
 COLUMN_NOT_CHOSEN = "Pilih kolom untuk NIM, dan untuk Nama atau Alamat."
 COLUMN_CHOSEN_TWICE = "Satu kolom tidak dapat dipakai untuk dua isian. Pilih kolom yang berbeda."
-TWO_COLUMNS = "Kolom {field} ada dua (kolom {first} dan {second}). Hapus atau ganti judul salah satunya."
-TEMPLATE_EMPTY = "Templat ini belum diisi. Isi datanya di bawah judul kolom, simpan, lalu unggah lagi."
+TWO_COLUMNS = (
+    "Kolom {field} ada dua (kolom {first} dan {second}). Hapus atau ganti judul salah satunya."
+)
+TEMPLATE_EMPTY = (
+    "Templat ini belum diisi. Isi datanya di bawah judul kolom, simpan, lalu unggah lagi."
+)
 NO_ROWS = "Di bawah judul kolom belum ada data. Isi datanya, lalu unggah lagi."
-NO_ROW_TO_SAVE = "Tidak ada baris yang dapat disimpan. Periksa kolomnya, atau perbaiki baris di bawah ini."
+NO_ROW_TO_SAVE = (
+    "Tidak ada baris yang dapat disimpan. Periksa kolomnya, atau perbaiki baris di bawah ini."
+)
 
 IN_SHEET = "Lembar “{sheet}”: {problem}"
 
 # ---- one row of a file
 ROW = "Baris {row}: {problem}"
-NIM_BLANK = "NIM kosong atau berisi kesalahan rumus (misalnya #N/A). Isi NIM-nya."  # an error in .xls comes as a blank
+# An error in .xls comes as a blank.
+NIM_BLANK = "NIM kosong atau berisi kesalahan rumus (misalnya #N/A). Isi NIM-nya."
 _TYPE_NIM = "Ubah format kolom NIM menjadi Teks, lalu ketik ulang NIM-nya."
 NIM_ROUNDED = "NIM {text} sudah dibulatkan oleh Excel, jadi angka aslinya hilang. " + _TYPE_NIM
-NIM_TOO_MANY_DIGITS = "NIM ini berupa angka lebih dari {limit} digit, jadi digit terakhirnya sudah hilang. " + _TYPE_NIM
+NIM_TOO_MANY_DIGITS = (
+    "NIM ini berupa angka lebih dari {limit} digit, jadi digit terakhirnya sudah hilang. "
+    + _TYPE_NIM
+)
 NIM_NOT_WHOLE = "NIM {text} bukan bilangan bulat positif. " + _TYPE_NIM
 NIM_UNADDRESSABLE = "NIM tidak boleh hanya “.” atau “..”. Isi NIM yang benar."
 NIM_TOO_LONG = "NIM lebih dari {limit} karakter. Periksa apakah kolomnya tertukar."
@@ -102,7 +121,9 @@ DATE = "{field} terbaca sebagai tanggal atau waktu ({text}). Ubah format selnya 
 ERROR = "{field} berisi kesalahan rumus ({text}). Perbaiki rumusnya, atau ketik isinya."
 FORMULA = "{field} berisi rumus tanpa hasil. Buka berkas di Excel, simpan, lalu unggah lagi; atau ketik isinya."
 BOOLEAN = "{field} berisi {text}, bukan teks. Ketik ulang isinya."
-NOT_TEXT = "{field} terbaca sebagai angka ({text}). Ubah format selnya menjadi Teks, lalu ketik ulang."
+NOT_TEXT = (
+    "{field} terbaca sebagai angka ({text}). Ubah format selnya menjadi Teks, lalu ketik ulang."
+)
 TOO_LONG = "{field} terlalu panjang (lebih dari {limit} karakter). Periksa isinya."
 NEW_NEEDS_NAMA = "Nama kosong. Mahasiswa baru harus punya nama."
 NEW_NEEDS_ALAMAT = "Alamat kosong. Mahasiswa baru harus punya alamat."
@@ -124,12 +145,12 @@ NIM_SPACES = "NIM ini berisi spasi di tengahnya. Periksa sebelum menyimpan."
 NIM_LETTERS = "NIM ini berisi huruf O, I, atau l di antara angka. Mungkin maksudnya angka 0 atau 1."
 SPACES_TIDIED = "Spasi yang berlebih di nama atau alamat dirapikan."
 JOINED_CELLS = "Alamat ini terpisah di beberapa sel, jadi sudah digabung lagi."
-MORE_CELLS = "Baris ini punya lebih banyak sel daripada judul kolom. Periksa apakah isinya bergeser."
+MORE_CELLS = (
+    "Baris ini punya lebih banyak sel daripada judul kolom. Periksa apakah isinya bergeser."
+)
 OTHER_NAME = "Nama lain: nama di berkas berbeda sama sekali dari nama di daftar. Mungkin NIM atau namanya bergeser."
 JOINED_COLUMNS = "{field} digabung dari kolom {columns}."
-SECOND_TABLE = (
-    "Ada tabel lain mulai kolom {column} yang tidak dibaca. Pindahkan isinya ke bawah tabel pertama, lalu unggah lagi."
-)
+SECOND_TABLE = "Ada tabel lain mulai kolom {column} yang tidak dibaca. Pindahkan isinya ke bawah tabel pertama, lalu unggah lagi."
 NAMA_NO_LETTER = "Nama ini tidak berisi huruf."
 LINE_BREAKS = "Baris baru di dalam sel diganti dengan koma."
 NAMA_LINE_BREAKS = "Baris baru di dalam nama diganti dengan spasi."
@@ -141,23 +162,31 @@ NEAR_IN_FILE = "NIM {nim} mirip dengan {other} di {row}."
 NO_DIGIT = "NIM ini tidak berisi angka. Centang jika memang benar, atau perbaiki."
 SPACES_REMOVED = "Spasi di awal atau akhir NIM dihapus."
 APOSTROPHE_REMOVED = "Tanda petik di awal NIM dihapus."
-SHORT_NIM = "NIM ini lebih pendek dari NIM lainnya ({length} digit). " + _ZEROS + "; periksa sebelum menyimpan."
+SHORT_NIM = (
+    "NIM ini lebih pendek dari NIM lainnya ({length} digit). "
+    + _ZEROS
+    + "; periksa sebelum menyimpan."
+)
 LONG_NIM = "NIM ini lebih panjang dari NIM lainnya ({length} digit). Periksa sebelum menyimpan."
-DECIMAL_NIM = "NIM ini berakhiran “.0”. Mungkin itu ditambahkan program lain; periksa sebelum menyimpan."
+DECIMAL_NIM = (
+    "NIM ini berakhiran “.0”. Mungkin itu ditambahkan program lain; periksa sebelum menyimpan."
+)
 
 PARTS = {"berubah": "Berubah", "baru": "Baru", "sama": "Tidak berubah"}  # of a preview's page
 OTHER_ROWS = "dan {number} baris lain"
 
 # ---- the confirmation of an import
 CONFIRMATION_DAMAGED = "Isi pratinjau ini tidak lengkap atau berubah. Ulangi dari awal."
-CONFIRMATION_TOO_LARGE = "Isi pratinjau ini melebihi {limit}. Bagi berkasnya menjadi beberapa bagian."
+CONFIRMATION_TOO_LARGE = (
+    "Isi pratinjau ini melebihi {limit}. Bagi berkasnya menjadi beberapa bagian."
+)
 
 # ---- downloads
-CELL_TOO_LONG = (
-    "{field} untuk NIM {nim} lebih dari {limit} karakter, batas sel Excel. Persingkat isinya, atau unduh sebagai CSV."
-)
+CELL_TOO_LONG = "{field} untuk NIM {nim} lebih dari {limit} karakter, batas sel Excel. Persingkat isinya, atau unduh sebagai CSV."
 CELL_NOT_CARRIED = "{field} untuk NIM {nim} berisi karakter yang tidak dapat disimpan di Excel. Perbaiki isinya, atau unduh sebagai CSV."
-TOO_MANY_FOR_EXCEL = "Datanya melebihi {limit} baris, batas Excel. Persempit pencarian, atau unduh sebagai CSV."
+TOO_MANY_FOR_EXCEL = (
+    "Datanya melebihi {limit} baris, batas Excel. Persempit pencarian, atau unduh sebagai CSV."
+)
 _NIM_HINT = "Ketik NIM apa adanya. Kolom ini berformat Teks, jadi nol di depan dan angka panjang tidak berubah."
 TEMPLATE_HINTS = (_NIM_HINT, "Nama lengkap mahasiswa.", "Alamat lengkap mahasiswa.")
 
@@ -231,8 +260,12 @@ UNDO_BATCH = "{name} ({rows} data)"
 
 # ---- bulk delete
 SEVERAL_NIMS = "Jika ini beberapa NIM, tulis satu NIM per baris."
-NO_ROWS_TICKED = "Belum ada baris yang dicentang. Centang dulu barisnya di daftar, atau tempel NIM di sini."
-TOO_MANY_FOUND = "Pencarian ini menemukan lebih dari {limit} mahasiswa. Persempit pencariannya, lalu coba lagi."
+NO_ROWS_TICKED = (
+    "Belum ada baris yang dicentang. Centang dulu barisnya di daftar, atau tempel NIM di sini."
+)
+TOO_MANY_FOUND = (
+    "Pencarian ini menemukan lebih dari {limit} mahasiswa. Persempit pencariannya, lalu coba lagi."
+)
 NO_NIMS_READ = "Tidak ada NIM yang terbaca. Periksa isinya, lalu coba lagi."
 
 NOTHING_CHOSEN = {

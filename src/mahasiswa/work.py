@@ -14,15 +14,18 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from threading import Event
 from typing import NamedTuple, TypeVar
 
-STEP_TIMEOUT_SECONDS = 5.0  # of a step of a web request in the database, including its time in the queue
+# Of a step of a web request in the database, including its time in the queue.
+STEP_TIMEOUT_SECONDS = 5.0
 
 # Maximum bytes in the memory of a worker. The parts that are reserved are for things of at most SMALL_BYTES.
 SMALL_BYTES = 64 * 1024
 BODIES_MAX_BYTES = 96 * 1024 * 1024  # of request bodies
 FORMS_RESERVED_BYTES = 32 * 1024 * 1024  # room for 512 forms of 64 KB
-ANSWERS_MAX_BYTES = 64 * 1024 * 1024  # of answers that clients have not taken yet, without those that they share
+# Of answers that clients have not taken yet, without those that they share.
+ANSWERS_MAX_BYTES = 64 * 1024 * 1024
 SMALL_ANSWERS_RESERVED_BYTES = 16 * 1024 * 1024
-SHARED_ANSWERS_MAX_BYTES = 64 * 1024 * 1024  # of versions of the list page that clients have not taken yet
+# Of versions of the list page that clients have not taken yet.
+SHARED_ANSWERS_MAX_BYTES = 64 * 1024 * 1024
 PAGE_MAX_BYTES = 16 * 1024 * 1024  # of a page, before it is compressed
 
 SENT_FILES_MAX, SENT_FILES_MAX_BYTES = 32, 1024 * 1024 * 1024  # temporary files that are being sent
@@ -71,7 +74,9 @@ class Slots:
         self._threads = {kind: ThreadPoolExecutor(kind.running, kind.name) for kind in KINDS}
 
     @asynccontextmanager
-    async def slot(self, kind: Kind, timeout_seconds: float | None = STEP_TIMEOUT_SECONDS) -> AsyncIterator[None]:
+    async def slot(
+        self, kind: Kind, timeout_seconds: float | None = STEP_TIMEOUT_SECONDS
+    ) -> AsyncIterator[None]:
         """Hold one slot. Raise Busy at once if the queue is full, or later if no slot became free in time."""
         if self._free[kind].locked() and self._waiting[kind] >= kind.waiting:
             raise self._busy(kind)
@@ -100,7 +105,10 @@ class Slots:
         """Call a function in a thread of this kind; raise Busy. If the caller is cancelled, set `stop` and wait."""
         async with self.slot(kind):
             loop = asyncio.get_running_loop()
-            return await ended(loop.run_in_executor(self._threads[kind], function), stop.set if stop else lambda: None)
+            return await ended(
+                loop.run_in_executor(self._threads[kind], function),
+                stop.set if stop else lambda: None,
+            )
 
     def load(self) -> Iterator[tuple[Kind, int, int]]:
         """Each kind, with the number that runs now and the number that waits."""
@@ -129,7 +137,8 @@ async def ended(
     try:
         return running.result()
     finally:
-        del running  # a cycle with its exception would keep the texts of an upload until garbage collection
+        # A cycle with its exception would keep the texts of an upload until garbage collection.
+        del running
 
 
 class Budget:
@@ -158,7 +167,9 @@ class Budget:
 
     def keep(self, count: int, *, is_small: bool) -> None:
         """Count bytes, or give them back if negative. Only small things may take `reserved_bytes`. Raise Busy."""
-        if count > 0 and self.in_memory + count > self._max_bytes - (0 if is_small else self._reserved_bytes):
+        if count > 0 and self.in_memory + count > self._max_bytes - (
+            0 if is_small else self._reserved_bytes
+        ):
             raise Busy(f"{self._name}: {self.in_memory >> 20} MB")
         self.in_memory += count
 
@@ -190,7 +201,13 @@ class SlowClients:
         self._held: dict[int, _Held] = {}
         """Each thing and its clients, by the identity of the thing, because equal pages take memory twice."""
 
-    def hold(self, thing: object, size: int, cut_off: Callable[[], None], moved: Callable[[], int] = lambda: 0) -> None:
+    def hold(
+        self,
+        thing: object,
+        size: int,
+        cut_off: Callable[[], None],
+        moved: Callable[[], int] = lambda: 0,
+    ) -> None:
         """Count a thing of `size` bytes until this client releases it. `moved` tells the bytes sent or received."""
         if id(thing) not in self._held:
             self._make_room(size)
@@ -210,7 +227,9 @@ class SlowClients:
         ):
             slowest = min(self._held.values(), key=_Held.speed)
             del self._held[id(slowest.thing)]
-            log.warning("busy: slow clients hold too many %s, so the slowest one was cut off", self._name)
+            log.warning(
+                "busy: slow clients hold too many %s, so the slowest one was cut off", self._name
+            )
             for cut_off in slowest.clients:
                 cut_off()
 
@@ -222,6 +241,8 @@ class Limits:
         self.slots = Slots()
         self.bodies = Budget("request bodies", BODIES_MAX_BYTES, FORMS_RESERVED_BYTES)
         self.answers = Budget("answers", ANSWERS_MAX_BYTES, SMALL_ANSWERS_RESERVED_BYTES)
-        self.shared_answers = SlowClients("versions of the list", math.inf, SHARED_ANSWERS_MAX_BYTES)
+        self.shared_answers = SlowClients(
+            "versions of the list", math.inf, SHARED_ANSWERS_MAX_BYTES
+        )
         self.files = SlowClients("files", SENT_FILES_MAX, SENT_FILES_MAX_BYTES)
         self.uploads = SlowClients("uploads", MAX_LARGE_BODIES, BODIES_MAX_BYTES)

@@ -32,17 +32,23 @@ if TYPE_CHECKING:
     from multiprocessing.connection import Connection
 
 GRACEFUL_SHUTDOWN_SECONDS = 3  # maximum time for the requests that run when SIGTERM comes
-MAX_CONNECTIONS = 16_384  # those of stalled clients included; requests on further ones are answered 503
+# Those of stalled clients included; requests on further ones are answered 503.
+MAX_CONNECTIONS = 16_384
 BEAT_SECONDS = 1.0  # time between two signs to the main process that the event loop runs
-NO_TIMEOUT_SECONDS = 10**6  # disables uvicorn's timer of idle connections, because HttpProtocol has its own deadlines
-SWITCH_SECONDS = 0.0005  # a thread that computes keeps the GIL no longer; the event loop waits for it at each read
-GARBAGE_OBJECTS = 10_000  # between two garbage collections; with 700 they take a twentieth of the time of an addition
+# Disables uvicorn's timer of idle connections, because HttpProtocol has its own deadlines.
+NO_TIMEOUT_SECONDS = 10**6
+# A thread that computes keeps the GIL no longer; the event loop waits for it at each read.
+SWITCH_SECONDS = 0.0005
+# Between two garbage collections; with 700 they take a twentieth of the time of an addition.
+GARBAGE_OBJECTS = 10_000
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD, M_ARENA_MAX = -1, -3, -8  # of mallopt(3)
 
 log = logging.getLogger(__name__)
 
 
-def run(settings: Settings, listener: socket.socket, parent: int, beats: "Connection[bytes, None]") -> None:
+def run(
+    settings: Settings, listener: socket.socket, parent: int, beats: "Connection[bytes, None]"
+) -> None:
     """Answer requests that come in on `listener`; end when the process `parent` ends.
 
     Send a byte to `beats` when requests are accepted, and then each second while the event loop runs. SIGTERM is blocked
@@ -62,7 +68,9 @@ def run(settings: Settings, listener: socket.socket, parent: int, beats: "Connec
         runner.run(_serve(settings, listener, beats))
 
 
-async def _serve(settings: Settings, listener: socket.socket, beats: "Connection[bytes, None]") -> None:
+async def _serve(
+    settings: Settings, listener: socket.socket, beats: "Connection[bytes, None]"
+) -> None:
     limits = Limits()
     store = await engine_of(settings.database_url).open_store(limits.slots)
     config = uvicorn.Config(
@@ -101,7 +109,8 @@ class _Server(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})  # from here on uvicorn handles it
+        # From here on uvicorn handles it.
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
         self._beat()
 
     def _beat(self) -> None:

@@ -56,7 +56,9 @@ def test_a_backup_without_a_name_goes_to_the_folder_or_beside_the_database(kept:
     assert NAME.fullmatch(beside)
 
 
-def test_old_backups_are_removed_by_days_that_have_one_and_never_if_they_hold_much_more(kept: Operator) -> None:
+def test_old_backups_are_removed_by_days_that_have_one_and_never_if_they_hold_much_more(
+    kept: Operator,
+) -> None:
     """The two newest such days stay whole, 60 with their last one, and three that are twice as large. Others stay."""
     folder = kept.folder / "cadangan"
     folder.mkdir(0o700)
@@ -73,13 +75,16 @@ def test_old_backups_are_removed_by_days_that_have_one_and_never_if_they_hold_mu
         return file
 
     daily, before = "cadangan/mahasiswa-{}.db", "mahasiswa.db.before-{}"
-    stays = {put(daily, 100, hour) for hour in (1, 2)} | {put(daily, day, 2) for day in range(101, 159)}
+    stays = {put(daily, 100, hour) for hour in (1, 2)} | {
+        put(daily, day, 2) for day in range(101, 159)
+    }
     goes = {put(daily, day, 1) for day in range(101, 159)} | {put(daily, 300, 1)}
     stays |= {put(daily, day, 0, is_larger=True) for day in (150, 400, 401)}
     goes |= {put(daily, day, 0, is_larger=True) for day in (402, 403)}
     stays |= {put(before, day, 2) for day in (100, 200, 300)} | {put(before, 200, 1)}
     goes |= {put(before, 300, 1)}
-    for day, hour in ((120, 3), (130, 3), (600, 3)):  # cannot be read: they stay, and the others of their day stay too
+    # Cannot be read: they stay, and the others of their day stay too.
+    for day, hour in ((120, 3), (130, 3), (600, 3)):
         damaged = put(daily, day, hour)
         damaged.write_bytes(b"SQLite format 3" + bytes(9000))
         os.utime(damaged, ((time.time() // DAY - day) * DAY + hour * HOUR,) * 2)
@@ -130,12 +135,23 @@ def test_doctor_reports_that_the_service_cannot_write_where_the_command_can(
         assert f"{folder}: Permission denied" in kept.run("doctor").stdout
         folder.chmod(0o700)
         service.restart()
-        until(lambda: "ok     The service could write to the folder of the back-ups at " in kept.run("doctor").stdout)
+        until(
+            lambda: (
+                "ok     The service could write to the folder of the back-ups at "
+                in kept.run("doctor").stdout
+            )
+        )
     assert failed not in kept.run("doctor").stdout
 
 
 # Runs a program to which a folder is read-only, as to a unit of systemd with ProtectSystem=strict.
-PROTECTED = ["unshare", "--mount", "sh", "-ec", 'mount --bind "$0" "$0"; mount -o remount,bind,ro "$0"; exec "$@"']
+PROTECTED = [
+    "unshare",
+    "--mount",
+    "sh",
+    "-ec",
+    'mount --bind "$0" "$0"; mount -o remount,bind,ro "$0"; exec "$@"',
+]
 
 
 @pytest.mark.root
@@ -259,10 +275,14 @@ def test_a_backup_that_fails_is_an_error_of_the_service(
 
 def test_no_backup_is_made_without_room_for_three(kept: Operator, small_disk: Path) -> None:
     """The disk has 3 MB, and the database 1.2 MB. A name of one's own is not refused."""
-    run_script(kept.database, "INSERT INTO mahasiswa VALUES ('3', 'x', printf('%.*c', 1200000, 'x'))")
+    run_script(
+        kept.database, "INSERT INTO mahasiswa VALUES ('3', 'x', printf('%.*c', 1200000, 'x'))"
+    )
     kept.environment["BACKUP_DIR"] = str(small_disk)
     (line,) = kept.failed("backup")
-    assert re.fullmatch(r"mahasiswa: no back-up was made: only \d MB are free for .*, not \d+ MB", line)
+    assert re.fullmatch(
+        r"mahasiswa: no back-up was made: only \d MB are free for .*, not \d+ MB", line
+    )
     kept.done("backup", str(small_disk / "a.db"))
 
 
@@ -277,6 +297,7 @@ def test_forget_names_the_backups_that_still_hold_the_person(kept: Operator) -> 
     kept.write("mahasiswa.service", b"1")
     log = kept.folder / kept.write("mahasiswa.db.missing-20260101T000000Z-wal", b"1")
     assert kept.done("forget", "1").splitlines()[1:-1] == [
-        f"{path} still holds the texts. Remove it, or wait until it expires." for path in sorted((file, before, log))
+        f"{path} still holds the texts. Remove it, or wait until it expires."
+        for path in sorted((file, before, log))
     ]
     assert not [line for line in kept.done("forget", "9").splitlines() if str(file) in line]

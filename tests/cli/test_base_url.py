@@ -15,15 +15,22 @@ PREFIX = "/fakultas/mahasiswa-ti"
 def below(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     """Visit a service whose BASE_URL has the path PREFIX."""
     environment = {"BASE_URL": f"https://kampus.example{PREFIX}"}
-    with Service(tmp_path_factory.mktemp("below") / "mahasiswa.db", environment) as service, service.site() as site:
+    with (
+        Service(tmp_path_factory.mktemp("below") / "mahasiswa.db", environment) as service,
+        service.site() as site,
+    ):
         yield site
 
 
-@pytest.mark.parametrize("nim", ["20/456839/TK/50663", "//a", "/", PREFIX, f"{PREFIX}/", "a/../b", "%2F", "add", ""])
+@pytest.mark.parametrize(
+    "nim", ["20/456839/TK/50663", "//a", "/", PREFIX, f"{PREFIX}/", "a/../b", "%2F", "add", ""]
+)
 def test_the_path_of_base_url_is_the_prefix_of_every_address(below: Site, nim: str) -> None:
     """A record is added, edited and deleted through links, actions and redirects that all have the prefix."""
     (link,) = [link for link in prefixed(below.list()).links if link.text == "Tambah Data"]
-    added = below.submit(prefixed(below.page(link.target)).record_form, nim=nim, nama="Siti", alamat="Solo")
+    added = below.submit(
+        prefixed(below.page(link.target)).record_form, nim=nim, nama="Siti", alamat="Solo"
+    )
     assert (added.status_code, added.headers["location"]) == (302, f"{PREFIX}/")
 
     row = prefixed(below.page(added.headers["location"])).row(nim)
@@ -32,7 +39,9 @@ def test_the_path_of_base_url_is_the_prefix_of_every_address(below: Site, nim: s
 
     duplicate = below.add(nim, "Budi", "Bantul")
     assert duplicate.status_code == 409
-    assert row.links[0].href in [link.href for link in prefixed(Page(duplicate.text, below.origin)).links]
+    assert row.links[0].href in [
+        link.href for link in prefixed(Page(duplicate.text, below.origin)).links
+    ]
 
     edited = below.submit(prefixed(below.page(row.links[0].target)).record_form, nama="Budi")
     assert (edited.status_code, edited.headers["location"]) == (302, f"{PREFIX}/")
@@ -61,16 +70,18 @@ def test_every_page_that_a_link_leads_to_has_the_prefix(below: Site) -> None:
         if answer.headers["content-type"].startswith("text/html"):
             page = prefixed(Page(answer.text, below.origin + target))
             targets += [link.target for link in page.links if link.target not in targets]
-    assert {f"{PREFIX}/mahasiswa/{page}" for page in ("add", "impor", "riwayat", "hapus")} < visits.keys()
-    (undo, *_) = [form for form in below.page(f"{PREFIX}/mahasiswa/riwayat").forms if form.method == "post"]
+    assert {
+        f"{PREFIX}/mahasiswa/{page}" for page in ("add", "impor", "riwayat", "hapus")
+    } < visits.keys()
+    (undo, *_) = [
+        form for form in below.page(f"{PREFIX}/mahasiswa/riwayat").forms if form.method == "post"
+    ]
     assert below.submit(undo).headers["location"].startswith(f"{PREFIX}/")
     for nim in below.list().nims:
         assert below.delete(nim).headers["location"] == f"{PREFIX}/"
 
 
-OUTSIDE = (
-    f"/ /mahasiswa/add /mahasiswa/edit/1 {PREFIX}/mahasiswa/edit/unknown {PREFIX}x/ {PREFIX}x/mahasiswa/add /x{PREFIX}/"
-)
+OUTSIDE = f"/ /mahasiswa/add /mahasiswa/edit/1 {PREFIX}/mahasiswa/edit/unknown {PREFIX}x/ {PREFIX}x/mahasiswa/add /x{PREFIX}/"
 OTHERS = (f"{PREFIX.upper()}/", "/fakultas%2Fmahasiswa-ti/", "/fakultas/mahasiswa-%74i/")
 
 
@@ -79,7 +90,9 @@ def test_a_path_without_the_prefix_of_base_url_is_404(below: Site, target: str) 
     """A request without exactly the prefix is answered with a 404 page that links to the list. A POST stores nothing."""
     answer = below.get(target)
     assert answer.status_code == 404
-    assert f"{PREFIX}/?halaman=1" in [link.href for link in prefixed(Page(answer.text, below.origin)).links]
+    assert f"{PREFIX}/?halaman=1" in [
+        link.href for link in prefixed(Page(answer.text, below.origin)).links
+    ]
     root = Site(below.origin)
     with closing(root.client):
         assert root.add("0001", "Siti", "Solo").status_code == 404
@@ -88,7 +101,8 @@ def test_a_path_without_the_prefix_of_base_url_is_404(below: Site, target: str) 
 
 def prefixed(page: Page) -> Page:
     """Check that the page has links or forms, and that the addresses of all of them have the prefix once."""
-    links = [link.href for link in page.links if not link.href.startswith("#")]  # which is within the page
+    # Which is within the page.
+    links = [link.href for link in page.links if not link.href.startswith("#")]
     targets = links + [form.action for form in page.forms]
     assert targets
     for target in targets:

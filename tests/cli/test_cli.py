@@ -43,17 +43,33 @@ FAILURES = [
     ("backup b.db", "sqlite:///tidak-ada.db", 1, "tidak-ada.db"),
     ("forget 3", "sqlite:///tidak-ada.db", 1, "does not exist"),
     ("restore a.csv", "postgresql://tidak.ada/x", 1, "pg_restore --clean"),
-    *((command, "mysql://localhost", 2, "DATABASE_URL must be ") for command in ("import a.csv", "export b.csv")),
-    *((command, "sqlite:///a.csv", 1, "a.csv") for command in ("import a.csv", "export b.csv", "backup b.db")),
-    *((command, "sqlite:///tidak/ada.db", 1, "tidak") for command in ("import a.csv", "export b.csv", "backup b.db")),
-    ("copy --from sqlite:///tidak-ada.db --to sqlite:///lain.db", "", 1, "tidak-ada.db does not exist"),
+    *(
+        (command, "mysql://localhost", 2, "DATABASE_URL must be ")
+        for command in ("import a.csv", "export b.csv")
+    ),
+    *(
+        (command, "sqlite:///a.csv", 1, "a.csv")
+        for command in ("import a.csv", "export b.csv", "backup b.db")
+    ),
+    *(
+        (command, "sqlite:///tidak/ada.db", 1, "tidak")
+        for command in ("import a.csv", "export b.csv", "backup b.db")
+    ),
+    (
+        "copy --from sqlite:///tidak-ada.db --to sqlite:///lain.db",
+        "",
+        1,
+        "tidak-ada.db does not exist",
+    ),
     ("copy --from mysql://x/y --to sqlite:///lain.db", "", 2, "--from must be"),
     ("copy --to @tidak-ada.url", "", 2, "--to: tidak-ada.url: No such file"),
     ("copy --to @salah.url", "", 2, "--to must be "),
 ]
 
 
-@pytest.mark.parametrize(("command", "database", "code", "said"), FAILURES, ids=[" ".join(row[:2]) for row in FAILURES])
+@pytest.mark.parametrize(
+    ("command", "database", "code", "said"), FAILURES, ids=[" ".join(row[:2]) for row in FAILURES]
+)
 def test_a_command_that_fails_says_why_and_changes_no_file(
     operator: Operator, command: str, database: str, code: int, said: str
 ) -> None:
@@ -64,7 +80,9 @@ def test_a_command_that_fails_says_why_and_changes_no_file(
     (operator.folder / "folder").mkdir()
     (operator.folder / "diri.csv").symlink_to("diri.csv")
     names, before = operator.names(), (operator.folder / "a.csv").read_bytes()
-    lines = operator.failed(*command.split(), code=code, DATABASE_URL=database or operator.environment["DATABASE_URL"])
+    lines = operator.failed(
+        *command.split(), code=code, DATABASE_URL=database or operator.environment["DATABASE_URL"]
+    )
     assert said in lines[-1]
     assert "rahasia" not in lines[-1]
     assert (operator.names(), operator.records()) == (names, TWO)
@@ -97,10 +115,18 @@ def test_a_file_that_may_not_be_read_is_no_missing_file(
     assert line.endswith(remedy[command])
 
 
-@pytest.mark.parametrize("data", [csv(HEADER, *TWO), by_openpyxl(HEADER, *TWO)], ids=["csv", "xlsx"])
+@pytest.mark.parametrize(
+    "data", [csv(HEADER, *TWO), by_openpyxl(HEADER, *TWO)], ids=["csv", "xlsx"]
+)
 def test_an_import_reads_standard_input(operator: Operator, data: bytes) -> None:
     with (operator.folder / operator.write("a", data)).open("rb") as source:
-        subprocess.run([*COMMAND, "import", "-"], stdin=source, check=True, timeout=60, env=operator.environment)
+        subprocess.run(
+            [*COMMAND, "import", "-"],
+            stdin=source,
+            check=True,
+            timeout=60,
+            env=operator.environment,
+        )
     assert operator.records() == TWO
 
 
@@ -113,7 +139,9 @@ mount --bind /dev/urandom /mnt/urandom && mount --bind "$1" /mnt/log && mount --
 
 @pytest.mark.root
 @pytest.mark.parametrize("days", [30, 0])
-def test_a_command_that_changes_records_names_the_administrator(operator: Operator, days: int) -> None:
+def test_a_command_that_changes_records_names_the_administrator(
+    operator: Operator, days: int
+) -> None:
     """In a line of the journal and in the history, unless nothing changes. No NIM of a person who is forgotten."""
     needs_namespaces()
     engine_of(SQLiteURL(operator.database)).migrate(days)
@@ -121,7 +149,15 @@ def test_a_command_that_changes_records_names_the_administrator(operator: Operat
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as journal:
         journal.bind(str(operator.folder / "log"))
         journal.settimeout(COMMAND_SECONDS)
-        before = ["unshare", "--mount", "sh", "-c", WITH_JOURNAL, "sh", str(operator.folder / "log")]
+        before = [
+            "unshare",
+            "--mount",
+            "sh",
+            "-c",
+            WITH_JOURNAL,
+            "sh",
+            str(operator.folder / "log"),
+        ]
 
         def noted(*arguments: str) -> str:
             answer = operator.run(*arguments, before=before, SUDO_USER="ani")
@@ -139,7 +175,8 @@ def test_a_command_that_changes_records_names_the_administrator(operator: Operat
         copied = f"copy of 0 records from {operator.database} to {operator.folder / 'c.db'}, by command: ani"
         assert noted("copy", "--to", f"sqlite:///{operator.folder / 'c.db'}") == copied
     history = ask(
-        operator.database, "SELECT kind, rows, oleh, nim FROM mahasiswa_history WHERE batch IS NULL ORDER BY id"
+        operator.database,
+        "SELECT kind, rows, oleh, nim FROM mahasiswa_history WHERE batch IS NULL ORDER BY id",
     )
     kinds = ("import", 1), ("delete", 1), ("restore", 1)
     assert history == [(*kind, "command: ani", None) for kind in kinds if days]
@@ -151,12 +188,16 @@ def test_show_tells_what_a_restore_has_done_to_a_record(operator: Operator) -> N
     operator.fill(TWO)
     operator.done("backup", "b.db")
     operator.imported(
-        "--existing", "update", operator.write("a.csv", csv(HEADER, ("1", "Ina", "Solo"), ("3", "Eko", "Solo")))
+        "--existing",
+        "update",
+        operator.write("a.csv", csv(HEADER, ("1", "Ina", "Solo"), ("3", "Eko", "Solo"))),
     )
     operator.run("restore", "b.db", SUDO_USER="ani", TIMEZONE="Asia/Makassar")
 
     def shown(nim: str) -> list[str]:
-        first, *changes, kept = operator.run("show", nim, TIMEZONE="Asia/Makassar").stdout.splitlines()
+        first, *changes, kept = operator.run(
+            "show", nim, TIMEZONE="Asia/Makassar"
+        ).stdout.splitlines()
         since = datetime.now(ZoneInfo("Asia/Makassar")) - timedelta(days=30)
         assert kept == f"The history is kept from {since:%Y-%m-%d} on."
         at = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d WITA, by command: ani").fullmatch
@@ -175,11 +216,18 @@ def test_show_tells_what_a_restore_has_done_to_a_record(operator: Operator) -> N
 def test_forget_removes_a_record_and_its_history(operator: Operator) -> None:
     """It names the places that it cannot reach. Other records stay. An unknown NIM is no error."""
     operator.fill(TWO)
-    operator.imported("--existing", "update", operator.write("b.csv", csv(HEADER, ("1", "Rahasia", "Solo"))))
-    assert operator.done("forget", "1").splitlines() == ["1: the record and its history are removed", ELSEWHERE]
+    operator.imported(
+        "--existing", "update", operator.write("b.csv", csv(HEADER, ("1", "Rahasia", "Solo")))
+    )
+    assert operator.done("forget", "1").splitlines() == [
+        "1: the record and its history are removed",
+        ELSEWHERE,
+    ]
     assert operator.done("forget", "3").splitlines() == ["3: no record and no history", ELSEWHERE]
     assert operator.records() == [TWO[1]]
-    assert ask(operator.database, "SELECT nim FROM mahasiswa_history WHERE kind IS NULL") == [("2",)]
+    assert ask(operator.database, "SELECT nim FROM mahasiswa_history WHERE kind IS NULL") == [
+        ("2",)
+    ]
     assert b"Rahasia" not in operator.database.read_bytes()
 
 
@@ -207,7 +255,9 @@ def test_an_import_that_cannot_be_undone_says_so_before_it_writes(operator: Oper
         ended = operator.run("import", name, *arguments)
         assert ended.returncode == 0
         assert re.fullmatch(".*cannot be undone.*mahasiswa backup FILE.*\n", ended.stderr)
-    assert ask(operator.database, "SELECT kind, rows FROM mahasiswa_history") == [("import", len(rows))]
+    assert ask(operator.database, "SELECT kind, rows FROM mahasiswa_history") == [
+        ("import", len(rows))
+    ]
     operator.imported(operator.write("a.csv", csv(HEADER, *rows[1:])), "--dry-run")
 
 
@@ -230,7 +280,9 @@ def test_the_service_answers_during_an_import(beside: tuple[Operator, Site]) -> 
     rows = [(f"{n:06}", f"Nama {n}", "Jalan Kaliurang 5, Sleman") for n in range(150_000)]
     name = operator.write("a.csv", csv(HEADER, *rows))
     added: list[str] = []
-    with started(*COMMAND, "import", name, cwd=operator.folder, env=operator.environment) as process:
+    with started(
+        *COMMAND, "import", name, cwd=operator.folder, env=operator.environment
+    ) as process:
         while process.poll() is None:
             nim = f"x{len(added)}"
             assert site.add(nim, "Zainab", "Solo").status_code == 302

@@ -33,7 +33,10 @@ def mode_of(path: Path) -> int:
 
 def test_only_the_owner_can_read_the_files_of_a_new_database(tmp_path: Path) -> None:
     """The mode of the database, the write-ahead log and its index is 0600 for any umask."""
-    with Service(tmp_path / "mahasiswa.db", command=[*WIDE_UMASK, *COMMAND]) as service, service.site() as site:
+    with (
+        Service(tmp_path / "mahasiswa.db", command=[*WIDE_UMASK, *COMMAND]) as service,
+        service.site() as site,
+    ):
         site.add("0001", "Siti", "Solo")
         modes = {path.name: mode_of(path) for path in tmp_path.iterdir()}
     assert modes == dict.fromkeys(("mahasiswa.db", "mahasiswa.db-wal", "mahasiswa.db-shm"), 0o600)
@@ -53,7 +56,10 @@ def test_only_the_owner_can_read_what_a_command_creates(operator: Operator) -> N
 
 def test_the_service_warns_of_a_database_that_every_user_can_read() -> None:
     """The line names the command that changes the mode. The mode stays, because a person may have chosen it."""
-    with tempfile.TemporaryDirectory() as folder, Service(Path(folder).resolve() / "a.db") as service:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        Service(Path(folder).resolve() / "a.db") as service,
+    ):
         database = Path(folder).resolve() / "a.db"
         if not all(parent.stat().st_mode & 0o001 for parent in database.parent.parents):
             cannot("share a file", "the folder for temporary files is private")
@@ -69,11 +75,15 @@ def test_the_service_warns_of_a_database_that_every_user_can_read() -> None:
         assert mode_of(database) == 0o644
 
 
-def test_a_backup_follows_no_symbolic_link_of_a_name_that_can_be_guessed(operator: Operator) -> None:
+def test_a_backup_follows_no_symbolic_link_of_a_name_that_can_be_guessed(
+    operator: Operator,
+) -> None:
     """Links of names with the command's process id do not disturb it, and the file behind them stays."""
     operator.fill(TWO)
     operator.write("penting", b"penting")
-    answer = operator.run("backup", "cadangan.db", before=[sys.executable, "-c", WITH_PLANTED_LINKS])
+    answer = operator.run(
+        "backup", "cadangan.db", before=[sys.executable, "-c", WITH_PLANTED_LINKS]
+    )
     assert answer.returncode == 0, answer.stderr
     assert records_of(operator.folder / "cadangan.db") == TWO
     assert (operator.folder / "penting").read_bytes() == b"penting"
@@ -87,7 +97,15 @@ def without_hard_links(tmp_path: Path) -> list[str]:
     strace = shutil.which("strace")
     if strace is None:
         pytest.skip("strace is not installed")
-    command = [strace, "-f", "-qq", "-o", str(tmp_path / "calls"), "-e", "inject=?link,linkat:error=EPERM"]
+    command = [
+        strace,
+        "-f",
+        "-qq",
+        "-o",
+        str(tmp_path / "calls"),
+        "-e",
+        "inject=?link,linkat:error=EPERM",
+    ]
     if (done := finished(*command, "true")).returncode:
         cannot("let strace look at a program", done.stderr)
     return command
@@ -116,7 +134,9 @@ def test_a_backup_never_replaces_a_file_that_is_created_meanwhile(
         target.write_bytes(b"penting")
         _, said = process.communicate(timeout=COMMAND_SECONDS)
     assert process.returncode == 1
-    assert said.endswith(b"\nmahasiswa: cadangan.db exists already; a backup never replaces another\n")
+    assert said.endswith(
+        b"\nmahasiswa: cadangan.db exists already; a backup never replaces another\n"
+    )
     assert target.read_bytes() == b"penting"
     assert filled.names() - {"calls"} == {"cadangan.db"}
 
@@ -131,7 +151,10 @@ def test_a_backup_that_cannot_be_written_names_its_folder_and_leaves_nothing(
     (line,) = operator.failed("backup", "cadangan/a.db", before=unprivileged)
     assert line == f"mahasiswa: no backup was written to the folder {folder}: Permission denied"
     (line,) = operator.failed("backup", str(small_disk / "a.db"))
-    assert line == f"mahasiswa: no backup was written to the folder {small_disk}: No space left on device"
+    assert (
+        line
+        == f"mahasiswa: no backup was written to the folder {small_disk}: No space left on device"
+    )
     assert list(small_disk.iterdir()) == []
 
 

@@ -29,7 +29,9 @@ def is_read(file: Path) -> bool:
 COMMANDS: dict[str, Callable[[Path], bool]] = {
     "import a.csv": lambda folder: is_read(folder / "a.csv"),
     "import a.xlsx": lambda folder: is_read(folder / "a.xlsx"),  # by a child process
-    "export keluar.csv": lambda folder: any(file.stat().st_size for file in folder.glob(".mahasiswa-*/*")),
+    "export keluar.csv": lambda folder: any(
+        file.stat().st_size for file in folder.glob(".mahasiswa-*/*")
+    ),
     "copy --to sqlite:///lain.db": lambda folder: (folder / "lain.db").exists(),
     "backup b.db": lambda folder: any(folder.glob(".mahasiswa-*")),
     "restore cadangan.db": lambda folder: any(folder.glob("mahasiswa.db.before-*")),
@@ -40,15 +42,22 @@ COMMANDS: dict[str, Callable[[Path], bool]] = {
 def test_an_interrupted_command_changes_nothing(filled: Operator, command: str) -> None:
     """No unfinished file is left. The target of a copy has no records, so the same command can be run again."""
     if "a.csv" in command:
-        filled.write("a.csv", csv(HEADER, *((f"x{n:07}", f"Nama {n}", f"Jalan Kaliurang {n}") for n in range(MANY))))
+        filled.write(
+            "a.csv",
+            csv(HEADER, *((f"x{n:07}", f"Nama {n}", f"Jalan Kaliurang {n}") for n in range(MANY))),
+        )
     elif "a.xlsx" in command:
-        filled.write("a.xlsx", by_openpyxl(HEADER, *((f"x{n:07}", "Nama", "Solo") for n in range(50_000))))
+        filled.write(
+            "a.xlsx", by_openpyxl(HEADER, *((f"x{n:07}", "Nama", "Solo") for n in range(50_000)))
+        )
     elif "restore" in command:
         filled.done("backup", "cadangan.db")
         run_script(filled.database, "UPDATE mahasiswa SET nama = 'Ani'")
     filled.write("keluar.csv", b"yang lama")
     names, records = filled.names(), filled.records()
-    code, output, errors = filled.interrupted(*command.split(), at=lambda: COMMANDS[command](filled.folder))
+    code, output, errors = filled.interrupted(
+        *command.split(), at=lambda: COMMANDS[command](filled.folder)
+    )
     is_done = "changed" if "restore" in command else "written"
     assert errors == [f"mahasiswa: interrupted; nothing was {is_done}"]
     assert (code, output, filled.records()) == (130, "", records)
@@ -59,7 +68,9 @@ def test_an_interrupted_command_changes_nothing(filled: Operator, command: str) 
         assert filled.names() == names
 
 
-def test_an_interrupted_export_to_standard_output_says_that_it_is_incomplete(filled: Operator) -> None:
+def test_an_interrupted_export_to_standard_output_says_that_it_is_incomplete(
+    filled: Operator,
+) -> None:
     """The line is on standard error."""
     with started(*COMMAND, "export", "-", env=filled.environment) as process:
         assert process.stdout
@@ -68,5 +79,8 @@ def test_an_interrupted_export_to_standard_output_says_that_it_is_incomplete(fil
         process.send_signal(signal.SIGINT)
         records = len(process.stdout.readlines())
         said = process.stderr.readlines()[-1]
-    assert (process.returncode, said) == (130, b"mahasiswa: interrupted; the output is incomplete\n")
+    assert (process.returncode, said) == (
+        130,
+        b"mahasiswa: interrupted; the output is incomplete\n",
+    )
     assert records < MANY

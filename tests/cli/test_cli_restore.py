@@ -37,7 +37,10 @@ def operator_with_a_backup(operator: Operator) -> Operator:
     operator.fill([("1", "Ani", "Sleman"), TWO[1]])
     run_script(operator.database, "UPDATE mahasiswa SET alamat = 'Solo' WHERE nim = '1'")
     engine_of(SQLiteURL(operator.database)).backup(operator.folder / "cadangan.db")
-    run_script(operator.database, f"DELETE FROM mahasiswa WHERE nim = '2'; INSERT INTO mahasiswa VALUES {NOW[1]}")
+    run_script(
+        operator.database,
+        f"DELETE FROM mahasiswa WHERE nim = '2'; INSERT INTO mahasiswa VALUES {NOW[1]}",
+    )
     return operator
 
 
@@ -64,10 +67,14 @@ def test_a_restore_brings_every_record_back(changed: Operator) -> None:
     assert changed.records() == NOW
     (second_one,) = changed.folder.glob("mahasiswa.db.before-*Z-2")
     assert records_of(second_one) == TWO
-    assert {stat.S_IMODE(path.stat().st_mode) for path in (saved, second_one, changed.database)} == {0o600}
+    assert {
+        stat.S_IMODE(path.stat().st_mode) for path in (saved, second_one, changed.database)
+    } == {0o600}
 
 
-def test_a_running_service_shows_the_restored_list_and_its_line_of_the_history(changed: Operator) -> None:
+def test_a_running_service_shows_the_restored_list_and_its_line_of_the_history(
+    changed: Operator,
+) -> None:
     """Changes go on. The entries before it stay. The page names the restore and offers no undo of it."""
     with Service(changed.database) as service, service.site() as site:
         assert [row[1:] for row in site.list().rows] == NOW
@@ -92,9 +99,13 @@ def test_a_restore_of_an_equal_list_writes_nothing(changed: Operator) -> None:
     """No back-up file is written and no line of the history."""
     changed.done("backup", "sama.db")
     before = changed.database.read_bytes()
-    assert changed.done("restore", "sama.db") == "2 records are as in sama.db; nothing was changed\n"
+    assert (
+        changed.done("restore", "sama.db") == "2 records are as in sama.db; nothing was changed\n"
+    )
     assert changed.names() == {"cadangan.db", "sama.db"}
-    assert changed.failed("restore", "mahasiswa.db") == ["mahasiswa: mahasiswa.db is the database itself"]
+    assert changed.failed("restore", "mahasiswa.db") == [
+        "mahasiswa: mahasiswa.db is the database itself"
+    ]
     assert changed.database.read_bytes() == before
 
 
@@ -104,7 +115,10 @@ def test_a_restore_keeps_the_tables_of_other_programs_right(changed: Operator) -
     run_script(changed.folder / "cadangan.db", "PRAGMA page_size = 8192; VACUUM")
     version = ask(changed.database, "PRAGMA user_version")
     changed.done("restore", "cadangan.db")
-    assert ask(changed.database, "SELECT nim, nama FROM samping ORDER BY nim") == [("1", "Ani"), ("2", "Budi")]
+    assert ask(changed.database, "SELECT nim, nama FROM samping ORDER BY nim") == [
+        ("1", "Ani"),
+        ("2", "Budi"),
+    ]
     assert ask(changed.database, "SELECT a FROM lain") == [(7,)]
     assert ask(changed.database, "PRAGMA user_version") == version
     assert ask(changed.database, "PRAGMA page_size") == [(4096,)]
@@ -117,10 +131,18 @@ def test_a_restore_without_a_history_writes_none(changed: Operator) -> None:
     changed.done("restore", "cadangan.db")
     assert changed.records() == TWO
     assert history_of(changed.database) == []
-    assert ask(changed.database, "SELECT name FROM sqlite_schema WHERE name GLOB 'mahasiswa_history*_insert'") == []
+    assert (
+        ask(
+            changed.database,
+            "SELECT name FROM sqlite_schema WHERE name GLOB 'mahasiswa_history*_insert'",
+        )
+        == []
+    )
 
 
-def test_the_files_of_another_database_are_restored_with_their_log(changed: Operator, tmp_path: Path) -> None:
+def test_the_files_of_another_database_are_restored_with_their_log(
+    changed: Operator, tmp_path: Path
+) -> None:
     """Files that were copied after a crash: the newest records are in the write-ahead log."""
     other = tmp_path / "lain"
     other.mkdir()
@@ -149,15 +171,23 @@ def test_a_backup_in_wal_mode_is_restored_from_a_folder_that_may_not_be_written(
 
 DAMAGED = r"a\.db cannot be restored: .*(damaged|malformed).*"
 NEWER = r"a\.db has schema version 99, .* only up to \d+: use a newer release"
-FOREIGN = r"a\.db holds a table mahasiswa that no release made; export it as CSV .* mahasiswa import"
+FOREIGN = (
+    r"a\.db holds a table mahasiswa that no release made; export it as CSV .* mahasiswa import"
+)
 OTHER_TABLE = "DROP TABLE mahasiswa; CREATE TABLE mahasiswa (nim, nama, alamat)"
 NEWER_TABLE = "ALTER TABLE mahasiswa ADD kelas TEXT; PRAGMA user_version = 2"
 REFUSED: dict[str, tuple[Callable[[Path], object], str]] = {
     "a newer release": (lambda file: run_script(file, "PRAGMA user_version = 99"), NEWER),
     "overwritten": (lambda file: overwrite(file, 4096, 8192), DAMAGED),
     "cut off": (lambda file: file.write_bytes(file.read_bytes()[:4096]), DAMAGED),
-    "no database": (lambda file: file.write_bytes(csv(HEADER, *TWO)), r"a\.db is not an SQLite database"),
-    "empty": (lambda file: file.write_bytes(b""), r"a\.db cannot be restored: no such table: mahasiswa"),
+    "no database": (
+        lambda file: file.write_bytes(csv(HEADER, *TWO)),
+        r"a\.db is not an SQLite database",
+    ),
+    "empty": (
+        lambda file: file.write_bytes(b""),
+        r"a\.db cannot be restored: no such table: mahasiswa",
+    ),
     "another program's": (lambda file: run_script(file, OTHER_TABLE), FOREIGN),
 }
 
@@ -191,7 +221,9 @@ def lose(operator: Operator) -> None:
         path.unlink()
 
 
-def test_a_restore_into_an_empty_database_brings_the_history_back_while_the_service_runs(changed: Operator) -> None:
+def test_a_restore_into_an_empty_database_brings_the_history_back_while_the_service_runs(
+    changed: Operator,
+) -> None:
     """The service goes on. After the entries of the back-up there is the line of the restore."""
     lose(changed)
     with Service(changed.database) as service, service.site() as site:
@@ -212,7 +244,9 @@ LOSSES: dict[str, Callable[[Operator], object]] = {
 
 
 @pytest.mark.parametrize("loss", LOSSES)
-def test_a_restore_replaces_a_file_that_cannot_be_repaired_while_the_service_runs(changed: Operator, loss: str) -> None:
+def test_a_restore_replaces_a_file_that_cannot_be_repaired_while_the_service_runs(
+    changed: Operator, loss: str
+) -> None:
     """The back-up takes its place, history included. The old files are kept, and the command says to restart the service."""
     with Service(changed.database) as service, service.site() as site:
         LOSSES[loss](changed)
@@ -222,7 +256,11 @@ def test_a_restore_replaces_a_file_that_cannot_be_repaired_while_the_service_run
         assert [row[1:] for row in site.list().rows] == TWO
         assert site.add("4", "Dewi", "Solo").status_code == 302
     assert history_of(changed.database)[:-1] == history_of(changed.folder / "cadangan.db")
-    kept = [path for path in changed.folder.glob(f"mahasiswa.db.{loss}-*") if path.suffix[-4:] not in ("-wal", "-shm")]
+    kept = [
+        path
+        for path in changed.folder.glob(f"mahasiswa.db.{loss}-*")
+        if path.suffix[-4:] not in ("-wal", "-shm")
+    ]
     assert len(kept) == (loss != "missing")
     if loss == "newer":
         assert records_of(kept[0]) == NOW
@@ -235,7 +273,10 @@ def test_the_sound_file_of_another_program_is_not_replaced(changed: Operator, ta
     run_script(changed.database, f"CREATE TABLE {table} (nim); PRAGMA user_version = 7")
     before = changed.database.read_bytes()
     (line,) = changed.failed("restore", "cadangan.db")
-    assert re.match(f"mahasiswa: {changed.database} (has schema version 7, but its|holds a) table mahasiswa ", line)
+    assert re.match(
+        f"mahasiswa: {changed.database} (has schema version 7, but its|holds a) table mahasiswa ",
+        line,
+    )
     assert (changed.names(), changed.database.read_bytes()) == ({"cadangan.db"}, before)
 
 

@@ -12,20 +12,29 @@ from spreadsheets import HEADER, Database, Record, by_openpyxl, cells_of, csv
 from stores import ask
 
 
-def test_records_are_imported_and_exported_on_either_engine(operator: Operator, database: str) -> None:
+def test_records_are_imported_and_exported_on_either_engine(
+    operator: Operator, database: str
+) -> None:
     """DATABASE_URL chooses the engine. The second line says how long the list could not be changed."""
     operator.environment["DATABASE_URL"] = database
-    rows = [HEADER, ("001", "Siti Nur'aini, S.Kom.", "Jl. A, no. 1"), ("20/456839/TK/50663", "Émile 😀", "a\\b%s")]
+    rows = [
+        HEADER,
+        ("001", "Siti Nur'aini, S.Kom.", "Jl. A, no. 1"),
+        ("20/456839/TK/50663", "Émile 😀", "a\\b%s"),
+    ]
     said = operator.done("import", operator.write("a.csv", csv(*rows)))
     assert re.fullmatch(
-        r"written: 2 new, 0 changed; left as they are: 0\nthe list could not be changed for \d+\.\d s\n", said
+        r"written: 2 new, 0 changed; left as they are: 0\nthe list could not be changed for \d+\.\d s\n",
+        said,
     )
     changed = [*rows[:2], (rows[2][0], "Emil", rows[2][2]), ("3", "Ina", "Solo")]
     said = operator.imported("--existing", "update", operator.write("b.csv", csv(*changed)))
     assert said == "written: 1 new, 1 changed; left as they are: 1"
     operator.done("export", "c.csv")
     quoted = ("001", '"Siti Nur\'aini, S.Kom."', '"Jl. A, no. 1"')
-    assert (operator.folder / "c.csv").read_bytes() == b"\xef\xbb\xbf" + csv(HEADER, quoted, *changed[2:])
+    assert (operator.folder / "c.csv").read_bytes() == b"\xef\xbb\xbf" + csv(
+        HEADER, quoted, *changed[2:]
+    )
 
 
 CITRA = ("3", "Citra", "Klaten")
@@ -45,7 +54,9 @@ def test_import_skips_existing_records_unless_told_to_update(
     operator.fill(TWO)
     before = operator.database.read_bytes()
     rows = [("1", "Ani", "Solo"), ("2", "", "Sleman"), CITRA, ("", "", "")]
-    assert operator.imported(operator.write("a", csv(HEADER, *rows, separator="\t")), *options) == said
+    assert (
+        operator.imported(operator.write("a", csv(HEADER, *rows, separator="\t")), *options) == said
+    )
     assert operator.records() == records
     assert (operator.database.read_bytes() == before) == ("--dry-run" in options)
 
@@ -53,35 +64,52 @@ def test_import_skips_existing_records_unless_told_to_update(
 def test_a_long_import_is_undone_by_a_command(operator: Operator, database: str) -> None:
     """The page of the history names the command, because people undo at most 10,000 records there."""
     operator.environment["DATABASE_URL"] = database
-    operator.imported(operator.write("a.csv", csv(HEADER, *((f"{n:05}", "Ani", "Solo") for n in range(10_001)))))
+    operator.imported(
+        operator.write("a.csv", csv(HEADER, *((f"{n:05}", "Ani", "Solo") for n in range(10_001))))
+    )
     with Service(database) as service, service.site() as site:
         page = site.page("/mahasiswa/riwayat")
         (number,) = re.findall(
-            r"Lebih dari 10\.000 data\. Minta pengelola menjalankan: mahasiswa undo (\d+)", page.texts("main")[0]
+            r"Lebih dari 10\.000 data\. Minta pengelola menjalankan: mahasiswa undo (\d+)",
+            page.texts("main")[0],
         )
         assert not [form for form in page.forms if form.method == "post"]
         refused = site.post(f"/mahasiswa/riwayat/kelompok/{number}")
         assert (refused.status_code, f"mahasiswa undo {number}" in refused.text) == (413, True)
         site.edit("00007", "Ina", "Solo")
         answer = operator.run("undo", number)
-        said = (
-            "mahasiswa: 1 records have changed since; nothing was changed. To restore the 10000 others, add --unchanged"
-        )
+        said = "mahasiswa: 1 records have changed since; nothing was changed. To restore the 10000 others, add --unchanged"
         assert (answer.returncode, answer.stderr.splitlines()[-1]) == (1, said)
-        assert operator.done("undo", number, "--unchanged") == f"10000 records are as before change {number}\n"
+        assert (
+            operator.done("undo", number, "--unchanged")
+            == f"10000 records are as before change {number}\n"
+        )
         assert site.list().records == [("00007", "Ina", "Solo")]
         answer = operator.run("undo", str(int(number) + 100_000))
         assert (answer.returncode, "the history does not hold it" in answer.stderr) == (1, True)
-        undo = site.page("/mahasiswa/riwayat").texts("tbody td[id]")[0].replace("Dibatalkan", "Dibatalkan ")
+        undo = (
+            site.page("/mahasiswa/riwayat")
+            .texts("tbody td[id]")[0]
+            .replace("Dibatalkan", "Dibatalkan ")
+        )
         assert {"Dibatalkan", "perintah"} <= {*undo.split()}
 
 
 def test_an_import_reports_the_rows_that_it_sets_aside_or_doubts(operator: Operator) -> None:
     """Each is named with the file, its number and the reason, on standard error. The doubtful NIM is written."""
-    rows = [("0011", "Ani", "Solo"), HEADER, ("0011", "Ani", "Solo"), ("0012", "Budi", "Bantul"), ("", "Total", "2")]
+    rows = [
+        ("0011", "Ani", "Solo"),
+        HEADER,
+        ("0011", "Ani", "Solo"),
+        ("0012", "Budi", "Bantul"),
+        ("", "Total", "2"),
+    ]
     name = operator.write("a.csv", csv(HEADER, *rows, ("14", "Citra", "Solo")))
     answer = operator.run("import", name)
-    assert (answer.returncode, answer.stdout.splitlines()[0]) == (0, "written: 3 new, 0 changed; left as they are: 0")
+    assert (answer.returncode, answer.stdout.splitlines()[0]) == (
+        0,
+        "written: 3 new, 0 changed; left as they are: 0",
+    )
     said = [
         "a.csv: Baris 3: Tampaknya judul kolom, bukan data. Baris ini dilewati.",
         "a.csv: Baris 4: Sama persis dengan baris 2, jadi dihitung sekali.",
@@ -92,7 +120,13 @@ def test_an_import_reports_the_rows_that_it_sets_aside_or_doubts(operator: Opera
         assert line.startswith(beginning)
 
 
-WRONG_ROWS = [("3", "C", "K"), ("", "Dewi", "S"), ("4", "E", "S"), ("1,2E+11", "F", "S"), ("4", "G", "S")]
+WRONG_ROWS = [
+    ("3", "C", "K"),
+    ("", "Dewi", "S"),
+    ("4", "E", "S"),
+    ("1,2E+11", "F", "S"),
+    ("4", "G", "S"),
+]
 WRONG = [
     "Baris 3: NIM kosong atau berisi kesalahan rumus (misalnya #N/A)",
     "Baris 5: NIM 1,2E+11 sudah dibulatkan oleh Excel, jadi angka aslinya hilang",
@@ -107,7 +141,11 @@ REFUSED: dict[str, tuple[list[str], bytes, list[str]]] = {
         csv(HEADER, ("9", "Zainab", "Solo"), ("8", "", "Solo"), ("1", "", "")),
         [LACKING],
     ),
-    "more than 100 wrong rows": (["--dry-run"], csv(HEADER, *(("", f"Nama {n}", "x") for n in range(250))), MANY_WRONG),
+    "more than 100 wrong rows": (
+        ["--dry-run"],
+        csv(HEADER, *(("", f"Nama {n}", "x") for n in range(250))),
+        MANY_WRONG,
+    ),
     "no sheet": ([], b"PK\3\4" + bytes(100), ["Berkas ini bukan lembar kerja yang dapat dibaca."]),
     "no NIM": ([], b"Nama;Alamat\r\nAni;Solo\r\n", ["Kolom NIM tidak ditemukan."]),
 }
@@ -135,7 +173,9 @@ def test_an_import_by_command_has_no_limit_of_rows(operator: Operator) -> None:
 def test_export_writes_csv_or_xlsx_by_the_ending(operator: Operator) -> None:
     """A dash is CSV on standard output. A file must have one of the two endings."""
     operator.fill([("001", "Émile", "=1+1"), ("12345678901234567890", "Budi", "Bantul")])
-    text = "\ufeffNIM;Nama;Alamat\r\n001;Émile;'=1+1\r\n12345678901234567890;Budi;Bantul\r\n".encode()
+    text = (
+        "\ufeffNIM;Nama;Alamat\r\n001;Émile;'=1+1\r\n12345678901234567890;Budi;Bantul\r\n".encode()
+    )
     assert operator.done("export", "keluar.csv") == "2 records in keluar.csv\n"
     assert (operator.folder / "keluar.csv").read_bytes() == text
     assert operator.run("export", "-", before=["sh", "-c", '"$@" > lain.csv', "sh"]).stderr == ""
@@ -154,7 +194,9 @@ def test_an_export_that_fails_late_leaves_the_old_file(operator: Operator) -> No
     (operator.folder / "a.xlsx").symlink_to("b.xlsx")
     names = operator.names()
     (line,) = operator.failed("export", "a.xlsx")
-    assert line.startswith("a.xlsx: Nama untuk NIM 00100x lebih dari 32.767 karakter, batas sel Excel.")
+    assert line.startswith(
+        "a.xlsx: Nama untuk NIM 00100x lebih dari 32.767 karakter, batas sel Excel."
+    )
     assert (operator.folder / "b.xlsx").read_bytes() == b"yang lama"
     assert operator.names() == names
 
@@ -173,7 +215,9 @@ def test_an_export_to_a_full_disk_leaves_no_file(operator: Operator, name: str) 
 def test_an_export_whose_reader_stops_early_ends_silently(operator: Operator) -> None:
     """For example `mahasiswa export - | head -n 1`. The exit code is that of a program that SIGPIPE has ended."""
     operator.fill([(f"{n:06}", "x" * 100, "y" * 100) for n in range(9000)])
-    answer = operator.run("export", "-", before=["bash", "-c", 'set -o pipefail; "$@" | head -n 1', "bash"])
+    answer = operator.run(
+        "export", "-", before=["bash", "-c", 'set -o pipefail; "$@" | head -n 1', "bash"]
+    )
     assert (answer.returncode, answer.stdout, answer.stderr) == (141, "\ufeffNIM;Nama;Alamat\n", "")
 
 
@@ -184,16 +228,25 @@ def test_an_export_reports_the_number_of_records_in_the_file(operator: Operator)
         for _ in range(5):
             exporting = thread.submit(operator.done, "export", "a.csv")
             while not exporting.done():
-                other.run("INSERT INTO mahasiswa (nim, nama, alamat) VALUES (lower(hex(randomblob(8))), 'Ani', 'Solo')")
+                other.run(
+                    "INSERT INTO mahasiswa (nim, nama, alamat) VALUES (lower(hex(randomblob(8))), 'Ani', 'Solo')"
+                )
             rows = (operator.folder / "a.csv").read_bytes().count(b"\r\n") - 1
             assert exporting.result() == f"{rows} records in a.csv\n"
 
 
-def test_copy_copies_all_records_to_the_other_engine_and_back(tmp_path: Path, database: str) -> None:
+def test_copy_copies_all_records_to_the_other_engine_and_back(
+    tmp_path: Path, database: str
+) -> None:
     """More than a batch of them, with texts that are special in PostgreSQL's COPY. A target that holds records is refused."""
     operator = Operator(tmp_path / "first")
     operator.folder.mkdir()
-    operator.fill([(f"{n:05}/é🎓\t\\N", "Siti\r\n\\.", "\x01 <é> & '7'" if n % 2 else "") for n in range(12_000)])
+    operator.fill(
+        [
+            (f"{n:05}/é🎓\t\\N", "Siti\r\n\\.", "\x01 <é> & '7'" if n % 2 else "")
+            for n in range(12_000)
+        ]
+    )
     here, back = f"sqlite:///{operator.database}", f"sqlite:///{operator.folder}/back.db"
     assert operator.done("copy", "--from", here, "--to", database) == "12000 records copied\n"
     assert operator.done("copy", "--from", database, "--to", back) == "12000 records copied\n"
@@ -205,11 +258,20 @@ def test_copy_copies_all_records_to_the_other_engine_and_back(tmp_path: Path, da
 def test_copy_takes_an_address_from_the_environment_or_a_file(operator: Operator) -> None:
     """So no other user reads it. DATABASE_URL stands for the other one. The target's history begins with one import."""
     operator.fill(TWO)
-    operator.done("import", operator.write("b.csv", csv(HEADER, ("1", "Ina", "Solo"))), "--existing", "update")
+    operator.done(
+        "import", operator.write("b.csv", csv(HEADER, ("1", "Ina", "Solo"))), "--existing", "update"
+    )
     operator.write("alamat.url", b"sqlite:///kedua.db\r\n")
     operator.done("copy", "--to", "@alamat.url")
-    kept = ask(operator.folder / "kedua.db", "SELECT kind, rows, nama_before, nama_after FROM mahasiswa_history")
-    assert kept == [("import", 2, None, None), (None, None, None, "Ina"), (None, None, None, "Budi")]
+    kept = ask(
+        operator.folder / "kedua.db",
+        "SELECT kind, rows, nama_before, nama_after FROM mahasiswa_history",
+    )
+    assert kept == [
+        ("import", 2, None, None),
+        (None, None, None, "Ina"),
+        (None, None, None, "Budi"),
+    ]
     operator.environment["DATABASE_URL"] = "sqlite:///ketiga.db"
     operator.done("copy", "--from", "@alamat.url")
     assert records_of(operator.folder / "ketiga.db") == operator.records()

@@ -31,7 +31,11 @@ def problems(operator: Operator, before: Sequence[str] = (), **environment: str)
     answer = operator.run("doctor", before=before, **environment)
     assert answer.returncode == 1, answer.stdout
     assert answer.stderr == ""
-    return [line.removeprefix("WRONG  ") for line in answer.stdout.splitlines() if line.startswith("WRONG")]
+    return [
+        line.removeprefix("WRONG  ")
+        for line in answer.stdout.splitlines()
+        if line.startswith("WRONG")
+    ]
 
 
 def start(operator: Operator) -> Service:
@@ -97,7 +101,8 @@ def test_a_sound_installation_is_reported_as_such(kept: Operator) -> None:
     with start(kept) as service:
         assert f"The service answers on port {service.port}" in kept.done("doctor")
         assert service.stderr() == ""
-    assert ask(kept.database, "SELECT count(*) FROM mahasiswa_history") == [(3,)]  # the import of two records
+    # The import of two records.
+    assert ask(kept.database, "SELECT count(*) FROM mahasiswa_history") == [(3,)]
 
 
 LARGE_CHANGE = """
@@ -110,8 +115,18 @@ NOT_UTF8 = "could not be read: another program has stored a text that is not UTF
 LOST_TRIGGERS = "The triggers of the history are missing or disabled"
 CREATED_AGAIN = "triggers of .* were missing or changed, and are created again"
 FILE_FAULTS = {
-    "a text that is not UTF-8": (ODD_TEXT, "A text of the record '7' is not UTF-8. Correct it", NOT_UTF8, 503),
-    "triggers": ("DROP TRIGGER mahasiswa_history_insert", f"{LOST_TRIGGERS}. Restart the service", CREATED_AGAIN, 200),
+    "a text that is not UTF-8": (
+        ODD_TEXT,
+        "A text of the record '7' is not UTF-8. Correct it",
+        NOT_UTF8,
+        503,
+    ),
+    "triggers": (
+        "DROP TRIGGER mahasiswa_history_insert",
+        f"{LOST_TRIGGERS}. Restart the service",
+        CREATED_AGAIN,
+        200,
+    ),
     "a long log": ("", LONG_LOG, LONG_LOG, 200),
 }
 
@@ -137,7 +152,9 @@ def test_damage_is_found_and_makes_the_service_unwell(kept: Operator) -> None:
     """While the list is 503, /sehat is 503 too. The service does not start with such a file, and says what to do."""
     with start(kept) as service, service.site() as site:
         assert site.get("/").status_code == 200
-        ((page,),) = ask(kept.database, "SELECT rootpage FROM sqlite_schema WHERE name = 'mahasiswa'")
+        ((page,),) = ask(
+            kept.database, "SELECT rootpage FROM sqlite_schema WHERE name = 'mahasiswa'"
+        )
         overwrite(kept.database, 4096 * (cast("int", page) - 1), 4096 * cast("int", page))
         # So that the list is read again.
         run_script(kept.database, "UPDATE mahasiswa_history_state SET purged = '2026'")
@@ -153,10 +170,22 @@ def test_damage_is_found_and_makes_the_service_unwell(kept: Operator) -> None:
 FAULTS: dict[str, tuple[Callable[[Path, Path], object], str]] = {
     "a missing file": (lambda database, _: database.unlink(), r"mahasiswa\.db does not exist\. "),
     "no list": (lambda database, _: database.write_bytes(b""), "holds no list. Check DATABASE_URL"),
-    "a newer version": (lambda database, _: run_script(database, "PRAGMA user_version = 99"), "schema version 99"),
-    "a damaged back-up": (lambda _, backup: overwrite(backup, 4096, 8192), "damaged.* Make one now: mahasiswa backup"),
-    "a back-up that is none": (lambda _, backup: backup.write_bytes(b"NIM;"), "Make one now: mahasiswa backup"),
-    "a newer back-up": (lambda _, file: run_script(file, "PRAGMA user_version = 99"), "n 99.* Make one now: mahasiswa"),
+    "a newer version": (
+        lambda database, _: run_script(database, "PRAGMA user_version = 99"),
+        "schema version 99",
+    ),
+    "a damaged back-up": (
+        lambda _, backup: overwrite(backup, 4096, 8192),
+        "damaged.* Make one now: mahasiswa backup",
+    ),
+    "a back-up that is none": (
+        lambda _, backup: backup.write_bytes(b"NIM;"),
+        "Make one now: mahasiswa backup",
+    ),
+    "a newer back-up": (
+        lambda _, file: run_script(file, "PRAGMA user_version = 99"),
+        "n 99.* Make one now: mahasiswa",
+    ),
 }
 
 
@@ -174,11 +203,21 @@ def test_a_file_that_cannot_be_used_is_found(kept: Operator, fault: str) -> None
 @pytest.mark.parametrize(
     ("url", "shown", "said"),
     [
-        ("sqlite:////tidak/ada/a.db", "/tidak/ada/a.db", "The folder /tidak/ada does not exist. Create it, or correct"),
-        ("postgresql://siti:rahasia@127.0.0.1:1/x", "postgresql://127.0.0.1:1/x", "PostgreSQL cannot be used: "),
+        (
+            "sqlite:////tidak/ada/a.db",
+            "/tidak/ada/a.db",
+            "The folder /tidak/ada does not exist. Create it, or correct",
+        ),
+        (
+            "postgresql://siti:rahasia@127.0.0.1:1/x",
+            "postgresql://127.0.0.1:1/x",
+            "PostgreSQL cannot be used: ",
+        ),
     ],
 )
-def test_a_database_that_cannot_be_reached_is_found(operator: Operator, url: str, shown: str, said: str) -> None:
+def test_a_database_that_cannot_be_reached_is_found(
+    operator: Operator, url: str, shown: str, said: str
+) -> None:
     """Neither the line nor the name of the database shows the password."""
     line, _ = problems(operator, DATABASE_URL=url)
     assert line.startswith(said)
@@ -186,7 +225,9 @@ def test_a_database_that_cannot_be_reached_is_found(operator: Operator, url: str
     assert operator.databases == [shown]
 
 
-def test_a_user_without_rights_is_told_who_has_them(kept: Operator, unprivileged: list[str]) -> None:
+def test_a_user_without_rights_is_told_who_has_them(
+    kept: Operator, unprivileged: list[str]
+) -> None:
     backup_of(kept).chmod(0)
     kept.database.chmod(0o400)
     kept.folder.chmod(0o500)
@@ -195,8 +236,14 @@ def test_a_user_without_rights_is_told_who_has_them(kept: Operator, unprivileged
     finally:
         kept.folder.chmod(0o700)
     user = process_user()
-    assert folder == f"{kept.folder} belongs to {user}, who may not use it. Run: chmod u+rwX {kept.folder}."
-    assert backup == f"{backup_of(kept)} belongs to {user}, who may not use it. Run: chmod u+rwX {backup_of(kept)}."
+    assert (
+        folder
+        == f"{kept.folder} belongs to {user}, who may not use it. Run: chmod u+rwX {kept.folder}."
+    )
+    assert (
+        backup
+        == f"{backup_of(kept)} belongs to {user}, who may not use it. Run: chmod u+rwX {backup_of(kept)}."
+    )
     assert f"Run: chmod u+rwX {kept.database}." in problems(kept, before=unprivileged)[0]
 
 
@@ -205,7 +252,10 @@ def test_a_database_of_another_user_is_found(kept: Operator, unprivileged: list[
     if os.geteuid() != 0:
         cannot("give a file to another user")
     kept.database.chmod(0o400)
-    remedies = {kept.database: f"as root: chown root: {kept.database}*", kept.folder: "correct DATABASE_URL"}
+    remedies = {
+        kept.database: f"as root: chown root: {kept.database}*",
+        kept.folder: "correct DATABASE_URL",
+    }
     for path, remedy in remedies.items():
         os.chown(path, pwd.getpwnam("nobody").pw_uid, 0)
         line = problems(kept, before=unprivileged)[0]
@@ -217,7 +267,9 @@ def test_a_full_disk_is_found(kept: Operator, small_disk: Path) -> None:
     shutil.copy(kept.database, small_disk / "a.db")
     line, *_ = problems(kept, DATABASE_URL=f"sqlite:///{small_disk}/a.db")
     assert re.fullmatch(r"A restore or an upgrade may fail: only .* Make room on that disk\.", line)
-    run_script(kept.database, "INSERT INTO mahasiswa VALUES ('3', 'x', printf('%.*c', 1200000, 'x'))")
+    run_script(
+        kept.database, "INSERT INTO mahasiswa VALUES ('3', 'x', printf('%.*c', 1200000, 'x'))"
+    )
     (line,) = problems(kept, BACKUP_DIR=str(small_disk))
     lack = r"holds no back-up\. Make room for one: only \d MB are free for .*, not \d MB\."
     assert re.fullmatch(f"{small_disk} {lack}", line)
@@ -229,13 +281,17 @@ def test_a_full_disk_is_found(kept: Operator, small_disk: Path) -> None:
 def test_a_setting_that_is_misspelt_or_missing_is_found(kept: Operator) -> None:
     """Forms of other sites are accepted if other computers reach the service, also by a proxy. The log says so, too."""
     answer = kept.run("doctor", PROT="80")
-    assert "WRONG  PROT is not a setting and is ignored. If you mean PORT, rename it." in answer.stdout
+    assert (
+        "WRONG  PROT is not a setting and is ignored. If you mean PORT, rename it." in answer.stdout
+    )
     found = "Other sites can send forms through a visitor's browser. Set SAME_ORIGIN_ONLY=1."
     for reached in ({"HOST": "0.0.0.0"}, {"BASE_URL": "https://kampus.example"}):
         assert found in problems(kept, **reached)
         assert found not in kept.run("doctor", **reached, SAME_ORIGIN_ONLY="1").stdout
         with Service(kept.database, reached) as service:
-            until(lambda: " WARNING Forms of other sites are accepted. To refuse" in service.stderr())
+            until(
+                lambda: " WARNING Forms of other sites are accepted. To refuse" in service.stderr()
+            )
 
 
 def test_a_port_of_another_program_is_found(kept: Operator) -> None:
@@ -248,13 +304,17 @@ def test_a_port_of_another_program_is_found(kept: Operator) -> None:
     assert line.startswith("Another program has the port: cannot listen on 127.0.0.1 port ")
 
 
-def test_a_port_that_cannot_be_used_has_another_cause(kept: Operator, no_low_ports: list[str]) -> None:
+def test_a_port_that_cannot_be_used_has_another_cause(
+    kept: Operator, no_low_ports: list[str]
+) -> None:
     # No machine has an address in 192.0.2.0/24, which is reserved for documentation.
     fault = f"cannot listen on 192.0.2.1 port {kept.environment['PORT']}: Cannot assign requested address"
     said = f"This computer does not have the address of HOST: {fault}. Correct HOST, or connect the network."
     assert problems(kept, HOST="192.0.2.1")[1:] == [said]
     (line,) = problems(kept, before=no_low_ports, PORT="80")
-    assert line.startswith(f"The user {process_user()} may not use the port: cannot listen on 127.0.0.1 port 80: ")
+    assert line.startswith(
+        f"The user {process_user()} may not use the port: cannot listen on 127.0.0.1 port 80: "
+    )
 
 
 def test_proxies_that_are_not_or_too_widely_trusted_are_found(kept: Operator) -> None:
@@ -262,14 +322,20 @@ def test_proxies_that_are_not_or_too_widely_trusted_are_found(kept: Operator) ->
     (line,) = problems(kept, TRUSTED_PROXIES="10.0.0.0/8, ::1")
     assert re.match("TRUSTED_PROXIES lacks 127.0.0.1. .* Add 127.0.0.1.", line)
     (line,) = problems(kept, TRUSTED_PROXIES="0.0.0.0/0", USER_HEADER="X-Remote-User")
-    assert line == "TRUSTED_PROXIES has every address, so anyone can give any name. Name the proxies alone."
+    assert (
+        line
+        == "TRUSTED_PROXIES has every address, so anyone can give any name. Name the proxies alone."
+    )
 
 
 def test_a_sound_list_that_looks_unusual_is_no_fault(kept: Operator) -> None:
     """The log is long after a large change, while the service has it open. A copy of `.dump` has no version yet."""
     with start(kept):
         run_script(kept.database, LARGE_CHANGE)
-        assert "mahasiswa.db-wal has 67 MB after a large change. The next change shortens it." in kept.done("doctor")
+        assert (
+            "mahasiswa.db-wal has 67 MB after a large change. The next change shortens it."
+            in kept.done("doctor")
+        )
     run_script(kept.database, "DROP TABLE lain")
     with closing(sqlite3.connect(kept.database)) as db:
         script = "".join(db.iterdump())
@@ -302,7 +368,9 @@ def test_an_old_a_missing_and_a_future_backup_are_found(kept: Operator) -> None:
     os.utime(file, (time.time() - 27 * 3600,) * 2)
     assert re.match(r"The newest back-up, .* is 27.0 hours old. Find out why", problems(kept)[0])
     os.utime(file, (time.time() + 24 * 3600,) * 2)
-    assert problems(kept) == [f"{file} has a time in the future. Correct the clock, then run: touch {file}"]
+    assert problems(kept) == [
+        f"{file} has a time in the future. Correct the clock, then run: touch {file}"
+    ]
     file.unlink()
     assert problems(kept) == [f"{kept.folder} holds no back-up. Make one now: mahasiswa backup"]
     assert problems(kept, BACKUP_DIR="") == ["No back-ups are made. Set BACKUP_DIR to a folder."]
@@ -322,7 +390,9 @@ DISABLE = "ALTER TABLE mahasiswa DISABLE TRIGGER mahasiswa_history_insert"
 OWNED = f"{LOST_TRIGGERS}.|the table mahasiswa belongs to postgres, who must run"
 
 
-@pytest.mark.parametrize(("breaking", "said"), [(REVOKE, GRANT), (DISABLE, OWNED)], ids=["rights", "triggers"])
+@pytest.mark.parametrize(
+    ("breaking", "said"), [(REVOKE, GRANT), (DISABLE, OWNED)], ids=["rights", "triggers"]
+)
 def test_a_fault_of_the_tables_is_found_and_the_service_does_not_start(
     owner: Operator, breaking: str, said: str
 ) -> None:
@@ -333,7 +403,9 @@ def test_a_fault_of_the_tables_is_found_and_the_service_does_not_start(
     execute(url, f"GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA {schema} TO {role}")
     owner.environment["DATABASE_URL"] = url.replace("postgres@", f"{role}@")
     try:
-        assert not [line for line in problems(owner) if "off" not in line and "back-ups" not in line]
+        assert not [
+            line for line in problems(owner) if "off" not in line and "back-ups" not in line
+        ]
         execute(url, breaking.format(role=role))
         assert any(re.search(said.format(role=role), line) for line in problems(owner))
         assert re.search(said.format(role=role), refusal(owner, 1))
@@ -344,7 +416,10 @@ def test_a_fault_of_the_tables_is_found_and_the_service_does_not_start(
 def test_disabled_triggers_are_created_again_by_the_start_of_the_owner(owner: Operator) -> None:
     """The log says so, and the history goes on. A missing constraint is found only."""
     url = owner.environment["DATABASE_URL"]
-    execute(url, "ALTER TABLE mahasiswa DISABLE TRIGGER ALL; ALTER TABLE mahasiswa DROP CONSTRAINT nim_too_long")
+    execute(
+        url,
+        "ALTER TABLE mahasiswa DISABLE TRIGGER ALL; ALTER TABLE mahasiswa DROP CONSTRAINT nim_too_long",
+    )
     assert any("lacks the constraints nim_too_long" in line for line in problems(owner))
     with start(owner) as service, service.site() as site:
         assert "triggers were missing or disabled, and are created again" in service.stderr()
@@ -352,12 +427,23 @@ def test_disabled_triggers_are_created_again_by_the_start_of_the_owner(owner: Op
     assert execute(url, "SELECT count(*) FROM mahasiswa_history") == [(1,)]
 
 
-def test_another_encoding_than_utf8_is_found_and_the_service_does_not_start(operator: Operator, postgres: str) -> None:
+def test_another_encoding_than_utf8_is_found_and_the_service_does_not_start(
+    operator: Operator, postgres: str
+) -> None:
     name = f"latin_{uuid.uuid4().hex}"
-    execute(postgres, f"CREATE DATABASE {name} ENCODING LATIN1 TEMPLATE template0 LOCALE_PROVIDER libc LOCALE 'C'")
+    execute(
+        postgres,
+        f"CREATE DATABASE {name} ENCODING LATIN1 TEMPLATE template0 LOCALE_PROVIDER libc LOCALE 'C'",
+    )
     operator.environment["DATABASE_URL"] = f"{postgres.rpartition('/')[0]}/{name}"
     try:
-        assert any("the database has the encoding LATIN1; it must be UTF8" in line for line in problems(operator))
-        assert refusal(operator, 2) == "mahasiswa: the database has the encoding LATIN1; it must be UTF8\n"
+        assert any(
+            "the database has the encoding LATIN1; it must be UTF8" in line
+            for line in problems(operator)
+        )
+        assert (
+            refusal(operator, 2)
+            == "mahasiswa: the database has the encoding LATIN1; it must be UTF8\n"
+        )
     finally:
         execute(postgres, f"DROP DATABASE {name}")

@@ -22,11 +22,17 @@ from mahasiswa.store.engines import engine_of
 
 
 def assert_refused(
-    folder: Path, words: Sequence[str], before: Sequence[str] = (), code: int = 1, **environment: str
+    folder: Path,
+    words: Sequence[str],
+    before: Sequence[str] = (),
+    code: int = 1,
+    **environment: str,
 ) -> None:
     """Check that the service does not start, that its one line of error has these words, and that no file changes."""
     files = files_in(folder)
-    ended = run_to_the_end({"HOST": "127.0.0.1", "PORT": str(free_port()), **environment}, folder, before)
+    ended = run_to_the_end(
+        {"HOST": "127.0.0.1", "PORT": str(free_port()), **environment}, folder, before
+    )
     assert (ended.returncode, ended.stdout) == (code, "")
     assert re.fullmatch(r"mahasiswa: [^\n]{15,}\n", ended.stderr), ended.stderr
     assert all(word in ended.stderr for word in words), ended.stderr
@@ -35,7 +41,11 @@ def assert_refused(
 
 def files_in(folder: Path) -> dict[str, tuple[int, int]]:
     """Return size and time of the last change of the files by name. To read a file may be forbidden."""
-    return {path.name: (path.stat().st_size, path.stat().st_mtime_ns) for path in folder.iterdir() if path.is_file()}
+    return {
+        path.name: (path.stat().st_size, path.stat().st_mtime_ns)
+        for path in folder.iterdir()
+        if path.is_file()
+    }
 
 
 def test_an_address_that_is_taken_or_of_another_machine_is_refused(tmp_path: Path) -> None:
@@ -47,12 +57,18 @@ def test_an_address_that_is_taken_or_of_another_machine_is_refused(tmp_path: Pat
     assert_refused(tmp_path, ["192.0.2.123"], HOST="192.0.2.123")
 
 
-def test_a_port_that_this_user_may_not_use_is_refused(tmp_path: Path, no_low_ports: list[str]) -> None:
+def test_a_port_that_this_user_may_not_use_is_refused(
+    tmp_path: Path, no_low_ports: list[str]
+) -> None:
     assert_refused(tmp_path, ["port 80: Permission denied"], no_low_ports, code=2, PORT="80")
 
 
-@pytest.mark.parametrize(("first", "second"), [(None, None), (None, "127.0.0.1"), ("127.0.0.1", None)])
-def test_a_port_of_another_instance_is_refused(tmp_path: Path, first: str | None, second: str | None) -> None:
+@pytest.mark.parametrize(
+    ("first", "second"), [(None, None), (None, "127.0.0.1"), ("127.0.0.1", None)]
+)
+def test_a_port_of_another_instance_is_refused(
+    tmp_path: Path, first: str | None, second: str | None
+) -> None:
     """Two instances never share a port, on one address or on all, and the first one continues to answer."""
     with Service(tmp_path / "first.db", {"HOST": first}) as service, service.site() as site:
         site.add("0001", "Siti", "Solo")
@@ -91,15 +107,26 @@ FOREIGN = {
 
 # For each fault: the path of the file, a change of its folder before the start, and a part of the message.
 UNUSABLE: dict[str, tuple[str, Callable[[Path], object], str]] = {
-    "in a missing folder": ("tidak/ada/a.db", lambda _: None, "tidak/ada does not exist. Create it"),
+    "in a missing folder": (
+        "tidak/ada/a.db",
+        lambda _: None,
+        "tidak/ada does not exist. Create it",
+    ),
     "below a file": ("berkas/a.db", lambda folder: (folder / "berkas").touch(), "berkas"),
     "in a folder with a too long name": ("a" * 300 + "/a.db", lambda _: None, "aaa"),
     "with a too long name": ("a" * 300, lambda _: None, "aaa"),
     "in a folder that takes no file": ("/proc/a.db", lambda _: None, "/proc"),
     "a folder": ("a.db", lambda folder: (folder / "a.db").mkdir(), "a.db is a folder"),
-    "another file": ("a.db", lambda folder: (folder / "a.db").write_bytes(b"NIM;" * 999), "not an SQLite database"),
+    "another file": (
+        "a.db",
+        lambda folder: (folder / "a.db").write_bytes(b"NIM;" * 999),
+        "not an SQLite database",
+    ),
     "damaged": ("a.db", lambda folder: overwrite(migrated(folder), 100), "is damaged"),
-    **{name: ("a.db", run_script_in(script), "mahasiswa import") for name, script in FOREIGN.items()},
+    **{
+        name: ("a.db", run_script_in(script), "mahasiswa import")
+        for name, script in FOREIGN.items()
+    },
 }
 
 
@@ -115,11 +142,20 @@ def test_a_database_that_cannot_be_used_is_refused_and_left_unchanged(
 
 FORBIDDEN: dict[str, tuple[str, Callable[[Path], None]]] = {
     "a new file in a read-only folder": ("a.db", lambda folder: folder.chmod(0o500)),
-    "a folder that allows no write-ahead log": ("a.db", lambda folder: migrated(folder).parent.chmod(0o500)),
-    "a folder that may not be entered": ("terkunci/a.db", lambda folder: (folder / "terkunci").mkdir(0)),
+    "a folder that allows no write-ahead log": (
+        "a.db",
+        lambda folder: migrated(folder).parent.chmod(0o500),
+    ),
+    "a folder that may not be entered": (
+        "terkunci/a.db",
+        lambda folder: (folder / "terkunci").mkdir(0),
+    ),
     "a file that cannot be written": ("a.db", lambda folder: migrated(folder).chmod(0o400)),
     "a file that cannot be read": ("a.db", lambda folder: migrated(folder).chmod(0)),
-    "a file with the log of a killed instance": ("a.db", lambda folder: killed_in(folder).chmod(0o400)),
+    "a file with the log of a killed instance": (
+        "a.db",
+        lambda folder: killed_in(folder).chmod(0o400),
+    ),
 }
 
 
@@ -140,7 +176,9 @@ def test_a_warning_at_the_start_is_a_line_of_the_log(tmp_path: Path) -> None:
         assert all(LOG_LINE.fullmatch(line) for line in lines)
 
 
-def test_under_systemd_the_service_says_when_it_is_ready_and_outlives_a_hang_up(tmp_path: Path) -> None:
+def test_under_systemd_the_service_says_when_it_is_ready_and_outlives_a_hang_up(
+    tmp_path: Path,
+) -> None:
     """SIGHUP ends nothing, each line of the log has its priority for journald, and a killed worker is replaced."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as systemd:
         systemd.bind(str(tmp_path / "notify"))
@@ -183,7 +221,12 @@ def test_the_first_requests_of_a_worker_import_no_modules(tmp_path: Path) -> Non
         at_start = names.read_text().split()
         importer = Importer(site)
         importer.save(importer.upload(by_openpyxl(HEADER, ("1", "Ani", "Solo")), "a.xlsx"))
-        for path in ("/?cari=ani", "/mahasiswa/edit/1", "/mahasiswa/riwayat", "/mahasiswa/ekspor.xlsx"):
+        for path in (
+            "/?cari=ani",
+            "/mahasiswa/edit/1",
+            "/mahasiswa/riwayat",
+            "/mahasiswa/ekspor.xlsx",
+        ):
             assert site.get(path).status_code == 200
         later = names.read_text().split()[len(at_start) :]
     assert "mahasiswa.worker" in at_start
@@ -208,13 +251,17 @@ main()
 """
 
 
-def test_an_upgrade_is_logged_before_and_after_and_meanwhile_connections_are_refused(tmp_path: Path) -> None:
+def test_an_upgrade_is_logged_before_and_after_and_meanwhile_connections_are_refused(
+    tmp_path: Path,
+) -> None:
     """So no client hangs, and the operator sees why the start takes long."""
     path, port = migrated(tmp_path), free_port()
     rows = ", ".join(f"('{nim}', 'Siti', 'Solo')" for nim in range(1234))
     run_script(path, f"INSERT INTO mahasiswa VALUES {rows}")
     with ThreadPoolExecutor(1) as thread:
-        starting = thread.submit(Service, path, {"PORT": str(port)}, command=[sys.executable, "-c", UPGRADE])
+        starting = thread.submit(
+            Service, path, {"PORT": str(port)}, command=[sys.executable, "-c", UPGRADE]
+        )
         until((tmp_path / "begun").exists)
         with pytest.raises(ConnectionRefusedError):
             socket.create_connection(("127.0.0.1", port), 5)

@@ -38,13 +38,26 @@ WRONG = {
     "DATABASE_URL": WRONG_DATABASES.split(),
     "BASE_URL": [*WRONG_ADDRESSES.split(), "http://kampus.example/\r\nSet-Cookie: a=b"],
     "CDN_URL": [*WRONG_SHEETS.split(), "https://cdn.example; script-src *"],
-    "CDN_INTEGRITY": ["md5-aGFsbG8=", "sha384", "sha384-", 'sha384-"><script>', "sha384-aGFsbG8= sha256-aGFsbG8="],
+    "CDN_INTEGRITY": [
+        "md5-aGFsbG8=",
+        "sha384",
+        "sha384-",
+        'sha384-"><script>',
+        "sha384-aGFsbG8= sha256-aGFsbG8=",
+    ],
     "WORKERS": ["0", "65", "-1", "two", "1.5"],
     "SAME_ORIGIN_ONLY": ["2", "maybe", "-"],
     "HISTORY_DAYS": ["-1", "36501", "30 days", "1.5"],
     "TIMEZONE": ["WIB", "Asia", "Asia/Bandung", "/etc/localtime", "../UTC", "+07:00"],
     "METRICS": ["2", "maybe", "-"],
-    "USER_HEADER": ["X Remote User", "X-Remote-User:", "é", "Authorization", "cookie", "PROXY-authorization"],
+    "USER_HEADER": [
+        "X Remote User",
+        "X-Remote-User:",
+        "é",
+        "Authorization",
+        "cookie",
+        "PROXY-authorization",
+    ],
     "TRUSTED_PROXIES": ["localhost", "10.0.0.0/33", "10.0.0.1/8/8", "10.0.0.1;10.0.0.2"],
     "BACKUP_HOURS": ["0", "721", "24h", "0.5"],
     "LOG_LEVEL": ["loud", "1", "info "],
@@ -78,7 +91,11 @@ def test_help_shows_every_setting_and_its_default() -> None:
     assert lines.keys() == set(DECLARED)
     for line in lines.values():
         assert re.fullmatch(r"\S.{15,} \[\S+\]", line)
-    for variable, default in {"PORT": "3000", "DATABASE_URL": "sqlite:///mahasiswa.db", "WORKERS": "1"}.items():
+    for variable, default in {
+        "PORT": "3000",
+        "DATABASE_URL": "sqlite:///mahasiswa.db",
+        "WORKERS": "1",
+    }.items():
         assert lines[variable].endswith(f"[{default}]")
 
 
@@ -90,17 +107,30 @@ def test_every_wrong_value_is_refused_in_one_line() -> None:
             with pytest.raises(SettingError) as refused:
                 Settings.from_environment({variable: value})
             shown = "that" if variable == "DATABASE_URL" else repr(value)
-            assert re.fullmatch(rf"{variable} must be [^\n]{{5,}}, not {re.escape(shown)}", str(refused.value))
+            assert re.fullmatch(
+                rf"{variable} must be [^\n]{{5,}}, not {re.escape(shown)}", str(refused.value)
+            )
 
 
-ODD_SHEET, ODD_DATABASE = os.fsdecode(b"https://cdn.example/\xff.css"), "postgresql://siti:rah@sia@localhost/mahasiswa"
+ODD_SHEET, ODD_DATABASE = (
+    os.fsdecode(b"https://cdn.example/\xff.css"),
+    "postgresql://siti:rah@sia@localhost/mahasiswa",
+)
 
 
-@pytest.mark.parametrize(("variable", "value"), [("CDN_URL", ODD_SHEET), ("DATABASE_URL", ODD_DATABASE)])
-def test_a_wrong_value_ends_the_service_with_exit_code_2(tmp_path: Path, variable: str, value: str) -> None:
+@pytest.mark.parametrize(
+    ("variable", "value"), [("CDN_URL", ODD_SHEET), ("DATABASE_URL", ODD_DATABASE)]
+)
+def test_a_wrong_value_ends_the_service_with_exit_code_2(
+    tmp_path: Path, variable: str, value: str
+) -> None:
     """So systemd does not start it again and again. The line comes before other problems, and no file is created."""
     with socket.create_server(("127.0.0.1", 0)) as other:
-        others = {"HOST": "127.0.0.1", "PORT": str(other.getsockname()[1]), "DATABASE_URL": "sqlite:///nowhere/a.db"}
+        others = {
+            "HOST": "127.0.0.1",
+            "PORT": str(other.getsockname()[1]),
+            "DATABASE_URL": "sqlite:///nowhere/a.db",
+        }
         ended = run_to_the_end({**others, variable: value}, tmp_path)
     assert (ended.returncode, ended.stdout) == (2, "")
     assert re.fullmatch(rf"mahasiswa: {variable} must be [^\n]+\n", ended.stderr)
@@ -113,11 +143,15 @@ def test_a_misspelt_setting_is_a_warning_in_the_log(tmp_path: Path) -> None:
     slips = dict(slip.split("=") for slip in SLIPS.split())
     assert set(slips.values()) == set(DECLARED)
     others = dict.fromkeys(set(ORDINARY.split()) - os.environ.keys(), "1")
-    with Service(tmp_path / "mahasiswa.db", dict.fromkeys(slips, "rahasia") | {"POTR": ""} | others) as service:
+    with Service(
+        tmp_path / "mahasiswa.db", dict.fromkeys(slips, "rahasia") | {"POTR": ""} | others
+    ) as service:
         lines = service.stderr().splitlines()
     assert all(map(LOG_LINE.fullmatch, lines))
     warning = "{} is not a setting and is ignored. If you mean {}, rename it."
-    assert {line.partition(" WARNING ")[2] for line in lines} == {warning.format(*slip) for slip in slips.items()}
+    assert {line.partition(" WARNING ")[2] for line in lines} == {
+        warning.format(*slip) for slip in slips.items()
+    }
 
 
 def test_values_that_mean_the_same() -> None:
@@ -129,9 +163,12 @@ def test_values_that_mean_the_same() -> None:
 
 
 @pytest.mark.parametrize(
-    ("host", "addresses"), [(None, LOOPBACKS), ("0.0.0.0", LOOPBACKS[:-1]), ("localhost", LOOPBACKS[:1])]
+    ("host", "addresses"),
+    [(None, LOOPBACKS), ("0.0.0.0", LOOPBACKS[:-1]), ("localhost", LOOPBACKS[:1])],
 )
-def test_the_service_listens_only_on_host(tmp_path: Path, host: str | None, addresses: list[str]) -> None:
+def test_the_service_listens_only_on_host(
+    tmp_path: Path, host: str | None, addresses: list[str]
+) -> None:
     """By default on IPv4 and IPv6. With an IPv4 address not on IPv6, and with one loopback address not on another."""
     if not host and not (socket.has_dualstack_ipv6() and has_ipv6()):
         cannot("use IPv6", "the loopback device has none")
@@ -156,7 +193,8 @@ def test_the_first_start_in_a_terminal_shows_four_short_lines(tmp_path: Path) ->
         os.close(terminal)
         lines = [shown.readline().decode().rstrip() for _ in range(4)]
         service.terminate()
-        with pytest.raises(OSError, match="Input/output error"):  # the terminal has no other end any more
+        # The terminal has no other end any more.
+        with pytest.raises(OSError, match="Input/output error"):
             lines.append(shown.readline().decode())
     assert lines == [
         f"mahasiswa {version('mahasiswa')}: http://localhost:{environment['PORT']}/",
@@ -190,9 +228,18 @@ def test_the_style_sheet_of_cdn_url_has_the_hash_of_cdn_integrity(tmp_path: Path
     environment = {"CDN_URL": url, "CDN_INTEGRITY": integrity}
     with Service(tmp_path / "mahasiswa.db", environment) as service, service.site() as site:
         (link,) = site.list().tree.css("link[rel~=stylesheet]")
-        (sources,) = re.findall("style-src ([^;]*)", site.get("/").headers["content-security-policy"])
-    assert [link.attributes[name] for name in ("href", "integrity", "crossorigin")] == [url, integrity, "anonymous"]
-    assert ("https://cdn.example:8443" in sources, "https://cdn.jsdelivr.net" in sources) == (True, False)
+        (sources,) = re.findall(
+            "style-src ([^;]*)", site.get("/").headers["content-security-policy"]
+        )
+    assert [link.attributes[name] for name in ("href", "integrity", "crossorigin")] == [
+        url,
+        integrity,
+        "anonymous",
+    ]
+    assert ("https://cdn.example:8443" in sources, "https://cdn.jsdelivr.net" in sources) == (
+        True,
+        False,
+    )
 
 
 def has_ipv6() -> bool:

@@ -29,14 +29,17 @@ Send = Callable[[int, int], None]
     [(os.kill, signal.SIGTERM, 1), (os.killpg, signal.SIGHUP, 1), (os.killpg, signal.SIGINT, 2)],
     ids=["SIGTERM", "the terminal is closed", "Ctrl-C twice"],
 )
-def test_a_request_in_flight_is_finished_before_the_end(tmp_path: Path, send: Send, number: int, count: int) -> None:
+def test_a_request_in_flight_is_finished_before_the_end(
+    tmp_path: Path, send: Send, number: int, count: int
+) -> None:
     """After the signal, new connections are refused, and a form whose body is incomplete is still stored and answered."""
     with Service(tmp_path / "mahasiswa.db", {"LOG_LEVEL": "warning"}) as service:
         with a_form_half_sent(service) as connection:
             for _ in range(count):
                 send(service.pid, number)
                 until(lambda: is_free(service.port))
-            for letter in "&alamat=Solo":  # slowly, so that the service handles each signal before the end of the form
+            # Slowly, so that the service handles each signal before the end of the form.
+            for letter in "&alamat=Solo":
                 connection.sendall(letter.encode())
                 time.sleep(0.05)
             assert connection.recv(65536).startswith(b"HTTP/1.1 302 ")
@@ -47,9 +50,13 @@ def test_a_request_in_flight_is_finished_before_the_end(tmp_path: Path, send: Se
             assert site.list().rows == [("1", "0001", "Siti", "Solo")]
 
 
-def starting(database: Path, port: int, workers: int = 1) -> AbstractContextManager[subprocess.Popen[bytes]]:
+def starting(
+    database: Path, port: int, workers: int = 1
+) -> AbstractContextManager[subprocess.Popen[bytes]]:
     environment = {"HOST": "127.0.0.1", "PORT": f"{port}", "WORKERS": f"{workers}"}
-    return started(*COMMAND, env={**os.environ, **environment, "DATABASE_URL": f"sqlite:///{database}"})
+    return started(
+        *COMMAND, env={**os.environ, **environment, "DATABASE_URL": f"sqlite:///{database}"}
+    )
 
 
 @pytest.mark.parametrize("workers", [1, 2])
@@ -71,8 +78,12 @@ def test_sigterm_ends_a_service_that_has_just_started(tmp_path: Path, workers: i
         assert process.wait(SHUTDOWN_SECONDS - 1) in (0, -signal.SIGTERM)
 
 
-@pytest.mark.parametrize(("send", "number"), [(os.kill, signal.SIGTERM), (os.killpg, signal.SIGINT)])
-def test_a_signal_ends_a_service_that_waits_for_a_locked_database(tmp_path: Path, send: Send, number: int) -> None:
+@pytest.mark.parametrize(
+    ("send", "number"), [(os.kill, signal.SIGTERM), (os.killpg, signal.SIGINT)]
+)
+def test_a_signal_ends_a_service_that_waits_for_a_locked_database(
+    tmp_path: Path, send: Send, number: int
+) -> None:
     """While another program holds a lock, SIGTERM or Ctrl-C ends the start at once, silently, and leaves no process."""
     with other_program(tmp_path / "a.db") as execute:
         execute("BEGIN EXCLUSIVE")
@@ -111,7 +122,9 @@ def a_form_half_sent(service: Service) -> closing[socket.socket]:
     # The answer "100 Continue" is sent when the application starts to read the body.
     connection.sendall(
         b"POST /mahasiswa/add HTTP/1.1\r\nHost: localhost\r\n"
-        b"Content-Type: " + URL_ENCODED.encode() + b"\r\nContent-Length: 30\r\nExpect: 100-continue\r\n\r\n"
+        b"Content-Type: "
+        + URL_ENCODED.encode()
+        + b"\r\nContent-Length: 30\r\nExpect: 100-continue\r\n\r\n"
     )
     assert connection.recv(65536) == b"HTTP/1.1 100 Continue\r\n\r\n"
     connection.sendall(b"nim=0001&nama=Siti")

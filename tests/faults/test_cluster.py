@@ -14,7 +14,10 @@ from processes import needs_namespaces
 PACKAGES = "patroni python3-etcd etcd-server etcd-client haproxy postgresql-15 iproute2"
 
 INSTALL = f"apt-get install --no-install-recommends {PACKAGES}"
-pytestmark = [pytest.mark.torture, pytest.mark.skipif(not all(map(shutil.which, PROGRAMS)), reason=INSTALL)]
+pytestmark = [
+    pytest.mark.torture,
+    pytest.mark.skipif(not all(map(shutil.which, PROGRAMS)), reason=INSTALL),
+]
 
 HAPROXY = f"postgresql://mahasiswa:{PASSWORD}@127.0.0.1/mahasiswa"
 
@@ -34,13 +37,17 @@ FAULTS: dict[str, Fault] = {
     "the primary's host is unplugged": faults.unplugged,
     "the primary is cut off from etcd and its peers": faults.partitioned,
     "everything on the primary's host freezes, later thaws": faults.frozen,
-    "Patroni alone freezes, PostgreSQL goes on": partial(faults.frozen, program="/usr/bin/patroni "),
+    "Patroni alone freezes, PostgreSQL goes on": partial(
+        faults.frozen, program="/usr/bin/patroni "
+    ),
     "planned switchover": faults.switched_over,
 }
 
 
 @pytest.mark.parametrize("name", FAULTS)
-def test_nothing_is_lost_and_no_page_is_stale(cluster: Cluster, capsys: pytest.CaptureFixture[str], name: str) -> None:
+def test_nothing_is_lost_and_no_page_is_stale(
+    cluster: Cluster, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
     """Clients write and read meanwhile. The printed row has the longest time without an acknowledgement."""
     primary = cluster.wait_until_whole()
     cluster.create_database(primary)
@@ -55,7 +62,14 @@ def test_nothing_is_lost_and_no_page_is_stale(cluster: Cluster, capsys: pytest.C
             cluster.wait_until_whole()
             ledger.wait_for(50)
         additions = sum(map(len, ledger.acknowledged))
-        row = [name, additions, sum(ledger.pages), len(ledger.lost()), len(ledger.stale), f"{ledger.gap():.1f} s"]
+        row = [
+            name,
+            additions,
+            sum(ledger.pages),
+            len(ledger.lost()),
+            len(ledger.stale),
+            f"{ledger.gap():.1f} s",
+        ]
         with capsys.disabled():
             print("\n|", " | ".join(map(str, row)), "|")  # noqa: T201
         ledger.check()

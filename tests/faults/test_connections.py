@@ -20,21 +20,30 @@ from mahasiswa.http_protocol import WRITE_TIMEOUT_SECONDS
 
 LIST = b"GET / HTTP/1.1\r\n" + HOST + b"\r\n"
 ADD_FORM = b"GET /mahasiswa/add HTTP/1.1\r\n" + HOST + b"\r\n"
-CHUNKED_POST = b"POST /mahasiswa/add HTTP/1.1\r\n" + HOST + FORM + b"Transfer-Encoding: chunked\r\n\r\n"
+CHUNKED_POST = (
+    b"POST /mahasiswa/add HTTP/1.1\r\n" + HOST + FORM + b"Transfer-Encoding: chunked\r\n\r\n"
+)
 CHUNKED_GET = b"GET / HTTP/1.1\r\n" + HOST + b"Transfer-Encoding: chunked\r\n\r\n"
 BYTE_BY_BYTE = b"1\r\na\r\n" * 10_000
 EXTENSIONS = (b"1;" + b"x" * 60_000 + b"\r\na\r\n") * 2
 EXPORT = b"GET /mahasiswa/ekspor.csv HTTP/1.1\r\n" + HOST + b"\r\n"
 
 
-def pour(service: Service, head: bytes, endless: bytes, seconds: float, *, reads: bool = False) -> None:
+def pour(
+    service: Service, head: bytes, endless: bytes, seconds: float, *, reads: bool = False
+) -> None:
     """Send `head` and then `endless` again and again until the service ends the connection or the time is over."""
     deadline = time.monotonic() + seconds
     left = memoryview(head)
-    with socket.create_connection(("127.0.0.1", service.port), 30) as connection, suppress(ConnectionError):
+    with (
+        socket.create_connection(("127.0.0.1", service.port), 30) as connection,
+        suppress(ConnectionError),
+    ):
         connection.settimeout(0)
         while (now := time.monotonic()) < deadline:
-            readable, writable, _ = select.select([connection] * reads, [connection], [], deadline - now)
+            readable, writable, _ = select.select(
+                [connection] * reads, [connection], [], deadline - now
+            )
             if writable:
                 left = left[connection.send(left) :] or memoryview(endless)
             if readable and not connection.recv(1 << 20):
@@ -66,7 +75,9 @@ ENDLESS = {
 @pytest.mark.torture
 @pytest.mark.parametrize("reads", [False, True])
 @pytest.mark.parametrize(("head", "endless"), ENDLESS.values(), ids=ENDLESS)
-def test_fast_clients_do_not_delay_others(service: Service, head: bytes, endless: bytes, *, reads: bool) -> None:
+def test_fast_clients_do_not_delay_others(
+    service: Service, head: bytes, endless: bytes, *, reads: bool
+) -> None:
     """Connections that send as fast as they can get no more than their turns."""
     with attacked(service):
         at_once(4, lambda: pour(service, head, endless, 4, reads=reads))
@@ -103,7 +114,9 @@ def test_a_thousand_clients_that_pipeline_and_read_nothing_take_bounded_memory(
             return sum(map(takes_more, sent)) == 0
 
         for _ in range(1000):
-            connection = stack.enter_context(socket.create_connection(("127.0.0.1", service.port), 30))
+            connection = stack.enter_context(
+                socket.create_connection(("127.0.0.1", service.port), 30)
+            )
             connection.settimeout(0)
             sent[connection] = 0
             while takes_more(connection):
@@ -121,7 +134,8 @@ def test_a_page_is_as_new_as_the_last_byte_of_its_request(service: Service, tmp_
     with other_program(tmp_path / "a.db") as execute, ExitStack() as stack:
         for number in range(3):
             lines = [stack.enter_context(Line(service.port)) for _ in range(101)]
-            assert all(line.get("/sehat").status == 200 for line in lines)  # every connection is accepted
+            # Every connection is accepted.
+            assert all(line.get("/sehat").status == 200 for line in lines)
             os.kill(worker, signal.SIGSTOP)
             for line in lines[:-1]:
                 line.socket.sendall(LIST)
@@ -157,4 +171,6 @@ def test_a_client_takes_4_kb_a_second_of_an_answer_that_is_not_shared(tmp_path: 
                 lost[speed] = time.monotonic() - began
         assert sorted(lost) == [500, 2000], lost
         assert WRITE_TIMEOUT_SECONDS < lost[500] < 45, "it took less than 32 KB in 30 s"
-        assert WRITE_TIMEOUT_SECONDS < lost[2000] < 100, "it took less than 4 KB a second, and the kernel 64 KB"
+        assert WRITE_TIMEOUT_SECONDS < lost[2000] < 100, (
+            "it took less than 4 KB a second, and the kernel 64 KB"
+        )

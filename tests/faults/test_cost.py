@@ -51,9 +51,18 @@ REQUESTS: dict[str, tuple[int, Callable[[], bytes]]] = {
     "a NIM with 80,000 spaces inside is pasted": (2, lambda: pasted(b"x" + b" " * 80_000 + b"x")),
     "16 MB of emoji are pasted": (2, lambda: pasted("🎓".encode() * (15 * MEGABYTE // 4))),
     "8 MB of brackets are confirmed": (4, lambda: form(CONFIRM, b"data=" + b"[" * 8_380_000)),
-    "a million fields are confirmed": (2, lambda: form(CONFIRM, b"&".join(b"%d" % n for n in range(1_000_000)))),
-    "16 MB of line breaks are pasted to remove records": (2, lambda: removed(b"1" + b"\n" * 15 * MEGABYTE + b"2")),
-    "10,000 long texts are pasted to remove records": (2, lambda: removed((b"'" * 1500 + b"\n") * 10_000)),
+    "a million fields are confirmed": (
+        2,
+        lambda: form(CONFIRM, b"&".join(b"%d" % n for n in range(1_000_000))),
+    ),
+    "16 MB of line breaks are pasted to remove records": (
+        2,
+        lambda: removed(b"1" + b"\n" * 15 * MEGABYTE + b"2"),
+    ),
+    "10,000 long texts are pasted to remove records": (
+        2,
+        lambda: removed((b"'" * 1500 + b"\n") * 10_000),
+    ),
     "exports are abandoned": (64, lambda: get("/mahasiswa/ekspor.xlsx")),
     "zip bombs are uploaded and abandoned": (8, lambda: upload(zip_bomb(), b"berkas", b"a.xlsx")),
 }
@@ -114,7 +123,8 @@ def test_forms_that_stop_before_their_last_byte_take_bounded_memory(service: Ser
                     with suppress(ConnectionError):
                         waiting.send(b"1")
         until(lambda: "request bodies: " in service.stderr())
-        assert memory(worker) - before < 2 * BODIES_MAX_BYTES / MEGABYTE  # 4,200 connections take memory too
+        # 4,200 connections take memory too.
+        assert memory(worker) - before < 2 * BODIES_MAX_BYTES / MEGABYTE
     with Line(service.port) as line:
         until(lambda: line.add("sesudah", "Siti", "Solo").status == 302)
 
@@ -137,9 +147,14 @@ def test_a_hundred_trickling_uploads_do_not_delay_others(service: Service) -> No
 
 @pytest.mark.parametrize(
     ("kind", "target", "other"),
-    [(EXPORT, "/mahasiswa/ekspor.xlsx", "/?cari=siti"), (SEARCH, "/mahasiswa/periksa", "/?halaman=1")],
+    [
+        (EXPORT, "/mahasiswa/ekspor.xlsx", "/?cari=siti"),
+        (SEARCH, "/mahasiswa/periksa", "/?halaman=1"),
+    ],
 )
-def test_a_full_queue_is_answered_503_with_retry_after(service: Service, kind: Kind, target: str, other: str) -> None:
+def test_a_full_queue_is_answered_503_with_retry_after(
+    service: Service, kind: Kind, target: str, other: str
+) -> None:
     """More than may run and wait is refused with a page, and the log names the queue. Another kind of work has its own."""
     answers: list[bytes] = []
     others: list[bytes] = []
@@ -151,14 +166,22 @@ def test_a_full_queue_is_answered_503_with_retry_after(service: Service, kind: K
 
     at_once(3 * (kind.running + kind.waiting), ask)
     assert set(others) == {b"HTTP/1.1 200"}
-    assert all(b"\r\nretry-after: " in answer for answer in answers if not answer.startswith(b"HTTP/1.1 200"))
+    assert all(
+        b"\r\nretry-after: " in answer
+        for answer in answers
+        if not answer.startswith(b"HTTP/1.1 200")
+    )
     assert any(answer.startswith(b"HTTP/1.1 200") for answer in answers)
     until(lambda: f"busy: {kind.name}: {kind.running} running" in service.stderr())
 
 
 def test_clients_that_abort_in_any_phase_leave_nothing_behind(tmp_path: Path) -> None:
     """All slots, budgets, connections, temporary files and child processes are free again."""
-    whole = upload(with_sheet(sheet_xml(*[b"<row><c><v>1</v></c></row>" * 1000] * 10_000)), b"berkas", b"a.xlsx")
+    whole = upload(
+        with_sheet(sheet_xml(*[b"<row><c><v>1</v></c></row>" * 1000] * 10_000)),
+        b"berkas",
+        b"a.xlsx",
+    )
     phases = {
         "in the head": (b"GET / HTTP/1.1\r\n" + HOST + b"X: ", None),
         "in a form": (form("/mahasiswa/add", b"nim=" + b"1" * 60_000)[:-100], None),
@@ -170,7 +193,10 @@ def test_clients_that_abort_in_any_phase_leave_nothing_behind(tmp_path: Path) ->
         "while a page is sent": (get("/?per=500"), b"HTTP/1.1 200"),
         "while a workbook is read": (whole, None),
     }
-    with Service(tmp_path / "a.db", {"METRICS": "1", "LOG_LEVEL": "warning"}) as service, Line(service.port) as line:
+    with (
+        Service(tmp_path / "a.db", {"METRICS": "1", "LOG_LEVEL": "warning"}) as service,
+        Line(service.port) as line,
+    ):
         fill(tmp_path / "a.db", 30_000)
         (worker,) = children(service.pid)
         assert line.get("/").status == 200
@@ -179,16 +205,21 @@ def test_clients_that_abort_in_any_phase_leave_nothing_behind(tmp_path: Path) ->
         def held() -> list[str]:
             gauges = line.get("/metrics").body.decode()
             return re.findall(
-                r"(?m)^mahasiswa_(?:work_(?:running|waiting){|request_bodies|answers).* (?!0$)\S+$", gauges
+                r"(?m)^mahasiswa_(?:work_(?:running|waiting){|request_bodies|answers).* (?!0$)\S+$",
+                gauges,
             )
 
         for name, (request, answer) in phases.items():
             for linger in (b"", RESET):
                 with ExitStack() as stack:
                     count = WORKBOOK.running + WORKBOOK.waiting + 4
-                    clients = [connected(service, stack, request, linger=linger) for _ in range(count)]
+                    clients = [
+                        connected(service, stack, request, linger=linger) for _ in range(count)
+                    ]
                     if answer:
-                        assert all(client.recv(len(answer)).startswith(answer) for client in clients), name
+                        assert all(
+                            client.recv(len(answer)).startswith(answer) for client in clients
+                        ), name
                     if name in ("in a form", "in an upload"):
                         until(lambda: bool(held()))
                     if request is whole:
@@ -216,7 +247,9 @@ def control_group() -> Iterator[Path]:
 
 
 @pytest.mark.torture
-def test_all_loads_at_once_fit_into_the_memory_of_the_unit(tmp_path: Path, control_group: Path) -> None:
+def test_all_loads_at_once_fit_into_the_memory_of_the_unit(
+    tmp_path: Path, control_group: Path
+) -> None:
     """The kernel kills no process of a service that has the MemoryMax= of its unit."""
     start = f"echo $$ >{control_group}/cgroup.procs; exec {sys.executable} -m mahasiswa"
     loads = [*REQUESTS.values()][1:3] * 3 + [*REQUESTS.values()][-1:] * 4
@@ -226,19 +259,63 @@ def test_all_loads_at_once_fit_into_the_memory_of_the_unit(tmp_path: Path, contr
         ask(tmp_path / "a.db", f"{numbers} {insert}")
         fill(tmp_path / "a.db", 40_000)
         with attacked(service, "/?halaman=1"), ExitStack() as stack:
-            for target in ("/", "/?per=500", "/?per=10000", "/mahasiswa/riwayat", "/mahasiswa/ekspor.csv") * 8:
+            for target in (
+                "/",
+                "/?per=500",
+                "/?per=10000",
+                "/mahasiswa/riwayat",
+                "/mahasiswa/ekspor.csv",
+            ) * 8:
                 connected(service, stack, get(target))
             with ThreadPoolExecutor(len(loads)) as clients:
-                list(clients.map(service.raw, [request() for _, request in loads], [300] * len(loads)))
+                list(
+                    clients.map(
+                        service.raw, [request() for _, request in loads], [300] * len(loads)
+                    )
+                )
         counted = control_group / "memory.events"
         counted = counted if counted.exists() else control_group / "memory.oom_control"
         assert "oom_kill 0" in counted.read_text().splitlines()
 
 
-FILLERS = [text.encode() for text in "&a &% %41 % = ; + \n \t \" ( [ ' \\ , - . 0 é 🎓 e\u0301 ﷺ".split(" ")]  # noqa: SIM905 - one line
+FILLERS = [
+    text.encode()
+    for text in [
+        "&a",
+        "&%",
+        "%41",
+        "%",
+        "=",
+        ";",
+        "+",
+        "\n",
+        "\t",
+        '"',
+        "(",
+        "[",
+        "'",
+        "\\",
+        ",",
+        "-",
+        ".",
+        "0",
+        "é",
+        "🎓",
+        "é",
+        "ﷺ",
+    ]
+]
 CALLBACK_MAX_MS = 10.0
 HEADERS = {  # that the code reads
-    *("accept-encoding", "if-none-match", "host", "sec-fetch-site", "origin", "content-type", "content-length"),
+    *(
+        "accept-encoding",
+        "if-none-match",
+        "host",
+        "sec-fetch-site",
+        "origin",
+        "content-type",
+        "content-length",
+    ),
     *("content-encoding", "transfer-encoding", "x-forwarded-for", "x-remote-user"),
 }
 QUERIES = {  # the parameters that the code reads, and a path that reads them
@@ -251,16 +328,31 @@ FIELDS = {  # the fields of forms that the code reads, and a path that reads the
     **dict.fromkeys(("nim", "nama", "alamat"), "/mahasiswa/add"),
     "versi": "/mahasiswa/edit/1",
     "sebagian": "/mahasiswa/riwayat/kelompok/1",
-    **dict.fromkeys(("periksa", "ada", "yakin", "semua", "isi", "lembar", "pakai[]", "lewati[]"), CONFIRM),
+    **dict.fromkeys(
+        ("periksa", "ada", "yakin", "semua", "isi", "lembar", "pakai[]", "lewati[]"), CONFIRM
+    ),
     **dict.fromkeys(("baris[]", "nim[]", "nama[]", "alamat[]", "kolom[]", "benar[]"), CONFIRM),
 }
-UPLOADED = ("berkas", "tempel", "lembar", "kolom[]")  # the names of the parts of an upload that the code reads
+# The names of the parts of an upload that the code reads.
+UPLOADED = ("berkas", "tempel", "lembar", "kolom[]")
 SIGNED = b"data=DATA"  # of a preview that the service has made
 
 
 def with_header(name: str, value: bytes, body: bytes = b"") -> bytes:
-    method = b"GET /" if name in ("accept-encoding", "if-none-match", "host") else b"POST /mahasiswa/add"
-    return method + b" HTTP/1.1\r\n" + HOST + CLOSE + name.encode() + b": " + value + b"\r\n\r\n" + body
+    method = (
+        b"GET /" if name in ("accept-encoding", "if-none-match", "host") else b"POST /mahasiswa/add"
+    )
+    return (
+        method
+        + b" HTTP/1.1\r\n"
+        + HOST
+        + CLOSE
+        + name.encode()
+        + b": "
+        + value
+        + b"\r\n\r\n"
+        + body
+    )
 
 
 def in_chunks(value: bytes) -> bytes:
@@ -269,11 +361,16 @@ def in_chunks(value: bytes) -> bytes:
 
 
 def with_field(path: str, name: str, value: bytes) -> bytes:
-    return form(path, SIGNED * (path == CONFIRM and name != "data") + b"&" + name.encode() + b"=" + value)
+    return form(
+        path, SIGNED * (path == CONFIRM and name != "data") + b"&" + name.encode() + b"=" + value
+    )
 
 
 LONGEST = {path: MEGABYTE if path == CONFIRM else FORM_MAX_BYTES - 20 for path in FIELDS.values()}
-PATHS = {body: [route.path for route in ROUTES if route.body == body] for body in ("fields", "preview", "upload")}
+PATHS = {
+    body: [route.path for route in ROUTES if route.body == body]
+    for body in ("fields", "preview", "upload")
+}
 PARTS: dict[str, tuple[int, Callable[[bytes], bytes]]] = {
     "path": (60_000, partial(get, "/")),
     "nim": (3_000, partial(get, "/mahasiswa/edit/")),
@@ -327,7 +424,10 @@ class Measured(NamedTuple):
             at = self.costs.stat().st_size
             at_once(3, lambda: self.service.raw(data, 300))
             dearest.append(
-                max((float(line.split()[0]) for line in self.costs.read_text()[at:].splitlines()), default=0.0)
+                max(
+                    (float(line.split()[0]) for line in self.costs.read_text()[at:].splitlines()),
+                    default=0.0,
+                )
             )
         return min(dearest)
 
@@ -345,7 +445,9 @@ def measured(tmp_path: Path) -> Iterator[Measured]:
         yield Measured(service, costs, urlencode({"data": data}).encode())
 
 
-def assert_cheap(measured: Measured, combinations: Iterable[tuple[str, bytes]], seconds: float) -> None:
+def assert_cheap(
+    measured: Measured, combinations: Iterable[tuple[str, bytes]], seconds: float
+) -> None:
     """Check as many of these combinations as fit into the time, beside a bystander."""
     dearest: dict[tuple[str, bytes], float] = {}
     deadline = time.monotonic() + seconds
@@ -355,7 +457,8 @@ def assert_cheap(measured: Measured, combinations: Iterable[tuple[str, bytes]], 
             if time.monotonic() > deadline:
                 break
     ranked = sorted(dearest.items(), key=lambda item: -item[1])
-    sys.stdout.write("\n".join(map(str, [len(ranked), *ranked[:10]])))  # shown by pytest -rP, or if the test fails
+    # Shown by pytest -rP, or if the test fails.
+    sys.stdout.write("\n".join(map(str, [len(ranked), *ranked[:10]])))
     assert ranked[0][1] <= CALLBACK_MAX_MS, ranked[:10]
 
 
@@ -367,7 +470,11 @@ def test_no_part_of_a_request_is_dear_for_the_event_loop(measured: Measured) -> 
 @pytest.mark.torture
 def test_no_part_with_any_filler_is_dear_for_the_event_loop(measured: Measured) -> None:
     """Each part of a request, with each filler, at the largest size."""
-    assert_cheap(measured, random.sample([*itertools.product(PARTS, FILLERS)], len(PARTS) * len(FILLERS)), 300)
+    assert_cheap(
+        measured,
+        random.sample([*itertools.product(PARTS, FILLERS)], len(PARTS) * len(FILLERS)),
+        300,
+    )
 
 
 def test_a_head_that_comes_byte_by_byte_is_searched_once(measured: Measured) -> None:
@@ -387,8 +494,11 @@ def test_a_head_that_comes_byte_by_byte_is_searched_once(measured: Measured) -> 
 
 
 READS = {
-    r'(?:name == |(?:headers|sent)\.get\()b"[a-z-]+"|b"[a-z-]+" (?:not )?in headers': HEADERS - {"x-remote-user"},
-    r'(?:parameters|query_params)\.get\("\w+"|_whole\(parameters, "\w+"|"\w+" in parameters|b"lagi=1"': {*QUERIES},
+    r'(?:name == |(?:headers|sent)\.get\()b"[a-z-]+"|b"[a-z-]+" (?:not )?in headers': HEADERS
+    - {"x-remote-user"},
+    r'(?:parameters|query_params)\.get\("\w+"|_whole\(parameters, "\w+"|"\w+" in parameters|b"lagi=1"': {
+        *QUERIES
+    },
     r'sent\["[^"]+"|read_form\(request, \([^)]+': {*FIELDS, "data"},
     r'form\.get\("\w+"|and name == "\w+"|texts\.get\("[^"]+"': {*UPLOADED},
 }
@@ -398,6 +508,11 @@ READS = {
 def test_each_part_that_the_code_reads_is_in_the_table() -> None:
     """A part of a request that is read in a new place fails this test until it has a row."""
     folder = Path(mahasiswa.web.__file__).parent
-    source = "".join(file.read_text() for file in [folder.parent / "http_protocol.py", *folder.glob("*.py")])
+    source = "".join(
+        file.read_text() for file in [folder.parent / "http_protocol.py", *folder.glob("*.py")]
+    )
     for pattern, names in READS.items():
-        assert set(re.findall(r'"([\w-]+(?:\[])?)(?:=1)?"', "".join(re.findall(pattern, source)))) == names
+        assert (
+            set(re.findall(r'"([\w-]+(?:\[])?)(?:=1)?"', "".join(re.findall(pattern, source))))
+            == names
+        )

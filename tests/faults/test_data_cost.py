@@ -23,7 +23,9 @@ TEXT = {
     "sqlite": "replace(hex(zeroblob(16000)), '0', 'a') || replace(hex(zeroblob(7500)), '00', 'aéB ')",
     "postgresql": "repeat('a', 32000) || repeat('aéB ', 7500)",
 }
-ROWS = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {count}) INSERT INTO"
+ROWS = (
+    "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {count}) INSERT INTO"
+)
 ENTRY = "mahasiswa_history (moment, nim, nama_before, alamat_before, nama_after, alamat_after) SELECT {moment},"
 
 # How another program makes the records or the history beside SITI. The others are imported.
@@ -51,13 +53,21 @@ ATTACKS = {
     "POST /mahasiswa/edit/0 nama=Ani&alamat=Solo&versi=0": "record",
     "POST /mahasiswa/nim/0 nim=0": "record",
     "POST /mahasiswa/periksa": "",
-    "POST /mahasiswa/riwayat/kelompok/": "",  # the newest batch, which is taken back, and then taken back again
+    # The newest batch, which is taken back, and then taken back again.
+    "POST /mahasiswa/riwayat/kelompok/": "",
 }
 
 # The requests of the bystanders. The list is the longest that is kept, or its first page.
-BYSTANDERS = {"record": "/mahasiswa/edit/0", "list": "/?per=50", "search": "/?cari=siti&per=10", "addition": ""}
-CLIENTS, SMALL_CLIENTS = 4, 64  # that attack at once; a request for one record takes less of a client
-SAMPLE = [("entries of long texts", 10), ("a batch of 10,000", 13)]  # each with the number of its dearest attack
+BYSTANDERS = {
+    "record": "/mahasiswa/edit/0",
+    "list": "/?per=50",
+    "search": "/?cari=siti&per=10",
+    "addition": "",
+}
+# That attack at once; a request for one record takes less of a client.
+CLIENTS, SMALL_CLIENTS = 4, 64
+# Each with the number of its dearest attack.
+SAMPLE = [("entries of long texts", 10), ("a batch of 10,000", 13)]
 
 
 def prepare(data: str, database: str) -> None:
@@ -69,7 +79,9 @@ def prepare(data: str, database: str) -> None:
     if DATA[data]:
         run_elsewhere(url, DATA[data].format(text=TEXT[scheme], moment=MOMENT[scheme]))
     elif data == "nearly equal NIMs":
-        fill(url, [("1" + "".join(letters), "Siti", "Solo") for letters in product("0O", repeat=13)])
+        fill(
+            url, [("1" + "".join(letters), "Siti", "Solo") for letters in product("0O", repeat=13)]
+        )
     else:
         fill(url, [(f"{number:05}", f"Siti {number}", "Solo") for number in range(10_000)])
 
@@ -78,7 +90,11 @@ def visit(service: Service, kind: str, number: int) -> float:
     """Return the seconds until one request of that kind is answered rightly."""
     with Line(service.port) as line:
         began = time.monotonic()
-        answer = line.get(BYSTANDERS[kind]) if BYSTANDERS[kind] else line.add(f"tamu-{number}", "Siti", "Solo")
+        answer = (
+            line.get(BYSTANDERS[kind])
+            if BYSTANDERS[kind]
+            else line.add(f"tamu-{number}", "Siti", "Solo")
+        )
         assert answer.status == (200 if BYSTANDERS[kind] else 302), (kind, answer)
         return time.monotonic() - began
 
@@ -89,7 +105,9 @@ NEWEST = "SELECT coalesce(max(batch), 1) FROM (SELECT batch FROM mahasiswa_histo
 def newest(service: Service) -> object:
     """Return the number of the newest batch. To read it from the page of the history would make the attack a search."""
     url = parse_database_url(str(service.database))
-    ((number,),) = ask(url.address, NEWEST) if isinstance(url, SQLiteURL) else execute(url.address, NEWEST)
+    ((number,),) = (
+        ask(url.address, NEWEST) if isinstance(url, SQLiteURL) else execute(url.address, NEWEST)
+    )
     return number
 
 
@@ -109,14 +127,19 @@ def waits(service: Service, attack: str, seconds: float) -> dict[str, tuple[floa
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             address = f"{target}{newest(service) if target.endswith('kelompok/') else ''}"
-            service.raw(get(address) if method == "GET" else post(address, "".join(body).encode(), CLOSE), 30)
+            service.raw(
+                get(address) if method == "GET" else post(address, "".join(body).encode(), CLOSE),
+                30,
+            )
 
     with working([partial(watch, kind) for kind in kinds], over):
         at_once(SMALL_CLIENTS if ATTACKS[attack] == "record" else CLIENTS, send)
     return {kind: (usual[kind], worst[kind]) for kind in kinds}
 
 
-def assert_others_wait_for_none(data: str, database: str, attacks: Sequence[str], seconds: float) -> None:
+def assert_others_wait_for_none(
+    data: str, database: str, attacks: Sequence[str], seconds: float
+) -> None:
     prepare(data, database)
     with Service(database, {"LOG_LEVEL": "error"}) as service:
         for attack in attacks:

@@ -26,7 +26,8 @@ def test_no_acknowledged_change_is_lost_with_the_primary() -> None:
             began = time.monotonic()
             ledger.wait_for(50)
             usual = (time.monotonic() - began) / 50
-            time.sleep(random.uniform(0, 0.5))  # so that the kill may meet any moment of a transaction
+            # So that the kill may meet any moment of a transaction.
+            time.sleep(random.uniform(0, 0.5))
             primary.kill()
             standby.execute("SELECT pg_promote(wait => true)")
             promoted = time.monotonic()

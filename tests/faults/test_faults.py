@@ -93,7 +93,8 @@ def test_an_addition_is_stored_or_unavailable_if_the_disk_fails_at_any_call(
             with closing(apsw.Connection(str(path))) as db:
                 for nim in stored:
                     await store.add(nim, "Siti", "Solo")
-                assert db.execute("SELECT count(*) FROM mahasiswa").get == len(stored)  # opens the log
+                # Opens the log.
+                assert db.execute("SELECT count(*) FROM mahasiswa").get == len(stored)
                 disk.fail_at(kind, at, stays=stays)
                 for nim in ("2", "3", "4"):
                     with suppress(Unavailable):
@@ -155,14 +156,18 @@ def test_changes_on_a_full_disk_are_answered_503(small_disk: Path) -> None:
                     assert len(stored) < 1000, "the disk is never full"
                 else:
                     assert_says_nothing_was_saved(answer)
-                    assert b'value="' + nim.encode() + b'"' in answer.body, "the typed texts are lost"
+                    assert b'value="' + nim.encode() + b'"' in answer.body, (
+                        "the typed texts are lost"
+                    )
                     refused += 1
             assert_says_nothing_was_saved(line.edit("0", "Budi", "y" * 9000))
             # Reads go on.
             assert line.get("/").body.count(b"<tr><td>") == len(stored)
             assert line.get("/sehat").status == 200
             filler.unlink()
-            assert line.add(f"{turn}", "Siti", "Solo").status == (409 if f"{turn}" in stored else 302)
+            assert line.add(f"{turn}", "Siti", "Solo").status == (
+                409 if f"{turn}" in stored else 302
+            )
             assert line.add(f"sesudah {turn}", "Siti", "Solo").status == 302
             stored[f"sesudah {turn}"] = ("Siti", "Solo")
         assert holds(database) == stored

@@ -19,7 +19,8 @@ GONE = "was replaced, moved or removed: stop the service, put the file right, st
 
 
 @pytest.mark.parametrize(
-    ("fate", "workers"), [("replaced", 1), ("replaced", 2), ("moved", 2), ("removed", 2), ("-wal", 1), ("-shm", 2)]
+    ("fate", "workers"),
+    [("replaced", 1), ("replaced", 2), ("moved", 2), ("removed", 2), ("-wal", 1), ("-shm", 2)],
 )
 def test_a_file_that_is_gone_under_load_is_unavailable_until_the_next_start(
     tmp_path: Path, fate: str, workers: int
@@ -47,7 +48,11 @@ def test_a_file_that_is_gone_under_load_is_unavailable_until_the_next_start(
             known = set(sent)
             until(lambda: len(sent) > len(known) + 40)
             assert added.keys() <= known, "a change was acknowledged that is in no file"
-        for path in ("/", "/sehat", "/mahasiswa/edit/0", "/?cari=siti", "/mahasiswa/ekspor.csv") * 2 * workers:
+        for path in (
+            ("/", "/sehat", "/mahasiswa/edit/0", "/?cari=siti", "/mahasiswa/ekspor.csv")
+            * 2
+            * workers
+        ):
             with Line(service.port) as line:
                 assert line.get(path).status == 503
         with Line(service.port) as line:
@@ -72,7 +77,11 @@ def test_a_file_that_is_gone_under_load_is_unavailable_until_the_next_start(
         with Line(service.port) as line:
             assert line.add("sesudah", *TEXTS).status == 302
         stored = holds(database).keys()
-        assert stored == {"0", "sesudah"} if "re" in fate else added.keys() | {"0", "sesudah"} <= stored
+        assert (
+            stored == {"0", "sesudah"}
+            if "re" in fate
+            else added.keys() | {"0", "sesudah"} <= stored
+        )
 
 
 def test_a_log_that_grew_during_a_long_read_is_cut_to_64_mb(tmp_path: Path) -> None:
@@ -90,7 +99,10 @@ def test_a_log_that_grew_during_a_long_read_is_cut_to_64_mb(tmp_path: Path) -> N
 
         with Line(service.port) as line:
             assert line.add("0", *TEXTS).status == 302
-        with Database(database, "BEGIN", "SELECT * FROM mahasiswa"), ThreadPoolExecutor(4) as threads:
+        with (
+            Database(database, "BEGIN", "SELECT * FROM mahasiswa"),
+            ThreadPoolExecutor(4) as threads,
+        ):
             list(threads.map(work, range(4)))
         grown = log.stat().st_size
         assert grown > WAL_MAX_BYTES

@@ -13,9 +13,12 @@ from processes import children
 
 
 @pytest.mark.parametrize(
-    ("kills", "workers"), [(3, "2"), *(pytest.param(60, workers, marks=pytest.mark.torture) for workers in "12")]
+    ("kills", "workers"),
+    [(3, "2"), *(pytest.param(60, workers, marks=pytest.mark.torture) for workers in "12")],
 )
-def test_no_acknowledged_change_is_lost_when_the_service_is_killed(tmp_path: Path, kills: int, workers: str) -> None:
+def test_no_acknowledged_change_is_lost_when_the_service_is_killed(
+    tmp_path: Path, kills: int, workers: str
+) -> None:
     """Every acknowledged change is shown then, no refused one is, none is incomplete, and the file is sound."""
     dice = random.Random(int(workers))
     with Service(tmp_path / "a.db", {"WORKERS": workers, "LOG_LEVEL": "error"}) as service:

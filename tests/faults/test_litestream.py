@@ -34,7 +34,10 @@ class Litestream(Closing):
 
     def __init__(self, database: Path, copy: Path) -> None:
         text = CONFIGURATION.read_text("utf-8")
-        for packaged, ours in (("/var/lib/mahasiswa/mahasiswa.db", database), ("/backup/litestream", copy)):
+        for packaged, ours in (
+            ("/var/lib/mahasiswa/mahasiswa.db", database),
+            ("/backup/litestream", copy),
+        ):
             assert text.count(packaged) == 1
             text = text.replace(packaged, str(ours))
         self._configuration = copy.with_name("litestream.yml")
@@ -60,7 +63,9 @@ class Litestream(Closing):
 
     def holds(self, folder: Path, nims: set[str]) -> bool:
         """Restore the newest copy to a new file in this folder; return whether it has exactly these records."""
-        return {nim for nim, _, _ in records_of(self.restore(folder / f"{time.monotonic_ns()}.db"))} == nims
+        return {
+            nim for nim, _, _ in records_of(self.restore(folder / f"{time.monotonic_ns()}.db"))
+        } == nims
 
     def close(self) -> None:
         if self._process.poll() is None:
@@ -83,7 +88,10 @@ def test_what_was_acknowledged_two_seconds_before_the_loss_of_the_machine_is_in_
 ) -> None:
     """Under load, checkpoints, restarts and SIGKILL. On a new machine, it goes on with the same copy."""
     database, copy = machine / "mahasiswa.db", tmp_path / "salinan"
-    with Service(database, {"LOG_LEVEL": "error"}) as service, Litestream(database, copy) as litestream:
+    with (
+        Service(database, {"LOG_LEVEL": "error"}) as service,
+        Litestream(database, copy) as litestream,
+    ):
         with additions(service, 2) as (acknowledged, _):
             time.sleep(WORK_SECONDS)
             with other_program(database) as other:
@@ -116,7 +124,11 @@ def test_what_was_acknowledged_two_seconds_before_the_loss_of_the_machine_is_in_
     assert {nim for nim, _, _ in operator.records()} == stored.keys()
     count_history = "SELECT count(*) FROM mahasiswa_history"
     assert ask(database, count_history) == ask(restored, count_history) >= [(len(stored),)]
-    with Service(database) as service, Litestream(database, copy) as litestream, Line(service.port) as line:
+    with (
+        Service(database) as service,
+        Litestream(database, copy) as litestream,
+        Line(service.port) as line,
+    ):
         assert line.add("sesudah", "Siti", "Solo").status == 302
         until(lambda: litestream.holds(tmp_path, {*stored, "sesudah"}), 20)
 
@@ -126,7 +138,10 @@ def test_the_list_of_a_moment_before_a_mistake_is_restored_while_the_service_run
 ) -> None:
     """The copy of that moment has the changes that were acknowledged until then. Litestream goes on after the restore."""
     database, copy = machine / "mahasiswa.db", tmp_path / "salinan"
-    with Service(database, {"LOG_LEVEL": "error"}) as service, Litestream(database, copy) as litestream:
+    with (
+        Service(database, {"LOG_LEVEL": "error"}) as service,
+        Litestream(database, copy) as litestream,
+    ):
         with additions(service, 2) as (acknowledged, _):
             time.sleep(2 * WORK_SECONDS)
             moment = datetime.now(UTC)
@@ -146,7 +161,9 @@ def test_the_list_of_a_moment_before_a_mistake_is_restored_while_the_service_run
         until(lambda: litestream.holds(tmp_path, {*kept, "sesudah"}), 20)
 
 
-def test_litestream_brings_an_sqlite_without_the_wal_reset_bug(machine: Path, tmp_path: Path) -> None:
+def test_litestream_brings_an_sqlite_without_the_wal_reset_bug(
+    machine: Path, tmp_path: Path
+) -> None:
     """SQLite 3.51.3 fixed it. The header of the file names the version that wrote last: here Litestream, for its tables."""
     database = machine / "mahasiswa.db"
     with Service(database) as service:
@@ -154,7 +171,12 @@ def test_litestream_brings_an_sqlite_without_the_wal_reset_bug(machine: Path, tm
     header = database.read_bytes()
     database.write_bytes(header[:96] + bytes(4) + header[100:])
     with Litestream(database, tmp_path / "salinan") as litestream:
-        until(lambda: ask(database, "SELECT count(*) FROM sqlite_schema WHERE name = '_litestream_seq'") == [(1,)])
+        until(
+            lambda: (
+                ask(database, "SELECT count(*) FROM sqlite_schema WHERE name = '_litestream_seq'")
+                == [(1,)]
+            )
+        )
         litestream.end()
     # Litestream may leave its pages in the WAL.
     assert ask(database, "PRAGMA wal_checkpoint(TRUNCATE)") == [(0, 0, 0)]

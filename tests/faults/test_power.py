@@ -44,7 +44,21 @@ def traced(pid: int, to: Path) -> Iterator[None]:
     """Record the system calls of a process and its threads in a file while the block runs; skip without strace."""
     strace = shutil.which("strace") or pytest.skip("strace is not installed")
     calls = "trace=pwrite64,write,writev,sendto,sendmsg,fsync,fdatasync"
-    command = [strace, "-f", "-y", "-s", "16", "-e", calls, "-e", "signal=none", "-o", str(to), "-p", str(pid)]
+    command = [
+        strace,
+        "-f",
+        "-y",
+        "-s",
+        "16",
+        "-e",
+        calls,
+        "-e",
+        "signal=none",
+        "-o",
+        str(to),
+        "-p",
+        str(pid),
+    ]
     with started(*command, text=True) as process:
         assert process.stderr
         said = process.stderr.readline()
@@ -67,5 +81,7 @@ def calls(trace: str) -> Iterator[tuple[str, str]]:
                 yield call, about
             elif about.endswith("<unfinished ...>"):
                 begun[pid] = call, about
-        elif (found := re.fullmatch(r"(\d+) +<\.\.\. (\w+) resumed>.* = 0", line)) and "sync" in found[2]:
+        elif (
+            found := re.fullmatch(r"(\d+) +<\.\.\. (\w+) resumed>.* = 0", line)
+        ) and "sync" in found[2]:
             yield begun.pop(found[1])

@@ -40,19 +40,42 @@ PHASES = {
     "half a line": (b"GET / HT", (b"",), HEAD_SECONDS),
     "half a head": (b"GET / HTTP/1.1\r\n" + HOST + b"X: ", (b"",), HEAD_SECONDS),
     "nothing after an answer": (ADD_FORM, (b"HTTP/1.1 200",), HEAD_SECONDS),
-    "half a body": (POST_FORM + b"Content-Length: 50000\r\n\r\nnim=1", (b"HTTP/1.1 408",), BODY_SECONDS),
-    "half of too large a body": (POST_FORM + b"Content-Length: 5000000\r\n\r\n1", (b"HTTP/1.1 413",), DRAIN_SECONDS),
-    "half a chunk": (POST_FORM + b"Transfer-Encoding: chunked\r\n\r\nff\r\nnim=", (b"HTTP/1.1 408",), BODY_SECONDS),
-    "half a file": (upload(bytes(90_000), b"berkas", b"a.xlsx")[:300], (b"HTTP/1.1 408",), BODY_SECONDS),
+    "half a body": (
+        POST_FORM + b"Content-Length: 50000\r\n\r\nnim=1",
+        (b"HTTP/1.1 408",),
+        BODY_SECONDS,
+    ),
+    "half of too large a body": (
+        POST_FORM + b"Content-Length: 5000000\r\n\r\n1",
+        (b"HTTP/1.1 413",),
+        DRAIN_SECONDS,
+    ),
+    "half a chunk": (
+        POST_FORM + b"Transfer-Encoding: chunked\r\n\r\nff\r\nnim=",
+        (b"HTTP/1.1 408",),
+        BODY_SECONDS,
+    ),
+    "half a file": (
+        upload(bytes(90_000), b"berkas", b"a.xlsx")[:300],
+        (b"HTTP/1.1 408",),
+        BODY_SECONDS,
+    ),
 }
 # The requests of clients that read nothing: a long list, many answers, a file.
-READERS = (BIG_LIST, BIG_LIST * 20, ADD_FORM * 500, b"GET /mahasiswa/ekspor.csv HTTP/1.1\r\n" + HOST + b"\r\n")
+READERS = (
+    BIG_LIST,
+    BIG_LIST * 20,
+    ADD_FORM * 500,
+    b"GET /mahasiswa/ekspor.csv HTTP/1.1\r\n" + HOST + b"\r\n",
+)
 
 
 class Stalled:
     """A client that sends bytes and then only watches whether the service closes its connection."""
 
-    def __init__(self, service: Service, stack: ExitStack, data: bytes, *, reads: bool = True) -> None:
+    def __init__(
+        self, service: Service, stack: ExitStack, data: bytes, *, reads: bool = True
+    ) -> None:
         self.received = b""
         self.began = time.monotonic()
         self.socket = stack.enter_context(socket.socket())
@@ -92,7 +115,9 @@ def test_a_thousand_stalled_clients_do_not_delay_others(tmp_path: Path) -> None:
         for name, (data, _, _) in PHASES.items():
             waiting[name] = [Stalled(service, stack, data) for _ in range(each)]
         began = time.monotonic()
-        unread = [Stalled(service, stack, data, reads=False) for data in READERS for _ in range(each)]
+        unread = [
+            Stalled(service, stack, data, reads=False) for data in READERS for _ in range(each)
+        ]
         assert len(unread) + sum(map(len, waiting.values())) >= 1000
         until(lambda: open_files(worker) > files + 1000)
         bystander.visit()  # while a thousand requests arrive in one moment, which takes its time
@@ -105,7 +130,9 @@ def test_a_thousand_stalled_clients_do_not_delay_others(tmp_path: Path) -> None:
             bystander.visit()
             most = max(most, memory(worker))
             now = time.monotonic()
-            assert now < began + UNREAD_SECONDS + LATENESS_SECONDS, "clients that do not read are still connected"
+            assert now < began + UNREAD_SECONDS + LATENESS_SECONDS, (
+                "clients that do not read are still connected"
+            )
             for name, clients in waiting.items():
                 _, answers, deadline = PHASES[name]
                 closed = [client for client in clients if client.is_closed()]
@@ -114,9 +141,13 @@ def test_a_thousand_stalled_clients_do_not_delay_others(tmp_path: Path) -> None:
                     assert bool(client.received) == any(answers), name
                 waiting[name] = [client for client in clients if client not in closed]
                 last = deadline + LATENESS_SECONDS
-                assert all(now < client.began + last for client in waiting[name]), f"{name}: still connected"
+                assert all(now < client.began + last for client in waiting[name]), (
+                    f"{name}: still connected"
+                )
         assert bystander.number > visits + 20
-        assert time.monotonic() > began + UNREAD_SECONDS - 1, "clients that do not read were disconnected too early"
+        assert time.monotonic() > began + UNREAD_SECONDS - 1, (
+            "clients that do not read were disconnected too early"
+        )
 
         # A client that does not read may cost a buffer, but not the 2.5 MB of the list.
         assert most - before < 0.7 * len(unread), f"{most - before:.0f} MB"
@@ -190,7 +221,9 @@ def test_memory_and_open_files_stay_level(tmp_path: Path) -> None:
     with Service(tmp_path / "a.db") as service:
         fill(tmp_path / "a.db", 1500)
         (worker,) = children(service.pid)
-        with working([partial(visit, service, number, done, stop) for number in range(CLIENTS)], stop) as has_ended:
+        with working(
+            [partial(visit, service, number, done, stop) for number in range(CLIENTS)], stop
+        ) as has_ended:
             while sum(done) < VISITS and not has_ended():
                 samples.append((memory(worker), open_files(worker)))
                 stop.wait(0.1)  # the interval between two samples
@@ -214,7 +247,11 @@ def visit(service: Service, number: int, done: list[int], stop: threading.Event)
         if kind < 0.5:
             with Line(service.port) as line:
                 nim, text = f"{number}/{dice.randrange(NIMS)}", "x" * dice.randrange(2000)
-                answers = [line.add(nim, "Siti", text), line.edit(nim, "Budi", text), *map(line.get, USED)]
+                answers = [
+                    line.add(nim, "Siti", text),
+                    line.edit(nim, "Budi", text),
+                    *map(line.get, USED),
+                ]
                 if dice.random() < 0.5:
                     answers.append(line.delete(nim))
                 assert {answer.status for answer in answers} <= {200, 302, 404, 409}

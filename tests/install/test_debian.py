@@ -14,7 +14,8 @@ from processes import cannot, needs_namespaces, run
 
 pytestmark = pytest.mark.torture
 
-PACKAGES = "ca-certificates git make procps python3-venv"  # an installed Debian has ca-certificates and procps
+# An installed Debian has ca-certificates and procps.
+PACKAGES = "ca-certificates git make procps python3-venv"
 PYTHON = "3.13"
 TEST_SECONDS = 1500.0
 
@@ -22,7 +23,9 @@ TEST_SECONDS = 1500.0
 @pytest.fixture(scope="module")
 def debian() -> Iterator[list[str]]:
     """Make the Debian, with a clone of our repository and its packages of Python. Return how its user runs a command."""
-    if missing := [tool for tool in ("git", "mmdebstrap", "systemd-nspawn") if not shutil.which(tool)]:
+    if missing := [
+        tool for tool in ("git", "mmdebstrap", "systemd-nspawn") if not shutil.which(tool)
+    ]:
         pytest.skip(f"needs {', '.join(missing)}")
     if os.geteuid() != 0:
         cannot("enter another Debian")
@@ -30,15 +33,40 @@ def debian() -> Iterator[list[str]]:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         root, wheels = folder / "root", folder / "wheels"
-        download = (sys.executable, "-m", "pip", "download", "--quiet", "--dest", wheels, "--require-hashes")
-        locks = (f"-r{ROOT}/requirements.txt", f"-r{ROOT}/requirements-build.txt", f"-r{ROOT}/requirements-dev.txt")
+        download = (
+            sys.executable,
+            "-m",
+            "pip",
+            "download",
+            "--quiet",
+            "--dest",
+            wheels,
+            "--require-hashes",
+        )
+        locks = (
+            f"-r{ROOT}/requirements.txt",
+            f"-r{ROOT}/requirements-build.txt",
+            f"-r{ROOT}/requirements-dev.txt",
+        )
         run(*download, "--python-version", PYTHON, "--only-binary=:all:", *locks)
         run("mmdebstrap", "--quiet", "--variant=minbase", f"--include={PACKAGES}", "trixie", root)
         run("git", "clone", "--quiet", ROOT, root / "mahasiswa")
         run("chroot", root, "useradd", "--create-home", "staf")
         run("chroot", root, "chown", "--recursive", "staf", "/mahasiswa")
-        enter = ["systemd-nspawn", "--quiet", "--register=no", "--keep-unit", "--as-pid2", "--console=pipe"]
-        enter += [f"--directory={root}", f"--bind-ro={wheels}:/wheels", "--user=staf", "--chdir=/mahasiswa"]
+        enter = [
+            "systemd-nspawn",
+            "--quiet",
+            "--register=no",
+            "--keep-unit",
+            "--as-pid2",
+            "--console=pipe",
+        ]
+        enter += [
+            f"--directory={root}",
+            f"--bind-ro={wheels}:/wheels",
+            "--user=staf",
+            "--chdir=/mahasiswa",
+        ]
         yield [*enter, "--setenv=PIP_NO_INDEX=1", "--setenv=PIP_FIND_LINKS=/wheels"]
 
 
@@ -55,5 +83,12 @@ def test_make_run_serves_a_list_on_a_bare_debian_13(debian: list[str]) -> None:
 def test_make_test_passes_on_a_bare_debian_13(debian: list[str]) -> None:
     """Without the network. A test that fails runs once more, because another program may have the processors."""
     again = "ARGS=--last-failed --last-failed-no-failures none"
-    said = run(*debian, "--private-network", "sh", "-c", f"make test || make test '{again}'", timeout=TEST_SECONDS)
+    said = run(
+        *debian,
+        "--private-network",
+        "sh",
+        "-c",
+        f"make test || make test '{again}'",
+        timeout=TEST_SECONDS,
+    )
     assert " passed, " in said

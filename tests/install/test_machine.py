@@ -17,7 +17,16 @@ from pathlib import Path
 
 import pytest
 from harness import Site, is_free
-from installed import NO_START, OTHER_TABLES, ROOT, SCHEMA, blocks, do_what_staff_do, is_well, records
+from installed import (
+    NO_START,
+    OTHER_TABLES,
+    ROOT,
+    SCHEMA,
+    blocks,
+    do_what_staff_do,
+    is_well,
+    records,
+)
 from operators import records_of
 from processes import cannot, children, needs_namespaces, run, until
 from spreadsheets import Record
@@ -49,20 +58,34 @@ class Machine:
         self.site = site
         self._process = subprocess.Popen(
             [
-                *("systemd-nspawn", "--quiet", "--register=no", "--keep-unit", "--console=pipe", "--boot"),
+                *(
+                    "systemd-nspawn",
+                    "--quiet",
+                    "--register=no",
+                    "--keep-unit",
+                    "--console=pipe",
+                    "--boot",
+                ),
                 *(f"--directory={self.root}", f"--bind-ro={folder}/repository:/repository"),
                 f"--bind-ro={folder}/wheels:/wheels",
             ],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
-            start_new_session=True,  # a hang-up of the machine's console must not reach this process
+            # A hang-up of the machine's console must not reach this process.
+            start_new_session=True,
         )
 
     def run(self, script: str) -> str:
         """Run lines of a shell as root, without a terminal; return their standard output. Each line must succeed."""
         (init,) = children(self._process.pid)
         path = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-        environment = (path, "HOME=/root", "LANG=C.UTF-8", "PIP_NO_INDEX=1", "PIP_FIND_LINKS=/wheels")
+        environment = (
+            path,
+            "HOME=/root",
+            "LANG=C.UTF-8",
+            "PIP_NO_INDEX=1",
+            "PIP_FIND_LINKS=/wheels",
+        )
         shell = ("setsid", "--wait", "bash", "-euo", "pipefail", "-c", f"cd /root\n{script}")
         return run("nsenter", f"--target={init}", "--all", "--", "env", "-i", *environment, *shell)
 
@@ -90,13 +113,18 @@ class Machine:
 
     def is_up(self) -> bool:
         with suppress(AssertionError, ValueError):
-            return self.run("systemctl is-system-running || true").strip() in ("running", "degraded")
+            return self.run("systemctl is-system-running || true").strip() in (
+                "running",
+                "degraded",
+            )
         return False
 
 
 def repository(folder: Path) -> None:
     """Make a repository of the files here, with one commit, which is the branch `base` and the branch `main`."""
-    listed = run("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", cwd=ROOT).split("\0")
+    listed = run(
+        "git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", cwd=ROOT
+    ).split("\0")
     for name in filter(None, listed):
         if (ROOT / name).exists():  # a file that is removed, but not yet from the index
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
@@ -120,7 +148,11 @@ def release(folder: Path, changes: Mapping[str, str]) -> None:
 @pytest.fixture(scope="module")
 def machine() -> Iterator[Machine]:
     """Boot a Debian with the packages that the documents install."""
-    if missing := [tool for tool in ("git", "mmdebstrap", "nsenter", "systemd-nspawn") if not shutil.which(tool)]:
+    if missing := [
+        tool
+        for tool in ("git", "mmdebstrap", "nsenter", "systemd-nspawn")
+        if not shutil.which(tool)
+    ]:
         pytest.skip(f"needs {', '.join(missing)}")
     if os.geteuid() != 0:
         cannot("boot a machine")
@@ -129,7 +161,14 @@ def machine() -> Iterator[Machine]:
         pytest.skip(f"another program listens on {taken}")
     with tempfile.TemporaryDirectory() as name, Site("http://127.0.0.1:3000") as site:
         folder = Path(name)
-        run("mmdebstrap", "--quiet", "--variant=minbase", f"--include={DEBIAN}", "bookworm", str(folder / "root"))
+        run(
+            "mmdebstrap",
+            "--quiet",
+            "--variant=minbase",
+            f"--include={DEBIAN}",
+            "bookworm",
+            str(folder / "root"),
+        )
         download = (sys.executable, "-m", "pip", "download", "--quiet", "--dest", folder / "wheels")
         wheels = ("--python-version", "3.11", "--only-binary=:all:")
         locks = ("-r", ROOT / "requirements.txt", "-r", ROOT / "requirements-build.txt")
@@ -164,7 +203,9 @@ def test_nginx_asks_for_a_password_and_names_the_person_in_the_history(installed
     """Without the password the answer is 401. With it, an addition is in the history with the person's name."""
     key, certificate = f"/etc/ssl/private/{NAME}.key", f"/etc/ssl/{NAME}.pem"
     names = f"-subj /CN={NAME} -addext subjectAltName=DNS:{NAME}"
-    installed.run(f"openssl req -x509 -newkey rsa:2048 -nodes -keyout {key} -out {certificate} {names} -days 2 2>&1")
+    installed.run(
+        f"openssl req -x509 -newkey rsa:2048 -nodes -keyout {key} -out {certificate} {names} -days 2 2>&1"
+    )
     (block,) = blocks("install.md", "TLS and a password with nginx")
     for _ in range(2):
         installed.run(f"{{ {block} }} 2>&1 <<< $'{PASSWORD}\\n{PASSWORD}'")
@@ -189,9 +230,13 @@ def test_nginx_asks_for_a_password_and_names_the_person_in_the_history(installed
     assert "palsu" not in shown
     # A file that only root may read is imported by a command of the service's user, in the name of the administrator.
     installed.run("printf 'NIM;Nama;Alamat\\n7;Ani;Solo\\n' > /root/a.csv && chmod 600 /root/a.csv")
-    assert "mahasiswa-run import - < /root/a.csv" in installed.run("mahasiswa-run import /root/a.csv 2>&1 || true")
+    assert "mahasiswa-run import - < /root/a.csv" in installed.run(
+        "mahasiswa-run import /root/a.csv 2>&1 || true"
+    )
     installed.run("SUDO_USER=ani mahasiswa-run import - < /root/a.csv")
-    assert "1 new, 0 changed, by command: ani" in installed.run("journalctl --identifier=mahasiswa --lines=1")
+    assert "1 new, 0 changed, by command: ani" in installed.run(
+        "journalctl --identifier=mahasiswa --lines=1"
+    )
     assert "command: ani" in installed.run("mahasiswa-run show 7")
     installed.run("mahasiswa-run forget 7")
 
@@ -274,12 +319,16 @@ def test_commands_have_the_settings_and_the_user_of_the_service(kept: Machine) -
     first = newest_backup(kept)
     assert records_of(first) == records(kept.site)
     owner = kept.in_root("/var/lib/mahasiswa").stat().st_uid
-    assert [(path.stat().st_mode & 0o077, path.stat().st_uid) for path in (first.parent, first)] == [(0, owner)] * 2
+    assert [
+        (path.stat().st_mode & 0o077, path.stat().st_uid) for path in (first.parent, first)
+    ] == [(0, owner)] * 2
     said = kept.run("mahasiswa-run doctor")
     assert "The service answers on port 3000." in said
     assert f"The newest back-up, /var/lib/mahasiswa-backup/{first.name}, is 0.0 hours old." in said
     settings = kept.in_root("/etc/mahasiswa.env")
-    settings.write_text(f"{DIRECT}\nDATABASE_URL=sqlite:////var/lib/mahasiswa/a?b=c&d=$e.db\n", "utf-8")
+    settings.write_text(
+        f"{DIRECT}\nDATABASE_URL=sqlite:////var/lib/mahasiswa/a?b=c&d=$e.db\n", "utf-8"
+    )
     try:
         lines = kept.run("mahasiswa-run export - 2>&1 || echo $?").splitlines()
         odd = "/var/lib/mahasiswa/a?b=c&d=$e.db"
@@ -288,7 +337,9 @@ def test_commands_have_the_settings_and_the_user_of_the_service(kept: Machine) -
         settings.write_text(DIRECT, "utf-8")
 
 
-def test_the_manual_and_the_completion_are_found_and_a_fault_that_doctor_finds_is_an_alert(kept: Machine) -> None:
+def test_the_manual_and_the_completion_are_found_and_a_fault_that_doctor_finds_is_an_alert(
+    kept: Machine,
+) -> None:
     """The timer runs `doctor` each day, which succeeds. If it fails, a line of the journal has the highest priority."""
     assert "mahasiswa" in kept.run("man --where mahasiswa")
     typed = "COMP_WORDS=(mahasiswa-run ba); COMP_CWORD=1; _completion_loader mahasiswa-run || [ $? = 124 ]"
@@ -298,7 +349,9 @@ def test_the_manual_and_the_completion_are_found_and_a_fault_that_doctor_finds_i
     doctor = "systemctl start mahasiswa-doctor"
     kept.run(f"mahasiswa-run backup && {doctor}")
     settings = kept.in_root("/etc/mahasiswa.env")
-    settings.write_text(f"{DIRECT}\nDATABASE_URL=sqlite:////var/lib/mahasiswa/missing.db\n", "utf-8")
+    settings.write_text(
+        f"{DIRECT}\nDATABASE_URL=sqlite:////var/lib/mahasiswa/missing.db\n", "utf-8"
+    )
     try:
         kept.run(f"! {doctor} 2>/dev/null")
     finally:
@@ -330,11 +383,14 @@ INSTALLED = {
 NO_BUILD = {"requirements.txt": f"tidak-ada-di-sini==1 --hash=sha256:{'0' * 64}\n"}
 
 
-def test_a_failed_upgrade_leaves_the_old_version_and_rolling_back_restores_the_old_list(kept: Machine) -> None:
+def test_a_failed_upgrade_leaves_the_old_version_and_rolling_back_restores_the_old_list(
+    kept: Machine,
+) -> None:
     """The next versions cannot be built, do not start after they changed the tables, and work. Twice, without a loss."""
     (upgrade,), (roll_back,) = blocks("keep.md", "Upgrade"), blocks("keep.md", "Roll back")
     expected = records(kept.site)
-    kept.run("sed -i 's/^install:/none:/' /srv/mahasiswa/app/Makefile")  # a version from before `make install`
+    # A version from before `make install`.
+    kept.run("sed -i 's/^install:/none:/' /srv/mahasiswa/app/Makefile")
 
     def version() -> str:
         """Return the version of the link's folder, from which all that was installed must be."""
@@ -359,7 +415,9 @@ def test_a_failed_upgrade_leaves_the_old_version_and_rolling_back_restores_the_o
     release(kept.repository, {SCHEMA: OTHER_TABLES, **dict.fromkeys(INSTALLED, "# next\n")})
     for number in range(2):
         said = kept.run(f"{{ {upgrade} }} 2>&1")
-        (file,) = re.findall(f"The back-up is (.*). To roll back: mahasiswa-upgrade {old}$", said, re.MULTILINE)
+        (file,) = re.findall(
+            f"The back-up is (.*). To roll back: mahasiswa-upgrade {old}$", said, re.MULTILINE
+        )
         assert version() != old
         assert records(kept.site) == expected
         assert "is in use already" in kept.run(f"{{ {upgrade} }} 2>&1")
@@ -368,7 +426,9 @@ def test_a_failed_upgrade_leaves_the_old_version_and_rolling_back_restores_the_o
         fails(roll_back.replace("OLD", old).replace("FILE", ""), "does not run")
         kept.run(roll_back.replace("OLD", old).replace("FILE", file))
         assert (version(), records(kept.site)) == (old, expected)
-        kept.run(f"grep later{number} /var/lib/mahasiswa-backup/before-{old}-*.csv && mahasiswa-run doctor")
+        kept.run(
+            f"grep later{number} /var/lib/mahasiswa-backup/before-{old}-*.csv && mahasiswa-run doctor"
+        )
 
 
 def copied(machine: Machine, name: str) -> list[Record]:
@@ -387,7 +447,9 @@ def test_litestream_copies_and_its_copy_is_restored_twice(kept: Machine) -> None
     expected = records(kept.site)
     for _ in range(2):
         until(lambda: copied(kept, "/root/copy.db") == expected)
-        kept.run("systemctl stop mahasiswa mahasiswa-litestream; find /var/lib/mahasiswa -mindepth 1 -delete")
+        kept.run(
+            "systemctl stop mahasiswa mahasiswa-litestream; find /var/lib/mahasiswa -mindepth 1 -delete"
+        )
         kept.run(restore)
         assert records(kept.site) == expected
     state = [kept.property(name, LITESTREAM_UNIT) for name in ("ActiveState", "NRestarts")]
@@ -400,7 +462,10 @@ def test_litestream_copies_and_its_copy_is_restored_twice(kept: Machine) -> None
 
 def test_the_list_and_its_history_move_to_another_machine(kept: Machine) -> None:
     """A second machine is booted, and has the records and the history of the first one. The same commands twice."""
-    (install,), (leave, arrive) = blocks("install.md", "With systemd"), blocks("keep.md", "Move to another machine")
+    (install,), (leave, arrive) = (
+        blocks("install.md", "With systemd"),
+        blocks("keep.md", "Move to another machine"),
+    )
     expected, shown = records(kept.site), kept.run("mahasiswa-run show 1").splitlines()
     assert len(shown) > 2
     for _ in range(2):
@@ -421,14 +486,22 @@ def test_the_list_and_its_history_move_to_another_machine(kept: Machine) -> None
     kept.run("systemctl enable --now mahasiswa mahasiswa-doctor.timer")
 
 
-def test_a_copy_that_is_refused_leaves_the_service_running_with_the_old_database(kept: Machine, database: str) -> None:
+def test_a_copy_that_is_refused_leaves_the_service_running_with_the_old_database(
+    kept: Machine, database: str
+) -> None:
     """The first copy is done, to SQLite or PostgreSQL, and the settings name the new database. The second one is refused."""
     (block,) = blocks("cluster.md", "Move from SQLite to PostgreSQL, and back")
     expected = records(kept.site)
-    address = database if database.startswith("postgresql:") else "sqlite:////var/lib/mahasiswa/new.db"
+    address = (
+        database if database.startswith("postgresql:") else "sqlite:////var/lib/mahasiswa/new.db"
+    )
     for _ in range(2):
-        kept.run(f"install -o mahasiswa -m 600 /dev/stdin /var/lib/mahasiswa/new.url <<< '{address}'")
-        said = kept.run(f"set +e\n{block}\nsystemctl is-active mahasiswa; grep -cF '{address}' /etc/mahasiswa.env")
+        kept.run(
+            f"install -o mahasiswa -m 600 /dev/stdin /var/lib/mahasiswa/new.url <<< '{address}'"
+        )
+        said = kept.run(
+            f"set +e\n{block}\nsystemctl is-active mahasiswa; grep -cF '{address}' /etc/mahasiswa.env"
+        )
         assert said.splitlines()[-2:] == ["active", "1"]
         assert records(kept.site) == expected
     kept.restart_with(DIRECT)
@@ -439,7 +512,9 @@ def test_uninstalling_leaves_the_back_ups_to_root(kept: Machine) -> None:
     expected = records(kept.site)
     (block,) = blocks("install.md", "Uninstall")
     kept.run(block)
-    find = "find / -xdev \\( -path /proc -o -path /repository \\) -prune -o -name '*mahasiswa*' -print"
+    find = (
+        "find / -xdev \\( -path /proc -o -path /repository \\) -prune -o -name '*mahasiswa*' -print"
+    )
     left = kept.run(find).split()
     backups = [path for path in left if path.startswith("/var/lib/mahasiswa-backup")]
     assert records_of(newest_backup(kept)) == expected

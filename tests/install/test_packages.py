@@ -15,7 +15,16 @@ from pathlib import Path
 
 import pytest
 from harness import Service, Site, free_port
-from installed import NO_START, OTHER_TABLES, ROOT, SCHEMA, blocks, do_what_staff_do, is_well, records
+from installed import (
+    NO_START,
+    OTHER_TABLES,
+    ROOT,
+    SCHEMA,
+    blocks,
+    do_what_staff_do,
+    is_well,
+    records,
+)
 from packaging.requirements import Requirement
 from processes import CANNOT, needs_namespaces, run, until
 
@@ -51,7 +60,9 @@ in_repository = pytest.mark.skipif(not (ROOT / ".git").exists(), reason="this is
 
 
 # ---- the wheel and the sdist
-def test_the_wheel_serves_a_list_from_an_environment_of_its_own(built: Path, tmp_path: Path) -> None:
+def test_the_wheel_serves_a_list_from_an_environment_of_its_own(
+    built: Path, tmp_path: Path
+) -> None:
     """It keeps its list in the folder of its start, says its version, completes commands and brings its manual page."""
     environment, elsewhere = tmp_path / "environment", tmp_path / "elsewhere"
     run(sys.executable, "-m", "venv", "--without-pip", environment)
@@ -69,7 +80,9 @@ def test_the_wheel_serves_a_list_from_an_environment_of_its_own(built: Path, tmp
     assert run(*typed, program) == "plain,import\n"
     assert (environment / "share" / "man" / "man1" / "mahasiswa.1").is_file()
     with (
-        Service("sqlite:///mahasiswa.db", {"PYTHONPATH": ""}, cwd=elsewhere, command=[str(program)]) as service,
+        Service(
+            "sqlite:///mahasiswa.db", {"PYTHONPATH": ""}, cwd=elsewhere, command=[str(program)]
+        ) as service,
         service.site() as site,
     ):
         do_what_staff_do(site)
@@ -80,13 +93,24 @@ def test_the_wheel_serves_a_list_from_an_environment_of_its_own(built: Path, tmp
 @in_repository
 def test_the_sdist_holds_every_file_of_the_repository(built: Path, tmp_path: Path) -> None:
     """Its tests of the documents pass. So everybody can check from which source a published wheel was made."""
-    tracked = run("git", "ls-files", "--cached", "--others", "--exclude-standard", cwd=ROOT).splitlines()
+    tracked = run(
+        "git", "ls-files", "--cached", "--others", "--exclude-standard", cwd=ROOT
+    ).splitlines()
     with tarfile.open(only(built, "*.tar.gz")) as sdist:
         sdist.extractall(tmp_path, filter="data")
     unpacked = only(tmp_path, "mahasiswa-*")
     held = {str(file.relative_to(unpacked)) for file in unpacked.rglob("*") if file.is_file()}
     assert held == {*tracked, "PKG-INFO"}
-    run(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/test_docs.py", cwd=unpacked)
+    run(
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "tests/test_docs.py",
+        cwd=unpacked,
+    )
     for folder, place in (("again", ROOT), ("unpacked", unpacked)):
         run(*hatchling("-d", tmp_path / folder), cwd=place)
         assert only(tmp_path / folder, "*.whl").read_bytes() == only(built, "*.whl").read_bytes()
@@ -105,10 +129,18 @@ def test_the_sbom_lists_exactly_the_locked_packages(built: Path) -> None:
     sbom = json.loads((built / "mahasiswa.cdx.json").read_text("utf-8"))
     assert sbom["bomFormat"] == "CycloneDX"
     assert sbom["metadata"]["component"]["version"] == version("mahasiswa")
-    pinned = (line for line in (ROOT / "requirements.txt").read_text("utf-8").splitlines() if "==" in line)
+    pinned = (
+        line for line in (ROOT / "requirements.txt").read_text("utf-8").splitlines() if "==" in line
+    )
     needed = [Requirement(line.rstrip(" \\")) for line in pinned]
-    locked = {f"{each.name}{each.specifier}" for each in needed if not each.marker or each.marker.evaluate()}
-    assert {part["purl"].removeprefix("pkg:pypi/").replace("@", "==") for part in sbom["components"]} == locked
+    locked = {
+        f"{each.name}{each.specifier}"
+        for each in needed
+        if not each.marker or each.marker.evaluate()
+    }
+    assert {
+        part["purl"].removeprefix("pkg:pypi/").replace("@", "==") for part in sbom["components"]
+    } == locked
 
 
 # ---- the container image
@@ -145,9 +177,15 @@ def test_the_image_is_small_and_holds_no_shell(image: Path, tmp_path: Path) -> N
 def podman(image: Path) -> Iterator[Callable[..., str]]:
     """Load the image into a storage of its own, which is removed afterwards. Run a podman command that must succeed."""
     needs_namespaces()
-    with tempfile.TemporaryDirectory() as folder:  # not tmp_path: podman accepts no path of more than 50 characters
+    # Not tmp_path: podman accepts no path of more than 50 characters.
+    with tempfile.TemporaryDirectory() as folder:
         places = (f"--root={folder}/storage", f"--runroot={folder}/run", f"--tmpdir={folder}/tmp")
-        kinds = ("--storage-driver=vfs", "--runtime=runc", "--cgroup-manager=cgroupfs", "--events-backend=file")
+        kinds = (
+            "--storage-driver=vfs",
+            "--runtime=runc",
+            "--cgroup-manager=cgroupfs",
+            "--events-backend=file",
+        )
         program = Path(folder, "podman")  # for scripts, and for containers that these make
         program.write_text(
             f"""#!/bin/sh\n[ "$1" != run ] || {{ shift; set -- run {" ".join(LIMITS)} "$@"; }}\n"""
@@ -164,14 +202,18 @@ def commands(port: int) -> tuple[list[str], list[str]]:
     """Return the arguments of podman by which docs/install.md starts the container, here on this port, and checks it."""
     (block,) = blocks("install.md", "In a container")
     lines = block.replace("\\\n", "").splitlines()
-    start, check = (shlex.split(line)[1:] for line in lines if line.startswith(("podman run ", "podman exec ")))
+    start, check = (
+        shlex.split(line)[1:] for line in lines if line.startswith(("podman run ", "podman exec "))
+    )
     published = start.index("--publish")
     start[published : published + 2] = ["--network", "host"]
     start[-1:-1] = ["--env", f"PORT={port}", "--env", f"BASE_URL=http://127.0.0.1:{port}"]
     return start, check
 
 
-def test_a_container_keeps_its_records_with_a_read_only_root_and_no_capability(podman: Callable[..., str]) -> None:
+def test_a_container_keeps_its_records_with_a_read_only_root_and_no_capability(
+    podman: Callable[..., str],
+) -> None:
     """It starts as docs/install.md says, twice, serves every kind of change, backs up, ends with 0, and starts again."""
     port = free_port()
     start, check = commands(port)
@@ -182,7 +224,12 @@ def test_a_container_keeps_its_records_with_a_read_only_root_and_no_capability(p
         stored = do_what_staff_do(site)
         main = podman("inspect", "--format", "{{.State.Pid}}", "mahasiswa").strip()
         status = Path("/proc", main, "status").read_text("utf-8")
-        for line in ("Uid:" + "\t10001" * 4, "CapEff:\t" + "0" * 16, "CapBnd:\t" + "0" * 16, "NoNewPrivs:\t1"):
+        for line in (
+            "Uid:" + "\t10001" * 4,
+            "CapEff:\t" + "0" * 16,
+            "CapBnd:\t" + "0" * 16,
+            "NoNewPrivs:\t1",
+        ):
             assert f"{line}\n" in status
         with pytest.raises(AssertionError, match="Read-only file system"):
             podman("exec", "mahasiswa", "/usr/bin/python3", "-c", "open('/usr/x', 'w')")
@@ -205,21 +252,32 @@ def test_a_failed_upgrade_of_a_container_leaves_the_old_image_and_rolling_back_r
         (tmp_path / "module.py").write_text((ROOT / SCHEMA).read_text("utf-8") + change)
         (tmp_path / "empty").touch()  # the compiled module of the image, which Python would prefer
         compiled = f"{Path(module).parent}/__pycache__/{Path(module).stem}.cpython-311.pyc"
-        lines = f"FROM localhost/mahasiswa:{version('mahasiswa')}", f"COPY module.py {module}", f"COPY empty {compiled}"
+        lines = (
+            f"FROM localhost/mahasiswa:{version('mahasiswa')}",
+            f"COPY module.py {module}",
+            f"COPY empty {compiled}",
+        )
         (tmp_path / "Containerfile").write_text("\n".join(lines))
-        podman("build", "--quiet", "--isolation=chroot", "--tag", f"mahasiswa:{name}", str(tmp_path))
+        podman(
+            "build", "--quiet", "--isolation=chroot", "--tag", f"mahasiswa:{name}", str(tmp_path)
+        )
     script, path = ROOT / "packaging" / "image" / "upgrade.sh", Path(podman.args[0]).parent  # type: ignore[attr-defined]
 
     def upgrade(*arguments: str) -> str:
         """Run the script of docs/install.md; return what it says last."""
-        return run("sh", "-c", f'PATH={path}:$PATH; exec "$@" 2>&1', "sh", script, *arguments).splitlines()[-1]
+        return run(
+            "sh", "-c", f'PATH={path}:$PATH; exec "$@" 2>&1', "sh", script, *arguments
+        ).splitlines()[-1]
 
     port = free_port()
     with Site(f"http://127.0.0.1:{port}") as site:
         podman(*commands(port)[0])
         until(lambda: is_well(site))
         stored = do_what_staff_do(site)
-        for image, said in (("tidak-ada", "nothing was changed"), ("mahasiswa:broken", "(?s)is put back.* runs")):
+        for image, said in (
+            ("tidak-ada", "nothing was changed"),
+            ("mahasiswa:broken", "(?s)is put back.* runs"),
+        ):
             with pytest.raises(AssertionError, match=said):
                 upgrade(image)
             assert records(site) == stored

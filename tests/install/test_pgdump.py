@@ -20,7 +20,10 @@ from processes import run
 
 ROOT = Path(__file__).parents[2]
 UNIT = ROOT / "packaging" / "systemd" / "mahasiswa-pgdump.service"
-READ = "SELECT nim, nama, alamat FROM mahasiswa ORDER BY nim", "SELECT * FROM mahasiswa_history ORDER BY id"
+READ = (
+    "SELECT nim, nama, alamat FROM mahasiswa ORDER BY nim",
+    "SELECT * FROM mahasiswa_history ORDER BY id",
+)
 
 
 @pytest.fixture
@@ -38,16 +41,24 @@ def run_line(name: str, folder: Path, environment: dict[str, str]) -> str:
     unit = RawConfigParser(strict=False)
     unit.read(UNIT, "utf-8")
     line = unit["Service"][name].replace("$$", "$").replace("%%", "%")
-    line = line.replace("/srv/mahasiswa/app/.venv/bin/python", sys.executable).replace("/srv/mahasiswa/app", str(ROOT))
+    line = line.replace("/srv/mahasiswa/app/.venv/bin/python", sys.executable).replace(
+        "/srv/mahasiswa/app", str(ROOT)
+    )
     return run(*shlex.split(line), cwd=folder, env=environment)
 
 
-def test_the_file_of_the_unit_is_restored_into_a_second_database(databases: tuple[str, str], tmp_path: Path) -> None:
+def test_the_file_of_the_unit_is_restored_into_a_second_database(
+    databases: tuple[str, str], tmp_path: Path
+) -> None:
     """With the history, twice in a row, by the options that the documents give. The service then goes on with it."""
     first, second = databases
     folder = tmp_path / "cadangan"
     folder.mkdir()
-    environment = {**os.environ, "PATH": f"{programs()}:{os.environ['PATH']}", "DATABASE_URL": first}
+    environment = {
+        **os.environ,
+        "PATH": f"{programs()}:{os.environ['PATH']}",
+        "DATABASE_URL": first,
+    }
     with Service(first) as service, service.site() as site:
         for record in TWO:
             site.add(*record)
@@ -62,11 +73,15 @@ def test_the_file_of_the_unit_is_restored_into_a_second_database(databases: tupl
     options = line.partition("pg_restore ")[2].partition(" --dbname")[0].split()
     assert "--single-transaction" in options
     for _ in range(2):
-        subprocess.run(["pg_restore", *options, f"--dbname={second}", dump], env=environment, check=True)
+        subprocess.run(
+            ["pg_restore", *options, f"--dbname={second}", dump], env=environment, check=True
+        )
         assert [execute(second, statement) for statement in READ] == expected
         execute(second, "DELETE FROM mahasiswa")
     assert f"The newest back-up, {dump}, is 0.0 hours old" in operator.run("doctor").stdout
-    subprocess.run(["pg_restore", *options, f"--dbname={second}", dump], env=environment, check=True)
+    subprocess.run(
+        ["pg_restore", *options, f"--dbname={second}", dump], env=environment, check=True
+    )
     with Service(second) as service, service.site() as site:
         assert site.list().nims == ["1", "2"]
         assert site.delete("1").status_code == 302
@@ -89,7 +104,10 @@ def test_the_last_dumps_with_records_are_kept_although_the_list_is_empty_for_61_
         """Put a dump into the folder with the names and times of days ago."""
         made = set()
         for moment in (time.time() // 86400 * 86400 + 3600 - day * 86400 for day in days):
-            made.add(file := tmp_path / f"mahasiswa-{datetime.fromtimestamp(moment, UTC):%Y%m%dT%H%M%SZ}.dump")
+            made.add(
+                file := tmp_path
+                / f"mahasiswa-{datetime.fromtimestamp(moment, UTC):%Y%m%dT%H%M%SZ}.dump"
+            )
             shutil.copy(of, file)
             os.utime(file, (moment, moment))
         return made
@@ -104,5 +122,7 @@ def test_the_last_dumps_with_records_are_kept_although_the_list_is_empty_for_61_
     older, daily, earlier = copies(full, (403,)), copies(empty, range(60)), copies(empty, (2.02,))
     torn = copies(UNIT, (500,))  # a file that cannot be read stays
     removed = run_line("ExecStartPost", tmp_path, environment)
-    assert {Path(line.removeprefix("removed the old back-up ")) for line in removed.splitlines()} == older | earlier
+    assert {
+        Path(line.removeprefix("removed the old back-up ")) for line in removed.splitlines()
+    } == older | earlier
     assert set(tmp_path.iterdir()) == {full, empty} | good | daily | torn

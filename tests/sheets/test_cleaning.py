@@ -18,11 +18,25 @@ def one(nim: Cell, nama: Cell = "Ani", alamat: Cell = "Jl. A") -> RowResult:
     return result
 
 
-ORDINARY = ["0123", "20/456839/TK/50663", "A11.2019.12345", "H1A-020", "123E45", "x", "ab'c", "ä1", "=1", "-5", "#1"]
+ORDINARY = [
+    "0123",
+    "20/456839/TK/50663",
+    "A11.2019.12345",
+    "H1A-020",
+    "123E45",
+    "x",
+    "ab'c",
+    "ä1",
+    "=1",
+    "-5",
+    "#1",
+]
 
 
 @pytest.mark.parametrize("nim", [*ORDINARY, "9" * NIM_MAX_CHARACTERS])
-@pytest.mark.parametrize("text", ["Ani", "'Ain", "=1+1", " Ani ", "a\r\nb", "1.23E+11", "ÿ", "Ä", "!", "a\u00a0", "#1"])
+@pytest.mark.parametrize(
+    "text", ["Ani", "'Ain", "=1+1", " Ani ", "a\r\nb", "1.23E+11", "ÿ", "Ä", "!", "a\u00a0", "#1"]
+)
 def test_an_ordinary_row_is_not_changed(nim: str, text: str) -> None:
     assert one(nim, "Ani", text) == ROW(7, nim, "Ani", text)
 
@@ -41,11 +55,16 @@ def test_a_nim_loses_spaces_and_apostrophes_and_a_number_becomes_digits(
     nim: Cell, clean: str, notes: list[str]
 ) -> None:
     """The characters that were removed are reported."""
-    assert one(nim) == ROW(7, clean, "Ani", "Jl. A", tuple(notes), uncleaned=str(nim) if notes else "")
+    assert one(nim) == ROW(
+        7, clean, "Ani", "Jl. A", tuple(notes), uncleaned=str(nim) if notes else ""
+    )
 
 
 ODD_CELLS: list[tuple[Cell, Cell, str]] = [
-    *((inf, "A", "NIM ini berupa angka lebih dari 15 digit"), (nan, "A", "bukan bilangan bulat positif")),
+    *(
+        (inf, "A", "NIM ini berupa angka lebih dari 15 digit"),
+        (nan, "A", "bukan bilangan bulat positif"),
+    ),
     *(
         (BadCell("long", ""), "A", "terlalu panjang"),
         ("1\0", "A", "karakter NUL"),
@@ -65,22 +84,50 @@ def test_a_cell_that_few_files_can_hold_is_refused(nim: Cell, alamat: Cell, word
 ROWS: dict[str | None, list[tuple[Cell, Cell, Cell]]] = {
     wording.SKIPPED_HEADER: [("NIM", "Nama", "Alamat"), ("Npm", "NAMA MAHASISWA", None)],
     wording.SKIPPED_TITLE: [
-        *(("DAFTAR MAHASISWA", None, None), ("Kelas X IPA 1", " ", None), (None, None, "Sleman, 12 Juli 2025"))
+        *(
+            ("DAFTAR MAHASISWA", None, None),
+            ("Kelas X IPA 1", " ", None),
+            (None, None, "Sleman, 12 Juli 2025"),
+        )
     ],
-    wording.SKIPPED_TOTAL: [("Total", "45", None), (None, "Jumlah siswa: 45", 45), ("Jumlah 45", None, None)],
+    wording.SKIPPED_TOTAL: [
+        ("Total", "45", None),
+        (None, "Jumlah siswa: 45", 45),
+        ("Jumlah 45", None, None),
+    ],
     wording.SKIPPED_SIGNATURE: [
-        *((None, "Mengetahui,", None), ("Kepala  Sekolah", None, "Wali Kelas"), ("NIP.19650101", "Ani", "Solo")),
+        *(
+            (None, "Mengetahui,", None),
+            ("Kepala  Sekolah", None, "Wali Kelas"),
+            ("NIP.19650101", "Ani", "Solo"),
+        ),
         ("NIP. 19650101 199003 1 002", None, "NIP. 1970"),
     ],
     None: [
-        *(("Alamat", "Nama", "NIM"), ("123", "Total Wijaya", "Jl. Kepala Sekolah"), ("TAMU", "Ani", "Solo")),
-        *(("NIP1", "Ani", "Solo"), ("Totalindo", "Ani", "Solo"), (7, "Mengetahui", None), ("7", None, None)),
+        *(
+            ("Alamat", "Nama", "NIM"),
+            ("123", "Total Wijaya", "Jl. Kepala Sekolah"),
+            ("TAMU", "Ani", "Solo"),
+        ),
+        *(
+            ("NIP1", "Ani", "Solo"),
+            ("Totalindo", "Ani", "Solo"),
+            (7, "Mengetahui", None),
+            ("7", None, None),
+        ),
         *(("X IPA", "Ani", None), ("TAMU", "Total", "Kepala Sekolah")),
     ],
 }
 
 
-@pytest.mark.parametrize(("cells", "reason"), [(cells, reason) for reason, rows in ROWS.items() for cells in rows])
-def test_a_row_is_skipped_only_if_it_is_no_student(cells: tuple[Cell, Cell, Cell], reason: str | None) -> None:
+@pytest.mark.parametrize(
+    ("cells", "reason"), [(cells, reason) for reason, rows in ROWS.items() for cells in rows]
+)
+def test_a_row_is_skipped_only_if_it_is_no_student(
+    cells: tuple[Cell, Cell, Cell], reason: str | None
+) -> None:
     result = one(*cells)
-    assert (getattr(result, "is_skipped", False), getattr(result, "problem", None)) == (reason is not None, reason)
+    assert (getattr(result, "is_skipped", False), getattr(result, "problem", None)) == (
+        reason is not None,
+        reason,
+    )

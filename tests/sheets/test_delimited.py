@@ -44,7 +44,10 @@ FILES: dict[str, tuple[str, list[Row]]] = {
         EXPORT + "'=1+1;'-;''x\r\n''＝1;'Ain;Nur'aini\r\n1;\"A,'=1\";'a,=1\r\n",
         [(2, "=1+1", "-", "''x"), (3, "'＝1", "'Ain", "Nur'aini"), (4, "1", "A,=1", "'a,=1")],
     ),
-    "an export of ours with other separators": (EXPORT.replace(";", ",") + "23,'=x,''@\r\n", [(2, "23", "=x", "'@")]),
+    "an export of ours with other separators": (
+        EXPORT.replace(";", ",") + "23,'=x,''@\r\n",
+        [(2, "23", "=x", "'@")],
+    ),
 }
 
 
@@ -55,7 +58,11 @@ def test_a_csv_file_is_read(text: str, rows: list[Row]) -> None:
 
 def test_windows_1252_is_found_late_in_a_long_csv_file() -> None:
     """The first byte that is not UTF-8 may come after megabytes of ASCII."""
-    data = b"NIM;Nama;Alamat\n" + b"".join(b"%d;Nama;Alamat\n" % number for number in range(200_000)) + b"x;Zo\xeb;A\n"
+    data = (
+        b"NIM;Nama;Alamat\n"
+        + b"".join(b"%d;Nama;Alamat\n" % number for number in range(200_000))
+        + b"x;Zo\xeb;A\n"
+    )
     with reading(data, sheets.COMMAND_LINE) as table:
         assert flat(table.rows)[-1] == (200_002, "x", "Zoë", "A")
 
@@ -84,7 +91,9 @@ def test_a_csv_row_that_is_too_long_is_too_big(data: str) -> None:
 @pytest.mark.torture
 @pytest.mark.parametrize("line", ["\n", ";;\n", "\t\t\n"])
 def test_more_rows_than_excel_has_are_too_many_even_if_they_are_blank(line: str) -> None:
-    text = "NIM;Nama;Alamat\n".replace(";", line[0].strip("\n") or ";") + line * 1_049_000 + "1;A;B\n"
+    text = (
+        "NIM;Nama;Alamat\n".replace(";", line[0].strip("\n") or ";") + line * 1_049_000 + "1;A;B\n"
+    )
     with pytest.raises(sheets.TooBig, match=r"1\.048\.576"):
         pasted(text)
 
@@ -110,8 +119,14 @@ CELLS = f"{HEAD}</tr><tr><td> 0 1\r\n2 <td>A <b>B</b> C<td>x<br>y&nbsp;&amp;&#23
         (f"{HEAD}<tr><td>01<td>Ani<td>Solo</table>", [(2, "01", "Ani", "Solo")]),
         (f"<p>SIAKAD<table><tr><td>Judul</table>{HEAD}<tr><td>01<td>A<td>S", [(3, "01", "A", "S")]),
         (CELLS, [(2, "0 1 2", "A B C", "x\ny &é")]),
-        (f"{HEAD}<tr><td>01<td colspan=2>A<tr><td>02<td>B<td>C", [(2, "01", "A", None), (3, "02", "B", "C")]),
-        (f"{HEAD}<tr><td>01<td rowspan=2>A<td>S<tr><td>02<td>T", [(2, "01", "A", "S"), (3, "02", None, "T")]),
+        (
+            f"{HEAD}<tr><td>01<td colspan=2>A<tr><td>02<td>B<td>C",
+            [(2, "01", "A", None), (3, "02", "B", "C")],
+        ),
+        (
+            f"{HEAD}<tr><td>01<td rowspan=2>A<td>S<tr><td>02<td>T",
+            [(2, "01", "A", "S"), (3, "02", None, "T")],
+        ),
         (f"{HEAD}<tr><td>01<td colspan=x>A<td rowspan=-1>S", [(2, "01", "A", "S")]),
         (f"{HEAD}<tr><td>01<td>A<td>S&B", [(2, "01", "A", "S&B")]),
     ],
@@ -125,6 +140,10 @@ def test_the_tables_of_a_web_page_are_read(page: str, rows: list[Row], encoding:
 @pytest.mark.parametrize("character", ["a", "é", "€", "😀"])
 def test_a_pasted_cell_may_have_131072_characters_of_any_length(character: str) -> None:
     cell = character * CELL_MAX_CHARACTERS
-    assert pasted(f'NIM\tNama\tAlamat\n1\t{cell}\t"\t{cell[1:]}"\n') == [(2, "1", cell, "\t" + cell[1:])]
-    with pytest.raises(sheets.SheetError, match=re.escape(wording.CELL_OVER_LIMIT.format(row=2, limit="131.072"))):
+    assert pasted(f'NIM\tNama\tAlamat\n1\t{cell}\t"\t{cell[1:]}"\n') == [
+        (2, "1", cell, "\t" + cell[1:])
+    ]
+    with pytest.raises(
+        sheets.SheetError, match=re.escape(wording.CELL_OVER_LIMIT.format(row=2, limit="131.072"))
+    ):
         pasted(f"NIM\tNama\tAlamat\n1\taa{cell}\tSolo\n")

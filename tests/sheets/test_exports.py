@@ -25,7 +25,10 @@ from mahasiswa.sheets.cleaning import clean_all
 from mahasiswa.sheets.csv_form import unguarded
 from mahasiswa.sheets.xlsx_export import SHEET_MAX_RECORDS
 
-ROWS = [Mahasiswa("007", "=1+1", "1.23E+11" + "x" * 40), Mahasiswa("12345678901234567890", "http://a.b", "A")]
+ROWS = [
+    Mahasiswa("007", "=1+1", "1.23E+11" + "x" * 40),
+    Mahasiswa("12345678901234567890", "http://a.b", "A"),
+]
 FORMULA = re.compile('(?:^|[,;\t\r\n])"*[=+@＝＋－＠-]')
 
 any_text = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=12)
@@ -37,8 +40,12 @@ clean_nim = (st.text("0123456789", min_size=1, max_size=20) | clean_text).filter
 )
 
 
-def records(nim: st.SearchStrategy[str], text: st.SearchStrategy[str]) -> st.SearchStrategy[list[Mahasiswa]]:
-    return st.lists(st.builds(Mahasiswa, nim, text, text), max_size=8, unique_by=lambda record: record.nim)
+def records(
+    nim: st.SearchStrategy[str], text: st.SearchStrategy[str]
+) -> st.SearchStrategy[list[Mahasiswa]]:
+    return st.lists(
+        st.builds(Mahasiswa, nim, text, text), max_size=8, unique_by=lambda record: record.nim
+    )
 
 
 def as_csv(rows: list[Mahasiswa]) -> bytes:
@@ -56,14 +63,20 @@ def as_xlsx(rows: list[Mahasiswa]) -> bytes:
 def are_students(rows: list[Mahasiswa]) -> bool:
     """Whether an import takes no row for titles, numbers of columns, a total or a signature."""
     cleaned = clean_all([(number, tuple(row)) for number, row in enumerate(rows, 1)])
-    return all(isinstance(row, sheets.CleanedRow) for row in cleaned) and not any(row.nama.isdigit() for row in rows)
+    return all(isinstance(row, sheets.CleanedRow) for row in cleaned) and not any(
+        row.nama.isdigit() for row in rows
+    )
 
 
 def imported(data: bytes) -> list[Mahasiswa]:
     with reading(data) as table:
         rows = clean_all(table.rows)
     assert [row for row in rows if not isinstance(row, sheets.CleanedRow)] == []
-    return [Mahasiswa(row.nim, row.nama or "", row.alamat or "") for row in rows if isinstance(row, sheets.CleanedRow)]
+    return [
+        Mahasiswa(row.nim, row.nama or "", row.alamat or "")
+        for row in rows
+        if isinstance(row, sheets.CleanedRow)
+    ]
 
 
 def sheet_of(data: bytes) -> Any:  # noqa: ANN401 - a class of an untyped library
@@ -84,7 +97,13 @@ def test_the_rule_of_csv_inverts_itself_for_any_text(text: str) -> None:
 
 
 @given(records(clean_nim, clean_text))
-@example([Mahasiswa("1", "Budi,=1+1,x", "Budi\t=1+1"), Mahasiswa("2", "a;b\r\n3;c", "d"), Mahasiswa("3,", "'=", ",'=")])
+@example(
+    [
+        Mahasiswa("1", "Budi,=1+1,x", "Budi\t=1+1"),
+        Mahasiswa("2", "a;b\r\n3;c", "d"),
+        Mahasiswa("3,", "'=", ",'="),
+    ]
+)
 @settings(max_examples=100)
 def test_records_exported_as_csv_are_imported_unchanged(rows: list[Mahasiswa]) -> None:
     """If the cleaning leaves their texts alone. A row may look like titles or a total."""
@@ -93,7 +112,9 @@ def test_records_exported_as_csv_are_imported_unchanged(rows: list[Mahasiswa]) -
 
 
 @given(records(clean_nim, clean_text))
-@example([Mahasiswa("1", "_x005F_x0041_", "<r>&</r>"), Mahasiswa("=1", "a\r\nb\rc\td", " \x01_x0001_ ")])
+@example(
+    [Mahasiswa("1", "_x005F_x0041_", "<r>&</r>"), Mahasiswa("=1", "a\r\nb\rc\td", " \x01_x0001_ ")]
+)
 @settings(max_examples=20)
 def test_records_exported_as_xlsx_are_imported_unchanged(rows: list[Mahasiswa]) -> None:
     """U+FFFE and U+FFFF are refused, because XML cannot hold them. A row may look like titles or a total."""
@@ -116,7 +137,9 @@ def test_excel_marks_no_cell_as_a_number_stored_as_text() -> None:
     assert ignored.attrib == {"sqref": f"A1:C{SHEET_MAX_RECORDS + 1}", "numberStoredAsText": "1"}
 
 
-def test_more_records_than_an_excel_sheet_holds_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_more_records_than_an_excel_sheet_holds_are_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """The limit is lowered, because a million rows take five seconds to write."""
     assert SHEET_MAX_RECORDS == 2**20 - 1
     monkeypatch.setattr("mahasiswa.sheets.xlsx_export.SHEET_MAX_RECORDS", 10)
@@ -135,12 +158,18 @@ def test_each_cell_of_the_template_shows_a_hint() -> None:
     for column, width, name, text, hint in zip(
         "ABC", (20, 36, 60), wording.HEADER, wording.TEMPLATE_HINTS, hints, strict=True
     ):
-        assert (hint.promptTitle, hint.prompt, str(hint.sqref)) == (name, text, f"{column}2:{column}1048576")
+        assert (hint.promptTitle, hint.prompt, str(hint.sqref)) == (
+            name,
+            text,
+            f"{column}2:{column}1048576",
+        )
         assert int(sheet.column_dimensions[column].width) == width
         assert sheet.column_dimensions[column].number_format == "@"
 
 
-def test_an_export_that_is_interrupted_leaves_no_file_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_export_that_is_interrupted_leaves_no_file_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Neither a name in the folder for temporary files nor an open file, whose space would stay taken."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
 
@@ -152,5 +181,9 @@ def test_an_export_that_is_interrupted_leaves_no_file_behind(tmp_path: Path, mon
     file = io.BytesIO()
     with pytest.raises(KeyboardInterrupt):
         sheets.write_xlsx(interrupted(), file)
-    opened = [name for fd in Path("/dev/fd").iterdir() if (name := os.path.realpath(fd)).startswith(str(tmp_path))]
+    opened = [
+        name
+        for fd in Path("/dev/fd").iterdir()
+        if (name := os.path.realpath(fd)).startswith(str(tmp_path))
+    ]
     assert (list(tmp_path.iterdir()), opened, file.getvalue()) == ([], [], b"")

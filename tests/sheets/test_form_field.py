@@ -30,7 +30,9 @@ FILE = CarriedFile("daftar.csv", [""], [SHEET], [], Columns((0, 1, 2), []), has_
 
 
 @given(
-    st.dictionaries(st.integers(1, SHEET_ROWS - 1), st.lists(cells, min_size=1, max_size=4), max_size=6),
+    st.dictionaries(
+        st.integers(1, SHEET_ROWS - 1), st.lists(cells, min_size=1, max_size=4), max_size=6
+    ),
     st.dictionaries(st.integers(1, 9999), st.tuples(*[st.none() | texts] * 3), max_size=3),
     st.lists(texts.map(lambda text: text[:30]), max_size=4),
     st.frozensets(st.integers(1, 99), max_size=5),
@@ -43,25 +45,46 @@ def test_a_file_comes_back_from_the_browser_unchanged(
 ) -> None:
     """The field has only characters that no browser alters or escapes."""
     sheet = Sheet("A", [(number, rows[number]) for number in sorted(rows)])
-    file = FILE._replace(sheets=[sheet, Sheet("B", [])], other_sheets=["C"], columns=Columns((0, None, 2), titles))
-    file = file._replace(typed=typed, accepted=accepted, new=[2, 3], changed=[4], replaced_digest="v")
+    file = FILE._replace(
+        sheets=[sheet, Sheet("B", [])], other_sheets=["C"], columns=Columns((0, None, 2), titles)
+    )
+    file = file._replace(
+        typed=typed, accepted=accepted, new=[2, 3], changed=[4], replaced_digest="v"
+    )
     carried, field = sheets.dump([file], KEY)
     assert carried == file
     assert set(field) <= set(string.ascii_letters + string.digits + "-_=")
     loaded = sheets.load(field, KEY)
     width = max(map(len, rows.values()), default=0)
-    padded: list[SheetRow] = [(number, (*cells, *[None] * (width - len(cells)))) for number, cells in sheet.rows]
+    padded: list[SheetRow] = [
+        (number, (*cells, *[None] * (width - len(cells)))) for number, cells in sheet.rows
+    ]
     assert loaded == file._replace(sheets=[Sheet("A", padded), Sheet("B", [])])
-    assert [list(map(type, row)) for _, row in loaded.sheets[0].rows] == [list(map(type, row)) for _, row in padded]
+    assert [list(map(type, row)) for _, row in loaded.sheets[0].rows] == [
+        list(map(type, row)) for _, row in padded
+    ]
 
 
 def test_a_field_that_the_service_has_not_made_for_this_purpose_is_refused() -> None:
     """Every byte and the purpose are signed. The last characters of base64 hold bits that mean nothing."""
     _, field = sheets.dump([FILE], KEY)
-    of_deletion = deletion.dump_deletion(deletion.compare_nims([deletion.NimCell(1, "1")], {}, []), KEY)
+    of_deletion = deletion.dump_deletion(
+        deletion.compare_nims([deletion.NimCell(1, "1")], {}, []), KEY
+    )
     assert deletion.load_deletion(of_deletion, KEY) == ([], [deletion.NimCell(1, "1")])
-    altered = [field[:at] + ("A" if field[at] != "A" else "B") + field[at + 1 :] for at in range(0, len(field) - 4, 7)]
-    others = sheets.dump([FILE], b"x" * 32)[1], of_deletion, "", field[:-4], field + "AAAA", field + "*", "é"
+    altered = [
+        field[:at] + ("A" if field[at] != "A" else "B") + field[at + 1 :]
+        for at in range(0, len(field) - 4, 7)
+    ]
+    others = (
+        sheets.dump([FILE], b"x" * 32)[1],
+        of_deletion,
+        "",
+        field[:-4],
+        field + "AAAA",
+        field + "*",
+        "é",
+    )
     for other in (*altered, *others):
         with pytest.raises(sheets.SheetError, match=wording.CONFIRMATION_DAMAGED):
             sheets.load(other, KEY)

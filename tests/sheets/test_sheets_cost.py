@@ -75,7 +75,9 @@ def clean_and_compare(text: str) -> None:
 def export(text: str) -> None:
     """Write 20 records whose three texts are as long as this one."""
     sheets.write_csv([Mahasiswa(text, text, text)] * 20, io.BytesIO())
-    sheets.write_xlsx([Mahasiswa("1", text[:10_000], text[:10_000])] * (1 + len(text) // 10_000), io.BytesIO())
+    sheets.write_xlsx(
+        [Mahasiswa("1", text[:10_000], text[:10_000])] * (1 + len(text) // 10_000), io.BytesIO()
+    )
 
 
 STEPS: dict[str, tuple[Callable[[str], None], Callable[[int], str]]] = {
@@ -84,28 +86,64 @@ STEPS: dict[str, tuple[Callable[[str], None], Callable[[int], str]]] = {
     "a NIM like a rounded number": (clean, lambda n: "1." + "1" * n + "E"),
     "a NIM of letters for digits": (clean, lambda n: "1O" * (n // 2) + "x"),
     "pasted pairs of quotes": (paste, lambda n: PASTED + '1\tA\t"' + '""' * (n // 2)),
-    "a pasted quote that never ends": (paste, lambda n: PASTED + '"1\tA\tB\n' + "2\tA\tB\n" * (n // 6)),
+    "a pasted quote that never ends": (
+        paste,
+        lambda n: PASTED + '"1\tA\tB\n' + "2\tA\tB\n" * (n // 6),
+    ),
     "pasted quotes that open": (paste, lambda n: PASTED + '"1\tA\tB\n' * (n // 7)),
     "pasted blank rows": (paste, lambda n: "x\t" + "\n" * n),
-    "pasted brackets in headers": (paste, lambda n: "\t".join(["(" * 99] * 1000 + [PASTED[:-1]]) + "x\n" * (n // 2)),
-    "a header of many cells": (paste, lambda n: "\n".join(["NIM/" * 24 + "\tx" * 9000] * (n // 9000))),
+    "pasted brackets in headers": (
+        paste,
+        lambda n: "\t".join(["(" * 99] * 1000 + [PASTED[:-1]]) + "x\n" * (n // 2),
+    ),
+    "a header of many cells": (
+        paste,
+        lambda n: "\n".join(["NIM/" * 24 + "\tx" * 9000] * (n // 9000)),
+    ),
     "lines of CSV in one pasted column": (paste, lambda n: "1;Ani;Solo\t\n" * (n // 12)),
-    "a line of CSV in a pasted cell": (paste, lambda n: "1;Ani;Solo\t\n" * 99 + "1;" + '""' * (n // 2) + ";Solo\t\n"),
+    "a line of CSV in a pasted cell": (
+        paste,
+        lambda n: "1;Ani;Solo\t\n" * 99 + "1;" + '""' * (n // 2) + ";Solo\t\n",
+    ),
     "pasted lines of a chat": (paste, lambda n: "22000186203 Ani, Solo\n" * (n // 22)),
-    "a pasted line of a chat": (paste, lambda n: "12345" + " " * n + "-, x\n" + "12345 A" + " " * n),
+    "a pasted line of a chat": (
+        paste,
+        lambda n: "12345" + " " * n + "-, x\n" + "12345 A" + " " * n,
+    ),
     "pasted line ends": (paste, lambda n: CSV + "\r" * n),
     "a quote of CSV that never ends": (upload, lambda n: CSV + '1;A;"B\n' + "2;A;B\n" * (n // 6)),
     "line breaks in a row of CSV": (upload, lambda n: CSV + '"\n";' * (n // 4)),
     "a NIM twice in CSV": (upload, lambda n: CSV + "1;Ani;Solo\n" * (n // 11)),
-    "NIMs of many lengths": (upload, lambda n: CSV + "".join(f"{10 ** (i % 200)}{i};A;B\n" for i in range(n // 100))),
-    "our own export with guards": (upload, lambda n: EXPORT + ('1;"' + ",'=" * 30_000 + '";x\r\n') * (n // 90_000)),
-    "our own export with quotes before guards": (upload, lambda n: EXPORT + "1;\",'" + '""' * (n // 2) + '=";x\r\n'),
-    "line breaks in cells": (paste, lambda n: PASTED + ('1\tA\t"' + "x\n \n" * 2500 + '"\n') * (n // 10_000)),
+    "NIMs of many lengths": (
+        upload,
+        lambda n: CSV + "".join(f"{10 ** (i % 200)}{i};A;B\n" for i in range(n // 100)),
+    ),
+    "our own export with guards": (
+        upload,
+        lambda n: EXPORT + ('1;"' + ",'=" * 30_000 + '";x\r\n') * (n // 90_000),
+    ),
+    "our own export with quotes before guards": (
+        upload,
+        lambda n: EXPORT + "1;\",'" + '""' * (n // 2) + '=";x\r\n',
+    ),
+    "line breaks in cells": (
+        paste,
+        lambda n: PASTED + ('1\tA\t"' + "x\n \n" * 2500 + '"\n') * (n // 10_000),
+    ),
     "spaces and line breaks in cells": (clean_and_compare, lambda n: " " * n + "\n" + " " * n),
-    "rows of titles": (upload, lambda n: CSV + "DAFTAR MAHASISWA;;\nMengetahui,;Total;x\n" * (n // 40)),
+    "rows of titles": (
+        upload,
+        lambda n: CSV + "DAFTAR MAHASISWA;;\nMengetahui,;Total;x\n" * (n // 40),
+    ),
     "a web page of tags that never end": (page, lambda n: "<table><tr><td>" + "<a " * (n // 3)),
-    "a web page of comments that never end": (page, lambda n: "<table><tr><td>" + "<!--" * (n // 4)),
-    "a web page of spans": (page, lambda n: "<table>" + "<tr><td colspan=900 rowspan=900>" * (n // 2000)),
+    "a web page of comments that never end": (
+        page,
+        lambda n: "<table><tr><td>" + "<!--" * (n // 4),
+    ),
+    "a web page of spans": (
+        page,
+        lambda n: "<table>" + "<tr><td colspan=900 rowspan=900>" * (n // 2000),
+    ),
     "an export of formulas": (export, lambda n: ",=" * (n // 2)),
     "an export of quotes after separators": (export, lambda n: ',"' * (n // 2)),
     "an export of controls": (export, lambda n: "\x01_x0001" * (n // 7)),
@@ -140,8 +178,12 @@ def processor_seconds(step: Callable[[str], None], text: str) -> float:
 
 
 HUGE: dict[str, Callable[[], object]] = {
-    "cells of spaces": lambda: paste(PASTED + ("x" + " " * (CELL_MAX_CHARACTERS - 2) + "x\tA\tB\n") * 127),
-    "pasted emoji": lambda: paste(PASTED + "".join(f"{n}\tA\t{'😀' * 4000}\n" for n in range(1030))),
+    "cells of spaces": lambda: paste(
+        PASTED + ("x" + " " * (CELL_MAX_CHARACTERS - 2) + "x\tA\tB\n") * 127
+    ),
+    "pasted emoji": lambda: paste(
+        PASTED + "".join(f"{n}\tA\t{'😀' * 4000}\n" for n in range(1030))
+    ),
     "one pasted cell": lambda: paste(PASTED + "1\tA\t" + "x" * (16 * MEBIBYTE)),
     "pasted pairs of quotes": lambda: paste(PASTED + '1\tA\t"' + '""' * (8 * MEBIBYTE)),
     "pasted blank rows": lambda: paste("x" + "\n" * (16 * MEBIBYTE)),
@@ -156,7 +198,9 @@ HUGE: dict[str, Callable[[], object]] = {
 
 
 @pytest.mark.parametrize("work", HUGE.values(), ids=HUGE)
-def test_other_threads_run_while_a_thread_works_on_the_largest_input(work: Callable[[], object]) -> None:
+def test_other_threads_run_while_a_thread_works_on_the_largest_input(
+    work: Callable[[], object],
+) -> None:
     """LONGEST_GAP_SECONDS is the longest time for which this thread may not run meanwhile, on a machine with a free processor."""
     with ThreadPoolExecutor(1) as threads:
         longest, last = 0.0, time.monotonic()

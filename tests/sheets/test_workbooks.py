@@ -20,7 +20,9 @@ from mahasiswa.sheets.limits import ReadLimits
 from mahasiswa.sheets.sheet_errors import Stopped
 
 
-def rows_of(data: bytes, limits: ReadLimits = sheets.WEB, stop: threading.Event | None = None) -> list[RowResult]:
+def rows_of(
+    data: bytes, limits: ReadLimits = sheets.WEB, stop: threading.Event | None = None
+) -> list[RowResult]:
     with reading(data, limits, stop) as table:
         return clean_all(table.rows)
 
@@ -28,8 +30,12 @@ def rows_of(data: bytes, limits: ReadLimits = sheets.WEB, stop: threading.Event 
 def test_the_child_process_imports_only_what_it_needs() -> None:
     """Its start is half of its time for 10,000 rows. XlsxWriter and the code of previews would double it."""
     command = "import sys, mahasiswa.sheets.workbook_child; print(*sys.modules)"
-    done = subprocess.run([sys.executable, "-c", command], capture_output=True, text=True, check=True)
-    assert {"xlsxwriter", "mahasiswa.sheets.public", "mahasiswa.sheets.cleaning"}.isdisjoint(done.stdout.split())
+    done = subprocess.run(
+        [sys.executable, "-c", command], capture_output=True, text=True, check=True
+    )
+    assert {"xlsxwriter", "mahasiswa.sheets.public", "mahasiswa.sheets.cleaning"}.isdisjoint(
+        done.stdout.split()
+    )
 
 
 def test_results_of_formulas_and_zeros_of_number_formats_are_read() -> None:
@@ -51,7 +57,14 @@ def test_results_of_formulas_and_zeros_of_number_formats_are_read() -> None:
 
 def test_a_sheet_without_cell_references_is_read() -> None:
     """Some programs leave out the reference of each cell, such as `B5`."""
-    rows = [HEADER_XML, b'<row r="5">' + text_cell(b"1") + b'<c t="e"><v>#NAME?</v></c>' + text_cell(b"A") + b"</row>"]
+    rows = [
+        HEADER_XML,
+        b'<row r="5">'
+        + text_cell(b"1")
+        + b'<c t="e"><v>#NAME?</v></c>'
+        + text_cell(b"A")
+        + b"</row>",
+    ]
     (wrong,) = rows_of(with_sheet(sheet_xml(*rows)))
     assert isinstance(wrong, sheets.RejectedRow)
     assert wrong.problem.startswith("Nama berisi kesalahan rumus (#NAME?)")
@@ -59,13 +72,20 @@ def test_a_sheet_without_cell_references_is_read() -> None:
 
 def huge_text() -> bytes:
     return with_sheet(
-        sheet_xml(HEADER_XML, b'<row><c t="inlineStr"><is><t>', *[b"A" * (1 << 20)] * 600, b"</t></is></c></row>")
+        sheet_xml(
+            HEADER_XML,
+            b'<row><c t="inlineStr"><is><t>',
+            *[b"A" * (1 << 20)] * 600,
+            b"</t></is></c></row>",
+        )
     )
 
 
 def far_cell() -> bytes:
     """Two cells at opposite corners: a dense table between them would have 17,000 million cells."""
-    return with_sheet(sheet_xml(HEADER_XML, b'<row r="1048576"><c r="XFD1048576"><v>1</v></c></row>'))
+    return with_sheet(
+        sheet_xml(HEADER_XML, b'<row r="1048576"><c r="XFD1048576"><v>1</v></c></row>')
+    )
 
 
 def repeated_text() -> bytes:
@@ -95,16 +115,22 @@ print(int(own) << 10)
 """
 
 
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux limits a process's memory")
+@pytest.mark.skipif(
+    not sys.platform.startswith("linux"), reason="only Linux limits a process's memory"
+)
 @pytest.mark.parametrize("bomb", [zip_bomb, huge_text, far_cell, repeated_text])
-def test_a_bomb_is_refused_in_bounded_memory_and_time(bomb: Callable[[], bytes], tmp_path: Path) -> None:
+def test_a_bomb_is_refused_in_bounded_memory_and_time(
+    bomb: Callable[[], bytes], tmp_path: Path
+) -> None:
     """It is measured in a process of its own, because a child's peak begins with the peak of its parent."""
     path = tmp_path / "bomb.xlsx"
     path.write_bytes(bomb())
     assert path.stat().st_size < 16 << 20
     began = time.monotonic()
     command = [sys.executable, "-c", READ_AND_MEASURE, str(path)]
-    answer = subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout.split()
+    answer = subprocess.run(
+        command, check=True, capture_output=True, text=True, timeout=60
+    ).stdout.split()
     assert answer[:2] == ["TooBig", "True"]
     assert int(answer[2]) <= sheets.WEB.memory_bytes
     assert int(answer[3]) < 100 << 20
@@ -114,7 +140,8 @@ def test_a_bomb_is_refused_in_bounded_memory_and_time(bomb: Callable[[], bytes],
 @pytest.mark.parametrize("stops", [False, True])
 def test_reading_a_workbook_ends_if_it_is_told_to_or_if_the_child_stands_still(stops: bool) -> None:  # noqa: FBT001 - a parameter of pytest
     """A child that stands still takes no processor time, so the system does not end it. To stop takes at most a second."""
-    others, stop = psutil.Process().children(), threading.Event()  # such as a PostgreSQL server of other tests
+    # Such as a PostgreSQL server of other tests.
+    others, stop = psutil.Process().children(), threading.Event()
     limits = sheets.WEB._replace(memory_bytes=4 << 30, seconds=60 if stops else 2)
 
     def started() -> list[psutil.Process]:
@@ -137,10 +164,15 @@ def test_reading_a_workbook_ends_if_it_is_told_to_or_if_the_child_stands_still(s
 
 def test_the_deadline_counts_only_the_time_in_which_the_child_is_waited_for() -> None:
     """The time in which a database writes the rows of an import by a command does not count."""
-    data = with_sheet(sheet_xml(HEADER_XML, *(b"<row>" + text_cell(b"%d" % n) * 3 + b"</row>" for n in range(5_000))))
+    data = with_sheet(
+        sheet_xml(
+            HEADER_XML, *(b"<row>" + text_cell(b"%d" % n) * 3 + b"</row>" for n in range(5_000))
+        )
+    )
     began = time.monotonic()
     rows_of(data)
-    seconds = 1 + 5 * (time.monotonic() - began)  # the child has a low priority, so other programs make it slow
+    # The child has a low priority, so other programs make it slow.
+    seconds = 1 + 5 * (time.monotonic() - began)
     with reading(data, sheets.COMMAND_LINE._replace(seconds=seconds)) as table:
         rows = table.rows
         next(rows)

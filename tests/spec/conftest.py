@@ -25,14 +25,19 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.fixture(scope="session")
 def site(
-    engine: str, foreign_url: str, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
+    engine: str,
+    foreign_url: str,
+    tmp_path_factory: pytest.TempPathFactory,
+    request: pytest.FixtureRequest,
 ) -> Iterator[Site]:
     """Visit the implementation under test."""
     with ExitStack() as stack:
         url = foreign_url
         if not url:
             folder = tmp_path_factory.mktemp("spec")
-            url = stack.enter_context(Service(stack.enter_context(empty_database(engine, folder, request)))).url
+            url = stack.enter_context(
+                Service(stack.enter_context(empty_database(engine, folder, request)))
+            ).url
         yield stack.enter_context(Site(url))
 
 
@@ -44,7 +49,9 @@ def records(site: Site) -> Iterator[Records]:
 
 
 @pytest.fixture
-def own_database(engine: str, foreign_url: str, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[str]:
+def own_database(
+    engine: str, foreign_url: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> Iterator[str]:
     """Return the address of an empty database of our own service. Skip the test if another implementation is tested."""
     if foreign_url:
         pytest.skip("this test has to start the service itself")

@@ -9,8 +9,18 @@ from spec.records import Records, the_row
 
 
 def pages(site: Site, records: Records) -> dict[str, Page]:
-    targets = [site.path("/"), site.path("/mahasiswa/add"), site.path("/mahasiswa/edit/", records.add().nim)]
-    return dict(zip(("table", 'form[action*="add"]', 'form[action*="edit"]'), map(site.page, targets), strict=True))
+    targets = [
+        site.path("/"),
+        site.path("/mahasiswa/add"),
+        site.path("/mahasiswa/edit/", records.add().nim),
+    ]
+    return dict(
+        zip(
+            ("table", 'form[action*="add"]', 'form[action*="edit"]'),
+            map(site.page, targets),
+            strict=True,
+        )
+    )
 
 
 def test_1_2_every_get_answers_a_complete_html_page(site: Site, records: Records) -> None:
@@ -21,16 +31,28 @@ def test_1_2_every_get_answers_a_complete_html_page(site: Site, records: Records
         assert html.startswith("<!doctype html")
         assert "<html" in html
         assert html.endswith("</html>")
-        assert site.get(urlsplit(page.url).path).headers["content-type"].lower().startswith("text/html")
+        assert (
+            site.get(urlsplit(page.url).path)
+            .headers["content-type"]
+            .lower()
+            .startswith("text/html")
+        )
         assert page.title == "Program Input Data Mahasiswa"
-        assert any(urlsplit(address).netloc not in {"", urlsplit(site.origin).netloc} for address in page.stylesheets)
+        assert any(
+            urlsplit(address).netloc not in {"", urlsplit(site.origin).netloc}
+            for address in page.stylesheets
+        )
         layouts.add((container(page, content), tuple(page.stylesheets)))
     assert len(layouts) == 1
 
 
 def container(page: Page, content: str) -> tuple[str, str | None]:
     """Return the tag and the class of the outermost element inside the body that holds heading and content."""
-    around = [node for node in page.tree.css("body > *") if node.css("h1, h2, h3, h4, h5, h6") and node.css(content)]
+    around = [
+        node
+        for node in page.tree.css("body > *")
+        if node.css("h1, h2, h3, h4, h5, h6") and node.css(content)
+    ]
     assert around, f"no element holds both the heading and the {content}"
     return str(around[0].tag), around[0].attributes.get("class")
 

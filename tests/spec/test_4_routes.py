@@ -21,7 +21,10 @@ def test_4_0_paths_are_relative_to_base_url(own_database: str) -> None:
         edit = site.page("/data/kampus/mahasiswa/edit/0001").record_form
         assert edit.target == "/data/kampus/mahasiswa/edit/0001"
         assert site.submit(edit, nama="Budi").headers["location"] == "/data/kampus/"
-        assert site.page("/data/kampus/mahasiswa/add").record_form.target == "/data/kampus/mahasiswa/add"
+        assert (
+            site.page("/data/kampus/mahasiswa/add").record_form.target
+            == "/data/kampus/mahasiswa/add"
+        )
         assert site.delete("0001").headers["location"] == "/data/kampus/"
         assert site.list().rows == []
 
@@ -40,12 +43,17 @@ def test_4_1_2_list_page_has_heading_and_add_link(site: Site) -> None:
     page = site.list()
     (link,) = [link for link in page.links if link.text == "Tambah Data"]
     assert link.target == site.path("/mahasiswa/add")
-    parts = [node.tag if node.tag == "table" else node.text().strip() for node in page.tree.css("h1, h2, h3, a, table")]
+    parts = [
+        node.tag if node.tag == "table" else node.text().strip()
+        for node in page.tree.css("h1, h2, h3, a, table")
+    ]
     assert parts.index("List Data Mahasiswa") < parts.index("Tambah Data") < parts.index("table")
     assert page.columns == ["No", "NIM", "Nama", "Alamat", "Aksi"]
 
 
-def test_4_1_4_every_record_is_a_row_with_its_position_nim_nama_alamat(site: Site, records: Records) -> None:
+def test_4_1_4_every_record_is_a_row_with_its_position_nim_nama_alamat(
+    site: Site, records: Records
+) -> None:
     """A record is one row of five cells: its position counted from 1, nim, nama, alamat and one more."""
     added = {records.add(f"Nama {i}", f"Alamat {i}") for i in range(12)}
     rows = list(map(texts, site.list().table))
@@ -60,7 +68,11 @@ def test_4_1_5_row_has_an_edit_link_and_a_delete_form(site: Site, records: Recor
     row = the_row(site.list(), nim)
     (link,), (form,) = row.links, row.forms
     assert (link.text, link.target) == ("Edit", site.path("/mahasiswa/edit/", nim))
-    assert (form.method, form.target, form.submit) == ("post", site.path("/mahasiswa/delete/", nim), "Delete")
+    assert (form.method, form.target, form.submit) == (
+        "post",
+        site.path("/mahasiswa/delete/", nim),
+        "Delete",
+    )
     assert "Apakah Anda yakin ingin menghapus data ini?" in unescape(site.list().html)
     site.submit(form)
     assert records.listed(nim) is None
@@ -84,7 +96,12 @@ def test_4_2_2_add_form_has_three_required_text_inputs(site: Site, records: Reco
     assert (form.method, form.target) == ("post", site.path("/mahasiswa/add"))
     assert [field.name for field in form.text_inputs] == ["nim", "nama", "alamat"]
     for field in form.text_inputs:
-        assert (field.value, field.required, field.readonly, field.disabled) == ("", True, False, False)
+        assert (field.value, field.required, field.readonly, field.disabled) == (
+            "",
+            True,
+            False,
+            False,
+        )
     assert (form.labels, form.submit) == (("NIM", "Nama", "Alamat"), "Simpan")
     nim = records.new_nim()
     assert site.submit(form, nim=nim, nama="Agus Salim", alamat="Wates").status_code == 302
@@ -120,7 +137,9 @@ def test_4_3_2_edit_form_has_three_required_text_inputs(site: Site, records: Rec
         "Ünïcödé ꦗꦮ 学生 🎓",
     ],
 )
-def test_4_4_1_add_stores_the_values_without_changes(site: Site, records: Records, text: str) -> None:
+def test_4_4_1_add_stores_the_values_without_changes(
+    site: Site, records: Records, text: str
+) -> None:
     """The three values are stored exactly as they were sent, and shown as text."""
     nim = records.new_nim()
     site.add(nim, text, text)
@@ -130,7 +149,11 @@ def test_4_4_1_add_stores_the_values_without_changes(site: Site, records: Record
 
 def test_4_5_1_edit_sets_nama_and_alamat(site: Site, records: Records) -> None:
     """The record in the path gets both texts of its form. Its nim never changes, even if the body has another one."""
-    added, other, unknown = records.add("Siti", "Solo"), records.add("Lain", "Lain"), records.new_nim()
+    added, other, unknown = (
+        records.add("Siti", "Solo"),
+        records.add("Lain", "Lain"),
+        records.new_nim(),
+    )
     for nim in (added.nim, other.nim, unknown):
         form = records.edit_page(added.nim).record_form
         site.submit(form, nim=nim, nama=f" Siti {nim} ", alamat="Jalan <Baru> & Lama")
@@ -151,10 +174,14 @@ def test_4_6_1_delete_removes_the_record(site: Site, records: Records) -> None:
 # ---- 4.7: routing
 @pytest.mark.parametrize("path", ["/mahasiswa/delete/", "/mahasiswa/edit/"])
 @pytest.mark.parametrize("method", ["GET", "PUT", "PATCH", "DELETE"])
-def test_4_7_1_a_route_matches_only_its_own_method(site: Site, records: Records, method: str, path: str) -> None:
+def test_4_7_1_a_route_matches_only_its_own_method(
+    site: Site, records: Records, method: str, path: str
+) -> None:
     """A request with another method changes nothing; its answer is not specified."""
     added = records.add()
-    site.send(method, site.path(path, added.nim), b"nama=Lain&alamat=Lain", content_type=URL_ENCODED)
+    site.send(
+        method, site.path(path, added.nim), b"nama=Lain&alamat=Lain", content_type=URL_ENCODED
+    )
     assert records.listed(added.nim) == added
 
 
@@ -204,6 +231,10 @@ def test_4_7_3_nims_that_look_equal_as_numbers_are_two(site: Site, records: Reco
 def test_4_7_4_a_refresh_does_not_repeat_the_change(site: Site, records: Records) -> None:
     """Each successful POST redirects to a page that can be reloaded without a second change."""
     nim = records.new_nim()
-    for answer in (site.add(nim, "Siti", "Solo"), site.edit(nim, "Budi", "Bantul"), site.delete(nim)):
+    for answer in (
+        site.add(nim, "Siti", "Solo"),
+        site.edit(nim, "Budi", "Bantul"),
+        site.delete(nim),
+    ):
         first, second = (site.page(answer.headers["location"]).rows for _ in range(2))
         assert first == second

@@ -9,7 +9,12 @@ def test_5_2_there_are_no_cookies_and_no_tokens(site: Site, records: Records) ->
     """Every route is open to a client without credentials, and no answer sets a cookie or requests credentials."""
     nim = records.new_nim()
     pages = [site.path("/"), site.path("/mahasiswa/add"), site.path("/mahasiswa/edit/", nim)]
-    answers = [site.add(nim, "Siti", "Solo"), *map(site.get, pages), site.edit(nim, "Budi", "Bantul"), site.delete(nim)]
+    answers = [
+        site.add(nim, "Siti", "Solo"),
+        *map(site.get, pages),
+        site.edit(nim, "Budi", "Bantul"),
+        site.delete(nim),
+    ]
     assert [answer.status_code for answer in answers] == [302, 200, 200, 200, 302, 302]
     for answer in answers:
         assert not {"set-cookie", "www-authenticate"} & set(answer.headers)
@@ -60,7 +65,14 @@ def test_7_5_successful_posts_answer_302_without_a_body(site: Site, records: Rec
     nim, unknown = records.new_nim(), records.new_nim()
     answers = [site.add(nim, "Siti", "Solo")]
     for each in (nim, unknown):
-        answers += [site.edit(each, "Siti", "Solo"), site.send("POST", site.path("/mahasiswa/delete/", each))]
+        answers += [
+            site.edit(each, "Siti", "Solo"),
+            site.send("POST", site.path("/mahasiswa/delete/", each)),
+        ]
         assert records.listed(each) is None
     for answer in answers:
-        assert (answer.status_code, answer.headers["location"], answer.content) == (302, site.path("/"), b"")
+        assert (answer.status_code, answer.headers["location"], answer.content) == (
+            302,
+            site.path("/"),
+            b"",
+        )

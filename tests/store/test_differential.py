@@ -22,11 +22,42 @@ from mahasiswa.work import EXPORT, RECORD, SEARCH, Slots
 
 # Letters with another case, and characters that a language or a lenient comparison takes for the same.
 LETTERS = "aAbBzZ01 éÉüÜßẞıİiIſKKåÅåÅσςΣǅǆǄñÑ%_\\*?[](){}.+^$|-/'\"<&\x01\t\n\r\u200b\ufeff\uffff🎓"
-TEXTS = st.text(st.sampled_from(LETTERS), max_size=6) | st.text(st.characters(exclude_categories=["Cs"]), max_size=6)
-WORDS = st.sampled_from(
-    ["Siti", "siti", "SITI", " Siti\r\n", "Nur'aini", "Élan", "élan", "100%", "a_b", "a.b", "[x]", "***=a", "(?i)a"]
+TEXTS = st.text(st.sampled_from(LETTERS), max_size=6) | st.text(
+    st.characters(exclude_categories=["Cs"]), max_size=6
 )
-ODD_NIMS = ["", "1", "01", "a", "A", "é", "É", "e\u0301", ".", "..", "a\0", "\0", "9" * 255, "9" * 256]
+WORDS = st.sampled_from(
+    [
+        "Siti",
+        "siti",
+        "SITI",
+        " Siti\r\n",
+        "Nur'aini",
+        "Élan",
+        "élan",
+        "100%",
+        "a_b",
+        "a.b",
+        "[x]",
+        "***=a",
+        "(?i)a",
+    ]
+)
+ODD_NIMS = [
+    "",
+    "1",
+    "01",
+    "a",
+    "A",
+    "é",
+    "É",
+    "e\u0301",
+    ".",
+    "..",
+    "a\0",
+    "\0",
+    "9" * 255,
+    "9" * 256,
+]
 # Half of them are one of two, so that the operations often meet the same record.
 NIMS = (
     st.sampled_from(["1", "01"])
@@ -38,7 +69,10 @@ VALUES = st.none() | WORDS | TEXTS
 STORABLE = (WORDS | TEXTS).map(lambda text: text.replace("\0", ""))
 OLDER = st.none() | STORABLE
 QUERIES = st.builds(
-    Query, st.just("") | WORDS | TEXTS, st.sampled_from(Mahasiswa._fields), st.sampled_from(["naik", "turun"])
+    Query,
+    st.just("") | WORDS | TEXTS,
+    st.sampled_from(Mahasiswa._fields),
+    st.sampled_from(["naik", "turun"]),
 )
 
 Operation = tuple[str, tuple[Any, ...]]
@@ -57,7 +91,9 @@ def calls(name: str, *arguments: st.SearchStrategy[Any]) -> st.SearchStrategy[Op
     return st.tuples(st.just(name), st.tuples(*arguments))
 
 
-WRITES = st.lists(st.tuples(st.builds(Mahasiswa, NIMS, STORABLE, STORABLE | TEXTS), st.booleans()), max_size=4)
+WRITES = st.lists(
+    st.tuples(st.builds(Mahasiswa, NIMS, STORABLE, STORABLE | TEXTS), st.booleans()), max_size=4
+)
 OPERATIONS = st.one_of(
     calls("add", st.none() | NIMS, VALUES, VALUES),
     calls("update", NIMS, STORABLE, VALUES),
@@ -75,11 +111,19 @@ OPERATIONS = st.one_of(
 
 
 async def edit(
-    store: Store, nim: str, nama: str | None, alamat: str | None, older: tuple[str | None, str | None]
+    store: Store,
+    nim: str,
+    nama: str | None,
+    alamat: str | None,
+    older: tuple[str | None, str | None],
 ) -> None:
     """Change a record as the edit page does, with the digest of its current texts, or of older ones."""
     current = await store.reader(RECORD).get(nim)
-    texts = [text if old is None else old for text, old in zip(current[1:], older, strict=True)] if current else []
+    texts = (
+        [text if old is None else old for text, old in zip(current[1:], older, strict=True)]
+        if current
+        else []
+    )
     await store.update(nim, nama, alamat, digest(Mahasiswa(nim, *texts)) if current else "none")
 
 
@@ -93,7 +137,9 @@ async def write_all(store: Store, wanted: Sequence[tuple[Mahasiswa, bool]]) -> N
 
 
 async def merge(store: Store, incoming: Sequence[Incoming], update: bool, dry_run: bool) -> object:  # noqa: FBT001 - drawn
-    return engine_of(URLS[store]).merge(incoming, update=update, dry_run=dry_run)._replace(seconds=0)
+    return (
+        engine_of(URLS[store]).merge(incoming, update=update, dry_run=dry_run)._replace(seconds=0)
+    )
 
 
 async def read_all(store: Store, query: Query) -> list[Mahasiswa]:
@@ -113,11 +159,17 @@ async def search(store: Store, query: Query, offset: int, limit: int) -> object:
     return page
 
 
-def model(records: dict[str, Mahasiswa], name: str, arguments: tuple[Any, ...]) -> dict[str, Mahasiswa]:
+def model(
+    records: dict[str, Mahasiswa], name: str, arguments: tuple[Any, ...]
+) -> dict[str, Mahasiswa]:
     """The records of a dict after an addition, an edit or a deletion that is not refused."""
     nim, *_ = arguments
     kept = {known: record for known, record in records.items() if known != nim}
-    return kept | {nim: Mahasiswa(*arguments)} if name == "add" or (name == "update" and nim in records) else kept
+    return (
+        kept | {nim: Mahasiswa(*arguments)}
+        if name == "add" or (name == "update" and nim in records)
+        else kept
+    )
 
 
 URLS: WeakKeyDictionary[Store, DatabaseURL] = WeakKeyDictionary()

@@ -54,7 +54,9 @@ async def changes(store: Store, batch: int | None = None) -> list[object]:
 
 
 # ---- entries and batches
-async def test_a_change_that_changes_nothing_leaves_no_entry(store: Store, url: DatabaseURL) -> None:
+async def test_a_change_that_changes_nothing_leaves_no_entry(
+    store: Store, url: DatabaseURL
+) -> None:
     """Neither does a refused change, an empty batch, a deletion of an unknown nim, or a confirmation that is sent again."""
     await store.add(*SITI)
     await store.update(*SITI)
@@ -64,16 +66,22 @@ async def test_a_change_that_changes_nothing_leaves_no_entry(store: Store, url: 
     await store.write_all("delete", removals=["0002"])
     await store.write_all("delete")
     assert await items(store) == [await newest(store)]
-    await attempt_all(store.add(*BUDI), store.add(*SITI), store.add("..", "Ani", "Solo"), store.add(*ANI))
+    await attempt_all(
+        store.add(*BUDI), store.add(*SITI), store.add("..", "Ani", "Solo"), store.add(*ANI)
+    )
     assert sorted(await changes(store), key=str) == [(None, SITI), (None, BUDI), (None, ANI)]
 
 
-async def test_an_import_and_a_bulk_delete_are_one_batch_each(store: Store, url: DatabaseURL) -> None:
+async def test_an_import_and_a_bulk_delete_are_one_batch_each(
+    store: Store, url: DatabaseURL
+) -> None:
     """Entries are ordered by nim. Unchanged rows, a dry run and unknown nims, also with a NUL, are none of them."""
     await store.add(*SITI)
     await store.add(*ANI)
     siti, changed = SITI._replace(nama="Siti"), SITI._replace(nama="Siti", alamat="Solo")
-    await store.write_all("import", [Write(ANI, digest(ANI)), Write(BUDI, None), Write(siti, digest(SITI))])
+    await store.write_all(
+        "import", [Write(ANI, digest(ANI)), Write(BUDI, None), Write(siti, digest(SITI))]
+    )
     first = await last_batch(store, "import", 2)
     assert first.only is None
     assert len(await items(store)) == 3
@@ -82,9 +90,15 @@ async def test_an_import_and_a_bulk_delete_are_one_batch_each(store: Store, url:
     engine_of(url).merge(rows, update=True, dry_run=True)
     assert await newest(store) == first
     engine_of(url).merge(rows, update=True, dry_run=False)
-    assert await changes(store, (await last_batch(store, "import", 2)).id) == [(siti, changed), (None, INA)]
+    assert await changes(store, (await last_batch(store, "import", 2)).id) == [
+        (siti, changed),
+        (None, INA),
+    ]
     await store.write_all("delete", removals=[BUDI.nim, "0009", SITI.nim, "00\0", "0003\0"])
-    assert await changes(store, (await last_batch(store, "delete", 2)).id) == [(changed, None), (BUDI, None)]
+    assert await changes(store, (await last_batch(store, "delete", 2)).id) == [
+        (changed, None),
+        (BUDI, None),
+    ]
     assert await read_all(store) == [ANI, INA]
 
 
@@ -110,14 +124,20 @@ def test_no_program_can_change_a_nim(url: DatabaseURL, days: int) -> None:
     engine_of(url).migrate(days)
     run_elsewhere(url, "INSERT INTO mahasiswa VALUES ('1', 'Ani', 'Solo'), ('2', 'Budi', 'Bantul')")
     run_elsewhere(url, "UPDATE mahasiswa SET nim = nim, nama = 'Ina' WHERE nim = '1'")
-    run_elsewhere(url, f"DROP TRIGGER mahasiswa_nim{'' if isinstance(url, SQLiteURL) else ' ON mahasiswa'}")
+    run_elsewhere(
+        url, f"DROP TRIGGER mahasiswa_nim{'' if isinstance(url, SQLiteURL) else ' ON mahasiswa'}"
+    )
     engine_of(url).migrate()
-    insert = "INSERT INTO mahasiswa VALUES ('1', 'a', 'b') ON CONFLICT (nim) DO UPDATE SET nim = '4'"
+    insert = (
+        "INSERT INTO mahasiswa VALUES ('1', 'a', 'b') ON CONFLICT (nim) DO UPDATE SET nim = '4'"
+    )
     update = "UPDATE mahasiswa SET nim ="
     for statement in (f"{update} '3' WHERE nim = '1'", f"{update} '0' || nim", insert):
         with pytest.raises((psycopg.Error, subprocess.CalledProcessError)):
             run_elsewhere(url, statement)
-    assert engine_of(url).merge([(1, "1", "Ina", "Solo"), (2, *BUDI)], update=True, dry_run=True)[:3] == (1, 0, 1)
+    assert engine_of(url).merge([(1, "1", "Ina", "Solo"), (2, *BUDI)], update=True, dry_run=True)[
+        :3
+    ] == (1, 0, 1)
 
 
 @pytest.mark.parametrize("days", [30, 0])
@@ -141,7 +161,9 @@ async def test_every_store_of_a_database_has_the_same_key_and_another_database_h
     assert keys[0] == keys[1] != keys[2]
 
 
-async def test_a_very_long_import_is_one_item_without_entries(store: Store, url: DatabaseURL) -> None:
+async def test_a_very_long_import_is_one_item_without_entries(
+    store: Store, url: DatabaseURL
+) -> None:
     """It says how many records changed, and cannot be undone. The next import has its entries again."""
     fill(url, [(f"{number}", "Ina", "Solo") for number in range(UNDOABLE_ROWS_MAX + 1)])
     (item,) = await items(store)
@@ -160,12 +182,16 @@ async def test_one_of_many_concurrent_undos_is_made(url: DatabaseURL) -> None:
         await first.add(*SITI)
         await first.delete(SITI.nim)
         entry = await newest(first)
-        await asyncio.gather(*(store.undo(entry.id, is_batch=False) for store in (first, second) * 4))
+        await asyncio.gather(
+            *(store.undo(entry.id, is_batch=False) for store in (first, second) * 4)
+        )
         assert await read_all(second) == [SITI]
         assert [type(item) for item in await items(second)] == [Batch, Entry, Entry]
 
 
-async def test_a_conflict_has_what_the_form_showed_only_if_the_history_has_it(store: Store, url: DatabaseURL) -> None:
+async def test_a_conflict_has_what_the_form_showed_only_if_the_history_has_it(
+    store: Store, url: DatabaseURL
+) -> None:
     """It is found behind later changes, but not for a form of another record or of texts that never were stored."""
 
     async def shown_before(*texts: str) -> Mahasiswa | None:
@@ -186,7 +212,9 @@ async def test_a_conflict_has_what_the_form_showed_only_if_the_history_has_it(st
     assert await shown_before(*SITI[1:]) is None
 
 
-async def test_concurrent_edits_of_different_fields_through_several_stores_are_both_kept(url: DatabaseURL) -> None:
+async def test_concurrent_edits_of_different_fields_through_several_stores_are_both_kept(
+    url: DatabaseURL,
+) -> None:
     """The comparison is part of the write's transaction, so one edit of each field is stored in every round."""
     async with opened(url) as first, opened(url) as second:
         await first.add(*SITI)
@@ -198,7 +226,9 @@ async def test_concurrent_edits_of_different_fields_through_several_stores_are_b
             writes = [store.update(SITI.nim, *texts, digest(shown)) for texts, store in sent]
             answers = await asyncio.gather(*writes, return_exceptions=True)
             assert {type(answer) for answer in answers} == {type(None), EditConflict}
-            winners = {texts for (texts, _), answer in zip(sent, answers, strict=True) if answer is None}
+            winners = {
+                texts for (texts, _), answer in zip(sent, answers, strict=True) if answer is None
+            }
             (nama,) = {nama for nama, _ in winners} - {shown.nama}
             (alamat,) = {alamat for _, alamat in winners} - {shown.alamat}
             assert await read_all(second) == [(SITI.nim, nama, alamat)]
@@ -217,7 +247,9 @@ async def test_history_days_remove_the_history_and_create_it_again(url: Database
         entry = await newest(store)
     await start(0)
     async with opened(url) as store:
-        await store.write_all("import", [Write(ANI, None), Write(SITI._replace(nama="Siti"), digest(SITI))])
+        await store.write_all(
+            "import", [Write(ANI, None), Write(SITI._replace(nama="Siti"), digest(SITI))]
+        )
         fill(url, [INA])
         await store.write_all("delete", removals=[INA.nim])
         assert await items(store) == []
@@ -230,7 +262,9 @@ async def test_history_days_remove_the_history_and_create_it_again(url: Database
             await store.undo(entry.id, is_batch=False)
 
 
-def test_the_last_start_decides_the_days_and_says_so(url: DatabaseURL, caplog: pytest.LogCaptureFixture) -> None:
+def test_the_last_start_decides_the_days_and_says_so(
+    url: DatabaseURL, caplog: pytest.LogCaptureFixture
+) -> None:
     """One line has both numbers. The first start says nothing, nor does a start with the same days, nor a command."""
     for days in (30, 7, 7, None, 0, 30):
         engine_of(url).migrate(days)
@@ -241,7 +275,9 @@ def test_the_last_start_decides_the_days_and_says_so(url: DatabaseURL, caplog: p
 async def test_expired_changes_cannot_be_undone_and_are_purged_in_slices(url: DatabaseURL) -> None:
     """The oldest are first. Each change removes a slice; without changes any number of stores removes one in a minute."""
     async with opened(url) as store, opened(url) as other:
-        await asyncio.gather(*(store.add(f"{number}", "Siti", "Solo") for number in range(PURGE_ENTRIES * 3 + 10)))
+        await asyncio.gather(
+            *(store.add(f"{number}", "Siti", "Solo") for number in range(PURGE_ENTRIES * 3 + 10))
+        )
         fill(url, [SITI])
         await asyncio.to_thread(age_history, url, 31)
         records = await read_all(store)
@@ -270,7 +306,9 @@ async def test_an_entry_that_has_not_expired_is_not_purged(url: DatabaseURL) -> 
         assert await changes(store) == [(None, BUDI), (None, SITI)]
 
 
-async def test_forgetting_removes_the_record_and_all_its_history(store: Store, url: DatabaseURL) -> None:
+async def test_forgetting_removes_the_record_and_all_its_history(
+    store: Store, url: DatabaseURL
+) -> None:
     """Others keep theirs. A silent batch tells it without a text. The rest of another batch can be undone."""
     fill(url, [SITI, BUDI])
     await store.update(*SITI._replace(nama="Siti"))

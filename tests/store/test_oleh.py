@@ -25,25 +25,39 @@ async def names(store: Store) -> list[tuple[str, str | None]]:
     """Return the nim, or the kind, and the name of each item of the history, oldest first."""
     items = (await store.reader(SEARCH).history("", None, 0, 1000)).items
     shown = [
-        (item.kind if isinstance(item, Batch) else (item.after or item.before or SITI).nim, item.oleh) for item in items
+        (
+            item.kind if isinstance(item, Batch) else (item.after or item.before or SITI).nim,
+            item.oleh,
+        )
+        for item in items
     ]
     return shown[::-1]
 
 
 async def test_64_people_add_in_one_commit(store: Store, database: str) -> None:
     """Each addition has its own name, also if others of the group are refused. Another program's changes have none."""
-    first = asyncio.create_task(by("first", store.add("first", "a", "b")))  # the others wait for its commit
+    # The others wait for its commit.
+    first = asyncio.create_task(by("first", store.add("first", "a", "b")))
     await asyncio.sleep(0)
     records = [Mahasiswa(f"{number:02}", "Siti", "Solo") for number in range(64)]
-    adding = [asyncio.create_task(by(f"person {record.nim}", store.add(*record))) for record in records]
+    adding = [
+        asyncio.create_task(by(f"person {record.nim}", store.add(*record))) for record in records
+    ]
     adding += [
         asyncio.create_task(by("nobody", attempt(store.add(*refused))))
         for refused in (("05", "x", "y"), ("..", "x", "y"), (None, "x", "y"), ("null", "x", None))
     ]
-    adding += [asyncio.create_task(by(name, attempt(store.add("null", "x", "y")))) for name in (None, "late")]
+    adding += [
+        asyncio.create_task(by(name, attempt(store.add("null", "x", "y"))))
+        for name in (None, "late")
+    ]
     await asyncio.gather(first, *adding)
-    await asyncio.to_thread(run_elsewhere, database, "INSERT INTO mahasiswa VALUES ('zz', 'x', 'y')")
-    expected = {("first", "first"), ("null", None), ("zz", None)} | {(r.nim, f"person {r.nim}") for r in records}
+    await asyncio.to_thread(
+        run_elsewhere, database, "INSERT INTO mahasiswa VALUES ('zz', 'x', 'y')"
+    )
+    expected = {("first", "first"), ("null", None), ("zz", None)} | {
+        (r.nim, f"person {r.nim}") for r in records
+    }
     assert set(await names(store)) == expected
     assert len(await read_all(store)) == len(expected)
 
@@ -51,18 +65,35 @@ async def test_64_people_add_in_one_commit(store: Store, database: str) -> None:
 async def test_batches_have_a_name(store: Store, url: DatabaseURL) -> None:
     """So do their entries, an edit, a deletion, an undo, and an import by command. Any name is kept. The next change has its own."""
     siti, budi, wati = "a'b\"c\\", "%s {0}", "\u2028é🎓" * 60
-    await by(siti, store.write_all("import", [Write(Mahasiswa(nim, "Ani", "Solo"), None) for nim in "12"]))
+    await by(
+        siti,
+        store.write_all("import", [Write(Mahasiswa(nim, "Ani", "Solo"), None) for nim in "12"]),
+    )
     await by(budi, store.update("1", "Ina", "Solo"))
     await by(wati, store.delete("2"))
     await by("Eko", store.rename("1", "3"))
     await by(None, store.add("4", "Ani", "Solo"))
     page = await store.reader(SEARCH).history("eko", None, 0, 10)
     await by("Rini", store.undo(page.items[0].id, is_batch=True))
-    engine_of(url).merge([(1, "5", "Ani", "Solo"), (2, "6", "Ani", "Solo")], update=False, dry_run=False)
+    engine_of(url).merge(
+        [(1, "5", "Ani", "Solo"), (2, "6", "Ani", "Solo")], update=False, dry_run=False
+    )
     await by(siti, store.write_all("delete", removals=["4", "5"]))
     await by(wati, store.add("7", "Ani", "Solo"))
-    expected = [("import", siti), ("1", budi), ("2", wati), ("nim", "Eko"), ("4", None), ("nim", "Rini")]
-    assert await names(store) == [*expected, ("import", command_name()), ("delete", siti), ("7", wati)]
+    expected = [
+        ("import", siti),
+        ("1", budi),
+        ("2", wati),
+        ("nim", "Eko"),
+        ("4", None),
+        ("nim", "Rini"),
+    ]
+    assert await names(store) == [
+        *expected,
+        ("import", command_name()),
+        ("delete", siti),
+        ("7", wati),
+    ]
     makers = [entry.oleh for entry in (await store.reader(RECORD).biography("1")).entries]
     assert makers == [siti, budi, "Eko", "Eko", "Rini", "Rini"]  # a change of a nim has two entries
     assert not (await store.reader(RECORD).biography("9")).entries

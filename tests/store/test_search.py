@@ -78,7 +78,9 @@ async def people(store: Store, url: DatabaseURL, monkeypatch: pytest.MonkeyPatch
     [*(("", *case) for case in CASES.items()), *CASES_OF_A_FIELD],
     ids=lambda value: ascii(value)[1:12],
 )
-async def test_a_search_finds_what_people_mean(people: Store, di: str, found: str, caris: str) -> None:
+async def test_a_search_finds_what_people_mean(
+    people: Store, di: str, found: str, caris: str
+) -> None:
     """Its words stand in any order and any field. Case, accents, apostrophes, dots, commas and hyphens do not matter."""
     for cari in caris.split("|"):
         assert sorted(nim[-1] for nim in await nims(people, cari, di)) == sorted(found), cari
@@ -92,9 +94,16 @@ async def test_the_history_is_searched_in_the_same_way(people: Store) -> None:
         for cari in caris.split("|"):
             for batch in batches:
                 entries = (await people.reader(SEARCH).history(cari, batch.id, 0, 100)).items
-                records = [entry.after or entry.before for entry in entries if isinstance(entry, Entry)]
-                assert sorted(record.nim[-1] for record in records if record) == sorted(found), (cari, batch)
-            assert (await people.reader(SEARCH).history(cari, None, 0, 10)).total == 2 * bool(found), cari
+                records = [
+                    entry.after or entry.before for entry in entries if isinstance(entry, Entry)
+                ]
+                assert sorted(record.nim[-1] for record in records if record) == sorted(found), (
+                    cari,
+                    batch,
+                )
+            assert (await people.reader(SEARCH).history(cari, None, 0, 10)).total == 2 * bool(
+                found
+            ), cari
 
 
 OFFERED = {
@@ -129,7 +138,8 @@ async def test_a_name_is_found_by_its_sound(store: Store, url: DatabaseURL) -> N
 
 
 @pytest.mark.parametrize(
-    "name", ["ab" * 32_000, "ab " * 21_000, "abcdefgh" * 4 + " " + "hgfedcba" * 4, '"\\" [] \\\\ {"a":']
+    "name",
+    ["ab" * 32_000, "ab " * 21_000, "abcdefgh" * 4 + " " + "hgfedcba" * 4, '"\\" [] \\\\ {"a":'],
 )
 async def test_long_and_odd_names_do_not_make_the_nearest_names_expensive(
     store: Store, url: DatabaseURL, name: str
@@ -141,7 +151,9 @@ async def test_long_and_odd_names_do_not_make_the_nearest_names_expensive(
     assert time.process_time() - began < 2
 
 
-async def test_the_nearest_names_are_looked_for_a_tenth_of_a_second(store: Store, url: DatabaseURL) -> None:
+async def test_the_nearest_names_are_looked_for_a_tenth_of_a_second(
+    store: Store, url: DatabaseURL
+) -> None:
     """Four words are compared with 9,000 in less than half of the time that all comparisons take."""
     letters = random.Random(1)
     words = ["".join(letters.sample("abcdefgh" * 4, 32)) for _ in range(9004)]
@@ -169,15 +181,21 @@ async def test_every_letter_is_folded_as_in_python(url: DatabaseURL) -> None:
         for letter in {*folding.REPLACEMENTS, *LETTERS} - {" ", "\u00a0"}:
             if not (word := folding.fold(letter)):
                 continue
-            expected = [number for number, line in enumerate(folded) if word in line or word in f"n{number}"]
+            expected = [
+                number for number, line in enumerate(folded) if word in line or word in f"n{number}"
+            ]
             found = (await store.reader(SEARCH).search(Query(letter), 0, 100)).records
-            assert [record.nim for record in found] == sorted(f"n{number}" for number in expected), ascii(letter)
+            assert [record.nim for record in found] == sorted(
+                f"n{number}" for number in expected
+            ), ascii(letter)
 
 
 async def test_the_first_1000_characters_of_a_text_are_searched(store: Store) -> None:
     """Also of texts beyond ASCII, and in the history."""
     for number, letter in enumerate("aé"):
-        await store.add(f"{number}", letter * 995 + " depan belakang", letter * 995 + " muka belakang")
+        await store.add(
+            f"{number}", letter * 995 + " depan belakang", letter * 995 + " muka belakang"
+        )
     for cari, found in (("depan", 0), ("muka", 2), ("depa", 2), ("bela", 0)):
         history = await store.reader(SEARCH).history(cari, None, 0, 10)
         assert len(await nims(store, cari)) == history.total == found, cari

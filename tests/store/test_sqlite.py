@@ -11,7 +11,16 @@ import httpx
 import pytest
 from harness import URL_ENCODED, Service
 from postgres import until
-from stores import age_history, ask, attempt_all, contents, in_shell, opened, other_program, run_script
+from stores import (
+    age_history,
+    ask,
+    attempt_all,
+    contents,
+    in_shell,
+    opened,
+    other_program,
+    run_script,
+)
 
 from mahasiswa import worker
 from mahasiswa.record import Mahasiswa, Write
@@ -78,7 +87,11 @@ def test_a_write_waits_for_the_lock_of_another_program_until_its_deadline(path: 
         assert site.get(site.path("/mahasiswa/edit/", "0002")).status_code == 404
         other("COMMIT")
         assert [future.result(10).status_code for future in waiting] == [302, 302, 409]
-        stored = [("0001", "Siti Baru", "Solo"), ("0002", "Budi", "Bantul"), ("0003", "yang lain", "")]
+        stored = [
+            ("0001", "Siti Baru", "Solo"),
+            ("0002", "Budi", "Bantul"),
+            ("0003", "yang lain", ""),
+        ]
         assert site.list().records == stored
 
         other("BEGIN IMMEDIATE")
@@ -98,12 +111,16 @@ def test_a_write_waits_for_the_lock_of_another_program_until_its_deadline(path: 
         assert site.list().records == [*stored, ("0005", "Eka", "Klaten")]
 
 
-def test_a_write_that_waited_for_a_lock_while_the_file_was_replaced_is_unavailable(path: Path) -> None:
+def test_a_write_that_waited_for_a_lock_while_the_file_was_replaced_is_unavailable(
+    path: Path,
+) -> None:
     """The file was still in its place when the write began to wait, and its records would be lost with the old file."""
     with Service(path) as service, ThreadPoolExecutor() as threads, other_program(path) as other:
         other("BEGIN IMMEDIATE")
         form = {"nim": "1", "nama": "Siti", "alamat": "Solo"}
-        adding = threads.submit(httpx.post, f"{service.url}/mahasiswa/add", data=form, timeout=30, trust_env=False)
+        adding = threads.submit(
+            httpx.post, f"{service.url}/mahasiswa/add", data=form, timeout=30, trust_env=False
+        )
         with pytest.raises(FutureTimeoutError):
             adding.result(0.3)
         replacement = path.with_name("new.db")
@@ -113,7 +130,9 @@ def test_a_write_that_waited_for_a_lock_while_the_file_was_replaced_is_unavailab
         assert adding.result(30).status_code == 503
 
 
-def test_a_text_of_another_program_that_is_not_utf_8_makes_its_pages_unavailable(path: Path) -> None:
+def test_a_text_of_another_program_that_is_not_utf_8_makes_its_pages_unavailable(
+    path: Path,
+) -> None:
     """The list and that record answer 503. Other records are read and changed, and an edit or a deletion mends it."""
     with Service(path) as service, service.site() as site:
         for nim in ("0001", "0002", "0003"):
@@ -121,7 +140,13 @@ def test_a_text_of_another_program_that_is_not_utf_8_makes_its_pages_unavailable
         edit = ("/mahasiswa/edit/0002", {"nama": "Budi", "alamat": "Solo"})
         for target, texts in (edit, ("/mahasiswa/delete/0002", {})):
             ask(path, "UPDATE mahasiswa SET nama = CAST(x'41ff' AS TEXT) WHERE nim = '0002'")
-            for page in ("/", "/?cari=0002", "/?urut=nama", "/mahasiswa/edit/0002", "/mahasiswa/ekspor.csv"):
+            for page in (
+                "/",
+                "/?cari=0002",
+                "/?urut=nama",
+                "/mahasiswa/edit/0002",
+                "/mahasiswa/ekspor.csv",
+            ):
                 assert site.get(page).status_code == 503
             old = {"nama": "Siti", "alamat": "Solo", "versi": "x"}
             assert site.post("/mahasiswa/edit/0002", old).status_code == 503
@@ -134,12 +159,16 @@ def test_a_text_of_another_program_that_is_not_utf_8_makes_its_pages_unavailable
 
 async def test_a_write_that_another_program_makes_impossible_fails_alone(path: Path) -> None:
     """The other writes of its group are stored. A trigger refuses one, and another one reads a text that is not UTF-8."""
-    trigger = (
-        "CREATE TRIGGER aturan BEFORE INSERT ON mahasiswa WHEN NEW.alamat = 'x' BEGIN SELECT RAISE(ABORT, 'no'); END"
+    trigger = "CREATE TRIGGER aturan BEFORE INSERT ON mahasiswa WHEN NEW.alamat = 'x' BEGIN SELECT RAISE(ABORT, 'no'); END"
+    run_script(
+        path, f"{trigger}; INSERT INTO mahasiswa VALUES ('0', CAST(x'41ff' AS TEXT), 'Solo')"
     )
-    run_script(path, f"{trigger}; INSERT INTO mahasiswa VALUES ('0', CAST(x'41ff' AS TEXT), 'Solo')")
     async with opened(SQLiteURL(path)) as store:
-        additions = (store.add("1", "Siti", "Solo"), store.add("2", "Ani", "x"), store.add("3", "Ina", "Solo"))
+        additions = (
+            store.add("1", "Siti", "Solo"),
+            store.add("2", "Ani", "x"),
+            store.add("3", "Ina", "Solo"),
+        )
         outcomes = await attempt_all(*additions, store.update("0", "Siti", "Solo", "versi"))
     assert outcomes == [None, "unavailable", None, "unavailable"]
     assert ask(path, "SELECT nim FROM mahasiswa ORDER BY nim") == [("0",), ("1",), ("3",)]
@@ -161,16 +190,23 @@ OTHER_PROGRAMS: dict[str, list[tuple[str | None, ...]] | None] = {
     "INSERT OR REPLACE INTO mahasiswa VALUES ('3', 'Ina', 'Bogor');": [NEW],
     "INSERT OR REPLACE INTO mahasiswa VALUES ('1', 'Ani', 'Klaten');": [("1", None, "Ani/Klaten")],
     "INSERT OR REPLACE INTO mahasiswa VALUES ('1', 'Ani', char(0));": None,
-    "PRAGMA recursive_triggers = ON; REPLACE INTO mahasiswa VALUES ('1', 'Ani', '');": [GONE, ("1", None, "Ani/")],
+    "PRAGMA recursive_triggers = ON; REPLACE INTO mahasiswa VALUES ('1', 'Ani', '');": [
+        GONE,
+        ("1", None, "Ani/"),
+    ],
     "INSERT OR IGNORE INTO mahasiswa VALUES ('1', 'Ani', 'Klaten');": [],
     "INSERT INTO mahasiswa VALUES ('1', 'Ani', '') ON CONFLICT DO UPDATE SET nama = 'Ani';": [
         ("1", "Siti/Solo", "Ani/Solo")
     ],
-    "INSERT INTO mahasiswa VALUES ('3', 'Ina', 'Bogor') ON CONFLICT DO UPDATE SET nama = 'Ani';": [NEW],
+    "INSERT INTO mahasiswa VALUES ('3', 'Ina', 'Bogor') ON CONFLICT DO UPDATE SET nama = 'Ani';": [
+        NEW
+    ],
     "INSERT INTO mahasiswa VALUES ('1', 'Ani', 'Klaten') ON CONFLICT DO NOTHING;": [],
     "UPDATE mahasiswa SET nama = 'Ani', alamat = '' WHERE nim = '1';": [("1", "Siti/Solo", "Ani/")],
     "UPDATE mahasiswa SET nama = nama || '';": [],
-    "UPDATE mahasiswa SET nim = nim, nama = 'Ani' WHERE nim = '1';": [("1", "Siti/Solo", "Ani/Solo")],
+    "UPDATE mahasiswa SET nim = nim, nama = 'Ani' WHERE nim = '1';": [
+        ("1", "Siti/Solo", "Ani/Solo")
+    ],
     "UPDATE mahasiswa SET nim = 1 WHERE nim = '1';": [],
     "UPDATE mahasiswa SET nim = '3', nama = 'Ani' WHERE nim = '1';": None,
     "UPDATE OR REPLACE mahasiswa SET nim = '2' WHERE nim = '1';": None,
@@ -205,7 +241,9 @@ def test_a_change_of_the_sqlite3_shell_is_in_the_history(listed: Path, script: s
     assert entries or contents(listed) == OLD_RECORDS
 
 
-async def test_a_text_of_another_program_that_is_not_utf_8_does_not_hide_the_history(listed: Path) -> None:
+async def test_a_text_of_another_program_that_is_not_utf_8_does_not_hide_the_history(
+    listed: Path,
+) -> None:
     """It is shown with replacement characters, and an undo restores its bytes."""
     run_script(listed, "UPDATE mahasiswa SET nama = CAST(x'41ff' AS TEXT) WHERE nim = '1'")
     async with opened(SQLiteURL(listed)) as store:
@@ -224,14 +262,19 @@ def test_the_history_survives_a_dump_of_the_sqlite3_shell(listed: Path) -> None:
     in_shell(restored, ".read dump.sql")
     engine_of(SQLiteURL(restored)).migrate()
     run_script(restored, "DELETE FROM mahasiswa WHERE nim = '1'")
-    for statement in ("SELECT * FROM mahasiswa_history WHERE id < 3", "SELECT * FROM sqlite_schema WHERE sql = ''"):
+    for statement in (
+        "SELECT * FROM mahasiswa_history WHERE id < 3",
+        "SELECT * FROM sqlite_schema WHERE sql = ''",
+    ):
         assert ask(restored, statement) == ask(listed, statement)
     assert ask(restored, ENTRIES) == [("1", "Siti/Solo", None)]
 
 
 def test_lost_triggers_are_created_again_at_the_next_start(listed: Path) -> None:
     """Another program may have removed them. A start that finds them writes nothing."""
-    run_script(listed, "DROP TRIGGER mahasiswa_history_delete; DELETE FROM mahasiswa WHERE nim = '1'")
+    run_script(
+        listed, "DROP TRIGGER mahasiswa_history_delete; DELETE FROM mahasiswa WHERE nim = '1'"
+    )
     engine_of(SQLiteURL(listed)).migrate()
     run_script(listed, "DELETE FROM mahasiswa WHERE nim = '2'; PRAGMA wal_checkpoint(TRUNCATE)")
     assert ask(listed, ENTRIES) == [("2", "Budi/Bantul", None)]

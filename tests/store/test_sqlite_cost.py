@@ -19,7 +19,18 @@ from mahasiswa.store.engines import engine_of
 from mahasiswa.store.sqlite.sqlite_reader import SQLiteReader
 from mahasiswa.store.store_errors import TookTooLong
 from mahasiswa.store.threads import in_thread
-from mahasiswa.work import CHANGE, EXPORT, IMPORT, LIST, RECORD, SEARCH, STEP_TIMEOUT_SECONDS, Busy, Kind, Slots
+from mahasiswa.work import (
+    CHANGE,
+    EXPORT,
+    IMPORT,
+    LIST,
+    RECORD,
+    SEARCH,
+    STEP_TIMEOUT_SECONDS,
+    Busy,
+    Kind,
+    Slots,
+)
 
 pytestmark = pytest.mark.torture
 
@@ -51,7 +62,9 @@ def many(count: int) -> list[tuple[str, str, str]]:
 
 def endless(db: apsw.Connection) -> object:
     """Run a query that ends only when it is interrupted."""
-    return db.execute("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n").get
+    return db.execute(
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
+    ).get
 
 
 def count(db: apsw.Connection) -> object:
@@ -59,7 +72,9 @@ def count(db: apsw.Connection) -> object:
     return db.execute("SELECT count(*) FROM mahasiswa").get
 
 
-async def test_the_cost_of_a_search_grows_with_the_list_and_hardly_with_its_texts(path: Path, store: Store) -> None:
+async def test_the_cost_of_a_search_grows_with_the_list_and_hardly_with_its_texts(
+    path: Path, store: Store
+) -> None:
     """Eight times the records take less than 24 times the processor time, also with long texts and near matches."""
 
     async def seconds(query: Query, offset: int = 0) -> float:
@@ -118,7 +133,10 @@ async def test_cancelled_queries_stop_and_free_their_threads(store: Store) -> No
             assert await asyncio.to_thread(begun.acquire, timeout=30)
         for task in running:
             await stop(task)
-    assert await asyncio.gather(*(pool.query(count) for _ in range(SEARCH.running))) == [0] * SEARCH.running
+    assert (
+        await asyncio.gather(*(pool.query(count) for _ in range(SEARCH.running)))
+        == [0] * SEARCH.running
+    )
 
 
 async def test_a_cancelled_query_stops_waiting_for_the_lock_of_another_program(path: Path) -> None:
@@ -155,14 +173,21 @@ async def test_a_cancelled_export_stops_and_frees_its_slot(path: Path, store: St
             ended.set()
 
     for _ in range(EXPORT.running + 1):
-        export = asyncio.create_task(in_thread(store.reader(EXPORT).chunks(Query(urut="nama")), write))
+        export = asyncio.create_task(
+            in_thread(store.reader(EXPORT).chunks(Query(urut="nama")), write)
+        )
         assert await asyncio.to_thread(began.wait, 30)
         await stop(export)
         assert ended.is_set()
         began.clear()
         ended.clear()
     async with asyncio.timeout(STOP_SECONDS):
-        assert await in_thread(store.reader(EXPORT).chunks(Query()), lambda records: sum(1 for _ in records)) == 50_000
+        assert (
+            await in_thread(
+                store.reader(EXPORT).chunks(Query()), lambda records: sum(1 for _ in records)
+            )
+            == 50_000
+        )
     assert ask(path, "PRAGMA wal_checkpoint(TRUNCATE)") == [(0, 0, 0)]
 
 
@@ -191,7 +216,9 @@ async def test_one_kind_of_work_does_not_wait_for_another(store: Store, slots: S
         await asyncio.gather(*queue)
 
 
-async def test_a_short_list_of_long_texts_is_not_read_on_the_event_loop(path: Path, store: Store, slots: Slots) -> None:
+async def test_a_short_list_of_long_texts_is_not_read_on_the_event_loop(
+    path: Path, store: Store, slots: Slots
+) -> None:
     """It waits for the list's own slot. Short texts are read at once."""
     fill(SQLiteURL(path), [("1", "a", "b")])
     async with slots.slot(LIST):
@@ -207,7 +234,9 @@ async def test_the_queue_of_changes_is_bounded(path: Path, store: Store, slots: 
     """While another program holds the lock, further changes are Busy at once. Those in the queue are made."""
     with other_program(path) as other:
         other("BEGIN IMMEDIATE")
-        queue = [asyncio.create_task(store.add(f"{n}", "Siti", "Solo")) for n in range(CHANGE.waiting)]
+        queue = [
+            asyncio.create_task(store.add(f"{n}", "Siti", "Solo")) for n in range(CHANGE.waiting)
+        ]
         await until(lambda: (CHANGE, 0, CHANGE.waiting) in slots.load())
         with pytest.raises(Busy, match="1000 waiting"):
             await store.add("one too many", "Siti", "Solo")

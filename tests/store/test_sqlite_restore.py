@@ -34,7 +34,9 @@ def operator(tmp_path: Path) -> Operator:
     operator = Operator(tmp_path)
     for name in ("B", "A"):
         operator.fill([])
-        rows = ", ".join(f"('{nim}', '{nama}', '{alamat}')" for nim, (nama, alamat) in LISTS[name].items())
+        rows = ", ".join(
+            f"('{nim}', '{nama}', '{alamat}')" for nim, (nama, alamat) in LISTS[name].items()
+        )
         run_script(operator.database, FILL.format(rows))
         operator.done("backup", f"{name}.db")
     return operator
@@ -69,7 +71,9 @@ def at_work(port: int) -> Iterator[tuple[list[str | None], list[str]]]:
 
 
 @pytest.mark.parametrize("turns", [7, pytest.param(40, marks=pytest.mark.torture)])
-def test_a_restore_that_is_killed_at_any_moment_leaves_one_of_the_two_lists(operator: Operator, turns: int) -> None:
+def test_a_restore_that_is_killed_at_any_moment_leaves_one_of_the_two_lists(
+    operator: Operator, turns: int
+) -> None:
     """While the service reads and writes: every page and the file are the old list or the new one, never a mixture.
 
     Every acknowledged change is in the list or in a back-up of a replaced one, which is written under the restore's lock.
@@ -108,6 +112,8 @@ def test_a_restore_that_is_killed_at_any_moment_leaves_one_of_the_two_lists(oper
     assert len(added) > 10
     assert {*lists} == {"A", "B"}
     switches = sum(a != b for a, b in pairwise(stored))
-    assert sum(a != b for a, b in pairwise(lists)) <= switches, "a reader saw a list again that was replaced"
+    assert sum(a != b for a, b in pairwise(lists)) <= switches, (
+        "a reader saw a list again that was replaced"
+    )
     # A killed command leaves unfinished copies, which are private.
     assert all(path.stat().st_mode & 0o077 == 0 for path in operator.folder.glob(".mahasiswa-*"))

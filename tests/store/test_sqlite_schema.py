@@ -34,15 +34,36 @@ FOREIGN = "mahasiswa that no release made; export it as CSV with its own program
 MISSING = " has schema version 1, but its table"
 NEWER = " has schema version 99, and this release knows only up to 1: use a newer release"
 REFUSED = {
-    "our table and a column": (f"{TABLE}; ALTER TABLE mahasiswa ADD COLUMN kelas TEXT", f" table {FOREIGN}"),
-    "another case": ('CREATE TABLE "Mahasiswa" (nim TEXT PRIMARY KEY, nama TEXT, alamat TEXT)', f" table {FOREIGN}"),
+    "our table and a column": (
+        f"{TABLE}; ALTER TABLE mahasiswa ADD COLUMN kelas TEXT",
+        f" table {FOREIGN}",
+    ),
+    "another case": (
+        'CREATE TABLE "Mahasiswa" (nim TEXT PRIMARY KEY, nama TEXT, alamat TEXT)',
+        f" table {FOREIGN}",
+    ),
     "a view of nothing": ("CREATE VIEW mahasiswa AS SELECT * FROM nowhere", f" view {FOREIGN}"),
-    "an index": ("CREATE TABLE m (nim TEXT, nama TEXT); CREATE INDEX mahasiswa ON m (nama)", f" index {FOREIGN}"),
-    "a version of another": ("CREATE TABLE mahasiswa (nim TEXT); PRAGMA user_version = 1", f" table {FOREIGN}"),
-    "a development version": (f"{TABLE}; PRAGMA user_version = 1", f"{MISSING} mahasiswa_history is missing"),
-    "a name of ours": ("CREATE TABLE mahasiswa_history (x)", f" table {FOREIGN.replace('siswa', 'siswa_history', 1)}"),
+    "an index": (
+        "CREATE TABLE m (nim TEXT, nama TEXT); CREATE INDEX mahasiswa ON m (nama)",
+        f" index {FOREIGN}",
+    ),
+    "a version of another": (
+        "CREATE TABLE mahasiswa (nim TEXT); PRAGMA user_version = 1",
+        f" table {FOREIGN}",
+    ),
+    "a development version": (
+        f"{TABLE}; PRAGMA user_version = 1",
+        f"{MISSING} mahasiswa_history is missing",
+    ),
+    "a name of ours": (
+        "CREATE TABLE mahasiswa_history (x)",
+        f" table {FOREIGN.replace('siswa', 'siswa_history', 1)}",
+    ),
     # SQLite orders UTF-16 by its bytes, which is not the order of code points.
-    "UTF-16": ("PRAGMA encoding = 'UTF-16le'; CREATE TABLE a (b)", " has the encoding UTF-16le; it must be UTF-8"),
+    "UTF-16": (
+        "PRAGMA encoding = 'UTF-16le'; CREATE TABLE a (b)",
+        " has the encoding UTF-16le; it must be UTF-8",
+    ),
     "a newer release": ("PRAGMA user_version = 99", NEWER),
     # An empty list in place of the lost one would hide the loss.
     "a dropped table": ("DROP TABLE mahasiswa", f"{MISSING} mahasiswa is missing"),
@@ -64,7 +85,9 @@ def with_a_second_step(db: apsw.Connection) -> None:
     )
 
 
-def test_a_file_is_upgraded_by_the_steps_that_it_lacks(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_is_upgraded_by_the_steps_that_it_lacks(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Each step is made once and raises the version. A step that fails changes nothing. A file of no bytes has no step."""
     path.touch()
     engine_of(SQLiteURL(path)).migrate()
@@ -85,7 +108,9 @@ def test_a_file_is_upgraded_by_the_steps_that_it_lacks(path: Path, monkeypatch: 
     assert ask(path.with_name("new.db"), "PRAGMA user_version") == [(2,)]
 
 
-def test_no_other_program_writes_during_a_step_of_an_upgrade(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_other_program_writes_during_a_step_of_an_upgrade(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """So no step works on records that it has read before a change, and none fails because of one."""
     engine_of(SQLiteURL(path)).migrate()
     meanwhile: list[object] = []

@@ -31,7 +31,8 @@ async def test_records_are_ordered_by_code_point(store: Store) -> None:
             assert len(read) % limit == 0
             read += batch
         assert read == expected
-    assert [record.nim for record in await store.reader(LIST).after("B", 1)] == ["Z"]  # no record has this nim
+    # No record has this nim.
+    assert [record.nim for record in await store.reader(LIST).after("B", 1)] == ["Z"]
 
 
 REFUSED: dict[tuple[str, str], list[tuple[str | None, str | None, str | None]]] = {
@@ -39,7 +40,9 @@ REFUSED: dict[tuple[str, str], list[tuple[str | None, str | None, str | None]]] 
     ("nama", "missing"): [("1", None, "Solo")],
     ("alamat", "missing"): [("1", "Budi", None)],
     ("nim", "unaddressable"): [(".", "Budi", "Solo"), ("..", "Budi", "Solo")],
-    ("nim", "too_long"): [(letter * length, "Budi", "Solo") for letter in "9é🎓\u0301" for length in (256, 5000)],
+    ("nim", "too_long"): [
+        (letter * length, "Budi", "Solo") for letter in "9é🎓\u0301" for length in (256, 5000)
+    ],
     ("nim", "nul"): [(text, "Budi", "Solo") for text in ("\0", "a\0", "\0a", "a\0b")],
     ("nama", "nul"): [("1", text, "Solo") for text in ("\0", "a\0", "\0a", "a" * 300 + "\0")],
     ("alamat", "nul"): [("1", "Budi", text) for text in ("\0", "a\0", "\0a", "a" * 300 + "\0")],
@@ -52,7 +55,11 @@ async def test_the_rules_of_the_table_refuse_a_record_alone(store: Store) -> Non
     await store.add(*SITI)
     await store.add(*BUDI)
     # No rule applies if no record has the nim.
-    writes = [store.update(SITI.nim, "Siti Baru", "Solo"), store.update("unknown", None, None), store.delete("0003")]
+    writes = [
+        store.update(SITI.nim, "Siti Baru", "Solo"),
+        store.update("unknown", None, None),
+        store.delete("0003"),
+    ]
     for nul in ("\0", "0002\0", "0002\x001", "\x000002"):
         writes += [store.update(nul, "Ani", "Klaten"), store.delete(nul)]
         assert await store.reader(RECORD).get(nul) is None
@@ -75,7 +82,9 @@ async def test_one_of_many_additions_through_several_stores_succeeds(url: Databa
     async with opened(url) as first, opened(url) as second, opened(url) as third:
         for nim in map(str, range(10)):
             stores = [store for _ in range(8) for store in (first, second, third)]
-            outcomes = await attempt_all(*(store.add(nim, f"{number}", "Solo") for number, store in enumerate(stores)))
+            outcomes = await attempt_all(
+                *(store.add(nim, f"{number}", "Solo") for number, store in enumerate(stores))
+            )
             (winner,) = [number for number, outcome in enumerate(outcomes) if outcome is None]
             assert set(outcomes) == {None, ("nim", "duplicate")}
             for store in (first, second, third):
@@ -102,13 +111,18 @@ async def test_closing_a_store_waits_for_a_thousand_concurrent_additions(url: Da
 async def test_a_snapshot_holds_every_record_or_none(store: Store, url: DatabaseURL) -> None:
     """It has none if there are more records than asked for, or too many bytes."""
     assert (await store.snapshot(0)).packed == b""
-    rows = [(f"{number * 7919 % 5237:04}{'é' * (number % 3)}", f"\x01{number}", "Solo") for number in range(5237)]
+    rows = [
+        (f"{number * 7919 % 5237:04}{'é' * (number % 3)}", f"\x01{number}", "Solo")
+        for number in range(5237)
+    ]
     fill(url, rows)
     for at_most, is_read in [(0, False), (1, False), (5236, False), (5237, True), (10_000, True)]:
         snapshot = await store.snapshot(at_most)
         assert (snapshot.packed is not None) == is_read
     assert records_of(snapshot) == sorted(rows)
-    long = [(f"x{number}", "Siti", "x" * 60_000) for number in range(SNAPSHOT_MAX_BYTES // 60_000 + 1)]
+    long = [
+        (f"x{number}", "Siti", "x" * 60_000) for number in range(SNAPSHOT_MAX_BYTES // 60_000 + 1)
+    ]
     fill(url, long[:-3])
     assert len(await read_all(store)) == len(rows + long[:-3])
     fill(url, long[-3:])
@@ -130,7 +144,9 @@ async def test_a_returned_write_is_read_by_every_store_with_a_new_version(url: D
                 await write
                 for store, versions in seen.items():
                     assert await read_all(store) == expected
-                    assert await store.reader(RECORD).get("0") == (expected[0] if expected else None)
+                    assert await store.reader(RECORD).get("0") == (
+                        expected[0] if expected else None
+                    )
                     version = await store.version()
                     if version is None:
                         pytest.skip("this database cannot tell its version")
@@ -139,7 +155,9 @@ async def test_a_returned_write_is_read_by_every_store_with_a_new_version(url: D
                     versions.append(version)
 
 
-async def test_a_snapshot_is_of_one_moment_and_never_older_than_its_version(url: DatabaseURL) -> None:
+async def test_a_snapshot_is_of_one_moment_and_never_older_than_its_version(
+    url: DatabaseURL,
+) -> None:
     """While another store adds: its newest item is about its last record, and the same version has the same records."""
 
     async def write(store: Store) -> None:
@@ -164,7 +182,17 @@ async def test_records_whose_nim_is_nearly_the_same_are_found(store: Store) -> N
     """The list of differences stands at `near_key`. A nim of zeros alone finds none."""
     for nim in ("0230000703", "A11.2020-1", "23O5l", "é1", "00", "", "20/45", "7"):
         await store.add(nim, "Ani", "Solo")
-    wanted = ["\ufeff230.000\u200e 703\u00ad", "a11 20201", "É1", "000", "", "2045", "00\x007", "8", "2305I"]
+    wanted = [
+        "\ufeff230.000\u200e 703\u00ad",
+        "a11 20201",
+        "É1",
+        "000",
+        "",
+        "2045",
+        "00\x007",
+        "8",
+        "2305I",
+    ]
     near = await store.reader(IMPORT).near(wanted, 10)
     assert sorted(record.nim for record in near) == ["0230000703", "23O5l", "A11.2020-1"]
     assert len(await store.reader(IMPORT).near(wanted, 1)) == 1

@@ -26,7 +26,9 @@ RECORDS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE 
 TABLE = b"NIM\tNama\tAlamat\n"
 
 
-@pytest.mark.parametrize("charset", ["punycode", "utf-7", "idna", "unicode_escape", "undefined", "utf-16"])
+@pytest.mark.parametrize(
+    "charset", ["punycode", "utf-7", "idna", "unicode_escape", "undefined", "utf-16"]
+)
 def test_an_upload_cannot_choose_its_codec(service: Service, charset: str) -> None:
     """Its text is UTF-8. The codec punycode takes a minute for this one, and others raise errors of their own."""
     request = upload(b"a" * 400_000 + b"-" + b"kva" * 130_000, parameters=f"; charset={charset}")
@@ -38,7 +40,11 @@ def test_an_upload_cannot_choose_its_codec(service: Service, charset: str) -> No
 
 def test_an_upload_that_is_not_utf_8_is_refused(service: Service) -> None:
     """A text, a name of a field and a name of a file are UTF-8."""
-    for part in (TABLE + b"1\tJos\xe9\tSolo",), (b"1", b"temp\xe9l"), (b"1", b"berkas", b"\xe9.csv"):
+    for part in (
+        (TABLE + b"1\tJos\xe9\tSolo",),
+        (b"1", b"temp\xe9l"),
+        (b"1", b"berkas", b"\xe9.csv"),
+    ):
         answer = service.raw(upload(*part))
         assert answer.startswith(b"HTTP/1.1 400 "), part
         assert b"Permintaan tidak dapat dibaca" in answer
@@ -46,7 +52,9 @@ def test_an_upload_that_is_not_utf_8_is_refused(service: Service) -> None:
 
 @pytest.mark.torture
 @pytest.mark.parametrize("target", ["/mahasiswa/impor", "/mahasiswa/hapus"])
-@pytest.mark.parametrize("rows", [TABLE + b"1\tSiti\tSolo\n" * 1_200_000, b"1" * 15_000_000], ids=["rows", "a cell"])
+@pytest.mark.parametrize(
+    "rows", [TABLE + b"1\tSiti\tSolo\n" * 1_200_000, b"1" * 15_000_000], ids=["rows", "a cell"]
+)
 def test_pastes_of_16_mb_take_bounded_memory(service: Service, target: str, rows: bytes) -> None:
     """Python takes four bytes for each character of a text with an emoji. The page of the error does not show it again."""
     request = upload("🎓\n".encode() + rows, target=target)
@@ -75,7 +83,11 @@ def test_a_worker_without_a_free_file_descriptor_answers_with_pages(tmp_path: Pa
         (worker,) = children(service.pid)
         assert line.get("/sehat").status == 200
         resource.prlimit(worker, resource.RLIMIT_NOFILE, (open_files(worker), 4096))
-        for path, status in {"/tidak-ada": 404, "/mahasiswa/edit/1": 404, "/mahasiswa/ekspor.csv": 503}.items():
+        for path, status in {
+            "/tidak-ada": 404,
+            "/mahasiswa/edit/1": 404,
+            "/mahasiswa/ekspor.csv": 503,
+        }.items():
             assert line.get(path).status == status
         assert line.add("1", "Siti", "Solo").status == 302
         assert line.add("1", "Budi", "Solo").status == 409
@@ -84,8 +96,14 @@ def test_a_worker_without_a_free_file_descriptor_answers_with_pages(tmp_path: Pa
 
 def test_a_full_folder_for_temporary_files_is_a_page(tmp_path: Path, small_disk: Path) -> None:
     """An export and an upload that do not fit are 503, and the page says that nothing was saved."""
-    with Service(tmp_path / "a.db", {"TMPDIR": str(small_disk)}) as service, Line(service.port) as line:
-        ask(tmp_path / "a.db", RECORDS.format(count=50_000) + "SELECT i, hex(zeroblob(50)), 'Solo' FROM n")
+    with (
+        Service(tmp_path / "a.db", {"TMPDIR": str(small_disk)}) as service,
+        Line(service.port) as line,
+    ):
+        ask(
+            tmp_path / "a.db",
+            RECORDS.format(count=50_000) + "SELECT i, hex(zeroblob(50)), 'Solo' FROM n",
+        )
         for _ in range(3):
             for target in ("/mahasiswa/ekspor.csv", "/mahasiswa/ekspor.xlsx", "/?per=10000"):
                 assert_says_nothing_was_saved(line.get(target))
@@ -102,13 +120,27 @@ def test_a_full_folder_for_temporary_files_is_a_page(tmp_path: Path, small_disk:
     ("target", "clients", "records"),
     [
         # A list of more than PAGE_MAX_BYTES, which is streamed.
-        ("/", 15, "SELECT printf('%06d', i), hex(zeroblob(20000)), hex(zeroblob(20000)) FROM n WHERE i < 2000"),
-        ("/?per=500", 14, "SELECT i, hex(zeroblob(5000)), hex(zeroblob(5000)) FROM n WHERE i < 600"),
-        ("/mahasiswa/riwayat", 30, "SELECT i, hex(zeroblob(20000)), hex(zeroblob(20000)) FROM n WHERE i < 100"),
+        (
+            "/",
+            15,
+            "SELECT printf('%06d', i), hex(zeroblob(20000)), hex(zeroblob(20000)) FROM n WHERE i < 2000",
+        ),
+        (
+            "/?per=500",
+            14,
+            "SELECT i, hex(zeroblob(5000)), hex(zeroblob(5000)) FROM n WHERE i < 600",
+        ),
+        (
+            "/mahasiswa/riwayat",
+            30,
+            "SELECT i, hex(zeroblob(20000)), hex(zeroblob(20000)) FROM n WHERE i < 100",
+        ),
     ],
     ids=["the list", "a page of 500", "the history"],
 )
-def test_slow_readers_take_bounded_memory(tmp_path: Path, target: str, clients: int, records: str) -> None:
+def test_slow_readers_take_bounded_memory(
+    tmp_path: Path, target: str, clients: int, records: str
+) -> None:
     """Clients that take almost nothing of long answers do not delay others."""
     with Service(tmp_path / "a.db", {"LOG_LEVEL": "error"}) as service:
         ask(tmp_path / "a.db", RECORDS.format(count=60_000) + records)
@@ -125,17 +157,30 @@ def test_slow_readers_take_bounded_memory(tmp_path: Path, target: str, clients: 
 
 @pytest.mark.torture
 @pytest.mark.parametrize(
-    "request_", [b"GET / HTTP/1.1\r\n" + HOST + b"\r\n", get("/")], ids=["by the parser", "by the app"]
+    "request_",
+    [b"GET / HTTP/1.1\r\n" + HOST + b"\r\n", get("/")],
+    ids=["by the parser", "by the app"],
 )
-def test_slow_readers_of_many_versions_of_the_list_take_bounded_memory(tmp_path: Path, request_: bytes) -> None:
+def test_slow_readers_of_many_versions_of_the_list_take_bounded_memory(
+    tmp_path: Path, request_: bytes
+) -> None:
     """The list is shared by its clients, but after each change it is another one. Clients of the oldest are cut off."""
-    with Service(tmp_path / "a.db", {"LOG_LEVEL": "warning"}) as service, Line(service.port) as line:
-        ask(tmp_path / "a.db", RECORDS.format(count=11_900) + "SELECT printf('%06d', i), 'Siti', 'Solo' FROM n")
+    with (
+        Service(tmp_path / "a.db", {"LOG_LEVEL": "warning"}) as service,
+        Line(service.port) as line,
+    ):
+        ask(
+            tmp_path / "a.db",
+            RECORDS.format(count=11_900) + "SELECT printf('%06d', i), 'Siti', 'Solo' FROM n",
+        )
         with attacked(service), ExitStack() as stack:
             for number in range(60):
                 # Each list is in another place of the memory, also if it is equal to the one before the last.
                 change = "add" if number % 2 == 0 else "delete/lagi"
-                assert line.post(f"/mahasiswa/{change}", nim="lagi", nama="Siti", alamat="Solo").status == 302
+                assert (
+                    line.post(f"/mahasiswa/{change}", nim="lagi", nama="Siti", alamat="Solo").status
+                    == 302
+                )
                 assert connected(service, stack, request_).recv(12) == b"HTTP/1.1 200"
         assert service.stderr().count("was cut off") >= 30
 
@@ -143,7 +188,10 @@ def test_slow_readers_of_many_versions_of_the_list_take_bounded_memory(tmp_path:
 def test_the_slowest_readers_of_files_are_cut_off(tmp_path: Path) -> None:
     """Of 45 clients that read nothing of an export, 32 are waited for. The connections of the slowest are reset."""
     with Service(tmp_path / "a.db", {"LOG_LEVEL": "warning"}) as service:
-        ask(tmp_path / "a.db", RECORDS.format(count=500) + "SELECT i, hex(zeroblob(1000)), 'Solo' FROM n")
+        ask(
+            tmp_path / "a.db",
+            RECORDS.format(count=500) + "SELECT i, hex(zeroblob(1000)), 'Solo' FROM n",
+        )
         with attacked(service), ExitStack() as stack:
             readers = []
             for _ in range(SENT_FILES_MAX + 13):
@@ -152,7 +200,9 @@ def test_the_slowest_readers_of_files_are_cut_off(tmp_path: Path) -> None:
             until(lambda: service.stderr().count("was cut off") == 13)
             with Line(service.port) as line:
                 assert len(line.get("/mahasiswa/ekspor.csv").body) > 1_000_000
-            is_reset = [bool(reader.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)) for reader in readers]
+            is_reset = [
+                bool(reader.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)) for reader in readers
+            ]
             assert service.stderr().count("was cut off") == sum(is_reset) == 14
 
 
@@ -161,19 +211,31 @@ def test_a_confirmation_without_room_for_its_form_and_its_records_is_busy(tmp_pa
     with Service(tmp_path / "a.db") as service, service.site() as site:
         records = "SELECT i, hex(zeroblob(30000)), hex(zeroblob(30000)) FROM n"
         ask(tmp_path / "a.db", RECORDS.format(count=150) + records)
-        preview = Importer(site).upload(csv(HEADER, *[(str(nim), "Ani", "Solo") for nim in range(1, 151)]))
+        preview = Importer(site).upload(
+            csv(HEADER, *[(str(nim), "Ani", "Solo") for nim in range(1, 151)])
+        )
         update = {"data": preview.data, "ada": "perbarui", "yakin": "1"}
-        forms = {"/mahasiswa/hapus/simpan": {"data": "x" * 8_000_000}, "/mahasiswa/impor/simpan": update}
+        forms = {
+            "/mahasiswa/hapus/simpan": {"data": "x" * 8_000_000},
+            "/mahasiswa/impor/simpan": update,
+        }
         with ExitStack() as stack:
             while connected(service, stack, get("/?halaman=1&per=50")).recv(12) == b"HTTP/1.1 200":
                 pass
             for target, fields in forms.items():
-                assert "Layanan sedang sibuk. Cobalah beberapa saat lagi. Belum ada" in site.post(target, fields).text
+                assert (
+                    "Layanan sedang sibuk. Cobalah beberapa saat lagi. Belum ada"
+                    in site.post(target, fields).text
+                )
         until(lambda: [site.post(*form).status_code for form in forms.items()] == [400, 302])
 
 
-@pytest.mark.parametrize("attack", [get("/?cari=a"), get("/mahasiswa/rekap"), post("/mahasiswa/periksa", b"")])
-def test_work_ends_when_its_client_leaves(tmp_path: Path, request: pytest.FixtureRequest, attack: bytes) -> None:
+@pytest.mark.parametrize(
+    "attack", [get("/?cari=a"), get("/mahasiswa/rekap"), post("/mahasiswa/periksa", b"")]
+)
+def test_work_ends_when_its_client_leaves(
+    tmp_path: Path, request: pytest.FixtureRequest, attack: bytes
+) -> None:
     """Also a change that looks for its records. Another program holds the table, so the work would take five seconds."""
     with empty_database("postgres", tmp_path, request) as database, Service(database) as service:
         with psycopg.connect(database) as other, psycopg.connect(database) as third:
@@ -199,14 +261,19 @@ def test_long_texts_one_after_another_take_bounded_memory(
     """A record of 52 KB takes 208 KB if one of its characters is an emoji. Memory that is free again is used again."""
     statement = f"{RECORDS.format(count=count)} SELECT i, {nama}, 'Solo  Baru' FROM n"
     nims = [b"%d\tSiti\tSolo\n" % number for number in range(1, count)]
-    long_names = [b"x%d\t%b\tSolo\n" % (number, "🎓".encode() + b"a" * 6000) for number in range(2400)]
+    long_names = [
+        b"x%d\t%b\tSolo\n" % (number, "🎓".encode() + b"a" * 6000) for number in range(2400)
+    ]
     attacks = {
         "files": (2, get("/mahasiswa/ekspor.csv")),
         "long pages": (2, get("/?per=10000")),
         "the same NIMs": (2, upload(TABLE + b"".join(nims))),
         "similar NIMs": (2, upload(TABLE + b"0" + b"0".join(nims))),
         "removals": (2, upload(TABLE + b"".join(nims), target="/mahasiswa/hapus")),
-        "removals at the same time": (10, upload(TABLE + b"".join(nims[:150]), target="/mahasiswa/hapus")),
+        "removals at the same time": (
+            10,
+            upload(TABLE + b"".join(nims[:150]), target="/mahasiswa/hapus"),
+        ),
         "long names": (7, upload(TABLE + b"".join(long_names))),
         "many rows": (7, upload(TABLE + "1\tS🎓\tSolo\n".encode() * 900_000)),
     }
@@ -221,9 +288,15 @@ def test_long_texts_one_after_another_take_bounded_memory(
         with service.site() as site:
             lacking = Importer(site).upload(csv(HEADER, ("baru", "Siti", "Solo"))).data.encode()
         for target in ("/mahasiswa/hapus/simpan", "/mahasiswa/impor/simpan"):
-            attacks[f"what a file lacks, {target}"] = 2, post(target, b"periksa=sisa&data=" + quote(lacking).encode())
+            attacks[f"what a file lacks, {target}"] = (
+                2,
+                post(target, b"periksa=sisa&data=" + quote(lacking).encode()),
+            )
         for name, (clients, attack) in attacks.items():
-            found = {answer[9:12] for answer in threads.map(service.raw, [attack] * clients, [300] * clients)}
+            found = {
+                answer[9:12]
+                for answer in threads.map(service.raw, [attack] * clients, [300] * clients)
+            }
             assert found <= {b"200", b"400", b"413", b"503"}, name
             assert memory(worker, "VmHWM") < MEMORY_MAX_MB, name
         assert "Traceback" not in service.stderr()

@@ -18,7 +18,12 @@ from mahasiswa.settings import BOOTSTRAP, BOOTSTRAP_INTEGRITY
 SCRIPT = """<script>document.title = "x"</script>"""
 IMAGE = """<img src="data:," onerror="document.title = 'x'">"""
 # tests/spec/test_texts.py sends many more without a browser.
-TEXTS = ["a/../b", "+ % & ; / ? # \" ' < > \\ = : @", "spaces  \u200f12\u202e34\u202c\u200e 👩🏽‍🎓🇮🇩", SCRIPT + IMAGE]
+TEXTS = [
+    "a/../b",
+    "+ % & ; / ? # \" ' < > \\ = : @",
+    "spaces  \u200f12\u202e34\u202c\u200e 👩🏽‍🎓🇮🇩",
+    SCRIPT + IMAGE,
+]
 
 
 def test_a_person_adds_edits_and_deletes_records(open_window: OpenWindow, service: Service) -> None:
@@ -53,7 +58,10 @@ def test_a_form_with_an_empty_field_is_not_sent(window: Window, site: Site) -> N
     """The browser does not send an incomplete form and puts the focus into the empty field."""
     site.add(*SITI)
     texts = {"nim": "1105", "nama": "Budi", "alamat": "Bantul"}
-    for path, fields in (("/mahasiswa/add", ("nim", "nama", "alamat")), ("/mahasiswa/edit/2207", ("nama", "alamat"))):
+    for path, fields in (
+        ("/mahasiswa/add", ("nim", "nama", "alamat")),
+        ("/mahasiswa/edit/2207", ("nama", "alamat")),
+    ):
         for empty in fields:
             window.open(path)
             window.type(**{field: "" if field == empty else texts[field] for field in fields})
@@ -64,7 +72,9 @@ def test_a_form_with_an_empty_field_is_not_sent(window: Window, site: Site) -> N
 
 
 @pytest.mark.parametrize("scripts", [True, False], ids=["scripts", "no scripts"])
-def test_a_refresh_after_a_change_only_requests_the_list(open_window: OpenWindow, *, scripts: bool) -> None:
+def test_a_refresh_after_a_change_only_requests_the_list(
+    open_window: OpenWindow, *, scripts: bool
+) -> None:
     """After each change the browser is at the list, and a refresh sends one GET. Without scripts it only does not ask."""
     window = open_window(java_script_enabled=scripts)
 
@@ -108,7 +118,9 @@ def test_a_duplicate_nim_can_be_corrected_in_the_form(window: Window, site: Site
 
 
 @pytest.mark.parametrize("scripts", [True, False], ids=["scripts", "no scripts"])
-def test_a_browser_removes_outer_spaces_of_typed_texts(open_window: OpenWindow, site: Site, *, scripts: bool) -> None:
+def test_a_browser_removes_outer_spaces_of_typed_texts(
+    open_window: OpenWindow, site: Site, *, scripts: bool
+) -> None:
     """A text that the person does not change is stored as it was. Without scripts every text is stored as it was typed."""
     site.add(" 1", " Siti ", "Solo ")
     window = open_window(java_script_enabled=scripts)
@@ -119,9 +131,15 @@ def test_a_browser_removes_outer_spaces_of_typed_texts(open_window: OpenWindow, 
     assert window.cells() == [[" 1", " Siti ", "Solo  Baru" if scripts else " Solo  Baru "]]
 
 
-def test_any_text_is_edited_by_its_link_and_deleted_by_its_button(window: Window, site: Site) -> None:
+def test_any_text_is_edited_by_its_link_and_deleted_by_its_button(
+    window: Window, site: Site
+) -> None:
     """Unusual texts stay exact, also on an error page, scripts in them never run, and neighbours do not change."""
-    neighbours = [["12 34", "Tetangga", "Solo"], ["a", "Tetangga", "Solo"], ["b", "Tetangga", "Solo"]]
+    neighbours = [
+        ["12 34", "Tetangga", "Solo"],
+        ["a", "Tetangga", "Solo"],
+        ["b", "Tetangga", "Solo"],
+    ]
     for record in neighbours:
         site.add(*record)
     inputs = window.page.locator("input[type=text]")
@@ -141,7 +159,11 @@ def test_any_text_is_edited_by_its_link_and_deleted_by_its_button(window: Window
         expect(window.rows).to_have_count(3)
         assert window.cells() == neighbours
         segment = quote(text, safe="")
-        assert window.posts == ["/mahasiswa/add", f"/mahasiswa/edit/{segment}", f"/mahasiswa/delete/{segment}"]
+        assert window.posts == [
+            "/mahasiswa/add",
+            f"/mahasiswa/edit/{segment}",
+            f"/mahasiswa/delete/{segment}",
+        ]
         window.open("/mahasiswa/add")
         window.type(nim="a", nama=text, alamat=text)
         window.save()
@@ -151,7 +173,9 @@ def test_any_text_is_edited_by_its_link_and_deleted_by_its_button(window: Window
 
 
 @pytest.mark.parametrize(("network", "count"), [("answers", 10), ("unreachable", 2)])
-def test_ten_records_are_added_with_forty_key_presses(network: Network, count: int, open_window: OpenWindow) -> None:
+def test_ten_records_are_added_with_forty_key_presses(
+    network: Network, count: int, open_window: OpenWindow
+) -> None:
     """Tab and Enter reach every field and the list, and edit and delete records there. The focus is always visible."""
     window = open_window(network)
     page = window.page
@@ -226,7 +250,9 @@ def test_a_deletion_is_taken_back_by_keyboard(window: Window, site: Site) -> Non
     expect(button).to_be_focused()
     expect(button).to_have_accessible_description(re.compile("^Dihapus .*2207$"))
     follow(window)
-    expect(window.page.locator("p.latest")).to_have_text(re.compile(r"^Terakhir: Siti Aminah \(2207\) dikembalikan .*"))
+    expect(window.page.locator("p.latest")).to_have_text(
+        re.compile(r"^Terakhir: Siti Aminah \(2207\) dikembalikan .*")
+    )
     window.open("/")
     assert window.cells() == [list(SITI)]
 
@@ -247,7 +273,9 @@ def tab(window: Window, key: str = "Tab") -> str:
       const {outlineWidth, outlineStyle, outlineColor} = getComputedStyle(document.activeElement);
       return [outlineWidth, outlineStyle, outlineColor, document.activeElement.matches(":focus-visible")];
     }""")
-    where = str(window.page.evaluate("document.activeElement.name || document.activeElement.textContent"))
+    where = str(
+        window.page.evaluate("document.activeElement.name || document.activeElement.textContent")
+    )
     assert visible, where
     assert (style, float(width.removesuffix("px")) >= 2) == ("solid", True), where
     assert contrast(colour, window.style("body", "backgroundColor")) >= 3, where
@@ -279,7 +307,9 @@ def test_a_style_sheet_with_another_hash_is_not_applied(open_window: OpenWindow)
     assert "system-ui" in window.style("body", "fontFamily")
 
 
-def test_a_style_sheet_of_the_operator_is_applied_without_a_hash(tmp_path: Path, open_window: OpenWindow) -> None:
+def test_a_style_sheet_of_the_operator_is_applied_without_a_hash(
+    tmp_path: Path, open_window: OpenWindow
+) -> None:
     """If only CDN_URL is set, the page has no hash, the policy allows the address, and the browser applies the sheet."""
     address = "http://cdn.kampus.example:8080/tema.css"
     with Service(tmp_path / "mahasiswa.db", {"CDN_URL": address}) as service:
@@ -295,11 +325,17 @@ def test_a_style_sheet_of_the_operator_is_applied_without_a_hash(tmp_path: Path,
 
 def test_the_policy_blocks_scripts_that_are_inserted_into_a_page(window: Window) -> None:
     """If a text were ever written as markup, the policy would block its scripts."""
-    insert = "markup => document.body.append(document.createRange().createContextualFragment(markup))"
+    insert = (
+        "markup => document.body.append(document.createRange().createContextualFragment(markup))"
+    )
     window.open("/")
-    with window.page.expect_console_message(lambda message: "policy violated: script-src-elem" in message.text):
+    with window.page.expect_console_message(
+        lambda message: "policy violated: script-src-elem" in message.text
+    ):
         window.page.evaluate(insert, SCRIPT)
-    with window.page.expect_console_message(lambda message: "policy violated: script-src-attr" in message.text):
+    with window.page.expect_console_message(
+        lambda message: "policy violated: script-src-attr" in message.text
+    ):
         window.page.evaluate(insert, IMAGE)
     assert window.page.title() == "Program Input Data Mahasiswa"
     window.problems.clear()

@@ -5,7 +5,18 @@ import shutil
 from functools import partial
 
 import pytest
-from browser import DESKTOP, LAPTOP, PHONE, TALL_PHONE, OpenWindow, Window, contrast, each_look, in_window, luminance
+from browser import (
+    DESKTOP,
+    LAPTOP,
+    PHONE,
+    TALL_PHONE,
+    OpenWindow,
+    Window,
+    contrast,
+    each_look,
+    in_window,
+    luminance,
+)
 from every_page import LONG, SITI, add_many, press
 from harness import Service, Site
 from playwright.sync_api import expect
@@ -34,7 +45,9 @@ def test_a_phone_shows_all_cells_and_large_buttons(open_window: OpenWindow, site
     expect(window.rows).to_have_count(0)
 
 
-def test_a_phone_shows_the_first_hit_of_a_search_in_the_upper_half(open_window: OpenWindow, site: Site) -> None:
+def test_a_phone_shows_the_first_hit_of_a_search_in_the_upper_half(
+    open_window: OpenWindow, site: Site
+) -> None:
     """With the latest change, the searched text and several pages above it too, with and without the CDN."""
     add_many(site, 60)
     site.add("9", "Namma", "Solo")
@@ -45,7 +58,9 @@ def test_a_phone_shows_the_first_hit_of_a_search_in_the_upper_half(open_window: 
             assert window.page.evaluate(RECTANGLE, "tbody tr")[1] < 844 / 2, f"{path}, {look}"
 
 
-def test_each_row_of_a_page_has_five_titles_and_named_buttons(open_window: OpenWindow, site: Site) -> None:
+def test_each_row_of_a_page_has_five_titles_and_named_buttons(
+    open_window: OpenWindow, site: Site
+) -> None:
     """A screen reader gets all titles, also on a phone; the NIM is the row's header, and describes its controls."""
     site.add(*SITI)
     for size in (DESKTOP, PHONE):
@@ -53,7 +68,9 @@ def test_each_row_of_a_page_has_five_titles_and_named_buttons(open_window: OpenW
         window.open("/?cari=siti")
         titles = window.page.get_by_role("columnheader").all_text_contents()
         assert " ".join(" ".join(titles).split()) == "No NIM Nama Alamat Aksi"
-        expect(window.page.get_by_role("table", name="Daftar mahasiswa").get_by_role("rowheader")).to_have_text(SITI[0])
+        expect(
+            window.page.get_by_role("table", name="Daftar mahasiswa").get_by_role("rowheader")
+        ).to_have_text(SITI[0])
         for control in window.rows.locator("a, button, input").all():
             expect(control).to_have_accessible_description(SITI[0])
 
@@ -75,8 +92,16 @@ def test_forced_colours_keep_the_rule_under_the_header(open_window: OpenWindow) 
     window = open_window("answers", forced_colors="active")
     window.open("/")
     for _ in each_look(window):
-        assert [window.style("th", f"borderBottom{name}") for name in ("Style", "Width")] == ["solid", "2px"]
-        assert contrast(window.style("th", "borderBottomColor"), window.style("body", "backgroundColor")) >= 3
+        assert [window.style("th", f"borderBottom{name}") for name in ("Style", "Width")] == [
+            "solid",
+            "2px",
+        ]
+        assert (
+            contrast(
+                window.style("th", "borderBottomColor"), window.style("body", "backgroundColor")
+            )
+            >= 3
+        )
 
 
 def test_parts_stand_at_the_same_place_on_every_page(open_window: OpenWindow, site: Site) -> None:
@@ -87,16 +112,27 @@ def test_parts_stand_at_the_same_place_on_every_page(open_window: OpenWindow, si
     names = ["paddingTop", "paddingLeft", "borderTopWidth", "borderInlineEndWidth", "fontSize"]
     script = "(e, names) => names.map(name => getComputedStyle(e, '::file-selector-button')[name]).join()"
     window = open_window("answers")
-    for path in ("/", "/?cari=nama&urut=nama", "/?halaman=2&per=10", "/mahasiswa/add", "/mahasiswa/impor", "/x"):
+    for path in (
+        "/",
+        "/?cari=nama&urut=nama",
+        "/?halaman=2&per=10",
+        "/mahasiswa/add",
+        "/mahasiswa/impor",
+        "/x",
+    ):
         window.open(path)
         for _ in each_look(window):
             headings.add(tuple(window.page.evaluate(RECTANGLE, "h1")[:2]))
             for column in range(1, 6 if window.page.locator("table").count() else 0):
                 for row in ("thead tr", "tbody tr:last-child"):
-                    x, _, width, _ = window.page.evaluate(RECTANGLE, f"{row} > :nth-child({column})")
+                    x, _, width, _ = window.page.evaluate(
+                        RECTANGLE, f"{row} > :nth-child({column})"
+                    )
                     columns.add((column, x, width))
             for file in window.page.locator("[type=file]").all():
-                buttons.add((file.evaluate(script, names), *window.page.evaluate(RECTANGLE, "[type=file]")))
+                buttons.add(
+                    (file.evaluate(script, names), *window.page.evaluate(RECTANGLE, "[type=file]"))
+                )
     assert (len(headings), len(columns), len(buttons)) == (1, 5, 1)
 
 
@@ -106,10 +142,15 @@ def test_the_inputs_of_a_record_help_a_touch_keyboard(site: Site) -> None:
     inputs = site.page("/mahasiswa/add").tree.css("input[type=text]")
     nim, nama, alamat = ([node.attributes.get(name) for name in names] for node in inputs)
     assert nim == ["off", "text", "false", "next", None]
-    assert (nama, alamat) == (["words", None, "false", "next", None], ["words", None, "false", "done", None])
+    assert (nama, alamat) == (
+        ["words", None, "false", "next", None],
+        ["words", None, "false", "done", None],
+    )
 
 
-def test_bodies_that_are_not_on_the_screen_are_not_laid_out(open_window: OpenWindow, other: Database) -> None:
+def test_bodies_that_are_not_on_the_screen_are_not_laid_out(
+    open_window: OpenWindow, other: Database
+) -> None:
     """One table has its rows in bodies of 100. A browser skips those far below, and the key End leads to the last row."""
     other.fill([(f"{number:04}", f"Nama {number}", "Sleman") for number in range(501)])
     for size in (DESKTOP, PHONE):
@@ -117,7 +158,14 @@ def test_bodies_that_are_not_on_the_screen_are_not_laid_out(open_window: OpenWin
         window.open("/")
         window.page.wait_for_load_state("load")
         skipped = "bodies => bodies.map(body => body.rows[0].checkVisibility({contentVisibilityAuto: true}))"
-        assert window.page.locator("tbody").evaluate_all(skipped) == [True, False, False, False, True, True]
+        assert window.page.locator("tbody").evaluate_all(skipped) == [
+            True,
+            False,
+            False,
+            False,
+            True,
+            True,
+        ]
         until(partial(is_end_shown_by_key, window))
         expect(window.rows.last).to_be_in_viewport(ratio=0.5)
 
@@ -128,7 +176,9 @@ def is_end_shown_by_key(window: Window) -> bool:
     return bool(window.rows.last.evaluate("row => row.getBoundingClientRect().top < innerHeight"))
 
 
-def test_a_long_name_does_not_ruin_the_table_of_a_text_browser(service: Service, site: Site) -> None:
+def test_a_long_name_does_not_ruin_the_table_of_a_text_browser(
+    service: Service, site: Site
+) -> None:
     """w3m shows the table within the width of its terminal, also if a name is one word of 700 letters."""
     w3m = shutil.which("w3m")
     if w3m is None:
@@ -149,8 +199,12 @@ def test_a_printed_list_or_history_has_no_buttons(open_window: OpenWindow, site:
     is_hidden = "elements => elements.every(element => !element.checkVisibility())"
     for _ in each_look(window):
         for scheme in ("light", "dark"):
-            window.page.emulate_media(media="print", color_scheme="dark" if scheme == "dark" else "light")
-            assert window.page.locator("a, button, form, th:last-child, td:last-child").evaluate_all(is_hidden)
+            window.page.emulate_media(
+                media="print", color_scheme="dark" if scheme == "dark" else "light"
+            )
+            assert window.page.locator(
+                "a, button, form, th:last-child, td:last-child"
+            ).evaluate_all(is_hidden)
             assert window.style("body", "backgroundColor") == "rgb(255, 255, 255)"
             for text in ["h1", "th", "td"]:
                 assert luminance(window.style(text, "color")) < 0.05
@@ -161,7 +215,9 @@ def test_a_printed_list_or_history_has_no_buttons(open_window: OpenWindow, site:
         expect(window.rows.first).to_contain_text(SLASHES)
 
 
-def test_a_phone_shows_a_change_side_by_side_with_a_large_button(open_window: OpenWindow, site: Site) -> None:
+def test_a_phone_shows_a_change_side_by_side_with_a_large_button(
+    open_window: OpenWindow, site: Site
+) -> None:
     """The texts before and after stand beside each other, and a finger can hit the button."""
     site.add(*LONG)
     site.edit(LONG[0], "Siti", "Sleman")
@@ -169,7 +225,10 @@ def test_a_phone_shows_a_change_side_by_side_with_a_large_button(open_window: Op
     window.open("/mahasiswa/riwayat")
     for _ in each_look(window):
         assert window.page.evaluate(RECTANGLE, "td.act button")[3] >= 44
-        before, after = (window.page.evaluate(RECTANGLE, f"td[data-label={name}]") for name in ("Sebelum", "Sesudah"))
+        before, after = (
+            window.page.evaluate(RECTANGLE, f"td[data-label={name}]")
+            for name in ("Sebelum", "Sesudah")
+        )
         assert before[1] == after[1]
 
 
@@ -182,7 +241,12 @@ def test_the_confirmation_of_a_change_is_in_the_window(
     The changed row is on the screen too, below the confirmation. The warning stands between the confirmation and the
     first row, and its button removes the new record.
     """
-    other.fill([(f"{number:05}", f"Nama {number}", "Jalan Kaliurang 5, Sleman") for number in range(10_000)])
+    other.fill(
+        [
+            (f"{number:05}", f"Nama {number}", "Jalan Kaliurang 5, Sleman")
+            for number in range(10_000)
+        ]
+    )
     window = open_window("answers", size)
     page = window.page
     confirmation, warning = page.locator(".latest"), page.locator(".warning")
@@ -190,7 +254,9 @@ def test_the_confirmation_of_a_change_is_in_the_window(
     def change(path: str, row: int, nim: str = "") -> None:
         window.open(path)
         with window.leaving():
-            (window.rows.nth(row) if row else page).get_by_role("link", name="Edit" if row else "Tambah Data").click()
+            (window.rows.nth(row) if row else page).get_by_role(
+                "link", name="Edit" if row else "Tambah Data"
+            ).click()
         window.type(nama="Siti Aminah", **({} if row else {"nim": nim, "alamat": "Solo"}))
         with window.leaving():
             page.keyboard.press("Enter")
@@ -204,13 +270,25 @@ def test_the_confirmation_of_a_change_is_in_the_window(
             target = page.locator("tr:has(:target)")
             expect(target).to_contain_text("Siti Aminah")
             assert in_window(target.locator("td").last), path
-    for path, nim in (("/?per=500", "O7001"), ("/?cari=O7002", "O7002"), ("/?halaman=1", "O7003"), ("/", "O7004")):
+    for path, nim in (
+        ("/?per=500", "O7001"),
+        ("/?cari=O7002", "O7002"),
+        ("/?halaman=1", "O7003"),
+        ("/", "O7004"),
+    ):
         change(path, 0, nim)
         for part in (confirmation, warning.locator("span"), *warning.locator("a, button").all()):
             assert in_window(part), (path, part)
         for look in each_look(window):
-            assert contrast(window.style(".warning", "color"), window.style(".warning", "backgroundColor")) >= 4.5, look
-            assert window.style(".warning", "backgroundColor") != window.style(".latest", "backgroundColor")
+            assert (
+                contrast(
+                    window.style(".warning", "color"), window.style(".warning", "backgroundColor")
+                )
+                >= 4.5
+            ), look
+            assert window.style(".warning", "backgroundColor") != window.style(
+                ".latest", "backgroundColor"
+            )
     window.open("/?halaman=1")
     for look in each_look(window):
         tops = [page.evaluate(RECTANGLE, part)[1] for part in ("p.latest", ".warning", "tbody tr")]
@@ -230,10 +308,15 @@ def test_the_confirmation_of_a_change_is_in_the_window(
 
 
 @pytest.mark.parametrize("size", [LAPTOP, TALL_PHONE])
-def test_the_buttons_of_both_addition_forms_stand_in_one_order(open_window: OpenWindow, size: tuple[int, int]) -> None:
+def test_the_buttons_of_both_addition_forms_stand_in_one_order(
+    open_window: OpenWindow, size: tuple[int, int]
+) -> None:
     """Enter presses the usual one: on the form for one record "Simpan", on the next one "Simpan dan tambah lagi"."""
     window = open_window("answers", size)
-    for query, target in (("", "/?halaman=1#m-0"), ("&lagi=1", "/mahasiswa/add?halaman=1&lagi=1&nim=1")):
+    for query, target in (
+        ("", "/?halaman=1#m-0"),
+        ("&lagi=1", "/mahasiswa/add?halaman=1&lagi=1&nim=1"),
+    ):
         window.open(f"/mahasiswa/add?halaman=1{query}")
         buttons = window.page.locator("form .btn:visible")
         assert buttons.all_text_contents()[:2] == ["Simpan", "Simpan dan tambah lagi"]
@@ -246,7 +329,9 @@ def test_the_buttons_of_both_addition_forms_stand_in_one_order(open_window: Open
     assert in_window(window.page.get_by_text("Siti (1) tersimpan."))
 
 
-def test_a_phone_reaches_the_links_without_passing_the_list(open_window: OpenWindow, site: Site) -> None:
+def test_a_phone_reaches_the_links_without_passing_the_list(
+    open_window: OpenWindow, site: Site
+) -> None:
     """One touch shows the downloads, the printout, the recap, the check and the other pages. A tick has 24 pixels."""
     add_many(site, 60)
     window = open_window("answers", TALL_PHONE, is_mobile=True, has_touch=True)
@@ -263,7 +348,9 @@ def test_a_phone_reaches_the_links_without_passing_the_list(open_window: OpenWin
     assert (size["width"], size["height"]) == (24, 24)
 
 
-def test_no_word_that_fits_on_a_line_of_a_phone_is_broken(open_window: OpenWindow, site: Site) -> None:
+def test_no_word_that_fits_on_a_line_of_a_phone_is_broken(
+    open_window: OpenWindow, site: Site
+) -> None:
     """On each page with names, also with two texts beside each other."""
     nama = "Kusumawardhani Wirahadikusumah"
     for nim in ("2300018001", "2300018002", "2300018003"):
@@ -281,7 +368,13 @@ def test_no_word_that_fits_on_a_line_of_a_phone_is_broken(open_window: OpenWindo
         }
       return found;
     }"""
-    for path in ("/", "/?halaman=1", "/mahasiswa/riwayat", "/mahasiswa/cetak", "/mahasiswa/periksa"):
+    for path in (
+        "/",
+        "/?halaman=1",
+        "/mahasiswa/riwayat",
+        "/mahasiswa/cetak",
+        "/mahasiswa/periksa",
+    ):
         window.open(path)
         for look in each_look(window):
             lines = window.page.evaluate(broken)

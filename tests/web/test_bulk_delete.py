@@ -12,7 +12,12 @@ from mahasiswa.sheets.public import MAX_CONFIRMED_BYTES
 
 CHOOSE = "/mahasiswa/hapus"
 CONFIRM = "/mahasiswa/hapus/simpan"
-LIST = [("001", "Ani", "Solo"), ("002", "Budi", "Bantul"), ("003", "Citra", "Klaten"), ("20/4", "Dewi", "")]
+LIST = [
+    ("001", "Ani", "Solo"),
+    ("002", "Budi", "Bantul"),
+    ("003", "Citra", "Klaten"),
+    ("20/4", "Dewi", ""),
+]
 NIMS = [nim for nim, *_ in LIST]
 
 
@@ -41,7 +46,11 @@ def confirm(preview: Page, site: Site) -> None:
     (form,) = preview.forms
     assert (form.method, form.target) == ("post", CONFIRM)
     answer = site.post(CONFIRM, {"data": form.values["data"]})
-    assert (answer.status_code, answer.headers["location"], answer.content) == (302, "/?halaman=1", b"")
+    assert (answer.status_code, answer.headers["location"], answer.content) == (
+        302,
+        "/?halaman=1",
+        b"",
+    )
 
 
 def check_again(preview: Page, site: Site, *fields: tuple[str, str]) -> Page:
@@ -56,15 +65,21 @@ def counts(preview: Page) -> list[int]:
 
 
 def found(preview: Page) -> list[tuple[str, ...]]:
-    return [tuple(cell.text() for cell in row.css("td")) for row in preview.tree.css("table tbody tr")]
+    return [
+        tuple(cell.text() for cell in row.css("td")) for row in preview.tree.css("table tbody tr")
+    ]
 
 
 def missing(preview: Page) -> list[str]:
     """Return the NIMs without a record that a preview shows, each with its row and the reason."""
     rows = [
-        (row.css("input[type=text]")[0].attributes, row.css(".reason")[0].text()) for row in preview.tree.css(".repair")
+        (row.css("input[type=text]")[0].attributes, row.css(".reason")[0].text())
+        for row in preview.tree.css(".repair")
     ]
-    named = [(str(field["aria-label"]).removeprefix("NIM, ").capitalize(), field["value"], why) for field, why in rows]
+    named = [
+        (str(field["aria-label"]).removeprefix("NIM, ").capitalize(), field["value"], why)
+        for field, why in rows
+    ]
     return [" ".join(f"{row}: {nim} {why}".split()) for row, nim, why in named]
 
 
@@ -79,7 +94,9 @@ GIVEN: dict[str, str | bytes] = {
     "whole rows with a header": "No\tNPM\tNama\n1\t001\tAni\n2\t20/4\tDewi\n3\t999\tEko",
     "NIM, Nama and Alamat without a header": "001\tAni\tSolo\n20/4\tDewi\t\n999\tEko\tSolo",
     "CSV without a header": csv(("001",), ("20/4",), ("999",)),
-    "xlsx with other columns": by_openpyxl(("Nama", "NIM"), ("Ani", "001"), ("Dewi", "20/4"), ("Eko", "999")),
+    "xlsx with other columns": by_openpyxl(
+        ("Nama", "NIM"), ("Ani", "001"), ("Dewi", "20/4"), ("Eko", "999")
+    ),
 }
 
 
@@ -103,7 +120,9 @@ def test_given_nims_are_shown_with_their_records(people: Site, given: str | byte
         ("2,30007E+14", "NIM 2,30007E+14 sudah dibulatkan oleh Excel"),
     ],
 )
-def test_a_nim_that_was_not_found_shows_the_likely_reason(people: Site, nim: str, reason: str) -> None:
+def test_a_nim_that_was_not_found_shows_the_likely_reason(
+    people: Site, nim: str, reason: str
+) -> None:
     """A record with almost the same NIM is shown, and is not removed. A preview that finds nothing has no button."""
     preview = preview_of(people, f"20/4\n{nim}")
     assert (counts(preview), found(preview)) == ([1, 1], [LIST[3]])
@@ -123,9 +142,15 @@ def test_a_confirmation_removes_what_the_preview_named_and_is_still_there(people
     for _ in range(2):
         confirm(preview, people)
         assert people.list().nims == ["000", "003"]
-    undo = next(form for form in people.page("/mahasiswa/riwayat").forms if "/kelompok/" in form.target)
+    undo = next(
+        form for form in people.page("/mahasiswa/riwayat").forms if "/kelompok/" in form.target
+    )
     assert people.submit(undo).status_code == 302
-    assert people.list().records == [("000", "Eko", "Solo"), ("002", "Budi S.", "Sleman"), *LIST[2:]]
+    assert people.list().records == [
+        ("000", "Eko", "Solo"),
+        ("002", "Budi S.", "Sleman"),
+        *LIST[2:],
+    ]
 
 
 def test_ten_thousand_records_are_removed_at_once(people: Site, other: Database) -> None:
@@ -136,7 +161,10 @@ def test_ten_thousand_records_are_removed_at_once(people: Site, other: Database)
     preview = preview_of(people, pasted)
     assert (counts(preview), found(preview)) == ([10_000, 0], records)
     (details,) = preview.tree.css("details")
-    assert (details.css("summary")[0].text(), len(details.css("tbody tr"))) == ("9.990 lainnya", 9_990)
+    assert (details.css("summary")[0].text(), len(details.css("tbody tr"))) == (
+        "9.990 lainnya",
+        9_990,
+    )
     confirm(preview, people)
     assert people.list().nims == NIMS
     answer = send(people, pasted + "\n1")
@@ -145,9 +173,24 @@ def test_ten_thousand_records_are_removed_at_once(people: Site, other: Database)
 
 
 @pytest.mark.parametrize("kind", ["csv", "xlsx"])
-def test_an_export_names_the_records_to_remove_whatever_their_nims_are(site: Site, other: Database, kind: str) -> None:
+def test_an_export_names_the_records_to_remove_whatever_their_nims_are(
+    site: Site, other: Database, kind: str
+) -> None:
     """Every record of the list is in its own export, so a bulk delete by that file empties the list."""
-    nims = ["%", "%2F", "+", "a b", "~", "a\r\nb", "=1", "é", "👩🏽‍🎓", '<b>&amp;"', "\u202e", "NIM"]
+    nims = [
+        "%",
+        "%2F",
+        "+",
+        "a b",
+        "~",
+        "a\r\nb",
+        "=1",
+        "é",
+        "👩🏽‍🎓",
+        '<b>&amp;"',
+        "\u202e",
+        "NIM",
+    ]
     other.fill([(nim, "Ani", "Solo") for nim in nims])
     preview = preview_of(site, site.get(f"/mahasiswa/ekspor.{kind}").content)
     assert (counts(preview), missing(preview)) == ([len(nims), 0], [])
@@ -156,7 +199,9 @@ def test_an_export_names_the_records_to_remove_whatever_their_nims_are(site: Sit
     assert site.list().nims == ["neighbour"]
 
 
-@pytest.mark.parametrize("body", ["nim=001", "data=", "data=DATA&data=DATA", "data=%FFDATA", "data=DATAx"])
+@pytest.mark.parametrize(
+    "body", ["nim=001", "data=", "data=DATA&data=DATA", "data=%FFDATA", "data=DATAx"]
+)
 def test_a_confirmation_that_no_preview_sends_removes_nothing(people: Site, body: str) -> None:
     """The page asks for the NIMs again."""
     data = preview_of(people, "001").forms[0].values["data"]
@@ -173,10 +218,15 @@ def test_a_nim_that_was_not_found_is_corrected_in_the_preview(people: Site) -> N
     fields = [field for row, nim in corrected for field in (("baris[]", row), ("nim[]", nim))]
     again = check_again(preview, people, *fields)
     assert (counts(again), found(again)) == ([2, 2], [LIST[0], LIST[2]])
-    assert missing(again) == ["Baris 3: 998", "Baris 4: 2 NIM ini mirip dengan 002 (Budi) yang sudah ada."]
+    assert missing(again) == [
+        "Baris 3: 998",
+        "Baris 4: 2 NIM ini mirip dengan 002 (Budi) yang sudah ada.",
+    ]
     unseen = {"data": again.forms[0].values["data"], "baris[]": "4", "nim[]": "002"}
     shown = assert_page(people.post(CONFIRM, unseen), people)
-    assert shown.texts("[role=status]")[0].startswith("Perbaikan Anda sudah diperiksa. Belum ada yang dihapus.")
+    assert shown.texts("[role=status]")[0].startswith(
+        "Perbaikan Anda sudah diperiksa. Belum ada yang dihapus."
+    )
     assert people.list().nims == NIMS
     confirm(shown, people)
     assert people.list().nims == ["20/4"]
@@ -201,10 +251,14 @@ def test_another_name_in_the_file_is_pointed_out(people: Site) -> None:
     assert people.list().nims == ["20/4"]
 
 
-def test_records_that_an_import_lacks_are_led_to_the_bulk_delete(people: Site, other: Database) -> None:
+def test_records_that_an_import_lacks_are_led_to_the_bulk_delete(
+    people: Site, other: Database
+) -> None:
     """Every one of them is in its preview. Nothing is removed, and no row of the file is saved, before it is confirmed."""
     other.fill([*LIST, ("'x", "Eko", "Solo")])
-    file = csv(("NIM", "Nama", "Alamat"), ("001", "Ani S.", "Solo"), *LIST[1:3], ("007", "Fajar", "Solo"))
+    file = csv(
+        ("NIM", "Nama", "Alamat"), ("001", "Ani S.", "Solo"), *LIST[1:3], ("007", "Fajar", "Solo")
+    )
     preview = Importer(people).upload(file)
     (button,) = [node for node in preview.tree.css("#sisa button") if "Hapus" in node.text()]
     assert button.text() == "Hapus 2 mahasiswa ini…"

@@ -33,7 +33,9 @@ def version(page: Page) -> str:
 
 def save(site: Site, versi: str, nama: str, alamat: str) -> httpx.Response:
     """Send the edit form with a version, as a browser does, which removes line breaks."""
-    texts = {name: re.sub("[\r\n]", "", text) for name, text in (("nama", nama), ("alamat", alamat))}
+    texts = {
+        name: re.sub("[\r\n]", "", text) for name, text in (("nama", nama), ("alamat", alamat))
+    }
     return site.post(PATH, {"nim": NIM, **texts, "versi": versi})
 
 
@@ -44,7 +46,9 @@ def conflict(answer: httpx.Response) -> Page:
 
 def compared(page: Page) -> list[list[str]]:
     """Return the cells of the conflict's table: headings, then each field's label and texts."""
-    return [[cell.text() for cell in row.css("th, td")] for row in page.tree.css("table.compare tr")]
+    return [
+        [cell.text() for cell in row.css("th, td")] for row in page.tree.css("table.compare tr")
+    ]
 
 
 def stored(site: Site) -> tuple[str, ...]:
@@ -53,15 +57,27 @@ def stored(site: Site) -> tuple[str, ...]:
     return tuple(texts)
 
 
-def test_the_version_of_an_edit_form_stands_in_its_button_and_depends_only_on_the_texts(siti: Site) -> None:
+def test_the_version_of_an_edit_form_stands_in_its_button_and_depends_only_on_the_texts(
+    siti: Site,
+) -> None:
     """The form has no hidden input (specification 4.3.2). Texts that are divided differently have different versions."""
     page = siti.page(PATH)
     (form,) = page.forms
-    assert [(field.name, field.type) for field in form.inputs] == [(name, "text") for name in ("nim", "nama", "alamat")]
+    assert [(field.name, field.type) for field in form.inputs] == [
+        (name, "text") for name in ("nim", "nama", "alamat")
+    ]
     assert re.fullmatch("[A-Za-z0-9_-]{22}", version(page))
     assert not siti.page("/mahasiswa/add").tree.css("button[name]")
     seen = []
-    for texts in [("ab", "c"), ("a", "bc"), ("", "abc"), ("abc", ""), ("a:1", "c"), ("a", "1:c"), SITI]:
+    for texts in [
+        ("ab", "c"),
+        ("a", "bc"),
+        ("", "abc"),
+        ("abc", ""),
+        ("a:1", "c"),
+        ("a", "1:c"),
+        SITI,
+    ]:
         siti.edit(NIM, *texts)
         seen.append(version(siti.page(PATH)))
     assert len(set(seen)) == 7
@@ -81,15 +97,50 @@ def test_an_edit_with_an_empty_version_is_always_saved(siti: Site) -> None:
 
 MERGED: dict[str, tuple[Texts, list[Texts], Texts, Texts]] = {
     "none": (SITI, [], ("Siti A.", "Klaten"), ("Siti A.", "Klaten")),
-    "of the other field": (SITI, [("Siti", "Klaten")], ("Siti Aminah", "Sleman"), ("Siti Aminah", "Klaten")),
-    "but the form has none": (SITI, [("Siti Aminah", "Klaten")], ("Siti", "Sleman"), ("Siti Aminah", "Klaten")),
-    "partly the same": (SITI, [("Siti", "Klaten")], ("Siti Aminah", "Klaten"), ("Siti Aminah", "Klaten")),
-    "the same, as a double click": (SITI, [("Siti A.", "Klaten")], ("Siti A.", "Klaten"), ("Siti A.", "Klaten")),
+    "of the other field": (
+        SITI,
+        [("Siti", "Klaten")],
+        ("Siti Aminah", "Sleman"),
+        ("Siti Aminah", "Klaten"),
+    ),
+    "but the form has none": (
+        SITI,
+        [("Siti Aminah", "Klaten")],
+        ("Siti", "Sleman"),
+        ("Siti Aminah", "Klaten"),
+    ),
+    "partly the same": (
+        SITI,
+        [("Siti", "Klaten")],
+        ("Siti Aminah", "Klaten"),
+        ("Siti Aminah", "Klaten"),
+    ),
+    "the same, as a double click": (
+        SITI,
+        [("Siti A.", "Klaten")],
+        ("Siti A.", "Klaten"),
+        ("Siti A.", "Klaten"),
+    ),
     "undone": (SITI, [("Lain", "Lain"), SITI], ("Saya", "Bantul"), ("Saya", "Bantul")),
-    "the same without its line break": (SITI, [("Siti A.\n", "Sleman")], ("Siti A.", "Solo"), ("Siti A.\n", "Solo")),
+    "the same without its line break": (
+        SITI,
+        [("Siti A.\n", "Sleman")],
+        ("Siti A.", "Solo"),
+        ("Siti A.\n", "Solo"),
+    ),
     "only a line break": (SITI, [("Siti\n", "Sleman")], SITI, ("Siti\n", "Sleman")),
-    "none, and the form replaces a line break": (BROKEN, [], ("Siti", "Jl. 1, RT 03"), ("Siti", "Jl. 1, RT 03")),
-    "of a text with a line break": (BROKEN, [("Siti", "Klaten")], ("Siti A.", BROKEN[1]), ("Siti A.", "Klaten")),
+    "none, and the form replaces a line break": (
+        BROKEN,
+        [],
+        ("Siti", "Jl. 1, RT 03"),
+        ("Siti", "Jl. 1, RT 03"),
+    ),
+    "of a text with a line break": (
+        BROKEN,
+        [("Siti", "Klaten")],
+        ("Siti A.", BROKEN[1]),
+        ("Siti A.", "Klaten"),
+    ),
 }
 """Texts that the form showed, the changes of others, the texts that are sent, and those that are stored then."""
 
@@ -130,12 +181,23 @@ def test_a_conflict_shows_every_text_that_saving_would_change_and_saves_nothing(
     page = conflict(save(siti, versi, *sent))
     assert page.headings == ["Edit Data Mahasiswa"]
     assert page.texts("[role=alert]") == [CHANGED]
-    rows = [list(texts) for texts in zip(("Nama", "Alamat"), SITI, theirs, sent, strict=True) if texts[0] in labels]
-    assert [compared(page)[0][1:], *compared(page)[1:]] == [["Semula", "Data terbaru", "Isian Anda"], *rows]
+    rows = [
+        list(texts)
+        for texts in zip(("Nama", "Alamat"), SITI, theirs, sent, strict=True)
+        if texts[0] in labels
+    ]
+    assert [compared(page)[0][1:], *compared(page)[1:]] == [
+        ["Semula", "Data terbaru", "Isian Anda"],
+        *rows,
+    ]
     (form,) = page.forms
     typed = (sent[0], sent[1] if "Alamat" in labels else theirs[1])
     assert form.values == {"nim": NIM, "nama": typed[0], "alamat": typed[1]}
-    assert (form.target, form.submit, page.target("Gunakan data terbaru")) == (PATH, "Simpan isian saya", PATH)
+    assert (form.target, form.submit, page.target("Gunakan data terbaru")) == (
+        PATH,
+        "Simpan isian saya",
+        PATH,
+    )
     assert stored(siti) == theirs
     # The button of this page has the version that the page shows, so sending it again overwrites that version.
     assert version(page) == version(siti.page(PATH))
@@ -201,9 +263,18 @@ def test_a_person_decides_a_conflict(window: Window, siti: Site) -> None:
 
 
 @pytest.mark.parametrize("service", ["sqlite"], indirect=True)  # a browser sees no engine
-def test_a_browser_saves_another_field_and_leaves_unusual_texts_as_they_are(window: Window, siti: Site) -> None:
+def test_a_browser_saves_another_field_and_leaves_unusual_texts_as_they_are(
+    window: Window, siti: Site
+) -> None:
     """A browser removes line breaks from a field; a change of another field leaves them in the stored text."""
-    for alamat in ("Ani\nBudi", "\r\nAni\r\n", "\tAni\t", "  Ani  ", "👩🏽‍🎓 e\u0301 \u00e9", "\x0b\x85\u2028"):
+    for alamat in (
+        "Ani\nBudi",
+        "\r\nAni\r\n",
+        "\tAni\t",
+        "  Ani  ",
+        "👩🏽‍🎓 e\u0301 \u00e9",
+        "\x0b\x85\u2028",
+    ):
         siti.edit(NIM, "\rSiti\n", alamat)
         window.open(PATH)
         window.type(nama="Siti A.")

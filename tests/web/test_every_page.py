@@ -53,7 +53,9 @@ def sources() -> dict[str, str]:
 def phone(request: pytest.FixtureRequest, chromium: Browser, service: Service) -> Iterator[Window]:
     """Open a mobile window, which uses the viewport that a page sets, once for all pages."""
     with ExitStack() as stack:
-        yield OpenWindow(request, chromium, service.url, stack)("answers", PHONE, is_mobile=True, has_touch=True)
+        yield OpenWindow(request, chromium, service.url, stack)(
+            "answers", PHONE, is_mobile=True, has_touch=True
+        )
 
 
 @pytest.mark.usefixtures("open_window")
@@ -81,7 +83,11 @@ def test_every_page_fits_any_window_and_is_accessible(
             window.page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
             for tag, background, text in window.page.evaluate(COLOURS):
                 where = f"{tag}, {scheme}, {look}"
-                assert luminance(background) < 0.05 if scheme == "dark" else luminance(background) > 0.85, where
+                assert (
+                    luminance(background) < 0.05
+                    if scheme == "dark"
+                    else luminance(background) > 0.85
+                ), where
                 assert contrast(background, text) >= 4.5, where
             # Each size with each scheme, and each of them with and without the CDN.
             size = PHONE if (scheme == "dark") == (look == "with the CDN") else DESKTOP
@@ -94,7 +100,11 @@ def test_every_page_fits_any_window_and_is_accessible(
 
 
 def test_html_validate_finds_no_error_on_any_page(
-    open_window: OpenWindow, service: Service, node_modules: Path, sources: dict[str, str], tmp_path: Path
+    open_window: OpenWindow,
+    service: Service,
+    node_modules: Path,
+    sources: dict[str, str],
+    tmp_path: Path,
 ) -> None:
     """html-validate finds no error and no warning in the HTML that the service sends for any page."""
     node = shutil.which("node")
@@ -110,7 +120,15 @@ def test_html_validate_finds_no_error_on_any_page(
     for name, html in pages.items():
         (tmp_path / f"{name}.html").write_text(html, "utf-8")
     program = node_modules / "html-validate" / "bin" / "html-validate.mjs"
-    command: list[str | Path] = [node, program, "--config", NPM / "html-validate.cjs", "--formatter", "json", tmp_path]
+    command: list[str | Path] = [
+        node,
+        program,
+        "--config",
+        NPM / "html-validate.cjs",
+        "--formatter",
+        "json",
+        tmp_path,
+    ]
     checked = subprocess.run(command, capture_output=True, text=True, check=False, timeout=180)
     report = {Path(page["filePath"]).stem: page["messages"] for page in json.loads(checked.stdout)}
     assert report.pop("wrong")

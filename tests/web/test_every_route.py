@@ -62,7 +62,11 @@ def change_nim(site: Site) -> None:
 
 def preview_import(site: Site) -> None:
     """Show the previews of a workbook, a CSV file and pasted cells, and take a NIM of the list for one without zeros."""
-    importer, old, new = Importer(site), (added(site), "Ani Baru", "Solo"), (next(NIMS), "Ani", "Solo")
+    importer, old, new = (
+        Importer(site),
+        (added(site), "Ani Baru", "Solo"),
+        (next(NIMS), "Ani", "Solo"),
+    )
     assert importer.upload(by_openpyxl(HEADER, new), "a.xlsx").counts == {"Baru": 1}
     assert importer.upload(csv(HEADER, old, new)).counts == {"Baru": 1, "Berubah": 1}
     assert importer.paste("\t".join(new)).counts == {"Baru": 1}
@@ -83,7 +87,9 @@ def confirm_import(site: Site) -> None:
 def preview_deletion(site: Site) -> Page:
     """Show the preview of a bulk delete of one record and an unknown NIM."""
     pasted = f"{added(site)}\n{next(NIMS)}"
-    answer = site.client.post("/mahasiswa/hapus", files={"berkas": ("", b"")}, data={"tempel": pasted})
+    answer = site.client.post(
+        "/mahasiswa/hapus", files={"berkas": ("", b"")}, data={"tempel": pasted}
+    )
     assert answer.status_code == 200
     return Page(answer.text, site.origin + "/mahasiswa/hapus")
 
@@ -91,8 +97,12 @@ def preview_deletion(site: Site) -> Page:
 def preview_ticked(site: Site) -> None:
     nims = {added(site) for _ in range(3)}
     page = site.page("/?cari=baru&di=nim&per=500")
-    ticks = [str(node.attributes["value"]) for node in page.tree.css("td [type=checkbox][form=pilih]")]
-    chosen = [("nim[]", tick) for nim, tick in zip(page.nims, ticks, strict=True) if nim in nims][:2]
+    ticks = [
+        str(node.attributes["value"]) for node in page.tree.css("td [type=checkbox][form=pilih]")
+    ]
+    chosen = [("nim[]", tick) for nim, tick in zip(page.nims, ticks, strict=True) if nim in nims][
+        :2
+    ]
     target = form_of(page, "Hapus yang dipilih").target
     preview = Page(site.post(target, chosen).text, site.origin + target)
     assert "Hapus 2 mahasiswa" in preview.texts("button")
@@ -122,14 +132,20 @@ def confirm_deletion(site: Site) -> None:
 
 def undo(site: Site) -> None:
     nim = added(site)
-    assert site.submit(form_of(site.page("/mahasiswa/riwayat"), "Batalkan penambahan")).status_code == 302
+    assert (
+        site.submit(form_of(site.page("/mahasiswa/riwayat"), "Batalkan penambahan")).status_code
+        == 302
+    )
     assert nim not in site.list().nims
 
 
 def undo_batch(site: Site) -> None:
     importer, nim = Importer(site), next(NIMS)
     importer.save(importer.upload(csv(HEADER, (nim, "Ani", "Solo"), (next(NIMS), "Budi", "Solo"))))
-    assert site.submit(form_of(site.page(batch_of(site)), "Batalkan impor (2 data)")).status_code == 302
+    assert (
+        site.submit(form_of(site.page(batch_of(site)), "Batalkan impor (2 data)")).status_code
+        == 302
+    )
     assert nim not in site.list().nims
 
 
@@ -154,11 +170,15 @@ def form_of(page: Page, submit: str) -> Form:
 
 
 def batch_of(site: Site) -> str:
-    return next(link.target for link in site.page("/mahasiswa/riwayat").links if "/kelompok/" in link.target)
+    return next(
+        link.target for link in site.page("/mahasiswa/riwayat").links if "/kelompok/" in link.target
+    )
 
 
 @pytest.fixture(scope="module", params=ENGINES)
-def site(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+def site(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Site]:
     folder, environment = tmp_path_factory.mktemp("routes"), {"METRICS": "1"}
     with (
         empty_database(request.param, folder, request) as url,
@@ -166,16 +186,25 @@ def site(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
         service.site() as site,
     ):
         importer = Importer(site)
-        importer.save(importer.upload(csv(HEADER, *((f"{n:02}", f"Nama {n}", "École") for n in range(20)))))
+        importer.save(
+            importer.upload(csv(HEADER, *((f"{n:02}", f"Nama {n}", "École") for n in range(20))))
+        )
         site.add("20/1", "Siti Aminah", "Jalan Kaliurang 5")
         yield site
         assert "Traceback" not in service.stderr()
 
 
 def routes(targets: Iterable[str]) -> set[str]:
-    patterns = {route: re.sub(":[a-z]+", "[^/]+", route) for route in {route.path for route in ROUTES}}
+    patterns = {
+        route: re.sub(":[a-z]+", "[^/]+", route) for route in {route.path for route in ROUTES}
+    }
     paths = [target.partition("?")[0] for target in targets]
-    return {route for path in paths for route, pattern in patterns.items() if re.fullmatch(pattern, path)}
+    return {
+        route
+        for path in paths
+        for route, pattern in patterns.items()
+        if re.fullmatch(pattern, path)
+    }
 
 
 def test_no_route_is_missing_in_the_lists() -> None:

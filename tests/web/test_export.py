@@ -30,7 +30,10 @@ AWKWARD: list[Record] = [
 def texts_of(xlsx: bytes) -> list[tuple[str, ...]]:
     """Return the texts of a workbook as Excel reads them. openpyxl does not decode `_x000D_`, and reads no text as None."""
     return [
-        tuple(re.sub("_x([0-9A-F]{4})_", lambda escape: chr(int(escape[1], 16)), cell.value or "") for cell in row)
+        tuple(
+            re.sub("_x([0-9A-F]{4})_", lambda escape: chr(int(escape[1], 16)), cell.value or "")
+            for cell in row
+        )
         for row in cells_of(xlsx)
     ]
 
@@ -49,7 +52,11 @@ def test_every_cell_of_the_workbook_download_is_text(awkward: Site) -> None:
     assert {cell.data_type for cell in cells} <= {"s", "inlineStr"}
     assert {(cell.number_format, cell.hyperlink) for cell in cells} == {("@", None)}
     sheet = cells[0].parent
-    assert (sheet.freeze_panes, sheet.auto_filter.ref, cells[0].font.bold) == ("A2", f"A1:C{len(AWKWARD) + 1}", True)
+    assert (sheet.freeze_panes, sheet.auto_filter.ref, cells[0].font.bold) == (
+        "A2",
+        f"A1:C{len(AWKWARD) + 1}",
+        True,
+    )
     for column, texts in zip("ABC", zip(*AWKWARD, strict=True), strict=True):
         longest = max(len(line) for text in texts for line in text.splitlines())
         assert sheet.column_dimensions[column].width >= min(longest, 60)
@@ -57,11 +64,19 @@ def test_every_cell_of_the_workbook_download_is_text(awkward: Site) -> None:
 
 @pytest.mark.torture
 @pytest.mark.parametrize("separator", [";", ",", "\t", ""])
-def test_libreoffice_sees_no_formula_in_a_download(site: Site, other: Database, separator: str, tmp_path: Path) -> None:
+def test_libreoffice_sees_no_formula_in_a_download(
+    site: Site, other: Database, separator: str, tmp_path: Path
+) -> None:
     """It holds for each separator that a person may choose when opening the CSV, and the workbook has the same texts."""
-    naughty = [(f"{number:03}", text, text) for number, text in enumerate(NAUGHTY)] if separator else []
+    naughty = (
+        [(f"{number:03}", text, text) for number, text in enumerate(NAUGHTY)] if separator else []
+    )
     other.fill([*naughty, *AWKWARD])
-    as_csv = {"source_ending": "csv", "input_filter": f"CSV:{ord(separator)},34,76,1"} if separator else {}
+    as_csv = (
+        {"source_ending": "csv", "input_filter": f"CSV:{ord(separator)},34,76,1"}
+        if separator
+        else {}
+    )
     data = by_libreoffice(site.get(CSV if separator else XLSX).content, "xlsx", tmp_path, **as_csv)
     cells = [cell for row in cells_of(data) for cell in row]
     assert len(cells) > 3 * len(naughty)
@@ -72,9 +87,12 @@ def test_libreoffice_sees_no_formula_in_a_download(site: Site, other: Database, 
 
 
 @pytest.mark.parametrize(
-    ("target", "kind", "name"), [(CSV, "text/csv; charset=utf-8", "mahasiswa.csv"), (XLSX, SHEET, "mahasiswa.xlsx")]
+    ("target", "kind", "name"),
+    [(CSV, "text/csv; charset=utf-8", "mahasiswa.csv"), (XLSX, SHEET, "mahasiswa.xlsx")],
 )
-def test_a_download_has_a_type_a_name_and_a_length(awkward: Site, target: str, kind: str, name: str) -> None:
+def test_a_download_has_a_type_a_name_and_a_length(
+    awkward: Site, target: str, kind: str, name: str
+) -> None:
     """HEAD has the same headers, but may leave out the length. Nothing is cached."""
     answer, head = awkward.get(target), awkward.send("HEAD", target)
     length = str(len(answer.content))
@@ -82,14 +100,24 @@ def test_a_download_has_a_type_a_name_and_a_length(awkward: Site, target: str, k
     for headers in (answer.headers, head.headers):
         assert headers["content-type"] == kind
         assert headers["content-disposition"] == f'attachment; filename="{name}"'
-        assert (headers["x-content-type-options"], headers["cache-control"]) == ("nosniff", "no-store")
+        assert (headers["x-content-type-options"], headers["cache-control"]) == (
+            "nosniff",
+            "no-store",
+        )
         assert headers["content-security-policy"]
     assert answer.headers["content-length"] == length
     # RFC 9110, section 8.6: either the length of GET's body or none. A workbook holds the second in which it was made.
-    assert abs(int(head.headers.get("content-length", length)) - int(length)) < (10 if target == XLSX else 1)
+    assert abs(int(head.headers.get("content-length", length)) - int(length)) < (
+        10 if target == XLSX else 1
+    )
 
 
-COUNTS = {"cari=baris": 1, "cari=%C3%A9mile": 1, "cari=3&urut=nim&arah=turun&halaman=2&per=10": 9, "urut=nama": 10}
+COUNTS = {
+    "cari=baris": 1,
+    "cari=%C3%A9mile": 1,
+    "cari=3&urut=nim&arah=turun&halaman=2&per=10": 9,
+    "urut=nama": 10,
+}
 COUNTS |= {"cari=tidak+ada": 0, "urut=umur&arah=x&halaman=-1": 10}
 
 
@@ -110,11 +138,22 @@ def test_a_download_of_a_search_has_all_its_pages(awkward: Site, query: str, cou
         ("x" * 32_768, "Bantul", "Nama untuk NIM 7 lebih dari 32.767 karakter, batas sel Excel."),
         ("👩" * 16_384, "Bantul", "Nama untuk NIM 7 lebih dari 32.767 karakter, batas sel Excel."),
         ("Budi", "x" * 32_768, "Alamat untuk NIM 7 lebih dari 32.767 karakter, batas sel Excel."),
-        ("a\uffffb", "Bantul", "Nama untuk NIM 7 berisi karakter yang tidak dapat disimpan di Excel."),
+        (
+            "a\uffffb",
+            "Bantul",
+            "Nama untuk NIM 7 berisi karakter yang tidak dapat disimpan di Excel.",
+        ),
         ("x" * 32_767, "Bantul", ""),
         ("👩" * 16_383 + "x", "Bantul", ""),
     ],
-    ids=["too long", "too long for Excel's way to count", "a long address", "no character of XML", "letters", "emoji"],
+    ids=[
+        "too long",
+        "too long for Excel's way to count",
+        "a long address",
+        "no character of XML",
+        "letters",
+        "emoji",
+    ],
 )
 def test_a_text_that_excel_cannot_hold_leads_to_a_page(
     site: Site, other: Database, nama: str, alamat: str, words: str
@@ -161,7 +200,9 @@ def test_a_download_of_any_texts_is_imported_unchanged(
         other.fill([])
     importer.save(preview)
     stored = {nim: (nama, alamat) for nim, nama, alamat in other.run("SELECT * FROM mahasiswa")}
-    assert stored == {nim: (tidied(nama, " "), tidied(alamat, ", ")) for nim, nama, alamat in records}
+    assert stored == {
+        nim: (tidied(nama, " "), tidied(alamat, ", ")) for nim, nama, alamat in records
+    }
 
 
 def tidied(text: str, separator: str) -> str:

@@ -14,7 +14,17 @@ PEOPLE = [
 ]  # fmt: skip
 LENGTHS = {"10": 10, "11": 11, "500": 500, "501": 501, "9" * 11: 600, "9": 10, "1": 10, "0": 10}
 LENGTHS |= dict.fromkeys(("", "-5", "abc", "1e2", "10.0", "٣٠", "²", " 20"), 50)
-STARTS = {"2": 51, "12": 551, "13": 551, "9" * 10: 551, "9" * 40: 551, "0": 1, "-1": 1, "x": 1, "1.5": 1}
+STARTS = {
+    "2": 51,
+    "12": 551,
+    "13": 551,
+    "9" * 10: 551,
+    "9" * 40: 551,
+    "0": 1,
+    "-1": 1,
+    "x": 1,
+    "1.5": 1,
+}
 INVALID = """
 urut=umur urut= urut=nim;DROP%20TABLE%20mahasiswa arah=samping arah= urut=NAMA&arah=TURUN halaman=%00 cari=%00
 per=%FF&halaman=%ED%A0%80 cari cari=%0d%0a
@@ -29,7 +39,9 @@ def people(site: Site, other: Database) -> Site:
 
 def many(count: int) -> list[Record]:
     """Return records whose order by nama and by alamat differs from that by nim. Each nama occurs several times."""
-    return [(f"{n:06}", f"Nama {n * 7 % 50:03}", f"Alamat {n * 13 % 1000:03}") for n in range(count)]
+    return [
+        (f"{n:06}", f"Nama {n * 7 % 50:03}", f"Alamat {n * 13 % 1000:03}") for n in range(count)
+    ]
 
 
 def find(site: Site, **query: str | int) -> Page:
@@ -49,7 +61,10 @@ def position(page: Page) -> str:
 
 def sorts(page: Page) -> dict[str, str]:
     """Return the column by which the table says it is sorted, and the direction."""
-    return {node.text().strip(): str(node.attributes["aria-sort"]) for node in page.tree.css("th[aria-sort]")}
+    return {
+        node.text().strip(): str(node.attributes["aria-sort"])
+        for node in page.tree.css("th[aria-sort]")
+    }
 
 
 def link_texts(page: Page) -> list[str]:
@@ -57,7 +72,9 @@ def link_texts(page: Page) -> list[str]:
 
 
 @pytest.mark.parametrize("count", [0, 1, 1001])
-def test_the_list_without_a_query_is_that_of_the_specification(site: Site, other: Database, count: int) -> None:
+def test_the_list_without_a_query_is_that_of_the_specification(
+    site: Site, other: Database, count: int
+) -> None:
     """All records stand on one plain page, below links to add, to sort and to download records, and a search."""
     records = many(count)
     other.fill(records)
@@ -74,33 +91,48 @@ def test_the_list_without_a_query_is_that_of_the_specification(site: Site, other
         assert follow(site, page, "impor dari Excel").headings == ["Impor Data Mahasiswa"]
         assert page.forms == []
         assert not [text for text in link_texts(page) if text.startswith("Unduh")]
-        assert "Belum ada data mahasiswa." in find(site, halaman=1).html  # and not that a search found nothing
+        # And not that a search found nothing.
+        assert "Belum ada data mahasiswa." in find(site, halaman=1).html
     else:
-        places = [page.html.index(mark) for mark in ("<h1", ">Tambah Data<", 'name="cari"', "<table")]
+        places = [
+            page.html.index(mark) for mark in ("<h1", ">Tambah Data<", 'name="cari"', "<table")
+        ]
         assert places == sorted(places)
         assert position(page) == f"{count:,} mahasiswa".replace(",", ".")
         paged = follow(site, page, "Urutkan dan tampilkan per halaman")
         assert paged.rows == page.rows[:50]
         assert sorts(paged) == {"NIM": "ascending"}
         assert {link.text for link in paged.links} >= {"Rekap NIM", "Periksa daftar"}
-        heading = [link.text for link in page.links if link.text not in {"Edit", "Urutkan dan tampilkan per halaman"}]
+        heading = [
+            link.text
+            for link in page.links
+            if link.text not in {"Edit", "Urutkan dan tampilkan per halaman"}
+        ]
         assert [text for text in heading if text in {link.text for link in paged.links}] == heading
-        assert page.target("Unduh CSV").removesuffix("csv") == page.target("Unduh Excel").removesuffix("xlsx")
+        assert page.target("Unduh CSV").removesuffix("csv") == page.target(
+            "Unduh Excel"
+        ).removesuffix("xlsx")
         assert page.target("Unduh CSV") == "/mahasiswa/ekspor.csv"
 
 
-def test_a_search_without_a_match_shows_its_text_and_offers_the_nearest_names(site: Site, other: Database) -> None:
+def test_a_search_without_a_match_shows_its_text_and_offers_the_nearest_names(
+    site: Site, other: Database
+) -> None:
     """It has a hint, a link to all records, and links with other names to searches that find them, all escaped."""
     other.fill([*PEOPLE, ("1", "<b>nuraini&", "x")])
     page = find(site, cari='<b>"Zz"</b> & %', halaman=7)
     assert page.table == []
-    hint = 'Tidak ada yang cocok dengan “<b>"Zz"</b> & %”. Coba satu kata saja, atau periksa ejaannya.'
+    hint = (
+        'Tidak ada yang cocok dengan “<b>"Zz"</b> & %”. Coba satu kata saja, atau periksa ejaannya.'
+    )
     assert page.texts(".empty") == [hint]
     assert not page.tree.css(".empty a")
     assert position(page) == "0 mahasiswa ditemukan"
     assert follow(site, page, "Hapus pencarian").rows == site.list().rows
     page = find(site, cari="emille zolla", urut="nama", per=10)
-    assert page.texts(".empty")[0].endswith("periksa ejaannya. Mungkin maksud Anda: Émile Zola (1).")
+    assert page.texts(".empty")[0].endswith(
+        "periksa ejaannya. Mungkin maksud Anda: Émile Zola (1)."
+    )
     assert page.target("Émile Zola") == "/?cari=%C3%89mile+Zola&urut=nama&per=10"
     assert follow(site, page, "Émile Zola").nims == ["01/A"]
     (link,) = find(site, cari="bnuraeni").tree.css(".empty a")
@@ -116,9 +148,14 @@ OFFERED = {
 
 
 @pytest.mark.parametrize("cari", OFFERED)
-def test_a_search_without_a_match_offers_searches_that_find_something(site: Site, other: Database, cari: str) -> None:
+def test_a_search_without_a_match_offers_searches_that_find_something(
+    site: Site, other: Database, cari: str
+) -> None:
     """Letters and digits apart, without a title or the word that finds nothing, another spelling, or a NIM of one slip."""
-    first, second = ("2300180001", "Siti Riski", "RT 03"), ("2400190002", "Siti Joko", "Km. 5 Kaliurang")
+    first, second = (
+        ("2300180001", "Siti Riski", "RT 03"),
+        ("2400190002", "Siti Joko", "Km. 5 Kaliurang"),
+    )
     other.fill([first, second, ("2500", "Muhammad", "Solo")])
     (empty,) = find(site, cari=cari).texts(".empty")
     offered = empty.partition("Mungkin maksud Anda: ")[2]
@@ -158,16 +195,25 @@ def test_the_page_links_keep_the_query(site: Site, other: Database) -> None:
     page = find(site, cari="Nama", urut="nama", arah="turun", per=50)
     assert position(page) == "120 mahasiswa ditemukan, 1–50 ditampilkan"
     (phone, above, below) = [node.text().split() for node in page.tree.css("nav.pages")]
-    assert " ".join(above) == "Halaman 1 dari 3 Berikutnya Terakhir Baris per halaman: 50 100 500 Semua"
+    assert (
+        " ".join(above)
+        == "Halaman 1 dari 3 Berikutnya Terakhir Baris per halaman: 50 100 500 Semua"
+    )
     assert phone == above == below
-    assert page.html.index('<nav class="pages"') < page.html.index("<table") < page.html.rindex('<nav class="pages"')
+    assert (
+        page.html.index('<nav class="pages"')
+        < page.html.index("<table")
+        < page.html.rindex('<nav class="pages"')
+    )
     pages = [page]
     for expected_position in ("51–100", "101–120"):
         pages.append(follow(site, pages[-1], "Berikutnya"))
         assert position(pages[-1]) == f"120 mahasiswa ditemukan, {expected_position} ditampilkan"
     assert {"Berikutnya", "Terakhir"}.isdisjoint(link_texts(pages[-1]))
     expected = sorted(records, key=lambda record: (record[1], record[0]), reverse=True)
-    assert [row for page in pages for row in page.rows] == [(str(n), *record) for n, record in enumerate(expected, 1)]
+    assert [row for page in pages for row in page.rows] == [
+        (str(n), *record) for n, record in enumerate(expected, 1)
+    ]
     assert follow(site, page, "Terakhir").rows == pages[2].rows
     assert follow(site, pages[2], "Sebelumnya").rows == pages[1].rows
     assert follow(site, pages[2], "Pertama").rows == page.rows

@@ -6,7 +6,16 @@ import time
 from urllib.parse import parse_qsl
 
 import pytest
-from form_answers import ADD, KEPT, assert_error, assert_form, assert_page, parsed, post_raw, two_records
+from form_answers import (
+    ADD,
+    KEPT,
+    assert_error,
+    assert_form,
+    assert_page,
+    parsed,
+    post_raw,
+    two_records,
+)
 from harness import URL_ENCODED, Page, Service, Site
 from spreadsheets import Database
 
@@ -20,7 +29,8 @@ TOO_LARGE = "Data yang dikirim terlalu besar (maksimal 64 KB)."
 NO_FORM = "tidak dikirim sebagai formulir"
 REST = "&nama=Ani+%26+<Co>&alamat=+%22Klaten%22+"
 MISSING = {
-    name.lower(): f"{name} tidak terkirim. Isi kolom {name}, lalu simpan lagi." for name in ("NIM", "Nama", "Alamat")
+    name.lower(): f"{name} tidak terkirim. Isi kolom {name}, lalu simpan lagi."
+    for name in ("NIM", "Nama", "Alamat")
 }
 LOOK = "Periksa kembali, atau buka data dengan NIM ini."
 TWICE = "lebih dari sekali"
@@ -50,24 +60,38 @@ REFUSED_EDITS: dict[str, dict[str, str]] = {
 
 @pytest.mark.parametrize(
     ("target", "body", "wrong"),
-    [(target, *row) for target, rows in ((ADD, REFUSED), (BUDI, REFUSED_EDITS)) for row in rows.items()],
+    [
+        (target, *row)
+        for target, rows in ((ADD, REFUSED), (BUDI, REFUSED_EDITS))
+        for row in rows.items()
+    ],
     ids=lambda value: ascii(value)[:24],
 )
-def test_a_refused_form_is_shown_again(site: Site, target: str, body: str, wrong: dict[str, str]) -> None:
+def test_a_refused_form_is_shown_again(
+    site: Site, target: str, body: str, wrong: dict[str, str]
+) -> None:
     """A message stands beside each wrong field, and the typed texts stay. A duplicate links to its record."""
     answer = post_raw(site, target, body.encode("utf-8", "surrogateescape"))
     is_duplicate = LOOK in wrong.get("nim", "")
     assert answer.status_code == (409 if is_duplicate else 400)
-    heading, readonly = ("Tambah Data Mahasiswa", []) if target == ADD else ("Edit Data Mahasiswa", ["nim"])
+    heading, readonly = (
+        ("Tambah Data Mahasiswa", []) if target == ADD else ("Edit Data Mahasiswa", ["nim"])
+    )
     page = assert_form(site, answer, heading, target, list(wrong))
     for field, words in wrong.items():
         assert words in reason(page, field)
-    body = ("" if target == ADD else "nim=20%2F2&") + body.replace("%00", "\ufffd").replace("\udcff", "\ufffd")
+    body = ("" if target == ADD else "nim=20%2F2&") + body.replace("%00", "\ufffd").replace(
+        "\udcff", "\ufffd"
+    )
     typed = dict(reversed(parse_qsl(body, keep_blank_values=True)))
-    assert page.record_form.values == {field: typed.get(field, "") for field in ("nim", "nama", "alamat")}
+    assert page.record_form.values == {
+        field: typed.get(field, "") for field in ("nim", "nama", "alamat")
+    }
     assert [field.name for field in page.record_form.inputs if field.readonly] == readonly
     if is_duplicate:
-        assert page.target("buka data dengan NIM ini") == site.path("/mahasiswa/edit/", page.record_form.values["nim"])
+        assert page.target("buka data dengan NIM ini") == site.path(
+            "/mahasiswa/edit/", page.record_form.values["nim"]
+        )
 
 
 def reason(page: Page, field: str) -> str:
@@ -76,7 +100,9 @@ def reason(page: Page, field: str) -> str:
     return " ".join(page.texts(f"#{node.attributes['aria-describedby']}")[0].split())
 
 
-def test_a_duplicate_keeps_the_typed_texts_if_the_record_cannot_be_compared(site: Site, other: Database) -> None:
+def test_a_duplicate_keeps_the_typed_texts_if_the_record_cannot_be_compared(
+    site: Site, other: Database
+) -> None:
     """Another program stored a text that is not UTF-8, so the record cannot be read."""
     other.run("INSERT INTO mahasiswa VALUES ('9', CAST(x'ff' AS TEXT), 'Solo')")
     answer = site.add("9", "Ani", "Klaten")
@@ -95,18 +121,40 @@ def test_the_second_click_on_an_addition_says_that_it_is_stored(site: Site, nim:
     assert answer.status_code == 409
     page = assert_page(answer, site)
     assert page.headings == ["Tambah Data Mahasiswa"]
-    assert page.texts("[role=alert]") == ["Data ini sudah tersimpan. Lihat datanya atau kembali ke daftar."]
+    assert page.texts("[role=alert]") == [
+        "Data ini sudah tersimpan. Lihat datanya atau kembali ke daftar."
+    ]
     assert page.target("kembali ke daftar") == "/?halaman=1"
     assert site.page(page.target("Lihat datanya")).record_form.values["nim"] == nim
-    for nama, alamat in (("ani & <co>", record[2]), ("Ani & <Co> ", record[2]), (record[1], " Klaten")):
+    for nama, alamat in (
+        ("ani & <co>", record[2]),
+        ("Ani & <Co> ", record[2]),
+        (record[1], " Klaten"),
+    ):
         answer = site.add(nim, nama, alamat)
         assert answer.status_code == 409
-        assert "NIM ini sudah terdaftar atas nama Ani & <Co>." in reason(Page(answer.text, ADD), "nim")
+        assert "NIM ini sudah terdaftar atas nama Ani & <Co>." in reason(
+            Page(answer.text, ADD), "nim"
+        )
     site.delete(nim)
 
 
-NIMS_IN_A_BODY = (b"nim=9", b"nim=20%2F2", b"nim=..", b"nim=%FF", b"nim=%00", b"nim=1&nim=2", b"nim")
-DECODED = {b"100%zz%": "100%zz%", b"a+b%2Bc%20d": "a b+c d", b"a=b": "a=b", b"%26%3D": "&=", b"": ""}
+NIMS_IN_A_BODY = (
+    b"nim=9",
+    b"nim=20%2F2",
+    b"nim=..",
+    b"nim=%FF",
+    b"nim=%00",
+    b"nim=1&nim=2",
+    b"nim",
+)
+DECODED = {
+    b"100%zz%": "100%zz%",
+    b"a+b%2Bc%20d": "a b+c d",
+    b"a=b": "a=b",
+    b"%26%3D": "&=",
+    b"": "",
+}
 DECODED |= dict.fromkeys((b"%C3%AB", "\u00eb".encode()), "\u00eb")
 
 
@@ -117,7 +165,9 @@ DECODED |= dict.fromkeys((b"%C3%AB", "\u00eb".encode()), "\u00eb")
         *((b"&&nama=" + sent + b"&&alamat=" + sent + b"&", text) for sent, text in DECODED.items()),
     ],
 )
-def test_an_edit_decodes_its_texts_once_and_takes_no_nim_from_the_body(site: Site, body: bytes, text: str) -> None:
+def test_an_edit_decodes_its_texts_once_and_takes_no_nim_from_the_body(
+    site: Site, body: bytes, text: str
+) -> None:
     """The path selects the record (specification 4.5.1). A percent sign that encodes nothing stays one."""
     answer = post_raw(site, EDIT, body)
     assert (answer.status_code, answer.headers["location"]) == (302, "/")
@@ -129,20 +179,27 @@ def test_an_edit_decodes_its_texts_once_and_takes_no_nim_from_the_body(site: Sit
 @pytest.mark.parametrize(
     "headers",
     [
-        *({"content_type": kind} for kind in ("multipart/form-data; boundary=x", "text/plain", f"{URL_ENCODED}x", "")),
+        *(
+            {"content_type": kind}
+            for kind in ("multipart/form-data; boundary=x", "text/plain", f"{URL_ENCODED}x", "")
+        ),
         {},
         {"content_type": URL_ENCODED, "content_encoding": "gzip"},
     ],
     ids=str,
 )
-def test_a_body_that_is_no_form_is_refused(site: Site, target: str, headers: dict[str, str]) -> None:
+def test_a_body_that_is_no_form_is_refused(
+    site: Site, target: str, headers: dict[str, str]
+) -> None:
     """A body that is not `application/x-www-form-urlencoded` is answered with 415 (specification 4)."""
     answer = site.send("POST", target, BODY, **headers)
     assert answer.status_code == 415
     assert_error(answer, site, NO_FORM)
 
 
-@pytest.mark.parametrize("kind", [URL_ENCODED.upper(), f"{URL_ENCODED}; charset=UTF-8", f"{URL_ENCODED} ;x"])
+@pytest.mark.parametrize(
+    "kind", [URL_ENCODED.upper(), f"{URL_ENCODED}; charset=UTF-8", f"{URL_ENCODED} ;x"]
+)
 def test_the_content_type_of_a_form_ignores_case_and_parameters(site: Site, kind: str) -> None:
     assert site.send("POST", ADD, BODY, content_type=kind).status_code == 302
     site.delete("3")
@@ -150,7 +207,13 @@ def test_the_content_type_of_a_form_ignores_case_and_parameters(site: Site, kind
 
 def head(target: str, *headers: str, host: str = "a") -> bytes:
     """Return the first lines of a request that sends a form and closes the connection."""
-    lines = [f"POST {target} HTTP/1.1", f"Host: {host}", "Connection: close", *headers, f"Content-Type: {URL_ENCODED}"]
+    lines = [
+        f"POST {target} HTTP/1.1",
+        f"Host: {host}",
+        "Connection: close",
+        *headers,
+        f"Content-Type: {URL_ENCODED}",
+    ]
     return "".join(f"{line}\r\n" for line in lines).encode()
 
 
@@ -162,9 +225,14 @@ def test_a_body_over_64_kib_is_refused(site: Site, service: Service, target: str
     assert len(site.page(EDIT).record_form.values["alamat"]) == LIMIT - len(body)
     site.edit(*KEPT[0])
     body = BODY.ljust(LIMIT + 1, b"a")
-    chunks = b"".join(b"3e8\r\n%s\r\n" % body[start : start + 1000] for start in range(0, LIMIT - 1000, 1000))
+    chunks = b"".join(
+        b"3e8\r\n%s\r\n" % body[start : start + 1000] for start in range(0, LIMIT - 1000, 1000)
+    )
     chunks += b"%x\r\n%s\r\n0\r\n\r\n" % (len(body) % 1000, body[-(len(body) % 1000) :])
-    for framed in (b"Content-Length: %d\r\n\r\n" % len(body) + body, b"Transfer-Encoding: chunked\r\n\r\n" + chunks):
+    for framed in (
+        b"Content-Length: %d\r\n\r\n" % len(body) + body,
+        b"Transfer-Encoding: chunked\r\n\r\n" + chunks,
+    ):
         answer = parsed(service.raw(head(target) + framed))
         assert answer.status_code == 413
         assert_error(answer, site, TOO_LARGE)
@@ -185,20 +253,26 @@ def test_a_client_that_sends_its_whole_body_first_gets_the_refusal(
 ) -> None:
     """The service reads the rest of a refused body, so that the client receives the page instead of a reset."""
     size = 32 << 20
-    answer = parsed(service.raw(head(target, f"Content-Length: {size}", host=host) + b"\r\n" + bytes(size), 30))
+    answer = parsed(
+        service.raw(head(target, f"Content-Length: {size}", host=host) + b"\r\n" + bytes(size), 30)
+    )
     assert answer.status_code == expected[0]
     assert_error(answer, site, expected[1])
 
 
 def test_the_first_of_two_content_types_counts(site: Site, service: Service) -> None:
     """If a request has two Content-Type headers, the service uses the first one, as proxies do."""
-    answer = parsed(service.raw(head(ADD, "Content-Type: text/plain", "Content-Length: 5") + b"\r\nnim=3"))
+    answer = parsed(
+        service.raw(head(ADD, "Content-Type: text/plain", "Content-Length: 5") + b"\r\nnim=3")
+    )
     assert answer.status_code == 415
     assert_error(answer, site, NO_FORM)
 
 
 @pytest.mark.torture
-def test_a_body_that_does_not_arrive_is_answered_408_after_ten_seconds(site: Site, service: Service) -> None:
+def test_a_body_that_does_not_arrive_is_answered_408_after_ten_seconds(
+    site: Site, service: Service
+) -> None:
     """One byte a second does not extend the deadline. test_stalled.py has many bodies that do not arrive."""
     with socket.create_connection(("127.0.0.1", service.port), 20) as client:
         client.sendall(head(EDIT, "Content-Length: 99") + b"\r\nnama=Ani&alamat=")

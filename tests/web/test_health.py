@@ -37,8 +37,15 @@ def test_sehat_says_whether_the_store_can_be_read(tmp_path: Path) -> None:
 
 def lines(service: Service) -> list[LogLine]:
     assert_log_is_sound(service.stderr(), allowed=["was replaced or removed"])
-    found = [match for line in service.stderr().splitlines() if (match := LOG_LINE.fullmatch(line)) and match["status"]]
-    return [(match["level"], match["method"], match["path"], match["nim"], int(match["status"])) for match in found]
+    found = [
+        match
+        for line in service.stderr().splitlines()
+        if (match := LOG_LINE.fullmatch(line)) and match["status"]
+    ]
+    return [
+        (match["level"], match["method"], match["path"], match["nim"], int(match["status"]))
+        for match in found
+    ]
 
 
 LEVELS = ["INFO", "WARNING", "ERROR"]
@@ -53,7 +60,13 @@ LOG: list[LogLine] = [
 
 @pytest.mark.parametrize(
     ("level", "levels"),
-    [(None, LEVELS), ("debug", LEVELS), ("info", LEVELS), ("Warning", LEVELS[1:]), ("error", LEVELS[2:])],
+    [
+        (None, LEVELS),
+        ("debug", LEVELS),
+        ("info", LEVELS),
+        ("Warning", LEVELS[1:]),
+        ("error", LEVELS[2:]),
+    ],
 )
 def test_the_log_has_changes_and_refusals_but_no_personal_texts(
     tmp_path: Path, level: str | None, levels: list[str]
@@ -104,12 +117,20 @@ def test_an_answer_has_the_number_and_the_log_the_address_of_its_request(tmp_pat
                 answers.append(site.client.post("/mahasiswa/add", data=form, headers=headers))
         numbers = [answer.headers["x-request-id"] for answer in answers]
         for answer, number in zip(answers[1:], numbers[1:], strict=True):
-            assert Page(answer.text, service.url).texts("footer")[0].endswith(f"Nomor permintaan: {number}")
+            assert (
+                Page(answer.text, service.url)
+                .texts("footer")[0]
+                .endswith(f"Nomor permintaan: {number}")
+            )
         assert "x-request-id" not in site.get("/").headers
         until(lambda: len(service.stderr().splitlines()) >= len(answers))
-        logged = [match for line in service.stderr().splitlines() if (match := LOG_LINE.fullmatch(line))]
+        logged = [
+            match for line in service.stderr().splitlines() if (match := LOG_LINE.fullmatch(line))
+        ]
     assert [match["number"] for match in logged] == numbers
-    assert [match["address"] for match in logged] == [address for address in FORWARDED.values() for _ in range(2)]
+    assert [match["address"] for match in logged] == [
+        address for address in FORWARDED.values() for _ in range(2)
+    ]
     assert all("+0900 " in match[0] for match in logged)
 
 
@@ -118,10 +139,15 @@ def test_an_answer_has_the_number_and_the_log_the_address_of_its_request(tmp_pat
     [
         ("/mahasiswa/add", FORM + b"Content-Length: 99\r\n\r\nnim=3&nama=Ani&alamat=Klaten"),
         ("/mahasiswa/add", FORM + b"Transfer-Encoding: chunked\r\n\r\n5\r\nnim=3"),
-        ("/mahasiswa/impor", b"Content-Type: multipart/form-data; boundary=x\r\nContent-Length: 99\r\n\r\n--x"),
+        (
+            "/mahasiswa/impor",
+            b"Content-Type: multipart/form-data; boundary=x\r\nContent-Length: 99\r\n\r\n--x",
+        ),
     ],
 )
-def test_a_client_that_disconnects_in_a_body_is_logged_as_499(service: Service, path: str, rest: bytes) -> None:
+def test_a_client_that_disconnects_in_a_body_is_logged_as_499(
+    service: Service, path: str, rest: bytes
+) -> None:
     """It is no malformed request, which would be 400. Nothing is stored."""
     before = len(lines(service))
     with socket.create_connection(("127.0.0.1", service.port)) as connection:
@@ -134,8 +160,20 @@ def test_a_client_that_disconnects_in_a_body_is_logged_as_499(service: Service, 
 
 def test_no_page_reveals_the_software_or_its_paths(service: Service, tmp_path: Path) -> None:
     """No page has a version but our own, the name of a library, a path of the machine or a traceback."""
-    words = ["Traceback", "File ", ".py", "uvicorn", "httptools", "starlette", "sqlite", "apsw", "/work"]
-    requests = map(str.split, ("GET /", "GET /sehat", "GET /x", "PUT /", "GET /%zz", "POST /mahasiswa/add"))
+    words = [
+        "Traceback",
+        "File ",
+        ".py",
+        "uvicorn",
+        "httptools",
+        "starlette",
+        "sqlite",
+        "apsw",
+        "/work",
+    ]
+    requests = map(
+        str.split, ("GET /", "GET /sehat", "GET /x", "PUT /", "GET /%zz", "POST /mahasiswa/add")
+    )
     with service.site() as site:
         answers = [site.send(method, target) for method, target in requests]
     for answer in answers:
@@ -144,5 +182,7 @@ def test_no_page_reveals_the_software_or_its_paths(service: Service, tmp_path: P
         for node in tree.css("style, link, footer"):
             node.decompose()
         text = tree.html or ""
-        assert not [word for word in [*words, str(tmp_path.parents[1])] if word.lower() in text.lower()]
+        assert not [
+            word for word in [*words, str(tmp_path.parents[1])] if word.lower() in text.lower()
+        ]
         assert not re.search(r"\b\d+\.\d+\.\d+\b", text)

@@ -24,7 +24,10 @@ def changes(page: Page) -> list[tuple[str, ...]]:
     return [
         (
             *(node.text() for node in row.css("td[id] strong, td[id] bdi")),
-            *(" | ".join(part.text() for part in cell.css("bdi, .hint")) or cell.text() for cell in row.css(cells)),
+            *(
+                " | ".join(part.text() for part in cell.css("bdi, .hint")) or cell.text()
+                for cell in row.css(cells)
+            ),
         )
         for row in page.tree.css("tbody tr")
     ]
@@ -63,7 +66,9 @@ def test_the_line_above_the_list_tells_the_latest_change(site: Site) -> None:
     check(lambda: site.delete("2207"), "Siti A. (2207) dihapus")
     check(lambda: import_all(site, *ROWS), "120 mahasiswa diimpor")
     check(lambda: undo_latest(site), "perubahan 120 mahasiswa dibatalkan")
-    check(lambda: site.add("9" * 255, LONG_NAME, "Solo"), f"{LONG_NAME[:59]}… ({'9' * 39}…) ditambah")
+    check(
+        lambda: site.add("9" * 255, LONG_NAME, "Solo"), f"{LONG_NAME[:59]}… ({'9' * 39}…) ditambah"
+    )
     assert [node.attributes["href"] for node in site.list().tree.css("p.latest a")] == [HISTORY]
 
 
@@ -78,7 +83,9 @@ def test_a_change_that_changes_nothing_leaves_the_page_as_it_was(site: Site) -> 
     assert site.send("GET", "/", if_none_match=etag).status_code == 200
 
 
-def test_the_history_shows_the_texts_before_and_after_newest_first(site: Site, service: Service) -> None:
+def test_the_history_shows_the_texts_before_and_after_newest_first(
+    site: Site, service: Service
+) -> None:
     """Each change of any program has its texts before and after, side by side."""
     began = datetime.now(UTC)
     site.add(*SITI)
@@ -93,7 +100,10 @@ def test_the_history_shows_the_texts_before_and_after_newest_first(site: Site, s
         ("Ditambah", "2207", "tidak ada", "Siti Aminah | Sleman"),
     ]
     (deleted, edited, *_) = page.tree.css("tbody tr")
-    assert [[node.text() for node in row.css("del, ins")] for row in (deleted, edited)] == [[], ["Sleman"]]
+    assert [[node.text() for node in row.css("del, ins")] for row in (deleted, edited)] == [
+        [],
+        ["Sleman"],
+    ]
     assert all(re.fullmatch(MOMENT, moment) for moment in page.texts("tbody time"))
     texts = [str(moment.attributes["datetime"]) for moment in page.tree.css("tbody time")]
     assert all(re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00", text) for text in texts)
@@ -115,7 +125,9 @@ def test_the_history_is_shown_in_pages_and_searched_like_the_list(site: Site) ->
     assert nims(site.page(f"{HISTORY}?cari=cari-&halaman=999999999")) == nims(second)
     assert nims(site.page(f"{HISTORY}?cari=CARI-07")) == ["cari-07"]
     nothing = site.page(f"{HISTORY}?cari=%3Cb%3Etidak-ada")
-    assert nothing.texts(".empty")[0].startswith("Tidak ada perubahan yang cocok dengan “<b>tidak-ada”.")
+    assert nothing.texts(".empty")[0].startswith(
+        "Tidak ada perubahan yang cocok dengan “<b>tidak-ada”."
+    )
     for query in ("?halaman=0", "?halaman=-1", "?halaman=x", "?utm_source=x", "?urut=nama&per=10"):
         assert changes(site.page(HISTORY + query)) == changes(site.page(HISTORY)), query
 
@@ -132,9 +144,16 @@ def test_an_import_is_one_line_that_opens_page_by_page(site: Site) -> None:
         page = site.page(page.target("Berikutnya"))
         assert len(changes(page)) <= 50
         shown += changes(page)
-    assert sorted(shown) == [("Ditambah", nim, "tidak ada", f"{nama} | {alamat}") for nim, nama, alamat in ROWS]
+    assert sorted(shown) == [
+        ("Ditambah", nim, "tidak ada", f"{nama} | {alamat}") for nim, nama, alamat in ROWS
+    ]
     import_all(site, SITI)
-    assert changes(site.page(HISTORY))[0] == ("Diimpor", "2207", "tidak ada", "Siti Aminah | Sleman")
+    assert changes(site.page(HISTORY))[0] == (
+        "Diimpor",
+        "2207",
+        "tidak ada",
+        "Siti Aminah | Sleman",
+    )
     found = site.page(f"{HISTORY}?cari=nama+77&jenis=import")
     assert changes(found)[0] == ("Diimpor", "120 mahasiswa. Lihat rinciannya")
     (hits,) = [link.target for link in found.links if link.target.startswith(target)]
@@ -150,7 +169,9 @@ def test_every_text_comes_back_unchanged_from_the_history(site: Site, service: S
     shown: dict[str, list[str]] = {}
     page = site.page(HISTORY)
     while len(shown) < len(texts):
-        for nim, *both in [[node.text() for node in row.css("bdi")] for row in page.tree.css("tbody tr")]:
+        for nim, *both in [
+            [node.text() for node in row.css("bdi")] for row in page.tree.css("tbody tr")
+        ]:
             shown.setdefault(nim, both)
         page = site.page(page.target("Berikutnya"))
     assert shown == {nim: [text, "Solo", "Siti", text] for nim, text in texts.items()}
@@ -199,10 +220,16 @@ def test_the_settings_decide_about_the_history_and_its_moments(database: str) ->
         site.edit("2207", "Siti A.", "Klaten")
         for target in ("/", "/?cari=siti", "/mahasiswa/add"):
             assert not re.search("Riwayat|Terakhir:|Batalkan", site.get(target).text), target
-        for answer in (site.get(HISTORY), site.get(f"{HISTORY}/kelompok/1"), site.post(f"{HISTORY}/perubahan/1")):
+        for answer in (
+            site.get(HISTORY),
+            site.get(f"{HISTORY}/kelompok/1"),
+            site.post(f"{HISTORY}/perubahan/1"),
+        ):
             assert answer.status_code == 404
             assert_error(answer, site, "Periksa kembali tautannya.")
-        answer = site.client.post("/mahasiswa/hapus", files={"berkas": ("", b"")}, data={"tempel": "2207"})
+        answer = site.client.post(
+            "/mahasiswa/hapus", files={"berkas": ("", b"")}, data={"tempel": "2207"}
+        )
         assert "Data yang dihapus tidak dapat dikembalikan." in answer.text
         assert not re.search("Riwayat", answer.text)
         fields = {"nama": "Siti", "alamat": "Solo", "versi": "x"}
@@ -212,6 +239,7 @@ def test_the_settings_decide_about_the_history_and_its_moments(database: str) ->
     with Service(database, settings) as service, service.site() as site:
         assert_empty(site)
         site.delete(SITI[0])
-        for target in ("/", HISTORY):  # moments are shown in the time zone, and with the year, which HISTORY_DAYS needs
+        # Moments are shown in the time zone, and with the year, which HISTORY_DAYS needs.
+        for target in ("/", HISTORY):
             shown = site.page(target).texts("time")[0]
             assert re.fullmatch(MOMENT.replace("WIB", "WITA").replace(") ", ") 20[0-9]{2} "), shown)

@@ -45,8 +45,12 @@ class Sent(NamedTuple):
     mark: bytes = b""
 
 
-def request(target: str, mark: bytes, *headers: bytes, method: str = "GET", body: bytes = b"") -> Sent:
-    return Sent(f"{method} {target} HTTP/1.1\r\n".encode() + HOST + b"".join(headers) + b"\r\n" + body, mark)
+def request(
+    target: str, mark: bytes, *headers: bytes, method: str = "GET", body: bytes = b""
+) -> Sent:
+    return Sent(
+        f"{method} {target} HTTP/1.1\r\n".encode() + HOST + b"".join(headers) + b"\r\n" + body, mark
+    )
 
 
 def good(number: int, dice: random.Random) -> Sent:
@@ -55,7 +59,9 @@ def good(number: int, dice: random.Random) -> Sent:
     search = f"/?cari={mark.decode()}"
     delete = partial(request, f"/mahasiswa/delete/{mark.decode()}", b" 302 ", method="POST")
     # A form without its last fields is shown again with its NIM.
-    add = partial(request, f"/mahasiswa/add?{mark.decode()}", b'value="%b"' % mark, FORM, method="POST")
+    add = partial(
+        request, f"/mahasiswa/add?{mark.decode()}", b'value="%b"' % mark, FORM, method="POST"
+    )
     form = b"nim=" + mark + b"&x=" + b"y" * dice.choice((0, 1, 30_000))
     chunks = b"4\r\nnim=\r\n%x\r\n%b\r\n0\r\nX: y\r\n\r\n" % (len(mark), mark)
     long_header = b"X: " + b"y" * dice.randrange(5000) + b"\r\n"
@@ -83,7 +89,11 @@ def answered(received: bytes, requests: Sequence[Sent]) -> tuple[int, bool, bool
         head, end, rest = received.partition(b"\r\n\r\n")
         assert end, received
         closes = b"connection: close" in head.lower()
-        length = 0 if data.startswith(b"HEAD") else int(re.findall(rb"(?i)content-length: (\d+)", head)[0])
+        length = (
+            0
+            if data.startswith(b"HEAD")
+            else int(re.findall(rb"(?i)content-length: (\d+)", head)[0])
+        )
         body, received = rest[:length], rest[length:]
         assert len(body) == length
         if int(head[9:12]) >= 400 and (not mark or mark not in body):
@@ -116,17 +126,24 @@ def test_streams_of_requests_are_answered_in_order(tmp_path: Path) -> None:
     refused = whole = 0
     with Service(tmp_path / "a.db", {"LOG_LEVEL": "warning"}) as service:
         for number in range(150):
-            requests = [good(number * 10 + place, dice) for place in range(dice.choice((1, 2, 4, 9)))]
+            requests = [
+                good(number * 10 + place, dice) for place in range(dice.choice((1, 2, 4, 9)))
+            ]
             is_broken = bool(dice.randrange(2))
             expected = len(requests) + (not is_broken)
             if is_broken:
                 requests.append(Sent(dice.choice(BROKEN)))
             requests.append(request("/?cari=akhir", b"akhir", CLOSE))
             data = b"".join(sent.data for sent in requests)
-            cuts = [0, *sorted(dice.sample(range(1, len(data)), dice.choice((0, 1, 3, 10)))), len(data)]
+            cuts = [
+                0,
+                *sorted(dice.sample(range(1, len(data)), dice.choice((0, 1, 3, 10)))),
+                len(data),
+            ]
             pieces = [data[start:end] for start, end in pairwise(cuts)]
             count, is_refused, closes = answered(exchange(service.port, pieces), requests)
-            if closes and not is_refused and count < len(requests):  # after a body, chunked or not read
+            # After a body, chunked or not read.
+            if closes and not is_refused and count < len(requests):
                 last = requests[count - 1].data
                 assert b"Transfer-Encoding" in last or b"Content-Length" in last
             else:
@@ -140,7 +157,10 @@ def test_streams_of_requests_are_answered_in_order(tmp_path: Path) -> None:
 
 def test_another_asgi_server_runs_the_application_without_our_limits(tmp_path: Path) -> None:
     """Every kind of answer is complete: kept, streamed, a file, a redirect. The log says once that limits are missing."""
-    with Service(tmp_path / "a.db", command=(sys.executable, "-c", OTHER_SERVER)) as service, service.site() as site:
+    with (
+        Service(tmp_path / "a.db", command=(sys.executable, "-c", OTHER_SERVER)) as service,
+        service.site() as site,
+    ):
         assert site.add("20/1", "Siti Aminah", "Solo").status_code == 302
         assert site.add("20/1", "Ani", "Solo").status_code == 409
         assert site.list().nims == ["20/1"]

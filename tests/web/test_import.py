@@ -18,18 +18,31 @@ CHANGED = "Sebagian data sudah diubah orang lain sejak pratinjau. Belum ada yang
 
 def test_cells_pasted_from_excel_are_imported(importer: Importer) -> None:
     """A cell with a line break has quotes around it. If a file was given too, only the file is read."""
-    pasted = 'NIM\tNama\tAlamat\r\n007\tAni "A"\t"Baris satu\r\nbaris ""dua"""\r\n008\t"Budi"\tSolo\r\n'
+    pasted = (
+        'NIM\tNama\tAlamat\r\n007\tAni "A"\t"Baris satu\r\nbaris ""dua"""\r\n008\t"Budi"\tSolo\r\n'
+    )
     importer.save(importer.paste(pasted))
-    assert importer.records() == [("007", 'Ani "A"', 'Baris satu, baris "dua"'), ("008", '"Budi"', "Solo")]
+    assert importer.records() == [
+        ("007", 'Ani "A"', 'Baris satu, baris "dua"'),
+        ("008", '"Budi"', "Solo"),
+    ]
     nothing = "Pilih berkas atau tempel data dari Excel, lalu lanjutkan ke pratinjau."
-    assert importer.refused(importer.send(pasted=" \r\n\t ")) == importer.refused(importer.send()) == nothing
-    both = importer.send(csv(HEADER, ("1", "Berkas", "A")), "a.csv", "NIM\tNama\tAlamat\n2\tTempel\tB")
+    assert (
+        importer.refused(importer.send(pasted=" \r\n\t "))
+        == importer.refused(importer.send())
+        == nothing
+    )
+    both = importer.send(
+        csv(HEADER, ("1", "Berkas", "A")), "a.csv", "NIM\tNama\tAlamat\n2\tTempel\tB"
+    )
     assert [row.nim for row in importer.shown(both).new] == ["1"]
 
 
 def test_the_template_passes_its_own_import_empty_and_filled_in(importer: Importer) -> None:
     """The empty template has nothing to save. A row that another program adds is imported."""
-    (link,) = [link for link in importer.site.page(IMPORT).links if link.text == "Unduh templat Excel"]
+    (link,) = [
+        link for link in importer.site.page(IMPORT).links if link.text == "Unduh templat Excel"
+    ]
     answer = importer.site.get(link.target)
     assert answer.headers["content-type"] == SHEET
     assert answer.headers["content-disposition"] == 'attachment; filename="templat-mahasiswa.xlsx"'
@@ -58,16 +71,27 @@ ROWS = st.dictionaries(NIM, st.tuples(TEXT, TEXT), max_size=12)
 @given(ROWS, ROWS, st.booleans())
 @settings(max_examples=60)
 def test_an_import_writes_what_a_model_of_it_writes(
-    site: Site, other: Database, stored: dict[str, tuple[str, str]], file: dict[str, tuple[str, str]], update: object
+    site: Site,
+    other: Database,
+    stored: dict[str, tuple[str, str]],
+    file: dict[str, tuple[str, str]],
+    update: object,
 ) -> None:
     """It holds for any stored records, any file and either choice, and for the counts of the preview."""
     importer = Importer(site)
     other.fill([(nim, *texts) for nim, texts in stored.items()])
-    quoted = [['"' + cell.replace('"', '""') + '"' for cell in (nim, *texts)] for nim, texts in file.items()]
+    quoted = [
+        ['"' + cell.replace('"', '""') + '"' for cell in (nim, *texts)]
+        for nim, texts in file.items()
+    ]
     preview = importer.upload(csv(HEADER, *quoted))
     new = file.keys() - stored.keys()
     changed = {nim for nim in file.keys() & stored.keys() if file[nim] != stored[nim]}
-    counts = {"Baru": len(new), "Berubah": len(changed), "Tidak berubah": len(file) - len(new) - len(changed)}
+    counts = {
+        "Baru": len(new),
+        "Berubah": len(changed),
+        "Tidak berubah": len(file) - len(new) - len(changed),
+    }
     assert {name: preview.counts.get(name, 0) for name in counts} == counts
     if preview.buttons:
         answer = site.post(SAVE, {"data": preview.data, "ada": "perbarui" if update else "lewati"})
@@ -79,7 +103,9 @@ def test_an_import_writes_what_a_model_of_it_writes(
 
 # ---- changed between preview and confirmation
 @pytest.mark.parametrize("ada", ["", "hapus", "lewati", "perbarui"])
-def test_an_import_updates_existing_records_only_if_told_to(importer: Importer, other: Database, ada: str) -> None:
+def test_an_import_updates_existing_records_only_if_told_to(
+    importer: Importer, other: Database, ada: str
+) -> None:
     """Otherwise it skips them, and they may have changed meanwhile. A second click is no conflict."""
     other.fill(KEPT)
     preview = importer.upload(MIXED)
@@ -88,11 +114,20 @@ def test_an_import_updates_existing_records_only_if_told_to(importer: Importer, 
         other.run("UPDATE mahasiswa SET nama = 'Orang lain' WHERE nim = '2'")
         second = ("2", "Orang lain", "Bantul")
     for _ in range(2):
-        assert importer.site.post(SAVE, {"data": preview.data} | ({"ada": ada} if ada else {})).status_code == 302
+        assert (
+            importer.site.post(
+                SAVE, {"data": preview.data} | ({"ada": ada} if ada else {})
+            ).status_code
+            == 302
+        )
         assert importer.records() == [KEPT[0], second, KEPT[2], ("4", "Dewi", "Sleman")]
 
 
-BUDI, DEWI, CITRA = ("Budi S.", "Bantul"), ("Dewi", "Sleman"), ("3", ("Citra", "Klaten"), ("Citra A.", "Klaten"))
+BUDI, DEWI, CITRA = (
+    ("Budi S.", "Bantul"),
+    ("Dewi", "Sleman"),
+    ("3", ("Citra", "Klaten"), ("Citra A.", "Klaten")),
+)
 MEANWHILE = {
     "changed": (
         "UPDATE mahasiswa SET nama = 'Lain', alamat = 'X' WHERE nim IN ('2', '3')",
@@ -102,20 +137,28 @@ MEANWHILE = {
         "INSERT INTO mahasiswa VALUES ('4', 'Lain', 'X')",
         [("2", ("Budi", "Bantul"), BUDI), CITRA, ("4", ("Lain", "X"), DEWI)],
     ),
-    "removed": ("DELETE FROM mahasiswa WHERE nim = '2'", [("2", None, BUDI), ("4", None, DEWI), CITRA]),
+    "removed": (
+        "DELETE FROM mahasiswa WHERE nim = '2'",
+        [("2", None, BUDI), ("4", None, DEWI), CITRA],
+    ),
 }
 
 
 @pytest.mark.parametrize(("statement", "shown"), MEANWHILE.values(), ids=MEANWHILE)
 def test_an_import_does_not_overwrite_a_change_since_the_preview(
-    importer: Importer, other: Database, statement: str, shown: list[tuple[str, object, tuple[str, str]]]
+    importer: Importer,
+    other: Database,
+    statement: str,
+    shown: list[tuple[str, object, tuple[str, str]]],
 ) -> None:
     """A new preview compares the file with the list of now. A blank cell is still blank, so the newest text stays."""
     other.fill(KEPT)
     preview = importer.upload(csv(HEADER, ("2", *BUDI), ("3", "Citra A.", ""), ("4", *DEWI)))
     other.run(statement)
     before = importer.records()
-    again = importer.shown(importer.press(preview, "lewati" if "INSERT" in statement else "perbarui"), 409)
+    again = importer.shown(
+        importer.press(preview, "lewati" if "INSERT" in statement else "perbarui"), 409
+    )
     assert (again.alert, importer.records()) == (CHANGED, before)
     assert [(row.nim, row.before, row.after) for row in (*again.new, *again.changed)] == shown
     assert "Perlu diperbaiki" not in again.counts
@@ -125,9 +168,13 @@ def test_an_import_does_not_overwrite_a_change_since_the_preview(
 
 def test_an_import_writes_all_rows_or_none(importer: Importer, other: Database) -> None:
     other.fill(KEPT)
-    other.run("CREATE TRIGGER no BEFORE INSERT ON mahasiswa WHEN NEW.nim = '8' BEGIN SELECT RAISE(ABORT, 'no'); END")
+    other.run(
+        "CREATE TRIGGER no BEFORE INSERT ON mahasiswa WHEN NEW.nim = '8' BEGIN SELECT RAISE(ABORT, 'no'); END"
+    )
     try:
-        preview = importer.upload(csv(HEADER, ("2", "X", "Y"), ("7", "A", "B"), ("8", "C", "D"), ("9", "E", "F")))
+        preview = importer.upload(
+            csv(HEADER, ("2", "X", "Y"), ("7", "A", "B"), ("8", "C", "D"), ("9", "E", "F"))
+        )
         answer = importer.press(preview, "perbarui")
     finally:
         other.run("DROP TRIGGER no")
@@ -136,7 +183,9 @@ def test_an_import_writes_all_rows_or_none(importer: Importer, other: Database) 
 
 
 # ---- a confirmation that no preview sends
-@pytest.mark.parametrize("form", ["", "ada=perbarui", "data=", "data={0}&data={0}", "data=%FF{0}", "data={1}"])
+@pytest.mark.parametrize(
+    "form", ["", "ada=perbarui", "data=", "data={0}&data={0}", "data=%FF{0}", "data={1}"]
+)
 def test_a_damaged_confirmation_is_refused(importer: Importer, form: str) -> None:
     """The page asks for the file again. The original would be written."""
     field = importer.upload(csv(HEADER, ("1", "Ani", "Solo"))).data
@@ -147,13 +196,17 @@ def test_a_damaged_confirmation_is_refused(importer: Importer, form: str) -> Non
     assert importer.site.post(SAVE, {"data": field}).status_code == 302
 
 
-def test_a_preview_is_confirmed_at_every_service_of_its_database_and_at_no_other(tmp_path: Path) -> None:
+def test_a_preview_is_confirmed_at_every_service_of_its_database_and_at_no_other(
+    tmp_path: Path,
+) -> None:
     """Also after a new start and without a history, because the database keeps the key."""
     options = {"HISTORY_DAYS": "0"}
     with Service(tmp_path / "a.db", options) as service, service.site() as site:
         field = Importer(site).upload(csv(HEADER, ("1", "Ani", "Solo"))).data
     with Service(tmp_path / "b.db", options) as service, service.site() as site:
-        assert Importer(site).refused(site.post(SAVE, {"data": field})) == wording.CONFIRMATION_DAMAGED
+        assert (
+            Importer(site).refused(site.post(SAVE, {"data": field})) == wording.CONFIRMATION_DAMAGED
+        )
         assert Importer(site).records() == []
     with Service(tmp_path / "a.db", options) as service, service.site() as site:
         assert site.post(SAVE, {"data": field}).status_code == 302

@@ -7,11 +7,23 @@ from collections.abc import Iterator
 
 import pytest
 from harness import URL_ENCODED
-from spreadsheets import HEADER, IMPORT, SAVE, Database, Importer, Preview, billion_laughs, by_openpyxl, csv, with_sheet
+from spreadsheets import (
+    HEADER,
+    IMPORT,
+    SAVE,
+    Database,
+    Importer,
+    Preview,
+    billion_laughs,
+    by_openpyxl,
+    csv,
+    with_sheet,
+)
 
 from mahasiswa import wording
 
-OLD_OFFICE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(2000)  # the signature of an OLE compound file
+# The signature of an OLE compound file.
+OLD_OFFICE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(2000)
 NO_SHEET = "Berkas ini bukan lembar kerja yang dapat dibaca."
 
 
@@ -23,8 +35,13 @@ def test_an_import_takes_10000_rows_and_refuses_10001(importer: Importer) -> Non
     assert [button.text for button in preview.buttons] == ["Simpan 10.000 mahasiswa baru"]
     importer.save(preview)
     assert importer.records() == rows[:-1]
-    for answer in (importer.send(csv(HEADER, *rows), "a.csv"), importer.send(by_openpyxl(HEADER, *rows), "a.xlsx")):
-        assert importer.refused(answer, 413).startswith("Berkas ini berisi lebih dari 10.000 baris.")
+    for answer in (
+        importer.send(csv(HEADER, *rows), "a.csv"),
+        importer.send(by_openpyxl(HEADER, *rows), "a.xlsx"),
+    ):
+        assert importer.refused(answer, 413).startswith(
+            "Berkas ini berisi lebih dari 10.000 baris."
+        )
 
 
 def test_an_import_takes_16_mib_and_refuses_a_larger_file(importer: Importer) -> None:
@@ -44,7 +61,9 @@ def test_a_confirmation_over_8_mib_is_refused(importer: Importer) -> None:
     answer = importer.site.post(SAVE, {"data": "x" * (8 << 20)})
     assert answer.status_code == 413
     assert "8 MB" in Preview(answer.text, IMPORT).tree.css("main p")[0].text()
-    long = csv(HEADER, *((str(n), "é" * 500, "é" * 500) for n in range(5000)), encoding="windows-1252")
+    long = csv(
+        HEADER, *((str(n), "é" * 500, "é" * 500) for n in range(5000)), encoding="windows-1252"
+    )
     wide = csv(HEADER, *((str(n), "🎓" + "x" * 5000, "Solo") for n in range(500)))
     for data in (long, wide):
         said = importer.refused(importer.send(data, "a.csv"))
@@ -73,7 +92,9 @@ def test_a_slow_confirmation_has_the_time_that_its_bytes_need(importer: Importer
             time.sleep(0.5)
             yield b"data=".ljust(4096, b"x")
 
-    answer = importer.site.client.post(SAVE, content=pieces(), headers={"content-type": URL_ENCODED})
+    answer = importer.site.client.post(
+        SAVE, content=pieces(), headers={"content-type": URL_ENCODED}
+    )
     assert importer.refused(answer) == wording.CONFIRMATION_DAMAGED
 
 
@@ -84,7 +105,10 @@ NOT_SPREADSHEETS = {
     "half a workbook": (by_openpyxl(HEADER, ("1", "Ani", "Solo"))[:-900], "Berkas ini rusak"),
     "0 bytes": (b"", wording.EMPTY_FILE),
     "spaces": (b" \r\n \r\n", "Berkas ini kosong."),
-    "an open quote": (b'NIM;Nama;Alamat\r\n1;"Ani;Solo\r\n2;Budi;Solo\r\n', 'Baris 2: tanda kutip (“"”) dibuka'),
+    "an open quote": (
+        b'NIM;Nama;Alamat\r\n1;"Ani;Solo\r\n2;Budi;Solo\r\n',
+        'Baris 2: tanda kutip (“"”) dibuka',
+    ),
     "a document": (b"%PDF-1.7\n\0\1\2", wording.PDF),
     "entities of entities": (billion_laughs(), "Berkas ini rusak"),
     "half a character of UTF-16": (b"\xff\xfea\0\x00\xd8b\0", NO_SHEET),
@@ -93,13 +117,18 @@ NOT_SPREADSHEETS = {
     "separators": (b";;\r\n;;\r\n", "Berkas ini kosong."),
     "an empty workbook": (by_openpyxl(), "Berkas ini kosong."),
     "a broken sheet": (with_sheet([b"<worksheet><sheetData><row><c r="]), "Berkas ini rusak"),
-    "a workbook with a password": (OLD_OFFICE + "EncryptedPackage".encode("utf-16-le"), wording.PASSWORD),
+    "a workbook with a password": (
+        OLD_OFFICE + "EncryptedPackage".encode("utf-16-le"),
+        wording.PASSWORD,
+    ),
     "an old Office file": (OLD_OFFICE, NO_SHEET),
 }
 
 
 @pytest.mark.parametrize(("data", "words"), NOT_SPREADSHEETS.values(), ids=NOT_SPREADSHEETS)
-def test_a_file_that_is_not_a_spreadsheet_is_refused(importer: Importer, data: bytes, words: str) -> None:
+def test_a_file_that_is_not_a_spreadsheet_is_refused(
+    importer: Importer, data: bytes, words: str
+) -> None:
     assert importer.refused(importer.send(data, "daftar.xlsx")).startswith(words)
 
 
@@ -127,9 +156,14 @@ SHORT = {"titles and long texts", "rows to look at"}
 
 @pytest.mark.parametrize(
     "rows",
-    [pytest.param(rows, id=name, marks=[pytest.mark.torture] * (name not in SHORT)) for name, rows in LARGEST.items()],
+    [
+        pytest.param(rows, id=name, marks=[pytest.mark.torture] * (name not in SHORT))
+        for name, rows in LARGEST.items()
+    ],
 )
-def test_the_page_of_a_preview_is_bounded(importer: Importer, other: Database, rows: list[tuple[str, ...]]) -> None:
+def test_the_page_of_a_preview_is_bounded(
+    importer: Importer, other: Database, rows: list[tuple[str, ...]]
+) -> None:
     """Whatever part of it is opened. The list has long texts, too, which the page shows beside the file's."""
     other.fill([(f"{n:05}", MARK * 3_000, MARK * 3_000) for n in range(300)])
     shown = importer.upload(csv(*rows))

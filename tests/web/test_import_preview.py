@@ -7,7 +7,19 @@ from pathlib import Path
 
 import pytest
 from harness import Service
-from spreadsheets import HEADER, KEPT, MIXED, SAVE, Database, Importer, Preview, by_openpyxl, csv, repaired, students
+from spreadsheets import (
+    HEADER,
+    KEPT,
+    MIXED,
+    SAVE,
+    Database,
+    Importer,
+    Preview,
+    by_openpyxl,
+    csv,
+    repaired,
+    students,
+)
 
 from mahasiswa import wording
 
@@ -31,7 +43,10 @@ def test_a_preview_shows_what_an_import_would_write_and_writes_nothing(
         "Baris 5: NIM kosong atau berisi kesalahan rumus (misalnya #N/A). Isi NIM-nya. Eko · Solo",
         "Baris 6: Nama kosong. Mahasiswa baru harus punya nama. 5 · S",
     ]
-    assert [node.text() for node in preview.tree.css(".compare del, .compare ins")] == ["Budi", "Budi S."]
+    assert [node.text() for node in preview.tree.css(".compare del, .compare ins")] == [
+        "Budi",
+        "Budi S.",
+    ]
     assert preview.buttons == [
         ("Simpan 1 mahasiswa baru saja", "ada", "lewati"),
         ("Simpan 1 mahasiswa baru dan perbarui 1 data lama", "ada", "perbarui"),
@@ -60,14 +75,28 @@ def test_a_blank_cell_of_an_import_never_erases_a_text(importer: Importer, other
 def test_markup_in_cells_is_shown_as_text_by_a_preview(importer: Importer, other: Database) -> None:
     mark = "<b>&amp;\"'</b>"
     other.fill([("1", mark, mark), ("2", mark, mark)])
-    rows = [("1", mark, mark), ("2", mark, "x" + mark), ("3", mark, mark), (f"'5{mark}", mark, mark), ("", mark, "")]
+    rows = [
+        ("1", mark, mark),
+        ("2", mark, "x" + mark),
+        ("3", mark, mark),
+        (f"'5{mark}", mark, mark),
+        ("", mark, ""),
+    ]
     preview = importer.upload(csv(HEADER, *rows, separator="\t"))
-    counts = {"Baru": 2, "Berubah": 1, "Tidak berubah": 1, "Perlu diperbaiki": 1, "Perlu diperiksa": 1}
+    counts = {
+        "Baru": 2,
+        "Berubah": 1,
+        "Tidak berubah": 1,
+        "Perlu diperbaiki": 1,
+        "Perlu diperiksa": 1,
+    }
     assert preview.counts == counts
     assert preview.changed[0].after == (mark, "x" + mark)
     assert {row.after for row in (*preview.new, *preview.same)} == {(mark, mark)}
     assert mark in preview.wrong[0]
-    assert preview.noticed == [f"Baris 5: Tanda petik di awal NIM dihapus. 5{mark} · {mark} · {mark}"]
+    assert preview.noticed == [
+        f"Baris 5: Tanda petik di awal NIM dihapus. 5{mark} · {mark} · {mark}"
+    ]
     assert not preview.tree.css("main b")
 
 
@@ -76,7 +105,10 @@ ROUNDED = ("1,23457E+11", "1.23E+11", "1E+11", "2e+15", "2E-5")
 DAMAGED_ROWS: list[tuple[tuple[object, object, object], str]] = [
     *(((nim, "A", "B"), f"NIM {nim} sudah dibulatkan") for nim in ROUNDED),
     ((" '1,2E+12 ", "A", "B"), "NIM 1,2E+12 sudah dibulatkan oleh Excel"),
-    *(((nim, "A", "B"), "NIM ini berupa angka lebih dari 15 digit") for nim in (10**15, 12345678901234567890.0)),
+    *(
+        ((nim, "A", "B"), "NIM ini berupa angka lebih dari 15 digit")
+        for nim in (10**15, 12345678901234567890.0)
+    ),
     ((12.5, "A", "B"), "NIM 12,5 bukan bilangan bulat positif"),
     ((-7, "A", "B"), "NIM -7 bukan bilangan bulat positif"),
     ((dt.date(2020, 1, 2), "A", "B"), "NIM terbaca sebagai tanggal atau waktu (2020-01-02)"),
@@ -87,7 +119,10 @@ DAMAGED_ROWS: list[tuple[tuple[object, object, object], str]] = [
     (("..", "A", "B"), "NIM tidak boleh hanya “.” atau “..”"),
     (("9" * 256, "A", "B"), "NIM lebih dari 255 karakter"),
     (("####", "A", "B"), "NIM berisi “####”, bukan angka aslinya"),
-    (("5", "A", dt.datetime(2020, 1, 2, 3, 4)), "Alamat terbaca sebagai tanggal atau waktu (2020-01-02T03:04:00)"),  # noqa: DTZ001 - a spreadsheet knows no zone
+    (
+        ("5", "A", dt.datetime(2020, 1, 2, 3, 4)),  # noqa: DTZ001 - a spreadsheet knows no zone
+        "Alamat terbaca sebagai tanggal atau waktu (2020-01-02T03:04:00)",
+    ),
     (("6", dt.time(3, 4), "B"), "Nama terbaca sebagai tanggal atau waktu (03:04:00)"),
     (("8", "A", 10.5), "Alamat terbaca sebagai angka (10,5)"),
     (("10", "A", 1e20), "Alamat terbaca sebagai angka (1E+20)"),
@@ -101,7 +136,9 @@ def test_a_damaged_cell_is_refused_with_advice(importer: Importer) -> None:
     """The program does not guess. It names the row, and the other rows can be saved."""
     rows = [cells for cells, _ in DAMAGED_ROWS]
     preview = importer.upload(by_openpyxl(HEADER, ("1", "Ani", "Solo"), *rows), "a.xlsx")
-    wrong = [text for text in preview.tree.css("#perbaiki")[0].text().split("Baris ") if ": " in text]
+    wrong = [
+        text for text in preview.tree.css("#perbaiki")[0].text().split("Baris ") if ": " in text
+    ]
     for number, (_, words) in enumerate(DAMAGED_ROWS, 3):
         of_row = [text for text in wrong if str(number) in text.partition(":")[0]]
         (message,) = [text for text in of_row if all(word in text for word in words.split("|"))]
@@ -121,7 +158,9 @@ def test_a_wrong_row_is_repaired_in_the_preview(importer: Importer, button: str)
     assert again.status.startswith("Perbaikan Anda sudah diperiksa. Belum ada yang disimpan.")
     budi = (3, "120000000001", ("Budi", "Bantul"), None)
     assert again.new == [(2, "1", ("Ani", "Solo"), None), budi]
-    assert again.wrong == ["Baris 4: NIM kosong atau berisi kesalahan rumus (misalnya #N/A). Isi NIM-nya. Eko · Sleman"]
+    assert again.wrong == [
+        "Baris 4: NIM kosong atau berisi kesalahan rumus (misalnya #N/A). Isi NIM-nya. Eko · Sleman"
+    ]
     assert importer.records() == []
     importer.save(again)
     assert importer.records() == [("1", "Ani", "Solo"), ("120000000001", "Budi", "Bantul")]
@@ -129,9 +168,14 @@ def test_a_wrong_row_is_repaired_in_the_preview(importer: Importer, button: str)
 
 def test_inputs_that_were_not_changed_repair_nothing(importer: Importer) -> None:
     """A cell with an error stays one, although the input shows its text. Saving does not ask again."""
-    preview = importer.upload(by_openpyxl(HEADER, ("1", "Ani", "Solo"), ("2", "Budi", "#N/A")), "a.xlsx")
+    preview = importer.upload(
+        by_openpyxl(HEADER, ("1", "Ani", "Solo"), ("2", "Budi", "#N/A")), "a.xlsx"
+    )
     assert importer.check_again(preview).wrong == preview.wrong
-    assert importer.site.post(SAVE, [*repaired(preview, periksa=[]), ("ada", "lewati")]).status_code == 302
+    assert (
+        importer.site.post(SAVE, [*repaired(preview, periksa=[]), ("ada", "lewati")]).status_code
+        == 302
+    )
     assert importer.records() == [("1", "Ani", "Solo")]
 
 
@@ -147,10 +191,16 @@ def test_a_nim_without_a_digit_needs_a_tick(importer: Importer, other: Database)
 
 
 @pytest.mark.parametrize("make", [csv, by_openpyxl], ids=["csv", "xlsx"])
-def test_the_columns_are_chosen_in_the_preview(importer: Importer, make: Callable[..., bytes]) -> None:
+def test_the_columns_are_chosen_in_the_preview(
+    importer: Importer, make: Callable[..., bytes]
+) -> None:
     """The file need not be chosen again. If no NIM was found, the answer is the form with the reason and the choice."""
-    preview = importer.upload(make(("No", "NIM", "Nama", "Ayah", "Alamat"), ("1", "7", "Ani", "Budi", "Solo")), "a")
-    assert preview.what_was_read.endswith(", 1 baris. NIM = kolom B, Nama = kolom C, Alamat = kolom E.")
+    preview = importer.upload(
+        make(("No", "NIM", "Nama", "Ayah", "Alamat"), ("1", "7", "Ani", "Budi", "Solo")), "a"
+    )
+    assert preview.what_was_read.endswith(
+        ", 1 baris. NIM = kolom B, Nama = kolom C, Alamat = kolom E."
+    )
     again = importer.check_again(preview, kolom=["1", "3", ""])
     assert again.what_was_read.endswith("NIM = kolom B, Nama = kolom D, Alamat = tidak ditemukan.")
     assert again.alert.startswith("Kolom Alamat tidak ditemukan.")
@@ -165,7 +215,9 @@ def test_the_columns_are_chosen_in_the_preview(importer: Importer, make: Callabl
     assert importer.records() == [("08", "Ani", "Solo"), ("7", "Budi", "Solo")]
 
 
-def test_other_sheets_or_all_of_them_are_chosen_in_the_preview(importer: Importer, other: Database) -> None:
+def test_other_sheets_or_all_of_them_are_chosen_in_the_preview(
+    importer: Importer, other: Database
+) -> None:
     """Every row has the name of its sheet, and is repaired and saved like one of a single sheet."""
     other.fill([("006", "Fajar", "Solo")])
     solo = [("3", "Citra", "Solo"), ("", "Dewi", "Solo"), ("2", "Eko", "Solo"), ("6", "F", "S")]
@@ -182,43 +234,74 @@ def test_other_sheets_or_all_of_them_are_chosen_in_the_preview(importer: Importe
     ticks = [node.attributes for node in preview.tree.css("input[name=lembar][type=checkbox]")]
     found = [(tick["value"], "checked" in tick) for tick in ticks]
     assert found == [("Kelas A", True), ("Petunjuk", False), ("Kelas B", False)]
-    assert "Berkas: a.xlsx, lembar (sheet) “Kelas A”, 2 baris. NIM = kolom A" in preview.what_was_read
+    assert (
+        "Berkas: a.xlsx, lembar (sheet) “Kelas A”, 2 baris. NIM = kolom A" in preview.what_was_read
+    )
     assert preview.what_was_read.endswith("Lembar lain tidak dibaca.")
     assert [row.nim for row in preview.new] == ["1", "2"]
-    assert "lembar (sheet) “Kelas B”" in importer.check_again(preview, lembar="Kelas B").what_was_read
+    assert (
+        "lembar (sheet) “Kelas B”" in importer.check_again(preview, lembar="Kelas B").what_was_read
+    )
     again = importer.check_again(preview)
-    assert [page.texts("button[name=semua]") for page in (preview, again)] == [["Baca semua lembar"]] * 2
+    assert [page.texts("button[name=semua]") for page in (preview, again)] == [
+        ["Baca semua lembar"]
+    ] * 2
     assert "3 lembar, 1 dibaca." in " ".join(again.texts(".actions"))
     of_6000 = [HEADER, *((str(n), "A", "B") for n in range(6000))]
-    long = importer.check_again(importer.upload(by_openpyxl(several={"A": of_6000, "B": of_6000}), "a.xlsx"))
+    long = importer.check_again(
+        importer.upload(by_openpyxl(several={"A": of_6000, "B": of_6000}), "a.xlsx")
+    )
     assert "2 lembar, 1 dibaca." in " ".join(long.texts(".actions"))
     assert long.texts("button[name=semua]") == []
     every_sheet = importer.site.post(SAVE, {"data": preview.data, "semua": "1"})
-    assert "lembar (sheet) “Kelas A”, “Petunjuk”, “Kelas B”" in importer.shown(every_sheet).what_was_read
+    assert (
+        "lembar (sheet) “Kelas A”, “Petunjuk”, “Kelas B”"
+        in importer.shown(every_sheet).what_was_read
+    )
     every = importer.check_again(preview, lembar=["Kelas A", "Kelas B"])
     assert "lembar (sheet) “Kelas A”, “Kelas B”, 6 baris" in every.what_was_read
-    cells = [[cell.text() for cell in row.css("td")][:2] for row in every.tree.css("#baru tbody tr")]
-    assert cells == [["Kelas A, baris 2", "1"], ["Kelas B, baris 3", "3"], ["Kelas B, baris 6", "6"]]
+    cells = [
+        [cell.text() for cell in row.css("td")][:2] for row in every.tree.css("#baru tbody tr")
+    ]
+    assert cells == [
+        ["Kelas A, baris 2", "1"],
+        ["Kelas B, baris 3", "3"],
+        ["Kelas B, baris 6", "6"],
+    ]
     twice = "NIM 2 ada di Kelas A, baris 3 dan Kelas B, baris 5. Hanya satu yang dapat disimpan."
     assert every.wrong[0].startswith(f"Kelas A, baris 3; Kelas B, baris 5: {twice}")
     assert every.wrong[1].startswith("Kelas B, baris 4: NIM kosong")
     assert every.noticed[0].startswith("Kelas B, baris 6: NIM ini mirip")
-    labels = [node.attributes["aria-label"] for node in every.tree.css(".repair input[name='nim[]']")]
+    labels = [
+        node.attributes["aria-label"] for node in every.tree.css(".repair input[name='nim[]']")
+    ]
     assert labels == ["NIM, Kelas A, baris 3", "NIM, Kelas B, baris 5", "NIM, Kelas B, baris 4"]
     numbers = [str(node.attributes["value"]) for node in every.tree.css("input[name='baris[]']")]
-    (near,) = (str(node.attributes["value"]) for node in every.tree.css("input[type=checkbox][name='pakai[]']"))
+    (near,) = (
+        str(node.attributes["value"])
+        for node in every.tree.css("input[type=checkbox][name='pakai[]']")
+    )
     again = importer.check_again(every, lewati=numbers[1], nim=["2", "2", "4"], pakai=near)
     importer.save(again, "perbarui")
-    new = [("1", "Ani", "Solo"), ("2", "Budi", "Solo"), ("3", "Citra", "Solo"), ("4", "Dewi", "Solo")]
+    new = [
+        ("1", "Ani", "Solo"),
+        ("2", "Budi", "Solo"),
+        ("3", "Citra", "Solo"),
+        ("4", "Dewi", "Solo"),
+    ]
     assert importer.records() == [("006", "F", "S"), *new]
 
 
 def test_a_large_file_is_asked_for_again_with_the_reason(importer: Importer) -> None:
     """Its other columns are not in the page, so a person chooses them together with the file."""
-    data = table(*(f"{n}|Ani|Solo|Budi|{'x' * 500}" for n in range(3000)), titles="NIM|Nama|Alamat|Ayah|Lain")
+    data = table(
+        *(f"{n}|Ani|Solo|Budi|{'x' * 500}" for n in range(3000)), titles="NIM|Nama|Alamat|Ayah|Lain"
+    )
     assert "terlalu besar untuk disimpan di halaman ini" in importer.upload(data).html
     chosen = {"kolom[]": ["0", "3", "2"], "lembar": ""}
-    answer = importer.site.client.post("/mahasiswa/impor", files={"berkas": ("a.csv", data)}, data=chosen)
+    answer = importer.site.client.post(
+        "/mahasiswa/impor", files={"berkas": ("a.csv", data)}, data=chosen
+    )
     again = importer.shown(answer)
     assert again.what_was_read.endswith("NIM = kolom A, Nama = kolom D, Alamat = kolom C.")
     importer.save(again)
@@ -227,7 +310,10 @@ def test_a_large_file_is_asked_for_again_with_the_reason(importer: Importer) -> 
 
 @pytest.mark.parametrize(
     ("nim", "other_nim", "words"),
-    [("23OOOO7O3", "0230000703", wording.LOST_ZEROS), ("a11.202O", "A11-2020", wording.NEAR_STORED)],
+    [
+        ("23OOOO7O3", "0230000703", wording.LOST_ZEROS),
+        ("a11.202O", "A11-2020", wording.NEAR_STORED),
+    ],
 )
 def test_a_nim_that_is_nearly_a_stored_one_can_become_that_one(
     importer: Importer, other: Database, nim: str, other_nim: str, words: str
@@ -261,7 +347,9 @@ def test_one_button_restores_all_lost_zeros(importer: Importer, other: Database)
     assert importer.records()[:300] == [(f"0{nim}", nama, alamat) for nim, nama, alamat in rows]
 
 
-def test_a_nim_that_is_stored_as_it_is_gives_no_warning(importer: Importer, other: Database) -> None:
+def test_a_nim_that_is_stored_as_it_is_gives_no_warning(
+    importer: Importer, other: Database
+) -> None:
     """However short or strange. So the list's own workbook comes back without a row to look at or to repair."""
     odd = [(nim, "Ani", "S") for nim in ("'x", " 7 ", "12", "77", "9.0", "TAMU")]
     other.fill([*odd, *((f"{n:06}", "F", "S") for n in range(20))])
@@ -277,25 +365,38 @@ def test_long_lists_of_rows_end_with_the_number_of_the_others(importer: Importer
     rows = (f"{'' if n in {4, 9} or 12 <= n <= 30 else n}|Nama {n}|Solo" for n in range(2, 40))
     (wrong,) = importer.upload(table(*rows)).wrong
     assert wrong.startswith("Baris 4, 9, 12–30: NIM kosong atau")
-    assert importer.upload(table(*(f"0{n}|A|S" if n % 2 else f"{n:09}|A|S" for n in range(501)))).noticed == []
-    (short,) = importer.upload(table(*(f"{n}|A|S" if n % 2 else f"{n:09}|A|S" for n in range(501)))).noticed
+    assert (
+        importer.upload(
+            table(*(f"0{n}|A|S" if n % 2 else f"{n:09}|A|S" for n in range(501)))
+        ).noticed
+        == []
+    )
+    (short,) = importer.upload(
+        table(*(f"{n}|A|S" if n % 2 else f"{n:09}|A|S" for n in range(501)))
+    ).noticed
     assert " 39, 41 dan 230 baris lain: NIM ini lebih pendek" in short
     assert short.endswith(" dan 240 baris lain")
 
 
-def test_records_that_a_file_lacks_are_counted_and_listed(importer: Importer, other: Database) -> None:
+def test_records_that_a_file_lacks_are_counted_and_listed(
+    importer: Importer, other: Database
+) -> None:
     """Folded, and only if the file has half of the stored records and no row in doubt: it could be another list."""
     other.fill(KEPT)
     preview = importer.upload(table("2|Budi|Bantul", "3|Citra|Klaten"))
     assert preview.texts("#sisa summary") == ["Ada di daftar, tidak ada di berkas: 1 mahasiswa"]
     shown = importer.check_again(preview, periksa="sisa")
-    cells = [[cell.text() for cell in row.css("td")][1:] for row in shown.tree.css("#sisa tbody tr")]
+    cells = [
+        [cell.text() for cell in row.css("td")][1:] for row in shown.tree.css("#sisa tbody tr")
+    ]
     assert cells == [list(KEPT[0])]
     for doubtful in (["2|Budi|Bantul"], ["2|Budi|Bantul", "3|Citra|Klaten", "4||"], []):
         assert not importer.upload(table(*doubtful)).tree.css("#sisa")
 
 
-def test_a_stale_preview_without_names_does_not_ask_for_them(importer: Importer, other: Database) -> None:
+def test_a_stale_preview_without_names_does_not_ask_for_them(
+    importer: Importer, other: Database
+) -> None:
     """The record was deleted meanwhile, and no other choice of columns would bring it back."""
     other.fill(KEPT)
     preview = importer.upload(table("1|Jl. Baru", "2|Jl. Lama", titles="NIM|Alamat"))
@@ -306,9 +407,14 @@ def test_a_stale_preview_without_names_does_not_ask_for_them(importer: Importer,
     assert "Kolom Nama tidak ditemukan" not in stale.html
 
 
-def test_names_that_belong_to_others_are_written_only_after_a_tick(importer: Importer, other: Database) -> None:
+def test_names_that_belong_to_others_are_written_only_after_a_tick(
+    importer: Importer, other: Database
+) -> None:
     """As in a file whose names are shifted by one row. Two such names, or other spellings, need no tick."""
-    people = [(f"230{n}", nama, "Solo") for n, nama in enumerate(["Ani Sari", "Budi", "Citra", "Dewi", "Eko P."])]
+    people = [
+        (f"230{n}", nama, "Solo")
+        for n, nama in enumerate(["Ani Sari", "Budi", "Citra", "Dewi", "Eko P."])
+    ]
     other.fill(people)
     shifted = [f"{nim}|{people[n - 1][1]}|Solo" for n, (nim, _, _) in enumerate(people)]
     preview = importer.upload(table(*shifted))
@@ -321,7 +427,12 @@ def test_names_that_belong_to_others_are_written_only_after_a_tick(importer: Imp
     answer = importer.site.post(SAVE, {"data": preview.data, "ada": "perbarui", "yakin": "nama"})
     assert importer.shown(answer, 409).alert.startswith("Sebagian data sudah diubah")
     other.fill(people)
-    assert importer.site.post(SAVE, {"data": preview.data, "ada": "perbarui", "yakin": "nama"}).status_code == 302
+    assert (
+        importer.site.post(
+            SAVE, {"data": preview.data, "ada": "perbarui", "yakin": "nama"}
+        ).status_code
+        == 302
+    )
     assert importer.records()[1] == ("2301", "Ani Sari", "Solo")
 
 
@@ -334,11 +445,17 @@ def test_a_row_is_left_out_by_a_tick_or_by_emptying_its_inputs(importer: Importe
     assert importer.records() == [("1", "Ani S.", "Solo")]
 
 
-def test_a_missing_column_is_named_once_and_can_be_filled(importer: Importer, other: Database) -> None:
+def test_a_missing_column_is_named_once_and_can_be_filled(
+    importer: Importer, other: Database
+) -> None:
     """New records get “-” as their address, and stored ones keep theirs."""
     other.fill([("1", "Ani", "Solo")])
-    preview = importer.upload(table("1|Ani S.", *(f"{n}|Budi" for n in range(100, 340)), "999|", titles="NIM|Nama"))
-    assert preview.alert == "Kolom Alamat tidak ditemukan. Pilih kolomnya, atau isi semua dengan “-”."
+    preview = importer.upload(
+        table("1|Ani S.", *(f"{n}|Budi" for n in range(100, 340)), "999|", titles="NIM|Nama")
+    )
+    assert (
+        preview.alert == "Kolom Alamat tidak ditemukan. Pilih kolomnya, atau isi semua dengan “-”."
+    )
     assert [text.strip() for text in preview.wrong] == [f"Baris 3–243: {preview.alert}"]
     assert "open" in preview.tree.css("details")[0].attributes
     assert preview.tree.css(".repair") == []
@@ -352,16 +469,26 @@ def test_a_missing_column_is_named_once_and_can_be_filled(importer: Importer, ot
     assert without_names.alert == "Kolom Nama tidak ditemukan. Pilih kolomnya."
 
 
-def test_a_line_break_in_a_cell_becomes_a_comma_with_a_notice(importer: Importer, other: Database) -> None:
+def test_a_line_break_in_a_cell_becomes_a_comma_with_a_notice(
+    importer: Importer, other: Database
+) -> None:
     """If the cell equals the stored text, the record does not change and keeps its line break."""
     other.fill([("1", "Ani", "Jl. A\nRT 3"), ("2", "Budi", "Jl. B\r\nRT 4")])
-    preview = importer.upload(table('1|Ani|"Jl. A\r\nRT 3"', '2|Budi S.|"Jl. B\nRT 4"', '3|Citra|"Jl. C \n\n RT 5\n"'))
+    preview = importer.upload(
+        table('1|Ani|"Jl. A\r\nRT 3"', '2|Budi S.|"Jl. B\nRT 4"', '3|Citra|"Jl. C \n\n RT 5\n"')
+    )
     assert preview.counts == {"Baru": 1, "Berubah": 1, "Tidak berubah": 1, "Perlu diperiksa": 1}
     assert preview.new[0].after == ("Citra", "Jl. C, RT 5")
-    assert preview.noticed == ["Baris 4: Baris baru di dalam sel diganti dengan koma. 3 · Citra · Jl. C, RT 5"]
+    assert preview.noticed == [
+        "Baris 4: Baris baru di dalam sel diganti dengan koma. 3 · Citra · Jl. C, RT 5"
+    ]
     importer.save(preview, "perbarui")
     rows = other.run("SELECT nim, nama, alamat FROM mahasiswa ORDER BY nim")
-    assert rows == [("1", "Ani", "Jl. A\nRT 3"), ("2", "Budi S.", "Jl. B\r\nRT 4"), ("3", "Citra", "Jl. C, RT 5")]
+    assert rows == [
+        ("1", "Ani", "Jl. A\nRT 3"),
+        ("2", "Budi S.", "Jl. B\r\nRT 4"),
+        ("3", "Citra", "Jl. C, RT 5"),
+    ]
 
 
 def test_a_preview_shows_ten_new_rows_and_opens_the_others(importer: Importer) -> None:
@@ -375,7 +502,9 @@ def test_a_preview_shows_ten_new_rows_and_opens_the_others(importer: Importer) -
     many = importer.shown(answer)
     shown = many.new
     assert [row.nim for row in shown] == nims[:10]
-    assert [button.text() for button in many.tree.css("#baru button")] == ["Tampilkan 2.990 baris lainnya"]
+    assert [button.text() for button in many.tree.css("#baru button")] == [
+        "Tampilkan 2.990 baris lainnya"
+    ]
     while buttons := many.tree.css("#baru button"):
         many = importer.check_again(many, periksa=str(buttons[0].attributes["value"]))
         assert many.new[:10] == shown[:10]

@@ -28,11 +28,25 @@ ROWS = (SAME, MOVED, DEWI, ELSA)
 """A record that is stored as it is, one with another address, and two new ones."""
 
 HEADER = "NIM|Nama|Alamat"
-OF_EXCEL = ("022100008|Rizki Lestari|Jl. Kaliurang 5, Sleman", "22000186205|Fajar|2020-01-02", "=1/0|Gita|Solo")
+OF_EXCEL = (
+    "022100008|Rizki Lestari|Jl. Kaliurang 5, Sleman",
+    "22000186205|Fajar|2020-01-02",
+    "=1/0|Gita|Solo",
+)
 """A number with a format that adds a zero, which .xls does not tell, a date and an error."""
 
-LETTERHEAD = ("PEMERINTAH KABUPATEN SLEMAN", "SMK NEGERI 2 DEPOK", "DAFTAR NAMA SISWA KELAS X TKJ 1", "TAHUN 2026/2027")
-SIGNATURES = ("||Sleman, 12 Juli 2026", "Mengetahui,||Wali Kelas", "Drs. Agus||Siti, S.Pd.", "NIP. 19650101||NIP. 1970")
+LETTERHEAD = (
+    "PEMERINTAH KABUPATEN SLEMAN",
+    "SMK NEGERI 2 DEPOK",
+    "DAFTAR NAMA SISWA KELAS X TKJ 1",
+    "TAHUN 2026/2027",
+)
+SIGNATURES = (
+    "||Sleman, 12 Juli 2026",
+    "Mengetahui,||Wali Kelas",
+    "Drs. Agus||Siti, S.Pd.",
+    "NIP. 19650101||NIP. 1970",
+)
 COUNTED = ("Baru", "Berubah", "Perlu diperbaiki", "Perlu diperiksa", "Dilewati")
 
 
@@ -46,7 +60,9 @@ def in_one_column(separator: str, *rows: str) -> list[str]:
 
 def split_at(separator: str, *rows: str) -> list[str]:
     """Return the rows of a CSV file with semicolons as a program shows them that splits lines at another character."""
-    lines = (";".join(f'"{cell}"' if "," in cell else cell for cell in row.split("|")) for row in rows)
+    lines = (
+        ";".join(f'"{cell}"' if "," in cell else cell for cell in row.split("|")) for row in rows
+    )
     return [line.replace(separator, "|") for line in lines]
 
 
@@ -68,7 +84,15 @@ class File(NamedTuple):
 
 NUMBERED = numbered(*ROWS)
 TOTALS = ["Laki-laki 12||", "Laki-laki|2|", "|Perempuan : 2|", "|Jumlah|4"]
-TWO_PAGES = ["No|" + HEADER, "|KELAS A 1||", "1|" + DEWI, "No|" + HEADER, "2|" + SAME, "||Total|2", "|Jumlah: 2||"]
+TWO_PAGES = [
+    "No|" + HEADER,
+    "|KELAS A 1||",
+    "1|" + DEWI,
+    "No|" + HEADER,
+    "2|" + SAME,
+    "||Total|2",
+    "|Jumlah: 2||",
+]
 ODD_NIMS = [
     HEADER, "22 000 186 203|Dewi|Solo", "22O00186204|Elsa|Solo", "l2000186205|Fajar|Solo", "A11.2020.1|Gita|Solo",
     "9.0|A|B",
@@ -78,14 +102,25 @@ PARENTS = [
     "NIM|Nama Ayah|Nama Siswa|Alamat Orang Tua|Alamat Tempat Tinggal Siswa|Alamat Email",
     "2301|Budi|Dewi|X|Y|d@x",
 ]
-PARTS = ["NIM|Nama Depan|Nama Belakang|Jalan|Kelurahan|Kecamatan|Kab/Kota", "2401|Nur|Aini|Jl. A 5|Bener||Yogya"]
+PARTS = [
+    "NIM|Nama Depan|Nama Belakang|Jalan|Kelurahan|Kecamatan|Kab/Kota",
+    "2401|Nur|Aini|Jl. A 5|Bener||Yogya",
+]
 ONE_LONG_NIM = [HEADER, *(f"23010{n}|Ani|Solo" for n in range(10, 29)), "23010299|B|S"]
 UNQUOTED_COMMA = ["NIM,Nama,Alamat", "2401,Nur Aini,Gg. Mawar II, Bantul"]
 UNTIDY = [HEADER.replace("|", ";"), '2401;" Nur  Aini ";"Gg. 2\n Solo"']
 
 # Every kind of file. The options of CSV are its separator, its encoding and its line end.
 KINDS = (
-    *("csv ;", "csv ,", "csv \t", "csv ; utf-8 \n", "csv , utf-8 \r", "csv ; utf-8-sig", "csv ; windows-1252"),
+    *(
+        "csv ;",
+        "csv ,",
+        "csv \t",
+        "csv ; utf-8 \n",
+        "csv , utf-8 \r",
+        "csv ; utf-8-sig",
+        "csv ; windows-1252",
+    ),
     *("csv \t utf-16", "paste", "paste ;", "xlsx", "xlsx numbers", "html"),
 )
 CHAT = ["22000186203 Nur Aini, Gg. Mawar II, Bantul", "22000186205 Budi, Solo"]
@@ -93,88 +128,204 @@ FILES = {
     **{kind: File(kind, (HEADER, *ROWS), "ABC", 2, 1) for kind in KINDS},
     "big-endian UTF-16": File("csv ; utf-16-be", ("\ufeff" + HEADER, *ROWS), "ABC", 2, 1),
     "a line that names the separator": File("csv ;", ("sep=;", HEADER, *ROWS), "ABC", 2, 1),
-    "a line that names a space as the separator": File("csv ;", ("sep= ", HEADER, *ROWS), "ABC", 2, 1),
+    "a line that names a space as the separator": File(
+        "csv ;", ("sep= ", HEADER, *ROWS), "ABC", 2, 1
+    ),
     "bars": File("csv |", (HEADER, *ROWS), "ABC", 2, 1),
     "a line that names a bar": File("csv |", ("sep=|", HEADER, *ROWS), "ABC", 2, 1),
     "pasted without titles": File("paste", ROWS, "ABC", 2, 1),
-    "pasted without the last cell": File("paste", (SAME, "22000186203|Dewi|"), "ABC", repair=1, says="Alamat kosong"),
+    "pasted without the last cell": File(
+        "paste", (SAME, "22000186203|Dewi|"), "ABC", repair=1, says="Alamat kosong"
+    ),
     "ods": File("ods", (HEADER, *ROWS, *OF_EXCEL), "ABC", 2, 1, 2),
     "xls": File("xls", (HEADER, *ROWS, *OF_EXCEL), "ABC", 3, 1, 2, 1, says="022100008"),
     "our own export": File("csv ; utf-8-sig", (HEADER, *map("|".join, STORED)), "ABC"),
     # ---- columns
-    "a letterhead and signatures": File("xlsx", (*LETTERHEAD, HEADER, *ROWS, *SIGNATURES), "ABC", 2, 1, skipped=4),
-    "columns that count and others": File("csv ;", ["No|" + HEADER, *NUMBERED], "BCD", 2, 1),
-    "long titles": File("xlsx", ["Stambuk|NAMA LENGKAP MAHASISWA BARU|Alamat Lengkap sesuai KTP", *ROWS], "ABC", 2, 1),
-    "other words": File(
-        "csv ;", ["No. Urut|No. Induk Siswa|Nama Peserta Didik (akta)|Domisili", *NUMBERED], "BCD", 2, 1
+    "a letterhead and signatures": File(
+        "xlsx", (*LETTERHEAD, HEADER, *ROWS, *SIGNATURES), "ABC", 2, 1, skipped=4
     ),
-    "titles with signs": File("csv ;", ["N.I.M.|Nama  Lengkap *|Alamat (sesuai KTP) :", *ROWS], "ABC", 2, 1),
-    "several NIMs": File("csv ;", ["NISN|NIS|Alamat KTP|Nama|No. Mahasiswa|Alamat", "9|8|K|Dewi|2301|Solo"], "EDF", 1),
+    "columns that count and others": File("csv ;", ["No|" + HEADER, *NUMBERED], "BCD", 2, 1),
+    "long titles": File(
+        "xlsx",
+        ["Stambuk|NAMA LENGKAP MAHASISWA BARU|Alamat Lengkap sesuai KTP", *ROWS],
+        "ABC",
+        2,
+        1,
+    ),
+    "other words": File(
+        "csv ;",
+        ["No. Urut|No. Induk Siswa|Nama Peserta Didik (akta)|Domisili", *NUMBERED],
+        "BCD",
+        2,
+        1,
+    ),
+    "titles with signs": File(
+        "csv ;", ["N.I.M.|Nama  Lengkap *|Alamat (sesuai KTP) :", *ROWS], "ABC", 2, 1
+    ),
+    "several NIMs": File(
+        "csv ;", ["NISN|NIS|Alamat KTP|Nama|No. Mahasiswa|Alamat", "9|8|K|Dewi|2301|Solo"], "EDF", 1
+    ),
     "parents beside students": File("csv ;", PARENTS, "ACE", 1),
-    "two rows of titles": File("xlsx", ["NOMOR||NAMA|ALAMAT", "URUT|INDUK||", *NUMBERED], "BCD", 2, 1),
-    "an address above the others": File("xlsx", ["No|Identitas||Alamat", "|NIM|Nama|", *NUMBERED], "BCD", 2, 1),
+    "two rows of titles": File(
+        "xlsx", ["NOMOR||NAMA|ALAMAT", "URUT|INDUK||", *NUMBERED], "BCD", 2, 1
+    ),
+    "an address above the others": File(
+        "xlsx", ["No|Identitas||Alamat", "|NIM|Nama|", *NUMBERED], "BCD", 2, 1
+    ),
     "parts of an address below its title": File(
-        "xlsx", ["NIM|Nama|Alamat|", "||Jalan|Desa", *(row + "|Caturtunggal" for row in ROWS)], "ABC", 2, 1, skipped=1
+        "xlsx",
+        ["NIM|Nama|Alamat|", "||Jalan|Desa", *(row + "|Caturtunggal" for row in ROWS)],
+        "ABC",
+        2,
+        1,
+        skipped=1,
     ),
     "parents in the second row of titles": File(
-        "csv ;", ["No|Nama|NIPD|Alamat|Data Ayah|", "||||Nama|NIK", "1|Dewi|22000186203|Solo|Budi|340401"], "CBD", 1
+        "csv ;",
+        ["No|Nama|NIPD|Alamat|Data Ayah|", "||||Nama|NIK", "1|Dewi|22000186203|Solo|Budi|340401"],
+        "CBD",
+        1,
     ),
-    "numbers below the titles": File("xlsx", ["No|" + HEADER, "(1)|(2)|(3)|(4)", *NUMBERED], "BCD", 2, 1, skipped=1),
-    "numbers without brackets below the titles": File("xlsx numbers", [HEADER, "1|2|3", *ROWS], "ABC", 2, 1, skipped=1),
-    "no address": File("csv ;", ["NIM|Nama|Kelas", SAME, DEWI], "AB-", repair=1, says="Kolom Alamat"),
+    "numbers below the titles": File(
+        "xlsx", ["No|" + HEADER, "(1)|(2)|(3)|(4)", *NUMBERED], "BCD", 2, 1, skipped=1
+    ),
+    "numbers without brackets below the titles": File(
+        "xlsx numbers", [HEADER, "1|2|3", *ROWS], "ABC", 2, 1, skipped=1
+    ),
+    "no address": File(
+        "csv ;", ["NIM|Nama|Kelas", SAME, DEWI], "AB-", repair=1, says="Kolom Alamat"
+    ),
     "no NIM": File("csv ;", ["Kode|Nama|Alamat", *ROWS], "ABC", says="Kolom NIM tidak ditemukan"),
-    "a NIM and nothing else": File("xlsx", ["NIM|Telepon", "2301|0812"], "A--", says="Kolom Nama dan Alamat tidak"),
+    "a NIM and nothing else": File(
+        "xlsx", ["NIM|Telepon", "2301|0812"], "A--", says="Kolom Nama dan Alamat tidak"
+    ),
     "the title NIM far to the right again": File(
-        "xlsx", ["NIM|" + "x|" * 26 + "NIM|Nama", "2301" + "|" * 28], "AAC-", says="Kolom NIM ada dua (kolom A dan AB)"
+        "xlsx",
+        ["NIM|" + "x|" * 26 + "NIM|Nama", "2301" + "|" * 28],
+        "AAC-",
+        says="Kolom NIM ada dua (kolom A dan AB)",
     ),
     # ---- no titles
     "pasted numbers": File(
-        "paste", ["1|22000186201|M. Rizal", "2|22000186203|Dewi"], "BC-", repair=1, says="nomor urut"
+        "paste",
+        ["1|22000186201|M. Rizal", "2|22000186203|Dewi"],
+        "BC-",
+        repair=1,
+        says="nomor urut",
     ),
     "numbers before the NIM": File("csv ;", NUMBERED, "BCD", 2, 1, says="nomor urut"),
-    "numbers with dots before the NIM": File("xlsx", numbered(*ROWS, mark="."), "BCD", 2, 1, says="nomor urut"),
-    "numbers that go on": File("paste", numbered(*["x"] * 40, *ROWS)[40:], "BCD", 2, 1, says="nomor urut"),
-    "numbers before four columns": File("csv ;", numbered(f"{DEWI}|7A", f"{ELSA}|7B"), "B--", says="nomor urut"),
-    "numbers before a name only": File("paste", ["1|Dewi|Godean", "2|Elsa|Sleman"], "---", says="nomor urut"),
+    "numbers with dots before the NIM": File(
+        "xlsx", numbered(*ROWS, mark="."), "BCD", 2, 1, says="nomor urut"
+    ),
+    "numbers that go on": File(
+        "paste", numbered(*["x"] * 40, *ROWS)[40:], "BCD", 2, 1, says="nomor urut"
+    ),
+    "numbers before four columns": File(
+        "csv ;", numbered(f"{DEWI}|7A", f"{ELSA}|7B"), "B--", says="nomor urut"
+    ),
+    "numbers before a name only": File(
+        "paste", ["1|Dewi|Godean", "2|Elsa|Sleman"], "---", says="nomor urut"
+    ),
     "numbers before two columns that look like NIMs": File(
-        "csv ;", ["1|22000186203|Dewi|3404010101010001", "2|22000186204|Elsa|34040101010102"], "---", says="nomor urut"
+        "csv ;",
+        ["1|22000186203|Dewi|3404010101010001", "2|22000186204|Elsa|34040101010102"],
+        "---",
+        says="nomor urut",
     ),
     "names before the NIM": File("paste", NAMES_FIRST, "BAC", 2, says="kolom B"),
-    "a class before the NIM": File("paste", ["7A|22000186203|Dewi"], "BC-", repair=1, says="NIM dibaca dari kolom B"),
-    "classes before the NIM": File("paste", [f"10|{row}" for row in ROWS], "BCD", 2, 1, says="tampaknya bukan NIM"),
+    "a class before the NIM": File(
+        "paste", ["7A|22000186203|Dewi"], "BC-", repair=1, says="NIM dibaca dari kolom B"
+    ),
+    "classes before the NIM": File(
+        "paste", [f"10|{row}" for row in ROWS], "BCD", 2, 1, says="tampaknya bukan NIM"
+    ),
     "names below the title NIM": File("xlsx", [HEADER, *NAMES_FIRST], "BAC", says="tertukar"),
     "texts far to the right": File("csv ;", ["|" * 120 + "x|y"], "---", says="Judul kolom tidak"),
-    "four columns that nothing tells apart": File("csv ;", ["a|b|c|d", "e|f|g|h"], "---", says="Judul kolom tidak"),
+    "four columns that nothing tells apart": File(
+        "csv ;", ["a|b|c|d", "e|f|g|h"], "---", says="Judul kolom tidak"
+    ),
     # ---- CSV that a program has split at another character
-    "our export split at commas": File("xlsx", split_at(",", HEADER, *ROWS), "ABC", 2, 1, says="satu kolom"),
-    "commas in one column": File("xlsx", in_one_column(",", HEADER, *ROWS[:3]), "ABC", 1, 1, says="satu kolom"),
-    "semicolons in one column": File("xlsx", in_one_column(";", *ROWS[:3]), "ABC", 1, 1, says="satu kolom"),
-    "tabs in one column": File("xlsx", in_one_column("\t", HEADER, *ROWS), "ABC", 2, 1, says="satu kolom"),
-    "rows of both": File("xlsx", [*split_at(",", HEADER, *ROWS), "22000186205;Fajar"], says="Teks ke Kolom"),
+    "our export split at commas": File(
+        "xlsx", split_at(",", HEADER, *ROWS), "ABC", 2, 1, says="satu kolom"
+    ),
+    "commas in one column": File(
+        "xlsx", in_one_column(",", HEADER, *ROWS[:3]), "ABC", 1, 1, says="satu kolom"
+    ),
+    "semicolons in one column": File(
+        "xlsx", in_one_column(";", *ROWS[:3]), "ABC", 1, 1, says="satu kolom"
+    ),
+    "tabs in one column": File(
+        "xlsx", in_one_column("\t", HEADER, *ROWS), "ABC", 2, 1, says="satu kolom"
+    ),
+    "rows of both": File(
+        "xlsx", [*split_at(",", HEADER, *ROWS), "22000186205;Fajar"], says="Teks ke Kolom"
+    ),
     # ---- rows
     "totals": File("csv ;", [HEADER, *ROWS, *TOTALS], "ABC", 2, 1, skipped=4),
-    "classes": File("csv ;", [HEADER, "KELAS X 1||", *ROWS[:3], HEADER, "Kelas X 2||", ELSA], "ABC", 2, 1, skipped=3),
-    "damaged numbers": File("csv ;", [HEADER, "2,3E+10|Dewi|S", "####|Elsa|S", "|Fajar|S", DEWI], "ABC", 1, repair=3),
-    "a removed zero": File("xlsx numbers", [HEADER, "22100008|Rizki Lestari|S"], "ABC", 1, check=1, says="022100008"),
-    "NIMs with spaces and letters for digits": File("csv ;", ODD_NIMS, "ABC", 5, check=4, says="berakhiran “.0”"),
-    "names with spaces, and without letters": File(
-        "csv ;", [HEADER, "22000186203| Dewi |Godean", "22000186204|-|Depok", "22000186205|Fajar|-"], "ABC", 3, check=2
+    "classes": File(
+        "csv ;",
+        [HEADER, "KELAS X 1||", *ROWS[:3], HEADER, "Kelas X 2||", ELSA],
+        "ABC",
+        2,
+        1,
+        skipped=3,
     ),
-    "a row and a NIM twice": File("csv ;", [HEADER, DEWI, DEWI, ELSA, ELSA + "B"], "ABC", 1, repair=2, skipped=1),
-    "a NIM alone": File("csv ;", [HEADER, "2301||", ELSA], "ABC", 1, repair=1, says="Nama dan alamat kosong"),
+    "damaged numbers": File(
+        "csv ;", [HEADER, "2,3E+10|Dewi|S", "####|Elsa|S", "|Fajar|S", DEWI], "ABC", 1, repair=3
+    ),
+    "a removed zero": File(
+        "xlsx numbers", [HEADER, "22100008|Rizki Lestari|S"], "ABC", 1, check=1, says="022100008"
+    ),
+    "NIMs with spaces and letters for digits": File(
+        "csv ;", ODD_NIMS, "ABC", 5, check=4, says="berakhiran “.0”"
+    ),
+    "names with spaces, and without letters": File(
+        "csv ;",
+        [HEADER, "22000186203| Dewi |Godean", "22000186204|-|Depok", "22000186205|Fajar|-"],
+        "ABC",
+        3,
+        check=2,
+    ),
+    "a row and a NIM twice": File(
+        "csv ;", [HEADER, DEWI, DEWI, ELSA, ELSA + "B"], "ABC", 1, repair=2, skipped=1
+    ),
+    "a NIM alone": File(
+        "csv ;", [HEADER, "2301||", ELSA], "ABC", 1, repair=1, says="Nama dan alamat kosong"
+    ),
     "a title and a total on each page": File("csv ;", TWO_PAGES, "BCD", 1, skipped=4),
-    "nearly a NIM": File("csv ;", [HEADER, "0012|A|S", "7|B|S", "12|A|S"], "ABC", 3, check=1, says="mirip dengan 0012"),
-    "a wrong row only": File("csv ;", [HEADER, "|Ani|Solo"], "ABC", repair=1, says=wording.NO_ROW_TO_SAVE),
+    "nearly a NIM": File(
+        "csv ;",
+        [HEADER, "0012|A|S", "7|B|S", "12|A|S"],
+        "ABC",
+        3,
+        check=1,
+        says="mirip dengan 0012",
+    ),
+    "a wrong row only": File(
+        "csv ;", [HEADER, "|Ani|Solo"], "ABC", repair=1, says=wording.NO_ROW_TO_SAVE
+    ),
     # ---- mistakes that nobody sees
-    "an address with a comma": File("csv , plain", UNQUOTED_COMMA, "ABC", 1, check=1, says="Gg. Mawar II, Bantul"),
+    "an address with a comma": File(
+        "csv , plain", UNQUOTED_COMMA, "ABC", 1, check=1, says="Gg. Mawar II, Bantul"
+    ),
     "more cells than titles": File(
         "csv ;", ["NIM|Alamat|Nama", "2401|Solo|Ani|x"], "ACB", 1, check=1, says="lebih banyak sel"
     ),
-    "a total beside the numbers": File("csv ;", ["No|" + HEADER, "1|" + DEWI, "Jumlah|20||"], "BCD", 1, skipped=1),
-    "a total with its number first": File("csv ;", [HEADER, DEWI, "20|Total|", "8|Laki-laki: 8|"], "ABC", 1, skipped=2),
-    "an address in several columns": File("csv ;", PARTS, "ABD", 1, says="Nur AiniJl. A 5, Bener, Yogya"),
+    "a total beside the numbers": File(
+        "csv ;", ["No|" + HEADER, "1|" + DEWI, "Jumlah|20||"], "BCD", 1, skipped=1
+    ),
+    "a total with its number first": File(
+        "csv ;", [HEADER, DEWI, "20|Total|", "8|Laki-laki: 8|"], "ABC", 1, skipped=2
+    ),
+    "an address in several columns": File(
+        "csv ;", PARTS, "ABD", 1, says="Nur AiniJl. A 5, Bener, Yogya"
+    ),
     "a second table": File(
-        "csv ;", [HEADER + "||" + HEADER, DEWI + "||22000186204|Elsa|Depok"], "ABC", 1, says="tabel lain mulai kolom E"
+        "csv ;",
+        [HEADER + "||" + HEADER, DEWI + "||22000186204|Elsa|Depok"],
+        "ABC",
+        1,
+        says="tabel lain mulai kolom E",
     ),
     "a NIM that is too long": File("csv ;", ONE_LONG_NIM, "ABC", 20, check=1, says="lebih panjang"),
     "spaces and line breaks": File("csv ; plain", UNTIDY, "ABC", 1, check=1, says="Gg. 2, Solo"),
@@ -196,14 +347,21 @@ def content(file: File, folder: Path) -> bytes:
         separator, encoding, end = (*options, *("", "utf-8", "\r\n")[len(options) :])
         if encoding == "plain":
             return "".join(line + end for line in file.rows).encode()
-        lines = (separator.join(f'"{cell}"' if separator in cell else cell for cell in row) for row in rows)
+        lines = (
+            separator.join(f'"{cell}"' if separator in cell else cell for cell in row)
+            for row in rows
+        )
         return "".join(line + end for line in lines).encode(encoding)
     if kind == "html":
         cells = ("".join(f"<td>{html.escape(cell)}</td>" for cell in row) for row in rows)
         return b"<p>SIAKAD</p>" + "".join(f"<table><tr>{row}" for row in cells).encode()
     if kind == "xlsx" and not options:
         return by_openpyxl(*rows)
-    formats = {f"A{number}": "0" * len(row[0]) for number, row in enumerate(rows, 1) if row[0].startswith("0")}
+    formats = {
+        f"A{number}": "0" * len(row[0])
+        for number, row in enumerate(rows, 1)
+        if row[0].startswith("0")
+    }
     data = by_openpyxl(*(map(cell_of, row) for row in rows), formats=formats)
     return data if kind == "xlsx" else by_libreoffice(data, kind, folder)
 
@@ -215,16 +373,23 @@ def test_a_file_that_a_school_has_is_previewed_as_its_staff_expect(
     other.fill(STORED)
     kind, _, separator = file.kind.partition(" ")
     if kind == "paste":
-        answer = importer.send(pasted="\r\n".join(row.replace("|", separator or "\t") for row in file.rows))
+        answer = importer.send(
+            pasted="\r\n".join(row.replace("|", separator or "\t") for row in file.rows)
+        )
     else:
-        answer = importer.send(content(file, tmp_path), "daftar")  # the kind is recognised by the content
+        # The kind is recognised by the content.
+        answer = importer.send(content(file, tmp_path), "daftar")
     page = Preview(answer.text, SAVE)
     read = " ".join(node.text() for node in page.tree.css("main .note"))
-    shown = "".join(letter or "-" for letter in re.findall("= (?:tidak ditemukan|kolom ([A-Z]+))", read))
+    shown = "".join(
+        letter or "-" for letter in re.findall("= (?:tidak ditemukan|kolom ([A-Z]+))", read)
+    )
     counts = page.counts if answer.status_code == 200 else {}
     text = page.tree.css("main")[0].text()
     expected = dict(zip(COUNTED, file[3:8], strict=True))
-    assert ({name: counts.get(name, 0) for name in COUNTED}, shown) == (expected, file.columns), text
+    assert ({name: counts.get(name, 0) for name in COUNTED}, shown) == (expected, file.columns), (
+        text
+    )
     assert file.says in text
     if "tabel lain" in file.says:
         assert file.says in importer.check_again(page).html

@@ -18,7 +18,9 @@ SEGMENT = "20%2F1%25a%26b"
 @pytest.fixture
 def people(site: Site, other: Database) -> Site:
     """Visit a list with 25 records that a search for "siti" finds; the one with NIM stands on the second page."""
-    other.fill([(f"{n:02}", f"Siti {n:02}", "Solo") for n in range(24)] + [(NIM, "Siti 11b", "Sleman")])
+    other.fill(
+        [(f"{n:02}", f"Siti {n:02}", "Solo") for n in range(24)] + [(NIM, "Siti 11b", "Sleman")]
+    )
     return site
 
 
@@ -26,7 +28,13 @@ def links(page: Page) -> dict[str, set[str]]:
     """Return the addresses of the links and forms that change a record or leave a form, by their text."""
     found: dict[str, set[str]] = {}
     for link in page.links:
-        if link.text in {"Edit", "Tambah Data", "Batal", "Kembali ke daftar", "buka data dengan NIM ini"}:
+        if link.text in {
+            "Edit",
+            "Tambah Data",
+            "Batal",
+            "Kembali ke daftar",
+            "buka data dengan NIM ini",
+        }:
             found.setdefault(link.text, set()).add(link.href)
     for form in page.forms:
         if form.method == "post":
@@ -51,10 +59,17 @@ def test_saving_leads_back_to_the_page(people: Site) -> None:
     assert links(edit) == {"Batal": {"/" + PLACE}, "Simpan": {f"/mahasiswa/edit/{SEGMENT}{PLACE}"}}
     answer = people.submit(edit.record_form, alamat="Klaten")
     target, _, fragment = answer.headers["location"].partition("#")
-    assert (answer.status_code, target, fragment, answer.content) == (302, "/" + PLACE, f"m-{SEGMENT}", b"")
+    assert (answer.status_code, target, fragment, answer.content) == (
+        302,
+        "/" + PLACE,
+        f"m-{SEGMENT}",
+        b"",
+    )
     page = people.page(target)
     assert page.row(NIM).cells[3] == "Klaten"
-    assert [cell.attributes.get("id") for cell in page.tree.css("tbody th[scope=row]")].count(fragment) == 1
+    assert [cell.attributes.get("id") for cell in page.tree.css("tbody th[scope=row]")].count(
+        fragment
+    ) == 1
     assert not people.list().tree.css("tbody [id]")
 
 
@@ -63,7 +78,11 @@ def test_deleting_and_adding_lead_back_to_the_page(people: Site) -> None:
     last = "?cari=siti&halaman=3&per=10"
     for _ in range(5):
         answer = people.submit(people.page("/" + last).table[0].forms[0])
-        assert (answer.status_code, answer.headers["location"], answer.content) == (302, "/" + last, b"")
+        assert (answer.status_code, answer.headers["location"], answer.content) == (
+            302,
+            "/" + last,
+            b"",
+        )
     assert [row[0] for row in people.page("/" + last).rows] == [str(n) for n in range(11, 21)]
     form = people.page(people.page("/?cari=Budi").target("Tambah Data")).record_form
     answer = people.submit(form, nim="99", nama="Budi", alamat="Solo")
@@ -81,7 +100,11 @@ def test_a_refused_form_keeps_the_place(people: Site) -> None:
     assert refused(people.post(edit, {"nama": "Siti"}), 400) == {"Batal": back, "Simpan": {edit}}
     conflict = people.post(edit, {**record, "versi": "x"})
     page = Page(conflict.text, "")
-    assert (conflict.status_code, page.forms[0].action, page.target("Gunakan data terbaru")) == (409, edit, edit)
+    assert (conflict.status_code, page.forms[0].action, page.target("Gunakan data terbaru")) == (
+        409,
+        edit,
+        edit,
+    )
 
 
 def test_an_error_page_of_a_record_keeps_the_place(people: Site) -> None:
@@ -105,7 +128,10 @@ def test_an_error_page_of_a_record_keeps_the_place(people: Site) -> None:
         ("halaman=1", "?halaman=1"),
         ("urut=nim&arah=naik&per=50", "?halaman=1"),
         ("utm_source=wa&cari=siti&x=%0d%0aSet-Cookie:a=b", "?cari=siti"),
-        ("cari=%0d%0aLocation:%20http://a.id&halaman=2", "?cari=Location%3A+http%3A%2F%2Fa.id&halaman=2"),
+        (
+            "cari=%0d%0aLocation:%20http://a.id&halaman=2",
+            "?cari=Location%3A+http%3A%2F%2Fa.id&halaman=2",
+        ),
         ("cari=%22%3E%3Cscript%3E", "?cari=%22%3E%3Cscript%3E"),
         ("halaman=//jahat.example&per=501x&urut=umur", "?halaman=1"),
         ("cari=a&cari=b", "?cari=b"),
@@ -114,7 +140,9 @@ def test_an_error_page_of_a_record_keeps_the_place(people: Site) -> None:
         ("", ""),
     ],
 )
-def test_only_known_parameters_with_parsed_values_ride_along(people: Site, query: str, place: str) -> None:
+def test_only_known_parameters_with_parsed_values_ride_along(
+    people: Site, query: str, place: str
+) -> None:
     """The query is rebuilt from its parsed values, in the form's address and in the redirect."""
     path = f"/mahasiswa/edit/{SEGMENT}"
     page = people.page(f"{path}?{query}")

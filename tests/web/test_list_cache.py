@@ -60,7 +60,10 @@ def test_a_page_read_after_an_acknowledged_write_shows_it(shared: Service) -> No
     def write_elsewhere_and_read() -> None:
         with shared.site() as reader:
             for n in range(20):
-                run_elsewhere(shared.database, f"INSERT INTO mahasiswa VALUES ('lain-{n}', 'sebelum', 'Bogor')")
+                run_elsewhere(
+                    shared.database,
+                    f"INSERT INTO mahasiswa VALUES ('lain-{n}', 'sebelum', 'Bogor')",
+                )
                 expect(reader, f"lain-{n}", "sebelum")
                 run_elsewhere(shared.database, f"DELETE FROM mahasiswa WHERE nim = 'lain-{n}'")
                 expect(reader, f"lain-{n}", None)
@@ -77,19 +80,27 @@ def test_a_304_is_sent_only_for_the_same_bytes(shared: Service) -> None:
     with shared.site() as site:
         for number in range(7):
             if number:
-                assert (site.add("1", "Siti", "Solo") if number % 2 else site.delete("1")).status_code == 302
+                assert (
+                    site.add("1", "Siti", "Solo") if number % 2 else site.delete("1")
+                ).status_code == 302
             for encoding in ("gzip", "identity") * 2:
                 now = site.send("GET", "/", accept_encoding=encoding)
                 assert pages.setdefault(now.headers["etag"], now.content) == now.content
                 for tag in pages:
                     answer = site.send("GET", "/", accept_encoding=encoding, if_none_match=tag)
                     is_same = tag == now.headers["etag"]
-                    assert (answer.status_code, answer.content) == ((304, b"") if is_same else (200, now.content))
+                    assert (answer.status_code, answer.content) == (
+                        (304, b"") if is_same else (200, now.content)
+                    )
     assert len(pages) >= 6
 
 
-@pytest.mark.parametrize("path", ["/", "/mahasiswa/add", "/?cari=siti", "/mahasiswa/impor", "/tidak/ada"])
-def test_every_page_is_compressed_for_clients_that_accept_gzip(service: Service, site: Site, path: str) -> None:
+@pytest.mark.parametrize(
+    "path", ["/", "/mahasiswa/add", "/?cari=siti", "/mahasiswa/impor", "/tidak/ada"]
+)
+def test_every_page_is_compressed_for_clients_that_accept_gzip(
+    service: Service, site: Site, path: str
+) -> None:
     """The list, forms, searches and error pages are compressed to less than half, the list with another ETag."""
     plain = site.send("GET", path, accept_encoding="identity")
     for accepted in ("gzip", "br, gzip;q=0.5", "gzip;q=0", "gzip; q=0.0, br", "identity"):
@@ -97,8 +108,11 @@ def test_every_page_is_compressed_for_clients_that_accept_gzip(service: Service,
         request = f"GET {path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\nAccept-Encoding: {accepted}\r\n\r\n"
         head, _, body = service.raw(request.encode()).partition(b"\r\n\r\n")
         assert (b"content-encoding: gzip" in head.lower()) == encoded, accepted
-        number = rb"Nomor permintaan: \S+"  # of an error page, which is another one for each request
-        assert re.sub(number, b"", gzip.decompress(body) if encoded else body) == re.sub(number, b"", plain.content)
+        # Of an error page, which is another one for each request.
+        number = rb"Nomor permintaan: \S+"
+        assert re.sub(number, b"", gzip.decompress(body) if encoded else body) == re.sub(
+            number, b"", plain.content
+        )
         assert (len(body) < len(plain.content) / 2) == encoded
         assert b"vary: accept-encoding" in head.lower()
         if path == "/":
@@ -113,19 +127,31 @@ def test_a_list_of_any_length_shows_every_record(site: Site, other: Database, si
     other.fill(records)
     plain, packed = (site.send("GET", "/", accept_encoding=name) for name in ("identity", "gzip"))
     assert packed.content == plain.content
-    assert Page(plain.text, site.origin).rows == [(str(number), *row) for number, row in enumerate(records, 1)]
+    assert Page(plain.text, site.origin).rows == [
+        (str(number), *row) for number, row in enumerate(records, 1)
+    ]
 
 
 def test_pages_are_compressed_on_a_machine_without_isal() -> None:
-    compress = "import gzip, sys; sys.modules['isal'] = None; from mahasiswa.web.responses import gzipped"
-    run(sys.executable, "-c", f"{compress}; assert gzip.decompress(gzipped(b'a' * 100_000)) == b'a' * 100_000")
+    compress = (
+        "import gzip, sys; sys.modules['isal'] = None; from mahasiswa.web.responses import gzipped"
+    )
+    run(
+        sys.executable,
+        "-c",
+        f"{compress}; assert gzip.decompress(gzipped(b'a' * 100_000)) == b'a' * 100_000",
+    )
 
 
-def test_requests_that_come_during_a_rendering_get_its_page(service: Service, other: Database) -> None:
+def test_requests_that_come_during_a_rendering_get_its_page(
+    service: Service, other: Database
+) -> None:
     """A page that is streamed has no ETag."""
     other.fill([(f"{n:05}", "Nama", "Alamat") for n in range(5000)])
     with ThreadPoolExecutor(8) as clients:
-        assert all(b"\r\netag: " in answer[:2000] for answer in clients.map(service.raw, [get("/")] * 8))
+        assert all(
+            b"\r\netag: " in answer[:2000] for answer in clients.map(service.raw, [get("/")] * 8)
+        )
 
 
 def test_a_list_too_long_for_the_cache_is_streamed(database: str) -> None:
@@ -141,7 +167,8 @@ def test_a_list_too_long_for_the_cache_is_streamed(database: str) -> None:
         assert site.add("99999999z", "Siti", "Solo").status_code == 302
         assert site.list().nims[-1] == "99999999z"
     assert not {"etag"} & {*page.headers, *head.headers}
-    assert Page(page.text, "").texts("p.latest")  # the line with the latest change is on a page that is not kept, too
+    # The line with the latest change is on a page that is not kept, too.
+    assert Page(page.text, "").texts("p.latest")
     numbers = [row[:2] for row in Page(page.text, "").rows]
     assert numbers == [(str(n), f"{n:08}") for n in range(1, count + 1)]
 
@@ -153,12 +180,16 @@ async def client_of(settings: Settings, store: Store) -> AsyncIterator[httpx.Asy
         yield client
 
 
-async def test_the_streamed_list_equals_the_cached_one(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_streamed_list_equals_the_cached_one(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """If the store cannot tell its version, as a standby of PostgreSQL, the same bytes are streamed."""
     settings = Settings.from_environment({"DATABASE_URL": database})
     engine_of(settings.database_url).migrate()
     async with opened(settings.database_url) as store:
-        await asyncio.gather(*(store.add(f"{n}/é<{n % 7}", "Nur'aini & \r\n", "") for n in range(400)))
+        await asyncio.gather(
+            *(store.add(f"{n}/é<{n % 7}", "Nur'aini & \r\n", "") for n in range(400))
+        )
         async with client_of(settings, store) as client:
             cached = await client.get("/", headers={"accept-encoding": ""})
         monkeypatch.setattr(store, "version", partial(asyncio.sleep, 0))  # which returns None
@@ -169,7 +200,9 @@ async def test_the_streamed_list_equals_the_cached_one(database: str, monkeypatc
     assert cached.text == streamed.text
 
 
-async def test_the_list_is_rendered_again_on_another_day(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_list_is_rendered_again_on_another_day(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The page holds the date, which is shown on paper, so a page of yesterday is not sent. One of today is not made again."""
     settings = Settings.from_environment({"DATABASE_URL": f"sqlite:///{tmp_path / 'a.db'}"})
     engine_of(settings.database_url).migrate()

@@ -18,7 +18,9 @@ from spreadsheets import Database
 
 from mahasiswa.work import KINDS, RECORD
 
-SAMPLE = re.compile(r'(?:mahasiswa_)?([a-z_]+)\{worker="(\d+)"((?:,[a-z]+="[^"\\\n]*")*)\} ([0-9.e+-]+)')
+SAMPLE = re.compile(
+    r'(?:mahasiswa_)?([a-z_]+)\{worker="(\d+)"((?:,[a-z]+="[^"\\\n]*")*)\} ([0-9.e+-]+)'
+)
 PROCESS = "cpu_seconds_total open_fds max_fds resident_memory_bytes virtual_memory_bytes start_time_seconds"
 PROMETHEUS = """
 global: {{scrape_interval: 1s}}
@@ -38,8 +40,15 @@ def samples(site: Site) -> dict[str, float]:
     assert answer.status_code == 200
     assert answer.headers["content-type"].startswith("text/plain; version=0.0.4")
     found = {}
-    described = re.findall(r"(?m)^# HELP (\w+) [A-Z1].{9,}\.\n# TYPE (\w+) (?:counter|gauge|histogram)$", answer.text)
-    assert len(described) == len(set(described)) == answer.text.count("# TYPE ") == answer.text.count("# HELP ")
+    described = re.findall(
+        r"(?m)^# HELP (\w+) [A-Z1].{9,}\.\n# TYPE (\w+) (?:counter|gauge|histogram)$", answer.text
+    )
+    assert (
+        len(described)
+        == len(set(described))
+        == answer.text.count("# TYPE ")
+        == answer.text.count("# HELP ")
+    )
     for line in answer.text.splitlines():
         if not line.startswith("# "):
             match = SAMPLE.fullmatch(line)
@@ -61,16 +70,24 @@ def test_requests_are_counted_by_route_method_and_status(site: Site) -> None:
     for _ in range(7):
         site.get("/")
     after = samples(site)
-    counted = {name: after[name] - before.get(name, 0) for name in after if name.startswith("requests_total")}
+    counted = {
+        name: after[name] - before.get(name, 0)
+        for name in after
+        if name.startswith("requests_total")
+    }
     assert {name.partition(",")[2]: count for name, count in counted.items() if count} == {
         'route="/mahasiswa/add",method="POST",status="302"': 1, 'route="/mahasiswa/add",method="POST",status="409"': 1,
         'route="/mahasiswa/edit/:nim",method="GET",status="200"': 1,
         'route="/mahasiswa/edit/:nim",method="GET",status="404"': 2, 'route="/",method="GET",status="200"': 7,
         'route="/metrics",method="GET",status="200"': 1, 'route="other",method="GET",status="404"': 3,
     }  # fmt: skip
-    assert {series for series in after if "other" in series} == {series for series in before if "other" in series}
+    assert {series for series in after if "other" in series} == {
+        series for series in before if "other" in series
+    }
     route = 'route="/mahasiswa/edit/:nim"'
-    buckets = [count for name, count in after.items() if name.startswith(f"request_seconds_bucket,{route}")]
+    buckets = [
+        count for name, count in after.items() if name.startswith(f"request_seconds_bucket,{route}")
+    ]
     assert buckets == sorted(buckets)
     assert buckets[-1] == after[f"request_seconds_count,{route}"] == 3
     assert 0 < after[f"request_seconds_sum,{route}"] < 20
@@ -78,13 +95,19 @@ def test_requests_are_counted_by_route_method_and_status(site: Site) -> None:
     assert after[seconds] - before.get(seconds, 0) < 6, "six of the lists were sent from memory"
 
 
-def test_the_slots_and_the_queue_of_each_kind_of_work_are_shown(service: Service, site: Site) -> None:
+def test_the_slots_and_the_queue_of_each_kind_of_work_are_shown(
+    service: Service, site: Site
+) -> None:
     """With their maximum, without this request. A first group commit waits for a lock, and additions for the next."""
     found = samples(site)
     for kind in KINDS:
         assert found[f'work_running_max,kind="{kind.name}"'] == kind.running
         assert found[f'work_waiting_max,kind="{kind.name}"'] == kind.waiting
-        assert found[f'work_running,kind="{kind.name}"'] == found[f'work_waiting,kind="{kind.name}"'] == 0
+        assert (
+            found[f'work_running,kind="{kind.name}"']
+            == found[f'work_waiting,kind="{kind.name}"']
+            == 0
+        )
     assert found["request_bodies_bytes"] == 0
     waiting, maximum = 'work_waiting,kind="changes"', 'work_waiting_max,kind="changes"'
     assert (found[waiting], found[maximum]) == (0, RECORD.waiting)
@@ -117,7 +140,9 @@ def test_the_age_of_the_list_page_begins_anew_when_it_is_rendered(site: Site) ->
     assert samples(site)["list_page_age_seconds"] < waited
 
 
-def test_sizes_the_age_of_the_newest_backup_and_the_state_of_the_database_are_gauges(tmp_path: Path) -> None:
+def test_sizes_the_age_of_the_newest_backup_and_the_state_of_the_database_are_gauges(
+    tmp_path: Path,
+) -> None:
     """A monitor warns before the disk is full, and if back-ups stop. A database that cannot be read is shown as down.
 
     A back-up that the service could not make is counted.
@@ -154,7 +179,9 @@ def test_sizes_the_age_of_the_newest_backup_and_the_state_of_the_database_are_ga
         assert "backup_last_success_timestamp_seconds" not in samples(site)
 
 
-def test_prometheus_reads_the_counters_and_each_alert_fires_if_its_fault_is_there(tmp_path: Path) -> None:
+def test_prometheus_reads_the_counters_and_each_alert_fires_if_its_fault_is_there(
+    tmp_path: Path,
+) -> None:
     """Promtool finds no fault, and a real Prometheus scrapes the service by its address, also with SAME_ORIGIN_ONLY.
 
     The version, and the families that dashboards expect of each process, are among the series. The rules of
@@ -165,25 +192,45 @@ def test_prometheus_reads_the_counters_and_each_alert_fires_if_its_fault_is_ther
     folder = Path(__file__).parents[2] / "packaging" / "prometheus"
     run("promtool", "test", "rules", "mahasiswa.test.yml", cwd=folder)
     named = set(re.findall(r"mahasiswa_\w+", (folder / "mahasiswa.rules.yml").read_text("utf-8")))
-    closed = {"METRICS": "1", "SAME_ORIGIN_ONLY": "1", "BASE_URL": "https://a.id", "BACKUP_DIR": str(tmp_path)}
+    closed = {
+        "METRICS": "1",
+        "SAME_ORIGIN_ONLY": "1",
+        "BASE_URL": "https://a.id",
+        "BACKUP_DIR": str(tmp_path),
+    }
     with Service(tmp_path / "a.db", closed) as service, service.client() as monitor:
         assert monitor.get("/").status_code == 403
         checked = subprocess.run(
-            ["promtool", "check", "metrics"], input=monitor.get("/metrics").content, capture_output=True, check=False
+            ["promtool", "check", "metrics"],
+            input=monitor.get("/metrics").content,
+            capture_output=True,
+            check=False,
         )
         assert (checked.returncode, checked.stdout, checked.stderr) == (0, b"", b"")
         (tmp_path / "prometheus.yml").write_text(PROMETHEUS.format(port=service.port), "ascii")
         address = f"127.0.0.1:{free_port()}"
-        options = ("--config.file=prometheus.yml", "--storage.tsdb.path=tsdb", f"--web.listen-address={address}")
+        options = (
+            "--config.file=prometheus.yml",
+            "--storage.tsdb.path=tsdb",
+            f"--web.listen-address={address}",
+        )
 
         def scraped() -> dict[str, dict[str, str]]:
             with suppress(httpx.TransportError):
-                answer = httpx.get(f"http://{address}/api/v1/query", params={"query": '{job="mahasiswa"}'})
+                answer = httpx.get(
+                    f"http://{address}/api/v1/query", params={"query": '{job="mahasiswa"}'}
+                )
                 series = answer.json()["data"]["result"] if answer.status_code == 200 else []
                 return {one["metric"]["__name__"]: one["metric"] for one in series}
             return {}
 
-        with started("prometheus", *options, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL):
+        with started(
+            "prometheus",
+            *options,
+            cwd=tmp_path,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        ):
             until(lambda: {"mahasiswa_build_info", *named} <= scraped().keys(), 60)
             found = scraped()
     assert found["mahasiswa_build_info"]["version"] == version("mahasiswa")

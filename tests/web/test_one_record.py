@@ -11,7 +11,9 @@ from playwright.sync_api import expect
 SITI = ("2300018001", "Siti Aminah", "Sleman")
 ODD = "20 3/é#&"
 SEGMENT = "20%203%2F%C3%A9%23%26"
-TAKEN = "NIM ini sudah terdaftar atas nama Rizki <i>. Periksa kembali, atau buka data dengan NIM ini."
+TAKEN = (
+    "NIM ini sudah terdaftar atas nama Rizki <i>. Periksa kembali, atau buka data dengan NIM ini."
+)
 
 
 def buttons(page: Page) -> list[tuple[str, str]]:
@@ -28,20 +30,35 @@ def refused(answer: httpx.Response, site: Site, status: int = 409) -> Page:
 
 def test_one_addition_leads_to_the_next(site: Site) -> None:
     """The second button leads to an empty form that confirms it, where Enter does it again. The order stays."""
-    save, save_and_go_on = ("Simpan", "/mahasiswa/add"), ("Simpan dan tambah lagi", "/mahasiswa/add?lagi=1")
+    save, save_and_go_on = (
+        ("Simpan", "/mahasiswa/add"),
+        ("Simpan dan tambah lagi", "/mahasiswa/add?lagi=1"),
+    )
     assert buttons(site.page("/mahasiswa/add")) == [save, save_and_go_on]
-    answer = site.post("/mahasiswa/add?lagi=1", dict(zip(("nim", "nama", "alamat"), SITI, strict=True)))
+    answer = site.post(
+        "/mahasiswa/add?lagi=1", dict(zip(("nim", "nama", "alamat"), SITI, strict=True))
+    )
     target = "/mahasiswa/add?lagi=1&nim=2300018001"
     assert (answer.status_code, answer.headers["location"], answer.content) == (302, target, b"")
     page = site.page(target)
     assert page.texts("main [role=status]") == ["Siti Aminah (2300018001) tersimpan."]
     assert set(page.record_form.values.values()) == {""}
     assert buttons(page) == [save_and_go_on, save, save_and_go_on]
-    assert ["hidden" in button.attributes for button in page.tree.css("main form button")] == [True, False, False]
+    assert ["hidden" in button.attributes for button in page.tree.css("main form button")] == [
+        True,
+        False,
+        False,
+    ]
     site.edit(SITI[0], "<b>", "Solo")
     assert site.page(target).texts("main [role=status]") == ["<b> (2300018001) tersimpan."]
     site.delete(SITI[0])
-    for query in ("?lagi=1&nim=2300018001", "?lagi=1&nim=%00", "?lagi=1&nim=%FF", "?lagi=1", "?lagi=2&nim=x"):
+    for query in (
+        "?lagi=1&nim=2300018001",
+        "?lagi=1&nim=%00",
+        "?lagi=1&nim=%FF",
+        "?lagi=1",
+        "?lagi=2&nim=x",
+    ):
         assert not site.page(f"/mahasiswa/add{query}").texts("main [role=status]")
 
 
@@ -59,7 +76,11 @@ def test_the_next_addition_keeps_any_nim_the_place_and_a_refused_form(site: Site
     assert page.target("Kembali ke daftar") == "/?cari=siti"
     taken = refused(site.post(place, typed | {"nim": SITI[0]}), site)
     assert taken.texts("#nim-wrong")[0].strip() == TAKEN
-    assert [text for text, _ in buttons(taken)] == ["Simpan dan tambah lagi", "Simpan", "Simpan dan tambah lagi"]
+    assert [text for text, _ in buttons(taken)] == [
+        "Simpan dan tambah lagi",
+        "Simpan",
+        "Simpan dan tambah lagi",
+    ]
     assert taken.record_form.values == typed | {"nim": SITI[0]}
 
 
@@ -69,7 +90,11 @@ def test_a_wrong_nim_is_changed_on_one_page(site: Site) -> None:
     page = site.page(site.page("/mahasiswa/edit/2300018001").target("Ganti NIM"))
     assert page.headings == ["Ganti NIM"]
     form = page.record_form
-    assert (form.target, form.submit, form.values["nim"]) == ("/mahasiswa/nim/2300018001", "Ganti NIM", SITI[0])
+    assert (form.target, form.submit, form.values["nim"]) == (
+        "/mahasiswa/nim/2300018001",
+        "Ganti NIM",
+        SITI[0],
+    )
     assert [field.name for field in form.inputs if field.readonly] == ["nama", "alamat"]
     site.edit(SITI[0], "Siti A.", "Klaten")  # someone else, meanwhile
     for _ in range(2):
@@ -77,7 +102,8 @@ def test_a_wrong_nim_is_changed_on_one_page(site: Site) -> None:
         assert (answer.status_code, answer.headers["location"], answer.content) == (302, "/", b"")
         assert site.list().records == [(ODD, "Siti A.", "Klaten")]
     site.add("9", "Budi", "Solo")
-    for gone in (site.get(form.target), site.submit(form, nim="9")):  # the NIM 9 is that of somebody else
+    # The NIM 9 is that of somebody else.
+    for gone in (site.get(form.target), site.submit(form, nim="9")):
         assert gone.status_code == 404
         assert_error(gone, site, "Data mahasiswa tidak ditemukan.")
     form = site.page(f"/mahasiswa/nim/{SEGMENT}?cari=siti").record_form
@@ -96,10 +122,14 @@ def test_a_wrong_nim_is_changed_on_one_page(site: Site) -> None:
         (None, 400, "NIM tidak terkirim."),
     ],
 )
-def test_a_refused_nim_keeps_the_record_and_says_why(site: Site, nim: str | None, status: int, words: str) -> None:
+def test_a_refused_nim_keeps_the_record_and_says_why(
+    site: Site, nim: str | None, status: int, words: str
+) -> None:
     site.add(*SITI)
     site.add("2", "Rizki <i>", "Solo")
-    page = refused(site.post(f"/mahasiswa/nim/{SITI[0]}", {"nim": nim} if nim else {}), site, status)
+    page = refused(
+        site.post(f"/mahasiswa/nim/{SITI[0]}", {"nim": nim} if nim else {}), site, status
+    )
     assert words in page.texts("#nim-wrong")[0]
     assert page.record_form.values["nama"] == "Siti Aminah"
     assert site.list().records == [("2", "Rizki <i>", "Solo"), SITI]
@@ -133,7 +163,10 @@ def test_an_edit_of_a_record_whose_nim_was_changed_is_saved_under_the_new_nim(si
     alert = f"NIM data ini sudah diganti menjadi {ODD}, jadi perubahan Anda belum disimpan."
     assert answer.texts("[role=alert]") == [alert]
     form = answer.record_form
-    assert (form.submit, form.target) == (f"Simpan di {ODD}", f"/mahasiswa/edit/{SEGMENT}?cari=siti")
+    assert (form.submit, form.target) == (
+        f"Simpan di {ODD}",
+        f"/mahasiswa/edit/{SEGMENT}?cari=siti",
+    )
     assert site.submit(form, versi=versi).headers["location"] == f"/?cari=siti#m-{SEGMENT}"
     assert site.list().records == [(ODD, "Siti A.", "Klaten")]
     site.delete(ODD)
@@ -147,7 +180,9 @@ def test_an_edit_of_a_deleted_record_is_not_lost(site: Site) -> None:
     page = site.page("/mahasiswa/edit/2300018001?cari=siti")
     versi = str(page.tree.css("button[name=versi]")[0].attributes["value"])
     site.delete(SITI[0])
-    answer = refused(site.submit(page.record_form, nama="Siti A.", alamat="Klaten", versi=versi), site)
+    answer = refused(
+        site.submit(page.record_form, nama="Siti A.", alamat="Klaten", versi=versi), site
+    )
     alert = "Data ini sudah dihapus orang lain, jadi perubahan Anda belum disimpan."
     assert answer.texts("[role=alert]") == [alert]
     form = answer.record_form

@@ -32,7 +32,11 @@ TEXTS = st.one_of(
     st.lists(st.sampled_from(HOSTILE) | st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=9), max_size=4).map("".join),
 )  # fmt: skip
 # Rows of plain texts are rendered by a faster path.
-NIMS = (st.text("09AZaz-_.~%/ 2F", max_size=8) | TEXTS).map(lambda text: text[:255]).filter({".", ".."}.isdisjoint)
+NIMS = (
+    (st.text("09AZaz-_.~%/ 2F", max_size=8) | TEXTS)
+    .map(lambda text: text[:255])
+    .filter({".", ".."}.isdisjoint)
+)
 # Request headers. The HTTP server refuses other characters in their values; test_raw.py tests that.
 HEADERS = ("User-Agent", "Referer", "Cookie", "Accept", "Accept-Language", "Accept-Encoding", "Range", "X-Forwarded-For", "X-Forwarded-Host",
            "X-Forwarded-Proto", "Forwarded", "X-Original-URL", "X-Rewrite-URL", "X-HTTP-Method-Override", "Origin", "Sec-Fetch-Site",
@@ -78,7 +82,9 @@ def assert_same_structure(answer: httpx.Response, usual: httpx.Response, status:
     alamat=TEXTS.filter(str.strip),
 )  # no warning
 @example(nim="1a/../b", nama="\r\n\t\v\fx ", alamat="\n\n-")
-def test_any_texts_come_back_unchanged_and_do_not_change_a_page(site: Site, nim: str, nama: str, alamat: str) -> None:
+def test_any_texts_come_back_unchanged_and_do_not_change_a_page(
+    site: Site, nim: str, nama: str, alamat: str
+) -> None:
     """The list and the edit page show each text exactly. No page has another structure for hostile records."""
     pages = []
     for texts in (("1", "Siti", "Solo"), (nim, nama, alamat)):
@@ -109,7 +115,9 @@ def test_any_texts_come_back_unchanged_and_do_not_change_a_page(site: Site, nim:
 @given(name=TEXTS, value=TEXTS)
 @example(name="CARI", value="siti")
 @example(name="cari[]", value="siti")
-def test_hostile_queries_do_not_change_the_structure_of_a_page(site: Site, name: str, value: str) -> None:
+def test_hostile_queries_do_not_change_the_structure_of_a_page(
+    site: Site, name: str, value: str
+) -> None:
     """A search with hostile values has the structure of a usual search, and unknown parameters change nothing."""
     name, value = name[:300], value[:300]  # a query has at most 8 KB
     assume(value.replace("\0", "").strip()[:255].strip())
@@ -119,26 +127,36 @@ def test_hostile_queries_do_not_change_the_structure_of_a_page(site: Site, name:
     usual, answer = (site.get(f"/?cari={quote(text, safe='')}") for text in ("x", value))
     assert_same_structure(answer, usual, 200)
     assume(name not in ("cari", *known))
-    assert site.get(f"/?{quote(name, safe='')}={quote(value, safe='')}").content == site.get("/").content
+    assert (
+        site.get(f"/?{quote(name, safe='')}={quote(value, safe='')}").content
+        == site.get("/").content
+    )
 
 
 @attacks
 @given(text=TEXTS, data=st.binary(max_size=40))
 def test_hostile_paths_do_not_change_the_error_page(site: Site, text: str, data: bytes) -> None:
     """The 404 page is the same for any unknown path, and for any unknown record."""
-    for path, usual in (("/tidak/", "/tidak-ada"), ("/mahasiswa/edit/", "/mahasiswa/edit/tidak-ada")):
+    for path, usual in (
+        ("/tidak/", "/tidak-ada"),
+        ("/mahasiswa/edit/", "/mahasiswa/edit/tidak-ada"),
+    ):
         for encoded in (quote(text, safe=""), quote_from_bytes(data, safe="")):
             answer, known = site.get(path + encoded), site.get(usual)
             assert answer.status_code == 404
             same = known.text.replace(known.headers["x-request-id"], answer.headers["x-request-id"])
             assert answer.text == same
-    answer = site.post("/mahasiswa/edit/" + quote_from_bytes(data, safe=""), {"nama": text, "alamat": text})
+    answer = site.post(
+        "/mahasiswa/edit/" + quote_from_bytes(data, safe=""), {"nama": text, "alamat": text}
+    )
     assert (answer.status_code, answer.headers["location"], answer.content) == (302, "/", b"")
 
 
 @attacks
 @given(header=st.sampled_from(HEADERS), value=TEXTS)
-def test_hostile_request_headers_do_not_change_the_answer(site: Site, header: str, value: str) -> None:
+def test_hostile_request_headers_do_not_change_the_answer(
+    site: Site, header: str, value: str
+) -> None:
     """No request header is copied into an answer, and only Accept-Encoding and If-None-Match change it."""
     sent = re.sub(r"[\0-\x1f\x7f]", "", value).strip().encode()[:4000]
     for path in ("/mahasiswa/add", "/"):
@@ -148,20 +166,30 @@ def test_hostile_request_headers_do_not_change_the_answer(site: Site, header: st
             assert answer.status_code == 304
             continue
         assert (answer.status_code, answer.content) == (200, usual.content)
-        own = ("date", "content-encoding", "content-length", "etag") if header == "Accept-Encoding" else ("date",)
+        own = (
+            ("date", "content-encoding", "content-length", "etag")
+            if header == "Accept-Encoding"
+            else ("date",)
+        )
         assert {**answer.headers, **dict.fromkeys(own)} == {**usual.headers, **dict.fromkeys(own)}
 
 
 @attacks
 @given(text=TEXTS, file_name=TEXTS, boundary=st.sampled_from(["x", "a b", "'", "--"]))
-def test_hostile_uploads_put_no_script_into_the_preview(site: Site, text: str, file_name: str, boundary: str) -> None:
+def test_hostile_uploads_put_no_script_into_the_preview(
+    site: Site, text: str, file_name: str, boundary: str
+) -> None:
     name = file_name.replace('"', "%22").replace("\r", "%0D").replace("\n", "%0A")
     body = (
         f'--{boundary}\r\nContent-Disposition: form-data; name="berkas"; filename="{name}"\r\n\r\n'
         f"NIM;Nama;Alamat\n1;{text};{text}\r\n--{boundary}--\r\n"
     ).encode()
-    uploaded = site.send("POST", "/mahasiswa/impor", body, content_type=f'multipart/form-data; boundary="{boundary}"')
-    pasted = site.client.post("/mahasiswa/impor", files={"tempel": (None, f"NIM\tNama\tAlamat\n1\t{text}\t{text}")})
+    uploaded = site.send(
+        "POST", "/mahasiswa/impor", body, content_type=f'multipart/form-data; boundary="{boundary}"'
+    )
+    pasted = site.client.post(
+        "/mahasiswa/impor", files={"tempel": (None, f"NIM\tNama\tAlamat\n1\t{text}\t{text}")}
+    )
     for answer in (uploaded, pasted):
         assert answer.status_code in (200, 400)
         for tag, names in structure(answer.text):
@@ -173,19 +201,34 @@ def test_inline_code_is_that_of_the_policy_and_every_input_has_a_label(site: Sit
     """The policy has their hashes, and the whole list only the sheet that it needs. Ids are unique, references resolve."""
     site.add("0001", "Siti", "Solo")
     targets = ("/", "/?halaman=1", "/mahasiswa/add", "/mahasiswa/edit/0001", "/nowhere")
-    answers = [*map(site.get, targets), *map(site.post, targets[2:4]), site.add("0001", "Ani", "Solo")]
+    answers = [
+        *map(site.get, targets),
+        *map(site.post, targets[2:4]),
+        site.add("0001", "Ani", "Solo"),
+    ]
     site.delete("0001")
     handlers = set()
     for answer in answers:
-        policy = dict(part.strip().split(" ", 1) for part in answer.headers["content-security-policy"].split(";"))
+        policy = dict(
+            part.strip().split(" ", 1)
+            for part in answer.headers["content-security-policy"].split(";")
+        )
         tree = Page(answer.text, site.origin).tree
         sheets = [sheet.text() for sheet in tree.css("style")]
         assert len(sheets) == (1 if answer is answers[0] else 2)
         assert {hash_of(sheet) for sheet in sheets} <= {*policy["style-src"].split()}
         assert tree.css("script, [style]") == []
-        code = {value for node in tree.css("*") for name, value in node.attributes.items() if name.startswith("on")}
+        code = {
+            value
+            for node in tree.css("*")
+            for name, value in node.attributes.items()
+            if name.startswith("on")
+        }
         assert {hash_of(value or "") for value in code} <= {*policy["script-src"].split()}
-        assert (len(policy["script-src"].split()), "'unsafe-hashes'" in policy["script-src"]) == (4, True)
+        assert (len(policy["script-src"].split()), "'unsafe-hashes'" in policy["script-src"]) == (
+            4,
+            True,
+        )
         handlers |= code
         ids = [node.attributes["id"] for node in tree.css("[id]")]
         assert len(ids) == len(set(ids))
@@ -209,7 +252,8 @@ FORGED = "2026-01-01 00:00:00,000 INFO POST /mahasiswa/delete/1 302 0.1 ms"
 
 
 @pytest.mark.parametrize(
-    "between", ["\n", "\r", "\r\n", "\x0b", "\x0c", "\x1b[1A", "\x85", "\u2028", "\u2029", '"\n', "\\n"]
+    "between",
+    ["\n", "\r", "\r\n", "\x0b", "\x0c", "\x1b[1A", "\x85", "\u2028", "\u2029", '"\n', "\\n"],
 )
 def test_no_line_of_the_log_can_be_forged(service: Service, site: Site, between: str) -> None:
     """Line breaks and control characters in a nim or a path are escaped in the log, so they start no new line."""

@@ -80,7 +80,9 @@ class Reader:
         for target in targets:
             name, row = target if isinstance(target, tuple) else (target, "")
             place = self.page.get_by_role("row", name=re.compile(row)) if row else self.page
-            link, button = (place.get_by_role(role, name=name, exact=True) for role in ("link", "button"))
+            link, button = (
+                place.get_by_role(role, name=name, exact=True) for role in ("link", "button")
+            )
             with self.window.leaving():
                 link.or_(button).first.click()
             self.read()
@@ -95,7 +97,11 @@ class Reader:
         return Path(download.value.path()).read_bytes()
 
     def preview(self, text: str) -> None:
-        file: FilePayload = {"name": "mahasiswa.csv", "mimeType": "text/csv", "buffer": text.encode()}
+        file: FilePayload = {
+            "name": "mahasiswa.csv",
+            "mimeType": "text/csv",
+            "buffer": text.encode(),
+        }
         self.page.locator("input[type=file]").set_input_files([file])
         self.click("Lihat pratinjau")
 
@@ -114,9 +120,12 @@ class Reader:
         else:
             paper = self._folder / "paper"
             self.page.pdf(path=paper, format="A5", landscape=True)
-            subprocess.run(["pdftoppm", "-png", "-singlefile", "-r", "110", paper, paper], check=True)
+            subprocess.run(
+                ["pdftoppm", "-png", "-singlefile", "-r", "110", paper, paper], check=True
+            )
             picture = paper.with_suffix(".png").read_bytes()
-        command = ["pngquant", "--nofs", "--strip", "--speed", "1", str(COLOURS), "-"]  # Debian: pngquant
+        # Debian: pngquant.
+        command = ["pngquant", "--nofs", "--strip", "--speed", "1", str(COLOURS), "-"]
         small = subprocess.run(command, input=picture, capture_output=True, check=True).stdout
         (PICTURES / name).write_bytes(small)
 
@@ -151,8 +160,15 @@ def add_and_edit(reader: Reader) -> None:
     reader.send("Simpan", alamat="Jl. Gejayan No. 1, Sleman")
     expect(reader.page.get_by_role("row", name="Galih")).to_contain_text("Gejayan")
     reader.click("Tambah Data")
-    reader.send("Simpan dan tambah lagi", nim="23000180l0", nama="Indah Pratiwi", alamat="Jl. Bantul No. 30, Bantul")
-    reader.send("Simpan", nim="23O0018001", nama="Siti Aminah", alamat="Jl. Kaliurang No. 5, Sleman")
+    reader.send(
+        "Simpan dan tambah lagi",
+        nim="23000180l0",
+        nama="Indah Pratiwi",
+        alamat="Jl. Bantul No. 30, Bantul",
+    )
+    reader.send(
+        "Simpan", nim="23O0018001", nama="Siti Aminah", alamat="Jl. Kaliurang No. 5, Sleman"
+    )
     reader.click("Batalkan penambahan", ("Edit", "Indah"), "Ganti NIM")
     reader.send("Ganti NIM", nim="2300018010")
     expect(reader.page.get_by_role("row", name="Indah")).to_contain_text("2300018010")
@@ -178,7 +194,12 @@ def export(reader: Reader) -> None:
 
 def find(reader: Reader) -> None:
     reader.site.add("2300017001", "Agus Wibbowo", "Jalan Solo")
-    searches = [("siti bantul", "2300018006"), ("nuraini", "2300018003"), ("wibowo", "2300018004"), ("nugroha",)]
+    searches = [
+        ("siti bantul", "2300018006"),
+        ("nuraini", "2300018003"),
+        ("wibowo", "2300018004"),
+        ("nugroha",),
+    ]
     for text, *found in (*searches, ("jln solo", "2300017001", "2300018007")):
         reader.page.get_by_role("searchbox").fill(text)
         reader.click("Cari")
@@ -224,7 +245,9 @@ def undo(reader: Reader) -> None:
 def delete_many(reader: Reader) -> None:
     """Delete two records by their NIMs; a third NIM is not in the list. Then delete all others by the recap."""
     reader.click("Hapus banyak")
-    reader.page.get_by_label("NIM", exact=True).fill("NIM\tNama\n2300018001\tX\n2300018002\t\n2300017999\t")
+    reader.page.get_by_label("NIM", exact=True).fill(
+        "NIM\tNama\n2300018001\tX\n2300018002\t\n2300017999\t"
+    )
     reader.click("Lihat pratinjau", "Hapus 2 mahasiswa")
     expect(reader.window.rows).to_have_count(len(STUDENTS) - 2)
     reader.open("/?cari=klaten")
@@ -275,7 +298,18 @@ def read_messages(reader: Reader) -> None:
     reader.texts += [PROBLEMS[name].text for name in outages]
 
 
-WALKS = [start, add_and_edit, import_a_file, export, find, undo, delete_many, print_the_list, check, read_messages]
+WALKS = [
+    start,
+    add_and_edit,
+    import_a_file,
+    export,
+    find,
+    undo,
+    delete_many,
+    print_the_list,
+    check,
+    read_messages,
+]
 """A walk for each section of the guide, in their order."""
 _, *PARTS = re.split("^## ", GUIDE.read_text("utf-8"), flags=re.MULTILINE)
 SECTIONS = {heading: body for heading, _, body in (part.partition("\n") for part in PARTS)}
@@ -288,9 +322,15 @@ def service(tmp_path: Path) -> Iterator[Service]:
         yield service
 
 
-@pytest.mark.parametrize(("body", "walk"), [*zip(SECTIONS.values(), WALKS, strict=True)], ids=SECTIONS)
+@pytest.mark.parametrize(
+    ("body", "walk"), [*zip(SECTIONS.values(), WALKS, strict=True)], ids=SECTIONS
+)
 def test_the_guide_quotes_texts_that_the_pages_show(
-    request: pytest.FixtureRequest, open_window: OpenWindow, tmp_path: Path, body: str, walk: Callable[[Reader], None]
+    request: pytest.FixtureRequest,
+    open_window: OpenWindow,
+    tmp_path: Path,
+    body: str,
+    walk: Callable[[Reader], None],
 ) -> None:
     """Each section can be followed, and its bold words are links, buttons, labels or sentences of the pages."""
     makes_pictures = bool(request.config.getoption("screenshots"))

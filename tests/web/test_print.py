@@ -26,7 +26,10 @@ ADDRESSES = (
     "Perum Griya Asri Blok C4, RT 03/RW 11, Kasihan, Bantul",
     "Gg. Mawar No. 7, Umbulharjo, Yogyakarta",
 )
-STUDENTS = [(f"20/{456000 + n}/TK/{50000 + n}", f"Siti Nur Rahmawati {n}", ADDRESSES[n % 3]) for n in range(300)]
+STUDENTS = [
+    (f"20/{456000 + n}/TK/{50000 + n}", f"Siti Nur Rahmawati {n}", ADDRESSES[n % 3])
+    for n in range(300)
+]
 """Records with names and addresses of a usual length."""
 FOUND = [nim for nim, _, alamat in STUDENTS if "Bantul" in alamat]
 
@@ -65,7 +68,10 @@ def printed(window: Window, folder: Path, paper: tuple[str, str]) -> list[Sheet]
     pages = run(pdftotext, "-bbox", folder / "daftar.pdf", "-").split("<page ")[1:]
     pattern = r'<word xMin="(.+?)" yMin="(.+?)" xMax="(.+?)" yMax=".+?">(.*?)</word>'
     words = [re.findall(pattern, page) for page in pages]
-    return [Sheet([Word(float(x), float(y), float(end), unescape(text)) for x, y, end, text in page]) for page in words]
+    return [
+        Sheet([Word(float(x), float(y), float(end), unescape(text)) for x, y, end, text in page])
+        for page in words
+    ]
 
 
 def rows(*sheets: Sheet) -> list[list[str]]:
@@ -77,7 +83,9 @@ def today() -> str:
     return wording.date(datetime.now(ZoneInfo("Asia/Jakarta")))
 
 
-def test_the_whole_list_is_printed_as_a_table(open_window: OpenWindow, other: Database, tmp_path: Path) -> None:
+def test_the_whole_list_is_printed_as_a_table(
+    open_window: OpenWindow, other: Database, tmp_path: Path
+) -> None:
     """At least 35 rows stand on each full page, below the header, with title, number of students and date on the first."""
     other.fill(STUDENTS)
     window = open_window("answers")
@@ -86,7 +94,9 @@ def test_the_whole_list_is_printed_as_a_table(open_window: OpenWindow, other: Da
     for look in each_look(window):
         sheets = printed(window, tmp_path, A4 if look == "without the CDN" else F4)
         assert all(len(rows(sheet)) >= 35 for sheet in sheets[:-1]), look
-        assert [row[:2] for row in rows(*sheets)] == [[str(n), nim] for n, (nim, _, _) in enumerate(STUDENTS, 1)]
+        assert [row[:2] for row in rows(*sheets)] == [
+            [str(n), nim] for n, (nim, _, _) in enumerate(STUDENTS, 1)
+        ]
         for number, sheet in enumerate(sheets, 1):
             assert "No NIM Nama Alamat" in sheet.texts
             assert f"Halaman {number} dari {len(sheets)}" in sheet.text
@@ -112,7 +122,9 @@ def test_all_hits_of_a_search_are_printed(window: Window, other: Database, tmp_p
     words = "Edit Delete Tambah Impor Riwayat Cari Hapus Unduh Terakhir Aksi versi Ctrl"
     assert [hidden for hidden in words.split() if hidden in text] == []
     for columns, rows_min in ((10, 35), (16, 20)):  # more than 10 columns are printed in landscape
-        window.open(f"/mahasiswa/cetak?cari=bantul&judul=Kelas+7A&kolom={columns}&tanpa=alamat&kota=Sleman&nama=Agus")
+        window.open(
+            f"/mahasiswa/cetak?cari=bantul&judul=Kelas+7A&kolom={columns}&tanpa=alamat&kota=Sleman&nama=Agus"
+        )
         sheets = printed(window, tmp_path, A4)
         assert [row[1] for row in rows(*sheets)] == FOUND
         assert all(len(rows(sheet)) >= rows_min for sheet in sheets[:-1])
@@ -128,7 +140,9 @@ def test_all_hits_of_a_search_are_printed(window: Window, other: Database, tmp_p
         assert (width > height) == (columns == 16)
 
 
-def test_a_long_address_takes_more_lines_and_is_not_cut(window: Window, other: Database, tmp_path: Path) -> None:
+def test_a_long_address_takes_more_lines_and_is_not_cut(
+    window: Window, other: Database, tmp_path: Path
+) -> None:
     """A long text is printed whole, and a row is never divided between two sheets."""
     words = [f"kata{n:03}" for n in range(300)]
     other.fill([(f"20/{n}", "Siti", " ".join(words)) for n in range(12)])

@@ -21,12 +21,29 @@ WEBSOCKET = b"Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-K
 
 # The bytes that are sent, and the status of each answer until the service closes the connection. The database refuses
 # the form BODY (400), because two fields are missing: this 400 shows that the form arrived completely.
-LENGTHS = (b"5\r\nContent-Length: 5", b"5\r\nContent-Length: 6", b"5, 5", b"+5", b"-5", b"0x5", b"9" * 23)
+LENGTHS = (
+    b"5\r\nContent-Length: 5",
+    b"5\r\nContent-Length: 6",
+    b"5, 5",
+    b"+5",
+    b"-5",
+    b"0x5",
+    b"9" * 23,
+)
 TARGETS = (
     *(b"/a%bb" % odd for odd in (b"\0", b"\x1b[2J", b"\t", b"\x7f", b" ", b"\xff")),
     *(b"mahasiswa", b"file:///etc/passwd", b"http://localhost"),
 )
-HEADERS = (HOST.strip(), b"Host: other", b"X: a\x01b", b"X: a\0b", b"X: a\rb", b": a", b"abc", b"X: a\r\n b")
+HEADERS = (
+    HOST.strip(),
+    b"Host: other",
+    b"X: a\x01b",
+    b"X: a\0b",
+    b"X: a\rb",
+    b": a",
+    b"abc",
+    b"X: a\r\n b",
+)
 LINES = (b"CONNECT localhost:443 HTTP/1.1", b"GET / HTTP/1.2", b"GET / HTTP/2.0")
 CORPUS: Mapping[str, tuple[bytes, list[int]]] = {
     **{f"the length {length!r}": (ADD + b"Content-Length: " + length + b"\r\n" + END + BODY, [400]) for length in LENGTHS},
@@ -146,7 +163,9 @@ def answered(service: Service) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize("name", EVERYTHING)
-def test_malformed_http_is_answered_once_and_never_with_5xx(answered: dict[str, bytes], name: str) -> None:
+def test_malformed_http_is_answered_once_and_never_with_5xx(
+    answered: dict[str, bytes], name: str
+) -> None:
     """Each request gets the expected status, and the connection is closed after it."""
     assert statuses(answered[name]) == EVERYTHING[name][1]
 

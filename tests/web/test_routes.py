@@ -16,7 +16,16 @@ ALLOWED = {
 
 @pytest.mark.parametrize("method", ["GET", "HEAD", "POST", "PUT"])
 def test_a_broken_escape_in_a_path_is_a_bad_request(site: Site, method: str) -> None:
-    for path in ("edit/100%", "edit/%zz", "edit/%2", "edit/a%g0b", "delete/%", "delete/0001%0", "%6", "add%"):
+    for path in (
+        "edit/100%",
+        "edit/%zz",
+        "edit/%2",
+        "edit/a%g0b",
+        "delete/%",
+        "delete/0001%0",
+        "%6",
+        "add%",
+    ):
         answer = site.send(method, f"/mahasiswa/{path}", content_type=URL_ENCODED)
         assert answer.status_code == 400, path
         if method != "HEAD":
@@ -28,15 +37,23 @@ def test_a_broken_escape_in_a_path_is_a_bad_request(site: Site, method: str) -> 
     [".", "..", "%2e", "%2E%2e", "9" * 256, "%F0%9F%8E%93" * 256, "%00", "0001%00", "%000001", "%FF", "0001%FF", "%ED%A0%80",
      "nobody", "0001%20", "00%30%31%20", "20%252F2", "%EF%BB%BF0001"],
 )  # fmt: skip
-def test_a_path_without_a_record_redirects_a_post_and_is_404_for_a_get(site: Site, segment: str) -> None:
+def test_a_path_without_a_record_redirects_a_post_and_is_404_for_a_get(
+    site: Site, segment: str
+) -> None:
     """Edit and delete redirect even if there is no such record (specification 4.5.2, 4.6.2); its edit page is a 404."""
     edit, delete = f"/mahasiswa/edit/{segment}", f"/mahasiswa/delete/{segment}"
-    for answer in (site.post(edit, {"nama": "Ani", "alamat": "Klaten"}), site.post(edit), site.post(delete)):
+    for answer in (
+        site.post(edit, {"nama": "Ani", "alamat": "Klaten"}),
+        site.post(edit),
+        site.post(delete),
+    ):
         assert (answer.status_code, answer.headers["location"], answer.content) == (302, "/", b"")
         assert_headers(answer)
     answer = site.get(edit)
     assert answer.status_code == 404
-    assert_error(answer, site, "Data mahasiswa tidak ditemukan. Mungkin sudah dihapus atau NIM-nya keliru.")
+    assert_error(
+        answer, site, "Data mahasiswa tidak ditemukan. Mungkin sudah dihapus atau NIM-nya keliru."
+    )
 
 
 def test_the_nim_in_a_path_is_decoded_once(site: Site) -> None:
@@ -55,11 +72,16 @@ def test_another_method_of_a_known_path_is_405(service: Service, site: Site, met
     """`Allow` lists the methods of the path. The HTTP parser itself refuses a method that it does not know."""
     for path, allowed in ALLOWED.items():
         if method not in allowed.split(", "):
-            received = service.raw(f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode())
+            received = service.raw(
+                f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode()
+            )
             answer = parsed(received, without_body=method == "HEAD")
             is_known = method != "get"
             expected = (allowed if is_known else "GET, HEAD, POST").split(", ")
-            assert (answer.status_code, sorted(answer.headers["allow"].split(", "))) == (405, expected), path
+            assert (answer.status_code, sorted(answer.headers["allow"].split(", "))) == (
+                405,
+                expected,
+            ), path
             if is_known and method != "HEAD":
                 assert_error(answer, site, "Halaman ini tidak dapat dibuka dengan cara tersebut.")
 
@@ -68,14 +90,18 @@ def test_another_method_of_a_known_path_is_405(service: Service, site: Site, met
     "target", ["/", "/mahasiswa/add", "/mahasiswa/edit/0001", "/mahasiswa/edit/nobody", "/nowhere"]
 )
 def test_head_is_get_without_a_body(site: Site, service: Service, target: str) -> None:
-    get, head = (site.send(method, target, accept_encoding="identity") for method in ("GET", "HEAD"))
+    get, head = (
+        site.send(method, target, accept_encoding="identity") for method in ("GET", "HEAD")
+    )
     assert head.status_code == get.status_code
     own = {"date": "", "x-request-id": ""}
     assert {**head.headers, **own} == {**get.headers, **own}
     assert int(head.headers["content-length"]) == len(get.content) > 0
     assert_headers(get)
     assert_headers(head)
-    received = service.raw(f"HEAD {target} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode())
+    received = service.raw(
+        f"HEAD {target} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode()
+    )
     assert received.partition(b"\r\n\r\n")[2] == b""
 
 

@@ -15,8 +15,21 @@ BASE_URL = f"https://{NAME}/siswa"
 
 SITES = ("same-origin", "none", "same-site", "cross-site", "", "SAME-ORIGIN", None)
 ORIGINS = (
-    *(f"https://{NAME}", f"http://{NAME}", f"https://{NAME.upper()}", "https://kampus.example", None, "null", ""),
-    *("https://kampus.example:1", f"https://jahat.{NAME}", f"https://{NAME}.jahat.example", "http://["),
+    *(
+        f"https://{NAME}",
+        f"http://{NAME}",
+        f"https://{NAME.upper()}",
+        "https://kampus.example",
+        None,
+        "null",
+        "",
+    ),
+    *(
+        "https://kampus.example:1",
+        f"https://jahat.{NAME}",
+        f"https://{NAME}.jahat.example",
+        "http://[",
+    ),
     *(f"https://jahat.example/{NAME}", f"https://jahat.example@{NAME}"),
 )
 METHODS = {"GET": 200, "HEAD": 200, "OPTIONS": 405, "POST": 302, "PUT": 405, "PROPFIND": 405}
@@ -43,7 +56,9 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 
 def status(service: Service, request: str, **headers: str | None) -> int:
     """Send a request with these headers, if they have a value; return the status of its answer, which names no host."""
-    named = [f"{name.replace('_', '-')}: {value}" for name, value in headers.items() if value is not None]
+    named = [
+        f"{name.replace('_', '-')}: {value}" for name, value in headers.items() if value is not None
+    ]
     answer = service.raw("\r\n".join([request, *named, "Connection: close", "", ""]).encode())
     assert answer.startswith(b"HTTP/1.1 ")
     assert (REFUSED.encode() in answer) == (b"HTTP/1.1 403" in answer) or request.startswith("HEAD")
@@ -52,16 +67,28 @@ def status(service: Service, request: str, **headers: str | None) -> int:
 
 
 @pytest.mark.parametrize(("method", "usual"), METHODS.items())
-def test_cross_site_requests_are_refused_as_in_go(guarded: Service, method: str, usual: int) -> None:
+def test_cross_site_requests_are_refused_as_in_go(
+    guarded: Service, method: str, usual: int
+) -> None:
     """The decision is that of Go's CrossOriginProtection. A Host other than that of BASE_URL is always refused."""
     path = "/siswa/mahasiswa/add" if method in ("GET", "HEAD") else "/siswa/mahasiswa/delete/x"
     request = f"{method} {path} HTTP/1.1"
     for site, origin in product(SITES, ORIGINS):
         found = status(guarded, request, Host=NAME, Sec_Fetch_Site=site, Origin=origin)
         assert found == (usual if go_allows(method, site, origin) else 403), (site, origin)
-    others = ("jahat.example", "kampus.example", "kampus.example:443", "127.0.0.1", f"127.0.0.1:{guarded.port}", "8443")
+    others = (
+        "jahat.example",
+        "kampus.example",
+        "kampus.example:443",
+        "127.0.0.1",
+        f"127.0.0.1:{guarded.port}",
+        "8443",
+    )
     for site, host in product((None, "same-origin", "none"), others):
-        assert status(guarded, request, Host=host, Sec_Fetch_Site=site, Origin=f"https://{host}") == 403, (site, host)
+        assert (
+            status(guarded, request, Host=host, Sec_Fetch_Site=site, Origin=f"https://{host}")
+            == 403
+        ), (site, host)
     assert status(guarded, request, Host=NAME.upper()) == usual
 
 
@@ -103,11 +130,16 @@ OTHER_SITE = """<!doctype html><title>Hadiah</title><form method="POST" action="
 <button type="submit">Ambil hadiah</button></form>"""
 
 
-def test_a_form_of_another_site_is_refused_with_same_origin_only(open_window: OpenWindow, tmp_path: Path) -> None:
+def test_a_form_of_another_site_is_refused_with_same_origin_only(
+    open_window: OpenWindow, tmp_path: Path
+) -> None:
     with Service(tmp_path / "a.db", {"SAME_ORIGIN_ONLY": "1"}) as service, service.site() as site:
         window = open_window(url=service.url)
         html = OTHER_SITE.format(service.url)
-        window.page.route("http://jahat.example/", lambda route: route.fulfill(body=html, content_type="text/html"))
+        window.page.route(
+            "http://jahat.example/",
+            lambda route: route.fulfill(body=html, content_type="text/html"),
+        )
         window.page.goto("http://jahat.example/")
         with window.leaving():
             window.page.get_by_role("button", name="Ambil hadiah").click()
@@ -119,5 +151,8 @@ def test_a_form_of_another_site_is_refused_with_same_origin_only(open_window: Op
         window.add("20/1", "Siti", "Solo")
         with window.leaving():
             window.row("20/1").get_by_role("button", name="Delete").click()
-        assert window.posts[1:] == ["/mahasiswa/add?halaman=1", "/mahasiswa/delete/20%2F1?halaman=1"]
+        assert window.posts[1:] == [
+            "/mahasiswa/add?halaman=1",
+            "/mahasiswa/delete/20%2F1?halaman=1",
+        ]
         assert site.list().nims == []

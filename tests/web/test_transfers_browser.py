@@ -27,10 +27,14 @@ def test_an_import_form_without_a_file_is_announced_to_assistive_technology(wind
     words = "Pilih berkas atau tempel data dari Excel, lalu lanjutkan ke pratinjau."
     expect(window.page.get_by_role("alert")).to_have_text(words)
     expect(window.page.get_by_role("alert")).to_be_focused()
-    expect(window.page.get_by_label("Berkas")).to_have_accessible_description(re.compile(re.escape(words)))
+    expect(window.page.get_by_label("Berkas")).to_have_accessible_description(
+        re.compile(re.escape(words))
+    )
 
 
-def test_a_browser_shows_the_page_for_a_file_that_is_too_large(window: Window, tmp_path: Path) -> None:
+def test_a_browser_shows_the_page_for_a_file_that_is_too_large(
+    window: Window, tmp_path: Path
+) -> None:
     """It does not show a lost connection instead."""
     file = tmp_path / "daftar.csv"
     file.write_bytes(b"x" * (20 << 20))
@@ -40,7 +44,9 @@ def test_a_browser_shows_the_page_for_a_file_that_is_too_large(window: Window, t
     expect(window.page.get_by_text("Ukuran berkas melebihi 16 MB")).to_be_visible()
 
 
-def test_search_sorting_paging_and_import_work_by_keyboard(open_window: OpenWindow, site: Site) -> None:
+def test_search_sorting_paging_and_import_work_by_keyboard(
+    open_window: OpenWindow, site: Site
+) -> None:
     """They work while the CDN hangs. Enter in a field of a preview checks again, and saves nothing."""
     for number in range(12):
         site.add(f"{number:02}", f"Nama {number}", "Solo")
@@ -69,7 +75,9 @@ def test_search_sorting_paging_and_import_work_by_keyboard(open_window: OpenWind
     expect(window.rows).to_have_count(14)
 
 
-def test_a_phone_shows_the_links_that_sort_the_list(open_window: OpenWindow, other: Database) -> None:
+def test_a_phone_shows_the_links_that_sort_the_list(
+    open_window: OpenWindow, other: Database
+) -> None:
     """There the list has no header row. The links are at least 24 pixels high."""
     other.fill(KEPT)
     window = open_window(size=PHONE, is_mobile=True, has_touch=True)

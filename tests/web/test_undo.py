@@ -58,7 +58,12 @@ def test_each_change_is_taken_back_by_its_button(site: Site) -> None:
     site.edit(*edited)
     site.delete(SITI[0])
     deleted, changed, added, whole, *_ = buttons(site.page(HISTORY))
-    for button, records in ((deleted, [*ROWS, edited]), (changed, [*ROWS, SITI]), (added, ROWS), (whole, [FORMER])):
+    for button, records in (
+        (deleted, [*ROWS, edited]),
+        (changed, [*ROWS, SITI]),
+        (added, ROWS),
+        (whole, [FORMER]),
+    ):
         for _ in range(2):
             assert_restored(site.submit(button))
             assert site.list().records == sorted(records)
@@ -68,15 +73,22 @@ def test_each_change_is_taken_back_by_its_button(site: Site) -> None:
     assert site.page(HISTORY).texts("tbody strong")[:2] == ["Dikembalikan", "Dibatalkan"]
 
 
-@pytest.mark.parametrize("number", ["0", "9" * 18, "9" * 19, "-1", "x", "", "1%00", "%D9%A3", "1.0", "%FF", ":id"])
+@pytest.mark.parametrize(
+    "number", ["0", "9" * 18, "9" * 19, "-1", "x", "", "1%00", "%D9%A3", "1.0", "%FF", ":id"]
+)
 @pytest.mark.parametrize("path", ["perubahan", "kelompok"])
 def test_a_change_that_is_not_in_the_history_is_404(site: Site, path: str, number: str) -> None:
     """A change that has expired, or never was, is answered with a page that says so, and so is its own page."""
     site.add(*SITI)
-    for method, target in ("POST", f"{HISTORY}/{path}/{number}"), ("GET", f"{HISTORY}/kelompok/{number}"):
+    for method, target in (
+        ("POST", f"{HISTORY}/{path}/{number}"),
+        ("GET", f"{HISTORY}/kelompok/{number}"),
+    ):
         answer = site.send(method, target)
         assert answer.status_code == 404
-        assert_error(answer, site, "Perubahan ini tidak ada lagi di riwayat, jadi tidak dapat dikembalikan.")
+        assert_error(
+            answer, site, "Perubahan ini tidak ada lagi di riwayat, jadi tidak dapat dikembalikan."
+        )
     assert site.list().records == [SITI]
 
 
@@ -89,7 +101,9 @@ def changed(site: Site) -> list[Form]:
     return buttons(site.page(HISTORY))[:3]
 
 
-def test_an_undo_of_a_record_that_has_changed_since_shows_both_and_asks(site: Site, changed: list[Form]) -> None:
+def test_an_undo_of_a_record_that_has_changed_since_shows_both_and_asks(
+    site: Site, changed: list[Form]
+) -> None:
     """“Tetap kembalikan” overwrites the texts that the page shows. Newer ones are asked about again."""
     for versi in ("-", "x", "0" * 22, "é", "x" * 10_000):
         assert site.submit(changed[1], versi=versi).status_code == 409
@@ -107,7 +121,9 @@ def test_an_undo_of_a_record_that_has_changed_since_shows_both_and_asks(site: Si
     assert site.list().records == [SITI]
 
 
-def test_an_undo_that_would_add_or_remove_a_record_asks_too(site: Site, changed: list[Form]) -> None:
+def test_an_undo_that_would_add_or_remove_a_record_asks_too(
+    site: Site, changed: list[Form]
+) -> None:
     """An edited record was deleted since, or an added one was edited. The page tells the effect of the undo."""
     _, edited, added = changed
     page = refused(site.submit(added), site)
@@ -121,7 +137,9 @@ def test_an_undo_that_would_add_or_remove_a_record_asks_too(site: Site, changed:
     assert site.list().records == [SITI]
 
 
-def test_the_unchanged_rows_of_an_import_are_taken_back_together(site: Site, service: Service, imported: str) -> None:
+def test_the_unchanged_rows_of_an_import_are_taken_back_together(
+    site: Site, service: Service, imported: str
+) -> None:
     """The page of the conflict lists at most 50 others. The click decides which rows are unchanged, and only once."""
     whole, *_ = buttons(site.page(imported))
     assert whole.submit == "Batalkan impor (60 data)"
@@ -131,9 +149,12 @@ def test_the_unchanged_rows_of_an_import_are_taken_back_together(site: Site, ser
     site.delete("00")
     page = refused(site.submit(whole), site)
     (alert,) = page.texts("[role=alert]")
-    assert alert.startswith("3 data sudah berubah lagi sejak perubahan itu, jadi tidak ada yang dikembalikan.")
+    assert alert.startswith(
+        "3 data sudah berubah lagi sejak perubahan itu, jadi tidak ada yang dikembalikan."
+    )
     rows = {
-        tuple(map(both, row.css("td"))): [link.text() for link in row.css("a")] for row in page.tree.css("tbody tr")
+        tuple(map(both, row.css("td"))): [link.text() for link in row.css("a")]
+        for row in page.tree.css("tbody tr")
     }
     assert rows == {
         ("00", "sudah dihapus", "Nama | Bantul", ""): [],
@@ -181,11 +202,18 @@ def test_one_row_of_an_import_is_taken_back(site: Site, imported: str) -> None:
 def test_the_history_of_one_nim_has_its_line_of_an_import_and_of_a_bulk_delete(site: Site) -> None:
     """Both texts, a button for that record alone, and a link to the batch."""
     preview = site.post("/mahasiswa/hapus/pilihan", [("nim[]", "03"), ("nim[]", "04")])
-    form = next(form for form in Page(preview.text, str(preview.url)).forms if form.target == "/mahasiswa/hapus/simpan")
+    form = next(
+        form
+        for form in Page(preview.text, str(preview.url)).forms
+        if form.target == "/mahasiswa/hapus/simpan"
+    )
     assert site.submit(form).status_code == 302
     target = f"{HISTORY}?cari=03"
     page = site.page(target)
-    assert [row.css("td strong")[0].text() for row in page.tree.css("tbody tr")][:2] == ["Dihapus", "Diimpor"]
+    assert [row.css("td strong")[0].text() for row in page.tree.css("tbody tr")][:2] == [
+        "Dihapus",
+        "Diimpor",
+    ]
     assert page.texts("td[data-label=Sebelum]")[:2] == ["Nama 3Solo", "tidak ada"]
     links = [link.text for link in page.links if link.text.startswith("Lihat semua")]
     assert links[:2] == ["Lihat semua 2 data", "Lihat semua 60 data"]
@@ -207,9 +235,18 @@ def test_a_changed_nim_is_taken_back_whole_or_not_at_all(site: Site) -> None:
     back = change_nim(site, "2300018002")
     assert latest(site) == "Terakhir: NIM Siti Aminah (2300018002) diganti"
     row = site.page(HISTORY).tree.css("tbody tr")[0]
-    assert [node.text() for node in row.css("strong, bdi")] == ["NIM diganti", "Siti Aminah", SITI[0], "2300018002"]
+    assert [node.text() for node in row.css("strong, bdi")] == [
+        "NIM diganti",
+        "Siti Aminah",
+        SITI[0],
+        "2300018002",
+    ]
     batch = back.target.partition("?")[0]
-    assert [form.submit for form in buttons(site.page(batch))] == [back.submit] == ["Batalkan penggantian NIM"]
+    assert (
+        [form.submit for form in buttons(site.page(batch))]
+        == [back.submit]
+        == ["Batalkan penggantian NIM"]
+    )
     newest = int(batch.rpartition("/")[2])
     for number in (newest - 2, newest - 1, newest + 1, newest + 2):  # also the entries of the batch
         site.post(f"{HISTORY}/kelompok/{number}", {"sebagian": "1"})
@@ -232,7 +269,11 @@ def test_a_changed_nim_is_taken_back_whole_or_not_at_all(site: Site) -> None:
     [
         ("/mahasiswa/nim/2", {"nim": "3"}, [("3", *SITI[1:])]),
         ("/mahasiswa/delete/2", {}, []),
-        ("/mahasiswa/add", dict(zip(("nim", "nama", "alamat"), SITI, strict=True)), [("2", *SITI[1:]), SITI]),
+        (
+            "/mahasiswa/add",
+            dict(zip(("nim", "nama", "alamat"), SITI, strict=True)),
+            [("2", *SITI[1:]), SITI],
+        ),
     ],
     ids=["changed again", "removed", "the old nim of another record with the same texts"],
 )
@@ -249,15 +290,26 @@ def test_an_older_change_of_a_nim_makes_no_second_record_and_removes_none(
 @pytest.mark.parametrize(
     ("stored", "typed"),
     [
-        *(("23000186002", typed) for typed in ("23000186002 ", " 23000186002", "23O00186002", "23000l86002")),
-        *((stored, "23000186002") for stored in (" 23000186002", "23000186002 ", "23000I86002", "23O00186002")),
+        *(
+            ("23000186002", typed)
+            for typed in ("23000186002 ", " 23000186002", "23O00186002", "23000l86002")
+        ),
+        *(
+            (stored, "23000186002")
+            for stored in (" 23000186002", "23000186002 ", "23000I86002", "23O00186002")
+        ),
         *((" 23000703", "23000703 "), ("23000703 ", " 23000703")),
         *(("0230000703", "230000703"), ("230000703", "00230000703")),
-        *(("23000703", typed) for typed in ("23000704", "2300703", "230007031", "230100703", "23000730")),
+        *(
+            ("23000703", typed)
+            for typed in ("23000704", "2300703", "230007031", "230100703", "23000730")
+        ),
         *(("23000703", "23.000-703"), ("H1A020045", "h1a 020 045")),
     ],
 )
-def test_an_addition_that_may_be_a_duplicate_is_named_at_once(site: Site, stored: str, typed: str) -> None:
+def test_an_addition_that_may_be_a_duplicate_is_named_at_once(
+    site: Site, stored: str, typed: str
+) -> None:
     """The list names the other record and offers to edit, to change the NIM, and to take the addition back."""
     site.add(stored, "Rizki <b>", "Solo")
     site.add(typed, "Rizki <b>", "Solo")
@@ -268,7 +320,9 @@ def test_an_addition_that_may_be_a_duplicate_is_named_at_once(site: Site, stored
     page = site.page("/?cari=rizki&per=10")
     (form,) = [form for form in page.forms if form.submit == "Batalkan penambahan"]
     path = site.path("/mahasiswa/nim/", typed)
-    assert f"{path}?cari=rizki&per=10" in [link.target for link in page.links if link.text == "Ganti NIM"]
+    assert f"{path}?cari=rizki&per=10" in [
+        link.target for link in page.links if link.text == "Ganti NIM"
+    ]
     assert site.page(path).record_form.values["nim"] == typed
     assert site.page(f"/mahasiswa/add?lagi=1&nim={path.rpartition('/')[2]}").tree.css(".warning")
     assert_restored(site.submit(form), "/?cari=rizki&per=10")
@@ -277,7 +331,9 @@ def test_an_addition_that_may_be_a_duplicate_is_named_at_once(site: Site, stored
 
 
 @pytest.mark.parametrize(("place", "letter", "is_named"), [(7, "I", True), (8, "l", False)])
-def test_a_duplicate_is_looked_for_under_20_nims_only(site: Site, place: int, letter: str, *, is_named: bool) -> None:
+def test_a_duplicate_is_looked_for_under_20_nims_only(
+    site: Site, place: int, letter: str, *, is_named: bool
+) -> None:
     """Each page of the list looks for them. A NIM of 255 digits has hundreds of forms; the 20th has I as its 8th letter."""
     site.add("1" * place + letter + "1" * (254 - place), "Rizki", "Solo")
     site.add("1" * 255, "Rizki", "Bantul")
@@ -287,7 +343,11 @@ def test_a_duplicate_is_looked_for_under_20_nims_only(site: Site, place: int, le
 def test_an_addition_with_the_name_and_address_of_another_record_is_named(site: Site) -> None:
     """Letter for letter. Another address, or a NIM that is one slip away from a record with another name, is usual."""
     site.add("2300018001", "Siti", "Solo")
-    for record in (("2400017002", "Siti", "Bantul"), ("2300018002", "Budi", "Solo"), ("2500016003", "siti", "Solo")):
+    for record in (
+        ("2400017002", "Siti", "Bantul"),
+        ("2300018002", "Budi", "Solo"),
+        ("2500016003", "siti", "Solo"),
+    ):
         site.add(*record)
         assert not site.list().tree.css(".warning"), record
     site.add("2600015004", "Siti", "Solo")
@@ -302,7 +362,10 @@ def test_a_usual_addition_has_no_warning_and_a_blank_one_has(site: Site) -> None
         assert site.list().texts(".news") == site.list().texts(".latest"), nim
     swapped = "NIM “Siti” tidak berisi angka. Apakah NIM dan Nama tertukar?"
     for nim, nama, alamat, sentence in (
-        *(("  ", "Siti", "Solo", "NIM data ini kosong."), ("3", " ", "Solo", "Nama data ini kosong.")),
+        *(
+            ("  ", "Siti", "Solo", "NIM data ini kosong."),
+            ("3", " ", "Solo", "Nama data ini kosong."),
+        ),
         *(("4", "Siti", " ", "Alamat data ini kosong."), ("Siti", "23001", "Solo", swapped)),
     ):
         site.add(nim, nama, alamat)

@@ -30,14 +30,31 @@ def test_each_change_has_the_name_that_the_proxy_gives(tmp_path: Path, host: str
         names = {"1": "Siti Aminah", "2": "Bu\u00f1di \N{PEOPLE HUGGING}", "3": "x" * 300, "4": "."}
         for nim, name in names.items():
             headers = {b"X-Remote-User": name.encode()}
-            assert person.post("/mahasiswa/add", data={"nim": nim, **ANI}, headers=headers).status_code == 302
-        person.post("/mahasiswa/edit/2", data=ANI | {"nama": "Ina"}, headers={"x-remote-user": "Wa\tti"})
+            assert (
+                person.post("/mahasiswa/add", data={"nim": nim, **ANI}, headers=headers).status_code
+                == 302
+            )
+        person.post(
+            "/mahasiswa/edit/2", data=ANI | {"nama": "Ina"}, headers={"x-remote-user": "Wa\tti"}
+        )
         person.post("/mahasiswa/delete/3")
-        expected = [["3"], ["Wati", "2"], [".", "4"], ["x" * 255, "3"], [names["2"], "2"], ["Siti Aminah", "1"]]
+        expected = [
+            ["3"],
+            ["Wati", "2"],
+            [".", "4"],
+            ["x" * 255, "3"],
+            [names["2"], "2"],
+            ["Siti Aminah", "1"],
+        ]
         assert who(service) == expected
         assert who(service, "?cari=siti+aminah") == [["Siti Aminah", "1"]]
-        (undo,) = [form.action for form in site.page(f"{HISTORY}?cari=siti+aminah").forms if "perubahan" in form.action]
-        person.post(undo, headers={"X-Remote-User": "command: eko"})  # as a command of the machine writes it
+        (undo,) = [
+            form.action
+            for form in site.page(f"{HISTORY}?cari=siti+aminah").forms
+            if "perubahan" in form.action
+        ]
+        # As a command of the machine writes it.
+        person.post(undo, headers={"X-Remote-User": "command: eko"})
         assert who(service)[0] == ["eko", "1"]
         assert "oleh perintah " in site.page(HISTORY).html
         assert 'POST /mahasiswa/add "1" by "Siti Aminah" 302' in service.stderr()
@@ -53,7 +70,9 @@ def test_the_header_is_believed_from_trusted_addresses_only(tmp_path: Path) -> N
     trusted = NAMED | {"TRUSTED_PROXIES": "10.0.0.0/8, ::1"}
     with Service(tmp_path / "a.db", trusted) as service, service.client() as person:
         for nim in "12":
-            person.post("/mahasiswa/add", data={"nim": nim, **ANI}, headers={"X-Remote-User": "Siti"})
+            person.post(
+                "/mahasiswa/add", data={"nim": nim, **ANI}, headers={"X-Remote-User": "Siti"}
+            )
         assert who(service) == [["2"], ["1"]]
         assert service.stderr().count("127.0.0.1 is not in TRUSTED_PROXIES") == 1
         twice = b"POST /mahasiswa/delete/1 HTTP/1.1\r\nHost: a\r\nX-Remote-User: a\r\nx-remote-user: b\r\nConnection: close\r\n\r\n"
@@ -95,5 +114,10 @@ def test_nginx_overwrites_the_name_that_a_client_sends(tmp_path: Path) -> None:
             until(lambda: not is_free(port))
             with client(f"http://127.0.0.1:{port}") as visitor:
                 for nim, names in (("1", {}), ("2", {"X-Remote-User": "Rektor"})):
-                    visitor.post("/mahasiswa/add", data={"nim": nim, **ANI}, headers=names, auth=("tu", "rahasia"))
+                    visitor.post(
+                        "/mahasiswa/add",
+                        data={"nim": nim, **ANI},
+                        headers=names,
+                        auth=("tu", "rahasia"),
+                    )
         assert who(service) == [["tu", "2"], ["tu", "1"]]

@@ -45,12 +45,20 @@ def test_nothing_found_in_one_field_offers_all_fields_and_other_spellings(studen
     """One word is not told to try one word. Other spellings have their number. A search with hits has none."""
     empty = students.page("/?cari=2300&di=nama")
     assert empty.texts(".empty")[0].endswith("“2300”. Periksa angkanya. Cari di semua kolom")
-    assert follow(students, empty, "Cari di semua kolom").nims == ["23.00190002", "2300180001", "2400200005"]
+    assert follow(students, empty, "Cari di semua kolom").nims == [
+        "23.00190002",
+        "2300180001",
+        "2400200005",
+    ]
     assert "Coba satu kata saja, atau periksa" in students.page("/?cari=siti+makassar").html
     found = students.page("/?cari=muhamad")
     assert (found.nims, "Muhammad</a>" in found.html) == (["2400200005"], False)
     assert "Makassar" in students.page("/?cari=makasar").html
-    assert students.page("/?cari=jalan&di=alamat").nims == students.page("/?cari=jl&di=alamat").nims != []
+    assert (
+        students.page("/?cari=jalan&di=alamat").nims
+        == students.page("/?cari=jl&di=alamat").nims
+        != []
+    )
 
 
 def test_a_recap_counts_by_the_beginning_of_the_nim(students: Site) -> None:
@@ -58,7 +66,10 @@ def test_a_recap_counts_by_the_beginning_of_the_nim(students: Site) -> None:
     students.add(".-", "Tanpa NIM", "Solo")
     page = follow(students, students.page("/?halaman=1"), "Rekap NIM")
     none = ("tanpa huruf dan angka", "1")
-    by_two, by_four = [("23", "2"), ("24", "3"), ("A1", "1")], [("2300", "2"), ("2400", "3"), ("A1/7", "1")]
+    by_two, by_four = (
+        [("23", "2"), ("24", "3"), ("A1", "1")],
+        [("2300", "2"), ("2400", "3"), ("A1/7", "1")],
+    )
     assert [row.cells[:2] for row in page.table] == [none, *by_two, none, *by_four]
     for row in page.table:
         uses = ["Lihat", "Unduh Excel", "Siapkan cetakan", "Hapus"] if row.cells[:2] != none else []
@@ -72,7 +83,9 @@ def test_ticked_rows_are_removed_through_the_preview(students: Site) -> None:
     """Only paged views have ticks. The preview has exactly the ticked rows."""
     odd = ("20/1 %&\"'\u00e9", "Odd", "Solo")
     students.add(*odd)
-    assert not students.list().tree.css("[type=checkbox], tbody th, [aria-describedby], [data-tanya]")
+    assert not students.list().tree.css(
+        "[type=checkbox], tbody th, [aria-describedby], [data-tanya]"
+    )
     assert not students.page("/?per=10000").tree.css("[type=checkbox]")
     page = students.page("/?urut=nama&arah=turun")
     (form,) = [form for form in page.forms if form.submit == "Hapus yang dipilih"]
@@ -86,7 +99,10 @@ def test_ticked_rows_are_removed_through_the_preview(students: Site) -> None:
     assert {row.cells[0] for row in preview.table} == set(page.nims[1:3])
     assert students.submit(removal(preview)).status_code == 302
     assert set(students.list().nims) == set(page.nims) - set(page.nims[1:3])
-    assert students.post(form.target, [("nim[]", "%FF"), ("nim[]", "\x00")]).status_code in (200, 400)
+    assert students.post(form.target, [("nim[]", "%FF"), ("nim[]", "\x00")]).status_code in (
+        200,
+        400,
+    )
 
 
 def test_a_printout_has_the_title_and_the_columns_that_were_chosen(students: Site) -> None:
@@ -94,13 +110,23 @@ def test_a_printout_has_the_title_and_the_columns_that_were_chosen(students: Sit
     page = students.page("/mahasiswa/cetak?cari=23&di=nim&urut=nama&judul=Kelas+%3Cb%3E&kolom=3")
     assert page.headings == ["Kelas <b>"]
     assert page.columns == ["No", "NIM", "Nama", "Alamat", "1", "2", "3"]
-    assert page.table[0].cells == ("1", "23.00190002", "Nuraini", "Jalan Parangtritis, Bantul", "", "", "")
+    assert page.table[0].cells == (
+        "1",
+        "23.00190002",
+        "Nuraini",
+        "Jalan Parangtritis, Bantul",
+        "",
+        "",
+        "",
+    )
     (form,) = [form for form in page.forms if "judul" in form.values]
     assert form.values == {
         "cari": "23", "urut": "nama", "arah": "naik", "di": "nim", "judul": "Kelas <b>", "kolom": "1, 2, 3", "tanpa": "alamat",
         "kota": "", "nama": "",
     }  # fmt: skip
-    titled = students.page("/mahasiswa/cetak?cari=23&kolom=Hadir,+Tanda+tangan,&kota=Sleman&nama=Drs.+Agus")
+    titled = students.page(
+        "/mahasiswa/cetak?cari=23&kolom=Hadir,+Tanda+tangan,&kota=Sleman&nama=Drs.+Agus"
+    )
     assert titled.columns[4:] == ["Hadir", "Tanda tangan", ""]
     city, name = titled.texts(".signature p")
     assert (city.startswith("Sleman, "), name) == (True, "Drs. Agus")
@@ -114,7 +140,14 @@ def test_a_printout_has_the_title_and_the_columns_that_were_chosen(students: Sit
 SUSPECTS = {
     "NIM yang mirip": ["230019000l", "2300190001", "2300190001 "],
     "Nama dan alamat sama, NIM berbeda": ["2400180003", "2400180009"],
-    "Spasi berlebih": [" 240018001", "2300190001 ", "2400180006", "2400180007", "2400180008", "2400180009"],
+    "Spasi berlebih": [
+        " 240018001",
+        "2300190001 ",
+        "2400180006",
+        "2400180007",
+        "2400180008",
+        "2400180009",
+    ],
     "Panjang NIM berbeda": ["2300190001 ", "9"],
     "Nama dengan huruf besar semua": ["2400180010"],
 }
@@ -134,10 +167,14 @@ def test_the_check_lists_records_that_may_be_wrong(site: Site) -> None:
         site.add(*record.split("|"))
     page = follow(site, site.page("/?halaman=1"), "Periksa daftar")
     found = {
-        section.css("h2")[0].text().rpartition(" (")[0]: sorted(cell.text() for cell in section.css("th[scope=row]"))
+        section.css("h2")[0].text().rpartition(" (")[0]: sorted(
+            cell.text() for cell in section.css("th[scope=row]")
+        )
         for section in page.tree.css("section")
     }
-    assert found == {heading: sorted(nim.replace(" ", "␣") for nim in nims) for heading, nims in SUSPECTS.items()}
+    assert found == {
+        heading: sorted(nim.replace(" ", "␣") for nim in nims) for heading, nims in SUSPECTS.items()
+    }
     assert "Dewi ␣Sari" in page.html
     (row,) = [row for row in page.table if row.cells[0] == "9"]
     assert [link.text for link in row.links] == ["Edit", "Ganti NIM"]
@@ -148,25 +185,43 @@ def test_the_check_lists_records_that_may_be_wrong(site: Site) -> None:
 
 def test_stray_spaces_are_tidied_as_one_batch_that_can_be_taken_back(site: Site) -> None:
     """Names and addresses are tidied, a NIM is not, and a second press changes nothing."""
-    untidy = [("1 ", " Ani  Sari\t", "Jl.\u00a0Mawar\u200b 5"), ("2", "Budi", "Solo "), ("3", "Citra", "Klaten")]
+    untidy = [
+        ("1 ", " Ani  Sari\t", "Jl.\u00a0Mawar\u200b 5"),
+        ("2", "Budi", "Solo "),
+        ("3", "Citra", "Klaten"),
+    ]
     for record in untidy:
         site.add(*record)
-    (form,) = [form for form in site.page("/mahasiswa/periksa").forms if form.submit == "Rapikan semua"]
+    (form,) = [
+        form for form in site.page("/mahasiswa/periksa").forms if form.submit == "Rapikan semua"
+    ]
     for _ in range(2):
         assert site.submit(form).headers["location"] == "/mahasiswa/periksa"
     tidied = [("1 ", "Ani Sari", "Jl. Mawar 5"), ("2", "Budi", "Solo"), ("3", "Citra", "Klaten")]
     assert site.list().records == tidied
     assert "2 mahasiswa dirapikan" in site.list().html
-    (undo,) = [form for form in site.page("/mahasiswa/riwayat").forms if form.submit == "Batalkan perapian (2 data)"]
+    (undo,) = [
+        form
+        for form in site.page("/mahasiswa/riwayat").forms
+        if form.submit == "Batalkan perapian (2 data)"
+    ]
     assert site.submit(undo).status_code == 302
     assert site.list().records == untidy
 
 
 def test_a_text_is_tidied_however_many_nims_have_spaces(service: Service, site: Site) -> None:
     """Another program stored them. A single space is not needless, also as the last character that a check looks at."""
-    rows = [*((f" {n}", "Ani", "Solo") for n in range(1000)), ("x", "Budi ", "Solo"), ("y", "y" * 999 + " z", "Solo")]
+    rows = [
+        *((f" {n}", "Ani", "Solo") for n in range(1000)),
+        ("x", "Budi ", "Solo"),
+        ("y", "y" * 999 + " z", "Solo"),
+    ]
     run_elsewhere(service.database, f"INSERT INTO mahasiswa VALUES {', '.join(map(str, rows))}")
-    (form,) = [form for form in site.page("/mahasiswa/periksa").forms if form.submit == "Rapikan 1.000 data pertama"]
+    (form,) = [
+        form
+        for form in site.page("/mahasiswa/periksa").forms
+        if form.submit == "Rapikan 1.000 data pertama"
+    ]
     assert site.submit(form).status_code == 302
     assert "Spasi berlebih (1.000)" in site.page("/mahasiswa/periksa").headings
     assert site.list().row("x").cells[2] == "Budi"

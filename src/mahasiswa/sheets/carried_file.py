@@ -12,9 +12,11 @@ from mahasiswa.sheets.cells import Sheet, from_json
 from mahasiswa.sheets.columns import Columns
 from mahasiswa.sheets.signed_field import pack, too_large, unpack
 
-FIELD_MAX_CHARACTERS = 56 << 10  # of a field with all cells of a file; a phone at 400 kbit/s loads as much in a second
+# Of a field with all cells of a file; a phone at 400 kbit/s loads as much in a second.
+FIELD_MAX_CHARACTERS = 56 << 10
 
-Typed: TypeAlias = Sequence[str | None]  # NIM, Nama and Alamat as a person typed them; None for a cell without a change
+# NIM, Nama and Alamat as a person typed them; None for a cell without a change.
+Typed: TypeAlias = Sequence[str | None]
 LEFT_OUT: Typed = ("", "", "")  # a row that a person skips
 
 
@@ -23,7 +25,8 @@ class CarriedFile(NamedTuple):
 
     name: str  # of the file; blank for pasted cells
     read_sheets: Sequence[str]  # the names of the sheets that are read; one blank name for CSV
-    sheets: Sequence[Sheet]  # those that are read come first; without all cells, one of all NIMs, names and addresses
+    # Those that are read come first; without all cells, one of all NIMs, names and addresses.
+    sheets: Sequence[Sheet]
     other_sheets: Sequence[str]  # the names of the sheets whose cells are not here
     columns: Columns
     has_all_cells: bool
@@ -36,7 +39,10 @@ class CarriedFile(NamedTuple):
 
     def with_nims(self, nims: Mapping[int, str]) -> "CarriedFile":
         """The file with these NIMs, by the number of the row, as if a person had typed them."""
-        typed = {number: (nim, *self.typed.get(number, (None, None, None))[1:]) for number, nim in nims.items()}
+        typed = {
+            number: (nim, *self.typed.get(number, (None, None, None))[1:])
+            for number, nim in nims.items()
+        }
         return self._replace(typed={**self.typed, **typed})
 
 
@@ -45,7 +51,11 @@ def dump(versions: Iterable[CarriedFile], key: bytes) -> tuple[CarriedFile, str]
     for file in versions:
         # By columns, a tenth shorter than by rows.
         columns = [
-            (name, ranges_of(number for number, _ in rows), list(zip_longest(*(cells for _, cells in rows))))
+            (
+                name,
+                ranges_of(number for number, _ in rows),
+                list(zip_longest(*(cells for _, cells in rows))),
+            )
             for name, rows in file.sheets
         ]
         shown = map(ranges_of, (sorted(file.accepted), file.new, file.changed))
@@ -62,7 +72,12 @@ def load(field: str, key: bytes) -> CarriedFile:
     (nim, nama, alamat), titles = file.columns
     return file._replace(
         sheets=[
-            Sheet(name, list(zip(_numbers(ranges), zip(*map(from_json, columns), strict=True), strict=True)))
+            Sheet(
+                name,
+                list(
+                    zip(_numbers(ranges), zip(*map(from_json, columns), strict=True), strict=True)
+                ),
+            )
             for name, ranges, columns in sheets
         ],
         columns=Columns((nim, nama, alamat), titles),

@@ -14,13 +14,16 @@ from xml.etree import ElementTree as ET
 
 from mahasiswa.sheets.cells import BadCell
 
-Mark: TypeAlias = BadCell | int  # an int is the number of digits that a number is filled up to with zeros
+# An int is the number of digits that a number is filled up to with zeros.
+Mark: TypeAlias = BadCell | int
 Marks: TypeAlias = dict[int, dict[int, Mark]]  # by row and column, both counted from 0
 
 ERROR_MAX_CHARACTERS = 20
 ZERO_FORMAT_MAX_DIGITS = 64
-REPEATED_MAX_CELLS = 1000  # of one cell of .ods, in each direction; more are a column that is filled to its end
-REFERENCE_MAX_LETTERS = 4  # Excel's last column is XFD, and a number made of a million letters would take minutes
+# Of one cell of .ods, in each direction; more are a column that is filled to its end.
+REPEATED_MAX_CELLS = 1000
+# Excel's last column is XFD, and a number made of a million letters would take minutes.
+REFERENCE_MAX_LETTERS = 4
 
 _TABLE = "{urn:oasis:names:tc:opendocument:xmlns:table:1.0}"
 _OFFICE = "{urn:oasis:names:tc:opendocument:xmlns:office:1.0}"
@@ -76,7 +79,9 @@ def _path_of_sheet(package: zipfile.ZipFile, sheet: str) -> str:
     """The path of an .xlsx sheet's part: the workbook maps its name to an id, and the relations map that to the path."""
     identifiers: dict[str, str] = {}
     for _, entry in _ended(package.open("xl/workbook.xml"), "sheet"):
-        prefixed = {name.rpartition("}")[2]: value for name, value in entry.attrib.items() if "}" in name}
+        prefixed = {
+            name.rpartition("}")[2]: value for name, value in entry.attrib.items() if "}" in name
+        }
         identifiers[entry.attrib["name"]] = prefixed["id"]
     relations = _ended(package.open("xl/_rels/workbook.xml.rels"), "Relationship")
     targets = {relation.attrib["Id"]: relation.attrib["Target"] for _, relation in relations}

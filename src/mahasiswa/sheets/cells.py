@@ -10,8 +10,10 @@ from mahasiswa.sheets.sheet_errors import TooBig
 ROW_MAX_CELLS = 16_384  # as in Excel
 EXACT_DIGITS = 15  # that a spreadsheet keeps of a number; a longer number has lost its last ones
 FIRST_INEXACT = 10**EXACT_DIGITS
-CELL_MAX_CHARACTERS = 131_072  # four times what Excel holds, and the default limit of Python's CSV reader
-SHEET_ROWS = 1 << 21  # added to the number of a row, at most 1,048,576, for each sheet that is read before its own
+# Four times what Excel holds, and the default limit of Python's CSV reader.
+CELL_MAX_CHARACTERS = 131_072
+# Added to the number of a row, at most 1,048,576, for each sheet that is read before its own.
+SHEET_ROWS = 1 << 21
 
 
 class BadCell(NamedTuple):
@@ -27,7 +29,8 @@ Cell: TypeAlias = str | int | float | bool | BadCell | None
 # a plain tuple, because an import makes a million of them.
 SheetRow: TypeAlias = tuple[int, Sequence[Cell]]
 
-FieldColumns: TypeAlias = tuple[int | None, int | None, int | None]  # counted from 0; None for a field without a column
+# Counted from 0; None for a field without a column.
+FieldColumns: TypeAlias = tuple[int | None, int | None, int | None]
 
 
 class Sheet(NamedTuple):

@@ -13,7 +13,16 @@ from mahasiswa.digits import is_digits
 from mahasiswa.record import NIM_MAX_CHARACTERS
 from mahasiswa.sheets.carried_file import LEFT_OUT, CarriedFile, Typed
 from mahasiswa.sheets.cell_rules import clean_nim, clean_text, is_ordinary, warnings_about
-from mahasiswa.sheets.cells import Cell, Sheet, SheetRow, cell_text, has_digit, in_input, is_blank, row_name
+from mahasiswa.sheets.cells import (
+    Cell,
+    Sheet,
+    SheetRow,
+    cell_text,
+    has_digit,
+    in_input,
+    is_blank,
+    row_name,
+)
 from mahasiswa.sheets.columns import NOT_FOUND, Table
 from mahasiswa.sheets.limits import Choice
 from mahasiswa.sheets.reading import table_of
@@ -21,7 +30,9 @@ from mahasiswa.sheets.sheet_errors import SheetError
 from mahasiswa.sheets.signed_field import MAX_CONFIRMED_BYTES, too_large
 from mahasiswa.sheets.titles import HEADER_MAX_CHARACTERS, is_header, is_total
 
-_is_only_total = re.compile(r"(?:sub\s?-?total|total|jumlah|rata-rata|laki-laki|perempuan)[\s:=0-9]*").fullmatch
+_is_only_total = re.compile(
+    r"(?:sub\s?-?total|total|jumlah|rata-rata|laki-laki|perempuan)[\s:=0-9]*"
+).fullmatch
 _column_number = re.compile(r"\(?([0-9]{1,2})\)?").fullmatch
 _is_signature = re.compile(
     r"(?:mengetahui|menyetujui|mengesahkan|kepala (?:sekolah|madrasah|program|jurusan|tata|bagian)|wali kelas|dekan"
@@ -60,7 +71,8 @@ class Cleaner:
 
     def __init__(self, sheets: Sequence[str] = ()) -> None:
         self._name_of = partial(row_name, sheets=sheets)
-        self._seen: dict[str, tuple[int, int]] = {}  # the number of the first row and the hash of its texts, by NIM
+        # The number of the first row and the hash of its texts, by NIM.
+        self._seen: dict[str, tuple[int, int]] = {}
         self._in_signatures = False
 
     def clean(self, rows: Iterable[SheetRow]) -> Iterator[RowResult]:
@@ -77,7 +89,9 @@ class Cleaner:
 
     def twice(self, nim: str, first: int, second: int) -> str:
         """The problem of two rows with the same NIM."""
-        return wording.NIM_TWICE.format(nim=nim, first=self._name_of(first), second=self._name_of(second))
+        return wording.NIM_TWICE.format(
+            nim=nim, first=self._name_of(first), second=self._name_of(second)
+        )
 
     def suspects(self) -> dict[int, str]:
         """Warnings by row number about NIMs that may have lost or won digits. Call it after the last row.
@@ -91,9 +105,12 @@ class Cleaner:
             return {}
         longer = count * 10 >= lengths.total() * 9
         return {
-            number: (wording.SHORT_NIM if len(nim) < usual else wording.LONG_NIM).format(length=usual)
+            number: (wording.SHORT_NIM if len(nim) < usual else wording.LONG_NIM).format(
+                length=usual
+            )
             for nim, (number, _) in self._seen.items()
-            if is_digits(nim) and ((len(nim) < usual and nim[0] != "0") or (longer and len(nim) > usual))
+            if is_digits(nim)
+            and ((len(nim) < usual and nim[0] != "0") or (longer and len(nim) > usual))
         }
 
     def _clean_row(self, row: SheetRow) -> RowResult:
@@ -102,7 +119,9 @@ class Cleaner:
         cells = cells[: len(wording.HEADER)]
         shown_cells = cell_text(nim_cell), cell_text(nama_cell), cell_text(alamat_cell)
         reason = _reason_to_skip(cells, in_signatures=self._in_signatures)
-        self._in_signatures = bool(reason) and (self._in_signatures or reason == wording.SKIPPED_SIGNATURE)
+        self._in_signatures = bool(reason) and (
+            self._in_signatures or reason == wording.SKIPPED_SIGNATURE
+        )
         if reason:
             return RejectedRow(number, reason, shown_cells, is_skipped=True)
         nim, nim_problem, removed = clean_nim(nim_cell)
@@ -111,7 +130,9 @@ class Cleaner:
         problems = list(filter(None, (nim_problem, nama_problem, alamat_problem)))
         texts = -1 if problems else hash((nama, alamat))  # no hash is -1
         # A NIM counts even if the rest of its row is invalid: only a person can tell which of two rows is right.
-        first, first_texts = (number, texts) if nim_problem else self._seen.setdefault(nim, (number, texts))
+        first, first_texts = (
+            (number, texts) if nim_problem else self._seen.setdefault(nim, (number, texts))
+        )
         is_repeated = first != number
         if is_repeated and not problems and first_texts == texts:
             reason = wording.SKIPPED_REPETITION.format(row=self._name_of(first))
@@ -119,10 +140,14 @@ class Cleaner:
         if is_repeated:
             problems.append(self.twice(nim, first, number))
         if problems:
-            return RejectedRow(number, " ".join(problems), shown_cells, first if is_repeated else None)
+            return RejectedRow(
+                number, " ".join(problems), shown_cells, first if is_repeated else None
+            )
         uncleaned = str(nim_cell) if removed else ""
         noted = tuple(note for note in notes if isinstance(note, str))
-        return CleanedRow(number, nim, nama, alamat, removed, warnings_about(nim, nama), uncleaned, noted)
+        return CleanedRow(
+            number, nim, nama, alamat, removed, warnings_about(nim, nama), uncleaned, noted
+        )
 
 
 def _reason_to_skip(cells: Sequence[Cell], *, in_signatures: bool) -> str:
@@ -138,7 +163,14 @@ def _reason_to_skip(cells: Sequence[Cell], *, in_signatures: bool) -> str:
     if is_student or (nim is not None and not isinstance(nim, str)):
         return ""
     # A student's name or address may begin with these words, too, but then no cell is blank.
-    texts = [text, *(map(_folded, others) if is_blank((nim,)) or any(is_blank((cell,)) for cell in others) else ())]
+    texts = [
+        text,
+        *(
+            map(_folded, others)
+            if is_blank((nim,)) or any(is_blank((cell,)) for cell in others)
+            else ()
+        ),
+    ]
     if (in_signatures and not has_digit(text)) or any(map(_is_signature, texts)):
         return wording.SKIPPED_SIGNATURE
     if any(map(is_total, texts)):
@@ -152,12 +184,16 @@ def clean_all(rows: Iterable[SheetRow], sheets: Sequence[str] = ()) -> list[RowR
     cleaner = Cleaner(sheets)
     results = list(cleaner.clean(rows))
     suspects = cleaner.suspects()
-    repeated = {row.repeats: row.number for row in results if isinstance(row, RejectedRow) and row.repeats}
+    repeated = {
+        row.repeats: row.number for row in results if isinstance(row, RejectedRow) and row.repeats
+    }
     # Some problems are known only after the last row of the file.
     for index, row in enumerate(results):
         if isinstance(row, CleanedRow) and row.number in repeated:
             problem = cleaner.twice(row.nim, row.number, repeated[row.number])
-            results[index] = RejectedRow(row.number, problem, (row.nim, row.nama or "", row.alamat or ""))
+            results[index] = RejectedRow(
+                row.number, problem, (row.nim, row.nama or "", row.alamat or "")
+            )
         elif isinstance(row, CleanedRow) and row.number in suspects:
             results[index] = row._replace(warnings=(*row.warnings, suspects[row.number]))
     return results
@@ -176,15 +212,23 @@ class CleanedFile(NamedTuple):
         """The parts of the file that a preview can carry: all of it, or only NIM, Nama and Alamat. Raise SheetError."""
         if file.has_all_cells:
             yield file
-            others = [*file.other_sheets, *(sheet.name for sheet in file.sheets[len(file.read_sheets) :])]
+            others = [
+                *file.other_sheets,
+                *(sheet.name for sheet in file.sheets[len(file.read_sheets) :]),
+            ]
             if self.columns_problem:
                 raise SheetError(self.columns_problem)
-            file = file._replace(sheets=[Sheet("", self.rows)], other_sheets=others, has_all_cells=False, typed={})
+            file = file._replace(
+                sheets=[Sheet("", self.rows)], other_sheets=others, has_all_cells=False, typed={}
+            )
         yield file
 
     def nims(self) -> list[str]:
         """The NIMs of all rows, also of rows that cannot be written. A cleaned NIM is there twice: cleaned, and as in the file."""
-        found = [(row.nim, row.uncleaned) if isinstance(row, CleanedRow) else row.cells[:1] for row in self.results]
+        found = [
+            (row.nim, row.uncleaned) if isinstance(row, CleanedRow) else row.cells[:1]
+            for row in self.results
+        ]
         return [nim for nims in found for nim in nims if 0 < len(nim) <= NIM_MAX_CHARACTERS]
 
 
@@ -193,12 +237,17 @@ def clean_table(table: Table, name: str) -> CleanedFile:
     rows, size = [], 0
     for row in table.rows:
         rows.append(row)
-        size += sum(map(getsizeof, row[1]))  # a text takes four bytes for each character if one of them is an emoji
+        # A text takes four bytes for each character if one of them is an emoji.
+        size += sum(map(getsizeof, row[1]))
         if size > MAX_CONFIRMED_BYTES:
             raise too_large()
     kept = table.kept_sheets or [Sheet("", rows)]
-    file = CarriedFile(name, table.sheets, kept, table.other_sheets, table.columns, bool(table.kept_sheets))
-    return CleanedFile(file, rows, clean_all(rows, table.sheets), table.columns_problem, table.remarks)
+    file = CarriedFile(
+        name, table.sheets, kept, table.other_sheets, table.columns, bool(table.kept_sheets)
+    )
+    return CleanedFile(
+        file, rows, clean_all(rows, table.sheets), table.columns_problem, table.remarks
+    )
 
 
 def clean_again(file: CarriedFile) -> CleanedFile:
@@ -210,29 +259,42 @@ def clean_again(file: CarriedFile) -> CleanedFile:
         table = table_of((file.read_sheets, file.other_sheets, iter(())), file.sheets, choice)
     rows = list(_with_typed(table.rows, file.typed))
     results = clean_all(rows, file.read_sheets)
-    return CleanedFile(file._replace(columns=table.columns), rows, results, table.columns_problem, table.remarks)
+    return CleanedFile(
+        file._replace(columns=table.columns), rows, results, table.columns_problem, table.remarks
+    )
 
 
 def repaired(
-    cleaned: CleanedFile, choice: Choice, typed: Mapping[int, Typed], accepted: Iterable[int], *, fills_alamat: bool
+    cleaned: CleanedFile,
+    choice: Choice,
+    typed: Mapping[int, Typed],
+    accepted: Iterable[int],
+    *,
+    fills_alamat: bool,
 ) -> CarriedFile:
     """The file with a person's texts and ticks, by the number of the row. A text as in the preview is no change."""
     file, rows = cleaned.file, dict(cleaned.rows)
     names = [sheet.name for sheet in file.sheets if sheet.name in choice.sheets]
     if file.has_all_cells and names and set(names) != set(file.read_sheets):
         sheets = sorted(file.sheets, key=lambda sheet: sheet.name not in names)
-        return CarriedFile(file.name, names, sheets, file.other_sheets, NOT_FOUND, has_all_cells=True)
+        return CarriedFile(
+            file.name, names, sheets, file.other_sheets, NOT_FOUND, has_all_cells=True
+        )
     if file.has_all_cells and choice.columns is not None:
         file = file._replace(columns=file.columns._replace(of_fields=choice.columns))
     changes = dict(file.typed)
     for number in typed.keys() & rows.keys():
         before = changes.get(number, (None, None, None))
         texts = zip(typed[number], rows[number], before, strict=False)
-        new = tuple(old if text is None or text == in_input(cell) else text for text, cell, old in texts)
+        new = tuple(
+            old if text is None or text == in_input(cell) else text for text, cell, old in texts
+        )
         if new != (None, None, None):
             changes[number] = LEFT_OUT if typed[number] == LEFT_OUT else new
     fills_alamat = fills_alamat or file.fills_alamat
-    return file._replace(typed=changes, accepted=file.accepted | (rows.keys() & accepted), fills_alamat=fills_alamat)
+    return file._replace(
+        typed=changes, accepted=file.accepted | (rows.keys() & accepted), fills_alamat=fills_alamat
+    )
 
 
 def _with_typed(rows: Iterable[SheetRow], typed: Mapping[int, Typed]) -> Iterator[SheetRow]:
@@ -240,7 +302,10 @@ def _with_typed(rows: Iterable[SheetRow], typed: Mapping[int, Typed]) -> Iterato
     for number, row in rows:
         cells = row
         if number in typed:
-            cells = [cell if text is None else text for text, cell in zip(typed[number], row, strict=False)]
+            cells = [
+                cell if text is None else text
+                for text, cell in zip(typed[number], row, strict=False)
+            ]
         if not is_blank(cells):
             yield number, cells
 
@@ -249,9 +314,13 @@ def _are_column_numbers(cells: Sequence[Cell]) -> bool:
     """Whether a row numbers the columns, such as `(2)`, `(3)`, `(4)`: the name of a student is no number."""
     matches = [_column_number(cell_text(cell)) for cell in cells if not is_blank((cell,))]
     numbers = [int(match[1]) for match in matches if match]
-    return 1 < len(numbers) == len(matches) and all(first < second for first, second in pairwise(numbers))
+    return 1 < len(numbers) == len(matches) and all(
+        first < second for first, second in pairwise(numbers)
+    )
 
 
 def _folded(cell: Cell) -> str:
     """The beginning of a text, in lower case and with single spaces."""
-    return " ".join(cell[:HEADER_MAX_CHARACTERS].casefold().split()) if isinstance(cell, str) else ""
+    return (
+        " ".join(cell[:HEADER_MAX_CHARACTERS].casefold().split()) if isinstance(cell, str) else ""
+    )

@@ -9,13 +9,22 @@ from mahasiswa import wording
 from mahasiswa.digits import is_digits
 from mahasiswa.record import Field
 from mahasiswa.sheets import titles as of_titles
-from mahasiswa.sheets.cells import Cell, FieldColumns, Sheet, SheetRow, cell_text, has_digit, is_blank
+from mahasiswa.sheets.cells import (
+    Cell,
+    FieldColumns,
+    Sheet,
+    SheetRow,
+    cell_text,
+    has_digit,
+    is_blank,
+)
 from mahasiswa.sheets.limits import MAX_TITLES, Choice
 from mahasiswa.sheets.sheet_errors import ColumnsUnclear, SheetError
 from mahasiswa.sheets.titles import is_total
 
 TITLE_MAX_CHARACTERS = 30  # of a title in the choice of columns
-NIM_MIN_DIGITS, NIM_MAX_LENGTH = 5, 30  # of a cell that looks like a NIM, and at least half of it are digits
+# Of a cell that looks like a NIM, and at least half of it are digits.
+NIM_MIN_DIGITS, NIM_MAX_LENGTH = 5, 30
 IN_ORDER: FieldColumns = (0, 1, 2)
 _NO_COLUMN = 1 << 30  # past the end of every row, so each of its cells is blank
 
@@ -61,7 +70,9 @@ class _Top(NamedTuple):
     titles: list[str]
 
 
-def select_columns(rows: Iterable[SheetRow], choice: Choice, first_sheet: Columns | None = None) -> Table:
+def select_columns(
+    rows: Iterable[SheetRow], choice: Choice, first_sheet: Columns | None = None
+) -> Table:
     """The columns, and the NIM, Nama and Alamat of each row that is not blank.
 
     A person has chosen the columns, or the header names them, or the cells suggest them. With `nim_only` the header needs
@@ -71,7 +82,9 @@ def select_columns(rows: Iterable[SheetRow], choice: Choice, first_sheet: Column
     Raises SheetError if the rows are all blank or too wide, and ColumnsUnclear if a column cannot be found.
     """
     rows = iter(rows)
-    numbered = list(islice((row for row in rows if not is_blank(row[1])), of_titles.HEADER_WITHIN_ROWS))
+    numbered = list(
+        islice((row for row in rows if not is_blank(row[1])), of_titles.HEADER_WITHIN_ROWS)
+    )
     if not numbered and first_sheet:
         return Table(first_sheet, iter(()))
     if not numbered:
@@ -98,13 +111,18 @@ def select_columns(rows: Iterable[SheetRow], choice: Choice, first_sheet: Column
 
 def _top_of(rows: list[Sequence[Cell]], *, nim_only: bool) -> _Top:
     below, header = of_titles.find_titles(rows, nim_only=nim_only)
-    texts = (cell[:TITLE_MAX_CHARACTERS] if isinstance(cell, str) else "" for cell in (header or rows[0])[:MAX_TITLES])
+    texts = (
+        cell[:TITLE_MAX_CHARACTERS] if isinstance(cell, str) else ""
+        for cell in (header or rows[0])[:MAX_TITLES]
+    )
     titles = [" ".join(text.split()) for text in texts]
     titles += [""] * (len(wording.HEADER) - len(titles))
     return _Top(rows, below, header, of_titles.is_header(header, nim_only=nim_only), titles)
 
 
-def _columns_found(top: _Top, choice: Choice, first_sheet: Columns | None) -> tuple[FieldColumns, list[str]]:
+def _columns_found(
+    top: _Top, choice: Choice, first_sheet: Columns | None
+) -> tuple[FieldColumns, list[str]]:
     """The column of each field, and remarks that tell a person how they were found. Raises ColumnsUnclear."""
     if choice.columns is not None:
         return _checked(choice.columns, top.titles), []
@@ -118,7 +136,11 @@ def _columns_found(top: _Top, choice: Choice, first_sheet: Columns | None) -> tu
     nim, nama, alamat = _first_columns(top.header)
     found = _nim_column(texts)
     suggested = found if nim is None and found not in (nama, alamat) else nim
-    problem = wording.NO_OTHER_COLUMN if of_titles.fields_in(top.header) == {"nim"} else wording.NO_NIM_COLUMN
+    problem = (
+        wording.NO_OTHER_COLUMN
+        if of_titles.fields_in(top.header) == {"nim"}
+        else wording.NO_NIM_COLUMN
+    )
     raise ColumnsUnclear(problem, top.titles, (suggested, nama, alamat))
 
 
@@ -145,7 +167,9 @@ def _columns_of(top: _Top, texts: Sequence[Sequence[str]]) -> FieldColumns:
         known = best.get(heading.field)
         if known and known.rank == heading.rank != of_titles.PART:
             first, other = map(wording.column_letter, (known.column, heading.column))
-            problem = wording.TWO_COLUMNS.format(field=wording.LABELS[heading.field], first=first, second=other)
+            problem = wording.TWO_COLUMNS.format(
+                field=wording.LABELS[heading.field], first=first, second=other
+            )
             raise ColumnsUnclear(problem, top.titles, _first_columns(top.header))
         if known is None or heading.rank < known.rank:
             best[heading.field] = heading
@@ -153,7 +177,13 @@ def _columns_of(top: _Top, texts: Sequence[Sequence[str]]) -> FieldColumns:
     # The column of the NIM may have words in several rows, and that of another field the NIMs.
     nim, found = of_fields[0], _nim_column(texts)
     words = texts[nim] if nim is not None and nim < len(texts) else []
-    if words and max(map(len, texts)) > 1 and _are_words(words) and found != nim and found in of_fields[1:]:
+    if (
+        words
+        and max(map(len, texts)) > 1
+        and _are_words(words)
+        and found != nim
+        and found in of_fields[1:]
+    ):
         swapped = {nim: found, found: nim}
         nim, nama, alamat = (swapped.get(column, column) for column in of_fields)
         raise ColumnsUnclear(wording.SWAPPED, top.titles, (nim, nama, alamat))
@@ -161,7 +191,9 @@ def _columns_of(top: _Top, texts: Sequence[Sequence[str]]) -> FieldColumns:
 
 
 def _first_columns(header: Sequence[Cell]) -> FieldColumns:
-    return _in_order({heading.field: heading.column for heading in reversed(of_titles.headings(header))})
+    return _in_order(
+        {heading.field: heading.column for heading in reversed(of_titles.headings(header))}
+    )
 
 
 def _in_order(columns: Mapping[Field, int]) -> FieldColumns:
@@ -170,15 +202,24 @@ def _in_order(columns: Mapping[Field, int]) -> FieldColumns:
 
 def _parts_of(of_fields: FieldColumns, titles: Sequence[str]) -> dict[int, list[int]]:
     """The columns that make up a name or an address that stands in several, by the first of them."""
-    parts = {heading.column: heading.field for heading in of_titles.headings(titles) if heading.rank == of_titles.PART}
+    parts = {
+        heading.column: heading.field
+        for heading in of_titles.headings(titles)
+        if heading.rank == of_titles.PART
+    }
     groups = {
-        first: [c for c, field in parts.items() if field == parts[first]] for first in of_fields if first in parts
+        first: [c for c, field in parts.items() if field == parts[first]]
+        for first in of_fields
+        if first in parts
     }
     return {first: columns for first, columns in groups.items() if len(columns) > 1}
 
 
 def _selected(
-    rows: Iterable[SheetRow], of_fields: FieldColumns, parts: Mapping[int, Sequence[int]], width: int
+    rows: Iterable[SheetRow],
+    of_fields: FieldColumns,
+    parts: Mapping[int, Sequence[int]],
+    width: int,
 ) -> Iterator[SheetRow]:
     """NIM, Nama and Alamat of each row, and a notice if it has more cells than the `width` of its titles."""
     columns = _, b, c = [_NO_COLUMN if column is None else column for column in of_fields]
@@ -188,41 +229,64 @@ def _selected(
         if parts:
             nama = _joined(row, parts[b], " ") if b in parts else nama
             alamat = _joined(row, parts[c], ", ") if c in parts else alamat
-        if not (nama or alamat) and nim is not None and (total := next(filter(is_total, map(cell_text, row)), "")):
+        if (
+            not (nama or alamat)
+            and nim is not None
+            and (total := next(filter(is_total, map(cell_text, row)), ""))
+        ):
             nim = total  # the word stands in another column, such as that of the row numbers
         if width and len(row) > width and not is_blank(row[width : width + 1]):
             is_last = c == width - 1
             alamat = _joined(row, range(c, len(row)), ", ") if is_last else alamat
-            yield number, (nim, nama, alamat, wording.JOINED_CELLS if is_last else wording.MORE_CELLS)
+            yield (
+                number,
+                (nim, nama, alamat, wording.JOINED_CELLS if is_last else wording.MORE_CELLS),
+            )
         elif nim or not is_blank((nim, nama, alamat)):
             yield number, (nim, nama, alamat)
 
 
 def _joined(row: Sequence[Cell], columns: Iterable[int], separator: str) -> Cell:
     """The texts of several cells of a row as one. A single cell stays as it is."""
-    cells = [row[column] for column in columns if column < len(row) and not is_blank((row[column],))]
-    return separator.join(cell_text(cell).strip() for cell in cells) if len(cells) > 1 else next(iter(cells), None)
+    cells = [
+        row[column] for column in columns if column < len(row) and not is_blank((row[column],))
+    ]
+    return (
+        separator.join(cell_text(cell).strip() for cell in cells)
+        if len(cells) > 1
+        else next(iter(cells), None)
+    )
 
 
 def _texts_of(rows: Sequence[Sequence[Cell]]) -> list[list[str]]:
     """The texts of each column in the first rows of a sheet, without the rows of one cell, such as a letterhead."""
-    texts = [[cell_text(cell).strip()[: NIM_MAX_LENGTH + 1] for cell in row[:MAX_TITLES]] for row in rows]
+    texts = [
+        [cell_text(cell).strip()[: NIM_MAX_LENGTH + 1] for cell in row[:MAX_TITLES]] for row in rows
+    ]
     lists = [row for row in texts if len(row) - row.count("") > 1] or texts
     return [list(filter(None, column)) for column in zip_longest(*lists, fillvalue="")]
 
 
 def _nim_column(texts: Sequence[Sequence[str]]) -> int | None:
     """The only column that looks like NIMs, if there is one."""
-    found = [index for index, column in enumerate(texts) if _are_nims(column) and not _counts(column)]
+    found = [
+        index for index, column in enumerate(texts) if _are_nims(column) and not _counts(column)
+    ]
     return found[0] if len(found) == 1 else None
 
 
 def _are_nims(column: Sequence[str]) -> bool:
     def is_like_a_nim(text: str) -> bool:
         digits = len(re.findall("[0-9]", text))
-        return digits >= NIM_MIN_DIGITS and len(text) <= min(NIM_MAX_LENGTH, 2 * digits) and not _is_date(text)
+        return (
+            digits >= NIM_MIN_DIGITS
+            and len(text) <= min(NIM_MAX_LENGTH, 2 * digits)
+            and not _is_date(text)
+        )
 
-    return bool(column) and _differ(column) and sum(map(is_like_a_nim, column)) * 10 >= len(column) * 9
+    return (
+        bool(column) and _differ(column) and sum(map(is_like_a_nim, column)) * 10 >= len(column) * 9
+    )
 
 
 def _differ(column: Sequence[str]) -> bool:
@@ -238,14 +302,17 @@ def _counts(column: Sequence[str]) -> bool:
     """Whether a column numbers the rows: 1, 2, 3, from any number on."""
     matches = list(map(_row_number, column))
     numbers = [int(match[1]) for match in matches if match]
-    return 0 < len(numbers) == len(matches) and all(second == first + 1 for first, second in pairwise(numbers))
+    return 0 < len(numbers) == len(matches) and all(
+        second == first + 1 for first, second in pairwise(numbers)
+    )
 
 
 def _columns_by_cells(
     texts: Sequence[Sequence[str]], titles: list[str], *, nim_only: bool
 ) -> tuple[FieldColumns, list[str]]:
     """The columns of a sheet without titles, and a remark about them. A column that counts rows is never the NIM."""
-    filled = [index for index, column in enumerate(texts) if column] or [0]  # all may stand further to the right
+    # All may stand further to the right.
+    filled = [index for index, column in enumerate(texts) if column] or [0]
     first, nim, width = filled[0], _nim_column(texts), filled[-1] + 1
     is_single = nim_only and width == 1
     counts = _counts(texts[first]) and not is_single
@@ -257,7 +324,8 @@ def _columns_by_cells(
             index
             for index in filled
             if index != nim and not _counts(texts[index])
-            if index > nim or (_are_words(texts[index]) and len(set(texts[index])) * 2 > len(texts[index]))
+            if index > nim
+            or (_are_words(texts[index]) and len(set(texts[index])) * 2 > len(texts[index]))
         ]
         if len(others) < len(wording.HEADER):
             nama, alamat, *_ = (*others, None, None)

@@ -26,7 +26,8 @@ class NimCell(NamedTuple):
 class Deletion(NamedTuple):
     """The rows of a list of NIMs that were found among the stored records, and the others with the likely reason."""
 
-    found: list[tuple[NimCell, Mahasiswa]]  # a cell has the beginning of its name only if the record has another one
+    # A cell has the beginning of its name only if the record has another one.
+    found: list[tuple[NimCell, Mahasiswa]]
     missing: list[tuple[NimCell, str]]
 
 
@@ -38,10 +39,14 @@ def nims_of(nims: Iterable[str]) -> list[NimCell]:
 def clean_nims(rows: Iterable[SheetRow]) -> list[NimCell]:
     """Each NIM of a file once, at its first row. A row without a NIM is left out. Raises SheetError if that leaves none."""
     filled = (row for row in rows if not is_blank(row[1][:1]))
-    return _each_once(_nim_cell(number, cell, cell_text(nama)) for number, (cell, nama, *_) in filled)
+    return _each_once(
+        _nim_cell(number, cell, cell_text(nama)) for number, (cell, nama, *_) in filled
+    )
 
 
-def compare_nims(cells: Iterable[NimCell], existing: Mapping[str, Mahasiswa], near: Collection[Mahasiswa]) -> Deletion:
+def compare_nims(
+    cells: Iterable[NimCell], existing: Mapping[str, Mahasiswa], near: Collection[Mahasiswa]
+) -> Deletion:
     """Sort the rows into those whose NIM is stored and the others. `near` may have nearly equal NIMs."""
     neighbours = Neighbours(near)
     deletion = Deletion([], [])
@@ -55,7 +60,9 @@ def compare_nims(cells: Iterable[NimCell], existing: Mapping[str, Mahasiswa], ne
         else:
             message, meant = neighbours.look(cell.number, cell.nim)
             if meant:
-                message = wording.NEAR_RECORD.format(nim=meant.nim, nama=meant.nama[:NAMA_MAX_CHARACTERS])
+                message = wording.NEAR_RECORD.format(
+                    nim=meant.nim, nama=meant.nama[:NAMA_MAX_CHARACTERS]
+                )
             elif not message and len(cell.nim.split()) > 1:
                 message = wording.SEVERAL_NIMS
             deletion.missing.append((cell, message))
@@ -74,10 +81,15 @@ def load_deletion(field: str, key: bytes) -> tuple[list[NimCell], list[NimCell]]
     return [NimCell(*cell) for cell in found], [NimCell(*cell) for cell in missing]
 
 
-def repaired_nims(cells: Iterable[NimCell], typed: Mapping[int, str], skipped: Collection[int]) -> list[NimCell]:
+def repaired_nims(
+    cells: Iterable[NimCell], typed: Mapping[int, str], skipped: Collection[int]
+) -> list[NimCell]:
     """The rows with the NIMs that a person has typed, by the number of the row, without the rows that are skipped."""
     shown = {cell: in_input(cell.nim) for cell in cells}
-    wanted = {cell: "" if cell.number in skipped else typed.get(cell.number, nim) for cell, nim in shown.items()}
+    wanted = {
+        cell: "" if cell.number in skipped else typed.get(cell.number, nim)
+        for cell, nim in shown.items()
+    }
     return _each_once(
         cell if nim == shown[cell] else _nim_cell(cell.number, nim, cell.nama)
         for cell, nim in wanted.items()

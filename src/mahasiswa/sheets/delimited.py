@@ -11,7 +11,14 @@ from itertools import chain, islice
 from typing import BinaryIO
 
 from mahasiswa import wording
-from mahasiswa.sheets.cells import CELL_MAX_CHARACTERS, ROW_MAX_CELLS, Cell, SheetRow, cell_text, is_blank
+from mahasiswa.sheets.cells import (
+    CELL_MAX_CHARACTERS,
+    ROW_MAX_CELLS,
+    Cell,
+    SheetRow,
+    cell_text,
+    is_blank,
+)
 from mahasiswa.sheets.csv_form import unguarded
 from mahasiswa.sheets.file_kind import SAMPLE_BYTES, encoding_of
 from mahasiswa.sheets.sheet_errors import SheetError, TooBig
@@ -76,7 +83,9 @@ def rejoined(rows: Iterable[SheetRow]) -> tuple[Iterator[SheetRow], Sequence[str
     all_rows = chain(top, rows)
     for separator in _SEPARATORS:
         split = [cells for _, row in top if (cells := _cells_in(row, separator))]
-        is_list = any(map(is_header, split)) or {len(cells) for cells in split} == {len(wording.HEADER)}
+        is_list = any(map(is_header, split)) or {len(cells) for cells in split} == {
+            len(wording.HEADER)
+        }
         if is_list and len(split) * 2 > len(top):
             return _resplit_rows(all_rows, separator), [wording.RESPLIT]
     return all_rows, ()
@@ -98,7 +107,11 @@ def _resplit_rows(rows: Iterable[SheetRow], separator: str) -> Iterator[SheetRow
 def _cells_in(row: Sequence[Cell], separator: str) -> list[str]:
     """The cells of a row whose first cell holds several, or an empty list. A comma counts only in a row of one cell."""
     first = row[0] if row else None
-    if not isinstance(first, str) or separator not in first or (separator != ";" and not is_blank(row[1:])):
+    if (
+        not isinstance(first, str)
+        or separator not in first
+        or (separator != ";" and not is_blank(row[1:]))
+    ):
         return []
     texts = [cell if isinstance(cell, str) else cell and f" {cell_text(cell)}" for cell in row]
     while not texts[-1]:
@@ -124,7 +137,11 @@ def _rows(lines: Iterator[str], sample: str) -> Iterator[SheetRow]:
     if instruction:
         next(lines)
         sample = sample[instruction.end() :]
-    separator = instruction[1] if instruction and instruction[1] in {*_SEPARATORS, "|"} else _separator(sample)
+    separator = (
+        instruction[1]
+        if instruction and instruction[1] in {*_SEPARATORS, "|"}
+        else _separator(sample)
+    )
     row_lines: list[str] = []
 
     def collected() -> Iterator[str]:
@@ -144,7 +161,10 @@ def _rows(lines: Iterator[str], sample: str) -> Iterator[SheetRow]:
         for number, cells in enumerate(csv.reader(collected(), delimiter=separator), 1):
             if cells == [_END]:
                 return
-            yield number, list(map(unguarded, cells)) if any("'" in cell for cell in cells) else cells
+            yield (
+                number,
+                list(map(unguarded, cells)) if any("'" in cell for cell in cells) else cells,
+            )
             row_lines.clear()
     except csv.Error as error:
         # A cell is too long. If the number of quotes is odd, the reason is a quote that never ends.
@@ -193,7 +213,11 @@ def _pasted_rows(data: bytes) -> Iterator[SheetRow]:
             text = quoted.replace(b'""', b'"').replace(b"\r\n", b"\n").replace(b"\r", b"\n")
         row.append(cell := text.decode())
         if len(cell) > CELL_MAX_CHARACTERS:
-            raise SheetError(wording.CELL_OVER_LIMIT.format(row=number, limit=wording.number(CELL_MAX_CHARACTERS)))
+            raise SheetError(
+                wording.CELL_OVER_LIMIT.format(
+                    row=number, limit=wording.number(CELL_MAX_CHARACTERS)
+                )
+            )
         if len(row) > ROW_MAX_CELLS:
             raise TooBig(wording.TOO_HEAVY)
         if end := _line_end(data, at):

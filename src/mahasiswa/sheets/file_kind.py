@@ -22,7 +22,9 @@ def kind_of(file: BinaryIO) -> Literal["", "workbook", "html"]:
     if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         start = start[: len(start) & ~1].decode("utf-16", "replace").encode("ascii", "replace")
     start = start.removeprefix(codecs.BOM_UTF8).lstrip()
-    return "html" if start[:1] == b"<" and (start[1:2].isalpha() or start[1:2] in (b"!", b"?")) else ""
+    return (
+        "html" if start[:1] == b"<" and (start[1:2].isalpha() or start[1:2] in (b"!", b"?")) else ""
+    )
 
 
 def encoding_of(file: BinaryIO) -> str:
@@ -34,7 +36,11 @@ def encoding_of(file: BinaryIO) -> str:
         raise SheetError(wording.EMPTY)
     if start.startswith(b"%PDF"):
         raise SheetError(wording.PDF)
-    if (start.startswith(_PICTURES) and b"\0" in start) or start[4:8] == b"ftyp" or start[8:12] == b"WEBP":
+    if (
+        (start.startswith(_PICTURES) and b"\0" in start)
+        or start[4:8] == b"ftyp"
+        or start[8:12] == b"WEBP"
+    ):
         raise SheetError(wording.PICTURE)
     if b"\0" in start or start.startswith(_OTHER_KINDS):
         raise SheetError(wording.NOT_A_SPREADSHEET)

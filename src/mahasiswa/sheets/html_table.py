@@ -11,7 +11,8 @@ from mahasiswa.sheets.sheet_errors import TooBig
 from mahasiswa.wording import TOO_HEAVY
 
 FEED_CHARACTERS = 1 << 16
-UNFINISHED_MAX_CHARACTERS = 1 << 18  # of a tag or a comment, which the parser reads again with each piece
+# Of a tag or a comment, which the parser reads again with each piece.
+UNFINISHED_MAX_CHARACTERS = 1 << 18
 MAX_SPAN = 1000  # rows or columns of one cell, as in the HTML standard
 
 
@@ -94,7 +95,9 @@ class _Tables(HTMLParser):
         self._row.append(BadCell("long", "") if self._length > CELL_MAX_CHARACTERS else text)
         self._row += [None] * (self._columns - 1)
         if self._spanned_rows > 1:
-            self._spans |= dict.fromkeys(range(column, column + self._columns), self._spanned_rows - 1)
+            self._spans |= dict.fromkeys(
+                range(column, column + self._columns), self._spanned_rows - 1
+            )
         self._texts = None
 
     def _fill(self, row: list[Cell]) -> None:

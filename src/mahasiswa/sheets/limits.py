@@ -9,7 +9,8 @@ UPLOAD_MAX_BYTES = 16 << 20
 UPLOAD_MAX_ROWS = 10_000  # of a file or of pasted cells that a person previews
 MAX_TITLES = 100  # columns among which a person can choose
 MAX_SHEETS = 200  # of a file, because a preview offers all of them
-NAME_MAX_CHARACTERS = 255  # of the name of a file or of a sheet; Excel's sheets have at most 31 characters
+# Of the name of a file or of a sheet; Excel's sheets have at most 31 characters.
+NAME_MAX_CHARACTERS = 255
 
 
 class ReadLimits(NamedTuple):
@@ -18,14 +19,18 @@ class ReadLimits(NamedTuple):
     file_bytes: int | None = UPLOAD_MAX_BYTES
     rows: int | None = UPLOAD_MAX_ROWS  # that are not blank
     lines: int | None = 1_048_576  # of a CSV file or of pasted cells, also blank ones; as in Excel
-    output_bytes: int | None = 32 << 20  # of the process that reads a workbook; the next two are for it, too
+    # Of the process that reads a workbook; the next two are for it, too.
+    output_bytes: int | None = 32 << 20
     memory_bytes: int = 512 << 20
     seconds: float = 20
-    keeps_all_cells: bool = True  # all cells of a small file are kept, so that a person can choose other columns
+    # All cells of a small file are kept, so that a person can choose other columns.
+    keeps_all_cells: bool = True
 
 
 WEB = ReadLimits()
-COMMAND_LINE = ReadLimits(None, None, None, None, memory_bytes=2 << 30, seconds=600, keeps_all_cells=False)
+COMMAND_LINE = ReadLimits(
+    None, None, None, None, memory_bytes=2 << 30, seconds=600, keeps_all_cells=False
+)
 
 
 class Choice(NamedTuple):

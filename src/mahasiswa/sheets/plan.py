@@ -26,7 +26,8 @@ class PlannedRow(NamedTuple):
     near: Mahasiswa | None = None  # the stored record whose NIM is probably meant
 
 
-OTHER_NAMES_MIN, OTHER_NAMES_PART = 3, 10  # changed rows with another name, and one in so many, that need a tick
+# Changed rows with another name, and one in so many, that need a tick.
+OTHER_NAMES_MIN, OTHER_NAMES_PART = 3, 10
 
 
 class ImportPlan(NamedTuple):
@@ -36,7 +37,8 @@ class ImportPlan(NamedTuple):
     changed: list[PlannedRow]
     same: list[PlannedRow]
     wrong: list[RejectedRow]
-    doubted: list[PlannedRow]  # new records whose NIM has no digit, until a person says that it is right
+    # New records whose NIM has no digit, until a person says that it is right.
+    doubted: list[PlannedRow]
     skipped: list[RejectedRow]
 
     @property
@@ -46,12 +48,18 @@ class ImportPlan(NamedTuple):
         return others >= OTHER_NAMES_MIN and others * OTHER_NAMES_PART >= len(self.changed)
 
 
-def compare(cleaned: CleanedFile, existing: Mapping[str, Mahasiswa], near: Collection[Mahasiswa] = ()) -> ImportPlan:
+def compare(
+    cleaned: CleanedFile, existing: Mapping[str, Mahasiswa], near: Collection[Mahasiswa] = ()
+) -> ImportPlan:
     """Sort the rows by what they do to the stored records. `near` are stored records whose NIM may be the same."""
     plan = ImportPlan([], [], [], [], [], [])
     neighbours = Neighbours(near, cleaned.file.read_sheets)
     for row in cleaned.results:
-        planned = _planned(row, cleaned.file, existing, neighbours) if isinstance(row, CleanedRow) else row
+        planned = (
+            _planned(row, cleaned.file, existing, neighbours)
+            if isinstance(row, CleanedRow)
+            else row
+        )
         if isinstance(planned, RejectedRow):
             (plan.skipped if planned.is_skipped else plan.wrong).append(planned)
         elif planned.before is not None:
@@ -84,7 +92,9 @@ def _planned(
     if after != before:
         notices += (*row.noted, *nama_notices, *alamat_notices)
     if before:
-        words, others = (set(re.findall(r"\w{2,}", name.casefold())) for name in (before.nama, after.nama))
+        words, others = (
+            set(re.findall(r"\w{2,}", name.casefold())) for name in (before.nama, after.nama)
+        )
         notices += (wording.OTHER_NAME,) * bool(words and others and not words & others)
     notices = tuple(dict.fromkeys(notices))
     return PlannedRow(row.number, before, after, notices, None if before else meant)
@@ -95,7 +105,8 @@ def nims_meant(plan: ImportPlan, numbers: Collection[int] | None) -> dict[int, s
     return {
         row.number: row.near.nim
         for row in plan.new
-        if row.near and (wording.LOST_ZEROS in row.notices if numbers is None else row.number in numbers)
+        if row.near
+        and (wording.LOST_ZEROS in row.notices if numbers is None else row.number in numbers)
     }
 
 
@@ -117,9 +128,15 @@ def confirmed_writes(file: CarriedFile, plan: ImportPlan, *, update: bool) -> li
         return []
     if any(planned.before for planned in new if planned.after != planned.before):
         return None
-    if changed and (_digest_of(changed) != file.replaced_digest or not all(planned.before for planned in changed)):
+    if changed and (
+        _digest_of(changed) != file.replaced_digest
+        or not all(planned.before for planned in changed)
+    ):
         return None
-    return [Write(planned.after, digest(planned.before) if planned.before else None) for planned in pending]
+    return [
+        Write(planned.after, digest(planned.before) if planned.before else None)
+        for planned in pending
+    ]
 
 
 def _problem_of_new(nama: str | None, alamat: str | None, columns: Columns) -> str:
@@ -133,7 +150,9 @@ def _problem_of_new(nama: str | None, alamat: str | None, columns: Columns) -> s
     return wording.NEW_NEEDS_ALAMAT if alamat is None else ""
 
 
-def _replacement(cell: str | None, stored: str, separator: str, line_breaks: str) -> tuple[str, Sequence[str]]:
+def _replacement(
+    cell: str | None, stored: str, separator: str, line_breaks: str
+) -> tuple[str, Sequence[str]]:
     """The text that replaces a stored one, which stays if the cell is blank or differs only in spaces, and a notice."""
     if cell is None or (tidied := _tidied(cell, separator)) == _tidied(stored, separator):
         return stored, ()
@@ -145,7 +164,9 @@ def _tidied(text: str, separator: str) -> str:
     """The text on one line, because the specification's inputs are single-line (4.2.2), with single spaces."""
     if not untidy.search(text):
         return text
-    lines = (" ".join(filter(None, line.split(" "))) for line in text.replace("\r", "\n").split("\n"))
+    lines = (
+        " ".join(filter(None, line.split(" "))) for line in text.replace("\r", "\n").split("\n")
+    )
     return separator.join(filter(None, lines))
 
 
@@ -172,5 +193,7 @@ class Neighbours:
             lost = stored.nim.startswith("0") and not nim.startswith("0")
             return wording.LOST_ZEROS if lost else wording.NEAR_STORED, stored
         if other != nim:
-            return wording.NEAR_IN_FILE.format(nim=nim, other=other, row=row_name(row, self._sheets)), None
+            return wording.NEAR_IN_FILE.format(
+                nim=nim, other=other, row=row_name(row, self._sheets)
+            ), None
         return "", None

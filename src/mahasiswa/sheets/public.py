@@ -2,12 +2,34 @@
 
 from mahasiswa.sheets.carried_file import LEFT_OUT, CarriedFile, dump, load, ranges_of
 from mahasiswa.sheets.cells import SHEET_ROWS, in_input, row_name
-from mahasiswa.sheets.cleaning import CleanedFile, CleanedRow, Cleaner, RejectedRow, clean_again, clean_table, repaired
+from mahasiswa.sheets.cleaning import (
+    CleanedFile,
+    CleanedRow,
+    Cleaner,
+    RejectedRow,
+    clean_again,
+    clean_table,
+    repaired,
+)
 from mahasiswa.sheets.columns import Table
 from mahasiswa.sheets.csv_form import write_csv
 from mahasiswa.sheets.file_kind import is_utf8, kind_of
-from mahasiswa.sheets.limits import COMMAND_LINE, NAME_MAX_CHARACTERS, UPLOAD_MAX_BYTES, UPLOAD_MAX_ROWS, WEB, Choice
-from mahasiswa.sheets.plan import ImportPlan, PlannedRow, compare, confirmed_writes, nims_meant, with_shown_changes
+from mahasiswa.sheets.limits import (
+    COMMAND_LINE,
+    NAME_MAX_CHARACTERS,
+    UPLOAD_MAX_BYTES,
+    UPLOAD_MAX_ROWS,
+    WEB,
+    Choice,
+)
+from mahasiswa.sheets.plan import (
+    ImportPlan,
+    PlannedRow,
+    compare,
+    confirmed_writes,
+    nims_meant,
+    with_shown_changes,
+)
 from mahasiswa.sheets.reading import read, read_text
 from mahasiswa.sheets.sheet_errors import NotCarried, SheetError, TooBig
 from mahasiswa.sheets.signed_field import MAX_CONFIRMED_BYTES

@@ -15,7 +15,8 @@ from mahasiswa.sheets.limits import NO_CHOICE, WEB, Choice, ReadLimits
 from mahasiswa.sheets.sheet_errors import ColumnsUnclear, SheetError, Stopped, TooBig
 from mahasiswa.sheets.workbook import Rows, Workbook, read_workbook
 
-KEPT_MAX_CELLS, KEPT_MAX_CHARACTERS = 150_000, 600_000  # of all sheets that are kept; 3,000 rows of 20 columns fit
+# Of all sheets that are kept; 3,000 rows of 20 columns fit.
+KEPT_MAX_CELLS, KEPT_MAX_CHARACTERS = 150_000, 600_000
 
 
 @contextmanager
@@ -40,14 +41,20 @@ def read(
             yield _table(([""], [], iter([("", rows)])), limits, stop, choice)
 
 
-def read_text(data: bytes, limits: ReadLimits = WEB, stop: Event | None = None, choice: Choice = NO_CHOICE) -> Table:
+def read_text(
+    data: bytes, limits: ReadLimits = WEB, stop: Event | None = None, choice: Choice = NO_CHOICE
+) -> Table:
     """The rows of cells that were pasted from a spreadsheet, in valid UTF-8. Raises as `read` does."""
     rows = read_pasted(data, nim_only=choice.nim_only)
     return _table(([""], [], iter([("", rows)])), limits, stop, choice)
 
 
 def table_of(
-    workbook: Workbook, kept: Sequence[Sheet], choice: Choice, limits: ReadLimits = WEB, stop: Event | None = None
+    workbook: Workbook,
+    kept: Sequence[Sheet],
+    choice: Choice,
+    limits: ReadLimits = WEB,
+    stop: Event | None = None,
 ) -> Table:
     """The rows of the sheets to read: the first of those that are kept, or else all that the workbook has."""
     names, others, sheets = workbook
@@ -58,7 +65,9 @@ def table_of(
     except ColumnsUnclear as error:
         if not is_kept:
             raise
-        return Table(Columns(error.of_fields, error.titles), iter(()), (), names, others, kept, str(error))
+        return Table(
+            Columns(error.of_fields, error.titles), iter(()), (), names, others, kept, str(error)
+        )
     numbered = (
         (index * SHEET_ROWS + number, cells)
         for index, selection in enumerate(chain(first, selections))
@@ -108,7 +117,9 @@ def _kept_sheets(sheets: Iterable[Rows]) -> tuple[list[Sheet], list[Rows]]:
     return kept, []
 
 
-def _selections(sheets: Iterable[tuple[str, Iterable[SheetRow]]], choice: Choice) -> Iterator[Table]:
+def _selections(
+    sheets: Iterable[tuple[str, Iterable[SheetRow]]], choice: Choice
+) -> Iterator[Table]:
     """The columns and the rows of each sheet. A sheet with the titles of the first one, or without any, has its columns."""
     first: Columns | None = None
     for name, cells in sheets:

@@ -16,7 +16,9 @@ class TooBig(SheetError):
 class ColumnsUnclear(SheetError):
     """The columns were not found. `titles` are those to choose from, `of_fields` the columns that are clear or chosen."""
 
-    def __init__(self, problem: str, titles: list[str], of_fields: tuple[int | None, int | None, int | None]) -> None:
+    def __init__(
+        self, problem: str, titles: list[str], of_fields: tuple[int | None, int | None, int | None]
+    ) -> None:
         super().__init__(problem)
         self.titles = titles
         self.of_fields = of_fields

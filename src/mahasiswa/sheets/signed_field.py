@@ -15,8 +15,10 @@ from mahasiswa import wording
 from mahasiswa.sheets.sheet_errors import SheetError
 
 MAX_CONFIRMED_BYTES = 8 << 20  # the form that a browser sends back, and the JSON in its field
-OTHER_FIELDS_BYTES = 64 << 10  # the part of MAX_CONFIRMED_BYTES that is left for the other fields of the form
-BZ2_LEVEL = 3  # 10,000 rows get 2% longer than with 9, and are packed in 0.7 and unpacked in 0.3 of its time
+# The part of MAX_CONFIRMED_BYTES that is left for the other fields of the form.
+OTHER_FIELDS_BYTES = 64 << 10
+# 10,000 rows get 2% longer than with 9, and are packed in 0.7 and unpacked in 0.3 of its time.
+BZ2_LEVEL = 3
 SIGNATURE_BYTES = 32
 
 # The number changes with the shape of the value, so the next version refuses the fields of this one.
@@ -47,7 +49,9 @@ def unpack(field: str, purpose: Purpose, key: bytes) -> Any:  # noqa: ANN401 - J
 
 def too_large() -> SheetError:
     """The error of a file that no preview can carry."""
-    return SheetError(wording.CONFIRMATION_TOO_LARGE.format(limit=wording.size(MAX_CONFIRMED_BYTES)))
+    return SheetError(
+        wording.CONFIRMATION_TOO_LARGE.format(limit=wording.size(MAX_CONFIRMED_BYTES))
+    )
 
 
 def _signature(packed: bytes, purpose: Purpose, key: bytes) -> bytes:

@@ -11,7 +11,8 @@ from mahasiswa.sheets.cells import Cell, cell_text, has_digit, is_blank
 from mahasiswa.sheets.limits import MAX_TITLES
 
 HEADER_WITHIN_ROWS = 25  # that are not blank: school files often begin with titles and a date
-HEADER_MAX_CHARACTERS = 100  # of a cell that can be a header; looking for names in a huge cell would only cost time
+# Of a cell that can be a header; looking for names in a huge cell would only cost time.
+HEADER_MAX_CHARACTERS = 100
 
 # Only lower case letters count: `No. Mahasiswa *` is `nomahasiswa`. If a sheet has several of them, the first one wins.
 _ALIASES: Mapping[Field, str] = {
@@ -25,18 +26,28 @@ _ALIASES: Mapping[Field, str] = {
         "alamatdomisili alamatsekarang alamatasal alamatktp"
     ),
 }
-_RANKS = {alias: (field, rank) for field, aliases in _ALIASES.items() for rank, alias in enumerate(aliases.split())}
+_RANKS = {
+    alias: (field, rank)
+    for field, aliases in _ALIASES.items()
+    for rank, alias in enumerate(aliases.split())
+}
 
 # A title such as `NAMA LENGKAP MAHASISWA BARU` is known by one of these words, if no word says that it is about others.
 _NIMS = ("nim", "npm", "nrp", "nis", "nipd", "nisn", "stambuk", "induk", "pokok")
-_WORDS: Mapping[str, Field] = {**dict.fromkeys(_NIMS, "nim"), "nama": "nama", "alamat": "alamat", "domisili": "alamat"}
+_WORDS: Mapping[str, Field] = {
+    **dict.fromkeys(_NIMS, "nim"),
+    "nama": "nama",
+    "alamat": "alamat",
+    "domisili": "alamat",
+}
 _is_of_others = re.compile(
     r"\b(?:ayah|bapak|ibu|ortu|orang|orangtua|wali|suami|istri|dosen|pembimbing|guru|kepala|pegawai|kependudukan|sekolah|smp"
     r"|smk|sma|slta|kampus|universitas|perguruan|instansi|perusahaan|kantor|email|mail|surel|web|website|panggilan|prodi"
     r"|program|studi|jurusan|fakultas|kelas|jalan|dusun|desa|kelurahan|kecamatan|kota|kabupaten|provinsi|bank)\b"
 ).search
 is_total = re.compile(
-    r"\s*(?:sub\s?-?total|total|jumlah|rata-rata|keterangan|catatan|dicetak|laki-laki|perempuan)\b", re.IGNORECASE
+    r"\s*(?:sub\s?-?total|total|jumlah|rata-rata|keterangan|catatan|dicetak|laki-laki|perempuan)\b",
+    re.IGNORECASE,
 ).match
 # Titles of a name or of an address that stands in several columns.
 _PARTS: Mapping[Field, re.Pattern[str]] = {
@@ -61,7 +72,9 @@ def headings(row: Iterable[object]) -> list[Heading]:
     return [
         Heading(*found, column)
         for column, cell in enumerate(row)
-        if isinstance(cell, str) and len(cell) <= HEADER_MAX_CHARACTERS and (found := _field_and_rank(cell))
+        if isinstance(cell, str)
+        and len(cell) <= HEADER_MAX_CHARACTERS
+        and (found := _field_and_rank(cell))
     ]
 
 
@@ -76,7 +89,11 @@ def _field_and_rank(cell: str) -> tuple[Field, int] | None:
             return field, PART
     words = re.findall("[a-z]+", text)
     fields = {_WORDS[word] for word in words if word in _WORDS}
-    return (fields.pop(), BY_WORDS + len(words)) if len(fields) == 1 and not _is_of_others(" ".join(words)) else None
+    return (
+        (fields.pop(), BY_WORDS + len(words))
+        if len(fields) == 1 and not _is_of_others(" ".join(words))
+        else None
+    )
 
 
 def find_titles(top: Sequence[Sequence[Cell]], *, nim_only: bool) -> tuple[int, Sequence[Cell]]:
@@ -84,7 +101,8 @@ def find_titles(top: Sequence[Sequence[Cell]], *, nim_only: bool) -> tuple[int, 
     pairs = [
         (index, _combined_titles(upper, lower))
         for index, (upper, lower) in enumerate(pairwise(top), 2)
-        if not any(has_digit(cell_text(cell)) for cell in lower)  # a student's row has one in the NIM
+        # A student's row has one in the NIM.
+        if not any(has_digit(cell_text(cell)) for cell in lower)
     ]
     candidates = sorted([*enumerate(top, 1), *pairs], key=itemgetter(0))
     headers = [candidate for candidate in candidates if is_header(candidate[1], nim_only=nim_only)]
@@ -121,6 +139,10 @@ def fields_in(row: Iterable[object]) -> set[Field]:
 
 def second_table(titles: Sequence[str]) -> int | None:
     """The first column of a second table beside the first one: NIM and Nama stand twice in the titles."""
-    own = [heading for heading in headings(titles) if heading.rank < BY_WORDS and heading.field != "alamat"]
+    own = [
+        heading
+        for heading in headings(titles)
+        if heading.rank < BY_WORDS and heading.field != "alamat"
+    ]
     is_double = [heading.field for heading in own[:4]] == ["nim", "nama"] * 2
     return own[2].column if is_double else None

@@ -20,7 +20,13 @@ READ_BYTES = 1 << 16
 STOP_INTERVAL_SECONDS = 0.2  # between two checks whether the caller has set `stop`
 
 # The child parses files of strangers, so it gets only the variables that Python needs to start, and no password.
-_CHILD_VARIABLES = ("PYTHONPATH", "PYTHONHOME", "PYTHONDONTWRITEBYTECODE", "PATH", "LD_LIBRARY_PATH")
+_CHILD_VARIABLES = (
+    "PYTHONPATH",
+    "PYTHONHOME",
+    "PYTHONDONTWRITEBYTECODE",
+    "PATH",
+    "LD_LIBRARY_PATH",
+)
 
 
 Rows: TypeAlias = tuple[str, Iterator[SheetRow]]  # the name of a sheet and its rows
@@ -29,7 +35,9 @@ Workbook: TypeAlias = tuple[Sequence[str], Sequence[str], Iterator[Rows]]
 
 
 @contextmanager
-def read_workbook(file: BinaryIO, limits: ReadLimits, choice: Choice, stop: threading.Event) -> Iterator[Workbook]:
+def read_workbook(
+    file: BinaryIO, limits: ReadLimits, choice: Choice, stop: threading.Event
+) -> Iterator[Workbook]:
     """The rows of an xlsx, xls, ods or HTML file, which must have a file descriptor.
 
     The child process ends with this context, or soon after `stop` is set. `limits.seconds` limits only the time in which
@@ -41,7 +49,11 @@ def read_workbook(file: BinaryIO, limits: ReadLimits, choice: Choice, stop: thre
     arguments = json.dumps([*limited, list(choice.sheets), choice.nim_only])
     environment = {name: os.environ[name] for name in _CHILD_VARIABLES if name in os.environ}
     with subprocess.Popen(  # noqa: S603 - our own module, with JSON
-        (*command, arguments), stdin=file.fileno(), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment
+        (*command, arguments),
+        stdin=file.fileno(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env=environment,
     ) as process:
         try:
             messages = _messages(process, limits, stop)
@@ -51,7 +63,9 @@ def read_workbook(file: BinaryIO, limits: ReadLimits, choice: Choice, stop: thre
             process.kill()
 
 
-def _messages(process: subprocess.Popen[bytes], limits: ReadLimits, stop: threading.Event) -> Iterator[Any]:
+def _messages(
+    process: subprocess.Popen[bytes], limits: ReadLimits, stop: threading.Event
+) -> Iterator[Any]:
     """The child's messages before "end". Its error is raised here."""
     for line in _lines(process, limits, stop):
         message = json.loads(line)
@@ -66,7 +80,9 @@ def _messages(process: subprocess.Popen[bytes], limits: ReadLimits, stop: thread
     raise TooBig(wording.TOO_HEAVY)  # the system killed the child because of its memory or time
 
 
-def _lines(process: subprocess.Popen[bytes], limits: ReadLimits, stop: threading.Event) -> Iterator[bytearray]:
+def _lines(
+    process: subprocess.Popen[bytes], limits: ReadLimits, stop: threading.Event
+) -> Iterator[bytearray]:
     """The lines of the child. Raises Stopped, and TooBig if there are too many bytes or they take too long."""
     pipe = process.stdout
     assert pipe is not None  # noqa: S101 - because of stdout=PIPE

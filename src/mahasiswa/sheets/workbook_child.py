@@ -27,7 +27,14 @@ import python_calamine as calamine
 
 from mahasiswa import wording
 from mahasiswa.sheets.cell_marks import Mark, Marks, cell_marks
-from mahasiswa.sheets.cells import CELL_MAX_CHARACTERS, FIRST_INEXACT, BadCell, Cell, SheetRow, is_blank
+from mahasiswa.sheets.cells import (
+    CELL_MAX_CHARACTERS,
+    FIRST_INEXACT,
+    BadCell,
+    Cell,
+    SheetRow,
+    is_blank,
+)
 from mahasiswa.sheets.file_kind import kind_of
 from mahasiswa.sheets.html_table import html_rows
 from mahasiswa.sheets.limits import MAX_SHEETS, NAME_MAX_CHARACTERS
@@ -35,7 +42,8 @@ from mahasiswa.sheets.sheet_errors import SheetError, TooBig
 from mahasiswa.sheets.titles import HEADER_WITHIN_ROWS, find_titles, is_header
 
 BATCH_ROWS = 50  # of one message; no other thread of the service runs while it is decoded
-_PARTS = (b"xl/", b"opendocument.spreadsheet", "Workbook".encode("utf-16-le"))  # in a workbook, even if it is damaged
+# In a workbook, even if it is damaged.
+_PARTS = (b"xl/", b"opendocument.spreadsheet", "Workbook".encode("utf-16-le"))
 
 
 def main() -> None:
@@ -81,11 +89,14 @@ def _read(file: BinaryIO, *, all_sheets: bool, chosen: Sequence[str], nim_only: 
     visible = [
         sheet.name
         for sheet in workbook.sheets_metadata
-        if (sheet.typ, sheet.visible) == (calamine.SheetTypeEnum.WorkSheet, calamine.SheetVisibleEnum.Visible)
+        if (sheet.typ, sheet.visible)
+        == (calamine.SheetTypeEnum.WorkSheet, calamine.SheetVisibleEnum.Visible)
     ]
     if len(visible) > MAX_SHEETS or any(len(name) > NAME_MAX_CHARACTERS for name in visible):
         raise TooBig(wording.TOO_HEAVY)
-    names = [name for name in visible if name in chosen] or [_choose_sheet(visible, sheet_of, nim_only=nim_only)]
+    names = [name for name in visible if name in chosen] or [
+        _choose_sheet(visible, sheet_of, nim_only=nim_only)
+    ]
     others = [name for name in visible if name not in names]
     _send({"names": names, "others": others})
     for name in names + others if all_sheets else names:
@@ -98,16 +109,25 @@ def _open(file: BinaryIO) -> calamine.CalamineWorkbook:
     except calamine.CalamineError as error:
         file.seek(0)
         data = file.read()
-        if isinstance(error, calamine.PasswordError) or "EncryptedPackage".encode("utf-16-le") in data:
+        if (
+            isinstance(error, calamine.PasswordError)
+            or "EncryptedPackage".encode("utf-16-le") in data
+        ):
             raise SheetError(wording.PASSWORD) from error
-        problem = wording.DAMAGED if any(part in data for part in _PARTS) else wording.NOT_A_SPREADSHEET
+        problem = (
+            wording.DAMAGED if any(part in data for part in _PARTS) else wording.NOT_A_SPREADSHEET
+        )
         raise SheetError(problem) from error
 
 
-def _choose_sheet(names: Sequence[str], sheet_of: Callable[[str], calamine.CalamineSheet], *, nim_only: bool) -> str:
+def _choose_sheet(
+    names: Sequence[str], sheet_of: Callable[[str], calamine.CalamineSheet], *, nim_only: bool
+) -> str:
     """The first sheet with a header, because the very first may hold instructions; otherwise the first with a cell."""
     for name in names:
-        top = [list(map(_cell, row)) for row in islice(sheet_of(name).iter_rows(), HEADER_WITHIN_ROWS)]
+        top = [
+            list(map(_cell, row)) for row in islice(sheet_of(name).iter_rows(), HEADER_WITHIN_ROWS)
+        ]
         if is_header(find_titles(top, nim_only=nim_only)[1], nim_only=nim_only):
             return name
     for name in names:
@@ -119,7 +139,10 @@ def _choose_sheet(names: Sequence[str], sheet_of: Callable[[str], calamine.Calam
 def _numbered(sheet: calamine.CalamineSheet, marks: Marks) -> Iterator[tuple[int, list[Cell]]]:
     first_column = sheet.start[1] if sheet.start else 0
     for index, values in enumerate(sheet.iter_rows()):
-        row = [value if type(value) is str and len(value) < CELL_MAX_CHARACTERS else _cell(value) for value in values]
+        row = [
+            value if type(value) is str and len(value) < CELL_MAX_CHARACTERS else _cell(value)
+            for value in values
+        ]
         for column, mark in marks.get(index, {}).items():
             if 0 <= column - first_column < len(row):
                 row[column - first_column] = _marked(row[column - first_column], mark)
@@ -137,7 +160,12 @@ def _cell(value: float | str | dt.time | dt.date | dt.timedelta) -> Cell:
 def _marked(cell: Cell, mark: Mark) -> Cell:
     if isinstance(mark, BadCell):
         return mark
-    if isinstance(cell, int | float) and not isinstance(cell, bool) and 0 <= cell < FIRST_INEXACT and not cell % 1:
+    if (
+        isinstance(cell, int | float)
+        and not isinstance(cell, bool)
+        and 0 <= cell < FIRST_INEXACT
+        and not cell % 1
+    ):
         return str(int(cell)).zfill(mark)
     return cell
 

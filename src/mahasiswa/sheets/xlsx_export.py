@@ -16,13 +16,16 @@ from mahasiswa import wording
 from mahasiswa.record import Mahasiswa
 from mahasiswa.sheets.sheet_errors import NotCarried
 
-CELL_MAX_UTF16_UNITS = 32_767  # as in Excel, which counts a character outside the basic plane as two
+# As in Excel, which counts a character outside the basic plane as two.
+CELL_MAX_UTF16_UNITS = 32_767
 SHEET_MAX_RECORDS = 1_048_575  # 1,048,576 rows of an Excel sheet without the header
-COLUMN_MIN_CHARACTERS, COLUMN_MAX_CHARACTERS = 16, 62  # a column is otherwise wider than its longest text by two
+# A column is otherwise wider than its longest text by two.
+COLUMN_MIN_CHARACTERS, COLUMN_MAX_CHARACTERS = 16, 62
 TEMPLATE_COLUMN_CHARACTERS = (20, 36, 60)
 
 _is_not_carried = re.compile("[\ud800-\udfff\ufffe\uffff]").search  # no XML holds these
-_has_control = re.compile("[\x00-\x08\x0b-\x1f]|_x[0-9a-fA-F]{4}|^<r>").search  # also what XlsxWriter takes for XML
+# Also what XlsxWriter takes for XML.
+_has_control = re.compile("[\x00-\x08\x0b-\x1f]|_x[0-9a-fA-F]{4}|^<r>").search
 
 
 def write_xlsx(records: Iterable[Mahasiswa], file: BinaryIO) -> int:
@@ -32,7 +35,9 @@ def write_xlsx(records: Iterable[Mahasiswa], file: BinaryIO) -> int:
     with _new_sheet(file, widths) as (sheet, text_format):
         for number, record in enumerate(records, 1):
             if number > SHEET_MAX_RECORDS:
-                raise NotCarried(wording.TOO_MANY_FOR_EXCEL.format(limit=wording.number(SHEET_MAX_RECORDS)))
+                raise NotCarried(
+                    wording.TOO_MANY_FOR_EXCEL.format(limit=wording.number(SHEET_MAX_RECORDS))
+                )
             for column, text in enumerate(record):
                 widths[column] = min(max(widths[column], len(text) + 2), COLUMN_MAX_CHARACTERS)
                 written = _as_xml(text) if _has_control(text) else text
@@ -49,7 +54,11 @@ def write_template(file: BinaryIO) -> None:
     """Write an empty table of text cells with hints. It has no example row, which would end up among the records."""
     with _new_sheet(file, TEMPLATE_COLUMN_CHARACTERS) as (sheet, _):
         for column, hint in enumerate(wording.TEMPLATE_HINTS):
-            shown = {"validate": "any", "input_title": wording.HEADER[column], "input_message": hint}
+            shown = {
+                "validate": "any",
+                "input_title": wording.HEADER[column],
+                "input_message": hint,
+            }
             sheet.data_validation(1, column, SHEET_MAX_RECORDS, column, shown)
 
 
@@ -62,7 +71,8 @@ def _new_sheet(file: BinaryIO, widths: Sequence[int]) -> Iterator[tuple[Any, Any
         sheet = workbook.add_worksheet(wording.TEMPLATE_SHEET)
         text_format = workbook.add_format({"num_format": "@"})
         bold_format = workbook.add_format({"num_format": "@", "bold": True})
-        with closing(sheet.row_data_fh):  # undocumented, as dim_rowmax is; XlsxWriter leaves it open after an error
+        # Undocumented, as dim_rowmax is; XlsxWriter leaves it open after an error.
+        with closing(sheet.row_data_fh):
             for column, title in enumerate(wording.HEADER):
                 sheet.write_string(0, column, title, bold_format)
             sheet.freeze_panes(1, 0)

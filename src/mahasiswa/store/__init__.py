@@ -10,7 +10,14 @@ from mahasiswa.store.history_items import UNDO_CONFLICTS_MAX, UNDO_ROWS_MAX, Bat
 from mahasiswa.store.queries import Query, Suspicion
 from mahasiswa.store.reader import Hits, Reader, Snapshot, Steps, Version, by_nim, in_transaction
 from mahasiswa.store.shared_sql import SharedSQL
-from mahasiswa.store.store_errors import BatchTooLong, Changed, EditConflict, NotInHistory, Refused, UndoConflict
+from mahasiswa.store.store_errors import (
+    BatchTooLong,
+    Changed,
+    EditConflict,
+    NotInHistory,
+    Refused,
+    UndoConflict,
+)
 from mahasiswa.work import EDIT, IMPORT, RECORD, Kind
 
 __all__ = ["Hits", "Query", "Reader", "Snapshot", "Store", "Suspicion", "Version"]
@@ -66,7 +73,9 @@ class Store(ABC):
         yield self.sql.add, (nim, nama, alamat)
 
     @in_transaction
-    def update(self, nim: str, nama: str | None, alamat: str | None, expected: str | None = None) -> Steps[None]:
+    def update(
+        self, nim: str, nama: str | None, alamat: str | None, expected: str | None = None
+    ) -> Steps[None]:
         """Set nama and alamat of the record with that nim, if it exists (specification 4.5).
 
         With `expected`, the digest of the record that the form showed, only the fields that the form changed are set.
@@ -75,13 +84,21 @@ class Store(ABC):
         """
         texts = nama, alamat
         # Without `expected` the stored texts are not needed, so they need not be UTF-8.
-        current = (yield from by_nim(self.sql, self.sql.find_locked if expected else self.sql.find_raw, [nim])).get(nim)
+        current = (
+            yield from by_nim(
+                self.sql, self.sql.find_locked if expected else self.sql.find_raw, [nim]
+            )
+        ).get(nim)
         if expected and nama is not None and alamat is not None:
             edited = Mahasiswa(nim, nama, alamat)
             edited, is_conflict = combine(current, edited, expected) if current else (edited, True)
             if is_conflict:
-                recent = map(Mahasiswa._make, (yield self.sql.recent_before, (self.sql.array([nim]),)))
-                raise EditConflict(current, edited, next((old for old in recent if digest(old) == expected), None))
+                recent = map(
+                    Mahasiswa._make, (yield self.sql.recent_before, (self.sql.array([nim]),))
+                )
+                raise EditConflict(
+                    current, edited, next((old for old in recent if digest(old) == expected), None)
+                )
             texts = edited.nama, edited.alamat
         if current:
             refuse_nul(nim, *texts)
@@ -105,7 +122,9 @@ class Store(ABC):
         """Remove the record with that nim, if it exists (specification 4.6)."""
         yield self.sql.delete, (self.sql.array([nim]),)
 
-    async def write_all(self, batch: BatchKind, writes: Sequence[Write] = (), removals: Collection[str] = ()) -> None:
+    async def write_all(
+        self, batch: BatchKind, writes: Sequence[Write] = (), removals: Collection[str] = ()
+    ) -> None:
         """Make all of these changes or none, as one batch of that kind.
 
         `removals` are the nims of records to remove. A record that is already as it is to be is left alone.
@@ -114,7 +133,9 @@ class Store(ABC):
         """
         await self.run(lambda: self._write_all(batch, writes, removals), IMPORT)
 
-    def _write_all(self, batch: BatchKind, writes: Sequence[Write], removals: Collection[str]) -> Steps[None]:
+    def _write_all(
+        self, batch: BatchKind, writes: Sequence[Write], removals: Collection[str]
+    ) -> Steps[None]:
         # Ordered, so that two transactions which lock the same records cannot deadlock.
         nims = sorted({*(record.nim for record, _ in writes), *removals})
         stored = yield from by_nim(self.sql, self.sql.find_locked, nims)
@@ -129,13 +150,19 @@ class Store(ABC):
         new = yield self.sql.add_all, (as_json(added.values()),)
         yield self.sql.update_all, (as_json(changed),)
         yield self.sql.end_batch, ()
-        others = sorted(added.keys() - {nim for (nim,) in new})  # another transaction added them meanwhile
+        # Another transaction added them meanwhile.
+        others = sorted(added.keys() - {nim for (nim,) in new})
         stored = yield from by_nim(self.sql, self.sql.find, others)
         if differing := [nim for nim in others if stored.get(nim) != added[nim]]:
             raise Changed(differing[0])
 
     async def undo(
-        self, item: int, *, is_batch: bool, expected: str | None = None, only_unchanged: bool = False
+        self,
+        item: int,
+        *,
+        is_batch: bool,
+        expected: str | None = None,
+        only_unchanged: bool = False,
     ) -> None:
         """Restore the record of an entry, or all records of a batch, as a batch of kind "undo".
 
@@ -149,7 +176,9 @@ class Store(ABC):
         With `expected`, the record of an entry may be overwritten if it has this digest, or if it does not exist and
         `expected` is "-". The person has seen that state.
         """
-        steps = partial(undo, self.sql, item, expected, is_batch=is_batch, only_unchanged=only_unchanged)
+        steps = partial(
+            undo, self.sql, item, expected, is_batch=is_batch, only_unchanged=only_unchanged
+        )
         kind = IMPORT if is_batch else EDIT
         try:
             await self.run(steps, kind)
@@ -164,7 +193,12 @@ class Store(ABC):
 
 
 def undo(
-    sql: SharedSQL, item: int, expected: str | None = None, *, only_unchanged: bool, is_batch: bool | None = None
+    sql: SharedSQL,
+    item: int,
+    expected: str | None = None,
+    *,
+    only_unchanged: bool,
+    is_batch: bool | None = None,
 ) -> Steps[int]:
     """The steps of `Store.undo` for an entry, or a batch of any length. Their result is the number of records."""
     # Look before any lock, so that an impossible undo waits for no other program.
@@ -182,9 +216,14 @@ def undo(
     if not (only_unchanged and is_divisible):
         # Both records of a changed nim must be as the change left them. Otherwise two records would remain, or none.
         half_undone = "" if is_divisible else sql.half_undone
-        conflicting = yield sql.conflicts.format(where=where, half_undone=half_undone), (item, UNDO_CONFLICTS_MAX)
+        conflicting = yield (
+            sql.conflicts.format(where=where, half_undone=half_undone),
+            (item, UNDO_CONFLICTS_MAX),
+        )
         conflicts = [conflict_of(row) for _, *row in conflicting]
-        overwrite = bool(conflicts) and not kind and expected == digest_or_dash(conflicts[0].current)
+        overwrite = (
+            bool(conflicts) and not kind and expected == digest_or_dash(conflicts[0].current)
+        )
         if conflicts and not overwrite:
             ((unchanged,),) = (yield sql.count_unchanged, (item,)) if is_divisible else [(0,)]
             raise UndoConflict(conflicts, conflicting[0][0], unchanged)
@@ -197,7 +236,9 @@ def undo(
     return rows or 1
 
 
-def _unless_changed(writes: Sequence[Write], stored: Mapping[str, Mahasiswa]) -> Mapping[str, Mahasiswa]:
+def _unless_changed(
+    writes: Sequence[Write], stored: Mapping[str, Mahasiswa]
+) -> Mapping[str, Mahasiswa]:
     """The records to write, by nim; raise Changed or Refused. After a double click they may be as they are to be."""
     records: dict[str, Mahasiswa] = {}
     for record, expected in writes:

@@ -13,8 +13,10 @@ from typing import NamedTuple
 DAY_SECONDS = 24 * 3600
 ALL_KEPT_DAYS = 2  # newest days that have a back-up and keep all of theirs
 DAILY_KEPT_DAYS = 60  # newest days that have a back-up and keep their last one
-LARGER_KEPT = 3  # newest back-ups that are kept because they hold more than twice as many records as the newest one
-CLOCK_TOLERANCE_SECONDS = 360  # a back-up that is newer than now by more was made with a wrong clock: it does not count
+# Newest back-ups that are kept because they hold more than twice as many records as the newest one.
+LARGER_KEPT = 3
+# A back-up that is newer than now by more was made with a wrong clock: it does not count.
+CLOCK_TOLERANCE_SECONDS = 360
 
 OUTCOME_BYTES = 4096
 PROBLEM_MAX_CHARACTERS = 900
@@ -42,14 +44,18 @@ def free_name(folder: Path, prefix: str, suffix: str = "") -> Path:
     return folder / name
 
 
-def find_backups(folder: Path, prefix: str, suffix: str = "", *, from_future: bool = False) -> Sequence[Path]:
+def find_backups(
+    folder: Path, prefix: str, suffix: str = "", *, from_future: bool = False
+) -> Sequence[Path]:
     """The files with such names as `free_name` makes, such as `mahasiswa-20261120T101700Z.db`, newest first; raise OSError.
 
     The database itself never has such a name. Files from the future are left out, or are the only ones.
     """
     pattern = re.compile(rf"{re.escape(prefix)}\d{{8}}T\d{{6}}Z(-\d+)?{re.escape(suffix)}")
     latest = time.time() + CLOCK_TOLERANCE_SECONDS
-    times = {file: file.stat().st_mtime for file in folder.iterdir() if pattern.fullmatch(file.name)}
+    times = {
+        file: file.stat().st_mtime for file in folder.iterdir() if pattern.fullmatch(file.name)
+    }
     wanted = (file for file in times if (times[file] > latest) == from_future)
     return sorted(wanted, key=times.__getitem__, reverse=True)
 
@@ -69,12 +75,17 @@ def expired(newest_first: Sequence[Path], records: Callable[[Path], int | None])
         return []
     counts = {file: number for file in newest_first if (number := records(file)) is not None}
     newest = next(iter(counts.values()), 0)
-    larger = set(islice((file for file, number in counts.items() if number > 2 * newest), LARGER_KEPT))
+    larger = set(
+        islice((file for file, number in counts.items() if number > 2 * newest), LARGER_KEPT)
+    )
     return [file for file in _old(list(counts)) if file not in larger]
 
 
 def _old(newest_first: Sequence[Path]) -> Sequence[Path]:
-    days = [list(day) for _, day in groupby(newest_first, lambda file: file.stat().st_mtime // DAY_SECONDS)]
+    days = [
+        list(day)
+        for _, day in groupby(newest_first, lambda file: file.stat().st_mtime // DAY_SECONDS)
+    ]
     extra = (file for day in days[ALL_KEPT_DAYS:DAILY_KEPT_DAYS] for file in day[1:])
     return [*extra, *chain(*days[DAILY_KEPT_DAYS:])]
 
@@ -82,7 +93,8 @@ def _old(newest_first: Sequence[Path]) -> Sequence[Path]:
 def read_outcome(database: Path) -> Outcome:
     """How the last attempt of the service that uses this SQLite file ended. Without one, all fields are empty; raise OSError."""
     try:
-        return Outcome(*json.loads(_outcome_file(database).read_bytes() or b"[]"))  # it is empty when it is created
+        # It is empty when it is created.
+        return Outcome(*json.loads(_outcome_file(database).read_bytes() or b"[]"))
     except FileNotFoundError:
         return Outcome()
 
@@ -92,11 +104,15 @@ def write_outcome(database: Path, problem: str) -> None:
     last = read_outcome(database)
     now = time.time()
     succeeded = last.succeeded if problem else now
-    outcome = Outcome(now, problem[:PROBLEM_MAX_CHARACTERS], succeeded, last.failures + bool(problem))
+    outcome = Outcome(
+        now, problem[:PROBLEM_MAX_CHARACTERS], succeeded, last.failures + bool(problem)
+    )
     # The same bytes are written in place, so it works on a full disk too, and a reader sees the old or the new text.
     descriptor = os.open(_outcome_file(database), os.O_WRONLY | os.O_CREAT, 0o600)
     try:
-        os.pwrite(descriptor, json.dumps(outcome, ensure_ascii=False).encode().ljust(OUTCOME_BYTES), 0)
+        os.pwrite(
+            descriptor, json.dumps(outcome, ensure_ascii=False).encode().ljust(OUTCOME_BYTES), 0
+        )
     finally:
         os.close(descriptor)
 

@@ -33,7 +33,9 @@ def merge(sql: SharedSQL, *, update: bool, dry_run: bool) -> Steps[Merged]:
     written = total - existing + (changed if update else 0)
     if written and not incomplete and not dry_run:
         statements = (UPDATE, INSERT) if update else (INSERT,)
-        yield from recorded(sql, "import", statements, (), written if total > UNDOABLE_ROWS_MAX else None)
+        yield from recorded(
+            sql, "import", statements, (), written if total > UNDOABLE_ROWS_MAX else None
+        )
     return Merged(total - existing, changed, existing - changed, incomplete)
 
 
@@ -49,7 +51,11 @@ def forget(sql: SharedSQL, nim: str) -> Steps[bool]:
 
 
 def recorded(
-    sql: SharedSQL, kind: BatchKind, statements: Sequence[str], parameters: Sequence[object], silent_rows: int | None
+    sql: SharedSQL,
+    kind: BatchKind,
+    statements: Sequence[str],
+    parameters: Sequence[object],
+    silent_rows: int | None,
 ) -> Steps[None]:
     """Make these changes one batch. With `silent_rows` it has no entries, whose writing would double the time."""
     ((days,),) = yield DAYS, ()
@@ -69,5 +75,7 @@ def try_changes(sql: SharedSQL, name: str) -> Steps[Finding]:
     ((entries,),) = yield sql.count_recent, (nim,)
     ((days,),) = yield DAYS, ()
     if days and entries != 3:
-        return wrong("The triggers of the history are missing or disabled. Restart the service: it creates them again.")
+        return wrong(
+            "The triggers of the history are missing or disabled. Restart the service: it creates them again."
+        )
     return good(f"{name} takes changes.")

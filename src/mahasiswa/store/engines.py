@@ -36,7 +36,8 @@ class Merged(NamedTuple):
     changed: int
     same: int
     incomplete: Sequence[int]
-    seconds: float = 0.0  # for which other programs could not write, without the time of reading the rows
+    # For which other programs could not write, without the time of reading the rows.
+    seconds: float = 0.0
 
 
 class Restored(NamedTuple):

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 
 from mahasiswa.record import INVISIBLE
 
-MAX_WORDS = 10  # words of a search, because each word costs a pass over every text; further words are ignored
+# Words of a search, because each word costs a pass over every text; further words are ignored.
+MAX_WORDS = 10
 
 SEARCHED_CHARACTERS = 1000
 """Characters of each text that the search looks at. Without this limit, 100 texts of 64,000 mixed letters take 0.25 s."""
@@ -16,18 +17,38 @@ STREET_MEANS = ("jl", "jalan")
 """A word of STREET finds a text that contains one of STREET_MEANS, because people write an address in both ways."""
 
 # Escapes, because these characters look alike or cannot be seen.
-APOSTROPHES = "\u00b4\u02b9\u02bb\u02bc\u02bd\u02be\u02bf\u02c8\u2018\u2019\u201a\u201b\u2032\ua78c\uff07"
-HYPHENS = "\u2010\u2011\u2012\u2013\u2014\u2015\u2212"
-COMBINING_MARKS = (
-    "\u0300\u0301\u0302\u0303\u0304\u0306\u0307\u0308\u0309\u030a\u030b\u030c\u031b\u0323\u0326\u0327\u0328\u032e\u0331"
+APOSTROPHES = (
+    "\u00b4\u02b9\u02bb\u02bc\u02bd\u02be\u02bf\u02c8\u2018\u2019\u201a\u201b\u2032\ua78c\uff07"
 )
+HYPHENS = "\u2010\u2011\u2012\u2013\u2014\u2015\u2212"
+COMBINING_MARKS = "\u0300\u0301\u0302\u0303\u0304\u0306\u0307\u0308\u0309\u030a\u030b\u030c\u031b\u0323\u0326\u0327\u0328\u032e\u0331"
 
 # Letters that are no plain letter with a mark.
-SPECIAL = {"æ": "ae", "ð": "d", "đ": "d", "ħ": "h", "ı": "i", "ł": "l", "ø": "o", "œ": "oe", "ß": "ss", "ſ": "s"}
+SPECIAL = {
+    "æ": "ae",
+    "ð": "d",
+    "đ": "d",
+    "ħ": "h",
+    "ı": "i",
+    "ł": "l",
+    "ø": "o",
+    "œ": "oe",
+    "ß": "ss",
+    "ſ": "s",
+}
 SPECIAL |= {"ŧ": "t", "þ": "th", "\u00b5": "μ", "ς": "σ", "ґ": "г"}
 
 # The letters of European languages, of Vietnamese, and of transliterated Chinese, Arabic and Sanskrit, and two signs.
-_CODES = 0xB5, *range(0xC0, 0x250), *range(0x386, 0x460), 0x490, 0x491, *range(0x1E00, 0x1F00), 0x212A, 0x212B
+_CODES = (
+    0xB5,
+    *range(0xC0, 0x250),
+    *range(0x386, 0x460),
+    0x490,
+    0x491,
+    *range(0x1E00, 0x1F00),
+    0x212A,
+    0x212B,
+)
 
 
 def _plain(letter: str) -> str:

@@ -31,7 +31,9 @@ class GroupCommit(Generic[T]):
     """
 
     def __init__(
-        self, slots: Slots, commit: Callable[[Sequence[QueuedChange[T]]], Awaitable[Sequence[StoreError | None]]]
+        self,
+        slots: Slots,
+        commit: Callable[[Sequence[QueuedChange[T]]], Awaitable[Sequence[StoreError | None]]],
     ) -> None:
         self._slots, self._commit = slots, commit
         self._queue: list[QueuedChange[T]] = []
@@ -74,4 +76,7 @@ class GroupCommit(Generic[T]):
         except Exception as error:
             log.exception("%d changes were not stored", len(in_time))
             outcomes = iter([Unavailable(str(error))] * len(in_time))
-        return [next(outcomes) if queued.deadline > now else Unavailable("no time was left") for queued in group]
+        return [
+            next(outcomes) if queued.deadline > now else Unavailable("no time was left")
+            for queued in group
+        ]

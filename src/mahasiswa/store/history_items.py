@@ -10,15 +10,18 @@ from mahasiswa.record import Mahasiswa
 UNDOABLE_ROWS_MAX = 100_000
 """Maximum rows of an import that the history keeps one by one. A longer one, by command, is a silent batch."""
 
-UNDO_ROWS_MAX = 10_000  # maximum rows of a batch that a web request undoes: the number of rows that it imports
+# Maximum rows of a batch that a web request undoes: the number of rows that it imports.
+UNDO_ROWS_MAX = 10_000
 UNDO_CONFLICTS_MAX = 50  # maximum conflicts that an undo names
-PURGE_ENTRIES = 100  # maximum expired entries that a transaction removes; 500 would delay other changes by up to 19 ms
+# Maximum expired entries that a transaction removes; 500 would delay other changes by up to 19 ms.
+PURGE_ENTRIES = 100
 
 PURGE_SECONDS = 60
 """Minimum time between two purges that no other change has caused, because each is a new version of the list."""
 
 BatchKind = Literal["import", "delete", "undo", "restore", "nim", "tidy"]
-ItemKind = Literal["add", "edit"] | BatchKind  # the kind of an entry ("add", "edit", "delete") or of a batch
+# The kind of an entry ("add", "edit", "delete") or of a batch.
+ItemKind = Literal["add", "edit"] | BatchKind
 Days = tuple[datetime, datetime]  # the first moment of some days, and the first one after them
 
 OLEH: ContextVar[str | None] = ContextVar("oleh", default=None)
@@ -48,13 +51,19 @@ class Entry(NamedTuple):
     @property
     def is_blank(self) -> bool:
         """Whether it added a record with a blank text."""
-        return self.before is None and self.after is not None and not all(map(str.strip, self.after))
+        return (
+            self.before is None and self.after is not None and not all(map(str.strip, self.after))
+        )
 
     @property
     def is_swapped(self) -> bool:
         """Whether it added a record whose nim has no digit, and whose nama has at least five."""
         added = self.after if self.before is None else None
-        return added is not None and not any(map(str.isdigit, added.nim)) and sum(map(str.isdigit, added.nama)) >= 5
+        return (
+            added is not None
+            and not any(map(str.isdigit, added.nim))
+            and sum(map(str.isdigit, added.nama)) >= 5
+        )
 
 
 class Batch(NamedTuple):
@@ -113,7 +122,9 @@ def item_of(row: Sequence[Any]) -> Entry | Batch:
 def entry_of(row: Sequence[Any]) -> Entry:
     """An entry from the columns id, moment, oleh, nim, and nama and alamat before and after."""
     number, moment, oleh, nim, *texts = row
-    return Entry(number, _utc(moment), record_of(nim, *texts[:2]), record_of(nim, *texts[2:]), oleh=oleh)
+    return Entry(
+        number, _utc(moment), record_of(nim, *texts[:2]), record_of(nim, *texts[2:]), oleh=oleh
+    )
 
 
 def conflict_of(row: Sequence[Any]) -> Conflict:

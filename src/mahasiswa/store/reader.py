@@ -2,7 +2,15 @@
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Hashable, Mapping, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    Callable,
+    Coroutine,
+    Generator,
+    Hashable,
+    Mapping,
+    Sequence,
+)
 from functools import wraps
 from itertools import chain
 from sys import getsizeof
@@ -10,7 +18,15 @@ from typing import Any, Concatenate, Literal, NamedTuple, ParamSpec, TypeAlias, 
 
 from mahasiswa.record import Field, Mahasiswa, near_key, near_nims, slips
 from mahasiswa.store import folding
-from mahasiswa.store.history_items import Batch, Days, Entry, HistoryPage, ItemKind, entry_of, item_of
+from mahasiswa.store.history_items import (
+    Batch,
+    Days,
+    Entry,
+    HistoryPage,
+    ItemKind,
+    entry_of,
+    item_of,
+)
 from mahasiswa.store.queries import Query, Suspicion
 from mahasiswa.store.shared_sql import DAYS, SIGNING_KEY, SharedSQL
 from mahasiswa.store.spelling import corrections
@@ -20,10 +36,13 @@ from mahasiswa.work import PAGE_MAX_BYTES
 Version = Hashable
 """A value that changes with every commit of any program. It means nothing outside the store that returned it."""
 
-SNAPSHOT_MAX_BYTES = PAGE_MAX_BYTES  # of all texts of a snapshot, because a page of longer texts is not kept
+# Of all texts of a snapshot, because a page of longer texts is not kept.
+SNAPSHOT_MAX_BYTES = PAGE_MAX_BYTES
 AFTER_MAX_BYTES = 64 * 1024  # bytes of texts after which `after` reads no further record
-READ_MAX_BYTES = 32 * 1024 * 1024  # of the rows that one read returns, because 10,000 records could take 2.4 GB
-FIND_NIMS = 500  # nims whose records one statement reads, because psycopg holds its whole answer: up to 32 MB
+# Of the rows that one read returns, because 10,000 records could take 2.4 GB.
+READ_MAX_BYTES = 32 * 1024 * 1024
+# Nims whose records one statement reads, because psycopg holds its whole answer: up to 32 MB.
+FIND_NIMS = 500
 READ_ROWS = 20  # rows of a read whose memory is counted at a time
 
 
@@ -73,7 +92,9 @@ Steps: TypeAlias = Generator[tuple[str, Sequence[object]], Rows, T]
 """Work on the database. Each step is an SQL statement with its parameters, and gets its rows."""
 
 
-def in_transaction(steps: Callable[Concatenate[R, P], Steps[T]]) -> Callable[Concatenate[R, P], Coroutine[Any, Any, T]]:
+def in_transaction(
+    steps: Callable[Concatenate[R, P], Steps[T]],
+) -> Callable[Concatenate[R, P], Coroutine[Any, Any, T]]:
     """Do the steps of a read or of a change by `run` of the reader or of the store."""
 
     @wraps(steps)
@@ -113,7 +134,9 @@ class Reader(ABC):
     async def after(self, nim: str | None, limit: int) -> Sequence[Mahasiswa]:
         """At most `limit` records after `nim` in the order of a snapshot, but no further one after AFTER_MAX_BYTES."""
         records, start = (self.sql.first, ()) if nim is None else (self.sql.after, (nim,))
-        rows = await self._rows(self.sql.within_bytes.format(records=records), [*start, limit, AFTER_MAX_BYTES])
+        rows = await self._rows(
+            self.sql.within_bytes.format(records=records), [*start, limit, AFTER_MAX_BYTES]
+        )
         return list(map(Mahasiswa._make, rows))
 
     @in_transaction
@@ -133,7 +156,9 @@ class Reader(ABC):
         where, parameters = self._where(query)
         rows = yield self.sql.search(where, query), [*parameters, limit, offset]
         last = yield from last_item(self.sql)
-        return Hits(rows[0][0], [Mahasiswa._make(row[1:]) for row in rows if row[1] is not None], last)
+        return Hits(
+            rows[0][0], [Mahasiswa._make(row[1:]) for row in rows if row[1] is not None], last
+        )
 
     async def spellings(self, query: Query, limit: int) -> Sequence[tuple[str, int]]:
         """At most `limit` other searches that resemble one without a hit, with the number of records that each finds.
@@ -150,13 +175,17 @@ class Reader(ABC):
         likely = await asyncio.to_thread(corrections, words, spellings)
         return (await self._counted(likely, query.di))[:limit]
 
-    async def _counted(self, searches: Sequence[str], di: Field | Literal[""]) -> Sequence[tuple[str, int]]:
+    async def _counted(
+        self, searches: Sequence[str], di: Field | Literal[""]
+    ) -> Sequence[tuple[str, int]]:
         """Each search with the number of records that it finds, without those that find none."""
         if not searches:
             return []
         conditions = [self.sql.condition(cari, di) for cari in searches]
         statement = self.sql.count_found([condition for condition, _ in conditions], di)
-        (counts,) = await self._rows(statement, [*chain.from_iterable(parameters for _, parameters in conditions)])
+        (counts,) = await self._rows(
+            statement, [*chain.from_iterable(parameters for _, parameters in conditions)]
+        )
         return [(cari, count) for cari, count in zip(searches, counts, strict=True) if count]
 
     async def signing_key(self) -> bytes:
@@ -165,7 +194,10 @@ class Reader(ABC):
 
     async def prefixes(self, length: int, limit: int) -> Sequence[tuple[str, int]]:
         """The beginnings of nims, folded and of that length, each with the number of its records; at most `limit`."""
-        return [(prefix, count) for prefix, count in await self._rows(self.sql.prefixes, (length, limit))]
+        return [
+            (prefix, count)
+            for prefix, count in await self._rows(self.sql.prefixes, (length, limit))
+        ]
 
     async def suspects(self, suspicion: Suspicion, limit: int) -> Hits:
         """At most `limit` records that may be wrong, similar ones together, and the number of all of them."""
@@ -198,7 +230,10 @@ class Reader(ABC):
             where += sql.is_of_kind * bool(kind) + sql.is_of_days * bool(days)
             parameters = [*words, *([kind] if kind else ()), *map(sql.moment, days or ())]
             ((total,),) = yield sql.count_items.format(where=where), parameters
-            rows = yield sql.items.format(where=where), [*parameters, limit, offset, cari.replace("\0", "")]
+            rows = yield (
+                sql.items.format(where=where),
+                [*parameters, limit, offset, cari.replace("\0", "")],
+            )
             items: list[Entry | Batch] = list(map(item_of, rows))
         else:
             where = sql.where_entry_has(where_found) if where_found else ""
@@ -209,7 +244,9 @@ class Reader(ABC):
             heads = yield sql.head, (batch, 1, 0)
             ((left,),) = yield sql.count_unchanged, (batch,)
         last = yield from last_item(self.sql)
-        return HistoryPage(total, items, cast("Batch", item_of(heads[0])) if heads else None, left, last)
+        return HistoryPage(
+            total, items, cast("Batch", item_of(heads[0])) if heads else None, left, last
+        )
 
     @in_transaction
     def biography(self, nim: str) -> Steps[Biography]:
@@ -253,7 +290,10 @@ def last_item(sql: SharedSQL) -> Steps[Entry | Batch | None]:
     nim, nama, alamat = item.after
     nims = near_nims(nim)
     rows = yield sql.find_raw, [sql.array([*nims, *slips(nim)])]
-    found = next((other for other in map(Mahasiswa._make, rows) if other.nim in nims or other.nama == nama), None)
+    found = next(
+        (other for other in map(Mahasiswa._make, rows) if other.nim in nims or other.nama == nama),
+        None,
+    )
     if found:
         return item._replace(near=found)
     rows = yield sql.twin, (nama, alamat, nim)

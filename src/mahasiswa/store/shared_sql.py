@@ -46,13 +46,16 @@ class SharedSQL:
     position: str  # the function that finds a text in another one
     fold: str  # the text `t` folded, if it is not ASCII
     split: str  # the words of `folded_text`
-    has_odd_spaces: Callable[[str], str]  # whether a text has two spaces together, or a character that `tidy` replaces
+    # Whether a text has two spaces together, or a character that `tidy` replaces.
+    has_odd_spaces: Callable[[str], str]
 
     begin_batch: str
     end_batch: str
     begin_silent: str  # a batch that keeps no entries
     end_silent: str
-    add_all: str  # adds records, which are one JSON array of arrays, unless another transaction has; returns their nims
+    # Adds records, which are one JSON array of arrays, unless another transaction has; returns
+    # their nims.
+    add_all: str
     update_all: str
     lock_all: str  # keeps every other program from changing records and entries
     lock_item: str  # the end of a SELECT that keeps the item i from being removed
@@ -60,7 +63,8 @@ class SharedSQL:
     recent: str  # the ids and nims of the newest entries
     is_silent: str  # whether the batch i keeps no entries
     is_expired: str  # whether the item i is too old to be undone
-    find_purge: str  # has a row if something is expired, and no program has purged within the last minute
+    # Has a row if something is expired, and no program has purged within the last minute.
+    find_purge: str
     purge: str
 
     def __post_init__(self) -> None:
@@ -85,7 +89,9 @@ SELECT nim, nama, alamat FROM (
 WHERE bytes_before < {p} ORDER BY nim"""
         self.find = f"{records} WHERE nim {is_any}"
         self.find_locked = f"{self.find} {self.lock}"
-        self.find_raw = f"SELECT {raw('nim')}, {raw('nama')}, {raw('alamat')} FROM mahasiswa WHERE nim {is_any}"
+        self.find_raw = (
+            f"SELECT {raw('nim')}, {raw('nama')}, {raw('alamat')} FROM mahasiswa WHERE nim {is_any}"
+        )
         # Among so many records it takes 20 ms. A longer read would delay the page after each addition.
         self.twin = f"""
 SELECT {raw("nim")}, {raw("nama")}, {raw("alamat")} FROM (SELECT * FROM mahasiswa ORDER BY nim DESC LIMIT 100000) AS newest
@@ -100,8 +106,15 @@ INSERT INTO mahasiswa (nim, nama, alamat) SELECT {p}, nama, alamat FROM mahasisw
     def _write_searches(self) -> None:
         p = self.p
         # The text that a search reads, by the field in which it searches.
-        texts = {"": Mahasiswa._fields, "nim": ("replace(nim, ' ', '')",), "nama": ("nama",), "alamat": ("alamat",)}
-        self.folded = {di: self._folded("nim, nama, alamat", "mahasiswa", text) for di, text in texts.items()}
+        texts = {
+            "": Mahasiswa._fields,
+            "nim": ("replace(nim, ' ', '')",),
+            "nama": ("nama",),
+            "alamat": ("alamat",),
+        }
+        self.folded = {
+            di: self._folded("nim, nama, alamat", "mahasiswa", text) for di, text in texts.items()
+        }
         # The folded beginnings of nims, as a search of a nim finds them.
         self.prefixes = f"""
 SELECT substr(folded_text, 1, {p}) AS prefix, count(*) FROM {self.folded["nim"]} GROUP BY prefix ORDER BY prefix LIMIT {p}
@@ -119,7 +132,9 @@ GROUP BY value ORDER BY count(*) DESC, value DESC LIMIT 10000"""
         # For each suspicion the nims, and the key that similar records share.
         suspects: Mapping[Suspicion, str] = {
             "near": _sharing(NEAR_KEY),
-            "duplicates": _sharing(f"lower(trim({beginning('nama')})) || '|' || lower(trim({beginning('alamat')}))"),
+            "duplicates": _sharing(
+                f"lower(trim({beginning('nama')})) || '|' || lower(trim({beginning('alamat')}))"
+            ),
             # Records with a name or an address to tidy come first, because nims are not tidied.
             "spaces": f"""
 SELECT nim, NOT {self._is_untidy("nama", "alamat")} AS key FROM mahasiswa WHERE {self._is_untidy(*Mahasiswa._fields)}""",
@@ -176,8 +191,12 @@ ORDER BY i.id DESC"""
   kind, CASE WHEN nama_before IS NULL THEN 'add' WHEN nama_after IS NULL THEN 'delete' ELSE 'edit' END)"""
         self.is_of_days = f" AND moment >= {p} AND moment < {p}"
         # A batch whose head was purged has entries for a while, which are not shown.
-        self.in_batch = f"batch = (SELECT id FROM mahasiswa_history WHERE id = {p} AND kind IS NOT NULL)"
-        self.count_entries = f"SELECT count(*) FROM mahasiswa_history WHERE {self.in_batch} {{where}}"
+        self.in_batch = (
+            f"batch = (SELECT id FROM mahasiswa_history WHERE id = {p} AND kind IS NOT NULL)"
+        )
+        self.count_entries = (
+            f"SELECT count(*) FROM mahasiswa_history WHERE {self.in_batch} {{where}}"
+        )
         self.entries = f"""
 SELECT {entry} FROM mahasiswa_history AS e WHERE {self.in_batch} {{where}} ORDER BY e.nim LIMIT {p} OFFSET {p}"""
         self.entries_of = f"""
@@ -249,7 +268,9 @@ SELECT EXISTS (SELECT 1 FROM mahasiswa WHERE nim {is_any}) OR EXISTS (SELECT 1 F
         """The condition that finds every term of a search in the folded text `folded_text`, and its parameters."""
         terms = folding.terms(cari, is_prefix=di == "nim")
         finds = f"{self.position}(folded_text, {self.p}) {'= 1' if di == 'nim' else '> 0'}"
-        return " AND ".join(f"({' OR '.join([finds] * len(term))})" for term in terms) or "false", [*chain(*terms)]
+        return " AND ".join(f"({' OR '.join([finds] * len(term))})" for term in terms) or "false", [
+            *chain(*terms)
+        ]
 
     def select_found(self, where: str, query: Query) -> str:
         """Every record that a clause finds, or every record, in order."""
@@ -264,7 +285,11 @@ SELECT EXISTS (SELECT 1 FROM mahasiswa WHERE nim {is_any}) OR EXISTS (SELECT 1 F
         """
         order = self._order(query)
         keys = "nim" if query.urut == "nim" else f"nim, {query.urut}"
-        with_found = f"WITH found AS MATERIALIZED (SELECT {keys} FROM {self.folded[query.di]} {where})" if where else ""
+        with_found = (
+            f"WITH found AS MATERIALIZED (SELECT {keys} FROM {self.folded[query.di]} {where})"
+            if where
+            else ""
+        )
         source = "found" if where else "mahasiswa"
         return f"""
 {with_found}
@@ -318,7 +343,9 @@ AND NOT EXISTS (SELECT 1 FROM mahasiswa AS m WHERE m.nim = e.nim) ORDER BY e.nim
 
     def _is_untidy(self, *fields: str) -> str:
         """Whether texts have needless spaces. With a space before and after a text, a space at an end of it is double."""
-        return self.has_odd_spaces(" || '|' || ".join(beginning(f"' ' || {field} || ' '") for field in fields))
+        return self.has_odd_spaces(
+            " || '|' || ".join(beginning(f"' ' || {field} || ' '") for field in fields)
+        )
 
     def _order(self, query: Query) -> str:
         """The order of a query. Equal texts are ordered by nim."""

@@ -18,10 +18,13 @@ UNKNOWN_SIMILARITY = 0.5  # the similarity that an uncorrected word has if the l
 SOUNDS = re.findall("([a-z]+)=([a-z])", "dj=j tj=c sy=s kh=h ph=f th=t oe=u z=s y=i j=i v=f o=u")
 letters_or_digits = re.compile("[0-9]+|[^0-9]+").findall
 doubled = re.compile(r"(.)\1+")
-JOINED_SIMILARITY = 0.95  # the similarity of two words of the list to the word of a search that joins them
+# The similarity of two words of the list to the word of a search that joins them.
+JOINED_SIMILARITY = 0.95
 MAX_WORD_CHARACTERS = 32  # maximum length of a word that is compared, because difflib is quadratic
-MAX_CORRECTED_WORDS = 4  # maximum words of a search that are corrected; the others are left out, to find more
-MAX_CORRECTIONS = 6  # maximum corrections of one search, because each may cost a search that finds nothing
+# Maximum words of a search that are corrected; the others are left out, to find more.
+MAX_CORRECTED_WORDS = 4
+# Maximum corrections of one search, because each may cost a search that finds nothing.
+MAX_CORRECTIONS = 6
 COMPARISON_TIMEOUT_SECONDS = 0.1  # after it the rarer words, which come last, are left out
 COMPARED_WORDS = 100  # words of the list that are compared between two looks at the clock
 
@@ -45,13 +48,25 @@ def corrections(words: Sequence[str], spellings: Iterable[str]) -> Sequence[str]
     words = [word for word in words if word not in Mahasiswa._fields] or words
     apart = " ".join(part for word in words for part in letters_or_digits(word))
     words = words[:MAX_CORRECTED_WORDS]
-    shorter = [" ".join([*words[:at], *words[at + 1 :]]) for at in range(len(words))] if len(words) > 1 else []
+    shorter = (
+        [" ".join([*words[:at], *words[at + 1 :]]) for at in range(len(words))]
+        if len(words) > 1
+        else []
+    )
     choices = [_alternatives(word, known, sounds, deadline) for word in words]
-    searches = {tuple(word for _, word in choice): prod(worth for worth, _ in choice) for choice in product(*choices)}
+    searches = {
+        tuple(word for _, word in choice): prod(worth for worth, _ in choice)
+        for choice in product(*choices)
+    }
     likely = sorted(searches, key=searches.__getitem__, reverse=True)
     others = (search for search in likely if not all(map(contains, search, words)))
-    similar = (" ".join(known.get(part, part) for word in search for part in word.split()) for search in others)
-    searches_offered = dict.fromkeys([apart, " ".join(words), *islice(similar, MAX_CORRECTIONS), *shorter])
+    similar = (
+        " ".join(known.get(part, part) for word in search for part in word.split())
+        for search in others
+    )
+    searches_offered = dict.fromkeys(
+        [apart, " ".join(words), *islice(similar, MAX_CORRECTIONS), *shorter]
+    )
     return [search for search in searches_offered if search != given]
 
 
@@ -72,7 +87,9 @@ def _alternatives(
     pairs = ((word[:at], word[at:]) for at in range(2, len(word) - 1))
     joined = [(JOINED_SIMILARITY, " ".join(pair)) for pair in pairs if known.keys() >= {*pair}]
     key = sound(word)
-    alike = [(1.0, other) for other, its_sound in sounds.items() if its_sound == key and other != word]
+    alike = [
+        (1.0, other) for other, its_sound in sounds.items() if its_sound == key and other != word
+    ]
     similar: list[str] = []
     others = [other for other in known if other != word]
     for at in range(0, len(others), COMPARED_WORDS):

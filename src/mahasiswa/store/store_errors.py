@@ -32,7 +32,9 @@ class EditConflict(StoreError):
     the stored text in each field that the form did not change. `before` is the record that the form showed, if the history still has it.
     """
 
-    def __init__(self, current: Mahasiswa | None, edited: Mahasiswa, before: Mahasiswa | None = None) -> None:
+    def __init__(
+        self, current: Mahasiswa | None, edited: Mahasiswa, before: Mahasiswa | None = None
+    ) -> None:
         super().__init__(edited.nim)
         self.current, self.edited, self.before = current, edited, before
 

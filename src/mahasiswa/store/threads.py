@@ -12,7 +12,9 @@ Item = TypeVar("Item")
 T = TypeVar("T")
 
 
-async def in_thread(chunks: AsyncGenerator[Sequence[Item]], work: Callable[[Iterator[Item]], T]) -> T:
+async def in_thread(
+    chunks: AsyncGenerator[Sequence[Item]], work: Callable[[Iterator[Item]], T]
+) -> T:
     """Call `work` in a thread with the items of all chunks, one after the other.
 
     The thread is started after the first read, so the store's slots also bound the number of threads. If the caller

@@ -21,11 +21,25 @@ ROUTES = (
     Route("GET", "/mahasiswa/add", students.new, keeps_query=True),
     Route("GET", "/mahasiswa/edit/:nim", students.edit, keeps_query=True),
     Route("POST", "/mahasiswa/add", students.create, writes=True, body="fields", keeps_query=True),
-    Route("POST", "/mahasiswa/edit/:nim", students.update, writes=True, body="fields", keeps_query=True),
+    Route(
+        "POST",
+        "/mahasiswa/edit/:nim",
+        students.update,
+        writes=True,
+        body="fields",
+        keeps_query=True,
+    ),
     Route("POST", "/mahasiswa/delete/:nim", students.destroy, writes=True, keeps_query=True),
     # Beyond the specification (docs/decisions.md).
     Route("GET", "/mahasiswa/nim/:nim", students.choose_nim, keeps_query=True),
-    Route("POST", "/mahasiswa/nim/:nim", students.change_nim, writes=True, body="fields", keeps_query=True),
+    Route(
+        "POST",
+        "/mahasiswa/nim/:nim",
+        students.change_nim,
+        writes=True,
+        body="fields",
+        keeps_query=True,
+    ),
     Route("GET", "/mahasiswa/impor", previews.choose_import),
     Route("POST", "/mahasiswa/impor", previews.preview_import, body="upload"),
     Route("POST", "/mahasiswa/impor/simpan", previews.confirm_import, writes=True, body="preview"),
@@ -38,12 +52,35 @@ ROUTES = (
     Route("POST", "/mahasiswa/periksa", checks.tidy_all, writes=True),
     Route("GET", "/mahasiswa/hapus", previews.choose_deletion, purpose="hapus"),
     Route("POST", "/mahasiswa/hapus", previews.preview_deletion, body="upload", purpose="hapus"),
-    Route("POST", "/mahasiswa/hapus/pilihan", previews.preview_ticked, body="preview", purpose="hapus"),
-    Route("POST", "/mahasiswa/hapus/simpan", previews.confirm_deletion, writes=True, body="preview", purpose="hapus"),
+    Route(
+        "POST", "/mahasiswa/hapus/pilihan", previews.preview_ticked, body="preview", purpose="hapus"
+    ),
+    Route(
+        "POST",
+        "/mahasiswa/hapus/simpan",
+        previews.confirm_deletion,
+        writes=True,
+        body="preview",
+        purpose="hapus",
+    ),
     Route("GET", "/mahasiswa/riwayat", history.show, needs="history_days"),
-    Route("POST", "/mahasiswa/riwayat/perubahan/:id", history.undo, writes=True, body="fields", needs="history_days"),
+    Route(
+        "POST",
+        "/mahasiswa/riwayat/perubahan/:id",
+        history.undo,
+        writes=True,
+        body="fields",
+        needs="history_days",
+    ),
     Route("GET", "/mahasiswa/riwayat/kelompok/:id", history.show, needs="history_days"),
-    Route("POST", "/mahasiswa/riwayat/kelompok/:id", history.undo, writes=True, body="fields", needs="history_days"),
+    Route(
+        "POST",
+        "/mahasiswa/riwayat/kelompok/:id",
+        history.undo,
+        writes=True,
+        body="fields",
+        needs="history_days",
+    ),
     Route("GET", HEALTH_PATH, monitoring.health),
     Route("GET", METRICS_PATH, monitoring.show, needs="metrics"),
 )
@@ -51,9 +88,12 @@ ROUTES = (
 
 def create_app(settings: Settings, store: Store, limits: Limits) -> ASGIApp:
     """The service as an ASGI application on an open store. The caller closes the store."""
-    tempfile.gettempdir()  # looks for a folder that is not full, so it must not look for the first time when all are
+    # Looks for a folder that is not full, so it must not look for the first time when all are.
+    tempfile.gettempdir()
     pages = Pages(settings)
     cache = ListCache(store, pages, limits.slots)
     metrics = Metrics(settings, cache) if settings.metrics else None
-    router = Router(route for route in ROUTES if route.needs is None or getattr(settings, route.needs))
+    router = Router(
+        route for route in ROUTES if route.needs is None or getattr(settings, route.needs)
+    )
     return Middleware(router, RequestGuard(settings), store, cache, pages, limits, metrics)

@@ -15,7 +15,8 @@ from mahasiswa.web.request import Request
 from mahasiswa.web.responses import rendered_in_thread
 from mahasiswa.work import SEARCH
 
-PREFIX_LENGTHS = (2, 4)  # characters that a recap counts by, usually those of the year, and of the year and a programme
+# Characters that a recap counts by, usually those of the year, and of the year and a programme.
+PREFIX_LENGTHS = (2, 4)
 PREFIXES_MAX = 500  # beginnings of NIMs of one length that a recap shows
 SUSPECTS_MAX = 50  # records that a check shows for each suspicion
 TIDIED_MAX = 1000  # records that are tidied at once, so that long texts cannot fill the memory
@@ -26,20 +27,30 @@ async def recap(_request: Request, store: Store, pages: Pages) -> Response:
     reader = store.reader(SEARCH)
     counts = {length: await reader.prefixes(length, PREFIXES_MAX + 1) for length in PREFIX_LENGTHS}
     groups = {
-        length: [(prefix.upper(), count, ListQuery(Query(prefix, di="nim"))) for prefix, count in prefixes]
+        length: [
+            (prefix.upper(), count, ListQuery(Query(prefix, di="nim")))
+            for prefix, count in prefixes
+        ]
         for length, prefixes in counts.items()
     }
     return pages.page("recap.html", groups=groups, most=PREFIXES_MAX)
 
 
-async def check(request: Request, store: Store, pages: Pages, *, was_changed: bool = False) -> Response:
+async def check(
+    request: Request, store: Store, pages: Pages, *, was_changed: bool = False
+) -> Response:
     """GET /mahasiswa/periksa: records that may be wrong. Nothing is refused because of it (specification 7.1)."""
     found: dict[Suspicion, Hits] = {}
     for suspicion in get_args(Suspicion):
         found[suspicion] = await store.reader(SEARCH).suspects(suspicion, SUSPECTS_MAX)
         request.count_answer(size_of(found[suspicion].records))
     status = 409 if was_changed else 200
-    values = {"found": found, "tidied_max": TIDIED_MAX, "was_changed": was_changed, "search_for": _search_for}
+    values = {
+        "found": found,
+        "tidied_max": TIDIED_MAX,
+        "was_changed": was_changed,
+        "search_for": _search_for,
+    }
     show = partial(pages.page, "check.html", status, pages.not_stored, **values)
     return await rendered_in_thread(request, SEARCH, show)
 
@@ -53,11 +64,16 @@ async def tidy_all(request: Request, store: Store, pages: Pages) -> Response:
     found = await request.while_connected(store.reader(SEARCH).suspects("spaces", TIDIED_MAX))
     request.count_answer(size_of(found.records))
     tidied = [
-        (record, record._replace(nama=folding.tidy(record.nama), alamat=folding.tidy(record.alamat)))
+        (
+            record,
+            record._replace(nama=folding.tidy(record.nama), alamat=folding.tidy(record.alamat)),
+        )
         for record in found.records
     ]
     try:
-        await store.write_all("tidy", [Write(new, digest(old)) for old, new in tidied if new != old])
+        await store.write_all(
+            "tidy", [Write(new, digest(old)) for old, new in tidied if new != old]
+        )
     except Changed:
         return await check(request, store, pages, was_changed=True)
     return pages.redirect_to("/mahasiswa/periksa")

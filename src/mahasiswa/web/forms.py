@@ -22,11 +22,14 @@ from mahasiswa.work import IMPORT, RECORD
 FORM_MAX_BYTES = 64 * 1024
 INLINE_FORM_MAX_BYTES = 8 * 1024  # a longer form is decoded in a thread; 64 KB of `%41` take 10 ms
 MAX_FIELDS = 20  # of a form for one record
-MAX_REPAIRS = 1000  # fields of the form of a preview, or of ticks; a preview has 100 rows to repair with six fields each, and as many ticks
+# Fields of the form of a preview, or of ticks; a preview has 100 rows to repair with six fields
+# each, and as many ticks.
+MAX_REPAIRS = 1000
 DECODE_BYTES = 64 * 1024  # a longer text would hold the GIL for too long
 
 CONTENT_TYPE_MAX_BYTES = 1024  # of an upload; parsing a header of 64 KB takes the event loop 178 ms
-MAX_TEXTS = MAX_SHEETS + 5  # in an upload: the sheets and the columns that a person has chosen, and the pasted text
+# In an upload: the sheets and the columns that a person has chosen, and the pasted text.
+MAX_TEXTS = MAX_SHEETS + 5
 
 # RFC 2046, section 5.1.1.
 is_boundary = re.compile(rb"[0-9A-Za-z'()+_,./:=? -]{0,69}[0-9A-Za-z'()+_,./:=?-]").fullmatch
@@ -81,7 +84,10 @@ async def read_confirmation(request: Request) -> Mapping[str, Sequence[str]]:
 
         def parse() -> Mapping[str, Sequence[str]]:
             sent = _sent(request, body, MAX_REPAIRS).items()
-            texts = {field: [_decode(value).decode(errors="replace") for value in values] for field, values in sent}
+            texts = {
+                field: [_decode(value).decode(errors="replace") for value in values]
+                for field, values in sent
+            }
             return defaultdict(list, texts)
 
         return await request.limits.slots.run(IMPORT, parse)
@@ -106,7 +112,9 @@ async def read_upload(request: Request) -> AsyncIterator[Upload]:
         headers = Headers(raw=[(b"content-type", content_type)])
         try:
             # The parser has a copy of the text, so no variable keeps it.
-            form = await MultiPartParser(headers, pieces, max_files=1, max_fields=MAX_TEXTS, max_part_size=most).parse()
+            form = await MultiPartParser(
+                headers, pieces, max_files=1, max_fields=MAX_TEXTS, max_part_size=most
+            ).parse()
         except MultiPartException:
             raise BodyRefused("bad request") from None
         try:
@@ -120,7 +128,9 @@ async def read_upload(request: Request) -> AsyncIterator[Upload]:
                         raise BodyRefused("bad request")
                     texts.setdefault(utf8(name), []).append(utf8(value))
             request.pasted = pasted
-            yield Upload(file if isinstance(file, UploadFile) and file.filename else None, pasted, texts)
+            yield Upload(
+                file if isinstance(file, UploadFile) and file.filename else None, pasted, texts
+            )
         finally:
             await form.close()
 
@@ -129,7 +139,9 @@ def _sent(request: Request, body: bytes, max_fields: int) -> Mapping[str, Sequen
     """The values of each field as they were sent."""
     headers = request.first_headers
     content_type = headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
-    if body and (content_type != b"application/x-www-form-urlencoded" or b"content-encoding" in headers):
+    if body and (
+        content_type != b"application/x-www-form-urlencoded" or b"content-encoding" in headers
+    ):
         raise BodyRefused("not a form")
     if body.count(b"&") >= max_fields:
         raise BodyRefused("bad request")
@@ -172,7 +184,11 @@ async def read_pieces(
 ) -> AsyncGenerator[bytes, None]:
     """The pieces of a body as they arrive. Raise BodyRefused, ClientDisconnect and what `count` of a length raises."""
     header = request.first_headers.get(b"content-length", b"")
-    length = int(header) if header.isdigit() and b"transfer-encoding" not in request.first_headers else None
+    length = (
+        int(header)
+        if header.isdigit() and b"transfer-encoding" not in request.first_headers
+        else None
+    )
     if (length or 0) > max_bytes:
         raise BodyRefused(too_large, max_bytes)
     received, has_more = 0, True
@@ -192,9 +208,12 @@ async def read_pieces(
         has_more = message.get("more_body", False) and received != length
 
 
-async def read_body(request: Request, max_bytes: int, too_large: ProblemName, count: Callable[[int], None]) -> bytes:
+async def read_body(
+    request: Request, max_bytes: int, too_large: ProblemName, count: Callable[[int], None]
+) -> bytes:
     """A whole body; raise what `read_pieces` raises."""
-    body = bytearray()  # a list of tiny pieces would take far more memory than their bytes, which are counted
+    # A list of tiny pieces would take far more memory than their bytes, which are counted.
+    body = bytearray()
     async for piece in read_pieces(request, max_bytes, too_large, count):
         body += piece
     return bytes(body)

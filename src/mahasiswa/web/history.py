@@ -43,7 +43,8 @@ class HistoryQuery(NamedTuple):
             tanggal = date.fromisoformat(parameters.get("tanggal", ""))
         except ValueError:
             tanggal = None
-        if tanggal and not 1970 <= tanggal.year < 9999:  # it must end within the years of datetime, in every time zone
+        # It must end within the years of datetime, in every time zone.
+        if tanggal and not 1970 <= tanggal.year < 9999:
             tanggal = None
         jenis = jenis if jenis in wording.CHANGES else None
         return cls(ListQuery(Query(asked.query.cari), asked.halaman), batch, jenis, tanggal)
@@ -66,7 +67,9 @@ class HistoryQuery(NamedTuple):
     @property
     def origin(self) -> str:
         """The URL query that a button of this page sends, so that its answer leads back to this page."""
-        return self.at(self.page.halaman) + ("" if self.batch is None else f"&kelompok={self.batch}")
+        return self.at(self.page.halaman) + (
+            "" if self.batch is None else f"&kelompok={self.batch}"
+        )
 
 
 async def show(request: Request, store: Store, pages: Pages) -> Response:
@@ -96,7 +99,12 @@ async def undo(request: Request, store: Store, pages: Pages) -> Response:
         query = HistoryQuery.of(parameters, _id(parameters.get("kelompok", "")))
     versi = None if is_batch else form["versi"] or None
     try:
-        await store.undo(change, is_batch=is_batch, expected=versi, only_unchanged=is_batch and form["sebagian"] == "1")
+        await store.undo(
+            change,
+            is_batch=is_batch,
+            expected=versi,
+            only_unchanged=is_batch and form["sebagian"] == "1",
+        )
     except NotInHistory:
         return pages.error("not in history")
     except BatchTooLong:
@@ -108,7 +116,9 @@ async def undo(request: Request, store: Store, pages: Pages) -> Response:
             "back": pages.path(query.address if query else HISTORY_PATH),
             "versi": digest_or_dash(conflict.conflicts[0].current),
         }
-        render = partial(pages.page, "undo_conflict.html", 409, conflict=conflict, is_batch=is_batch, **values)
+        render = partial(
+            pages.page, "undo_conflict.html", 409, conflict=conflict, is_batch=is_batch, **values
+        )
         return await rendered_in_thread(request, SEARCH, render)
     return pages.redirect_to(query.address) if query else pages.redirect_home
 
@@ -117,14 +127,23 @@ async def _page(request: Request, store: Store, pages: Pages, query: HistoryQuer
     page, reader = query.page, store.reader(SEARCH)
     midnight = datetime.combine(query.tanggal, time(), pages.timezone) if query.tanggal else None
     days = (midnight, midnight + timedelta(days=1)) if midnight else None
-    found = await reader.history(page.query.cari, query.batch, page.offset, page.per, kind=query.jenis, days=days)
+    found = await reader.history(
+        page.query.cari, query.batch, page.offset, page.per, kind=query.jenis, days=days
+    )
     if query.batch is not None and (found.head is None or found.head.is_silent):
         return pages.error("not in history")
     query = query._replace(page=page.with_total(found.total))
     if query.page.halaman != page.halaman:  # past the end: show the last page
         return await _page(request, store, pages, query)
     latest = latest_change(found.last, pages.when(found.last), "") if found.last else ""
-    render = partial(pages.page, "history.html", query=query, found=found, latest=latest, undo_rows_max=UNDO_ROWS_MAX)
+    render = partial(
+        pages.page,
+        "history.html",
+        query=query,
+        found=found,
+        latest=latest,
+        undo_rows_max=UNDO_ROWS_MAX,
+    )
     return await rendered_in_thread(request, SEARCH, render)
 
 

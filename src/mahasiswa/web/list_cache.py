@@ -66,16 +66,27 @@ class ListCache:
             return None
         page, today = None, self._pages.today()
         if snapshot.packed is not None:
-            is_short = len(snapshot.packed) <= INLINE_MAX_CHARACTERS and snapshot.total <= INLINE_MAX_ROWS
+            is_short = (
+                len(snapshot.packed) <= INLINE_MAX_CHARACTERS and snapshot.total <= INLINE_MAX_ROWS
+            )
             with suppress(PageTooLong):
-                render = partial(self._rendered_page, snapshot.packed, snapshot.total, snapshot.last)
+                render = partial(
+                    self._rendered_page, snapshot.packed, snapshot.total, snapshot.last
+                )
                 page = render() if is_short else await self._slots.run(LIST, render)
         # The page is kept under the version of its records, which may be later than the version that was asked for.
-        self._version, self._today, self._page, self._rendered = snapshot.version, today, page, time.monotonic()
+        self._version, self._today, self._page, self._rendered = (
+            snapshot.version,
+            today,
+            page,
+            time.monotonic(),
+        )
         return page
 
     def _is_current(self, version: Version | None) -> bool:
-        return version is not None and version == self._version and self._today == self._pages.today()
+        return (
+            version is not None and version == self._version and self._today == self._pages.today()
+        )
 
     def _rendered_page(self, packed: bytes, total: int, last: Entry | Batch | None) -> CachedPage:
         before, after = self._pages.list_frame(total, last)

@@ -11,7 +11,8 @@ from mahasiswa.store.history_items import Batch, Entry
 from mahasiswa.web.list_query import Printout
 
 CONFIRM = f"return confirm('{wording.CONFIRM_DELETION}')"  # specification 4.1.5
-CONFIRM_NAMED = "return confirm(this.dataset.tanya)"  # on our own pages, which name the student in `data-tanya`
+# On our own pages, which name the student in `data-tanya`.
+CONFIRM_NAMED = "return confirm(this.dataset.tanya)"
 TRIM = "this.value=this.value.trim()"
 """Removes outer spaces in the browser, because the service stores what it gets (specification 4.4.1)."""
 
@@ -25,8 +26,16 @@ RowFormat = Sequence[bytes]
 """The HTML of a row between its values, and at every second place the name of a value."""
 
 # `&` comes first. A bare CR would become LF in an HTML parser.
-ENTITIES = ((b"&", b"&amp;"), (b"<", b"&lt;"), (b">", b"&gt;"), (b'"', b"&#34;"), (b"'", b"&#39;"), (b"\r", b"&#13;"))
-LONG_CELL_BYTES, HUGE_CELL_BYTES = 100, 4096  # cells of these lengths get <wbr>; 1 MB would take the event loop 38 ms
+ENTITIES = (
+    (b"&", b"&amp;"),
+    (b"<", b"&lt;"),
+    (b">", b"&gt;"),
+    (b'"', b"&#34;"),
+    (b"'", b"&#39;"),
+    (b"\r", b"&#13;"),
+)
+# Cells of these lengths get <wbr>; 1 MB would take the event loop 38 ms.
+LONG_CELL_BYTES, HUGE_CELL_BYTES = 100, 4096
 
 INLINE_MAX_CHARACTERS = 64 * 1024
 """Maximum length of texts that are formatted on the event loop without a pause. Longer ones are formatted in a thread.
@@ -36,7 +45,8 @@ INLINE_MAX_ROWS = 1000
 
 # A browser without style sheets, such as w3m, breaks a word only at <wbr>, so one long word would make the table wider
 # than any screen. Letters beyond ASCII are left alone, because <wbr> between two of them could change how they look.
-long_word = re.compile(rb"[!-%'-:<-~]{20}(?=[!-%'-:<-~])")  # without & and ; so it cannot end in an entity
+# Without & and ; so it cannot end in an entity.
+long_word = re.compile(rb"[!-%'-:<-~]{20}(?=[!-%'-:<-~])")
 place = re.compile(r"\{(\w+)\}")
 reserved = re.compile(rb"[^A-Za-z0-9_.~%\0-]")
 
@@ -72,7 +82,9 @@ def row_format(prefix: str, list_query: str = "", *, is_ticked: bool = False) ->
 def printed_row(printout: Printout) -> RowFormat:
     """The row of a printout, with its empty cells at the end."""
     others = "<td>{alamat}</td>" * printout.with_alamat + "<td></td>" * len(printout.kolom)
-    return _row(f'<tr><td>{{number}}</td><th scope="row">{{nim}}</th><td>{{nama}}</td>{others}</tr>\n')
+    return _row(
+        f'<tr><td>{{number}}</td><th scope="row">{{nim}}</th><td>{{nama}}</td>{others}</tr>\n'
+    )
 
 
 def _row(html: str) -> RowFormat:
@@ -159,7 +171,9 @@ def latest_change(item: Entry | Batch, when: Markup, history_url: str) -> Markup
     if entry and (record := entry.after or entry.before):
         who = f"{_isolated(record.nama, SHOWN_NAMA_MAX_CHARACTERS)} ({_isolated(record.nim, SHOWN_NIM_MAX_CHARACTERS)})"
     link = f' · <a href="{escaped(history_url)}">{wording.HISTORY}</a>' if history_url else ""
-    line = f'<p class="latest" role="status">{wording.LATEST}: {done.format(who=who)} {when}{link}</p>'
+    line = (
+        f'<p class="latest" role="status">{wording.LATEST}: {done.format(who=who)} {when}{link}</p>'
+    )
     return Markup(line)  # noqa: S704 - its texts are escaped
 
 

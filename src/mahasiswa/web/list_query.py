@@ -11,10 +11,12 @@ from mahasiswa.digits import NUMBER_MAX_DIGITS, is_digits, whole_number
 from mahasiswa.record import Field, Mahasiswa
 from mahasiswa.store import Query
 
-HOME_QUERY = "?halaman=1"  # our own links lead to the first page of all records, because it is short for any list
+# Our own links lead to the first page of all records, because it is short for any list.
+HOME_QUERY = "?halaman=1"
 DEFAULT_ROWS_PER_PAGE, MIN_ROWS_PER_PAGE, MAX_ROWS_PER_PAGE = 50, 10, 10_000
 OFFERED_ROWS_PER_PAGE = (50, 100, 500)  # besides all records, if they are at most MAX_ROWS_PER_PAGE
-INLINE_ROWS = OFFERED_ROWS_PER_PAGE[-1]  # of a page that is rendered in memory; a thread writes a longer one to a file
+# Of a page that is rendered in memory; a thread writes a longer one to a file.
+INLINE_ROWS = OFFERED_ROWS_PER_PAGE[-1]
 SEARCH_MAX_CHARACTERS, TITLE_MAX_CHARACTERS = 255, 200
 EMPTY_COLUMNS_MAX = 31  # of a printout: one for each day of a month
 PORTRAIT_COLUMNS_MAX = 10  # empty columns that fit beside names and addresses on upright paper
@@ -34,7 +36,10 @@ class ListQuery(NamedTuple):
     @classmethod
     def of(cls, parameters: QueryParams) -> "ListQuery":
         """Read a URL's query. An invalid value is replaced by its default."""
-        per = min(max(_whole(parameters, "per", DEFAULT_ROWS_PER_PAGE), MIN_ROWS_PER_PAGE), MAX_ROWS_PER_PAGE)
+        per = min(
+            max(_whole(parameters, "per", DEFAULT_ROWS_PER_PAGE), MIN_ROWS_PER_PAGE),
+            MAX_ROWS_PER_PAGE,
+        )
         return cls(query_of(parameters), max(1, _whole(parameters, "halaman", 1)), per)
 
     def with_total(self, total: int) -> "ListQuery":
@@ -84,7 +89,9 @@ class ListQuery(NamedTuple):
     @property
     def kept_by_search(self) -> Mapping[str, Any]:
         """The parameters that a new search keeps, as hidden fields of its form."""
-        return _without_defaults({"urut": self.query.urut, "arah": self.query.arah, "per": self.per})
+        return _without_defaults(
+            {"urut": self.query.urut, "arah": self.query.arah, "per": self.per}
+        )
 
     @property
     def export(self) -> str:
@@ -108,8 +115,13 @@ class Printout(NamedTuple):
         nama, kolom = _line(parameters.get("nama", "")), _line(parameters.get("kolom", ""))
         titles = [title.strip() for title in kolom.split(",")] if kolom else []
         if is_digits(kolom):
-            titles = [str(column) for column in range(1, min(_whole(parameters, "kolom", 0), EMPTY_COLUMNS_MAX) + 1)]
-        return cls(judul, parameters.get("tanpa") != "alamat", titles[:EMPTY_COLUMNS_MAX], kota, nama)
+            titles = [
+                str(column)
+                for column in range(1, min(_whole(parameters, "kolom", 0), EMPTY_COLUMNS_MAX) + 1)
+            ]
+        return cls(
+            judul, parameters.get("tanpa") != "alamat", titles[:EMPTY_COLUMNS_MAX], kota, nama
+        )
 
     @property
     def is_wide(self) -> bool:
@@ -148,5 +160,6 @@ def _line(text: str, maximum: int = TITLE_MAX_CHARACTERS) -> str:
 
 
 def _whole(parameters: QueryParams, name: str, default: int) -> int:
-    number = whole_number(parameters.get(name, "")[:NUMBER_MAX_DIGITS])  # a number of that length is past the last page
+    # A number of that length is past the last page.
+    number = whole_number(parameters.get(name, "")[:NUMBER_MAX_DIGITS])
     return default if number is None else number

@@ -16,14 +16,22 @@ from mahasiswa.store import Query, Reader, Store
 from mahasiswa.store.store_errors import TookTooLong
 from mahasiswa.store.threads import in_thread
 from mahasiswa.web import list_html
-from mahasiswa.web.list_query import INLINE_ROWS, MAX_ROWS_PER_PAGE, ListQuery, Printout, is_list_query, query_of
+from mahasiswa.web.list_query import (
+    INLINE_ROWS,
+    MAX_ROWS_PER_PAGE,
+    ListQuery,
+    Printout,
+    is_list_query,
+    query_of,
+)
 from mahasiswa.web.page_renderer import joined
 from mahasiswa.web.pages import Frame, Pages
 from mahasiswa.web.request import Request
 from mahasiswa.web.responses import Stream, chunks_of, rendered_in_thread, unsent_file
 from mahasiswa.work import EXPORT, LIST, PAGE, SEARCH, Busy
 
-STREAM_ROWS = 1000  # maximum rows that are read and sent at a time; fewer if texts are long (reader.AFTER_MAX_BYTES)
+# Maximum rows that are read and sent at a time; fewer if texts are long (reader.AFTER_MAX_BYTES).
+STREAM_ROWS = 1000
 SPELLINGS_OFFERED = 5  # maximum other spellings that a page offers
 
 XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
@@ -83,7 +91,11 @@ async def _page(request: Request, page: ListQuery, store: Store, pages: Pages) -
         body = joined(chain([before], rows, [after]))
         return Response(body, headers=pages.headers, media_type="text/html")
 
-    return await rendered_in_thread(request, kind, render) if size > list_html.INLINE_MAX_CHARACTERS else render()
+    return (
+        await rendered_in_thread(request, kind, render)
+        if size > list_html.INLINE_MAX_CHARACTERS
+        else render()
+    )
 
 
 async def _with_spellings(page: ListQuery, store: Store) -> ListQuery:
@@ -99,13 +111,19 @@ async def _long_page(
     request: Request, page: ListQuery, store: Store, pages: Pages, printout: Printout | None = None
 ) -> Response:
     """A page of up to MAX_ROWS_PER_PAGE rows, to print. Like an export, it is read at one moment, in bounded memory."""
-    row = list_html.printed_row(printout) if printout else list_html.row_format(pages.prefix, page.list_query)
+    row = (
+        list_html.printed_row(printout)
+        if printout
+        else list_html.row_format(pages.prefix, page.list_query)
+    )
 
     def write(records: Iterator[Mahasiswa]) -> ListQuery:
         total = 0
         while chunk := list(islice(records, list_html.BODY_ROWS)):
             wanted = chunk[max(0, page.offset - total) : max(0, page.offset + page.per - total)]
-            file.writelines(list_html.format_bodies(row, list_html.packed(wanted), max(page.offset, total) + 1))
+            file.writelines(
+                list_html.format_bodies(row, list_html.packed(wanted), max(page.offset, total) + 1)
+            )
             total += len(chunk)
         return page.with_total(total)
 
@@ -132,7 +150,9 @@ async def _stream(
     yield before
     first = 1
     while records:
-        render = partial(b"".join, list_html.format_bodies(pages.row, list_html.packed(records), first))
+        render = partial(
+            b"".join, list_html.format_bodies(pages.row, list_html.packed(records), first)
+        )
         # Hold no records while the client takes the page.
         first, last, records = first + len(records), records[-1].nim, ()
         yield await request.limits.slots.run(LIST, render)
@@ -141,7 +161,11 @@ async def _stream(
 
 
 async def _export(
-    request: Request, store: Store, pages: Pages, name: str, write: Callable[[Iterator[Mahasiswa], BinaryIO], int]
+    request: Request,
+    store: Store,
+    pages: Pages,
+    name: str,
+    write: Callable[[Iterator[Mahasiswa], BinaryIO], int],
 ) -> Response:
     """Answer with a file. It is complete before its first byte is sent, so no transaction waits for a slow client."""
     headers = _headers(pages, name)
@@ -164,4 +188,8 @@ def _template() -> bytes:
 
 
 def _headers(pages: Pages, name: str) -> dict[str, str]:
-    return {**pages.headers, **pages.not_stored, "content-disposition": f'attachment; filename="{name}"'}
+    return {
+        **pages.headers,
+        **pages.not_stored,
+        "content-disposition": f'attachment; filename="{name}"',
+    }

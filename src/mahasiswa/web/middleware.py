@@ -28,7 +28,8 @@ from mahasiswa.web.responses import FixedResponse, compressed
 from mahasiswa.web.routes import Router
 from mahasiswa.work import Busy, Limits
 
-CLIENT_DISCONNECTED = 499  # in the log, as nginx writes it: the client was gone, or cut off, before its answer ended
+# In the log, as nginx writes it: the client was gone, or cut off, before its answer ended.
+CLIENT_DISCONNECTED = 499
 RETRY_AFTER_SECONDS = 2
 
 REPEATED_MAX_BYTES = 1 << 20
@@ -66,9 +67,12 @@ class Middleware:
         request = Request(scope, receive, self)
         request.number = f"{next(self.numbers) % 10**8:08}"
         if not (request.connection or self.has_warned):
-            log.warning("this ASGI server is not the one of the command mahasiswa, so slow clients are not limited")
+            log.warning(
+                "this ASGI server is not the one of the command mahasiswa, so slow clients are not limited"
+            )
             self.has_warned = True
-        OLEH.set(self.guard.person(scope))  # each request is a task, so no other request has this name
+        # Each request is a task, so no other request has this name.
+        OLEH.set(self.guard.person(scope))
         status = 500
         try:
             # An answer counts in the budget until the client has taken it.
@@ -91,7 +95,9 @@ class Middleware:
             log_request(request, self.guard, status, seconds)
             if self.metrics:
                 route = next(iter(request.methods.values()), None)
-                self.metrics.observe(route.path if route else "other", request.method, status, seconds)
+                self.metrics.observe(
+                    route.path if route else "other", request.method, status, seconds
+                )
 
     async def _respond(self, request: Request) -> Response:
         problem = self.guard.problem(request.scope)
@@ -131,7 +137,9 @@ class Middleware:
         except SheetError as error:  # of a file, a pasted text or a preview
             message, pasted = str(error), request.pasted
             if len(pasted) > REPEATED_MAX_BYTES:
-                message += f" {wording.PASTE_NOT_REPEATED.format(limit=wording.size(REPEATED_MAX_BYTES))}"
+                message += (
+                    f" {wording.PASTE_NOT_REPEATED.format(limit=wording.size(REPEATED_MAX_BYTES))}"
+                )
                 pasted = ""
             status = 413 if isinstance(error, TooBig) else 400
             response = pages.upload_form(request.route.purpose, message, status, utf8(pasted))
@@ -150,7 +158,8 @@ def log_request(request: Request, guard: RequestGuard, status: int, seconds: flo
     level = logging.INFO if status < 400 else logging.WARNING if status < 500 else logging.ERROR
     if (status < 400 and method != "POST") or not log.isEnabledFor(level):
         return
-    path = _quoted(request.scope["raw_path"].decode("latin-1"))[1:-1]  # HttpProtocol bounds its length
+    # HttpProtocol bounds its length.
+    path = _quoted(request.scope["raw_path"].decode("latin-1"))[1:-1]
     nim = "" if request.added_nim is None else f" {_quoted(request.added_nim[:NIM_MAX_CHARACTERS])}"
     oleh = OLEH.get()
     who = "" if oleh is None else f" by {_quoted(oleh)}"

@@ -26,13 +26,15 @@ from mahasiswa.web.pages import Pages
 from mahasiswa.web.request import Request
 from mahasiswa.work import RECORD, Busy, Limits
 
-BOUNDS_SECONDS = (0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10.0, float("inf"))  # upper bounds of the buckets of durations
+# Upper bounds of the buckets of durations.
+BOUNDS_SECONDS = (0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10.0, float("inf"))
 
 HISTOGRAM = "mahasiswa_request_seconds"
 
 VERSION = metadata.version("mahasiswa")
 
-Sample = tuple[str, float, Mapping[str, object]]  # the end of the name of a series, its value, and its labels
+# The end of the name of a series, its value, and its labels.
+Sample = tuple[str, float, Mapping[str, object]]
 Gauge = tuple[str, str, float]  # the name and the meaning of a metric of one series, and its value
 
 
@@ -50,7 +52,11 @@ async def show(request: Request, store: Store, pages: Pages) -> Response:
         await store.reader(RECORD).get("")
         is_up = 1
     metrics = cast("Metrics", request.service.metrics)  # without it there is no such route
-    return Response(metrics.text(request.limits, is_up), headers=pages.headers, media_type="text/plain; version=0.0.4")
+    return Response(
+        metrics.text(request.limits, is_up),
+        headers=pages.headers,
+        media_type="text/plain; version=0.0.4",
+    )
 
 
 class Metrics:
@@ -77,7 +83,10 @@ class Metrics:
             kind = "counter" if name.endswith("_total") else "gauge"
             text += f"# HELP {name} {meaning}\n# TYPE {name} {'histogram' if name == HISTOGRAM else kind}\n"
             for end, value, labels in samples:
-                pairs = ",".join(f'{label}="{shown}"' for label, shown in {"worker": os.getpid(), **labels}.items())
+                pairs = ",".join(
+                    f'{label}="{shown}"'
+                    for label, shown in {"worker": os.getpid(), **labels}.items()
+                )
                 text += f"{name}{end}{{{pairs}}} {value:.15g}\n"
         return text
 
@@ -88,26 +97,48 @@ class Metrics:
             for (route, method, status), count in self._requests.items()
         ]
         yield "mahasiswa_requests_total", "Requests by route, method and status.", requests
-        yield HISTOGRAM, "Durations of requests by route. A list page from memory counts as 0 s.", self._histogram()
+        yield (
+            HISTOGRAM,
+            "Durations of requests by route. A list page from memory counts as 0 s.",
+            self._histogram(),
+        )
         kinds, running, waiting = zip(*limits.slots.load(), strict=True)
         for name, meaning, values in (
             ("running", "Work of each kind that runs.", running),
-            ("running_max", "Maximum work of each kind that runs at the same time.", [kind.running for kind in kinds]),
+            (
+                "running_max",
+                "Maximum work of each kind that runs at the same time.",
+                [kind.running for kind in kinds],
+            ),
             ("waiting", "Work of each kind that waits.", waiting),
-            ("waiting_max", "Maximum work of each kind that may wait.", [kind.waiting for kind in kinds]),
+            (
+                "waiting_max",
+                "Maximum work of each kind that may wait.",
+                [kind.waiting for kind in kinds],
+            ),
         ):
-            work = [("", value, {"kind": kind.name}) for kind, value in zip(kinds, values, strict=True)]
+            work = [
+                ("", value, {"kind": kind.name}) for kind, value in zip(kinds, values, strict=True)
+            ]
             yield f"mahasiswa_work_{name}", meaning, work
         for name, meaning, value in chain(self._state(limits, is_up), self._process()):
             yield name, meaning, [("", value, {})]
-        yield "mahasiswa_build_info", "1, with the version of the service.", [("", 1, {"version": VERSION})]
+        yield (
+            "mahasiswa_build_info",
+            "1, with the version of the service.",
+            [("", 1, {"version": VERSION})],
+        )
 
     def _histogram(self) -> Iterator[Sample]:
         for route, seconds in self._seconds.items():
             count = 0
             for bound in BOUNDS_SECONDS:
                 count += self._durations[route, bound]
-                yield "_bucket", count, {"route": route, "le": "+Inf" if bound == BOUNDS_SECONDS[-1] else bound}
+                yield (
+                    "_bucket",
+                    count,
+                    {"route": route, "le": "+Inf" if bound == BOUNDS_SECONDS[-1] else bound},
+                )
             yield "_count", count, {"route": route}
             yield "_sum", seconds, {"route": route}
 
@@ -115,30 +146,65 @@ class Metrics:
         """The memory that counts in budgets, the database with its files, and the state of its back-ups."""
         url, folder = self._settings.database_url, self._settings.backup_dir
         yield "mahasiswa_request_bodies_bytes", "Request bodies in memory.", limits.bodies.in_memory
-        yield "mahasiswa_answers_bytes", "Answers that clients have not taken yet.", limits.answers.in_memory
-        yield "mahasiswa_list_page_age_seconds", "Time since the list page was rendered.", self._cache.age_seconds()
+        yield (
+            "mahasiswa_answers_bytes",
+            "Answers that clients have not taken yet.",
+            limits.answers.in_memory,
+        )
+        yield (
+            "mahasiswa_list_page_age_seconds",
+            "Time since the list page was rendered.",
+            self._cache.age_seconds(),
+        )
         yield "mahasiswa_database_up", "1 if the database answers a read, otherwise 0.", is_up
         if not isinstance(url, SQLiteURL):
             return
         with suppress(OSError):  # a file that is missing has no size
             yield "mahasiswa_database_bytes", "Size of the SQLite file.", url.address.stat().st_size
-            yield "mahasiswa_disk_free_bytes", "Free space beside the file.", shutil.disk_usage(url.address.parent).free
+            yield (
+                "mahasiswa_disk_free_bytes",
+                "Free space beside the file.",
+                shutil.disk_usage(url.address.parent).free,
+            )
             wal = Path(f"{url.address}-wal")
-            yield "mahasiswa_database_wal_bytes", "Size of the write-ahead log of the SQLite file.", wal.stat().st_size
+            yield (
+                "mahasiswa_database_wal_bytes",
+                "Size of the write-ahead log of the SQLite file.",
+                wal.stat().st_size,
+            )
         if folder:
             with suppress(OSError, StopIteration):
                 age = age_seconds(next(iter(engine_of(url).backup_files(folder))))
-                yield "mahasiswa_newest_backup_age_seconds", "Age of the newest back-up in BACKUP_DIR.", age
+                yield (
+                    "mahasiswa_newest_backup_age_seconds",
+                    "Age of the newest back-up in BACKUP_DIR.",
+                    age,
+                )
             with suppress(OSError, ValueError):
-                last, name = read_outcome(url.address), "mahasiswa_backup_last_success_timestamp_seconds"
-                yield "mahasiswa_backup_failures_total", "Back-ups of the service that failed.", last.failures
+                last, name = (
+                    read_outcome(url.address),
+                    "mahasiswa_backup_last_success_timestamp_seconds",
+                )
+                yield (
+                    "mahasiswa_backup_failures_total",
+                    "Back-ups of the service that failed.",
+                    last.failures,
+                )
                 if last.succeeded:
-                    yield name, "Time of the last back-up of the service that succeeded.", last.succeeded
+                    yield (
+                        name,
+                        "Time of the last back-up of the service that succeeded.",
+                        last.succeeded,
+                    )
 
     def _process(self) -> Iterator[Gauge]:
         """The processor time, the memory and the files of this worker, as all exporters of Prometheus name them."""
         yield "process_cpu_seconds_total", "Processor time of the worker.", time.process_time()
-        yield "process_max_fds", "Maximum open files.", resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        yield (
+            "process_max_fds",
+            "Maximum open files.",
+            resource.getrlimit(resource.RLIMIT_NOFILE)[0],
+        )
         yield "process_start_time_seconds", "Start of the worker.", self._started
         with suppress(OSError):  # only Linux has this folder
             virtual, resident, *_ = map(int, Path("/proc/self/statm").read_text("ascii").split())

@@ -19,8 +19,21 @@ from mahasiswa.settings import Settings
 from mahasiswa.sheets import public as sheets
 from mahasiswa.store.folding import ODD_SPACES
 from mahasiswa.store.history_items import Batch, Entry
-from mahasiswa.web.list_html import CONFIRM_NAMED, HANDLERS, TRIM, escaped, row_format, undo_name, verb
-from mahasiswa.web.list_query import HOME_QUERY, MAX_ROWS_PER_PAGE, OFFERED_ROWS_PER_PAGE, TITLE_MAX_CHARACTERS
+from mahasiswa.web.list_html import (
+    CONFIRM_NAMED,
+    HANDLERS,
+    TRIM,
+    escaped,
+    row_format,
+    undo_name,
+    verb,
+)
+from mahasiswa.web.list_query import (
+    HOME_QUERY,
+    MAX_ROWS_PER_PAGE,
+    OFFERED_ROWS_PER_PAGE,
+    TITLE_MAX_CHARACTERS,
+)
 from mahasiswa.web.request import PageTooLong
 from mahasiswa.web.responses import NUMBER_MARK, FixedResponse
 from mahasiswa.work import PAGE_MAX_BYTES
@@ -48,22 +61,36 @@ class PageRenderer:
         self.timezone = settings.timezone
         self.history_days = settings.history_days
         loader = PackageLoader("mahasiswa.web")
-        environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, finalize=escaped)
+        environment = Environment(
+            loader=loader, autoescape=True, undefined=StrictUndefined, finalize=escaped
+        )
         environment.trim_blocks = environment.lstrip_blocks = True
         style, pages_style = map(_style_sheet, ("style.css", "pages.css"))
         known = environment.globals
         known.update(
-            style=style, pages_style=pages_style, cdn_url=settings.cdn_url, cdn_integrity=settings.cdn_integrity
+            style=style,
+            pages_style=pages_style,
+            cdn_url=settings.cdn_url,
+            cdn_integrity=settings.cdn_integrity,
         )
         known.update(path=self.path, record_path=self.record_path, home=self.path("/") + HOME_QUERY)
         known.update(wording=wording, number=wording.number, columns=list(wording.LABELS.items()))
         known.update(confirm_named=CONFIRM_NAMED, trim=TRIM, nim_max_characters=NIM_MAX_CHARACTERS)
         known.update(
-            lengths=OFFERED_ROWS_PER_PAGE, max_length=MAX_ROWS_PER_PAGE, title_max_characters=TITLE_MAX_CHARACTERS
+            lengths=OFFERED_ROWS_PER_PAGE,
+            max_length=MAX_ROWS_PER_PAGE,
+            title_max_characters=TITLE_MAX_CHARACTERS,
         )
-        known.update(max_size=wording.size(sheets.UPLOAD_MAX_BYTES), max_rows=sheets.UPLOAD_MAX_ROWS)
+        known.update(
+            max_size=wording.size(sheets.UPLOAD_MAX_BYTES), max_rows=sheets.UPLOAD_MAX_ROWS
+        )
         known.update(history_days=settings.history_days, version=metadata.version("mahasiswa"))
-        environment.filters |= {"verb": verb, "undo_name": undo_name, "when": self.when, "marked": marked}
+        environment.filters |= {
+            "verb": verb,
+            "undo_name": undo_name,
+            "when": self.when,
+            "marked": marked,
+        }
         environment.tests["batch"] = lambda item: isinstance(item, Batch)
         # Load every template now: a process without a free file descriptor must still answer with a page.
         for name in environment.list_templates(extensions=["html"]):
@@ -71,7 +98,9 @@ class PageRenderer:
         self._templates = environment
         self.row = row_format(self.prefix)
         self.headers = {
-            "content-security-policy": _content_security_policy((style, pages_style), settings.cdn_url),
+            "content-security-policy": _content_security_policy(
+                (style, pages_style), settings.cdn_url
+            ),
             "x-content-type-options": "nosniff",
             "referrer-policy": "same-origin",
             "cross-origin-resource-policy": "same-origin",
@@ -105,7 +134,12 @@ class PageRenderer:
         return self.path(f"/mahasiswa/{action}/{quote(nim, safe='')}")
 
     def error(
-        self, problem: wording.ProblemName, headers: Mapping[str, str] | None = None, *, text: str = "", limit: int = 0
+        self,
+        problem: wording.ProblemName,
+        headers: Mapping[str, str] | None = None,
+        *,
+        text: str = "",
+        limit: int = 0,
     ) -> Response:
         """The page that reports a problem; `text` replaces its sentence, `limit` is in bytes."""
         status, heading, explanation = wording.PROBLEMS[problem]
@@ -113,12 +147,18 @@ class PageRenderer:
         return self.page("error.html", status, headers, heading=heading, text=sentence)
 
     def when(self, item: Entry | Batch) -> Markup:
-        local = wording.moment(item.moment.astimezone(self.timezone), with_year=self.history_days > DAYS_WITHOUT_YEAR)
+        local = wording.moment(
+            item.moment.astimezone(self.timezone), with_year=self.history_days > DAYS_WITHOUT_YEAR
+        )
         iso = item.moment.isoformat(timespec="seconds")
         return Markup(f'<time datetime="{iso}">{local}</time>')  # noqa: S704 - no text of a person is in it
 
     def page(
-        self, template: str, status: int = 200, headers: Mapping[str, str] | None = None, **context: object
+        self,
+        template: str,
+        status: int = 200,
+        headers: Mapping[str, str] | None = None,
+        **context: object,
     ) -> Response:
         body = self.render(template, number_mark=number_mark if status >= 400 else "", **context)
         return Response(body, status, {**self.headers, **(headers or {})}, "text/html")

@@ -27,7 +27,8 @@ PLACEHOLDERS = {name: Markup(f"<!--{name}-->") for name in ("total", "latest", "
 
 placeholder = re.compile(rb"<!--(\w+)-->")
 
-Values = Mapping[str, str | None]  # the texts of a form by field; None for a field that was not sent
+# The texts of a form by field; None for a field that was not sent.
+Values = Mapping[str, str | None]
 Frame = tuple[bytes, bytes]  # a page before and after its rows
 
 
@@ -45,7 +46,9 @@ NO_REPLY = Reply()
 class Pages(PageRenderer):
     """The pages of the list, of one record, and of an upload."""
 
-    def list_frame(self, count: int, latest: Entry | Batch | None, page: ListQuery | None = None) -> Frame:
+    def list_frame(
+        self, count: int, latest: Entry | Batch | None, page: ListQuery | None = None
+    ) -> Frame:
         """The list page around its `count` rows, with the latest change; without `page` the list of specification 4.1."""
         *before, _, after = self._frame(count, page) if page else self._frames[min(count, 1)]
         values = {
@@ -82,7 +85,9 @@ class Pages(PageRenderer):
 
     def warning(self, item: Entry | Batch | None, list_query: str) -> Markup:
         """A warning if the latest change added a record whose nim another one nearly has, or which has a blank text."""
-        if not isinstance(item, Entry) or not (item.near or item.twin or item.is_blank or item.is_swapped):
+        if not isinstance(item, Entry) or not (
+            item.near or item.twin or item.is_blank or item.is_swapped
+        ):
             return Markup()
         return Markup(self.render("warning.html", entry=item, list_query=list_query).decode())  # noqa: S704 - escaped
 
@@ -93,7 +98,12 @@ class Pages(PageRenderer):
         return CachedPage(bytes(form.body), self.headers)
 
     def add_form(
-        self, values: Values, reply: Reply = NO_REPLY, *, again: bool = False, latest: Entry | Batch | None = None
+        self,
+        values: Values,
+        reply: Reply = NO_REPLY,
+        *,
+        again: bool = False,
+        latest: Entry | Batch | None = None,
     ) -> Response:
         """The form of specification 4.2. If `again` is true, Enter saves and leads to another empty form.
 
@@ -103,9 +113,13 @@ class Pages(PageRenderer):
         if reply.wrong and reply.stored and reply.stored == tuple(values.values()):
             nim = reply.stored.nim
             return self.add_another(nim) if again else self.page("stored.html", 409, nim=nim)
-        return self._form("add", values, reply, again=again, warning=self.warning(latest, self.list_query))
+        return self._form(
+            "add", values, reply, again=again, warning=self.warning(latest, self.list_query)
+        )
 
-    def edit_form(self, nim: str, versi: str | None, values: Values, reply: Reply = NO_REPLY) -> Response:
+    def edit_form(
+        self, nim: str, versi: str | None, values: Values, reply: Reply = NO_REPLY
+    ) -> Response:
         """The form of specification 4.3. Its button carries the digest of the record that it shows."""
         return self._form("edit", {**values, "nim": nim}, reply, versi=versi)
 
@@ -114,7 +128,13 @@ class Pages(PageRenderer):
         typed = conflict.edited._asdict()
         if conflict.current is None:
             return self._form("deleted", typed, Reply(problem="deleted"))
-        return self._form("edit", typed, Reply(problem="changed"), versi=digest(conflict.current), conflict=conflict)
+        return self._form(
+            "edit",
+            typed,
+            Reply(problem="changed"),
+            versi=digest(conflict.current),
+            conflict=conflict,
+        )
 
     def nim_form(self, record: Mahasiswa, values: Values, reply: Reply = NO_REPLY) -> Response:
         """The form that gives a record another nim."""
@@ -123,7 +143,11 @@ class Pages(PageRenderer):
     def saved(self, nim: str) -> Response:
         """302 to the row of the record on the page of the list from which it was opened; else to the list."""
         # The fragment is exactly the id of the row's nim. A nim may hold spaces, so both stay percent-encoded.
-        return self.redirect_to(f"/{self.list_query}#m-{quote(nim, safe='')}") if self.list_query else self.redirect
+        return (
+            self.redirect_to(f"/{self.list_query}#m-{quote(nim, safe='')}")
+            if self.list_query
+            else self.redirect
+        )
 
     def add_another(self, nim: str) -> Response:
         """302 to an empty form that says that the record with this nim is saved."""
@@ -146,7 +170,9 @@ class Pages(PageRenderer):
     def _frame(self, count: int, page: ListQuery | None = None) -> list[bytes]:
         """The list page without its rows, cut at the placeholders: its pieces and, between them, their names."""
         list_query = page.list_query if page else ""
-        html = self.render("list.html", count=count, page=page, list_query=list_query, **PLACEHOLDERS)
+        html = self.render(
+            "list.html", count=count, page=page, list_query=list_query, **PLACEHOLDERS
+        )
         return placeholder.split(html)
 
     @cached_property
@@ -162,4 +188,6 @@ class Pages(PageRenderer):
         values = {field: values.get(field) for field in Mahasiswa._fields}
         alert = alert.replace("{nim}", values["nim"] or "")
         context = absent | reply._asdict() | context
-        return self.page("form.html", status, None, kind=kind, values=values, alert=alert, **context)
+        return self.page(
+            "form.html", status, None, kind=kind, values=values, alert=alert, **context
+        )

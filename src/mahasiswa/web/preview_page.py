@@ -22,7 +22,8 @@ MAX_GROUPS = 100  # messages in one part of the page
 EXAMPLES = 10  # rows that a group of notices shows
 MAX_REPAIRED_ROWS = 100  # with inputs, each up to six, and rows of a group with a tick
 REPAIRED_MAX_BYTES = 20_000  # of texts to repair; as a form they are at most three times as long
-MAX_SPANS = 20  # numbers and ranges of rows before a message, which says how many other rows have it
+# Numbers and ranges of rows before a message, which says how many other rows have it.
+MAX_SPANS = 20
 
 
 class Group(NamedTuple, Generic[Row]):
@@ -68,7 +69,10 @@ class PreviewPage:
         """The reason why no row can be saved. It is empty if the list already has all records of the file."""
         file, plan = self.file, self.plan
         if not self.cleaned.results:
-            is_template = (file.read_sheets, file.columns.titles) == ([wording.TEMPLATE_SHEET], list(wording.HEADER))
+            is_template = (file.read_sheets, file.columns.titles) == (
+                [wording.TEMPLATE_SHEET],
+                list(wording.HEADER),
+            )
             return wording.TEMPLATE_EMPTY if is_template else wording.NO_ROWS
         has_row = plan.new or plan.changed or plan.same or plan.doubted
         return self.missing_column or ("" if has_row else wording.NO_ROW_TO_SAVE)
@@ -78,25 +82,38 @@ class PreviewPage:
         """The message about a column without which no new record can be made, or a blank text."""
         if self.alert == "changed":  # a record is gone, and no column would bring it back
             return ""
-        return next((row.problem for row in self.plan.wrong if row.problem in wording.MISSING_COLUMNS), "")
+        return next(
+            (row.problem for row in self.plan.wrong if row.problem in wording.MISSING_COLUMNS), ""
+        )
 
     @property
     def unread_sheets(self) -> int:
         """The number of sheets that were not read."""
         others = len(self.file.other_sheets)
-        return others + len(self.file.sheets) - len(self.file.read_sheets) if self.file.has_all_cells else others
+        return (
+            others + len(self.file.sheets) - len(self.file.read_sheets)
+            if self.file.has_all_cells
+            else others
+        )
 
     @property
     def offers_all_sheets(self) -> bool:
         """Whether the page carries a sheet that was not read, and all of them together are not too long."""
         others = self.file.sheets[len(self.file.read_sheets) :] if self.file.has_all_cells else ()
-        return bool(others) and sum(len(sheet.rows) for sheet in self.file.sheets) <= sheets.UPLOAD_MAX_ROWS
+        return (
+            bool(others)
+            and sum(len(sheet.rows) for sheet in self.file.sheets) <= sheets.UPLOAD_MAX_ROWS
+        )
 
     @property
     def second_table(self) -> str:
         """The sentence about a second table beside the one that was read, or a blank text."""
         column = sheets.second_table(self.file.columns.titles)
-        return "" if column is None else wording.SECOND_TABLE.format(column=wording.column_letter(column))
+        return (
+            ""
+            if column is None
+            else wording.SECOND_TABLE.format(column=wording.column_letter(column))
+        )
 
     @property
     def offers_absentees(self) -> bool:
@@ -108,23 +125,36 @@ class PreviewPage:
     def has_choice(self) -> bool:
         """Whether another column or another sheet could be chosen."""
         file = self.file
-        return len(file.columns.titles) > len(wording.HEADER) or bool(file.other_sheets) or file.has_all_cells
+        return (
+            len(file.columns.titles) > len(wording.HEADER)
+            or bool(file.other_sheets)
+            or file.has_all_cells
+        )
 
     @property
     def checked_rows(self) -> int:
         """The number of rows with a notice."""
-        return sum(bool(row.notices) for row in chain(self.plan.new, self.plan.changed, self.plan.same))
+        return sum(
+            bool(row.notices) for row in chain(self.plan.new, self.plan.changed, self.plan.same)
+        )
 
     @property
     def unshown_repairs(self) -> int:
         """The number of rows that have no inputs in this page, although a person can repair them."""
-        rows = len(self.plan.wrong) + len(self.plan.doubted) - sum(len(group.rows) for group in self.repairs)
+        rows = (
+            len(self.plan.wrong)
+            + len(self.plan.doubted)
+            - sum(len(group.rows) for group in self.repairs)
+        )
         return rows - sum(row.problem in wording.MISSING_COLUMNS for row in self.plan.wrong)
 
     @cached_property
     def noticed(self) -> list[Group[sheets.PlannedRow]]:
         """The rows to check by their notices, with a tick beside those whose NIM is probably meant to be another."""
-        rows = sorted(chain(self.plan.new, self.plan.changed, self.plan.same), key=lambda planned: planned.number)
+        rows = sorted(
+            chain(self.plan.new, self.plan.changed, self.plan.same),
+            key=lambda planned: planned.number,
+        )
         return self._groups((notice, row) for row in rows for notice in row.notices)
 
     @cached_property
@@ -137,16 +167,24 @@ class PreviewPage:
         """The rows to repair, with the texts for their inputs. Only the first ones have inputs, if no column is missing."""
         cells_of = dict(self.cleaned.rows)
         gone = set(self.cleaned.file.changed) if self.alert == "changed" else set()
-        problems = [(row.number, wording.GONE if row.number in gone else row.problem) for row in self.plan.wrong]
+        problems = [
+            (row.number, wording.GONE if row.number in gone else row.problem)
+            for row in self.plan.wrong
+        ]
         problems += [(planned.number, wording.NO_DIGIT) for planned in self.plan.doubted]
         rows = []
         for number, problem in sorted(problems):
             nim, nama, alamat = map(sheets.in_input, cells_of[number][: len(wording.HEADER)])
             rows.append(sheets.RejectedRow(number, problem, (nim, nama, alamat)))
         repairable = [row for row in rows if row.problem not in wording.MISSING_COLUMNS]
-        inputs = {row.number for row in repairable[: fitting("".join(row.cells) for row in repairable)]}
+        inputs = {
+            row.number for row in repairable[: fitting("".join(row.cells) for row in repairable)]
+        }
         groups = self._groups(((row.problem, row) for row in rows), MAX_REPAIRED_ROWS)
-        return [group._replace(rows=[row for row in group.rows if row.number in inputs]) for group in groups]
+        return [
+            group._replace(rows=[row for row in group.rows if row.number in inputs])
+            for group in groups
+        ]
 
     @cached_property
     def parts(self) -> list[Part]:
@@ -163,7 +201,14 @@ class PreviewPage:
         for message, rows in islice(groups.items(), MAX_GROUPS):
             has_ticks = isinstance(rows[0], sheets.PlannedRow) and rows[0].near
             shown = rows[: most or (MAX_REPAIRED_ROWS if has_ticks else EXAMPLES)]
-            found.append(Group(self._rows_named(row.number for row in rows), message, shown, len(rows) - len(shown)))
+            found.append(
+                Group(
+                    self._rows_named(row.number for row in rows),
+                    message,
+                    shown,
+                    len(rows) - len(shown),
+                )
+            )
         return found
 
     def _rows_named(self, numbers: Iterable[int]) -> str:
@@ -171,18 +216,26 @@ class PreviewPage:
         spans = sheets.ranges_of(numbers)
         names = self.file.read_sheets
         parts = []
-        for sheet, of_sheet in groupby(spans[:MAX_SPANS], lambda span: span[0] // sheets.SHEET_ROWS):
+        for sheet, of_sheet in groupby(
+            spans[:MAX_SPANS], lambda span: span[0] // sheets.SHEET_ROWS
+        ):
             rows = [(first % sheets.SHEET_ROWS, end - first - 1) for first, end in of_sheet]
-            texts = ", ".join(f"{first}–{first + more}" if more else str(first) for first, more in rows)
+            texts = ", ".join(
+                f"{first}–{first + more}" if more else str(first) for first, more in rows
+            )
             parts.append(f"{names[sheet]}, baris {texts}" if len(names) > 1 else f"Baris {texts}")
         others = sum(end - first for first, end in spans[MAX_SPANS:])
-        return "; ".join(parts) + (f" {wording.OTHER_ROWS.format(number=wording.number(others))}" if others else "")
+        return "; ".join(parts) + (
+            f" {wording.OTHER_ROWS.format(number=wording.number(others))}" if others else ""
+        )
 
     def _part(self, name: str, rows: Sequence[sheets.PlannedRow]) -> Part:
         visible = rows[: 0 if name == "sama" else FIRST_ROWS]
         is_open = self.opened == name
         start = min(max(self.start, len(visible)), len(rows)) if is_open else len(visible)
-        folded = rows[start : start + PAGE_ROWS] if is_open or len(rows) - start <= PAGE_ROWS else []
+        folded = (
+            rows[start : start + PAGE_ROWS] if is_open or len(rows) - start <= PAGE_ROWS else []
+        )
         return Part(name, len(rows), visible, folded, start + len(folded))
 
 

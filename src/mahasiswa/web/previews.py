@@ -29,7 +29,8 @@ from mahasiswa.work import IMPORT, WORKBOOK
 
 ALL_LOST_ZEROS = "nol"  # the value of the button that restores the zeros of all NIMs
 ABSENTEES_MAX_ROWS = 1000  # records that are listed because the file lacks them
-NEAR_MAX_RECORDS = 20_000  # stored records that are compared with unknown NIMs because their NIM looks the same
+# Stored records that are compared with unknown NIMs because their NIM looks the same.
+NEAR_MAX_RECORDS = 20_000
 CHUNK_RECORDS = 1000
 
 
@@ -52,7 +53,9 @@ async def confirm_import(request: Request, store: Store, pages: Pages) -> Respon
     opened = sent["periksa"][-1] if sent["periksa"] else ""
     if alert or opened or cleaned.columns_problem or sent["pakai[]"]:
         alert = alert or ("chosen" if sent["pakai[]"] or not opened else "")
-        again = _import_preview(request, store, pages, cleaned, opened=opened, alert=alert, meant=sent["pakai[]"])
+        again = _import_preview(
+            request, store, pages, cleaned, opened=opened, alert=alert, meant=sent["pakai[]"]
+        )
         return await request.while_connected(again)
     existing = await store.reader(IMPORT).find(cleaned.nims())
     request.count_answer(size_with(0, list(existing.values())))
@@ -70,7 +73,11 @@ async def confirm_import(request: Request, store: Store, pages: Pages) -> Respon
         await store.write_all("import", writes)
     except Changed:  # a record has changed since it was read, so nothing is written
         alert = "changed"
-    return await _import_preview(request, store, pages, cleaned, alert=alert) if alert else pages.redirect_home
+    return (
+        await _import_preview(request, store, pages, cleaned, alert=alert)
+        if alert
+        else pages.redirect_home
+    )
 
 
 async def choose_deletion(request: Request, store: Store, pages: Pages) -> Response:
@@ -83,7 +90,9 @@ async def choose_deletion(request: Request, store: Store, pages: Pages) -> Respo
         lambda records: [record.nim for record in islice(records, sheets.UPLOAD_MAX_ROWS + 1)],
     )
     if len(nims) > sheets.UPLOAD_MAX_ROWS:
-        raise sheets.SheetError(wording.TOO_MANY_FOUND.format(limit=wording.number(sheets.UPLOAD_MAX_ROWS)))
+        raise sheets.SheetError(
+            wording.TOO_MANY_FOUND.format(limit=wording.number(sheets.UPLOAD_MAX_ROWS))
+        )
     return await _deletion_preview(request, store, pages, deletion.nims_of(nims))
 
 
@@ -117,7 +126,9 @@ async def confirm_deletion(request: Request, store: Store, pages: Pages) -> Resp
     run = partial(request.limits.slots.run, IMPORT)
     if sent["periksa"][-1:] == ["sisa"]:
         _, cleaned = await run(partial(_repaired, sent, key))
-        cells = deletion.nims_of(await _absentees(store.reader(IMPORT), set(cleaned.nims()), sheets.UPLOAD_MAX_ROWS))
+        cells = deletion.nims_of(
+            await _absentees(store.reader(IMPORT), set(cleaned.nims()), sheets.UPLOAD_MAX_ROWS)
+        )
         return await request.while_connected(_deletion_preview(request, store, pages, cells))
     found, missing = await run(partial(deletion.load_deletion, "".join(sent["data"]), key))
     shown = sorted(found + missing)
@@ -127,7 +138,9 @@ async def confirm_deletion(request: Request, store: Store, pages: Pages) -> Resp
     if cells == shown and not sent["periksa"]:
         await store.write_all("delete", removals=dict.fromkeys(cell.nim for cell in found))
         return pages.redirect_home
-    again = _deletion_preview(request, store, pages, cells, alert="repaired" if cells != shown else "")
+    again = _deletion_preview(
+        request, store, pages, cells, alert="repaired" if cells != shown else ""
+    )
     return await request.while_connected(again)
 
 
@@ -141,7 +154,9 @@ async def _cleaned(request: Request, upload: Upload, purpose: Purpose) -> sheets
 
     def read() -> sheets.CleanedFile:
         if not file:
-            return sheets.clean_table(sheets.read_text(utf8_bytes(pasted), sheets.WEB, stop, choice), "")
+            return sheets.clean_table(
+                sheets.read_text(utf8_bytes(pasted), sheets.WEB, stop, choice), ""
+            )
         name = utf8(file.filename or "")[: sheets.NAME_MAX_CHARACTERS]
         with sheets.read(file.file, sheets.WEB, stop, choice) as table:
             return sheets.clean_table(table, name)
@@ -178,21 +193,32 @@ async def _import_preview(
         shown, plan, stored = cleaned, sheets.compare(cleaned, existing, near), existing
         if meant:
             nims = sheets.nims_meant(plan, None if ALL_LOST_ZEROS in meant else _numbers(meant))
-            shown, stored = sheets.clean_again(cleaned.file.with_nims(nims)), {**existing, **{r.nim: r for r in near}}
+            shown, stored = (
+                sheets.clean_again(cleaned.file.with_nims(nims)),
+                {**existing, **{r.nim: r for r in near}},
+            )
             plan = sheets.compare(shown, stored, near)
         file, data = sheets.dump(shown.versions(sheets.with_shown_changes(shown.file, plan)), key)
         absent = total - len(stored.keys() & shown.nims())
-        preview = PreviewPage(file, shown, plan, data, absent, total, others, part, whole_number(start) or 0, alert)
+        preview = PreviewPage(
+            file, shown, plan, data, absent, total, others, part, whole_number(start) or 0, alert
+        )
         if shown.columns_problem:
             return pages.upload_form("impor", shown.columns_problem, preview=preview)
         status = 409 if alert == "changed" else 200
-        return pages.page("preview.html", status, pages.not_stored, preview=preview, row_name=sheets.row_name)
+        return pages.page(
+            "preview.html", status, pages.not_stored, preview=preview, row_name=sheets.row_name
+        )
 
     return await rendered_in_thread(request, IMPORT, render)
 
 
 async def _deletion_preview(
-    request: Request, store: Store, pages: Pages, cells: Sequence[deletion.NimCell], alert: Alert = ""
+    request: Request,
+    store: Store,
+    pages: Pages,
+    cells: Sequence[deletion.NimCell],
+    alert: Alert = "",
 ) -> Response:
     nims = [cell.nim for cell in cells if not cell.problem]
     existing, near = await _existing_and_near(request, store.reader(IMPORT), nims)
@@ -238,7 +264,9 @@ def _repaired(sent: Mapping[str, Sequence[str]], key: bytes) -> tuple[Alert, she
     file = cleaned.file
     rows = zip(sent["baris[]"], sent["nim[]"], sent["nama[]"], sent["alamat[]"], strict=False)
     names = [sheet.name for sheet in file.sheets] if sent["semua"] else sent["lembar"]
-    typed: dict[int, Sequence[str | None]] = {number: texts for row, *texts in rows for number in _numbers([row])}
+    typed: dict[int, Sequence[str | None]] = {
+        number: texts for row, *texts in rows for number in _numbers([row])
+    }
     typed |= dict.fromkeys(_numbers(sent["lewati[]"]), sheets.LEFT_OUT)
     choice, accepted = _chosen(names, sent["kolom[]"]), _numbers(sent["benar[]"])
     repaired = sheets.repaired(cleaned, choice, typed, accepted, fills_alamat=bool(sent["isi"]))
@@ -248,11 +276,15 @@ def _repaired(sent: Mapping[str, Sequence[str]], key: bytes) -> tuple[Alert, she
     return "repaired" if is_typed else "chosen", sheets.clean_again(repaired)
 
 
-def _chosen(names: Sequence[str], columns: Sequence[str], *, nim_only: bool = False) -> sheets.Choice:
+def _chosen(
+    names: Sequence[str], columns: Sequence[str], *, nim_only: bool = False
+) -> sheets.Choice:
     """The sheets and the columns that a person has chosen. An invalid choice counts as none."""
     names = [name for name in names if len(name) <= sheets.NAME_MAX_CHARACTERS]
     of_fields = [whole_number(column) for column in columns]
-    if len(columns) != len(wording.HEADER) or any((column or 0) >= MAX_TITLES for column in of_fields):
+    if len(columns) != len(wording.HEADER) or any(
+        (column or 0) >= MAX_TITLES for column in of_fields
+    ):
         return sheets.Choice(names, nim_only=nim_only)
     nim, nama, alamat = of_fields
     return sheets.Choice(names, (nim, nama, alamat), nim_only)

@@ -46,8 +46,10 @@ class Request(StarletteRequest):
         # Counts bytes of the answer, or of the records for it, in the budget of answers; raises Busy.
         self.count_answer: Callable[[int], None] = lambda _: None
         self.number = ""  # short, and in the log, so that a person can say which request failed
-        self.pasted = ""  # of an upload, so that the page of its error shows it again; one character for each byte
-        self.added_nim: str | None = None  # for the log; other changes than an addition have it in their path
+        # Of an upload, so that the page of its error shows it again; one character for each byte.
+        self.pasted = ""
+        # For the log; other changes than an addition have it in their path.
+        self.added_nim: str | None = None
 
     @cached_property
     def first_headers(self) -> Mapping[bytes, bytes]:
@@ -71,7 +73,9 @@ class Request(StarletteRequest):
     def list_query(self) -> str:
         """The query of the list from which a record was opened, rebuilt from its parameters; empty without one."""
         # An error page about a wrong method also leads back to that page of the list.
-        keeps_query = self.scope["query_string"] and any(route.keeps_query for route in self.methods.values())
+        keeps_query = self.scope["query_string"] and any(
+            route.keeps_query for route in self.methods.values()
+        )
         has_query = keeps_query and is_list_query(self.query_params)
         return ListQuery.of(self.query_params).list_query if has_query else ""
 

@@ -32,7 +32,9 @@ class RequestGuard:
     def __init__(self, settings: Settings) -> None:
         self.prefix = settings.prefix.encode()
         self.list_url = self.prefix + b"/"
-        self.monitor_urls = tuple(self.prefix + path.encode() for path in (HEALTH_PATH, METRICS_PATH))
+        self.monitor_urls = tuple(
+            self.prefix + path.encode() for path in (HEALTH_PATH, METRICS_PATH)
+        )
         self.hosts = _allowed_hosts(settings) if settings.same_origin_only else None
         self._user_header = settings.user_header.lower().encode()
         self._trusted = settings.trusted_proxies
@@ -47,13 +49,17 @@ class RequestGuard:
         if (
             len(hosts) > 1
             or scope["http_version"] not in ("1.0", "1.1")
-            or not (host or scope["http_version"] == "1.0")  # HTTP/1.0 allows a request without a Host
+            # HTTP/1.0 allows a request without a Host.
+            or not (host or scope["http_version"] == "1.0")
             or not path
             or malformed_escape.search(path)
             or len(query) > QUERY_MAX_BYTES  # 8 KB of `&%` would take the event loop 47 ms
             or query.count(b"&") >= QUERY_MAX_PARAMETERS
             or malformed_escape.search(query)
-            or (self._user_header and sum(name == self._user_header for name, _ in scope["headers"]) > 1)
+            or (
+                self._user_header
+                and sum(name == self._user_header for name, _ in scope["headers"]) > 1
+            )
         ):
             return "bad request"
         # A load balancer and Prometheus ask by an address. No record and no Host is in their answers.
@@ -66,7 +72,9 @@ class RequestGuard:
             return "no page"
         return None
 
-    def _is_same_origin(self, method: str, host: bytes, headers: Sequence[tuple[bytes, bytes]]) -> bool:
+    def _is_same_origin(
+        self, method: str, host: bytes, headers: Sequence[tuple[bytes, bytes]]
+    ) -> bool:
         """Whether the request, if it may change something, comes from a page of ours.
 
         Browsers name the origin of a request in Sec-Fetch-Site, older ones in Origin. A client that sends neither is
@@ -90,7 +98,9 @@ class RequestGuard:
             text = "".join(filter(str.isprintable, value.decode(errors="replace"))).strip()
             return text[:NAME_MAX_CHARACTERS] or None
         if not self._has_warned:
-            log.warning("the header of USER_HEADER is ignored: %s is not in TRUSTED_PROXIES", address)
+            log.warning(
+                "the header of USER_HEADER is ignored: %s is not in TRUSTED_PROXIES", address
+            )
         self._has_warned = True
         return None
 
@@ -99,7 +109,9 @@ class RequestGuard:
         if not scope["client"]:
             return "-"
         address = _address(scope["client"][0])
-        forwarded = b",".join([value for name, value in scope["headers"] if name == b"x-forwarded-for"])
+        forwarded = b",".join(
+            [value for name, value in scope["headers"] if name == b"x-forwarded-for"]
+        )
         for text in reversed(forwarded[-FORWARDED_MAX_BYTES:].decode("latin-1").split(",")):
             if not self._is_trusted(address):
                 break

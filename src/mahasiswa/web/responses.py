@@ -69,7 +69,9 @@ class Stream(StreamingResponse):
         held, connection = self._request.limits.files, self._request.connection
         with self._file or nullcontext():
             if self._file and connection:
-                held.hold(self, self._file.seek(0, os.SEEK_END), connection.cut_off, self._file.tell)
+                held.hold(
+                    self, self._file.seek(0, os.SEEK_END), connection.cut_off, self._file.tell
+                )
             try:
                 await self._request.while_connected(self.stream_response(send))
             finally:
@@ -78,7 +80,9 @@ class Stream(StreamingResponse):
 
     async def stream_response(self, send: Send) -> None:
         """Send the head, each chunk in pieces, and the end."""
-        await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+        await send(
+            {"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers}
+        )
         if self._request.method == "GET":
             async for chunk in cast("AsyncIterator[bytes]", self.body_iterator):
                 await self._send_chunk(chunk, send)
@@ -88,11 +92,19 @@ class Stream(StreamingResponse):
         with self._request.limits.answers.hold() as count:
             count(len(chunk))
             for at in range(0, len(chunk), PIECE_BYTES):
-                await send({"type": "http.response.body", "body": chunk[at : at + PIECE_BYTES], "more_body": True})
+                await send(
+                    {
+                        "type": "http.response.body",
+                        "body": chunk[at : at + PIECE_BYTES],
+                        "more_body": True,
+                    }
+                )
                 await self._request.sent()
 
 
-async def chunks_of(file: BinaryIO, before: bytes = b"", after: bytes = b"") -> AsyncIterator[bytes]:
+async def chunks_of(
+    file: BinaryIO, before: bytes = b"", after: bytes = b""
+) -> AsyncIterator[bytes]:
     """A file that was filled, between two texts."""
     file.seek(0)
     yield before
@@ -142,13 +154,19 @@ class CachedPage:
         known = headers.get(b"if-none-match", b"")
         is_known = tag in known or known == b"*"
         if (wants_gzip, is_known) not in self._responses:  # each of them takes 10 us
-            own = {**self._headers, "etag": tag.decode(), **({"content-encoding": "gzip"} if wants_gzip else {})}
+            own = {
+                **self._headers,
+                "etag": tag.decode(),
+                **({"content-encoding": "gzip"} if wants_gzip else {}),
+            }
             response = FixedResponse(b"", own, 304) if is_known else FixedResponse(body, own)
             self._responses[wants_gzip, is_known] = response
         return self._responses[wants_gzip, is_known]
 
 
-async def rendered_in_thread(request: Request, kind: Kind, render: Callable[[], Response]) -> Response:
+async def rendered_in_thread(
+    request: Request, kind: Kind, render: Callable[[], Response]
+) -> Response:
     """Render and compress a page in a thread of this kind, because it may be long; raise Busy."""
     return await request.limits.slots.run(kind, lambda: compressed(render(), request))
 
@@ -174,7 +192,9 @@ def compressed(response: Response, request: Request) -> Response:
     if not accepts_gzip(request.first_headers.get(b"accept-encoding", b"")):
         return response
     if isinstance(response, StreamingResponse):
-        response.body_iterator = _gzipped_stream(cast("AsyncIterator[bytes]", response.body_iterator))
+        response.body_iterator = _gzipped_stream(
+            cast("AsyncIterator[bytes]", response.body_iterator)
+        )
     elif len(response.body) >= GZIP_MIN_BYTES:
         response.body = gzipped(bytes(response.body))
         response.headers["content-length"] = str(len(response.body))

@@ -44,4 +44,6 @@ class Router:
 
     def methods(self, path: str) -> Mapping[str, Route]:
         """The routes of a raw path by method: those of the path itself, or of one whose last segment is a parameter."""
-        return self._methods.get(path) or self._methods.get(self._by_folder.get(path[: path.rfind("/") + 1], ""), {})
+        return self._methods.get(path) or self._methods.get(
+            self._by_folder.get(path[: path.rfind("/") + 1], ""), {}
+        )

@@ -28,7 +28,11 @@ async def new(request: Request, store: Store, pages: Pages) -> Response:
 async def edit(request: Request, store: Store, pages: Pages) -> Response:
     """GET /mahasiswa/edit/:nim (specification 4.3)."""
     record = await _record(request, store)
-    return pages.edit_form(record.nim, digest(record), record._asdict()) if record else pages.error("no record")
+    return (
+        pages.edit_form(record.nim, digest(record), record._asdict())
+        if record
+        else pages.error("no record")
+    )
 
 
 async def create(request: Request, store: Store, pages: Pages) -> Response:
@@ -37,7 +41,9 @@ async def create(request: Request, store: Store, pages: Pages) -> Response:
     request.added_nim = form.values["nim"]
     again = request.adds_again
     saved = (pages.add_another if again else pages.saved)(form.values["nim"] or "")
-    return await _save(request, store, form, store.add, show=partial(pages.add_form, again=again), saved=saved)
+    return await _save(
+        request, store, form, store.add, show=partial(pages.add_form, again=again), saved=saved
+    )
 
 
 async def update(request: Request, store: Store, pages: Pages) -> Response:
@@ -84,9 +90,15 @@ async def change_nim(request: Request, store: Store, pages: Pages) -> Response:
     if record := await _record(request, store):
         with suppress(Changed):  # someone else has deleted it, or given it another nim
             show, saved = partial(pages.nim_form, record), pages.saved(nim or "")
-            return await _save(request, store, form, partial(store.rename, record.nim), show=show, saved=saved)
+            return await _save(
+                request, store, form, partial(store.rename, record.nim), show=show, saved=saved
+            )
     # A second click on the button repeats a change that is made.
-    is_done = nim is not None and request.nim is not None and await store.reader(RECORD).new_nim(request.nim) == nim
+    is_done = (
+        nim is not None
+        and request.nim is not None
+        and await store.reader(RECORD).new_nim(request.nim) == nim
+    )
     return pages.saved(nim or "") if is_done else pages.error("no record")
 
 
@@ -111,7 +123,10 @@ async def _save(
         await write(**values)
     except Refused as refused:
         if refused.reason == "missing":
-            return show(values, Reply({field: "missing" for field, value in values.items() if value is None}))
+            return show(
+                values,
+                Reply({field: "missing" for field, value in values.items() if value is None}),
+            )
         reply = Reply({refused.field: refused.reason})
         if refused.reason == "duplicate":
             with suppress(Unavailable, Busy):  # then the form does not say whose nim it is

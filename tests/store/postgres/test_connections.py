@@ -25,13 +25,17 @@ from mahasiswa.work import EXPORT, RECORD, SEARCH, STEP_TIMEOUT_SECONDS
 LATENESS_SECONDS = 5.0  # how much later a busy machine may be
 
 
-def test_nothing_is_lost_and_no_page_is_stale_when_connections_are_ended(server: Server, url: PostgresURL) -> None:
+def test_nothing_is_lost_and_no_page_is_stale_when_connections_are_ended(
+    server: Server, url: PostgresURL
+) -> None:
     """Two services share a database. An administrator ends every session 20 times, and no read is lost."""
     with Service(url.address) as first, Service(url.address) as second:
         ledger = Ledger([first.url, second.url], pause_seconds=0)
         with ledger.running():
             for _ in range(20):
-                server.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()")
+                server.execute(
+                    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()"
+                )
                 ledger.wait_for(10)
         ledger.check()
         for service in (first, second):
@@ -39,10 +43,13 @@ def test_nothing_is_lost_and_no_page_is_stale_when_connections_are_ended(server:
 
 
 @pytest.mark.parametrize("how", ["stopped", "frozen"])
-def test_without_its_database_the_service_answers_503_and_recovers(server: Server, url: PostgresURL, how: str) -> None:
+def test_without_its_database_the_service_answers_503_and_recovers(
+    server: Server, url: PostgresURL, how: str
+) -> None:
     """Every page and form is answered at the deadline of a step, and works again as soon as the database is back."""
     requests: list[tuple[str, ...]] = [
-        ("get", path) for path in ("/", "/", "/?cari=Siti" if how == "stopped" else "/", "/mahasiswa/edit/0001")
+        ("get", path)
+        for path in ("/", "/", "/?cari=Siti" if how == "stopped" else "/", "/mahasiswa/edit/0001")
     ]
     requests += [("add", "0002", "Budi", "Solo"), ("add", "0003", "Budi", "Solo")]
     requests += [("edit", "0001", "Budi", "Solo"), ("delete", "0001")]
@@ -76,7 +83,9 @@ def test_without_its_database_the_service_answers_503_and_recovers(server: Serve
         assert site.list().nims == ["0001", "0004"]
         assert time.monotonic() - began < LATENESS_SECONDS
         # The reason is that of the last attempt to connect, and its text that of libpq.
-        assert re.search("the database cannot be reached: (?!all connections are in use).", service.stderr())
+        assert re.search(
+            "the database cannot be reached: (?!all connections are in use).", service.stderr()
+        )
 
 
 @pytest.mark.parametrize("lost", ["question", "answer"])
@@ -86,11 +95,17 @@ async def test_a_connection_lost_at_the_commit_makes_the_write_uncertain(
     """If the same addition is repeated, it is stored, or refused because the first attempt was stored."""
     proxy = Proxy(server.port)
     async with proxy.listening() as port, opened(PostgresURL(at_port(url.address, port))) as store:
-        for write in (store.add(*SITI), store.update("0002", "Ani", "Klaten"), store.delete("0003")):
+        for write in (
+            store.add(*SITI),
+            store.update("0002", "Ani", "Klaten"),
+            store.delete("0003"),
+        ):
             proxy.cut = "question" if lost == "question" else "answer"
             with pytest.raises(Uncertain):
                 await write
-        assert await attempt(store.add(*SITI)) == (("nim", "duplicate") if lost == "answer" else None)
+        assert await attempt(store.add(*SITI)) == (
+            ("nim", "duplicate") if lost == "answer" else None
+        )
         assert await read_all(store) == [SITI]
 
 
@@ -131,7 +146,9 @@ def pooled(server: Server) -> Iterator[PostgresURL]:
         server.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
 
-async def test_every_operation_works_through_a_pooler_in_transaction_mode(pooled: PostgresURL) -> None:
+async def test_every_operation_works_through_a_pooler_in_transaction_mode(
+    pooled: PostgresURL,
+) -> None:
     """Each transaction may reach another session of the server; two stores work at the same time."""
     engine_of(pooled).migrate()
     with Service(pooled.address) as service:
@@ -153,7 +170,9 @@ async def test_every_operation_works_through_a_pooler_in_transaction_mode(pooled
 
         await asyncio.gather(*map(work, range(40)))
         for number in range(3):
-            merged = engine_of(pooled).merge([(1, f"x{number}", "Ani", "Klaten")], update=True, dry_run=False)
+            merged = engine_of(pooled).merge(
+                [(1, f"x{number}", "Ani", "Klaten")], update=True, dry_run=False
+            )
             assert merged[:4] == (1, 0, 0, [])
 
 
@@ -163,7 +182,10 @@ async def test_a_caller_never_receives_a_version_that_was_read_before_its_call(
 ) -> None:
     """A hundred callers who come while a query is running share the next query, and it finds the latest version."""
     proxy = Proxy(server.port)
-    async with proxy.listening() as port, opened(PostgresURL(at_port(url.address, port))) as delayed:
+    async with (
+        proxy.listening() as port,
+        opened(PostgresURL(at_port(url.address, port))) as delayed,
+    ):
         before = await delayed.version()
         proxy.sent = b""
         proxy.hold(on=True)
@@ -179,7 +201,9 @@ async def test_a_caller_never_receives_a_version_that_was_read_before_its_call(
 
 
 @pytest.mark.usefixtures("url")
-def test_a_service_without_the_right_to_read_its_version_asks_for_every_page(server: Server, clerk: str) -> None:
+def test_a_service_without_the_right_to_read_its_version_asks_for_every_page(
+    server: Server, clerk: str
+) -> None:
     """Its list is right and is not cached."""
     server.execute("REVOKE EXECUTE ON FUNCTION pg_control_checkpoint() FROM PUBLIC")
     try:
@@ -191,9 +215,13 @@ def test_a_service_without_the_right_to_read_its_version_asks_for_every_page(ser
         server.execute("GRANT EXECUTE ON FUNCTION pg_control_checkpoint() TO PUBLIC")
 
 
-async def test_a_standby_can_be_read_without_a_version_and_not_written(server: Server, url: PostgresURL) -> None:
+async def test_a_standby_can_be_read_without_a_version_and_not_written(
+    server: Server, url: PostgresURL
+) -> None:
     """It may lag behind, and its snapshots do not tell by how much. It keeps the days of its primary and purges nothing."""
-    execute(url.address, "INSERT INTO mahasiswa VALUES ('0001', 'Siti Aminah', 'Jalan Kaliurang 5')")
+    execute(
+        url.address, "INSERT INTO mahasiswa VALUES ('0001', 'Siti Aminah', 'Jalan Kaliurang 5')"
+    )
     await asyncio.to_thread(age_history, url, 31)
     with Server(QUICK, standby_of=server) as standby:
         standby_url = PostgresURL(at_port(url.address, standby.port))

@@ -34,10 +34,17 @@ CASES: dict[str, tuple[str, list[tuple[object, ...]]]] = {
     "upsert": (UPSERT, [("1", "Ani", "Solo", "Ina", "Klaten"), ("3", None, None, "Ina", "Solo")]),
     "update": ("UPDATE mahasiswa SET alamat = 'Solo'", [("2", "Budi", "Bantul", "Budi", "Solo")]),
     "update that changes nothing": ("UPDATE mahasiswa SET nama = nama", []),
-    "copy": ("COPY mahasiswa FROM PROGRAM 'echo 3,Ina,Solo' (FORMAT csv)", [("3", None, None, "Ina", "Solo")]),
+    "copy": (
+        "COPY mahasiswa FROM PROGRAM 'echo 3,Ina,Solo' (FORMAT csv)",
+        [("3", None, None, "Ina", "Solo")],
+    ),
     "merge": (
         MERGE,
-        [("1", "Ani", "Solo", None, None), ("2", *BANTUL, "Bud", "Bantul"), ("3", None, None, "Ina", "Solo")],
+        [
+            ("1", "Ani", "Solo", None, None),
+            ("2", *BANTUL, "Bud", "Bantul"),
+            ("3", None, None, "Ina", "Solo"),
+        ],
     ),
     "a savepoint that is rolled back": (SAVEPOINT, [("2", *BANTUL, None, None)]),
 }
@@ -48,12 +55,16 @@ def test_a_change_by_another_program_is_in_the_history(
     url: PostgresURL, statement: str, entries: list[tuple[object, ...]]
 ) -> None:
     """Each changed record has one entry. The entries of one statement have any order."""
-    execute(url.address, "INSERT INTO mahasiswa VALUES ('1', 'Ani', 'Solo'), ('2', 'Budi', 'Bantul')")
+    execute(
+        url.address, "INSERT INTO mahasiswa VALUES ('1', 'Ani', 'Solo'), ('2', 'Budi', 'Bantul')"
+    )
     execute(url.address, statement)
     assert sorted(execute(url.address, ENTRIES)[2:], key=repr) == sorted(entries, key=repr)
 
 
-async def test_another_program_can_make_its_changes_one_batch(url: PostgresURL, store: Store) -> None:
+async def test_another_program_can_make_its_changes_one_batch(
+    url: PostgresURL, store: Store
+) -> None:
     """It names the kind of the batch in its transaction. The next transaction of its connection is no batch."""
     with psycopg.connect(url.address, autocommit=True) as other:
         with other.transaction():
@@ -78,15 +89,23 @@ INSERT INTO mahasiswa VALUES ('1', 'Ani', 'Solo'); SELECT count(*) FROM mahasisw
 """
 
 
-def test_a_role_that_may_only_insert_can_insert_and_forge_nothing(server: Server, url: PostgresURL) -> None:
+def test_a_role_that_may_only_insert_can_insert_and_forge_nothing(
+    server: Server, url: PostgresURL
+) -> None:
     """The triggers write the entry with the rights of the table's owner, into the table of the owner."""
     schema = url.address.rpartition("search_path%3D")[2]
     registrar = url.address.replace("//postgres@", "//registrar@")
     server.execute("CREATE ROLE registrar LOGIN")
     try:
-        server.execute(f"GRANT USAGE ON SCHEMA {schema} TO registrar; GRANT INSERT ON {schema}.mahasiswa TO registrar")
+        server.execute(
+            f"GRANT USAGE ON SCHEMA {schema} TO registrar; GRANT INSERT ON {schema}.mahasiswa TO registrar"
+        )
         assert execute(registrar, REPLACED) == [(0,)]
-        for statement in ("TABLE mahasiswa_history", "INSERT INTO mahasiswa_history (moment) VALUES (now())", FORGED):
+        for statement in (
+            "TABLE mahasiswa_history",
+            "INSERT INTO mahasiswa_history (moment) VALUES (now())",
+            FORGED,
+        ):
             with pytest.raises(psycopg.errors.InsufficientPrivilege, match="mahasiswa_history"):
                 execute(registrar, statement)
     finally:
@@ -94,10 +113,14 @@ def test_a_role_that_may_only_insert_can_insert_and_forge_nothing(server: Server
     assert execute(url.address, ENTRIES) == [("1", None, None, "Ani", "Solo")]
 
 
-async def test_a_role_that_owns_nothing_uses_the_list_and_the_whole_history(clerk: str, url: PostgresURL) -> None:
+async def test_a_role_that_owns_nothing_uses_the_list_and_the_whole_history(
+    clerk: str, url: PostgresURL
+) -> None:
     """It needs rights on the tables of the history too. Only the end of `forget` needs the owner."""
     execute(url.address, "REVOKE ALL ON mahasiswa_history, mahasiswa_history_state FROM clerk")
-    with pytest.raises(Unusable, match=r"must run: GRANT SELECT, UPDATE, DELETE ON .*\Z") as unusable:
+    with pytest.raises(
+        Unusable, match=r"must run: GRANT SELECT, UPDATE, DELETE ON .*\Z"
+    ) as unusable:
         engine_of(PostgresURL(clerk)).migrate()
     execute(url.address, str(unusable.value).partition("must run: ")[2])
     engine_of(PostgresURL(clerk)).migrate(7)
@@ -110,11 +133,15 @@ async def test_a_role_that_owns_nothing_uses_the_list_and_the_whole_history(cler
         await store.purge()
         assert (await store.snapshot(0)).last is None
         await store.add(*SITI)
-        engine_of(PostgresURL(clerk)).merge([(1, SITI.nim, "Siti", None)], update=True, dry_run=False)
+        engine_of(PostgresURL(clerk)).merge(
+            [(1, SITI.nim, "Siti", None)], update=True, dry_run=False
+        )
         assert await read_all(store) == [SITI._replace(nama="Siti")]
         with pytest.raises(TextsRemain, match=r"the owner of the table must run: VACUUM"):
             engine_of(PostgresURL(clerk)).forget(SITI.nim)
-        assert [item.oleh for item in (await store.reader(SEARCH).history("", None, 0, 10)).items] == [command_name()]
+        assert [
+            item.oleh for item in (await store.reader(SEARCH).history("", None, 0, 10)).items
+        ] == [command_name()]
     assert execute(url.address, "SELECT days FROM mahasiswa_history_state") == [(7,)]
 
 
@@ -126,8 +153,12 @@ def test_without_history_the_table_has_no_trigger_of_it(url: PostgresURL) -> Non
         execute(url.address, "TRUNCATE mahasiswa")
     with_history = describe(url.address)
     engine_of(url).migrate(0)
-    assert [name for kind, name, _ in describe(url.address) if kind == "trigger"] == ["mahasiswa_nim"]
-    assert execute(url.address, "TRUNCATE mahasiswa; SELECT count(*) FROM mahasiswa_history") == [(0,)]
+    assert [name for kind, name, _ in describe(url.address) if kind == "trigger"] == [
+        "mahasiswa_nim"
+    ]
+    assert execute(url.address, "TRUNCATE mahasiswa; SELECT count(*) FROM mahasiswa_history") == [
+        (0,)
+    ]
     engine_of(url).migrate(30)
     assert describe(url.address) == with_history
     execute(url.address, "DROP TRIGGER mahasiswa_history_delete ON mahasiswa")
@@ -136,7 +167,9 @@ def test_without_history_the_table_has_no_trigger_of_it(url: PostgresURL) -> Non
 
 
 # ---- batches
-async def test_a_batch_is_not_undone_while_another_program_writes(url: PostgresURL, store: Store) -> None:
+async def test_a_batch_is_not_undone_while_another_program_writes(
+    url: PostgresURL, store: Store
+) -> None:
     """It waits for the end of the other transaction, and then finds its change."""
     engine_of(url).merge([(1, *SITI), (2, *BUDI)], update=False, dry_run=False)
     (batch,) = (await store.reader(SEARCH).history("", None, 0, 10)).items
@@ -164,13 +197,18 @@ async def test_a_purge_does_not_wait_for_another_one(url: PostgresURL, store: St
 async def test_any_program_that_changes_records_purges(url: PostgresURL, store: Store) -> None:
     """A statement with any number of rows removes one slice."""
     engine_of(url).merge(
-        [(number, f"{number}", "Siti", "Solo") for number in range(2 * PURGE_ENTRIES)], update=False, dry_run=False
+        [(number, f"{number}", "Siti", "Solo") for number in range(2 * PURGE_ENTRIES)],
+        update=False,
+        dry_run=False,
     )
     await asyncio.to_thread(age_history, url, 31)
     execute(url.address, "INSERT INTO mahasiswa VALUES ('a', 'Ani', 'Solo'), ('b', 'Ani', 'Solo')")
     expired = "SELECT count(*) FROM mahasiswa_history WHERE moment < now() - interval '30 days'"
     assert execute(url.address, expired) == [(PURGE_ENTRIES + 1,)]
-    assert [type(item) for item in (await store.reader(SEARCH).history("", None, 0, 10)).items] == [Entry, Entry]
+    assert [type(item) for item in (await store.reader(SEARCH).history("", None, 0, 10)).items] == [
+        Entry,
+        Entry,
+    ]
 
 
 FILES = """
@@ -182,7 +220,9 @@ WHERE c.relfilenode <> 0 AND (c.relnamespace = current_schema()::regnamespace OR
 """
 
 
-async def test_a_forgotten_record_is_in_no_file_of_the_tables(server: Server, url: PostgresURL, store: Store) -> None:
+async def test_a_forgotten_record_is_in_no_file_of_the_tables(
+    server: Server, url: PostgresURL, store: Store
+) -> None:
     """Neither in a table, nor in its indexes, its long texts or its statistics, also not as a search compares it."""
     long = "Rahasia Panjang " + "".join(random.choices(string.printable, k=4000))
     for number in range(100):
@@ -199,7 +239,11 @@ async def test_a_forgotten_record_is_in_no_file_of_the_tables(server: Server, ur
         files = [server.folder / "data" / str(path) for (path,) in execute(url.address, FILES)]
         assert len(files) > 10
         stored = b"".join(file.read_bytes() for file in files).lower()
-        return {text for text in (b"rahasia", "nama l\u00e1in".encode(), b"nama lain", b"nim-050") if text in stored}
+        return {
+            text
+            for text in (b"rahasia", "nama l\u00e1in".encode(), b"nama lain", b"nim-050")
+            if text in stored
+        }
 
     assert left() > {b"rahasia", b"nim-050"}
     assert engine_of(url).forget("nim-050")
@@ -223,9 +267,15 @@ async def test_forgetting_does_not_wait_long_for_another_program(
     monkeypatch.setattr(engine, "OLDER_TRANSACTIONS_TIMEOUT_SECONDS", 0.3)
     await store.add(*SITI)
     with psycopg.connect(url.address) as other:
-        other.execute(f"SET TRANSACTION ISOLATION LEVEL {isolation}; SELECT FROM mahasiswa".encode())
-        with pytest.raises(TextsRemain, match=HINDRANCES[isolation].format(pid=other.info.backend_pid)):
+        other.execute(
+            f"SET TRANSACTION ISOLATION LEVEL {isolation}; SELECT FROM mahasiswa".encode()
+        )
+        with pytest.raises(
+            TextsRemain, match=HINDRANCES[isolation].format(pid=other.info.backend_pid)
+        ):
             engine_of(url).forget(SITI.nim)
         assert await read_all(store) == []
-        assert [item.oleh for item in (await store.reader(SEARCH).history("", None, 0, 10)).items] == [command_name()]
+        assert [
+            item.oleh for item in (await store.reader(SEARCH).history("", None, 0, 10)).items
+        ] == [command_name()]
     assert not engine_of(url).forget(SITI.nim)  # and the same command removes the rest later

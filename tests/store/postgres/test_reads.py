@@ -49,7 +49,9 @@ async def test_a_read_that_takes_too_long_is_interrupted_on_the_server(
 
 
 @pytest.mark.usefixtures("locked")
-async def test_a_read_whose_client_has_gone_stops_on_the_server_within_a_second(server: Server, store: Store) -> None:
+async def test_a_read_whose_client_has_gone_stops_on_the_server_within_a_second(
+    server: Server, store: Store
+) -> None:
     """The cancelled task cancels its statement, and its connection and its slot are free again."""
     for read in [*READS.values()] * 3:  # more often than any kind of work has slots
         reading = asyncio.ensure_future(read(store))
@@ -63,9 +65,14 @@ async def test_a_read_whose_client_has_gone_stops_on_the_server_within_a_second(
 
 
 @pytest.mark.usefixtures("locked")
-async def test_slow_searches_keep_no_single_record_from_its_connection(server: Server, store: Store) -> None:
+async def test_slow_searches_keep_no_single_record_from_its_connection(
+    server: Server, store: Store
+) -> None:
     """Searches beyond the queue are refused at once; waiting ones hold no connection of another kind."""
-    searches = [asyncio.ensure_future(READS["search"](store)) for _ in range(SEARCH.running + SEARCH.waiting)]
+    searches = [
+        asyncio.ensure_future(READS["search"](store))
+        for _ in range(SEARCH.running + SEARCH.waiting)
+    ]
     await until(lambda: awaited_locks(server.url()) == SEARCH.running)
     with pytest.raises(Busy, match="searches"):
         await READS["search"](store)
@@ -85,7 +92,11 @@ async def test_a_hundred_additions_need_one_slot(url: PostgresURL, store: Store)
         other.execute("LOCK TABLE mahasiswa IN SHARE MODE")
         first = asyncio.create_task(attempt(store.add(*SITI)))
         await until(lambda: awaited_locks(url.address))
-        adding = [asyncio.create_task(attempt(store.add(*record))) for record in records if record.nim != SITI.nim]
+        adding = [
+            asyncio.create_task(attempt(store.add(*record)))
+            for record in records
+            if record.nim != SITI.nim
+        ]
         adding.append(asyncio.create_task(attempt(store.add("x", "Siti", "Solo"))))
         await asyncio.sleep(0)  # every addition is queued now
         with pytest.raises(Busy, match="changes"):
@@ -104,7 +115,8 @@ async def test_a_commit_that_waits_for_the_standby_is_not_interrupted(
         await until(lambda: server.execute("SHOW synchronous_standby_names") == [("nobody",)])
         nims = map(str, range(1000))
 
-        async def add_until_one_waits() -> None:  # the server's checkpointer reads the setting a moment later
+        # The server's checkpointer reads the setting a moment later.
+        async def add_until_one_waits() -> None:
             for nim in nims:
                 await store.add(nim, "Siti", "Solo")
 
@@ -116,20 +128,28 @@ async def test_a_commit_that_waits_for_the_standby_is_not_interrupted(
         deleting = asyncio.ensure_future(store.delete("0"))
 
         def is_cancelled() -> bool:
-            server.execute("SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'")
+            server.execute(
+                "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
+            )
             return deleting.done()
 
         await until(is_cancelled)
-        with pytest.raises(Uncertain):  # an administrator cancelled the wait: the commit is on one server only
+        # An administrator cancelled the wait: the commit is on one server only.
+        with pytest.raises(Uncertain):
             await deleting
     finally:
         server.execute("ALTER SYSTEM RESET synchronous_standby_names")
         server.execute("SELECT pg_reload_conf()")
 
 
-async def test_a_snapshot_of_long_texts_is_given_up_before_they_are_read(url: PostgresURL, store: Store) -> None:
+async def test_a_snapshot_of_long_texts_is_given_up_before_they_are_read(
+    url: PostgresURL, store: Store
+) -> None:
     """Records with 40 MB of texts take no memory of the service."""
-    execute(url.address, "INSERT INTO mahasiswa SELECT i, repeat('a', 50000), '' FROM generate_series(1, 800) AS i")
+    execute(
+        url.address,
+        "INSERT INTO mahasiswa SELECT i, repeat('a', 50000), '' FROM generate_series(1, 800) AS i",
+    )
     tracemalloc.start()
     try:
         assert (await store.snapshot(10_000)).packed is None
@@ -139,16 +159,23 @@ async def test_a_snapshot_of_long_texts_is_given_up_before_they_are_read(url: Po
 
 
 # ---- the search
-async def test_a_search_of_one_day_ends_in_time_before_there_are_statistics(url: PostgresURL, store: Store) -> None:
+async def test_a_search_of_one_day_ends_in_time_before_there_are_statistics(
+    url: PostgresURL, store: Store
+) -> None:
     """PostgreSQL expects a single change of that day then, and must not fold all texts again for each of 12,000."""
     for _ in range(2):
-        execute(url.address, "INSERT INTO mahasiswa SELECT i, 'Siti', 'Solo' FROM generate_series(1, 3000) AS i")
+        execute(
+            url.address,
+            "INSERT INTO mahasiswa SELECT i, 'Siti', 'Solo' FROM generate_series(1, 3000) AS i",
+        )
         execute(url.address, "DELETE FROM mahasiswa")
     days = (datetime.now(UTC) - timedelta(days=1), datetime.now(UTC) + timedelta(days=1))
     assert (await store.reader(SEARCH).history("siti", None, 0, 10, days=days)).total == 12_000
 
 
-async def test_the_searched_text_does_not_decide_the_time_of_a_search(url: PostgresURL, store: Store) -> None:
+async def test_the_searched_text_does_not_decide_the_time_of_a_search(
+    url: PostgresURL, store: Store
+) -> None:
     """The worst text to look for takes at most a few times as long as a single letter; with ILIKE 60 times."""
     texts = "repeat('a', 1000), repeat('é', 1000) FROM generate_series(1, 1000) AS i"
     execute(url.address, f"INSERT INTO mahasiswa SELECT i, {texts}")

@@ -41,7 +41,9 @@ def test_the_table_itself_refuses_what_other_programs_write(url: PostgresURL) ->
 @pytest.fixture
 def second_step(url: PostgresURL, monkeypatch: pytest.MonkeyPatch) -> PostgresURL:
     """Return the address of a table of version 1 with a record, and let this program know a second step."""
-    execute(url.address, "INSERT INTO mahasiswa VALUES ('0001', 'Siti Aminah', 'Jalan Kaliurang 5')")
+    execute(
+        url.address, "INSERT INTO mahasiswa VALUES ('0001', 'Siti Aminah', 'Jalan Kaliurang 5')"
+    )
     monkeypatch.setattr(schema, "UPGRADES", (*schema.UPGRADES, SECOND_STEP))
     return url
 
@@ -62,14 +64,18 @@ def test_of_many_starts_one_creates_the_table(address: str) -> None:
     assert execute(address, "SELECT count(*) FROM mahasiswa") == [(0,)]
 
 
-def test_an_older_schema_is_upgraded_once_by_the_steps_that_it_lacks(second_step: PostgresURL) -> None:
+def test_an_older_schema_is_upgraded_once_by_the_steps_that_it_lacks(
+    second_step: PostgresURL,
+) -> None:
     """Of several starts at the same time one makes the step, and the records stay."""
     migrate_eight_times(second_step.address)
     assert execute(second_step.address, "SELECT * FROM mahasiswa") == [(*SITI, None)]
     assert ("comment", "", "schema 2 of mahasiswa") in describe(second_step.address)
 
 
-def test_a_user_who_may_not_upgrade_gets_the_script_for_the_owner(clerk: str, second_step: PostgresURL) -> None:
+def test_a_user_who_may_not_upgrade_gets_the_script_for_the_owner(
+    clerk: str, second_step: PostgresURL
+) -> None:
     """Nothing changes until the owner runs the script; then the user can start."""
     before = describe(second_step.address)
     with pytest.raises(Unusable, match="belongs to postgres, who must run this SQL:") as unusable:

@@ -23,10 +23,22 @@ from mahasiswa.work import RECORD, SEARCH, STEP_TIMEOUT_SECONDS
 
 
 @pytest.mark.parametrize("refused", [[0], [63], [31, 32], [0, 5, 6, 40, 63], range(64)], ids=str)
-async def test_refused_additions_in_a_batch_leave_their_neighbours(store: Store, refused: Sequence[int]) -> None:
+async def test_refused_additions_in_a_batch_leave_their_neighbours(
+    store: Store, refused: Sequence[int]
+) -> None:
     """Each of 64 additions has its own outcome, wherever the refused ones stand."""
-    faults = [("..", "Ani", "Solo"), ("9" * 256, "Ani", "Solo"), ("x", None, "Solo"), ("x", "Ani", None)]
-    reasons = [("nim", "unaddressable"), ("nim", "too_long"), ("nama", "missing"), ("alamat", "missing")]
+    faults = [
+        ("..", "Ani", "Solo"),
+        ("9" * 256, "Ani", "Solo"),
+        ("x", None, "Solo"),
+        ("x", "Ani", None),
+    ]
+    reasons = [
+        ("nim", "unaddressable"),
+        ("nim", "too_long"),
+        ("nama", "missing"),
+        ("alamat", "missing"),
+    ]
     good = [Mahasiswa(f"{number:02}", "Ani", "Solo") for number in range(64)]
     writes = [faults[number % 4] if number in refused else good[number] for number in range(64)]
     answers = await attempt_all(*(store.add(*write) for write in writes))
@@ -34,7 +46,9 @@ async def test_refused_additions_in_a_batch_leave_their_neighbours(store: Store,
     assert await read_all(store) == [good[number] for number in range(64) if number not in refused]
 
 
-async def test_a_batch_with_refused_additions_keeps_the_order(url: PostgresURL, store: Store) -> None:
+async def test_a_batch_with_refused_additions_keeps_the_order(
+    url: PostgresURL, store: Store
+) -> None:
     """Of equal nims the first is stored. A constraint that someone added later has no message, so it is a failure."""
     execute(url.address, "ALTER TABLE mahasiswa ADD CONSTRAINT nama_terisi CHECK (nama <> '')")
     writes: dict[tuple[str, str | None, str], Outcome] = {
@@ -68,10 +82,15 @@ async def test_a_refused_addition_does_not_make_its_neighbours_wait_for_locks_of
         await asyncio.gather(*map(add, ["a", "..", *(f"z{number}" for number in range(5))]))
     assert max(seconds["a"], seconds[".."]) < 4
     assert max(seconds.values()) < 10
-    assert [record.nim for record in await read_all(store)] == ["a", *(f"z{number}" for number in range(5))]
+    assert [record.nim for record in await read_all(store)] == [
+        "a",
+        *(f"z{number}" for number in range(5)),
+    ]
 
 
-async def test_a_lock_delays_a_write_for_a_few_seconds_at_most(url: PostgresURL, store: Store) -> None:
+async def test_a_lock_delays_a_write_for_a_few_seconds_at_most(
+    url: PostgresURL, store: Store
+) -> None:
     """Then nothing was done. The oldest addition ends its batch; a younger one is tried again. Reads are not delayed."""
     with psycopg.connect(url.address) as other:
         other.execute("LOCK TABLE mahasiswa IN SHARE MODE")
@@ -92,16 +111,24 @@ async def test_a_lock_delays_a_write_for_a_few_seconds_at_most(url: PostgresURL,
     assert await read_all(store) == [("3", "Ani", "Solo")]
 
 
-async def test_of_two_who_write_the_same_records_one_is_told_that_they_changed(url: PostgresURL, store: Store) -> None:
+async def test_of_two_who_write_the_same_records_one_is_told_that_they_changed(
+    url: PostgresURL, store: Store
+) -> None:
     """They do not deadlock if their orders differ; repeating the successful write is no error."""
     async with opened(url) as second:
         for number in range(20):
             old: list[Mahasiswa | None] = [None] * 6
             for names in (("Siti", "Ani"), ("Budi", "Ina")):
-                wanted = [[Mahasiswa(f"{number}{letter}", name, "Solo") for letter in "abcdef"] for name in names]
+                wanted = [
+                    [Mahasiswa(f"{number}{letter}", name, "Solo") for letter in "abcdef"]
+                    for name in names
+                ]
                 versions = [record and digest(record) for record in old]
                 writes = [list(map(Write, records, versions)) for records in wanted]
-                sent = (store.write_all("import", writes[0]), second.write_all("import", writes[1][::-1]))
+                sent = (
+                    store.write_all("import", writes[0]),
+                    second.write_all("import", writes[1][::-1]),
+                )
                 answers = await asyncio.gather(*sent, return_exceptions=True)
                 assert {type(answer) for answer in answers} == {type(None), Changed}, answers
                 winner = answers.index(None)
@@ -110,7 +137,9 @@ async def test_of_two_who_write_the_same_records_one_is_told_that_they_changed(u
                 assert old == wanted[winner]
 
 
-async def test_a_transaction_that_a_deadlock_ended_is_made_again(url: PostgresURL, store: Store) -> None:
+async def test_a_transaction_that_a_deadlock_ended_is_made_again(
+    url: PostgresURL, store: Store
+) -> None:
     """Another program locks records in another order, so PostgreSQL ends our transaction."""
     records = [Mahasiswa(letter, "Siti", "Solo") for letter in "ab"]
     await store.write_all("import", [Write(record, None) for record in records])
@@ -136,7 +165,9 @@ CREATE TRIGGER refuse BEFORE INSERT OR DELETE ON mahasiswa FOR EACH STATEMENT EX
 
 
 @pytest.mark.parametrize("code", ["40001", "40P01"])
-async def test_a_transaction_that_always_collides_is_given_up(url: PostgresURL, store: Store, code: str) -> None:
+async def test_a_transaction_that_always_collides_is_given_up(
+    url: PostgresURL, store: Store, code: str
+) -> None:
     """After MAX_ATTEMPTS serialization failures or deadlocks, the write fails and nothing was done."""
     execute(url.address, REFUSE.format(seconds=0, code=code))
     with pytest.raises(Unavailable):
@@ -151,7 +182,11 @@ async def test_a_write_that_fails_after_its_client_has_gone_is_no_noise_in_the_l
     execute(url.address, REFUSE.format(seconds=0.3, code="P0001"))
     async with opened(url) as store:
         deleting = asyncio.ensure_future(attempt(store.delete("1")))
-        await until(lambda: execute(url.address, "SELECT 1 FROM pg_stat_activity WHERE wait_event = 'PgSleep'"))
+        await until(
+            lambda: execute(
+                url.address, "SELECT 1 FROM pg_stat_activity WHERE wait_event = 'PgSleep'"
+            )
+        )
         deleting.cancel()
     gc.collect()
     assert deleting.cancelled()
@@ -169,7 +204,13 @@ CREATE TRIGGER log_setting AFTER INSERT OR UPDATE OR DELETE ON mahasiswa FOR EAC
 
 @pytest.mark.parametrize(
     ("setting", "used"),
-    [("off", "on"), ("local", "on"), ("remote_write", "on"), ("on", "on"), ("remote_apply", "remote_apply")],
+    [
+        ("off", "on"),
+        ("local", "on"),
+        ("remote_write", "on"),
+        ("on", "on"),
+        ("remote_apply", "remote_apply"),
+    ],
 )
 async def test_every_write_waits_for_the_disks_whatever_the_role_says(
     server: Server, url: PostgresURL, setting: str, used: str
@@ -191,7 +232,18 @@ async def test_every_write_waits_for_the_disks_whatever_the_role_says(
                 engine_of(url).merge([(1, SITI.nim, nama, "Solo")], update=True, dry_run=False)
     finally:
         server.execute("ALTER ROLE postgres RESET synchronous_commit")
-    operations = ["INSERT", "UPDATE", "INSERT", "DELETE", "DELETE", "INSERT", "UPDATE", "DELETE", "INSERT", "UPDATE"]
+    operations = [
+        "INSERT",
+        "UPDATE",
+        "INSERT",
+        "DELETE",
+        "DELETE",
+        "INSERT",
+        "UPDATE",
+        "DELETE",
+        "INSERT",
+        "UPDATE",
+    ]
     assert execute(url.address, "TABLE settings") == [(operation, used) for operation in operations]
 
 
@@ -204,13 +256,19 @@ def test_the_service_warns_at_its_start_of_a_server_that_a_crash_can_destroy(
     settings: dict[str, str], warned: list[str]
 ) -> None:
     """Each setting is one line, and the service starts. A server with safe settings is not warned of."""
-    with Server(settings) as server, Service(server.url(), {"WORKERS": "2"}) as service, service.site() as site:
+    with (
+        Server(settings) as server,
+        Service(server.url(), {"WORKERS": "2"}) as service,
+        service.site() as site,
+    ):
         assert site.add(*SITI).status_code == 302
         assert re.findall(r"ERROR PostgreSQL runs with (\w+) = off", service.stderr()) == warned
 
 
 # ---- undo beside other transactions
-async def test_an_undo_makes_nobody_wait_for_a_lock_of_another_program(url: PostgresURL, store: Store) -> None:
+async def test_an_undo_makes_nobody_wait_for_a_lock_of_another_program(
+    url: PostgresURL, store: Store
+) -> None:
     """An unknown item is looked for without a lock, and one entry locks its own record. A batch gives up soon."""
     await store.write_all("import", [Write(SITI, None), Write(SITI._replace(nim="2"), None)])
     await store.add("3", "Ani", "Solo")
@@ -226,23 +284,31 @@ async def test_an_undo_makes_nobody_wait_for_a_lock_of_another_program(url: Post
         await until(lambda: awaited_locks(url.address))
         assert await attempt(store.add("4", "Ani", "Solo")) is None
         assert await undoing == "unavailable"
-    assert time.monotonic() - began < 3  # each of two attempts waits 0.3 s; a lock of others is waited for for 4 s
+    # Each of two attempts waits 0.3 s; a lock of others is waited for for 4 s.
+    assert time.monotonic() - began < 3
     assert [record.nim for record in await read_all(store)] == [SITI.nim, "2", "4"]
 
 
-async def test_edits_that_wait_for_another_program_delay_no_read(url: PostgresURL, store: Store) -> None:
+async def test_edits_that_wait_for_another_program_delay_no_read(
+    url: PostgresURL, store: Store
+) -> None:
     """It has locked one record. The page of another record, and the health check, do not wait for the edits."""
     await store.add(*SITI)
     with psycopg.connect(url.address) as other:
         other.execute("SELECT FROM mahasiswa FOR UPDATE")
-        edits = [asyncio.ensure_future(store.update(SITI.nim, f"{number}", "Solo")) for number in range(20)]
+        edits = [
+            asyncio.ensure_future(store.update(SITI.nim, f"{number}", "Solo"))
+            for number in range(20)
+        ]
         await until(lambda: awaited_locks(url.address))
         async with asyncio.timeout(STEP_TIMEOUT_SECONDS / 2):
             assert await store.reader(RECORD).get("9") is None
     await asyncio.gather(*edits, return_exceptions=True)
 
 
-@pytest.mark.parametrize("is_batch", [None, False, True], ids=["an edit", "an undo of it", "an undo of its import"])
+@pytest.mark.parametrize(
+    "is_batch", [None, False, True], ids=["an edit", "an undo of it", "an undo of its import"]
+)
 async def test_a_change_that_waits_for_a_record_locks_nothing_of_its_history(
     url: PostgresURL, store: Store, *, is_batch: bool | None
 ) -> None:

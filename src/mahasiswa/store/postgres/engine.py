@@ -15,7 +15,13 @@ from mahasiswa.store.backup_folder import find_backups
 from mahasiswa.store.engines import Engine, Finding, Merged, Restored, good
 from mahasiswa.store.postgres import postgres_schema
 from mahasiswa.store.postgres import postgres_sql as sql
-from mahasiswa.store.postgres.pool import commit_checked, connection_parameters, do_steps, first_line, translate
+from mahasiswa.store.postgres.pool import (
+    commit_checked,
+    connection_parameters,
+    do_steps,
+    first_line,
+    translate,
+)
 from mahasiswa.store.postgres.store import PostgresStore
 from mahasiswa.store.store_errors import TextsRemain, Unusable
 from mahasiswa.work import Slots
@@ -128,4 +134,6 @@ def _rewrite(db: postgres_schema.Connection, transaction: str) -> None:
             db.execute(sql.ALTER_LOCK_TIMEOUT)
             db.execute(sql.REWRITE)
     except psycopg.Error as error:  # such as a lock that another program holds, or a missing right
-        raise TextsRemain(f"{REMAIN}: {first_line(error)}; the owner of the table must run: {sql.VACUUM}") from error
+        raise TextsRemain(
+            f"{REMAIN}: {first_line(error)}; the owner of the table must run: {sql.VACUUM}"
+        ) from error

@@ -17,15 +17,25 @@ from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout
 
 from mahasiswa.store.postgres import postgres_sql as sql
 from mahasiswa.store.reader import READ_ROWS, Steps, size_with
-from mahasiswa.store.store_errors import Reason, Refused, StoreError, TookTooLong, Unavailable, Uncertain
+from mahasiswa.store.store_errors import (
+    Reason,
+    Refused,
+    StoreError,
+    TookTooLong,
+    Unavailable,
+    Uncertain,
+)
 from mahasiswa.work import DATABASE_CONNECTIONS, STEP_TIMEOUT_SECONDS, Kind, Slots
 
 REQUEST_TIMEOUT_SECONDS = STEP_TIMEOUT_SECONDS - 0.5
 """Maximum time for a request to get a slot, a connection and its answer, so that its page is sent in time."""
 
-SERVER_DELAY_SECONDS = 0.1  # time after a deadline for the server to report that it has interrupted the statement
-LOCK_RETRY_SECONDS = 1.0  # time in which a lock timeout is a short one, after which a transaction is made again
-MAX_ATTEMPTS = 5  # maximum attempts to make a transaction that fails with a serialization failure or a deadlock
+# Time after a deadline for the server to report that it has interrupted the statement.
+SERVER_DELAY_SECONDS = 0.1
+# Time in which a lock timeout is a short one, after which a transaction is made again.
+LOCK_RETRY_SECONDS = 1.0
+# Maximum attempts to make a transaction that fails with a serialization failure or a deadlock.
+MAX_ATTEMPTS = 5
 
 # Defaults for parameters that the address does not set. They detect a host that disappeared, so that the next one is tried.
 DEFAULTS = "connect_timeout=2 keepalives_idle=30 keepalives_interval=5 keepalives_count=3 tcp_user_timeout=5000"
@@ -94,7 +104,9 @@ class Pool:
     def deadline(self) -> float:
         return time.monotonic() + REQUEST_TIMEOUT_SECONDS
 
-    async def read(self, kind: Kind, work: Callable[[Connection], Awaitable[T]], deadline: float) -> T:
+    async def read(
+        self, kind: Kind, work: Callable[[Connection], Awaitable[T]], deadline: float
+    ) -> T:
         """Call `work`, which only reads; call it again if the connection breaks, until the deadline."""
         while True:
             try:
@@ -104,7 +116,9 @@ class Pool:
             except psycopg.Error as error:
                 await _pause_or_raise(error, deadline)
 
-    async def write(self, kind: Kind, work: Callable[[Connection], Awaitable[T]], deadline: float) -> T:
+    async def write(
+        self, kind: Kind, work: Callable[[Connection], Awaitable[T]], deadline: float
+    ) -> T:
         """Call `work`, which begins a transaction, then commit. Try again if nothing was done, as after a deadlock."""
         attempts = 0
         soon = time.monotonic() + LOCK_RETRY_SECONDS
@@ -114,7 +128,8 @@ class Pool:
                 async with self.connection(kind, deadline) as db:
                     with time_limit(db, deadline):
                         result = await work(db)
-                    if db.pgconn.transaction_status != TransactionStatus.IDLE:  # it is, if there was nothing to do
+                    # It is, if there was nothing to do.
+                    if db.pgconn.transaction_status != TransactionStatus.IDLE:
                         with time_limit(db, deadline), commit_checked(db):
                             await db.execute(sql.COMMIT)
                     return result
@@ -123,7 +138,11 @@ class Pool:
                     raise Unavailable(first_line(error)) from error
                 await asyncio.sleep(random() * 0.1)  # noqa: S311 - so that two transactions do not collide repeatedly
             except psycopg.Error as error:
-                if isinstance(error, errors.LockNotAvailable) and attempts == 1 and time.monotonic() < soon:
+                if (
+                    isinstance(error, errors.LockNotAvailable)
+                    and attempts == 1
+                    and time.monotonic() < soon
+                ):
                     continue  # a short lock timeout has let the others pass
                 await _pause_or_raise(error, deadline)
 
@@ -156,8 +175,14 @@ class Pool:
 
     async def _give_back(self, db: "_Connection") -> None:
         try:
-            if db.pgconn.transaction_status in (TransactionStatus.INTRANS, TransactionStatus.INERROR):
-                with time_limit(db, time.monotonic() + REQUEST_TIMEOUT_SECONDS), suppress(psycopg.Error):
+            if db.pgconn.transaction_status in (
+                TransactionStatus.INTRANS,
+                TransactionStatus.INERROR,
+            ):
+                with (
+                    time_limit(db, time.monotonic() + REQUEST_TIMEOUT_SECONDS),
+                    suppress(psycopg.Error),
+                ):
                     await db.rollback()
         finally:
             await self._pool.putconn(db)  # closes a connection that is not idle
@@ -174,7 +199,9 @@ def begin(statement: str, deadline: float) -> str:
     return statement.format(milliseconds=round(1000 * _seconds_left(deadline)))
 
 
-async def execute(db: Connection, statements: str, *parameters: object) -> Sequence[tuple[Any, ...]]:
+async def execute(
+    db: Connection, statements: str, *parameters: object
+) -> Sequence[tuple[Any, ...]]:
     """Run several statements in one round trip; return the rows of the last one that has rows. Raise Unavailable."""
     # On the server's side, parameters are possible in a single statement only.
     cursor = psycopg.AsyncClientCursor(db)
@@ -207,7 +234,8 @@ def commit_checked(db: psycopg.AsyncConnection[Any] | psycopg.Connection[Any]) -
     """Raise Uncertain if the answer to the COMMIT of the block is lost, or does not mean that the commit will last."""
     warnings = []
 
-    def keep_warning(notice: errors.Diagnostic) -> None:  # a notice can only be read during the call
+    # A notice can only be read during the call.
+    def keep_warning(notice: errors.Diagnostic) -> None:
         if notice.severity_nonlocalized == "WARNING":
             warnings.append(str(notice.message_primary))
 
@@ -260,7 +288,9 @@ def _seconds_left(deadline: float) -> float:
 @contextmanager
 def time_limit(db: Connection, deadline: float) -> Iterator[None]:
     """Break the connection if the block is not over soon after the deadline, because the server does not answer."""
-    timer = asyncio.get_running_loop().call_later(_seconds_left(deadline) + SERVER_DELAY_SECONDS, _break, db)
+    timer = asyncio.get_running_loop().call_later(
+        _seconds_left(deadline) + SERVER_DELAY_SECONDS, _break, db
+    )
     try:
         yield
     finally:

@@ -22,8 +22,10 @@ from mahasiswa.store.postgres import postgres_sql as sql
 from mahasiswa.store.postgres.pool import connection_parameters, do_steps, first_line, is_lost
 from mahasiswa.store.store_errors import NeedsRepair, Unusable
 
-START_TIMEOUT_SECONDS = 10.0  # maximum time to wait for a server that does not answer, because it may be starting too
-UPGRADES = (sql.CREATE,)  # UPGRADES[n] makes version n + 1 of version n, with {schema} for the name of the schema
+# Maximum time to wait for a server that does not answer, because it may be starting too.
+START_TIMEOUT_SECONDS = 10.0
+# UPGRADES[n] makes version n + 1 of version n, with {schema} for the name of the schema.
+UPGRADES = (sql.CREATE,)
 
 log = logging.getLogger(__name__)
 
@@ -51,7 +53,9 @@ def migrate(conninfo: str, history_days: int | None = None) -> None:
                 _make_ready(db, history_days)
                 return
         except LockNotAvailable:
-            raise Unusable("the table mahasiswa is in use; stop the programs that use it, then try again") from None
+            raise Unusable(
+                "the table mahasiswa is in use; stop the programs that use it, then try again"
+            ) from None
         except psycopg.Error as error:
             if not is_lost(error) or time.monotonic() > deadline:
                 raise Unusable(f"PostgreSQL cannot be used: {first_line(error)}") from None
@@ -76,7 +80,9 @@ def _make_ready(db: Connection, wanted_days: int | None) -> None:
 
 
 def _find_table(db: Connection) -> Table:
-    return Table._make(db.execute(sql.FIND_TABLE).fetchone() or db.execute(sql.NEW_TABLE).fetchall()[0])
+    return Table._make(
+        db.execute(sql.FIND_TABLE).fetchone() or db.execute(sql.NEW_TABLE).fetchall()[0]
+    )
 
 
 def _version(table: Table) -> int:
@@ -88,8 +94,12 @@ def _version(table: Table) -> int:
         raise NeedsRepair(f"no release made the table mahasiswa; {remedy}")
     version = int(stored[1])
     if version > len(UPGRADES):
-        fault = f"its schema version is {version}, and this release knows none above {len(UPGRADES)}"
-        raise NeedsRepair(f"a newer release made the table mahasiswa: {fault}; install the newer release")
+        fault = (
+            f"its schema version is {version}, and this release knows none above {len(UPGRADES)}"
+        )
+        raise NeedsRepair(
+            f"a newer release made the table mahasiswa: {fault}; install the newer release"
+        )
     return version
 
 
@@ -115,8 +125,12 @@ def _check_rights(db: Connection, needed: str = "") -> None:
     """Raise Unusable with all rights that this role lacks, if `needed` is one of them."""
     missing = db.execute(sql.MISSING_RIGHTS).fetchall()
     if any(needed in rights for _, rights in missing):
-        grants = "; ".join(f"GRANT {rights} ON {table} TO {db.info.user}" for table, rights in missing)
-        raise Unusable(f"the role {db.info.user} lacks rights; the owner of the tables must run: {grants}")
+        grants = "; ".join(
+            f"GRANT {rights} ON {table} TO {db.info.user}" for table, rights in missing
+        )
+        raise Unusable(
+            f"the role {db.info.user} lacks rights; the owner of the tables must run: {grants}"
+        )
 
 
 def _triggers(history_days: int | None) -> Mapping[str, str]:
@@ -125,7 +139,10 @@ def _triggers(history_days: int | None) -> Mapping[str, str]:
 
 def _is_complete(db: Connection, history_days: int | None) -> bool:
     """Return whether the key exists, and the triggers are those that these days need."""
-    return {name for (name,) in db.execute(sql.FIND_PARTS)} == {*_triggers(history_days), "signing_key"}
+    return {name for (name,) in db.execute(sql.FIND_PARTS)} == {
+        *_triggers(history_days),
+        "signing_key",
+    }
 
 
 def _upgrade(db: Connection, table: Table, wanted_days: int | None) -> None:
@@ -143,7 +160,9 @@ def _upgrade(db: Connection, table: Table, wanted_days: int | None) -> None:
         if stored == wanted_days:
             log.warning("triggers were missing or disabled, and are created again")
         statements += [sql.ADD_PARTS, *sql.DROP_TRIGGERS]
-        statements += [f"CREATE TRIGGER {name} {rest.strip()}" for name, rest in _triggers(wanted_days).items()]
+        statements += [
+            f"CREATE TRIGGER {name} {rest.strip()}" for name, rest in _triggers(wanted_days).items()
+        ]
         if not wanted_days:
             statements.append(sql.CLEAR_HISTORY)
     needs_owner = bool(statements)
@@ -152,7 +171,9 @@ def _upgrade(db: Connection, table: Table, wanted_days: int | None) -> None:
     script = ";\n".join(statement.strip().format_map(values) for statement in statements)
     if needs_owner and not table.is_ours_to_alter:
         script = sql.SCRIPT_OF_OWNER.format(script=script)
-        raise Unusable(f"the table mahasiswa belongs to {table.owner}, who must run this SQL:\n{script}")
+        raise Unusable(
+            f"the table mahasiswa belongs to {table.owner}, who must run this SQL:\n{script}"
+        )
     if 0 < version < len(UPGRADES):
         (count,) = db.execute(shared_sql.COUNT).fetchall()[0]
         log.info("upgrading %s records", f"{count:,}")
@@ -171,23 +192,31 @@ def examine(conninfo: str, *, quick: bool) -> Iterator[Finding]:
             for check in QUICK_CHECKS if quick else CHECKS:
                 yield from check(db)
     except psycopg.Error as error:
-        raise Unusable(f"PostgreSQL cannot be used: {first_line(error)}. Check DATABASE_URL and the server") from error
+        raise Unusable(
+            f"PostgreSQL cannot be used: {first_line(error)}. Check DATABASE_URL and the server"
+        ) from error
 
 
 def _schema(db: Connection) -> Iterator[Finding]:
     _check_encoding(db)
     if _history_days(db, _find_table(db)) is None:
-        raise Unusable("the table mahasiswa does not exist; start the service once, or correct DATABASE_URL")
+        raise Unusable(
+            "the table mahasiswa does not exist; start the service once, or correct DATABASE_URL"
+        )
     _check_rights(db)
     present = {name for (name,) in db.execute(sql.CONSTRAINTS)}
     if missing := {"nim_duplicate", "nim_too_long", "nim_unaddressable"} - present:
         names = ", ".join(sorted(missing))
-        yield wrong(f"The table mahasiswa lacks the constraints {names}. Restore a back-up, or create them again.")
+        yield wrong(
+            f"The table mahasiswa lacks the constraints {names}. Restore a back-up, or create them again."
+        )
 
 
 def _changes(db: Connection) -> Iterator[Finding]:
     if db.execute(sql.IS_STANDBY).fetchone():
-        yield wrong("The server is a standby, which takes no changes. Promote it, or correct DATABASE_URL.")
+        yield wrong(
+            "The server is a standby, which takes no changes. Promote it, or correct DATABASE_URL."
+        )
         return
     try:
         with db.transaction(force_rollback=True):
@@ -202,7 +231,9 @@ def _changes(db: Connection) -> Iterator[Finding]:
 def _durability(db: Connection) -> Iterator[Finding]:
     unsafe = [name for (name,) in db.execute(sql.UNSAFE_SETTINGS)]
     for name in unsafe:
-        yield wrong(f"PostgreSQL runs with {name} = off: a crash of its host can destroy the list. Set it to on.")
+        yield wrong(
+            f"PostgreSQL runs with {name} = off: a crash of its host can destroy the list. Set it to on."
+        )
     if not unsafe:
         yield good("PostgreSQL writes each change to the disk before it acknowledges it (fsync).")
 

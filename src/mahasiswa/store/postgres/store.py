@@ -52,7 +52,9 @@ class PostgresStore(Store):
     def __init__(self, conninfo: str, slots: Slots) -> None:
         self.pool = Pool(conninfo, slots)
         super().__init__(sql.SHARED, {kind: PostgresReader(self.pool, kind) for kind in KINDS})
-        self._versions = SharedTask(lambda asked: self.pool.read(LIST, _version, asked + REQUEST_TIMEOUT_SECONDS))
+        self._versions = SharedTask(
+            lambda asked: self.pool.read(LIST, _version, asked + REQUEST_TIMEOUT_SECONDS)
+        )
         self._additions = GroupCommit(slots, self._commit_additions)
         self._running: set[asyncio.Task[Any]] = set()
 
@@ -70,7 +72,9 @@ class PostgresStore(Store):
         async def read(db: Connection) -> Snapshot:
             last = await _do_steps(db, last_item(sql.SHARED), begin(sql.BEGIN_READING, deadline))
             ((version,),) = await execute(db, sql.VERSION) if is_known else ((None,),)
-            ((is_longer,),) = await execute(db, sql.IS_LONGER_THAN, at_most, SNAPSHOT_MAX_BYTES, at_most + 1)
+            ((is_longer,),) = await execute(
+                db, sql.IS_LONGER_THAN, at_most, SNAPSHOT_MAX_BYTES, at_most + 1
+            )
             records = [] if is_longer else await _all_records(db)
             packed = None if is_longer else "\0".join(chain.from_iterable(records)).encode()
             return Snapshot(version, len(records), packed, last)
@@ -104,7 +108,9 @@ class PostgresStore(Store):
         await self._versions.close()
         await self.pool.close()
 
-    async def _commit_additions(self, group: Sequence[QueuedChange[Addition]]) -> Sequence[StoreError | None]:
+    async def _commit_additions(
+        self, group: Sequence[QueuedChange[Addition]]
+    ) -> Sequence[StoreError | None]:
         additions = [queued.change for queued in group]
         deadline = min(queued.deadline for queued in group)
         try:
@@ -114,7 +120,10 @@ class PostgresStore(Store):
             return [TookTooLong(str(busy))] * len(group)
         except StoreError as error:
             # If the earliest deadline ended the group, additions with a later one use the time that they have left.
-            is_late = isinstance(error, Unavailable) and time.monotonic() >= deadline - TIMER_RESOLUTION_SECONDS
+            is_late = (
+                isinstance(error, Unavailable)
+                and time.monotonic() >= deadline - TIMER_RESOLUTION_SECONDS
+            )
             return [Locked(str(error)) if is_late else error] * len(group)
 
 
@@ -127,7 +136,9 @@ async def _version(db: Connection) -> str | None:
         return None
 
 
-async def _add_each(db: Connection, additions: Sequence[Addition], deadline: float) -> Sequence[StoreError | None]:
+async def _add_each(
+    db: Connection, additions: Sequence[Addition], deadline: float
+) -> Sequence[StoreError | None]:
     """Add the records in a new transaction. If the table refuses some, isolate them in savepoints."""
     try:
         return await _add(db, additions, first=begin(sql.BEGIN, deadline))
@@ -156,7 +167,9 @@ async def _add_part(db: Connection, additions: Sequence[Addition]) -> Sequence[S
         return [translate(error)] if len(additions) == 1 else await _add_halves(db, additions)
 
 
-async def _add(db: Connection, additions: Sequence[Addition], *, first: str = "") -> Sequence[StoreError | None]:
+async def _add(
+    db: Connection, additions: Sequence[Addition], *, first: str = ""
+) -> Sequence[StoreError | None]:
     """Add the records. Of several with the same nim, the first is added. `first` are statements for the same round trip."""
     names = {record.nim: oleh for record, oleh in reversed(additions) if record.nim is not None}
     records = as_json([record for record, _ in additions])
@@ -181,7 +194,9 @@ class PostgresReader(Reader):
 
     async def _rows(self, statement: str, parameters: Sequence[object]) -> Rows:
         # With its COMMIT in the same round trip: the end of a read in steps takes another one.
-        return await self._read(lambda db, begun: execute(db, f"{begun}{statement}; {sql.COMMIT}", *parameters))
+        return await self._read(
+            lambda db, begun: execute(db, f"{begun}{statement}; {sql.COMMIT}", *parameters)
+        )
 
     async def chunks(self, query: Query) -> AsyncGenerator[Sequence[Mahasiswa]]:
         where, parameters = self._where(query)
@@ -190,7 +205,9 @@ class PostgresReader(Reader):
             deadline = self._pool.deadline()
             async with self._pool.connection(self._kind, deadline) as db:
                 with time_limit(db, deadline):
-                    await execute(db, f"{begin(sql.BEGIN_READING, deadline)}{statement}", *parameters)
+                    await execute(
+                        db, f"{begin(sql.BEGIN_READING, deadline)}{statement}", *parameters
+                    )
                 while True:
                     with time_limit(db, self._pool.deadline()):
                         chunk = await _records(db, sql.FETCH_CHUNK)
@@ -203,7 +220,9 @@ class PostgresReader(Reader):
     async def _read(self, work: Callable[[Connection, str], Awaitable[T]]) -> T:
         """Call `work` with the statements that begin its transaction."""
         deadline = self._pool.deadline()
-        return await self._pool.read(self._kind, lambda db: work(db, begin(sql.BEGIN_READING, deadline)), deadline)
+        return await self._pool.read(
+            self._kind, lambda db: work(db, begin(sql.BEGIN_READING, deadline)), deadline
+        )
 
 
 async def _do_steps(db: Connection, steps: Steps[T], first: str, *first_parameters: object) -> T:

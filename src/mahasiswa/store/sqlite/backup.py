@@ -22,7 +22,8 @@ from mahasiswa.store.store_errors import Unavailable, Unusable
 from mahasiswa.unfinished import unfinished
 
 CHECK_STEPS = 100_000  # steps of SQLite between two checks for Ctrl-C: about a millisecond
-FREE_SPACE_FACTOR = 3  # minimum free space for a back-up, a restore or an upgrade, as a multiple of the database
+# Minimum free space for a back-up, a restore or an upgrade, as a multiple of the database.
+FREE_SPACE_FACTOR = 3
 SUFFIX = ".db"  # the end of the name of a back-up that gets its name from the time
 
 REPLACED = ("before", "damaged", "newer")
@@ -64,7 +65,9 @@ def backup_into(source: Path, kept_in: Path | None, max_age_seconds: float) -> P
                 # Proves that the next one could be written. Under systemd the service may have a read-only view of the disk.
                 with unfinished(folder):
                     return None
-            if problem := lack_of_room(folder, origin.pragma("page_count") * origin.pragma("page_size")):
+            if problem := lack_of_room(
+                folder, origin.pragma("page_count") * origin.pragma("page_size")
+            ):
                 raise Unusable(f"no back-up was made: {problem}")
             made = _write(origin, target, newest)
             if kept_in:
@@ -75,7 +78,11 @@ def backup_into(source: Path, kept_in: Path | None, max_age_seconds: float) -> P
 def lack_of_room(folder: Path, database_bytes: int) -> str:
     """A sentence about a disk that is too full for a back-up, or nothing; raise OSError."""
     needed, free = FREE_SPACE_FACTOR * database_bytes, shutil.disk_usage(folder).free
-    return f"only {free >> 20} MB are free for {folder}, not {needed >> 20} MB" if free < needed else ""
+    return (
+        f"only {free >> 20} MB are free for {folder}, not {needed >> 20} MB"
+        if free < needed
+        else ""
+    )
 
 
 def lost_records(db: apsw.Connection, path: Path, folder: Path | None) -> str:
@@ -87,7 +94,9 @@ def lost_records(db: apsw.Connection, path: Path, folder: Path | None) -> str:
     for file in [*(backup_files(path, folder) if folder and folder.is_dir() else ()), *near]:
         if number := count_records(file):
             remedy = f"To have them back: mahasiswa restore {file}. To begin anew, move the back-ups to another folder"
-            return f"the list and its history are empty, but {file} holds {number} records. {remedy}"
+            return (
+                f"the list and its history are empty, but {file} holds {number} records. {remedy}"
+            )
     return ""
 
 
@@ -126,7 +135,9 @@ def _reported(target: Path) -> Iterator[None]:
     except Unavailable as error:
         raise Unusable(f"no back-up was made: {error}") from error
     except (apsw.Error, OSError) as error:
-        raise Unusable(f"no backup was written to the folder {target.absolute().parent}: {reason(error)}") from error
+        raise Unusable(
+            f"no backup was written to the folder {target.absolute().parent}: {reason(error)}"
+        ) from error
 
 
 def _open(source: Path) -> apsw.Connection:
@@ -134,7 +145,8 @@ def _open(source: Path) -> apsw.Connection:
         if not source.exists():
             raise Unusable(f"{source} does not exist")
         origin = apsw.Connection(str(source.absolute()), flags=apsw.SQLITE_OPEN_READWRITE)
-        origin.pragma("schema_version")  # the first read of the file: later errors are about the target
+        # The first read of the file: later errors are about the target.
+        origin.pragma("schema_version")
     return origin
 
 
@@ -159,7 +171,8 @@ def _write(origin: apsw.Connection, target: Path, newest: Path | None = None) ->
 def copy_database(origin: apsw.Connection, target: Path) -> None:
     """Copy an open database to a file as it is at one moment; raise apsw.Error."""
     with closing(apsw.Connection(str(target.absolute()))) as copy:
-        copy.execute("PRAGMA locking_mode = EXCLUSIVE")  # needs no shared memory, which some file systems lack
+        # Needs no shared memory, which some file systems lack.
+        copy.execute("PRAGMA locking_mode = EXCLUSIVE")
         # In a single step the copy is of one moment. With a write-ahead log it blocks no writer.
         with copy.backup("main", origin, "main") as work:
             work.step(-1)
@@ -187,6 +200,8 @@ def _rename(copy: Path, target: Path) -> None:
         os.link(copy, target)  # a rename would replace an existing file
     except FileExistsError:
         raise
-    except OSError:  # FAT and exFAT have no hard links, so create the name first: O_EXCL replaces nothing either
+    except (
+        OSError
+    ):  # FAT and exFAT have no hard links, so create the name first: O_EXCL replaces nothing either
         os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
         copy.replace(target)

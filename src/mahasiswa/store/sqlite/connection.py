@@ -30,12 +30,17 @@ def connect(path: Path) -> apsw.Connection:
     try:
         db = apsw.Connection(str(path.absolute()), flags=apsw.SQLITE_OPEN_READWRITE)
     except apsw.CantOpenError as error:
-        reason = access_problem(path) or f"{path} does not exist, or this process has too many open files"
+        reason = (
+            access_problem(path)
+            or f"{path} does not exist, or this process has too many open files"
+        )
         raise Unavailable(reason) from error
     db.set_busy_timeout(int(LOCK_TIMEOUT_SECONDS * 1000))
     # Plan a statement once, not again for each value of its LIMIT, which takes more time than to run it.
     db.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
-    db.execute(f"PRAGMA synchronous = FULL; PRAGMA trusted_schema = OFF; PRAGMA journal_size_limit = {WAL_MAX_BYTES}")
+    db.execute(
+        f"PRAGMA synchronous = FULL; PRAGMA trusted_schema = OFF; PRAGMA journal_size_limit = {WAL_MAX_BYTES}"
+    )
     db.execute(SECURE_DELETE)
     return db
 

@@ -29,7 +29,9 @@ def examine(path: Path, folder: Path | None, *, quick: bool) -> Iterator[Finding
     if problem := access_problem(path):
         raise Unusable(problem)
     if not path.exists():
-        raise Unusable(f"{path} does not exist. Start the service for an empty list, or run: mahasiswa restore FILE")
+        raise Unusable(
+            f"{path} does not exist. Start the service for an empty list, or run: mahasiswa restore FILE"
+        )
     with usable(path):
         with closing(connect(path)) as db:
             db.set_progress_handler(interrupt.check, backup.CHECK_STEPS)
@@ -52,15 +54,23 @@ def examine_backup(file: Path) -> Finding:
             known_version(db, file)
             count = db.execute(shared_sql.COUNT).get
     except (apsw.Error, StoreError) as error:
-        why = str(error) if isinstance(error, StoreError) else f"{file} cannot be restored: {reason(error)}"
+        why = (
+            str(error)
+            if isinstance(error, StoreError)
+            else f"{file} cannot be restored: {reason(error)}"
+        )
         return wrong(f"{why}. Make one now: mahasiswa backup")
     return good(f"{file} is sound and holds {count} records.")
 
 
 def backups_that_hold(path: Path, folder: Path | None, nim: str) -> Sequence[Path]:
     """The back-ups that hold that nim, or that cannot be read, and the folders that killed programs have left."""
-    files = {*backup.backup_files(path, path.parent), *chain.from_iterable(backup.files_beside(path))}
-    for kind in (*backup.REPLACED, "missing"):  # a restore keeps the log of a damaged or missing file too
+    files = {
+        *backup.backup_files(path, path.parent),
+        *chain.from_iterable(backup.files_beside(path)),
+    }
+    # A restore keeps the log of a damaged or missing file too.
+    for kind in (*backup.REPLACED, "missing"):
         files |= {*find_backups(path.parent, f"{path.name}.{kind}-", "-wal")}
     if folder and folder.is_dir():
         files |= {*backup.backup_files(path, folder)}
@@ -68,7 +78,12 @@ def backups_that_hold(path: Path, folder: Path | None, nim: str) -> Sequence[Pat
 
 
 def _left(path: Path, folder: Path | None) -> Sequence[Path]:
-    return [left for place in {path.parent, folder or path.parent} if place.is_dir() for left in leftovers(place)]
+    return [
+        left
+        for place in {path.parent, folder or path.parent}
+        if place.is_dir()
+        for left in leftovers(place)
+    ]
 
 
 def _may_hold(file: Path, nim: str) -> bool:
@@ -98,7 +113,9 @@ def _modes(_db: apsw.Connection, path: Path) -> Iterator[Finding]:
     files = [file for suffix in ("", "-wal", "-shm") if (file := Path(f"{path}{suffix}")).exists()]
     public = [str(file) for file in files if file.stat().st_mode & 0o007]
     if public and all(folder.stat().st_mode & 0o001 for folder in path.parents):
-        yield wrong(f"Every user of this computer has rights on {', '.join(public)}. Run: chmod o= {path}*")
+        yield wrong(
+            f"Every user of this computer has rights on {', '.join(public)}. Run: chmod o= {path}*"
+        )
     else:
         yield good(f"Only the owner and its group have rights on {path}.")
 
@@ -112,7 +129,9 @@ def _log_size(db: apsw.Connection, path: Path) -> Iterator[Finding]:
         with suppress(apsw.BusyError):  # another program is copying it just now
             in_log, copied = db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
         if copied < in_log:
-            yield wrong(f"{large}, because a program reads without end. Find it and end it: fuser -v {path}")
+            yield wrong(
+                f"{large}, because a program reads without end. Find it and end it: fuser -v {path}"
+            )
         else:
             yield good(f"{large} after a large change. The next change shortens it.")
 
@@ -120,7 +139,9 @@ def _log_size(db: apsw.Connection, path: Path) -> Iterator[Finding]:
 def _schema(db: apsw.Connection, path: Path) -> Iterator[Finding]:
     version = known_version(db, path)
     if not version and not db.execute(sql.STORED_TABLES).get:
-        raise Unusable(f"{path} holds no list. Check DATABASE_URL, or start the service for an empty list")
+        raise Unusable(
+            f"{path} holds no list. Check DATABASE_URL, or start the service for an empty list"
+        )
     if version < len(UPGRADES):
         yield good(f"{path} is of an older version. The service upgrades it when it starts.")
 
@@ -149,5 +170,6 @@ def _texts(db: apsw.Connection, _path: Path) -> Iterator[Finding]:
             return
 
 
-QUICK_CHECKS = (_schema, _free_space, _modes, _log_size, _changes)  # the checks at the start of the service
+# The checks at the start of the service.
+QUICK_CHECKS = (_schema, _free_space, _modes, _log_size, _changes)
 CHECKS = (*QUICK_CHECKS, _soundness, _texts)

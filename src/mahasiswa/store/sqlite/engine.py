@@ -20,7 +20,8 @@ from mahasiswa.store.sqlite.store import SQLiteStore
 from mahasiswa.store.store_errors import TextsRemain, Unavailable
 from mahasiswa.work import Slots
 
-CHECKPOINT_TIMEOUT_SECONDS = 10  # maximum wait for the readers of the write-ahead log after a record was forgotten
+# Maximum wait for the readers of the write-ahead log after a record was forgotten.
+CHECKPOINT_TIMEOUT_SECONDS = 10
 CHECKPOINT_INTERVAL_SECONDS = 0.1
 
 

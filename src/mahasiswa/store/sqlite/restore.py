@@ -12,7 +12,14 @@ from mahasiswa.store.backup_folder import free_name
 from mahasiswa.store.commands import recorded
 from mahasiswa.store.engines import Restored
 from mahasiswa.store.sqlite import sqlite_sql as sql
-from mahasiswa.store.sqlite.backup import CHECK_STEPS, backup, check_integrity, copy_database, open_to_read, verify
+from mahasiswa.store.sqlite.backup import (
+    CHECK_STEPS,
+    backup,
+    check_integrity,
+    copy_database,
+    open_to_read,
+    verify,
+)
 from mahasiswa.store.sqlite.connection import connect, folder_lock, transaction
 from mahasiswa.store.sqlite.sqlite_errors import access_problem, reason
 from mahasiswa.store.sqlite.sqlite_reader import take_named
@@ -27,7 +34,8 @@ def restore(path: Path, file: Path) -> Restored:
     An empty database also gets the history of the back-up. The back-up itself is only read: a copy of it is verified and
     upgraded in a private folder beside the database.
     """
-    path = path.resolve()  # SQLite keeps its write-ahead log beside the file that a symbolic link leads to
+    # SQLite keeps its write-ahead log beside the file that a symbolic link leads to.
+    path = path.resolve()
     if path.exists() and file.exists() and path.samefile(file):
         raise Unusable(f"{file} is the database itself")
     try:
@@ -62,7 +70,11 @@ def _copy_verified(file: Path, copy: Path) -> None:
 
 def _hint(file: Path) -> str:
     with file.open("rb") as opened:
-        return "; it is a dump of PostgreSQL: restore it there with pg_restore" if opened.read(5) == b"PGDMP" else ""
+        return (
+            "; it is a dump of PostgreSQL: restore it there with pg_restore"
+            if opened.read(5) == b"PGDMP"
+            else ""
+        )
 
 
 def _why_replaced(path: Path) -> str:
@@ -105,9 +117,13 @@ def _replace_records(path: Path, copy: Path) -> Restored:
                 restored = _replace_in_transaction(db, path, saved)
                 db.set_progress_handler(None)
             return restored._replace(seconds=time.monotonic() - began)
-    except apsw.IOError as error:  # if only its sync failed, the transaction is in the write-ahead log
+    except (
+        apsw.IOError
+    ) as error:  # if only its sync failed, the transaction is in the write-ahead log
         kept = f"; the records before are in {saved[0]}" if saved else ""
-        raise Unusable(f"{path} could not be written: {reason(error)}; look at the list{kept}") from error
+        raise Unusable(
+            f"{path} could not be written: {reason(error)}; look at the list{kept}"
+        ) from error
     except BaseException:
         for before in saved:
             before.unlink()  # nothing was changed

@@ -11,7 +11,14 @@ from typing import cast
 import apsw
 
 from mahasiswa.administrator import process_user, user_name
-from mahasiswa.store.store_errors import NeedsRepair, Reason, Refused, StoreError, Unavailable, Unusable
+from mahasiswa.store.store_errors import (
+    NeedsRepair,
+    Reason,
+    Refused,
+    StoreError,
+    Unavailable,
+    Unusable,
+)
 
 FULL_BYTES = 1 << 20  # a disk with less free space is full: SQLite needs some room for its log
 
@@ -27,13 +34,17 @@ def usable(path: Path) -> Iterator[None]:
         remedy = "Correct DATABASE_URL, or restore a back-up: mahasiswa restore FILE"
         raise NeedsRepair(f"{path} is not an SQLite database. {remedy}") from error
     except apsw.CorruptError as error:
-        raise NeedsRepair(f"{path} is damaged ({error}). Restore a back-up: mahasiswa restore FILE") from error
+        raise NeedsRepair(
+            f"{path} is damaged ({error}). Restore a back-up: mahasiswa restore FILE"
+        ) from error
     except (apsw.Error, OSError) as error:
         if problem := access_problem(path):
             raise Unusable(problem) from error
         if shutil.disk_usage(path.parent).free < FULL_BYTES:  # SQLite cannot make its log either
             raise Unusable(f"The disk of {path} is full. Make room on it") from error
-        raise Unusable(f"{path} cannot be used: {reason(error)}. Check who has the file open, and its disk") from error
+        raise Unusable(
+            f"{path} cannot be used: {reason(error)}. Check who has the file open, and its disk"
+        ) from error
 
 
 def access_problem(path: Path) -> str:

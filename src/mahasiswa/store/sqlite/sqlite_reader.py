@@ -14,13 +14,21 @@ import apsw
 from mahasiswa.administrator import command_name
 from mahasiswa.record import Mahasiswa
 from mahasiswa.store import Query, Snapshot, Version, folding
-from mahasiswa.store.reader import READ_ROWS, SNAPSHOT_MAX_BYTES, Reader, Steps, last_item, size_with
+from mahasiswa.store.reader import (
+    READ_ROWS,
+    SNAPSHOT_MAX_BYTES,
+    Reader,
+    Steps,
+    last_item,
+    size_with,
+)
 from mahasiswa.store.sqlite import sqlite_sql as sql
 from mahasiswa.store.sqlite.connection import connect, savepoint
 from mahasiswa.store.store_errors import TookTooLong, Unavailable
 from mahasiswa.work import STEP_TIMEOUT_SECONDS, Kind, Slots, ended
 
-CHUNK_RECORDS = 100  # records of a long read that are handed on at a time: the texts of 2,000 could take 480 MB
+# Records of a long read that are handed on at a time: the texts of 2,000 could take 480 MB.
+CHUNK_RECORDS = 100
 
 INTERRUPT_INTERVAL_SECONDS = 0.05
 """Time between two interrupts of a query. SQLite forgets an interrupt that comes before the query has begun."""
@@ -36,7 +44,9 @@ T = TypeVar("T")
 class SQLiteReader(Reader):
     """See Reader. Each deadline includes the time in the queue. `version` raises Unavailable for a bad file."""
 
-    def __init__(self, path: Path, kind: Kind, slots: Slots, version: Asks, report_damage: Reports) -> None:
+    def __init__(
+        self, path: Path, kind: Kind, slots: Slots, version: Asks, report_damage: Reports
+    ) -> None:
         super().__init__(sql.SHARED)
         self._path, self._kind, self._slots = path, kind, slots
         self._version, self._report_damage = version, report_damage
@@ -90,7 +100,9 @@ class SQLiteReader(Reader):
             finally:
                 self._idle.append(db)
 
-    async def _step(self, db: apsw.Connection, query: Callable[[apsw.Connection], T], deadline: float) -> T:
+    async def _step(
+        self, db: apsw.Connection, query: Callable[[apsw.Connection], T], deadline: float
+    ) -> T:
         """Run a query in a thread. At the deadline, or if the caller is cancelled, it is interrupted."""
         left = deadline - time.monotonic()
         try:
@@ -101,7 +113,9 @@ class SQLiteReader(Reader):
                 interval_seconds=INTERRUPT_INTERVAL_SECONDS,
             )
         except apsw.InterruptError as error:
-            raise TookTooLong(f"{self._kind.name}: interrupted after {STEP_TIMEOUT_SECONDS:g} s") from error
+            raise TookTooLong(
+                f"{self._kind.name}: interrupted after {STEP_TIMEOUT_SECONDS:g} s"
+            ) from error
         except apsw.Error as error:
             if isinstance(error, (apsw.CorruptError, apsw.NotADBError)):
                 self._report_damage(error)
@@ -137,7 +151,8 @@ def take(db: apsw.Connection, steps: Steps[T]) -> T:
         while True:
             rows = fetch(db.execute(statement, parameters))
             decoded = [
-                [text.decode(errors="replace") if isinstance(text, bytes) else text for text in row] for row in rows
+                [text.decode(errors="replace") if isinstance(text, bytes) else text for text in row]
+                for row in rows
             ]
             statement, parameters = steps.send(decoded)
     except StopIteration as end:
@@ -184,8 +199,11 @@ def fetch(cursor: apsw.Cursor, limit: int | None = None) -> list[tuple[str, str,
             if len(step) < READ_ROWS:
                 break
     except (UnicodeDecodeError, Unavailable) as error:
-        cursor.close()  # the traceback would keep it, and with it this connection's view of the database
-        raise Unavailable(NOT_UTF8 if isinstance(error, UnicodeDecodeError) else str(error)) from error
+        # The traceback would keep it, and with it this connection's view of the database.
+        cursor.close()
+        raise Unavailable(
+            NOT_UTF8 if isinstance(error, UnicodeDecodeError) else str(error)
+        ) from error
     return rows
 
 

@@ -46,7 +46,9 @@ def known_version(db: apsw.Connection, path: Path) -> int:
     version: int = db.pragma("user_version")
     has = f"{path} has schema version {version}"
     if is_newer(db):
-        raise NeedsRepair(f"{has}, and this release knows only up to {len(UPGRADES)}: use a newer release")
+        raise NeedsRepair(
+            f"{has}, and this release knows only up to {len(UPGRADES)}: use a newer release"
+        )
     present = set()
     for name, kind, definition in db.execute(sql.STORED_TABLES):
         # An upgrade may have altered the tables of the history, and a version before 1.0.0 had no key in the state.
@@ -107,7 +109,8 @@ def _exclusive(path: Path, *, create: bool) -> Iterator[apsw.Connection]:
         with folder_lock(path.parent):
             remove_leftovers(path.parent)
             if create:  # SQLite gives the mode of the file to the write-ahead log
-                with suppress(OSError):  # the file exists; if it cannot be created, SQLite says so next
+                # The file exists; if it cannot be created, SQLite says so next.
+                with suppress(OSError):
                     path.resolve().touch(mode=0o600, exist_ok=False)
             with closing(apsw.Connection(str(path.absolute()))) as db:
                 _check(db, path)

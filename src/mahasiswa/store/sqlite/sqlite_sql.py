@@ -66,7 +66,9 @@ CREATE TABLE mahasiswa_history_state (
 ) STRICT""",
 }
 # Its keys are (batch, id): the items of the history (batch IS NULL) and the entries of a batch, each in order of id.
-CREATE_HISTORY_INDEX = "CREATE INDEX IF NOT EXISTS mahasiswa_history_batch ON mahasiswa_history (batch)"
+CREATE_HISTORY_INDEX = (
+    "CREATE INDEX IF NOT EXISTS mahasiswa_history_batch ON mahasiswa_history (batch)"
+)
 STORED_TABLES = f"""
 SELECT lower(name), type, sql FROM sqlite_schema WHERE lower(name) IN {tuple(TABLES)} AND type <> 'trigger'"""
 STATE = "mahasiswa_history_state"
@@ -201,7 +203,8 @@ SHARED = SharedSQL(
     as_array=json.dumps,
     raw="CAST({} AS BLOB)".format,
     lock="",
-    position="instr",  # it takes linear time for any word; LIKE and GLOB take a minute for 300 records of 64 KB
+    # It takes linear time for any word; LIKE and GLOB take a minute for 300 records of 64 KB.
+    position="instr",
     fold="fold(CAST(t AS BLOB))",
     split="""json_each('[' || replace(json_quote(folded_text), ' ', '","') || ']')""",
     # GLOB takes long, so it reads only texts beyond ASCII.
@@ -220,8 +223,10 @@ RETURNING nim""",
 UPDATE mahasiswa SET nama = value ->> 1, alamat = value ->> 2 FROM json_each(?) WHERE nim = value ->> 0""",
     lock_all="",  # BEGIN IMMEDIATE keeps other programs from writing
     lock_item="",
-    moment=lambda moment: moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S"),  # before it are only earlier moments
-    recent="(SELECT id, nim FROM mahasiswa_history ORDER BY id DESC LIMIT 1000)",  # because there is no index on nim
+    # Before it are only earlier moments.
+    moment=lambda moment: moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S"),
+    # Because there is no index on nim.
+    recent="(SELECT id, nim FROM mahasiswa_history ORDER BY id DESC LIMIT 1000)",
     is_silent="i.kind IS NOT NULL AND NOT EXISTS (SELECT 1 FROM mahasiswa_history AS s WHERE s.batch = i.id)",
     is_expired=f"i.{_EXPIRED}",
     find_purge=f"SELECT 1 FROM mahasiswa_history_state {_IF_PURGE_IS_DUE}",

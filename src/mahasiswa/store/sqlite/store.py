@@ -16,7 +16,14 @@ from mahasiswa.store.group_commit import GroupCommit, QueuedChange
 from mahasiswa.store.history_items import OLEH
 from mahasiswa.store.reader import Steps
 from mahasiswa.store.sqlite import sqlite_sql as sql
-from mahasiswa.store.sqlite.connection import connect, has_moved, log_inodes, remove_wal, savepoint, transaction
+from mahasiswa.store.sqlite.connection import (
+    connect,
+    has_moved,
+    log_inodes,
+    remove_wal,
+    savepoint,
+    transaction,
+)
 from mahasiswa.store.sqlite.sqlite_errors import refusal
 from mahasiswa.store.sqlite.sqlite_reader import SQLiteReader, read_snapshot, take
 from mahasiswa.store.store_errors import Locked, StoreError, Unavailable
@@ -41,7 +48,10 @@ class SQLiteStore(Store):
     """The Store on a file that `migrate` has made ready."""
 
     def __init__(self, path: Path, slots: Slots) -> None:
-        readers = {kind: SQLiteReader(path, kind, slots, self.version, self._report_damage) for kind in KINDS}
+        readers = {
+            kind: SQLiteReader(path, kind, slots, self.version, self._report_damage)
+            for kind in KINDS
+        }
         super().__init__(sql.SHARED, readers)
         self._open_readers, self._list_reader = readers.values(), readers[LIST]
         self._path, self._slots = path, slots
@@ -55,9 +65,11 @@ class SQLiteStore(Store):
         self._watch.execute(sql.PACKED, (1,)).get  # noqa: B018 - the first read creates the write-ahead log
         self._watch.set_busy_timeout(0)
         self._short_list_pages = SHORT_LIST_FILE_BYTES // self._watch.pragma("page_size")
-        self._pragmas = self._watch.cursor()  # which takes 2 us; Connection.pragma compiles its statement each time
+        # Which takes 2 us; Connection.pragma compiles its statement each time.
+        self._pragmas = self._watch.cursor()
         self._log_inodes = log_inodes(path)
-        self._giving_up: asyncio.Task[None] | None = None  # of a file that was replaced, moved or removed
+        # Of a file that was replaced, moved or removed.
+        self._giving_up: asyncio.Task[None] | None = None
         self._is_damaged = self._is_gone = False
         self._loop, self._asked_at = asyncio.get_running_loop(), 0.0
 
@@ -73,13 +85,16 @@ class SQLiteStore(Store):
             return None
         try:
             return cast("int", self._pragmas.execute("PRAGMA data_version").get)
-        except apsw.Error:  # locked, or cannot be read: the read of the records will report the reason
+        except (
+            apsw.Error
+        ):  # locked, or cannot be read: the read of the records will report the reason
             return None
 
     async def snapshot(self, at_most: int) -> Snapshot:
         # Read the version before the records: then the records are of that version or of a later one.
         version = await self.version()
-        with suppress(apsw.Error, Unavailable):  # a thread waits for a lock, and reports everything else
+        # A thread waits for a lock, and reports everything else.
+        with suppress(apsw.Error, Unavailable):
             if self._pragmas.execute("PRAGMA page_count").get <= self._short_list_pages:
                 return read_snapshot(self._watch, version, at_most)
         return await self._list_reader.query(lambda db: read_snapshot(db, version, at_most))
@@ -111,7 +126,11 @@ class SQLiteStore(Store):
 
     def _report_damage(self, error: apsw.Error) -> None:
         if not self._is_damaged:
-            log.error("%s is damaged (%s): run mahasiswa restore FILE, then restart the service", self._path, error)
+            log.error(
+                "%s is damaged (%s): run mahasiswa restore FILE, then restart the service",
+                self._path,
+                error,
+            )
         self._is_damaged = True
 
     async def _give_up(self) -> None:
@@ -135,7 +154,9 @@ class SQLiteStore(Store):
     async def _commit(self, group: Sequence[QueuedChange[Change]]) -> Sequence[StoreError | None]:
         try:
             self._check_file()
-            return await asyncio.get_running_loop().run_in_executor(self._thread, self._transact, group)
+            return await asyncio.get_running_loop().run_in_executor(
+                self._thread, self._transact, group
+            )
         except apsw.BusyError as error:
             return [Locked(str(error))] * len(group)
         except (apsw.Error, Unavailable) as error:
