@@ -67,8 +67,8 @@ async def nims(store: Store, cari: str, di: str = "") -> list[str]:
 
 @pytest.fixture
 async def people(store: Store, url: DatabaseURL, monkeypatch: pytest.MonkeyPatch) -> Store:
-    """Return a store with PEOPLE. The history has the login name of the command, and is searched for it too."""
-    monkeypatch.setenv("LOGNAME", "0")
+    """Return a store with PEOPLE. The history has the name of the administrator, and is searched for it too."""
+    monkeypatch.setenv("SUDO_USER", "0")
     fill(url, PEOPLE)
     return store
 
