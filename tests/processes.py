@@ -140,7 +140,7 @@ def forked(*arguments: str, cwd: Path, env: Mapping[str, str]) -> subprocess.Com
         finally:
             timer.cancel()
         return subprocess.CompletedProcess(
-            arguments, code, output.read().decode(), errors.read().decode()
+            arguments, code, os.fsdecode(output.read()), errors.read().decode()
         )
 
 

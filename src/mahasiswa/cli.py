@@ -4,9 +4,9 @@ import logging
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
-from typing import NoReturn, cast
+from typing import Any, NoReturn, cast
 
 import click
 
@@ -17,7 +17,6 @@ from mahasiswa.logs import configure_logging, priority
 from mahasiswa.settings import DatabaseURL, SettingError, Settings, parse_database_url
 from mahasiswa.store.engines import engine_of
 from mahasiswa.store.store_errors import NotInHistory, StoreError, UndoConflict
-from mahasiswa.unfinished import remove_leftovers
 
 STANDARD_STREAM = Path("-")
 READ_FILE = click.Path(dir_okay=False, readable=False, path_type=Path)
@@ -67,6 +66,8 @@ def main(context: click.Context) -> None:
 
     Without a command, start the service.
     """
+    # A path may hold bytes that are no UTF-8.
+    cast("Any", sys.stdout).reconfigure(errors="surrogateescape")
     if context.invoked_subcommand is None:
         context.invoke(serve)
 
@@ -218,7 +219,7 @@ def doctor() -> None:
     Run it as the user of the service, and with its settings. The service may run meanwhile. The exit code is 1 if
     something is wrong.
     """
-    settings = _settings_and_database(writes=False)
+    settings = _settings_and_database()
     is_good = True
     for finding in diagnose(settings, os.environ):
         click.echo(f"{'ok   ' if finding.is_good else 'WRONG'}  {finding.text}")
@@ -298,8 +299,11 @@ def forget(nim: str) -> None:
     click.echo(
         f"{nim}: {'the record and its history are removed' if was_known else 'no record and no history'}"
     )
-    for file in engine_of(settings.database_url).backups_that_hold(settings.backup_dir, nim):
-        click.echo(f"{file} still holds the texts. Remove it, or wait until it expires.")
+    try:
+        for file in engine_of(settings.database_url).backups_that_hold(settings.backup_dir, nim):
+            click.echo(f"{file} still holds the texts. Remove it, or wait until it expires.")
+    except OSError as error:
+        _fail(f"mahasiswa: the back-ups in {error.filename} cannot be read: {error.strerror}")
     click.echo(
         "Back-ups, replicas, archives and logs elsewhere keep what they have. Remove it from them yourself."
     )
@@ -350,12 +354,9 @@ def _say_locked(seconds: float) -> None:
         click.echo(f"the list could not be changed for {max(seconds, 0.1):.1f} s")
 
 
-def _settings_and_database(*, writes: bool = True) -> Settings:
+def _settings_and_database() -> Settings:
     settings = _settings()
     _say_database(settings.database_url)
-    if settings.backup_dir and writes:
-        with suppress(OSError):  # a folder that cannot be used; `doctor` reports it
-            remove_leftovers(settings.backup_dir)
     return settings
 
 

@@ -138,7 +138,7 @@ def _last_attempt(database: Path, timezone: tzinfo) -> Iterator[Finding]:
     """Report the service's own last back-up: it may be unable to write where this command can."""
     try:
         last = read_outcome(database)
-    except (OSError, ValueError) as error:
+    except OSError as error:
         yield wrong(
             f"The outcome of the service's last back-up, beside {database}, cannot be read: {error}."
         )

@@ -263,7 +263,8 @@ def _make_ready(settings: Settings, parent: int) -> None:
     end_with(parent)
     try:
         engine_of(settings.database_url).migrate(settings.history_days)
-        for finding in engine_of(settings.database_url).examine(settings.backup_dir, quick=True):
+        # Without the folder of the back-ups: the start does not wait for it, and the first back-up reports it.
+        for finding in engine_of(settings.database_url).examine(None, quick=True):
             if not finding.is_good:
                 log.error("%s", finding.text)
         if settings.takes_foreign_forms and not sys.stdout.isatty():  # a terminal shows four lines

@@ -11,6 +11,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from mahasiswa.lookout import listed
+
 NAME = re.compile(r"\.mahasiswa-[0-9a-f]{32}")  # so long that no folder of a person has such a name
 LOCK = "lock"  # the file in the folder that is locked while the folder is in use
 # Minimum age of a folder without a lock that is removed: a younger one may not have it yet.
@@ -31,31 +33,34 @@ def unfinished(folder: Path) -> Iterator[Path]:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield private
     finally:
-        shutil.rmtree(private)
+        _remove(private)
 
 
 def remove_leftovers(folder: Path) -> None:
     """Remove the folders that killed programs have left, with their files; raise OSError."""
-    for left in leftovers(folder):
-        if time.time() - left.stat().st_mtime > LEFT_SECONDS:
-            shutil.rmtree(left)
+    for left in leftovers(folder, LEFT_SECONDS):
+        _remove(left)
 
 
-def leftovers(folder: Path) -> Sequence[Path]:
+def leftovers(folder: Path, min_age_seconds: float = 0.0) -> Sequence[Path]:
     """The folders of `unfinished` whose program was killed. They may hold copies of all records. Raise OSError."""
-    return sorted(
-        entry for entry in folder.iterdir() if NAME.fullmatch(entry.name) and _is_left(entry)
-    )
+    found = [entry for entry in listed(folder) if NAME.fullmatch(entry.name)]
+    return sorted(entry for entry in found if _is_left(entry, min_age_seconds))
 
 
-def _is_left(entry: Path) -> bool:
-    status = entry.lstat()
-    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid():
-        return False
+def _is_left(entry: Path, min_age_seconds: float) -> bool:
     try:
+        status = entry.lstat()
+        if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid():
+            return False
         # Killed early, it has made no lock.
         with suppress(FileNotFoundError), Path(entry, LOCK).open("rb") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
+    except (BlockingIOError, FileNotFoundError):  # its program runs, or has just ended
         return False
-    return True
+    return time.time() - status.st_mtime >= min_age_seconds
+
+
+def _remove(private: Path) -> None:
+    with suppress(FileNotFoundError):  # another program may remove an old one at the same time
+        shutil.rmtree(private)

@@ -10,6 +10,8 @@ from itertools import chain, count, groupby, islice
 from pathlib import Path
 from typing import NamedTuple
 
+from mahasiswa.lookout import listed
+
 DAY_SECONDS = 24 * 3600
 ALL_KEPT_DAYS = 2  # newest days that have a back-up and keep all of theirs
 DAILY_KEPT_DAYS = 60  # newest days that have a back-up and keep their last one
@@ -19,7 +21,7 @@ LARGER_KEPT = 3
 CLOCK_TOLERANCE_SECONDS = 360
 
 OUTCOME_BYTES = 4096
-PROBLEM_MAX_CHARACTERS = 900
+PROBLEM_MAX_CHARACTERS = 600  # JSON needs at most six bytes for each
 
 
 class Outcome(NamedTuple):
@@ -53,9 +55,7 @@ def find_backups(
     """
     pattern = re.compile(rf"{re.escape(prefix)}\d{{8}}T\d{{6}}Z(-\d+)?{re.escape(suffix)}")
     latest = time.time() + CLOCK_TOLERANCE_SECONDS
-    times = {
-        file: file.stat().st_mtime for file in folder.iterdir() if pattern.fullmatch(file.name)
-    }
+    times = {file: file.stat().st_mtime for file in listed(folder) if pattern.fullmatch(file.name)}
     wanted = (file for file in times if (times[file] > latest) == from_future)
     return sorted(wanted, key=times.__getitem__, reverse=True)
 
@@ -91,11 +91,14 @@ def _old(newest_first: Sequence[Path]) -> Sequence[Path]:
 
 
 def read_outcome(database: Path) -> Outcome:
-    """How the last attempt of the service that uses this SQLite file ended. Without one, all fields are empty; raise OSError."""
+    """How the last attempt of the service that uses this SQLite file ended; raise OSError.
+
+    A file that is missing, torn or of another version counts as empty. An unknown field is ignored.
+    """
     try:
-        # It is empty when it is created.
-        return Outcome(*json.loads(_outcome_file(database).read_bytes() or b"[]"))
-    except FileNotFoundError:
+        stored = json.loads(_outcome_file(database).read_bytes())
+        return Outcome(**{name: stored[name] for name in Outcome._fields if name in stored})
+    except (FileNotFoundError, ValueError, TypeError):
         return Outcome()
 
 
@@ -104,18 +107,18 @@ def write_outcome(database: Path, problem: str) -> None:
     last = read_outcome(database)
     now = time.time()
     succeeded = last.succeeded if problem else now
-    outcome = Outcome(
-        now, problem[:PROBLEM_MAX_CHARACTERS], succeeded, last.failures + bool(problem)
-    )
+    failures = last.failures + bool(problem)
+    outcome = Outcome(now, problem[:PROBLEM_MAX_CHARACTERS], succeeded, failures)
+    # JSON can escape what UTF-8 lacks: a byte of a path that is no UTF-8.
+    text = json.dumps(outcome._asdict(), ensure_ascii=False).encode("utf-8", "backslashreplace")
     # The same bytes are written in place, so it works on a full disk too, and a reader sees the old or the new text.
     descriptor = os.open(_outcome_file(database), os.O_WRONLY | os.O_CREAT, 0o600)
     try:
-        os.pwrite(
-            descriptor, json.dumps(outcome, ensure_ascii=False).encode().ljust(OUTCOME_BYTES), 0
-        )
+        os.pwrite(descriptor, text.ljust(OUTCOME_BYTES), 0)
+        os.fsync(descriptor)
     finally:
         os.close(descriptor)
 
 
 def _outcome_file(database: Path) -> Path:
-    return database.with_name(f"{database.name}.last-backup")
+    return database.with_name(f"{database.name}.last-backup.json")

@@ -1,5 +1,6 @@
 """Writes a verified copy of the SQLite file while the service runs and writes."""
 
+import errno
 import filecmp
 import logging
 import os
@@ -13,6 +14,7 @@ from urllib.parse import quote
 import apsw
 
 from mahasiswa import interrupt
+from mahasiswa.lookout import listed
 from mahasiswa.store import shared_sql
 from mahasiswa.store.backup_folder import age_seconds, expired, find_backups, free_name
 from mahasiswa.store.sqlite import sqlite_sql as sql
@@ -34,9 +36,9 @@ log = logging.getLogger(__name__)
 
 def backup(source: Path, target: Path) -> None:
     """Copy the database to a new private file, which gets its name when it is verified and on disk; raise Unusable."""
-    with closing(_open(source)) as origin, _reported(target):
+    with closing(_open(source)) as origin, _reported(target.parent):
         if os.path.lexists(target):
-            raise FileExistsError
+            raise FileExistsError(errno.EEXIST, "", target)
         if not target.parent.is_dir():
             raise Unusable(f"the folder {target.parent} does not exist")
         _write(origin, target)
@@ -53,10 +55,12 @@ def files_beside(source: Path) -> Sequence[Sequence[Path]]:
 
 def backup_into(source: Path, kept_in: Path | None, max_age_seconds: float) -> Path | None:
     folder = kept_in or source.parent
-    target = free_name(folder, f"{source.stem}-", SUFFIX)
-    with closing(_open(source)) as origin, _reported(target):
-        with suppress(FileExistsError):
-            folder.mkdir(mode=0o700)
+    with closing(_open(source)) as origin, _reported(folder):
+        try:
+            listed(folder)
+        except FileNotFoundError:
+            with suppress(FileExistsError):
+                folder.mkdir(mode=0o700)
         with folder_lock(folder):  # two services may keep one folder
             if problem := lost_records(origin, source, kept_in):
                 raise Unusable(f"no back-up was made: {problem}")
@@ -69,7 +73,7 @@ def backup_into(source: Path, kept_in: Path | None, max_age_seconds: float) -> P
                 folder, origin.pragma("page_count") * origin.pragma("page_size")
             ):
                 raise Unusable(f"no back-up was made: {problem}")
-            made = _write(origin, target, newest)
+            made = _write(origin, free_name(folder, f"{source.stem}-", SUFFIX), newest)
             if kept_in:
                 _remove_expired([backup_files(source, folder), *files_beside(source)])
     return made
@@ -90,8 +94,10 @@ def lost_records(db: apsw.Connection, path: Path, folder: Path | None) -> str:
     # A back-up of a list that was emptied would be the first step to the loss of the others.
     if not db.execute(sql.IS_EMPTY).get:
         return ""
-    near = [*backup_files(path, path.parent), *chain.from_iterable(files_beside(path))]
-    for file in [*(backup_files(path, folder) if folder and folder.is_dir() else ()), *near]:
+    kept: Sequence[Path] = ()
+    with suppress(OSError):  # its other users report a folder that cannot be read
+        kept = backup_files(path, folder) if folder else ()
+    for file in chain(kept, backup_files(path, path.parent), *files_beside(path)):
         if number := count_records(file):
             remedy = f"To have them back: mahasiswa restore {file}. To begin anew, move the back-ups to another folder"
             return (
@@ -127,16 +133,17 @@ def open_to_read(file: Path) -> apsw.Connection:
 
 
 @contextmanager
-def _reported(target: Path) -> Iterator[None]:
+def _reported(folder: Path) -> Iterator[None]:
     try:
         yield
     except FileExistsError as error:
-        raise Unusable(f"{target} exists already; a backup never replaces another") from error
+        name = error.filename2 or error.filename
+        raise Unusable(f"{name} exists already; a backup never replaces another") from error
     except Unavailable as error:
         raise Unusable(f"no back-up was made: {error}") from error
     except (apsw.Error, OSError) as error:
         raise Unusable(
-            f"no backup was written to the folder {target.absolute().parent}: {reason(error)}"
+            f"no backup was written to the folder {folder.absolute()}: {reason(error)}"
         ) from error
 
 
@@ -155,8 +162,7 @@ def _write(origin: apsw.Connection, target: Path, newest: Path | None = None) ->
         copy = private / target.name
         copy.touch(mode=0o600)
         copy_database(origin, copy)
-        if newest and filecmp.cmp(copy, newest, shallow=False):
-            os.utime(newest)
+        if newest and _is_renewed(newest, copy):
             return newest
         verify(copy)
         _rename(copy, target)
@@ -166,6 +172,17 @@ def _write(origin: apsw.Connection, target: Path, newest: Path | None = None) ->
     finally:
         os.close(folder)
     return target
+
+
+def _is_renewed(newest: Path, copy: Path) -> bool:
+    """Give the newest back-up the time of now if it is the same as a copy. If it cannot be read, nobody knows."""
+    try:
+        if filecmp.cmp(copy, newest, shallow=False):
+            os.utime(newest)
+            return True
+    except OSError as error:
+        log.warning("%s cannot be used: %s", newest, reason(error))
+    return False
 
 
 def copy_database(origin: apsw.Connection, target: Path) -> None:

@@ -32,14 +32,14 @@ def examine(path: Path, folder: Path | None, *, quick: bool) -> Iterator[Finding
         raise Unusable(
             f"{path} does not exist. Start the service for an empty list, or run: mahasiswa restore FILE"
         )
-    with usable(path):
-        with closing(connect(path)) as db:
-            db.set_progress_handler(interrupt.check, backup.CHECK_STEPS)
-            for find in QUICK_CHECKS if quick else CHECKS:
-                yield from find(db, path)
-            if problem := backup.lost_records(db, path, folder):
-                yield wrong(f"{problem[0].upper()}{problem[1:]}.")
-        removal = "The next start or back-up removes it after an hour."
+    with usable(path), closing(connect(path)) as db:
+        db.set_progress_handler(interrupt.check, backup.CHECK_STEPS)
+        for find in QUICK_CHECKS if quick else CHECKS:
+            yield from find(db, path)
+        if problem := backup.lost_records(db, path, folder):
+            yield wrong(f"{problem[0].upper()}{problem[1:]}.")
+    removal = "The next start or back-up removes it after an hour."
+    with suppress(OSError):  # of the folder of the back-ups; `mahasiswa doctor` blames that itself
         for left in _left(path, folder):
             yield good(f"{left} was left by a program that was killed. {removal}")
 
@@ -72,18 +72,17 @@ def backups_that_hold(path: Path, folder: Path | None, nim: str) -> Sequence[Pat
     # A restore keeps the log of a damaged or missing file too.
     for kind in (*backup.REPLACED, "missing"):
         files |= {*find_backups(path.parent, f"{path.name}.{kind}-", "-wal")}
-    if folder and folder.is_dir():
-        files |= {*backup.backup_files(path, folder)}
+    with suppress(FileNotFoundError):
+        files |= {*backup.backup_files(path, folder or path.parent)}
     return [*sorted(file for file in files if _may_hold(file, nim)), *_left(path, folder)]
 
 
 def _left(path: Path, folder: Path | None) -> Sequence[Path]:
-    return [
-        left
-        for place in {path.parent, folder or path.parent}
-        if place.is_dir()
-        for left in leftovers(place)
-    ]
+    found: list[Path] = []
+    for place in {path.parent, folder or path.parent}:
+        with suppress(FileNotFoundError):
+            found += leftovers(place)
+    return found
 
 
 def _may_hold(file: Path, nim: str) -> bool:
