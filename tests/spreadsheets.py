@@ -196,7 +196,8 @@ class Importer:
             if button.value == text or button.text.startswith(text)
         ]
         (form,) = [form for form in preview.forms if "data" in form.values]
-        return self.site.post(form.target, {"data": preview.data, button.name: button.value})
+        fields = repaired(preview, periksa=[])
+        return self.site.post(form.target, [*fields, (button.name, button.value)])
 
     def check_again(self, preview: Preview, **fields: str | Sequence[str]) -> Preview:
         """Press "Periksa lagi" after changing fields; the response must be a preview."""
@@ -215,8 +216,9 @@ class Importer:
 
 
 def repaired(preview: Preview, **fields: str | Sequence[str]) -> list[tuple[str, str]]:
-    """Return the fields that "Periksa lagi" sends. `fields` replace those with the same name."""
-    sent = [("data", preview.data), ("periksa", "1")]
+    """Return the fields that "Periksa lagi" sends, as a browser. `fields` replace those with the same name."""
+    (form,) = [node for node in preview.tree.css("main form") if node.css("input[name=data]")]
+    sent = [("data", preview.data), ("periksa", "1"), *chosen(form)]
     for row in preview.tree.css("#perbaiki .repair"):
         sent += [
             (f"{name}[]", _value(row, f"{name}[]")) for name in ("baris", "nim", "nama", "alamat")
@@ -225,6 +227,16 @@ def repaired(preview: Preview, **fields: str | Sequence[str]) -> list[tuple[str,
     for field, values in fields.items():
         name = field if field in {"lembar", "periksa"} else f"{field}[]"
         sent += [(name, value) for value in ([values] if isinstance(values, str) else values)]
+    return sent
+
+
+def chosen(form: LexborNode) -> list[tuple[str, str]]:
+    """Return the columns and the sheets that a browser sends with this form if nothing is chosen anew."""
+    sent = []
+    for node in form.css("option[selected], [name=lembar][checked], [name='semula[]']"):
+        field = node.parent if node.tag == "option" else node
+        assert field
+        sent.append((str(field.attributes["name"]), str(node.attributes["value"])))
     return sent
 
 

@@ -49,7 +49,12 @@ def test_a_file_comes_back_from_the_browser_unchanged(
         sheets=[sheet, Sheet("B", [])], other_sheets=["C"], columns=Columns((0, None, 2), titles)
     )
     file = file._replace(
-        typed=typed, accepted=accepted, new=[2, 3], changed=[4], replaced_digest="v"
+        typed=typed,
+        accepted=accepted,
+        new=[2, 3],
+        changed=[4],
+        chosen_columns=(0, 2, 1),
+        shown_digests=["v"],
     )
     carried, field = sheets.dump([file], KEY)
     assert carried == file

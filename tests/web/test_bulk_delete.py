@@ -1,6 +1,7 @@
 """Bulk delete: NIMs are pasted or come from a file, a preview shows their records, and one confirmation removes them."""
 
 import re
+from urllib.parse import quote
 
 import httpx
 import pytest
@@ -209,6 +210,34 @@ def test_a_confirmation_that_no_preview_sends_removes_nothing(people: Site, body
     assert answer.status_code == 400
     assert "tidak lengkap atau berubah" in assert_page(answer, people).texts("[role=alert]")[0]
     assert people.list().nims == NIMS
+
+
+@pytest.mark.parametrize("door", ["search", "ticks", "absentees"])
+def test_records_with_blank_nims_are_removed_as_their_preview_shows(
+    people: Site, other: Database, door: str
+) -> None:
+    """A repair that clears the input of another row drops that row only."""
+    blank = [("", "Eko", "Jl. A"), (" ", "Eko", "Jl. A"), ("\u3000", "Eko", "Jl. A")]
+    other.fill([*blank, *LIST])
+    if door == "search":
+        preview = people.page(f"{CHOOSE}?cari=eko")
+    elif door == "ticks":
+        fields = [("nim[]", quote(nim, safe="")) for nim, *_ in blank]
+        preview = assert_page(people.post(f"{CHOOSE}/pilihan", fields), people)
+    else:
+        of_file = Importer(people).upload(csv(("NIM", "Nama", "Alamat"), *LIST))
+        fields = [("data", of_file.data), ("periksa", "sisa")]
+        preview = assert_page(people.post(CONFIRM, fields), people)
+    assert (counts(preview), found(preview)) == ([3, 0], blank)
+    other.run("DELETE FROM mahasiswa WHERE nim = ''")
+    again = check_again(preview, people)
+    assert (counts(again), missing(again)) == ([2, 1], ["Baris 1:"])
+    repaired = check_again(again, people, ("baris[]", "1"), ("nim[]", "999"))
+    assert missing(repaired) == ["Baris 1: 999"]
+    dropped = check_again(repaired, people, ("baris[]", "1"), ("nim[]", " "))
+    assert (counts(dropped), missing(dropped)) == ([2, 0], [])
+    confirm(preview, people)
+    assert people.list().records == LIST
 
 
 def test_a_nim_that_was_not_found_is_corrected_in_the_preview(people: Site) -> None:

@@ -9,9 +9,23 @@ import pytest
 from harness import URL_ENCODED, Service, Site
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from spreadsheets import HEADER, IMPORT, KEPT, MIXED, SAVE, SHEET, Database, Importer, csv
+from spreadsheets import (
+    HEADER,
+    IMPORT,
+    KEPT,
+    MIXED,
+    SAVE,
+    SHEET,
+    Database,
+    Importer,
+    Preview,
+    by_openpyxl,
+    csv,
+    repaired,
+)
 
 from mahasiswa import wording
+from mahasiswa.sheets import public as sheets
 
 CHANGED = "Sebagian data sudah diubah orang lain sejak pratinjau. Belum ada yang disimpan. Periksa lagi, lalu simpan."
 
@@ -180,6 +194,102 @@ def test_an_import_writes_all_rows_or_none(importer: Importer, other: Database) 
         other.run("DROP TRIGGER no")
     assert (answer.status_code, "Data belum tersimpan" in answer.text) == (503, True)
     assert importer.records() == KEPT
+
+
+# ---- what a confirmation writes is what its preview has shown
+ANI, BUDI_A = ("5000000001", "Ani", "Solo"), ("5000000002", "Budi", "Jl. Wates 2")
+OTHER_TITLES = {
+    "a running number and the name first": ("No|Nama|NIM|Alamat", ["1", "Budi", *BUDI_A[::2]]),
+    "name and address exchanged": ("NIM|Alamat|Nama", [BUDI_A[0], *BUDI_A[:0:-1]]),
+    "the same columns with other titles": ("NPM|Nama|Alamat", BUDI_A),
+    "none": ("", BUDI_A),
+}
+
+
+def new_records(preview: Preview) -> list[tuple[str, ...]]:
+    """Return the records that a preview of several sheets shows as new, with all of their rows."""
+    rows = preview.tree.css("#baru tbody tr")
+    return [tuple(cell.text() for cell in row.css("td")[1:]) for row in rows]
+
+
+@pytest.mark.parametrize("titles", OTHER_TITLES)
+def test_sheets_with_other_titles_are_saved_as_their_preview_shows_them(
+    importer: Importer, titles: str
+) -> None:
+    """The form sends the columns of the first sheet back, and nobody has chosen them for the other sheets."""
+    line, texts = OTHER_TITLES[titles]
+    of_b = [*[line.split("|")] * bool(line), texts]
+    file = by_openpyxl(several={"A": [HEADER, ANI], "B": of_b})
+    preview = importer.upload(file, "a.xlsx")
+    fields = [*repaired(preview, periksa=[]), ("semua", "1")]
+    every = importer.shown(importer.site.post(SAVE, fields))
+    assert new_records(every) == [ANI, BUDI_A]
+    importer.save(every)
+    assert importer.records() == [ANI, BUDI_A]
+
+
+def test_columns_that_were_chosen_belong_to_the_sheets_with_the_same_titles(
+    importer: Importer,
+) -> None:
+    """A sheet with titles of its own is read by these, in the preview and in the confirmation."""
+    titles = (*HEADER, "Kota")
+    file = by_openpyxl(
+        several={
+            "A": [titles, (*ANI, "Klaten")],
+            "B": [titles, ("3", "Citra", "Solo", "Wates")],
+            "C": [("Nama", "Alamat", "NIM"), ("Budi", "Jl. Wates 2", "5000000002")],
+        }
+    )
+    preview = importer.upload(file, "a.xlsx")
+    every = importer.check_again(preview, lembar=["A", "B", "C"])
+    chosen = importer.check_again(every, kolom=["0", "1", "3"])
+    new = [("3", "Citra", "Wates"), (*ANI[:2], "Klaten"), BUDI_A]
+    assert sorted(new_records(chosen)) == new
+    importer.save(importer.check_again(chosen))
+    assert importer.records() == new
+
+
+def tampered(field: str, key: bytes, **inputs: object) -> str:
+    """Return the field of a preview with other inputs, and the digests of what the preview has shown."""
+    return sheets.dump([sheets.load(field, key)._replace(**inputs)], key)[1]  # type: ignore[arg-type]
+
+
+INPUTS: dict[str, dict[str, object] | str] = {
+    "columns": {"chosen_columns": (0, 2, 1)},
+    "sheets": {"read_sheets": ["A", "B"]},
+    "typed": {"typed": {4: ("4", "Dewi X", "Sleman")}},
+    "left out": {"typed": {4: sheets.LEFT_OUT}},
+    "accepted": {"accepted": frozenset({5})},
+    "filled": {"fills_alamat": True},
+    "a new record is stored": "INSERT INTO mahasiswa VALUES ('4', 'Lain', 'X')",
+    "a changed record is gone": "DELETE FROM mahasiswa WHERE nim = '2'",
+    "an unchanged record is gone": "DELETE FROM mahasiswa WHERE nim = '1'",
+}
+
+
+@pytest.mark.parametrize("button", ["lewati", "perbarui"])
+@pytest.mark.parametrize("inputs", INPUTS.values(), ids=INPUTS)
+def test_a_confirmation_writes_nothing_that_its_preview_has_not_shown(
+    importer: Importer, other: Database, inputs: dict[str, object] | str, button: str
+) -> None:
+    """Whichever input of the computation is another one now, the answer is a preview of the changes of now."""
+    other.fill(KEPT)
+    rows = [KEPT[0], ("2", *BUDI), ("4", *DEWI), ("TAMU", "Fajar", "Solo"), ("6", "Gita", None)]
+    file = by_openpyxl(several={"A": [HEADER, *rows], "B": [("7", "Hadi", "Solo")]})
+    preview = importer.upload(file, "a.xlsx")
+    field = preview.data
+    if isinstance(inputs, str):
+        other.run(inputs)
+    else:
+        ((key,),) = other.run("SELECT signing_key FROM mahasiswa_history_state")
+        field = tampered(field, bytes.fromhex(key), **inputs)
+    before = importer.records()
+    answer = importer.site.post(SAVE, {"data": field, "ada": button})
+    assert importer.records() == before
+    again = importer.shown(answer, 409)
+    assert again.alert == CHANGED
+    importer.save(again, again.buttons[0].value)
+    assert importer.records() != before
 
 
 # ---- a confirmation that no preview sends

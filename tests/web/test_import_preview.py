@@ -16,6 +16,7 @@ from spreadsheets import (
     Importer,
     Preview,
     by_openpyxl,
+    chosen,
     csv,
     repaired,
     students,
@@ -298,14 +299,43 @@ def test_a_large_file_is_asked_for_again_with_the_reason(importer: Importer) -> 
         *(f"{n}|Ani|Solo|Budi|{'x' * 500}" for n in range(3000)), titles="NIM|Nama|Alamat|Ayah|Lain"
     )
     assert "terlalu besar untuk disimpan di halaman ini" in importer.upload(data).html
-    chosen = {"kolom[]": ["0", "3", "2"], "lembar": ""}
+    columns = {"kolom[]": ["0", "3", "2"], "semula[]": ["0", "1", "2"], "lembar": ""}
     answer = importer.site.client.post(
-        "/mahasiswa/impor", files={"berkas": ("a.csv", data)}, data=chosen
+        "/mahasiswa/impor", files={"berkas": ("a.csv", data)}, data=columns
     )
     again = importer.shown(answer)
     assert again.what_was_read.endswith("NIM = kolom A, Nama = kolom D, Alamat = kolom C.")
     importer.save(again)
     assert importer.records()[0] == ("0", "Budi", "Solo")
+    kept = chosen(again.tree.css("form[enctype]")[0])
+    assert [value for name, value in kept] == ["0", "3", "2"]
+
+
+def test_columns_that_were_not_chosen_are_not_sent_for_another_sheet_of_a_large_file(
+    importer: Importer,
+) -> None:
+    """The file is chosen again, and its other sheet is read by its own titles."""
+    long = [HEADER, *((str(n), "Ani", f"Jl. {n} {'x' * 500}") for n in range(3000))]
+    file = by_openpyxl(several={"A": long, "B": [HEADER[::-1], ("Solo", "Budi", "7")]})
+    preview = importer.upload(file, "a.xlsx")
+    fields: dict[str, list[str]] = {}
+    for name, value in chosen(preview.tree.css("form[enctype]")[0]):
+        fields.setdefault(name, []).append(value)
+    answer = importer.site.client.post(
+        "/mahasiswa/impor", files={"berkas": ("a.xlsx", file)}, data=fields | {"lembar": ["B"]}
+    )
+    again = importer.shown(answer)
+    assert again.new == [(2, "7", ("Budi", "Solo"), None)]
+    importer.save(again)
+
+
+def test_suggested_columns_are_taken_without_a_change(importer: Importer) -> None:
+    """The titles contradict the cells, so a person must press the button, and need not choose."""
+    rows = [("NIM", "Nama", "Alamat"), *((nama, nim, alamat) for nim, nama, alamat in students(5))]
+    answer = importer.send(by_openpyxl(*rows), "a.xlsx")
+    assert importer.refused(answer) == wording.SWAPPED
+    importer.save(importer.check_again(Preview(answer.text, SAVE)))
+    assert importer.records() == students(5)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, groupby, starmap, zip_longest
 from typing import Any, NamedTuple, TypeAlias
 
-from mahasiswa.sheets.cells import Sheet, from_json
+from mahasiswa.sheets.cells import FieldColumns, Sheet, from_json
 from mahasiswa.sheets.columns import Columns
 from mahasiswa.sheets.signed_field import pack, too_large, unpack
 
@@ -21,7 +21,10 @@ LEFT_OUT: Typed = ("", "", "")  # a row that a person skips
 
 
 class CarriedFile(NamedTuple):
-    """The cells of a file, the repairs of a person, and the changes that the preview has shown."""
+    """The cells of a file, the repairs of a person, and the changes that the preview has shown.
+
+    `columns` are those of the first sheet that is read. A person has chosen them only if `chosen_columns` has them.
+    """
 
     name: str  # of the file; blank for pasted cells
     read_sheets: Sequence[str]  # the names of the sheets that are read; one blank name for CSV
@@ -35,7 +38,9 @@ class CarriedFile(NamedTuple):
     new: Sequence[int] = ()  # rows that the preview has shown as new records, and as changed ones
     changed: Sequence[int] = ()
     fills_alamat: bool = False  # new records get "-", because the file has no such column
-    replaced_digest: str = ""  # one digest of the records that the changed rows replace
+    chosen_columns: FieldColumns | None = None
+    # One of all additions that the preview has shown or counted, and one of all updates.
+    shown_digests: Sequence[str] = ()
 
     def with_nims(self, nims: Mapping[int, str]) -> "CarriedFile":
         """The file with these NIMs, by the number of the row, as if a person had typed them."""
@@ -59,7 +64,7 @@ def dump(versions: Iterable[CarriedFile], key: bytes) -> tuple[CarriedFile, str]
             for name, rows in file.sheets
         ]
         shown = map(ranges_of, (sorted(file.accepted), file.new, file.changed))
-        field = pack([*file[:2], columns, *file[3:7], *shown, *file[10:]], "import 2", key)
+        field = pack([*file[:2], columns, *file[3:7], *shown, *file[10:]], "import 3", key)
         if not file.has_all_cells or len(field) <= FIELD_MAX_CHARACTERS:
             return file, field
     raise too_large()
@@ -67,9 +72,10 @@ def dump(versions: Iterable[CarriedFile], key: bytes) -> tuple[CarriedFile, str]
 
 def load(field: str, key: bytes) -> CarriedFile:
     """The file of a form field. Raises SheetError for a field that `dump` has not made."""
-    file = CarriedFile(*unpack(field, "import 2", key))
+    file = CarriedFile(*unpack(field, "import 3", key))
     sheets: Sequence[Any] = file.sheets
     (nim, nama, alamat), titles = file.columns
+    chosen = file.chosen_columns
     return file._replace(
         sheets=[
             Sheet(
@@ -85,6 +91,7 @@ def load(field: str, key: bytes) -> CarriedFile:
         accepted=frozenset(_numbers(file.accepted)),
         new=list(_numbers(file.new)),
         changed=list(_numbers(file.changed)),
+        chosen_columns=chosen and (chosen[0], chosen[1], chosen[2]),
     )
 
 

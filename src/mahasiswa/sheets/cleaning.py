@@ -15,6 +15,7 @@ from mahasiswa.sheets.carried_file import LEFT_OUT, CarriedFile, Typed
 from mahasiswa.sheets.cell_rules import clean_nim, clean_text, is_ordinary, warnings_about
 from mahasiswa.sheets.cells import (
     Cell,
+    FieldColumns,
     Sheet,
     SheetRow,
     cell_text,
@@ -232,8 +233,8 @@ class CleanedFile(NamedTuple):
         return [nim for nims in found for nim in nims if 0 < len(nim) <= NIM_MAX_CHARACTERS]
 
 
-def clean_table(table: Table, name: str) -> CleanedFile:
-    """Read and clean all rows of a file with this name. Raises SheetError."""
+def clean_table(table: Table, name: str, chosen: FieldColumns | None) -> CleanedFile:
+    """Read and clean all rows of a file with this name, by these columns, if any are chosen. Raises SheetError."""
     rows, size = [], 0
     for row in table.rows:
         rows.append(row)
@@ -243,7 +244,13 @@ def clean_table(table: Table, name: str) -> CleanedFile:
             raise too_large()
     kept = table.kept_sheets or [Sheet("", rows)]
     file = CarriedFile(
-        name, table.sheets, kept, table.other_sheets, table.columns, bool(table.kept_sheets)
+        name,
+        table.sheets,
+        kept,
+        table.other_sheets,
+        table.columns,
+        has_all_cells=bool(table.kept_sheets),
+        chosen_columns=chosen,
     )
     return CleanedFile(
         file, rows, clean_all(rows, table.sheets), table.columns_problem, table.remarks
@@ -254,8 +261,7 @@ def clean_again(file: CarriedFile) -> CleanedFile:
     """Select the rows of a file as it is now, with its repairs, and clean them. Raises SheetError."""
     table = Table(file.columns, iter(file.sheets[0].rows))
     if file.has_all_cells:
-        is_found = any(column is not None for column in file.columns.of_fields)
-        choice = Choice(columns=file.columns.of_fields if is_found else None)
+        choice = Choice(columns=file.chosen_columns)
         table = table_of((file.read_sheets, file.other_sheets, iter(())), file.sheets, choice)
     rows = list(_with_typed(table.rows, file.typed))
     results = clean_all(rows, file.read_sheets)
@@ -280,8 +286,9 @@ def repaired(
         return CarriedFile(
             file.name, names, sheets, file.other_sheets, NOT_FOUND, has_all_cells=True
         )
-    if file.has_all_cells and choice.columns is not None:
-        file = file._replace(columns=file.columns._replace(of_fields=choice.columns))
+    is_choice = cleaned.columns_problem or choice.columns != file.columns.of_fields
+    if file.has_all_cells and choice.columns and is_choice:
+        file = file._replace(chosen_columns=choice.columns)
     changes = dict(file.typed)
     for number in typed.keys() & rows.keys():
         before = changes.get(number, (None, None, None))

@@ -75,9 +75,10 @@ def select_columns(
 ) -> Table:
     """The columns, and the NIM, Nama and Alamat of each row that is not blank.
 
-    A person has chosen the columns, or the header names them, or the cells suggest them. With `nim_only` the header needs
-    no other column, Alamat is left blank, and a sheet without a header may have one column, or one row of NIMs. If another
-    sheet was read before, this one may be blank. It has the columns of the first sheet if it has the same titles or none.
+    A person has chosen those of the first sheet, or the header names them, or the cells suggest them.
+    With `nim_only` the header needs no other column, Alamat is left blank, and a sheet without a header
+    may have one column, or one row of NIMs. If another sheet was read before, this one may be blank.
+    It has the columns of the first sheet if it has the same titles or none.
 
     Raises SheetError if the rows are all blank or too wide, and ColumnsUnclear if a column cannot be found.
     """
@@ -124,10 +125,10 @@ def _columns_found(
     top: _Top, choice: Choice, first_sheet: Columns | None
 ) -> tuple[FieldColumns, list[str]]:
     """The column of each field, and remarks that tell a person how they were found. Raises ColumnsUnclear."""
-    if choice.columns is not None:
-        return _checked(choice.columns, top.titles), []
     if first_sheet and not (top.is_complete and top.titles != first_sheet.titles):
         return first_sheet.of_fields, []
+    if choice.columns is not None and not first_sheet:
+        return _checked(choice.columns, top.titles), []
     if not top.header:
         return _columns_by_cells(_texts_of(top.rows), top.titles, nim_only=choice.nim_only)
     texts = _texts_of(top.rows[top.below :])

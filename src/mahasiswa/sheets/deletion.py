@@ -84,17 +84,17 @@ def load_deletion(field: str, key: bytes) -> tuple[list[NimCell], list[NimCell]]
 def repaired_nims(
     cells: Iterable[NimCell], typed: Mapping[int, str], skipped: Collection[int]
 ) -> list[NimCell]:
-    """The rows with the NIMs that a person has typed, by the number of the row, without the rows that are skipped."""
-    shown = {cell: in_input(cell.nim) for cell in cells}
-    wanted = {
-        cell: "" if cell.number in skipped else typed.get(cell.number, nim)
-        for cell, nim in shown.items()
-    }
-    return _each_once(
-        cell if nim == shown[cell] else _nim_cell(cell.number, nim, cell.nama)
-        for cell, nim in wanted.items()
-        if nim.strip()
-    )
+    """The rows with the NIMs that a person has typed, by the number of the row, without those skipped or cleared."""
+    repaired = []
+    for cell in cells:
+        nim = typed.get(cell.number)
+        if cell.number in skipped:
+            continue
+        if nim is None or nim == in_input(cell.nim):  # a stored NIM may be blank
+            repaired.append(cell)
+        elif nim.strip():
+            repaired.append(_nim_cell(cell.number, nim, cell.nama))
+    return _each_once(repaired)
 
 
 def _nim_cell(number: int, cell: Cell, nama: str) -> NimCell:

@@ -1,13 +1,14 @@
 """Compares the rows of a file with the stored records: the changes of an import."""
 
 import hashlib
+import json
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import chain
 from typing import NamedTuple
 
 from mahasiswa import wording
-from mahasiswa.record import Mahasiswa, Write, digest, digest_or_dash, near_key
+from mahasiswa.record import Mahasiswa, Write, digest, near_key
 from mahasiswa.sheets.carried_file import CarriedFile
 from mahasiswa.sheets.cells import has_digit, row_name
 from mahasiswa.sheets.cleaning import CleanedFile, CleanedRow, RejectedRow
@@ -113,29 +114,29 @@ def nims_meant(plan: ImportPlan, numbers: Collection[int] | None) -> dict[int, s
 def with_shown_changes(file: CarriedFile, plan: ImportPlan) -> CarriedFile:
     """The file with the changes that the preview shows, so that a confirmation writes only these."""
     new, changed = ([planned.number for planned in rows] for rows in (plan.new, plan.changed))
-    return file._replace(new=new, changed=changed, replaced_digest=_digest_of(plan.changed))
+    digests = [_digest_of(_writes(rows)) for rows in (plan.new, plan.changed)]
+    return file._replace(new=new, changed=changed, shown_digests=digests)
 
 
 def confirmed_writes(file: CarriedFile, plan: ImportPlan, *, update: bool) -> list[Write] | None:
-    """The changes that the preview of `file` showed, by a new comparison; None if a record has changed since."""
-    now = {planned.number: planned for planned in chain(plan.new, plan.changed, plan.same)}
-    shown = file.changed if update else ()
-    if not now.keys() >= {*file.new, *shown}:
-        return None
-    new, changed = ([now[number] for number in numbers] for numbers in (file.new, shown))
-    pending = [planned for planned in chain(new, changed) if planned.after != planned.before]
-    if not pending:  # a confirmation that is sent twice, as by a double click
-        return []
-    if any(planned.before for planned in new if planned.after != planned.before):
-        return None
-    if changed and (
-        _digest_of(changed) != file.replaced_digest
-        or not all(planned.before for planned in changed)
-    ):
-        return None
+    """The changes that a button makes by a new comparison; None if they are not those that the preview of `file` showed.
+
+    If all that it showed is stored already, there is nothing to write: the button was pressed twice.
+    """
+    parts = [_writes(plan.new)]
+    shown = {*file.new}
+    if update:
+        parts.append(_writes(plan.changed))
+        shown |= {*file.changed}
+    if [*map(_digest_of, parts)] == list(file.shown_digests[: len(parts)]):
+        return [*chain.from_iterable(parts)]
+    is_stored = shown <= {planned.number for planned in plan.same}
+    return [] if is_stored else None
+
+
+def _writes(rows: Iterable[PlannedRow]) -> list[Write]:
     return [
-        Write(planned.after, digest(planned.before) if planned.before else None)
-        for planned in pending
+        Write(planned.after, digest(planned.before) if planned.before else None) for planned in rows
     ]
 
 
@@ -170,9 +171,8 @@ def _tidied(text: str, separator: str) -> str:
     return separator.join(filter(None, lines))
 
 
-def _digest_of(rows: Iterable[PlannedRow]) -> str:
-    digests = (digest_or_dash(planned.before) for planned in rows)
-    return hashlib.sha256(",".join(digests).encode()).hexdigest()
+def _digest_of(writes: Sequence[Write]) -> str:
+    return hashlib.sha256(json.dumps(writes).encode()).hexdigest()
 
 
 class Neighbours:

@@ -28,8 +28,8 @@ MAX_REPAIRS = 1000
 DECODE_BYTES = 64 * 1024  # a longer text would hold the GIL for too long
 
 CONTENT_TYPE_MAX_BYTES = 1024  # of an upload; parsing a header of 64 KB takes the event loop 178 ms
-# In an upload: the sheets and the columns that a person has chosen, and the pasted text.
-MAX_TEXTS = MAX_SHEETS + 5
+# In an upload: the sheets and the columns that a person has chosen, the columns before, and the pasted text.
+MAX_TEXTS = MAX_SHEETS + 8
 
 # RFC 2046, section 5.1.1.
 is_boundary = re.compile(rb"[0-9A-Za-z'()+_,./:=? -]{0,69}[0-9A-Za-z'()+_,./:=?-]").fullmatch

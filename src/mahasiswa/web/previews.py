@@ -149,17 +149,19 @@ async def _cleaned(request: Request, upload: Upload, purpose: Purpose) -> sheets
     file, pasted, texts = upload
     if not file and (not pasted or pasted.isspace()):
         raise sheets.SheetError(wording.NOTHING_CHOSEN[purpose])
-    choice = _chosen(texts.get("lembar", ()), texts.get("kolom[]", ()), nim_only=purpose == "hapus")
+    columns = texts.get("kolom[]", [])
+    if columns == texts.get("semula[]"):  # those that were found in the sheets of the last time
+        columns = []
+    choice = _chosen(texts.get("lembar", ()), columns, nim_only=purpose == "hapus")
     stop = Event()
 
     def read() -> sheets.CleanedFile:
         if not file:
-            return sheets.clean_table(
-                sheets.read_text(utf8_bytes(pasted), sheets.WEB, stop, choice), ""
-            )
+            table = sheets.read_text(utf8_bytes(pasted), sheets.WEB, stop, choice)
+            return sheets.clean_table(table, "", choice.columns)
         name = utf8(file.filename or "")[: sheets.NAME_MAX_CHARACTERS]
         with sheets.read(file.file, sheets.WEB, stop, choice) as table:
-            return sheets.clean_table(table, name)
+            return sheets.clean_table(table, name, choice.columns)
 
     kind = WORKBOOK if file and sheets.kind_of(file.file) else IMPORT
     return await request.while_connected(request.limits.slots.run(kind, read, stop))
