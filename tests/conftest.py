@@ -4,11 +4,13 @@ import ctypes
 import os
 import signal
 import sys
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
+from itertools import chain
 from pathlib import Path
 
 import pytest
 from browser import chromium, node_modules, open_window, window
+from clocks import SHOWN_REPORTS, STOPPED_MAX_MS, Reports
 from engines import ENGINES, empty_database
 from harness import Service
 from hypothesis import HealthCheck, settings
@@ -19,6 +21,7 @@ from spreadsheets import importer, other
 
 # Examples may be slow to make: the machine may be busy, and Hypothesis's tables of Unicode are made at their first use.
 SLOW = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large]
+CLOCK = "clock"  # the name of a report of a worker's clock among the properties of a test
 IN_CI = "CI" in os.environ
 settings.register_profile(
     "busy", deadline=None, suppress_health_check=SLOW, derandomize=IN_CI, print_blob=True
@@ -76,6 +79,38 @@ def pytest_runtest_makereport(
             report.outcome = "failed"
             report.longrepr = f"skipped, which --nothing-skipped forbids: {reason}"
     return report
+
+
+@pytest.fixture(scope="session")
+def clock_reports() -> Reports:
+    """Return the reader of the reports of all workers that this process starts."""
+    return Reports()
+
+
+@pytest.fixture(autouse=True)
+def worker_that_answers(
+    clock_reports: Reports, record_property: Callable[[str, object], None]
+) -> Iterator[None]:
+    """Fail a test whose service had a worker that could answer nobody for too long."""
+    yield
+    reports = clock_reports.new()
+    for report in reports:
+        record_property(CLOCK, [report.ms, report.kind, report.stack[-1]])
+    stopped = [report for report in reports if report.ms > STOPPED_MAX_MS]
+    assert not stopped, "\n".join(map(str, stopped))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Show the longest times in which a worker could do nothing else."""
+    reports = chain.from_iterable(terminalreporter.stats.values())
+    found = [
+        (*value, report.nodeid)
+        for report in reports
+        for name, value in getattr(report, "user_properties", ())
+        if name == CLOCK
+    ]
+    for ms, kind, place, test in sorted(found, reverse=True)[:SHOWN_REPORTS]:
+        terminalreporter.write_line(f"{ms:6.1f} ms {kind} in {test}: {place}")
 
 
 @pytest.fixture(scope="module")

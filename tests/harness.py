@@ -15,6 +15,7 @@ from typing import IO
 from urllib.parse import urlsplit
 
 import httpx
+from clocks import clocked
 from processes import Closing, finished, forked
 from visitor import URL_ENCODED, Form, Page, Row, Site, client
 
@@ -81,9 +82,8 @@ class Service(Closing):
         self.port = int(port) if re.fullmatch("[0-9]{1,5}", port) and int(port) < 65536 else 0
         prefix = urlsplit(chosen.get("BASE_URL") or "").path.rstrip("/")
         self.url = f"http://127.0.0.1:{self.port}{prefix}"
-        self.environment = without_settings() | {
-            name: value for name, value in chosen.items() if value is not None
-        }
+        set_variables = {name: value for name, value in chosen.items() if value is not None}
+        self.environment = without_settings() | clocked() | set_variables
         self._cwd = cwd
         self._command = command
         # Files, because a pipe that is not read fills up and blocks the process that writes to it.

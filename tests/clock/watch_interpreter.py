@@ -1,0 +1,161 @@
+"""The clock of the tests: it runs inside each worker, and measures how long the worker could answer nobody.
+
+Everything is measured in processor time, so a busy machine fails no test. The clock reports two things:
+
+- `loop`: the event loop's thread computed for long in one callback. A timer of 2 ms and the steps of each connection
+  (STEPS) tell where a callback begins or ends. One turn of the loop may serve a thousand connections.
+- `lock`: a thread that wakes every 2 ms was late, because another thread computed and kept the interpreter's lock.
+"""
+
+import asyncio
+import gc
+import json
+import os
+import sys
+import threading
+import time
+import traceback
+from functools import wraps
+from pathlib import Path
+from types import FrameType
+
+SAMPLE_SECONDS = 0.002
+REPORTED_SECONDS = 0.01
+START_SECONDS = 0.05  # time between two looks whether the worker serves
+STACK_FRAMES = 12
+
+REPORT = "MAHASISWA_CLOCK"  # the environment variable with the file that gets a line of JSON for each report
+
+# Methods of HttpProtocol that asyncio or uvicorn calls, so they keep their names.
+STEPS = (
+    "connection_made",
+    "data_received",
+    "eof_received",
+    "pause_writing",
+    "resume_writing",
+    "on_response_complete",
+    "connection_lost",
+)
+
+is_watching = threading.Event()
+
+
+def watch_workers() -> None:
+    """Start a clock in each process that this one forks. It measures only those that serve requests."""
+    if REPORT in os.environ:
+        os.register_at_fork(after_in_child=_start)
+
+
+def _start() -> None:
+    threading.Thread(target=_watch, name="clock", daemon=True).start()
+
+
+def _watch() -> None:
+    # A worker freezes its objects when it begins to serve. Its start may take long: nobody waits for it.
+    while not gc.get_freeze_count():
+        time.sleep(START_SECONDS)
+
+    report = os.open(os.environ[REPORT], os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    main = threading.main_thread().ident or 0
+    ticks = _Ticks(report, _running_loop(main))
+    queued, clocks = _queued_seconds(), _clocks()
+
+    while True:
+        expected = time.monotonic() + SAMPLE_SECONDS
+        time.sleep(SAMPLE_SECONDS)
+        late = time.monotonic() - expected
+        queued, queued_before = _queued_seconds(), queued
+        clocks, clocks_before = _clocks(), clocks
+
+        frames = sys._current_frames()
+        ticks.look(clocks.pop(main), frames[main])
+        for thread, clock in clocks.items():
+            computed = clock - clocks_before.get(thread, 0.0)
+            held = min(late - (queued - queued_before), computed)
+            if held > REPORTED_SECONDS:
+                _write(report, "lock", held, _stack(frames.get(thread)))
+        is_watching.set()
+
+
+class _Ticks:
+    """Reports the processor time of the event loop's thread between two ticks."""
+
+    def __init__(self, report: int, loop: asyncio.AbstractEventLoop) -> None:
+        self._report = report
+        self._loop = loop
+        self._ticked: float | None = None  # the clock of the event loop's thread at the last tick
+        self._stack: list[str] = []
+        if module := sys.modules.get("mahasiswa.http_protocol"):
+            for name in STEPS:
+                self._tick_around(module.HttpProtocol, name)
+        loop.call_soon_threadsafe(self._tick_again)
+
+    def look(self, clock: float, frame: FrameType) -> None:
+        """Note what the event loop does, if it has not ticked for long."""
+        is_late = self._ticked is not None and clock - self._ticked > REPORTED_SECONDS
+        if is_late and frame.f_code not in (self._tick.__code__, asyncio.Runner.run.__code__):
+            self._stack = _stack(frame)
+
+    def _tick(self) -> None:
+        now = time.thread_time()
+        if self._ticked is not None and now - self._ticked > REPORTED_SECONDS:
+            _write(self._report, "loop", now - self._ticked, self._stack)
+        self._ticked, self._stack = now, []
+
+    def _tick_again(self) -> None:
+        self._tick()
+        self._loop.call_later(SAMPLE_SECONDS, self._tick_again)
+
+    def _tick_around(self, protocol: type, name: str) -> None:
+        step = getattr(protocol, name)
+
+        @wraps(step)
+        def ticking(*arguments: object) -> object:
+            self._tick()
+            try:
+                return step(*arguments)
+            finally:
+                self._tick()
+
+        setattr(protocol, name, ticking)
+
+
+def _running_loop(main: int) -> asyncio.AbstractEventLoop:
+    """The event loop of the main thread, which asyncio gives only to code that runs in it."""
+    while True:
+        frame: FrameType | None = sys._current_frames()[main]
+        while frame:
+            if frame.f_code is asyncio.Runner.run.__code__:
+                loop: asyncio.AbstractEventLoop = frame.f_locals["self"].get_loop()
+                return loop
+            frame = frame.f_back
+        time.sleep(START_SECONDS)
+
+
+def _clocks() -> dict[int, float]:
+    """The processor time of each other thread. None of them can end while this one has the interpreter's lock."""
+    own = threading.get_ident()
+    return {
+        thread: time.clock_gettime(time.pthread_getcpuclockid(thread))
+        for thread in sys._current_frames()
+        if thread != own
+    }
+
+
+def _queued_seconds() -> float:
+    """The time in which this thread could run, but had no processor; 0 on a kernel that does not count it."""
+    try:
+        counted = Path("/proc/thread-self/schedstat").read_text()
+        return int(counted.split()[1]) / 1e9
+    except OSError:
+        return 0.0
+
+
+def _stack(frame: FrameType | None) -> list[str]:
+    places = traceback.extract_stack(frame)[-STACK_FRAMES:] if frame else []
+    return [f"{place.filename}:{place.lineno} {place.name}" for place in places]
+
+
+def _write(report: int, kind: str, seconds: float, stack: list[str]) -> None:
+    line = json.dumps({"kind": kind, "ms": round(seconds * 1000, 1), "stack": stack or ["unknown"]})
+    os.write(report, line.encode() + b"\n")
