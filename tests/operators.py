@@ -39,6 +39,7 @@ class Operator:
         self.folder = folder
         self.database = folder / "mahasiswa.db"
         self.environment = without_settings() | {"DATABASE_URL": f"sqlite:///{self.database}"}
+        self.command = COMMAND
         self.databases: list[str] = []
         """The databases that the last command said it used. They are left out of its standard error."""
 
@@ -84,7 +85,7 @@ class Operator:
     def interrupted(self, *arguments: str, at: Callable[[], bool]) -> tuple[int, str, list[str]]:
         """Run a command and press Ctrl-C when `at` says so; return its exit code, its output and its errors."""
         with started(
-            *COMMAND, *arguments, cwd=self.folder, env=self.environment, encoding="utf-8"
+            *self.command, *arguments, cwd=self.folder, env=self.environment, encoding="utf-8"
         ) as process:
             until(lambda: process.poll() is not None or at(), COMMAND_SECONDS)
             os.killpg(process.pid, signal.SIGINT)  # a terminal signals each process of the command

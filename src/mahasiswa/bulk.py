@@ -250,11 +250,12 @@ def _complete_file(file: Path) -> Iterator[BinaryIO]:
     A file that is replaced keeps its mode. If `file` is a symbolic link, the file that it leads to is replaced. A device
     or a named pipe is written to, never replaced.
     """
+    to_stdout = file == Path("-")
     try:
-        mode = file.stat().st_mode
+        # The folder of the call may be closed to this user, as /root is.
+        mode = None if to_stdout else file.stat().st_mode
     except FileNotFoundError:
         mode = None
-    to_stdout = file == Path("-")
     if to_stdout or (mode is not None and not stat.S_ISREG(mode)):
         with open(
             sys.stdout.fileno() if to_stdout else file, "wb", closefd=not to_stdout

@@ -43,6 +43,8 @@ def diagnose(settings: Settings, environ: Mapping[str, str]) -> Iterator[Finding
     yield from map(wrong, misspelt)
     if not misspelt:
         yield good(f"The settings can be used. People open {settings.base_url}/")
+    # `mahasiswa-run` can read what this user may not: one finding is one line.
+    yield from map(wrong, environ.get("MAHASISWA_RUN_FOUND", "").splitlines())
     if settings.takes_foreign_forms:
         yield wrong(
             "Other sites can send forms through a visitor's browser. Set SAME_ORIGIN_ONLY=1."

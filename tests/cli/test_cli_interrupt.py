@@ -8,10 +8,11 @@ from glob import glob
 from pathlib import Path
 
 import pytest
-from operators import COMMAND, MANY, Operator, records_of
-from processes import started
+from operators import COMMAND, MANY, TWO, Operator, records_of
+from processes import children, is_running, started, until
 from spreadsheets import HEADER, by_openpyxl, csv
-from stores import run_script
+from stores import other_program, run_script
+from units import RUN, pretend_unit
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has other terminals")
 
@@ -38,9 +39,23 @@ COMMANDS: dict[str, Callable[[Path], bool]] = {
 }
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-def test_an_interrupted_command_changes_nothing(filled: Operator, command: str) -> None:
-    """No unfinished file is left. The target of a copy has no records, so the same command can be run again."""
+UNDER_SYSTEMD = [name for name in COMMANDS if name.startswith(("import a.csv", "copy", "restore"))]
+
+
+@pytest.mark.parametrize(
+    ("door", "command"),
+    [*(((), name) for name in COMMANDS), *((RUN, name) for name in UNDER_SYSTEMD)],
+)
+def test_an_interrupted_command_changes_nothing(
+    filled: Operator, door: tuple[str, ...], command: str
+) -> None:
+    """No unfinished file is left. The target of a copy has no records, so the same command can be run again.
+
+    The same by `mahasiswa-run`, which gets the signal alone, passes it on and waits for the end.
+    """
+    if door:
+        filled.command = [*door]
+        filled.environment |= pretend_unit(filled.folder, filled.environment)
     if "a.csv" in command:
         filled.write(
             "a.csv",
@@ -66,6 +81,30 @@ def test_an_interrupted_command_changes_nothing(filled: Operator, command: str) 
         assert records_of(filled.folder / "lain.db") == []
     else:
         assert filled.names() == names
+
+
+def test_mahasiswa_run_waits_for_a_command_that_goes_on_after_ctrl_c(operator: Operator) -> None:
+    """Such as `forget`, whose change is committed: the prompt comes back when the files hold no text of the record."""
+    operator.fill(TWO)
+    operator.command = [*RUN]
+    operator.environment |= pretend_unit(operator.folder, operator.environment)
+    with other_program(operator.database) as other:
+        other("BEGIN")
+        other("SELECT * FROM mahasiswa")
+
+        def is_committed() -> bool:
+            return operator.records() == [TWO[1]]
+
+        with started(*RUN, "forget", "1", env=operator.environment, encoding="utf-8") as process:
+            until(is_committed)
+            process.send_signal(signal.SIGINT)
+            (command,) = children(process.pid)
+            assert process.poll() is None
+            other("ROLLBACK")
+            output, _ = process.communicate()
+    assert (process.returncode, is_running(command)) == (0, False)
+    assert "1: the record and its history are removed" in output
+    assert b"Ani" not in operator.database.read_bytes()
 
 
 def test_an_interrupted_export_to_standard_output_says_that_it_is_incomplete(

@@ -325,16 +325,52 @@ def test_commands_have_the_settings_and_the_user_of_the_service(kept: Machine) -
     said = kept.run("mahasiswa-run doctor")
     assert "The service answers on port 3000." in said
     assert f"The newest back-up, /var/lib/mahasiswa-backup/{first.name}, is 0.0 hours old." in said
+    refused = kept.run("runuser -u nobody -- mahasiswa-run doctor 2>&1 || echo $?").splitlines()
+    line = "only root and mahasiswa may run it. Type: sudo mahasiswa-run …"
+    assert refused == [f"mahasiswa-run: {line}", "1"]
+    kept.run(f"mahasiswa-run forget {NIM}; ! journalctl --grep '{NIM}' --quiet")
+
+
+ODD = "/var/lib/mahasiswa/a?b=c&d=$e.db"
+
+
+def test_commands_follow_the_running_service_and_not_its_changed_settings(kept: Machine) -> None:
+    """Doctor says what has changed. When the service has ended, the new settings count, for commands as for its start."""
     settings = kept.in_root("/etc/mahasiswa.env")
-    settings.write_text(
-        f"{DIRECT}\nDATABASE_URL=sqlite:////var/lib/mahasiswa/a?b=c&d=$e.db\n", "utf-8"
-    )
+    export = "mahasiswa-run export - 2>&1 >/dev/null || echo $?"
+    settings.write_text(f"{DIRECT}\nexport PORT=3001\nDATABASE_URL=sqlite:///{ODD}\n", "utf-8")
     try:
-        lines = kept.run("mahasiswa-run export - 2>&1 || echo $?").splitlines()
-        odd = "/var/lib/mahasiswa/a?b=c&d=$e.db"
-        assert lines == [f"database: {odd}", f"mahasiswa: {odd} does not exist", "1"]
+        assert kept.run(export) == "database: /var/lib/mahasiswa/mahasiswa.db\n"
+        said = kept.run("mahasiswa-run doctor || true")
+        assert "have changed since the service started: DATABASE_URL. To use the new ones" in said
+        assert "systemd ignores line 2 of /etc/mahasiswa.env" in said
+        kept.run("systemctl stop mahasiswa")
+        lines = [f"database: {ODD}", f"mahasiswa: {ODD} does not exist", "1"]
+        assert kept.run(export).splitlines() == lines
     finally:
-        settings.write_text(DIRECT, "utf-8")
+        kept.restart_with(DIRECT)
+
+
+def test_relative_paths_mean_the_folder_of_the_service(kept: Machine) -> None:
+    """Also those of a drop-in file, and also when the service does not run."""
+    drop_in = kept.in_root("/etc/systemd/system/mahasiswa.service.d/folder.conf")
+    drop_in.parent.mkdir()
+    drop_in.write_text(
+        "[Service]\nEnvironment=DATABASE_URL=sqlite:///kampus.db BACKUP_DIR=salinan\n"
+    )
+    folder = "/var/lib/mahasiswa"
+    backup = "cd /tmp; mahasiswa-run backup 2>&1"
+    try:
+        kept.run("systemctl daemon-reload; systemctl restart mahasiswa")
+        for _ in range(2):
+            database, made = kept.run(backup).splitlines()
+            assert database == f"database: {folder}/kampus.db"
+            assert made.startswith(f"{folder}/salinan/kampus-")
+            kept.run("systemctl stop mahasiswa")
+    finally:
+        shutil.rmtree(drop_in.parent)
+        kept.run(f"rm -r {folder}/salinan {folder}/kampus*; systemctl daemon-reload")
+        kept.run("systemctl restart mahasiswa")
 
 
 def test_the_manual_and_the_completion_are_found_and_a_fault_that_doctor_finds_is_an_alert(
