@@ -2,9 +2,9 @@
 
 import re
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from difflib import SequenceMatcher, get_close_matches
-from itertools import islice, product
+from itertools import combinations, islice, product
 from math import prod
 from operator import contains
 
@@ -32,42 +32,21 @@ COMPARED_WORDS = 100  # words of the list that are compared between two looks at
 def corrections(words: Sequence[str], spellings: Iterable[str]) -> Sequence[str]:
     """Searches that resemble the folded words of a search, the most similar first. They need not find anything.
 
-    `spellings` are the words of the list, the most frequent first. The searches have letters and digits apart and no titles
-    of columns, or similar words, or one word less. A search that contains every word of the given one is left out, because
-    it finds no other records.
+    `spellings` are the words of the list, the most frequent first. The searches have letters and digits
+    apart and no titles of columns, or similar words, or one word less. A search that contains every word
+    of the given one is left out, because it finds no other records.
     """
-    known: dict[str, str] = {}  # the folded words, each with its usual spelling
-    for part in (part for spelling in spellings for part in spelling.split()):
-        word = fold(part)
-        # People do not search for a word with a digit by its sound.
-        if 1 < len(word) <= MAX_WORD_CHARACTERS and not any(map(str.isdigit, word)):
-            known.setdefault(word, part.strip(",;"))
-    sounds = {word: sound(word) for word in known}
-    deadline = time.monotonic() + COMPARISON_TIMEOUT_SECONDS
-    given = " ".join(words)
-    words = [word for word in words if word not in Mahasiswa._fields] or words
-    apart = " ".join(part for word in words for part in letters_or_digits(word))
-    words = words[:MAX_CORRECTED_WORDS]
-    shorter = (
-        [" ".join([*words[:at], *words[at + 1 :]]) for at in range(len(words))]
-        if len(words) > 1
-        else []
-    )
-    choices = [_alternatives(word, known, sounds, deadline) for word in words]
-    searches = {
-        tuple(word for _, word in choice): prod(worth for worth, _ in choice)
-        for choice in product(*choices)
-    }
-    likely = sorted(searches, key=searches.__getitem__, reverse=True)
-    others = (search for search in likely if not all(map(contains, search, words)))
-    similar = (
-        " ".join(known.get(part, part) for word in search for part in word.split())
-        for search in others
-    )
-    searches_offered = dict.fromkeys(
-        [apart, " ".join(words), *islice(similar, MAX_CORRECTIONS), *shorter]
-    )
-    return [search for search in searches_offered if search != given]
+    vocabulary = _Vocabulary(spellings)
+    meant = [word for word in words if word not in Mahasiswa._fields] or words
+    compared = meant[:MAX_CORRECTED_WORDS]
+
+    apart = [part for word in meant for part in letters_or_digits(word)]
+    similar = islice(_similar(compared, vocabulary), MAX_CORRECTIONS)
+    shorter = combinations(compared, len(compared) - 1) if len(compared) > 1 else ()
+    searches = [apart, compared, *similar, *reversed([*shorter])]
+
+    texts = dict.fromkeys(map(" ".join, searches))
+    return [text for text in texts if text != " ".join(words)]
 
 
 def sound(word: str) -> str:
@@ -77,25 +56,66 @@ def sound(word: str) -> str:
     return doubled.sub(r"\1", word)
 
 
-def _alternatives(
-    word: str, known: Mapping[str, str], sounds: Mapping[str, str], deadline: float
-) -> Sequence[tuple[float, str]]:
-    """The word itself, the words that it joins, and at most three similar words, each with its similarity."""
-    itself = 1.0 if any(word in other for other in known) else UNKNOWN_SIMILARITY, word
-    if len(word) > MAX_WORD_CHARACTERS:
-        return [itself]
-    pairs = ((word[:at], word[at:]) for at in range(2, len(word) - 1))
-    joined = [(JOINED_SIMILARITY, " ".join(pair)) for pair in pairs if known.keys() >= {*pair}]
-    key = sound(word)
-    alike = [
-        (1.0, other) for other, its_sound in sounds.items() if its_sound == key and other != word
-    ]
-    similar: list[str] = []
-    others = [other for other in known if other != word]
-    for at in range(0, len(others), COMPARED_WORDS):
-        if time.monotonic() > deadline:
-            break
-        similar += get_close_matches(word, others[at : at + COMPARED_WORDS], 3, MIN_SIMILARITY)
-    ratios = ((SequenceMatcher(None, other, word).ratio(), other) for other in similar)
-    nearest = [part for part in sorted(ratios, reverse=True) if (1.0, part[1]) not in alike]
-    return [itself, *alike[:3], *joined[:2], *nearest[:3]]
+def _similar(words: Sequence[str], vocabulary: "_Vocabulary") -> Iterator[Sequence[str]]:
+    """Searches with similar words, as the list spells them, the most similar first."""
+    choices = product(*map(vocabulary.alternatives, words))
+    worth = {
+        tuple(word for _, word in choice): prod(similarity for similarity, _ in choice)
+        for choice in choices
+    }
+    for search in sorted(worth, key=worth.__getitem__, reverse=True):
+        if not all(map(contains, search, words)):
+            yield [vocabulary.usual(part) for part in " ".join(search).split()]
+
+
+class _Vocabulary:
+    """The words of the list. They are compared until a deadline, because a list may have many."""
+
+    def __init__(self, spellings: Iterable[str]) -> None:
+        self._spellings: dict[str, str] = {}  # by the folded word
+        for part in " ".join(spellings).split():
+            word = fold(part)
+            # People do not search for a word with a digit by its sound.
+            if 1 < len(word) <= MAX_WORD_CHARACTERS and not any(map(str.isdigit, word)):
+                self._spellings.setdefault(word, part.strip(",;"))
+        self._sounds = {word: sound(word) for word in self._spellings}
+        self._deadline = time.monotonic() + COMPARISON_TIMEOUT_SECONDS
+
+    def usual(self, word: str) -> str:
+        """The usual spelling of a folded word."""
+        return self._spellings.get(word, word)
+
+    def alternatives(self, word: str) -> Sequence[tuple[float, str]]:
+        """The word, the words that it joins, and at most three similar words, each with its similarity."""
+        is_known = any(word in other for other in self._spellings)
+        itself = (1.0 if is_known else UNKNOWN_SIMILARITY, word)
+        if len(word) > MAX_WORD_CHARACTERS:
+            return [itself]
+
+        key = sound(word)
+        alike = [
+            (1.0, other)
+            for other, its_sound in self._sounds.items()
+            if its_sound == key and other != word
+        ]
+        nearest = [pair for pair in self._nearest(word) if (1.0, pair[1]) not in alike]
+        return [itself, *alike[:3], *self._joined(word)[:2], *nearest[:3]]
+
+    def _joined(self, word: str) -> Sequence[tuple[float, str]]:
+        """Two words of the list that are this word if they are written together."""
+        pairs = ((word[:at], word[at:]) for at in range(2, len(word) - 1))
+        known = self._spellings.keys()
+        return [(JOINED_SIMILARITY, " ".join(pair)) for pair in pairs if known >= {*pair}]
+
+    def _nearest(self, word: str) -> Sequence[tuple[float, str]]:
+        """Words with similar letters, the most similar first."""
+        similar: list[str] = []
+        others = [other for other in self._spellings if other != word]
+        for at in range(0, len(others), COMPARED_WORDS):
+            if time.monotonic() > self._deadline:
+                break
+            compared = others[at : at + COMPARED_WORDS]
+            similar += get_close_matches(word, compared, 3, MIN_SIMILARITY)
+
+        ratios = ((SequenceMatcher(None, other, word).ratio(), other) for other in similar)
+        return sorted(ratios, reverse=True)
