@@ -60,46 +60,14 @@ class PageRenderer:
         self.list_query = ""
         self.timezone = settings.timezone
         self.history_days = settings.history_days
-        loader = PackageLoader("mahasiswa.web")
-        environment = Environment(
-            loader=loader, autoescape=True, undefined=StrictUndefined, finalize=escaped
-        )
-        environment.trim_blocks = environment.lstrip_blocks = True
-        style, pages_style = map(_style_sheet, ("style.css", "pages.css"))
-        known = environment.globals
-        known.update(
-            style=style,
-            pages_style=pages_style,
-            cdn_url=settings.cdn_url,
-            cdn_integrity=settings.cdn_integrity,
-        )
-        known.update(path=self.path, record_path=self.record_path, home=self.path("/") + HOME_QUERY)
-        known.update(wording=wording, number=wording.number, columns=list(wording.LABELS.items()))
-        known.update(confirm_named=CONFIRM_NAMED, trim=TRIM, nim_max_characters=NIM_MAX_CHARACTERS)
-        known.update(
-            lengths=OFFERED_ROWS_PER_PAGE,
-            max_length=MAX_ROWS_PER_PAGE,
-            title_max_characters=TITLE_MAX_CHARACTERS,
-        )
-        known.update(
-            max_size=wording.size(sheets.UPLOAD_MAX_BYTES), max_rows=sheets.UPLOAD_MAX_ROWS
-        )
-        known.update(history_days=settings.history_days, version=metadata.version("mahasiswa"))
-        environment.filters |= {
-            "verb": verb,
-            "undo_name": undo_name,
-            "when": self.when,
-            "marked": marked,
-        }
-        environment.tests["batch"] = lambda item: isinstance(item, Batch)
-        # Load every template now: a process without a free file descriptor must still answer with a page.
-        for name in environment.list_templates(extensions=["html"]):
-            environment.get_template(name)
-        self._templates = environment
+
+        self._styles = {name: _style_sheet(f"{name}.css") for name in ("style", "pages")}
+        self._templates = self._environment(settings)
         self.row = row_format(self.prefix)
+
         self.headers = {
             "content-security-policy": _content_security_policy(
-                (style, pages_style), settings.cdn_url
+                self._styles.values(), settings.cdn_url
             ),
             "x-content-type-options": "nosniff",
             "referrer-policy": "same-origin",
@@ -111,6 +79,51 @@ class PageRenderer:
         self.not_stored = {"cache-control": "no-store"}
         self.redirect = self.redirect_to("/")
         self.redirect_home = self.redirect_to("/" + HOME_QUERY)
+
+    def _environment(self, settings: Settings) -> Environment:
+        """The templates, each compiled, with the names that all of them know."""
+        environment = Environment(
+            loader=PackageLoader("mahasiswa.web"),
+            autoescape=True,
+            undefined=StrictUndefined,
+            finalize=escaped,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+        environment.globals |= {
+            "style": self._styles["style"],
+            "pages_style": self._styles["pages"],
+            "cdn_url": settings.cdn_url,
+            "cdn_integrity": settings.cdn_integrity,
+            "path": self.path,
+            "record_path": self.record_path,
+            "home": self.path("/") + HOME_QUERY,
+            "wording": wording,
+            "number": wording.number,
+            "columns": list(wording.LABELS.items()),
+            "confirm_named": CONFIRM_NAMED,
+            "trim": TRIM,
+            "nim_max_characters": NIM_MAX_CHARACTERS,
+            "lengths": OFFERED_ROWS_PER_PAGE,
+            "max_length": MAX_ROWS_PER_PAGE,
+            "title_max_characters": TITLE_MAX_CHARACTERS,
+            "max_size": wording.size(sheets.UPLOAD_MAX_BYTES),
+            "max_rows": sheets.UPLOAD_MAX_ROWS,
+            "history_days": settings.history_days,
+            "version": metadata.version("mahasiswa"),
+        }
+        environment.filters |= {
+            "verb": verb,
+            "undo_name": undo_name,
+            "when": self.when,
+            "marked": marked,
+        }
+        environment.tests["batch"] = lambda item: isinstance(item, Batch)
+
+        # Load every template now: a process without a free file descriptor must still answer with a page.
+        for name in environment.list_templates(extensions=["html"]):
+            environment.get_template(name)
+        return environment
 
     def at(self, list_query: str) -> Self:
         """Pages whose links and redirects lead back to the page of the list with this URL query."""
