@@ -33,6 +33,7 @@ def pretend_unit(
         f"ExecStart={{ path={PROGRAM} ; argv[]={PROGRAM} ; ignore_errors=no }}",
         "Group=",
         f"MainPID={pid}",
+        "StateDirectory=mahasiswa mahasiswa-backup",
         f"User={getpass.getuser() if user is None else user}",
         f"WorkingDirectory={folder}",
     ]

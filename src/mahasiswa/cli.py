@@ -3,7 +3,7 @@
 import logging
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn, cast
@@ -14,7 +14,14 @@ from mahasiswa import bulk, interrupt, server
 from mahasiswa.administrator import note, process_user
 from mahasiswa.doctor import diagnose
 from mahasiswa.logs import configure_logging, priority
-from mahasiswa.settings import DatabaseURL, SettingError, Settings, parse_database_url
+from mahasiswa.settings import (
+    DatabaseURL,
+    SettingError,
+    Settings,
+    SQLiteURL,
+    parse_database_url,
+)
+from mahasiswa.store.copies import copies_that_hold, remove_copy
 from mahasiswa.store.engines import engine_of
 from mahasiswa.store.store_errors import NotInHistory, StoreError, UndoConflict
 
@@ -276,13 +283,19 @@ def undo(number: int, *, unchanged: bool) -> None:
 
 @main.command()
 @click.argument("nim")
+@click.option(
+    "--delete-copies",
+    is_flag=True,
+    help="After a question, remove the copies that still hold the texts. A new back-up is made first.",
+)
 @_ended_early("nothing was removed")
-def forget(nim: str) -> None:
+def forget(nim: str, *, delete_copies: bool) -> None:
     """Remove a person's record and all of its history, also from the free space of the database's files.
 
     If the NIM was changed, the texts under the person's other NIMs remain, and the command names these NIMs.
 
-    It cannot be undone. Back-ups, replicas, archives and logs still hold the texts: remove them there yourself. If a
+    It cannot be undone. The command names the copies beside the database, in BACKUP_DIR and in the folders of the unit
+    that still hold the texts. Replicas, archives and logs elsewhere hold them too: remove them there yourself. If a
     program that has the database open prevents the removal from its files, the exit code is 1, and the files are named.
 
     \b
@@ -299,14 +312,44 @@ def forget(nim: str) -> None:
     click.echo(
         f"{nim}: {'the record and its history are removed' if was_known else 'no record and no history'}"
     )
-    try:
-        for file in engine_of(settings.database_url).backups_that_hold(settings.backup_dir, nim):
-            click.echo(f"{file} still holds the texts. Remove it, or wait until it expires.")
-    except OSError as error:
-        _fail(f"mahasiswa: the back-ups in {error.filename} cannot be read: {error.strerror}")
+    copies = _copies(settings, nim)
+    for file in copies:
+        click.echo(f"{file} still holds the texts.")
+    if copies and not delete_copies:
+        click.echo("To remove these copies, add --delete-copies.")
     click.echo(
         "Back-ups, replicas, archives and logs elsewhere keep what they have. Remove it from them yourself."
     )
+    if copies and delete_copies:
+        _remove(settings, copies)
+
+
+def _copies(settings: Settings, nim: str) -> Sequence[Path]:
+    url = settings.database_url
+    own = url.address.absolute() if isinstance(url, SQLiteURL) else None
+    # systemd's variable: a database that was used before may be in a folder of the unit.
+    of_unit = [Path(name) for name in os.environ.get("STATE_DIRECTORY", "").split(":") if name]
+    places = [own and own.parent, settings.backup_dir, *of_unit]
+    try:
+        return copies_that_hold(filter(None, places), own, nim)
+    except OSError as error:
+        _fail(f"mahasiswa: the copies in {error.filename} cannot be read: {error.strerror}")
+
+
+def _remove(settings: Settings, copies: Sequence[Path]) -> None:
+    """Remove copies after a question, and after a back-up if none is left without the texts."""
+    click.confirm(f"Remove these {len(copies)} copies for ever?", abort=True, err=True)
+    engine, folder = engine_of(settings.database_url), settings.backup_dir
+    try:
+        newest = next(iter(engine.backup_files(folder)), None) if folder else None
+        if newest is None or newest in copies:
+            click.echo(f"{engine.backup_into(folder)}: a new back-up, verified")
+        for copy in copies:
+            remove_copy(copy)
+            click.echo(f"{copy} is removed")
+    except OSError as error:
+        _fail(f"mahasiswa: {error.filename} cannot be removed: {error.strerror}")
+    note(f"forget: {len(copies)} copies were removed")
 
 
 @main.command()

@@ -219,6 +219,7 @@ def test_forget_removes_a_record_and_its_history(operator: Operator) -> None:
     operator.imported(
         "--existing", "update", operator.write("b.csv", csv(HEADER, ("1", "Rahasia", "Solo")))
     )
+    (operator.folder / "b.csv").unlink()
     assert operator.done("forget", "1").splitlines() == [
         "1: the record and its history are removed",
         ELSEWHERE,

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from harness import Service
-from operators import TWO, Operator
+from operators import COMMAND, TWO, Operator
 from postgres import execute, programs
 from processes import run
 
@@ -126,3 +126,43 @@ def test_the_last_dumps_with_records_are_kept_although_the_list_is_empty_for_61_
         Path(line.removeprefix("removed the old back-up ")) for line in removed.splitlines()
     } == older | earlier
     assert set(tmp_path.iterdir()) == {full, empty} | good | daily | torn
+
+
+def test_the_dumps_that_hold_a_forgotten_person_are_removed_after_a_newer_dump(
+    databases: tuple[str, str], tmp_path: Path
+) -> None:
+    """Without a newer one, the command refuses and says how to make it."""
+    url, nim = databases[0], "20/456839/TK/50663"
+    operator = Operator(tmp_path)
+    folder = tmp_path / "cadangan"
+    folder.mkdir()
+    path = {"PATH": f"{programs()}:{os.environ['PATH']}"}
+    operator.environment |= {"DATABASE_URL": url, "BACKUP_DIR": str(folder), **path}
+    with Service(url) as service, service.site() as site:
+        site.add(*TWO[0])
+        site.add(nim, "Siti", "Solo")
+    run_line("ExecStart", folder, operator.environment)
+    (made,) = folder.iterdir()
+    old = made.rename(folder / "mahasiswa-20260101T000000Z.dump")
+
+    def forget() -> subprocess.CompletedProcess[str]:
+        command = [*COMMAND, "forget", nim, "--delete-copies"]
+        return subprocess.run(
+            command,
+            input="y\n",
+            env=operator.environment,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+
+    refused = forget()
+    assert f"{old} still holds the texts." in refused.stdout
+    assert "run systemctl start mahasiswa-pgdump" in refused.stderr
+    assert (refused.returncode, old.exists()) == (1, True)
+    run_line("ExecStart", folder, operator.environment)
+    done = forget()
+    assert (done.returncode, old.exists()) == (0, False), done.stderr
+    (left,) = folder.iterdir()
+    assert str(left) not in done.stdout

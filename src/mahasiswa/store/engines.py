@@ -128,10 +128,6 @@ class Engine(ABC):
         """A sentence with the command that makes a back-up, or with the reason why there is no room for one."""
 
     @abstractmethod
-    def backups_that_hold(self, folder: Path | None, nim: str) -> Sequence[Path]:
-        """The back-ups here or beside the database with that nim, or unreadable, and what killed programs have left."""
-
-    @abstractmethod
     def examine_backup(self, file: Path) -> Finding:
         """Check that a back-up file can be restored."""
 

@@ -99,9 +99,6 @@ class PostgresEngine(Engine):
     def backup_remedy(self, folder: Path) -> str:
         return "Make one now: systemctl start mahasiswa-pgdump"
 
-    def backups_that_hold(self, folder: Path | None, nim: str) -> Sequence[Path]:
-        return self.backup_files(folder) if folder else []
-
     def examine_backup(self, file: Path) -> Finding:
         return good(f"Its contents were not checked. To check them: pg_restore --list {file}")
 

@@ -3,14 +3,12 @@
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import closing, suppress
-from itertools import chain
 from pathlib import Path
 
 import apsw
 
 from mahasiswa import interrupt
 from mahasiswa.store import shared_sql
-from mahasiswa.store.backup_folder import find_backups
 from mahasiswa.store.commands import try_changes
 from mahasiswa.store.engines import Finding, good, wrong
 from mahasiswa.store.sqlite import backup
@@ -63,35 +61,12 @@ def examine_backup(file: Path) -> Finding:
     return good(f"{file} is sound and holds {count} records.")
 
 
-def backups_that_hold(path: Path, folder: Path | None, nim: str) -> Sequence[Path]:
-    """The back-ups that hold that nim, or that cannot be read, and the folders that killed programs have left."""
-    files = {
-        *backup.backup_files(path, path.parent),
-        *chain.from_iterable(backup.files_beside(path)),
-    }
-    # A restore keeps the log of a damaged or missing file too.
-    for kind in (*backup.REPLACED, "missing"):
-        files |= {*find_backups(path.parent, f"{path.name}.{kind}-", "-wal")}
-    with suppress(FileNotFoundError):
-        files |= {*backup.backup_files(path, folder or path.parent)}
-    return [*sorted(file for file in files if _may_hold(file, nim)), *_left(path, folder)]
-
-
 def _left(path: Path, folder: Path | None) -> Sequence[Path]:
     found: list[Path] = []
     for place in {path.parent, folder or path.parent}:
         with suppress(FileNotFoundError):
             found += leftovers(place)
     return found
-
-
-def _may_hold(file: Path, nim: str) -> bool:
-    try:
-        with closing(backup.open_to_read(file)) as db:
-            nims = sql.SHARED.array([nim])
-            return bool(db.execute(sql.SHARED.is_known, (nims, nims)).get)
-    except apsw.Error:
-        return True
 
 
 def backup_remedy(path: Path, folder: Path) -> str:

@@ -94,9 +94,6 @@ class SQLiteEngine(Engine):
     def backup_remedy(self, folder: Path) -> str:
         return doctor.backup_remedy(self._path, folder)
 
-    def backups_that_hold(self, folder: Path | None, nim: str) -> Sequence[Path]:
-        return doctor.backups_that_hold(self._path, folder, nim)
-
     def examine_backup(self, file: Path) -> Finding:
         return doctor.examine_backup(file)
 

@@ -1,0 +1,86 @@
+"""Finds the files that still hold a person who was forgotten: back-ups of both engines, exports and other databases."""
+
+import errno
+import os
+import re
+import shutil
+import subprocess
+import zipfile
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing, suppress
+from pathlib import Path
+from xml.sax.saxutils import escape
+
+import apsw
+
+from mahasiswa.lookout import listed
+from mahasiswa.store.sqlite import sqlite_sql as sql
+from mahasiswa.store.sqlite.backup import open_to_read
+from mahasiswa.unfinished import leftovers
+
+# What the program and its documents call a copy. A restore leaves `mahasiswa.db.before-20261120T101700Z`, for example,
+# and the log of a file that was missing.
+NAME = re.compile(r".+(\.(db|dump|csv|xlsx)|\.[a-z]+-\d{8}T\d{6}Z(-\d+)?(-wal)?)")
+
+
+def copies_that_hold(places: Iterable[Path], own: Path | None, nim: str) -> Sequence[Path]:
+    """The files with that nim, or unreadable, and what killed programs have left, in these folders; raise OSError.
+
+    `own` is the file of the database that is in use.
+    """
+    found: list[Path] = []
+    for place in set(places):
+        with suppress(FileNotFoundError):
+            named = [file for file in listed(place) if NAME.fullmatch(file.name) and file.is_file()]
+            others = (file for file in named if not (own and file.samefile(own)))
+            found += [file for file in others if _may_hold(file, nim)]
+            found += leftovers(place)
+    return sorted(found)
+
+
+def remove_copy(copy: Path) -> None:
+    """Remove a file of `copies_that_hold`, and its log; raise OSError, also if another program uses it."""
+    if copy.is_dir():
+        shutil.rmtree(copy)
+    elif _is_in_use(copy):
+        raise OSError(errno.EBUSY, os.strerror(errno.EBUSY), str(copy))
+    else:
+        for suffix in ("-wal", "-shm", ""):
+            Path(f"{copy}{suffix}").unlink(missing_ok=True)
+
+
+def _may_hold(file: Path, nim: str) -> bool:
+    """Whether a file holds a nim as a whole cell, or cannot be read."""
+    # As it is in a dump or in CSV, where a quote is doubled, and in the XML of a workbook.
+    written = b"|".join(re.escape(text.encode()) for text in (nim.replace('"', '""'), escape(nim)))
+    is_cell = re.compile(rb"(?<![^;,\t\r\n\"'>])(%b)(?![^;,\t\r\n\"<])" % written)
+    try:
+        if file.suffix in (".csv", ".dump", ".xlsx"):
+            return any(map(is_cell.search, _texts(file)))
+        with closing(open_to_read(file)) as db:
+            nims = sql.SHARED.array([nim])
+            return bool(db.execute(sql.SHARED.is_known, (nims, nims)).get)
+    except (OSError, apsw.Error, zipfile.BadZipFile, subprocess.CalledProcessError):
+        return True
+
+
+def _texts(file: Path) -> Iterator[bytes]:
+    if file.suffix == ".csv":
+        yield file.read_bytes()
+    elif file.suffix == ".xlsx":
+        with zipfile.ZipFile(file) as workbook:
+            yield from map(workbook.read, workbook.namelist())
+    else:
+        command = ["pg_restore", "--data-only", "--file=-", str(file)]
+        yield subprocess.check_output(command, stderr=subprocess.DEVNULL)  # noqa: S603 - all of it is ours
+
+
+def _is_in_use(file: Path) -> bool:
+    """Whether another program has an SQLite file open. Only the last one can end the use of a write-ahead log."""
+    try:
+        with closing(apsw.Connection(str(file), flags=apsw.SQLITE_OPEN_READWRITE)) as db:
+            return bool(db.pragma("journal_mode", "delete") == "wal")
+    except apsw.BusyError:
+        return True
+    except apsw.Error:
+        return False

@@ -1,0 +1,106 @@
+"""`mahasiswa forget` names each copy that still holds the person, and removes the copies if it is asked to."""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from operators import COMMAND, TWO, Operator, records_of
+from stores import other_program, run_script
+
+HINT = "To remove these copies, add --delete-copies."
+
+
+@pytest.fixture(name="copied")
+def operator_with_copies(operator: Operator) -> tuple[Operator, list[Path]]:
+    """Return an operator, and the copies with the record 1, in the folders of the database, the back-ups and the unit."""
+    folder, unit = operator.folder / "cadangan", operator.folder / "satuan"
+    operator.environment |= {"BACKUP_DIR": str(folder), "STATE_DIRECTORY": f"{folder}:{unit}"}
+    unit.mkdir()
+    operator.fill(TWO)
+    operator.done("backup")
+    copies = [*folder.iterdir()]
+    run_script(operator.database, "DELETE FROM mahasiswa WHERE nim = '1'")
+    operator.done("restore", str(copies[0]))
+    copies += operator.folder.glob("mahasiswa.db.before-*")
+    for path in (
+        *(folder / "litestream-1.db", folder / "kampus-20260101T000000Z.db"),
+        *(operator.folder / "lama.db", unit / "mahasiswa.db"),
+    ):
+        copies.append(shutil.copy(operator.database, path))
+    for path in (unit / "before-1.csv", operator.folder / "a.xlsx"):
+        operator.done("export", str(path))
+        copies.append(path)
+    for path in (
+        operator.folder / "mahasiswa.db.missing-20260101T000000Z-wal",
+        folder / "mahasiswa-20260101T000000Z.dump",
+    ):
+        path.write_bytes(b"unreadable")
+        copies.append(path)
+    # No copies, or copies without the record.
+    operator.write("mahasiswa.service", b"1")
+    operator.write("lain.csv", b"NIM;Nama;Alamat\r\n11;Ani 1;Jalan 1 A\r\n")
+    return operator, sorted(copies)
+
+
+def answered(operator: Operator, answer: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*COMMAND, "forget", "1", "--delete-copies"],
+        input=answer,
+        capture_output=True,
+        encoding="utf-8",
+        env=operator.environment,
+        timeout=60,
+        check=False,
+    )
+
+
+def test_forget_names_each_copy_that_the_documents_make(
+    copied: tuple[Operator, list[Path]],
+) -> None:
+    """Back-ups of all names and engines, exports, old databases, files of a restore, and files that cannot be read."""
+    operator, copies = copied
+
+    def named(nim: str) -> list[str]:
+        _, *lines, hint, _ = operator.done("forget", nim).splitlines()
+        assert hint == HINT
+        return lines
+
+    assert named("1") == [f"{path} still holds the texts." for path in copies]
+    unreadable = [path for path in copies if path.read_bytes() == b"unreadable"]
+    assert named("9") == [f"{path} still holds the texts." for path in unreadable]
+
+
+def test_copies_are_removed_after_a_question_and_a_new_backup(
+    copied: tuple[Operator, list[Path]],
+) -> None:
+    """Another answer removes none, and so does a database that another program uses."""
+    operator, copies = copied
+    for answer in ("", "n\n"):
+        asked = answered(operator, answer)
+        assert asked.returncode == 1
+        assert f"Remove these {len(copies)} copies for ever? [y/N]: " in asked.stderr
+        assert [path for path in copies if path.exists()] == copies
+    used = operator.folder / "lama.db"
+    with other_program(used) as other:
+        other("SELECT * FROM mahasiswa")
+        refused = answered(operator, "y\n")
+    assert refused.returncode == 1
+    assert refused.stderr.endswith(f"{used} cannot be removed: Device or resource busy\n")
+    assert used.exists()
+    done = answered(operator, "y\n")
+    assert (done.returncode, [path for path in copies if path.exists()]) == (0, []), done.stderr
+    (left,) = (operator.folder / "cadangan").iterdir()
+    assert records_of(left) == operator.records() == [TWO[1]]
+    assert (operator.folder / "lain.csv").exists()
+
+
+def test_no_copy_is_removed_if_no_backup_can_be_made(copied: tuple[Operator, list[Path]]) -> None:
+    """Such as that of a list whose only record was removed."""
+    operator, copies = copied
+    operator.environment["HISTORY_DAYS"] = "0"
+    run_script(operator.database, "DELETE FROM mahasiswa; DELETE FROM mahasiswa_history")
+    refused = answered(operator, "y\n")
+    assert "mahasiswa: no back-up was made: the list and its history are empty" in refused.stderr
+    assert refused.returncode == 1
+    assert [path for path in copies if path.exists()] == copies
