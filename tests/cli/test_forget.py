@@ -27,7 +27,8 @@ def operator_with_copies(operator: Operator) -> tuple[Operator, list[Path]]:
         *(folder / "litestream-1.db", folder / "kampus-20260101T000000Z.db"),
         *(operator.folder / "lama.db", unit / "mahasiswa.db"),
     ):
-        copies.append(shutil.copy(operator.database, path))
+        shutil.copy(operator.database, path)
+        copies.append(path)
     for path in (unit / "before-1.csv", operator.folder / "a.xlsx"):
         operator.done("export", str(path))
         copies.append(path)
