@@ -109,16 +109,23 @@ def in_shell(path: Path, script: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-AGE_SQLITE = (
-    "UPDATE mahasiswa_history SET moment = strftime('%Y-%m-%dT%H:%M:%fZ', moment, '-{days} days')"
-)
-AGE_POSTGRES = "UPDATE mahasiswa_history SET moment = moment - interval '{days} days'"
+AGE_SQLITE = """
+UPDATE mahasiswa_history SET moment = strftime('%Y-%m-%dT%H:%M:%fZ', moment, '{days:+} days');
+UPDATE mahasiswa_history_state SET noted = strftime('%Y-%m-%dT%H:%M:%fZ', noted, '{noted}')"""
+AGE_POSTGRES = """
+UPDATE mahasiswa_history SET moment = moment + interval '{days} days';
+UPDATE mahasiswa_history_state SET noted = noted + interval '{noted}'"""
 
 
-def age_history(url: DatabaseURL, days: int) -> None:
-    """Make the whole history some days older, in another program."""
+def age_history(url: DatabaseURL, days: int, noted: str = "-2 minutes") -> None:
+    """Make the whole history some days older, in another program. The clock was noted two minutes ago."""
     if isinstance(url, SQLiteURL):
-        run_script(url.address, AGE_SQLITE.format(days=days))
+        run_script(url.address, AGE_SQLITE.format(days=-days, noted=noted))
         return
     with psycopg.connect(url.address) as db:
-        db.execute(AGE_POSTGRES.format(days=days))
+        db.execute(AGE_POSTGRES.format(days=-days, noted=noted))
+
+
+def leap(url: DatabaseURL, days: int) -> None:
+    """Let the clock leap, as the database sees it: all that it holds is older by so many days."""
+    age_history(url, days, f"{-days:+} days")

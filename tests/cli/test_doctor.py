@@ -157,7 +157,7 @@ def test_damage_is_found_and_makes_the_service_unwell(kept: Operator) -> None:
         )
         overwrite(kept.database, 4096 * (cast("int", page) - 1), 4096 * cast("int", page))
         # So that the list is read again.
-        run_script(kept.database, "UPDATE mahasiswa_history_state SET purged = '2026'")
+        run_script(kept.database, "UPDATE mahasiswa_history_state SET noted = '2026'")
         assert [site.get(path).status_code for path in ("/", "/sehat")] == [503, 503]
         assert "is damaged (" in service.stderr()
         service.kill()
@@ -342,7 +342,7 @@ def test_a_sound_list_that_looks_unusual_is_no_fault(kept: Operator) -> None:
     kept.database.unlink()
     run_script(kept.database, script)
     kept.database.chmod(0o600)
-    assert f"{kept.database} is of an older version. The service upgrades it" in kept.done("doctor")
+    assert f"{kept.database} takes changes" in kept.done("doctor")
 
 
 def test_a_backup_of_the_other_engine_is_named_as_such(owner: Operator) -> None:
@@ -422,7 +422,9 @@ def test_disabled_triggers_are_created_again_by_the_start_of_the_owner(owner: Op
     )
     assert any("lacks the constraints nim_too_long" in line for line in problems(owner))
     with start(owner) as service, service.site() as site:
-        assert "triggers were missing or disabled, and are created again" in service.stderr()
+        assert (
+            "triggers were missing or of another release, and are created again" in service.stderr()
+        )
         assert site.add("1", "Siti", "Solo").status_code == 302
     assert execute(url, "SELECT count(*) FROM mahasiswa_history") == [(1,)]
 

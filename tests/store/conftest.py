@@ -1,14 +1,18 @@
 """Fixtures for tests of the stores: an empty database of each engine, and a store that is open on it."""
 
 from collections.abc import AsyncIterator
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import pytest
-from stores import opened
+from stores import SITI, opened
 
-from mahasiswa.settings import DatabaseURL, SQLiteURL, parse_database_url
+from mahasiswa.settings import DatabaseURL, PostgresURL, SQLiteURL, parse_database_url
 from mahasiswa.store import Store
 from mahasiswa.store.engines import engine_of
+from mahasiswa.store.reader import Steps
+from mahasiswa.store.store_errors import StoreError
 
 
 @pytest.fixture
@@ -19,10 +23,24 @@ def url(database: str) -> DatabaseURL:
     return url
 
 
+def one_change(store: Store) -> Steps[None]:
+    """Make a single change of each kind, and roll it back."""
+    yield store.sql.add, SITI
+    yield store.sql.update, ("", "", SITI.nim)
+    yield store.sql.delete, (store.sql.array([SITI.nim]),)
+    raise StoreError
+
+
 @pytest.fixture
 async def store(url: DatabaseURL) -> AsyncIterator[Store]:
-    """Return a store that is open on the empty database, once for each engine."""
+    """Return a store that is open on the empty database, once for each engine.
+
+    Its connection has made a single change of each kind, so PostgreSQL has planned its triggers for one row.
+    """
     async with opened(url) as store:
+        if isinstance(url, PostgresURL):
+            with suppress(StoreError):
+                await store.run(partial(one_change, store))
         yield store
 
 

@@ -4,21 +4,33 @@ import asyncio
 import re
 import subprocess
 from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import psycopg
 import pytest
 from engines import run_elsewhere
-from stores import BUDI, SITI, age_history, attempt, attempt_all, fill, opened, read_all
+from stores import BUDI, SITI, age_history, attempt, attempt_all, fill, leap, opened, read_all
 
 from mahasiswa.administrator import command_name
 from mahasiswa.record import Mahasiswa, Write, digest
 from mahasiswa.settings import DatabaseURL, SQLiteURL
 from mahasiswa.store import Query, Store
 from mahasiswa.store.engines import engine_of
-from mahasiswa.store.history_items import PURGE_ENTRIES, UNDOABLE_ROWS_MAX, Batch, BatchKind, Entry
+from mahasiswa.store.history_items import (
+    PURGE_ENTRIES,
+    UNDO_ROWS_MAX,
+    UNDOABLE_ROWS_MAX,
+    Batch,
+    BatchKind,
+    Entry,
+)
 from mahasiswa.store.store_errors import Changed, EditConflict, NotInHistory, Refused
 from mahasiswa.work import LIST, SEARCH
+
+AGE_NEWEST = """
+UPDATE mahasiswa_history SET moment = '2020-01-01T00:00:00.000Z'
+WHERE id = (SELECT max(id) FROM mahasiswa_history)"""
 
 ANI = Mahasiswa("0003", "Ani", "Klaten")
 INA = Mahasiswa("0004", "Ina", "Solo")
@@ -102,6 +114,20 @@ async def test_an_import_and_a_bulk_delete_are_one_batch_each(
     assert await read_all(store) == [ANI, INA]
 
 
+async def test_an_import_of_ten_thousand_changes_is_made_and_undone_after_a_single_edit(
+    store: Store, url: DatabaseURL
+) -> None:
+    """Within the time of a request."""
+    old = [Mahasiswa(f"{number:05}", "Siti", "Solo") for number in range(UNDO_ROWS_MAX)]
+    await asyncio.to_thread(fill, url, old)
+    await store.update(old[0].nim, "Ani", "Solo")
+    await store.update(*old[0])
+    writes = [Write(record._replace(alamat="Bantul"), digest(record)) for record in old]
+    await store.write_all("import", writes)
+    await store.undo((await newest(store)).id, is_batch=True)
+    assert await read_all(store) == old
+
+
 async def test_an_import_or_a_changed_nim_that_is_refused_is_no_batch(store: Store) -> None:
     """Nothing of it is stored, and the next change belongs to no batch. A nim that is written twice is refused."""
     twice = Write(SITI._replace(nama="Siti"), digest(SITI))
@@ -144,9 +170,7 @@ def test_no_program_can_change_a_nim(url: DatabaseURL, days: int) -> None:
 async def test_every_store_of_a_database_has_the_same_key_and_another_database_has_another_one(
     url: DatabaseURL, days: int, tmp_path: Path
 ) -> None:
-    """It has 32 bytes, and stays. The start adds it to a database without one, whose HISTORY_DAYS stay."""
-    run_elsewhere(url, "ALTER TABLE mahasiswa_history_state DROP COLUMN signing_key")
-    run_elsewhere(url, "UPDATE mahasiswa_history_state SET days = 7")
+    """It has 32 bytes, and stays."""
     other = SQLiteURL(tmp_path / "other.db")
     await asyncio.to_thread(engine_of(other).migrate)
     keys = []
@@ -292,6 +316,62 @@ async def test_expired_changes_cannot_be_undone_and_are_purged_in_slices(url: Da
             await store.add(f"b{number}", "Siti", "Solo")
             assert (await items(other))[number + 1 :] == [batch, entry, *kept][:left]
         assert (await read_all(store))[:-3] == records
+
+
+LEAPT = "the clock has leapt to .* no expired entry of the history is removed until a day later"
+
+
+async def test_a_leap_of_the_clock_purges_nothing_until_a_day_later(
+    url: DatabaseURL, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The log warns once. An earlier moment cancels the leap, and then later moments count as now."""
+    async with opened(url) as store:
+        await store.add(*SITI)
+        await asyncio.to_thread(leap, url, 400)
+        await store.add(*BUDI)
+        await store.undo((await newest(store)).id, is_batch=False)
+        for _ in range(2):
+            await store.purge()
+        assert [*map(bool, map(re.compile(LEAPT).match, caplog.messages))] == [True]
+        await asyncio.to_thread(leap, url, -400)
+        before = datetime.now(UTC)
+        await store.purge()
+        await store.add(*ANI)
+        *later, first = await items(store)
+        assert len(later) == 3
+        assert all(abs(item.moment - before) < timedelta(minutes=5) for item in [*later, first])
+        assert before - first.moment < timedelta(minutes=5)
+
+
+@pytest.mark.parametrize("off", [1, 7])
+async def test_a_day_after_a_leap_expired_entries_are_purged(url: DatabaseURL, off: int) -> None:
+    """However long the service was off meanwhile: a laptop that is used once a week purges too."""
+    async with opened(url) as store:
+        await store.add(*SITI)
+        await asyncio.to_thread(leap, url, 40)
+        await store.add(*BUDI)
+        assert len(await items(store)) == 2
+        await asyncio.to_thread(leap, url, off)
+        await store.purge()
+        assert await changes(store) == [(None, BUDI)]
+
+
+async def test_changes_with_the_clock_ahead_do_not_stop_the_purge(url: DatabaseURL) -> None:
+    """A moment that is past now counts as now, so these entries expire HISTORY_DAYS later."""
+    async with opened(url) as store:
+        fill(url, [(f"{number}", "Siti", "Solo") for number in range(2 * PURGE_ENTRIES)])
+        await asyncio.to_thread(age_history, url, -400)
+        await store.add(*SITI)
+        await asyncio.to_thread(run_elsewhere, url, AGE_NEWEST)
+        for turn in range(3):
+            await store.add(f"a{turn}", "Siti", "Solo")
+        ahead = (await items(store))[-1]
+        assert [type(item) for item in await items(store)] == [Entry] * 3 + [Batch]
+        assert abs(ahead.moment - datetime.now(UTC)) < timedelta(minutes=5)
+        await asyncio.to_thread(age_history, url, 31)
+        for turn in range(3):
+            await store.add(f"b{turn}", "Siti", "Solo")
+        assert [type(item) for item in await items(store)] == [Entry] * 3
 
 
 async def test_an_entry_that_has_not_expired_is_not_purged(url: DatabaseURL) -> None:

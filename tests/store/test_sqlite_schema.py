@@ -53,7 +53,11 @@ REFUSED = {
     ),
     "a development version": (
         f"{TABLE}; PRAGMA user_version = 1",
-        f"{MISSING} mahasiswa_history is missing",
+        f" table {FOREIGN}",
+    ),
+    "a later development version": (
+        "ALTER TABLE mahasiswa_history_state DROP COLUMN has_leapt",
+        f" table {FOREIGN}",
     ),
     "a name of ours": (
         "CREATE TABLE mahasiswa_history (x)",

@@ -1,6 +1,7 @@
 """The class Store: the changes of records, which each engine makes in transactions of its own. An Engine opens one."""
 
 import json
+import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
@@ -20,6 +21,13 @@ from mahasiswa.store.store_errors import (
 )
 from mahasiswa.work import EDIT, IMPORT, RECORD, Kind
 
+LEAPT = (
+    "the clock has leapt to %s, or the service was off for days:"
+    " no expired entry of the history is removed until a day later"
+)
+
+log = logging.getLogger(__name__)
+
 __all__ = ["Hits", "Query", "Reader", "Snapshot", "Store", "Suspicion", "Version"]
 
 
@@ -35,6 +43,7 @@ class Store(ABC):
     def __init__(self, sql: SharedSQL, readers: Mapping[Kind, Reader]) -> None:
         self._readers = readers
         self.sql = sql
+        self._leapt: object = None  # the leap of the clock that the log has
 
     def reader(self, kind: Kind) -> Reader:
         return self._readers[kind]
@@ -187,9 +196,17 @@ class Store(ABC):
 
     @in_transaction
     def purge(self) -> Steps[None]:
-        """Remove some expired entries, once in PURGE_SECONDS. Without any, the version does not change."""
-        if (yield self.sql.find_purge, ()):
+        """Remove some expired entries, once in PURGE_SECONDS. Without any, the version does not change.
+
+        The clock is noted once a day. After a leap nothing is removed, and the log says so.
+        """
+        ((noted, has_leapt, is_due),) = yield self.sql.find_purge, ()
+        if is_due:
             yield self.sql.purge, ()
+            ((noted, has_leapt, _),) = yield self.sql.find_purge, ()
+        if has_leapt and noted != self._leapt:
+            log.warning(LEAPT, noted)
+        self._leapt = noted if has_leapt else None
 
 
 def undo(

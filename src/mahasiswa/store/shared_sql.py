@@ -63,7 +63,8 @@ class SharedSQL:
     recent: str  # the ids and nims of the newest entries
     is_silent: str  # whether the batch i keeps no entries
     is_expired: str  # whether the item i is too old to be undone
-    # Has a row if something is expired, and no program has purged within the last minute.
+    # The moment when the clock was noted, whether it had leapt then, and whether to purge now: if
+    # something is to be noted or purged, and no program has purged within the last minute.
     find_purge: str
     purge: str
 

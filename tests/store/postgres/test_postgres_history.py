@@ -166,6 +166,19 @@ def test_without_history_the_table_has_no_trigger_of_it(url: PostgresURL) -> Non
     assert describe(url.address) == with_history
 
 
+def test_the_start_creates_functions_of_another_release_again(url: PostgresURL) -> None:
+    """They belong to no version of the schema."""
+    function = "SELECT pg_get_functiondef('mahasiswa_history_write'::regproc)"
+    ((of_this_release,),) = execute(url.address, function)
+    other = (
+        "CREATE OR REPLACE FUNCTION mahasiswa_history_write() RETURNS trigger LANGUAGE plpgsql AS"
+    )
+    execute(url.address, f"{other} 'BEGIN RETURN NULL; END'")
+    execute(url.address, "COMMENT ON FUNCTION mahasiswa_nim_refuse IS 'another digest'")
+    engine_of(url).migrate()
+    assert execute(url.address, function) == [(of_this_release,)]
+
+
 # ---- batches
 async def test_a_batch_is_not_undone_while_another_program_writes(
     url: PostgresURL, store: Store
@@ -189,7 +202,7 @@ async def test_a_purge_does_not_wait_for_another_one(url: PostgresURL, store: St
         await store.add(f"{number}", "Siti", "Solo")
     await asyncio.to_thread(age_history, url, 31)
     with psycopg.connect(url.address) as other:
-        other.execute("SELECT mahasiswa_history_purge()")
+        other.execute("SELECT mahasiswa_history_purge(false)")
         await store.add("a", "Siti", "Solo")
     assert (await store.reader(SEARCH).history("", None, 0, 10)).total == 1
 

@@ -16,7 +16,7 @@ from mahasiswa.store.engines import engine_of
 from mahasiswa.store.postgres import postgres_schema as schema
 from mahasiswa.store.store_errors import Unusable
 
-SECOND_STEP = "ALTER TABLE {schema}.mahasiswa ADD COLUMN kelas text; GRANT SELECT ON {schema}.mahasiswa TO PUBLIC"
+SECOND_STEP = "ALTER TABLE mahasiswa ADD COLUMN kelas text; GRANT SELECT ON mahasiswa TO PUBLIC"
 
 
 REFUSED_INSERTS = {
@@ -108,6 +108,10 @@ VIEW = "CREATE VIEW mahasiswa AS SELECT '1' AS nim, '2' AS nama, '3' AS alamat"
 REFUSED = {
     "a newer schema": ("COMMENT ON TABLE mahasiswa IS 'schema 7 of mahasiswa'", NEWER),
     "another program": (f"DROP TABLE mahasiswa; {TABLE}", FOREIGN),
+    "a development version": (
+        "ALTER TABLE mahasiswa_history_state DROP COLUMN has_leapt",
+        FOREIGN,
+    ),
     "a view": (f"DROP TABLE mahasiswa; {VIEW}", FOREIGN),
 }
 

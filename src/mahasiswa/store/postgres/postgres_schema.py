@@ -1,14 +1,19 @@
 """Creates, upgrades and checks the table mahasiswa in PostgreSQL, with its history.
 
-The schema's version stands in a comment on the table. Each of UPGRADES is the SQL that raises it by one. All that a
-table lacks are made in one transaction, by us or by the table's owner. To change the schema, add one; never change one
-that was released.
+The schema's version stands in a comment on the table. Each of UPGRADES is the SQL that raises it by
+one. All that a table lacks are made in one transaction, by us or by the table's owner. To change the
+schema, add one; never change one that was released.
+
+The functions and triggers belong to no version. Their digest stands in a comment. If it is not that
+of this release, or if a trigger is missing or disabled, the start creates all of them again.
 """
 
+import hashlib
 import logging
 import re
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import psycopg
@@ -18,14 +23,22 @@ from mahasiswa.settings import DEFAULT_HISTORY_DAYS
 from mahasiswa.store import shared_sql
 from mahasiswa.store.commands import try_changes
 from mahasiswa.store.engines import Finding, good, wrong
+from mahasiswa.store.history_items import PURGE_ENTRIES, PURGE_SECONDS
 from mahasiswa.store.postgres import postgres_sql as sql
 from mahasiswa.store.postgres.pool import connection_parameters, do_steps, first_line, is_lost
 from mahasiswa.store.store_errors import NeedsRepair, Unusable
 
 # Maximum time to wait for a server that does not answer, because it may be starting too.
 START_TIMEOUT_SECONDS = 10.0
-# UPGRADES[n] makes version n + 1 of version n, with {schema} for the name of the schema.
-UPGRADES = (sql.CREATE,)
+FOLDER = Path(__file__).parent
+# UPGRADES[n] makes version n + 1 of version n.
+UPGRADES = ((FOLDER / "version_1.sql").read_text(),)
+NIM_TRIGGER = (FOLDER / "nim_trigger.sql").read_text()
+HISTORY_TRIGGERS = (
+    (FOLDER / "history_triggers.sql")
+    .read_text()
+    .format(entries=PURGE_ENTRIES, seconds=PURGE_SECONDS)
+)
 
 log = logging.getLogger(__name__)
 
@@ -39,6 +52,7 @@ class Table(NamedTuple):
     comment: str | None
     owner: str
     is_ours_to_alter: bool
+    is_released: bool
 
 
 def migrate(conninfo: str, history_days: int | None = None) -> None:
@@ -89,7 +103,8 @@ def _version(table: Table) -> int:
     """Return the version of the schema, 0 if there is no table; raise Unusable if it is not of a release."""
     if table.comment is None:
         return 0
-    if not (stored := re.fullmatch(r"schema (\d{1,9}) of mahasiswa", table.comment)):
+    stored = re.fullmatch(r"schema (\d{1,9}) of mahasiswa", table.comment)
+    if not (stored and table.is_released):
         remedy = "export it as CSV with its own program, rename it, then run: mahasiswa import"
         raise NeedsRepair(f"no release made the table mahasiswa; {remedy}")
     version = int(stored[1])
@@ -133,16 +148,22 @@ def _check_rights(db: Connection, needed: str = "") -> None:
         )
 
 
-def _triggers(history_days: int | None) -> Mapping[str, str]:
-    return sql.NIM_TRIGGER | (sql.HISTORY_TRIGGERS if history_days else {})
+def _triggers(history_days: int | None) -> str:
+    return f"{NIM_TRIGGER}\n{HISTORY_TRIGGERS if history_days else ''}"
+
+
+def _digest(triggers: str) -> str:
+    return hashlib.sha256(triggers.encode()).hexdigest()
+
+
+def _names(triggers: str) -> list[str]:
+    return re.findall(r"CREATE TRIGGER (\w+)", triggers)
 
 
 def _is_complete(db: Connection, history_days: int | None) -> bool:
-    """Return whether the key exists, and the triggers are those that these days need."""
-    return {name for (name,) in db.execute(sql.FIND_PARTS)} == {
-        *_triggers(history_days),
-        "signing_key",
-    }
+    """Return whether the functions and triggers are those that these days need."""
+    needed = _triggers(history_days)
+    return {part for (part,) in db.execute(sql.PARTS)} == {_digest(needed), *_names(needed)}
 
 
 def _upgrade(db: Connection, table: Table, wanted_days: int | None) -> None:
@@ -153,33 +174,41 @@ def _upgrade(db: Connection, table: Table, wanted_days: int | None) -> None:
         wanted_days = DEFAULT_HISTORY_DAYS if stored is None else stored
     if stored not in (None, wanted_days):
         log.warning("HISTORY_DAYS is now %s for every instance; it was %s", wanted_days, stored)
+
     statements = [*UPGRADES[version:]]
     if statements:
-        statements.append(sql.SET_VERSION)
+        statements.append(sql.SET_VERSION.format(version=len(UPGRADES)))
     if stored is None or not _is_complete(db, wanted_days):
         if stored == wanted_days:
-            log.warning("triggers were missing or disabled, and are created again")
-        statements += [sql.ADD_PARTS, *sql.DROP_TRIGGERS]
-        statements += [
-            f"CREATE TRIGGER {name} {rest.strip()}" for name, rest in _triggers(wanted_days).items()
-        ]
-        if not wanted_days:
-            statements.append(sql.CLEAR_HISTORY)
+            log.warning("triggers were missing or of another release, and are created again")
+        statements += _new_triggers(wanted_days)
     needs_owner = bool(statements)
-    statements.append(sql.SET_HISTORY_DAYS)
-    values = {"schema": table.schema, "version": len(UPGRADES), "days": wanted_days}
-    script = ";\n".join(statement.strip().format_map(values) for statement in statements)
+    statements.append(sql.SET_HISTORY_DAYS.format(days=wanted_days))
+    script = ";\n".join(
+        statement.strip().removesuffix(";")
+        for statement in (sql.SET_SCHEMA.format(schema=table.schema), *statements)
+    )
     if needs_owner and not table.is_ours_to_alter:
         script = sql.SCRIPT_OF_OWNER.format(script=script)
         raise Unusable(
             f"the table mahasiswa belongs to {table.owner}, who must run this SQL:\n{script}"
         )
-    if 0 < version < len(UPGRADES):
+
+    is_older = 0 < version < len(UPGRADES)
+    if is_older:
         (count,) = db.execute(shared_sql.COUNT).fetchall()[0]
         log.info("upgrading %s records", f"{count:,}")
     db.execute(script)
-    if 0 < version < len(UPGRADES):
+    if is_older:
         log.info("upgraded the table mahasiswa to schema version %d", len(UPGRADES))
+
+
+def _new_triggers(history_days: int) -> list[str]:
+    """Return the statements that create the functions and triggers which these days need, and no others."""
+    triggers = _triggers(history_days)
+    dropped = map(sql.DROP_TRIGGER.format, _names(_triggers(DEFAULT_HISTORY_DAYS)))
+    created = [*dropped, triggers, sql.SET_DIGEST.format(digest=_digest(triggers))]
+    return created if history_days else [*created, sql.CLEAR_HISTORY]
 
 
 # --- Checks, for the start of the service and for `mahasiswa doctor`
@@ -189,6 +218,9 @@ def examine(conninfo: str, *, quick: bool) -> Iterator[Finding]:
     """Check the tables, this role's rights and the server; raise Unusable if the service cannot work with them."""
     try:
         with psycopg.connect(**connection_parameters(conninfo)) as db:
+            if 0 < _version(_find_table(db)) < len(UPGRADES):
+                yield good("The tables are of an older version. The service upgrades them.")
+                return
             for check in QUICK_CHECKS if quick else CHECKS:
                 yield from check(db)
     except psycopg.Error as error:

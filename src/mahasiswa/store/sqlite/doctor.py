@@ -11,12 +11,12 @@ from mahasiswa import interrupt
 from mahasiswa.store import shared_sql
 from mahasiswa.store.commands import try_changes
 from mahasiswa.store.engines import Finding, good, wrong
-from mahasiswa.store.sqlite import backup
+from mahasiswa.store.sqlite import backup, sqlite_schema
 from mahasiswa.store.sqlite import sqlite_sql as sql
 from mahasiswa.store.sqlite.connection import WAL_MAX_BYTES, connect
 from mahasiswa.store.sqlite.sqlite_errors import access_problem, forbidden, reason, usable
 from mahasiswa.store.sqlite.sqlite_reader import take
-from mahasiswa.store.sqlite.sqlite_schema import UPGRADES, known_version
+from mahasiswa.store.sqlite.sqlite_schema import known_version
 from mahasiswa.store.store_errors import StoreError, Unusable
 from mahasiswa.unfinished import leftovers
 
@@ -32,6 +32,13 @@ def examine(path: Path, folder: Path | None, *, quick: bool) -> Iterator[Finding
         )
     with usable(path), closing(connect(path)) as db:
         db.set_progress_handler(interrupt.check, backup.CHECK_STEPS)
+        if 0 < known_version(db, path) < len(sqlite_schema.UPGRADES):
+            yield good(f"{path} is of an older version. The service upgrades it at its start.")
+            return
+        if not db.execute(sql.STORED_TABLES).get:
+            raise Unusable(
+                f"{path} holds no list. Check DATABASE_URL, or start the service for an empty list"
+            )
         for find in QUICK_CHECKS if quick else CHECKS:
             yield from find(db, path)
         if problem := backup.lost_records(db, path, folder):
@@ -110,16 +117,6 @@ def _log_size(db: apsw.Connection, path: Path) -> Iterator[Finding]:
             yield good(f"{large} after a large change. The next change shortens it.")
 
 
-def _schema(db: apsw.Connection, path: Path) -> Iterator[Finding]:
-    version = known_version(db, path)
-    if not version and not db.execute(sql.STORED_TABLES).get:
-        raise Unusable(
-            f"{path} holds no list. Check DATABASE_URL, or start the service for an empty list"
-        )
-    if version < len(UPGRADES):
-        yield good(f"{path} is of an older version. The service upgrades it when it starts.")
-
-
 def _soundness(db: apsw.Connection, path: Path) -> Iterator[Finding]:
     backup.check_integrity(db)
     yield good(f"{path} is sound and holds {db.execute(shared_sql.COUNT).get} records.")
@@ -145,5 +142,5 @@ def _texts(db: apsw.Connection, _path: Path) -> Iterator[Finding]:
 
 
 # The checks at the start of the service.
-QUICK_CHECKS = (_schema, _free_space, _modes, _log_size, _changes)
+QUICK_CHECKS = (_free_space, _modes, _log_size, _changes)
 CHECKS = (*QUICK_CHECKS, _soundness, _texts)

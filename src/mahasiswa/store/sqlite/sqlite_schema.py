@@ -1,8 +1,9 @@
 """Creates and upgrades the table mahasiswa and its history in an SQLite file.
 
-The schema's version stands in PRAGMA user_version. Each of UPGRADES raises it by one, in one transaction. To change the
-schema, add one; never change one that was released. The triggers belong to none: every start compares them with those
-of this release, and creates them again if they differ.
+The schema's version stands in PRAGMA user_version. Each of UPGRADES raises it by one, in one
+transaction. To change the schema, add one; never change one that was released. The triggers belong
+to no version: every start compares them with those of this release, and creates them again if they
+differ.
 """
 
 import logging
@@ -42,54 +43,60 @@ def migrate(path: Path, history_days: int | None = None, *, create: bool = True)
 
 
 def known_version(db: apsw.Connection, path: Path) -> int:
-    """The version of the schema; raise Unusable if it is newer, or if the table is not the one of this program."""
+    """The version of the schema; raise Unusable if it is newer, or if no release made the tables."""
     version: int = db.pragma("user_version")
     has = f"{path} has schema version {version}"
     if is_newer(db):
         raise NeedsRepair(
             f"{has}, and this release knows only up to {len(UPGRADES)}: use a newer release"
         )
-    present = set()
-    for name, kind, definition in db.execute(sql.STORED_TABLES):
-        # An upgrade may have altered the tables of the history, and a version before 1.0.0 had no key in the state.
-        if definition != sql.TABLES[name] and (name == "mahasiswa" or not version):
-            remedy = "export it as CSV with its own program, then run: mahasiswa import"
-            raise NeedsRepair(f"{path} holds a {kind} {name} that no release made; {remedy}")
-        present.add(name)
-    if version and (missing := sql.TABLES.keys() - present):
+    stored = sorted(db.execute(sql.STORED_TABLES))
+    if not version and stored:
+        version = _dumped_version(stored)
+    if stored and not (version and db.execute(sql.IS_RELEASED).get):
+        name, kind, _ = stored[0]
+        remedy = "export it as CSV with its own program, then run: mahasiswa import"
+        raise NeedsRepair(f"{path} holds a {kind} {name} that no release made; {remedy}")
+    if version and (missing := {"mahasiswa", "mahasiswa_history"} - {name for name, *_ in stored}):
         raise NeedsRepair(f"{has}, but its table {min(missing)} is missing")
     return version
 
 
+def _dumped_version(stored: Sequence[object]) -> int:
+    """The version of tables that `.dump` of the sqlite3 shell made, which has no version; 0 if it is none."""
+    with closing(apsw.Connection(":memory:")) as made:
+        for number, upgrade in enumerate(UPGRADES, 1):
+            upgrade(made)
+            if sorted(made.execute(sql.STORED_TABLES)) == stored:
+                return number
+    return 0
+
+
 def is_newer(db: apsw.Connection) -> bool:
-    """Whether a later release made the tables. The version alone may be that of another program."""
-    return bool(db.pragma("user_version") > len(UPGRADES) and db.execute(sql.HAS_KEY).get)
+    """Whether a later release made the tables."""
+    return bool(db.pragma("user_version") > len(UPGRADES) and db.execute(sql.IS_RELEASED).get)
 
 
-def _create_tables(db: apsw.Connection) -> None:
-    """Version 1: the records and their history. A file that `.dump` of the sqlite3 shell made has them, and no version."""
-    for definition in sql.TABLES.values():
-        db.execute(definition.replace("TABLE", "TABLE IF NOT EXISTS", 1))
-    db.execute(sql.CREATE_HISTORY_INDEX)
-
-
-UPGRADES: Sequence[Callable[[apsw.Connection], None]] = (_create_tables,)
+VERSION_1 = Path(__file__).with_name("version_1.sql").read_text()
+# UPGRADES[n] makes version n + 1 of version n.
+UPGRADES: Sequence[Callable[[apsw.Connection], object]] = (lambda db: db.execute(VERSION_1),)
 
 
 def _set_history_days(db: apsw.Connection, path: Path, days: int | None) -> None:
     """Store the days, and create or remove the triggers. Without a difference nothing is committed."""
     stored = db.execute(shared_sql.DAYS).get
-    if not (has_key := db.execute(sql.HAS_KEY).get):
-        db.execute(f"DROP TABLE {sql.STATE}; {sql.TABLES[sql.STATE]}")
     if days is None:
         days = DEFAULT_HISTORY_DAYS if stored is None else stored
-    if stored not in (None, days):
-        log.warning("HISTORY_DAYS of %s was %d and is %d from now on", path, stored, days)
-    if stored is None or not has_key:
+    if stored is None:
         db.execute(sql.CREATE_STATE, (days, secrets.token_hex(32)))
     elif stored != days:
+        log.warning("HISTORY_DAYS of %s was %d and is %d from now on", path, stored, days)
         db.execute(sql.SET_DAYS, (days,))
-    needed = sql.NIM_TRIGGER | (sql.HISTORY_TRIGGERS if days else {})
+    needed = {
+        name: text
+        for name, text in sql.TRIGGERS.items()
+        if days or name not in sql.HISTORY_TRIGGERS
+    }
     if (triggers := dict(db.execute(sql.STORED_TRIGGERS))) != needed:
         if stored == days:
             log.warning("triggers of %s were missing or changed, and are created again", path)

@@ -1,153 +1,98 @@
 """The SQL that only SQLite understands; `shared_sql` has the rest. PRAGMAs, VACUUM and transactions stand where they are used."""
 
 import json
+import re
 from datetime import UTC
+from pathlib import Path
 
-from mahasiswa.record import INVISIBLE, NIM_MAX_CHARACTERS
+from mahasiswa.record import INVISIBLE
 from mahasiswa.store import folding
 from mahasiswa.store.history_items import PURGE_ENTRIES, PURGE_SECONDS
 from mahasiswa.store.shared_sql import SharedSQL
 
 # --- Schema
 
-# Every rule of a record stands here and nowhere else. A CHECK constraint is named `<field>_<reason>`, so that
-# `sqlite_errors.refusal` reads the form's message from it. A file keeps the text of each CREATE TABLE, and `schema`
-# recognises the tables by it: any change of these texts, or of the maximum length, needs another of its UPGRADES.
-#
-# The rules and the triggers use only SQL that SQLite 3.40 (Debian 12) knows, so that its shell can read and write the
-# file. They call no function of this program.
-CREATE_MAHASISWA = f"""\
-CREATE TABLE mahasiswa (
-  nim TEXT NOT NULL PRIMARY KEY
-    CONSTRAINT nim_nul CHECK (instr(nim, char(0)) = 0)
-    CONSTRAINT nim_too_long CHECK (length(nim) <= {NIM_MAX_CHARACTERS})
-    CONSTRAINT nim_unaddressable CHECK (nim NOT IN ('.', '..')),
-  nama TEXT NOT NULL
-    CONSTRAINT nama_nul CHECK (instr(nama, char(0)) = 0),
-  alamat TEXT NOT NULL
-    CONSTRAINT alamat_nul CHECK (instr(alamat, char(0)) = 0)
-) STRICT, WITHOUT ROWID"""
-
-# --- The history
-
-# Triggers write it, so it has the changes of every program.
-#
-# A row is an entry or the head of a batch. A head has the kind of the batch and the number of its entries, and their
-# `batch` is its id. AUTOINCREMENT never gives an id again, so a page that is still open cannot undo another change.
-# `oleh` is the name that a proxy gave. An index on nim would make each change 1 to 5 us slower, and only `forget` would
-# use it.
-TABLES = {
-    "mahasiswa": CREATE_MAHASISWA,
-    "mahasiswa_history": """\
-CREATE TABLE mahasiswa_history (
-  id INTEGER PRIMARY KEY AUTOINCREMENT,
-  moment TEXT NOT NULL,
-  batch INTEGER,
-  kind TEXT CHECK (kind IN ('import', 'delete', 'undo', 'restore', 'nim', 'tidy')),
-  rows INTEGER,
-  nim TEXT,
-  nama_before TEXT,
-  alamat_before TEXT,
-  nama_after TEXT,
-  alamat_after TEXT,
-  oleh TEXT
-) STRICT""",
-    # One row: HISTORY_DAYS, the last purge, the key of Store.signing_key, and the batch and the person to which the next
-    # changes belong. A transaction sets the batch and the person, and sets both to NULL before it ends. So the changes of
-    # another program have no batch and no person.
-    "mahasiswa_history_state": """\
-CREATE TABLE mahasiswa_history_state (
-  only_row INTEGER PRIMARY KEY CHECK (only_row = 1),
-  days INTEGER NOT NULL,
-  batch INTEGER,
-  purged TEXT,
-  oleh TEXT,
-  signing_key TEXT NOT NULL
-) STRICT""",
-}
-# Its keys are (batch, id): the items of the history (batch IS NULL) and the entries of a batch, each in order of id.
-CREATE_HISTORY_INDEX = (
-    "CREATE INDEX IF NOT EXISTS mahasiswa_history_batch ON mahasiswa_history (batch)"
-)
-STORED_TABLES = f"""
-SELECT lower(name), type, sql FROM sqlite_schema WHERE lower(name) IN {tuple(TABLES)} AND type <> 'trigger'"""
-STATE = "mahasiswa_history_state"
-HAS_KEY = "SELECT EXISTS (SELECT 1 FROM pragma_table_info('mahasiswa_history_state') WHERE name = 'signing_key')"
-NOW = "strftime('%Y-%m-%dT%H:%M:%fZ', 'now')"
-
-_INSERT_ENTRY = f"""\
-INSERT INTO mahasiswa_history (batch, oleh, moment, nim, nama_before, alamat_before, nama_after, alamat_after)
-  SELECT batch, oleh, {NOW},"""
-
-# INSERT OR REPLACE of another program fires no DELETE trigger, unless recursive_triggers is on.
-HISTORY_TRIGGERS = {
-    "mahasiswa_history_insert": f"""\
-CREATE TRIGGER mahasiswa_history_insert AFTER INSERT ON mahasiswa
-BEGIN
-  {_INSERT_ENTRY} NEW.nim, NULL, NULL, NEW.nama, NEW.alamat FROM mahasiswa_history_state;
-END""",
-    "mahasiswa_history_update": f"""\
-CREATE TRIGGER mahasiswa_history_update AFTER UPDATE ON mahasiswa
-WHEN NEW.nama <> OLD.nama OR NEW.alamat <> OLD.alamat
-BEGIN
-  {_INSERT_ENTRY} OLD.nim, OLD.nama, OLD.alamat, NEW.nama, NEW.alamat FROM mahasiswa_history_state;
-END""",
-    "mahasiswa_history_delete": f"""\
-CREATE TRIGGER mahasiswa_history_delete AFTER DELETE ON mahasiswa
-BEGIN
-  {_INSERT_ENTRY} OLD.nim, OLD.nama, OLD.alamat, NULL, NULL FROM mahasiswa_history_state;
-END""",
-}
-# Specification 2.2: a nim never changes. The table refuses it without a history too.
-NIM_TRIGGER = {
-    "mahasiswa_nim": """\
-CREATE TRIGGER mahasiswa_nim BEFORE UPDATE OF nim ON mahasiswa WHEN NEW.nim <> OLD.nim
-BEGIN
-  SELECT RAISE(ABORT, 'a nim never changes; delete the record and add it with the other nim');
-END"""
-}
+# Our tables, and whatever else has one of their names.
+STORED_TABLES = """
+SELECT lower(name), type, sql FROM sqlite_schema
+WHERE lower(name) IN ('mahasiswa', 'mahasiswa_history', 'mahasiswa_history_state')
+  AND type <> 'trigger'"""
+# Whether a release made the tables. The version alone may be that of another program.
+IS_RELEASED = """
+SELECT EXISTS (SELECT 1 FROM pragma_table_info('mahasiswa_history_state') WHERE name = 'has_leapt')
+  AND NOT EXISTS (
+    SELECT 1 FROM sqlite_schema WHERE name = 'mahasiswa' AND sql NOT LIKE '%nim_too_long%'
+  )"""
 STORED_TRIGGERS = """
-SELECT name, sql FROM sqlite_schema WHERE type = 'trigger' AND (name LIKE 'mahasiswa_history_%' OR name = 'mahasiswa_nim')
-"""
+SELECT name, sql FROM sqlite_schema
+WHERE type = 'trigger' AND (name LIKE 'mahasiswa_history_%' OR name = 'mahasiswa_nim')"""
 DROP_TRIGGER = "DROP TRIGGER IF EXISTS {}"
-DROP_TRIGGERS = "; ".join(map(DROP_TRIGGER.format, HISTORY_TRIGGERS))
-CREATE_TRIGGERS = ";\n".join(HISTORY_TRIGGERS.values())
+_TRIGGERS = Path(__file__).with_name("triggers.sql").read_text()
+TRIGGERS = {
+    trigger.split()[2]: trigger
+    for trigger in re.findall(r"(?ms)^CREATE TRIGGER .*?^END", _TRIGGERS)
+}
 
 CREATE_STATE = "INSERT INTO mahasiswa_history_state (only_row, days, signing_key) VALUES (1, ?, ?)"
 SET_DAYS = "UPDATE mahasiswa_history_state SET days = ?"
 CLEAR_HISTORY = "DELETE FROM mahasiswa_history"
 
+# --- The history
+
 # The triggers read the batch from the table of the state. END_BATCH removes a batch without changes.
-BEGIN_BATCH = f"""
-INSERT INTO mahasiswa_history (moment, kind, rows, oleh) SELECT {NOW}, ?, 0, oleh FROM mahasiswa_history_state WHERE days > 0;
+BEGIN_BATCH = """
+INSERT INTO mahasiswa_history (moment, kind, rows, oleh)
+SELECT strftime('%Y-%m-%dT%H:%M:%fZ', 'now'), ?, 0, oleh FROM mahasiswa_history_state WHERE days > 0;
 UPDATE mahasiswa_history_state SET batch = last_insert_rowid() WHERE days > 0"""
 END_BATCH = """
 UPDATE mahasiswa_history SET rows = (
   SELECT count(*) FROM mahasiswa_history AS e WHERE e.batch = mahasiswa_history.id
 ) WHERE id = (SELECT batch FROM mahasiswa_history_state);
-DELETE FROM mahasiswa_history WHERE id = (SELECT batch FROM mahasiswa_history_state) AND rows = 0;
+DELETE FROM mahasiswa_history
+WHERE id = (SELECT batch FROM mahasiswa_history_state) AND rows = 0;
 UPDATE mahasiswa_history_state SET batch = NULL"""
 # One line in the history. The triggers of the records are away meanwhile.
+HISTORY_TRIGGERS = [name for name in TRIGGERS if name.startswith("mahasiswa_history_")]
+BEGIN_SILENT = "; ".join(map(DROP_TRIGGER.format, HISTORY_TRIGGERS))
 END_SILENT = f"""
-{CREATE_TRIGGERS};
-INSERT INTO mahasiswa_history (moment, kind, rows, oleh) SELECT {NOW}, '{{kind}}', {{rows}}, oleh FROM mahasiswa_history_state
-"""
+{"; ".join(TRIGGERS[name] for name in HISTORY_TRIGGERS)};
+INSERT INTO mahasiswa_history (moment, kind, rows, oleh)
+SELECT strftime('%Y-%m-%dT%H:%M:%fZ', 'now'), '{{kind}}', {{rows}}, oleh FROM mahasiswa_history_state"""
 # It adds 2 us to a change of a group. To write the name into the new entries afterwards would add 4 us.
 SET_OLEH = "UPDATE mahasiswa_history_state SET oleh = ?"
 
-_DAYS_AGO = "'-' || (SELECT days FROM mahasiswa_history_state) || ' days'"
-_EXPIRED = f"moment < strftime('%Y-%m-%dT%H:%M:%fZ', 'now', {_DAYS_AGO})"
+# --- Purging
 
-# --- Purging and forgetting
-
+# A leap of the clock by more than two days is noted, and nothing is purged until a later moment at
+# least a day after it. A moment past now counts as now.
+IS_PURGE_DUE = """
+SELECT noted > strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '1 minute')
+  OR noted <= strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-1 day')
+  OR (SELECT moment FROM mahasiswa_history ORDER BY moment LIMIT 1)
+    < strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-' || days || ' days')
+  OR (SELECT moment FROM mahasiswa_history ORDER BY moment DESC LIMIT 1)
+    > strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '1 minute')
+FROM mahasiswa_history_state"""
+NOTE = """
+UPDATE mahasiswa_history_state SET
+  noted = strftime('%Y-%m-%dT%H:%M:%fZ', 'now'),
+  has_leapt = NOT has_leapt AND noted <= strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-2 days')"""
 # The head of a batch is older than its entries, so it goes first, and a batch is never shown in part.
-HAS_EXPIRED = f"SELECT {_EXPIRED} FROM mahasiswa_history ORDER BY id LIMIT 1"
-PURGE_EXPIRED = f"""
-DELETE FROM mahasiswa_history WHERE {_EXPIRED} AND id IN (SELECT id FROM mahasiswa_history ORDER BY id LIMIT {PURGE_ENTRIES})
-"""
-_IF_PURGE_IS_DUE = f"""
-WHERE (purged IS NULL OR purged <= strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-{PURGE_SECONDS} seconds')) AND ({HAS_EXPIRED})
-"""
+PURGE = f"""
+{NOTE}
+WHERE noted > strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '1 minute')
+  OR noted <= strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-1 day');
+DELETE FROM mahasiswa_history WHERE id IN (
+  SELECT id FROM mahasiswa_history WHERE moment < (
+    SELECT strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-' || days || ' days')
+    FROM mahasiswa_history_state WHERE NOT has_leapt
+  ) ORDER BY moment, id LIMIT {PURGE_ENTRIES}
+);
+UPDATE mahasiswa_history SET moment = strftime('%Y-%m-%dT%H:%M:%fZ', 'now') WHERE id IN (
+  SELECT id FROM mahasiswa_history
+  WHERE moment > strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '1 minute')
+  ORDER BY moment DESC LIMIT {PURGE_ENTRIES}
+)"""
 
 # --- Reading
 
@@ -214,7 +159,7 @@ SHARED = SharedSQL(
 )""".format,
     begin_batch=BEGIN_BATCH,
     end_batch=END_BATCH,
-    begin_silent=DROP_TRIGGERS,
+    begin_silent=BEGIN_SILENT,
     end_silent=END_SILENT,
     add_all="""
 INSERT INTO mahasiswa (nim, nama, alamat) SELECT value ->> 0, value ->> 1, value ->> 2 FROM json_each(?)
@@ -228,8 +173,19 @@ UPDATE mahasiswa SET nama = value ->> 1, alamat = value ->> 2 FROM json_each(?) 
     # Because there is no index on nim.
     recent="(SELECT id, nim FROM mahasiswa_history ORDER BY id DESC LIMIT 1000)",
     is_silent="i.kind IS NOT NULL AND NOT EXISTS (SELECT 1 FROM mahasiswa_history AS s WHERE s.batch = i.id)",
-    is_expired=f"i.{_EXPIRED}",
-    find_purge=f"SELECT 1 FROM mahasiswa_history_state {_IF_PURGE_IS_DUE}",
-    # It changes a row without any other change, and the writer removes expired entries after each change.
-    purge=f"UPDATE mahasiswa_history_state SET purged = {NOW} {_IF_PURGE_IS_DUE}",
+    is_expired="""EXISTS (
+  SELECT 1 FROM mahasiswa_history_state
+  WHERE NOT has_leapt AND i.moment < strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-' || days || ' days')
+)""",
+    find_purge=f"""
+SELECT noted, has_leapt, ({IS_PURGE_DUE}) AND (
+  noted > strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '1 minute')
+  OR noted <= strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-1 day')
+  OR (
+    NOT has_leapt
+    AND noted <= strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-{PURGE_SECONDS} seconds')
+  )
+) FROM mahasiswa_history_state""",
+    # The writer purges after each change, so also after this one.
+    purge=NOTE,
 )

@@ -173,8 +173,8 @@ class SQLiteStore(Store):
             outcomes = [self._attempt(queued.change) for queued in group]
             self._set_oleh(None)
             # Only with a change, because each purge is a new version of the list.
-            if db.total_changes() != changes_before and db.execute(sql.HAS_EXPIRED).get:
-                db.execute(sql.PURGE_EXPIRED)
+            if db.total_changes() != changes_before and db.execute(sql.IS_PURGE_DUE).get:
+                db.execute(sql.PURGE)
         return outcomes
 
     def _set_oleh(self, oleh: str | None) -> None:

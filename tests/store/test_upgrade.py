@@ -1,0 +1,149 @@
+"""Committed databases of version 1 are used by this release, and upgraded by a later one that changes `mahasiswa`."""
+
+import asyncio
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import apsw
+import pytest
+from engines import ENGINES
+from operators import Operator, records_of
+from postgres import execute, own_schema
+from stores import SITI, ask, attempt, opened, read_all
+
+from mahasiswa.record import Mahasiswa
+from mahasiswa.settings import DatabaseURL, PostgresURL, SQLiteURL
+from mahasiswa.store.engines import engine_of
+from mahasiswa.store.postgres import postgres_schema
+from mahasiswa.store.sqlite import sqlite_schema
+from mahasiswa.work import SEARCH
+
+VERSION_1 = Path(__file__).with_name("version_1")
+RECORDS = [
+    ("20/456839/TK/50663", "Nur'aini É", "Sleman"),
+    ("2300018001", "Siti Aminah", "Bantul"),
+    ("3", "Budi", "Solo"),
+]
+SHORTER_NIM = """
+CREATE TABLE shorter (
+  nim TEXT NOT NULL PRIMARY KEY CONSTRAINT nim_too_long CHECK (length(nim) <= 64),
+  nama TEXT NOT NULL,
+  alamat TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+INSERT INTO shorter SELECT * FROM mahasiswa;
+DROP TABLE mahasiswa;
+ALTER TABLE shorter RENAME TO mahasiswa"""
+SHORTER_NIM_POSTGRES = """
+ALTER TABLE mahasiswa DROP CONSTRAINT nim_too_long,
+  ADD CONSTRAINT nim_too_long CHECK (length(nim) <= 64)"""
+PARTS = """
+SELECT table_name, column_name, data_type, column_default FROM information_schema.columns
+WHERE table_schema = current_schema()
+UNION ALL SELECT conrelid::regclass::text, conname, pg_get_constraintdef(oid), contype::text
+FROM pg_constraint WHERE connamespace = current_schema()::regnamespace
+UNION ALL SELECT tgrelid::regclass::text, tgname, tgenabled::text, pg_get_triggerdef(t.oid)
+FROM pg_trigger AS t JOIN pg_class AS c ON c.oid = tgrelid
+WHERE NOT tgisinternal AND relnamespace = current_schema()::regnamespace
+UNION ALL SELECT proname, prosrc, proconfig::text, obj_description(oid, 'pg_proc') FROM pg_proc
+WHERE pronamespace = current_schema()::regnamespace
+UNION ALL SELECT tablename, indexname, indexdef, '' FROM pg_indexes WHERE schemaname = current_schema()
+UNION ALL SELECT '', '', '', obj_description(to_regclass('mahasiswa'), 'pg_class')"""
+
+
+@pytest.fixture(params=ENGINES)
+def urls(
+    request: pytest.FixtureRequest, tmp_path: Path
+) -> Iterator[tuple[DatabaseURL, DatabaseURL]]:
+    """Return the addresses of a database of version 1, and of one that does not exist yet."""
+    if request.param == "sqlite":
+        shutil.copy(VERSION_1 / "mahasiswa.db", tmp_path)
+        yield SQLiteURL(tmp_path / "mahasiswa.db"), SQLiteURL(tmp_path / "new.db")
+        return
+    server = request.getfixturevalue("postgres")
+    with own_schema(server) as old, own_schema(server) as new:
+        schema = old.rpartition("search_path%3D")[2]
+        execute(old, (VERSION_1 / "postgres.sql").read_text("utf-8").replace("version_1", schema))
+        yield PostgresURL(old), PostgresURL(new)
+
+
+def parts(url: DatabaseURL) -> list[str]:
+    """Return the definition of each table, column, rule, index, function and trigger, and the version."""
+    if isinstance(url, SQLiteURL):
+        version = ask(url.address, "PRAGMA user_version")
+        found = ask(url.address, "SELECT type, name, sql FROM sqlite_schema") + version
+        return sorted(map(repr, found))
+    schema = url.address.rpartition("search_path%3D")[2]
+    return sorted(repr(part).replace(schema, "") for part in execute(url.address, PARTS))
+
+
+async def test_a_database_of_version_1_is_used_as_it_is(
+    urls: tuple[DatabaseURL, DatabaseURL],
+) -> None:
+    """It has the tables and rules of a new one, its records and its history, and changes can be undone."""
+    old, new = urls
+    for url in urls:
+        await asyncio.to_thread(engine_of(url).migrate)
+    assert parts(old) == parts(new)
+    await has_all_of_version_1(old)
+
+
+async def test_an_upgrade_that_changes_the_table_of_the_records_makes_what_a_new_database_has(
+    urls: tuple[DatabaseURL, DatabaseURL], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All records and their history stay, and the new rule holds."""
+    make_version_2(monkeypatch)
+    old, new = urls
+    for url in urls:
+        await asyncio.to_thread(engine_of(url).migrate)
+    assert parts(old) == parts(new)
+    async with opened(old) as store:
+        assert await attempt(store.add("9" * 65, "Siti", "Solo")) == ("nim", "too_long")
+    await has_all_of_version_1(old)
+
+
+def test_doctor_names_an_older_version_and_looks_no_further(
+    urls: tuple[DatabaseURL, DatabaseURL], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its checks are those of the tables of this release."""
+    make_version_2(monkeypatch)
+    (finding,) = engine_of(urls[0]).examine(None)
+    assert "of an older version" in finding.text
+    assert finding.is_good
+
+
+def test_a_backup_of_version_1_is_restored(operator: Operator) -> None:
+    """Into a list that does not exist, and into one with a record."""
+    file = str(VERSION_1 / "mahasiswa.db")
+    assert "3 records restored" in operator.done("restore", file)
+    operator.fill([SITI])
+    assert "3 added, 0 changed, 1 removed" in operator.done("restore", file)
+    assert records_of(operator.database) == RECORDS
+
+
+def make_version_2(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let this release know a second version, whose table has another rule."""
+
+    def upgrade(db: apsw.Connection) -> None:
+        db.execute(SHORTER_NIM)
+
+    upgrades = (*postgres_schema.UPGRADES, SHORTER_NIM_POSTGRES)
+    monkeypatch.setattr(postgres_schema, "UPGRADES", upgrades)
+    monkeypatch.setattr(sqlite_schema, "UPGRADES", (*sqlite_schema.UPGRADES, upgrade))
+
+
+async def has_all_of_version_1(url: DatabaseURL) -> None:
+    async with opened(url) as store:
+        assert await read_all(store) == RECORDS
+        deletion, batch, edit, *additions = (
+            await store.reader(SEARCH).history("", None, 0, 10)
+        ).items
+        assert len(additions) == 2
+        for item in (deletion, edit):
+            await store.undo(item.id, is_batch=False)
+        await store.undo(batch.id, is_batch=True)
+        assert await read_all(store) == [
+            Mahasiswa(*RECORDS[0]),
+            ("2300018001", "Siti Aminah", "Jalan Kaliurang 5"),
+        ]
+        assert (await store.reader(SEARCH).history("", None, 0, 10)).total == 8
