@@ -2,6 +2,7 @@
 
 import logging
 import os
+import shlex
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -101,7 +102,7 @@ def _readable(context: click.Context, _parameter: click.Parameter, file: Path) -
     except OSError as error:
         raise click.BadParameter(f"{file}: {error.strerror}") from None
     command = REMEDIES[str(context.info_name)].format(
-        user=process_user(), file=file, name=file.name
+        user=process_user(), file=shlex.quote(str(file)), name=shlex.quote(file.name)
     )
     raise click.BadParameter(
         f"{file}: the user {process_user()} may not read it. As a user who may, type: {command}"

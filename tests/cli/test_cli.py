@@ -98,19 +98,19 @@ def test_the_help_of_each_command_shows_how_to_call_it() -> None:
 
 
 @pytest.mark.parametrize("command", ["import", "restore"])
-@pytest.mark.parametrize("locked", ["a.csv", "."])
+@pytest.mark.parametrize("locked", ["a b.csv", "."])
 def test_a_file_that_may_not_be_read_is_no_missing_file(
     operator: Operator, unprivileged: list[str], command: str, locked: str
 ) -> None:
     """The line names the user, and the command for a user who may read the file; also if its folder may not be entered."""
     (operator.folder / "milik").mkdir()
-    operator.write("milik/a.csv", csv(HEADER, *TWO))
+    operator.write("milik/a b.csv", csv(HEADER, *TWO))
     (operator.folder / "milik" / locked).chmod(0)
-    line = operator.failed(command, "milik/a.csv", code=2, before=unprivileged)[-1]
-    assert f"milik/a.csv: the user {process_user()} may not read it." in line
+    line = operator.failed(command, "milik/a b.csv", code=2, before=unprivileged)[-1]
+    assert f"milik/a b.csv: the user {process_user()} may not read it." in line
     remedy = {
-        "import": "mahasiswa-run import - < milik/a.csv",
-        "restore": "mahasiswa-run restore /var/lib/mahasiswa/a.csv",
+        "import": "mahasiswa-run import - < 'milik/a b.csv'",
+        "restore": "mahasiswa-run restore /var/lib/mahasiswa/'a b.csv'",
     }
     assert line.endswith(remedy[command])
 
