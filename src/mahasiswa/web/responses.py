@@ -148,11 +148,9 @@ class CachedPage:
 
     def respond(self, scope: Scope) -> FixedResponse:
         """The page, or 304 if the client has it already."""
-        headers = dict(scope["headers"])
-        wants_gzip = accepts_gzip(headers.get(b"accept-encoding", b""))
+        wants_gzip, known = accepted_and_known(scope)
         tag, body = self._gzipped if wants_gzip else self._plain
-        known = headers.get(b"if-none-match", b"")
-        is_known = tag in known or known == b"*"
+        is_known = tag in known or known == b",*"
         if (wants_gzip, is_known) not in self._responses:  # each of them takes 10 us
             own = {
                 **self._headers,
@@ -171,9 +169,15 @@ async def rendered_in_thread(
     return await request.limits.slots.run(kind, lambda: compressed(render(), request))
 
 
-def accepts_gzip(accept_encoding: bytes) -> bool:
-    """Whether an Accept-Encoding header allows gzip."""
-    return b"gzip" in accept_encoding and not refuses_gzip.search(accept_encoding)
+def accepted_and_known(scope: Scope) -> tuple[bool, bytes]:
+    """Whether the client accepts gzip, and the ETags that it has. Headers with the same name count as one (RFC 9110, 5.2)."""
+    accepted = known = b""
+    for name, value in scope["headers"]:
+        if name == b"accept-encoding":
+            accepted += b"," + value
+        elif name == b"if-none-match":
+            known += b"," + value
+    return b"gzip" in accepted and not refuses_gzip.search(accepted), known
 
 
 def gzipped(body: bytes) -> bytes:
@@ -189,7 +193,7 @@ def compressed(response: Response, request: Request) -> Response:
     if response.status_code >= 400:
         response.body = bytes(response.body).replace(NUMBER_MARK, request.number.encode())
         response.headers["content-length"] = str(len(response.body))
-    if not accepts_gzip(request.first_headers.get(b"accept-encoding", b"")):
+    if not accepted_and_known(request.scope)[0]:
         return response
     if isinstance(response, StreamingResponse):
         response.body_iterator = _gzipped_stream(
