@@ -11,9 +11,10 @@ import re
 import struct
 from collections import deque
 from socket import SO_LINGER, SOL_SOCKET
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import httptools
+from starlette.requests import ClientDisconnect
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from mahasiswa.pace import Pace
@@ -47,6 +48,8 @@ PATH_MAX_BYTES = 3200  # besides the prefix of BASE_URL; a nim of 255 characters
 PIECE_BYTES = 16 * 1024
 head_end = re.compile(rb"\n\r?\n")  # the parser refuses line feeds alone
 
+State = Literal["head", "body", "answer", "drain", "closed"]
+
 log = logging.getLogger(__name__)
 
 # May go on to parse; one of them does in each turn of the event loop.
@@ -54,11 +57,18 @@ waiting: "deque[HttpProtocol]" = deque()
 
 
 class HttpProtocol(HttpToolsProtocol):
-    """A connection. It waits for a head (`in_head`), or runs one request, or has ended and ignores its input.
+    """A connection, and one request at a time. The state says what it waits for, and until when.
 
-    `kept` has the bytes that were not parsed yet. `body_left` is the length of the rest of the body, infinite if it is
-    chunked; `wants_body` says that the application waits for it. `written` is the length of the response so far, and
-    `shared` its body, if several clients share it.
+    head: the head of the next request (HEAD_TIMEOUT_SECONDS).
+    body: the rest of the body, when the application asks for it (`body_pace`).
+    answer: the application, and the client that takes the response (`pace`).
+    drain: the client, which has its last response; its input is ignored (DRAIN_TIMEOUT_SECONDS).
+    closed: nothing.
+
+    A client that does not take a response is given up in each state (`pace`). `input_ended` is set when the client sends no
+    more. Complete requests are still answered. `kept` has the bytes that were not parsed yet. `body_left` is the length
+    of the rest of the body, infinite if it is chunked; `wants_body` says that the application waits for it. `written` is
+    the length of the response so far, and `shared` its body, if several clients share it.
     """
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -71,7 +81,9 @@ class HttpProtocol(HttpToolsProtocol):
         self.held_bytes = self.framing_bytes = self.searched_bytes = 0
         self.pace: Pace | None = None
         self.body_left, self.body_bytes, self.body_pace = 0.0, 0, Pace(BODY_TIMEOUT_SECONDS)
-        self.body_is_late = self.wants_body = self.is_ended = self.is_waiting = False
+        self.body_is_late = self.wants_body = self.is_waiting = self.is_cut = False
+        self.input_ended = asyncio.Event()
+        self.state: State
         self.shared: bytes | None = None
         self.timer = self.loop.call_later(CHECK_SECONDS, self.check_deadlines)
         self.await_head()
@@ -81,8 +93,25 @@ class HttpProtocol(HttpToolsProtocol):
         # Release the response before the garbage collector finds this connection.
         self.middleware.limits.shared_answers.release(self.shared, self.cut_off)
         self.shared = None
-        self.close()
+        is_unsent = self.flow.write_paused or (self.cycle and not self.cycle.response_complete)
+        self.is_cut = bool(exc or is_unsent)
+        self.input_ended.set()
+        self.state = "closed"
+        self.kept.clear()
+        self.count_held()
         super().connection_lost(exc)
+
+    def eof_received(self) -> bool:  # type: ignore[override] # asyncio's contract, which uvicorn narrows
+        """Keep the connection open for the answers to complete requests."""
+        self.input_ended.set()
+        self.close_if_over()
+        return True
+
+    def close_if_over(self) -> None:
+        """Close the connection if its client sends no more and waits for no answer."""
+        may_go_on = self.is_waiting if self.state == "head" else self.kept
+        if self.input_ended.is_set() and self.state != "answer" and not may_go_on:
+            self.transport.close()
 
     def shutdown(self) -> None:
         super().shutdown()
@@ -106,7 +135,7 @@ class HttpProtocol(HttpToolsProtocol):
         """Wait for the next request if the client has taken the whole response to this one."""
         if (self.cycle is None or self.cycle.response_complete) and not self.flow.write_paused:
             self.shared = None  # which an idle connection must not keep in memory
-            if not self.is_ended:
+            if self.state in ("body", "answer"):
                 self.await_head()
 
     def check_deadlines(self) -> None:
@@ -117,7 +146,7 @@ class HttpProtocol(HttpToolsProtocol):
                 self.cut_off()
         elif self.loop.time() > self.deadline:
             self.transport.close()
-        if self.wants_body and self.body_pace.is_too_slow(self.body_bytes):
+        elif self.wants_body and self.body_pace.is_too_slow(self.body_bytes):
             self.give_body_up()
         self.timer = self.loop.call_later(CHECK_SECONDS, self.check_deadlines)
 
@@ -128,18 +157,18 @@ class HttpProtocol(HttpToolsProtocol):
 
     def await_head(self) -> None:
         """Begin to count the time of the next head."""
-        self.in_head = True
+        self.state = "head"
         self.written, self.pace = 0, None
         self.deadline = self.loop.time() + HEAD_TIMEOUT_SECONDS
         self.parse_soon()
 
     def want_body(self) -> None:
         """Parse the next piece of the body as soon as there is one."""
-        self.wants_body = self.body_left > 0
+        self.wants_body = self.state == "body"
         self.parse_soon()
 
     def data_received(self, data: bytes) -> None:
-        if self.is_ended:
+        if self.state == "drain":
             # Until the next turn, because libuv would read up to 8 MB in this one.
             self.transport.pause_reading()
             self.loop.call_soon(self.transport.resume_reading)
@@ -150,16 +179,18 @@ class HttpProtocol(HttpToolsProtocol):
         self.count_held()
 
     def parse_soon(self) -> None:
-        """Parse the kept bytes in a later turn of the event loop."""
+        """Parse the kept bytes in a later turn of the event loop, or end if none will come."""
         if self.kept and not self.is_waiting:
             self.is_waiting = True
             waiting.append(self)
             if len(waiting) == 1:
                 self.loop.call_soon(parse_next)
+        elif self.input_ended.is_set():
+            self.close_if_over()
 
     def parse_kept(self) -> None:
         """Parse a head with the first piece of its body, so that no form waits behind long ones, or the next piece."""
-        if self.in_head:
+        if self.state == "head":
             if self.kept.startswith((b"\r", b"\n")):  # empty lines before the head
                 self.kept, self.searched_bytes = self.kept.lstrip(b"\r\n"), 0
             if self.kept and not self.kept[:1].isalpha():  # TLS, for example
@@ -169,7 +200,7 @@ class HttpProtocol(HttpToolsProtocol):
                 self.kept, max(0, self.searched_bytes - 2), INPUT_MAX_BYTES
             ):
                 self.parse(end.end())
-                if self.in_head:  # the parser found no head, as in the preface of HTTP/2
+                if self.state == "head":  # the parser found no head, as in the preface of HTTP/2
                     self.parse_soon()
             elif len(self.kept) >= INPUT_MAX_BYTES:
                 self.refuse(414 if self.kept.find(b"\n", 0, INPUT_MAX_BYTES) < 0 else 431)
@@ -183,7 +214,7 @@ class HttpProtocol(HttpToolsProtocol):
         piece = bytes(self.kept[:count])
         del self.kept[:count]
         self.searched_bytes = 0
-        if not self.in_head:
+        if self.state == "body":
             self.wants_body = False
             self.body_left -= count
             # Also if the piece has no content, so that the application asks again.
@@ -215,23 +246,22 @@ class HttpProtocol(HttpToolsProtocol):
     def count_held(self) -> None:
         """Count the kept bytes in the budget of bodies, and stop reading if they are many."""
         held = len(self.kept)
-        if held != self.held_bytes:
-            try:
-                # Pipelined requests, which are no body, never take the room that is reserved for forms.
-                self.middleware.limits.bodies.keep(
-                    held - self.held_bytes, is_small=self.body_left > 0
-                )
-                self.held_bytes = held
-            except Busy as busy:
-                log.warning("busy: %s", busy)
-                self.cut_off()
+        if held == self.held_bytes:
+            return
+        try:
+            # Pipelined requests, which are no body, never take the room that is reserved for forms.
+            self.middleware.limits.bodies.keep(held - self.held_bytes, is_small=self.body_left > 0)
+            self.held_bytes = held
+        except Busy as busy:
+            log.warning("busy: %s", busy)
+            self.cut_off()
         if held > INPUT_MAX_BYTES:
             self.transport.pause_reading()
-        else:
+        elif not self.input_ended.is_set():
             self.transport.resume_reading()
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        if self.in_head:  # trailers are dropped
+        if self.state == "head":  # trailers are dropped
             if len(self.headers) >= HEAD_MAX_HEADERS:
                 raise ValueError
             super().on_header(name, value)
@@ -243,7 +273,7 @@ class HttpProtocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         self.scope["method"] = self.parser.get_method().decode("ascii")
         # The second is a request after a chunked body. uvicorn would decode the path on the event loop.
-        if self.scope["method"] == "CONNECT" or not self.in_head or self.is_path_too_long():
+        if self.scope["method"] == "CONNECT" or self.state != "head" or self.is_path_too_long():
             raise ValueError
         headers = dict(self.headers)
         self.body_left = (
@@ -263,10 +293,10 @@ class HttpProtocol(HttpToolsProtocol):
             self.cycle.keep_alive = False
             # Parse the first piece also if the application does not ask for it.
             self.wants_body = self.body_left > 0 and not self.expect_100_continue
-        self.in_head, self.deadline = False, math.inf
+        self.state, self.deadline = "body" if self.body_left else "answer", math.inf
 
     def on_message_complete(self) -> None:
-        self.body_left = 0
+        self.state, self.body_left = "answer", 0
         if self.list_page:
             self.shared = self.list_page.body
             self.write_fixed(self.list_page.status_code, self.list_page.head, self.list_page.body)
@@ -277,12 +307,12 @@ class HttpProtocol(HttpToolsProtocol):
 
     def close(self) -> None:
         """Send the rest of the response, then close our side of the connection. Further input is ignored."""
-        self.is_ended = True
-        self.deadline = self.loop.time() + DRAIN_TIMEOUT_SECONDS
+        self.state, self.deadline = "drain", self.loop.time() + DRAIN_TIMEOUT_SECONDS
         self.kept.clear()
         self.count_held()
         if not self.is_closing():
             self.transport.write_eof()
+        self.close_if_over()
 
     def cut_off(self) -> None:
         """Reset the connection. If it were closed, the kernel would keep up to 64 KB for a slow client, for minutes."""
@@ -294,13 +324,13 @@ class HttpProtocol(HttpToolsProtocol):
 
     def refuse(self, status: int) -> None:
         """Answer input that breaks HTTP or a limit, and end the connection. All requests before it are answered."""
-        if not self.in_head:
-            if not self.body_left:  # after a chunked request
-                return
+        if self.state == "answer":  # after a chunked request
+            return
+        if self.state == "body":
             # The application sees a disconnect, so it uses nothing of the broken body.
             self.cycle.disconnected = True
             self.cycle.message_event.set()
-        if self.in_head or not self.cycle.response_started:
+        if self.state == "head" or not self.cycle.response_started:
             log.warning(
                 "a request that is not valid HTTP/1.1, or too large, was refused: %d", status
             )
@@ -333,6 +363,15 @@ class HttpProtocol(HttpToolsProtocol):
 
     async def drain(self) -> None:
         await self.flow.drain()
+        if self.is_closing():  # a write has failed, perhaps; then connection_lost comes next
+            await asyncio.sleep(0)
+        if self.is_cut:
+            raise ClientDisconnect
+
+    async def leave(self) -> None:
+        await self.input_ended.wait()
+        self.cycle.disconnected = True
+        self.transport.close()
 
     def write_now(self, status: int, head: bytes, body: bytes) -> bool:
         """Write the response of the cycle, unless uvicorn must wait, close the connection afterwards, or write nothing."""
@@ -360,3 +399,4 @@ def parse_next() -> None:
     connection.is_waiting = False
     connection.parse_kept()
     connection.count_held()
+    connection.close_if_over()

@@ -367,10 +367,10 @@ def with_field(path: str, name: str, value: bytes) -> bytes:
 
 
 LONGEST = {path: MEGABYTE if path == CONFIRM else FORM_MAX_BYTES - 20 for path in FIELDS.values()}
-PATHS = {
-    body: [route.path for route in ROUTES if route.body == body]
-    for body in ("fields", "preview", "upload")
-}
+PATHS: dict[str, list[str]] = {"fields": [], "preview": [], "upload": []}
+for route in ROUTES:
+    if route.body:
+        PATHS[route.body if isinstance(route.body, str) else "fields"].append(route.path)
 PARTS: dict[str, tuple[int, Callable[[bytes], bytes]]] = {
     "path": (60_000, partial(get, "/")),
     "nim": (3_000, partial(get, "/mahasiswa/edit/")),
@@ -499,7 +499,7 @@ READS = {
     r'(?:parameters|query_params)\.get\("\w+"|_whole\(parameters, "\w+"|"\w+" in parameters|b"lagi=1"': {
         *QUERIES
     },
-    r'sent\["[^"]+"|read_form\(request, \([^)]+': {*FIELDS, "data"},
+    r'sent\["[^"]+"|body=\([^)]+': {*FIELDS, "data"},
     r'form\.get\("\w+"|and name == "\w+"|texts\.get\("[^"]+"': {*UPLOADED},
 }
 """How the code reads headers, parameters of a query, fields of a form and parts of an upload, and their names."""

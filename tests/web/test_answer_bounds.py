@@ -3,6 +3,7 @@
 import os
 import resource
 import socket
+import struct
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
@@ -228,6 +229,21 @@ def test_a_confirmation_without_room_for_its_form_and_its_records_is_busy(tmp_pa
                     in site.post(target, fields).text
                 )
         until(lambda: [site.post(*form).status_code for form in forms.items()] == [400, 302])
+
+
+def test_an_answer_that_its_client_has_not_taken_counts_as_499(tmp_path: Path) -> None:
+    """The client reads the first bytes of a long page and is gone."""
+    with Service(tmp_path / "a.db", {"METRICS": "1"}) as service, Line(service.port) as line:
+        records = "SELECT i, hex(zeroblob(5000)), hex(zeroblob(5000)) FROM n"
+        ask(tmp_path / "a.db", RECORDS.format(count=500) + records)
+        with ExitStack() as stack:
+            client = connected(service, stack, get("/?per=500"), linger=struct.pack("ii", 1, 0))
+            assert client.recv(12) == b"HTTP/1.1 200"
+        counted = b'route="/",method="GET",status="%d"'
+        until(lambda: counted % 499 in line.get("/metrics").body)
+        assert (
+            line.get("/metrics").body.count(b'route="/",method="GET"') == 2
+        )  # with the first visit
 
 
 @pytest.mark.parametrize(

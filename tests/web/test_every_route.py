@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 import pytest
 from engines import ENGINES, empty_database
 from harness import Form, Page, Service, Site
+from sockets import CLOSE, get, half_closed
 from spreadsheets import HEADER, Importer, by_openpyxl, csv
 
 from mahasiswa.web.app import ROUTES
@@ -215,12 +216,18 @@ def test_no_route_is_missing_in_the_lists() -> None:
 
 @pytest.mark.parametrize(("target", "text"), PAGES.items())
 def test_every_get_is_answered(site: Site, target: str, text: str) -> None:
-    """GET answers 200 with its text, and HEAD the same without a body."""
+    """GET answers 200 with its text, and HEAD the same without a body, also to a client that sends no more."""
     target = target.replace("BATCH", batch_of(site).rpartition("/")[2])
     got, head = site.get(target), site.send("HEAD", target)
     assert (got.status_code, head.status_code, head.content) == (200, 200, b"")
     assert text.encode() in got.content
     assert head.headers["content-type"] == got.headers["content-type"]
+    (route,) = (
+        route for route in ROUTES if route.method == "GET" and route.path in routes([target])
+    )
+    if route.abandons == "nothing" or target == "/":
+        port = int(site.origin.rpartition(":")[2])
+        assert text.encode() in half_closed(port, get(target).replace(CLOSE, b""))
 
 
 @pytest.mark.parametrize("route", FORMS)

@@ -5,17 +5,21 @@ import re
 import select
 import socket
 import sys
-from collections.abc import Sequence
+import time
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
+import pytest
 from attack import assert_log_is_sound
 from harness import Service
-from sockets import CLOSE, FORM, HOST
+from sockets import CLOSE, FORM, HOST, Line, half_closed, post, statuses
 from web.test_raw import CORPUS
+
+from mahasiswa.http_protocol import BODY_TIMEOUT_SECONDS
 
 OTHER_SERVER = """
 import asyncio, os, uvicorn
@@ -153,6 +157,39 @@ def test_streams_of_requests_are_answered_in_order(tmp_path: Path) -> None:
         assert refused > 20
         assert whole > 60
         assert_log_is_sound(service.stderr())
+
+
+BODY = b"nim=1&nama=Siti&alamat=" + b"y" * 50_000
+LIST = b"GET / HTTP/1.1\r\n" + HOST + b"\r\n"
+ADD_PAGE = b"GET /mahasiswa/add HTTP/1.1\r\n" + HOST + b"\r\n"
+IN_CHUNKS = post("/mahasiswa/add", b"").replace(
+    b"Content-Length: 0\r\n", b"Transfer-Encoding: chunked\r\n"
+)
+# What a client sends before the end of its input, the answers, and the number of records.
+ENDED: Mapping[str, tuple[bytes, list[int], int]] = {
+    "nothing": (b"", [], 0),
+    "half a head": (ADD_PAGE[:-2], [], 0),
+    "a request": (post("/mahasiswa/add", BODY), [302], 1),
+    "a request in chunks": (IN_CHUNKS + b"%x\r\n%b\r\n0\r\n\r\n" % (len(BODY), BODY), [302], 1),
+    "requests": ((ADD_PAGE + LIST) * 2 + post("/mahasiswa/add", BODY) + LIST, [200] * 4 + [302, 200], 1),
+    "a request and half of one": (ADD_PAGE + post("/mahasiswa/add", BODY)[:-1], [200], 0),
+    "half a chunk": (IN_CHUNKS + b"ffff\r\n" + BODY, [], 0),
+    "a request that is refused": (ADD_PAGE + b"FOO / HTTP/1.1\r\n" + HOST + b"\r\n", [200, 405], 0),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ENDED)
+def test_a_client_that_ends_its_input_gets_the_answers_to_its_complete_requests(
+    service: Service, name: str
+) -> None:
+    """Then the connection ends at once, long before its deadlines. An incomplete request is not answered."""
+    sent, expected, stored = ENDED[name]
+    with Line(service.port) as line:
+        line.delete("1")
+        began = time.monotonic()
+        assert statuses(half_closed(service.port, sent)) == expected
+        assert time.monotonic() - began < BODY_TIMEOUT_SECONDS / 2
+        assert line.get("/").body.count(b"<tr><td>") == stored
 
 
 def test_another_asgi_server_runs_the_application_without_our_limits(tmp_path: Path) -> None:

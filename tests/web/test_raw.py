@@ -122,6 +122,22 @@ CORPUS: Mapping[str, tuple[bytes, list[int]]] = {
     "a pipeline with a fault in it": ((GET + HOST + b"\r\n") * 2 + FAULT + GET + HOST + END, [200, 200, 400]),
 }  # fmt: skip
 
+DELETE = b"POST /mahasiswa/delete/ada HTTP/1.1\r\n" + HOST
+TIDY = b"POST /mahasiswa/periksa HTTP/1.1\r\n" + HOST
+BROKEN_CHUNK = CHUNKED + b"\r\n3\r\nabc\r\nZZ\r\n"
+LONG_CHUNKS = CHUNKED + b"\r\n" + (b"4000\r\n" + b"a" * 0x4000 + b"\r\n") * 5
+# Each of them names the record UNTIDY, and must not change it. The body of a deletion is ignored, but read to its end.
+REFUSED: Mapping[str, tuple[bytes, list[int]]] = {
+    "a deletion with a broken chunk": (DELETE + BROKEN_CHUNK, [400]),
+    "a deletion with a body past the limit": (DELETE + b"Content-Length: 65537\r\n" + END, [413]),
+    "a deletion with chunks past the limit": (DELETE + LONG_CHUNKS, [413]),
+    "a deletion with a body that never comes": (DELETE + b"Content-Length: 9\r\n\r\n", [408]),
+    "an edit with a broken chunk": (ADD.replace(b"add", b"edit/ada") + BROKEN_CHUNK, [400]),
+    "tidying with a broken chunk": (TIDY + BROKEN_CHUNK, [400]),
+    "an undo with a broken chunk": (TIDY.replace(b"periksa", b"riwayat/perubahan/1") + BROKEN_CHUNK, [400]),
+}  # fmt: skip
+UNTIDY = ("Siti  Aminah", "Solo")
+
 INNER = post("/mahasiswa/add", b"nim=selundupan&nama=Siti&alamat=Solo", CLOSE)
 """A request that is hidden in the body of another one."""
 
@@ -137,10 +153,9 @@ def sized(head: bytes) -> bytes:
 # The bytes of a body are never taken for a second request.
 HIDDEN: Mapping[str, tuple[bytes, list[int]]] = {
     "in a form": (sized(ADD), [400]),
-    "in a body that is not read": (sized(b"POST /mahasiswa/delete/x HTTP/1.1\r\n" + HOST), [302]),
-    "in JSON that is not read": (sized(b"POST /mahasiswa/delete/x HTTP/1.1\r\n" + HOST + b"Content-Type: application/json\r\n"), [302]),
-    "nowhere, in a body that never comes": (b"POST /mahasiswa/delete/x HTTP/1.1\r\n" + HOST + b"Content-Length: 9\r\n\r\n", [302]),
-    "in chunks that are not read": (b"POST /mahasiswa/delete/x HTTP/1.1\r\n" + HOST + CHUNKED + b"\r\n" + chunked(INNER), [302]),
+    "in a body that is ignored": (sized(b"POST /mahasiswa/delete/x HTTP/1.1\r\n" + HOST), [302]),
+    "in JSON that is ignored": (sized(b"POST /mahasiswa/delete/x HTTP/1.1\r\n" + HOST + b"Content-Type: application/json\r\n"), [302]),
+    "in chunks that are ignored": (b"POST /mahasiswa/delete/x HTTP/1.1\r\n" + HOST + CHUNKED + b"\r\n" + chunked(INNER), [302]),
     "in the body of a GET": (sized(GET + HOST), [200]),
     "in the chunks of a GET": (GET + HOST + CHUNKED + b"\r\n" + chunked(INNER), [200]),
     "in the body of a request without Host": (sized(b"POST /mahasiswa/delete/x HTTP/1.1\r\n"), [400]),
@@ -151,12 +166,14 @@ HIDDEN: Mapping[str, tuple[bytes, list[int]]] = {
     "by chunks and a length of zero": (ADD + CHUNKED + b"Content-Length: 0\r\n\r\n" + chunked(INNER), [400]),
     "in a multipart body": (sized(b"POST /mahasiswa/impor HTTP/1.1\r\n" + HOST + b"Content-Type: multipart/form-data; boundary=x\r\n"), [400]),
 }  # fmt: skip
-EVERYTHING = {**CORPUS, **HIDDEN}
+EVERYTHING = {**CORPUS, **HIDDEN, **REFUSED}
 
 
 @pytest.fixture(scope="module")
 def answered(service: Service) -> dict[str, bytes]:
     """Send everything at once, because the service closes some connections only after ten seconds."""
+    with Line(service.port) as line:
+        assert line.add("ada", *UNTIDY).status == 302
     with ThreadPoolExecutor(len(EVERYTHING)) as threads:
         answers = threads.map(lambda row: service.raw(row[0]), EVERYTHING.values())
         return dict(zip(EVERYTHING, answers, strict=True))
@@ -171,9 +188,9 @@ def test_malformed_http_is_answered_once_and_never_with_5xx(
 
 
 @pytest.mark.usefixtures("answered")
-def test_malformed_http_stores_nothing_and_ends_no_worker(service: Service) -> None:
+def test_malformed_http_changes_nothing_and_ends_no_worker(service: Service) -> None:
     assert isinstance(service.database, Path)
-    assert holds(service.database) == {}
+    assert holds(service.database) == {"ada": UNTIDY}
     before = children(service.pid)
     with Line(service.port) as line:
         assert line.add("1", "Siti", "Solo").status == line.delete("1").status == 302

@@ -4,6 +4,7 @@ import tempfile
 
 from starlette.types import ASGIApp
 
+from mahasiswa.record import Mahasiswa
 from mahasiswa.settings import Settings
 from mahasiswa.store import Store
 from mahasiswa.web import checks, history, lists, monitoring, previews, students
@@ -17,16 +18,23 @@ from mahasiswa.work import Limits
 
 ROUTES = (
     # The six routes of the specification, section 4.
-    Route("GET", "/", lists.index),
+    Route("GET", "/", lists.index, abandons="parts"),
     Route("GET", "/mahasiswa/add", students.new, keeps_query=True),
     Route("GET", "/mahasiswa/edit/:nim", students.edit, keeps_query=True),
-    Route("POST", "/mahasiswa/add", students.create, writes=True, body="fields", keeps_query=True),
+    Route(
+        "POST",
+        "/mahasiswa/add",
+        students.create,
+        writes=True,
+        body=Mahasiswa._fields,
+        keeps_query=True,
+    ),
     Route(
         "POST",
         "/mahasiswa/edit/:nim",
         students.update,
         writes=True,
-        body="fields",
+        body=("nama", "alamat", "versi"),
         keeps_query=True,
     ),
     Route("POST", "/mahasiswa/delete/:nim", students.destroy, writes=True, keeps_query=True),
@@ -37,23 +45,42 @@ ROUTES = (
         "/mahasiswa/nim/:nim",
         students.change_nim,
         writes=True,
-        body="fields",
+        body=("nim",),
         keeps_query=True,
     ),
     Route("GET", "/mahasiswa/impor", previews.choose_import),
-    Route("POST", "/mahasiswa/impor", previews.preview_import, body="upload"),
-    Route("POST", "/mahasiswa/impor/simpan", previews.confirm_import, writes=True, body="preview"),
-    Route("GET", "/mahasiswa/impor/templat.xlsx", lists.template),
-    Route("GET", "/mahasiswa/ekspor.xlsx", lists.export_xlsx),
-    Route("GET", "/mahasiswa/ekspor.csv", lists.export_csv),
-    Route("GET", "/mahasiswa/cetak", lists.print_list),
-    Route("GET", "/mahasiswa/rekap", checks.recap),
-    Route("GET", "/mahasiswa/periksa", checks.check),
-    Route("POST", "/mahasiswa/periksa", checks.tidy_all, writes=True),
-    Route("GET", "/mahasiswa/hapus", previews.choose_deletion, purpose="hapus"),
-    Route("POST", "/mahasiswa/hapus", previews.preview_deletion, body="upload", purpose="hapus"),
+    Route("POST", "/mahasiswa/impor", previews.preview_import, body="upload", abandons="parts"),
     Route(
-        "POST", "/mahasiswa/hapus/pilihan", previews.preview_ticked, body="preview", purpose="hapus"
+        "POST",
+        "/mahasiswa/impor/simpan",
+        previews.confirm_import,
+        writes=True,
+        body="preview",
+        abandons="parts",
+    ),
+    Route("GET", "/mahasiswa/impor/templat.xlsx", lists.template),
+    Route("GET", "/mahasiswa/ekspor.xlsx", lists.export_xlsx, abandons="all"),
+    Route("GET", "/mahasiswa/ekspor.csv", lists.export_csv, abandons="all"),
+    Route("GET", "/mahasiswa/cetak", lists.print_list, abandons="all"),
+    Route("GET", "/mahasiswa/rekap", checks.recap, abandons="all"),
+    Route("GET", "/mahasiswa/periksa", checks.check, abandons="all"),
+    Route("POST", "/mahasiswa/periksa", checks.tidy_all, writes=True, abandons="parts"),
+    Route("GET", "/mahasiswa/hapus", previews.choose_deletion, abandons="all", purpose="hapus"),
+    Route(
+        "POST",
+        "/mahasiswa/hapus",
+        previews.preview_deletion,
+        body="upload",
+        abandons="parts",
+        purpose="hapus",
+    ),
+    Route(
+        "POST",
+        "/mahasiswa/hapus/pilihan",
+        previews.preview_ticked,
+        body="preview",
+        abandons="all",
+        purpose="hapus",
     ),
     Route(
         "POST",
@@ -61,24 +88,27 @@ ROUTES = (
         previews.confirm_deletion,
         writes=True,
         body="preview",
+        abandons="parts",
         purpose="hapus",
     ),
-    Route("GET", "/mahasiswa/riwayat", history.show, needs="history_days"),
+    Route("GET", "/mahasiswa/riwayat", history.show, abandons="all", needs="history_days"),
     Route(
         "POST",
         "/mahasiswa/riwayat/perubahan/:id",
         history.undo,
         writes=True,
-        body="fields",
+        body=("versi", "sebagian"),
         needs="history_days",
     ),
-    Route("GET", "/mahasiswa/riwayat/kelompok/:id", history.show, needs="history_days"),
+    Route(
+        "GET", "/mahasiswa/riwayat/kelompok/:id", history.show, abandons="all", needs="history_days"
+    ),
     Route(
         "POST",
         "/mahasiswa/riwayat/kelompok/:id",
         history.undo,
         writes=True,
-        body="fields",
+        body=("versi", "sebagian"),
         needs="history_days",
     ),
     Route("GET", HEALTH_PATH, monitoring.health),

@@ -60,7 +60,7 @@ def _search_for(nim: str) -> str:
 
 
 async def tidy_all(request: Request, store: Store, pages: Pages) -> Response:
-    """POST /mahasiswa/periksa: remove needless spaces from names and addresses, as one batch. A body is not read."""
+    """POST /mahasiswa/periksa: remove needless spaces from names and addresses, as one batch."""
     found = await request.while_connected(store.reader(SEARCH).suspects("spaces", TIDIED_MAX))
     request.count_answer(size_of(found.records))
     tidied = [

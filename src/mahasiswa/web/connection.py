@@ -18,7 +18,10 @@ class Connection(Protocol):
         """Treat the body as late from now on, because other requests need its room."""
 
     async def drain(self) -> None:
-        """Return when the client has taken all that was written, or when the connection is lost."""
+        """Return when the client has taken all that was written; raise ClientDisconnect if the connection is lost."""
+
+    async def leave(self) -> None:
+        """Wait until the client sends no more, or is gone. Then it gets no answer."""
 
     def cut_off(self) -> None:
         """Close the connection at once, because other requests need the room of its answer."""

@@ -51,7 +51,21 @@ class Form(NamedTuple):
     wrong: dict[str, str]
 
 
-async def read_form(request: Request, fields: Sequence[str]) -> Form:
+async def read_before(request: Request, body: str | Sequence[str]) -> None:
+    """Read the body to its end before the handler runs, so that no handler writes what the rest of a body refuses.
+
+    Without fields it is ignored, and needs no content type (specification 4.6). Raise BodyRefused, Busy.
+    """
+    if body == "preview":
+        request.confirmation = await _read_confirmation(request)
+    elif body and body != "upload":
+        request.fields = await _read_form(request, body)
+    elif not body:
+        async for _ in read_pieces(request, FORM_MAX_BYTES, "too large", lambda _: None):
+            pass
+
+
+async def _read_form(request: Request, fields: Sequence[str]) -> Form:
     """Read an application/x-www-form-urlencoded body; raise BodyRefused, Busy. Other fields than `fields` are ignored."""
     form = Form({}, {})
     with request.limits.bodies.hold() as count:
@@ -76,7 +90,7 @@ async def read_form(request: Request, fields: Sequence[str]) -> Form:
     return form
 
 
-async def read_confirmation(request: Request) -> Mapping[str, Sequence[str]]:
+async def _read_confirmation(request: Request) -> Mapping[str, Sequence[str]]:
     """Read the form of a preview or of ticked rows in a thread: all values of each field. Wrong bytes are replaced."""
     with large_body(request) as count:
         body = await read_body(request, MAX_CONFIRMED_BYTES, "confirmation too large", count)

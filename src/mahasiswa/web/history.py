@@ -13,7 +13,6 @@ from mahasiswa.record import digest_or_dash
 from mahasiswa.store import Query, Store
 from mahasiswa.store.history_items import UNDO_ROWS_MAX, ItemKind
 from mahasiswa.store.store_errors import BatchTooLong, NotInHistory, UndoConflict
-from mahasiswa.web.forms import read_form
 from mahasiswa.web.list_html import latest_change
 from mahasiswa.web.list_query import ListQuery
 from mahasiswa.web.pages import Pages
@@ -87,7 +86,7 @@ async def undo(request: Request, store: Store, pages: Pages) -> Response:
     that is to be overwritten, "-" if there was none. With `sebagian`, only the records of a batch that have not changed
     since are restored. The answer leads back to the page in the URL's query, and without one to the list.
     """
-    form = (await read_form(request, ("versi", "sebagian"))).values
+    form = request.fields.values
     change, is_batch = _id(request.path), request.path.startswith(BATCH_PATH)
     if change is None:
         return pages.error("not in history")

@@ -42,7 +42,7 @@ async def index(request: Request, store: Store, pages: Pages) -> Response:
     if is_list_query(request.query_params):
         asked = ListQuery.of(request.query_params)
         show = _page if asked.per <= INLINE_ROWS else _long_page
-        return await show(request, asked, store, pages)
+        return await request.while_connected(show(request, asked, store, pages))
     if page := await request.service.cache.respond(request.scope):
         return page
     reader = store.reader(LIST)

@@ -18,7 +18,7 @@ from mahasiswa.record import NIM_MAX_CHARACTERS
 from mahasiswa.sheets.public import SheetError, TooBig
 from mahasiswa.store import Store
 from mahasiswa.store.history_items import OLEH
-from mahasiswa.web.forms import BodyRefused, utf8
+from mahasiswa.web.forms import BodyRefused, read_before, utf8
 from mahasiswa.web.list_cache import ListCache
 from mahasiswa.web.monitoring import Metrics
 from mahasiswa.web.pages import Pages
@@ -128,9 +128,10 @@ class Middleware:
         if request.route is None:
             allowed = {*request.methods, "HEAD"} if "GET" in request.methods else request.methods
             return pages.error("method", {"allow": ", ".join(sorted(allowed))})
+        if request.method == "POST":
+            await read_before(request, request.route.body)
         answer = request.route.handler(request, self.store, pages)
-        # The kept list takes no time to abandon. The handler of a POST abandons its reads itself.
-        if request.method != "POST" and (request.path != "/" or request.scope["query_string"]):
+        if request.route.abandons == "all":
             answer = request.while_connected(answer)
         try:
             response = await answer

@@ -18,7 +18,7 @@ from mahasiswa.store import Query, Reader, Store
 from mahasiswa.store.reader import size_with
 from mahasiswa.store.store_errors import Changed
 from mahasiswa.store.threads import in_thread
-from mahasiswa.web.forms import Upload, read_confirmation, read_upload, utf8, utf8_bytes
+from mahasiswa.web.forms import Upload, read_upload, utf8, utf8_bytes
 from mahasiswa.web.list_query import query_of
 from mahasiswa.web.pages import Pages
 from mahasiswa.web.preview_page import Alert, PreviewPage, shown_missing
@@ -48,7 +48,7 @@ async def preview_import(request: Request, store: Store, pages: Pages) -> Respon
 
 async def confirm_import(request: Request, store: Store, pages: Pages) -> Response:
     """POST /mahasiswa/impor/simpan: write the previewed rows, all or none. New repairs are first previewed again."""
-    sent, key = await read_confirmation(request), await store.signing_key()
+    sent, key = request.confirmation, await store.signing_key()
     alert, cleaned = await request.limits.slots.run(IMPORT, partial(_repaired, sent, key))
     opened = sent["periksa"][-1] if sent["periksa"] else ""
     if alert or opened or cleaned.columns_problem or sent["pakai[]"]:
@@ -98,11 +98,11 @@ async def choose_deletion(request: Request, store: Store, pages: Pages) -> Respo
 
 async def preview_ticked(request: Request, store: Store, pages: Pages) -> Response:
     """POST /mahasiswa/hapus/pilihan: the preview of the rows that a person has ticked on a page of the list."""
-    ticked = (await read_confirmation(request))["nim[]"]
+    ticked = request.confirmation["nim[]"]
     if not ticked:
         raise sheets.SheetError(wording.NO_ROWS_TICKED)
     cells = await request.limits.slots.run(IMPORT, lambda: deletion.nims_of(map(unquote, ticked)))
-    return await request.while_connected(_deletion_preview(request, store, pages, cells))
+    return await _deletion_preview(request, store, pages, cells)
 
 
 async def preview_deletion(request: Request, store: Store, pages: Pages) -> Response:
@@ -122,7 +122,7 @@ async def confirm_deletion(request: Request, store: Store, pages: Pages) -> Resp
     since is left out, so a second click changes nothing. The preview of an import leads here to remove the records that
     its file lacks.
     """
-    sent, key = await read_confirmation(request), await store.signing_key()
+    sent, key = request.confirmation, await store.signing_key()
     run = partial(request.limits.slots.run, IMPORT)
     if sent["periksa"][-1:] == ["sisa"]:
         _, cleaned = await run(partial(_repaired, sent, key))

@@ -3,7 +3,7 @@
 import asyncio
 import errno
 import logging
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import unquote_to_bytes
@@ -19,6 +19,7 @@ from mahasiswa.wording import ProblemName
 from mahasiswa.work import PAGE_MAX_BYTES, Busy
 
 if TYPE_CHECKING:
+    from mahasiswa.web.forms import Form
     from mahasiswa.web.middleware import Middleware
 
 # Errors of the operating system that are no fault of the program.
@@ -48,6 +49,9 @@ class Request(StarletteRequest):
         self.number = ""  # short, and in the log, so that a person can say which request failed
         # Of an upload, so that the page of its error shows it again; one character for each byte.
         self.pasted = ""
+        # What was read before the handler of a POST; of an upload, nothing.
+        self.fields: Form
+        self.confirmation: Mapping[str, Sequence[str]]
         # For the log; other changes than an addition have it in their path.
         self.added_nim: str | None = None
 
@@ -80,9 +84,11 @@ class Request(StarletteRequest):
         return ListQuery.of(self.query_params).list_query if has_query else ""
 
     async def while_connected(self, work: Coroutine[Any, Any, T]) -> T:
-        """Do work after the body was read. If the client disconnects, cancel the work and raise ClientDisconnect."""
+        """Do work after the body was read. If the client sends no more, cancel the work and raise ClientDisconnect."""
+        if not self.connection:
+            return await work
         working = asyncio.create_task(work)
-        disconnected = asyncio.create_task(self._disconnected())
+        disconnected = asyncio.create_task(self.connection.leave())
         try:
             await asyncio.wait((working, disconnected), return_when=asyncio.FIRST_COMPLETED)
             if working.done():
@@ -122,7 +128,3 @@ class Request(StarletteRequest):
         """Return when the client has taken all that was written. Without a connection of ours, return at once."""
         if self.connection:
             await self.connection.drain()
-
-    async def _disconnected(self) -> None:
-        while (await self.receive())["type"] != "http.disconnect":
-            pass

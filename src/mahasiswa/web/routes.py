@@ -18,16 +18,18 @@ Purpose = Literal["impor", "hapus"]  # of an upload, as in the path of its form
 class Route(NamedTuple):
     """A method and a path, which is also the label of the route in metrics. `:nim` and `:id` stand for one segment.
 
-    `body` says which function of forms.py reads the body. `purpose` is the form that a refused file leads back to. A
-    page of a record `keeps_query`, the query of the list page that led to it. `needs` is the setting without which the
-    route does not exist.
+    `body` says what forms.py reads before the handler runs: the fields of a form, or a preview. An upload is read by its
+    handler. `abandons` says which work ends if the client sends no more: of `parts`, the handler says it itself. `purpose`
+    is the form that a refused file leads back to. A page of a record `keeps_query`, the query of the list page that led
+    to it. `needs` is the setting without which the route does not exist.
     """
 
     method: Literal["GET", "POST"]
     path: str
     handler: "Callable[[Request, Store, Pages], Coroutine[Any, Any, Response]]"
     writes: bool = False
-    body: Literal["", "fields", "preview", "upload"] = ""
+    body: Literal["preview", "upload"] | tuple[str, ...] = ()
+    abandons: Literal["nothing", "parts", "all"] = "nothing"
     purpose: Purpose = "impor"
     keeps_query: bool = False
     needs: Literal["history_days", "metrics"] | None = None

@@ -9,7 +9,7 @@ from starlette.responses import Response
 from mahasiswa.record import Mahasiswa, digest
 from mahasiswa.store import Store
 from mahasiswa.store.store_errors import Changed, EditConflict, Refused, Unavailable, Uncertain
-from mahasiswa.web.forms import Form, read_form
+from mahasiswa.web.forms import Form
 from mahasiswa.web.pages import Pages, Reply
 from mahasiswa.web.request import Request
 from mahasiswa.work import RECORD, Busy
@@ -37,7 +37,7 @@ async def edit(request: Request, store: Store, pages: Pages) -> Response:
 
 async def create(request: Request, store: Store, pages: Pages) -> Response:
     """POST /mahasiswa/add (specification 4.4). With `lagi=1` the redirect leads to an empty form."""
-    form = await read_form(request, Mahasiswa._fields)
+    form = request.fields
     request.added_nim = form.values["nim"]
     again = request.adds_again
     saved = (pages.add_another if again else pages.saved)(form.values["nim"] or "")
@@ -54,7 +54,7 @@ async def update(request: Request, store: Store, pages: Pages) -> Response:
     written, and the page of the conflict follows. A client that sends no `versi` gets exactly the specification's behaviour.
     """
     nim = request.nim
-    form = await read_form(request, ("nama", "alamat", "versi"))
+    form = request.fields
     if nim is None:
         return pages.redirect
     versi = form.values.pop("versi")
@@ -71,7 +71,7 @@ async def update(request: Request, store: Store, pages: Pages) -> Response:
 
 
 async def destroy(request: Request, store: Store, pages: Pages) -> Response:
-    """POST /mahasiswa/delete/:nim (specification 4.6). A body is not read."""
+    """POST /mahasiswa/delete/:nim (specification 4.6). A body is ignored."""
     if request.nim is not None:
         await store.delete(request.nim)
     return pages.redirect
@@ -85,7 +85,7 @@ async def choose_nim(request: Request, store: Store, pages: Pages) -> Response:
 
 async def change_nim(request: Request, store: Store, pages: Pages) -> Response:
     """POST /mahasiswa/nim/:nim: give a record another nim. Its texts are those that are stored."""
-    form = await read_form(request, ("nim",))
+    form = request.fields
     nim = form.values["nim"]
     if record := await _record(request, store):
         with suppress(Changed):  # someone else has deleted it, or given it another nim
