@@ -226,7 +226,7 @@ PAGES: dict[str, Show] = {
         button="Simpan dan tambah lagi",
         sees="[role=status]",
     ),
-    "near_nim": show("/?halaman=1", 200, *NEAR_NIMS, sees="text=Batalkan penambahan"),
+    "near_nim": show("/", 200, *NEAR_NIMS, sees="text=Batalkan penambahan"),
     "deleted": show(
         EDIT_LONG,
         200,

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 import httpx
 from clocks import clocked
 from processes import Closing, finished, forked
-from visitor import URL_ENCODED, Form, Page, Row, Site, client
+from visitor import URL_ENCODED, Form, Page, Row, Site, client, led_to
 
 from mahasiswa.settings import Settings
 
@@ -31,6 +31,7 @@ __all__ = [
     "Site",
     "StartError",
     "free_port",
+    "led_to",
     "run_to_the_end",
 ]
 SETTINGS = tuple(variable for variable, _ in Settings.declared())

@@ -36,7 +36,7 @@ async def opened(url: DatabaseURL) -> AsyncIterator[Store]:
 Outcome = tuple[str, str] | Literal["unavailable"] | None
 
 
-async def attempt(write: Awaitable[None]) -> Outcome:
+async def attempt(write: Awaitable[object]) -> Outcome:
     """Make a write; return None if it is stored, the field and the reason if it is refused, or "unavailable"."""
     try:
         await write
@@ -47,7 +47,7 @@ async def attempt(write: Awaitable[None]) -> Outcome:
     return None
 
 
-async def attempt_all(*writes: Awaitable[None]) -> list[Outcome]:
+async def attempt_all(*writes: Awaitable[object]) -> list[Outcome]:
     return await asyncio.gather(*map(attempt, writes))
 
 

@@ -240,7 +240,7 @@ PROBLEMS: dict[ProblemName, Problem] = {
 }  # fmt: skip
 
 # ---- the history
-HISTORY, LATEST = "Riwayat", "Terakhir"
+HISTORY, LATEST, OWN_CHANGE = "Riwayat", "Terakhir", "Perubahan Anda"
 CHANGES = {  # the label of each kind of change, and the button that takes it back
     "add": ("Ditambah", "Batalkan penambahan"),
     "edit": ("Diubah", "Batalkan perubahan"),

@@ -74,7 +74,7 @@ def test_a_long_import_is_undone_by_a_command(operator: Operator, database: str)
             page.texts("main")[0],
         )
         assert not [form for form in page.forms if form.method == "post"]
-        refused = site.post(f"/mahasiswa/riwayat/kelompok/{number}")
+        refused = site.post(page.target("Lihat rinciannya"))
         assert (refused.status_code, f"mahasiswa undo {number}" in refused.text) == (413, True)
         site.edit("00007", "Ina", "Solo")
         answer = operator.run("undo", number)
@@ -275,3 +275,46 @@ def test_copy_takes_an_address_from_the_environment_or_a_file(operator: Operator
     operator.environment["DATABASE_URL"] = "sqlite:///ketiga.db"
     operator.done("copy", "--from", "@alamat.url")
     assert records_of(operator.folder / "ketiga.db") == operator.records()
+
+
+def test_a_button_from_before_a_copy_or_a_restore_takes_nothing_back(
+    tmp_path: Path, database: str
+) -> None:
+    """Both give the ids of changes again, to the changes of others. A button names the moment of its change, too."""
+    operator = Operator(tmp_path / "first")
+    operator.folder.mkdir()
+    operator.imported(operator.write("a.csv", csv(HEADER, *TWO)))
+    operator.done("backup", "cadangan.db")
+    first = f"sqlite:///{operator.database}"
+
+    def buttons(url: str, nims: str) -> dict[str, str]:
+        """Add records; return the target of each button of the history by its path and the id of its change."""
+        with Service(url) as service, service.site() as site:
+            for nim in nims:
+                site.add(nim, "Siti", "Solo")
+            pages = [site.page("/mahasiswa/riwayat")]
+            pages += [
+                site.page(link.target) for link in pages[0].links if "/kelompok/" in link.href
+            ]
+            targets = [
+                form.target for page in pages for form in page.forms if form.method == "post"
+            ]
+            for target in old.values():
+                records = site.list().records
+                is_known = target in targets
+                assert site.post(target).status_code == (302 if is_known else 404), target
+                assert is_known or site.list().records == records
+        return {target.partition("-")[0]: target for target in targets}
+
+    old: dict[str, str] = {}
+    old = buttons(first, "345")
+    operator.done("copy", "--from", first, "--to", database)
+    copied = buttons(database, "67")
+    assert old.keys() <= copied.keys()
+    assert not {*old.values()} & {*copied.values()}
+    for file in operator.folder.glob("mahasiswa.db*"):
+        file.unlink()
+    operator.done("restore", "cadangan.db")
+    restored = buttons(first, "89a")
+    assert old.keys() == restored.keys()
+    assert len({*old.values()} & {*restored.values()}) == 3, "the import and its two records"

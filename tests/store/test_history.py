@@ -3,7 +3,7 @@
 import asyncio
 import re
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from mahasiswa.settings import DatabaseURL, SQLiteURL
 from mahasiswa.store import Query, Store
 from mahasiswa.store.engines import engine_of
 from mahasiswa.store.history_items import (
+    NAMES_CHANGE,
     PURGE_ENTRIES,
     UNDO_ROWS_MAX,
     UNDOABLE_ROWS_MAX,
@@ -128,6 +129,42 @@ async def test_an_import_of_ten_thousand_changes_is_made_and_undone_after_a_sing
     assert await read_all(store) == old
 
 
+@pytest.fixture
+def named() -> Iterator[None]:
+    """Make the changes of a test as those of a request whose answer names its change."""
+    token = NAMES_CHANGE.set(True)
+    yield
+    NAMES_CHANGE.reset(token)
+
+
+@pytest.mark.usefixtures("named")
+async def test_a_change_returns_the_key_of_its_own_item(store: Store, url: DatabaseURL) -> None:
+    """Of many at once each has its own. One that changes nothing has none, whatever others have just changed."""
+    records = [Mahasiswa(f"b{number:02}", "Budi", "Solo") for number in range(40)]
+    writes = [store.add(*record) for record in [*records, records[0], Mahasiswa("..", "", "")]]
+    keys = await asyncio.gather(*writes, return_exceptions=True)
+    assert [isinstance(key, Refused) for key in keys[40:]] == [True, True]
+    added = {str(item.key): item.after for item in await items(store) if isinstance(item, Entry)}
+    assert [added[str(key)] for key in keys[:40]] == records
+    await store.add(*SITI)
+    run_elsewhere(url, f"INSERT INTO mahasiswa VALUES {tuple(BUDI)}")
+    for unchanged in (store.update(*SITI), store.delete("x"), store.rename("b00", "b00")):
+        assert await unchanged is None
+    assert await store.write_all("import", [Write(SITI, None)]) is None
+    for change in (
+        store.update(SITI.nim, "Siti", "Solo"),
+        store.rename("b01", "c01"),
+        store.delete("b02"),
+        store.write_all("delete", removals=["b03", "b04"]),
+    ):
+        key = await change
+        item = await newest(store)
+        assert key == item.key
+    assert await store.undo(item.id, is_batch=True, key=item.key) == (await newest(store)).key
+    with pytest.raises(NotInHistory):
+        await store.undo(item.id, is_batch=True, key=item.key._replace(moment=1))
+
+
 async def test_an_import_or_a_changed_nim_that_is_refused_is_no_batch(store: Store) -> None:
     """Nothing of it is stored, and the next change belongs to no batch. A nim that is written twice is refused."""
     twice = Write(SITI._replace(nama="Siti"), digest(SITI))
@@ -142,6 +179,10 @@ async def test_an_import_or_a_changed_nim_that_is_refused_is_no_batch(store: Sto
         await store.rename("0009", "0008")
     await store.add(*ANI)
     assert await changes(store) == [(None, ANI), (None, BUDI), (None, SITI)]
+    await store.rename(ANI.nim, "0009")
+    for entry in await items(store, (await newest(store)).id):
+        with pytest.raises(NotInHistory):  # half of it would be a second record, or none
+            await store.undo(entry.id, is_batch=False)
 
 
 @pytest.mark.parametrize("days", [30, 0])

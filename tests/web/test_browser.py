@@ -251,7 +251,7 @@ def test_a_deletion_is_taken_back_by_keyboard(window: Window, site: Site) -> Non
     expect(button).to_have_accessible_description(re.compile("^Dihapus .*2207$"))
     follow(window)
     expect(window.page.locator("p.latest")).to_have_text(
-        re.compile(r"^Terakhir: Siti Aminah \(2207\) dikembalikan .*")
+        re.compile(r"^Perubahan Anda: Siti Aminah \(2207\) dikembalikan .*")
     )
     window.open("/")
     assert window.cells() == [list(SITI)]

@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 
 from engines import empty_list, run_elsewhere, service_on_each_engine  # noqa: F401 - fixtures
 from form_answers import assert_error, assert_page
-from harness import Page, Service, Site
+from harness import Page, Service, Site, led_to
 from naughty import NAUGHTY
 from spreadsheets import HEADER, Importer, Record, csv
 
@@ -194,7 +194,7 @@ def test_the_history_is_filtered_by_kind_and_day(site: Site) -> None:
     assert forward == f"{HISTORY}?halaman=2&jenis=delete"
     button = next(form for form in site.page(forward).forms if form.method == "post")
     assert button.submit == "Kembalikan data yang dihapus"
-    assert site.submit(button).headers["location"] == forward
+    assert led_to(site.submit(button)) == forward
     nothing = site.page(f"{HISTORY}?tanggal=2001-02-03&jenis=add")
     assert nothing.texts(".empty") == ["Tidak ada perubahan dengan jenis dan tanggal itu."]
     for tanggal in ("2026-13-01", "9999-12-31", "0001-01-01", "x", "%00"):

@@ -153,7 +153,7 @@ def start(reader: Reader) -> None:
 
 
 def add_and_edit(reader: Reader) -> None:
-    reader.click("Tambah Data")
+    reader.click("Data Mahasiswa", "Tambah Data")
     reader.window.type(nim="2300018009", nama="Galih Saputra", alamat="Jl. Affandi No. 9, Sleman")
     reader.take_picture("formulir.png", 400)
     reader.click("Simpan", ("Edit", "Galih"))

@@ -3,11 +3,20 @@
 import json
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
+from functools import partial, wraps
+from typing import Any, Concatenate, ParamSpec, cast
 
 from mahasiswa.record import Mahasiswa, Write, combine, digest, digest_or_dash
-from mahasiswa.store.history_items import UNDO_CONFLICTS_MAX, UNDO_ROWS_MAX, BatchKind, conflict_of
+from mahasiswa.store.history_items import (
+    NAMES_CHANGE,
+    UNDO_CONFLICTS_MAX,
+    UNDO_ROWS_MAX,
+    BatchKind,
+    ItemKey,
+    conflict_of,
+    key_of,
+)
 from mahasiswa.store.queries import Query, Suspicion
 from mahasiswa.store.reader import Hits, Reader, Snapshot, Steps, Version, by_nim, in_transaction
 from mahasiswa.store.shared_sql import SharedSQL
@@ -31,11 +40,27 @@ log = logging.getLogger(__name__)
 __all__ = ["Hits", "Query", "Reader", "Snapshot", "Store", "Suspicion", "Version"]
 
 
+P = ParamSpec("P")
+
+
+def change(
+    steps: Callable[Concatenate["Store", P], Steps[None]],
+) -> Callable[Concatenate["Store", P], Coroutine[Any, Any, ItemKey | None]]:
+    """Make a method of its steps: a change of one record, made by Store.make."""
+
+    @wraps(steps)
+    async def make(store: "Store", /, *args: P.args, **kwargs: P.kwargs) -> ItemKey | None:
+        return await store.make(lambda: steps(store, *args, **kwargs))
+
+    return make
+
+
 class Store(ABC):
     """A collection of records keyed by nim. When a write returns, it is on disk.
 
     Writes raise Unavailable, Refused, Uncertain and Busy, and the errors that each method names. A text that is None is
-    missing, and the table's constraint refuses it.
+    missing, and the table's constraint refuses it. With NAMES_CHANGE they return the key of the item of the history
+    that they have written, or None without one.
 
     Triggers of the database keep a history of each change of any program, unless HISTORY_DAYS is 0.
     """
@@ -61,11 +86,24 @@ class Store(ABC):
         """Every record, if there are at most `at_most`, read as work of the kind LIST."""
 
     @abstractmethod
-    async def run(self, steps: Callable[[], Steps[object]], kind: Kind = EDIT) -> None:
-        """Do all of these steps or none, in one transaction. A cancelled caller does not stop them.
+    async def run(self, steps: Callable[[], Steps[object]], kind: Kind = EDIT) -> object:
+        """Do all of these steps or none, in one transaction; return their result. A cancelled caller does not stop them.
 
         After a failure that may pass, the steps are done again from their beginning.
         """
+
+    async def make(self, steps: Callable[[], Steps[object]], kind: Kind = EDIT) -> ItemKey | None:
+        """Run the steps of a change. Without NAMES_CHANGE the result is None, so a plain addition costs nothing more."""
+        if not NAMES_CHANGE.get():
+            await self.run(steps, kind)
+            return None
+        return cast("ItemKey | None", await self.run(lambda: self._named(steps()), kind))
+
+    def _named(self, steps: Steps[object]) -> Steps[ItemKey | None]:
+        ((before,),) = yield self.sql.newest_id, ()
+        yield from steps
+        written = yield self.sql.own_item, (before,)
+        return key_of(*written[0]) if written else None
 
     async def signing_key(self) -> bytes:
         """The key of 32 random bytes that every worker and instance of this database has; raise Unavailable, Busy."""
@@ -75,13 +113,13 @@ class Store(ABC):
     async def close(self) -> None:
         """Wait for running work, then close every connection."""
 
-    @in_transaction
+    @change
     def add(self, nim: str | None, nama: str | None, alamat: str | None) -> Steps[None]:
         """Insert a record without changing its texts (specification 4.4.1)."""
         refuse_nul(nim, nama, alamat)
         yield self.sql.add, (nim, nama, alamat)
 
-    @in_transaction
+    @change
     def update(
         self, nim: str, nama: str | None, alamat: str | None, expected: str | None = None
     ) -> Steps[None]:
@@ -113,7 +151,7 @@ class Store(ABC):
             refuse_nul(nim, *texts)
             yield self.sql.update, (*texts, nim)
 
-    @in_transaction
+    @change
     def rename(self, old: str, nim: str | None) -> Steps[None]:
         """Put a record with another nim and the same texts in the place of `old`, as one batch; raise Changed."""
         refuse_nul(nim)
@@ -126,21 +164,21 @@ class Store(ABC):
         yield self.sql.delete, (nims,)
         yield self.sql.end_batch, ()
 
-    @in_transaction
+    @change
     def delete(self, nim: str) -> Steps[None]:
         """Remove the record with that nim, if it exists (specification 4.6)."""
         yield self.sql.delete, (self.sql.array([nim]),)
 
     async def write_all(
         self, batch: BatchKind, writes: Sequence[Write] = (), removals: Collection[str] = ()
-    ) -> None:
+    ) -> ItemKey | None:
         """Make all of these changes or none, as one batch of that kind.
 
         `removals` are the nims of records to remove. A record that is already as it is to be is left alone.
 
         Raise Changed if a stored record does not match its digest, or if a nim would be changed twice.
         """
-        await self.run(lambda: self._write_all(batch, writes, removals), IMPORT)
+        return await self.make(lambda: self._write_all(batch, writes, removals), IMPORT)
 
     def _write_all(
         self, batch: BatchKind, writes: Sequence[Write], removals: Collection[str]
@@ -170,14 +208,16 @@ class Store(ABC):
         item: int,
         *,
         is_batch: bool,
+        key: ItemKey | None = None,
         expected: str | None = None,
         only_unchanged: bool = False,
-    ) -> None:
+    ) -> ItemKey | None:
         """Restore the record of an entry, or all records of a batch, as a batch of kind "undo".
 
         All records are restored, or none. A record that is already as it was before the change counts as restored. Raise
-        UndoConflict if a record has changed since. Raise NotInHistory if there is no such item, if the batch is silent,
-        or if some of its entries have expired. Raise BatchTooLong if it has more than UNDO_ROWS_MAX rows.
+        UndoConflict if a record has changed since. Raise NotInHistory if there is no such item, if it has another key
+        than `key`, if the batch is silent, or if some of its entries have expired. Raise BatchTooLong if it has more
+        than UNDO_ROWS_MAX rows.
 
         With `only_unchanged`, the records of a batch that have changed since are left alone. A batch of kind "nim" is
         restored as a whole only, as a batch of the same kind; its entries alone are not in the history.
@@ -186,13 +226,19 @@ class Store(ABC):
         `expected` is "-". The person has seen that state.
         """
         steps = partial(
-            undo, self.sql, item, expected, is_batch=is_batch, only_unchanged=only_unchanged
+            undo,
+            self.sql,
+            item,
+            expected,
+            key=key,
+            is_batch=is_batch,
+            only_unchanged=only_unchanged,
         )
         kind = IMPORT if is_batch else EDIT
         try:
-            await self.run(steps, kind)
+            return await self.make(steps, kind)
         except Refused:  # someone has added the nim meanwhile, so now it is a conflict
-            await self.run(steps, kind)
+            return await self.make(steps, kind)
 
     @in_transaction
     def purge(self) -> Steps[None]:
@@ -216,12 +262,15 @@ def undo(
     *,
     only_unchanged: bool,
     is_batch: bool | None = None,
+    key: ItemKey | None = None,
 ) -> Steps[int]:
     """The steps of `Store.undo` for an entry, or a batch of any length. Their result is the number of records."""
     # Look before any lock, so that an impossible undo waits for no other program.
-    ((kind, rows),) = (yield sql.undoable, (item,)) or [(None, None)]
+    ((kind, rows, moment),) = (yield sql.undoable, (item,)) or [(None, None, None)]
     if kind is None or is_batch not in (None, kind != ""):
         raise NotInHistory(str(item))
+    if key not in (None, key_of(item, moment)):
+        raise NotInHistory(str(key))
     if is_batch and rows > UNDO_ROWS_MAX:
         raise BatchTooLong(str(item))
     yield (sql.lock_all, ()) if kind else (sql.lock_record, (item,))

@@ -4,7 +4,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from mahasiswa.store.store_errors import Locked, StoreError, Unavailable
 from mahasiswa.work import CHANGE, STEP_TIMEOUT_SECONDS, Slots
@@ -18,14 +18,14 @@ class QueuedChange(NamedTuple, Generic[T]):
     """A change and the future that its caller waits for. `deadline` is in seconds of time.monotonic()."""
 
     change: T
-    answer: asyncio.Future[None]
+    answer: asyncio.Future[Any]
     deadline: float
 
 
 class GroupCommit(Generic[T]):
     """Collects changes while one group is written to the disk; they become the next group.
 
-    `commit` makes a group durable. It returns for each change None if it is stored, otherwise the error. If it raises,
+    `commit` makes a group durable. It returns for each change its result if it is stored, otherwise the error. If it raises,
     nothing was stored. A change that is Locked is queued again until its deadline. A change whose deadline has passed
     is not started.
     """
@@ -33,20 +33,20 @@ class GroupCommit(Generic[T]):
     def __init__(
         self,
         slots: Slots,
-        commit: Callable[[Sequence[QueuedChange[T]]], Awaitable[Sequence[StoreError | None]]],
+        commit: Callable[[Sequence[QueuedChange[T]]], Awaitable[Sequence[object]]],
     ) -> None:
         self._slots, self._commit = slots, commit
         self._queue: list[QueuedChange[T]] = []
         self._running: asyncio.Task[None] | None = None
 
-    async def write(self, change: T, timeout_seconds: float = STEP_TIMEOUT_SECONDS) -> None:
-        """Queue a change and wait until it is on disk; raise Busy, or the StoreError that `commit` returned for it."""
+    async def write(self, change: T, timeout_seconds: float = STEP_TIMEOUT_SECONDS) -> object:
+        """Queue a change, wait until it is on disk, return its result; raise Busy, or the StoreError of `commit` for it."""
         self._slots.count_waiting(CHANGE, 1)
         answer = asyncio.get_running_loop().create_future()
         self._queue.append(QueuedChange(change, answer, time.monotonic() + timeout_seconds))
         if self._running is None:
             self._running = asyncio.create_task(self._run())
-        await answer
+        return await answer
 
     async def close(self) -> None:
         if self._running:
@@ -62,13 +62,13 @@ class GroupCommit(Generic[T]):
                 self._slots.count_waiting(CHANGE, -1)
                 if queued.answer.done():  # cancelled: its client has disconnected
                     continue
-                if outcome is None:
-                    queued.answer.set_result(None)
-                else:
+                if isinstance(outcome, StoreError):
                     queued.answer.set_exception(outcome)
+                else:
+                    queued.answer.set_result(outcome)
         self._running = None
 
-    async def _outcomes(self, group: Sequence[QueuedChange[T]]) -> Sequence[StoreError | None]:
+    async def _outcomes(self, group: Sequence[QueuedChange[T]]) -> Sequence[object]:
         now = time.monotonic()
         in_time = [queued for queued in group if queued.deadline > now]
         try:

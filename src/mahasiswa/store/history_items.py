@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from contextvars import ContextVar
 from datetime import UTC, datetime
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Self
 
+from mahasiswa.digits import whole_number
 from mahasiswa.record import Mahasiswa
 
 UNDOABLE_ROWS_MAX = 100_000
@@ -27,6 +28,37 @@ Days = tuple[datetime, datetime]  # the first moment of some days, and the first
 OLEH: ContextVar[str | None] = ContextVar("oleh", default=None)
 """The name of the person who makes the changes of this request. The store writes it into the history."""
 
+NAMES_CHANGE: ContextVar[bool] = ContextVar("names_change", default=False)
+"""Whether the answer of this request names its change. Then each change of the store returns its ItemKey."""
+
+ID_MAX_DIGITS = 18  # both engines count entries and batches with 64 bits
+
+
+class ItemKey(NamedTuple):
+    """What names an item of the history in addresses: its id, and its moment in microseconds since 1970.
+
+    The id alone is not enough, because a database that was restored or copied gives ids again.
+    """
+
+    id: int
+    moment: int
+
+    @classmethod
+    def of(cls, text: str) -> Self:
+        """The key that str() has written. No item has the key of any other text."""
+        number, _, moment = text.partition("-")
+        return cls(
+            whole_number(number, ID_MAX_DIGITS) or 0, whole_number(moment, ID_MAX_DIGITS) or 0
+        )
+
+    def __str__(self) -> str:
+        return f"{self.id}-{self.moment}"
+
+
+def key_of(number: int, moment: datetime | str) -> ItemKey:
+    """The key of an item from its columns id and moment."""
+    return ItemKey(number, round(_utc(moment).timestamp() * 1_000_000))
+
 
 class Entry(NamedTuple):
     """The change of one record. `before` is None for an addition, `after` is None for a deletion. `moment` is in UTC.
@@ -43,6 +75,10 @@ class Entry(NamedTuple):
     near: Mahasiswa | None = None
     twin: Mahasiswa | None = None
     oleh: str | None = None
+
+    @property
+    def key(self) -> ItemKey:
+        return key_of(self.id, self.moment)
 
     @property
     def kind(self) -> ItemKind:
@@ -82,6 +118,10 @@ class Batch(NamedTuple):
     is_left: bool = True
     only: Entry | None = None
     oleh: str | None = None
+
+    @property
+    def key(self) -> ItemKey:
+        return key_of(self.id, self.moment)
 
 
 class HistoryPage(NamedTuple):

@@ -23,6 +23,7 @@ from mahasiswa.store.history_items import (
     Days,
     Entry,
     HistoryPage,
+    ItemKey,
     ItemKind,
     entry_of,
     item_of,
@@ -147,15 +148,18 @@ class Reader(ABC):
         return list((yield from by_nim(self.sql, self.sql.find, [nim for (nim,) in rows])).values())
 
     @in_transaction
-    def search(self, query: Query, offset: int, limit: int) -> Steps[Hits]:
+    def search(
+        self, query: Query, offset: int, limit: int, change: ItemKey | None = None
+    ) -> Steps[Hits]:
         """At most `limit` of the records that a query finds, from `offset` on; none if `offset` is past the end.
 
         With `limit` 0, which takes a few milliseconds if there is no `cari`, the result is the number of all of them.
         Texts are ordered without regard to the case of ASCII letters; equal texts are ordered by nim.
+        With `change`, `last` is that item (see `shown_item`).
         """
         where, parameters = self._where(query)
         rows = yield self.sql.search(where, query), [*parameters, limit, offset]
-        last = yield from last_item(self.sql)
+        last = yield from shown_item(self.sql, change)
         return Hits(
             rows[0][0], [Mahasiswa._make(row[1:]) for row in rows if row[1] is not None], last
         )
@@ -214,12 +218,14 @@ class Reader(ABC):
         *,
         kind: ItemKind | None = None,
         days: Days | None = None,
+        change: ItemKey | None = None,
     ) -> Steps[HistoryPage]:
         """At most `limit` changes, newest first, from `offset` on.
 
         Without `batch`: the entries that belong to no batch, and the batches, each as one item. With `batch`: the
         entries of that batch. `cari` finds an entry as it finds a record, in the texts before and after, and a batch by
         any of its entries. If it is a nim, a batch has the entry of that nim. `kind` and `days` are conditions on items.
+        With `change`, `last` is that item.
         """
         sql = self.sql
         where_found, words = self._where(Query(cari))
@@ -243,7 +249,7 @@ class Reader(ABC):
             items = list(map(entry_of, rows))
             heads = yield sql.head, (batch, 1, 0)
             ((left,),) = yield sql.count_unchanged, (batch,)
-        last = yield from last_item(self.sql)
+        last = yield from shown_item(self.sql, change)
         return HistoryPage(
             total, items, cast("Batch", item_of(heads[0])) if heads else None, left, last
         )
@@ -264,9 +270,9 @@ class Reader(ABC):
         return next((new for (new,) in rows), None)
 
     @in_transaction
-    def last(self) -> Steps[Entry | Batch | None]:
-        """The newest item of the history, as in Hits."""
-        return (yield from last_item(self.sql))
+    def last(self, change: ItemKey | None = None) -> Steps[Entry | Batch | None]:
+        """The newest item of the history, or with `change` that item, as in Hits."""
+        return (yield from shown_item(self.sql, change))
 
     @in_transaction
     def _rows(self, statement: str, parameters: Sequence[object]) -> Steps[Rows]:
@@ -281,10 +287,30 @@ class Reader(ABC):
         return f"WHERE {condition}", parameters
 
 
-def last_item(sql: SharedSQL) -> Steps[Entry | Batch | None]:
-    """The newest item of the history, or None if there is none. If it added a record, it has `near` or `twin`, too."""
-    rows = yield sql.last_item, (1, 0)
+def shown_item(sql: SharedSQL, change: ItemKey | None) -> Steps[Entry | Batch | None]:
+    """The newest item of the history, or with `change` that one, unless it is unknown, expired or undone."""
+    if change is None:
+        return (yield from last_item(sql))
+    rows = yield sql.item, (change.id, 1, 0)
     item = item_of(rows[0]) if rows else None
+    if item is None or item.key != change:
+        return None
+    entry = item.only if isinstance(item, Batch) else item
+    if entry is None:
+        return item if cast("Batch", item).is_left else None
+    nim = cast("Mahasiswa", entry.before or entry.after).nim
+    current = (yield from by_nim(sql, sql.find_raw, [nim])).get(nim)
+    return None if current == entry.before else (yield from _with_similar(sql, item))
+
+
+def last_item(sql: SharedSQL) -> Steps[Entry | Batch | None]:
+    """The newest item of the history, or None if there is none."""
+    rows = yield sql.last_item, (1, 0)
+    return (yield from _with_similar(sql, item_of(rows[0]))) if rows else None
+
+
+def _with_similar(sql: SharedSQL, item: Entry | Batch) -> Steps[Entry | Batch]:
+    """The item; if it added a record, with another one that is `near` or its `twin`."""
     if not (isinstance(item, Entry) and item.before is None and item.after):
         return item
     nim, nama, alamat = item.after

@@ -63,6 +63,7 @@ class SharedSQL:
     recent: str  # the ids and nims of the newest entries
     is_silent: str  # whether the batch i keeps no entries
     is_expired: str  # whether the item i is too old to be undone
+    is_own: str  # whether this transaction has written the item i
     # The moment when the clock was noted, whether it had leapt then, and whether to purge now: if
     # something is to be noted or purged, and no program has purged within the last minute.
     find_purge: str
@@ -168,7 +169,9 @@ SELECT i.id, i.moment, i.kind, i.rows, {self.is_silent}, {{is_left}}, {raw("i.ol
   CASE WHEN i.kind = 'nim' THEN (
     SELECT {raw("nim")} FROM mahasiswa_history WHERE batch = i.id AND nama_after IS NULL LIMIT 1
   ) END, {entry}
-FROM (SELECT * FROM mahasiswa_history WHERE batch IS NULL {{where}} ORDER BY id DESC LIMIT {p} OFFSET {p}) AS i
+FROM (
+  SELECT * FROM mahasiswa_history AS i WHERE batch IS NULL {{where}} ORDER BY id DESC LIMIT {p} OFFSET {p}
+) AS i
 LEFT JOIN mahasiswa_history AS e ON e.id = CASE
   WHEN i.kind IS NULL THEN i.id
   WHEN i.kind = 'nim' AND i.rows = 2 THEN (
@@ -184,9 +187,16 @@ ORDER BY i.id DESC"""
         is_left = f"i.rows > {UNDO_ROWS_MAX} OR EXISTS (SELECT 1 {unchanged.format('i.id')})"
         line = f"WHEN i.kind <> 'nim' THEN (SELECT id FROM mahasiswa_history WHERE batch = i.id AND nim = {p} LIMIT 1)"
         self.items = items.format(is_left=is_left, line=line, where="{where}")
+        self.item = items.format(
+            is_left=is_left, line="", where=f"AND id = {p} AND NOT {self.is_expired}"
+        )
         items = items.format(is_left="true", line="", where="{where}")
         self.count_items = "SELECT count(*) FROM mahasiswa_history WHERE batch IS NULL {where}"
         self.last_item = items.format(where="")
+        self.newest_id = "SELECT coalesce(max(id), 0) FROM mahasiswa_history"
+        self.own_item = f"""
+SELECT i.id, i.moment FROM mahasiswa_history AS i
+WHERE i.id > {p} AND i.batch IS NULL AND {self.is_own} ORDER BY i.id DESC LIMIT 1"""
         self.head = items.format(where=f"AND id = {p} AND kind IS NOT NULL")
         self.is_of_kind = f""" AND {p} = coalesce(
   kind, CASE WHEN nama_before IS NULL THEN 'add' WHEN nama_after IS NULL THEN 'delete' ELSE 'edit' END)"""
@@ -211,10 +221,10 @@ WHERE i.kind IN ('import', 'restore') AND {self.is_silent} ORDER BY i.id"""
 
     def _write_undo(self) -> None:
         p, is_any, raw = self.p, self.is_any, self.raw
-        # The kind of a batch, "" for an entry, and its rows. There is no row for a silent batch, a batch that lacks an entry,
+        # The kind of a batch, "" for an entry, its rows and its moment. There is no row for a silent batch, a batch that lacks an entry,
         # and an entry of a changed nim, because its two entries can only be undone together.
         self.undoable = f"""
-SELECT coalesce(i.kind, ''), i.rows FROM mahasiswa_history AS i LEFT JOIN mahasiswa_history AS head ON head.id = i.batch
+SELECT coalesce(i.kind, ''), i.rows, i.moment FROM mahasiswa_history AS i LEFT JOIN mahasiswa_history AS head ON head.id = i.batch
 WHERE i.id = {p} AND NOT {self.is_expired} AND CASE WHEN i.kind IS NOT NULL
   THEN i.rows = (SELECT count(*) FROM mahasiswa_history AS e WHERE e.batch = i.id)
   ELSE i.batch IS NULL OR head.kind <> 'nim'

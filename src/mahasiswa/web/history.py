@@ -8,13 +8,12 @@ from starlette.datastructures import QueryParams
 from starlette.responses import Response
 
 from mahasiswa import wording
-from mahasiswa.digits import whole_number
 from mahasiswa.record import digest_or_dash
 from mahasiswa.store import Query, Store
-from mahasiswa.store.history_items import UNDO_ROWS_MAX, ItemKind
+from mahasiswa.store.history_items import UNDO_ROWS_MAX, ItemKey, ItemKind
 from mahasiswa.store.store_errors import BatchTooLong, NotInHistory, UndoConflict
 from mahasiswa.web.list_html import latest_change
-from mahasiswa.web.list_query import ListQuery
+from mahasiswa.web.list_query import ListQuery, changed
 from mahasiswa.web.pages import Pages
 from mahasiswa.web.request import Request
 from mahasiswa.web.responses import rendered_in_thread
@@ -22,19 +21,18 @@ from mahasiswa.work import SEARCH
 
 HISTORY_PATH = "/mahasiswa/riwayat"
 BATCH_PATH = HISTORY_PATH + "/kelompok/"
-ID_MAX_DIGITS = 18  # both engines count entries and batches with 64 bits
 
 
 class HistoryQuery(NamedTuple):
     """One page of the history, or of one of its batches. `page` has its search and number, `tanggal` is a day."""
 
     page: ListQuery
-    batch: int | None = None
+    batch: ItemKey | None = None
     jenis: ItemKind | None = None
     tanggal: date | None = None
 
     @classmethod
-    def of(cls, parameters: QueryParams, batch: int | None) -> Self:
+    def of(cls, parameters: QueryParams, batch: ItemKey | None) -> Self:
         """Read a URL's query. An invalid value is replaced by its default."""
         asked = ListQuery.of(parameters)
         jenis = cast("ItemKind | None", parameters.get("jenis"))
@@ -46,7 +44,8 @@ class HistoryQuery(NamedTuple):
         if tanggal and not 1970 <= tanggal.year < 9999:
             tanggal = None
         jenis = jenis if jenis in wording.CHANGES else None
-        return cls(ListQuery(Query(asked.query.cari), asked.halaman), batch, jenis, tanggal)
+        page = ListQuery(Query(asked.query.cari), asked.halaman, change=asked.change)
+        return cls(page, batch, jenis, tanggal)
 
     @property
     def path(self) -> str:
@@ -73,9 +72,7 @@ class HistoryQuery(NamedTuple):
 
 async def show(request: Request, store: Store, pages: Pages) -> Response:
     """GET /mahasiswa/riwayat, /mahasiswa/riwayat/kelompok/:id: one page of the latest changes, or of the changes of a batch."""
-    batch = _id(request.path)
-    if batch is None and request.path != HISTORY_PATH:
-        return pages.error("not in history")
+    batch = None if request.path == HISTORY_PATH else _key(request.path)
     return await _page(request, store, pages, HistoryQuery.of(request.query_params, batch))
 
 
@@ -87,19 +84,19 @@ async def undo(request: Request, store: Store, pages: Pages) -> Response:
     since are restored. The answer leads back to the page in the URL's query, and without one to the list.
     """
     form = request.fields.values
-    change, is_batch = _id(request.path), request.path.startswith(BATCH_PATH)
-    if change is None:
-        return pages.error("not in history")
+    change, is_batch = _key(request.path), request.path.startswith(BATCH_PATH)
     parameters = request.query_params
     query = None
     if "daftar" in parameters:  # the button stood above a page of the list
         pages = pages.at(ListQuery.of(parameters).list_query)
     elif parameters:
-        query = HistoryQuery.of(parameters, _id(parameters.get("kelompok", "")))
+        batch = parameters.get("kelompok")
+        query = HistoryQuery.of(parameters, None if batch is None else ItemKey.of(batch))
     versi = None if is_batch else form["versi"] or None
     try:
-        await store.undo(
-            change,
+        undoing = await store.undo(
+            change.id,
+            key=change,
             is_batch=is_batch,
             expected=versi,
             only_unchanged=is_batch and form["sebagian"] == "1",
@@ -107,7 +104,7 @@ async def undo(request: Request, store: Store, pages: Pages) -> Response:
     except NotInHistory:
         return pages.error("not in history")
     except BatchTooLong:
-        text = wording.UNDO_TOO_LONG.format(limit=wording.number(UNDO_ROWS_MAX), id=change)
+        text = wording.UNDO_TOO_LONG.format(limit=wording.number(UNDO_ROWS_MAX), id=change.id)
         return pages.error("undo too long", text=text)
     except UndoConflict as conflict:
         values: dict[str, Any] = {
@@ -119,7 +116,7 @@ async def undo(request: Request, store: Store, pages: Pages) -> Response:
             pages.page, "undo_conflict.html", 409, conflict=conflict, is_batch=is_batch, **values
         )
         return await rendered_in_thread(request, SEARCH, render)
-    return pages.redirect_to(query.address) if query else pages.redirect_home
+    return pages.redirect_to(query.address + changed(undoing)) if query else pages.shown(undoing)
 
 
 async def _page(request: Request, store: Store, pages: Pages, query: HistoryQuery) -> Response:
@@ -127,14 +124,25 @@ async def _page(request: Request, store: Store, pages: Pages, query: HistoryQuer
     midnight = datetime.combine(query.tanggal, time(), pages.timezone) if query.tanggal else None
     days = (midnight, midnight + timedelta(days=1)) if midnight else None
     found = await reader.history(
-        page.query.cari, query.batch, page.offset, page.per, kind=query.jenis, days=days
+        page.query.cari,
+        query.batch.id if query.batch else None,
+        page.offset,
+        page.per,
+        kind=query.jenis,
+        days=days,
+        change=page.change,
     )
-    if query.batch is not None and (found.head is None or found.head.is_silent):
+    if query.batch and (
+        found.head is None or found.head.is_silent or found.head.key != query.batch
+    ):
         return pages.error("not in history")
     query = query._replace(page=page.with_total(found.total))
     if query.page.halaman != page.halaman:  # past the end: show the last page
         return await _page(request, store, pages, query)
-    latest = latest_change(found.last, pages.when(found.last), "") if found.last else ""
+    latest = ""
+    if found.last:
+        is_own = page.change is not None
+        latest = latest_change(found.last, pages.when(found.last), "", is_own=is_own)
     render = partial(
         pages.page,
         "history.html",
@@ -146,6 +154,6 @@ async def _page(request: Request, store: Store, pages: Pages, query: HistoryQuer
     return await rendered_in_thread(request, SEARCH, render)
 
 
-def _id(path: str) -> int | None:
-    """The number at the end of a path, or None if no entry and no batch can have it."""
-    return whole_number(path.rpartition("/")[2], ID_MAX_DIGITS)
+def _key(path: str) -> ItemKey:
+    """The key at the end of a path."""
+    return ItemKey.of(path.rpartition("/")[2])

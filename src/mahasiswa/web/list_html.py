@@ -159,8 +159,11 @@ def undo_name(item: Entry | Batch) -> str:
     return wording.UNDO_BATCH.format(name=name, rows=wording.number(item.rows))
 
 
-def latest_change(item: Entry | Batch, when: Markup, history_url: str) -> Markup:
-    """The line for a change. `when` is its moment as an element; without `history_url` the line has no link."""
+def latest_change(item: Entry | Batch, when: Markup, history_url: str, *, is_own: bool) -> Markup:
+    """The line for the person's own change, or for the latest one.
+
+    `when` is its moment as an element; without `history_url` the line has no link.
+    """
     done = wording.LATEST_LINES.get(item.kind) or f"{{who}} {verb(item).lower()}"
     if isinstance(item, Batch):
         entry, who = item.only, f"{wording.number(item.rows)} mahasiswa"
@@ -171,9 +174,8 @@ def latest_change(item: Entry | Batch, when: Markup, history_url: str) -> Markup
     if entry and (record := entry.after or entry.before):
         who = f"{_isolated(record.nama, SHOWN_NAMA_MAX_CHARACTERS)} ({_isolated(record.nim, SHOWN_NIM_MAX_CHARACTERS)})"
     link = f' · <a href="{escaped(history_url)}">{wording.HISTORY}</a>' if history_url else ""
-    line = (
-        f'<p class="latest" role="status">{wording.LATEST}: {done.format(who=who)} {when}{link}</p>'
-    )
+    label = wording.OWN_CHANGE if is_own else wording.LATEST
+    line = f'<p class="latest" role="status">{label}: {done.format(who=who)} {when}{link}</p>'
     return Markup(line)  # noqa: S704 - its texts are escaped
 
 

@@ -10,6 +10,7 @@ from starlette.datastructures import QueryParams
 from mahasiswa.digits import NUMBER_MAX_DIGITS, is_digits, whole_number
 from mahasiswa.record import Field, Mahasiswa
 from mahasiswa.store import Query
+from mahasiswa.store.history_items import ItemKey
 
 # Our own links lead to the first page of all records, because it is short for any list.
 HOME_QUERY = "?halaman=1"
@@ -25,13 +26,17 @@ DEFAULTS = {**Query()._asdict(), "halaman": 1, "per": DEFAULT_ROWS_PER_PAGE}
 
 
 class ListQuery(NamedTuple):
-    """One page of a query, counted from 1, of `total` records. `spellings` are other searches with their numbers."""
+    """One page of a query, counted from 1, of `total` records. `spellings` are other searches with their numbers.
+
+    `change` is the item of the history that a redirect to this page names (`changed`). No link of the page has it.
+    """
 
     query: Query
     halaman: int = 1
     per: int = DEFAULT_ROWS_PER_PAGE
     total: int = 0
     spellings: Sequence[tuple[str, int]] = ()
+    change: ItemKey | None = None
 
     @classmethod
     def of(cls, parameters: QueryParams) -> "ListQuery":
@@ -40,7 +45,8 @@ class ListQuery(NamedTuple):
             max(_whole(parameters, "per", DEFAULT_ROWS_PER_PAGE), MIN_ROWS_PER_PAGE),
             MAX_ROWS_PER_PAGE,
         )
-        return cls(query_of(parameters), max(1, _whole(parameters, "halaman", 1)), per)
+        halaman = max(1, _whole(parameters, "halaman", 1))
+        return cls(query_of(parameters), halaman, per, change=change_of(parameters))
 
     def with_total(self, total: int) -> "ListQuery":
         """This query of `total` records, on its last page if it was past the end."""
@@ -132,6 +138,17 @@ class Printout(NamedTuple):
 def is_list_query(parameters: QueryParams) -> bool:
     """Whether a URL's query holds one of DEFAULTS. Every other query, such as `utm_source=…`, asks for the list."""
     return any(name in DEFAULTS for name in parameters)
+
+
+def change_of(parameters: QueryParams) -> ItemKey | None:
+    """The change that a redirect names, or None if it names none."""
+    key = parameters.get("perubahan")
+    return None if key is None else ItemKey.of(key)
+
+
+def changed(change: ItemKey | None) -> str:
+    """The end of a URL's query that names a change."""
+    return f"&perubahan={change}" if change else ""
 
 
 def query_of(parameters: QueryParams) -> Query:

@@ -76,7 +76,7 @@ async def export_csv(request: Request, store: Store, pages: Pages) -> Response:
 
 async def _page(request: Request, page: ListQuery, store: Store, pages: Pages) -> Response:
     kind = SEARCH if page.query.cari else PAGE
-    found = await store.reader(kind).search(page.query, page.offset, page.per)
+    found = await store.reader(kind).search(page.query, page.offset, page.per, page.change)
     at_end = page.with_total(found.total)
     if at_end.halaman != page.halaman:  # past the end: show the last page
         return await _page(request, at_end, store, pages)
@@ -137,7 +137,7 @@ async def _long_page(
         if printout:
             around = pages.print_frame(at_end, count, printout)
         else:
-            latest = await store.reader(LIST).last()
+            latest = await store.reader(LIST).last(page.change)
             around = pages.list_frame(count, latest, await _with_spellings(at_end, store))
         return Stream(request, chunks_of(file, *around), pages.headers, file=file)
 

@@ -17,7 +17,7 @@ from mahasiswa.logs import write_line
 from mahasiswa.record import NIM_MAX_CHARACTERS
 from mahasiswa.sheets.public import SheetError, TooBig
 from mahasiswa.store import Store
-from mahasiswa.store.history_items import OLEH
+from mahasiswa.store.history_items import NAMES_CHANGE, OLEH
 from mahasiswa.web.forms import BodyRefused, read_before, utf8
 from mahasiswa.web.list_cache import ListCache
 from mahasiswa.web.monitoring import Metrics
@@ -130,6 +130,8 @@ class Middleware:
             return pages.error("method", {"allow": ", ".join(sorted(allowed))})
         if request.method == "POST":
             await read_before(request, request.route.body)
+        # The redirect of a form of the specification names no change (specification 4.4.2).
+        NAMES_CHANGE.set(bool(request.scope["query_string"]) or not request.route.keeps_query)
         answer = request.route.handler(request, self.store, pages)
         if request.route.abandons == "all":
             answer = request.while_connected(answer)

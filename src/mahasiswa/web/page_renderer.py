@@ -131,7 +131,6 @@ class PageRenderer:
             return self
         pages = copy.copy(self)
         pages.list_query = list_query
-        pages.redirect = pages.redirect_home = self.redirect_to("/" + list_query)
         return pages
 
     def path(self, path: str) -> str:

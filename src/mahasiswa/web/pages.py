@@ -13,10 +13,10 @@ from starlette.responses import Response
 
 from mahasiswa import wording
 from mahasiswa.record import Mahasiswa, digest
-from mahasiswa.store.history_items import Batch, Entry
+from mahasiswa.store.history_items import Batch, Entry, ItemKey
 from mahasiswa.store.store_errors import EditConflict
 from mahasiswa.web.list_html import latest_change
-from mahasiswa.web.list_query import ListQuery, Printout
+from mahasiswa.web.list_query import HOME_QUERY, ListQuery, Printout, changed
 from mahasiswa.web.page_renderer import PageRenderer
 from mahasiswa.web.preview_page import PreviewPage
 from mahasiswa.web.responses import CachedPage
@@ -53,7 +53,7 @@ class Pages(PageRenderer):
         *before, _, after = self._frame(count, page) if page else self._frames[min(count, 1)]
         values = {
             b"total": wording.number(page.total if page else count),
-            b"latest": self.latest(latest, page.list_query if page else ""),
+            b"latest": self.latest(latest, page),
             b"today": wording.date(self.today()),
         }
         before[1::2] = [values[name].encode() for name in before[1::2]]
@@ -76,15 +76,25 @@ class Pages(PageRenderer):
         before, _, after = placeholder.split(html)
         return before, after
 
-    def latest(self, item: Entry | Batch | None, list_query: str) -> Markup:
-        """The latest change with its warning. They stay in the window if the URL's fragment leads to a row (style.css)."""
+    def latest(self, item: Entry | Batch | None, page: ListQuery | None) -> Markup:
+        """The person's own change, or the latest one. It stays in the window if the URL's fragment leads to a row.
+
+        Only an own change has its warning, and the latest one on the list of specification 4.1, to which an addition leads.
+        """
         if item is None:
             return Markup()
-        line = latest_change(item, self.when(item), self.path("/mahasiswa/riwayat"))
-        return Markup(f'<div class="news">{line}{self.warning(item, list_query)}</div>')  # noqa: S704 - both are escaped
+        is_own = page is not None and page.change is not None
+        line = latest_change(item, self.when(item), self.path("/mahasiswa/riwayat"), is_own=is_own)
+        warning = ""
+        if is_own or page is None:
+            warning = self.warning(item, page.list_query if page else "")
+        return Markup(f'<div class="news">{line}{warning}</div>')  # noqa: S704 - both are escaped
 
     def warning(self, item: Entry | Batch | None, list_query: str) -> Markup:
-        """A warning if the latest change added a record whose nim another one nearly has, or which has a blank text."""
+        """A warning if a change added a record whose nim another one nearly has, or which has a blank text.
+
+        Without `list_query` it may be the change of another person, so the sentence and the buttons name the record.
+        """
         if not isinstance(item, Entry) or not (
             item.near or item.twin or item.is_blank or item.is_swapped
         ):
@@ -103,19 +113,18 @@ class Pages(PageRenderer):
         reply: Reply = NO_REPLY,
         *,
         again: bool = False,
-        latest: Entry | Batch | None = None,
+        addition: Entry | Batch | None = None,
     ) -> Response:
         """The form of specification 4.2. If `again` is true, Enter saves and leads to another empty form.
 
-        Then `reply` may have the record that was saved before, and `latest` the latest change, which may need a warning.
+        Then `reply` may have the record that was saved before, and `addition` its entry, which may need a warning.
         """
         # A second click on the button repeats an addition.
         if reply.wrong and reply.stored and reply.stored == tuple(values.values()):
             nim = reply.stored.nim
-            return self.add_another(nim) if again else self.page("stored.html", 409, nim=nim)
-        return self._form(
-            "add", values, reply, again=again, warning=self.warning(latest, self.list_query)
-        )
+            return self.add_another(None, nim) if again else self.page("stored.html", 409, nim=nim)
+        warning = self.warning(addition, self.list_query or HOME_QUERY)
+        return self._form("add", values, reply, again=again, warning=warning)
 
     def edit_form(
         self, nim: str, versi: str | None, values: Values, reply: Reply = NO_REPLY
@@ -140,19 +149,27 @@ class Pages(PageRenderer):
         """The form that gives a record another nim."""
         return self._form("nim", {**record._asdict(), **values}, reply, record=record)
 
-    def saved(self, nim: str) -> Response:
-        """302 to the row of the record on the page of the list from which it was opened; else to the list."""
-        # The fragment is exactly the id of the row's nim. A nim may hold spaces, so both stay percent-encoded.
-        return (
-            self.redirect_to(f"/{self.list_query}#m-{quote(nim, safe='')}")
-            if self.list_query
-            else self.redirect
-        )
+    def saved(self, change: ItemKey | None, nim: str | None = None) -> Response:
+        """302 to the page of the list that the form stood on, which shows the change, and to the row of the nim.
 
-    def add_another(self, nim: str) -> Response:
+        Without such a page it leads to `/`, exactly (specification 4.4.2).
+        """
+        if not self.list_query:
+            return self.redirect
+        # The fragment is exactly the id of the row's nim. A nim may hold spaces, so both stay percent-encoded.
+        fragment = "" if nim is None else f"#m-{quote(nim, safe='')}"
+        return self.redirect_to(f"/{self.list_query}{changed(change)}{fragment}")
+
+    def shown(self, change: ItemKey | None) -> Response:
+        """The same after a form of our own: without such a page it leads to the first one, which shows the change."""
+        return self.at(self.list_query or HOME_QUERY).saved(change)
+
+    def add_another(self, change: ItemKey | None, nim: str) -> Response:
         """302 to an empty form that says that the record with this nim is saved."""
         query = f"{self.list_query}&" if self.list_query else "?"
-        return self.redirect_to(f"/mahasiswa/add{query}lagi=1&nim={quote(nim, safe='')}")
+        return self.redirect_to(
+            f"/mahasiswa/add{query}lagi=1&nim={quote(nim, safe='')}{changed(change)}"
+        )
 
     def upload_form(
         self,

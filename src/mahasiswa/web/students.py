@@ -8,8 +8,10 @@ from starlette.responses import Response
 
 from mahasiswa.record import Mahasiswa, digest
 from mahasiswa.store import Store
+from mahasiswa.store.history_items import Batch, Entry, ItemKey
 from mahasiswa.store.store_errors import Changed, EditConflict, Refused, Unavailable, Uncertain
 from mahasiswa.web.forms import Form
+from mahasiswa.web.list_query import change_of
 from mahasiswa.web.pages import Pages, Reply
 from mahasiswa.web.request import Request
 from mahasiswa.work import RECORD, Busy
@@ -20,9 +22,8 @@ async def new(request: Request, store: Store, pages: Pages) -> Response:
     again = request.adds_again
     if not (again or pages.list_query):
         return pages.empty_form("add").respond(request.scope)
-    stored = await store.reader(RECORD).get(request.query_params.get("nim", "")) if again else None
-    latest = await store.reader(RECORD).last() if stored else None
-    return pages.add_form({}, Reply(stored=stored), again=again, latest=latest)
+    stored, addition = await _added(request, store) if again else (None, None)
+    return pages.add_form({}, Reply(stored=stored), again=again, addition=addition)
 
 
 async def edit(request: Request, store: Store, pages: Pages) -> Response:
@@ -40,7 +41,7 @@ async def create(request: Request, store: Store, pages: Pages) -> Response:
     form = request.fields
     request.added_nim = form.values["nim"]
     again = request.adds_again
-    saved = (pages.add_another if again else pages.saved)(form.values["nim"] or "")
+    saved = partial(pages.add_another if again else pages.saved, nim=form.values["nim"] or "")
     return await _save(
         request, store, form, store.add, show=partial(pages.add_form, again=again), saved=saved
     )
@@ -56,12 +57,14 @@ async def update(request: Request, store: Store, pages: Pages) -> Response:
     nim = request.nim
     form = request.fields
     if nim is None:
-        return pages.redirect
+        return pages.saved(None)
     versi = form.values.pop("versi")
     form.wrong.pop("versi", None)  # a malformed digest matches no record
     write, show = partial(store.update, nim, expected=versi), partial(pages.edit_form, nim, versi)
     try:
-        return await _save(request, store, form, write, show=show, saved=pages.saved(nim))
+        return await _save(
+            request, store, form, write, show=show, saved=partial(pages.saved, nim=nim)
+        )
     except EditConflict as conflict:
         with suppress(Unavailable, Busy):  # then the page says only that the record is gone
             new = None if conflict.current else await store.reader(RECORD).new_nim(nim)
@@ -72,9 +75,7 @@ async def update(request: Request, store: Store, pages: Pages) -> Response:
 
 async def destroy(request: Request, store: Store, pages: Pages) -> Response:
     """POST /mahasiswa/delete/:nim (specification 4.6). A body is ignored."""
-    if request.nim is not None:
-        await store.delete(request.nim)
-    return pages.redirect
+    return pages.saved(None if request.nim is None else await store.delete(request.nim))
 
 
 async def choose_nim(request: Request, store: Store, pages: Pages) -> Response:
@@ -89,7 +90,7 @@ async def change_nim(request: Request, store: Store, pages: Pages) -> Response:
     nim = form.values["nim"]
     if record := await _record(request, store):
         with suppress(Changed):  # someone else has deleted it, or given it another nim
-            show, saved = partial(pages.nim_form, record), pages.saved(nim or "")
+            show, saved = partial(pages.nim_form, record), partial(pages.saved, nim=nim or "")
             return await _save(
                 request, store, form, partial(store.rename, record.nim), show=show, saved=saved
             )
@@ -99,7 +100,21 @@ async def change_nim(request: Request, store: Store, pages: Pages) -> Response:
         and request.nim is not None
         and await store.reader(RECORD).new_nim(request.nim) == nim
     )
-    return pages.saved(nim or "") if is_done else pages.error("no record")
+    return pages.saved(None, nim or "") if is_done else pages.error("no record")
+
+
+async def _added(request: Request, store: Store) -> tuple[Mahasiswa | None, Entry | Batch | None]:
+    """The record that the form before this one has added, and its entry, if the history has it.
+
+    After a second click the address names no change. Then the newest entry may be that of the record.
+    """
+    reader, change = store.reader(RECORD), change_of(request.query_params)
+    entry = await reader.last(change)
+    added = entry.after if isinstance(entry, Entry) and entry.kind == "add" else None
+    if change is None:
+        stored = await reader.get(request.query_params.get("nim", ""))
+        return stored, entry if stored == added else None
+    return added, entry
 
 
 async def _record(request: Request, store: Store) -> Mahasiswa | None:
@@ -110,17 +125,17 @@ async def _save(
     request: Request,
     store: Store,
     form: Form,
-    write: Callable[..., Awaitable[None]],
+    write: Callable[..., Awaitable[ItemKey | None]],
     *,
     show: Callable[..., Response],
-    saved: Response,
+    saved: Callable[[ItemKey | None], Response],
 ) -> Response:
-    """Attempt the write; return `saved`. The database is the only validator; its refusal becomes the message of the form."""
+    """Attempt the write; return `saved` of it. The database is the only validator; its refusal becomes the form's message."""
     values, wrong = form
     if wrong:
         return show(values, Reply(wrong))
     try:
-        await write(**values)
+        change = await write(**values)
     except Refused as refused:
         if refused.reason == "missing":
             return show(
@@ -134,4 +149,4 @@ async def _save(
         return show(values, reply)
     except (Unavailable, Uncertain, Busy) as error:
         return show(values, Reply(problem=request.problem_of(error)))
-    return saved
+    return saved(change)

@@ -118,6 +118,10 @@ BEGIN_BATCH = "SELECT set_config('mahasiswa.batch', %s, true)"
 # The name of the person as a JSON text, or an object with the names of several persons by nim.
 NAME = "SELECT set_config('mahasiswa.oleh', %s, true)"
 
+# The entries of records that this transaction has just added.
+NEWEST_ENTRIES = """
+SELECT DISTINCT ON (nim) nim, id, moment FROM mahasiswa_history WHERE nim = ANY(%s) ORDER BY nim, id DESC"""
+
 TRANSACTION_ID = "SELECT pg_current_xact_id()::xid::text"
 # Transactions that still see the rows that a given transaction has deleted. VACUUM keeps these rows until they end.
 FIND_OLDER_TRANSACTIONS = """
@@ -177,6 +181,7 @@ SET LOCAL lock_timeout = '300ms'; LOCK TABLE mahasiswa, mahasiswa_history IN EXC
   SELECT FROM mahasiswa_history_state
   WHERE NOT has_leapt AND i.moment < now() - make_interval(days => days)
 )""",
+    is_own="i.xmin = pg_current_xact_id_if_assigned()::xid",
     # A standby cannot purge.
     find_purge=f"""
 SELECT noted, has_leapt, NOT pg_is_in_recovery() AND (

@@ -6,7 +6,7 @@ import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from functools import partial
 from itertools import chain
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
 
 import psycopg
 from psycopg import errors
@@ -15,7 +15,7 @@ from mahasiswa.record import Mahasiswa
 from mahasiswa.shared_task import SharedTask, retrieve_exception
 from mahasiswa.store import Store, as_json, refuse_nul
 from mahasiswa.store.group_commit import GroupCommit, QueuedChange
-from mahasiswa.store.history_items import OLEH
+from mahasiswa.store.history_items import NAMES_CHANGE, OLEH, ItemKey, key_of
 from mahasiswa.store.postgres import postgres_sql as sql
 from mahasiswa.store.postgres.pool import (
     REQUEST_TIMEOUT_SECONDS,
@@ -37,13 +37,15 @@ SNAPSHOT_ROWS = 5000
 TIMER_RESOLUTION_SECONDS = 0.002  # the event loop's timers may fire this much too early
 
 T = TypeVar("T")
+Outcome: TypeAlias = StoreError | ItemKey | None
 
 
 class Addition(NamedTuple):
-    """A record to add, and the name of the person who adds it."""
+    """A record to add, the name of the person who adds it, and whether the key of its entry is asked for."""
 
     record: Mahasiswa
     oleh: str | None
+    is_named: bool
 
 
 class PostgresStore(Store):
@@ -81,14 +83,16 @@ class PostgresStore(Store):
 
         return await self.pool.read(LIST, read, deadline)
 
-    async def add(self, nim: str | None, nama: str | None, alamat: str | None) -> None:
+    async def add(self, nim: str | None, nama: str | None, alamat: str | None) -> ItemKey | None:
         refuse_nul(nim, nama, alamat)
         # One transaction for each, on ten connections, would store an eighth as many per second. A text may be None: the
         # constraints refuse it.
         record = Mahasiswa(cast("str", nim), cast("str", nama), cast("str", alamat))
-        await self._additions.write(Addition(record, OLEH.get()), REQUEST_TIMEOUT_SECONDS)
+        addition = Addition(record, OLEH.get(), NAMES_CHANGE.get())
+        key = await self._additions.write(addition, REQUEST_TIMEOUT_SECONDS)
+        return cast("ItemKey | None", key)
 
-    async def run(self, steps: Callable[[], Steps[object]], kind: Kind = EDIT) -> None:
+    async def run(self, steps: Callable[[], Steps[object]], kind: Kind = EDIT) -> object:
         deadline = self.pool.deadline()
         name = json.dumps(OLEH.get())
 
@@ -99,7 +103,7 @@ class PostgresStore(Store):
         self._running.add(task)
         task.add_done_callback(self._running.discard)
         task.add_done_callback(retrieve_exception)
-        await asyncio.shield(task)
+        return await asyncio.shield(task)
 
     async def close(self) -> None:
         await self._additions.close()
@@ -108,9 +112,7 @@ class PostgresStore(Store):
         await self._versions.close()
         await self.pool.close()
 
-    async def _commit_additions(
-        self, group: Sequence[QueuedChange[Addition]]
-    ) -> Sequence[StoreError | None]:
+    async def _commit_additions(self, group: Sequence[QueuedChange[Addition]]) -> Sequence[Outcome]:
         additions = [queued.change for queued in group]
         deadline = min(queued.deadline for queued in group)
         try:
@@ -138,7 +140,7 @@ async def _version(db: Connection) -> str | None:
 
 async def _add_each(
     db: Connection, additions: Sequence[Addition], deadline: float
-) -> Sequence[StoreError | None]:
+) -> Sequence[Outcome]:
     """Add the records in a new transaction. If the table refuses some, isolate them in savepoints."""
     try:
         return await _add(db, additions, first=begin(sql.BEGIN, deadline))
@@ -151,13 +153,13 @@ async def _add_each(
     return await _add_halves(db, additions)
 
 
-async def _add_halves(db: Connection, additions: Sequence[Addition]) -> Sequence[StoreError | None]:
+async def _add_halves(db: Connection, additions: Sequence[Addition]) -> Sequence[Outcome]:
     """Add both halves. One refused record of 64 takes 7.5 ms; a savepoint for each record would take 55 ms."""
     half = len(additions) // 2
     return [*await _add_part(db, additions[:half]), *await _add_part(db, additions[half:])]
 
 
-async def _add_part(db: Connection, additions: Sequence[Addition]) -> Sequence[StoreError | None]:
+async def _add_part(db: Connection, additions: Sequence[Addition]) -> Sequence[Outcome]:
     try:
         async with db.transaction():  # a savepoint, because a transaction has begun
             return await _add(db, additions)
@@ -169,15 +171,20 @@ async def _add_part(db: Connection, additions: Sequence[Addition]) -> Sequence[S
 
 async def _add(
     db: Connection, additions: Sequence[Addition], *, first: str = ""
-) -> Sequence[StoreError | None]:
+) -> Sequence[Outcome]:
     """Add the records. Of several with the same nim, the first is added. `first` are statements for the same round trip."""
-    names = {record.nim: oleh for record, oleh in reversed(additions) if record.nim is not None}
-    records = as_json([record for record, _ in additions])
+    names = {record.nim: oleh for record, oleh, _ in reversed(additions) if record.nim is not None}
+    records = as_json([record for record, *_ in additions])
     statements = f"{first}{sql.NAME}; {sql.SHARED.add_all}"
     added = {nim for (nim,) in await execute(db, statements, json.dumps(names), records)}
-    outcomes: list[StoreError | None] = []
-    for record, _ in additions:
-        outcomes.append(None if record.nim in added else Refused("nim", "duplicate"))
+    named = [addition.record.nim for addition in additions if addition.is_named]
+    entries = await execute(db, sql.NEWEST_ENTRIES, named) if named else ()
+    keys = {nim: key_of(number, moment) for nim, number, moment in entries}
+    outcomes: list[Outcome] = []
+    for record, *_ in additions:
+        outcomes.append(
+            keys.get(record.nim) if record.nim in added else Refused("nim", "duplicate")
+        )
         added.discard(record.nim)
     return outcomes
 

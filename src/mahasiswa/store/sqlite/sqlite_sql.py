@@ -177,6 +177,7 @@ UPDATE mahasiswa SET nama = value ->> 1, alamat = value ->> 2 FROM json_each(?) 
   SELECT 1 FROM mahasiswa_history_state
   WHERE NOT has_leapt AND i.moment < strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-' || days || ' days')
 )""",
+    is_own="true",  # no other program writes meanwhile
     find_purge=f"""
 SELECT noted, has_leapt, ({IS_PURGE_DUE}) AND (
   noted > strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '1 minute')

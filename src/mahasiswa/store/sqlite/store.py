@@ -99,9 +99,9 @@ class SQLiteStore(Store):
                 return read_snapshot(self._watch, version, at_most)
         return await self._list_reader.query(lambda db: read_snapshot(db, version, at_most))
 
-    async def run(self, steps: Callable[[], Steps[object]], kind: Kind = EDIT) -> None:
+    async def run(self, steps: Callable[[], Steps[object]], kind: Kind = EDIT) -> object:
         async with self._slots.slot(kind) if kind is IMPORT else nullcontext():
-            await self._changes.write(Change(steps, OLEH.get()))
+            return await self._changes.write(Change(steps, OLEH.get()))
 
     async def close(self) -> None:
         for reader in self._open_readers:
@@ -151,7 +151,7 @@ class SQLiteStore(Store):
                 self._writer.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_FULL)
         self._writer.close()
 
-    async def _commit(self, group: Sequence[QueuedChange[Change]]) -> Sequence[StoreError | None]:
+    async def _commit(self, group: Sequence[QueuedChange[Change]]) -> Sequence[object]:
         try:
             self._check_file()
             return await asyncio.get_running_loop().run_in_executor(
@@ -162,7 +162,7 @@ class SQLiteStore(Store):
         except (apsw.Error, Unavailable) as error:
             return [Unavailable(str(error))] * len(group)
 
-    def _transact(self, group: Sequence[QueuedChange[Change]]) -> Sequence[StoreError | None]:
+    def _transact(self, group: Sequence[QueuedChange[Change]]) -> Sequence[object]:
         """Make the group's changes in one transaction. If it raises, nothing was stored."""
         db = self._writer
         left = min(queued.deadline for queued in group) - time.monotonic()
@@ -182,14 +182,13 @@ class SQLiteStore(Store):
             self._writer.execute(sql.SET_OLEH, (oleh,))
         self._oleh = oleh
 
-    def _attempt(self, change: Change) -> StoreError | None:
-        """Make one change. If it is refused, it is rolled back alone, so the rest of the group is not affected."""
+    def _attempt(self, change: Change) -> object:
+        """Make one change; return its result. If it is refused, it is rolled back alone; return the error."""
         self._set_oleh(change.oleh)
         try:
             with savepoint(self._writer):
-                take(self._writer, change.steps())
+                return take(self._writer, change.steps())
         except apsw.ConstraintError as error:
             return refusal(error)
         except StoreError as error:
             return error
-        return None

@@ -1,0 +1,186 @@
+"""What a page says after a change is about the change of its own person, on both engines, whatever others do meanwhile."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from engines import empty_list, service_on_each_engine  # noqa: F401 - fixtures
+from harness import Form, Page, Service, Site
+from stores import age_history
+from web.test_history import HISTORY, MOMENT
+
+from mahasiswa.settings import DatabaseURL, SQLiteURL, parse_database_url
+
+SITI = ("5500000001", "Siti Aminah", "Sleman")
+NEAR = ("55OO000001", "Siti Aminah", "Solo")
+PLACE = "?cari=siti&per=10"
+KEY = r"[?&]perubahan=\d+-\d{16}(?=#|$)"
+
+
+def line(page: Page) -> str:
+    """Return the line about a change, without its moment and its link."""
+    return re.sub(rf" {MOMENT}( · Riwayat)?$", "", "".join(page.texts("p.latest")))
+
+
+def warning(page: Page) -> list[str]:
+    """Return the sentence of the warning and the texts of its links and of its button."""
+    return [text.strip() for text in page.texts(".warning > span, .warning a, .warning button")]
+
+
+def undo_button(page: Page) -> Form:
+    (form,) = [form for form in page.forms if "/perubahan/" in form.target]
+    return form
+
+
+def save(site: Site, path: str, **typed: str) -> str:
+    """Send a form; return the address of its redirect, which must name a change, as a browser asks for it."""
+    location = site.post(path, typed).headers["location"]
+    assert re.search(KEY, location), location
+    return str(location.partition("#")[0])
+
+
+def database_of(service: Service) -> DatabaseURL:
+    database = service.database
+    return SQLiteURL(database) if isinstance(database, Path) else parse_database_url(database)
+
+
+def fields(record: tuple[str, str, str]) -> dict[str, str]:
+    return dict(zip(("nim", "nama", "alamat"), record, strict=True))
+
+
+CHANGES: dict[str, tuple[Callable[[Site], str], str]] = {
+    "an addition": (
+        lambda site: save(site, f"/mahasiswa/add{PLACE}", **fields(NEAR)),
+        "Siti Aminah (55OO000001) ditambah",
+    ),
+    "an edit": (
+        lambda site: save(site, f"/mahasiswa/edit/{SITI[0]}{PLACE}", nama="Siti", alamat="Solo"),
+        "Siti (5500000001) diubah",
+    ),
+    "a deletion": (
+        lambda site: save(site, f"/mahasiswa/delete/{SITI[0]}{PLACE}"),
+        "Siti Aminah (5500000001) dihapus",
+    ),
+    "another nim": (
+        lambda site: save(site, f"/mahasiswa/nim/{SITI[0]}{PLACE}", nim="7"),
+        "NIM Siti Aminah (7) diganti",
+    ),
+    "an undo on the list": (
+        lambda site: save(site, undo_button(site.list()).target),
+        "penambahan Siti Aminah (5500000001) dibatalkan",
+    ),
+    "an undo in the history": (
+        lambda site: save(
+            site, next(form for form in site.page(HISTORY).forms if form.method == "post").target
+        ),
+        "penambahan Siti Aminah (5500000001) dibatalkan",
+    ),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_the_page_after_a_change_shows_that_change(
+    site: Site, service: Service, change: str
+) -> None:
+    """Others change other records, the same record, and a batch before it is opened. No link of the page names a change."""
+    site.add("5500000O01", "Siti Aminah", "Bantul")
+    site.add(*SITI)  # near, so that the list offers to take it back
+    make, said = CHANGES[change]
+    target = make(site)
+    with service.site() as other:
+        for nim in ("99", "9 9"):
+            other.post(f"/mahasiswa/add{PLACE}", {"nim": nim, "nama": "Budi", "alamat": "Solo"})
+        other.edit(SITI[0], "Sitti", "Klaten")
+        other.post("/mahasiswa/periksa")
+    page = site.page(target)
+    assert line(page) == f"Perubahan Anda: {said}"
+    assert not [link.href for link in page.links if "perubahan=" in link.href]
+    assert not [form.action for form in page.forms if "perubahan=" in form.action + form.submit]
+    without = re.sub(KEY, "", target)
+    assert line(site.page(without)).startswith("Terakhir: ")
+    assert not warning(site.page(without)), "it would be about the change of someone else"
+
+
+def test_the_warning_and_its_buttons_are_those_of_the_own_addition(
+    site: Site, service: Service
+) -> None:
+    """Somebody else adds a record that is nearly the same. Each person sees the own one, and takes back the own one."""
+    site.add("5500000O01", "Ani", "Solo")
+    mine = save(site, f"/mahasiswa/add{PLACE}&lagi=1", **fields(SITI))
+    with service.site() as other:
+        theirs = save(other, "/mahasiswa/add?lagi=1", **fields(NEAR))
+        for visitor, target, record in ((site, mine, SITI), (other, theirs, NEAR)):
+            page = visitor.page(target)
+            assert page.texts("main [role=status]")[0] == f"Siti Aminah ({record[0]}) tersimpan."
+            assert warning(page)[1:] == ["Edit", "Ganti NIM", "Batalkan penambahan"]
+            assert "NIM ini mirip dengan 5500000" in warning(page)[0]
+    button = undo_button(site.page(mine))
+    assert site.submit(button).headers["location"].startswith(f"/{PLACE}&perubahan=")
+    assert site.list().nims == ["5500000O01", NEAR[0]]
+
+
+def test_the_form_for_the_next_addition_is_about_its_own_record(site: Site) -> None:
+    """A record that others edit is named as it was added. One that was removed or taken back is not named."""
+    target = save(site, "/mahasiswa/add?lagi=1", **fields(SITI))
+    site.edit(SITI[0], "Ani", "Solo")
+    assert site.page(target).texts("main [role=status]") == ["Siti Aminah (5500000001) tersimpan."]
+    site.delete(SITI[0])
+    for address in (target, re.sub(KEY, "", target)):
+        assert not site.page(address).texts("main [role=status]")
+
+
+def test_the_whole_list_names_the_record_of_its_warning(site: Site) -> None:
+    """The redirect of the specification's form names nothing, so the sentence and each button say whose record it is."""
+    site.add(*SITI)
+    assert site.add(*NEAR).headers["location"] == "/"
+    page = site.list()
+    assert warning(page) == [
+        "NIM Siti Aminah (55OO000001) mirip dengan 5500000001 (Siti Aminah).",
+        *("Edit 55OO000001", "Ganti NIM 55OO000001", "Batalkan penambahan 55OO000001"),
+    ]
+    button = undo_button(page)
+    site.add("99", "Budi", "Solo")
+    assert site.page(save(site, button.target)).nims == [SITI[0], "99"]
+
+
+@pytest.mark.parametrize("state", ["unknown", "another moment", "malformed", "undone", "expired"])
+def test_a_change_that_cannot_be_shown_is_not_shown(
+    site: Site, service: Service, state: str
+) -> None:
+    """Neither is the change of somebody else in its place. The page of the history and the next form are alike."""
+    target = save(site, f"/mahasiswa/add{PLACE}&lagi=1", **fields(SITI))
+    number, moment = re.findall(r"\d+", target)[-2:]
+    key = f"{number}-{moment}"
+    if state == "undone":
+        site.post(f"{HISTORY}/perubahan/{key}")
+    elif state == "expired":
+        age_history(database_of(service), 31)
+    else:
+        key = {"unknown": f"999999-{moment}", "another moment": f"{number}-1"}.get(state, "x")
+    for address in (
+        f"/{PLACE}",
+        f"/{PLACE[:-2]}501",
+        f"{HISTORY}?halaman=1",
+        f"/mahasiswa/add{PLACE}&lagi=1&nim=5500000001",
+    ):
+        page = site.page(f"{address}&perubahan={key}")
+        assert not page.texts(".latest, .warning, main > [role=status], .record [role=status]")
+
+
+def test_without_a_history_the_page_says_what_the_list_says(database: str) -> None:
+    """With HISTORY_DAYS=0 a redirect names no change. The next form names the record, as long as it is stored."""
+    with Service(database, {"HISTORY_DAYS": "0"}) as service, service.site() as site:
+        form = f"/mahasiswa/add{PLACE}"
+        answer = site.post(form, fields(SITI))
+        assert answer.headers["location"] == f"/{PLACE}#m-5500000001"
+        next_form = site.post(f"{form}&lagi=1", fields(NEAR)).headers["location"]
+        assert next_form == f"{form}&lagi=1&nim=55OO000001"
+        for target, said in (
+            (next_form, ["Siti Aminah (55OO000001) tersimpan."]),
+            (f"/{PLACE}&perubahan=1-1", []),
+        ):
+            assert site.page(target).texts("main [role=status]") == said
+        answer = site.post(f"/mahasiswa/delete/{NEAR[0]}{PLACE}")
+        assert answer.headers["location"] == f"/{PLACE}"
+        assert not site.page(next_form).texts("main [role=status]")
