@@ -73,7 +73,7 @@ image: dist
 
 install: .venv/run.stamp
 	@install -m 644 packaging/systemd/*.service packaging/systemd/*.timer /etc/systemd/system/
-	@install -m 755 packaging/systemd/mahasiswa-run packaging/systemd/mahasiswa-upgrade /usr/local/bin/
+	@install -m 755 packaging/systemd/mahasiswa-backup-folder packaging/systemd/mahasiswa-run packaging/systemd/mahasiswa-upgrade /usr/local/bin/
 	@install -D -m 644 packaging/man/mahasiswa.1 -t /usr/local/share/man/man1
 	@install -D -m 644 packaging/completion/mahasiswa-run -t /usr/local/share/bash-completion/completions
 	@systemctl daemon-reload

@@ -4,6 +4,7 @@ import errno
 import http.client
 import ipaddress
 import os
+import shlex
 from collections.abc import Iterator, Mapping
 from datetime import datetime, tzinfo
 from pathlib import Path
@@ -110,7 +111,7 @@ def _newest_backup(settings: Settings) -> Iterator[Finding]:
         yield wrong("No back-ups are made. Set BACKUP_DIR to a folder.")
         return
     if isinstance(settings.database_url, SQLiteURL):
-        yield from _last_attempt(settings.database_url.address, settings.timezone)
+        yield from _last_attempt(settings.database_url.address, folder, settings.timezone)
     engine = engine_of(settings.database_url)
     try:
         newest = next(iter(engine.backup_files(folder)), None)
@@ -136,7 +137,7 @@ def _newest_backup(settings: Settings) -> Iterator[Finding]:
     yield engine.examine_backup(newest)
 
 
-def _last_attempt(database: Path, timezone: tzinfo) -> Iterator[Finding]:
+def _last_attempt(database: Path, folder: Path, timezone: tzinfo) -> Iterator[Finding]:
     """Report the service's own last back-up: it may be unable to write where this command can."""
     try:
         last = read_outcome(database)
@@ -150,7 +151,7 @@ def _last_attempt(database: Path, timezone: tzinfo) -> Iterator[Finding]:
         # Such as a folder on another disk, by systemd.
         is_protected = os.strerror(errno.EROFS) in last.problem
         remedy = (
-            " Add the folder to ReadWritePaths= of the unit (docs/keep.md, Back up)."
+            f" As root, run: mahasiswa-backup-folder {shlex.quote(str(folder))}"
             if is_protected
             else ""
         )

@@ -158,12 +158,14 @@ PROTECTED = [
 
 
 @pytest.mark.root
-def test_doctor_names_the_setting_of_the_unit_for_a_folder_on_another_disk(kept: Operator) -> None:
+def test_doctor_names_the_command_that_lets_the_service_use_a_folder_on_another_disk(
+    kept: Operator,
+) -> None:
     """The command succeeds there, because it runs outside of the unit's sandbox."""
     needs_namespaces()
     kept.done("backup")
     folder = kept.environment["BACKUP_DIR"]
-    said = f"{folder}: Read-only file system. Add the folder to ReadWritePaths= of the unit (docs/keep.md, Back up).\n"
+    said = f"{folder}: Read-only file system. As root, run: mahasiswa-backup-folder {folder}\n"
     with Service(kept.database, {"BACKUP_DIR": folder}, command=[*PROTECTED, folder, *COMMAND]):
         until(lambda: said in kept.run("doctor").stdout)
         kept.done("backup")

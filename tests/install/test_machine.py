@@ -351,6 +351,49 @@ def test_commands_follow_the_running_service_and_not_its_changed_settings(kept: 
         kept.restart_with(DIRECT)
 
 
+BACKUP_FOLDER = "/mnt/usb/cadangan 50%"
+# A disk with a folder of root, and another one with a file of somebody else.
+DISK = f"""
+mkdir -p /mnt/usb && mount -t tmpfs -o size=20m disk /mnt/usb
+mkdir -m 700 '{BACKUP_FOLDER}' /mnt/usb/foto && touch /mnt/usb/foto/1.jpg
+"""
+NO_BACKUP_FOLDERS = {
+    "/home/cadangan": "systemd hides /home",
+    "/mnt/none/cadangan": "/mnt/none does not exist. Connect the disk",
+    "/mnt/usb/foto": "/mnt/usb/foto holds files of others, such as 1.jpg",
+}
+
+
+def test_a_folder_on_another_disk_is_prepared_and_its_loss_does_not_stop_the_service(
+    kept: Machine,
+) -> None:
+    """A folder that cannot be used leaves the one before in use. When the disk is there again, back-ups go on."""
+    (block,) = [block for block in blocks("keep.md", "Back up") if "/mnt/usb" in block]
+    use = block.replace("/mnt/usb/mahasiswa", f"'{BACKUP_FOLDER}'")
+    kept.run(DISK)
+    for folder, said in NO_BACKUP_FOLDERS.items():
+        assert said in kept.run(f"! mahasiswa-backup-folder {folder} 2>&1")
+    kept.restart_with(DIRECT, "BACKUP_DIR=/var/lib/mahasiswa-backup")
+    said = kept.run(f"! {{ {use} }} 2>&1")
+    assert "another file sets BACKUP_DIR" in said
+    assert "/var/lib/mahasiswa-backup/" in kept.run("mahasiswa-run backup")
+    kept.restart_with(DIRECT)
+    for _ in range(2):
+        assert kept.run(use).startswith(f"{BACKUP_FOLDER}/mahasiswa-")
+    kept.run("mahasiswa-run doctor")
+    try:
+        kept.run("umount /mnt/usb; systemctl restart mahasiswa")
+        assert is_well(kept.site)
+        doctor = kept.run("! mahasiswa-run doctor")
+        assert f"As root, run: mahasiswa-backup-folder '{BACKUP_FOLDER}'" in doctor
+        kept.run(DISK + use)
+        inside = f"nsenter --target {kept.property('MainPID')} --mount"
+        kept.run(f"{inside} touch '{BACKUP_FOLDER}/writable'")
+    finally:
+        kept.run("rm -r /etc/systemd/system/mahasiswa.service.d; systemctl daemon-reload")
+        kept.run("systemctl restart mahasiswa; umount /mnt/usb")
+
+
 def test_relative_paths_mean_the_folder_of_the_service(kept: Machine) -> None:
     """Also those of a drop-in file, and also when the service does not run."""
     drop_in = kept.in_root("/etc/systemd/system/mahasiswa.service.d/folder.conf")
@@ -400,7 +443,7 @@ def test_the_manual_and_the_completion_are_found_and_a_fault_that_doctor_finds_i
 def test_each_procedure_can_be_followed_twice_without_a_loss(kept: Machine, heading: str) -> None:
     """The records are the same afterwards, and the service answers."""
     expected = records(kept.site)
-    (block,) = blocks("keep.md", heading)
+    block = blocks("keep.md", heading)[0]
     for number in range(2):
         kept.run("mahasiswa-run backup")
         file = Path("/", newest_backup(kept).relative_to(kept.root))
