@@ -197,7 +197,7 @@ EDIT, DELETE, TICK = "Edit", "Delete", "Pilih"
 
 # ---- pages that report a problem
 ProblemName = Literal[
-    "bad request", "other site", "no record", "no page", "not in history", "changed", "deleted", "renamed", "undo too long", "method", "too slow", "too large",
+    "bad request", "other site", "no record", "no page", "not in history", "changed", "deleted", "renamed", "undo too long", "undo refused", "method", "too slow", "too large",
     "confirmation too large", "file too large", "not carried", "not a form", "failed", "not saved", "uncertain", "not read",
     "busy", "busy write", "search too long", "page too long", "disk full",
 ]  # fmt: skip
@@ -221,6 +221,7 @@ PROBLEMS: dict[ProblemName, Problem] = {
     "deleted": Problem(409, "", "Data ini sudah dihapus orang lain, jadi perubahan Anda belum disimpan."),
     "renamed": Problem(409, "", "NIM data ini sudah diganti menjadi {nim}, jadi perubahan Anda belum disimpan."),
     "undo too long": Problem(413, "Terlalu banyak data", ""),
+    "undo refused": Problem(409, "Tidak dapat dikembalikan", ""),
     "method": Problem(405, "Cara akses tidak didukung", "Halaman ini tidak dapat dibuka dengan cara tersebut."),
     "too slow": Problem(408, "Waktu pengiriman habis", "Data tidak diterima lengkap pada waktunya, jadi belum disimpan. Periksa koneksi internet, lalu kirim lagi."),
     "too large": Problem(413, "Kiriman terlalu besar", "Data yang dikirim terlalu besar (maksimal {limit})."),
@@ -256,6 +257,9 @@ RESTORED = "Dikembalikan"  # the label of an undo that restored a deleted record
 LATEST_LINES = {"nim": "NIM {who} diganti", "undo": "perubahan {who} dibatalkan"}
 LATEST_UNDO_LINES = {"add": "{who} dikembalikan", "delete": "penambahan {who} dibatalkan"}
 UNDO_TOO_LONG = "Lebih dari {limit} data. Minta pengelola menjalankan: mahasiswa undo {id}"
+UNDO_REFUSED = (
+    "{field} data itu melanggar aturan daftar, jadi tidak ada yang dikembalikan. Hubungi pengelola."
+)
 UNDO_BATCH = "{name} ({rows} data)"
 
 # ---- bulk delete

@@ -121,6 +121,29 @@ def test_an_undo_of_a_record_that_has_changed_since_shows_both_and_asks(
     assert site.list().records == [SITI]
 
 
+REFUSED = "INSERT INTO mahasiswa VALUES ('..', 'Siti', 'Solo'); DELETE FROM mahasiswa"
+WITHOUT_RULES = {
+    "sqlite": f"PRAGMA ignore_check_constraints = ON; {REFUSED}",
+    "postgres": f"""
+ALTER TABLE mahasiswa DROP CONSTRAINT nim_unaddressable; {REFUSED};
+ALTER TABLE mahasiswa ADD CONSTRAINT nim_unaddressable CHECK (nim NOT IN ('.', '..'))""",
+}
+
+
+def test_an_undo_of_a_record_that_the_table_refuses_is_a_conflict(
+    site: Site, service: Service
+) -> None:
+    """Another program had stored it without the rules of the table. The page says which field breaks one."""
+    engine = "postgres" if str(service.database).startswith("postgres") else "sqlite"
+    run_elsewhere(service.database, WITHOUT_RULES[engine])
+    answer = site.submit(buttons(site.page(HISTORY))[0])
+    assert answer.status_code == 409
+    assert_error(
+        answer, site, "NIM data itu melanggar aturan daftar, jadi tidak ada yang dikembalikan."
+    )
+    assert site.list().records == []
+
+
 def test_an_undo_that_would_add_or_remove_a_record_asks_too(
     site: Site, changed: list[Form]
 ) -> None:

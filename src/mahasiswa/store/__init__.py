@@ -217,7 +217,7 @@ class Store(ABC):
         All records are restored, or none. A record that is already as it was before the change counts as restored. Raise
         UndoConflict if a record has changed since. Raise NotInHistory if there is no such item, if it has another key
         than `key`, if the batch is silent, or if some of its entries have expired. Raise BatchTooLong if it has more
-        than UNDO_ROWS_MAX rows.
+        than UNDO_ROWS_MAX rows. Raise Refused if a record breaks a rule of the table.
 
         With `only_unchanged`, the records of a batch that have changed since are left alone. A batch of kind "nim" is
         restored as a whole only, as a batch of the same kind; its entries alone are not in the history.

@@ -11,7 +11,7 @@ from mahasiswa import wording
 from mahasiswa.record import digest_or_dash
 from mahasiswa.store import Query, Store
 from mahasiswa.store.history_items import UNDO_ROWS_MAX, ItemKey, ItemKind
-from mahasiswa.store.store_errors import BatchTooLong, NotInHistory, UndoConflict
+from mahasiswa.store.store_errors import BatchTooLong, NotInHistory, Refused, UndoConflict
 from mahasiswa.web.list_html import latest_change
 from mahasiswa.web.list_query import ListQuery, changed
 from mahasiswa.web.pages import Pages
@@ -106,6 +106,9 @@ async def undo(request: Request, store: Store, pages: Pages) -> Response:
     except BatchTooLong:
         text = wording.UNDO_TOO_LONG.format(limit=wording.number(UNDO_ROWS_MAX), id=change.id)
         return pages.error("undo too long", text=text)
+    except Refused as refused:  # another program had stored the record without the table's rules
+        text = wording.UNDO_REFUSED.format(field=wording.LABELS.get(refused.field, refused.field))
+        return pages.error("undo refused", text=text)
     except UndoConflict as conflict:
         values: dict[str, Any] = {
             "address": pages.path(request.path) + (query.origin if query else ""),
