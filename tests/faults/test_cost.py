@@ -334,7 +334,7 @@ FIELDS = {  # the fields of forms that the code reads, and a path that reads the
     **dict.fromkeys(("baris[]", "nim[]", "nama[]", "alamat[]", "kolom[]", "benar[]"), CONFIRM),
 }
 # The names of the parts of an upload that the code reads.
-UPLOADED = ("berkas", "tempel", "lembar", "kolom[]")
+UPLOADED = ("berkas", "tempel", "lembar", "kolom[]", "semula[]")
 SIGNED = b"data=DATA"  # of a preview that the service has made
 
 
