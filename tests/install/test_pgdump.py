@@ -1,6 +1,7 @@
 """The unit that backs PostgreSQL up, and the restore of its file into a second database."""
 
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -17,6 +18,7 @@ from harness import Service
 from operators import COMMAND, TWO, Operator
 from postgres import execute, programs
 from processes import run
+from spreadsheets import HEADER, csv
 
 ROOT = Path(__file__).parents[2]
 UNIT = ROOT / "packaging" / "systemd" / "mahasiswa-pgdump.service"
@@ -126,6 +128,53 @@ def test_the_last_dumps_with_records_are_kept_although_the_list_is_empty_for_61_
         Path(line.removeprefix("removed the old back-up ")) for line in removed.splitlines()
     } == older | earlier
     assert set(tmp_path.iterdir()) == {full, empty} | good | daily | torn
+
+
+CLUSTER = (ROOT / "docs" / "cluster.md").read_text("utf-8")
+
+
+@pytest.fixture
+def documented(postgres: str) -> Iterator[str]:
+    """Make the role and the database as docs/cluster.md says, under other names; return the address for the role."""
+    name = f"kampus_{uuid.uuid4().hex}"
+    statements = re.findall(r'-c "(CREATE .*?)"', CLUSTER)
+    for statement in statements:
+        execute(postgres, statement.replace("mahasiswa", name))
+    try:
+        yield f"{postgres.rpartition('/')[0].replace('postgres@', f'{name}@')}/{name}"
+    finally:
+        execute(postgres, f"DROP DATABASE {name} WITH (FORCE)")
+        execute(postgres, f"DROP ROLE {name}")
+
+
+def test_the_documented_rights_are_enough_for_the_service_and_its_dumps(
+    documented: str, postgres: str, tmp_path: Path
+) -> None:
+    """The owner creates the tables. Another role then needs the rights of docs/cluster.md."""
+    rights = re.findall(r"`([A-Z, ]+)` on `(mahasiswa\w*)`", CLUSTER)
+    assert len(rights) == 4
+    clerk = f"clerk_{uuid.uuid4().hex}"
+    url = documented.replace(f"{documented.rpartition('/')[2]}@", f"{clerk}@")
+    environment = {**os.environ, "PATH": f"{programs()}:{os.environ['PATH']}", "DATABASE_URL": url}
+    with Service(documented):
+        pass
+    execute(postgres, f"CREATE ROLE {clerk} LOGIN")
+    try:
+        for right, table in rights:
+            execute(documented, f"GRANT {right} ON {table} TO {clerk}")
+        operator = Operator(tmp_path)
+        operator.environment["DATABASE_URL"] = url
+        with Service(url) as service, service.site() as site:
+            site.add(*TWO[0])
+            assert site.edit("1", "Ani", "Sleman").status_code == 302
+            operator.write("a.csv", csv(HEADER, TWO[1]))
+            assert operator.imported("a.csv").startswith("written: 1 new")
+            assert site.list().nims == ["1", "2"]
+        run_line("ExecStart", tmp_path, environment)
+        assert len([*tmp_path.glob("mahasiswa-*.dump")]) == 1
+    finally:
+        database = f"{postgres.rpartition('/')[0]}/{documented.rpartition('/')[2]}"
+        execute(database, f"DROP OWNED BY {clerk}; DROP ROLE {clerk}")
 
 
 def test_the_dumps_that_hold_a_forgotten_person_are_removed_after_a_newer_dump(
